@@ -48,7 +48,7 @@ func as(t *testing.T, c *daemontest.Controller, who peer.Peer, method, path, bod
 func TestACallerWithoutPeerCredentialsIsDenied(t *testing.T) {
 	t.Parallel()
 	c := daemontest.New(t, daemontest.Options{})
-	server := httptest.NewServer(c.Daemon.Handler()) // TCP: nobody knows who calls
+	server := httptest.NewServer(c.Daemon.Handler()) // TCP: the caller is unknown
 	defer server.Close()
 	for _, r := range requests("sim-1") {
 		req, err := http.NewRequestWithContext(t.Context(), r.method, server.URL+r.path, strings.NewReader(r.body))

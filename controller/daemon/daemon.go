@@ -46,9 +46,9 @@ type Parts struct {
 	Meter     Meter
 	Log       *slog.Logger
 
-	// Seat is this controller's part of a store that several share, of whom one leads;
-	// the caller closes it after the Daemon. Nil = this one is alone.
-	Seat *Seat
+	// Candidate is this controller's part of a pair, of which one leads. Nil: this one is
+	// alone.
+	Candidate *Candidate
 
 	// Tick and Step are those of reconcile.Config; 0 = its defaults.
 	Tick, Step time.Duration
@@ -60,23 +60,23 @@ type Parts struct {
 
 // Daemon is a controller. Use New.
 type Daemon struct {
-	cfg     config.Config
-	driver  driver.Driver
-	parse   detect.Parser
-	store   *knowledge.Store
-	records *records
-	pauses  *pauses
-	audit   auditLog
-	rooms   *rooms
-	queue   *watch.Queue
-	loop    *reconcile.Loop
-	owners  owners
-	meter   *nodes.Exporters // nil where they are the caller's
-	seat    *Seat            // nil: this controller is alone
-	log     *slog.Logger
+	cfg       config.Config
+	driver    driver.Driver
+	parse     detect.Parser
+	store     *knowledge.Store
+	records   *records
+	pauses    *pauses
+	audit     auditLog
+	services  *services
+	queue     *watch.Queue
+	loop      *reconcile.Loop
+	owners    owners
+	meter     *nodes.Exporters // nil where they are the caller's
+	candidate *Candidate       // nil: this controller is alone
+	log       *slog.Logger
 }
 
-// New opens the durable state and joins the rooms; nothing runs before Run. The
+// New opens the durable state and connects the services; nothing runs before Run. The
 // caller closes the Daemon.
 func New(parts Parts) (*Daemon, error) {
 	if err := os.MkdirAll(parts.Config.State, 0o700); err != nil {
@@ -86,25 +86,24 @@ func New(parts Parts) (*Daemon, error) {
 	if err := d.open(parts); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	if err := d.join(parts); err != nil {
+	if err := d.connect(parts); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }
 
-// open opens the durable state. The file of a controller that shares its state is a
-// working copy, and another one than that of a controller that is alone: neither is
-// ever made the other's.
+// open opens the durable state. A controller of a pair has a working copy, in another file
+// than a controller that is alone.
 func (d *Daemon) open(parts Parts) (err error) {
 	file, options := "knowledge.db", knowledge.Options{}
-	if d.seat = parts.Seat; d.seat != nil {
-		file, options.Mirror = "copy.db", d.seat.mirror
+	if d.candidate = parts.Candidate; d.candidate != nil {
+		file, options.Mirror = "copy.db", d.candidate.replica
 	}
 	d.store, err = knowledge.Open(filepath.Join(parts.Config.State, file), options)
 	return err
 }
 
-func (d *Daemon) join(parts Parts) (err error) {
+func (d *Daemon) connect(parts Parts) (err error) {
 	if d.audit.log, err = durable.OpenAudit(parts.Config.State); err != nil {
 		return err
 	}
@@ -120,15 +119,15 @@ func (d *Daemon) join(parts Parts) (err error) {
 		d.meter = nodes.One(parts.Meter, parts.Log)
 		exporters = d.meter
 	}
-	d.rooms = &rooms{
+	d.services = &services{
 		driver: parts.Driver, parse: d.parse, nodes: exporters, store: d.store, site: parts.Site, pauses: d.pauses,
-		audit: d.audit, seat: d.seat, log: parts.Log,
+		audit: d.audit, candidate: d.candidate, log: parts.Log,
 	}
-	if err := d.rooms.loadModel(); err != nil && !errors.Is(err, knowledge.ErrStale) {
+	if err := d.services.loadModel(); err != nil && !errors.Is(err, knowledge.ErrStale) {
 		return err
 	}
 	d.loop = reconcile.New(reconcile.Config{
-		Scheduler: parts.Driver, Records: d.records, Queue: d.queue, Services: d.rooms.services(), Stages: reconcile.DefaultStages(), Log: parts.Log,
+		Scheduler: parts.Driver, Records: d.records, Queue: d.queue, Services: d.services.bind(), Stages: reconcile.DefaultStages(), Log: parts.Log,
 		Tick: parts.Tick, Step: parts.Step, RestartCost: parts.RestartCost, AfterSave: parts.AfterSave,
 	})
 	return nil
@@ -163,9 +162,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 		}
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", metrics)
-		serve(mux, d.scrapers(tcp))
+		serve(mux, d.limitMetrics(tcp))
 	}
-	serve(peercred.Unhurried(d.handler(metrics), maxRequest), d.door(socket))
+	serve(peercred.Unhurried(d.handler(metrics), maxRequest), d.limitSocket(socket))
 	group.Go(func() error { return d.owners.follow(gctx, d.ownersNow) })
 	group.Go(func() error { return d.Tune(gctx) })
 	d.log.Info("controller ready", "socket", d.cfg.Socket, "state", d.cfg.State, "driver", d.driver.Name())
@@ -200,16 +199,16 @@ func (d *Daemon) metrics() http.Handler {
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }
 
-// Handler is the API without a socket, for a process that serves itself. The
-// caller is who peer.NewContext put into the request's context.
+// Handler is the API without a socket, for a process that serves itself. The caller is the
+// one that peer.NewContext put into the request's context.
 func (d *Daemon) Handler() http.Handler { return d.handler(d.metrics()) }
 
 // Tune runs the scheduler, the watcher and the loop without serving anything,
-// until ctx ends. Where the state is shared it waits for the leadership first, and
-// ends with ErrDeposed when it loses that.
+// until ctx ends. A controller of a pair waits for the leadership first, and ends with
+// ErrDeposed when it loses it.
 func (d *Daemon) Tune(ctx context.Context) error {
 	run := d.tune
-	if d.seat != nil {
+	if d.candidate != nil {
 		run = d.lead
 	}
 	if err := run(ctx); err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
@@ -218,7 +217,7 @@ func (d *Daemon) Tune(ctx context.Context) error {
 	return nil
 }
 
-// tune is what only one controller does.
+// tune runs what only the leader does.
 func (d *Daemon) tune(ctx context.Context) error {
 	group, gctx := errgroup.WithContext(ctx)
 	if r, ok := d.driver.(runner); ok {

@@ -42,8 +42,8 @@ func TestTheProfileIsThatOfTheEarlyEpochsWheneverItIsMade(t *testing.T) {
 		q := reconcile.MeasureRequest{
 			Job: job.ID, Attempt: 1, Policy: policy, Settings: tuning.Settings{tuning.Cores: tuning.Number(2)},
 		}
-		watching := &rooms{driver: cluster, nodes: nodes.One(cluster, nil), log: slog.New(slog.DiscardHandler)}
-		ask := func(r *rooms) reconcile.Measurement {
+		watching := &services{driver: cluster, nodes: nodes.One(cluster, nil), log: slog.New(slog.DiscardHandler)}
+		ask := func(r *services) reconcile.Measurement {
 			t.Helper()
 			m, err := r.measure(t.Context(), q)
 			if err != nil {
@@ -65,7 +65,7 @@ func TestTheProfileIsThatOfTheEarlyEpochsWheneverItIsMade(t *testing.T) {
 		if first == nil || first.Epochs != 2 {
 			t.Fatalf("the first profile is %+v, want one of two epochs", first)
 		}
-		for name, r := range map[string]*rooms{"watched from the beginning": watching, "found at its end": {driver: cluster, nodes: nodes.One(cluster, nil), log: watching.log}} {
+		for name, r := range map[string]*services{"watched from the beginning": watching, "found at its end": {driver: cluster, nodes: nodes.One(cluster, nil), log: watching.log}} {
 			m := ask(r)
 			if len(m.Epochs) != 20 || m.Reason != tuning.ReasonNone {
 				t.Errorf("%s: %d epochs, %q; want 20 and a profile", name, len(m.Epochs), m.Reason)
@@ -85,7 +85,7 @@ func TestAnObservationIsClassifiedOncePerModel(t *testing.T) {
 	t.Parallel()
 	store := openStore(t, t.TempDir())
 	defer store.Close() //nolint:errcheck // the test is over
-	r := &rooms{store: store, log: slog.New(slog.DiscardHandler)}
+	r := &services{store: store, log: slog.New(slog.DiscardHandler)}
 	put := func(i int) knowledge.Observation {
 		t.Helper()
 		id := fmt.Sprintf("job-%d", i)

@@ -43,7 +43,7 @@ func TestTheSiteKnowsAJobByItsQOSWhereThatWasVerified(t *testing.T) {
 		mode     tuning.Mode
 		margin   float64
 	}{{true, tuning.Apply, 3}, {false, tuning.DefaultSite().MaxMode, tuning.DefaultSite().Margin}} {
-		got := (&rooms{driver: believing{accounts: tc.accounts}, site: site}).siteFor(job)
+		got := (&services{driver: believing{accounts: tc.accounts}, site: site}).siteFor(job)
 		if got.MaxMode != tc.mode || got.Margin != tc.margin {
 			t.Errorf("verified %t: mode %s, margin %g; want %s, %g", tc.accounts, got.MaxMode, got.Margin, tc.mode, tc.margin)
 		}
@@ -213,7 +213,7 @@ func TestNoStoryIsDroppedWhileTheSchedulerIsAway(t *testing.T) {
 	}
 }
 
-func TestWhatIsToldAcrossJobsIsThatOfTheirRecords(t *testing.T) {
+func TestTotalsAndEventsAreThoseOfTheRecords(t *testing.T) {
 	t.Parallel()
 	store := openStore(t, t.TempDir())
 	defer store.Close() //nolint:errcheck // the test is over

@@ -142,7 +142,7 @@ func TestWrongRequestsAreRefusedWithTheirKind(t *testing.T) {
 			_, err := c.Client.Submit(ctx, api.Submission{Filename: "bad.sh", Source: daemontest.Script("bad", 2, 0.01, "#TUNE modus=apply")})
 			return err
 		}, api.ErrInvalid, "bad.sh:6:7"},
-		{"every error of a stanza is told", func() error {
+		{"every error of a stanza is reported", func() error {
 			_, err := c.Client.Submit(ctx, api.Submission{Filename: "bad.sh", Source: daemontest.Script("bad", 2, 0.01, "#TUNE modus=apply", "#TUNE mode=always")})
 			return err
 		}, api.ErrInvalid, "bad.sh:7:"},

@@ -6,35 +6,54 @@ import (
 	"io/fs"
 	"log/slog"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"pitchpipe/controller/store"
-	"pitchpipe/controller/store/boltkv"
 )
 
-// seatAt is one at a file, with the leadership or without.
-func seatAt(t *testing.T, path string, lead bool) *Seat {
+// candidateAt is one at a file, which leads until the function that it returns is called,
+// or stands by.
+func candidateAt(t *testing.T, path string, lead bool) (*Candidate, func()) {
 	t.Helper()
-	s, err := boltkv.Open(t.Context(), path)
+	kv, err := store.OpenFile(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close() }) // a test may have closed it
-	seat := NewSeat(s, "", slog.New(slog.DiscardHandler))
-	if lead {
-		if seat.lease, err = s.Lead(t.Context(), rootLead, seat.holder); err != nil {
-			t.Fatal(err)
-		}
+	c := NewCandidate(kv, "", slog.New(slog.DiscardHandler))
+	if !lead {
+		return c, func() {}
 	}
-	return seat
+	ctx, end := context.WithCancel(context.WithoutCancel(t.Context()))
+	begun, ended := make(chan error, 1), make(chan error, 1)
+	go func() {
+		ended <- store.Lead(ctx, kv, "", c.log, func(ctx context.Context, lease *store.Lease) error {
+			c.lease.Store(lease)
+			begun <- c.replica.Begin(ctx, func(error) {})
+			<-ctx.Done()
+			return nil
+		})
+	}()
+	if err := <-begun; err != nil {
+		t.Error(err)
+	}
+	stop := sync.OnceFunc(func() {
+		end()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	return c, stop
 }
 
 func TestARecordOfTheJournalComesBackAndIsForgotten(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "shared.db")
-	j := seatAt(t, path, true).Journal()
+	leader, _ := candidateAt(t, path, true)
+	j := leader.Journal()
 	if _, err := j.Load(t.Context(), "job-1"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("load of nothing: %v", err)
 	}
@@ -50,7 +69,8 @@ func TestARecordOfTheJournalComesBackAndIsForgotten(t *testing.T) {
 	if diff := cmp.Diff([]string{"job-1", "request-2"}, names); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	if got, err := seatAt(t, path, false).Journal().Load(t.Context(), "job-1"); err != nil || string(got) != "two" {
+	other, _ := candidateAt(t, path, false)
+	if got, err := other.Journal().Load(t.Context(), "job-1"); err != nil || string(got) != "two" {
 		t.Errorf("another controller reads %q, %v", got, err)
 	}
 	for range 2 {
@@ -66,7 +86,8 @@ func TestARecordOfTheJournalComesBackAndIsForgotten(t *testing.T) {
 func TestOnlyWhoLeadsWritesTheJournal(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "shared.db")
-	leads, other := seatAt(t, path, true), seatAt(t, path, false)
+	leads, depose := candidateAt(t, path, true)
+	other, _ := candidateAt(t, path, false)
 	if err := leads.Journal().Save(t.Context(), "job-1", []byte("one")); err != nil {
 		t.Fatal(err)
 	}
@@ -76,9 +97,7 @@ func TestOnlyWhoLeadsWritesTheJournal(t *testing.T) {
 	if err := other.Journal().Delete(t.Context(), "job-1"); !errors.Is(err, ErrStandby) {
 		t.Errorf("delete by one that stands by: %v", err)
 	}
-	if err := leads.lease.Release(context.WithoutCancel(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	depose()
 	if err := leads.Journal().Save(t.Context(), "job-1", []byte("x")); !errors.Is(err, ErrDeposed) {
 		t.Errorf("save by one that led: %v", err)
 	}
@@ -86,21 +105,21 @@ func TestOnlyWhoLeadsWritesTheJournal(t *testing.T) {
 
 func TestARecordThatAnotherWroteIsNotReplacedUnread(t *testing.T) {
 	t.Parallel()
-	seat := seatAt(t, filepath.Join(t.TempDir(), "shared.db"), true)
-	one, two := seat.Journal(), seat.Journal()
-	if err := one.Save(t.Context(), "job-1", []byte("by one")); err != nil {
+	path := filepath.Join(t.TempDir(), "shared.db")
+	first, depose := candidateAt(t, path, true)
+	if err := first.Journal().Save(t.Context(), "job-1", []byte("new")); err != nil {
 		t.Fatal(err)
 	}
-	if err := two.Save(t.Context(), "job-1", []byte("by two")); !errors.Is(err, store.ErrConflict) {
+	depose()
+	next, _ := candidateAt(t, path, true)
+	j := next.Journal()
+	if err := j.Save(t.Context(), "job-1", []byte("by the next")); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("save unread: %v", err)
 	}
-	if got, err := two.Load(t.Context(), "job-1"); err != nil || string(got) != "by one" {
+	if got, err := j.Load(t.Context(), "job-1"); err != nil || string(got) != "new" {
 		t.Fatalf("there is %q, %v", got, err)
 	}
-	if err := two.Save(t.Context(), "job-1", []byte("by two")); err != nil {
+	if err := j.Save(t.Context(), "job-1", []byte("by the next")); err != nil {
 		t.Errorf("save after the load: %v", err)
-	}
-	if err := one.Save(t.Context(), "job-1", []byte("by one")); !errors.Is(err, store.ErrConflict) {
-		t.Errorf("save of what another changed: %v", err)
 	}
 }

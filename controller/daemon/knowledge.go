@@ -27,11 +27,11 @@ func (h handler) knowledge(req *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	obs, err := h.d.rooms.observations(who.May)
+	obs, err := h.d.services.observations(who.May)
 	if err != nil {
 		return nil, err
 	}
-	known := h.d.rooms.known(req.Context(), obs, time.Now())
+	known := h.d.services.known(req.Context(), obs, time.Now())
 	if known.Model != nil && !who.Privileged() {
 		known.Model.Strata = strataOf(known.Model.Strata, obs)
 	}
@@ -45,7 +45,7 @@ func (h handler) observe(w http.ResponseWriter, req *http.Request) {
 		h.answer(w, nil, err)
 		return
 	}
-	obs, err := h.d.rooms.observations(who.May)
+	obs, err := h.d.services.observations(who.May)
 	if err != nil {
 		h.answer(w, nil, err)
 		return
@@ -61,7 +61,7 @@ func (h handler) observe(w http.ResponseWriter, req *http.Request) {
 }
 
 // observations are those of the owners that the caller may see, oldest first.
-func (r *rooms) observations(may func(owner string) bool) ([]knowledge.Observation, error) {
+func (r *services) observations(may func(owner string) bool) ([]knowledge.Observation, error) {
 	all, err := r.store.All()
 	if err != nil {
 		return nil, fmt.Errorf("read the observations: %w", err)
@@ -72,7 +72,7 @@ func (r *rooms) observations(may func(owner string) bool) ([]knowledge.Observati
 }
 
 // known is what the observations taught.
-func (r *rooms) known(ctx context.Context, obs []knowledge.Observation, now time.Time) api.Knowledge {
+func (r *services) known(ctx context.Context, obs []knowledge.Observation, now time.Time) api.Knowledge {
 	out := api.Knowledge{
 		Schema: knowledge.SchemaVersion, Observations: len(obs), Kinds: []api.KnownKind{}, Classes: []api.KnownClass{},
 	}

@@ -100,9 +100,9 @@ func BenchmarkLearn(b *testing.B) {
 }
 
 // learner is a controller that has only its knowledge; each is one start of it.
-func learner(t testing.TB, store *knowledge.Store) *rooms {
+func learner(t testing.TB, store *knowledge.Store) *services {
 	t.Helper()
-	r := &rooms{driver: listing{}, nodes: nodes.One(unit{}, nil), store: store, log: slog.New(slog.DiscardHandler)}
+	r := &services{driver: listing{}, nodes: nodes.One(unit{}, nil), store: store, log: slog.New(slog.DiscardHandler)}
 	if err := r.loadModel(); err != nil {
 		t.Fatal(err)
 	}

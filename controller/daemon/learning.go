@@ -15,7 +15,7 @@ import (
 )
 
 // recall asks the knowledge about one job.
-func (r *rooms) recall(ctx context.Context, q reconcile.Question) (reconcile.Recollection, error) {
+func (r *services) recall(ctx context.Context, q reconcile.Question) (reconcile.Recollection, error) {
 	var out reconcile.Recollection
 	all, err := r.store.All()
 	obs, of := r.store.Observations(q.Kind)
@@ -54,7 +54,7 @@ func (r *rooms) recall(ctx context.Context, q reconcile.Question) (reconcile.Rec
 
 // teaches is the class of an observation whose experience may move the job that asks, else
 // empty.
-func (r *rooms) teaches(q reconcile.Question, o knowledge.Observation) string {
+func (r *services) teaches(q reconcile.Question, o knowledge.Observation) string {
 	if !q.Site.ShareClasses && o.Kind.Owner != q.Kind.Owner {
 		return ""
 	}
@@ -63,7 +63,7 @@ func (r *rooms) teaches(q reconcile.Question, o knowledge.Observation) string {
 
 // target is the machine that effects are asked for; unknown while its exporter does
 // not answer.
-func (r *rooms) target(ctx context.Context, name string) knowledge.Target {
+func (r *services) target(ctx context.Context, name string) knowledge.Target {
 	node, err := r.nodes.Node(ctx, name)
 	if err != nil {
 		return knowledge.Target{}
@@ -80,7 +80,7 @@ type judged struct {
 
 // classOf is the class of an observation as the present model sees it: that of
 // the profile under the owner's own settings, else of any.
-func (r *rooms) classOf(o knowledge.Observation) string {
+func (r *services) classOf(o knowledge.Observation) string {
 	r.mu.Lock()
 	model := r.model
 	id, ok := r.judged.classes[o.ID]
@@ -106,7 +106,7 @@ func (r *rooms) classOf(o knowledge.Observation) string {
 
 // use makes a model the present one. Of what was judged there remains what belongs to
 // strata that are as they were.
-func (r *rooms) use(model *classify.Model) {
+func (r *services) use(model *classify.Model) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.model == nil {
@@ -140,7 +140,7 @@ func classIn(model *classify.Model, o knowledge.Observation) string {
 	return id
 }
 
-// agree tells whether the profile's settings are those of s where both speak.
+// agree reports whether the profile has the settings of s, as far as both have a knob.
 func agree(profile, s tuning.Settings) bool {
 	for name, v := range profile {
 		if w, ok := s[name]; ok && w != v {
@@ -151,7 +151,7 @@ func agree(profile, s tuning.Settings) bool {
 }
 
 // learn keeps what a job taught, and what it teaches about the classes.
-func (r *rooms) learn(ctx context.Context, o knowledge.Observation, node string) error {
+func (r *services) learn(ctx context.Context, o knowledge.Observation, node string) error {
 	if n, err := r.nodes.Node(ctx, node); err == nil {
 		o.Machine, o.Cores = n.MachineKind, n.Cores
 	}
@@ -194,7 +194,7 @@ func samplesOf(o knowledge.Observation) []classify.Sample {
 }
 
 // samples are those of a run that was learned from before.
-func (r *rooms) samples(run string) ([]classify.Sample, error) {
+func (r *services) samples(run string) ([]classify.Sample, error) {
 	o, err := r.store.Observation(run)
 	if errors.Is(err, knowledge.ErrNotFound) {
 		return nil, nil
@@ -211,7 +211,7 @@ func save(tx *knowledge.Tx, model *classify.Model) error {
 }
 
 // refit fits the classes anew from everything that was observed.
-func (r *rooms) refit() error {
+func (r *services) refit() error {
 	r.refitting.Lock()
 	defer r.refitting.Unlock()
 	observations, err := r.store.All()
@@ -234,7 +234,7 @@ func (r *rooms) refit() error {
 }
 
 // loadModel reads the classes that were fitted last.
-func (r *rooms) loadModel() error {
+func (r *services) loadModel() error {
 	raw, err := r.store.LoadModel()
 	if errors.Is(err, knowledge.ErrNotFound) {
 		return nil

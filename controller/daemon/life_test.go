@@ -149,7 +149,7 @@ func TestPausesSurviveARestart(t *testing.T) {
 	}
 }
 
-// freeAddress is a loopback address at which nobody listens now.
+// freeAddress is a loopback address without a listener.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	var lc net.ListenConfig

@@ -54,7 +54,7 @@ func TestWhatCountsOfMachinesIsThatOfTheJobsNode(t *testing.T) {
 	defer exporters.Close()
 	store := openStore(t, t.TempDir())
 	defer store.Close() //nolint:errcheck // the test is over
-	r := &rooms{driver: listing{}, nodes: exporters, store: store, log: slog.New(slog.DiscardHandler)}
+	r := &services{driver: listing{}, nodes: exporters, store: store, log: slog.New(slog.DiscardHandler)}
 
 	// 1. Each job is asked for where it ran.
 	for _, q := range []struct {

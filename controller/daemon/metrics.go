@@ -58,12 +58,12 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
 	}
 	leads := 0.0
-	if c.d.seat.leads() == nil {
+	if c.d.candidate.leads() == nil {
 		leads = 1
 	}
 	gauge(c.leader, leads)
 	gauge(c.paused, float64(len(c.d.pauses.list())))
-	for state, n := range c.d.rooms.nodes.Count() {
+	for state, n := range c.d.services.nodes.Count() {
 		gauge(c.exporters, float64(n), state)
 	}
 	if err := c.d.records.readable(); err != nil {

@@ -36,7 +36,7 @@ func (d *atOnce) MayBegin(context.Context, []byte, driver.Change) error {
 	return nil
 }
 
-func TestWhoSubmitsHimselfIsToldWhatHisJobMayBeginWith(t *testing.T) {
+func TestAUserWhoSubmitsGetsTheSettingsThatHisJobMayBeginWith(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()
 	store, err := knowledge.Open(filepath.Join(state, "knowledge.db"), knowledge.Options{})
@@ -67,31 +67,31 @@ func TestWhoSubmitsHimselfIsToldWhatHisJobMayBeginWith(t *testing.T) {
 	}
 	code, h := ask("alice", script)
 	if code != http.StatusOK || h.Intent == "" || h.Change.MemoryBytes != 192<<20 || h.Reason != tuning.ReasonRightSized || h.Sentence == "" {
-		t.Errorf("alice is told %d %+v, want three times the peak of 64 MiB", code, h)
+		t.Errorf("alice gets %d %+v, want three times the peak of 64 MiB", code, h)
 	}
 	if _, again := ask("alice", script); again.Intent == h.Intent {
 		t.Error("two that ask are told the same intent")
 	}
 	tunable := string(daemontest.Script("train", 5, 1, append(daemontest.Tuned("apply"), memory)...))
 	if code, h := ask("alice", tunable); code != http.StatusOK || h.Intent != "" {
-		t.Errorf("of a job that can be tuned as it runs, and of whose kind nothing but the memory is known, she is told %d %+v", code, h)
+		t.Errorf("of a job that can be tuned as it runs, and of whose kind nothing but the memory is known, she gets %d %+v", code, h)
 	}
 	if code, h := ask("bob", script); code != http.StatusForbidden || h.Intent != "" {
-		t.Errorf("bob is told %d %+v of alice's jobs", code, h)
+		t.Errorf("bob gets %d %+v of alice's jobs", code, h)
 	}
 	if code, h := ask("alice", "#!/bin/sh\nexec ./train\n"); code != http.StatusOK || h.Intent != "" {
-		t.Errorf("of a job without a stanza she is told %d %+v", code, h)
+		t.Errorf("of a job without a stanza she gets %d %+v", code, h)
 	}
 	cluster.refuse = true
 	if code, h := ask("alice", script); code != http.StatusOK || h.Intent != "" {
-		t.Errorf("of what its scheduler refuses she is told %d %+v", code, h)
+		t.Errorf("of what its scheduler refuses she gets %d %+v", code, h)
 	}
 	if w := as(t, c, peer.Peer{Name: "root"}, "POST", "/v1/pauses", `{"scope":"cluster"}`); w.Code != http.StatusNoContent {
 		t.Fatal(w.Body)
 	}
 	cluster.refuse = false
 	if code, h := ask("alice", script); code != http.StatusOK || h.Intent != "" {
-		t.Errorf("while the tuner is paused she is told %d %+v", code, h)
+		t.Errorf("while the tuner is paused she gets %d %+v", code, h)
 	}
 	if jobs, err := c.Cluster.List(t.Context()); err != nil || len(jobs) != 0 {
 		t.Errorf("asking left jobs: %+v (%v)", jobs, err)

@@ -9,7 +9,7 @@ import (
 	"pitchpipe/driver/jobfile/detect"
 )
 
-func TestWhatTheSchedulerWasAskedForStandsOverTheJobFile(t *testing.T) {
+func TestTheSchedulersRecordOverridesTheJobFile(t *testing.T) {
 	t.Parallel()
 	const stanzaLines = "#TUNE mode=apply\n#TUNE knob cores values=1,2,4,8\n#TUNE knob threads env=OMP_NUM_THREADS follows=cores\ntrue\n"
 	for name, c := range map[string]struct {

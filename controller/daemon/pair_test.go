@@ -23,7 +23,6 @@ import (
 	"pitchpipe/controller/daemon/daemontest"
 	"pitchpipe/controller/daemon/peer"
 	"pitchpipe/controller/store"
-	"pitchpipe/controller/store/consulkv"
 	"pitchpipe/driver"
 	"pitchpipe/driver/sim"
 	"pitchpipe/test/consulserver"
@@ -58,7 +57,7 @@ type pair struct {
 	t       *testing.T
 	server  *consulserver.Server
 	cluster *sim.Cluster
-	watcher store.Store // of the test
+	watcher store.KV // of the test
 	dir     string
 
 	mu       sync.Mutex
@@ -85,23 +84,16 @@ func newPair(t *testing.T, seed uint64) *pair {
 func (p *pair) close() {
 	p.cluster.Close()
 	p.server.Close()
-	if err := p.watcher.Close(); err != nil {
-		p.t.Error(err)
-	}
 }
 
-func (p *pair) store() (store.Store, *link) {
+func (p *pair) store() (store.KV, *link) {
 	p.t.Helper()
 	way := &link{RoundTripper: p.server.Transport()}
 	client, err := consul.NewClient(&consul.Config{Address: "consul.invalid", HttpClient: &http.Client{Transport: way}})
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	s, err := consulkv.New(consulkv.Config{Client: client, Prefix: "pitchpipe", TTL: pairTTL, Delay: pairDelay})
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return s, way
+	return store.NewConsul(client, "pitchpipe", store.Options{TTL: pairTTL, Delay: pairDelay}), way
 }
 
 func (p *pair) draw(n int) int {
@@ -114,7 +106,6 @@ func (p *pair) draw(n int) int {
 type member struct {
 	*daemontest.Controller
 	name   string
-	store  store.Store
 	way    *link
 	cancel context.CancelFunc
 	done   chan error
@@ -128,11 +119,12 @@ func (p *pair) start(state string) *member {
 	p.n++
 	m := &member{name: fmt.Sprintf("controller %d", p.n), done: make(chan error, 1)}
 	p.mu.Unlock()
-	m.store, m.way = p.store()
+	kv, way := p.store()
+	m.way = way
 	m.Controller = daemontest.New(p.t, daemontest.Options{
 		State: filepath.Join(p.dir, state), Socket: filepath.Join(p.dir, "s"), Site: site, Cluster: p.cluster, Tick: 4 * time.Second,
-		Seat:   daemon.NewSeat(m.store, m.name, slog.New(slog.DiscardHandler)),
-		Driver: func(d driver.Driver) driver.Driver { return &acting{d, p, m} },
+		Candidate: daemon.NewCandidate(kv, m.name, slog.New(slog.DiscardHandler)),
+		Driver:    func(d driver.Driver) driver.Driver { return &acting{d, p, m} },
 	})
 	ctx, cancel := context.WithCancel(p.t.Context())
 	m.cancel = cancel
@@ -151,13 +143,10 @@ func (p *pair) end(m *member, crash bool) {
 		p.t.Errorf("%s ended with %v", m.name, err)
 	}
 	m.Stop(p.t)
-	if err := m.store.Close(); err != nil && !crash {
-		p.t.Errorf("%s: %v", m.name, err)
-	}
 }
 
 func (p *pair) leader() string {
-	holder, err := p.watcher.Leader(p.t.Context(), "leader")
+	holder, err := p.watcher.Leader(p.t.Context())
 	if err != nil {
 		return ""
 	}
@@ -308,9 +297,6 @@ func TestALeaderThatIsCutOffStopsAndSaysWhy(t *testing.T) {
 		}
 		first.way.mend()
 		first.Stop(t)
-		if err := first.store.Close(); err != nil {
-			t.Error(err)
-		}
 		time.Sleep(2*pairTTL + pairDelay + 5*time.Second)
 		if got := p.leader(); got != second.name {
 			t.Errorf("%q leads", got)

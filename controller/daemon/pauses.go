@@ -46,8 +46,8 @@ const (
 // byTuner is who pauses when the tuner stops itself.
 const byTuner = "tuner"
 
-// pauses keeps who may not be touched. Reads are from memory, so that a pause is
-// in force the moment it was written.
+// pauses keeps which jobs must not be changed. Reads are from memory, so that a pause is in
+// force when it is written.
 type pauses struct {
 	store table
 	mu    sync.RWMutex
@@ -95,7 +95,7 @@ func loadPauses(store table) (*pauses, error) {
 	return p, nil
 }
 
-// reload reads everything anew, since others wrote it.
+// reload reads everything again after another controller wrote it.
 func (p *pauses) reload() error {
 	fresh, err := loadPauses(p.store)
 	if err != nil {
@@ -107,8 +107,8 @@ func (p *pauses) reload() error {
 	return nil
 }
 
-// automatic tells whether the tuner stopped itself: a user of its name cannot
-// pause the cluster.
+// automatic reports whether the tuner paused itself. A user of its name cannot pause the
+// cluster.
 func automatic(x Pause) bool { return x.By == byTuner && x.Scope == ScopeCluster }
 
 // clearedAt is reconcile.Stages.Cleared.
@@ -118,7 +118,7 @@ func (p *pauses) clearedAt() time.Time {
 	return p.cleared
 }
 
-// clear begins to count regressions anew, in force even if it cannot be written.
+// clear restarts the count of regressions, in force even where it cannot be written.
 // The caller holds mu.
 func (p *pauses) clear(at time.Time) error {
 	p.cleared = at
@@ -129,7 +129,7 @@ func (p *pauses) put(x Pause) error {
 	key := pauseKey(x.Scope, x.Name)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.on[key] = x // in force even if it cannot be written: the safe side
+	p.on[key] = x // in force even where it cannot be written: the safe side
 	err := p.store.PutJSON(bucketPauses, key, x)
 	if automatic(x) {
 		err = errors.Join(err, p.clear(x.At))
@@ -170,7 +170,7 @@ func (p *pauses) get(scope, name string) (Pause, bool) {
 	return x, ok
 }
 
-// requestKey names a job that may not exist yet; it is nobody's job id.
+// requestKey names a job that may not exist yet. No job has it as id.
 func requestKey(id driver.RequestID) string { return "request/" + string(id) }
 
 func (p *pauses) switchOff(id, by string) error {
@@ -180,7 +180,26 @@ func (p *pauses) switchOff(id, by string) error {
 	return p.store.PutJSON(bucketOff, id, by)
 }
 
-// gate tells why the job may not be touched now, or ReasonNone.
+// isOff reports whether tuning is off for a job id or a requestKey.
+func (p *pauses) isOff(key string) bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	_, off := p.off[key]
+	return off
+}
+
+// switchOn undoes switchOff for a job whose submission failed.
+func (p *pauses) switchOn(key string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.store.Delete(bucketOff, key); err != nil {
+		return err
+	}
+	delete(p.off, key)
+	return nil
+}
+
+// gate returns why the job may not be changed now, or ReasonNone.
 func (p *pauses) gate(job driver.Job) tuning.Reason {
 	if job.Off {
 		return tuning.ReasonOff

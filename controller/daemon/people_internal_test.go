@@ -7,7 +7,7 @@ import (
 	"pitchpipe/controller/daemon/peer"
 )
 
-func TestTheJobsOfANamespaceBelongToThoseToWhomItIsGiven(t *testing.T) {
+func TestAUserOwnsTheJobsOfHisNamespaces(t *testing.T) {
 	t.Parallel()
 	people := []config.Person{{Namespace: "train", Name: "alice"}, {Namespace: "open", Name: "*"}, {Namespace: "both", Name: "alice"}, {Namespace: "both", Name: "bob"}}
 	for _, tt := range []struct {
@@ -19,7 +19,7 @@ func TestTheJobsOfANamespaceBelongToThoseToWhomItIsGiven(t *testing.T) {
 		{"to everybody", "nomad", "carol", "open", true},
 		{"to each of several", "nomad", "bob", "both", true},
 		{"to a user of its name", "nomad", "solo", "solo", true},
-		{"a namespace of nobody's", "nomad", "alice", "default", false},
+		{"a namespace that is given to no user", "nomad", "alice", "default", false},
 		{"where owners are users nothing is given", "local", "alice", "train", false},
 	} {
 		cfg := config.Config{Driver: tt.driver, Nomad: config.Nomad{People: people}}

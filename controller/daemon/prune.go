@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// keepRecords is how long the story of an ended job can be told. What it taught
-	// is in the observations, which stay.
+	// keepRecords is how long the record of an ended job stays. Its observations stay
+	// longer.
 	keepRecords = 30 * 24 * time.Hour
-	// keepEnded is of how many ended jobs the stories are kept at most.
+	// keepEnded is the largest number of records of ended jobs.
 	keepEnded = 10_000
-	// pruneEvery is how often old stories are looked for.
+	// pruneEvery is the time between two prunings.
 	pruneEvery = time.Hour
 )
 
-// pruneLoop prunes until ctx ends. What fails is tried again.
+// pruneLoop prunes until ctx ends. A failure is logged and tried again the next time.
 func (d *Daemon) pruneLoop(ctx context.Context) error {
 	for wait := time.Minute; ; wait = pruneEvery {
 		select {
@@ -31,9 +31,6 @@ func (d *Daemon) pruneLoop(ctx context.Context) error {
 		}
 		if err := d.prune(ctx); err != nil && ctx.Err() == nil {
 			d.log.Warn("old records are not pruned", "error", err)
-		}
-		if err := d.seat.sweep(ctx); err != nil && ctx.Err() == nil {
-			d.log.Warn("what died writers left in the shared store is not removed", "error", err)
 		}
 	}
 }
@@ -54,9 +51,9 @@ func (d *Daemon) prune(ctx context.Context) error {
 	return err
 }
 
-// prune drops the stories of jobs that were over before the given time, and the
-// oldest beyond most. Of a job that its scheduler still knows there remains that
-// it is over, or it would be taken for a new one. It returns how many it dropped.
+// prune drops the records of jobs that ended before the given time, and the oldest beyond
+// most. The record of a job that its scheduler still knows shrinks to the fact that the job
+// is over: without it the job would count as new. It returns how many it dropped.
 func (r *records) prune(before time.Time, most int, known func(driver.JobID) bool) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

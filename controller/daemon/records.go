@@ -24,8 +24,8 @@ const (
 	keyPruned     = "pruned" // in bucketMarks: what pruned records counted
 )
 
-// records keeps the jobs' stories in the store, and in memory what is counted and
-// told across all of them, so that nobody has to decode them all for a scrape.
+// records keeps the jobs' records in the store, and a digest of each in memory for counts
+// and events, so that a scrape decodes none.
 type records struct {
 	store *knowledge.Store
 
@@ -37,23 +37,23 @@ type records struct {
 	decoded  map[driver.JobID]decoded // of those that are looked at again and again
 }
 
-// decoded is what was made of the stored JSON of a record. Nobody changes it: callers get
+// decoded is a record with the JSON that it was decoded from. It never changes: callers get
 // clones.
 type decoded struct {
 	raw []byte
 	rec *reconcile.Record
 }
 
-// keptDecoded bounds how many are kept: most jobs are looked at many times between two
-// changes of their records, and records grow with their jobs' epochs.
+// keptDecoded bounds the cache: most records are read many times between two changes, and
+// grow with their jobs' epochs.
 const keptDecoded = 1024
 
 var _ reconcile.Records = (*records)(nil)
 
-// digest is what is kept in memory of one record.
+// digest is the part of one record that stays in memory.
 type digest struct {
 	owner            string
-	submitted, over  time.Time // over: zero while its story goes on
+	submitted, over  time.Time // over: zero for a live job
 	phase            reconcile.Phase
 	restarts, probes int
 	verdict          tuning.Verdict // of an outcome, once it is over
@@ -90,7 +90,7 @@ func (c counts) clone() counts {
 	return c
 }
 
-// loadRecords reads all stories once.
+// loadRecords reads all records once.
 func loadRecords(store *knowledge.Store) (*records, error) {
 	r := &records{store: store, digests: map[driver.JobID]digest{}}
 	all, err := r.All(context.Background())
@@ -106,7 +106,7 @@ func loadRecords(store *knowledge.Store) (*records, error) {
 	return r, nil
 }
 
-// reload reads all stories anew, since others wrote them.
+// reload reads all records again after another controller wrote them.
 func (r *records) reload() error {
 	fresh, err := loadRecords(r.store)
 	if err != nil {
@@ -142,8 +142,8 @@ func digestOf(rec *reconcile.Record) digest {
 	return d
 }
 
-// Load implements reconcile.Records. A record whose stored bytes are those of the last time
-// is not decoded again, whoever wrote them.
+// Load implements reconcile.Records. It does not decode bytes again that it decoded last
+// time.
 func (r *records) Load(_ context.Context, id driver.JobID) (*reconcile.Record, error) {
 	r.decoding.Lock()
 	last := r.decoded[id]
@@ -168,7 +168,7 @@ func (r *records) Load(_ context.Context, id driver.JobID) (*reconcile.Record, e
 	return known.rec.Clone(), nil
 }
 
-// keep remembers a record while its story goes on.
+// keep caches the record of a live job.
 func (r *records) keep(id driver.JobID, d decoded) {
 	r.decoding.Lock()
 	defer r.decoding.Unlock()
@@ -194,8 +194,7 @@ func (r *records) Save(_ context.Context, rec *reconcile.Record) error {
 	return nil
 }
 
-// All implements reconcile.Records. It decodes every record: for what is counted
-// and told use totals and events.
+// All implements reconcile.Records. It decodes every record; totals and events decode none.
 func (r *records) All(_ context.Context) ([]*reconcile.Record, error) {
 	var all []*reconcile.Record
 	err := r.store.ForEachJSON(bucketRecords, func(_ string, decode func(v any) error) error {
@@ -210,8 +209,7 @@ func (r *records) All(_ context.Context) ([]*reconcile.Record, error) {
 	return all, err
 }
 
-// events are the sentences about the jobs of those owners that the caller may
-// see, the newest last. It decodes nothing.
+// events are the sentences about the jobs that the caller may see, the newest last.
 func (r *records) events(may func(owner string) bool) []api.Event {
 	out := []api.Event{}
 	r.mu.RLock()
@@ -244,11 +242,60 @@ func (r *records) totals() (phases map[reconcile.Phase]int, attention int, sum c
 	return phases, attention, sum
 }
 
-// readable asks the store for something small.
+// readable reads something small from the store.
 func (r *records) readable() error {
 	var c counts
 	if err := r.store.GetJSON(bucketMarks, keyPruned, &c); err != nil && !errors.Is(err, knowledge.ErrNotFound) {
 		return err
 	}
 	return nil
+}
+
+// owned are the records of the jobs that the caller may see, the oldest first. It does not
+// decode those of other owners.
+func (r *records) owned(_ context.Context, may func(owner string) bool) ([]*reconcile.Record, error) {
+	// Take the lock before the store is read: pruning holds the lock while it writes, and
+	// a writer may wait for readers.
+	mine := map[string]bool{}
+	r.mu.RLock()
+	for id, d := range r.digests {
+		mine[string(id)] = may(d.owner)
+	}
+	r.mu.RUnlock()
+	var out []*reconcile.Record
+	err := r.store.ForEachJSON(bucketRecords, func(key string, decode func(v any) error) error {
+		if !mine[key] {
+			return nil
+		}
+		var rec reconcile.Record
+		if err := decode(&rec); err != nil {
+			return err
+		}
+		if may(rec.Owner) {
+			out = append(out, &rec)
+		}
+		return nil
+	})
+	slices.SortStableFunc(out, func(a, b *reconcile.Record) int { return a.Submitted.Compare(b.Submitted) })
+	return out, err
+}
+
+// owner is the owner of a job, or empty where the job has no record.
+func (r *records) owner(id driver.JobID) string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.digests[id].owner
+}
+
+// owners are the owners of the live jobs, one per job.
+func (r *records) owners() []string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var out []string
+	for _, d := range r.digests {
+		if d.over.IsZero() && d.owner != "" {
+			out = append(out, d.owner)
+		}
+	}
+	return out
 }

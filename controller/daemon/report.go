@@ -16,7 +16,7 @@ import (
 	"pitchpipe/driver"
 )
 
-// reportPeriod is what is reported where nobody says since when.
+// reportPeriod is the default period of a report.
 const reportPeriod = 30 * 24 * time.Hour
 
 // report sums up the jobs that the caller may see.
@@ -65,8 +65,8 @@ func reportQuery(req *http.Request, now time.Time) (report.Query, error) {
 	return q, nil
 }
 
-// reportRows joins what the tuner remembers of each job with what its scheduler
-// still knows. A job without a record was not looked at yet.
+// reportRows joins the record of each job with what its scheduler still knows. A job that
+// was not seen yet has no row.
 func (d *Daemon) reportRows(ctx context.Context, may func(owner string) bool, now time.Time) ([]report.Row, error) {
 	jobs, err := d.driver.List(ctx)
 	if err != nil {
@@ -95,7 +95,7 @@ func (d *Daemon) reportRows(ctx context.Context, may func(owner string) bool, no
 	return rows, nil
 }
 
-// seen adds what the scheduler says of a job.
+// seen adds the scheduler's data of a job.
 func seen(row report.Row, job driver.Job, now time.Time) report.Row {
 	row.Account, row.Partition = job.Account, job.Partition
 	row.Spans = spans(job, now)
@@ -120,9 +120,9 @@ func rowOf(r *reconcile.Record) report.Row {
 		}
 	}
 	if row.Ended.IsZero() && r.Phase.Over() && len(r.History) > 0 {
-		row.Ended = r.History[len(r.History)-1].At // its scheduler forgot it: that was noticed then
+		row.Ended = r.History[len(r.History)-1].At // its scheduler forgot it, which was noticed then
 	}
-	// What its scheduler forgot the record tells only where it was one attempt.
+	// Where the scheduler forgot the job, the record has its time only for a single attempt.
 	if len(r.Runs) == 1 && !r.Started.IsZero() && !r.Ended.IsZero() {
 		held := r.Runs[0].Settings
 		row.Spans = []report.Span{{
@@ -132,12 +132,12 @@ func rowOf(r *reconcile.Record) report.Row {
 	return row
 }
 
-// spans are when the attempts ran; nil where that is not known of one, since a
-// missing moment would make it run for centuries, or not at all.
+// spans are the times of the attempts, or nil where one is unknown: a missing time would
+// make an attempt run for centuries, or not at all.
 func spans(job driver.Job, now time.Time) []report.Span {
 	out := []report.Span{}
 	for i, a := range job.Attempts {
-		// What it was given may be more than a task asked for: whole nodes, or many tasks.
+		// An allocation may be more than a task asked for: whole nodes, or many tasks.
 		s := report.Span{Start: a.Started, End: a.Ended, Cores: cmp.Or(a.CPUs, a.Change.Cores, job.Resources.Cores), GPUs: job.Resources.GPUs}
 		s.Memory = tuning.Bytes(cmp.Or(a.Change.MemoryBytes, job.Resources.MemoryBytes))
 		if s.End.IsZero() && i == len(job.Attempts)-1 {
@@ -167,7 +167,7 @@ func compareJobs(pairs []report.Pair, t report.Terms) tuning.Outcome {
 	return verify.Compare(in)
 }
 
-// evidence are the epochs of a job, of which those that chose the setting do not judge it.
+// evidence are the epochs of a job. Those that chose the setting count as warm-up.
 func evidence(r report.Row) []tuning.Epoch {
 	out := slices.Clone(r.Epochs)
 	for i, e := range out {

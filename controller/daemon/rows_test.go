@@ -28,7 +28,7 @@ func TestWhenAttemptsRanIsKnownOfAllOrOfNone(t *testing.T) {
 		{"one that ended and has no beginning", driver.Job{State: driver.Cancelled, Ended: at(9), Attempts: []driver.Attempt{{Started: at(0), Ended: at(2)}, {Ended: at(9)}}}, -1},
 		{"one that has neither", driver.Job{State: driver.Running, Attempts: []driver.Attempt{{}}}, -1},
 		{"one before the last without an end", driver.Job{State: driver.Running, Attempts: []driver.Attempt{{Started: at(0)}, {Started: at(4)}}}, -1},
-		{"one of a job that ended nobody knows when", driver.Job{State: driver.Lost, Attempts: []driver.Attempt{{Started: at(0)}}}, -1},
+		{"one of a job whose end is unknown", driver.Job{State: driver.Lost, Attempts: []driver.Attempt{{Started: at(0)}}}, -1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

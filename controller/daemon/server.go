@@ -16,6 +16,7 @@ import (
 	"pitchpipe/controller/daemon/peer"
 	"pitchpipe/controller/daemon/story"
 	"pitchpipe/controller/plan"
+	"pitchpipe/controller/daemon/verdict"
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/stanza"
 	"pitchpipe/controller/tuning"
@@ -23,11 +24,10 @@ import (
 	"pitchpipe/driver/jobfile"
 )
 
-// recallWait is how long a tunable job waits before its start for the tuner to
-// change it. The wait ends by itself.
+// recallWait is how long a tunable job waits for the tuner before it starts.
 const recallWait = time.Second
 
-// maxRequest bounds a request; that of a submission holds the job file and the environment.
+// maxRequest bounds a request; a submission holds the job file and the environment.
 const maxRequest = 1 << 20
 
 var (
@@ -63,12 +63,12 @@ func (d *Daemon) handler(metrics http.Handler) http.Handler {
 		changes := !strings.HasPrefix(pattern, "GET ") && !strings.HasSuffix(pattern, api.PathValidate)
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) {
 			if changes {
-				if err := h.d.seat.mayChange(req.Context()); err != nil {
+				if err := h.d.candidate.mayChange(req.Context()); err != nil {
 					h.answer(w, nil, err)
 					return
 				}
 			}
-			h.d.seat.refresh(req.Context(), h.d)
+			h.d.candidate.refresh(req.Context(), h.d)
 			out, err := serve(req)
 			h.answer(w, out, err)
 		})
@@ -114,9 +114,8 @@ func classifyError(err error) (code int, kind string) {
 	return http.StatusServiceUnavailable, "unavailable"
 }
 
-// caller names who asks, as the kernel says; whom it cannot name it denies. The namespaces
-// of Nomad whose jobs are his too are the configuration's to say: what a job file says of
-// its owner everybody can write.
+// caller is the user that the kernel names, or errDenied. The configuration says which
+// namespaces of Nomad belong to him as well: anyone can write an owner into a job file.
 func (h handler) caller(req *http.Request) (peer.Peer, error) {
 	who, err := peer.From(req.Context())
 	if err != nil {
@@ -125,7 +124,7 @@ func (h handler) caller(req *http.Request) (peer.Peer, error) {
 	return known(h.d.cfg, who), nil
 }
 
-// known is a caller with the namespaces of Nomad that the configuration gives to him.
+// known adds the namespaces of Nomad that the configuration gives to a caller.
 func known(cfg config.Config, who peer.Peer) peer.Peer {
 	if cfg.Driver != "nomad" {
 		return who // owners are users there
@@ -172,12 +171,12 @@ func (h handler) submit(req *http.Request) (any, error) {
 	if s.Request == "" {
 		s.Request = newRequestID()
 	}
-	// With the caller's name in it no two users share a request: none gets
-	// another's job for an answer, or switches it off.
+	// The caller's name keeps the requests of two users apart: none gets or switches off
+	// the other's job.
 	request := driver.RequestID(who.Name + "/" + s.Request)
 	undo := func() error { return nil }
 	if s.Off && !h.d.pauses.isOff(requestKey(request)) {
-		// Written before the job exists, so that no look at it comes first.
+		// Written before the job exists, so that the loop cannot see the job first.
 		if err := h.d.pauses.switchOff(requestKey(request), who.Name); err != nil {
 			return nil, err
 		}
@@ -194,8 +193,8 @@ func (h handler) submit(req *http.Request) (any, error) {
 	return status(job, nil, time.Now()), nil
 }
 
-// refusedForGood reports whether a submission certainly created no job. After any
-// other error one may exist, or the same request may be repeated.
+// refusedForGood reports whether a submission certainly made no job. After any other error
+// a job may exist, or the same request may be repeated.
 func refusedForGood(err error) bool {
 	return errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrUnsupported) || errors.Is(err, driver.ErrDenied)
 }
@@ -223,18 +222,17 @@ func (h handler) jobs(req *http.Request) (any, error) {
 	return out, nil
 }
 
-// mayApply reports whether it is worth waiting before the start: the tuner may
-// change such a job at all.
+// mayApply reports whether the tuner may change such a job, so that its start should wait.
 func (d *Daemon) mayApply(p tuning.Policy, owner string) bool {
-	site := d.rooms.site.For("", "", "", owner)
+	site := d.services.site.For("", "", "", owner)
 	return p.Mode.AtMost(site.MaxMode) == tuning.Apply && !site.DryRun
 }
 
-// record is the job's story, nil where there is none yet.
+// record is the job's record, nil where there is none yet.
 func (h handler) record(ctx context.Context, job driver.Job) (*reconcile.Record, error) {
 	rec, err := h.d.records.Load(ctx, job.ID)
 	if errors.Is(err, reconcile.ErrNoRecord) || err == nil && !rec.Of(job) {
-		return nil, nil //nolint:nilnil // a job that was not looked at yet has no story
+		return nil, nil //nolint:nilnil // a job that was not seen yet has no record
 	}
 	return rec, err
 }
@@ -275,7 +273,7 @@ func (h handler) job(req *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if rec == nil { // asked for before it was seen: no need to wait for that
+	if rec == nil { // not seen yet: look now
 		h.d.queue.Add(job.ID)
 	}
 	return status(job, rec, time.Now()), nil
@@ -340,4 +338,22 @@ func (h handler) history(req *http.Request) (any, error) {
 		return nil, err
 	}
 	return h.d.records.events(who.May), nil
+}
+
+// validate checks a job file as the command does. Errors of the file are the answer, not
+// an error of the request.
+func (h handler) validate(req *http.Request) (any, error) {
+	var d api.Draft
+	if err := json.NewDecoder(io.LimitReader(req.Body, 16<<20)).Decode(&d); err != nil {
+		return nil, fmt.Errorf("%w: %w", errInput, err)
+	}
+	who, err := h.caller(req)
+	if err != nil {
+		return nil, err
+	}
+	v, _ := verdict.Of(h.d.parse, d.Filename, d.Source, d.Variables, verdict.Ground{ // the error is in it
+		Driver: h.d.driver.Name(), Can: h.d.driver.Capabilities(), Given: h.d.cfg.Given, Site: h.d.services.site,
+		Policy: verdict.PolicyOf(h.d.cfg.Site), User: who.Name,
+	})
+	return v, nil
 }

@@ -12,7 +12,7 @@ import (
 	"pitchpipe/driver"
 )
 
-// status is a job as its scheduler and the tuner see it together. rec may be nil.
+// status joins what the scheduler and the tuner know of a job. rec may be nil.
 func status(job driver.Job, rec *reconcile.Record, now time.Time) api.Job {
 	out := api.Job{
 		ID: string(job.ID), Name: job.Name, Owner: job.Owner, State: string(job.State), Detail: job.Detail,
@@ -29,7 +29,7 @@ func status(job driver.Job, rec *reconcile.Record, now time.Time) api.Job {
 	if rec == nil {
 		return out
 	}
-	// Ended means that the tuner is through with it too: its story is complete.
+	// Ended means that the tuner is done with it too.
 	out.Ended = job.State.Ended() && rec.Phase.Over()
 	out.Phase, out.Reason, out.Sentence = string(rec.Phase), rec.Reason, story.Because(rec)
 	if rec.Detail != "" {
@@ -66,8 +66,8 @@ func status(job driver.Job, rec *reconcile.Record, now time.Time) api.Job {
 	return out
 }
 
-// recalled reports whether the job was changed before its start, and whether in
-// memory alone. Until its first attempt began that is on its way or queued.
+// recalled reports whether the job was or will be changed before its start, and whether in
+// memory alone.
 func recalled(rec *reconcile.Record) (changed, memoryOnly bool) {
 	var to tuning.Settings
 	switch {

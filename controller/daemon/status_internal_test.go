@@ -9,7 +9,7 @@ import (
 	"pitchpipe/driver"
 )
 
-func TestTheStatusTellsCoreHoursAndCost(t *testing.T) {
+func TestTheStatusHasCoreHoursAndCost(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	job := driver.Job{

@@ -21,7 +21,7 @@ func (h handler) off(req *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// An audit that cannot be written is an error, but no job stays tuned for it.
+	// A failed audit is an error, and tuning is off all the same.
 	err = h.d.audit.append(req.Context(), reconcile.Audit{
 		At: time.Now(), Actor: who.Name, Job: string(job.ID), Action: "off", Reason: tuning.ReasonOff,
 	})
@@ -50,7 +50,7 @@ func (h handler) pauses(req *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What others paused of their own is theirs to know.
+	// Others do not see what a user paused of his own.
 	return slices.DeleteFunc(h.d.pauses.list(), func(x Pause) bool {
 		switch x.Scope {
 		case ScopeUser:
@@ -72,7 +72,7 @@ func (h handler) pause(req *http.Request) (any, error) {
 		return nil, err
 	}
 	x.By, x.At = who.Name, time.Now()
-	// An audit that cannot be written is an error, but does not keep the tuner going.
+	// A failed audit is an error, and the pause is in force all the same.
 	err = h.auditPause(req.Context(), who, "pause", x.Scope, x.Name)
 	return nil, errors.Join(err, h.d.pauses.put(x))
 }
@@ -89,8 +89,8 @@ func (h handler) resume(req *http.Request) (any, error) {
 	return nil, h.d.pauses.drop(scope, name)
 }
 
-// mayPause returns the caller: root, or whoever runs the controller, pauses
-// anything; others their own jobs, as long as the pause there is their own.
+// mayPause returns the caller if he may change this pause. Root and the controller's own
+// user may change every pause; others may change their own pauses of their own jobs.
 func (h handler) mayPause(req *http.Request, scope, name string) (peer.Peer, error) {
 	who, err := h.caller(req)
 	if err != nil {

@@ -55,7 +55,7 @@ func TestWhatAJobIsCharged(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := &rooms{driver: believing{accounts: true}, site: site, log: slog.New(slog.DiscardHandler)}
+			r := &services{driver: believing{accounts: true}, site: site, log: slog.New(slog.DiscardHandler)}
 			if c.biller != nil {
 				c.biller.accounts = true
 				r.driver = c.biller

@@ -37,7 +37,7 @@ func (u unit) Window(_ context.Context, job string, attempt int, after uint64) (
 func TestAttemptsOfOneUnitDoNotMixTheirEpochs(t *testing.T) {
 	t.Parallel()
 	began := time.Unix(1000, 0)
-	r := &rooms{driver: listing{}, nodes: nodes.One(unit{began}, nil), log: slog.New(slog.DiscardHandler)}
+	r := &services{driver: listing{}, nodes: nodes.One(unit{began}, nil), log: slog.New(slog.DiscardHandler)}
 	policy := tuning.DefaultPolicy()
 	turn := began.Add(28 * time.Second)
 	for _, tt := range []struct {
@@ -45,7 +45,7 @@ func TestAttemptsOfOneUnitDoNotMixTheirEpochs(t *testing.T) {
 		first, last int
 	}{
 		{reconcile.MeasureRequest{Job: "train", Attempt: 1, Unit: "a.main", To: turn}, 1, 5},
-		// Its first mark is a beginning alone: nobody knows when that epoch began.
+		// Its first mark is a beginning alone: the start of that epoch is unknown.
 		{reconcile.MeasureRequest{Job: "train", Attempt: 2, Unit: "a.main", From: turn}, 7, 11},
 		{reconcile.MeasureRequest{Job: "train", Attempt: 3, Unit: "b.main"}, 1, 11},
 	} {

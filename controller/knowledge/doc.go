@@ -20,8 +20,8 @@
 // modified.
 //
 // Where several controllers share their knowledge (Mirror), the file is a working copy:
-// each change is written to the mirror first, and one that the mirror refuses is not made
-// here either. Adopt loads what the mirror holds when a controller begins to lead.
+// each change is written to the mirror first, and the file refuses what the mirror refuses.
+// Adopt loads the mirror when a controller begins to lead.
 //
 // The package never decides what to do with a job, never measures, and never
 // talks to a scheduler or an exporter.

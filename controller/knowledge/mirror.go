@@ -9,31 +9,28 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// Snapshot is what a Mirror holds, or how that differs from the Snapshot before.
+// Snapshot is the content of a Mirror, or its difference from the Snapshot before.
 type Snapshot struct {
-	Full   bool              // Values are all that there is
-	Values map[string][]byte // new and changed ones; nil: deleted since
+	Full   bool              // Values is the whole content
+	Values map[string][]byte // nil values were deleted
 }
 
-// Mirror is where several controllers share their knowledge. The file of each is its
-// working copy: what one of them changes is written to the mirror first, and only then
-// to the file. Keys are any texts.
+// Mirror is the state that several controllers share. The file of each is a working copy:
+// a change is written to the mirror first, and then to the file. Keys are any texts.
 type Mirror interface {
-	// Load hands what it holds to apply. Where apply fails, the next Snapshot is
-	// relative to the same one as this.
+	// Load calls apply with a Snapshot. Where apply fails, the next Snapshot has the same
+	// changes again.
 	Load(ctx context.Context, apply func(Snapshot) error) error
-	// Write makes the changes, all or none, where nothing of them was changed meanwhile
-	// since it was loaded or written; a nil value deletes. It is durable when Write
-	// returns. After an error that leaves open whether it happened the mirror sorts
-	// that out itself before it writes the same keys again.
+	// Write makes all of the changes or none; a nil value deletes. They are durable when
+	// Write returns. After an error they may take effect later, before the next change.
 	Write(ctx context.Context, changes map[string][]byte) error
 }
 
-// mirrorWait is how long the mirror may take for one change.
+// mirrorWait bounds one change of the mirror.
 const mirrorWait = 20 * time.Second
 
-// Refresh brings the file up to what the mirror holds. It writes nothing to the mirror,
-// so that who does not lead may do it too.
+// Refresh brings the file up to date with the mirror. It only reads the mirror, so that a
+// standby may call it.
 func (s *Store) Refresh(ctx context.Context) error {
 	if s.mirror == nil {
 		return nil
@@ -44,8 +41,8 @@ func (s *Store) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// Adopt is Refresh for who begins to lead: from now on the file counts. A mirror in
-// which nothing is becomes one of this schema.
+// Adopt is Refresh for a new leader: the file accepts changes from now on. An empty mirror
+// gets the schema.
 func (s *Store) Adopt(ctx context.Context) error {
 	if err := s.Refresh(ctx); err != nil {
 		return err
@@ -63,7 +60,7 @@ func (s *Store) Adopt(ctx context.Context) error {
 	return nil
 }
 
-// load writes a snapshot into the file.
+// load writes a snapshot to the file.
 func (s *Store) load(snap Snapshot) error {
 	if raw, ok := snap.Values[keySchema]; ok || snap.Full && len(snap.Values) > 0 {
 		if err := checkSchema(raw); err != nil {

@@ -1,83 +1,88 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"time"
 )
 
 // Errors that a caller can act on.
 var (
-	// ErrNotFound means that nothing is stored under this key.
+	// ErrNotFound means that the store has no such key, or no leader.
 	ErrNotFound = errors.New("not found")
-	// ErrConflict means that the value is another version than the caller read.
+	// ErrConflict means that the value has another version than the caller read.
 	ErrConflict = errors.New("changed meanwhile")
-	// ErrUnavailable means that the store does not answer, so that nobody knows
-	// whether a write had its effect.
+	// ErrUnavailable means that the store does not answer. A write may have had its effect.
 	ErrUnavailable = errors.New("store unavailable")
 	// ErrDenied means that the store refuses the caller.
 	ErrDenied = errors.New("denied")
-	// ErrInvalid means that the key or value cannot be stored.
-	ErrInvalid = errors.New("invalid entry")
-	// ErrDamaged means that what is stored under a key is not what was put there.
+	// ErrInvalid means that the store cannot take the value or the configuration.
+	ErrInvalid = errors.New("invalid")
+	// ErrDamaged means that the store holds something that this package did not write.
 	ErrDamaged = errors.New("store is damaged")
 	// ErrLost means that this process does not lead any more.
 	ErrLost = errors.New("leadership lost")
-	// ErrClosed means that the store was closed.
-	ErrClosed = errors.New("store is closed")
+	// ErrStale means that another controller wrote to the log.
+	ErrStale = errors.New("another controller changed the shared state")
 )
 
-// Version tells the states of one key apart. It only grows, also where the key was
-// deleted and put anew. Zero is no version.
+// Version tells the values of one key apart. It only grows. Zero means that the key is
+// missing.
 type Version uint64
 
 // Entry is a value under its key.
 type Entry struct {
 	Key     string
-	Value   []byte // nil where only keys were asked for
+	Value   []byte // nil where the store lists keys only
 	Version Version
 }
 
-// Store keeps values under keys, for one controller or for several. All methods are
-// safe for concurrent use. Keys are as CheckKey wants them, values of at most MaxValue
-// bytes; an empty one is a value.
-type Store interface {
-	// Get returns what is stored under the key, or ErrNotFound.
+// KV is a store of small values that several processes share. Keys are words of letters
+// and digits with slashes between them; values are not empty. All methods are safe for
+// concurrent use.
+type KV interface {
+	// Limit is the size of the largest value, in bytes.
+	Limit() int
+	// Get returns an entry or ErrNotFound.
 	Get(ctx context.Context, key string) (Entry, error)
-	// Keys returns the keys that begin with prefix and their versions, in the order of
-	// the keys and without values. Any text is a prefix; the empty one is that of all.
-	Keys(ctx context.Context, prefix string) ([]Entry, error)
-	// List is Keys with the values. What is written meanwhile may be in it or not, and
-	// each entry is whole.
+	// List returns the entries whose keys begin with prefix, in any order.
 	List(ctx context.Context, prefix string) ([]Entry, error)
-	// Put stores a value where the key has the version, 0 meaning that it is not
-	// there; else it is ErrConflict and nothing changed. It is durable when Put
-	// returns. After ErrUnavailable, or when ctx ended, nobody knows whether it is
-	// stored.
+	// Put stores a value where the key has this version, else it returns ErrConflict. The
+	// value is durable when Put returns.
 	Put(ctx context.Context, key string, value []byte, version Version) (Version, error)
-	// Delete removes the key where it has the version, else ErrConflict; what is not
-	// there is ErrNotFound.
-	Delete(ctx context.Context, key string, version Version) error
-	// Lead waits until this process leads under the name, a key of its own kind, or ctx
-	// ends. Holder says who that is, for people. The lease outlives ctx.
-	Lead(ctx context.Context, name, holder string) (Lease, error)
-	// Leader returns the holder that leads under the name, or ErrNotFound where none
-	// does. It may be out of date when it returns.
-	Leader(ctx context.Context, name string) (holder string, err error)
-	// Close lets go of the store and of every lease.
-	Close() error
+	// Delete removes a key. A missing key is no error.
+	Delete(ctx context.Context, key string) error
+	// Lock is the leader lock as one candidate uses it. Holder names the candidate.
+	Lock(holder string) Lock
+	// Leader returns the holder of the lock, or ErrNotFound.
+	Leader(ctx context.Context) (string, error)
 }
 
-// Lease is the leadership of this process. At any time at most one lease of a name
-// passes its Check, and between the last Check that one passes and the first that
-// another does there lies, where the leader did not release it, a pause of the
-// length that the store is set up with.
-type Lease interface {
-	// Lost is closed when the leadership has or may have ended, Release included.
-	Lost() <-chan struct{}
-	// Check asks the store whether the leadership stands; ErrLost where it does not.
-	// Any other error leaves that open: who gets one must not act.
-	Check(ctx context.Context) error
-	// Release gives the leadership back, by the ctx given here, so that another can
-	// have it at once. Where it was lost already there is nothing to do.
-	Release(ctx context.Context) error
+// Lock holds the calls of a leader lock. Lead makes them one after the other, but for
+// Renew.
+type Lock struct {
+	TTL   time.Duration // the store keeps the lock for at least this long after a renewal
+	Retry time.Duration // pause between two attempts
+	// Acquire reports whether the candidate has the lock now. A repeated call after a lost
+	// answer gives the lock again.
+	Acquire func(ctx context.Context) (bool, error)
+	// Renew asks the store whose the lock is and extends it, or returns ErrLost.
+	Renew func(ctx context.Context) error
+	// Release frees the lock, also one that was never acquired.
+	Release func(ctx context.Context) error
 }
+
+// Options are the times of a lock that lapses. Zero values are the store's defaults.
+type Options struct {
+	TTL   time.Duration
+	Delay time.Duration // a lock that lapsed stays taken for this long
+	Retry time.Duration // pause between two attempts to lock; default 1 s
+}
+
+func (o Options) or(ttl, delay time.Duration) Options {
+	return Options{cmp.Or(o.TTL, ttl), cmp.Or(o.Delay, delay), cmp.Or(o.Retry, time.Second)}
+}
+
+// lockKey is the key of the leader lock in Nomad and Consul.
+const lockKey = "lock/leader"

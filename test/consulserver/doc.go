@@ -1,15 +1,13 @@
 // Package consulserver is the part of Consul's HTTP API that the project uses, in one
 // process and in memory, for tests where there is no Consul.
 //
-// In come HTTP requests; out come the answers that the documentation and the published
-// client of Consul describe: keys with check-and-set, sessions, locks, recursion and
-// blocking queries, transactions on keys, sessions with a time to live of which twice
-// as much passes before they end, both behaviours of their end, the lock delay, and the
-// catalog of nodes and services. Keys that a session ended with are not free before the
-// lock delay has passed, and keys that were released are.
+// In go HTTP requests; out come the answers that the documentation and the published
+// client of Consul describe: keys by name and by prefix, transactions of one checked write,
+// locks, sessions that live for twice their time to live, the lock delay, and services in
+// the catalog. A key that its session ended with stays locked for the lock delay, and a
+// released key is free at once.
 //
-// It was written from the documentation, and its own tests run against an agent of
-// Consul as well where one is on PATH. It never elects a leader, replicates or checks
-// health: a test says when a node fails. Prepared queries, namespaces, rules of access
-// (but for one token) and everything else are answered with 404.
+// It was written from the documentation, and its tests run against an agent of Consul as
+// well where one is on PATH. It never blocks a query, replicates, checks health or knows
+// rules of access (but for one token); it answers everything else with 404.
 package consulserver

@@ -2,6 +2,7 @@ package consulserver
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -15,8 +16,7 @@ import (
 type Config struct {
 	// Token is what every request has to carry; empty = none is needed.
 	Token string
-	// MinTTL is the shortest time to live of a session; 0 = 10 s, as Consul has it.
-	// Tests that wait for the end of one choose less.
+	// MinTTL is the shortest time to live of a session; 0 = 10 s, as in Consul.
 	MinTTL time.Duration
 }
 
@@ -25,42 +25,26 @@ type Server struct {
 	cfg Config
 
 	mu       sync.Mutex
-	index    uint64        // of the last change of anything
-	changed  chan struct{} // closed by the next change
+	index    uint64 // of the last change
 	closed   bool
-	headless bool // it has no leader and changes nothing
+	headless bool // it has no leader and answers nothing
 
-	keys     map[string]*pair
-	graves   map[string]uint64    // deleted keys, and the index at which they were
-	kvIndex  uint64               // of the last change of any key
+	keys     map[string]pair
 	delays   map[string]time.Time // until when a key cannot be locked
 	sessions map[string]*session
-	sessIdx  uint64
-	nodes    map[string]*node
-	catIdx   uint64
+	services []service
 }
 
-// New makes a Server with one node, which is its own.
+// New makes an empty Server.
 func New(cfg Config) *Server {
 	if cfg.MinTTL <= 0 {
 		cfg.MinTTL = 10 * time.Second
 	}
-	s := &Server{
-		cfg: cfg, index: 10, changed: make(chan struct{}), keys: map[string]*pair{}, graves: map[string]uint64{},
-		delays: map[string]time.Time{}, sessions: map[string]*session{}, nodes: map[string]*node{},
-	}
-	s.nodes[self] = &node{ID: newID(), Node: self, Address: "127.0.0.1", Datacenter: datacenter, CreateIndex: 10, ModifyIndex: 10, services: map[string]*service{}}
-	s.kvIndex, s.sessIdx, s.catIdx = 10, 10, 10
-	return s
+	return &Server{cfg: cfg, index: 10, keys: map[string]pair{}, delays: map[string]time.Time{}, sessions: map[string]*session{}}
 }
 
-const (
-	self       = "consul-1" // the agent's own node
-	datacenter = "dc1"
-)
-
-// Listen serves at a free loopback port and returns the address, as in
-// "127.0.0.1:1234". The caller calls stop.
+// Listen serves at a free loopback port and returns the address, as in "127.0.0.1:1234".
+// The caller calls stop.
 func (s *Server) Listen() (address string, stop func()) {
 	h := httptest.NewServer(s)
 	return strings.TrimPrefix(h.URL, "http://"), func() {
@@ -70,37 +54,22 @@ func (s *Server) Listen() (address string, stop func()) {
 	}
 }
 
-// Close ends every wait and every timer.
+// Close ends every timer.
 func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return
-	}
 	s.closed = true
 	for _, x := range s.sessions {
 		x.stop()
 	}
-	close(s.changed)
 }
 
-// Headless takes the leader away, or brings it back: without one everything is
-// answered with status 500, as Consul does.
+// Headless takes the leader away, or brings it back: without one Consul answers everything
+// with status 500.
 func (s *Server) Headless(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.headless = on
-}
-
-// bump counts a change and wakes who waits for one. The caller holds mu.
-func (s *Server) bump(table *uint64) uint64 {
-	s.index++
-	*table = s.index
-	if !s.closed {
-		close(s.changed)
-		s.changed = make(chan struct{})
-	}
-	return s.index
 }
 
 // failure is an answer with another status than 200.
@@ -117,125 +86,93 @@ func fail(status int, format string, args ...any) error {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	if err := s.admit(req); err != nil {
-		answerError(w, err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out, err := s.serve(req)
+	w.Header().Set("X-Consul-Index", strconv.FormatUint(s.index, 10))
+	w.Header().Set("X-Consul-Knownleader", "true")
+	w.Header().Set("X-Consul-Lastcontact", "0")
+	var f failure
+	if errors.As(err, &f) {
+		w.WriteHeader(f.status)
+		_, _ = w.Write([]byte(f.text)) // the client may be gone
 		return
 	}
-	path := req.URL.Path
-	switch {
-	case strings.HasPrefix(path, "/v1/kv/"):
-		s.serveKV(w, req, strings.TrimPrefix(path, "/v1/kv/"))
-	case path == "/v1/txn":
-		s.serveTxn(w, req)
-	case strings.HasPrefix(path, "/v1/session/"):
-		s.serveSession(w, req, strings.TrimPrefix(path, "/v1/session/"))
-	case strings.HasPrefix(path, "/v1/catalog/"):
-		s.serveCatalog(w, req, strings.TrimPrefix(path, "/v1/catalog/"))
-	case path == "/v1/status/leader":
-		answer(w, "127.0.0.1:8300")
-	default:
-		answerError(w, fail(http.StatusNotFound, "Invalid URL path: not a recognized HTTP API endpoint"))
+	w.Header().Set("Content-Type", "application/json")
+	if faults, ok := out.(txnErrors); ok && len(faults.Errors) > 0 {
+		w.WriteHeader(http.StatusConflict)
 	}
+	_ = json.NewEncoder(w).Encode(out) // the client may be gone
 }
 
-func (s *Server) admit(req *http.Request) error {
-	s.mu.Lock()
-	headless := s.headless
-	s.mu.Unlock()
+// serve answers one request. The caller holds mu.
+func (s *Server) serve(req *http.Request) (any, error) {
 	token := req.Header.Get("X-Consul-Token")
 	switch {
-	case headless:
-		return fail(http.StatusInternalServerError, "No cluster leader")
-	case s.cfg.Token == "" || token == s.cfg.Token:
-		return nil
-	case token == "":
-		return fail(http.StatusForbidden, "Permission denied: anonymous token lacks permission")
+	case s.headless:
+		return nil, fail(http.StatusInternalServerError, "No cluster leader")
+	case s.cfg.Token != "" && token == "":
+		return nil, fail(http.StatusForbidden, "Permission denied: anonymous token lacks permission")
+	case s.cfg.Token != "" && token != s.cfg.Token:
+		return nil, fail(http.StatusForbidden, "ACL not found")
 	}
-	return fail(http.StatusForbidden, "ACL not found")
-}
-
-func answer(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // who has gone gets no answer
-}
-
-func answerError(w http.ResponseWriter, err error) {
-	status := http.StatusInternalServerError
-	if f, ok := err.(failure); ok { //nolint:errorlint // never wrapped
-		status = f.status
-	}
-	w.WriteHeader(status)
-	_, _ = w.Write([]byte(err.Error())) // who has gone gets no answer
-}
-
-// method refuses another one than is wanted.
-func method(w http.ResponseWriter, req *http.Request, want string) bool {
-	if req.Method == want {
-		return true
-	}
-	w.Header().Set("Allow", want)
-	answerError(w, fail(http.StatusMethodNotAllowed, "method %s not allowed", req.Method))
-	return false
-}
-
-// query answers at once, or where an index is given when what is asked for has
-// changed, or the wait is over. read returns the answer and its index; it is called
-// with mu held.
-func (s *Server) query(w http.ResponseWriter, req *http.Request, read func() (any, uint64)) {
-	after, err := strconv.ParseUint(orZero(req.URL.Query().Get("index")), 10, 64)
-	if err != nil {
-		answerError(w, fail(http.StatusBadRequest, "Invalid index"))
-		return
-	}
-	wait := 5 * time.Minute
-	if text := req.URL.Query().Get("wait"); text != "" {
-		if wait, err = time.ParseDuration(text); err != nil {
-			answerError(w, fail(http.StatusBadRequest, "Invalid wait time"))
-			return
+	for _, route := range []struct {
+		method, prefix string
+		serve          func(req *http.Request, rest string) (any, error)
+	}{
+		{http.MethodGet, "/v1/kv/", s.getKey},
+		{http.MethodPut, "/v1/kv/", s.lockKey},
+		{http.MethodDelete, "/v1/kv/", s.deleteKey},
+		{http.MethodPut, "/v1/txn", s.transact},
+		{http.MethodPut, "/v1/session/create", s.createSession},
+		{http.MethodPut, "/v1/session/renew/", s.renewSession},
+		{http.MethodPut, "/v1/session/destroy/", s.destroySession},
+		{http.MethodPut, "/v1/catalog/register", s.register},
+		{http.MethodGet, "/v1/catalog/service/", s.find},
+	} {
+		if rest, ok := strings.CutPrefix(req.URL.Path, route.prefix); ok && req.Method == route.method {
+			return route.serve(req, rest)
 		}
 	}
-	wait = min(wait, 10*time.Minute)
-	timeout := time.NewTimer(wait + wait/16)
-	defer timeout.Stop()
-	for {
-		s.mu.Lock()
-		out, index := read()
-		changed, over := s.changed, s.closed
-		s.mu.Unlock()
-		if after == 0 || index > after || over {
-			s.answerIndexed(w, out, index)
-			return
-		}
-		select {
-		case <-changed:
-		case <-timeout.C:
-			s.answerIndexed(w, out, index)
-			return
-		case <-req.Context().Done():
-			return
-		}
-	}
+	return nil, fail(http.StatusNotFound, "Invalid URL path: not a recognized HTTP API endpoint")
 }
 
-func (s *Server) answerIndexed(w http.ResponseWriter, out any, index uint64) {
-	h := w.Header()
-	h.Set("X-Consul-Index", strconv.FormatUint(max(index, 1), 10)) // never 0: clients would not block
-	h.Set("X-Consul-Knownleader", "true")
-	h.Set("X-Consul-Lastcontact", "0")
-	switch v := out.(type) {
-	case nil:
-		w.WriteHeader(http.StatusNotFound)
-	case []byte:
-		h.Set("Content-Type", "application/octet-stream")
-		_, _ = w.Write(v) // who has gone gets no answer
-	default:
-		answer(w, v)
-	}
+// service is one as the catalog shows it.
+type service struct {
+	Node           string
+	Address        string // of the node
+	ServiceID      string
+	ServiceName    string
+	ServiceAddress string // empty: that of the node
+	ServicePort    int
+	CreateIndex    uint64
 }
 
-func orZero(s string) string {
-	if s == "" {
-		return "0"
+// register adds a service.
+func (s *Server) register(req *http.Request, _ string) (any, error) {
+	var in struct {
+		Node, Address string
+		Service       struct {
+			ID, Service, Address string
+			Port                 int
+		}
 	}
-	return s
+	if err := json.NewDecoder(req.Body).Decode(&in); err != nil || in.Node == "" || in.Address == "" {
+		return nil, fail(http.StatusBadRequest, "Must provide node and address")
+	}
+	s.index++
+	s.services = append(s.services, service{
+		in.Node, in.Address, in.Service.ID, in.Service.Service, in.Service.Address, in.Service.Port, s.index,
+	})
+	return true, nil
+}
+
+func (s *Server) find(_ *http.Request, name string) (any, error) {
+	out := []service{}
+	for _, x := range s.services {
+		if x.ServiceName == name {
+			out = append(out, x)
+		}
+	}
+	return out, nil
 }

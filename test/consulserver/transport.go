@@ -13,8 +13,8 @@ func (s *Server) Transport() http.RoundTripper { return inside{s} }
 
 type inside struct{ server *Server }
 
-// RoundTrip implements http.RoundTripper. What was asked is done also where nobody
-// waits for the answer any more.
+// RoundTrip implements http.RoundTripper. The server serves a request also where its caller
+// does not wait for the answer any more.
 func (i inside) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := req.Context().Err(); err != nil {
 		return nil, err

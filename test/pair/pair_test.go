@@ -99,7 +99,7 @@ func takeOver(t *testing.T, a *nomadagent.Agent, how strike, behind func(*http.R
 	if n := first.way.count(func(r *http.Request) bool { return signalled(r) || registered(r) }); n != before {
 		t.Errorf("the one that led before has asked for a change %d times since", n-before)
 	}
-	second = s.follows(t, second)
+	s.leads(t, "second")
 	until(t, "the next leader ends the move", func() bool {
 		step, err := second.driver.Advance(t.Context(), intent)
 		if err != nil && !errors.Is(err, driver.ErrTransient) && !errors.Is(err, driver.ErrUnknown) || step.Kind.Done() && step.Kind != driver.StepStarted {

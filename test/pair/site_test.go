@@ -18,7 +18,6 @@ import (
 	"pitchpipe/controller/daemon"
 	"pitchpipe/controller/daemon/daemontest"
 	"pitchpipe/controller/store"
-	"pitchpipe/controller/store/nomadvars"
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/nomad"
@@ -64,13 +63,8 @@ func newSite(t *testing.T, a *nomadagent.Agent) *site {
 }
 
 // variables opens the store.
-func (s *site) variables(t *testing.T, client *api.Client) *nomadvars.Store {
-	t.Helper()
-	v, err := nomadvars.New(nomadvars.Config{Client: client, Namespace: s.ns, Prefix: "pitchpipe", Retry: 500 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
+func (s *site) variables(client *api.Client) store.KV {
+	return store.NewNomad(client, s.ns, "pitchpipe", store.Options{Retry: 500 * time.Millisecond})
 }
 
 // start starts a controller, put together as the program does.
@@ -79,12 +73,10 @@ func (s *site) start(t *testing.T, name string) *member {
 	m := &member{name: name, way: &way{}, done: make(chan error, 1)}
 	client := m.way.client(t, s.clean)
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})).With("controller", name)
-	shared := s.variables(t, client)
-	t.Cleanup(func() { _ = shared.Close() }) // whose lock may be out of reach
-	seat := daemon.NewSeat(shared, name, log)
+	candidate := daemon.NewCandidate(s.variables(client), name, log)
 	var err error
 	m.driver, err = nomad.New(t.Context(), nomad.Config{
-		Client: client, Namespaces: []string{s.ns}, Journal: seat.Journal(), Parse: detect.ParseForNomad, Leads: seat.Leads, Logger: log,
+		Client: client, Namespaces: []string{s.ns}, Journal: candidate.Journal(), Parse: detect.ParseForNomad, Leads: candidate.Leads, Logger: log,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +86,7 @@ func (s *site) start(t *testing.T, name string) *member {
 			t.Error(err)
 		}
 	})
-	c := daemontest.New(t, daemontest.Options{Seat: seat, Tick: time.Second, Driver: func(driver.Driver) driver.Driver { return m.driver }})
+	c := daemontest.New(t, daemontest.Options{Candidate: candidate, Tick: time.Second, Driver: func(driver.Driver) driver.Driver { return m.driver }})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	m.cancel = cancel
 	ended := make(chan struct{})
@@ -109,37 +101,14 @@ func (s *site) start(t *testing.T, name string) *member {
 // leads waits until a controller leads.
 func (s *site) leads(t *testing.T, name string) {
 	t.Helper()
-	v := s.variables(t, s.clean)
-	defer func() { _ = v.Close() }() // it holds nothing
+	v := s.variables(s.clean)
 	until(t, name+" leads", func() bool {
-		holder, err := v.Leader(t.Context(), "leader")
+		holder, err := v.Leader(t.Context())
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			t.Fatal(err)
 		}
 		return holder == name
 	})
-}
-
-// follows waits until the one that stood by leads. Where the lock was taken away the one
-// that led writes what it knows until it hears so, and that ends the next one, which is
-// started again, as by systemd.
-func (s *site) follows(t *testing.T, m *member) *member {
-	t.Helper()
-	v := s.variables(t, s.clean)
-	defer func() { _ = v.Close() }() // it holds nothing
-	until(t, m.name+" or the one that is started in its place leads", func() bool {
-		select {
-		case err := <-m.done:
-			if !errors.Is(err, daemon.ErrDeposed) {
-				t.Fatalf("%s ended with %v", m.name, err)
-			}
-			m = s.start(t, m.name+" again")
-		default:
-		}
-		holder, err := v.Leader(t.Context(), "leader")
-		return err == nil && holder == m.name
-	})
-	return m
 }
 
 // freeLock takes the lock away from who has it, as an administrator can.

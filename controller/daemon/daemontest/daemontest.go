@@ -34,8 +34,8 @@ type Options struct {
 	// Cluster, where not nil, is one that exists already and outlives the controller:
 	// several controllers may have the same.
 	Cluster *sim.Cluster
-	// Seat is the controller's part of a store that it shares with others.
-	Seat *daemon.Seat
+	// Candidate is the controller's part of a pair.
+	Candidate *daemon.Candidate
 }
 
 // Controller is one that runs.
@@ -134,7 +134,7 @@ func build(t testing.TB, o Options) (*Controller, error) {
 	}
 	c.Daemon, err = daemon.New(daemon.Parts{
 		Config: c.Config, Site: site, Driver: drv, Meter: c.Cluster, Log: slog.New(slog.DiscardHandler),
-		Tick: o.Tick, Step: o.Tick / 4, Seat: o.Seat,
+		Tick: o.Tick, Step: o.Tick / 4, Candidate: o.Candidate,
 	})
 	if err != nil {
 		if o.Cluster == nil {

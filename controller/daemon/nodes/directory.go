@@ -12,7 +12,7 @@ import (
 	"pitchpipe/exporter/api"
 )
 
-// Finder knows where the exporters of a cluster are.
+// Finder finds the exporters of a cluster.
 type Finder interface {
 	// Find returns them as HOST:PORT by the names of their nodes, the likelier of
 	// several first.
@@ -22,19 +22,18 @@ type Finder interface {
 }
 
 const (
-	// found is for how long a finder's answer is used without asking again.
+	// found is how long a finder's answer is used without asking again.
 	found = 30 * time.Second
-	// missing is how soon it is asked again about a node that is not in its answer.
+	// missing is the pause before the finder is asked again for a node that it did not name.
 	missing = 2 * time.Second
-	// finding is how long a finder is waited for.
+	// finding bounds one request to a finder.
 	finding = 5 * time.Second
 )
 
 // errMissing means that no exporter of a node is registered.
 var errMissing = errors.New("is not registered")
 
-// directory keeps what a finder answered. An answer that is old is used while a new one
-// is fetched, and for as long as there is no other.
+// directory keeps the finder's last answer. It uses an old answer until there is a new one.
 type directory struct {
 	finder Finder
 	log    *slog.Logger
@@ -102,7 +101,7 @@ func (d *directory) addresses(ctx context.Context, key string) ([]string, error)
 	}
 }
 
-// fetch asks the finder beside what else goes on; it is called with the lock held.
+// fetch asks the finder in the background. The caller holds the lock.
 func (d *directory) fetch() {
 	if d.ready != nil || d.closed() {
 		return
@@ -128,9 +127,9 @@ func (d *directory) fetch() {
 		switch {
 		case d.closed():
 		case err != nil && was == nil:
-			d.log.Warn("where the exporters are cannot be asked; those that are known are used on", "by", d.finder.String(), "error", err)
+			d.log.Warn("the exporters cannot be looked up; the last answer is used", "by", d.finder.String(), "error", err)
 		case err == nil && was != nil:
-			d.log.Info("where the exporters are can be asked again", "by", d.finder.String())
+			d.log.Info("the exporters can be looked up again", "by", d.finder.String())
 		}
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"pitchpipe/exporter/api/certs/certstest"
 )
 
-// registry is a finder that answers as it is told to.
+// registry is a finder with settable answers.
 type registry struct {
 	mu    sync.Mutex
 	nodes map[string][]string
@@ -79,7 +79,7 @@ func TestWhatIsFoundIsKeptUntilThereIsSomethingNewer(t *testing.T) {
 			{"but soon", missing / 2, nil, "n2", []string{"10.0.0.2:1"}, "", 4, 0},
 			{"where it cannot be asked the last answer stands", found, func() { r.set(lost, nil) }, "n2", []string{"10.0.0.2:1"}, "", 5, 1},
 			{"for as long as that is so", time.Hour, nil, "n2", []string{"10.0.0.2:1"}, "", 6, 1},
-			{"of a node that is not in it the reason is told", missing, nil, "n3", nil, "no leader", 7, 1},
+			{"a missing node has the reason in its error", missing, nil, "n3", nil, "no leader", 7, 1},
 			{"until it can be asked again", missing, func() { r.set(nil, map[string][]string{"n3": {"10.0.0.3:1"}}) }, "n3", []string{"10.0.0.3:1"}, "", 8, 2},
 			{"what it does not name any more is gone", missing, nil, "n1", nil, "not registered", 9, 2},
 		} {
@@ -120,7 +120,7 @@ func TestManyQuestionsAtOnceAskOnce(t *testing.T) {
 		if n := r.count(); n != 1 {
 			t.Errorf("asked %d times, want once", n)
 		}
-		// One that hangs holds up nobody for longer than he waits.
+		// A finder that hangs delays a caller for no longer than he waits.
 		r.mu.Lock()
 		r.takes = time.Hour
 		r.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"pitchpipe/exporter/api"
 )
 
-// fake is an exporter that answers as it is told to.
+// fake is an exporter with settable answers.
 type fake struct {
 	mu     sync.Mutex
 	err    error

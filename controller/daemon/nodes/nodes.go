@@ -24,7 +24,7 @@ type Reporter interface {
 	ReportFor(ctx context.Context, job string, attempt int, r api.Report) error
 }
 
-// Budgeter is a Meter that is told what a job may use.
+// Budgeter is a Meter that takes the budget of a job.
 type Budgeter interface {
 	SetBudget(ctx context.Context, job string, attempt int, b api.Budget) error
 }
@@ -35,11 +35,11 @@ type Config struct {
 	// https://{node}:PORT. Empty = the exporter at Socket knows everything.
 	Pattern string
 	Socket  string // empty = the exporter's default
-	// Find knows where the exporter of each node is, instead of Pattern. They are reached
-	// over TLS, and each has to have a certificate for the name of its node.
+	// Find replaces Pattern. The exporters that it finds are reached over TLS, and each
+	// needs a certificate for the name of its node.
 	Find Finder
 	// Cert, Key and CA are files: the controller's certificate and its key, and the
-	// authority whose certificates of nodes are believed. Only https and Find need them.
+	// authority of the nodes' certificates. Only https and Find need them.
 	Cert, Key, CA string
 	Log           *slog.Logger // default: none
 }
@@ -57,7 +57,7 @@ type Exporters struct {
 	known  map[string]*exporter
 	tries  int // under way
 	swept  time.Time
-	kinds  map[kind]time.Time // machines that were told of, and when last
+	kinds  map[kind]time.Time // machines that were described, and when last
 	closed bool
 }
 
@@ -114,10 +114,10 @@ func (e *Exporters) Close() {
 	e.trying.Wait()
 }
 
-// many tells that there is an exporter on each node.
+// many reports whether there is an exporter on each node.
 func (e *Exporters) many() bool { return e.cfg.Pattern != "" || e.cfg.Find != nil }
 
-// byTLS tells that the exporters are asked over the network.
+// byTLS reports whether the exporters are reached over the network.
 func (e *Exporters) byTLS() bool { return e.cfg.Find != nil || byTLS(e.cfg.Pattern) }
 
 // where says how the exporters are found.
@@ -128,12 +128,12 @@ func (e *Exporters) where() string {
 	return e.cfg.Pattern
 }
 
-// factsAge is for how long a node's description is believed.
+// factsAge is how long a node's description is valid.
 const factsAge = time.Minute
 
-// Node describes the machine with that name, asked for once a minute. Where the name
-// is not known yet, as of a job that waits, and all machines that were told of lately
-// are of one kind, it is that kind; else it is ErrNode.
+// Node describes the machine with that name, from an answer of at most a minute ago. A job
+// that waits has no node yet: where all machines that were described lately are of one
+// kind, Node returns that kind, else ErrNode.
 func (e *Exporters) Node(ctx context.Context, node string) (api.Node, error) {
 	if node == "" && e.many() {
 		return e.common()
@@ -163,18 +163,18 @@ func (e *Exporters) Window(ctx context.Context, node, job string, attempt int, a
 	return w, err
 }
 
-// Saves is what an attempt has told its node's exporter of checkpoints that it saved.
+// Saves are the checkpoints that an attempt reported to its node's exporter.
 func (e *Exporters) Saves(ctx context.Context, node, job string, attempt int) (api.Saves, error) {
-	// No sample has that number: only what is said of the job is wanted.
+	// No sample has that number: the answer has the job alone.
 	w, err := e.Window(ctx, node, job, attempt, ^uint64(0))
 	return api.Saves{Count: w.Job.Saves, Last: w.Job.Saved, Now: w.Now}, err
 }
 
-// Report tells the exporter of a node on a job's behalf that an epoch ended or that it
-// saved; the job is named as "<manager>/<id>", such as nomad/ALLOCATION.TASK, and attempt
-// 0 means the newest. api.ErrNotFound: that exporter does not know the job, which it may
-// a few seconds after the job began; api.ErrDenied: the controller is not one of its
-// readers; api.ErrUnavailable: it does not answer.
+// Report reports on a job's behalf that an epoch ended or that it saved. The job is
+// "<manager>/<id>", such as nomad/ALLOCATION.TASK, and attempt 0 is the newest.
+// api.ErrNotFound: the exporter does not know the job, as in its first seconds;
+// api.ErrDenied: the controller is not one of its readers; api.ErrUnavailable: it does not
+// answer.
 func (e *Exporters) Report(ctx context.Context, node, job string, attempt int, r api.Report) error {
 	return e.ask(ctx, node, func(ctx context.Context, m Meter) error {
 		to, ok := m.(Reporter)
@@ -185,9 +185,8 @@ func (e *Exporters) Report(ctx context.Context, node, job string, attempt int, r
 	})
 }
 
-// SetBudget tells the exporter of a node what a job may use: see api.Client.SetBudget. The
-// job is named as for Report. A simulated meter shows nobody a budget, so that it is not
-// told.
+// SetBudget sends the budget of a job, named as for Report: see api.Client.SetBudget. A
+// simulated meter has no use for it.
 func (e *Exporters) SetBudget(ctx context.Context, node, job string, attempt int, b api.Budget) error {
 	return e.ask(ctx, node, func(ctx context.Context, m Meter) error {
 		to, ok := m.(Budgeter)
@@ -198,8 +197,7 @@ func (e *Exporters) SetBudget(ctx context.Context, node, job string, attempt int
 	})
 }
 
-// ask lets one call through to a node's exporter, with a time limit, unless it is
-// silent.
+// ask calls a node's exporter, with a time limit, unless it is silent.
 func (e *Exporters) ask(ctx context.Context, node string, call func(context.Context, Meter) error) error {
 	x, err := e.enter(ctx, node)
 	if err != nil {
@@ -214,7 +212,7 @@ func (e *Exporters) ask(ctx context.Context, node string, call func(context.Cont
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err = call(limited, x.meter)
-	// A call that its caller gave up says nothing of the exporter.
+	// A call that its caller cancelled says nothing about the exporter.
 	left = true
 	e.leave(x, err, ctx.Err() == nil)
 	if err != nil && x.name != "" {
@@ -223,14 +221,14 @@ func (e *Exporters) ask(ctx context.Context, node string, call func(context.Cont
 	return err
 }
 
-// kind is what decides whether what was learned on a machine counts on another.
+// kind decides whether what was learned on one machine counts on another.
 type kind struct {
 	machine string
 	cores   int
 	energy  string
 }
 
-// kindsAge is for how long a kind of machine counts that nobody tells of any more.
+// kindsAge is how long a kind of machine counts after its last description.
 const kindsAge = 24 * time.Hour
 
 func (e *Exporters) remembered(node string) (api.Node, bool) {
@@ -257,8 +255,8 @@ func (e *Exporters) remember(node string, about api.Node) {
 func (e *Exporters) common() (api.Node, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for k, told := range e.kinds {
-		if time.Since(told) > kindsAge {
+	for k, last := range e.kinds {
+		if time.Since(last) > kindsAge {
 			delete(e.kinds, k)
 		}
 	}
@@ -271,12 +269,12 @@ func (e *Exporters) common() (api.Node, error) {
 	return api.Node{}, ErrNode
 }
 
-// key is what the exporter of a node is known by.
+// key identifies the exporter of a node.
 func (e *Exporters) key(node string) string {
 	if !e.many() {
 		return ""
 	}
-	// Hosts are named alike in both cases, sockets are not.
+	// Names of hosts ignore case, paths of sockets do not.
 	if e.byTLS() {
 		return strings.ToLower(node)
 	}

@@ -86,7 +86,7 @@ func TestNoNameLeadsOutOfThePattern(t *testing.T) {
 	})
 }
 
-func TestAJobThatRunsNowhereYetIsToldOfTheOnlyKindOfMachine(t *testing.T) {
+func TestAWaitingJobGetsTheOnlyKindOfMachine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		nodes := map[string]*kindred{"a1": {kind: "a", cores: 4}, "a2": {kind: "a", cores: 4}, "b1": {kind: "b", cores: 8}}
@@ -147,7 +147,7 @@ func TestANodeIsDescribedOnceAMinute(t *testing.T) {
 	})
 }
 
-func TestAnExporterThatNobodyAsksIsForgotten(t *testing.T) {
+func TestAnExporterWithoutRequestsIsForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		used, unused, dead := &fake{}, &fake{}, &fake{err: errGone}

@@ -10,41 +10,38 @@ import (
 )
 
 const (
-	// patience is how long an exporter is waited for: one that hangs must not hold
-	// up the jobs.
+	// patience bounds each request: an exporter that hangs must not delay the jobs.
 	patience = 2 * time.Second
-	// A silent exporter is tried after the first of these, then after twice as long
-	// each time, up to the second.
+	// A silent exporter is tried after firstWait, then after twice as long each time, up
+	// to lastWait.
 	firstWait = time.Second
 	lastWait  = 10 * time.Second
-	// maxTries is how many silent exporters are tried at a time: with a rack without
-	// power the rest have to wait.
+	// maxTries bounds how many silent exporters are tried at a time.
 	maxTries = 16
-	// idle is after how long an exporter that nobody asks is forgotten, and how often
-	// that is looked at.
+	// An exporter without requests is forgotten after idle, checked every sweep.
 	idle  = 10 * time.Minute
 	sweep = time.Minute
 )
 
-// mood is what the operator was told of an exporter last.
-type mood int
+// health is the state of an exporter that was logged last.
+type health int
 
 const (
-	answering mood = iota
+	answering health = iota
 	silent
 	refusing
 )
 
-func (m mood) String() string { return [...]string{"answering", "silent", "refusing"}[m] }
+func (h health) String() string { return [...]string{"answering", "silent", "refusing"}[h] }
 
-// Count is how many of the exporters that were asked lately answer, are silent, and
-// refuse the controller, by these words.
+// Count counts the exporters that had requests lately by their state: answering, silent or
+// refusing.
 func (e *Exporters) Count() map[string]int {
 	out := map[string]int{answering.String(): 0, silent.String(): 0, refusing.String(): 0}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, x := range e.known {
-		out[x.mood.String()]++
+		out[x.health.String()]++
 	}
 	return out
 }
@@ -58,10 +55,10 @@ type exporter struct {
 	about   api.Node
 	aboutAt time.Time
 
-	mood   mood
+	health health
 	err    error // why it is silent
-	shut   bool  // nobody is let through
-	trial  bool  // it has yet to show that it answers: one is let through at a time
+	shut   bool  // no call passes
+	trial  bool  // it has not answered yet: one call passes at a time
 	wait   time.Duration
 	again  time.Time // when it may be tried
 	trying bool
@@ -110,7 +107,7 @@ func (e *Exporters) enter(ctx context.Context, node string) (*exporter, error) {
 	return x, nil
 }
 
-// leave counts the caller out; counts says whether err tells anything.
+// leave counts the caller out. Counts says whether err is evidence about the exporter.
 func (e *Exporters) leave(x *exporter, err error, counts bool) {
 	e.mu.Lock()
 	x.inside--
@@ -124,34 +121,34 @@ func (e *Exporters) leave(x *exporter, err error, counts bool) {
 	}
 }
 
-// judge notes how a call went; what it returns tells the operator, and is nil where
-// nothing changed.
+// judge notes the result of a call. It returns a function that logs the new state, or nil
+// where the state did not change.
 func (e *Exporters) judge(x *exporter, err error) func() {
 	now := time.Now()
-	was := x.mood
+	was := x.health
 	switch {
 	case errors.Is(err, api.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
-		x.mood, x.err = silent, err
+		x.health, x.err = silent, err
 		if x.name != "" {
 			x.err = fmt.Errorf("exporter of node %s does not answer: %w", x.name, err)
 		}
-		if !x.shut { // else another call has just said the same
+		if !x.shut { // else another call has just failed
 			x.wait = min(max(2*x.wait, firstWait), lastWait)
 			x.shut, x.again = true, now.Add(x.wait)
 		}
 	case errors.Is(err, api.ErrDenied):
-		x.mood, x.wait, x.shut, x.trial = refusing, 0, false, false
+		x.health, x.wait, x.shut, x.trial = refusing, 0, false, false
 	default:
-		x.mood, x.wait, x.shut, x.trial = answering, 0, false, false
+		x.health, x.wait, x.shut, x.trial = answering, 0, false, false
 	}
-	if was == x.mood {
+	if was == x.health {
 		return nil
 	}
 	log := e.log
 	if x.name != "" {
 		log = log.With("node", x.name)
 	}
-	switch x.mood {
+	switch x.health {
 	case silent:
 		return func() { log.Warn("the exporter does not answer; jobs run on and are not tuned", "error", err) }
 	case refusing:
@@ -161,14 +158,14 @@ func (e *Exporters) judge(x *exporter, err error) func() {
 	return func() { log.Info("the exporter answers again") }
 }
 
-// try asks a silent exporter in the background; it is called with the lock held.
+// try asks a silent exporter in the background. The caller holds the lock.
 func (e *Exporters) try(ctx context.Context, x *exporter, now time.Time) {
 	if x.trying || now.Before(x.again) || e.tries >= maxTries {
 		return
 	}
 	x.trying = true
 	e.tries++
-	// The try outlives the call that brought it about.
+	// The try outlives the call that started it.
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	x.stop = cancel
 	e.trying.Go(func() {
@@ -183,14 +180,13 @@ func (e *Exporters) try(ctx context.Context, x *exporter, now time.Time) {
 			x.again = time.Now().Add(x.wait)
 			return
 		}
-		// The next call is let through, and no other beside it. What it brings decides
-		// whether the operator hears of it: some exporters describe themselves and give
-		// no samples.
+		// The next call passes alone, and its result decides the state: some exporters
+		// describe themselves and give no samples.
 		x.shut, x.trial = false, true
 	})
 }
 
-// forget drops the exporters that nobody asks any more.
+// forget drops the exporters without requests.
 func (e *Exporters) forget(now time.Time) {
 	if now.Sub(e.swept) < sweep {
 		return

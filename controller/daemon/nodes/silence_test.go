@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errGone = fmt.Errorf("%w: no socket", api.ErrUnavailable)
 
-func TestTheOperatorHearsOnceThatAnExporterIsSilent(t *testing.T) {
+func TestASilentExporterIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var heard said

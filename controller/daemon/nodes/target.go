@@ -15,7 +15,7 @@ const Placeholder = "{node}"
 // ErrPattern means that a pattern leads to no exporter.
 var ErrPattern = errors.New("want unix:/PATH/{node}.sock or https://{node}:PORT")
 
-// ErrNode means that a node has a name that stands for no machine, or none.
+// ErrNode means that a node has no name, or one that is no host name.
 var ErrNode = errors.New("not a node that can be asked")
 
 // The longest name of a host.
@@ -33,7 +33,7 @@ func checkPattern(pattern string) error {
 
 func at(pattern, node string) string { return strings.ReplaceAll(pattern, Placeholder, node) }
 
-// byTLS tells that a pattern leads over the network.
+// byTLS reports whether a pattern leads over the network.
 func byTLS(pattern string) bool { return strings.HasPrefix(pattern, "https:") }
 
 // checkName refuses names that could lead elsewhere when they are put into a path or

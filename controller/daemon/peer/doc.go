@@ -1,5 +1,5 @@
-// Package peer names who is at the other end of a Unix socket.
+// Package peer names the user at the other end of a Unix socket.
 //
-// In comes a connection; out goes the user that the kernel says opened it, in the
-// request's context. Nothing that the caller writes is believed.
+// In goes a connection; out comes the user that the kernel names, in the request's context.
+// The package never trusts what the caller writes.
 package peer

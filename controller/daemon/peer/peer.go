@@ -27,8 +27,8 @@ type Peer struct {
 	also string // owners whose jobs are his too, with a comma behind each
 }
 
-// With is the same caller, to whom the jobs of another owner belong too. An owner's name
-// has no comma.
+// With is the same caller, who may act for another owner as well. An owner's name has no
+// comma.
 func (p Peer) With(owner string) Peer {
 	p.also += owner + ","
 	return p
@@ -36,11 +36,11 @@ func (p Peer) With(owner string) Peer {
 
 type key struct{}
 
-// Privileged tells whether the caller may act for others: root, and whoever the
-// controller itself runs as.
+// Privileged reports whether the caller may act for others: root, and the user that the
+// controller runs as.
 func (p Peer) Privileged() bool { return p.UID == 0 || int(p.UID) == os.Geteuid() }
 
-// May tells whether the caller may see and stop jobs of this owner.
+// May reports whether the caller may see and stop jobs of this owner.
 func (p Peer) May(owner string) bool {
 	return p.Privileged() || p.Name == owner || owner != "" && slices.Contains(strings.Split(p.also, ","), owner)
 }
@@ -55,8 +55,8 @@ func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, key{}, sync.OnceValue(func() Peer { return Peer{UID: who.UID, Name: name(who.UID)} }))
 }
 
-// NewContext puts a peer that is known by other means into the context, as where
-// a process asks itself.
+// NewContext puts a peer that is known by other means into the context, as in a process
+// that calls its own API.
 func NewContext(ctx context.Context, p Peer) context.Context {
 	return context.WithValue(ctx, key{}, func() Peer { return p })
 }
@@ -71,7 +71,7 @@ func From(ctx context.Context) (Peer, error) {
 }
 
 // directory asks the machine's directory service about a user who is not in /etc/passwd,
-// which is all that a static program reads; empty where it knows none.
+// the only source of a static program. It returns an empty text for an unknown user.
 func directory(ctx context.Context, what, user string) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -29,11 +29,11 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"whoever runs the controller sees everybody's jobs", peer.Peer{UID: self, Name: "operator"}, "alice", true, true},
 		{"a user sees his own", peer.Peer{UID: other, Name: "alice"}, "alice", false, true},
 		{"a user does not see another's", peer.Peer{UID: other, Name: "bob"}, "alice", false, false},
-		{"the name alone makes nobody root", peer.Peer{UID: other, Name: "root"}, "alice", false, false},
+		{"the name alone does not make a user root", peer.Peer{UID: other, Name: "root"}, "alice", false, false},
 		{"a user sees those of a namespace that was given to him", peer.Peer{UID: other, Name: "bob"}.With("x").With("team"), "team", false, true},
-		{"and nobody's job is not his for that", peer.Peer{UID: other, Name: "bob"}.With("team"), "", false, false},
+		{"but no job without an owner", peer.Peer{UID: other, Name: "bob"}.With("team"), "", false, false},
 		{"and of no other", peer.Peer{UID: other, Name: "bob"}.With("x").With("team"), "alice", false, false},
-		{"a job without an owner is nobody's", peer.Peer{UID: other, Name: "bob"}, "", false, false},
+		{"no user sees a job without an owner", peer.Peer{UID: other, Name: "bob"}, "", false, false},
 	} {
 		if got := c.peer.Privileged(); got != c.privileged {
 			t.Errorf("%s: privileged %v", c.name, got)
@@ -86,7 +86,7 @@ func TestTheKernelNamesWhoIsAtAUnixSocket(t *testing.T) {
 	}
 }
 
-func TestNobodyIsKnownElsewhere(t *testing.T) {
+func TestOtherConnectionsHaveNoPeer(t *testing.T) {
 	t.Parallel()
 	tcp := accept(t, "tcp", "127.0.0.1:0")
 	if _, err := peer.From(peer.ConnContext(t.Context(), tcp)); !errors.Is(err, peer.ErrUnknown) {

@@ -90,7 +90,7 @@ func considered() *reconcile.Record {
 	return r
 }
 
-func TestADecisionIsToldInFullBesideItsSentence(t *testing.T) {
+func TestADecisionIsShownInFullBesideItsSentence(t *testing.T) {
 	t.Parallel()
 	r := considered()
 	told := 0
@@ -108,7 +108,7 @@ func TestADecisionIsToldInFullBesideItsSentence(t *testing.T) {
 	}
 }
 
-func TestWhatComesOfAReplayIsToldInWords(t *testing.T) {
+func TestTheResultOfAReplayIsShownInWords(t *testing.T) {
 	t.Parallel()
 	hold := tuning.Decision{Action: tuning.Hold, Reason: tuning.ReasonPaused}
 	r := &reconcile.Record{

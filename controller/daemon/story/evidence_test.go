@@ -121,7 +121,7 @@ func TestEveryDecisionHasItsNumbersInWords(t *testing.T) {
 			[]string{"these knobs change what it learns: lr", "no run may try others, since budget returns is 0"},
 		},
 		{
-			"numbers that nobody foresaw", tuning.Hold, tuning.ReasonWorthless,
+			"unknown numbers", tuning.Hold, tuning.ReasonWorthless,
 			[]tuning.Evidence{
 				number("cooling_seconds", 200000), number("cache_bytes", 2048), number("spent_joules", 25000), number("odd_log_ratio", -0.1),
 				number("colour", 3), word("mood", "blue"),

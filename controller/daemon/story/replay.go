@@ -8,7 +8,7 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// AddReplays makes the decisions of a record again and tells what came of it.
+// AddReplays makes the decisions of a record again and adds the results.
 func AddReplays(s *api.Story, r *reconcile.Record, decide func(tuning.State) tuning.Decision) {
 	if r.Dropped != nil {
 		s.Dropped = r.Dropped.Decisions

@@ -190,9 +190,9 @@ func TestAnEndingSaysWhatIsKnownAndWhatIsNot(t *testing.T) {
 	}
 }
 
-// Whatever the record holds, what is told is whole sentences, in the order of the
-// history, and each acting decision is told with the settings that it wanted.
-func TestEveryEntryIsToldInSentences(t *testing.T) {
+// Whatever the record holds, the output is whole sentences in the order of the history, and
+// each acting decision shows the settings that it wanted.
+func TestEveryEntryIsASentence(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		r := &reconcile.Record{Identity: reconcile.Identity{Job: "1", Name: "n", Owner: "o", Submitted: start}, Course: reconcile.Course{State: rapid.SampledFrom(driver.States()).Draw(t, "state")}}

@@ -17,7 +17,6 @@ import (
 	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon"
 	"pitchpipe/controller/daemon/nodes"
-	"pitchpipe/controller/daemon/nodes/find"
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/local"
@@ -53,12 +52,11 @@ func (a *app) controller() *cobra.Command {
 			}
 			defer exporters.Close()
 			storeLog := a.logger().With("service", "store")
-			seat, err := daemon.OpenSeat(cmd.Context(), a.cfg.Store, func() (*nomadapi.Client, error) { return a.nomadStore(storeLog) }, storeLog)
+			candidate, err := daemon.OpenCandidate(cmd.Context(), a.cfg.Store, func() (*nomadapi.Client, error) { return a.nomadStore(storeLog) }, storeLog)
 			if err != nil {
 				return fmt.Errorf("%w configuration: %w", errInvalid, err)
 			}
-			defer func() { err = errors.Join(err, seat.Close()) }()
-			drv, cost, err := a.driver(cmd.Context(), site, exporters, seat)
+			drv, cost, err := a.driver(cmd.Context(), site, exporters, candidate)
 			if err != nil {
 				return err
 			}
@@ -66,7 +64,7 @@ func (a *app) controller() *cobra.Command {
 				defer func() { err = errors.Join(err, c.Close()) }()
 			}
 			d, err := daemon.New(daemon.Parts{
-				Config: a.cfg, Site: site, Driver: drv, Exporters: exporters, Seat: seat, Log: a.logger(), RestartCost: cost,
+				Config: a.cfg, Site: site, Driver: drv, Exporters: exporters, Candidate: candidate, Log: a.logger(), RestartCost: cost,
 			})
 			if err != nil {
 				return err
@@ -95,8 +93,8 @@ func (a *app) exporters() (*nodes.Exporters, error) {
 }
 
 // driver opens the scheduler that the configuration names, and tells what a restart
-// costs there until one was measured. Seat is nil where the controller is alone.
-func (a *app) driver(ctx context.Context, site *config.SitePolicy, exporters *nodes.Exporters, seat *daemon.Seat) (driver.Driver, time.Duration, error) {
+// costs there until one was measured. Candidate is nil where the controller is alone.
+func (a *app) driver(ctx context.Context, site *config.SitePolicy, exporters *nodes.Exporters, candidate *daemon.Candidate) (driver.Driver, time.Duration, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, 0, fmt.Errorf("find this program: %w", err)
@@ -123,7 +121,7 @@ func (a *app) driver(ctx context.Context, site *config.SitePolicy, exporters *no
 		drv, err = slurm.New(ctx, cfg)
 	case "nomad":
 		cost = nomadRestart
-		drv, err = a.nomadDriver(ctx, exporters, seat, log)
+		drv, err = a.nomadDriver(ctx, exporters, candidate, log)
 	default:
 		drv, err = local.New(local.Config{
 			Dir: a.cfg.Local.Dir, Cluster: a.cfg.Local.Cluster, Cores: a.cfg.Local.Cores,
@@ -157,14 +155,14 @@ func (a *app) finder(log *slog.Logger) (nodes.Finder, error) {
 		if cerr != nil {
 			return nil, cerr
 		}
-		found, err = find.NewNomad(client, with.Service)
+		found, err = nodes.FindInNomad(client, with.Service)
 	case "consul":
 		// Its address, token and certificates are in Consul's own environment variables.
 		client, cerr := consul.NewClient(consul.DefaultConfig())
 		if cerr != nil {
 			return nil, fmt.Errorf("%w way to Consul: %w", errInvalid, cerr)
 		}
-		found, err = find.NewConsul(client, with.Service)
+		found, err = nodes.FindInConsul(client, with.Service)
 	default:
 		return nil, nil //nolint:nilnil // no registry is asked
 	}

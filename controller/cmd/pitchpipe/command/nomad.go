@@ -246,19 +246,19 @@ func (t *token) CloseIdleConnections() {
 
 // nomadDriver opens the driver for Nomad. Where the controller shares its state the
 // journal is in the shared store too.
-func (a *app) nomadDriver(ctx context.Context, exporters *nodes.Exporters, seat *daemon.Seat, log *slog.Logger) (driver.Driver, error) {
+func (a *app) nomadDriver(ctx context.Context, exporters *nodes.Exporters, candidate *daemon.Candidate, log *slog.Logger) (driver.Driver, error) {
 	client, err := a.nomadClient(log)
 	if err != nil {
 		return nil, err
 	}
 	var records nomad.Journal
-	if seat != nil {
-		records = seat.Journal()
+	if candidate != nil {
+		records = candidate.Journal()
 	} else if records, err = durable.OpenFolder(a.cfg.Nomad.Dir); err != nil {
 		return nil, err
 	}
 	return nomad.New(ctx, nomad.Config{
-		Client: client, Namespaces: a.cfg.Nomad.Namespaces, Journal: records, Parse: detect.ParseForNomad, Leads: seat.Leads,
+		Client: client, Namespaces: a.cfg.Nomad.Namespaces, Journal: records, Parse: detect.ParseForNomad, Leads: candidate.Leads,
 		Listen: listener(exporters, log), Resync: a.cfg.Nomad.Resync, Logger: log,
 	})
 }

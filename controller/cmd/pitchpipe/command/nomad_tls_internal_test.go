@@ -21,7 +21,7 @@ import (
 
 	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon/nodes"
-	"pitchpipe/controller/store/nomadvars"
+	"pitchpipe/controller/store"
 	"pitchpipe/driver"
 	"pitchpipe/exporter/api/certs/certstest"
 	"pitchpipe/test/nomadagent"
@@ -127,14 +127,7 @@ func overTLS(t *testing.T, a *app, log *slog.Logger) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	s, err := nomadvars.New(nomadvars.Config{Client: client, Prefix: a.cfg.Store.Prefix, TTL: 10 * time.Second, Delay: time.Second, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Put(t.Context(), "state/x", []byte("y"), 0); err != nil {
-		t.Error(err)
-	}
-	if err := s.Close(); err != nil {
+	if _, err := store.NewNomad(client, "", a.cfg.Store.Prefix, store.Options{}).Put(t.Context(), "state/x", []byte("y"), 0); err != nil {
 		t.Error(err)
 	}
 }

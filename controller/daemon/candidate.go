@@ -1,0 +1,249 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	consul "github.com/hashicorp/consul/api"
+	nomad "github.com/hashicorp/nomad/api"
+
+	"pitchpipe/controller/config"
+	"pitchpipe/controller/knowledge"
+	"pitchpipe/controller/store"
+)
+
+// Errors of a controller that shares its state.
+var (
+	// ErrStandby means that another controller leads, and this one only answers.
+	ErrStandby = errors.New("this controller stands by")
+	// ErrDeposed means that this controller does not lead any more. The next leader goes
+	// on with what it was doing.
+	ErrDeposed = errors.New("this controller does not lead any more")
+	// ErrStore means that the shared store cannot be used as it is configured.
+	ErrStore = errors.New("shared store")
+)
+
+const (
+	// refreshEvery is how old the answers of a controller that stands by may be.
+	refreshEvery = 3 * time.Second
+	// lookUp bounds the question who leads.
+	lookUp = 5 * time.Second
+)
+
+// Candidate is a controller's part of a pair: it leads, or it stands by. A nil Candidate
+// is a controller that is alone, and always leads.
+type Candidate struct {
+	kv      store.KV
+	replica *store.Replica
+	holder  string
+	log     *slog.Logger
+
+	lease atomic.Pointer[store.Lease] // nil: it stands by
+
+	loading   sync.Mutex // one load of the shared state at a time
+	refreshed time.Time
+}
+
+// OpenCandidate opens the shared store that the configuration names, or returns nil where
+// it names none. NomadClient makes the client of a store in Nomad, with the rights of the
+// controller. Nothing is asked of Nomad or Consul yet.
+func OpenCandidate(ctx context.Context, cfg config.Store, nomadClient func() (*nomad.Client, error), log *slog.Logger) (*Candidate, error) {
+	if cfg.Kind == "" || cfg.Kind == "none" {
+		return nil, nil //nolint:nilnil // a controller that is alone has no shared store
+	}
+	kv, err := openKV(ctx, cfg, nomadClient)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrStore, err)
+	}
+	return NewCandidate(kv, "", log), nil
+}
+
+func openKV(ctx context.Context, cfg config.Store, nomadClient func() (*nomad.Client, error)) (store.KV, error) {
+	options := store.Options{TTL: cfg.TTL, Delay: cfg.Delay}
+	switch cfg.Kind {
+	case "file":
+		if cfg.Path == "" {
+			return nil, errors.New("store.path is missing: want the absolute path of a file that all controllers of the pair name")
+		}
+		return store.OpenFile(ctx, cfg.Path)
+	case "nomad":
+		client, err := nomadClient()
+		if err != nil {
+			return nil, err
+		}
+		return store.NewNomad(client, cfg.Namespace, cfg.Prefix, options), nil
+	case "consul":
+		// Consul's own environment variables hold what is not configured.
+		token := ""
+		if cfg.TokenFile != "" {
+			var err error
+			if token, err = config.ReadToken(cfg.TokenFile); err != nil {
+				return nil, err
+			}
+		}
+		client, err := consul.NewClient(&consul.Config{Address: cfg.Address, Token: token})
+		if err != nil {
+			return nil, err
+		}
+		return store.NewConsul(client, cfg.Prefix, options), nil
+	}
+	return nil, fmt.Errorf("store.kind %q: want one of %s", cfg.Kind, strings.Join(config.StoreKinds(), ", "))
+}
+
+// NewCandidate makes a Candidate for one Daemon. Holder names this controller to people
+// who ask who leads; the default is its host and process.
+func NewCandidate(kv store.KV, holder string, log *slog.Logger) *Candidate {
+	if holder == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "unknown host"
+		}
+		holder = fmt.Sprintf("%s (process %d)", host, os.Getpid())
+	}
+	c := &Candidate{kv: kv, holder: holder, log: log}
+	c.replica = store.NewReplica(kv, c.leads)
+	return c
+}
+
+// leads answers as far as this process knows, without asking the store: nil where it
+// leads. It suffices before a write to the log, which is checked.
+func (c *Candidate) leads() error {
+	if c == nil {
+		return nil
+	}
+	switch lease := c.lease.Load(); {
+	case lease == nil:
+		return ErrStandby
+	case lease.Lost():
+		return ErrDeposed
+	}
+	return nil
+}
+
+// Leads asks the store whether this process leads. The daemon and the driver call it
+// before every effect.
+func (c *Candidate) Leads(ctx context.Context) error {
+	if err := c.leads(); c == nil || err != nil {
+		return err
+	}
+	switch err := c.lease.Load().Check(ctx); {
+	case errors.Is(err, store.ErrLost):
+		return fmt.Errorf("%w: %w", ErrDeposed, err)
+	case err != nil:
+		return err
+	}
+	return c.replica.Err()
+}
+
+// leader names the leader for people.
+func (c *Candidate) leader(ctx context.Context) string {
+	call, cancel := context.WithTimeout(ctx, lookUp)
+	defer cancel()
+	holder, err := c.kv.Leader(call)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return "no controller leads at the moment"
+	case err != nil:
+		return "the leader is unknown: " + err.Error()
+	}
+	return holder + " leads"
+}
+
+// mayChange refuses, by the name of the leader, what only the leader may do.
+func (c *Candidate) mayChange(ctx context.Context) error {
+	err := c.Leads(ctx)
+	if errors.Is(err, ErrStandby) || errors.Is(err, ErrDeposed) {
+		return fmt.Errorf("%w: %s; ask that one", ErrStandby, c.leader(ctx))
+	}
+	return err
+}
+
+// refresh brings the answers of a controller that stands by up to date. Where that
+// fails they are old ones.
+func (c *Candidate) refresh(ctx context.Context, d *Daemon) {
+	if c == nil || !errors.Is(c.leads(), ErrStandby) {
+		return
+	}
+	c.loading.Lock()
+	defer c.loading.Unlock()
+	if !errors.Is(c.leads(), ErrStandby) || time.Since(c.refreshed) < refreshEvery {
+		return
+	}
+	err := d.store.Refresh(ctx)
+	if err == nil {
+		err = d.reload()
+	}
+	if err != nil {
+		c.log.Warn("the shared state cannot be read", "error", err)
+		return
+	}
+	c.refreshed = time.Now()
+}
+
+// recaller is a driver that keeps in memory what others may have written.
+type recaller interface {
+	Recall(ctx context.Context) error
+}
+
+// take begins a term: it loads the shared state, and becomes the only writer.
+func (c *Candidate) take(ctx context.Context, lease *store.Lease, depose func(error), d *Daemon) error {
+	c.loading.Lock()
+	defer c.loading.Unlock()
+	c.lease.Store(lease)
+	err := c.replica.Begin(ctx, depose)
+	if err == nil {
+		err = d.store.Adopt(ctx)
+	}
+	if r, ok := d.driver.(recaller); ok && err == nil {
+		err = r.Recall(ctx)
+	}
+	if err == nil {
+		err = d.reload()
+	}
+	if err != nil {
+		return fmt.Errorf("take over: %w", err)
+	}
+	return nil
+}
+
+// lead waits for the leadership and runs what only a leader does until that ends.
+func (d *Daemon) lead(ctx context.Context) error {
+	c := d.candidate
+	c.log.Info("waiting for the leadership", "holder", c.holder, "now", c.leader(ctx))
+	return store.Lead(ctx, c.kv, c.holder, c.log, func(ctx context.Context, lease *store.Lease) error {
+		term, depose := context.WithCancelCause(ctx)
+		defer depose(nil)
+		err := c.take(term, lease, depose, d)
+		if err == nil {
+			c.log.Info("this controller leads", "holder", c.holder)
+			err = d.tune(term)
+		}
+		if cause := context.Cause(term); errors.Is(cause, store.ErrLost) || errors.Is(cause, store.ErrStale) {
+			err = fmt.Errorf("%w: %w", ErrDeposed, errors.Join(cause, err))
+			c.log.Error("this controller stops", "error", err)
+		}
+		return err
+	})
+}
+
+// reload reads anew what is kept in memory of the durable state.
+func (d *Daemon) reload() error {
+	if err := d.pauses.reload(); err != nil {
+		return err
+	}
+	if err := d.records.reload(); err != nil {
+		return err
+	}
+	// The leader fits classes anew that cannot be read.
+	if err := d.services.loadModel(); err != nil && !errors.Is(err, knowledge.ErrStale) {
+		return err
+	}
+	return nil
+}

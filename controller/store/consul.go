@@ -1,0 +1,192 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+)
+
+// consulKV is a KV in the keys of a Consul cluster. The leader holds its lock by a session
+// without health checks, which lives by its time to live alone and whose end releases the
+// key. After a leader that went silent the key stays locked for up to twice the time to
+// live and the lock delay. The token needs key_prefix "write" on the prefix, and
+// session_prefix "write" on the agent's node.
+//
+// It was proven against test/consulserver, which follows Consul's documentation. The same
+// suite runs against an agent of Consul where one is on PATH.
+type consulKV struct {
+	client *api.Client
+	prefix string
+	Options
+}
+
+var _ KV = (*consulKV)(nil)
+
+// NewConsul asks nothing of Consul yet. Sessions live for 15 s by default, of the 10 s to
+// 24 h that Consul allows; the lock delay is 5 s by default.
+func NewConsul(client *api.Client, prefix string, o Options) KV {
+	return &consulKV{client, prefix + "/", o.or(15*time.Second, 5*time.Second)}
+}
+
+func consistent(ctx context.Context) *api.QueryOptions {
+	return (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx)
+}
+
+func consulWrite(ctx context.Context) *api.WriteOptions {
+	return (&api.WriteOptions{}).WithContext(ctx)
+}
+
+// Limit implements KV: Consul takes 512 KiB as a transaction, in which a value is base64.
+func (c *consulKV) Limit() int { return 360 << 10 }
+
+// Get implements KV.
+func (c *consulKV) Get(ctx context.Context, key string) (Entry, error) {
+	pair, _, err := c.client.KV().Get(c.prefix+key, consistent(ctx))
+	if err != nil {
+		return Entry{}, consulError(ctx, err)
+	}
+	if pair == nil {
+		return Entry{}, ErrNotFound
+	}
+	return Entry{Key: key, Value: pair.Value, Version: Version(pair.ModifyIndex)}, nil
+}
+
+// List implements KV.
+func (c *consulKV) List(ctx context.Context, prefix string) ([]Entry, error) {
+	pairs, _, err := c.client.KV().List(c.prefix+prefix, consistent(ctx))
+	if err != nil {
+		return nil, consulError(ctx, err)
+	}
+	out := make([]Entry, 0, len(pairs))
+	for _, p := range pairs {
+		out = append(out, Entry{Key: strings.TrimPrefix(p.Key, c.prefix), Value: p.Value, Version: Version(p.ModifyIndex)})
+	}
+	return out, nil
+}
+
+// Put implements KV by a transaction: its answer has the new index, while a later read
+// could find another one.
+func (c *consulKV) Put(ctx context.Context, key string, value []byte, version Version) (Version, error) {
+	done, response, _, err := c.client.Txn().Txn(api.TxnOps{{KV: &api.KVTxnOp{
+		Verb: api.KVCAS, Key: c.prefix + key, Value: value, Index: uint64(version),
+	}}}, (&api.QueryOptions{}).WithContext(ctx))
+	switch {
+	case err != nil:
+		return 0, consulError(ctx, err)
+	case !done:
+		return 0, ErrConflict
+	case len(response.Results) != 1 || response.Results[0].KV == nil:
+		return 0, fmt.Errorf("%w: Consul did not answer with the index of %s", ErrUnavailable, key)
+	}
+	return Version(response.Results[0].KV.ModifyIndex), nil
+}
+
+// Delete implements KV.
+func (c *consulKV) Delete(ctx context.Context, key string) error {
+	_, err := c.client.KV().Delete(c.prefix+key, consulWrite(ctx))
+	return consulError(ctx, err)
+}
+
+// Leader implements KV.
+func (c *consulKV) Leader(ctx context.Context) (string, error) {
+	pair, _, err := c.client.KV().Get(c.prefix+lockKey, consistent(ctx))
+	if err != nil {
+		return "", consulError(ctx, err)
+	}
+	if pair == nil || pair.Session == "" {
+		return "", ErrNotFound
+	}
+	return string(pair.Value), nil
+}
+
+// Lock implements KV. Each attempt has a session of its own: one that is left from a lost
+// answer may end too soon.
+func (c *consulKV) Lock(holder string) Lock {
+	l := &consulLock{consulKV: c}
+	return Lock{
+		TTL: c.TTL, Retry: c.Retry, Renew: l.renew, Release: l.release,
+		Acquire: func(ctx context.Context) (bool, error) {
+			got, err := false, l.release(ctx)
+			if err == nil {
+				l.session, _, err = c.client.Session().CreateNoChecks(&api.SessionEntry{
+					Name: "pitchpipe " + c.prefix + lockKey, TTL: c.TTL.String(), LockDelay: c.Delay, Behavior: api.SessionBehaviorRelease,
+				}, consulWrite(ctx))
+			}
+			if err == nil {
+				got, _, err = c.client.KV().Acquire(l.pair(holder), consulWrite(ctx))
+			}
+			if err == nil && !got {
+				err = l.release(ctx)
+			}
+			return got, consulError(ctx, err)
+		},
+	}
+}
+
+// consulLock is a key that a session holds. Only Acquire changes the session.
+type consulLock struct {
+	*consulKV
+
+	session string // empty: none
+}
+
+func (l *consulLock) pair(holder string) *api.KVPair {
+	return &api.KVPair{Key: l.prefix + lockKey, Value: []byte(holder), Session: l.session}
+}
+
+func (l *consulLock) renew(ctx context.Context) error {
+	entry, _, err := l.client.Session().Renew(l.session, consulWrite(ctx))
+	if err != nil {
+		return consulError(ctx, err)
+	}
+	if entry == nil {
+		return fmt.Errorf("%w: Consul ended the session", ErrLost)
+	}
+	pair, _, err := l.client.KV().Get(l.prefix+lockKey, consistent(ctx))
+	if err != nil {
+		return consulError(ctx, err)
+	}
+	if pair == nil || pair.Session != l.session {
+		return fmt.Errorf("%w: the session does not hold the lock", ErrLost)
+	}
+	return nil
+}
+
+// release frees the key before the session: Consul delays the next lock of a key that its
+// session ended with, and not of one that was released.
+func (l *consulLock) release(ctx context.Context) error {
+	if l.session == "" {
+		return nil
+	}
+	_, _, err := l.client.KV().Release(l.pair(""), consulWrite(ctx))
+	if err == nil {
+		_, err = l.client.Session().Destroy(l.session, consulWrite(ctx))
+	}
+	return consulError(ctx, err)
+}
+
+// consulError gives an error of the client its name. Some of them are only text.
+func consulError(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, errors.Join(ctx.Err(), err))
+	}
+	code := 0
+	if status, ok := errors.AsType[api.StatusError](err); ok {
+		code = status.Code
+	}
+	text := err.Error()
+	switch {
+	case code == 403, strings.Contains(text, "Permission denied"), strings.Contains(text, "ACL not found"), strings.Contains(text, "response code: 403"):
+		return fmt.Errorf("%w: %w", ErrDenied, err)
+	case code == 413, strings.Contains(text, "too large"), strings.Contains(text, "response code: 413"):
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
