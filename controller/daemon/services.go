@@ -17,7 +17,6 @@ import (
 	"pitchpipe/controller/forecast"
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
-	"pitchpipe/controller/resubmit"
 	"pitchpipe/controller/stanza"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
@@ -215,7 +214,7 @@ func (r *services) step(ctx context.Context, in driver.Intent) (driver.Step, tun
 	if err := r.candidate.Leads(ctx); err != nil {
 		return driver.Step{}, tuning.ReasonNone, fmt.Errorf("advance %s: %w", in.Job, err)
 	}
-	return resubmit.Step(ctx, r.driver, in)
+	return reconcile.Step(ctx, r.driver, in)
 }
 
 func (r *services) classify(p tuning.Profile) tuning.Class {

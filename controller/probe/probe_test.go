@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitchpipe/controller/probe"
-	"pitchpipe/controller/resubmit"
+	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
@@ -114,7 +114,7 @@ func config(t *testing.T, c *cluster, path string) probe.Config {
 	p, own := policy(), tuning.Settings{tuning.Cores: tuning.Number(1)}
 	return probe.Config{
 		Jobs: c, Spec: driver.Spec{Filename: "train.nomad.hcl", Env: map[string]string{"EPOCHS": "4"}}, Policy: p, Own: own, Probes: 4, Memory: f,
-		Change: func(target tuning.Settings) (driver.Change, error) { return resubmit.Change(p, own, target) },
+		Change: func(target tuning.Settings) (driver.Change, error) { return reconcile.Change(p, own, target) },
 	}
 }
 

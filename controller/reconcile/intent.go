@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"pitchpipe/controller/plan"
-	"pitchpipe/controller/resubmit"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
@@ -159,7 +158,7 @@ func (p *reconciliation) begin(ctx context.Context, by Trigger, d tuning.Decisio
 		return nil
 	}
 	id := fmt.Sprintf("%s/%d", p.job.ID, len(p.rec.Runs)+len(p.rec.History)+1)
-	in, err := resubmit.Intent(id, p.job, p.rec.Policy, p.rec.Own, d.Settings, note(d))
+	in, err := NewIntent(id, p.job, p.rec.Policy, p.rec.Own, d.Settings, note(d))
 	if err != nil {
 		return p.fail(Entry{Reason: tuning.ReasonUnsupported, Detail: err.Error(), Decision: &d})
 	}

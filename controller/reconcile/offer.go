@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"pitchpipe/controller/resubmit"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
@@ -77,7 +76,7 @@ func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(
 		return none(d.Reason)
 	}
 	o.Kind, o.Decision, o.Decided = rec.Kind, d, rec.Decided
-	in, err := resubmit.Intent(id, job, rec.Policy, rec.Own, d.Settings, note(d))
+	in, err := NewIntent(id, job, rec.Policy, rec.Own, d.Settings, note(d))
 	if err != nil {
 		return Offer{}, err
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"pitchpipe/controller/resubmit"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
@@ -196,7 +195,7 @@ func (p *reconciliation) adopt(ctx context.Context) error {
 			continue
 		}
 		run := Run{Attempt: a.Number, Action: tuning.Hold, Intent: a.Intent}
-		run.Settings = resubmit.Settings(p.rec.Policy, p.rec.Own, a.Change)
+		run.Settings = SettingsOf(p.rec.Policy, p.rec.Own, a.Change)
 		ours := false // counted with its intent
 		if m := p.rec.Move; m != nil && m.Driver.ID == a.Intent {
 			run.Action, run.Wait, ours = m.Decision.Action, m.Wait, true

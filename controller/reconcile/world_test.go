@@ -13,7 +13,6 @@ import (
 	"pitchpipe/controller/forecast"
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
-	"pitchpipe/controller/resubmit"
 	"pitchpipe/controller/search"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/controller/verify"
@@ -340,7 +339,7 @@ func (w *world) step(ctx context.Context, in driver.Intent) (driver.Step, tuning
 		gated = "gated "
 	}
 	w.note("%sadvance %s %s", gated, in.ID, state)
-	return resubmit.Step(ctx, w.cluster, in)
+	return reconcile.Step(ctx, w.cluster, in)
 }
 
 // measure reads the marks alone: one epoch of warm-up and one that counts make a

@@ -14,7 +14,7 @@
 //
 // A job that returns, and above all one that cannot be moved, is tuned over its
 // returns: a run as a whole has one setting from its start (Returning). Package
-// recur decides; this package turns a policy and the past runs of a kind into
+// recurring decides; this package turns a policy and the past runs of a kind into
 // its terms. A run measured its seconds and joules under one machine kind and by one
 // source; others are not compared with it, but for the machine, which is given a level of
 // its own where both ran untuned. Computed joules decide only where the site says so.

@@ -177,7 +177,7 @@ func TestWhatEndsOutsideOfTheGuardIsRarelyCalledGood(t *testing.T) {
 
 // recurring plays twelve runs of a kind whose epochs get shorter and whose quality gets worse by
 // these logarithms for each doubling of the batch: what is best in the end.
-func recurring(rng *rand.Rand, saved, lost, sd float64) float64 {
+func returns(rng *rand.Rand, saved, lost, sd float64) float64 {
 	r := studied(&tuning.Quality{Direction: "max", MaxLoss: .01}, nil, batch(32, 64, 128, 256))
 	r.Policy.Budget.Returns = 6
 	for range 12 {
@@ -206,10 +206,10 @@ func TestASafeBatchIsUsedWithinTwelveRunsAndAHarmfulOneIsNot(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	used, harmed := 0, 0
 	for range kinds {
-		if recurring(rng, .15, .0003, .003) > 32 {
+		if returns(rng, .15, .0003, .003) > 32 {
 			used++
 		}
-		if recurring(rng, .15, .012, .003) > 32 {
+		if returns(rng, .15, .012, .003) > 32 {
 			harmed++
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"pitchpipe/controller/search/recur"
+	"pitchpipe/controller/search/recurring"
 	"pitchpipe/controller/tuning"
 )
 
@@ -21,7 +21,7 @@ const (
 
 // spread is that of ln(seconds) of an epoch over all trials.
 func spread(trials []tuning.Trial) (sd, degrees float64) {
-	out := recur.Usual(priorSD, priorDegrees)
+	out := recurring.Usual(priorSD, priorDegrees)
 	for _, t := range trials {
 		if t.Epochs > 1 && !t.Failed && t.SDLog >= 0 {
 			out.AddVariance(t.SDLog*t.SDLog, float64(t.Epochs-1))
@@ -73,7 +73,7 @@ func Better(trials []tuning.Trial, reference tuning.Trial, p tuning.Policy) (Gai
 	}
 	best.SE = standardError(best.Trial, reference, p, sd)
 	best.Expected = min(best.LogRatio+luck(best.Candidates)*best.SE, 0)
-	best.Clear = best.LogRatio < -recur.Beyond(degrees, best.Candidates)*best.SE
+	best.Clear = best.LogRatio < -recurring.Beyond(degrees, best.Candidates)*best.SE
 	return best, true
 }
 
@@ -172,7 +172,7 @@ func (g guard) of(settings string) verdict {
 	if settings == g.own {
 		return verdict{kept: true}
 	}
-	var spread recur.Spread
+	var spread recurring.Spread
 	for _, key := range slices.Sorted(maps.Keys(g.ends)) {
 		spread.Add(g.ends[key])
 	}
@@ -187,7 +187,7 @@ func (g guard) of(settings string) verdict {
 	keep := 1 - better*math.Copysign(g.quality.MaxLoss, usual)
 	sd := max(math.Sqrt(spread.Variance()), guardFloor*g.quality.MaxLoss*math.Abs(usual))
 	out := verdict{t: better * (stat.Mean(ends, nil) - keep*usual) / (sd * math.Sqrt(1/float64(len(ends))+keep*keep/float64(len(own))))}
-	beyond := recur.Beyond(spread.Degrees, len(g.ends)-1)
+	beyond := recurring.Beyond(spread.Degrees, len(g.ends)-1)
 	out.kept, out.broken = len(ends) >= triedEnds && out.t > beyond, out.t < -beyond
 	return out
 }

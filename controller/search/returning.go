@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"pitchpipe/controller/search/recur"
+	"pitchpipe/controller/search/recurring"
 	"pitchpipe/controller/tuning"
 )
 
@@ -26,7 +26,7 @@ type Returning struct {
 }
 
 // Propose says what this run should try and what is known to be better, by the tuner of
-// package recur for whole runs. It holds nothing: the same past gives the same answer.
+// package recurring for whole runs. It holds nothing: the same past gives the same answer.
 func (r Returning) Propose() tuning.Returns {
 	out := tuning.Returns{Spent: len(r.Underway)}
 	for _, p := range r.Past {
@@ -97,12 +97,12 @@ func (r Returning) Stands(s tuning.Settings) (tuning.Outcome, bool) {
 	whole := h.whole()
 	at := h.index(s)
 	advice, err := whole.Next()
-	i := slices.IndexFunc(advice.Standings, func(x recur.Standing) bool { return x.Point == at })
+	i := slices.IndexFunc(advice.Standings, func(x recurring.Standing) bool { return x.Point == at })
 	if err != nil || i < 0 || at == whole.Space.Own || r.Policy.Relearns(r.Own, s) || !h.comparable(s) {
 		return tuning.Outcome{}, false
 	}
 	x := advice.Standings[i]
-	reach := recur.Beyond(advice.Degrees, 1) * x.SE
+	reach := recurring.Beyond(advice.Degrees, 1) * x.SE
 	out := tuning.Outcome{
 		Verdict: tuning.Inconclusive, Reason: tuning.ReasonInconclusive, Measure: r.Policy.Objective, LogRatio: x.Ratio,
 		Low: x.Ratio - reach, High: x.Ratio + reach, Level: standLevel, Runs: x.Runs, Baseline: r.Own, Tuned: s,
@@ -200,15 +200,15 @@ func (h *history) comparable(s tuning.Settings) bool {
 }
 
 // whole is the history in the terms of the tuner.
-func (h *history) whole() recur.Whole {
-	w := recur.Whole{
-		Space:    recur.Space{Points: h.points},
-		Goal:     recur.Goal{MaxSlowdown: h.Policy.MaxSlowdown},
+func (h *history) whole() recurring.Whole {
+	w := recurring.Whole{
+		Space:    recurring.Space{Points: h.points},
+		Goal:     recurring.Goal{MaxSlowdown: h.Policy.MaxSlowdown},
 		Barred:   make([]bool, len(h.points)),
 		Unproven: make([]bool, len(h.points)),
 	}
 	for _, d := range h.study.Space {
-		w.Space.Knobs = append(w.Space.Knobs, recur.Knob{Name: d.Knob, System: !d.Learns})
+		w.Space.Knobs = append(w.Space.Knobs, recurring.Knob{Name: d.Knob, System: !d.Learns})
 	}
 	for i, p := range h.points {
 		settings := h.study.settings(p)
@@ -240,8 +240,8 @@ func (h *history) whole() recur.Whole {
 }
 
 // run is what can be compared of a past run, in the terms of the tuner.
-func (h *history) run(p tuning.PastRun, m tuning.Measure, source string) recur.Run {
-	out := recur.Run{Place: p.Machine, Weight: tuning.Aged(p.Age)}
+func (h *history) run(p tuning.PastRun, m tuning.Measure, source string) recurring.Run {
+	out := recurring.Run{Place: p.Machine, Weight: tuning.Aged(p.Age)}
 	for _, t := range p.Trials {
 		if t.Failed || !(t.Seconds > 0) || !(t.Weight() > 0) || !h.comparable(t.Settings) {
 			continue
@@ -250,7 +250,7 @@ func (h *history) run(p tuning.PastRun, m tuning.Measure, source string) recur.R
 		if t.Joules != nil && t.Source == source {
 			joules = float64(*t.Joules)
 		}
-		out.Parts = append(out.Parts, recur.Part{
+		out.Parts = append(out.Parts, recurring.Part{
 			Point: h.index(t.Settings), Epochs: t.Weight(), Cost: m.Spent(t.Seconds, joules, t.Settings),
 		})
 	}
@@ -310,7 +310,7 @@ func (h *history) unmeasured() tuning.Reason {
 
 // effect is what runs showed of a setting, without memory, which has none. Its age is that of
 // the newest run that was measured under it, in days.
-func (h *history) effect(s recur.Standing) tuning.Effect {
+func (h *history) effect(s recurring.Standing) tuning.Effect {
 	out := tuning.Effect{
 		Settings: h.study.settings(h.points[s.Point]).WithoutMemory(), LogRatio: s.Ratio, SD: s.SE * math.Sqrt(float64(s.Runs)),
 		LogTime: s.Seconds, Runs: s.Runs, Age: math.Inf(1),

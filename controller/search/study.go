@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"pitchpipe/controller/search/recur"
+	"pitchpipe/controller/search/recurring"
 	"pitchpipe/controller/tuning"
 )
 
@@ -49,12 +49,12 @@ func Space(p tuning.Policy, own tuning.Settings, n int) []Dimension {
 			out = append(out, d)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Dimension) int { return recur.CoresFirst(a.knob(), b.knob()) })
+	slices.SortStableFunc(out, func(a, b Dimension) int { return recurring.CoresFirst(a.knob(), b.knob()) })
 	return out
 }
 
-func (d Dimension) knob() recur.Knob {
-	return recur.Knob{Name: d.Knob, System: tuning.IsSystem(d.Knob)}
+func (d Dimension) knob() recurring.Knob {
+	return recurring.Knob{Name: d.Knob, System: tuning.IsSystem(d.Knob)}
 }
 
 // of is the value of the knob in settings.

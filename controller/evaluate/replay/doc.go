@@ -15,7 +15,7 @@
 // epochs a run counts as one epoch, and each return is one of the recorded repeats. A
 // repeat that failed never reaches its end. A setting that lacks a number which the goal
 // needs is absent. What breaks a limit saves nothing. Each table is also replayed as a job
-// that cannot be moved: every return runs as a whole under one setting (recur.Whole), at
+// that cannot be moved: every return runs as a whole under one setting (recurring.Whole), at
 // most half of the returns try one. That is what the controller does before a job starts.
 //
 // # Plan

@@ -9,7 +9,6 @@ import (
 
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
-	"pitchpipe/controller/resubmit"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
@@ -138,7 +137,7 @@ func (w *world) services(at *site) reconcile.Services {
 		return at.past(w.now, kind), nil
 	}
 	s.Step = func(ctx context.Context, in driver.Intent) (driver.Step, tuning.Reason, error) {
-		return resubmit.Step(ctx, w, in)
+		return reconcile.Step(ctx, w, in)
 	}
 	s.Learn = func(_ context.Context, o knowledge.Observation, _ string) error {
 		at.learn(w.job.Machine, o)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"pitchpipe/controller/reconcile"
-	"pitchpipe/controller/resubmit"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
@@ -111,7 +110,7 @@ func (w *world) begin() {
 	v.Attempts = append(v.Attempts, driver.Attempt{
 		Number: v.Attempt, Started: w.now, ExitCode: -1, Change: v.Change.Clone(), Cause: cause, Intent: w.move.ID,
 	})
-	w.under, w.saved = resubmit.Settings(w.job.Policy, w.job.Own, v.Change), w.done
+	w.under, w.saved = reconcile.SettingsOf(w.job.Policy, w.job.Own, v.Change), w.done
 	w.work()
 }
 
@@ -173,7 +172,7 @@ func (w *world) Get(context.Context, driver.JobID) (driver.Job, error) {
 	return v, nil
 }
 
-// Advance implements resubmit.Advancer.
+// Advance implements reconcile.Advancer.
 func (w *world) Advance(_ context.Context, in driver.Intent) (driver.Step, error) {
 	kind, ok := w.over[in.ID]
 	if !ok {

@@ -7,14 +7,14 @@ import (
 
 	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/controller/evaluate/result"
-	"pitchpipe/controller/search/recur"
+	"pitchpipe/controller/search/recurring"
 	"pitchpipe/controller/tuning"
 )
 
 // TunerInput is what Tuner replays.
 type TunerInput struct {
 	records.Set
-	Goal        recur.Goal
+	Goal        recurring.Goal
 	Recurrences int             // 0: as many as the reference had, else Recurrences
 	Probes      int             // settings besides the owner's that may be tried; 0: no limit
 	Seeds       int             // replays, each with other luck
@@ -201,7 +201,7 @@ func (in TunerInput) row(w *returns) (TunerRow, error) {
 // once replays the tuner and what it is compared with.
 func (in TunerInput) once(r *TunerRow, w *returns, seed, n, oracle int) error {
 	w.seed(seed)
-	tuner, err := recur.New(w.space, in.Goal, in.Probes)
+	tuner, err := recurring.New(w.space, in.Goal, in.Probes)
 	if err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func (in TunerInput) once(r *TunerRow, w *returns, seed, n, oracle int) error {
 		*b.cumulative, *b.final = w.total(sum, n), result.Figure(w.share(final))
 	}
 	if in.Goal.Least() {
-		return nil // has no whole runs to try, see recur.Whole
+		return nil // has no whole runs to try, see recurring.Whole
 	}
 	w.seed(seed)
 	sum, final, tried, err := w.wholeReplay(n, in.Probes)
@@ -258,7 +258,7 @@ func (in TunerInput) singleKnob(r *TunerRow, w *returns, n int) error {
 		rows := make([]TunerRow, in.Seeds)
 		for seed := range rows {
 			v.seed(seed)
-			tuner, err := recur.New(v.space, in.Goal, in.Probes)
+			tuner, err := recurring.New(v.space, in.Goal, in.Probes)
 			if err != nil {
 				return err
 			}

@@ -7,7 +7,7 @@ import (
 	"pitchpipe/controller/evaluate/evaluatetest"
 	"pitchpipe/controller/evaluate/replay"
 	"pitchpipe/controller/evaluate/result"
-	"pitchpipe/controller/search/recur"
+	"pitchpipe/controller/search/recurring"
 	"pitchpipe/controller/tuning"
 )
 
@@ -48,7 +48,7 @@ func aimed(t *testing.T, in replay.TunerInput) replay.TunerReport {
 
 func TestAsManyReturnsAsThePublishedTunerHadCostNoMoreEnergy(t *testing.T) {
 	t.Parallel()
-	rep := aimed(t, replay.TunerInput{Set: trialsIn(t, evaluatetest.Path(t, "zeus", "trials.csv")), Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Blend, Weight: .5}}})
+	rep := aimed(t, replay.TunerInput{Set: trialsIn(t, evaluatetest.Path(t, "zeus", "trials.csv")), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Blend, Weight: .5}}})
 	allButOne(t, "joules of all runs at or below the reference", rep.Rows, func(r replay.TunerRow) bool {
 		return r.CumulativeEnergyRatio <= r.ReferenceCumulativeEnergy
 	})
@@ -70,7 +70,7 @@ func TestAsManyReturnsAsThePublishedTunerHadCostNoMoreEnergy(t *testing.T) {
 
 func TestEnergyUnderALimitOfTimeEndsNearTheOracle(t *testing.T) {
 	t.Parallel()
-	rep := aimed(t, replay.TunerInput{Set: trialsIn(t, evaluatetest.Path(t, "zeus", "trials.csv")), Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 1.1}})
+	rep := aimed(t, replay.TunerInput{Set: trialsIn(t, evaluatetest.Path(t, "zeus", "trials.csv")), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 1.1}})
 	allButOne(t, "final settings within 1.03 of the oracle that keep the limit with every seed", rep.Rows, func(r replay.TunerRow) bool {
 		return r.LimitsBroken == 0 && r.FinalRatio <= 1.03*r.OracleRatio
 	})
@@ -92,7 +92,7 @@ func TestEnergyUnderALimitOfTimeEndsNearTheOracle(t *testing.T) {
 
 func TestTenReturnsAreEnoughToBeNoWorseThanTheBestPowerLimit(t *testing.T) {
 	t.Parallel()
-	for _, goal := range []recur.Goal{{Measure: tuning.Measure{Objective: tuning.Blend, Weight: .5}}, {Measure: tuning.Measure{Objective: tuning.Energy}}} {
+	for _, goal := range []recurring.Goal{{Measure: tuning.Measure{Objective: tuning.Blend, Weight: .5}}, {Measure: tuning.Measure{Objective: tuning.Energy}}} {
 		rep := aimed(t, replay.TunerInput{Set: trialsIn(t, evaluatetest.Path(t, "zeus", "trials.csv")), Goal: goal, Recurrences: 10})
 		s := rep.Summary
 		for _, r := range rep.Rows { // a whole run at a time, half of which try
@@ -112,7 +112,7 @@ func TestTenReturnsAreEnoughToBeNoWorseThanTheBestPowerLimit(t *testing.T) {
 func TestSixProbesFindTheFewestCoreSeconds(t *testing.T) {
 	t.Parallel()
 	rep := aimed(t, replay.TunerInput{
-		Set: trialsIn(t, evaluatetest.Path(t, "multicores", "trials.csv")), Goal: recur.Goal{Cores: true, MaxSlowdown: 1.05, MaxJoules: 1.02}, Probes: 6,
+		Set: trialsIn(t, evaluatetest.Path(t, "multicores", "trials.csv")), Goal: recurring.Goal{Cores: true, MaxSlowdown: 1.05, MaxJoules: 1.02}, Probes: 6,
 	})
 	saved, oracle, broken := map[string]result.Figure{}, map[string]result.Figure{}, 0
 	for _, r := range rep.Rows {
@@ -135,7 +135,7 @@ func TestSixProbesFindTheFewestCoreSeconds(t *testing.T) {
 
 func TestEightProbesFindTheFewestCoresOfFullSpeed(t *testing.T) {
 	t.Parallel()
-	s := aimed(t, replay.TunerInput{Set: trialsIn(t, evaluatetest.Path(t, "synergy", "trials.csv")), Goal: recur.Goal{Cores: true, Attain: .98}, Probes: 8}).Summary
+	s := aimed(t, replay.TunerInput{Set: trialsIn(t, evaluatetest.Path(t, "synergy", "trials.csv")), Goal: recurring.Goal{Cores: true, Attain: .98}, Probes: 8}).Summary
 	if s.WithinOneStep == nil || *s.WithinOneStep != s.Tables || s.Tables == 0 {
 		t.Errorf("%+v", s)
 	}

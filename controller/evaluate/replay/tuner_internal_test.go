@@ -9,12 +9,12 @@ import (
 	"pgregory.net/rapid"
 
 	"pitchpipe/controller/evaluate/records"
-	"pitchpipe/controller/search/recur"
+	"pitchpipe/controller/search/recurring"
 	"pitchpipe/controller/tuning"
 )
 
 // drawn is a random table of two batch sizes or more, some runs of which never end.
-func drawn(t *rapid.T, goal recur.Goal, failures bool) *returns {
+func drawn(t *rapid.T, goal recurring.Goal, failures bool) *returns {
 	var b strings.Builder
 	b.WriteString("workload,machine,knob_batch,knob_power_limit_watts,epochs,epoch_seconds,watts,repeat\n")
 	seconds, watts := rapid.Float64Range(1, 9), rapid.Float64Range(50, 300)
@@ -39,8 +39,8 @@ func drawn(t *rapid.T, goal recur.Goal, failures bool) *returns {
 	return firstOfTable(t, file, goal, nil)
 }
 
-func goals() []recur.Goal {
-	return []recur.Goal{
+func goals() []recurring.Goal {
+	return []recurring.Goal{
 		{Measure: tuning.Measure{Objective: tuning.Energy}},
 		{Measure: tuning.Measure{Objective: tuning.Blend, Weight: .5}},
 		{Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 1.1},
@@ -56,14 +56,14 @@ func TestWhatIsPaidIsTheSumOfWhatWasMeasured(t *testing.T) {
 		w := drawn(t, goal, rapid.Bool().Draw(t, "failures"))
 		returns := rapid.IntRange(1, 20).Draw(t, "returns")
 		w.seed(1)
-		tuner, err := recur.New(w.space, goal, 0)
+		tuner, err := recurring.New(w.space, goal, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		whole, final := w.replay(tuner, returns)
 
 		w.seed(1)
-		again, err := recur.New(w.space, goal, 0)
+		again, err := recurring.New(w.space, goal, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func TestTheOracleIsNeverBeatenInExpectation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawn(t, rapid.SampledFrom(goals()).Draw(t, "goal"), false)
 		w.seed(1)
-		tuner, err := recur.New(w.space, w.goal, 0)
+		tuner, err := recurring.New(w.space, w.goal, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,12 +110,12 @@ func TestTheOracleIsNeverBeatenInExpectation(t *testing.T) {
 }
 
 // firstOfTable is the first job of a table.
-func firstOfTable(t interface{ Fatal(...any) }, file records.Table, goal recur.Goal, own tuning.Settings) *returns {
+func firstOfTable(t interface{ Fatal(...any) }, file records.Table, goal recurring.Goal, own tuning.Settings) *returns {
 	all, err := pieces(file, own)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, left := returnsOf(file, all[0], recur.Goal{}) // which leaves nothing out
+	w, left := returnsOf(file, all[0], recurring.Goal{}) // which leaves nothing out
 	if len(left) > 0 {
 		t.Fatal(left)
 	}

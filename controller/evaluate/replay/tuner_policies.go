@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"pitchpipe/controller/search/recur"
+	"pitchpipe/controller/search/recurring"
 	"pitchpipe/controller/tuning"
 )
 
@@ -41,7 +41,7 @@ func (w *returns) ratio(p paid, n float64) float64 {
 
 // replay lets a tuner choose for n returns of the job: what it paid, and what it would
 // choose from then on.
-func (w *returns) replay(t *recur.Tuner, n int) (paid, int) {
+func (w *returns) replay(t *recurring.Tuner, n int) (paid, int) {
 	var sum paid
 	for range n {
 		point := t.Course()
@@ -59,7 +59,7 @@ func (w *returns) replay(t *recur.Tuner, n int) (paid, int) {
 
 // run lets one run happen, epoch by epoch: the point of its last epoch, and whether it
 // reached its end.
-func (w *returns) run(t *recur.Tuner, point int, sum *paid) (last int, reached bool) {
+func (w *returns) run(t *recurring.Tuner, point int, sum *paid) (last int, reached bool) {
 	w.begin()
 	var spent tuning.Spent
 	progress := 0.0
@@ -92,7 +92,7 @@ func (w *returns) run(t *recur.Tuner, point int, sum *paid) (last int, reached b
 
 // untilStop is the share of an epoch after which a run that has cost so much is stopped;
 // 1: it is not.
-func untilStop(t *recur.Tuner, point int, spent, epoch tuning.Spent) float64 {
+func untilStop(t *recurring.Tuner, point int, spent, epoch tuning.Spent) float64 {
 	stops := func(part float64) bool { return t.Stops(point, spent.Plus(epoch.Times(part))) }
 	if !stops(1) {
 		return 1
@@ -113,7 +113,7 @@ func untilStop(t *recur.Tuner, point int, spent, epoch tuning.Spent) float64 {
 // never more than a site's share. A run that does not reach its end is run again under the
 // best point known, paid too.
 func (w *returns) wholeReplay(n, tries int) (sum paid, final, tried int, err error) {
-	past := recur.Whole{Space: w.space, Goal: w.goal}
+	past := recurring.Whole{Space: w.space, Goal: w.goal}
 	share := tuning.DefaultSite().ProbeShare
 	for range n {
 		advice, err := past.Next()
@@ -145,12 +145,12 @@ func (w *returns) wholeReplay(n, tries int) (sum paid, final, tried int, err err
 }
 
 // once runs a job to its end under one point.
-func (w *returns) once(point int, sum *paid) (recur.Run, bool) {
+func (w *returns) once(point int, sum *paid) (recurring.Run, bool) {
 	w.begin()
 	epochs := min(w.epochs(point), w.longest())
 	reached := w.epochs(point) <= w.longest() && !w.cells[point].failed
 	w.pay(sum, point, w.cost(point).Times(epochs))
-	return recur.Run{Parts: []recur.Part{{Point: point, Epochs: epochs, Cost: w.cost(point)}}, Epochs: epochs, Weight: 1}, reached
+	return recurring.Run{Parts: []recurring.Part{{Point: point, Epochs: epochs, Cost: w.cost(point)}}, Epochs: epochs, Weight: 1}, reached
 }
 
 // ledger is what a policy without a model knows: what each point cost it.
@@ -197,7 +197,7 @@ func (l *ledger) returned(p int) {
 	for range patience {
 		stop := math.Inf(1)
 		if p != l.space.Own && !l.goal.Least() {
-			stop = l.paidScore(l.best()) + powers*math.Log(recur.Beta)
+			stop = l.paidScore(l.best()) + powers*math.Log(recurring.Beta)
 		}
 		l.begin()
 		c, n, reached := l.cost(p), l.epochs(p), true

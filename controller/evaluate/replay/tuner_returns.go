@@ -10,15 +10,15 @@ import (
 
 	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/controller/evaluate/result"
-	"pitchpipe/controller/search/recur"
+	"pitchpipe/controller/search/recurring"
 	"pitchpipe/controller/tuning"
 )
 
 // returns lets runs of one piece happen. Only it knows what was recorded.
 type returns struct {
 	piece
-	goal      recur.Goal
-	space     recur.Space
+	goal      recurring.Goal
+	space     recurring.Space
 	cells     []cell  // by point
 	maxEpochs float64 // after which a run has failed; NaN: unknown
 	absent    int     // settings that lack a number which the goal needs
@@ -70,7 +70,7 @@ func (w *returns) reliable(point int) bool {
 }
 
 // lacks names what a goal needs of a cost and is unknown; empty: all is known.
-func lacks(g recur.Goal, c tuning.Spent) string {
+func lacks(g recurring.Goal, c tuning.Spent) string {
 	switch {
 	case !(c.Seconds > 0):
 		return "seconds"
@@ -82,7 +82,7 @@ func lacks(g recur.Goal, c tuning.Spent) string {
 
 // returnsOf gathers the rows of a piece by setting. Settings that lack a number which the
 // goal needs are absent. Where nothing is left there are no cells.
-func returnsOf(t records.Table, p piece, goal recur.Goal) (*returns, []result.LeftOut) {
+func returnsOf(t records.Table, p piece, goal recurring.Goal) (*returns, []result.LeftOut) {
 	w := &returns{piece: p, goal: goal, maxEpochs: p.target.number("max_epochs")}
 	var left []result.LeftOut
 	leave := func(line, rows int, why string) {
@@ -146,19 +146,19 @@ func withCores(s tuning.Settings) tuning.Settings {
 }
 
 // knobs are those whose values differ, without those that an earlier one decides.
-func knobs(t records.Table, points []tuning.Settings, counted bool) []recur.Knob {
-	var out []recur.Knob
+func knobs(t records.Table, points []tuning.Settings, counted bool) []recurring.Knob {
+	var out []recurring.Knob
 	for _, name := range t.Knobs() {
 		varies := slices.ContainsFunc(points, func(p tuning.Settings) bool { return p[name] != points[0][name] })
-		if varies && !slices.ContainsFunc(out, func(k recur.Knob) bool { return decides(points, k.Name, name) }) {
-			out = append(out, recur.Knob{Name: name, System: !counted || isSystem(name)})
+		if varies && !slices.ContainsFunc(out, func(k recurring.Knob) bool { return decides(points, k.Name, name) }) {
+			out = append(out, recurring.Knob{Name: name, System: !counted || isSystem(name)})
 		}
 	}
-	slices.SortStableFunc(out, recur.CoresFirst)
+	slices.SortStableFunc(out, recurring.CoresFirst)
 	return out
 }
 
-func names(knobs []recur.Knob) []string {
+func names(knobs []recurring.Knob) []string {
 	var out []string
 	for _, k := range knobs {
 		out = append(out, k.Name)
@@ -185,7 +185,7 @@ func (w *returns) only(knob string) *returns {
 	sub, own := *w, w.space.Points[w.space.Own]
 	sub.space.Points, sub.cells = nil, nil
 	for i, p := range w.space.Points {
-		if slices.ContainsFunc(w.space.Knobs, func(k recur.Knob) bool { return k.Name != knob && p[k.Name] != own[k.Name] }) {
+		if slices.ContainsFunc(w.space.Knobs, func(k recurring.Knob) bool { return k.Name != knob && p[k.Name] != own[k.Name] }) {
 			continue
 		}
 		if i == w.space.Own {
@@ -193,7 +193,7 @@ func (w *returns) only(knob string) *returns {
 		}
 		sub.space.Points, sub.cells = append(sub.space.Points, p), append(sub.cells, w.cells[i])
 	}
-	sub.space.Knobs = slices.DeleteFunc(slices.Clone(w.space.Knobs), func(k recur.Knob) bool { return k.Name != knob })
+	sub.space.Knobs = slices.DeleteFunc(slices.Clone(w.space.Knobs), func(k recurring.Knob) bool { return k.Name != knob })
 	return &sub
 }
 
@@ -201,7 +201,7 @@ func (w *returns) only(knob string) *returns {
 func (w *returns) systemOnly() []int {
 	own := w.space.Points[w.space.Own]
 	return slices.DeleteFunc(w.all(), func(p int) bool {
-		return slices.ContainsFunc(w.space.Knobs, func(k recur.Knob) bool { return !k.System && w.space.Points[p][k.Name] != own[k.Name] })
+		return slices.ContainsFunc(w.space.Knobs, func(k recurring.Knob) bool { return !k.System && w.space.Points[p][k.Name] != own[k.Name] })
 	})
 }
 

@@ -15,7 +15,7 @@ import (
 	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/controller/evaluate/replay"
 	"pitchpipe/controller/evaluate/result"
-	"pitchpipe/controller/search/recur"
+	"pitchpipe/controller/search/recurring"
 	"pitchpipe/controller/tuning"
 )
 
@@ -53,7 +53,7 @@ func trained(epochs map[int]string) string {
 func TestTheBestSettingsKnownByHandAreFoundAndPaidFor(t *testing.T) {
 	t.Parallel()
 	file := write(t, "trials.csv", trained(map[int]string{32: "12 12", 64: "5 5", 128: "8 8", 256: "10 10"}))
-	r := runTuner(t, replay.TunerInput{Set: trialsIn(t, file), Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Energy}}, Recurrences: 40}).Rows[0]
+	r := runTuner(t, replay.TunerInput{Set: trialsIn(t, file), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Energy}}, Recurrences: 40}).Rows[0]
 	// The owner's: 256 at 200 W, 10 epochs of 2000 J. The best: 5 epochs of 1650 J.
 	if want := 5 * 1650.0 / 20000; !equal(r.OracleRatio, result.Figure(want)) || !equal(r.FinalRatio, result.Figure(want)) || r.Final != "batch_size=64 power_limit_watts=150" {
 		t.Errorf("oracle %g, final %g with %s; want %g", r.OracleRatio, r.FinalRatio, r.Final, want)
@@ -72,7 +72,7 @@ func TestTheBestSettingsKnownByHandAreFoundAndPaidFor(t *testing.T) {
 func TestALimitOfTimeIsKept(t *testing.T) {
 	t.Parallel()
 	file := write(t, "trials.csv", trained(map[int]string{32: "20", 64: "20", 128: "9", 256: "10"}))
-	r := runTuner(t, replay.TunerInput{Set: trialsIn(t, file), Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 1.05}, Recurrences: 30}).Rows[0]
+	r := runTuner(t, replay.TunerInput{Set: trialsIn(t, file), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 1.05}, Recurrences: 30}).Rows[0]
 	if r.Final != "batch_size=128 power_limit_watts=150" || r.LimitsBroken != 0 || r.FinalTimeRatio > 1.05 {
 		t.Errorf("final %s takes %g of the time, limits broken in %g", r.Final, r.FinalTimeRatio, r.LimitsBroken)
 	}
@@ -90,7 +90,7 @@ func TestARunThatNeverEndsIsStoppedAndPaid(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := runTuner(t, replay.TunerInput{Set: trialsIn(t, file), Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Energy}}}).Rows[0]
+	r := runTuner(t, replay.TunerInput{Set: trialsIn(t, file), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Energy}}}).Rows[0]
 	if r.Default != "batch_size=128 power_limit_watts=200" || r.Recurrences != 25 || r.ReferenceCumulativeEnergy != .85 || r.ReferenceFinalTime != .9 {
 		t.Errorf("what stands beside the data is not used: %+v", r)
 	}
@@ -113,7 +113,7 @@ func TestPlaceholdersAreFailedRunsAndTheFairShareIsTheDefault(t *testing.T) {
 			fmt.Fprintf(&b, "a,m,1,%d,%d,%g,%g\nb,m,1,%d,%d,7,1\n", cores, memory, 100*speed, speed, cores, memory)
 		}
 	}
-	rep := runTuner(t, replay.TunerInput{Set: trialsIn(t, write(t, "trials.csv", b.String())), Goal: recur.Goal{Cores: true, Attain: .98}, Probes: 8})
+	rep := runTuner(t, replay.TunerInput{Set: trialsIn(t, write(t, "trials.csv", b.String())), Goal: recurring.Goal{Cores: true, Attain: .98}, Probes: 8})
 	if len(rep.Rows) != 1 || rep.Summary.Skipped != 1 {
 		t.Fatalf("%d rows, %d skipped; want one, since b is constant", len(rep.Rows), rep.Summary.Skipped)
 	}
@@ -127,7 +127,7 @@ func TestTheSameChoicesGiveTheSameText(t *testing.T) {
 	t.Parallel()
 	file := write(t, "trials.csv", "workload,machine,knob_cores,seconds,joules\n"+
 		"sp,xeon,1,40,400\nsp,xeon,2,22,260\nsp,xeon,3,20,250\nsp,xeon,4,20,300\n")
-	in := replay.TunerInput{Set: trialsIn(t, file), Goal: recur.Goal{Cores: true, MaxSlowdown: 1.05, MaxJoules: 1.02}, Recurrences: 5}
+	in := replay.TunerInput{Set: trialsIn(t, file), Goal: recurring.Goal{Cores: true, MaxSlowdown: 1.05, MaxJoules: 1.02}, Recurrences: 5}
 	evaluatetest.Golden(t, *update, "tuner.txt", runTuner(t, in).Text())
 	if diff := cmp.Diff(asJSON(t, runTuner(t, in)), asJSON(t, runTuner(t, in))); diff != "" {
 		t.Error(diff)
@@ -138,7 +138,7 @@ func TestSettingsThatLackWhatTheGoalNeedsAreAbsentAndCounted(t *testing.T) {
 	t.Parallel()
 	const text = "workload,machine,knob_cores,seconds,joules,failed\n" +
 		"a,m,1,8,80,\na,m,2,5,,\na,m,3,,40,\na,m,4,3,70,\na,m,5,4,,1\na,m,6,2,90,False\n"
-	for _, goal := range []recur.Goal{
+	for _, goal := range []recurring.Goal{
 		{Measure: tuning.Measure{Objective: tuning.Energy}},
 		{Measure: tuning.Measure{Objective: tuning.EDP}},
 		{Measure: tuning.Measure{Objective: tuning.Blend, Weight: .5}},
@@ -177,7 +177,7 @@ func TestARepeatThatFailedIsARiskAndNotTheWholeSetting(t *testing.T) {
 	t.Parallel()
 	const text = "workload,machine,knob_cores,seconds,joules,failed,repeat\n" +
 		"a,m,1,10,100,0,0\na,m,1,10,100,0,1\na,m,2,5,50,0,0\na,m,2,1,1,1,1\na,m,4,8,90,0,0\na,m,4,12,110,0,1\n"
-	rep := runTuner(t, replay.TunerInput{Set: trialsIn(t, write(t, "trials.csv", text)), Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Energy}}, Seeds: 4, Recurrences: 12})
+	rep := runTuner(t, replay.TunerInput{Set: trialsIn(t, write(t, "trials.csv", text)), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Energy}}, Seeds: 4, Recurrences: 12})
 	r := rep.Rows[0]
 	if r.Settings != 3 || r.Default != "cores=4" || r.Oracle == "cores=2" || len(rep.Summary.LeftOut) != 0 {
 		t.Errorf("%+v, left out %+v", r, rep.Summary.LeftOut)
@@ -190,7 +190,7 @@ func TestEachReturnPaysItsOwnRepeat(t *testing.T) {
 	const text = "workload,machine,knob_cores,seconds,repeat\na,m,1,100,0\na,m,1,100,1\na,m,2,8,0\na,m,2,12,1\n"
 	seen := map[string]bool{}
 	for seeds := 1; seeds <= 6; seeds++ {
-		r := runTuner(t, replay.TunerInput{Set: trialsIn(t, write(t, "trials.csv", text)), Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Time}}, Recurrences: 1, Seeds: seeds}).Rows[0]
+		r := runTuner(t, replay.TunerInput{Set: trialsIn(t, write(t, "trials.csv", text)), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Time}}, Recurrences: 1, Seeds: seeds}).Rows[0]
 		seen[fmt.Sprintf("%.6f", r.CumulativeRatio)] = true
 		if r.CumulativeRatio < .8-1e-9 || r.CumulativeRatio > 1.2+1e-9 {
 			t.Errorf("one return costs %g", r.CumulativeRatio)
@@ -204,7 +204,7 @@ func TestEachReturnPaysItsOwnRepeat(t *testing.T) {
 func TestInputsAreNotRepeatsOfEachOther(t *testing.T) {
 	t.Parallel()
 	const text = "workload,machine,input,knob_cores,seconds\na,m,1,1,4\na,m,1,2,2\na,m,2,1,40\na,m,2,2,50\n"
-	rep := runTuner(t, replay.TunerInput{Set: trialsIn(t, write(t, "trials.csv", text)), Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Time}}, Recurrences: 8, Seeds: 2})
+	rep := runTuner(t, replay.TunerInput{Set: trialsIn(t, write(t, "trials.csv", text)), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Time}}, Recurrences: 8, Seeds: 2})
 	if len(rep.Rows) != 2 || rep.Rows[0].Input != "1" || rep.Rows[0].Oracle != "cores=2" || rep.Rows[1].Oracle != "cores=1" {
 		t.Errorf("%+v", rep.Rows)
 	}
@@ -216,7 +216,7 @@ func TestInputsAreNotRepeatsOfEachOther(t *testing.T) {
 func TestADefaultThatNeverReachesItsEndIsReplacedByTheNearest(t *testing.T) {
 	t.Parallel()
 	file := write(t, "trials.csv", trained(map[int]string{32: "12 12", 64: "5 5", 128: "8 8", 256: "X X"}))
-	r := runTuner(t, replay.TunerInput{Set: trialsIn(t, file), Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Energy}}, Recurrences: 30, Seeds: 2}).Rows[0]
+	r := runTuner(t, replay.TunerInput{Set: trialsIn(t, file), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Energy}}, Recurrences: 30, Seeds: 2}).Rows[0]
 	if !r.DefaultReplaced || r.Default != "batch_size=128 power_limit_watts=200" || r.CumulativeRatio > 1.1 || r.FinalRatio > 1 {
 		t.Errorf("%+v", r)
 	}
@@ -225,7 +225,7 @@ func TestADefaultThatNeverReachesItsEndIsReplacedByTheNearest(t *testing.T) {
 func TestThreadsCountAsCoresWhereNothingElseDoes(t *testing.T) {
 	t.Parallel()
 	const text = "workload,machine,%s,seconds,joules\na,m,1,40,400\na,m,2,22,260\na,m,3,20,250\na,m,4,20,300\n"
-	in := replay.TunerInput{Goal: recur.Goal{Cores: true, MaxSlowdown: 1.05}, Recurrences: 5, Seeds: 2}
+	in := replay.TunerInput{Goal: recurring.Goal{Cores: true, MaxSlowdown: 1.05}, Recurrences: 5, Seeds: 2}
 	in.Set = trialsIn(t, write(t, "trials.csv", fmt.Sprintf(text, "knob_threads")))
 	if r := runTuner(t, in).Rows[0]; !equal(r.OracleRatio, .75) || r.Final != "threads=3" {
 		t.Errorf("%+v", r)
@@ -247,7 +247,7 @@ func TestAReferenceThatLacksAColumnIsNotZero(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	rep := runTuner(t, replay.TunerInput{Set: trialsIn(t, filepath.Join(folder, "trials.csv")), Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Energy}}, Seeds: 1})
+	rep := runTuner(t, replay.TunerInput{Set: trialsIn(t, filepath.Join(folder, "trials.csv")), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Energy}}, Seeds: 1})
 	if r := rep.Rows[0]; r.ReferenceCumulativeEnergy.Known() || r.ReferenceFinalTime.Known() || r.ReferenceFinalEnergy != .8 || rep.Summary.Referenced != 0 {
 		t.Errorf("%+v, %d tables with a reference", r, rep.Summary.Referenced)
 	}
@@ -256,7 +256,7 @@ func TestAReferenceThatLacksAColumnIsNotZero(t *testing.T) {
 func TestKnobsMayBeWords(t *testing.T) {
 	t.Parallel()
 	const text = "workload,machine,knob_solver,knob_cores,seconds,node\na,m,direct,1,9,n1\na,m,direct,2,8,n2\na,m,iterative,1,4,n1\na,m,iterative,2,3,n1\n"
-	r := runTuner(t, replay.TunerInput{Set: trialsIn(t, write(t, "trials.csv", text)), Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Time}}, Recurrences: 10, Seeds: 2}).Rows[0]
+	r := runTuner(t, replay.TunerInput{Set: trialsIn(t, write(t, "trials.csv", text)), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Time}}, Recurrences: 10, Seeds: 2}).Rows[0]
 	if r.Settings != 4 || r.Oracle != "cores=2 solver=iterative" || r.Final != r.Oracle {
 		t.Errorf("%+v", r)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/controller/search"
-	"pitchpipe/controller/search/recur"
+	"pitchpipe/controller/search/recurring"
 	"pitchpipe/controller/tuning"
 )
 
@@ -32,7 +32,7 @@ w,m,4,8,17,350
 w,m,8,8,12,400
 `
 
-func returnsIn(t *testing.T, text string, goal recur.Goal) *returns {
+func returnsIn(t *testing.T, text string, goal recurring.Goal) *returns {
 	t.Helper()
 	file, err := records.Parse("recorded.csv", strings.NewReader(text), records.Trials)
 	if err != nil {
@@ -43,18 +43,18 @@ func returnsIn(t *testing.T, text string, goal recur.Goal) *returns {
 	return w
 }
 
-// The controller asks search.Returning, the evaluation asks recur.Whole: over one recorded
+// The controller asks search.Returning, the evaluation asks recurring.Whole: over one recorded
 // table both give every return the same settings.
 func TestTheControllerChoosesWhatTheEvaluationMeasures(t *testing.T) {
 	t.Parallel()
-	w := returnsIn(t, recordedTable, recur.Goal{Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 3})
+	w := returnsIn(t, recordedTable, recurring.Goal{Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 3})
 	own := w.space.Points[w.space.Own]
 	values := []tuning.Value{tuning.Number(1), tuning.Number(2), tuning.Number(4), tuning.Number(8)}
 	policy := tuning.DefaultPolicy()
 	policy.Objective, policy.MaxSlowdown, policy.Budget.Returns = tuning.Energy, 3, 100
 	policy.Knobs = []tuning.Knob{{Name: tuning.Cores, Values: values}, {Name: tuning.Threads, Env: "T", Values: values}}
 	kind := search.Returning{Policy: policy, Own: own, Space: search.Space(policy, own, 5)}
-	past := recur.Whole{Space: w.space, Goal: w.goal}
+	past := recurring.Whole{Space: w.space, Goal: w.goal}
 	tried := 0
 	for n := range 16 {
 		advice, err := past.Next()
@@ -101,7 +101,7 @@ func TestTheControllerChoosesWhatTheEvaluationMeasures(t *testing.T) {
 func TestAReplayOfWholeRunsKeepsItsBudget(t *testing.T) {
 	t.Parallel()
 	for _, tries := range []int{1, 3, 6} {
-		w := returnsIn(t, recordedTable, recur.Goal{Measure: tuning.Measure{Objective: tuning.Energy}})
+		w := returnsIn(t, recordedTable, recurring.Goal{Measure: tuning.Measure{Objective: tuning.Energy}})
 		sum, final, tried, err := w.wholeReplay(20, tries)
 		if err != nil || tried > tries || w.share(final) > 1+tolerance || !(sum.Seconds > 0) {
 			t.Errorf("%d tries of %d, ended at %g, error %v", tried, tries, w.share(final), err)

@@ -6,7 +6,7 @@ import (
 	"pitchpipe/controller/evaluate/evaluatetest"
 	"pitchpipe/controller/evaluate/replay"
 	"pitchpipe/controller/evaluate/result"
-	"pitchpipe/controller/search/recur"
+	"pitchpipe/controller/search/recurring"
 	"pitchpipe/controller/tuning"
 )
 
@@ -15,7 +15,7 @@ import (
 func TestSixTriesInTwentyReturnsFindMostOfTheSaving(t *testing.T) {
 	t.Parallel()
 	rep := runTuner(t, replay.TunerInput{
-		Set: trialsIn(t, evaluatetest.Path(t, "zeus", "trials.csv")), Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Energy}}, Recurrences: 20, Probes: 6, Seeds: 4,
+		Set: trialsIn(t, evaluatetest.Path(t, "zeus", "trials.csv")), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Energy}}, Recurrences: 20, Probes: 6, Seeds: 4,
 	})
 	saved, oracle, worst := result.Figure(0), result.Figure(0), result.Figure(0)
 	for _, r := range rep.Rows {
@@ -39,7 +39,7 @@ func TestALimitOfTimeHoldsForWholeRunsToo(t *testing.T) {
 	t.Parallel()
 	rep := runTuner(t, replay.TunerInput{
 		Set:  trialsIn(t, evaluatetest.Path(t, "multicores", "trials.csv")),
-		Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 1.1}, Recurrences: 20, Probes: 6, Seeds: 4,
+		Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 1.1}, Recurrences: 20, Probes: 6, Seeds: 4,
 	})
 	for _, r := range rep.Rows {
 		if r.WholeLimitsBroken > 0 || r.WholeCumulative > 1.1 {

@@ -24,8 +24,8 @@ import (
 	"pitchpipe/controller/daemon/verdict"
 	"pitchpipe/controller/probe"
 	"pitchpipe/controller/profile"
+	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/report"
-	"pitchpipe/controller/resubmit"
 	"pitchpipe/controller/stanza"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
@@ -88,7 +88,7 @@ func (a *app) probe(ctx context.Context, s api.Submission, with probing) (change
 	out, err := probe.Run(ctx, probe.Config{
 		Jobs: shortJobs{d}, Policy: policy, Own: own, Probes: with.settings, Memory: memory, Measure: a.joulesOf(exporters), Log: a.logger(),
 		Spec:   driver.Spec{Filename: s.Filename, Source: s.Source, Variables: s.Variables, Dir: s.Dir, Env: env},
-		Change: func(target tuning.Settings) (driver.Change, error) { return resubmit.Change(policy, own, target) },
+		Change: func(target tuning.Settings) (driver.Change, error) { return reconcile.Change(policy, own, target) },
 		Tell: func(t probe.Tried) {
 			fmt.Fprintf(a.Stderr, "pitchpipe: short job %s under %s: %s\n", cmp.Or(string(t.Job), string(t.Request)), t.Trial.Settings, t.State)
 		},

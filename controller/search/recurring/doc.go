@@ -1,4 +1,4 @@
-// Package recur tunes jobs that return: the same kind of job runs again and again to
+// Package recurring tunes jobs that return: the same kind of job runs again and again to
 // the same end, and each run may be started under other settings.
 //
 // It takes the points of a space, a goal, and what was paid for: the cost of epochs, and
@@ -29,4 +29,4 @@
 //
 // The owner's settings come first and are never stopped. Nothing that was not measured
 // is ever called best. The same history gives the same answer. The package is pure.
-package recur
+package recurring

@@ -1,4 +1,4 @@
-package resubmit_test
+package reconcile_test
 
 import (
 	"context"
@@ -10,12 +10,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"pitchpipe/controller/resubmit"
+	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
 
-func policy() tuning.Policy {
+func carriers() tuning.Policy {
 	p := tuning.DefaultPolicy()
 	p.Knobs = []tuning.Knob{
 		{Name: tuning.Cores, Values: []tuning.Value{tuning.Number(1), tuning.Number(2), tuning.Number(4)}},
@@ -31,7 +31,7 @@ func policy() tuning.Policy {
 	return p
 }
 
-func own() tuning.Settings {
+func carried() tuning.Settings {
 	return tuning.Settings{
 		tuning.Cores: tuning.Number(1), tuning.Threads: tuning.Number(1), tuning.Memory: tuning.Number(1 << 30),
 		"batch_size": tuning.Number(8), "lr": tuning.Number(0.01), "depth": tuning.Number(1), "mode": tuning.Word("slow"),
@@ -45,29 +45,29 @@ func TestChangeSaysOnlyWhatDiffers(t *testing.T) {
 		target tuning.Settings
 		want   driver.Change
 	}{
-		{"the owner's own settings are no change", own(), driver.Change{}},
+		{"the owner's own settings are no change", carried(), driver.Change{}},
 		{
-			"cores carry their threads", own().With(tuning.Cores, tuning.Number(2)).With(tuning.Threads, tuning.Number(2)),
+			"cores carry their threads", carried().With(tuning.Cores, tuning.Number(2)).With(tuning.Threads, tuning.Number(2)),
 			driver.Change{Cores: 2, Env: map[string]string{"OMP_NUM_THREADS": "2"}},
 		},
-		{"memory is in bytes", own().With(tuning.Memory, tuning.Number(64<<20)), driver.Change{MemoryBytes: 64 << 20}},
+		{"memory is in bytes", carried().With(tuning.Memory, tuning.Number(64<<20)), driver.Change{MemoryBytes: 64 << 20}},
 		{
-			"a hyperparameter travels in its variable", own().With("batch_size", tuning.Number(64)),
+			"a hyperparameter travels in its variable", carried().With("batch_size", tuning.Number(64)),
 			driver.Change{Env: map[string]string{"BATCH_SIZE": "64"}},
 		},
 		{
-			"or in the settings file", own().With("depth", tuning.Number(2)),
+			"or in the settings file", carried().With("depth", tuning.Number(2)),
 			driver.Change{Live: map[string]string{"depth": "2"}},
 		},
 		{
-			"a live knob with a variable travels in both", own().With("mode", tuning.Word("fast")),
+			"a live knob with a variable travels in both", carried().With("mode", tuning.Word("fast")),
 			driver.Change{Env: map[string]string{"MODE": "fast"}, Live: map[string]string{"mode": "fast"}},
 		},
-		{"or in its flag", own().With("lr", tuning.Number(0.1)), driver.Change{Args: map[string]string{"--lr": "0.1"}}},
+		{"or in its flag", carried().With("lr", tuning.Number(0.1)), driver.Change{Args: map[string]string{"--lr": "0.1"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := resubmit.Change(policy(), own(), c.target)
+			got, err := reconcile.Change(carriers(), carried(), c.target)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,8 +80,8 @@ func TestChangeSaysOnlyWhatDiffers(t *testing.T) {
 
 func TestAKnobWithoutACarrierIsAnError(t *testing.T) {
 	t.Parallel()
-	_, err := resubmit.Change(policy(), own(), own().With(tuning.GPUs, tuning.Number(2)))
-	if !errors.Is(err, resubmit.ErrNoCarrier) {
+	_, err := reconcile.Change(carriers(), carried(), carried().With(tuning.GPUs, tuning.Number(2)))
+	if !errors.Is(err, reconcile.ErrNoCarrier) {
 		t.Fatalf("got %v, want ErrNoCarrier", err)
 	}
 }
@@ -89,7 +89,7 @@ func TestAKnobWithoutACarrierIsAnError(t *testing.T) {
 func TestSettingsIsTheInverseOfChange(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		target := own()
+		target := carried()
 		pick := func(name string, values ...float64) {
 			if rapid.Bool().Draw(t, name+" differs") {
 				target[name] = tuning.Number(rapid.SampledFrom(values).Draw(t, name))
@@ -104,11 +104,11 @@ func TestSettingsIsTheInverseOfChange(t *testing.T) {
 		if rapid.Bool().Draw(t, "mode differs") {
 			target["mode"] = tuning.Word("fast")
 		}
-		change, err := resubmit.Change(policy(), own(), target)
+		change, err := reconcile.Change(carriers(), carried(), target)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := resubmit.Settings(policy(), own(), change); !got.Equal(target) {
+		if got := reconcile.SettingsOf(carriers(), carried(), change); !got.Equal(target) {
 			t.Fatalf("%s became %s", target, got)
 		}
 	})
@@ -117,7 +117,7 @@ func TestSettingsIsTheInverseOfChange(t *testing.T) {
 func TestIntentHoldsWhatItWasMadeFor(t *testing.T) {
 	t.Parallel()
 	job := driver.Job{ID: "local-7", Attempt: 2, Fingerprint: "f00"}
-	got, err := resubmit.Intent("local-7/3", job, policy(), own(), own().With(tuning.Cores, tuning.Number(2)), "why")
+	got, err := reconcile.NewIntent("local-7/3", job, carriers(), carried(), carried().With(tuning.Cores, tuning.Number(2)), "why")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestStepSaysWhatTheCallerMayDoNext(t *testing.T) {
 			if c.err != nil {
 				c.err = fmt.Errorf("wrapped: %w", c.err)
 			}
-			step, reason, err := resubmit.Step(t.Context(), scripted{driver.Step{Kind: c.step}, c.err}, driver.Intent{Job: "j"})
+			step, reason, err := reconcile.Step(t.Context(), scripted{driver.Step{Kind: c.step}, c.err}, driver.Intent{Job: "j"})
 			if (err != nil) != c.again || step.Kind != c.kind || reason != c.reason {
 				t.Errorf("got %q, %q, %v; want %q, %q, again %v", step.Kind, reason, err, c.kind, c.reason, c.again)
 			}

@@ -1,4 +1,4 @@
-package recur_test
+package recurring_test
 
 import (
 	"errors"
@@ -7,21 +7,21 @@ import (
 
 	"pgregory.net/rapid"
 
-	"pitchpipe/controller/search/recur"
+	"pitchpipe/controller/search/recurring"
 	"pitchpipe/controller/tuning"
 )
 
 // line is a space of one system knob with the values 1 to n.
-func line(knob string, n, own int) recur.Space {
-	s := recur.Space{Knobs: []recur.Knob{{Name: knob, System: true}}, Own: own - 1}
+func line(knob string, n, own int) recurring.Space {
+	s := recurring.Space{Knobs: []recurring.Knob{{Name: knob, System: true}}, Own: own - 1}
 	for v := 1; v <= n; v++ {
 		s.Points = append(s.Points, tuning.Settings{knob: tuning.Number(float64(v))})
 	}
 	return s
 }
 
-func start(t interface{ Fatal(...any) }, s recur.Space, g recur.Goal, probes int) *recur.Tuner {
-	tuner, err := recur.New(s, g, probes)
+func start(t interface{ Fatal(...any) }, s recurring.Space, g recurring.Goal, probes int) *recurring.Tuner {
+	tuner, err := recurring.New(s, g, probes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func start(t interface{ Fatal(...any) }, s recur.Space, g recur.Goal, probes int
 }
 
 // once runs a job of one epoch under what the tuner picks, and tells which point it was.
-func once(t *recur.Tuner, cost func(p int) tuning.Spent) int {
+func once(t *recurring.Tuner, cost func(p int) tuning.Spent) int {
 	p := t.Epoch(t.Course())
 	t.Measured(p, cost(p))
 	t.Reached(p, 1)
@@ -39,7 +39,7 @@ func once(t *recur.Tuner, cost func(p int) tuning.Spent) int {
 func TestAValleyIsFoundWithFewEpochs(t *testing.T) {
 	t.Parallel()
 	for best := 1; best <= 9; best++ {
-		tuner := start(t, line("power_limit", 9, 9), recur.Goal{Measure: tuning.Measure{Objective: tuning.Energy}}, 0)
+		tuner := start(t, line("power_limit", 9, 9), recurring.Goal{Measure: tuning.Measure{Objective: tuning.Energy}}, 0)
 		cost := func(p int) tuning.Spent {
 			d := float64(p + 1 - best)
 			return tuning.Spent{Seconds: 1, Joules: 10 + d*d}
@@ -57,7 +57,7 @@ func TestAValleyIsFoundWithFewEpochs(t *testing.T) {
 func TestTheFewestCoresAreFoundByHalving(t *testing.T) {
 	t.Parallel()
 	for enough := 1; enough <= 64; enough++ {
-		g := recur.Goal{Cores: true, MaxSlowdown: 1.05, MaxJoules: 1.02}
+		g := recurring.Goal{Cores: true, MaxSlowdown: 1.05, MaxJoules: 1.02}
 		tuner := start(t, line(tuning.Cores, 64, 64), g, 6)
 		cost := func(p int) tuning.Spent {
 			s := max(math.Pow(float64(enough)/float64(p+1), .9), 1)
@@ -79,13 +79,13 @@ func TestTheFewestCoresAreFoundByHalving(t *testing.T) {
 
 func TestAShareOfFullSpeedIsAttainedWithTheFewestCoresAndThenTheLeastMemory(t *testing.T) {
 	t.Parallel()
-	s := recur.Space{Knobs: []recur.Knob{{Name: tuning.Cores, System: true}, {Name: "memory_gib", System: true}}}
+	s := recurring.Space{Knobs: []recurring.Knob{{Name: tuning.Cores, System: true}, {Name: "memory_gib", System: true}}}
 	for c := 1.0; c <= 8; c++ {
 		for m := 1.0; m <= 4; m++ {
 			s.Points = append(s.Points, tuning.Settings{tuning.Cores: tuning.Number(c), "memory_gib": tuning.Number(m)})
 		}
 	}
-	tuner := start(t, s, recur.Goal{Attain: .98}, 8)
+	tuner := start(t, s, recurring.Goal{Attain: .98}, 8)
 	for range 12 { // six cores are enough, and two units of memory; one does not run at all
 		p := tuner.Epoch(tuner.Course())
 		c, m := s.Points[p][tuning.Cores].Float(), s.Points[p]["memory_gib"].Float()
@@ -102,8 +102,8 @@ func TestAShareOfFullSpeedIsAttainedWithTheFewestCoresAndThenTheLeastMemory(t *t
 }
 
 // batches is a space of one course knob, doubling from 32, and one system knob.
-func batches(n, own int) recur.Space {
-	s := recur.Space{Knobs: []recur.Knob{{Name: "power_limit", System: true}, {Name: "batch"}}, Own: own}
+func batches(n, own int) recurring.Space {
+	s := recurring.Space{Knobs: []recurring.Knob{{Name: "power_limit", System: true}, {Name: "batch"}}, Own: own}
 	for i := range n {
 		s.Points = append(s.Points, tuning.Settings{"batch": tuning.Number(math.Exp2(float64(5 + i))), "power_limit": tuning.Number(100)})
 	}
@@ -112,7 +112,7 @@ func batches(n, own int) recur.Space {
 
 func TestTheOwnersSettingsComeFirstAndAreNeverStopped(t *testing.T) {
 	t.Parallel()
-	tuner := start(t, batches(4, 1), recur.Goal{Measure: tuning.Measure{Objective: tuning.Time}}, 0)
+	tuner := start(t, batches(4, 1), recurring.Goal{Measure: tuning.Measure{Objective: tuning.Time}}, 0)
 	if p := tuner.Epoch(tuner.Course()); p != 1 {
 		t.Errorf("begins with point %d", p)
 	}
@@ -131,7 +131,7 @@ func TestTheOwnersSettingsComeFirstAndAreNeverStopped(t *testing.T) {
 
 func TestOneLuckyRunDoesNotMakeACourseTheBest(t *testing.T) {
 	t.Parallel()
-	tuner := start(t, batches(2, 0), recur.Goal{Measure: tuning.Measure{Objective: tuning.Time}}, 0)
+	tuner := start(t, batches(2, 0), recurring.Goal{Measure: tuning.Measure{Objective: tuning.Time}}, 0)
 	for _, run := range []struct {
 		point  int
 		epochs float64
@@ -146,7 +146,7 @@ func TestOneLuckyRunDoesNotMakeACourseTheBest(t *testing.T) {
 
 func TestACourseThatBreaksTheLimitsIsNeverTheBest(t *testing.T) {
 	t.Parallel()
-	tuner := start(t, batches(2, 0), recur.Goal{Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 1.1}, 0)
+	tuner := start(t, batches(2, 0), recurring.Goal{Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 1.1}, 0)
 	tuner.Measured(0, tuning.Spent{Seconds: 10, Joules: 10})
 	tuner.Reached(0, 5)
 	tuner.Measured(1, tuning.Spent{Seconds: 12, Joules: 1})
@@ -160,8 +160,8 @@ func TestABadSpaceIsRefused(t *testing.T) {
 	t.Parallel()
 	twice := line("batch", 2, 1)
 	twice.Points = append(twice.Points, twice.Points[0])
-	for name, s := range map[string]recur.Space{"an empty one": {}, "an own point outside": {Points: line("x", 1, 1).Points, Own: 1}, "a point twice": twice} {
-		if _, err := recur.New(s, recur.Goal{}, 0); !errors.Is(err, recur.ErrSpace) {
+	for name, s := range map[string]recurring.Space{"an empty one": {}, "an own point outside": {Points: line("x", 1, 1).Points, Own: 1}, "a point twice": twice} {
+		if _, err := recurring.New(s, recurring.Goal{}, 0); !errors.Is(err, recurring.ErrSpace) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -170,7 +170,7 @@ func TestABadSpaceIsRefused(t *testing.T) {
 func TestATunerStaysInItsSpaceIsTheSameEachTimeAndChoosesWhatItMeasured(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		s := recur.Space{Knobs: []recur.Knob{{Name: tuning.Cores, System: true}, {Name: "batch"}}}
+		s := recurring.Space{Knobs: []recurring.Knob{{Name: tuning.Cores, System: true}, {Name: "batch"}}}
 		for b := range rapid.IntRange(1, 4).Draw(t, "batches") {
 			for c := range rapid.IntRange(1, 5).Draw(t, "cores") {
 				s.Points = append(s.Points, tuning.Settings{
@@ -179,7 +179,7 @@ func TestATunerStaysInItsSpaceIsTheSameEachTimeAndChoosesWhatItMeasured(t *testi
 			}
 		}
 		s.Own = rapid.IntRange(0, len(s.Points)-1).Draw(t, "own")
-		g := rapid.SampledFrom([]recur.Goal{
+		g := rapid.SampledFrom([]recurring.Goal{
 			{Measure: tuning.Measure{Objective: tuning.Energy}},
 			{Measure: tuning.Measure{Objective: tuning.Time}},
 			{Measure: tuning.Measure{Objective: tuning.EDP}},
@@ -206,7 +206,7 @@ func TestATunerStaysInItsSpaceIsTheSameEachTimeAndChoosesWhatItMeasured(t *testi
 			}
 			cost, epochs := tuning.Spent{Seconds: positive.Draw(t, "seconds"), Joules: positive.Draw(t, "joules")}, positive.Draw(t, "epochs")
 			fate := rapid.SampledFrom([]string{"reached", "reached", "missed", "failed"}).Draw(t, "fate")
-			for _, tuner := range []*recur.Tuner{one, two} {
+			for _, tuner := range []*recurring.Tuner{one, two} {
 				if fate == "failed" && p != s.Own {
 					tuner.Failed(p)
 					continue

@@ -1,4 +1,4 @@
-package recur_test
+package recurring_test
 
 import (
 	"math"
@@ -8,13 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"pitchpipe/controller/search/recur"
+	"pitchpipe/controller/search/recurring"
 	"pitchpipe/controller/tuning"
 )
 
 // cores is a space of one system knob with the given values.
-func cores(own int, values ...float64) recur.Space {
-	s := recur.Space{Knobs: []recur.Knob{{Name: tuning.Cores, System: true}}, Own: own}
+func cores(own int, values ...float64) recurring.Space {
+	s := recurring.Space{Knobs: []recurring.Knob{{Name: tuning.Cores, System: true}}, Own: own}
 	for _, v := range values {
 		s.Points = append(s.Points, tuning.Settings{tuning.Cores: tuning.Number(v)})
 	}
@@ -22,33 +22,33 @@ func cores(own int, values ...float64) recur.Space {
 }
 
 // whole is a run of ten epochs under one point.
-func whole(point int, seconds float64) recur.Run {
-	return recur.Run{Weight: 1, Epochs: 10, Parts: []recur.Part{{
+func whole(point int, seconds float64) recurring.Run {
+	return recurring.Run{Weight: 1, Epochs: 10, Parts: []recurring.Part{{
 		Point: point, Epochs: 10, Cost: tuning.Spent{Seconds: seconds, Joules: math.NaN()},
 	}}}
 }
 
 // within is a run that was moved: so many epochs under each point.
-func within(seconds map[int]float64) recur.Run {
-	r := recur.Run{Weight: 1, Epochs: 10}
+func within(seconds map[int]float64) recurring.Run {
+	r := recurring.Run{Weight: 1, Epochs: 10}
 	for p := range 8 {
 		if s, ok := seconds[p]; ok {
-			r.Parts = append(r.Parts, recur.Part{Point: p, Epochs: 3, Cost: tuning.Spent{Seconds: s, Joules: math.NaN()}})
+			r.Parts = append(r.Parts, recurring.Part{Point: p, Epochs: 3, Cost: tuning.Spent{Seconds: s, Joules: math.NaN()}})
 		}
 	}
 	return r
 }
 
-func repeat(n int, r recur.Run) []recur.Run {
-	var out []recur.Run
+func repeat(n int, r recurring.Run) []recurring.Run {
+	var out []recurring.Run
 	for range n {
 		out = append(out, r)
 	}
 	return out
 }
 
-func join(runs ...[]recur.Run) []recur.Run {
-	var out []recur.Run
+func join(runs ...[]recurring.Run) []recurring.Run {
+	var out []recurring.Run
 	for _, r := range runs {
 		out = append(out, r...)
 	}
@@ -57,21 +57,21 @@ func join(runs ...[]recur.Run) []recur.Run {
 
 func TestWhatPastRunsSayAboutTheNext(t *testing.T) {
 	t.Parallel()
-	faster := recur.Goal{Measure: tuning.Measure{Objective: tuning.Time}}
+	faster := recurring.Goal{Measure: tuning.Measure{Objective: tuning.Time}}
 	space := cores(3, 1, 2, 4, 8)
 	for _, tc := range []struct {
 		name   string
-		w      recur.Whole
+		w      recurring.Whole
 		want   int // the next point
 		trying bool
 		best   int
 	}{
-		{"nothing was measured: the owner's", recur.Whole{}, 3, false, 3},
-		{"the owner's was never measured: it comes first", recur.Whole{Runs: repeat(3, whole(1, 1))}, 3, false, 3},
-		{"the owner's was measured: its neighbour is tried", recur.Whole{Runs: repeat(1, whole(3, 10))}, 2, true, 3},
+		{"nothing was measured: the owner's", recurring.Whole{}, 3, false, 3},
+		{"the owner's was never measured: it comes first", recurring.Whole{Runs: repeat(3, whole(1, 1))}, 3, false, 3},
+		{"the owner's was measured: its neighbour is tried", recurring.Whole{Runs: repeat(1, whole(3, 10))}, 2, true, 3},
 		{
 			"one lucky run is no proof and is repeated",
-			recur.Whole{
+			recurring.Whole{
 				Runs:   join(repeat(2, whole(3, 10)), repeat(1, whole(2, 8.5))),
 				Barred: []bool{true, true, false, false},
 			},
@@ -79,40 +79,40 @@ func TestWhatPastRunsSayAboutTheNext(t *testing.T) {
 		},
 		{
 			"many runs are a proof",
-			recur.Whole{Runs: join(repeat(6, whole(3, 10)), repeat(6, whole(2, 8)), repeat(1, whole(1, 20)))},
+			recurring.Whole{Runs: join(repeat(6, whole(3, 10)), repeat(6, whole(2, 8)), repeat(1, whole(1, 20)))},
 			2, false, 2,
 		},
 		{
 			"a comparison within two runs is a proof too, whatever their inputs",
-			recur.Whole{Runs: []recur.Run{within(map[int]float64{3: 10, 2: 8, 1: 20}), within(map[int]float64{3: 30, 2: 24, 1: 60})}},
+			recurring.Whole{Runs: []recurring.Run{within(map[int]float64{3: 10, 2: 8, 1: 20}), within(map[int]float64{3: 30, 2: 24, 1: 60})}},
 			2, false, 2,
 		},
 		{
 			"what differs as runs of one setting do is no proof",
-			recur.Whole{
-				Runs:   join([]recur.Run{whole(3, 5), whole(3, 20), whole(3, 10), whole(3, 9)}, repeat(2, whole(2, 6))),
+			recurring.Whole{
+				Runs:   join([]recurring.Run{whole(3, 5), whole(3, 20), whole(3, 10), whole(3, 9)}, repeat(2, whole(2, 6))),
 				Barred: []bool{true, true, false, false},
 			},
 			2, true, 3,
 		},
 		{
 			"what was clearly worse is not tried again",
-			recur.Whole{Runs: join(repeat(5, whole(3, 10)), repeat(1, whole(2, 15)))},
+			recurring.Whole{Runs: join(repeat(5, whole(3, 10)), repeat(1, whole(2, 15)))},
 			3, false, 3,
 		},
 		{
 			"what a run failed under is not tried again",
-			recur.Whole{Runs: repeat(3, whole(3, 10)), Failed: []int{2}, Barred: []bool{true, true, false, false}},
+			recurring.Whole{Runs: repeat(3, whole(3, 10)), Failed: []int{2}, Barred: []bool{true, true, false, false}},
 			3, false, 3,
 		},
 		{
 			"what is barred is neither tried nor best",
-			recur.Whole{Runs: join(repeat(6, whole(3, 10)), repeat(6, whole(2, 5))), Barred: []bool{true, true, true, false}},
+			recurring.Whole{Runs: join(repeat(6, whole(3, 10)), repeat(6, whole(2, 5))), Barred: []bool{true, true, true, false}},
 			3, false, 3,
 		},
 		{
 			"runs on another machine say nothing of this one's seconds",
-			recur.Whole{
+			recurring.Whole{
 				Runs:   join(repeat(4, whole(3, 10)), elsewhere(repeat(4, whole(2, 1)))),
 				Barred: []bool{true, true, false, false},
 			},
@@ -120,7 +120,7 @@ func TestWhatPastRunsSayAboutTheNext(t *testing.T) {
 		},
 		{
 			"runs on two machines are compared on each",
-			recur.Whole{Runs: join(
+			recurring.Whole{Runs: join(
 				repeat(3, whole(3, 10)), repeat(3, whole(2, 5)), repeat(1, whole(1, 20)), elsewhere(join(repeat(3, whole(3, 2)), repeat(3, whole(2, 1)))),
 			)},
 			2, false, 2,
@@ -140,8 +140,8 @@ func TestWhatPastRunsSayAboutTheNext(t *testing.T) {
 	}
 }
 
-func elsewhere(runs []recur.Run) []recur.Run {
-	out := append([]recur.Run(nil), runs...)
+func elsewhere(runs []recurring.Run) []recurring.Run {
+	out := append([]recurring.Run(nil), runs...)
 	for i := range out {
 		out[i].Place = "another"
 	}
@@ -150,10 +150,10 @@ func elsewhere(runs []recur.Run) []recur.Run {
 
 func TestASettingThatBreaksTheLimitOfTimeIsNeverTheBest(t *testing.T) {
 	t.Parallel()
-	w := recur.Whole{Space: cores(1, 4, 8), Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 1.1}}
+	w := recurring.Whole{Space: cores(1, 4, 8), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 1.1}}
 	for range 8 {
 		for p, c := range []tuning.Spent{{Seconds: 13, Joules: 50}, {Seconds: 10, Joules: 100}} {
-			w.Runs = append(w.Runs, recur.Run{Weight: 1, Epochs: 10, Parts: []recur.Part{{Point: p, Epochs: 10, Cost: c}}})
+			w.Runs = append(w.Runs, recurring.Run{Weight: 1, Epochs: 10, Parts: []recurring.Part{{Point: p, Epochs: 10, Cost: c}}})
 		}
 	}
 	got, err := w.Next()
@@ -164,7 +164,7 @@ func TestASettingThatBreaksTheLimitOfTimeIsNeverTheBest(t *testing.T) {
 
 func TestHyperparametersAreComparedByWholeRunsAndNotByEpochs(t *testing.T) {
 	t.Parallel()
-	w := recur.Whole{Space: batches(2, 0), Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Time}}}
+	w := recurring.Whole{Space: batches(2, 0), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Time}}}
 	longer := whole(1, 5) // half the time an epoch, three times the epochs
 	longer.Epochs = 30
 	w.Runs = join(repeat(6, whole(0, 10)), repeat(6, longer))
@@ -186,7 +186,7 @@ func TestOldRunsCountForLess(t *testing.T) {
 		for i := range old {
 			old[i].Weight = weight
 		}
-		w := recur.Whole{Space: cores(1, 4, 8), Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Time}}, Runs: join(repeat(4, whole(1, 10)), old)}
+		w := recurring.Whole{Space: cores(1, 4, 8), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Time}}, Runs: join(repeat(4, whole(1, 10)), old)}
 		got, err := w.Next()
 		if err != nil {
 			t.Fatal(err)
@@ -205,7 +205,7 @@ func TestWithoutATrueEffectNothingBecomesTheBest(t *testing.T) {
 	wrong, looked := 0, 0
 	for seed := range 200 {
 		rng := rand.New(rand.NewPCG(1, uint64(seed)))
-		w := recur.Whole{Space: cores(3, 1, 2, 4, 8), Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Time}}}
+		w := recurring.Whole{Space: cores(3, 1, 2, 4, 8), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Time}}}
 		for n := range 16 {
 			got, err := w.Next()
 			if err != nil {
@@ -231,7 +231,7 @@ func TestWithoutATrueEffectNothingBecomesTheBest(t *testing.T) {
 func TestTheNextReturnStaysInItsSpaceAndIsTheSameEachTime(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		s := recur.Space{Knobs: []recur.Knob{{Name: tuning.Cores, System: true}, {Name: "batch"}}}
+		s := recurring.Space{Knobs: []recurring.Knob{{Name: tuning.Cores, System: true}, {Name: "batch"}}}
 		for b := range rapid.IntRange(1, 3).Draw(t, "batches") {
 			for c := range rapid.IntRange(1, 4).Draw(t, "cores") {
 				s.Points = append(s.Points, tuning.Settings{
@@ -241,7 +241,7 @@ func TestTheNextReturnStaysInItsSpaceAndIsTheSameEachTime(t *testing.T) {
 		}
 		point := rapid.IntRange(0, len(s.Points)-1)
 		s.Own = point.Draw(t, "own")
-		w := recur.Whole{Space: s, Barred: make([]bool, len(s.Points)), Goal: rapid.SampledFrom([]recur.Goal{
+		w := recurring.Whole{Space: s, Barred: make([]bool, len(s.Points)), Goal: rapid.SampledFrom([]recurring.Goal{
 			{Measure: tuning.Measure{Objective: tuning.Energy}},
 			{Measure: tuning.Measure{Objective: tuning.Time}},
 			{Measure: tuning.Measure{Objective: tuning.EDP}},
@@ -255,14 +255,14 @@ func TestTheNextReturnStaysInItsSpaceAndIsTheSameEachTime(t *testing.T) {
 		positive := rapid.SampledFrom([]float64{.01, .5, 1, 1.1, 2, 70, math.NaN(), 0, math.Inf(1)})
 		measured := map[int]bool{}
 		for range rapid.IntRange(0, 12).Draw(t, "runs") {
-			r := recur.Run{
+			r := recurring.Run{
 				Weight: rapid.Float64Range(0, 1).Draw(t, "weight"), Epochs: rapid.Float64Range(0, 50).Draw(t, "epochs"),
 				Place: rapid.SampledFrom([]string{"", "a"}).Draw(t, "place"),
 			}
 			for range rapid.IntRange(1, 3).Draw(t, "parts") {
 				p := point.Draw(t, "point")
 				measured[p] = true
-				r.Parts = append(r.Parts, recur.Part{
+				r.Parts = append(r.Parts, recurring.Part{
 					Point: p, Epochs: rapid.Float64Range(0, 5).Draw(t, "measured"),
 					Cost: tuning.Spent{Seconds: positive.Draw(t, "seconds"), Joules: positive.Draw(t, "joules")},
 				})
@@ -299,7 +299,7 @@ func TestTheNextReturnStaysInItsSpaceAndIsTheSameEachTime(t *testing.T) {
 
 // returns plays a job whose runs cost what cost says, each second of which may try: the
 // points tried, in order, and the best known in the end.
-func returns(t *testing.T, w recur.Whole, n int, cost func(point int) float64) (tried []int, best int) {
+func returns(t *testing.T, w recurring.Whole, n int, cost func(point int) float64) (tried []int, best int) {
 	t.Helper()
 	for i := range n {
 		got, err := w.Next()
@@ -340,7 +340,7 @@ func TestWholeRunsGoAlongALineByNoMoreThanAnOctave(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			space := cores(19, values...)
-			tried, best := returns(t, recur.Whole{Space: space, Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Time}}}, 40, func(p int) float64 { return tc.cost(values[p]) })
+			tried, best := returns(t, recurring.Whole{Space: space, Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Time}}}, 40, func(p int) float64 { return tc.cost(values[p]) })
 			least, lost := values[19], 0.0
 			for _, p := range tried {
 				if values[p] < least/2 {
@@ -359,14 +359,14 @@ func TestWholeRunsGoAlongALineByNoMoreThanAnOctave(t *testing.T) {
 // A course of which a run failed, and none ever reached its end, is left alone.
 func TestHyperparametersThatFailedAreNotTriedUnderOtherCores(t *testing.T) {
 	t.Parallel()
-	space := recur.Space{Knobs: []recur.Knob{{Name: tuning.Cores, System: true}, {Name: "batch"}}}
+	space := recurring.Space{Knobs: []recurring.Knob{{Name: tuning.Cores, System: true}, {Name: "batch"}}}
 	for _, b := range []float64{32, 64} {
 		for _, c := range []float64{4, 8} {
 			space.Points = append(space.Points, tuning.Settings{tuning.Cores: tuning.Number(c), "batch": tuning.Number(b)})
 		}
 	}
 	space.Own = 1
-	w := recur.Whole{Space: space, Goal: recur.Goal{Measure: tuning.Measure{Objective: tuning.Time}}, Runs: repeat(40, whole(1, 10)), Failed: []int{3}}
+	w := recurring.Whole{Space: space, Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Time}}, Runs: repeat(40, whole(1, 10)), Failed: []int{3}}
 	tried, _ := returns(t, w, 12, func(int) float64 { return 10 })
 	for _, p := range tried {
 		if p > 1 {

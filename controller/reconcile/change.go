@@ -1,4 +1,4 @@
-package resubmit
+package reconcile
 
 import (
 	"context"
@@ -12,10 +12,9 @@ import (
 // ErrNoCarrier means that a knob has no way to reach the job.
 var ErrNoCarrier = errors.New("knob has no carrier")
 
-// Change says in the driver's terms what target differs in from the owner's own
-// settings: cores and memory as such, any other knob in its variable, its flag or,
-// where it is live, in the settings file under its name. Equal settings give the
-// empty Change.
+// Change translates the difference between target and the owner's settings for the driver:
+// cores and memory as such, any other knob by its variable, its flag or, if it is live, by its
+// name in the settings file. Equal settings give the empty Change.
 func Change(p tuning.Policy, own, target tuning.Settings) (driver.Change, error) {
 	var c driver.Change
 	for _, name := range own.Diff(target) {
@@ -63,9 +62,8 @@ func put(c *driver.Change, p tuning.Policy, name string, v tuning.Value) error {
 	return nil
 }
 
-// Settings says in the tuner's terms what an attempt with this change runs under:
-// the inverse of Change.
-func Settings(p tuning.Policy, own tuning.Settings, c driver.Change) tuning.Settings {
+// SettingsOf returns the settings of an attempt with this change: the inverse of Change.
+func SettingsOf(p tuning.Policy, own tuning.Settings, c driver.Change) tuning.Settings {
 	out := own.Clone()
 	if c.Cores > 0 {
 		out[tuning.Cores] = tuning.Number(float64(c.Cores))
@@ -87,8 +85,8 @@ func Settings(p tuning.Policy, own tuning.Settings, c driver.Change) tuning.Sett
 	return out
 }
 
-// Intent makes the wish that moves job from its present attempt to target.
-func Intent(id string, job driver.Job, p tuning.Policy, own, target tuning.Settings, note string) (driver.Intent, error) {
+// NewIntent makes the intent that takes the job from its present attempt to target.
+func NewIntent(id string, job driver.Job, p tuning.Policy, own, target tuning.Settings, note string) (driver.Intent, error) {
 	change, err := Change(p, own, target)
 	if err != nil {
 		return driver.Intent{}, err
