@@ -78,7 +78,7 @@ func (r Report) Write(to io.Writer) error {
 		for _, f := range x.figures {
 			say("![%s](%s.svg)\n", f.title, f.name)
 		}
-		table(say, r.Data, x.columns, x.shown(x.object))
+		table(say, r.Data, x.columns(), x.shown(x.object))
 	}
 	_, err := io.WriteString(to, b.String())
 	return err
