@@ -134,7 +134,7 @@ func TestEveryDurableStepSurvivesAKill(t *testing.T) {
 	progs := build(t)
 	steps := []string{
 		"driver claimed", "driver created", "driver planned", "driver forked", "driver running",
-		"saved probing ", "driver asking", "driver signal-requested", "saved probing checkpointing", "driver stopped",
+		"saved probing ", "driver asking", "driver signal-sent", "saved probing checkpointing", "driver stopped",
 		"saved probing stopped", "driver changed", "saved probing changed", "driver queued", "driver ended",
 	}
 	deaths := filepath.Join(t.TempDir(), "deaths")
