@@ -104,7 +104,9 @@ func (j *job) effect(phases ...move.Phase) error {
 
 func (j *job) Judge(context.Context, driver.Intent) error { return nil }
 func (j *job) Saved(context.Context) (bool, error)        { return j.said && j.state == driver.Running, nil }
-func (j *job) Keep(context.Context) error                 { return j.effect(move.Asking, move.Ending) }
+
+func (j *job) Keep(context.Context) error { return j.effect(move.Asking, move.Ending) }
+
 func (j *job) Ask(context.Context) error {
 	j.asked = true
 	return j.effect(move.Asking)

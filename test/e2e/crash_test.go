@@ -135,7 +135,7 @@ func TestEveryDurableStepSurvivesAKill(t *testing.T) {
 	progs := build(t)
 	steps := []string{
 		"driver claimed", "driver created", "driver planned", "driver forked", "driver running",
-		"saved probe ", "driver asking", "driver signal-requested", "saved probe checkpointing", "driver stopped",
+		"saved probe ", "driver asking", "driver signal-sent", "saved probe checkpointing", "driver stopped",
 		"saved probe stopped", "driver changed", "saved probe changed", "driver queued", "driver ended",
 	}
 	deaths := filepath.Join(t.TempDir(), "deaths")
