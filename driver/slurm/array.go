@@ -11,9 +11,9 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/move"
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/parse"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // nameOf names a job as its owner does.
@@ -135,9 +135,9 @@ func (d *Driver) pruneArrays(before time.Time) error {
 // alone.
 func (m *mover) split(ctx context.Context) (move.End, error) {
 	own := m.j.Eligible.After(time.Now().Add(ample))
-	u := act.Update{Start: &m.d.cfg.Window}
+	u := slurmctl.Update{Start: &m.d.cfg.Window}
 	if own {
-		u = act.Update{Requeue: &m.j.Requeue}
+		u = slurmctl.Update{Requeue: &m.j.Requeue}
 	}
 	waited := m.r.Delayed
 	m.r.Delayed = m.r.Delayed || !own

@@ -15,8 +15,8 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/slurm"
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/command"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 func arraySpec() driver.Spec {
@@ -251,12 +251,12 @@ func TestOneTaskWakesItsArray(t *testing.T) {
 
 // named is a broker that writes down by which names it is asked.
 type named struct {
-	act.Actor
+	slurmctl.Actor
 	asked map[string]bool
 	split error // of an update by which a task would get its number
 }
 
-func (n named) Update(ctx context.Context, job string, u act.Update) error {
+func (n named) Update(ctx context.Context, job string, u slurmctl.Update) error {
 	n.asked["update "+job] = true
 	if n.split != nil && u.Cores == nil && (u.Requeue != nil || u.Start != nil && *u.Start > 0) {
 		return n.split
@@ -264,7 +264,7 @@ func (n named) Update(ctx context.Context, job string, u act.Update) error {
 	return n.Actor.Update(ctx, job, u)
 }
 
-func (n named) May(_ context.Context, job string, _ act.Update) error {
+func (n named) May(_ context.Context, job string, _ slurmctl.Update) error {
 	n.asked["may "+job] = true
 	return nil
 }
@@ -279,7 +279,7 @@ func siteOfArrays(t *testing.T, split error) (*rig, named) {
 	t.Helper()
 	n := named{asked: map[string]bool{}, split: split}
 	r := newRig(t, func(c *slurm.Config) {
-		n.Actor = act.Commands{Runner: c.Commands}
+		n.Actor = slurmctl.Commands{Runner: c.Commands}
 		c.Parse, c.Everyone, c.User, c.Actor, c.TaskProlog, c.Marked = detect.ParseForSlurm, true, "controller", n, true, true
 	})
 	r.f.user = "alice"

@@ -13,8 +13,8 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/command"
+	"pitchpipe/driver/slurm/slurmctl"
 	"pitchpipe/exporter/api"
 )
 
@@ -50,7 +50,7 @@ type Config struct {
 
 	// Actor changes jobs and reads their scripts; default by Commands. Where it acts
 	// for others (Everyone) it is a broker.
-	Actor act.Actor
+	Actor slurmctl.Actor
 
 	// Everyone: the jobs of all users are seen, and changed by the Actor's rights.
 	// Their users submit them, so that Start is not supported; their output is theirs,
@@ -148,7 +148,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Commands = command.Exec{}
 	}
 	if c.Actor == nil {
-		c.Actor = act.Commands{Runner: c.Commands, Logger: c.Logger}
+		c.Actor = slurmctl.Commands{Runner: c.Commands, Logger: c.Logger}
 	}
 	if c.ReadOutput == nil {
 		own := c.User == self.Username && !c.Everyone

@@ -162,7 +162,7 @@
 // While other tasks of an array wait, slurmctld answers a signal to one that runs
 // with "try again later" although it has delivered it, and scancel sends it every five
 // seconds, for 45 s. The signal to a task is therefore cut off before the second
-// (act.Commands).
+// (slurmctl.Commands).
 //
 // A task that is moved leaves its turn to another where only some may run at a time
 // (%N), and waits for one: the array loses nothing by that, and Outlook does not tell
@@ -202,7 +202,7 @@
 // Change.Live to NUMBER.json beside it, which the job's user alone can read where their
 // filesystem has access lists; Start marks jobs that have a stanza. A
 // job that was not submitted here gets neither, unless the site marks it, or who submitted
-// it says in its comment that he did (act.Marked): Slurm shows nobody a job's environment.
+// it says in its comment that he did (slurmctl.Marked): Slurm shows nobody a job's environment.
 // A script whose --export keeps the variables of sbatch from the job keeps its mark from it. The
 // Note of an intent stands in the first line of that file, and the TaskProlog prints it
 // into the output of a marked job; elsewhere it is said nowhere, since the output is
@@ -210,7 +210,7 @@
 //
 // # An owner's no
 //
-// A job whose comment has the word act.Off is driver.Job.Off: so Submit marks one that its
+// A job whose comment has the word slurmctl.Off is driver.Job.Off: so Submit marks one that its
 // user wants untuned (Spec.Off), and there is no moment in which it could be changed.
 //
 // The package never acts for another user by itself, never touches priority, never

@@ -13,13 +13,13 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm"
-	"pitchpipe/driver/slurm/act"
+	"pitchpipe/driver/slurm/slurmctl"
 	"pitchpipe/exporter/api"
 )
 
 // hand is a broker that writes down what it was asked for, and does it.
 type hand struct {
-	act.Actor
+	slurmctl.Actor
 	mu   sync.Mutex
 	done []string
 }
@@ -45,7 +45,7 @@ func (h *hand) Discard(ctx context.Context, job string) error {
 	return h.Actor.Discard(ctx, job)
 }
 
-func (h *hand) Update(ctx context.Context, job string, u act.Update) error {
+func (h *hand) Update(ctx context.Context, job string, u slurmctl.Update) error {
 	h.note("update")
 	return h.Actor.Update(ctx, job, u)
 }
@@ -56,7 +56,7 @@ func newSite(t *testing.T, change func(*slurm.Config)) (*rig, *hand) {
 	t.Helper()
 	h := &hand{}
 	r := newRig(t, func(c *slurm.Config) {
-		h.Actor = act.Commands{Runner: c.Commands}
+		h.Actor = slurmctl.Commands{Runner: c.Commands}
 		c.Everyone, c.Actor, c.User = true, h, "controller"
 		if change != nil {
 			change(c)
@@ -182,7 +182,7 @@ func TestAStanzaMayStandInTheComment(t *testing.T) {
 // strict refuses every size beforehand.
 type strict struct{ *hand }
 
-func (s strict) May(context.Context, string, act.Update) error {
+func (s strict) May(context.Context, string, slurmctl.Update) error {
 	return fmt.Errorf("GrpTRES: %w", driver.ErrDenied)
 }
 

@@ -10,8 +10,8 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/move"
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/parse"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // Check is the dry run of Advance.
@@ -49,7 +49,7 @@ func (d *Driver) open(ctx context.Context, j parse.Job) (*Record, error) {
 	}
 	r := d.first(j)
 	r.Script = t.script
-	r.Delayed = parse.Waiting(j.State) && j.Restarts == 0 && act.Says(j.Comment, act.HeadStart)
+	r.Delayed = parse.Waiting(j.State) && j.Restarts == 0 && slurmctl.Says(j.Comment, slurmctl.HeadStart)
 	follow(r, j, time.Now())
 	return r, nil
 }
@@ -108,7 +108,7 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *Record, c driv
 	case len(c.Env)+len(c.Live) > 0 && !marked(j) && r.Request != "" && !exported(r.Script):
 		return fmt.Errorf("the TaskProlog sets nothing for a job that is not marked, and its option --export keeps the mark from it; add ALL to that option, or let the site's job_submit plugin mark it: %w",
 			driver.ErrUnsupported)
-	case len(c.Env)+len(c.Live) > 0 && !marked(j) && r.Request == "" && !act.Says(j.Comment, act.Marked):
+	case len(c.Env)+len(c.Live) > 0 && !marked(j) && r.Request == "" && !slurmctl.Says(j.Comment, slurmctl.Marked):
 		return fmt.Errorf("the TaskProlog sets nothing for a job that is not marked; submit it with pitchpipe run, or let the site's job_submit plugin mark it: %w",
 			driver.ErrUnsupported)
 	case c.Cores > 0 && whole(j):
@@ -117,7 +117,7 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *Record, c driv
 		return fmt.Errorf("%d cores are more than the %d that its owner asks for, and the site does not allow that: %w", c.Cores, r.Own.Cores, driver.ErrDenied)
 	}
 	if less(c, r.Own) {
-		if err := act.Repairable(ctx, d.cfg.Commands, j); err != nil {
+		if err := slurmctl.Repairable(ctx, d.cfg.Commands, j); err != nil {
 			return err
 		}
 	}
@@ -140,7 +140,7 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *Record, c driv
 		}
 	}
 	// A broker that would refuse the size is asked before the job is stopped for it.
-	broker, ok := d.cfg.Actor.(act.Judge)
+	broker, ok := d.cfg.Actor.(slurmctl.Judge)
 	switch update := difference(sizeOf(j), size); {
 	case update.Empty():
 		return nil

@@ -7,8 +7,8 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/move"
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/parse"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // less reports whether a change gives a job less memory than its owner asked for.
@@ -19,7 +19,7 @@ func less(c driver.Change, own Size) bool {
 // repairs reports whether a kill for memory under a change can be taken back here: by a
 // broker only one for less memory.
 func (d *Driver) repairs(c driver.Change, own Size) bool {
-	_, broker := d.cfg.Actor.(act.Judge)
+	_, broker := d.cfg.Actor.(slurmctl.Judge)
 	return !c.Empty() && (!broker || less(c, own))
 }
 

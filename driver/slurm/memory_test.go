@@ -9,8 +9,8 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm"
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/command"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // starved is a job with less memory than its owner asked for, which kills it.
@@ -125,9 +125,9 @@ func TestAKillForMemoryStands(t *testing.T) {
 }
 
 // judge is a hand that can be asked beforehand, as a broker's is.
-type judge struct{ act.Commands }
+type judge struct{ slurmctl.Commands }
 
-func (judge) May(context.Context, string, act.Update) error { return nil }
+func (judge) May(context.Context, string, slurmctl.Update) error { return nil }
 
 func TestABrokerIsAskedToTakeBackLessMemoryAlone(t *testing.T) {
 	t.Parallel()
@@ -141,7 +141,7 @@ func TestABrokerIsAskedToTakeBackLessMemoryAlone(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, func(cfg *slurm.Config) { cfg.Actor = judge{act.Commands{Runner: cfg.Commands}} })
+			r := newRig(t, func(cfg *slurm.Config) { cfg.Actor = judge{slurmctl.Commands{Runner: cfg.Commands}} })
 			job := r.start(t)
 			in := intent(job, nil)
 			in.Change = tc.change

@@ -7,7 +7,7 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/slurm"
-	"pitchpipe/driver/slurm/act"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 func TestAJobThatIsSubmittedUntunedSaysSoFromTheBeginning(t *testing.T) {
@@ -18,9 +18,9 @@ func TestAJobThatIsSubmittedUntunedSaysSoFromTheBeginning(t *testing.T) {
 		begin        time.Time
 		comment      string
 	}{
-		{"with a comment of its own", "#!/bin/sh\n#SBATCH --comment=mine\n#TUNE mode=apply\ntrue\n", true, time.Time{}, "mine " + act.Off},
-		{"with none", "#!/bin/sh\n#TUNE mode=apply\ntrue\n", true, time.Time{}, act.Off},
-		{"with a head start", "#!/bin/sh\n#TUNE mode=apply\ntrue\n", true, time.Now().Add(time.Hour), act.HeadStart + " " + act.Off},
+		{"with a comment of its own", "#!/bin/sh\n#SBATCH --comment=mine\n#TUNE mode=apply\ntrue\n", true, time.Time{}, "mine " + slurmctl.Off},
+		{"with none", "#!/bin/sh\n#TUNE mode=apply\ntrue\n", true, time.Time{}, slurmctl.Off},
+		{"with a head start", "#!/bin/sh\n#TUNE mode=apply\ntrue\n", true, time.Now().Add(time.Hour), slurmctl.HeadStart + " " + slurmctl.Off},
 		{"where it may be tuned", "#!/bin/sh\n#TUNE mode=apply\ntrue\n", false, time.Time{}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

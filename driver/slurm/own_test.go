@@ -12,8 +12,8 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/slurm"
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/command"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 func TestWhatTheOwnerChangesIsKeptByTheNextIntent(t *testing.T) {
@@ -268,7 +268,7 @@ func TestOnlyAMarkedJobGetsVariables(t *testing.T) {
 	if err := r.d.Check(t.Context(), in); err != nil {
 		t.Errorf("marked: %v", err)
 	}
-	r.f.with(job.ID, func(j *fakeJob) { j.admin, j.comment = "", j.comment+" "+act.Marked })
+	r.f.with(job.ID, func(j *fakeJob) { j.admin, j.comment = "", j.comment+" "+slurmctl.Marked })
 	if err := r.d.Check(t.Context(), in); err != nil {
 		t.Errorf("whose owner says that he marked it: %v", err)
 	}
@@ -307,7 +307,7 @@ func TestAMarkThatTheScriptKeepsFromItsJobIsNone(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.f.with(id, func(j *fakeJob) {
-				if act.Says(j.comment, act.Marked) != (want == nil) {
+				if slurmctl.Says(j.comment, slurmctl.Marked) != (want == nil) {
 					t.Errorf("submitted with the comment %q", j.comment)
 				}
 			})

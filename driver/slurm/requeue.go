@@ -7,8 +7,8 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/move"
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/parse"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // heldByTheSite reports a job that left, before it was put back into the queue, with a
@@ -54,7 +54,7 @@ func (m *mover) Keep(ctx context.Context) error { return m.d.delay(ctx, m.j, m.d
 // delay has a waiting job start by itself after a time, 0 = now.
 func (d *Driver) delay(ctx context.Context, j parse.Job, wait time.Duration) error {
 	wait = max(wait, 0)
-	if err := d.cfg.Actor.Update(ctx, string(nameOf(j)), act.Update{Start: &wait}); err != nil {
+	if err := d.cfg.Actor.Update(ctx, string(nameOf(j)), slurmctl.Update{Start: &wait}); err != nil {
 		return err
 	}
 	d.cfg.AfterStep("delayed")
@@ -150,13 +150,13 @@ func (m *mover) keepSettings() error {
 }
 
 // difference is what Slurm is told, so that a job gets the wanted size.
-func difference(have, want Size) act.Update {
-	var u act.Update
+func difference(have, want Size) slurmctl.Update {
+	var u slurmctl.Update
 	if have.Cores != want.Cores {
 		u.Cores = &want.Cores
 	}
 	if have.MemoryBytes != want.MemoryBytes || have.MemoryPerCPU != want.MemoryPerCPU {
-		u.Memory = &act.Memory{Bytes: want.MemoryBytes, PerCPU: want.MemoryPerCPU}
+		u.Memory = &slurmctl.Memory{Bytes: want.MemoryBytes, PerCPU: want.MemoryPerCPU}
 	}
 	if have.TimeLimit != want.TimeLimit {
 		u.TimeLimit = &want.TimeLimit

@@ -7,8 +7,8 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/sbatch"
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/parse"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // text is what a job's script says.
@@ -48,7 +48,7 @@ func (d *Driver) script(ctx context.Context, j parse.Job, r *Record) (text, erro
 	if t, ok := d.known(j, r); ok || !j.Batch {
 		return t, nil
 	}
-	out, err := act.ScriptOf(ctx, d.cfg.Actor, string(nameOf(j)), j.ID)
+	out, err := slurmctl.ScriptOf(ctx, d.cfg.Actor, string(nameOf(j)), j.ID)
 	if err != nil {
 		return text{}, fmt.Errorf("script of job %s: %w", nameOf(j), err)
 	}

@@ -12,9 +12,9 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/drivertest"
 	"pitchpipe/driver/slurm"
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/broker"
 	"pitchpipe/driver/slurm/command"
+	"pitchpipe/driver/slurm/slurmctl"
 	"pitchpipe/exporter/api"
 	"pitchpipe/test/slurmcluster"
 )
@@ -69,7 +69,7 @@ func (b *bench) site(t *testing.T) drivertest.Harness {
 		return broker.Stanza{Apply: true, Signal: "SIGUSR1", Exit: savedExit, Done: true, Cores: all, Memory: all}, nil
 	}
 	server, err := broker.New(broker.Config{
-		Socket: socket, Dir: filepath.Join(dir, "broker"), Actor: act.Commands{Runner: operator}, Runner: operator,
+		Socket: socket, Dir: filepath.Join(dir, "broker"), Actor: slurmctl.Commands{Runner: operator}, Runner: operator,
 		Above: []string{b.partition}, Logger: b.cfg.Logger, Script: accepted,
 	})
 	if err != nil {
@@ -108,7 +108,7 @@ func (b *bench) site(t *testing.T) drivertest.Harness {
 	b.cfg.TaskProlog = false
 	b.open(t)
 	word := func(id driver.JobID) error {
-		_, err := b.c.Run(context.WithoutCancel(t.Context()), slurmcluster.Alpha, "scontrol", "update", "JobId="+string(id), "Comment="+act.HeadStart)
+		_, err := b.c.Run(context.WithoutCancel(t.Context()), slurmcluster.Alpha, "scontrol", "update", "JobId="+string(id), "Comment="+slurmctl.HeadStart)
 		return err
 	}
 	var d *slurm.Driver

@@ -14,9 +14,9 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/parse"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // Submit submits a job as the user who runs this process, for a controller that
@@ -42,10 +42,10 @@ func Submit(ctx context.Context, run command.Runner, file *jobfile.Job, spec dri
 	}
 	marker := ""
 	if !spec.NotBefore.IsZero() && !ownBegin(spec.Source) {
-		marker = act.HeadStart
+		marker = slurmctl.HeadStart
 	}
 	if all := env["SBATCH_EXPORT"]; settable(file) && exported(spec.Source) && (all == "" || strings.Contains(all, "ALL")) {
-		marker = strings.TrimSpace(marker + " " + act.Marked)
+		marker = strings.TrimSpace(marker + " " + slurmctl.Marked)
 	}
 	out, err := run.Run(ctx, command.Call{
 		Name: "sbatch", Args: options(file, spec, marker, file.Partition, env), Stdin: spec.Source, Effect: true, Env: pairs(env),
@@ -96,7 +96,7 @@ func options(file *jobfile.Job, spec driver.Spec, marker, partition string, env 
 		args = append(args, "--job-name="+file.Name)
 	}
 	if spec.Off {
-		marker = strings.TrimSpace(marker + " " + act.Off)
+		marker = strings.TrimSpace(marker + " " + slurmctl.Off)
 	}
 	if comment := strings.TrimSpace(ownComment(spec.Source) + " " + marker); comment != "" {
 		args = append(args, "--comment="+comment)

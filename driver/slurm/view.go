@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/parse"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // leaving tells of a job that was put back into the queue and whose processes are
@@ -198,7 +198,7 @@ func (d *Driver) sketch(j parse.Job, r *Record) driver.Job {
 	job := driver.Job{
 		ID: jobID(j.ID, j.ArrayJob, j.ArrayTask), Name: j.Name, Owner: j.User, Partition: j.Partition, Account: j.Account,
 		QOS: j.QOS, Detail: detail(j), ExitCode: -1, Attempt: number, Filename: j.Name, Submitted: j.Submitted, Node: j.Node,
-		Resources: resources(sizeOf(j)), Off: act.Says(j.Comment, act.Off),
+		Resources: resources(sizeOf(j)), Off: slurmctl.Says(j.Comment, slurmctl.Off),
 	}
 	job.Resources.GPUs, job.Resources.Whole = j.GPUs, whole(j)
 	if j.Nodes > 1 {

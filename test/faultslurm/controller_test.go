@@ -20,9 +20,9 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/slurm"
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/broker"
 	"pitchpipe/driver/slurm/command"
+	"pitchpipe/driver/slurm/slurmctl"
 	exporterapi "pitchpipe/exporter/api"
 	"pitchpipe/test/filterproxy"
 )
@@ -65,7 +65,7 @@ func controller(dir string) (err error) {
 	cfg := slurm.Config{
 		Listener: []string{filepath.Join(filepath.Dir(self), "pitchpipe"), "listen", "--socket", socket},
 		Dir:      filepath.Join(dir, "jobs"), Parse: detect.ParseForSlurm, Interval: 300 * time.Millisecond, Logger: log,
-		Commands: run, Actor: marking{act.Commands{Runner: run, Logger: log}, h}, AfterStep: h.reached,
+		Commands: run, Actor: marking{slurmctl.Commands{Runner: run, Logger: log}, h}, AfterStep: h.reached,
 		Partitions: []string{os.Getenv(envPartition)}, TaskProlog: true, SettingsDir: filepath.Join(dir, "env"), Quiet: 5 * time.Second, Window: 20 * time.Second,
 	}
 	exporters := nodes.One(filterproxy.Client{Client: meter}, log)
@@ -120,7 +120,7 @@ func serveBroker(dir string) error {
 	run := command.Exec{Timeout: patient}
 	h := &hook{dir: os.Getenv(envOrders)}
 	s, err := broker.New(broker.Config{
-		Socket: filepath.Join(dir, brokerSocket), Dir: filepath.Join(dir, "state"), Actor: marking{act.Commands{Runner: run, Logger: log}, h}, Runner: run,
+		Socket: filepath.Join(dir, brokerSocket), Dir: filepath.Join(dir, "state"), Actor: marking{slurmctl.Commands{Runner: run, Logger: log}, h}, Runner: run,
 		Controllers: []uint32{uint32(uid)}, Above: []string{sitePartition}, Restarts: 100, Logger: log, AfterStep: h.reached,
 		Script: written,
 	})
@@ -150,7 +150,7 @@ func written(name string, script []byte) (broker.Stanza, error) {
 
 // marking notes for whom an effect is, and can be struck before it.
 type marking struct {
-	act.Actor
+	slurmctl.Actor
 
 	hook *hook
 }
@@ -175,7 +175,7 @@ func (m marking) Discard(ctx context.Context, job string) error {
 	return m.Actor.Discard(ctx, job)
 }
 
-func (m marking) Update(ctx context.Context, job string, u act.Update) error {
+func (m marking) Update(ctx context.Context, job string, u slurmctl.Update) error {
 	m.before(job, "update")
 	return m.Actor.Update(ctx, job, u)
 }

@@ -9,7 +9,7 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile/sbatch"
-	"pitchpipe/driver/slurm/act"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // recorded reports whether the submission plugin wrote its word into the AdminComment of a
@@ -24,7 +24,7 @@ func (s *Server) stanza(ctx context.Context, j sighting) (Stanza, error) {
 	if !marked && !s.cfg.Scripts {
 		return Stanza{}, fmt.Errorf("the site's submission plugin accepted no stanza of it: %w", driver.ErrDenied)
 	}
-	script, err := act.ScriptOf(ctx, s.cfg.Actor, j.name, j.ID)
+	script, err := slurmctl.ScriptOf(ctx, s.cfg.Actor, j.name, j.ID)
 	if err != nil {
 		return Stanza{}, fmt.Errorf("its script cannot be read: %w", err)
 	}
@@ -55,7 +55,7 @@ func (s *Server) script(ctx context.Context, id string) ([]byte, error) {
 	case !marked && !s.cfg.Scripts:
 		return nil, fmt.Errorf("the site's submission plugin accepted no stanza of it: %w", driver.ErrDenied)
 	}
-	script, err := act.ScriptOf(ctx, s.cfg.Actor, j.name, j.ID)
+	script, err := slurmctl.ScriptOf(ctx, s.cfg.Actor, j.name, j.ID)
 	if err != nil || marked {
 		return script, err
 	}

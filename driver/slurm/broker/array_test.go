@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/broker"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // taskRig is a rig with task 2 of array 5, which waits and has no number of its own,
@@ -146,13 +146,13 @@ func TestATaskGetsItsNumberByTheWordOfItsOwner(t *testing.T) {
 	t.Parallel()
 	r := taskRig(t, nil)
 	yes, no := true, false
-	if err := r.client.Update(t.Context(), "5_2", act.Update{Requeue: &no}); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "its owner's word") {
+	if err := r.client.Update(t.Context(), "5_2", slurmctl.Update{Requeue: &no}); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "its owner's word") {
 		t.Errorf("another word than his: %v, want %v", err, driver.ErrDenied)
 	}
-	if err := r.client.Update(t.Context(), "5_2", act.Update{Requeue: &yes}); err != nil {
+	if err := r.client.Update(t.Context(), "5_2", slurmctl.Update{Requeue: &yes}); err != nil {
 		t.Errorf("his word: %v", err)
 	}
-	if err := r.client.May(t.Context(), "5_2", act.Update{Requeue: &yes}); !errors.Is(err, driver.ErrInvalid) {
+	if err := r.client.May(t.Context(), "5_2", slurmctl.Update{Requeue: &yes}); !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("asked beforehand: %v, want %v", err, driver.ErrInvalid)
 	}
 	if did := r.f.did(); !slices.Equal(did, []string{"update 5_2 Requeue=1"}) {

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/broker"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 func TestAWholeMove(t *testing.T) {
@@ -213,7 +213,7 @@ func TestAJobThatLeftForUsIsLetGo(t *testing.T) {
 func TestWhenAWaitMayBeEnded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.f.with(func(j *fakeJob) { j.state, j.comment = "PENDING", "mine "+act.HeadStart })
+	r.f.with(func(j *fakeJob) { j.state, j.comment = "PENDING", "mine "+slurmctl.HeadStart })
 	if err := r.client.Update(t.Context(), "7", start(0)); err != nil {
 		t.Errorf("a job whose owner submitted it with a head start: %v", err)
 	}

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/broker/ledger"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // ceiling refuses what is more than the job's owner asked for, but where the site says
 // that a job may get more.
-func (e *effect) ceiling(u act.Update, after ledger.Size) error {
+func (e *effect) ceiling(u slurmctl.Update, after ledger.Size) error {
 	asked := e.record.Asked
 	if e.s.above(e.job.Partition) {
 		return nil
@@ -37,7 +37,7 @@ func (e *effect) ceiling(u act.Update, after ledger.Size) error {
 
 // odd refuses changes that cannot be compared: from a memory or a time that the owner did
 // not name.
-func odd(u act.Update, asked, after ledger.Size) error {
+func odd(u slurmctl.Update, asked, after ledger.Size) error {
 	switch {
 	case u.Memory != nil && (asked.Memory.Bytes == 0) != (after.Memory.Bytes == 0):
 		return fmt.Errorf("its owner asked for %s: %w", memoryText(asked.Memory), driver.ErrDenied)
@@ -84,7 +84,7 @@ func (e *effect) wait(start *time.Duration) error {
 		return nil
 	case *start < 0 || *start > e.s.cfg.Ahead:
 		return fmt.Errorf("a start in %v: want at most %v: %w", *start, e.s.cfg.Ahead, driver.ErrInvalid)
-	case e.job.Restarts == 0 && *start == 0 && act.Says(e.job.Comment, act.HeadStart):
+	case e.job.Restarts == 0 && *start == 0 && slurmctl.Says(e.job.Comment, slurmctl.HeadStart):
 		return nil // its owner submitted it so
 	case e.job.Restarts == 0 && e.job.ArrayJob != "":
 		return e.split(*start, time.Now())

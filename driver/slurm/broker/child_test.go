@@ -13,9 +13,9 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile/detect"
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/broker"
 	"pitchpipe/driver/slurm/command"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // childEnv makes this test program a broker, or one that asks it, under the account
@@ -31,7 +31,7 @@ type role struct {
 	DieAt       string // the step at which the broker kills itself
 
 	Verb, Job, Signal string
-	Update            act.Update
+	Update            slurmctl.Update
 }
 
 func child() int {
@@ -62,7 +62,7 @@ func (r role) serve() error {
 	defer stop()
 	run := command.Exec{}
 	s, err := broker.New(broker.Config{
-		Socket: r.Socket, Dir: r.Dir, Actor: act.Commands{Runner: run}, Runner: run, Controllers: r.Controllers, Above: r.Above,
+		Socket: r.Socket, Dir: r.Dir, Actor: slurmctl.Commands{Runner: run}, Runner: run, Controllers: r.Controllers, Above: r.Above,
 		Script: func(name string, script []byte) (broker.Stanza, error) {
 			if _, err := detect.ParseForSlurm(name, script, nil); err != nil {
 				return broker.Stanza{}, err

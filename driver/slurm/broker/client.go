@@ -12,14 +12,14 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/act"
+	"pitchpipe/driver/slurm/slurmctl"
 	"pitchpipe/exporter/api/peercred"
 )
 
 // DefaultTimeout bounds one request of a Client.
 const DefaultTimeout = 2 * time.Minute
 
-// Client asks a broker. It has the verbs of act.Actor, but for Cancel, which no broker
+// Client asks a broker. It has the verbs of slurmctl.Actor, but for Cancel, which no broker
 // has. Its errors wrap package driver's: ErrTransient where the broker was not reached,
 // ErrUnknown where it was and its outcome is unknown.
 type Client struct {
@@ -30,8 +30,8 @@ type Client struct {
 }
 
 var (
-	_ act.Actor = (*Client)(nil)
-	_ act.Judge = (*Client)(nil)
+	_ slurmctl.Actor = (*Client)(nil)
+	_ slurmctl.Judge = (*Client)(nil)
 )
 
 // unreached is an error of a request that was not sent.
@@ -93,14 +93,14 @@ func (c *Client) Rerun(ctx context.Context, job string) error {
 }
 
 // Update changes a job that waits.
-func (c *Client) Update(ctx context.Context, job string, u act.Update) error {
+func (c *Client) Update(ctx context.Context, job string, u slurmctl.Update) error {
 	_, err := c.ask(ctx, verbUpdate, request{Job: job, Update: &u})
 	return err
 }
 
 // May asks whether Update would be refused once the job waits, so that a job that runs
 // is not stopped for nothing. Its answer is of now; nothing is done.
-func (c *Client) May(ctx context.Context, job string, u act.Update) error {
+func (c *Client) May(ctx context.Context, job string, u slurmctl.Update) error {
 	_, err := c.ask(ctx, verbMay, request{Job: job, Update: &u})
 	return err
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/broker/ledger"
 	"pitchpipe/driver/slurm/parse"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // effect is one request that changes something: what is known of it so far.
@@ -124,7 +124,7 @@ func (e *effect) entry(refused error) ledger.Entry {
 
 // errOff says that an owner's word stands against a change. What was begun before he gave it
 // can be ended: his own size be given back, the wait be ended.
-var errOff = fmt.Errorf("its owner says %s in its comment: %w", act.Off, driver.ErrDenied)
+var errOff = fmt.Errorf("its owner says %s in its comment: %w", slurmctl.Off, driver.ErrDenied)
 
 // planSignal: the signal that the owner named, to what runs.
 func planSignal(_ context.Context, e *effect) (func(context.Context) error, error) {
@@ -137,7 +137,7 @@ func planSignal(_ context.Context, e *effect) (func(context.Context) error, erro
 		return nil, fmt.Errorf("its stanza names %s and not %.20q: %w", e.stanza.Signal, name, driver.ErrDenied)
 	case e.job.State != "RUNNING":
 		return nil, fmt.Errorf("it does not run (%s): %w", e.job.State, driver.ErrConflict)
-	case act.Says(e.job.Comment, act.Off):
+	case slurmctl.Says(e.job.Comment, slurmctl.Off):
 		return nil, errOff
 	}
 	return func(ctx context.Context) error { return e.s.cfg.Actor.Signal(ctx, e.job.name, name) }, e.leaves()
@@ -188,7 +188,7 @@ func planDiscard(_ context.Context, e *effect) (func(context.Context) error, err
 		return nil, err
 	}
 	switch {
-	case act.Says(e.job.Comment, act.Off):
+	case slurmctl.Says(e.job.Comment, slurmctl.Off):
 		return nil, errOff
 	case !e.record.WasPrepared(e.job.Restarts):
 		return nil, fmt.Errorf("nothing of this attempt was changed here, so that its work is not discarded: %w", driver.ErrDenied)
@@ -278,7 +278,7 @@ func planNothing(ctx context.Context, e *effect) (func(context.Context) error, e
 }
 
 // allowed refuses a size that its owner or the site does not allow.
-func (e *effect) allowed(ctx context.Context, u act.Update, after ledger.Size) error {
+func (e *effect) allowed(ctx context.Context, u slurmctl.Update, after ledger.Size) error {
 	if err := errors.Join(e.ceiling(u, after), e.within(u, after)); err != nil {
 		return err
 	}
@@ -286,7 +286,7 @@ func (e *effect) allowed(ctx context.Context, u act.Update, after ledger.Size) e
 }
 
 // changed is the size after an update.
-func changed(s ledger.Size, u act.Update) (ledger.Size, error) {
+func changed(s ledger.Size, u slurmctl.Update) (ledger.Size, error) {
 	if u.Cores != nil {
 		if s.Cores = *u.Cores; s.Cores < 1 {
 			return s, fmt.Errorf("%d cores: %w", s.Cores, driver.ErrInvalid)

@@ -19,10 +19,10 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/broker"
 	"pitchpipe/driver/slurm/broker/ledger"
 	"pitchpipe/driver/slurm/command"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // fake is a Slurm with one job, number 7, and where second is set another, number 8;
@@ -227,7 +227,7 @@ func (f *fake) putBack(verb, job string) error {
 	return nil
 }
 
-func (f *fake) Update(_ context.Context, job string, u act.Update) error {
+func (f *fake) Update(_ context.Context, job string, u slurmctl.Update) error {
 	if err := f.done("update " + job + " " + strings.Join(u.Args(), " ")); err != nil {
 		return err
 	}
@@ -373,13 +373,13 @@ func (r *rig) waits(t *testing.T) {
 	}
 }
 
-func size(cores, mib, minutes int) act.Update {
-	var u act.Update
+func size(cores, mib, minutes int) slurmctl.Update {
+	var u slurmctl.Update
 	if cores > 0 {
 		u.Cores = &cores
 	}
 	if mib > 0 {
-		u.Memory = &act.Memory{Bytes: int64(mib) << 20}
+		u.Memory = &slurmctl.Memory{Bytes: int64(mib) << 20}
 	}
 	if minutes > 0 {
 		limit := time.Duration(minutes) * time.Minute
@@ -388,4 +388,4 @@ func size(cores, mib, minutes int) act.Update {
 	return u
 }
 
-func start(in time.Duration) act.Update { return act.Update{Start: &in} }
+func start(in time.Duration) slurmctl.Update { return slurmctl.Update{Start: &in} }

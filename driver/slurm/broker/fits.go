@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/broker/ledger"
 	"pitchpipe/driver/slurm/limits"
 	"pitchpipe/driver/slurm/parse"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // withinLimits refuses a size that would not pass the limits of the job's association and QOS
@@ -22,7 +22,7 @@ import (
 // whose size an Operator set from these limits, and would start it where they are used
 // up. Only one that ran a moment ago, and so had its room, may be made smaller where the
 // limits cannot be read.
-func (e *effect) withinLimits(ctx context.Context, u act.Update, after ledger.Size) error {
+func (e *effect) withinLimits(ctx context.Context, u slurmctl.Update, after ledger.Size) error {
 	if after == e.job.size || e.returned(after) {
 		return nil
 	}
@@ -57,7 +57,7 @@ func smaller(a, b ledger.Size) bool {
 // whatever is used up by then. Back is what the job would have after a kill for less memory
 // than its owner asked for, else as after. It gets that whatever is used up, so that no limit
 // may count memory then.
-func (s *Server) fits(ctx context.Context, j sighting, u act.Update, after, back ledger.Size) error {
+func (s *Server) fits(ctx context.Context, j sighting, u slurmctl.Update, after, back ledger.Size) error {
 	conf, err := s.config(ctx)
 	if err != nil {
 		return err

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/broker/ledger"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // Knob is what a stanza allows of an amount: Values, or where there are none what lies
@@ -27,9 +27,9 @@ func (k Knob) Allows(n int64) bool {
 // within refuses a size that neither the stanza allows nor the job's owner asked for. An
 // amount that is no knob may only go back. Too little time would end a job for good, so that
 // it is never less than he asked for.
-func (e *effect) within(u act.Update, after ledger.Size) error {
+func (e *effect) within(u slurmctl.Update, after ledger.Size) error {
 	asked := e.record.Asked
-	if after != asked && after != e.job.size && act.Says(e.job.Comment, act.Off) {
+	if after != asked && after != e.job.size && slurmctl.Says(e.job.Comment, slurmctl.Off) {
 		return errOff
 	}
 	if u.Cores != nil && after.Cores != asked.Cores && !e.stanza.Cores.Allows(int64(after.Cores)) {

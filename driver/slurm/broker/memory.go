@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/broker/ledger"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // lower refuses less memory than the job's owner asked for where a kill for it could not be
@@ -22,7 +22,7 @@ func (e *effect) lower(ctx context.Context, after ledger.Size) error {
 	case least > 0 && want < least:
 		return fmt.Errorf("%d MiB of memory are less than the %d that it was given before: %w", want>>20, least>>20, driver.ErrDenied)
 	}
-	return act.Repairable(ctx, e.s.cfg.Runner, e.job.Job)
+	return slurmctl.Repairable(ctx, e.s.cfg.Runner, e.job.Job)
 }
 
 // planRerun: a job that was killed under less memory than its owner asked for, which was set
@@ -40,13 +40,13 @@ func planRerun(_ context.Context, e *effect) (func(context.Context) error, error
 	e.after, e.detail = &after, "it runs again with its owner's memory"
 	e.record.Rerun = e.job.Restarts + 1
 	e.record.Setting(after, time.Now())
-	memory := act.Memory(after.Memory)
+	memory := slurmctl.Memory(after.Memory)
 	return func(ctx context.Context) error {
 		if err := e.s.cfg.Actor.Rerun(ctx, e.job.name); err != nil {
 			return err
 		}
 		e.s.cfg.AfterStep("rerun-queued")
-		return e.s.cfg.Actor.Update(ctx, e.job.name, act.Update{Memory: &memory})
+		return e.s.cfg.Actor.Update(ctx, e.job.name, slurmctl.Update{Memory: &memory})
 	}, nil
 }
 

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/broker/ledger"
 	"pitchpipe/driver/slurm/command"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // forgetful is a slurmctld that knows no job.
@@ -34,7 +34,7 @@ func TestARecordIsNotRemovedBelowARequestAboutItsJob(t *testing.T) {
 		}()
 	}}
 	s, err := New(Config{
-		Socket: filepath.Join(dir, "s"), Dir: dir, Actor: act.Commands{Runner: runner}, Runner: runner,
+		Socket: filepath.Join(dir, "s"), Dir: dir, Actor: slurmctl.Commands{Runner: runner}, Runner: runner,
 		Script: func(string, []byte) (Stanza, error) { return Stanza{}, nil },
 	})
 	if err != nil {

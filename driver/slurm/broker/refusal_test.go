@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/act"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 func TestWhatIsRefused(t *testing.T) {
@@ -17,7 +17,7 @@ func TestWhatIsRefused(t *testing.T) {
 	signal := func(t *testing.T, r *rig) error { t.Helper(); return r.client.Signal(ctx(t), "7", "SIGUSR1") }
 	requeue := func(t *testing.T, r *rig) error { t.Helper(); return r.client.Requeue(ctx(t), "7") }
 	discard := func(t *testing.T, r *rig) error { t.Helper(); return r.client.Discard(ctx(t), "7") }
-	update := func(u act.Update) func(*testing.T, *rig) error {
+	update := func(u slurmctl.Update) func(*testing.T, *rig) error {
 		return func(t *testing.T, r *rig) error { t.Helper(); return r.client.Update(ctx(t), "7", u) }
 	}
 	rerun := func(t *testing.T, r *rig) error { t.Helper(); return r.client.Rerun(ctx(t), "7") }
@@ -61,8 +61,8 @@ func TestWhatIsRefused(t *testing.T) {
 		{"a signal to what waits", waiting, signal, driver.ErrConflict, "does not run"},
 		{"a signal to what saves at none", func(j *fakeJob) { j.script = "#!/bin/sh\n#TUNE apply,nosave\n" }, signal, driver.ErrDenied, "no signal"},
 
-		{"a signal against the owner's word", func(j *fakeJob) { j.comment = "mine " + act.Off }, signal, driver.ErrDenied, "its owner says pitchpipe:off"},
-		{"a size against the owner's word", func(j *fakeJob) { waiting(j); j.comment = act.Off }, update(size(2, 0, 0)), driver.ErrDenied, "its owner says pitchpipe:off"},
+		{"a signal against the owner's word", func(j *fakeJob) { j.comment = "mine " + slurmctl.Off }, signal, driver.ErrDenied, "its owner says pitchpipe:off"},
+		{"a size against the owner's word", func(j *fakeJob) { waiting(j); j.comment = slurmctl.Off }, update(size(2, 0, 0)), driver.ErrDenied, "its owner says pitchpipe:off"},
 
 		{"a requeue before the job was asked to save", nothing, requeue, driver.ErrDenied, "not asked to save"},
 		{"a requeue against the owner's word", func(j *fakeJob) { j.noRequeue = true }, requeue, driver.ErrDenied, "--no-requeue"},
@@ -72,7 +72,7 @@ func TestWhatIsRefused(t *testing.T) {
 
 		{"a discard of an attempt of its owner's own", nothing, discard, driver.ErrDenied, "nothing of this attempt was changed here"},
 		{"a discard against the owner's word", func(j *fakeJob) { j.noRequeue = true }, discard, driver.ErrDenied, "--no-requeue"},
-		{"a discard of what he wants untuned", func(j *fakeJob) { j.comment = "mine " + act.Off }, discard, driver.ErrDenied, "its owner says pitchpipe:off"},
+		{"a discard of what he wants untuned", func(j *fakeJob) { j.comment = "mine " + slurmctl.Off }, discard, driver.ErrDenied, "its owner says pitchpipe:off"},
 		{"a discard of what cannot save", func(j *fakeJob) { j.script = "#!/bin/sh\n#TUNE apply,nosave\n" }, discard, driver.ErrDenied, "no checkpoint"},
 		{"a discard of what waits", waiting, discard, driver.ErrConflict, "does not run"},
 		{"a discard of what has ended", func(j *fakeJob) { j.state = "COMPLETED" }, discard, driver.ErrConflict, "it has ended (completed)"},
@@ -80,20 +80,20 @@ func TestWhatIsRefused(t *testing.T) {
 		{"a change of what runs", nothing, update(size(2, 0, 0)), driver.ErrConflict, "does not wait"},
 		{"more cores", waiting, update(size(5, 0, 0)), driver.ErrDenied, "5 cores are more than the 4"},
 		{"more memory", waiting, update(size(0, 101, 0)), driver.ErrDenied, "101 MiB of memory are more than the 100"},
-		{"memory by CPU that is more in all", waiting, update(act.Update{Memory: &act.Memory{Bytes: 26 << 20, PerCPU: true}}), driver.ErrDenied, "104 MiB"},
+		{"memory by CPU that is more in all", waiting, update(slurmctl.Update{Memory: &slurmctl.Memory{Bytes: 26 << 20, PerCPU: true}}), driver.ErrDenied, "104 MiB"},
 		{"a longer time limit", waiting, update(size(0, 0, 61)), driver.ErrDenied, "more than the 1h0m0s"},
-		{"no time limit", waiting, update(act.Update{TimeLimit: new(time.Duration)}), driver.ErrDenied, "unlimited of time limit"},
-		{"all memory", waiting, update(act.Update{Memory: &act.Memory{}}), driver.ErrDenied, "100 MiB"},
-		{"no cores", waiting, update(act.Update{Cores: new(int)}), driver.ErrInvalid, "0 cores"},
-		{"an odd amount", waiting, update(act.Update{Memory: &act.Memory{Bytes: 1000}}), driver.ErrInvalid, "whole MiB"},
-		{"nothing", waiting, update(act.Update{}), driver.ErrInvalid, "nothing"},
+		{"no time limit", waiting, update(slurmctl.Update{TimeLimit: new(time.Duration)}), driver.ErrDenied, "unlimited of time limit"},
+		{"all memory", waiting, update(slurmctl.Update{Memory: &slurmctl.Memory{}}), driver.ErrDenied, "100 MiB"},
+		{"no cores", waiting, update(slurmctl.Update{Cores: new(int)}), driver.ErrInvalid, "0 cores"},
+		{"an odd amount", waiting, update(slurmctl.Update{Memory: &slurmctl.Memory{Bytes: 1000}}), driver.ErrInvalid, "whole MiB"},
+		{"nothing", waiting, update(slurmctl.Update{}), driver.ErrInvalid, "nothing"},
 		{"a time limit where there was none", func(j *fakeJob) { j.state, j.minutes = "PENDING", 0 }, update(size(0, 0, 5)), driver.ErrDenied, "no time limit"},
 		{"cores that are no knob", func(j *fakeJob) { waiting(j); j.script = "#!/bin/sh\n#TUNE apply,noknob\n" }, update(size(2, 0, 0)), driver.ErrDenied, "does not allow 2 cores"},
 		{"cores that the knob does not have", func(j *fakeJob) { waiting(j); j.script = "#!/bin/sh\n#TUNE apply,few\n" }, update(size(3, 0, 0)), driver.ErrDenied, "does not allow 3 cores"},
 		{"less memory than the knob has", waiting, update(size(0, 59, 0)), driver.ErrDenied, "does not allow 59 MiB of memory, and its owner asked for 100"},
 		{"less memory of a job that may not be restarted", func(j *fakeJob) { waiting(j); j.noRequeue = true }, update(size(0, 60, 0)), driver.ErrDenied, "--no-requeue"},
 		{"less memory of what runs", nothing, update(size(0, 60, 0)), driver.ErrConflict, "does not wait"},
-		{"less memory against the owner's word", func(j *fakeJob) { waiting(j); j.comment = act.Off }, update(size(0, 60, 0)), driver.ErrDenied, "its owner says pitchpipe:off"},
+		{"less memory against the owner's word", func(j *fakeJob) { waiting(j); j.comment = slurmctl.Off }, update(size(0, 60, 0)), driver.ErrDenied, "its owner says pitchpipe:off"},
 		{
 			"less memory by fewer CPUs", func(j *fakeJob) { waiting(j); j.perCPU = true },
 			update(size(2, 0, 0)), driver.ErrDenied, "does not allow 200 MiB of memory",

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/broker/ledger"
 	"pitchpipe/driver/slurm/command"
+	"pitchpipe/driver/slurm/slurmctl"
 	"pitchpipe/exporter/api/peercred"
 )
 
@@ -41,7 +41,7 @@ type Config struct {
 	Dir    string // state; made where missing
 
 	// Actor has the rights of an Operator, and so has Runner, which only reads.
-	Actor  act.Actor
+	Actor  slurmctl.Actor
 	Runner command.Runner
 
 	// Controllers are the uids that are answered, beside root.

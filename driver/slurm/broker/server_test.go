@@ -16,8 +16,8 @@ import (
 	"pgregory.net/rapid"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/broker"
+	"pitchpipe/driver/slurm/slurmctl"
 	"pitchpipe/exporter/api/peercred/peercredtest"
 )
 
@@ -243,7 +243,7 @@ func TestNoTextOfAnOwnerMakesAJobAccepted(t *testing.T) {
 			rt.Fatalf("accepted: name %q, folder %q, comment %q", name, folder, comment)
 		}
 		r.f.with(func(j *fakeJob) { j.admin, j.state = accepted, "PENDING" })
-		for _, u := range []act.Update{size(5, 0, 0), size(0, 101, 0), size(0, 0, 61)} {
+		for _, u := range []slurmctl.Update{size(5, 0, 0), size(0, 101, 0), size(0, 0, 61)} {
 			if err := r.client.Update(t.Context(), "7", u); err == nil {
 				rt.Fatalf("raised: name %q, folder %q, comment %q", name, folder, comment)
 			}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/act"
+	"pitchpipe/driver/slurm/slurmctl"
 	"pitchpipe/test/slurmcluster"
 )
 
@@ -190,7 +190,7 @@ func aKill(t *testing.T, s *site) {
 	b := s.broker(t, "kill", nil)
 	b.must(t, change)
 	refused(t, "more than he asked for, after two kills", b.controller(t, role{Verb: "update", Job: id, Update: size(5, 0, 0)}), driver.ErrDenied, "5 cores are more than the 4")
-	b.must(t, role{Verb: "update", Job: id, Update: act.Update{Cores: new(4)}})
+	b.must(t, role{Verb: "update", Job: id, Update: slurmctl.Update{Cores: new(4)}})
 	if got := s.field(t, id, "NumCPUs"); got != "4" {
 		t.Errorf("the job has %s CPUs, want the 4 that its owner asked for", got)
 	}

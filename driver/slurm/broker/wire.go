@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/act"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // The verbs, which are paths too: POST /v1/VERB.
@@ -27,9 +27,9 @@ const (
 )
 
 type request struct {
-	Job    string      `json:"job"`
-	Signal string      `json:"signal,omitempty"`
-	Update *act.Update `json:"update,omitempty"`
+	Job    string           `json:"job"`
+	Signal string           `json:"signal,omitempty"`
+	Update *slurmctl.Update `json:"update,omitempty"`
 }
 
 type response struct {

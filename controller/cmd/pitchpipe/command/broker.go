@@ -13,9 +13,9 @@ import (
 	"pitchpipe/controller/stanza"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver/jobfile/detect"
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/broker"
 	slurmcommand "pitchpipe/driver/slurm/command"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // broker runs under the account that has Slurm's administrator level Operator.
@@ -53,7 +53,7 @@ func (a *app) newBroker() (*broker.Server, error) {
 	log := a.logger().With("service", "broker")
 	run := slurmcommand.Exec{Bin: a.cfg.Slurm.Bin, Conf: a.cfg.Slurm.Conf}
 	s, err := broker.New(broker.Config{
-		Socket: with.Socket, Dir: with.Dir, Actor: act.Commands{Runner: run, Logger: log}, Runner: run,
+		Socket: with.Socket, Dir: with.Dir, Actor: slurmctl.Commands{Runner: run, Logger: log}, Runner: run,
 		Controllers: controllers, Above: with.Above, Restarts: with.Restarts, Scripts: with.Accept == "script",
 		Script: writtenStanza, Logger: log,
 	})

@@ -17,9 +17,9 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/jobfile/sbatch"
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/parse"
+	"pitchpipe/driver/slurm/slurmctl"
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/api/progress"
 	"pitchpipe/exporter/api/progress/task"
@@ -171,7 +171,7 @@ func (l inJob) read(ctx context.Context) (parse.Job, tuning.Policy, error) {
 		return parse.Job{}, none, fmt.Errorf("job %s: not one record: %w", l.id, errors.Join(err, driver.ErrUnsupported))
 	}
 	job := jobs[0] // of an array's task there is its own
-	hand := act.Commands{Runner: l.slurm}
+	hand := slurmctl.Commands{Runner: l.slurm}
 	script, err := hand.Script(ctx, l.id)
 	if err != nil && l.array != "" && !errors.Is(err, driver.ErrTransient) {
 		script, err = hand.Script(ctx, l.array)

@@ -1,4 +1,4 @@
-package act_test
+package slurmctl_test
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/act"
 	"pitchpipe/driver/slurm/command"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // slurm answers after a time, unless it is cut off before.
@@ -59,7 +59,7 @@ func TestASignalToATaskIsSentOnce(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), c.patience)
 				defer cancel()
 				began := time.Now()
-				err := act.Commands{Runner: s}.Signal(ctx, c.job, "SIGUSR1")
+				err := slurmctl.Commands{Runner: s}.Signal(ctx, c.job, "SIGUSR1")
 				if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) || time.Since(began) != c.most {
 					t.Errorf("%v after %v, want %v after %v", err, time.Since(began), c.want, c.most)
 				}
@@ -74,7 +74,7 @@ func TestASignalToATaskIsSentOnce(t *testing.T) {
 func TestASignalThatSlurmRefusesIsAnError(t *testing.T) {
 	t.Parallel()
 	s := &slurm{fail: map[string]error{"7_2": driver.ErrNotFound}}
-	if err := (act.Commands{Runner: s}).Signal(t.Context(), "7_2", "SIGUSR1"); !errors.Is(err, driver.ErrNotFound) {
+	if err := (slurmctl.Commands{Runner: s}).Signal(t.Context(), "7_2", "SIGUSR1"); !errors.Is(err, driver.ErrNotFound) {
 		t.Errorf("%v, want %v", err, driver.ErrNotFound)
 	}
 }
@@ -95,7 +95,7 @@ func TestTheScriptOfATaskIsFoundByEitherOfItsNames(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := act.ScriptOf(t.Context(), act.Commands{Runner: &slurm{fail: c.fail}}, "7_2", "9")
+			got, err := slurmctl.ScriptOf(t.Context(), slurmctl.Commands{Runner: &slurm{fail: c.fail}}, "7_2", "9")
 			if string(got) != c.want || !errors.Is(err, c.err) {
 				t.Errorf("%q, %v; want %q, %v", got, err, c.want, c.err)
 			}
@@ -108,18 +108,18 @@ func TestWhatIsUpdated(t *testing.T) {
 	yes, no, cores, wait, limit := true, false, 3, 90*time.Second, 2*time.Hour
 	for _, c := range []struct {
 		name string
-		u    act.Update
+		u    slurmctl.Update
 		want string
 	}{
-		{"cores are set in three places", act.Update{Cores: &cores}, "NumCPUs=3 CpusPerTask=3 MinCPUsNode=3"},
-		{"memory of a node", act.Update{Memory: &act.Memory{Bytes: 200 << 20}}, "MinMemoryNode=200"},
-		{"memory of a CPU", act.Update{Memory: &act.Memory{Bytes: 200 << 20, PerCPU: true}}, "MinMemoryCPU=200"},
-		{"a time limit in minutes", act.Update{TimeLimit: &limit}, "TimeLimit=120"},
-		{"no time limit", act.Update{TimeLimit: new(time.Duration)}, "TimeLimit=UNLIMITED"},
-		{"a start later", act.Update{Start: &wait}, "StartTime=now+90"},
-		{"a start now", act.Update{Start: new(time.Duration)}, "StartTime=now"},
-		{"restarts as they are allowed", act.Update{Requeue: &yes}, "Requeue=1"},
-		{"restarts as they are forbidden", act.Update{Requeue: &no}, "Requeue=0"},
+		{"cores are set in three places", slurmctl.Update{Cores: &cores}, "NumCPUs=3 CpusPerTask=3 MinCPUsNode=3"},
+		{"memory of a node", slurmctl.Update{Memory: &slurmctl.Memory{Bytes: 200 << 20}}, "MinMemoryNode=200"},
+		{"memory of a CPU", slurmctl.Update{Memory: &slurmctl.Memory{Bytes: 200 << 20, PerCPU: true}}, "MinMemoryCPU=200"},
+		{"a time limit in minutes", slurmctl.Update{TimeLimit: &limit}, "TimeLimit=120"},
+		{"no time limit", slurmctl.Update{TimeLimit: new(time.Duration)}, "TimeLimit=UNLIMITED"},
+		{"a start later", slurmctl.Update{Start: &wait}, "StartTime=now+90"},
+		{"a start now", slurmctl.Update{Start: new(time.Duration)}, "StartTime=now"},
+		{"restarts as they are allowed", slurmctl.Update{Requeue: &yes}, "Requeue=1"},
+		{"restarts as they are forbidden", slurmctl.Update{Requeue: &no}, "Requeue=0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -128,7 +128,7 @@ func TestWhatIsUpdated(t *testing.T) {
 			}
 		})
 	}
-	if !(act.Update{}).Empty() {
+	if !(slurmctl.Update{}).Empty() {
 		t.Error("an update of nothing is not empty")
 	}
 }

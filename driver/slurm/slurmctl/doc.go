@@ -1,4 +1,4 @@
-// Package act is what may be done to a job of Slurm, in as few verbs as a driver
+// Package slurmctl is what may be done to a job of Slurm, in as few verbs as a driver
 // needs, and by whose rights it is done.
 //
 // Input: the number of a job and one verb. Output: Slurm's own commands, or an
@@ -7,4 +7,4 @@
 // the same verbs and asks first whether it may. Every verb can be repeated.
 // Repairable asks what a Rerun will need. The package remembers nothing, and no verb looks
 // at the job first.
-package act
+package slurmctl
