@@ -44,7 +44,7 @@ func BenchmarkPage(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+	r := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/metrics", nil)
 	r.Header.Set("Accept-Encoding", "gzip")
 	b.ReportAllocs()
 	for b.Loop() {

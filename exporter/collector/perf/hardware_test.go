@@ -135,9 +135,7 @@ func TestGroupsAreAsWideAsThePMU(t *testing.T) {
 					t.Error("a second probe learns anew")
 				}
 				var columns []string
-				for _, col := range c.Columns() {
-					columns = append(columns, col)
-				}
+				columns = append(columns, c.Columns()...)
 				for group, events := range want {
 					if !slices.Contains(columns, api.PerfEnabled(group)) || !slices.Contains(columns, api.PerfRunning(group)) {
 						t.Errorf("no times of %s in %v", group, columns)
