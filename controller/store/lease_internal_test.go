@@ -19,9 +19,10 @@ func silentLog() *slog.Logger { return slog.New(slog.DiscardHandler) }
 type leader struct {
 	*Lease
 
-	term context.Context
-	stop context.CancelFunc
-	err  chan error
+	ended <-chan struct{} // closed with the term
+	cause func() error    // why the term ended
+	stop  context.CancelFunc
+	err   chan error
 }
 
 // leading waits until the candidate leads.
@@ -52,7 +53,7 @@ func candidate(t *testing.T, kv KV, holder string) waiting {
 	w := waiting{make(chan *leader, 1), make(chan error, 1), stop}
 	go func() {
 		w.err <- Lead(ctx, kv, holder, silentLog(), func(term context.Context, lease *Lease) error {
-			w.begun <- &leader{lease, term, stop, w.err}
+			w.begun <- &leader{lease, term.Done(), func() error { return context.Cause(term) }, stop, w.err}
 			<-term.Done()
 			return nil
 		})
@@ -180,7 +181,7 @@ func silentLeader(t *testing.T, of target) {
 	restore := silence(silent)
 	second := leading(t, open(t), "second")
 	// The first knew before the second led, without an answer of the store.
-	if !first.Lost() || !errors.Is(context.Cause(first.term), ErrLost) {
+	if !first.Lost() || !errors.Is(first.cause(), ErrLost) {
 		t.Error("a second leads, and the first believes that it does")
 	}
 	second.leads(t, "the second")
@@ -210,7 +211,9 @@ func shortSilence(t *testing.T, of target) {
 		t.Errorf("after a short silence: %v", err)
 	}
 	l.stop()
-	<-l.err
+	if err := <-l.err; err != nil {
+		t.Error(err)
+	}
 }
 
 // lock is the lock of a store that keeps it for twice the time to live.
@@ -340,12 +343,12 @@ func TestTheLeaderKnowsBeforeTheStoreFreesItsLock(t *testing.T) {
 				time.Sleep(7 * time.Second)
 				began := l.busyUntil().Add(-2 * ttl)
 				l.set(tc.err, tc.hangs)
-				<-got.term.Done()
+				<-got.ended
 				if took := time.Since(began); took > tc.most+5*time.Second {
 					t.Errorf("it knows after %v", took)
 				}
-				if !errors.Is(context.Cause(got.term), ErrLost) {
-					t.Errorf("the term ended with %v", context.Cause(got.term))
+				if !errors.Is(got.cause(), ErrLost) {
+					t.Errorf("the term ended with %v", got.cause())
 				}
 				if !time.Now().Before(l.busyUntil()) {
 					t.Error("it knows when another may have the lock already")
@@ -383,7 +386,9 @@ func TestACheckWhoseAnswerComesTooLateFails(t *testing.T) {
 		got := leading(t, l, "me")
 		l.set(nil, ttl+time.Second) // renewals hang as well
 		fails(t, "check", got.Check(t.Context()), ErrLost)
-		<-got.err
+		if err := <-got.err; err != nil {
+			t.Error(err)
+		}
 	})
 }
 
@@ -416,8 +421,8 @@ func TestATermEndsWithItsContextAndReleasesTheLock(t *testing.T) {
 		l := &lock{}
 		got := leading(t, l, "me")
 		got.stop()
-		if err := <-got.err; err != nil || !l.busyUntil().IsZero() || !errors.Is(context.Cause(got.term), context.Canceled) {
-			t.Errorf("lead: %v; busy until %v; cause %v", err, l.busyUntil(), context.Cause(got.term))
+		if err := <-got.err; err != nil || !l.busyUntil().IsZero() || !errors.Is(got.cause(), context.Canceled) {
+			t.Errorf("lead: %v; busy until %v; cause %v", err, l.busyUntil(), got.cause())
 		}
 		wanted := errors.New("the term failed")
 		err := Lead(t.Context(), l, "me", silentLog(), func(ctx context.Context, _ *Lease) error { return errors.Join(ctx.Err(), wanted) })

@@ -92,8 +92,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("X-Consul-Index", strconv.FormatUint(s.index, 10))
 	w.Header().Set("X-Consul-Knownleader", "true")
 	w.Header().Set("X-Consul-Lastcontact", "0")
-	var f failure
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[failure](err); ok {
 		w.WriteHeader(f.status)
 		_, _ = w.Write([]byte(f.text)) // the client may be gone
 		return
