@@ -233,7 +233,10 @@ func TestTheProlog(t *testing.T) {
 		{"refuses where the account is not known", applied, nil, "sed -i s/nobody/no-such-account/ conf", no + "the account of the controller is not known here\n"},
 		{"names the file of live settings", applied, []string{"PITCHPIPE_JOB=2:live" + declared}, live, exported + "export PITCHPIPE_SETTINGS=DIR/42.json\n"},
 		{
-			"refuses a file of live settings of another user", applied, []string{"PITCHPIPE_JOB=2:live" + declared}, live + "; chown 64802 slurm-env/42.json",
+			"refuses a file of live settings of another user",
+			applied,
+			[]string{"PITCHPIPE_JOB=2:live" + declared},
+			live + "; chown 64802 slurm-env/42.json",
 			no + "the file of live settings is not a plain file that only the controller may write\n",
 		},
 		{"names no file of live settings to a job without live knobs", applied, nil, live, exported},
