@@ -158,7 +158,7 @@ func (r *Record) UnmarshalJSON(raw []byte) error {
 	if r.Phase == "suspended" {
 		r.Phase, r.Unreachable = old.Before, true
 	}
-	switch r.Phase {
+	switch r.Phase { //nolint:exhaustive // the others are as they were
 	case "eligible":
 		r.Phase = Waiting
 	case "classified":

@@ -27,12 +27,14 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 		verdict, effect, next string
 	}{
 		{
-			"a job without a checkpoint", reconcile.Record{Course: reconcile.Course{State: driver.Running, Total: 60, Epochs: epochs(3, 0, "")}, Reason: tuning.ReasonNoCheckpoint},
+			"a job without a checkpoint",
+			reconcile.Record{Course: reconcile.Course{State: driver.Running, Total: 60, Epochs: epochs(3, 0, "")}, Reason: tuning.ReasonNoCheckpoint},
 			"running (epoch 3 of 60), unchanged: it has no checkpoint, so it is never touched while it runs",
 			"none: it runs as its owner asked", "add a checkpoint to the stanza, so that the job can change while it runs",
 		},
 		{
-			"a cap is named", reconcile.Record{
+			"a cap is named",
+			reconcile.Record{
 				Course: reconcile.Course{State: driver.Running},
 				Reason: tuning.ReasonSiteCap,
 				Story:  reconcile.Story{History: []reconcile.Entry{{Reason: tuning.ReasonSiteCap, Detail: "user_restarts=1 (site.yaml:3)"}}},
@@ -41,7 +43,8 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 			"none: it runs as its owner asked", "wait: Pitchpipe measures it and decides at the end of an epoch",
 		},
 		{
-			"a job that is better off", reconcile.Record{
+			"a job that is better off",
+			reconcile.Record{
 				Course: reconcile.Course{State: driver.Running, Total: 60, Epochs: tunedEpochs, Runs: []reconcile.Run{{Attempt: 1, Settings: cores(8)}, {Attempt: 2, Settings: cores(2), Action: tuning.Move}}},
 				Reason: tuning.ReasonImproved,
 				Tuning: reconcile.Tuning{Outcome: improved, Restarts: []time.Time{at(9)}},
@@ -51,7 +54,8 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 			"wait: Pitchpipe measures it and decides at the end of an epoch",
 		},
 		{
-			"a job that could not be started", reconcile.Record{Course: reconcile.Course{State: driver.NotStarted}, Phase: reconcile.Ended, Reason: tuning.ReasonFailed, Detail: "no such program"},
+			"a job that could not be started",
+			reconcile.Record{Course: reconcile.Course{State: driver.NotStarted}, Phase: reconcile.Ended, Reason: tuning.ReasonFailed, Detail: "no such program"},
 			"not-started: no such program", "none: it runs as its owner asked", "nothing to do: the next run of its kind starts from what this one showed",
 		},
 	} {
