@@ -176,7 +176,7 @@ func waitingTaskStops(t *testing.T, c *cluster) {
 func tasksForASite(t *testing.T, c *cluster) {
 	b := newBench(t, c, func(cfg *slurm.Config) { cfg.Parse = detect.ParseForSlurm })
 	d := b.site(t).Driver
-	be := saver(100)
+	be := saver(200) // long enough for all three changes on a busy machine
 	be.ShowEnv = "RATE"
 	spec := b.job(t, be)
 	spec.Source = []byte(strings.NewReplacer("#SBATCH --job", "#SBATCH --array=1-4%1\n#SBATCH --job", "values=owner,tuned", "values=owner,two,three").Replace(string(spec.Source)))
@@ -228,7 +228,7 @@ func tasksForASite(t *testing.T, c *cluster) {
 			t.Errorf("task %s of %s is %s (%s) after %+v, want %s after %d attempts", id, job.Owner, job.State, job.Detail, job.Attempts, driver.Succeeded, want.attempts)
 		}
 		text := b.output(t, id)
-		if n := strings.Count(text, "epoch 100/"); n != 1 {
+		if n := strings.Count(text, "epoch 200/"); n != 1 {
 			t.Errorf("task %s ran to its end %d times, want once:\n%s", id, n, text)
 		}
 		if env := strings.LastIndex(text, "env RATE="); env < 0 || !strings.HasPrefix(text[env:], "env RATE="+want.rate+"\n") && want.rate != "owner" {

@@ -87,7 +87,7 @@ func tail(s string, n int) string {
 
 // patience is how long the tests wait for what must come. It is long, for machines
 // that are busy: only a test that fails waits for it.
-const patience = 5 * time.Minute
+const patience = 9 * time.Minute
 
 func (s *stage) await(what string, ask func() error) {
 	s.t.Helper()

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -42,6 +43,9 @@ func TestWhatAMessageMeans(t *testing.T) {
 func tool(t *testing.T, script string) command.Exec {
 	t.Helper()
 	dir := t.TempDir()
+	// No other test may fork while the file is open: it could not be executed then.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(filepath.Join(dir, "tool"), []byte("#!/bin/sh\n"+script), 0o700); err != nil {
 		t.Fatal(err)
 	}
