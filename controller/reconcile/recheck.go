@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -66,9 +65,9 @@ func (p *reconciliation) compareWithKind(ctx context.Context, current tuning.Set
 	if o := p.rec.Outcome; o != nil && o.Verdict != tuning.Inconclusive || len(p.rec.Runs) > 1 || p.polluted() || p.services.Past == nil {
 		return nil
 	}
-	past, err := p.services.Past(ctx, p.rec.Kind)
+	past, err := p.past(ctx)
 	if err != nil {
-		return fmt.Errorf("recall the runs of %s: %w", p.rec.Kind, err)
+		return err
 	}
 	past = append(slices.Clip(past), tuning.PastRun{
 		Job: string(p.rec.Job), Machine: kindOf(p.rec.Epochs), Began: current, Trials: p.trials(), Epochs: p.rec.Done(), End: p.end(),
@@ -93,9 +92,9 @@ func (p *reconciliation) lostQuality(ctx context.Context, current tuning.Setting
 	if final == nil || p.services.Past == nil || !policy.Relearns(p.rec.Own, current) {
 		return false, nil
 	}
-	past, err := p.services.Past(ctx, p.rec.Kind)
+	past, err := p.past(ctx)
 	if err != nil {
-		return false, fmt.Errorf("recall the runs of %s: %w", p.rec.Kind, err)
+		return false, err
 	}
 	past = append(slices.Clip(past), tuning.PastRun{Began: current, End: tuning.EndReached, Quality: &final.Quality})
 	return p.stages.Breaks(returning(policy, p.rec.Own, past), current), nil

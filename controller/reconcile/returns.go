@@ -17,12 +17,9 @@ func (p *reconciliation) returns(ctx context.Context, s *tuning.State) error {
 	if !s.Pending && s.NextReason != tuning.ReasonWholeRuns || s.Gate != tuning.ReasonNone || p.services.Past == nil {
 		return nil
 	}
-	past, err := p.services.Past(ctx, p.rec.Kind)
-	if err != nil {
-		return fmt.Errorf("recall the runs of %s: %w", p.rec.Kind, err)
-	}
-	if len(past) == 0 {
-		return nil
+	past, err := p.past(ctx)
+	if err != nil || len(past) == 0 {
+		return err
 	}
 	q := returning(s.Policy, s.Own, past)
 	q.Avoid, q.Underway, q.Modelled, q.Unlikely = s.Regressed, p.caps.underway(p.rec), s.Site.EnforceModel, plan.Unlikely(*s)
@@ -35,6 +32,15 @@ func (p *reconciliation) returns(ctx context.Context, s *tuning.State) error {
 		}
 	}
 	return nil
+}
+
+// past are the earlier runs of the job's kind.
+func (p *reconciliation) past(ctx context.Context) ([]tuning.PastRun, error) {
+	runs, err := p.services.Past(ctx, p.rec.Kind)
+	if err != nil {
+		return nil, fmt.Errorf("recall the runs of %s: %w", p.rec.Kind, err)
+	}
+	return runs, nil
 }
 
 // returning is the search's view of a kind of job and its past runs.

@@ -141,12 +141,8 @@ func (p *reconciliation) draw(ctx context.Context) error {
 		return nil
 	}
 	if p.services.Past != nil {
-		past, err := p.services.Past(ctx, p.rec.Kind)
-		if err != nil {
-			return fmt.Errorf("recall the runs of %s: %w", p.rec.Kind, err)
-		}
-		if len(past) == 0 {
-			return nil
+		if past, err := p.past(ctx); err != nil || len(past) == 0 {
+			return err
 		}
 	}
 	p.rec.Control, p.dirty = true, true

@@ -26,7 +26,6 @@ func pure() map[string][]string {
 		"controller/tuning":   {},
 		"controller/stanza":   {module + "/controller/tuning", module + "/driver/jobfile", "github.com/hashicorp/hcl/v2", "github.com/zclconf/go-cty"},
 		"controller/classify": numbers,
-		"controller/kmeans":   numbers,
 		"controller/forecast": numbers,
 		"controller/search":   numbers,
 		"controller/respond":  numbers,
@@ -40,7 +39,7 @@ func pure() map[string][]string {
 // sibling. The response model is none: every room that predicts asks it.
 func stages() []string {
 	return []string{
-		"watch", "stanza", "profile", "classify", "kmeans", "forecast", "search", "plan", "resubmit", "verify", "knowledge",
+		"watch", "stanza", "profile", "classify", "forecast", "search", "plan", "verify", "knowledge",
 	}
 }
 
@@ -165,7 +164,7 @@ func TestTheDirectionsForbidWhatTheyShould(t *testing.T) {
 		{"the stanza imports job files", "controller/stanza", module + "/driver/jobfile", false, false},
 		{"the stanza imports a driver", "controller/stanza", module + "/driver/local", false, true},
 		{"another pure package imports hcl", "controller/plan", "github.com/hashicorp/hcl/v2", false, true},
-		{"a stage imports a sibling", "controller/resubmit", module + "/controller/plan", false, true},
+		{"a stage imports a sibling", "controller/verify", module + "/controller/plan", false, true},
 		{"a stage imports the loop", "controller/profile", module + "/controller/reconcile", false, true},
 		{"the loop imports the nouns", "controller/reconcile", module + "/controller/tuning", false, false},
 		{"a stage whose name begins like another's", "controller/planner", module + "/controller/search", false, false},
