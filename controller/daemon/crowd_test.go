@@ -14,8 +14,8 @@ import (
 
 // Others who take all connections that they get, idle or slow, keep neither the owner of a
 // job from it nor the operator from the controller, over the socket or the metrics' address.
+// It runs beside no other test, since it holds each answer to a time.
 func TestOwnersAndOperatorsGetInBesideACrowd(t *testing.T) {
-	t.Parallel()
 	const owner, ownerName = 64101, "64101"
 	socket, address := filepath.Join(peercredtest.Dir(t), "s"), freeAddress(t)
 	c := daemontest.Start(t, daemontest.Options{Socket: socket, Listen: address})

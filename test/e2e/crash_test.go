@@ -130,8 +130,8 @@ func (s *stage) tell(id string) {
 	}
 }
 
+// The tests of kills have the machine for themselves: they count moments.
 func TestEveryDurableStepSurvivesAKill(t *testing.T) {
-	t.Parallel()
 	progs := build(t)
 	steps := []string{
 		"driver claimed", "driver created", "driver planned", "driver forked", "driver running",
@@ -182,7 +182,6 @@ func TestRandomKillsLoseNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes more than a minute")
 	}
-	t.Parallel()
 	progs := build(t)
 	s := newStage(t, progs)
 	s.start()

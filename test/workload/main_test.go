@@ -88,7 +88,7 @@ func (p *process) signal(t *testing.T, s os.Signal) {
 func TestSignalsSaveAndLeaveAndEveryEpochIsDoneOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	args := strings.Fields("tick --epochs 8 --epoch-seconds 0.05 --state job.ckpt --journal journal")
+	args := strings.Fields("tick --epochs 8 --epoch-seconds 0.4 --state job.ckpt --journal journal")
 
 	p := start(t, dir, args...)
 	p.until(t, "epoch 2/8 ")

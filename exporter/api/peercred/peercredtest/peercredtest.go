@@ -200,8 +200,8 @@ func Answers(t testing.TB, uid uint32, network, address, method, path string, wa
 	t.Helper()
 	var status int
 	var err error
-	for range 10 { // on a busy machine one may take longer
-		As(t, uid, func() { status, text, err = Ask(network, address, method, path, "", time.Second) })
+	for range 3 {
+		As(t, uid, func() { status, text, err = Ask(network, address, method, path, "", 3*time.Second) })
 		if err == nil && status == want {
 			return text
 		}
