@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"pitchpipe/test/sandbox"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -24,11 +26,11 @@ func id(t *testing.T) string {
 // group makes a cgroup of a task that holds no process, or skips the test.
 func group(t *testing.T, alloc string) string {
 	t.Helper()
-	parent := filepath.Join(cgroupRoot, "freezer", "nomad")
+	parent := filepath.Join(sandbox.CgroupRoot, "freezer", "nomad")
 	if os.Geteuid() != 0 {
 		t.Skip("not root: no cgroup can be made")
 	}
-	if _, err := os.Stat(filepath.Join(cgroupRoot, "freezer", "cgroup.procs")); err != nil {
+	if _, err := os.Stat(filepath.Join(sandbox.CgroupRoot, "freezer", "cgroup.procs")); err != nil {
 		t.Skip("no cgroups of version 1: ", err)
 	}
 	if err := os.MkdirAll(parent, 0o755); err != nil { // it stays: others may share it

@@ -1,11 +1,9 @@
 package nomadagent
 
 import (
-	"crypto/rand"
-	"errors"
+	"cmp"
 	"fmt"
 	"maps"
-	"net"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -54,7 +52,7 @@ server {
     memory_oversubscription_enabled = %t
   }
 }
-`, p.ports[0], p.ports[1], p.ports[2], orElse(p.opts.EventBuffer, 100), p.opts.Oversubscribe)
+`, p.ports[0], p.ports[1], p.ports[2], cmp.Or(p.opts.EventBuffer, 100), p.opts.Oversubscribe)
 }
 
 // clientConfig keeps what has ended, however full the disk is.
@@ -97,46 +95,4 @@ plugin "raw_exec" {
   }
 }
 `, p.ports[3], p.ports[1], limits.String())
-}
-
-func orElse(n, otherwise int) int {
-	if n == 0 {
-		return otherwise
-	}
-	return n
-}
-
-// ports finds n free loopback ports, below the range from which the kernel gives ports to
-// clients.
-func ports(n int) ([]int, error) {
-	var out []int
-	for range 200 {
-		var b [2]byte
-		if _, err := rand.Read(b[:]); err != nil {
-			return nil, err
-		}
-		port := 15000 + (int(b[0])<<8|int(b[1]))%17000
-		if slices.Contains(out, port) || !free(port) {
-			continue
-		}
-		if out = append(out, port); len(out) == n {
-			return out, nil
-		}
-	}
-	return nil, errors.New("no free ports on loopback")
-}
-
-// free reports whether a port is free for TCP and for UDP: Serf needs both.
-func free(port int) bool {
-	at := net.IPv4(127, 0, 0, 1)
-	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: at, Port: port})
-	if err != nil {
-		return false
-	}
-	u, err := net.ListenUDP("udp4", &net.UDPAddr{IP: at, Port: port})
-	if err != nil {
-		_ = l.Close()
-		return false
-	}
-	return errors.Join(l.Close(), u.Close()) == nil
 }

@@ -8,18 +8,20 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
-	"syscall"
 	"time"
+
+	"pitchpipe/test/sandbox"
 )
 
 // mountNamespace is a mount namespace with a cpuset hierarchy of its own. A process holds
 // it open, so that an agent that is started again finds what the first one mounted. nil is
 // the namespace of this process.
-type mountNamespace struct{ holder daemon }
+type mountNamespace struct{ holder sandbox.Daemon }
 
 // cpuset is the group that is mounted over the root of the hierarchy.
-func cpuset(dir string) string { return filepath.Join(cgroupRoot, "cpuset", filepath.Base(dir)) }
+func cpuset(dir string) string {
+	return filepath.Join(sandbox.CgroupRoot, "cpuset", filepath.Base(dir))
+}
 
 // enter makes the namespace of the agent in the folder; nil where none is needed or none
 // can be made: without cgroups of version 1, without root.
@@ -47,7 +49,7 @@ func enter(ctx context.Context, dir string) (*mountNamespace, error) {
 	}
 	r := &mountNamespace{}
 	done := filepath.Join(dir, "mounted")
-	err := r.holder.start(nil, dir, "holder", "unshare", "--mount", "--propagation", "private",
+	err := start(&r.holder, nil, dir, "holder", "unshare", "--mount", "--propagation", "private",
 		"sh", "-c", `mount --bind "$1" "$2" && : >"$3" && exec sleep infinity`, "sh", cpuset(dir), root, done)
 	if err != nil {
 		return nil, err
@@ -57,11 +59,12 @@ func enter(ctx context.Context, dir string) (*mountNamespace, error) {
 			return r, nil
 		}
 		select {
-		case <-r.holder.over():
+		case <-r.holder.Ended():
 			text, err := os.ReadFile(filepath.Join(dir, "holder.log"))
-			return nil, errors.Join(r.holder.gone(), fmt.Errorf("%s", text), err)
+			return nil, errors.Join(r.holder.Failed(), fmt.Errorf("%s", text), err)
 		case <-ctx.Done():
-			return nil, errors.Join(ctx.Err(), r.leave())
+			r.leave()
+			return nil, ctx.Err()
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -72,35 +75,11 @@ func (r *mountNamespace) inside(argv []string) []string {
 	if r == nil {
 		return argv
 	}
-	return append([]string{"nsenter", "--mount", "--target", strconv.Itoa(r.holder.cmd.Process.Pid), "--"}, argv...)
+	return append([]string{"nsenter", "--mount", "--target", strconv.Itoa(r.holder.PID()), "--"}, argv...)
 }
 
-func (r *mountNamespace) leave() error {
-	if r == nil {
-		return nil
+func (r *mountNamespace) leave() {
+	if r != nil {
+		r.holder.Kill()
 	}
-	return r.holder.kill()
-}
-
-// removeTree removes a cgroup and those below it, the deepest first. The kernel counts a
-// process that was killed for a while: that is no error, and the group is still there.
-func removeTree(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
-			if err := removeTree(filepath.Join(dir, e.Name())); err != nil {
-				return err
-			}
-		}
-	}
-	if err := syscall.Rmdir(dir); err != nil && !errors.Is(err, syscall.EBUSY) && !errors.Is(err, syscall.ENOENT) {
-		return err
-	}
-	return nil
 }

@@ -2,6 +2,7 @@ package nomadagent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -31,7 +32,7 @@ func launchInProcess(ctx context.Context, o Options) (backend, error) {
 	}
 	// The server lives until Stop, not until the end of the bring-up.
 	s, err := nomadserver.Start(context.WithoutCancel(ctx), nomadserver.Options{
-		ACL: o.ACL, Cores: orElse(o.Cores, runtime.NumCPU()), MemoryMB: memory, Oversubscribe: o.Oversubscribe,
+		ACL: o.ACL, Cores: cmp.Or(o.Cores, runtime.NumCPU()), MemoryMB: memory, Oversubscribe: o.Oversubscribe,
 		Logger: slog.New(slog.NewTextHandler(said, nil)),
 	})
 	if err != nil {

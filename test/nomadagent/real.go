@@ -11,9 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
-	"pitchpipe/test/cleanup"
+	"pitchpipe/test/sandbox"
 )
 
 const (
@@ -31,8 +30,8 @@ type program struct {
 	path   string // of nomad
 	dir    string
 	ports  []int // of the server HTTP, RPC, Serf, of the client HTTP
-	server daemon
-	client daemon
+	server sandbox.Daemon
+	client sandbox.Daemon
 	mounts *mountNamespace
 }
 
@@ -61,7 +60,7 @@ func launchReal(ctx context.Context, o Options) (backend, error) {
 // first starts the agent on ports that are free. Another process may take one between
 // the look and the agent's own attempt.
 func (p *program) first(ctx context.Context) error {
-	if err := cleanup.Own(p.dir); err != nil {
+	if err := sandbox.Own(p.dir); err != nil {
 		return err
 	}
 	var err error
@@ -70,7 +69,7 @@ func (p *program) first(ctx context.Context) error {
 	}
 	for {
 		var err error
-		if p.ports, err = ports(4); err != nil {
+		if p.ports, err = sandbox.Ports(4); err != nil {
 			return err
 		}
 		for name, text := range map[string]string{"server": p.serverConfig(), "client": p.clientConfig()} {
@@ -105,36 +104,25 @@ func (p *program) startClient(ctx context.Context) error {
 	return p.startPart(ctx, &p.client, "client", loopback(p.ports[3])+"/v1/agent/health?type=client", "")
 }
 
-func (p *program) startPart(ctx context.Context, d *daemon, name, ask, want string) error {
-	if err := d.start(p.mounts, p.dir, name, p.path, "agent", "-config="+filepath.Join(p.dir, name+".hcl")); err != nil {
+func (p *program) startPart(ctx context.Context, d *sandbox.Daemon, name, url, want string) error {
+	if err := start(d, p.mounts, p.dir, name, p.path, "agent", "-config="+filepath.Join(p.dir, name+".hcl")); err != nil {
 		return err
 	}
-	if err := p.answers(ctx, d, ask, want); err != nil {
+	if err := d.Await(ctx, func(ctx context.Context) error { return ask(ctx, url, want) }); err != nil {
 		return fmt.Errorf("%w\n%s", err, tail(p.logs(), 4000))
 	}
 	return nil
 }
 
-// answers waits until a process answers with the wanted text, or has ended.
-func (p *program) answers(ctx context.Context, d *daemon, url, want string) error {
-	for {
-		err := ask(ctx, url, want)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-d.over():
-			return d.gone()
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", ctx.Err(), err)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+// start starts a program in the namespace; it writes to NAME.log in the folder. Its jobs
+// inherit its environment, and cleanup finds them by that.
+func start(d *sandbox.Daemon, r *mountNamespace, dir, name string, argv ...string) error {
+	env := []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "HOME=" + dir, marker + "=" + dir}
+	return d.Start(name, filepath.Join(dir, name+".log"), dir, nil, env, r.inside(argv)...)
 }
 
+// ask wants an answer that has a text.
 func ask(ctx context.Context, url, want string) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
@@ -155,12 +143,19 @@ func ask(ctx context.Context, url, want string) error {
 	return nil
 }
 
-func (p *program) gone() error { return errors.Join(p.server.gone(), p.client.gone()) }
+func (p *program) gone() error { return errors.Join(p.server.Failed(), p.client.Failed()) }
 
-func (p *program) kill(context.Context) error { return errors.Join(p.client.kill(), p.server.kill()) }
+func (p *program) kill(context.Context) error {
+	p.client.Kill()
+	p.server.Kill()
+	return nil
+}
 
 func (p *program) stop(ctx context.Context) error {
-	return errors.Join(p.kill(ctx), p.mounts.leave(), remove(ctx, p.dir))
+	p.client.Kill()
+	p.server.Kill()
+	p.mounts.leave()
+	return remove(ctx, p.dir)
 }
 
 func (p *program) logs() string {
@@ -181,7 +176,8 @@ func (a *Agent) KillClient(context.Context) error {
 	if !ok {
 		return fmt.Errorf("%w that has a client of its own", ErrUnavailable)
 	}
-	return p.client.kill()
+	p.client.Kill()
+	return nil
 }
 
 // ReviveClient starts the client after KillClient and waits until the node is ready.

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"pitchpipe/test/cleanup"
+	"pitchpipe/test/sandbox"
 )
 
 const (
@@ -41,7 +41,7 @@ type Cluster struct {
 	password string
 
 	mu      sync.Mutex
-	daemons map[string]*daemon
+	daemons map[string]*sandbox.Daemon
 }
 
 // Start brings a cluster up and returns when its nodes are idle. The context bounds
@@ -73,7 +73,7 @@ func start(ctx context.Context, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{opts: o, dir: dir, daemons: map[string]*daemon{}, password: rand.Text()}
+	c := &Cluster{opts: o, dir: dir, daemons: map[string]*sandbox.Daemon{}, password: rand.Text()}
 	c.nodes = nodeNames(dir, o.Nodes)
 	if err := c.up(ctx); err != nil {
 		err = fmt.Errorf("%w%s", err, c.Logs())
@@ -94,13 +94,13 @@ func nodeNames(dir string, n int) []string {
 
 // up does the bring-up in the order in which the daemons need each other.
 func (c *Cluster) up(ctx context.Context) (err error) {
-	if err := cleanup.Own(c.dir); err != nil {
+	if err := sandbox.Own(c.dir); err != nil {
 		return err
 	}
 	if err := os.Chmod(c.dir, 0o755); err != nil {
 		return err
 	}
-	if c.ports, err = ports(3 + c.opts.Nodes); err != nil {
+	if c.ports, err = sandbox.Ports(3 + c.opts.Nodes); err != nil {
 		return err
 	}
 	if err := errors.Join(c.folders(), c.files()); err != nil {

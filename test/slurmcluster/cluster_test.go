@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"pitchpipe/test/cleanup"
+	"pitchpipe/test/sandbox"
 	"pitchpipe/test/slurmcluster"
 )
 
@@ -271,7 +271,7 @@ func TestStopLeavesNothingWhileJobsRunAndAfterFaults(t *testing.T) {
 			}
 			gone(t, c.Dir(), c.Nodes())
 			await(t, "the job's process", func() error {
-				if err := syscall.Kill(pid, 0); err == nil && !cleanup.Dead(pid) {
+				if err := syscall.Kill(pid, 0); err == nil && !sandbox.Dead(pid) {
 					return fmt.Errorf("process %d lives", pid)
 				}
 				return nil

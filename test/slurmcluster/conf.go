@@ -4,40 +4,14 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
-)
 
-// ports finds n free loopback ports, below the range from which
-// the kernel gives ports to clients.
-func ports(n int) ([]int, error) {
-	var out []int
-	for range 200 {
-		var b [2]byte
-		if _, err := rand.Read(b[:]); err != nil {
-			return nil, err
-		}
-		port := 15000 + (int(b[0])<<8|int(b[1]))%17000
-		if slices.Contains(out, port) {
-			continue
-		}
-		l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
-		if err != nil {
-			continue
-		}
-		if err := l.Close(); err != nil {
-			return nil, err
-		}
-		if out = append(out, port); len(out) == n {
-			return out, nil
-		}
-	}
-	return nil, errors.New("no free ports on loopback")
-}
+	"pitchpipe/test/sandbox"
+)
 
 // slurmConf is the text of slurm.conf.
 func (c *Cluster) slurmConf() (string, error) {
@@ -155,7 +129,7 @@ func (c *Cluster) cgroupConf() string {
 	if c.opts.CPUs > runtime.NumCPU() {
 		bind = "ConstrainCores=no"
 	}
-	return "CgroupPlugin=cgroup/v1\nCgroupMountpoint=" + cgroupRoot + "\n" + bind + "\nConstrainRAMSpace=yes\nConstrainSwapSpace=no\n"
+	return "CgroupPlugin=cgroup/v1\nCgroupMountpoint=" + sandbox.CgroupRoot + "\n" + bind + "\nConstrainRAMSpace=yes\nConstrainSwapSpace=no\n"
 }
 
 // folders makes the cluster's folder: daemons that are not root write only below

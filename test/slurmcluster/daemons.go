@@ -1,6 +1,7 @@
 package slurmcluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -10,35 +11,9 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
+
+	"pitchpipe/test/sandbox"
 )
-
-// daemon is a process of the cluster that this process started.
-type daemon struct {
-	cmd   *exec.Cmd
-	ended chan struct{} // closed when it was waited for
-}
-
-func (d *daemon) alive() bool {
-	select {
-	case <-d.ended:
-		return false
-	default:
-		return true
-	}
-}
-
-// end signals the daemon, waits, and kills it where it does not leave.
-func (d *daemon) end(sig syscall.Signal, wait time.Duration) {
-	_ = d.cmd.Process.Signal(sig)
-	select {
-	case <-d.ended:
-		return
-	case <-time.After(wait):
-	}
-	_ = d.cmd.Process.Kill()
-	<-d.ended
-}
 
 // spawn starts a daemon as the user. What it says before it has a log goes to
 // log/NAME.out.
@@ -51,32 +26,22 @@ func (c *Cluster) spawn(name, owner, program string, args ...string) error {
 	if err != nil {
 		return err
 	}
-	log, err := os.OpenFile(c.path("log", name+".out"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
+	env := append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=" + c.dir, marker + "=" + c.dir}, c.Env()...)
+	d := &sandbox.Daemon{}
+	if err := d.Start(name, c.path("log", name+".out"), c.dir, who, env, append([]string{path}, args...)...); err != nil {
 		return err
 	}
-	defer func() { _ = log.Close() }()
-	// Daemons live until Stop ends them by their ids.
-	cmd := exec.CommandContext(context.Background(), path, args...)
-	cmd.Dir = c.dir
-	cmd.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=" + c.dir, marker + "=" + c.dir}, c.Env()...)
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: who, Setsid: true}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	d := &daemon{cmd: cmd, ended: make(chan struct{})}
-	go func() { _ = cmd.Wait(); close(d.ended) }()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.daemons[name] = d
 	return nil
 }
 
-func (c *Cluster) daemon(name string) *daemon {
+// daemon is one that runs nothing where there is none of that name.
+func (c *Cluster) daemon(name string) *sandbox.Daemon {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.daemons[name]
+	return cmp.Or(c.daemons[name], &sandbox.Daemon{})
 }
 
 // await asks until the answer is nil, the daemon is gone or patience ends. One question
@@ -84,36 +49,7 @@ func (c *Cluster) daemon(name string) *daemon {
 func (c *Cluster) await(ctx context.Context, name string, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for {
-		err := c.ask(ctx, name, ask)
-		if err == nil {
-			return nil
-		}
-		if d := c.daemon(name); d != nil && !d.alive() {
-			return fmt.Errorf("%s ended: %v: %w", name, d.cmd.ProcessState, err)
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s: %w: %w", name, ctx.Err(), err)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
-// ask asks once, for as long as the daemon lives.
-func (c *Cluster) ask(ctx context.Context, name string, ask func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	if d := c.daemon(name); d != nil {
-		go func() {
-			select {
-			case <-d.ended:
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
-	}
-	return ask(ctx)
+	return c.daemon(name).Await(ctx, ask)
 }
 
 func dial(ctx context.Context, network, address string) error {
@@ -238,7 +174,7 @@ func (c *Cluster) KillRest(name string) { c.kill(Rest(name)) }
 
 // running refuses to start what runs.
 func (c *Cluster) running(name string) error {
-	if d := c.daemon(name); d != nil && d.alive() {
+	if c.daemon(name).PID() != 0 {
 		return fmt.Errorf("%s runs already", name)
 	}
 	return nil
@@ -274,11 +210,7 @@ func (c *Cluster) StartNode(_ context.Context, i int) error {
 func (c *Cluster) KillCtld() { c.kill("slurmctld") }
 
 // StopCtld ends slurmctld with SIGTERM: it saves its state.
-func (c *Cluster) StopCtld() {
-	if d := c.daemon("slurmctld"); d != nil {
-		d.end(syscall.SIGTERM, patience)
-	}
-}
+func (c *Cluster) StopCtld() { c.daemon("slurmctld").End(syscall.SIGTERM, patience) }
 
 // KillNode kills the slurmd of a node; its jobs run on.
 func (c *Cluster) KillNode(i int) { c.kill(c.nodes[i]) }
@@ -286,11 +218,7 @@ func (c *Cluster) KillNode(i int) { c.kill(c.nodes[i]) }
 // KillDbd kills slurmdbd.
 func (c *Cluster) KillDbd() { c.kill("slurmdbd") }
 
-func (c *Cluster) kill(name string) {
-	if d := c.daemon(name); d != nil {
-		d.end(syscall.SIGKILL, patience)
-	}
-}
+func (c *Cluster) kill(name string) { c.daemon(name).Kill() }
 
 // Ready waits until every node takes jobs.
 func (c *Cluster) Ready(ctx context.Context) error {
@@ -299,7 +227,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 			return err
 		}
 		for _, n := range c.nodes {
-			if d := c.daemon(n); d == nil || !d.alive() {
+			if c.daemon(n).PID() == 0 {
 				return fmt.Errorf("slurmd of %s does not run", n)
 			}
 		}
@@ -344,8 +272,8 @@ func (c *Cluster) Daemons() map[string]int {
 	defer c.mu.Unlock()
 	out := map[string]int{}
 	for name, d := range c.daemons {
-		if d.alive() {
-			out[name] = d.cmd.Process.Pid
+		if pid := d.PID(); pid != 0 {
+			out[name] = pid
 		}
 	}
 	return out

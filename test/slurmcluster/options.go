@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"pitchpipe/test/sandbox"
 )
 
 // Errors of Start.
@@ -107,11 +109,9 @@ func (o Options) withDefaults() (Options, error) {
 // controllers are those that Slurm makes directories in.
 func controllers() []string { return []string{"cpuset", "memory", "freezer", "cpuacct"} }
 
-const cgroupRoot = "/sys/fs/cgroup"
-
 func cgroupV1() bool {
 	return !slices.ContainsFunc(controllers(), func(c string) bool {
-		_, err := os.Stat(filepath.Join(cgroupRoot, c, "cgroup.procs"))
+		_, err := os.Stat(filepath.Join(sandbox.CgroupRoot, c, "cgroup.procs"))
 		return err != nil
 	})
 }

@@ -1,4 +1,4 @@
-package cleanup_test
+package sandbox_test
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"pitchpipe/test/cleanup"
+	"pitchpipe/test/sandbox"
 )
 
 func folder(t *testing.T, parent, name string) string {
@@ -36,7 +36,7 @@ func ended(t *testing.T) int {
 func TestAFolderIsSweptWhenItsOwnerIsGone(t *testing.T) {
 	t.Parallel()
 	parent := t.TempDir()
-	if err := cleanup.Own(folder(t, parent, "x-mine")); err != nil {
+	if err := sandbox.Own(folder(t, parent, "x-mine")); err != nil {
 		t.Fatal(err)
 	}
 	write := func(name, text string) string {
@@ -61,7 +61,7 @@ func TestAFolderIsSweptWhenItsOwnerIsGone(t *testing.T) {
 	}
 	var swept []string
 	failed := errors.New("no")
-	err := cleanup.Sweep(filepath.Join(parent, "x-*"), func(dir string) error {
+	err := sandbox.Sweep(filepath.Join(parent, "x-*"), func(dir string) error {
 		swept = append(swept, dir)
 		if dir == gone {
 			return failed // the others are swept all the same
@@ -75,14 +75,14 @@ func TestAFolderIsSweptWhenItsOwnerIsGone(t *testing.T) {
 
 func TestAProcessIsDeadWhenItHasEnded(t *testing.T) {
 	t.Parallel()
-	if cleanup.Dead(os.Getpid()) || !cleanup.Dead(ended(t)) {
+	if sandbox.Dead(os.Getpid()) || !sandbox.Dead(ended(t)) {
 		t.Error("this process is dead, or one that has ended is not")
 	}
 	cmd := exec.CommandContext(t.Context(), "true")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); !cleanup.Dead(cmd.Process.Pid); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !sandbox.Dead(cmd.Process.Pid); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("one that is only waited for is not dead")
 		}
