@@ -3,6 +3,9 @@ package benchmind
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -71,14 +74,14 @@ func (r Report) Write(to io.Writer) error {
 	for _, x := range r.results {
 		say("\n## %s\n", x.title)
 		if x.err != nil {
-			say("It brought no result: %s.", cell(x.err.Error(), 0))
+			say("It brought no result: %s.", cell(x.err.Error()))
 			continue
 		}
 		say("`pitchpipe %s`\n", x.words(r.Data))
 		for _, f := range x.figures {
 			say("![%s](%s.svg)\n", f.title, f.name)
 		}
-		table(say, r.Data, x.columns(), x.shown(x.object))
+		table(say, r.Data, x.shown(x.object))
 	}
 	_, err := io.WriteString(to, b.String())
 	return err
@@ -128,31 +131,36 @@ func (r Report) writeTimes(say func(string, ...any)) {
 	}
 }
 
-// table leaves columns out that no row has.
-func table(say func(string, ...any), data string, columns []column, rows []fields) {
-	var heads, rule []string
-	var kept []column
-	for _, c := range columns {
-		align, has := "--:", false
-		for _, r := range rows {
-			switch r[c.key].(type) {
-			case nil:
-				continue
+// table has a column for each key that is a word or a number in any row, words first.
+func table(say func(string, ...any), data string, rows []fields) {
+	words, numbers := map[string]bool{}, map[string]bool{}
+	for _, r := range rows {
+		for k, v := range r {
+			switch v.(type) {
 			case string:
-				align = "---"
+				words[k] = true
+			case float64:
+				numbers[k] = true
 			}
-			has = true
-		}
-		if has {
-			kept, heads, rule = append(kept, c), append(heads, c.head), append(rule, align)
 		}
 	}
-	say("| %s |\n|%s|", strings.Join(heads, " | "), strings.Join(rule, "|"))
+	columns := append(slices.Sorted(maps.Keys(words)), slices.Sorted(maps.Keys(numbers))...)
+	say("| %s |\n|%s%s", strings.Join(columns, " | "), strings.Repeat("---|", len(words)), strings.Repeat("--:|", len(columns)-len(words)))
 	for _, r := range rows {
-		cells := make([]string, len(kept))
-		for i, c := range kept {
-			cells[i] = strings.TrimPrefix(cell(r[c.key], c.digits), data+"/")
+		cells := make([]string, len(columns))
+		for i, c := range columns {
+			switch v := r[c].(type) {
+			case nil:
+				cells[i] = "-"
+			case float64:
+				cells[i] = strconv.FormatFloat(v, 'g', 4, 64)
+			default:
+				cells[i] = cell(strings.TrimPrefix(fmt.Sprint(v), data+"/"))
+			}
 		}
 		say("| %s |", strings.Join(cells, " | "))
 	}
 }
+
+// cell keeps a text in its cell of a table.
+func cell(text string) string { return strings.NewReplacer("|", "\\|", "\n", " ").Replace(text) }

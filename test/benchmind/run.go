@@ -117,10 +117,10 @@ func last(text string) string {
 }
 
 func (o Options) plot(x *result) error {
-	if x.plots == nil {
+	if x.chart.rows == nil {
 		return nil
 	}
-	for _, f := range x.plots(x.object) {
+	for _, f := range x.chart.figures(x.name, x.object) {
 		if err := f.draw(o.Out); err != nil {
 			return err
 		}

@@ -2,15 +2,7 @@ package benchmind
 
 import (
 	"cmp"
-	"fmt"
 	"path/filepath"
-	"reflect"
-	"slices"
-	"strings"
-
-	"pitchpipe/controller/evaluate/models"
-	"pitchpipe/controller/evaluate/replay"
-	form "pitchpipe/controller/evaluate/result"
 )
 
 // section is one evaluation: what it is asked, and what of its answer is shown.
@@ -22,43 +14,13 @@ type section struct {
 	files []files
 	rows  string // key of the summary whose list is shown; empty: the rows
 	aims  func(object) []aim
-	plots func(object) []figure
+	chart chart // of no rows: nothing is drawn
 }
 
 // files are those of one flag.
 type files struct {
 	flag  string
 	paths []string
-}
-
-// column is one key of the rows.
-type column struct {
-	key, head string
-	digits    int // of numbers
-}
-
-// columns are those that the evaluation itself prints, and of verdicts what each effect
-// showed.
-func (s section) columns() []column {
-	rows := map[string]any{
-		"tuner": replay.TunerRow{}, "plan": replay.PlanRow{}, "search": replay.SearchMeans{}, "hyper": replay.HyperMeans{}, "speed": replay.SpeedRow{},
-		"classifier": models.ClassifierRow{}, "regret": models.RegretRow{}, "forecast": models.ForecastRow{}, "verify": models.VerifyRow{},
-	}
-	var out []column
-	for _, f := range form.Fields(reflect.TypeOf(rows[s.asks[0]])) {
-		digits := 0
-		if f.Type == reflect.TypeFor[form.Figure]() {
-			digits = 3
-			_, _ = fmt.Sscan(f.Digits, &digits) // three where the tag has no number
-		}
-		switch {
-		case f.Head != "" && f.Key != "-":
-			out = append(out, column{f.Key, strings.ToLower(f.Head), digits})
-		case slices.Contains([]string{"effect", "power", "to_verdict_median"}, f.Key):
-			out = append(out, column{f.Key, strings.ReplaceAll(f.Key, "_", " "), 2})
-		}
-	}
-	return out
 }
 
 // sections are all evaluations, in the order of the report. Own is a folder that
@@ -68,11 +30,11 @@ func sections(own string) []section {
 	out := []section{
 		{
 			name: "tuner-blend", title: "Tuner: returning GPU jobs, half energy and half time, as often as the published tuner", asks: []string{"tuner", "--objective", "blend", "--weight", "0.5"},
-			files: []files{zeus}, plots: savings("tuner-blend", "half energy, half time"), aims: aimsOfReference,
+			files: []files{zeus}, chart: savings("half energy, half time"), aims: aimsOfReference,
 		},
 		{
 			name: "tuner-energy", title: "Tuner: returning GPU jobs, least energy at 1.10 of the time", asks: []string{"tuner", "--objective", "energy", "--max-slowdown", "1.10"},
-			files: []files{zeus}, plots: savings("tuner-energy", "energy at 1.10 of the time"), aims: aimsOfConstrained,
+			files: []files{zeus}, chart: savings("energy at 1.10 of the time"), aims: aimsOfConstrained,
 		},
 		{
 			name: "tuner-ten", title: "Tuner: after ten returns only", asks: []string{"tuner", "--objective", "blend", "--weight", "0.5", "--recurrences", "10"},
@@ -80,7 +42,7 @@ func sections(own string) []section {
 		},
 		{
 			name: "tuner-cores", title: "Tuner: fewest core-seconds at 1.05 of the time and 1.02 of the joules, six probes", asks: []string{"tuner", "--objective", "cores", "--max-slowdown", "1.05", "--max-joules", "1.02", "--probes", "6"},
-			files: []files{{"trials", []string{"multicores/trials.csv"}}}, plots: savings("tuner-cores", "core-seconds"), aims: aimsOfCores,
+			files: []files{{"trials", []string{"multicores/trials.csv"}}}, chart: savings("core-seconds"), aims: aimsOfCores,
 		},
 		{
 			name: "tuner-attain", title: "Tuner: fewest cores at 0.98 of full speed, eight probes", asks: []string{"tuner", "--objective", "cores", "--attain", "0.98", "--probes", "8"},
@@ -88,7 +50,7 @@ func sections(own string) []section {
 		},
 		{
 			name: "classifier", title: "Classifier: programs recognised and strangers refused", asks: []string{"classifier"},
-			files: []files{{"samples", []string{"armpm/samples.csv.gz"}}}, plots: recognised, aims: aimsOfClasses,
+			files: []files{{"samples", []string{"armpm/samples.csv.gz"}}}, chart: recognised(), aims: aimsOfClasses,
 		},
 	}
 	if own != "" {
@@ -104,7 +66,7 @@ func sections(own string) []section {
 	return append(out,
 		section{
 			name: "forecast", title: "Forecast: the end of a curve from its beginning", asks: []string{"forecast", "--seen", "0.2,0.3,0.5"},
-			files: []files{{"curves", []string{"lcbench/curves.csv.gz", "adaptdl/curves.csv", "rl-net2net/adaptations.csv"}}}, plots: forecasts, aims: aimsOfForecast,
+			files: []files{{"curves", []string{"lcbench/curves.csv.gz", "adaptdl/curves.csv", "rl-net2net/adaptations.csv"}}}, chart: forecasts(), aims: aimsOfForecast,
 		},
 		section{
 			name: "speed-synergy", title: "Speed under unmeasured settings: cores and memory", asks: []string{"speed", "--outcome", "samples_per_second", "--samples", "8"},
@@ -117,7 +79,7 @@ func sections(own string) []section {
 		section{
 			name: "search", title: "Search: how near to the best with few measurements", asks: []string{"search", "--budget", "8,10,12,16"},
 			files: []files{{"trials", []string{"zeus/trials.csv", "adaptdl/trials_to_target.csv"}}, {"curves", []string{"lcbench/curves.csv.gz"}}},
-			rows:  "means", plots: regrets, aims: aimsOfSearch,
+			rows:  "means", chart: regrets(), aims: aimsOfSearch,
 		},
 		section{
 			name: "hyper", title: "Hyperparameters: regret at equal seconds", asks: []string{"hyper"},
@@ -142,7 +104,7 @@ func sections(own string) []section {
 				{"trials", []string{"zeus/trials.csv", "armpm/trials.csv"}},
 				{"samples", []string{"armpm/samples.csv.gz"}},
 				{"curves", []string{"rl-net2net/adaptations.csv"}},
-			}, plots: powers, aims: aimsOfVerdicts,
+			}, chart: powers(), aims: aimsOfVerdicts,
 		},
 	)
 }
