@@ -2,6 +2,7 @@ package layout
 
 import (
 	"bytes"
+	"go/ast"
 	"os"
 	"os/exec"
 	"path"
@@ -238,5 +239,29 @@ func TestPrometheusRulesHold(t *testing.T) {
 	}
 	if rules == 0 {
 		t.Error("there are no files of rules")
+	}
+}
+
+func TestEverySkipSaysWhy(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources(t) {
+		ast.Inspect(s.ast, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			sel, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			x, ok := sel.X.(*ast.Ident)
+			if !ok || x.Name != "t" && x.Name != "b" && x.Name != "f" && x.Name != "tb" {
+				return true
+			}
+			if sel.Sel.Name == "SkipNow" || (sel.Sel.Name == "Skip" || sel.Sel.Name == "Skipf") && len(call.Args) == 0 {
+				t.Errorf("%s skips without a reason", s.at(call))
+			}
+			return true
+		})
 	}
 }
