@@ -181,8 +181,8 @@ func Reasons() []ReasonText {
 		{ReasonLessPromising, "another setting promises more"},
 		{ReasonFewRuns, "too few jobs have shown what this setting does"},
 
-		{ReasonImproved, "it is better than untuned, with the interval clear of no effect"},
-		{ReasonRegressed, "it is worse than untuned, with the interval clear of no effect"},
+		{ReasonImproved, "it does better than untuned, and the interval excludes no effect"},
+		{ReasonRegressed, "it does worse than untuned, and the interval excludes no effect"},
 		{ReasonNeutral, "the effect lies within the margin that counts as none"},
 		{ReasonInconclusive, "the measurements so far cannot tell better from worse"},
 		{ReasonModelled, "its energy is modelled, not measured, which supports no claim"},

@@ -225,9 +225,9 @@ func measureText(o tuning.Objective) string {
 	case tuning.EDP:
 		return "joules times seconds per epoch"
 	case tuning.Blend:
-		return "the blend of joules and seconds per epoch"
+		return "blend of joules and seconds per epoch"
 	case tuning.Cost:
-		return "the cost per epoch"
+		return "cost per epoch"
 	}
 	return string(o)
 }

@@ -96,11 +96,11 @@ func effect(r *reconcile.Record, current tuning.Settings) string {
 	if o := r.Outcome; o != nil && o.Pairs+o.Runs > 0 {
 		parts = append(parts, fmt.Sprintf("%s %s (%g %% interval %s to %s)", measureText(o.Measure), percent(o.LogRatio), o.Level*100, bound(o.Low), bound(o.High)))
 	}
-	if ratios := perEpoch(r, current); ratios != "" {
+	if ratios := perEpoch(r, current, len(parts) > 0); ratios != "" {
 		parts = append(parts, ratios)
 	}
-	if text := strings.TrimSpace(net(r)); text != "" {
-		parts = append(parts, strings.TrimSuffix(text, "."))
+	if _, text, ok := strings.Cut(strings.TrimSuffix(net(r), "."), " Tuning "); ok {
+		parts = append(parts, "in all tuning "+text)
 	}
 	switch {
 	case len(parts) > 0:
@@ -112,8 +112,8 @@ func effect(r *reconcile.Record, current tuning.Settings) string {
 }
 
 // perEpoch is by how much time, cost and joules of an epoch differ from those under the owner's
-// settings.
-func perEpoch(r *reconcile.Record, current tuning.Settings) string {
+// settings. With judged it leaves out what the outcome has judged.
+func perEpoch(r *reconcile.Record, current tuning.Settings, judged bool) string {
 	var own, now *tuning.Trial
 	for _, t := range tuning.TrialsOf(r.Epochs, r.Own) {
 		if t.Reference {
@@ -125,16 +125,24 @@ func perEpoch(r *reconcile.Record, current tuning.Settings) string {
 	if own == nil || now == nil || own.Epochs == 0 || now.Epochs == 0 {
 		return ""
 	}
-	change := func(what string, a, b float64) string { return fmt.Sprintf("%s %+.1f %%", what, 100*(b/a-1)) }
-	parts := []string{change("time", own.Seconds, now.Seconds)}
+	var parts []string
+	change := func(of tuning.Objective, what, source string, a, b float64) {
+		if !judged || r.Outcome.Measure != of {
+			parts = append(parts, fmt.Sprintf("%s %+.1f %%%s", what, 100*(b/a-1), source))
+		}
+	}
+	change(tuning.Time, "time", "", own.Seconds, now.Seconds)
 	tariff := r.Policy.Measure().Tariff.WithoutEnergy()
 	if a, b := tariff.Price(own.Seconds, 0, own.Settings), tariff.Price(now.Seconds, 0, now.Settings); a > 0 {
-		parts = append(parts, change("cost", a, b))
+		change(tuning.Cost, "cost", "", a, b)
 	}
 	if own.Joules != nil && now.Joules != nil {
-		parts = append(parts, change("joules", float64(*own.Joules), float64(*now.Joules))+" ("+now.Source+")")
+		change(tuning.Energy, "joules", " ("+now.Source+")", float64(*own.Joules), float64(*now.Joules))
 	}
-	return "per epoch " + strings.Join(parts, ", ")
+	if judged || len(parts) == 0 {
+		return strings.Join(parts, ", ")
+	}
+	return "per epoch: " + strings.Join(parts, ", ")
 }
 
 // nextSteps say what the owner can do about a reason.
