@@ -147,7 +147,7 @@ func TestAComparisonWithOtherRunsSaysSo(t *testing.T) {
 	}
 	r := &reconcile.Record{Identity: reconcile.Identity{Job: "9", Name: "train", Owner: "alice", Submitted: start}, Request: reconcile.Request{Own: cores(8)}, Story: reconcile.Story{History: []reconcile.Entry{{At: at(1), Reason: o.Reason, Outcome: &o}}}}
 	lines := story.Tell(r).Lines
-	if len(lines) != 2 || !strings.HasPrefix(lines[1].Text, "Compared with runs of its kind under its owner's settings: it is better than untuned") ||
+	if len(lines) != 2 || !strings.HasPrefix(lines[1].Text, "Compared with runs of its kind under its owner's settings: it does better than untuned") ||
 		!strings.HasSuffix(lines[1].Why[0], "over 2 runs of its kind under cores=4") {
 		t.Errorf("%+v", lines)
 	}
