@@ -3,7 +3,7 @@
 #   pitchpipe run jobspecs/nomad/digits-batch.nomad.hcl
 #   nomad job dispatch -meta input=1 digits-batch
 #
-# Nomad lets nobody change a job that was dispatched. So each of them is measured and says in `pitchpipe
+# Nomad lets no one change a job that was dispatched. So each of them is measured and says in `pitchpipe
 # explain` and `pitchpipe report` what would have been better, and nothing more: write that into resources
 # and env of this file and submit it again, and later dispatches follow. Nothing that runs is touched then:
 # a parameterized job has no allocations of its own.

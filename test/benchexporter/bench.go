@@ -115,7 +115,7 @@ func (o Options) measure(ctx context.Context, program, at string, ready func(pag
 		return c, err
 	}
 
-	// 1. Nobody asks: that is sampling.
+	// 1. No one asks: that is sampling.
 	before, err := cpuOf(pid)
 	if err != nil {
 		return c, err

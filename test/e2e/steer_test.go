@@ -83,13 +83,13 @@ func TestTheOwnerSwitchesTuningOffAndStops(t *testing.T) {
 	id := strings.TrimSpace(s.ok("run", s.ticking("mine", 600)))
 	s.until(id, "to run", func(j api.Job) bool { return j.Epoch > 0 })
 
-	nobody := &syscall.Credential{Uid: 65534, Gid: 65534}
+	other := &syscall.Credential{Uid: 65534, Gid: 65534}
 	for _, args := range [][]string{{"off", id}, {"stop", id}, {"explain", id}, {"logs", id}, {"pause", "job", id}, {"pause", "cluster"}} {
-		if a := s.as(nobody, args...); a.code != command.ExitDenied || a.out != "" || strings.Contains(a.errors, "mine") {
+		if a := s.as(other, args...); a.code != command.ExitDenied || a.out != "" || strings.Contains(a.errors, "mine") {
 			t.Errorf("another user's %v: exit %d, %q, %q", args, a.code, a.out, a.errors)
 		}
 	}
-	if a := s.as(nobody, "status"); a.code != command.ExitOK || strings.Contains(a.out, id) {
+	if a := s.as(other, "status"); a.code != command.ExitOK || strings.Contains(a.out, id) {
 		t.Errorf("another user sees %q", a.out)
 	}
 

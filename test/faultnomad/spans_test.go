@@ -53,7 +53,7 @@ func outside(of span, others []span) time.Duration {
 	return left + max(0, of.to.Sub(at))
 }
 
-func TestOnlyTimeInWhichNobodyWasDownCounts(t *testing.T) {
+func TestOnlyTimeInWhichNothingWasDownCounts(t *testing.T) {
 	t.Parallel()
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
 	for _, tt := range []struct {

@@ -85,7 +85,7 @@ func (r *round) await(ord *order, owners ...*owner) (h hit, err error) {
 }
 
 // killAt kills the controller at a point. What is lost behind its effect is lost since
-// nobody is there any more.
+// no one is there any more.
 func (r *round) killAt(o *owner, f *fault.Fault) ([]string, error) {
 	h, err := r.hit(f, nil, o)
 	if err != nil {

@@ -141,7 +141,7 @@ func (w *world) judge(j *job, open error) verdict {
 }
 
 // toldAsItEnded reports whether the task came to its end when Nomad had told it to end, and
-// left with 0 just then. One that answers the signal leaves with 0 too, and nobody can tell
+// left with 0 just then. One that answers the signal leaves with 0 too, and no one can tell
 // the two apart: with the completion marker it leaves no mark, and its work is begun again.
 func (j *job) toldAsItEnded() bool {
 	told := j.told()

@@ -84,7 +84,7 @@ func (w *world) releaseJobs(ctx context.Context) {
 	}
 	for line := range strings.Lines(out) {
 		id, why, _ := strings.Cut(strings.TrimSpace(line), " ")
-		// Nobody here holds as an administrator: Slurm does, of itself.
+		// No one here holds as an administrator: Slurm does, of itself.
 		if !strings.Contains(why, "launch failed") && why != "JobHeldAdmin" {
 			continue
 		}

@@ -44,7 +44,7 @@ const (
 const patient = 6 * time.Second
 
 // controller runs in a process of its own as the user whose jobs it tunes. It is the
-// one of the pitchpipe program but for its haste and for dying where it is told to.
+// one of the pitchpipe program but for its haste and for dying where an order says so.
 func controller(dir string) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -108,7 +108,7 @@ func asSite(cfg *slurm.Config, socket string, h *hook, exporters *nodes.Exporter
 	}
 }
 
-// serveBroker is the broker of the pitchpipe program, but for dying where it is told to.
+// serveBroker is the broker of the pitchpipe program, but for dying where an order says so.
 func serveBroker(dir string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

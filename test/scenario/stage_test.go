@@ -187,7 +187,7 @@ func (p *play) ask(user, method, path string, body, answer any) int {
 	if err != nil {
 		p.Fatal(err)
 	}
-	uid := uint32(4242) // nobody's: not the one that the controller runs as
+	uid := uint32(4242) // no user's: not the one that the controller runs as
 	if user == "root" {
 		uid = 0
 	}

@@ -39,7 +39,7 @@ type truth struct {
 	oracle cost             // of that
 }
 
-// cluster is the world's machine with nobody on it.
+// cluster is the world's machine with no job on it.
 func (w world) cluster(t *testing.T, interval time.Duration) *sim.Cluster {
 	t.Helper()
 	c, err := sim.New(sim.Config{

@@ -181,7 +181,7 @@ func TestAFewWorldsKeepTheirBars(t *testing.T) {
 }
 
 // TestTheOracleMeetsTheNoiseOfTheJobThatStays: epochs before the move are those of the job
-// that nobody moves, those after it are those of one that ran under the setting from its
+// that no one moves, those after it are those of one that ran under the setting from its
 // start, and in between lies one restart.
 func TestTheOracleMeetsTheNoiseOfTheJobThatStays(t *testing.T) {
 	t.Parallel()

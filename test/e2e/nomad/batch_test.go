@@ -17,7 +17,7 @@ import (
 // batchEpochs are those of a dispatched job: enough for a profile.
 const batchEpochs = 6
 
-// The batch is submitted once and dispatched for each input. Nomad lets nobody change
+// The batch is submitted once and dispatched for each input. Nomad lets no one change
 // what was dispatched: each is measured and says what would have been better, and where
 // its owner wants more than that it is refused, with the reason. None is touched.
 func TestTheDispatchedBatchIsMeasuredAndToldWhyItIsNotChanged(t *testing.T) {

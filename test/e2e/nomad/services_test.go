@@ -24,7 +24,7 @@ func TestTheExporterRunsAsASystemJob(t *testing.T) {
 	}
 }
 
-// Everything that a cluster needs as its administrator is told to start it: the exporter
+// Everything that a cluster needs as the page tells its administrator to start it: the exporter
 // as a system job and the controller as a service job, with ACLs on, by the identity of
 // its own task, the policy that ships, and no token anywhere. A user's job is tuned.
 func TestAClusterTunesWithTheJobFilesThatShipAlone(t *testing.T) {

@@ -124,7 +124,7 @@ func (s *stage) atOnce(f shipped, r table.Row) table.Row {
 		s.t.Fatal(err)
 	}
 	if _, begun := spec.Begun(alloc.Job); begun != changed {
-		s.t.Errorf("%s, at once: its first allocation began with a change: %v, and it is told that it did: %v (%s)", f.name, begun, changed, run.Reason)
+		s.t.Errorf("%s, at once: its first allocation began with a change: %v, and its story says that it did: %v (%s)", f.name, begun, changed, run.Reason)
 	}
 	r.Mode, r.Tuned = "nomad, at once", run
 	return r

@@ -27,7 +27,7 @@ func sweep() error {
 		owner, err := os.ReadFile(filepath.Join(dir, "owner"))
 		pid, err2 := strconv.Atoi(string(owner))
 		if err != nil || err2 != nil {
-			continue // nobody's, or somebody is about to write it
+			continue // no one's, or someone is about to write it
 		}
 		if _, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid))); err == nil {
 			continue

@@ -78,7 +78,7 @@ func (s *stage) siteStory(h deployment) {
 	t.Run("the broker's audit tells of each effect", func(t *testing.T) { s.in(t).audited(his, hers, plain) })
 }
 
-// runs: the controller submits nobody's job, so the command does, as its caller.
+// runs: the controller submits no one's job, so the command does, as its caller.
 func (s *stage) runs(h deployment) {
 	s.t.Helper()
 	j := ticks{user: slurmcluster.Alpha, name: "run", epochs: 3}

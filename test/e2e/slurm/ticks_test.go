@@ -10,13 +10,13 @@ import (
 )
 
 // ticks is a batch script whose epochs wait and are noted in a journal: with each thread
-// that it is told of they get much shorter, whatever the machine is busy with, so that a job
+// that it gets they become much shorter, whatever the machine is busy with, so that a job
 // which is long enough to be tuned ends soon once it is. Its files carry its job's number.
 type ticks struct {
 	user, name string
 	epochs     int
 	status     int  // that it ends with
-	live       bool // it is told its threads by a file, else by its environment
+	live       bool // it gets its threads from a file, else from its environment
 	untuned    bool // without a stanza
 }
 
@@ -54,7 +54,7 @@ live=$(tr -d ' \n' <"${PITCHPIPE_SETTINGS:-/dev/null}")
 team=${TEAM:-$(echo "$live" | sed -n 's/.*"threads":\([0-9]*\).*/\1/p')}
 echo "attempt ${SLURM_RESTART_COUNT:-0} on $SLURM_CPUS_ON_NODE team ${TEAM:-none} live ${live:-none}" >>$SLURM_JOB_ID.attempts
 # It says that it saved and waits to be put back into the queue: so it neither ends in
-# Slurm's eyes, nor works on for nothing. Where nobody comes it goes on.
+# Slurm's eyes, nor works on for nothing. Where no one comes it goes on.
 while :; do
 	%[3]s tick --epochs %[4]d --epoch-seconds "$(awk "BEGIN { print %[6]g / ${team:-1} ^ 3 }")" --journal $SLURM_JOB_ID.journal --state $SLURM_JOB_ID.state
 	status=$?
