@@ -116,28 +116,6 @@ func (c cluster) deregistered(ctx context.Context, w where) (bool, error) {
 	return out, nil
 }
 
-// children lists the jobs that Nomad has started of a held one, the oldest first.
-func (c cluster) children(ctx context.Context, w where) ([]*api.JobListStub, error) {
-	q := query(ctx, w.namespace)
-	q.Prefix = w.id + "/periodic-"
-	list, _, err := c.api.Jobs().List(q)
-	if err != nil {
-		return nil, asked("children of "+w.id, listJobs.in(w.namespace), err)
-	}
-	slices.SortFunc(list, func(a, b *api.JobListStub) int { return int(int64(a.CreateIndex) - int64(b.CreateIndex)) }) //nolint:gosec // indexes of one cluster
-	return list, nil
-}
-
-// launched reports whether Nomad has ever made a child of a job: its summary counts those
-// too that it has forgotten.
-func (c cluster) launched(ctx context.Context, w where) (bool, error) {
-	sum, _, err := c.api.Jobs().Summary(w.id, query(ctx, w.namespace))
-	if err != nil {
-		return false, asked("summary of "+w.id, readJob.in(w.namespace), err)
-	}
-	return sum.Children != nil && sum.Children.Sum() > 0, nil
-}
-
 // register replaces a job whose index is still the one that was read; 0 makes one that
 // is not there. Without a source of its own Nomad would show that of the version before.
 func (c cluster) register(ctx context.Context, w where, job *api.Job, index uint64, sub *api.JobSubmission) error {
@@ -152,27 +130,24 @@ func (c cluster) register(ctx context.Context, w where, job *api.Job, index uint
 	return written("registering "+w.id, registerJob.in(w.namespace), err)
 }
 
-// validate says what is wrong with a job, and what Nomad only warns of.
-func (c cluster) validate(ctx context.Context, w where, job *api.Job) (warnings string, err error) {
+// validate says what is wrong with a job, and passes on what Nomad only warns of.
+func (c cluster) validate(ctx context.Context, w where, job *api.Job, warn func(string)) error {
 	got, _, err := c.api.Jobs().Validate(job, order(ctx, w.namespace))
 	if err != nil {
-		return "", asked("validating "+w.id, readJob.in(w.namespace), err)
+		return asked("validating "+w.id, readJob.in(w.namespace), err)
 	}
 	if len(got.ValidationErrors) > 0 || got.Error != "" {
 		text := got.Error
 		if len(got.ValidationErrors) > 0 {
 			text = strings.Join(got.ValidationErrors, "; ")
 		}
-		return "", &refusal{what: "job " + w.id, says: text}
+		return fmt.Errorf("job %s: %w: Nomad says: %s", w.id, driver.ErrInvalid, text)
 	}
-	return got.Warnings, nil
+	if got.Warnings != "" {
+		warn("Nomad says: " + strings.Join(strings.Fields(got.Warnings), " "))
+	}
+	return nil
 }
-
-// refusal is a job that Nomad does not take.
-type refusal struct{ what, says string }
-
-func (r *refusal) Error() string { return r.what + ": Nomad says: " + r.says }
-func (r *refusal) Unwrap() error { return driver.ErrInvalid }
 
 // plan tells what registering a job would do.
 func (c cluster) plan(ctx context.Context, w where, job *api.Job) (*api.JobPlanResponse, error) {

@@ -166,11 +166,6 @@ func (d *Driver) Close() error {
 // hold makes one caller at a time the only one to act on a job.
 func (d *Driver) hold(id driver.JobID) (release func()) { return d.locks.Hold(recordName(id)) }
 
-// holdRequest makes one caller at a time the only one to act on a request.
-func (d *Driver) holdRequest(id driver.RequestID) (release func()) {
-	return d.hold(driver.JobID("request " + string(id)))
-}
-
 // remember keeps what the journal has of a job.
 func (d *Driver) remember(r *record) {
 	d.mu.Lock()

@@ -27,10 +27,9 @@ func source(job *api.Job) []byte {
 
 // snapshot is what was read of a job, and what the list said of it before that.
 type snapshot struct {
-	mark  string
-	f     *facts
-	job   driver.Job
-	until time.Time // zero: for as long as the list says the same
+	mark string
+	f    *facts
+	job  driver.Job
 }
 
 // Get returns one job. Where the list of jobs says that nothing happened to it since it
@@ -80,7 +79,7 @@ func (d *Driver) snapshot(ctx context.Context, id driver.JobID) (*facts, driver.
 	d.mu.Lock()
 	g := d.snapshots[id]
 	d.mu.Unlock()
-	if mark != "" && g != nil && g.mark == mark && (g.until.IsZero() || time.Now().Before(g.until)) {
+	if mark != "" && g != nil && g.mark == mark {
 		return g.f, g.job.Clone(), nil
 	}
 	f, job, err := d.get(ctx, id)
@@ -88,9 +87,6 @@ func (d *Driver) snapshot(ctx context.Context, id driver.JobID) (*facts, driver.
 		return nil, driver.Job{}, err
 	}
 	g = &snapshot{mark: mark, f: f, job: job.Clone()}
-	if f.parent != nil {
-		g.until = f.waits()
-	}
 	if mark != "" && (f.rec == nil || f.rec.Moving == nil && d.goes(f) == stays) {
 		d.mu.Lock()
 		d.snapshots[id] = g
@@ -228,18 +224,6 @@ func (d *Driver) Stop(ctx context.Context, id driver.JobID) error {
 	if err := d.c.stop(ctx, f.at); err != nil {
 		return fmt.Errorf("stop %s: %w", id, err)
 	}
-	if f.parent == nil {
-		return nil
-	}
-	// It may have begun just then.
-	if f, err = d.observe(ctx, id); err != nil {
-		return fmt.Errorf("stop %s: %w", id, err)
-	}
-	if f.parent == nil && !f.stopped() {
-		if err := d.c.stop(ctx, f.at); err != nil {
-			return fmt.Errorf("stop %s: %w", id, err)
-		}
-	}
 	return nil
 }
 
@@ -255,7 +239,7 @@ func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (driver.Outlook, 
 		return driver.Outlook{}, fmt.Errorf("outlook of %s: %w", id, err)
 	}
 	a := f.latest()
-	if job.State.Ended() || f.parent != nil || a == nil || view.Over(a) {
+	if job.State.Ended() || a == nil || view.Over(a) {
 		return driver.Outlook{}, nil
 	}
 	d.mu.Lock()

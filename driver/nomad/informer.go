@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -107,29 +106,14 @@ func (e *informer) list(ctx context.Context, namespace string, index uint64) ([]
 		return nil, meta{}, fmt.Errorf("jobs of %s: %w", namespace, err)
 	}
 	var out []listed
-	at := map[driver.JobID]int{}
-	var children []listed
 	for _, s := range stubs {
 		w := where{s.Namespace, s.ID}
 		l := listed{id: w.jobID(), created: s.CreateIndex, mark: fmt.Sprint(s.CreateIndex, s.ModifyIndex), line: line{s.Name, s.Status, s.SubmitTime}}
 		if s.JobSummary != nil {
 			l.mark += fmt.Sprint(" ", s.JobSummary.ModifyIndex, s.JobSummary.Summary)
 		}
-		// By its name: one that was registered anew names no parent any more.
-		if parent, _, child := strings.Cut(s.ID, "/periodic-"); child && e.d.held(where{s.Namespace, parent}.jobID()) {
-			l.id = where{s.Namespace, parent}.jobID()
-			children = append(children, l)
-			continue
-		}
 		if e.d.carries(l.id) {
-			at[l.id] = len(out)
 			out = append(out, l)
-		}
-	}
-	for _, c := range children {
-		if i, ok := at[c.id]; ok {
-			out[i].mark += ", " + c.mark
-			out[i].line.status = c.line.status
 		}
 	}
 	return out, meta{index: qm.LastIndex, jobs: len(stubs), soon: soon}, nil
@@ -301,8 +285,8 @@ func (e *informer) poke(id driver.JobID) {
 func (e *informer) keep(ctx context.Context) {
 	tick := time.NewTicker(e.d.cfg.Resync)
 	defer tick.Stop()
-	held := time.NewTicker(time.Second)
-	defer held.Stop()
+	soon := time.NewTicker(time.Second)
+	defer soon.Stop()
 	for {
 		var ids []driver.JobID
 		select {
@@ -312,8 +296,8 @@ func (e *informer) keep(ctx context.Context) {
 			e.d.keepLearned(ctx)
 			e.d.prune(ctx)
 			ids = e.d.unfinished(func(r brief) bool { return !r.ended })
-		case <-held.C:
-			ids = e.d.unfinished(func(r brief) bool { return r.changing || !r.ended && r.waits && time.Since(r.until) > ahead })
+		case <-soon.C:
+			ids = e.d.unfinished(func(r brief) bool { return r.changing })
 		case <-e.wake:
 			ids = e.take()
 		}

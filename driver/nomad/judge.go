@@ -79,8 +79,7 @@ func (d *Driver) judge(ctx context.Context, f *facts, in driver.Intent) error {
 		}
 	}
 	if d.queued(f) {
-		_, err := d.c.validate(ctx, f.at, job)
-		return err
+		return d.c.validate(ctx, f.at, job, func(string) {})
 	}
 	if err := move.Judge(in, true); err != nil {
 		return err

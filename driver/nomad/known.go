@@ -63,12 +63,6 @@ func (d *Driver) onRecord(id driver.JobID) bool {
 	return ok
 }
 
-func (d *Driver) held(id driver.JobID) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.records[id].held
-}
-
 // unfinished are the jobs on record of which something is true.
 func (d *Driver) unfinished(is func(brief) bool) []driver.JobID {
 	d.mu.Lock()

@@ -174,8 +174,6 @@ func (m *mover) Begin(ctx context.Context) (move.End, error) {
 	f, moving := m.f, m.r.Moving
 	a := f.latest()
 	switch {
-	case f.parent != nil && time.Until(f.waits()) < ahead:
-		return move.End{Kind: driver.StepRunning, Why: "it is about to begin"}, nil
 	case !moving.Queued && (view.TaskOf(a, f.task).Began.IsZero() || a.ClientStatus != "running"):
 		return move.End{Kind: driver.StepRunning, Why: "its allocation is about to begin"}, nil
 	}

@@ -16,14 +16,46 @@ import (
 	"pitchpipe/driver/nomad/spec"
 )
 
-// parse makes a job of a job file. HCL is parsed by the agent, after the tuning block
+// parse makes a job of a job file, with the variables of the submission and a change as if
+// its owner had written them.
+func parse(ctx context.Context, client *api.Client, namespace string, s driver.Spec, c driver.Change) (*api.Job, *api.JobSubmission, error) {
+	job, sub, err := read(ctx, client, namespace, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	if s.Off {
+		job.SetMeta(spec.OffMeta, "true")
+	}
+	if len(s.Env) > 0 {
+		_, t := spec.Main(job)
+		if t == nil {
+			return nil, nil, fmt.Errorf("%s: variables are set for one task, and the job has not one main task: %w", s.Filename, driver.ErrInvalid)
+		}
+		if t.Env == nil {
+			t.Env = map[string]string{}
+		}
+		maps.Copy(t.Env, s.Env)
+	}
+	if c.Empty() {
+		return job, sub, nil
+	}
+	if err := spec.Set(job, c); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", s.Filename, err)
+	}
+	return job, sub, nil
+}
+
+// read makes a job of a job file. HCL is parsed by the agent, after the tuning block
 // was carried to where Nomad keeps it; JSON is that of `nomad job inspect`.
-func parse(ctx context.Context, client *api.Client, namespace string, s driver.Spec) (*api.Job, *api.JobSubmission, error) {
+func read(ctx context.Context, client *api.Client, namespace string, s driver.Spec) (*api.Job, *api.JobSubmission, error) {
 	if bytes.ContainsRune(s.Source, 0) {
 		return nil, nil, fmt.Errorf("%s: no text: %w", s.Filename, driver.ErrInvalid)
 	}
 	if text := bytes.TrimSpace(s.Source); bytes.HasPrefix(text, []byte("{")) {
 		job, err := spec.Decode(text)
+		if err == nil { // one that was read from Nomad has what Nomad and changes left in it, a stop included
+			job, err = spec.Owner(job)
+		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", s.Filename, err)
 		}

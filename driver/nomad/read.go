@@ -17,11 +17,9 @@ import (
 // facts are what was read of one job in one call.
 type facts struct {
 	id      driver.JobID
-	at      where    // of the job that runs: for a held one that has begun, its child
+	at      where
 	job     *api.Job // as it is registered
 	unknown string   // what of it is not known here
-	parent  *api.Job // of a held job that has not begun: the same as job
-	overdue bool     // it should have begun, and Nomad has never begun it
 	allocs  []*api.AllocationListStub
 	rec     *record // nil: there is none
 
@@ -61,14 +59,6 @@ func (f *facts) version() uint64 { return deref(f.job.Version) }
 func (f *facts) stopped() bool   { return deref(f.job.Stop) }
 func (f *facts) dead() bool      { return deref(f.job.Status) == "dead" }
 
-// waits is when a held job begins that has not begun.
-func (f *facts) waits() time.Time {
-	if f.parent == nil || f.rec == nil {
-		return time.Time{}
-	}
-	return f.rec.Wait
-}
-
 func deref[T any](p *T) T {
 	if p == nil {
 		var zero T
@@ -106,11 +96,6 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (*facts, error) {
 		rec = &record{Job: id, saved: rec.saved} // whoever names intents by the job may give a name again
 	}
 	f := &facts{id: id, at: at, job: job, unknown: unknown, rec: rec}
-	if rec != nil && rec.Held {
-		if err := d.begun(ctx, f); err != nil {
-			return nil, err
-		}
-	}
 	if f.allocs, err = d.c.allocations(ctx, f.at); err != nil {
 		return nil, err
 	}
@@ -150,62 +135,6 @@ func (d *Driver) catchUp(ctx context.Context, f *facts) error {
 	return nil
 }
 
-// begun looks whether Nomad has started a held job. What it has started is the job from
-// then on, and the schedule, which has had its one time, is taken away.
-func (d *Driver) begun(ctx context.Context, f *facts) error {
-	children, err := d.c.children(ctx, f.at)
-	if err != nil {
-		return err
-	}
-	if len(children) == 0 && f.rec.Child == "" {
-		f.parent = f.job
-		if f.rec.Gone || f.stopped() || time.Since(f.rec.Wait) <= f.rec.ahead() {
-			return nil
-		}
-		// It should have begun. Where nobody looked for hours it may have, and be over: to
-		// have it begin again would do its work twice.
-		launched, err := d.c.launched(ctx, f.at)
-		if err != nil {
-			return err
-		}
-		if launched { // or has it begun since they were listed?
-			if children, err = d.c.children(ctx, f.at); err != nil {
-				return err
-			}
-		}
-		if len(children) == 0 {
-			f.rec.Gone, f.overdue = launched, !launched
-			return nil
-		}
-		f.parent = nil
-	}
-	if f.rec.Child == "" {
-		f.rec.Child, f.rec.Ours = children[0].ID, nil // its versions begin anew
-		if err := d.save(ctx, f.rec); err != nil && !errors.Is(err, ErrNotLeading) {
-			return err
-		}
-	}
-	if !f.stopped() {
-		if err := d.c.stop(ctx, f.at); err != nil && !errors.Is(err, ErrNotLeading) {
-			return err
-		}
-	}
-	for _, c := range children {
-		if c.ID != f.rec.Child && !c.Stop {
-			d.cfg.Logger.Warn("a second start of one job is stopped", "job", string(f.id), "child", c.ID)
-			if err := d.c.stop(ctx, where{f.at.namespace, c.ID}); err != nil && !errors.Is(err, ErrNotLeading) {
-				return err
-			}
-		}
-	}
-	f.at.id = f.rec.Child
-	f.job, f.unknown, err = d.c.whole(ctx, f.at)
-	if err != nil {
-		return err
-	}
-	return nil
-}
-
 // understand tells whose the present version is.
 func (d *Driver) understand(f *facts) error {
 	if _, t := spec.Main(f.job); t != nil {
@@ -240,14 +169,13 @@ func (d *Driver) understand(f *facts) error {
 	default:
 		if r != nil && r.Own != nil && r.Index == 0 && !marked && f.version() == 0 {
 			// What was registered here, as Nomad writes it out.
-			owner.Periodic, owner.Name = r.Own.Periodic, r.Own.Name
 			r.Own = owner
 		}
 		if r != nil && r.Own != nil && !marked && r.preserved(f, owner) {
 			return nil
 		}
 		f.own, f.foreign = owner, marked && (r == nil || r.Own == nil)
-		if r != nil && r.Own != nil && (f.parent == nil && !r.Held || !spec.Same(owner, r.Own)) {
+		if r != nil && r.Own != nil {
 			// A registration of the owner: what he wrote now is his own.
 			if !spec.Same(owner, r.Own) {
 				r.Own, r.Submission = owner, nil
@@ -325,8 +253,7 @@ func (r *record) ours(f *facts, m spec.Mark) bool {
 		return known.Is(m)
 	}
 	e := r.Expect
-	fits := e != nil && e.Mark.Is(m) && (e.Version == v || r.Held && v == 0)
-	if !fits {
+	if e == nil || !e.Mark.Is(m) || e.Version != v {
 		return false
 	}
 	if r.Ours == nil {
@@ -339,11 +266,10 @@ func (r *record) ours(f *facts, m spec.Mark) bool {
 // look makes the job of the facts and keeps what is to be remembered of its attempts.
 func (d *Driver) look(f *facts) driver.Job {
 	in := view.Input{
-		ID: f.id, Job: f.job, Own: f.own, Task: f.task, Waits: f.waits(), Allocs: f.allocs, Blocked: f.blocked,
+		ID: f.id, Job: f.job, Own: f.own, Task: f.task, Allocs: f.allocs, Blocked: f.blocked,
 	}
 	r := f.rec
 	if r != nil {
-		in.Gone = r.Gone
 		in.Marks, in.Known, in.Restarts, in.Ignored, in.Finished, in.Goes = r.Ours, r.Attempts, r.Restarts, r.Ignored, r.Finished, d.goes(f) != stays
 	}
 	j, known := view.Job(in)

@@ -36,7 +36,7 @@ func (s *shelf) Load(context.Context, string) ([]byte, error) {
 func TestWhoBeginsToLeadReadsARecordWhenNobodyHasAnOlderOneInHand(t *testing.T) {
 	t.Parallel()
 	const id = driver.JobID("train@default")
-	data, err := json.Marshal(record{Version: recordVersion, Job: id, Held: true})
+	data, err := json.Marshal(record{Version: recordVersion, Job: id, Request: "known"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestWhoBeginsToLeadReadsARecordWhenNobodyHasAnOlderOneInHand(t *testing.T) 
 	time.Sleep(50 * time.Millisecond) // for one that does not wait to be early
 	s.held.Store(false)
 	release()
-	if err := <-done; err != nil || s.early || !d.records[id].held {
+	if err := <-done; err != nil || s.early || d.records[id].request != "known" {
 		t.Errorf("recall: %v, read while somebody had an older one in hand: %v, known: %+v", err, s.early, d.records[id])
 	}
 }

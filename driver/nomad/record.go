@@ -65,12 +65,6 @@ type record struct {
 	Own        *api.Job           `json:"own,omitempty"`
 	Submission *api.JobSubmission `json:"submission,omitempty"` // of the owner
 
-	Held  bool      `json:"held,omitempty"`  // it was registered to begin at a time
-	Wait  time.Time `json:"wait,omitzero"`   // that time
-	Child string    `json:"child,omitempty"` // the job that Nomad made of it then
-	Gone  bool      `json:"gone,omitempty"`  // Nomad made one, and forgot it before it was seen
-	Tries int       `json:"tries,omitempty"` // how often its time was set anew, as Nomad had not begun it
-
 	Expect   *expected            `json:"expect,omitempty"`
 	Back     uint64               `json:"back,omitempty"` // version with which a change was taken back, all of it
 	Ours     map[uint64]spec.Mark `json:"ours,omitempty"` // versions that were registered here
@@ -92,18 +86,7 @@ type record struct {
 	saved []byte // as the journal has it
 }
 
-// claim is what is known of a request.
-type claim struct {
-	Version int              `json:"version"`
-	Request driver.RequestID `json:"request"`
-	Job     driver.JobID     `json:"job"`
-}
-
-func recordName(id driver.JobID) string         { return "job-" + digest(string(id), 40) }
-func claimName(request driver.RequestID) string { return claimPrefix + digest(string(request), 40) }
-
-// claimPrefix begins the names of the records of requests.
-const claimPrefix = "request-"
+func recordName(id driver.JobID) string { return "job-" + digest(string(id), 40) }
 
 // load reads a job's record, nil where there is none.
 func (d *Driver) load(ctx context.Context, id driver.JobID) (*record, error) {
@@ -210,16 +193,14 @@ func (d *Driver) loadName(ctx context.Context, name string) (*record, error) {
 
 // brief is what is asked of all records at a time.
 type brief struct {
-	held     bool // it was registered to begin at a time
-	waits    bool // and has not begun
-	until    time.Time
+	request  driver.RequestID
 	ended    bool
 	changing bool   // a registration of ours is to be verified
 	grows    string // the node on which it is being moved to more than it has
 }
 
 func (r *record) brief() brief {
-	b := brief{held: r.Held, waits: r.Held && r.Child == "", until: r.Wait, ended: r.Last != nil}
+	b := brief{request: r.Request, ended: r.Last != nil}
 	if m := r.Moving; m != nil {
 		b.changing, b.grows = m.Phase == move.Changed, r.From.Grows
 	}

@@ -135,12 +135,6 @@ func (m *mover) planRegistration(ctx context.Context) (move.End, error) {
 		return move.End{}, err
 	}
 	m.r.Expect = &expected{Version: f.version() + 1, Mark: mark}
-	if f.parent != nil {
-		// Its wait ends, and it ends by itself as before where nobody comes again.
-		if job, m.r.Wait, err = spec.Hold(job, soonest(time.Time{})); err != nil {
-			return move.End{}, err
-		}
-	}
 	m.target = job
 	return move.End{}, nil
 }

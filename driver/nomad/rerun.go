@@ -22,7 +22,7 @@ func (d *Driver) begin(f *facts) {
 	// What was asked to leave by an intent in progress has not ended.
 	// A change that was taken back leaves what the owner wrote, and he has run nothing.
 	back := r != nil && r.Own != nil && r.Back != 0 && f.version() == r.Back && spec.Same(f.own, r.Own)
-	owners := !back && f.ownersWord() && !f.foreign && f.parent == nil && (r == nil || !r.Held && r.Moving == nil)
+	owners := !back && f.ownersWord() && !f.foreign && (r == nil || r.Moving == nil)
 	if v := f.version(); owners && v != first && !f.stopped() && ended(f.allocs, v, deref(f.job.JobModifyIndex)) {
 		first = v
 		if r != nil && r.Own != nil {

@@ -2,7 +2,6 @@ package nomad
 
 import (
 	"context"
-	"time"
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/move"
@@ -53,13 +52,6 @@ func (d *Driver) settle(ctx context.Context, f *facts) (bool, error) {
 	}
 	passed, _ := m.past()
 	switch {
-	case f.parent != nil && !f.stopped() && r.Gone:
-		d.cfg.Logger.Error("Nomad has begun a job and forgotten it before anybody looked; it is not begun again", "job", string(f.id))
-		r.end(driver.StepFinished, "it began and ended before anybody looked")
-		if err := d.save(ctx, r); err != nil {
-			return false, err
-		}
-		return true, d.c.stop(ctx, f.at)
 	case r.Finished && !f.stopped() && !f.ownersWord():
 		r.ignore(f)
 		if err := d.save(ctx, r); err != nil {
@@ -73,8 +65,6 @@ func (d *Driver) settle(ctx context.Context, f *facts) (bool, error) {
 		// Whoever wants it may have given it up for the same reason, and not ask again.
 		step, err := new(move.Machine).Proceed(ctx, m)
 		return step.Kind.Done(), err
-	case f.overdue && !f.stopped():
-		return true, d.late(ctx, f)
 	}
 	if m.hadFinished() {
 		return true, m.doneBefore(ctx)
@@ -90,26 +80,6 @@ func (d *Driver) settle(ctx context.Context, f *facts) (bool, error) {
 		return true, d.giveBack(ctx, f)
 	}
 	return false, nil
-}
-
-// late has a held job begin that should have: its schedule was taken too late for its
-// one second.
-func (d *Driver) late(ctx context.Context, f *facts) error {
-	job, err := spec.Clone(f.job)
-	if err != nil {
-		return err
-	}
-	if f.mark != nil {
-		f.rec.Expect = &expected{Version: f.version() + 1, Mark: *f.mark}
-	}
-	f.rec.Tries++
-	if job, f.rec.Wait, err = spec.Hold(job, time.Now().Add(f.rec.ahead())); err != nil {
-		return err
-	}
-	if err := d.save(ctx, f.rec); err != nil {
-		return err
-	}
-	return d.c.register(ctx, f.at, job, deref(f.job.JobModifyIndex), f.rec.Submission)
 }
 
 // giveBack returns memory to a job that was killed for it under a change: its owner's

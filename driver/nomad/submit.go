@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
-	"strings"
 
 	"github.com/hashicorp/nomad/api"
 
@@ -40,8 +38,7 @@ type Submission struct {
 // Submit registers a job as its user does, with the rights of the client, under the
 // job file's own id and with his source as the submission. An id under which a job
 // lives is refused with driver.ErrConflict: to register over it would end what runs, or
-// run again what has ended. Spec.NotBefore is not honoured: the job begins when there is
-// room.
+// run again what has ended. Spec.NotBefore does nothing: the job begins when there is room.
 func Submit(ctx context.Context, client *api.Client, s driver.Spec, warn func(string)) (driver.JobID, error) {
 	return Submission{Client: client, Warn: warn}.Submit(ctx, s)
 }
@@ -57,12 +54,8 @@ func (u Submission) Submit(ctx context.Context, s driver.Spec) (driver.JobID, er
 	}
 	to := cluster{api: u.Client}
 	at := where{namespace: deref(job.Namespace), id: deref(job.ID)}
-	warnings, err := to.validate(ctx, at, job)
-	if err != nil {
+	if err := to.validate(ctx, at, job, u.Warn); err != nil {
 		return "", err
-	}
-	if warnings != "" {
-		u.Warn("Nomad says: " + strings.Join(strings.Fields(warnings), " "))
 	}
 	index := uint64(0)
 	switch there, err := to.job(ctx, at); {
@@ -92,39 +85,19 @@ func (u Submission) Submit(ctx context.Context, s driver.Spec) (driver.JobID, er
 
 // draft is the job of a job file as it is registered, and its source.
 func (u Submission) draft(ctx context.Context, s driver.Spec) (*api.Job, *api.JobSubmission, error) {
-	job, sub, err := parse(ctx, u.Client, u.Namespace, s)
+	job, sub, err := parse(ctx, u.Client, u.Namespace, s, u.Change)
 	if err != nil {
-		return nil, nil, err
-	}
-	// One that was read from Nomad has what Nomad and changes left in it, a stop included.
-	if job, err = spec.Owner(job); err != nil {
 		return nil, nil, err
 	}
 	if deref(job.Namespace) == "" && u.Namespace != "" {
 		job.Namespace = &u.Namespace
 	}
-	if len(s.Env) > 0 {
-		_, t := spec.Main(job)
-		if t == nil {
-			return nil, nil, fmt.Errorf("%s: variables are set for one task, and the job has not one main task: %w", s.Filename, driver.ErrInvalid)
-		}
-		if t.Env == nil {
-			t.Env = map[string]string{}
-		}
-		maps.Copy(t.Env, s.Env)
-	}
 	if !u.Change.Empty() {
-		if err := spec.Set(job, u.Change); err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", s.Filename, err)
-		}
 		sub = note(sub, "chosen by short probes", spec.Mark{Change: u.Change})
 	}
 	// A submission is a run of its own, whoever repeats it.
 	if err := once(job, rand.Text()[:12], u.Warn); err != nil {
 		return nil, nil, err
-	}
-	if s.Off {
-		job.SetMeta(spec.OffMeta, "true")
 	}
 	return job, sub, nil
 }
@@ -141,7 +114,7 @@ func (u Submission) begin(ctx context.Context, to cluster, at where, job *api.Jo
 	mark := spec.Mark{Intent: b.Intent, Cause: driver.CauseIntent, Change: b.Change}
 	begun, err := spec.Begin(job, mark)
 	if err == nil {
-		_, err = to.validate(ctx, at, begun)
+		err = to.validate(ctx, at, begun, func(string) {})
 	}
 	if err != nil {
 		return nil, nil

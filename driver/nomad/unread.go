@@ -31,18 +31,16 @@ func (d *Driver) wasRead(job driver.Job) {
 func (d *Driver) unread(l listed, why error) driver.Job {
 	d.mu.Lock()
 	job, read := d.last[l.id]
-	waits := d.records[l.id].waits
 	d.mu.Unlock()
 	if job = job.Clone(); !read {
 		job = driver.Job{
 			ID: l.id, Name: l.line.name, Owner: place(l.id).namespace, State: driver.Pending, ExitCode: -1,
 			Submitted: time.Unix(0, l.line.submitted).UTC(),
 		}
-		switch {
-		case waits: // its schedule is what runs
-		case l.line.status == "running":
+		switch l.line.status {
+		case "running":
 			job.State = driver.Running
-		case l.line.status == "dead":
+		case "dead":
 			job.State = driver.Lost
 		}
 	}

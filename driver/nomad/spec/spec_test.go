@@ -284,22 +284,6 @@ func TestAStanzaIsSeenWhereverItStands(t *testing.T) {
 	}
 }
 
-func TestHoldIsASchedulingOfOneSecond(t *testing.T) {
-	t.Parallel()
-	at := time.Date(2026, 11, 21, 23, 59, 59, 500, time.FixedZone("here", 3600))
-	job, when, err := spec.Hold(batch(), at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := time.Date(2026, 11, 21, 23, 0, 0, 0, time.UTC)
-	if !when.Equal(want) || !slices.Equal(job.Periodic.Specs, []string{"0 0 23 21 11 * 2026"}) {
-		t.Errorf("at %v by %v, want %v", when, job.Periodic.Specs, want)
-	}
-	if !spec.Same(job, batch()) {
-		t.Error("a held job has another fingerprint")
-	}
-}
-
 // What is changed from the owner's is always the same, whatever was changed before.
 func TestAChangeStartsFromTheOwners(t *testing.T) {
 	t.Parallel()

@@ -40,11 +40,10 @@ type attemptID struct {
 
 // Input is what was read of one job.
 type Input struct {
-	ID    driver.JobID
-	Job   *api.Job  // as it is registered
-	Own   *api.Job  // what its owner wrote
-	Task  string    // the main task's name
-	Waits time.Time // it is a held job that begins then, and Job is its parent
+	ID   driver.JobID
+	Job  *api.Job // as it is registered
+	Own  *api.Job // what its owner wrote
+	Task string   // the main task's name
 
 	Allocs   []*api.AllocationListStub
 	Blocked  *api.Evaluation      // waits for room; nil: none does
@@ -54,7 +53,6 @@ type Input struct {
 	Ignored  []string  // allocations that ran finished work again, for a moment
 	Finished bool      // its work was done before it was stopped
 	Goes     bool      // it left for an intent or is given back its owner's memory
-	Gone     bool      // Nomad has begun it and forgotten all of it
 }
 
 // Job is the job with its attempts, and what is now known of these.
@@ -105,12 +103,8 @@ func state(in Input) (driver.State, string) {
 	switch {
 	case a == nil && in.Finished:
 		return driver.Succeeded, ""
-	case a == nil && in.Gone:
-		return driver.Lost, "it has begun, and Nomad forgot what became of it before anybody looked"
 	case a == nil && stopped:
 		return driver.Cancelled, "stopped before it began"
-	case a == nil && !in.Waits.IsZero():
-		return driver.Pending, "begins at " + in.Waits.Format(time.RFC3339)
 	case a == nil && dead && len(in.Known) > 0:
 		return driver.Lost, "Nomad has forgotten its allocations"
 	case a == nil:

@@ -110,11 +110,6 @@ func TestAJobThatWaitsSaysForWhat(t *testing.T) {
 	if got.State != driver.Pending || got.Detail != "waits for room: cores exhausted on 2 of 2 nodes" {
 		t.Errorf("%s: %q, want what is exhausted", got.State, got.Detail)
 	}
-	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	got, _ = view.Job(view.Input{ID: "train", Job: j, Own: j, Task: "main", Waits: at})
-	if got.State != driver.Pending || got.Detail != "begins at 2026-01-02T03:04:05Z" {
-		t.Errorf("%s: %q, want when it begins", got.State, got.Detail)
-	}
 }
 
 func TestAttempts(t *testing.T) {
