@@ -1,6 +1,7 @@
 package jobfile
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 )
@@ -21,4 +22,10 @@ func (es Errors) Err() error {
 		return cmp.Or(a.Pos.Compare(b.Pos), cmp.Compare(a.Found, b.Found))
 	})
 	return out
+}
+
+// At is the place of a byte of a file, of the first behind its end where there is none.
+func At(filename string, src []byte, offset int) Pos {
+	before := src[:min(offset, len(src))]
+	return Pos{Filename: filename, Line: bytes.Count(before, []byte("\n")) + 1, Column: len(before) - bytes.LastIndexByte(before, '\n')}
 }

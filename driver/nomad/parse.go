@@ -45,8 +45,8 @@ func parse(ctx context.Context, client *api.Client, namespace string, s driver.S
 	return job, sub, nil
 }
 
-// read makes a job of a job file. HCL is parsed by the agent, after the tuning block
-// was carried to where Nomad keeps it; JSON is that of `nomad job inspect`.
+// read makes a job of a job file. HCL is parsed by the agent, without the tuning block,
+// which then is put where Nomad keeps it; JSON is that of `nomad job inspect`.
 func read(ctx context.Context, client *api.Client, namespace string, s driver.Spec) (*api.Job, *api.JobSubmission, error) {
 	if bytes.ContainsRune(s.Source, 0) {
 		return nil, nil, fmt.Errorf("%s: no text: %w", s.Filename, driver.ErrInvalid)
@@ -64,18 +64,17 @@ func read(ctx context.Context, client *api.Client, namespace string, s driver.Sp
 		}
 		return job, &api.JobSubmission{Source: string(s.Source), Format: "json"}, nil
 	}
-	carried, err := nomadhcl.Carry(s.Filename, s.Source)
+	file, err := nomadhcl.ParseForNomad(s.Filename, s.Source, s.Variables)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
 	}
-	in := &api.JobsParseRequest{JobHCL: string(carried.Source), Variables: nomadhcl.VariableFile(s.Filename, s.Source, s.Variables)}
+	source, group := nomadhcl.ForAgent(s.Filename, s.Source)
+	in := &api.JobsParseRequest{JobHCL: string(source), Variables: nomadhcl.VariableFile(s.Filename, s.Source, s.Variables)}
 	var data json.RawMessage
 	if _, err := client.Raw().Write("/v1/jobs/parse", in, &data, order(ctx, namespace)); err != nil {
 		err = asked(s.Filename, parseJob.in(cmp.Or(namespace, api.DefaultNamespace)), err)
 		if errors.Is(err, driver.ErrInvalid) {
-			if faults := carried.Faults(err.Error()); len(faults) > 0 {
-				err = fmt.Errorf("%w: %w", driver.ErrInvalid, faults)
-			}
+			err = fmt.Errorf("%w: %w", driver.ErrInvalid, nomadhcl.Faults(s.Filename, s.Source, err.Error()))
 		}
 		return nil, nil, err
 	}
@@ -85,6 +84,11 @@ func read(ctx context.Context, client *api.Client, namespace string, s driver.Sp
 	}
 	if unknown != "" {
 		return nil, nil, fmt.Errorf("%s: this version of Pitchpipe does not know %s, which Nomad does, and would lose it: %w", s.Filename, unknown, driver.ErrInvalid)
+	}
+	if !bytes.Equal(source, s.Source) {
+		if err := spec.Carry(job, group, file.Stanza); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", s.Filename, err)
+		}
 	}
 	return job, &api.JobSubmission{Source: string(s.Source), Format: "hcl2", VariableFlags: maps.Clone(s.Variables)}, nil
 }

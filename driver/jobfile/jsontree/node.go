@@ -1,134 +1,214 @@
 package jsontree
 
 import (
+	"math"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+
 	"pitchpipe/driver/jobfile"
 )
 
 // knob is the one block type whose blocks have names.
 const knob = "knob"
 
-// Shape tells which fields of a Node count.
-type Shape uint8
-
-// The shapes.
-const (
-	Scalar Shape = iota
-	Object
-	Array
-)
-
-// Node is one value of a JSON-like tree.
-type Node struct {
-	Pos     jobfile.Pos
-	Shape   Shape
-	Value   jobfile.Value // of a Scalar
-	Members []Member      // of an Object, in the order written, repeated names included
-	Elems   []Node        // of an Array
+// Reader reads expressions.
+type Reader struct {
+	Pos func(hcl.Range) jobfile.Pos
+	// Eval computes an expression that is not written out; false: it cannot, and has
+	// reported why.
+	Eval func(hcl.Expression) (cty.Value, bool)
 }
 
-// Member is one name and value of an object.
-type Member struct {
-	Name string
-	Pos  jobfile.Pos
-	Node Node
+// node is one value of a JSON-like tree. One of the three counts.
+type node struct {
+	pos     jobfile.Pos
+	value   jobfile.Value
+	members *[]member // of an object, in the order written, repeated names included
+	elems   *[]node   // of a list
 }
 
-// Build makes the block tree of a stanza from its outermost node. The error, if
-// any, is of type jobfile.Errors.
-func Build(n Node) (*jobfile.Block, error) {
-	n = unwrap(n)
-	if n.Shape == Object && len(n.Members) == 1 && n.Members[0].Name == "tuning" {
-		n = unwrap(n.Members[0].Node)
+// member is one name and value of an object.
+type member struct {
+	name string
+	pos  jobfile.Pos
+	node node
+}
+
+// Stanza makes the block tree of a stanza from its outermost expression, nil where that
+// cannot be computed. The error, if any, is of type jobfile.Errors.
+func (r Reader) Stanza(e hcl.Expression) (*jobfile.Block, error) {
+	n, ok := r.node(e)
+	if !ok {
+		return nil, nil //nolint:nilnil // Eval has reported it
 	}
-	if n.Shape != Object {
+	n = unwrap(n)
+	if n.members != nil && len(*n.members) == 1 && (*n.members)[0].name == "tuning" {
+		n = unwrap((*n.members)[0].node)
+	}
+	switch {
+	case n.members != nil:
+	case n.value.Kind == jobfile.String && n.elems == nil: // JSON in a text
+		return ParseAt(n.pos, []byte(n.value.Text))
+	default:
 		return nil, jobfile.Errors{{
-			Pos: n.Pos, Found: "the tuning stanza is not an object", Want: `want an object such as {"mode":"apply"}`,
+			Pos: n.pos, Found: "the tuning stanza is not an object", Want: `want an object such as {"mode":"apply"}`,
 		}}
 	}
-	top := &jobfile.Block{Pos: n.Pos}
-	Fill(top, n)
+	top := &jobfile.Block{Pos: n.pos}
+	fill(top, *n.members)
 	return top, nil
 }
 
-// unwrap takes a list of one element off.
-func unwrap(n Node) Node {
-	if n.Shape == Array && len(n.Elems) == 1 {
-		return n.Elems[0]
+// Attr adds a key and its value to a block.
+func (r Reader) Attr(b *jobfile.Block, name string, at jobfile.Pos, e hcl.Expression) {
+	if n, ok := r.node(e); ok {
+		fill(b, []member{{name, at, n}})
+	}
+}
+
+// node takes an expression apart: by its syntax where it is written out, by its value
+// where it is computed.
+func (r Reader) node(e hcl.Expression) (node, bool) {
+	n := node{pos: r.Pos(e.Range())}
+	if pairs, diags := hcl.ExprMap(e); !diags.HasErrors() {
+		n.members = &[]member{}
+		for _, p := range pairs {
+			name, named := r.Eval(p.Key)
+			child, ok := r.node(p.Value)
+			if !named || !ok {
+				return n, false
+			}
+			text := ""
+			if name, err := convert.Convert(name, cty.String); err == nil && !name.IsNull() {
+				text = name.AsString()
+			}
+			*n.members = append(*n.members, member{text, r.Pos(p.Key.Range()), child})
+		}
+		return n, true
+	}
+	if exprs, diags := hcl.ExprList(e); !diags.HasErrors() {
+		n.elems = &[]node{}
+		for _, element := range exprs {
+			child, ok := r.node(element)
+			if !ok {
+				return n, false
+			}
+			*n.elems = append(*n.elems, child)
+		}
+		return n, true
+	}
+	v, ok := r.Eval(e)
+	return computed(n.pos, v), ok
+}
+
+// computed turns a value into a tree whose places are all the same.
+func computed(at jobfile.Pos, v cty.Value) node {
+	n := node{pos: at, value: jobfile.Value{Kind: jobfile.Other}}
+	if v == cty.NilVal || v.IsNull() || !v.IsKnown() {
+		return n
+	}
+	switch t := v.Type(); {
+	case t.IsObjectType() || t.IsMapType():
+		n.members = &[]member{}
+		for it := v.ElementIterator(); it.Next(); {
+			name, element := it.Element()
+			*n.members = append(*n.members, member{name.AsString(), at, computed(at, element)})
+		}
+	case v.CanIterateElements():
+		n.elems = &[]node{}
+		for it := v.ElementIterator(); it.Next(); {
+			_, element := it.Element()
+			*n.elems = append(*n.elems, computed(at, element))
+		}
+	case t == cty.String:
+		n.value = jobfile.Value{Kind: jobfile.String, Text: v.AsString()}
+	case t == cty.Bool:
+		n.value = jobfile.Value{Kind: jobfile.Bool, Bool: v.True()}
+	case t == cty.Number:
+		if f, _ := v.AsBigFloat().Float64(); !math.IsInf(f, 0) {
+			n.value = jobfile.Value{Kind: jobfile.Number, Number: f, Text: v.AsBigFloat().Text('g', -1)}
+		}
 	}
 	return n
 }
 
-// Fill adds the members of an object to a block.
-func Fill(b *jobfile.Block, object Node) {
-	for _, m := range object.Members {
-		objects, ok := blocks(m.Node)
+// unwrap takes a list of one element off.
+func unwrap(n node) node {
+	if n.elems != nil && len(*n.elems) == 1 {
+		return (*n.elems)[0]
+	}
+	return n
+}
+
+// fill adds the members of an object to a block.
+func fill(b *jobfile.Block, members []member) {
+	for _, m := range members {
+		objects, ok := blocks(m.node)
 		if !ok {
-			b.Attrs = append(b.Attrs, jobfile.Attr{
-				Name: m.Name, Pos: m.Pos, Value: value(m.Node), ValuePos: m.Node.Pos,
-			})
+			b.Attrs = append(b.Attrs, jobfile.Attr{Name: m.name, Pos: m.pos, Value: value(m.node), ValuePos: m.node.pos})
 			continue
 		}
 		for _, o := range objects {
-			if b.Type == "" && m.Name == knob {
-				fillKnobs(b, o)
+			if b.Type == "" && m.name == knob {
+				fillKnobs(b, *o.members)
 				continue
 			}
-			child := &jobfile.Block{Type: m.Name, Pos: m.Pos}
+			child := &jobfile.Block{Type: m.name, Pos: m.pos}
 			if len(objects) > 1 {
-				child.Pos = o.Pos
+				child.Pos = o.pos
 			}
-			Fill(child, o)
+			fill(child, *o.members)
 			b.Blocks = append(b.Blocks, child)
 		}
 	}
 }
 
 // fillKnobs adds one knob for each member of the object.
-func fillKnobs(b *jobfile.Block, object Node) {
-	for _, m := range object.Members {
-		objects, ok := blocks(m.Node)
+func fillKnobs(b *jobfile.Block, members []member) {
+	for _, m := range members {
+		objects, ok := blocks(m.node)
 		if !ok { // to be judged as a key of a block that has none
-			child := &jobfile.Block{Type: knob, Pos: m.Pos}
-			Fill(child, Node{Shape: Object, Members: []Member{m}})
+			child := &jobfile.Block{Type: knob, Pos: m.pos}
+			fill(child, []member{m})
 			b.Blocks = append(b.Blocks, child)
-			continue
 		}
 		for _, o := range objects {
-			child := &jobfile.Block{Type: knob, Label: m.Name, LabelPos: m.Pos, Pos: m.Pos}
-			Fill(child, o)
+			child := &jobfile.Block{Type: knob, Label: m.name, LabelPos: m.pos, Pos: m.pos}
+			fill(child, *o.members)
 			b.Blocks = append(b.Blocks, child)
 		}
 	}
 }
 
 // blocks returns the objects that a node stands for: itself, or its elements.
-func blocks(n Node) ([]Node, bool) {
-	if n.Shape == Object {
-		return []Node{n}, true
+func blocks(n node) ([]node, bool) {
+	if n.members != nil {
+		return []node{n}, true
 	}
-	if n.Shape != Array || len(n.Elems) == 0 {
+	if n.elems == nil || len(*n.elems) == 0 {
 		return nil, false
 	}
-	for _, e := range n.Elems {
-		if e.Shape != Object {
+	for _, e := range *n.elems {
+		if e.members == nil {
 			return nil, false
 		}
 	}
-	return n.Elems, true
+	return *n.elems, true
 }
 
 // value turns a scalar or a list into what a key holds.
-func value(n Node) jobfile.Value {
-	switch n.Shape {
-	case Scalar:
-		return n.Value
-	case Array:
-		v := jobfile.Value{Kind: jobfile.List}
-		for _, e := range n.Elems {
-			v.List = append(v.List, jobfile.Item{Pos: e.Pos, Value: value(e)})
-		}
-		return v
-	case Object:
+func value(n node) jobfile.Value {
+	switch {
+	case n.members != nil:
+		return jobfile.Value{Kind: jobfile.Other}
+	case n.elems == nil:
+		return n.value
 	}
-	return jobfile.Value{Kind: jobfile.Other}
+	v := jobfile.Value{Kind: jobfile.List}
+	for _, e := range *n.elems {
+		v.List = append(v.List, jobfile.Item{Pos: e.pos, Value: value(e)})
+	}
+	return v
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"pitchpipe/driver/jobfile/nearest"
+	"pitchpipe/driver/jobfile"
 )
 
 // maxMemory is the largest amount that is taken for a real one.
@@ -106,7 +106,7 @@ func (p *parser) unknown(at place, known []option) {
 		names[i] = "--" + o.long
 	}
 	want := "want an option of sbatch"
-	if near := nearest.Word(at.name, names); near != "" {
+	if near := jobfile.Nearest(at.name, names); near != "" {
 		want += fmt.Sprintf("; did you mean %q?", near)
 	}
 	p.fail(at.line, at.column, fmt.Sprintf("unknown option %q", at.name), want)

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/identity"
 	"pitchpipe/driver/jobfile/once"
 )
@@ -102,6 +103,54 @@ func Stanza(job *api.Job) bool {
 		}
 	}
 	return false
+}
+
+// Carry puts a stanza into the scaling policy of a group, the one place of a job that takes
+// any block and whose change restarts nothing. No name: it is of the only group.
+func Carry(job *api.Job, group string, stanza *jobfile.Block) error {
+	for _, g := range job.TaskGroups {
+		if deref(g.Name) == group || group == "" && len(job.TaskGroups) == 1 {
+			block(g, "tuning", written(stanza))
+			return nil
+		}
+	}
+	return fmt.Errorf("a tuning block of the job, which has %d groups: want it in the group that it is meant for: %w", len(job.TaskGroups), driver.ErrInvalid)
+}
+
+// written is a block of a stanza as Nomad keeps it: each inner block in a list.
+func written(b *jobfile.Block) map[string]any {
+	out := map[string]any{}
+	for _, a := range b.Attrs {
+		out[a.Name] = plainly(a.Value)
+	}
+	for _, inner := range b.Blocks {
+		body := written(inner)
+		if inner.Label != "" {
+			body = map[string]any{inner.Label: []any{body}}
+		}
+		list, _ := out[inner.Type].([]any)
+		out[inner.Type] = append(list, body)
+	}
+	return out
+}
+
+func plainly(v jobfile.Value) any {
+	switch v.Kind {
+	case jobfile.String, jobfile.Bare:
+		return v.Text
+	case jobfile.Number:
+		return v.Number
+	case jobfile.Bool:
+		return v.Bool
+	case jobfile.List:
+		out := []any{}
+		for _, i := range v.List {
+			out = append(out, plainly(i.Value))
+		}
+		return out
+	case jobfile.Other:
+	}
+	return nil
 }
 
 // Resources are what a job asks for. A job that asks for MHz has one core: they are a

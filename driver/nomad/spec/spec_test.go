@@ -3,7 +3,6 @@ package spec_test
 import (
 	"encoding/json"
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
