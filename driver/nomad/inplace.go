@@ -172,7 +172,7 @@ func (m *mover) restarted(ctx context.Context) (move.End, error) {
 	switch {
 	case certain:
 		restart.Mark = markOf(moving.Intent)
-		f.rec.Restarts, f.rec.Items, f.rec.Looked = append(f.rec.Restarts, restart), items, restart.At
+		f.rec.Restarts, f.rec.Items = append(f.rec.Restarts, restart), items
 		f.rec.Late = nil
 		m.job = m.d.look(f)
 		return ends(driver.StepStarted, "")
@@ -270,4 +270,24 @@ func (m *mover) restart(ctx context.Context) (move.End, error) {
 		err = nil // the next look tells
 	}
 	return step, err
+}
+
+// clear removes the variable of a job that has ended. It says nothing to another
+// allocation, so nobody fails for it.
+func (d *Driver) clear(ctx context.Context, f *facts) {
+	at, ok := f.inPlace()
+	if !ok || len(f.rec.Items) == 0 {
+		return
+	}
+	v, err := d.c.variable(ctx, f.at, at.Path)
+	if err == nil && v != nil && maps.Equal(v.Items, f.rec.Items) {
+		err = d.c.remove(ctx, f.at, at.Path, v.ModifyIndex)
+	}
+	if errors.Is(err, ErrNotLeading) || errors.Is(err, driver.ErrTransient) || errors.Is(err, driver.ErrUnknown) {
+		return // whoever looks next
+	}
+	if err != nil {
+		d.cfg.Logger.Info("the variable of a job that has ended is not removed", "job", string(f.id), "variable", at.Path, "error", err)
+	}
+	f.rec.Items = nil
 }

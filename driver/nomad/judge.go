@@ -61,9 +61,6 @@ func (d *Driver) judge(ctx context.Context, f *facts, in driver.Intent) error {
 	if f.foreign {
 		return fmt.Errorf("it was changed by a controller whose journal is not here: register it anew to have it changed: %w", driver.ErrUnsupported)
 	}
-	if a := f.latest(); a != nil && f.rec != nil && f.rec.Theirs == a.ID {
-		return fmt.Errorf("its owner set its environment by its variable: register it anew to have it changed: %w", driver.ErrUnsupported)
-	}
 	job, err := d.target(f, markOf(in))
 	if err != nil {
 		return err

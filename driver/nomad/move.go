@@ -82,7 +82,7 @@ func newMover(d *Driver, f *facts, job driver.Job) *mover {
 	}
 	if a := f.alloc(m.r.From.Alloc); a != nil && !moving.Queued {
 		_, left := view.Left(a, f.task, m.r.From.Since)
-		moving.Sent = moving.Sent || left || view.Signals(a, f.task, m.r.From.Since) > 0
+		moving.Sent = moving.Sent || left || view.Signaled(a, f.task, m.r.From.Since)
 	}
 	return m
 }

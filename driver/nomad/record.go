@@ -73,8 +73,6 @@ type record struct {
 	Attempts []view.Known         `json:"attempts,omitempty"`
 	Restarts []view.Restart       `json:"turns,omitempty"`    // restarts in place of its allocations, with other variables
 	Items    map[string]string    `json:"items,omitempty"`    // of the job's variable, as they were last written here
-	Theirs   string               `json:"theirs,omitempty"`   // the allocation in which its owner has written that variable
-	Looked   int64                `json:"looked,omitempty"`   // time of the last restart by a template that was looked at
 	Ignored  []string             `json:"ignored,omitempty"`  // allocations that ran finished work again
 	Replaced string               `json:"replaced,omitempty"` // the allocation that the last change was of
 	Finished bool                 `json:"finished,omitempty"` // its work is done; what runs of it is to be stopped

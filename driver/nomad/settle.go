@@ -69,9 +69,6 @@ func (d *Driver) settle(ctx context.Context, f *facts) (bool, error) {
 	if m.hadFinished() {
 		return true, m.doneBefore(ctx)
 	}
-	if acted, err := m.strayed(ctx); acted || err != nil {
-		return acted, err
-	}
 	switch d.goes(f) {
 	case stays, moves:
 	case reruns:

@@ -673,7 +673,7 @@ func signalOnce(t *testing.T, s *story) {
 	}
 	eventually(t, "Nomad tells of the signal", func() bool {
 		for _, a := range s.allocs(t, id) {
-			if view.Signals(a, "main", 0) > 0 {
+			if view.Signaled(a, "main", 0) {
 				return true
 			}
 		}

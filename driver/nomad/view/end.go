@@ -34,16 +34,12 @@ func Finished(a *api.AllocationListStub, task string) bool {
 // itself with status 0, was not told to restart, and began once more. A client that dies
 // between the end of a task and noting it does that when it is back.
 func Again(a *api.AllocationListStub, task string) bool {
-	s := a.TaskStates[task]
-	if s == nil || Over(a) {
+	if Over(a) {
 		return false
 	}
 	// Nomad keeps ten events: what stands before the first start is not believed.
 	ran, killing, done, again := false, false, false, false
-	for _, e := range s.Events {
-		if e == nil {
-			continue
-		}
+	for e := range events(a, task) {
 		switch e.Type {
 		case api.TaskKilling, api.TaskRestartSignal:
 			killing = true

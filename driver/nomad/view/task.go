@@ -1,6 +1,7 @@
 package view
 
 import (
+	"iter"
 	"strconv"
 	"time"
 
@@ -10,7 +11,6 @@ import (
 // Task is what the events of an allocation's main task say, those of its last run
 // first of all.
 type Task struct {
-	Name     string
 	State    string // pending, running, dead
 	Failed   bool
 	Began    time.Time // of the first start; zero: it never began
@@ -19,7 +19,6 @@ type Task struct {
 	Killed   bool      // Nomad ended the last run
 	Memory   bool      // the last run was killed for memory
 	Waits    bool      // Nomad starts it again in place, after a delay
-	Runs     int       // starts that the events show
 	Last     int64     // time of the last event by the node's clock, in nanoseconds
 	Why      string    // the last thing that failed, in Nomad's words
 }
@@ -29,17 +28,14 @@ const oomStatus = 137
 
 // TaskOf reads the state of the task.
 func TaskOf(a *api.AllocationListStub, name string) Task {
-	t := Task{Name: name, State: "pending", Exit: -1}
+	t := Task{State: "pending", Exit: -1}
 	s := a.TaskStates[name]
 	if s == nil {
 		return t
 	}
 	t.State, t.Failed, t.Began, t.Finished = s.State, s.Failed, s.StartedAt, s.FinishedAt
 	killing := false
-	for _, e := range s.Events {
-		if e == nil {
-			continue
-		}
+	for e := range events(a, name) {
 		t.Last = max(t.Last, e.Time)
 		switch e.Type {
 		case api.TaskStarted:
@@ -47,7 +43,6 @@ func TaskOf(a *api.AllocationListStub, name string) Task {
 			if t.Began.IsZero() || at.Before(t.Began) {
 				t.Began = at
 			}
-			t.Runs++
 			t.Exit, t.Killed, t.Memory, t.Waits, killing = -1, false, false, false, false
 		case api.TaskKilling, api.TaskRestartSignal:
 			killing = true
@@ -83,46 +78,55 @@ func exitCode(e *api.TaskEvent) int {
 	return code
 }
 
-// Signals counts the signals that Nomad was asked to send since the time, which is
-// one of the node's clock.
-func Signals(a *api.AllocationListStub, name string, since int64) int {
-	n := 0
-	if s := a.TaskStates[name]; s != nil {
-		for _, e := range s.Events {
-			if e.Type == api.TaskSignaling && e.Time > since {
-				n++
+// events are those of a task that Nomad keeps, the oldest first.
+func events(a *api.AllocationListStub, name string) iter.Seq[*api.TaskEvent] {
+	return func(yield func(*api.TaskEvent) bool) {
+		if s := a.TaskStates[name]; s != nil {
+			for _, e := range s.Events {
+				if e != nil && !yield(e) {
+					return
+				}
 			}
 		}
 	}
-	return n
+}
+
+// after is the first event of a kind behind a time, which is one of the node's clock; nil:
+// there is none.
+func after(a *api.AllocationListStub, name, kind string, since int64) *api.TaskEvent {
+	for e := range events(a, name) {
+		if e.Type == kind && e.Time > since {
+			return e
+		}
+	}
+	return nil
+}
+
+// Signaled reports whether Nomad was asked to send a signal since the time.
+func Signaled(a *api.AllocationListStub, name string, since int64) bool {
+	return after(a, name, api.TaskSignaling, since) != nil
+}
+
+// Left reports with which status the task's run that went on at the time has ended
+// since; false: it goes on.
+func Left(a *api.AllocationListStub, name string, since int64) (int, bool) {
+	if e := after(a, name, api.TaskTerminated, since); e != nil {
+		return exitCode(e), true
+	}
+	return -1, false
 }
 
 // Ending reports whether Nomad has begun to end the task's last run, which is still there,
 // and nothing was signalled to it since.
 func Ending(a *api.AllocationListStub, name string) bool {
 	ending := false
-	if s := a.TaskStates[name]; s != nil {
-		for _, e := range s.Events {
-			switch e.Type {
-			case api.TaskKilling:
-				ending = true
-			case api.TaskStarted, api.TaskTerminated, api.TaskSignaling:
-				ending = false
-			}
+	for e := range events(a, name) {
+		switch e.Type {
+		case api.TaskKilling:
+			ending = true
+		case api.TaskStarted, api.TaskTerminated, api.TaskSignaling:
+			ending = false
 		}
 	}
 	return ending
-}
-
-// Left tells with which status the task's run that went on at the time has ended
-// since; false: it goes on.
-func Left(a *api.AllocationListStub, name string, since int64) (int, bool) {
-	if s := a.TaskStates[name]; s != nil {
-		for _, e := range s.Events {
-			if e.Type == api.TaskTerminated && e.Time > since {
-				return exitCode(e), true
-			}
-		}
-	}
-	return -1, false
 }

@@ -72,15 +72,16 @@ func Job(in Input) (driver.Job, []Known) {
 		last := j.Attempts[j.Attempt-1]
 		j.Started, j.ExitCode, j.Change = j.Attempts[0].Started, last.ExitCode, last.Change
 	}
-	j.State, j.Detail = state(in)
+	if several(in.Job) && len(in.Allocs) > 0 {
+		whole(in, &j)
+	} else {
+		j.State, j.Detail = state(in)
+	}
 	switch {
-	case j.State.Ended():
+	case j.State.Ended() && j.Ended.IsZero():
 		j.Ended = ended(in, j)
 	case j.State == driver.Running:
 		j.ExitCode = -1
-	}
-	if several(in.Job) && len(in.Allocs) > 0 {
-		span(in, &j)
 	}
 	return j, known
 }
@@ -109,8 +110,6 @@ func state(in Input) (driver.State, string) {
 		return driver.Lost, "Nomad has forgotten its allocations"
 	case a == nil:
 		return driver.Pending, Reason(in.Blocked)
-	case several(in.Job):
-		return whole(in)
 	}
 	t := TaskOf(a, in.Task)
 	// An allocation that was placed and never began is nothing that happened.
