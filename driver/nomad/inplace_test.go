@@ -76,8 +76,8 @@ EOT
 	if _, err := spec.Once(job, s.ns); err != nil { // of the same id in other namespaces there are other runs
 		t.Fatal(err)
 	}
-	if !be.SaysSaved { // as "pitchpipe run" does it
-		spec.Saves(job, driver.Checkpoint{Signal: "USR1", Grace: 20 * time.Second, Exit: savedExit})
+	if _, task := spec.Main(job); !be.SaysSaved { // Nomad's own end of the task is the request to save
+		task.KillSignal, task.KillTimeout = "SIGUSR1", new(20*time.Second)
 	}
 	sub := &api.JobSubmission{Source: file, Format: "hcl2"}
 	done(t)(s.clean.Jobs().RegisterOpts(job, &api.RegisterOptions{Submission: sub}, s.write()))

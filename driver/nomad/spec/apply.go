@@ -55,7 +55,7 @@ func Set(job *api.Job, c driver.Change) error {
 	if c.MemoryBytes > 0 {
 		mib := mebibytes(c.MemoryBytes)
 		t.Resources.MemoryMB = &mib
-		if limit := number(t.Resources.MemoryMaxMB); limit > 0 && limit < mib {
+		if limit := deref(t.Resources.MemoryMaxMB); limit > 0 && limit < mib {
 			t.Resources.MemoryMaxMB = &mib
 		}
 	}
@@ -106,7 +106,7 @@ func setArgs(t *api.Task, args map[string]string) error {
 		t.Config = map[string]any{}
 	}
 	argv := words(t.Config["args"])
-	_, _, list, wrapped := once.Unwrap(text(t.Config["command"]), argv)
+	_, _, list, wrapped := unwrapped(t)
 	list = Replace(list, args)
 	if wrapped {
 		list = once.Rewrap(argv, list)

@@ -47,7 +47,7 @@ func Begin(own *api.Job, m Mark) (*api.Job, error) {
 		}
 	}
 	if len(m.Change.Args) > 0 {
-		_, _, was.Args, _ = once.Unwrap(text(t.Config["command"]), words(t.Config["args"]))
+		_, _, was.Args, _ = unwrapped(t)
 	}
 	job, err := Owner(own)
 	if err != nil {
@@ -80,8 +80,8 @@ func Begun(job *api.Job) (Mark, bool) {
 	c, res := m.Change, t.Resources
 	switch {
 	case len(c.Live) > 0, res == nil,
-		c.Cores > 0 && number(res.Cores) != c.Cores,
-		c.MemoryBytes > 0 && number(res.MemoryMB) != mebibytes(c.MemoryBytes),
+		c.Cores > 0 && deref(res.Cores) != c.Cores,
+		c.MemoryBytes > 0 && deref(res.MemoryMB) != mebibytes(c.MemoryBytes),
 		c.TimeLimit > 0 && (g.MaxRunDuration == nil || *g.MaxRunDuration != c.TimeLimit):
 		return Mark{}, false
 	}
@@ -91,7 +91,7 @@ func Begun(job *api.Job) (Mark, bool) {
 		}
 	}
 	if len(c.Args) > 0 {
-		_, _, args, _ := once.Unwrap(text(t.Config["command"]), words(t.Config["args"]))
+		_, _, args, _ := unwrapped(t)
 		if !slices.Equal(args, Replace(m.Was.Args, c.Args)) {
 			return Mark{}, false
 		}
@@ -122,7 +122,7 @@ func restore(job *api.Job, m Mark) {
 	if len(c.Args) > 0 {
 		argv := words(t.Config["args"])
 		args := slices.Clone(was.Args)
-		if _, _, _, wrapped := once.Unwrap(text(t.Config["command"]), argv); wrapped {
+		if _, _, _, wrapped := unwrapped(t); wrapped {
 			args = once.Rewrap(argv, args)
 		}
 		t.Config["args"] = args

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/hashicorp/nomad/api"
@@ -51,18 +52,12 @@ func Owner(job *api.Job) (*api.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	own.Stop, own.Status, own.StatusDescription, own.Stable = nil, nil, nil, nil
-	own.Version, own.SubmitTime, own.CreateIndex, own.ModifyIndex, own.JobModifyIndex = nil, nil, nil, nil, nil
-	own.NomadTokenID, own.VersionTag = nil, nil
+	servers(own)
 	if m, ok := Begun(own); ok {
 		restore(own, m)
 	}
 	for _, g := range own.TaskGroups {
 		unmark(g)
-		if g.Scaling != nil {
-			g.Scaling.ID, g.Scaling.Namespace, g.Scaling.Target = "", "", nil
-			g.Scaling.CreateIndex, g.Scaling.ModifyIndex = 0, 0
-		}
 		unwritten(own, g)
 		for _, t := range g.Tasks {
 			delete(t.Env, Variable)
@@ -72,6 +67,18 @@ func Owner(job *api.Job) (*api.Job, error) {
 		}
 	}
 	return own, nil
+}
+
+// servers takes off a job what servers say of a registered one.
+func servers(job *api.Job) {
+	job.Stop, job.Status, job.StatusDescription, job.Stable = nil, nil, nil, nil
+	job.Version, job.SubmitTime, job.CreateIndex, job.ModifyIndex, job.JobModifyIndex = nil, nil, nil, nil, nil
+	job.NomadTokenID, job.VersionTag = nil, nil
+	for _, g := range job.TaskGroups {
+		if s := g.Scaling; s != nil {
+			s.ID, s.Namespace, s.Target, s.CreateIndex, s.ModifyIndex = "", "", nil, 0, 0
+		}
+	}
 }
 
 // Fingerprint identifies what the owner wrote, whatever the job's id: equal for a job
@@ -118,8 +125,7 @@ func normal(job *api.Job) (any, error) {
 	own.Canonicalize()
 	own.ID, own.Name, own.ParentID, own.Region, own.Namespace, own.Periodic = nil, nil, nil, nil, nil, nil
 	own.ConsulNamespace, own.VaultNamespace = nil, nil
-	own.Stop, own.Status, own.StatusDescription, own.Stable = nil, nil, nil, nil
-	own.Version, own.SubmitTime, own.CreateIndex, own.ModifyIndex, own.JobModifyIndex, own.NomadTokenID = nil, nil, nil, nil, nil, nil
+	servers(own)
 	if deref(own.NodePool) == api.NodePoolDefault {
 		own.NodePool = nil
 	}
@@ -127,9 +133,6 @@ func normal(job *api.Job) (any, error) {
 		own.Datacenters = nil
 	}
 	for _, g := range own.TaskGroups {
-		if g.Scaling != nil {
-			g.Scaling.ID, g.Scaling.Namespace, g.Scaling.Target = "", "", nil
-		}
 		for _, t := range g.Tasks {
 			unwrapCommand(t) // it has the name of one run
 			if id := t.Identity; id != nil && id.Name == "default" && !id.Env && !id.File && id.ChangeMode == "" && id.TTL == 0 {
@@ -137,15 +140,7 @@ func normal(job *api.Job) (any, error) {
 			}
 		}
 	}
-	data, err := json.Marshal(own)
-	if err != nil {
-		return nil, fmt.Errorf("encoding a job: %w: %w", driver.ErrInvalid, err)
-	}
-	var tree any
-	if err := json.Unmarshal(data, &tree); err != nil {
-		return nil, fmt.Errorf("encoding a job: %w: %w", driver.ErrInvalid, err)
-	}
-	return prune(tree), nil
+	return tree(own)
 }
 
 // prune leaves out what is empty, nil where nothing is left.
@@ -171,18 +166,11 @@ func prune(v any) any {
 			out[i] = prune(v)
 		}
 		return out
-	case string:
-		if x == "" {
-			return nil
-		}
-	case float64:
-		if x == 0 {
-			return nil
-		}
-	case bool:
-		if !x {
-			return nil
-		}
+	case nil:
+		return nil
+	}
+	if reflect.ValueOf(v).IsZero() {
+		return nil
 	}
 	return v
 }

@@ -2,7 +2,6 @@ package spec
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/hashicorp/nomad/api"
 
@@ -43,43 +42,30 @@ func Once(job *api.Job, run string) (warnings []string, err error) {
 	return warnings, nil
 }
 
-// RunOf is the name of a job's run, false where it has no completion marker.
-func RunOf(job *api.Job) (run string, ok bool) {
-	_, t := Main(job)
-	if t == nil {
-		return "", false
-	}
-	command, _ := t.Config["command"].(string)
-	run, _, _, ok = once.Unwrap(command, words(t.Config["args"]))
-	return run, ok
-}
-
-// Unwrap takes the wrapper off.
+// Unwrap takes the wrapper off the main task's command.
 func Unwrap(job *api.Job) {
-	_, t := Main(job)
-	if t == nil {
-		return
-	}
-	command, _ := t.Config["command"].(string)
-	if _, inner, args, ok := once.Unwrap(command, words(t.Config["args"])); ok {
-		t.Config["command"], t.Config["args"] = inner, args
+	if _, t := Main(job); t != nil {
+		unwrapCommand(t)
 	}
 }
 
-// nomadsKill is the kill_timeout that Nomad fills in.
-const nomadsKill = 5 * time.Second
-
-// Saves lets Nomad's own end of a task be the request to save, where the author says
-// nothing else: the signal and the time of the checkpoint.
-func Saves(job *api.Job, c driver.Checkpoint) {
+// Wrapped reports whether the main task's command runs once, by the wrapper that writes
+// completion markers.
+func Wrapped(job *api.Job) bool {
 	_, t := Main(job)
 	if t == nil {
-		return
+		return false
 	}
-	if t.KillSignal == "" {
-		t.KillSignal = c.SignalName()
-	}
-	if t.KillTimeout == nil || *t.KillTimeout == nomadsKill {
-		t.KillTimeout = &c.Grace
+	_, _, _, ok := unwrapped(t)
+	return ok
+}
+
+func unwrapped(t *api.Task) (run, command string, args []string, ok bool) {
+	return once.Unwrap(text(t.Config["command"]), words(t.Config["args"]))
+}
+
+func unwrapCommand(t *api.Task) {
+	if _, inner, args, ok := unwrapped(t); ok {
+		t.Config["command"], t.Config["args"] = inner, args
 	}
 }

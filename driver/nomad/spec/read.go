@@ -11,7 +11,6 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/identity"
-	"pitchpipe/driver/jobfile/once"
 )
 
 const mebibyte = 1 << 20
@@ -62,7 +61,7 @@ func ObservedOnly(job *api.Job) string {
 	switch {
 	case Misread(deref(job.ID)) != "":
 		return fmt.Sprintf("the id of the job ends in %s, which Nomad takes for a question about another job, so that this one could not be stopped: give it another id", Misread(deref(job.ID)))
-	case job.Dispatched || job.ParentID != nil && *job.ParentID != "" && job.ParameterizedJob != nil:
+	case job.Dispatched || deref(job.ParentID) != "" && job.ParameterizedJob != nil:
 		return "a dispatched job cannot be changed, Nomad refuses it; tune its parameterized parent, which later dispatches follow"
 	case job.ParameterizedJob != nil:
 		return "a parameterized job runs only as what is dispatched from it, which Nomad lets nobody change"
@@ -165,9 +164,9 @@ func Resources(job *api.Job) driver.Resources {
 		return r
 	}
 	if res := t.Resources; res != nil {
-		r.Cores = max(number(res.Cores), 1)
-		r.MemoryBytes = int64(max(number(res.MemoryMB), number(res.MemoryMaxMB))) * mebibyte
-		if number(res.MemoryMaxMB) < 0 {
+		r.Cores = max(deref(res.Cores), 1)
+		r.MemoryBytes = int64(max(deref(res.MemoryMB), deref(res.MemoryMaxMB))) * mebibyte
+		if deref(res.MemoryMaxMB) < 0 {
 			r.MemoryBytes = 0
 		}
 	}
@@ -182,33 +181,15 @@ func Resources(job *api.Job) driver.Resources {
 
 // Argv is the command line of a task as its owner wrote it, nil where it has none.
 func Argv(t *api.Task) []string {
-	command, ok := t.Config["command"].(string)
-	_, command, args, _ := once.Unwrap(command, words(t.Config["args"]))
+	_, given := t.Config["command"].(string)
+	_, command, args, _ := unwrapped(t)
 	switch {
-	case ok:
+	case given:
 		return append([]string{command}, args...)
 	case len(args) > 0: // an image's own entry point
 		return append([]string{text(t.Config["image"])}, args...)
 	}
 	return nil
-}
-
-// Wrapped reports whether the main task's command runs once, by the wrapper that writes
-// completion markers.
-func Wrapped(job *api.Job) bool {
-	_, t := Main(job)
-	if t == nil {
-		return false
-	}
-	_, _, _, ok := once.Unwrap(text(t.Config["command"]), words(t.Config["args"]))
-	return ok
-}
-
-// unwrapCommand takes the wrapper off.
-func unwrapCommand(t *api.Task) {
-	if _, inner, args, ok := once.Unwrap(text(t.Config["command"]), words(t.Config["args"])); ok {
-		t.Config["command"], t.Config["args"] = inner, args
-	}
 }
 
 // words reads a list of texts as JSON and HCL leave it.
@@ -229,16 +210,10 @@ func words(v any) []string {
 	return out
 }
 
-func number(p *int) int {
+func deref[T any](p *T) T {
 	if p == nil {
-		return 0
-	}
-	return *p
-}
-
-func deref(p *string) string {
-	if p == nil {
-		return ""
+		var zero T
+		return zero
 	}
 	return *p
 }

@@ -16,22 +16,28 @@ import (
 // know, empty where it knows all: a Nomad that is newer than this program's library may
 // have more settings, and drops without a word what a registration does not bring along.
 func Read(data []byte) (job *api.Job, unknown string, err error) {
-	job = &api.Job{}
-	if err := json.Unmarshal(data, job); err != nil {
-		return nil, "", fmt.Errorf("reading a job: %w: %w", driver.ErrInvalid, err)
-	}
-	kept, err := json.Marshal(job)
-	if err != nil {
-		return nil, "", fmt.Errorf("copying a job: %w: %w", driver.ErrInvalid, err)
-	}
-	var have, know any
+	var have any
 	if err := json.Unmarshal(data, &have); err != nil {
 		return nil, "", fmt.Errorf("reading a job: %w: %w", driver.ErrInvalid, err)
 	}
-	if err := json.Unmarshal(kept, &know); err != nil {
-		return nil, "", fmt.Errorf("copying a job: %w: %w", driver.ErrInvalid, err)
+	if job, err = Decode(data); err != nil {
+		return nil, "", err
 	}
-	return job, lost(have, know, ""), nil
+	known, err := tree(job)
+	return job, lost(prune(have), known, ""), err
+}
+
+// tree is a job as the JSON that says it, without what is empty.
+func tree(job *api.Job) (any, error) {
+	data, err := json.Marshal(job)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a job: %w: %w", driver.ErrInvalid, err)
+	}
+	var out any
+	if err := json.Unmarshal(data, &out); err != nil {
+		return nil, fmt.Errorf("encoding a job: %w: %w", driver.ErrInvalid, err)
+	}
+	return prune(out), nil
 }
 
 // lost finds something that is in a tree and not in another, empty where all is.
@@ -41,10 +47,10 @@ func lost(have, know any, at string) string {
 		known, _ := know.(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(x)) {
 			there, ok := find(known, name)
-			if !ok && says(x[name]) {
+			if !ok {
 				return strings.TrimPrefix(at+"."+name, ".")
 			}
-			if found := lost(x[name], there, at+"."+name); ok && found != "" {
+			if found := lost(x[name], there, at+"."+name); found != "" {
 				return found
 			}
 		}
@@ -72,28 +78,4 @@ func find(known map[string]any, name string) (any, bool) {
 		}
 	}
 	return nil, false
-}
-
-// says reports whether a value is more than nothing: an encoder leaves out what is empty.
-func says(v any) bool {
-	switch x := v.(type) {
-	case nil:
-		return false
-	case bool:
-		return x
-	case float64:
-		return x != 0
-	case string:
-		return x != ""
-	case []any:
-		return len(x) > 0
-	case map[string]any:
-		for _, inner := range x {
-			if says(inner) {
-				return true
-			}
-		}
-		return false
-	}
-	return true
 }
