@@ -39,16 +39,12 @@ type Driver struct {
 	locks     move.Locks // by the names of records
 
 	mu        sync.Mutex
-	records   map[driver.JobID]brief // what the journal has, in short
-	heard     map[string]bool        // allocations whose output is followed
+	jobs      map[driver.JobID]*cached
+	heard     map[string]bool // allocations whose output is followed
 	informer  *informer
-	stanzas   map[driver.JobID]seen // what is known of jobs that may not be ours to see
-	news      bool                  // the journal does not have all of it
-	kept      time.Time             // when that was written down last
-	pruned    time.Time             // when old records were looked for last
-	snapshots map[driver.JobID]*snapshot
-	last      map[driver.JobID]driver.Job // as it was last read, for lists that show one that cannot be read
-	outlooks  map[driver.JobID]dryRun
+	news      bool                 // the journal does not have all that was learned
+	kept      time.Time            // when that was written down last
+	pruned    time.Time            // when old records were looked for last
 	registers map[string]time.Time // namespaces in which the token had the right to register, then
 	limits    *bool                // whether Nomad knows time limits; nil = not asked yet
 }
@@ -72,8 +68,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	}
 	d := &Driver{
 		cfg: cfg, c: cluster{cfg.Client, cfg.Leads},
-		records: map[driver.JobID]brief{}, heard: map[string]bool{}, stanzas: map[driver.JobID]seen{},
-		snapshots: map[driver.JobID]*snapshot{}, last: map[driver.JobID]driver.Job{}, outlooks: map[driver.JobID]dryRun{}, registers: map[string]time.Time{},
+		jobs: map[driver.JobID]*cached{}, heard: map[string]bool{}, registers: map[string]time.Time{},
 	}
 	d.moves.AfterStep = cfg.AfterStep
 	d.ns = slices.Clone(cfg.Namespaces)
@@ -88,7 +83,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	}
 	d.relearn(ctx)
 	d.life, d.end = context.WithCancel(context.Background())
-	d.informer = newEyes(d)
+	d.informer = newInformer(d)
 	for _, ns := range d.ns {
 		d.busy.Go(func() { d.informer.look(d.life, ns) })
 	}
@@ -100,14 +95,15 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 // that begins to lead. Everything on record is looked at then.
 func (d *Driver) Recall(ctx context.Context) error {
 	d.mu.Lock()
-	clear(d.records)
-	clear(d.snapshots)
+	for _, c := range d.jobs {
+		c.record, c.snapshot = nil, nil
+	}
 	d.mu.Unlock()
 	if err := d.recall(ctx); err != nil {
 		return err
 	}
 	d.informer.did()
-	for _, id := range d.unfinished(func(r brief) bool { return !r.ended }) {
+	for _, id := range d.which(unfinished) {
 		d.informer.poke(id)
 	}
 	return nil
@@ -168,9 +164,8 @@ func (d *Driver) hold(id driver.JobID) (release func()) { return d.locks.Hold(re
 
 // remember keeps what the journal has of a job.
 func (d *Driver) remember(r *record) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.records[r.Job] = r.brief()
+	b := r.brief()
+	d.keep(r.Job, func(c *cached) { c.record = &b })
 }
 
 // sees reports whether jobs of the namespace are seen.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -76,31 +77,29 @@ func (d *Driver) cancelled(r *record, detail string) driver.Job {
 // the job and changes nothing of what it gets.
 func (d *Driver) snapshot(ctx context.Context, id driver.JobID) (*facts, driver.Job, error) {
 	mark := d.informer.mark(id)
-	d.mu.Lock()
-	g := d.snapshots[id]
-	d.mu.Unlock()
-	if mark != "" && g != nil && g.mark == mark {
-		return g.f, g.job.Clone(), nil
+	if known := d.peek(id).snapshot; mark != "" && known != nil && known.mark == mark {
+		return known.f, known.job.Clone(), nil
 	}
 	f, job, err := d.get(ctx, id)
 	if err != nil {
 		return nil, driver.Job{}, err
 	}
-	g = &snapshot{mark: mark, f: f, job: job.Clone()}
 	if mark != "" && (f.rec == nil || f.rec.Moving == nil && d.goes(f) == stays) {
-		d.mu.Lock()
-		d.snapshots[id] = g
-		d.mu.Unlock()
+		d.keep(id, func(c *cached) { c.snapshot = &snapshot{mark: mark, f: f, job: job.Clone()} })
 	}
 	return f, job, nil
 }
 
 // acted notes that something was done to a job.
 func (d *Driver) acted(id driver.JobID) {
-	d.mu.Lock()
-	delete(d.snapshots, id)
-	d.mu.Unlock()
+	d.keep(id, func(c *cached) { c.snapshot = nil })
 	d.informer.did()
+}
+
+// wasRead keeps what was read of a job.
+func (d *Driver) wasRead(job driver.Job) {
+	last := job.Clone()
+	d.keep(job.ID, func(c *cached) { c.last = &last })
 }
 
 // tend looks after a job on record.
@@ -148,23 +147,28 @@ func (d *Driver) get(ctx context.Context, id driver.JobID) (*facts, driver.Job, 
 	return f, job, nil
 }
 
-// all are the jobs of all namespaces. One that the token may not list hides no other.
-func (d *Driver) all(list func(namespace string) ([]listed, error)) ([]listed, error) {
+// all are the jobs of all namespaces, oldest first. One that the token may not list hides no
+// other. Fresh: the last list does not count.
+func (d *Driver) all(ctx context.Context, fresh bool) ([]listed, error) {
 	var out []listed
 	var denied []error
 	for _, ns := range d.ns {
-		some, err := list(ns)
-		switch {
-		case errors.Is(err, driver.ErrDenied):
-			denied = append(denied, err)
-		case err != nil:
-			return nil, err
+		l, ok := d.informer.now(ns)
+		if !ok || fresh {
+			var err error
+			if l, err = d.informer.list(ctx, ns, 0); errors.Is(err, driver.ErrDenied) {
+				denied = append(denied, err)
+				continue
+			} else if err != nil {
+				return nil, err
+			}
 		}
-		out = append(out, some...)
+		out = slices.AppendSeq(out, maps.Values(l.jobs))
 	}
 	if len(denied) == len(d.ns) {
 		return nil, errors.Join(denied...)
 	}
+	slices.SortFunc(out, func(a, b listed) int { return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.id, b.id)) })
 	return out, nil
 }
 
@@ -172,17 +176,10 @@ func (d *Driver) all(list func(namespace string) ([]listed, error)) ([]listed, e
 // oldest first. Where Nomad answers, but not for one of them, that one is shown as it was
 // last read, and its detail says so: the others go on.
 func (d *Driver) List(ctx context.Context) ([]driver.Job, error) {
-	found, err := d.all(func(ns string) ([]listed, error) {
-		if some, ok := d.informer.now(ns); ok {
-			return some, nil
-		}
-		some, _, err := d.informer.list(ctx, ns, 0)
-		return some, err
-	})
+	found, err := d.all(ctx, false)
 	if err != nil {
 		return nil, fmt.Errorf("list: %w", err)
 	}
-	slices.SortStableFunc(found, func(a, b listed) int { return cmp.Compare(a.created, b.created) })
 	var out []driver.Job
 	answers := false
 	for _, l := range found {
@@ -242,10 +239,8 @@ func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (driver.Outlook, 
 	if job.State.Ended() || a == nil || view.Over(a) {
 		return driver.Outlook{}, nil
 	}
-	d.mu.Lock()
-	known, ok := d.outlooks[id]
-	d.mu.Unlock()
-	if ok && known.alloc == a.ID && time.Since(known.at) < outlooks {
+	known := d.peek(id).outlook
+	if known.alloc == a.ID && time.Since(known.at) < outlooks {
 		return known.outlook(), nil
 	}
 	known = dryRun{alloc: a.ID, at: time.Now()}
@@ -258,9 +253,7 @@ func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (driver.Outlook, 
 		return driver.Outlook{}, fmt.Errorf("outlook of %s: %w", id, err)
 	}
 	known.room = err == nil && len(plan.FailedTGAllocs) == 0
-	d.mu.Lock()
-	d.outlooks[id] = known
-	d.mu.Unlock()
+	d.keep(id, func(c *cached) { c.outlook = known })
 	return known.outlook(), nil
 }
 

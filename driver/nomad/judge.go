@@ -32,9 +32,6 @@ func (d *Driver) Check(ctx context.Context, in driver.Intent) error {
 
 // target is the job to register for a mark, under the id that the job runs under.
 func (d *Driver) target(f *facts, m spec.Mark) (*api.Job, error) {
-	if why := spec.ObservedOnly(f.own); why != "" {
-		return nil, fmt.Errorf("%s: %w", why, driver.ErrUnsupported)
-	}
 	job, err := spec.Apply(f.own, m)
 	if err != nil {
 		return nil, err
@@ -106,7 +103,7 @@ func (d *Driver) room(ctx context.Context, f *facts, job *api.Job) error {
 	if larger(f.job, job) {
 		// Nomad counts what is registered: of two that have yet to save each would have the room.
 		node := f.latest().NodeID
-		if ids := d.unfinished(func(r brief) bool { return r.grows == node }); slices.ContainsFunc(ids, func(id driver.JobID) bool { return id != f.id }) {
+		if ids := d.which(func(r brief) bool { return r.grows == node }); slices.ContainsFunc(ids, func(id driver.JobID) bool { return id != f.id }) {
 			return fmt.Errorf("%w for the change now: another job is being moved to more on its node", driver.ErrNoRoom)
 		}
 	}

@@ -30,7 +30,7 @@ func markOf(in driver.Intent) spec.Mark {
 func (d *Driver) Look(ctx context.Context, id driver.JobID, intent string) (move.Job, func(), error) {
 	held := d.hold(id)
 	release := func() {
-		d.forgetSnapshot(id)
+		d.keep(id, func(c *cached) { c.snapshot = nil })
 		held()
 	}
 	f, job, err := d.get(ctx, id)
@@ -63,7 +63,7 @@ type mover struct {
 	job driver.Job
 
 	target *api.Job // that is to be registered
-	index  uint64   // of the variable that is to be written
+	write  placed   // that is to be made
 }
 
 var _ move.Job = (*mover)(nil)
@@ -255,11 +255,4 @@ func (m *mover) Over(_ context.Context, end move.End) error {
 
 func ends(kind driver.StepKind, why string) (move.End, error) {
 	return move.End{Kind: kind, Why: why}, nil
-}
-
-// forgetSnapshot has a job read anew by whoever asks next.
-func (d *Driver) forgetSnapshot(id driver.JobID) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.snapshots, id)
 }

@@ -66,7 +66,7 @@ func (d *Driver) prune(ctx context.Context) {
 		return
 	}
 	n := 0
-	for _, id := range d.unfinished(func(brief) bool { return true }) {
+	for _, id := range d.which(func(brief) bool { return true }) {
 		gone, err := d.pruneOne(ctx, id)
 		if err != nil && ctx.Err() == nil {
 			d.cfg.Logger.Warn("an old record is not pruned", "job", string(id), "error", err)
@@ -82,8 +82,8 @@ func (d *Driver) prune(ctx context.Context) {
 
 // pruneOne deletes the record of a job where that is due.
 func (d *Driver) pruneOne(ctx context.Context, id driver.JobID) (bool, error) {
-	if _, listed := d.stanza(id); listed {
-		return false, nil
+	if d.peek(id).seen != (seen{}) {
+		return false, nil // it is listed
 	}
 	defer d.hold(id)()
 	r, err := d.load(ctx, id)
@@ -109,9 +109,7 @@ func (d *Driver) pruneOne(ctx context.Context, id driver.JobID) (bool, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.records, id)
-	delete(d.snapshots, id)
-	delete(d.last, id)
+	delete(d.jobs, id)
 	return true, nil
 }
 

@@ -47,17 +47,15 @@ func (d *Driver) goes(f *facts) going {
 func (d *Driver) settle(ctx context.Context, f *facts) (bool, error) {
 	r := f.rec
 	m := newMover(d, f, d.look(f))
-	if a := f.latest(); a != nil && !f.stopped() && view.Again(a, f.task) && spec.ObservedOnly(f.own) == "" {
-		return true, m.repeated(ctx, a)
-	}
 	passed, _ := m.past()
+	a := f.latest()
 	switch {
-	case r.Finished && !f.stopped() && !f.ownersWord():
+	case a != nil && !f.stopped() && view.Again(a, f.task) && spec.ObservedOnly(f.own) == "":
+		r.end(driver.StepFinished, "its work was done; Nomad began it again in its place, and that is stopped")
+		return true, d.stopAgain(ctx, f)
+	case r.Finished && !f.stopped() && !f.ownersWord(), f.hadFinished():
 		r.ignore(f)
-		if err := d.save(ctx, r); err != nil {
-			return false, err
-		}
-		return true, d.c.stop(ctx, f.at)
+		return true, d.stopAgain(ctx, f)
 	case r.Finished && r.Own != nil && f.ownersWord() && !f.stopped():
 		r.Finished = false // its owner runs it again
 		return true, d.save(ctx, r)
@@ -66,61 +64,27 @@ func (d *Driver) settle(ctx context.Context, f *facts) (bool, error) {
 		step, err := new(move.Machine).Proceed(ctx, m)
 		return step.Kind.Done(), err
 	}
-	if m.hadFinished() {
-		return true, m.doneBefore(ctx)
-	}
 	switch d.goes(f) {
 	case stays, moves:
+		return false, nil
 	case reruns:
-		return true, d.rerun(ctx, f)
+		// It saved and left for an intent that was given up, and its policy does not start it.
+		mark := spec.Mark{Cause: view.CauseRescheduled, Again: 1}
+		if f.mark != nil {
+			mark = *f.mark
+			mark.Again++
+		}
+		mark.Change = f.has()
+		return true, d.reregister(ctx, f, &mark, "it saved too late and runs again")
 	case returns:
-		return true, d.giveBack(ctx, f)
+		// Memory comes back first where the change had less, then all of its owner's settings.
+		was, next := f.has(), driver.Change{}
+		if own := spec.Resources(f.own).MemoryBytes; was.MemoryBytes > 0 && was.MemoryBytes < own {
+			next = was
+			next.MemoryBytes = 0
+		}
+		r.end(driver.StepSuperseded, "the attempt was killed for memory under a change")
+		return true, d.reregister(ctx, f, &spec.Mark{Cause: driver.CauseMemory, Change: next}, "killed for memory under a change; its owner's returns")
 	}
 	return false, nil
-}
-
-// giveBack returns memory to a job that was killed for it under a change: its owner's
-// where the change had less, else all of its owner's settings.
-func (d *Driver) giveBack(ctx context.Context, f *facts) error {
-	r, was := f.rec, f.has()
-	next := driver.Change{}
-	if own := spec.Resources(f.own).MemoryBytes; was.MemoryBytes > 0 && was.MemoryBytes < own {
-		next = was.Clone()
-		next.MemoryBytes = 0
-	}
-	mark := spec.Mark{Cause: driver.CauseMemory, Change: next}
-	job, err := d.target(f, mark)
-	if err != nil {
-		return err
-	}
-	r.end(driver.StepSuperseded, "the attempt was killed for memory under a change")
-	r.Expect = &expected{Version: f.version() + 1, Mark: mark}
-	if err := d.save(ctx, r); err != nil {
-		return err
-	}
-	d.cfg.Logger.Warn("killed for memory under a change; its owner's returns", "job", string(f.id))
-	return d.c.register(ctx, f.at, job, deref(f.job.JobModifyIndex), note(r.Submission, "memory returned", mark))
-}
-
-// rerun has a job run again, under the settings that it had, that saved and left for an
-// intent that was given up. Its own policy would where it has one; Nomad has none forced
-// that is off.
-func (d *Driver) rerun(ctx context.Context, f *facts) error {
-	r := f.rec
-	mark := spec.Mark{Cause: view.CauseRescheduled, Again: 1}
-	if f.mark != nil {
-		mark = *f.mark
-		mark.Again++
-	}
-	mark.Change = f.has()
-	job, err := d.target(f, mark)
-	if err != nil {
-		return err
-	}
-	r.Expect = &expected{Version: f.version() + 1, Mark: mark}
-	if err := d.save(ctx, r); err != nil {
-		return err
-	}
-	d.cfg.Logger.Info("it saved too late and runs again", "job", string(f.id))
-	return d.c.register(ctx, f.at, job, deref(f.job.JobModifyIndex), note(r.Submission, "runs again", mark))
 }

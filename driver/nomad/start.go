@@ -32,7 +32,7 @@ func (d *Driver) StartWith(ctx context.Context, id driver.RequestID, s driver.Sp
 }
 
 func (d *Driver) start(ctx context.Context, id driver.RequestID, s driver.Spec, c driver.Change) (driver.Job, error) {
-	for _, job := range d.unfinished(func(r brief) bool { return r.request == id }) {
+	for _, job := range d.which(func(r brief) bool { return r.request == id }) {
 		return d.started(ctx, job)
 	}
 	if s.NotBefore.After(time.Now()) {
@@ -42,7 +42,7 @@ func (d *Driver) start(ctx context.Context, id driver.RequestID, s driver.Spec, 
 	if err != nil {
 		return driver.Job{}, err
 	}
-	if d.onRecord(r.Job) { // its owner has run it again since, and its record names no request any more
+	if d.peek(r.Job).record != nil { // its owner has run it again since, and its record names no request any more
 		return d.started(ctx, r.Job)
 	}
 	defer d.hold(r.Job)()
@@ -128,9 +128,7 @@ func (d *Driver) registered(ctx context.Context, r *record, at where) (driver.Jo
 	}
 	if errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrDenied) || errors.Is(err, driver.ErrConflict) {
 		// The request made no job.
-		d.mu.Lock()
-		delete(d.records, r.Job)
-		d.mu.Unlock()
+		d.keep(r.Job, func(c *cached) { c.record = nil })
 		err = errors.Join(err, d.cfg.Journal.Delete(ctx, recordName(r.Job)))
 	}
 	if err != nil {

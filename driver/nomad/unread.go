@@ -13,31 +13,17 @@ import (
 // answersWithin is how long Nomad may take to tell all of one job.
 const answersWithin = 20 * time.Second
 
-// line is what a list says of a job.
-type line struct {
-	name, status string
-	submitted    int64 // nanoseconds
-}
-
-// wasRead keeps what was read of a job.
-func (d *Driver) wasRead(job driver.Job) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.last[job.ID] = job.Clone()
-}
-
 // unread is a job that cannot be read: as it was last read, or where nobody has read it as
 // the list has it. Its detail says so.
-func (d *Driver) unread(l listed, why error) driver.Job {
-	d.mu.Lock()
-	job, read := d.last[l.id]
-	d.mu.Unlock()
-	if job = job.Clone(); !read {
+func (d *Driver) unread(l listed, why error) (job driver.Job) {
+	if last := d.peek(l.id).last; last != nil {
+		job = last.Clone()
+	} else {
 		job = driver.Job{
-			ID: l.id, Name: l.line.name, Owner: place(l.id).namespace, State: driver.Pending, ExitCode: -1,
-			Submitted: time.Unix(0, l.line.submitted).UTC(),
+			ID: l.id, Name: l.name, Owner: place(l.id).namespace, State: driver.Pending, ExitCode: -1,
+			Submitted: time.Unix(0, l.submitted).UTC(),
 		}
-		switch l.line.status {
+		switch l.status {
 		case "running":
 			job.State = driver.Running
 		case "dead":

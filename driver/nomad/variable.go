@@ -19,24 +19,28 @@ func (c cluster) variable(ctx context.Context, w where, path string) (*api.Varia
 	return v, asked("variable "+path, readVariable.in(w.namespace), err)
 }
 
-// write writes a variable whose index is still the one that was read; 0 makes one that is
-// not there.
-func (c cluster) write(ctx context.Context, w where, path string, items map[string]string, index uint64) error {
+// write writes a variable that is still the one that was read, nil where there was none.
+// Without items it is removed.
+func (c cluster) write(ctx context.Context, w where, path string, items map[string]string, was *api.Variable) error {
 	if err := c.mayAct(ctx); err != nil {
 		return err
 	}
-	v := &api.Variable{Namespace: w.namespace, Path: path, Items: items, ModifyIndex: index}
-	_, _, err := c.api.Variables().CheckedUpdate(v, order(ctx, w.namespace))
-	return conflicting("writing variable "+path, writeVariable.in(w.namespace), err)
-}
-
-// remove removes a variable whose index is still the one that was read.
-func (c cluster) remove(ctx context.Context, w where, path string, index uint64) error {
-	if err := c.mayAct(ctx); err != nil {
-		return err
+	v := &api.Variable{Namespace: w.namespace, Path: path, Items: items}
+	if was != nil {
+		v.ModifyIndex = was.ModifyIndex
 	}
-	_, err := c.api.Variables().CheckedDelete(path, index, order(ctx, w.namespace))
-	return conflicting("removing variable "+path, destroyVariable.in(w.namespace), err)
+	right := writeVariable
+	var err error
+	if len(items) > 0 {
+		_, _, err = c.api.Variables().CheckedUpdate(v, order(ctx, w.namespace))
+	} else {
+		right = destroyVariable
+		_, err = c.api.Variables().CheckedDelete(path, v.ModifyIndex, order(ctx, w.namespace))
+	}
+	if _, ok := errors.AsType[api.ErrCASConflict](err); ok {
+		return fmt.Errorf("writing variable %s: %w: it was written meanwhile", path, driver.ErrConflict)
+	}
+	return written("writing variable "+path, right.in(w.namespace), err)
 }
 
 // restart ends a task of an allocation and starts it again in place.
@@ -46,13 +50,6 @@ func (c cluster) restart(ctx context.Context, w where, alloc, task string) error
 	}
 	_, err := c.api.Raw().Write("/v1/client/allocation/"+url.PathEscape(alloc)+"/restart", map[string]string{"TaskName": task}, nil, order(ctx, w.namespace))
 	return written("restart of "+alloc, allocLifecycle.in(w.namespace), err)
-}
-
-func conflicting(what string, n needed, err error) error {
-	if _, ok := errors.AsType[api.ErrCASConflict](err); ok {
-		return fmt.Errorf("%s: %w: it was written meanwhile", what, driver.ErrConflict)
-	}
-	return written(what, n, err)
 }
 
 // maxFile bounds what is read of a file that a template renders.

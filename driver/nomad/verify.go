@@ -22,7 +22,11 @@ func (m *mover) verify(ctx context.Context) (move.End, error) {
 			fresh = a
 		case a.ID != m.r.From.Alloc && a.CreateIndex <= m.r.From.Newest:
 		case view.Finished(a, f.task):
-			return m.undone(ctx)
+			m.r.ignore(f)
+			if err := m.d.stopAgain(ctx, f); err != nil {
+				return move.End{}, err
+			}
+			return ends(driver.StepFinished, "its work was done before the change; the accidental run of it was stopped")
 		case !view.Over(a):
 			ending = true
 			m.kill(ctx, a)
@@ -79,20 +83,12 @@ func larger(before, after *api.Job) bool {
 // restart.
 func (m *mover) undo(ctx context.Context, why string) (move.End, error) {
 	f := m.f
-	job, err := spec.Owner(f.own)
-	if was, ok := f.rec.Ours[m.r.From.Before]; ok {
-		job, err = spec.Apply(f.own, was)
-		f.rec.Expect = &expected{Version: f.version() + 1, Mark: was}
-	}
-	if err != nil {
-		return move.End{}, err
-	}
 	f.rec.Back = f.version() + 1
-	f.rename(job)
-	if err := m.d.save(ctx, f.rec); err != nil {
-		return move.End{}, err
+	var mark *spec.Mark
+	if was, ok := f.rec.Ours[m.r.From.Before]; ok {
+		mark = &was
 	}
-	if err := m.d.c.register(ctx, f.at, job, deref(f.job.JobModifyIndex), f.rec.Submission); err != nil {
+	if err := m.d.reregister(ctx, f, mark, why); err != nil {
 		return move.End{}, err
 	}
 	return ends(driver.StepNoRoom, why)
