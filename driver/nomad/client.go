@@ -72,21 +72,18 @@ func (c cluster) allocations(ctx context.Context, w where) ([]*api.AllocationLis
 	return list, nil
 }
 
-// evaluations tells which evaluation of a job waits for room, nil where none does, and
-// whether one is still to be worked on.
-func (c cluster) evaluations(ctx context.Context, w where) (blocked *api.Evaluation, busy bool, err error) {
+// evaluations lists those of a job that Nomad remembers.
+func (c cluster) evaluations(ctx context.Context, w where) ([]*api.Evaluation, error) {
 	list, _, err := c.api.Jobs().Evaluations(w.id, query(ctx, w.namespace))
-	if err != nil {
-		return nil, false, asked("evaluations of "+w.id, readJob.in(w.namespace), err)
-	}
+	return list, asked("evaluations of "+w.id, readJob.in(w.namespace), err)
+}
+
+// blocked is the evaluation of a job that waits for room, nil where none does.
+func (c cluster) blocked(ctx context.Context, w where) (blocked *api.Evaluation, err error) {
+	list, err := c.evaluations(ctx, w)
 	for _, e := range list {
-		switch e.Status {
-		case "blocked":
-			if blocked == nil || e.CreateIndex > blocked.CreateIndex {
-				blocked = e
-			}
-		case "pending":
-			busy = busy || e.WaitUntil.IsZero() && e.Wait == 0
+		if e.Status == "blocked" && (blocked == nil || e.CreateIndex > blocked.CreateIndex) {
+			blocked = e
 		}
 	}
 	if blocked != nil && len(blocked.FailedTGAllocs) == 0 {
@@ -97,23 +94,19 @@ func (c cluster) evaluations(ctx context.Context, w where) (blocked *api.Evaluat
 			}
 		}
 	}
-	return blocked, busy, nil
+	return blocked, err
 }
 
 // deregistered reports whether the last that was done to a job was to take it out.
-func (c cluster) deregistered(ctx context.Context, w where) (bool, error) {
-	list, _, err := c.api.Jobs().Evaluations(w.id, query(ctx, w.namespace))
-	if err != nil {
-		return false, asked("evaluations of "+w.id, readJob.in(w.namespace), err)
-	}
+func (c cluster) deregistered(ctx context.Context, w where) (out bool, err error) {
+	list, err := c.evaluations(ctx, w)
 	var newest uint64
-	out := false
 	for _, e := range list {
 		if by := e.TriggeredBy; (by == "job-register" || by == "job-deregister") && e.CreateIndex >= newest {
 			newest, out = e.CreateIndex, by == "job-deregister"
 		}
 	}
-	return out, nil
+	return out, err
 }
 
 // register replaces a job whose index is still the one that was read; 0 makes one that

@@ -39,11 +39,6 @@ type Submission struct {
 // job file's own id and with his source as the submission. An id under which a job
 // lives is refused with driver.ErrConflict: to register over it would end what runs, or
 // run again what has ended. Spec.NotBefore does nothing: the job begins when there is room.
-func Submit(ctx context.Context, client *api.Client, s driver.Spec, warn func(string)) (driver.JobID, error) {
-	return Submission{Client: client, Warn: warn}.Submit(ctx, s)
-}
-
-// Submit registers the job once; see the function of that name.
 func (u Submission) Submit(ctx context.Context, s driver.Spec) (driver.JobID, error) {
 	if u.Warn == nil {
 		u.Warn = func(string) {}

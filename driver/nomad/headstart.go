@@ -12,30 +12,6 @@ import (
 	"pitchpipe/driver/nomad/spec"
 )
 
-// ownersWord reports whether the present version is what its owner registered, be it with
-// a change that he let the controller choose.
-func (f *facts) ownersWord() bool { return f.mark == nil || f.kept || f.begun }
-
-// recollect makes the record of a job that its owner registered with a change: what he
-// wrote is kept before anything else is done to it.
-func (f *facts) recollect() {
-	if !f.begun {
-		return
-	}
-	if f.rec == nil {
-		f.rec = &record{Job: f.id}
-	}
-	r := f.rec
-	if r.Own == nil || r.Submitted.IsZero() {
-		r.Own, r.Index, r.First = f.own, deref(f.job.CreateIndex), f.first
-		r.Submitted = time.Unix(0, deref(f.job.SubmitTime)).UTC()
-	}
-	if r.Ours == nil {
-		r.Ours = map[uint64]spec.Mark{}
-	}
-	r.Ours[f.version()] = *f.mark
-}
-
 // Foresee is the job that a registration would make of this one, in JSON. Nothing is
 // asked and nothing is done.
 func (d *Driver) Foresee(job []byte) (driver.Job, error) {
@@ -113,7 +89,7 @@ const begunNote = "what jobs of its kind ran best with, from its start"
 // theirs is the source of a version as its owner wrote it, without what was put before
 // it where he registered it with a change.
 func (f *facts) theirs(sub *api.JobSubmission) *api.JobSubmission {
-	if sub == nil || !f.begun {
+	if sub == nil || f.whose != begun {
 		return sub
 	}
 	out := *sub
