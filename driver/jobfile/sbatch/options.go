@@ -1,7 +1,6 @@
 package sbatch
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -17,11 +16,7 @@ const maxMemory = math.MaxInt64 / 2
 
 // options reads the options of one #SBATCH line from byte i on.
 func (p *parser) options(number int, line string, i int) {
-	rest, err := words(line, i)
-	if open, ok := errors.AsType[*openQuote](err); ok {
-		p.fail(number, open.column, open.Error(), "want the closing quote on the same line")
-		return
-	}
+	rest, _ := p.words(number, line, i)
 	known := options()
 	for len(rest) > 0 {
 		w := rest[0]
@@ -94,8 +89,8 @@ func (p *parser) apply(o option, at place, value string, joined bool, rest []wor
 	switch {
 	case o.why != "" && !(p.slurm && o.slurms):
 		p.fail(at.line, at.column, at.name, o.why)
-	case o.use != nil:
-		o.use(p, at, value)
+	case o.use != nil && !o.use(p, at, value):
+		p.fail(at.line, at.value, fmt.Sprintf("%s is %q", at.name, value), o.want)
 	}
 	return rest
 }
@@ -112,35 +107,22 @@ func (p *parser) unknown(at place, known []option) {
 	p.fail(at.line, at.column, fmt.Sprintf("unknown option %q", at.name), want)
 }
 
-func (p *parser) badValue(at place, value, want string) {
-	p.fail(at.line, at.value, fmt.Sprintf("%s is %q", at.name, value), want)
-}
-
-func (p *parser) cores(at place, value string) {
+func (p *parser) cores(_ place, value string) bool {
 	n, err := strconv.Atoi(value)
-	if err != nil || n < 1 || n > 1<<20 {
-		p.badValue(at, value, "want a whole number of cores, 1 or more")
-		return
-	}
 	p.job.Cores = n
+	return err == nil && n >= 1 && n <= 1<<20
 }
 
-func (p *parser) memory(at place, value string) {
-	n, ok := memory(value)
-	if !ok {
-		p.badValue(at, value, "want an amount of memory such as 4G or 512M; without a unit it is MiB")
-		return
-	}
-	p.job.MemoryBytes, p.totalGiven = n, true
+func (p *parser) memory(_ place, value string) (ok bool) {
+	p.job.MemoryBytes, ok = memory(value)
+	p.totalGiven = true
+	return ok
 }
 
-func (p *parser) memoryPerCore(at place, value string) {
-	n, ok := memory(value)
-	if !ok {
-		p.badValue(at, value, "want an amount of memory such as 4G or 512M; without a unit it is MiB")
-		return
-	}
-	p.perCore, p.perCoreAt = n, p.pos(at.line, at.column)
+func (p *parser) memoryPerCore(at place, value string) (ok bool) {
+	p.perCore, ok = memory(value)
+	p.perCoreAt = p.pos(at.line, at.column)
+	return ok
 }
 
 // memory reads an amount as sbatch does: a whole number, M where no unit stands.
@@ -166,13 +148,9 @@ func memory(s string) (int64, bool) {
 	return int64(n) << shift, true
 }
 
-func (p *parser) timeLimit(at place, value string) {
-	d, ok := limit(value)
-	if !ok {
-		p.badValue(at, value, "want minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS")
-		return
-	}
-	p.job.TimeLimit = d
+func (p *parser) timeLimit(_ place, value string) (ok bool) {
+	p.job.TimeLimit, ok = limit(value)
+	return ok
 }
 
 // limit reads a time limit of Slurm; 0 is none.
@@ -205,41 +183,46 @@ func limit(s string) (time.Duration, bool) {
 	return sum, true
 }
 
-func (p *parser) name(_ place, value string)      { p.job.Name = value }
-func (p *parser) output(_ place, value string)    { p.job.Output = value }
-func (p *parser) dir(_ place, value string)       { p.job.Dir = value }
-func (p *parser) partition(_ place, value string) { p.job.Partition = value }
-func (p *parser) account(_ place, value string)   { p.job.Account = value }
-func (p *parser) openMode(_ place, value string)  { p.job.OpenMode = value }
-func (p *parser) clusters(at place, _ string)     { p.job.Clusters = p.pos(at.line, at.column) }
-func (p *parser) requeue(place, string)           { p.job.NoRequeue = false }
-func (p *parser) noRequeue(place, string)         { p.job.NoRequeue = true }
+// text keeps a value as it stands.
+func text(of func(*jobfile.Job) *string) func(*parser, place, string) bool {
+	return func(p *parser, _ place, value string) bool {
+		*of(p.job) = value
+		return true
+	}
+}
+
+func (p *parser) clusters(at place, _ string) bool {
+	p.job.Clusters = p.pos(at.line, at.column)
+	return true
+}
+
+func (p *parser) requeue(at place, _ string) bool {
+	p.job.NoRequeue = at.name == "--no-requeue"
+	return true
+}
 
 // onlyOne accepts one node and one task: Slurm starts a script once, and what
 // goes beyond is the work of srun on several nodes.
-func (p *parser) onlyOne(at place, value string) {
+func (p *parser) onlyOne(at place, value string) bool {
 	low, high, isRange := strings.Cut(value, "-")
 	if value == "1" || isRange && low == "1" && high == "1" {
-		return
+		return true
 	}
-	if n, err := strconv.Atoi(low); err != nil || n < 1 {
-		p.badValue(at, value, "want 1")
-		return
-	}
-	if p.slurm {
-		p.observed(at, value)
-		return
-	}
-	p.badValue(at, value, "want 1: jobs of several nodes or tasks are not run by the local scheduler; submit them to Slurm")
+	n, err := strconv.Atoi(low)
+	return err == nil && n >= 1 && p.slurm && p.observed(at, value)
 }
 
-func (p *parser) observed(at place, value string) { p.job.Observed = at.name + "=" + value }
+func (p *parser) observed(at place, value string) bool {
+	p.job.Observed = at.name + "=" + value
+	return true
+}
 
 // exclusive: with a word it shares its node with jobs of its user or its label.
-func (p *parser) exclusive(_ place, value string) { p.job.Whole = value == "" }
+func (p *parser) exclusive(_ place, value string) bool {
+	p.job.Whole = value == ""
+	return true
+}
 
-func (p *parser) export(at place, value string) {
-	if strings.Contains(value, "=") && !p.slurm {
-		p.badValue(at, value, "want ALL, NONE or names; set variables inside the script with export NAME=${NAME:-value}")
-	}
+func (p *parser) export(_ place, value string) bool {
+	return p.slurm || !strings.Contains(value, "=")
 }

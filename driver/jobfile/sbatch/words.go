@@ -14,25 +14,27 @@ type word struct {
 // words cuts a #SBATCH line from byte i on. Single quotes are literal, in double
 // quotes and outside of quotes a backslash takes the next byte as it is, and a
 // word that begins with # ends the line.
-func words(line string, i int) ([]word, error) {
+func (p *parser) words(number int, line string, i int) ([]word, bool) {
 	var out []word
 	for {
 		for i < len(line) && isBlank(line[i]) {
 			i++
 		}
 		if i == len(line) || line[i] == '#' {
-			return out, nil
+			return out, true
 		}
-		text, end, err := oneWord(line, i)
-		if err != nil {
-			return out, err
+		text, end, open := oneWord(line, i)
+		if open >= 0 {
+			p.fail(number, open+1, fmt.Sprintf("the quote %c is not closed", line[open]), "want the closing quote on the same line")
+			return nil, false
 		}
 		out = append(out, word{text: text, column: i + 1})
 		i = end
 	}
 }
 
-func oneWord(line string, i int) (string, int, error) {
+// oneWord reads a word and finds its end; open is a quote that is not closed, -1: there is none.
+func oneWord(line string, i int) (text string, end, open int) {
 	var b strings.Builder
 	var quote byte
 	start := i
@@ -47,24 +49,15 @@ func oneWord(line string, i int) (string, int, error) {
 		case quote == 0 && (c == '\'' || c == '"'):
 			quote, start = c, i
 		case quote == 0 && isBlank(c):
-			return b.String(), i, nil
+			return b.String(), i, -1
 		default:
 			b.WriteByte(c)
 		}
 	}
 	if quote != 0 {
-		return "", i, &openQuote{quote: quote, column: start + 1}
+		return "", i, start
 	}
-	return b.String(), i, nil
+	return b.String(), i, -1
 }
-
-// openQuote is a quote that is not closed on its line.
-type openQuote struct {
-	quote  byte
-	column int
-}
-
-// Error says which quote it is.
-func (e *openQuote) Error() string { return fmt.Sprintf("the quote %c is not closed", e.quote) }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
