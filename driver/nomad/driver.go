@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -116,6 +117,9 @@ func (d *Driver) recall(ctx context.Context) error {
 		return fmt.Errorf("reading the journal: %w: %w", driver.ErrTransient, err)
 	}
 	for _, name := range names {
+		if !strings.HasPrefix(name, "job-") {
+			continue
+		}
 		if err := d.recallOne(ctx, name); err != nil {
 			// One bad record never stops the others: its job is answered with this error.
 			d.cfg.Logger.Error("a record of the journal cannot be read", "record", name, "error", err)
@@ -130,7 +134,7 @@ func (d *Driver) recall(ctx context.Context) error {
 func (d *Driver) recallOne(ctx context.Context, name string) error {
 	defer d.locks.Hold(name)()
 	r, err := d.loadName(ctx, name)
-	if err == nil && r != nil {
+	if err == nil {
 		d.remember(r)
 	}
 	return err

@@ -67,7 +67,7 @@ func (d *Driver) purged(ctx context.Context, id driver.JobID, err error) (driver
 // cancelled is a job on record that Nomad has not any more.
 func (d *Driver) cancelled(r *record, detail string) driver.Job {
 	return driver.Job{
-		ID: r.Job, Request: r.Request, Name: deref(r.Own.Name), Owner: place(r.Job).namespace, State: driver.Cancelled,
+		ID: r.Job, Request: r.Request, Name: spec.Deref(r.Own.Name), Owner: place(r.Job).namespace, State: driver.Cancelled,
 		Detail: detail, ExitCode: -1, Filename: r.Filename, Source: r.Source, Submitted: r.Submitted,
 		Fingerprint: d.fingerprint(r.Own), Resources: spec.Resources(r.Own),
 	}
@@ -181,7 +181,7 @@ func (d *Driver) List(ctx context.Context) ([]driver.Job, error) {
 		return nil, fmt.Errorf("list: %w", err)
 	}
 	var out []driver.Job
-	answers := false
+	var silent error
 	for _, l := range found {
 		job, err := d.Get(ctx, l.id)
 		switch {
@@ -189,13 +189,7 @@ func (d *Driver) List(ctx context.Context) ([]driver.Job, error) {
 		case err != nil && canceled(ctx):
 			return nil, err
 		case errors.Is(err, driver.ErrTransient), errors.Is(err, driver.ErrUnknown):
-			if !answers {
-				if lerr := d.c.answers(ctx, place(l.id).namespace); lerr != nil {
-					return nil, fmt.Errorf("list: %w", lerr)
-				}
-				answers = true
-			}
-			d.cfg.Logger.Warn("a job cannot be read; the others are", "job", string(l.id), "error", err)
+			silent = err
 			out = append(out, d.unread(l, err))
 		case err != nil:
 			// One bad job never hides the others.
@@ -203,6 +197,13 @@ func (d *Driver) List(ctx context.Context) ([]driver.Job, error) {
 		default:
 			out = append(out, job)
 		}
+	}
+	if silent != nil {
+		// Where Nomad answers for nothing at all, nothing says which jobs there are.
+		if _, err := d.all(ctx, true); err != nil {
+			return nil, fmt.Errorf("list: %w", err)
+		}
+		d.cfg.Logger.Warn("jobs cannot be read; the others are", "error", silent)
 	}
 	return out, nil
 }

@@ -19,7 +19,7 @@ func (d *Driver) Foresee(job []byte) (driver.Job, error) {
 	if err != nil {
 		return driver.Job{}, err
 	}
-	name := deref(own.Name)
+	name := spec.Deref(own.Name)
 	if name == "" {
 		name = at.id
 	}
@@ -35,7 +35,7 @@ func (d *Driver) prospect(source []byte) (*api.Job, where, error) {
 	if err != nil {
 		return nil, where{}, err
 	}
-	at := where{namespace: deref(job.Namespace), id: deref(job.ID)}
+	at := where{namespace: spec.Deref(job.Namespace), id: spec.Deref(job.ID)}
 	if at.namespace == "" {
 		at.namespace = api.DefaultNamespace
 	}
@@ -65,7 +65,7 @@ func (d *Driver) MayBegin(ctx context.Context, job []byte, c driver.Change) erro
 		return err
 	}
 	switch there, err := d.c.job(ctx, at); {
-	case err == nil && deref(there.Status) != "dead":
+	case err == nil && spec.Deref(there.Status) != "dead":
 		return fmt.Errorf("a job %s lives: %w", at.id, driver.ErrConflict)
 	case err == nil && there.ParentID != nil && *there.ParentID != "":
 		return fmt.Errorf("%s is the child of another job: %w", at.id, driver.ErrUnsupported)

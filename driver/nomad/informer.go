@@ -122,7 +122,7 @@ func (e *informer) learn(ctx context.Context, namespace string, stubs []*api.Job
 					e.d.cfg.Logger.Warn("a job cannot be read; the others are", "job", string(id), "error", err)
 				}
 			default:
-				e.d.learned(id, seen{Index: deref(job.JobModifyIndex), Submitted: deref(job.SubmitTime), Stanza: spec.Stanza(job)})
+				e.d.learned(id, seen{Index: spec.Deref(job.JobModifyIndex), Submitted: spec.Deref(job.SubmitTime), Stanza: spec.Stanza(job)})
 			}
 			return nil
 		})

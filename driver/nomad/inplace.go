@@ -45,7 +45,7 @@ func (f *facts) registered() driver.Change {
 // inPlace is where the environment of the job can be changed in place; false: nowhere.
 func (f *facts) inPlace() (spec.InPlace, bool) {
 	id := place(f.id).id
-	if parent := deref(f.job.ParentID); parent != "" && parent != id {
+	if parent := spec.Deref(f.job.ParentID); parent != "" && parent != id {
 		return spec.InPlace{}, false // the children of a periodic job have one variable
 	}
 	return spec.MayRestart(f.own, id)

@@ -223,7 +223,7 @@ func (m *mover) open(ctx context.Context) {
 	f.rec = m.r
 	r := f.rec
 	if r.Own == nil || r.Submitted.IsZero() {
-		r.Own, r.Index, r.First, r.Submitted = f.own, deref(f.job.CreateIndex), f.first, m.job.Submitted
+		r.Own, r.Index, r.First, r.Submitted = f.own, spec.Deref(f.job.CreateIndex), f.first, m.job.Submitted
 		r.Attempts = known(f)
 	}
 	if r.Submission == nil {

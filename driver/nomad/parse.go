@@ -59,7 +59,7 @@ func read(ctx context.Context, client *api.Client, namespace string, s driver.Sp
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", s.Filename, err)
 		}
-		if deref(job.ID) == "" {
+		if spec.Deref(job.ID) == "" {
 			return nil, nil, fmt.Errorf("%s: a job without an ID: %w", s.Filename, driver.ErrInvalid)
 		}
 		return job, &api.JobSubmission{Source: string(s.Source), Format: "json"}, nil

@@ -63,17 +63,9 @@ func (f *facts) alloc(id string) *api.AllocationListStub {
 	return nil
 }
 
-func (f *facts) version() uint64 { return deref(f.job.Version) }
-func (f *facts) stopped() bool   { return deref(f.job.Stop) }
-func (f *facts) dead() bool      { return deref(f.job.Status) == "dead" }
-
-func deref[T any](p *T) T {
-	if p == nil {
-		var zero T
-		return zero
-	}
-	return *p
-}
+func (f *facts) version() uint64 { return spec.Deref(f.job.Version) }
+func (f *facts) stopped() bool   { return spec.Deref(f.job.Stop) }
+func (f *facts) dead() bool      { return spec.Deref(f.job.Status) == "dead" }
 
 // observe reads a job and its allocations anew. The caller holds the job.
 func (d *Driver) observe(ctx context.Context, id driver.JobID) (*facts, error) {
@@ -96,9 +88,9 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (*facts, error) {
 		rec.Missing = time.Time{}
 	}
 	if rec != nil && rec.Index == 0 && rec.Own != nil {
-		defer func() { rec.Index = deref(job.CreateIndex) }()
+		defer func() { rec.Index = spec.Deref(job.CreateIndex) }()
 	}
-	if rec != nil && rec.Index != 0 && rec.Index != deref(job.CreateIndex) {
+	if rec != nil && rec.Index != 0 && rec.Index != spec.Deref(job.CreateIndex) {
 		// Its owner purged the job and made another of that id.
 		d.cfg.Logger.Info("another job has the id", "job", string(id))
 		rec = &record{Job: id, saved: rec.saved} // whoever names intents by the job may give a name again
@@ -128,12 +120,12 @@ func (d *Driver) catchUp(ctx context.Context, f *facts) error {
 	if !slices.ContainsFunc(f.allocs, func(a *api.AllocationListStub) bool { return a.JobVersion > f.version() }) {
 		return nil
 	}
-	created := deref(f.job.CreateIndex)
+	created := spec.Deref(f.job.CreateIndex)
 	var err error
 	if f.job, f.unknown, err = d.c.whole(ctx, f.at); err != nil {
 		return err
 	}
-	if deref(f.job.CreateIndex) != created {
+	if spec.Deref(f.job.CreateIndex) != created {
 		return fmt.Errorf("job %s was purged and registered anew while it was read: %w", f.id, driver.ErrTransient)
 	}
 	return nil
@@ -253,8 +245,8 @@ func (f *facts) recollect() {
 			f.rec = &record{Job: f.id}
 		}
 		if r := f.rec; r.Own == nil || r.Submitted.IsZero() {
-			r.Own, r.Index, r.First = f.own, deref(f.job.CreateIndex), f.first
-			r.Submitted = time.Unix(0, deref(f.job.SubmitTime)).UTC()
+			r.Own, r.Index, r.First = f.own, spec.Deref(f.job.CreateIndex), f.first
+			r.Submitted = time.Unix(0, spec.Deref(f.job.SubmitTime)).UTC()
 		}
 	}
 	if f.whose == begun || f.whose == kept {
@@ -275,7 +267,7 @@ func (d *Driver) begin(f *facts) {
 	// was asked to leave by an intent in progress has not ended.
 	back := r != nil && r.Own != nil && r.Back != 0 && f.version() == r.Back && spec.Same(f.own, r.Own)
 	ran := !back && f.ownersWord() && f.whose != foreign && !f.stopped() && (r == nil || r.Moving == nil)
-	if v := f.version(); ran && v != f.first && ended(f.allocs, v, deref(f.job.JobModifyIndex)) {
+	if v := f.version(); ran && v != f.first && ended(f.allocs, v, spec.Deref(f.job.JobModifyIndex)) {
 		f.first = v
 		if r != nil && r.Own != nil {
 			d.cfg.Logger.Info("its owner runs it again", "job", string(f.id), "version", v)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
@@ -17,8 +16,7 @@ import (
 	"pitchpipe/driver/nomad/view"
 )
 
-// recordVersion is that of the records. Version 1 is read, and an intent that was in
-// progress goes on.
+// recordVersion is that of the records.
 const recordVersion = 2
 
 // from is where the job was when the intent in progress came.
@@ -88,16 +86,9 @@ func recordName(id driver.JobID) string { return "job-" + digest(string(id), 40)
 
 // load reads a job's record, nil where there is none.
 func (d *Driver) load(ctx context.Context, id driver.JobID) (*record, error) {
-	data, err := d.cfg.Journal.Load(ctx, recordName(id))
+	r, err := d.loadName(ctx, recordName(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // most jobs have none
-	}
-	if err != nil {
-		return nil, fmt.Errorf("record of job %s: %w: %w", id, driver.ErrTransient, err)
-	}
-	r, err := decode(data)
-	if err == nil && r.Job != id {
-		err = fmt.Errorf("it is of job %q: %w", r.Job, driver.ErrInvalid)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("record of job %s: %w", id, err)
@@ -105,26 +96,18 @@ func (d *Driver) load(ctx context.Context, id driver.JobID) (*record, error) {
 	return r, nil
 }
 
-func decode(data []byte) (*record, error) {
+// loadName reads a record by its name in the journal.
+func (d *Driver) loadName(ctx context.Context, name string) (*record, error) {
+	data, err := d.cfg.Journal.Load(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", driver.ErrTransient, err)
+	}
 	r := &record{saved: data}
 	if err := json.Unmarshal(data, r); err != nil {
 		return nil, err
 	}
-	if r.Version == 1 {
-		// What is in From now stood beside the intent, and there were two phases more.
-		var old struct {
-			Moving from `json:"moving"`
-		}
-		if err := json.Unmarshal(data, &old); err != nil {
-			return nil, err
-		}
-		r.From, r.Version = old.Moving, recordVersion
-		if m := r.Moving; m != nil && (m.Phase == "changing" || m.Phase == "turning") {
-			m.Phase = move.Changed
-		}
-	}
-	if r.Version != recordVersion {
-		return nil, fmt.Errorf("version %d is not known: %w", r.Version, driver.ErrInvalid)
+	if r.Version != recordVersion || recordName(r.Job) != name {
+		return nil, fmt.Errorf("version %d of job %q is not known: %w", r.Version, r.Job, driver.ErrInvalid)
 	}
 	return r, nil
 }
@@ -171,22 +154,6 @@ func (r *record) over(kind driver.StepKind) {
 func (r *record) end(kind driver.StepKind, why string) {
 	r.over(kind)
 	r.Close(kind, why)
-}
-
-// loadName reads a record by its name in the journal, nil where it is none of a job.
-func (d *Driver) loadName(ctx context.Context, name string) (*record, error) {
-	if !strings.HasPrefix(name, "job-") {
-		return nil, nil //nolint:nilnil // it is one of a request
-	}
-	data, err := d.cfg.Journal.Load(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	r, err := decode(data)
-	if err == nil && recordName(r.Job) != name {
-		err = fmt.Errorf("it is of job %q: %w", r.Job, driver.ErrInvalid)
-	}
-	return r, err
 }
 
 // brief is what is asked of all records at a time.

@@ -144,7 +144,7 @@ func (m *mover) Change(ctx context.Context) (move.End, error) {
 		return m.writes(ctx)
 	}
 	f, moving := m.f, m.r.Moving
-	err := m.d.c.register(ctx, f.at, m.target, deref(f.job.JobModifyIndex), note(m.r.Submission, moving.Intent.Note, markOf(moving.Intent)))
+	err := m.d.c.register(ctx, f.at, m.target, spec.Deref(f.job.JobModifyIndex), note(m.r.Submission, moving.Intent.Note, markOf(moving.Intent)))
 	switch {
 	case errors.Is(err, driver.ErrConflict):
 		return ends(driver.StepCheckpointing, "the job was registered meanwhile") // the next look tells by whom
@@ -236,7 +236,7 @@ func (d *Driver) reregister(ctx context.Context, f *facts, mark *spec.Mark, why 
 		return err
 	}
 	d.cfg.Logger.Warn("registered again", "job", string(f.id), "reason", why)
-	return d.c.register(ctx, f.at, job, deref(f.job.JobModifyIndex), sub)
+	return d.c.register(ctx, f.at, job, spec.Deref(f.job.JobModifyIndex), sub)
 }
 
 // stopAgain stops a run of work that was done. Its record is durable first: whoever looks

@@ -84,9 +84,9 @@ func (d *Driver) draft(ctx context.Context, id driver.RequestID, s driver.Spec, 
 	if err != nil {
 		return nil, where{}, err
 	}
-	at := where{namespace: d.own, id: ownID(deref(job.ID), id)}
+	at := where{namespace: d.own, id: ownID(spec.Deref(job.ID), id)}
 	job.Name = cmp.Or(job.Name, job.ID)
-	if ns := deref(job.Namespace); ns != "" && ns != api.DefaultNamespace {
+	if ns := spec.Deref(job.Namespace); ns != "" && ns != api.DefaultNamespace {
 		at.namespace = ns
 	}
 	if !d.sees(at.namespace) {
@@ -168,7 +168,7 @@ func (d *Driver) fits(ctx context.Context, job *api.Job) error {
 		}
 		cores, memory = max(cores, have), max(memory, n.NodeResources.Memory.MemoryMB-reserved)
 	}
-	want, mib := deref(t.Resources.Cores), int64(deref(t.Resources.MemoryMB))
+	want, mib := spec.Deref(t.Resources.Cores), int64(spec.Deref(t.Resources.MemoryMB))
 	switch {
 	case cores > 0 && want > cores:
 		return fmt.Errorf("%d cores, and the largest node has %d: %w", want, cores, driver.ErrInvalid)

@@ -48,7 +48,7 @@ func (u Submission) Submit(ctx context.Context, s driver.Spec) (driver.JobID, er
 		return "", err
 	}
 	to := cluster{api: u.Client}
-	at := where{namespace: deref(job.Namespace), id: deref(job.ID)}
+	at := where{namespace: spec.Deref(job.Namespace), id: spec.Deref(job.ID)}
 	if err := to.validate(ctx, at, job, u.Warn); err != nil {
 		return "", err
 	}
@@ -57,10 +57,10 @@ func (u Submission) Submit(ctx context.Context, s driver.Spec) (driver.JobID, er
 	case errors.Is(err, driver.ErrNotFound):
 	case err != nil:
 		return "", err
-	case deref(there.Status) != "dead":
-		return "", fmt.Errorf("%s: a job %s lives (%s): stop it first, or give this one another id: %w", s.Filename, at.id, deref(there.Status), driver.ErrConflict)
+	case spec.Deref(there.Status) != "dead":
+		return "", fmt.Errorf("%s: a job %s lives (%s): stop it first, or give this one another id: %w", s.Filename, at.id, spec.Deref(there.Status), driver.ErrConflict)
 	default:
-		index = deref(there.JobModifyIndex)
+		index = spec.Deref(there.JobModifyIndex)
 	}
 	if begun, with := u.begin(ctx, to, at, job, sub); begun != nil {
 		switch err := to.register(ctx, at, begun, index, with); {
@@ -84,7 +84,7 @@ func (u Submission) draft(ctx context.Context, s driver.Spec) (*api.Job, *api.Jo
 	if err != nil {
 		return nil, nil, err
 	}
-	if deref(job.Namespace) == "" && u.Namespace != "" {
+	if spec.Deref(job.Namespace) == "" && u.Namespace != "" {
 		job.Namespace = &u.Namespace
 	}
 	if !u.Change.Empty() {

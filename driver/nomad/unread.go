@@ -1,8 +1,6 @@
 package nomad
 
 import (
-	"context"
-	"errors"
 	"time"
 
 	"pitchpipe/driver"
@@ -32,18 +30,4 @@ func (d *Driver) unread(l listed, why error) (job driver.Job) {
 	}
 	job.Detail = "Nomad does not answer for it: " + why.Error()
 	return job
-}
-
-// answers reports whether jobs of a namespace can be listed now: one that cannot be read is
-// the only one then.
-func (c cluster) answers(ctx context.Context, namespace string) error {
-	ctx, done := context.WithTimeout(ctx, answersWithin)
-	defer done()
-	q := query(ctx, namespace)
-	q.PerPage = 1
-	_, _, err := c.api.Jobs().List(q)
-	if err = asked("jobs of "+namespace, listJobs.in(namespace), err); errors.Is(err, driver.ErrDenied) {
-		return nil // it has answered
-	}
-	return err
 }

@@ -80,8 +80,8 @@ func Begun(job *api.Job) (Mark, bool) {
 	c, res := m.Change, t.Resources
 	switch {
 	case len(c.Live) > 0, res == nil,
-		c.Cores > 0 && deref(res.Cores) != c.Cores,
-		c.MemoryBytes > 0 && deref(res.MemoryMB) != mebibytes(c.MemoryBytes),
+		c.Cores > 0 && Deref(res.Cores) != c.Cores,
+		c.MemoryBytes > 0 && Deref(res.MemoryMB) != mebibytes(c.MemoryBytes),
 		c.TimeLimit > 0 && (g.MaxRunDuration == nil || *g.MaxRunDuration != c.TimeLimit):
 		return Mark{}, false
 	}
@@ -92,7 +92,7 @@ func Begun(job *api.Job) (Mark, bool) {
 	}
 	if len(c.Args) > 0 {
 		_, _, args, _ := unwrapped(t)
-		if !slices.Equal(args, Replace(m.Was.Args, c.Args)) {
+		if !slices.Equal(args, driver.WithFlags(m.Was.Args, c.Args)) {
 			return Mark{}, false
 		}
 	}

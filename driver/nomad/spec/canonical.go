@@ -116,7 +116,7 @@ func normal(job *api.Job) (any, error) {
 	if len(own.Datacenters) == 0 {
 		own.Datacenters = []string{"*"}
 	}
-	if deref(own.Type) == api.JobTypeBatch { // which are never updated in steps, and servers write some out
+	if Deref(own.Type) == api.JobTypeBatch { // which are never updated in steps, and servers write some out
 		own.Update = nil
 		for _, g := range own.TaskGroups {
 			g.Update = nil
@@ -126,7 +126,7 @@ func normal(job *api.Job) (any, error) {
 	own.ID, own.Name, own.ParentID, own.Region, own.Namespace, own.Periodic = nil, nil, nil, nil, nil, nil
 	own.ConsulNamespace, own.VaultNamespace = nil, nil
 	servers(own)
-	if deref(own.NodePool) == api.NodePoolDefault {
+	if Deref(own.NodePool) == api.NodePoolDefault {
 		own.NodePool = nil
 	}
 	if slices.Equal(own.Datacenters, []string{"*"}) {

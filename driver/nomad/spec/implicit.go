@@ -88,12 +88,12 @@ func signalsOf(t *api.Task) []string {
 	if t.KillSignal != "" {
 		out = append(out, t.KillSignal)
 	}
-	if v := t.Vault; v != nil && deref(v.ChangeMode) == "signal" {
-		out = append(out, deref(v.ChangeSignal))
+	if v := t.Vault; v != nil && Deref(v.ChangeMode) == "signal" {
+		out = append(out, Deref(v.ChangeSignal))
 	}
 	for _, p := range t.Templates {
-		if p != nil && deref(p.ChangeMode) == "signal" {
-			out = append(out, deref(p.ChangeSignal))
+		if p != nil && Deref(p.ChangeMode) == "signal" {
+			out = append(out, Deref(p.ChangeSignal))
 		}
 	}
 	return out

@@ -59,16 +59,16 @@ func Misread(id string) string {
 func ObservedOnly(job *api.Job) string {
 	g, t := Main(job)
 	switch {
-	case Misread(deref(job.ID)) != "":
-		return fmt.Sprintf("the id of the job ends in %s, which Nomad takes for a question about another job, so that this one could not be stopped: give it another id", Misread(deref(job.ID)))
-	case job.Dispatched || deref(job.ParentID) != "" && job.ParameterizedJob != nil:
+	case Misread(Deref(job.ID)) != "":
+		return fmt.Sprintf("the id of the job ends in %s, which Nomad takes for a question about another job, so that this one could not be stopped: give it another id", Misread(Deref(job.ID)))
+	case job.Dispatched || Deref(job.ParentID) != "" && job.ParameterizedJob != nil:
 		return "a dispatched job cannot be changed, Nomad refuses it; tune its parameterized parent, which later dispatches follow"
 	case job.ParameterizedJob != nil:
 		return "a parameterized job runs only as what is dispatched from it, which Nomad lets nobody change"
 	case job.Periodic != nil:
 		return "a periodic job runs only as its children, each of which is a job of its own"
-	case deref(job.Type) != "batch":
-		return fmt.Sprintf("jobs of type %q are observed, not changed: they have no end to be sooner", deref(job.Type))
+	case Deref(job.Type) != "batch":
+		return fmt.Sprintf("jobs of type %q are observed, not changed: they have no end to be sooner", Deref(job.Type))
 	case job.IsMultiregion():
 		return "jobs of several regions are observed, not changed"
 	case len(job.TaskGroups) != 1:
@@ -108,7 +108,7 @@ func Stanza(job *api.Job) bool {
 // any block and whose change restarts nothing. No name: it is of the only group.
 func Carry(job *api.Job, group string, stanza *jobfile.Block) error {
 	for _, g := range job.TaskGroups {
-		if deref(g.Name) == group || group == "" && len(job.TaskGroups) == 1 {
+		if Deref(g.Name) == group || group == "" && len(job.TaskGroups) == 1 {
 			block(g, "tuning", written(stanza))
 			return nil
 		}
@@ -164,9 +164,9 @@ func Resources(job *api.Job) driver.Resources {
 		return r
 	}
 	if res := t.Resources; res != nil {
-		r.Cores = max(deref(res.Cores), 1)
-		r.MemoryBytes = int64(max(deref(res.MemoryMB), deref(res.MemoryMaxMB))) * mebibyte
-		if deref(res.MemoryMaxMB) < 0 {
+		r.Cores = max(Deref(res.Cores), 1)
+		r.MemoryBytes = int64(max(Deref(res.MemoryMB), Deref(res.MemoryMaxMB))) * mebibyte
+		if Deref(res.MemoryMaxMB) < 0 {
 			r.MemoryBytes = 0
 		}
 	}
@@ -210,7 +210,8 @@ func words(v any) []string {
 	return out
 }
 
-func deref[T any](p *T) T {
+// Deref is the value of a pointer, or none.
+func Deref[T any](p *T) T {
 	if p == nil {
 		var zero T
 		return zero

@@ -16,14 +16,14 @@ import (
 // one group, or of main tasks. Such a job is only observed.
 func several(job *api.Job) bool {
 	g, t := spec.Main(job)
-	kind := deref(job.Type)
+	kind := spec.Deref(job.Type)
 	return t == nil || g.Count != nil && *g.Count != 1 || kind == "system" || kind == "sysbatch"
 }
 
 // parts are the last allocations of a job that runs as several: one of each name, and on
 // each node where all have one name.
 func parts(in Input) []*api.AllocationListStub {
-	kind := deref(in.Job.Type)
+	kind := spec.Deref(in.Job.Type)
 	last := map[string]*api.AllocationListStub{}
 	for _, a := range in.Allocs {
 		place := a.Name
@@ -44,7 +44,7 @@ func parts(in Input) []*api.AllocationListStub {
 func whole(in Input, j *driver.Job) {
 	stopped := in.Job.Stop != nil && *in.Job.Stop
 	j.State, j.ExitCode, j.Started = driver.Succeeded, 0, time.Time{}
-	waits, runs := deref(in.Job.Status) != "dead" && !stopped, false
+	waits, runs := spec.Deref(in.Job.Status) != "dead" && !stopped, false
 	var end time.Time
 	for _, a := range parts(in) {
 		runs = runs || a.ClientStatus == api.AllocClientStatusRunning
@@ -84,7 +84,7 @@ func whole(in Input, j *driver.Job) {
 func mains(job *api.Job, a *api.AllocationListStub) []string {
 	var out []string
 	for _, g := range job.TaskGroups {
-		if deref(g.Name) != a.TaskGroup {
+		if spec.Deref(g.Name) != a.TaskGroup {
 			continue
 		}
 		for _, t := range g.Tasks {

@@ -100,7 +100,7 @@ func latest(in Input) *api.AllocationListStub {
 func state(in Input) (driver.State, string) {
 	stopped := in.Job.Stop != nil && *in.Job.Stop
 	a := latest(in)
-	dead := deref(in.Job.Status) == "dead"
+	dead := spec.Deref(in.Job.Status) == "dead"
 	switch {
 	case a == nil && in.Finished:
 		return driver.Succeeded, ""
@@ -242,23 +242,16 @@ func submitted(job *api.Job) time.Time {
 // name is that of a job, and of a child that Nomad made that of its parent: the children
 // of one do the same work, and Nomad gives each a name that comes once.
 func name(own *api.Job) string {
-	n, parent := deref(own.Name), deref(own.ParentID)
-	if parent != "" && n == deref(own.ID) && strings.HasPrefix(n, parent+"/") {
+	n, parent := spec.Deref(own.Name), spec.Deref(own.ParentID)
+	if parent != "" && n == spec.Deref(own.ID) && strings.HasPrefix(n, parent+"/") {
 		return parent
 	}
 	return n
 }
 
 func namespace(job *api.Job) string {
-	if n := deref(job.Namespace); n != "" {
+	if n := spec.Deref(job.Namespace); n != "" {
 		return n
 	}
 	return api.DefaultNamespace
-}
-
-func deref(p *string) string {
-	if p == nil {
-		return ""
-	}
-	return *p
 }
