@@ -58,8 +58,6 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 		return nil, fmt.Errorf("no client: %w", ErrConfig)
 	case cfg.Journal == nil:
 		return nil, fmt.Errorf("no journal: %w", ErrConfig)
-	case cfg.Parse == nil:
-		return nil, fmt.Errorf("no parser: %w", ErrConfig)
 	case cfg.Resync < 0:
 		return nil, fmt.Errorf("a resync every %v: %w", cfg.Resync, ErrConfig)
 	}

@@ -20,7 +20,6 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/drivertest"
 	"pitchpipe/driver/durable"
-	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/nomad"
 	"pitchpipe/driver/nomad/spec"
 )
@@ -72,7 +71,7 @@ func newBench(t *testing.T, client *api.Client, change func(*nomad.Config)) *ben
 		t.Fatal(err)
 	}
 	b.cfg = nomad.Config{
-		Client: client, Namespaces: []string{b.ns}, Journal: files, Parse: detect.Parse,
+		Client: client, Namespaces: []string{b.ns}, Journal: files,
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 	if change != nil {

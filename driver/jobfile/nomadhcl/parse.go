@@ -15,8 +15,9 @@ import (
 // The bounds of a job file: the parser of the language recurses, and a file of
 // nothing but opening brackets must not bring the process down.
 const (
-	maxSize  = 256 << 10
-	maxDepth = 2000
+	maxSize   = 256 << 10
+	maxDepth  = 2000
+	maxLocals = 1000 // each may have to wait for all others
 )
 
 // Parse reads a Nomad job file that the local scheduler runs; vars are the values of its
@@ -138,18 +139,14 @@ func depth(src []byte, filename string) int {
 	tokens, _ := hclsyntax.LexConfig(src, filename, hcl.InitialPos) // its faults come again from the parser
 	open, deepest, operators := 0, 0, 0
 	for _, t := range tokens {
-		switch t.Type {
-		case hclsyntax.TokenOParen, hclsyntax.TokenOBrack, hclsyntax.TokenOBrace, hclsyntax.TokenTemplateInterp:
+		switch {
+		case strings.ContainsRune("([{", rune(t.Type)), t.Type == hclsyntax.TokenTemplateInterp:
 			open++
 			deepest = max(deepest, open)
-		case hclsyntax.TokenCParen, hclsyntax.TokenCBrack, hclsyntax.TokenCBrace, hclsyntax.TokenTemplateSeqEnd:
+		case strings.ContainsRune(")]}", rune(t.Type)), t.Type == hclsyntax.TokenTemplateSeqEnd:
 			open = max(open-1, 0)
-		case hclsyntax.TokenBang, hclsyntax.TokenMinus, hclsyntax.TokenPlus, hclsyntax.TokenStar, hclsyntax.TokenSlash,
-			hclsyntax.TokenPercent, hclsyntax.TokenAnd, hclsyntax.TokenOr, hclsyntax.TokenEqualOp, hclsyntax.TokenNotEqual,
-			hclsyntax.TokenLessThan, hclsyntax.TokenLessThanEq, hclsyntax.TokenGreaterThan, hclsyntax.TokenGreaterThanEq,
-			hclsyntax.TokenQuestion, hclsyntax.TokenTemplateControl:
+		case strings.ContainsRune("!-+*/%∧∨≔≠<≤>≥?", rune(t.Type)), t.Type == hclsyntax.TokenEqualOp, t.Type == hclsyntax.TokenTemplateControl:
 			operators++
-		default: // every other token stands beside others, not on top of them
 		}
 	}
 	return deepest + operators

@@ -134,60 +134,49 @@ func (p *parser) listed(body *hclsyntax.Body) []*hclsyntax.Block {
 
 // locals computes the named expressions, each after those that it refers to.
 func (p *parser) locals(blocks []*hclsyntax.Block) {
-	l := &locals{p: p, exprs: map[string]*hclsyntax.Attribute{}, values: map[string]cty.Value{}, busy: map[string]bool{}}
+	left, values := map[string]*hclsyntax.Attribute{}, map[string]cty.Value{}
 	var order []string
 	for _, b := range blocks {
 		for _, inner := range b.Body.Blocks {
 			p.fail(p.pos(inner.TypeRange), fmt.Sprintf("the block %q in locals", inner.Type), "want name = value")
 		}
 		for _, a := range attributes(b.Body) {
-			if old, twice := l.exprs[a.Name]; twice {
+			if old, twice := left[a.Name]; twice {
 				p.fail(p.pos(a.NameRange), fmt.Sprintf("a second local %q", a.Name), fmt.Sprintf("the first is at %s", p.pos(old.NameRange)))
 				continue
 			}
-			l.exprs[a.Name] = a
+			left[a.Name] = a
 			order = append(order, a.Name)
 		}
 	}
-	for _, name := range order {
-		l.compute(name)
-	}
-	p.scope.Variables["local"] = cty.ObjectVal(l.values)
-}
-
-type locals struct {
-	p      *parser
-	exprs  map[string]*hclsyntax.Attribute
-	values map[string]cty.Value
-	busy   map[string]bool
-}
-
-func (l *locals) compute(name string) {
-	a, exists := l.exprs[name]
-	if _, done := l.values[name]; done || !exists {
+	if len(order) > maxLocals {
+		p.fail(p.top(), fmt.Sprintf("more than %d locals", maxLocals), "want fewer")
 		return
 	}
-	if l.busy[name] {
-		l.p.fail(l.p.pos(a.NameRange), fmt.Sprintf("the local %q refers to itself", name), "want locals without a cycle")
-		l.values[name] = cty.DynamicVal
-		return
+	waits := func(name string) bool {
+		return slices.ContainsFunc(left[name].Expr.Variables(), func(t hcl.Traversal) bool {
+			if t.RootName() != "local" || len(t) < 2 {
+				return false
+			}
+			step, ok := t[1].(hcl.TraverseAttr)
+			return ok && left[step.Name] != nil
+		})
 	}
-	l.busy[name] = true
-	for _, t := range a.Expr.Variables() {
-		if t.RootName() != "local" || len(t) < 2 {
-			continue
+	for len(order) > 0 {
+		i := slices.IndexFunc(order, func(name string) bool { return !waits(name) })
+		if i < 0 {
+			p.fail(p.pos(left[order[0]].NameRange), fmt.Sprintf("the local %q refers to itself", order[0]), "want locals without a cycle")
+			break
 		}
-		if step, ok := t[1].(hcl.TraverseAttr); ok {
-			l.compute(step.Name)
+		name := order[i]
+		p.scope.Variables["local"] = cty.ObjectVal(values)
+		v, ok := p.must(left[name].Expr)
+		if !ok {
+			v = cty.DynamicVal
 		}
+		values[name] = v
+		delete(left, name)
+		order = slices.Delete(order, i, i+1)
 	}
-	if _, done := l.values[name]; done {
-		return // part of a cycle that is reported already
-	}
-	l.p.scope.Variables["local"] = cty.ObjectVal(l.values)
-	v, ok := l.p.must(a.Expr)
-	if !ok {
-		v = cty.DynamicVal
-	}
-	l.values[name] = v
+	p.scope.Variables["local"] = cty.ObjectVal(values)
 }

@@ -73,7 +73,8 @@ job "train" {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreTypes(jobfile.Pos{}), cmpopts.IgnoreFields(jobfile.Job{}, "Format"),
-			cmpopts.IgnoreFields(jobfile.Value{}, "Text"), cmpopts.SortSlices(func(a, b jobfile.Attr) bool { return a.Name < b.Name })); diff != "" {
+			cmpopts.IgnoreFields(jobfile.Value{}, "Text"), cmpopts.SortSlices(func(a, b jobfile.Attr) bool { return a.Name < b.Name }),
+			cmpopts.SortSlices(func(a, b *jobfile.Block) bool { return a.Type+a.Label < b.Type+b.Label })); diff != "" {
 			t.Errorf("%s (-file +registered):\n%s", name, diff)
 		}
 	}
@@ -92,7 +93,7 @@ func TestPlacesAreThePathsThatAUserFinds(t *testing.T) {
 		}
 	}
 	const at = `train.json group "g" scaling.policy.tuning.`
-	want := []string{at + "knob.cores.values", at + "knob.lr.arg", at + "knob.lr.min", at + "knob.lr.max", at + "budget.probes"}
+	want := []string{at + "budget.probes", at + "knob.cores.values", at + "knob.lr.arg", at + "knob.lr.max", at + "knob.lr.min"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

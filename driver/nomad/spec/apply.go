@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile/nomadjson"
 	"pitchpipe/driver/jobfile/once"
 	"pitchpipe/driver/move"
 )
@@ -95,14 +96,14 @@ func setArgs(t *api.Task, args map[string]string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	if Argv(t) == nil && t.Driver != "docker" {
+	if nomadjson.Argv(t) == nil && t.Driver != "docker" {
 		return fmt.Errorf("the task has no command line: %w", driver.ErrUnsupported)
 	}
 	if t.Config == nil {
 		t.Config = map[string]any{}
 	}
-	argv := words(t.Config["args"])
-	_, _, list, wrapped := unwrapped(t)
+	argv := nomadjson.Words(t.Config["args"])
+	_, _, list, wrapped := nomadjson.Unwrap(t)
 	list = driver.WithFlags(list, args)
 	if wrapped {
 		list = once.Rewrap(argv, list)

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile/nomadjson"
 	"pitchpipe/driver/jobfile/once"
 )
 
@@ -47,7 +48,7 @@ func Begin(own *api.Job, m Mark) (*api.Job, error) {
 		}
 	}
 	if len(m.Change.Args) > 0 {
-		_, _, was.Args, _ = unwrapped(t)
+		_, _, was.Args, _ = nomadjson.Unwrap(t)
 	}
 	job, err := Owner(own)
 	if err != nil {
@@ -91,7 +92,7 @@ func Begun(job *api.Job) (Mark, bool) {
 		}
 	}
 	if len(c.Args) > 0 {
-		_, _, args, _ := unwrapped(t)
+		_, _, args, _ := nomadjson.Unwrap(t)
 		if !slices.Equal(args, driver.WithFlags(m.Was.Args, c.Args)) {
 			return Mark{}, false
 		}
@@ -120,9 +121,9 @@ func restore(job *api.Job, m Mark) {
 		}
 	}
 	if len(c.Args) > 0 {
-		argv := words(t.Config["args"])
+		argv := nomadjson.Words(t.Config["args"])
 		args := slices.Clone(was.Args)
-		if _, _, _, wrapped := unwrapped(t); wrapped {
+		if _, _, _, wrapped := nomadjson.Unwrap(t); wrapped {
 			args = once.Rewrap(argv, args)
 		}
 		t.Config["args"] = args

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile/nomadjson"
 )
 
 // Clone copies a job.
@@ -22,24 +23,11 @@ func Clone(job *api.Job) (*api.Job, error) {
 	return Decode(data)
 }
 
-// Decode reads the JSON of a job: the job itself, or an object whose Job it is, as
-// `nomad job inspect` prints it.
+// Decode reads the JSON of a job.
 func Decode(data []byte) (*api.Job, error) {
-	var wrapped struct{ Job *api.Job }
-	if err := json.Unmarshal(data, &wrapped); err != nil {
+	job, err := nomadjson.Decode(data)
+	if err != nil {
 		return nil, fmt.Errorf("reading a job: %w: %w", driver.ErrInvalid, err)
-	}
-	job := wrapped.Job
-	if job == nil {
-		job = &api.Job{}
-		if err := json.Unmarshal(data, job); err != nil {
-			return nil, fmt.Errorf("reading a job: %w: %w", driver.ErrInvalid, err)
-		}
-	}
-	for _, g := range job.TaskGroups {
-		if g == nil || slices.Contains(g.Tasks, nil) {
-			return nil, fmt.Errorf("reading a job: a group or task that is null: %w", driver.ErrInvalid)
-		}
 	}
 	return job, nil
 }

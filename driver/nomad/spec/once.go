@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile/nomadjson"
 	"pitchpipe/driver/jobfile/once"
 )
 
@@ -29,7 +30,7 @@ func Once(job *api.Job, run string) (warnings []string, err error) {
 		return []string{fmt.Sprintf("a task of the driver %q gets no completion marker: a changed registration that meets its end runs it again until that is seen", t.Driver)}, nil
 	}
 	var args []string
-	command, args = once.Wrap(run, command, words(t.Config["args"]))
+	command, args = once.Wrap(run, command, nomadjson.Words(t.Config["args"]))
 	t.Config["command"], t.Config["args"] = command, args
 	if g.EphemeralDisk == nil {
 		yes := true
@@ -56,16 +57,12 @@ func Wrapped(job *api.Job) bool {
 	if t == nil {
 		return false
 	}
-	_, _, _, ok := unwrapped(t)
+	_, _, _, ok := nomadjson.Unwrap(t)
 	return ok
 }
 
-func unwrapped(t *api.Task) (run, command string, args []string, ok bool) {
-	return once.Unwrap(text(t.Config["command"]), words(t.Config["args"]))
-}
-
 func unwrapCommand(t *api.Task) {
-	if _, inner, args, ok := unwrapped(t); ok {
+	if _, inner, args, ok := nomadjson.Unwrap(t); ok {
 		t.Config["command"], t.Config["args"] = inner, args
 	}
 }

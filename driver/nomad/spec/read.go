@@ -11,6 +11,7 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/identity"
+	"pitchpipe/driver/jobfile/nomadjson"
 )
 
 const mebibyte = 1 << 20
@@ -152,8 +153,7 @@ func plainly(v jobfile.Value) any {
 	return nil
 }
 
-// Resources are what a job asks for. A job that asks for MHz has one core: they are a
-// share, not a number of cores. The memory is the limit: memory_max where it is set.
+// Resources are what a job asks for.
 func Resources(job *api.Job) driver.Resources {
 	r := driver.Resources{Cores: 1}
 	g, t := Main(job)
@@ -164,57 +164,16 @@ func Resources(job *api.Job) driver.Resources {
 		return r
 	}
 	if res := t.Resources; res != nil {
-		r.Cores = max(Deref(res.Cores), 1)
-		r.MemoryBytes = int64(max(Deref(res.MemoryMB), Deref(res.MemoryMaxMB))) * mebibyte
-		if Deref(res.MemoryMaxMB) < 0 {
-			r.MemoryBytes = 0
-		}
+		r.Cores, r.MemoryBytes = nomadjson.Size(res)
 	}
 	r.Env = maps.Clone(t.Env)
 	delete(r.Env, Variable)
-	if argv := Argv(t); argv != nil {
+	if argv := nomadjson.Argv(t); argv != nil {
 		r.Args = argv
 		r.Command = identity.Argv(argv)
 	}
 	return r
 }
 
-// Argv is the command line of a task as its owner wrote it, nil where it has none.
-func Argv(t *api.Task) []string {
-	_, given := t.Config["command"].(string)
-	_, command, args, _ := unwrapped(t)
-	switch {
-	case given:
-		return append([]string{command}, args...)
-	case len(args) > 0: // an image's own entry point
-		return append([]string{text(t.Config["image"])}, args...)
-	}
-	return nil
-}
-
-// words reads a list of texts as JSON and HCL leave it.
-func words(v any) []string {
-	var out []string
-	switch list := v.(type) {
-	case []string:
-		return slices.Clone(list)
-	case []any:
-		for _, w := range list {
-			s, ok := w.(string)
-			if !ok {
-				s = fmt.Sprint(w)
-			}
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
 // Deref is the value of a pointer, or none.
-func Deref[T any](p *T) T {
-	if p == nil {
-		var zero T
-		return zero
-	}
-	return *p
-}
+func Deref[T any](p *T) T { return nomadjson.Deref(p) }

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile/nomadjson"
 	"pitchpipe/driver/jobfile/once"
 	"pitchpipe/driver/nomad/spec"
 )
@@ -87,7 +88,7 @@ func TestAChangeLeavesWhatItDoesNotName(t *testing.T) {
 	if diff := cmp.Diff(want, task.Env); diff != "" {
 		t.Errorf("environment: %s", diff)
 	}
-	if diff := cmp.Diff([]string{"/bin/train", "--lr", "0.5", "--epochs=5"}, spec.Argv(task)); diff != "" {
+	if diff := cmp.Diff([]string{"/bin/train", "--lr", "0.5", "--epochs=5"}, nomadjson.Argv(task)); diff != "" {
 		t.Errorf("command line: %s", diff)
 	}
 	if d := job.TaskGroups[0].MaxRunDuration; d == nil || *d != time.Hour {
@@ -105,7 +106,7 @@ func TestAFlagBehindTheWrapperIsChangedAndTheWrapperStays(t *testing.T) {
 	command, args := once.Wrap("run", "/bin/train", []string{"-c", "1"})
 	task.Config["command"], task.Config["args"] = command, args
 	changed := apply(t, own, driver.Change{Args: map[string]string{"-c": "2"}}).TaskGroups[0].Tasks[0]
-	if diff := cmp.Diff([]string{"/bin/train", "-c", "2"}, spec.Argv(changed)); diff != "" {
+	if diff := cmp.Diff([]string{"/bin/train", "-c", "2"}, nomadjson.Argv(changed)); diff != "" {
 		t.Errorf("command line: %s", diff)
 	}
 	list, _ := changed.Config["args"].([]string)
