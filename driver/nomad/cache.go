@@ -18,7 +18,6 @@ type cached struct {
 	seen     seen        // whether it carries a stanza
 	snapshot *snapshot   // nil: something was done to it since it was read
 	last     *driver.Job // as it was last read, for lists that show one that cannot be read
-	outlook  dryRun
 }
 
 // seen is whether a registration carries a stanza. The zero value: it was not read.
@@ -27,29 +26,12 @@ type seen struct {
 	Submitted int64  `json:"t"` // when, in nanoseconds: indexes of a cluster that is set up anew come again
 	Stanza    bool   `json:"s,omitempty"`
 
-	again  time.Time // it could not be read: when to ask again; zero: it was read
-	failed int       // how often it could not
+	again time.Time // it could not be read: when to ask again; zero: it was read
 }
 
 // of reports whether it is about the registration that a list shows.
 func (s seen) of(stub *api.JobListStub) bool {
 	return s.Index == stub.JobModifyIndex && s.Submitted == stub.SubmitTime
-}
-
-// unread is what is known of a registration that could not be read: it is asked for again,
-// later each time, and where another one of the job was read before, what that was counts
-// until then.
-func (s seen) unread(stub *api.JobListStub, err error) seen {
-	out := seen{Index: stub.JobModifyIndex, Submitted: stub.SubmitTime, Stanza: s.Stanza, failed: 1}
-	if s.of(stub) {
-		out.failed = s.failed + 1
-	}
-	wait := granted
-	if errors.Is(err, driver.ErrTransient) {
-		wait = min(time.Second<<min(out.failed-1, 20), granted)
-	}
-	out.again = time.Now().Add(wait)
-	return out
 }
 
 // peek is what is kept of a job.
@@ -79,25 +61,18 @@ func (d *Driver) learned(id driver.JobID, s seen) {
 }
 
 // unlearn forgets what was known of jobs that the list of a namespace, or of all, does not
-// show any more. It returns when the next is to be read that could not be; zero: there is none.
-func (d *Driver) unlearn(namespace string, there map[driver.JobID]struct{}) (soon time.Time) {
+// show any more.
+func (d *Driver) unlearn(namespace string, there map[driver.JobID]struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for id, c := range d.jobs {
-		_, ok := there[id]
-		switch {
-		case ok && !c.seen.again.IsZero() && (soon.IsZero() || c.seen.again.Before(soon)):
-			soon = c.seen.again
-		case ok || namespace != api.AllNamespacesNamespace && place(id).namespace != namespace:
-		case c.record != nil:
-			*c = cached{record: c.record}
-			d.news = true
-		default:
+		if _, ok := there[id]; ok || namespace != api.AllNamespacesNamespace && place(id).namespace != namespace {
+			continue
+		}
+		if *c, d.news = (cached{record: c.record}), true; c.record == nil {
 			delete(d.jobs, id)
-			d.news = true
 		}
 	}
-	return soon
 }
 
 // which are the jobs on record of which something is true.

@@ -2,11 +2,14 @@ package nomad
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/nomad/api"
 
@@ -195,4 +198,100 @@ func (c cluster) nodes(ctx context.Context) ([]*api.NodeListStub, error) {
 	q.Params = map[string]string{"resources": "true"}
 	list, _, err := c.api.Nodes().List(q)
 	return list, asked("nodes", readNodes.in(""), err)
+}
+
+// registration reads a job as it is registered, as JSON. Where Nomad would take the job's
+// id for a question about another job it is the newest of its versions.
+func (c cluster) registration(ctx context.Context, w where) (json.RawMessage, error) {
+	what := "job " + w.id
+	ask := func(path string, out any) error {
+		_, err := c.api.Raw().Query("/v1/job/"+url.PathEscape(w.id)+path, out, query(ctx, w.namespace))
+		return asked(what, readJob.in(w.namespace), err)
+	}
+	var data json.RawMessage
+	if spec.Misread(w.id) == "" {
+		if err := ask("", &data); err != nil {
+			return nil, err
+		}
+	} else {
+		var all struct{ Versions []json.RawMessage }
+		if err := ask("/versions", &all); err != nil {
+			return nil, err
+		}
+		if len(all.Versions) == 0 {
+			return nil, fmt.Errorf("%s: without versions: %w", what, driver.ErrNotFound)
+		}
+		data = all.Versions[0]
+	}
+	var is struct{ ID string }
+	if err := json.Unmarshal(data, &is); err != nil || is.ID != w.id {
+		return nil, fmt.Errorf("%s: Nomad answers with something else (a job %q, %w)", what, is.ID, driver.ErrInvalid)
+	}
+	return data, nil
+}
+
+// variable reads a variable, nil where there is none.
+func (c cluster) variable(ctx context.Context, w where, path string) (*api.Variable, error) {
+	v, _, err := c.api.Variables().Peek(path, query(ctx, w.namespace))
+	return v, asked("variable "+path, readVariable.in(w.namespace), err)
+}
+
+// write writes a variable that is still the one that was read, nil where there was none.
+// Without items it is removed.
+func (c cluster) write(ctx context.Context, w where, path string, items map[string]string, was *api.Variable) error {
+	if err := c.mayAct(ctx); err != nil {
+		return err
+	}
+	v := &api.Variable{Namespace: w.namespace, Path: path, Items: items}
+	if was != nil {
+		v.ModifyIndex = was.ModifyIndex
+	}
+	right := writeVariable
+	var err error
+	if len(items) > 0 {
+		_, _, err = c.api.Variables().CheckedUpdate(v, order(ctx, w.namespace))
+	} else {
+		right = destroyVariable
+		_, err = c.api.Variables().CheckedDelete(path, v.ModifyIndex, order(ctx, w.namespace))
+	}
+	if _, ok := errors.AsType[api.ErrCASConflict](err); ok {
+		return fmt.Errorf("writing variable %s: %w: it was written meanwhile", path, driver.ErrConflict)
+	}
+	return written("writing variable "+path, right.in(w.namespace), err)
+}
+
+// restart ends a task of an allocation and starts it again in place.
+func (c cluster) restart(ctx context.Context, w where, alloc, task string) error {
+	if err := c.mayAct(ctx); err != nil {
+		return err
+	}
+	_, err := c.api.Raw().Write("/v1/client/allocation/"+url.PathEscape(alloc)+"/restart", map[string]string{"TaskName": task}, nil, order(ctx, w.namespace))
+	return written("restart of "+alloc, allocLifecycle.in(w.namespace), err)
+}
+
+// maxFile bounds what is read of a file that a template renders.
+const maxFile = 64 << 10
+
+// file reads a file of an allocation and when it was written, by its node's clock; the
+// zero time: it is not there.
+func (c cluster) file(ctx context.Context, w where, alloc, path string) ([]byte, time.Time, error) {
+	q := query(ctx, w.namespace)
+	q.Params = map[string]string{"path": path}
+	in, err := c.api.Raw().Response("/v1/client/fs/cat/"+alloc, q)
+	if err = asked("file "+path+" of "+alloc, readFS.in(w.namespace), err); err != nil {
+		if absent(err) {
+			return nil, time.Time{}, nil
+		}
+		return nil, time.Time{}, err
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxFile))
+	if err = errors.Join(err, in.Close()); err != nil {
+		return nil, time.Time{}, asked("file "+path+" of "+alloc, readFS.in(w.namespace), err)
+	}
+	var info api.AllocFileInfo
+	_, err = c.api.Raw().Query("/v1/client/fs/stat/"+alloc, &info, q)
+	if err = asked("file "+path+" of "+alloc, readFS.in(w.namespace), err); err != nil {
+		return nil, time.Time{}, err
+	}
+	return text, info.ModTime, nil
 }

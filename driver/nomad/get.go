@@ -225,50 +225,53 @@ func (d *Driver) Stop(ctx context.Context, id driver.JobID) error {
 	return nil
 }
 
-// outlooks is for how long a dry run counts.
-const outlooks = 10 * time.Second
-
-// Outlook tells that a restart would not wait, where a dry run says that there is room.
-// Nomad does not tell how long one would wait that does.
-func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (driver.Outlook, error) {
+// Outlook says that a restart would not wait, where a dry run says that there is room.
+// Nomad does not say how long one would wait that does.
+func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (out driver.Outlook, err error) {
 	defer d.hold(id)()
 	f, job, err := d.snapshot(ctx, id)
 	if err != nil {
-		return driver.Outlook{}, fmt.Errorf("outlook of %s: %w", id, err)
+		return out, fmt.Errorf("outlook of %s: %w", id, err)
 	}
 	a := f.latest()
 	if job.State.Ended() || a == nil || view.Over(a) {
-		return driver.Outlook{}, nil
+		return out, nil
 	}
-	known := d.peek(id).outlook
-	if known.alloc == a.ID && time.Since(known.at) < outlooks {
-		return known.outlook(), nil
-	}
-	known = dryRun{alloc: a.ID, at: time.Now()}
 	target, err := d.target(f, spec.Mark{Intent: "outlook", Cause: driver.CauseIntent})
 	if err != nil {
-		return driver.Outlook{}, nil //nolint:nilerr // a job that is only observed is not restarted
+		return out, nil //nolint:nilerr // a job that is only observed is not restarted
 	}
-	plan, err := d.c.plan(ctx, f.at, target)
-	if err != nil && !errors.Is(err, driver.ErrDenied) {
-		return driver.Outlook{}, fmt.Errorf("outlook of %s: %w", id, err)
+	switch _, err := d.place(ctx, f.at, target); {
+	case err == nil:
+		out.Wait = new(time.Duration)
+	case !errors.Is(err, driver.ErrDenied) && !errors.Is(err, driver.ErrNoRoom):
+		return out, fmt.Errorf("outlook of %s: %w", id, err)
 	}
-	known.room = err == nil && len(plan.FailedTGAllocs) == 0
-	d.keep(id, func(c *cached) { c.outlook = known })
-	return known.outlook(), nil
+	return out, nil
 }
 
-// dryRun is whether there was room for a restart of an allocation.
-type dryRun struct {
-	alloc string
-	at    time.Time
-	room  bool
-}
+// Jobs that are on the list and that Nomad does not answer for.
 
-func (r dryRun) outlook() driver.Outlook {
-	if !r.room {
-		return driver.Outlook{}
+// answersWithin is how long Nomad may take to tell all of one job.
+const answersWithin = 20 * time.Second
+
+// unread is a job that cannot be read: as it was last read, or where nobody has read it as
+// the list has it. Its detail says so.
+func (d *Driver) unread(l listed, why error) (job driver.Job) {
+	if last := d.peek(l.id).last; last != nil {
+		job = last.Clone()
+	} else {
+		job = driver.Job{
+			ID: l.id, Name: l.name, Owner: place(l.id).namespace, State: driver.Pending, ExitCode: -1,
+			Submitted: time.Unix(0, l.submitted).UTC(),
+		}
+		switch l.status {
+		case "running":
+			job.State = driver.Running
+		case "dead":
+			job.State = driver.Lost
+		}
 	}
-	var none time.Duration
-	return driver.Outlook{Wait: &none}
+	job.Detail = "Nomad does not answer for it: " + why.Error()
+	return job
 }

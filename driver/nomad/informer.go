@@ -42,8 +42,7 @@ type listing struct {
 	acted int // of before the list was asked for
 
 	index uint64
-	all   int       // how many jobs there are, those without a stanza included
-	soon  time.Time // one of them is to be asked for again then; zero: none
+	all   int // how many jobs there are, those without a stanza included
 }
 
 // listed is a job of a list.
@@ -74,7 +73,7 @@ func (e *informer) list(ctx context.Context, namespace string, index uint64) (*l
 	if err != nil {
 		return nil, asked("jobs of "+namespace, listJobs.in(namespace), err)
 	}
-	if out.soon, err = e.learn(ctx, namespace, stubs); err != nil {
+	if err := e.learn(ctx, namespace, stubs); err != nil {
 		return nil, fmt.Errorf("jobs of %s: %w", namespace, err)
 	}
 	out.index, out.all, out.at = qm.LastIndex, len(stubs), time.Now()
@@ -93,8 +92,9 @@ func (e *informer) list(ctx context.Context, namespace string, index uint64) (*l
 }
 
 // learn reads each registration once, to know whether it carries a stanza. One that cannot
-// be read hides no other. Soon is when one is to be asked for again; zero: none is soon.
-func (e *informer) learn(ctx context.Context, namespace string, stubs []*api.JobListStub) (soon time.Time, err error) {
+// be read hides no other: it is asked for again after a while, and what was known of the
+// registration before counts until then.
+func (e *informer) learn(ctx context.Context, namespace string, stubs []*api.JobListStub) error {
 	var g errgroup.Group
 	g.SetLimit(readers)
 	there := make(map[driver.JobID]struct{}, len(stubs))
@@ -117,10 +117,8 @@ func (e *informer) learn(ctx context.Context, namespace string, stubs []*api.Job
 			switch {
 			case errors.Is(err, driver.ErrNotFound) || err != nil && canceled(ctx):
 			case err != nil:
-				now := known.unread(s, err)
-				if e.d.learned(id, now); now.failed == 1 {
-					e.d.cfg.Logger.Warn("a job cannot be read; the others are", "job", string(id), "error", err)
-				}
+				e.d.cfg.Logger.Warn("a job cannot be read; the others are", "job", string(id), "error", err)
+				e.d.learned(id, seen{s.JobModifyIndex, s.SubmitTime, known.Stanza, time.Now().Add(e.d.cfg.Resync)})
 			default:
 				e.d.learned(id, seen{Index: spec.Deref(job.JobModifyIndex), Submitted: spec.Deref(job.SubmitTime), Stanza: spec.Stanza(job)})
 			}
@@ -129,9 +127,10 @@ func (e *informer) learn(ctx context.Context, namespace string, stubs []*api.Job
 	}
 	_ = g.Wait() // none of them returns an error
 	if canceled(ctx) {
-		return time.Time{}, ctx.Err()
+		return ctx.Err()
 	}
-	return e.d.unlearn(namespace, there), nil
+	e.d.unlearn(namespace, there)
+	return nil
 }
 
 // look follows the jobs of a namespace until ctx ends.
@@ -157,9 +156,6 @@ func (e *informer) look(ctx context.Context, namespace string) {
 			l.index = 0 // a server that was set up anew, or something done here that may not be in it
 		}
 		index = l.index
-		if wait := time.Until(l.soon); !l.soon.IsZero() && wait < e.d.cfg.Resync {
-			index, pause = 0, max(pause, min(wait, maxPause)) // a list that waits would come too late for that
-		}
 		sleep(ctx, pause)
 	}
 }
@@ -319,4 +315,43 @@ func (e *informer) subscribe() (s *sub, leave func()) {
 		defer e.mu.Unlock()
 		delete(e.subs, s)
 	}
+}
+
+// Watch sends an event for each job that is seen and then whenever one may have
+// changed. Where Nomad does not answer for a while nothing is missed: the list that it
+// gives next is compared with the last.
+func (d *Driver) Watch(ctx context.Context) (<-chan driver.Event, error) {
+	s, leave := d.informer.subscribe()
+	jobs, err := d.all(ctx, true)
+	if err != nil {
+		leave()
+		return nil, fmt.Errorf("watch: %w", err)
+	}
+	for _, l := range jobs {
+		s.add(l.id)
+	}
+	out := make(chan driver.Event)
+	d.busy.Go(func() {
+		defer close(out)
+		defer leave()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-d.life.Done():
+				return
+			case <-s.wake:
+			}
+			for _, id := range s.take() {
+				select {
+				case out <- driver.Event{Job: id}:
+				case <-ctx.Done():
+					return
+				case <-d.life.Done():
+					return
+				}
+			}
+		}
+	})
+	return out, nil
 }

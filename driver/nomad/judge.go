@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"net/url"
 	"slices"
+	"time"
 
 	"github.com/hashicorp/nomad/api"
 
@@ -159,5 +162,39 @@ func (d *Driver) knowsLimits(ctx context.Context, namespace string) error {
 	if !*known {
 		return fmt.Errorf("this Nomad knows no max_run_duration: %w", driver.ErrUnsupported)
 	}
+	return nil
+}
+
+// noJob is the id of a job that there never is.
+const noJob = "pitchpipe-may-register"
+
+// granted is for how long a right counts that a token had.
+const granted = 10 * time.Minute
+
+// mayRegister refuses what only a registration can finish where the token may not
+// register: a job that has saved and left by then would not be started again. It asks to
+// register, over a version that a job which is not there does not have: Nomad judges the
+// right first, and refuses the request either way.
+func (d *Driver) mayRegister(ctx context.Context, namespace string) error {
+	d.mu.Lock()
+	fresh := time.Since(d.registers[namespace]) < granted
+	d.mu.Unlock()
+	if fresh {
+		return nil
+	}
+	job := api.NewBatchJob(noJob, noJob, "", 50).AddDatacenter("*")
+	job.Region = nil
+	job.AddTaskGroup(api.NewTaskGroup("g", 1).AddTask(api.NewTask("t", "raw_exec").SetConfig("command", "true")))
+	in := &api.JobRegisterRequest{Job: job, EnforceIndex: true, JobModifyIndex: math.MaxInt64}
+	_, err := d.c.api.Raw().Write("/v1/job/"+url.PathEscape(noJob), in, nil, order(ctx, namespace))
+	err = asked("asking for the right to register", registerJob.in(namespace), err)
+	var answer api.UnexpectedResponseError
+	if answered := errors.As(err, &answer) && answer.HasStatusCode(); errors.Is(err, driver.ErrDenied) || errors.Is(err, driver.ErrTransient) && !answered {
+		return err
+	}
+	// It was refused for its index, or by something that the registration itself will meet.
+	d.mu.Lock()
+	d.registers[namespace] = time.Now()
+	d.mu.Unlock()
 	return nil
 }
