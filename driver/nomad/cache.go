@@ -34,7 +34,6 @@ func (s seen) of(stub *api.JobListStub) bool {
 	return s.Index == stub.JobModifyIndex && s.Submitted == stub.SubmitTime
 }
 
-// peek is what is kept of a job.
 func (d *Driver) peek(id driver.JobID) cached {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -44,7 +43,6 @@ func (d *Driver) peek(id driver.JobID) cached {
 	return cached{}
 }
 
-// keep changes what is kept of a job.
 func (d *Driver) keep(id driver.JobID, change func(*cached)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

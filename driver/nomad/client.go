@@ -42,7 +42,6 @@ func order(ctx context.Context, namespace string) *api.WriteOptions {
 	return (&api.WriteOptions{Namespace: namespace}).WithContext(ctx)
 }
 
-// job reads a job as it is registered.
 func (c cluster) job(ctx context.Context, w where) (*api.Job, error) {
 	data, err := c.registration(ctx, w)
 	if err != nil {
@@ -75,7 +74,6 @@ func (c cluster) allocations(ctx context.Context, w where) ([]*api.AllocationLis
 	return list, nil
 }
 
-// evaluations lists those of a job that Nomad remembers.
 func (c cluster) evaluations(ctx context.Context, w where) ([]*api.Evaluation, error) {
 	list, _, err := c.api.Jobs().Evaluations(w.id, query(ctx, w.namespace))
 	return list, asked("evaluations of "+w.id, readJob.in(w.namespace), err)
@@ -145,7 +143,6 @@ func (c cluster) validate(ctx context.Context, w where, job *api.Job, warn func(
 	return nil
 }
 
-// plan tells what registering a job would do.
 func (c cluster) plan(ctx context.Context, w where, job *api.Job) (*api.JobPlanResponse, error) {
 	got, _, err := c.api.Jobs().Plan(job, false, order(ctx, w.namespace))
 	return got, asked("planning "+w.id, planJob.in(w.namespace), err)
@@ -160,7 +157,6 @@ func (c cluster) stop(ctx context.Context, w where) error {
 	return written("stopping "+w.id, deregisterJob.in(w.namespace), err)
 }
 
-// signal sends a signal to a task of an allocation that runs.
 func (c cluster) signal(ctx context.Context, w where, alloc, task, signal string) error {
 	if err := c.mayAct(ctx); err != nil {
 		return err
@@ -192,7 +188,6 @@ func (c cluster) registered(ctx context.Context, node string) (int64, error) {
 	return n.StatusUpdatedAt, nil
 }
 
-// nodes lists the cluster's nodes with what they have.
 func (c cluster) nodes(ctx context.Context) ([]*api.NodeListStub, error) {
 	q := query(ctx, "")
 	q.Params = map[string]string{"resources": "true"}
@@ -260,7 +255,6 @@ func (c cluster) write(ctx context.Context, w where, path string, items map[stri
 	return written("writing variable "+path, right.in(w.namespace), err)
 }
 
-// restart ends a task of an allocation and starts it again in place.
 func (c cluster) restart(ctx context.Context, w where, alloc, task string) error {
 	if err := c.mayAct(ctx); err != nil {
 		return err

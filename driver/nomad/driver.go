@@ -110,7 +110,6 @@ func (d *Driver) Recall(ctx context.Context) error {
 	return nil
 }
 
-// recall reads the journal.
 func (d *Driver) recall(ctx context.Context) error {
 	names, err := d.cfg.Journal.List(ctx)
 	if err != nil {
@@ -166,13 +165,11 @@ func (d *Driver) Close() error {
 // hold makes one caller at a time the only one to act on a job.
 func (d *Driver) hold(id driver.JobID) (release func()) { return d.locks.Hold(recordName(id)) }
 
-// remember keeps what the journal has of a job.
 func (d *Driver) remember(r *record) {
 	b := r.brief()
 	d.keep(r.Job, func(c *cached) { c.record = &b })
 }
 
-// sees reports whether jobs of the namespace are seen.
 func (d *Driver) sees(namespace string) bool {
 	return slices.Contains(d.ns, namespace) || slices.Contains(d.ns, api.AllNamespacesNamespace)
 }
@@ -197,7 +194,6 @@ func place(id driver.JobID) where {
 	return where{namespace: api.DefaultNamespace, id: string(id)}
 }
 
-// digest is short and the same for the same text.
 func digest(text string, n int) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])[:n]

@@ -17,7 +17,6 @@ import (
 	"pitchpipe/driver/nomad/view"
 )
 
-// source is a job as JSON.
 func source(job *api.Job) []byte {
 	data, err := json.MarshalIndent(map[string]*api.Job{"Job": job}, "", "  ")
 	if err != nil {
@@ -96,13 +95,11 @@ func (d *Driver) acted(id driver.JobID) {
 	d.informer.did()
 }
 
-// wasRead keeps what was read of a job.
 func (d *Driver) wasRead(job driver.Job) {
 	last := job.Clone()
 	d.keep(job.ID, func(c *cached) { c.last = &last })
 }
 
-// tend looks after a job on record.
 func (d *Driver) tend(ctx context.Context, id driver.JobID) error {
 	defer d.hold(id)()
 	_, _, err := d.get(ctx, id)

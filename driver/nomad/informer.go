@@ -45,7 +45,6 @@ type listing struct {
 	all   int // how many jobs there are, those without a stanza included
 }
 
-// listed is a job of a list.
 type listed struct {
 	id           driver.JobID
 	created      uint64

@@ -118,7 +118,6 @@ func (m *mover) planInPlace(ctx context.Context, a *api.AllocationListStub) (pla
 	return true, end, nil
 }
 
-// writes writes the variable.
 func (m *mover) writes(ctx context.Context) (move.End, error) {
 	err := m.d.c.write(ctx, m.f.at, m.write.Path, m.write.items, m.write.now)
 	switch {

@@ -43,7 +43,6 @@ const (
 	foreign              // a controller whose journal is not here
 )
 
-// latest is the allocation that the job is in now, nil where there is none.
 func (f *facts) latest() *api.AllocationListStub {
 	for _, a := range slices.Backward(f.allocs) {
 		if f.rec == nil || !slices.Contains(f.rec.Ignored, a.ID) {
@@ -53,7 +52,6 @@ func (f *facts) latest() *api.AllocationListStub {
 	return nil
 }
 
-// alloc finds an allocation, nil where Nomad has forgotten it.
 func (f *facts) alloc(id string) *api.AllocationListStub {
 	for _, a := range f.allocs {
 		if a.ID == id {

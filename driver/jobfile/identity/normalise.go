@@ -79,7 +79,6 @@ func (m *machine) word(w string) {
 	}
 }
 
-// command reads a word where a program is expected.
 func (m *machine) command(w string) {
 	name, value, assigned := assignment(w)
 	base := path.Base(w)
@@ -130,7 +129,6 @@ func (m *machine) wrapped(w string) {
 	}
 }
 
-// interpreted reads a word behind python, bash and the like until the script.
 func (m *machine) interpreted(w string) {
 	switch {
 	case m.code != "":
@@ -154,7 +152,6 @@ func (m *machine) interpreted(w string) {
 	}
 }
 
-// argument reads a word behind the program.
 func (m *machine) argument(w string) {
 	switch {
 	case isNumber(w):
@@ -229,7 +226,6 @@ func isInterpreter(base string) bool {
 	}, name)
 }
 
-// withoutDigits replaces each run of digits.
 func withoutDigits(w string) string {
 	return regexp.MustCompile(`[0-9]+`).ReplaceAllString(w, left)
 }

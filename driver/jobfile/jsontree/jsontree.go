@@ -33,7 +33,6 @@ type node struct {
 	elems   *[]node   // of a list
 }
 
-// member is one name and value of an object.
 type member struct {
 	name string
 	pos  jobfile.Pos
@@ -146,7 +145,6 @@ func unwrap(n node) node {
 	return n
 }
 
-// fill adds the members of an object to a block.
 func fill(b *jobfile.Block, members []member) {
 	for _, m := range members {
 		objects, ok := blocks(m.node)
@@ -169,7 +167,6 @@ func fill(b *jobfile.Block, members []member) {
 	}
 }
 
-// fillKnobs adds one knob for each member of the object.
 func fillKnobs(b *jobfile.Block, members []member) {
 	for _, m := range members {
 		objects, ok := blocks(m.node)
@@ -202,7 +199,6 @@ func blocks(n node) ([]node, bool) {
 	return *n.elems, true
 }
 
-// value turns a scalar or a list into what a key holds.
 func value(n node) jobfile.Value {
 	switch {
 	case n.members != nil:

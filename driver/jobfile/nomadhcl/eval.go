@@ -108,7 +108,6 @@ func (p *parser) as(e hcl.Expression, kind cty.Type) (cty.Value, bool) {
 	return v, err == nil && !v.IsNull()
 }
 
-// attributes returns the keys of a body in the order written.
 func attributes(body *hclsyntax.Body) []*hclsyntax.Attribute {
 	out := make([]*hclsyntax.Attribute, 0, len(body.Attributes))
 	for _, a := range body.Attributes {

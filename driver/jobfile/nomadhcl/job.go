@@ -20,7 +20,6 @@ func blocksOf(body *hclsyntax.Body, kind string) []*hclsyntax.Block {
 	return out
 }
 
-// dynamic reports whether blocks of a kind are generated.
 func dynamic(body *hclsyntax.Body, kind string) bool {
 	return slices.ContainsFunc(blocksOf(body, "dynamic"), func(b *hclsyntax.Block) bool { return name(b) == kind })
 }
@@ -156,7 +155,6 @@ func (p *parser) nomadTask(b *hclsyntax.Block) {
 	}
 }
 
-// nomadMeta reads the meta of a job, group or task as far as it is known.
 func (p *parser) nomadMeta(body *hclsyntax.Body) { p.knownMap(p.job.Meta, body, "meta") }
 
 // key is the value of a key as far as the file alone determines it.
@@ -209,7 +207,6 @@ func (p *parser) words(a *hclsyntax.Attribute) []string {
 	return out
 }
 
-// knownMap reads the blocks and the map of a key.
 func (p *parser) knownMap(to map[string]string, body *hclsyntax.Body, key string) {
 	for _, b := range blocksOf(body, key) {
 		for _, a := range attributes(b.Body) {

@@ -152,7 +152,6 @@ func (p *parser) check(l level, body *hclsyntax.Body, at jobfile.Pos) {
 	}
 }
 
-// fits refuses a value of another kind.
 func (p *parser) fits(k kind, a *hclsyntax.Attribute) {
 	v, ok := p.eval(a.Expr)
 	if !ok {

@@ -57,7 +57,6 @@ func newParser(filename string, src []byte) *parser {
 	}
 }
 
-// parser gathers what the file says.
 type parser struct {
 	filename string
 	src      []byte
@@ -82,7 +81,6 @@ func (p *parser) pos(r hcl.Range) jobfile.Pos {
 
 func (p *parser) top() jobfile.Pos { return jobfile.Pos{Filename: p.filename, Line: 1, Column: 1} }
 
-// text is the source of a range.
 func (p *parser) text(r hcl.Range) string {
 	if r.Start.Byte > r.End.Byte || r.End.Byte > len(p.src) {
 		return ""
@@ -90,7 +88,6 @@ func (p *parser) text(r hcl.Range) string {
 	return string(p.src[r.Start.Byte:r.End.Byte])
 }
 
-// diagnose records the errors of the language's own parser.
 func (p *parser) diagnose(diags hcl.Diagnostics) {
 	for _, d := range diags {
 		if d.Severity != hcl.DiagError {
@@ -152,7 +149,6 @@ func depth(src []byte, filename string) int {
 	return deepest + operators
 }
 
-// file reads the outermost blocks.
 func (p *parser) file(body *hclsyntax.Body) {
 	if !p.lenient {
 		p.check(outermost(), body, p.top())

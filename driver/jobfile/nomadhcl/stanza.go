@@ -22,7 +22,6 @@ func (p *parser) claim(at jobfile.Pos) bool {
 	return true
 }
 
-// tuningBlocks reads tuning { ... }.
 func (p *parser) tuningBlocks(body *hclsyntax.Body) {
 	for _, b := range blocksOf(body, "tuning") {
 		at := p.pos(b.TypeRange)
@@ -58,7 +57,6 @@ func (p *parser) tuningAttr(at jobfile.Pos, e hcl.Expression) {
 	}
 }
 
-// fill reads the keys and blocks of a stanza's block in the order written.
 func (p *parser) fill(out *jobfile.Block, body *hclsyntax.Body) {
 	for _, a := range attributes(body) {
 		p.tree().Attr(out, a.Name, p.pos(a.NameRange), a.Expr)
@@ -76,7 +74,6 @@ func (p *parser) fill(out *jobfile.Block, body *hclsyntax.Body) {
 	}
 }
 
-// stanzaOfMeta looks for the stanza in a meta block or map.
 func (p *parser) stanzaOfMeta(body *hclsyntax.Body) {
 	for _, m := range blocksOf(body, "meta") {
 		if a, ok := m.Body.Attributes["tuning"]; ok {

@@ -44,7 +44,6 @@ type parser struct {
 	stanza   string // the path of the stanza, empty before one was found
 }
 
-// at is the place of a path in the job.
 func (p *parser) at(path string) jobfile.Pos {
 	return jobfile.Pos{Filename: strings.TrimSpace(p.filename + " " + path), Line: 1, Column: 1}
 }

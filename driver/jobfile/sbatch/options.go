@@ -73,7 +73,6 @@ func (p *parser) short(number int, w word, rest []word, known []option) []word {
 	return rest
 }
 
-// apply fetches the value of an option and uses it.
 func (p *parser) apply(o option, at place, value string, joined bool, rest []word) []word {
 	switch {
 	case o.takes == nothing && joined:
@@ -183,7 +182,6 @@ func limit(s string) (time.Duration, bool) {
 	return sum, true
 }
 
-// text keeps a value as it stands.
 func text(of func(*jobfile.Job) *string) func(*parser, place, string) bool {
 	return func(p *parser, _ place, value string) bool {
 		*of(p.job) = value
@@ -227,7 +225,6 @@ func (p *parser) export(_ place, value string) bool {
 	return p.slurm || !strings.Contains(value, "=")
 }
 
-// word is one word of a #SBATCH line.
 type word struct {
 	text   string // quotes removed
 	column int    // of its first byte, from 1

@@ -15,7 +15,6 @@ const (
 	maybe // only joined by an equals sign
 )
 
-// option is one option of sbatch.
 type option struct {
 	long  string
 	short byte // 0 = none
@@ -27,7 +26,6 @@ type option struct {
 	slurms bool // refused only where Slurm does not run the script
 }
 
-// place is where an option and its value stand.
 type place struct {
 	line          int
 	name          string // as written: --time or -t

@@ -2,8 +2,10 @@ package spec
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -77,27 +79,20 @@ func Begun(job *api.Job) (Mark, bool) {
 	if !ok || m.Was == nil || ObservedOnly(job) != "" {
 		return Mark{}, false
 	}
-	g, t := Main(job)
-	c, res := m.Change, t.Resources
-	switch {
-	case len(c.Live) > 0, res == nil,
-		c.Cores > 0 && Deref(res.Cores) != c.Cores,
-		c.MemoryBytes > 0 && Deref(res.MemoryMB) != mebibytes(c.MemoryBytes),
-		c.TimeLimit > 0 && (g.MaxRunDuration == nil || *g.MaxRunDuration != c.TimeLimit):
+	own, err := Clone(job)
+	if err != nil {
 		return Mark{}, false
 	}
-	for name, value := range c.Env {
-		if _, known := m.Was.Env[name]; !known || t.Env[name] != value {
-			return Mark{}, false
-		}
+	if err := Set(own, m.Change); err != nil { // what restore needs is there then
+		return Mark{}, false
 	}
-	if len(c.Args) > 0 {
-		_, _, args, _ := nomadjson.Unwrap(t)
-		if !slices.Equal(args, driver.WithFlags(m.Was.Args, c.Args)) {
-			return Mark{}, false
-		}
+	restore(own, m)
+	if err := Set(own, m.Change); err != nil {
+		return Mark{}, false
 	}
-	return m, true
+	was, err := tree(own)
+	is, failed := tree(job)
+	return m, errors.Join(err, failed) == nil && reflect.DeepEqual(was, is)
 }
 
 // restore gives a job what its owner wrote under the change of a mark.

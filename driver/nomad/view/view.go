@@ -86,7 +86,6 @@ func Job(in Input) (driver.Job, []Known) {
 	return j, known
 }
 
-// latest is the allocation that the job is in now, nil where there is none.
 func latest(in Input) *api.AllocationListStub {
 	var last *api.AllocationListStub
 	for _, a := range in.Allocs {
