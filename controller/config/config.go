@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/viper"
 
 	"pitchpipe/controller/tuning"
-	"pitchpipe/driver/jobfile/nearest"
+	"pitchpipe/driver/jobfile"
 )
 
 // Config holds the settings. A field is named after its key, which Keys explains.
@@ -162,7 +162,7 @@ func load(flags *pflag.FlagSet, environ []string, path string, euid int) (Config
 
 // suggest names the known word that is nearest.
 func suggest(text string, words []string) string {
-	if near := nearest.Word(text, words); near != "" {
+	if near := jobfile.Nearest(text, words); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
 	return ""
@@ -211,7 +211,7 @@ func misspelt(env map[string]string) (faults []Error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		own, ours := strings.CutPrefix(name, prefix)
-		if near := nearest.Word(own, known); ours && near != "" && !slices.Contains(known, own) {
+		if near := jobfile.Nearest(own, known); ours && near != "" && !slices.Contains(known, own) {
 			faults = append(faults, Error{Where: name, Found: "unknown variable", Want: fmt.Sprintf("did you mean %q?", prefix+near)})
 		}
 	}

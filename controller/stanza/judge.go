@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"pitchpipe/driver/jobfile"
-	"pitchpipe/driver/jobfile/nearest"
 )
 
 // judge collects the faults of one stanza.
@@ -76,7 +75,7 @@ func (j *judge) unknownKey(b *jobfile.Block, a jobfile.Attr, known []string) {
 		j.fail(a.Pos, a.Name+" is a block, not a key", "want "+blockSpelling(j.job.Format, a.Name))
 		return
 	}
-	near := nearest.Word(a.Name, known)
+	near := jobfile.Nearest(a.Name, known)
 	suggestion := didYouMean(a.Name, known)
 	if near == "" { // a key that stands in the wrong block
 		if i := slices.IndexFunc(Keys(), func(k Key) bool { return k.Name == a.Name }); i >= 0 {
@@ -146,7 +145,7 @@ func where(block string) string {
 }
 
 func didYouMean(word string, known []string) string {
-	if near := nearest.Word(word, known); near != "" {
+	if near := jobfile.Nearest(word, known); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
 	return ""

@@ -8,7 +8,6 @@ import (
 
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver/jobfile"
-	"pitchpipe/driver/jobfile/nearest"
 )
 
 // longestName bounds the name of a knob.
@@ -99,7 +98,7 @@ func (j *judge) carrier(k *tuning.Knob, f fields, at jobfile.Pos, carriers map[s
 		if j.job.Format == jobfile.Sbatch {
 			want = "want env=NAME or live=true, which say how the value reaches the job"
 		}
-		if near := cmp.Or(otherNames()[k.Name], nearest.Word(k.Name, tuning.SystemKnobs())); near != "" {
+		if near := cmp.Or(otherNames()[k.Name], jobfile.Nearest(k.Name, tuning.SystemKnobs())); near != "" {
 			want += fmt.Sprintf("; did you mean the system knob %q?", near)
 		}
 		j.fail(at, fmt.Sprintf("nothing carries the hyperparameter %q to the job", k.Name), want)

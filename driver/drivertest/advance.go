@@ -10,7 +10,7 @@ import (
 
 func advanceSentences() []sentence {
 	return []sentence{
-		{"a pending job is changed before its start, and its wait ends", nil, changePending},
+		{"a pending job is changed before its start, and its wait ends", needsHold, changePending},
 		{"a running job moves: it saves, leaves, and goes on under the new settings", nil, moveRunning},
 		{"every step may be taken twice", nil, stepsTwice},
 		{"an intent that was applied stays applied", nil, appliedAgain},
@@ -30,7 +30,7 @@ func advanceSentences() []sentence {
 		{"an attempt killed under a tuned memory limit runs again under its owner's", needsMemoryReturn, memoryReturn},
 		{"an attempt killed for memory under any change runs again under its owner's settings", needsSettingsReturn, settingsReturn},
 		{"what is killed for memory under a change gets its owner's memory first, then everything", needsSettingsReturn, allReturns},
-		{"an intent stays applied after the return of memory", needsSettingsReturn, appliedBeforeReturn},
+		{"an intent stays applied after the return of memory", needsHoldAndSettingsReturn, appliedBeforeReturn},
 		{"a change that the machine cannot hold is invalid and changes nothing", needsSize, changeTooLarge},
 		{"a dry run tells of the same faults and changes nothing", nil, dryRun},
 	}
@@ -111,9 +111,7 @@ func appliedAgain(t *testing.T, h *Harness) {
 }
 
 func emptyChange(t *testing.T, h *Harness) {
-	job := h.startHeld(t, mover(long))
-	first := h.intent(job, "first", driver.Change{TimeLimit: time.Hour})
-	wantStep(t, h.drive(t, first, 1), driver.StepStarted)
+	job, _ := h.startChanged(t, mover(long), driver.Change{TimeLimit: time.Hour})
 	h.epochs(t, job.ID, 2)
 	job = h.get(t, job.ID)
 	if job.Change.TimeLimit != time.Hour {

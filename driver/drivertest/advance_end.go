@@ -97,9 +97,7 @@ func changeEnv(t *testing.T, h *Harness) {
 func memoryReturn(t *testing.T, h *Harness) {
 	b := mover(3)
 	b.MemoryBytes, b.UseMemory = 512*mebibyte, 300*mebibyte
-	job := h.startHeld(t, b)
-	in := h.intent(job, "intent", driver.Change{MemoryBytes: 128 * mebibyte, TimeLimit: time.Hour})
-	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
+	job, _ := h.startChanged(t, b, driver.Change{MemoryBytes: 128 * mebibyte, TimeLimit: time.Hour})
 	job = h.ended(t, job.ID)
 	wantState(t, job, driver.Succeeded)
 	if len(job.Attempts) != 2 {

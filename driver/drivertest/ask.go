@@ -28,6 +28,21 @@ func (h *Harness) startHeld(t *testing.T, b Behaviour) driver.Job {
 	return h.startSpec(t, "request", spec)
 }
 
+// startChanged starts a job whose first attempt has the change, by the intent "intent".
+func (h *Harness) startChanged(t *testing.T, b Behaviour, c driver.Change) (driver.Job, driver.Intent) {
+	t.Helper()
+	if h.Begin != nil {
+		job := h.Begin(t, h.Job(t, b), "intent", c)
+		in := h.intent(job, "intent", c)
+		in.Attempt = 0
+		return job, in
+	}
+	job := h.startHeld(t, b)
+	in := h.intent(job, "intent", c)
+	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
+	return job, in
+}
+
 func (h *Harness) startSpec(t *testing.T, id driver.RequestID, spec driver.Spec) driver.Job {
 	t.Helper()
 	job, err := h.Driver.Start(t.Context(), id, spec)

@@ -83,12 +83,14 @@ func changeLive(t *testing.T, h *Harness) {
 }
 
 func refuseLive(t *testing.T, h *Harness) {
-	job := h.startHeld(t, Behaviour{Epochs: 1})
+	job := h.start(t, Behaviour{Epochs: long, Epoch: epoch})
 	in := h.intent(job, "intent", driver.Change{Live: map[string]string{"rate": "0.25"}})
 	wantError(t, "Check of a live change", h.Driver.Check(t.Context(), in), driver.ErrUnsupported)
 	_, err := h.Driver.Advance(t.Context(), in)
 	wantError(t, "Advance to a live change", err, driver.ErrUnsupported)
-	wantState(t, h.get(t, job.ID), driver.Pending)
+	if job = h.get(t, job.ID); job.State.Ended() || len(job.Change.Live) > 0 {
+		t.Errorf("%s with %+v, want it untouched", job.State, job.Change)
+	}
 }
 
 // hungry is a job that needs more memory than its owner asked for.
@@ -99,15 +101,13 @@ func hungry() Behaviour {
 }
 
 func settingsReturn(t *testing.T, h *Harness) {
-	job := h.startHeld(t, hungry())
-	wantStep(t, h.drive(t, h.intent(job, "intent", driver.Change{TimeLimit: time.Hour}), 1), driver.StepStarted)
+	job, _ := h.startChanged(t, hungry(), driver.Change{TimeLimit: time.Hour})
 	h.wantReturns(t, job.ID, driver.Change{TimeLimit: time.Hour}, driver.Change{})
 }
 
 func allReturns(t *testing.T, h *Harness) {
-	job := h.startHeld(t, hungry())
 	change := driver.Change{MemoryBytes: 64 * mebibyte, TimeLimit: time.Hour}
-	wantStep(t, h.drive(t, h.intent(job, "intent", change), 1), driver.StepStarted)
+	job, _ := h.startChanged(t, hungry(), change)
 	h.wantReturns(t, job.ID, change, driver.Change{TimeLimit: time.Hour}, driver.Change{})
 }
 

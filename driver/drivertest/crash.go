@@ -48,7 +48,7 @@ func crashSentences() []sentence {
 	return []sentence{
 		{"a move that crashes interrupt at every point is finished by the next driver", needsReopen, crashMove},
 		{"a move of a job that says that it saved is finished after a crash at every point", needsReopen, crashSays},
-		{"a change of a pending job is finished after a crash at every point", needsReopen, crashPending},
+		{"a change of a pending job is finished after a crash at every point", needsHoldAndReopen, crashPending},
 		{"an attempt whose discarding a crash interrupted at every point is finished by the next driver", needsReopen, crashDiscard},
 	}
 }

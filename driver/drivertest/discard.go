@@ -13,7 +13,7 @@ func discardSentences() []sentence {
 		{"an attempt that is discarded does not get the signal", nil, discardsUnasked},
 		{"every step of a discarding intent may be taken twice", nil, discardsTwice},
 		{"a job that ends by itself before its attempt is discarded is not run again", nil, discardsNothing},
-		{"a pending job is changed by an intent that discards as by any other", nil, discardsPending},
+		{"a pending job is changed by an intent that discards as by any other", needsHold, discardsPending},
 		{"an attempt is not discarded without a checkpoint", nil, discardsNoCheckpoint},
 		{"an attempt of another job file, or an older one, is not discarded", nil, discardsSuperseded},
 	}
@@ -90,8 +90,7 @@ func discards(t *testing.T, h *Harness) {
 
 // discardsUnasked: a job that knows no signal dies of it.
 func discardsUnasked(t *testing.T, h *Harness) {
-	job := h.startHeld(t, Behaviour{Epochs: long, Epoch: epoch})
-	wantStep(t, h.drive(t, h.intent(job, "probe", driver.Change{TimeLimit: time.Hour}), 1), driver.StepStarted)
+	job, _ := h.startChanged(t, Behaviour{Epochs: long, Epoch: epoch}, driver.Change{TimeLimit: time.Hour})
 	h.epochs(t, job.ID, 2)
 	in := h.discard(h.get(t, job.ID))
 	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
@@ -109,8 +108,7 @@ func discardsTwice(t *testing.T, h *Harness) {
 }
 
 func discardsNothing(t *testing.T, h *Harness) {
-	job := h.startHeld(t, mover(3))
-	wantStep(t, h.drive(t, h.intent(job, "probe", driver.Change{TimeLimit: time.Hour}), 1), driver.StepStarted)
+	job, _ := h.startChanged(t, mover(3), driver.Change{TimeLimit: time.Hour})
 	h.epochs(t, job.ID, 1)
 	in := h.discard(h.get(t, job.ID))
 	h.ended(t, job.ID)

@@ -15,7 +15,7 @@ func endSentences() []sentence {
 		{"a job over its time limit is time-exceeded", nil, overTime},
 		{"a job over its memory limit is memory-exceeded", needsMemory, overMemory},
 		{"a running job that is stopped is cancelled, and stopping it again does nothing", nil, stopRunning},
-		{"a pending job that is stopped is cancelled and never runs", nil, stopPending},
+		{"a pending job that is stopped is cancelled and never runs", needsHold, stopPending},
 		{"stopping a job that ended does nothing", nil, stopEnded},
 	}
 }

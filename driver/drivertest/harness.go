@@ -78,6 +78,10 @@ type Harness struct {
 	// there that a job could not be started.
 	Blind bool
 
+	// Begin starts a job with the change of an intent, where the scheduler starts each job at
+	// once: Spec.NotBefore is refused there. nil = a job can be held.
+	Begin func(t *testing.T, spec driver.Spec, intent string, c driver.Change) driver.Job
+
 	// MemoryAlone: of an attempt that was killed for memory under a change only less memory
 	// is taken back.
 	MemoryAlone bool

@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -23,6 +24,19 @@ func needsMemory(h Harness) string {
 		return "the driver enforces no memory limits"
 	}
 	return ""
+}
+
+func needsHold(h Harness) string {
+	if h.Begin != nil {
+		return "the scheduler starts each job at once"
+	}
+	return ""
+}
+
+func needsHoldAndReopen(h Harness) string { return cmp.Or(needsHold(h), needsReopen(h)) }
+
+func needsHoldAndSettingsReturn(h Harness) string {
+	return cmp.Or(needsHold(h), needsSettingsReturn(h))
 }
 
 func needsMemoryReturn(h Harness) string {

@@ -13,7 +13,7 @@ func startSentences() []sentence {
 		{"another request for the same file is another job", nil, secondRequest},
 		{"a job that cannot be read is invalid and leaves nothing behind", nil, unreadable},
 		{"a job larger than the machine is invalid and leaves nothing behind", needsSize, tooLarge},
-		{"a held job waits and starts by itself when its time has come", nil, notBefore},
+		{"a held job waits and starts by itself when its time has come", needsHold, notBefore},
 		{"two jobs that do not fit beside each other run one after the other", needsSize, oneAfterTheOther},
 		{"the memory that a job asks for is what it gets", needsMemory, enoughMemory},
 	}

@@ -68,31 +68,6 @@ func listed(env map[string]string) []string {
 	return out
 }
 
-// withArgs sets flags of a command line: "--k v" and "--k=v" are replaced where
-// they stand, others are appended as two arguments, in the order of their names.
-func withArgs(argv []string, args map[string]string) []string {
-	out := slices.Clone(argv)
-	for _, flag := range slices.Sorted(maps.Keys(args)) {
-		value, found := args[flag], false
-		for i := 1; i < len(out); i++ {
-			switch {
-			case strings.HasPrefix(out[i], flag+"="):
-				out[i], found = flag+"="+value, true
-			case out[i] == flag && i+1 < len(out):
-				out[i+1], found = value, true
-				i++
-			case out[i] == flag:
-				out, found = append(out, value), true
-				i++
-			}
-		}
-		if !found {
-			out = append(out, flag, value)
-		}
-	}
-	return out
-}
-
 // checkChange refuses a change that no attempt of the job can have.
 func (d *Driver) checkChange(r *record, c driver.Change) error {
 	if err := move.JudgeChange(c); err != nil {

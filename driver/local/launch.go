@@ -149,7 +149,8 @@ func (d *Driver) fork(dir string) (pid int, err error) {
 // plan says what the attempt runs.
 func (d *Driver) plan(r *record) supervise.Plan {
 	env := environment(r, d.env, d.store)
-	argv := withArgs(r.argv(env), r.Job.Change.Args)
+	argv := r.argv(env)
+	argv = append(argv[:1:1], driver.WithFlags(argv[1:], r.Job.Change.Args)...)
 	if len(argv) == 0 {
 		argv = append(slices.Clone(r.File.Interpreter), d.store.script(r.Job.ID))
 	}

@@ -2,11 +2,14 @@ package nomad
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/nomad/api"
 
@@ -39,7 +42,6 @@ func order(ctx context.Context, namespace string) *api.WriteOptions {
 	return (&api.WriteOptions{Namespace: namespace}).WithContext(ctx)
 }
 
-// job reads a job as it is registered.
 func (c cluster) job(ctx context.Context, w where) (*api.Job, error) {
 	data, err := c.registration(ctx, w)
 	if err != nil {
@@ -72,21 +74,17 @@ func (c cluster) allocations(ctx context.Context, w where) ([]*api.AllocationLis
 	return list, nil
 }
 
-// evaluations tells which evaluation of a job waits for room, nil where none does, and
-// whether one is still to be worked on.
-func (c cluster) evaluations(ctx context.Context, w where) (blocked *api.Evaluation, busy bool, err error) {
+func (c cluster) evaluations(ctx context.Context, w where) ([]*api.Evaluation, error) {
 	list, _, err := c.api.Jobs().Evaluations(w.id, query(ctx, w.namespace))
-	if err != nil {
-		return nil, false, asked("evaluations of "+w.id, readJob.in(w.namespace), err)
-	}
+	return list, asked("evaluations of "+w.id, readJob.in(w.namespace), err)
+}
+
+// blocked is the evaluation of a job that waits for room, nil where none does.
+func (c cluster) blocked(ctx context.Context, w where) (blocked *api.Evaluation, err error) {
+	list, err := c.evaluations(ctx, w)
 	for _, e := range list {
-		switch e.Status {
-		case "blocked":
-			if blocked == nil || e.CreateIndex > blocked.CreateIndex {
-				blocked = e
-			}
-		case "pending":
-			busy = busy || e.WaitUntil.IsZero() && e.Wait == 0
+		if e.Status == "blocked" && (blocked == nil || e.CreateIndex > blocked.CreateIndex) {
+			blocked = e
 		}
 	}
 	if blocked != nil && len(blocked.FailedTGAllocs) == 0 {
@@ -97,45 +95,19 @@ func (c cluster) evaluations(ctx context.Context, w where) (blocked *api.Evaluat
 			}
 		}
 	}
-	return blocked, busy, nil
+	return blocked, err
 }
 
 // deregistered reports whether the last that was done to a job was to take it out.
-func (c cluster) deregistered(ctx context.Context, w where) (bool, error) {
-	list, _, err := c.api.Jobs().Evaluations(w.id, query(ctx, w.namespace))
-	if err != nil {
-		return false, asked("evaluations of "+w.id, readJob.in(w.namespace), err)
-	}
+func (c cluster) deregistered(ctx context.Context, w where) (out bool, err error) {
+	list, err := c.evaluations(ctx, w)
 	var newest uint64
-	out := false
 	for _, e := range list {
 		if by := e.TriggeredBy; (by == "job-register" || by == "job-deregister") && e.CreateIndex >= newest {
 			newest, out = e.CreateIndex, by == "job-deregister"
 		}
 	}
-	return out, nil
-}
-
-// children lists the jobs that Nomad has started of a held one, the oldest first.
-func (c cluster) children(ctx context.Context, w where) ([]*api.JobListStub, error) {
-	q := query(ctx, w.namespace)
-	q.Prefix = w.id + "/periodic-"
-	list, _, err := c.api.Jobs().List(q)
-	if err != nil {
-		return nil, asked("children of "+w.id, listJobs.in(w.namespace), err)
-	}
-	slices.SortFunc(list, func(a, b *api.JobListStub) int { return int(int64(a.CreateIndex) - int64(b.CreateIndex)) }) //nolint:gosec // indexes of one cluster
-	return list, nil
-}
-
-// launched reports whether Nomad has ever made a child of a job: its summary counts those
-// too that it has forgotten.
-func (c cluster) launched(ctx context.Context, w where) (bool, error) {
-	sum, _, err := c.api.Jobs().Summary(w.id, query(ctx, w.namespace))
-	if err != nil {
-		return false, asked("summary of "+w.id, readJob.in(w.namespace), err)
-	}
-	return sum.Children != nil && sum.Children.Sum() > 0, nil
+	return out, err
 }
 
 // register replaces a job whose index is still the one that was read; 0 makes one that
@@ -152,29 +124,25 @@ func (c cluster) register(ctx context.Context, w where, job *api.Job, index uint
 	return written("registering "+w.id, registerJob.in(w.namespace), err)
 }
 
-// validate says what is wrong with a job, and what Nomad only warns of.
-func (c cluster) validate(ctx context.Context, w where, job *api.Job) (warnings string, err error) {
+// validate says what is wrong with a job, and passes on what Nomad only warns of.
+func (c cluster) validate(ctx context.Context, w where, job *api.Job, warn func(string)) error {
 	got, _, err := c.api.Jobs().Validate(job, order(ctx, w.namespace))
 	if err != nil {
-		return "", asked("validating "+w.id, readJob.in(w.namespace), err)
+		return asked("validating "+w.id, readJob.in(w.namespace), err)
 	}
 	if len(got.ValidationErrors) > 0 || got.Error != "" {
 		text := got.Error
 		if len(got.ValidationErrors) > 0 {
 			text = strings.Join(got.ValidationErrors, "; ")
 		}
-		return "", &refusal{what: "job " + w.id, says: text}
+		return fmt.Errorf("job %s: %w: Nomad says: %s", w.id, driver.ErrInvalid, text)
 	}
-	return got.Warnings, nil
+	if got.Warnings != "" {
+		warn("Nomad says: " + strings.Join(strings.Fields(got.Warnings), " "))
+	}
+	return nil
 }
 
-// refusal is a job that Nomad does not take.
-type refusal struct{ what, says string }
-
-func (r *refusal) Error() string { return r.what + ": Nomad says: " + r.says }
-func (r *refusal) Unwrap() error { return driver.ErrInvalid }
-
-// plan tells what registering a job would do.
 func (c cluster) plan(ctx context.Context, w where, job *api.Job) (*api.JobPlanResponse, error) {
 	got, _, err := c.api.Jobs().Plan(job, false, order(ctx, w.namespace))
 	return got, asked("planning "+w.id, planJob.in(w.namespace), err)
@@ -189,7 +157,6 @@ func (c cluster) stop(ctx context.Context, w where) error {
 	return written("stopping "+w.id, deregisterJob.in(w.namespace), err)
 }
 
-// signal sends a signal to a task of an allocation that runs.
 func (c cluster) signal(ctx context.Context, w where, alloc, task, signal string) error {
 	if err := c.mayAct(ctx); err != nil {
 		return err
@@ -221,10 +188,104 @@ func (c cluster) registered(ctx context.Context, node string) (int64, error) {
 	return n.StatusUpdatedAt, nil
 }
 
-// nodes lists the cluster's nodes with what they have.
 func (c cluster) nodes(ctx context.Context) ([]*api.NodeListStub, error) {
 	q := query(ctx, "")
 	q.Params = map[string]string{"resources": "true"}
 	list, _, err := c.api.Nodes().List(q)
 	return list, asked("nodes", readNodes.in(""), err)
+}
+
+// registration reads a job as it is registered, as JSON. Where Nomad would take the job's
+// id for a question about another job it is the newest of its versions.
+func (c cluster) registration(ctx context.Context, w where) (json.RawMessage, error) {
+	what := "job " + w.id
+	ask := func(path string, out any) error {
+		_, err := c.api.Raw().Query("/v1/job/"+url.PathEscape(w.id)+path, out, query(ctx, w.namespace))
+		return asked(what, readJob.in(w.namespace), err)
+	}
+	var data json.RawMessage
+	if spec.Misread(w.id) == "" {
+		if err := ask("", &data); err != nil {
+			return nil, err
+		}
+	} else {
+		var all struct{ Versions []json.RawMessage }
+		if err := ask("/versions", &all); err != nil {
+			return nil, err
+		}
+		if len(all.Versions) == 0 {
+			return nil, fmt.Errorf("%s: without versions: %w", what, driver.ErrNotFound)
+		}
+		data = all.Versions[0]
+	}
+	var is struct{ ID string }
+	if err := json.Unmarshal(data, &is); err != nil || is.ID != w.id {
+		return nil, fmt.Errorf("%s: Nomad answers with something else (a job %q, %w)", what, is.ID, driver.ErrInvalid)
+	}
+	return data, nil
+}
+
+// variable reads a variable, nil where there is none.
+func (c cluster) variable(ctx context.Context, w where, path string) (*api.Variable, error) {
+	v, _, err := c.api.Variables().Peek(path, query(ctx, w.namespace))
+	return v, asked("variable "+path, readVariable.in(w.namespace), err)
+}
+
+// write writes a variable that is still the one that was read, nil where there was none.
+// Without items it is removed.
+func (c cluster) write(ctx context.Context, w where, path string, items map[string]string, was *api.Variable) error {
+	if err := c.mayAct(ctx); err != nil {
+		return err
+	}
+	v := &api.Variable{Namespace: w.namespace, Path: path, Items: items}
+	if was != nil {
+		v.ModifyIndex = was.ModifyIndex
+	}
+	right := writeVariable
+	var err error
+	if len(items) > 0 {
+		_, _, err = c.api.Variables().CheckedUpdate(v, order(ctx, w.namespace))
+	} else {
+		right = destroyVariable
+		_, err = c.api.Variables().CheckedDelete(path, v.ModifyIndex, order(ctx, w.namespace))
+	}
+	if _, ok := errors.AsType[api.ErrCASConflict](err); ok {
+		return fmt.Errorf("writing variable %s: %w: it was written meanwhile", path, driver.ErrConflict)
+	}
+	return written("writing variable "+path, right.in(w.namespace), err)
+}
+
+func (c cluster) restart(ctx context.Context, w where, alloc, task string) error {
+	if err := c.mayAct(ctx); err != nil {
+		return err
+	}
+	_, err := c.api.Raw().Write("/v1/client/allocation/"+url.PathEscape(alloc)+"/restart", map[string]string{"TaskName": task}, nil, order(ctx, w.namespace))
+	return written("restart of "+alloc, allocLifecycle.in(w.namespace), err)
+}
+
+// maxFile bounds what is read of a file that a template renders.
+const maxFile = 64 << 10
+
+// file reads a file of an allocation and when it was written, by its node's clock; the
+// zero time: it is not there.
+func (c cluster) file(ctx context.Context, w where, alloc, path string) ([]byte, time.Time, error) {
+	q := query(ctx, w.namespace)
+	q.Params = map[string]string{"path": path}
+	in, err := c.api.Raw().Response("/v1/client/fs/cat/"+alloc, q)
+	if err = asked("file "+path+" of "+alloc, readFS.in(w.namespace), err); err != nil {
+		if absent(err) {
+			return nil, time.Time{}, nil
+		}
+		return nil, time.Time{}, err
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxFile))
+	if err = errors.Join(err, in.Close()); err != nil {
+		return nil, time.Time{}, asked("file "+path+" of "+alloc, readFS.in(w.namespace), err)
+	}
+	var info api.AllocFileInfo
+	_, err = c.api.Raw().Query("/v1/client/fs/stat/"+alloc, &info, q)
+	if err = asked("file "+path+" of "+alloc, readFS.in(w.namespace), err); err != nil {
+		return nil, time.Time{}, err
+	}
+	return text, info.ModTime, nil
 }

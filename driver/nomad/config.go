@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/move"
 )
 
@@ -29,8 +28,6 @@ type Config struct {
 	Namespaces []string
 	// Journal is what survives this process. Required.
 	Journal Journal
-	// Parse reads a job file and a registered job. Required.
-	Parse func(filename string, src []byte, vars map[string]string) (*jobfile.Job, error)
 	// Listen follows the output of a running attempt until it ends and reports each
 	// epoch to the exporter of the node; unit is driver.Attempt.Unit. Nil: Listen is
 	// ErrUnsupported.

@@ -3,9 +3,12 @@ package nomad
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,16 +42,12 @@ type Driver struct {
 	locks     move.Locks // by the names of records
 
 	mu        sync.Mutex
-	records   map[driver.JobID]brief // what the journal has, in short
-	heard     map[string]bool        // allocations whose output is followed
+	jobs      map[driver.JobID]*cached
+	heard     map[string]bool // allocations whose output is followed
 	informer  *informer
-	stanzas   map[driver.JobID]seen // what is known of jobs that may not be ours to see
-	news      bool                  // the journal does not have all of it
-	kept      time.Time             // when that was written down last
-	pruned    time.Time             // when old records were looked for last
-	snapshots map[driver.JobID]*snapshot
-	last      map[driver.JobID]driver.Job // as it was last read, for lists that show one that cannot be read
-	outlooks  map[driver.JobID]dryRun
+	news      bool                 // the journal does not have all that was learned
+	kept      time.Time            // when that was written down last
+	pruned    time.Time            // when old records were looked for last
 	registers map[string]time.Time // namespaces in which the token had the right to register, then
 	limits    *bool                // whether Nomad knows time limits; nil = not asked yet
 }
@@ -61,8 +60,6 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 		return nil, fmt.Errorf("no client: %w", ErrConfig)
 	case cfg.Journal == nil:
 		return nil, fmt.Errorf("no journal: %w", ErrConfig)
-	case cfg.Parse == nil:
-		return nil, fmt.Errorf("no parser: %w", ErrConfig)
 	case cfg.Resync < 0:
 		return nil, fmt.Errorf("a resync every %v: %w", cfg.Resync, ErrConfig)
 	}
@@ -72,8 +69,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	}
 	d := &Driver{
 		cfg: cfg, c: cluster{cfg.Client, cfg.Leads},
-		records: map[driver.JobID]brief{}, heard: map[string]bool{}, stanzas: map[driver.JobID]seen{},
-		snapshots: map[driver.JobID]*snapshot{}, last: map[driver.JobID]driver.Job{}, outlooks: map[driver.JobID]dryRun{}, registers: map[string]time.Time{},
+		jobs: map[driver.JobID]*cached{}, heard: map[string]bool{}, registers: map[string]time.Time{},
 	}
 	d.moves.AfterStep = cfg.AfterStep
 	d.ns = slices.Clone(cfg.Namespaces)
@@ -88,7 +84,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	}
 	d.relearn(ctx)
 	d.life, d.end = context.WithCancel(context.Background())
-	d.informer = newEyes(d)
+	d.informer = newInformer(d)
 	for _, ns := range d.ns {
 		d.busy.Go(func() { d.informer.look(d.life, ns) })
 	}
@@ -100,26 +96,29 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 // that begins to lead. Everything on record is looked at then.
 func (d *Driver) Recall(ctx context.Context) error {
 	d.mu.Lock()
-	clear(d.records)
-	clear(d.snapshots)
+	for _, c := range d.jobs {
+		c.record, c.snapshot = nil, nil
+	}
 	d.mu.Unlock()
 	if err := d.recall(ctx); err != nil {
 		return err
 	}
 	d.informer.did()
-	for _, id := range d.unfinished(func(r brief) bool { return !r.ended }) {
+	for _, id := range d.which(unfinished) {
 		d.informer.poke(id)
 	}
 	return nil
 }
 
-// recall reads the journal.
 func (d *Driver) recall(ctx context.Context) error {
 	names, err := d.cfg.Journal.List(ctx)
 	if err != nil {
 		return fmt.Errorf("reading the journal: %w: %w", driver.ErrTransient, err)
 	}
 	for _, name := range names {
+		if !strings.HasPrefix(name, "job-") {
+			continue
+		}
 		if err := d.recallOne(ctx, name); err != nil {
 			// One bad record never stops the others: its job is answered with this error.
 			d.cfg.Logger.Error("a record of the journal cannot be read", "record", name, "error", err)
@@ -134,7 +133,7 @@ func (d *Driver) recall(ctx context.Context) error {
 func (d *Driver) recallOne(ctx context.Context, name string) error {
 	defer d.locks.Hold(name)()
 	r, err := d.loadName(ctx, name)
-	if err == nil && r != nil {
+	if err == nil {
 		d.remember(r)
 	}
 	return err
@@ -166,19 +165,42 @@ func (d *Driver) Close() error {
 // hold makes one caller at a time the only one to act on a job.
 func (d *Driver) hold(id driver.JobID) (release func()) { return d.locks.Hold(recordName(id)) }
 
-// holdRequest makes one caller at a time the only one to act on a request.
-func (d *Driver) holdRequest(id driver.RequestID) (release func()) {
-	return d.hold(driver.JobID("request " + string(id)))
-}
-
-// remember keeps what the journal has of a job.
 func (d *Driver) remember(r *record) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.records[r.Job] = r.brief()
+	b := r.brief()
+	d.keep(r.Job, func(c *cached) { c.record = &b })
 }
 
-// sees reports whether jobs of the namespace are seen.
 func (d *Driver) sees(namespace string) bool {
 	return slices.Contains(d.ns, namespace) || slices.Contains(d.ns, api.AllNamespacesNamespace)
+}
+
+// where is a job's place in Nomad.
+type where struct{ namespace, id string }
+
+// jobID is the name that a job has here: its own in the namespace default, elsewhere
+// ID@NAMESPACE. An id that holds an @ always has its namespace.
+func (w where) jobID() driver.JobID {
+	if w.namespace == api.DefaultNamespace && !strings.Contains(w.id, "@") {
+		return driver.JobID(w.id)
+	}
+	return driver.JobID(w.id + "@" + w.namespace)
+}
+
+// place finds the job of a name.
+func place(id driver.JobID) where {
+	if i := strings.LastIndex(string(id), "@"); i >= 0 {
+		return where{namespace: string(id)[i+1:], id: string(id)[:i]}
+	}
+	return where{namespace: api.DefaultNamespace, id: string(id)}
+}
+
+func digest(text string, n int) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])[:n]
+}
+
+// ownID is the id of the job that a request makes: it is that of no other request and
+// of no job that a person would register.
+func ownID(name string, request driver.RequestID) string {
+	return fmt.Sprintf("%s-%s", name, digest(string(request), 10))
 }

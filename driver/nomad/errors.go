@@ -50,7 +50,6 @@ func (r right) lacks(namespace string) string {
 	return fmt.Sprintf("the token has not the capability %s%s in the namespace %s", r, or, namespace)
 }
 
-// in is a right in a namespace.
 func (r right) in(namespace string) needed { return needed{r, namespace} }
 
 type needed struct {
@@ -120,5 +119,4 @@ func refused(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &op) && op.Op == "dial"
 }
 
-// canceled reports whether the caller gave up.
 func canceled(ctx context.Context) bool { return ctx.Err() != nil }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -16,7 +17,6 @@ import (
 	"pitchpipe/driver/nomad/view"
 )
 
-// source is a job as JSON.
 func source(job *api.Job) []byte {
 	data, err := json.MarshalIndent(map[string]*api.Job{"Job": job}, "", "  ")
 	if err != nil {
@@ -27,10 +27,9 @@ func source(job *api.Job) []byte {
 
 // snapshot is what was read of a job, and what the list said of it before that.
 type snapshot struct {
-	mark  string
-	f     *facts
-	job   driver.Job
-	until time.Time // zero: for as long as the list says the same
+	mark string
+	f    *facts
+	job  driver.Job
 }
 
 // Get returns one job. Where the list of jobs says that nothing happened to it since it
@@ -67,7 +66,7 @@ func (d *Driver) purged(ctx context.Context, id driver.JobID, err error) (driver
 // cancelled is a job on record that Nomad has not any more.
 func (d *Driver) cancelled(r *record, detail string) driver.Job {
 	return driver.Job{
-		ID: r.Job, Request: r.Request, Name: deref(r.Own.Name), Owner: place(r.Job).namespace, State: driver.Cancelled,
+		ID: r.Job, Request: r.Request, Name: spec.Deref(r.Own.Name), Owner: place(r.Job).namespace, State: driver.Cancelled,
 		Detail: detail, ExitCode: -1, Filename: r.Filename, Source: r.Source, Submitted: r.Submitted,
 		Fingerprint: d.fingerprint(r.Own), Resources: spec.Resources(r.Own),
 	}
@@ -77,37 +76,30 @@ func (d *Driver) cancelled(r *record, detail string) driver.Job {
 // the job and changes nothing of what it gets.
 func (d *Driver) snapshot(ctx context.Context, id driver.JobID) (*facts, driver.Job, error) {
 	mark := d.informer.mark(id)
-	d.mu.Lock()
-	g := d.snapshots[id]
-	d.mu.Unlock()
-	if mark != "" && g != nil && g.mark == mark && (g.until.IsZero() || time.Now().Before(g.until)) {
-		return g.f, g.job.Clone(), nil
+	if known := d.peek(id).snapshot; mark != "" && known != nil && known.mark == mark {
+		return known.f, known.job.Clone(), nil
 	}
 	f, job, err := d.get(ctx, id)
 	if err != nil {
 		return nil, driver.Job{}, err
 	}
-	g = &snapshot{mark: mark, f: f, job: job.Clone()}
-	if f.parent != nil {
-		g.until = f.waits()
-	}
 	if mark != "" && (f.rec == nil || f.rec.Moving == nil && d.goes(f) == stays) {
-		d.mu.Lock()
-		d.snapshots[id] = g
-		d.mu.Unlock()
+		d.keep(id, func(c *cached) { c.snapshot = &snapshot{mark: mark, f: f, job: job.Clone()} })
 	}
 	return f, job, nil
 }
 
 // acted notes that something was done to a job.
 func (d *Driver) acted(id driver.JobID) {
-	d.mu.Lock()
-	delete(d.snapshots, id)
-	d.mu.Unlock()
+	d.keep(id, func(c *cached) { c.snapshot = nil })
 	d.informer.did()
 }
 
-// tend looks after a job on record.
+func (d *Driver) wasRead(job driver.Job) {
+	last := job.Clone()
+	d.keep(job.ID, func(c *cached) { c.last = &last })
+}
+
 func (d *Driver) tend(ctx context.Context, id driver.JobID) error {
 	defer d.hold(id)()
 	_, _, err := d.get(ctx, id)
@@ -152,23 +144,28 @@ func (d *Driver) get(ctx context.Context, id driver.JobID) (*facts, driver.Job, 
 	return f, job, nil
 }
 
-// all are the jobs of all namespaces. One that the token may not list hides no other.
-func (d *Driver) all(list func(namespace string) ([]listed, error)) ([]listed, error) {
+// all are the jobs of all namespaces, oldest first. One that the token may not list hides no
+// other. Fresh: the last list does not count.
+func (d *Driver) all(ctx context.Context, fresh bool) ([]listed, error) {
 	var out []listed
 	var denied []error
 	for _, ns := range d.ns {
-		some, err := list(ns)
-		switch {
-		case errors.Is(err, driver.ErrDenied):
-			denied = append(denied, err)
-		case err != nil:
-			return nil, err
+		l, ok := d.informer.now(ns)
+		if !ok || fresh {
+			var err error
+			if l, err = d.informer.list(ctx, ns, 0); errors.Is(err, driver.ErrDenied) {
+				denied = append(denied, err)
+				continue
+			} else if err != nil {
+				return nil, err
+			}
 		}
-		out = append(out, some...)
+		out = slices.AppendSeq(out, maps.Values(l.jobs))
 	}
 	if len(denied) == len(d.ns) {
 		return nil, errors.Join(denied...)
 	}
+	slices.SortFunc(out, func(a, b listed) int { return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.id, b.id)) })
 	return out, nil
 }
 
@@ -176,19 +173,12 @@ func (d *Driver) all(list func(namespace string) ([]listed, error)) ([]listed, e
 // oldest first. Where Nomad answers, but not for one of them, that one is shown as it was
 // last read, and its detail says so: the others go on.
 func (d *Driver) List(ctx context.Context) ([]driver.Job, error) {
-	found, err := d.all(func(ns string) ([]listed, error) {
-		if some, ok := d.informer.now(ns); ok {
-			return some, nil
-		}
-		some, _, err := d.informer.list(ctx, ns, 0)
-		return some, err
-	})
+	found, err := d.all(ctx, false)
 	if err != nil {
 		return nil, fmt.Errorf("list: %w", err)
 	}
-	slices.SortStableFunc(found, func(a, b listed) int { return cmp.Compare(a.created, b.created) })
 	var out []driver.Job
-	answers := false
+	var silent error
 	for _, l := range found {
 		job, err := d.Get(ctx, l.id)
 		switch {
@@ -196,13 +186,7 @@ func (d *Driver) List(ctx context.Context) ([]driver.Job, error) {
 		case err != nil && canceled(ctx):
 			return nil, err
 		case errors.Is(err, driver.ErrTransient), errors.Is(err, driver.ErrUnknown):
-			if !answers {
-				if lerr := d.c.answers(ctx, place(l.id).namespace); lerr != nil {
-					return nil, fmt.Errorf("list: %w", lerr)
-				}
-				answers = true
-			}
-			d.cfg.Logger.Warn("a job cannot be read; the others are", "job", string(l.id), "error", err)
+			silent = err
 			out = append(out, d.unread(l, err))
 		case err != nil:
 			// One bad job never hides the others.
@@ -210,6 +194,13 @@ func (d *Driver) List(ctx context.Context) ([]driver.Job, error) {
 		default:
 			out = append(out, job)
 		}
+	}
+	if silent != nil {
+		// Where Nomad answers for nothing at all, nothing says which jobs there are.
+		if _, err := d.all(ctx, true); err != nil {
+			return nil, fmt.Errorf("list: %w", err)
+		}
+		d.cfg.Logger.Warn("jobs cannot be read; the others are", "error", silent)
 	}
 	return out, nil
 }
@@ -228,69 +219,56 @@ func (d *Driver) Stop(ctx context.Context, id driver.JobID) error {
 	if err := d.c.stop(ctx, f.at); err != nil {
 		return fmt.Errorf("stop %s: %w", id, err)
 	}
-	if f.parent == nil {
-		return nil
-	}
-	// It may have begun just then.
-	if f, err = d.observe(ctx, id); err != nil {
-		return fmt.Errorf("stop %s: %w", id, err)
-	}
-	if f.parent == nil && !f.stopped() {
-		if err := d.c.stop(ctx, f.at); err != nil {
-			return fmt.Errorf("stop %s: %w", id, err)
-		}
-	}
 	return nil
 }
 
-// outlooks is for how long a dry run counts.
-const outlooks = 10 * time.Second
-
-// Outlook tells that a restart would not wait, where a dry run says that there is room.
-// Nomad does not tell how long one would wait that does.
-func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (driver.Outlook, error) {
+// Outlook says that a restart would not wait, where a dry run says that there is room.
+// Nomad does not say how long one would wait that does.
+func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (out driver.Outlook, err error) {
 	defer d.hold(id)()
 	f, job, err := d.snapshot(ctx, id)
 	if err != nil {
-		return driver.Outlook{}, fmt.Errorf("outlook of %s: %w", id, err)
+		return out, fmt.Errorf("outlook of %s: %w", id, err)
 	}
 	a := f.latest()
-	if job.State.Ended() || f.parent != nil || a == nil || view.Over(a) {
-		return driver.Outlook{}, nil
+	if job.State.Ended() || a == nil || view.Over(a) {
+		return out, nil
 	}
-	d.mu.Lock()
-	known, ok := d.outlooks[id]
-	d.mu.Unlock()
-	if ok && known.alloc == a.ID && time.Since(known.at) < outlooks {
-		return known.outlook(), nil
-	}
-	known = dryRun{alloc: a.ID, at: time.Now()}
 	target, err := d.target(f, spec.Mark{Intent: "outlook", Cause: driver.CauseIntent})
 	if err != nil {
-		return driver.Outlook{}, nil //nolint:nilerr // a job that is only observed is not restarted
+		return out, nil //nolint:nilerr // a job that is only observed is not restarted
 	}
-	plan, err := d.c.plan(ctx, f.at, target)
-	if err != nil && !errors.Is(err, driver.ErrDenied) {
-		return driver.Outlook{}, fmt.Errorf("outlook of %s: %w", id, err)
+	switch _, err := d.place(ctx, f.at, target); {
+	case err == nil:
+		out.Wait = new(time.Duration)
+	case !errors.Is(err, driver.ErrDenied) && !errors.Is(err, driver.ErrNoRoom):
+		return out, fmt.Errorf("outlook of %s: %w", id, err)
 	}
-	known.room = err == nil && len(plan.FailedTGAllocs) == 0
-	d.mu.Lock()
-	d.outlooks[id] = known
-	d.mu.Unlock()
-	return known.outlook(), nil
+	return out, nil
 }
 
-// dryRun is whether there was room for a restart of an allocation.
-type dryRun struct {
-	alloc string
-	at    time.Time
-	room  bool
-}
+// Jobs that are on the list and that Nomad does not answer for.
 
-func (r dryRun) outlook() driver.Outlook {
-	if !r.room {
-		return driver.Outlook{}
+// answersWithin is how long Nomad may take to tell all of one job.
+const answersWithin = 20 * time.Second
+
+// unread is a job that cannot be read: as it was last read, or where nobody has read it as
+// the list has it. Its detail says so.
+func (d *Driver) unread(l listed, why error) (job driver.Job) {
+	if last := d.peek(l.id).last; last != nil {
+		job = last.Clone()
+	} else {
+		job = driver.Job{
+			ID: l.id, Name: l.name, Owner: place(l.id).namespace, State: driver.Pending, ExitCode: -1,
+			Submitted: time.Unix(0, l.submitted).UTC(),
+		}
+		switch l.status {
+		case "running":
+			job.State = driver.Running
+		case "dead":
+			job.State = driver.Lost
+		}
 	}
-	var none time.Duration
-	return driver.Outlook{Wait: &none}
+	job.Detail = "Nomad does not answer for it: " + why.Error()
+	return job
 }

@@ -20,7 +20,6 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/drivertest"
 	"pitchpipe/driver/durable"
-	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/nomad"
 	"pitchpipe/driver/nomad/spec"
 )
@@ -72,7 +71,7 @@ func newBench(t *testing.T, client *api.Client, change func(*nomad.Config)) *ben
 		t.Fatal(err)
 	}
 	b.cfg = nomad.Config{
-		Client: client, Namespaces: []string{b.ns}, Journal: files, Parse: detect.Parse,
+		Client: client, Namespaces: []string{b.ns}, Journal: files,
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 	if change != nil {
@@ -197,6 +196,23 @@ func (b *bench) job(t *testing.T, be drivertest.Behaviour) driver.Spec {
 	return driver.Spec{Owner: be.Owner, Filename: name + ".nomad.hcl", Source: []byte(b.file(t, be)), Dir: b.dir}
 }
 
+// begin registers a job with a change, as its user does.
+func (b *bench) begin(t *testing.T, s driver.Spec, intent string, c driver.Change) driver.Job {
+	t.Helper()
+	u := nomad.Submission{Client: b.client, Ask: func(context.Context, []byte) (nomad.Beginning, bool) {
+		return nomad.Beginning{Intent: intent, Change: c}, true
+	}}
+	id, err := u.Submit(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := b.d.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job
+}
+
 func (b *bench) harness(t *testing.T) drivertest.Harness {
 	t.Helper()
 	nodes, _, err := b.client.Nodes().List(&api.QueryOptions{Params: map[string]string{"resources": "true"}})
@@ -209,7 +225,7 @@ func (b *bench) harness(t *testing.T) drivertest.Harness {
 	}
 	r := nodes[0].NodeResources
 	return drivertest.Harness{
-		Driver: b.d, Job: b.job, Cores: len(r.Cpu.ReservableCpuCores), MemoryBytes: r.Memory.MemoryMB << 20,
+		Driver: b.d, Job: b.job, Begin: b.begin, Cores: len(r.Cpu.ReservableCpuCores), MemoryBytes: r.Memory.MemoryMB << 20,
 		Checkpoint: driver.Checkpoint{Signal: "SIGUSR1", Exit: savedExit}, Reopen: b.reopen,
 	}
 }

@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,71 +16,41 @@ import (
 	"pitchpipe/driver/nomad/spec"
 )
 
-// informer see which jobs change, for everybody who watches and for the driver's own steps.
+// informer notices which jobs change, for all who watch and for the driver's own steps.
 // The list of jobs is the truth: a blocking query that returns when any job of the
 // namespace changes, the state of its allocations included.
 type informer struct {
 	d *Driver
 
 	mu    sync.Mutex
-	known map[string]*sight // by namespace: what was last seen
-	acted int               // how often something was done here
+	lists map[string]*listing // by namespace: what was last seen
+	acted int                 // how often something was done here
 	subs  map[*sub]struct{}
-	due   map[driver.JobID]struct{} // jobs on record that are to be looked at
-	wake  chan struct{}
+	own   *sub // of the jobs on record that are to be looked at
 }
 
-func newEyes(d *Driver) *informer {
-	return &informer{
-		d: d, known: map[string]*sight{}, subs: map[*sub]struct{}{},
-		due: map[driver.JobID]struct{}{}, wake: make(chan struct{}, 1),
-	}
+func newInformer(d *Driver) *informer {
+	e := &informer{d: d, lists: map[string]*listing{}, subs: map[*sub]struct{}{}}
+	e.own, _ = e.subscribe()
+	return e
 }
 
-// sight is what was seen of a namespace.
-type sight struct {
-	jobs  []listed
-	marks map[driver.JobID]string
+// listing is what was seen of a namespace.
+type listing struct {
+	jobs  map[driver.JobID]listed
 	at    time.Time
 	acted int // of before the list was asked for
+
+	index uint64
+	all   int // how many jobs there are, those without a stanza included
 }
 
-// listed is a job of a list.
 type listed struct {
-	id      driver.JobID
-	created uint64
-	mark    string // changes whenever the job or its allocations do
-	line    line
-}
-
-// seen is whether a registration carries a stanza.
-type seen struct {
-	index     uint64 // of the registration
-	submitted int64  // time of the registration in nanoseconds: indexes of a cluster that is set up anew come again
-	stanza    bool
-	again     time.Time // it could not be read: when to ask again; zero: it was read
-	failed    int       // how often it could not
-}
-
-// of reports whether it is about the registration that a list shows.
-func (s seen) of(stub *api.JobListStub) bool {
-	return s.index == stub.JobModifyIndex && s.submitted == stub.SubmitTime
-}
-
-// unread is what is known of a registration that could not be read: it is asked for again,
-// later each time, and where another one of the job was read before, what that was counts
-// until then.
-func (s seen) unread(stub *api.JobListStub, err error) seen {
-	out := seen{index: stub.JobModifyIndex, submitted: stub.SubmitTime, stanza: s.stanza, failed: 1}
-	if s.of(stub) {
-		out.failed = s.failed + 1
-	}
-	wait := granted
-	if errors.Is(err, driver.ErrTransient) {
-		wait = min(time.Second<<min(out.failed-1, 20), granted)
-	}
-	out.again = time.Now().Add(wait)
-	return out
+	id           driver.JobID
+	created      uint64
+	mark         string // changes whenever the job or its allocations do
+	name, status string
+	submitted    int64 // nanoseconds
 }
 
 const (
@@ -90,61 +61,39 @@ const (
 	urgent   = 250 * time.Millisecond // where a change is being verified
 )
 
-// list lists the jobs that are seen, after the index has moved on where it is not 0,
-// and how many jobs there are in all.
-func (e *informer) list(ctx context.Context, namespace string, index uint64) ([]listed, meta, error) {
+// list lists the jobs that are seen, after the index has moved on where it is not 0.
+func (e *informer) list(ctx context.Context, namespace string, index uint64) (*listing, error) {
+	out := &listing{jobs: map[driver.JobID]listed{}, acted: e.actions()}
 	q := query(ctx, namespace)
-	q.WaitIndex, q.WaitTime = index, e.d.cfg.Resync
-	if index == 0 {
-		q.WaitTime = 0
+	if q.WaitIndex = index; index > 0 {
+		q.WaitTime = e.d.cfg.Resync
 	}
 	stubs, qm, err := e.d.c.api.Jobs().ListOptions(&api.JobListOptions{Fields: &api.JobListFields{Meta: true}}, q)
 	if err != nil {
-		return nil, meta{}, asked("jobs of "+namespace, listJobs.in(namespace), err)
+		return nil, asked("jobs of "+namespace, listJobs.in(namespace), err)
 	}
-	soon, err := e.learn(ctx, namespace, stubs)
-	if err != nil {
-		return nil, meta{}, fmt.Errorf("jobs of %s: %w", namespace, err)
+	if err := e.learn(ctx, namespace, stubs); err != nil {
+		return nil, fmt.Errorf("jobs of %s: %w", namespace, err)
 	}
-	var out []listed
-	at := map[driver.JobID]int{}
-	var children []listed
+	out.index, out.all, out.at = qm.LastIndex, len(stubs), time.Now()
 	for _, s := range stubs {
-		w := where{s.Namespace, s.ID}
-		l := listed{id: w.jobID(), created: s.CreateIndex, mark: fmt.Sprint(s.CreateIndex, s.ModifyIndex), line: line{s.Name, s.Status, s.SubmitTime}}
+		id := where{s.Namespace, s.ID}.jobID()
+		if c := e.d.peek(id); c.record == nil && !c.seen.Stanza {
+			continue
+		}
+		l := listed{id: id, created: s.CreateIndex, mark: fmt.Sprint(s.CreateIndex, s.ModifyIndex), name: s.Name, status: s.Status, submitted: s.SubmitTime}
 		if s.JobSummary != nil {
 			l.mark += fmt.Sprint(" ", s.JobSummary.ModifyIndex, s.JobSummary.Summary)
 		}
-		// By its name: one that was registered anew names no parent any more.
-		if parent, _, child := strings.Cut(s.ID, "/periodic-"); child && e.d.held(where{s.Namespace, parent}.jobID()) {
-			l.id = where{s.Namespace, parent}.jobID()
-			children = append(children, l)
-			continue
-		}
-		if e.d.carries(l.id) {
-			at[l.id] = len(out)
-			out = append(out, l)
-		}
+		out.jobs[id] = l
 	}
-	for _, c := range children {
-		if i, ok := at[c.id]; ok {
-			out[i].mark += ", " + c.mark
-			out[i].line.status = c.line.status
-		}
-	}
-	return out, meta{index: qm.LastIndex, jobs: len(stubs), soon: soon}, nil
-}
-
-// meta is what came with a list.
-type meta struct {
-	index uint64
-	jobs  int
-	soon  time.Time // one of them is to be asked for again then; zero: none
+	return out, nil
 }
 
 // learn reads each registration once, to know whether it carries a stanza. One that cannot
-// be read hides no other. Soon is when one is to be asked for again; zero: none is soon.
-func (e *informer) learn(ctx context.Context, namespace string, stubs []*api.JobListStub) (soon time.Time, err error) {
+// be read hides no other: it is asked for again after a while, and what was known of the
+// registration before counts until then.
+func (e *informer) learn(ctx context.Context, namespace string, stubs []*api.JobListStub) error {
 	var g errgroup.Group
 	g.SetLimit(readers)
 	there := make(map[driver.JobID]struct{}, len(stubs))
@@ -152,12 +101,12 @@ func (e *informer) learn(ctx context.Context, namespace string, stubs []*api.Job
 		w := where{s.Namespace, s.ID}
 		id := w.jobID()
 		there[id] = struct{}{}
-		known, ok := e.d.stanza(id)
-		if ok && known.of(s) && (known.again.IsZero() || time.Now().Before(known.again)) {
+		known := e.d.peek(id).seen
+		if known.of(s) && (known.again.IsZero() || time.Now().Before(known.again)) {
 			continue
 		}
 		if s.Meta["tuning"] != "" {
-			e.d.learned(id, seen{index: s.JobModifyIndex, submitted: s.SubmitTime, stanza: true})
+			e.d.learned(id, seen{Index: s.JobModifyIndex, Submitted: s.SubmitTime, Stanza: true})
 			continue
 		}
 		g.Go(func() error {
@@ -166,53 +115,46 @@ func (e *informer) learn(ctx context.Context, namespace string, stubs []*api.Job
 			job, err := e.d.c.job(once, w)
 			switch {
 			case errors.Is(err, driver.ErrNotFound) || err != nil && canceled(ctx):
-				return nil
 			case err != nil:
-				now := known.unread(s, err)
-				if e.d.learned(id, now); now.failed == 1 {
-					e.d.cfg.Logger.Warn("a job cannot be read; the others are", "job", string(id), "error", err)
-				}
-				return nil
+				e.d.cfg.Logger.Warn("a job cannot be read; the others are", "job", string(id), "error", err)
+				e.d.learned(id, seen{s.JobModifyIndex, s.SubmitTime, known.Stanza, time.Now().Add(e.d.cfg.Resync)})
+			default:
+				e.d.learned(id, seen{Index: spec.Deref(job.JobModifyIndex), Submitted: spec.Deref(job.SubmitTime), Stanza: spec.Stanza(job)})
 			}
-			e.d.learned(id, seen{index: deref(job.JobModifyIndex), submitted: deref(job.SubmitTime), stanza: spec.Stanza(job)})
 			return nil
 		})
 	}
 	_ = g.Wait() // none of them returns an error
 	if canceled(ctx) {
-		return time.Time{}, ctx.Err()
+		return ctx.Err()
 	}
-	return e.d.unlearn(namespace, there), nil
+	e.d.unlearn(namespace, there)
+	return nil
 }
 
 // look follows the jobs of a namespace until ctx ends.
 func (e *informer) look(ctx context.Context, namespace string) {
-	var last meta
-	pause := minPause
+	index, pause := uint64(0), minPause
 	for ctx.Err() == nil {
-		acted := e.actions()
-		jobs, m, err := e.list(ctx, namespace, last.index)
+		l, err := e.list(ctx, namespace, index)
 		if err != nil {
 			if ctx.Err() == nil {
 				e.d.cfg.Logger.Warn("jobs cannot be listed", "namespace", namespace, "error", err)
 			}
 			// Whatever happens until the next list is in it.
-			last.index, pause = 0, min(max(2*pause, urgent), maxPause)
+			index, pause = 0, min(max(2*pause, urgent), maxPause)
 			sleep(ctx, pause)
 			continue
 		}
-		if m.index < last.index || acted != e.actions() {
-			m.index = 0 // a server that was set up anew, or something done here that may not be in it
-		}
-		last = m
-		e.compare(namespace, &sight{jobs: jobs, at: time.Now(), acted: acted})
-		pause = min(max(time.Duration(m.jobs)*pausing, minPause), maxPause)
-		if e.d.verifying() {
+		e.compare(namespace, l)
+		pause = min(max(time.Duration(l.all)*pausing, minPause), maxPause)
+		if len(e.d.which(verifying)) > 0 {
 			pause = min(pause, urgent)
 		}
-		if wait := time.Until(m.soon); !m.soon.IsZero() && wait < e.d.cfg.Resync {
-			last.index, pause = 0, max(pause, min(wait, maxPause)) // a list that waits would come too late for that
+		if l.index < index || l.acted != e.actions() {
+			l.index = 0 // a server that was set up anew, or something done here that may not be in it
 		}
+		index = l.index
 		sleep(ctx, pause)
 	}
 }
@@ -231,38 +173,33 @@ func (e *informer) did() {
 	e.acted++
 }
 
-// compare tells everybody of the jobs that have changed since the last list.
-func (e *informer) compare(namespace string, now *sight) {
+// compare notifies all of the jobs that have changed since the last list.
+func (e *informer) compare(namespace string, now *listing) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	before := e.known[namespace]
+	before := e.lists[namespace]
 	if before == nil {
-		before = &sight{}
+		before = &listing{}
 	}
-	now.marks = make(map[driver.JobID]string, len(now.jobs))
-	for _, l := range now.jobs {
-		now.marks[l.id] = l.mark
-		if before.marks[l.id] != l.mark {
-			e.tell(l.id)
+	for id, l := range now.jobs {
+		if before.jobs[id].mark != l.mark {
+			e.notify(id)
 		}
 	}
-	for id := range before.marks {
-		if _, ok := now.marks[id]; !ok {
-			e.tell(id)
+	for id := range before.jobs {
+		if _, ok := now.jobs[id]; !ok {
+			e.notify(id)
 		}
 	}
-	e.known[namespace] = now
+	e.lists[namespace] = now
 }
 
 // now are the jobs of a namespace by the last list; false where that is too old.
-func (e *informer) now(namespace string) ([]listed, bool) {
+func (e *informer) now(namespace string) (*listing, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := e.known[namespace]
-	if s == nil || s.acted != e.acted || time.Since(s.at) > 2*e.d.cfg.Resync {
-		return nil, false
-	}
-	return s.jobs, true
+	l := e.lists[namespace]
+	return l, l != nil && l.acted == e.acted && time.Since(l.at) <= 2*e.d.cfg.Resync
 }
 
 // mark is what the last list says of a job; empty where there is none that counts.
@@ -270,22 +207,17 @@ func (e *informer) mark(id driver.JobID) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, ns := range []string{place(id).namespace, api.AllNamespacesNamespace} {
-		if s := e.known[ns]; s != nil && time.Since(s.at) <= 2*e.d.cfg.Resync {
-			return s.marks[id]
+		if l := e.lists[ns]; l != nil && time.Since(l.at) <= 2*e.d.cfg.Resync {
+			return l.jobs[id].mark
 		}
 	}
 	return ""
 }
 
-// tell has a job looked at. The caller holds the lock.
-func (e *informer) tell(id driver.JobID) {
+// notify has a job looked at. The caller holds the lock.
+func (e *informer) notify(id driver.JobID) {
 	for s := range e.subs {
 		s.add(id)
-	}
-	e.due[id] = struct{}{}
-	select {
-	case e.wake <- struct{}{}:
-	default:
 	}
 }
 
@@ -293,7 +225,7 @@ func (e *informer) tell(id driver.JobID) {
 func (e *informer) poke(id driver.JobID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.tell(id)
+	e.notify(id)
 }
 
 // keep takes the driver's own steps for jobs on record that have changed, and for all
@@ -301,8 +233,8 @@ func (e *informer) poke(id driver.JobID) {
 func (e *informer) keep(ctx context.Context) {
 	tick := time.NewTicker(e.d.cfg.Resync)
 	defer tick.Stop()
-	held := time.NewTicker(time.Second)
-	defer held.Stop()
+	soon := time.NewTicker(time.Second)
+	defer soon.Stop()
 	for {
 		var ids []driver.JobID
 		select {
@@ -311,13 +243,13 @@ func (e *informer) keep(ctx context.Context) {
 		case <-tick.C:
 			e.d.keepLearned(ctx)
 			e.d.prune(ctx)
-			ids = e.d.unfinished(func(r brief) bool { return !r.ended })
-		case <-held.C:
-			ids = e.d.unfinished(func(r brief) bool { return r.changing || !r.ended && r.waits && time.Since(r.until) > ahead })
-		case <-e.wake:
-			ids = e.take()
+			ids = e.d.which(unfinished)
+		case <-soon.C:
+			ids = e.d.which(verifying)
+		case <-e.own.wake:
+			ids = slices.DeleteFunc(e.own.take(), func(id driver.JobID) bool { return e.d.peek(id).record == nil })
 		}
-		g := errgroup.Group{}
+		var g errgroup.Group
 		g.SetLimit(readers)
 		for _, id := range ids {
 			g.Go(func() error {
@@ -337,20 +269,6 @@ func (e *informer) keep(ctx context.Context) {
 	}
 }
 
-// take are the jobs on record that are to be looked at.
-func (e *informer) take() []driver.JobID {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var out []driver.JobID
-	for id := range e.due {
-		if e.d.onRecord(id) {
-			out = append(out, id)
-		}
-	}
-	clear(e.due)
-	return out
-}
-
 func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -358,4 +276,81 @@ func sleep(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	case <-timer.C:
 	}
+}
+
+// sub is one who watches: the jobs to look at, each once.
+type sub struct {
+	mu   sync.Mutex
+	due  map[driver.JobID]struct{}
+	wake chan struct{}
+}
+
+func (s *sub) add(id driver.JobID) {
+	s.mu.Lock()
+	s.due[id] = struct{}{}
+	s.mu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *sub) take() []driver.JobID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := slices.Sorted(maps.Keys(s.due))
+	clear(s.due)
+	return out
+}
+
+// subscribe notifies a sub of changes until it leaves.
+func (e *informer) subscribe() (s *sub, leave func()) {
+	s = &sub{due: map[driver.JobID]struct{}{}, wake: make(chan struct{}, 1)}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.subs[s] = struct{}{}
+	return s, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.subs, s)
+	}
+}
+
+// Watch sends an event for each job that is seen and then whenever one may have
+// changed. Where Nomad does not answer for a while nothing is missed: the list that it
+// gives next is compared with the last.
+func (d *Driver) Watch(ctx context.Context) (<-chan driver.Event, error) {
+	s, leave := d.informer.subscribe()
+	jobs, err := d.all(ctx, true)
+	if err != nil {
+		leave()
+		return nil, fmt.Errorf("watch: %w", err)
+	}
+	for _, l := range jobs {
+		s.add(l.id)
+	}
+	out := make(chan driver.Event)
+	d.busy.Go(func() {
+		defer close(out)
+		defer leave()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-d.life.Done():
+				return
+			case <-s.wake:
+			}
+			for _, id := range s.take() {
+				select {
+				case out <- driver.Event{Job: id}:
+				case <-ctx.Done():
+					return
+				case <-d.life.Done():
+					return
+				}
+			}
+		}
+	})
+	return out, nil
 }

@@ -45,94 +45,95 @@ func (f *facts) registered() driver.Change {
 // inPlace is where the environment of the job can be changed in place; false: nowhere.
 func (f *facts) inPlace() (spec.InPlace, bool) {
 	id := place(f.id).id
-	if parent := deref(f.job.ParentID); parent != "" && parent != id {
+	if parent := spec.Deref(f.job.ParentID); parent != "" && parent != id {
 		return spec.InPlace{}, false // the children of a periodic job have one variable
 	}
 	return spec.MayRestart(f.own, id)
 }
 
+// placed is a write to the job's variable: where it is, what it is to hold, and what it
+// holds now, nil where it is not there.
+type placed struct {
+	spec.InPlace
+	items map[string]string
+	now   *api.Variable
+}
+
+// placed is the write that an intent takes for an allocation; false: it takes a registration.
+func (m *mover) placed(ctx context.Context, alloc string, in driver.Intent) (w placed, ok bool, err error) {
+	if w.InPlace, ok = m.f.inPlace(); !ok {
+		return w, false, nil
+	}
+	if w.items, ok = spec.Items(alloc, m.f.registered(), markOf(in)); !ok {
+		return w, false, nil
+	}
+	w.now, err = m.d.c.variable(ctx, m.f.at, w.Path)
+	if errors.Is(err, driver.ErrDenied) {
+		m.d.cfg.Logger.Info("a change of the environment is registered, as its variable may not be read", "job", string(m.f.id), "error", err)
+		return w, false, nil
+	}
+	return w, err == nil, err
+}
+
 // mayRestart reports whether an intent can be followed by a write to the job's variable alone.
 func (m *mover) mayRestart(ctx context.Context, in driver.Intent) (bool, error) {
-	f := m.f
-	at, ok := f.inPlace()
-	if !ok {
-		return false, nil
-	}
-	alloc := f.latest().ID
-	if _, ok := spec.Items(alloc, f.registered(), markOf(in)); !ok {
-		return false, nil
-	}
-	v, err := m.d.c.variable(ctx, f.at, at.Path)
-	if errors.Is(err, driver.ErrDenied) {
-		m.d.cfg.Logger.Info("a change of the environment is registered, as its variable may not be read", "job", string(f.id), "error", err)
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
+	alloc := m.f.latest().ID
+	w, ok, err := m.placed(ctx, alloc, in)
 	switch {
-	case v == nil || m.ours(v):
-		return true, nil
-	case v.Items[spec.AllocVariable] == alloc:
-		return false, fmt.Errorf("its owner set its environment by the variable %s: %w", at.Path, driver.ErrUnsupported)
+	case err != nil || !ok || m.ours(w.now):
+		return ok, err
+	case w.now.Items[spec.AllocVariable] == alloc:
+		return false, fmt.Errorf("its owner set its environment by the variable %s: %w", w.Path, driver.ErrUnsupported)
 	}
-	m.d.cfg.Logger.Info("a change of the environment is registered, as its variable holds something else", "job", string(f.id), "variable", at.Path)
+	m.d.cfg.Logger.Info("a change of the environment is registered, as its variable holds something else", "job", string(m.f.id), "variable", w.Path)
 	return false, nil
 }
 
 // ours reports whether a variable is as it was last written here, or was written for an
-// allocation before this one.
+// allocation before this one; or it is not there, and nothing was written.
 func (m *mover) ours(v *api.Variable) bool {
+	if v == nil {
+		return true
+	}
 	alloc, meant := v.Items[spec.AllocVariable]
 	return maps.Equal(v.Items, m.f.rec.Items) || meant && alloc != m.f.latest().ID
 }
 
 // planInPlace plans a write to the job's variable, if that can be.
 func (m *mover) planInPlace(ctx context.Context, a *api.AllocationListStub) (planned bool, end move.End, err error) {
-	f, from := m.f, &m.r.From
-	at, ok := f.inPlace()
-	if !from.InPlace || !ok || a == nil || view.Over(a) {
+	from := &m.r.From
+	if !from.InPlace || a == nil || view.Over(a) {
 		return false, end, nil
 	}
-	if _, ok := spec.Items(from.Alloc, f.registered(), markOf(m.r.Moving.Intent)); !ok {
-		return false, end, nil
-	}
-	v, err := m.d.c.variable(ctx, f.at, at.Path)
-	switch {
-	case errors.Is(err, driver.ErrDenied):
-		return false, end, nil
-	case err != nil:
-		return false, end, err
-	case v != nil && !m.ours(v):
-		end, err = ends(driver.StepSuperseded, "its owner wrote the variable "+at.Path)
+	w, ok, err := m.placed(ctx, from.Alloc, m.r.Moving.Intent)
+	if err != nil || !ok {
 		return false, end, err
 	}
-	m.index = 0
-	if v != nil {
-		m.index = v.ModifyIndex
+	if !m.ours(w.now) {
+		end, err = ends(driver.StepSuperseded, "its owner wrote the variable "+w.Path)
+		return false, end, err
 	}
 	// From here on what is there is ours or was.
-	from.Wrote = time.Now().UTC()
+	m.write, from.Wrote = w, time.Now().UTC()
 	return true, end, nil
 }
 
-// write writes the variable.
-func (m *mover) write(ctx context.Context) (move.End, error) {
-	f := m.f
-	at, _ := f.inPlace()
-	items, _ := spec.Items(m.r.From.Alloc, f.registered(), markOf(m.r.Moving.Intent))
-	err := m.d.c.write(ctx, f.at, at.Path, items, m.index)
+func (m *mover) writes(ctx context.Context) (move.End, error) {
+	err := m.d.c.write(ctx, m.f.at, m.write.Path, m.write.items, m.write.now)
 	switch {
 	case errors.Is(err, driver.ErrConflict):
-		return ends(driver.StepChanged, "its variable was written meanwhile") // the next look tells by whom
+		return ends(driver.StepChanged, "its variable was written meanwhile") // the next look says by whom
 	case errors.Is(err, driver.ErrDenied):
-		m.d.cfg.Logger.Info("a change of the environment is registered, as its variable may not be written", "job", string(f.id), "error", err)
+		m.d.cfg.Logger.Info("a change of the environment is registered, as its variable may not be written", "job", string(m.f.id), "error", err)
 		return m.register(ctx)
+	case errors.Is(err, driver.ErrInvalid):
+		m.r.From.Wrote = time.Time{} // so that its refusal ends the intent
+		return move.End{}, err
 	case err != nil:
 		return move.End{}, err
 	}
-	m.d.cfg.Logger.Info("variable written", "job", string(f.id), "intent", m.r.Moving.Intent.ID, "variable", at.Path)
-	m.d.informer.poke(f.id)
+	m.d.cfg.Logger.Info("variable written", "job", string(m.f.id), "intent", m.r.Moving.Intent.ID, "variable", m.write.Path)
+	m.d.informer.poke(m.f.id)
 	return move.End{}, nil
 }
 
@@ -140,30 +141,32 @@ func (m *mover) write(ctx context.Context) (move.End, error) {
 func (m *mover) restarted(ctx context.Context) (move.End, error) {
 	f, moving := m.f, m.f.rec.Moving
 	a := f.alloc(m.r.From.Alloc)
-	at, ok := f.inPlace()
-	if a == nil || !ok || f.latest().ID != m.r.From.Alloc {
+	if a == nil || f.latest().ID != m.r.From.Alloc {
 		return ends(driver.StepSuperseded, "Nomad has replaced its allocation")
 	}
-	items, _ := spec.Items(m.r.From.Alloc, f.registered(), markOf(moving.Intent))
-	v, err := m.d.c.variable(ctx, f.at, at.Path)
-	if errors.Is(err, driver.ErrDenied) {
-		return ends(driver.StepSuperseded, err.Error())
-	}
-	if err != nil {
-		return move.End{}, err
-	}
+	w, ok, err := m.placed(ctx, a.ID, moving.Intent)
 	switch {
-	case v != nil && maps.Equal(v.Items, items):
-	case v == nil && len(f.rec.Items) == 0, v != nil && m.ours(v):
-		return m.again(ctx, a, at, items, v) // a crash came before it was written
-	default:
-		return ends(driver.StepSuperseded, "its owner wrote the variable "+at.Path)
+	case err != nil:
+		return move.End{}, err
+	case !ok:
+		return ends(driver.StepSuperseded, "its variable may not be read any more")
+	case w.now != nil && maps.Equal(w.now.Items, w.items):
+	case !m.ours(w.now) || w.now == nil && len(f.rec.Items) > 0:
+		return ends(driver.StepSuperseded, "its owner wrote the variable "+w.Path)
+	case view.Over(a):
+		return m.overInPlace(ctx, a)
+	default: // a crash came before it was written
+		m.write = w
+		if end, err := m.writes(ctx); err != nil || end.Kind != "" {
+			return end, err
+		}
+		return ends(driver.StepChanged, "its template is to restart it")
 	}
-	rendered, err := m.rendered(ctx, a, at)
+	rendered, err := m.rendered(ctx, a, w.InPlace)
 	if err != nil {
 		return move.End{}, err
 	}
-	late := time.Since(m.r.From.Wrote) > patienceInPlace+at.Slack(f.own)
+	late := time.Since(m.r.From.Wrote) > patienceInPlace+w.Slack(f.own)
 	var restart view.Restart
 	var certain, doubtful bool
 	if rendered > 0 {
@@ -172,7 +175,7 @@ func (m *mover) restarted(ctx context.Context) (move.End, error) {
 	switch {
 	case certain:
 		restart.Mark = markOf(moving.Intent)
-		f.rec.Restarts, f.rec.Items, f.rec.Looked = append(f.rec.Restarts, restart), items, restart.At
+		f.rec.Restarts, f.rec.Items = append(f.rec.Restarts, restart), w.items
 		f.rec.Late = nil
 		m.job = m.d.look(f)
 		return ends(driver.StepStarted, "")
@@ -181,7 +184,7 @@ func (m *mover) restarted(ctx context.Context) (move.End, error) {
 	case rendered > 0 && (doubtful || late && view.TaskOf(a, f.task).State == "running"):
 		return m.restart(ctx)
 	case late:
-		return m.takeBack(ctx, at, v.ModifyIndex)
+		return m.takeBack(ctx, w)
 	}
 	return move.End{Kind: driver.StepChanged, Why: "its template has not restarted it yet"}, m.d.save(ctx, f.rec)
 }
@@ -199,34 +202,9 @@ func (m *mover) overInPlace(ctx context.Context, a *api.AllocationListStub) (mov
 	return ends(driver.StepFinished, string(m.job.State))
 }
 
-// again writes what a crash kept from being written.
-func (m *mover) again(ctx context.Context, a *api.AllocationListStub, at spec.InPlace, items map[string]string, v *api.Variable) (move.End, error) {
-	if view.Over(a) {
-		return m.overInPlace(ctx, a)
-	}
-	index := uint64(0)
-	if v != nil {
-		index = v.ModifyIndex
-	}
-	err := m.d.c.write(ctx, m.f.at, at.Path, items, index)
-	switch {
-	case errors.Is(err, driver.ErrDenied), errors.Is(err, driver.ErrInvalid):
-		m.r.From.Wrote = time.Time{} // so that its refusal ends the intent
-		return move.End{}, err
-	case errors.Is(err, driver.ErrConflict):
-		err = nil
-	}
-	return move.End{Kind: driver.StepChanged, Why: "its template is to restart it"}, err
-}
-
 // takeBack takes back what no template made anything of.
-func (m *mover) takeBack(ctx context.Context, at spec.InPlace, index uint64) (move.End, error) {
-	var err error
-	if len(m.f.rec.Items) == 0 {
-		err = m.d.c.remove(ctx, m.f.at, at.Path, index)
-	} else {
-		err = m.d.c.write(ctx, m.f.at, at.Path, m.f.rec.Items, index)
-	}
+func (m *mover) takeBack(ctx context.Context, w placed) (move.End, error) {
+	err := m.d.c.write(ctx, m.f.at, w.Path, m.f.rec.Items, w.now)
 	if err != nil && !errors.Is(err, driver.ErrConflict) && !errors.Is(err, driver.ErrDenied) {
 		return move.End{}, err
 	}
@@ -270,4 +248,24 @@ func (m *mover) restart(ctx context.Context) (move.End, error) {
 		err = nil // the next look tells
 	}
 	return step, err
+}
+
+// clear removes the variable of a job that has ended. It says nothing to another
+// allocation, so nobody fails for it.
+func (d *Driver) clear(ctx context.Context, f *facts) {
+	at, ok := f.inPlace()
+	if !ok || len(f.rec.Items) == 0 {
+		return
+	}
+	v, err := d.c.variable(ctx, f.at, at.Path)
+	if err == nil && v != nil && maps.Equal(v.Items, f.rec.Items) {
+		err = d.c.write(ctx, f.at, at.Path, nil, v)
+	}
+	if errors.Is(err, ErrNotLeading) || errors.Is(err, driver.ErrTransient) || errors.Is(err, driver.ErrUnknown) {
+		return // whoever looks next
+	}
+	if err != nil {
+		d.cfg.Logger.Info("the variable of a job that has ended is not removed", "job", string(f.id), "variable", at.Path, "error", err)
+	}
+	f.rec.Items = nil
 }

@@ -26,7 +26,7 @@ func TestMayRestart(t *testing.T) { // not beside the others: a machine has its 
 		"2.4 a change of the environment alone is written to a variable, and its template restarts it in place": turnsOnce,
 		"2.4 a job that says that it saved goes on with the variables of its template":                          turnsSayer,
 		"2.4 it is changed again and back, in one allocation":                                                   turnsBack,
-		"2.4 what its owner writes to the variable is his word, and another attempt":                            ownersVariable,
+		"2.4 what its owner writes to the variable stays":                                                       ownersVariable,
 		"2.4 what its owner writes before us supersedes an intent":                                              ownersVariableFirst,
 		"2.4 a change of more than the environment is registered, and a variable of before says nothing to it":  turnsThenRegisters,
 		"2.4 what its owner registers anew has nothing of a variable of before":                                 ownersRunAfterRestart,
@@ -76,8 +76,8 @@ EOT
 	if _, err := spec.Once(job, s.ns); err != nil { // of the same id in other namespaces there are other runs
 		t.Fatal(err)
 	}
-	if !be.SaysSaved { // as "pitchpipe run" does it
-		spec.Saves(job, driver.Checkpoint{Signal: "USR1", Grace: 20 * time.Second, Exit: savedExit})
+	if _, task := spec.Main(job); !be.SaysSaved { // Nomad's own end of the task is the request to save
+		task.KillSignal, task.KillTimeout = "SIGUSR1", new(20*time.Second)
 	}
 	sub := &api.JobSubmission{Source: file, Format: "hcl2"}
 	done(t)(s.clean.Jobs().RegisterOpts(job, &api.RegisterOptions{Submission: sub}, s.write()))
@@ -207,10 +207,7 @@ func ownersVariable(t *testing.T, s *story) {
 	job := s.started(t, id)
 	s.drives(t, s.intent(job, "more", batch("64")), driver.StepStarted)
 	s.put(t, map[string]string{spec.AllocVariable: s.allocs(t, id)[0].ID, "BATCH_SIZE": "7"})
-	got := s.wait(t, id, "its owner's attempt runs", func(j driver.Job) bool { return running(j) && j.Attempt == 3 })
-	if last := got.Attempts[2]; last.Intent != "" || last.Cause != driver.CauseSubmitted || last.Change.Env["BATCH_SIZE"] != "7" {
-		t.Errorf("the third attempt is %+v, want its owner's", last)
-	}
+	got := s.inPlace(t, id, 2, "more", batch("64"))
 	_, err := s.d.Advance(t.Context(), s.intent(got, "again", batch("64")))
 	if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(fmt.Sprint(err), "its owner") {
 		t.Errorf("%v, want %v that names its owner", err, driver.ErrUnsupported)

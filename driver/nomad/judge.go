@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"net/url"
 	"slices"
+	"time"
 
 	"github.com/hashicorp/nomad/api"
 
@@ -32,9 +35,6 @@ func (d *Driver) Check(ctx context.Context, in driver.Intent) error {
 
 // target is the job to register for a mark, under the id that the job runs under.
 func (d *Driver) target(f *facts, m spec.Mark) (*api.Job, error) {
-	if why := spec.ObservedOnly(f.own); why != "" {
-		return nil, fmt.Errorf("%s: %w", why, driver.ErrUnsupported)
-	}
 	job, err := spec.Apply(f.own, m)
 	if err != nil {
 		return nil, err
@@ -58,11 +58,8 @@ func (d *Driver) judge(ctx context.Context, f *facts, in driver.Intent) error {
 	if f.unknown != "" {
 		return fmt.Errorf("Nomad keeps a setting of it that this version of Pitchpipe does not know, and that a change would drop: %s: %w", f.unknown, driver.ErrUnsupported) //nolint:staticcheck // a name
 	}
-	if f.foreign {
+	if f.whose == foreign {
 		return fmt.Errorf("it was changed by a controller whose journal is not here: register it anew to have it changed: %w", driver.ErrUnsupported)
-	}
-	if a := f.latest(); a != nil && f.rec != nil && f.rec.Theirs == a.ID {
-		return fmt.Errorf("its owner set its environment by its variable: register it anew to have it changed: %w", driver.ErrUnsupported)
 	}
 	job, err := d.target(f, markOf(in))
 	if err != nil {
@@ -79,8 +76,7 @@ func (d *Driver) judge(ctx context.Context, f *facts, in driver.Intent) error {
 		}
 	}
 	if d.queued(f) {
-		_, err := d.c.validate(ctx, f.at, job)
-		return err
+		return d.c.validate(ctx, f.at, job, func(string) {})
 	}
 	if err := move.Judge(in, true); err != nil {
 		return err
@@ -110,7 +106,7 @@ func (d *Driver) room(ctx context.Context, f *facts, job *api.Job) error {
 	if larger(f.job, job) {
 		// Nomad counts what is registered: of two that have yet to save each would have the room.
 		node := f.latest().NodeID
-		if ids := d.unfinished(func(r brief) bool { return r.grows == node }); slices.ContainsFunc(ids, func(id driver.JobID) bool { return id != f.id }) {
+		if ids := d.which(func(r brief) bool { return r.grows == node }); slices.ContainsFunc(ids, func(id driver.JobID) bool { return id != f.id }) {
 			return fmt.Errorf("%w for the change now: another job is being moved to more on its node", driver.ErrNoRoom)
 		}
 	}
@@ -166,5 +162,39 @@ func (d *Driver) knowsLimits(ctx context.Context, namespace string) error {
 	if !*known {
 		return fmt.Errorf("this Nomad knows no max_run_duration: %w", driver.ErrUnsupported)
 	}
+	return nil
+}
+
+// noJob is the id of a job that there never is.
+const noJob = "pitchpipe-may-register"
+
+// granted is for how long a right counts that a token had.
+const granted = 10 * time.Minute
+
+// mayRegister refuses what only a registration can finish where the token may not
+// register: a job that has saved and left by then would not be started again. It asks to
+// register, over a version that a job which is not there does not have: Nomad judges the
+// right first, and refuses the request either way.
+func (d *Driver) mayRegister(ctx context.Context, namespace string) error {
+	d.mu.Lock()
+	fresh := time.Since(d.registers[namespace]) < granted
+	d.mu.Unlock()
+	if fresh {
+		return nil
+	}
+	job := api.NewBatchJob(noJob, noJob, "", 50).AddDatacenter("*")
+	job.Region = nil
+	job.AddTaskGroup(api.NewTaskGroup("g", 1).AddTask(api.NewTask("t", "raw_exec").SetConfig("command", "true")))
+	in := &api.JobRegisterRequest{Job: job, EnforceIndex: true, JobModifyIndex: math.MaxInt64}
+	_, err := d.c.api.Raw().Write("/v1/job/"+url.PathEscape(noJob), in, nil, order(ctx, namespace))
+	err = asked("asking for the right to register", registerJob.in(namespace), err)
+	var answer api.UnexpectedResponseError
+	if answered := errors.As(err, &answer) && answer.HasStatusCode(); errors.Is(err, driver.ErrDenied) || errors.Is(err, driver.ErrTransient) && !answered {
+		return err
+	}
+	// It was refused for its index, or by something that the registration itself will meet.
+	d.mu.Lock()
+	d.registers[namespace] = time.Now()
+	d.mu.Unlock()
 	return nil
 }

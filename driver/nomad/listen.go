@@ -9,7 +9,6 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"pitchpipe/driver"
@@ -20,7 +19,7 @@ import (
 // closed. Repeated for the same attempt it does nothing.
 func (d *Driver) Listen(ctx context.Context, id driver.JobID, attempt int, p driver.Progress) error {
 	if d.cfg.Listen == nil {
-		return fmt.Errorf("listen to %s: nobody is there to be told: %w", id, driver.ErrUnsupported)
+		return fmt.Errorf("listen to %s: nothing takes the epochs: %w", id, driver.ErrUnsupported)
 	}
 	release := d.hold(id)
 	f, job, err := d.get(ctx, id)
@@ -43,18 +42,20 @@ func (d *Driver) Listen(ctx context.Context, id driver.JobID, attempt int, p dri
 	if heard {
 		return nil
 	}
-	in := &follower{ctx: d.life, d: d, at: f.at, alloc: a.ID, task: f.task, file: file, over: make(chan struct{})}
+	in := &follower{life: d.life, d: d, at: f.at, alloc: a.ID, task: f.task, file: file}
 	in.follow = file == "" && d.followers.Add(1) <= maxFollowers
-	watching, stop := context.WithCancel(d.life)
-	d.busy.Go(func() { in.watch(watching, id) })
+	var over context.CancelFunc
+	in.runs, over = context.WithCancel(d.life)
+	d.busy.Go(func() { in.watch(id, over) })
 	d.busy.Go(func() {
-		defer stop()
+		defer over()
 		if file == "" {
 			defer d.followers.Add(-1)
 		}
 		err := d.cfg.Listen(d.life, a.NodeName, a.ID+"."+f.task, p, in)
-		if err = errors.Join(err, in.Close()); err != nil && d.life.Err() == nil {
-			d.cfg.Logger.Warn("nobody hears the epochs of a job any more", "job", string(id), "attempt", attempt, "error", err)
+		in.drop()
+		if err != nil && d.life.Err() == nil {
+			d.cfg.Logger.Warn("the epochs of a job are not heard any more", "job", string(id), "attempt", attempt, "error", err)
 			d.mu.Lock()
 			delete(d.heard, a.ID) // whoever asks next tries again
 			d.mu.Unlock()
@@ -92,44 +93,36 @@ const (
 // follower reads an output while it grows, until its allocation is over. A stream that
 // breaks is taken up where it broke. Nomad does not end one when its task ends.
 type follower struct {
-	ctx    context.Context //nolint:containedctx // of the driver: io.Reader has none
+	life   context.Context //nolint:containedctx // of the driver: io.Reader has none
+	runs   context.Context //nolint:containedctx // ends when the allocation is over: what is there is all
 	d      *Driver
 	at     where
 	alloc  string
 	task   string
-	file   string        // empty: the standard output
-	follow bool          // by a stream
-	over   chan struct{} // closed: the allocation is over, and what is there is all
+	file   string // empty: the standard output
+	follow bool   // by a stream
 	from   int64
-
-	mu sync.Mutex
-	in io.ReadCloser
+	in     io.ReadCloser // nil: none is being read
 }
 
-// watch waits until the allocation is over and ends the stream then.
-func (f *follower) watch(ctx context.Context, id driver.JobID) {
+// watch waits until the allocation is over, and ends the stream then.
+func (f *follower) watch(id driver.JobID, over context.CancelFunc) {
 	s, leave := f.d.informer.subscribe()
 	defer leave()
-	for ctx.Err() == nil {
-		if f.isOver(ctx, id) {
-			close(f.over)
-			f.cut()
-			return
-		}
+	defer over()
+	for f.runs.Err() == nil && !f.isOver(id) {
 		s.take()
 		select {
-		case <-ctx.Done():
-			f.cut()
-			return
+		case <-f.runs.Done():
 		case <-s.wake:
 		case <-time.After(f.d.cfg.Resync):
 		}
 	}
 }
 
-func (f *follower) isOver(ctx context.Context, id driver.JobID) bool {
+func (f *follower) isOver(id driver.JobID) bool {
 	defer f.d.hold(id)()
-	facts, _, err := f.d.snapshot(ctx, id)
+	facts, _, err := f.d.snapshot(f.runs, id)
 	if err != nil {
 		return errors.Is(err, driver.ErrNotFound)
 	}
@@ -137,121 +130,81 @@ func (f *follower) isOver(ctx context.Context, id driver.JobID) bool {
 	return a == nil || view.Over(a)
 }
 
-// cut ends a stream that is being read.
-func (f *follower) cut() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.in != nil {
-		_ = f.in.Close() // the reader is told
-	}
-}
-
 // Read reads on, and waits for what is not written yet.
 func (f *follower) Read(p []byte) (int, error) {
 	for {
-		if err := f.ctx.Err(); err != nil {
+		last := f.runs.Err() != nil
+		if err := f.life.Err(); err != nil {
 			return 0, err
 		}
-		last := false
-		select {
-		case <-f.over:
-			last = true
-		default:
+		n, err := f.read(p, last)
+		if n > 0 {
+			return n, nil
 		}
-		in, err := f.stream(f.follow && !last)
-		if err != nil && !errors.Is(err, driver.ErrTransient) && !errors.Is(err, driver.ErrNotFound) {
-			return 0, err
-		}
-		if err == nil {
-			n, rerr := in.Read(p)
-			f.from += int64(n)
-			if err = rerr; err != nil {
-				f.drop()
-			}
-			if n > 0 {
-				return n, nil
-			}
-			if err == nil {
-				continue
-			}
-		}
-		if last && (errors.Is(err, io.EOF) || errors.Is(err, driver.ErrNotFound)) {
+		ended := errors.Is(err, io.EOF) || errors.Is(err, driver.ErrNotFound)
+		switch {
+		case last && ended:
 			return 0, io.EOF
+		case err != nil && !ended && !errors.Is(err, driver.ErrTransient) && f.life.Err() == nil && f.runs.Err() == nil:
+			return 0, err
 		}
 		f.pause()
 	}
 }
 
-// pause waits before the next question, not long where the allocation is over.
-func (f *follower) pause() {
-	wait := between
-	if !f.follow {
-		wait = polling
+// read reads from the stream, or from a new one.
+func (f *follower) read(p []byte, last bool) (int, error) {
+	if f.in == nil {
+		if err := f.open(last); err != nil {
+			return 0, err
+		}
 	}
-	over := f.over
-	select {
-	case <-over:
-		over, wait = nil, between
-	default:
+	n, err := f.in.Read(p)
+	f.from += int64(n)
+	if err != nil {
+		if f.drop(); !errors.Is(err, io.EOF) {
+			err = fmt.Errorf("%w: %w", driver.ErrTransient, err) // it is taken up again
+		}
 	}
-	select {
-	case <-f.ctx.Done():
-	case <-over:
-	case <-time.After(wait):
-	}
+	return n, err
 }
 
-// stream is the one that is being read, or a new one.
-func (f *follower) stream(follow bool) (io.ReadCloser, error) {
-	f.mu.Lock()
-	in := f.in
-	f.mu.Unlock()
-	if in != nil {
-		return in, nil
+// pause waits before the next question, not long where the allocation is over.
+func (f *follower) pause() {
+	if f.runs.Err() != nil || f.follow {
+		sleep(f.life, between)
+		return
 	}
-	v := url.Values{"origin": {"start"}, "offset": {strconv.FormatInt(f.from, 10)}, "plain": {"true"}, "follow": {strconv.FormatBool(follow)}}
-	kind := "logs"
-	if f.file == "" {
-		v.Set("task", f.task)
-		v.Set("type", "stdout")
-	} else {
+	sleep(f.runs, polling)
+}
+
+// open opens a stream. The last one has all that is there and ends.
+func (f *follower) open(last bool) error {
+	ctx, kind := f.runs, "logs"
+	if last {
+		ctx = f.life
+	}
+	v := url.Values{
+		"origin": {"start"}, "offset": {strconv.FormatInt(f.from, 10)}, "plain": {"true"}, "follow": {strconv.FormatBool(f.follow && !last)},
+		"task": {f.task}, "type": {"stdout"},
+	}
+	if f.file != "" {
 		kind = "readat"
 		v.Set("path", f.file)
 		v.Set("limit", strconv.Itoa(1<<20))
 	}
-	in, err := f.d.c.api.Raw().Response("/v1/client/fs/"+kind+"/"+url.PathEscape(f.alloc)+"?"+v.Encode(), query(f.ctx, f.at.namespace))
-	if err = asked("output of "+f.alloc, readFS.in(f.at.namespace), err); err != nil {
-		if absent(err) {
-			return nil, fmt.Errorf("%w: %w", driver.ErrNotFound, err)
-		}
-		return nil, err
+	in, err := f.d.c.api.Raw().Response("/v1/client/fs/"+kind+"/"+url.PathEscape(f.alloc)+"?"+v.Encode(), query(ctx, f.at.namespace))
+	if err = asked("output of "+f.alloc, readFS.in(f.at.namespace), err); err != nil && absent(err) {
+		err = fmt.Errorf("%w: %w", driver.ErrNotFound, err)
 	}
-	f.mu.Lock()
 	f.in = in
-	f.mu.Unlock()
-	select {
-	case <-f.over: // meanwhile: nobody would cut it
-		if follow {
-			f.drop()
-			return f.stream(false)
-		}
-	default:
-	}
-	return in, nil
+	return err
 }
 
 // drop forgets a stream that has ended.
 func (f *follower) drop() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if f.in != nil {
 		_ = f.in.Close() // it has ended
 		f.in = nil
 	}
-}
-
-// Close ends the reading.
-func (f *follower) Close() error {
-	f.drop()
-	return nil
 }

@@ -91,6 +91,7 @@ func TestAJobThatCannotBeReadHidesNoOther(t *testing.T) { // not beside the othe
 }
 
 func unreadable(t *testing.T, s *story) {
+	s.aged(t)
 	var broken atomic.Bool
 	broken.Store(true)
 	s.proxy.set(func(p *proxy) {

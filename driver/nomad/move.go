@@ -30,7 +30,7 @@ func markOf(in driver.Intent) spec.Mark {
 func (d *Driver) Look(ctx context.Context, id driver.JobID, intent string) (move.Job, func(), error) {
 	held := d.hold(id)
 	release := func() {
-		d.forgetSnapshot(id)
+		d.keep(id, func(c *cached) { c.snapshot = nil })
 		held()
 	}
 	f, job, err := d.get(ctx, id)
@@ -63,7 +63,7 @@ type mover struct {
 	job driver.Job
 
 	target *api.Job // that is to be registered
-	index  uint64   // of the variable that is to be written
+	write  placed   // that is to be made
 }
 
 var _ move.Job = (*mover)(nil)
@@ -82,7 +82,7 @@ func newMover(d *Driver, f *facts, job driver.Job) *mover {
 	}
 	if a := f.alloc(m.r.From.Alloc); a != nil && !moving.Queued {
 		_, left := view.Left(a, f.task, m.r.From.Since)
-		moving.Sent = moving.Sent || left || view.Signals(a, f.task, m.r.From.Since) > 0
+		moving.Sent = moving.Sent || left || view.Signaled(a, f.task, m.r.From.Since)
 	}
 	return m
 }
@@ -174,8 +174,6 @@ func (m *mover) Begin(ctx context.Context) (move.End, error) {
 	f, moving := m.f, m.r.Moving
 	a := f.latest()
 	switch {
-	case f.parent != nil && time.Until(f.waits()) < ahead:
-		return move.End{Kind: driver.StepRunning, Why: "it is about to begin"}, nil
 	case !moving.Queued && (view.TaskOf(a, f.task).Began.IsZero() || a.ClientStatus != "running"):
 		return move.End{Kind: driver.StepRunning, Why: "its allocation is about to begin"}, nil
 	}
@@ -225,7 +223,7 @@ func (m *mover) open(ctx context.Context) {
 	f.rec = m.r
 	r := f.rec
 	if r.Own == nil || r.Submitted.IsZero() {
-		r.Own, r.Index, r.First, r.Submitted = f.own, deref(f.job.CreateIndex), f.first, m.job.Submitted
+		r.Own, r.Index, r.First, r.Submitted = f.own, spec.Deref(f.job.CreateIndex), f.first, m.job.Submitted
 		r.Attempts = known(f)
 	}
 	if r.Submission == nil {
@@ -257,11 +255,4 @@ func (m *mover) Over(_ context.Context, end move.End) error {
 
 func ends(kind driver.StepKind, why string) (move.End, error) {
 	return move.End{Kind: kind, Why: why}, nil
-}
-
-// forgetSnapshot has a job read anew by whoever asks next.
-func (d *Driver) forgetSnapshot(id driver.JobID) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.snapshots, id)
 }

@@ -16,34 +16,65 @@ import (
 	"pitchpipe/driver/nomad/spec"
 )
 
-// parse makes a job of a job file. HCL is parsed by the agent, after the tuning block
-// was carried to where Nomad keeps it; JSON is that of `nomad job inspect`.
-func parse(ctx context.Context, client *api.Client, namespace string, s driver.Spec) (*api.Job, *api.JobSubmission, error) {
+// parse makes a job of a job file, with the variables of the submission and a change as if
+// its owner had written them.
+func parse(ctx context.Context, client *api.Client, namespace string, s driver.Spec, c driver.Change) (*api.Job, *api.JobSubmission, error) {
+	job, sub, err := read(ctx, client, namespace, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	if s.Off {
+		job.SetMeta(spec.OffMeta, "true")
+	}
+	if len(s.Env) > 0 {
+		_, t := spec.Main(job)
+		if t == nil {
+			return nil, nil, fmt.Errorf("%s: variables are set for one task, and the job has not one main task: %w", s.Filename, driver.ErrInvalid)
+		}
+		if t.Env == nil {
+			t.Env = map[string]string{}
+		}
+		maps.Copy(t.Env, s.Env)
+	}
+	if c.Empty() {
+		return job, sub, nil
+	}
+	if err := spec.Set(job, c); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", s.Filename, err)
+	}
+	return job, sub, nil
+}
+
+// read makes a job of a job file. HCL is parsed by the agent, without the tuning block,
+// which then is put where Nomad keeps it; JSON is that of `nomad job inspect`.
+func read(ctx context.Context, client *api.Client, namespace string, s driver.Spec) (*api.Job, *api.JobSubmission, error) {
 	if bytes.ContainsRune(s.Source, 0) {
 		return nil, nil, fmt.Errorf("%s: no text: %w", s.Filename, driver.ErrInvalid)
 	}
 	if text := bytes.TrimSpace(s.Source); bytes.HasPrefix(text, []byte("{")) {
 		job, err := spec.Decode(text)
+		if err == nil { // one that was read from Nomad has what Nomad and changes left in it, a stop included
+			job, err = spec.Owner(job)
+		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", s.Filename, err)
 		}
-		if deref(job.ID) == "" {
+		if spec.Deref(job.ID) == "" {
 			return nil, nil, fmt.Errorf("%s: a job without an ID: %w", s.Filename, driver.ErrInvalid)
 		}
 		return job, &api.JobSubmission{Source: string(s.Source), Format: "json"}, nil
 	}
-	carried, err := nomadhcl.Carry(s.Filename, s.Source)
+	file, err := nomadhcl.ParseForNomad(s.Filename, s.Source, s.Variables)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
 	}
-	in := &api.JobsParseRequest{JobHCL: string(carried.Source), Variables: nomadhcl.VariableFile(s.Filename, s.Source, s.Variables)}
+	source, group := nomadhcl.ForAgent(s.Filename, s.Source)
+	in := &api.JobsParseRequest{JobHCL: string(source), Variables: nomadhcl.VariableFile(s.Filename, s.Source, s.Variables)}
 	var data json.RawMessage
 	if _, err := client.Raw().Write("/v1/jobs/parse", in, &data, order(ctx, namespace)); err != nil {
 		err = asked(s.Filename, parseJob.in(cmp.Or(namespace, api.DefaultNamespace)), err)
 		if errors.Is(err, driver.ErrInvalid) {
-			if faults := carried.Faults(err.Error()); len(faults) > 0 {
-				err = fmt.Errorf("%w: %w", driver.ErrInvalid, faults)
-			}
+			err = fmt.Errorf("%w: %w", driver.ErrInvalid, nomadhcl.Faults(s.Filename, s.Source, err.Error()))
 		}
 		return nil, nil, err
 	}
@@ -53,6 +84,11 @@ func parse(ctx context.Context, client *api.Client, namespace string, s driver.S
 	}
 	if unknown != "" {
 		return nil, nil, fmt.Errorf("%s: this version of Pitchpipe does not know %s, which Nomad does, and would lose it: %w", s.Filename, unknown, driver.ErrInvalid)
+	}
+	if !bytes.Equal(source, s.Source) {
+		if err := spec.Carry(job, group, file.Stanza); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", s.Filename, err)
+		}
 	}
 	return job, &api.JobSubmission{Source: string(s.Source), Format: "hcl2", VariableFlags: maps.Clone(s.Variables)}, nil
 }

@@ -3,11 +3,7 @@ package nomad
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
-	"strings"
 	"time"
 
 	"pitchpipe/driver"
@@ -34,7 +30,7 @@ func (d *Driver) missing(ctx context.Context, id driver.JobID) error {
 	if err != nil || r == nil || r.Own == nil || r.Last != nil {
 		return err
 	}
-	if r.Index == 0 && len(r.Attempts) == 0 && r.Child == "" {
+	if r.Index == 0 && len(r.Attempts) == 0 {
 		return nil // it was never there: whoever repeats the request makes it
 	}
 	switch now := d.now(); {
@@ -58,8 +54,7 @@ func (d *Driver) missing(ctx context.Context, id driver.JobID) error {
 }
 
 // prune deletes, now and then, the records of jobs that ended long ago and that Nomad does
-// not know any more, and what is known of their requests: one that is repeated then makes
-// another job.
+// not know any more. A request that is repeated then makes another job.
 func (d *Driver) prune(ctx context.Context) {
 	d.mu.Lock()
 	due := d.now().Sub(d.pruned) >= pruneEvery
@@ -71,7 +66,7 @@ func (d *Driver) prune(ctx context.Context) {
 		return
 	}
 	n := 0
-	for _, id := range d.unfinished(func(brief) bool { return true }) {
+	for _, id := range d.which(func(brief) bool { return true }) {
 		gone, err := d.pruneOne(ctx, id)
 		if err != nil && ctx.Err() == nil {
 			d.cfg.Logger.Warn("an old record is not pruned", "job", string(id), "error", err)
@@ -80,68 +75,15 @@ func (d *Driver) prune(ctx context.Context) {
 			n++
 		}
 	}
-	claims, err := d.pruneClaims(ctx)
-	if err != nil && ctx.Err() == nil {
-		d.cfg.Logger.Warn("old records of requests are not pruned", "error", err)
-	}
-	if n += claims; n > 0 {
+	if n > 0 {
 		d.cfg.Logger.Info("old records pruned", "records", n)
 	}
 }
 
-// pruneClaims deletes what is known of requests whose jobs have no record any more, and
-// tells how many: those of a job that its owner ran again, whose record names no request
-// since then. A claim is written when its job has a record.
-func (d *Driver) pruneClaims(ctx context.Context) (n int, err error) {
-	names, err := d.cfg.Journal.List(ctx)
-	if err != nil {
-		return 0, err
-	}
-	var errs []error
-	for _, name := range names {
-		if !strings.HasPrefix(name, claimPrefix) {
-			continue
-		}
-		gone, err := d.pruneClaim(ctx, name)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", name, err))
-		}
-		if gone {
-			n++
-		}
-	}
-	return n, errors.Join(errs...)
-}
-
-func (d *Driver) pruneClaim(ctx context.Context, name string) (bool, error) {
-	data, err := d.cfg.Journal.Load(ctx, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	var c claim
-	if err := json.Unmarshal(data, &c); err != nil {
-		return false, err
-	}
-	if c.Version != recordVersion || claimName(c.Request) != name {
-		return false, fmt.Errorf("version %d of request %q is not known: %w", c.Version, c.Request, driver.ErrInvalid)
-	}
-	defer d.holdRequest(c.Request)()
-	if _, err := d.cfg.Journal.Load(ctx, recordName(c.Job)); !errors.Is(err, fs.ErrNotExist) {
-		return false, err
-	}
-	if err := d.cfg.Journal.Delete(ctx, name); err != nil {
-		return false, err
-	}
-	return true, nil
-}
-
 // pruneOne deletes the record of a job where that is due.
 func (d *Driver) pruneOne(ctx context.Context, id driver.JobID) (bool, error) {
-	if _, listed := d.stanza(id); listed {
-		return false, nil
+	if d.peek(id).seen != (seen{}) {
+		return false, nil // it is listed
 	}
 	defer d.hold(id)()
 	r, err := d.load(ctx, id)
@@ -152,7 +94,7 @@ func (d *Driver) pruneOne(ctx context.Context, id driver.JobID) (bool, error) {
 	switch {
 	case r.Last != nil:
 		over = cmp.Or(r.Last.Ended, r.Last.Submitted, over)
-	case r.Last == nil && (r.Index != 0 || len(r.Attempts) > 0 || r.Child != ""):
+	case r.Last == nil && (r.Index != 0 || len(r.Attempts) > 0):
 		return false, nil
 	}
 	if over.IsZero() || d.now().Sub(over) < keepRecords {
@@ -162,20 +104,12 @@ func (d *Driver) pruneOne(ctx context.Context, id driver.JobID) (bool, error) {
 	if _, err := d.c.job(ctx, place(id)); !errors.Is(err, driver.ErrNotFound) {
 		return false, err
 	}
-	// The request first: a claim without a record could never be answered.
-	if r.Request != "" {
-		if err := d.cfg.Journal.Delete(ctx, claimName(r.Request)); err != nil {
-			return false, err
-		}
-	}
 	if err := d.cfg.Journal.Delete(ctx, recordName(id)); err != nil {
 		return false, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.records, id)
-	delete(d.snapshots, id)
-	delete(d.last, id)
+	delete(d.jobs, id)
 	return true, nil
 }
 

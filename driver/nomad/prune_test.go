@@ -52,8 +52,8 @@ func forgets(t *testing.T, s *story, be drivertest.Behaviour, until func(driver.
 		t.Fatal(err)
 	}
 	s.wait(t, job.ID, "it is as wanted", until)
-	if n := s.records(t); n != 2 {
-		t.Fatalf("%d records, want that of the job and that of the request", n)
+	if n := s.records(t); n != 1 {
+		t.Fatalf("%d records, want that of the job", n)
 	}
 	done(t)(s.clean.Jobs().Deregister(strings.TrimSuffix(string(job.ID), "@"+s.ns), true, s.write()))
 	lost := func() bool {
@@ -69,8 +69,8 @@ func forgets(t *testing.T, s *story, be drivertest.Behaviour, until func(driver.
 			return lost()
 		})
 	}
-	if n := s.records(t); n != 2 {
-		t.Errorf("%d records, want them kept for a while", n)
+	if n := s.records(t); n != 1 {
+		t.Errorf("%d records, want it kept for a while", n)
 	}
 	after(31 * 24 * time.Hour)
 	eventually(t, "nothing of it is on record", func() bool {
@@ -98,7 +98,7 @@ func keeps(t *testing.T, s *story) {
 	after(31 * 24 * time.Hour)
 	eventually(t, "the other's are pruned", func() bool {
 		after(time.Hour)
-		return s.records(t) == 2
+		return s.records(t) == 1
 	})
 	again, err := s.d.Start(t.Context(), "old", s.job(t, drivertest.Behaviour{Name: "old", Epochs: 1}))
 	if err != nil || again.ID != old.ID || again.State != driver.Succeeded {
@@ -106,8 +106,7 @@ func keeps(t *testing.T, s *story) {
 	}
 }
 
-// What its owner runs again is of no request any more; what was known of the request goes
-// with the rest.
+// What its owner runs again is of no request any more, but a repeated one is that job.
 func forgetsRerun(t *testing.T, s *story) {
 	after := s.aged(t)
 	job, err := s.d.Start(t.Context(), "request", s.job(t, drivertest.Behaviour{Epochs: 1}))
@@ -119,10 +118,10 @@ func forgetsRerun(t *testing.T, s *story) {
 	again.Priority = new(51)
 	done(t)(s.clean.Jobs().Register(again, s.write()))
 	s.wait(t, job.ID, "it is its owner's, and ends", func(j driver.Job) bool { return ended(j) && j.Request == "" })
-	done(t)(s.clean.Jobs().Deregister(strings.TrimSuffix(string(job.ID), "@"+s.ns), true, s.write()))
-	if n := s.records(t); n != 2 {
-		t.Errorf("%d records, want that of the job and that of the request", n)
+	if same, err := s.d.Start(t.Context(), "request", s.job(t, drivertest.Behaviour{Epochs: 1})); err != nil || same.ID != job.ID || !ended(same) {
+		t.Errorf("its request repeated: %s (%v), want the job as it is", same.State, err)
 	}
+	done(t)(s.clean.Jobs().Deregister(strings.TrimSuffix(string(job.ID), "@"+s.ns), true, s.write()))
 	after(31 * 24 * time.Hour)
 	eventually(t, "nothing of it is on record", func() bool {
 		after(time.Hour)

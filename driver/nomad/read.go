@@ -17,27 +17,32 @@ import (
 // facts are what was read of one job in one call.
 type facts struct {
 	id      driver.JobID
-	at      where    // of the job that runs: for a held one that has begun, its child
+	at      where
 	job     *api.Job // as it is registered
 	unknown string   // what of it is not known here
-	parent  *api.Job // of a held job that has not begun: the same as job
-	overdue bool     // it should have begun, and Nomad has never begun it
 	allocs  []*api.AllocationListStub
 	rec     *record // nil: there is none
 
-	own     *api.Job   // what its owner wrote
-	mark    *spec.Mark // of the present version, where it was registered here
-	kept    bool       // its owner registered it, and had Nomad keep the resources of a change
-	begun   bool       // its owner registered it with that change himself
-	foreign bool       // it was changed by one whose journal is not here
-	first   uint64     // version with which its owner last ran it anew
-	task    string     // the main task's name
+	own   *api.Job   // what its owner wrote
+	whose whose      // the present version
+	mark  *spec.Mark // of the present version, where it has a change
+	first uint64     // version with which its owner last ran it anew
+	task  string     // the main task's name
 
 	blocked *api.Evaluation
-	busy    bool // an evaluation is to be worked on
 }
 
-// latest is the allocation that the job is in now, nil where there is none.
+// whose is who registered the present version of a job.
+type whose int
+
+const (
+	owners  whose = iota // its owner, or whoever stopped it
+	ours                 // this controller, or one before it
+	kept                 // its owner, with a change of ours in it: that stays ours to take back
+	begun                // its owner, with a change that he let the controller choose
+	foreign              // a controller whose journal is not here
+)
+
 func (f *facts) latest() *api.AllocationListStub {
 	for _, a := range slices.Backward(f.allocs) {
 		if f.rec == nil || !slices.Contains(f.rec.Ignored, a.ID) {
@@ -47,7 +52,6 @@ func (f *facts) latest() *api.AllocationListStub {
 	return nil
 }
 
-// alloc finds an allocation, nil where Nomad has forgotten it.
 func (f *facts) alloc(id string) *api.AllocationListStub {
 	for _, a := range f.allocs {
 		if a.ID == id {
@@ -57,25 +61,9 @@ func (f *facts) alloc(id string) *api.AllocationListStub {
 	return nil
 }
 
-func (f *facts) version() uint64 { return deref(f.job.Version) }
-func (f *facts) stopped() bool   { return deref(f.job.Stop) }
-func (f *facts) dead() bool      { return deref(f.job.Status) == "dead" }
-
-// waits is when a held job begins that has not begun.
-func (f *facts) waits() time.Time {
-	if f.parent == nil || f.rec == nil {
-		return time.Time{}
-	}
-	return f.rec.Wait
-}
-
-func deref[T any](p *T) T {
-	if p == nil {
-		var zero T
-		return zero
-	}
-	return *p
-}
+func (f *facts) version() uint64 { return spec.Deref(f.job.Version) }
+func (f *facts) stopped() bool   { return spec.Deref(f.job.Stop) }
+func (f *facts) dead() bool      { return spec.Deref(f.job.Status) == "dead" }
 
 // observe reads a job and its allocations anew. The caller holds the job.
 func (d *Driver) observe(ctx context.Context, id driver.JobID) (*facts, error) {
@@ -98,19 +86,14 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (*facts, error) {
 		rec.Missing = time.Time{}
 	}
 	if rec != nil && rec.Index == 0 && rec.Own != nil {
-		defer func() { rec.Index = deref(job.CreateIndex) }()
+		defer func() { rec.Index = spec.Deref(job.CreateIndex) }()
 	}
-	if rec != nil && rec.Index != 0 && rec.Index != deref(job.CreateIndex) {
+	if rec != nil && rec.Index != 0 && rec.Index != spec.Deref(job.CreateIndex) {
 		// Its owner purged the job and made another of that id.
 		d.cfg.Logger.Info("another job has the id", "job", string(id))
 		rec = &record{Job: id, saved: rec.saved} // whoever names intents by the job may give a name again
 	}
 	f := &facts{id: id, at: at, job: job, unknown: unknown, rec: rec}
-	if rec != nil && rec.Held {
-		if err := d.begun(ctx, f); err != nil {
-			return nil, err
-		}
-	}
 	if f.allocs, err = d.c.allocations(ctx, f.at); err != nil {
 		return nil, err
 	}
@@ -121,16 +104,12 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (*facts, error) {
 		return nil, err
 	}
 	d.begin(f)
-	f.keep()
 	f.recollect()
-	if a := f.latest(); a == nil || view.Over(a) || rec != nil && rec.Moving != nil {
-		if !f.dead() || rec != nil && rec.Moving != nil {
-			if f.blocked, f.busy, err = d.c.evaluations(ctx, f.at); err != nil {
-				return nil, err
-			}
-		}
+	moving := rec != nil && rec.Moving != nil
+	if a := f.latest(); moving || (a == nil || view.Over(a)) && !f.dead() {
+		f.blocked, err = d.c.blocked(ctx, f.at)
 	}
-	return f, nil
+	return f, err
 }
 
 // catchUp reads the job again where it was registered anew before its allocations were
@@ -139,173 +118,84 @@ func (d *Driver) catchUp(ctx context.Context, f *facts) error {
 	if !slices.ContainsFunc(f.allocs, func(a *api.AllocationListStub) bool { return a.JobVersion > f.version() }) {
 		return nil
 	}
-	created := deref(f.job.CreateIndex)
+	created := spec.Deref(f.job.CreateIndex)
 	var err error
 	if f.job, f.unknown, err = d.c.whole(ctx, f.at); err != nil {
 		return err
 	}
-	if deref(f.job.CreateIndex) != created {
+	if spec.Deref(f.job.CreateIndex) != created {
 		return fmt.Errorf("job %s was purged and registered anew while it was read: %w", f.id, driver.ErrTransient)
 	}
 	return nil
 }
 
-// begun looks whether Nomad has started a held job. What it has started is the job from
-// then on, and the schedule, which has had its one time, is taken away.
-func (d *Driver) begun(ctx context.Context, f *facts) error {
-	children, err := d.c.children(ctx, f.at)
-	if err != nil {
-		return err
-	}
-	if len(children) == 0 && f.rec.Child == "" {
-		f.parent = f.job
-		if f.rec.Gone || f.stopped() || time.Since(f.rec.Wait) <= f.rec.ahead() {
-			return nil
-		}
-		// It should have begun. Where nobody looked for hours it may have, and be over: to
-		// have it begin again would do its work twice.
-		launched, err := d.c.launched(ctx, f.at)
-		if err != nil {
-			return err
-		}
-		if launched { // or has it begun since they were listed?
-			if children, err = d.c.children(ctx, f.at); err != nil {
-				return err
-			}
-		}
-		if len(children) == 0 {
-			f.rec.Gone, f.overdue = launched, !launched
-			return nil
-		}
-		f.parent = nil
-	}
-	if f.rec.Child == "" {
-		f.rec.Child, f.rec.Ours = children[0].ID, nil // its versions begin anew
-		if err := d.save(ctx, f.rec); err != nil && !errors.Is(err, ErrNotLeading) {
-			return err
-		}
-	}
-	if !f.stopped() {
-		if err := d.c.stop(ctx, f.at); err != nil && !errors.Is(err, ErrNotLeading) {
-			return err
-		}
-	}
-	for _, c := range children {
-		if c.ID != f.rec.Child && !c.Stop {
-			d.cfg.Logger.Warn("a second start of one job is stopped", "job", string(f.id), "child", c.ID)
-			if err := d.c.stop(ctx, where{f.at.namespace, c.ID}); err != nil && !errors.Is(err, ErrNotLeading) {
-				return err
-			}
-		}
-	}
-	f.at.id = f.rec.Child
-	f.job, f.unknown, err = d.c.whole(ctx, f.at)
-	if err != nil {
-		return err
-	}
-	return nil
-}
-
-// understand tells whose the present version is.
-func (d *Driver) understand(f *facts) error {
+// understand finds out whose the present version is.
+func (d *Driver) understand(f *facts) (err error) {
 	if _, t := spec.Main(f.job); t != nil {
 		f.task = t.Name
 	}
-	m, marked := spec.Marked(f.job)
-	marked = marked && m.Was == nil
-	begun, isBegun := spec.Begun(f.job)
-	owner, err := spec.Owner(f.job)
-	if err != nil {
+	if f.own, err = spec.Owner(f.job); err != nil {
 		return err
 	}
-	r := f.rec
-	switch {
-	case r != nil && r.Own != nil && marked && r.ours(f, m):
-		f.mark, f.own = &m, r.Own
-	case r != nil && r.Own != nil && marked && f.stopped() && r.wrote(m):
-		f.own = r.Own // a stop is a version too, and says nothing of what its owner wants
-	case r != nil && r.Own != nil && marked && r.returned(owner, m):
-		// It came back with what was registered here: he has not asked for that, and it
-		// stays ours to take back.
-		f.mark, f.own, f.kept = &spec.Mark{Cause: driver.CauseSubmitted, Change: m.Change}, r.Own, true
-		r.Expect = nil
-	case isBegun:
-		f.mark, f.own, f.begun = &begun, owner, true
-		if r != nil && r.Own != nil {
-			if !spec.Same(owner, r.Own) {
-				r.Own, r.Submission = owner, nil
-			}
-			f.own, r.Expect = r.Own, nil
+	r, written := f.rec, f.own
+	m, marked := spec.Marked(f.job)
+	marked = marked && m.Was == nil
+	first, isBegun := spec.Begun(f.job)
+	if r == nil || r.Own == nil {
+		switch {
+		case isBegun:
+			f.whose, f.mark = begun, &first
+		case marked:
+			f.whose = foreign
 		}
-	default:
-		if r != nil && r.Own != nil && r.Index == 0 && !marked && f.version() == 0 {
-			// What was registered here, as Nomad writes it out.
-			owner.Periodic, owner.Name = r.Own.Periodic, r.Own.Name
-			r.Own = owner
-		}
-		if r != nil && r.Own != nil && !marked && r.preserved(f, owner) {
-			return nil
-		}
-		f.own, f.foreign = owner, marked && (r == nil || r.Own == nil)
-		if r != nil && r.Own != nil && (f.parent == nil && !r.Held || !spec.Same(owner, r.Own)) {
-			// A registration of the owner: what he wrote now is his own.
-			if !spec.Same(owner, r.Own) {
-				r.Own, r.Submission = owner, nil
-			}
-			r.Expect = nil
-		}
-		if r != nil && r.Own != nil {
-			f.own = r.Own
-		}
+		return nil
 	}
+	switch {
+	case marked && r.ours(f.version(), m):
+		f.whose, f.mark = ours, &m
+	case marked && f.stopped() && r.wrote(m):
+		// A stop is a version too, and says nothing of what its owner wants.
+	case marked && r.has(written, m.Change):
+		// He had Nomad revert to a version that was changed here, or start one again that he had
+		// stopped: he has not asked for the change.
+		f.whose, f.mark, r.Expect = kept, &spec.Mark{Cause: driver.CauseSubmitted, Change: m.Change}, nil
+	case !marked && !isBegun && r.has(written, r.resources(f.version())):
+		// He registered his own file and had Nomad preserve the resources of the last change.
+		f.whose, f.mark, r.Expect = kept, &spec.Mark{Cause: driver.CauseSubmitted, Change: r.resources(f.version())}, nil
+	default:
+		if isBegun {
+			f.whose, f.mark = begun, &first
+		}
+		asNomadWritesIt := r.Index == 0 && !marked && f.version() == 0
+		if same := spec.Same(written, r.Own); !same || asNomadWritesIt {
+			r.Own = written
+			if !asNomadWritesIt {
+				r.Submission = nil
+			}
+		}
+		r.Expect = nil
+	}
+	f.own = r.Own
 	return nil
 }
 
-// preserved reports whether the present version is its owner's own file with the resources
-// of the last change: he registered it again and had Nomad preserve them. They are still
-// ours to take back.
-func (r *record) preserved(f *facts, owner *api.Job) bool {
-	v := f.version()
-	last, ok := r.Ours[v]
-	for before := v; !ok && before > 0; {
+// resources are those of the last change before a version, or of its own.
+func (r *record) resources(version uint64) driver.Change {
+	last, ok := r.Ours[version]
+	for before := version; !ok && before > 0; {
 		before--
 		last, ok = r.Ours[before]
 	}
-	kept := driver.Change{Cores: last.Change.Cores, MemoryBytes: last.Change.MemoryBytes}
-	if !ok || kept.Empty() || spec.Same(owner, r.Own) {
-		return false
-	}
-	m := spec.Mark{Cause: driver.CauseSubmitted, Change: kept}
-	as, err := spec.Apply(r.Own, m)
-	if err != nil || !spec.Same(owner, as) {
-		return false
-	}
-	r.Expect = nil
-	f.mark, f.own, f.kept = &m, r.Own, true
-	return true
+	return driver.Change{Cores: last.Change.Cores, MemoryBytes: last.Change.MemoryBytes}
 }
 
-// returned reports whether the present version, which has a mark and which nobody registered
-// here, is its owner's file with the change of that mark, and no more: he had Nomad revert
-// to a version that was changed here, or start one again that he had stopped.
-func (r *record) returned(owner *api.Job, m spec.Mark) bool {
-	if m.Change.Empty() {
+// has reports whether a job is its owner's with a change, and no more.
+func (r *record) has(job *api.Job, c driver.Change) bool {
+	if c.Empty() || spec.Same(job, r.Own) {
 		return false
 	}
-	as, err := spec.Apply(r.Own, m)
-	return err == nil && spec.Same(owner, as)
-}
-
-// keep notes what the present version has of a change that its owner kept: also where he
-// runs the job anew with it.
-func (f *facts) keep() {
-	if !f.kept {
-		return
-	}
-	if f.rec.Ours == nil {
-		f.rec.Ours = map[uint64]spec.Mark{}
-	}
-	f.rec.Ours[f.version()] = *f.mark
+	as, err := spec.Apply(r.Own, spec.Mark{Change: c})
+	return err == nil && spec.Same(job, as)
 }
 
 // wrote reports whether a mark is one of a registration from here.
@@ -318,32 +208,98 @@ func (r *record) wrote(m spec.Mark) bool {
 	return r.Expect != nil && r.Expect.Mark.Is(m)
 }
 
-// ours reports whether the present version was registered here, and notes it.
-func (r *record) ours(f *facts, m spec.Mark) bool {
-	v := f.version()
-	if known, ok := r.Ours[v]; ok {
+// ours reports whether a version was registered here, and notes it.
+func (r *record) ours(version uint64, m spec.Mark) bool {
+	if known, ok := r.Ours[version]; ok {
 		return known.Is(m)
 	}
-	e := r.Expect
-	fits := e != nil && e.Mark.Is(m) && (e.Version == v || r.Held && v == 0)
-	if !fits {
+	if e := r.Expect; e == nil || !e.Mark.Is(m) || e.Version != version {
 		return false
 	}
+	r.note(version, m)
+	return true
+}
+
+// note notes what a version has instead of its owner's settings.
+func (r *record) note(version uint64, m spec.Mark) {
 	if r.Ours == nil {
 		r.Ours = map[uint64]spec.Mark{}
 	}
-	r.Ours[v] = m
-	return true
+	r.Ours[version] = m
+}
+
+// ownersWord reports whether the present version is what its owner registered, be it with
+// a change that he let the controller choose.
+func (f *facts) ownersWord() bool {
+	return f.whose == kept || f.whose == begun || f.mark == nil
+}
+
+// recollect notes what the present version has of a change, also where its owner runs the
+// job anew with it. A job that he registered with a change gets a record: what he wrote is
+// kept before anything else is done to it.
+func (f *facts) recollect() {
+	if f.whose == begun {
+		if f.rec == nil {
+			f.rec = &record{Job: f.id}
+		}
+		if r := f.rec; r.Own == nil || r.Submitted.IsZero() {
+			r.Own, r.Index, r.First = f.own, spec.Deref(f.job.CreateIndex), f.first
+			r.Submitted = time.Unix(0, spec.Deref(f.job.SubmitTime)).UTC()
+		}
+	}
+	if f.whose == begun || f.whose == kept {
+		f.rec.note(f.version(), *f.mark)
+	}
+}
+
+// begin finds the version with which the job began that the id stands for now, and leaves
+// out what ran before. A job file that is run again after its job has ended is a new job
+// under the same id: it was submitted then, and has its own attempts. A registration
+// while an attempt runs, and one that is not its owner's, is of the same job.
+func (d *Driver) begin(f *facts) {
+	r := f.rec
+	if r != nil {
+		f.first = r.First
+	}
+	// A change that was taken back leaves what the owner wrote, and he has run nothing. What
+	// was asked to leave by an intent in progress has not ended.
+	back := r != nil && r.Own != nil && r.Back != 0 && f.version() == r.Back && spec.Same(f.own, r.Own)
+	ran := !back && f.ownersWord() && f.whose != foreign && !f.stopped() && (r == nil || r.Moving == nil)
+	if v := f.version(); ran && v != f.first && ended(f.allocs, v, spec.Deref(f.job.JobModifyIndex)) {
+		f.first = v
+		if r != nil && r.Own != nil {
+			d.cfg.Logger.Info("its owner runs it again", "job", string(f.id), "version", v)
+			// Intents of the job before are over, and whoever names them by the job may give
+			// one of their names again.
+			*r = record{Job: r.Job, Index: r.Index, Own: f.own, First: v, saved: r.saved}
+		}
+	}
+	f.allocs = slices.DeleteFunc(f.allocs, func(a *api.AllocationListStub) bool { return a.JobVersion < f.first })
+}
+
+// ended reports whether there were allocations before a version, and all of them were over
+// when it was registered: nothing has happened to them since.
+func ended(allocs []*api.AllocationListStub, version, registered uint64) bool {
+	some := false
+	for _, a := range allocs {
+		if a.JobVersion >= version {
+			continue
+		}
+		if !view.Over(a) || a.ModifyIndex > registered {
+			return false
+		}
+		some = true
+	}
+	return some
 }
 
 // look makes the job of the facts and keeps what is to be remembered of its attempts.
 func (d *Driver) look(f *facts) driver.Job {
 	in := view.Input{
-		ID: f.id, Job: f.job, Own: f.own, Task: f.task, Waits: f.waits(), Allocs: f.allocs, Blocked: f.blocked,
+		ID: f.id, Job: f.job, Own: f.own, Task: f.task, Allocs: f.allocs, Blocked: f.blocked,
 	}
 	r := f.rec
 	if r != nil {
-		in.Gone = r.Gone
 		in.Marks, in.Known, in.Restarts, in.Ignored, in.Finished, in.Goes = r.Ours, r.Attempts, r.Restarts, r.Ignored, r.Finished, d.goes(f) != stays
 	}
 	j, known := view.Job(in)
@@ -362,10 +318,8 @@ func (d *Driver) look(f *facts) driver.Job {
 	} else {
 		j.Source = source(f.own)
 	}
-	if n := len(j.Attempts); n == 0 || f.mark != nil && j.State == driver.Pending {
-		if f.mark != nil {
-			j.Change, j.Intent = f.mark.Change.Clone(), f.mark.Intent
-		}
+	if f.mark != nil && (len(j.Attempts) == 0 || j.State == driver.Pending) {
+		j.Change, j.Intent = f.mark.Change.Clone(), f.mark.Intent
 	}
 	return j
 }

@@ -36,13 +36,13 @@ func (s *shelf) Load(context.Context, string) ([]byte, error) {
 func TestWhoBeginsToLeadReadsARecordWhenNobodyHasAnOlderOneInHand(t *testing.T) {
 	t.Parallel()
 	const id = driver.JobID("train@default")
-	data, err := json.Marshal(record{Version: recordVersion, Job: id, Held: true})
+	data, err := json.Marshal(record{Version: recordVersion, Job: id, Request: "known"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &shelf{name: recordName(id), record: data, listed: make(chan struct{})}
 	d := &Driver{
-		cfg: Config{Journal: s, Logger: slog.New(slog.DiscardHandler)}, records: map[driver.JobID]brief{},
+		cfg: Config{Journal: s, Logger: slog.New(slog.DiscardHandler)}, jobs: map[driver.JobID]*cached{},
 	}
 	release := d.hold(id)
 	s.held.Store(true)
@@ -52,7 +52,7 @@ func TestWhoBeginsToLeadReadsARecordWhenNobodyHasAnOlderOneInHand(t *testing.T) 
 	time.Sleep(50 * time.Millisecond) // for one that does not wait to be early
 	s.held.Store(false)
 	release()
-	if err := <-done; err != nil || s.early || !d.records[id].held {
-		t.Errorf("recall: %v, read while somebody had an older one in hand: %v, known: %+v", err, s.early, d.records[id])
+	if err := <-done; err != nil || s.early || d.peek(id).record == nil || d.peek(id).record.request != "known" {
+		t.Errorf("recall: %v, read while somebody had an older one in hand: %v, known: %+v", err, s.early, d.peek(id).record)
 	}
 }

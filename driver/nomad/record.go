@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
@@ -17,8 +16,7 @@ import (
 	"pitchpipe/driver/nomad/view"
 )
 
-// recordVersion is that of the records. Version 1 is read, and an intent that was in
-// progress goes on.
+// recordVersion is that of the records.
 const recordVersion = 2
 
 // from is where the job was when the intent in progress came.
@@ -65,12 +63,6 @@ type record struct {
 	Own        *api.Job           `json:"own,omitempty"`
 	Submission *api.JobSubmission `json:"submission,omitempty"` // of the owner
 
-	Held  bool      `json:"held,omitempty"`  // it was registered to begin at a time
-	Wait  time.Time `json:"wait,omitzero"`   // that time
-	Child string    `json:"child,omitempty"` // the job that Nomad made of it then
-	Gone  bool      `json:"gone,omitempty"`  // Nomad made one, and forgot it before it was seen
-	Tries int       `json:"tries,omitempty"` // how often its time was set anew, as Nomad had not begun it
-
 	Expect   *expected            `json:"expect,omitempty"`
 	Back     uint64               `json:"back,omitempty"` // version with which a change was taken back, all of it
 	Ours     map[uint64]spec.Mark `json:"ours,omitempty"` // versions that were registered here
@@ -79,8 +71,6 @@ type record struct {
 	Attempts []view.Known         `json:"attempts,omitempty"`
 	Restarts []view.Restart       `json:"turns,omitempty"`    // restarts in place of its allocations, with other variables
 	Items    map[string]string    `json:"items,omitempty"`    // of the job's variable, as they were last written here
-	Theirs   string               `json:"theirs,omitempty"`   // the allocation in which its owner has written that variable
-	Looked   int64                `json:"looked,omitempty"`   // time of the last restart by a template that was looked at
 	Ignored  []string             `json:"ignored,omitempty"`  // allocations that ran finished work again
 	Replaced string               `json:"replaced,omitempty"` // the allocation that the last change was of
 	Finished bool                 `json:"finished,omitempty"` // its work is done; what runs of it is to be stopped
@@ -92,31 +82,13 @@ type record struct {
 	saved []byte // as the journal has it
 }
 
-// claim is what is known of a request.
-type claim struct {
-	Version int              `json:"version"`
-	Request driver.RequestID `json:"request"`
-	Job     driver.JobID     `json:"job"`
-}
-
-func recordName(id driver.JobID) string         { return "job-" + digest(string(id), 40) }
-func claimName(request driver.RequestID) string { return claimPrefix + digest(string(request), 40) }
-
-// claimPrefix begins the names of the records of requests.
-const claimPrefix = "request-"
+func recordName(id driver.JobID) string { return "job-" + digest(string(id), 40) }
 
 // load reads a job's record, nil where there is none.
 func (d *Driver) load(ctx context.Context, id driver.JobID) (*record, error) {
-	data, err := d.cfg.Journal.Load(ctx, recordName(id))
+	r, err := d.loadName(ctx, recordName(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // most jobs have none
-	}
-	if err != nil {
-		return nil, fmt.Errorf("record of job %s: %w: %w", id, driver.ErrTransient, err)
-	}
-	r, err := decode(data)
-	if err == nil && r.Job != id {
-		err = fmt.Errorf("it is of job %q: %w", r.Job, driver.ErrInvalid)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("record of job %s: %w", id, err)
@@ -124,26 +96,18 @@ func (d *Driver) load(ctx context.Context, id driver.JobID) (*record, error) {
 	return r, nil
 }
 
-func decode(data []byte) (*record, error) {
+// loadName reads a record by its name in the journal.
+func (d *Driver) loadName(ctx context.Context, name string) (*record, error) {
+	data, err := d.cfg.Journal.Load(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", driver.ErrTransient, err)
+	}
 	r := &record{saved: data}
 	if err := json.Unmarshal(data, r); err != nil {
 		return nil, err
 	}
-	if r.Version == 1 {
-		// What is in From now stood beside the intent, and there were two phases more.
-		var old struct {
-			Moving from `json:"moving"`
-		}
-		if err := json.Unmarshal(data, &old); err != nil {
-			return nil, err
-		}
-		r.From, r.Version = old.Moving, recordVersion
-		if m := r.Moving; m != nil && (m.Phase == "changing" || m.Phase == "turning") {
-			m.Phase = move.Changed
-		}
-	}
-	if r.Version != recordVersion {
-		return nil, fmt.Errorf("version %d is not known: %w", r.Version, driver.ErrInvalid)
+	if r.Version != recordVersion || recordName(r.Job) != name {
+		return nil, fmt.Errorf("version %d of job %q is not known: %w", r.Version, r.Job, driver.ErrInvalid)
 	}
 	return r, nil
 }
@@ -192,34 +156,16 @@ func (r *record) end(kind driver.StepKind, why string) {
 	r.Close(kind, why)
 }
 
-// loadName reads a record by its name in the journal, nil where it is none of a job.
-func (d *Driver) loadName(ctx context.Context, name string) (*record, error) {
-	if !strings.HasPrefix(name, "job-") {
-		return nil, nil //nolint:nilnil // it is one of a request
-	}
-	data, err := d.cfg.Journal.Load(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	r, err := decode(data)
-	if err == nil && recordName(r.Job) != name {
-		err = fmt.Errorf("it is of job %q: %w", r.Job, driver.ErrInvalid)
-	}
-	return r, err
-}
-
 // brief is what is asked of all records at a time.
 type brief struct {
-	held     bool // it was registered to begin at a time
-	waits    bool // and has not begun
-	until    time.Time
+	request  driver.RequestID
 	ended    bool
 	changing bool   // a registration of ours is to be verified
 	grows    string // the node on which it is being moved to more than it has
 }
 
 func (r *record) brief() brief {
-	b := brief{held: r.Held, waits: r.Held && r.Child == "", until: r.Wait, ended: r.Last != nil}
+	b := brief{request: r.Request, ended: r.Last != nil}
 	if m := r.Moving; m != nil {
 		b.changing, b.grows = m.Phase == move.Changed, r.From.Grows
 	}

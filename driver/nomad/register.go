@@ -135,22 +135,16 @@ func (m *mover) planRegistration(ctx context.Context) (move.End, error) {
 		return move.End{}, err
 	}
 	m.r.Expect = &expected{Version: f.version() + 1, Mark: mark}
-	if f.parent != nil {
-		// Its wait ends, and it ends by itself as before where nobody comes again.
-		if job, m.r.Wait, err = spec.Hold(job, soonest(time.Time{})); err != nil {
-			return move.End{}, err
-		}
-	}
 	m.target = job
 	return move.End{}, nil
 }
 
 func (m *mover) Change(ctx context.Context) (move.End, error) {
 	if m.r.inPlace() {
-		return m.write(ctx)
+		return m.writes(ctx)
 	}
 	f, moving := m.f, m.r.Moving
-	err := m.d.c.register(ctx, f.at, m.target, deref(f.job.JobModifyIndex), note(m.r.Submission, moving.Intent.Note, markOf(moving.Intent)))
+	err := m.d.c.register(ctx, f.at, m.target, spec.Deref(f.job.JobModifyIndex), note(m.r.Submission, moving.Intent.Note, markOf(moving.Intent)))
 	switch {
 	case errors.Is(err, driver.ErrConflict):
 		return ends(driver.StepCheckpointing, "the job was registered meanwhile") // the next look tells by whom
@@ -224,56 +218,47 @@ func remarks(text string, m spec.Mark) string {
 	return b.String()
 }
 
-// undone: the attempt before had done its work when the change was registered, and
-// Nomad runs the job again. That is stopped at once.
-func (m *mover) undone(ctx context.Context) (move.End, error) {
-	m.r.Finished = true
-	m.d.cfg.Logger.Warn("finished work was about to run again; stopped", "job", string(m.f.id), "intent", m.r.Moving.Intent.ID)
-	m.r.ignore(m.f)
-	if err := m.d.save(ctx, m.r); err != nil {
-		return move.End{}, err
+// reregister registers the job with what a mark says over the version that was read; nil:
+// as its owner wrote it.
+func (d *Driver) reregister(ctx context.Context, f *facts, mark *spec.Mark, why string) (err error) {
+	r, job, sub := f.rec, f.own, f.rec.Submission
+	if mark == nil {
+		job, err = spec.Owner(job)
+	} else {
+		job, err = spec.Apply(job, *mark)
+		r.Expect, sub = &expected{Version: f.version() + 1, Mark: *mark}, note(sub, why, *mark)
 	}
-	if err := m.d.c.stop(ctx, m.f.at); err != nil {
-		return move.End{}, err
-	}
-	return ends(driver.StepFinished, "its work was done before the change; the accidental run of it was stopped")
-}
-
-// repeated: the task of an allocation did its work and was begun again in place. That is
-// stopped at once; its record is durable first, and whoever looks after a crash sees the
-// same again.
-func (m *mover) repeated(ctx context.Context, a *api.AllocationListStub) error {
-	r := m.f.rec
-	r.Finished = true
-	m.d.cfg.Logger.Warn("finished work was about to run again; stopped", "job", string(m.f.id), "allocation", a.ID)
-	r.end(driver.StepFinished, "its work was done; Nomad began it again in its place, and that is stopped")
-	if err := m.d.save(ctx, r); err != nil {
+	if err != nil {
 		return err
 	}
-	return m.d.c.stop(ctx, m.f.at)
+	f.rename(job)
+	if err := d.save(ctx, r); err != nil {
+		return err
+	}
+	d.cfg.Logger.Warn("registered again", "job", string(f.id), "reason", why)
+	return d.c.register(ctx, f.at, job, spec.Deref(f.job.JobModifyIndex), sub)
+}
+
+// stopAgain stops a run of work that was done. Its record is durable first: whoever looks
+// after a crash sees the same again.
+func (d *Driver) stopAgain(ctx context.Context, f *facts) error {
+	f.rec.Finished = true
+	d.cfg.Logger.Warn("finished work was about to run again; stopped", "job", string(f.id))
+	if err := d.save(ctx, f.rec); err != nil {
+		return err
+	}
+	return d.c.stop(ctx, f.at)
 }
 
 // hadFinished reports whether the allocation that the last change was of turns out to have
 // done its work: a client that was cut off reports that when the next one may run already.
-func (m *mover) hadFinished() bool {
-	f, r := m.f, m.f.rec
+func (f *facts) hadFinished() bool {
+	r := f.rec
 	if r.Moving != nil || r.Finished || r.Replaced == "" || f.stopped() || f.ownersWord() {
 		return false
 	}
 	a := f.alloc(r.Replaced)
 	return a != nil && view.Finished(a, f.task)
-}
-
-// doneBefore stops a run of work that was done already, as its client says late.
-func (m *mover) doneBefore(ctx context.Context) error {
-	r := m.f.rec
-	r.Finished = true
-	m.d.cfg.Logger.Warn("finished work runs again, as its client says late; stopped", "job", string(m.f.id), "allocation", r.Replaced)
-	r.ignore(m.f)
-	if err := m.d.save(ctx, r); err != nil {
-		return err
-	}
-	return m.d.c.stop(ctx, m.f.at)
 }
 
 // ignore notes the allocations that run finished work again.

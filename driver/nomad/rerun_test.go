@@ -10,7 +10,6 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/drivertest"
-	"pitchpipe/driver/nomad/view"
 )
 
 // ranAgain: an owner's registration after the end of his job is a new job under the same
@@ -81,8 +80,13 @@ func lateStays(t *testing.T, s *story) {
 		t.Fatalf("step %+v (%v), want %s", step, err, driver.StepCheckpointing)
 	}
 	eventually(t, "it left and was started again", func() bool {
-		task := view.TaskOf(s.allocs(t, id)[0], "main")
-		return task.Runs == 2
+		n := 0
+		for _, e := range s.allocs(t, id)[0].TaskStates["main"].Events {
+			if e.Type == api.TaskStarted {
+				n++
+			}
+		}
+		return n == 2
 	})
 	s.drives(t, in, driver.StepAbandoned)
 	if got := s.finish(t, id); got.State != driver.Succeeded || len(got.Attempts) != 1 {

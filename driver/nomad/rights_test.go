@@ -136,7 +136,7 @@ func untouched(t *testing.T, s *story, id driver.JobID) {
 	if v := *s.nomadJob(t, id).Version; v != 0 || len(list) != 1 || list[0].DesiredStatus != "run" || list[0].ClientStatus != "running" {
 		t.Fatalf("version %d, %d allocations, want the first to go on", v, len(list))
 	}
-	if view.Signals(list[0], "main", 0) > 0 {
+	if view.Signaled(list[0], "main", 0) {
 		t.Error("it was asked to save")
 	}
 }

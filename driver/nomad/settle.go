@@ -2,7 +2,8 @@ package nomad
 
 import (
 	"context"
-	"time"
+
+	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/move"
@@ -48,24 +49,15 @@ func (d *Driver) goes(f *facts) going {
 func (d *Driver) settle(ctx context.Context, f *facts) (bool, error) {
 	r := f.rec
 	m := newMover(d, f, d.look(f))
-	if a := f.latest(); a != nil && !f.stopped() && view.Again(a, f.task) && spec.ObservedOnly(f.own) == "" {
-		return true, m.repeated(ctx, a)
-	}
 	passed, _ := m.past()
+	a := f.latest()
 	switch {
-	case f.parent != nil && !f.stopped() && r.Gone:
-		d.cfg.Logger.Error("Nomad has begun a job and forgotten it before anybody looked; it is not begun again", "job", string(f.id))
-		r.end(driver.StepFinished, "it began and ended before anybody looked")
-		if err := d.save(ctx, r); err != nil {
-			return false, err
-		}
-		return true, d.c.stop(ctx, f.at)
-	case r.Finished && !f.stopped() && !f.ownersWord():
+	case a != nil && !f.stopped() && view.Again(a, f.task) && spec.ObservedOnly(f.own) == "":
+		r.end(driver.StepFinished, "its work was done; Nomad began it again in its place, and that is stopped")
+		return true, d.stopAgain(ctx, f)
+	case r.Finished && !f.stopped() && !f.ownersWord(), f.hadFinished():
 		r.ignore(f)
-		if err := d.save(ctx, r); err != nil {
-			return false, err
-		}
-		return true, d.c.stop(ctx, f.at)
+		return true, d.stopAgain(ctx, f)
 	case r.Finished && r.Own != nil && f.ownersWord() && !f.stopped():
 		r.Finished = false // its owner runs it again
 		return true, d.save(ctx, r)
@@ -73,87 +65,111 @@ func (d *Driver) settle(ctx context.Context, f *facts) (bool, error) {
 		// Whoever wants it may have given it up for the same reason, and not ask again.
 		step, err := new(move.Machine).Proceed(ctx, m)
 		return step.Kind.Done(), err
-	case f.overdue && !f.stopped():
-		return true, d.late(ctx, f)
-	}
-	if m.hadFinished() {
-		return true, m.doneBefore(ctx)
-	}
-	if acted, err := m.strayed(ctx); acted || err != nil {
-		return acted, err
 	}
 	switch d.goes(f) {
 	case stays, moves:
+		return false, nil
 	case reruns:
-		return true, d.rerun(ctx, f)
+		// It saved and left for an intent that was given up, and its policy does not start it.
+		mark := spec.Mark{Cause: view.CauseRescheduled, Again: 1}
+		if f.mark != nil {
+			mark = *f.mark
+			mark.Again++
+		}
+		mark.Change = f.has()
+		return true, d.reregister(ctx, f, &mark, "it saved too late and runs again")
 	case returns:
-		return true, d.giveBack(ctx, f)
+		// Memory comes back first where the change had less, then all of its owner's settings.
+		was, next := f.has(), driver.Change{}
+		if own := spec.Resources(f.own).MemoryBytes; was.MemoryBytes > 0 && was.MemoryBytes < own {
+			next = was
+			next.MemoryBytes = 0
+		}
+		r.end(driver.StepSuperseded, "the attempt was killed for memory under a change")
+		return true, d.reregister(ctx, f, &spec.Mark{Cause: driver.CauseMemory, Change: next}, "killed for memory under a change; its owner's returns")
 	}
 	return false, nil
 }
 
-// late has a held job begin that should have: its schedule was taken too late for its
-// one second.
-func (d *Driver) late(ctx context.Context, f *facts) error {
-	job, err := spec.Clone(f.job)
-	if err != nil {
-		return err
+// verify looks what became of the registration.
+func (m *mover) verify(ctx context.Context) (move.End, error) {
+	f := m.f
+	var fresh *api.AllocationListStub
+	ending := false // something of a version before is not over
+	for _, a := range f.allocs {
+		switch {
+		case a.JobVersion == f.version() && a.ID != m.r.From.Alloc:
+			fresh = a
+		case a.ID != m.r.From.Alloc && a.CreateIndex <= m.r.From.Newest:
+		case view.Finished(a, f.task):
+			m.r.ignore(f)
+			if err := m.d.stopAgain(ctx, f); err != nil {
+				return move.End{}, err
+			}
+			return ends(driver.StepFinished, "its work was done before the change; the accidental run of it was stopped")
+		case !view.Over(a):
+			ending = true
+			m.kill(ctx, a)
+		}
 	}
-	if f.mark != nil {
-		f.rec.Expect = &expected{Version: f.version() + 1, Mark: *f.mark}
+	switch {
+	case ending && f.blocked != nil && fresh == nil:
+		return m.undo(ctx, "there is no room ("+view.Reason(f.blocked)+")")
+	case ending:
+		return move.End{Kind: driver.StepChanged, Why: "the attempt before is being ended"}, m.d.save(ctx, f.rec)
+	case fresh != nil:
+		return ends(driver.StepStarted, "")
+	case f.stopped():
+		return ends(driver.StepFinished, "the job was stopped")
+	case f.blocked != nil && m.grown():
+		return m.undo(ctx, "there is no room ("+view.Reason(f.blocked)+")")
+	case f.blocked != nil:
+		return ends(driver.StepStarted, view.Reason(f.blocked))
 	}
-	f.rec.Tries++
-	if job, f.rec.Wait, err = spec.Hold(job, time.Now().Add(f.rec.ahead())); err != nil {
-		return err
-	}
-	if err := d.save(ctx, f.rec); err != nil {
-		return err
-	}
-	return d.c.register(ctx, f.at, job, deref(f.job.JobModifyIndex), f.rec.Submission)
+	return move.End{Kind: driver.StepChanged, Why: ""}, m.d.save(ctx, f.rec)
 }
 
-// giveBack returns memory to a job that was killed for it under a change: its owner's
-// where the change had less, else all of its owner's settings.
-func (d *Driver) giveBack(ctx context.Context, f *facts) error {
-	r, was := f.rec, f.has()
-	next := driver.Change{}
-	if own := spec.Resources(f.own).MemoryBytes; was.MemoryBytes > 0 && was.MemoryBytes < own {
-		next = was.Clone()
-		next.MemoryBytes = 0
+// kill spares an attempt that is discarded, and that Nomad has begun to end, the rest of its
+// kill_timeout: where its kill_signal asks it to save, it would go on until it has. Sent
+// before that, the signal would be a kill for memory to whoever reads the events.
+func (m *mover) kill(ctx context.Context, a *api.AllocationListStub) {
+	if moving := m.f.rec.Moving; !moving.Intent.Discard || a.ID != m.r.From.Alloc || !view.Ending(a, m.f.task) {
+		return
 	}
-	mark := spec.Mark{Cause: driver.CauseMemory, Change: next}
-	job, err := d.target(f, mark)
-	if err != nil {
-		return err
+	if err := m.d.c.signal(ctx, m.f.at, a.ID, m.f.task, "SIGKILL"); err != nil {
+		m.d.cfg.Logger.Info("a discarded attempt is left to its kill_timeout", "job", string(m.f.id), "allocation", a.ID, "error", err)
 	}
-	r.end(driver.StepSuperseded, "the attempt was killed for memory under a change")
-	r.Expect = &expected{Version: f.version() + 1, Mark: mark}
-	if err := d.save(ctx, r); err != nil {
-		return err
-	}
-	d.cfg.Logger.Warn("killed for memory under a change; its owner's returns", "job", string(f.id))
-	return d.c.register(ctx, f.at, job, deref(f.job.JobModifyIndex), note(r.Submission, "memory returned", mark))
 }
 
-// rerun has a job run again, under the settings that it had, that saved and left for an
-// intent that was given up. Its own policy would where it has one; Nomad has none forced
-// that is off.
-func (d *Driver) rerun(ctx context.Context, f *facts) error {
-	r := f.rec
-	mark := spec.Mark{Cause: view.CauseRescheduled, Again: 1}
-	if f.mark != nil {
-		mark = *f.mark
-		mark.Again++
+// grown reports whether what is registered needs more room than the attempt before had.
+func (m *mover) grown() bool {
+	before := m.f.own
+	if was, ok := m.f.rec.Ours[m.r.From.Before]; ok {
+		if job, err := spec.Apply(m.f.own, was); err == nil {
+			before = job
+		}
 	}
-	mark.Change = f.has()
-	job, err := d.target(f, mark)
-	if err != nil {
-		return err
+	return larger(before, m.f.job)
+}
+
+// larger reports whether a job needs more room after a change.
+func larger(before, after *api.Job) bool {
+	b, a := spec.Resources(before), spec.Resources(after)
+	return a.Cores > b.Cores || a.MemoryBytes > b.MemoryBytes
+}
+
+// undo takes a registration back that waits for room: it would end the attempt, or keep
+// it waiting, at a time that nobody chose. To what it had Nomad returns without a
+// restart.
+func (m *mover) undo(ctx context.Context, why string) (move.End, error) {
+	f := m.f
+	f.rec.Back = f.version() + 1
+	var mark *spec.Mark
+	if was, ok := f.rec.Ours[m.r.From.Before]; ok {
+		mark = &was
 	}
-	r.Expect = &expected{Version: f.version() + 1, Mark: mark}
-	if err := d.save(ctx, r); err != nil {
-		return err
+	if err := m.d.reregister(ctx, f, mark, why); err != nil {
+		return move.End{}, err
 	}
-	d.cfg.Logger.Info("it saved too late and runs again", "job", string(f.id))
-	return d.c.register(ctx, f.at, job, deref(f.job.JobModifyIndex), note(r.Submission, "runs again", mark))
+	return ends(driver.StepNoRoom, why)
 }

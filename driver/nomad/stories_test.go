@@ -638,11 +638,12 @@ func purged(t *testing.T, s *story) {
 
 func submitTwice(t *testing.T, s *story) {
 	spec := s.job(t, mover(long))
-	id, err := nomad.Submit(t.Context(), s.clean, spec, nil)
+	submit := func() (driver.JobID, error) { return nomad.Submission{Client: s.clean}.Submit(t.Context(), spec) }
+	id, err := submit()
 	if err != nil || id != driver.JobID("conformance@"+s.ns) {
 		t.Fatalf("Submit: %s (%v)", id, err)
 	}
-	if _, err := nomad.Submit(t.Context(), s.clean, spec, nil); !errors.Is(err, driver.ErrConflict) {
+	if _, err := submit(); !errors.Is(err, driver.ErrConflict) {
 		t.Errorf("Submit over a job that lives: %v, want %v", err, driver.ErrConflict)
 	}
 	if err := s.d.Stop(t.Context(), id); err != nil {
@@ -650,7 +651,7 @@ func submitTwice(t *testing.T, s *story) {
 	}
 	s.wait(t, id, "it is cancelled", func(j driver.Job) bool { return j.State == driver.Cancelled })
 	eventually(t, "it is submitted again", func() bool {
-		_, err := nomad.Submit(t.Context(), s.clean, spec, nil)
+		_, err := submit()
 		return err == nil
 	})
 }
@@ -673,7 +674,7 @@ func signalOnce(t *testing.T, s *story) {
 	}
 	eventually(t, "Nomad tells of the signal", func() bool {
 		for _, a := range s.allocs(t, id) {
-			if view.Signals(a, "main", 0) > 0 {
+			if view.Signaled(a, "main", 0) {
 				return true
 			}
 		}

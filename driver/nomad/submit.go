@@ -5,8 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/nomad/api"
 
@@ -40,13 +40,7 @@ type Submission struct {
 // Submit registers a job as its user does, with the rights of the client, under the
 // job file's own id and with his source as the submission. An id under which a job
 // lives is refused with driver.ErrConflict: to register over it would end what runs, or
-// run again what has ended. Spec.NotBefore is not honoured: the job begins when there is
-// room.
-func Submit(ctx context.Context, client *api.Client, s driver.Spec, warn func(string)) (driver.JobID, error) {
-	return Submission{Client: client, Warn: warn}.Submit(ctx, s)
-}
-
-// Submit registers the job once; see the function of that name.
+// run again what has ended. Spec.NotBefore does nothing: the job begins when there is room.
 func (u Submission) Submit(ctx context.Context, s driver.Spec) (driver.JobID, error) {
 	if u.Warn == nil {
 		u.Warn = func(string) {}
@@ -56,23 +50,19 @@ func (u Submission) Submit(ctx context.Context, s driver.Spec) (driver.JobID, er
 		return "", err
 	}
 	to := cluster{api: u.Client}
-	at := where{namespace: deref(job.Namespace), id: deref(job.ID)}
-	warnings, err := to.validate(ctx, at, job)
-	if err != nil {
+	at := where{namespace: spec.Deref(job.Namespace), id: spec.Deref(job.ID)}
+	if err := to.validate(ctx, at, job, u.Warn); err != nil {
 		return "", err
-	}
-	if warnings != "" {
-		u.Warn("Nomad says: " + strings.Join(strings.Fields(warnings), " "))
 	}
 	index := uint64(0)
 	switch there, err := to.job(ctx, at); {
 	case errors.Is(err, driver.ErrNotFound):
 	case err != nil:
 		return "", err
-	case deref(there.Status) != "dead":
-		return "", fmt.Errorf("%s: a job %s lives (%s): stop it first, or give this one another id: %w", s.Filename, at.id, deref(there.Status), driver.ErrConflict)
+	case spec.Deref(there.Status) != "dead":
+		return "", fmt.Errorf("%s: a job %s lives (%s): stop it first, or give this one another id: %w", s.Filename, at.id, spec.Deref(there.Status), driver.ErrConflict)
 	default:
-		index = deref(there.JobModifyIndex)
+		index = spec.Deref(there.JobModifyIndex)
 	}
 	if begun, with := u.begin(ctx, to, at, job, sub); begun != nil {
 		switch err := to.register(ctx, at, begun, index, with); {
@@ -92,39 +82,19 @@ func (u Submission) Submit(ctx context.Context, s driver.Spec) (driver.JobID, er
 
 // draft is the job of a job file as it is registered, and its source.
 func (u Submission) draft(ctx context.Context, s driver.Spec) (*api.Job, *api.JobSubmission, error) {
-	job, sub, err := parse(ctx, u.Client, u.Namespace, s)
+	job, sub, err := parse(ctx, u.Client, u.Namespace, s, u.Change)
 	if err != nil {
 		return nil, nil, err
 	}
-	// One that was read from Nomad has what Nomad and changes left in it, a stop included.
-	if job, err = spec.Owner(job); err != nil {
-		return nil, nil, err
-	}
-	if deref(job.Namespace) == "" && u.Namespace != "" {
+	if spec.Deref(job.Namespace) == "" && u.Namespace != "" {
 		job.Namespace = &u.Namespace
 	}
-	if len(s.Env) > 0 {
-		_, t := spec.Main(job)
-		if t == nil {
-			return nil, nil, fmt.Errorf("%s: variables are set for one task, and the job has not one main task: %w", s.Filename, driver.ErrInvalid)
-		}
-		if t.Env == nil {
-			t.Env = map[string]string{}
-		}
-		maps.Copy(t.Env, s.Env)
-	}
 	if !u.Change.Empty() {
-		if err := spec.Set(job, u.Change); err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", s.Filename, err)
-		}
 		sub = note(sub, "chosen by short probes", spec.Mark{Change: u.Change})
 	}
 	// A submission is a run of its own, whoever repeats it.
 	if err := once(job, rand.Text()[:12], u.Warn); err != nil {
 		return nil, nil, err
-	}
-	if s.Off {
-		job.SetMeta(spec.OffMeta, "true")
 	}
 	return job, sub, nil
 }
@@ -141,10 +111,90 @@ func (u Submission) begin(ctx context.Context, to cluster, at where, job *api.Jo
 	mark := spec.Mark{Intent: b.Intent, Cause: driver.CauseIntent, Change: b.Change}
 	begun, err := spec.Begin(job, mark)
 	if err == nil {
-		_, err = to.validate(ctx, at, begun)
+		err = to.validate(ctx, at, begun, func(string) {})
 	}
 	if err != nil {
 		return nil, nil
 	}
 	return begun, note(sub, begunNote, mark)
+}
+
+// Foresee is the job that a registration would make of this one, in JSON. Nothing is
+// asked and nothing is done.
+func (d *Driver) Foresee(job []byte) (driver.Job, error) {
+	own, at, err := d.prospect(job)
+	if err != nil {
+		return driver.Job{}, err
+	}
+	out := d.look(&facts{id: at.jobID(), at: at, job: own, own: own})
+	out.Submitted = time.Now().UTC()
+	return out, nil
+}
+
+func (d *Driver) prospect(source []byte) (*api.Job, where, error) {
+	job, err := spec.Decode(source)
+	if err != nil {
+		return nil, where{}, err
+	}
+	at := where{namespace: spec.Deref(job.Namespace), id: spec.Deref(job.ID)}
+	if at.namespace == "" {
+		at.namespace = api.DefaultNamespace
+	}
+	switch {
+	case at.id == "":
+		return nil, at, fmt.Errorf("a job without an ID: %w", driver.ErrInvalid)
+	case !d.sees(at.namespace):
+		return nil, at, fmt.Errorf("namespace %s is not seen here: %w", at.namespace, driver.ErrInvalid)
+	}
+	job.Namespace = &at.namespace
+	job.Canonicalize()
+	own, err := spec.Owner(job)
+	if err != nil {
+		return nil, at, err
+	}
+	if why := spec.ObservedOnly(own); why != "" {
+		return nil, at, fmt.Errorf("%s: %w", why, driver.ErrUnsupported)
+	}
+	return own, at, nil
+}
+
+// MayBegin is the dry run of a registration of the job with a change: nil where it would
+// be taken and begin at once. One that would have to wait is better off without a change
+// now; it can be changed while it waits.
+func (d *Driver) MayBegin(ctx context.Context, job []byte, c driver.Change) error {
+	own, at, err := d.prospect(job)
+	if err != nil {
+		return err
+	}
+	switch there, err := d.c.job(ctx, at); {
+	case err == nil && spec.Deref(there.Status) != "dead":
+		return fmt.Errorf("a job %s lives: %w", at.id, driver.ErrConflict)
+	case err == nil && there.ParentID != nil && *there.ParentID != "":
+		return fmt.Errorf("%s is the child of another job: %w", at.id, driver.ErrUnsupported)
+	}
+	begun, err := spec.Begin(own, spec.Mark{Intent: "dry run", Cause: driver.CauseIntent, Change: c})
+	if err != nil {
+		return err
+	}
+	if c.TimeLimit > 0 {
+		if err := d.knowsLimits(ctx, at.namespace); err != nil {
+			return err
+		}
+	}
+	_, err = d.place(ctx, at, begun)
+	return err
+}
+
+// begunNote is what the submission of a job says that began with a change.
+const begunNote = "what jobs of its kind ran best with, from its start"
+
+// theirs is the source of a version as its owner wrote it, without what was put before
+// it where he registered it with a change.
+func (f *facts) theirs(sub *api.JobSubmission) *api.JobSubmission {
+	if sub == nil || f.whose != begun {
+		return sub
+	}
+	out := *sub
+	out.Source = strings.TrimPrefix(sub.Source, remarks(begunNote, *f.mark))
+	return &out
 }

@@ -26,7 +26,7 @@ func toldToEnd(t *testing.T, s *story) {
 	spec := s.job(t, mover(1))
 	spec.Source = []byte(strings.Replace(strings.Replace(string(spec.Source), `command = "`, "command = \"/bin/sh\"\n        # ", 1),
 		"args    = [", fmt.Sprintf("args    = [\"-c\", %q]\n        # ", script), 1))
-	id, err := nomad.Submit(t.Context(), s.clean, spec, nil)
+	id, err := nomad.Submission{Client: s.clean}.Submit(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -290,9 +290,6 @@ func TestNothingOfAShippedJobFileIsUnknown(t *testing.T) {
 
 func carried(t *testing.T, file string, src []byte) string {
 	t.Helper()
-	out, err := nomadhcl.Carry(file, src)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(out.Source)
+	out, _ := nomadhcl.ForAgent(file, src)
+	return string(out)
 }

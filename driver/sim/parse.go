@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"pitchpipe/driver/jobfile"
-	"pitchpipe/driver/jobfile/nearest"
 )
 
 // marker begins a line that describes behaviour.
@@ -176,7 +175,7 @@ func suggest(word string, known []key) string {
 	for i, k := range known {
 		names[i] = k.name
 	}
-	if best := nearest.Word(word, names); best != "" {
+	if best := jobfile.Nearest(word, names); best != "" {
 		return "did you mean " + best + "?"
 	}
 	return "known are " + strings.Join(names, ", ")

@@ -137,7 +137,7 @@ func (j *job) file(hurry string) string {
 func (j *job) submit(hurry string) error {
 	client, file := j.owner.w.nomad, j.file(hurry)
 	if j.marked {
-		_, err := nomad.Submit(j.owner.w.t.Context(), client, driver.Spec{Filename: j.name + ".nomad.hcl", Source: []byte(file)}, nil)
+		_, err := nomad.Submission{Client: client}.Submit(j.owner.w.t.Context(), driver.Spec{Filename: j.name + ".nomad.hcl", Source: []byte(file)})
 		if err != nil {
 			return err
 		}

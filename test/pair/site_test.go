@@ -19,7 +19,6 @@ import (
 	"pitchpipe/controller/daemon/daemontest"
 	"pitchpipe/controller/store"
 	"pitchpipe/driver"
-	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/nomad"
 	"pitchpipe/test/nomadagent"
 )
@@ -76,7 +75,7 @@ func (s *site) start(t *testing.T, name string) *member {
 	candidate := daemon.NewCandidate(s.variables(client), name, log)
 	var err error
 	m.driver, err = nomad.New(t.Context(), nomad.Config{
-		Client: client, Namespaces: []string{s.ns}, Journal: candidate.Journal(), Parse: detect.ParseForNomad, Leads: candidate.Leads, Logger: log,
+		Client: client, Namespaces: []string{s.ns}, Journal: candidate.Journal(), Leads: candidate.Leads, Logger: log,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -43,3 +43,97 @@ func script(src string) string {
 	}
 	return strings.Join(out, "\n")
 }
+
+// token is a word with its quotes removed, or a shell operator.
+type token struct {
+	text     string
+	operator bool
+}
+
+// split cuts one line into words and operators as a shell would, as far as that
+// goes without running it. A quote that is not closed on the line is an ordinary
+// letter, so that here-documents do no harm. A comment ends the line.
+func split(line string) []token {
+	var out []token
+	for i := 0; i < len(line); {
+		switch c := line[i]; {
+		case c == ' ' || c == '\t':
+			i++
+		case c == '#':
+			return out
+		case isOperator(c):
+			end := i + 1
+			for end < len(line) && isOperator(line[end]) && line[end] != '(' && line[end] != ')' {
+				end++
+			}
+			out = append(out, token{text: line[i:end], operator: true})
+			i = end
+		default:
+			text, end := word(line, i)
+			// "2>" and "1>": the number belongs to the redirection.
+			if end < len(line) && (line[end] == '>' || line[end] == '<') && isDigits(text) {
+				i = end
+				continue
+			}
+			out = append(out, token{text: text})
+			i = end
+		}
+	}
+	return out
+}
+
+func isOperator(c byte) bool { return strings.IndexByte("|&;()<>", c) >= 0 }
+
+// word reads one word from i on and returns it without quotes, and its end.
+func word(line string, i int) (string, int) {
+	var b strings.Builder
+	for i < len(line) {
+		c := line[i]
+		switch {
+		case c == ' ' || c == '\t' || isOperator(c):
+			return b.String(), i
+		case c == '\\' && i+1 < len(line):
+			b.WriteByte(line[i+1])
+			i += 2
+		case c == '\'' || c == '"':
+			end := strings.IndexByte(line[i+1:], c)
+			if end < 0 {
+				b.WriteByte(c)
+				i++
+				continue
+			}
+			b.WriteString(line[i+1 : i+1+end])
+			i += end + 2
+		case c == '$' && i+1 < len(line) && line[i+1] == '(':
+			end := closing(line, i+1)
+			b.WriteString(line[i:end])
+			i = end
+		default:
+			b.WriteByte(c)
+			i++
+		}
+	}
+	return b.String(), i
+}
+
+// closing returns the index behind the parenthesis that closes the one at i, or
+// behind the line.
+func closing(line string, i int) int {
+	depth := 0
+	for ; i < len(line); i++ {
+		switch line[i] {
+		case '(':
+			depth++
+		case ')':
+			depth--
+			if depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return len(line)
+}
+
+func isDigits(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}

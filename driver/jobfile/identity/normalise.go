@@ -2,6 +2,7 @@ package identity
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -78,7 +79,6 @@ func (m *machine) word(w string) {
 	}
 }
 
-// command reads a word where a program is expected.
 func (m *machine) command(w string) {
 	name, value, assigned := assignment(w)
 	base := path.Base(w)
@@ -129,7 +129,6 @@ func (m *machine) wrapped(w string) {
 	}
 }
 
-// interpreted reads a word behind python, bash and the like until the script.
 func (m *machine) interpreted(w string) {
 	switch {
 	case m.code != "":
@@ -153,7 +152,6 @@ func (m *machine) interpreted(w string) {
 	}
 }
 
-// argument reads a word behind the program.
 func (m *machine) argument(w string) {
 	switch {
 	case isNumber(w):
@@ -182,17 +180,11 @@ func (m *machine) flag(w string) {
 }
 
 func assignment(w string) (name, value string, ok bool) {
-	name, value, ok = strings.Cut(w, "=")
-	if !ok || name == "" {
+	m := regexp.MustCompile(`(?s)^([A-Za-z_][A-Za-z0-9_]*)=(.*)$`).FindStringSubmatch(w)
+	if m == nil {
 		return "", "", false
 	}
-	for i, c := range []byte(name) {
-		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !letter && (i == 0 || c < '0' || c > '9') {
-			return "", "", false
-		}
-	}
-	return name, value, true
+	return m[1], m[2], true
 }
 
 func isFlag(w string) bool { return len(w) > 1 && w[0] == '-' }
@@ -200,9 +192,7 @@ func isFlag(w string) bool { return len(w) > 1 && w[0] == '-' }
 // isNumber holds for everything that starts like a number: 32, 1e-4, -5, 4G,
 // 10:00, 1,2,4.
 func isNumber(w string) bool {
-	digits := strings.TrimLeft(w, "+-.")
-	return len(w)-len(digits) <= 2 && !strings.HasPrefix(w, "--") &&
-		digits != "" && digits[0] >= '0' && digits[0] <= '9' && !strings.Contains(w, "/")
+	return !strings.HasPrefix(w, "--") && regexp.MustCompile(`^[-+.]{0,2}[0-9][^/]*$`).MatchString(w)
 }
 
 func isPath(w string) bool { return strings.ContainsAny(w, "/.*~:?[") }
@@ -236,19 +226,6 @@ func isInterpreter(base string) bool {
 	}, name)
 }
 
-// withoutDigits replaces each run of digits.
 func withoutDigits(w string) string {
-	var b strings.Builder
-	inDigits := false
-	for _, c := range []byte(w) {
-		digit := c >= '0' && c <= '9'
-		if digit && !inDigits {
-			b.WriteString(left)
-		}
-		if !digit {
-			b.WriteByte(c)
-		}
-		inDigits = digit
-	}
-	return b.String()
+	return regexp.MustCompile(`[0-9]+`).ReplaceAllString(w, left)
 }

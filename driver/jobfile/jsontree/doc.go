@@ -1,7 +1,8 @@
-// Package jsontree reads a tuning stanza that is written as JSON.
+// Package jsontree reads a tuning stanza that is written as JSON, or as an object of a
+// Nomad job file.
 //
-// Input: JSON text, or a tree of nodes that another reader made. Output: the
-// unjudged jobfile.Block tree with places. The JSON is the HCL tree as objects:
+// Input: JSON text, or an expression of the language of job files. Output: the unjudged
+// jobfile.Block tree with places. The JSON is the HCL tree as objects:
 // {"mode":"apply","knob":{"cores":{"values":[1,2,4]}},"budget":{"probes":4}}.
 // An object stands for a block; the members of "knob" are knobs by name. A list
 // of objects stands for the same blocks one after another, which is how Nomad's

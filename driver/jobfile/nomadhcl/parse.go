@@ -1,7 +1,6 @@
 package nomadhcl
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -16,20 +15,33 @@ import (
 // The bounds of a job file: the parser of the language recurses, and a file of
 // nothing but opening brackets must not bring the process down.
 const (
-	maxSize  = 256 << 10
-	maxDepth = 2000
+	maxSize   = 256 << 10
+	maxDepth  = 2000
+	maxLocals = 1000 // each may have to wait for all others
 )
 
-// Parse reads a Nomad job file; vars are the values of its variables, as given
-// with --var. The error, if any, is of type jobfile.Errors and holds every fault
-// in the order of the places.
+// Parse reads a Nomad job file that the local scheduler runs; vars are the values of its
+// variables, as given with --var. The error, if any, is of type jobfile.Errors and holds
+// every fault in the order of the places.
 func Parse(filename string, src []byte, vars map[string]string) (*jobfile.Job, error) {
-	return newParser(filename, src, vars).parse((*parser).file)
+	return parse(filename, src, vars, false)
 }
 
-func (p *parser) parse(read func(*parser, *hclsyntax.Body)) (*jobfile.Job, error) {
+// ParseForNomad reads a Nomad job file that an agent will read too: the tuning stanza,
+// and of the rest what the file alone determines. Everything that only Nomad
+// understands is left to it. What is refused is what no agent could mend: broken
+// syntax, a stanza that cannot be read, and a stanza of a job that cannot be tuned
+// (a service; several tasks of which none is the main one). A task that asks for
+// a share of the CPU has one core. The error, if any, is of type jobfile.Errors.
+func ParseForNomad(filename string, src []byte, vars map[string]string) (*jobfile.Job, error) {
+	return parse(filename, src, vars, true)
+}
+
+func parse(filename string, src []byte, vars map[string]string, lenient bool) (*jobfile.Job, error) {
+	p := newParser(filename, src)
+	p.vars, p.lenient = vars, lenient
 	if body, ok := p.syntax(); ok {
-		read(p, body)
+		p.file(body)
 	}
 	if err := p.errs.Err(); err != nil {
 		return nil, err
@@ -38,26 +50,19 @@ func (p *parser) parse(read func(*parser, *hclsyntax.Body)) (*jobfile.Job, error
 	return p.job, nil
 }
 
-func newParser(filename string, src []byte, vars map[string]string) *parser {
+func newParser(filename string, src []byte) *parser {
 	return &parser{
-		filename: filename,
-		src:      src,
-		vars:     vars,
-		job: &jobfile.Job{
-			Format: jobfile.NomadHCL,
-			Cores:  1,
-			Env:    map[string]string{},
-			Meta:   map[string]string{},
-		},
+		filename: filename, src: src, left: maxWork,
+		job: &jobfile.Job{Format: jobfile.NomadHCL, Cores: 1, Env: map[string]string{}, Meta: map[string]string{}},
 	}
 }
 
-// parser gathers what the file says.
 type parser struct {
 	filename string
 	src      []byte
 	vars     map[string]string
-	lenient  bool // what the file alone does not determine is left to Nomad
+	lenient  bool  // what the file alone does not determine is left to Nomad
+	left     int64 // of maxWork
 	scope    *hcl.EvalContext
 	job      *jobfile.Job
 	errs     jobfile.Errors
@@ -71,15 +76,11 @@ func (p *parser) fail(at jobfile.Pos, found, want string) {
 
 // pos turns a place of the language, whose columns are characters, into ours.
 func (p *parser) pos(r hcl.Range) jobfile.Pos {
-	i := min(r.Start.Byte, len(p.src))
-	return jobfile.Pos{
-		Filename: p.filename,
-		Line:     bytes.Count(p.src[:i], []byte("\n")) + 1,
-		Column:   i - bytes.LastIndexByte(p.src[:i], '\n'),
-	}
+	return jobfile.At(p.filename, p.src, r.Start.Byte)
 }
 
-// text is the source of a range.
+func (p *parser) top() jobfile.Pos { return jobfile.Pos{Filename: p.filename, Line: 1, Column: 1} }
+
 func (p *parser) text(r hcl.Range) string {
 	if r.Start.Byte > r.End.Byte || r.End.Byte > len(p.src) {
 		return ""
@@ -87,13 +88,12 @@ func (p *parser) text(r hcl.Range) string {
 	return string(p.src[r.Start.Byte:r.End.Byte])
 }
 
-// diagnose records the errors of the language's own parser.
 func (p *parser) diagnose(diags hcl.Diagnostics) {
 	for _, d := range diags {
 		if d.Severity != hcl.DiagError {
 			continue
 		}
-		at := jobfile.Pos{Filename: p.filename, Line: 1, Column: 1}
+		at := p.top()
 		if d.Subject != nil {
 			at = p.pos(*d.Subject)
 		}
@@ -104,7 +104,7 @@ func (p *parser) diagnose(diags hcl.Diagnostics) {
 
 // syntax parses the file and keeps what only Nomad can interpolate.
 func (p *parser) syntax() (*hclsyntax.Body, bool) {
-	top := jobfile.Pos{Filename: p.filename, Line: 1, Column: 1}
+	top := p.top()
 	switch {
 	case len(p.src) > maxSize:
 		p.fail(top, "a job file of more than 256 KiB", "want a smaller one")
@@ -136,54 +136,37 @@ func depth(src []byte, filename string) int {
 	tokens, _ := hclsyntax.LexConfig(src, filename, hcl.InitialPos) // its faults come again from the parser
 	open, deepest, operators := 0, 0, 0
 	for _, t := range tokens {
-		switch t.Type {
-		case hclsyntax.TokenOParen, hclsyntax.TokenOBrack, hclsyntax.TokenOBrace, hclsyntax.TokenTemplateInterp:
+		switch {
+		case strings.ContainsRune("([{", rune(t.Type)), t.Type == hclsyntax.TokenTemplateInterp:
 			open++
 			deepest = max(deepest, open)
-		case hclsyntax.TokenCParen, hclsyntax.TokenCBrack, hclsyntax.TokenCBrace, hclsyntax.TokenTemplateSeqEnd:
+		case strings.ContainsRune(")]}", rune(t.Type)), t.Type == hclsyntax.TokenTemplateSeqEnd:
 			open = max(open-1, 0)
-		case hclsyntax.TokenBang, hclsyntax.TokenMinus, hclsyntax.TokenPlus, hclsyntax.TokenStar, hclsyntax.TokenSlash,
-			hclsyntax.TokenPercent, hclsyntax.TokenAnd, hclsyntax.TokenOr, hclsyntax.TokenEqualOp, hclsyntax.TokenNotEqual,
-			hclsyntax.TokenLessThan, hclsyntax.TokenLessThanEq, hclsyntax.TokenGreaterThan, hclsyntax.TokenGreaterThanEq,
-			hclsyntax.TokenQuestion, hclsyntax.TokenTemplateControl:
+		case strings.ContainsRune("!-+*/%∧∨≔≠<≤>≥?", rune(t.Type)), t.Type == hclsyntax.TokenEqualOp, t.Type == hclsyntax.TokenTemplateControl:
 			operators++
-		default: // every other token stands beside others, not on top of them
 		}
 	}
 	return deepest + operators
 }
 
-// file reads the outermost blocks.
 func (p *parser) file(body *hclsyntax.Body) {
-	for _, a := range attributes(body) {
-		p.fail(p.pos(a.NameRange), fmt.Sprintf("the key %q outside of all blocks", a.Name), "want job, variable or locals blocks")
+	if !p.lenient {
+		p.check(outermost(), body, p.top())
 	}
-	var jobs, variables, locals []*hclsyntax.Block
-	for _, b := range body.Blocks {
-		switch b.Type {
-		case "job":
-			jobs = append(jobs, b)
-		case "variable":
-			variables = append(variables, b)
-		case "locals":
-			locals = append(locals, b)
-		default:
-			p.fail(p.pos(b.TypeRange), fmt.Sprintf("unknown block %q", b.Type), "want job, variable or locals")
-		}
-	}
-	p.variables(variables)
-	p.locals(locals)
+	p.variables(append(blocksOf(body, "variable"), p.listed(body)...))
+	p.locals(blocksOf(body, "locals"))
+	jobs := blocksOf(body, "job")
 	if len(p.errs) > 0 {
 		return // every use of them would be an error of its own
 	}
-	switch len(jobs) {
-	case 0:
-		p.fail(jobfile.Pos{Filename: p.filename, Line: 1, Column: 1}, "no job", "want one job block")
-	case 1:
-		if p.runsHere(jobs[0]); len(p.errs) == 0 {
-			p.nomadJob(jobs[0])
-		}
-	default:
-		p.fail(p.pos(jobs[1].TypeRange), "a second job", fmt.Sprintf("want one; the first is at %s", p.pos(jobs[0].TypeRange)))
+	if len(jobs) != 1 {
+		p.fail(p.top(), fmt.Sprintf("%d jobs", len(jobs)), "want one job block")
+		return
+	}
+	if !p.lenient {
+		p.check(localJob(), jobs[0].Body, p.pos(jobs[0].TypeRange))
+	}
+	if len(p.errs) == 0 {
+		p.nomadJob(jobs[0])
 	}
 }

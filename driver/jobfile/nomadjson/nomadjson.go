@@ -1,6 +1,7 @@
 package nomadjson
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,38 +9,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/nomad/api"
+
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/identity"
 	"pitchpipe/driver/jobfile/jsontree"
-	"pitchpipe/driver/jobfile/once"
 )
 
 // maxSize bounds the JSON, of which the servers take a few MiB at most.
 const maxSize = 16 << 20
-
-// The part of a job that is read.
-type (
-	job struct {
-		ID, Name, Namespace, Type *string
-		Meta                      map[string]string
-		TaskGroups                []group
-	}
-	group struct {
-		Name    *string
-		Count   *int
-		Meta    map[string]string
-		Scaling *struct{ Policy map[string]json.RawMessage }
-		Tasks   []task
-	}
-	task struct {
-		Name      string
-		Leader    bool
-		Lifecycle *struct{ Hook string }
-		Config    map[string]any
-		Env, Meta map[string]string
-		Resources *struct{ Cores, MemoryMB, MemoryMaxMB *int64 }
-	}
-)
 
 // Parse reads a registered job. Such a job has no variables: they were replaced when
 // it was submitted. The error, if any, is of type jobfile.Errors.
@@ -66,7 +44,6 @@ type parser struct {
 	stanza   string // the path of the stanza, empty before one was found
 }
 
-// at is the place of a path in the job.
 func (p *parser) at(path string) jobfile.Pos {
 	return jobfile.Pos{Filename: strings.TrimSpace(p.filename + " " + path), Line: 1, Column: 1}
 }
@@ -78,35 +55,27 @@ func (p *parser) fail(path, found, want string) {
 	p.errs = append(p.errs, jobfile.Error{Pos: p.at(""), Found: found, Want: want})
 }
 
-func (p *parser) decode(src []byte) (job, bool) {
+func (p *parser) decode(src []byte) (*api.Job, bool) {
 	if len(src) > maxSize {
 		p.fail("", "a job of more than 16 MiB", "want a smaller one")
-		return job{}, false
+		return nil, false
 	}
-	var wrapped struct{ Job *job }
-	err := json.Unmarshal(src, &wrapped)
-	if err == nil && wrapped.Job != nil {
-		return *wrapped.Job, true
-	}
-	var j job
-	if err == nil {
-		err = json.Unmarshal(src, &j)
-	}
+	j, err := Decode(src)
 	if err != nil {
 		p.fail("", "broken JSON: "+err.Error(), "want a job as Nomad's API shows it")
 	}
 	return j, err == nil
 }
 
-func (p *parser) read(j job) {
-	p.job.Name, p.job.Partition = or(j.Name, or(j.ID, "")), or(j.Namespace, "")
+func (p *parser) read(j *api.Job) {
+	p.job.Name, p.job.Partition = cmp.Or(Deref(j.Name), Deref(j.ID)), Deref(j.Namespace)
 	p.meta("meta", j.Meta)
 	tuned := -1
 	for i, g := range j.TaskGroups {
 		before := p.stanza
-		path := fmt.Sprintf("group %q ", or(g.Name, ""))
-		if g.Scaling != nil {
-			if body, ok := g.Scaling.Policy["tuning"]; ok {
+		path := fmt.Sprintf("group %q ", Deref(g.Name))
+		if g.Scaling != nil && g.Scaling.Policy["tuning"] != nil {
+			if body, err := json.Marshal(g.Scaling.Policy["tuning"]); err == nil {
 				p.tuning(path+"scaling.policy.tuning", body)
 			}
 		}
@@ -118,89 +87,54 @@ func (p *parser) read(j job) {
 			tuned = i
 		}
 	}
-	if p.stanza != "" && or(j.Type, "service") != "batch" {
-		p.fail(p.stanza, fmt.Sprintf("a tuning stanza of a job of the type %q", or(j.Type, "service")), `want type = "batch": only batch jobs are tuned`)
-	}
-	if tuned < 0 {
-		if len(j.TaskGroups) != 1 {
-			if p.stanza != "" {
-				p.fail(p.stanza, fmt.Sprintf("a tuning stanza of a job of %d groups", len(j.TaskGroups)), "want it in the group that it is meant for")
-			}
-			maps.Copy(p.job.Meta, j.Meta)
-			return
+	refuse := func(found, want string) {
+		if p.stanza != "" {
+			p.fail(p.stanza, "a tuning stanza of "+found, want)
 		}
-		tuned = 0
 	}
-	g := j.TaskGroups[tuned]
-	main := mainTask(g.Tasks)
+	if kind := cmp.Or(Deref(j.Type), "service"); kind != "batch" {
+		refuse(fmt.Sprintf("a job of the type %q", kind), `want type = "batch": only batch jobs are tuned`)
+	}
 	maps.Copy(p.job.Meta, j.Meta)
+	if tuned < 0 && len(j.TaskGroups) != 1 {
+		refuse(fmt.Sprintf("a job of %d groups", len(j.TaskGroups)), "want it in the group that it is meant for")
+		return
+	}
+	g := j.TaskGroups[max(tuned, 0)]
 	maps.Copy(p.job.Meta, g.Meta)
-	if main != nil {
-		p.task(*main)
-	} else if p.stanza != "" {
-		p.fail(p.stanza, fmt.Sprintf("a tuning stanza of a group of %d main tasks", len(g.Tasks)),
-			"want one main task: the others have a lifecycle block, or the main one has leader = true")
+	if main := mainTask(g.Tasks); main != nil {
+		p.task(main)
+	} else {
+		refuse(fmt.Sprintf("a group of %d main tasks", len(g.Tasks)), "want one main task: the others have a lifecycle block, or the main one has leader = true")
 	}
-}
-
-func or(text *string, other string) string {
-	if text == nil || *text == "" {
-		return other
-	}
-	return *text
 }
 
 // mainTask is the task whose end is the end of its group's work.
-func mainTask(tasks []task) *task {
-	var main []int
-	for i, t := range tasks {
-		if t.Leader {
-			return &tasks[i]
-		}
-		if t.Lifecycle == nil || t.Lifecycle.Hook == "" {
-			main = append(main, i)
+func mainTask(tasks []*api.Task) (main *api.Task) {
+	for _, t := range tasks {
+		switch {
+		case t.Leader:
+			return t
+		case t.Lifecycle != nil && t.Lifecycle.Hook != "":
+		case main != nil:
+			return nil
+		default:
+			main = t
 		}
 	}
-	if len(main) != 1 {
-		return nil
-	}
-	return &tasks[main[0]]
+	return main
 }
 
-func (p *parser) task(t task) {
+func (p *parser) task(t *api.Task) {
 	maps.Copy(p.job.Meta, t.Meta)
 	maps.Copy(p.job.Env, t.Env)
-	command, given := t.Config["command"].(string)
-	args := words(t.Config["args"])
-	if !given {
-		command, _ = t.Config["image"].(string)
+	if p.job.Argv = Argv(t); p.job.Argv == nil {
+		p.job.Argv = []string{text(t.Config["image"])}
 	}
-	_, command, args, _ = once.Unwrap(command, args)
-	p.job.Argv = append([]string{command}, args...)
-	p.job.Dir, _ = t.Config["work_dir"].(string)
-	if r := t.Resources; r != nil {
-		p.job.Cores = int(min(max(number(r.Cores), 1), 1<<20))
-		p.job.MemoryBytes = min(max(number(r.MemoryMB), number(r.MemoryMaxMB), 0), 1<<40) << 20
-		if number(r.MemoryMaxMB) < 0 {
-			p.job.MemoryBytes = 0
-		}
+	p.job.Dir = text(t.Config["work_dir"])
+	if t.Resources != nil {
+		p.job.Cores, p.job.MemoryBytes = Size(t.Resources)
 	}
-}
-
-func number(n *int64) int64 {
-	if n == nil {
-		return 0
-	}
-	return *n
-}
-
-func words(v any) []string {
-	list, _ := v.([]any)
-	var out []string
-	for _, w := range list {
-		out = append(out, fmt.Sprint(w))
-	}
-	return out
 }
 
 func (p *parser) meta(path string, meta map[string]string) {

@@ -73,7 +73,8 @@ job "train" {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreTypes(jobfile.Pos{}), cmpopts.IgnoreFields(jobfile.Job{}, "Format"),
-			cmpopts.IgnoreFields(jobfile.Value{}, "Text"), cmpopts.SortSlices(func(a, b jobfile.Attr) bool { return a.Name < b.Name })); diff != "" {
+			cmpopts.IgnoreFields(jobfile.Value{}, "Text"), cmpopts.SortSlices(func(a, b jobfile.Attr) bool { return a.Name < b.Name }),
+			cmpopts.SortSlices(func(a, b *jobfile.Block) bool { return a.Type+a.Label < b.Type+b.Label })); diff != "" {
 			t.Errorf("%s (-file +registered):\n%s", name, diff)
 		}
 	}
@@ -92,7 +93,7 @@ func TestPlacesAreThePathsThatAUserFinds(t *testing.T) {
 		}
 	}
 	const at = `train.json group "g" scaling.policy.tuning.`
-	want := []string{at + "knob.cores.values", at + "knob.lr.arg", at + "knob.lr.min", at + "knob.lr.max", at + "budget.probes"}
+	want := []string{at + "budget.probes", at + "knob.cores.values", at + "knob.lr.arg", at + "knob.lr.max", at + "knob.lr.min"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -144,7 +145,7 @@ func TestFaults(t *testing.T) {
 		{"no object", "3", nil, "f:1:1: broken JSON"},
 		{"variables", with(policy, ""), map[string]string{"x": "1"}, `f:1:1: a value for the variable "x"`},
 		{"a stanza that is no object", with(`{"tuning":3}`, ""), nil, `f:1:1: group "g" scaling.policy.tuning: the tuning stanza is not an object`},
-		{"broken JSON in meta", strings.Replace(with("{}", ""), `"a":"1"`, `"tuning":"{"`, 1), nil, "f:1:1: meta.tuning: broken JSON: unexpected EOF"},
+		{"broken JSON in meta", strings.Replace(with("{}", ""), `"a":"1"`, `"tuning":"{"`, 1), nil, "f:1:1: meta.tuning: broken JSON: unexpected end of JSON input"},
 		{"two stanzas", strings.Replace(with(policy, ""), `"a":"1"`, meta, 1), nil, `f:1:1: group "g" scaling.policy.tuning: a second tuning stanza; want one; the first is at meta.tuning`},
 		{"a service", strings.Replace(with(policy, ""), `"batch"`, `"service"`, 1), nil, `f:1:1: group "g" scaling.policy.tuning: a tuning stanza of a job of the type "service"`},
 		{"two main tasks", with(policy, `,{"Name":"u"}`), nil, `f:1:1: group "g" scaling.policy.tuning: a tuning stanza of a group of 2 main tasks`},

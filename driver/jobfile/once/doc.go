@@ -1,11 +1,12 @@
 // Package once wraps a command so that its work is done once.
 //
+// Input: a command line. Output: one that runs it by /bin/sh: where the command ended with
+// 0 it leaves a mark, and where it finds the mark of the same run it ends with 0 at once.
+// The package itself runs nothing.
+//
 // Nomad runs a finished batch job again when its registration is changed, and its
 // compare-and-set does not see that a job has finished. So whoever changes running
-// jobs can run finished work again, and only the job itself can know better. In comes
-// a command line. Output: one that runs it by /bin/sh: where the command ended with
-// 0 it leaves a mark, and where it finds the mark of the same run it ends with 0 at
-// once.
+// jobs can run finished work again, and only the job itself can know better.
 //
 // A run has a name of its own, so that a submission of tomorrow is not taken for the
 // finished one of today; a changed registration keeps it. So does a user who has Nomad
@@ -19,18 +20,14 @@
 //   - alloc/data of the allocation. An allocation that replaces a running one gets it
 //     where the group's ephemeral_disk is sticky; one that runs finished work again has
 //     no predecessor to Nomad and gets nothing.
-//   - alloc/data of the other allocations of the node, where the task may look there:
-//     that is so for raw_exec, and not for exec, which sees its own allocation alone.
+//   - alloc/data of the other allocations of the node, which raw_exec sees and exec does not.
 //
-// So without PITCHPIPE_MARKS the mark is seen by raw_exec on the same node, and not by
-// exec and not on another node. A node that removed the old allocation has removed its
-// mark.
+// So without PITCHPIPE_MARKS the mark is seen by raw_exec on the same node alone. A node that
+// removed the old allocation has removed its mark.
 //
-// A command that was told to end and ends with 0 leaves no mark: many save what they have
-// then, and a drain, a stop or a change of the job ends them with the rest undone. To be
-// told to end is TERM, INT, HUP or QUIT; USR1 and USR2 are requests to save, after which 0
-// says that the work is done. So work that ends in the moment in which it is told to end is
-// begun again, and finds its checkpoint.
+// A command that was asked to end by TERM, INT, HUP or QUIT and ends with 0 leaves no mark:
+// many save what they have then, with the rest undone. It is begun again, and finds its
+// checkpoint. USR1 and USR2 are requests to save, after which 0 says that the work is done.
 //
 // The wrapper hands on TERM, INT, HUP, QUIT, USR1, USR2, WINCH and CONT, and ends with
 // the command's exit status; a command that died by a signal N is the status 128+N. It
@@ -38,5 +35,5 @@
 // directory, then in PATH. Where /bin/sh is bash, a signal is forgotten that comes in the
 // millisecond in which one of the same kind is handed on. No shell can trap a signal that it
 // ignored when it started: under nohup, HUP stays ignored, as it does for a command without
-// the wrapper. The package itself runs nothing.
+// the wrapper.
 package once

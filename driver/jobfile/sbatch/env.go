@@ -2,6 +2,7 @@ package sbatch
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -114,25 +115,15 @@ func (e *reader) defaults(text string) {
 
 // reference reads ${NAME:-default} and ${NAME-default} with a literal default.
 func reference(s string) (name, fallback string, ok bool) {
-	inner, opened := strings.CutPrefix(s, "${")
-	inner, closed := strings.CutSuffix(inner, "}")
-	name = leadingName(inner)
-	if !opened || !closed || name == "" {
+	m := regexp.MustCompile("(?s)^\\$\\{([A-Za-z_][A-Za-z0-9_]*):?-([^${}`\\\\'\"]*)\\}$").FindStringSubmatch(s)
+	if m == nil {
 		return "", "", false
 	}
-	rest := strings.TrimPrefix(inner[len(name):], ":")
-	fallback, ok = strings.CutPrefix(rest, "-")
-	return name, fallback, ok && !strings.ContainsAny(fallback, "${}`\\'\"")
+	return m[1], m[2], true
 }
 
 func leadingName(s string) string {
-	for i, c := range []byte(s) {
-		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !letter && (i == 0 || c < '0' || c > '9') {
-			return s[:i]
-		}
-	}
-	return s
+	return regexp.MustCompile("^[A-Za-z_][A-Za-z0-9_]*").FindString(s)
 }
 
 // shellValue reads one value from i on without expanding it. It is readable if it

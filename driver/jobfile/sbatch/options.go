@@ -1,7 +1,6 @@
 package sbatch
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -9,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"pitchpipe/driver/jobfile/nearest"
+	"pitchpipe/driver/jobfile"
 )
 
 // maxMemory is the largest amount that is taken for a real one.
@@ -17,11 +16,7 @@ const maxMemory = math.MaxInt64 / 2
 
 // options reads the options of one #SBATCH line from byte i on.
 func (p *parser) options(number int, line string, i int) {
-	rest, err := words(line, i)
-	if open, ok := errors.AsType[*openQuote](err); ok {
-		p.fail(number, open.column, open.Error(), "want the closing quote on the same line")
-		return
-	}
+	rest, _ := p.words(number, line, i)
 	known := options()
 	for len(rest) > 0 {
 		w := rest[0]
@@ -78,7 +73,6 @@ func (p *parser) short(number int, w word, rest []word, known []option) []word {
 	return rest
 }
 
-// apply fetches the value of an option and uses it.
 func (p *parser) apply(o option, at place, value string, joined bool, rest []word) []word {
 	switch {
 	case o.takes == nothing && joined:
@@ -94,8 +88,8 @@ func (p *parser) apply(o option, at place, value string, joined bool, rest []wor
 	switch {
 	case o.why != "" && !(p.slurm && o.slurms):
 		p.fail(at.line, at.column, at.name, o.why)
-	case o.use != nil:
-		o.use(p, at, value)
+	case o.use != nil && !o.use(p, at, value):
+		p.fail(at.line, at.value, fmt.Sprintf("%s is %q", at.name, value), o.want)
 	}
 	return rest
 }
@@ -106,41 +100,28 @@ func (p *parser) unknown(at place, known []option) {
 		names[i] = "--" + o.long
 	}
 	want := "want an option of sbatch"
-	if near := nearest.Word(at.name, names); near != "" {
+	if near := jobfile.Nearest(at.name, names); near != "" {
 		want += fmt.Sprintf("; did you mean %q?", near)
 	}
 	p.fail(at.line, at.column, fmt.Sprintf("unknown option %q", at.name), want)
 }
 
-func (p *parser) badValue(at place, value, want string) {
-	p.fail(at.line, at.value, fmt.Sprintf("%s is %q", at.name, value), want)
-}
-
-func (p *parser) cores(at place, value string) {
+func (p *parser) cores(_ place, value string) bool {
 	n, err := strconv.Atoi(value)
-	if err != nil || n < 1 || n > 1<<20 {
-		p.badValue(at, value, "want a whole number of cores, 1 or more")
-		return
-	}
 	p.job.Cores = n
+	return err == nil && n >= 1 && n <= 1<<20
 }
 
-func (p *parser) memory(at place, value string) {
-	n, ok := memory(value)
-	if !ok {
-		p.badValue(at, value, "want an amount of memory such as 4G or 512M; without a unit it is MiB")
-		return
-	}
-	p.job.MemoryBytes, p.totalGiven = n, true
+func (p *parser) memory(_ place, value string) (ok bool) {
+	p.job.MemoryBytes, ok = memory(value)
+	p.totalGiven = true
+	return ok
 }
 
-func (p *parser) memoryPerCore(at place, value string) {
-	n, ok := memory(value)
-	if !ok {
-		p.badValue(at, value, "want an amount of memory such as 4G or 512M; without a unit it is MiB")
-		return
-	}
-	p.perCore, p.perCoreAt = n, p.pos(at.line, at.column)
+func (p *parser) memoryPerCore(at place, value string) (ok bool) {
+	p.perCore, ok = memory(value)
+	p.perCoreAt = p.pos(at.line, at.column)
+	return ok
 }
 
 // memory reads an amount as sbatch does: a whole number, M where no unit stands.
@@ -166,13 +147,9 @@ func memory(s string) (int64, bool) {
 	return int64(n) << shift, true
 }
 
-func (p *parser) timeLimit(at place, value string) {
-	d, ok := limit(value)
-	if !ok {
-		p.badValue(at, value, "want minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS")
-		return
-	}
-	p.job.TimeLimit = d
+func (p *parser) timeLimit(_ place, value string) (ok bool) {
+	p.job.TimeLimit, ok = limit(value)
+	return ok
 }
 
 // limit reads a time limit of Slurm; 0 is none.
@@ -205,41 +182,101 @@ func limit(s string) (time.Duration, bool) {
 	return sum, true
 }
 
-func (p *parser) name(_ place, value string)      { p.job.Name = value }
-func (p *parser) output(_ place, value string)    { p.job.Output = value }
-func (p *parser) dir(_ place, value string)       { p.job.Dir = value }
-func (p *parser) partition(_ place, value string) { p.job.Partition = value }
-func (p *parser) account(_ place, value string)   { p.job.Account = value }
-func (p *parser) openMode(_ place, value string)  { p.job.OpenMode = value }
-func (p *parser) clusters(at place, _ string)     { p.job.Clusters = p.pos(at.line, at.column) }
-func (p *parser) requeue(place, string)           { p.job.NoRequeue = false }
-func (p *parser) noRequeue(place, string)         { p.job.NoRequeue = true }
+func text(of func(*jobfile.Job) *string) func(*parser, place, string) bool {
+	return func(p *parser, _ place, value string) bool {
+		*of(p.job) = value
+		return true
+	}
+}
+
+func (p *parser) clusters(at place, _ string) bool {
+	p.job.Clusters = p.pos(at.line, at.column)
+	return true
+}
+
+func (p *parser) requeue(at place, _ string) bool {
+	p.job.NoRequeue = at.name == "--no-requeue"
+	return true
+}
 
 // onlyOne accepts one node and one task: Slurm starts a script once, and what
 // goes beyond is the work of srun on several nodes.
-func (p *parser) onlyOne(at place, value string) {
+func (p *parser) onlyOne(at place, value string) bool {
 	low, high, isRange := strings.Cut(value, "-")
 	if value == "1" || isRange && low == "1" && high == "1" {
-		return
+		return true
 	}
-	if n, err := strconv.Atoi(low); err != nil || n < 1 {
-		p.badValue(at, value, "want 1")
-		return
-	}
-	if p.slurm {
-		p.observed(at, value)
-		return
-	}
-	p.badValue(at, value, "want 1: jobs of several nodes or tasks are not run by the local scheduler; submit them to Slurm")
+	n, err := strconv.Atoi(low)
+	return err == nil && n >= 1 && p.slurm && p.observed(at, value)
 }
 
-func (p *parser) observed(at place, value string) { p.job.Observed = at.name + "=" + value }
+func (p *parser) observed(at place, value string) bool {
+	p.job.Observed = at.name + "=" + value
+	return true
+}
 
 // exclusive: with a word it shares its node with jobs of its user or its label.
-func (p *parser) exclusive(_ place, value string) { p.job.Whole = value == "" }
+func (p *parser) exclusive(_ place, value string) bool {
+	p.job.Whole = value == ""
+	return true
+}
 
-func (p *parser) export(at place, value string) {
-	if strings.Contains(value, "=") && !p.slurm {
-		p.badValue(at, value, "want ALL, NONE or names; set variables inside the script with export NAME=${NAME:-value}")
+func (p *parser) export(_ place, value string) bool {
+	return p.slurm || !strings.Contains(value, "=")
+}
+
+type word struct {
+	text   string // quotes removed
+	column int    // of its first byte, from 1
+}
+
+// words cuts a #SBATCH line from byte i on. Single quotes are literal, in double
+// quotes and outside of quotes a backslash takes the next byte as it is, and a
+// word that begins with # ends the line.
+func (p *parser) words(number int, line string, i int) ([]word, bool) {
+	var out []word
+	for {
+		for i < len(line) && isBlank(line[i]) {
+			i++
+		}
+		if i == len(line) || line[i] == '#' {
+			return out, true
+		}
+		text, end, open := oneWord(line, i)
+		if open >= 0 {
+			p.fail(number, open+1, fmt.Sprintf("the quote %c is not closed", line[open]), "want the closing quote on the same line")
+			return nil, false
+		}
+		out = append(out, word{text: text, column: i + 1})
+		i = end
 	}
 }
+
+// oneWord reads a word and finds its end; open is a quote that is not closed, -1: there is none.
+func oneWord(line string, i int) (text string, end, open int) {
+	var b strings.Builder
+	var quote byte
+	start := i
+	for ; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case c == '\\' && quote != '\'' && i+1 < len(line):
+			i++
+			b.WriteByte(line[i])
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote, start = c, i
+		case quote == 0 && isBlank(c):
+			return b.String(), i, -1
+		default:
+			b.WriteByte(c)
+		}
+	}
+	if quote != 0 {
+		return "", i, start
+	}
+	return b.String(), i, -1
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }

@@ -45,7 +45,6 @@ func read(filename string, src []byte, slurm bool) (*jobfile.Job, error) {
 	return p.job, nil
 }
 
-// parser gathers what the lines say.
 type parser struct {
 	filename string
 	slurm    bool // Slurm runs the script
@@ -57,7 +56,6 @@ type parser struct {
 	totalGiven bool        // --mem was given
 }
 
-// fail records a fault at a line and column, both counted from 1.
 func (p *parser) fail(line, column int, found, want string) {
 	p.errs = append(p.errs, jobfile.Error{Pos: p.pos(line, column), Found: found, Want: want})
 }

@@ -1,5 +1,11 @@
 package sbatch
 
+import (
+	"strings"
+
+	"pitchpipe/driver/jobfile"
+)
+
 // takes reports whether an option has an argument.
 type takes uint8
 
@@ -9,18 +15,17 @@ const (
 	maybe // only joined by an equals sign
 )
 
-// option is one option of sbatch.
 type option struct {
 	long  string
 	short byte // 0 = none
 	takes takes
-	use   func(p *parser, at place, value string) // nil = accepted and ignored
-	why   string                                  // not empty: refused for this reason
+	use   func(p *parser, at place, value string) bool // false: the value is wrong; nil = accepted and ignored
+	want  string                                       // what a value has to be
+	why   string                                       // not empty: refused for this reason
 
 	slurms bool // refused only where Slurm does not run the script
 }
 
-// place is where an option and its value stand.
 type place struct {
 	line          int
 	name          string // as written: --time or -t
@@ -35,23 +40,25 @@ func options() []option {
 }
 
 func taken() []option {
+	const amount = "want an amount of memory such as 4G or 512M; without a unit it is MiB"
+	const one = "want 1: jobs of several nodes or tasks are not run by the local scheduler; submit them to Slurm"
 	return []option{
-		{long: "cpus-per-task", short: 'c', takes: argument, use: (*parser).cores},
-		{long: "mem", takes: argument, use: (*parser).memory},
-		{long: "mem-per-cpu", takes: argument, use: (*parser).memoryPerCore},
-		{long: "time", short: 't', takes: argument, use: (*parser).timeLimit},
-		{long: "job-name", short: 'J', takes: argument, use: (*parser).name},
-		{long: "output", short: 'o', takes: argument, use: (*parser).output},
-		{long: "chdir", short: 'D', takes: argument, use: (*parser).dir},
-		{long: "partition", short: 'p', takes: argument, use: (*parser).partition},
-		{long: "account", short: 'A', takes: argument, use: (*parser).account},
+		{long: "cpus-per-task", short: 'c', takes: argument, use: (*parser).cores, want: "want a whole number of cores, 1 or more"},
+		{long: "mem", takes: argument, use: (*parser).memory, want: amount},
+		{long: "mem-per-cpu", takes: argument, use: (*parser).memoryPerCore, want: amount},
+		{long: "time", short: 't', takes: argument, use: (*parser).timeLimit, want: "want minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS"},
+		{long: "job-name", short: 'J', takes: argument, use: text(func(j *jobfile.Job) *string { return &j.Name })},
+		{long: "output", short: 'o', takes: argument, use: text(func(j *jobfile.Job) *string { return &j.Output })},
+		{long: "chdir", short: 'D', takes: argument, use: text(func(j *jobfile.Job) *string { return &j.Dir })},
+		{long: "partition", short: 'p', takes: argument, use: text(func(j *jobfile.Job) *string { return &j.Partition })},
+		{long: "account", short: 'A', takes: argument, use: text(func(j *jobfile.Job) *string { return &j.Account })},
+		{long: "open-mode", takes: argument, use: text(func(j *jobfile.Job) *string { return &j.OpenMode })},
 		{long: "requeue", use: (*parser).requeue},
-		{long: "no-requeue", use: (*parser).noRequeue},
-		{long: "nodes", short: 'N', takes: argument, use: (*parser).onlyOne},
-		{long: "ntasks", short: 'n', takes: argument, use: (*parser).onlyOne},
-		{long: "ntasks-per-node", takes: argument, use: (*parser).onlyOne},
-		{long: "export", takes: argument, use: (*parser).export},
-		{long: "open-mode", takes: argument, use: (*parser).openMode},
+		{long: "no-requeue", use: (*parser).requeue},
+		{long: "nodes", short: 'N', takes: argument, use: (*parser).onlyOne, want: one},
+		{long: "ntasks", short: 'n', takes: argument, use: (*parser).onlyOne, want: one},
+		{long: "ntasks-per-node", takes: argument, use: (*parser).onlyOne, want: one},
+		{long: "export", takes: argument, use: (*parser).export, want: "want ALL, NONE or names; set variables inside the script with export NAME=${NAME:-value}"},
 		{long: "deadline", takes: argument, use: (*parser).observed},
 		{long: "exclusive", takes: maybe, use: (*parser).exclusive},
 	}
@@ -72,50 +79,28 @@ func refused() []option {
 	}
 }
 
+// ignored are options that change nothing here, each behind its letter where it has one.
 func ignored() []option {
 	var out []option
-	for _, o := range []option{
-		{long: "error", short: 'e'},
-		{long: "constraint", short: 'C'},
-		{long: "nodelist", short: 'w'},
-		{long: "exclude", short: 'x'},
-		{long: "nodefile", short: 'F'},
-		{long: "qos", short: 'q'},
-		{long: "gpus", short: 'G'},
-		{long: "licenses", short: 'L'},
-		{long: "distribution", short: 'm'},
-		{long: "extra-node-info", short: 'B'},
-		{long: "core-spec", short: 'S'},
+	for _, these := range []struct {
+		takes takes
+		names string
+	}{
+		{argument, "e:error C:constraint w:nodelist x:exclude F:nodefile q:qos G:gpus L:licenses m:distribution B:extra-node-info S:core-spec " +
+			"mail-type mail-user comment signal gres gres-flags gpus-per-node gpus-per-task gpus-per-socket gpu-bind gpu-freq " +
+			"cpus-per-gpu mem-per-gpu mem-bind reservation priority tmp cpu-freq hint threads-per-core cores-per-socket " +
+			"sockets-per-node ntasks-per-core ntasks-per-socket ntasks-per-gpu profile acctg-freq switches time-min wckey " +
+			"thread-spec mincpus delay-boot power wait-all-nodes network mcs-label kill-on-invalid-dep bb bbf prefer extra tres-per-task"},
+		{maybe, "nice propagate get-user-env k:no-kill"},
+		{nothing, "s:oversubscribe O:overcommit Q:quiet v:verbose W:wait contiguous parsable spread-job use-min-nodes reboot ignore-pbs test-only"},
 	} {
-		o.takes = argument
-		out = append(out, o)
+		for name := range strings.FieldsSeq(these.names) {
+			o := option{long: name, takes: these.takes}
+			if letter, long, has := strings.Cut(name, ":"); has {
+				o.short, o.long = letter[0], long
+			}
+			out = append(out, o)
+		}
 	}
-	for _, long := range []string{
-		"mail-type", "mail-user", "comment", "signal", "gres", "gres-flags", "gpus-per-node",
-		"gpus-per-task", "gpus-per-socket", "gpu-bind", "gpu-freq", "cpus-per-gpu", "mem-per-gpu", "mem-bind", "reservation",
-		"priority", "tmp", "cpu-freq", "hint", "threads-per-core", "cores-per-socket", "sockets-per-node",
-		"ntasks-per-core", "ntasks-per-socket", "ntasks-per-gpu", "profile", "acctg-freq", "switches", "time-min",
-		"wckey", "thread-spec", "mincpus", "delay-boot", "power", "wait-all-nodes", "network", "mcs-label",
-		"kill-on-invalid-dep", "bb", "bbf", "prefer", "extra", "tres-per-task",
-	} {
-		out = append(out, option{long: long, takes: argument})
-	}
-	for _, long := range []string{"nice", "propagate", "get-user-env"} {
-		out = append(out, option{long: long, takes: maybe})
-	}
-	return append(out,
-		option{long: "oversubscribe", short: 's'},
-		option{long: "overcommit", short: 'O'},
-		option{long: "quiet", short: 'Q'},
-		option{long: "verbose", short: 'v'},
-		option{long: "no-kill", short: 'k', takes: maybe},
-		option{long: "wait", short: 'W'},
-		option{long: "contiguous"},
-		option{long: "parsable"},
-		option{long: "spread-job"},
-		option{long: "use-min-nodes"},
-		option{long: "reboot"},
-		option{long: "ignore-pbs"},
-		option{long: "test-only"},
-	)
+	return out
 }

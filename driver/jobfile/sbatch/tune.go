@@ -62,7 +62,6 @@ func (p *parser) merge(b *jobfile.Block) {
 	top.Blocks = append(top.Blocks, b)
 }
 
-// scanner walks over one #TUNE line.
 type scanner struct {
 	filename string
 	number   int
@@ -138,7 +137,6 @@ func (s *scanner) value(name string) (jobfile.Value, jobfile.Pos) {
 	return jobfile.Value{Kind: jobfile.List, List: items}, at
 }
 
-// element reads one bare or quoted element.
 func (s *scanner) element() jobfile.Value {
 	if s.at('\'') || s.at('"') {
 		return jobfile.Value{Kind: jobfile.String, Text: cty.NormalizeString(s.quoted())}

@@ -3,15 +3,15 @@ package spec
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/jobfile"
+	"pitchpipe/driver/jobfile/nomadjson"
 	"pitchpipe/driver/jobfile/once"
+	"pitchpipe/driver/move"
 )
 
 // Apply is the owner's job with the change of the mark. It is the job to register
@@ -55,7 +55,7 @@ func Set(job *api.Job, c driver.Change) error {
 	if c.MemoryBytes > 0 {
 		mib := mebibytes(c.MemoryBytes)
 		t.Resources.MemoryMB = &mib
-		if limit := number(t.Resources.MemoryMaxMB); limit > 0 && limit < mib {
+		if limit := Deref(t.Resources.MemoryMaxMB); limit > 0 && limit < mib {
 			t.Resources.MemoryMaxMB = &mib
 		}
 	}
@@ -72,11 +72,8 @@ func Set(job *api.Job, c driver.Change) error {
 // judge refuses what no job can be given.
 func judge(c driver.Change) error {
 	const largest = 1 << 20
-	if c.Cores < 0 || c.MemoryBytes < 0 || c.TimeLimit < 0 {
-		return fmt.Errorf("a change to less than nothing: %w", driver.ErrInvalid)
-	}
-	if err := jobfile.CheckValues(c.Env, c.Args, c.Live); err != nil {
-		return fmt.Errorf("%w: %w", err, driver.ErrInvalid)
+	if err := move.JudgeChange(c); err != nil {
+		return err
 	}
 	switch {
 	case c.Cores > largest || c.MemoryBytes/mebibyte > 1<<40:
@@ -99,54 +96,18 @@ func setArgs(t *api.Task, args map[string]string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	if Argv(t) == nil && t.Driver != "docker" {
+	if nomadjson.Argv(t) == nil && t.Driver != "docker" {
 		return fmt.Errorf("the task has no command line: %w", driver.ErrUnsupported)
 	}
 	if t.Config == nil {
 		t.Config = map[string]any{}
 	}
-	argv := words(t.Config["args"])
-	_, _, list, wrapped := once.Unwrap(text(t.Config["command"]), argv)
-	list = Replace(list, args)
+	argv := nomadjson.Words(t.Config["args"])
+	_, _, list, wrapped := nomadjson.Unwrap(t)
+	list = driver.WithFlags(list, args)
 	if wrapped {
 		list = once.Rewrap(argv, list)
 	}
 	t.Config["args"] = list
 	return nil
-}
-
-// Replace sets flags of a command line: "--k v" and "--k=v" are replaced where they
-// stand, all of them, and what is not there is appended in the order of the names. What
-// stands behind "--" are no flags.
-func Replace(argv []string, args map[string]string) []string {
-	var out, rest []string
-	flags := argv
-	if i := slices.Index(argv, "--"); i >= 0 {
-		flags, rest = argv[:i], argv[i:]
-	}
-	found := map[string]bool{}
-	for i := 0; i < len(flags); i++ {
-		name, _, joined := strings.Cut(flags[i], "=")
-		value, ok := args[name]
-		switch {
-		case !ok:
-			out = append(out, flags[i])
-		case joined:
-			out = append(out, name+"="+value)
-			found[name] = true
-		case i+1 < len(flags):
-			out = append(out, name, value)
-			found[name] = true
-			i++
-		default: // a flag at the end without its value
-			out = append(out, name, value)
-			found[name] = true
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(args)) {
-		if !found[name] {
-			out = append(out, name, args[name])
-		}
-	}
-	return append(out, rest...)
 }

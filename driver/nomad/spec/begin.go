@@ -2,14 +2,17 @@ package spec
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile/nomadjson"
 	"pitchpipe/driver/jobfile/once"
 )
 
@@ -47,7 +50,7 @@ func Begin(own *api.Job, m Mark) (*api.Job, error) {
 		}
 	}
 	if len(m.Change.Args) > 0 {
-		_, _, was.Args, _ = once.Unwrap(text(t.Config["command"]), words(t.Config["args"]))
+		_, _, was.Args, _ = nomadjson.Unwrap(t)
 	}
 	job, err := Owner(own)
 	if err != nil {
@@ -76,27 +79,20 @@ func Begun(job *api.Job) (Mark, bool) {
 	if !ok || m.Was == nil || ObservedOnly(job) != "" {
 		return Mark{}, false
 	}
-	g, t := Main(job)
-	c, res := m.Change, t.Resources
-	switch {
-	case len(c.Live) > 0, res == nil,
-		c.Cores > 0 && number(res.Cores) != c.Cores,
-		c.MemoryBytes > 0 && number(res.MemoryMB) != mebibytes(c.MemoryBytes),
-		c.TimeLimit > 0 && (g.MaxRunDuration == nil || *g.MaxRunDuration != c.TimeLimit):
+	own, err := Clone(job)
+	if err != nil {
 		return Mark{}, false
 	}
-	for name, value := range c.Env {
-		if _, known := m.Was.Env[name]; !known || t.Env[name] != value {
-			return Mark{}, false
-		}
+	if err := Set(own, m.Change); err != nil { // what restore needs is there then
+		return Mark{}, false
 	}
-	if len(c.Args) > 0 {
-		_, _, args, _ := once.Unwrap(text(t.Config["command"]), words(t.Config["args"]))
-		if !slices.Equal(args, Replace(m.Was.Args, c.Args)) {
-			return Mark{}, false
-		}
+	restore(own, m)
+	if err := Set(own, m.Change); err != nil {
+		return Mark{}, false
 	}
-	return m, true
+	was, err := tree(own)
+	is, failed := tree(job)
+	return m, errors.Join(err, failed) == nil && reflect.DeepEqual(was, is)
 }
 
 // restore gives a job what its owner wrote under the change of a mark.
@@ -120,9 +116,9 @@ func restore(job *api.Job, m Mark) {
 		}
 	}
 	if len(c.Args) > 0 {
-		argv := words(t.Config["args"])
+		argv := nomadjson.Words(t.Config["args"])
 		args := slices.Clone(was.Args)
-		if _, _, _, wrapped := once.Unwrap(text(t.Config["command"]), argv); wrapped {
+		if _, _, _, wrapped := nomadjson.Unwrap(t); wrapped {
 			args = once.Rewrap(argv, args)
 		}
 		t.Config["args"] = args

@@ -5,11 +5,15 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile/nomadjson"
 )
 
 // Clone copies a job.
@@ -21,24 +25,11 @@ func Clone(job *api.Job) (*api.Job, error) {
 	return Decode(data)
 }
 
-// Decode reads the JSON of a job: the job itself, or an object whose Job it is, as
-// `nomad job inspect` prints it.
+// Decode reads the JSON of a job.
 func Decode(data []byte) (*api.Job, error) {
-	var wrapped struct{ Job *api.Job }
-	if err := json.Unmarshal(data, &wrapped); err != nil {
+	job, err := nomadjson.Decode(data)
+	if err != nil {
 		return nil, fmt.Errorf("reading a job: %w: %w", driver.ErrInvalid, err)
-	}
-	job := wrapped.Job
-	if job == nil {
-		job = &api.Job{}
-		if err := json.Unmarshal(data, job); err != nil {
-			return nil, fmt.Errorf("reading a job: %w: %w", driver.ErrInvalid, err)
-		}
-	}
-	for _, g := range job.TaskGroups {
-		if g == nil || slices.Contains(g.Tasks, nil) {
-			return nil, fmt.Errorf("reading a job: a group or task that is null: %w", driver.ErrInvalid)
-		}
 	}
 	return job, nil
 }
@@ -51,18 +42,12 @@ func Owner(job *api.Job) (*api.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	own.Stop, own.Status, own.StatusDescription, own.Stable = nil, nil, nil, nil
-	own.Version, own.SubmitTime, own.CreateIndex, own.ModifyIndex, own.JobModifyIndex = nil, nil, nil, nil, nil
-	own.NomadTokenID, own.VersionTag = nil, nil
+	servers(own)
 	if m, ok := Begun(own); ok {
 		restore(own, m)
 	}
 	for _, g := range own.TaskGroups {
 		unmark(g)
-		if g.Scaling != nil {
-			g.Scaling.ID, g.Scaling.Namespace, g.Scaling.Target = "", "", nil
-			g.Scaling.CreateIndex, g.Scaling.ModifyIndex = 0, 0
-		}
 		unwritten(own, g)
 		for _, t := range g.Tasks {
 			delete(t.Env, Variable)
@@ -72,6 +57,18 @@ func Owner(job *api.Job) (*api.Job, error) {
 		}
 	}
 	return own, nil
+}
+
+// servers takes off a job what servers say of a registered one.
+func servers(job *api.Job) {
+	job.Stop, job.Status, job.StatusDescription, job.Stable = nil, nil, nil, nil
+	job.Version, job.SubmitTime, job.CreateIndex, job.ModifyIndex, job.JobModifyIndex = nil, nil, nil, nil, nil
+	job.NomadTokenID, job.VersionTag = nil, nil
+	for _, g := range job.TaskGroups {
+		if s := g.Scaling; s != nil {
+			s.ID, s.Namespace, s.Target, s.CreateIndex, s.ModifyIndex = "", "", nil, 0, 0
+		}
+	}
 }
 
 // Fingerprint identifies what the owner wrote, whatever the job's id: equal for a job
@@ -109,7 +106,7 @@ func normal(job *api.Job) (any, error) {
 	if len(own.Datacenters) == 0 {
 		own.Datacenters = []string{"*"}
 	}
-	if deref(own.Type) == api.JobTypeBatch { // which are never updated in steps, and servers write some out
+	if Deref(own.Type) == api.JobTypeBatch { // which are never updated in steps, and servers write some out
 		own.Update = nil
 		for _, g := range own.TaskGroups {
 			g.Update = nil
@@ -118,18 +115,14 @@ func normal(job *api.Job) (any, error) {
 	own.Canonicalize()
 	own.ID, own.Name, own.ParentID, own.Region, own.Namespace, own.Periodic = nil, nil, nil, nil, nil, nil
 	own.ConsulNamespace, own.VaultNamespace = nil, nil
-	own.Stop, own.Status, own.StatusDescription, own.Stable = nil, nil, nil, nil
-	own.Version, own.SubmitTime, own.CreateIndex, own.ModifyIndex, own.JobModifyIndex, own.NomadTokenID = nil, nil, nil, nil, nil, nil
-	if deref(own.NodePool) == api.NodePoolDefault {
+	servers(own)
+	if Deref(own.NodePool) == api.NodePoolDefault {
 		own.NodePool = nil
 	}
 	if slices.Equal(own.Datacenters, []string{"*"}) {
 		own.Datacenters = nil
 	}
 	for _, g := range own.TaskGroups {
-		if g.Scaling != nil {
-			g.Scaling.ID, g.Scaling.Namespace, g.Scaling.Target = "", "", nil
-		}
 		for _, t := range g.Tasks {
 			unwrapCommand(t) // it has the name of one run
 			if id := t.Identity; id != nil && id.Name == "default" && !id.Env && !id.File && id.ChangeMode == "" && id.TTL == 0 {
@@ -137,15 +130,7 @@ func normal(job *api.Job) (any, error) {
 			}
 		}
 	}
-	data, err := json.Marshal(own)
-	if err != nil {
-		return nil, fmt.Errorf("encoding a job: %w: %w", driver.ErrInvalid, err)
-	}
-	var tree any
-	if err := json.Unmarshal(data, &tree); err != nil {
-		return nil, fmt.Errorf("encoding a job: %w: %w", driver.ErrInvalid, err)
-	}
-	return prune(tree), nil
+	return tree(own)
 }
 
 // prune leaves out what is empty, nil where nothing is left.
@@ -171,18 +156,79 @@ func prune(v any) any {
 			out[i] = prune(v)
 		}
 		return out
-	case string:
-		if x == "" {
-			return nil
-		}
-	case float64:
-		if x == 0 {
-			return nil
-		}
-	case bool:
-		if !x {
-			return nil
-		}
+	case nil:
+		return nil
+	}
+	if reflect.ValueOf(v).IsZero() {
+		return nil
 	}
 	return v
+}
+
+// Read reads a job as a server shows it. Unknown names what of it this program does not
+// know, empty where it knows all: a Nomad that is newer than this program's library may
+// have more settings, and drops without a word what a registration does not bring along.
+func Read(data []byte) (job *api.Job, unknown string, err error) {
+	var have any
+	if err := json.Unmarshal(data, &have); err != nil {
+		return nil, "", fmt.Errorf("reading a job: %w: %w", driver.ErrInvalid, err)
+	}
+	if job, err = Decode(data); err != nil {
+		return nil, "", err
+	}
+	known, err := tree(job)
+	return job, lost(prune(have), known, ""), err
+}
+
+// tree is a job as the JSON that says it, without what is empty.
+func tree(job *api.Job) (any, error) {
+	data, err := json.Marshal(job)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a job: %w: %w", driver.ErrInvalid, err)
+	}
+	var out any
+	if err := json.Unmarshal(data, &out); err != nil {
+		return nil, fmt.Errorf("encoding a job: %w: %w", driver.ErrInvalid, err)
+	}
+	return prune(out), nil
+}
+
+// lost finds something that is in a tree and not in another, empty where all is.
+func lost(have, know any, at string) string {
+	switch x := have.(type) {
+	case map[string]any:
+		known, _ := know.(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(x)) {
+			there, ok := find(known, name)
+			if !ok {
+				return strings.TrimPrefix(at+"."+name, ".")
+			}
+			if found := lost(x[name], there, at+"."+name); found != "" {
+				return found
+			}
+		}
+	case []any:
+		list, _ := know.([]any)
+		for i, v := range x {
+			if i < len(list) {
+				if found := lost(v, list[i], at); found != "" {
+					return found
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// find looks for a name as the decoder of JSON does, whatever its case.
+func find(known map[string]any, name string) (any, bool) {
+	if v, ok := known[name]; ok {
+		return v, true
+	}
+	for k, v := range known {
+		if strings.EqualFold(k, name) {
+			return v, true
+		}
+	}
+	return nil, false
 }

@@ -10,26 +10,67 @@ import (
 // unwritten takes off a group the constraints that servers add to it at each registration,
 // for what its tasks use. What they would not add again is its owner's: for a job that
 // uses no Consul, its version is a constraint as any other, and a higher version than the
-// servers want is his wish.
+// servers want is his wish. What only Nomad Enterprise has is left out.
 func unwritten(job *api.Job, g *api.TaskGroup) {
-	added := ofGroup(g)
+	var added []api.Constraint
+	add := func(left, operand, right string) {
+		added = append(added, api.Constraint{LTarget: "${attr." + left + "}", Operand: operand, RTarget: right})
+	}
+	version := func(of, least string) { add(of, api.ConstraintSemver, ">= "+least) }
 	for _, other := range job.TaskGroups {
 		for _, t := range other.Tasks {
 			for _, s := range t.Secrets {
 				if s != nil {
-					added = append(added, constraint("${attr.plugins.secrets."+s.Provider+".version}", api.ConstraintAttributeIsSet, ""))
+					add("plugins.secrets."+s.Provider+".version", api.ConstraintAttributeIsSet, "")
 				}
+			}
+		}
+	}
+	services, identities := slices.Clone(g.Services), g.Consul != nil
+	var signals []string
+	for _, t := range g.Tasks {
+		services = append(services, t.Services...)
+		identities = identities || len(t.Identities) > 0 || t.Vault != nil || t.Consul != nil
+		signals = append(signals, signalsOf(t)...)
+		if t.Vault != nil {
+			version("vault.version", "0.6.1")
+		}
+	}
+	slices.Sort(signals)
+	if signals = slices.Compact(signals); len(signals) > 0 {
+		add("os.signals", api.ConstraintSetContains, strings.Join(signals, ","))
+	}
+	for _, s := range services {
+		switch {
+		case s == nil:
+		case s.Provider == "nomad":
+			add("nomad.service_discovery", "=", "true")
+			version("nomad.version", "1.4.0") // for checks
+		case s.Provider == "" || s.Provider == api.ServiceProviderConsul:
+			version("consul.version", "1.8.0")
+			version("consul.version", "1.7.0") // before Nomad 1.7
+			if c := s.Connect; c != nil && c.SidecarService != nil && c.SidecarService.Proxy != nil && c.SidecarService.Proxy.TransparentProxy != nil {
+				version("plugins.cni.version.consul-cni", "1.4.2")
+				version("nomad.version", "1.8.0-dev")
+			}
+		}
+	}
+	if identities || len(services) > 0 {
+		version("nomad.version", "1.7.0-a")
+	}
+	for _, n := range g.Networks {
+		if n != nil && n.Mode == "bridge" {
+			for _, plugin := range []string{"bridge", "firewall", "host-local", "loopback", "portmap"} {
+				version("plugins.cni.version."+plugin, "0.4.0")
 			}
 		}
 	}
 	g.Constraints = without(g.Constraints, added)
 	for _, t := range g.Tasks {
-		t.Constraints = without(t.Constraints, ofServices(t.Services))
+		if len(t.Services) > 0 { // those of Consul are added to the task too
+			t.Constraints = without(t.Constraints, added)
+		}
 	}
-}
-
-func constraint(left, operand, right string) api.Constraint {
-	return api.Constraint{LTarget: left, Operand: operand, RTarget: right}
 }
 
 // without leaves out constraints, nil where none is left.
@@ -41,88 +82,18 @@ func without(cs []*api.Constraint, added []api.Constraint) []*api.Constraint {
 	return out
 }
 
-const (
-	nomadVersion = "${attr.nomad.version}"
-	semver       = api.ConstraintSemver
-)
-
-// ofGroup are the constraints that servers add for what a group and its tasks use.
-func ofGroup(g *api.TaskGroup) []api.Constraint {
-	var out []api.Constraint
-	var signals []string
-	services, identities := slices.Clone(g.Services), false
-	for _, t := range g.Tasks {
-		services = append(services, t.Services...)
-		identities = identities || len(t.Identities) > 0 || t.Vault != nil || t.Consul != nil
-		signals = append(signals, signalsOf(t)...)
-		if v := t.Vault; v != nil && (v.Cluster == "" || v.Cluster == "default") {
-			out = append(out, constraint("${attr.vault.version}", semver, ">= 0.6.1"))
-		} else if v != nil {
-			out = append(out, constraint("${attr.vault."+v.Cluster+".version}", semver, ">= 1.11.0"))
-		}
-		if r := t.Resources; r != nil && r.NUMA != nil && r.NUMA.Affinity != "none" {
-			out = append(out, constraint(nomadVersion, semver, ">= 1.6.3-dev"), constraint("${attr.kernel.name}", "=", "linux"))
-		}
-		if t.Schedule != nil {
-			out = append(out, constraint(nomadVersion, semver, ">= 1.8.0-dev"))
-		}
-	}
-	slices.Sort(signals)
-	if signals = slices.Compact(signals); len(signals) > 0 {
-		out = append(out, constraint("${attr.os.signals}", api.ConstraintSetContains, strings.Join(signals, ",")))
-	}
-	out = append(out, ofServices(services)...)
-	if identities || len(services) > 0 || g.Consul != nil {
-		out = append(out, constraint(nomadVersion, semver, ">= 1.7.0-a"))
-	}
-	for _, n := range g.Networks {
-		if n != nil && n.Mode == "bridge" {
-			for _, plugin := range []string{"bridge", "firewall", "host-local", "loopback", "portmap"} {
-				out = append(out, constraint("${attr.plugins.cni.version."+plugin+"}", semver, ">= 0.4.0"))
-			}
-		}
-	}
-	return out
-}
-
-// ofServices are those that are added for services: to their group, and those of Consul to
-// the task too of which they are.
-func ofServices(services []*api.Service) []api.Constraint {
-	var out []api.Constraint
-	for _, s := range services {
-		switch {
-		case s == nil:
-		case s.Provider == "nomad":
-			out = append(out, constraint("${attr.nomad.service_discovery}", "=", "true"))
-			if len(s.Checks) > 0 {
-				out = append(out, constraint(nomadVersion, semver, ">= 1.4.0"))
-			}
-		case s.Provider == "" || s.Provider == api.ServiceProviderConsul:
-			left := "${attr.consul.version}"
-			if s.Cluster != "" && s.Cluster != "default" {
-				left = "${attr.consul." + s.Cluster + ".version}"
-			}
-			out = append(out, constraint(left, semver, ">= 1.8.0"), constraint(left, semver, ">= 1.7.0")) // the second before 1.7
-			if c := s.Connect; c != nil && c.SidecarService != nil && c.SidecarService.Proxy != nil && c.SidecarService.Proxy.TransparentProxy != nil {
-				out = append(out, constraint("${attr.plugins.cni.version.consul-cni}", semver, ">= 1.4.2"), constraint(nomadVersion, semver, ">= 1.8.0-dev"))
-			}
-		}
-	}
-	return out
-}
-
 // signalsOf are the signals that a task's node has to know.
 func signalsOf(t *api.Task) []string {
 	var out []string
 	if t.KillSignal != "" {
 		out = append(out, t.KillSignal)
 	}
-	if v := t.Vault; v != nil && deref(v.ChangeMode) == "signal" {
-		out = append(out, deref(v.ChangeSignal))
+	if v := t.Vault; v != nil && Deref(v.ChangeMode) == "signal" {
+		out = append(out, Deref(v.ChangeSignal))
 	}
 	for _, p := range t.Templates {
-		if p != nil && deref(p.ChangeMode) == "signal" {
-			out = append(out, deref(p.ChangeSignal))
+		if p != nil && Deref(p.ChangeMode) == "signal" {
+			out = append(out, Deref(p.ChangeSignal))
 		}
 	}
 	return out

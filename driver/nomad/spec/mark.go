@@ -93,20 +93,27 @@ func write(g *api.TaskGroup, m Mark) error {
 		body["was"] = string(was)
 	}
 	if g.Scaling == nil {
+		body[made] = "yes"
+	}
+	block(g, key, body)
+	return nil
+}
+
+// block writes a block into the group's scaling policy, which is made where there is none:
+// the cluster's autoscaler leaves it alone.
+func block(g *api.TaskGroup, name string, body map[string]any) {
+	if g.Scaling == nil {
 		count := int64(1)
 		if g.Count != nil {
 			count = int64(*g.Count)
 		}
 		disabled := false
 		g.Scaling = &api.ScalingPolicy{Min: &count, Max: &count, Enabled: &disabled, Type: "horizontal"}
-		body[made] = "yes"
 	}
 	if g.Scaling.Policy == nil {
 		g.Scaling.Policy = map[string]any{}
 	}
-	// As a block of a job file is stored.
-	g.Scaling.Policy[key] = []any{body}
-	return nil
+	g.Scaling.Policy[name] = []any{body} // as a block of a job file is stored
 }
 
 // unmark takes the mark away, and the scaling block where it was made for it.

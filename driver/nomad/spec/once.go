@@ -2,11 +2,11 @@ package spec
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile/nomadjson"
 	"pitchpipe/driver/jobfile/once"
 )
 
@@ -30,7 +30,7 @@ func Once(job *api.Job, run string) (warnings []string, err error) {
 		return []string{fmt.Sprintf("a task of the driver %q gets no completion marker: a changed registration that meets its end runs it again until that is seen", t.Driver)}, nil
 	}
 	var args []string
-	command, args = once.Wrap(run, command, words(t.Config["args"]))
+	command, args = once.Wrap(run, command, nomadjson.Words(t.Config["args"]))
 	t.Config["command"], t.Config["args"] = command, args
 	if g.EphemeralDisk == nil {
 		yes := true
@@ -43,43 +43,26 @@ func Once(job *api.Job, run string) (warnings []string, err error) {
 	return warnings, nil
 }
 
-// RunOf is the name of a job's run, false where it has no completion marker.
-func RunOf(job *api.Job) (run string, ok bool) {
-	_, t := Main(job)
-	if t == nil {
-		return "", false
-	}
-	command, _ := t.Config["command"].(string)
-	run, _, _, ok = once.Unwrap(command, words(t.Config["args"]))
-	return run, ok
-}
-
-// Unwrap takes the wrapper off.
+// Unwrap takes the wrapper off the main task's command.
 func Unwrap(job *api.Job) {
-	_, t := Main(job)
-	if t == nil {
-		return
-	}
-	command, _ := t.Config["command"].(string)
-	if _, inner, args, ok := once.Unwrap(command, words(t.Config["args"])); ok {
-		t.Config["command"], t.Config["args"] = inner, args
+	if _, t := Main(job); t != nil {
+		unwrapCommand(t)
 	}
 }
 
-// nomadsKill is the kill_timeout that Nomad fills in.
-const nomadsKill = 5 * time.Second
-
-// Saves lets Nomad's own end of a task be the request to save, where the author says
-// nothing else: the signal and the time of the checkpoint.
-func Saves(job *api.Job, c driver.Checkpoint) {
+// Wrapped reports whether the main task's command runs once, by the wrapper that writes
+// completion markers.
+func Wrapped(job *api.Job) bool {
 	_, t := Main(job)
 	if t == nil {
-		return
+		return false
 	}
-	if t.KillSignal == "" {
-		t.KillSignal = c.SignalName()
-	}
-	if t.KillTimeout == nil || *t.KillTimeout == nomadsKill {
-		t.KillTimeout = &c.Grace
+	_, _, _, ok := nomadjson.Unwrap(t)
+	return ok
+}
+
+func unwrapCommand(t *api.Task) {
+	if _, inner, args, ok := nomadjson.Unwrap(t); ok {
+		t.Config["command"], t.Config["args"] = inner, args
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/hashicorp/nomad/api"
 
-	"pitchpipe/driver"
 	"pitchpipe/driver/nomad/spec"
 	"pitchpipe/test/nomadagent"
 )
@@ -142,7 +141,7 @@ func TestOnANode(t *testing.T) {
 		// It takes the request to save for its last epoch.
 		job := work("late", "raw_exec", "echo x >>"+file+"; trap 'exit 0' USR1; touch "+dir+"/ready; while :; do sleep 0.05; done")
 		add(job, "run-1")
-		spec.Saves(job, driver.Checkpoint{Signal: "USR1", Grace: 20 * time.Second, Exit: 85})
+		saves(job)
 		register(t, c, job)
 		allocs(t, c, "late", 1, func(*api.AllocationListStub) bool { return exists(dir + "/ready") })
 		register(t, c, changed(job))
@@ -157,7 +156,7 @@ func TestOnANode(t *testing.T) {
 		file := filepath.Join(dir, "work")
 		job := work("saves", "raw_exec", fmt.Sprintf("echo x >>%[1]s/work; [ -e %[1]s/saved ] && exit 0; trap 'touch %[1]s/saved; exit 85' USR1; touch %[1]s/ready; while :; do sleep 0.05; done", dir))
 		add(job, "run-1")
-		spec.Saves(job, driver.Checkpoint{Signal: "SIGUSR1", Grace: 20 * time.Second, Exit: 85})
+		saves(job)
 		register(t, c, job)
 		allocs(t, c, "saves", 1, func(*api.AllocationListStub) bool { return exists(dir + "/ready") })
 		register(t, c, changed(job))
@@ -175,6 +174,12 @@ func TestOnANode(t *testing.T) {
 			t.Errorf("the first ended with %q, want 85", code)
 		}
 	})
+}
+
+// saves lets Nomad's own end of the task be the request to save.
+func saves(job *api.Job) {
+	t := job.TaskGroups[0].Tasks[0]
+	t.KillSignal, t.KillTimeout = "SIGUSR1", new(20*time.Second)
 }
 
 func exists(path string) bool {

@@ -9,8 +9,9 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/identity"
-	"pitchpipe/driver/jobfile/once"
+	"pitchpipe/driver/jobfile/nomadjson"
 )
 
 const mebibyte = 1 << 20
@@ -59,16 +60,16 @@ func Misread(id string) string {
 func ObservedOnly(job *api.Job) string {
 	g, t := Main(job)
 	switch {
-	case Misread(deref(job.ID)) != "":
-		return fmt.Sprintf("the id of the job ends in %s, which Nomad takes for a question about another job, so that this one could not be stopped: give it another id", Misread(deref(job.ID)))
-	case job.Dispatched || job.ParentID != nil && *job.ParentID != "" && job.ParameterizedJob != nil:
+	case Misread(Deref(job.ID)) != "":
+		return fmt.Sprintf("the id of the job ends in %s, which Nomad takes for a question about another job, so that this one could not be stopped: give it another id", Misread(Deref(job.ID)))
+	case job.Dispatched || Deref(job.ParentID) != "" && job.ParameterizedJob != nil:
 		return "a dispatched job cannot be changed, Nomad refuses it; tune its parameterized parent, which later dispatches follow"
 	case job.ParameterizedJob != nil:
 		return "a parameterized job runs only as what is dispatched from it, which Nomad lets nobody change"
 	case job.Periodic != nil:
 		return "a periodic job runs only as its children, each of which is a job of its own"
-	case deref(job.Type) != "batch":
-		return fmt.Sprintf("jobs of type %q are observed, not changed: they have no end to be sooner", deref(job.Type))
+	case Deref(job.Type) != "batch":
+		return fmt.Sprintf("jobs of type %q are observed, not changed: they have no end to be sooner", Deref(job.Type))
 	case job.IsMultiregion():
 		return "jobs of several regions are observed, not changed"
 	case len(job.TaskGroups) != 1:
@@ -104,8 +105,55 @@ func Stanza(job *api.Job) bool {
 	return false
 }
 
-// Resources are what a job asks for. A job that asks for MHz has one core: they are a
-// share, not a number of cores. The memory is the limit: memory_max where it is set.
+// Carry puts a stanza into the scaling policy of a group, the one place of a job that takes
+// any block and whose change restarts nothing. No name: it is of the only group.
+func Carry(job *api.Job, group string, stanza *jobfile.Block) error {
+	for _, g := range job.TaskGroups {
+		if Deref(g.Name) == group || group == "" && len(job.TaskGroups) == 1 {
+			block(g, "tuning", written(stanza))
+			return nil
+		}
+	}
+	return fmt.Errorf("a tuning block of the job, which has %d groups: want it in the group that it is meant for: %w", len(job.TaskGroups), driver.ErrInvalid)
+}
+
+// written is a block of a stanza as Nomad keeps it: each inner block in a list.
+func written(b *jobfile.Block) map[string]any {
+	out := map[string]any{}
+	for _, a := range b.Attrs {
+		out[a.Name] = plainly(a.Value)
+	}
+	for _, inner := range b.Blocks {
+		body := written(inner)
+		if inner.Label != "" {
+			body = map[string]any{inner.Label: []any{body}}
+		}
+		list, _ := out[inner.Type].([]any)
+		out[inner.Type] = append(list, body)
+	}
+	return out
+}
+
+func plainly(v jobfile.Value) any {
+	switch v.Kind {
+	case jobfile.String, jobfile.Bare:
+		return v.Text
+	case jobfile.Number:
+		return v.Number
+	case jobfile.Bool:
+		return v.Bool
+	case jobfile.List:
+		out := []any{}
+		for _, i := range v.List {
+			out = append(out, plainly(i.Value))
+		}
+		return out
+	case jobfile.Other:
+	}
+	return nil
+}
+
+// Resources are what a job asks for.
 func Resources(job *api.Job) driver.Resources {
 	r := driver.Resources{Cores: 1}
 	g, t := Main(job)
@@ -116,80 +164,16 @@ func Resources(job *api.Job) driver.Resources {
 		return r
 	}
 	if res := t.Resources; res != nil {
-		r.Cores = max(number(res.Cores), 1)
-		r.MemoryBytes = int64(max(number(res.MemoryMB), number(res.MemoryMaxMB))) * mebibyte
-		if number(res.MemoryMaxMB) < 0 {
-			r.MemoryBytes = 0
-		}
+		r.Cores, r.MemoryBytes = nomadjson.Size(res)
 	}
 	r.Env = maps.Clone(t.Env)
 	delete(r.Env, Variable)
-	if argv := Argv(t); argv != nil {
+	if argv := nomadjson.Argv(t); argv != nil {
 		r.Args = argv
 		r.Command = identity.Argv(argv)
 	}
 	return r
 }
 
-// Argv is the command line of a task as its owner wrote it, nil where it has none.
-func Argv(t *api.Task) []string {
-	command, ok := t.Config["command"].(string)
-	_, command, args, _ := once.Unwrap(command, words(t.Config["args"]))
-	switch {
-	case ok:
-		return append([]string{command}, args...)
-	case len(args) > 0: // an image's own entry point
-		return append([]string{text(t.Config["image"])}, args...)
-	}
-	return nil
-}
-
-// Wrapped reports whether the main task's command runs once, by the wrapper that writes
-// completion markers.
-func Wrapped(job *api.Job) bool {
-	_, t := Main(job)
-	if t == nil {
-		return false
-	}
-	_, _, _, ok := once.Unwrap(text(t.Config["command"]), words(t.Config["args"]))
-	return ok
-}
-
-// unwrapCommand takes the wrapper off.
-func unwrapCommand(t *api.Task) {
-	if _, inner, args, ok := once.Unwrap(text(t.Config["command"]), words(t.Config["args"])); ok {
-		t.Config["command"], t.Config["args"] = inner, args
-	}
-}
-
-// words reads a list of texts as JSON and HCL leave it.
-func words(v any) []string {
-	var out []string
-	switch list := v.(type) {
-	case []string:
-		return slices.Clone(list)
-	case []any:
-		for _, w := range list {
-			s, ok := w.(string)
-			if !ok {
-				s = fmt.Sprint(w)
-			}
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-func number(p *int) int {
-	if p == nil {
-		return 0
-	}
-	return *p
-}
-
-func deref(p *string) string {
-	if p == nil {
-		return ""
-	}
-	return *p
-}
+// Deref is the value of a pointer, or none.
+func Deref[T any](p *T) T { return nomadjson.Deref(p) }

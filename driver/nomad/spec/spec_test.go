@@ -3,7 +3,6 @@ package spec_test
 import (
 	"encoding/json"
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile/nomadjson"
 	"pitchpipe/driver/jobfile/once"
 	"pitchpipe/driver/nomad/spec"
 )
@@ -88,7 +88,7 @@ func TestAChangeLeavesWhatItDoesNotName(t *testing.T) {
 	if diff := cmp.Diff(want, task.Env); diff != "" {
 		t.Errorf("environment: %s", diff)
 	}
-	if diff := cmp.Diff([]string{"/bin/train", "--lr", "0.5", "--epochs=5"}, spec.Argv(task)); diff != "" {
+	if diff := cmp.Diff([]string{"/bin/train", "--lr", "0.5", "--epochs=5"}, nomadjson.Argv(task)); diff != "" {
 		t.Errorf("command line: %s", diff)
 	}
 	if d := job.TaskGroups[0].MaxRunDuration; d == nil || *d != time.Hour {
@@ -106,7 +106,7 @@ func TestAFlagBehindTheWrapperIsChangedAndTheWrapperStays(t *testing.T) {
 	command, args := once.Wrap("run", "/bin/train", []string{"-c", "1"})
 	task.Config["command"], task.Config["args"] = command, args
 	changed := apply(t, own, driver.Change{Args: map[string]string{"-c": "2"}}).TaskGroups[0].Tasks[0]
-	if diff := cmp.Diff([]string{"/bin/train", "-c", "2"}, spec.Argv(changed)); diff != "" {
+	if diff := cmp.Diff([]string{"/bin/train", "-c", "2"}, nomadjson.Argv(changed)); diff != "" {
 		t.Errorf("command line: %s", diff)
 	}
 	list, _ := changed.Config["args"].([]string)
@@ -284,22 +284,6 @@ func TestAStanzaIsSeenWhereverItStands(t *testing.T) {
 	}
 }
 
-func TestHoldIsASchedulingOfOneSecond(t *testing.T) {
-	t.Parallel()
-	at := time.Date(2026, 11, 21, 23, 59, 59, 500, time.FixedZone("here", 3600))
-	job, when, err := spec.Hold(batch(), at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := time.Date(2026, 11, 21, 23, 0, 0, 0, time.UTC)
-	if !when.Equal(want) || !slices.Equal(job.Periodic.Specs, []string{"0 0 23 21 11 * 2026"}) {
-		t.Errorf("at %v by %v, want %v", when, job.Periodic.Specs, want)
-	}
-	if !spec.Same(job, batch()) {
-		t.Error("a held job has another fingerprint")
-	}
-}
-
 // What is changed from the owner's is always the same, whatever was changed before.
 func TestAChangeStartsFromTheOwners(t *testing.T) {
 	t.Parallel()
@@ -344,26 +328,6 @@ func TestAChangeStartsFromTheOwners(t *testing.T) {
 			t.Errorf("the empty change is not the owner's (%v)", err)
 		}
 	})
-}
-
-func TestReplace(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		argv []string
-		args map[string]string
-		want []string
-	}{
-		"a flag and its value":             {[]string{"--k", "1", "x"}, map[string]string{"--k": "2"}, []string{"--k", "2", "x"}},
-		"a flag with its value":            {[]string{"--k=1"}, map[string]string{"--k": "2"}, []string{"--k=2"}},
-		"each place of it":                 {[]string{"--k", "1", "--k=3"}, map[string]string{"--k": "2"}, []string{"--k", "2", "--k=2"}},
-		"one that is not there":            {[]string{"x"}, map[string]string{"--b": "2", "--a": "1"}, []string{"x", "--a", "1", "--b", "2"}},
-		"one at the end without its value": {[]string{"--k"}, map[string]string{"--k": "2"}, []string{"--k", "2"}},
-		"what stands behind two dashes":    {[]string{"run", "--", "--k", "1"}, map[string]string{"--k": "2"}, []string{"run", "--k", "2", "--", "--k", "1"}},
-	} {
-		if diff := cmp.Diff(tt.want, spec.Replace(tt.argv, tt.args)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
-	}
 }
 
 func FuzzDecode(f *testing.F) {

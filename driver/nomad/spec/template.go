@@ -49,7 +49,7 @@ func MayRestart(job *api.Job, id string) (InPlace, bool) {
 	}
 	var found []*api.Template
 	for _, tmpl := range t.Templates {
-		if tmpl != nil && lines(deref(tmpl.EmbeddedTmpl)) == lines(Template) {
+		if tmpl != nil && lines(Deref(tmpl.EmbeddedTmpl)) == lines(Template) {
 			found = append(found, tmpl)
 		}
 	}
@@ -57,14 +57,14 @@ func MayRestart(job *api.Job, id string) (InPlace, bool) {
 		return InPlace{}, false
 	}
 	tmpl := found[0]
-	file := path.Clean(deref(tmpl.DestPath))
-	at := strings.Join([]string{"nomad/jobs", id, deref(g.Name), t.Name}, "/")
+	file := path.Clean(Deref(tmpl.DestPath))
+	at := strings.Join([]string{"nomad/jobs", id, Deref(g.Name), t.Name}, "/")
 	switch {
 	case tmpl.Envvars == nil || !*tmpl.Envvars,
-		!slices.Contains([]string{"", "restart"}, deref(tmpl.ChangeMode)),
+		!slices.Contains([]string{"", "restart"}, Deref(tmpl.ChangeMode)),
 		tmpl.Once != nil && *tmpl.Once,
-		!slices.Contains([]string{"", "{{"}, deref(tmpl.LeftDelim)), !slices.Contains([]string{"", "}}"}, deref(tmpl.RightDelim)),
-		deref(tmpl.SourcePath) != "",
+		!slices.Contains([]string{"", "{{"}, Deref(tmpl.LeftDelim)), !slices.Contains([]string{"", "}}"}, Deref(tmpl.RightDelim)),
+		Deref(tmpl.SourcePath) != "",
 		!strings.HasPrefix(file, "local/"),
 		!pathOf.MatchString(at) || strings.Count(at, "/") != 4:
 		return InPlace{}, false

@@ -66,48 +66,20 @@ func runs(in Input, a *api.AllocationListStub, t Task, known map[attemptID]Known
 
 func moment(nanoseconds int64) time.Time { return time.Unix(0, nanoseconds).UTC() }
 
-// began is the first start of a task behind a time, and the end of the run before it;
-// false: it was not started since.
-func began(a *api.AllocationListStub, name string, since int64) (restart Restart, ok bool) {
-	restart = Restart{Alloc: a.ID, Exit: -1}
-	s := a.TaskStates[name]
-	if s == nil {
-		return restart, false
-	}
-	for _, e := range s.Events {
-		switch {
-		case e == nil:
-		case e.Type == api.TaskTerminated:
-			restart.Left, restart.Exit = e.Time, exitCode(e)
-		case e.Type == api.TaskStarted && e.Time > since:
-			restart.At = e.Time
-			return restart, true
-		}
-	}
-	return restart, false
-}
-
 // ready is how long Nomad's client may take from a file that a template has rendered to
 // the variables of the next start.
 const ready = time.Second
 
-// Has tells with which start the task has the variables of a file that a template
-// rendered at the time: the first for which that is certain. Nomad's client makes up the
+// Has is the start with which the task certainly has the variables of a file that a
+// template rendered at the time. Nomad's client makes up the
 // environment of a run a moment before it says "Started", and a template that is rendered
 // in that moment neither is in the environment nor restarts the task. So a start counts
 // where the task was ended for it after the file was there, or was to wait until then.
-// Doubtful: it runs, and nobody knows what it has.
+// Doubtful: it runs, and nothing says what it has.
 func Has(a *api.AllocationListStub, name string, rendered int64) (restart Restart, certain, doubtful bool) {
 	restart = Restart{Alloc: a.ID, Exit: -1}
-	s := a.TaskStates[name]
-	if s == nil {
-		return restart, false, false
-	}
 	armed := false
-	for _, e := range s.Events {
-		if e == nil {
-			continue
-		}
+	for e := range events(a, name) {
 		switch e.Type {
 		case api.TaskTerminated:
 			restart.Left, restart.Exit = e.Time, exitCode(e)
@@ -123,7 +95,7 @@ func Has(a *api.AllocationListStub, name string, rendered int64) (restart Restar
 			doubtful = e.Time > rendered
 		}
 	}
-	return restart, false, doubtful && s.State == "running"
+	return restart, false, doubtful && TaskOf(a, name).State == "running"
 }
 
 // delay is how long a task waits before it is started again, in nanoseconds.
@@ -132,25 +104,4 @@ func delay(e *api.TaskEvent) int64 {
 		return n
 	}
 	return e.StartDelay
-}
-
-// rerendered is what Nomad's client says of a restart for a template.
-const rerendered = "Template with change_mode restart re-rendered"
-
-// Rerendered tells when a task was last restarted for a template of it, and with what
-// that run began: only where the start has been seen too.
-func Rerendered(a *api.AllocationListStub, name string, since int64) (restart Restart, ok bool) {
-	s := a.TaskStates[name]
-	if s == nil {
-		return Restart{}, false
-	}
-	for _, e := range s.Events {
-		if e == nil || e.Type != api.TaskRestartSignal || e.Time <= since || e.DisplayMessage != rerendered {
-			continue
-		}
-		if t, again := began(a, name, e.Time); again {
-			restart, ok = t, true
-		}
-	}
-	return restart, ok
 }

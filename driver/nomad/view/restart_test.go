@@ -21,11 +21,11 @@ func rerendered(at int) *api.TaskEvent {
 	return e
 }
 
-func TestATurnIsAnotherAttemptInTheSameAllocation(t *testing.T) {
+func TestARestartWithOtherVariablesIsAnotherAttemptInTheSameAllocation(t *testing.T) {
 	t.Parallel()
 	a := alloc(1, "running", "run", "running", false,
 		event(1, api.TaskStarted), rerendered(4), event(5, api.TaskTerminated, "exit_code", "85"), event(6, api.TaskRestarting), event(7, api.TaskStarted))
-	restart, ok := view.Rerendered(a, "main", 0)
+	restart, ok, _ := view.Has(a, "main", event(3, "").Time)
 	if !ok || restart.At != event(7, "").Time || restart.Left != event(5, "").Time || restart.Exit != 85 {
 		t.Fatalf("%+v, %v", restart, ok)
 	}
@@ -70,26 +70,6 @@ func TestARestartForATemplateIsNoKillForMemory(t *testing.T) {
 	}
 }
 
-func TestOnlyATemplatesRestartIsOne(t *testing.T) {
-	t.Parallel()
-	users := event(2, api.TaskRestartSignal)
-	users.DisplayMessage = "User requested task to restart"
-	for name, tt := range map[string]struct {
-		since  int64
-		events []*api.TaskEvent
-		want   bool
-	}{
-		"it was started again":      {0, []*api.TaskEvent{event(1, api.TaskStarted), rerendered(2), event(3, api.TaskStarted)}, true},
-		"it has not begun again":    {0, []*api.TaskEvent{event(1, api.TaskStarted), rerendered(2)}, false},
-		"it was looked at":          {event(3, "").Time, []*api.TaskEvent{event(1, api.TaskStarted), rerendered(2), event(3, api.TaskStarted)}, false},
-		"somebody had it restarted": {0, []*api.TaskEvent{event(1, api.TaskStarted), users, event(3, api.TaskStarted)}, false},
-	} {
-		if _, ok := view.Rerendered(alloc(1, "running", "run", "running", false, tt.events...), "main", tt.since); ok != tt.want {
-			t.Errorf("%s: %v, want %v", name, ok, tt.want)
-		}
-	}
-}
-
 // 2.4: Nomad's client makes up the environment of a run before it says that it started.
 func TestAStartCountsWhereItCertainlyHasWhatWasRendered(t *testing.T) {
 	t.Parallel()
@@ -123,7 +103,7 @@ func TestAStartCountsWhereItCertainlyHasWhatWasRendered(t *testing.T) {
 }
 
 // Whatever restarts there were, attempts are numbered without a gap and do not overlap.
-func TestAttemptsOfTurnsDoNotOverlap(t *testing.T) {
+func TestAttemptsOfRestartsDoNotOverlap(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 4).Draw(t, "restarts")

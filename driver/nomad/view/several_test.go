@@ -75,7 +75,6 @@ func TestHowAJobOfSeveralEnded(t *testing.T) {
 		{"an index that failed was placed again and did its work", two("dead", false), allocs{place(1, "g", 0, "failed", "run", main(run("3"))), place(2, "g", 1, "complete", "run", main(run("0"))), place(3, "g", 0, "complete", "run", main(run("0")))}, driver.Succeeded, 0},
 		{"both indexes did their work", two("dead", false), allocs{place(1, "g", 0, "complete", "run", main(run("0"))), place(2, "g", 1, "complete", "run", main(run("0")))}, driver.Succeeded, 0},
 		{"one index waits for a place", two("pending", false), allocs{place(1, "g", 0, "complete", "run", main(run("0")))}, driver.Pending, -1},
-		{"an index that the job has no more does not count", two("dead", false), allocs{place(1, "g", 0, "complete", "run", main(run("0"))), place(2, "g", 1, "complete", "run", main(run("0"))), place(3, "g", 2, "complete", "stop", main(run("130", killing)))}, driver.Succeeded, 0},
 		{"stopped when one had done its work", two("dead", true), allocs{place(1, "g", 0, "complete", "stop", main(run("0"))), place(2, "g", 1, "complete", "stop", main(run("130", killing)))}, driver.Cancelled, -1},
 		{"stopped, and not over", two("dead", true), allocs{place(1, "g", 0, "complete", "stop", main(run("0"))), place(2, "g", 1, "running", "stop", main(run("")))}, driver.Running, -1},
 		{"stopped before it began", two("dead", true), allocs{place(1, "g", 0, "complete", "stop", nil)}, driver.Cancelled, -1},

@@ -1,16 +1,19 @@
 package view
 
 import (
+	"fmt"
+	"iter"
 	"strconv"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/driver"
 )
 
 // Task is what the events of an allocation's main task say, those of its last run
 // first of all.
 type Task struct {
-	Name     string
 	State    string // pending, running, dead
 	Failed   bool
 	Began    time.Time // of the first start; zero: it never began
@@ -19,7 +22,6 @@ type Task struct {
 	Killed   bool      // Nomad ended the last run
 	Memory   bool      // the last run was killed for memory
 	Waits    bool      // Nomad starts it again in place, after a delay
-	Runs     int       // starts that the events show
 	Last     int64     // time of the last event by the node's clock, in nanoseconds
 	Why      string    // the last thing that failed, in Nomad's words
 }
@@ -29,17 +31,14 @@ const oomStatus = 137
 
 // TaskOf reads the state of the task.
 func TaskOf(a *api.AllocationListStub, name string) Task {
-	t := Task{Name: name, State: "pending", Exit: -1}
+	t := Task{State: "pending", Exit: -1}
 	s := a.TaskStates[name]
 	if s == nil {
 		return t
 	}
 	t.State, t.Failed, t.Began, t.Finished = s.State, s.Failed, s.StartedAt, s.FinishedAt
 	killing := false
-	for _, e := range s.Events {
-		if e == nil {
-			continue
-		}
+	for e := range events(a, name) {
 		t.Last = max(t.Last, e.Time)
 		switch e.Type {
 		case api.TaskStarted:
@@ -47,7 +46,6 @@ func TaskOf(a *api.AllocationListStub, name string) Task {
 			if t.Began.IsZero() || at.Before(t.Began) {
 				t.Began = at
 			}
-			t.Runs++
 			t.Exit, t.Killed, t.Memory, t.Waits, killing = -1, false, false, false, false
 		case api.TaskKilling, api.TaskRestartSignal:
 			killing = true
@@ -83,46 +81,127 @@ func exitCode(e *api.TaskEvent) int {
 	return code
 }
 
-// Signals counts the signals that Nomad was asked to send since the time, which is
-// one of the node's clock.
-func Signals(a *api.AllocationListStub, name string, since int64) int {
-	n := 0
-	if s := a.TaskStates[name]; s != nil {
-		for _, e := range s.Events {
-			if e.Type == api.TaskSignaling && e.Time > since {
-				n++
+// events are those of a task that Nomad keeps, the oldest first.
+func events(a *api.AllocationListStub, name string) iter.Seq[*api.TaskEvent] {
+	return func(yield func(*api.TaskEvent) bool) {
+		if s := a.TaskStates[name]; s != nil {
+			for _, e := range s.Events {
+				if e != nil && !yield(e) {
+					return
+				}
 			}
 		}
 	}
-	return n
+}
+
+// after is the first event of a kind behind a time, which is one of the node's clock; nil:
+// there is none.
+func after(a *api.AllocationListStub, name, kind string, since int64) *api.TaskEvent {
+	for e := range events(a, name) {
+		if e.Type == kind && e.Time > since {
+			return e
+		}
+	}
+	return nil
+}
+
+// Signaled reports whether Nomad was asked to send a signal since the time.
+func Signaled(a *api.AllocationListStub, name string, since int64) bool {
+	return after(a, name, api.TaskSignaling, since) != nil
+}
+
+// Left reports with which status the task's run that went on at the time has ended
+// since; false: it goes on.
+func Left(a *api.AllocationListStub, name string, since int64) (int, bool) {
+	if e := after(a, name, api.TaskTerminated, since); e != nil {
+		return exitCode(e), true
+	}
+	return -1, false
 }
 
 // Ending reports whether Nomad has begun to end the task's last run, which is still there,
 // and nothing was signalled to it since.
 func Ending(a *api.AllocationListStub, name string) bool {
 	ending := false
-	if s := a.TaskStates[name]; s != nil {
-		for _, e := range s.Events {
-			switch e.Type {
-			case api.TaskKilling:
-				ending = true
-			case api.TaskStarted, api.TaskTerminated, api.TaskSignaling:
-				ending = false
-			}
+	for e := range events(a, name) {
+		switch e.Type {
+		case api.TaskKilling:
+			ending = true
+		case api.TaskStarted, api.TaskTerminated, api.TaskSignaling:
+			ending = false
 		}
 	}
 	return ending
 }
 
-// Left tells with which status the task's run that went on at the time has ended
-// since; false: it goes on.
-func Left(a *api.AllocationListStub, name string, since int64) (int, bool) {
-	if s := a.TaskStates[name]; s != nil {
-		for _, e := range s.Events {
-			if e.Type == api.TaskTerminated && e.Time > since {
-				return exitCode(e), true
-			}
+// timedOut is how Nomad's client describes an allocation over its max_run_duration.
+const timedOut = "allocation exceeded max_run_duration"
+
+// Over reports whether nothing of an allocation runs any more.
+func Over(a *api.AllocationListStub) bool {
+	switch a.ClientStatus {
+	case api.AllocClientStatusComplete, api.AllocClientStatusFailed, api.AllocClientStatusLost:
+		return true
+	}
+	return false
+}
+
+// Finished reports whether the allocation did its work: its task ended by itself with
+// status 0, not because Nomad replaced, stopped or limited it.
+func Finished(a *api.AllocationListStub, task string) bool {
+	if a.ClientStatus != api.AllocClientStatusComplete || a.ClientDescription == timedOut {
+		return false
+	}
+	t := TaskOf(a, task)
+	return t.Exit == 0 && !t.Killed && !t.Failed && !t.Began.IsZero()
+}
+
+// Again reports whether an allocation whose task did its work runs it again: it ended by
+// itself with status 0, was not told to restart, and began once more. A client that dies
+// between the end of a task and noting it does that when it is back.
+func Again(a *api.AllocationListStub, task string) bool {
+	if Over(a) {
+		return false
+	}
+	// Nomad keeps ten events: what stands before the first start is not believed.
+	ran, killing, done, again := false, false, false, false
+	for e := range events(a, task) {
+		switch e.Type {
+		case api.TaskKilling, api.TaskRestartSignal:
+			killing = true
+		case api.TaskRestarting:
+			killing, done = false, false
+		case api.TaskTerminated:
+			done = ran && exitCode(e) == 0 && !killing
+		case api.TaskStarted:
+			ran, killing, again = true, false, again || done
 		}
 	}
-	return -1, false
+	return again
+}
+
+// noCommand and notExecutable are with what a shell ends that cannot run a command.
+const notExecutable, noCommand = 126, 127
+
+// ending says how an allocation ended that nothing follows. Of a wrapped command it is
+// the wrapper who says that there is none.
+func ending(a *api.AllocationListStub, task string, wrapped bool) (driver.State, string) {
+	t := TaskOf(a, task)
+	switch {
+	case a.ClientDescription == timedOut:
+		return driver.TimeExceeded, a.ClientDescription
+	case Finished(a, task):
+		return driver.Succeeded, ""
+	case a.ClientStatus == api.AllocClientStatusLost:
+		return driver.Lost, "its node was lost: " + a.ClientDescription
+	case t.Began.IsZero() && a.ClientStatus == api.AllocClientStatusFailed:
+		return driver.NotStarted, t.Why
+	case wrapped && (t.Exit == noCommand || t.Exit == notExecutable):
+		return driver.NotStarted, fmt.Sprintf("the command is not there or cannot be executed: status %d", t.Exit)
+	case t.Memory:
+		return driver.MemoryExceeded, fmt.Sprintf("ended by SIGKILL, which Nomad did not send: status %d", t.Exit)
+	case a.ClientStatus == api.AllocClientStatusComplete && (t.Killed || a.DesiredStatus == api.AllocDesiredStatusStop):
+		return driver.Cancelled, a.DesiredDescription
+	}
+	return driver.Failed, fmt.Sprintf("status %d", t.Exit)
 }

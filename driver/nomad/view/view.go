@@ -40,11 +40,10 @@ type attemptID struct {
 
 // Input is what was read of one job.
 type Input struct {
-	ID    driver.JobID
-	Job   *api.Job  // as it is registered
-	Own   *api.Job  // what its owner wrote
-	Task  string    // the main task's name
-	Waits time.Time // it is a held job that begins then, and Job is its parent
+	ID   driver.JobID
+	Job  *api.Job // as it is registered
+	Own  *api.Job // what its owner wrote
+	Task string   // the main task's name
 
 	Allocs   []*api.AllocationListStub
 	Blocked  *api.Evaluation      // waits for room; nil: none does
@@ -54,7 +53,6 @@ type Input struct {
 	Ignored  []string  // allocations that ran finished work again, for a moment
 	Finished bool      // its work was done before it was stopped
 	Goes     bool      // it left for an intent or is given back its owner's memory
-	Gone     bool      // Nomad has begun it and forgotten all of it
 }
 
 // Job is the job with its attempts, and what is now known of these.
@@ -74,20 +72,20 @@ func Job(in Input) (driver.Job, []Known) {
 		last := j.Attempts[j.Attempt-1]
 		j.Started, j.ExitCode, j.Change = j.Attempts[0].Started, last.ExitCode, last.Change
 	}
-	j.State, j.Detail = state(in)
+	if several(in.Job) && len(in.Allocs) > 0 {
+		whole(in, &j)
+	} else {
+		j.State, j.Detail = state(in)
+	}
 	switch {
-	case j.State.Ended():
+	case j.State.Ended() && j.Ended.IsZero():
 		j.Ended = ended(in, j)
 	case j.State == driver.Running:
 		j.ExitCode = -1
 	}
-	if several(in.Job) && len(in.Allocs) > 0 {
-		span(in, &j)
-	}
 	return j, known
 }
 
-// latest is the allocation that the job is in now, nil where there is none.
 func latest(in Input) *api.AllocationListStub {
 	var last *api.AllocationListStub
 	for _, a := range in.Allocs {
@@ -101,22 +99,16 @@ func latest(in Input) *api.AllocationListStub {
 func state(in Input) (driver.State, string) {
 	stopped := in.Job.Stop != nil && *in.Job.Stop
 	a := latest(in)
-	dead := deref(in.Job.Status) == "dead"
+	dead := spec.Deref(in.Job.Status) == "dead"
 	switch {
 	case a == nil && in.Finished:
 		return driver.Succeeded, ""
-	case a == nil && in.Gone:
-		return driver.Lost, "it has begun, and Nomad forgot what became of it before anybody looked"
 	case a == nil && stopped:
 		return driver.Cancelled, "stopped before it began"
-	case a == nil && !in.Waits.IsZero():
-		return driver.Pending, "begins at " + in.Waits.Format(time.RFC3339)
 	case a == nil && dead && len(in.Known) > 0:
 		return driver.Lost, "Nomad has forgotten its allocations"
 	case a == nil:
 		return driver.Pending, Reason(in.Blocked)
-	case several(in.Job):
-		return whole(in)
 	}
 	t := TaskOf(a, in.Task)
 	// An allocation that was placed and never began is nothing that happened.
@@ -249,23 +241,16 @@ func submitted(job *api.Job) time.Time {
 // name is that of a job, and of a child that Nomad made that of its parent: the children
 // of one do the same work, and Nomad gives each a name that comes once.
 func name(own *api.Job) string {
-	n, parent := deref(own.Name), deref(own.ParentID)
-	if parent != "" && n == deref(own.ID) && strings.HasPrefix(n, parent+"/") {
+	n, parent := spec.Deref(own.Name), spec.Deref(own.ParentID)
+	if parent != "" && n == spec.Deref(own.ID) && strings.HasPrefix(n, parent+"/") {
 		return parent
 	}
 	return n
 }
 
 func namespace(job *api.Job) string {
-	if n := deref(job.Namespace); n != "" {
+	if n := spec.Deref(job.Namespace); n != "" {
 		return n
 	}
 	return api.DefaultNamespace
-}
-
-func deref(p *string) string {
-	if p == nil {
-		return ""
-	}
-	return *p
 }

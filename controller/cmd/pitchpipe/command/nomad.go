@@ -28,7 +28,6 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/durable"
 	"pitchpipe/driver/jobfile"
-	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/nomad"
 	exporterapi "pitchpipe/exporter/api"
 	"pitchpipe/exporter/api/progress"
@@ -258,7 +257,7 @@ func (a *app) nomadDriver(ctx context.Context, exporters *nodes.Exporters, candi
 		return nil, err
 	}
 	return nomad.New(ctx, nomad.Config{
-		Client: client, Namespaces: a.cfg.Nomad.Namespaces, Journal: records, Parse: detect.ParseForNomad, Leads: candidate.Leads,
+		Client: client, Namespaces: a.cfg.Nomad.Namespaces, Journal: records, Leads: candidate.Leads,
 		Listen: listener(exporters, log), Resync: a.cfg.Nomad.Resync, Logger: log,
 	})
 }

@@ -69,7 +69,7 @@ func (a *app) probe(ctx context.Context, s api.Submission, with probing) (change
 	}
 	// It is over before the job itself is submitted.
 	d, err := nomad.New(ctx, nomad.Config{
-		Client: client, Namespaces: []string{namespace}, Journal: records, Parse: detect.ParseForNomad, Logger: a.logger().With("service", "probes"),
+		Client: client, Namespaces: []string{namespace}, Journal: records, Logger: a.logger().With("service", "probes"),
 	})
 	if err != nil {
 		return change, nil, err

@@ -1,9 +1,9 @@
-package nearest_test
+package jobfile_test
 
 import (
 	"testing"
 
-	"pitchpipe/driver/jobfile/nearest"
+	"pitchpipe/driver/jobfile"
 )
 
 func TestWord(t *testing.T) {
@@ -23,7 +23,7 @@ func TestWord(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got := nearest.Word(tt.word, keys); got != tt.want {
+			if got := jobfile.Nearest(tt.word, keys); got != tt.want {
 				t.Errorf("Word(%q) = %q, want %q", tt.word, got, tt.want)
 			}
 		})

@@ -1,17 +1,17 @@
-package nearest
+package jobfile
 
 import "strings"
 
 // longest is the length of a word above which no suggestion is looked for.
 const longest = 64
 
-// Word returns the known word that is nearest to word, and "" where none is near
+// Nearest returns the known word that is nearest to word, and "" where none is near
 // enough to be what was meant. Case does not count. Nearness is the optimal
 // string alignment distance (insertions, deletions, substitutions, and swaps of
-// neighbours count one each); a third of the longer word's letters may be wrong. Of two equally
-// near words the first one known is returned. A known word that starts with word
+// neighbours count one each); a third of the letters of the longer word may be wrong. Of two
+// equally near words the first one known is returned. A known word that starts with word
 // is near too, if word has three letters or more.
-func Word(word string, known []string) string {
+func Nearest(word string, known []string) string {
 	if word == "" || len(word) > longest {
 		return ""
 	}
