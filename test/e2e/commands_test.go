@@ -197,24 +197,14 @@ func epochsOf(t *testing.T, output string, total int) (epochs []string) {
 	return epochs
 }
 
-// whole checks that a job did all its epochs, and printed each of them in order and once,
-// or again where an attempt was thrown away.
+// whole checks that a job did all its epochs, that each was measured, and that it printed each
+// of them in order and once, or again where an attempt was thrown away.
 func (s *stage) whole(id string, total int) {
 	s.t.Helper()
 	j := s.job(id)
-	if j.Epoch != total || j.Total != total {
-		s.t.Errorf("%s (%s): epoch %d/%d was measured; want %d", id, j.Name, j.Epoch, j.Total, total)
-	}
-	s.done(id, total)
-}
-
-// done checks that a job ended well and did each of its epochs in order and once, however
-// many of them were measured.
-func (s *stage) done(id string, total int) {
-	s.t.Helper()
-	j := s.job(id)
-	if j.State != "succeeded" || j.ExitCode != 0 || !j.Ended {
-		s.t.Errorf("%s (%s): %s, exit %d, ended %v, %s; want success", id, j.Name, j.State, j.ExitCode, j.Ended, j.Detail)
+	if j.State != "succeeded" || j.ExitCode != 0 || !j.Ended || j.Epoch != total || j.Total != total {
+		s.t.Errorf("%s (%s): %s, exit %d, ended %v, epoch %d/%d, %s; want %d epochs and success",
+			id, j.Name, j.State, j.ExitCode, j.Ended, j.Epoch, j.Total, j.Detail, total)
 	}
 	discards := table.Discards(told[api.Story](s, "explain", id))
 	if got := epochsOf(s.t, s.ok("logs", id), total); !table.InOrder(got, total, discards) {

@@ -361,7 +361,7 @@ func TestAProbeThatIsNinefoldSlowerCostsAJobLittle(t *testing.T) {
 		"THREADS:-1", "THREADS:-2", "0.4 / $THREADS ^ 2", fmt.Sprintf("$THREADS < 2 ? 9 * %g : %[1]g", seconds),
 	).Replace(string(text))
 	job := told[api.Job](s, "run", "--wait", s.write("ninefold.sbatch", changed))
-	s.done(job.ID, epochs) // its cost counts here, not how many epochs were measured
+	s.whole(job.ID, epochs)
 	story := s.ok("explain", "-v", job.ID)
 	if job.Probes != 1 || !job.Current.Equal(job.Own) {
 		t.Fatalf("%d probes, it ended with %s; want 1, and its owner's\n%s", job.Probes, job.Current, story)
