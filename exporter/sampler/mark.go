@@ -176,7 +176,7 @@ func (s *Sampler) locate(m markRequest) (*job, error) {
 	}
 	for _, j := range s.jobs {
 		// Tasks of others in Nomad may have the same uid, and by now the same number.
-		if j.takes() && j.reports.knows(m.who) && (m.who.Start != 0 || j.stored.Manager != attrib.Nomad) {
+		if !j.over && j.reports.knows(m.who) && (m.who.Start != 0 || j.stored.Manager != attrib.Nomad) {
 			return j, nil
 		}
 	}
@@ -256,12 +256,10 @@ func (s *Sampler) running(w wanted) *job {
 	return found
 }
 
-// late records a mark on behalf of a job that has ended, and reports whether there is one.
+// late records a mark for a job that has ended, and reports whether there is one. The
+// scheduler may have removed the job while the last report of its listener waited here.
 func (s *Sampler) late(m markRequest, report api.Report) bool {
-	if m.who.PID != onBehalf {
-		return false
-	}
-	key, ok := s.store.Ended(m.job.manager, m.job.id, m.job.attempt)
+	key, ok := s.endedWith(m)
 	if !ok {
 		return false
 	}
@@ -281,6 +279,19 @@ func (s *Sampler) late(m markRequest, report api.Report) bool {
 		s.stats.Marks++
 	}
 	return true
+}
+
+// endedWith is the ended attempt that a report is about.
+func (s *Sampler) endedWith(m markRequest) (attrib.Key, bool) {
+	if m.who.PID == onBehalf {
+		return s.store.Ended(m.job.manager, m.job.id, m.job.attempt)
+	}
+	for key, log := range s.last {
+		if m.who.Start != 0 && log.knows(m.who) {
+			return key, true
+		}
+	}
+	return attrib.Key{}, false
 }
 
 func (s *Sampler) repeat(key attrib.Key, m markRequest) {
