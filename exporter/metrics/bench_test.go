@@ -26,12 +26,12 @@ func BenchmarkPage(b *testing.B) {
 	now := time.Unix(1_700_000_000, 0)
 	for n := range jobs {
 		key := attrib.Key{Manager: "slurm", ID: fmt.Sprint(n), Attempt: 1}
-		if err := store.Begin(key, api.Job{Manager: key.Manager, ID: key.ID, Attempt: 1, UID: 1000, Started: now}, api.SchemaSoftware, "rapl"); err != nil {
+		if err := store.Begin(key, api.Job{Manager: key.Manager, ID: key.ID, Attempt: 1, UID: 1000, Started: now}, api.SchemaSoftware, "rapl", nil); err != nil {
 			b.Fatal(err)
 		}
 		values := map[string]float64{}
-		for i, c := range window.Columns() {
-			values[c.Name] = float64(n*i) / 3
+		for i, c := range columns() {
+			values[c] = float64(n*i) / 3
 		}
 		store.Append(key, now, values, nil)
 		joules[key] = energy.Joules{Active: float64(n) / 7, Idle: float64(n) / 9}

@@ -1,8 +1,6 @@
 package metrics
 
 import (
-	"math"
-
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector/perf"
 )
@@ -38,17 +36,5 @@ func (s *pages) addPerfNode(about api.Node) {
 		if name, ok := api.EventOf(source.Name); ok && source.Group != "" {
 			s.addPlain(perfInfo, 1, name, source.Group)
 		}
-	}
-}
-
-// addGroup writes for how long a group of perf events was enabled, and counted.
-func addGroup(add func(name string, v float64, values ...string), group string, enabled, running float64) {
-	if math.IsNaN(running) {
-		running = 0
-	}
-	add(perfEnabled, enabled, group)
-	add(perfRunning, running, group)
-	if enabled > 0 {
-		add(perfRatio, running/enabled, group)
 	}
 }

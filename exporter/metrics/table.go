@@ -1,11 +1,6 @@
 package metrics
 
-import (
-	"fmt"
-	"strings"
-
-	"pitchpipe/exporter/api"
-)
+import "pitchpipe/exporter/api"
 
 // Metric describes one family.
 type Metric struct {
@@ -82,23 +77,4 @@ func Table() []Metric {
 		{"pitchpipe_exporter_saves_total", "counter", "Checkpoints that jobs said they had saved.", nil, ""},
 		{"pitchpipe_exporter_jobs_refused_total", "counter", "Jobs not sampled because as many as are held run already.", nil, ""},
 	}, append(gpuTable(), perfTable()...)...)
-}
-
-// Page prints the tables as the reference page.
-func Page() string {
-	var b strings.Builder
-	b.WriteString("# Metrics of pitchpipe-exporter\n\nGenerated from `exporter/metrics` by `go test ./exporter/metrics -update`. " +
-		"Base units only; counters of a job begin at 0 with its attempt. No label is called `job`. " +
-		"Of jobs each user of the machine sees his own; root, the accounts of `--api.readers` and callers over TLS see all, and with `--web.jobs=all` everybody does. " +
-		"The page is made once per sample (`--sampling.interval`) and served from memory: to ask more often shows nothing more and costs next to nothing.\n\n" +
-		"| metric | type | labels | meaning |\n|---|---|---|---|\n")
-	for _, m := range Table() {
-		labels := make([]string, 0, len(m.Labels))
-		for _, l := range m.Labels {
-			labels = append(labels, "`"+l+"`")
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Name, m.Kind, strings.Join(labels, " "), m.Help)
-	}
-	b.WriteString(elsewherePage())
-	return b.String()
 }

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"time"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/collector/energy"
 )
 
@@ -16,52 +16,32 @@ func (s *Sampler) budget(jobs ...*job) {
 	if s.cfg.Budgets == nil {
 		return
 	}
-	type asked struct {
-		manager, id string
-		budget      api.Budget
-		err         error
+	type answer struct {
+		of     attrib.Key
+		budget api.Budget
+		err    error
 	}
-	all := make([]asked, len(jobs))
+	all := make([]answer, len(jobs))
 	for i, j := range jobs {
-		all[i] = asked{manager: j.stored.Manager, id: j.stored.ID}
+		all[i].of = j.stored
 	}
 	silent := s.worker("budget").Each(len(all), func(i int) {
 		a := &all[i]
-		a.budget, _, a.err = s.cfg.Budgets.Budget(a.manager, a.id)
+		a.budget, _, a.err = s.cfg.Budgets.Budget(a.of.Manager, a.of.ID)
 	})
 	for i, j := range jobs {
-		if silent != nil {
-			s.allow(j, api.Budget{}, silent)
-			continue
+		b, err := api.Budget{}, silent
+		if silent == nil {
+			b, err = all[i].budget, all[i].err
 		}
-		s.allow(j, all[i].budget, all[i].err)
-	}
-}
-
-// allow enters what the administrator lets a job use.
-func (s *Sampler) allow(j *job, b api.Budget, err error) {
-	text := ""
-	if err != nil {
-		s.stats.ReadErrors++
-		text = err.Error()
-	}
-	if text != j.budgetErr {
-		if j.budgetErr = text; text != "" {
-			s.log.Warn("the budget of a job is not believed", "job", j.stored.String(), "err", err)
+		if err != nil {
+			s.stats.ReadErrors++
+		} else {
+			s.store.Allow(j.stored, api.ByAdministrator, b)
 		}
+		j.budgetFault.set(err)
+		j.budgetFault.log(s.log, "the budget of "+j.stored.String()+", which is not believed")
 	}
-	if err == nil && s.store.Budgets(j.stored)[api.ByAdministrator] != stamped(b) {
-		s.store.Allow(j.stored, api.ByAdministrator, b)
-	}
-}
-
-// stamped is a budget as the store holds it, the zero one where there is none.
-func stamped(b api.Budget) api.Budget {
-	if b.Joules <= 0 {
-		return api.Budget{}
-	}
-	b.By = api.ByAdministrator
-	return b
 }
 
 // UserJoules is what the jobs of one user were charged with since the exporter began.
@@ -104,12 +84,4 @@ func (s *Sampler) userJoules() []UserJoules {
 	out = out[:maxUsers]
 	slices.SortFunc(out, func(a, b UserJoules) int { return cmp.Compare(a.UID, b.UID) })
 	return out
-}
-
-// earliest is the first of two times, of which the zero one is none.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || b.Before(a) {
-		return b
-	}
-	return a
 }

@@ -1,6 +1,7 @@
 package sampler
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -29,13 +30,13 @@ type job struct {
 	stored attrib.Key // with the attempt's true number
 	first  time.Time
 
-	counted    bool         // that number is the scheduler's own
-	cpus       []int        // that its cpuset gave it when it was last looked at
-	looks      int          // how often jobs were looked for since
-	perfDir    string       // the perf cgroup that it was given, empty = none
-	perfDirErr string       // what was last wrong with that
-	absent     []api.Source // that cannot measure it
-	base       node.CPU     // when it was first seen
+	counted      bool   // that number is the scheduler's own
+	cpus         []int  // that its cpuset gave it when it was last looked at
+	looks        int    // how often jobs were looked for since
+	perfDir      string // the perf cgroup that it was given, empty = none
+	perfDirFault fault
+	absent       []api.Source // that cannot measure it
+	base         node.CPU     // when it was first seen
 
 	uid     uint32
 	asked   int // how often it was asked whose it is
@@ -65,11 +66,9 @@ type job struct {
 	clockAtRead float64       // task clock when CPU seconds were last read
 	limiter     *rate.Limiter // of marks with a sample
 	reports     *reportLog
-	saves       int         // that an earlier exporter counted
-	saved       time.Time   // the last of these
-	seen        time.Time   // by an earlier exporter; zero = by none
+	was         api.Job     // of an earlier exporter, or of an earlier start in the same attempt
 	budgets     api.Budgets // that it had there
-	budgetErr   string      // what was last wrong with the administrator's
+	budgetFault fault       // of the administrator's
 	source      string      // of the joules that an earlier exporter counted; empty = none did
 }
 
@@ -190,17 +189,20 @@ func (s *Sampler) take(ctx context.Context, f scanned, now time.Time) {
 		j.base, s.cpu = cpu, cpu // its first sample is of now, and not of the last tick
 	}
 	goesOn := s.resume(j)
+	first := cmp.Or(j.was.First, j.was.Started, now) // an older exporter kept the second only
+	if now.Before(first) {
+		first = now
+	}
 	wire := api.Job{
 		Manager: j.stored.Manager, ID: j.stored.ID, Attempt: j.stored.Attempt, UID: j.uid, Cgroup: firstDir(f.Found), Started: now,
-		First: earliest(j.seen, now), Saves: j.saves, Saved: j.saved,
+		First: first, Saves: j.was.Saves, Saved: j.was.Saved,
 	}
-	if err := s.store.Begin(j.stored, wire, api.SchemaAccounting, s.source(j)); err != nil {
+	if err := s.store.Begin(j.stored, wire, api.SchemaAccounting, s.source(j), j.budgets); err != nil {
 		s.stats.JobsRefused++
 		s.log.Warn("job not sampled", "job", j.stored.String(), "err", err)
 		return
 	}
 	s.jobs[f.Key] = j
-	s.store.AllowAll(j.stored, j.budgets)
 	s.budget(j)
 	s.stats.JobsSeen++
 	if goesOn {

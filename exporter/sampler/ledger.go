@@ -20,7 +20,7 @@ type ledger struct {
 	known    bool                     // an interval was settled
 	covered  float64                  // seconds that were settled
 	users    map[uint32]energy.Joules // what each user's jobs were charged with
-	err      string                   // why the last one was not
+	fault    fault                    // why the last one was not
 	cards    cards
 
 	perCPUSecond  float64 // active joules of a busy CPU second in the last interval
@@ -63,11 +63,9 @@ func (l *ledger) settle(ctx context.Context, meter *meter, at moment, jobs map[a
 	l.cards.see(at)
 	act.GPUs, act.Guessed = l.cards.followed(at.now)-l.cards.reached, l.cards.guess(at)
 	err := errors.Join(l.cards.missing(at.now), meter.read(ctx, at.now))
-	if err != nil {
-		l.err = err.Error()
+	if l.fault.set(err); err != nil {
 		return err
 	}
-	l.err = ""
 	split, ok := meter.Settle(act)
 	l.cards.counted = l.cards.counted || split.WithGPUs
 	if first || !ok {
@@ -119,7 +117,7 @@ func (l *ledger) close(at moment) {
 // knows reports whether the joules are known at that moment: the last interval could be
 // settled, and is not too long ago.
 func (l *ledger) knows(now time.Time, interval time.Duration) bool {
-	return l.known && l.err == "" && now.Sub(l.last) <= max(staleIntervals*interval, staleSoonest)
+	return l.known && l.fault.text == "" && now.Sub(l.last) <= max(staleIntervals*interval, staleSoonest)
 }
 
 const (

@@ -22,18 +22,14 @@ func (s *Sampler) readNode() {
 	if err != nil {
 		m = machine{err: err, noLoad: err}
 	}
-	text := ""
 	if m.err != nil {
-		text = m.err.Error()
 		s.stats.ReadErrors++
 		s.cpu.PerCPU = nil
 	} else {
 		s.cpu = m.cpu
 	}
-	if text != s.cpuErr {
-		s.log.Warn("node counters changed state", "err", text)
-		s.cpuErr = text
-	}
+	s.cpuFault.set(m.err)
+	s.cpuFault.log(s.log, "node counters")
 	if m.noLoad == nil {
 		s.load = m.load
 	}

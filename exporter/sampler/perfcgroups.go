@@ -26,18 +26,14 @@ func (s *Sampler) placeForPerf(j *job) bool {
 		}
 		return "", nil
 	})
-	text := ""
-	switch {
-	case errors.Is(err, collector.ErrSilent):
+	if errors.Is(err, collector.ErrSilent) {
 		return false
-	case err != nil:
+	}
+	if err != nil {
 		s.stats.ReadErrors++
-		text = err.Error()
 	}
-	if text != j.perfDirErr && text != "" {
-		s.log.Warn("job is not wholly in its perf cgroup", "job", j.stored.String(), "err", err)
-	}
-	j.perfDirErr = text
+	j.perfDirFault.set(err)
+	j.perfDirFault.log(s.log, "the perf cgroup of "+j.stored.String())
 	if dir == "" || dir == j.perfDir {
 		return false
 	}

@@ -2,36 +2,32 @@ package sampler
 
 import (
 	"errors"
-	"os"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/collector"
-	"pitchpipe/exporter/collector/energy"
-	"pitchpipe/exporter/state"
 	"pitchpipe/exporter/window"
 )
 
 // restore puts the jobs that ended back into the store and keeps what the others
 // had for when they are seen again; those of another boot are gone.
-func (s *Sampler) restore(saved state.State) {
+func (s *Sampler) restore(saved State) {
 	for _, j := range saved.Jobs {
-		key := attrib.Key{Manager: j.Job.Manager, ID: j.Job.ID, Attempt: j.Job.Attempt}
 		if j.Ended.IsZero() {
 			if j.Inode != 0 && saved.Boot == s.cfg.Boot {
 				s.earlier[inode{j.Job.Cgroup, j.Inode}] = j
 			}
 			continue
 		}
-		job := j.Job
-		job.Ended = false
-		if err := s.store.Begin(key, job, j.Schema, j.Source); err != nil {
+		key, was := window.Key(j.Job), j.Job
+		was.Ended = false
+		if err := s.store.Begin(key, was, j.Schema, j.Source, j.Budgets); err != nil {
 			continue // as many as there is room for
 		}
-		s.store.AllowAll(key, j.Budgets)
 		s.store.End(key, j.Ended, j.Values)
-		s.ended[key] = j.Joules
+		s.ended[key] = &job{stored: key, joules: j.Joules, reports: &reportLog{}}
 	}
 }
 
@@ -41,32 +37,24 @@ type inode struct {
 	number uint64
 }
 
-func inodeOf(dir string) inode {
-	st, err := os.Stat(dir)
-	if err != nil {
-		return inode{}
-	}
-	sys, ok := st.Sys().(*syscall.Stat_t)
-	if !ok {
-		return inode{}
-	}
-	return inode{dir, sys.Ino}
-}
-
-// counted is what an earlier exporter counted for a job in that cgroup that ran when it ended.
-func (s *Sampler) counted(in inode, key attrib.Key) (was state.Job, ok bool) {
-	was, ok = s.earlier[in]
-	return was, ok && was.Job.Manager == key.Manager && was.Job.ID == key.ID
-}
-
 // inodeOf is that of the cgroup that stands for a job; the zero value = unknown.
 func (s *Sampler) inodeOf(f attrib.Found) inode {
 	dir := firstDir(f)
-	if dir == "" {
+	var st unix.Stat_t
+	if err := s.worker(finding).Do(func() {
+		if dir == "" || unix.Stat(dir, &st) != nil {
+			dir = ""
+		}
+	}); err != nil || dir == "" {
 		return inode{}
 	}
-	in, _ := collector.Get(s.worker(finding), func() (inode, error) { return inodeOf(dir), nil }) // unknown where it hangs
-	return in
+	return inode{dir, st.Ino}
+}
+
+// counted is what an earlier exporter counted for a job in that cgroup that ran when it ended.
+func (s *Sampler) counted(in inode, key attrib.Key) (was SavedJob, ok bool) {
+	was, ok = s.earlier[in]
+	return was, ok && was.Job.Manager == key.Manager && was.Job.ID == key.ID
 }
 
 // resume gives a job the joules that an earlier exporter counted for it, and reports
@@ -77,13 +65,8 @@ func (s *Sampler) resume(j *job) bool {
 	if !ok {
 		return false
 	}
-	j.joules, j.saves, j.saved, j.budgets = was.Joules, was.Job.Saves, was.Job.Saved, was.Budgets
-	j.source = was.Source
-	j.seen = was.Job.First
-	if j.seen.IsZero() { // of an exporter that did not keep it
-		j.seen = was.Job.Started
-	}
-	j.reports.saves = j.saves // a reader that begins anew reports them again
+	j.joules, j.source, j.budgets, j.was = was.Joules, was.Source, was.Budgets, was.Job
+	j.reports.saves = j.was.Saves // a reader that begins anew reports them again
 	if !j.counted && was.Job.Attempt > 0 && j.stored.Manager != attrib.Local {
 		j.stored.Attempt = was.Job.Attempt
 	}
@@ -95,18 +78,21 @@ func (s *Sampler) resume(j *job) bool {
 const forgotten = 15 * time.Minute
 
 // state is what the next exporter has to know.
-func (s *Sampler) state(latest []window.Latest, ended map[attrib.Key]energy.Joules) state.State {
-	out := state.State{Boot: s.cfg.Boot, At: s.stats.LastTickBegan, Jobs: make([]state.Job, 0, len(latest))}
+func (s *Sampler) state(latest []window.Latest) State {
+	out := State{Boot: s.cfg.Boot, At: s.stats.LastTickBegan, Jobs: make([]SavedJob, 0, len(latest))}
 	running := make(map[attrib.Key]*job, len(s.jobs))
 	for _, j := range s.jobs {
 		running[j.stored] = j
 	}
 	for _, l := range latest {
-		key := attrib.Key{Manager: l.Job.Manager, ID: l.Job.ID, Attempt: l.Job.Attempt}
-		kept := state.Job{Job: l.Job, Schema: l.Schema, Source: l.Source, Budgets: l.Budgets}
+		key := window.Key(l.Job)
+		kept := SavedJob{Job: l.Job, Schema: l.Schema, Source: l.Source, Budgets: l.Budgets}
 		switch j := running[key]; {
 		case l.Job.Ended:
-			kept.Ended, kept.Joules, kept.Values = l.Ended, ended[key], s.store.Named(l)
+			kept.Ended, kept.Values = l.Ended, s.store.Named(l)
+			if was := s.ended[key]; was != nil {
+				kept.Joules = was.joules
+			}
 		case j != nil && j.inode.number != 0:
 			kept.Inode, kept.Joules = j.inode.number, j.joules
 		default:
@@ -123,7 +109,7 @@ func (s *Sampler) state(latest []window.Latest, ended map[attrib.Key]energy.Joul
 }
 
 // writeJournal keeps what is about to be shown, before it is shown.
-func (s *Sampler) writeJournal(now state.State) {
+func (s *Sampler) writeJournal(now State) {
 	if s.cfg.Journal == nil || !s.cfg.Keep {
 		return
 	}
@@ -131,12 +117,6 @@ func (s *Sampler) writeJournal(now state.State) {
 	if errors.Is(err, collector.ErrSilent) {
 		return // it is shown as a source that does not answer
 	}
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	if text != s.unkept {
-		s.log.Warn("journal of jobs' joules changed state", "err", text)
-		s.unkept = text
-	}
+	s.unkept.set(err)
+	s.unkept.log(s.log, "the journal of jobs' joules")
 }

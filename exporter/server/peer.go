@@ -14,38 +14,35 @@ import (
 // peer is who opened a connection, as the kernel says.
 type peer struct {
 	peercred.Caller
-	all bool // he may see the jobs of all users
+	all bool  // the caller may see the jobs of all users
+	err error // why the caller is unknown
 }
 
 func (p peer) sees(j api.Job) bool { return p.all || p.UID == j.UID }
 
 type peerKey struct{}
 
-type peerResult struct {
-	peer peer
-	err  error
-}
-
 // privileged reports whether a user may see the jobs of all users.
 func (s *Server) privileged(uid uint32) bool { return uid == 0 || slices.Contains(s.cfg.Readers, uid) }
 
-func (s *Server) peer(c peercred.Caller) peer { return peer{Caller: c, all: s.privileged(c.UID)} }
+func (s *Server) peer(c peercred.Caller, err error) peer {
+	return peer{Caller: c, all: err == nil && s.privileged(c.UID), err: err}
+}
 
-// withPeer keeps who opened a connection, which was asked when it was accepted.
+// withPeer keeps who opened a connection, which the kernel said when it was accepted.
 func (s *Server) withPeer(ctx context.Context, c net.Conn) context.Context {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
-	who, err := peercred.Of(c)
-	return context.WithValue(ctx, peerKey{}, peerResult{s.peer(who), err})
+	return context.WithValue(ctx, peerKey{}, s.peer(peercred.Of(c)))
 }
 
-func peerOf(ctx context.Context) (peer, error) {
-	r, ok := ctx.Value(peerKey{}).(peerResult)
+func peerOf(ctx context.Context) peer {
+	p, ok := ctx.Value(peerKey{}).(peer)
 	if !ok {
-		return peer{Caller: peercred.Caller{UID: peercred.Nobody}}, errors.New("no peer credentials")
+		return peer{Caller: peercred.Caller{UID: peercred.Nobody}, err: errors.New("no peer credentials")}
 	}
-	return r.peer, r.err
+	return p
 }
 
 // fair bounds the connections of a listener.

@@ -59,7 +59,7 @@ func (r *rates) allow(who peercred.Share, report bool, now time.Time) bool {
 // rated answers those who ask too often with 429. Who is not known counts as one user.
 func (s *Server) rated(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p, _ := peerOf(r.Context()) // an unknown caller is the zero peer, and sees nothing
+		p := peerOf(r.Context())
 		if !p.all && !s.rates.allow(p.Share, r.Method == http.MethodPost, time.Now()) {
 			w.Header().Set("Retry-After", "1")
 			s.refuse(w, problem{http.StatusTooManyRequests, errRate})

@@ -21,7 +21,7 @@ import (
 // Marker accepts progress marks; *sampler.Sampler is the real one.
 type Marker interface {
 	Mark(ctx context.Context, who peercred.Caller, report api.Report) error
-	MarkFor(ctx context.Context, manager, id string, attempt int, report api.Report) error
+	MarkFor(ctx context.Context, name string, attempt int, report api.Report) error
 }
 
 // Config says where to listen.
@@ -44,15 +44,13 @@ type Config struct {
 	ShowJobs bool
 	// Remote serves callers on other machines; without an address there are none.
 	Remote Remote
-	// Node returns the node as it is now; nil = it stays as it was.
-	Node func() api.Node
 }
 
 // Server serves one node.
 type Server struct {
 	cfg     Config
 	log     *slog.Logger
-	node    api.Node
+	node    func() api.Node
 	store   *window.Store
 	marker  Marker
 	metrics http.Handler
@@ -67,7 +65,7 @@ var ErrAddress = errors.New("metrics address")
 // web config: every caller who reaches the address reads the node's energy, and the kernel
 // knows callers on this machine alone; and with ErrRemote where cfg.Remote has an address
 // and lacks what makes that safe.
-func New(cfg Config, node api.Node, store *window.Store, marker Marker, metrics http.Handler) (*Server, error) {
+func New(cfg Config, node func() api.Node, store *window.Store, marker Marker, metrics http.Handler) (*Server, error) {
 	if cfg.Socket == "" {
 		return nil, errors.New("server: no socket to listen on")
 	}

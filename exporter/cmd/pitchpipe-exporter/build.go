@@ -26,7 +26,6 @@ import (
 	"pitchpipe/exporter/metrics"
 	"pitchpipe/exporter/sampler"
 	"pitchpipe/exporter/server"
-	"pitchpipe/exporter/state"
 	"pitchpipe/exporter/window"
 )
 
@@ -37,7 +36,6 @@ type equipment struct {
 	sources []collector.Collector // in the order of precedence
 	energy  *energy.Found
 	sockets map[int]int
-	columns []window.Column // of the perf events that are counted here, and of GPUs
 	gpus    gpus
 	about   api.Node                     // as it was when the exporter began
 	parts   map[string]string            // of jobs' joules, without graphics cards
@@ -56,7 +54,7 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 	}
 	counted := perf.New(o.root, events...)
 	machine := node.New(o.root)
-	is, err := describe(machine)
+	is, err := collector.Ask("the machine's /proc", machine.Machine)
 	if err != nil {
 		return equipment{}, err
 	}
@@ -91,7 +89,7 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 	cards, answers := findGPUs(ctx, o.gpu, o.root, o.interval, log)
 	e.about.Sources = append(e.about.Sources, answers...)
 	if e.gpus = cards; cards.source != nil {
-		e.sources, e.columns = append(e.sources, gpu.New(cards.source)), append(e.columns, gpuColumns()...)
+		e.sources = append(e.sources, gpu.New(cards.source))
 	}
 	e.parts = found.Parts(false)
 	e.about.EnergyParts = found.Parts(chargeable(answers))
@@ -100,17 +98,7 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 			e.about.Schema = api.SchemaWith(counted.Events())
 		}
 	}
-	if e.workers[counted.Name()].Stuck() == nil {
-		for _, c := range counted.Columns() {
-			e.columns = append(e.columns, window.Column{Name: c})
-		}
-	}
 	return e, nil
-}
-
-// describe reports what machine this is, without which there is nothing to share out.
-func describe(machine *node.Node) (node.Machine, error) {
-	return collector.Ask("the machine's /proc", machine.Machine)
 }
 
 // probe asks a source what it can measure. One that hangs holds up no other: it is called
@@ -176,7 +164,7 @@ func run(ctx context.Context, o options) error {
 	}
 
 	// 2. Wire.
-	store := window.New(window.Config{Samples: o.samples, Keep: o.keep, More: with.columns})
+	store := window.New(window.Config{Samples: o.samples, Keep: o.keep})
 	cfg := sampler.Config{Interval: o.interval, Discover: o.discover, Cores: with.about.Cores, Sockets: with.sockets, Workers: with.workers, Logger: log}
 	if with.gpus.source != nil {
 		cfg.GPUs = with.gpus.source.Joules
@@ -185,12 +173,12 @@ func run(ctx context.Context, o options) error {
 		cfg.Budgets = sampler.BudgetFolder{Path: o.budgets, Trusted: []uint32{uint32(os.Geteuid())}}
 	}
 	if o.state != "" {
-		cfg.Keep, cfg.Boot = true, state.Boot(o.root)
-		if cfg.Earlier, err = state.Load(o.state); err != nil {
-			kept, aside := state.SetAside(o.state)
+		cfg.Keep, cfg.Boot = true, sampler.Boot(o.root)
+		if cfg.Earlier, err = sampler.LoadState(o.state); err != nil {
+			kept, aside := sampler.SetAside(o.state)
 			log.Warn("jobs begin at 0: what was kept of them is no state", "err", err, "kept_aside", kept, "not_kept", aside)
 		}
-		journal, err := state.OpenJournal(o.state)
+		journal, err := sampler.OpenJournal(o.state)
 		if err != nil {
 			log.Warn("an exporter that is killed will set jobs' joules back by some seconds", "err", err)
 		} else {
@@ -229,8 +217,7 @@ func run(ctx context.Context, o options) error {
 	me.is.Blind = blind
 	serve, err := server.New(server.Config{
 		Socket: o.socket, Metrics: o.address, WebConfig: o.web, Blind: blind, Logger: log, Readers: readers, Remote: o.remote, ShowJobs: o.jobs == "all",
-		Node: func() api.Node { return me.shown(ctx, sample.Snapshot().Silent) },
-	}, with.about, store, sample, shown)
+	}, func() api.Node { return me.shown(ctx, sample.Snapshot().Silent) }, store, sample, shown)
 	if err != nil {
 		return err
 	}
@@ -259,7 +246,7 @@ func keep(ctx context.Context, path string, sample *sampler.Sampler, why *atomic
 	failed := ""
 	save := func() {
 		text := ""
-		if err := state.Save(path, sample.Snapshot().State); err != nil {
+		if err := sampler.SaveState(path, sample.Snapshot().State); err != nil {
 			text = err.Error()
 		}
 		if text != failed {

@@ -22,7 +22,7 @@ import (
 	"pitchpipe/exporter/collector/perf"
 	"pitchpipe/exporter/doctor"
 	"pitchpipe/exporter/hostfs"
-	"pitchpipe/exporter/state"
+	"pitchpipe/exporter/sampler"
 )
 
 // verdict is an error whose number is the exit status.
@@ -129,7 +129,7 @@ func imagine(ctx context.Context, o options, f *doctor.Facts) error {
 		f.Exporter.Blind = namespaced
 	}
 	if o.state != "" {
-		_, err := state.Load(o.state)
+		_, err := sampler.LoadState(o.state)
 		if err == nil {
 			err = writable(filepath.Dir(o.state))
 		}

@@ -15,7 +15,6 @@ import (
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/gpu"
 	"pitchpipe/exporter/hostfs"
-	"pitchpipe/exporter/window"
 )
 
 // gpuOptions are where readings of GPUs may come from.
@@ -173,14 +172,4 @@ func program(named, name string) (string, error) {
 		return "", fmt.Errorf("find %s: %w", name, err)
 	}
 	return path, nil
-}
-
-// gpuColumns are those of jobs on nodes with GPUs.
-func gpuColumns() []window.Column {
-	return []window.Column{
-		{Name: api.ColGPUJoules},
-		{Name: api.ColGPUBusy},
-		{Name: api.ColGPUMemory, Gauge: true},
-		{Name: api.ColGPUs, Gauge: true},
-	}
 }
