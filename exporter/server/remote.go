@@ -6,7 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"log/slog"
+	"log"
 	"net"
 	"net/http"
 	"slices"
@@ -104,7 +104,7 @@ func (m *remote) serve(ctx context.Context, l net.Listener) error {
 		Full: func(c peercred.Caller) { m.refused.Add(c.String(), errCrowd) },
 	}
 	return peercred.Serve(ctx, &http.Server{
-		Handler: m.handler(), ErrorLog: slog.NewLogLogger(m.refused, slog.LevelWarn), Protocols: protocols,
+		Handler: m.handler(), ErrorLog: log.New(m.refused, "", 0), Protocols: protocols,
 	}, tls.NewListener(bounded, &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: m.config}), graceful)
 }
 

@@ -131,7 +131,7 @@ func (s *Server) Run(ctx context.Context) error {
 		mux := http.NewServeMux()
 		mux.HandleFunc("GET /metrics", s.scrape)
 		group.Go(func() error {
-			srv, l := &http.Server{Handler: s.rated(mux), ConnContext: s.withPeer}, s.fair(peercred.Identify(tcp))
+			srv, l := &http.Server{Handler: s.rated(mux), ConnContext: s.withPeer}, s.fair(tcp)
 			return peercred.ServeBy(ctx, srv, l, graceful, func(l net.Listener) error {
 				return web.Serve(l, srv, &web.FlagConfig{WebConfigFile: &s.cfg.WebConfig}, s.log)
 			})

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"strconv"
-	"syscall"
 
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
@@ -41,37 +39,48 @@ type Share struct {
 	Addr netip.Addr // of a caller over TCP whose user is unknown
 }
 
-// Of returns who opened a connection. With an error the uid is Nobody, and the share that
-// of the address.
+// Of returns who opened a connection, over a Unix socket or, without the process, over TCP from
+// this machine. With an error the uid is Nobody, and the share that of the address.
 func Of(conn net.Conn) (Caller, error) {
 	who, err := user(conn)
-	if err == nil {
-		who.find(conn)
+	if c, ok := conn.(*net.UnixConn); ok && err == nil {
+		who.find(c)
 	}
 	return who, err
 }
 
 // user is the cheap part of Of: all but Start.
-func user(conn net.Conn) (Caller, error) {
-	if c, ok := conn.(*Conn); ok {
+func user(conn net.Conn) (who Caller, err error) {
+	switch c := conn.(type) {
+	case *Conn:
 		return c.Caller, c.err
+	case *net.UnixConn:
+		err = control(c, func(fd int) error {
+			cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+			if err == nil {
+				who.UID, who.PID = cred.Uid, int(cred.Pid)
+			}
+			return err //nolint:wrapcheck // it is wrapped below
+		})
+	default:
+		if err = errors.New("no address"); conn.RemoteAddr() != nil {
+			who.UID, err = tcpUser(conn)
+		}
 	}
-	var cred *unix.Ucred
-	if err := control(conn, func(fd int) (err error) {
-		cred, err = unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
-		return err //nolint:wrapcheck // it is wrapped below
-	}); err != nil {
-		return elsewhere(conn), fmt.Errorf("%w: %w", ErrUnknown, err)
+	if err == nil {
+		who.Share.UID = who.UID
+		return who, nil
 	}
-	return Caller{UID: cred.Uid, PID: int(cred.Pid), Share: Share{UID: cred.Uid}}, nil
+	who = Caller{UID: Nobody, Share: Share{UID: Nobody}}
+	if at := conn.RemoteAddr(); at != nil {
+		from, _ := netip.ParseAddrPort(at.String()) // else all of that kind share
+		who.Share.Addr = from.Addr().Unmap()
+	}
+	return who, fmt.Errorf("%w: %w", ErrUnknown, err)
 }
 
-// control runs ask on the descriptor of a Unix socket.
-func control(conn net.Conn, ask func(fd int) error) error {
-	c, ok := conn.(*net.UnixConn)
-	if !ok {
-		return errors.New("not a Unix socket")
-	}
+// control runs ask on the descriptor of a socket.
+func control(c *net.UnixConn, ask func(fd int) error) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return err //nolint:wrapcheck // user wraps it
@@ -81,28 +90,29 @@ func control(conn net.Conn, ask func(fd int) error) error {
 	return errors.Join(err, asked)
 }
 
-// find sets when the caller's process began. Of a Conn that is known.
-func (c *Caller) find(conn net.Conn) {
-	if c.PID > 0 {
-		_ = control(conn, func(fd int) error { c.Start = c.start(fd); return nil }) // else it stays unknown
+// find sets when the caller's process began, unless it has ended.
+func (c *Caller) find(conn *net.UnixConn) {
+	if c.PID == 0 {
+		return
 	}
-}
-
-func (c *Caller) start(fd int) uint64 {
 	start := Started(c.PID)
-	// The number may be another process's by now, whose start that would be.
-	switch pidfd, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PEERPIDFD); {
-	case err == nil:
-		if err := unix.PidfdSendSignal(pidfd, 0, nil, 0); err != nil && !errors.Is(err, unix.EPERM) {
-			start = 0
+	_ = control(conn, func(fd int) error { // else it stays unknown
+		// The number may be another process's by now, whose start that would be.
+		pidfd, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PEERPIDFD)
+		switch {
+		case errors.Is(err, unix.ENOPROTOOPT): // a kernel before 6.5
+			var st unix.Stat_t
+			if unix.Stat("/proc/"+strconv.Itoa(c.PID), &st) == nil && st.Uid == c.UID {
+				c.Start = start
+			}
+		case err == nil:
+			if err := unix.PidfdSendSignal(pidfd, 0, nil, 0); err == nil || errors.Is(err, unix.EPERM) {
+				c.Start = start
+			}
+			_ = unix.Close(pidfd)
 		}
-		_ = unix.Close(pidfd)
-	case !errors.Is(err, unix.ENOPROTOOPT):
-		start = 0 // it has ended
-	case owner(c.PID) != c.UID: // a kernel before 6.5
-		start = 0
-	}
-	return start
+		return nil
+	})
 }
 
 // Started returns when a process began, in ticks after boot; 0 = there is none. A number
@@ -117,16 +127,4 @@ func Started(pid int) uint64 {
 		return 0
 	}
 	return stat.Starttime
-}
-
-func owner(pid int) uint32 {
-	info, err := os.Stat("/proc/" + strconv.Itoa(pid))
-	if err != nil {
-		return Nobody
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return Nobody
-	}
-	return st.Uid
 }

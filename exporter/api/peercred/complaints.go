@@ -1,68 +1,47 @@
 package peercred
 
 import (
-	"context"
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
-// Complaints tell the operator why callers were refused, and no more than so often:
-// every caller who reaches the address can cause them.
+// Complaints log for the operator why callers were refused, at most so many at once and in a
+// minute: every caller who reaches the address can cause them.
 type Complaints struct {
 	Log *slog.Logger
 
-	mu     sync.Mutex
-	since  time.Time
-	logged int
-	more   int
+	once  sync.Once
+	limit *rate.Limiter
+	more  atomic.Int64 // that were not logged
 }
 
-// At most so many lines within such a time.
-const (
-	maxComplaints    = 20
-	complaintsPeriod = time.Minute
-)
+const maxComplaints = 20
 
-// Handle implements slog.Handler for what http.Server logs: a handshake that failed,
-// else trouble of its own.
-func (c *Complaints) Handle(_ context.Context, r slog.Record) error {
-	if rest, ok := strings.CutPrefix(r.Message, "http: TLS handshake error from "); ok {
+// Write logs what http.Server writes to its log: a handshake that failed, or trouble of its
+// own.
+func (c *Complaints) Write(p []byte) (int, error) {
+	line := strings.TrimSpace(strings.TrimPrefix(string(p), "http: "))
+	if rest, ok := strings.CutPrefix(line, "TLS handshake error from "); ok {
 		caller, reason, _ := strings.Cut(rest, ": ")
 		c.Add(caller, reason)
-		return nil
+		return len(p), nil
 	}
-	c.Log.Warn("trouble with a caller", "error", strings.TrimPrefix(r.Message, "http: "))
-	return nil
+	c.Log.Warn("trouble with a caller", "error", line)
+	return len(p), nil
 }
 
-// Enabled implements slog.Handler.
-func (c *Complaints) Enabled(context.Context, slog.Level) bool { return true }
-
-// WithAttrs implements slog.Handler.
-func (c *Complaints) WithAttrs([]slog.Attr) slog.Handler { return c }
-
-// WithGroup implements slog.Handler.
-func (c *Complaints) WithGroup(string) slog.Handler { return c }
-
-// Add logs that a caller was refused, where that was not done too often.
+// Add logs that a caller was refused, where that was not done too often, and how many were
+// refused unlogged before.
 func (c *Complaints) Add(caller string, reason any) {
-	c.mu.Lock()
-	now, more := time.Now(), 0
-	if now.Sub(c.since) >= complaintsPeriod {
-		more, c.since, c.logged, c.more = c.more, now, 0, 0
+	c.once.Do(func() { c.limit = rate.NewLimiter(rate.Every(time.Minute/maxComplaints), maxComplaints) })
+	if !c.limit.Allow() {
+		c.more.Add(1)
+		return
 	}
-	c.logged++
-	allowed := c.logged <= maxComplaints
-	if !allowed {
-		c.more++
-	}
-	c.mu.Unlock()
-	if more > 0 {
-		c.Log.Warn("more callers were refused", "count", more)
-	}
-	if allowed {
-		c.Log.Warn("a caller was refused", "caller", caller, "reason", reason)
-	}
+	c.Log.Warn("a caller was refused", "caller", caller, "reason", reason, "unlogged", c.more.Swap(0))
 }

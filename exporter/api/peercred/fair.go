@@ -70,8 +70,9 @@ func (l *Listener) admit(conn net.Conn) (who Caller, leave func(), err error) {
 		known = l.Known != nil && l.Known(who.UID)
 		owns = !known && l.Owns != nil && (l.Owns(who.UID) || l.Owns(who.Share.UID))
 	}
-	if leave = l.enter(who.Share, known, owns); leave != nil && err == nil {
-		who.find(conn) // last, since it costs the most
+	leave = l.enter(who.Share, known, owns)
+	if c, ok := conn.(*net.UnixConn); ok && leave != nil && err == nil {
+		who.find(c) // last, since it costs the most
 	}
 	return who, leave, err
 }
