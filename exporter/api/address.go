@@ -35,27 +35,27 @@ func CheckAddress(address string) error {
 		}
 		return nil
 	}
-	_, err := hostPort(address)
+	_, err := host(address)
 	return err
 }
 
-func hostPort(address string) (string, error) {
+// host is the name in an address https://HOST:PORT.
+func host(address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return "", fmt.Errorf("%w: address: %w", ErrInvalid, err)
 	}
-	port, err := strconv.ParseUint(u.Port(), 10, 16)
-	if err != nil || port == 0 || u.Hostname() == "" || address != schemeTLS+u.Host {
+	if port, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || port == 0 || u.Hostname() == "" || address != schemeTLS+u.Host {
 		return "", fmt.Errorf("%w: %q: want unix:/PATH or https://HOST:PORT", ErrInvalid, address)
 	}
-	return u.Host, nil
+	return u.Hostname(), nil
 }
 
-// NewClientAt returns a client for the exporter at an address that CheckAddress
-// takes. The certificates are for https alone: the caller shows his own, and the
-// exporter's has to be for that host and from their authority. What they hold counts
-// when a connection is made. A job reports its own progress on sockets only: elsewhere
-// Report is ErrNotFound, and ReportFor works.
+// NewClientAt returns a client for the exporter at an address that CheckAddress takes. The
+// certificates are for https alone: the caller shows his own, and the exporter's has to be for
+// that host and from their authority. Their files are read when a connection is made. A job
+// reports its own progress on sockets only: elsewhere Report is ErrNotFound, and ReportFor
+// works.
 func NewClientAt(address string, own *certs.Store) (*Client, error) {
 	if err := CheckAddress(address); err != nil {
 		return nil, err
@@ -63,37 +63,27 @@ func NewClientAt(address string, own *certs.Store) (*Client, error) {
 	if path, ok := strings.CutPrefix(address, schemeUnix); ok {
 		return NewClient(path), nil
 	}
-	if own == nil {
-		return nil, fmt.Errorf("%w: %s: a certificate, its key and an authority are needed", ErrInvalid, address)
-	}
-	at, err := hostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	host, _, err := net.SplitHostPort(at)
-	if err != nil {
-		return nil, fmt.Errorf("%w: address: %w", ErrInvalid, err)
-	}
-	return overTLS(address, address, host, func(context.Context) ([]string, error) { return []string{at}, nil }, own), nil
+	at := strings.TrimPrefix(address, schemeTLS)
+	return overTLS(address, address, func(context.Context) ([]string, error) { return []string{at}, nil }, own)
 }
 
 // NewClientOf returns a client for the exporter of the node with that name, which has to
-// be in the exporter's certificate. Each time when a connection is made, addresses says
+// be in the exporter's certificate. Each time when a connection is made, addresses returns
 // where it may be, as HOST:PORT; they are tried one after the other, so that one that is
 // out of date, or that another program has taken, leads nowhere and hides none of the
 // others. What addresses fails with is wrapped, in ErrUnavailable too.
 func NewClientOf(node string, addresses func(context.Context) ([]string, error), own *certs.Store) (*Client, error) {
-	base := schemeTLS + node + ":443" // the port is never dialled
-	if _, err := hostPort(base); err != nil {
-		return nil, err
-	}
-	if own == nil {
-		return nil, fmt.Errorf("%w: %s: a certificate, its key and an authority are needed", ErrInvalid, node)
-	}
-	return overTLS("node "+node, base, node, addresses, own), nil
+	return overTLS("node "+node, schemeTLS+node+":443", addresses, own) // the port is never dialled
 }
 
-func overTLS(where, base, name string, addresses func(context.Context) ([]string, error), own *certs.Store) *Client {
+func overTLS(where, base string, addresses func(context.Context) ([]string, error), own *certs.Store) (*Client, error) {
+	name, err := host(base)
+	if err == nil && own == nil {
+		err = fmt.Errorf("%w: %s: a certificate, its key and an authority are needed", ErrInvalid, where)
+	}
+	if err != nil {
+		return nil, err
+	}
 	dial := func(ctx context.Context, at string) (net.Conn, error) {
 		m := own.Current()
 		d := tls.Dialer{Config: &tls.Config{
@@ -130,5 +120,5 @@ func overTLS(where, base, name string, addresses func(context.Context) ([]string
 			}
 			return nil, errors.Join(errs...)
 		},
-	})
+	}), nil
 }

@@ -1,13 +1,11 @@
 package api
 
 import (
-	"bytes"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"strconv"
-	"strings"
 )
 
 // Origin is who set a budget.
@@ -20,9 +18,6 @@ const (
 	ByController    Origin = "controller"    // root, the exporter's readers, callers over TLS
 	ByOwner         Origin = "owner"         // the job's user
 )
-
-// Origins lists them, the highest authority first.
-func Origins() []Origin { return []Origin{ByAdministrator, ByController, ByOwner} }
 
 // Budget is what a job may use. Nothing is stopped at its end: it is what alerts
 // compare with.
@@ -50,14 +45,19 @@ const maxJoules = 1e16
 //
 // Joules are needed. Every error is ErrInvalid.
 func ParseBudget(body []byte) (Budget, error) {
-	body = bytes.TrimSpace(body)
-	var b Budget
-	var err error
-	if bytes.HasPrefix(body, []byte{'{'}) {
-		err = json.Unmarshal(body, &b)
-	} else {
-		b, err = budgetWords(string(body))
+	b := Budget{Joules: -1}
+	number := func(to *float64) func(string) error {
+		return func(text string) (err error) { *to, err = strconv.ParseFloat(text, 64); return err }
 	}
+	err := parse(body, &b, map[string]func(string) error{
+		"joules": number(&b.Joules), "used": number(&b.Used), "seconds": number(&b.Seconds),
+		"counts": func(text string) error {
+			if b.Modelled = text == "modelled"; !b.Modelled && text != "measured" {
+				return errors.New("want measured or modelled")
+			}
+			return nil
+		},
+	})
 	if err == nil {
 		err = b.Check()
 	}
@@ -65,33 +65,6 @@ func ParseBudget(body []byte) (Budget, error) {
 		return Budget{}, fmt.Errorf("%w: a budget: %w", ErrInvalid, err)
 	}
 	b.By = ""
-	return b, nil
-}
-
-func budgetWords(text string) (b Budget, err error) {
-	b.Joules = -1
-	for word := range strings.FieldsSeq(text) {
-		key, value, ok := strings.Cut(word, "=")
-		if !ok {
-			return b, fmt.Errorf("%q: want key=value", word)
-		}
-		number := map[string]*float64{"joules": &b.Joules, "used": &b.Used, "seconds": &b.Seconds}[key]
-		switch {
-		case number != nil:
-			if *number, err = strconv.ParseFloat(value, 64); err != nil {
-				return b, fmt.Errorf("%s=%q: want a number", key, value)
-			}
-		case key == "counts" && (value == "measured" || value == "modelled"):
-			b.Modelled = value == "modelled"
-		case key == "counts":
-			return b, fmt.Errorf("counts=%q: want measured or modelled", value)
-		default:
-			return b, fmt.Errorf("%q is not a key: want joules, used, seconds or counts", key)
-		}
-	}
-	if b.Joules < 0 {
-		return b, fmt.Errorf("%q: want joules=NUMBER", text)
-	}
 	return b, nil
 }
 
@@ -140,14 +113,12 @@ func (s Budgets) With(by Origin, b Budget) Budgets {
 // decides whether modelled joules count.
 func (s Budgets) Lowest() *Budget {
 	var out *Budget
-	for _, by := range Origins() {
+	for _, by := range []Origin{ByAdministrator, ByController, ByOwner} { // the highest authority first
 		b, ok := s[by]
-		if !ok {
-			continue
-		}
-		if out == nil {
-			b.By = by
+		if b.By = by; ok && out == nil {
 			out = &b
+		}
+		if !ok {
 			continue
 		}
 		if b.Joules < out.Joules {

@@ -53,18 +53,14 @@ func newClient(where, base string, t *http.Transport) *Client {
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Node asks what machine this is and what it can measure.
-func (c *Client) Node(ctx context.Context) (Node, error) {
-	var n Node
-	err := c.call(ctx, http.MethodGet, PathNode, nil, &n)
-	return n, err
+func (c *Client) Node(ctx context.Context) (n Node, err error) {
+	return n, c.call(ctx, http.MethodGet, PathNode, nil, &n)
 }
 
 // Jobs lists the jobs that the caller may see, ended ones included for as long as
 // their samples are kept.
-func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
-	var jobs []Job
-	err := c.call(ctx, http.MethodGet, PathJobs, nil, &jobs)
-	return jobs, err
+func (c *Client) Jobs(ctx context.Context) (jobs []Job, err error) {
+	return jobs, c.call(ctx, http.MethodGet, PathJobs, nil, &jobs)
 }
 
 // Window returns the samples of one attempt of a job with a sequence number
@@ -72,32 +68,15 @@ func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
 // or "<manager>/<id>", such as slurm/42, where a node has several managers; of an
 // array's task it is the number that is its own (squeue's %A). A job that the
 // exporter does not know, or that is not the caller's, is ErrNotFound.
-func (c *Client) Window(ctx context.Context, jobID string, attempt int, after uint64) (Window, error) {
-	query := url.Values{}
-	if attempt > 0 {
-		query.Set("attempt", strconv.Itoa(attempt))
-	}
-	if after > 0 {
-		query.Set("after", strconv.FormatUint(after, 10))
-	}
-	path := strings.Replace(PathSamples, "{id}", url.PathEscape(jobID), 1)
-	if len(query) > 0 {
-		path += "?" + query.Encode()
-	}
-	var w Window
-	err := c.call(ctx, http.MethodGet, path, nil, &w)
-	return w, err
+func (c *Client) Window(ctx context.Context, jobID string, attempt int, after uint64) (w Window, err error) {
+	return w, c.call(ctx, http.MethodGet, jobPath(PathSamples, jobID, attempt, after), nil, &w)
 }
 
 // Report reports that an epoch ended. The exporter takes the job from the caller's
 // cgroup or environment, so the caller has to run inside the job: elsewhere the
 // call is ErrDenied.
 func (c *Client) Report(ctx context.Context, r Report) error {
-	body, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("report of epoch %d: %w: %w", r.Epoch, ErrInvalid, err)
-	}
-	return c.call(ctx, http.MethodPost, PathProgress, body, nil)
+	return c.call(ctx, http.MethodPost, PathProgress, r, nil)
 }
 
 // ReportFor reports on a job's behalf that an epoch ended or that it saved, from outside
@@ -106,23 +85,41 @@ func (c *Client) Report(ctx context.Context, r Report) error {
 // the newest. ErrNotFound: the exporter does not know it; a job that begins just now it
 // knows a few seconds later.
 func (c *Client) ReportFor(ctx context.Context, jobID string, attempt int, r Report) error {
-	body, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("report of epoch %d: %w: %w", r.Epoch, ErrInvalid, err)
-	}
-	path := strings.Replace(PathReport, "{id}", url.PathEscape(jobID), 1)
-	if attempt > 0 {
-		path += "?attempt=" + strconv.Itoa(attempt)
-	}
-	return c.call(ctx, http.MethodPost, path, body, nil)
+	return c.call(ctx, http.MethodPost, jobPath(PathReport, jobID, attempt, 0), r, nil)
 }
 
-func (c *Client) call(ctx context.Context, method, path string, body []byte, answer any) error {
+// SetBudget sets what a job may use, for the caller's own origin: a caller who sees the jobs of
+// all users speaks as the controller, a user of his own jobs as their owner. A budget without
+// joules removes the caller's. The job is named as for Window, and attempt 0 means the newest.
+// ErrNotFound: the exporter does not know it, or it is not the caller's.
+func (c *Client) SetBudget(ctx context.Context, jobID string, attempt int, b Budget) error {
+	return c.call(ctx, http.MethodPut, jobPath(PathBudget, jobID, attempt, 0), b, nil)
+}
+
+func jobPath(pattern, jobID string, attempt int, after uint64) string {
+	query := url.Values{}
+	if attempt > 0 {
+		query.Set("attempt", strconv.Itoa(attempt))
+	}
+	if after > 0 {
+		query.Set("after", strconv.FormatUint(after, 10))
+	}
+	u := url.URL{RawQuery: query.Encode()}
+	return strings.Replace(pattern, "{id}", url.PathEscape(jobID), 1) + u.String()
+}
+
+func (c *Client) call(ctx context.Context, method, path string, question, answer any) error {
+	body, err := []byte(nil), error(nil)
+	if question != nil {
+		if body, err = json.Marshal(question); err != nil {
+			return fmt.Errorf("%s %s: %w: %w", method, path, ErrInvalid, err)
+		}
+	}
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("%s %s: %w: %w", method, path, ErrInvalid, err)
 	}
-	if body != nil {
+	if question != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	res, err := c.http.Do(req)
@@ -156,30 +153,9 @@ func sentinel(status int) error {
 }
 
 func problem(res *http.Response) string {
-	text, err := io.ReadAll(io.LimitReader(res.Body, 4<<10))
-	if err != nil {
-		return res.Status
-	}
 	var p Problem
-	if json.Unmarshal(text, &p) == nil && p.Error != "" {
+	if json.NewDecoder(io.LimitReader(res.Body, 4<<10)).Decode(&p) == nil && p.Error != "" {
 		return p.Error
 	}
 	return res.Status
-}
-
-// SetBudget says what a job may use, for the caller's own origin: who sees the jobs of
-// all jobs speaks as the controller, a user of his own jobs as their owner. Without
-// joules the caller takes back what he said. The job is named as for Window, and attempt
-// 0 means the newest. ErrNotFound: the exporter does not know it, or it is not the
-// caller's.
-func (c *Client) SetBudget(ctx context.Context, jobID string, attempt int, b Budget) error {
-	body, err := json.Marshal(b)
-	if err != nil {
-		return fmt.Errorf("budget of %s: %w: %w", jobID, ErrInvalid, err)
-	}
-	path := strings.Replace(PathBudget, "{id}", url.PathEscape(jobID), 1)
-	if attempt > 0 {
-		path += "?attempt=" + strconv.Itoa(attempt)
-	}
-	return c.call(ctx, http.MethodPut, path, body, nil)
 }

@@ -3,8 +3,11 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,14 +16,25 @@ import (
 // key=value, or the one word saved. A report is about an epoch or of a checkpoint,
 // never of both. Every error is ErrInvalid.
 func ParseReport(body []byte) (Report, error) {
-	body = bytes.TrimSpace(body)
 	var r Report
-	var err error
-	if bytes.HasPrefix(body, []byte{'{'}) {
-		err = json.Unmarshal(body, &r)
-	} else {
-		r, err = parseWords(string(body))
-	}
+	err := parse(body, &r, map[string]func(string) error{
+		"saved": func(text string) error {
+			if r.Saved = text == ""; !r.Saved {
+				return errors.New("saved has no value")
+			}
+			return nil
+		},
+		"epoch": func(text string) (err error) {
+			epoch, total, both := strings.Cut(text, "/")
+			if r.Epoch, err = natural(epoch); err == nil && both {
+				r.Total, err = natural(total)
+			}
+			return err
+		},
+		"total":   func(text string) (err error) { r.Total, err = natural(text); return err },
+		"loss":    func(text string) (err error) { r.Loss, err = finite(text); return err },
+		"quality": func(text string) (err error) { r.Quality, err = finite(text); return err },
+	})
 	if err != nil {
 		return Report{}, fmt.Errorf("report: %w: %w", ErrInvalid, err)
 	}
@@ -35,38 +49,23 @@ func ParseReport(body []byte) (Report, error) {
 	return r, nil
 }
 
-func parseWords(text string) (Report, error) {
-	var r Report
-	for word := range strings.FieldsSeq(text) {
-		key, value, ok := strings.Cut(word, "=")
-		if word == "saved" {
-			r.Saved = true
-			continue
+// parse reads JSON into v, or words of the form key=value, or key alone, by the function of
+// the key.
+func parse(body []byte, v any, keys map[string]func(text string) error) error {
+	body = bytes.TrimSpace(body)
+	if bytes.HasPrefix(body, []byte{'{'}) {
+		return json.Unmarshal(body, v)
+	}
+	for word := range strings.FieldsSeq(string(body)) {
+		key, text, _ := strings.Cut(word, "=")
+		if keys[key] == nil {
+			return fmt.Errorf("%.40q is not of the form key=value with one of the keys %s", word, strings.Join(slices.Sorted(maps.Keys(keys)), ", "))
 		}
-		if !ok {
-			return r, fmt.Errorf("%.40q is not of the form key=value", word)
-		}
-		var err error
-		switch key {
-		case "epoch":
-			epoch, total, both := strings.Cut(value, "/")
-			if r.Epoch, err = natural(epoch); err == nil && both {
-				r.Total, err = natural(total)
-			}
-		case "total":
-			r.Total, err = natural(value)
-		case "loss":
-			r.Loss, err = finite(value)
-		case "quality":
-			r.Quality, err = finite(value)
-		default:
-			err = fmt.Errorf("%.40q is none of epoch, total, loss and quality", key)
-		}
-		if err != nil {
-			return r, err
+		if err := keys[key](text); err != nil {
+			return fmt.Errorf("%.40q: %w", word, err)
 		}
 	}
-	return r, nil
+	return nil
 }
 
 func natural(text string) (int, error) {

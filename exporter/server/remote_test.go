@@ -68,7 +68,7 @@ func TestOverTLSThoseReadWhoAreListed(t *testing.T) {
 		{
 			name: "an exporter whose certificate expired", leaf: controller(),
 			node: certstest.Leaf{Name: "n1", IPs: []net.IP{net.IPv4(127, 0, 0, 1)}, Server: true, Expired: true},
-			want: api.ErrUnavailable, reason: "and it has expired", says: "expired",
+			want: api.ErrUnavailable, reason: "expired=true", says: "expired",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
