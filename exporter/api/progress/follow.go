@@ -5,14 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"regexp"
 	"time"
-
-	"github.com/fsnotify/fsnotify"
 
 	"pitchpipe/exporter/api"
 )
@@ -36,23 +31,62 @@ type Config struct {
 // it or called it invalid; what could not be delivered is the error. A file that
 // shrinks or is replaced is read from its beginning.
 func Follow(ctx context.Context, cfg Config, report func(context.Context, api.Report) error) error {
-	heard, err := cfg.hearer()
-	if err != nil {
-		return err
-	}
-	if cfg.Path == "" {
-		return errors.New("progress: no file to follow")
-	}
 	cfg = cfg.filled()
-	return delivering(ctx, cfg, newOutbox(cfg.Logger, cfg.Poll, report), func(put func(api.Report)) error {
+	return cfg.deliver(ctx, 0, report, func(put func(api.Report), hear func([]byte) []api.Report) error {
+		if cfg.Path == "" {
+			return errors.New("progress: no file to follow")
+		}
 		t := &tail{path: cfg.Path, offset: max(cfg.Offset, 0), seen: func(line []byte) {
-			for _, r := range heard(line) {
-				r.Time = time.Now()
+			for _, r := range hear(line) {
 				put(r)
 			}
 		}}
 		defer t.close()
 		return watch(ctx, cfg, t)
+	})
+}
+
+// begins is for how long an exporter that does not know a job may only not know it yet:
+// it looks for jobs several times a second, and a loaded node takes its time.
+const begins = 10 * time.Second
+
+// Read is Follow for a process outside the job, to which its output comes as a stream: it
+// reads from output until that ends, fails or ctx ends, and calls report for each line
+// that matches, with the time at which it was read and its count (Report.Nth); Path,
+// Offset and Poll's use for looking are Follow's alone. What was read is then delivered
+// for at most Drain. The end of the stream is no error; a stream that failed is, and so
+// is what could not be delivered. A line that is cut off by the end is not reported.
+//
+// report is usually api.Client.ReportFor. A report that it answers with api.ErrNotFound
+// is tried again for ten seconds, since the job may just begin, then given up; others as
+// Follow does.
+//
+// Reading the same output from its beginning again, after a restart, does no harm: the
+// exporter knows by the count what was reported before. output.Read has to return when ctx
+// ends, as the body of an HTTP answer does.
+func Read(ctx context.Context, cfg Config, output io.Reader, report func(context.Context, api.Report) error) error {
+	return cfg.filled().deliver(ctx, begins, report, func(put func(api.Report), hear func([]byte) []api.Report) error {
+		count := map[bool]int{} // of epochs, and of what was saved
+		var cut lines
+		see := func(line []byte) {
+			for _, r := range hear(line) {
+				count[r.Saved]++
+				r.Nth = count[r.Saved]
+				put(r)
+			}
+		}
+		buf := make([]byte, 32<<10)
+		for ctx.Err() == nil {
+			n, err := output.Read(buf)
+			cut.feed(buf[:n], see)
+			switch {
+			case errors.Is(err, io.EOF), err != nil && ctx.Err() != nil:
+				return nil
+			case err != nil:
+				return fmt.Errorf("progress: read the output: %w", err)
+			}
+		}
+		return nil
 	})
 }
 
@@ -69,18 +103,23 @@ func (c Config) filled() Config {
 	return c
 }
 
-// delivering reads, delivers what was read beside that, and goes on delivering for a
-// while when the reading has ended.
-func delivering(ctx context.Context, cfg Config, out *outbox, read func(put func(api.Report)) error) error {
+// deliver reads, delivers what was read beside that, and goes on delivering for a while after
+// the reading has ended.
+func (c Config) deliver(ctx context.Context, begins time.Duration, report func(context.Context, api.Report) error, read func(put func(api.Report), hear func([]byte) []api.Report) error) error {
+	hear, err := c.hearer()
+	if err != nil {
+		return err
+	}
+	out := &outbox{log: c.Logger, pause: c.Poll, report: report, begins: begins, waiting: make(chan api.Report, maxWaiting)}
 	delivered := make(chan error, 1)
-	deliver, stop := context.WithCancel(context.WithoutCancel(ctx))
+	last, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	go func() { delivered <- out.run(deliver) }()
-	readErr := read(out.put)
-	out.finish()
-	end := time.AfterFunc(cfg.Drain, stop)
+	go func() { delivered <- out.run(last) }()
+	err = read(out.put, hear)
+	close(out.waiting)
+	end := time.AfterFunc(c.Drain, stop)
 	defer end.Stop()
-	return errors.Join(readErr, <-delivered)
+	return errors.Join(err, <-delivered)
 }
 
 // hearer returns what reads one line.
@@ -96,124 +135,13 @@ func (c Config) hearer() (func(line []byte) []api.Report, error) {
 		var out []api.Report
 		if m != nil {
 			if r, ok := m.Match(string(line)); ok {
+				r.Time = time.Now()
 				out = append(out, r)
 			}
 		}
 		if c.Done != nil && c.Done.Match(line) {
-			out = append(out, api.Report{Saved: true})
+			out = append(out, api.Report{Saved: true, Time: time.Now()})
 		}
 		return out
 	}, nil
-}
-
-// watch reads whenever the file may have grown, and once more at the end.
-func watch(ctx context.Context, cfg Config, t *tail) error {
-	ticker := time.NewTicker(cfg.Poll)
-	defer ticker.Stop()
-	var events chan fsnotify.Event
-	var faults chan error
-	// The directory is watched, since the file may not exist yet. Without a
-	// watcher (limits, network file systems) the ticks alone do the work.
-	if w, err := fsnotify.NewWatcher(); err == nil {
-		defer func() { _ = w.Close() }() // nothing was written through it
-		if err := w.Add(filepath.Dir(cfg.Path)); err == nil {
-			events, faults = w.Events, w.Errors
-		} else {
-			cfg.Logger.Debug("no notifications, polling instead", "path", cfg.Path, "err", err)
-		}
-	}
-	for {
-		if err := t.read(); err != nil {
-			return err
-		}
-		for relevant := false; !relevant; {
-			select {
-			case <-ctx.Done():
-				return t.read()
-			case <-ticker.C:
-				relevant = true
-			case e, ok := <-events:
-				if !ok {
-					events = nil
-				}
-				relevant = e.Name == "" || filepath.Base(e.Name) == filepath.Base(cfg.Path)
-			case _, ok := <-faults:
-				if !ok {
-					faults = nil
-				}
-				relevant = true // an overflow: look
-			}
-		}
-	}
-}
-
-// tail is the file being followed.
-type tail struct {
-	path   string
-	offset int64
-	file   *os.File
-	lines  lines
-	seen   func(line []byte)
-	buf    [32 << 10]byte
-}
-
-// read takes in everything that is there now. A file that does not exist yet, or
-// may not be read yet, is not an error: there is nothing to read.
-func (t *tail) read() error {
-	for {
-		if t.file == nil {
-			f, err := os.Open(t.path)
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil
-			}
-			if err != nil {
-				return fmt.Errorf("progress: open the output: %w", err)
-			}
-			t.file = f
-		}
-		if err := t.take(); err != nil {
-			return fmt.Errorf("progress: read %s: %w", t.path, err)
-		}
-		if !t.replaced() {
-			return nil
-		}
-		t.close()
-		t.offset = 0
-		t.lines.reset()
-	}
-}
-
-func (t *tail) take() error {
-	if st, err := t.file.Stat(); err == nil && st.Mode().IsRegular() && st.Size() < t.offset {
-		t.offset = 0
-		t.lines.reset()
-	}
-	for {
-		n, err := t.file.ReadAt(t.buf[:], t.offset)
-		t.offset += int64(n)
-		t.lines.feed(t.buf[:n], t.seen)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// replaced reports whether the path now leads to another file.
-func (t *tail) replaced() bool {
-	now, err := os.Stat(t.path)
-	if err != nil {
-		return false // gone for the moment: what is open is still the job's
-	}
-	was, err := t.file.Stat()
-	return err == nil && !os.SameFile(was, now)
-}
-
-func (t *tail) close() {
-	if t.file != nil {
-		_ = t.file.Close() // only read
-		t.file = nil
-	}
 }

@@ -18,28 +18,15 @@ var ErrPattern = errors.New("progress pattern needs a named group (?P<epoch>…)
 type Matcher struct {
 	pattern *regexp.Regexp
 	total   int // where no line says it
-
-	epochGroup, totalGroup, lossGroup, qualityGroup int // -1 = the pattern has none
 }
 
 // NewMatcher checks that the pattern has a group named epoch; total is what a
 // report says where the line does not, 0 = unknown.
 func NewMatcher(pattern *regexp.Regexp, total int) (*Matcher, error) {
-	if pattern == nil {
-		return nil, fmt.Errorf("%w: there is no pattern", ErrPattern)
+	if pattern == nil || pattern.SubexpIndex("epoch") < 0 {
+		return nil, fmt.Errorf("%w: %v", ErrPattern, pattern)
 	}
-	m := &Matcher{
-		pattern:      pattern,
-		total:        max(total, 0),
-		epochGroup:   pattern.SubexpIndex("epoch"),
-		totalGroup:   pattern.SubexpIndex("total"),
-		lossGroup:    pattern.SubexpIndex("loss"),
-		qualityGroup: pattern.SubexpIndex("quality"),
-	}
-	if m.epochGroup < 0 {
-		return nil, fmt.Errorf("%w: %s", ErrPattern, pattern)
-	}
-	return m, nil
+	return &Matcher{pattern, max(total, 0)}, nil
 }
 
 // Match reads one line. It matches only where the epoch is a positive integer; a
@@ -50,36 +37,32 @@ func (m *Matcher) Match(line string) (api.Report, bool) {
 	if groups == nil {
 		return api.Report{}, false
 	}
-	epoch, ok := positive(groups[m.epochGroup])
+	group := func(name string) string {
+		if i := m.pattern.SubexpIndex(name); i >= 0 {
+			return trim(groups[i])
+		}
+		return ""
+	}
+	epoch, ok := positive(group("epoch"))
 	if !ok {
 		return api.Report{}, false
 	}
-	r := api.Report{Epoch: epoch, Total: m.total}
-	if m.totalGroup >= 0 {
-		if total, ok := positive(groups[m.totalGroup]); ok {
-			r.Total = total
-		}
+	r := api.Report{Epoch: epoch, Total: m.total, Loss: number(group("loss")), Quality: number(group("quality"))}
+	if total, ok := positive(group("total")); ok {
+		r.Total = total
 	}
-	r.Loss = m.number(groups, m.lossGroup)
-	r.Quality = m.number(groups, m.qualityGroup)
 	return r, true
 }
 
 func positive(text string) (int, bool) {
-	n, err := strconv.ParseInt(trim(text), 10, 32)
+	n, err := strconv.ParseInt(text, 10, 32)
 	return int(n), err == nil && n > 0
 }
 
-func (m *Matcher) number(groups []string, i int) *float64 {
-	if i < 0 {
-		return nil
-	}
-	text := trim(groups[i])
-	if strings.ContainsAny(text, "xX_") {
-		return nil // Go's own notations, which no job means
-	}
+func number(text string) *float64 {
 	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+	// Go's own notations no job means.
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || strings.ContainsAny(text, "xX_") {
 		return nil
 	}
 	return &v

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"pitchpipe/exporter/api"
@@ -17,81 +16,40 @@ const maxWaiting = 4096
 // outbox delivers reports in order, one at a time, so that the reading never
 // waits for the exporter and each line keeps the time at which it was read.
 type outbox struct {
-	log    *slog.Logger
-	pause  time.Duration
-	report func(context.Context, api.Report) error
-	begins time.Duration // for how long a job that is not known may be beginning; 0 = without end
-	absent bool          // it is not: what comes is tried once
-	wake   chan struct{}
-
-	mu       sync.Mutex
-	waiting  []api.Report
-	lost     int
-	finished bool
-}
-
-func newOutbox(log *slog.Logger, pause time.Duration, report func(context.Context, api.Report) error) *outbox {
-	return &outbox{log: log, pause: pause, report: report, wake: make(chan struct{}, 1)}
+	log     *slog.Logger
+	pause   time.Duration
+	report  func(context.Context, api.Report) error
+	begins  time.Duration // for how long a job that is not known may be beginning; 0 = without end
+	absent  bool          // it is not: what comes is tried once
+	waiting chan api.Report
+	lost    int // the oldest ones, when as many waited as there is room for
 }
 
 func (o *outbox) put(r api.Report) {
-	o.mu.Lock()
-	if len(o.waiting) >= maxWaiting {
-		o.waiting = o.waiting[1:]
-		o.lost++
-	}
-	o.waiting = append(o.waiting, r)
-	o.mu.Unlock()
-	o.signal()
-}
-
-func (o *outbox) finish() {
-	o.mu.Lock()
-	o.finished = true
-	o.mu.Unlock()
-	o.signal()
-}
-
-func (o *outbox) signal() {
-	select {
-	case o.wake <- struct{}{}:
-	default:
+	for {
+		select {
+		case o.waiting <- r:
+			return
+		default:
+		}
+		select {
+		case <-o.waiting:
+			o.lost++
+		default:
+		}
 	}
 }
 
-// next takes the oldest report; done means that there will be no more.
-func (o *outbox) next() (r api.Report, ok, done bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if len(o.waiting) == 0 {
-		return api.Report{}, false, o.finished
-	}
-	r = o.waiting[0]
-	o.waiting = o.waiting[1:]
-	return r, true, false
-}
-
-// run delivers until finish was called and nothing waits, or ctx ends.
+// run delivers until the reading has ended and nothing waits, or ctx ends, which it does after
+// the reading.
 func (o *outbox) run(ctx context.Context) error {
 	var refused error
-	for {
-		r, ok, done := o.next()
-		if done {
-			return errors.Join(refused, o.losses(0))
-		}
-		if !ok {
-			select {
-			case <-o.wake:
-			case <-ctx.Done():
-				return errors.Join(refused, o.losses(0))
-			}
-			continue
-		}
+	for r := range o.waiting {
 		err := o.deliver(ctx, r)
 		switch {
 		case err == nil:
 		case ctx.Err() != nil:
-			return errors.Join(refused, o.losses(1), err)
+			return errors.Join(refused, o.losses(1+len(o.waiting)), err)
 		case refused == nil:
 			refused = err
 			o.log.Warn("progress report refused", "epoch", r.Epoch, "saved", r.Saved, "err", err)
@@ -99,6 +57,7 @@ func (o *outbox) run(ctx context.Context) error {
 			o.log.Debug("progress report refused", "epoch", r.Epoch, "saved", r.Saved, "err", err)
 		}
 	}
+	return errors.Join(refused, o.losses(0))
 }
 
 // deliver tries until the exporter takes or refuses the report, or ctx ends.
@@ -128,10 +87,8 @@ func (o *outbox) deliver(ctx context.Context, r api.Report) error {
 	}
 }
 
-func (o *outbox) losses(inHand int) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if n := o.lost + len(o.waiting) + inHand; n > 0 {
+func (o *outbox) losses(left int) error {
+	if n := o.lost + left; n > 0 {
 		return fmt.Errorf("progress: %d reports were not delivered: %w", n, api.ErrUnavailable)
 	}
 	return nil
