@@ -29,8 +29,9 @@ func (s *pages) addNode(snap *sampler.Snapshot, v View) {
 	about, add := s.cfg.Node(), s.addPlain
 	add("pitchpipe_build_info", 1, s.cfg.Version, runtime.Version())
 	for _, source := range about.Sources {
-		source, answers := withSilence(source, snap.Silent)
-		add("pitchpipe_source_up", truth(source.Support == api.Supported && answers), source.Name, string(source.Support), source.Reason)
+		// A time in a label would make a series of its own of each silence.
+		reason, _, _ := strings.Cut(source.Reason, " since ")
+		add("pitchpipe_source_up", truth(source.Support == api.Supported && !source.Silent), source.Name, string(source.Support), reason)
 	}
 	s.addPerfNode(about)
 	s.addGPUs()
@@ -147,33 +148,6 @@ func (s *pages) addSelf(snap *sampler.Snapshot) {
 	}
 	add("pitchpipe_exporter_saves_total", float64(stats.Saves))
 	add("pitchpipe_exporter_jobs_refused_total", float64(stats.JobsRefused))
-}
-
-// silent is the reason of a source that does not answer. Since when is in the log and in the
-// API: a time in a label would make a series of its own of each silence.
-const silent = "does not answer"
-
-// withSilence reports whether a source answers, and gives it the reason where it does not:
-// that of the entry with its own name, else that of its reader, all of which fall silent
-// together.
-func withSilence(s api.Source, mute []api.Source) (api.Source, bool) {
-	if s.Support != api.Supported {
-		return s, !s.Silent
-	}
-	kind, _, _ := strings.Cut(s.Name, "/")
-	for _, m := range mute {
-		switch m.Name {
-		case s.Name:
-			if s.Reason = m.Reason; kind == s.Name {
-				s.Reason = silent
-			}
-			return s, false
-		case kind:
-			s.Reason = silent
-			return s, false
-		}
-	}
-	return s, !s.Silent
 }
 
 func truth(b bool) float64 {

@@ -64,24 +64,19 @@ func (l *ledger) bill(uid uint32, j energy.Joules) {
 
 // userJoules lists the users by their numbers.
 func (s *Sampler) userJoules() []UserJoules {
-	out := make([]UserJoules, 0, len(s.ledger.users))
-	for _, uid := range slices.Sorted(maps.Keys(s.ledger.users)) {
-		out = append(out, UserJoules{uid, s.ledger.users[uid]})
-	}
-	if len(out) <= maxUsers {
-		return out
-	}
 	busy := map[uint32]int{}
 	for _, j := range s.jobs {
 		busy[j.uid] = 1
 	}
-	slices.SortStableFunc(out, func(a, b UserJoules) int {
-		return cmp.Or(busy[b.UID]-busy[a.UID], cmp.Compare(b.Joules.Total(), a.Joules.Total()))
+	all := slices.SortedFunc(maps.Keys(s.ledger.users), func(a, b uint32) int {
+		return cmp.Or(busy[b]-busy[a], cmp.Compare(s.ledger.users[b].Total(), s.ledger.users[a].Total()))
 	})
-	for _, u := range out[maxUsers:] {
-		delete(s.ledger.users, u.UID)
+	for _, uid := range all[min(len(all), maxUsers):] {
+		delete(s.ledger.users, uid)
 	}
-	out = out[:maxUsers]
-	slices.SortFunc(out, func(a, b UserJoules) int { return cmp.Compare(a.UID, b.UID) })
+	out := make([]UserJoules, 0, len(s.ledger.users))
+	for _, uid := range slices.Sorted(maps.Keys(s.ledger.users)) {
+		out = append(out, UserJoules{uid, s.ledger.users[uid]})
+	}
 	return out
 }

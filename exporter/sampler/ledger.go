@@ -110,7 +110,9 @@ func (l *ledger) settle(ctx context.Context, meter *meter, at moment, jobs map[a
 // close begins the next interval.
 func (l *ledger) close(at moment) {
 	l.last, l.lastBusy = at.now, at.busy
-	l.sockets.close(at.cpus)
+	if at.cpus != nil {
+		l.sockets.last = at.cpus
+	}
 	l.cards.close(at)
 }
 

@@ -33,18 +33,17 @@ func (n named) close() {
 // openReader begins to measure a job by one source. A reader that comes too late is
 // closed again.
 func (s *Sampler) openReader(ctx context.Context, c collector.Collector, t collector.Target) (named, error) {
-	w := s.worker(c.Name())
-	var r collector.Reader
+	n := named{c.Name(), nil, s.worker(c.Name())}
 	var failed error
-	if err := w.Do(func() { r, failed = c.Open(ctx, t) }); err != nil {
-		w.Then(func() {
-			if failed == nil && r != nil {
-				_ = r.Close() // no job reads it
+	if err := n.worker.Do(func() { n.reader, failed = c.Open(ctx, t) }); err != nil {
+		n.worker.Then(func() {
+			if failed == nil && n.reader != nil {
+				_ = n.reader.Close() // no job reads it
 			}
 		})
 		return named{}, err
 	}
-	return named{c.Name(), r, w}, failed
+	return n, failed
 }
 
 // open opens the readers that the job's cgroups allow. Those that can follow a job

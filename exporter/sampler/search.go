@@ -116,23 +116,16 @@ type membership struct {
 
 // members lists the processes of jobs.
 func (s *Sampler) members(jobs []*job) ([]membership, error) {
-	type asked struct {
-		found    attrib.Found
-		whose    bool // it seems to be root's
-		whenever bool // and is to be asked whatever is in it
-	}
-	ask := make([]asked, len(jobs))
-	for i, j := range jobs {
-		ask[i] = asked{found: j.found, whose: j.uid == 0 && !j.found.HasUID}
-		if ask[i].whose {
-			ask[i].whenever = j.rooted()
-		}
-	}
 	out := make([]membership, len(jobs))
-	if err := s.worker(finding).Each(len(ask), func(i int) {
-		a := ask[i]
-		out[i].pids = a.found.Processes()
-		if a.whose && (a.whenever || len(out[i].pids) == 1) {
+	found := make([]attrib.Found, len(jobs)) // a call that hangs must not see what becomes of the jobs
+	whose, whenever := make([]bool, len(jobs)), make([]bool, len(jobs))
+	for i, j := range jobs {
+		found[i], whose[i] = j.found, j.uid == 0 && !j.found.HasUID
+		whenever[i] = whose[i] && j.rooted()
+	}
+	if err := s.worker(finding).Each(len(jobs), func(i int) {
+		out[i].pids = found[i].Processes()
+		if whose[i] && (whenever[i] || len(out[i].pids) == 1) {
 			out[i].uid, out[i].known = s.finder.User(out[i].pids)
 		}
 	}); err != nil {

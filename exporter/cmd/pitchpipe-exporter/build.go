@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"os/user"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -187,19 +190,22 @@ func run(ctx context.Context, o options) error {
 		}
 	}
 	if o.leaf {
-		cgroups, made, err := makePerfCgroups(o.root, log)
-		if err != nil {
-			return err
-		}
-		if made {
+		cgroups, err := collector.Ask("--perf.leaf", func() (*perf.Cgroups, error) { return perf.NewCgroups(o.root) })
+		switch {
+		case errors.Is(err, collector.ErrSilent), errors.Is(err, perf.ErrNoCgroupsNeeded):
+			log.Info("no job gets a perf cgroup", "reason", err)
+		case err != nil:
+			return fmt.Errorf("--perf.leaf: %w", err)
+		default:
 			cfg.PerfCgroups = cgroups
 			defer func() { _ = cgroups.Close() }() // jobs that run on stay in theirs
 		}
 	}
 	sample := sampler.New(cfg, with.scanner, with.sources, with.machine, with.energy.Meter, store)
 	me := &self{with: with, is: describeSelf(o), kept: new(atomic.Pointer[string])}
+	about := func() api.Node { return me.node(ctx, sample.Snapshot().Silent) }
 	page := metrics.Config{
-		Version: release(), Node: func() api.Node { return me.node(ctx) }, Store: store, Snapshot: sample.Snapshot,
+		Version: release(), Node: about, Store: store, Snapshot: sample.Snapshot,
 		Others: []prometheus.Collector{collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})},
 	}
 	if with.gpus.source != nil {
@@ -217,7 +223,7 @@ func run(ctx context.Context, o options) error {
 	me.is.Blind = blind
 	serve, err := server.New(server.Config{
 		Socket: o.socket, Metrics: o.address, WebConfig: o.web, Blind: blind, Logger: log, Readers: readers, Remote: o.remote, ShowJobs: o.jobs == "all",
-	}, func() api.Node { return me.shown(ctx, sample.Snapshot().Silent) }, store, sample, shown)
+	}, about, store, sample, shown)
 	if err != nil {
 		return err
 	}
@@ -244,7 +250,12 @@ func keep(ctx context.Context, path string, sample *sampler.Sampler, why *atomic
 	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()
 	failed := ""
-	save := func() {
+	for ended := false; !ended; {
+		select {
+		case <-ctx.Done():
+			ended = true
+		case <-tick.C:
+		}
 		text := ""
 		if err := sampler.SaveState(path, sample.Snapshot().State); err != nil {
 			text = err.Error()
@@ -255,13 +266,27 @@ func keep(ctx context.Context, path string, sample *sampler.Sampler, why *atomic
 		failed = text
 		why.Store(&text)
 	}
-	for {
-		select {
-		case <-ctx.Done():
-			save()
-			return
-		case <-tick.C:
-			save()
+}
+
+// parseReaders turns the names or numbers of accounts into numbers. The program is
+// static: of names it knows those in /etc/passwd alone, so that an account of a
+// directory service is given by its number.
+func parseReaders(accounts []string) ([]uint32, error) {
+	var out []uint32
+	for _, account := range accounts {
+		number := account
+		if _, err := strconv.ParseUint(account, 10, 32); err != nil {
+			known, err := user.Lookup(account)
+			if err != nil {
+				return nil, fmt.Errorf("%q: %w; an account that is not in /etc/passwd is given by its number", account, err)
+			}
+			number = known.Uid
 		}
+		uid, err := strconv.ParseUint(number, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("%q has no number: %w", account, err)
+		}
+		out = append(out, uint32(uid))
 	}
+	return out, nil
 }

@@ -208,7 +208,7 @@ func TestAStateThatIsCutShortKeepsNobodyFromSampling(t *testing.T) {
 	if !json.Valid(data) {
 		t.Errorf("the state that was left is %q", data)
 	}
-	if kept, err := os.ReadFile(path+".broken"); err != nil || string(kept) != cut {
+	if kept, err := os.ReadFile(path + ".broken"); err != nil || string(kept) != cut {
 		t.Errorf("%q is kept aside, %v; want what was there", kept, err)
 	}
 }
