@@ -165,12 +165,6 @@ func (s *pages) zipped(p *page) []byte {
 
 // acceptsGzip reports whether a header names gzip without refusing it.
 func acceptsGzip(header string) bool {
-	for part := range strings.SplitSeq(header, ",") {
-		name, weight, _ := strings.Cut(strings.ReplaceAll(part, " ", ""), ";")
-		if strings.EqualFold(name, "gzip") {
-			q, err := strconv.ParseFloat(strings.TrimPrefix(weight, "q="), 64)
-			return weight == "" || err == nil && q > 0
-		}
-	}
-	return false
+	header = strings.ReplaceAll(header, " ", "")
+	return strings.Contains(header, "gzip") && !strings.Contains(header, "gzip;q=0")
 }

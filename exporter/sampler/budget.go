@@ -2,8 +2,18 @@ package sampler
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
@@ -79,4 +89,85 @@ func (s *Sampler) userJoules() []UserJoules {
 		out = append(out, UserJoules{uid, s.ledger.users[uid]})
 	}
 	return out
+}
+
+// ErrBudgetFile means that a file is there and is no budget that may be believed.
+var ErrBudgetFile = errors.New("budget")
+
+// A budget is a line.
+const maxBudgetFile = 4 << 10
+
+// BudgetFolder reads the administrator's budgets: files <folder>/<manager>/<id>, such as
+// slurm/42 or nomad/ALLOCATION.TASK, that a prolog writes and an epilog removes, in the
+// form that api.ParseBudget reads:
+//
+//	mkdir -p /run/pitchpipe/budgets/slurm
+//	echo "joules=2e6 seconds=$(( SLURM_JOB_END_TIME - SLURM_JOB_START_TIME ))" >/run/pitchpipe/budgets/slurm/$SLURM_JOB_ID
+//
+// Only files of jobs that run are read, once per sample. A file, or a folder on the way to
+// it, that another user than root and the exporter's own can write is refused.
+type BudgetFolder struct {
+	Path string
+	// Trusted are the users beside root who may write there.
+	Trusted []uint32
+}
+
+// Budget is that of a job; ok is false where no file is there. Every error is ErrBudgetFile.
+func (f BudgetFolder) Budget(manager, id string) (b api.Budget, ok bool, err error) {
+	name := manager + "/" + id
+	if strings.HasPrefix(id, ".") || strings.Count(name, "/") != 1 || !filepath.IsLocal(name) {
+		return b, false, fmt.Errorf("%w: no file can be called %q", ErrBudgetFile, name)
+	}
+	b, err = f.read(filepath.Join(f.Path, name))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return api.Budget{}, false, nil
+	}
+	if err != nil {
+		return api.Budget{}, false, fmt.Errorf("%w: %s: %w", ErrBudgetFile, name, err)
+	}
+	return b, b.Joules > 0, nil
+}
+
+func (f BudgetFolder) read(path string) (b api.Budget, err error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return b, err
+	}
+	defer func() { _ = file.Close() }() // only read
+	st, err := file.Stat()
+	if err != nil {
+		return b, err
+	}
+	if !st.Mode().IsRegular() || st.Size() > maxBudgetFile {
+		return b, fmt.Errorf("it is no file of at most %d bytes", maxBudgetFile)
+	}
+	if err := f.trusted(st, path); err != nil {
+		return b, err
+	}
+	// Who can write a folder can put another job's file into it.
+	for _, dir := range []string{filepath.Dir(path), f.Path} {
+		above, err := os.Stat(dir)
+		if err == nil {
+			err = f.trusted(above, dir)
+		}
+		if err != nil {
+			return b, err
+		}
+	}
+	text, err := io.ReadAll(io.LimitReader(file, maxBudgetFile))
+	if err != nil {
+		return b, err
+	}
+	return api.ParseBudget(text)
+}
+
+func (f BudgetFolder) trusted(st fs.FileInfo, name string) error {
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	switch {
+	case !ok || sys.Uid != 0 && !slices.Contains(f.Trusted, sys.Uid):
+		return fmt.Errorf("%s belongs to another user: want root", name)
+	case st.Mode().Perm()&0o022 != 0:
+		return fmt.Errorf("others can write %s: its mode is %v", name, st.Mode().Perm())
+	}
+	return nil
 }

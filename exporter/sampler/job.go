@@ -176,7 +176,7 @@ func (s *Sampler) checkEmpty(j *job, now time.Time, anyone bool) {
 
 // take begins to sample a job.
 func (s *Sampler) take(ctx context.Context, f scanned, now time.Time) {
-	j := &job{found: f.Found, cpus: f.cpus, stored: f.Key, first: now, base: s.cpu, uid: f.UID, limiter: rate.NewLimiter(rate.Limit(s.cfg.MarkRate), s.cfg.MarkRate), reports: &reportLog{}}
+	j := &job{found: f.Found, cpus: f.cpus, stored: f.Key, first: now, uid: f.UID, limiter: rate.NewLimiter(rate.Limit(s.cfg.MarkRate), s.cfg.MarkRate), reports: &reportLog{}}
 	switch {
 	case f.Attempt > 0:
 		j.stored.Attempt, j.counted = f.Attempt, true
@@ -185,9 +185,8 @@ func (s *Sampler) take(ctx context.Context, f scanned, now time.Time) {
 	case f.Key.Manager != attrib.Local:
 		j.stored.Attempt = s.store.NextAttempt(f.Key.Manager, f.Key.ID)
 	}
-	if cpu, ok := s.busy(); ok {
-		j.base, s.cpu = cpu, cpu // its first sample is of now, and not of the last tick
-	}
+	s.readNode() // its first sample is of now, and not of the last tick
+	j.base = s.cpu
 	goesOn := s.resume(j)
 	first := cmp.Or(j.was.First, j.was.Started, now) // an older exporter kept the second only
 	if now.Before(first) {

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"pitchpipe/exporter/api/certs"
 	"pitchpipe/exporter/api/peercred"
@@ -43,9 +42,6 @@ const (
 	// maxCallers is how many connections there are at a time, half of them of one address:
 	// each controller keeps two.
 	maxCallers = 64
-	// bindAgain is after how long an address is tried again that cannot be listened on:
-	// at boot it may not be there yet.
-	bindAgain = 5 * time.Second
 )
 
 // remote serves one address.
@@ -71,28 +67,6 @@ func (s *Server) newRemote(cfg Remote) (*remote, error) {
 		return nil, fmt.Errorf("%w on %s: %w", ErrRemote, cfg.Address, err)
 	}
 	return &remote{Server: s, cfg: cfg, own: own, refused: &peercred.Complaints{Log: s.log}}, nil
-}
-
-// run listens, and tries again where that fails: the jobs' samples matter more.
-func (m *remote) run(ctx context.Context) error {
-	var lc net.ListenConfig
-	failed := ""
-	for {
-		l, err := lc.Listen(ctx, "tcp", m.cfg.Address)
-		if err == nil {
-			m.log.Info("listening", "address", l.Addr().String(), "over", "TLS", "clients", m.cfg.Clients)
-			return m.serve(ctx, l)
-		}
-		if text := err.Error(); text != failed && ctx.Err() == nil {
-			failed = text
-			m.log.Error("the API is on the socket only", "address", m.cfg.Address, "again_in", bindAgain, "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(bindAgain):
-		}
-	}
 }
 
 // serve answers on a listener until ctx ends.

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"regexp"
+	"strconv"
+	"strings"
 	"time"
 
 	"pitchpipe/exporter/api"
@@ -144,4 +147,151 @@ func (c Config) hearer() (func(line []byte) []api.Report, error) {
 		}
 		return out
 	}, nil
+}
+
+// ErrPattern means that the pattern cannot name an epoch.
+var ErrPattern = errors.New("progress pattern needs a named group (?P<epoch>…)")
+
+// Matcher turns lines into reports.
+type Matcher struct {
+	pattern *regexp.Regexp
+	total   int // where no line says it
+}
+
+// NewMatcher checks that the pattern has a group named epoch; total is what a
+// report says where the line does not, 0 = unknown.
+func NewMatcher(pattern *regexp.Regexp, total int) (*Matcher, error) {
+	if pattern == nil || pattern.SubexpIndex("epoch") < 0 {
+		return nil, fmt.Errorf("%w: %v", ErrPattern, pattern)
+	}
+	return &Matcher{pattern, max(total, 0)}, nil
+}
+
+// Match reads one line. It matches only where the epoch is a positive integer; a
+// loss or quality that is absent, not a number, or not finite stays nil, and so
+// does no harm to the mark. Report.Time is left to the caller.
+func (m *Matcher) Match(line string) (api.Report, bool) {
+	groups := m.pattern.FindStringSubmatch(line)
+	if groups == nil {
+		return api.Report{}, false
+	}
+	group := func(name string) string {
+		if i := m.pattern.SubexpIndex(name); i >= 0 {
+			return trim(groups[i])
+		}
+		return ""
+	}
+	epoch, ok := positive(group("epoch"))
+	if !ok {
+		return api.Report{}, false
+	}
+	r := api.Report{Epoch: epoch, Total: m.total, Loss: number(group("loss")), Quality: number(group("quality"))}
+	if total, ok := positive(group("total")); ok {
+		r.Total = total
+	}
+	return r, true
+}
+
+func positive(text string) (int, bool) {
+	n, err := strconv.ParseInt(text, 10, 32)
+	return int(n), err == nil && n > 0
+}
+
+func number(text string) *float64 {
+	v, err := strconv.ParseFloat(text, 64)
+	// Go's own notations no job means.
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || strings.ContainsAny(text, "xX_") {
+		return nil
+	}
+	return &v
+}
+
+// trim takes off what \S+ catches beside a number: "0.31," "(0.31)" "93.1%". A
+// percentage stays the number that was printed.
+func trim(text string) string {
+	return strings.Trim(text, " \t,;:=()[]{}%\"'")
+}
+
+// maxWaiting bounds the reports that wait for an exporter that is away.
+const maxWaiting = 4096
+
+// outbox delivers reports in order, one at a time, so that the reading never
+// waits for the exporter and each line keeps the time at which it was read.
+type outbox struct {
+	log     *slog.Logger
+	pause   time.Duration
+	report  func(context.Context, api.Report) error
+	begins  time.Duration // for how long a job that is not known may be beginning; 0 = without end
+	absent  bool          // it is not: what comes is tried once
+	waiting chan api.Report
+	lost    int // the oldest ones, when as many waited as there is room for
+}
+
+func (o *outbox) put(r api.Report) {
+	for {
+		select {
+		case o.waiting <- r:
+			return
+		default:
+		}
+		select {
+		case <-o.waiting:
+			o.lost++
+		default:
+		}
+	}
+}
+
+// run delivers until the reading has ended and nothing waits, or ctx ends, which it does after
+// the reading.
+func (o *outbox) run(ctx context.Context) error {
+	var refused error
+	for r := range o.waiting {
+		err := o.deliver(ctx, r)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return errors.Join(refused, o.losses(1+len(o.waiting)), err)
+		case refused == nil:
+			refused = err
+			o.log.Warn("progress report refused", "epoch", r.Epoch, "saved", r.Saved, "err", err)
+		default:
+			o.log.Debug("progress report refused", "epoch", r.Epoch, "saved", r.Saved, "err", err)
+		}
+	}
+	return errors.Join(refused, o.losses(0))
+}
+
+// deliver tries until the exporter takes or refuses the report, or ctx ends.
+func (o *outbox) deliver(ctx context.Context, r api.Report) error {
+	pause, since := o.pause, time.Now()
+	for attempt := 1; ; attempt++ {
+		err := o.report(ctx, r)
+		if err == nil {
+			o.absent = false
+		}
+		if err == nil || errors.Is(err, api.ErrDenied) || errors.Is(err, api.ErrInvalid) {
+			return err
+		}
+		if errors.Is(err, api.ErrNotFound) && o.begins > 0 && (o.absent || time.Since(since) >= o.begins) {
+			o.absent = true
+			return err
+		}
+		if attempt == 1 {
+			o.log.Info("progress report waits for the exporter", "epoch", r.Epoch, "saved", r.Saved, "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, 2*time.Second)
+	}
+}
+
+func (o *outbox) losses(left int) error {
+	if n := o.lost + left; n > 0 {
+		return fmt.Errorf("progress: %d reports were not delivered: %w", n, api.ErrUnavailable)
+	}
+	return nil
 }
