@@ -45,9 +45,10 @@ type job struct {
 	values  collector.Values  // newest of each column
 	fresh   map[string]bool   // those that the last reading had
 
-	failed   bool     // the last reading was incomplete
-	failing  bool     // the one that is being taken is
-	unopened []string // sources that did not answer when they were to be opened
+	moment   collector.Moment // of the last reading
+	failed   bool             // the last reading was incomplete
+	failing  bool             // the one that is being taken is
+	unopened []string         // sources that did not answer when they were to be opened
 
 	pids     []int // of the last listing
 	unlisted int   // readings since, in which nothing of it ran
@@ -121,7 +122,8 @@ func (s *Sampler) discover(ctx context.Context) {
 			case changed:
 				s.open(ctx, j)
 			case !slices.Equal(j.cpus, cpus):
-				s.follow(ctx, j)
+				s.follow(ctx, j, j.readers...)
+				s.describe(j)
 			}
 			s.checkEmpty(j, now, f.anyone)
 		}
@@ -176,7 +178,7 @@ func (s *Sampler) checkEmpty(j *job, now time.Time, anyone bool) {
 
 // take begins to sample a job.
 func (s *Sampler) take(ctx context.Context, f scanned, now time.Time) {
-	j := &job{found: f.Found, cpus: f.cpus, stored: f.Key, first: now, uid: f.UID, limiter: rate.NewLimiter(rate.Limit(s.cfg.MarkRate), s.cfg.MarkRate), reports: &reportLog{}}
+	j := &job{found: f.Found, cpus: f.cpus, stored: f.Key, first: now, uid: f.UID, limiter: rate.NewLimiter(rate.Limit(s.cfg.MarkRate), s.cfg.MarkRate), reports: &reportLog{}, values: collector.Values{}, fresh: map[string]bool{}}
 	switch {
 	case f.Attempt > 0:
 		j.stored.Attempt, j.counted = f.Attempt, true

@@ -16,16 +16,6 @@ type named struct {
 	worker *collector.Worker
 }
 
-// follow goes on with the target as it is now, where the reader can.
-func (n named) follow(ctx context.Context, t collector.Target) error {
-	f, ok := n.reader.(collector.Follower)
-	if !ok {
-		return nil
-	}
-	_, err := collector.Get(n.worker, func() (any, error) { return nil, f.Follow(ctx, t) })
-	return err
-}
-
 // close releases the reader, once its source answers.
 func (n named) close() {
 	n.worker.Then(func() { _ = n.reader.Close() }) // descriptors of a job that is gone: nothing to be done
@@ -56,7 +46,7 @@ func (s *Sampler) open(ctx context.Context, j *job) {
 	for _, c := range s.collectors {
 		if i := slices.IndexFunc(old, func(n named) bool { return n.name == c.Name() }); i >= 0 {
 			if _, ok := old[i].reader.(collector.Follower); ok {
-				s.followed(j, c.Name(), old[i].follow(ctx, target))
+				s.follow(ctx, j, old[i])
 				j.readers = append(j.readers, old[i])
 				continue
 			}
@@ -84,19 +74,18 @@ func (s *Sampler) reopen(ctx context.Context, j *job) {
 	}
 }
 
-// follow lets the readers know that the job's CPUs changed.
-func (s *Sampler) follow(ctx context.Context, j *job) {
+// follow lets readers that can do it go on with the job's cgroups and CPUs as they are now.
+func (s *Sampler) follow(ctx context.Context, j *job, readers ...named) {
 	target := s.target(j)
-	for _, n := range j.readers {
-		s.followed(j, n.name, n.follow(ctx, target))
-	}
-	s.describe(j)
-}
-
-func (s *Sampler) followed(j *job, name string, err error) {
-	if err != nil {
-		s.stats.ReadErrors++
-		s.log.Warn("source does not follow the job", "job", j.stored.String(), "collector", name, "err", err)
+	for _, n := range readers {
+		f, ok := n.reader.(collector.Follower)
+		if !ok {
+			continue
+		}
+		if _, err := collector.Get(n.worker, func() (any, error) { return nil, f.Follow(ctx, target) }); err != nil {
+			s.stats.ReadErrors++
+			s.log.Warn("source does not follow the job", "job", j.stored.String(), "collector", n.name, "err", err)
+		}
 	}
 }
 

@@ -84,7 +84,7 @@ type Sampler struct {
 
 	marks    chan markRequest
 	workers  map[string]*collector.Worker // by source
-	mute     map[string]bool              // those that did not answer at the last tick
+	mute     map[string]*fault            // by source that does not answer
 	snapshot atomic.Pointer[Snapshot]
 
 	// Of Run's goroutine.
@@ -131,7 +131,7 @@ func New(cfg Config, finder Finder, collectors []collector.Collector, n NodeRead
 	}
 	s := &Sampler{
 		cfg: cfg, log: cfg.Logger, finder: finder, collectors: collectors, node: n, store: store,
-		marks: make(chan markRequest), workers: map[string]*collector.Worker{}, mute: map[string]bool{},
+		marks: make(chan markRequest), workers: map[string]*collector.Worker{}, mute: map[string]*fault{},
 		jobs: map[attrib.Key]*job{}, ended: map[attrib.Key]*job{}, earlier: map[inode]SavedJob{}, abandoned: map[attrib.Key]attrib.Found{},
 	}
 	maps.Copy(s.workers, cfg.Workers)

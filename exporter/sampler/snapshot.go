@@ -42,7 +42,7 @@ func (s *Sampler) publish() {
 	snap := &Snapshot{
 		CPU: s.cpu, Load: s.load, Book: s.ledger.book, Source: s.meter.Source(), Base: s.meter.base, EnergyErr: s.ledger.fault.text,
 		JobJoules: make(map[attrib.Key]energy.Joules, len(s.jobs)), Stats: s.stats,
-		Silent: s.down(), Users: s.userJoules(), Covered: s.ledger.covered, At: s.stats.LastTickBegan,
+		Silent: s.silent(), Users: s.userJoules(), Covered: s.ledger.covered, At: s.stats.LastTickBegan,
 	}
 	// Ended jobs keep their joules for as long as the store keeps the job.
 	kept := make(map[attrib.Key]*job, len(s.ended))
@@ -68,15 +68,6 @@ func (s *Sampler) publish() {
 	s.snapshot.Store(snap)
 }
 
-// down lists what does not answer, and the meter in use where it fails.
-func (s *Sampler) down() []api.Source {
-	out := s.silent()
-	if s.ledger.fault.text != "" && s.worker("energy").Stuck() == nil {
-		out = append(out, api.Source{Name: "energy/" + s.meter.Source(), Support: api.Supported, Silent: true, Reason: s.ledger.fault.text})
-	}
-	return out
-}
-
 // worker returns the worker of a source.
 func (s *Sampler) worker(name string) *collector.Worker {
 	w := s.workers[name]
@@ -87,23 +78,26 @@ func (s *Sampler) worker(name string) *collector.Worker {
 	return w
 }
 
-// silent lists the sources that do not answer, and logs each change once.
+// silent lists the sources that do not answer, and the meter in use where it fails; it logs
+// each change once.
 func (s *Sampler) silent() []api.Source {
 	var out []api.Source
+	add := func(name, reason string) {
+		out = append(out, api.Source{Name: name, Support: api.Supported, Silent: true, Reason: reason})
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.workers)) {
 		err := s.workers[name].Stuck()
-		if (err != nil) != s.mute[name] {
-			s.mute[name] = err != nil
-			if err != nil {
-				s.log.Warn("source does not answer; the others go on", "source", name, "err", err)
-			} else {
-				s.log.Info("source answers again", "source", name)
-			}
+		if s.mute[name] == nil {
+			s.mute[name] = &fault{}
 		}
+		s.mute[name].set(err)
+		s.mute[name].log(s.log, "source "+name+"; the others go on")
 		if err != nil {
-			reason := strings.TrimPrefix(err.Error(), name+": ")
-			out = append(out, api.Source{Name: name, Support: api.Supported, Silent: true, Reason: reason})
+			add(name, strings.TrimPrefix(err.Error(), name+": "))
 		}
+	}
+	if why := s.ledger.fault.text; why != "" && s.worker("energy").Stuck() == nil {
+		add("energy/"+s.meter.Source(), why)
 	}
 	return out
 }
