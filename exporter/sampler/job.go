@@ -205,7 +205,6 @@ func (s *Sampler) take(ctx context.Context, f scanned, now time.Time) {
 	}
 	s.jobs[f.Key] = j
 	s.budget(j)
-	s.stats.JobsSeen++
 	if goesOn {
 		delete(s.earlier, j.inode) // not before: one that is refused is tried again
 		s.log.Info("job goes on with what was counted before", "job", j.stored.String(), "joules", j.joules.Total())

@@ -113,7 +113,6 @@ type Stats struct {
 	MarksRepeated uint64 // that another process had reported before
 	Saves         uint64 // checkpoints that were reported
 	ReadErrors    uint64
-	JobsSeen      uint64
 	JobsRefused   uint64  // because the store was full
 	TickSeconds   float64 // wall-clock time that all ticks took
 	LastTickBegan time.Time

@@ -27,15 +27,8 @@ const (
 	maxHeader      = 16 << 10
 )
 
-// Limit bounds how long a caller may take to ask, to read the answer and to ask again,
-// and the size of a header.
-func Limit(s *http.Server) *http.Server {
-	s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout, s.MaxHeaderBytes = headerPatience, readPatience, writePatience, idlePatience, maxHeader
-	return s
-}
-
-// Serve answers within the limits of Limit until ctx ends, and then lets what began finish
-// within grace.
+// Serve answers until ctx ends, and then lets what began finish within grace. It bounds how
+// long a caller may take to ask, to read the answer and to ask again, and the size of a header.
 func Serve(ctx context.Context, s *http.Server, l net.Listener, grace time.Duration) error {
 	return ServeBy(ctx, s, l, grace, s.Serve)
 }
@@ -43,7 +36,7 @@ func Serve(ctx context.Context, s *http.Server, l net.Listener, grace time.Durat
 // ServeBy is Serve with another way to serve a listener, such as with TLS.
 func ServeBy(ctx context.Context, s *http.Server, l net.Listener, grace time.Duration, serve func(net.Listener) error) error {
 	ended := make(chan error, 1)
-	Limit(s)
+	s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout, s.MaxHeaderBytes = headerPatience, readPatience, writePatience, idlePatience, maxHeader
 	go func() { ended <- serve(l) }()
 	select {
 	case err := <-ended:
@@ -62,7 +55,7 @@ func ServeBy(ctx context.Context, s *http.Server, l net.Listener, grace time.Dur
 	return err
 }
 
-// Unhurried is for handlers that may take longer than Limit allows: the body, of at most
+// Unhurried is for handlers that may take longer than Serve allows: the body, of at most
 // so many bytes, is read before they begin, and they may go on for as long as the caller
 // reads each piece of the answer in time. What is wrong with the body they see when they
 // read it.
