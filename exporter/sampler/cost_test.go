@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/collector"
@@ -72,16 +70,6 @@ func sleepers(tb testing.TB, jobs, processes int) {
 			}
 		}
 	}
-}
-
-// used is the CPU time of this process in seconds.
-func used(tb testing.TB) float64 {
-	tb.Helper()
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		tb.Fatal(err)
-	}
-	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
 
 // mine shows the jobs of this test alone.

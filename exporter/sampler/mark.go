@@ -70,7 +70,8 @@ func (s *Sampler) MarkFor(ctx context.Context, name string, attempt int, report 
 // wait is the reporter's own, and the sampler samples on.
 func (s *Sampler) place(ctx context.Context, m markRequest) error {
 	m.asked, m.reply = time.Now(), make(chan error, 1)
-	for err := errLook; ; {
+	for {
+		var err error
 		select {
 		case s.marks <- m:
 		case <-ctx.Done():

@@ -6,7 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -78,7 +78,7 @@ func (m *remote) serve(ctx context.Context, l net.Listener) error {
 		Full: func(c peercred.Caller) { m.refused.Add(c.String(), errCrowd) },
 	}
 	return peercred.Serve(ctx, &http.Server{
-		Handler: m.handler(), ErrorLog: log.New(m.refused, "", 0), Protocols: protocols,
+		Handler: m.handler(), ErrorLog: slog.NewLogLogger(m.refused, slog.LevelWarn), Protocols: protocols,
 	}, tls.NewListener(bounded, &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: m.config}), graceful)
 }
 

@@ -85,6 +85,7 @@ func (r row) unpack(values []float64) {
 
 // grow adds columns that came since, without a value.
 func (s *Store) grow(values []float64) []float64 {
+	values = slices.Grow(values, max(len(s.columns)-len(values), 0))
 	for len(values) < len(s.columns) {
 		values = append(values, math.NaN())
 	}
@@ -196,21 +197,19 @@ func (s *Store) append(key attrib.Key, at time.Time, values map[string]float64, 
 	a.lastTime = at
 	r := row{time: at, mark: mark, ended: ended}
 	if len(values) > 0 {
-		for column := range values {
-			s.column(column)
-		}
-		a.last, a.newest, a.oldest = s.grow(a.last), s.grow(a.newest), s.grow(a.oldest)
 		now := s.grow(nil)
 		for column, v := range values {
+			i := s.column(column)
+			now, a.last = s.grow(now), s.grow(a.last)
 			if math.IsNaN(v) || math.IsInf(v, 0) {
 				continue
 			}
-			i := s.index[column]
 			if v < a.last[i] && !api.Gauge(column) {
 				v = a.last[i]
 			}
 			now[i], a.last[i] = v, v
 		}
+		a.newest, a.oldest = s.grow(a.newest), s.grow(a.oldest)
 		r.values = a.pack(now)
 	}
 	s.push(a, r)

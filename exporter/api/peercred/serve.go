@@ -110,7 +110,8 @@ func (u *unhurried) extend() {
 // Complaints log for the operator why callers were refused, at most so many at once and in a
 // minute: every caller who reaches the address can cause them.
 type Complaints struct {
-	Log *slog.Logger
+	slog.Handler // nil: of the methods that http.Server does not call
+	Log          *slog.Logger
 
 	once  sync.Once
 	limit *rate.Limiter
@@ -119,18 +120,20 @@ type Complaints struct {
 
 const maxComplaints = 20
 
-// Write logs what http.Server writes to its log: a handshake that failed, or trouble of its
-// own.
-func (c *Complaints) Write(p []byte) (int, error) {
-	line := strings.TrimSpace(strings.TrimPrefix(string(p), "http: "))
-	if rest, ok := strings.CutPrefix(line, "TLS handshake error from "); ok {
+// Handle implements slog.Handler for what http.Server logs: a handshake that failed, or
+// trouble of its own.
+func (c *Complaints) Handle(_ context.Context, r slog.Record) error {
+	if rest, ok := strings.CutPrefix(r.Message, "http: TLS handshake error from "); ok {
 		caller, reason, _ := strings.Cut(rest, ": ")
 		c.Add(caller, reason)
-		return len(p), nil
+		return nil
 	}
-	c.Log.Warn("trouble with a caller", "error", line)
-	return len(p), nil
+	c.Log.Warn("trouble with a caller", "error", strings.TrimPrefix(r.Message, "http: "))
+	return nil
 }
+
+// Enabled implements slog.Handler.
+func (c *Complaints) Enabled(context.Context, slog.Level) bool { return true }
 
 // Add logs that a caller was refused, where that was not done too often, and how many were
 // refused unlogged before.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -145,36 +146,25 @@ const aside = 10
 // putAside reports whether the process keeps another file open for writing where shells keep
 // their standard output while one of their commands is redirected.
 func (t *Script) putAside(output string) bool {
-	list, err := os.ReadDir(t.proc("fd"))
+	p, err := procfs.NewProc(t.pid)
 	if err != nil {
 		return false
 	}
-	for _, e := range list {
-		fd, err := strconv.Atoi(e.Name())
-		if err != nil || fd < aside {
-			continue
+	fds, _ := p.FileDescriptors() // what was read of a process that has ended
+	return slices.ContainsFunc(fds, func(fd uintptr) bool {
+		name := strconv.Itoa(int(fd)) //nolint:gosec // a descriptor is small
+		if path, err := os.Readlink(t.proc("fd", name)); fd < aside || err != nil || path == output {
+			return false
 		}
-		if path, err := os.Readlink(t.proc("fd", e.Name())); err != nil || path == output {
-			continue
+		info, err := p.FDInfo(name)
+		if err != nil {
+			return false
 		}
-		info, err := os.ReadFile(t.proc("fdinfo", e.Name()))
-		if err == nil && kept(string(info)) {
-			return true
-		}
-	}
-	return false
-}
-
-// kept reports whether a descriptor is open for writing and for no other program, which those
-// are not that a process was started with. Its flags in /proc are octal.
-func kept(info string) bool {
-	for line := range strings.Lines(info) {
-		if text, ok := strings.CutPrefix(line, "flags:"); ok {
-			flags, err := strconv.ParseUint(strings.TrimSpace(text), 8, 64)
-			return err == nil && flags&(unix.O_WRONLY|unix.O_RDWR) != 0 && flags&unix.O_CLOEXEC != 0
-		}
-	}
-	return false
+		// Open for writing and for no other program, which those are not that a process was
+		// started with.
+		flags, err := strconv.ParseUint(info.Flags, 8, 64)
+		return err == nil && flags&(unix.O_WRONLY|unix.O_RDWR) != 0 && flags&unix.O_CLOEXEC != 0
+	})
 }
 
 // Begin is the size that a file had when the attempt began: 0 where it was made since,
