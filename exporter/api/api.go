@@ -149,6 +149,15 @@ const (
 	ColGPUs           = "gpu_contexts"      // gauge: on how many GPUs each of its processes is, added up
 )
 
+// Gauge reports whether a column may go down. All others are counters.
+func Gauge(column string) bool {
+	switch column {
+	case ColRSS, ColCache, ColPeak, ColThreads, ColProcesses, ColAllocatedCores, ColGPUMemory, ColGPUs:
+		return true
+	}
+	return false
+}
+
 // Sample is one reading of a job's counters, cumulative since its attempt began.
 type Sample struct {
 	Seq    uint64             `json:"seq"`

@@ -3,16 +3,20 @@ package api
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
+	"pitchpipe/exporter/api/certs"
 	"pitchpipe/exporter/api/peercred"
 )
 
@@ -53,18 +57,14 @@ func newClient(where, base string, t *http.Transport) *Client {
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Node asks what machine this is and what it can measure.
-func (c *Client) Node(ctx context.Context) (Node, error) {
-	var n Node
-	err := c.call(ctx, http.MethodGet, PathNode, nil, &n)
-	return n, err
+func (c *Client) Node(ctx context.Context) (n Node, err error) {
+	return n, c.call(ctx, http.MethodGet, PathNode, nil, &n)
 }
 
 // Jobs lists the jobs that the caller may see, ended ones included for as long as
 // their samples are kept.
-func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
-	var jobs []Job
-	err := c.call(ctx, http.MethodGet, PathJobs, nil, &jobs)
-	return jobs, err
+func (c *Client) Jobs(ctx context.Context) (jobs []Job, err error) {
+	return jobs, c.call(ctx, http.MethodGet, PathJobs, nil, &jobs)
 }
 
 // Window returns the samples of one attempt of a job with a sequence number
@@ -72,32 +72,15 @@ func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
 // or "<manager>/<id>", such as slurm/42, where a node has several managers; of an
 // array's task it is the number that is its own (squeue's %A). A job that the
 // exporter does not know, or that is not the caller's, is ErrNotFound.
-func (c *Client) Window(ctx context.Context, jobID string, attempt int, after uint64) (Window, error) {
-	query := url.Values{}
-	if attempt > 0 {
-		query.Set("attempt", strconv.Itoa(attempt))
-	}
-	if after > 0 {
-		query.Set("after", strconv.FormatUint(after, 10))
-	}
-	path := strings.Replace(PathSamples, "{id}", url.PathEscape(jobID), 1)
-	if len(query) > 0 {
-		path += "?" + query.Encode()
-	}
-	var w Window
-	err := c.call(ctx, http.MethodGet, path, nil, &w)
-	return w, err
+func (c *Client) Window(ctx context.Context, jobID string, attempt int, after uint64) (w Window, err error) {
+	return w, c.call(ctx, http.MethodGet, jobPath(PathSamples, jobID, attempt, after), nil, &w)
 }
 
 // Report reports that an epoch ended. The exporter takes the job from the caller's
 // cgroup or environment, so the caller has to run inside the job: elsewhere the
 // call is ErrDenied.
 func (c *Client) Report(ctx context.Context, r Report) error {
-	body, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("report of epoch %d: %w: %w", r.Epoch, ErrInvalid, err)
-	}
-	return c.call(ctx, http.MethodPost, PathProgress, body, nil)
+	return c.call(ctx, http.MethodPost, PathProgress, r, nil)
 }
 
 // ReportFor reports on a job's behalf that an epoch ended or that it saved, from outside
@@ -106,23 +89,41 @@ func (c *Client) Report(ctx context.Context, r Report) error {
 // the newest. ErrNotFound: the exporter does not know it; a job that begins just now it
 // knows a few seconds later.
 func (c *Client) ReportFor(ctx context.Context, jobID string, attempt int, r Report) error {
-	body, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("report of epoch %d: %w: %w", r.Epoch, ErrInvalid, err)
-	}
-	path := strings.Replace(PathReport, "{id}", url.PathEscape(jobID), 1)
-	if attempt > 0 {
-		path += "?attempt=" + strconv.Itoa(attempt)
-	}
-	return c.call(ctx, http.MethodPost, path, body, nil)
+	return c.call(ctx, http.MethodPost, jobPath(PathReport, jobID, attempt, 0), r, nil)
 }
 
-func (c *Client) call(ctx context.Context, method, path string, body []byte, answer any) error {
+// SetBudget sets what a job may use, for the caller's own origin: a caller who sees the jobs of
+// all users speaks as the controller, a user of his own jobs as their owner. A budget without
+// joules removes the caller's. The job is named as for Window, and attempt 0 means the newest.
+// ErrNotFound: the exporter does not know it, or it is not the caller's.
+func (c *Client) SetBudget(ctx context.Context, jobID string, attempt int, b Budget) error {
+	return c.call(ctx, http.MethodPut, jobPath(PathBudget, jobID, attempt, 0), b, nil)
+}
+
+func jobPath(pattern, jobID string, attempt int, after uint64) string {
+	query := url.Values{}
+	if attempt > 0 {
+		query.Set("attempt", strconv.Itoa(attempt))
+	}
+	if after > 0 {
+		query.Set("after", strconv.FormatUint(after, 10))
+	}
+	u := url.URL{RawQuery: query.Encode()}
+	return strings.Replace(pattern, "{id}", url.PathEscape(jobID), 1) + u.String()
+}
+
+func (c *Client) call(ctx context.Context, method, path string, question, answer any) error {
+	body, err := []byte(nil), error(nil)
+	if question != nil {
+		if body, err = json.Marshal(question); err != nil {
+			return fmt.Errorf("%s %s: %w: %w", method, path, ErrInvalid, err)
+		}
+	}
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("%s %s: %w: %w", method, path, ErrInvalid, err)
 	}
-	if body != nil {
+	if question != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	res, err := c.http.Do(req)
@@ -156,30 +157,134 @@ func sentinel(status int) error {
 }
 
 func problem(res *http.Response) string {
-	text, err := io.ReadAll(io.LimitReader(res.Body, 4<<10))
-	if err != nil {
-		return res.Status
-	}
 	var p Problem
-	if json.Unmarshal(text, &p) == nil && p.Error != "" {
+	if json.NewDecoder(io.LimitReader(res.Body, 4<<10)).Decode(&p) == nil && p.Error != "" {
 		return p.Error
 	}
 	return res.Status
 }
 
-// SetBudget says what a job may use, for the caller's own origin: who sees the jobs of
-// all jobs speaks as the controller, a user of his own jobs as their owner. Without
-// joules the caller takes back what he said. The job is named as for Window, and attempt
-// 0 means the newest. ErrNotFound: the exporter does not know it, or it is not the
-// caller's.
-func (c *Client) SetBudget(ctx context.Context, jobID string, attempt int, b Budget) error {
-	body, err := json.Marshal(b)
+const (
+	schemeUnix = "unix:"
+	schemeTLS  = "https://"
+	// The longest path that fits into the kernel's sockaddr_un with its ending zero.
+	maxSocketPath = 107
+	// dialPatience is for how long an address is tried, dialNext where there are more.
+	dialPatience = 10 * time.Second
+	dialNext     = time.Second
+)
+
+// CheckAddress reports whether an exporter can listen there: unix:/PATH, on this
+// machine, or https://HOST:PORT, on another. ErrInvalid: it cannot.
+func CheckAddress(address string) error {
+	if path, ok := strings.CutPrefix(address, schemeUnix); ok {
+		if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) || len(path) > maxSocketPath {
+			return fmt.Errorf("%w: %q: want an absolute path of at most %d bytes", ErrInvalid, address, maxSocketPath)
+		}
+		return nil
+	}
+	_, err := host(address)
+	return err
+}
+
+// host is the name in an address https://HOST:PORT.
+func host(address string) (string, error) {
+	u, err := url.Parse(address)
 	if err != nil {
-		return fmt.Errorf("budget of %s: %w: %w", jobID, ErrInvalid, err)
+		return "", fmt.Errorf("%w: address: %w", ErrInvalid, err)
 	}
-	path := strings.Replace(PathBudget, "{id}", url.PathEscape(jobID), 1)
-	if attempt > 0 {
-		path += "?attempt=" + strconv.Itoa(attempt)
+	if port, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || port == 0 || u.Hostname() == "" || address != schemeTLS+u.Host {
+		return "", fmt.Errorf("%w: %q: want unix:/PATH or https://HOST:PORT", ErrInvalid, address)
 	}
-	return c.call(ctx, http.MethodPut, path, body, nil)
+	return u.Hostname(), nil
+}
+
+// NewClientAt returns a client for the exporter at an address that CheckAddress takes. The
+// certificates are for https alone: the caller shows his own, and the exporter's has to be for
+// that host and from their authority. Their files are read when a connection is made. A job
+// reports its own progress on sockets only: elsewhere Report is ErrNotFound, and ReportFor
+// works.
+func NewClientAt(address string, own *certs.Store) (*Client, error) {
+	if err := CheckAddress(address); err != nil {
+		return nil, err
+	}
+	if path, ok := strings.CutPrefix(address, schemeUnix); ok {
+		return NewClient(path), nil
+	}
+	at := strings.TrimPrefix(address, schemeTLS)
+	return overTLS(address, address, func(context.Context) ([]string, error) { return []string{at}, nil }, own)
+}
+
+// NewClientOf returns a client for the exporter of the node with that name, which has to
+// be in the exporter's certificate. Each time when a connection is made, addresses returns
+// where it may be, as HOST:PORT; they are tried one after the other, so that one that is
+// out of date, or that another program has taken, leads nowhere and hides none of the
+// others. What addresses fails with is wrapped, in ErrUnavailable too.
+func NewClientOf(node string, addresses func(context.Context) ([]string, error), own *certs.Store) (*Client, error) {
+	return overTLS("node "+node, schemeTLS+node+":443", addresses, own) // the port is never dialled
+}
+
+func overTLS(where, base string, addresses func(context.Context) ([]string, error), own *certs.Store) (*Client, error) {
+	name, err := host(base)
+	if err == nil && own == nil {
+		err = fmt.Errorf("%w: %s: a certificate, its key and an authority are needed", ErrInvalid, where)
+	}
+	if err != nil {
+		return nil, err
+	}
+	dial := func(ctx context.Context, at string) (net.Conn, error) {
+		m := own.Current()
+		d := tls.Dialer{Config: &tls.Config{
+			MinVersion: tls.VersionTLS13, ServerName: name, RootCAs: m.CA,
+			// Shown to exporters of another authority too: their refusal then says why.
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &m.Certificate, nil },
+		}}
+		return d.DialContext(ctx, "tcp", at)
+	}
+	return newClient(where, base, &http.Transport{
+		DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			all, err := addresses(ctx)
+			if err != nil {
+				return nil, err
+			}
+			errs := make([]error, 0, len(all))
+			for i, at := range all {
+				// The transport dials on after a caller has given up, so that his deadline is
+				// not here; what it gets serves the next one.
+				patience := dialPatience
+				if i < len(all)-1 {
+					patience = dialNext
+				}
+				once, cancel := context.WithTimeout(ctx, patience)
+				conn, err := dial(once, at)
+				cancel()
+				if err == nil {
+					return conn, nil
+				}
+				errs = append(errs, err)
+			}
+			if len(errs) == 0 {
+				return nil, errors.New("no address")
+			}
+			return nil, errors.Join(errs...)
+		},
+	}), nil
+}
+
+// Errors of a call, by what the caller can do about it. The client wraps them
+// with what was asked and what the exporter answered.
+var (
+	// ErrNotFound: the exporter does not see this job, or has forgotten it.
+	ErrNotFound = errors.New("not known to the exporter")
+	// ErrDenied: the caller may not see this, or is not inside the job.
+	ErrDenied = errors.New("denied by the exporter")
+	// ErrInvalid: the request can never succeed as it is.
+	ErrInvalid = errors.New("invalid request to the exporter")
+	// ErrUnavailable: no exporter answers, or it is in trouble; it may succeed later.
+	ErrUnavailable = errors.New("exporter unavailable")
+)
+
+// Problem is the body of every answer that is not a success.
+type Problem struct {
+	Error string `json:"error"`
 }

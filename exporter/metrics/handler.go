@@ -80,7 +80,7 @@ func Handler(cfg Config) (http.Handler, error) {
 			return nil, err
 		}
 	}
-	return &pages{cfg: cfg, others: r, build: newBuilder(cfg.Store.Columns())}, nil
+	return &pages{cfg: cfg, others: r, build: newBuilder()}, nil
 }
 
 // ServeHTTP implements http.Handler.
@@ -109,6 +109,7 @@ func (s *pages) page(v View) *page {
 	defer s.mu.Unlock()
 	if snap != s.of || s.kept == nil {
 		s.of, s.now, s.tail = snap, s.cfg.Store.Latest(), s.itself()
+		s.build.learn(s.cfg.Store.Columns())
 		s.kept, s.users = map[View]*page{}, map[uint32]bool{}
 		for _, l := range s.now {
 			s.users[l.Job.UID] = true
@@ -164,12 +165,6 @@ func (s *pages) zipped(p *page) []byte {
 
 // acceptsGzip reports whether a header names gzip without refusing it.
 func acceptsGzip(header string) bool {
-	for part := range strings.SplitSeq(header, ",") {
-		name, weight, _ := strings.Cut(strings.ReplaceAll(part, " ", ""), ";")
-		if strings.EqualFold(name, "gzip") {
-			q, err := strconv.ParseFloat(strings.TrimPrefix(weight, "q="), 64)
-			return weight == "" || err == nil && q > 0
-		}
-	}
-	return false
+	header = strings.ReplaceAll(header, " ", "")
+	return strings.Contains(header, "gzip") && !strings.Contains(header, "gzip;q=0")
 }

@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"pitchpipe/exporter/api"
-	"pitchpipe/exporter/window"
 )
 
 // builder writes pages in the exposition format 0.0.4, each family into a buffer of its
@@ -30,29 +29,35 @@ type column struct {
 	family *family // nil = in none of its own
 	event  string  // of perf, which some machines alone name
 	group  string  // of perf events, whose time this is
-	other  int     // column of the time for which that group counted
+	other  int     // column of the time for which that group counted, -1 = unknown
 }
 
-func newBuilder(columns []window.Column) *builder {
-	b := &builder{names: map[string]*family{}, columns: make([]column, len(columns))}
+func newBuilder() *builder {
+	b := &builder{names: map[string]*family{}}
 	for _, m := range Table() {
 		f := &family{Metric: m}
 		f.head = append(f.head, "# HELP "+m.Name+" "+strings.NewReplacer("\\", `\\`, "\n", `\n`).Replace(m.Help)+"\n# TYPE "+m.Name+" "+m.Kind+"\n"...)
 		b.families = append(b.families, f)
 		b.names[m.Name] = f
 	}
+	return b
+}
+
+// learn finds out where columns are shown.
+func (b *builder) learn(columns []string) {
+	if len(columns) == len(b.columns) {
+		return
+	}
+	b.columns = make([]column, len(columns))
 	for i, c := range columns {
-		if at := slices.IndexFunc(b.families, func(f *family) bool { return f.Column == c.Name }); at >= 0 {
+		if at := slices.IndexFunc(b.families, func(f *family) bool { return f.Column == c }); at >= 0 {
 			b.columns[i].family = b.families[at]
-		} else if name, ok := api.EventOf(c.Name); ok {
+		} else if name, ok := api.EventOf(c); ok {
 			b.columns[i].event = name
-		} else if name, ok := api.GroupOf(c.Name); ok {
-			if at := slices.IndexFunc(columns, func(o window.Column) bool { return o.Name == api.PerfRunning(name) }); at >= 0 {
-				b.columns[i].group, b.columns[i].other = name, at
-			}
+		} else if name, ok := api.GroupOf(c); ok {
+			b.columns[i].group, b.columns[i].other = name, slices.Index(columns, api.PerfRunning(name))
 		}
 	}
-	return b
 }
 
 // add writes one series. job are the labels of a job, as jobLabels wrote them, or nil;

@@ -1,28 +1,27 @@
 package metrics_test
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"pitchpipe/exporter/api"
-	"pitchpipe/exporter/collector/perf"
 	"pitchpipe/exporter/metrics"
-	"pitchpipe/exporter/window"
 )
 
-// perfColumns are those of every event that has a name on any machine, of one that has
-// not, and of a group.
-func perfColumns() []window.Column {
-	var out []window.Column
-	for _, e := range perf.Catalogue() {
-		if _, ok := api.EventOf(e.Column); ok {
-			out = append(out, window.Column{Name: e.Column})
+// columns are all that have a family, an event that has none, and those of a group.
+func columns() (out []string) {
+	for _, m := range metrics.Table() {
+		if m.Column != "" {
+			out = append(out, m.Column)
 		}
 	}
-	return append(out, window.Column{Name: api.PerfEvent("msr/tsc/")},
-		window.Column{Name: api.PerfEnabled("cpu-1")}, window.Column{Name: api.PerfRunning("cpu-1")})
+	return append(out, api.PerfEvent("msr/tsc/"), api.PerfEnabled("cpu-1"), api.PerfRunning("cpu-1"))
 }
+
+// value is what full has in a column.
+func value(column string) string { return strconv.Itoa(slices.Index(columns(), column) + 1) }
 
 func TestPerfEventsAreShownWithTheRatioOfTheirGroup(t *testing.T) {
 	t.Parallel()
@@ -31,15 +30,6 @@ func TestPerfEventsAreShownWithTheRatioOfTheirGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := scrape(t, h, nil)
-	columns := append(window.Columns(), perfColumns()...)
-	value := func(name string) string {
-		for i, c := range columns {
-			if c.Name == name {
-				return strconv.Itoa(i + 1)
-			}
-		}
-		return "?"
-	}
 	of := `{manager="local",job_id="7",attempt="2"`
 	for _, want := range []string{
 		"pitchpipe_job_perf_instructions_total" + of + "} " + value(api.PerfEvent("instructions")),

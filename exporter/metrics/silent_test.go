@@ -12,12 +12,11 @@ import (
 func TestASourceThatDoesNotAnswerIsDownAndHasNoTimeInItsLabels(t *testing.T) {
 	t.Parallel()
 	about := api.Node{Cores: 2, Sources: []api.Source{
-		{Name: "perf/task-clock", Support: api.Supported, Reason: "cgroup mode"},
+		{Name: "perf/task-clock", Support: api.Supported, Silent: true, Reason: "does not answer since 2026-01-01T00:00:00Z"},
 		{Name: "perf/cycles", Support: api.Unsupported, Reason: "no PMU"},
 		{Name: "cgroup/cpu", Support: api.Supported, Reason: "unified"},
 	}}
-	silent := []api.Source{{Name: "perf", Support: api.Supported, Reason: "does not answer since 2026-01-01T00:00:00Z"}}
-	c := page(func() api.Node { return about }, func() *sampler.Snapshot { return &sampler.Snapshot{Silent: silent} })
+	c := page(func() api.Node { return about }, func() *sampler.Snapshot { return &sampler.Snapshot{} })
 	page := scrape(t, handler(t, c), nil)
 	for _, want := range []string{
 		`pitchpipe_source_up{source="perf/task-clock",support="supported",reason="does not answer"} 0`,

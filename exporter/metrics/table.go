@@ -1,10 +1,10 @@
 package metrics
 
 import (
-	"fmt"
-	"strings"
+	"strconv"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/collector/perf"
 )
 
 // Metric describes one family.
@@ -84,21 +84,90 @@ func Table() []Metric {
 	}, append(gpuTable(), perfTable()...)...)
 }
 
-// Page prints the tables as the reference page.
-func Page() string {
-	var b strings.Builder
-	b.WriteString("# Metrics of pitchpipe-exporter\n\nGenerated from `exporter/metrics` by `go test ./exporter/metrics -update`. " +
-		"Base units only; counters of a job begin at 0 with its attempt. No label is called `job`. " +
-		"Of jobs each user of the machine sees his own; root, the accounts of `--api.readers` and callers over TLS see all, and with `--web.jobs=all` everybody does. " +
-		"The page is made once per sample (`--sampling.interval`) and served from memory: to ask more often shows nothing more and costs next to nothing.\n\n" +
-		"| metric | type | labels | meaning |\n|---|---|---|---|\n")
-	for _, m := range Table() {
-		labels := make([]string, 0, len(m.Labels))
-		for _, l := range m.Labels {
-			labels = append(labels, "`"+l+"`")
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Name, m.Kind, strings.Join(labels, " "), m.Help)
+// gpuTable lists the families about GPUs, which nodes without any do not have.
+func gpuTable() []Metric {
+	one := func(more ...string) []string { return append([]string{"uuid"}, more...) }
+	return []Metric{
+		{"pitchpipe_gpu_info", "gauge", "One series a GPU, its number on this node, and who was asked; always 1.", one("index", "name", "driver", "backend"), ""},
+		{"pitchpipe_gpu_reading_time_seconds", "gauge", "When the GPUs were last read.", nil, ""},
+		{"pitchpipe_gpu_energy_joules_total", "counter", "Energy of the GPU since the exporter began, by the driver's counter or integrated from its power (source).", one("source"), ""},
+		{"pitchpipe_gpu_energy_covered_seconds_total", "counter", "Time whose energy is in that counter.", one(), ""},
+		{"pitchpipe_gpu_power_watts", "gauge", "Power at the last reading.", one(), ""},
+		{"pitchpipe_gpu_power_limit_watts", "gauge", "Power limit that is enforced.", one(), ""},
+		{"pitchpipe_gpu_busy_seconds_total", "counter", "Time for which a kernel ran, by the driver's utilisation at each reading.", one(), ""},
+		{"pitchpipe_gpu_memory_used_bytes", "gauge", "Memory of the GPU in use.", one(), ""},
+		{"pitchpipe_gpu_memory_size_bytes", "gauge", "Memory of the GPU.", one(), ""},
+		{"pitchpipe_job_gpu_energy_joules_total", "counter", "Energy of the GPUs that the attempt's processes are on, by share; it is part of pitchpipe_job_energy_joules_total.", job(), api.ColGPUJoules},
+		{"pitchpipe_job_gpu_busy_seconds_total", "counter", "Time for which those GPUs were busy, by share.", job(), api.ColGPUBusy},
+		{"pitchpipe_job_gpu_memory_bytes", "gauge", "Memory of GPUs that the attempt's processes hold.", job(), api.ColGPUMemory},
 	}
-	b.WriteString(elsewherePage())
-	return b.String()
+}
+
+func (s *pages) addGPUs() {
+	if s.cfg.GPUs == nil {
+		return
+	}
+	now, add := s.cfg.GPUs(), s.addPlain
+	if now.Backend == "" {
+		return
+	}
+	add("pitchpipe_gpu_reading_time_seconds", float64(now.At.UnixMilli())/1e3)
+	for _, a := range now.Accounts {
+		add("pitchpipe_gpu_info", 1, a.UUID, strconv.Itoa(a.Index), a.Name, now.Driver, now.Backend)
+		source := "power"
+		if a.Joules != nil {
+			source = "counter"
+		}
+		if a.Joules != nil || a.Watts != nil {
+			add("pitchpipe_gpu_energy_joules_total", a.Used, a.UUID, source)
+			add("pitchpipe_gpu_energy_covered_seconds_total", a.Covered, a.UUID)
+		}
+		if a.Busy != nil {
+			add("pitchpipe_gpu_busy_seconds_total", a.BusySeconds, a.UUID)
+		}
+		for name, v := range map[string]*float64{"pitchpipe_gpu_power_watts": a.Watts, "pitchpipe_gpu_power_limit_watts": a.LimitWatts} {
+			if v != nil {
+				add(name, *v, a.UUID)
+			}
+		}
+		for name, v := range map[string]*int64{"pitchpipe_gpu_memory_used_bytes": a.MemoryUsed, "pitchpipe_gpu_memory_size_bytes": a.MemoryTotal} {
+			if v != nil {
+				add(name, float64(*v), a.UUID)
+			}
+		}
+	}
+}
+
+const (
+	perfInfo    = "pitchpipe_perf_event_info"
+	perfOthers  = "pitchpipe_job_perf_other_events_total"
+	perfEnabled = "pitchpipe_job_perf_group_enabled_seconds_total"
+	perfRunning = "pitchpipe_job_perf_group_running_seconds_total"
+	perfRatio   = "pitchpipe_job_perf_multiplex_ratio"
+)
+
+// perfTable lists the families of the perf events that an administrator may choose.
+func perfTable() []Metric {
+	var out []Metric
+	for _, e := range perf.Catalogue() {
+		if e.Metric != "" {
+			out = append(out, Metric{"pitchpipe_job_perf_" + e.Metric + "_total", "counter", e.Help + " Perf event " + e.Name + ".", job(), e.Column})
+		}
+	}
+	return append(out,
+		Metric{perfOthers, "counter", "Perf events that only some machines name: those of a PMU and tracepoints.", job("event"), ""},
+		Metric{perfEnabled, "counter", "Time for which a group of perf events was enabled, summed over CPUs.", job("group"), ""},
+		Metric{perfRunning, "counter", "Time for which a group of perf events counted; what it counted is scaled up by enabled over running time.", job("group"), ""},
+		Metric{perfRatio, "gauge", "Part of its enabled time for which a group of perf events counted: 1 = all of it, 0 = nothing is known of its events.", job("group"), ""},
+		Metric{perfInfo, "gauge", "Which perf events this node counts, and in which group; always 1.", []string{"event", "group"}, ""},
+	)
+}
+
+// addPerfNode writes the groups of the node's perf events.
+func (s *pages) addPerfNode(about api.Node) {
+	for _, source := range about.Sources {
+		if name, ok := api.EventOf(source.Name); ok && source.Group != "" {
+			s.addPlain(perfInfo, 1, name, source.Group)
+		}
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"pitchpipe/exporter/api"
-	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/sampler"
 	"pitchpipe/exporter/window"
@@ -30,8 +29,9 @@ func (s *pages) addNode(snap *sampler.Snapshot, v View) {
 	about, add := s.cfg.Node(), s.addPlain
 	add("pitchpipe_build_info", 1, s.cfg.Version, runtime.Version())
 	for _, source := range about.Sources {
-		source, answers := withSilence(source, snap.Silent)
-		add("pitchpipe_source_up", truth(source.Support == api.Supported && answers), source.Name, string(source.Support), source.Reason)
+		// A time in a label would make a series of its own of each silence.
+		reason, _, _ := strings.Cut(source.Reason, " since ")
+		add("pitchpipe_source_up", truth(source.Support == api.Supported && !source.Silent), source.Name, string(source.Support), reason)
 	}
 	s.addPerfNode(about)
 	s.addGPUs()
@@ -84,13 +84,12 @@ func (s *pages) addJob(snap *sampler.Snapshot, l window.Latest) {
 	}
 	add("pitchpipe_job_start_time_seconds", float64(began.UnixMilli())/1e3)
 	add("pitchpipe_job_ended", truth(l.Job.Ended))
-	key := attrib.Key{Manager: l.Job.Manager, ID: l.Job.ID, Attempt: l.Job.Attempt}
-	if joules, known := snap.JobJoules[key]; known {
+	if joules, known := snap.JobJoules[window.Key(l.Job)]; known {
 		add("pitchpipe_job_energy_idle_joules_total", joules.Idle, l.Source)
 		addParts(add, joules, snap.Base, l.Source)
 	}
-	for i, c := range s.build.columns {
-		switch v := l.Values[i]; {
+	for i, v := range l.Values {
+		switch c := s.build.columns[i]; {
 		case math.IsNaN(v):
 		case c.family != nil && c.family.Column == api.ColJoules:
 			c.family.add(v, job, l.Source)
@@ -99,7 +98,15 @@ func (s *pages) addJob(snap *sampler.Snapshot, l window.Latest) {
 		case c.event != "":
 			add(perfOthers, v, c.event)
 		case c.group != "":
-			addGroup(add, c.group, v, l.Values[c.other])
+			running := 0.0
+			if c.other >= 0 && c.other < len(l.Values) && !math.IsNaN(l.Values[c.other]) {
+				running = l.Values[c.other]
+			}
+			add(perfEnabled, v, c.group)
+			add(perfRunning, running, c.group)
+			if v > 0 {
+				add(perfRatio, running/v, c.group)
+			}
 		}
 	}
 	b := l.Job.Budget
@@ -117,17 +124,14 @@ const jobParts = "pitchpipe_job_energy_component_joules_total"
 
 // addParts writes what a job's joules are made of; source is that of what the meter counts.
 func addParts(add func(name string, v float64, values ...string), j energy.Joules, base energy.Component, source string) {
-	part := func(component energy.Component, kind, source string, v float64) {
-		add(jobParts, v, string(component), kind, source)
-	}
-	part(base, "active", source, j.Active-j.DRAMActive)
-	part(base, "idle", source, j.Idle-j.DRAMIdle)
+	add(jobParts, j.Active-j.DRAMActive, string(base), "active", source)
+	add(jobParts, j.Idle-j.DRAMIdle, string(base), "idle", source)
 	if j.DRAMActive+j.DRAMIdle > 0 {
-		part(energy.DRAM, "active", source, j.DRAMActive)
-		part(energy.DRAM, "idle", source, j.DRAMIdle)
+		add(jobParts, j.DRAMActive, string(energy.DRAM), "active", source)
+		add(jobParts, j.DRAMIdle, string(energy.DRAM), "idle", source)
 	}
 	if j.GPU > 0 {
-		part(energy.GPU, "gpu", energy.GPU, j.GPU)
+		add(jobParts, j.GPU, string(energy.GPU), "gpu", energy.GPU)
 	}
 }
 
@@ -139,39 +143,11 @@ func (s *pages) addSelf(snap *sampler.Snapshot) {
 	add("pitchpipe_exporter_ticks_total", float64(stats.Ticks))
 	add("pitchpipe_exporter_tick_seconds_total", stats.TickSeconds)
 	add("pitchpipe_exporter_read_errors_total", float64(stats.ReadErrors))
-	add("pitchpipe_exporter_marks_total", float64(stats.Marks-stats.MarksBare), "snapshot")
-	add("pitchpipe_exporter_marks_total", float64(stats.MarksBare), "bare")
-	add("pitchpipe_exporter_marks_total", float64(stats.MarksRefused), "refused")
-	add("pitchpipe_exporter_marks_total", float64(stats.MarksRepeated), "repeated")
+	for result, n := range map[string]uint64{"snapshot": stats.Marks - stats.MarksBare, "bare": stats.MarksBare, "refused": stats.MarksRefused, "repeated": stats.MarksRepeated} {
+		add("pitchpipe_exporter_marks_total", float64(n), result)
+	}
 	add("pitchpipe_exporter_saves_total", float64(stats.Saves))
 	add("pitchpipe_exporter_jobs_refused_total", float64(stats.JobsRefused))
-}
-
-// silent is the reason of a source that does not answer. Since when is in the log and in the
-// API: a time in a label would make a series of its own of each silence.
-const silent = "does not answer"
-
-// withSilence reports whether a source answers, and gives it the reason where it does not:
-// that of the entry with its own name, else that of its reader, all of which fall silent
-// together.
-func withSilence(s api.Source, mute []api.Source) (api.Source, bool) {
-	if s.Support != api.Supported {
-		return s, !s.Silent
-	}
-	kind, _, _ := strings.Cut(s.Name, "/")
-	for _, m := range mute {
-		switch m.Name {
-		case s.Name:
-			if s.Reason = m.Reason; kind == s.Name {
-				s.Reason = silent
-			}
-			return s, false
-		case kind:
-			s.Reason = silent
-			return s, false
-		}
-	}
-	return s, !s.Silent
 }
 
 func truth(b bool) float64 {

@@ -64,7 +64,7 @@ func TestAReportOfAStartThatNoScanHasSeenIsThatStarts(t *testing.T) {
 					r := api.Report{Epoch: epoch, Nth: epoch, Time: time.Now()}
 					var err error
 					if how == "on its behalf" {
-						err = s.MarkFor(t.Context(), attrib.Slurm, "42", 0, r)
+						err = s.MarkFor(t.Context(), "slurm/42", 0, r)
 					} else {
 						err = s.Mark(t.Context(), who(77, 1000), r)
 					}
@@ -115,7 +115,7 @@ func TestATaskThatNomadRestartsInPlaceStaysOneAttempt(t *testing.T) {
 				tell := func(r api.Report) {
 					t.Helper()
 					r.Time = time.Now()
-					if err := s.MarkFor(t.Context(), attrib.Nomad, key.ID, 1, r); err != nil {
+					if err := s.MarkFor(t.Context(), "nomad/"+key.ID, 1, r); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -2,11 +2,21 @@ package sampler
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
-	"time"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/collector/energy"
 )
 
@@ -16,52 +26,32 @@ func (s *Sampler) budget(jobs ...*job) {
 	if s.cfg.Budgets == nil {
 		return
 	}
-	type asked struct {
-		manager, id string
-		budget      api.Budget
-		err         error
+	type answer struct {
+		of     attrib.Key
+		budget api.Budget
+		err    error
 	}
-	all := make([]asked, len(jobs))
+	all := make([]answer, len(jobs))
 	for i, j := range jobs {
-		all[i] = asked{manager: j.stored.Manager, id: j.stored.ID}
+		all[i].of = j.stored
 	}
 	silent := s.worker("budget").Each(len(all), func(i int) {
 		a := &all[i]
-		a.budget, _, a.err = s.cfg.Budgets.Budget(a.manager, a.id)
+		a.budget, _, a.err = s.cfg.Budgets.Budget(a.of.Manager, a.of.ID)
 	})
 	for i, j := range jobs {
-		if silent != nil {
-			s.allow(j, api.Budget{}, silent)
-			continue
+		b, err := api.Budget{}, silent
+		if silent == nil {
+			b, err = all[i].budget, all[i].err
 		}
-		s.allow(j, all[i].budget, all[i].err)
-	}
-}
-
-// allow enters what the administrator lets a job use.
-func (s *Sampler) allow(j *job, b api.Budget, err error) {
-	text := ""
-	if err != nil {
-		s.stats.ReadErrors++
-		text = err.Error()
-	}
-	if text != j.budgetErr {
-		if j.budgetErr = text; text != "" {
-			s.log.Warn("the budget of a job is not believed", "job", j.stored.String(), "err", err)
+		if err != nil {
+			s.stats.ReadErrors++
+		} else {
+			s.store.Allow(j.stored, api.ByAdministrator, b)
 		}
+		j.budgetFault.set(err)
+		j.budgetFault.log(s.log, "the budget of "+j.stored.String()+", which is not believed")
 	}
-	if err == nil && s.store.Budgets(j.stored)[api.ByAdministrator] != stamped(b) {
-		s.store.Allow(j.stored, api.ByAdministrator, b)
-	}
-}
-
-// stamped is a budget as the store holds it, the zero one where there is none.
-func stamped(b api.Budget) api.Budget {
-	if b.Joules <= 0 {
-		return api.Budget{}
-	}
-	b.By = api.ByAdministrator
-	return b
 }
 
 // UserJoules is what the jobs of one user were charged with since the exporter began.
@@ -84,32 +74,100 @@ func (l *ledger) bill(uid uint32, j energy.Joules) {
 
 // userJoules lists the users by their numbers.
 func (s *Sampler) userJoules() []UserJoules {
-	out := make([]UserJoules, 0, len(s.ledger.users))
-	for _, uid := range slices.Sorted(maps.Keys(s.ledger.users)) {
-		out = append(out, UserJoules{uid, s.ledger.users[uid]})
-	}
-	if len(out) <= maxUsers {
-		return out
-	}
 	busy := map[uint32]int{}
 	for _, j := range s.jobs {
 		busy[j.uid] = 1
 	}
-	slices.SortStableFunc(out, func(a, b UserJoules) int {
-		return cmp.Or(busy[b.UID]-busy[a.UID], cmp.Compare(b.Joules.Total(), a.Joules.Total()))
+	all := slices.SortedFunc(maps.Keys(s.ledger.users), func(a, b uint32) int {
+		return cmp.Or(busy[b]-busy[a], cmp.Compare(s.ledger.users[b].Total(), s.ledger.users[a].Total()))
 	})
-	for _, u := range out[maxUsers:] {
-		delete(s.ledger.users, u.UID)
+	for _, uid := range all[min(len(all), maxUsers):] {
+		delete(s.ledger.users, uid)
 	}
-	out = out[:maxUsers]
-	slices.SortFunc(out, func(a, b UserJoules) int { return cmp.Compare(a.UID, b.UID) })
+	out := make([]UserJoules, 0, len(s.ledger.users))
+	for _, uid := range slices.Sorted(maps.Keys(s.ledger.users)) {
+		out = append(out, UserJoules{uid, s.ledger.users[uid]})
+	}
 	return out
 }
 
-// earliest is the first of two times, of which the zero one is none.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || b.Before(a) {
-		return b
+// ErrBudgetFile means that a file is there and is no budget that may be believed.
+var ErrBudgetFile = errors.New("budget")
+
+// A budget is a line.
+const maxBudgetFile = 4 << 10
+
+// BudgetFolder reads the administrator's budgets: files <folder>/<manager>/<id>, such as
+// slurm/42 or nomad/ALLOCATION.TASK, that a prolog writes and an epilog removes, in the
+// form that api.ParseBudget reads:
+//
+//	mkdir -p /run/pitchpipe/budgets/slurm
+//	echo "joules=2e6 seconds=$(( SLURM_JOB_END_TIME - SLURM_JOB_START_TIME ))" >/run/pitchpipe/budgets/slurm/$SLURM_JOB_ID
+//
+// Only files of jobs that run are read, once per sample. A file, or a folder on the way to
+// it, that another user than root and the exporter's own can write is refused.
+type BudgetFolder struct {
+	Path string
+	// Trusted are the users beside root who may write there.
+	Trusted []uint32
+}
+
+// Budget is that of a job; ok is false where no file is there. Every error is ErrBudgetFile.
+func (f BudgetFolder) Budget(manager, id string) (b api.Budget, ok bool, err error) {
+	name := manager + "/" + id
+	if strings.HasPrefix(id, ".") || strings.Count(name, "/") != 1 || !filepath.IsLocal(name) {
+		return b, false, fmt.Errorf("%w: no file can be called %q", ErrBudgetFile, name)
 	}
-	return a
+	b, err = f.read(filepath.Join(f.Path, name))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return api.Budget{}, false, nil
+	}
+	if err != nil {
+		return api.Budget{}, false, fmt.Errorf("%w: %s: %w", ErrBudgetFile, name, err)
+	}
+	return b, b.Joules > 0, nil
+}
+
+func (f BudgetFolder) read(path string) (b api.Budget, err error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return b, err
+	}
+	defer func() { _ = file.Close() }() // only read
+	st, err := file.Stat()
+	if err != nil {
+		return b, err
+	}
+	if !st.Mode().IsRegular() || st.Size() > maxBudgetFile {
+		return b, fmt.Errorf("it is no file of at most %d bytes", maxBudgetFile)
+	}
+	if err := f.trusted(st, path); err != nil {
+		return b, err
+	}
+	// Who can write a folder can put another job's file into it.
+	for _, dir := range []string{filepath.Dir(path), f.Path} {
+		above, err := os.Stat(dir)
+		if err == nil {
+			err = f.trusted(above, dir)
+		}
+		if err != nil {
+			return b, err
+		}
+	}
+	text, err := io.ReadAll(io.LimitReader(file, maxBudgetFile))
+	if err != nil {
+		return b, err
+	}
+	return api.ParseBudget(text)
+}
+
+func (f BudgetFolder) trusted(st fs.FileInfo, name string) error {
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	switch {
+	case !ok || sys.Uid != 0 && !slices.Contains(f.Trusted, sys.Uid):
+		return fmt.Errorf("%s belongs to another user: want root", name)
+	case st.Mode().Perm()&0o022 != 0:
+		return fmt.Errorf("others can write %s: its mode is %v", name, st.Mode().Perm())
+	}
+	return nil
 }

@@ -87,7 +87,7 @@ func TestABudgetSurvivesARestartOfTheExporter(t *testing.T) {
 		s, store := runWith(t, w, sampler.Config{Keep: true, Boot: "this"})
 		wait(2*time.Second + time.Millisecond)
 		first := see(t, store, "42").Job.First
-		key, _, _ := store.Find("42", 0, func(api.Job) bool { return true })
+		key := window.Key(see(t, store, "42").Job)
 		store.Allow(key, api.ByController, api.Budget{Joules: 90, Used: 3})
 		store.Allow(key, api.ByOwner, api.Budget{Joules: 70})
 		wait(2 * time.Second)

@@ -119,7 +119,7 @@ func runRack(t *testing.T, r *rack, dir string) (*sampler.Sampler, *window.Store
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := window.New(window.Config{More: []window.Column{{Name: api.ColGPUJoules}}})
+	store := window.New(window.Config{})
 	cfg := sampler.Config{Cores: 4, GPUs: r.gpus, Interval: 5 * time.Second, Discover: 5 * time.Second}
 	s := sampler.New(cfg, r.world, []collector.Collector{counter{r.world}, r}, r.world, meter, store)
 	ctx, cancel := context.WithCancel(t.Context())

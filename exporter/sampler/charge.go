@@ -1,8 +1,10 @@
 package sampler
 
 import (
+	"iter"
 	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"pitchpipe/exporter/api"
@@ -79,10 +81,14 @@ func (j *job) located(u energy.Use, s sockets) energy.Use {
 	if !s.several() {
 		return u
 	}
-	if sum <= 0 {
-		seconds, sum = s.busyOf(j.cpus)
+	allowed := slices.Values(j.cpus)
+	held, holding := s.sum(allowed, func(int) float64 { return 1 })
+	if len(j.cpus) == 0 {
+		allowed = maps.Keys(s.of)
 	}
-	held, holding := s.count(j.cpus)
+	if sum <= 0 {
+		seconds, sum = s.sum(allowed, func(cpu int) float64 { return s.did[cpu] })
+	}
 	u.Packages = make(map[int]energy.Load, len(s.pkgs))
 	for _, pkg := range s.pkgs {
 		share := 1 / float64(len(s.pkgs))
@@ -91,7 +97,7 @@ func (j *job) located(u energy.Use, s sockets) energy.Use {
 		}
 		l := energy.Load{CPUSeconds: u.CPUSeconds * share, Cores: u.Cores * share}
 		if holding > 0 {
-			l.Cores = u.Cores * float64(held[pkg]) / float64(holding)
+			l.Cores = u.Cores * held[pkg] / holding
 		}
 		l.Cycles, l.Misses = events(j.charged.places[pkg], now[pkg])
 		u.Packages[pkg] = l
@@ -112,11 +118,10 @@ func events(was, now collector.Place) (cycles, misses float64) {
 
 // pendingGPU is what graphics cards took for the job since it was last charged.
 func (j *job) pendingGPU() float64 {
-	now, ok := j.values[api.ColGPUJoules]
-	if !ok {
-		return 0
+	if now, ok := j.values[api.ColGPUJoules]; ok {
+		return growth(j.charged.gpu, now)
 	}
-	return growth(j.charged.gpu, now)
+	return 0
 }
 
 // charge enters what the job took in an interval.
@@ -172,15 +177,7 @@ type sockets struct {
 }
 
 func newSockets(of map[int]int) sockets {
-	s := sockets{of: maps.Clone(of)}
-	seen := map[int]bool{}
-	for _, pkg := range of {
-		if !seen[pkg] {
-			seen[pkg] = true
-			s.pkgs = append(s.pkgs, pkg)
-		}
-	}
-	return s
+	return sockets{of: of, pkgs: slices.Compact(slices.Sorted(maps.Values(of)))}
 }
 
 // several reports whether there is anything to tell apart.
@@ -211,40 +208,14 @@ func (s *sockets) interval(cpus map[int]float64) map[int]energy.Cores {
 	return out
 }
 
-func (s *sockets) close(cpus map[int]float64) {
-	if cpus != nil {
-		s.last = cpus
-	}
-}
-
-// busyOf is what the CPUs did on each package; nil means all CPUs.
-func (s sockets) busyOf(cpus []int) (map[int]float64, float64) {
+// sum adds up a weight of CPUs, by package and in all.
+func (s sockets) sum(cpus iter.Seq[int], weight func(cpu int) float64) (map[int]float64, float64) {
 	out, sum := map[int]float64{}, 0.0
-	add := func(cpu int) {
+	for cpu := range cpus {
 		if pkg, ok := s.of[cpu]; ok {
-			out[pkg] += s.did[cpu]
-			sum += s.did[cpu]
-		}
-	}
-	for _, cpu := range cpus {
-		add(cpu)
-	}
-	if len(cpus) == 0 {
-		for cpu := range s.of {
-			add(cpu)
+			out[pkg] += weight(cpu)
+			sum += weight(cpu)
 		}
 	}
 	return out, sum
-}
-
-// count is how many of the CPUs are in each package.
-func (s sockets) count(cpus []int) (map[int]int, int) {
-	out, n := map[int]int{}, 0
-	for _, cpu := range cpus {
-		if pkg, ok := s.of[cpu]; ok {
-			out[pkg]++
-			n++
-		}
-	}
-	return out, n
 }

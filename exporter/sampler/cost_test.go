@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/collector"
@@ -72,52 +70,6 @@ func sleepers(tb testing.TB, jobs, processes int) {
 			}
 		}
 	}
-}
-
-// used is the CPU time of this process in seconds.
-func used(tb testing.TB) float64 {
-	tb.Helper()
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		tb.Fatal(err)
-	}
-	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
-}
-
-// BenchmarkSecond is what sampling does in a second, four looks for jobs and one reading
-// of ten jobs of sixteen processes with perf, on the machine itself: the part of a core
-// that it takes is in CPU time, which others on the machine disturb little. Jobs of
-// others are read too.
-func BenchmarkSecond(b *testing.B) {
-	sleepers(b, 10, 16)
-	var root hostfs.Root
-	counted := perf.New(root)
-	counted.Probe(b.Context())
-	s := New(Config{Cores: 64}, attrib.NewScanner(root, attrib.TrustOwn), []collector.Collector{cgroup.New(root), counted, proc.New(root)},
-		node.New(root), energy.NewModeller(energy.DefaultModel(64)), window.New(window.Config{}))
-	second := func() {
-		for range 4 {
-			s.discover(b.Context())
-		}
-		s.tick(b.Context())
-	}
-	for range 5 { // what is done once about each process
-		second()
-	}
-	if len(s.jobs) < 10 {
-		b.Fatalf("%d jobs, want 10", len(s.jobs))
-	}
-	if w, ok := s.store.Window(fmt.Sprintf("cost%d-0", os.Getpid()), 0, 0, func(api.Job) bool { return true }); !ok || w.Schema == api.SchemaAccounting {
-		b.Logf("without perf: %v", w.Job.Absent)
-	}
-	b.ReportAllocs()
-	before := used(b)
-	for b.Loop() {
-		second()
-	}
-	b.ReportMetric(100*(used(b)-before)/float64(b.N), "%core")
-	b.ReportMetric(float64(len(s.jobs)), "jobs")
-	s.closeAll()
 }
 
 // mine shows the jobs of this test alone.

@@ -73,7 +73,7 @@ func (c onCard) Close() error { return nil }
 // runCards starts a sampler on a world with cards.
 func runCards(t *testing.T, w *world, c *cards, cfg sampler.Config) (*sampler.Sampler, *window.Store) {
 	t.Helper()
-	store := window.New(window.Config{More: []window.Column{{Name: api.ColGPUJoules}}})
+	store := window.New(window.Config{})
 	cfg.Cores, cfg.GPUs = 4, c.total
 	s := sampler.New(cfg, w, []collector.Collector{counter{w}, c}, w, energy.NewModeller(energy.Model{Idle: 40, Max: 120}), store)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -1,6 +1,7 @@
 package sampler
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -29,13 +30,13 @@ type job struct {
 	stored attrib.Key // with the attempt's true number
 	first  time.Time
 
-	counted    bool         // that number is the scheduler's own
-	cpus       []int        // that its cpuset gave it when it was last looked at
-	looks      int          // how often jobs were looked for since
-	perfDir    string       // the perf cgroup that it was given, empty = none
-	perfDirErr string       // what was last wrong with that
-	absent     []api.Source // that cannot measure it
-	base       node.CPU     // when it was first seen
+	counted      bool   // that number is the scheduler's own
+	cpus         []int  // that its cpuset gave it when it was last looked at
+	looks        int    // how often jobs were looked for since
+	perfDir      string // the perf cgroup that it was given, empty = none
+	perfDirFault fault
+	absent       []api.Source // that cannot measure it
+	base         node.CPU     // when it was first seen
 
 	uid     uint32
 	asked   int // how often it was asked whose it is
@@ -44,9 +45,10 @@ type job struct {
 	values  collector.Values  // newest of each column
 	fresh   map[string]bool   // those that the last reading had
 
-	failed   bool     // the last reading was incomplete
-	failing  bool     // the one that is being taken is
-	unopened []string // sources that did not answer when they were to be opened
+	moment   collector.Moment // of the last reading
+	failed   bool             // the last reading was incomplete
+	failing  bool             // the one that is being taken is
+	unopened []string         // sources that did not answer when they were to be opened
 
 	pids     []int // of the last listing
 	unlisted int   // readings since, in which nothing of it ran
@@ -65,11 +67,9 @@ type job struct {
 	clockAtRead float64       // task clock when CPU seconds were last read
 	limiter     *rate.Limiter // of marks with a sample
 	reports     *reportLog
-	saves       int         // that an earlier exporter counted
-	saved       time.Time   // the last of these
-	seen        time.Time   // by an earlier exporter; zero = by none
+	was         api.Job     // of an earlier exporter, or of an earlier start in the same attempt
 	budgets     api.Budgets // that it had there
-	budgetErr   string      // what was last wrong with the administrator's
+	budgetFault fault       // of the administrator's
 	source      string      // of the joules that an earlier exporter counted; empty = none did
 }
 
@@ -122,7 +122,8 @@ func (s *Sampler) discover(ctx context.Context) {
 			case changed:
 				s.open(ctx, j)
 			case !slices.Equal(j.cpus, cpus):
-				s.follow(ctx, j)
+				s.follow(ctx, j, j.readers...)
+				s.describe(j)
 			}
 			s.checkEmpty(j, now, f.anyone)
 		}
@@ -177,7 +178,7 @@ func (s *Sampler) checkEmpty(j *job, now time.Time, anyone bool) {
 
 // take begins to sample a job.
 func (s *Sampler) take(ctx context.Context, f scanned, now time.Time) {
-	j := &job{found: f.Found, cpus: f.cpus, stored: f.Key, first: now, base: s.cpu, uid: f.UID, limiter: rate.NewLimiter(rate.Limit(s.cfg.MarkRate), s.cfg.MarkRate), reports: &reportLog{}}
+	j := &job{found: f.Found, cpus: f.cpus, stored: f.Key, first: now, uid: f.UID, limiter: rate.NewLimiter(rate.Limit(s.cfg.MarkRate), s.cfg.MarkRate), reports: &reportLog{}, values: collector.Values{}, fresh: map[string]bool{}}
 	switch {
 	case f.Attempt > 0:
 		j.stored.Attempt, j.counted = f.Attempt, true
@@ -186,23 +187,24 @@ func (s *Sampler) take(ctx context.Context, f scanned, now time.Time) {
 	case f.Key.Manager != attrib.Local:
 		j.stored.Attempt = s.store.NextAttempt(f.Key.Manager, f.Key.ID)
 	}
-	if cpu, ok := s.busy(); ok {
-		j.base, s.cpu = cpu, cpu // its first sample is of now, and not of the last tick
-	}
+	s.readNode() // its first sample is of now, and not of the last tick
+	j.base = s.cpu
 	goesOn := s.resume(j)
+	first := cmp.Or(j.was.First, j.was.Started, now) // an older exporter kept the second only
+	if now.Before(first) {
+		first = now
+	}
 	wire := api.Job{
 		Manager: j.stored.Manager, ID: j.stored.ID, Attempt: j.stored.Attempt, UID: j.uid, Cgroup: firstDir(f.Found), Started: now,
-		First: earliest(j.seen, now), Saves: j.saves, Saved: j.saved,
+		First: first, Saves: j.was.Saves, Saved: j.was.Saved,
 	}
-	if err := s.store.Begin(j.stored, wire, api.SchemaAccounting, s.source(j)); err != nil {
+	if err := s.store.Begin(j.stored, wire, api.SchemaAccounting, s.source(j), j.budgets); err != nil {
 		s.stats.JobsRefused++
 		s.log.Warn("job not sampled", "job", j.stored.String(), "err", err)
 		return
 	}
 	s.jobs[f.Key] = j
-	s.store.AllowAll(j.stored, j.budgets)
 	s.budget(j)
-	s.stats.JobsSeen++
 	if goesOn {
 		delete(s.earlier, j.inode) // not before: one that is refused is tried again
 		s.log.Info("job goes on with what was counted before", "job", j.stored.String(), "joules", j.joules.Total())

@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"pitchpipe/exporter/api"
-	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/sampler"
 )
 
@@ -63,7 +62,7 @@ func TestWhatIsToldOnAJobsBehalfCountsOnce(t *testing.T) {
 					if say.inside {
 						err = s.Mark(t.Context(), who(77, 1000), r)
 					} else {
-						err = s.MarkFor(t.Context(), attrib.Local, "7", 1, r)
+						err = s.MarkFor(t.Context(), "local/7", 1, r)
 					}
 					if err != nil {
 						t.Fatal(err)
@@ -99,7 +98,7 @@ func TestEachLineOfAnOutputCountsOnce(t *testing.T) {
 					if n%6 < 2 {
 						loss = 0
 					}
-					if err := s.MarkFor(t.Context(), "", "7", 0, api.Report{Epoch: (n + 1) / 2, Loss: &loss, Nth: n, Time: time.Now()}); err != nil {
+					if err := s.MarkFor(t.Context(), "7", 0, api.Report{Epoch: (n + 1) / 2, Loss: &loss, Nth: n, Time: time.Now()}); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -129,7 +128,7 @@ func TestAMarkOnAJobsBehalfHasTheCountersOfTheMoment(t *testing.T) {
 		w.begin("7", 1)
 		wait(10 * time.Millisecond) // no look for jobs has seen it
 		read := time.Now().Add(-5 * time.Millisecond)
-		if err := s.MarkFor(t.Context(), attrib.Local, "7", 1, api.Report{Epoch: 1, Time: read}); err != nil {
+		if err := s.MarkFor(t.Context(), "local/7", 1, api.Report{Epoch: 1, Time: read}); err != nil {
 			t.Fatal(err)
 		}
 		win := see(t, store, "7")
@@ -139,7 +138,7 @@ func TestAMarkOnAJobsBehalfHasTheCountersOfTheMoment(t *testing.T) {
 		}
 		// A time that its clock cannot know is the exporter's.
 		for _, odd := range []time.Time{{}, time.Now().Add(time.Hour), time.Now().Add(-time.Hour)} {
-			if err := s.MarkFor(t.Context(), attrib.Local, "7", 1, api.Report{Epoch: 2, Nth: 1000 + odd.Second(), Time: odd}); err != nil {
+			if err := s.MarkFor(t.Context(), "local/7", 1, api.Report{Epoch: 2, Nth: 1000 + odd.Second(), Time: odd}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -158,9 +157,9 @@ func TestAJobThatIsNotThereTakesNoMark(t *testing.T) {
 		w.begin("7", 1)
 		s, store := run(t, w)
 		for name, err := range map[string]error{
-			"another id":      s.MarkFor(t.Context(), attrib.Local, "8", 1, api.Report{Epoch: 1}),
-			"another manager": s.MarkFor(t.Context(), attrib.Nomad, "7", 1, api.Report{Epoch: 1}),
-			"another attempt": s.MarkFor(t.Context(), attrib.Local, "7", 2, api.Report{Epoch: 1}),
+			"another id":      s.MarkFor(t.Context(), "local/8", 1, api.Report{Epoch: 1}),
+			"another manager": s.MarkFor(t.Context(), "nomad/7", 1, api.Report{Epoch: 1}),
+			"another attempt": s.MarkFor(t.Context(), "local/7", 2, api.Report{Epoch: 1}),
 		} {
 			if !errors.Is(err, sampler.ErrNoJob) {
 				t.Errorf("%s: %v, want %v", name, err, sampler.ErrNoJob)
@@ -183,7 +182,7 @@ func TestAMarkThatComesAfterTheEndStandsAtTheEnd(t *testing.T) {
 		wait(1500 * time.Millisecond)
 		tell := func(epoch int) {
 			t.Helper()
-			if err := s.MarkFor(t.Context(), attrib.Local, "7", 1, api.Report{Epoch: epoch, Nth: epoch, Time: time.Now()}); err != nil {
+			if err := s.MarkFor(t.Context(), "local/7", 1, api.Report{Epoch: epoch, Nth: epoch, Time: time.Now()}); err != nil {
 				t.Errorf("epoch %d: %v", epoch, err)
 			}
 		}
@@ -197,7 +196,7 @@ func TestAMarkThatComesAfterTheEndStandsAtTheEnd(t *testing.T) {
 		tell(2) // which the job told by itself
 		tell(3)
 		tell(3)
-		if err := s.MarkFor(t.Context(), attrib.Local, "7", 1, api.Report{Saved: true, Nth: 1}); err != nil {
+		if err := s.MarkFor(t.Context(), "local/7", 1, api.Report{Saved: true, Nth: 1}); err != nil {
 			t.Error(err)
 		}
 		win := see(t, store, "7")
@@ -209,7 +208,7 @@ func TestAMarkThatComesAfterTheEndStandsAtTheEnd(t *testing.T) {
 			t.Errorf("the last mark is at %v with %v CPU seconds, want those of the end: %v, 1.5", last.Time, last.Values[api.ColCPUSeconds], ended)
 		}
 		wait(16 * time.Minute) // forgotten
-		if err := s.MarkFor(t.Context(), attrib.Local, "7", 1, api.Report{Epoch: 4}); !errors.Is(err, sampler.ErrNoJob) {
+		if err := s.MarkFor(t.Context(), "local/7", 1, api.Report{Epoch: 4}); !errors.Is(err, sampler.ErrNoJob) {
 			t.Errorf("long after the end: %v, want %v", err, sampler.ErrNoJob)
 		}
 	})

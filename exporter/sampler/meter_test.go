@@ -119,13 +119,13 @@ func TestWhileTheMeterFailsJoulesAreMissingAndItIsSaidWhy(t *testing.T) {
 		if len(down) != 1 || down[0].Name != "energy/rapl" || down[0].Reason != "powercap: package-0: read energy_uj: input/output error" {
 			t.Errorf("down %+v", down)
 		}
-		if n := strings.Count(log.String(), "energy is not known"); n != 1 || !strings.Contains(log.String(), "input/output error") {
+		if n := strings.Count(log.String(), "msg=trouble"); n != 1 || !strings.Contains(log.String(), "input/output error") {
 			t.Errorf("told %d times: %s", n, log)
 		}
 		z.set(nil, nil)
 		wait(time.Second)
 		tick, mark, after := joules()
-		if !tick || !mark || len(s.Snapshot().Silent) != 0 || !strings.Contains(log.String(), "energy is counted again") {
+		if !tick || !mark || len(s.Snapshot().Silent) != 0 || !strings.Contains(log.String(), "no trouble any more") {
 			t.Errorf("afterwards: tick %v, mark %v, down %+v", tick, mark, s.Snapshot().Silent)
 		}
 		if want := before + 61*30; after < want-1 || after > want+1 { // 20 W busy, a quarter of 40 W idle

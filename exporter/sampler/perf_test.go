@@ -64,7 +64,7 @@ func TestTheSchemaSaysWhichEventsOfAJobAreCounted(t *testing.T) {
 		w.begin("7", 1)
 		missing := []api.Source{{Name: "perf/branches", Support: api.Unsupported, Reason: "no descriptors"}}
 		c := chooser{counter{w}, &choice{counted: []string{"cycles", "instructions"}, cycles: 5}}
-		store := window.New(window.Config{More: []window.Column{{Name: api.PerfEvent("cycles")}}})
+		store := window.New(window.Config{})
 		s := sampler.New(sampler.Config{Cores: 4}, w, []collector.Collector{c}, w, energy.NewModeller(energy.Model{Idle: 40, Max: 120}), store)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)

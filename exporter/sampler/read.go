@@ -2,15 +2,17 @@ package sampler
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/collector"
 )
 
-// reading is one of a job by one source.
+// reading is one of a job by one source. A call that hangs keeps its own.
 type reading struct {
-	at     int // of the job among those that are read
+	job    *job
 	reader collector.Reader
 	moment collector.Moment
 	out    collector.Values
@@ -22,52 +24,47 @@ type reading struct {
 // level. The processes of a job are listed after its cgroup was read, which says whether
 // anything of it ran.
 func (s *Sampler) read(ctx context.Context, jobs ...*job) {
-	moments := make([]collector.Moment, len(jobs))
-	for i, j := range jobs {
-		moments[i] = collector.Moment{Time: time.Now(), Pids: j.pids}
-		j.begin()
+	for _, j := range jobs {
+		j.moment, j.failing = collector.Moment{Time: time.Now(), Pids: j.pids}, false
+		clear(j.fresh)
 	}
 	listed := false
 	for _, c := range s.collectors {
 		if !listed && c.Name() != accounts {
-			s.list(jobs, moments)
+			s.list(jobs)
 			listed = true
 		}
-		s.readSource(ctx, c.Name(), jobs, moments)
+		s.readSource(ctx, c.Name(), jobs)
 	}
 	if !listed {
-		s.list(jobs, moments)
+		s.list(jobs)
 	}
 	for _, j := range jobs {
 		s.finish(j)
 	}
 }
 
-// accounts is the name of the collector of cgroups.
-const accounts = "cgroup"
+const accounts = "cgroup" // the collector of cgroups
 
-// readSource reads all jobs by one source.
-func (s *Sampler) readSource(ctx context.Context, name string, jobs []*job, moments []collector.Moment) {
-	batch := make([]reading, 0, len(jobs)) // a call that hangs keeps its own
-	for i, j := range jobs {
-		if r := j.reader(name); r != nil {
-			batch = append(batch, reading{at: i, reader: r, moment: moments[i], out: collector.Values{}})
+func (s *Sampler) readSource(ctx context.Context, name string, jobs []*job) {
+	batch := make([]reading, 0, len(jobs))
+	for _, j := range jobs {
+		if i := slices.IndexFunc(j.readers, func(n named) bool { return n.name == name }); i >= 0 {
+			batch = append(batch, reading{job: j, reader: j.readers[i].reader, moment: j.moment, out: collector.Values{}})
 		}
 	}
 	silent := s.worker(name).Each(len(batch), func(k int) {
-		r := &batch[k]
-		r.err = r.reader.Read(ctx, r.moment, r.out)
+		batch[k].err = batch[k].reader.Read(ctx, batch[k].moment, batch[k].out)
 	})
 	for k := range batch {
-		i := batch[k].at
 		if silent != nil {
-			s.failed(jobs[i], name, silent)
+			s.failed(batch[k].job, name, silent)
 			continue
 		}
-		if err := batch[k].err; err != nil {
-			s.failed(jobs[i], name, err)
+		if batch[k].err != nil {
+			s.failed(batch[k].job, name, batch[k].err)
 		}
-		jobs[i].enter(name, batch[k].out, &moments[i])
+		batch[k].job.enter(name, batch[k].out)
 	}
 }
 
@@ -75,64 +72,65 @@ func (s *Sampler) readSource(ctx context.Context, name string, jobs []*job, mome
 // are taken to be those of before: they can only change by who is moved into its cgroup.
 const idleListings = 7
 
+// listing is who is in a job. A call that hangs keeps its own.
+type listing struct {
+	found    attrib.Found
+	whose    bool // the job seems to be root's
+	whenever bool // and is asked for its user whoever is in it
+	pids     []int
+	uid      uint32
+	known    bool
+}
+
 // list finds out who is in the jobs.
-func (s *Sampler) list(jobs []*job, moments []collector.Moment) {
-	var asked []*job
-	var at []int
-	for i, j := range jobs {
-		if moments[i].Idle && len(j.pids) > 0 && j.unlisted < idleListings {
+func (s *Sampler) list(jobs []*job) {
+	asked, all := make([]*job, 0, len(jobs)), make([]listing, 0, len(jobs))
+	for _, j := range jobs {
+		if j.moment.Idle && len(j.pids) > 0 && j.unlisted < idleListings {
 			j.unlisted++
-			j.peopled = moments[i].Time
+			j.peopled = j.moment.Time
 			continue
 		}
-		asked, at = append(asked, j), append(at, i)
+		l := listing{found: j.found, whose: j.uid == 0 && !j.found.HasUID}
+		l.whenever = l.whose && j.rooted()
+		asked, all = append(asked, j), append(all, l)
 	}
-	members, err := s.members(asked)
-	for k, j := range asked {
-		m := &moments[at[k]]
+	err := s.worker(finding).Each(len(all), func(i int) {
+		l := &all[i]
+		l.pids = l.found.Processes()
+		if l.whose && (l.whenever || len(l.pids) == 1) {
+			l.uid, l.known = s.finder.User(l.pids)
+		}
+	})
+	for i, j := range asked {
 		if err != nil {
-			m.Pids, m.Unlisted = nil, true
-			j.pids = nil
+			j.pids, j.moment.Pids, j.moment.Unlisted = nil, nil, true
 			continue
 		}
-		m.Pids, j.pids, j.unlisted = members[k].pids, members[k].pids, 0
-		if len(m.Pids) > 0 {
-			j.peopled = m.Time
+		j.pids, j.moment.Pids, j.unlisted = all[i].pids, all[i].pids, 0
+		if len(j.pids) > 0 {
+			j.peopled = j.moment.Time
 		}
-		if members[k].known {
-			s.belongs(j, members[k].uid)
+		if all[i].known {
+			s.belongs(j, all[i].uid)
 		}
 	}
 }
 
-// belongs enters whose a job is that seemed to be root's.
+// rooted reports whether to ask whose a job is that seems to be root's: it stays so, most
+// often, and to ask looks at all of its processes.
+func (j *job) rooted() bool {
+	const soon, rarely = 16, 16
+	j.asked++
+	return j.asked <= soon || j.asked%rarely == 0
+}
+
+// belongs sets the user of a job that seemed to be root's.
 func (s *Sampler) belongs(j *job, uid uint32) {
 	if uid != 0 && j.uid == 0 {
 		j.uid = uid
 		s.describe(j)
 	}
-}
-
-// begin is the begin of a reading of all sources.
-func (j *job) begin() {
-	if j.values == nil {
-		j.values = collector.Values{}
-	}
-	if j.fresh == nil {
-		j.fresh = map[string]bool{}
-	}
-	clear(j.fresh)
-	j.failing = false
-}
-
-// reader is the one of a source; nil = the source does not measure the job.
-func (j *job) reader(name string) collector.Reader {
-	for _, n := range j.readers {
-		if n.name == name {
-			return n.reader
-		}
-	}
-	return nil
 }
 
 // failed is that a reading lacks something.
@@ -147,7 +145,7 @@ func (s *Sampler) failed(j *job, name string, err error) {
 }
 
 // enter takes over what a source read.
-func (j *job) enter(name string, out collector.Values, m *collector.Moment) {
+func (j *job) enter(name string, out collector.Values) {
 	for column, v := range out {
 		owner, claimed := j.claims[column]
 		if !claimed {
@@ -157,7 +155,7 @@ func (j *job) enter(name string, out collector.Values, m *collector.Moment) {
 			continue // the processes of a job that is gone say nothing about it
 		}
 		if column == api.ColCPUSeconds && name != "proc" { // the kernel's account of all that ran
-			m.Idle = j.values[column] == v
+			j.moment.Idle = j.values[column] == v
 		}
 		j.values[column] = v
 		j.fresh[column] = true

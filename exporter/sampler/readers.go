@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/collector"
 )
 
@@ -15,16 +16,6 @@ type named struct {
 	worker *collector.Worker
 }
 
-// follow goes on with the target as it is now, where the reader can.
-func (n named) follow(ctx context.Context, t collector.Target) error {
-	f, ok := n.reader.(collector.Follower)
-	if !ok {
-		return nil
-	}
-	_, err := collector.Get(n.worker, func() (any, error) { return nil, f.Follow(ctx, t) })
-	return err
-}
-
 // close releases the reader, once its source answers.
 func (n named) close() {
 	n.worker.Then(func() { _ = n.reader.Close() }) // descriptors of a job that is gone: nothing to be done
@@ -33,18 +24,17 @@ func (n named) close() {
 // openReader begins to measure a job by one source. A reader that comes too late is
 // closed again.
 func (s *Sampler) openReader(ctx context.Context, c collector.Collector, t collector.Target) (named, error) {
-	w := s.worker(c.Name())
-	var r collector.Reader
+	n := named{c.Name(), nil, s.worker(c.Name())}
 	var failed error
-	if err := w.Do(func() { r, failed = c.Open(ctx, t) }); err != nil {
-		w.Then(func() {
-			if failed == nil && r != nil {
-				_ = r.Close() // no job reads it
+	if err := n.worker.Do(func() { n.reader, failed = c.Open(ctx, t) }); err != nil {
+		n.worker.Then(func() {
+			if failed == nil && n.reader != nil {
+				_ = n.reader.Close() // no job reads it
 			}
 		})
 		return named{}, err
 	}
-	return named{c.Name(), r, w}, failed
+	return n, failed
 }
 
 // open opens the readers that the job's cgroups allow. Those that can follow a job
@@ -56,7 +46,7 @@ func (s *Sampler) open(ctx context.Context, j *job) {
 	for _, c := range s.collectors {
 		if i := slices.IndexFunc(old, func(n named) bool { return n.name == c.Name() }); i >= 0 {
 			if _, ok := old[i].reader.(collector.Follower); ok {
-				s.followed(j, c.Name(), old[i].follow(ctx, target))
+				s.follow(ctx, j, old[i])
 				j.readers = append(j.readers, old[i])
 				continue
 			}
@@ -84,22 +74,73 @@ func (s *Sampler) reopen(ctx context.Context, j *job) {
 	}
 }
 
-// follow lets the readers know that the job's CPUs changed.
-func (s *Sampler) follow(ctx context.Context, j *job) {
+// follow lets readers that can do it go on with the job's cgroups and CPUs as they are now.
+func (s *Sampler) follow(ctx context.Context, j *job, readers ...named) {
 	target := s.target(j)
-	for _, n := range j.readers {
-		s.followed(j, n.name, n.follow(ctx, target))
-	}
-	s.describe(j)
-}
-
-func (s *Sampler) followed(j *job, name string, err error) {
-	if err != nil {
-		s.stats.ReadErrors++
-		s.log.Warn("source does not follow the job", "job", j.stored.String(), "collector", name, "err", err)
+	for _, n := range readers {
+		f, ok := n.reader.(collector.Follower)
+		if !ok {
+			continue
+		}
+		if _, err := collector.Get(n.worker, func() (any, error) { return nil, f.Follow(ctx, target) }); err != nil {
+			s.stats.ReadErrors++
+			s.log.Warn("source does not follow the job", "job", j.stored.String(), "collector", n.name, "err", err)
+		}
 	}
 }
 
 func (s *Sampler) target(j *job) collector.Target {
 	return collector.Target{Dirs: j.found.Dirs, CPUs: j.cpus, PerfDir: j.perfDir}
 }
+
+// placeForPerf moves the processes of a scheduler's job to a cgroup where perf looks, where
+// that is wanted, and reports whether the job got one just now. The local scheduler makes
+// its own.
+func (s *Sampler) placeForPerf(j *job) bool {
+	if s.cfg.PerfCgroups == nil || !j.found.Confirmed || j.found.Key.Manager == attrib.Local {
+		return false
+	}
+	if j.found.Dirs[s.cfg.PerfCgroups.Hierarchy()] != "" { // some make it after the others
+		had := j.perfDir != ""
+		s.removePerfCgroup(j)
+		return had
+	}
+	found, had, name := j.found, j.perfDir != "", perfCgroupName(j)
+	dir, err := collector.Get(s.worker(finding), func() (string, error) {
+		if pids := found.Processes(); len(pids) > 0 || had { // else it is being made
+			return s.cfg.PerfCgroups.Put(name, pids)
+		}
+		return "", nil
+	})
+	if errors.Is(err, collector.ErrSilent) {
+		return false
+	}
+	if err != nil {
+		s.stats.ReadErrors++
+	}
+	j.perfDirFault.set(err)
+	j.perfDirFault.log(s.log, "the perf cgroup of "+j.stored.String())
+	if dir == "" || dir == j.perfDir {
+		return false
+	}
+	j.perfDir = dir
+	return true
+}
+
+// removePerfCgroup removes the perf cgroup of a job that is over.
+func (s *Sampler) removePerfCgroup(j *job) {
+	if j.perfDir == "" {
+		return
+	}
+	name, remove := j.stored.String(), perfCgroupName(j)
+	s.worker(finding).Then(func() {
+		if err := s.cfg.PerfCgroups.Remove(remove); err != nil {
+			s.log.Debug("perf cgroup stays", "job", name, "err", err)
+		}
+	})
+	j.perfDir = ""
+}
+
+// perfCgroupName does not hold the attempt, whose number may become known later: of one
+// job one attempt runs.
+func perfCgroupName(j *job) string { return j.found.Key.Manager + "-" + j.found.Key.ID }

@@ -12,7 +12,6 @@ import (
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/sampler"
-	"pitchpipe/exporter/state"
 	"pitchpipe/exporter/window"
 )
 
@@ -26,13 +25,13 @@ func TestAJobsJoulesSurviveARestartOfTheExporter(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name  string
-		alter func(*state.State, *sampler.Config)
+		alter func(*sampler.State, *sampler.Config)
 		kept  bool
 	}{
-		{"as it was", func(*state.State, *sampler.Config) {}, true},
-		{"after a boot", func(_ *state.State, c *sampler.Config) { c.Boot = "another" }, false},
-		{"when the cgroup is another one of its name", func(s *state.State, _ *sampler.Config) { s.Jobs[0].Inode++ }, false},
-		{"when another job has the cgroup", func(s *state.State, _ *sampler.Config) { s.Jobs[0].Job.ID = "8" }, false},
+		{"as it was", func(*sampler.State, *sampler.Config) {}, true},
+		{"after a boot", func(_ *sampler.State, c *sampler.Config) { c.Boot = "another" }, false},
+		{"when the cgroup is another one of its name", func(s *sampler.State, _ *sampler.Config) { s.Jobs[0].Inode++ }, false},
+		{"when another job has the cgroup", func(s *sampler.State, _ *sampler.Config) { s.Jobs[0].Job.ID = "8" }, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -247,8 +246,8 @@ func TestAnExporterThatIsKilledSetsNoCounterBack(t *testing.T) {
 		w := newWorld()
 		w.jobs[slurm("42")] = &burn{from: time.Now(), cores: 2, dirs: map[string]string{"unified": dir}, confirmed: true, attempt: 3}
 		var mu sync.Mutex
-		var kept state.State
-		journal := func(s state.State) error {
+		var kept sampler.State
+		journal := func(s sampler.State) error {
 			mu.Lock()
 			defer mu.Unlock()
 			kept = s
@@ -305,7 +304,7 @@ func TestAJournalThatCannotBeWrittenStopsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.begin("a", 1)
-		_, store := runWith(t, w, sampler.Config{Keep: true, Journal: func(state.State) error { return errors.New("the disk is full") }})
+		_, store := runWith(t, w, sampler.Config{Keep: true, Journal: func(sampler.State) error { return errors.New("the disk is full") }})
 		wait(5 * time.Second)
 		if got := joules(t, store, "a"); got < 100 {
 			t.Errorf("%v J after 5 s", got)

@@ -14,7 +14,6 @@ import (
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/collector/node"
-	"pitchpipe/exporter/state"
 	"pitchpipe/exporter/window"
 )
 
@@ -56,7 +55,7 @@ type Config struct {
 	Cores       int           // of the node
 	PerfCgroups PerfCgroups   // default: jobs keep the cgroups that they have
 	Keep        bool          // snapshots hold what the next exporter has to know
-	Earlier     state.State   // what an earlier exporter left
+	Earlier     State         // what an earlier exporter left
 	Boot        string        // of the machine, by which that is believed about jobs that run
 	Budgets     Budgets       // what the administrator wrote; default: nothing
 	// Sockets is the package of each CPU; nil = there is one.
@@ -69,7 +68,7 @@ type Config struct {
 	GPUs func() (joules float64, at time.Time, known bool)
 	// Journal keeps at each tick what the next exporter has to know where Keep is set, so
 	// that even one that is killed sets no job's counter back; nil = it is not kept.
-	Journal func(state.State) error
+	Journal func(State) error
 	Logger  *slog.Logger // default: none
 }
 
@@ -85,23 +84,22 @@ type Sampler struct {
 
 	marks    chan markRequest
 	workers  map[string]*collector.Worker // by source
-	mute     map[string]bool              // those that did not answer at the last tick
+	mute     map[string]*fault            // by source that does not answer
 	snapshot atomic.Pointer[Snapshot]
 
 	// Of Run's goroutine.
 	jobs       map[attrib.Key]*job
-	ended      map[attrib.Key]energy.Joules
-	last       map[attrib.Key]*reportLog // what those reported that ended
-	earlier    map[inode]state.Job
+	ended      map[attrib.Key]*job // those that the store still has
+	earlier    map[inode]SavedJob
 	abandoned  map[attrib.Key]attrib.Found // empty cgroups that were there before the first tick
 	looks      int                         // for jobs
 	began      time.Time                   // of the first tick
 	started    bool                        // the first scan is over: what is new now began now
 	discovered time.Time                   // when the last scan began
 	cpu        node.CPU
-	cpuErr     string
+	cpuFault   fault
 	load       float64
-	unkept     string // why the journal could not be written
+	unkept     fault // of the journal
 	ledger     ledger
 	stats      Stats
 }
@@ -115,7 +113,6 @@ type Stats struct {
 	MarksRepeated uint64 // that another process had reported before
 	Saves         uint64 // checkpoints that were reported
 	ReadErrors    uint64
-	JobsSeen      uint64
 	JobsRefused   uint64  // because the store was full
 	TickSeconds   float64 // wall-clock time that all ticks took
 	LastTickBegan time.Time
@@ -133,8 +130,8 @@ func New(cfg Config, finder Finder, collectors []collector.Collector, n NodeRead
 	}
 	s := &Sampler{
 		cfg: cfg, log: cfg.Logger, finder: finder, collectors: collectors, node: n, store: store,
-		marks: make(chan markRequest), workers: map[string]*collector.Worker{}, mute: map[string]bool{}, jobs: map[attrib.Key]*job{}, ended: map[attrib.Key]energy.Joules{}, last: map[attrib.Key]*reportLog{}, earlier: map[inode]state.Job{},
-		abandoned: map[attrib.Key]attrib.Found{},
+		marks: make(chan markRequest), workers: map[string]*collector.Worker{}, mute: map[string]*fault{},
+		jobs: map[attrib.Key]*job{}, ended: map[attrib.Key]*job{}, earlier: map[inode]SavedJob{}, abandoned: map[attrib.Key]attrib.Found{},
 	}
 	maps.Copy(s.workers, cfg.Workers)
 	s.meter = &meter{Meter: m, worker: s.worker("energy"), base: m.Base()}
@@ -205,11 +202,10 @@ func (s *Sampler) tick(ctx context.Context) {
 	s.budget(alive...)
 	// 3. Who pays for the interval.
 	if s.readable() {
-		was := s.ledger.err
 		if err := s.ledger.settle(ctx, s.meter, at, s.jobs); err != nil {
 			s.stats.ReadErrors++
 		}
-		s.metered(was)
+		s.ledger.fault.log(s.log, "the energy of source "+s.meter.Source()+", without which joules are missing")
 	}
 	// 4. Write it down.
 	for _, j := range s.jobs {
@@ -228,12 +224,12 @@ func (s *Sampler) tick(ctx context.Context) {
 	s.publish()
 }
 
-func (s *Sampler) readable() bool { return s.cpuErr == "" }
+func (s *Sampler) readable() bool { return s.cpuFault.text == "" }
 
 // end writes the last sample of a job that went.
 func (s *Sampler) end(j *job, now time.Time) {
 	s.store.End(j.stored, j.goneAt, s.complete(j, now, j.joules.Total()))
-	s.ended[j.stored], s.last[j.stored] = j.joules, j.reports
+	s.ended[j.stored] = j
 	j.close()
 	s.removePerfCgroup(j)
 	j.over = true
@@ -262,16 +258,25 @@ func (s *Sampler) complete(j *job, now time.Time, joules float64) collector.Valu
 	return out
 }
 
-// metered says it once when the meter begins to fail, fails otherwise, or is read again.
-func (s *Sampler) metered(was string) {
-	now, source := s.ledger.err, s.meter.Source()
-	switch {
-	case now == was:
-	case now == "":
-		s.log.Info("energy is counted again, with what was missed", "source", source)
-	default:
-		s.log.Warn("energy is not known; jobs' joules are missing meanwhile", "source", source, "err", now)
+// fault is what is wrong with something, so that each change is logged once.
+type fault struct{ text, logged string }
+
+func (f *fault) set(err error) {
+	if f.text = ""; err != nil {
+		f.text = err.Error()
 	}
+}
+
+// log logs what is wrong, or that nothing is any more, where that changed.
+func (f *fault) log(to *slog.Logger, what string) {
+	switch {
+	case f.text == f.logged:
+	case f.text == "":
+		to.Info("no trouble any more", "with", what)
+	default:
+		to.Warn("trouble", "with", what, "err", f.text)
+	}
+	f.logged = f.text
 }
 
 func (s *Sampler) closeAll() {

@@ -83,68 +83,21 @@ func (s *Sampler) look(ctx context.Context) ([]scanned, error) {
 		for _, f := range all {
 			w, known := questions[f.Key]
 			if !known {
-				w = question{true, true, false}
+				w = question{cpus: true, anyone: true}
 			}
-			see := s.scanned(f, w)
+			see := scanned{Found: f, looked: w.cpus}
+			if w.cpus {
+				see.cpus = cgroup.CPUs(f.Dirs)
+			}
+			if w.anyone {
+				see.anyone = f.Populated()
+			}
+			if w.user && len(f.Dirs) > 0 && !f.HasUID {
+				see.user, see.owned = s.finder.User(f.Processes())
+			}
 			see.empty = !known && !see.anyone && !f.Fresh() && f.Readable()
 			out = append(out, see)
 		}
 		return out, nil
 	})
-}
-
-func (s *Sampler) scanned(f attrib.Found, w question) scanned {
-	out := scanned{Found: f, looked: w.cpus}
-	if w.cpus {
-		out.cpus = cgroup.CPUs(f.Dirs)
-	}
-	if w.anyone {
-		out.anyone = f.Populated()
-	}
-	if w.user && len(f.Dirs) > 0 && !f.HasUID {
-		out.user, out.owned = s.finder.User(f.Processes())
-	}
-	return out
-}
-
-// membership is who is in a job.
-type membership struct {
-	pids  []int
-	uid   uint32 // of those, where that was asked
-	known bool
-}
-
-// members lists the processes of jobs.
-func (s *Sampler) members(jobs []*job) ([]membership, error) {
-	type asked struct {
-		found    attrib.Found
-		whose    bool // it seems to be root's
-		whenever bool // and is to be asked whatever is in it
-	}
-	ask := make([]asked, len(jobs))
-	for i, j := range jobs {
-		ask[i] = asked{found: j.found, whose: j.uid == 0 && !j.found.HasUID}
-		if ask[i].whose {
-			ask[i].whenever = j.rooted()
-		}
-	}
-	out := make([]membership, len(jobs))
-	if err := s.worker(finding).Each(len(ask), func(i int) {
-		a := ask[i]
-		out[i].pids = a.found.Processes()
-		if a.whose && (a.whenever || len(out[i].pids) == 1) {
-			out[i].uid, out[i].known = s.finder.User(out[i].pids)
-		}
-	}); err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-// rooted reports whether to ask whose a job is that seems to be root's: it stays so, most
-// often, and to ask looks at all of its processes.
-func (j *job) rooted() bool {
-	const soon, rarely = 16, 16
-	j.asked++
-	return j.asked <= soon || j.asked%rarely == 0
 }

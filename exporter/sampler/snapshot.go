@@ -11,7 +11,7 @@ import (
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/collector/node"
-	"pitchpipe/exporter/state"
+	"pitchpipe/exporter/window"
 )
 
 // Snapshot is the state of the node after a tick.
@@ -30,9 +30,9 @@ type Snapshot struct {
 	Stats     Stats
 	Running   int
 	Users     []UserJoules
-	Covered   float64     // seconds whose energy was charged
-	At        time.Time   // of the tick
-	State     state.State // what the next exporter would have to know
+	Covered   float64   // seconds whose energy was charged
+	At        time.Time // of the tick
+	State     State     // what the next exporter would have to know
 	// Silent are the sources that do not answer, by the names of their collectors, and the
 	// meter in use by its whole name where it fails; the reason says since when, or why.
 	Silent []api.Source
@@ -40,24 +40,22 @@ type Snapshot struct {
 
 func (s *Sampler) publish() {
 	snap := &Snapshot{
-		CPU: s.cpu, Load: s.load, Book: s.ledger.book, Source: s.meter.Source(), Base: s.meter.base, EnergyErr: s.ledger.err,
+		CPU: s.cpu, Load: s.load, Book: s.ledger.book, Source: s.meter.Source(), Base: s.meter.base, EnergyErr: s.ledger.fault.text,
 		JobJoules: make(map[attrib.Key]energy.Joules, len(s.jobs)), Stats: s.stats,
-		Silent: s.down(), Users: s.userJoules(), Covered: s.ledger.covered, At: s.stats.LastTickBegan,
+		Silent: s.silent(), Users: s.userJoules(), Covered: s.ledger.covered, At: s.stats.LastTickBegan,
 	}
 	// Ended jobs keep their joules for as long as the store keeps the job.
-	kept := make(map[attrib.Key]energy.Joules, len(s.ended))
-	for _, job := range s.store.Jobs(func(j api.Job) bool { return j.Ended }) {
-		key := attrib.Key{Manager: job.Manager, ID: job.ID, Attempt: job.Attempt}
-		if joules, ok := s.ended[key]; ok {
-			kept[key], snap.JobJoules[key] = joules, joules
+	kept := make(map[attrib.Key]*job, len(s.ended))
+	for _, ended := range s.store.Jobs(func(j api.Job) bool { return j.Ended }) {
+		if key := window.Key(ended); s.ended[key] != nil {
+			kept[key], snap.JobJoules[key] = s.ended[key], s.ended[key].joules
 		}
 	}
 	s.ended = kept
-	maps.DeleteFunc(s.last, func(k attrib.Key, _ *reportLog) bool { _, there := kept[k]; return !there })
 	s.meter.ask()
 	snap.Idle, snap.Zones, snap.IdleWatts, snap.IdleBasis = s.meter.idle, s.meter.zones, s.meter.watts, s.meter.basis
 	if s.cfg.Keep {
-		snap.State = s.state(s.store.Latest(), kept)
+		snap.State = s.state(s.store.Latest())
 		snap.State.Idle = snap.Idle
 	}
 	for _, j := range s.jobs {
@@ -70,15 +68,6 @@ func (s *Sampler) publish() {
 	s.snapshot.Store(snap)
 }
 
-// down lists what does not answer, and the meter in use where it fails.
-func (s *Sampler) down() []api.Source {
-	out := s.silent()
-	if s.ledger.err != "" && s.worker("energy").Stuck() == nil {
-		out = append(out, api.Source{Name: "energy/" + s.meter.Source(), Support: api.Supported, Silent: true, Reason: s.ledger.err})
-	}
-	return out
-}
-
 // worker returns the worker of a source.
 func (s *Sampler) worker(name string) *collector.Worker {
 	w := s.workers[name]
@@ -89,23 +78,26 @@ func (s *Sampler) worker(name string) *collector.Worker {
 	return w
 }
 
-// silent lists the sources that do not answer, and logs each change once.
+// silent lists the sources that do not answer, and the meter in use where it fails; it logs
+// each change once.
 func (s *Sampler) silent() []api.Source {
 	var out []api.Source
+	add := func(name, reason string) {
+		out = append(out, api.Source{Name: name, Support: api.Supported, Silent: true, Reason: reason})
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.workers)) {
 		err := s.workers[name].Stuck()
-		if (err != nil) != s.mute[name] {
-			s.mute[name] = err != nil
-			if err != nil {
-				s.log.Warn("source does not answer; the others go on", "source", name, "err", err)
-			} else {
-				s.log.Info("source answers again", "source", name)
-			}
+		if s.mute[name] == nil {
+			s.mute[name] = &fault{}
 		}
+		s.mute[name].set(err)
+		s.mute[name].log(s.log, "source "+name+"; the others go on")
 		if err != nil {
-			reason := strings.TrimPrefix(err.Error(), name+": ")
-			out = append(out, api.Source{Name: name, Support: api.Supported, Silent: true, Reason: reason})
+			add(name, strings.TrimPrefix(err.Error(), name+": "))
 		}
+	}
+	if why := s.ledger.fault.text; why != "" && s.worker("energy").Stuck() == nil {
+		add("energy/"+s.meter.Source(), why)
 	}
 	return out
 }

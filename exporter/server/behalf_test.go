@@ -44,7 +44,7 @@ func TestProgressIsReportedOnAJobsBehalf(t *testing.T) {
 			if diff := cmp.Diff(want, over.marker.got); diff != "" {
 				t.Errorf("reports (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff([]string{"nomad 5b2c.train 0", " 42 1", "local a b 2"}, over.marker.on); diff != "" {
+			if diff := cmp.Diff([]string{"nomad/5b2c.train 0", "42 1", "local/a b 2"}, over.marker.on); diff != "" {
 				t.Errorf("on behalf of (-want +got):\n%s", diff)
 			}
 			for _, tc := range []struct {

@@ -53,13 +53,13 @@ func TestForgedBudgetsAreRefusedOrCanOnlyLower(t *testing.T) {
 			key := attrib.Key{Manager: attrib.Slurm, ID: "42", Attempt: 1}
 			over := attrib.Key{Manager: attrib.Slurm, ID: "41", Attempt: 1}
 			for _, k := range []attrib.Key{key, over} {
-				if err := store.Begin(k, api.Job{Manager: k.Manager, ID: k.ID, Attempt: 1, UID: owner}, api.SchemaAccounting, "rapl"); err != nil {
+				if err := store.Begin(k, api.Job{Manager: k.Manager, ID: k.ID, Attempt: 1, UID: owner}, api.SchemaAccounting, "rapl", nil); err != nil {
 					t.Fatal(err)
 				}
 			}
 			store.End(over, time.Unix(9, 0), nil)
 			store.Allow(key, api.ByController, api.Budget{Joules: 100})
-			s, err := server.New(server.Config{Socket: filepath.Join(t.TempDir(), "s"), Readers: []uint32{reader}}, api.Node{}, store, &marker{}, http.NotFoundHandler())
+			s, err := server.New(server.Config{Socket: filepath.Join(t.TempDir(), "s"), Readers: []uint32{reader}}, static(api.Node{}), store, &marker{}, http.NotFoundHandler())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,7 +71,7 @@ func TestForgedBudgetsAreRefusedOrCanOnlyLower(t *testing.T) {
 				t.Errorf("status %d, want %d: %s", rec.Code, tc.status, rec.Body)
 			}
 			var got api.Budget
-			if _, job, _ := store.Find("slurm/42", 1, func(api.Job) bool { return true }); job.Budget != nil {
+			if job, _ := store.Find("slurm/42", 1, func(api.Job) bool { return true }); job.Budget != nil {
 				got = *job.Budget
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

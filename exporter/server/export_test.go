@@ -14,12 +14,8 @@ func (s *Server) ServeRemote(ctx context.Context, l net.Listener) error {
 	return s.remote.serve(ctx, l)
 }
 
-// RemoteHandler answers callers whom a handshake let in, on connections whose context
-// is that of Connected.
+// RemoteHandler answers callers whom a handshake let in.
 func (s *Server) RemoteHandler() http.Handler { return s.remote.handler() }
-
-// Connected is the context of a new connection.
-func Connected(ctx context.Context) context.Context { return withLink(ctx, nil) }
 
 // Limits of one user: requests in a second and at once, of questions and of reports.
 const (
@@ -34,5 +30,5 @@ func NewRates() func(who peercred.Share, report bool, now time.Time) bool {
 
 // As is the context of a request of a user on the socket.
 func (s *Server) As(ctx context.Context, uid uint32) context.Context {
-	return context.WithValue(ctx, peerKey{}, peerResult{peer: s.peer(peercred.Caller{PID: 1, UID: uid, Start: 1, Share: peercred.Share{UID: uid}})})
+	return context.WithValue(ctx, peerKey{}, s.peer(peercred.Caller{PID: 1, UID: uid, Start: 1, Share: peercred.Share{UID: uid}}, nil))
 }

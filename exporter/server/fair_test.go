@@ -68,7 +68,7 @@ func TestWhoAsksTooOftenIsToldToComeAgain(t *testing.T) {
 		t.Run(tc.method, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s, err := server.New(server.Config{Socket: "unused", Readers: []uint32{reader}}, api.Node{}, fill(t), &marker{}, http.NotFoundHandler())
+				s, err := server.New(server.Config{Socket: "unused", Readers: []uint32{reader}}, static(api.Node{}), fill(t), &marker{}, http.NotFoundHandler())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -171,7 +171,7 @@ func TestTheMetricsShowEachUserHisOwnJobs(t *testing.T) {
 				t.Fatal(err)
 			}
 			socket := filepath.Join(dir, "s")
-			s, err := server.New(server.Config{Socket: socket, Metrics: address, Readers: []uint32{reader}, ShowJobs: tc.show == "all"}, api.Node{}, store, &marker{}, h)
+			s, err := server.New(server.Config{Socket: socket, Metrics: address, Readers: []uint32{reader}, ShowJobs: tc.show == "all"}, static(api.Node{}), store, &marker{}, h)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,12 +9,12 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/metrics"
 	"pitchpipe/exporter/sampler"
+	"pitchpipe/exporter/window"
 )
 
 // maxBody bounds a report and a budget.
@@ -30,13 +30,7 @@ func (p problem) Error() string { return p.err.Error() }
 
 // register adds what callers on every side may ask.
 func (s *Server) register(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+api.PathNode, func(w http.ResponseWriter, _ *http.Request) {
-		if s.cfg.Node != nil {
-			s.answer(w, s.cfg.Node())
-			return
-		}
-		s.answer(w, s.node)
-	})
+	mux.HandleFunc("GET "+api.PathNode, func(w http.ResponseWriter, _ *http.Request) { s.answer(w, s.node()) })
 	mux.Handle("GET "+api.PathJobs, s.handle(func(_ http.ResponseWriter, _ *http.Request, p peer) (any, error) { return s.store.Jobs(p.sees), nil }))
 	mux.Handle("GET "+api.PathSamples, s.handle(s.window))
 	mux.Handle("POST "+api.PathReport, s.handle(s.progressFor))
@@ -47,14 +41,12 @@ func (s *Server) register(mux *http.ServeMux) {
 // handle answers an identified caller with what h returns, or with 204 where that is nil.
 func (s *Server) handle(h func(w http.ResponseWriter, r *http.Request, p peer) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var out any
-		p, err := peerOf(r.Context())
-		if err != nil {
-			err = problem{http.StatusForbidden, err}
-		} else {
-			out, err = h(w, r, p)
+		p := peerOf(r.Context())
+		if p.err != nil {
+			s.refuse(w, problem{http.StatusForbidden, p.err})
+			return
 		}
-		switch {
+		switch out, err := h(w, r, p); {
 		case err != nil:
 			s.refuse(w, err)
 		case out == nil:
@@ -125,19 +117,16 @@ func (s *Server) window(_ http.ResponseWriter, r *http.Request, p peer) (any, er
 	return win, nil
 }
 
-// budget takes what a job may use from a caller who sees the job. One who sees all sets the
-// controller's budget, the job's user the owner's, and neither can raise what the other set:
-// see api.Budgets.
+// budget takes what a job may use from a caller who sees the job. A caller who sees all jobs
+// sets the controller's budget, the job's user the owner's, and neither can raise what the
+// other set: see api.Budgets.
 func (s *Server) budget(w http.ResponseWriter, r *http.Request, p peer) (any, error) {
-	attempt, err := number(r, "attempt", 31)
-	if err != nil {
+	attempt, err1 := number(r, "attempt", 31)
+	b, err2 := body(w, r, api.ParseBudget)
+	if err := cmp.Or(err1, err2); err != nil {
 		return nil, err
 	}
-	b, err := body(w, r, api.ParseBudget)
-	if err != nil {
-		return nil, err
-	}
-	key, job, ok := s.store.Find(r.PathValue("id"), int(attempt), p.sees)
+	job, ok := s.store.Find(r.PathValue("id"), int(attempt), p.sees)
 	if !ok {
 		return nil, noJob(r)
 	}
@@ -148,7 +137,7 @@ func (s *Server) budget(w http.ResponseWriter, r *http.Request, p peer) (any, er
 	if p.all {
 		by = api.ByController
 	}
-	s.store.Allow(key, by, b)
+	s.store.Allow(window.Key(job), by, b)
 	return nil, nil //nolint:nilnil // there is nothing to answer
 }
 
@@ -171,12 +160,8 @@ func (s *Server) progressFor(w http.ResponseWriter, r *http.Request, p peer) (an
 	if err != nil {
 		return nil, err
 	}
-	manager, id := "", r.PathValue("id")
-	if before, after, ok := strings.Cut(id, "/"); ok { // no id has a slash
-		manager, id = before, after
-	}
 	return nil, s.mark(w, r, http.StatusNotFound, func(ctx context.Context, report api.Report) error {
-		return s.marker.MarkFor(ctx, manager, id, int(attempt), report)
+		return s.marker.MarkFor(ctx, r.PathValue("id"), int(attempt), report)
 	})
 }
 
@@ -198,13 +183,9 @@ func (s *Server) mark(w http.ResponseWriter, r *http.Request, nowhere int, pass 
 
 // scrape shows the node to every caller, and of the jobs those that the caller may see.
 func (s *Server) scrape(w http.ResponseWriter, r *http.Request) {
-	p, err := peerOf(r.Context())
-	switch {
-	case s.cfg.ShowJobs || err == nil && p.all:
-	case err != nil:
-		r = r.WithContext(metrics.For(r.Context(), metrics.View{}))
-	default:
-		r = r.WithContext(metrics.For(r.Context(), metrics.View{Some: true, UID: p.UID}))
+	p := peerOf(r.Context())
+	if !s.cfg.ShowJobs && !p.all {
+		r = r.WithContext(metrics.For(r.Context(), metrics.View{Some: p.err == nil, UID: p.UID}))
 	}
 	s.metrics.ServeHTTP(w, r)
 }

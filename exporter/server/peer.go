@@ -4,8 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"maps"
 	"net"
+	"net/http"
 	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/api/peercred"
@@ -14,38 +20,35 @@ import (
 // peer is who opened a connection, as the kernel says.
 type peer struct {
 	peercred.Caller
-	all bool // he may see the jobs of all users
+	all bool  // the caller may see the jobs of all users
+	err error // why the caller is unknown
 }
 
 func (p peer) sees(j api.Job) bool { return p.all || p.UID == j.UID }
 
 type peerKey struct{}
 
-type peerResult struct {
-	peer peer
-	err  error
-}
-
 // privileged reports whether a user may see the jobs of all users.
 func (s *Server) privileged(uid uint32) bool { return uid == 0 || slices.Contains(s.cfg.Readers, uid) }
 
-func (s *Server) peer(c peercred.Caller) peer { return peer{Caller: c, all: s.privileged(c.UID)} }
+func (s *Server) peer(c peercred.Caller, err error) peer {
+	return peer{Caller: c, all: err == nil && s.privileged(c.UID), err: err}
+}
 
-// withPeer keeps who opened a connection, which was asked when it was accepted.
+// withPeer keeps who opened a connection, which the kernel said when it was accepted.
 func (s *Server) withPeer(ctx context.Context, c net.Conn) context.Context {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
-	who, err := peercred.Of(c)
-	return context.WithValue(ctx, peerKey{}, peerResult{s.peer(who), err})
+	return context.WithValue(ctx, peerKey{}, s.peer(peercred.Of(c)))
 }
 
-func peerOf(ctx context.Context) (peer, error) {
-	r, ok := ctx.Value(peerKey{}).(peerResult)
+func peerOf(ctx context.Context) peer {
+	p, ok := ctx.Value(peerKey{}).(peer)
 	if !ok {
-		return peer{Caller: peercred.Caller{UID: peercred.Nobody}}, errors.New("no peer credentials")
+		return peer{Caller: peercred.Caller{UID: peercred.Nobody}, err: errors.New("no peer credentials")}
 	}
-	return r.peer, r.err
+	return p
 }
 
 // fair bounds the connections of a listener.
@@ -62,3 +65,60 @@ func (s *Server) fair(l net.Listener) *peercred.Listener {
 }
 
 var errCrowd = errors.New("too many connections at a time")
+
+// What one user may ask in a second, all processes and subordinate uids together, and how much at once
+// after he asked nothing for a while. An answer about a job that ran for long is
+// megabytes; a report is small, and a job of many processes may send many at a time.
+// Root and the readers may ask any number.
+const (
+	questionsPerSecond, questionsAtOnce = 50, 200
+	reportsPerSecond, reportsAtOnce     = 500, 2000
+	// A user who asks nothing for so long is forgotten.
+	rateIdle = time.Minute
+)
+
+var errRate = errors.New("too many requests of one user; try again in a second")
+
+// rates hold how much each user has asked lately.
+type rates struct {
+	mu    sync.Mutex
+	users map[peercred.Share]*userRate
+	swept time.Time
+}
+
+type userRate struct {
+	questions, reports *rate.Limiter
+	asked              time.Time
+}
+
+func (r *rates) allow(who peercred.Share, report bool, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Sub(r.swept) >= rateIdle {
+		r.swept = now
+		maps.DeleteFunc(r.users, func(_ peercred.Share, u *userRate) bool { return now.Sub(u.asked) > rateIdle })
+	}
+	u := r.users[who]
+	if u == nil {
+		u = &userRate{questions: rate.NewLimiter(questionsPerSecond, questionsAtOnce), reports: rate.NewLimiter(reportsPerSecond, reportsAtOnce)}
+		r.users[who] = u
+	}
+	u.asked = now
+	if report {
+		return u.reports.AllowN(now, 1)
+	}
+	return u.questions.AllowN(now, 1)
+}
+
+// rated answers those who ask too often with 429. Who is not known counts as one user.
+func (s *Server) rated(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p := peerOf(r.Context())
+		if !p.all && !s.rates.allow(p.Share, r.Method == http.MethodPost, time.Now()) {
+			w.Header().Set("Retry-After", "1")
+			s.refuse(w, problem{http.StatusTooManyRequests, errRate})
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}

@@ -32,7 +32,7 @@ func FuzzProgress(f *testing.F) {
 			return // as the server's own reading refuses it
 		}
 		m := &marker{}
-		s, err := server.New(server.Config{Socket: "unused"}, api.Node{}, window.New(window.Config{}), m, http.NotFoundHandler())
+		s, err := server.New(server.Config{Socket: "unused"}, static(api.Node{}), window.New(window.Config{}), m, http.NotFoundHandler())
 		if err != nil {
 			t.Fatal(err)
 		}

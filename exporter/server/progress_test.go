@@ -38,7 +38,7 @@ func TestAReportIsTakenThoughItsSenderIsGone(t *testing.T) {
 	t.Parallel()
 	p := &patient{began: make(chan struct{}), gone: make(chan struct{}), took: make(chan error, 1)}
 	socket := filepath.Join(t.TempDir(), "s")
-	s, err := server.New(server.Config{Socket: socket}, api.Node{}, window.New(window.Config{}), p, http.NotFoundHandler())
+	s, err := server.New(server.Config{Socket: socket}, static(api.Node{}), window.New(window.Config{}), p, http.NotFoundHandler())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func TestReadersSeeTheJobsOfEverybody(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
 		}
 	}
-	if diff := cmp.Diff([]string{"local theirs 1"}, m.on); diff != "" {
+	if diff := cmp.Diff([]string{"local/theirs 1"}, m.on); diff != "" {
 		t.Errorf("reported on behalf of (-want +got):\n%s", diff)
 	}
 }
@@ -96,7 +96,7 @@ func serveOn(t *testing.T, socket string, cfg server.Config) *marker {
 	cfg.Socket = socket
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metrics\n") })
 	m := &marker{}
-	s, err := server.New(cfg, api.Node{Hostname: "n1", Cores: 2}, fill(t), m, metrics)
+	s, err := server.New(cfg, static(api.Node{Hostname: "n1", Cores: 2}), fill(t), m, metrics)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"pitchpipe/exporter/api/certs"
 	"pitchpipe/exporter/api/peercred"
@@ -44,12 +42,6 @@ const (
 	// maxCallers is how many connections there are at a time, half of them of one address:
 	// each controller keeps two.
 	maxCallers = 64
-	// bindAgain is after how long an address is tried again that cannot be listened on:
-	// at boot it may not be there yet.
-	bindAgain = 5 * time.Second
-	// vouchAgain is how often the certificate of an open connection is looked at: it
-	// may expire, or its authority may no longer be believed.
-	vouchAgain = time.Minute
 )
 
 // remote serves one address.
@@ -77,28 +69,6 @@ func (s *Server) newRemote(cfg Remote) (*remote, error) {
 	return &remote{Server: s, cfg: cfg, own: own, refused: &peercred.Complaints{Log: s.log}}, nil
 }
 
-// run listens, and tries again where that fails: the jobs' samples matter more.
-func (m *remote) run(ctx context.Context) error {
-	var lc net.ListenConfig
-	failed := ""
-	for {
-		l, err := lc.Listen(ctx, "tcp", m.cfg.Address)
-		if err == nil {
-			m.log.Info("listening", "address", l.Addr().String(), "over", "TLS", "clients", m.cfg.Clients)
-			return m.serve(ctx, l)
-		}
-		if text := err.Error(); text != failed && ctx.Err() == nil {
-			failed = text
-			m.log.Error("the API is on the socket only", "address", m.cfg.Address, "again_in", bindAgain, "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(bindAgain):
-		}
-	}
-}
-
 // serve answers on a listener until ctx ends.
 func (m *remote) serve(ctx context.Context, l net.Listener) error {
 	protocols := new(http.Protocols)
@@ -108,7 +78,7 @@ func (m *remote) serve(ctx context.Context, l net.Listener) error {
 		Full: func(c peercred.Caller) { m.refused.Add(c.String(), errCrowd) },
 	}
 	return peercred.Serve(ctx, &http.Server{
-		Handler: m.handler(), ConnContext: withLink, ErrorLog: slog.NewLogLogger(m.refused, slog.LevelWarn), Protocols: protocols,
+		Handler: m.handler(), ErrorLog: slog.NewLogLogger(m.refused, slog.LevelWarn), Protocols: protocols,
 	}, tls.NewListener(bounded, &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: m.config}), graceful)
 }
 
@@ -127,74 +97,39 @@ func (m *remote) handler() http.Handler {
 	m.register(mux)
 	limited := http.MaxBytesHandler(mux, maxRequest)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := errors.Join(m.vouch(r), m.permitted(r)); err != nil {
+		if err := m.admit(r); err != nil {
 			m.refused.Add(r.RemoteAddr, err)
 			w.Header().Set("Connection", "close")
 			m.refuse(w, problem{http.StatusForbidden, err})
 			return
 		}
-		known := peerResult{peer: peer{all: true}}
-		limited.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), peerKey{}, known)))
+		limited.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), peerKey{}, peer{all: true})))
 	})
 }
 
-// link is one connection.
-type link struct {
-	mu sync.Mutex
-	ca *x509.CertPool // that vouched for the caller
-	at time.Time
-}
-
-type linkKey struct{}
-
-func withLink(ctx context.Context, _ net.Conn) context.Context {
-	return context.WithValue(ctx, linkKey{}, new(link))
-}
-
-// vouch reports whether the caller may read. The handshake has verified him; a
-// connection may be older than what the files say now.
-func (m *remote) vouch(r *http.Request) error {
+// admit reports why the caller may not ask for this; nil = the caller may. The handshake
+// verified the certificate, and admit does it again for each request: since the connection was
+// opened it may have expired, or its authority may no longer be believed.
+func (m *remote) admit(r *http.Request) error {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return errors.New("no certificate")
 	}
 	leaf := r.TLS.PeerCertificates[0]
-	if !listed(leaf, m.cfg.Clients) && !listed(leaf, m.cfg.Scrapers) {
+	switch scraping := r.Method == http.MethodGet && r.URL.Path == "/metrics"; {
+	case listed(leaf, m.cfg.Clients), scraping && listed(leaf, m.cfg.Scrapers):
+	case listed(leaf, m.cfg.Scrapers):
+		return fmt.Errorf("the certificate of %q is for the metrics alone", names(leaf))
+	default:
 		return fmt.Errorf("the certificate of %q is good, and the name is not one that may read here", names(leaf))
 	}
-	l, ok := r.Context().Value(linkKey{}).(*link)
-	if !ok {
-		return errors.New("no connection")
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now, ca := time.Now(), m.own.Current().CA
-	if l.ca == ca && now.Sub(l.at) < vouchAgain && now.Before(leaf.NotAfter) {
-		return nil
-	}
-	options := x509.VerifyOptions{
-		Roots: ca, Intermediates: x509.NewCertPool(), CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
+	options := x509.VerifyOptions{Roots: m.own.Current().CA, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	for _, c := range r.TLS.PeerCertificates[1:] {
 		options.Intermediates.AddCert(c)
 	}
 	if _, err := leaf.Verify(options); err != nil {
 		return fmt.Errorf("the certificate of %q: %w", names(leaf), err)
 	}
-	l.ca, l.at = ca, now
 	return nil
-}
-
-// permitted reports whether the caller may ask for this: who only scrapes may not ask for
-// anything else, whatever he sends.
-func (m *remote) permitted(r *http.Request) error {
-	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
-		return nil // which vouch refuses
-	}
-	leaf := r.TLS.PeerCertificates[0]
-	if listed(leaf, m.cfg.Clients) || r.Method == http.MethodGet && r.URL.Path == "/metrics" {
-		return nil
-	}
-	return fmt.Errorf("the certificate of %q is for the metrics alone", names(leaf))
 }
 
 func listed(leaf *x509.Certificate, among []string) bool {

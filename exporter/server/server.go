@@ -21,7 +21,7 @@ import (
 // Marker accepts progress marks; *sampler.Sampler is the real one.
 type Marker interface {
 	Mark(ctx context.Context, who peercred.Caller, report api.Report) error
-	MarkFor(ctx context.Context, manager, id string, attempt int, report api.Report) error
+	MarkFor(ctx context.Context, name string, attempt int, report api.Report) error
 }
 
 // Config says where to listen.
@@ -44,15 +44,13 @@ type Config struct {
 	ShowJobs bool
 	// Remote serves callers on other machines; without an address there are none.
 	Remote Remote
-	// Node returns the node as it is now; nil = it stays as it was.
-	Node func() api.Node
 }
 
 // Server serves one node.
 type Server struct {
 	cfg     Config
 	log     *slog.Logger
-	node    api.Node
+	node    func() api.Node
 	store   *window.Store
 	marker  Marker
 	metrics http.Handler
@@ -67,7 +65,7 @@ var ErrAddress = errors.New("metrics address")
 // web config: every caller who reaches the address reads the node's energy, and the kernel
 // knows callers on this machine alone; and with ErrRemote where cfg.Remote has an address
 // and lacks what makes that safe.
-func New(cfg Config, node api.Node, store *window.Store, marker Marker, metrics http.Handler) (*Server, error) {
+func New(cfg Config, node func() api.Node, store *window.Store, marker Marker, metrics http.Handler) (*Server, error) {
 	if cfg.Socket == "" {
 		return nil, errors.New("server: no socket to listen on")
 	}
@@ -120,27 +118,46 @@ func (s *Server) Run(ctx context.Context) error {
 	})
 	s.log.Info("listening", "socket", s.cfg.Socket)
 	if s.remote != nil {
-		group.Go(func() error { return s.remote.run(ctx) })
+		group.Go(func() error { return s.listen(ctx, s.remote.cfg.Address, s.remote.serve) })
 	}
 	if s.cfg.Metrics != "" {
-		var lc net.ListenConfig
-		tcp, err := lc.Listen(ctx, "tcp", s.cfg.Metrics)
-		if err != nil {
-			// The jobs' samples matter more than the scrape.
-			s.log.Error("metrics are on the socket only", "address", s.cfg.Metrics, "err", err)
-			return group.Wait()
-		}
-		mux := http.NewServeMux()
-		mux.HandleFunc("GET /metrics", s.scrape)
-		group.Go(func() error {
-			srv, l := &http.Server{Handler: s.rated(mux), ConnContext: s.withPeer}, s.fair(peercred.Identify(tcp))
-			return peercred.ServeBy(ctx, srv, l, graceful, func(l net.Listener) error {
-				return web.Serve(l, srv, &web.FlagConfig{WebConfigFile: &s.cfg.WebConfig}, s.log)
-			})
-		})
-		s.log.Info("listening", "address", tcp.Addr().String())
+		group.Go(func() error { return s.listen(ctx, s.cfg.Metrics, s.serveMetrics) })
 	}
 	return group.Wait()
+}
+
+// bindAgain is after how long an address is tried again that cannot be listened on: at boot it
+// may not be there yet.
+const bindAgain = 5 * time.Second
+
+// listen serves an address, and tries again where that cannot be: the jobs' samples matter more.
+func (s *Server) listen(ctx context.Context, address string, serve func(context.Context, net.Listener) error) error {
+	var lc net.ListenConfig
+	for failed := ""; ; {
+		l, err := lc.Listen(ctx, "tcp", address)
+		if err == nil {
+			s.log.Info("listening", "address", l.Addr().String())
+			return serve(ctx, l)
+		}
+		if text := err.Error(); text != failed && ctx.Err() == nil {
+			failed = text
+			s.log.Error("an address is not served; the socket is", "address", address, "again_in", bindAgain, "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(bindAgain):
+		}
+	}
+}
+
+func (s *Server) serveMetrics(ctx context.Context, l net.Listener) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", s.scrape)
+	srv := &http.Server{Handler: s.rated(mux), ConnContext: s.withPeer}
+	return peercred.ServeBy(ctx, srv, s.fair(l), graceful, func(l net.Listener) error {
+		return web.Serve(l, srv, &web.FlagConfig{WebConfigFile: &s.cfg.WebConfig}, s.log)
+	})
 }
 
 // graceful is how long open requests may take to finish.

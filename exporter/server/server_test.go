@@ -44,10 +44,10 @@ type marker struct {
 	fail error
 }
 
-func (m *marker) MarkFor(_ context.Context, manager, id string, attempt int, r api.Report) error {
+func (m *marker) MarkFor(_ context.Context, name string, attempt int, r api.Report) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.on = append(m.on, fmt.Sprintf("%s %s %d", manager, id, attempt))
+	m.on = append(m.on, fmt.Sprintf("%s %d", name, attempt))
 	m.got = append(m.got, r)
 	return m.fail
 }
@@ -60,6 +60,8 @@ func (m *marker) Mark(_ context.Context, who peercred.Caller, r api.Report) erro
 	return m.fail
 }
 
+func static(n api.Node) func() api.Node { return func() api.Node { return n } }
+
 func start(t *testing.T, store *window.Store, m *marker) *api.Client {
 	t.Helper()
 	return startWith(t, store, m, server.Config{})
@@ -71,7 +73,7 @@ func startWith(t *testing.T, store *window.Store, m *marker, cfg server.Config) 
 	cfg.Socket, cfg.Logger = socket, slog.New(slog.DiscardHandler)
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metrics\n") })
 	node := api.Node{Hostname: "n1", Cores: 2}
-	s, err := server.New(cfg, node, store, m, metrics)
+	s, err := server.New(cfg, static(node), store, m, metrics)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +109,7 @@ func fill(t *testing.T) *window.Store {
 	store := window.New(window.Config{})
 	for id, uid := range map[string]uint32{"mine": uint32(os.Getuid()), "theirs": uint32(os.Getuid()) + 1} {
 		key := attrib.Key{Manager: attrib.Local, ID: id, Attempt: 1}
-		if err := store.Begin(key, api.Job{Manager: attrib.Local, ID: id, Attempt: 1, UID: uid}, api.SchemaAccounting, "modelled"); err != nil {
+		if err := store.Begin(key, api.Job{Manager: attrib.Local, ID: id, Attempt: 1, UID: uid}, api.SchemaAccounting, "modelled", nil); err != nil {
 			t.Fatal(err)
 		}
 		store.Append(key, time.Unix(1, 0), map[string]float64{api.ColCPUSeconds: 2}, nil)
@@ -195,7 +197,7 @@ func TestReportsAreRefusedWhereProcessNumbersMeanNothing(t *testing.T) {
 
 func TestRequestsWithoutCredentialsAreRefused(t *testing.T) {
 	t.Parallel()
-	s, err := server.New(server.Config{Socket: "unused"}, api.Node{}, fill(t), &marker{}, http.NotFoundHandler())
+	s, err := server.New(server.Config{Socket: "unused"}, static(api.Node{}), fill(t), &marker{}, http.NotFoundHandler())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +229,7 @@ func TestMetricsAreForLoopbackOnly(t *testing.T) {
 		"": true, "127.0.0.1:0": true, "[::1]:9820": true, "localhost:9820": true,
 		":9820": false, "0.0.0.0:9820": false, "10.0.0.1:9820": false, "example.org:9820": false, "127.0.0.1": false,
 	} {
-		_, err := server.New(server.Config{Socket: "s", Metrics: address}, api.Node{}, nil, nil, nil)
+		_, err := server.New(server.Config{Socket: "s", Metrics: address}, static(api.Node{}), nil, nil, nil)
 		if ok != (err == nil) || err != nil && !errors.Is(err, server.ErrAddress) {
 			t.Errorf("%q: %v, want it accepted: %v", address, err, ok)
 		}
@@ -239,7 +241,7 @@ func TestASocketInUseIsLeftAlone(t *testing.T) {
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "s")
 	run := func(path string) (cancel func(), done chan error) {
-		s, err := server.New(server.Config{Socket: path}, api.Node{}, window.New(window.Config{}), &marker{}, http.NotFoundHandler())
+		s, err := server.New(server.Config{Socket: path}, static(api.Node{}), window.New(window.Config{}), &marker{}, http.NotFoundHandler())
 		if err != nil {
 			t.Fatal(err)
 		}

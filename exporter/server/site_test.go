@@ -65,7 +65,7 @@ func (s *site) serve(t *testing.T, cfg server.Remote) {
 	srv, err := server.New(server.Config{
 		Socket: "unused", Logger: slog.New(slog.NewTextHandler(&s.said, nil)),
 		Remote: cfg,
-	}, api.Node{Hostname: "n1", Cores: 2}, fill(t), s.marker, metrics)
+	}, static(api.Node{Hostname: "n1", Cores: 2}), fill(t), s.marker, metrics)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func TestASlowClientHoldsUpNobody(t *testing.T) {
 	}
 	page := bytes.Repeat([]byte("pitchpipe_x 1\n"), 1<<20)
 	socket := filepath.Join(t.TempDir(), "s")
-	s, err := server.New(server.Config{Socket: socket}, api.Node{}, store, &marker{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	s, err := server.New(server.Config{Socket: socket}, static(api.Node{}), store, &marker{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write(page) // a caller that left gets nothing
 	}))
 	if err != nil {

@@ -48,7 +48,7 @@ func TestAWebConfigAsksForAPasswordAndHidesJobs(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := server.New(server.Config{Socket: filepath.Join(dir, "s"), Metrics: address, WebConfig: config}, api.Node{}, store, &marker{}, h)
+	s, err := server.New(server.Config{Socket: filepath.Join(dir, "s"), Metrics: address, WebConfig: config}, static(api.Node{}), store, &marker{}, h)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestAnAddressBeyondLoopbackNeedsAWebConfigThatIsOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	for file, good := range map[string]bool{"": false, config + "-none": false, config: true} {
-		_, err := server.New(server.Config{Socket: "s", Metrics: "0.0.0.0:9820", WebConfig: file}, api.Node{}, fill(t), &marker{}, http.NotFoundHandler())
+		_, err := server.New(server.Config{Socket: "s", Metrics: "0.0.0.0:9820", WebConfig: file}, static(api.Node{}), fill(t), &marker{}, http.NotFoundHandler())
 		if good != (err == nil) || !good && !errors.Is(err, server.ErrAddress) {
 			t.Errorf("%q: %v", file, err)
 		}

@@ -4,72 +4,47 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
 )
 
-// find returns the newest attempt of a job that matches. An empty manager means any, number
-// 0 any attempt.
-func (s *Store) find(manager, id string, number int, match func(api.Job) bool) (found attrib.Key, a *attempt) {
-	for key, c := range s.jobs {
-		if key.ID != id || manager != "" && key.Manager != manager || number > 0 && key.Attempt != number || !match(c.job) {
+// Key is the key of a job's attempt.
+func Key(j api.Job) attrib.Key {
+	return attrib.Key{Manager: j.Manager, ID: j.ID, Attempt: j.Attempt}
+}
+
+// find returns the newest attempt of a job that matches. The name is an id, such as 42, or a
+// manager and an id, such as slurm/42, since no id has a slash. Number 0 is any attempt.
+func (s *Store) find(name string, number int, match func(api.Job) bool) (found *attempt) {
+	for _, a := range s.jobs {
+		if name != a.job.ID && name != a.job.Manager+"/"+a.job.ID || number > 0 && a.job.Attempt != number || !match(a.job) {
 			continue
 		}
-		if a == nil || cmp.Or(c.job.Started.Compare(a.job.Started), c.job.Attempt-a.job.Attempt) > 0 {
-			found, a = key, c
+		if found == nil || cmp.Or(a.job.Started.Compare(found.job.Started), a.job.Attempt-found.job.Attempt) > 0 {
+			found = a
 		}
 	}
-	return found, a
+	return found
 }
 
-// findNamed is find for an id such as 42 or slurm/42; no id has a slash.
-func (s *Store) findNamed(name string, number int, visible func(api.Job) bool) (attrib.Key, *attempt) {
-	if manager, id, ok := strings.Cut(name, "/"); ok {
-		return s.find(manager, id, number, visible)
-	}
-	return s.find("", name, number, visible)
-}
-
-// Find names the attempt that Window would show.
-func (s *Store) Find(id string, number int, visible func(api.Job) bool) (attrib.Key, api.Job, bool) {
+// Find returns the newest attempt that matches, as Window does.
+func (s *Store) Find(name string, number int, match func(api.Job) bool) (api.Job, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	key, a := s.findNamed(id, number, visible)
-	if a == nil {
-		return attrib.Key{}, api.Job{}, false
+	if a := s.find(name, number, match); a != nil {
+		return a.job, true
 	}
-	return key, a.job, true
+	return api.Job{}, false
 }
 
-// Ended names the newest attempt of a job that ended and is still kept, as find does.
-func (s *Store) Ended(manager, id string, number int) (attrib.Key, bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	key, a := s.find(manager, id, number, func(j api.Job) bool { return j.Ended })
-	return key, a != nil
-}
-
-// Allow sets what an origin lets an attempt use, and reports whether there is such an
-// attempt.
-func (s *Store) Allow(key attrib.Key, by api.Origin, b api.Budget) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a := s.jobs[key]
-	if a != nil {
-		a.allow(a.budgets.With(by, b))
-	}
-	return a != nil
-}
-
-// AllowAll gives an attempt the budgets that an earlier one of it had.
-func (s *Store) AllowAll(key attrib.Key, all api.Budgets) {
+// Allow sets what an origin lets an attempt use.
+func (s *Store) Allow(key attrib.Key, by api.Origin, b api.Budget) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a := s.jobs[key]; a != nil {
-		a.allow(all)
+		a.allow(a.budgets.With(by, b))
 	}
 }
 

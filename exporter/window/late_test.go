@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitchpipe/exporter/api"
-	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/window"
 )
 
@@ -22,15 +21,15 @@ func TestWhatComesLateStandsAtTheEndOfItsAttempt(t *testing.T) {
 	begin(t, s, "7", 2, 6)
 	s.End(key("7", 2), at(8), nil)
 	begin(t, s, "8", 1, 0)
+	ended := func(j api.Job) bool { return j.Ended }
 	for _, tc := range []struct {
-		manager, id string
-		attempt     int
-		want        int // attempt; 0 = there is none
+		name    string
+		attempt int
+		want    int // attempt; 0 = there is none
 	}{
-		{"local", "7", 1, 1}, {"", "7", 1, 1}, {"local", "7", 0, 2}, {"local", "7", 3, 0}, {"nomad", "7", 1, 0}, {"local", "8", 1, 0}, {"", "9", 0, 0},
+		{"local/7", 1, 1}, {"7", 1, 1}, {"local/7", 0, 2}, {"local/7", 3, 0}, {"nomad/7", 1, 0}, {"local/8", 1, 0}, {"9", 0, 0},
 	} {
-		got, ok := s.Ended(tc.manager, tc.id, tc.attempt)
-		if ok != (tc.want > 0) || ok && got != (attrib.Key{Manager: attrib.Local, ID: tc.id, Attempt: tc.want}) {
+		if got, ok := s.Find(tc.name, tc.attempt, ended); ok != (tc.want > 0) || got.Attempt != tc.want {
 			t.Errorf("%+v: %v, %v", tc, got, ok)
 		}
 	}

@@ -23,17 +23,16 @@ type Config struct {
 	Samples int           // per attempt, default 1800
 	Jobs    int           // attempts in all, default 512
 	Keep    time.Duration // how long an ended attempt is kept, default 15 min
-	More    []Column      // beside Columns, such as those of the perf events of this node
 }
 
 // Store holds a ring for each attempt.
 type Store struct {
-	cfg     Config
-	columns []Column
-	index   map[string]int
+	cfg Config
 
-	mu   sync.RWMutex
-	jobs map[attrib.Key]*attempt
+	mu      sync.RWMutex
+	columns []string // in the order in which they were first seen
+	index   map[string]int
+	jobs    map[attrib.Key]*attempt
 }
 
 type attempt struct {
@@ -84,40 +83,45 @@ func (r row) unpack(values []float64) {
 	}
 }
 
-// unknown returns a row without any value.
-func (s *Store) unknown() []float64 {
-	out := make([]float64, len(s.columns))
-	for i := range out {
-		out[i] = math.NaN()
+// grow adds columns that came since, without a value.
+func (s *Store) grow(values []float64) []float64 {
+	values = slices.Grow(values, max(len(s.columns)-len(values), 0))
+	for len(values) < len(s.columns) {
+		values = append(values, math.NaN())
 	}
-	return out
+	return values
+}
+
+// column is the number of a column.
+func (s *Store) column(name string) int {
+	i, ok := s.index[name]
+	if !ok {
+		i = len(s.columns)
+		s.columns, s.index[name] = append(s.columns, name), i
+	}
+	return i
 }
 
 // New returns an empty store.
 func New(cfg Config) *Store {
-	s := &Store{
+	return &Store{
 		cfg: Config{
 			Samples: cmp.Or(max(cfg.Samples, 0), 1800),
 			Jobs:    cmp.Or(max(cfg.Jobs, 0), 512),
 			Keep:    cmp.Or(max(cfg.Keep, 0), 15*time.Minute),
 		},
-		columns: append(Columns(), cfg.More...),
-		index:   map[string]int{},
-		jobs:    map[attrib.Key]*attempt{},
+		index: map[string]int{},
+		jobs:  map[attrib.Key]*attempt{},
 	}
-	for i, c := range s.columns {
-		s.index[c.Name] = i
-	}
-	return s
 }
 
-// Begin opens the ring of an attempt. Where one exists under the key, a running one
-// goes on and an ended one is replaced. When the store is full the attempt that
-// ended first is forgotten; with none ended, it is ErrFull.
-func (s *Store) Begin(key attrib.Key, job api.Job, schema, source string) error {
+// Begin opens the ring of an attempt. A running attempt with this key goes on, and one that
+// ended is replaced. A full store forgets the attempt that ended first; if none has ended,
+// Begin fails with ErrFull.
+func (s *Store) Begin(key attrib.Key, job api.Job, schema, source string, budgets api.Budgets) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if a := s.jobs[key]; a != nil && !a.job.Ended {
+	if was := s.jobs[key]; was != nil && !was.job.Ended {
 		return nil
 	}
 	delete(s.jobs, key)
@@ -134,7 +138,9 @@ func (s *Store) Begin(key attrib.Key, job api.Job, schema, source string) error 
 		}
 		delete(s.jobs, oldest)
 	}
-	s.jobs[key] = &attempt{job: job, schema: schema, source: source, next: 1, last: s.unknown(), oldest: s.unknown(), newest: s.unknown()}
+	a := &attempt{job: job, schema: schema, source: source, next: 1}
+	a.allow(budgets)
+	s.jobs[key] = a
 	return nil
 }
 
@@ -164,29 +170,26 @@ func (s *Store) Renumber(key attrib.Key, attempt int) bool {
 	return true
 }
 
-// Append adds a reading; values may be empty, as on a mark without a snapshot.
-// Unknown columns are left out. An attempt that is not there, or has ended, takes
-// nothing.
+// Append adds a reading. Values may be empty, as on a mark without a snapshot. An attempt
+// that is not there or has ended takes nothing.
 func (s *Store) Append(key attrib.Key, at time.Time, values map[string]float64, mark *api.Report) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.append(key, at, values, mark, false)
 }
 
 // End adds the last reading, after which the attempt takes no more.
 func (s *Store) End(key attrib.Key, at time.Time, values map[string]float64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.append(key, at, values, nil, true)
-	if a := s.jobs[key]; a != nil && !a.job.Ended {
-		a.job.Ended, a.endedAt = true, at
-	}
 }
 
 func (s *Store) append(key attrib.Key, at time.Time, values map[string]float64, mark *api.Report, ended bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	a := s.jobs[key]
 	if a == nil || a.job.Ended {
 		return
+	}
+	if ended {
+		a.job.Ended, a.endedAt = true, at
 	}
 	if at.Before(a.lastTime) {
 		at = a.lastTime // the wall clock was set back
@@ -194,17 +197,19 @@ func (s *Store) append(key attrib.Key, at time.Time, values map[string]float64, 
 	a.lastTime = at
 	r := row{time: at, mark: mark, ended: ended}
 	if len(values) > 0 {
-		now := s.unknown()
-		for i, c := range s.columns {
-			v, ok := values[c.Name]
-			if !ok || math.IsNaN(v) || math.IsInf(v, 0) {
+		now := s.grow(nil)
+		for column, v := range values {
+			i := s.column(column)
+			now, a.last = s.grow(now), s.grow(a.last)
+			if math.IsNaN(v) || math.IsInf(v, 0) {
 				continue
 			}
-			if !c.Gauge && v < a.last[i] {
+			if v < a.last[i] && !api.Gauge(column) {
 				v = a.last[i]
 			}
 			now[i], a.last[i] = v, v
 		}
+		a.newest, a.oldest = s.grow(a.newest), s.grow(a.oldest)
 		r.values = a.pack(now)
 	}
 	s.push(a, r)
@@ -274,12 +279,12 @@ func (s *Store) Jobs(visible func(api.Job) bool) []api.Job {
 func (s *Store) Window(id string, number int, after uint64, visible func(api.Job) bool) (api.Window, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	_, a := s.findNamed(id, number, visible)
+	a := s.find(id, number, visible)
 	if a == nil {
 		return api.Window{}, false
 	}
 	w := api.Window{Job: a.job, Schema: a.schema, Source: a.source, Samples: []api.Sample{}, Dropped: a.dropped, Now: time.Now()}
-	values := slices.Clone(a.oldest)
+	values := s.grow(slices.Clone(a.oldest))
 	for i := range a.ring {
 		r := a.ring[(a.first+i)%len(a.ring)]
 		r.unpack(values)
@@ -299,21 +304,25 @@ func (s *Store) values(row []float64) map[string]float64 {
 	out := make(map[string]float64, len(row))
 	for i, v := range row {
 		if !math.IsNaN(v) {
-			out[s.columns[i].Name] = v
+			out[s.columns[i]] = v
 		}
 	}
 	return out
 }
 
-// Columns lists the columns of every attempt.
-func (s *Store) Columns() []Column { return s.columns }
+// Columns lists the columns of all attempts so far. Only new ones are added, at the end.
+func (s *Store) Columns() []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Clip(s.columns)
+}
 
 // Latest is the newest value of each column of an attempt.
 type Latest struct {
 	Job    api.Job
 	Schema string
 	Source string
-	Values []float64 // in the order of Store.Columns; NaN = never known
+	Values []float64 // in the order of Store.Columns, later ones left out; NaN = never known
 	Ended  time.Time // zero while it runs
 	// Budgets are all that were said; Job.Budget is the one that counts.
 	Budgets api.Budgets
@@ -334,4 +343,8 @@ func (s *Store) Latest() []Latest {
 }
 
 // Named returns an attempt's known values by the names of their columns.
-func (s *Store) Named(l Latest) map[string]float64 { return s.values(l.Values) }
+func (s *Store) Named(l Latest) map[string]float64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.values(l.Values)
+}

@@ -26,7 +26,7 @@ func all(api.Job) bool { return true }
 func begin(t testing.TB, s *window.Store, id string, attempt, second int) {
 	t.Helper()
 	job := api.Job{Manager: attrib.Local, ID: id, Attempt: attempt, Started: at(second)}
-	if err := s.Begin(key(id, attempt), job, api.SchemaSoftware, "modelled"); err != nil {
+	if err := s.Begin(key(id, attempt), job, api.SchemaSoftware, "modelled", nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -36,7 +36,7 @@ func TestTheRingForgetsTheOldestAndSaysHowMany(t *testing.T) {
 	s := window.New(window.Config{Samples: 3})
 	begin(t, s, "7", 1, 0)
 	for i := 1; i <= 5; i++ {
-		s.Append(key("7", 1), at(i), map[string]float64{api.ColCPUSeconds: float64(i), "unknown": 1, api.ColRSS: math.NaN()}, nil)
+		s.Append(key("7", 1), at(i), map[string]float64{api.ColCPUSeconds: float64(i), api.ColRSS: math.NaN()}, nil)
 	}
 	w, ok := s.Window("7", 1, 0, all)
 	if !ok || w.Dropped != 2 || w.Schema != api.SchemaSoftware || w.Source != "modelled" {
@@ -139,7 +139,7 @@ func TestAFullStoreForgetsEndedAttemptsAndNoRunningOne(t *testing.T) {
 	for i := range 3 {
 		begin(t, s, fmt.Sprint(i), 1, i)
 	}
-	if err := s.Begin(key("9", 1), api.Job{ID: "9", Attempt: 1}, "", ""); !errors.Is(err, window.ErrFull) {
+	if err := s.Begin(key("9", 1), api.Job{ID: "9", Attempt: 1}, "", "", nil); !errors.Is(err, window.ErrFull) {
 		t.Errorf("got %v, want %v", err, window.ErrFull)
 	}
 	s.End(key("2", 1), at(1), nil)
@@ -150,17 +150,6 @@ func TestAFullStoreForgetsEndedAttemptsAndNoRunningOne(t *testing.T) {
 	}
 	if _, ok := s.Window("1", 1, 0, all); !ok {
 		t.Error("the attempt that ended last is gone")
-	}
-}
-
-func TestColumnsAreNamedOnce(t *testing.T) {
-	t.Parallel()
-	seen := map[string]bool{}
-	for _, c := range window.Columns() {
-		if seen[c.Name] {
-			t.Errorf("column %+v", c)
-		}
-		seen[c.Name] = true
 	}
 }
 
@@ -195,7 +184,7 @@ func TestSamplesAreReadAsTheyWereWritten(t *testing.T) {
 		size := rapid.IntRange(1, 6).Draw(rt, "ring")
 		s := window.New(window.Config{Samples: size})
 		key := attrib.Key{Manager: attrib.Local, ID: "1", Attempt: 1}
-		if err := s.Begin(key, api.Job{Manager: key.Manager, ID: "1", Attempt: 1}, "s", "rapl"); err != nil {
+		if err := s.Begin(key, api.Job{Manager: key.Manager, ID: "1", Attempt: 1}, "s", "rapl", nil); err != nil {
 			rt.Fatal(err)
 		}
 		rows := rapid.SliceOfN(rapid.MapOf(rapid.SampledFrom(gauges), rapid.SampledFrom([]float64{0, 1, 2.5})), 1, 20).Draw(rt, "rows")

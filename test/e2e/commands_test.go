@@ -197,8 +197,8 @@ func epochsOf(t *testing.T, output string, total int) (epochs []string) {
 	return epochs
 }
 
-// whole checks that a job did all its epochs, and printed each of them in order and once,
-// or again where an attempt was thrown away.
+// whole checks that a job did all its epochs, that each was measured, and that it printed each
+// of them in order and once, or again where an attempt was thrown away.
 func (s *stage) whole(id string, total int) {
 	s.t.Helper()
 	j := s.job(id)

@@ -45,9 +45,13 @@ func TestMain(m *testing.M) {
 		case "supervise":
 			os.Exit(local.Supervise(context.Background(), os.Args[2:]))
 		case "listen":
-			os.Exit(command.Run(context.Background(), command.World{
+			// As the program does: SIGTERM lets it deliver the last lines of the job.
+			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+			code := command.Run(ctx, command.World{
 				Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-			}))
+			})
+			stop()
+			os.Exit(code)
 		case roleController:
 			os.Exit(controller())
 		}

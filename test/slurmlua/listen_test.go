@@ -59,7 +59,7 @@ func (s *stage) export(t *testing.T) {
 	s.store = window.New(window.Config{})
 	marks := sampler.New(sampler.Config{Interval: 250 * time.Millisecond, Discover: 50 * time.Millisecond, Cores: 2, Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))},
 		attrib.NewScanner(root, attrib.TrustNone), []collector.Collector{cgroup.New(root)}, machine, energy.NewModeller(energy.Model{Idle: 40, Max: 120}), s.store)
-	serve, err := server.New(server.Config{Socket: s.socket}, api.Node{Hostname: "n1"}, s.store, marks, http.NotFoundHandler())
+	serve, err := server.New(server.Config{Socket: s.socket}, func() api.Node { return api.Node{Hostname: "n1"} }, s.store, marks, http.NotFoundHandler())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,12 +1,14 @@
 package certs
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -30,8 +32,8 @@ type Store struct {
 	log   *slog.Logger
 
 	mu     sync.Mutex
-	looked time.Time
-	stamps stamps
+	read   time.Time // when the files were last read
+	parts  [][]byte  // what is in use
 	now    *Material
 	failed string
 }
@@ -39,95 +41,91 @@ type Store struct {
 // ErrFiles means that the files are not what they have to be.
 var ErrFiles = errors.New("certificates")
 
-// maxFile bounds each file: a bundle of a hundred authorities is smaller.
-const maxFile = 1 << 20
+const (
+	maxFile   = 1 << 20 // a bundle of a hundred authorities is smaller
+	readAgain = time.Second
+)
 
-// lookAgain is how often the files are looked at.
-const lookAgain = time.Second
-
-// Open reads the files: ErrFiles where one is not given, cannot be read, does not
-// belong to the others, or is a key that all users can read.
+// Open reads the files. It fails with ErrFiles where one is not given, cannot be read, does
+// not belong to the others, or is a key that all users can read.
 func Open(files Files, log *slog.Logger) (*Store, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
 	s := &Store{files: files, log: log}
-	var err error
-	if s.stamps, err = files.stamp(); err != nil {
+	if err := s.refresh(); err != nil {
 		return nil, err
 	}
-	if s.now, err = files.read(); err != nil {
-		return nil, err
-	}
-	s.looked = time.Now()
-	s.tell("certificate read")
 	return s, nil
 }
 
-// Current is what the files hold. Where they changed and cannot be used, as in the
-// moment between the writing of a certificate and that of its key, it is what they
-// held before.
+// Current is what the files hold. Where they changed and cannot be used, as in the moment
+// between the writing of a certificate and that of its key, it is what they held before.
 func (s *Store) Current() *Material {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if since := time.Since(s.looked); since >= 0 && since < lookAgain {
+	if since := time.Since(s.read); since >= 0 && since < readAgain {
 		return s.now
 	}
-	s.looked = time.Now()
-	fresh, err := s.files.stamp()
-	if err == nil && fresh == s.stamps {
-		return s.now
+	text := ""
+	if err := s.refresh(); err != nil {
+		text = err.Error()
 	}
-	var m *Material
-	if err == nil {
-		m, err = s.files.read()
+	if text != s.failed && text != "" {
+		s.log.Warn("the certificates changed and cannot be used; the earlier ones stay", "error", text)
 	}
-	if err != nil {
-		if err.Error() != s.failed {
-			s.log.Warn("the certificates changed and cannot be used; the earlier ones stay", "error", err)
-		}
-		s.failed = err.Error()
-		return s.now
-	}
-	s.now, s.stamps, s.failed = m, fresh, ""
-	s.tell("certificate read again")
+	s.failed = text
 	return s.now
 }
 
-func (s *Store) tell(what string) {
-	leaf := s.now.Certificate.Leaf
-	log := s.log.Info
-	if time.Now().After(leaf.NotAfter) {
-		log = s.log.Warn
-		what += ", and it has expired"
+// refresh takes over what the files hold now.
+func (s *Store) refresh() error {
+	s.read = time.Now()
+	parts, err := s.files.contents()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrFiles, err)
 	}
-	log(what, "file", s.files.Cert, "subject", leaf.Subject.String(), "not_after", leaf.NotAfter)
-}
-
-func (f Files) read() (*Material, error) {
-	var parts [3][]byte
-	for i, path := range []string{f.Cert, f.Key, f.CA} {
-		st, err := os.Stat(path)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrFiles, err)
-		}
-		if !st.Mode().IsRegular() || st.Size() > maxFile {
-			return nil, fmt.Errorf("%w: %s is no file of at most %d bytes", ErrFiles, path, maxFile)
-		}
-		if path == f.Key && st.Mode().Perm()&0o007 != 0 {
-			return nil, fmt.Errorf("%w: every user can use the key %s: its mode is %v, want 0600 or 0640", ErrFiles, path, st.Mode().Perm())
-		}
-		if parts[i], err = os.ReadFile(path); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrFiles, err)
-		}
+	if slices.EqualFunc(parts, s.parts, bytes.Equal) {
+		return nil
 	}
 	pair, err := tls.X509KeyPair(parts[0], parts[1])
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s with %s: %w", ErrFiles, f.Cert, f.Key, err)
+		return fmt.Errorf("%w: %s with %s: %w", ErrFiles, s.files.Cert, s.files.Key, err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(parts[2]) {
-		return nil, fmt.Errorf("%w: %s holds no certificate", ErrFiles, f.CA)
+		return fmt.Errorf("%w: %s holds no certificate", ErrFiles, s.files.CA)
 	}
-	return &Material{Certificate: pair, CA: pool}, nil
+	s.parts, s.now = parts, &Material{Certificate: pair, CA: pool}
+	log := s.log.Info
+	if s.read.After(pair.Leaf.NotAfter) {
+		log = s.log.Warn
+	}
+	log("certificate read", "file", s.files.Cert, "subject", pair.Leaf.Subject.String(), "not_after", pair.Leaf.NotAfter, "expired", s.read.After(pair.Leaf.NotAfter))
+	return nil
+}
+
+func (f Files) contents() ([][]byte, error) {
+	var parts [][]byte
+	for _, path := range []string{f.Cert, f.Key, f.CA} {
+		if path == "" {
+			return nil, errors.New("a certificate, its key and the authority of the other side are needed")
+		}
+		st, err := os.Stat(path)
+		if err != nil {
+			return nil, err
+		}
+		if !st.Mode().IsRegular() || st.Size() > maxFile {
+			return nil, fmt.Errorf("%s is no file of at most %d bytes", path, maxFile)
+		}
+		if path == f.Key && st.Mode().Perm()&0o007 != 0 {
+			return nil, fmt.Errorf("every user can use the key %s: its mode is %v, want 0600 or 0640", path, st.Mode().Perm())
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, data)
+	}
+	return parts, nil
 }

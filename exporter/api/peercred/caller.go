@@ -1,13 +1,12 @@
 package peercred
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"strconv"
-	"syscall"
 
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
@@ -41,37 +40,48 @@ type Share struct {
 	Addr netip.Addr // of a caller over TCP whose user is unknown
 }
 
-// Of returns who opened a connection. With an error the uid is Nobody, and the share that
-// of the address.
+// Of returns who opened a connection, over a Unix socket or, without the process, over TCP from
+// this machine. With an error the uid is Nobody, and the share that of the address.
 func Of(conn net.Conn) (Caller, error) {
 	who, err := user(conn)
-	if err == nil {
-		who.find(conn)
+	if c, ok := conn.(*net.UnixConn); ok && err == nil {
+		who.find(c)
 	}
 	return who, err
 }
 
 // user is the cheap part of Of: all but Start.
-func user(conn net.Conn) (Caller, error) {
-	if c, ok := conn.(*Conn); ok {
+func user(conn net.Conn) (who Caller, err error) {
+	switch c := conn.(type) {
+	case *Conn:
 		return c.Caller, c.err
+	case *net.UnixConn:
+		err = control(c, func(fd int) error {
+			cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+			if err == nil {
+				who.UID, who.PID = cred.Uid, int(cred.Pid)
+			}
+			return err //nolint:wrapcheck // it is wrapped below
+		})
+	default:
+		if err = errors.New("no address"); conn.RemoteAddr() != nil {
+			who.UID, err = tcpUser(conn)
+		}
 	}
-	var cred *unix.Ucred
-	if err := control(conn, func(fd int) (err error) {
-		cred, err = unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
-		return err //nolint:wrapcheck // it is wrapped below
-	}); err != nil {
-		return elsewhere(conn), fmt.Errorf("%w: %w", ErrUnknown, err)
+	if err == nil {
+		who.Share.UID = who.UID
+		return who, nil
 	}
-	return Caller{UID: cred.Uid, PID: int(cred.Pid), Share: Share{UID: cred.Uid}}, nil
+	who = Caller{UID: Nobody, Share: Share{UID: Nobody}}
+	if at := conn.RemoteAddr(); at != nil {
+		from, _ := netip.ParseAddrPort(at.String()) // else all of that kind share
+		who.Share.Addr = from.Addr().Unmap()
+	}
+	return who, fmt.Errorf("%w: %w", ErrUnknown, err)
 }
 
-// control runs ask on the descriptor of a Unix socket.
-func control(conn net.Conn, ask func(fd int) error) error {
-	c, ok := conn.(*net.UnixConn)
-	if !ok {
-		return errors.New("not a Unix socket")
-	}
+// control runs ask on the descriptor of a socket.
+func control(c *net.UnixConn, ask func(fd int) error) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return err //nolint:wrapcheck // user wraps it
@@ -81,28 +91,29 @@ func control(conn net.Conn, ask func(fd int) error) error {
 	return errors.Join(err, asked)
 }
 
-// find sets when the caller's process began. Of a Conn that is known.
-func (c *Caller) find(conn net.Conn) {
-	if c.PID > 0 {
-		_ = control(conn, func(fd int) error { c.Start = c.start(fd); return nil }) // else it stays unknown
+// find sets when the caller's process began, unless it has ended.
+func (c *Caller) find(conn *net.UnixConn) {
+	if c.PID == 0 {
+		return
 	}
-}
-
-func (c *Caller) start(fd int) uint64 {
 	start := Started(c.PID)
-	// The number may be another process's by now, whose start that would be.
-	switch pidfd, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PEERPIDFD); {
-	case err == nil:
-		if err := unix.PidfdSendSignal(pidfd, 0, nil, 0); err != nil && !errors.Is(err, unix.EPERM) {
-			start = 0
+	_ = control(conn, func(fd int) error { // else it stays unknown
+		// The number may be another process's by now, whose start that would be.
+		pidfd, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PEERPIDFD)
+		switch {
+		case errors.Is(err, unix.ENOPROTOOPT): // a kernel before 6.5
+			var st unix.Stat_t
+			if unix.Stat("/proc/"+strconv.Itoa(c.PID), &st) == nil && st.Uid == c.UID {
+				c.Start = start
+			}
+		case err == nil:
+			if err := unix.PidfdSendSignal(pidfd, 0, nil, 0); err == nil || errors.Is(err, unix.EPERM) {
+				c.Start = start
+			}
+			_ = unix.Close(pidfd)
 		}
-		_ = unix.Close(pidfd)
-	case !errors.Is(err, unix.ENOPROTOOPT):
-		start = 0 // it has ended
-	case owner(c.PID) != c.UID: // a kernel before 6.5
-		start = 0
-	}
-	return start
+		return nil
+	})
 }
 
 // Started returns when a process began, in ticks after boot; 0 = there is none. A number
@@ -119,14 +130,71 @@ func Started(pid int) uint64 {
 	return stat.Starttime
 }
 
-func owner(pid int) uint32 {
-	info, err := os.Stat("/proc/" + strconv.Itoa(pid))
+// diagRequest asks the kernel for one TCP socket, by both its ends: struct nlmsghdr and struct
+// inet_diag_req_v2 of sock_diag(7).
+type diagRequest struct {
+	Length           uint32
+	Type, Flags      uint16
+	Sequence, Port   uint32
+	Family, Protocol uint8
+	_                [2]uint8
+	States           uint32
+	From, To         [2]uint8 // ports, in the order of the network
+	Source, Dest     [16]uint8
+	Interface        uint32
+	Cookie           [2]uint32
+}
+
+// Of struct inet_diag_msg in the answer.
+const (
+	byFamily   = 20 // SOCK_DIAG_BY_FAMILY
+	headLength = 16
+	stateAt    = headLength + 1
+	uidAt      = headLength + 64
+	open       = 1 // TCP_ESTABLISHED
+)
+
+// tcpUser returns the user of this machine at the other end of a connection over TCP.
+func tcpUser(conn net.Conn) (uint32, error) {
+	from, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+	if err != nil || !from.Addr().Unmap().IsLoopback() {
+		return 0, fmt.Errorf("%s is not on this machine", conn.RemoteAddr())
+	}
+	to, err := netip.ParseAddrPort(conn.LocalAddr().String())
 	if err != nil {
-		return Nobody
+		return 0, err //nolint:wrapcheck // user wraps it
 	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return Nobody
+	q := diagRequest{
+		Type: byFamily, Flags: unix.NLM_F_REQUEST, Family: unix.AF_INET6, Protocol: unix.IPPROTO_TCP, States: 1 << open,
+		Source: from.Addr().As16(), Dest: to.Addr().As16(), Cookie: [2]uint32{^uint32(0), ^uint32(0)},
 	}
-	return st.Uid
+	if ip := from.Addr().Unmap(); ip.Is4() {
+		q.Family, q.Source, q.Dest = unix.AF_INET, [16]uint8{}, [16]uint8{}
+		copy(q.Source[:], ip.AsSlice())
+		copy(q.Dest[:], to.Addr().Unmap().AsSlice())
+	}
+	binary.BigEndian.PutUint16(q.From[:], from.Port())
+	binary.BigEndian.PutUint16(q.To[:], to.Port())
+	q.Length = uint32(binary.Size(q)) //nolint:gosec // 72
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return 0, fmt.Errorf("ask the kernel for sockets: %w", err)
+	}
+	defer func() { _ = unix.Close(fd) }() // only read
+	data, err := binary.Append(nil, binary.NativeEndian, q)
+	if err == nil {
+		err = unix.Sendto(fd, data, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
+	}
+	answer := make([]byte, 4<<10)
+	n := 0
+	if err == nil {
+		n, _, err = unix.Recvfrom(fd, answer, unix.MSG_DONTWAIT) // it is there already
+	}
+	if err != nil {
+		return 0, fmt.Errorf("ask the kernel for a socket: %w", err)
+	}
+	if n < uidAt+4 || binary.NativeEndian.Uint16(answer[4:]) != byFamily || answer[stateAt] != open {
+		return 0, errors.New("the kernel knows no such connection")
+	}
+	return binary.NativeEndian.Uint32(answer[uidAt:]), nil
 }

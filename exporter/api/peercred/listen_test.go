@@ -58,8 +58,14 @@ func TestTheKernelSaysWhoComes(t *testing.T) {
 	if err := there.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, tcp := pair(t, "tcp", "127.0.0.1:0")
-	for name, conn := range map[string]net.Conn{"closed": there, "over TCP": tcp} {
+	here, tcp := pair(t, "tcp", "127.0.0.1:0")
+	if who, err := peercred.Of(tcp); err != nil || who.UID != uint32(os.Geteuid()) || who.PID != 0 {
+		t.Errorf("over TCP: %+v, %v; want this user", who, err)
+	}
+	if err := here.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, conn := range map[string]net.Conn{"closed here": there, "closed by the caller": tcp} {
 		if who, err := peercred.Of(conn); !errors.Is(err, peercred.ErrUnknown) || who.UID != peercred.Nobody {
 			t.Errorf("%s: %+v, %v; want %v", name, who, err, peercred.ErrUnknown)
 		}

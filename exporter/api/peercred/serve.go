@@ -6,9 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // What one caller may take of a server's time. A request and an answer of megabytes go
@@ -21,15 +27,8 @@ const (
 	maxHeader      = 16 << 10
 )
 
-// Limit bounds how long a caller may take to ask, to read the answer and to ask again,
-// and the size of a header.
-func Limit(s *http.Server) *http.Server {
-	s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout, s.MaxHeaderBytes = headerPatience, readPatience, writePatience, idlePatience, maxHeader
-	return s
-}
-
-// Serve answers within the limits of Limit until ctx ends, and then lets what began finish
-// within grace.
+// Serve answers until ctx ends, and then lets what began finish within grace. It bounds how
+// long a caller may take to ask, to read the answer and to ask again, and the size of a header.
 func Serve(ctx context.Context, s *http.Server, l net.Listener, grace time.Duration) error {
 	return ServeBy(ctx, s, l, grace, s.Serve)
 }
@@ -37,7 +36,7 @@ func Serve(ctx context.Context, s *http.Server, l net.Listener, grace time.Durat
 // ServeBy is Serve with another way to serve a listener, such as with TLS.
 func ServeBy(ctx context.Context, s *http.Server, l net.Listener, grace time.Duration, serve func(net.Listener) error) error {
 	ended := make(chan error, 1)
-	Limit(s)
+	s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout, s.MaxHeaderBytes = headerPatience, readPatience, writePatience, idlePatience, maxHeader
 	go func() { ended <- serve(l) }()
 	select {
 	case err := <-ended:
@@ -56,7 +55,7 @@ func ServeBy(ctx context.Context, s *http.Server, l net.Listener, grace time.Dur
 	return err
 }
 
-// Unhurried is for handlers that may take longer than Limit allows: the body, of at most
+// Unhurried is for handlers that may take longer than Serve allows: the body, of at most
 // so many bytes, is read before they begin, and they may go on for as long as the caller
 // reads each piece of the answer in time. What is wrong with the body they see when they
 // read it.
@@ -106,4 +105,43 @@ func (u *unhurried) Write(p []byte) (int, error) {
 
 func (u *unhurried) extend() {
 	_ = u.control.SetWriteDeadline(time.Now().Add(writePatience)) // a recorder has none
+}
+
+// Complaints log for the operator why callers were refused, at most so many at once and in a
+// minute: every caller who reaches the address can cause them.
+type Complaints struct {
+	slog.Handler // nil: of the methods that http.Server does not call
+	Log          *slog.Logger
+
+	once  sync.Once
+	limit *rate.Limiter
+	more  atomic.Int64 // that were not logged
+}
+
+const maxComplaints = 20
+
+// Handle implements slog.Handler for what http.Server logs: a handshake that failed, or
+// trouble of its own.
+func (c *Complaints) Handle(_ context.Context, r slog.Record) error {
+	if rest, ok := strings.CutPrefix(r.Message, "http: TLS handshake error from "); ok {
+		caller, reason, _ := strings.Cut(rest, ": ")
+		c.Add(caller, reason)
+		return nil
+	}
+	c.Log.Warn("trouble with a caller", "error", strings.TrimPrefix(r.Message, "http: "))
+	return nil
+}
+
+// Enabled implements slog.Handler.
+func (c *Complaints) Enabled(context.Context, slog.Level) bool { return true }
+
+// Add logs that a caller was refused, where that was not done too often, and how many were
+// refused unlogged before.
+func (c *Complaints) Add(caller string, reason any) {
+	c.once.Do(func() { c.limit = rate.NewLimiter(rate.Every(time.Minute/maxComplaints), maxComplaints) })
+	if !c.limit.Allow() {
+		c.more.Add(1)
+		return
+	}
+	c.Log.Warn("a caller was refused", "caller", caller, "reason", reason, "unlogged", c.more.Swap(0))
 }

@@ -2,118 +2,13 @@ package peercred_test
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"os"
-	"strings"
-	"sync/atomic"
-	"syscall"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"pitchpipe/exporter/api/peercred"
 	"pitchpipe/exporter/api/peercred/peercredtest"
 )
-
-const connections = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-   0: 0100007F:2664 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1 1 0000000000000000 100 0 0 10 0
-   1: 0100007F:2664 0100007F:A001 01 00000000:00000000 00:00000000 00000000     0        0 2 1 0000000000000000 20 4 30 10 -1
-   2: 0100007F:A001 0100007F:2664 01 00000000:00000000 00:00000000 00000000  1000        0 3 1 0000000000000000 20 4 30 10 -1
-`
-
-func TestAConnectionIsFoundByBothItsEnds(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		name, list, local, remote string
-		uid                       uint32
-		ok                        bool
-	}{
-		{"the caller's end", connections, "0100007F:A001", "0100007F:2664", 1000, true},
-		{"the other end is the exporter's own", connections, "0100007F:2664", "0100007F:A001", 0, true},
-		{"a listener is no connection", connections, "0100007F:2664", "0100007F:A002", 0, false},
-		{"another port", connections, "0100007F:A002", "0100007F:2664", 0, false},
-		{"a line that ends early", "2: 0100007F:A001 0100007F:2664 01\n", "0100007F:A001", "0100007F:2664", 0, false},
-		{"no number of a user", strings.Replace(connections, " 1000 ", " -100 ", 1), "0100007F:A001", "0100007F:2664", 0, false},
-	} {
-		if uid, ok := peercred.Listed(tc.list, tc.local, tc.remote); ok != tc.ok || ok && uid != tc.uid {
-			t.Errorf("%s: user %d, %v; want %d, %v", tc.name, uid, ok, tc.uid, tc.ok)
-		}
-	}
-}
-
-func TestOfAListOnlyWhatWasAskedForIsKept(t *testing.T) {
-	t.Parallel()
-	var list strings.Builder
-	for i := range 1000 {
-		fmt.Fprintf(&list, "%d: 0100007F:%04X 0100007F:2664 01 0:0 0:0 0 1000 0 3 1\n", i, i)
-	}
-	if uid, ok := peercred.Listed(list.String(), "0100007F:0007", "0100007F:2664"); !ok || uid != 1000 {
-		t.Errorf("user %d, %v; want 1000", uid, ok)
-	}
-	if got := peercred.Kept(list.String(), "0100007F:0007", "0100007F:2664"); got != 1 {
-		t.Errorf("%d connections are kept, want 1", got)
-	}
-}
-
-// failing is a listener of a process that has no descriptors left, and then of one that
-// has no socket.
-type failing struct {
-	net.Listener
-	tries atomic.Int64
-	last  atomic.Bool
-}
-
-func (f *failing) Accept() (net.Conn, error) {
-	f.tries.Add(1)
-	if f.last.Load() {
-		return nil, syscall.EBADF
-	}
-	return nil, syscall.EMFILE
-}
-
-func (f *failing) Close() error { return nil }
-
-func TestAnErrorThatStaysIsReportedOnceAndTriedOnceASecond(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var f failing
-		l := peercred.Identify(&f)
-		if _, err := l.Accept(); !errors.Is(err, syscall.EMFILE) {
-			t.Errorf("%v, want %v", err, syscall.EMFILE)
-		}
-		next := make(chan error)
-		go func() {
-			_, err := l.Accept()
-			next <- err
-		}()
-		select {
-		case err := <-next:
-			t.Fatalf("%v is reported twice", err)
-		case <-time.After(time.Minute):
-		}
-		if got := f.tries.Load(); got < 60 || got > 70 {
-			t.Errorf("%d tries within a minute, want about one a second", got)
-		}
-		f.last.Store(true)
-		if err := <-next; !errors.Is(err, syscall.EBADF) {
-			t.Errorf("%v, want %v", err, syscall.EBADF)
-		}
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-func FuzzListed(f *testing.F) {
-	f.Add(connections, "0100007F:A001", "0100007F:2664")
-	f.Add("", "", "")
-	f.Fuzz(func(t *testing.T, list, local, remote string) {
-		if _, ok := peercred.Listed(list, local, remote); ok && (!strings.Contains(list, local) || !strings.Contains(list, remote)) {
-			t.Errorf("found %q and %q in %q", local, remote, list)
-		}
-	})
-}
 
 func TestTheKernelSaysWhoseAConnectionIs(t *testing.T) {
 	t.Parallel()
@@ -124,7 +19,7 @@ func TestTheKernelSaysWhoseAConnectionIs(t *testing.T) {
 			t.Logf("%s: %v", at, err)
 			continue
 		}
-		l := peercred.Identify(inner)
+		l := &peercred.Listener{Listener: inner, Room: peercred.Room{All: 9, Strangers: 9, Each: 9}}
 		for _, uid := range []uint32{uint32(os.Getuid()), alice, bob} {
 			var here net.Conn
 			peercredtest.As(t, uid, func() { here, err = peercredtest.Dial("tcp", l.Addr().String()) })

@@ -10,4 +10,7 @@
 // Read does the same for a stream, outside the job: a controller that follows the output
 // through its scheduler's API reports on the job's behalf. Follow and Read run one goroutine
 // that reads (the caller's) and one that delivers; both have ended when they return.
+//
+// A Script is the process of a batch script: what it writes to, where in that this attempt of
+// the job began, and when it has ended.
 package progress

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
+	"math"
 	"regexp"
+	"strconv"
+	"strings"
 	"time"
-
-	"github.com/fsnotify/fsnotify"
 
 	"pitchpipe/exporter/api"
 )
@@ -36,23 +34,62 @@ type Config struct {
 // it or called it invalid; what could not be delivered is the error. A file that
 // shrinks or is replaced is read from its beginning.
 func Follow(ctx context.Context, cfg Config, report func(context.Context, api.Report) error) error {
-	heard, err := cfg.hearer()
-	if err != nil {
-		return err
-	}
-	if cfg.Path == "" {
-		return errors.New("progress: no file to follow")
-	}
 	cfg = cfg.filled()
-	return delivering(ctx, cfg, newOutbox(cfg.Logger, cfg.Poll, report), func(put func(api.Report)) error {
+	return cfg.deliver(ctx, 0, report, func(put func(api.Report), hear func([]byte) []api.Report) error {
+		if cfg.Path == "" {
+			return errors.New("progress: no file to follow")
+		}
 		t := &tail{path: cfg.Path, offset: max(cfg.Offset, 0), seen: func(line []byte) {
-			for _, r := range heard(line) {
-				r.Time = time.Now()
+			for _, r := range hear(line) {
 				put(r)
 			}
 		}}
 		defer t.close()
 		return watch(ctx, cfg, t)
+	})
+}
+
+// begins is for how long an exporter that does not know a job may only not know it yet:
+// it looks for jobs several times a second, and a loaded node takes its time.
+const begins = 10 * time.Second
+
+// Read is Follow for a process outside the job, to which its output comes as a stream: it
+// reads from output until that ends, fails or ctx ends, and calls report for each line
+// that matches, with the time at which it was read and its count (Report.Nth); Path,
+// Offset and Poll's use for looking are Follow's alone. What was read is then delivered
+// for at most Drain. The end of the stream is no error; a stream that failed is, and so
+// is what could not be delivered. A line that is cut off by the end is not reported.
+//
+// report is usually api.Client.ReportFor. A report that it answers with api.ErrNotFound
+// is tried again for ten seconds, since the job may just begin, then given up; others as
+// Follow does.
+//
+// Reading the same output from its beginning again, after a restart, does no harm: the
+// exporter knows by the count what was reported before. output.Read has to return when ctx
+// ends, as the body of an HTTP answer does.
+func Read(ctx context.Context, cfg Config, output io.Reader, report func(context.Context, api.Report) error) error {
+	return cfg.filled().deliver(ctx, begins, report, func(put func(api.Report), hear func([]byte) []api.Report) error {
+		count := map[bool]int{} // of epochs, and of what was saved
+		var cut lines
+		see := func(line []byte) {
+			for _, r := range hear(line) {
+				count[r.Saved]++
+				r.Nth = count[r.Saved]
+				put(r)
+			}
+		}
+		buf := make([]byte, 32<<10)
+		for ctx.Err() == nil {
+			n, err := output.Read(buf)
+			cut.feed(buf[:n], see)
+			switch {
+			case errors.Is(err, io.EOF), err != nil && ctx.Err() != nil:
+				return nil
+			case err != nil:
+				return fmt.Errorf("progress: read the output: %w", err)
+			}
+		}
+		return nil
 	})
 }
 
@@ -69,18 +106,23 @@ func (c Config) filled() Config {
 	return c
 }
 
-// delivering reads, delivers what was read beside that, and goes on delivering for a
-// while when the reading has ended.
-func delivering(ctx context.Context, cfg Config, out *outbox, read func(put func(api.Report)) error) error {
+// deliver reads, delivers what was read beside that, and goes on delivering for a while after
+// the reading has ended.
+func (c Config) deliver(ctx context.Context, begins time.Duration, report func(context.Context, api.Report) error, read func(put func(api.Report), hear func([]byte) []api.Report) error) error {
+	hear, err := c.hearer()
+	if err != nil {
+		return err
+	}
+	out := &outbox{log: c.Logger, pause: c.Poll, report: report, begins: begins, waiting: make(chan api.Report, maxWaiting)}
 	delivered := make(chan error, 1)
-	deliver, stop := context.WithCancel(context.WithoutCancel(ctx))
+	last, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	go func() { delivered <- out.run(deliver) }()
-	readErr := read(out.put)
-	out.finish()
-	end := time.AfterFunc(cfg.Drain, stop)
+	go func() { delivered <- out.run(last) }()
+	err = read(out.put, hear)
+	close(out.waiting)
+	end := time.AfterFunc(c.Drain, stop)
 	defer end.Stop()
-	return errors.Join(readErr, <-delivered)
+	return errors.Join(err, <-delivered)
 }
 
 // hearer returns what reads one line.
@@ -96,124 +138,160 @@ func (c Config) hearer() (func(line []byte) []api.Report, error) {
 		var out []api.Report
 		if m != nil {
 			if r, ok := m.Match(string(line)); ok {
+				r.Time = time.Now()
 				out = append(out, r)
 			}
 		}
 		if c.Done != nil && c.Done.Match(line) {
-			out = append(out, api.Report{Saved: true})
+			out = append(out, api.Report{Saved: true, Time: time.Now()})
 		}
 		return out
 	}, nil
 }
 
-// watch reads whenever the file may have grown, and once more at the end.
-func watch(ctx context.Context, cfg Config, t *tail) error {
-	ticker := time.NewTicker(cfg.Poll)
-	defer ticker.Stop()
-	var events chan fsnotify.Event
-	var faults chan error
-	// The directory is watched, since the file may not exist yet. Without a
-	// watcher (limits, network file systems) the ticks alone do the work.
-	if w, err := fsnotify.NewWatcher(); err == nil {
-		defer func() { _ = w.Close() }() // nothing was written through it
-		if err := w.Add(filepath.Dir(cfg.Path)); err == nil {
-			events, faults = w.Events, w.Errors
-		} else {
-			cfg.Logger.Debug("no notifications, polling instead", "path", cfg.Path, "err", err)
+// ErrPattern means that the pattern cannot name an epoch.
+var ErrPattern = errors.New("progress pattern needs a named group (?P<epoch>…)")
+
+// Matcher turns lines into reports.
+type Matcher struct {
+	pattern *regexp.Regexp
+	total   int // where no line says it
+}
+
+// NewMatcher checks that the pattern has a group named epoch; total is what a
+// report says where the line does not, 0 = unknown.
+func NewMatcher(pattern *regexp.Regexp, total int) (*Matcher, error) {
+	if pattern == nil || pattern.SubexpIndex("epoch") < 0 {
+		return nil, fmt.Errorf("%w: %v", ErrPattern, pattern)
+	}
+	return &Matcher{pattern, max(total, 0)}, nil
+}
+
+// Match reads one line. It matches only where the epoch is a positive integer; a
+// loss or quality that is absent, not a number, or not finite stays nil, and so
+// does no harm to the mark. Report.Time is left to the caller.
+func (m *Matcher) Match(line string) (api.Report, bool) {
+	groups := m.pattern.FindStringSubmatch(line)
+	if groups == nil {
+		return api.Report{}, false
+	}
+	group := func(name string) string {
+		if i := m.pattern.SubexpIndex(name); i >= 0 {
+			return trim(groups[i])
+		}
+		return ""
+	}
+	epoch, ok := positive(group("epoch"))
+	if !ok {
+		return api.Report{}, false
+	}
+	r := api.Report{Epoch: epoch, Total: m.total, Loss: number(group("loss")), Quality: number(group("quality"))}
+	if total, ok := positive(group("total")); ok {
+		r.Total = total
+	}
+	return r, true
+}
+
+func positive(text string) (int, bool) {
+	n, err := strconv.ParseInt(text, 10, 32)
+	return int(n), err == nil && n > 0
+}
+
+func number(text string) *float64 {
+	v, err := strconv.ParseFloat(text, 64)
+	// Go's own notations no job means.
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || strings.ContainsAny(text, "xX_") {
+		return nil
+	}
+	return &v
+}
+
+// trim takes off what \S+ catches beside a number: "0.31," "(0.31)" "93.1%". A
+// percentage stays the number that was printed.
+func trim(text string) string {
+	return strings.Trim(text, " \t,;:=()[]{}%\"'")
+}
+
+// maxWaiting bounds the reports that wait for an exporter that is away.
+const maxWaiting = 4096
+
+// outbox delivers reports in order, one at a time, so that the reading never
+// waits for the exporter and each line keeps the time at which it was read.
+type outbox struct {
+	log     *slog.Logger
+	pause   time.Duration
+	report  func(context.Context, api.Report) error
+	begins  time.Duration // for how long a job that is not known may be beginning; 0 = without end
+	absent  bool          // it is not: what comes is tried once
+	waiting chan api.Report
+	lost    int // the oldest ones, when as many waited as there is room for
+}
+
+func (o *outbox) put(r api.Report) {
+	for {
+		select {
+		case o.waiting <- r:
+			return
+		default:
+		}
+		select {
+		case <-o.waiting:
+			o.lost++
+		default:
 		}
 	}
-	for {
-		if err := t.read(); err != nil {
+}
+
+// run delivers until the reading has ended and nothing waits, or ctx ends, which it does after
+// the reading.
+func (o *outbox) run(ctx context.Context) error {
+	var refused error
+	for r := range o.waiting {
+		err := o.deliver(ctx, r)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return errors.Join(refused, o.losses(1+len(o.waiting)), err)
+		case refused == nil:
+			refused = err
+			o.log.Warn("progress report refused", "epoch", r.Epoch, "saved", r.Saved, "err", err)
+		default:
+			o.log.Debug("progress report refused", "epoch", r.Epoch, "saved", r.Saved, "err", err)
+		}
+	}
+	return errors.Join(refused, o.losses(0))
+}
+
+// deliver tries until the exporter takes or refuses the report, or ctx ends.
+func (o *outbox) deliver(ctx context.Context, r api.Report) error {
+	pause, since := o.pause, time.Now()
+	for attempt := 1; ; attempt++ {
+		err := o.report(ctx, r)
+		if err == nil {
+			o.absent = false
+		}
+		if err == nil || errors.Is(err, api.ErrDenied) || errors.Is(err, api.ErrInvalid) {
 			return err
 		}
-		for relevant := false; !relevant; {
-			select {
-			case <-ctx.Done():
-				return t.read()
-			case <-ticker.C:
-				relevant = true
-			case e, ok := <-events:
-				if !ok {
-					events = nil
-				}
-				relevant = e.Name == "" || filepath.Base(e.Name) == filepath.Base(cfg.Path)
-			case _, ok := <-faults:
-				if !ok {
-					faults = nil
-				}
-				relevant = true // an overflow: look
-			}
-		}
-	}
-}
-
-// tail is the file being followed.
-type tail struct {
-	path   string
-	offset int64
-	file   *os.File
-	lines  lines
-	seen   func(line []byte)
-	buf    [32 << 10]byte
-}
-
-// read takes in everything that is there now. A file that does not exist yet, or
-// may not be read yet, is not an error: there is nothing to read.
-func (t *tail) read() error {
-	for {
-		if t.file == nil {
-			f, err := os.Open(t.path)
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil
-			}
-			if err != nil {
-				return fmt.Errorf("progress: open the output: %w", err)
-			}
-			t.file = f
-		}
-		if err := t.take(); err != nil {
-			return fmt.Errorf("progress: read %s: %w", t.path, err)
-		}
-		if !t.replaced() {
-			return nil
-		}
-		t.close()
-		t.offset = 0
-		t.lines.reset()
-	}
-}
-
-func (t *tail) take() error {
-	if st, err := t.file.Stat(); err == nil && st.Mode().IsRegular() && st.Size() < t.offset {
-		t.offset = 0
-		t.lines.reset()
-	}
-	for {
-		n, err := t.file.ReadAt(t.buf[:], t.offset)
-		t.offset += int64(n)
-		t.lines.feed(t.buf[:n], t.seen)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
+		if errors.Is(err, api.ErrNotFound) && o.begins > 0 && (o.absent || time.Since(since) >= o.begins) {
+			o.absent = true
 			return err
 		}
+		if attempt == 1 {
+			o.log.Info("progress report waits for the exporter", "epoch", r.Epoch, "saved", r.Saved, "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, 2*time.Second)
 	}
 }
 
-// replaced reports whether the path now leads to another file.
-func (t *tail) replaced() bool {
-	now, err := os.Stat(t.path)
-	if err != nil {
-		return false // gone for the moment: what is open is still the job's
+func (o *outbox) losses(left int) error {
+	if n := o.lost + left; n > 0 {
+		return fmt.Errorf("progress: %d reports were not delivered: %w", n, api.ErrUnavailable)
 	}
-	was, err := t.file.Stat()
-	return err == nil && !os.SameFile(was, now)
-}
-
-func (t *tail) close() {
-	if t.file != nil {
-		_ = t.file.Close() // only read
-		t.file = nil
-	}
+	return nil
 }

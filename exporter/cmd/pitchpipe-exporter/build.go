@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"os/user"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -26,7 +29,6 @@ import (
 	"pitchpipe/exporter/metrics"
 	"pitchpipe/exporter/sampler"
 	"pitchpipe/exporter/server"
-	"pitchpipe/exporter/state"
 	"pitchpipe/exporter/window"
 )
 
@@ -37,7 +39,6 @@ type equipment struct {
 	sources []collector.Collector // in the order of precedence
 	energy  *energy.Found
 	sockets map[int]int
-	columns []window.Column // of the perf events that are counted here, and of GPUs
 	gpus    gpus
 	about   api.Node                     // as it was when the exporter began
 	parts   map[string]string            // of jobs' joules, without graphics cards
@@ -56,7 +57,7 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 	}
 	counted := perf.New(o.root, events...)
 	machine := node.New(o.root)
-	is, err := describe(machine)
+	is, err := collector.Ask("the machine's /proc", machine.Machine)
 	if err != nil {
 		return equipment{}, err
 	}
@@ -91,7 +92,7 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 	cards, answers := findGPUs(ctx, o.gpu, o.root, o.interval, log)
 	e.about.Sources = append(e.about.Sources, answers...)
 	if e.gpus = cards; cards.source != nil {
-		e.sources, e.columns = append(e.sources, gpu.New(cards.source)), append(e.columns, gpuColumns()...)
+		e.sources = append(e.sources, gpu.New(cards.source))
 	}
 	e.parts = found.Parts(false)
 	e.about.EnergyParts = found.Parts(chargeable(answers))
@@ -100,17 +101,7 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 			e.about.Schema = api.SchemaWith(counted.Events())
 		}
 	}
-	if e.workers[counted.Name()].Stuck() == nil {
-		for _, c := range counted.Columns() {
-			e.columns = append(e.columns, window.Column{Name: c})
-		}
-	}
 	return e, nil
-}
-
-// describe reports what machine this is, without which there is nothing to share out.
-func describe(machine *node.Node) (node.Machine, error) {
-	return collector.Ask("the machine's /proc", machine.Machine)
 }
 
 // probe asks a source what it can measure. One that hangs holds up no other: it is called
@@ -176,7 +167,7 @@ func run(ctx context.Context, o options) error {
 	}
 
 	// 2. Wire.
-	store := window.New(window.Config{Samples: o.samples, Keep: o.keep, More: with.columns})
+	store := window.New(window.Config{Samples: o.samples, Keep: o.keep})
 	cfg := sampler.Config{Interval: o.interval, Discover: o.discover, Cores: with.about.Cores, Sockets: with.sockets, Workers: with.workers, Logger: log}
 	if with.gpus.source != nil {
 		cfg.GPUs = with.gpus.source.Joules
@@ -185,12 +176,12 @@ func run(ctx context.Context, o options) error {
 		cfg.Budgets = sampler.BudgetFolder{Path: o.budgets, Trusted: []uint32{uint32(os.Geteuid())}}
 	}
 	if o.state != "" {
-		cfg.Keep, cfg.Boot = true, state.Boot(o.root)
-		if cfg.Earlier, err = state.Load(o.state); err != nil {
-			kept, aside := state.SetAside(o.state)
+		cfg.Keep, cfg.Boot = true, sampler.Boot(o.root)
+		if cfg.Earlier, err = sampler.LoadState(o.state); err != nil {
+			kept, aside := sampler.SetAside(o.state)
 			log.Warn("jobs begin at 0: what was kept of them is no state", "err", err, "kept_aside", kept, "not_kept", aside)
 		}
-		journal, err := state.OpenJournal(o.state)
+		journal, err := sampler.OpenJournal(o.state)
 		if err != nil {
 			log.Warn("an exporter that is killed will set jobs' joules back by some seconds", "err", err)
 		} else {
@@ -199,19 +190,22 @@ func run(ctx context.Context, o options) error {
 		}
 	}
 	if o.leaf {
-		cgroups, made, err := makePerfCgroups(o.root, log)
-		if err != nil {
-			return err
-		}
-		if made {
+		cgroups, err := collector.Ask("--perf.leaf", func() (*perf.Cgroups, error) { return perf.NewCgroups(o.root) })
+		switch {
+		case errors.Is(err, collector.ErrSilent), errors.Is(err, perf.ErrNoCgroupsNeeded):
+			log.Info("no job gets a perf cgroup", "reason", err)
+		case err != nil:
+			return fmt.Errorf("--perf.leaf: %w", err)
+		default:
 			cfg.PerfCgroups = cgroups
 			defer func() { _ = cgroups.Close() }() // jobs that run on stay in theirs
 		}
 	}
 	sample := sampler.New(cfg, with.scanner, with.sources, with.machine, with.energy.Meter, store)
 	me := &self{with: with, is: describeSelf(o), kept: new(atomic.Pointer[string])}
+	about := func() api.Node { return me.node(ctx, sample.Snapshot().Silent) }
 	page := metrics.Config{
-		Version: release(), Node: func() api.Node { return me.node(ctx) }, Store: store, Snapshot: sample.Snapshot,
+		Version: release(), Node: about, Store: store, Snapshot: sample.Snapshot,
 		Others: []prometheus.Collector{collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})},
 	}
 	if with.gpus.source != nil {
@@ -229,8 +223,7 @@ func run(ctx context.Context, o options) error {
 	me.is.Blind = blind
 	serve, err := server.New(server.Config{
 		Socket: o.socket, Metrics: o.address, WebConfig: o.web, Blind: blind, Logger: log, Readers: readers, Remote: o.remote, ShowJobs: o.jobs == "all",
-		Node: func() api.Node { return me.shown(ctx, sample.Snapshot().Silent) },
-	}, with.about, store, sample, shown)
+	}, about, store, sample, shown)
 	if err != nil {
 		return err
 	}
@@ -257,9 +250,14 @@ func keep(ctx context.Context, path string, sample *sampler.Sampler, why *atomic
 	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()
 	failed := ""
-	save := func() {
+	for ended := false; !ended; {
+		select {
+		case <-ctx.Done():
+			ended = true
+		case <-tick.C:
+		}
 		text := ""
-		if err := state.Save(path, sample.Snapshot().State); err != nil {
+		if err := sampler.SaveState(path, sample.Snapshot().State); err != nil {
 			text = err.Error()
 		}
 		if text != failed {
@@ -268,13 +266,27 @@ func keep(ctx context.Context, path string, sample *sampler.Sampler, why *atomic
 		failed = text
 		why.Store(&text)
 	}
-	for {
-		select {
-		case <-ctx.Done():
-			save()
-			return
-		case <-tick.C:
-			save()
+}
+
+// parseReaders turns the names or numbers of accounts into numbers. The program is
+// static: of names it knows those in /etc/passwd alone, so that an account of a
+// directory service is given by its number.
+func parseReaders(accounts []string) ([]uint32, error) {
+	var out []uint32
+	for _, account := range accounts {
+		number := account
+		if _, err := strconv.ParseUint(account, 10, 32); err != nil {
+			known, err := user.Lookup(account)
+			if err != nil {
+				return nil, fmt.Errorf("%q: %w; an account that is not in /etc/passwd is given by its number", account, err)
+			}
+			number = known.Uid
 		}
+		uid, err := strconv.ParseUint(number, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("%q has no number: %w", account, err)
+		}
+		out = append(out, uint32(uid))
 	}
+	return out, nil
 }

@@ -22,7 +22,7 @@ import (
 	"pitchpipe/exporter/collector/perf"
 	"pitchpipe/exporter/doctor"
 	"pitchpipe/exporter/hostfs"
-	"pitchpipe/exporter/state"
+	"pitchpipe/exporter/sampler"
 )
 
 // verdict is an error whose number is the exit status.
@@ -101,9 +101,8 @@ func consult(ctx context.Context, o options, flags bool) (doctor.Facts, error) {
 	f := doctor.Facts{Socket: o.socket, SocketErr: err, Flags: flags}
 	if err == nil && !flags && running.Exporter != nil {
 		f.Node, f.Exporter, f.Running = running, *running.Exporter, true
-		if jobs, err := client.Jobs(ask); err == nil {
-			count(&f, jobs)
-		}
+		jobs, _ := client.Jobs(ask) // without them nothing is said of any
+		count(&f, jobs)
 	} else if err := imagine(ctx, o, &f); err != nil {
 		return doctor.Facts{}, err
 	}
@@ -129,7 +128,7 @@ func imagine(ctx context.Context, o options, f *doctor.Facts) error {
 		f.Exporter.Blind = namespaced
 	}
 	if o.state != "" {
-		_, err := state.Load(o.state)
+		_, err := sampler.LoadState(o.state)
 		if err == nil {
 			err = writable(filepath.Dir(o.state))
 		}
@@ -142,13 +141,13 @@ func imagine(ctx context.Context, o options, f *doctor.Facts) error {
 			f.Node.Sources[i].Silent, f.Node.Sources[i].Reason = true, fmt.Sprintf("does not answer for %v: a read of it hangs", collector.Patience)
 		}
 	}
-	jobs := found(ctx, with)
+	if with.workers["attrib"].Stuck() != nil {
+		return nil
+	}
+	jobs, _ := collector.Ask("attrib", func() ([]attrib.Found, error) { return with.scanner.Scan(ctx), nil }) // none where it hangs
 	tree, known := hostfs.PerfHierarchy(o.root.Hierarchies())
 	for _, job := range jobs {
-		seen(f, job.Key.Manager)
-		if known && len(job.Dirs) > 0 && job.Dirs[tree.Name] == "" {
-			f.Uncounted = append(f.Uncounted, job.Key.Manager+"/"+job.Key.ID)
-		}
+		add(f, job.Key.Manager, job.Key.ID, known && len(job.Dirs) > 0 && job.Dirs[tree.Name] == "")
 	}
 	return nil
 }
@@ -156,29 +155,19 @@ func imagine(ctx context.Context, o options, f *doctor.Facts) error {
 // count looks which of the jobs that the exporter samples perf does not count.
 func count(f *doctor.Facts, jobs []api.Job) {
 	for _, job := range jobs {
-		if job.Ended {
-			continue
-		}
-		seen(f, job.Manager)
-		if job.Cgroup != "" && slices.ContainsFunc(job.Absent, func(s api.Source) bool { return s.Name == "perf" && s.Support == api.Unsupported }) {
-			f.Uncounted = append(f.Uncounted, job.Manager+"/"+job.ID)
+		if !job.Ended {
+			add(f, job.Manager, job.ID, job.Cgroup != "" && slices.ContainsFunc(job.Absent, func(s api.Source) bool { return s.Name == "perf" && s.Support == api.Unsupported }))
 		}
 	}
 }
 
-func seen(f *doctor.Facts, manager string) {
+func add(f *doctor.Facts, manager, id string, uncounted bool) {
 	if !slices.Contains(f.Managers, manager) {
 		f.Managers = append(f.Managers, manager)
 	}
-}
-
-// found are the jobs of this moment, none where looking for them hangs.
-func found(ctx context.Context, with equipment) []attrib.Found {
-	if with.workers["attrib"].Stuck() != nil {
-		return nil
+	if uncounted {
+		f.Uncounted = append(f.Uncounted, manager+"/"+id)
 	}
-	jobs, _ := collector.Ask("attrib", func() ([]attrib.Found, error) { return with.scanner.Scan(ctx), nil })
-	return jobs
 }
 
 // writable reports whether a directory could be made, or written to where it is there.

@@ -1,21 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/gpu"
 	"pitchpipe/exporter/hostfs"
-	"pitchpipe/exporter/window"
 )
 
 // gpuOptions are where readings of GPUs may come from.
@@ -33,7 +33,6 @@ const patience = 15 * time.Second
 type gpus struct {
 	source *gpu.Source
 	driver string // that has to be there before any backend is asked; empty = nothing
-	loaded *atomic.Bool
 }
 
 // findGPUs returns the source of readings where this node has NVIDIA's driver, a card that
@@ -56,11 +55,10 @@ func findGPUs(ctx context.Context, o gpuOptions, root hostfs.Root, interval time
 	if len(backends) == 0 {
 		return gpus{}, []api.Source{{Name: "gpu/nvidia", Support: api.Unsupported, Reason: "there is a driver, and neither pitchpipe-gpu beside this program nor nvidia-smi on PATH to ask it"}}
 	}
-	g := gpus{source: gpu.NewSource(gpu.Config{Backends: backends, Logger: log}), loaded: new(atomic.Bool)}
+	g := gpus{source: gpu.NewSource(gpu.Config{Backends: backends, Logger: log})}
 	if waits {
 		g.driver = driver
 	} else {
-		g.loaded.Store(true)
 		_ = g.source.Try(ctx, patience) // why not is in what the probe says
 	}
 	return g, g.sources(ctx)
@@ -70,19 +68,16 @@ func findGPUs(ctx context.Context, o gpuOptions, root hostfs.Root, interval time
 // since they may come with the driver.
 func backends(o gpuOptions, interval time.Duration, all bool) []gpu.Backend {
 	var out []gpu.Backend
-	path, err := program(o.helper, helperName)
+	helper, err := program(o.helper, helperName)
 	if self, unknown := os.Executable(); err != nil && all && unknown == nil {
-		path, err = filepath.Join(filepath.Dir(self), helperName), nil
+		helper, err = filepath.Join(filepath.Dir(self), helperName), nil
 	}
 	if err == nil {
-		out = append(out, gpu.Helper{Path: path, Interval: interval})
+		out = append(out, gpu.Helper{Path: helper, Interval: interval})
 	}
-	path, err = program(o.smi, smiName)
-	if err != nil && all {
-		path, err = smiName, nil // looked for on PATH whenever it is started
-	}
-	if err == nil {
-		out = append(out, gpu.SMI{Path: path, Interval: interval})
+	smi, err := program(o.smi, smiName)
+	if err == nil || all {
+		out = append(out, gpu.SMI{Path: cmp.Or(smi, smiName), Interval: interval})
 	}
 	if o.dcgm != "" {
 		out = append(out, gpu.DCGM{URL: o.dcgm, Interval: interval})
@@ -97,34 +92,30 @@ const driverAgain = 10 * time.Second
 
 // run reads until ctx ends, from when the driver is there.
 func (g gpus) run(ctx context.Context, log *slog.Logger) error {
-	if g.driver != "" && !await(ctx, g.driver, driverAgain) {
-		return nil
-	}
-	if g.loaded.CompareAndSwap(false, true) {
-		log.Info("the driver of the graphics cards was loaded", "driver", g.driver)
-	}
-	return g.source.Run(ctx)
-}
-
-// await returns when a file is there; false where ctx ended before.
-func await(ctx context.Context, path string, every time.Duration) bool {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		if _, err := os.Stat(path); err == nil {
-			return true
+	for waited := false; ; waited = true {
+		if !g.waits() {
+			if waited {
+				log.Info("the driver of the graphics cards was loaded", "driver", g.driver)
+			}
+			return g.source.Run(ctx)
 		}
 		select {
 		case <-ctx.Done():
-			return false
-		case <-tick.C:
+			return nil
+		case <-time.After(driverAgain):
 		}
 	}
+}
+
+// waits reports whether the driver is not there yet.
+func (g gpus) waits() bool {
+	_, err := os.Stat(g.driver)
+	return g.driver != "" && err != nil
 }
 
 // sources is what there is to be said of the cards at this moment.
 func (g gpus) sources(ctx context.Context) []api.Source {
-	if !g.loaded.Load() {
+	if g.waits() {
 		return []api.Source{{Name: "gpu/nvidia", Support: api.Unsupported, Reason: "there is an NVIDIA card, and no driver yet: " + g.driver + " is not there"}}
 	}
 	out := gpu.New(g.source).Probe(ctx)
@@ -141,20 +132,14 @@ func (g gpus) sources(ctx context.Context) []api.Source {
 // nvidiaCard reports whether the machine has a display device of NVIDIA's, whatever drives it.
 func nvidiaCard(root hostfs.Root) bool {
 	const vendor, display = "0x10de", "0x03"
-	devices, err := os.ReadDir(root.Sys("bus", "pci", "devices"))
-	if err != nil {
-		return false
-	}
-	for _, d := range devices {
+	devices, _ := filepath.Glob(root.Sys("bus", "pci", "devices", "*")) // the pattern is good
+	return slices.ContainsFunc(devices, func(device string) bool {
 		is := func(file, prefix string) bool {
-			data, err := hostfs.Read(root.Sys("bus", "pci", "devices", d.Name(), file))
+			data, err := hostfs.Read(filepath.Join(device, file))
 			return err == nil && strings.HasPrefix(string(data), prefix)
 		}
-		if is("vendor", vendor) && is("class", display) {
-			return true
-		}
-	}
-	return false
+		return is("vendor", vendor) && is("class", display)
+	})
 }
 
 // program finds a program: the one that was named, else one beside this program, else on
@@ -173,14 +158,4 @@ func program(named, name string) (string, error) {
 		return "", fmt.Errorf("find %s: %w", name, err)
 	}
 	return path, nil
-}
-
-// gpuColumns are those of jobs on nodes with GPUs.
-func gpuColumns() []window.Column {
-	return []window.Column{
-		{Name: api.ColGPUJoules},
-		{Name: api.ColGPUBusy},
-		{Name: api.ColGPUMemory, Gauge: true},
-		{Name: api.ColGPUs, Gauge: true},
-	}
 }

@@ -109,7 +109,7 @@ func TestADriverThatIsLoadedLaterIsAsked(t *testing.T) {
 		asked := &fakeBackend{}
 		g.source = gpu.NewSource(gpu.Config{Backends: []gpu.Backend{asked}})
 		me := &self{with: equipment{gpus: g, about: api.Node{Sources: []api.Source{{Name: "node/cpu", Support: api.Supported}, {Name: "gpu/nvidia"}}}, parts: map[string]string{"node": "modelled"}}, kept: new(atomic.Pointer[string])}
-		card := func() api.Source { return me.node(t.Context()).Sources[1] }
+		card := func() api.Source { return me.node(t.Context(), nil).Sources[1] }
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- g.run(ctx, slog.New(slog.DiscardHandler)) }()
@@ -119,7 +119,7 @@ func TestADriverThatIsLoadedLaterIsAsked(t *testing.T) {
 		}
 		plantFile(t, filepath.Join(dir, "proc/driver/nvidia/version"), "1\n")
 		time.Sleep(2 * driverAgain)
-		n := me.node(t.Context())
+		n := me.node(t.Context(), nil)
 		if got := card(); got.Support != api.Supported || got.Silent || got.Reason != "1 GPUs by fake" || len(n.Sources) != 4 {
 			t.Errorf("%+v; want the card that was read, and all else that is said: %+v", got, n.Sources)
 		}

@@ -107,37 +107,3 @@ func TestSourcesThatHangWhenItBeginsKeepNobodyFromSampling(t *testing.T) {
 		t.Errorf("%s; want it silent until a restart, since another meter counts", line)
 	}
 }
-
-// A listing of a cgroup that hangs while jobs are looked for holds up no counter, and no
-// job ends because nobody can see it.
-func TestAListingThatHangsHoldsUpNoCounter(t *testing.T) {
-	t.Parallel()
-	dir := plantNode(t)
-	job := plantJob(t, dir)
-	client, socket := exporter(t, "--path.rootfs", dir, "--sampling.interval=50ms", "--sampling.discover=10ms")
-	last := func() (api.Window, map[string]float64) {
-		w, err := client.Window(t.Context(), "job", 1, 0)
-		if err != nil || len(w.Samples) == 0 {
-			return w, nil
-		}
-		return w, w.Samples[len(w.Samples)-1].Values
-	}
-	eventually(t, "the job is seen", func() bool { _, v := last(); return v[api.ColCPUSeconds] == 7 })
-	free := hang(t, filepath.Join(job, "cgroup.procs"), "4000000\n")
-	eventually(t, "the page says that it hangs", func() bool {
-		return strings.Contains(up(t, socket, "attrib/cgroup"), "does not answer")
-	})
-	plantFile(t, filepath.Join(job, "cpu.stat"), "usage_usec 8000000\nuser_usec 5000000\nsystem_usec 3000000\n")
-	eventually(t, "the counters go on", func() bool { _, v := last(); return v[api.ColCPUSeconds] == 8 })
-	if w, v := last(); w.Job.Ended || v == nil {
-		t.Errorf("%+v", w.Job)
-	} else if n, there := v[api.ColProcesses]; there {
-		t.Errorf("it has %v processes, and nobody can list them", n)
-	}
-	free()
-	eventually(t, "it is listed again", func() bool {
-		_, v := last()
-		_, there := v[api.ColProcesses]
-		return there && strings.HasSuffix(up(t, socket, "attrib/cgroup"), "} 1")
-	})
-}

@@ -22,30 +22,19 @@ type self struct {
 	kept *atomic.Pointer[string] // why the state was not kept the last time; nil = it was not tried
 }
 
-// node is the node as it is now: of the graphics cards that is what their source says.
-func (s *self) node(ctx context.Context) api.Node {
+// node is the node as it is now: with what the graphics cards say, and with what does not
+// answer at this moment.
+func (s *self) node(ctx context.Context, silent []api.Source) api.Node {
 	out, is := s.with.about, s.is
+	out.Sources = slices.Clone(out.Sources)
 	if s.with.gpus.source != nil {
 		answers := s.with.gpus.sources(ctx)
-		others := slices.DeleteFunc(slices.Clone(out.Sources), func(s api.Source) bool { return strings.HasPrefix(s.Name, "gpu/") })
-		out.Sources = append(others, answers...)
+		out.Sources = append(slices.DeleteFunc(out.Sources, func(s api.Source) bool { return strings.HasPrefix(s.Name, "gpu/") }), answers...)
 		out.EnergyParts = maps.Clone(s.with.parts)
 		if chargeable(answers) {
 			out.EnergyParts[energy.GPU] = energy.GPU
 		}
 	}
-	if why := s.kept.Load(); why != nil {
-		is.StateErr = *why
-	}
-	out.Exporter = &is
-	return out
-}
-
-// shown is the node as callers see it: with what does not answer at this moment, and
-// since when, which the metrics say in a way of their own.
-func (s *self) shown(ctx context.Context, silent []api.Source) api.Node {
-	out := s.node(ctx)
-	out.Sources = slices.Clone(out.Sources)
 	for i, source := range out.Sources {
 		kind, _, _ := strings.Cut(source.Name, "/")
 		at := slices.IndexFunc(silent, func(m api.Source) bool { return m.Name == kind || m.Name == source.Name })
@@ -53,6 +42,10 @@ func (s *self) shown(ctx context.Context, silent []api.Source) api.Node {
 			out.Sources[i].Silent, out.Sources[i].Reason = true, silent[at].Reason
 		}
 	}
+	if why := s.kept.Load(); why != nil {
+		is.StateErr = *why
+	}
+	out.Exporter = &is
 	return out
 }
 

@@ -22,7 +22,6 @@ import (
 	"pitchpipe/driver/slurm/slurmctl"
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/api/progress"
-	"pitchpipe/exporter/api/progress/task"
 )
 
 // errNothing means that the job prints nothing that a listener could report.
@@ -48,7 +47,7 @@ type place struct {
 func (l inJob) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	script, err := task.Find(l.pid)
+	script, err := progress.FindScript(l.pid)
 	if err != nil {
 		return fmt.Errorf("batch script of job %s: %w", l.id, err)
 	}
@@ -68,10 +67,10 @@ func (l inJob) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-func (l inJob) follow(ctx context.Context, script *task.Task) error {
+func (l inJob) follow(ctx context.Context, script *progress.Script) error {
 	// The place first: what the script writes until Slurm has answered counts.
 	path, offset, err := script.Output(ctx)
-	if err != nil && !errors.Is(err, task.ErrHidden) {
+	if err != nil && !errors.Is(err, progress.ErrHidden) {
 		return err
 	}
 	out := place{path, offset}

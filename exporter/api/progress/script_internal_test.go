@@ -1,4 +1,4 @@
-package task
+package progress
 
 import (
 	"io"
@@ -19,7 +19,7 @@ func TestOutputIsWhereItStays(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	self, err := Find(os.Getpid())
+	self, err := FindScript(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestAShellThatPutItsOutputAsideIsFoundOut(t *testing.T) {
 				_ = cmd.Process.Kill()
 				_ = cmd.Wait()
 			})
-			task, err := Find(cmd.Process.Pid)
+			task, err := FindScript(cmd.Process.Pid)
 			if err != nil {
 				t.Fatal(err)
 			}

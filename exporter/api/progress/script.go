@@ -1,4 +1,4 @@
-package task
+package progress
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,20 +24,21 @@ var ErrHidden = errors.New("the process does not show its files")
 // line that it writes before it is seen may be lost.
 const look = time.Millisecond
 
-// Task is a process.
-type Task struct {
+// Script is the process of a batch script of the caller's own user, beside which a scheduler
+// started the caller. Nothing of the job is opened, and no signal is sent.
+type Script struct {
 	pid   int
 	fd    int       // of the process, so that no other under its number is meant
 	began time.Time // of the process that it was made by, which opened its output
 }
 
-// Find returns the process of that number. Close it.
-func Find(pid int) (*Task, error) {
+// FindScript returns the process of that number. Close it.
+func FindScript(pid int) (*Script, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return nil, fmt.Errorf("process %d: %w", pid, err)
 	}
-	t := &Task{pid: pid, fd: fd}
+	t := &Script{pid: pid, fd: fd}
 	parent, began, err := birth(pid)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("process %d: %w", pid, err), t.Close())
@@ -50,7 +52,7 @@ func Find(pid int) (*Task, error) {
 }
 
 // Close lets go of the process.
-func (t *Task) Close() error {
+func (t *Script) Close() error {
 	if err := unix.Close(t.fd); err != nil {
 		return fmt.Errorf("process %d: %w", t.pid, err)
 	}
@@ -58,7 +60,7 @@ func (t *Task) Close() error {
 }
 
 // Wait returns when the process has ended, or with the context's error.
-func (t *Task) Wait(ctx context.Context) error {
+func (t *Script) Wait(ctx context.Context) error {
 	for {
 		fds := []unix.PollFd{{Fd: int32(t.fd), Events: unix.POLLIN}} //nolint:gosec // a descriptor is small
 		n, err := unix.Poll(fds, 200)
@@ -78,7 +80,7 @@ func (t *Task) Wait(ctx context.Context) error {
 // file that its standard output goes to, and the size of that when this attempt began:
 // what stands before it belongs to others. The path is empty where it is no plain file.
 // A process that ends before is fs.ErrNotExist.
-func (t *Task) Output(ctx context.Context) (path string, offset int64, err error) {
+func (t *Script) Output(ctx context.Context) (path string, offset int64, err error) {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
 	link := t.proc("fd", "1")
@@ -113,7 +115,7 @@ const (
 
 // settled is the file that the link leads to when that does not change any more, and its
 // size when the attempt began, as it was at the first look at it: lines may come soon.
-func (t *Task) settled(ctx context.Context, link, path string) (string, int64, error) {
+func (t *Script) settled(ctx context.Context, link, path string) (string, int64, error) {
 	for n := range looks {
 		offset, regular := t.Begin(path), false
 		if info, err := os.Stat(path); err == nil {
@@ -138,47 +140,36 @@ func (t *Task) settled(ctx context.Context, link, path string) (string, int64, e
 	return "", 0, nil
 }
 
-// saved is the least descriptor in which shells keep their standard output meanwhile.
-const saved = 10
+// aside is the least descriptor in which shells keep their standard output meanwhile.
+const aside = 10
 
 // putAside reports whether the process keeps another file open for writing where shells keep
 // their standard output while one of their commands is redirected.
-func (t *Task) putAside(output string) bool {
-	list, err := os.ReadDir(t.proc("fd"))
+func (t *Script) putAside(output string) bool {
+	p, err := procfs.NewProc(t.pid)
 	if err != nil {
 		return false
 	}
-	for _, e := range list {
-		fd, err := strconv.Atoi(e.Name())
-		if err != nil || fd < saved {
-			continue
+	fds, _ := p.FileDescriptors() // what was read of a process that has ended
+	return slices.ContainsFunc(fds, func(fd uintptr) bool {
+		name := strconv.Itoa(int(fd)) //nolint:gosec // a descriptor is small
+		if path, err := os.Readlink(t.proc("fd", name)); fd < aside || err != nil || path == output {
+			return false
 		}
-		if path, err := os.Readlink(t.proc("fd", e.Name())); err != nil || path == output {
-			continue
+		info, err := p.FDInfo(name)
+		if err != nil {
+			return false
 		}
-		info, err := os.ReadFile(t.proc("fdinfo", e.Name()))
-		if err == nil && kept(string(info)) {
-			return true
-		}
-	}
-	return false
-}
-
-// kept reports whether a descriptor is open for writing and for no other program, which those
-// are not that a process was started with. Its flags in /proc are octal.
-func kept(info string) bool {
-	for line := range strings.Lines(info) {
-		if text, ok := strings.CutPrefix(line, "flags:"); ok {
-			flags, err := strconv.ParseUint(strings.TrimSpace(text), 8, 64)
-			return err == nil && flags&(unix.O_WRONLY|unix.O_RDWR) != 0 && flags&unix.O_CLOEXEC != 0
-		}
-	}
-	return false
+		// Open for writing and for no other program, which those are not that a process was
+		// started with.
+		flags, err := strconv.ParseUint(info.Flags, 8, 64)
+		return err == nil && flags&(unix.O_WRONLY|unix.O_RDWR) != 0 && flags&unix.O_CLOEXEC != 0
+	})
 }
 
 // Begin is the size that a file had when the attempt began: 0 where it was made since,
 // else what it is now, which is right where it is still empty.
-func (t *Task) Begin(path string) int64 {
+func (t *Script) Begin(path string) int64 {
 	var st unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_SIZE|unix.STATX_BTIME, &st); err != nil {
 		return 0
@@ -189,22 +180,13 @@ func (t *Task) Begin(path string) int64 {
 	return int64(st.Size) //nolint:gosec // no file is that long
 }
 
-// Dir is the working directory of the process, empty where that is not to be seen.
-func (t *Task) Dir() string {
-	dir, err := os.Readlink(t.proc("cwd"))
-	if err != nil {
-		return ""
-	}
-	return dir
-}
-
 // runs reports whether the process is no longer the scheduler's own.
-func (t *Task) runs() bool {
+func (t *Script) runs() bool {
 	title, err := os.ReadFile(t.proc("cmdline"))
 	return err == nil && len(title) > 0 && !strings.HasPrefix(string(title), "slurmstepd")
 }
 
-func (t *Task) proc(name ...string) string {
+func (t *Script) proc(name ...string) string {
 	return filepath.Join(append([]string{"/proc", strconv.Itoa(t.pid)}, name...)...)
 }
 

@@ -1,4 +1,4 @@
-package task_test
+package progress_test
 
 import (
 	"context"
@@ -11,22 +11,18 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
-	"pitchpipe/exporter/api/progress/task"
+	"pitchpipe/exporter/api/progress"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
 // child starts a process of this test that writes to the file until it is let go.
-func child(t *testing.T, out *os.File, script string) (*task.Task, *exec.Cmd) {
+func child(t *testing.T, out *os.File, script string) (*progress.Script, *exec.Cmd) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
 	cmd.Stdout, cmd.Dir = out, filepath.Dir(out.Name())
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	found, err := task.Find(cmd.Process.Pid)
+	found, err := progress.FindScript(cmd.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,23 +59,15 @@ func TestOutputIsReadFromWhereTheAttemptBegan(t *testing.T) {
 	if err != nil || path != out.Name() || offset != 0 {
 		t.Errorf("%q from %d (%v), want %q from 0: the file was made in this attempt", path, offset, err, out.Name())
 	}
-	if got := found.Dir(); got != dir {
-		t.Errorf("it runs in %q, want %q", got, dir)
-	}
 	if got := found.Begin(filepath.Join(dir, "not there")); got != 0 {
 		t.Errorf("a file that is not there begins at %d", got)
 	}
-	// This one was there before: the program that runs the test was built earlier.
-	self, err := os.Executable()
+	older, err := os.Stat("script_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	older, err := os.Stat("task_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := found.Begin("task_test.go"); got != older.Size() {
-		t.Errorf("%s is older than the attempt and begins at %d, want %d", self, got, older.Size())
+	if got := found.Begin("script_test.go"); got != older.Size() {
+		t.Errorf("a file that is older than the attempt begins at %d, want %d", got, older.Size())
 	}
 }
 
@@ -126,7 +114,7 @@ func TestWaitEndsWithTheProcessAndWithTheContext(t *testing.T) {
 	if _, _, err := found.Output(t.Context()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the output of one that is gone: %v, want %v", err, fs.ErrNotExist)
 	}
-	if _, err := task.Find(cmd.Process.Pid); !errors.Is(err, syscall.ESRCH) {
+	if _, err := progress.FindScript(cmd.Process.Pid); !errors.Is(err, syscall.ESRCH) {
 		t.Errorf("found again: %v, want %v", err, syscall.ESRCH)
 	}
 }
@@ -137,12 +125,12 @@ func TestOutputOfAnotherUsersProcess(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("root sees all processes")
 	}
-	found, err := task.Find(1)
+	found, err := progress.FindScript(1)
 	if err != nil {
 		t.Skipf("process 1: %v", err)
 	}
 	t.Cleanup(func() { _ = found.Close() })
-	if _, _, err := found.Output(t.Context()); !errors.Is(err, task.ErrHidden) {
-		t.Errorf("%v, want %v", err, task.ErrHidden)
+	if _, _, err := found.Output(t.Context()); !errors.Is(err, progress.ErrHidden) {
+		t.Errorf("%v, want %v", err, progress.ErrHidden)
 	}
 }

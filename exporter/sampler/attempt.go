@@ -1,0 +1,192 @@
+package sampler
+
+import (
+	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/collector"
+	"pitchpipe/exporter/window"
+)
+
+// restarted reports whether f is a later start of a job that keeps its id: the
+// scheduler counts another one, or the cgroups were made anew. Those of a task of Nomad
+// may stay, empty, until a restart in place.
+func (j *job) restarted(f scanned) bool {
+	return f.Reborn(j.found) || j.counted && f.Attempt > 0 && f.Attempt != j.stored.Attempt ||
+		j.over && f.Key.Manager == attrib.Nomad && f.anyone
+}
+
+// number takes over the attempt's number when the scheduler's own becomes known.
+func (s *Sampler) number(j *job, f attrib.Found) {
+	if j.counted || f.Attempt == 0 {
+		return
+	}
+	j.counted = true
+	if f.Attempt == j.stored.Attempt {
+		return
+	}
+	if !s.store.Renumber(j.stored, f.Attempt) {
+		s.log.Warn("attempt keeps its own number", "job", j.stored.String(), "attempt", f.Attempt)
+		return
+	}
+	s.log.Info("attempt number known from the job", "job", j.stored.String(), "attempt", f.Attempt)
+	j.stored.Attempt = f.Attempt
+}
+
+// restartedInPlace lets a job of Nomad go on with what an earlier start in the same
+// allocation has used: that is one attempt, whose samples begin anew.
+func (s *Sampler) restartedInPlace(j *job) {
+	was, ok := s.ended[j.stored]
+	if !ok {
+		return
+	}
+	j.joules, j.budgets = was.joules, s.store.Budgets(j.stored)
+	j.was, _ = s.store.Find(j.stored.Manager+"/"+j.stored.ID, j.stored.Attempt, func(w api.Job) bool { return w.Ended })
+	// Its output goes on too.
+	j.reports.epochs, j.reports.saves, j.reports.before = was.reports.epochs, was.reports.saves, max(was.reports.epoch, was.reports.before)
+}
+
+// claimed reports whether f is only a claim to the job: an environment names it, but
+// the job has a cgroup or is another user's.
+func (j *job) claimed(f attrib.Found) bool {
+	return !f.Confirmed && len(f.Dirs) == 0 && (len(j.found.Dirs) > 0 || j.found.Confirmed || f.UID != j.uid)
+}
+
+// usurped reports whether j was found by the environment of another user than the
+// user whose cgroup has come now. Where that is still empty, it counts as usurped.
+func (j *job) usurped(f scanned) bool {
+	if len(j.found.Dirs) > 0 || j.found.Confirmed || len(f.Dirs) == 0 {
+		return false
+	}
+	uid, ok := f.UID, f.HasUID
+	if !ok {
+		uid, ok = f.user, f.owned
+	}
+	return !ok || uid != j.uid
+}
+
+// replacesEnded reports whether f, which only an environment names, would replace an attempt
+// that ended and that had a cgroup or was another user's.
+func (s *Sampler) replacesEnded(f attrib.Found) bool {
+	if len(f.Dirs) > 0 || f.Confirmed {
+		return false
+	}
+	_, found := s.store.Find(f.Key.Manager+"/"+f.Key.ID, f.Key.Attempt, func(j api.Job) bool {
+		return j.Ended && (j.Cgroup != "" || j.UID != f.UID)
+	})
+	return found
+}
+
+// restore puts the jobs that ended back into the store and keeps what the others
+// had for when they are seen again; those of another boot are gone.
+func (s *Sampler) restore(saved State) {
+	for _, j := range saved.Jobs {
+		if j.Ended.IsZero() {
+			if j.Inode != 0 && saved.Boot == s.cfg.Boot {
+				s.earlier[inode{j.Job.Cgroup, j.Inode}] = j
+			}
+			continue
+		}
+		key, was := window.Key(j.Job), j.Job
+		was.Ended = false
+		if err := s.store.Begin(key, was, j.Schema, j.Source, j.Budgets); err != nil {
+			continue // as many as there is room for
+		}
+		s.store.End(key, j.Ended, j.Values)
+		s.ended[key] = &job{stored: key, joules: j.Joules, reports: &reportLog{}}
+	}
+}
+
+// inode names a cgroup for as long as it lives.
+type inode struct {
+	dir    string
+	number uint64
+}
+
+// inodeOf is that of the cgroup that stands for a job; the zero value = unknown.
+func (s *Sampler) inodeOf(f attrib.Found) inode {
+	dir := firstDir(f)
+	var st unix.Stat_t
+	if err := s.worker(finding).Do(func() {
+		if dir == "" || unix.Stat(dir, &st) != nil {
+			dir = ""
+		}
+	}); err != nil || dir == "" {
+		return inode{}
+	}
+	return inode{dir, st.Ino}
+}
+
+// counted is what an earlier exporter counted for a job in that cgroup that ran when it ended.
+func (s *Sampler) counted(in inode, key attrib.Key) (was SavedJob, ok bool) {
+	was, ok = s.earlier[in]
+	return was, ok && was.Job.Manager == key.Manager && was.Job.ID == key.ID
+}
+
+// resume gives a job the joules that an earlier exporter counted for it, and reports
+// whether there were any. It does not forget them.
+func (s *Sampler) resume(j *job) bool {
+	j.inode = s.inodeOf(j.found)
+	was, ok := s.counted(j.inode, j.stored)
+	if !ok {
+		return false
+	}
+	j.joules, j.source, j.budgets, j.was = was.Joules, was.Source, was.Budgets, was.Job
+	j.reports.saves = j.was.Saves // a reader that begins anew reports them again
+	if !j.counted && was.Job.Attempt > 0 && j.stored.Manager != attrib.Local {
+		j.stored.Attempt = was.Job.Attempt
+	}
+	return true
+}
+
+// forgotten is how long after its begin the sampler passes on what an earlier exporter
+// knew of jobs that it has not found: it may be ended, too, before it finds them.
+const forgotten = 15 * time.Minute
+
+// state is what the next exporter has to know.
+func (s *Sampler) state(latest []window.Latest) State {
+	out := State{Boot: s.cfg.Boot, At: s.stats.LastTickBegan, Jobs: make([]SavedJob, 0, len(latest))}
+	running := make(map[attrib.Key]*job, len(s.jobs))
+	for _, j := range s.jobs {
+		running[j.stored] = j
+	}
+	for _, l := range latest {
+		key := window.Key(l.Job)
+		kept := SavedJob{Job: l.Job, Schema: l.Schema, Source: l.Source, Budgets: l.Budgets}
+		switch j := running[key]; {
+		case l.Job.Ended:
+			kept.Ended, kept.Values = l.Ended, s.store.Named(l)
+			if was := s.ended[key]; was != nil {
+				kept.Joules = was.joules
+			}
+		case j != nil && j.inode.number != 0:
+			kept.Inode, kept.Joules = j.inode.number, j.joules
+		default:
+			continue // nothing to know it again by
+		}
+		out.Jobs = append(out.Jobs, kept)
+	}
+	if now := s.stats.LastTickBegan; now.Sub(s.began) < forgotten {
+		for _, j := range s.earlier { // which were not found yet
+			out.Jobs = append(out.Jobs, j)
+		}
+	}
+	return out
+}
+
+// writeJournal keeps what is about to be shown, before it is shown.
+func (s *Sampler) writeJournal(now State) {
+	if s.cfg.Journal == nil || !s.cfg.Keep {
+		return
+	}
+	_, err := collector.Get(s.worker("journal"), func() (any, error) { return nil, s.cfg.Journal(now) })
+	if errors.Is(err, collector.ErrSilent) {
+		return // it is shown as a source that does not answer
+	}
+	s.unkept.set(err)
+	s.unkept.log(s.log, "the journal of jobs' joules")
+}
