@@ -16,9 +16,6 @@ const (
 	RollBack Action = "roll-back" // return to the owner's own settings
 )
 
-// Actions lists the actions.
-func Actions() []Action { return []Action{Hold, Probe, Move, RollBack} }
-
 // Evidence is one number or word behind a decision, in the order in which
 // a reader needs them.
 type Evidence struct {

@@ -3,7 +3,6 @@ package tuning
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -15,7 +14,7 @@ type Rule struct {
 	From  string `json:"from,omitempty"` // file:line, or FromDefault; empty = unknown
 }
 
-// FromDefault is where a rule comes from that is not in any file.
+// FromDefault is the From of a rule that is not in any file.
 const FromDefault = "default"
 
 // String is the rule with its place.
@@ -35,83 +34,61 @@ type Limit struct {
 
 // Rule is a key of the site's policy and where it comes from.
 func (s Site) Rule(key string) Rule {
-	r := Rule{Name: key, From: s.Sources[key]}
-	number := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
-	knob, ceiling := strings.CutPrefix(key, "ceilings.")
-	switch {
-	case ceiling:
-		r.Value = Knob{Name: knob}.spell(s.Ceilings[knob])
-	case key == "max_mode":
-		r.Value = string(s.MaxMode)
-	case key == "knobs":
-		r.Value = "all"
-		if s.Knobs != nil {
-			r.Value = "[" + strings.Join(s.Knobs, ", ") + "]"
-		}
-	case key == "control":
-		r.Value = number(s.Control)
-	case key == "probe_share":
-		r.Value = number(s.ProbeShare)
-	case key == "margin":
-		r.Value = number(s.Margin)
-	case key == "limit_reserve":
-		r.Value = s.LimitReserve.String()
-	default:
-		flags := map[string]bool{"above_request": s.AboveRequest, "may_restart": s.MayRestart, "dry_run": s.DryRun, "enforce_model": s.EnforceModel}
-		counts := map[string]int{
-			"job_restarts": s.JobRestarts, "kind_returns": s.KindReturns, "user_restarts": s.UserRestarts,
-			"total_restarts": s.TotalRestarts, "max_tuned": s.MaxTuned,
-		}
-		if on, ok := flags[key]; ok {
-			r.Value = strconv.FormatBool(on)
-		} else {
-			r.Value = strconv.Itoa(counts[key])
-		}
+	values := map[string]any{
+		"max_mode":       s.MaxMode,
+		"knobs":          "[" + strings.Join(s.Knobs, ", ") + "]",
+		"above_request":  s.AboveRequest,
+		"may_restart":    s.MayRestart,
+		"dry_run":        s.DryRun,
+		"enforce_model":  s.EnforceModel,
+		"control":        s.Control,
+		"probe_share":    s.ProbeShare,
+		"margin":         s.Margin,
+		"limit_reserve":  s.LimitReserve,
+		"job_restarts":   s.JobRestarts,
+		"kind_returns":   s.KindReturns,
+		"user_restarts":  s.UserRestarts,
+		"total_restarts": s.TotalRestarts,
+		"max_tuned":      s.MaxTuned,
 	}
-	return r
+	if s.Knobs == nil {
+		values["knobs"] = "all"
+	}
+	if knob, ok := strings.CutPrefix(key, "ceilings."); ok {
+		values[key] = Knob{Name: knob}.spell(s.Ceilings[knob])
+	}
+	return Rule{Name: key, Value: fmt.Sprint(values[key]), From: s.Sources[key]}
 }
 
 // Rule is a key or a block of the stanza and where it comes from.
 func (p Policy) Rule(key string) Rule {
+	values := map[string]any{
+		"mode":                  p.Mode,
+		"max_slowdown":          p.MaxSlowdown,
+		"profile warmup_epochs": p.Profile.WarmupEpochs,
+		"profile epochs":        p.Profile.Epochs,
+		"budget energy":         p.Budget.Energy,
+		"budget time":           p.Budget.Time,
+		"budget restarts":       p.Budget.Restarts,
+		"budget probes":         p.Budget.Probes,
+		"budget returns":        p.Budget.Returns,
+	}
+	if p.Progress.Total > 0 {
+		values["progress total"] = p.Progress.Total
+	}
+	if p.Quality != nil {
+		values["quality max_loss"] = p.Quality.MaxLoss
+	}
+	if name, ok := strings.CutPrefix(key, "knob "); ok {
+		k, _ := p.Knob(name)
+		values[key] = k.choice()
+	}
 	r := Rule{Name: key, Value: "none", From: p.Sources[key]}
+	if v, ok := values[key]; ok {
+		r.Value = fmt.Sprint(v)
+	}
 	if r.From == "" && p.Sources != nil {
 		r.From = FromDefault
-	}
-	b := p.Budget
-	switch key {
-	case "mode":
-		r.Value = string(p.Mode)
-	case "max_slowdown":
-		r.Value = strconv.FormatFloat(p.MaxSlowdown, 'g', -1, 64)
-	case "progress total":
-		if p.Progress.Total > 0 {
-			r.Value = strconv.Itoa(p.Progress.Total)
-		}
-	case "profile warmup_epochs":
-		r.Value = strconv.Itoa(p.Profile.WarmupEpochs)
-	case "profile epochs":
-		r.Value = strconv.Itoa(p.Profile.Epochs)
-	case "quality max_loss":
-		if p.Quality != nil {
-			r.Value = strconv.FormatFloat(p.Quality.MaxLoss, 'g', -1, 64)
-		}
-	case "budget energy":
-		r.Value = b.Energy.String()
-	case "budget time":
-		r.Value = b.Time.String()
-	case "budget restarts":
-		r.Value = strconv.Itoa(b.Restarts)
-	case "budget probes":
-		r.Value = strconv.Itoa(b.Probes)
-	case "budget returns":
-		r.Value = strconv.Itoa(b.Returns)
-	default: // a block
-		name, _ := strings.CutPrefix(key, "knob ")
-		if k, ok := p.Knob(name); ok && len(k.Values) > 0 {
-			r.Value = k.spell(k.Values...)
-		} else if ok {
-			r.Value = k.spell(k.Min) + " to " + k.spell(k.Max)
-		}
 	}
 	return r
 }
@@ -119,78 +96,76 @@ func (p Policy) Rule(key string) Rule {
 // Rules are those by which a job is held for a reason; p is narrowed by the site. Other
 // reasons come from what was measured.
 func Rules(r Reason, p Policy, s Site) []Rule {
-	stricter := func(site int, key, stanza string, have int) []Rule {
-		if site > 0 && have == site {
-			return []Rule{s.Rule(key)}
-		}
-		return []Rule{p.Rule(stanza)}
+	site := map[Reason][]string{
+		ReasonDryRun:       {"dry_run"},
+		ReasonControlGroup: {"control"},
+		ReasonTooShort:     {"margin", "probe_share"},
+		ReasonWorthless:    {"margin"},
+		ReasonUncertain:    {"margin"},
+		ReasonLongQueue:    {"margin"},
+		ReasonUnknownQueue: {"margin"},
+		ReasonNearLimit:    {"limit_reserve"},
+		ReasonNearClosing:  {"limit_reserve"},
+		ReasonModelled:     {"enforce_model"},
 	}
-	switch r { //nolint:exhaustive // the others have no rule
-	case ReasonObserveMode, ReasonRecommend:
-		if p.Mode == s.MaxMode {
-			return []Rule{s.Rule("max_mode")}
-		}
-		return []Rule{p.Rule("mode")}
-	case ReasonDryRun:
-		return []Rule{s.Rule("dry_run")}
-	case ReasonControlGroup:
-		return []Rule{s.Rule("control")}
-	case ReasonSiteForbids:
-		if p.Checkpoint == nil && !s.MayRestart {
-			return []Rule{s.Rule("may_restart")}
-		}
-		return p.limits()
-	case ReasonNoKnobs:
-		return p.limits()
-	case ReasonNoProgress:
-		return []Rule{p.Rule("progress")}
-	case ReasonNoTotal:
-		return []Rule{p.Rule("progress total")}
-	case ReasonNoCheckpoint:
-		return []Rule{p.Rule("checkpoint")}
-	case ReasonWarmingUp:
-		return []Rule{p.Rule("profile warmup_epochs")}
-	case ReasonProfiling:
-		return []Rule{p.Rule("profile epochs")}
-	case ReasonTooShort:
-		return []Rule{s.Rule("margin"), s.Rule("probe_share")}
-	case ReasonWorthless, ReasonUncertain, ReasonLongQueue, ReasonUnknownQueue:
-		return []Rule{s.Rule("margin")}
-	case ReasonBudgetRestarts:
-		return stricter(s.JobRestarts, "job_restarts", "budget restarts", p.Budget.Restarts)
-	case ReasonBudgetProbes:
-		return []Rule{p.Rule("budget probes")}
-	case ReasonBudgetReturns, ReasonWholeRuns:
-		return stricter(s.KindReturns, "kind_returns", "budget returns", p.Budget.Returns)
-	case ReasonBudgetEnergy, ReasonOverEnergy:
-		return []Rule{p.Rule("budget energy")}
-	case ReasonBudgetTime, ReasonOverTime:
-		return []Rule{p.Rule("budget time")}
-	case ReasonNearLimit, ReasonNearClosing:
-		return []Rule{s.Rule("limit_reserve")}
-	case ReasonNoQualityGuard:
-		return []Rule{p.Rule("quality")}
-	case ReasonQualityLost:
-		return []Rule{p.Rule("quality max_loss")}
-	case ReasonSlower:
-		if p.MaxSlowdown > 0 {
-			return []Rule{p.Rule("max_slowdown")}
-		}
-	case ReasonModelled:
-		return []Rule{s.Rule("enforce_model")}
+	stanza := map[Reason]string{
+		ReasonObserveMode:    "mode",
+		ReasonRecommend:      "mode",
+		ReasonNoProgress:     "progress",
+		ReasonNoTotal:        "progress total",
+		ReasonNoCheckpoint:   "checkpoint",
+		ReasonWarmingUp:      "profile warmup_epochs",
+		ReasonProfiling:      "profile epochs",
+		ReasonBudgetRestarts: "budget restarts",
+		ReasonBudgetProbes:   "budget probes",
+		ReasonBudgetReturns:  "budget returns",
+		ReasonWholeRuns:      "budget returns",
+		ReasonBudgetEnergy:   "budget energy",
+		ReasonOverEnergy:     "budget energy",
+		ReasonBudgetTime:     "budget time",
+		ReasonOverTime:       "budget time",
+		ReasonNoQualityGuard: "quality",
+		ReasonQualityLost:    "quality max_loss",
 	}
-	return nil
-}
-
-// limits are the rules that took something away from knobs, each once.
-func (p Policy) limits() []Rule {
+	if p.MaxSlowdown > 0 {
+		stanza[ReasonSlower] = "max_slowdown"
+	}
+	// The site's rule decides where it is the stricter one.
+	if p.Mode == s.MaxMode {
+		site[ReasonObserveMode], site[ReasonRecommend] = []string{"max_mode"}, []string{"max_mode"}
+	}
+	if s.JobRestarts > 0 && p.Budget.Restarts == s.JobRestarts {
+		site[ReasonBudgetRestarts] = []string{"job_restarts"}
+	}
+	if s.KindReturns > 0 && p.Budget.Returns == s.KindReturns {
+		site[ReasonBudgetReturns], site[ReasonWholeRuns] = []string{"kind_returns"}, []string{"kind_returns"}
+	}
+	if p.Checkpoint == nil && !s.MayRestart {
+		site[ReasonSiteForbids] = []string{"may_restart"}
+	}
 	var out []Rule
-	for _, l := range p.Limits {
-		if !slices.Contains(out, l.Rule) {
-			out = append(out, l.Rule)
+	for _, key := range site[r] {
+		out = append(out, s.Rule(key))
+	}
+	if key, ok := stanza[r]; ok && len(out) == 0 {
+		out = append(out, p.Rule(key))
+	}
+	if (r == ReasonSiteForbids || r == ReasonNoKnobs) && len(out) == 0 {
+		for _, l := range p.Limits {
+			if !slices.Contains(out, l.Rule) {
+				out = append(out, l.Rule)
+			}
 		}
 	}
 	return out
+}
+
+// choice prints what a knob may be set to.
+func (k Knob) choice() string {
+	if len(k.Values) > 0 {
+		return k.spell(k.Values...)
+	}
+	return k.spell(k.Min) + " to " + k.spell(k.Max)
 }
 
 // spell prints values of the knob for people.

@@ -35,11 +35,10 @@ func Word(s string) Value { return Value{word: s, kind: isWord} }
 
 // ParseValue reads a number where the text is a finite one, else a word.
 func ParseValue(s string) Value {
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) || strings.ContainsAny(s, "xXpP_") {
-		return Word(s)
+	if f, ok := decimal(s); ok {
+		return Number(f)
 	}
-	return Number(f)
+	return Word(s)
 }
 
 // IsSet reports whether the Value holds anything.
