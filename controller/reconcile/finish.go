@@ -152,6 +152,21 @@ func (p *reconciliation) finish(ctx context.Context) error {
 		p.again = p.cfg.Step
 		return nil
 	}
+	return p.close(ctx, Entry{Detail: p.job.Detail, Attempt: p.job.Attempt})
+}
+
+// gone closes the record of a job that the scheduler forgot. A job whose end was not seen is
+// lost; if the tuner had changed it, the tuner pauses itself.
+func (p *reconciliation) gone(ctx context.Context) error {
+	if !p.rec.State.Ended() {
+		p.rec.State = driver.Lost
+	}
+	p.job = driver.Job{ID: p.rec.Job, Name: p.rec.Name, Owner: p.rec.Owner, State: p.rec.State}
+	err := p.close(ctx, Entry{Reason: endReason(p.rec.State), Detail: "the scheduler no longer knows the job"})
+	return errors.Join(err, p.store(ctx))
+}
+
+func (p *reconciliation) close(ctx context.Context, e Entry) error {
 	if len(p.rec.Runs) > 0 && !p.rec.Learned && p.diedTuned() {
 		p.rec.Harmed = append(p.rec.Harmed, p.rec.Settings(p.job.Attempt))
 	}
@@ -164,22 +179,22 @@ func (p *reconciliation) finish(ctx context.Context) error {
 		}
 		p.rec.Learned, p.dirty = true, true
 	}
-	if p.rec.Reason == tuning.ReasonNone && p.measured == tuning.ReasonNoSamples && p.rec.Policy.Progress.IsSet() {
+	if p.rec.Reason == tuning.ReasonNone && p.measured == tuning.ReasonNoSamples && p.rec.Policy.Progress.IsSet() && e.Reason == tuning.ReasonNone {
 		p.rec.Reason = tuning.ReasonNoSamples
 	}
-	tried := p.rec.Move != nil && p.rec.Move.Tried
+	tried, why := p.rec.Move != nil && p.rec.Move.Tried, p.rec.Reason
 	p.countUnseen()
-	p.rec.Ended, p.rec.Move = p.job.Ended, nil
-	reason := endReason(p.job.State)
-	entry := Entry{Detail: p.job.Detail, Outcome: p.rec.Outcome, Attempt: p.job.Attempt}
-	why := p.rec.Reason
-	if err := p.to(Ended, JobEnded, entry); err != nil {
+	p.rec.Ended, p.rec.Move, e.Outcome = p.job.Ended, nil, p.rec.Outcome
+	if err := p.to(Ended, JobEnded, e); err != nil {
 		return err
 	}
 	if why == tuning.ReasonNone || p.job.State != driver.Succeeded {
-		p.rec.Reason = reason
+		p.rec.Reason = endReason(p.job.State)
 	}
-	p.leave()
+	p.caps.remove(p.rec.Job)
+	p.mu.Lock()
+	delete(p.jobs, p.rec.Job)
+	p.mu.Unlock()
 	return p.pauseIfHarmful(ctx, tried)
 }
 
@@ -247,66 +262,23 @@ func (p *reconciliation) observation() knowledge.Observation {
 	}
 }
 
-// leave forgets what is kept in memory for a live job.
-func (p *reconciliation) leave() {
-	p.caps.remove(p.rec.Job)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.outlooks, p.rec.Job)
-	delete(p.listeners, p.rec.Job)
-}
-
-// gone closes the record of a job that the scheduler forgot. A job whose end was not seen is
-// lost; if the tuner had changed it, the tuner pauses itself.
-func (p *reconciliation) gone(ctx context.Context) error {
-	p.job = driver.Job{ID: p.rec.Job, Name: p.rec.Name, Owner: p.rec.Owner, State: p.rec.State}
-	reason := tuning.ReasonLost
-	if p.rec.State.Ended() {
-		reason = endReason(p.rec.State)
-	} else {
-		p.job.State, p.rec.State = driver.Lost, driver.Lost
-	}
-	if !p.rec.Learned {
-		if err := p.learn(ctx); err != nil {
-			return err
-		}
-		p.rec.Learned, p.dirty = true, true
-	}
-	tried := p.rec.Move != nil && p.rec.Move.Tried
-	p.countUnseen()
-	if err := p.to(Ended, JobEnded, Entry{Reason: reason, Detail: "the scheduler no longer knows the job"}); err != nil {
-		return err
-	}
-	p.rec.Move = nil
-	p.leave()
-	return errors.Join(p.pauseIfHarmful(ctx, tried), p.store(ctx))
-}
-
 // diedTuned reports whether the job ended badly under another setting than its owner's, in
 // a way that the setting may have caused. If the cause was another one, the caution costs
 // nothing.
 func (p *reconciliation) diedTuned() bool {
 	current := p.rec.Settings(p.job.Attempt)
-	if current.Equal(p.rec.Own) {
-		return false
-	}
 	switch p.job.State { //nolint:exhaustive // the setting causes none of the others
 	case driver.Failed, driver.NotStarted, driver.MemoryExceeded:
-		return true
+		return !current.Equal(p.rec.Own)
 	case driver.TimeExceeded:
-		return !p.faster(current)
+		trials := p.trials()
+		own, ok := tuning.Reference(trials)
+		faster := ok && slices.ContainsFunc(trials, func(t tuning.Trial) bool {
+			return t.Settings.Equal(current) && t.Seconds < own.Seconds
+		})
+		return !current.Equal(p.rec.Own) && !faster
 	}
 	return false
-}
-
-// faster reports whether the job was measured to be faster under the settings than under
-// its owner's.
-func (p *reconciliation) faster(s tuning.Settings) bool {
-	trials := p.trials()
-	own, ok := tuning.Reference(trials)
-	return ok && slices.ContainsFunc(trials, func(t tuning.Trial) bool {
-		return t.Settings.Equal(s) && t.Seconds < own.Seconds
-	})
 }
 
 // killed reports whether a limit of the scheduler killed the job under another setting than
@@ -318,21 +290,18 @@ func (p *reconciliation) killed() bool {
 // pauseIfHarmful pauses the tuner after the site's number of regressions, or after one lost
 // job that it had changed.
 func (p *reconciliation) pauseIfHarmful(ctx context.Context, tried bool) error {
-	touched := slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Action != tuning.Hold }) || tried
-	if p.job.State == driver.Lost && touched {
-		return p.pause(ctx, fmt.Sprintf("job %s was lost after it had been moved", p.rec.Job))
+	why := ""
+	if p.job.State == driver.Lost && (tried || p.rec.touched()) {
+		why = fmt.Sprintf("job %s was lost after it had been moved", p.rec.Job)
+	} else if p.rec.harmful() {
+		n := p.caps.regressed(p.rec.Job, p.rec.OverAt(), p.services.Cleared())
+		if limit := p.services.Site(p.job).PauseAfter; limit > 0 && n >= limit {
+			why = fmt.Sprintf("%d tuned jobs regressed, the latest was %s", n, p.rec.Job)
+		}
 	}
-	if !p.rec.harmful() {
+	if why == "" {
 		return nil
 	}
-	n := p.caps.regressed(p.rec.Job, p.rec.OverAt(), p.services.Cleared())
-	if limit := p.services.Site(p.job).PauseAfter; limit > 0 && n >= limit {
-		return p.pause(ctx, fmt.Sprintf("%d tuned jobs regressed, the latest was %s", n, p.rec.Job))
-	}
-	return nil
-}
-
-func (p *reconciliation) pause(ctx context.Context, why string) error {
 	if err := p.services.Pause(ctx, why); err != nil {
 		return fmt.Errorf("pause: %w", err)
 	}
@@ -340,15 +309,13 @@ func (p *reconciliation) pause(ctx context.Context, why string) error {
 }
 
 func endReason(s driver.State) tuning.Reason {
-	switch s {
+	switch s { //nolint:exhaustive // the others failed
 	case driver.Succeeded:
 		return tuning.ReasonFinished
 	case driver.Cancelled:
 		return tuning.ReasonCancelled
 	case driver.Lost:
 		return tuning.ReasonLost
-	case driver.Failed, driver.MemoryExceeded, driver.TimeExceeded, driver.NotStarted,
-		driver.Pending, driver.Running, driver.Stopped:
 	}
 	return tuning.ReasonFailed
 }

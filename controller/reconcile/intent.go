@@ -55,8 +55,8 @@ func (p *reconciliation) waiting(ctx context.Context) error {
 		return p.begin(ctx, KnownKind, d)
 	}
 	if d.Reason != p.rec.Reason && !p.rec.NoRoom { // its reason says more
-		p.rec.Reason, p.dirty = d.Reason, true
-		p.rec.History = append(p.rec.History, Entry{At: p.now, Reason: d.Reason, Decision: &d})
+		p.rec.Reason = d.Reason
+		p.add(Entry{Reason: d.Reason, Decision: &d})
 	}
 	p.again = p.patience()
 	return nil
@@ -140,17 +140,7 @@ func (p *reconciliation) begin(ctx context.Context, by Trigger, d tuning.Decisio
 		p.again = p.tick()
 		return nil
 	}
-	p.caps.lapse(p.now)
-	site := p.services.Site(p.job)
-	r := p.claim(d)
-	rules := tuning.Rules(r, site.Narrow(p.rec.Policy, p.rec.Own), site)
-	if r == tuning.ReasonNone {
-		if key := p.caps.admit(p.now, p.rec, d.Action, site); key != "" {
-			r, rules = tuning.ReasonSiteCap, []tuning.Rule{site.Rule(key)}
-			p.unclaim(d.Reason)
-		}
-	}
-	if r != tuning.ReasonNone {
+	if r, rules := p.reserve(d); r != tuning.ReasonNone {
 		p.refused(r, rules)
 		if p.rec.Phase == Waiting { // another job may try the setting instead: decide again
 			p.again = p.patience()
@@ -163,13 +153,10 @@ func (p *reconciliation) begin(ctx context.Context, by Trigger, d tuning.Decisio
 		return p.fail(Entry{Reason: tuning.ReasonUnsupported, Detail: err.Error(), Decision: &d})
 	}
 	// The audit comes first: no intent without its audit entry.
-	if err := p.services.Audit(ctx, Audit{
-		At: p.now, Actor: "tuner", Job: string(p.job.ID), Action: string(d.Action),
-		Before: p.rec.Settings(p.job.Attempt), After: d.Settings, Reason: d.Reason, Intent: id,
-	}); err != nil {
+	if err := p.audit(ctx, string(d.Action), p.rec.Settings(p.job.Attempt), d, id); err != nil {
 		p.caps.drop(p.rec.Job)
 		p.unclaim(d.Reason)
-		return fmt.Errorf("audit: %w", err)
+		return err
 	}
 	in.Discard = d.Discard
 	if by == StopLoss {
@@ -181,6 +168,16 @@ func (p *reconciliation) begin(ctx context.Context, by Trigger, d tuning.Decisio
 	}
 	p.again = time.Millisecond
 	return p.store(ctx)
+}
+
+func (p *reconciliation) audit(ctx context.Context, action string, before tuning.Settings, d tuning.Decision, intent string) error {
+	err := p.services.Audit(ctx, Audit{
+		At: p.now, Actor: "tuner", Job: string(p.job.ID), Action: action, Before: before, After: d.Settings, Reason: d.Reason, Intent: intent,
+	})
+	if err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	return nil
 }
 
 // fail settles a job that cannot be handled, and records the failure once.
@@ -205,8 +202,8 @@ func (p *reconciliation) refused(r tuning.Reason, rules []tuning.Rule) {
 	for _, rule := range rules {
 		names = append(names, rule.String())
 	}
-	p.rec.History = append(p.rec.History, Entry{At: p.now, Reason: r, Detail: strings.Join(names, ", ")})
-	p.rec.Reason, p.dirty = r, true
+	p.rec.Reason = r
+	p.add(Entry{Reason: r, Detail: strings.Join(names, ", ")})
 }
 
 func note(d tuning.Decision) string {

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,37 +48,42 @@ type Config struct {
 
 // Loop reconciles jobs. Use New.
 type Loop struct {
-	cfg       Config
-	services  Services
-	stages    Stages
-	mu        sync.Mutex
-	failures  map[driver.JobID]int
-	outlooks  map[driver.JobID]outlook
-	listeners map[driver.JobID]listenerCheck
-	caps      caps
+	cfg      Config
+	services Services
+	stages   Stages
+	mu       sync.Mutex
+	failures map[driver.JobID]int
+	jobs     map[driver.JobID]*inMemory
+	caps     caps
+}
+
+// inMemory is what is kept of a live job in memory alone. One worker at a time uses it.
+type inMemory struct {
+	outlook   driver.Outlook // as the scheduler last said
+	outlookAt time.Time
+	listening int       // the attempt whose listener was last checked
+	listenAt  time.Time // when to check it again
+}
+
+func (l *Loop) inMemory(id driver.JobID) *inMemory {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.jobs[id] == nil {
+		l.jobs[id] = &inMemory{}
+	}
+	return l.jobs[id]
 }
 
 // New makes a Loop; it does nothing before Run.
 func New(cfg Config) *Loop {
-	if cfg.Workers <= 0 {
-		cfg.Workers = 4
-	}
-	if cfg.Tick <= 0 {
-		cfg.Tick = 500 * time.Millisecond
-	}
-	if cfg.Step <= 0 {
-		cfg.Step = 100 * time.Millisecond
-	}
-	if cfg.RestartCost <= 0 {
-		cfg.RestartCost = 3 * time.Second
-	}
+	cfg.Workers = cmp.Or(cfg.Workers, 4)
+	cfg.Tick = cmp.Or(cfg.Tick, 500*time.Millisecond)
+	cfg.Step = cmp.Or(cfg.Step, 100*time.Millisecond)
+	cfg.RestartCost = cmp.Or(cfg.RestartCost, 3*time.Second)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Loop{
-		cfg: cfg, services: cfg.Services, stages: cfg.Stages, failures: map[driver.JobID]int{},
-		outlooks: map[driver.JobID]outlook{}, listeners: map[driver.JobID]listenerCheck{},
-	}
+	return &Loop{cfg: cfg, services: cfg.Services, stages: cfg.Stages, failures: map[driver.JobID]int{}, jobs: map[driver.JobID]*inMemory{}}
 }
 
 // Run works until ctx ends and returns its error. The next Run continues where it stopped.

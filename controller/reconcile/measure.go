@@ -149,12 +149,6 @@ func (p *reconciliation) since(attempt int) time.Duration {
 	return 0
 }
 
-// listenerCheck is the last check of a listener, and when the next one is due.
-type listenerCheck struct {
-	attempt int
-	again   time.Time
-}
-
 // When to check a listener again: soon after its start, when most failures happen.
 const (
 	listenRetry = 10 * time.Second
@@ -169,10 +163,8 @@ func (p *reconciliation) ensureListener(ctx context.Context) {
 	if p.services.Listen == nil || progress.Pattern == "" || p.job.State != driver.Running {
 		return
 	}
-	p.mu.Lock()
-	last := p.listeners[p.rec.Job]
-	p.mu.Unlock()
-	if last.attempt == p.job.Attempt && p.now.Before(last.again) {
+	m := p.inMemory(p.rec.Job)
+	if m.listening == p.job.Attempt && p.now.Before(m.listenAt) {
 		return
 	}
 	wait := listenAgain
@@ -184,12 +176,10 @@ func (p *reconciliation) ensureListener(ctx context.Context) {
 	case err != nil:
 		p.cfg.Log.Warn("the listener was not started", "job", p.rec.Job, "attempt", p.job.Attempt, "error", err)
 		wait = listenRetry
-	case last.attempt != p.job.Attempt:
+	case m.listening != p.job.Attempt:
 		wait = listenSoon
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.listeners[p.rec.Job] = listenerCheck{p.job.Attempt, p.now.Add(wait)}
+	m.listening, m.listenAt = p.job.Attempt, p.now.Add(wait)
 }
 
 // tick is how long to wait until the job is measured again: the longer an attempt runs, the
@@ -278,8 +268,43 @@ func (p *reconciliation) classify() {
 		return
 	}
 	class := p.services.Classify(profile)
-	p.rec.Class, p.rec.ClassAt, p.dirty = &class, current, true
-	p.rec.History = append(p.rec.History, Entry{
-		At: p.now, Attempt: p.job.Attempt, Reason: class.Reason, Class: &class,
-	})
+	p.rec.Class, p.rec.ClassAt = &class, current
+	p.add(Entry{Attempt: p.job.Attempt, Reason: class.Reason, Class: &class})
+}
+
+// Allowance is what an attempt may use. The exporter of its node alerts when the attempt is
+// about to use more; it stops nothing.
+type Allowance struct {
+	Energy   tuning.Joules // of all attempts together; 0 = unbounded
+	Used     tuning.Joules // of these by earlier attempts, as far as their epochs were measured
+	Time     time.Duration // of the attempt's wall time; 0 = unknown
+	Modelled bool          // the site lets modelled joules count
+}
+
+// allowance is the Allowance of an attempt. The stanza's budget of time covers all attempts;
+// the scheduler's limit counts if it comes first.
+func (p *reconciliation) allowance(attempt int) Allowance {
+	out := Allowance{Energy: p.rec.Policy.Budget.Energy}
+	if out.Energy <= 0 {
+		return Allowance{}
+	}
+	out.Modelled = p.services.Site(p.job).EnforceModel
+	for _, e := range p.rec.Epochs {
+		if e.Attempt < attempt && e.Joules != nil && (out.Modelled || e.Source != tuning.Modelled) {
+			out.Used += *e.Joules
+		}
+	}
+	out.Time = p.job.Resources.TimeLimit
+	if limit := p.rec.Policy.Budget.Time; limit > 0 {
+		for _, a := range p.job.Attempts {
+			if a.Number < attempt && !a.Started.IsZero() && a.Ended.After(a.Started) {
+				limit -= a.Ended.Sub(a.Started)
+			}
+		}
+		limit = max(limit, time.Second) // used up; 0 would mean unknown
+		if out.Time <= 0 || limit < out.Time {
+			out.Time = limit
+		}
+	}
+	return out
 }

@@ -86,21 +86,14 @@ func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(
 	if err := admit(ctx, o.Change); err != nil {
 		return Offer{}, fmt.Errorf("%w: %w", ErrNoOffer, err)
 	}
-	l.caps.lapse(p.now)
-	if r := p.claim(d); r != tuning.ReasonNone {
+	if r, rules := p.reserve(d); len(rules) > 0 {
+		return Offer{}, fmt.Errorf("%w: %s: %s", ErrNoOffer, r.Sentence(), rules[0])
+	} else if r != tuning.ReasonNone {
 		return none(r)
-	}
-	site := l.services.Site(job)
-	if key := l.caps.admit(p.now, rec, d.Action, site); key != "" {
-		l.caps.release(rec.Job)
-		return Offer{}, fmt.Errorf("%w: %s: %s", ErrNoOffer, tuning.ReasonSiteCap.Sentence(), site.Rule(key))
 	}
 	l.caps.promise(rec.Job, p.now.Add(offered))
 	// The audit comes first: no offer without its audit entry.
-	err = l.services.Audit(ctx, Audit{
-		At: p.now, Actor: "tuner", Job: string(job.ID), Action: "offer", Before: rec.Own, After: d.Settings, Reason: d.Reason, Intent: id,
-	})
-	if err == nil {
+	if err = p.audit(ctx, "offer", rec.Own, d, id); err == nil {
 		err = l.services.Offers.Put(ctx, o)
 	}
 	if err != nil {
@@ -154,11 +147,8 @@ func (p *reconciliation) begun(ctx context.Context) error {
 func (p *reconciliation) accept(ctx context.Context, o Offer) error {
 	p.caps.take(o.key(), p.rec, o.Decision)
 	// The submission made the change; the audit has it too.
-	if err := p.services.Audit(ctx, Audit{
-		At: p.now, Actor: "tuner", Job: string(p.job.ID), Action: string(o.Decision.Action),
-		Before: p.rec.Own, After: o.Decision.Settings, Reason: o.Decision.Reason, Intent: o.ID,
-	}); err != nil {
-		return fmt.Errorf("audit: %w", err)
+	if err := p.audit(ctx, string(o.Decision.Action), p.rec.Own, o.Decision, o.ID); err != nil {
+		return err
 	}
 	if len(p.rec.Decided) == 0 {
 		p.rec.Decided = o.Decided

@@ -80,8 +80,8 @@ func (p *reconciliation) compareWithKind(ctx context.Context, current tuning.Set
 		return nil
 	}
 	o.At = p.now
-	p.rec.Outcome, p.dirty = &o, true
-	p.rec.History = append(p.rec.History, Entry{At: p.now, Reason: o.Reason, Outcome: &o, Attempt: p.job.Attempt})
+	p.rec.Outcome = &o
+	p.add(Entry{Reason: o.Reason, Outcome: &o, Attempt: p.job.Attempt})
 	return nil
 }
 
@@ -153,13 +153,11 @@ func (p *reconciliation) reached() *tuning.Reached {
 func (p *reconciliation) polluted() bool {
 	judged, disturbed := 0, 0
 	for _, e := range p.rec.Epochs {
-		switch {
-		case e.Warmup:
-		case e.Polluted:
-			disturbed++
+		if !e.Warmup {
 			judged++
-		default:
-			judged++
+			if e.Polluted {
+				disturbed++
+			}
 		}
 	}
 	return 2*disturbed > judged

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"pitchpipe/controller/tuning"
@@ -87,6 +86,12 @@ func (p *reconciliation) to(phase Phase, by Trigger, e Entry) error {
 	return nil
 }
 
+// add adds an entry to the history that changes no phase.
+func (p *reconciliation) add(e Entry) {
+	e.At = p.now
+	p.rec.History, p.dirty = append(p.rec.History, e), true
+}
+
 func (p *reconciliation) look(ctx context.Context, id driver.JobID) (done bool, err error) {
 	p.rec, err = p.cfg.Records.Load(ctx, id)
 	if err != nil && !errors.Is(err, ErrNoRecord) {
@@ -106,9 +111,8 @@ func (p *reconciliation) look(ctx context.Context, id driver.JobID) (done bool, 
 	case errors.Is(err, driver.ErrNotFound):
 		return true, nil
 	case p.rec != nil && !p.rec.Unreachable && !errors.Is(err, context.Canceled):
-		p.rec.Unreachable, p.dirty = true, true
-		p.rec.Reason, p.rec.Detail = tuning.ReasonUnreachable, err.Error()
-		p.rec.History = append(p.rec.History, Entry{At: p.now, Reason: p.rec.Reason, Detail: p.rec.Detail})
+		p.rec.Unreachable, p.rec.Reason, p.rec.Detail = true, tuning.ReasonUnreachable, err.Error()
+		p.add(Entry{Reason: p.rec.Reason, Detail: p.rec.Detail})
 		return true, errors.Join(err, p.store(ctx))
 	default:
 		return true, fmt.Errorf("get job %s: %w", id, err)
@@ -191,11 +195,10 @@ func (p *reconciliation) read(ctx context.Context) error {
 // adopt records each attempt once, ours or not, with its settings.
 func (p *reconciliation) adopt(ctx context.Context) error {
 	for _, a := range p.job.Attempts {
-		if slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == a.Number }) {
+		if p.rec.runOf(a.Number) != nil {
 			continue
 		}
-		run := Run{Attempt: a.Number, Action: tuning.Hold, Intent: a.Intent}
-		run.Settings = SettingsOf(p.rec.Policy, p.rec.Own, a.Change)
+		run := Run{Attempt: a.Number, Action: tuning.Hold, Intent: a.Intent, Settings: SettingsOf(p.rec.Policy, p.rec.Own, a.Change)}
 		ours := false // counted with its intent
 		if m := p.rec.Move; m != nil && m.Driver.ID == a.Intent {
 			run.Action, run.Wait, ours = m.Decision.Action, m.Wait, true
@@ -217,7 +220,9 @@ func (p *reconciliation) adopt(ctx context.Context) error {
 			p.rec.Restarts = append(p.rec.Restarts, a.Started)
 		}
 		if a.Cause == driver.CauseMemory {
-			p.remember(tuning.ReasonOutOfMemory, a.Number)
+			p.rec.Harmed = append(p.rec.Harmed, p.rec.Settings(a.Number-1))
+			p.add(Entry{Reason: tuning.ReasonOutOfMemory, Attempt: a.Number})
+			p.rec.Reason = tuning.ReasonOutOfMemory
 			// The scheduler did this by itself; the audit has it too.
 			if err := p.services.Audit(ctx, Audit{
 				At: p.now, Actor: "scheduler", Job: string(p.job.ID), Action: "memory-return",
@@ -246,11 +251,4 @@ func (p *reconciliation) place() {
 		return
 	}
 	run.Node, p.dirty = p.job.Node, true
-}
-
-// remember notes that the settings of the attempt before the given one did harm.
-func (p *reconciliation) remember(why tuning.Reason, attempt int) {
-	p.rec.Harmed = append(p.rec.Harmed, p.rec.Settings(attempt-1))
-	p.rec.History = append(p.rec.History, Entry{At: p.now, Reason: why, Attempt: attempt})
-	p.rec.Reason, p.dirty = why, true
 }

@@ -234,6 +234,11 @@ func (r *Record) runOf(attempt int) *Run {
 	return &r.Runs[i]
 }
 
+// touched reports whether the tuner began an attempt.
+func (r *Record) touched() bool {
+	return slices.ContainsFunc(r.Runs, func(x Run) bool { return x.Action != tuning.Hold })
+}
+
 // Done is the number of epochs that ended, over all attempts.
 func (r *Record) Done() int {
 	done := 0

@@ -48,6 +48,21 @@ func returning(p tuning.Policy, own tuning.Settings, past []tuning.PastRun) sear
 	return search.Returning{Policy: p, Own: own, Space: search.Space(p, own, rangeValues), Past: past}
 }
 
+// reserve counts a change against the caps of the owner and of the site, or returns why it is
+// forbidden.
+func (p *reconciliation) reserve(d tuning.Decision) (tuning.Reason, []tuning.Rule) {
+	p.caps.lapse(p.now)
+	site := p.services.Site(p.job)
+	if r := p.claim(d); r != tuning.ReasonNone {
+		return r, tuning.Rules(r, site.Narrow(p.rec.Policy, p.rec.Own), site)
+	}
+	if key := p.caps.admit(p.now, p.rec, d.Action, site); key != "" {
+		p.unclaim(d.Reason)
+		return tuning.ReasonSiteCap, []tuning.Rule{site.Rule(key)}
+	}
+	return tuning.ReasonNone, nil
+}
+
 // claim takes a place among the jobs of the kind that try a setting, before the intent is
 // made, since several waiting jobs are decided side by side. The owner bounds the number of
 // tries; the site bounds the share of jobs with predicted settings.

@@ -3,9 +3,11 @@ package reconcile
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math"
+	"slices"
 	"time"
 
 	"pitchpipe/controller/search"
@@ -156,4 +158,60 @@ func drawn(id string, share float64) bool {
 	_, _ = h.Write([]byte("control/" + id))
 	// FNV's high bits are weak for short keys; a multiply spreads them.
 	return float64((h.Sum64()*0x9e3779b97f4a7c15)>>11)/math.Pow(2, 53) < share
+}
+
+// outlookAge is how long an answer of the scheduler is reused: a job that only the queue
+// holds back would ask again at every look.
+const outlookAge = 10 * time.Second
+
+// foresee adds to the state what a restart would meet now. What is unknown is nothing to wait
+// for, unless the scheduler says that others wait for the same room.
+func (p *reconciliation) foresee(ctx context.Context, s *tuning.State) {
+	m := p.inMemory(p.rec.Job)
+	if m.outlookAt.IsZero() || p.now.Sub(m.outlookAt) >= outlookAge {
+		answer, err := p.services.Outlook(ctx, p.rec.Job)
+		if err != nil {
+			answer = driver.Outlook{}
+			if !errors.Is(err, driver.ErrUnsupported) {
+				p.cfg.Log.Warn("what a restart would meet is unknown", "job", p.rec.Job, "error", err)
+			}
+		}
+		m.outlook, m.outlookAt = answer, p.now
+	}
+	o := m.outlook
+	if o.Wait != nil {
+		s.Wait = *o.Wait
+	}
+	s.Crowded = o.Crowded
+	if !o.Closed.IsZero() {
+		s.ClosedIn, s.ClosedBy = max(time.Nanosecond, o.Closed.Sub(p.now)), o.ClosedBy
+	}
+}
+
+// alike returns the epochs that can be compared with the latest one: those on machines of
+// its kind. If the kind is unknown, it returns all.
+func alike(epochs []tuning.Epoch) []tuning.Epoch {
+	kind := kindOf(epochs)
+	other := func(e tuning.Epoch) bool { return e.Machine != "" && e.Machine != kind }
+	if kind == "" || !slices.ContainsFunc(epochs, other) {
+		return epochs
+	}
+	return slices.DeleteFunc(slices.Clone(epochs), other)
+}
+
+// kindOf is the kind of machine of the latest epoch; empty = unknown.
+func kindOf(epochs []tuning.Epoch) string {
+	for _, e := range slices.Backward(epochs) {
+		if e.Machine != "" {
+			return e.Machine
+		}
+	}
+	return ""
+}
+
+// elsewhere reports whether the owner's settings were measured only on machines of another
+// kind than the present one. Then no comparison is possible, and nothing is decided.
+func (p *reconciliation) elsewhere() bool {
+	own := func(e tuning.Epoch) bool { return !e.Warmup && e.Settings.Equal(p.rec.Own) }
+	return slices.ContainsFunc(p.rec.Epochs, own) && !slices.ContainsFunc(alike(p.rec.Epochs), own)
 }

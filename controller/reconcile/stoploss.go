@@ -51,7 +51,7 @@ const inputsDiffer = 1.25
 // total is the toll of an ended job; nil: it was not tuned, or its owner's settings were
 // measured neither in it nor in its kind.
 func (p *reconciliation) total(ctx context.Context) *tuning.Toll {
-	if !slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Action != tuning.Hold }) {
+	if !p.rec.touched() {
 		return nil
 	}
 	known, err := p.services.Recall(ctx, Question{
@@ -74,24 +74,16 @@ func (p *reconciliation) watch(ctx context.Context) (stopped bool, err error) {
 		p.rec.Settings(p.job.Attempt).Equal(p.rec.Own) || !slices.Contains(Arrows(), Arrow{p.rec.Phase, Changing, StopLoss}) {
 		return false, nil
 	}
-	if !p.losing() {
+	// Without a toll the job itself cannot show what the attempt costs.
+	if toll, ok := p.toll(p.trials(), 0); ok && toll.Present.Epochs <= 0 && (p.rec.Policy.MaxSlowdown <= 0 || toll.Pace() <= p.rec.Policy.MaxSlowdown) {
 		return false, nil
 	}
 	d, err := p.decide(ctx)
-	if err != nil || d.Reason != tuning.ReasonStopLoss && d.Reason != tuning.ReasonSlower {
+	losing := d.Reason == tuning.ReasonStopLoss || d.Reason == tuning.ReasonSlower
+	if err != nil || !losing || d.Action != tuning.RollBack && d.Action != tuning.Move {
 		return false, err
 	}
-	if d.Action != tuning.RollBack && d.Action != tuning.Move {
-		return false, nil
-	}
 	return true, p.begin(ctx, StopLoss, d)
-}
-
-// losing reports whether the present attempt costs more than its owner's settings would, or
-// may, if the job itself cannot show it.
-func (p *reconciliation) losing() bool {
-	toll, ok := p.toll(p.trials(), 0)
-	return !ok || toll.Present.Epochs > 0 || p.rec.Policy.MaxSlowdown > 0 && toll.Pace() > p.rec.Policy.MaxSlowdown
 }
 
 // stopped remembers the setting that the stop-loss left. If others disturbed the job, the
