@@ -41,14 +41,12 @@ type restart struct {
 	user string
 }
 
-// edit changes how a job counts.
 func (c *caps) edit(id driver.JobID, change func(*counted)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.change(id, change)
 }
 
-// change is edit with the lock held.
 func (c *caps) change(id driver.JobID, change func(*counted)) {
 	if c.live == nil {
 		c.live, c.worse, c.profiles = map[driver.JobID]counted{}, map[driver.JobID]time.Time{}, map[tuning.JobKind]tuning.Profile{}
@@ -61,7 +59,7 @@ func (c *caps) change(id driver.JobID, change func(*counted)) {
 	}
 }
 
-// number counts the other jobs for which so is true, with the lock held.
+// number counts the other jobs; the lock is held.
 func (c *caps) number(job driver.JobID, so func(counted) bool) int {
 	n := 0
 	for id, x := range c.live {
@@ -133,7 +131,6 @@ func (c *caps) admit(now time.Time, r *Record, action tuning.Action, site tuning
 	return key
 }
 
-// count counts a restart or a probe that was carried out.
 func (c *caps) count(now time.Time, r *Record) {
 	c.edit(r.Job, func(x *counted) {
 		x.restarting = ""
@@ -141,21 +138,17 @@ func (c *caps) count(now time.Time, r *Record) {
 	})
 }
 
-// drop forgets a restart that did not happen.
 func (c *caps) drop(id driver.JobID) { c.edit(id, func(x *counted) { x.restarting = "" }) }
 
-// release forgets that a job or an offer is tuned.
 func (c *caps) release(id driver.JobID) {
 	c.edit(id, func(x *counted) { *x = counted{kind: x.kind} })
 }
 
-// add counts a live job among its kind.
 func (c *caps) add(r *Record) {
 	kind := r.Kind
 	c.edit(r.Job, func(x *counted) { x.kind = &kind })
 }
 
-// remove forgets a job.
 func (c *caps) remove(id driver.JobID) {
 	c.edit(id, func(x *counted) {
 		kind := x.kind
@@ -166,19 +159,15 @@ func (c *caps) remove(id driver.JobID) {
 	})
 }
 
-// of reports whether jobs are of a kind.
 func of(kind tuning.JobKind) func(counted) bool {
 	return func(x counted) bool { return x.kind != nil && *x.kind == kind }
 }
 
-// alive is how many jobs of a kind wait or run.
 func (c *caps) alive(kind tuning.JobKind) (n int) {
 	c.edit("", func(*counted) { n = c.number("", of(kind)) })
 	return n
 }
 
-// setProfile keeps the profile of a live job under its owner's settings, for those of its
-// kind that wait.
 func (c *caps) setProfile(r *Record, of tuning.Profile) {
 	c.edit(r.Job, func(*counted) { c.profiles[r.Kind] = of })
 }
@@ -208,8 +197,7 @@ func (c *caps) try(r *Record, d tuning.Decision, most int) (ok bool) {
 
 func (c *caps) untry(id driver.JobID) { c.edit(id, func(x *counted) { x.trying = nil }) }
 
-// underway are the settings that other live jobs of the kind try for their owner, ordered
-// by job.
+// underway are the settings that other live jobs of the kind try, ordered by job.
 func (c *caps) underway(r *Record) []tuning.Settings {
 	out := []tuning.Settings{}
 	c.edit("", func(*counted) {
@@ -222,8 +210,7 @@ func (c *caps) underway(r *Record) []tuning.Settings {
 	return out
 }
 
-// regressed counts a regression, once per job, and returns how many there were after a
-// time.
+// regressed counts a regression and returns how many jobs regressed after a time.
 func (c *caps) regressed(id driver.JobID, at, after time.Time) (n int) {
 	c.edit("", func(*counted) {
 		c.worse[id] = at
@@ -233,7 +220,6 @@ func (c *caps) regressed(id driver.JobID, at, after time.Time) (n int) {
 	return n
 }
 
-// promise counts an offer until a time.
 func (c *caps) promise(offer driver.JobID, until time.Time) {
 	c.edit(offer, func(x *counted) { x.until = until })
 }

@@ -53,7 +53,6 @@ type Replayed struct {
 	Err         error // why it could not be replayed; ErrNotKept
 }
 
-// addDecision keeps a decision and its state, unless it repeats the last one.
 func (r *Record) addDecision(s tuning.State, d tuning.Decision) (changed bool, err error) {
 	if r.repeats(d) {
 		return false, nil
@@ -76,18 +75,16 @@ func (r *Record) addDecision(s tuning.State, d tuning.Decision) (changed bool, e
 	return true, nil
 }
 
-// repeats reports whether a decision repeats the last one.
 func (r *Record) repeats(d tuning.Decision) bool {
 	n := len(r.Decided)
 	return n > 0 && r.Decided[n-1].repeats(d)
 }
 
-// repeats reports whether another decision has the same action, reason and settings.
 func (x Decided) repeats(d tuning.Decision) bool {
 	return x.Action == d.Action && x.Reason == d.Reason && x.Settings.Equal(d.Settings) && x.Advice.Equal(d.Advice)
 }
 
-// dropOldest drops the oldest decision and makes the state of the next one whole.
+// The state of the next decision becomes whole.
 func (r *Record) dropOldest() {
 	old := r.Decided[0]
 	if r.Dropped == nil {
@@ -111,7 +108,6 @@ func (r *Record) decisionBytes() int {
 	return n
 }
 
-// fields are the fields of the state of the i-th kept decision; nil if there is none.
 func (r *Record) fields(i int) map[string]json.RawMessage {
 	var all map[string]json.RawMessage
 	for _, x := range r.Decided[:i+1] {
@@ -161,10 +157,8 @@ func stateOf(fields map[string]json.RawMessage) (tuning.State, error) {
 	return s, json.Unmarshal(raw, &s)
 }
 
-// null marks a field that is gone.
 const null = "null"
 
-// differing returns the fields of now that differ from before.
 func differing(before, now map[string]json.RawMessage) map[string]json.RawMessage {
 	out := map[string]json.RawMessage{}
 	for name, v := range now {
@@ -180,7 +174,6 @@ func differing(before, now map[string]json.RawMessage) map[string]json.RawMessag
 	return out
 }
 
-// merged applies a change to the fields of before.
 func merged(before, change map[string]json.RawMessage) map[string]json.RawMessage {
 	out := maps.Clone(before)
 	if out == nil {
@@ -196,7 +189,6 @@ func merged(before, change map[string]json.RawMessage) map[string]json.RawMessag
 	return out
 }
 
-// sumOf is a fingerprint of a decision.
 func sumOf(d tuning.Decision) (string, error) {
 	d.At = d.At.UTC()
 	raw, err := json.Marshal(d)

@@ -23,7 +23,6 @@ const (
 	lingerKnown = 20 * time.Second
 )
 
-// verify compares tuned with untuned epochs, and sends a job that got worse back.
 func (p *reconciliation) verify(ctx context.Context) error {
 	p.again = p.tick()
 	p.classify()
@@ -57,8 +56,6 @@ func (p *reconciliation) verify(ctx context.Context) error {
 	return nil
 }
 
-// grown reports whether the measured epochs of the present attempt have doubled since the
-// planner was last asked for something better.
 func (p *reconciliation) grown() bool {
 	n := 0
 	for _, e := range p.rec.Epochs {
@@ -94,8 +91,7 @@ func (p *reconciliation) further(ctx context.Context, verdict tuning.Verdict) er
 	return nil
 }
 
-// foreign reports whether the present attempt is not the tuner's and began after the last
-// change.
+// foreign reports whether the present attempt began after the last change and is not the tuner's.
 func (p *reconciliation) foreign() bool {
 	ours := slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == p.job.Attempt && r.Action != tuning.Hold })
 	return !ours && slices.ContainsFunc(p.job.Attempts, func(a driver.Attempt) bool {
@@ -103,8 +99,7 @@ func (p *reconciliation) foreign() bool {
 	})
 }
 
-// compare compares the present setting with the owner's; not ok while there is nothing to
-// compare.
+// compare compares the present setting with the owner's.
 func (p *reconciliation) compare() (tuning.Outcome, bool) {
 	current := p.rec.Settings(p.job.Attempt)
 	if current.Equal(p.rec.Own) {
@@ -113,8 +108,6 @@ func (p *reconciliation) compare() (tuning.Outcome, bool) {
 	return p.compareWith(current, p.rec.Settle)
 }
 
-// compareWith compares the epochs under a setting, since it was chosen, with those under the
-// owner's.
 func (p *reconciliation) compareWith(tuned tuning.Settings, chosen time.Time) (tuning.Outcome, bool) {
 	policy := p.rec.Policy
 	in := verify.Input{
@@ -198,7 +191,6 @@ func (p *reconciliation) close(ctx context.Context, e Entry) error {
 	return p.pauseIfHarmful(ctx, tried)
 }
 
-// lingering is how long to wait after a job's end for its last epochs.
 func (p *reconciliation) lingering() time.Duration {
 	if p.endSeen || len(p.rec.Epochs) == 0 {
 		return linger
@@ -254,7 +246,6 @@ func (p *reconciliation) learn(ctx context.Context) error {
 	return nil
 }
 
-// observation is an observation of the job with nothing but its identity.
 func (p *reconciliation) observation() knowledge.Observation {
 	return knowledge.Observation{
 		ID: fmt.Sprintf("%s@%d", p.rec.Job, p.rec.Submitted.Unix()), Job: string(p.rec.Job), Submitted: p.rec.Submitted,
@@ -281,14 +272,10 @@ func (p *reconciliation) diedTuned() bool {
 	return false
 }
 
-// killed reports whether a limit of the scheduler killed the job under another setting than
-// its owner's.
 func (p *reconciliation) killed() bool {
 	return (p.job.State == driver.MemoryExceeded || p.job.State == driver.TimeExceeded) && p.diedTuned()
 }
 
-// pauseIfHarmful pauses the tuner after the site's number of regressions, or after one lost
-// job that it had changed.
 func (p *reconciliation) pauseIfHarmful(ctx context.Context, tried bool) error {
 	why := ""
 	if p.job.State == driver.Lost && (tried || p.rec.touched()) {

@@ -8,8 +8,7 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// forecast forecasts what is left of the job. kind is what the newest untuned job of its
-// kind measured; nil: none did.
+// kind is what the newest untuned job of its kind measured, if any.
 func (p *reconciliation) forecast(policy tuning.Policy, current tuning.Settings, kind *tuning.Trial) *tuning.Forecast {
 	p.reference = kind
 	f := p.stages.Forecast(p.work(policy, current))
@@ -29,8 +28,7 @@ func (p *reconciliation) work(policy tuning.Policy, current tuning.Settings) for
 	return w
 }
 
-// whole is the forecast with the curve of the loss or quality, corrected by how good such
-// forecasts were. Without those it is not corrected.
+// whole is the forecast with the curve, corrected by how good such forecasts were.
 func (p *reconciliation) whole(ctx context.Context, policy tuning.Policy, current tuning.Settings) *tuning.Forecast {
 	w := p.work(policy, current)
 	w.Curve, w.Lessons = true, p.lessons(ctx)
@@ -49,8 +47,7 @@ func (p *reconciliation) lessons(ctx context.Context) []tuning.CurveLesson {
 	return out
 }
 
-// teach returns how good forecasts of the ended job's curve were. A job that changed its
-// hyperparameters or did not reach its end teaches nothing.
+// A job that changed its hyperparameters or did not reach its end teaches nothing.
 func (p *reconciliation) teach(ctx context.Context) []tuning.CurveLesson {
 	if _, ok := p.steady(); !ok {
 		return nil
@@ -60,9 +57,9 @@ func (p *reconciliation) teach(ctx context.Context) []tuning.CurveLesson {
 	return p.stages.Teach(w)
 }
 
-// record keeps a new decision and its state for replay, and returns the decision with all
-// that was considered. The planner does not use the curve, so it is fitted only here, for
-// the reader. If the state cannot be written, the decision holds and cannot be replayed.
+// record keeps a new decision and its state for replay, and adds what was considered. The
+// planner does not use the curve, so it is fitted only here. A state that cannot be written
+// only cannot be replayed.
 func (p *reconciliation) record(ctx context.Context, s tuning.State, d tuning.Decision) tuning.Decision {
 	waiting := d.Action == tuning.Hold && d.Reason == s.Measured && plan.Waits(d.Reason)
 	if waiting || p.rec.repeats(d) {

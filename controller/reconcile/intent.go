@@ -12,7 +12,6 @@ import (
 	"pitchpipe/driver"
 )
 
-// act takes one step of the present intent, or makes one decision.
 func (p *reconciliation) act(ctx context.Context) error {
 	if p.rec.Phase != Changing && p.job.Attempt > 0 && p.job.State != driver.Running {
 		// Between two attempts there is nothing to decide.
@@ -38,7 +37,6 @@ func (p *reconciliation) act(ctx context.Context) error {
 	return nil
 }
 
-// waiting decides about a job that has not started.
 func (p *reconciliation) waiting(ctx context.Context) error {
 	if p.job.State != driver.Pending {
 		p.again = p.cfg.Tick
@@ -83,7 +81,6 @@ func (p *reconciliation) held(ctx context.Context) error {
 	return p.profiled(ctx)
 }
 
-// profiled decides about a running job.
 func (p *reconciliation) profiled(ctx context.Context) error {
 	p.again = p.tick()
 	p.classify()
@@ -107,14 +104,12 @@ func (p *reconciliation) profiled(ctx context.Context) error {
 	return p.to(to, DecidedHold, Entry{Reason: d.Reason, Decision: &d})
 }
 
-// note stores the reason of a hold, once per reason.
 func (p *reconciliation) note(d tuning.Decision) {
 	if d.Reason != p.rec.Reason {
 		p.rec.Reason, p.dirty = d.Reason, true
 	}
 }
 
-// decide gathers the state and asks the planner.
 func (p *reconciliation) decide(ctx context.Context) (tuning.Decision, error) {
 	s, err := p.state(ctx)
 	if err != nil {
@@ -131,8 +126,7 @@ func (p *reconciliation) decide(ctx context.Context) (tuning.Decision, error) {
 	return p.record(ctx, s, p.stages.Choose(s)), nil
 }
 
-// begin stores the intent. The job is untouched when it returns; the next reconciliation
-// takes the first step.
+// begin stores the intent; the next reconciliation takes the first step.
 func (p *reconciliation) begin(ctx context.Context, by Trigger, d tuning.Decision) error {
 	home := d.Action == tuning.RollBack && !d.Settings.Equal(p.rec.RoomFor) // drivers keep the room for that
 	if p.now.Before(p.rec.RoomAt) && !home && more(p.rec.Settings(p.job.Attempt), d.Settings) {
@@ -180,7 +174,6 @@ func (p *reconciliation) audit(ctx context.Context, action string, before tuning
 	return nil
 }
 
-// fail settles a job that cannot be handled, and records the failure once.
 func (p *reconciliation) fail(e Entry) error {
 	if p.rec.Phase == Settled && p.rec.Detail == e.Detail {
 		return nil
@@ -188,12 +181,10 @@ func (p *reconciliation) fail(e Entry) error {
 	return p.to(Settled, OurFailure, e)
 }
 
-// more reports whether settings need more room than others.
 func more(have, want tuning.Settings) bool {
 	return slices.ContainsFunc([]string{tuning.Cores, tuning.Memory}, func(knob string) bool { return want[knob].Float() > have[knob].Float() })
 }
 
-// refused records, once per reason, which rules forbid what was decided.
 func (p *reconciliation) refused(r tuning.Reason, rules []tuning.Rule) {
 	if r == p.rec.Reason {
 		return
@@ -210,7 +201,6 @@ func note(d tuning.Decision) string {
 	return fmt.Sprintf("%s to %s: %s", d.Action, d.Settings, d.Reason.Sentence())
 }
 
-// advance takes one step of the present intent.
 func (p *reconciliation) advance(ctx context.Context) error {
 	m := p.rec.Move
 	if m == nil {
@@ -255,8 +245,8 @@ func (p *reconciliation) advance(ctx context.Context) error {
 	return nil
 }
 
-// keepsMemory notes that the scheduler refused to lower the memory, as it may if it could not
-// undo an out-of-memory kill. The change is decided again with the memory unchanged.
+// keepsMemory reports whether the change is decided again with the memory unchanged: the
+// scheduler may refuse to lower it if it could not undo an out-of-memory kill.
 func (p *reconciliation) keepsMemory(reason tuning.Reason) bool {
 	refused := reason == tuning.ReasonUnsupported || reason == tuning.ReasonDenied
 	if p.rec.KeepMemory || !refused || p.rec.Move.Decision.Settings[tuning.Memory] == p.rec.Own[tuning.Memory] {
@@ -266,7 +256,6 @@ func (p *reconciliation) keepsMemory(reason tuning.Reason) bool {
 	return true
 }
 
-// started closes an intent whose change was made.
 func (p *reconciliation) started(step driver.Step) error {
 	m := p.rec.Move
 	d := m.Decision
@@ -324,7 +313,6 @@ func (p *reconciliation) countUnseen() {
 // expiries is how often a job may fail to save in time until it is left alone.
 const expiries = 3
 
-// void closes an intent that changed nothing.
 func (p *reconciliation) void(step driver.Step, reason tuning.Reason) error {
 	to := Profiling
 	if reason == tuning.ReasonGraceExpired {

@@ -13,7 +13,7 @@ import (
 	"pitchpipe/driver"
 )
 
-// Scheduler is the part of a driver that the loop reads.
+// Scheduler reads jobs.
 type Scheduler interface {
 	Get(ctx context.Context, id driver.JobID) (driver.Job, error)
 	Capabilities() driver.Capabilities
@@ -128,7 +128,7 @@ func (l *Loop) work(ctx context.Context) bool {
 	return true
 }
 
-// safely turns a panic into an error, so that one bad job never stops the others.
+// One bad job never stops the others.
 func (l *Loop) safely(ctx context.Context, id driver.JobID) (again time.Duration, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -145,8 +145,8 @@ func backoff(failures int) time.Duration {
 	return min(time.Minute, 200*time.Millisecond<<min(failures, 9))
 }
 
-// patience is how long to wait until a waiting job is decided again, in case there is new
-// knowledge of its kind: the longer it has waited, the longer. Its start is an event.
+// patience is how long to wait until a waiting job is decided again: the longer it has waited,
+// the longer. Its start is an event.
 func (p *reconciliation) patience() time.Duration {
 	waited := p.now.Sub(p.job.Submitted)
 	return min(max(p.cfg.Tick, waited/10), max(p.cfg.Tick, time.Minute))

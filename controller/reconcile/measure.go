@@ -12,8 +12,7 @@ import (
 	"pitchpipe/driver"
 )
 
-// measure updates the record's epochs of the present attempt, and of the one before, whose
-// last epochs may arrive late.
+// The last epochs of the attempt before may arrive late.
 func (p *reconciliation) measure(ctx context.Context) {
 	switch {
 	case !p.rec.Policy.Progress.IsSet():
@@ -66,8 +65,7 @@ func (p *reconciliation) measure(ctx context.Context) {
 	}
 }
 
-// partial is the measurement of the first of several nodes: the source of its joules says so,
-// and its counters and memory are dropped, since they are not the job's.
+// The first of several nodes is measured: its counters and its memory are not the job's.
 func (m Measurement) partial(nodes int) Measurement {
 	m.Epochs = slices.Clone(m.Epochs)
 	for i, e := range m.Epochs {
@@ -82,8 +80,8 @@ func (m Measurement) partial(nodes int) Measurement {
 	return m
 }
 
-// suspensions notes when attempts were suspended. The scheduler reports only the total time:
-// it was after the last known epoch, since no epoch ends meanwhile.
+// The scheduler reports only the total time: it was after the last known epoch, since no epoch
+// ends meanwhile.
 func (p *reconciliation) suspensions() {
 	for _, a := range p.job.Attempts {
 		run, from := p.rec.runOf(a.Number), a.Started
@@ -125,21 +123,17 @@ const (
 	silence = 2 * time.Minute
 )
 
-// complete reports whether an earlier attempt need not be asked for any more.
 func (p *reconciliation) complete(attempt int) bool {
 	run := p.rec.runOf(attempt)
 	return run == nil || run.Read || p.since(attempt) > silence
 }
 
-// markRead notes an answer about an earlier attempt; it is final once the last epochs had
-// time to arrive.
 func (p *reconciliation) markRead(attempt int) {
 	if run := p.rec.runOf(attempt); run != nil && p.since(attempt) > lastEpochs {
 		run.Read, p.dirty = true, true
 	}
 }
 
-// since is how long ago the next attempt started.
 func (p *reconciliation) since(attempt int) time.Duration {
 	for _, a := range p.job.Attempts {
 		if a.Number == attempt+1 && !a.Started.IsZero() {
@@ -156,8 +150,7 @@ const (
 	listenAgain = 5 * time.Minute
 )
 
-// ensureListener starts the listener inside a running attempt, and starts it again after it
-// died.
+// ensureListener starts the listener of a running attempt, and starts it again after it died.
 func (p *reconciliation) ensureListener(ctx context.Context) {
 	progress := p.rec.Policy.Progress
 	if p.services.Listen == nil || progress.Pattern == "" || p.job.State != driver.Running {
@@ -182,8 +175,7 @@ func (p *reconciliation) ensureListener(ctx context.Context) {
 	m.listening, m.listenAt = p.job.Attempt, p.now.Add(wait)
 }
 
-// tick is how long to wait until the job is measured again: the longer an attempt runs, the
-// longer, since there is more to read.
+// tick is how long to wait until the job is measured again: an old attempt has more to read.
 func (p *reconciliation) tick() time.Duration {
 	age := time.Duration(0)
 	if n := len(p.job.Attempts); n > 0 {
@@ -260,7 +252,6 @@ func (p *reconciliation) queued(attempt int) time.Duration {
 	return min(run.Wait, started.Sub(ended))
 }
 
-// classify classifies the job once, by its first usable profile.
 func (p *reconciliation) classify() {
 	current := p.rec.Settings(p.job.Attempt)
 	profile, ok := p.rec.Profiles[current.Key()]
@@ -272,8 +263,7 @@ func (p *reconciliation) classify() {
 	p.add(Entry{Attempt: p.job.Attempt, Reason: class.Reason, Class: &class})
 }
 
-// Allowance is what an attempt may use. The exporter of its node alerts when the attempt is
-// about to use more; it stops nothing.
+// Allowance is what an attempt may use. The exporter of its node alerts and stops nothing.
 type Allowance struct {
 	Energy   tuning.Joules // of all attempts together; 0 = unbounded
 	Used     tuning.Joules // of these by earlier attempts, as far as their epochs were measured

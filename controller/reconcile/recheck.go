@@ -10,15 +10,12 @@ import (
 	"pitchpipe/driver"
 )
 
-// unproven reports whether the job runs under a recalled setting and has no epoch under its
-// owner's settings: no comparison within the job can show that it is worse.
+// unproven reports whether no comparison within the job can show that a recalled setting is worse.
 func (p *reconciliation) unproven() bool {
 	return p.rec.Phase == Verifying && p.rec.Recalled() && p.rec.Expired < expiries &&
 		!slices.ContainsFunc(p.rec.Epochs, func(e tuning.Epoch) bool { return e.Settings.Equal(p.rec.Own) })
 }
 
-// recheck asks the planner whether the owner's settings should be probed, to compare a
-// recalled setting with them.
 func (p *reconciliation) recheck(ctx context.Context) error {
 	d, err := p.decide(ctx)
 	if err != nil {
@@ -30,8 +27,7 @@ func (p *reconciliation) recheck(ctx context.Context) error {
 	return nil
 }
 
-// judgeAtEnd judges what could not be judged while the job ran: a recalled setting that was
-// left, and the quality of a job that was recalled with other hyperparameters.
+// judgeAtEnd judges what could not be judged while the job ran.
 func (p *reconciliation) judgeAtEnd(ctx context.Context) error {
 	if !p.rec.Recalled() {
 		return nil
@@ -59,8 +55,7 @@ func (p *reconciliation) judgeAtEnd(ctx context.Context) error {
 	return nil
 }
 
-// compareWithKind compares a job that ran all the way under a recalled setting with the
-// untuned runs of its kind, if the job itself showed nothing.
+// compareWithKind compares a job that ran under a recalled setting with untuned runs of its kind.
 func (p *reconciliation) compareWithKind(ctx context.Context, current tuning.Settings) error {
 	if o := p.rec.Outcome; o != nil && o.Verdict != tuning.Inconclusive || len(p.rec.Runs) > 1 || p.polluted() || p.services.Past == nil {
 		return nil
@@ -85,8 +80,7 @@ func (p *reconciliation) compareWithKind(ctx context.Context, current tuning.Set
 	return nil
 }
 
-// lostQuality reports whether the runs of the kind, this one included, show that the final
-// quality under its hyperparameters is worse than its owner accepts.
+// lostQuality reports whether the runs of the kind show that the quality is worse than accepted.
 func (p *reconciliation) lostQuality(ctx context.Context, current tuning.Settings) (bool, error) {
 	policy, final := p.rec.Policy, p.final()
 	if final == nil || p.services.Past == nil || !policy.Relearns(p.rec.Own, current) {
@@ -100,8 +94,6 @@ func (p *reconciliation) lostQuality(ctx context.Context, current tuning.Setting
 	return p.stages.Breaks(returning(policy, p.rec.Own, past), current), nil
 }
 
-// final is the quality of the last epoch of a job that ended well and kept its
-// hyperparameters; nil otherwise.
 func (p *reconciliation) final() *knowledge.Final {
 	settings, ok := p.steady()
 	if !ok {
@@ -115,8 +107,7 @@ func (p *reconciliation) final() *knowledge.Final {
 	return nil
 }
 
-// steady returns the hyperparameters of a job that ended well. False: it did not, does not
-// report its number of epochs, or changed its hyperparameters.
+// steady returns the hyperparameters that a job had from its start to its good end.
 func (p *reconciliation) steady() (tuning.Settings, bool) {
 	if p.job.State != driver.Succeeded || p.rec.Total <= 0 || len(p.rec.Runs) == 0 {
 		return nil, false
@@ -126,8 +117,6 @@ func (p *reconciliation) steady() (tuning.Settings, bool) {
 	return settings, !changed
 }
 
-// reached is when the job reached the target of its quality; nil: it has no target, reported
-// no quality, did not end well, or changed its hyperparameters.
 func (p *reconciliation) reached() *tuning.Reached {
 	q := p.rec.Policy.Quality
 	if _, ok := p.steady(); !ok || q == nil || q.Target == nil {
@@ -149,7 +138,6 @@ func (p *reconciliation) reached() *tuning.Reached {
 	return &out
 }
 
-// polluted reports whether most of the epochs that would count were disturbed.
 func (p *reconciliation) polluted() bool {
 	judged, disturbed := 0, 0
 	for _, e := range p.rec.Epochs {
@@ -167,8 +155,7 @@ func (p *reconciliation) polluted() bool {
 // one job: twice the usual difference of two attempts.
 const clearly = 0.08
 
-// disproved is the recalled setting of a job whose epochs under its owner's settings were
-// clearly better, and which stayed with those. The next job of its kind does not get it.
+// disproved is the recalled setting of a job that was clearly better under its owner's.
 func (p *reconciliation) disproved(trials []tuning.Trial) (tuning.Settings, bool) {
 	own, measured := tuning.Reference(trials)
 	if !p.rec.Recalled() || !measured || !p.rec.Settings(p.job.Attempt).Equal(p.rec.Own) {

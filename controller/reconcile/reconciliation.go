@@ -86,7 +86,6 @@ func (p *reconciliation) to(phase Phase, by Trigger, e Entry) error {
 	return nil
 }
 
-// add adds an entry to the history that changes no phase.
 func (p *reconciliation) add(e Entry) {
 	e.At = p.now
 	p.rec.History, p.dirty = append(p.rec.History, e), true
@@ -192,7 +191,7 @@ func (p *reconciliation) read(ctx context.Context) error {
 	return p.to(Waiting, StanzaRead, Entry{Detail: reading.Detail})
 }
 
-// adopt records each attempt once, ours or not, with its settings.
+// adopt records each attempt once, ours or not.
 func (p *reconciliation) adopt(ctx context.Context) error {
 	for _, a := range p.job.Attempts {
 		if p.rec.runOf(a.Number) != nil {
@@ -235,8 +234,7 @@ func (p *reconciliation) adopt(ctx context.Context) error {
 	return nil
 }
 
-// place notes where the present attempt runs, since the scheduler may forget that when the
-// attempt has ended.
+// place notes where the present attempt runs, since the scheduler may forget it.
 func (p *reconciliation) place() {
 	if p.job.Alias != "" && p.job.Alias != p.rec.Alias {
 		p.rec.Alias, p.dirty = p.job.Alias, true

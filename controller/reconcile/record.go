@@ -216,7 +216,6 @@ func (r *Record) Settings(attempt int) tuning.Settings {
 // Node is where the given attempt runs or ran; empty = unknown.
 func (r *Record) Node(attempt int) string { return r.run(attempt).Node }
 
-// run is the given attempt; the zero Run if it is unknown.
 func (r *Record) run(attempt int) Run {
 	if run := r.runOf(attempt); run != nil {
 		return *run
@@ -224,8 +223,7 @@ func (r *Record) run(attempt int) Run {
 	return Run{}
 }
 
-// runOf points to the given attempt in the record until another one is added; nil: it is
-// unknown.
+// runOf points into the record until another attempt is added.
 func (r *Record) runOf(attempt int) *Run {
 	i := slices.IndexFunc(r.Runs, func(run Run) bool { return run.Attempt == attempt })
 	if i < 0 {
@@ -234,7 +232,6 @@ func (r *Record) runOf(attempt int) *Run {
 	return &r.Runs[i]
 }
 
-// touched reports whether the tuner began an attempt.
 func (r *Record) touched() bool {
 	return slices.ContainsFunc(r.Runs, func(x Run) bool { return x.Action != tuning.Hold })
 }
@@ -307,7 +304,6 @@ func (r *Record) Recalled() bool {
 	return slices.ContainsFunc(r.Own.Diff(first.Settings), func(knob string) bool { return knob != tuning.Memory })
 }
 
-// regressed reports whether the job's last move made it worse.
 func (r *Record) regressed() bool { return r.Outcome != nil && r.Outcome.Verdict == tuning.Regressed }
 
 // harmful reports whether a move that was expected to help made the job worse. A try may turn
@@ -361,7 +357,6 @@ func (r *Record) OverAt() time.Time {
 	return r.Ended
 }
 
-// to moves the record along an arrow of the table and adds the entry to the history.
 func (r *Record) to(at time.Time, to Phase, by Trigger, e Entry) error {
 	if err := permitted(r.Phase, to, by); err != nil {
 		return err

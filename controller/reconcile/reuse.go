@@ -9,8 +9,7 @@ import (
 	"pitchpipe/driver"
 )
 
-// anew reports whether the id of an ended job belongs to another job by now, and archives the
-// record then. If the scheduler does not answer, the next event asks again.
+// If the scheduler does not answer, the next event asks again.
 func (p *reconciliation) anew(ctx context.Context) (bool, error) {
 	job, err := p.cfg.Scheduler.Get(ctx, p.rec.Job)
 	if err != nil || !another(p.rec, job) {
@@ -74,7 +73,6 @@ func (p *reconciliation) closeReplaced(ctx context.Context) error {
 	return nil
 }
 
-// archive stores the record under an id of its own.
 func (p *reconciliation) archive(ctx context.Context) error {
 	old := *p.rec
 	old.Job = p.rec.archived()
@@ -84,7 +82,6 @@ func (p *reconciliation) archive(ctx context.Context) error {
 	return nil
 }
 
-// archived is the id under which a record is archived.
 func (r *Record) archived() driver.JobID {
 	return r.Job + "~" + driver.JobID(strconv.FormatInt(r.Submitted.Unix(), 10))
 }

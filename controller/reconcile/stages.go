@@ -26,7 +26,7 @@ type Records interface {
 	All(ctx context.Context) ([]*Record, error)
 }
 
-// Reading is what the tuner reads from a job file.
+// Reading is what a job file says.
 type Reading struct {
 	Policy tuning.Policy
 	Own    tuning.Settings
@@ -112,8 +112,7 @@ type Services struct {
 	Offers Offers
 }
 
-// Stages are the pure stages that propose, forecast, judge and decide. DefaultStages are
-// the product's.
+// Stages are the pure stages. Comparisons replace some.
 type Stages struct {
 	Propose  func(s search.Study) tuning.Proposal
 	Refused  func(p tuning.Policy, trials []tuning.Trial, s tuning.Settings) tuning.Reason
@@ -127,7 +126,7 @@ type Stages struct {
 	Compare  func(in verify.Input) tuning.Outcome
 }
 
-// DefaultStages are those of the packages that they are named after.
+// DefaultStages are the product's.
 func DefaultStages() Stages {
 	return Stages{
 		Propose: search.Study.Propose, Refused: search.Refused,

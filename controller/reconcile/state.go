@@ -18,7 +18,6 @@ import (
 // rangeValues is the number of values that a knob's range is divided into.
 const rangeValues = 5
 
-// state gathers everything the planner may look at.
 func (p *reconciliation) state(ctx context.Context) (tuning.State, error) {
 	site := p.services.Site(p.job)
 	if p.rec.NoRoom && p.rec.Phase == Waiting { // a smaller setting may still be better
@@ -81,7 +80,7 @@ func (p *reconciliation) gate() tuning.Reason {
 	return tuning.ReasonNone
 }
 
-// epochSeconds is the mean under the owner's settings, else under the present ones.
+// The owner's settings count first.
 func epochSeconds(trials []tuning.Trial, current tuning.Settings) float64 {
 	if t, ok := tuning.Reference(trials); ok {
 		return t.Seconds
@@ -106,8 +105,7 @@ func (p *reconciliation) probeEpochs() int {
 	return n
 }
 
-// cost is the dearest restart of this job so far, else the mean of other jobs, else the
-// configured one; at least what its first start took.
+// cost is the dearest restart of this job, else that of others, else the configured one.
 func (p *reconciliation) cost(known Recollection) time.Duration {
 	out := p.startup()
 	for _, c := range p.rec.RestartCosts {
@@ -119,8 +117,7 @@ func (p *reconciliation) cost(known Recollection) time.Duration {
 	return out
 }
 
-// startup is by how much the first epoch of the first attempt, which begins with the attempt,
-// is longer than the second; 0 = unknown.
+// startup is by how much the first epoch, which begins with the attempt, is longer than the second.
 func (p *reconciliation) startup() time.Duration {
 	if e := p.rec.Epochs; len(e) > 1 && e[0].Number == 1 && e[0].Attempt == 1 && e[1].Attempt == 1 {
 		return max(0, e[0].End.Sub(e[0].Start)-e[1].End.Sub(e[1].Start))
@@ -136,8 +133,7 @@ func limitLeft(job driver.Job, now time.Time) time.Duration {
 	return max(time.Nanosecond, job.Attempts[len(job.Attempts)-1].Started.Add(limit).Sub(now))
 }
 
-// draw draws a job into the control group at random, unless it is the first of its kind, from
-// which all others learn.
+// The first of a kind is never drawn, since all others learn from it.
 func (p *reconciliation) draw(ctx context.Context) error {
 	if p.rec.Control || p.rec.Policy.Mode != tuning.Apply || !drawn(string(p.job.ID), p.services.Site(p.job).Control) {
 		return nil
@@ -151,8 +147,7 @@ func (p *reconciliation) draw(ctx context.Context) error {
 	return nil
 }
 
-// drawn reports whether a job belongs to the control group: random over jobs, and always the
-// same for one job.
+// drawn is random over jobs, and always the same for one job.
 func drawn(id string, share float64) bool {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte("control/" + id))
@@ -188,8 +183,7 @@ func (p *reconciliation) foresee(ctx context.Context, s *tuning.State) {
 	}
 }
 
-// alike returns the epochs that can be compared with the latest one: those on machines of
-// its kind. If the kind is unknown, it returns all.
+// alike returns the epochs on machines of the kind of the latest one, or all if that is unknown.
 func alike(epochs []tuning.Epoch) []tuning.Epoch {
 	kind := kindOf(epochs)
 	other := func(e tuning.Epoch) bool { return e.Machine != "" && e.Machine != kind }
@@ -199,7 +193,7 @@ func alike(epochs []tuning.Epoch) []tuning.Epoch {
 	return slices.DeleteFunc(slices.Clone(epochs), other)
 }
 
-// kindOf is the kind of machine of the latest epoch; empty = unknown.
+// kindOf is the kind of machine of the latest epoch.
 func kindOf(epochs []tuning.Epoch) string {
 	for _, e := range slices.Backward(epochs) {
 		if e.Machine != "" {
@@ -209,8 +203,7 @@ func kindOf(epochs []tuning.Epoch) string {
 	return ""
 }
 
-// elsewhere reports whether the owner's settings were measured only on machines of another
-// kind than the present one. Then no comparison is possible, and nothing is decided.
+// elsewhere reports whether the owner's settings were measured only on another kind of machine.
 func (p *reconciliation) elsewhere() bool {
 	own := func(e tuning.Epoch) bool { return !e.Warmup && e.Settings.Equal(p.rec.Own) }
 	return slices.ContainsFunc(p.rec.Epochs, own) && !slices.ContainsFunc(alike(p.rec.Epochs), own)

@@ -9,12 +9,11 @@ import (
 	"pitchpipe/driver"
 )
 
-// trials are the measurements under each setting, on comparable machines.
 func (p *reconciliation) trials() []tuning.Trial {
 	return tuning.TrialsOf(alike(p.course()), p.rec.Own)
 }
 
-// course is every epoch of the job, cut ones included, by attempt and number.
+// course is every epoch of the job, cut ones included.
 func (p *reconciliation) course() []tuning.Epoch {
 	if len(p.rec.Cut) == 0 {
 		return p.rec.Epochs
@@ -26,8 +25,7 @@ func (p *reconciliation) course() []tuning.Epoch {
 	return out
 }
 
-// toll is what tuning has cost the job. If its owner's settings were not measured in it, an
-// untuned epoch is taken to last as long as for its kind.
+// An untuned epoch that was not measured is taken to last as long as for the kind.
 func (p *reconciliation) toll(trials []tuning.Trial, kindSeconds float64) (tuning.Toll, bool) {
 	own, measured := tuning.Reference(trials)
 	if !measured {
@@ -48,8 +46,6 @@ func (p *reconciliation) toll(trials []tuning.Trial, kindSeconds float64) (tunin
 // larger input: so much is not blamed on a setting while the job runs.
 const inputsDiffer = 1.25
 
-// total is the toll of an ended job; nil: it was not tuned, or its owner's settings were
-// measured neither in it nor in its kind.
 func (p *reconciliation) total(ctx context.Context) *tuning.Toll {
 	if !p.rec.touched() {
 		return nil
@@ -67,8 +63,7 @@ func (p *reconciliation) total(ctx context.Context) *tuning.Toll {
 	return &toll
 }
 
-// watch is the stop-loss: in any phase, it takes a job off another setting than its owner's
-// at once if that costs too much.
+// watch is the stop-loss: it takes a job off a setting that costs too much.
 func (p *reconciliation) watch(ctx context.Context) (stopped bool, err error) {
 	if p.job.State != driver.Running || p.rec.Phase == Changing || p.rec.Expired >= expiries ||
 		p.rec.Settings(p.job.Attempt).Equal(p.rec.Own) || !slices.Contains(Arrows(), Arrow{p.rec.Phase, Changing, StopLoss}) {
@@ -86,8 +81,7 @@ func (p *reconciliation) watch(ctx context.Context) (stopped bool, err error) {
 	return true, p.begin(ctx, StopLoss, d)
 }
 
-// stopped remembers the setting that the stop-loss left. If others disturbed the job, the
-// setting may not be to blame: its trial counts, and it is not barred for good.
+// stopped remembers the setting. If others disturbed the job, it is not barred for good.
 func (p *reconciliation) stopped(d tuning.Decision) {
 	left := p.rec.Settings(p.job.Attempt)
 	p.rec.Outcome = &tuning.Outcome{
