@@ -19,7 +19,6 @@ const (
 	venture = 1.3
 )
 
-// choose decides about a job that runs, is profiled, and may be touched.
 func choose(s view) tuning.Decision {
 	if _, ok := tuning.Reference(s.Trials); !ok {
 		switch e, reason, better := known(s); {
@@ -76,9 +75,8 @@ func choose(s view) tuning.Decision {
 	return settle(s)
 }
 
-// answered reports whether this job has compared a recalled setting with its owner's: after a
-// check of that setting, or a restart that was not the tuner's. Its own numbers then outrank
-// those of others.
+// answered reports whether this job has compared a recalled setting with its owner's. Its own
+// numbers then outrank those of others.
 func (s view) answered() bool {
 	if len(s.Trials) < 2 {
 		return false
@@ -90,7 +88,6 @@ func (s view) answered() bool {
 	return ok && s.Probes == 0 && s.ranUnder(s.target(e.Settings))
 }
 
-// adopt moves to a known setting if that is worth its price.
 func adopt(s view, e tuning.Effect, reason tuning.Reason) tuning.Decision {
 	target := s.goal(e.Settings)
 	evidence := append(effectEvidence(e), classEvidence(s.Class)...)
@@ -148,8 +145,7 @@ func probe(s view, target tuning.Settings) tuning.Decision {
 	return decide(s, tuning.Probe, reason, target, evidence...)
 }
 
-// mayProbe returns why no probe that could save so many seconds is made, or ReasonNone. A
-// probe needs two restarts.
+// mayProbe returns why no probe that could save so many seconds is made. It needs two restarts.
 func (s view) mayProbe(saving float64) tuning.Reason {
 	switch {
 	case s.Probes >= s.Policy.Budget.Probes:
@@ -164,7 +160,6 @@ func (s view) mayProbe(saving float64) tuning.Reason {
 	return s.repays(saving, 2*s.Site.Margin, s.worthless())
 }
 
-// settle ends the probes: the job takes or keeps the best setting, else its owner's.
 func settle(s view) tuning.Decision {
 	evidence := []tuning.Evidence{
 		{Name: "best_log_ratio", Value: s.BestGain},
@@ -204,8 +199,8 @@ func settle(s view) tuning.Decision {
 	return decide(s, action, reason, target, evidence...)
 }
 
-// winner is the setting of the best trial, if its gain is beyond the noise and it is not
-// known to harm. A memory limit that killed the job is never used again.
+// winner is the best trial, if its gain is beyond the noise. A memory limit that killed the job is
+// never used again.
 func (s view) winner() (tuning.Settings, bool) {
 	if s.Best == nil || !(s.BestGain < -math.Max(noise, sigmas*s.BestError)) {
 		return nil, false

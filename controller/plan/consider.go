@@ -11,7 +11,6 @@ import (
 // considered is how many effects of other jobs are listed at most: the best ones.
 const considered = 4
 
-// explain adds what a decision is based on.
 func (s view) explain(d tuning.Decision) tuning.Decision {
 	d.Class = s.Class
 	if f := s.Forecast; f != nil && !slices.ContainsFunc([]*tuning.Estimate{f.Epochs, f.Seconds, f.Joules, f.Spent, f.Final}, func(e *tuning.Estimate) bool {
@@ -36,7 +35,6 @@ func (s view) explain(d tuning.Decision) tuning.Decision {
 	return d
 }
 
-// candidate is a setting that becomes an Alternative.
 type candidate struct {
 	settings tuning.Settings
 	from     tuning.Origin
@@ -45,7 +43,6 @@ type candidate struct {
 	why      tuning.Reason // why it is not taken; ReasonNone: no objection
 }
 
-// alternatives are the settings that the job could run under, with what is known of each.
 func (s view) alternatives(d tuning.Decision) []tuning.Alternative {
 	var out []tuning.Alternative
 	_, per := s.unit()
@@ -76,7 +73,6 @@ func (s view) alternatives(d tuning.Decision) []tuning.Alternative {
 	return out
 }
 
-// restUnder is what the rest would cost under a setting with this gain.
 func (s view) restUnder(g gain) tuning.Estimate {
 	rest := s.rest()
 	if _, ok := tuning.Reference(s.Trials); !ok {
@@ -92,7 +88,6 @@ func (s view) restUnder(g gain) tuning.Estimate {
 	}
 }
 
-// candidates are the known settings, the present one first, unmeasured ones last.
 func (s view) candidates() []candidate {
 	present, _ := s.present()
 	out := []candidate{{settings: s.Current, from: tuning.OriginPresent, gain: present, known: true}}
@@ -135,7 +130,6 @@ func (s view) candidates() []candidate {
 	return out
 }
 
-// taught are the settings whose effects other jobs showed, the best first.
 func (s view) taught(effects []tuning.Effect, from tuning.Origin) []candidate {
 	var usable []tuning.Effect
 	for _, e := range effects {
@@ -155,7 +149,6 @@ func (s view) taught(effects []tuning.Effect, from tuning.Origin) []candidate {
 	return out
 }
 
-// weighed compares the gain of a setting with its price.
 func (s view) weighed(c candidate, home bool) candidate {
 	if c.why != tuning.ReasonNone || !c.known || s.Pending {
 		return c

@@ -11,7 +11,8 @@ import (
 	"pitchpipe/driver"
 )
 
-// returns adds what the earlier runs say, for a pending job and for one that only whole runs can tune.
+// returns adds what the earlier runs say, for a pending job and for one that only whole runs can
+// tune.
 func (p *reconciliation) returns(ctx context.Context, s *tuning.State) error {
 	if !s.Pending && s.NextReason != tuning.ReasonWholeRuns || s.Gate != tuning.ReasonNone || p.services.Past == nil {
 		return nil

@@ -18,9 +18,8 @@ type Reach struct {
 	Whole     string // why the number of its cores stays; empty = it may change
 }
 
-// Carried is the policy without the knobs that a scheduler cannot bring to a job in every
-// way that the stanza names. A knob that follows one of those stays where it can be brought
-// itself.
+// Carried is the policy without the knobs that a scheduler cannot bring to a job in every way that
+// the stanza names.
 func (p Policy) Carried(r Reach) Policy {
 	out := p
 	out.Knobs, out.Limits = nil, slices.Clone(p.Limits)

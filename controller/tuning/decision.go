@@ -16,8 +16,7 @@ const (
 	RollBack Action = "roll-back" // return to the owner's own settings
 )
 
-// Evidence is one number or word behind a decision, in the order in which
-// a reader needs them.
+// Evidence is one number or word behind a decision, in the order in which a reader needs them.
 type Evidence struct {
 	Name  string  `json:"name"` // lower_snake, with the unit as suffix where it has one
 	Value float64 `json:"value,omitempty"`
@@ -58,8 +57,7 @@ type Trial struct {
 	Failed    bool     `json:"failed,omitempty"`    // the job could not run under it
 }
 
-// Effect is what a setting does compared with the owner's own: mean and spread
-// of the paired log ratios of the objective, per epoch.
+// Effect is what a setting does compared with the owner's own: paired log ratios per epoch.
 type Effect struct {
 	Settings Settings `json:"settings"`       // knobs that it speaks about, only
 	From     Settings `json:"from,omitempty"` // what they were compared with; nil: the owner's own
@@ -70,9 +68,8 @@ type Effect struct {
 	Age      float64  `json:"age"`            // days since the newest
 }
 
-// halfLife is after how many days without a new run an effect counts as if half of its runs
-// were gone, which makes its standard error grow by the root of two. Machines, libraries and
-// inputs drift; a large effect outlives that, a small one is measured again.
+// halfLife is after how many days an effect counts as if half of its runs were gone: machines,
+// libraries and inputs drift.
 const halfLife = 90
 
 // Fresh is how many runs of today an effect is worth.
@@ -92,9 +89,8 @@ const (
 	Inconclusive Verdict = "inconclusive"
 )
 
-// Outcome is what a change really brought, tuned against untuned, at equal work.
-// LogRatio, Low and High are natural logs of tuned over untuned; below 0 is
-// better. The interval holds at whatever time it is looked at.
+// Outcome is what a change brought, tuned against untuned, at equal work. LogRatio, Low and High
+// are natural logs; below 0 is better. The interval holds at whatever time it is looked at.
 type Outcome struct {
 	Verdict  Verdict   `json:"verdict"`
 	Reason   Reason    `json:"reason"`

@@ -2,8 +2,7 @@ package tuning
 
 import "math"
 
-// Estimate is a number that is not known exactly, with an interval that holds it
-// four times out of five: Low <= Value <= High.
+// Estimate is a number with an interval that holds it four times out of five.
 type Estimate struct {
 	Value float64 `json:"value"`
 	Low   float64 `json:"low"`
@@ -38,9 +37,7 @@ const (
 	BasisKind    Basis = "kind"           // the newest untuned job of its kind
 )
 
-// Forecast is what is left of a job, were it done under Settings: those of its owner
-// as far as they were measured, else the present ones. A number that is nil is not
-// known, which is not zero.
+// Forecast is what is left of a job, were it done under Settings. nil: unknown, which is not zero.
 type Forecast struct {
 	Reason   Reason   `json:"reason,omitempty"` // why nothing is known; ReasonNone: it is
 	Basis    Basis    `json:"basis,omitempty"`
@@ -101,8 +98,7 @@ type Prices struct {
 	Margin  float64 `json:"margin"`            // the saving must be this many times the price
 }
 
-// BudgetOutlook is how a budget stands against what the job is forecast to use in
-// all, over all its attempts.
+// BudgetOutlook compares a budget with what the job is forecast to use over all its attempts.
 type BudgetOutlook struct {
 	Of     string    `json:"of"`     // energy (joules) or time (seconds)
 	Limit  float64   `json:"limit"`  // that its owner set

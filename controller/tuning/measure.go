@@ -12,13 +12,12 @@ type Measure struct {
 	Tariff    Tariff    `json:"tariff,omitzero"` // prices of Cost
 }
 
-// Measure is what the policy minimises. Policies of older records have no tariff.
+// Policies of older records have no tariff.
 func (p Policy) Measure() Measure {
 	return Measure{p.Objective, p.Weight, cmp.Or(p.Tariff, DefaultTariff())}
 }
 
-// Weights are those of ln(joules) and of ln(seconds) in what is minimised. Cost is no
-// such sum: its weights are those of Time, with which it grows.
+// Cost is no such sum: it has the weights of Time, with which it grows.
 func (m Measure) Weights() (joules, seconds float64) {
 	switch m.Objective {
 	case Energy:
@@ -42,8 +41,7 @@ func (m Measure) NeedsJoules() bool {
 	return joules > 0
 }
 
-// Degree is the power to which the measure grows with work: work that takes x times the
-// seconds and x times the joules counts for x to this power.
+// Degree is the power to which the measure grows with work.
 func (m Measure) Degree() float64 {
 	joules, seconds := m.Weights()
 	return joules + seconds
@@ -62,8 +60,7 @@ type Spent struct {
 	Price   float64 // by a tariff; NaN: not known
 }
 
-// Spent is what work took that lasted so long under settings s; joules are NaN where they
-// were not measured.
+// joules are NaN where they were not measured.
 func (m Measure) Spent(seconds, joules float64, s Settings) Spent {
 	return Spent{seconds, joules, m.Tariff.Price(seconds, joules, s)}
 }
@@ -76,8 +73,7 @@ func (a Spent) Plus(b Spent) Spent {
 // Times is what so many times the work took.
 func (a Spent) Times(n float64) Spent { return Spent{n * a.Seconds, n * a.Joules, n * a.Price} }
 
-// Log is the natural logarithm of what is minimised; +Inf where a number that it needs is
-// not above 0.
+// Log is the natural logarithm of what is minimised; +Inf where a number is missing.
 func (m Measure) Log(a Spent) float64 {
 	if m.Objective == Cost {
 		return logOf(a.Price)
@@ -100,10 +96,8 @@ func logOf(v float64) float64 {
 	return math.Log(v)
 }
 
-// LogRatio is how much better (below 0) or worse the trial is than the reference
-// per epoch, in natural logs of the measure. Not ok: a needed number is missing, or the
-// joules of both come from different sources. Where that is so of Cost, energy is free on
-// both sides.
+// LogRatio is how much better (below 0) or worse the trial is per epoch. Not ok: a needed number is
+// missing, or the joules come from different sources; energy is then free in Cost.
 func (t Trial) LogRatio(reference Trial, m Measure) (float64, bool) {
 	if t.Failed || reference.Failed || !(t.Seconds > 0) || !(reference.Seconds > 0) {
 		return 0, false
@@ -127,7 +121,6 @@ func (t Trial) LogRatio(reference Trial, m Measure) (float64, bool) {
 	return v, !math.IsInf(v, 0) && !math.IsNaN(v)
 }
 
-// spent is what an epoch of the trial took.
 func (m Measure) spent(t Trial) Spent {
 	joules := math.NaN()
 	if t.Joules != nil {

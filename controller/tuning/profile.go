@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// JobKind names jobs that are runs of the same thing: same owner, same name,
-// same command with inputs and knobs left out.
+// JobKind names jobs that are runs of the same thing.
 type JobKind struct {
 	Owner       string `json:"owner"`
 	Name        string `json:"name"`
@@ -40,7 +39,6 @@ const Modelled = "modelled"
 // Replayed is the source of joules that a table recorded, of whole nodes as a rule.
 const Replayed = "replayed"
 
-// Seconds is the epoch's length.
 func (e Epoch) Seconds() float64 { return e.End.Sub(e.Start).Seconds() }
 
 // Flag says what limits the worth of a profile.
@@ -54,9 +52,8 @@ const (
 	FlagNoPerf      Flag = "no-perf"     // no perf events at all; the schema says so too
 )
 
-// Profile is what the early epochs of a job looked like under given settings.
-// Features are ratios and rates in natural logs where they span decades; a name
-// that is not in the map is missing, which is not zero.
+// Profile is what the early epochs of a job looked like. Features are ratios and rates in natural
+// logs where they span decades; a name that is not in the map is missing, which is not zero.
 type Profile struct {
 	Schema   string             `json:"schema"` // name and version of the feature set, such as "sw/1"
 	Features map[string]float64 `json:"features"`
@@ -69,8 +66,7 @@ type Profile struct {
 	Flags    []Flag             `json:"flags,omitempty"`
 }
 
-// Poor reports whether others disturbed the job meanwhile, or the profile rests on too few
-// samples, so that it says little about other runs.
+// Poor reports whether the profile says little about other runs.
 func (p Profile) Poor() bool {
 	return slices.Contains(p.Flags, FlagContended) || slices.Contains(p.Flags, FlagFewSamples)
 }
@@ -98,8 +94,7 @@ type Class struct {
 	Neighbours []Neighbour `json:"neighbours,omitempty"`
 }
 
-// Neighbour is a class and how far a profile is from it; beyond its radius it is not
-// one of it.
+// Neighbour is a class and how far a profile is from it.
 type Neighbour struct {
 	ID       string  `json:"id"`
 	Distance float64 `json:"distance"`

@@ -7,16 +7,14 @@ import (
 	"strings"
 )
 
-// Settable reports whether a value of a knob of this name is ever found out by trying:
-// memory follows from what jobs needed, GPUs and the power limit are read and not set.
+// Settable reports whether a value of the knob is found out by trying: memory follows from what
+// jobs needed, GPUs and the power limit are read and not set.
 func Settable(name string) bool { return name != Memory && name != GPUs && name != PowerLimit }
 
-// Guarded reports whether a knob of this name may change at all: what changes what a job
-// learns needs a quality guard.
+// Guarded reports whether a knob may change: what changes what a job learns needs a quality guard.
 func (p Policy) Guarded(name string) bool { return p.Quality != nil || !p.Learns(name) }
 
-// Takes reports whether a knob and those that follow it permit a value, which a follower
-// may have already.
+// Takes reports whether a knob and those that follow it permit a value.
 func (p Policy) Takes(k Knob, v Value, own Settings) bool {
 	if !k.Allows(v) {
 		return false
@@ -27,8 +25,7 @@ func (p Policy) Takes(k Knob, v Value, own Settings) bool {
 	})
 }
 
-// Untouchable says why a job of this policy is left alone while it runs, whatever is
-// measured, or ReasonNone.
+// Untouchable returns why a job of this policy is left alone while it runs, whatever is measured.
 func (p Policy) Untouchable(s Site) Reason {
 	switch {
 	case !p.Progress.IsSet():
@@ -100,10 +97,9 @@ type Prospects struct {
 	Notes     []string   `json:"notes,omitempty"`
 }
 
-// Prospects says when each knob of a stanza can act, by what Narrow, the search and the
-// planner go by. What a job shows while it runs, and what earlier runs showed, may keep a
-// knob where it is; nothing lets one act sooner. The way back to the owner's settings is
-// always open.
+// Prospects says when each knob of a stanza can act. What a job or earlier runs show may keep a
+// knob where it is; nothing lets one act sooner. The way back to the owner's settings is always
+// open.
 func (s Site) Prospects(asked Policy, r Reach, own Settings) Prospects {
 	o := outlook{asked, s.Narrow(asked.Carried(r), own), s, r, own}
 	out := Prospects{Scheduler: r.Scheduler}

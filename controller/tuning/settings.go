@@ -11,8 +11,8 @@ import (
 	"unicode"
 )
 
-// Value is one value of a knob: a number or a word. The zero Value means "not
-// set". Values compare with ==.
+// Value is one value of a knob: a number or a word. The zero Value is not set. Values compare with
+// ==.
 type Value struct {
 	word   string
 	number float64
@@ -102,8 +102,7 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Settings are the values of a job's knobs by knob name. A missing name means
-// that the knob is as the job file has it.
+// Settings are the values of a job's knobs. A missing name is as the job file has it.
 type Settings map[string]Value
 
 // Clone returns a copy that the caller owns.
@@ -139,9 +138,8 @@ func (s Settings) Only(keep func(name string) bool) Settings {
 	return c
 }
 
-// Key is a canonical text, equal exactly when the settings are:
-// "batch_size=32 cores=2". Words that would read as something else stand in
-// double quotes. It serves as a map key and in messages.
+// Key is a canonical text, equal exactly when the settings are: "batch_size=32 cores=2". Words that
+// would read as something else stand in double quotes.
 func (s Settings) Key() string {
 	var b strings.Builder
 	for i, name := range slices.Sorted(maps.Keys(s)) {
@@ -169,7 +167,6 @@ func (s Settings) text(name string) string {
 	return v.String()
 }
 
-// ambiguous reports whether a text could be taken for more or less than itself.
 func ambiguous(text string) bool {
 	return text == "" || strings.ContainsFunc(text, func(r rune) bool {
 		return r == '=' || r == '"' || unicode.IsSpace(r) || !unicode.IsPrint(r)
@@ -201,8 +198,7 @@ func (s Settings) EqualButMemory(o Settings) bool {
 // Equal reports whether both hold the same knobs with the same values.
 func (s Settings) Equal(o Settings) bool { return maps.Equal(s, o) }
 
-// Diff lists the knobs whose values differ, sorted by name; it is empty exactly
-// when both are Equal.
+// Diff lists the knobs whose values differ, sorted by name.
 func (s Settings) Diff(o Settings) []string {
 	var names []string
 	for k, v := range o {

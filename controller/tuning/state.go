@@ -2,8 +2,7 @@ package tuning
 
 import "time"
 
-// State is everything the planner may look at, gathered at one moment. It is a
-// value: the same State gives the same Decision.
+// State is everything the planner may look at. The same State gives the same Decision.
 type State struct {
 	Now    time.Time `json:"now"`
 	Policy Policy    `json:"policy"` // already narrowed by the site
@@ -95,7 +94,7 @@ type Proposal struct {
 	BestError  float64    `json:"best_error"`            // standard error of BestGain
 }
 
-// Remaining is the work that is left, in seconds at EpochSeconds; 0 when unknown.
+// Remaining is the work that is left, in seconds; 0: unknown.
 func (s State) Remaining() float64 {
 	return max(0, float64(s.EpochsTotal-s.EpochsDone)*s.EpochSeconds)
 }

@@ -1,7 +1,7 @@
 package tuning
 
-// Tariff is what a job is charged for what it asks for, by the hour, and for the joules
-// that it uses. Where nothing has a price, nothing has a cost.
+// Tariff is what a job is charged by the hour for what it asks for, and for the joules that it
+// uses.
 type Tariff struct {
 	CoreHour float64 `json:"core_hour,omitempty"`
 	GiBHour  float64 `json:"gib_hour,omitempty"` // of memory
@@ -24,8 +24,7 @@ type Tariff struct {
 // DefaultTariff is that of a site without prices: a core-hour costs 1.
 func DefaultTariff() Tariff { return Tariff{CoreHour: 1, Unit: "core-hours"} }
 
-// Rate is the price of an hour under settings s, energy left out. What the settings do
-// not name was not asked for.
+// Rate is the price of an hour under settings s, energy left out.
 func (t Tariff) Rate(s Settings) float64 {
 	if t.Hour > 0 {
 		return t.Hour
@@ -37,8 +36,7 @@ func (t Tariff) Rate(s Settings) float64 {
 	return cores + memory + gpus
 }
 
-// Price is what so many seconds under settings s and so many joules cost; NaN where
-// energy has a price and the joules are NaN.
+// Price is what so many seconds and joules cost; NaN where energy has a price and joules are NaN.
 func (t Tariff) Price(seconds, joules float64, s Settings) float64 {
 	price := t.Rate(s) * seconds / 3600
 	if t.KWh > 0 {
@@ -50,7 +48,6 @@ func (t Tariff) Price(seconds, joules float64, s Settings) float64 {
 // Charges reports whether joules of this source have a price.
 func (t Tariff) Charges(source string) bool { return t.KWh > 0 && (source != Modelled || t.Modelled) }
 
-// isFree reports whether nothing that a job asks for has a price.
 func (t Tariff) isFree() bool {
 	return t.CoreHour == 0 && t.GiBHour == 0 && t.GPUHour == 0
 }
@@ -61,8 +58,7 @@ func (t Tariff) WithoutEnergy() Tariff {
 	return t
 }
 
-// Fixed is the tariff of a job that holds the same whatever it asks for: as much as under
-// settings s.
+// Fixed is the tariff of a job that holds as much as under s, whatever it asks for.
 func (t Tariff) Fixed(s Settings) Tariff {
 	t.Hour = t.Rate(s)
 	return t
