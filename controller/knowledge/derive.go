@@ -12,17 +12,14 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// days is how long ago a time is, in days.
 func days(at, now time.Time) float64 { return max(0, now.Sub(at).Hours()/24) }
 
-// Effects derives what each setting does to jobs of one kind, compared with own:
-// sorted by LogRatio, the best first. Own are the settings to compare with;
-// nil: those of the newest run of the kind that ran under its owner's.
-// Settings name every knob but memory, which follows from the peak.
+// Effects derives what each setting does to jobs of one kind, the best first. Own are the settings
+// to compare with; nil: those of the newest untuned run. Settings name every knob but memory, which
+// follows from the peak.
 //
-// Only pairs within one job count: a job that did not run under own, or whose
-// joules come from another source or are missing where the measure needs them,
-// teaches nothing here.
+// Only pairs within one job count: a job that did not run under own, or whose joules come from
+// another source or are missing where the measure needs them, teaches nothing here.
 func Effects(obs []Observation, kind tuning.JobKind, own tuning.Settings, m tuning.Measure, now time.Time) []tuning.Effect {
 	of := ofKind(obs, kind)
 	if own == nil {
@@ -42,8 +39,8 @@ func Effects(obs []Observation, kind tuning.JobKind, own tuning.Settings, m tuni
 	return sums.effects(now)
 }
 
-// Carried derives the same against what the owner of the newest untuned run asked for, where
-// that differs from own: a model of the job can carry them over.
+// Carried derives the same against what the owner of the newest untuned run asked for, so that a
+// model of the job can carry them over to own.
 func Carried(obs []Observation, kind tuning.JobKind, own tuning.Settings, m tuning.Measure, now time.Time) []tuning.Effect {
 	last, ok := LastReference(obs, kind)
 	if !ok || last.Settings.EqualButMemory(own) {
@@ -62,14 +59,13 @@ type Target struct {
 	Cores   int    // of the node; 0 = unknown
 }
 
-// ClassEffects derives what each setting of the system knobs does to the jobs of a class,
-// whatever their kind: sorted by LogRatio, the best first. own are the settings of the job
-// that asks; nil compares each job with its own owner's.
+// ClassEffects derives what each setting of the system knobs does to the jobs of a class. own are
+// the settings of the job that asks; nil compares each job with its own owner's.
 //
-// Cores and threads count as shares of the node, rounded to whole ones, at least one;
-// exactly where the machine is of the same kind or has as many cores. An observation of
-// another node of unknown size is left out. No other knob travels: a trial that changed one
-// together with its cores teaches nothing about the cores.
+// Cores and threads count as shares of the node, rounded to whole ones; exactly where the machine
+// is of the same kind or has as many cores. An observation of another node of unknown size is left
+// out. No other knob travels: a trial that changed one together with its cores teaches nothing
+// about the cores.
 func ClassEffects(class []Observation, own tuning.Settings, to Target, m tuning.Measure, now time.Time) []tuning.Effect {
 	sums := tallies{}
 	for _, r := range runs(class) {
@@ -96,7 +92,6 @@ func ClassEffects(class []Observation, own tuning.Settings, to Target, m tuning.
 	return sums.effects(now)
 }
 
-// scale is how many cores of the target stand for one of the run's machine.
 func (t Target) scale(r run) (float64, bool) {
 	switch {
 	case r.machine == t.Machine && r.machine != "" || r.cores == t.Cores && r.cores > 0:
@@ -107,7 +102,6 @@ func (t Target) scale(r run) (float64, bool) {
 	return 0, false
 }
 
-// longest returns, of the trials under such settings, the one with most epochs.
 func (r run) longest(under func(tuning.Settings) bool) (tuning.Trial, bool) {
 	var best tuning.Trial
 	for _, t := range r.trials {
@@ -126,12 +120,10 @@ func agree(a, b tuning.Settings) bool {
 	return a[tuning.Cores] == b[tuning.Cores] && (!inA || !inB || x == y)
 }
 
-// others are the knobs that must be equal for cores and threads to be compared.
 func others(s tuning.Settings) tuning.Settings {
 	return s.Only(func(name string) bool { return name != tuning.Cores && name != tuning.Threads && name != tuning.Memory })
 }
 
-// scaled are the cores and threads in counts of another machine.
 func scaled(s tuning.Settings, scale float64) tuning.Settings {
 	out := s.Shape()
 	for name, v := range out {
@@ -142,7 +134,6 @@ func scaled(s tuning.Settings, scale float64) tuning.Settings {
 	return out
 }
 
-// tally gathers what was measured of one setting, against a base.
 type tally struct {
 	settings              tuning.Settings
 	ratios, times, noises []float64
@@ -150,7 +141,6 @@ type tally struct {
 	newest                time.Time
 }
 
-// tallies are those of several settings, by their keys.
 type tallies map[string]*tally
 
 func (ts tallies) add(s tuning.Settings, ratio, seconds, noise, weight float64, at time.Time) {
@@ -166,9 +156,7 @@ func (ts tallies) add(s tuning.Settings, ratio, seconds, noise, weight float64, 
 	}
 }
 
-// collect adds, for each setting that a run tried, its ratio to base: one value per
-// run, weighted by epochs where the view of several trials is the same. Trials without a
-// view are left out.
+// One value per run, weighted by epochs. Trials without a view are left out.
 func (ts tallies) collect(r run, base tuning.Trial, view func(tuning.Settings) tuning.Settings, m tuning.Measure, now time.Time) {
 	own := tallies{}
 	for _, t := range r.trials {
@@ -188,7 +176,6 @@ func (ts tallies) collect(r run, base tuning.Trial, view func(tuning.Settings) t
 
 func (t *tally) mean(values []float64) float64 { return stat.Mean(values, t.weights) }
 
-// effects are those of the tallies, the best first.
 func (ts tallies) effects(now time.Time) []tuning.Effect {
 	var out []tuning.Effect
 	for _, key := range slices.Sorted(maps.Keys(ts)) {
@@ -202,8 +189,7 @@ func (ts tallies) effects(now time.Time) []tuning.Effect {
 	return out
 }
 
-// sd is the standard deviation between runs. It is never less than the noise
-// within them: two runs that agree by chance have not shown that all do.
+// Two runs that agree by chance have not shown that all do.
 func (t *tally) sd() float64 {
 	var sum, sum2, squares float64
 	mean := t.mean(t.ratios)

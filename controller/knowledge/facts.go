@@ -8,8 +8,8 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// PeakRSS is the largest memory seen in jobs of the kind and in how many of them
-// any was seen. A job that others disturbed needs its memory all the same.
+// PeakRSS is the largest memory seen in jobs of the kind and in how many of them any was seen. A
+// job that others disturbed needs its memory all the same.
 func PeakRSS(obs []Observation, kind tuning.JobKind) (peak tuning.Bytes, jobs int) {
 	for _, r := range runs(ofKind(obs, kind)) {
 		var most tuning.Bytes
@@ -27,12 +27,10 @@ func PeakRSS(obs []Observation, kind tuning.JobKind) (peak tuning.Bytes, jobs in
 	return peak, jobs
 }
 
-// memoryCalm is after how many runs a kind of job of which one died under tuned settings may
-// have less memory again.
+// memoryCalm is how many runs keep their memory after one died under tuned settings.
 const memoryCalm = 5
 
-// MemoryHeld reports whether a job of the kind died under tuned settings, memory among them,
-// and too few have run since to give up any again.
+// MemoryHeld reports whether a job of the kind died under tuned memory, and too few have run since.
 func MemoryHeld(obs []Observation, kind tuning.JobKind) bool {
 	since := memoryCalm
 	for _, o := range unique(ofKind(obs, kind)) {
@@ -44,9 +42,7 @@ func MemoryHeld(obs []Observation, kind tuning.JobKind) bool {
 	return since < memoryCalm
 }
 
-// Regressions are the settings that made jobs of the kind worse, in the order in
-// which they last did. A later job that improved under the same settings clears
-// them.
+// Regressions are the settings that made jobs of the kind worse, and did not improve a later one.
 func Regressions(obs []Observation, kind tuning.JobKind) []tuning.Settings {
 	var out []tuning.Settings
 	forget := func(s tuning.Settings) {
@@ -91,8 +87,7 @@ func LastReference(obs []Observation, kind tuning.JobKind) (tuning.Trial, bool) 
 	return tuning.Trial{}, false
 }
 
-// KindProfile is the newest profile that a run of the kind left of its owner's settings.
-// Poor ones are left out; nil: there is none.
+// KindProfile is the newest profile of the kind under its owner's settings that is not poor.
 func KindProfile(obs []Observation, kind tuning.JobKind) *tuning.Profile {
 	var out *tuning.Profile
 	for _, o := range unique(ofKind(obs, kind)) {
@@ -109,9 +104,8 @@ func KindProfile(obs []Observation, kind tuning.JobKind) *tuning.Profile {
 	return out
 }
 
-// KindSeconds is the median of the seconds per epoch that jobs of the kind took
-// under the very settings own as their owner's, and in how many jobs; 0 and 0
-// where none ran so. Jobs that others disturbed are left out.
+// KindSeconds is the median of the seconds per epoch under the very settings own, and in how many
+// jobs.
 func KindSeconds(obs []Observation, kind tuning.JobKind, own tuning.Settings) (seconds float64, jobs int) {
 	var all []float64
 	for _, r := range runs(ofKind(obs, kind)) {
@@ -124,8 +118,7 @@ func KindSeconds(obs []Observation, kind tuning.JobKind, own tuning.Settings) (s
 	return median(all), len(all)
 }
 
-// RestartCost is the median cost of a restart of jobs of the kind, and of how
-// many restarts; where the kind has none, of all jobs.
+// RestartCost is the median cost of a restart of the kind, else of all jobs, and of how many.
 func RestartCost(obs []Observation, kind tuning.JobKind) (cost time.Duration, restarts int) {
 	var all, own []time.Duration
 	for _, o := range unique(obs) {
@@ -140,7 +133,6 @@ func RestartCost(obs []Observation, kind tuning.JobKind) (cost time.Duration, re
 	return median(all), len(all)
 }
 
-// median is 0 of nothing.
 func median[T time.Duration | float64](xs []T) T {
 	if len(xs) == 0 {
 		return 0
@@ -150,8 +142,8 @@ func median[T time.Duration | float64](xs []T) T {
 	return (s[(n-1)/2] + s[n/2]) / 2
 }
 
-// PastRuns are the runs of a kind, the oldest first. What others disturbed is left out of
-// what they measured; that a run was there, what it was to try and how it ended counts.
+// PastRuns are the runs of a kind, the oldest first. That a disturbed run was there, what it was to
+// try and how it ended counts.
 func PastRuns(obs []Observation, kind tuning.JobKind, now time.Time) []tuning.PastRun {
 	var out []tuning.PastRun
 	for _, r := range runs(ofKind(obs, kind)) {
@@ -176,9 +168,8 @@ func PastRuns(obs []Observation, kind tuning.JobKind, now time.Time) []tuning.Pa
 	return out
 }
 
-// CurveLessons are what forecasts of jobs of the kind were worth, the oldest first: the
-// newest jobs that have any, until there are as many as asked for. That others disturbed
-// a job did not change what it learned.
+// CurveLessons are the newest errors of forecasts of the kind, the oldest first. That others
+// disturbed a job did not change what it learned.
 func CurveLessons(obs []Observation, kind tuning.JobKind, most int) []tuning.CurveLesson {
 	var out []tuning.CurveLesson
 	for _, o := range unique(ofKind(obs, kind)) {

@@ -60,7 +60,6 @@ func (s *Store) Adopt(ctx context.Context) error {
 	return nil
 }
 
-// load writes a snapshot to the file.
 func (s *Store) load(snap Snapshot) error {
 	if raw, ok := snap.Values[keySchema]; ok || snap.Full && len(snap.Values) > 0 {
 		if err := checkSchema(raw); err != nil {

@@ -36,8 +36,7 @@ var (
 // SchemaVersion is that of the files that this version writes.
 const SchemaVersion = 1
 
-// Top-level buckets of the file. Those of the general area are inside of
-// bucketRecords, so that no name of theirs can collide.
+// Top-level buckets. Those of the general area are inside of bucketRecords.
 const (
 	bucketMeta         = "meta"
 	bucketObservations = "observations"
@@ -63,8 +62,7 @@ type Store struct {
 	cache *cache // nil: to be read
 }
 
-// cache holds the observations in memory, the oldest first. What was handed out of a
-// slice is never modified: a slice grows at its end, or is copied.
+// cache holds the observations, the oldest first. What was handed out of a slice is never modified.
 type cache struct {
 	all   []Observation
 	kinds map[tuning.JobKind][]Observation
@@ -88,8 +86,7 @@ func inserted(obs []Observation, o Observation) []Observation {
 	return slices.Insert(slices.Clone(obs), i, o)
 }
 
-// Open opens the file, creating it where it is missing. A file of a newer schema
-// is ErrSchema, one that another process has open is ErrLocked.
+// Open opens the file, creating it where it is missing.
 func Open(path string, o Options) (*Store, error) {
 	if o.Wait <= 0 {
 		o.Wait = time.Second
@@ -111,7 +108,6 @@ func Open(path string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// prepare checks the schema of a file, or writes it into a new one.
 func prepare(db *bolt.DB) error {
 	fresh := false
 	err := db.View(func(tx *bolt.Tx) error {
@@ -173,7 +169,6 @@ func (s *Store) All() (obs []Observation, err error) {
 	return obs, err
 }
 
-// read hands the observations to fn, from the cache where there is one.
 func (s *Store) read(fn func(c *cache)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,18 +26,9 @@ const (
 	pressureCores = 0.05 // others must exceed what is not the job's by this much to be the cause
 )
 
-// Disturbed tells what disturbed an epoch of the window, or nothing ("").
-//
-//   - Still: it was suspended meanwhile, as far as the scheduler says when.
-//   - Steal: the hypervisor took more than 5 % of the node's CPU time.
-//   - Others: what the node was busy with besides the job exceeds the cores that
-//     are not the job's by a quarter of a core and two clock ticks: the job
-//     cannot have had all its cores.
-//   - Pressure: for more than a quarter of the time some thread waited for a CPU,
-//     although the job has no more threads than cores, and others used more than
-//     what is not the job's by a twentieth of a core and two clock ticks.
-//
-// A rule whose columns or numbers are missing finds nothing.
+// Disturbed returns what disturbed an epoch of the window, or "". A rule whose columns or numbers
+// are missing finds nothing. The job cannot have had all its cores where others exceed what is not
+// the job's.
 func Disturbed(w api.Window, e tuning.Epoch, spec Spec) Disturbance {
 	return read(w).disturbance(e, spec)
 }
@@ -73,7 +64,7 @@ func (r *readings) disturbance(e tuning.Epoch, spec Spec) Disturbance {
 	return ""
 }
 
-// cpu is the CPU time of the job, by the best column that is there.
+// cpu is the CPU time by the best column that is there.
 func (r *readings) cpu(from, to float64) (float64, bool) {
 	for _, columns := range [][]string{{api.ColCPUSeconds}, {api.ColUserSeconds, api.ColSystemSeconds}, {api.ColTaskClock}} {
 		if v, ok := r.delta(from, to, columns...); ok {
@@ -83,7 +74,6 @@ func (r *readings) cpu(from, to float64) (float64, bool) {
 	return 0, false
 }
 
-// cores is how many cores the job has been given.
 func (r *readings) cores(from, to float64, spec Spec) (float64, bool) {
 	v, ok := r.mean(api.ColAllocatedCores, from, to)
 	if !ok {
@@ -92,8 +82,7 @@ func (r *readings) cores(from, to float64, spec Spec) (float64, bool) {
 	return v, v > 0
 }
 
-// threads is how many threads compute: what the settings say, since run-times
-// keep further ones that sleep, else all that live.
+// Run-times keep further threads that sleep, so the settings count first.
 func (r *readings) threads(from, to float64, spec Spec) (float64, bool) {
 	if v := spec.Settings[tuning.Threads].Float(); v > 0 {
 		return v, true

@@ -7,16 +7,14 @@ import (
 	"pitchpipe/exporter/api"
 )
 
-// Epochs cuts one attempt's window into the epochs that ended in it, in order.
-// The window must be whole but for what the ring dropped (api.Window.Dropped).
+// Epochs cuts one attempt's window into the epochs that ended in it, in order. The window must be
+// whole but for what the ring dropped (api.Window.Dropped).
 //
-// Epoch n lasts from the mark of n-1 to its own; the first of the attempt from
-// the attempt's start, and it is always warm-up. Where marks skip numbers, the
-// time and joules between are shared out evenly. Where the ring has dropped
-// samples, the first mark left is only a beginning, unless it is that of epoch 1.
-// Joules, in which those of the job's GPUs are, is nil where the energy column does not
-// reach over the epoch, or has a hole at one of its ends. Between
-// marks of which one came late the epochs are polluted: when they ended is unknown.
+// Epoch n lasts from the mark of n-1 to its own; the first of the attempt from the attempt's start,
+// and it is always warm-up. Where marks skip numbers, time and joules are shared out evenly. Where
+// the ring dropped samples, the first mark left is only a beginning, unless it is that of epoch 1.
+// Joules is nil where the energy column has a hole at one end of the epoch. Beside a late mark
+// epochs are polluted: when they ended is unknown.
 func Epochs(w api.Window, spec Spec) []tuning.Epoch {
 	r := read(w)
 	var out []tuning.Epoch
@@ -56,7 +54,6 @@ func Epochs(w api.Window, spec Spec) []tuning.Epoch {
 	return out
 }
 
-// begin is when the attempt began, as far as the window knows.
 func (r *readings) begin() time.Time {
 	if len(r.samples) > 0 && (r.start.IsZero() || r.start.After(r.zero)) {
 		return r.zero
@@ -71,24 +68,18 @@ func between(from, to time.Time, k, n int) time.Time {
 	return from.Add(to.Sub(from) / time.Duration(n) * time.Duration(k))
 }
 
-// Whoever runs inside a job can report progress, and what he reports steers decisions
-// about the job: a mark that cannot be true is not believed.
+// Whoever runs inside a job can report progress: a mark that cannot be true is not believed.
 const (
-	// maxGap bounds how many epochs may end between two marks: more is no progress
-	// but a slip or a forgery.
+	// maxGap bounds how many epochs may end between two marks.
 	maxGap = 64
 
-	// maxEpochs bounds the epochs of one attempt: what is reported costs memory and
-	// time of whoever reads it.
+	// maxEpochs bounds the epochs of one attempt, which cost memory and time.
 	maxEpochs = 10_000
 
-	// punctual is how long after its line was read a mark is taken at the latest. A
-	// mark that waited longer, since the exporter was away or busy, has a snapshot of
-	// some other moment.
+	// punctual is how late a mark may be. One that waited longer has a snapshot of another moment.
 	punctual = time.Second
 
-	// burst is how close two marks are when the job wrote its lines in one go, long
-	// after the first of these epochs ended.
+	// burst is how close two marks are when the job wrote its lines in one go.
 	burst = 2 * time.Millisecond
 )
 
@@ -100,10 +91,9 @@ type mark struct {
 	report api.Report
 }
 
-// marks reads the ends of epochs, in time and in number both rising. Of several
-// marks for one epoch the last wins: a job that reports within an epoch, or once
-// for training and once for validation, has ended it with its last line. Marks
-// of one burst leave only the last, and the time is shared out later.
+// marks reads the ends of epochs, in time and in number both rising. Of several marks for one epoch
+// the last wins: the job reported within the epoch, or once for training and once for validation.
+// Of a burst only the last is left, and the time is shared out.
 func (r *readings) marks(spec Spec) []mark {
 	var out []mark
 	for i, s := range r.samples {
@@ -136,10 +126,8 @@ func believed(before []mark, m mark, spec Spec) bool {
 	return gap >= 0 && gap <= maxGap && m.epoch-before[0].epoch < maxEpochs
 }
 
-// markTime is the time of the snapshot, so that what is counted and how long it
-// took belong together. A mark without a snapshot has the time its line was read,
-// where that lies behind the sample before; a late one, where that lies behind the
-// mark before.
+// markTime is the time of the snapshot, so that what is counted and how long it took belong
+// together. A mark without a snapshot has the time its line was read.
 func (r *readings) markTime(i int, late bool, before []mark) time.Time {
 	s := r.samples[i]
 	told := s.Mark.Time

@@ -17,11 +17,10 @@ type stretch struct {
 	samples  int
 }
 
-// idleShare of the wall time is the least CPU time that rates are divided by, so
-// that a job that only waits has large rates and not infinite ones.
+// idleShare of the wall time is the least CPU time: a job that only waits has large rates, not
+// infinite ones.
 const idleShare = 0.01
 
-// stretch is false where no CPU time was read over its whole length.
 func (r *readings) stretch(run []tuning.Epoch, spec Spec) (stretch, bool) {
 	from, to := r.seconds(run[0].Start), r.seconds(run[len(run)-1].End)
 	cpu, ok := r.cpu(from, to)
@@ -34,7 +33,6 @@ func (s stretch) wall() float64 { return s.to - s.from }
 // value computes one feature of a stretch; false: a column is missing.
 type value func(stretch) (float64, bool)
 
-// features computes every feature whose columns are there.
 func (s stretch) features(of map[string]value) map[string]float64 {
 	out := map[string]float64{}
 	for name, compute := range of {
@@ -45,9 +43,8 @@ func (s stretch) features(of map[string]value) map[string]float64 {
 	return out
 }
 
-// values are the features by name, see FEATURES.md; each further perf event that was
-// counted is one under its own name. Names are stable, since models are stored with them:
-// a new meaning takes a new name.
+// values are the features, see FEATURES.md, and the perf events under their own names. Models are
+// stored with the names: a new meaning takes a new name.
 func (r *readings) values() map[string]value {
 	out := map[string]value{
 		"minor_faults":     rate(api.ColMinorFaults),
@@ -100,7 +97,6 @@ func stalled(column string) value {
 	}
 }
 
-// size is ln(1 + mean of a gauge in units).
 func size(column string, unit float64) value {
 	return func(s stretch) (float64, bool) {
 		v, ok := s.r.mean(column, s.from, s.to)

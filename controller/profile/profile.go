@@ -17,8 +17,7 @@ const (
 	multiplexed   = 0.9  // least share of the time that the perf counters ran
 )
 
-// Spec is what the caller knows about an attempt and its window does not say.
-// Its zero value is usable: what is 0 or empty is unknown or the default.
+// Spec is what the caller knows about an attempt. What is 0 or empty is unknown or the default.
 type Spec struct {
 	WarmupEpochs int             // first epochs of each attempt that are not judged; the very first never is
 	Epochs       int             // epochs that make a profile; 0 = tuning.DefaultEpochs
@@ -29,21 +28,17 @@ type Spec struct {
 	Still        []tuning.Span   // in which the scheduler had it stand still
 }
 
-// Profile makes one profile of the epochs of one attempt, as Epochs returns them;
-// epochs of other attempts or under other cores and threads are left out.
+// Profile makes one profile of the epochs of one attempt; those under other cores and threads are
+// left out.
 //
-// Warm-up and disturbed epochs are discarded. Neighbouring epochs are merged
-// until a window holds three samples; what is left over at the end joins the
-// window before. Each window gives one value of each feature, and the profile
-// holds their mean after the lowest and highest quarter are taken away (at least
-// one of each from three windows on), so that one strange window does not count.
+// Warm-up and disturbed epochs are discarded. Neighbouring epochs are merged until a window holds
+// three samples; what is left over joins the window before. The profile holds the mean of each
+// feature after the lowest and highest quarter of the windows are taken away, so that one strange
+// window does not count.
 //
-// The reason is ReasonNone when the profile can be used; ReasonNoSamples without
-// any reading; ReasonWarmingUp before the first epoch that counts;
-// ReasonProfiling while more epochs or samples are needed; ReasonPolluted where
-// there would be enough epochs had they not been disturbed. With a reason the profile
-// holds what is known so far. A job that has ended gets what there is: where too little
-// was left undisturbed, of all its epochs, flagged as contended.
+// With a reason the profile is not usable yet, and holds what is known so far. A job that has ended
+// gets what there is: where too little was left undisturbed, of all its epochs, flagged as
+// contended.
 func Profile(w api.Window, epochs []tuning.Epoch, spec Spec) (tuning.Profile, tuning.Reason) {
 	r := read(w)
 	p := tuning.Profile{
@@ -99,11 +94,9 @@ func judgeable(w api.Window, epochs []tuning.Epoch, spec Spec) []tuning.Epoch {
 	return out
 }
 
-// thin reports whether too few samples were read to say anything.
 func thin(x stretch) bool { return x.samples < enoughSamples }
 
-// merge joins neighbouring epochs into windows of enough samples. The last of a
-// run may hold fewer where there is none before that it could join.
+// The last window may hold fewer samples where there is none before that it could join.
 func (r *readings) merge(clean []tuning.Epoch, spec Spec) []stretch {
 	var out []stretch
 	for len(clean) > 0 {
@@ -138,7 +131,6 @@ func (r *readings) mergeRun(run []tuning.Epoch, spec Spec) []stretch {
 	return out
 }
 
-// fill averages the windows into the profile.
 func fill(p *tuning.Profile, r *readings, windows []stretch) {
 	values := map[string][]float64{}
 	perf := len(windows) > 0
@@ -191,8 +183,7 @@ func flags(p tuning.Profile, r *readings, windows []stretch, contention float64)
 	return out
 }
 
-// shared reports whether some group of perf events, or all of them together, counted for
-// too small a part of the time.
+// shared reports whether some group of perf events counted for too small a part of the time.
 func (r *readings) shared(windows []stretch) bool {
 	times := map[string]string{api.ColPerfEnabled: api.ColPerfRunning}
 	for _, c := range r.columns() {
@@ -216,9 +207,8 @@ func (r *readings) shared(windows []stretch) bool {
 	return false
 }
 
-// Peak is the largest resident memory that can be told of a window, as the profile made
-// of it has it: of what was sampled, and of the kernel's own peak, which counts file
-// pages too, what these cannot explain.
+// Peak is the largest resident memory of a window: as sampled, or the kernel's own peak, which
+// counts file pages too, less these.
 func Peak(w api.Window) tuning.Bytes { return tuning.Bytes(read(w).peak()) }
 
 func (r *readings) peak() float64 {

@@ -7,11 +7,10 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// step is what one law says of the way from one setting of cores to another: log ratios, and
-// the variance of what it does not explain.
+// step is what one law says of the way from one setting to another: log ratios, and the variance of
+// what it does not explain.
 type step struct{ weight, time, objective, variance float64 }
 
-// steps are those of all laws.
 func (m *Model) steps(from, to tuning.Settings) []step {
 	was, cores := max(from[tuning.Cores].Float(), 1), max(to[tuning.Cores].Float(), 1)
 	octaves, more := math.Log2(cores/was), 0.0
@@ -34,7 +33,6 @@ func (m *Model) steps(from, to tuning.Settings) []step {
 	return out
 }
 
-// mix is the mixture of the laws between two settings of cores.
 func (m *Model) mix(from, to tuning.Settings) Prediction {
 	var sum, unexplained float64
 	var time, objective moments
@@ -51,8 +49,8 @@ func (m *Model) mix(from, to tuning.Settings) Prediction {
 	return Prediction{time.ratio(sum, sd), objective.ratio(sum, sd)}
 }
 
-// Chances are what may be hoped for of a setting, each law for itself: what one of them hopes
-// another may rule out, which no mean of both says.
+// Chances are what may be hoped for of a setting, each law for itself: one may rule out what
+// another hopes.
 type Chances struct {
 	Kept   float64 // how likely it keeps to the slowdown that the owner allows
 	Likely float64 // how likely it does, and saves more than the least
@@ -70,7 +68,6 @@ func (m *Model) Chances(from, to tuning.Settings, least float64) Chances {
 	return out
 }
 
-// bet is what Chances are asked for.
 type bet struct {
 	from, to string
 	least    float64
@@ -103,13 +100,11 @@ func (m *Model) hope(from, to tuning.Settings, least float64) Chances {
 	return Chances{out.Kept / sum, out.Likely / sum, out.Saves / sum}
 }
 
-// shows reports whether anything ran under so many cores.
 func (m *Model) shows(s tuning.Settings) bool {
 	return slices.ContainsFunc(m.facts.Trials, func(t tuning.Trial) bool { return t.Settings.EqualButMemory(s) }) ||
 		slices.ContainsFunc(m.shown, func(e shown) bool { return e.target.EqualButMemory(s) })
 }
 
-// times is what each law says of the seconds under a setting of cores.
 func (m *Model) times(s tuning.Settings) func(law int) Ratio {
 	ratio := func(x step) Ratio { return Ratio{x.time, math.Sqrt(x.variance)} }
 	near, there, between, ok := m.way(s)
@@ -130,8 +125,8 @@ func (m *Model) times(s tuning.Settings) func(law int) Ratio {
 	}
 }
 
-// way is the trial nearest to a setting of cores, what is known of it, and whether the setting
-// lies between it and the owner's.
+// way is the trial nearest to a setting of cores, and whether the setting lies between it and the
+// owner's.
 func (m *Model) way(s tuning.Settings) (near tuning.Settings, there Prediction, between, ok bool) {
 	c := s[tuning.Cores].Float()
 	t, ok := m.nearest(c)
@@ -144,7 +139,6 @@ func (m *Model) way(s tuning.Settings) (near tuning.Settings, there Prediction, 
 	return t.Settings, there, (m.own-c)*(c-t.Settings[tuning.Cores].Float()) > 0, true
 }
 
-// prior is what settings do by the laws of cores, and by what is known of other knobs.
 func (m *Model) prior(s tuning.Settings) Prediction {
 	if s.EqualButMemory(m.facts.Own) {
 		return Prediction{}

@@ -32,10 +32,8 @@ func (r Ratio) Saved() float64 {
 	return max(n.CDF(-r.Mean/r.SD)-math.Exp(r.Mean+r.SD*r.SD/2)*n.CDF(-r.Mean/r.SD-r.SD), 0)
 }
 
-// plus is the ratio of one step after another.
 func (r Ratio) plus(o Ratio) Ratio { return Ratio{r.Mean + o.Mean, math.Hypot(r.SD, o.SD)} }
 
-// moments add up a weighted mean and variance.
 type moments struct{ sum, squares float64 }
 
 func (m *moments) add(w, v float64) {
@@ -51,8 +49,8 @@ func (m *moments) ratio(weight, sd float64) Ratio {
 	return Ratio{mean, math.Sqrt(max(m.squares/weight-mean*mean, 0) + sd*sd)}
 }
 
-// seen joins what was predicted of a setting with what was measured under it. The further
-// both are apart beyond their errors, the less the prediction counts: then no law fits.
+// seen joins a prediction with a measurement. The further both are apart beyond their errors, the
+// less the prediction counts: then no law fits.
 func seen(predicted, measured Ratio) Ratio {
 	apart := predicted.Mean - measured.Mean
 	unexplained := apart*apart - predicted.SD*predicted.SD - measured.SD*measured.SD

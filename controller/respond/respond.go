@@ -25,7 +25,6 @@ type shown struct {
 	sd     float64         // by which this job's may differ
 }
 
-// shown are those effects.
 func (f Facts) shown() []shown {
 	var out []shown
 	for i, e := range slices.Concat(f.Kind, f.Class) {
@@ -40,8 +39,7 @@ func (f Facts) shown() []shown {
 	return out
 }
 
-// differs is the standard deviation by which a job differs from an effect of others, which is
-// never worth nothing.
+// differs is how far a job differs from an effect of others, which is never worth nothing.
 func differs(e tuning.Effect, between float64) float64 {
 	return math.Hypot(e.SD, between) / math.Sqrt(math.Max(e.Fresh(), 1e-3))
 }
@@ -148,8 +146,7 @@ func (m *Model) predict(s tuning.Settings) Prediction {
 	return out
 }
 
-// measured is what a trial that is not the reference showed of itself; whether its objective
-// was counted, and whether its time was.
+// measured is what a trial showed; whether its objective was counted, and its time.
 func (m *Model) measured(t tuning.Trial) (p Prediction, counted, ok bool) {
 	own, ok := tuning.Reference(m.facts.Trials)
 	ratio := math.Log(t.Seconds / own.Seconds)
@@ -161,8 +158,7 @@ func (m *Model) measured(t tuning.Trial) (p Prediction, counted, ok bool) {
 	return Prediction{Ratio{ratio, sd}, Ratio{v, sd * m.facts.Policy.Measure().Degree()}}, counted, true
 }
 
-// Between is by how much the objective differs under one of two settings of cores, as a log
-// ratio to that under the other: what is unknown of both alike cancels out.
+// Between compares two settings of cores: what is unknown of both alike cancels out.
 func (m *Model) Between(from, to tuning.Settings) Ratio {
 	key := [2]string{from.Key(), to.Key()}
 	out, ok := m.between[key]
@@ -183,8 +179,7 @@ func (m *Model) compare(from, to tuning.Settings) Ratio {
 	return m.mix(from, to).Objective
 }
 
-// nearest is the trial that is nearer to so many cores than the owner's settings, and was
-// measured in full.
+// nearest is a fully measured trial that is nearer to so many cores than the owner's settings.
 func (m *Model) nearest(cores float64) (out tuning.Trial, found bool) {
 	least := math.Abs(math.Log(cores / m.own))
 	for _, t := range m.facts.Trials {
@@ -197,8 +192,8 @@ func (m *Model) nearest(cores float64) (out tuning.Trial, found bool) {
 	return out, found
 }
 
-// objectiveOf is the log ratio of what is minimised under settings, where an epoch takes t
-// times the seconds and j times the joules.
+// objectiveOf is the log ratio of what is minimised, where an epoch takes t times the seconds and j
+// times the joules.
 func (m *Model) objectiveOf(s tuning.Settings) func(t, j float64) float64 {
 	joules, seconds := m.facts.Policy.Measure().Weights()
 	switch {
@@ -212,7 +207,6 @@ func (m *Model) objectiveOf(s tuning.Settings) func(t, j float64) float64 {
 	return func(t, j float64) float64 { return seconds*math.Log(t) + joules*math.Log(j) }
 }
 
-// cost is that log ratio of the cost.
 func (m *Model) cost(s tuning.Settings, t, j float64) float64 {
 	reference, ok := tuning.Reference(m.facts.Trials)
 	if !ok || !(reference.Seconds > 0) { // energy is free where it was not measured
@@ -228,7 +222,6 @@ func (m *Model) cost(s tuning.Settings, t, j float64) float64 {
 	return math.Log(t) // nothing that it asks for has a price
 }
 
-// trialSD is the standard error of the log ratio of two trials of one job.
 func (m *Model) trialSD(t, own tuning.Trial) float64 {
 	return t.RatioError(own, tuning.EpochSD(m.facts.Trials...))
 }
@@ -240,7 +233,6 @@ func joulesRatio(t, own tuning.Trial) float64 {
 	return math.Log(float64(*t.Joules / *own.Joules))
 }
 
-// effectJoules is what an effect says about joules, where its objective is made of them.
 func (m *Model) effectJoules(e tuning.Effect) float64 {
 	switch m.facts.Policy.Objective { //nolint:exhaustive // the others are made of more than joules
 	case tuning.Energy:

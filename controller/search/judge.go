@@ -192,7 +192,6 @@ func (g guard) of(settings string) verdict {
 	return out
 }
 
-// watch gathers what the runs of the kind ended with.
 func (h *history) watch() {
 	h.guard = guard{own: h.learning(h.Own), ends: map[string][]float64{}}
 	if h.Policy.Quality == nil {
@@ -207,7 +206,6 @@ func (h *history) watch() {
 	}
 }
 
-// learning names what a job learns under some settings.
 func (h *history) learning(s tuning.Settings) string {
 	out := tuning.Settings{}
 	for _, d := range h.Space {

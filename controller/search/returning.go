@@ -122,7 +122,6 @@ func (r Returning) Stands(s tuning.Settings) (tuning.Outcome, bool) {
 	return out, true
 }
 
-// longest is how many seconds the epochs of the longest run under the owner's settings took.
 func (h *history) longest() float64 {
 	out := 0.0
 	for _, p := range h.Past {
@@ -183,7 +182,6 @@ func (h *history) grid() {
 	}
 }
 
-// index is the point of settings, below 0 where they have none.
 func (h *history) index(s tuning.Settings) int {
 	return slices.IndexFunc(h.points, h.study.point(s).Equal)
 }
@@ -199,7 +197,6 @@ func (h *history) comparable(s tuning.Settings) bool {
 	})
 }
 
-// whole is the history in the terms of the tuner.
 func (h *history) whole() recurring.Whole {
 	w := recurring.Whole{
 		Space:    recurring.Space{Points: h.points},
@@ -239,7 +236,6 @@ func (h *history) whole() recurring.Whole {
 	return w
 }
 
-// run is what can be compared of a past run, in the terms of the tuner.
 func (h *history) run(p tuning.PastRun, m tuning.Measure, source string) recurring.Run {
 	out := recurring.Run{Place: p.Machine, Weight: tuning.Aged(p.Age)}
 	for _, t := range p.Trials {

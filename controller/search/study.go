@@ -57,7 +57,6 @@ func (d Dimension) knob() recurring.Knob {
 	return recurring.Knob{Name: d.Knob, System: tuning.IsSystem(d.Knob)}
 }
 
-// of is the value of the knob in settings.
 func (d Dimension) of(s tuning.Settings) tuning.Value {
 	if v := s[d.Knob]; v.IsSet() {
 		return v
@@ -157,7 +156,6 @@ func (s Study) epochal() (Study, tuning.Reason) {
 	return s, tuning.ReasonNone
 }
 
-// point is what settings say of the knobs that are searched, one value for each.
 func (s Study) point(t tuning.Settings) tuning.Settings {
 	p := tuning.Settings{}
 	for _, d := range s.Space {
@@ -166,7 +164,6 @@ func (s Study) point(t tuning.Settings) tuning.Settings {
 	return p
 }
 
-// settings are the owner's with the values of the point, where they differ.
 func (s Study) settings(p tuning.Settings) tuning.Settings {
 	out := s.Own.Clone()
 	for _, d := range s.Space {
@@ -177,7 +174,6 @@ func (s Study) settings(p tuning.Settings) tuning.Settings {
 	return s.Policy.Complete(out)
 }
 
-// tried lists the points of the owner's settings, the trials, and some others.
 func (s Study) tried(others []tuning.Settings) []tuning.Settings {
 	out := []tuning.Settings{s.point(s.Own)}
 	for _, t := range s.Trials {
@@ -189,7 +185,6 @@ func (s Study) tried(others []tuning.Settings) []tuning.Settings {
 	return out
 }
 
-// with adds a point to those that it is none of.
 func with(points []tuning.Settings, p tuning.Settings) []tuning.Settings {
 	if slices.ContainsFunc(points, p.Equal) {
 		return points

@@ -65,7 +65,6 @@ func OpenFile(ctx context.Context, path string) (KV, error) {
 	return f, nil
 }
 
-// with runs fn in one transaction on the file.
 func (f *file) with(ctx context.Context, readOnly bool, fn func(tx *bolt.Tx) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -127,7 +127,6 @@ func (c *consulKV) Lock(holder string) Lock {
 	}
 }
 
-// consulLock is a key that a session holds. Only Acquire changes the session.
 type consulLock struct {
 	*consulKV
 

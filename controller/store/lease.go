@@ -88,7 +88,6 @@ func (l *Lease) acquire(ctx context.Context, kv KV, holder string) error {
 	}
 }
 
-// keep renews the lock until the term ends or the lock is lost.
 func (l *Lease) keep(ctx context.Context) {
 	for wait := l.lock.TTL / 3; ; {
 		select {

@@ -117,7 +117,6 @@ func (n *nomadKV) Leader(ctx context.Context) (string, error) {
 	return v.Items[itemHolder], nil
 }
 
-// renew returns the client's own error.
 func (n *nomadKV) renew(ctx context.Context, id string) error {
 	_, _, err := n.vars.RenewLock(&api.Variable{Path: n.prefix + lockKey, Lock: &api.VariableLock{ID: id}}, n.write(ctx))
 	return err
@@ -159,7 +158,6 @@ func newUUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// notHeld is ErrLost where Nomad says that the id does not hold the lock.
 func notHeld(ctx context.Context, err error) error {
 	switch code := nomadCode(err); {
 	case err == nil:
@@ -193,7 +191,6 @@ func nomadError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", kind, err)
 }
 
-// nomadCode is the status that Nomad answered with, 0 where it did not answer.
 func nomadCode(err error) int {
 	if e, ok := errors.AsType[api.UnexpectedResponseError](err); ok {
 		return e.StatusCode()

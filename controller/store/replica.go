@@ -78,7 +78,6 @@ func (r *Replica) begin(ctx context.Context) (context.Context, func()) {
 	return call, func() { r.mu.Unlock(); cancel() }
 }
 
-// each calls fn for every number below n, several at a time.
 func each(ctx context.Context, n int, fn func(ctx context.Context, i int) error) error {
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(readers)
@@ -169,7 +168,6 @@ func ignore(err, what error) error {
 	return err
 }
 
-// apply makes the changes of the next entry.
 func (r *Replica) apply(e entry) {
 	for key, packed := range e.Changes {
 		r.set(key, value{packed, e.Seq})
@@ -339,7 +337,6 @@ func (r *Replica) Record(name string) ([]byte, error) {
 	return unpack(packed)
 }
 
-// record is a record and the entry that wrote it, 0 where it is missing.
 func (r *Replica) record(name string) ([]byte, uint64) {
 	v := r.state[recordPrefix+name]
 	if len(v.Packed) == 0 {

@@ -150,7 +150,6 @@ func (r *Replica) compact(ctx context.Context) error {
 	return nil
 }
 
-// since are the values of a segment. The first one needs no deletions.
 func (r *Replica) since(s *segment) map[string]value {
 	out := map[string]value{}
 	s.Size = 0

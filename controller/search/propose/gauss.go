@@ -49,7 +49,6 @@ type data struct {
 	y, expected []float64
 }
 
-// data are the outcomes of some candidates, and what was expected of all.
 func (c *Candidates) data(at []int, y, expected []float64) data {
 	d := data{y: y}
 	for _, i := range at {
@@ -176,7 +175,6 @@ func (c *Candidates) Expect(at []int, y []float64) ([]float64, error) {
 	return c.expect(c.data(at, y, make([]float64, len(c.Points))), little, 1)
 }
 
-// expect is the expected outcome of each candidate, see fit.
 func (c *Candidates) expect(d data, usual, sd float64) ([]float64, error) {
 	p, err := c.fit(d, usual, sd)
 	if err != nil {

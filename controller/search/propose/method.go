@@ -39,7 +39,6 @@ func (l listed) Next(trials []Trial) (int, error) {
 	return -1, nil
 }
 
-// begun are the candidates of trials, failed ones included.
 func begun(trials []Trial) map[int]bool {
 	out := make(map[int]bool, len(trials))
 	for _, t := range trials {
@@ -48,7 +47,6 @@ func begun(trials []Trial) map[int]bool {
 	return out
 }
 
-// inOrder begins the candidates of a list and then all others at random.
 func (c *Candidates) inOrder(first []int, rng *rand.Rand) Method {
 	return listed(append(first, rng.Perm(len(c.Points))...))
 }

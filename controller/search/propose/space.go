@@ -52,7 +52,6 @@ func Of(candidates []tuning.Settings) *Candidates {
 	return c
 }
 
-// axis describes one knob; false: all candidates agree on it.
 func axis(candidates []tuning.Settings, name string) (Axis, bool) {
 	a := Axis{Knob: name, Scale: tuning.Linear, Low: math.Inf(1), High: math.Inf(-1)}
 	numbers := true

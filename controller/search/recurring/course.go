@@ -60,7 +60,6 @@ type standing struct {
 	variance float64 // of the score
 }
 
-// standings are those of the courses that were run.
 func (t *Tuner) standings() []standing {
 	var out []standing
 	noise := t.spread()
@@ -150,7 +149,6 @@ func (t *Tuner) leader() *belief {
 	return b
 }
 
-// at is the mean and the variance of the score of a course.
 func (b *belief) at(x []float64) (mean, variance float64) {
 	k := mat.NewVecDense(len(b.xs), nil)
 	for i, z := range b.xs {
@@ -218,7 +216,6 @@ func (t *Tuner) worthwhile(best *belief) int {
 	return at
 }
 
-// horizon is how many runs are expected still to come.
 func (t *Tuner) horizon() float64 { return few + float64(t.runs) }
 
 // reach is the distance of each course from the nearest one that reached its end, and

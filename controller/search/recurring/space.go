@@ -141,7 +141,6 @@ func (l layout) line(p int, knob string) []int {
 	return out
 }
 
-// apart is how far two points are from each other in their system knobs, in octaves.
 func (l layout) apart(p, q int) float64 {
 	sum := 0.0
 	for _, k := range l.system {

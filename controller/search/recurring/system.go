@@ -7,7 +7,6 @@ import (
 	"pitchpipe/controller/search/propose"
 )
 
-// choiceAt scores a measured point for a run of so many epochs.
 func (t *Tuner) choiceAt(p int, epochs float64) choice {
 	c := t.cells[p]
 	if c.failed || c.n == 0 {
@@ -70,7 +69,6 @@ func (t *Tuner) Epoch(point int) int {
 	return t.courses[course].points[0]
 }
 
-// exhausted reports whether as many points besides the owner's were measured as may be.
 func (t *Tuner) exhausted() bool {
 	n := 0
 	for p, c := range t.cells {

@@ -108,7 +108,6 @@ type arm struct {
 
 func (a arm) runs() int { return a.reached + a.failed }
 
-// mean is how many epochs a run takes to its end.
 func (a arm) mean() float64 { return a.epochs / float64(a.reached) }
 
 // New begins with an empty history. At most probes points besides the owner's are ever
@@ -175,7 +174,6 @@ func (t *Tuner) Stops(point int, spent tuning.Spent) bool {
 // octave is Beta in the units of the score, which EDP counts twice.
 func (t *Tuner) octave() float64 { return t.goal.Degree() * math.Log(Beta) }
 
-// ownCost is the mean cost of a run under the owner's settings. False: not known.
 func (t *Tuner) ownCost() (tuning.Spent, bool) {
 	a, c := t.arms[t.of[t.Own]], t.cells[t.Own]
 	return c.cost().Times(a.mean()), a.reached > 0 && c.n > 0

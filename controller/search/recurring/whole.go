@@ -148,7 +148,6 @@ func (t *Tuner) expected(l *belief, p int) (ratio, se float64) {
 	return measured.Ratio + mean - l.known[at].score, math.Sqrt(variance)
 }
 
-// judge tells the tuner what the runs say.
 func (w Whole) judge(t *Tuner, score evidence) {
 	own := w.Space.Own
 	v := &verdicts{of: map[int]Standing{}, noise: score.between.Variance()}
@@ -246,7 +245,6 @@ func lengthsOf(runs []Run, course []int, own int) lengths {
 	return out
 }
 
-// variance is that between runs of one course.
 func (l lengths) variance() float64 {
 	spread := Usual(priorSD, priorDegrees)
 	for _, c := range slices.Sorted(maps.Keys(l.of)) {
