@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// releaseWait bounds the release of a lock, by a context of its own.
 const releaseWait = 10 * time.Second
 
 // Lease is the leadership of this process during one term.
@@ -23,9 +22,9 @@ type Lease struct {
 	until time.Time // the lock lapses at the store no earlier
 }
 
-// Lead waits for the leader lock, runs term while this process holds it, and releases it.
-// The context of term ends with cause ErrLost when the lock is lost. Lead goes on waiting
-// while the store does not answer.
+// Lead waits for the leader lock, also while the store does not answer, runs term while this
+// process holds it, and releases it. The context of term ends with cause ErrLost when the lock is
+// lost.
 func Lead(ctx context.Context, kv KV, holder string, log *slog.Logger, term func(ctx context.Context, l *Lease) error) (err error) {
 	l := &Lease{lock: kv.Lock(holder), log: log}
 	if err := l.acquire(ctx, kv, holder); err != nil {
@@ -57,8 +56,8 @@ func (l *Lease) release(ctx context.Context) error {
 	return nil
 }
 
-// acquire waits until it has the lock. It asks who leads before each attempt, since
-// Nomad and Consul replicate every attempt as a write.
+// acquire asks who leads before each attempt, since Nomad and Consul replicate every attempt as a
+// write.
 func (l *Lease) acquire(ctx context.Context, kv KV, holder string) error {
 	for failed := false; ; {
 		sent := time.Now()
@@ -115,8 +114,8 @@ func (l *Lease) deadline() time.Time {
 	return l.until
 }
 
-// renew asks the store, for no longer than the lock lasts without an answer. A process
-// that was stopped for too long, as by SIGSTOP, finds its lease lost without asking.
+// renew asks the store, for no longer than the lock lasts without an answer. A process that was
+// stopped for too long, as by SIGSTOP, finds its lease lost without asking.
 func (l *Lease) renew(ctx context.Context) error {
 	sent := time.Now()
 	err := ErrLost
@@ -151,10 +150,10 @@ func (l *Lease) Lost() bool {
 	}
 }
 
-// Check asks the store whether this process leads; ErrLost where it does not. Any other
-// error leaves that open, and the caller must not act. At any time at most one process
-// passes its Check. Unless the leader released its lock, the store's delay passes between
-// the last Check of one leader and the first of the next.
+// Check asks the store whether this process leads; ErrLost where it does not. After any other error
+// the caller must not act. At any time at most one process passes its Check. Unless the leader
+// released its lock, the store's delay passes between the last Check of one leader and the first of
+// the next.
 func (l *Lease) Check(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -19,14 +19,13 @@ const (
 	itemHolder = "holder"
 )
 
-// nomadKV is a KV in the variables of a Nomad cluster, which Nomad encrypts. The token, or
-// the workload identity of the controller's own job, needs the capabilities list, read,
-// write and destroy on the variables of the prefix.
+// nomadKV is a KV in the variables of a Nomad cluster. The token, or the workload identity of the
+// controller's own job, needs the capabilities list, read, write and destroy on the variables of
+// the prefix.
 //
-// Nomad frees a lock after twice its time to live without a renewal, and the lock delay.
-// It then does not look whose lock it frees: who releases a lock after it lapsed and
-// before the delay is over takes it from the next holder. Lead never releases a lock that
-// it lost.
+// Nomad frees a lock after twice its time to live without a renewal, and the lock delay. It then
+// does not look whose lock it frees: who releases a lock after it lapsed takes it from the next
+// holder. Lead never releases a lock that it lost.
 type nomadKV struct {
 	vars      *api.Variables
 	namespace string
@@ -36,8 +35,8 @@ type nomadKV struct {
 
 var _ KV = (*nomadKV)(nil)
 
-// NewNomad asks nothing of Nomad yet. Locks live for 10 s by default, of the 10 s to 24 h
-// that Nomad allows; the lock delay is 2 s by default. An empty namespace is the client's.
+// NewNomad asks nothing of Nomad yet. Of the 10 s to 24 h that Nomad allows, locks live for 10 s by
+// default; the lock delay is 2 s. An empty namespace is the client's.
 func NewNomad(client *api.Client, namespace, prefix string, o Options) KV {
 	return &nomadKV{client.Variables(), namespace, prefix + "/", o.or(10*time.Second, 2*time.Second)}
 }
@@ -98,8 +97,8 @@ func (n *nomadKV) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// Leader implements KV. Only a renewal shows a token without management rights whether a
-// lock is held; the renewal of an id that holds none changes nothing.
+// Leader implements KV. Without management rights only a renewal shows whether a lock is held; the
+// renewal of an id that holds none changes nothing.
 func (n *nomadKV) Leader(ctx context.Context) (string, error) {
 	err := n.renew(ctx, "00000000-0000-0000-0000-000000000000")
 	switch {
@@ -122,8 +121,8 @@ func (n *nomadKV) renew(ctx context.Context, id string) error {
 	return err
 }
 
-// Lock implements KV. The candidate chooses the id of its lock, so that a repeated Acquire
-// gives it again where the first answer was lost.
+// Lock implements KV. The candidate chooses the id, so that a repeated Acquire gives the lock
+// again.
 func (n *nomadKV) Lock(holder string) Lock {
 	id := newUUID()
 	return Lock{
@@ -168,7 +167,6 @@ func notHeld(ctx context.Context, err error) error {
 	return nomadError(ctx, err)
 }
 
-// nomadError gives an error of the client its name.
 func nomadError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, errors.Join(ctx.Err(), err))

@@ -27,8 +27,7 @@ var (
 	ErrStale = errors.New("another controller changed the shared state")
 )
 
-// Version tells the values of one key apart. It only grows. Zero means that the key is
-// missing.
+// Version tells the values of one key apart. It only grows; zero is a missing key.
 type Version uint64
 
 // Entry is a value under its key.
@@ -59,8 +58,7 @@ type KV interface {
 	Leader(ctx context.Context) (string, error)
 }
 
-// Lock holds the calls of a leader lock. Lead makes them one after the other, but for
-// Renew.
+// Lock holds the calls of a leader lock. Only Renew is called concurrently.
 type Lock struct {
 	TTL   time.Duration // the store keeps the lock for at least this long after a renewal
 	Retry time.Duration // pause between two attempts

@@ -11,12 +11,10 @@ import (
 	"gonum.org/v1/gonum/stat/samplemv"
 )
 
-// draws is among how many Latin hypercubes the one is chosen whose points lie farthest
-// apart.
 const draws = 20
 
-// latinHypercube returns n points of the unit cube, one in the middle of each of the n strata
-// of every axis.
+// latinHypercube returns n points of the unit cube, one in each of the n strata of every axis: the
+// most spread of some draws.
 func latinHypercube(n, axes int, rng *rand.Rand) [][]float64 {
 	if n == 0 || axes == 0 {
 		return make([][]float64, n)
@@ -44,9 +42,8 @@ func latinHypercube(n, axes int, rng *rand.Rand) [][]float64 {
 	return out
 }
 
-// grid returns at most n points of a full factorial in the unit cube, ends included. The
-// axes are refined in turn, in random order; one that gets a single level stays in its
-// middle. The points come in random order.
+// grid returns at most n points of a full factorial, ends included, in random order. The axes are
+// refined in turn; one that gets a single level stays in its middle.
 func grid(n, axes int, rng *rand.Rand) [][]float64 {
 	levels, total := slices.Repeat([]int{1}, axes), 1
 	order := rng.Perm(axes)
@@ -75,8 +72,7 @@ func grid(n, axes int, rng *rand.Rand) [][]float64 {
 	return points
 }
 
-// snap picks for each point of the unit cube the nearest candidate that is not taken yet;
-// ties go to the first. Where the candidates run out, the rest of the points is dropped.
+// snap picks for each point the nearest candidate that is not taken yet.
 func (c *Candidates) snap(points [][]float64) []int {
 	var out []int
 	taken := make([]bool, len(c.Points))

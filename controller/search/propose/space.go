@@ -24,11 +24,9 @@ type Candidates struct {
 	Points [][]float64
 }
 
-// Of finds the axes of finite candidates. A knob is left out where it has one value
-// only, or where the value of another knob tells it, as with a learning rate that
-// is a function of the batch size. Numbers get the one of linear and logarithmic scale on
-// which their values lie more evenly. Values that are not all numbers are words, and a
-// missing one is the empty word.
+// Of finds the axes of finite candidates. A knob is left out where it has one value only, or where
+// another knob tells its value. Numbers get the one of linear and logarithmic scale on which they
+// lie more evenly. Values that are not all numbers are words.
 func Of(candidates []tuning.Settings) *Candidates {
 	names := map[string]bool{}
 	for _, settings := range candidates {
@@ -74,8 +72,7 @@ func axis(candidates []tuning.Settings, name string) (Axis, bool) {
 	return a, true
 }
 
-// unevenness is how far, in the mean, the distinct values of an axis on a scale lie
-// from as many evenly spaced ones.
+// unevenness is how far the distinct values of an axis lie from evenly spaced ones.
 func unevenness(candidates []tuning.Settings, a Axis, scale tuning.Scale) float64 {
 	a.Scale = scale
 	var at []float64
@@ -91,8 +88,8 @@ func unevenness(candidates []tuning.Settings, a Axis, scale tuning.Scale) float6
 	return sum / float64(len(at))
 }
 
-// determined reports whether another kept knob determines this one. Its values have
-// to come back, twice on average: a knob that never repeats itself would tell anything.
+// The values of the other knob have to come back, twice on average: a knob that never repeats
+// itself would tell anything.
 func determined(candidates []tuning.Settings, kept []string, name string) bool {
 	for _, by := range kept {
 		if by == name {
@@ -113,8 +110,7 @@ func determined(candidates []tuning.Settings, kept []string, name string) bool {
 	return false
 }
 
-// Of is where settings lie: one number per axis. Numbers outside of the range of the
-// space lie beyond 0 and 1; a word that the space does not know is -1.
+// Of is where settings lie: one number per axis. An unknown word is -1.
 func (c *Candidates) Of(settings []tuning.Settings) [][]float64 {
 	out := make([][]float64, len(settings))
 	for i, s := range settings {

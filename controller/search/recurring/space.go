@@ -20,16 +20,14 @@ type Knob struct {
 	System bool // changes what an epoch costs, never how many there are
 }
 
-// Space holds every setting that may be chosen. Not every combination of values need be
-// in it.
+// Space holds every setting that may be chosen; combinations may be missing.
 type Space struct {
 	Knobs  []Knob            // in the order in which they are searched; others are the same at all points or follow one of these
 	Points []tuning.Settings // unique
 	Own    int               // which of Points the owner asked for
 }
 
-// CoresFirst orders knobs as they are searched: cores, other system knobs, then the
-// rest, each as given.
+// CoresFirst orders knobs as they are searched: cores, other system knobs, the rest.
 func CoresFirst(a, b Knob) int { return rank(a) - rank(b) }
 
 func rank(k Knob) int {
@@ -52,8 +50,7 @@ type layout struct {
 	lines          [][][]int // of each point by system knob, see line
 }
 
-// course is what the points of one choice of the knobs that are not system knobs have in
-// common.
+// course is one choice of the knobs that are not system knobs.
 type course struct {
 	key    string
 	points []int     // ascending by system knobs
@@ -115,7 +112,6 @@ func among(knobs []Knob) func(name string) bool {
 	}
 }
 
-// compare orders points by their system knobs, numbers ascending.
 func (l layout) compare(a, b int) int {
 	for _, k := range l.system {
 		v, w := l.Points[a][k.Name], l.Points[b][k.Name]
@@ -126,8 +122,7 @@ func (l layout) compare(a, b int) int {
 	return cmp.Compare(a, b)
 }
 
-// line lists the points that differ from p in one system knob alone, p among them,
-// ascending.
+// line lists the points that differ from p in at most one system knob, ascending.
 func (l layout) line(p int, knob string) []int {
 	var out []int
 	for _, q := range l.courses[l.of[p]].points {
@@ -149,7 +144,7 @@ func (l layout) apart(p, q int) float64 {
 	return sum
 }
 
-// octaves is how many a positive number lies above another one; what else differs lies one.
+// octaves is how many a number lies above another one; what else differs lies one.
 func octaves(v, from tuning.Value) float64 {
 	switch {
 	case v == from:

@@ -27,9 +27,7 @@ func (g Goal) Least() bool { return g.Cores || g.Attain > 0 }
 // Limited reports whether the owner's settings set limits.
 func (g Goal) Limited() bool { return g.Attain == 0 && (g.MaxSlowdown > 0 || g.MaxJoules > 0) }
 
-// Score is the natural logarithm of what is minimised; +Inf where a number that it
-// needs is missing or not above 0. Costs under different numbers of cores are compared
-// where the goal counts cores; it is ignored elsewhere.
+// Score is the natural logarithm of what is minimised; +Inf where a number is missing.
 func (g Goal) Score(c tuning.Spent, cores float64) float64 {
 	switch {
 	case g.Attain > 0:
@@ -40,8 +38,7 @@ func (g Goal) Score(c tuning.Spent, cores float64) float64 {
 	return g.Log(c)
 }
 
-// Excess is by how much, in natural logarithms, the limits are broken against the cost
-// of the owner's settings; 0: kept.
+// Excess is by how much, in natural logarithms, the limits are broken; 0: kept.
 func (g Goal) Excess(c, own tuning.Spent) float64 {
 	if !g.Limited() {
 		return 0
@@ -67,8 +64,7 @@ func logOf(v float64) float64 {
 	return math.Log(v)
 }
 
-// Beta is how many times the cost of the best course a run may cost before it is
-// stopped.
+// Beta is how many times the cost of the best course a run may cost before it is stopped.
 const Beta = 2
 
 // Tuner is what is known about one kind of job. It is not safe for concurrent use.
@@ -110,8 +106,7 @@ func (a arm) runs() int { return a.reached + a.failed }
 
 func (a arm) mean() float64 { return a.epochs / float64(a.reached) }
 
-// New begins with an empty history. At most probes points besides the owner's are ever
-// tried; 0: no limit.
+// New begins with an empty history. At most probes points are ever tried; 0: no limit.
 func New(s Space, g Goal, probes int) (*Tuner, error) {
 	l, err := newLayout(s)
 	if err != nil {
@@ -135,8 +130,7 @@ func (t *Tuner) Measured(point int, c tuning.Spent) {
 // Failed notes that a job did not run under a point.
 func (t *Tuner) Failed(point int) { t.cells[point].failed, t.led = true, nil }
 
-// Reached notes that a run of the course of a point came to its end after so many
-// epochs.
+// Reached notes that a run of the course of a point came to its end.
 func (t *Tuner) Reached(point int, epochs float64) {
 	t.runs++
 	t.led = nil
@@ -146,16 +140,14 @@ func (t *Tuner) Reached(point int, epochs float64) {
 	a.logs = append(a.logs, math.Log(epochs))
 }
 
-// Missed notes that a run of the course of a point was stopped, or ended short of its
-// end. What it cost is known from its epochs.
+// Missed notes that a run was stopped, or ended short of its end.
 func (t *Tuner) Missed(point int) {
 	t.arms[t.of[point]].failed++
 	t.led = nil
 }
 
-// Stops reports whether a run of the course of a point, which has cost this much and has
-// not ended, is stopped: it costs Beta times what the best known course does, or takes
-// Beta times as long as the limits allow. A run of the owner's course is never stopped.
+// Stops reports whether a run that has cost this much and has not ended is stopped. A run of the
+// owner's course never is.
 func (t *Tuner) Stops(point int, spent tuning.Spent) bool {
 	if t.of[point] == t.of[t.Own] || t.goal.Least() {
 		return false
@@ -171,7 +163,6 @@ func (t *Tuner) Stops(point int, spent tuning.Spent) bool {
 	return ok && t.goal.Excess(spent, own) > math.Log(Beta)
 }
 
-// octave is Beta in the units of the score, which EDP counts twice.
 func (t *Tuner) octave() float64 { return t.goal.Degree() * math.Log(Beta) }
 
 func (t *Tuner) ownCost() (tuning.Spent, bool) {
@@ -179,8 +170,7 @@ func (t *Tuner) ownCost() (tuning.Spent, bool) {
 	return c.cost().Times(a.mean()), a.reached > 0 && c.n > 0
 }
 
-// choice is a point with its score and by how much it breaks the limits, both as
-// natural logarithms.
+// choice is a point with its score and by how much it breaks the limits.
 type choice struct {
 	point         int
 	score, excess float64
@@ -188,8 +178,7 @@ type choice struct {
 
 func none() choice { return choice{-1, math.Inf(1), math.Inf(1)} }
 
-// before reports whether a choice is preferred to another: the one that breaks the limits
-// less, and where both keep them the cheaper one.
+// A choice that breaks the limits less is preferred, then the cheaper one.
 func (c choice) before(o choice) bool {
 	if c.excess != o.excess {
 		return c.excess < o.excess
@@ -197,8 +186,7 @@ func (c choice) before(o choice) bool {
 	return c.score < o.score
 }
 
-// Best is the best point known: it was measured, runs of its course reached their end,
-// and it keeps the limits. The owner's until another one is.
+// Best is the best point that was measured, came to its end and keeps the limits, else the owner's.
 func (t *Tuner) Best() int {
 	if b := t.leader(); b.point >= 0 && b.excess == 0 {
 		return b.point
