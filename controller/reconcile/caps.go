@@ -108,11 +108,7 @@ func (c *caps) admit(now time.Time, r *Record, action tuning.Action, site tuning
 		hour := now.Add(-time.Hour)
 		c.restarts = slices.DeleteFunc(c.restarts, func(x restart) bool { return x.at.Before(hour) })
 		mine := c.number(r.Job, func(x counted) bool { return x.restarting != "" && x.restarting == r.Owner })
-		for _, x := range c.restarts {
-			if x.user == r.Owner {
-				mine++
-			}
-		}
+		mine += count(c.restarts, func(x restart) bool { return x.user == r.Owner })
 		all := len(c.restarts) + c.number(r.Job, func(x counted) bool { return x.restarting != "" })
 		switch {
 		case !atStart && site.UserRestarts > 0 && mine >= site.UserRestarts:
@@ -168,10 +164,6 @@ func (c *caps) alive(kind tuning.JobKind) (n int) {
 	return n
 }
 
-func (c *caps) setProfile(r *Record, of tuning.Profile) {
-	c.edit(r.Job, func(*counted) { c.profiles[r.Kind] = of })
-}
-
 func (c *caps) profile(kind tuning.JobKind) (out *tuning.Profile) {
 	c.edit("", func(*counted) {
 		if p, ok := c.profiles[kind]; ok {
@@ -218,10 +210,6 @@ func (c *caps) regressed(id driver.JobID, at, after time.Time) (n int) {
 		n = len(c.worse)
 	})
 	return n
-}
-
-func (c *caps) promise(offer driver.JobID, until time.Time) {
-	c.edit(offer, func(x *counted) { x.until = until })
 }
 
 // lapse forgets the offers that were not taken in time.

@@ -28,31 +28,30 @@ func Change(p tuning.Policy, own, target tuning.Settings) (driver.Change, error)
 }
 
 func put(c *driver.Change, p tuning.Policy, name string, v tuning.Value) error {
-	k, known := p.Knob(name)
-	carried := false
+	carried := true
 	switch name {
 	case tuning.Cores:
-		c.Cores, carried = v.Int(), true
+		c.Cores = v.Int()
 	case tuning.Memory:
-		c.MemoryBytes, carried = int64(v.Float()), true
+		c.MemoryBytes = int64(v.Float())
+	default:
+		carried = false
 	}
-	if known && k.Env != "" {
-		if c.Env == nil {
-			c.Env = map[string]string{}
+	set := func(to *map[string]string, key string) {
+		if *to == nil {
+			*to = map[string]string{}
 		}
-		c.Env[k.Env], carried = v.String(), true
+		(*to)[key], carried = v.String(), true
 	}
-	if known && k.Arg != "" {
-		if c.Args == nil {
-			c.Args = map[string]string{}
-		}
-		c.Args[k.Arg], carried = v.String(), true
+	k, _ := p.Knob(name)
+	if k.Env != "" {
+		set(&c.Env, k.Env)
 	}
-	if known && k.Live {
-		if c.Live == nil {
-			c.Live = map[string]string{}
-		}
-		c.Live[name], carried = v.String(), true
+	if k.Arg != "" {
+		set(&c.Args, k.Arg)
+	}
+	if k.Live {
+		set(&c.Live, name)
 	}
 	if !carried {
 		return fmt.Errorf("knob %q: %w", name, ErrNoCarrier)

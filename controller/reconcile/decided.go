@@ -57,9 +57,9 @@ func (r *Record) addDecision(s tuning.State, d tuning.Decision) (changed bool, e
 	if r.repeats(d) {
 		return false, nil
 	}
-	fields, err := fieldsOf(s)
-	if err != nil {
-		return false, err
+	var fields map[string]json.RawMessage
+	if err := recode(s, &fields); err != nil {
+		return false, fmt.Errorf("keep the state of a decision: %w", err)
 	}
 	sum, err := sumOf(d)
 	if err != nil {
@@ -70,7 +70,14 @@ func (r *Record) addDecision(s tuning.State, d tuning.Decision) (changed bool, e
 		State: differing(r.fields(len(r.Decided)-1), fields),
 	})
 	for len(r.Decided) > 1 && (len(r.Decided) > maxDecisions || r.decisionBytes() > maxDecisionBytes) {
-		r.dropOldest()
+		if r.Dropped == nil {
+			r.Dropped = &Dropped{}
+		}
+		r.Dropped.Decisions++
+		r.Dropped.Until = r.Decided[0].At
+		whole := r.fields(1)
+		r.Decided = slices.Clone(r.Decided[1:])
+		r.Decided[0].State = whole
 	}
 	return true, nil
 }
@@ -82,20 +89,6 @@ func (r *Record) repeats(d tuning.Decision) bool {
 
 func (x Decided) repeats(d tuning.Decision) bool {
 	return x.Action == d.Action && x.Reason == d.Reason && x.Settings.Equal(d.Settings) && x.Advice.Equal(d.Advice)
-}
-
-// The state of the next decision becomes whole.
-func (r *Record) dropOldest() {
-	old := r.Decided[0]
-	if r.Dropped == nil {
-		r.Dropped = &Dropped{}
-	}
-	r.Dropped.Decisions++
-	r.Dropped.Until = old.At
-	next := r.Decided[1]
-	next.State = merged(old.State, next.State)
-	r.Decided = slices.Clone(r.Decided[1:])
-	r.Decided[0] = next
 }
 
 func (r *Record) decisionBytes() int {
@@ -121,40 +114,26 @@ func (r *Record) Replay(decide func(tuning.State) tuning.Decision) []Replayed {
 	out := make([]Replayed, 0, len(r.Decided))
 	for i, x := range r.Decided {
 		p := Replayed{Decided: x}
-		s, err := stateOf(r.fields(i))
-		if err != nil {
+		if err := recode(r.fields(i), &p.Of); err != nil {
 			p.Err = fmt.Errorf("%w: %w", ErrNotKept, err)
-			out = append(out, p)
-			continue
+		} else {
+			p.Again = decide(p.Of)
+			sum, err := sumOf(p.Again)
+			p.Alike = x.repeats(p.Again) && p.Again.At.Equal(x.At)
+			p.Same, p.Err = p.Alike && sum == x.Sum, err
 		}
-		p.Of, p.Again = s, decide(s)
-		p.Alike = x.repeats(p.Again) && p.Again.At.Equal(x.At)
-		sum, err := sumOf(p.Again)
-		p.Same, p.Err = p.Alike && sum == x.Sum, err
 		out = append(out, p)
 	}
 	return out
 }
 
-func fieldsOf(s tuning.State) (map[string]json.RawMessage, error) {
-	raw, err := json.Marshal(s)
+// recode writes what has the JSON of from to another type.
+func recode(from, to any) error {
+	raw, err := json.Marshal(from)
 	if err != nil {
-		return nil, fmt.Errorf("keep the state of a decision: %w", err)
+		return err
 	}
-	var out map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &out); err != nil {
-		return nil, fmt.Errorf("keep the state of a decision: %w", err)
-	}
-	return out, nil
-}
-
-func stateOf(fields map[string]json.RawMessage) (tuning.State, error) {
-	var s tuning.State
-	raw, err := json.Marshal(fields)
-	if err != nil {
-		return s, err
-	}
-	return s, json.Unmarshal(raw, &s)
+	return json.Unmarshal(raw, to)
 }
 
 const null = "null"

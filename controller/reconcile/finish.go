@@ -57,12 +57,7 @@ func (p *reconciliation) verify(ctx context.Context) error {
 }
 
 func (p *reconciliation) grown() bool {
-	n := 0
-	for _, e := range p.rec.Epochs {
-		if e.Attempt == p.job.Attempt {
-			n++
-		}
-	}
+	n := count(p.rec.Epochs, func(e tuning.Epoch) bool { return e.Attempt == p.job.Attempt })
 	if n == 0 || n < 2*p.rec.Looked {
 		return false
 	}
@@ -101,14 +96,13 @@ func (p *reconciliation) foreign() bool {
 
 // compare compares the present setting with the owner's.
 func (p *reconciliation) compare() (tuning.Outcome, bool) {
-	current := p.rec.Settings(p.job.Attempt)
-	if current.Equal(p.rec.Own) {
-		return tuning.Outcome{}, false
-	}
-	return p.compareWith(current, p.rec.Settle)
+	return p.compareWith(p.rec.Settings(p.job.Attempt), p.rec.Settle)
 }
 
 func (p *reconciliation) compareWith(tuned tuning.Settings, chosen time.Time) (tuning.Outcome, bool) {
+	if tuned.Equal(p.rec.Own) {
+		return tuning.Outcome{}, false
+	}
 	policy := p.rec.Policy
 	in := verify.Input{
 		Measure: policy.Measure(), MaxSlowdown: policy.MaxSlowdown, Quality: policy.Quality,

@@ -245,17 +245,6 @@ func (p *reconciliation) advance(ctx context.Context) error {
 	return nil
 }
 
-// keepsMemory reports whether the change is decided again with the memory unchanged: the
-// scheduler may refuse to lower it if it could not undo an out-of-memory kill.
-func (p *reconciliation) keepsMemory(reason tuning.Reason) bool {
-	refused := reason == tuning.ReasonUnsupported || reason == tuning.ReasonDenied
-	if p.rec.KeepMemory || !refused || p.rec.Move.Decision.Settings[tuning.Memory] == p.rec.Own[tuning.Memory] {
-		return false
-	}
-	p.rec.KeepMemory = true
-	return true
-}
-
 func (p *reconciliation) started(step driver.Step) error {
 	m := p.rec.Move
 	d := m.Decision
@@ -294,20 +283,15 @@ func (p *reconciliation) started(step driver.Step) error {
 // the job ended.
 func (p *reconciliation) countUnseen() {
 	m := p.rec.Move
-	if m == nil {
+	if m == nil || !slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Intent == m.Driver.ID && r.Attempt > max(1, m.Driver.Attempt) }) {
 		return
 	}
-	i := slices.IndexFunc(p.rec.Runs, func(r Run) bool { return r.Intent == m.Driver.ID && r.Attempt > max(1, m.Driver.Attempt) })
-	switch {
-	case i < 0:
-	case m.Decision.Action == tuning.Probe:
-		p.rec.Probed, p.dirty = append(p.rec.Probed, p.now), true
-	default:
-		p.rec.Restarts, p.dirty = append(p.rec.Restarts, p.now), true
+	to := &p.rec.Restarts
+	if m.Decision.Action == tuning.Probe {
+		to = &p.rec.Probed
 	}
-	if i >= 0 {
-		p.caps.count(p.now, p.rec)
-	}
+	*to, p.dirty = append(*to, p.now), true
+	p.caps.count(p.now, p.rec)
 }
 
 // expiries is how often a job may fail to save in time until it is left alone.
@@ -335,8 +319,11 @@ func (p *reconciliation) void(step driver.Step, reason tuning.Reason) error {
 	case atStart:
 		to = Waiting
 		p.rec.NoRoom = reason == tuning.ReasonNoRoom
-		if p.keepsMemory(reason) { // before it starts
-			later, p.again = true, time.Millisecond
+		// The scheduler may refuse to lower the memory if it could not undo an out-of-memory
+		// kill: the change is decided again with the memory unchanged.
+		refused := reason == tuning.ReasonUnsupported || reason == tuning.ReasonDenied
+		if refused && !p.rec.KeepMemory && p.rec.Move.Decision.Settings[tuning.Memory] != p.rec.Own[tuning.Memory] {
+			p.rec.KeepMemory, later, p.again = true, true, time.Millisecond
 		}
 		later = later || p.rec.NoRoom
 		p.unclaim(p.rec.Move.Decision.Reason)

@@ -25,7 +25,8 @@ func (p *reconciliation) measure(ctx context.Context) {
 	p.ensureListener(ctx)
 	p.suspensions()
 	for attempt := max(1, p.job.Attempt-1); attempt <= p.job.Attempt; attempt++ {
-		if attempt < p.job.Attempt && p.complete(attempt) {
+		run, old := p.rec.runOf(attempt), attempt < p.job.Attempt
+		if old && (run == nil || run.Read || p.since(attempt) > silence) {
 			continue
 		}
 		settings := p.rec.Settings(attempt)
@@ -48,7 +49,7 @@ func (p *reconciliation) measure(ctx context.Context) {
 		}
 		if m.Reason == tuning.ReasonNone {
 			if settings.Equal(p.rec.Own) && !m.Profile.Poor() {
-				p.caps.setProfile(p.rec, m.Profile)
+				p.caps.edit(p.rec.Job, func(*counted) { p.caps.profiles[p.rec.Kind] = m.Profile })
 			}
 			if p.rec.Profiles == nil {
 				p.rec.Profiles = map[string]tuning.Profile{}
@@ -59,8 +60,8 @@ func (p *reconciliation) measure(ctx context.Context) {
 			}
 		}
 		p.rec.Peak = max(p.rec.Peak, m.Peak, m.Profile.PeakRSS)
-		if attempt < p.job.Attempt {
-			p.markRead(attempt)
+		if old && p.since(attempt) > lastEpochs { // the last epochs had time to arrive
+			run.Read, p.dirty = true, true
 		}
 	}
 }
@@ -122,17 +123,6 @@ const (
 	// silence is how long to ask for an ended attempt without an answer.
 	silence = 2 * time.Minute
 )
-
-func (p *reconciliation) complete(attempt int) bool {
-	run := p.rec.runOf(attempt)
-	return run == nil || run.Read || p.since(attempt) > silence
-}
-
-func (p *reconciliation) markRead(attempt int) {
-	if run := p.rec.runOf(attempt); run != nil && p.since(attempt) > lastEpochs {
-		run.Read, p.dirty = true, true
-	}
-}
 
 func (p *reconciliation) since(attempt int) time.Duration {
 	for _, a := range p.job.Attempts {

@@ -90,7 +90,7 @@ func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(
 	} else if r != tuning.ReasonNone {
 		return none(r)
 	}
-	l.caps.promise(rec.Job, p.now.Add(offered))
+	l.caps.edit(rec.Job, func(x *counted) { x.until = p.now.Add(offered) })
 	// The audit comes first: no offer without its audit entry.
 	if err = p.audit(ctx, "offer", rec.Own, d, id); err == nil {
 		err = l.services.Offers.Put(ctx, o)

@@ -18,13 +18,10 @@ func (p *reconciliation) unproven() bool {
 
 func (p *reconciliation) recheck(ctx context.Context) error {
 	d, err := p.decide(ctx)
-	if err != nil {
-		return err
+	if err == nil && d.Action == tuning.Probe && d.Reason == tuning.ReasonDoubted {
+		err = p.begin(ctx, DecidedChange, d)
 	}
-	if d.Action == tuning.Probe && d.Reason == tuning.ReasonDoubted {
-		return p.begin(ctx, DecidedChange, d)
-	}
-	return nil
+	return err
 }
 
 // judgeAtEnd judges what could not be judged while the job ran.
@@ -122,33 +119,24 @@ func (p *reconciliation) reached() *tuning.Reached {
 	if _, ok := p.steady(); !ok || q == nil || q.Target == nil {
 		return nil
 	}
-	out, reported := tuning.Reached{Target: *q.Target}, false
+	var out *tuning.Reached
 	for _, e := range p.rec.Epochs {
 		if e.Quality == nil {
 			continue
 		}
-		reported = true
+		if out == nil {
+			out = &tuning.Reached{Target: *q.Target}
+		}
 		if q.Reaches(*e.Quality) && (out.Epochs == 0 || e.Number < out.Epochs) {
 			out.Epochs = e.Number
 		}
 	}
-	if !reported {
-		return nil
-	}
-	return &out
+	return out
 }
 
 func (p *reconciliation) polluted() bool {
-	judged, disturbed := 0, 0
-	for _, e := range p.rec.Epochs {
-		if !e.Warmup {
-			judged++
-			if e.Polluted {
-				disturbed++
-			}
-		}
-	}
-	return 2*disturbed > judged
+	judged := count(p.rec.Epochs, func(e tuning.Epoch) bool { return !e.Warmup })
+	return 2*count(p.rec.Epochs, func(e tuning.Epoch) bool { return !e.Warmup && e.Polluted }) > judged
 }
 
 // clearly is the log ratio from which a recalled setting counts as worse than the owner's in

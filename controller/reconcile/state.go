@@ -94,12 +94,14 @@ func epochSeconds(trials []tuning.Trial, current tuning.Settings) float64 {
 }
 
 func (p *reconciliation) probeEpochs() int {
+	return count(p.rec.Epochs, func(e tuning.Epoch) bool { return p.rec.run(e.Attempt).Action == tuning.Probe })
+}
+
+func count[T any](list []T, so func(T) bool) int {
 	n := 0
-	for _, e := range p.rec.Epochs {
-		for _, r := range p.rec.Runs {
-			if r.Attempt == e.Attempt && r.Action == tuning.Probe {
-				n++
-			}
+	for _, x := range list {
+		if so(x) {
+			n++
 		}
 	}
 	return n
