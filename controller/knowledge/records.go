@@ -3,6 +3,7 @@ package knowledge
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -57,10 +58,11 @@ func (s *Store) Update(fn func(tx *Tx) error) error {
 
 func (t *Tx) write(key string, value []byte) error {
 	t.changes[key] = value
-	return apply(t.tx, key, value)
+	if err := apply(t.tx, key, value); err != nil {
+		return fmt.Errorf("write %s: %w", key, err)
+	}
+	return nil
 }
-
-func observationKey(id string) string { return bucketObservations + "/" + id }
 
 func recordKey(bucket, key string) string {
 	return bucketRecords + "/" + url.PathEscape(bucket) + "/" + key
@@ -115,11 +117,8 @@ func (t *Tx) Put(o Observation) (added bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("put observation %q: %w: %w", o.ID, ErrInvalid, err)
 	}
-	if err := t.write(observationKey(o.ID), raw); err != nil {
-		return false, fmt.Errorf("put observation %q: %w", o.ID, err)
-	}
 	t.added = append(t.added, kept)
-	return true, nil
+	return true, t.write(bucketObservations+"/"+o.ID, raw)
 }
 
 // SaveModel keeps the classifier's model, a JSON document.
@@ -132,17 +131,14 @@ func (t *Tx) SaveModel(model json.RawMessage) error {
 
 // PutJSON stores v as JSON under a key of a bucket, which comes into being by its first key.
 func (t *Tx) PutJSON(bucket, key string, v any) error {
-	if bucket == "" || key == "" {
-		return fmt.Errorf("put %s/%s: %w: bucket and key are needed", bucket, key, ErrInvalid)
-	}
 	raw, err := json.Marshal(v)
+	if bucket == "" || key == "" {
+		err = errors.New("bucket and key are needed")
+	}
 	if err != nil {
 		return fmt.Errorf("put %s/%s: %w: %w", bucket, key, ErrInvalid, err)
 	}
-	if err := t.write(recordKey(bucket, key), raw); err != nil {
-		return fmt.Errorf("put %s/%s: %w", bucket, key, err)
-	}
-	return nil
+	return t.write(recordKey(bucket, key), raw)
 }
 
 // Delete removes a key. Removing what is not there does nothing.
@@ -150,10 +146,7 @@ func (t *Tx) Delete(bucket, key string) error {
 	if b := records(t.tx, bucket); b == nil || b.Get([]byte(key)) == nil {
 		return nil
 	}
-	if err := t.write(recordKey(bucket, key), nil); err != nil {
-		return fmt.Errorf("delete %s/%s: %w", bucket, key, err)
-	}
-	return nil
+	return t.write(recordKey(bucket, key), nil)
 }
 
 // GetJSON reads a key into v, or returns ErrNotFound.

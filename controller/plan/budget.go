@@ -59,26 +59,25 @@ func (s view) budgets(target tuning.Settings, probe bool) []tuning.BudgetOutlook
 		change = s.under(target, probe)
 	}
 	var out []tuning.BudgetOutlook
-	add := func(of string, limit float64, own, change *tuning.Estimate, unenforced tuning.Reason) {
-		overruns := own != nil && own.High > limit
-		out = append(out, tuning.BudgetOutlook{Of: of, Limit: limit, Own: own, Change: change, Overruns: overruns, Unenforced: unenforced})
-	}
-	if limit := s.Policy.Budget.Energy; limit > 0 {
-		why := tuning.ReasonNone
+	for _, x := range []struct {
+		tuning.BudgetOutlook
+
+		unknown tuning.Reason
+	}{
+		{tuning.BudgetOutlook{Of: "energy", Limit: float64(s.Policy.Budget.Energy), Own: own.joules, Change: change.joules}, tuning.ReasonNoSamples},
+		{tuning.BudgetOutlook{Of: "time", Limit: s.Policy.Budget.Time.Seconds(), Own: own.seconds, Change: change.seconds}, tuning.ReasonProfiling},
+	} {
+		b := x.BudgetOutlook
 		switch {
-		case own.joules == nil:
-			why = tuning.ReasonNoSamples
-		case s.Forecast.JoulesSource == tuning.Modelled && !s.Site.EnforceModel:
-			why = tuning.ReasonModelled
+		case b.Limit <= 0:
+			continue
+		case b.Own == nil:
+			b.Unenforced = x.unknown
+		case b.Of == "energy" && s.Forecast.JoulesSource == tuning.Modelled && !s.Site.EnforceModel:
+			b.Unenforced = tuning.ReasonModelled
 		}
-		add("energy", float64(limit), own.joules, change.joules, why)
-	}
-	if limit := s.Policy.Budget.Time; limit > 0 {
-		why := tuning.ReasonNone
-		if own.seconds == nil {
-			why = tuning.ReasonProfiling
-		}
-		add("time", limit.Seconds(), own.seconds, change.seconds, why)
+		b.Overruns = b.Own != nil && b.Own.High > b.Limit
+		out = append(out, b)
 	}
 	return out
 }

@@ -57,12 +57,7 @@ func (s view) spent() tuning.Reason {
 }
 
 func (s view) trialOf(t tuning.Settings) (tuning.Trial, bool) {
-	for _, x := range s.Trials {
-		if x.Settings.Equal(t) {
-			return x, true
-		}
-	}
-	return tuning.Trial{}, false
+	return tuning.First(s.Trials, func(x tuning.Trial) bool { return x.Settings.Equal(t) })
 }
 
 func (s view) ranUnder(t tuning.Settings) bool {
@@ -94,7 +89,7 @@ func (s view) present() (g gain, logTime float64) {
 }
 
 func hold(s view, r tuning.Reason, evidence ...tuning.Evidence) tuning.Decision {
-	return tuning.Decision{Action: tuning.Hold, Reason: r, Evidence: legible(evidence), At: s.Now}
+	return decide(s, tuning.Hold, r, nil, evidence...)
 }
 
 // advise holds, and names a better setting if one is known.
@@ -181,11 +176,6 @@ func classEvidence(c *tuning.Class) []tuning.Evidence {
 const (
 	classRuns   = 2    // jobs in which a class must have shown an effect
 	betweenRuns = 0.04 // log ratio by which two runs of the same job usually differ
-
-	// The usual spread of ln(seconds) within a job, which counts as much as so many epochs,
-	// since trials are short.
-	usualSD      = 0.05
-	usualDegrees = 4
 )
 
 func known(s view) (tuning.Effect, tuning.Reason, bool) {
@@ -252,15 +242,8 @@ func (s view) gainOf(t tuning.Trial) (gain, bool) {
 
 // Joules are taken to vary with the seconds.
 func (s view) trialError(t, own tuning.Trial) float64 {
-	squares, degrees := usualDegrees*usualSD*usualSD, float64(usualDegrees)
-	for _, x := range s.Trials {
-		if x.Epochs > 1 && !x.Failed && x.SDLog >= 0 {
-			squares += float64(x.Epochs-1) * x.SDLog * x.SDLog
-			degrees += float64(x.Epochs - 1)
-		}
-	}
 	n, m := float64(max(t.Epochs, 1)), float64(max(own.Epochs, 1))
-	return s.factors() * math.Sqrt(squares/degrees*(1/n+1/m))
+	return s.factors() * math.Sqrt(tuning.EpochVariance(s.Trials)*(1/n+1/m))
 }
 
 func gainOfEffect(e tuning.Effect) gain { return gain{e.LogRatio, standardError(e)} }

@@ -210,10 +210,7 @@ func (m *Model) weigh() {
 	} else {
 		explain = presumedLaws(m.own)
 	}
-	best := 0.0
-	for _, l := range explain {
-		best = max(best, l.weight)
-	}
+	best := heaviest(explain)
 	watts := []weighed[power]{{weight: 1}}
 	if m.joules = m.objectiveOf(m.facts.Own)(1, 2) != 0; m.joules {
 		own, _ := tuning.Reference(m.facts.Trials)
@@ -294,12 +291,12 @@ func (m *Model) learn(from, cores, time, joules, sd float64) {
 	}
 }
 
-func (m *Model) forget() {
+func heaviest(laws []weighed[law]) float64 {
 	most := 0.0
-	for _, l := range m.laws {
+	for _, l := range laws {
 		most = max(most, l.weight)
 	}
-	m.laws = slices.DeleteFunc(m.laws, func(l weighed[law]) bool { return l.weight < faint*faint*most })
+	return most
 }
 
 func (m *Model) misfit(change, octaves float64) float64 {

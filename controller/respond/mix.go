@@ -61,13 +61,7 @@ type Chances struct {
 
 // Chances are those of one setting beside another, of which a log ratio up to -least is a saving.
 func (m *Model) Chances(from, to tuning.Settings, least float64) Chances {
-	key := bet{from.Key(), to.Key(), least}
-	out, ok := m.chances[key]
-	if !ok {
-		out = m.hope(from, to, least)
-		m.chances[key] = out
-	}
-	return out
+	return memo(m.chances, bet{from.Key(), to.Key(), least}, func() Chances { return m.hope(from, to, least) })
 }
 
 type bet struct {

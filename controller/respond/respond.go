@@ -110,17 +110,21 @@ func New(f Facts) *Model {
 			m.learn(was, now, e.LogTime, m.effectJoules(e), differs(e, betweenSD))
 		}
 	}
-	m.forget()
+	most := heaviest(m.laws)
+	m.laws = slices.DeleteFunc(m.laws, func(l weighed[law]) bool { return l.weight < faint*faint*most })
 	return m
 }
 
 // Predict is what settings do. What this job measured under them counts most.
 func (m *Model) Predict(s tuning.Settings) Prediction {
-	key := s.Key()
-	out, ok := m.known[key]
+	return memo(m.known, s.Key(), func() Prediction { return m.predict(s) })
+}
+
+func memo[K comparable, V any](known map[K]V, key K, find func() V) V {
+	out, ok := known[key]
 	if !ok {
-		out = m.predict(s)
-		m.known[key] = out
+		out = find()
+		known[key] = out
 	}
 	return out
 }
@@ -160,13 +164,7 @@ func (m *Model) measured(t tuning.Trial) (p Prediction, counted, ok bool) {
 
 // Between compares two settings of cores: what is unknown of both alike cancels out.
 func (m *Model) Between(from, to tuning.Settings) Ratio {
-	key := [2]string{from.Key(), to.Key()}
-	out, ok := m.between[key]
-	if !ok {
-		out = m.compare(from, to)
-		m.between[key] = out
-	}
-	return out
+	return memo(m.between, [2]string{from.Key(), to.Key()}, func() Ratio { return m.compare(from, to) })
 }
 
 func (m *Model) compare(from, to tuning.Settings) Ratio {

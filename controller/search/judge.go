@@ -86,16 +86,12 @@ const likely = 1.2816
 
 // Refused returns why the owner would not accept a setting, as far as it was tried.
 func Refused(p tuning.Policy, trials []tuning.Trial, s tuning.Settings) tuning.Reason {
-	reference, ok := tuning.Reference(trials)
-	if !ok {
+	reference, measured := tuning.Reference(trials)
+	t, tried := tuning.First(trials, func(t tuning.Trial) bool { return !t.Reference && t.Settings.Equal(s) })
+	if !measured || !tried {
 		return tuning.ReasonNone
 	}
-	for _, t := range trials {
-		if !t.Reference && t.Settings.Equal(s) {
-			return Refusal(t, reference, p)
-		}
-	}
-	return tuning.ReasonNone
+	return Refusal(t, reference, p)
 }
 
 // Refusal returns why the owner would not accept a trial. Two trials of one job are at different

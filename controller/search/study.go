@@ -289,9 +289,5 @@ func (s Study) lost(base tuning.Settings, knob string, v tuning.Value) bool {
 }
 
 func (s Study) trial(p tuning.Settings) (tuning.Trial, bool) {
-	i := slices.IndexFunc(s.Trials, func(t tuning.Trial) bool { return s.point(t.Settings).Equal(p) })
-	if i < 0 {
-		return tuning.Trial{}, false
-	}
-	return s.Trials[i], true
+	return tuning.First(s.Trials, func(t tuning.Trial) bool { return s.point(t.Settings).Equal(p) })
 }

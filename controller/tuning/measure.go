@@ -76,20 +76,21 @@ func (a Spent) Times(n float64) Spent { return Spent{n * a.Seconds, n * a.Joules
 // Log is the natural logarithm of what is minimised; +Inf where a number is missing.
 func (m Measure) Log(a Spent) float64 {
 	if m.Objective == Cost {
-		return logOf(a.Price)
+		return LogOf(a.Price)
 	}
 	wj, ws := m.Weights()
 	v := 0.0
 	if wj > 0 {
-		v += wj * logOf(a.Joules)
+		v += wj * LogOf(a.Joules)
 	}
 	if ws > 0 {
-		v += ws * logOf(a.Seconds)
+		v += ws * LogOf(a.Seconds)
 	}
 	return v
 }
 
-func logOf(v float64) float64 {
+// LogOf is the natural logarithm; +Inf of what is not above 0.
+func LogOf(v float64) float64 {
 	if !(v > 0) {
 		return math.Inf(1)
 	}

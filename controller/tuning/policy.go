@@ -275,11 +275,7 @@ func DefaultPolicy() Policy {
 
 // Knob returns the knob of this name.
 func (p Policy) Knob(name string) (Knob, bool) {
-	i := slices.IndexFunc(p.Knobs, func(k Knob) bool { return k.Name == name })
-	if i < 0 {
-		return Knob{}, false
-	}
-	return p.Knobs[i], true
+	return First(p.Knobs, func(k Knob) bool { return k.Name == name })
 }
 
 // Learns reports whether a knob changes what the job learns, so that only whole runs can judge it.

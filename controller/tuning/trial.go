@@ -204,8 +204,11 @@ func (t Trial) Weight() float64 {
 // epochSD is the usual log difference between epochs, as long as few were measured.
 const epochSD = 0.05
 
-// EpochSD is that of a job, beside which what is usual counts as four epochs.
-func EpochSD(trials ...Trial) float64 {
+// EpochSD is the spread of the epochs of a job, beside which what is usual counts as four epochs.
+func EpochSD(trials ...Trial) float64 { return math.Sqrt(EpochVariance(trials)) }
+
+// EpochVariance is the square of EpochSD.
+func EpochVariance(trials []Trial) float64 {
 	squares, degrees := 4*epochSD*epochSD, 4.0
 	for _, t := range trials {
 		if t.Epochs > 1 && t.SDLog >= 0 {
@@ -213,7 +216,7 @@ func EpochSD(trials ...Trial) float64 {
 			degrees += float64(t.Epochs - 1)
 		}
 	}
-	return math.Sqrt(squares / degrees)
+	return squares / degrees
 }
 
 // RatioError is the standard error of the log ratio of two trials.
@@ -223,9 +226,13 @@ func (t Trial) RatioError(reference Trial, sd float64) float64 {
 
 // Reference returns the trial of the owner's own settings.
 func Reference(trials []Trial) (Trial, bool) {
-	i := slices.IndexFunc(trials, func(t Trial) bool { return t.Reference })
-	if i < 0 {
-		return Trial{}, false
+	return First(trials, func(t Trial) bool { return t.Reference })
+}
+
+// First returns the first of a list for which so is true.
+func First[T any](list []T, so func(T) bool) (out T, found bool) {
+	if i := slices.IndexFunc(list, so); i >= 0 {
+		return list[i], true
 	}
-	return trials[i], true
+	return out, false
 }

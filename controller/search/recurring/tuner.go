@@ -31,9 +31,9 @@ func (g Goal) Limited() bool { return g.Attain == 0 && (g.MaxSlowdown > 0 || g.M
 func (g Goal) Score(c tuning.Spent, cores float64) float64 {
 	switch {
 	case g.Attain > 0:
-		return logOf(cores)
+		return tuning.LogOf(cores)
 	case g.Cores:
-		return logOf(cores) + logOf(c.Seconds)
+		return tuning.LogOf(cores) + tuning.LogOf(c.Seconds)
 	}
 	return g.Log(c)
 }
@@ -50,18 +50,11 @@ func over(v, own, limit float64) float64 {
 	if limit <= 0 {
 		return 0
 	}
-	x := logOf(v) - logOf(own) - math.Log(limit)
+	x := tuning.LogOf(v) - tuning.LogOf(own) - math.Log(limit)
 	if math.IsNaN(x) { // not measured: not known to keep the limit
 		return math.Inf(1)
 	}
 	return max(x, 0)
-}
-
-func logOf(v float64) float64 {
-	if !(v > 0) {
-		return math.Inf(1)
-	}
-	return math.Log(v)
 }
 
 // Beta is how many times the cost of the best course a run may cost before it is stopped.
