@@ -222,7 +222,10 @@ func (s view) leave(reason tuning.Reason, evidence []tuning.Evidence) tuning.Dec
 func (s view) back(reason tuning.Reason, evidence []tuning.Evidence) tuning.Decision {
 	action, best, least := tuning.RollBack, s.Own, 0.0
 	consider := func(t tuning.Settings, ratio, slower float64) {
-		if ratio < min(least, -noise) && s.mayReturn(t) && !s.overruns(slower) {
+		_, permitted := s.Policy.Permits(s.Own, t)
+		over, _ := s.overBudget(t, false)
+		if ratio < min(least, -noise) && permitted && over == tuning.ReasonNone && !t.EqualButMemory(s.Current) && !s.harmed(t) &&
+			!s.Policy.Relearns(s.Own, t) && !s.overruns(slower) {
 			action, best, least = tuning.Move, t, ratio
 		}
 	}
@@ -239,12 +242,6 @@ func (s view) back(reason tuning.Reason, evidence []tuning.Evidence) tuning.Deci
 		}
 	}
 	return decide(s, action, reason, best, evidence...)
-}
-
-func (s view) mayReturn(t tuning.Settings) bool {
-	_, permitted := s.Policy.Permits(s.Own, t)
-	over, _ := s.overBudget(t, false)
-	return permitted && over == tuning.ReasonNone && !t.EqualButMemory(s.Current) && !s.harmed(t) && !s.Policy.Relearns(s.Own, t)
 }
 
 func (s view) surely(from, to tuning.Settings) bool {

@@ -16,21 +16,17 @@ const (
 )
 
 func answer(s tuning.State) *respond.Model {
-	f := respond.Facts{Policy: s.Policy, Own: s.Own, Usage: respond.UsageOf(s.Profile, s.Own), Trials: s.Trials, Kind: ofRuns(s), Others: s.Carried}
+	f := respond.Facts{Policy: s.Policy, Own: s.Own, Usage: respond.UsageOf(s.Profile, s.Own), Trials: s.Trials, Kind: slices.Clone(s.KindEffects), Others: s.Carried}
+	target := func(e tuning.Effect) tuning.Settings { return s.Policy.Complete(s.Own.Merge(e.Settings)) }
+	if s.Returns != nil { // between runs, where nothing was seen within
+		f.Kind = append(f.Kind, slices.DeleteFunc(slices.Clone(s.Returns.Seen), func(e tuning.Effect) bool {
+			return slices.ContainsFunc(s.KindEffects, func(k tuning.Effect) bool { return target(k).EqualButMemory(target(e)) })
+		})...)
+	}
 	if s.Class != nil && s.Class.Known() {
 		f.Class = supported(s.ClassEffects)
 	}
 	return respond.New(f)
-}
-
-func ofRuns(s tuning.State) []tuning.Effect {
-	if s.Returns == nil {
-		return s.KindEffects
-	}
-	target := func(e tuning.Effect) tuning.Settings { return s.Policy.Complete(s.Own.Merge(e.Settings)) }
-	return append(slices.Clone(s.KindEffects), slices.DeleteFunc(slices.Clone(s.Returns.Seen), func(e tuning.Effect) bool {
-		return slices.ContainsFunc(s.KindEffects, func(k tuning.Effect) bool { return target(k).EqualButMemory(target(e)) })
-	})...)
 }
 
 // promise is the share of the rest that a setting is expected to save over the best measured one,

@@ -48,26 +48,53 @@ func (s stretch) features(of map[string]value) map[string]float64 {
 // stored with the names: a new meaning takes a new name.
 func (r *readings) values() map[string]value {
 	out := map[string]value{
-		"minor_faults":     rate(api.ColMinorFaults),
-		"major_faults":     rate(api.ColMajorFaults),
-		"context_switches": switches,
-		"voluntary_ratio":  voluntaryRatio,
-		"cpu_migrations":   rate(api.ColMigrations),
-		"system_share":     systemShare,
-		"cpu_utilisation":  utilisation,
-		"read_chars":       rate(api.ColReadChars),
-		"write_chars":      rate(api.ColWriteChars),
-		"read_bytes":       rate(api.ColReadBytes),
-		"write_bytes":      rate(api.ColWriteBytes),
-		"rss":              size(api.ColRSS, 1<<10),
-		"rss_growth":       rssGrowth,
-		"threads_per_core": threadsPerCore,
-		"cpu_pressure":     stalled(api.ColCPUPressure),
-		"memory_pressure":  stalled(api.ColMemoryPressure),
-		"io_pressure":      stalled(api.ColIOPressure),
-		"gpu_busy":         perSecond(api.ColGPUBusy),
-		"gpu_watts":        gpuWatts,
-		"gpu_memory":       size(api.ColGPUMemory, 1<<20),
+		"minor_faults": rate(api.ColMinorFaults),
+		"major_faults": rate(api.ColMajorFaults),
+		"context_switches": func(s stretch) (float64, bool) {
+			if v, ok := rate(api.ColContextSwitch)(s); ok {
+				return v, true
+			}
+			return rate(api.ColVoluntary, api.ColInvoluntary)(s)
+		},
+		"voluntary_ratio": func(s stretch) (float64, bool) {
+			a, okA := rate(api.ColVoluntary)(s)
+			b, okB := rate(api.ColInvoluntary)(s)
+			return a - b, okA && okB
+		},
+		"cpu_migrations": rate(api.ColMigrations),
+		"system_share": func(s stretch) (float64, bool) {
+			user, okU := s.r.delta(s.from, s.to, api.ColUserSeconds)
+			system, okS := s.r.delta(s.from, s.to, api.ColSystemSeconds)
+			return math.Log1p(1000 * system / (user + system)), okU && okS
+		},
+		"cpu_utilisation": func(s stretch) (float64, bool) {
+			cpu, ok := s.r.cpu(s.from, s.to)
+			return cpu / (s.wall() * s.cores), ok && s.cores > 0
+		},
+		"read_chars":  rate(api.ColReadChars),
+		"write_chars": rate(api.ColWriteChars),
+		"read_bytes":  rate(api.ColReadBytes),
+		"write_bytes": rate(api.ColWriteBytes),
+		"rss":         size(api.ColRSS, 1<<10),
+		"rss_growth": func(s stretch) (float64, bool) {
+			l := s.r.gauge(api.ColRSS)
+			a, okA := l.interpolate(s.from)
+			b, okB := l.interpolate(s.to)
+			return (math.Log1p(b/1024) - math.Log1p(a/1024)) / s.wall(), okA && okB
+		},
+		"threads_per_core": func(s stretch) (float64, bool) {
+			v, ok := s.r.mean(api.ColThreads, s.from, s.to)
+			return math.Log(v / s.cores), ok && v > 0 && s.cores > 0
+		},
+		"cpu_pressure":    stalled(api.ColCPUPressure),
+		"memory_pressure": stalled(api.ColMemoryPressure),
+		"io_pressure":     stalled(api.ColIOPressure),
+		"gpu_busy":        perSecond(api.ColGPUBusy),
+		"gpu_watts": func(s stretch) (float64, bool) {
+			d, ok := s.r.measured(s.from, s.to, api.ColGPUJoules)
+			return math.Log1p(d / s.wall()), ok
+		},
+		"gpu_memory": size(api.ColGPUMemory, 1<<20),
 	}
 	for _, name := range r.events() {
 		out[name] = rate(api.PerfEvent(name))
@@ -103,47 +130,6 @@ func size(column string, unit float64) value {
 		v, ok := s.r.mean(column, s.from, s.to)
 		return math.Log1p(v / unit), ok
 	}
-}
-
-func switches(s stretch) (float64, bool) {
-	if v, ok := rate(api.ColContextSwitch)(s); ok {
-		return v, true
-	}
-	return rate(api.ColVoluntary, api.ColInvoluntary)(s)
-}
-
-func voluntaryRatio(s stretch) (float64, bool) {
-	a, okA := rate(api.ColVoluntary)(s)
-	b, okB := rate(api.ColInvoluntary)(s)
-	return a - b, okA && okB
-}
-
-func systemShare(s stretch) (float64, bool) {
-	user, okU := s.r.delta(s.from, s.to, api.ColUserSeconds)
-	system, okS := s.r.delta(s.from, s.to, api.ColSystemSeconds)
-	return math.Log1p(1000 * system / (user + system)), okU && okS
-}
-
-func utilisation(s stretch) (float64, bool) {
-	cpu, ok := s.r.cpu(s.from, s.to)
-	return cpu / (s.wall() * s.cores), ok && s.cores > 0
-}
-
-func rssGrowth(s stretch) (float64, bool) {
-	l := s.r.gauge(api.ColRSS)
-	a, okA := l.interpolate(s.from)
-	b, okB := l.interpolate(s.to)
-	return (math.Log1p(b/1024) - math.Log1p(a/1024)) / s.wall(), okA && okB
-}
-
-func threadsPerCore(s stretch) (float64, bool) {
-	v, ok := s.r.mean(api.ColThreads, s.from, s.to)
-	return math.Log(v / s.cores), ok && v > 0 && s.cores > 0
-}
-
-func gpuWatts(s stretch) (float64, bool) {
-	d, ok := s.r.measured(s.from, s.to, api.ColGPUJoules)
-	return math.Log1p(d / s.wall()), ok
 }
 
 // Disturbance says what kept an epoch from showing the job alone.

@@ -39,10 +39,7 @@ func (p *reconciliation) verify(ctx context.Context) error {
 		p.rec.Outcome = &outcome
 	}
 	if !ok || outcome.Verdict == tuning.Inconclusive {
-		if p.grew && p.unproven() {
-			return p.recheck(ctx)
-		}
-		return nil
+		return p.recheck(ctx)
 	}
 	if p.rec.Phase == Verifying {
 		if err := p.to(Settled, OutcomeKnown, Entry{Reason: outcome.Reason, Outcome: &outcome}); err != nil {

@@ -1,10 +1,6 @@
 package reconcile
 
-import (
-	"errors"
-	"fmt"
-	"slices"
-)
+import "errors"
 
 // Phase is where a job is on its way through the tuner.
 type Phase string
@@ -107,9 +103,3 @@ func Arrows() []Arrow {
 // Over reports whether the phase is final.
 func (p Phase) Over() bool { return p == Ended }
 
-func permitted(from, to Phase, by Trigger) error {
-	if slices.Contains(Arrows(), Arrow{from, to, by}) {
-		return nil
-	}
-	return fmt.Errorf("%s → %s by %q: %w", from, to, by, ErrTransition)
-}

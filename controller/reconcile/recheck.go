@@ -10,13 +10,13 @@ import (
 	"pitchpipe/driver"
 )
 
-// unproven reports whether no comparison within the job can show that a recalled setting is worse.
-func (p *reconciliation) unproven() bool {
-	return p.rec.Phase == Verifying && p.rec.Recalled() && p.rec.Expired < expiries &&
-		!slices.ContainsFunc(p.rec.Epochs, func(e tuning.Epoch) bool { return e.Settings.Equal(p.rec.Own) })
-}
-
+// recheck asks for a probe of the owner's settings where no comparison within the job can show
+// that a recalled setting is worse.
 func (p *reconciliation) recheck(ctx context.Context) error {
+	own := func(e tuning.Epoch) bool { return e.Settings.Equal(p.rec.Own) }
+	if !p.grew || p.rec.Phase != Verifying || !p.rec.Recalled() || p.rec.Expired >= expiries || slices.ContainsFunc(p.rec.Epochs, own) {
+		return nil
+	}
 	d, err := p.decide(ctx)
 	if err == nil && d.Action == tuning.Probe && d.Reason == tuning.ReasonDoubted {
 		err = p.begin(ctx, DecidedChange, d)

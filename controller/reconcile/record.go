@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -358,8 +359,8 @@ func (r *Record) OverAt() time.Time {
 }
 
 func (r *Record) to(at time.Time, to Phase, by Trigger, e Entry) error {
-	if err := permitted(r.Phase, to, by); err != nil {
-		return err
+	if !slices.Contains(Arrows(), Arrow{r.Phase, to, by}) {
+		return fmt.Errorf("%s → %s by %q: %w", r.Phase, to, by, ErrTransition)
 	}
 	e.At, e.From, e.To, e.Trigger = at, r.Phase, to, by
 	r.Phase = to

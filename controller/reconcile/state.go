@@ -38,7 +38,8 @@ func (p *reconciliation) state(ctx context.Context) (tuning.State, error) {
 		Standing: tuning.Standing{
 			Own: p.rec.Own, Current: current, Pending: p.job.State == driver.Pending && p.job.Attempt == 0,
 			EpochsDone: p.rec.Done(), EpochsTotal: p.rec.Total, EpochSeconds: epochSeconds(trials, current), LimitLeft: limitLeft(p.job, p.now),
-			Restarts: len(p.rec.Restarts), Probes: len(p.rec.Probed), ProbeEpochs: p.probeEpochs(), Saved: run.Attempt > 1 && run.Action != tuning.Hold,
+			Restarts: len(p.rec.Restarts), Probes: len(p.rec.Probed), ProbeEpochs: count(p.rec.Epochs, func(e tuning.Epoch) bool { return p.rec.run(e.Attempt).Action == tuning.Probe }),
+			Saved: run.Attempt > 1 && run.Action != tuning.Hold,
 		},
 		RestartOutlook: tuning.RestartOutlook{RestartCost: p.cost(known)},
 		Findings: tuning.Findings{
@@ -91,10 +92,6 @@ func epochSeconds(trials []tuning.Trial, current tuning.Settings) float64 {
 		}
 	}
 	return 0
-}
-
-func (p *reconciliation) probeEpochs() int {
-	return count(p.rec.Epochs, func(e tuning.Epoch) bool { return p.rec.run(e.Attempt).Action == tuning.Probe })
 }
 
 func count[T any](list []T, so func(T) bool) int {

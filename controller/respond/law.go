@@ -168,16 +168,6 @@ func evenly(own, n float64) []weighed[law] {
 	return out
 }
 
-// presumedLaws are those of a job without a profile: its owner asked for what makes it faster, or
-// guessed.
-func presumedLaws(own float64) []weighed[law] {
-	out := evenly(own, max(own, few))
-	for i, l := range out {
-		out[i].weight *= guess + l.value.asked(own)
-	}
-	return out
-}
-
 // asked is how well a law fits an owner who asked for the cores that make the job faster.
 func (l law) asked(own float64) float64 {
 	z := math.Log(presumed*own*l.time(own)) / presumedSD
@@ -207,8 +197,11 @@ func (m *Model) weigh() {
 	var explain []weighed[law]
 	if u := m.facts.Usage; u != nil {
 		explain = u.laws(m.own)
-	} else {
-		explain = presumedLaws(m.own)
+	} else { // its owner asked for what makes it faster, or guessed
+		explain = evenly(m.own, max(m.own, few))
+		for i, l := range explain {
+			explain[i].weight *= guess + l.value.asked(m.own)
+		}
 	}
 	best := heaviest(explain)
 	watts := []weighed[power]{{weight: 1}}

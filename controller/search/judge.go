@@ -69,16 +69,12 @@ func Better(trials []tuning.Trial, reference tuning.Trial, p tuning.Policy) (Gai
 		return Gain{}, false
 	}
 	best.SE = standardError(best.Trial, reference, p, sd)
-	best.Expected = min(best.LogRatio+luck(best.Candidates)*best.SE, 0)
+	// The expected largest of m standard normal values is Φ⁻¹((m-3/8)/(m+1/4)): Blom,
+	// "Statistical Estimates and Transformed Beta-Variables", 1958.
+	luck := distuv.UnitNormal.Quantile((float64(best.Candidates) - 0.375) / (float64(best.Candidates) + 0.25))
+	best.Expected = min(best.LogRatio+luck*best.SE, 0)
 	best.Clear = best.LogRatio < -recurring.Beyond(degrees, best.Candidates)*best.SE
 	return best, true
-}
-
-// luck is the expected largest of m standard normal values, by Blom's formula
-// Φ⁻¹((m-3/8)/(m+1/4)) (Blom, "Statistical Estimates and Transformed
-// Beta-Variables", 1958); 0 for a single one.
-func luck(m int) float64 {
-	return distuv.UnitNormal.Quantile((float64(m) - 0.375) / (float64(m) + 0.25))
 }
 
 // likely is the standard errors beyond the slowdown limit that are right in nine of ten cases.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/hashicorp/nomad/api"
 )
 
@@ -124,7 +124,7 @@ func (n *nomadKV) renew(ctx context.Context, id string) error {
 // Lock implements KV. The candidate chooses the id, so that a repeated Acquire gives the lock
 // again.
 func (n *nomadKV) Lock(holder string) Lock {
-	id := newUUID()
+	id := uuid.NewString()
 	return Lock{
 		TTL: n.TTL, Retry: n.Retry,
 		Acquire: func(ctx context.Context) (bool, error) {
@@ -148,13 +148,6 @@ func (n *nomadKV) Lock(holder string) Lock {
 			return notHeld(ctx, err)
 		},
 	}
-}
-
-func newUUID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 func notHeld(ctx context.Context, err error) error {
