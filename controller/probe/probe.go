@@ -67,8 +67,7 @@ type Tried struct {
 	State   driver.State     `json:"state"`
 	Trial   tuning.Trial     `json:"trial"`
 	Epochs  []tuning.Epoch   `json:"epochs,omitempty"`
-	// Refused is why the owner would not accept it.
-	Refused tuning.Reason `json:"refused,omitempty"`
+	Refused tuning.Reason    `json:"refused,omitempty"` // why the owner would not accept it
 }
 
 // Result is what probing brought.

@@ -33,8 +33,7 @@ type Decided struct {
 	Reason   tuning.Reason   `json:"reason"`
 	Settings tuning.Settings `json:"settings,omitempty"`
 	Advice   tuning.Settings `json:"advice,omitempty"`
-	// Sum is a fingerprint of the whole decision, evidence included.
-	Sum string `json:"sum"`
+	Sum      string          `json:"sum"` // a fingerprint of the whole decision, evidence included
 	// State holds the fields of the tuning.State that differ from the entry before it,
 	// by their names in JSON; null: the field is gone.
 	State map[string]json.RawMessage `json:"state"`

@@ -28,17 +28,16 @@ type Queue interface {
 
 // Config is what a Loop needs.
 type Config struct {
-	Scheduler Scheduler
-	Records   Records
-	Queue     Queue
-	Services  Services
-	Stages    Stages // DefaultStages outside of tests and comparisons
-	Log       *slog.Logger
-	Workers   int           // default 4
-	Tick      time.Duration // how often a running job is measured, default 500 ms
-	Step      time.Duration // how often an intent is advanced, default 100 ms
-	// RestartCost is assumed until one was measured; default 3 s.
-	RestartCost time.Duration
+	Scheduler   Scheduler
+	Records     Records
+	Queue       Queue
+	Services    Services
+	Stages      Stages // DefaultStages outside of tests and comparisons
+	Log         *slog.Logger
+	Workers     int           // default 4
+	Tick        time.Duration // how often a running job is measured, default 500 ms
+	Step        time.Duration // how often an intent is advanced, default 100 ms
+	RestartCost time.Duration // assumed until one was measured; default 3 s
 	// Now is the clock; nil = time.Now. A replay of recorded jobs has another.
 	Now func() time.Time
 

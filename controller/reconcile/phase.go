@@ -102,4 +102,3 @@ func Arrows() []Arrow {
 
 // Over reports whether the phase is final.
 func (p Phase) Over() bool { return p == Ended }
-

@@ -15,22 +15,17 @@ import (
 // reconciliation is one look at one job.
 type reconciliation struct {
 	*Loop
-	now time.Time
-	job driver.Job
-	rec *Record
-	// dirty: the record has to be saved.
-	dirty bool
-	grew  bool // a new epoch was measured
-	again time.Duration
-	// measured is why the present attempt has no usable profile yet.
-	measured tuning.Reason
-	endSeen  bool // the exporter saw the end of the present attempt
-	// wait is how long a restart would queue; 0 = none, or not asked.
-	wait time.Duration
-	// reference is what the newest untuned job of the kind measured; nil: none did.
-	reference *tuning.Trial
-	// triable is how many more returns of the kind may try a setting, running ones not counted.
-	triable int
+	now       time.Time
+	job       driver.Job
+	rec       *Record
+	dirty     bool // the record has to be saved
+	grew      bool // a new epoch was measured
+	again     time.Duration
+	measured  tuning.Reason // why the present attempt has no usable profile yet
+	endSeen   bool          // the exporter saw the end of the present attempt
+	wait      time.Duration // how long a restart would queue; 0 = none, or not asked
+	reference *tuning.Trial // what the newest untuned job of the kind measured; nil: none did
+	triable   int           // how many more returns of the kind may try a setting, running ones not counted
 }
 
 // Reconcile looks at one job and takes at most one step with it. It returns when to look

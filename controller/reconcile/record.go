@@ -24,8 +24,7 @@ type Record struct {
 	Story
 
 	Learned bool `json:"learned,omitempty"` // the knowledge has what it taught
-	// Pruned means that nothing is left but that the job was seen and is over.
-	Pruned bool `json:"pruned,omitempty"`
+	Pruned  bool `json:"pruned,omitempty"`  // nothing is left but that the job was seen and is over
 }
 
 // Identity is which job it is.
@@ -49,11 +48,10 @@ type Request struct {
 
 // Course is what became of the job so far.
 type Course struct {
-	State   driver.State `json:"state"` // when last seen
-	Started time.Time    `json:"started,omitzero"`
-	Ended   time.Time    `json:"ended,omitzero"`
-	// Unreachable: its scheduler did not answer when the job was last looked at.
-	Unreachable bool `json:"unreachable,omitempty"`
+	State       driver.State `json:"state"` // when last seen
+	Started     time.Time    `json:"started,omitzero"`
+	Ended       time.Time    `json:"ended,omitzero"`
+	Unreachable bool         `json:"unreachable,omitempty"` // its scheduler did not answer when the job was last looked at
 
 	Runs    []Run `json:"runs,omitempty"`    // one per attempt
 	Queued  *Run  `json:"queued,omitempty"`  // carried out, and its attempt has not begun
@@ -107,10 +105,8 @@ type Run struct {
 	Node     string          `json:"node,omitempty"` // where it runs or ran, if the scheduler said so
 	Unit     string          `json:"unit,omitempty"` // its id at the exporters; see driver.Attempt.Unit
 	Intent   string          `json:"intent,omitempty"`
-	// Wait is the wait in the queue that the scheduler announced.
-	Wait time.Duration `json:"wait,omitempty"`
-	// Read: its epochs are complete, and the exporter is not asked again.
-	Read bool `json:"read,omitempty"`
+	Wait     time.Duration   `json:"wait,omitempty"` // the wait in the queue that the scheduler announced
+	Read     bool            `json:"read,omitempty"` // its epochs are complete, and the exporter is not asked again
 	// Suspended is for how long the scheduler had it suspended, and Still are the spans in
 	// which it was. They never change in place.
 	Suspended time.Duration `json:"stood,omitempty"`

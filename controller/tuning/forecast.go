@@ -53,8 +53,7 @@ type Forecast struct {
 	Spent        *Estimate `json:"spent_joules,omitempty"`
 	JoulesSource string    `json:"joules_source,omitempty"` // of Joules and Spent
 
-	// Final is the loss or quality (FinalOf) that its curve leads to in its last epoch.
-	Final   *Estimate `json:"final,omitempty"`
+	Final   *Estimate `json:"final,omitempty"`    // the loss or quality (FinalOf) that its curve leads to in its last epoch
 	FinalOf string    `json:"final_of,omitempty"` // loss or quality
 }
 
@@ -100,12 +99,11 @@ type Prices struct {
 
 // BudgetOutlook compares a budget with what the job is forecast to use over all its attempts.
 type BudgetOutlook struct {
-	Of     string    `json:"of"`     // energy (joules) or time (seconds)
-	Limit  float64   `json:"limit"`  // that its owner set
-	Own    *Estimate `json:"own"`    // in all, where the rest is done under its owner's settings; nil: not known
-	Change *Estimate `json:"change"` // in all, after the change that was considered; nil: none was, or not known
-	// Overruns: also under its owner's settings it may use more than the budget.
-	Overruns bool `json:"overruns,omitempty"`
+	Of       string    `json:"of"`                 // energy (joules) or time (seconds)
+	Limit    float64   `json:"limit"`              // that its owner set
+	Own      *Estimate `json:"own"`                // in all, where the rest is done under its owner's settings; nil: not known
+	Change   *Estimate `json:"change"`             // in all, after the change that was considered; nil: none was, or not known
+	Overruns bool      `json:"overruns,omitempty"` // also under its owner's settings it may use more than the budget
 	// Unenforced says why the budget forbids nothing: ReasonModelled, ReasonNoSamples.
 	Unenforced Reason `json:"unenforced,omitempty"`
 }

@@ -144,11 +144,9 @@ type Tariff struct {
 	Hour float64 `json:"hour,omitempty"`
 	// Dearest charges for that one of cores, memory and GPUs which costs most, not for
 	// their sum, as PriorityFlags=MAX_TRES of Slurm does.
-	Dearest bool `json:"dearest,omitempty"`
-	// Billed stands for what the scheduler says that it bills.
-	Billed bool `json:"billed,omitempty"`
-	// Modelled charges for modelled joules too.
-	Modelled bool `json:"modelled,omitempty"`
+	Dearest  bool `json:"dearest,omitempty"`
+	Billed   bool `json:"billed,omitempty"`   // stands for what the scheduler says that it bills
+	Modelled bool `json:"modelled,omitempty"` // charges for modelled joules too
 }
 
 // DefaultTariff is that of a site without prices: a core-hour costs 1.

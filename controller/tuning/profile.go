@@ -86,9 +86,8 @@ type Class struct {
 	// Support is how many runs the nearest class was learned from. A class of one
 	// run has a name and no experience yet: what only one job showed moves no other
 	// kind of job.
-	Support int `json:"support,omitempty"`
-	// Cautions are the flags of the profile that the answer rests on.
-	Cautions []Flag `json:"cautions,omitempty"`
+	Support  int    `json:"support,omitempty"`
+	Cautions []Flag `json:"cautions,omitempty"` // the flags of the profile that the answer rests on
 	// Neighbours are the nearest classes that it could be compared with, the one where it
 	// lies deepest first: the runner-up is the second, alike or not.
 	Neighbours []Neighbour `json:"neighbours,omitempty"`

@@ -56,10 +56,9 @@ type Prospect struct {
 	Values string `json:"values,omitempty"` // that it may get instead
 	// Tried: which value is best is found out. Else it gets one only where earlier runs of
 	// its kind have shown that one to be better.
-	Tried bool    `json:"tried,omitempty"`
-	Why   []Cause `json:"why,omitempty"`
-	// Otherwise is when it could act, were nothing held against the job as a whole.
-	Otherwise When `json:"otherwise,omitempty"`
+	Tried     bool    `json:"tried,omitempty"`
+	Why       []Cause `json:"why,omitempty"`
+	Otherwise When    `json:"otherwise,omitempty"` // when it could act, were nothing held against the job as a whole
 }
 
 // Cause is a reason and the rules behind it.

@@ -156,8 +156,7 @@ type Returns struct {
 	Ends       int `json:"ends,omitempty"`
 	EndsNeeded int `json:"ends_needed,omitempty"`
 
-	// Best is the setting that is known to be better than the owner's own; nil: none.
-	Best *Effect `json:"best,omitempty"`
+	Best *Effect `json:"best,omitempty"` // the setting that is known to be better than the owner's own; nil: none
 
 	// Seen is what whole runs showed of the settings of system knobs that they ran under,
 	// clear or not, and Longest is how many seconds the epochs of the longest run under the

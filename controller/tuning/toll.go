@@ -20,8 +20,7 @@ type Toll struct {
 	Own  float64 `json:"own_seconds"`    // seconds of an epoch under the owner's settings
 	Kind bool    `json:"kind,omitempty"` // Own is that of other runs of the kind, not of this job
 
-	// Present is the attempt under way, where it is not under the owner's settings.
-	Present Present `json:"present,omitzero"`
+	Present Present `json:"present,omitzero"` // the attempt under way, where it is not under the owner's settings
 }
 
 // Present is what an attempt under other settings than the owner's took so far.

@@ -10,8 +10,7 @@ import (
 type Goal struct {
 	tuning.Measure
 
-	// Cores: as few core-seconds as the limits allow, in place of Measure.
-	Cores bool
+	Cores bool // as few core-seconds as the limits allow, in place of Measure
 
 	// Attain, above 0: as few cores as attain this share of full speed, that of the
 	// fastest setting seen, in place of Measure and limits.
