@@ -77,7 +77,7 @@ func (p *reconciliation) further(ctx context.Context, verdict tuning.Verdict) er
 		return p.begin(ctx, Worse, d)
 	case tuning.Hold:
 		if verdict == tuning.Regressed {
-			p.note(d)
+			set(p, &p.rec.Reason, d.Reason)
 		}
 	}
 	return nil

@@ -72,7 +72,7 @@ func (p *reconciliation) held(ctx context.Context) error {
 		if !plan.Waits(d.Reason) {
 			return p.to(Settled, DecidedHold, Entry{Reason: d.Reason, Decision: &d})
 		}
-		p.note(d)
+		set(p, &p.rec.Reason, d.Reason)
 		return nil
 	}
 	if err := p.to(Profiling, LookAgain, Entry{Reason: d.Reason}); err != nil {
@@ -98,16 +98,10 @@ func (p *reconciliation) profiled(ctx context.Context) error {
 	case plan.Waits(d.Reason) && ready:
 		to = Held
 	case plan.Waits(d.Reason):
-		p.note(d)
+		set(p, &p.rec.Reason, d.Reason)
 		return nil
 	}
 	return p.to(to, DecidedHold, Entry{Reason: d.Reason, Decision: &d})
-}
-
-func (p *reconciliation) note(d tuning.Decision) {
-	if d.Reason != p.rec.Reason {
-		p.rec.Reason, p.dirty = d.Reason, true
-	}
 }
 
 func (p *reconciliation) decide(ctx context.Context) (tuning.Decision, error) {
@@ -229,9 +223,7 @@ func (p *reconciliation) advance(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if step.Kind != m.Step {
-		m.Step, p.dirty = step.Kind, true
-	}
+	set(p, &m.Step, step.Kind)
 	switch {
 	case reason == tuning.ReasonFinished:
 		p.again = time.Millisecond // the next reconciliation finds that it ended

@@ -189,9 +189,7 @@ func (p *reconciliation) merge(attempt int, m Measurement) {
 	slices.SortFunc(p.rec.Epochs, func(a, b tuning.Epoch) int {
 		return cmp.Or(cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Number, b.Number))
 	})
-	if m.Total > 0 && p.rec.Total != m.Total {
-		p.rec.Total, p.dirty = m.Total, true
-	}
+	set(p, &p.rec.Total, cmp.Or(m.Total, p.rec.Total))
 	if len(p.rec.Epochs) != old {
 		p.dirty, p.grew = true, true
 		p.restartCost(attempt)

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,6 +89,13 @@ func (p *reconciliation) add(e Entry) {
 	p.rec.History, p.dirty = append(p.rec.History, e), true
 }
 
+// set changes a field of the record.
+func set[T comparable](p *reconciliation, field *T, v T) {
+	if *field != v {
+		*field, p.dirty = v, true
+	}
+}
+
 func (p *reconciliation) look(ctx context.Context, id driver.JobID) (done bool, err error) {
 	p.rec, err = p.cfg.Records.Load(ctx, id)
 	if err != nil && !errors.Is(err, ErrNoRecord) {
@@ -125,15 +133,9 @@ func (p *reconciliation) look(ctx context.Context, id driver.JobID) (done bool, 
 		}
 		p.dirty = true
 	}
-	if p.rec.Unreachable {
-		p.rec.Unreachable, p.dirty = false, true
-	}
-	if p.rec.State != p.job.State {
-		p.rec.State, p.dirty = p.job.State, true
-	}
-	if p.rec.Started.IsZero() && !p.job.Started.IsZero() {
-		p.rec.Started, p.dirty = p.job.Started, true
-	}
+	set(p, &p.rec.Unreachable, false)
+	set(p, &p.rec.State, p.job.State)
+	set(p, &p.rec.Started, cmp.Or(p.rec.Started, p.job.Started))
 	return false, nil
 }
 
@@ -233,19 +235,15 @@ func (p *reconciliation) adopt(ctx context.Context) error {
 
 // place notes where the present attempt runs, since the scheduler may forget it.
 func (p *reconciliation) place() {
-	if p.job.Alias != "" && p.job.Alias != p.rec.Alias {
-		p.rec.Alias, p.dirty = p.job.Alias, true
-	}
+	set(p, &p.rec.Alias, cmp.Or(p.job.Alias, p.rec.Alias))
 	for _, a := range p.job.Attempts {
-		if run := p.rec.runOf(a.Number); run != nil && a.Unit != run.Unit && a.Unit != "" {
-			run.Unit, p.dirty = a.Unit, true
+		if run := p.rec.runOf(a.Number); run != nil {
+			set(p, &run.Unit, cmp.Or(a.Unit, run.Unit))
 		}
 	}
-	run := p.rec.runOf(p.job.Attempt)
-	if p.job.Node == "" || run == nil || run.Node == p.job.Node || run.Node != "" && p.job.State != driver.Running {
-		return
+	if run := p.rec.runOf(p.job.Attempt); run != nil && (run.Node == "" || p.job.State == driver.Running) {
+		set(p, &run.Node, cmp.Or(p.job.Node, run.Node))
 	}
-	run.Node, p.dirty = p.job.Node, true
 }
 
 // If the scheduler does not answer, the next event asks again.

@@ -35,7 +35,8 @@ type Decision struct {
 	// checkpoint, and what it did since is done again.
 	Discard bool `json:"discard,omitempty"`
 
-	Class        *Class          `json:"class,omitempty"` // What was known and considered, in full
+	// What was known and considered, in full.
+	Class        *Class          `json:"class,omitempty"`
 	Forecast     *Forecast       `json:"forecast,omitempty"`
 	Prices       *Prices         `json:"prices,omitempty"`
 	Alternatives []Alternative   `json:"alternatives,omitempty"`
