@@ -26,10 +26,8 @@ func (p *reconciliation) act(ctx context.Context) error {
 		return p.advance(ctx)
 	case Waiting:
 		return p.waiting(ctx)
-	case Held:
-		return p.held(ctx)
-	case Profiling:
-		return p.profiled(ctx)
+	case Held, Profiling:
+		return p.running(ctx)
 	case Verifying, Settled:
 		return p.verify(ctx)
 	case Ignored, Seen, Ended:
@@ -60,46 +58,32 @@ func (p *reconciliation) waiting(ctx context.Context) error {
 	return nil
 }
 
-// held decides again about a job whose hold may end by itself. Nothing is written while
-// the answer stays the same.
-func (p *reconciliation) held(ctx context.Context) error {
-	p.again = p.tick()
-	d, err := p.decide(ctx)
-	if err != nil {
-		return err
-	}
-	if d.Action == tuning.Hold {
-		if !plan.Waits(d.Reason) {
-			return p.to(Settled, DecidedHold, Entry{Reason: d.Reason, Decision: &d})
-		}
-		set(p, &p.rec.Reason, d.Reason)
-		return nil
-	}
-	if err := p.to(Profiling, LookAgain, Entry{Reason: d.Reason}); err != nil {
-		return err
-	}
-	return p.profiled(ctx)
-}
-
-func (p *reconciliation) profiled(ctx context.Context) error {
+// running decides about a running job, again where a hold may end by itself. Nothing is written
+// while the answer stays the same.
+func (p *reconciliation) running(ctx context.Context) error {
 	p.again = p.tick()
 	p.classify()
 	d, err := p.decide(ctx)
 	if err != nil {
 		return err
 	}
-	ready := p.measured == tuning.ReasonNone
-	to := Settled
+	to, ready, held, waits := Settled, p.measured == tuning.ReasonNone, p.rec.Phase == Held, plan.Waits(d.Reason)
 	switch {
 	case d.Action != tuning.Hold:
-		return p.begin(ctx, DecidedChange, d)
-	case ready && d.Reason == tuning.ReasonAlreadyBest && !p.rec.Settings(p.job.Attempt).Equal(p.rec.Own):
-		to, p.rec.Settle = Verifying, p.now
-	case plan.Waits(d.Reason) && ready:
-		to = Held
-	case plan.Waits(d.Reason):
+		if held {
+			err = p.to(Profiling, LookAgain, Entry{Reason: d.Reason})
+		}
+		if err == nil {
+			err = p.begin(ctx, DecidedChange, d)
+		}
+		return err
+	case waits && (held || !ready):
 		set(p, &p.rec.Reason, d.Reason)
 		return nil
+	case waits:
+		to = Held
+	case ready && !held && d.Reason == tuning.ReasonAlreadyBest && !p.rec.Settings(p.job.Attempt).Equal(p.rec.Own):
+		to, p.rec.Settle = Verifying, p.now
 	}
 	return p.to(to, DecidedHold, Entry{Reason: d.Reason, Decision: &d})
 }
