@@ -111,15 +111,22 @@ const (
 	ReasonDriverFailure Reason = "driver-failure"
 )
 
-// page has a row for each reason: "| `reason` | sentence |".
+// page has a row for each reason: "| `reason` | sentence | settings |".
 //
 //go:embed REASONS.md
 var page string
 
+// row is the sentence of a reason, and the settings that it follows from.
+func (r Reason) row() (sentence, settings string, ok bool) {
+	_, row, ok := strings.Cut(page, "\n| `"+string(r)+"` | ")
+	row, _, _ = strings.Cut(row, "|\n")
+	sentence, settings, _ = strings.Cut(row, " | ")
+	return sentence, strings.TrimSpace(settings), ok
+}
+
 // Sentence returns the text that a user reads.
 func (r Reason) Sentence() string {
-	if _, row, ok := strings.Cut(page, "\n| `"+string(r)+"` | "); ok {
-		sentence, _, _ := strings.Cut(row, " |\n")
+	if sentence, _, ok := r.row(); ok {
 		return sentence
 	}
 	return string(r)

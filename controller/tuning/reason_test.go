@@ -49,7 +49,7 @@ func TestEveryReasonHasOneSentence(t *testing.T) {
 		t.Fatalf("%d reasons (%v)", len(names), err)
 	}
 	sentences := map[string]bool{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| (.*) \\|$").FindAllStringSubmatch(string(page), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| (.*?) \\| .*\\|$").FindAllStringSubmatch(string(page), -1) {
 		r, sentence := tuning.Reason(row[1]), row[2]
 		switch {
 		case rows[r] || sentences[sentence]:

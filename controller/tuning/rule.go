@@ -96,66 +96,30 @@ func (p Policy) Rule(key string) Rule {
 // Rules are those by which a job is held for a reason; p is narrowed by the site. Other
 // reasons come from what was measured.
 func Rules(r Reason, p Policy, s Site) []Rule {
-	site := map[Reason][]string{
-		ReasonDryRun:       {"dry_run"},
-		ReasonControlGroup: {"control"},
-		ReasonTooShort:     {"margin", "probe_share"},
-		ReasonWorthless:    {"margin"},
-		ReasonUncertain:    {"margin"},
-		ReasonLongQueue:    {"margin"},
-		ReasonUnknownQueue: {"margin"},
-		ReasonNearLimit:    {"limit_reserve"},
-		ReasonNearClosing:  {"limit_reserve"},
-		ReasonModelled:     {"enforce_model"},
-	}
-	stanza := map[Reason]string{
-		ReasonObserveMode:    "mode",
-		ReasonRecommend:      "mode",
-		ReasonNoProgress:     "progress",
-		ReasonNoTotal:        "progress total",
-		ReasonNoCheckpoint:   "checkpoint",
-		ReasonWarmingUp:      "profile warmup_epochs",
-		ReasonProfiling:      "profile epochs",
-		ReasonBudgetRestarts: "budget restarts",
-		ReasonBudgetProbes:   "budget probes",
-		ReasonBudgetReturns:  "budget returns",
-		ReasonWholeRuns:      "budget returns",
-		ReasonBudgetEnergy:   "budget energy",
-		ReasonOverEnergy:     "budget energy",
-		ReasonBudgetTime:     "budget time",
-		ReasonOverTime:       "budget time",
-		ReasonNoQualityGuard: "quality",
-		ReasonQualityLost:    "quality max_loss",
-	}
-	if p.MaxSlowdown > 0 {
-		stanza[ReasonSlower] = "max_slowdown"
-	}
-	// The site's rule decides where it is the stricter one.
-	if p.Mode == s.MaxMode {
-		site[ReasonObserveMode], site[ReasonRecommend] = []string{"max_mode"}, []string{"max_mode"}
-	}
-	if s.JobRestarts > 0 && p.Budget.Restarts == s.JobRestarts {
-		site[ReasonBudgetRestarts] = []string{"job_restarts"}
-	}
-	if s.KindReturns > 0 && p.Budget.Returns == s.KindReturns {
-		site[ReasonBudgetReturns], site[ReasonWholeRuns] = []string{"kind_returns"}, []string{"kind_returns"}
-	}
-	if p.Checkpoint == nil && !s.MayRestart {
-		site[ReasonSiteForbids] = []string{"may_restart"}
-	}
 	var out []Rule
-	for _, key := range site[r] {
-		out = append(out, s.Rule(key))
-	}
-	if key, ok := stanza[r]; ok && len(out) == 0 {
-		out = append(out, p.Rule(key))
-	}
-	if (r == ReasonSiteForbids || r == ReasonNoKnobs) && len(out) == 0 {
+	_, settings, _ := r.row()
+	switch {
+	case r == ReasonNoKnobs, r == ReasonSiteForbids && (p.Checkpoint != nil || s.MayRestart):
 		for _, l := range p.Limits {
 			if !slices.Contains(out, l.Rule) {
 				out = append(out, l.Rule)
 			}
 		}
+		return out
+	case settings == "", r == ReasonSlower && p.MaxSlowdown <= 0:
+		return nil
+	}
+	for key := range strings.SplitSeq(settings, ", ") {
+		if site, ok := strings.CutPrefix(key, "site "); ok {
+			out = append(out, s.Rule(site))
+			continue
+		}
+		stanza, site, _ := strings.Cut(key, " or site ")
+		rule := p.Rule(stanza)
+		if stricter := s.Rule(site); stricter.Value == rule.Value && rule.Value != "0" {
+			rule = stricter
+		}
+		out = append(out, rule)
 	}
 	return out
 }
