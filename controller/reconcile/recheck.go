@@ -36,12 +36,18 @@ func (p *reconciliation) judgeAtEnd(ctx context.Context) error {
 		}
 		return nil
 	}
-	if err := p.compareWithKind(ctx, current); err != nil {
+	past, err := p.past(ctx)
+	if err != nil {
 		return err
 	}
-	lost, err := p.lostQuality(ctx, current)
-	if err != nil || !lost {
-		return err
+	p.compareWithKind(past, current)
+	final := p.final()
+	if final == nil || !p.rec.Policy.Relearns(p.rec.Own, current) {
+		return nil
+	}
+	past = append(slices.Clip(past), tuning.PastRun{Began: current, End: tuning.EndReached, Quality: &final.Quality})
+	if !p.stages.Breaks(returning(p.rec.Policy, p.rec.Own, past), current) {
+		return nil
 	}
 	o := tuning.Outcome{Measure: p.rec.Policy.Objective, Baseline: p.rec.Own, Tuned: current, At: p.now}
 	if p.rec.Outcome != nil && p.rec.Outcome.Tuned.Equal(current) {
@@ -53,13 +59,9 @@ func (p *reconciliation) judgeAtEnd(ctx context.Context) error {
 }
 
 // compareWithKind compares a job that ran under a recalled setting with untuned runs of its kind.
-func (p *reconciliation) compareWithKind(ctx context.Context, current tuning.Settings) error {
-	if o := p.rec.Outcome; o != nil && o.Verdict != tuning.Inconclusive || len(p.rec.Runs) > 1 || p.polluted() || p.services.Past == nil {
-		return nil
-	}
-	past, err := p.past(ctx)
-	if err != nil {
-		return err
+func (p *reconciliation) compareWithKind(past []tuning.PastRun, current tuning.Settings) {
+	if o := p.rec.Outcome; o != nil && o.Verdict != tuning.Inconclusive || len(p.rec.Runs) > 1 || p.polluted() {
+		return
 	}
 	past = append(slices.Clip(past), tuning.PastRun{
 		Job: string(p.rec.Job), Machine: kindOf(p.rec.Epochs), Began: current, Trials: p.trials(), Epochs: p.rec.Done(), End: p.end(),
@@ -67,28 +69,11 @@ func (p *reconciliation) compareWithKind(ctx context.Context, current tuning.Set
 	site := p.services.Site(p.job)
 	q := returning(site.Narrow(p.rec.Policy, p.rec.Own), p.rec.Own, past)
 	q.Modelled = site.EnforceModel
-	o, ok := p.stages.Stands(q, current)
-	if !ok {
-		return nil
+	if o, ok := p.stages.Stands(q, current); ok {
+		o.At = p.now
+		p.rec.Outcome = &o
+		p.add(Entry{Reason: o.Reason, Outcome: &o, Attempt: p.job.Attempt})
 	}
-	o.At = p.now
-	p.rec.Outcome = &o
-	p.add(Entry{Reason: o.Reason, Outcome: &o, Attempt: p.job.Attempt})
-	return nil
-}
-
-// lostQuality reports whether the runs of the kind show that the quality is worse than accepted.
-func (p *reconciliation) lostQuality(ctx context.Context, current tuning.Settings) (bool, error) {
-	policy, final := p.rec.Policy, p.final()
-	if final == nil || p.services.Past == nil || !policy.Relearns(p.rec.Own, current) {
-		return false, nil
-	}
-	past, err := p.past(ctx)
-	if err != nil {
-		return false, err
-	}
-	past = append(slices.Clip(past), tuning.PastRun{Began: current, End: tuning.EndReached, Quality: &final.Quality})
-	return p.stages.Breaks(returning(policy, p.rec.Own, past), current), nil
 }
 
 func (p *reconciliation) final() *knowledge.Final {

@@ -14,7 +14,7 @@ import (
 // returns adds what the earlier runs say, for a pending job and for one that only whole runs can
 // tune.
 func (p *reconciliation) returns(ctx context.Context, s *tuning.State) error {
-	if !s.Pending && s.NextReason != tuning.ReasonWholeRuns || s.Gate != tuning.ReasonNone || p.services.Past == nil {
+	if !s.Pending && s.NextReason != tuning.ReasonWholeRuns || s.Gate != tuning.ReasonNone {
 		return nil
 	}
 	past, err := p.past(ctx)
@@ -25,12 +25,7 @@ func (p *reconciliation) returns(ctx context.Context, s *tuning.State) error {
 	q.Avoid, q.Underway, q.Modelled, q.Unlikely = s.Regressed, p.caps.underway(p.rec), s.Site.EnforceModel, plan.Unlikely(*s)
 	out := p.stages.Return(q)
 	s.Returns = &out
-	p.triable = s.Policy.Budget.Returns
-	for _, r := range past {
-		if r.Trying {
-			p.triable--
-		}
-	}
+	p.triable = s.Policy.Budget.Returns - count(past, func(r tuning.PastRun) bool { return r.Trying })
 	return nil
 }
 

@@ -91,7 +91,7 @@ type Services struct {
 	Listen   func(ctx context.Context, id driver.JobID, attempt int, p tuning.Progress) error
 	Classify func(p tuning.Profile) tuning.Class
 	Recall   func(ctx context.Context, q Question) (Recollection, error)
-	// Past are the earlier runs of a kind; nil: no setting is tried as a whole run.
+	// Past are the earlier runs of a kind.
 	Past func(ctx context.Context, kind tuning.JobKind) ([]tuning.PastRun, error)
 	// Curves are the errors of forecasts of ended jobs of a kind; nil: unknown.
 	Curves func(ctx context.Context, kind tuning.JobKind) ([]tuning.CurveLesson, error)

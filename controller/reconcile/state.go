@@ -137,10 +137,8 @@ func (p *reconciliation) draw(ctx context.Context) error {
 	if p.rec.Control || p.rec.Policy.Mode != tuning.Apply || !drawn(string(p.job.ID), p.services.Site(p.job).Control) {
 		return nil
 	}
-	if p.services.Past != nil {
-		if past, err := p.past(ctx); err != nil || len(past) == 0 {
-			return err
-		}
+	if past, err := p.past(ctx); err != nil || len(past) == 0 {
+		return err
 	}
 	p.rec.Control, p.dirty = true, true
 	return nil
