@@ -181,13 +181,6 @@ func sumOf(d tuning.Decision) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// kind is what the newest untuned job of its kind measured, if any.
-func (p *reconciliation) forecast(policy tuning.Policy, current tuning.Settings, kind *tuning.Trial) *tuning.Forecast {
-	p.reference = kind
-	f := p.stages.Forecast(p.work(policy, current))
-	return &f
-}
-
 func (p *reconciliation) work(policy tuning.Policy, current tuning.Settings) forecast.Work {
 	w := forecast.Work{
 		Epochs: alike(p.rec.Epochs), Own: p.rec.Own, Current: current, Done: p.rec.Done(), Total: p.rec.Total, Learns: policy.Learns,

@@ -238,19 +238,14 @@ func (p *reconciliation) started(step driver.Step) error {
 	attempt, atStart := run.Attempt, m.AtStart()
 	p.rec.Move, p.rec.Settle, p.again = nil, p.now, p.cfg.Tick
 	to := Verifying
-	switch d.Action {
+	switch d.Action { //nolint:exhaustive // the others are verified
 	case tuning.Probe:
-		to, p.rec.Probed = Profiling, append(p.rec.Probed, p.now)
+		to = Profiling
 	case tuning.RollBack:
 		to = Settled
-		fallthrough
-	case tuning.Move, tuning.Hold:
-		if !atStart || attempt > 1 { // a change before the start restarts nothing, unless the job began meanwhile
-			p.rec.Restarts = append(p.rec.Restarts, p.now)
-		}
 	}
-	if !atStart || attempt > 1 {
-		p.caps.count(p.now, p.rec)
+	if !atStart || attempt > 1 { // a change before the start restarts nothing, unless the job began meanwhile
+		p.spend(d.Action)
 	}
 	return p.to(to, IntentDone, Entry{Attempt: attempt})
 }
@@ -262,8 +257,13 @@ func (p *reconciliation) countUnseen() {
 	if m == nil || !slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Intent == m.Driver.ID && r.Attempt > max(1, m.Driver.Attempt) }) {
 		return
 	}
+	p.spend(m.Decision.Action)
+}
+
+// spend counts a restart or a probe that was carried out.
+func (p *reconciliation) spend(a tuning.Action) {
 	to := &p.rec.Restarts
-	if m.Decision.Action == tuning.Probe {
+	if a == tuning.Probe {
 		to = &p.rec.Probed
 	}
 	*to, p.dirty = append(*to, p.now), true

@@ -241,13 +241,12 @@ func (p *reconciliation) queued(attempt int) time.Duration {
 }
 
 func (p *reconciliation) classify() {
-	current := p.rec.Settings(p.job.Attempt)
-	profile, ok := p.rec.Profiles[current.Key()]
+	profile, ok := p.rec.Profiles[p.rec.Settings(p.job.Attempt).Key()]
 	if !ok || p.rec.Class != nil || p.measured != tuning.ReasonNone {
 		return
 	}
 	class := p.services.Classify(profile)
-	p.rec.Class, p.rec.ClassAt = &class, current
+	p.rec.Class = &class
 	p.add(Entry{Attempt: p.job.Attempt, Reason: class.Reason, Class: &class})
 }
 

@@ -62,7 +62,6 @@ type Course struct {
 	Cut          []tuning.Epoch            `json:"cut,omitempty"`      // that were cut off by the end of their attempts
 	Profiles     map[string]tuning.Profile `json:"profiles,omitempty"` // by the key of the settings
 	Class        *tuning.Class             `json:"class,omitempty"`
-	ClassAt      tuning.Settings           `json:"class_at,omitempty"` // the settings that it was classified under
 	Peak         tuning.Bytes              `json:"peak,omitempty"`
 	RestartCosts []time.Duration           `json:"restart_costs,omitempty"`
 }
@@ -180,7 +179,7 @@ func (r *Record) Clone() *Record {
 	out := *r
 	out.Policy.Knobs, out.Policy.Limits, out.Policy.Sources = slices.Clone(r.Policy.Knobs), slices.Clone(r.Policy.Limits), maps.Clone(r.Policy.Sources)
 	out.Policy.Quality, out.Policy.Checkpoint = copied(r.Policy.Quality), copied(r.Policy.Checkpoint)
-	out.Own, out.ClassAt, out.RoomFor = maps.Clone(r.Own), maps.Clone(r.ClassAt), maps.Clone(r.RoomFor) // nil stays nil
+	out.Own, out.RoomFor = maps.Clone(r.Own), maps.Clone(r.RoomFor) // nil stays nil
 	out.Runs, out.Queued = slices.Clone(r.Runs), copied(r.Queued)
 	out.Epochs, out.Profiles = slices.Clone(r.Epochs), maps.Clone(r.Profiles)
 	out.Asked = copied(r.Asked)

@@ -25,14 +25,12 @@ func (p *reconciliation) state(ctx context.Context) (tuning.State, error) {
 	}
 	policy := site.Narrow(p.rec.Policy, p.rec.Own)
 	trials := p.trials()
-	known, err := p.services.Recall(ctx, Question{
-		Kind: p.rec.Kind, Class: p.rec.Class, Own: p.rec.Own, Policy: policy, Site: site, Node: p.rec.Node(p.job.Attempt),
-		Live: p.caps.profile(p.rec.Kind),
-	})
+	known, err := p.recall(ctx, policy, site)
 	if err != nil {
-		return tuning.State{}, fmt.Errorf("recall %s: %w", p.rec.Kind, err)
+		return tuning.State{}, err
 	}
 	current, run := p.rec.Settings(p.job.Attempt), p.rec.run(p.job.Attempt)
+	p.reference = known.Reference
 	s := tuning.State{
 		Now: p.now, Policy: policy, Site: site, Gate: p.gate(),
 		Standing: tuning.Standing{
@@ -44,7 +42,7 @@ func (p *reconciliation) state(ctx context.Context) (tuning.State, error) {
 		RestartOutlook: tuning.RestartOutlook{RestartCost: p.cost(known)},
 		Findings: tuning.Findings{
 			Measured: p.measured, Class: p.rec.Class, Trials: trials, Outcome: p.rec.Outcome,
-			Refused: p.stages.Refused(policy, trials, current), Forecast: p.forecast(policy, current, known.Reference),
+			Refused: p.stages.Refused(policy, trials, current), Forecast: new(p.stages.Forecast(p.work(policy, current))),
 		},
 		Knowledge: known.Knowledge,
 	}
@@ -59,13 +57,22 @@ func (p *reconciliation) state(ctx context.Context) (tuning.State, error) {
 	} else if _, measured := tuning.Reference(trials); !measured {
 		s.Profile = known.Profile
 	}
-	if toll, ok := p.toll(trials, known.KindSeconds*inputsDiffer); ok {
-		s.Toll = &toll
-	}
+	s.Toll = p.toll(trials, known.KindSeconds*inputsDiffer)
 	s.Proposal = p.stages.Propose(search.Study{
 		Policy: policy, Own: p.rec.Own, Space: search.Space(policy, p.rec.Own, rangeValues), Trials: trials, Avoid: s.Regressed,
 	})
 	return s, p.returns(ctx, &s)
+}
+
+func (p *reconciliation) recall(ctx context.Context, policy tuning.Policy, site tuning.Site) (Recollection, error) {
+	known, err := p.services.Recall(ctx, Question{
+		Kind: p.rec.Kind, Class: p.rec.Class, Own: p.rec.Own, Policy: policy, Site: site, Node: p.rec.Node(p.job.Attempt),
+		Live: p.caps.profile(p.rec.Kind),
+	})
+	if err != nil {
+		return known, fmt.Errorf("recall %s: %w", p.rec.Kind, err)
+	}
+	return known, nil
 }
 
 func (p *reconciliation) gate() tuning.Reason {

@@ -26,7 +26,7 @@ func (p *reconciliation) course() []tuning.Epoch {
 }
 
 // An untuned epoch that was not measured is taken to last as long as for the kind.
-func (p *reconciliation) toll(trials []tuning.Trial, kindSeconds float64) (tuning.Toll, bool) {
+func (p *reconciliation) toll(trials []tuning.Trial, kindSeconds float64) *tuning.Toll {
 	own, measured := tuning.Reference(trials)
 	if !measured {
 		own = tuning.Trial{Settings: p.rec.Own, Epochs: 1, Seconds: kindSeconds, Reference: true}
@@ -50,17 +50,11 @@ func (p *reconciliation) total(ctx context.Context) *tuning.Toll {
 	if !p.rec.touched() {
 		return nil
 	}
-	known, err := p.services.Recall(ctx, Question{
-		Kind: p.rec.Kind, Own: p.rec.Own, Policy: p.rec.Policy, Site: p.services.Site(p.job), Node: p.rec.Node(p.job.Attempt),
-	})
+	known, err := p.recall(ctx, p.rec.Policy, p.services.Site(p.job))
 	if err != nil {
 		p.cfg.Log.Warn("what its kind takes untuned is unknown", "job", p.rec.Job, "error", err)
 	}
-	toll, ok := p.toll(p.trials(), known.KindSeconds)
-	if !ok {
-		return nil
-	}
-	return &toll
+	return p.toll(p.trials(), known.KindSeconds)
 }
 
 // watch is the stop-loss: it takes a job off a setting that costs too much.
@@ -70,7 +64,7 @@ func (p *reconciliation) watch(ctx context.Context) (stopped bool, err error) {
 		return false, nil
 	}
 	// Without a toll the job itself cannot show what the attempt costs.
-	if toll, ok := p.toll(p.trials(), 0); ok && toll.Present.Epochs <= 0 && (p.rec.Policy.MaxSlowdown <= 0 || toll.Pace() <= p.rec.Policy.MaxSlowdown) {
+	if toll := p.toll(p.trials(), 0); toll != nil && toll.Present.Epochs <= 0 && (p.rec.Policy.MaxSlowdown <= 0 || toll.Pace() <= p.rec.Policy.MaxSlowdown) {
 		return false, nil
 	}
 	d, err := p.decide(ctx)

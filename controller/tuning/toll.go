@@ -57,10 +57,10 @@ type Course struct {
 	Now       time.Time
 }
 
-// Toll adds up the course. Not ok: the reference is unknown.
-func (c Course) Toll() (Toll, bool) {
+// Toll adds up the course; nil: the reference is unknown.
+func (c Course) Toll() *Toll {
 	if !(c.Reference.Seconds > 0) {
-		return Toll{}, false
+		return nil
 	}
 	t := ledger{Course: c, restart: c.Policy.Measure().Degree(), out: Toll{Kind: c.Kind, Own: c.Reference.Seconds}, settings: map[string]float64{}}
 	if j := c.Reference.Joules; j != nil && *j > 0 {
@@ -83,7 +83,7 @@ func (c Course) Toll() (Toll, bool) {
 	}
 	t.out.Epochs += t.restarts
 	t.out.Harm += t.restarts
-	return t.out, true
+	return &t.out
 }
 
 type ledger struct {
