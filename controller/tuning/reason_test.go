@@ -28,6 +28,9 @@ func declared(t *testing.T) map[string]tuning.Reason {
 		}
 		for _, s := range g.Specs {
 			v := s.(*ast.ValueSpec)
+			if !strings.HasPrefix(v.Names[0].Name, "Reason") {
+				continue
+			}
 			if id, ok := v.Type.(*ast.Ident); !ok || id.Name != "Reason" {
 				t.Fatalf("%s is not declared as a Reason", v.Names[0])
 			}
