@@ -12,17 +12,14 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// days is how long ago a time is, in days.
 func days(at, now time.Time) float64 { return max(0, now.Sub(at).Hours()/24) }
 
-// Effects derives what each setting does to jobs of one kind, compared with own:
-// sorted by LogRatio, the best first. Own are the settings to compare with;
-// nil: those of the newest run of the kind that ran under its owner's.
-// Settings name every knob but memory, which follows from the peak.
+// Effects derives what each setting does to jobs of one kind, the best first. Own are the settings
+// to compare with; nil: those of the newest untuned run. Settings name every knob but memory, which
+// follows from the peak.
 //
-// Only pairs within one job count: a job that did not run under own, or whose
-// joules come from another source or are missing where the measure needs them,
-// teaches nothing here.
+// Only pairs within one job count: a job that did not run under own, or whose joules come from
+// another source or are missing where the measure needs them, teaches nothing here.
 func Effects(obs []Observation, kind tuning.JobKind, own tuning.Settings, m tuning.Measure, now time.Time) []tuning.Effect {
 	of := ofKind(obs, kind)
 	if own == nil {
@@ -42,8 +39,8 @@ func Effects(obs []Observation, kind tuning.JobKind, own tuning.Settings, m tuni
 	return sums.effects(now)
 }
 
-// Carried derives the same against what the owner of the newest untuned run asked for, where
-// that differs from own: a model of the job can carry them over.
+// Carried derives the same against what the owner of the newest untuned run asked for, so that a
+// model of the job can carry them over to own.
 func Carried(obs []Observation, kind tuning.JobKind, own tuning.Settings, m tuning.Measure, now time.Time) []tuning.Effect {
 	last, ok := LastReference(obs, kind)
 	if !ok || last.Settings.EqualButMemory(own) {
@@ -62,14 +59,13 @@ type Target struct {
 	Cores   int    // of the node; 0 = unknown
 }
 
-// ClassEffects derives what each setting of the system knobs does to the jobs of a class,
-// whatever their kind: sorted by LogRatio, the best first. own are the settings of the job
-// that asks; nil compares each job with its own owner's.
+// ClassEffects derives what each setting of the system knobs does to the jobs of a class. own are
+// the settings of the job that asks; nil compares each job with its own owner's.
 //
-// Cores and threads count as shares of the node, rounded to whole ones, at least one;
-// exactly where the machine is of the same kind or has as many cores. An observation of
-// another node of unknown size is left out. No other knob travels: a trial that changed one
-// together with its cores teaches nothing about the cores.
+// Cores and threads count as shares of the node, rounded to whole ones; exactly where the machine
+// is of the same kind or has as many cores. An observation of another node of unknown size is left
+// out. No other knob travels: a trial that changed one together with its cores teaches nothing
+// about the cores.
 func ClassEffects(class []Observation, own tuning.Settings, to Target, m tuning.Measure, now time.Time) []tuning.Effect {
 	sums := tallies{}
 	for _, r := range runs(class) {
@@ -96,7 +92,6 @@ func ClassEffects(class []Observation, own tuning.Settings, to Target, m tuning.
 	return sums.effects(now)
 }
 
-// scale is how many cores of the target stand for one of the run's machine.
 func (t Target) scale(r run) (float64, bool) {
 	switch {
 	case r.machine == t.Machine && r.machine != "" || r.cores == t.Cores && r.cores > 0:
@@ -107,7 +102,6 @@ func (t Target) scale(r run) (float64, bool) {
 	return 0, false
 }
 
-// longest returns, of the trials under such settings, the one with most epochs.
 func (r run) longest(under func(tuning.Settings) bool) (tuning.Trial, bool) {
 	var best tuning.Trial
 	for _, t := range r.trials {
@@ -126,12 +120,10 @@ func agree(a, b tuning.Settings) bool {
 	return a[tuning.Cores] == b[tuning.Cores] && (!inA || !inB || x == y)
 }
 
-// others are the knobs that must be equal for cores and threads to be compared.
 func others(s tuning.Settings) tuning.Settings {
 	return s.Only(func(name string) bool { return name != tuning.Cores && name != tuning.Threads && name != tuning.Memory })
 }
 
-// scaled are the cores and threads in counts of another machine.
 func scaled(s tuning.Settings, scale float64) tuning.Settings {
 	out := s.Shape()
 	for name, v := range out {
@@ -142,7 +134,6 @@ func scaled(s tuning.Settings, scale float64) tuning.Settings {
 	return out
 }
 
-// tally gathers what was measured of one setting, against a base.
 type tally struct {
 	settings              tuning.Settings
 	ratios, times, noises []float64
@@ -150,7 +141,6 @@ type tally struct {
 	newest                time.Time
 }
 
-// tallies are those of several settings, by their keys.
 type tallies map[string]*tally
 
 func (ts tallies) add(s tuning.Settings, ratio, seconds, noise, weight float64, at time.Time) {
@@ -166,9 +156,7 @@ func (ts tallies) add(s tuning.Settings, ratio, seconds, noise, weight float64, 
 	}
 }
 
-// collect adds, for each setting that a run tried, its ratio to base: one value per
-// run, weighted by epochs where the view of several trials is the same. Trials without a
-// view are left out.
+// One value per run, weighted by epochs. Trials without a view are left out.
 func (ts tallies) collect(r run, base tuning.Trial, view func(tuning.Settings) tuning.Settings, m tuning.Measure, now time.Time) {
 	own := tallies{}
 	for _, t := range r.trials {
@@ -188,7 +176,6 @@ func (ts tallies) collect(r run, base tuning.Trial, view func(tuning.Settings) t
 
 func (t *tally) mean(values []float64) float64 { return stat.Mean(values, t.weights) }
 
-// effects are those of the tallies, the best first.
 func (ts tallies) effects(now time.Time) []tuning.Effect {
 	var out []tuning.Effect
 	for _, key := range slices.Sorted(maps.Keys(ts)) {
@@ -202,8 +189,7 @@ func (ts tallies) effects(now time.Time) []tuning.Effect {
 	return out
 }
 
-// sd is the standard deviation between runs. It is never less than the noise
-// within them: two runs that agree by chance have not shown that all do.
+// Two runs that agree by chance have not shown that all do.
 func (t *tally) sd() float64 {
 	var sum, sum2, squares float64
 	mean := t.mean(t.ratios)
@@ -218,4 +204,181 @@ func (t *tally) sd() float64 {
 		between = squares / d
 	}
 	return math.Sqrt(max(between, t.mean(t.noises)))
+}
+
+// PeakRSS is the largest memory seen in jobs of the kind and in how many of them any was seen. A
+// job that others disturbed needs its memory all the same.
+func PeakRSS(obs []Observation, kind tuning.JobKind) (peak tuning.Bytes, jobs int) {
+	for _, r := range runs(ofKind(obs, kind)) {
+		var most tuning.Bytes
+		for _, o := range r.observations {
+			most = max(most, o.Peak)
+			for _, p := range o.Profiles {
+				most = max(most, p.PeakRSS)
+			}
+		}
+		peak = max(peak, most)
+		if most > 0 {
+			jobs++
+		}
+	}
+	return peak, jobs
+}
+
+// memoryCalm is how many runs keep their memory after one died under tuned settings.
+const memoryCalm = 5
+
+// MemoryHeld reports whether a job of the kind died under tuned memory, and too few have run since.
+func MemoryHeld(obs []Observation, kind tuning.JobKind) bool {
+	since := memoryCalm
+	for _, o := range unique(ofKind(obs, kind)) {
+		since++
+		if slices.ContainsFunc(o.Regressed, func(s tuning.Settings) bool { return s[tuning.Memory].IsSet() }) {
+			since = 0
+		}
+	}
+	return since < memoryCalm
+}
+
+// Regressions are the settings that made jobs of the kind worse, and did not improve a later one.
+func Regressions(obs []Observation, kind tuning.JobKind) []tuning.Settings {
+	var out []tuning.Settings
+	forget := func(s tuning.Settings) {
+		out = slices.DeleteFunc(out, s.Equal)
+	}
+	remember := func(s tuning.Settings) {
+		forget(s)
+		out = append(out, s)
+	}
+	for _, o := range unique(ofKind(obs, kind)) {
+		if c := o.Outcome; c != nil && len(c.Tuned) > 0 {
+			// How much memory was reserved made nothing slower. What a job died of is
+			// remembered with its memory, below.
+			tuned := c.Tuned.WithoutMemory()
+			switch {
+			case c.Verdict == tuning.Improved:
+				forget(tuned)
+				forget(c.Tuned)
+			case c.Verdict == tuning.Regressed && c.Reason != tuning.ReasonStopLoss: // its trial says what a stop-loss cost
+				remember(tuned)
+			}
+		}
+		for _, s := range o.Regressed {
+			if len(s) > 0 {
+				remember(s)
+			}
+		}
+	}
+	return out
+}
+
+// LastReference is what the newest job of the kind that ran under its owner's
+// settings measured there.
+func LastReference(obs []Observation, kind tuning.JobKind) (tuning.Trial, bool) {
+	rs := runs(ofKind(obs, kind))
+	slices.SortStableFunc(rs, func(a, b run) int { return b.at.Compare(a.at) })
+	for _, r := range rs {
+		if t, ok := tuning.Reference(r.trials); ok {
+			return t, true
+		}
+	}
+	return tuning.Trial{}, false
+}
+
+// KindProfile is the newest profile of the kind under its owner's settings that is not poor.
+func KindProfile(obs []Observation, kind tuning.JobKind) *tuning.Profile {
+	var out *tuning.Profile
+	for _, o := range unique(ofKind(obs, kind)) {
+		own, ok := tuning.Reference(o.Trials)
+		if !ok || o.Polluted {
+			continue
+		}
+		for _, p := range o.Profiles {
+			if cores, known := p.Settings[tuning.Cores]; known && cores == own.Settings[tuning.Cores] && !p.Poor() {
+				out = &p
+			}
+		}
+	}
+	return out
+}
+
+// KindSeconds is the median of the seconds per epoch under the very settings own, and in how many
+// jobs.
+func KindSeconds(obs []Observation, kind tuning.JobKind, own tuning.Settings) (seconds float64, jobs int) {
+	var all []float64
+	for _, r := range runs(ofKind(obs, kind)) {
+		for _, t := range r.trials {
+			if t.Reference && t.Settings.Equal(own) {
+				all = append(all, t.Seconds)
+			}
+		}
+	}
+	return median(all), len(all)
+}
+
+// RestartCost is the median cost of a restart of the kind, else of all jobs, and of how many.
+func RestartCost(obs []Observation, kind tuning.JobKind) (cost time.Duration, restarts int) {
+	var all, own []time.Duration
+	for _, o := range unique(obs) {
+		all = append(all, o.RestartCosts...)
+		if o.Kind == kind {
+			own = append(own, o.RestartCosts...)
+		}
+	}
+	if len(own) > 0 {
+		return median(own), len(own)
+	}
+	return median(all), len(all)
+}
+
+func median[T time.Duration | float64](xs []T) T {
+	if len(xs) == 0 {
+		return 0
+	}
+	s := slices.Sorted(slices.Values(xs))
+	n := len(s)
+	return (s[(n-1)/2] + s[n/2]) / 2
+}
+
+// PastRuns are the runs of a kind, the oldest first. That a disturbed run was there, what it was to
+// try and how it ended counts.
+func PastRuns(obs []Observation, kind tuning.JobKind, now time.Time) []tuning.PastRun {
+	var out []tuning.PastRun
+	for _, r := range runs(ofKind(obs, kind)) {
+		p := tuning.PastRun{Trials: r.trials}
+		for _, o := range r.observations {
+			p.Job = o.Job
+			p.Age = days(o.At, now)
+			p.Trying = p.Trying || o.Trying
+			p.Epochs = max(p.Epochs, o.Epochs)
+			p.Machine = cmp.Or(o.Machine, p.Machine)
+			p.End = cmp.Or(o.End, p.End)
+			p.Reached = cmp.Or(o.Reached, p.Reached)
+			if len(o.Began) > 0 {
+				p.Began = o.Began
+			}
+			if o.Final != nil {
+				p.Quality = &o.Final.Quality
+			}
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// CurveLessons are the newest errors of forecasts of the kind, the oldest first. That others
+// disturbed a job did not change what it learned.
+func CurveLessons(obs []Observation, kind tuning.JobKind, most int) []tuning.CurveLesson {
+	var out []tuning.CurveLesson
+	for _, o := range unique(ofKind(obs, kind)) {
+		out = append(out, o.Curve...)
+	}
+	return out[max(0, len(out)-most):]
+}
+
+// Jobs counts the jobs among the observations, those that come again once for each run.
+func Jobs(obs []Observation) int { return len(runs(obs)) }
+
+func ofKind(obs []Observation, kind tuning.JobKind) []Observation {
+	return slices.DeleteFunc(slices.Clone(obs), func(o Observation) bool { return o.Kind != kind })
 }

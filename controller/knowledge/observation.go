@@ -66,8 +66,7 @@ type Final struct {
 	Quality  float64         `json:"quality"`
 }
 
-// unique sorts observations by time and drops those whose ID came before, so
-// that what is derived does not depend on the order they were handed in.
+// unique sorts observations and drops repeated IDs, so that what is derived depends on no order.
 func unique(obs []Observation) []Observation {
 	out := slices.Clone(obs)
 	slices.SortStableFunc(out, byTime)
@@ -83,8 +82,7 @@ func byTime(a, b Observation) int {
 	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))
 }
 
-// run is one run of a job. What it measured, where and when, is that of the observations
-// that are not polluted.
+// What a run measured, where and when, is that of the observations that are not polluted.
 type run struct {
 	observations []Observation
 	machine      string
@@ -93,8 +91,7 @@ type run struct {
 	trials       []tuning.Trial
 }
 
-// runs joins the observations of each run. Of a setting that several
-// observations speak about, the one with most epochs counts. Failed trials are left out.
+// Of a setting that several observations speak about, the one with most epochs counts.
 func runs(obs []Observation) []run {
 	type key struct {
 		kind      tuning.JobKind

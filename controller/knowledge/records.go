@@ -3,6 +3,7 @@ package knowledge
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -12,18 +13,16 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// Tx is one change of the file: all of it becomes durable, or nothing. It is
-// valid only within the function it was handed to, and not for concurrent use.
+// Tx is one change of the file: all of it becomes durable, or nothing. It is valid only within its
+// function.
 type Tx struct {
 	tx      *bolt.Tx
 	added   []Observation
 	changes map[string][]byte // by key, see write
 }
 
-// Update runs fn and commits what it wrote, on disk when Update returns nil.
-// When fn returns an error nothing was written and the error comes back. Writers
-// take turns: fn must not use the Store itself. Where there is a mirror it has the
-// change first; one that it refuses was not made here either.
+// Update runs fn and commits what it wrote, on disk when Update returns nil. fn must not use the
+// Store itself. A change that the mirror refuses was not made here either.
 func (s *Store) Update(fn func(tx *Tx) error) error {
 	t := &Tx{changes: map[string][]byte{}}
 	published := false
@@ -57,22 +56,19 @@ func (s *Store) Update(fn func(tx *Tx) error) error {
 	return nil
 }
 
-// write stores a value in the file and notes it for the mirror; nil deletes it.
 func (t *Tx) write(key string, value []byte) error {
 	t.changes[key] = value
-	return apply(t.tx, key, value)
+	if err := apply(t.tx, key, value); err != nil {
+		return fmt.Errorf("write %s: %w", key, err)
+	}
+	return nil
 }
-
-// observationKey and recordKey are the keys of the mirror; the model has keyModel and the
-// version keySchema.
-func observationKey(id string) string { return bucketObservations + "/" + id }
 
 func recordKey(bucket, key string) string {
 	return bucketRecords + "/" + url.PathEscape(bucket) + "/" + key
 }
 
-// apply writes one value of the mirror into the file; nil deletes it. Keys that this
-// version does not know stay where they are.
+// Keys that this version does not know stay where they are.
 func apply(tx *bolt.Tx, key string, value []byte) error {
 	var b *bolt.Bucket
 	area, rest, below := strings.Cut(key, "/")
@@ -121,11 +117,8 @@ func (t *Tx) Put(o Observation) (added bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("put observation %q: %w: %w", o.ID, ErrInvalid, err)
 	}
-	if err := t.write(observationKey(o.ID), raw); err != nil {
-		return false, fmt.Errorf("put observation %q: %w", o.ID, err)
-	}
 	t.added = append(t.added, kept)
-	return true, nil
+	return true, t.write(bucketObservations+"/"+o.ID, raw)
 }
 
 // SaveModel keeps the classifier's model, a JSON document.
@@ -136,20 +129,16 @@ func (t *Tx) SaveModel(model json.RawMessage) error {
 	return t.write(keyModel, model)
 }
 
-// PutJSON stores v as JSON under a key of a bucket, replacing what was there.
-// Buckets of the general area come into being by their first key.
+// PutJSON stores v as JSON under a key of a bucket, which comes into being by its first key.
 func (t *Tx) PutJSON(bucket, key string, v any) error {
-	if bucket == "" || key == "" {
-		return fmt.Errorf("put %s/%s: %w: bucket and key are needed", bucket, key, ErrInvalid)
-	}
 	raw, err := json.Marshal(v)
+	if bucket == "" || key == "" {
+		err = errors.New("bucket and key are needed")
+	}
 	if err != nil {
 		return fmt.Errorf("put %s/%s: %w: %w", bucket, key, ErrInvalid, err)
 	}
-	if err := t.write(recordKey(bucket, key), raw); err != nil {
-		return fmt.Errorf("put %s/%s: %w", bucket, key, err)
-	}
-	return nil
+	return t.write(recordKey(bucket, key), raw)
 }
 
 // Delete removes a key. Removing what is not there does nothing.
@@ -157,10 +146,7 @@ func (t *Tx) Delete(bucket, key string) error {
 	if b := records(t.tx, bucket); b == nil || b.Get([]byte(key)) == nil {
 		return nil
 	}
-	if err := t.write(recordKey(bucket, key), nil); err != nil {
-		return fmt.Errorf("delete %s/%s: %w", bucket, key, err)
-	}
-	return nil
+	return t.write(recordKey(bucket, key), nil)
 }
 
 // GetJSON reads a key into v, or returns ErrNotFound.
@@ -192,17 +178,14 @@ func (s *Store) GetJSON(bucket, key string, v any) error {
 	return s.ReadJSON(bucket, key, func(raw []byte) error { return json.Unmarshal(raw, v) })
 }
 
-// ReadJSON calls fn with the JSON under a key as it was stored, or returns ErrNotFound. The
-// bytes are valid, and not to be written to, until fn returns. Its error means that they
-// are damaged.
+// ReadJSON calls fn with the JSON under a key, valid until fn returns, or returns ErrNotFound. An
+// error of fn means that the JSON is damaged.
 func (s *Store) ReadJSON(bucket, key string, fn func(raw []byte) error) error {
 	return s.db.View(func(tx *bolt.Tx) error { return readJSON(tx, bucket, key, fn) })
 }
 
-// ForEachJSON calls fn for each key of a bucket in the order of the keys, with a
-// function that decodes its value. A bucket that was never written has none. The
-// first error ends it. fn sees the file as it was when ForEachJSON began and must
-// not write to the Store.
+// ForEachJSON calls fn for each key of a bucket in order, with a function that decodes its value.
+// fn must not write to the Store.
 func (s *Store) ForEachJSON(bucket string, fn func(key string, decode func(v any) error) error) error {
 	return s.db.View(func(tx *bolt.Tx) error {
 		b := records(tx, bucket)
@@ -216,7 +199,6 @@ func (s *Store) ForEachJSON(bucket string, fn func(key string, decode func(v any
 	})
 }
 
-// records is a bucket of the general area; nil: it was never written.
 func records(tx *bolt.Tx, bucket string) *bolt.Bucket {
 	return tx.Bucket([]byte(bucketRecords)).Bucket([]byte(bucket))
 }

@@ -6,15 +6,13 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// unknownSlowdown is how many times as long an epoch under an unknown setting
-// may take; fewer cores may take as many times as long as there are fewer of them.
+// unknownSlowdown is how many times as long an epoch under an unknown setting may take; with fewer
+// cores it may take longer.
 const unknownSlowdown = 2
 
-// course is what the job would use in all, over all its attempts.
 type course struct{ seconds, joules *tuning.Estimate }
 
 // restrainBudget holds a change that may overrun a budget which the owner's settings keep.
-// Probes of a running job are checked before they are chosen.
 func restrainBudget(s view, d tuning.Decision) tuning.Decision {
 	if d.Action != tuning.Move && !(d.Action == tuning.Probe && s.Pending) {
 		return d
@@ -37,8 +35,6 @@ func restrainBudget(s view, d tuning.Decision) tuning.Decision {
 	return hold(s, r, evidence...)
 }
 
-// overBudget returns which budget a change may overrun that the owner's settings keep, or
-// ReasonNone.
 func (s view) overBudget(target tuning.Settings, probe bool) (tuning.Reason, []tuning.Evidence) {
 	for _, b := range s.budgets(target, probe) {
 		if b.Unenforced != tuning.ReasonNone || b.Overruns || b.Change == nil || !(b.Change.High > b.Limit) {
@@ -57,40 +53,37 @@ func (s view) overBudget(target tuning.Settings, probe bool) (tuning.Reason, []t
 	return tuning.ReasonNone, nil
 }
 
-// budgets compares the job's budgets with what it will use; target empty: no change.
 func (s view) budgets(target tuning.Settings, probe bool) []tuning.BudgetOutlook {
 	own, change := s.under(s.Own, false), course{}
 	if len(target) > 0 {
 		change = s.under(target, probe)
 	}
 	var out []tuning.BudgetOutlook
-	add := func(of string, limit float64, own, change *tuning.Estimate, unenforced tuning.Reason) {
-		overruns := own != nil && own.High > limit
-		out = append(out, tuning.BudgetOutlook{Of: of, Limit: limit, Own: own, Change: change, Overruns: overruns, Unenforced: unenforced})
-	}
-	if limit := s.Policy.Budget.Energy; limit > 0 {
-		why := tuning.ReasonNone
+	for _, x := range []struct {
+		tuning.BudgetOutlook
+
+		unknown tuning.Reason
+	}{
+		{tuning.BudgetOutlook{Of: "energy", Limit: float64(s.Policy.Budget.Energy), Own: own.joules, Change: change.joules}, tuning.ReasonNoSamples},
+		{tuning.BudgetOutlook{Of: "time", Limit: s.Policy.Budget.Time.Seconds(), Own: own.seconds, Change: change.seconds}, tuning.ReasonProfiling},
+	} {
+		b := x.BudgetOutlook
 		switch {
-		case own.joules == nil:
-			why = tuning.ReasonNoSamples
-		case s.Forecast.JoulesSource == tuning.Modelled && !s.Site.EnforceModel:
-			why = tuning.ReasonModelled
+		case b.Limit <= 0:
+			continue
+		case b.Own == nil:
+			b.Unenforced = x.unknown
+		case b.Of == "energy" && s.Forecast.JoulesSource == tuning.Modelled && !s.Site.EnforceModel:
+			b.Unenforced = tuning.ReasonModelled
 		}
-		add("energy", float64(limit), own.joules, change.joules, why)
-	}
-	if limit := s.Policy.Budget.Time; limit > 0 {
-		why := tuning.ReasonNone
-		if own.seconds == nil {
-			why = tuning.ReasonProfiling
-		}
-		add("time", limit.Seconds(), own.seconds, change.seconds, why)
+		b.Overruns = b.Own != nil && b.Own.High > b.Limit
+		out = append(out, b)
 	}
 	return out
 }
 
-// under is the sum of what was used, the restarts, and the rest under a setting. With a probe
-// the rest is the probe's epochs, then the owner's settings. A number that is unknown or not
-// finite is nil.
+// under is what was used, the restarts, and the rest under a setting. After a probe the rest is
+// under the owner's settings. nil: unknown or not finite.
 func (s view) under(t tuning.Settings, probe bool) course {
 	f := s.Forecast
 	if !f.IsKnown() {
@@ -128,8 +121,8 @@ func (s view) under(t tuning.Settings, probe bool) course {
 	return out
 }
 
-// times is how many times the seconds and joules of an epoch under the owner's settings an
-// epoch under these takes: measured in this job, else in others, else bounded.
+// times is how many times as much an epoch takes as under the owner's settings: measured in this
+// job, else in others, else bounded.
 func (s view) times(t tuning.Settings) (seconds, joules tuning.Estimate) {
 	if t.EqualButMemory(s.Own) {
 		return tuning.Exactly(1), tuning.Exactly(1)
@@ -158,7 +151,6 @@ func (s view) times(t tuning.Settings) (seconds, joules tuning.Estimate) {
 	return tuning.Estimate{Value: 1, Low: 0, High: slowest}, tuning.Estimate{Value: 1, Low: 0, High: slowest * power}
 }
 
-// moreCores is how many times as many cores a setting has as the owner's; 1: unknown.
 func (s view) moreCores(t tuning.Settings) float64 {
 	now, own := t[tuning.Cores].Float(), s.Own[tuning.Cores].Float()
 	if !(now > 0) || !(own > 0) {
@@ -167,7 +159,6 @@ func (s view) moreCores(t tuning.Settings) float64 {
 	return now / own
 }
 
-// effectOf is the effect of a setting in other jobs.
 func (s view) effectOf(t tuning.Settings) (tuning.Effect, bool) {
 	for _, list := range [][]tuning.Effect{s.KindEffects, s.ClassEffects} {
 		for _, e := range list {
@@ -179,18 +170,15 @@ func (s view) effectOf(t tuning.Settings) (tuning.Effect, bool) {
 	return tuning.Effect{}, false
 }
 
-// around is a ratio whose logarithm has this standard error.
 func around(log, se float64) tuning.Estimate {
 	return tuning.Estimate{Value: math.Exp(log), Low: math.Exp(log - reach*se), High: math.Exp(log + reach*se)}
 }
 
-// plus adds two estimates as if their errors fell together, which gives the widest interval.
+// Errors are taken to fall together, which gives the widest interval.
 func plus(a, b tuning.Estimate) tuning.Estimate {
 	return tuning.Estimate{Value: a.Value + b.Value, Low: a.Low + b.Low, High: a.High + b.High}
 }
 
-// times multiplies two estimates as if their errors fell together, which gives the widest
-// interval.
 func times(a, b tuning.Estimate) tuning.Estimate {
 	return tuning.Estimate{Value: a.Value * b.Value, Low: a.Low * b.Low, High: a.High * b.High}
 }

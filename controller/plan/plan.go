@@ -13,8 +13,7 @@ import (
 // Decide returns what to do now, with all that was known and considered.
 func Decide(state tuning.State) tuning.Decision { return Explain(state, Choose(state)) }
 
-// Choose returns what to do now. What was considered is missing, which takes longer to
-// collect than the decision; Explain adds it.
+// Choose returns what to do now. Explain adds what was considered, which takes longer.
 func Choose(state tuning.State) tuning.Decision { return look(state).chosen() }
 
 // Explain adds to the decision that Choose made of a state what was known and considered.
@@ -37,8 +36,7 @@ func look(state tuning.State) view {
 	return s
 }
 
-// chosen is the decision within what is permitted. A hold names the rules of the site and of
-// the stanza that it follows, if their sources are known.
+// A hold names the rules that it follows, if their sources are known.
 func (s view) chosen() tuning.Decision {
 	d := restrain(s, decideOn(s))
 	if d.Action != tuning.Hold || s.Site.Sources == nil {
@@ -57,7 +55,6 @@ func (s view) chosen() tuning.Decision {
 	return d
 }
 
-// decideOn goes through the reasons, the strongest first.
 func decideOn(s view) tuning.Decision {
 	// 1. Nothing may be done at all.
 	if s.Gate != tuning.ReasonNone {
@@ -112,9 +109,7 @@ func decideOn(s view) tuning.Decision {
 	return restrainBudget(s, choose(s))
 }
 
-// Waits reports whether a hold for this reason may end by itself, such as with a shorter queue
-// or a sharper forecast, so that the job is decided again. Other holds end only when the job
-// or the site changes.
+// Waits reports whether a hold for this reason may end by itself, so that the job is decided again.
 func Waits(r tuning.Reason) bool {
 	switch r { //nolint:exhaustive // a closed list of the few reasons that pass with time
 	case tuning.ReasonWarmingUp, tuning.ReasonProfiling, tuning.ReasonPolluted, tuning.ReasonNoSamples,
@@ -126,9 +121,8 @@ func Waits(r tuning.Reason) bool {
 	return false
 }
 
-// touchable returns why a running job must be left alone, or ReasonNone. The time limit is the
-// attempt's, so the wait in the queue does not count. A reservation takes the nodes whether
-// the job runs or waits.
+// touchable returns why a running job must be left alone. The time limit is the attempt's, so the
+// queue does not count; a reservation takes the nodes whether the job runs or waits.
 func touchable(s view) tuning.Reason {
 	b, r := s.Policy.Budget, s.Policy.Untouchable(s.Site)
 	computed := s.JoulesSource == tuning.Modelled && !s.Site.EnforceModel
@@ -151,15 +145,13 @@ func touchable(s view) tuning.Reason {
 	return tuning.ReasonNone
 }
 
-// unbudgeted is the state without its budgets of time and energy. A budget that is used up
-// ends tuning, and the way back to the owner's settings is part of that end.
+// A budget that is used up ends tuning, and the way back is part of that end.
 func (s view) unbudgeted() view {
 	s.Policy.Budget.Time, s.Policy.Budget.Energy = 0, 0
 	return s
 }
 
-// conclude ends tuning when the budget of time or energy is used up during a probe: the
-// setting is judged first, and left if it is worse than the owner's.
+// conclude ends tuning when a budget is used up during a probe, whose setting is judged first.
 func conclude(s view, r tuning.Reason) (tuning.Decision, bool) {
 	if touchable(s.unbudgeted()) != tuning.ReasonNone || s.Current.Equal(s.Own) {
 		return tuning.Decision{}, false
@@ -185,9 +177,8 @@ func conclude(s view, r tuning.Reason) (tuning.Decision, bool) {
 	return decide(s, tuning.RollBack, r, s.Own, evidence...), true
 }
 
-// rollBack returns a job whose last move made it worse. A setting that its owner would not
-// accept is left if more remains than the restart costs, however long the queue. A setting
-// that is merely worse is left if the rest of the job repays the way back.
+// rollBack returns a job whose last move made it worse, if the rest repays the way back. A setting
+// that its owner would not accept is left however long the queue.
 func rollBack(s view) (tuning.Decision, bool) {
 	o := s.Outcome
 	if o == nil || o.Verdict != tuning.Regressed || s.Pending || s.Current.Equal(s.Own) {
@@ -219,7 +210,6 @@ func rollBack(s view) (tuning.Decision, bool) {
 	return decide(s, tuning.RollBack, reason, s.Own, evidence...), true
 }
 
-// leave leaves a setting that the owner would not accept.
 func (s view) leave(reason tuning.Reason, evidence []tuning.Evidence) tuning.Decision {
 	if left := s.rest().Value; !(left > s.RestartCost.Seconds()) {
 		return hold(s, tuning.ReasonTooShort, append(evidence, worth(s, left, 1)...)...)
@@ -227,12 +217,15 @@ func (s view) leave(reason tuning.Reason, evidence []tuning.Evidence) tuning.Dec
 	return s.back(reason, evidence)
 }
 
-// back leaves the present setting: for the best other one within the limits, as measured in
-// this job or predicted at 95 %, else for the owner's.
+// back leaves the present setting for the best other one within the limits, as measured in this job
+// or predicted at 95 %, else for the owner's.
 func (s view) back(reason tuning.Reason, evidence []tuning.Evidence) tuning.Decision {
 	action, best, least := tuning.RollBack, s.Own, 0.0
 	consider := func(t tuning.Settings, ratio, slower float64) {
-		if ratio < min(least, -noise) && s.mayReturn(t) && !s.overruns(slower) {
+		_, permitted := s.Policy.Permits(s.Own, t)
+		over, _ := s.overBudget(t, false)
+		if ratio < min(least, -noise) && permitted && over == tuning.ReasonNone && !t.EqualButMemory(s.Current) && !s.harmed(t) &&
+			!s.Policy.Relearns(s.Own, t) && !s.overruns(slower) {
 			action, best, least = tuning.Move, t, ratio
 		}
 	}
@@ -251,21 +244,12 @@ func (s view) back(reason tuning.Reason, evidence []tuning.Evidence) tuning.Deci
 	return decide(s, action, reason, best, evidence...)
 }
 
-// mayReturn reports whether the job may go to this setting.
-func (s view) mayReturn(t tuning.Settings) bool {
-	_, permitted := s.Policy.Permits(s.Own, t)
-	over, _ := s.overBudget(t, false)
-	return permitted && over == tuning.ReasonNone && !t.EqualButMemory(s.Current) && !s.harmed(t) && !s.Policy.Relearns(s.Own, t)
-}
-
-// surely reports whether a setting saves over another at 95 %, within the allowed slowdown.
 func (s view) surely(from, to tuning.Settings) bool {
 	return !s.lawless(to) && s.model().Chances(from, to, noise).Likely >= confidence
 }
 
-// unmeasured waits for a profile. A probe that cannot be judged because other work disturbs it
-// is left for the best measured setting, unless it has fewer cores and is expected to be
-// better. A recalled setting is no such probe.
+// unmeasured waits for a profile. A probe that cannot be judged because other work disturbs it is
+// left, unless it has fewer cores and is expected to be better.
 func unmeasured(s view) tuning.Decision {
 	const patience = 2 // disturbed epochs
 	disturbed := s.Measured == tuning.ReasonPolluted && s.Toll != nil && s.Toll.Present.Disturbed >= patience

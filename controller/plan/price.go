@@ -15,11 +15,10 @@ const (
 	dearest = 2      // largest log ratio of one probe that counts for the next
 )
 
-// gain is the log ratio of the objective to that under the owner's settings, with its
-// standard error.
+// =>
 type gain struct{ ratio, se float64 }
 
-// rest is how long the rest would take; 0 if unknown, so that nothing is worth its price.
+// 0: unknown, so that nothing is worth its price.
 func (s view) rest() tuning.Estimate {
 	switch {
 	case s.Forecast == nil:
@@ -30,7 +29,6 @@ func (s view) rest() tuning.Estimate {
 	return tuning.Estimate{}
 }
 
-// epoch is how long an epoch of the rest takes.
 func (s view) epoch() tuning.Estimate {
 	n := s.EpochsTotal - s.EpochsDone
 	switch {
@@ -42,11 +40,10 @@ func (s view) epoch() tuning.Estimate {
 	return s.rest().Times(1 / float64(n))
 }
 
-// price is the time of a restart now, the wait in the queue included.
+// price includes the wait in the queue.
 func (s view) price() time.Duration { return s.RestartCost + s.Wait }
 
-// factors is the number of factors of the objective that a restart raises, such as two of
-// joules times seconds.
+// factors is the number of factors of the objective that a restart raises.
 func (s view) factors() float64 { return s.Policy.Measure().Degree() }
 
 // paid is factors for a restart from here: while the job saves and waits it uses the joules
@@ -59,9 +56,8 @@ func (s view) paid() float64 {
 	return s.factors()
 }
 
-// repays returns why a saving of so many seconds is not worth so many prices of a restart, or
-// ReasonNone: ReasonLongQueue if it would be without the queue, ReasonUnknownQueue if the wait
-// is unknown, else the given reason. A saving that is no number is never worth it.
+// repays returns why a saving of so many seconds is not worth so many restarts. A saving that is
+// no number is never worth it.
 func (s view) repays(saving, prices float64, otherwise tuning.Reason) tuning.Reason {
 	prices *= s.paid()
 	switch {
@@ -75,8 +71,7 @@ func (s view) repays(saving, prices float64, otherwise tuning.Reason) tuning.Rea
 	return otherwise
 }
 
-// pays returns why a move away from the owner's settings is not worth its restart, or
-// ReasonNone: ReasonUncertain if the mean saving is worth it and the low end is not.
+// pays returns why a move away from the owner's settings is not worth its restart.
 func (s view) pays(saving tuning.Estimate, otherwise tuning.Reason) tuning.Reason {
 	why := s.repays(min(saving.Low, saving.Value), s.Site.Margin, otherwise)
 	if why == tuning.ReasonNone && !(saving.Low > 0) {
@@ -88,8 +83,8 @@ func (s view) pays(saving tuning.Estimate, otherwise tuning.Reason) tuning.Reaso
 	return why
 }
 
-// worthless is the reason of a saving that is too small: the job is too short for any
-// setting, or this setting saves too little.
+// worthless is the reason of a saving that is too small: no setting saves enough, or this one does
+// not.
 func (s view) worthless() tuning.Reason {
 	if s.rest().Value*optimism <= s.Site.Margin*s.paid()*s.RestartCost.Seconds() {
 		return tuning.ReasonTooShort
@@ -97,7 +92,6 @@ func (s view) worthless() tuning.Reason {
 	return tuning.ReasonWorthless
 }
 
-// saves is what the rest of the job saves by going from one setting to another.
 func (s view) saves(from, to gain) tuning.Estimate {
 	if _, ok := tuning.Reference(s.Trials); !ok {
 		// The rest is counted under the present setting, not under the owner's.
@@ -117,13 +111,11 @@ func (s view) saves(from, to gain) tuning.Estimate {
 	}
 }
 
-// epochsAfterProbe are the epochs that would profit from a probe.
 func (s view) epochsAfterProbe() float64 {
 	return max(0, float64(s.EpochsTotal-s.EpochsDone-s.epochsPerProbe()))
 }
 
-// exploring is what the epochs of a probe are expected to lose, in seconds, judged by the
-// probes so far too.
+// exploring is what the epochs of a probe are expected to lose, judged by the probes so far too.
 func (s view) exploring(target tuning.Settings) float64 {
 	loss, n := s.loses(target), 1.0
 	for _, t := range s.Trials {
@@ -134,7 +126,6 @@ func (s view) exploring(target tuning.Settings) float64 {
 	return loss / n * float64(s.epochsPerProbe()) * s.epoch().Value
 }
 
-// presentSeconds is the length of an epoch now.
 func (s view) presentSeconds() float64 {
 	if t, ok := s.trialOf(s.Current); ok && t.Seconds > 0 {
 		return t.Seconds
@@ -142,8 +133,7 @@ func (s view) presentSeconds() float64 {
 	return s.EpochSeconds
 }
 
-// overruns reports whether a slower setting may take the job past its time limit. The next
-// attempt has at least what is left of the limit now.
+// The next attempt has at least what is left of the limit now.
 func (s view) overruns(slower float64) bool {
 	if s.LimitLeft <= 0 || slower <= 1 {
 		return false
@@ -161,9 +151,8 @@ func (s view) limit() []tuning.Evidence {
 	}
 }
 
-// unit is the unit of the objective, and how much of it a second of the rest costs; a restart
-// is priced as if the job ran meanwhile. An objective without a unit is counted in epochs
-// under the owner's settings.
+// unit is the unit of the objective, and how much of it a second of the rest costs. An objective
+// without a unit is counted in epochs under the owner's settings.
 func (s view) unit() (name string, perSecond float64) {
 	switch f := s.Forecast; s.Policy.Objective {
 	case tuning.Energy:
@@ -186,7 +175,7 @@ func (s view) unit() (name string, perSecond float64) {
 	return "seconds", 1
 }
 
-// tariff is the job's tariff; energy is free if its joules are not measured.
+// Energy is free if its joules are not measured.
 func (s view) tariff() tuning.Tariff {
 	t := s.Policy.Measure().Tariff
 	if f := s.Forecast; !f.IsKnown() || f.Joules == nil || !(f.Seconds.Value > 0) || !t.Charges(f.JoulesSource) {
@@ -195,7 +184,7 @@ func (s view) tariff() tuning.Tariff {
 	return t
 }
 
-// prices are the costs of a change now; before the start it costs nothing.
+// A change before the start costs nothing.
 func (s view) prices(d tuning.Decision) *tuning.Prices {
 	name, per := s.unit()
 	if name == "cost" {
@@ -219,7 +208,6 @@ func (s view) prices(d tuning.Decision) *tuning.Prices {
 	return out
 }
 
-// worth is the evidence of the comparison of a saving with its restarts.
 func worth(s view, saving float64, restarts int) []tuning.Evidence {
 	unit, per := s.unit()
 	paid := float64(restarts) * s.paid() * per
@@ -243,14 +231,12 @@ func worth(s view, saving float64, restarts int) []tuning.Evidence {
 	return append(out, tuning.Evidence{Name: "margin", Value: s.Site.Margin})
 }
 
-// worthAtLeast is worth with the end of the saving that decides.
 func worthAtLeast(s view, saving tuning.Estimate) []tuning.Evidence {
 	unit, per := s.unit()
 	out := worth(s, saving.Value, 1)
 	return append(out, tuning.Evidence{Name: "saving_at_least_" + unit, Value: saving.Low * per, Text: out[1].Text})
 }
 
-// outlook is the evidence of why a job is not restarted.
 func (s view) outlook(r tuning.Reason) []tuning.Evidence {
 	if r != tuning.ReasonNearClosing {
 		return nil

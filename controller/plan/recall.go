@@ -18,8 +18,7 @@ const (
 	memoryFewRuns    = 3
 )
 
-// recall changes a job before its start to what jobs of its kind showed. Nothing is
-// restarted, so queues and reservations do not matter.
+// recall changes a job before its start, at no cost, to what jobs of its kind showed.
 func recall(s view) tuning.Decision {
 	target := s.Own.Clone()
 	reason := tuning.ReasonFirstSeen
@@ -64,9 +63,8 @@ func recall(s view) tuning.Decision {
 	return decide(s, tuning.Move, reason, target, evidence...)
 }
 
-// foreseen is a setting that is better than another at 95 %, within the allowed slowdown and
-// the time limit, as predicted from the profile of an earlier run of the kind. It must be
-// that sure, since a job without a checkpoint cannot leave it.
+// foreseen is a setting that is predicted to be better than another. It must be sure, since a job
+// without a checkpoint cannot leave it.
 func foreseen(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence, bool) {
 	if s.Profile == nil {
 		return nil, nil, false
@@ -92,7 +90,6 @@ func foreseen(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence,
 	return best, evidence, best != nil
 }
 
-// rightSize is the memory limit that the peaks of earlier runs allow.
 func rightSize(s view) (tuning.Value, bool) {
 	k, ok := s.Policy.Knob(tuning.Memory)
 	own, asked := s.Own[tuning.Memory]
@@ -117,11 +114,9 @@ func rightSize(s view) (tuning.Value, bool) {
 	return v, !s.ranOut(v) && k.Allows(v) && need < own.Float()
 }
 
-// returning reports whether runs of this kind may try settings, and earlier runs are known.
 func (s view) returning() bool { return s.Policy.Budget.Returns > 0 && s.Returns != nil }
 
-// tryReturn runs a job all the way under a setting that may be better. The search has weighed
-// the try against the runs to come; untriable returns what forbids it.
+// tryReturn runs a job all the way under a setting that may be better.
 func tryReturn(s view) (tuning.Decision, bool) {
 	if !s.returning() || s.untriable() != tuning.ReasonNone {
 		return tuning.Decision{}, false
@@ -133,7 +128,6 @@ func tryReturn(s view) (tuning.Decision, bool) {
 	return decide(s, tuning.Move, tuning.ReasonTryingReturn, target, s.returnsEvidence()...), true
 }
 
-// untriable returns why a recurring job tries nothing, or ReasonNone.
 func (s view) untriable() tuning.Reason {
 	r := s.Returns
 	switch {
@@ -160,7 +154,6 @@ func (s view) untriable() tuning.Reason {
 	return tuning.ReasonNone
 }
 
-// bestOfKind is the best effect that jobs of the kind showed, within runs or by whole runs.
 func (s view) bestOfKind() (tuning.Effect, bool) {
 	best, found := bestEffect(s, s.KindEffects)
 	if s.Returns == nil || s.Returns.Best == nil {
@@ -174,7 +167,6 @@ func (s view) bestOfKind() (tuning.Effect, bool) {
 	return whole, true
 }
 
-// returnsEvidence is what the earlier runs say about a job that may try settings.
 func (s view) returnsEvidence() []tuning.Evidence {
 	if !s.returning() {
 		return nil
@@ -201,7 +193,6 @@ func (s view) returnsEvidence() []tuning.Evidence {
 	)
 }
 
-// wholeRuns is the evidence of a hold that whole runs could end.
 func (s view) wholeRuns() []tuning.Evidence {
 	var names []string
 	for _, k := range s.Policy.Knobs {
@@ -216,8 +207,8 @@ func (s view) wholeRuns() []tuning.Evidence {
 	return append(out, tuning.Evidence{Name: "returns_allowed", Value: float64(s.Policy.Budget.Returns)})
 }
 
-// Unlikely returns a function that reports whether a whole run under a setting is unlikely to
-// save, judged by the profile of an earlier run. Without a profile nothing is unlikely.
+// Unlikely returns a function that reports whether a whole run is unlikely to save, judged by the
+// profile of an earlier run.
 func Unlikely(state tuning.State) func(tuning.Settings) bool {
 	s := look(state)
 	return func(t tuning.Settings) bool {

@@ -15,35 +15,27 @@ const (
 	optimism   = 0.5 // share of the rest that the best setting of any job may save
 )
 
-// answer builds the response model from all that is known about the job.
 func answer(s tuning.State) *respond.Model {
-	f := respond.Facts{Policy: s.Policy, Own: s.Own, Usage: respond.UsageOf(s.Profile, s.Own), Trials: s.Trials, Kind: ofRuns(s), Others: s.Carried}
+	f := respond.Facts{Policy: s.Policy, Own: s.Own, Usage: respond.UsageOf(s.Profile, s.Own), Trials: s.Trials, Kind: slices.Clone(s.KindEffects), Others: s.Carried}
+	target := func(e tuning.Effect) tuning.Settings { return s.Policy.Complete(s.Own.Merge(e.Settings)) }
+	if s.Returns != nil { // between runs, where nothing was seen within
+		f.Kind = append(f.Kind, slices.DeleteFunc(slices.Clone(s.Returns.Seen), func(e tuning.Effect) bool {
+			return slices.ContainsFunc(s.KindEffects, func(k tuning.Effect) bool { return target(k).EqualButMemory(target(e)) })
+		})...)
+	}
 	if s.Class != nil && s.Class.Known() {
 		f.Class = supported(s.ClassEffects)
 	}
 	return respond.New(f)
 }
 
-// ofRuns are the effects of the kind: within runs, else between runs.
-func ofRuns(s tuning.State) []tuning.Effect {
-	if s.Returns == nil {
-		return s.KindEffects
-	}
-	target := func(e tuning.Effect) tuning.Settings { return s.Policy.Complete(s.Own.Merge(e.Settings)) }
-	return append(slices.Clone(s.KindEffects), slices.DeleteFunc(slices.Clone(s.Returns.Seen), func(e tuning.Effect) bool {
-		return slices.ContainsFunc(s.KindEffects, func(k tuning.Effect) bool { return target(k).EqualButMemory(target(e)) })
-	})...)
-}
-
-// promise is the share of the rest that a setting is expected to save over the best measured
-// one, if it is left again when it does not save or is too slow. of is the value of that rest
-// relative to the rest under the owner's settings.
+// promise is the share of the rest that a setting is expected to save over the best measured one,
+// and what that rest is worth relative to the owner's.
 func (s view) promise(target tuning.Settings) (share, of float64) {
 	_, ratio := s.baseline()
 	return s.chances(target).Saves, math.Exp(ratio)
 }
 
-// baseline is the best measured setting, the owner's if none was better.
 func (s view) baseline() (tuning.Settings, float64) {
 	if best, ok := s.winner(); ok {
 		return best, s.BestGain
@@ -51,8 +43,7 @@ func (s view) baseline() (tuning.Settings, float64) {
 	return s.Own, 0
 }
 
-// chances are the chances of a setting to be allowed, and to save more than the noise over the
-// best measured one; for an untouched job, to save enough for a disturbance.
+// An untouched job must save enough for a disturbance.
 func (s view) chances(target tuning.Settings) respond.Chances {
 	best, _ := s.baseline()
 	if s.Restarts+s.Probes == 0 {
@@ -61,14 +52,11 @@ func (s view) chances(target tuning.Settings) respond.Chances {
 	return s.model().Chances(best, target, noise)
 }
 
-// loses is the share by which an epoch is expected to cost more than under the owner's
-// settings; at least 0.
 func (s view) loses(target tuning.Settings) float64 {
 	r := s.model().Predict(target).Objective
 	return math.Min(respond.Ratio{Mean: -r.Mean, SD: r.SD}.Saved()*math.Exp(r.Mean+r.SD*r.SD/2), math.Expm1(dearest))
 }
 
-// kept is how likely a setting keeps to the slowdown that the owner allows.
 func (s view) kept(p respond.Prediction) float64 {
 	if s.Policy.MaxSlowdown == 0 {
 		return 1
@@ -76,13 +64,12 @@ func (s view) kept(p respond.Prediction) float64 {
 	return p.Time.Below(math.Log(s.Policy.MaxSlowdown))
 }
 
-// withinSlowdown reports whether the owner allows epochs that are longer by a log ratio.
 func (s view) withinSlowdown(logTime float64) bool {
 	return s.Policy.MaxSlowdown == 0 || logTime <= math.Log(s.Policy.MaxSlowdown)
 }
 
-// exposure is the largest cost of a probe at 95 %, in epochs under the owner's settings. Fewer
-// cores and less power have a natural bound; more of anything may turn out hopeless.
+// exposure is the largest cost of a probe at 95 %, in epochs. Fewer cores and less power have a
+// natural bound; more of anything may turn out hopeless.
 func (s view) exposure(target tuning.Settings) float64 {
 	for _, name := range s.Own.Diff(target) {
 		was, now := s.Own[name].Float(), target[name].Float()
@@ -94,7 +81,6 @@ func (s view) exposure(target tuning.Settings) float64 {
 	return min(lookingOn, float64(s.epochsPerProbe())*max(math.Expm1(q), 0))
 }
 
-// searched are the settings that the search may try, complete.
 func (s view) searched() []tuning.Settings {
 	list := s.Candidates
 	if len(list) == 0 && len(s.Next) > 0 {
@@ -109,9 +95,8 @@ func (s view) searched() []tuning.Settings {
 	return out
 }
 
-// predicted moves to a setting that is better than the present one at 95 %, within the allowed
-// slowdown, and by more than its restart costs. seconds is what it saves; 0: there is no such
-// setting. An unmeasured value of a knob without a law is never sure.
+// predicted moves to a setting that is better at 95 %, and by more than its restart costs. seconds
+// is what it saves. An unmeasured value of a knob without a law is never sure.
 func predicted(s view) (d tuning.Decision, seconds float64) {
 	if s.spent() != tuning.ReasonNone || s.Profile == nil {
 		return tuning.Decision{}, 0
@@ -189,7 +174,7 @@ func (s view) promising() (best tuning.Settings, seconds float64) {
 	return best, most * after * s.epoch().Value
 }
 
-// ladder is a list of settings at growing distance from the best measured one, which is first.
+// ladder is a list of settings at growing distance from the best measured one.
 type ladder []rung
 
 // rung is a setting with the probability that it keeps to the allowed slowdown, the share of
@@ -200,9 +185,8 @@ type rung struct {
 	kept, saves, loses float64
 }
 
-// climb returns the saving of the best sequence of probes, and its first setting: after a
-// probe that keeps to the limit the further settings follow, else the nearer ones. It is a
-// binary search weighted by likelihood.
+// climb returns the saving of the best sequence of probes, and its first setting: a binary search
+// weighted by likelihood.
 func (l ladder) climb(from float64, probes int, restart float64) (most float64, first tuning.Settings) {
 	away := func(r rung) float64 {
 		if r.settings == nil {
@@ -252,9 +236,8 @@ const (
 	maxProbes  = 6   // longest sequence that is weighed
 )
 
-// tempting reports whether a setting is worth the first disturbance of a job: a saving is
-// likely, or a large one is expected. Less is enough for a recurring kind, since later runs
-// profit too, and if only a probe can show how the job uses its cores.
+// tempting reports whether a setting is worth the first disturbance of a job. Less is enough for a
+// recurring kind, and if only a probe can show how the job uses its cores.
 func (s view) tempting(x respond.Chances) bool {
 	expected := 0.25
 	switch {
@@ -266,7 +249,6 @@ func (s view) tempting(x respond.Chances) bool {
 	return x.Likely >= 0.6 || x.Saves >= expected
 }
 
-// beyond reports whether a setting is further than a stride from every measured one.
 func (s view) beyond(t tuning.Settings) bool {
 	near := func(m tuning.Settings) bool {
 		return math.Abs(math.Log2(t[tuning.Cores].Float()/m[tuning.Cores].Float())) <= stride+1e-9
@@ -281,7 +263,6 @@ func (s view) outlasts(p respond.Prediction) bool {
 		s.EpochSeconds <= c.Grace.Seconds()
 }
 
-// lawless reports whether settings differ from the owner's in a knob without a law.
 func (s view) lawless(t tuning.Settings) bool { return !s.Policy.CoresAlone(s.Own, t) }
 
 func predictedEvidence(p respond.Prediction) []tuning.Evidence {

@@ -20,14 +20,11 @@ const (
 	lookingOn = 1.25
 )
 
-// lossLimit is what tuning may cost the job, in epochs under its owner's settings: a share of
-// the job, plus half of what its best measured setting surely saves of the rest.
+// lossLimit is what tuning may cost the job, in epochs under its owner's settings.
 func (s view) lossLimit() float64 {
 	return lossShare*float64(s.epochsInAll()) + s.proven()/2
 }
 
-// proven is what the best measured setting surely saves of the rest, in epochs under the
-// owner's settings.
 func (s view) proven() float64 {
 	if _, gained := s.winner(); !gained {
 		return 0
@@ -35,7 +32,6 @@ func (s view) proven() float64 {
 	return s.epochsAfterProbe() * max(-math.Expm1(s.BestGain+sure*s.BestError), 0)
 }
 
-// epochsInAll is the number of epochs of the job, or a guess.
 func (s view) epochsInAll() int {
 	if s.EpochsTotal > 0 {
 		return s.EpochsTotal
@@ -43,7 +39,6 @@ func (s view) epochsInAll() int {
 	return max(unknownEpochs, 2*s.EpochsDone)
 }
 
-// wayBack is the cost of one restart, in epochs under the owner's settings.
 func (s view) wayBack() float64 {
 	own := s.epoch().Value
 	if s.Toll != nil {
@@ -55,7 +50,6 @@ func (s view) wayBack() float64 {
 	return s.factors() * s.price().Seconds() / own
 }
 
-// harm is what failed tuning has cost so far.
 func (s view) harm() float64 {
 	if s.Toll == nil {
 		return 0
@@ -63,9 +57,8 @@ func (s view) harm() float64 {
 	return s.Toll.Harm
 }
 
-// stop is the stop-loss: a job leaves a setting at once that costs more than tuning may, is
-// hopeless, or is surely slower than its owner allows. The running epoch counts, disturbed or
-// not. No budget of restarts forbids it, since those bound what is tried.
+// stop is the stop-loss. The running epoch counts, disturbed or not. No budget of restarts forbids
+// it, since those bound what is tried.
 func stop(s view) (tuning.Decision, bool) {
 	t := s.Toll
 	if t == nil || s.Pending || s.Current.Equal(s.Own) || touchable(s.unbudgeted()) != tuning.ReasonNone {
@@ -109,7 +102,6 @@ func stop(s view) (tuning.Decision, bool) {
 	return d, true
 }
 
-// lossEvidence is the evidence of the stop-loss.
 func (s view) lossEvidence() []tuning.Evidence {
 	out := []tuning.Evidence{
 		{Name: "loss_epochs", Value: s.harm()},
@@ -133,9 +125,8 @@ const (
 	doubtEpochs = 2
 )
 
-// doubt probes the owner's settings, once, on a job that started under a recalled setting and
-// runs clearly slower than its kind did untuned. Its input may be larger, so this is no
-// verdict but a probe, with all the limits of one.
+// doubt probes the owner's settings once on a job that runs clearly slower than its kind did
+// untuned. Its input may be larger, so this is no verdict.
 func doubt(s view) (tuning.Decision, bool) {
 	_, measured := tuning.Reference(s.Trials)
 	// With other hyperparameters the epochs do different work, and cannot be compared.
@@ -163,8 +154,7 @@ func doubt(s view) (tuning.Decision, bool) {
 	return decide(s, tuning.Probe, tuning.ReasonDoubted, s.Own, evidence...), true
 }
 
-// unsurprising is how long an epoch may take without a check: as long as in untuned jobs of
-// the kind, times what the owner allows or the setting is known to cost, plus the margin.
+// unsurprising is how long an epoch may take without a check.
 func (s view) unsurprising() float64 {
 	slower := max(1, s.Policy.MaxSlowdown)
 	for _, e := range s.KindEffects {

@@ -14,12 +14,11 @@ type view struct {
 	model func() *respond.Model // built on first use
 }
 
-// target is the owner's settings with those of t in place, following knobs included.
 func (s view) target(t tuning.Settings) tuning.Settings {
 	return s.Policy.Complete(s.Own.Merge(t))
 }
 
-// goal is target for a running job: its memory stays, since it is worth no restart.
+// goal is target for a running job: its memory is worth no restart.
 func (s view) goal(t tuning.Settings) tuning.Settings {
 	out := s.target(t)
 	now, ok := s.Current[tuning.Memory]
@@ -29,8 +28,7 @@ func (s view) goal(t tuning.Settings) tuning.Settings {
 	return out
 }
 
-// usable keeps the values that the policy allows; none if the settings also changed what the
-// job learned.
+// usable keeps what the policy allows; nothing if the settings also changed what the job learned.
 func (s view) usable(t tuning.Settings) tuning.Settings {
 	if s.Policy.Relearns(s.Own, t) {
 		return nil
@@ -38,7 +36,6 @@ func (s view) usable(t tuning.Settings) tuning.Settings {
 	return s.possible(t)
 }
 
-// possible keeps the values that the policy allows, hyperparameters only with a quality guard.
 func (s view) possible(t tuning.Settings) tuning.Settings {
 	return t.Only(func(name string) bool {
 		k, ok := s.Policy.Knob(name)
@@ -48,8 +45,7 @@ func (s view) possible(t tuning.Settings) tuning.Settings {
 
 func (s view) epochsPerProbe() int { return s.Policy.Profile.WarmupEpochs + s.Policy.Profile.Epochs }
 
-// spent returns why no further restart is allowed, or ReasonNone. For the site a probe is a
-// restart too.
+// For the site a probe is a restart too.
 func (s view) spent() tuning.Reason {
 	switch {
 	case s.Restarts >= s.Policy.Budget.Restarts:
@@ -60,29 +56,21 @@ func (s view) spent() tuning.Reason {
 	return tuning.ReasonNone
 }
 
-// trialOf is the trial of a setting in this job.
 func (s view) trialOf(t tuning.Settings) (tuning.Trial, bool) {
-	for _, x := range s.Trials {
-		if x.Settings.Equal(t) {
-			return x, true
-		}
-	}
-	return tuning.Trial{}, false
+	return tuning.First(s.Trials, func(x tuning.Trial) bool { return x.Settings.Equal(t) })
 }
 
-// ranUnder reports whether this job has measured a setting, whatever its memory.
 func (s view) ranUnder(t tuning.Settings) bool {
 	return slices.ContainsFunc(s.Trials, func(x tuning.Trial) bool { return x.Settings.EqualButMemory(t) })
 }
 
-// judged reports whether enough epochs were measured under a setting.
 func (s view) judged(t tuning.Settings) bool {
 	x, ok := s.trialOf(t)
 	return ok && x.Epochs >= s.Policy.Profile.Epochs
 }
 
-// present is the gain of the present setting over the owner's, and its log ratio of seconds:
-// measured in this job, else in its kind.
+// present is the gain of the present setting and its log ratio of seconds: measured in this job,
+// else in its kind.
 func (s view) present() (g gain, logTime float64) {
 	own, measured := tuning.Reference(s.Trials)
 	if t, ok := s.trialOf(s.Current); ok && measured {
@@ -101,7 +89,7 @@ func (s view) present() (g gain, logTime float64) {
 }
 
 func hold(s view, r tuning.Reason, evidence ...tuning.Evidence) tuning.Decision {
-	return tuning.Decision{Action: tuning.Hold, Reason: r, Evidence: legible(evidence), At: s.Now}
+	return decide(s, tuning.Hold, r, nil, evidence...)
 }
 
 // advise holds, and names a better setting if one is known.
@@ -116,7 +104,6 @@ func advise(s view, r tuning.Reason, evidence ...tuning.Evidence) tuning.Decisio
 	return d
 }
 
-// legible writes infinite and missing numbers as words, since JSON has none.
 func legible(evidence []tuning.Evidence) []tuning.Evidence {
 	for i, e := range evidence {
 		if math.IsNaN(e.Value) || math.IsInf(e.Value, 0) {
@@ -130,8 +117,7 @@ func decide(s view, a tuning.Action, r tuning.Reason, to tuning.Settings, eviden
 	return tuning.Decision{Action: a, Reason: r, Settings: to, Evidence: legible(evidence), At: s.Now}
 }
 
-// restrain is the last guard: it turns what may not be done into advice, and refuses what the
-// policy does not allow.
+// restrain is the last guard.
 func restrain(s view, d tuning.Decision) tuning.Decision {
 	if d.Action == tuning.Hold {
 		return d
@@ -190,14 +176,8 @@ func classEvidence(c *tuning.Class) []tuning.Evidence {
 const (
 	classRuns   = 2    // jobs in which a class must have shown an effect
 	betweenRuns = 0.04 // log ratio by which two runs of the same job usually differ
-
-	// The usual spread of ln(seconds) within a job, which counts as much as so many epochs,
-	// since trials are short.
-	usualSD      = 0.05
-	usualDegrees = 4
 )
 
-// known is the best effect of the kind, else of the class.
 func known(s view) (tuning.Effect, tuning.Reason, bool) {
 	if e, ok := bestEffect(s, s.KindEffects); ok {
 		return e, tuning.ReasonRecalled, true
@@ -219,7 +199,6 @@ func remembered(s view) bool {
 	return then && !now
 }
 
-// bestEffect is the effect with the lowest log ratio to which there is no objection.
 func bestEffect(s view, effects []tuning.Effect) (tuning.Effect, bool) {
 	var best tuning.Effect
 	found := false
@@ -232,7 +211,6 @@ func bestEffect(s view, effects []tuning.Effect) (tuning.Effect, bool) {
 	return best, found
 }
 
-// objection returns why an effect is not relied on, or ReasonNone.
 func (s view) objection(e tuning.Effect) tuning.Reason {
 	switch {
 	case e.Runs < 1:
@@ -249,7 +227,7 @@ func (s view) objection(e tuning.Effect) tuning.Reason {
 	return tuning.ReasonNone
 }
 
-// gainOf is the gain of a trial of this job; not ok without a trial of the owner's settings.
+// Not ok without a trial of the owner's settings.
 func (s view) gainOf(t tuning.Trial) (gain, bool) {
 	own, ok := tuning.Reference(s.Trials)
 	if !ok {
@@ -262,36 +240,24 @@ func (s view) gainOf(t tuning.Trial) (gain, bool) {
 	return gain{ratio, s.trialError(t, own)}, true
 }
 
-// trialError is the standard error of the log ratio of two trials. Joules are taken to vary
-// with the seconds.
+// Joules are taken to vary with the seconds.
 func (s view) trialError(t, own tuning.Trial) float64 {
-	squares, degrees := usualDegrees*usualSD*usualSD, float64(usualDegrees)
-	for _, x := range s.Trials {
-		if x.Epochs > 1 && !x.Failed && x.SDLog >= 0 {
-			squares += float64(x.Epochs-1) * x.SDLog * x.SDLog
-			degrees += float64(x.Epochs - 1)
-		}
-	}
 	n, m := float64(max(t.Epochs, 1)), float64(max(own.Epochs, 1))
-	return s.factors() * math.Sqrt(squares/degrees*(1/n+1/m))
+	return s.factors() * math.Sqrt(tuning.EpochVariance(s.Trials)*(1/n+1/m))
 }
 
-// gainOfEffect is the gain that other jobs showed.
 func gainOfEffect(e tuning.Effect) gain { return gain{e.LogRatio, standardError(e)} }
 
-// standardError is the standard error of an effect: at least the usual spread between runs,
-// and growing with age.
+// An effect has at least the usual spread between runs, and more with age.
 func standardError(e tuning.Effect) float64 {
 	return math.Hypot(e.SD, betweenRuns) / math.Sqrt(e.Fresh())
 }
 
-// supported keeps the effects that enough jobs of the class have shown.
 func supported(effects []tuning.Effect) []tuning.Effect {
 	return slices.DeleteFunc(slices.Clone(effects), func(e tuning.Effect) bool { return e.Runs < classRuns })
 }
 
-// harmed reports whether a setting is remembered to have made jobs worse, with at least as
-// much memory: one that failed with less may have failed for that.
+// A setting that failed with less memory may have failed for that.
 func (s view) harmed(t tuning.Settings) bool {
 	now, bounded := t[tuning.Memory]
 	return slices.ContainsFunc(s.Regressed, func(r tuning.Settings) bool {
@@ -300,7 +266,6 @@ func (s view) harmed(t tuning.Settings) bool {
 	})
 }
 
-// ranOut reports whether as much memory, or more, was part of a setting that made jobs worse.
 func (s view) ranOut(memory tuning.Value) bool {
 	return slices.ContainsFunc(s.Regressed, func(r tuning.Settings) bool {
 		then, ok := r[tuning.Memory]

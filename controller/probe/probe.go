@@ -1,20 +1,29 @@
 package probe
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
 	"maps"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"pitchpipe/controller/search"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
+	"pitchpipe/driver/durable"
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/api/progress"
 )
 
-// Errors of Run.
 var (
 	// ErrPolicy means that the job's policy gives nothing to try or to measure.
 	ErrPolicy = errors.New("nothing to probe")
@@ -23,8 +32,19 @@ var (
 	ErrProbe = errors.New("the short job could not be measured")
 )
 
-// candidates is into how many values a range is cut.
-const candidates = 5
+const (
+	rangeValues = 5                // that a range is cut into
+	runs        = 20               // of a job that is stopped, or ends while its output is not read
+	stopWait    = 30 * time.Second // for the stop of a short job
+)
+
+// Jobs starts short jobs. Start with the same request returns the same job.
+type Jobs interface {
+	Start(ctx context.Context, id driver.RequestID, s driver.Spec, c driver.Change) (driver.Job, error)
+	Get(ctx context.Context, id driver.JobID) (driver.Job, error)
+	Stop(ctx context.Context, id driver.JobID) error
+	Logs(ctx context.Context, id driver.JobID, offset int64) (io.ReadCloser, error)
+}
 
 // Config says what to probe and how.
 type Config struct {
@@ -33,18 +53,14 @@ type Config struct {
 	Policy tuning.Policy
 	Own    tuning.Settings // as its owner would submit it
 	Probes int             // at most so many settings beside the owner's
-	// Change says settings in the driver's terms.
+	File   string          // keeps the results
+	// Change translates settings for the driver.
 	Change func(target tuning.Settings) (driver.Change, error)
-	// Memory is what survives this process.
-	Memory Memory
-	// Measure puts joules to the epochs of a job that has ended, as far as somebody
-	// measured them; nil: they are unknown.
+	// Measure adds the joules to the epochs of an ended job, as far as they were measured.
 	Measure func(ctx context.Context, job driver.Job, epochs []tuning.Epoch) []tuning.Epoch
-	// Tell is called with each finished trial; nil: not called.
+	// Tell is called with each finished trial.
 	Tell func(Tried)
-	// Poll is how often the output is read, 0 = 100 ms.
-	Poll time.Duration
-	Log  *slog.Logger // nil = silent
+	Log  *slog.Logger
 }
 
 // Tried is one short job.
@@ -54,8 +70,7 @@ type Tried struct {
 	State   driver.State     `json:"state"`
 	Trial   tuning.Trial     `json:"trial"`
 	Epochs  []tuning.Epoch   `json:"epochs,omitempty"`
-	// Refused says why the owner would not accept it; empty: he would, or it is his own.
-	Refused tuning.Reason `json:"refused,omitempty"`
+	Refused tuning.Reason    `json:"refused,omitempty"` // why the owner would not accept it
 }
 
 // Result is what probing brought.
@@ -70,36 +85,64 @@ type Result struct {
 // Better reports whether the chosen settings are others than the owner's.
 func (r Result) Better() bool { return !r.Change.Empty() }
 
+const version = 1
+
+// memory is the content of the file.
+type memory struct {
+	Version int     `json:"version"`
+	Name    string  `json:"name"` // begins the names of the requests; no two runs of probes have the same
+	Tried   []Tried `json:"tried"`
+}
+
+// prober is one run of probes.
+type prober struct {
+	Config
+	space   []search.Dimension
+	matcher *progress.Matcher
+	memory  memory
+	tried   []Tried
+}
+
 // Run probes. The error is that of ctx where it ended.
 func Run(ctx context.Context, cfg Config) (Result, error) {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
+	p := &prober{Config: cfg, space: search.Space(cfg.Policy, cfg.Own, rangeValues)}
+	var err error
+	if p.matcher, err = newMatcher(cfg.Policy.Progress); err != nil {
+		return Result{}, fmt.Errorf("%w: %w", ErrPolicy, err)
 	}
-	p, err := newProber(cfg)
-	if err != nil {
-		return Result{}, err
+	if len(p.space) == 0 {
+		return Result{}, fmt.Errorf("%w: its stanza has no knob with several values", ErrPolicy)
 	}
-	known, err := cfg.Memory.Load()
-	if err != nil {
+	p.Spec.Off = true
+	p.Spec.Env = maps.Clone(cfg.Spec.Env)
+	if err := p.recall(); err != nil {
 		return Result{}, fmt.Errorf("what was measured before: %w", err)
 	}
-	p.known = known
-	if err := p.try(ctx, cfg.Own); err != nil {
-		return Result{}, err
-	}
-	if !p.tried[0].Trial.Reference || p.tried[0].Trial.Failed {
-		return Result{}, fmt.Errorf("%w: %s %s under its own settings", ErrProbe, p.tried[0].Job, p.tried[0].State)
-	}
-	for {
-		target, reason := p.study().Next()
-		if reason != tuning.ReasonNone {
-			return p.result(reason)
-		}
+	for target, reason := cfg.Own, tuning.ReasonNone; reason == tuning.ReasonNone; target, reason = p.study().Next() {
 		if err := p.try(ctx, target); err != nil {
 			return Result{}, err
 		}
+		if own := p.tried[0]; !own.Trial.Reference || own.Trial.Failed {
+			return Result{}, fmt.Errorf("%w: %s %s under its own settings", ErrProbe, own.Job, own.State)
+		}
 	}
+	return p.result()
 }
+
+// recall reads the file, or makes a new one.
+func (p *prober) recall() error {
+	err := durable.ReadJSON(p.File, &p.memory)
+	if errors.Is(err, fs.ErrNotExist) {
+		p.memory = memory{Version: version, Name: "probe-" + strings.ToLower(rand.Text()[:8])}
+		return errors.Join(durable.MkdirAll(filepath.Dir(p.File), 0o700), p.save())
+	}
+	if err == nil && (p.memory.Version != version || p.memory.Name == "") {
+		err = fmt.Errorf("%s: version %d is unknown", p.File, p.memory.Version)
+	}
+	return err
+}
+
+func (p *prober) save() error { return durable.WriteJSON(p.File, p.memory, 0o600) }
 
 func (p *prober) study() search.Study {
 	s := search.Study{Policy: p.Policy, Own: p.Own, Space: p.space}
@@ -111,8 +154,9 @@ func (p *prober) study() search.Study {
 }
 
 // result is the best of what was tried.
-func (p *prober) result(reason tuning.Reason) (Result, error) {
-	out := Result{Tried: p.tried, Chosen: p.Own.Clone(), Reason: reason}
+func (p *prober) result() (Result, error) {
+	out := Result{Tried: p.tried, Chosen: p.Own.Clone()}
+	_, out.Reason = p.study().Next()
 	reference := p.tried[0].Trial
 	for i := range out.Tried[1:] {
 		t := &out.Tried[i+1]
@@ -123,138 +167,188 @@ func (p *prober) result(reason tuning.Reason) (Result, error) {
 		return out, nil
 	}
 	out.Gain = &gain
-	if gain.Clear && gain.Expected < 0 {
-		var err error
-		out.Chosen = gain.Trial.Settings
-		if out.Change, err = p.Config.Change(out.Chosen); err != nil {
-			return Result{}, err
-		}
-	}
-	return out, nil
-}
-
-// prober is one run of probes.
-type prober struct {
-	Config
-	space []search.Dimension
-	known []Tried // measured before
-	tried []Tried
-	lines *lines
-}
-
-func newProber(cfg Config) (*prober, error) {
-	p := &prober{Config: cfg, space: search.Space(cfg.Policy, cfg.Own, candidates)}
 	var err error
-	if p.lines, err = newLines(cfg.Policy.Progress); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrPolicy, err)
+	if gain.Clear && gain.Expected < 0 {
+		out.Chosen = gain.Trial.Settings
+		out.Change, err = p.Config.Change(out.Chosen)
 	}
-	if len(p.space) == 0 {
-		return nil, fmt.Errorf("%w: its stanza has no knob with several values", ErrPolicy)
-	}
-	if p.Poll <= 0 {
-		p.Poll = defaultPoll
-	}
-	p.Spec.Off = true
-	p.Spec.Env = maps.Clone(cfg.Spec.Env)
-	return p, nil
+	return out, err
 }
 
-// runs is how often a job is run that was stopped, or ended while its output was not read.
-const runs = 20
-
-// try brings one trial in: from what was measured before, or by a short job.
+// try adds one trial: as it was measured before, or by a short job.
 func (p *prober) try(ctx context.Context, target tuning.Settings) error {
-	i := slices.IndexFunc(p.known, func(t Tried) bool { return t.Trial.Settings.Equal(target) })
-	if i >= 0 {
-		p.add(p.known[i])
-		return nil
+	known := slices.IndexFunc(p.memory.Tried, func(t Tried) bool { return t.Trial.Settings.Equal(target) })
+	tried, whole := Tried{}, known >= 0
+	if whole {
+		tried = p.memory.Tried[known]
 	}
 	change, err := p.Config.Change(target)
+	for run := 1; !whole && run <= runs && err == nil; run++ {
+		request := fmt.Sprintf("%s-%d", p.memory.Name, len(p.tried))
+		if run > 1 {
+			request += fmt.Sprintf("-%d", run)
+			p.Log.Info("the job was stopped, or its output was not read, and is run again", "job", string(tried.Job))
+		}
+		tried, whole, err = p.short(ctx, driver.RequestID(request), target, change)
+	}
 	if err != nil {
 		return err
 	}
-	number := len(p.tried)
-	for run := range runs {
-		request := driver.RequestID(fmt.Sprintf("%s-%d", p.Memory.Name(), number))
-		if run > 0 {
-			request = driver.RequestID(fmt.Sprintf("%s-%d-%d", p.Memory.Name(), number, run+1))
-		}
-		tried, whole, err := p.short(ctx, request, target, change)
-		if err != nil {
-			return err
-		}
-		if !whole && run+1 < runs {
-			p.Log.Info("the job was stopped, or its output was not read, and is run again", "job", string(tried.Job))
-			continue
-		}
-		if err := p.Memory.Save(append(slices.Clone(p.tried), tried)); err != nil {
+	p.tried = append(p.tried, tried)
+	if known < 0 {
+		p.memory.Tried = slices.Clone(p.tried)
+		if err := p.save(); err != nil {
 			return fmt.Errorf("remembering what was measured: %w", err)
 		}
-		p.add(tried)
-		return nil
 	}
+	p.Tell(tried)
 	return nil
-}
-
-func (p *prober) add(t Tried) {
-	p.tried = append(p.tried, t)
-	if p.Tell != nil {
-		p.Tell(t)
-	}
 }
 
 // short runs one short job to its end and measures it; whole reports whether it came to its
 // own end and its epochs were seen as they ended.
 func (p *prober) short(ctx context.Context, request driver.RequestID, target tuning.Settings, change driver.Change) (t Tried, whole bool, err error) {
+	t = Tried{Request: request, State: driver.NotStarted, Trial: tuning.Trial{Settings: target.Clone(), Failed: true, Reference: target.Equal(p.Own)}}
 	job, err := p.Jobs.Start(ctx, request, p.Spec, change)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
 		// It may have been made: repeated, the request finds it.
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopping)
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWait)
 		defer cancel()
 		if job, err = p.Jobs.Start(late, request, p.Spec, change); err == nil {
 			err = p.stop(ctx, job.ID)
 		}
-		return Tried{}, false, errors.Join(ctx.Err(), err)
+		return t, false, errors.Join(ctx.Err(), err)
 	case len(p.tried) > 0 && (errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrUnsupported)):
 		p.Log.Warn("settings that no job can have here", "settings", target.String(), "error", err)
-		return Tried{Request: request, State: driver.NotStarted, Trial: tuning.Trial{Settings: target.Clone(), Failed: true}}, true, nil
+		return t, true, nil
 	default:
-		return Tried{}, false, fmt.Errorf("short job %s: %w", request, err)
+		return t, false, fmt.Errorf("short job %s: %w", request, err)
 	}
 	p.Log.Info("short job", "job", string(job.ID), "settings", target.String())
-	h, err := p.hear(ctx, job)
+	job, marks, err := p.follow(ctx, job)
 	if err != nil {
-		return Tried{}, false, errors.Join(err, p.stop(ctx, job.ID))
+		return t, false, errors.Join(err, p.stop(ctx, job.ID))
 	}
-	t = Tried{Request: request, Job: job.ID, State: h.job.State}
-	if t.State != driver.Succeeded {
-		t.Trial = tuning.Trial{Settings: target.Clone(), Failed: true, Reference: target.Equal(p.Own)}
+	if t.Job, t.State = job.ID, job.State; t.State != driver.Succeeded {
 		return t, t.State != driver.Cancelled && t.State != driver.Lost, nil
 	}
-	t.Epochs = epochs(h.marks, target, p.Policy.Profile.WarmupEpochs)
-	if p.Measure != nil {
-		t.Epochs = p.Measure(ctx, h.job, t.Epochs)
+	t.Epochs = p.Measure(ctx, job, epochs(marks, target, p.Policy.Profile.WarmupEpochs))
+	if trials := tuning.TrialsOf(t.Epochs, p.Own); len(trials) > 0 {
+		t.Trial = trials[0]
+		return t, true, nil
 	}
-	trials := tuning.TrialsOf(t.Epochs, p.Own)
-	if len(trials) == 0 {
-		t.Trial = tuning.Trial{Settings: target.Clone(), Failed: true, Reference: target.Equal(p.Own)}
-		return t, !h.late, nil
-	}
-	t.Trial = trials[0]
-	return t, true, nil
+	return t, !slices.ContainsFunc(marks, func(m mark) bool { return m.late }), nil
 }
-
-// stopping is how long the stop of a short job may take that is not wanted any more.
-const stopping = 30 * time.Second
 
 // stop ends a short job, even where ctx has ended.
 func (p *prober) stop(ctx context.Context, id driver.JobID) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopping)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWait)
 	defer cancel()
 	if err := p.Jobs.Stop(ctx, id); err != nil && !errors.Is(err, driver.ErrNotFound) {
 		return fmt.Errorf("short job %s could not be stopped, and runs on: %w", id, err)
 	}
 	return nil
+}
+
+const (
+	poll    = 100 * time.Millisecond
+	gone    = 2 * time.Minute // a scheduler that is away for longer ends the probes
+	maxRead = 1 << 20         // bytes of output at a time
+)
+
+func newMatcher(p tuning.Progress) (*progress.Matcher, error) {
+	if p.Pattern == "" {
+		return nil, errors.New("its stanza has no progress pattern, by which epochs are known in its output")
+	}
+	re, err := regexp.Compile(p.Pattern)
+	if err != nil {
+		return nil, err
+	}
+	return progress.NewMatcher(re, p.Total)
+}
+
+// mark is a line that ends an epoch, and when it was read. Late: it may have been written
+// long before.
+type mark struct {
+	report api.Report
+	at     time.Time
+	late   bool
+}
+
+// follow reads the output of a short job until the job has ended.
+func (p *prober) follow(ctx context.Context, job driver.Job) (ended driver.Job, marks []mark, err error) {
+	var rest []byte
+	offset, away := int64(0), time.Time{}
+	// What is there when the reading begins, or is read behind a gap, was written at an
+	// unknown time.
+	late := true
+	for {
+		now, text, err := p.read(ctx, job.ID, offset)
+		switch {
+		case ctx.Err() != nil:
+			return job, nil, ctx.Err()
+		case err == nil:
+			job, away = now, time.Time{}
+			offset += int64(len(text))
+			rest, marks = p.match(append(rest, text...), marks, late)
+			if late = false; job.State.Ended() && len(text) == 0 {
+				return job, marks, nil
+			}
+		case !errors.Is(err, driver.ErrTransient) && !errors.Is(err, driver.ErrUnknown), !away.IsZero() && time.Since(away) > gone:
+			return job, nil, fmt.Errorf("short job %s: %w", job.ID, err)
+		case away.IsZero():
+			away, late = time.Now(), true
+		}
+		select {
+		case <-ctx.Done():
+			return job, nil, ctx.Err()
+		case <-time.After(poll):
+		}
+	}
+}
+
+func (p *prober) read(ctx context.Context, id driver.JobID, offset int64) (driver.Job, []byte, error) {
+	job, err := p.Jobs.Get(ctx, id)
+	if err != nil {
+		return job, nil, err
+	}
+	in, err := p.Jobs.Logs(ctx, id, offset)
+	if err != nil {
+		return job, nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxRead))
+	return job, text, errors.Join(err, in.Close())
+}
+
+// match takes whole lines from the text and returns what is left.
+func (p *prober) match(text []byte, marks []mark, late bool) ([]byte, []mark) {
+	for {
+		line, rest, ok := bytes.Cut(text, []byte("\n"))
+		if !ok {
+			return text, marks
+		}
+		text = rest
+		if r, ok := p.matcher.Match(string(bytes.TrimRight(line, "\r"))); ok {
+			marks = append(marks, mark{r, time.Now(), late})
+		}
+	}
+}
+
+// epochs are those between two marks: when the first one of a job began is unknown. What was
+// read late is polluted.
+func epochs(marks []mark, settings tuning.Settings, warmup int) []tuning.Epoch {
+	var out []tuning.Epoch
+	for i := 1; i < len(marks); i++ {
+		from, to := marks[i-1], marks[i]
+		if to.report.Epoch != from.report.Epoch+1 {
+			continue
+		}
+		out = append(out, tuning.Epoch{
+			Number: to.report.Epoch, Attempt: 1, Start: from.at, End: to.at, Loss: to.report.Loss, Quality: to.report.Quality,
+			Settings: settings.Clone(), Warmup: i < warmup, Polluted: from.late || to.late || !to.at.After(from.at),
+		})
+	}
+	return out
 }

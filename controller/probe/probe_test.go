@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -107,14 +107,12 @@ func policy() tuning.Policy {
 
 func config(t *testing.T, c *cluster, path string) probe.Config {
 	t.Helper()
-	f, err := probe.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	p, own := policy(), tuning.Settings{tuning.Cores: tuning.Number(1)}
 	return probe.Config{
-		Jobs: c, Spec: driver.Spec{Filename: "train.nomad.hcl", Env: map[string]string{"EPOCHS": "4"}}, Policy: p, Own: own, Probes: 4, Memory: f,
-		Change: func(target tuning.Settings) (driver.Change, error) { return reconcile.Change(p, own, target) },
+		Jobs: c, Spec: driver.Spec{Filename: "train.nomad.hcl", Env: map[string]string{"EPOCHS": "4"}}, Policy: p, Own: own, Probes: 4, File: path,
+		Change:  func(target tuning.Settings) (driver.Change, error) { return reconcile.Change(p, own, target) },
+		Measure: func(_ context.Context, _ driver.Job, epochs []tuning.Epoch) []tuning.Epoch { return epochs },
+		Tell:    func(probe.Tried) {}, Log: slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -312,18 +310,15 @@ func TestAJobThatFailsUnderItsOwnSettingsIsNotProbed(t *testing.T) {
 
 func TestEachRunOfProbesHasANameOfItsOwn(t *testing.T) {
 	t.Parallel()
-	var names []string
-	for range 3 {
-		path := memory(t)
-		for range 2 {
-			f, err := probe.Open(path)
-			if err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		for range 3 {
+			if _, err := probe.Run(t.Context(), config(t, c, memory(t))); err != nil {
 				t.Fatal(err)
 			}
-			names = append(names, f.Name())
 		}
-	}
-	if names[0] != names[1] || names[2] != names[3] || len(slices.Compact(slices.Sorted(slices.Values(names)))) != 3 {
-		t.Errorf("%q", names)
-	}
+		if len(c.started) != 9 {
+			t.Errorf("%d jobs, want three of each run", len(c.started))
+		}
+	})
 }

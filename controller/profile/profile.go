@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -17,8 +18,7 @@ const (
 	multiplexed   = 0.9  // least share of the time that the perf counters ran
 )
 
-// Spec is what the caller knows about an attempt and its window does not say.
-// Its zero value is usable: what is 0 or empty is unknown or the default.
+// Spec is what the caller knows about an attempt. What is 0 or empty is unknown or the default.
 type Spec struct {
 	WarmupEpochs int             // first epochs of each attempt that are not judged; the very first never is
 	Epochs       int             // epochs that make a profile; 0 = tuning.DefaultEpochs
@@ -29,21 +29,17 @@ type Spec struct {
 	Still        []tuning.Span   // in which the scheduler had it stand still
 }
 
-// Profile makes one profile of the epochs of one attempt, as Epochs returns them;
-// epochs of other attempts or under other cores and threads are left out.
+// Profile makes one profile of the epochs of one attempt; those under other cores and threads are
+// left out.
 //
-// Warm-up and disturbed epochs are discarded. Neighbouring epochs are merged
-// until a window holds three samples; what is left over at the end joins the
-// window before. Each window gives one value of each feature, and the profile
-// holds their mean after the lowest and highest quarter are taken away (at least
-// one of each from three windows on), so that one strange window does not count.
+// Warm-up and disturbed epochs are discarded. Neighbouring epochs are merged until a window holds
+// three samples; what is left over joins the window before. The profile holds the mean of each
+// feature after the lowest and highest quarter of the windows are taken away, so that one strange
+// window does not count.
 //
-// The reason is ReasonNone when the profile can be used; ReasonNoSamples without
-// any reading; ReasonWarmingUp before the first epoch that counts;
-// ReasonProfiling while more epochs or samples are needed; ReasonPolluted where
-// there would be enough epochs had they not been disturbed. With a reason the profile
-// holds what is known so far. A job that has ended gets what there is: where too little
-// was left undisturbed, of all its epochs, flagged as contended.
+// With a reason the profile is not usable yet, and holds what is known so far. A job that has ended
+// gets what there is: where too little was left undisturbed, of all its epochs, flagged as
+// contended.
 func Profile(w api.Window, epochs []tuning.Epoch, spec Spec) (tuning.Profile, tuning.Reason) {
 	r := read(w)
 	p := tuning.Profile{
@@ -99,11 +95,9 @@ func judgeable(w api.Window, epochs []tuning.Epoch, spec Spec) []tuning.Epoch {
 	return out
 }
 
-// thin reports whether too few samples were read to say anything.
 func thin(x stretch) bool { return x.samples < enoughSamples }
 
-// merge joins neighbouring epochs into windows of enough samples. The last of a
-// run may hold fewer where there is none before that it could join.
+// The last window may hold fewer samples where there is none before that it could join.
 func (r *readings) merge(clean []tuning.Epoch, spec Spec) []stretch {
 	var out []stretch
 	for len(clean) > 0 {
@@ -138,7 +132,6 @@ func (r *readings) mergeRun(run []tuning.Epoch, spec Spec) []stretch {
 	return out
 }
 
-// fill averages the windows into the profile.
 func fill(p *tuning.Profile, r *readings, windows []stretch) {
 	values := map[string][]float64{}
 	perf := len(windows) > 0
@@ -191,8 +184,7 @@ func flags(p tuning.Profile, r *readings, windows []stretch, contention float64)
 	return out
 }
 
-// shared reports whether some group of perf events, or all of them together, counted for
-// too small a part of the time.
+// shared reports whether some group of perf events counted for too small a part of the time.
 func (r *readings) shared(windows []stretch) bool {
 	times := map[string]string{api.ColPerfEnabled: api.ColPerfRunning}
 	for _, c := range r.columns() {
@@ -216,11 +208,150 @@ func (r *readings) shared(windows []stretch) bool {
 	return false
 }
 
-// Peak is the largest resident memory that can be told of a window, as the profile made
-// of it has it: of what was sampled, and of the kernel's own peak, which counts file
-// pages too, what these cannot explain.
+// Peak is the largest resident memory of a window: as sampled, or the kernel's own peak, which
+// counts file pages too, less these.
 func Peak(w api.Window) tuning.Bytes { return tuning.Bytes(read(w).peak()) }
 
 func (r *readings) peak() float64 {
 	return max(r.highest(api.ColRSS), r.highest(api.ColPeak)-r.highest(api.ColCache))
+}
+
+// Epochs cuts one attempt's window into the epochs that ended in it, in order. The window must be
+// whole but for what the ring dropped (api.Window.Dropped).
+//
+// Epoch n lasts from the mark of n-1 to its own; the first of the attempt from the attempt's start,
+// and it is always warm-up. Where marks skip numbers, time and joules are shared out evenly. Where
+// the ring dropped samples, the first mark left is only a beginning, unless it is that of epoch 1.
+// Joules is nil where the energy column has a hole at one end of the epoch. Beside a late mark
+// epochs are polluted: when they ended is unknown.
+func Epochs(w api.Window, spec Spec) []tuning.Epoch {
+	r := read(w)
+	var out []tuning.Epoch
+	ended := 0 // epochs of this attempt so far
+	var last mark
+	for i, m := range r.marks(spec) {
+		from, n := last.at, m.epoch-last.epoch
+		if i == 0 {
+			from, n = r.begin(), 1
+		}
+		known := i > 0 || r.whole || m.epoch == 1 && !r.start.IsZero()
+		if known && m.at.After(from) {
+			for k := range n {
+				e := tuning.Epoch{
+					Number:   m.epoch - n + 1 + k,
+					Attempt:  w.Job.Attempt,
+					Start:    between(from, m.at, k, n),
+					End:      between(from, m.at, k+1, n),
+					Settings: spec.Settings.Clone(),
+					Warmup:   ended+k < max(1, spec.WarmupEpochs),
+				}
+				if k == n-1 {
+					e.Loss, e.Quality = m.report.Loss, m.report.Quality
+				}
+				from, to := r.seconds(e.Start), r.seconds(e.End)
+				if j, ok := r.measured(from, to, api.ColJoules); ok {
+					joules := tuning.Joules(j)
+					e.Joules, e.Source = &joules, w.Source
+				}
+				e.Polluted = last.late || m.late || r.disturbance(e, spec) != ""
+				out = append(out, e)
+			}
+		}
+		ended += n
+		last = m
+	}
+	return out
+}
+
+func (r *readings) begin() time.Time {
+	if len(r.samples) > 0 && (r.start.IsZero() || r.start.After(r.zero)) {
+		return r.zero
+	}
+	return r.start
+}
+
+func between(from, to time.Time, k, n int) time.Time {
+	if k == n {
+		return to
+	}
+	return from.Add(to.Sub(from) / time.Duration(n) * time.Duration(k))
+}
+
+// Whoever runs inside a job can report progress: a mark that cannot be true is not believed.
+const (
+	// maxGap bounds how many epochs may end between two marks.
+	maxGap = 64
+
+	// maxEpochs bounds the epochs of one attempt, which cost memory and time.
+	maxEpochs = 10_000
+
+	// punctual is how late a mark may be. One that waited longer has a snapshot of another moment.
+	punctual = time.Second
+
+	// burst is how close two marks are when the job wrote its lines in one go.
+	burst = 2 * time.Millisecond
+)
+
+// mark is the end of an epoch.
+type mark struct {
+	epoch  int
+	at     time.Time
+	late   bool // delivered long after its line was read
+	report api.Report
+}
+
+// marks reads the ends of epochs, in time and in number both rising. Of several marks for one epoch
+// the last wins: the job reported within the epoch, or once for training and once for validation.
+// Of a burst only the last is left, and the time is shared out.
+func (r *readings) marks(spec Spec) []mark {
+	var out []mark
+	for i, s := range r.samples {
+		if s.Mark == nil {
+			continue
+		}
+		m := mark{epoch: s.Mark.Epoch, report: *s.Mark}
+		m.late = !s.Mark.Time.IsZero() && s.Time.Sub(s.Mark.Time) > punctual
+		m.at = r.markTime(i, m.late, out)
+		if !believed(out, m, spec) {
+			continue
+		}
+		if n := len(out); n > 0 && (out[n-1].epoch == m.epoch || m.at.Sub(out[n-1].at) < burst) {
+			out = out[:n-1]
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// believed reports whether a mark can be true after those before.
+func believed(before []mark, m mark, spec Spec) bool {
+	if m.epoch < 1 || spec.Total > 0 && m.epoch > spec.Total || m.report.Total > 0 && m.epoch > m.report.Total {
+		return false
+	}
+	if len(before) == 0 {
+		return true
+	}
+	gap := m.epoch - before[len(before)-1].epoch
+	return gap >= 0 && gap <= maxGap && m.epoch-before[0].epoch < maxEpochs
+}
+
+// markTime is the time of the snapshot, so that what is counted and how long it took belong
+// together. A mark without a snapshot has the time its line was read.
+func (r *readings) markTime(i int, late bool, before []mark) time.Time {
+	s := r.samples[i]
+	told := s.Mark.Time
+	if late {
+		from := r.begin()
+		if n := len(before); n > 0 {
+			from = before[n-1].at
+		}
+		if told.After(from) {
+			return told
+		}
+		return s.Time
+	}
+	if len(s.Values) > 0 || told.IsZero() || told.After(s.Time) || i > 0 && told.Before(r.samples[i-1].Time) {
+		return s.Time
+	}
+	return told
 }

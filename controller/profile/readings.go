@@ -11,8 +11,7 @@ import (
 	"pitchpipe/exporter/api"
 )
 
-// readings are the samples of a window as one line per column. A line is made when it is
-// first asked for and kept: many epochs and windows ask for the same ones.
+// readings are the samples of a window, one line per column, made when it is first asked for.
 type readings struct {
 	samples  []api.Sample // by time
 	counted  []api.Sample // those with CPU time
@@ -53,9 +52,8 @@ func read(w api.Window) *readings {
 
 func (r *readings) seconds(t time.Time) float64 { return t.Sub(r.zero).Seconds() }
 
-// counter is a column that only grows, from 0 at the attempt's start where that
-// is in the window. Some counters are sums over the threads that live and fall
-// when one ends: a fall counts as nothing, so that the line never falls.
+// counter is a column that only grows, from 0 at the attempt's start where that is in the window. A
+// sum over threads falls when one ends: a fall counts as nothing.
 func (r *readings) counter(column string) line {
 	if l, ok := r.counters[column]; ok {
 		return l
@@ -94,8 +92,7 @@ func (r *readings) gauge(column string) line {
 	return l
 }
 
-// delta is how much counters grew together between two times, linear between readings;
-// false where the readings of one do not reach that far.
+// false: the readings of a column do not reach that far.
 func (r *readings) delta(from, to float64, columns ...string) (float64, bool) {
 	total, reached := 0.0, true
 	for _, column := range columns {
@@ -108,9 +105,8 @@ func (r *readings) delta(from, to float64, columns ...string) (float64, bool) {
 	return total, reached
 }
 
-// measured is delta where the column was read at both ends. A reading beside an end that
-// lacks it is a hole: the exporter did not know it then, such as a job's joules while its
-// GPUs do not answer, and a line drawn across would only look measured.
+// measured is delta where the column was read at both ends. A reading that lacks it is a hole: a
+// line across would only look measured.
 func (r *readings) measured(from, to float64, column string) (float64, bool) {
 	d, ok := r.delta(from, to, column)
 	for _, end := range []float64{from, to} {
@@ -127,13 +123,10 @@ func (r *readings) measured(from, to float64, column string) (float64, bool) {
 	return d, ok
 }
 
-// firstCounted is the first of the samples with CPU time that is not before a time, and
-// whether it is of that very time.
 func (r *readings) firstCounted(at float64) (int, bool) {
 	return slices.BinarySearchFunc(r.counted, at, func(s api.Sample, at float64) int { return cmp.Compare(r.seconds(s.Time), at) })
 }
 
-// columns are the names of all that were read.
 func (r *readings) columns() []string {
 	if r.names == nil {
 		seen := map[string]bool{}
@@ -147,7 +140,6 @@ func (r *readings) columns() []string {
 	return r.names
 }
 
-// events are the perf events that were counted beside the software events.
 func (r *readings) events() []string {
 	var out []string
 	for _, c := range r.columns() {
@@ -158,8 +150,7 @@ func (r *readings) events() []string {
 	return out
 }
 
-// mean is the mean of a gauge's readings between two times, ends included, or
-// its interpolated middle where none falls in between.
+// Without readings it is the interpolated middle.
 func (r *readings) mean(column string, from, to float64) (float64, bool) {
 	l := r.gauge(column)
 	sum, n := 0.0, 0
@@ -178,7 +169,6 @@ func (r *readings) highest(column string) float64 {
 	return slices.Max(append([]float64{0}, r.gauge(column).value...))
 }
 
-// count is the number of samples with CPU time between two times, ends included.
 func (r *readings) count(from, to float64) int {
 	first, _ := r.firstCounted(from)
 	n := first

@@ -22,7 +22,7 @@ type caps struct {
 
 // counted is how one live job counts, or one offer that was not taken yet.
 type counted struct {
-	kind       *tuning.JobKind // it may be tuned; nil: that is not known yet
+	kind       *tuning.JobKind // it may be tuned; nil: unknown yet
 	tuned      bool            // it was touched
 	restarting string          // the user whose restart is under way, which counts as done
 	trying     *attempt        // it tries a setting from its start
@@ -41,17 +41,15 @@ type restart struct {
 	user string
 }
 
-// edit changes how a job counts.
 func (c *caps) edit(id driver.JobID, change func(*counted)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.change(id, change)
 }
 
-// change is edit with the lock held.
 func (c *caps) change(id driver.JobID, change func(*counted)) {
 	if c.live == nil {
-		c.live = map[driver.JobID]counted{}
+		c.live, c.worse, c.profiles = map[driver.JobID]counted{}, map[driver.JobID]time.Time{}, map[tuning.JobKind]tuning.Profile{}
 	}
 	x := c.live[id]
 	change(&x)
@@ -61,7 +59,7 @@ func (c *caps) change(id driver.JobID, change func(*counted)) {
 	}
 }
 
-// number counts the other jobs for which so is true.
+// number counts the other jobs; the lock is held.
 func (c *caps) number(job driver.JobID, so func(counted) bool) int {
 	n := 0
 	for id, x := range c.live {
@@ -75,26 +73,25 @@ func (c *caps) number(job driver.JobID, so func(counted) bool) int {
 func (c *caps) restore(records []*Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.live, c.restarts, c.worse = nil, nil, map[driver.JobID]time.Time{}
+	c.live, c.restarts = nil, nil
 	for _, r := range records {
 		for _, at := range slices.Concat(r.Restarts, r.Probed) {
 			c.restarts = append(c.restarts, restart{at, r.Owner})
 		}
-		if r.Phase.Over() {
-			if r.harmful() {
-				c.worse[r.Job] = r.OverAt()
-			}
-			continue
-		}
 		c.change(r.Job, func(x *counted) {
-			if r.Phase != Seen && r.Phase != Ignored {
+			switch {
+			case r.Phase.Over() && r.harmful():
+				c.worse[r.Job] = r.OverAt()
+				return
+			case r.Phase.Over():
+				return
+			case r.Phase != Seen && r.Phase != Ignored:
 				x.kind = &r.Kind
 			}
 			if d, ok := r.tries(); ok {
 				x.trying = &attempt{r.Kind, d.Settings, d.Reason}
 			}
-			ours := slices.ContainsFunc(r.Runs, func(x Run) bool { return x.Action != tuning.Hold })
-			x.tuned = r.Phase == Changing || ours || len(r.Restarts)+len(r.Probed) > 0
+			x.tuned = r.Phase == Changing || r.touched() || len(r.Restarts)+len(r.Probed) > 0
 			if r.Move != nil && !r.Move.AtStart() {
 				x.restarting = r.Owner
 			}
@@ -102,41 +99,34 @@ func (c *caps) restore(records []*Record) {
 	}
 }
 
-// admit counts a job as tuned that is about to be changed, or says which cap of the site
+// admit counts a job as tuned that is about to be changed, or returns which cap of the site
 // forbids that. A change before the start costs no restart. The number of jobs that are
 // tuned at a time never forbids a roll-back.
 func (c *caps) admit(now time.Time, r *Record, action tuning.Action, site tuning.Site) (key string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	atStart := r.Phase == Waiting
-	hour := now.Add(-time.Hour)
-	c.restarts = slices.DeleteFunc(c.restarts, func(x restart) bool { return x.at.Before(hour) })
-	mine := c.number(r.Job, func(x counted) bool { return x.restarting != "" && x.restarting == r.Owner })
-	for _, x := range c.restarts {
-		if x.user == r.Owner {
-			mine++
-		}
-	}
-	all := len(c.restarts) + c.number(r.Job, func(x counted) bool { return x.restarting != "" })
-	switch {
-	case !atStart && site.UserRestarts > 0 && mine >= site.UserRestarts:
-		return "user_restarts"
-	case !atStart && site.TotalRestarts > 0 && all >= site.TotalRestarts:
-		return "total_restarts"
-	case site.MaxTuned > 0 && action != tuning.RollBack && !c.live[r.Job].tuned &&
-		c.number(r.Job, func(x counted) bool { return x.tuned }) >= site.MaxTuned:
-		return "max_tuned"
-	}
-	c.change(r.Job, func(x *counted) {
-		x.tuned = true
-		if !atStart {
-			x.restarting = r.Owner
+	c.edit(r.Job, func(x *counted) {
+		hour := now.Add(-time.Hour)
+		c.restarts = slices.DeleteFunc(c.restarts, func(x restart) bool { return x.at.Before(hour) })
+		mine := c.number(r.Job, func(x counted) bool { return x.restarting != "" && x.restarting == r.Owner })
+		mine += count(c.restarts, func(x restart) bool { return x.user == r.Owner })
+		all := len(c.restarts) + c.number(r.Job, func(x counted) bool { return x.restarting != "" })
+		switch {
+		case !atStart && site.UserRestarts > 0 && mine >= site.UserRestarts:
+			key = "user_restarts"
+		case !atStart && site.TotalRestarts > 0 && all >= site.TotalRestarts:
+			key = "total_restarts"
+		case site.MaxTuned > 0 && action != tuning.RollBack && !x.tuned &&
+			c.number(r.Job, func(x counted) bool { return x.tuned }) >= site.MaxTuned:
+			key = "max_tuned"
+		case atStart:
+			x.tuned = true
+		default:
+			x.tuned, x.restarting = true, r.Owner
 		}
 	})
-	return ""
+	return key
 }
 
-// count counts a restart or a probe that was carried out.
 func (c *caps) count(now time.Time, r *Record) {
 	c.edit(r.Job, func(x *counted) {
 		x.restarting = ""
@@ -144,21 +134,17 @@ func (c *caps) count(now time.Time, r *Record) {
 	})
 }
 
-// drop forgets a restart that did not happen.
 func (c *caps) drop(id driver.JobID) { c.edit(id, func(x *counted) { x.restarting = "" }) }
 
-// release forgets that a job or an offer is tuned.
 func (c *caps) release(id driver.JobID) {
 	c.edit(id, func(x *counted) { *x = counted{kind: x.kind} })
 }
 
-// add counts a live job among its kind.
 func (c *caps) add(r *Record) {
 	kind := r.Kind
 	c.edit(r.Job, func(x *counted) { x.kind = &kind })
 }
 
-// remove forgets a job.
 func (c *caps) remove(id driver.JobID) {
 	c.edit(id, func(x *counted) {
 		kind := x.kind
@@ -169,85 +155,61 @@ func (c *caps) remove(id driver.JobID) {
 	})
 }
 
-// of reports whether jobs are of a kind.
 func of(kind tuning.JobKind) func(counted) bool {
 	return func(x counted) bool { return x.kind != nil && *x.kind == kind }
 }
 
-// alive is how many jobs of a kind wait or run.
-func (c *caps) alive(kind tuning.JobKind) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.number("", of(kind))
+func (c *caps) alive(kind tuning.JobKind) (n int) {
+	c.edit("", func(*counted) { n = c.number("", of(kind)) })
+	return n
 }
 
-// setProfile keeps the profile of a live job under its owner's settings, for those of its
-// kind that wait.
-func (c *caps) setProfile(r *Record, of tuning.Profile) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.profiles == nil {
-		c.profiles = map[tuning.JobKind]tuning.Profile{}
-	}
-	c.profiles[r.Kind] = of
-}
-
-func (c *caps) profile(kind tuning.JobKind) *tuning.Profile {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if p, ok := c.profiles[kind]; ok {
-		return &p
-	}
-	return nil
+func (c *caps) profile(kind tuning.JobKind) (out *tuning.Profile) {
+	c.edit("", func(*counted) {
+		if p, ok := c.profiles[kind]; ok {
+			out = &p
+		}
+	})
+	return out
 }
 
 // try counts a job that is about to try a setting, unless as many others of its kind do so
 // for the same reason.
-func (c *caps) try(r *Record, d tuning.Decision, most int) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	others := c.number(r.Job, func(x counted) bool {
-		return x.trying != nil && x.trying.kind == r.Kind && x.trying.reason == d.Reason
+func (c *caps) try(r *Record, d tuning.Decision, most int) (ok bool) {
+	c.edit(r.Job, func(x *counted) {
+		ok = c.number(r.Job, func(x counted) bool {
+			return x.trying != nil && x.trying.kind == r.Kind && x.trying.reason == d.Reason
+		}) < most
+		if ok {
+			x.trying = &attempt{r.Kind, d.Settings, d.Reason}
+		}
 	})
-	if others >= most {
-		return false
-	}
-	c.change(r.Job, func(x *counted) { x.trying = &attempt{r.Kind, d.Settings, d.Reason} })
-	return true
+	return ok
 }
 
 func (c *caps) untry(id driver.JobID) { c.edit(id, func(x *counted) { x.trying = nil }) }
 
-// underway are the settings that other live jobs of the kind try for their owner, ordered
-// by job.
+// underway are the settings that other live jobs of the kind try, ordered by job.
 func (c *caps) underway(r *Record) []tuning.Settings {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	out := []tuning.Settings{}
-	for _, id := range slices.Sorted(maps.Keys(c.live)) {
-		if a := c.live[id].trying; id != r.Job && a != nil && a.kind == r.Kind && a.reason == tuning.ReasonTryingReturn {
-			out = append(out, a.settings)
+	c.edit("", func(*counted) {
+		for _, id := range slices.Sorted(maps.Keys(c.live)) {
+			if a := c.live[id].trying; id != r.Job && a != nil && a.kind == r.Kind && a.reason == tuning.ReasonTryingReturn {
+				out = append(out, a.settings)
+			}
 		}
-	}
+	})
 	return out
 }
 
-// regressed counts a regression, once per job, and returns how many there were after a
-// time.
-func (c *caps) regressed(id driver.JobID, at, after time.Time) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.worse == nil {
-		c.worse = map[driver.JobID]time.Time{}
-	}
-	c.worse[id] = at
-	maps.DeleteFunc(c.worse, func(_ driver.JobID, at time.Time) bool { return !at.After(after) })
-	return len(c.worse)
-}
-
-// promise counts an offer until a time.
-func (c *caps) promise(offer driver.JobID, until time.Time) {
-	c.edit(offer, func(x *counted) { x.until = until })
+// regressed counts a regression and returns how many jobs regressed after a time.
+func (c *caps) regressed(id driver.JobID, at, after time.Time) (n int) {
+	c.edit("", func(*counted) {
+		c.worse[id] = at
+		maps.DeleteFunc(c.worse, func(_ driver.JobID, at time.Time) bool { return !at.After(after) })
+		n = len(c.worse)
+	})
+	return n
 }
 
 // lapse forgets the offers that were not taken in time.
@@ -259,10 +221,8 @@ func (c *caps) lapse(now time.Time) {
 
 // take counts a job instead of the offer that it was submitted with.
 func (c *caps) take(offer driver.JobID, r *Record, d tuning.Decision) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.live, offer)
-	c.change(r.Job, func(x *counted) {
+	c.edit(r.Job, func(x *counted) {
+		delete(c.live, offer)
 		x.tuned = true
 		if tries(d.Reason) {
 			x.trying = &attempt{r.Kind, d.Settings, d.Reason}

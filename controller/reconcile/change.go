@@ -12,9 +12,7 @@ import (
 // ErrNoCarrier means that a knob has no way to reach the job.
 var ErrNoCarrier = errors.New("knob has no carrier")
 
-// Change translates the difference between target and the owner's settings for the driver:
-// cores and memory as such, any other knob by its variable, its flag or, if it is live, by its
-// name in the settings file. Equal settings give the empty Change.
+// Change translates the difference between target and the owner's settings for the driver.
 func Change(p tuning.Policy, own, target tuning.Settings) (driver.Change, error) {
 	var c driver.Change
 	for _, name := range own.Diff(target) {
@@ -30,31 +28,30 @@ func Change(p tuning.Policy, own, target tuning.Settings) (driver.Change, error)
 }
 
 func put(c *driver.Change, p tuning.Policy, name string, v tuning.Value) error {
-	k, known := p.Knob(name)
-	carried := false
+	carried := true
 	switch name {
 	case tuning.Cores:
-		c.Cores, carried = v.Int(), true
+		c.Cores = v.Int()
 	case tuning.Memory:
-		c.MemoryBytes, carried = int64(v.Float()), true
+		c.MemoryBytes = int64(v.Float())
+	default:
+		carried = false
 	}
-	if known && k.Env != "" {
-		if c.Env == nil {
-			c.Env = map[string]string{}
+	set := func(to *map[string]string, key string) {
+		if *to == nil {
+			*to = map[string]string{}
 		}
-		c.Env[k.Env], carried = v.String(), true
+		(*to)[key], carried = v.String(), true
 	}
-	if known && k.Arg != "" {
-		if c.Args == nil {
-			c.Args = map[string]string{}
-		}
-		c.Args[k.Arg], carried = v.String(), true
+	k, _ := p.Knob(name)
+	if k.Env != "" {
+		set(&c.Env, k.Env)
 	}
-	if known && k.Live {
-		if c.Live == nil {
-			c.Live = map[string]string{}
-		}
-		c.Live[name], carried = v.String(), true
+	if k.Arg != "" {
+		set(&c.Args, k.Arg)
+	}
+	if k.Live {
+		set(&c.Live, name)
 	}
 	if !carried {
 		return fmt.Errorf("knob %q: %w", name, ErrNoCarrier)
@@ -62,7 +59,7 @@ func put(c *driver.Change, p tuning.Policy, name string, v tuning.Value) error {
 	return nil
 }
 
-// SettingsOf returns the settings of an attempt with this change: the inverse of Change.
+// SettingsOf is the inverse of Change.
 func SettingsOf(p tuning.Policy, own tuning.Settings, c driver.Change) tuning.Settings {
 	out := own.Clone()
 	if c.Cores > 0 {
@@ -100,14 +97,13 @@ func NewIntent(id string, job driver.Job, p tuning.Policy, own, target tuning.Se
 	return in, nil
 }
 
-// Advancer is the part of a driver that takes steps.
+// Advancer takes the steps of an intent.
 type Advancer interface {
 	Advance(ctx context.Context, intent driver.Intent) (driver.Step, error)
 }
 
-// Step takes one step. The Reason is ReasonNone while the intent goes on or has
-// been carried out, and says why where it has ended otherwise. An error means
-// that the step must be taken again; nothing was decided by it.
+// Step takes one step. The Reason is why the intent ended without its change. After an error
+// the step must be taken again.
 func Step(ctx context.Context, d Advancer, in driver.Intent) (driver.Step, tuning.Reason, error) {
 	step, err := d.Advance(ctx, in)
 	switch {

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,8 @@ import (
 	"slices"
 	"time"
 
+	"pitchpipe/controller/forecast"
+	"pitchpipe/controller/plan"
 	"pitchpipe/controller/tuning"
 )
 
@@ -30,8 +33,7 @@ type Decided struct {
 	Reason   tuning.Reason   `json:"reason"`
 	Settings tuning.Settings `json:"settings,omitempty"`
 	Advice   tuning.Settings `json:"advice,omitempty"`
-	// Sum is a fingerprint of the whole decision, evidence included.
-	Sum string `json:"sum"`
+	Sum      string          `json:"sum"` // a fingerprint of the whole decision, evidence included
 	// State holds the fields of the tuning.State that differ from the entry before it,
 	// by their names in JSON; null: the field is gone.
 	State map[string]json.RawMessage `json:"state"`
@@ -53,14 +55,13 @@ type Replayed struct {
 	Err         error // why it could not be replayed; ErrNotKept
 }
 
-// addDecision keeps a decision and its state, unless it repeats the last one.
 func (r *Record) addDecision(s tuning.State, d tuning.Decision) (changed bool, err error) {
 	if r.repeats(d) {
 		return false, nil
 	}
-	fields, err := fieldsOf(s)
-	if err != nil {
-		return false, err
+	var fields map[string]json.RawMessage
+	if err := recode(s, &fields); err != nil {
+		return false, fmt.Errorf("keep the state of a decision: %w", err)
 	}
 	sum, err := sumOf(d)
 	if err != nil {
@@ -71,34 +72,25 @@ func (r *Record) addDecision(s tuning.State, d tuning.Decision) (changed bool, e
 		State: differing(r.fields(len(r.Decided)-1), fields),
 	})
 	for len(r.Decided) > 1 && (len(r.Decided) > maxDecisions || r.decisionBytes() > maxDecisionBytes) {
-		r.dropOldest()
+		if r.Dropped == nil {
+			r.Dropped = &Dropped{}
+		}
+		r.Dropped.Decisions++
+		r.Dropped.Until = r.Decided[0].At
+		whole := r.fields(1)
+		r.Decided = slices.Clone(r.Decided[1:])
+		r.Decided[0].State = whole
 	}
 	return true, nil
 }
 
-// repeats reports whether a decision repeats the last one.
 func (r *Record) repeats(d tuning.Decision) bool {
 	n := len(r.Decided)
 	return n > 0 && r.Decided[n-1].repeats(d)
 }
 
-// repeats reports whether another decision has the same action, reason and settings.
 func (x Decided) repeats(d tuning.Decision) bool {
 	return x.Action == d.Action && x.Reason == d.Reason && x.Settings.Equal(d.Settings) && x.Advice.Equal(d.Advice)
-}
-
-// dropOldest drops the oldest decision and makes the state of the next one whole.
-func (r *Record) dropOldest() {
-	old := r.Decided[0]
-	if r.Dropped == nil {
-		r.Dropped = &Dropped{}
-	}
-	r.Dropped.Decisions++
-	r.Dropped.Until = old.At
-	next := r.Decided[1]
-	next.State = merged(old.State, next.State)
-	r.Decided = slices.Clone(r.Decided[1:])
-	r.Decided[0] = next
 }
 
 func (r *Record) decisionBytes() int {
@@ -111,7 +103,6 @@ func (r *Record) decisionBytes() int {
 	return n
 }
 
-// fields are the fields of the state of the i-th kept decision; nil if there is none.
 func (r *Record) fields(i int) map[string]json.RawMessage {
 	var all map[string]json.RawMessage
 	for _, x := range r.Decided[:i+1] {
@@ -125,46 +116,30 @@ func (r *Record) Replay(decide func(tuning.State) tuning.Decision) []Replayed {
 	out := make([]Replayed, 0, len(r.Decided))
 	for i, x := range r.Decided {
 		p := Replayed{Decided: x}
-		s, err := stateOf(r.fields(i))
-		if err != nil {
+		if err := recode(r.fields(i), &p.Of); err != nil {
 			p.Err = fmt.Errorf("%w: %w", ErrNotKept, err)
-			out = append(out, p)
-			continue
+		} else {
+			p.Again = decide(p.Of)
+			sum, err := sumOf(p.Again)
+			p.Alike = x.repeats(p.Again) && p.Again.At.Equal(x.At)
+			p.Same, p.Err = p.Alike && sum == x.Sum, err
 		}
-		p.Of, p.Again = s, decide(s)
-		p.Alike = x.repeats(p.Again) && p.Again.At.Equal(x.At)
-		sum, err := sumOf(p.Again)
-		p.Same, p.Err = p.Alike && sum == x.Sum, err
 		out = append(out, p)
 	}
 	return out
 }
 
-func fieldsOf(s tuning.State) (map[string]json.RawMessage, error) {
-	raw, err := json.Marshal(s)
+// recode writes what has the JSON of from to another type.
+func recode(from, to any) error {
+	raw, err := json.Marshal(from)
 	if err != nil {
-		return nil, fmt.Errorf("keep the state of a decision: %w", err)
+		return err
 	}
-	var out map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &out); err != nil {
-		return nil, fmt.Errorf("keep the state of a decision: %w", err)
-	}
-	return out, nil
+	return json.Unmarshal(raw, to)
 }
 
-func stateOf(fields map[string]json.RawMessage) (tuning.State, error) {
-	var s tuning.State
-	raw, err := json.Marshal(fields)
-	if err != nil {
-		return s, err
-	}
-	return s, json.Unmarshal(raw, &s)
-}
-
-// null marks a field that is gone.
 const null = "null"
 
-// differing returns the fields of now that differ from before.
 func differing(before, now map[string]json.RawMessage) map[string]json.RawMessage {
 	out := map[string]json.RawMessage{}
 	for name, v := range now {
@@ -180,7 +155,6 @@ func differing(before, now map[string]json.RawMessage) map[string]json.RawMessag
 	return out
 }
 
-// merged applies a change to the fields of before.
 func merged(before, change map[string]json.RawMessage) map[string]json.RawMessage {
 	out := maps.Clone(before)
 	if out == nil {
@@ -196,7 +170,6 @@ func merged(before, change map[string]json.RawMessage) map[string]json.RawMessag
 	return out
 }
 
-// sumOf is a fingerprint of a decision.
 func sumOf(d tuning.Decision) (string, error) {
 	d.At = d.At.UTC()
 	raw, err := json.Marshal(d)
@@ -206,4 +179,64 @@ func sumOf(d tuning.Decision) (string, error) {
 	h := fnv.New128a()
 	_, _ = h.Write(raw)
 	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func (p *reconciliation) work(policy tuning.Policy, current tuning.Settings) forecast.Work {
+	w := forecast.Work{
+		Epochs: alike(p.rec.Epochs), Own: p.rec.Own, Current: current, Done: p.rec.Done(), Total: p.rec.Total, Learns: policy.Learns,
+	}
+	if policy.Quality != nil {
+		w.Direction = forecast.Direction(policy.Quality.Direction)
+	}
+	if t := p.reference; t != nil && t.Settings.Equal(p.rec.Own) {
+		w.Kind = t
+	}
+	return w
+}
+
+// whole is the forecast with the curve, corrected by how good such forecasts were.
+func (p *reconciliation) whole(ctx context.Context, policy tuning.Policy, current tuning.Settings) *tuning.Forecast {
+	w := p.work(policy, current)
+	w.Curve, w.Lessons = true, p.lessons(ctx)
+	f := p.stages.Forecast(w)
+	return &f
+}
+
+func (p *reconciliation) lessons(ctx context.Context) []tuning.CurveLesson {
+	if p.services.Curves == nil {
+		return nil
+	}
+	out, err := p.services.Curves(ctx, p.rec.Kind)
+	if err != nil {
+		p.cfg.Log.Warn("the errors of earlier forecasts cannot be read", "job", p.rec.Job, "error", err)
+	}
+	return out
+}
+
+// A job that changed its hyperparameters or did not reach its end teaches nothing.
+func (p *reconciliation) teach(ctx context.Context) []tuning.CurveLesson {
+	if _, ok := p.steady(); !ok {
+		return nil
+	}
+	w := p.work(p.rec.Policy, p.rec.Settings(p.job.Attempt))
+	w.Lessons = p.lessons(ctx)
+	return p.stages.Teach(w)
+}
+
+// record keeps a new decision and its state for replay, and adds what was considered. The
+// planner does not use the curve, so it is fitted only here. A state that cannot be written
+// only cannot be replayed.
+func (p *reconciliation) record(ctx context.Context, s tuning.State, d tuning.Decision) tuning.Decision {
+	waiting := d.Action == tuning.Hold && d.Reason == s.Measured && plan.Waits(d.Reason)
+	if waiting || p.rec.repeats(d) {
+		return d // waiting for a profile is no news
+	}
+	s.Forecast = p.whole(ctx, s.Policy, s.Current)
+	d = p.stages.Explain(s, d)
+	changed, err := p.rec.addDecision(s, d)
+	if err != nil {
+		p.cfg.Log.Debug("a decision cannot be replayed", "job", p.rec.Job, "error", err)
+	}
+	p.dirty = p.dirty || changed
+	return d
 }

@@ -23,7 +23,6 @@ const (
 	lingerKnown = 20 * time.Second
 )
 
-// verify compares tuned with untuned epochs, and sends a job that got worse back.
 func (p *reconciliation) verify(ctx context.Context) error {
 	p.again = p.tick()
 	p.classify()
@@ -40,10 +39,7 @@ func (p *reconciliation) verify(ctx context.Context) error {
 		p.rec.Outcome = &outcome
 	}
 	if !ok || outcome.Verdict == tuning.Inconclusive {
-		if p.grew && p.unproven() {
-			return p.recheck(ctx)
-		}
-		return nil
+		return p.recheck(ctx)
 	}
 	if p.rec.Phase == Verifying {
 		if err := p.to(Settled, OutcomeKnown, Entry{Reason: outcome.Reason, Outcome: &outcome}); err != nil {
@@ -57,15 +53,8 @@ func (p *reconciliation) verify(ctx context.Context) error {
 	return nil
 }
 
-// grown reports whether the measured epochs of the present attempt have doubled since the
-// planner was last asked for something better.
 func (p *reconciliation) grown() bool {
-	n := 0
-	for _, e := range p.rec.Epochs {
-		if e.Attempt == p.job.Attempt {
-			n++
-		}
-	}
+	n := count(p.rec.Epochs, func(e tuning.Epoch) bool { return e.Attempt == p.job.Attempt })
 	if n == 0 || n < 2*p.rec.Looked {
 		return false
 	}
@@ -88,14 +77,13 @@ func (p *reconciliation) further(ctx context.Context, verdict tuning.Verdict) er
 		return p.begin(ctx, Worse, d)
 	case tuning.Hold:
 		if verdict == tuning.Regressed {
-			p.note(d)
+			set(p, &p.rec.Reason, d.Reason)
 		}
 	}
 	return nil
 }
 
-// foreign reports whether the present attempt is not the tuner's and began after the last
-// change.
+// foreign reports whether the present attempt began after the last change and is not the tuner's.
 func (p *reconciliation) foreign() bool {
 	ours := slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == p.job.Attempt && r.Action != tuning.Hold })
 	return !ours && slices.ContainsFunc(p.job.Attempts, func(a driver.Attempt) bool {
@@ -103,19 +91,15 @@ func (p *reconciliation) foreign() bool {
 	})
 }
 
-// compare compares the present setting with the owner's; not ok while there is nothing to
-// compare.
+// compare compares the present setting with the owner's.
 func (p *reconciliation) compare() (tuning.Outcome, bool) {
-	current := p.rec.Settings(p.job.Attempt)
-	if current.Equal(p.rec.Own) {
-		return tuning.Outcome{}, false
-	}
-	return p.compareWith(current, p.rec.Settle)
+	return p.compareWith(p.rec.Settings(p.job.Attempt), p.rec.Settle)
 }
 
-// compareWith compares the epochs under a setting, since it was chosen, with those under the
-// owner's.
 func (p *reconciliation) compareWith(tuned tuning.Settings, chosen time.Time) (tuning.Outcome, bool) {
+	if tuned.Equal(p.rec.Own) {
+		return tuning.Outcome{}, false
+	}
 	policy := p.rec.Policy
 	in := verify.Input{
 		Measure: policy.Measure(), MaxSlowdown: policy.MaxSlowdown, Quality: policy.Quality,
@@ -152,6 +136,21 @@ func (p *reconciliation) finish(ctx context.Context) error {
 		p.again = p.cfg.Step
 		return nil
 	}
+	return p.close(ctx, Entry{Detail: p.job.Detail, Attempt: p.job.Attempt})
+}
+
+// gone closes the record of a job that the scheduler forgot. A job whose end was not seen is
+// lost; if the tuner had changed it, the tuner pauses itself.
+func (p *reconciliation) gone(ctx context.Context) error {
+	if !p.rec.State.Ended() {
+		p.rec.State = driver.Lost
+	}
+	p.job = driver.Job{ID: p.rec.Job, Name: p.rec.Name, Owner: p.rec.Owner, State: p.rec.State}
+	err := p.close(ctx, Entry{Reason: endReason(p.rec.State), Detail: "the scheduler no longer knows the job"})
+	return errors.Join(err, p.store(ctx))
+}
+
+func (p *reconciliation) close(ctx context.Context, e Entry) error {
 	if len(p.rec.Runs) > 0 && !p.rec.Learned && p.diedTuned() {
 		p.rec.Harmed = append(p.rec.Harmed, p.rec.Settings(p.job.Attempt))
 	}
@@ -164,26 +163,25 @@ func (p *reconciliation) finish(ctx context.Context) error {
 		}
 		p.rec.Learned, p.dirty = true, true
 	}
-	if p.rec.Reason == tuning.ReasonNone && p.measured == tuning.ReasonNoSamples && p.rec.Policy.Progress.IsSet() {
+	if p.rec.Reason == tuning.ReasonNone && p.measured == tuning.ReasonNoSamples && p.rec.Policy.Progress.IsSet() && e.Reason == tuning.ReasonNone {
 		p.rec.Reason = tuning.ReasonNoSamples
 	}
-	tried := p.rec.Move != nil && p.rec.Move.Tried
+	tried, why := p.rec.Move != nil && p.rec.Move.Tried, p.rec.Reason
 	p.countUnseen()
-	p.rec.Ended, p.rec.Move = p.job.Ended, nil
-	reason := endReason(p.job.State)
-	entry := Entry{Detail: p.job.Detail, Outcome: p.rec.Outcome, Attempt: p.job.Attempt}
-	why := p.rec.Reason
-	if err := p.to(Ended, JobEnded, entry); err != nil {
+	p.rec.Ended, p.rec.Move, e.Outcome = p.job.Ended, nil, p.rec.Outcome
+	if err := p.to(Ended, JobEnded, e); err != nil {
 		return err
 	}
 	if why == tuning.ReasonNone || p.job.State != driver.Succeeded {
-		p.rec.Reason = reason
+		p.rec.Reason = endReason(p.job.State)
 	}
-	p.leave()
+	p.caps.remove(p.rec.Job)
+	p.mu.Lock()
+	delete(p.jobs, p.rec.Job)
+	p.mu.Unlock()
 	return p.pauseIfHarmful(ctx, tried)
 }
 
-// lingering is how long to wait after a job's end for its last epochs.
 func (p *reconciliation) lingering() time.Duration {
 	if p.endSeen || len(p.rec.Epochs) == 0 {
 		return linger
@@ -239,7 +237,6 @@ func (p *reconciliation) learn(ctx context.Context) error {
 	return nil
 }
 
-// observation is an observation of the job with nothing but its identity.
 func (p *reconciliation) observation() knowledge.Observation {
 	return knowledge.Observation{
 		ID: fmt.Sprintf("%s@%d", p.rec.Job, p.rec.Submitted.Unix()), Job: string(p.rec.Job), Submitted: p.rec.Submitted,
@@ -247,92 +244,42 @@ func (p *reconciliation) observation() knowledge.Observation {
 	}
 }
 
-// leave forgets what is kept in memory for a live job.
-func (p *reconciliation) leave() {
-	p.caps.remove(p.rec.Job)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.outlooks, p.rec.Job)
-	delete(p.listeners, p.rec.Job)
-}
-
-// gone closes the record of a job that the scheduler forgot. A job whose end was not seen is
-// lost; if the tuner had changed it, the tuner pauses itself.
-func (p *reconciliation) gone(ctx context.Context) error {
-	p.job = driver.Job{ID: p.rec.Job, Name: p.rec.Name, Owner: p.rec.Owner, State: p.rec.State}
-	reason := tuning.ReasonLost
-	if p.rec.State.Ended() {
-		reason = endReason(p.rec.State)
-	} else {
-		p.job.State, p.rec.State = driver.Lost, driver.Lost
-	}
-	if !p.rec.Learned {
-		if err := p.learn(ctx); err != nil {
-			return err
-		}
-		p.rec.Learned, p.dirty = true, true
-	}
-	tried := p.rec.Move != nil && p.rec.Move.Tried
-	p.countUnseen()
-	if err := p.to(Ended, JobEnded, Entry{Reason: reason, Detail: "the scheduler no longer knows the job"}); err != nil {
-		return err
-	}
-	p.rec.Move = nil
-	p.leave()
-	return errors.Join(p.pauseIfHarmful(ctx, tried), p.store(ctx))
-}
-
 // diedTuned reports whether the job ended badly under another setting than its owner's, in
 // a way that the setting may have caused. If the cause was another one, the caution costs
 // nothing.
 func (p *reconciliation) diedTuned() bool {
 	current := p.rec.Settings(p.job.Attempt)
-	if current.Equal(p.rec.Own) {
-		return false
-	}
 	switch p.job.State { //nolint:exhaustive // the setting causes none of the others
 	case driver.Failed, driver.NotStarted, driver.MemoryExceeded:
-		return true
+		return !current.Equal(p.rec.Own)
 	case driver.TimeExceeded:
-		return !p.faster(current)
+		trials := p.trials()
+		own, ok := tuning.Reference(trials)
+		faster := ok && slices.ContainsFunc(trials, func(t tuning.Trial) bool {
+			return t.Settings.Equal(current) && t.Seconds < own.Seconds
+		})
+		return !current.Equal(p.rec.Own) && !faster
 	}
 	return false
 }
 
-// faster reports whether the job was measured to be faster under the settings than under
-// its owner's.
-func (p *reconciliation) faster(s tuning.Settings) bool {
-	trials := p.trials()
-	own, ok := tuning.Reference(trials)
-	return ok && slices.ContainsFunc(trials, func(t tuning.Trial) bool {
-		return t.Settings.Equal(s) && t.Seconds < own.Seconds
-	})
-}
-
-// killed reports whether a limit of the scheduler killed the job under another setting than
-// its owner's.
 func (p *reconciliation) killed() bool {
 	return (p.job.State == driver.MemoryExceeded || p.job.State == driver.TimeExceeded) && p.diedTuned()
 }
 
-// pauseIfHarmful pauses the tuner after the site's number of regressions, or after one lost
-// job that it had changed.
 func (p *reconciliation) pauseIfHarmful(ctx context.Context, tried bool) error {
-	touched := slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Action != tuning.Hold }) || tried
-	if p.job.State == driver.Lost && touched {
-		return p.pause(ctx, fmt.Sprintf("job %s was lost after it had been moved", p.rec.Job))
+	why := ""
+	if p.job.State == driver.Lost && (tried || p.rec.touched()) {
+		why = fmt.Sprintf("job %s was lost after it had been moved", p.rec.Job)
+	} else if p.rec.harmful() {
+		n := p.caps.regressed(p.rec.Job, p.rec.OverAt(), p.services.Cleared())
+		if limit := p.services.Site(p.job).PauseAfter; limit > 0 && n >= limit {
+			why = fmt.Sprintf("%d tuned jobs regressed, the latest was %s", n, p.rec.Job)
+		}
 	}
-	if !p.rec.harmful() {
+	if why == "" {
 		return nil
 	}
-	n := p.caps.regressed(p.rec.Job, p.rec.OverAt(), p.services.Cleared())
-	if limit := p.services.Site(p.job).PauseAfter; limit > 0 && n >= limit {
-		return p.pause(ctx, fmt.Sprintf("%d tuned jobs regressed, the latest was %s", n, p.rec.Job))
-	}
-	return nil
-}
-
-func (p *reconciliation) pause(ctx context.Context, why string) error {
 	if err := p.services.Pause(ctx, why); err != nil {
 		return fmt.Errorf("pause: %w", err)
 	}
@@ -340,15 +287,13 @@ func (p *reconciliation) pause(ctx context.Context, why string) error {
 }
 
 func endReason(s driver.State) tuning.Reason {
-	switch s {
+	switch s { //nolint:exhaustive // the others failed
 	case driver.Succeeded:
 		return tuning.ReasonFinished
 	case driver.Cancelled:
 		return tuning.ReasonCancelled
 	case driver.Lost:
 		return tuning.ReasonLost
-	case driver.Failed, driver.MemoryExceeded, driver.TimeExceeded, driver.NotStarted,
-		driver.Pending, driver.Running, driver.Stopped:
 	}
 	return tuning.ReasonFailed
 }

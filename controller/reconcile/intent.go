@@ -12,7 +12,6 @@ import (
 	"pitchpipe/driver"
 )
 
-// act takes one step of the present intent, or makes one decision.
 func (p *reconciliation) act(ctx context.Context) error {
 	if p.rec.Phase != Changing && p.job.Attempt > 0 && p.job.State != driver.Running {
 		// Between two attempts there is nothing to decide.
@@ -27,10 +26,8 @@ func (p *reconciliation) act(ctx context.Context) error {
 		return p.advance(ctx)
 	case Waiting:
 		return p.waiting(ctx)
-	case Held:
-		return p.held(ctx)
-	case Profiling:
-		return p.profiled(ctx)
+	case Held, Profiling:
+		return p.running(ctx)
 	case Verifying, Settled:
 		return p.verify(ctx)
 	case Ignored, Seen, Ended:
@@ -38,7 +35,6 @@ func (p *reconciliation) act(ctx context.Context) error {
 	return nil
 }
 
-// waiting decides about a job that has not started.
 func (p *reconciliation) waiting(ctx context.Context) error {
 	if p.job.State != driver.Pending {
 		p.again = p.cfg.Tick
@@ -55,66 +51,43 @@ func (p *reconciliation) waiting(ctx context.Context) error {
 		return p.begin(ctx, KnownKind, d)
 	}
 	if d.Reason != p.rec.Reason && !p.rec.NoRoom { // its reason says more
-		p.rec.Reason, p.dirty = d.Reason, true
-		p.rec.History = append(p.rec.History, Entry{At: p.now, Reason: d.Reason, Decision: &d})
+		p.rec.Reason = d.Reason
+		p.add(Entry{Reason: d.Reason, Decision: &d})
 	}
 	p.again = p.patience()
 	return nil
 }
 
-// held decides again about a job whose hold may end by itself. Nothing is written while
-// the answer stays the same.
-func (p *reconciliation) held(ctx context.Context) error {
-	p.again = p.tick()
-	d, err := p.decide(ctx)
-	if err != nil {
-		return err
-	}
-	if d.Action == tuning.Hold {
-		if !plan.Waits(d.Reason) {
-			return p.to(Settled, DecidedHold, Entry{Reason: d.Reason, Decision: &d})
-		}
-		p.note(d)
-		return nil
-	}
-	if err := p.to(Profiling, LookAgain, Entry{Reason: d.Reason}); err != nil {
-		return err
-	}
-	return p.profiled(ctx)
-}
-
-// profiled decides about a running job.
-func (p *reconciliation) profiled(ctx context.Context) error {
+// running decides about a running job, again where a hold may end by itself. Nothing is written
+// while the answer stays the same.
+func (p *reconciliation) running(ctx context.Context) error {
 	p.again = p.tick()
 	p.classify()
 	d, err := p.decide(ctx)
 	if err != nil {
 		return err
 	}
-	ready := p.measured == tuning.ReasonNone
-	to := Settled
+	to, ready, held, waits := Settled, p.measured == tuning.ReasonNone, p.rec.Phase == Held, plan.Waits(d.Reason)
 	switch {
 	case d.Action != tuning.Hold:
-		return p.begin(ctx, DecidedChange, d)
-	case ready && d.Reason == tuning.ReasonAlreadyBest && !p.rec.Settings(p.job.Attempt).Equal(p.rec.Own):
-		to, p.rec.Settle = Verifying, p.now
-	case plan.Waits(d.Reason) && ready:
-		to = Held
-	case plan.Waits(d.Reason):
-		p.note(d)
+		if held {
+			err = p.to(Profiling, LookAgain, Entry{Reason: d.Reason})
+		}
+		if err == nil {
+			err = p.begin(ctx, DecidedChange, d)
+		}
+		return err
+	case waits && (held || !ready):
+		set(p, &p.rec.Reason, d.Reason)
 		return nil
+	case waits:
+		to = Held
+	case ready && !held && d.Reason == tuning.ReasonAlreadyBest && !p.rec.Settings(p.job.Attempt).Equal(p.rec.Own):
+		to, p.rec.Settle = Verifying, p.now
 	}
 	return p.to(to, DecidedHold, Entry{Reason: d.Reason, Decision: &d})
 }
 
-// note stores the reason of a hold, once per reason.
-func (p *reconciliation) note(d tuning.Decision) {
-	if d.Reason != p.rec.Reason {
-		p.rec.Reason, p.dirty = d.Reason, true
-	}
-}
-
-// decide gathers the state and asks the planner.
 func (p *reconciliation) decide(ctx context.Context) (tuning.Decision, error) {
 	s, err := p.state(ctx)
 	if err != nil {
@@ -131,8 +104,7 @@ func (p *reconciliation) decide(ctx context.Context) (tuning.Decision, error) {
 	return p.record(ctx, s, p.stages.Choose(s)), nil
 }
 
-// begin stores the intent. The job is untouched when it returns; the next reconciliation
-// takes the first step.
+// begin stores the intent; the next reconciliation takes the first step.
 func (p *reconciliation) begin(ctx context.Context, by Trigger, d tuning.Decision) error {
 	home := d.Action == tuning.RollBack && !d.Settings.Equal(p.rec.RoomFor) // drivers keep the room for that
 	if p.now.Before(p.rec.RoomAt) && !home && more(p.rec.Settings(p.job.Attempt), d.Settings) {
@@ -140,17 +112,7 @@ func (p *reconciliation) begin(ctx context.Context, by Trigger, d tuning.Decisio
 		p.again = p.tick()
 		return nil
 	}
-	p.caps.lapse(p.now)
-	site := p.services.Site(p.job)
-	r := p.claim(d)
-	rules := tuning.Rules(r, site.Narrow(p.rec.Policy, p.rec.Own), site)
-	if r == tuning.ReasonNone {
-		if key := p.caps.admit(p.now, p.rec, d.Action, site); key != "" {
-			r, rules = tuning.ReasonSiteCap, []tuning.Rule{site.Rule(key)}
-			p.unclaim(d.Reason)
-		}
-	}
-	if r != tuning.ReasonNone {
+	if r, rules := p.reserve(d); r != tuning.ReasonNone {
 		p.refused(r, rules)
 		if p.rec.Phase == Waiting { // another job may try the setting instead: decide again
 			p.again = p.patience()
@@ -163,13 +125,10 @@ func (p *reconciliation) begin(ctx context.Context, by Trigger, d tuning.Decisio
 		return p.fail(Entry{Reason: tuning.ReasonUnsupported, Detail: err.Error(), Decision: &d})
 	}
 	// The audit comes first: no intent without its audit entry.
-	if err := p.services.Audit(ctx, Audit{
-		At: p.now, Actor: "tuner", Job: string(p.job.ID), Action: string(d.Action),
-		Before: p.rec.Settings(p.job.Attempt), After: d.Settings, Reason: d.Reason, Intent: id,
-	}); err != nil {
+	if err := p.audit(ctx, string(d.Action), p.rec.Settings(p.job.Attempt), d, id); err != nil {
 		p.caps.drop(p.rec.Job)
 		p.unclaim(d.Reason)
-		return fmt.Errorf("audit: %w", err)
+		return err
 	}
 	in.Discard = d.Discard
 	if by == StopLoss {
@@ -183,7 +142,16 @@ func (p *reconciliation) begin(ctx context.Context, by Trigger, d tuning.Decisio
 	return p.store(ctx)
 }
 
-// fail settles a job that cannot be handled, and records the failure once.
+func (p *reconciliation) audit(ctx context.Context, action string, before tuning.Settings, d tuning.Decision, intent string) error {
+	err := p.services.Audit(ctx, Audit{
+		At: p.now, Actor: "tuner", Job: string(p.job.ID), Action: action, Before: before, After: d.Settings, Reason: d.Reason, Intent: intent,
+	})
+	if err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	return nil
+}
+
 func (p *reconciliation) fail(e Entry) error {
 	if p.rec.Phase == Settled && p.rec.Detail == e.Detail {
 		return nil
@@ -191,12 +159,10 @@ func (p *reconciliation) fail(e Entry) error {
 	return p.to(Settled, OurFailure, e)
 }
 
-// more reports whether settings need more room than others.
 func more(have, want tuning.Settings) bool {
 	return slices.ContainsFunc([]string{tuning.Cores, tuning.Memory}, func(knob string) bool { return want[knob].Float() > have[knob].Float() })
 }
 
-// refused records, once per reason, which rules forbid what was decided.
 func (p *reconciliation) refused(r tuning.Reason, rules []tuning.Rule) {
 	if r == p.rec.Reason {
 		return
@@ -205,15 +171,14 @@ func (p *reconciliation) refused(r tuning.Reason, rules []tuning.Rule) {
 	for _, rule := range rules {
 		names = append(names, rule.String())
 	}
-	p.rec.History = append(p.rec.History, Entry{At: p.now, Reason: r, Detail: strings.Join(names, ", ")})
-	p.rec.Reason, p.dirty = r, true
+	p.rec.Reason = r
+	p.add(Entry{Reason: r, Detail: strings.Join(names, ", ")})
 }
 
 func note(d tuning.Decision) string {
 	return fmt.Sprintf("%s to %s: %s", d.Action, d.Settings, d.Reason.Sentence())
 }
 
-// advance takes one step of the present intent.
 func (p *reconciliation) advance(ctx context.Context) error {
 	m := p.rec.Move
 	if m == nil {
@@ -242,9 +207,7 @@ func (p *reconciliation) advance(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if step.Kind != m.Step {
-		m.Step, p.dirty = step.Kind, true
-	}
+	set(p, &m.Step, step.Kind)
 	switch {
 	case reason == tuning.ReasonFinished:
 		p.again = time.Millisecond // the next reconciliation finds that it ended
@@ -258,18 +221,6 @@ func (p *reconciliation) advance(ctx context.Context) error {
 	return nil
 }
 
-// keepsMemory notes that the scheduler refused to lower the memory, as it may if it could not
-// undo an out-of-memory kill. The change is decided again with the memory unchanged.
-func (p *reconciliation) keepsMemory(reason tuning.Reason) bool {
-	refused := reason == tuning.ReasonUnsupported || reason == tuning.ReasonDenied
-	if p.rec.KeepMemory || !refused || p.rec.Move.Decision.Settings[tuning.Memory] == p.rec.Own[tuning.Memory] {
-		return false
-	}
-	p.rec.KeepMemory = true
-	return true
-}
-
-// started closes an intent whose change was made.
 func (p *reconciliation) started(step driver.Step) error {
 	m := p.rec.Move
 	d := m.Decision
@@ -287,19 +238,14 @@ func (p *reconciliation) started(step driver.Step) error {
 	attempt, atStart := run.Attempt, m.AtStart()
 	p.rec.Move, p.rec.Settle, p.again = nil, p.now, p.cfg.Tick
 	to := Verifying
-	switch d.Action {
+	switch d.Action { //nolint:exhaustive // the others are verified
 	case tuning.Probe:
-		to, p.rec.Probed = Profiling, append(p.rec.Probed, p.now)
+		to = Profiling
 	case tuning.RollBack:
 		to = Settled
-		fallthrough
-	case tuning.Move, tuning.Hold:
-		if !atStart || attempt > 1 { // a change before the start restarts nothing, unless the job began meanwhile
-			p.rec.Restarts = append(p.rec.Restarts, p.now)
-		}
 	}
-	if !atStart || attempt > 1 {
-		p.caps.count(p.now, p.rec)
+	if !atStart || attempt > 1 { // a change before the start restarts nothing, unless the job began meanwhile
+		p.spend(d.Action)
 	}
 	return p.to(to, IntentDone, Entry{Attempt: attempt})
 }
@@ -308,26 +254,25 @@ func (p *reconciliation) started(step driver.Step) error {
 // the job ended.
 func (p *reconciliation) countUnseen() {
 	m := p.rec.Move
-	if m == nil {
+	if m == nil || !slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Intent == m.Driver.ID && r.Attempt > max(1, m.Driver.Attempt) }) {
 		return
 	}
-	i := slices.IndexFunc(p.rec.Runs, func(r Run) bool { return r.Intent == m.Driver.ID && r.Attempt > max(1, m.Driver.Attempt) })
-	switch {
-	case i < 0:
-	case m.Decision.Action == tuning.Probe:
-		p.rec.Probed, p.dirty = append(p.rec.Probed, p.now), true
-	default:
-		p.rec.Restarts, p.dirty = append(p.rec.Restarts, p.now), true
+	p.spend(m.Decision.Action)
+}
+
+// spend counts a restart or a probe that was carried out.
+func (p *reconciliation) spend(a tuning.Action) {
+	to := &p.rec.Restarts
+	if a == tuning.Probe {
+		to = &p.rec.Probed
 	}
-	if i >= 0 {
-		p.caps.count(p.now, p.rec)
-	}
+	*to, p.dirty = append(*to, p.now), true
+	p.caps.count(p.now, p.rec)
 }
 
 // expiries is how often a job may fail to save in time until it is left alone.
 const expiries = 3
 
-// void closes an intent that changed nothing.
 func (p *reconciliation) void(step driver.Step, reason tuning.Reason) error {
 	to := Profiling
 	if reason == tuning.ReasonGraceExpired {
@@ -350,8 +295,11 @@ func (p *reconciliation) void(step driver.Step, reason tuning.Reason) error {
 	case atStart:
 		to = Waiting
 		p.rec.NoRoom = reason == tuning.ReasonNoRoom
-		if p.keepsMemory(reason) { // before it starts
-			later, p.again = true, time.Millisecond
+		// The scheduler may refuse to lower the memory if it could not undo an out-of-memory
+		// kill: the change is decided again with the memory unchanged.
+		refused := reason == tuning.ReasonUnsupported || reason == tuning.ReasonDenied
+		if refused && !p.rec.KeepMemory && p.rec.Move.Decision.Settings[tuning.Memory] != p.rec.Own[tuning.Memory] {
+			p.rec.KeepMemory, later, p.again = true, true, time.Millisecond
 		}
 		later = later || p.rec.NoRoom
 		p.unclaim(p.rec.Move.Decision.Reason)

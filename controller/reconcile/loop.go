@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,10 +10,16 @@ import (
 	"sync"
 	"time"
 
+	"pitchpipe/controller/forecast"
+	"pitchpipe/controller/knowledge"
+	"pitchpipe/controller/plan"
+	"pitchpipe/controller/search"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/controller/verify"
 	"pitchpipe/driver"
 )
 
-// Scheduler is the part of a driver that the loop reads.
+// Scheduler reads jobs.
 type Scheduler interface {
 	Get(ctx context.Context, id driver.JobID) (driver.Job, error)
 	Capabilities() driver.Capabilities
@@ -27,17 +34,16 @@ type Queue interface {
 
 // Config is what a Loop needs.
 type Config struct {
-	Scheduler Scheduler
-	Records   Records
-	Queue     Queue
-	Services  Services
-	Stages    Stages // DefaultStages outside of tests and comparisons
-	Log       *slog.Logger
-	Workers   int           // default 4
-	Tick      time.Duration // how often a running job is measured, default 500 ms
-	Step      time.Duration // how often an intent is advanced, default 100 ms
-	// RestartCost is assumed until one was measured; default 3 s.
-	RestartCost time.Duration
+	Scheduler   Scheduler
+	Records     Records
+	Queue       Queue
+	Services    Services
+	Stages      Stages // DefaultStages outside of tests and comparisons
+	Log         *slog.Logger
+	Workers     int           // default 4
+	Tick        time.Duration // how often a running job is measured, default 500 ms
+	Step        time.Duration // how often an intent is advanced, default 100 ms
+	RestartCost time.Duration // assumed until one was measured; default 3 s
 	// Now is the clock; nil = time.Now. A replay of recorded jobs has another.
 	Now func() time.Time
 
@@ -47,37 +53,42 @@ type Config struct {
 
 // Loop reconciles jobs. Use New.
 type Loop struct {
-	cfg       Config
-	services  Services
-	stages    Stages
-	mu        sync.Mutex
-	failures  map[driver.JobID]int
-	outlooks  map[driver.JobID]outlook
-	listeners map[driver.JobID]listenerCheck
-	caps      caps
+	cfg      Config
+	services Services
+	stages   Stages
+	mu       sync.Mutex
+	failures map[driver.JobID]int
+	jobs     map[driver.JobID]*inMemory
+	caps     caps
+}
+
+// inMemory is what is kept of a live job in memory alone. One worker at a time uses it.
+type inMemory struct {
+	outlook   driver.Outlook // as the scheduler last said
+	outlookAt time.Time
+	listening int       // the attempt whose listener was last checked
+	listenAt  time.Time // when to check it again
+}
+
+func (l *Loop) inMemory(id driver.JobID) *inMemory {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.jobs[id] == nil {
+		l.jobs[id] = &inMemory{}
+	}
+	return l.jobs[id]
 }
 
 // New makes a Loop; it does nothing before Run.
 func New(cfg Config) *Loop {
-	if cfg.Workers <= 0 {
-		cfg.Workers = 4
-	}
-	if cfg.Tick <= 0 {
-		cfg.Tick = 500 * time.Millisecond
-	}
-	if cfg.Step <= 0 {
-		cfg.Step = 100 * time.Millisecond
-	}
-	if cfg.RestartCost <= 0 {
-		cfg.RestartCost = 3 * time.Second
-	}
+	cfg.Workers = cmp.Or(cfg.Workers, 4)
+	cfg.Tick = cmp.Or(cfg.Tick, 500*time.Millisecond)
+	cfg.Step = cmp.Or(cfg.Step, 100*time.Millisecond)
+	cfg.RestartCost = cmp.Or(cfg.RestartCost, 3*time.Second)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Loop{
-		cfg: cfg, services: cfg.Services, stages: cfg.Stages, failures: map[driver.JobID]int{},
-		outlooks: map[driver.JobID]outlook{}, listeners: map[driver.JobID]listenerCheck{},
-	}
+	return &Loop{cfg: cfg, services: cfg.Services, stages: cfg.Stages, failures: map[driver.JobID]int{}, jobs: map[driver.JobID]*inMemory{}}
 }
 
 // Run works until ctx ends and returns its error. The next Run continues where it stopped.
@@ -122,7 +133,7 @@ func (l *Loop) work(ctx context.Context) bool {
 	return true
 }
 
-// safely turns a panic into an error, so that one bad job never stops the others.
+// One bad job never stops the others.
 func (l *Loop) safely(ctx context.Context, id driver.JobID) (again time.Duration, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -139,8 +150,8 @@ func backoff(failures int) time.Duration {
 	return min(time.Minute, 200*time.Millisecond<<min(failures, 9))
 }
 
-// patience is how long to wait until a waiting job is decided again, in case there is new
-// knowledge of its kind: the longer it has waited, the longer. Its start is an event.
+// patience is how long to wait until a waiting job is decided again: the longer it has waited,
+// the longer. Its start is an event.
 func (p *reconciliation) patience() time.Duration {
 	waited := p.now.Sub(p.job.Submitted)
 	return min(max(p.cfg.Tick, waited/10), max(p.cfg.Tick, time.Minute))
@@ -154,4 +165,139 @@ func (l *Loop) save(ctx context.Context, r *Record) error {
 		l.cfg.AfterSave(r)
 	}
 	return nil
+}
+
+// ErrNoRecord means that the job is new.
+var ErrNoRecord = errors.New("no record of this job")
+
+// Records is the store of the records. Save is durable when it returns.
+type Records interface {
+	Load(ctx context.Context, id driver.JobID) (*Record, error) // ErrNoRecord
+	Save(ctx context.Context, r *Record) error
+	// All returns every record, for counts across jobs. Epochs and profiles may be left
+	// out, and the caller must not change them.
+	All(ctx context.Context) ([]*Record, error)
+}
+
+// Reading is what a job file says.
+type Reading struct {
+	Policy tuning.Policy
+	Own    tuning.Settings
+	Kind   tuning.JobKind
+	Reason tuning.Reason // ReasonNoStanza or ReasonBadStanza where there is no policy
+	Detail string        // the errors of a bad stanza
+}
+
+// Measurement is what the exporter knows about one attempt.
+type Measurement struct {
+	Epochs  []tuning.Epoch
+	Total   int            // epochs in all, as the job says; 0 unknown
+	Profile tuning.Profile // of its early epochs
+	Peak    tuning.Bytes   // largest resident memory of the whole attempt; 0 unknown
+	Reason  tuning.Reason  // ReasonNone: the profile can be used
+	Ended   bool           // the exporter saw its end: no more epochs follow
+}
+
+// MeasureRequest names what to measure.
+type MeasureRequest struct {
+	Job     driver.JobID
+	Attempt int
+	Alias   string // the job's id at the exporters; empty = its own
+	Unit    string // the attempt's id at the exporters; empty = job and number
+	Node    string // where the attempt runs or ran; empty = unknown
+	// From and To bound an attempt that shares its unit with the attempt before or after
+	// it, by the node's clock; zero: unbounded.
+	From, To time.Time
+	Still    []tuning.Span // in which it was suspended
+	Settings tuning.Settings
+	Policy   tuning.Policy
+	Allowed  Allowance
+}
+
+// Question is a question to the knowledge.
+type Question struct {
+	Kind   tuning.JobKind
+	Class  *tuning.Class // nil = not classified
+	Own    tuning.Settings
+	Policy tuning.Policy
+	Site   tuning.Site
+	Node   string          // where the job runs; empty = not decided yet
+	Live   *tuning.Profile // of a running job of the kind under its owner's settings; nil: none
+}
+
+// Recollection is the answer to a Question.
+type Recollection struct {
+	tuning.Knowledge
+	Profile     *tuning.Profile // of the newest job of the kind under its owner's settings; nil: none
+	RestartCost time.Duration   // mean of those measured; 0 = none yet
+	Reference   *tuning.Trial   // what the newest untuned job of the kind measured; nil: none did
+}
+
+// Services connect the loop to job files, exporters, the knowledge, the scheduler and the
+// audit.
+type Services struct {
+	Read    func(ctx context.Context, job driver.Job) Reading
+	Site    func(job driver.Job) tuning.Site
+	Measure func(ctx context.Context, r MeasureRequest) (Measurement, error)
+	// Listen starts the listener inside a running attempt; nil: the scheduler starts it.
+	// driver.ErrUnsupported: it cannot be started.
+	Listen   func(ctx context.Context, id driver.JobID, attempt int, p tuning.Progress) error
+	Classify func(p tuning.Profile) tuning.Class
+	Recall   func(ctx context.Context, q Question) (Recollection, error)
+	// Past are the earlier runs of a kind.
+	Past func(ctx context.Context, kind tuning.JobKind) ([]tuning.PastRun, error)
+	// Curves are the errors of forecasts of ended jobs of a kind; nil: unknown.
+	Curves func(ctx context.Context, kind tuning.JobKind) ([]tuning.CurveLesson, error)
+	Step   func(ctx context.Context, in driver.Intent) (driver.Step, tuning.Reason, error)
+	// Learn stores the observation of a job that last ran on the node; empty = unknown.
+	Learn func(ctx context.Context, o knowledge.Observation, node string) error
+	// Gate returns why a job must not be changed now, such as a pause; ReasonNone: it may.
+	Gate func(job driver.Job) tuning.Reason
+	// Outlook is called only when a running job is about to be changed.
+	Outlook func(ctx context.Context, id driver.JobID) (driver.Outlook, error)
+	Pause   func(ctx context.Context, why string) error
+	// Cleared is when the tuner last paused itself or was resumed: earlier regressions no
+	// longer count. Zero: never.
+	Cleared func() time.Time
+	Audit   func(ctx context.Context, a Audit) error
+	// Offers stores the settings offered to jobs that are about to be submitted; nil: they
+	// start as their owners wrote them.
+	Offers Offers
+}
+
+// Stages are the pure stages. Comparisons replace some.
+type Stages struct {
+	Propose  func(s search.Study) tuning.Proposal
+	Refused  func(p tuning.Policy, trials []tuning.Trial, s tuning.Settings) tuning.Reason
+	Return   func(r search.Returning) tuning.Returns
+	Breaks   func(r search.Returning, s tuning.Settings) bool
+	Stands   func(r search.Returning, s tuning.Settings) (tuning.Outcome, bool)
+	Forecast func(w forecast.Work) tuning.Forecast
+	Teach    func(w forecast.Work) []tuning.CurveLesson
+	Choose   func(s tuning.State) tuning.Decision
+	Explain  func(s tuning.State, d tuning.Decision) tuning.Decision
+	Compare  func(in verify.Input) tuning.Outcome
+}
+
+// DefaultStages are the product's.
+func DefaultStages() Stages {
+	return Stages{
+		Propose: search.Study.Propose, Refused: search.Refused,
+		Return: search.Returning.Propose, Breaks: search.Returning.Breaks, Stands: search.Returning.Stands,
+		Forecast: forecast.Left, Teach: forecast.Work.Teach,
+		Choose: plan.Choose, Explain: plan.Explain,
+		Compare: verify.Compare,
+	}
+}
+
+// Audit is one line of the append-only audit.
+type Audit struct {
+	At     time.Time       `json:"at"`
+	Actor  string          `json:"actor"` // tuner, or the user who asked
+	Job    string          `json:"job"`
+	Action string          `json:"action"`
+	Before tuning.Settings `json:"before,omitempty"`
+	After  tuning.Settings `json:"after,omitempty"`
+	Reason tuning.Reason   `json:"reason,omitempty"`
+	Intent string          `json:"intent,omitempty"`
 }

@@ -12,8 +12,7 @@ import (
 	"pitchpipe/driver"
 )
 
-// measure updates the record's epochs of the present attempt, and of the one before, whose
-// last epochs may arrive late.
+// The last epochs of the attempt before may arrive late.
 func (p *reconciliation) measure(ctx context.Context) {
 	switch {
 	case !p.rec.Policy.Progress.IsSet():
@@ -26,7 +25,8 @@ func (p *reconciliation) measure(ctx context.Context) {
 	p.ensureListener(ctx)
 	p.suspensions()
 	for attempt := max(1, p.job.Attempt-1); attempt <= p.job.Attempt; attempt++ {
-		if attempt < p.job.Attempt && p.complete(attempt) {
+		run, old := p.rec.runOf(attempt), attempt < p.job.Attempt
+		if old && (run == nil || run.Read || p.since(attempt) > silence) {
 			continue
 		}
 		settings := p.rec.Settings(attempt)
@@ -49,7 +49,7 @@ func (p *reconciliation) measure(ctx context.Context) {
 		}
 		if m.Reason == tuning.ReasonNone {
 			if settings.Equal(p.rec.Own) && !m.Profile.Poor() {
-				p.caps.setProfile(p.rec, m.Profile)
+				p.caps.edit(p.rec.Job, func(*counted) { p.caps.profiles[p.rec.Kind] = m.Profile })
 			}
 			if p.rec.Profiles == nil {
 				p.rec.Profiles = map[string]tuning.Profile{}
@@ -60,14 +60,13 @@ func (p *reconciliation) measure(ctx context.Context) {
 			}
 		}
 		p.rec.Peak = max(p.rec.Peak, m.Peak, m.Profile.PeakRSS)
-		if attempt < p.job.Attempt {
-			p.markRead(attempt)
+		if old && p.since(attempt) > lastEpochs { // the last epochs had time to arrive
+			run.Read, p.dirty = true, true
 		}
 	}
 }
 
-// partial is the measurement of the first of several nodes: the source of its joules says so,
-// and its counters and memory are dropped, since they are not the job's.
+// The first of several nodes is measured: its counters and its memory are not the job's.
 func (m Measurement) partial(nodes int) Measurement {
 	m.Epochs = slices.Clone(m.Epochs)
 	for i, e := range m.Epochs {
@@ -82,8 +81,8 @@ func (m Measurement) partial(nodes int) Measurement {
 	return m
 }
 
-// suspensions notes when attempts were suspended. The scheduler reports only the total time:
-// it was after the last known epoch, since no epoch ends meanwhile.
+// The scheduler reports only the total time: it was after the last known epoch, since no epoch
+// ends meanwhile.
 func (p *reconciliation) suspensions() {
 	for _, a := range p.job.Attempts {
 		run, from := p.rec.runOf(a.Number), a.Started
@@ -125,21 +124,6 @@ const (
 	silence = 2 * time.Minute
 )
 
-// complete reports whether an earlier attempt need not be asked for any more.
-func (p *reconciliation) complete(attempt int) bool {
-	run := p.rec.runOf(attempt)
-	return run == nil || run.Read || p.since(attempt) > silence
-}
-
-// markRead notes an answer about an earlier attempt; it is final once the last epochs had
-// time to arrive.
-func (p *reconciliation) markRead(attempt int) {
-	if run := p.rec.runOf(attempt); run != nil && p.since(attempt) > lastEpochs {
-		run.Read, p.dirty = true, true
-	}
-}
-
-// since is how long ago the next attempt started.
 func (p *reconciliation) since(attempt int) time.Duration {
 	for _, a := range p.job.Attempts {
 		if a.Number == attempt+1 && !a.Started.IsZero() {
@@ -149,12 +133,6 @@ func (p *reconciliation) since(attempt int) time.Duration {
 	return 0
 }
 
-// listenerCheck is the last check of a listener, and when the next one is due.
-type listenerCheck struct {
-	attempt int
-	again   time.Time
-}
-
 // When to check a listener again: soon after its start, when most failures happen.
 const (
 	listenRetry = 10 * time.Second
@@ -162,17 +140,14 @@ const (
 	listenAgain = 5 * time.Minute
 )
 
-// ensureListener starts the listener inside a running attempt, and starts it again after it
-// died.
+// ensureListener starts the listener of a running attempt, and starts it again after it died.
 func (p *reconciliation) ensureListener(ctx context.Context) {
 	progress := p.rec.Policy.Progress
 	if p.services.Listen == nil || progress.Pattern == "" || p.job.State != driver.Running {
 		return
 	}
-	p.mu.Lock()
-	last := p.listeners[p.rec.Job]
-	p.mu.Unlock()
-	if last.attempt == p.job.Attempt && p.now.Before(last.again) {
+	m := p.inMemory(p.rec.Job)
+	if m.listening == p.job.Attempt && p.now.Before(m.listenAt) {
 		return
 	}
 	wait := listenAgain
@@ -184,16 +159,13 @@ func (p *reconciliation) ensureListener(ctx context.Context) {
 	case err != nil:
 		p.cfg.Log.Warn("the listener was not started", "job", p.rec.Job, "attempt", p.job.Attempt, "error", err)
 		wait = listenRetry
-	case last.attempt != p.job.Attempt:
+	case m.listening != p.job.Attempt:
 		wait = listenSoon
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.listeners[p.rec.Job] = listenerCheck{p.job.Attempt, p.now.Add(wait)}
+	m.listening, m.listenAt = p.job.Attempt, p.now.Add(wait)
 }
 
-// tick is how long to wait until the job is measured again: the longer an attempt runs, the
-// longer, since there is more to read.
+// tick is how long to wait until the job is measured again: an old attempt has more to read.
 func (p *reconciliation) tick() time.Duration {
 	age := time.Duration(0)
 	if n := len(p.job.Attempts); n > 0 {
@@ -217,9 +189,7 @@ func (p *reconciliation) merge(attempt int, m Measurement) {
 	slices.SortFunc(p.rec.Epochs, func(a, b tuning.Epoch) int {
 		return cmp.Or(cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Number, b.Number))
 	})
-	if m.Total > 0 && p.rec.Total != m.Total {
-		p.rec.Total, p.dirty = m.Total, true
-	}
+	set(p, &p.rec.Total, cmp.Or(m.Total, p.rec.Total))
 	if len(p.rec.Epochs) != old {
 		p.dirty, p.grew = true, true
 		p.restartCost(attempt)
@@ -270,16 +240,48 @@ func (p *reconciliation) queued(attempt int) time.Duration {
 	return min(run.Wait, started.Sub(ended))
 }
 
-// classify classifies the job once, by its first usable profile.
 func (p *reconciliation) classify() {
-	current := p.rec.Settings(p.job.Attempt)
-	profile, ok := p.rec.Profiles[current.Key()]
+	profile, ok := p.rec.Profiles[p.rec.Settings(p.job.Attempt).Key()]
 	if !ok || p.rec.Class != nil || p.measured != tuning.ReasonNone {
 		return
 	}
 	class := p.services.Classify(profile)
-	p.rec.Class, p.rec.ClassAt, p.dirty = &class, current, true
-	p.rec.History = append(p.rec.History, Entry{
-		At: p.now, Attempt: p.job.Attempt, Reason: class.Reason, Class: &class,
-	})
+	p.rec.Class = &class
+	p.add(Entry{Attempt: p.job.Attempt, Reason: class.Reason, Class: &class})
+}
+
+// Allowance is what an attempt may use. The exporter of its node alerts and stops nothing.
+type Allowance struct {
+	Energy   tuning.Joules // of all attempts together; 0 = unbounded
+	Used     tuning.Joules // of these by earlier attempts, as far as their epochs were measured
+	Time     time.Duration // of the attempt's wall time; 0 = unknown
+	Modelled bool          // the site lets modelled joules count
+}
+
+// allowance is the Allowance of an attempt. The stanza's budget of time covers all attempts;
+// the scheduler's limit counts if it comes first.
+func (p *reconciliation) allowance(attempt int) Allowance {
+	out := Allowance{Energy: p.rec.Policy.Budget.Energy}
+	if out.Energy <= 0 {
+		return Allowance{}
+	}
+	out.Modelled = p.services.Site(p.job).EnforceModel
+	for _, e := range p.rec.Epochs {
+		if e.Attempt < attempt && e.Joules != nil && (out.Modelled || e.Source != tuning.Modelled) {
+			out.Used += *e.Joules
+		}
+	}
+	out.Time = p.job.Resources.TimeLimit
+	if limit := p.rec.Policy.Budget.Time; limit > 0 {
+		for _, a := range p.job.Attempts {
+			if a.Number < attempt && !a.Started.IsZero() && a.Ended.After(a.Started) {
+				limit -= a.Ended.Sub(a.Started)
+			}
+		}
+		limit = max(limit, time.Second) // used up; 0 would mean unknown
+		if out.Time <= 0 || limit < out.Time {
+			out.Time = limit
+		}
+	}
+	return out
 }

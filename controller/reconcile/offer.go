@@ -31,7 +31,6 @@ type Offer struct {
 	At       time.Time       `json:"at"`
 }
 
-// key counts the offer in the caps until its job is seen.
 func (o Offer) key() driver.JobID { return driver.JobID("offer " + o.ID) }
 
 // Offers is the store of the offers. Put is durable when it returns.
@@ -86,21 +85,14 @@ func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(
 	if err := admit(ctx, o.Change); err != nil {
 		return Offer{}, fmt.Errorf("%w: %w", ErrNoOffer, err)
 	}
-	l.caps.lapse(p.now)
-	if r := p.claim(d); r != tuning.ReasonNone {
+	if r, rules := p.reserve(d); len(rules) > 0 {
+		return Offer{}, fmt.Errorf("%w: %s: %s", ErrNoOffer, r.Sentence(), rules[0])
+	} else if r != tuning.ReasonNone {
 		return none(r)
 	}
-	site := l.services.Site(job)
-	if key := l.caps.admit(p.now, rec, d.Action, site); key != "" {
-		l.caps.release(rec.Job)
-		return Offer{}, fmt.Errorf("%w: %s: %s", ErrNoOffer, tuning.ReasonSiteCap.Sentence(), site.Rule(key))
-	}
-	l.caps.promise(rec.Job, p.now.Add(offered))
+	l.caps.edit(rec.Job, func(x *counted) { x.until = p.now.Add(offered) })
 	// The audit comes first: no offer without its audit entry.
-	err = l.services.Audit(ctx, Audit{
-		At: p.now, Actor: "tuner", Job: string(job.ID), Action: "offer", Before: rec.Own, After: d.Settings, Reason: d.Reason, Intent: id,
-	})
-	if err == nil {
+	if err = p.audit(ctx, "offer", rec.Own, d, id); err == nil {
 		err = l.services.Offers.Put(ctx, o)
 	}
 	if err != nil {
@@ -110,8 +102,8 @@ func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(
 	return o, nil
 }
 
-// spoils reports whether the change would prevent tuning while the job runs: only the memory
-// of its kind is known, and its epochs under its owner's settings would teach more.
+// spoils reports whether the change would prevent tuning while the job runs, of which only the
+// memory of its kind is known.
 func spoils(s tuning.State, d tuning.Decision) bool {
 	diff := s.Own.Diff(d.Settings)
 	memory := len(diff) == 1 && diff[0] == tuning.Memory
@@ -121,7 +113,6 @@ func spoils(s tuning.State, d tuning.Decision) bool {
 	return memory && tunable && len(s.KindEffects) == 0
 }
 
-// offer is the offer that the attempt's job was submitted with; nil: none.
 func (p *reconciliation) offer(ctx context.Context, intent string) (*Offer, error) {
 	if intent == "" || p.services.Offers == nil || p.rec.Phase != Waiting {
 		return nil, nil //nolint:nilnil // most jobs have none
@@ -136,7 +127,6 @@ func (p *reconciliation) offer(ctx context.Context, intent string) (*Offer, erro
 	return &o, nil
 }
 
-// begun accepts the offer that the job has started with, or will.
 func (p *reconciliation) begun(ctx context.Context) error {
 	intent := p.job.Intent
 	if n := len(p.job.Attempts); n > 0 {
@@ -149,16 +139,13 @@ func (p *reconciliation) begun(ctx context.Context) error {
 	return p.accept(ctx, *o)
 }
 
-// accept records for a job that was submitted with an offer what a waiting job's record would
-// have: a recalled setting whose change was made.
+// accept writes what the record of a waiting job would have: a recalled setting whose change
+// was made.
 func (p *reconciliation) accept(ctx context.Context, o Offer) error {
 	p.caps.take(o.key(), p.rec, o.Decision)
 	// The submission made the change; the audit has it too.
-	if err := p.services.Audit(ctx, Audit{
-		At: p.now, Actor: "tuner", Job: string(p.job.ID), Action: string(o.Decision.Action),
-		Before: p.rec.Own, After: o.Decision.Settings, Reason: o.Decision.Reason, Intent: o.ID,
-	}); err != nil {
-		return fmt.Errorf("audit: %w", err)
+	if err := p.audit(ctx, string(o.Decision.Action), p.rec.Own, o.Decision, o.ID); err != nil {
+		return err
 	}
 	if len(p.rec.Decided) == 0 {
 		p.rec.Decided = o.Decided

@@ -1,9 +1,9 @@
 package reconcile
 
 import (
+	_ "embed"
 	"errors"
-	"fmt"
-	"slices"
+	"strings"
 )
 
 // Phase is where a job is on its way through the tuner.
@@ -58,58 +58,29 @@ type Arrow struct {
 // ErrTransition means that the loop tried what the table does not permit: a bug.
 var ErrTransition = errors.New("transition not in the table")
 
-// Arrows is the one table of transitions. STATES.md is generated from it.
+//go:embed STATES.md
+var states string
+
+// Arrows are the lines "from --> to: trigger" of STATES.md.
 func Arrows() []Arrow {
-	arrows := []Arrow{
-		{Seen, Ignored, NoStanza},
-		{Seen, Waiting, StanzaRead},
-
-		{Waiting, Changing, KnownKind},
-		{Waiting, Profiling, JobStarted},
-		{Waiting, Settled, DecidedHold},
-
-		{Profiling, Changing, DecidedChange},
-		{Profiling, Held, DecidedHold},
-		{Profiling, Settled, DecidedHold},
-		{Profiling, Verifying, DecidedHold}, // the last probe was the best: it stays
-
-		{Held, Profiling, LookAgain},
-		{Held, Settled, DecidedHold},
-
-		{Changing, Profiling, IntentDone}, // a probe
-		{Changing, Verifying, IntentDone}, // a move
-		{Changing, Settled, IntentDone},   // a roll-back
-		{Changing, Waiting, IntentVoid},
-		{Changing, Profiling, IntentVoid},
-		{Changing, Settled, IntentVoid},
-
-		{Verifying, Settled, OutcomeKnown},
-		{Verifying, Changing, DecidedChange}, // a recalled setting is doubted: its owner's is tried
-		{Verifying, Profiling, LookAgain},    // an attempt came that was not ours
-		{Settled, Changing, DecidedChange},   // its epochs show or promise a setting that is better still
-		{Settled, Changing, Worse},
-	}
-	for _, from := range []Phase{Profiling, Held, Verifying, Settled} {
-		arrows = append(arrows, Arrow{from, Changing, StopLoss})
-	}
-	for _, from := range Phases() {
-		if from == Ended {
-			continue
-		}
-		arrows = append(arrows, Arrow{from, Ended, JobEnded}, Arrow{from, Settled, OurFailure})
-		if from != Seen {
-			arrows = append(arrows, Arrow{from, Seen, OwnerChanged})
+	var out []Arrow
+	for line := range strings.Lines(states) {
+		from, rest, _ := strings.Cut(strings.TrimSpace(line), " --> ")
+		to, by, ok := strings.Cut(rest, ": ")
+		switch {
+		case !ok:
+		case from != "any":
+			out = append(out, Arrow{Phase(from), Phase(to), Trigger(by)})
+		default:
+			for _, p := range Phases() {
+				if !p.Over() && (p != Seen || to != string(Seen)) {
+					out = append(out, Arrow{p, Phase(to), Trigger(by)})
+				}
+			}
 		}
 	}
-	return arrows
+	return out
 }
 
 // Over reports whether the phase is final.
 func (p Phase) Over() bool { return p == Ended }
-
-func permitted(from, to Phase, by Trigger) error {
-	if slices.Contains(Arrows(), Arrow{from, to, by}) {
-		return nil
-	}
-	return fmt.Errorf("%s → %s by %q: %w", from, to, by, ErrTransition)
-}

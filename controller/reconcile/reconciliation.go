@@ -1,10 +1,12 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"pitchpipe/controller/tuning"
@@ -14,22 +16,17 @@ import (
 // reconciliation is one look at one job.
 type reconciliation struct {
 	*Loop
-	now time.Time
-	job driver.Job
-	rec *Record
-	// dirty: the record has to be saved.
-	dirty bool
-	grew  bool // a new epoch was measured
-	again time.Duration
-	// measured is why the present attempt has no usable profile yet.
-	measured tuning.Reason
-	endSeen  bool // the exporter saw the end of the present attempt
-	// wait is how long a restart would queue; 0 = none, or not asked.
-	wait time.Duration
-	// reference is what the newest untuned job of the kind measured; nil: none did.
-	reference *tuning.Trial
-	// triable is how many more returns of the kind may try a setting, running ones not counted.
-	triable int
+	now       time.Time
+	job       driver.Job
+	rec       *Record
+	dirty     bool // the record has to be saved
+	grew      bool // a new epoch was measured
+	again     time.Duration
+	measured  tuning.Reason // why the present attempt has no usable profile yet
+	endSeen   bool          // the exporter saw the end of the present attempt
+	wait      time.Duration // how long a restart would queue; 0 = none, or not asked
+	reference *tuning.Trial // what the newest untuned job of the kind measured; nil: none did
+	triable   int           // how many more returns of the kind may try a setting, running ones not counted
 }
 
 // Reconcile looks at one job and takes at most one step with it. It returns when to look
@@ -87,6 +84,18 @@ func (p *reconciliation) to(phase Phase, by Trigger, e Entry) error {
 	return nil
 }
 
+func (p *reconciliation) add(e Entry) {
+	e.At = p.now
+	p.rec.History, p.dirty = append(p.rec.History, e), true
+}
+
+// set changes a field of the record.
+func set[T comparable](p *reconciliation, field *T, v T) {
+	if *field != v {
+		*field, p.dirty = v, true
+	}
+}
+
 func (p *reconciliation) look(ctx context.Context, id driver.JobID) (done bool, err error) {
 	p.rec, err = p.cfg.Records.Load(ctx, id)
 	if err != nil && !errors.Is(err, ErrNoRecord) {
@@ -106,9 +115,8 @@ func (p *reconciliation) look(ctx context.Context, id driver.JobID) (done bool, 
 	case errors.Is(err, driver.ErrNotFound):
 		return true, nil
 	case p.rec != nil && !p.rec.Unreachable && !errors.Is(err, context.Canceled):
-		p.rec.Unreachable, p.dirty = true, true
-		p.rec.Reason, p.rec.Detail = tuning.ReasonUnreachable, err.Error()
-		p.rec.History = append(p.rec.History, Entry{At: p.now, Reason: p.rec.Reason, Detail: p.rec.Detail})
+		p.rec.Unreachable, p.rec.Reason, p.rec.Detail = true, tuning.ReasonUnreachable, err.Error()
+		p.add(Entry{Reason: p.rec.Reason, Detail: p.rec.Detail})
 		return true, errors.Join(err, p.store(ctx))
 	default:
 		return true, fmt.Errorf("get job %s: %w", id, err)
@@ -125,15 +133,9 @@ func (p *reconciliation) look(ctx context.Context, id driver.JobID) (done bool, 
 		}
 		p.dirty = true
 	}
-	if p.rec.Unreachable {
-		p.rec.Unreachable, p.dirty = false, true
-	}
-	if p.rec.State != p.job.State {
-		p.rec.State, p.dirty = p.job.State, true
-	}
-	if p.rec.Started.IsZero() && !p.job.Started.IsZero() {
-		p.rec.Started, p.dirty = p.job.Started, true
-	}
+	set(p, &p.rec.Unreachable, false)
+	set(p, &p.rec.State, p.job.State)
+	set(p, &p.rec.Started, cmp.Or(p.rec.Started, p.job.Started))
 	return false, nil
 }
 
@@ -188,14 +190,13 @@ func (p *reconciliation) read(ctx context.Context) error {
 	return p.to(Waiting, StanzaRead, Entry{Detail: reading.Detail})
 }
 
-// adopt records each attempt once, ours or not, with its settings.
+// adopt records each attempt once, ours or not.
 func (p *reconciliation) adopt(ctx context.Context) error {
 	for _, a := range p.job.Attempts {
-		if slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == a.Number }) {
+		if p.rec.runOf(a.Number) != nil {
 			continue
 		}
-		run := Run{Attempt: a.Number, Action: tuning.Hold, Intent: a.Intent}
-		run.Settings = SettingsOf(p.rec.Policy, p.rec.Own, a.Change)
+		run := Run{Attempt: a.Number, Action: tuning.Hold, Intent: a.Intent, Settings: SettingsOf(p.rec.Policy, p.rec.Own, a.Change)}
 		ours := false // counted with its intent
 		if m := p.rec.Move; m != nil && m.Driver.ID == a.Intent {
 			run.Action, run.Wait, ours = m.Decision.Action, m.Wait, true
@@ -217,7 +218,9 @@ func (p *reconciliation) adopt(ctx context.Context) error {
 			p.rec.Restarts = append(p.rec.Restarts, a.Started)
 		}
 		if a.Cause == driver.CauseMemory {
-			p.remember(tuning.ReasonOutOfMemory, a.Number)
+			p.rec.Harmed = append(p.rec.Harmed, p.rec.Settings(a.Number-1))
+			p.add(Entry{Reason: tuning.ReasonOutOfMemory, Attempt: a.Number})
+			p.rec.Reason = tuning.ReasonOutOfMemory
 			// The scheduler did this by itself; the audit has it too.
 			if err := p.services.Audit(ctx, Audit{
 				At: p.now, Actor: "scheduler", Job: string(p.job.ID), Action: "memory-return",
@@ -230,27 +233,92 @@ func (p *reconciliation) adopt(ctx context.Context) error {
 	return nil
 }
 
-// place notes where the present attempt runs, since the scheduler may forget that when the
-// attempt has ended.
+// place notes where the present attempt runs, since the scheduler may forget it.
 func (p *reconciliation) place() {
-	if p.job.Alias != "" && p.job.Alias != p.rec.Alias {
-		p.rec.Alias, p.dirty = p.job.Alias, true
-	}
+	set(p, &p.rec.Alias, cmp.Or(p.job.Alias, p.rec.Alias))
 	for _, a := range p.job.Attempts {
-		if run := p.rec.runOf(a.Number); run != nil && a.Unit != run.Unit && a.Unit != "" {
-			run.Unit, p.dirty = a.Unit, true
+		if run := p.rec.runOf(a.Number); run != nil {
+			set(p, &run.Unit, cmp.Or(a.Unit, run.Unit))
 		}
 	}
-	run := p.rec.runOf(p.job.Attempt)
-	if p.job.Node == "" || run == nil || run.Node == p.job.Node || run.Node != "" && p.job.State != driver.Running {
-		return
+	if run := p.rec.runOf(p.job.Attempt); run != nil && (run.Node == "" || p.job.State == driver.Running) {
+		set(p, &run.Node, cmp.Or(p.job.Node, run.Node))
 	}
-	run.Node, p.dirty = p.job.Node, true
 }
 
-// remember notes that the settings of the attempt before the given one did harm.
-func (p *reconciliation) remember(why tuning.Reason, attempt int) {
-	p.rec.Harmed = append(p.rec.Harmed, p.rec.Settings(attempt-1))
-	p.rec.History = append(p.rec.History, Entry{At: p.now, Reason: why, Attempt: attempt})
-	p.rec.Reason, p.dirty = why, true
+// If the scheduler does not answer, the next event asks again.
+func (p *reconciliation) anew(ctx context.Context) (bool, error) {
+	job, err := p.cfg.Scheduler.Get(ctx, p.rec.Job)
+	if err != nil || !another(p.rec, job) {
+		return false, nil //nolint:nilerr // an ended job needs nothing
+	}
+	p.cfg.Log.Info("another job has the id of an ended one", "job", p.rec.Job, "kept", p.rec.archived())
+	if p.rec.Pruned { // there is nothing to archive
+		return true, nil
+	}
+	return true, p.archive(ctx)
+}
+
+// another reports whether a job is not the one of the ended record but a later one with the
+// same id: schedulers reuse numbers, and users reuse names. It was submitted after the
+// record's end, and waits or has begun since. A requeue before the end, which some schedulers
+// report as a submission, is the same job.
+func another(r *Record, job driver.Job) bool {
+	over := r.OverAt()
+	switch {
+	case job.Submitted.Equal(r.Submitted), !job.Submitted.After(over):
+		return false
+	case !job.State.Ended():
+		return true
+	}
+	return slices.ContainsFunc(job.Attempts, func(a driver.Attempt) bool { return a.Started.After(over) })
+}
+
+// Of reports whether the record is of this job, and not of an earlier one with the same id.
+func (r *Record) Of(job driver.Job) bool { return !r.Phase.Over() || !another(r, job) }
+
+// replaced reports whether a job is another one than that of the open record: it was
+// submitted later and its attempts began anew. A requeued job keeps its attempts.
+func replaced(r *Record, job driver.Job) bool {
+	if !job.Submitted.After(r.Submitted) {
+		return false
+	}
+	if n := len(r.Runs); n > 0 && job.Attempt < r.Runs[n-1].Attempt {
+		return true
+	}
+	return slices.ContainsFunc(job.Attempts, func(a driver.Attempt) bool {
+		known := r.run(a.Number).Unit
+		return known != "" && a.Unit != "" && a.Unit != known
+	})
+}
+
+// closeReplaced closes the record of a job whose id another job got before its end was seen.
+// Nothing is learned of its end.
+func (p *reconciliation) closeReplaced(ctx context.Context) error {
+	p.cfg.Log.Info("another job has this id; the end of the first was not seen", "job", p.rec.Job, "kept", p.rec.archived())
+	if err := p.lost(ctx); err != nil {
+		return err
+	}
+	p.rec.Move = nil
+	if err := p.to(Ended, JobEnded, Entry{Detail: "another job got its id before its end was seen"}); err != nil {
+		return err
+	}
+	if err := p.archive(ctx); err != nil {
+		return err
+	}
+	p.rec, p.dirty = nil, false
+	return nil
+}
+
+func (p *reconciliation) archive(ctx context.Context) error {
+	old := *p.rec
+	old.Job = p.rec.archived()
+	if err := p.save(ctx, &old); err != nil {
+		return fmt.Errorf("archive the record of the earlier job %s: %w", p.rec.Job, err)
+	}
+	return nil
+}
+
+func (r *Record) archived() driver.JobID {
+	return r.Job + "~" + driver.JobID(strconv.FormatInt(r.Submitted.Unix(), 10))
 }

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -23,8 +24,7 @@ type Record struct {
 	Story
 
 	Learned bool `json:"learned,omitempty"` // the knowledge has what it taught
-	// Pruned means that nothing is left but that the job was seen and is over.
-	Pruned bool `json:"pruned,omitempty"`
+	Pruned  bool `json:"pruned,omitempty"`  // nothing is left but that the job was seen and is over
 }
 
 // Identity is which job it is.
@@ -48,11 +48,10 @@ type Request struct {
 
 // Course is what became of the job so far.
 type Course struct {
-	State   driver.State `json:"state"` // when last seen
-	Started time.Time    `json:"started,omitzero"`
-	Ended   time.Time    `json:"ended,omitzero"`
-	// Unreachable: its scheduler did not answer when the job was last looked at.
-	Unreachable bool `json:"unreachable,omitempty"`
+	State       driver.State `json:"state"` // when last seen
+	Started     time.Time    `json:"started,omitzero"`
+	Ended       time.Time    `json:"ended,omitzero"`
+	Unreachable bool         `json:"unreachable,omitempty"` // its scheduler did not answer when the job was last looked at
 
 	Runs    []Run `json:"runs,omitempty"`    // one per attempt
 	Queued  *Run  `json:"queued,omitempty"`  // carried out, and its attempt has not begun
@@ -63,7 +62,6 @@ type Course struct {
 	Cut          []tuning.Epoch            `json:"cut,omitempty"`      // that were cut off by the end of their attempts
 	Profiles     map[string]tuning.Profile `json:"profiles,omitempty"` // by the key of the settings
 	Class        *tuning.Class             `json:"class,omitempty"`
-	ClassAt      tuning.Settings           `json:"class_at,omitempty"` // the settings that it was classified under
 	Peak         tuning.Bytes              `json:"peak,omitempty"`
 	RestartCosts []time.Duration           `json:"restart_costs,omitempty"`
 }
@@ -106,10 +104,8 @@ type Run struct {
 	Node     string          `json:"node,omitempty"` // where it runs or ran, if the scheduler said so
 	Unit     string          `json:"unit,omitempty"` // its id at the exporters; see driver.Attempt.Unit
 	Intent   string          `json:"intent,omitempty"`
-	// Wait is the wait in the queue that the scheduler announced.
-	Wait time.Duration `json:"wait,omitempty"`
-	// Read: its epochs are complete, and the exporter is not asked again.
-	Read bool `json:"read,omitempty"`
+	Wait     time.Duration   `json:"wait,omitempty"` // the wait in the queue that the scheduler announced
+	Read     bool            `json:"read,omitempty"` // its epochs are complete, and the exporter is not asked again
 	// Suspended is for how long the scheduler had it suspended, and Still are the spans in
 	// which it was. They never change in place.
 	Suspended time.Duration `json:"stood,omitempty"`
@@ -183,7 +179,7 @@ func (r *Record) Clone() *Record {
 	out := *r
 	out.Policy.Knobs, out.Policy.Limits, out.Policy.Sources = slices.Clone(r.Policy.Knobs), slices.Clone(r.Policy.Limits), maps.Clone(r.Policy.Sources)
 	out.Policy.Quality, out.Policy.Checkpoint = copied(r.Policy.Quality), copied(r.Policy.Checkpoint)
-	out.Own, out.ClassAt, out.RoomFor = maps.Clone(r.Own), maps.Clone(r.ClassAt), maps.Clone(r.RoomFor) // nil stays nil
+	out.Own, out.RoomFor = maps.Clone(r.Own), maps.Clone(r.RoomFor) // nil stays nil
 	out.Runs, out.Queued = slices.Clone(r.Runs), copied(r.Queued)
 	out.Epochs, out.Profiles = slices.Clone(r.Epochs), maps.Clone(r.Profiles)
 	out.Asked = copied(r.Asked)
@@ -216,7 +212,6 @@ func (r *Record) Settings(attempt int) tuning.Settings {
 // Node is where the given attempt runs or ran; empty = unknown.
 func (r *Record) Node(attempt int) string { return r.run(attempt).Node }
 
-// run is the given attempt; the zero Run if it is unknown.
 func (r *Record) run(attempt int) Run {
 	if run := r.runOf(attempt); run != nil {
 		return *run
@@ -224,14 +219,17 @@ func (r *Record) run(attempt int) Run {
 	return Run{}
 }
 
-// runOf points to the given attempt in the record until another one is added; nil: it is
-// unknown.
+// runOf points into the record until another attempt is added.
 func (r *Record) runOf(attempt int) *Run {
 	i := slices.IndexFunc(r.Runs, func(run Run) bool { return run.Attempt == attempt })
 	if i < 0 {
 		return nil
 	}
 	return &r.Runs[i]
+}
+
+func (r *Record) touched() bool {
+	return slices.ContainsFunc(r.Runs, func(x Run) bool { return x.Action != tuning.Hold })
 }
 
 // Done is the number of epochs that ended, over all attempts.
@@ -302,7 +300,6 @@ func (r *Record) Recalled() bool {
 	return slices.ContainsFunc(r.Own.Diff(first.Settings), func(knob string) bool { return knob != tuning.Memory })
 }
 
-// regressed reports whether the job's last move made it worse.
 func (r *Record) regressed() bool { return r.Outcome != nil && r.Outcome.Verdict == tuning.Regressed }
 
 // harmful reports whether a move that was expected to help made the job worse. A try may turn
@@ -356,10 +353,9 @@ func (r *Record) OverAt() time.Time {
 	return r.Ended
 }
 
-// to moves the record along an arrow of the table and adds the entry to the history.
 func (r *Record) to(at time.Time, to Phase, by Trigger, e Entry) error {
-	if err := permitted(r.Phase, to, by); err != nil {
-		return err
+	if !slices.Contains(Arrows(), Arrow{r.Phase, to, by}) {
+		return fmt.Errorf("%s → %s by %q: %w", r.Phase, to, by, ErrTransition)
 	}
 	e.At, e.From, e.To, e.Trigger = at, r.Phase, to, by
 	r.Phase = to

@@ -11,10 +11,10 @@ import (
 	"pitchpipe/driver"
 )
 
-// returns adds what the earlier runs of the kind say to the state of a pending job, and of a
-// running one that only whole runs can tune.
+// returns adds what the earlier runs say, for a pending job and for one that only whole runs can
+// tune.
 func (p *reconciliation) returns(ctx context.Context, s *tuning.State) error {
-	if !s.Pending && s.NextReason != tuning.ReasonWholeRuns || s.Gate != tuning.ReasonNone || p.services.Past == nil {
+	if !s.Pending && s.NextReason != tuning.ReasonWholeRuns || s.Gate != tuning.ReasonNone {
 		return nil
 	}
 	past, err := p.past(ctx)
@@ -25,16 +25,10 @@ func (p *reconciliation) returns(ctx context.Context, s *tuning.State) error {
 	q.Avoid, q.Underway, q.Modelled, q.Unlikely = s.Regressed, p.caps.underway(p.rec), s.Site.EnforceModel, plan.Unlikely(*s)
 	out := p.stages.Return(q)
 	s.Returns = &out
-	p.triable = s.Policy.Budget.Returns
-	for _, r := range past {
-		if r.Trying {
-			p.triable--
-		}
-	}
+	p.triable = s.Policy.Budget.Returns - count(past, func(r tuning.PastRun) bool { return r.Trying })
 	return nil
 }
 
-// past are the earlier runs of the job's kind.
 func (p *reconciliation) past(ctx context.Context) ([]tuning.PastRun, error) {
 	runs, err := p.services.Past(ctx, p.rec.Kind)
 	if err != nil {
@@ -43,9 +37,22 @@ func (p *reconciliation) past(ctx context.Context) ([]tuning.PastRun, error) {
 	return runs, nil
 }
 
-// returning is the search's view of a kind of job and its past runs.
 func returning(p tuning.Policy, own tuning.Settings, past []tuning.PastRun) search.Returning {
 	return search.Returning{Policy: p, Own: own, Space: search.Space(p, own, rangeValues), Past: past}
+}
+
+// reserve counts a change, or returns what forbids it.
+func (p *reconciliation) reserve(d tuning.Decision) (tuning.Reason, []tuning.Rule) {
+	p.caps.lapse(p.now)
+	site := p.services.Site(p.job)
+	if r := p.claim(d); r != tuning.ReasonNone {
+		return r, tuning.Rules(r, site.Narrow(p.rec.Policy, p.rec.Own), site)
+	}
+	if key := p.caps.admit(p.now, p.rec, d.Action, site); key != "" {
+		p.unclaim(d.Reason)
+		return tuning.ReasonSiteCap, []tuning.Rule{site.Rule(key)}
+	}
+	return tuning.ReasonNone, nil
 }
 
 // claim takes a place among the jobs of the kind that try a setting, before the intent is
@@ -67,13 +74,11 @@ func (p *reconciliation) claim(d tuning.Decision) tuning.Reason {
 	return full
 }
 
-// tries reports whether this reason starts a job under a setting that no run of its kind has
-// proven.
+// tries reports whether no run of the kind has proven the setting.
 func tries(r tuning.Reason) bool {
 	return r == tuning.ReasonTryingReturn || r == tuning.ReasonPredictedStart
 }
 
-// unclaim gives the place back.
 func (p *reconciliation) unclaim(r tuning.Reason) {
 	if tries(r) {
 		p.caps.untry(p.rec.Job)
@@ -86,8 +91,7 @@ func (r *Record) Trying() bool {
 	return d != nil && d.Reason == tuning.ReasonTryingReturn
 }
 
-// began is the decision that started the job under another setting than its owner's; nil: it
-// did not.
+// began is the decision that started the job under another setting than its owner's.
 func (r *Record) began() *tuning.Decision {
 	if r.run(1).Action != tuning.Move {
 		return nil
@@ -115,7 +119,6 @@ func (r *Record) tries() (tuning.Decision, bool) {
 	return *d, true
 }
 
-// end classifies how the job ended for the search.
 func (p *reconciliation) end() tuning.End {
 	began := p.rec.Settings(1)
 	died := p.killed() || slices.ContainsFunc(p.rec.Harmed, began.Equal)
@@ -132,7 +135,6 @@ func (p *reconciliation) end() tuning.End {
 	return tuning.EndCut
 }
 
-// lost learns from a job whose end was not seen that it tried a setting.
 func (p *reconciliation) lost(ctx context.Context) error {
 	defer p.caps.remove(p.rec.Job)
 	if p.rec.Learned || !p.rec.Trying() {

@@ -3,9 +3,11 @@ package reconcile
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math"
+	"slices"
 	"time"
 
 	"pitchpipe/controller/search"
@@ -16,7 +18,6 @@ import (
 // rangeValues is the number of values that a knob's range is divided into.
 const rangeValues = 5
 
-// state gathers everything the planner may look at.
 func (p *reconciliation) state(ctx context.Context) (tuning.State, error) {
 	site := p.services.Site(p.job)
 	if p.rec.NoRoom && p.rec.Phase == Waiting { // a smaller setting may still be better
@@ -24,25 +25,24 @@ func (p *reconciliation) state(ctx context.Context) (tuning.State, error) {
 	}
 	policy := site.Narrow(p.rec.Policy, p.rec.Own)
 	trials := p.trials()
-	known, err := p.services.Recall(ctx, Question{
-		Kind: p.rec.Kind, Class: p.rec.Class, Own: p.rec.Own, Policy: policy, Site: site, Node: p.rec.Node(p.job.Attempt),
-		Live: p.caps.profile(p.rec.Kind),
-	})
+	known, err := p.recall(ctx, policy, site)
 	if err != nil {
-		return tuning.State{}, fmt.Errorf("recall %s: %w", p.rec.Kind, err)
+		return tuning.State{}, err
 	}
 	current, run := p.rec.Settings(p.job.Attempt), p.rec.run(p.job.Attempt)
+	p.reference = known.Reference
 	s := tuning.State{
 		Now: p.now, Policy: policy, Site: site, Gate: p.gate(),
 		Standing: tuning.Standing{
 			Own: p.rec.Own, Current: current, Pending: p.job.State == driver.Pending && p.job.Attempt == 0,
 			EpochsDone: p.rec.Done(), EpochsTotal: p.rec.Total, EpochSeconds: epochSeconds(trials, current), LimitLeft: limitLeft(p.job, p.now),
-			Restarts: len(p.rec.Restarts), Probes: len(p.rec.Probed), ProbeEpochs: p.probeEpochs(), Saved: run.Attempt > 1 && run.Action != tuning.Hold,
+			Restarts: len(p.rec.Restarts), Probes: len(p.rec.Probed), ProbeEpochs: count(p.rec.Epochs, func(e tuning.Epoch) bool { return p.rec.run(e.Attempt).Action == tuning.Probe }),
+			Saved: run.Attempt > 1 && run.Action != tuning.Hold,
 		},
 		RestartOutlook: tuning.RestartOutlook{RestartCost: p.cost(known)},
 		Findings: tuning.Findings{
 			Measured: p.measured, Class: p.rec.Class, Trials: trials, Outcome: p.rec.Outcome,
-			Refused: p.stages.Refused(policy, trials, current), Forecast: p.forecast(policy, current, known.Reference),
+			Refused: p.stages.Refused(policy, trials, current), Forecast: new(p.stages.Forecast(p.work(policy, current))),
 		},
 		Knowledge: known.Knowledge,
 	}
@@ -57,13 +57,22 @@ func (p *reconciliation) state(ctx context.Context) (tuning.State, error) {
 	} else if _, measured := tuning.Reference(trials); !measured {
 		s.Profile = known.Profile
 	}
-	if toll, ok := p.toll(trials, known.KindSeconds*inputsDiffer); ok {
-		s.Toll = &toll
-	}
+	s.Toll = p.toll(trials, known.KindSeconds*inputsDiffer)
 	s.Proposal = p.stages.Propose(search.Study{
 		Policy: policy, Own: p.rec.Own, Space: search.Space(policy, p.rec.Own, rangeValues), Trials: trials, Avoid: s.Regressed,
 	})
 	return s, p.returns(ctx, &s)
+}
+
+func (p *reconciliation) recall(ctx context.Context, policy tuning.Policy, site tuning.Site) (Recollection, error) {
+	known, err := p.services.Recall(ctx, Question{
+		Kind: p.rec.Kind, Class: p.rec.Class, Own: p.rec.Own, Policy: policy, Site: site, Node: p.rec.Node(p.job.Attempt),
+		Live: p.caps.profile(p.rec.Kind),
+	})
+	if err != nil {
+		return known, fmt.Errorf("recall %s: %w", p.rec.Kind, err)
+	}
+	return known, nil
 }
 
 func (p *reconciliation) gate() tuning.Reason {
@@ -79,7 +88,7 @@ func (p *reconciliation) gate() tuning.Reason {
 	return tuning.ReasonNone
 }
 
-// epochSeconds is the mean under the owner's settings, else under the present ones.
+// The owner's settings count first.
 func epochSeconds(trials []tuning.Trial, current tuning.Settings) float64 {
 	if t, ok := tuning.Reference(trials); ok {
 		return t.Seconds
@@ -92,20 +101,17 @@ func epochSeconds(trials []tuning.Trial, current tuning.Settings) float64 {
 	return 0
 }
 
-func (p *reconciliation) probeEpochs() int {
+func count[T any](list []T, so func(T) bool) int {
 	n := 0
-	for _, e := range p.rec.Epochs {
-		for _, r := range p.rec.Runs {
-			if r.Attempt == e.Attempt && r.Action == tuning.Probe {
-				n++
-			}
+	for _, x := range list {
+		if so(x) {
+			n++
 		}
 	}
 	return n
 }
 
-// cost is the dearest restart of this job so far, else the mean of other jobs, else the
-// configured one; at least what its first start took.
+// cost is the dearest restart of this job, else that of others, else the configured one.
 func (p *reconciliation) cost(known Recollection) time.Duration {
 	out := p.startup()
 	for _, c := range p.rec.RestartCosts {
@@ -117,8 +123,7 @@ func (p *reconciliation) cost(known Recollection) time.Duration {
 	return out
 }
 
-// startup is by how much the first epoch of the first attempt, which begins with the attempt,
-// is longer than the second; 0 = unknown.
+// startup is by how much the first epoch, which begins with the attempt, is longer than the second.
 func (p *reconciliation) startup() time.Duration {
 	if e := p.rec.Epochs; len(e) > 1 && e[0].Number == 1 && e[0].Attempt == 1 && e[1].Attempt == 1 {
 		return max(0, e[0].End.Sub(e[0].Start)-e[1].End.Sub(e[1].Start))
@@ -134,26 +139,76 @@ func limitLeft(job driver.Job, now time.Time) time.Duration {
 	return max(time.Nanosecond, job.Attempts[len(job.Attempts)-1].Started.Add(limit).Sub(now))
 }
 
-// draw draws a job into the control group at random, unless it is the first of its kind, from
-// which all others learn.
+// The first of a kind is never drawn, since all others learn from it.
 func (p *reconciliation) draw(ctx context.Context) error {
 	if p.rec.Control || p.rec.Policy.Mode != tuning.Apply || !drawn(string(p.job.ID), p.services.Site(p.job).Control) {
 		return nil
 	}
-	if p.services.Past != nil {
-		if past, err := p.past(ctx); err != nil || len(past) == 0 {
-			return err
-		}
+	if past, err := p.past(ctx); err != nil || len(past) == 0 {
+		return err
 	}
 	p.rec.Control, p.dirty = true, true
 	return nil
 }
 
-// drawn reports whether a job belongs to the control group: random over jobs, and always the
-// same for one job.
+// drawn is random over jobs, and always the same for one job.
 func drawn(id string, share float64) bool {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte("control/" + id))
 	// FNV's high bits are weak for short keys; a multiply spreads them.
 	return float64((h.Sum64()*0x9e3779b97f4a7c15)>>11)/math.Pow(2, 53) < share
+}
+
+// outlookAge is how long an answer of the scheduler is reused: a job that only the queue
+// holds back would ask again at every look.
+const outlookAge = 10 * time.Second
+
+// foresee adds to the state what a restart would meet now. What is unknown is nothing to wait
+// for, unless the scheduler says that others wait for the same room.
+func (p *reconciliation) foresee(ctx context.Context, s *tuning.State) {
+	m := p.inMemory(p.rec.Job)
+	if m.outlookAt.IsZero() || p.now.Sub(m.outlookAt) >= outlookAge {
+		answer, err := p.services.Outlook(ctx, p.rec.Job)
+		if err != nil {
+			answer = driver.Outlook{}
+			if !errors.Is(err, driver.ErrUnsupported) {
+				p.cfg.Log.Warn("what a restart would meet is unknown", "job", p.rec.Job, "error", err)
+			}
+		}
+		m.outlook, m.outlookAt = answer, p.now
+	}
+	o := m.outlook
+	if o.Wait != nil {
+		s.Wait = *o.Wait
+	}
+	s.Crowded = o.Crowded
+	if !o.Closed.IsZero() {
+		s.ClosedIn, s.ClosedBy = max(time.Nanosecond, o.Closed.Sub(p.now)), o.ClosedBy
+	}
+}
+
+// alike returns the epochs on machines of the kind of the latest one, or all if that is unknown.
+func alike(epochs []tuning.Epoch) []tuning.Epoch {
+	kind := kindOf(epochs)
+	other := func(e tuning.Epoch) bool { return e.Machine != "" && e.Machine != kind }
+	if kind == "" || !slices.ContainsFunc(epochs, other) {
+		return epochs
+	}
+	return slices.DeleteFunc(slices.Clone(epochs), other)
+}
+
+// kindOf is the kind of machine of the latest epoch.
+func kindOf(epochs []tuning.Epoch) string {
+	for _, e := range slices.Backward(epochs) {
+		if e.Machine != "" {
+			return e.Machine
+		}
+	}
+	return ""
+}
+
+// elsewhere reports whether the owner's settings were measured only on another kind of machine.
+func (p *reconciliation) elsewhere() bool {
+	own := func(e tuning.Epoch) bool { return !e.Warmup && e.Settings.Equal(p.rec.Own) }
+	return slices.ContainsFunc(p.rec.Epochs, own) && !slices.ContainsFunc(alike(p.rec.Epochs), own)
 }

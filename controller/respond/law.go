@@ -12,12 +12,11 @@ import (
 //
 //	T(n) = (1-p) + p/min(n,s) + k·(n-1)
 //
-// of its time on one core when n cores work on it: Amdahl, "Validity of the single processor
-// approach to achieving large scale computing capabilities" (1967), with the coherence term
-// of Gunther, "Guerrilla Capacity Planning" (2007), and with at most s cores that make the
-// parallel part faster, as where memory is the limit (Williams, Waterman and Patterson,
-// "Roofline", 2009). Cores that wait for memory or for each other's caches look busy, and so
-// does the share of the others that waits actively.
+// of its time on one core: Amdahl, "Validity of the single processor approach to achieving large
+// scale computing capabilities" (1967), with the coherence term of Gunther, "Guerrilla Capacity
+// Planning" (2007), and with at most s useful cores (Williams, Waterman and Patterson, "Roofline",
+// 2009). Cores that wait for memory or for each other's caches look busy, and so does the share of
+// the others that waits actively.
 type law struct {
 	parallel  float64 // p, the share that runs in parallel
 	saturated float64 // s
@@ -28,9 +27,7 @@ type law struct {
 	power
 }
 
-// power is what the joules of an epoch are made of: those of the CPU time that it uses, plus
-// idle of every core that it has, plus a floor that fewer cores do not lower, both for as long
-// as it runs.
+// power is what the joules of an epoch are made of besides those of its CPU time.
 type power struct {
 	idle  float64 // watts of an idle core over those that a busy one adds
 	floor float64 // watts per core of the owner's that no setting lowers, over the same
@@ -41,10 +38,8 @@ func (l law) time(cores float64) float64 {
 	return ((1 - l.parallel) + l.parallel/min(n, l.saturated) + l.coherence*(n-1)) * l.crowd(n)
 }
 
-// crowd is how many times as long the work takes where threads share cores.
 func (l law) crowd(n float64) float64 { return 1 + l.crowding*max(l.threads/n-1, 0) }
 
-// busy is how many cores look busy on average.
 func (l law) busy(cores float64) float64 {
 	n := max(cores, 1)
 	b := ((1 - l.parallel) + l.parallel*n/min(n, l.saturated) + l.coherence*(n-1)*n) * l.crowd(n) / l.time(n)
@@ -56,8 +51,8 @@ func (l law) joules(cores, own float64) float64 {
 	return (l.busy(cores) + l.idle*max(cores, 1) + l.floor*max(own, 1)) * l.time(cores)
 }
 
-// balanced is the parallel share by which so many cores look busy of n where nothing waits
-// actively; outside 0 to 1 where no share explains it.
+// balanced is the parallel share by which so many cores look busy where nothing waits actively;
+// outside 0 to 1 where no share explains it.
 func (l law) balanced(busy, n float64) float64 {
 	most, lost := min(n, l.saturated), l.coherence*(n-1)
 	return (busy - 1 - lost*(n-busy)) / (n/most - 1 + busy*(1-1/most))
@@ -69,7 +64,7 @@ type weighed[T any] struct {
 	weight float64
 }
 
-// shapes are the laws without a parallel share, for a job whose owner asked for so many cores.
+// shapes are the laws without a parallel share.
 func shapes(own float64) []weighed[law] {
 	var out []weighed[law]
 	for _, k := range []weighed[float64]{{0, 0.84}, {0.001, 0.07}, {0.006, 0.07}, {0.03, 0.015}, {0.2, 0.005}} {
@@ -107,10 +102,10 @@ const (
 	faint = 3e-3
 )
 
-// laws are those that explain how many cores look busy. What really works is in some of the
-// jobs what their owners may be presumed to have asked for, and else as likely one core as all,
-// on a logarithmic scale; of the others none waits actively, or all do, or a part that makes up
-// the difference.
+// laws are those that explain how many cores look busy. What really works is in some of the jobs
+// what their owners may be presumed to have asked for, and else as likely one core as all, on a
+// logarithmic scale; of the others none waits actively, or all do, or a part that makes up the
+// difference.
 func (u Usage) laws(own float64) []weighed[law] {
 	if u.Cores < 2 {
 		return evenly(own, few)
@@ -157,8 +152,7 @@ func (u Usage) laws(own float64) []weighed[law] {
 	return out
 }
 
-// evenly returns laws that are all equally likely: the cores that work, out of n, are spaced
-// evenly on a logarithmic scale.
+// evenly returns equally likely laws: the working cores are spaced evenly on a logarithmic scale.
 func evenly(own, n float64) []weighed[law] {
 	steps := math.Ceil(math.Log(n) / fineness)
 	var out []weighed[law]
@@ -174,18 +168,7 @@ func evenly(own, n float64) []weighed[law] {
 	return out
 }
 
-// presumedLaws are those of a job of which nothing says how many cores it keeps busy: its
-// owner asked for what makes it faster, or guessed.
-func presumedLaws(own float64) []weighed[law] {
-	out := evenly(own, max(own, few))
-	for i, l := range out {
-		out[i].weight *= guess + l.value.asked(own)
-	}
-	return out
-}
-
-// asked is how well a law fits an owner who asked for as many cores as make the job faster, up
-// to 1.
+// asked is how well a law fits an owner who asked for the cores that make the job faster.
 func (l law) asked(own float64) float64 {
 	z := math.Log(presumed*own*l.time(own)) / presumedSD
 	return math.Exp(-min(z*z, 100) / 2)
@@ -209,19 +192,18 @@ func meters(whole bool) []weighed[power] {
 	return out
 }
 
-// weigh takes the laws that explain the CPU time that the job used, with all that may be
-// true of its power where its objective counts joules.
+// weigh takes the laws that explain the CPU time, with all that may be true of the power.
 func (m *Model) weigh() {
 	var explain []weighed[law]
 	if u := m.facts.Usage; u != nil {
 		explain = u.laws(m.own)
-	} else {
-		explain = presumedLaws(m.own)
+	} else { // its owner asked for what makes it faster, or guessed
+		explain = evenly(m.own, max(m.own, few))
+		for i, l := range explain {
+			explain[i].weight *= guess + l.value.asked(m.own)
+		}
 	}
-	best := 0.0
-	for _, l := range explain {
-		best = max(best, l.weight)
-	}
+	best := heaviest(explain)
 	watts := []weighed[power]{{weight: 1}}
 	if m.joules = m.objectiveOf(m.facts.Own)(1, 2) != 0; m.joules {
 		own, _ := tuning.Reference(m.facts.Trials)
@@ -243,9 +225,7 @@ func (m *Model) weigh() {
 	}
 }
 
-// crowdings are what threads that share cores may cost: nothing where a knob of the stanza sets
-// as many as there are cores, where there is one alone, and where the job asks how many cores
-// it has. Otherwise its script sets them.
+// crowdings are what threads that share cores may cost where the job's script sets their number.
 func (m *Model) crowdings(threads float64) []weighed[float64] {
 	follows := slices.ContainsFunc(m.facts.Policy.Knobs, func(k tuning.Knob) bool { return k.Follows == tuning.Cores })
 	if follows || threads < 2 {
@@ -254,14 +234,12 @@ func (m *Model) crowdings(threads float64) []weighed[float64] {
 	return []weighed[float64]{{0, 0.55}, {0.06, 0.25}, {0.18, 0.2}}
 }
 
-// joulesOf is how many times as many joules an epoch takes by a law than under the owner's
-// settings. GPUs take theirs for as long as it runs.
+// GPUs take their joules for as long as the job runs.
 func (m *Model) joulesOf(l law, cores float64) float64 {
 	return (1-m.onGPU)*l.joules(cores, m.own)/l.joules(m.own, m.own) + m.onGPU*l.time(cores)/l.time(m.own)
 }
 
-// gpuShare is the share of the owner's joules that the GPUs took: all, where nothing says
-// how many there were.
+// gpuShare is the share of the owner's joules that the GPUs took.
 func gpuShare(u *Usage, own tuning.Trial) float64 {
 	switch {
 	case u == nil || !(u.GPUWatts > 0):
@@ -272,8 +250,7 @@ func gpuShare(u *Usage, own tuning.Trial) float64 {
 	return min(u.GPUWatts*own.Seconds/float64(*own.Joules), 1)
 }
 
-// learn weighs the laws by a ratio that was measured between two numbers of cores; joules is
-// NaN where unknown.
+// learn weighs the laws by a measured ratio; joules is NaN where unknown.
 func (m *Model) learn(from, cores, time, joules, sd float64) {
 	if !(sd > 0) || !isFinite(time) {
 		return
@@ -307,23 +284,19 @@ func (m *Model) learn(from, cores, time, joules, sd float64) {
 	}
 }
 
-// forget leaves out the laws that what was seen made faint.
-func (m *Model) forget() {
+func heaviest(laws []weighed[law]) float64 {
 	most := 0.0
-	for _, l := range m.laws {
+	for _, l := range laws {
 		most = max(most, l.weight)
 	}
-	m.laws = slices.DeleteFunc(m.laws, func(l weighed[law]) bool { return l.weight < faint*faint*most })
+	return most
 }
 
-// misfit is the variance by which a job differs from a law that says by how much its time
-// changes over so many octaves of cores. It is more where none explained what was seen.
 func (m *Model) misfit(change, octaves float64) float64 {
 	return lawShare*lawShare*change*change + (lawSD*lawSD+m.amiss*m.amiss)*octaves*octaves
 }
 
-// onlyCores is how many cores settings have that differ from the owner's in nothing else
-// but memory and what follows the cores.
+// onlyCores is the cores of settings that differ from the owner's in these alone.
 func (m *Model) onlyCores(s tuning.Settings) (float64, bool) {
 	c := s[tuning.Cores].Float()
 	return c, c >= 1 && c != m.own && m.facts.Policy.CoresAlone(m.facts.Own, s)
@@ -347,8 +320,7 @@ func strange(name string, was, now float64) (time, joules Ratio) {
 	return Ratio{0, knobSD}, Ratio{0, knobSD}
 }
 
-// powers is the power to which the watts of a processor rise with a knob that bounds them,
-// by the names that such knobs go by; 0: it is no such knob.
+// powers is the power to which the watts of a processor rise with a knob that bounds them.
 func powers(name string) float64 {
 	for _, unit := range []string{"_watts", "_mhz", "_ghz", "_khz"} {
 		name = strings.TrimSuffix(name, unit)
@@ -362,8 +334,7 @@ func powers(name string) float64 {
 	return 0
 }
 
-// slope is what a knob without a law does, by what this job measured under other values of
-// it: per unit of the logarithm its effect is taken to be alike everywhere.
+// slope is what a knob without a law does, by what this job measured under other values of it.
 func (m *Model) slope(name string, s tuning.Settings) (time, joules Ratio) {
 	was := m.facts.Own[name].Float()
 	time, joules = strange(name, was, s[name].Float())

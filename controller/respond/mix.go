@@ -4,14 +4,15 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"pitchpipe/controller/tuning"
 )
 
-// step is what one law says of the way from one setting of cores to another: log ratios, and
-// the variance of what it does not explain.
+// step is what one law says of the way from one setting to another: log ratios, and the variance of
+// what it does not explain.
 type step struct{ weight, time, objective, variance float64 }
 
-// steps are those of all laws.
 func (m *Model) steps(from, to tuning.Settings) []step {
 	was, cores := max(from[tuning.Cores].Float(), 1), max(to[tuning.Cores].Float(), 1)
 	octaves, more := math.Log2(cores/was), 0.0
@@ -34,7 +35,6 @@ func (m *Model) steps(from, to tuning.Settings) []step {
 	return out
 }
 
-// mix is the mixture of the laws between two settings of cores.
 func (m *Model) mix(from, to tuning.Settings) Prediction {
 	var sum, unexplained float64
 	var time, objective moments
@@ -51,8 +51,8 @@ func (m *Model) mix(from, to tuning.Settings) Prediction {
 	return Prediction{time.ratio(sum, sd), objective.ratio(sum, sd)}
 }
 
-// Chances are what may be hoped for of a setting, each law for itself: what one of them hopes
-// another may rule out, which no mean of both says.
+// Chances are what may be hoped for of a setting, each law for itself: one may rule out what
+// another hopes.
 type Chances struct {
 	Kept   float64 // how likely it keeps to the slowdown that the owner allows
 	Likely float64 // how likely it does, and saves more than the least
@@ -61,16 +61,9 @@ type Chances struct {
 
 // Chances are those of one setting beside another, of which a log ratio up to -least is a saving.
 func (m *Model) Chances(from, to tuning.Settings, least float64) Chances {
-	key := bet{from.Key(), to.Key(), least}
-	out, ok := m.chances[key]
-	if !ok {
-		out = m.hope(from, to, least)
-		m.chances[key] = out
-	}
-	return out
+	return memo(m.chances, bet{from.Key(), to.Key(), least}, func() Chances { return m.hope(from, to, least) })
 }
 
-// bet is what Chances are asked for.
 type bet struct {
 	from, to string
 	least    float64
@@ -103,13 +96,11 @@ func (m *Model) hope(from, to tuning.Settings, least float64) Chances {
 	return Chances{out.Kept / sum, out.Likely / sum, out.Saves / sum}
 }
 
-// shows reports whether anything ran under so many cores.
 func (m *Model) shows(s tuning.Settings) bool {
 	return slices.ContainsFunc(m.facts.Trials, func(t tuning.Trial) bool { return t.Settings.EqualButMemory(s) }) ||
 		slices.ContainsFunc(m.shown, func(e shown) bool { return e.target.EqualButMemory(s) })
 }
 
-// times is what each law says of the seconds under a setting of cores.
 func (m *Model) times(s tuning.Settings) func(law int) Ratio {
 	ratio := func(x step) Ratio { return Ratio{x.time, math.Sqrt(x.variance)} }
 	near, there, between, ok := m.way(s)
@@ -130,8 +121,8 @@ func (m *Model) times(s tuning.Settings) func(law int) Ratio {
 	}
 }
 
-// way is the trial nearest to a setting of cores, what is known of it, and whether the setting
-// lies between it and the owner's.
+// way is the trial nearest to a setting of cores, and whether the setting lies between it and the
+// owner's.
 func (m *Model) way(s tuning.Settings) (near tuning.Settings, there Prediction, between, ok bool) {
 	c := s[tuning.Cores].Float()
 	t, ok := m.nearest(c)
@@ -144,7 +135,6 @@ func (m *Model) way(s tuning.Settings) (near tuning.Settings, there Prediction, 
 	return t.Settings, there, (m.own-c)*(c-t.Settings[tuning.Cores].Float()) > 0, true
 }
 
-// prior is what settings do by the laws of cores, and by what is known of other knobs.
 func (m *Model) prior(s tuning.Settings) Prediction {
 	if s.EqualButMemory(m.facts.Own) {
 		return Prediction{}
@@ -173,4 +163,65 @@ func (m *Model) prior(s tuning.Settings) Prediction {
 		out = Prediction{out.Time.plus(time), out.Objective.plus(Ratio{o, sd})}
 	}
 	return out
+}
+
+// Ratio is a log ratio to the owner's settings: its mean and standard deviation.
+type Ratio struct{ Mean, SD float64 }
+
+// Quantile is the value that a standard normal quantile z stands for.
+func (r Ratio) Quantile(z float64) float64 { return r.Mean + z*r.SD }
+
+// Below is how likely it is less than a bound.
+func (r Ratio) Below(bound float64) float64 {
+	switch {
+	case r.SD > 0:
+		return distuv.UnitNormal.CDF((bound - r.Mean) / r.SD)
+	case r.Mean <= bound:
+		return 1
+	}
+	return 0
+}
+
+// Saved is the expected share that it saves where it does: that of 1-exp(r) above 0.
+func (r Ratio) Saved() float64 {
+	if !(r.SD > 0) {
+		return max(-math.Expm1(r.Mean), 0)
+	}
+	n := distuv.UnitNormal
+	return max(n.CDF(-r.Mean/r.SD)-math.Exp(r.Mean+r.SD*r.SD/2)*n.CDF(-r.Mean/r.SD-r.SD), 0)
+}
+
+func (r Ratio) plus(o Ratio) Ratio { return Ratio{r.Mean + o.Mean, math.Hypot(r.SD, o.SD)} }
+
+type moments struct{ sum, squares float64 }
+
+func (m *moments) add(w, v float64) {
+	m.sum += w * v
+	m.squares += w * v * v
+}
+
+func (m *moments) ratio(weight, sd float64) Ratio {
+	if !(weight > 0) {
+		return Ratio{0, 1}
+	}
+	mean := m.sum / weight
+	return Ratio{mean, math.Sqrt(max(m.squares/weight-mean*mean, 0) + sd*sd)}
+}
+
+// seen joins a prediction with a measurement. The further both are apart beyond their errors, the
+// less the prediction counts: then no law fits.
+func seen(predicted, measured Ratio) Ratio {
+	apart := predicted.Mean - measured.Mean
+	unexplained := apart*apart - predicted.SD*predicted.SD - measured.SD*measured.SD
+	predicted.SD = math.Hypot(predicted.SD, math.Sqrt(max(unexplained, 0)))
+	return join(predicted, measured)
+}
+
+// join is the product of two independent statements about one ratio.
+func join(a, b Ratio) Ratio {
+	if !(a.SD > 0) {
+		return a
+	}
+	wa, wb := 1/(a.SD*a.SD), 1/(b.SD*b.SD)
+	return Ratio{(wa*a.Mean + wb*b.Mean) / (wa + wb), math.Sqrt(1 / (wa + wb))}
 }

@@ -25,7 +25,6 @@ type shown struct {
 	sd     float64         // by which this job's may differ
 }
 
-// shown are those effects.
 func (f Facts) shown() []shown {
 	var out []shown
 	for i, e := range slices.Concat(f.Kind, f.Class) {
@@ -40,8 +39,7 @@ func (f Facts) shown() []shown {
 	return out
 }
 
-// differs is the standard deviation by which a job differs from an effect of others, which is
-// never worth nothing.
+// differs is how far a job differs from an effect of others, which is never worth nothing.
 func differs(e tuning.Effect, between float64) float64 {
 	return math.Hypot(e.SD, between) / math.Sqrt(math.Max(e.Fresh(), 1e-3))
 }
@@ -112,17 +110,21 @@ func New(f Facts) *Model {
 			m.learn(was, now, e.LogTime, m.effectJoules(e), differs(e, betweenSD))
 		}
 	}
-	m.forget()
+	most := heaviest(m.laws)
+	m.laws = slices.DeleteFunc(m.laws, func(l weighed[law]) bool { return l.weight < faint*faint*most })
 	return m
 }
 
 // Predict is what settings do. What this job measured under them counts most.
 func (m *Model) Predict(s tuning.Settings) Prediction {
-	key := s.Key()
-	out, ok := m.known[key]
+	return memo(m.known, s.Key(), func() Prediction { return m.predict(s) })
+}
+
+func memo[K comparable, V any](known map[K]V, key K, find func() V) V {
+	out, ok := known[key]
 	if !ok {
-		out = m.predict(s)
-		m.known[key] = out
+		out = find()
+		known[key] = out
 	}
 	return out
 }
@@ -148,8 +150,7 @@ func (m *Model) predict(s tuning.Settings) Prediction {
 	return out
 }
 
-// measured is what a trial that is not the reference showed of itself; whether its objective
-// was counted, and whether its time was.
+// measured is what a trial showed; whether its objective was counted, and its time.
 func (m *Model) measured(t tuning.Trial) (p Prediction, counted, ok bool) {
 	own, ok := tuning.Reference(m.facts.Trials)
 	ratio := math.Log(t.Seconds / own.Seconds)
@@ -161,16 +162,9 @@ func (m *Model) measured(t tuning.Trial) (p Prediction, counted, ok bool) {
 	return Prediction{Ratio{ratio, sd}, Ratio{v, sd * m.facts.Policy.Measure().Degree()}}, counted, true
 }
 
-// Between is by how much the objective differs under one of two settings of cores, as a log
-// ratio to that under the other: what is unknown of both alike cancels out.
+// Between compares two settings of cores: what is unknown of both alike cancels out.
 func (m *Model) Between(from, to tuning.Settings) Ratio {
-	key := [2]string{from.Key(), to.Key()}
-	out, ok := m.between[key]
-	if !ok {
-		out = m.compare(from, to)
-		m.between[key] = out
-	}
-	return out
+	return memo(m.between, [2]string{from.Key(), to.Key()}, func() Ratio { return m.compare(from, to) })
 }
 
 func (m *Model) compare(from, to tuning.Settings) Ratio {
@@ -183,8 +177,7 @@ func (m *Model) compare(from, to tuning.Settings) Ratio {
 	return m.mix(from, to).Objective
 }
 
-// nearest is the trial that is nearer to so many cores than the owner's settings, and was
-// measured in full.
+// nearest is a fully measured trial that is nearer to so many cores than the owner's settings.
 func (m *Model) nearest(cores float64) (out tuning.Trial, found bool) {
 	least := math.Abs(math.Log(cores / m.own))
 	for _, t := range m.facts.Trials {
@@ -197,8 +190,8 @@ func (m *Model) nearest(cores float64) (out tuning.Trial, found bool) {
 	return out, found
 }
 
-// objectiveOf is the log ratio of what is minimised under settings, where an epoch takes t
-// times the seconds and j times the joules.
+// objectiveOf is the log ratio of what is minimised, where an epoch takes t times the seconds and j
+// times the joules.
 func (m *Model) objectiveOf(s tuning.Settings) func(t, j float64) float64 {
 	joules, seconds := m.facts.Policy.Measure().Weights()
 	switch {
@@ -212,7 +205,6 @@ func (m *Model) objectiveOf(s tuning.Settings) func(t, j float64) float64 {
 	return func(t, j float64) float64 { return seconds*math.Log(t) + joules*math.Log(j) }
 }
 
-// cost is that log ratio of the cost.
 func (m *Model) cost(s tuning.Settings, t, j float64) float64 {
 	reference, ok := tuning.Reference(m.facts.Trials)
 	if !ok || !(reference.Seconds > 0) { // energy is free where it was not measured
@@ -228,7 +220,6 @@ func (m *Model) cost(s tuning.Settings, t, j float64) float64 {
 	return math.Log(t) // nothing that it asks for has a price
 }
 
-// trialSD is the standard error of the log ratio of two trials of one job.
 func (m *Model) trialSD(t, own tuning.Trial) float64 {
 	return t.RatioError(own, tuning.EpochSD(m.facts.Trials...))
 }
@@ -240,7 +231,6 @@ func joulesRatio(t, own tuning.Trial) float64 {
 	return math.Log(float64(*t.Joules / *own.Joules))
 }
 
-// effectJoules is what an effect says about joules, where its objective is made of them.
 func (m *Model) effectJoules(e tuning.Effect) float64 {
 	switch m.facts.Policy.Objective { //nolint:exhaustive // the others are made of more than joules
 	case tuning.Energy:
@@ -252,3 +242,56 @@ func (m *Model) effectJoules(e tuning.Effect) float64 {
 }
 
 func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// Usage is what the first epochs of a job show of what it makes of its cores.
+type Usage struct {
+	Cores    float64 // that it had
+	Busy     float64 // CPU seconds per second
+	Waiting  float64 // share of the time in which it waited for storage, 0 to 1
+	Pressure float64 // share of the time in which its threads waited for a core, 0 to 1
+	GPUWatts float64 // that its GPUs took; 0: it has none
+	Switches float64 // voluntary context switches per CPU second
+	Threads  float64 // per core; 0: unknown
+}
+
+// threads is how many of its own threads a core runs, at most one: 0 where unknown.
+func (u *Usage) threads() float64 {
+	if u == nil {
+		return 0
+	}
+	return min(u.Threads, 1)
+}
+
+// UsageOf reads a profile; nil: it does not say.
+func UsageOf(p *tuning.Profile, own tuning.Settings) *Usage {
+	if p == nil {
+		return nil
+	}
+	cores := p.Settings[tuning.Cores].Float()
+	if cores == 0 {
+		cores = own[tuning.Cores].Float()
+	}
+	utilisation, ok := p.Features["cpu_utilisation"]
+	if !ok || !(cores >= 1) || !(utilisation > 0) {
+		return nil
+	}
+	threads := 0.0
+	if v, ok := p.Features["threads_per_core"]; ok {
+		threads = math.Exp(v)
+	}
+	return &Usage{
+		Cores: cores, Busy: utilisation * cores, Waiting: p.Features["io_pressure"], Pressure: p.Features["cpu_pressure"],
+		GPUWatts: math.Expm1(p.Features["gpu_watts"]), Switches: voluntary(p), Threads: threads,
+	}
+}
+
+// voluntary is how many context switches per CPU second a job's threads made to wait; 0: unknown.
+func voluntary(p *tuning.Profile) float64 {
+	all, counted := p.Features["context_switches"]
+	ratio, compared := p.Features["voluntary_ratio"]
+	if !counted || !compared {
+		return 0
+	}
+	share := 1 / (1 + math.Exp(-ratio))
+	return math.Expm1(all) * share
+}

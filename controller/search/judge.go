@@ -12,8 +12,7 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// Noise of one epoch. Trials are short, so their own spread is shared among them
-// and joined with what is usual, which counts as much as priorDegrees epochs.
+// Trials are short, so their own spread is shared among them and joined with what is usual.
 const (
 	priorSD      = 0.05
 	priorDegrees = 4
@@ -30,8 +29,7 @@ func spread(trials []tuning.Trial) (sd, degrees float64) {
 	return math.Sqrt(out.Variance()), out.Degrees
 }
 
-// standardError is that of the score of a trial against the reference. Joules
-// are taken to vary as the seconds do, and together with them.
+// Joules are taken to vary as the seconds do, and together with them.
 func standardError(trial, reference tuning.Trial, p tuning.Policy, sd float64) float64 {
 	return p.Measure().Degree() * trial.RatioError(reference, sd)
 }
@@ -52,9 +50,8 @@ type Gain struct {
 	Clear bool `json:"clear"`
 }
 
-// Better picks, of the trials that the policy allows to be used and that learned what the
-// reference did, the one with the lowest score, which need be no gain. False: there is none
-// but the reference.
+// Better picks the trial with the lowest score, which need be no gain, of those that the policy
+// allows and that learned what the reference did.
 func Better(trials []tuning.Trial, reference tuning.Trial, p tuning.Policy) (Gain, bool) {
 	sd, degrees := spread(trials)
 	var best Gain
@@ -72,42 +69,30 @@ func Better(trials []tuning.Trial, reference tuning.Trial, p tuning.Policy) (Gai
 		return Gain{}, false
 	}
 	best.SE = standardError(best.Trial, reference, p, sd)
-	best.Expected = min(best.LogRatio+luck(best.Candidates)*best.SE, 0)
+	// The expected largest of m standard normal values is Φ⁻¹((m-3/8)/(m+1/4)): Blom,
+	// "Statistical Estimates and Transformed Beta-Variables", 1958.
+	luck := distuv.UnitNormal.Quantile((float64(best.Candidates) - 0.375) / (float64(best.Candidates) + 0.25))
+	best.Expected = min(best.LogRatio+luck*best.SE, 0)
 	best.Clear = best.LogRatio < -recurring.Beyond(degrees, best.Candidates)*best.SE
 	return best, true
 }
 
-// luck is the expected largest of m standard normal values, by Blom's formula
-// Φ⁻¹((m-3/8)/(m+1/4)) (Blom, "Statistical Estimates and Transformed
-// Beta-Variables", 1958); 0 for a single one.
-func luck(m int) float64 {
-	return distuv.UnitNormal.Quantile((float64(m) - 0.375) / (float64(m) + 0.25))
-}
-
-// likely is how many standard errors beyond the owner's slowdown limit a trial has to be for
-// it to be so in nine of ten cases.
+// likely is the standard errors beyond the slowdown limit that are right in nine of ten cases.
 const likely = 1.2816
 
-// Refused says why the owner would not accept a setting, as far as it was tried.
+// Refused returns why the owner would not accept a setting, as far as it was tried.
 func Refused(p tuning.Policy, trials []tuning.Trial, s tuning.Settings) tuning.Reason {
-	reference, ok := tuning.Reference(trials)
-	if !ok {
+	reference, measured := tuning.Reference(trials)
+	t, tried := tuning.First(trials, func(t tuning.Trial) bool { return !t.Reference && t.Settings.Equal(s) })
+	if !measured || !tried {
 		return tuning.ReasonNone
 	}
-	for _, t := range trials {
-		if !t.Reference && t.Settings.Equal(s) {
-			return Refusal(t, reference, p)
-		}
-	}
-	return tuning.ReasonNone
+	return Refusal(t, reference, p)
 }
 
-// Refusal says why the owner would not accept a trial, or ReasonNone: it did not fail, is not
-// likely to be slower than allowed, changes what the job learns only under a quality guard, and
-// its quality, where both are known, is not worse than the guard allows. Two
-// trials of one job are at different epochs, where quality has usually risen, so
-// that this catches only what spoils the result at once; verify compares at
-// equal epochs.
+// Refusal returns why the owner would not accept a trial. Two trials of one job are at different
+// epochs, where quality has usually risen, so that this catches only what spoils the result at
+// once; verify compares at equal epochs.
 func Refusal(trial, reference tuning.Trial, p tuning.Policy) tuning.Reason {
 	if trial.Failed || !(trial.Seconds > 0) || !(reference.Seconds > 0) {
 		return tuning.ReasonFailed
@@ -133,19 +118,18 @@ func Refusal(trial, reference tuning.Trial, p tuning.Policy) tuning.Reason {
 }
 
 const (
-	// ownEnds is how many runs under the owner's hyperparameters must have shown what they
-	// end with before others are tried, since two differ by their seeds alone.
+	// ownEnds is how many runs under the owner's hyperparameters must have ended, since seeds
+	// differ.
 	ownEnds = 3
 
-	// triedEnds is how many runs under others must have, before these are called as good.
 	triedEnds = 2
 
-	// guardFloor is the least standard deviation of the final quality between runs, as a
-	// share of what may be lost: runs of one seed end alike, and say nothing about others.
+	// guardFloor is the least spread of the final quality, as a share of what may be lost: runs of
+	// one seed end alike.
 	guardFloor = 0.25
 )
 
-// guard is what whole runs of a kind ended with, by the settings that they learned under.
+// guard is what whole runs of a kind ended with, by what they learned.
 type guard struct {
 	quality tuning.Quality
 	own     string
@@ -161,13 +145,10 @@ type verdict struct {
 	broken bool // it is worse, beyond doubt
 }
 
-// of holds the mean final quality under some settings against that under the owner's, of
-// which it must keep the share 1 - max_loss (1 + max_loss where less is better). This is
-// the test of non-inferiority of two normal means by their ratio, with one standard
-// deviation for all settings and Student's t: D. Hauschke, M. Kieser, E. Diletti,
-// M. Burke, "Sample size determination for proving equivalence based on the ratio of two
-// means for normally distributed data", Statistics in Medicine 18 (1999). It is one-sided
-// at 95 %, the error shared among all settings that were tried (Bonferroni).
+// of holds the mean final quality under some settings against that under the owner's: the test of
+// non-inferiority of two normal means by their ratio (D. Hauschke, M. Kieser, E. Diletti, M. Burke,
+// Statistics in Medicine 18, 1999), one-sided at 95 %, the error shared among all settings that
+// were tried (Bonferroni).
 func (g guard) of(settings string) verdict {
 	if settings == g.own {
 		return verdict{kept: true}
@@ -192,7 +173,6 @@ func (g guard) of(settings string) verdict {
 	return out
 }
 
-// watch gathers what the runs of the kind ended with.
 func (h *history) watch() {
 	h.guard = guard{own: h.learning(h.Own), ends: map[string][]float64{}}
 	if h.Policy.Quality == nil {
@@ -207,7 +187,6 @@ func (h *history) watch() {
 	}
 }
 
-// learning names what a job learns under some settings.
 func (h *history) learning(s tuning.Settings) string {
 	out := tuning.Settings{}
 	for _, d := range h.Space {
@@ -218,9 +197,8 @@ func (h *history) learning(s tuning.Settings) string {
 	return out.Key()
 }
 
-// length is after how many epochs a run was done: where the guard has a target, those until
-// it was first reached. 0: it was not, or that is not known. It missed the target where it
-// ended without, under other hyperparameters than the owner's.
+// length is after how many epochs a run was done, or reached the guard's target. 0: unknown. It
+// missed the target where it ended without, under other hyperparameters than the owner's.
 func (h *history) length(p tuning.PastRun) (epochs float64, missed bool) {
 	if p.End != tuning.EndReached || len(p.Began) == 0 {
 		return 0, false
@@ -240,8 +218,7 @@ func (h *history) length(p tuning.PastRun) (epochs float64, missed bool) {
 	return epochs, missed
 }
 
-// Breaks reports whether the runs of the kind show, at 95 %, that what they end with under
-// the hyperparameters of s is worse than the guard allows.
+// Breaks reports whether the runs of the kind ended worse under s than the guard allows, at 95 %.
 func (r Returning) Breaks(s tuning.Settings) bool {
 	h := r.history()
 	return h.guard.of(h.learning(s)).broken

@@ -25,8 +25,7 @@ type Returning struct {
 	Unlikely func(tuning.Settings) bool
 }
 
-// Propose says what this run should try and what is known to be better, by the tuner of
-// package recurring for whole runs. It holds nothing: the same past gives the same answer.
+// Propose returns what this run should try and what is known to be better.
 func (r Returning) Propose() tuning.Returns {
 	out := tuning.Returns{Spent: len(r.Underway)}
 	for _, p := range r.Past {
@@ -85,12 +84,11 @@ func (r Returning) Propose() tuning.Returns {
 	return out
 }
 
-// standLevel is the level of the interval by which whole runs are compared: each of its ends
-// is sure at 95 %.
+// standLevel is the level of an interval of which each end is sure at 95 %.
 const standLevel = 0.90
 
-// Stands compares the runs that were made under the settings s with those under the owner's:
-// by the mixed model of the tuner, with Student's t. False: there are none of both.
+// Stands compares the runs under the settings s with those under the owner's, by the mixed model of
+// the tuner. False: there are none of both.
 func (r Returning) Stands(s tuning.Settings) (tuning.Outcome, bool) {
 	h := r.history()
 	h.grid()
@@ -122,7 +120,6 @@ func (r Returning) Stands(s tuning.Settings) (tuning.Outcome, bool) {
 	return out, true
 }
 
-// longest is how many seconds the epochs of the longest run under the owner's settings took.
 func (h *history) longest() float64 {
 	out := 0.0
 	for _, p := range h.Past {
@@ -135,8 +132,7 @@ func (h *history) longest() float64 {
 	return out
 }
 
-// ends counts the runs under the owner's hyperparameters that showed what they end with,
-// after having reached the target where there is one.
+// ends counts the runs under the owner's hyperparameters that showed what they end with.
 func (h *history) ends() int {
 	n := 0
 	for _, p := range h.Past {
@@ -155,16 +151,14 @@ type history struct {
 	points []tuning.Settings // the owner's first
 }
 
-// history is that of all knobs, with what the guard saw.
 func (r Returning) history() *history {
 	h := &history{Returning: r, study: Study{Policy: r.Policy, Own: r.Own, Space: r.Space}}
 	h.watch()
 	return h
 }
 
-// grid gathers the points that matter now: the owner's, those that were measured, and all
-// that differ from one of these in one knob. What is further away comes into sight when
-// something nearer was measured.
+// grid gathers the points that matter now: the owner's, those that were measured, and all that
+// differ from one of these in one knob.
 func (h *history) grid() {
 	h.points = []tuning.Settings{h.study.point(h.Own)}
 	for _, p := range h.Past {
@@ -183,13 +177,12 @@ func (h *history) grid() {
 	}
 }
 
-// index is the point of settings, below 0 where they have none.
 func (h *history) index(s tuning.Settings) int {
 	return slices.IndexFunc(h.points, h.study.point(s).Equal)
 }
 
-// comparable reports whether settings differ from the owner's in nothing but the knobs that
-// are searched, those that follow them, and memory, which only bounds a job.
+// comparable reports whether settings differ from the owner's in searched knobs, their followers
+// and memory alone.
 func (h *history) comparable(s tuning.Settings) bool {
 	return !slices.ContainsFunc(h.Own.Diff(s), func(name string) bool {
 		k, _ := h.Policy.Knob(name)
@@ -199,7 +192,6 @@ func (h *history) comparable(s tuning.Settings) bool {
 	})
 }
 
-// whole is the history in the terms of the tuner.
 func (h *history) whole() recurring.Whole {
 	w := recurring.Whole{
 		Space:    recurring.Space{Points: h.points},
@@ -239,7 +231,6 @@ func (h *history) whole() recurring.Whole {
 	return w
 }
 
-// run is what can be compared of a past run, in the terms of the tuner.
 func (h *history) run(p tuning.PastRun, m tuning.Measure, source string) recurring.Run {
 	out := recurring.Run{Place: p.Machine, Weight: tuning.Aged(p.Age)}
 	for _, t := range p.Trials {
@@ -257,8 +248,7 @@ func (h *history) run(p tuning.PastRun, m tuning.Measure, source string) recurri
 	return out
 }
 
-// measure is what is compared: energy is free in it where the joules of one run are not
-// known.
+// Energy is free where the joules of one run are unknown.
 func (h *history) measure(source string) tuning.Measure {
 	m := h.Policy.Measure()
 	for _, p := range h.Past {
@@ -271,9 +261,8 @@ func (h *history) measure(source string) tuning.Measure {
 	return m
 }
 
-// source is where the joules come from that are compared: where most runs have them from.
-// Computed ones are right on average and wrong on this job, so that they count only where
-// the site says so, and only where no others are.
+// source is where most runs have their joules from. Computed ones are wrong on one job: they count
+// only where the site says so, and only where no others are.
 func (h *history) source() string {
 	runs := map[string]int{}
 	for _, p := range h.Past {
@@ -294,7 +283,6 @@ func (h *history) source() string {
 	return slices.MaxFunc(names, func(a, b string) int { return cmp.Compare(runs[a], runs[b]) })
 }
 
-// unmeasured says why the owner's settings have nothing that others could be held against.
 func (h *history) unmeasured() tuning.Reason {
 	modelled := slices.ContainsFunc(h.Past, func(p tuning.PastRun) bool {
 		return slices.ContainsFunc(p.Trials, func(t tuning.Trial) bool { return t.Source == tuning.Modelled })
@@ -308,8 +296,7 @@ func (h *history) unmeasured() tuning.Reason {
 	return tuning.ReasonOwnFirst
 }
 
-// effect is what runs showed of a setting, without memory, which has none. Its age is that of
-// the newest run that was measured under it, in days.
+// Memory has no effect. The age is that of the newest run.
 func (h *history) effect(s recurring.Standing) tuning.Effect {
 	out := tuning.Effect{
 		Settings: h.study.settings(h.points[s.Point]).WithoutMemory(), LogRatio: s.Ratio, SD: s.SE * math.Sqrt(float64(s.Runs)),

@@ -17,11 +17,8 @@ type Dimension struct {
 	Own    tuning.Value   `json:"own"`    // not set: as the job file has it
 }
 
-// Space lists the knobs that can be searched in the order in which they are:
-// cores, threads, then the others as written. A range is cut into at most n
-// values. Left out are knobs that follow another, those with nothing but their
-// own value, and memory, GPUs and the power limit. own are the job's settings as
-// its owner submitted it; a knob that it does not name has its default.
+// Space lists the knobs that can be searched in their order: cores, threads, then the others as
+// written. A range is cut into at most n values. A knob that own does not name has its default.
 func Space(p tuning.Policy, own tuning.Settings, n int) []Dimension {
 	var out []Dimension
 	for _, k := range p.Knobs {
@@ -57,7 +54,6 @@ func (d Dimension) knob() recurring.Knob {
 	return recurring.Knob{Name: d.Knob, System: tuning.IsSystem(d.Knob)}
 }
 
-// of is the value of the knob in settings.
 func (d Dimension) of(s tuning.Settings) tuning.Value {
 	if v := s[d.Knob]; v.IsSet() {
 		return v
@@ -65,8 +61,7 @@ func (d Dimension) of(s tuning.Settings) tuning.Value {
 	return d.Own
 }
 
-// Study is what is known about one job when the next probe is asked for. Knobs that change
-// what the job learns are not probed: the length of an epoch says nothing about them.
+// Study is what is known about one job when the next probe is asked for.
 type Study struct {
 	Policy tuning.Policy
 	Own    tuning.Settings // as the owner submitted the job
@@ -78,10 +73,7 @@ type Study struct {
 	Avoid []tuning.Settings
 }
 
-// Next returns the complete settings to try next and ReasonNone, or no settings
-// and the reason: nothing to search (no-knobs, no-quality-guard, whole-runs-only), the
-// owner's settings were not measured (profiling), the policy's number of probes was tried
-// (budget-probes), or nothing is left that could be better (probes-done).
+// Next returns the complete settings to try next, or the reason why there are none.
 func (s Study) Next() (tuning.Settings, tuning.Reason) {
 	s, reason := s.epochal()
 	if reason != tuning.ReasonNone {
@@ -100,8 +92,7 @@ func (s Study) Next() (tuning.Settings, tuning.Reason) {
 	return order[0], tuning.ReasonNone
 }
 
-// All are the settings that differ from the owner's in one knob, complete: those that may
-// be tried, whether they were or not.
+// All are the settings that differ from the owner's in one knob, tried or not.
 func (s Study) All() []tuning.Settings {
 	s, _ = s.epochal()
 	own := s.point(s.Own)
@@ -122,8 +113,8 @@ func (s Study) All() []tuning.Settings {
 	return out
 }
 
-// Best returns the best trial and its gain over the owner's settings. False: none
-// but the owner's was measured, or the owner's was not.
+// Best returns the best trial but the owner's. False: there is none, or the owner's was not
+// measured.
 func (s Study) Best() (Gain, bool) {
 	reference, ok := tuning.Reference(s.Trials)
 	if !ok {
@@ -132,7 +123,7 @@ func (s Study) Best() (Gain, bool) {
 	return Better(s.Trials, reference, s.Policy)
 }
 
-// Propose is what Next, All and Best say.
+// Propose is what Next, All and Best return.
 func (s Study) Propose() tuning.Proposal {
 	out := tuning.Proposal{Candidates: s.All()}
 	out.Next, out.NextReason = s.Next()
@@ -142,7 +133,6 @@ func (s Study) Propose() tuning.Proposal {
 	return out
 }
 
-// epochal is the study of the knobs that epochs can judge, or why there are none.
 func (s Study) epochal() (Study, tuning.Reason) {
 	all := s.Space
 	s.Space = slices.DeleteFunc(slices.Clone(all), func(d Dimension) bool { return d.Learns })
@@ -157,7 +147,6 @@ func (s Study) epochal() (Study, tuning.Reason) {
 	return s, tuning.ReasonNone
 }
 
-// point is what settings say of the knobs that are searched, one value for each.
 func (s Study) point(t tuning.Settings) tuning.Settings {
 	p := tuning.Settings{}
 	for _, d := range s.Space {
@@ -166,7 +155,6 @@ func (s Study) point(t tuning.Settings) tuning.Settings {
 	return p
 }
 
-// settings are the owner's with the values of the point, where they differ.
 func (s Study) settings(p tuning.Settings) tuning.Settings {
 	out := s.Own.Clone()
 	for _, d := range s.Space {
@@ -177,7 +165,6 @@ func (s Study) settings(p tuning.Settings) tuning.Settings {
 	return s.Policy.Complete(out)
 }
 
-// tried lists the points of the owner's settings, the trials, and some others.
 func (s Study) tried(others []tuning.Settings) []tuning.Settings {
 	out := []tuning.Settings{s.point(s.Own)}
 	for _, t := range s.Trials {
@@ -189,7 +176,6 @@ func (s Study) tried(others []tuning.Settings) []tuning.Settings {
 	return out
 }
 
-// with adds a point to those that it is none of.
 func with(points []tuning.Settings, p tuning.Settings) []tuning.Settings {
 	if slices.ContainsFunc(points, p.Equal) {
 		return points
@@ -197,8 +183,7 @@ func with(points []tuning.Settings, p tuning.Settings) []tuning.Settings {
 	return append(points, p)
 }
 
-// base is the point to go on from: the best trial, where its gain is more than
-// the luck of having tried several, else the owner's own.
+// base is the best trial, where its gain is more than luck, else the owner's settings.
 func (s Study) base() tuning.Settings {
 	own := s.point(s.Own)
 	best, ok := s.Best()
@@ -214,10 +199,9 @@ func (s Study) base() tuning.Settings {
 	return p
 }
 
-// order lists what is worth trying from the base, best first: for each knob in
-// turn the values that no trial had yet, then again the values that were only
-// tried together with other settings than the base's and had not clearly lost
-// there: knobs may act on each other, but rarely turn a clear loss round.
+// order lists what is worth trying from the base: for each knob in turn the values that no trial
+// had yet, then those that were only tried with other settings and had not clearly lost there:
+// knobs may act on each other, but rarely turn a clear loss round.
 func (s Study) order() []tuning.Settings {
 	tried := s.tried(s.Avoid)
 	base := s.base()
@@ -243,14 +227,12 @@ func (s Study) order() []tuning.Settings {
 	return append(fresh, again...)
 }
 
-// near is within which share of the present value another number is so much like it that
-// the difference drowns in the noise of an epoch.
+// near is the share within which the difference of two numbers drowns in the noise of an epoch.
 const near = 0.1
 
-// promising orders the other values of a knob. System knobs begin with the largest: too few
-// cores make an epoch long, so that the costly trials come last, or never. Other knobs go
-// outwards from the present value, larger ones first. Numbers near to the present one come
-// last: a job with many cores would spend its probes on steps of one.
+// promising orders the other values of a knob. System knobs begin with the largest: too few cores
+// make an epoch long. Other knobs go outwards from the present value. Near numbers come last: a job
+// with many cores would spend its probes on steps of one.
 func promising(d Dimension, at tuning.Value) []tuning.Value {
 	rank := func(v tuning.Value) int {
 		steps := 0
@@ -268,16 +250,14 @@ func promising(d Dimension, at tuning.Value) []tuning.Value {
 	return out
 }
 
-// worse reports whether a trial is behind another by more than so many standard errors.
 func (s Study) worse(t, other tuning.Trial, errors float64) bool {
 	sd, _ := spread(s.Trials)
 	by, ok := t.LogRatio(other, s.Policy.Measure())
 	return ok && by > errors*standardError(t, other, s.Policy, sd)
 }
 
-// shadowed reports whether a value lies beyond one that is already worse than the
-// base: seconds and joules as a function of one knob are taken to have one
-// valley, so further on is worse still.
+// shadowed reports whether a value lies beyond one that is already worse: seconds and joules along
+// one knob are taken to have one valley.
 func (s Study) shadowed(base tuning.Settings, knob string, v tuning.Value) bool {
 	from := base[knob]
 	reference, _ := tuning.Reference(s.Trials)
@@ -297,11 +277,9 @@ func (s Study) shadowed(base tuning.Settings, knob string, v tuning.Value) bool 
 	})
 }
 
-// clearLoss is how many standard errors behind counts as clear.
 const clearLoss = 3
 
-// lost reports whether the value was clearly worse than the base's elsewhere, with
-// all other knobs equal.
+// lost reports whether the value was clearly worse than the base's with all other knobs equal.
 func (s Study) lost(base tuning.Settings, knob string, v tuning.Value) bool {
 	return slices.ContainsFunc(s.Trials, func(t tuning.Trial) bool {
 		p := s.point(t.Settings)
@@ -311,9 +289,5 @@ func (s Study) lost(base tuning.Settings, knob string, v tuning.Value) bool {
 }
 
 func (s Study) trial(p tuning.Settings) (tuning.Trial, bool) {
-	i := slices.IndexFunc(s.Trials, func(t tuning.Trial) bool { return s.point(t.Settings).Equal(p) })
-	if i < 0 {
-		return tuning.Trial{}, false
-	}
-	return s.Trials[i], true
+	return tuning.First(s.Trials, func(t tuning.Trial) bool { return s.point(t.Settings).Equal(p) })
 }

@@ -23,11 +23,10 @@ const (
 	schema       = "2"
 )
 
-// file is a KV in one bbolt file, for controllers on one machine. It opens the file for
-// each call and locks it meanwhile. The leader holds the lock of a second file beside it,
-// which the kernel frees when the process ends: the next one leads at once, and a leader
-// that is only stopped goes on leading. The file system must have locks that work between
-// the processes; NFS has none between machines.
+// file is a KV in one bbolt file, for controllers on one machine. It opens the file for each call
+// and locks it meanwhile. The leader holds the lock of a second file, which the kernel frees when
+// the process ends: the next one leads at once, and a leader that is only stopped goes on leading.
+// The file system must have locks that work between the processes; NFS has none between machines.
 type file struct {
 	path string
 	mu   sync.Mutex // one call at a time: the lock of the file is for other processes
@@ -35,8 +34,7 @@ type file struct {
 
 var _ KV = (*file)(nil)
 
-// OpenFile makes the file where it is missing. A file of another kind is ErrInvalid and
-// stays as it is.
+// OpenFile makes the file where it is missing. A file of another kind is ErrInvalid and stays.
 func OpenFile(ctx context.Context, path string) (KV, error) {
 	f := &file{path: path}
 	err := f.with(ctx, false, func(tx *bolt.Tx) error {
@@ -65,7 +63,6 @@ func OpenFile(ctx context.Context, path string) (KV, error) {
 	return f, nil
 }
 
-// with runs fn in one transaction on the file.
 func (f *file) with(ctx context.Context, readOnly bool, fn func(tx *bolt.Tx) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -157,8 +154,7 @@ func (f *file) Delete(ctx context.Context, key string) error {
 	return f.with(ctx, false, func(tx *bolt.Tx) error { return tx.Bucket([]byte(bucketValues)).Delete([]byte(key)) })
 }
 
-// Lock implements KV: the leader keeps a second file open, which bbolt locks. Who removes
-// that file takes the leadership away.
+// Lock implements KV by a second file that bbolt locks. Who removes it takes the leadership away.
 func (f *file) Lock(holder string) Lock {
 	var db *bolt.DB
 	var mine os.FileInfo
@@ -193,7 +189,7 @@ func (f *file) Lock(holder string) Lock {
 
 func (f *file) lockPath() string { return f.path + ".leader.lock" }
 
-// tryLock opens the file of the lock, or returns nil where another process has it.
+// tryLock returns nil where another process has the lock.
 func (f *file) tryLock(readOnly bool) (*bolt.DB, error) {
 	db, err := bolt.Open(f.lockPath(), 0o600, &bolt.Options{Timeout: time.Millisecond, ReadOnly: readOnly})
 	switch {
@@ -205,8 +201,7 @@ func (f *file) tryLock(readOnly bool) (*bolt.DB, error) {
 	return db, nil
 }
 
-// Leader implements KV. A candidate may meet the lock that is taken here for a moment, and
-// tries again.
+// Leader implements KV. A candidate may meet the lock that is taken here, and tries again.
 func (f *file) Leader(ctx context.Context) (holder string, err error) {
 	if err := ctx.Err(); err != nil {
 		return "", err

@@ -10,14 +10,12 @@ import (
 	"github.com/hashicorp/consul/api"
 )
 
-// consulKV is a KV in the keys of a Consul cluster. The leader holds its lock by a session
-// without health checks, which lives by its time to live alone and whose end releases the
-// key. After a leader that went silent the key stays locked for up to twice the time to
-// live and the lock delay. The token needs key_prefix "write" on the prefix, and
-// session_prefix "write" on the agent's node.
-//
-// It was proven against test/consulserver, which follows Consul's documentation. The same
-// suite runs against an agent of Consul where one is on PATH.
+// consulKV is a KV in the keys of a Consul cluster. The leader holds its lock by a session without
+// health checks, which lives by its time to live alone and whose end releases the key. After a
+// leader that went silent the key stays locked for up to twice the time to live and the lock delay.
+// The token needs key_prefix "write" on the prefix, and session_prefix "write" on the agent's node.
+// It was proven against test/consulserver; the same suite runs against a real agent where one is on
+// PATH.
 type consulKV struct {
 	client *api.Client
 	prefix string
@@ -26,8 +24,8 @@ type consulKV struct {
 
 var _ KV = (*consulKV)(nil)
 
-// NewConsul asks nothing of Consul yet. Sessions live for 15 s by default, of the 10 s to
-// 24 h that Consul allows; the lock delay is 5 s by default.
+// NewConsul asks nothing of Consul yet. Of the 10 s to 24 h that Consul allows, sessions live for
+// 15 s by default; the lock delay is 5 s.
 func NewConsul(client *api.Client, prefix string, o Options) KV {
 	return &consulKV{client, prefix + "/", o.or(15*time.Second, 5*time.Second)}
 }
@@ -68,8 +66,7 @@ func (c *consulKV) List(ctx context.Context, prefix string) ([]Entry, error) {
 	return out, nil
 }
 
-// Put implements KV by a transaction: its answer has the new index, while a later read
-// could find another one.
+// Put implements KV by a transaction: its answer has the new index.
 func (c *consulKV) Put(ctx context.Context, key string, value []byte, version Version) (Version, error) {
 	done, response, _, err := c.client.Txn().Txn(api.TxnOps{{KV: &api.KVTxnOp{
 		Verb: api.KVCAS, Key: c.prefix + key, Value: value, Index: uint64(version),
@@ -127,7 +124,6 @@ func (c *consulKV) Lock(holder string) Lock {
 	}
 }
 
-// consulLock is a key that a session holds. Only Acquire changes the session.
 type consulLock struct {
 	*consulKV
 
@@ -156,8 +152,8 @@ func (l *consulLock) renew(ctx context.Context) error {
 	return nil
 }
 
-// release frees the key before the session: Consul delays the next lock of a key that its
-// session ended with, and not of one that was released.
+// Consul delays the next lock of a key that its session ended with, and not of one that was
+// released.
 func (l *consulLock) release(ctx context.Context) error {
 	if l.session == "" {
 		return nil

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/hashicorp/nomad/api"
 )
 
@@ -19,14 +19,13 @@ const (
 	itemHolder = "holder"
 )
 
-// nomadKV is a KV in the variables of a Nomad cluster, which Nomad encrypts. The token, or
-// the workload identity of the controller's own job, needs the capabilities list, read,
-// write and destroy on the variables of the prefix.
+// nomadKV is a KV in the variables of a Nomad cluster. The token, or the workload identity of the
+// controller's own job, needs the capabilities list, read, write and destroy on the variables of
+// the prefix.
 //
-// Nomad frees a lock after twice its time to live without a renewal, and the lock delay.
-// It then does not look whose lock it frees: who releases a lock after it lapsed and
-// before the delay is over takes it from the next holder. Lead never releases a lock that
-// it lost.
+// Nomad frees a lock after twice its time to live without a renewal, and the lock delay. It then
+// does not look whose lock it frees: who releases a lock after it lapsed takes it from the next
+// holder. Lead never releases a lock that it lost.
 type nomadKV struct {
 	vars      *api.Variables
 	namespace string
@@ -36,8 +35,8 @@ type nomadKV struct {
 
 var _ KV = (*nomadKV)(nil)
 
-// NewNomad asks nothing of Nomad yet. Locks live for 10 s by default, of the 10 s to 24 h
-// that Nomad allows; the lock delay is 2 s by default. An empty namespace is the client's.
+// NewNomad asks nothing of Nomad yet. Of the 10 s to 24 h that Nomad allows, locks live for 10 s by
+// default; the lock delay is 2 s. An empty namespace is the client's.
 func NewNomad(client *api.Client, namespace, prefix string, o Options) KV {
 	return &nomadKV{client.Variables(), namespace, prefix + "/", o.or(10*time.Second, 2*time.Second)}
 }
@@ -98,8 +97,8 @@ func (n *nomadKV) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// Leader implements KV. Only a renewal shows a token without management rights whether a
-// lock is held; the renewal of an id that holds none changes nothing.
+// Leader implements KV. Without management rights only a renewal shows whether a lock is held; the
+// renewal of an id that holds none changes nothing.
 func (n *nomadKV) Leader(ctx context.Context) (string, error) {
 	err := n.renew(ctx, "00000000-0000-0000-0000-000000000000")
 	switch {
@@ -117,16 +116,15 @@ func (n *nomadKV) Leader(ctx context.Context) (string, error) {
 	return v.Items[itemHolder], nil
 }
 
-// renew returns the client's own error.
 func (n *nomadKV) renew(ctx context.Context, id string) error {
 	_, _, err := n.vars.RenewLock(&api.Variable{Path: n.prefix + lockKey, Lock: &api.VariableLock{ID: id}}, n.write(ctx))
 	return err
 }
 
-// Lock implements KV. The candidate chooses the id of its lock, so that a repeated Acquire
-// gives it again where the first answer was lost.
+// Lock implements KV. The candidate chooses the id, so that a repeated Acquire gives the lock
+// again.
 func (n *nomadKV) Lock(holder string) Lock {
-	id := newUUID()
+	id := uuid.NewString()
 	return Lock{
 		TTL: n.TTL, Retry: n.Retry,
 		Acquire: func(ctx context.Context) (bool, error) {
@@ -152,14 +150,6 @@ func (n *nomadKV) Lock(holder string) Lock {
 	}
 }
 
-func newUUID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-}
-
-// notHeld is ErrLost where Nomad says that the id does not hold the lock.
 func notHeld(ctx context.Context, err error) error {
 	switch code := nomadCode(err); {
 	case err == nil:
@@ -170,7 +160,6 @@ func notHeld(ctx context.Context, err error) error {
 	return nomadError(ctx, err)
 }
 
-// nomadError gives an error of the client its name.
 func nomadError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, errors.Join(ctx.Err(), err))
@@ -193,7 +182,6 @@ func nomadError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", kind, err)
 }
 
-// nomadCode is the status that Nomad answered with, 0 where it did not answer.
 func nomadCode(err error) int {
 	if e, ok := errors.AsType[api.UnexpectedResponseError](err); ok {
 		return e.StatusCode()

@@ -25,18 +25,18 @@ const (
 	readers  = 8           // requests at a time
 )
 
-// recordPrefix begins the keys that Record reads and Load leaves out.
+// recordPrefix begins the keys of records, which Load leaves out.
 const recordPrefix = "driver/"
 
-// value is a packed value of the state, and the entry that wrote it. An empty one is
-// deleted: it stays until a segment begins with the first entry.
+// value is a packed value and the entry that wrote it. An empty one is deleted: it stays until a
+// segment begins with the first entry.
 type value struct {
 	Packed []byte
 	Seq    uint64
 }
 
-// Replica is the copy that one controller has of the shared state. Only the leader writes
-// to it, from Begin on; others refresh it. It is safe for concurrent use.
+// Replica is one controller's copy of the shared state. Only the leader writes to it, from Begin
+// on. It is safe for concurrent use.
 type Replica struct {
 	kv    KV
 	guard func() error // nil where this process may write
@@ -71,14 +71,12 @@ func (r *Replica) Err() error {
 	return r.stale
 }
 
-// begin begins a call of the caller, which ends what it returns.
 func (r *Replica) begin(ctx context.Context) (context.Context, func()) {
 	call, cancel := context.WithTimeout(ctx, callWait)
 	r.mu.Lock()
 	return call, func() { r.mu.Unlock(); cancel() }
 }
 
-// each calls fn for every number below n, several at a time.
 func each(ctx context.Context, n int, fn func(ctx context.Context, i int) error) error {
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(readers)
@@ -98,8 +96,8 @@ func (r *Replica) Refresh(ctx context.Context) error {
 	return r.refresh(ctx)
 }
 
-// refresh does nothing where this process writes: it knows what it wrote, and must not
-// learn the versions of a leader that took over from it.
+// A process that writes knows what it wrote, and must not learn the versions of a leader that took
+// over.
 func (r *Replica) refresh(ctx context.Context) error {
 	if r.writer != "" {
 		return nil
@@ -112,8 +110,7 @@ func (r *Replica) refresh(ctx context.Context) error {
 	return fmt.Errorf("%w: the log has gaps, or it is written faster than it is read", ErrUnavailable)
 }
 
-// catchUp reads the slots that changed. It reports false where the leader wrote meanwhile,
-// so that what was read has gaps.
+// catchUp reports false where the leader wrote meanwhile, so that what was read has gaps.
 func (r *Replica) catchUp(ctx context.Context) (bool, error) {
 	listed, err := r.kv.List(ctx, "log/")
 	if err != nil {
@@ -169,7 +166,6 @@ func ignore(err, what error) error {
 	return err
 }
 
-// apply makes the changes of the next entry.
 func (r *Replica) apply(e entry) {
 	for key, packed := range e.Changes {
 		r.set(key, value{packed, e.Seq})
@@ -216,8 +212,8 @@ func (r *Replica) Load(ctx context.Context, apply func(knowledge.Snapshot) error
 	return nil
 }
 
-// Begin makes this process the only one that can write. Only who has the leader lock may
-// call it. Depose is called when another controller is found to write.
+// Begin makes this process, which has the leader lock, the only one that can write. Depose is
+// called when another controller is found to write.
 func (r *Replica) Begin(ctx context.Context, depose func(error)) error {
 	ctx, end := r.begin(ctx)
 	defer end()
@@ -245,8 +241,8 @@ func (r *Replica) Begin(ctx context.Context, depose func(error)) error {
 	return fmt.Errorf("begin to write the shared state: %w", err)
 }
 
-// Write implements knowledge.Mirror. A change whose answer got lost is finished before the
-// next one: it may take effect although Write returned an error.
+// Write implements knowledge.Mirror. A change whose answer got lost is finished before the next
+// one.
 func (r *Replica) Write(ctx context.Context, changes map[string][]byte) error {
 	ctx, end := r.begin(ctx)
 	defer end()
@@ -285,7 +281,7 @@ func (r *Replica) write(ctx context.Context, changes map[string][]byte) error {
 	return err
 }
 
-// append writes the next entry. One that is too large for its slot lies in a blob.
+// An entry that is too large for its slot lies in a blob.
 func (r *Replica) append(ctx context.Context, e entry) (err error) {
 	e.Seq, e.Writer = r.seq+1, r.writer
 	if e.raw, err = encode(e); err != nil {
@@ -303,7 +299,7 @@ func (r *Replica) append(ctx context.Context, e entry) (err error) {
 	return r.put(ctx, e)
 }
 
-// put writes an entry into its slot, which may have it from an earlier attempt.
+// The slot may have the entry from an earlier attempt.
 func (r *Replica) put(ctx context.Context, e entry) error {
 	key := fmt.Sprintf("log/%03d", e.Seq%r.ring)
 	version, err := r.kv.Put(ctx, key, e.raw, r.versions[key])
@@ -339,7 +335,6 @@ func (r *Replica) Record(name string) ([]byte, error) {
 	return unpack(packed)
 }
 
-// record is a record and the entry that wrote it, 0 where it is missing.
 func (r *Replica) record(name string) ([]byte, uint64) {
 	v := r.state[recordPrefix+name]
 	if len(v.Packed) == 0 {
@@ -348,8 +343,8 @@ func (r *Replica) record(name string) ([]byte, uint64) {
 	return v.Packed, v.Seq
 }
 
-// SetRecord replaces a record in the version that this process last read or wrote; else it
-// returns ErrConflict. A nil record is deleted, whoever wrote it.
+// SetRecord replaces a record in the version that this process last read or wrote, else it returns
+// ErrConflict. A nil record is deleted, whoever wrote it.
 func (r *Replica) SetRecord(ctx context.Context, name string, record []byte) error {
 	ctx, end := r.begin(ctx)
 	defer end()

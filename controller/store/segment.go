@@ -78,8 +78,8 @@ func (r *Replica) readBlob(ctx context.Context, b blob, v any) error {
 	return decode(raw, v)
 }
 
-// loadSegments reads the state before the entry that lists them, as far as this replica
-// does not have it. It reports false where a newer entry lists others.
+// loadSegments reads the state before the entry that lists them. It reports false where a newer
+// entry lists others.
 func (r *Replica) loadSegments(ctx context.Context, e entry) (bool, error) {
 	for _, s := range e.Segments {
 		if s.To <= r.seq {
@@ -107,14 +107,13 @@ func (r *Replica) loadSegments(ctx context.Context, e entry) (bool, error) {
 	return true, nil
 }
 
-// full reports whether the log has to be compacted before its next entry. Room is left for
-// the entries of new leaders.
+// Room is left for the entries of new leaders.
 func (r *Replica) full() bool { return r.seq-r.base >= r.ring-8 }
 
-// compact writes the values that no segment has into a new one, and lists the segments in
-// an entry of the log. Segments that are not more than twice as large become part of the
-// new one, so that there are few, and each value is rewritten few times. Blobs that were
-// there before, and that the entry does not list, have no reader after it.
+// compact writes the values that no segment has into a new one, and lists the segments in an entry
+// of the log. Segments that are not more than twice as large become part of the new one, so that
+// each value is rewritten few times. Blobs that were there before, and that the entry does not
+// list, have no reader after it.
 func (r *Replica) compact(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callWait) // it is more than its caller asked for
 	defer cancel()
@@ -150,7 +149,6 @@ func (r *Replica) compact(ctx context.Context) error {
 	return nil
 }
 
-// since are the values of a segment. The first one needs no deletions.
 func (r *Replica) since(s *segment) map[string]value {
 	out := map[string]value{}
 	s.Size = 0
@@ -178,7 +176,7 @@ func decode(raw []byte, v any) error {
 	return nil
 }
 
-// pack compresses a value. Nil, which is deleted, becomes empty.
+// Nil, which is deleted, becomes empty.
 func pack(v []byte) []byte {
 	if v == nil {
 		return nil

@@ -4,8 +4,166 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
 	"time"
 )
+
+const releaseWait = 10 * time.Second
+
+// Lease is the leadership of this process during one term.
+type Lease struct {
+	lock Lock
+	log  *slog.Logger
+	over <-chan struct{} // closed when the leadership ends
+	lose func()
+
+	mu    sync.Mutex
+	until time.Time // the lock lapses at the store no earlier
+}
+
+// Lead waits for the leader lock, also while the store does not answer, runs term while this
+// process holds it, and releases it. The context of term ends with cause ErrLost when the lock is
+// lost.
+func Lead(ctx context.Context, kv KV, holder string, log *slog.Logger, term func(ctx context.Context, l *Lease) error) (err error) {
+	l := &Lease{lock: kv.Lock(holder), log: log}
+	if err := l.acquire(ctx, kv, holder); err != nil {
+		return fmt.Errorf("wait for the leadership: %w", errors.Join(err, l.release(ctx)))
+	}
+	life, lose := context.WithCancel(context.WithoutCancel(ctx)) // ctx ends the term, and not the lock
+	l.over, l.lose = life.Done(), lose
+	run, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	defer context.AfterFunc(life, func() { end(ErrLost) })()
+	var keeping sync.WaitGroup
+	keeping.Go(func() { l.keep(life) })
+	err = term(run, l)
+	lost := l.Lost()
+	lose()
+	keeping.Wait()
+	if lost {
+		return err // a late release could free the lock of the next holder
+	}
+	return errors.Join(err, l.release(ctx))
+}
+
+func (l *Lease) release(ctx context.Context) error {
+	fresh, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseWait)
+	defer cancel()
+	if err := l.lock.Release(fresh); err != nil && !errors.Is(err, ErrLost) {
+		return fmt.Errorf("release the leadership: %w", err)
+	}
+	return nil
+}
+
+// acquire asks who leads before each attempt, since Nomad and Consul replicate every attempt as a
+// write.
+func (l *Lease) acquire(ctx context.Context, kv KV, holder string) error {
+	for failed := false; ; {
+		sent := time.Now()
+		call, cancel := context.WithTimeout(ctx, l.lock.TTL)
+		leader, err := kv.Leader(call)
+		got := false
+		if errors.Is(err, ErrNotFound) || err == nil && leader == holder {
+			got, err = l.lock.Acquire(call)
+		}
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return errors.Join(ctx.Err(), err)
+		case got && err == nil:
+			l.until = sent.Add(l.lock.TTL)
+			return nil
+		case err != nil && !errors.Is(err, ErrUnavailable):
+			return err
+		case err != nil && !failed:
+			l.log.Warn("the store does not answer, still waiting for the leadership", "error", err)
+		}
+		failed = err != nil
+		select {
+		case <-ctx.Done():
+		case <-time.After(l.lock.Retry):
+		}
+	}
+}
+
+func (l *Lease) keep(ctx context.Context) {
+	for wait := l.lock.TTL / 3; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(min(wait, time.Until(l.deadline()))):
+		}
+		err := l.renew(ctx)
+		switch {
+		case err == nil:
+			wait = l.lock.TTL / 3
+		case errors.Is(err, ErrLost):
+			l.log.Error("the leadership is lost", "error", err)
+			return
+		case ctx.Err() == nil:
+			l.log.Warn("the leadership is not renewed", "until", l.deadline(), "error", err)
+			wait = max(l.lock.TTL/20, time.Millisecond)
+		}
+	}
+}
+
+func (l *Lease) deadline() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.until
+}
+
+// renew asks the store, for no longer than the lock lasts without an answer. A process that was
+// stopped for too long, as by SIGSTOP, finds its lease lost without asking.
+func (l *Lease) renew(ctx context.Context) error {
+	sent := time.Now()
+	err := ErrLost
+	if !l.Lost() {
+		call, cancel := context.WithDeadline(ctx, l.deadline())
+		err = l.lock.Renew(call)
+		cancel()
+	}
+	if l.Lost() { // the answer took too long
+		err = errors.Join(ErrLost, err)
+	}
+	switch {
+	case errors.Is(err, ErrLost):
+		l.lose()
+	case err == nil:
+		l.mu.Lock()
+		if until := sent.Add(l.lock.TTL); until.After(l.until) {
+			l.until = until
+		}
+		l.mu.Unlock()
+	}
+	return err
+}
+
+// Lost reports, without asking the store, whether the leadership is over.
+func (l *Lease) Lost() bool {
+	select {
+	case <-l.over:
+		return true
+	default:
+		return !time.Now().Before(l.deadline())
+	}
+}
+
+// Check asks the store whether this process leads; ErrLost where it does not. After any other error
+// the caller must not act. At any time at most one process passes its Check. Unless the leader
+// released its lock, the store's delay passes between the last Check of one leader and the first of
+// the next.
+func (l *Lease) Check(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := l.renew(ctx); err != nil {
+		return fmt.Errorf("check the leadership: %w", err)
+	}
+	return nil
+}
 
 // Errors that a caller can act on.
 var (
@@ -27,8 +185,7 @@ var (
 	ErrStale = errors.New("another controller changed the shared state")
 )
 
-// Version tells the values of one key apart. It only grows. Zero means that the key is
-// missing.
+// Version tells the values of one key apart. It only grows; zero is a missing key.
 type Version uint64
 
 // Entry is a value under its key.
@@ -59,8 +216,7 @@ type KV interface {
 	Leader(ctx context.Context) (string, error)
 }
 
-// Lock holds the calls of a leader lock. Lead makes them one after the other, but for
-// Renew.
+// Lock holds the calls of a leader lock. Only Renew is called concurrently.
 type Lock struct {
 	TTL   time.Duration // the store keeps the lock for at least this long after a renewal
 	Retry time.Duration // pause between two attempts

@@ -2,8 +2,7 @@ package tuning
 
 import "math"
 
-// Estimate is a number that is not known exactly, with an interval that holds it
-// four times out of five: Low <= Value <= High.
+// Estimate is a number with an interval that holds it four times out of five.
 type Estimate struct {
 	Value float64 `json:"value"`
 	Low   float64 `json:"low"`
@@ -38,9 +37,7 @@ const (
 	BasisKind    Basis = "kind"           // the newest untuned job of its kind
 )
 
-// Forecast is what is left of a job, were it done under Settings: those of its owner
-// as far as they were measured, else the present ones. A number that is nil is not
-// known, which is not zero.
+// Forecast is what is left of a job, were it done under Settings. nil: unknown, which is not zero.
 type Forecast struct {
 	Reason   Reason   `json:"reason,omitempty"` // why nothing is known; ReasonNone: it is
 	Basis    Basis    `json:"basis,omitempty"`
@@ -56,8 +53,7 @@ type Forecast struct {
 	Spent        *Estimate `json:"spent_joules,omitempty"`
 	JoulesSource string    `json:"joules_source,omitempty"` // of Joules and Spent
 
-	// Final is the loss or quality (FinalOf) that its curve leads to in its last epoch.
-	Final   *Estimate `json:"final,omitempty"`
+	Final   *Estimate `json:"final,omitempty"`    // the loss or quality (FinalOf) that its curve leads to in its last epoch
 	FinalOf string    `json:"final_of,omitempty"` // loss or quality
 }
 
@@ -101,15 +97,27 @@ type Prices struct {
 	Margin  float64 `json:"margin"`            // the saving must be this many times the price
 }
 
-// BudgetOutlook is how a budget stands against what the job is forecast to use in
-// all, over all its attempts.
+// BudgetOutlook compares a budget with what the job is forecast to use over all its attempts.
 type BudgetOutlook struct {
-	Of     string    `json:"of"`     // energy (joules) or time (seconds)
-	Limit  float64   `json:"limit"`  // that its owner set
-	Own    *Estimate `json:"own"`    // in all, where the rest is done under its owner's settings; nil: not known
-	Change *Estimate `json:"change"` // in all, after the change that was considered; nil: none was, or not known
-	// Overruns: also under its owner's settings it may use more than the budget.
-	Overruns bool `json:"overruns,omitempty"`
+	Of       string    `json:"of"`                 // energy (joules) or time (seconds)
+	Limit    float64   `json:"limit"`              // that its owner set
+	Own      *Estimate `json:"own"`                // in all, where the rest is done under its owner's settings; nil: not known
+	Change   *Estimate `json:"change"`             // in all, after the change that was considered; nil: none was, or not known
+	Overruns bool      `json:"overruns,omitempty"` // also under its owner's settings it may use more than the budget
 	// Unenforced says why the budget forbids nothing: ReasonModelled, ReasonNoSamples.
 	Unenforced Reason `json:"unenforced,omitempty"`
+}
+
+// CurveLesson is what a forecast of a job's curve was worth, known once the job has ended.
+// Values are in the units of the curve.
+type CurveLesson struct {
+	Of    string    `json:"of,omitempty"` // loss or quality; empty: there is but one
+	Seen  float64   `json:"seen"`         // epoch at which the forecast was made
+	Total float64   `json:"total"`        // epoch it was about: the end
+	Last  float64   `json:"last"`         // value at Seen
+	Told  []float64 `json:"told"`         // by each model of package forecast, in its order
+	Blend float64   `json:"blend"`        // by the ensemble, without lessons
+	Value float64   `json:"value"`        // what was forecast
+	Unit  float64   `json:"unit"`         // the width that its interval was a multiple of
+	Truth float64   `json:"truth"`        // value at Total
 }

@@ -12,13 +12,12 @@ type Measure struct {
 	Tariff    Tariff    `json:"tariff,omitzero"` // prices of Cost
 }
 
-// Measure is what the policy minimises. Policies of older records have no tariff.
+// Policies of older records have no tariff.
 func (p Policy) Measure() Measure {
 	return Measure{p.Objective, p.Weight, cmp.Or(p.Tariff, DefaultTariff())}
 }
 
-// Weights are those of ln(joules) and of ln(seconds) in what is minimised. Cost is no
-// such sum: its weights are those of Time, with which it grows.
+// Cost is no such sum: it has the weights of Time, with which it grows.
 func (m Measure) Weights() (joules, seconds float64) {
 	switch m.Objective {
 	case Energy:
@@ -42,8 +41,7 @@ func (m Measure) NeedsJoules() bool {
 	return joules > 0
 }
 
-// Degree is the power to which the measure grows with work: work that takes x times the
-// seconds and x times the joules counts for x to this power.
+// Degree is the power to which the measure grows with work.
 func (m Measure) Degree() float64 {
 	joules, seconds := m.Weights()
 	return joules + seconds
@@ -62,8 +60,7 @@ type Spent struct {
 	Price   float64 // by a tariff; NaN: not known
 }
 
-// Spent is what work took that lasted so long under settings s; joules are NaN where they
-// were not measured.
+// joules are NaN where they were not measured.
 func (m Measure) Spent(seconds, joules float64, s Settings) Spent {
 	return Spent{seconds, joules, m.Tariff.Price(seconds, joules, s)}
 }
@@ -76,34 +73,32 @@ func (a Spent) Plus(b Spent) Spent {
 // Times is what so many times the work took.
 func (a Spent) Times(n float64) Spent { return Spent{n * a.Seconds, n * a.Joules, n * a.Price} }
 
-// Log is the natural logarithm of what is minimised; +Inf where a number that it needs is
-// not above 0.
+// Log is the natural logarithm of what is minimised; +Inf where a number is missing.
 func (m Measure) Log(a Spent) float64 {
 	if m.Objective == Cost {
-		return logOf(a.Price)
+		return LogOf(a.Price)
 	}
 	wj, ws := m.Weights()
 	v := 0.0
 	if wj > 0 {
-		v += wj * logOf(a.Joules)
+		v += wj * LogOf(a.Joules)
 	}
 	if ws > 0 {
-		v += ws * logOf(a.Seconds)
+		v += ws * LogOf(a.Seconds)
 	}
 	return v
 }
 
-func logOf(v float64) float64 {
+// LogOf is the natural logarithm; +Inf of what is not above 0.
+func LogOf(v float64) float64 {
 	if !(v > 0) {
 		return math.Inf(1)
 	}
 	return math.Log(v)
 }
 
-// LogRatio is how much better (below 0) or worse the trial is than the reference
-// per epoch, in natural logs of the measure. Not ok: a needed number is missing, or the
-// joules of both come from different sources. Where that is so of Cost, energy is free on
-// both sides.
+// LogRatio is how much better (below 0) or worse the trial is per epoch. Not ok: a needed number is
+// missing, or the joules come from different sources; energy is then free in Cost.
 func (t Trial) LogRatio(reference Trial, m Measure) (float64, bool) {
 	if t.Failed || reference.Failed || !(t.Seconds > 0) || !(reference.Seconds > 0) {
 		return 0, false
@@ -127,11 +122,72 @@ func (t Trial) LogRatio(reference Trial, m Measure) (float64, bool) {
 	return v, !math.IsInf(v, 0) && !math.IsNaN(v)
 }
 
-// spent is what an epoch of the trial took.
 func (m Measure) spent(t Trial) Spent {
 	joules := math.NaN()
 	if t.Joules != nil {
 		joules = float64(*t.Joules)
 	}
 	return m.Spent(t.Seconds, joules, t.Settings)
+}
+
+// Tariff is what a job is charged by the hour for what it asks for, and for the joules that it
+// uses.
+type Tariff struct {
+	CoreHour float64 `json:"core_hour,omitempty"`
+	GiBHour  float64 `json:"gib_hour,omitempty"` // of memory
+	GPUHour  float64 `json:"gpu_hour,omitempty"`
+	KWh      float64 `json:"kwh,omitempty"`
+	Unit     string  `json:"unit"` // of the prices, such as EUR
+
+	// Hour is the price of an hour of a job that holds the same whatever it asks for, such
+	// as whole nodes, in place of the prices above; 0 = it holds what it asks for.
+	Hour float64 `json:"hour,omitempty"`
+	// Dearest charges for that one of cores, memory and GPUs which costs most, not for
+	// their sum, as PriorityFlags=MAX_TRES of Slurm does.
+	Dearest  bool `json:"dearest,omitempty"`
+	Billed   bool `json:"billed,omitempty"`   // stands for what the scheduler says that it bills
+	Modelled bool `json:"modelled,omitempty"` // charges for modelled joules too
+}
+
+// DefaultTariff is that of a site without prices: a core-hour costs 1.
+func DefaultTariff() Tariff { return Tariff{CoreHour: 1, Unit: "core-hours"} }
+
+// Rate is the price of an hour under settings s, energy left out.
+func (t Tariff) Rate(s Settings) float64 {
+	if t.Hour > 0 {
+		return t.Hour
+	}
+	cores, memory, gpus := t.CoreHour*s[Cores].Float(), t.GiBHour*s[Memory].Float()/(1<<30), t.GPUHour*s[GPUs].Float()
+	if t.Dearest {
+		return max(cores, memory, gpus)
+	}
+	return cores + memory + gpus
+}
+
+// Price is what so many seconds and joules cost; NaN where energy has a price and joules are NaN.
+func (t Tariff) Price(seconds, joules float64, s Settings) float64 {
+	price := t.Rate(s) * seconds / 3600
+	if t.KWh > 0 {
+		price += t.KWh * joules / 3.6e6
+	}
+	return price
+}
+
+// Charges reports whether joules of this source have a price.
+func (t Tariff) Charges(source string) bool { return t.KWh > 0 && (source != Modelled || t.Modelled) }
+
+func (t Tariff) isFree() bool {
+	return t.CoreHour == 0 && t.GiBHour == 0 && t.GPUHour == 0
+}
+
+// WithoutEnergy is the tariff with energy free.
+func (t Tariff) WithoutEnergy() Tariff {
+	t.KWh = 0
+	return t
+}
+
+// Fixed is the tariff of a job that holds as much as under s, whatever it asks for.
+func (t Tariff) Fixed(s Settings) Tariff {
+	t.Hour = t.Rate(s)
+	return t
 }

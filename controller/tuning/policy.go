@@ -42,8 +42,7 @@ const (
 // Objectives lists the objectives.
 func Objectives() []Objective { return []Objective{Energy, Time, EDP, Blend, Cost} }
 
-// Policy is what one job's owner allows, with every default filled in, and after
-// Narrow what its site allows too.
+// Policy is what one job's owner allows, with every default filled in.
 type Policy struct {
 	Mode        Mode        `json:"mode"`
 	Objective   Objective   `json:"objective"`
@@ -75,8 +74,7 @@ const (
 // SystemKnobs lists the system knobs.
 func SystemKnobs() []string { return []string{Cores, Memory, Threads, GPUs, PowerLimit} }
 
-// IsSystem reports whether the drivers know a knob of this name. Policy.Learns says
-// whether a knob changes what a job learns.
+// IsSystem reports whether the drivers know a knob of this name.
 func IsSystem(name string) bool { return slices.Contains(SystemKnobs(), name) }
 
 // Scale is how the values between Min and Max are spaced.
@@ -92,8 +90,7 @@ const (
 // Scales lists the scales.
 func Scales() []Scale { return []Scale{Linear, Log, Pow2} }
 
-// Knob is one thing that may be set, and what it may be set to: either Values or
-// the range from Min to Max.
+// Knob is one thing that may be set: to one of Values, or within Min and Max.
 type Knob struct {
 	Name    string  `json:"name"`
 	Env     string  `json:"env,omitempty"`     // environment variable that carries it
@@ -108,8 +105,7 @@ type Knob struct {
 	Default Value   `json:"default"` // the untuned value, where the job file does not show it
 }
 
-// QualitySame is the Quality of a knob that changes what an epoch costs and not what
-// the job learns, such as a number of loader processes.
+// QualitySame marks a knob that changes what an epoch costs and not what the job learns.
 const QualitySame = "same"
 
 // Allows reports whether the owner's stanza permits the value.
@@ -128,10 +124,8 @@ func (k Knob) Allows(v Value) bool {
 		(!k.Max.IsSet() || v.Float() <= k.Max.Float())
 }
 
-// Candidates lists the values to consider: all of Values, or at most n spaced
-// over the range by Scale, ends included; for Pow2 the upper end is the highest
-// doubling of Min. System knobs take whole numbers only. Where n is below 2, or
-// an end is open, there are none.
+// Candidates lists the values to consider: all of Values, or at most n spaced over the range by
+// Scale, ends included; for Pow2 the upper end is the highest doubling of Min.
 func (k Knob) Candidates(n int) []Value {
 	if len(k.Values) > 0 {
 		return slices.Clone(k.Values)
@@ -170,9 +164,7 @@ func (k Knob) Candidates(n int) []Value {
 	return slices.Compact(out)
 }
 
-// Counts lists every value of cores that is worth telling apart: all of Values, all doublings,
-// or of a range the whole numbers that are at least a tenth above the one before. A model says
-// which of them to try.
+// Counts lists every value of cores that is worth telling apart: a model says which of them to try.
 func (k Knob) Counts() []Value {
 	switch {
 	case len(k.Values) > 0 || k.Scale == Pow2:
@@ -188,8 +180,6 @@ func (k Knob) Counts() []Value {
 	return append(out, Number(hi))
 }
 
-// doublings are lo, 2·lo, 4·lo and so on up to hi, at most n of them evenly
-// chosen with the first and the last.
 func doublings(lo, hi float64, n int) []Value {
 	var all []Value
 	for v := lo; v <= hi && v > 0; v *= 2 {
@@ -223,7 +213,7 @@ type Quality struct {
 	Target    *float64 `json:"target,omitempty"` // the quality at which the job is done; nil: after its last epoch
 }
 
-// Reaches reports whether a quality is the target or better. False without a target.
+// Reaches reports whether a quality is the target or better.
 func (q Quality) Reaches(v float64) bool {
 	switch {
 	case q.Target == nil:
@@ -248,8 +238,7 @@ type Checkpoint struct {
 	Done   string        `json:"done,omitempty"` // or: a pattern the job prints when it has saved, and goes on
 }
 
-// Budget bounds what tuning may cost over all attempts of a job. Its end stops
-// tuning, never the job.
+// Budget bounds what tuning may cost. Its end stops tuning, never the job.
 type Budget struct {
 	Energy   Joules        `json:"energy,omitempty"` // 0 = unbounded
 	Time     time.Duration `json:"time,omitempty"`   // 0 = unbounded
@@ -286,17 +275,11 @@ func DefaultPolicy() Policy {
 
 // Knob returns the knob of this name.
 func (p Policy) Knob(name string) (Knob, bool) {
-	i := slices.IndexFunc(p.Knobs, func(k Knob) bool { return k.Name == name })
-	if i < 0 {
-		return Knob{}, false
-	}
-	return p.Knobs[i], true
+	return First(p.Knobs, func(k Knob) bool { return k.Name == name })
 }
 
-// Learns reports whether a knob of this name changes what the job learns, so that only
-// whole runs can judge it: it is no system knob, its stanza does not say that the quality
-// stays the same, and it follows none of these. A knob that the policy does not name
-// may change anything.
+// Learns reports whether a knob changes what the job learns, so that only whole runs can judge it.
+// A knob that the policy does not name may change anything.
 func (p Policy) Learns(name string) bool {
 	if k, _ := p.Knob(name); k.Follows != "" {
 		name = k.Follows
@@ -305,8 +288,8 @@ func (p Policy) Learns(name string) bool {
 	return !IsSystem(name) && k.Quality != QualitySame
 }
 
-// Relearns reports whether a job learns something else under the settings s than under
-// own. A knob that s does not name is as in own.
+// Relearns reports whether a job learns something else under s. A knob that s does not name is as
+// in own.
 func (p Policy) Relearns(own, s Settings) bool {
 	for name, v := range s {
 		was := own[name]
@@ -321,8 +304,7 @@ func (p Policy) Relearns(own, s Settings) bool {
 	return false
 }
 
-// CoresAlone reports whether settings differ in nothing but cores, what follows these, and
-// memory.
+// CoresAlone reports whether settings differ in cores, what follows these, and memory alone.
 func (p Policy) CoresAlone(a, b Settings) bool {
 	return !slices.ContainsFunc(a.Diff(b), func(name string) bool {
 		k, _ := p.Knob(name)
@@ -343,8 +325,8 @@ func (p Policy) Complete(s Settings) Settings {
 	return out
 }
 
-// Permits reports whether every value in s that differs from the owner's own
-// settings is one that the stanza allows, and names the first that is not.
+// Permits reports whether the stanza allows every value that differs from own, or names the first
+// that it does not allow.
 func (p Policy) Permits(own, s Settings) (knob string, ok bool) {
 	for _, name := range own.Diff(s) {
 		k, found := p.Knob(name)

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// JobKind names jobs that are runs of the same thing: same owner, same name,
-// same command with inputs and knobs left out.
+// JobKind names jobs that are runs of the same thing.
 type JobKind struct {
 	Owner       string `json:"owner"`
 	Name        string `json:"name"`
@@ -40,7 +39,6 @@ const Modelled = "modelled"
 // Replayed is the source of joules that a table recorded, of whole nodes as a rule.
 const Replayed = "replayed"
 
-// Seconds is the epoch's length.
 func (e Epoch) Seconds() float64 { return e.End.Sub(e.Start).Seconds() }
 
 // Flag says what limits the worth of a profile.
@@ -54,9 +52,8 @@ const (
 	FlagNoPerf      Flag = "no-perf"     // no perf events at all; the schema says so too
 )
 
-// Profile is what the early epochs of a job looked like under given settings.
-// Features are ratios and rates in natural logs where they span decades; a name
-// that is not in the map is missing, which is not zero.
+// Profile is what the early epochs of a job looked like. Features are ratios and rates in natural
+// logs where they span decades; a name that is not in the map is missing, which is not zero.
 type Profile struct {
 	Schema   string             `json:"schema"` // name and version of the feature set, such as "sw/1"
 	Features map[string]float64 `json:"features"`
@@ -69,8 +66,7 @@ type Profile struct {
 	Flags    []Flag             `json:"flags,omitempty"`
 }
 
-// Poor reports whether others disturbed the job meanwhile, or the profile rests on too few
-// samples, so that it says little about other runs.
+// Poor reports whether the profile says little about other runs.
 func (p Profile) Poor() bool {
 	return slices.Contains(p.Flags, FlagContended) || slices.Contains(p.Flags, FlagFewSamples)
 }
@@ -90,16 +86,14 @@ type Class struct {
 	// Support is how many runs the nearest class was learned from. A class of one
 	// run has a name and no experience yet: what only one job showed moves no other
 	// kind of job.
-	Support int `json:"support,omitempty"`
-	// Cautions are the flags of the profile that the answer rests on.
-	Cautions []Flag `json:"cautions,omitempty"`
+	Support  int    `json:"support,omitempty"`
+	Cautions []Flag `json:"cautions,omitempty"` // the flags of the profile that the answer rests on
 	// Neighbours are the nearest classes that it could be compared with, the one where it
 	// lies deepest first: the runner-up is the second, alike or not.
 	Neighbours []Neighbour `json:"neighbours,omitempty"`
 }
 
-// Neighbour is a class and how far a profile is from it; beyond its radius it is not
-// one of it.
+// Neighbour is a class and how far a profile is from it.
 type Neighbour struct {
 	ID       string  `json:"id"`
 	Distance float64 `json:"distance"`
@@ -108,3 +102,12 @@ type Neighbour struct {
 
 // Known reports whether the profile belongs to a class.
 func (c Class) Known() bool { return c.ID != "" }
+
+// Span is the time between two moments.
+type Span struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
+
+// Meets reports whether a part of the time from begin to end lies in the span.
+func (s Span) Meets(begin, end time.Time) bool { return begin.Before(s.To) && s.From.Before(end) }

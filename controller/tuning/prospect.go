@@ -7,16 +7,14 @@ import (
 	"strings"
 )
 
-// Settable reports whether a value of a knob of this name is ever found out by trying:
-// memory follows from what jobs needed, GPUs and the power limit are read and not set.
+// Settable reports whether a value of the knob is found out by trying: memory follows from what
+// jobs needed, GPUs and the power limit are read and not set.
 func Settable(name string) bool { return name != Memory && name != GPUs && name != PowerLimit }
 
-// Guarded reports whether a knob of this name may change at all: what changes what a job
-// learns needs a quality guard.
+// Guarded reports whether a knob may change: what changes what a job learns needs a quality guard.
 func (p Policy) Guarded(name string) bool { return p.Quality != nil || !p.Learns(name) }
 
-// Takes reports whether a knob and those that follow it permit a value, which a follower
-// may have already.
+// Takes reports whether a knob and those that follow it permit a value.
 func (p Policy) Takes(k Knob, v Value, own Settings) bool {
 	if !k.Allows(v) {
 		return false
@@ -27,8 +25,7 @@ func (p Policy) Takes(k Knob, v Value, own Settings) bool {
 	})
 }
 
-// Untouchable says why a job of this policy is left alone while it runs, whatever is
-// measured, or ReasonNone.
+// Untouchable returns why a job of this policy is left alone while it runs, whatever is measured.
 func (p Policy) Untouchable(s Site) Reason {
 	switch {
 	case !p.Progress.IsSet():
@@ -59,10 +56,9 @@ type Prospect struct {
 	Values string `json:"values,omitempty"` // that it may get instead
 	// Tried: which value is best is found out. Else it gets one only where earlier runs of
 	// its kind have shown that one to be better.
-	Tried bool    `json:"tried,omitempty"`
-	Why   []Cause `json:"why,omitempty"`
-	// Otherwise is when it could act, were nothing held against the job as a whole.
-	Otherwise When `json:"otherwise,omitempty"`
+	Tried     bool    `json:"tried,omitempty"`
+	Why       []Cause `json:"why,omitempty"`
+	Otherwise When    `json:"otherwise,omitempty"` // when it could act, were nothing held against the job as a whole
 }
 
 // Cause is a reason and the rules behind it.
@@ -73,24 +69,22 @@ type Cause struct {
 
 // String is the reason with its rules.
 func (c Cause) String() string {
-	var rules []string
-	for _, r := range c.Rules {
-		rules = append(rules, r.String())
-	}
-	if len(rules) == 0 {
+	if len(c.Rules) == 0 {
 		return c.Text
 	}
-	return c.Text + " [" + strings.Join(rules, ", ") + "]"
+	return c.Text + " [" + joined(c.Rules, ", ") + "]"
+}
+
+func joined[T fmt.Stringer](list []T, sep string) string {
+	var out []string
+	for _, x := range list {
+		out = append(out, x.String())
+	}
+	return strings.Join(out, sep)
 }
 
 // Because is what keeps the knob from more; empty: nothing does.
-func (p Prospect) Because() string {
-	var out []string
-	for _, c := range p.Why {
-		out = append(out, c.String())
-	}
-	return strings.Join(out, "; ")
-}
+func (p Prospect) Because() string { return joined(p.Why, "; ") }
 
 func (p *Prospect) because(why string, rules ...Rule) { p.Why = append(p.Why, Cause{why, rules}) }
 
@@ -102,13 +96,11 @@ type Prospects struct {
 	Notes     []string   `json:"notes,omitempty"`
 }
 
-// Prospects says when each knob of a stanza can act, by what Narrow, the search and the
-// planner go by. What a job shows while it runs, and what earlier runs showed, may keep a
-// knob where it is; nothing lets one act sooner. The way back to the owner's settings is
-// always open.
+// Prospects says when each knob of a stanza can act. What a job or earlier runs show may keep a
+// knob where it is; nothing lets one act sooner. The way back to the owner's settings is always
+// open.
 func (s Site) Prospects(asked Policy, r Reach, own Settings) Prospects {
-	p := s.Narrow(asked.Carried(r), own)
-	o := outlook{asked, p, s, r, own}
+	o := outlook{asked, s.Narrow(asked.Carried(r), own), s, r, own}
 	out := Prospects{Scheduler: r.Scheduler}
 	for _, k := range asked.Knobs {
 		out.Knobs = append(out.Knobs, o.prospect(k))
@@ -116,19 +108,22 @@ func (s Site) Prospects(asked Policy, r Reach, own Settings) Prospects {
 	for i, k := range asked.Knobs {
 		o.follow(k, &out.Knobs[i], out.Knobs)
 	}
-	why := o.frozen()
+	frozen := o.frozen()
 	for i := range out.Knobs {
-		if k := &out.Knobs[i]; why.Text != "" && k.When != Never {
+		if k := &out.Knobs[i]; frozen.Text != "" && k.When != Never {
 			k.When, k.Otherwise = Never, k.When
 		}
 	}
-	out.Headline, out.Notes = headline(why, out.Knobs), o.notes(out.Knobs)
+	out.Headline = headline(frozen, out.Knobs)
+	if s.Control > 0 && slices.ContainsFunc(out.Knobs, func(k Prospect) bool { return k.When != Never }) {
+		out.Notes = append(out.Notes, fmt.Sprintf("%.3g %% of the jobs stay untuned for comparison [%s]", 100*s.Control, s.Rule("control")))
+	}
 	return out
 }
 
-// outlook is what the prospects of one job are told by.
+// outlook is what the prospects of one job depend on.
 type outlook struct {
-	asked, policy Policy
+	asked, policy Policy // before and after the scheduler and the site narrowed it
 	site          Site
 	reach         Reach
 	own           Settings
@@ -137,8 +132,9 @@ type outlook struct {
 // prospect is that of a knob that follows none.
 func (o outlook) prospect(asked Knob) Prospect {
 	out := Prospect{Knob: asked.Name, When: Never}
-	if v := o.own[asked.Name]; v.IsSet() {
-		out.Own = asked.spell(v)
+	own := o.own[asked.Name]
+	if own.IsSet() {
+		out.Own = asked.spell(own)
 	}
 	for _, l := range o.policy.Limits {
 		if l.Knob == asked.Name {
@@ -146,47 +142,14 @@ func (o outlook) prospect(asked Knob) Prospect {
 		}
 	}
 	k, left := o.policy.Knob(asked.Name)
+	lower := func(v Value) bool { return v.IsSet() && v.Float() < own.Float() }
 	switch {
 	case !left || k.Follows != "":
 	case k.Name == GPUs || k.Name == PowerLimit:
 		out.because("it is read and never set")
-	case k.Name == Memory:
-		o.memory(k, &out)
-	default:
+	case k.Name != Memory:
 		o.tried(k, &out)
-	}
-	return out
-}
-
-// frozen is why nothing of the job is changed; without a text: nothing stands against it.
-func (o outlook) frozen() Cause {
-	switch {
-	case o.reach.Observed != "":
-		return Cause{Text: o.reach.Observed}
-	case o.policy.Mode != Apply:
-		out := Cause{Text: "better values are named, not applied"}
-		if o.policy.Mode == Observe {
-			out.Text = "the job is only observed"
-		}
-		if o.asked.Mode != Apply {
-			out.Rules = append(out.Rules, o.asked.Rule("mode"))
-		}
-		if o.site.MaxMode != Apply {
-			out.Rules = append(out.Rules, o.site.Rule("max_mode"))
-		}
-		return out
-	case o.site.DryRun:
-		return Cause{"the site records decisions and carries none out", []Rule{o.site.Rule("dry_run")}}
-	}
-	return Cause{}
-}
-
-// memory: it changes only before a start, to what earlier runs needed.
-func (o outlook) memory(k Knob, out *Prospect) {
-	own, asked := o.own[Memory]
-	lower := func(v Value) bool { return v.IsSet() && v.Float() < own.Float() }
-	switch {
-	case !asked:
+	case !own.IsSet():
 		out.because("the job asks for no memory, so there is nothing to give up")
 	case !lower(k.Min) && !slices.ContainsFunc(k.Values, lower):
 		out.because("none of its values is below your request of "+k.spell(own), o.asked.Rule("knob "+k.Name))
@@ -194,34 +157,52 @@ func (o outlook) memory(k Knob, out *Prospect) {
 		out.When, out.Values, out.Tried = NextStart, "less than "+k.spell(own), true
 		out.because("once earlier runs have shown how much such jobs need")
 	}
+	return out
+}
+
+// frozen is why nothing of the job is changed; without a text: it may be.
+func (o outlook) frozen() Cause {
+	switch {
+	case o.reach.Observed != "":
+		return Cause{Text: o.reach.Observed}
+	case o.policy.Mode == Apply && o.site.DryRun:
+		return Cause{"the site records decisions and carries none out", []Rule{o.site.Rule("dry_run")}}
+	case o.policy.Mode == Apply:
+		return Cause{}
+	}
+	out := Cause{Text: "better values are named, not applied"}
+	if o.policy.Mode == Observe {
+		out.Text = "the job is only observed"
+	}
+	if o.asked.Mode != Apply {
+		out.Rules = append(out.Rules, o.asked.Rule("mode"))
+	}
+	if o.site.MaxMode != Apply {
+		out.Rules = append(out.Rules, o.site.Rule("max_mode"))
+	}
+	return out
 }
 
 // spread is how many values of a range are looked at.
 const spread = 64
 
-// tried: a knob whose values are found out by trying.
+// tried is the prospect of a knob whose values are found out by trying.
 func (o outlook) tried(k Knob, out *Prospect) {
 	own := o.own[k.Name]
 	if !own.IsSet() {
 		own = k.Default
 	}
-	var others []Value
-	for _, v := range k.Candidates(spread) {
-		if v != own && o.policy.Takes(k, v, o.own) {
-			others = append(others, v)
-		}
+	others := slices.DeleteFunc(k.Candidates(spread), func(v Value) bool { return v == own || !o.policy.Takes(k, v, o.own) })
+	values := k.choice()
+	if len(k.Values) > 0 {
+		values = k.spell(others...)
 	}
-	if len(others) == 0 {
-		if len(out.Why) == 0 {
-			out.because("no other value than yours is allowed", o.asked.Rule("knob "+k.Name))
-		}
-		return
+	switch {
+	case len(others) > 0:
+		o.schedule(k, values, out)
+	case len(out.Why) == 0:
+		out.because("no other value than yours is allowed", o.asked.Rule("knob "+k.Name))
 	}
-	values := k.spell(others...)
-	if len(k.Values) == 0 {
-		values = k.spell(k.Min) + " to " + k.spell(k.Max)
-	}
-	o.schedule(k, values, out)
 }
 
 // schedule says when a knob with other values can act.
@@ -239,8 +220,17 @@ func (o outlook) schedule(k Knob, values string, out *Prospect) {
 	default:
 		out.Why = append(out.Why, why)
 	}
-	why, some := o.returns()
-	out.When, out.Values, out.Tried, out.Why = NextStart, values, some, append(out.Why, why)
+	out.When, out.Values = NextStart, values
+	rules := Rules(ReasonBudgetReturns, o.policy, o.site)
+	n := o.policy.Budget.Returns
+	if out.Tried = n > 0 && o.site.ProbeShare > 0; out.Tried {
+		out.because(fmt.Sprintf("at most %d runs of its kind try values from their start", n), rules...)
+		return
+	}
+	if n > 0 {
+		rules = []Rule{o.site.Rule("probe_share")}
+	}
+	out.because("no run tries values from its start, so it gets one only where earlier runs of its kind have shown that one to be better", rules...)
 }
 
 // unmoved is why a running job is not restarted for a change; without a text: it may be.
@@ -261,17 +251,6 @@ func (o outlook) unmoved() Cause {
 	return Cause{r.Sentence(), Rules(r, o.policy, o.site)}
 }
 
-// returns says which runs try values from their start, and whether any does.
-func (o outlook) returns() (why Cause, some bool) {
-	rules := Rules(ReasonBudgetReturns, o.policy, o.site)
-	if n := o.policy.Budget.Returns; n > 0 && o.site.ProbeShare > 0 {
-		return Cause{fmt.Sprintf("at most %d runs of its kind try values from their start", n), rules}, true
-	} else if n > 0 {
-		rules = []Rule{o.site.Rule("probe_share")}
-	}
-	return Cause{"no run tries values from its start, so it gets one only where earlier runs of its kind have shown that one to be better", rules}, false
-}
-
 // follow completes the prospect of a knob that follows another: it acts with it. Where it
 // differs from it in the owner's settings any change makes it equal.
 func (o outlook) follow(k Knob, out *Prospect, all []Prospect) {
@@ -279,23 +258,19 @@ func (o outlook) follow(k Knob, out *Prospect, all []Prospect) {
 		return
 	}
 	lead, known := o.policy.Knob(k.Follows)
-	if !known {
-		out.because("it follows " + k.Follows + ", which stays as it is")
-		return
-	}
-	if i := slices.IndexFunc(all, func(x Prospect) bool { return x.Knob == lead.Name }); all[i].When != Never {
+	i := slices.IndexFunc(all, func(x Prospect) bool { return x.Knob == k.Follows })
+	own, mine := o.own[k.Follows], o.own[k.Name]
+	switch {
+	case known && all[i].When != Never:
 		out.When, out.Values, out.Tried = all[i].When, all[i].Values, all[i].Tried
 		out.because("with " + lead.Name + ", which it follows")
-		return
+	case !known || !own.IsSet() || mine == own || !k.Allows(own) || !lead.Allows(own):
+		out.because("it follows " + k.Follows + ", which stays as it is")
+	default:
+		out.because("it follows " + lead.Name + ", so any change makes it equal")
+		o.schedule(k, k.spell(own), out)
+		out.Tried = false // no change is made for that alone
 	}
-	own, mine := o.own[lead.Name], o.own[k.Name]
-	if !own.IsSet() || mine == own || !k.Allows(own) || !lead.Allows(own) {
-		out.because("it follows " + lead.Name + ", which stays as it is")
-		return
-	}
-	out.because("it follows " + lead.Name + ", so any change makes it equal")
-	o.schedule(k, k.spell(own), out)
-	out.Tried = false // no change is made for that alone
 }
 
 // headline says all of it in one line.
@@ -327,7 +302,7 @@ func headline(frozen Cause, knobs []Prospect) string {
 	return "valid; " + strings.Join(parts, "; ")
 }
 
-// whyNot says why no knob can act, those that share a reason together.
+// whyNot says why no knob can act. Knobs with the same reason stand together.
 func whyNot(knobs []Prospect) string {
 	var why []string
 	by := map[string][]string{}
@@ -348,14 +323,4 @@ func whyNot(knobs []Prospect) string {
 		why[i] = strings.Join(by[text], ", ") + ": " + text
 	}
 	return strings.Join(why, "; ")
-}
-
-// notes are what holds for the job as a whole.
-func (o outlook) notes(knobs []Prospect) []string {
-	var out []string
-	active := slices.ContainsFunc(knobs, func(k Prospect) bool { return k.When != Never })
-	if active && o.site.Control > 0 {
-		out = append(out, fmt.Sprintf("%.3g %% of the jobs stay untuned for comparison [%s]", 100*o.site.Control, o.site.Rule("control")))
-	}
-	return out
 }

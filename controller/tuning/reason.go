@@ -1,10 +1,17 @@
 package tuning
 
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+)
+
 // Reason says why a branch was taken, "do nothing" included. The list is closed:
 // a reason that is not in it does not exist.
 type Reason string
 
-// The reasons. Sentence holds the text that a user reads.
+// The reasons. REASONS.md has the sentence of each.
 const (
 	ReasonNone Reason = ""
 
@@ -91,7 +98,6 @@ const (
 	ReasonStopLoss     Reason = "stop-loss"
 	ReasonDoubted      Reason = "doubted"
 	ReasonOutOfMemory  Reason = "out-of-memory"
-	ReasonAttemptDied  Reason = "attempt-died"
 	ReasonKilled       Reason = "killed-at-limit"
 
 	// About the job or the scheduler.
@@ -107,117 +113,162 @@ const (
 	ReasonDriverFailure Reason = "driver-failure"
 )
 
-// Reasons lists every reason with the sentence that a user reads, in the order
-// of the documentation.
-func Reasons() []ReasonText {
-	return []ReasonText{
-		{ReasonNoStanza, "the job has no tuning stanza, so it is left alone"},
-		{ReasonBadStanza, "the tuning stanza has errors, so the job runs as it is"},
-		{ReasonOff, "its owner switched tuning off for this job"},
-		{ReasonPaused, "tuning is paused"},
-		{ReasonControlGroup, "it was drawn into the share of jobs that stays untuned for comparison"},
-		{ReasonObserveMode, "its mode is observe: it is profiled and nothing is changed"},
-		{ReasonRecommend, "its mode is recommend: the better setting is named, not applied"},
-		{ReasonSiteForbids, "the site's policy does not allow it"},
-		{ReasonSiteCap, "a cap of the site's policy is reached"},
-		{ReasonDryRun, "the site runs the tuner dry: the decision is recorded, not carried out"},
-		{ReasonUnsupported, "the scheduler cannot make this change"},
+// page has a row for each reason: "| `reason` | sentence | settings |".
+//
+//go:embed REASONS.md
+var page string
 
-		{ReasonWarmingUp, "its first epochs are warm-up and are not judged"},
-		{ReasonProfiling, "its early epochs are being measured"},
-		{ReasonNoProgress, "it reports no progress, so its epochs cannot be told apart"},
-		{ReasonNoTotal, "nothing says how many epochs it has, so the remaining work is unknown"},
-		{ReasonNoCheckpoint, "it has no checkpoint, so it is never touched while it runs"},
-		{ReasonNoSamples, "the exporter has no samples of it"},
-		{ReasonPolluted, "other work on the node disturbed the measurement"},
-		{ReasonPartial, "it runs on several nodes, of which only the first is measured"},
-		{ReasonNoKnobs, "no knob has another value that its owner and the site allow"},
-		{ReasonNoModel, "nothing has been learned yet to compare it with"},
-		{ReasonTooFar, "it resembles no known class"},
-		{ReasonAmbiguous, "it resembles two classes so equally that they cannot be told apart"},
-		{ReasonThinProfile, "its profile holds too few samples to be compared with the classes"},
-		{ReasonSchemaMismatch, "its counters are not those that the classes were learned with"},
-		{ReasonOtherSettings, "no class was learned under settings that can be compared with its own"},
-		{ReasonOtherMachine, "its attempts ran on machines of different kinds, so that their epochs cannot be compared"},
-		{ReasonNearest, "its profile lies within the radius of this class"},
-		{ReasonFirstSeen, "no earlier job of its kind has shown what another setting does"},
-		{ReasonUncounted, "what it is tuned for cannot be counted: its joules, or what it is charged for, are not known"},
-
-		{ReasonTooShort, "what remains of it is too short for a restart"},
-		{ReasonWorthless, "the predicted saving does not exceed the cost of a restart by the margin"},
-		{ReasonAlreadyBest, "it already runs under the best setting known for it"},
-		{ReasonRecalled, "jobs of this kind have run before and their best setting is known"},
-		{ReasonRightSized, "jobs of this kind have run before and needed far less memory than it asks for"},
-		{ReasonTryingReturn, "jobs of this kind return, so this run tries a setting that may be better, for itself and those that follow"},
-		{ReasonBudgetReturns, "the returns that may try a setting are used up, or under way"},
-		{ReasonOwnFirst, "no run of its kind was measured under its owner's settings, which all others are compared with"},
-		{ReasonClassKnown, "its class is known and has a better setting"},
-		{ReasonPredicted, "what its first epochs made of its cores shows that this setting is better, which is verified"},
-		{ReasonPredictedStart, "what an earlier run of its kind made of its cores shows that this setting is better; the run is compared with untuned ones when it ends"},
-		{ReasonUnknownProbe, "it is unknown, so some of its early epochs try other settings"},
-		{ReasonClassProbe, "its class is known but no setting is yet that is better for it, so some of its early epochs try others"},
-		{ReasonProbeNext, "the next setting is tried on its next epochs"},
-		{ReasonProbesDone, "every planned setting was tried"},
-		{ReasonProbeWon, "of the settings tried, this one is better than its own by more than the noise"},
-		{ReasonProbesNoGain, "no setting tried was better than its own by more than the noise"},
-		{ReasonUnlikely, "no other setting is likely to save more than trying it costs"},
-		{ReasonBudgetEnergy, "its energy budget is used up, so tuning ends and the job runs on"},
-		{ReasonBudgetTime, "its time budget is used up, so tuning ends and the job runs on"},
-		{ReasonBudgetRestarts, "its restarts are used up, so tuning ends and the job runs on"},
-		{ReasonBudgetProbes, "its probes are used up"},
-		{ReasonNearLimit, "its time limit is too near for a restart"},
-		{ReasonNearClosing, "a reservation or maintenance takes its nodes too soon for a restart"},
-		{ReasonLongQueue, "a restart would wait longer in the queue than it would save"},
-		{ReasonUnknownQueue, "others wait for the same resources, and it is unknown how long a restart would wait"},
-		{ReasonNoQualityGuard, "it has no quality guard, so its hyperparameters stay as they are"},
-		{ReasonWholeRuns, "the knobs that are left change what it learns: they change only before a start, once whole runs (budget returns) have shown that the result keeps the guard and a run costs less"},
-		{ReasonQualityLost, "the quality of its result fell by more than its owner allows"},
-		{ReasonSlower, "the setting is slower than its owner allows"},
-		{ReasonRemembered, "this setting made jobs of its kind worse before"},
-		{ReasonUncertain, "the predicted saving is too uncertain: it may not exceed the cost of a restart by the margin"},
-		{ReasonOverEnergy, "with the change it could use more than its energy budget, and under its owner's settings it would not"},
-		{ReasonOverTime, "with the change it could take longer than its time budget, and under its owner's settings it would not"},
-		{ReasonLossLimit, "trying another setting could cost more than tuning may cost this job where it does not work out"},
-		{ReasonLessPromising, "another setting promises more"},
-		{ReasonFewRuns, "too few jobs have shown what this setting does"},
-
-		{ReasonImproved, "it does better than untuned, and the interval excludes no effect"},
-		{ReasonRegressed, "it does worse than untuned, and the interval excludes no effect"},
-		{ReasonNeutral, "the effect lies within the margin that counts as none"},
-		{ReasonInconclusive, "the measurements so far cannot tell better from worse"},
-		{ReasonModelled, "its energy is modelled, not measured, which supports no claim"},
-		{ReasonGraceExpired, "it did not save a checkpoint in time, so the move was abandoned and the job runs on"},
-		{ReasonStopLoss, "tuning has cost the job as much as it may, so it leaves this setting at once"},
-		{ReasonDoubted, "it runs slower than jobs of its kind did untuned, so its owner's settings are tried on its next epochs"},
-		{ReasonOutOfMemory, "it ran out of memory under a tuned limit, so its owner's value is back"},
-		{ReasonAttemptDied, "the tuned attempt failed, so its owner's settings are back"},
-		{ReasonKilled, "a limit of its scheduler ended it under tuned settings, which are not given to such a job again"},
-
-		{ReasonFinished, "it finished its work"},
-		{ReasonFailed, "it failed by itself"},
-		{ReasonCancelled, "it was cancelled"},
-		{ReasonLost, "the scheduler lost it"},
-		{ReasonOwnerChanged, "its owner or the scheduler changed it meanwhile, so the plan no longer applies"},
-		{ReasonBeganFirst, "it began before it could be changed, and is watched as it runs"},
-		{ReasonNoRoom, "there is no room now for what the better setting needs, so it keeps what it has rather than wait longer"},
-		{ReasonUnreachable, "the scheduler cannot be reached"},
-		{ReasonDenied, "the scheduler refused the change"},
-		{ReasonDriverFailure, "the change could not be carried out"},
-	}
-}
-
-// ReasonText is a reason and its sentence.
-type ReasonText struct {
-	Reason   Reason `json:"reason"`
-	Sentence string `json:"sentence"`
+// row is the sentence of a reason, and the settings that it follows from.
+func (r Reason) row() (sentence, settings string, ok bool) {
+	_, row, ok := strings.Cut(page, "\n| `"+string(r)+"` | ")
+	row, _, _ = strings.Cut(row, "|\n")
+	sentence, settings, _ = strings.Cut(row, " | ")
+	return sentence, strings.TrimSpace(settings), ok
 }
 
 // Sentence returns the text that a user reads.
 func (r Reason) Sentence() string {
-	for _, t := range Reasons() {
-		if t.Reason == r {
-			return t.Sentence
-		}
+	if sentence, _, ok := r.row(); ok {
+		return sentence
 	}
 	return string(r)
+}
+
+// Rule is one setting that decides what may happen to a job: of the site's policy, of the
+// stanza, or of what runs the job.
+type Rule struct {
+	Name  string `json:"name"` // as it is written, such as above_request or budget returns
+	Value string `json:"value"`
+	From  string `json:"from,omitempty"` // file:line, or FromDefault; empty = unknown
+}
+
+// FromDefault is the From of a rule that is not in any file.
+const FromDefault = "default"
+
+// String is the rule with its place.
+func (r Rule) String() string {
+	if r.From == "" {
+		return r.Name + "=" + r.Value
+	}
+	return fmt.Sprintf("%s=%s (%s)", r.Name, r.Value, r.From)
+}
+
+// Limit is what a rule takes away from a knob.
+type Limit struct {
+	Knob string `json:"knob"`
+	Why  string `json:"why"`
+	Rule Rule   `json:"rule"`
+}
+
+// Rule is a key of the site's policy and where it comes from.
+func (s Site) Rule(key string) Rule {
+	values := map[string]any{
+		"max_mode":       s.MaxMode,
+		"knobs":          "[" + strings.Join(s.Knobs, ", ") + "]",
+		"above_request":  s.AboveRequest,
+		"may_restart":    s.MayRestart,
+		"dry_run":        s.DryRun,
+		"enforce_model":  s.EnforceModel,
+		"control":        s.Control,
+		"probe_share":    s.ProbeShare,
+		"margin":         s.Margin,
+		"limit_reserve":  s.LimitReserve,
+		"job_restarts":   s.JobRestarts,
+		"kind_returns":   s.KindReturns,
+		"user_restarts":  s.UserRestarts,
+		"total_restarts": s.TotalRestarts,
+		"max_tuned":      s.MaxTuned,
+	}
+	if s.Knobs == nil {
+		values["knobs"] = "all"
+	}
+	if knob, ok := strings.CutPrefix(key, "ceilings."); ok {
+		values[key] = Knob{Name: knob}.spell(s.Ceilings[knob])
+	}
+	return Rule{Name: key, Value: fmt.Sprint(values[key]), From: s.Sources[key]}
+}
+
+// Rule is a key or a block of the stanza and where it comes from.
+func (p Policy) Rule(key string) Rule {
+	values := map[string]any{
+		"mode":                  p.Mode,
+		"max_slowdown":          p.MaxSlowdown,
+		"profile warmup_epochs": p.Profile.WarmupEpochs,
+		"profile epochs":        p.Profile.Epochs,
+		"budget energy":         p.Budget.Energy,
+		"budget time":           p.Budget.Time,
+		"budget restarts":       p.Budget.Restarts,
+		"budget probes":         p.Budget.Probes,
+		"budget returns":        p.Budget.Returns,
+	}
+	if p.Progress.Total > 0 {
+		values["progress total"] = p.Progress.Total
+	}
+	if p.Quality != nil {
+		values["quality max_loss"] = p.Quality.MaxLoss
+	}
+	if name, ok := strings.CutPrefix(key, "knob "); ok {
+		k, _ := p.Knob(name)
+		values[key] = k.choice()
+	}
+	r := Rule{Name: key, Value: "none", From: p.Sources[key]}
+	if v, ok := values[key]; ok {
+		r.Value = fmt.Sprint(v)
+	}
+	if r.From == "" && p.Sources != nil {
+		r.From = FromDefault
+	}
+	return r
+}
+
+// Rules are those by which a job is held for a reason; p is narrowed by the site. Other
+// reasons come from what was measured.
+func Rules(r Reason, p Policy, s Site) []Rule {
+	var out []Rule
+	_, settings, _ := r.row()
+	switch {
+	case r == ReasonNoKnobs, r == ReasonSiteForbids && (p.Checkpoint != nil || s.MayRestart):
+		for _, l := range p.Limits {
+			if !slices.Contains(out, l.Rule) {
+				out = append(out, l.Rule)
+			}
+		}
+		return out
+	case settings == "", r == ReasonSlower && p.MaxSlowdown <= 0:
+		return nil
+	}
+	for key := range strings.SplitSeq(settings, ", ") {
+		if site, ok := strings.CutPrefix(key, "site "); ok {
+			out = append(out, s.Rule(site))
+			continue
+		}
+		stanza, site, _ := strings.Cut(key, " or site ")
+		rule := p.Rule(stanza)
+		if stricter := s.Rule(site); stricter.Value == rule.Value && rule.Value != "0" {
+			rule = stricter
+		}
+		out = append(out, rule)
+	}
+	return out
+}
+
+// choice prints what a knob may be set to.
+func (k Knob) choice() string {
+	if len(k.Values) > 0 {
+		return k.spell(k.Values...)
+	}
+	return k.spell(k.Min) + " to " + k.spell(k.Max)
+}
+
+// spell prints values of the knob for people.
+func (k Knob) spell(values ...Value) string {
+	var out []string
+	for _, v := range values {
+		text := v.String()
+		if k.Name == Memory && v.IsNumber() {
+			text = Bytes(v.Float()).String()
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, ",")
 }

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Site is the administrator's policy as it applies to one job, after cluster,
-// partition, account and QOS were resolved. A stanza can only narrow it.
+// Site is the administrator's policy as it applies to one job. A stanza can only narrow it.
 type Site struct {
 	MaxMode       Mode          `json:"max_mode"`
 	Knobs         []string      `json:"knobs"`    // knobs that may be changed; nil = all
@@ -51,9 +50,8 @@ func DefaultSite() Site {
 	}
 }
 
-// Narrow returns the policy with everything that the site does not allow taken
-// away; own are the job's own settings, which bound cores, memory and GPUs unless
-// the site opts in to more. A knob of which no value is left is taken away too.
+// Narrow returns the policy without what the site does not allow; own bounds cores, memory and GPUs
+// unless the site opts in to more.
 func (s Site) Narrow(p Policy, own Settings) Policy {
 	out := p
 	out.Mode = p.Mode.AtMost(s.MaxMode)
@@ -86,8 +84,6 @@ func (s Site) Narrow(p Policy, own Settings) Policy {
 	return out
 }
 
-// ceiling is the highest value that the site allows for a knob of a job whose
-// owner asked for own, and the key that says so.
 func (s Site) ceiling(name string, own Settings) (v Value, key string, ok bool) {
 	limit, bounded := s.Ceilings[name]
 	asked, known := own[name]
@@ -100,7 +96,6 @@ func (s Site) ceiling(name string, own Settings) (v Value, key string, ok bool) 
 	return limit, "ceilings." + name, bounded
 }
 
-// limited says what a ceiling takes away from a knob; false: nothing.
 func (k Knob) limited(ceiling Value, rule Rule) (Limit, bool) {
 	over := slices.DeleteFunc(slices.Clone(k.Values), func(v Value) bool { return !v.IsNumber() || v.Float() <= ceiling.Float() })
 	if k.Max.IsSet() && k.Max.Float() > ceiling.Float() {
@@ -116,8 +111,6 @@ func (k Knob) limited(ceiling Value, rule Rule) (Limit, bool) {
 	return Limit{Knob: k.Name, Why: why, Rule: rule}, true
 }
 
-// atMost returns the knob without its values above the limit; not ok where none
-// is left.
 func (k Knob) atMost(limit Value) (narrowed Knob, ok bool) {
 	over := func(v Value) bool { return v.IsNumber() && v.Float() > limit.Float() }
 	if len(k.Values) > 0 {
@@ -130,4 +123,51 @@ func (k Knob) atMost(limit Value) (narrowed Knob, ok bool) {
 		k.Max = limit
 	}
 	return k, !k.Min.IsSet() || k.Min.Float() <= k.Max.Float()
+}
+
+// Reach is what a scheduler can bring to a job.
+type Reach struct {
+	Scheduler string
+	Env       bool   // other environment variables
+	Args      bool   // other command-line arguments
+	Live      bool   // the settings file
+	Memory    bool   // less memory: a kill for too little of it can be made good
+	Lacks     Rule   // what it would need for Env and Live; zero = nothing helps
+	Observed  string // why it changes nothing of this job; empty = it does
+	Stays     string // why it does not restart this job; empty = it may
+	Whole     string // why the number of its cores stays; empty = it may change
+}
+
+// Carried is the policy without the knobs that a scheduler cannot bring to a job in every way that
+// the stanza names.
+func (p Policy) Carried(r Reach) Policy {
+	out := p
+	out.Knobs, out.Limits = nil, slices.Clone(p.Limits)
+	for _, k := range p.Knobs {
+		why, rule := "", Rule{Name: "driver", Value: r.Scheduler}
+		switch {
+		case k.Env != "" && !r.Env:
+			why, rule = fmt.Sprintf("%s cannot change the variable %s of a job", r.Scheduler, k.Env), r.missing(rule)
+		case k.Arg != "" && !r.Args:
+			why = fmt.Sprintf("%s cannot change the argument %s of a job", r.Scheduler, k.Arg)
+		case k.Live && !r.Live:
+			why, rule = r.Scheduler+" gives a job no settings file", r.missing(rule)
+		case k.Name == Cores && r.Whole != "":
+			why = r.Whole
+		case k.Name == Memory && !r.Memory:
+			why = "a job that is killed for too little memory has ended under " + r.Scheduler + ", so its memory is never lowered"
+		default:
+			out.Knobs = append(out.Knobs, k)
+			continue
+		}
+		out.Limits = append(out.Limits, Limit{Knob: k.Name, Why: why, Rule: rule})
+	}
+	return out
+}
+
+func (r Reach) missing(otherwise Rule) Rule {
+	if r.Lacks.Name == "" {
+		return otherwise
+	}
+	return r.Lacks
 }

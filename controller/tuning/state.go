@@ -1,9 +1,11 @@
 package tuning
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
-// State is everything the planner may look at, gathered at one moment. It is a
-// value: the same State gives the same Decision.
+// State is everything the planner may look at. The same State gives the same Decision.
 type State struct {
 	Now    time.Time `json:"now"`
 	Policy Policy    `json:"policy"` // already narrowed by the site
@@ -95,7 +97,178 @@ type Proposal struct {
 	BestError  float64    `json:"best_error"`            // standard error of BestGain
 }
 
-// Remaining is the work that is left, in seconds at EpochSeconds; 0 when unknown.
+// Remaining is the work that is left, in seconds; 0: unknown.
 func (s State) Remaining() float64 {
 	return max(0, float64(s.EpochsTotal-s.EpochsDone)*s.EpochSeconds)
+}
+
+// End is how a run of a job came to its end.
+type End string
+
+// The ends. Records of older versions have none, which is EndUnknown.
+const (
+	EndUnknown End = ""        // not recorded
+	EndReached End = "reached" // it did all of its work
+	EndFailed  End = "failed"  // it could not run under its settings
+	EndCut     End = "cut"     // it was cancelled, lost, out of time, or failed by itself
+)
+
+// PastRun is one earlier run of a kind of job.
+type PastRun struct {
+	Job     string   `json:"job"`
+	Machine string   `json:"machine,omitempty"` // kind of machine that it ran on; empty = not known
+	Began   Settings `json:"began,omitempty"`   // what its first attempt ran under; empty = not known
+	Trying  bool     `json:"trying,omitempty"`  // it began under a setting that was to be tried
+	Trials  []Trial  `json:"trials,omitempty"`  // one per setting that it ran under, without disturbed epochs
+	Epochs  int      `json:"epochs,omitempty"`  // that it did in all; 0 = not known
+	End     End      `json:"end,omitempty"`
+	Quality *float64 `json:"quality,omitempty"` // that it ended with; nil = not known
+	Reached *Reached `json:"reached,omitempty"` // when it reached its target; nil = it had none
+	Age     float64  `json:"age,omitempty"`     // days since it ended
+}
+
+// Reached is when a run reached the target of its quality.
+type Reached struct {
+	Target float64 `json:"target"`
+	Epochs int     `json:"epochs"` // after which it was first reached; 0 = it never was
+}
+
+// Returns is what the earlier runs of a kind of job say about the next one.
+type Returns struct {
+	Runs  int `json:"runs"`  // earlier runs that were measured
+	Spent int `json:"spent"` // returns that tried a setting so far, those under way included
+
+	// Next is the setting that this return would try, complete, and Reason
+	// ReasonNone; or none, and why.
+	Next   Settings `json:"next,omitempty"`
+	Reason Reason   `json:"reason,omitempty"`
+	// Again is how many earlier runs had the setting: it looks better, and is not
+	// known to be.
+	Again int `json:"again,omitempty"`
+	// Expected and Error are the mean and the standard error of its log ratio to the
+	// owner's own settings, per run.
+	Expected float64 `json:"expected"`
+	Error    float64 `json:"error"`
+	// Between is by how much runs under one setting differ, as a standard deviation of
+	// logarithms: inputs differ, and neighbours.
+	Between float64 `json:"between,omitempty"`
+
+	// Ends are the earlier runs under the owner's own hyperparameters that showed the quality
+	// which they end with, and EndsNeeded is how many it takes before others are tried; 0:
+	// no hyperparameter is searched.
+	Ends       int `json:"ends,omitempty"`
+	EndsNeeded int `json:"ends_needed,omitempty"`
+
+	Best *Effect `json:"best,omitempty"` // the setting that is known to be better than the owner's own; nil: none
+
+	// Seen is what whole runs showed of the settings of system knobs that they ran under,
+	// clear or not, and Longest is how many seconds the epochs of the longest run under the
+	// owner's own took; 0 = unknown.
+	Seen    []Effect `json:"seen,omitempty"`
+	Longest float64  `json:"longest,omitempty"`
+}
+
+// Action is what a Decision does.
+type Action string
+
+// The actions.
+const (
+	Hold     Action = "hold"      // leave the job as it is
+	Probe    Action = "probe"     // run the next epochs under a setting to learn its effect
+	Move     Action = "move"      // run the rest under a better setting
+	RollBack Action = "roll-back" // return to the owner's own settings
+)
+
+// Evidence is one number or word behind a decision, in the order in which a reader needs them.
+type Evidence struct {
+	Name  string  `json:"name"` // lower_snake, with the unit as suffix where it has one
+	Value float64 `json:"value,omitempty"`
+	Text  string  `json:"text,omitempty"`
+}
+
+// Decision is what the planner wants, and why.
+type Decision struct {
+	Action   Action     `json:"action"`
+	Reason   Reason     `json:"reason"`
+	Settings Settings   `json:"settings,omitempty"` // complete target settings; empty for Hold
+	Advice   Settings   `json:"advice,omitempty"`   // what would be better, where the mode or a guard forbids doing it
+	Evidence []Evidence `json:"evidence,omitempty"`
+	At       time.Time  `json:"at"`
+	// Discard ends the attempt without asking it to save: the job goes on from its last
+	// checkpoint, and what it did since is done again.
+	Discard bool `json:"discard,omitempty"`
+
+	// What was known and considered, in full.
+	Class        *Class          `json:"class,omitempty"`
+	Forecast     *Forecast       `json:"forecast,omitempty"`
+	Prices       *Prices         `json:"prices,omitempty"`
+	Alternatives []Alternative   `json:"alternatives,omitempty"`
+	Budgets      []BudgetOutlook `json:"budgets,omitempty"`
+}
+
+// Trial is one setting and what was measured under it, in one job.
+type Trial struct {
+	Settings  Settings `json:"settings"`
+	Epochs    int      `json:"epochs"`              // epochs measured, warm-up and polluted ones left out
+	Disturbed int      `json:"disturbed,omitempty"` // further epochs that make it worse, see TrialsOf
+	Seconds   float64  `json:"seconds"`             // mean per epoch
+	SDLog     float64  `json:"sd_log"`              // standard deviation of ln(seconds) over its epochs
+	Joules    *Joules  `json:"joules,omitempty"`    // mean per epoch; nil: not measured
+	Source    string   `json:"source,omitempty"`
+	Quality   *float64 `json:"quality,omitempty"`
+	Reference bool     `json:"reference,omitempty"` // the owner's own settings
+	Failed    bool     `json:"failed,omitempty"`    // the job could not run under it
+}
+
+// Effect is what a setting does compared with the owner's own: paired log ratios per epoch.
+type Effect struct {
+	Settings Settings `json:"settings"`       // knobs that it speaks about, only
+	From     Settings `json:"from,omitempty"` // what they were compared with; nil: the owner's own
+	LogRatio float64  `json:"log_ratio"`      // negative is better
+	SD       float64  `json:"sd"`             // standard deviation between runs
+	LogTime  float64  `json:"log_time"`       // of the seconds alone, for max_slowdown
+	Runs     int      `json:"runs"`           // jobs that it was measured in
+	Age      float64  `json:"age"`            // days since the newest
+}
+
+// halfLife is after how many days an effect counts as if half of its runs were gone: machines,
+// libraries and inputs drift.
+const halfLife = 90
+
+// Fresh is how many runs of today an effect is worth.
+func (e Effect) Fresh() float64 { return float64(e.Runs) * Aged(e.Age) }
+
+// Aged is what a run counts that ended so many days ago: 1 today.
+func Aged(days float64) float64 { return math.Exp2(-max(days, 0) / halfLife) }
+
+// Verdict is what a comparison says.
+type Verdict string
+
+// The verdicts.
+const (
+	Improved     Verdict = "improved"
+	Neutral      Verdict = "neutral"
+	Regressed    Verdict = "regressed"
+	Inconclusive Verdict = "inconclusive"
+)
+
+// Outcome is what a change brought, tuned against untuned, at equal work. LogRatio, Low and High
+// are natural logs; below 0 is better. The interval holds at whatever time it is looked at.
+type Outcome struct {
+	Verdict  Verdict   `json:"verdict"`
+	Reason   Reason    `json:"reason"`
+	Measure  Objective `json:"measure"`
+	LogRatio float64   `json:"log_ratio"`
+	Low      float64   `json:"low"`
+	High     float64   `json:"high"`
+	Level    float64   `json:"level"` // such as 0.95
+	Pairs    int       `json:"pairs"`
+	Runs     int       `json:"runs,omitempty"`   // whole runs under Tuned, this one included, that were compared with those under Baseline; 0: epochs of this job were
+	Source   string    `json:"source,omitempty"` // of the joules, where the measure has any
+	// NoEnergy: the measure is Cost, and the energy that has a price is left out on both
+	// sides, since it was not measured on both.
+	NoEnergy bool      `json:"no_energy,omitempty"`
+	Baseline Settings  `json:"baseline"`
+	Tuned    Settings  `json:"tuned"`
+	At       time.Time `json:"at"`
 }

@@ -5,10 +5,8 @@ import (
 	"time"
 )
 
-// Toll is what tuning cost a job so far, or saved it, against the same epochs under its
-// owner's settings: epochs under other settings, the first epoch of each restarted attempt,
-// and the time between two attempts. Every epoch counts, disturbed or not, ended or not.
-// Below 0 it saved.
+// Toll is what tuning cost a job so far against the same epochs under its owner's settings. Every
+// epoch counts, disturbed or not, ended or not. Below 0 it saved.
 type Toll struct {
 	Seconds float64 `json:"seconds"`
 	Joules  *Joules `json:"joules,omitempty"` // nil: unknown, since an epoch of it or of the reference has none
@@ -22,8 +20,7 @@ type Toll struct {
 	Own  float64 `json:"own_seconds"`    // seconds of an epoch under the owner's settings
 	Kind bool    `json:"kind,omitempty"` // Own is that of other runs of the kind, not of this job
 
-	// Present is the attempt under way, where it is not under the owner's settings.
-	Present Present `json:"present,omitzero"`
+	Present Present `json:"present,omitzero"` // the attempt under way, where it is not under the owner's settings
 }
 
 // Present is what an attempt under other settings than the owner's took so far.
@@ -35,8 +32,8 @@ type Present struct {
 	Running   float64 `json:"running"`   // seconds that the running epoch has taken
 }
 
-// Pace is how many times as long as one under the owner's settings an epoch of the present
-// attempt takes at least. The running epoch counts once it makes the pace worse.
+// Pace is how many times as long an epoch of the present attempt takes at least. The running epoch
+// counts once it makes the pace worse.
 func (t Toll) Pace() float64 {
 	p, pace := t.Present, 0.0
 	if p.Done > 0 {
@@ -60,10 +57,10 @@ type Course struct {
 	Now       time.Time
 }
 
-// Toll adds up the course. Not ok: the reference is unknown.
-func (c Course) Toll() (Toll, bool) {
+// Toll adds up the course; nil: the reference is unknown.
+func (c Course) Toll() *Toll {
 	if !(c.Reference.Seconds > 0) {
-		return Toll{}, false
+		return nil
 	}
 	t := ledger{Course: c, restart: c.Policy.Measure().Degree(), out: Toll{Kind: c.Kind, Own: c.Reference.Seconds}, settings: map[string]float64{}}
 	if j := c.Reference.Joules; j != nil && *j > 0 {
@@ -86,10 +83,9 @@ func (c Course) Toll() (Toll, bool) {
 	}
 	t.out.Epochs += t.restarts
 	t.out.Harm += t.restarts
-	return t.out, true
+	return &t.out
 }
 
-// ledger is a Toll on its way.
 type ledger struct {
 	Course
 	restart  float64 // factors of the objective that a second without work counts in
@@ -98,7 +94,6 @@ type ledger struct {
 	out      Toll
 }
 
-// gap is time without an epoch before an attempt. It uses joules as if the job ran.
 func (t *ledger) gap(attempt int, d time.Duration) {
 	if !t.Ours(attempt) || d <= 0 {
 		return
@@ -108,7 +103,6 @@ func (t *ledger) gap(attempt int, d time.Duration) {
 	t.add(d.Seconds(), n)
 }
 
-// add adds seconds, and the joules of so many epochs of the reference.
 func (t *ledger) add(seconds, epochs float64) {
 	t.out.Seconds += seconds
 	if t.out.Joules != nil {
@@ -116,7 +110,7 @@ func (t *ledger) add(seconds, epochs float64) {
 	}
 }
 
-// epoch adds what an epoch took beyond one of the reference. One that was cut did no work.
+// A cut epoch did no work.
 func (t *ledger) epoch(e Epoch, first bool) {
 	home := e.Settings.Equal(t.Own)
 	if home && !(first && e.Attempt > 1 && t.Ours(e.Attempt)) {
@@ -154,8 +148,7 @@ func (t *ledger) epoch(e Epoch, first bool) {
 	}
 }
 
-// loss is by how many epochs of the reference an epoch costs more. Where joules are
-// missing, watts are taken to be in proportion to cores.
+// Where joules are missing, watts are taken to be in proportion to cores.
 func (t *ledger) loss(e Epoch) float64 {
 	one, reference := Trial{Settings: e.Settings, Epochs: 1, Seconds: e.Seconds(), Joules: e.Joules, Source: e.Source}, t.Reference
 	ratio, ok := one.LogRatio(reference, t.Policy.Measure())
@@ -171,8 +164,7 @@ func (t *ledger) loss(e Epoch) float64 {
 	return math.Expm1(ratio)
 }
 
-// running adds what the running epoch has taken beyond one of the reference, and before its
-// first mark the time since the last epoch.
+// Before the first mark of the attempt it adds the time since the last epoch.
 func (t *ledger) running(last *Epoch) {
 	if !t.Course.Running {
 		return
@@ -197,9 +189,8 @@ func (t *ledger) running(last *Epoch) {
 	}
 }
 
-// ToEnd is how long the running epoch is expected to take still, in seconds: as long as
-// those of its attempt do, and where none has ended, or it takes longer, as long again as it
-// has taken.
+// ToEnd is how many seconds the running epoch is expected to take still: as long as those of its
+// attempt, or as long again as it has taken.
 func (p Present) ToEnd() float64 {
 	if p.Done > 0 {
 		if left := p.Seconds/float64(p.Done) - p.Running; left > 0 {

@@ -6,25 +6,23 @@ import (
 	"time"
 )
 
-// How epochs count that show less than a clean one: a disturbed epoch counts this share of
-// a clean one, and where a setting has no clean epoch, the others count only if they are
-// this many times as long as the reference.
+// Disturbed epochs count this share of a clean one. Where a setting has no clean epoch, the others
+// count only if they are this many times as long as the reference.
 const (
 	disturbedWeight = 0.25
 	harmful         = 1.5
 )
 
-// TrialsOf summarises epochs into one Trial per setting, in the order in which the
-// settings were first used. Own marks the reference.
+// TrialsOf summarises epochs into one Trial per setting, in the order of first use. Own marks the
+// reference.
 //
-// A reference is made of clean epochs alone: no warm-up, no disturbance, no cut. So is
-// every other trial, but harm is never noise: disturbed and cut epochs count, with less
-// weight, where they make a setting worse. A setting that has no clean epoch has a trial
-// with Epochs 0 where the epochs that it has, warm-up included, are far longer than the
-// reference's, and none otherwise.
+// A reference is made of clean epochs alone: no warm-up, no disturbance, no cut. So is every other
+// trial, but harm is never noise: disturbed and cut epochs count, with less weight, where they make
+// a setting worse. A setting without a clean epoch has a trial with Epochs 0 only where its epochs,
+// warm-up included, are far longer than the reference's.
 //
-// A job that grows slower or faster by itself does so under any settings: seconds and joules
-// are as of its latest epoch, by the trend of those under the same settings.
+// A job that grows slower or faster by itself does so under any settings: seconds and joules are as
+// of its latest epoch, by the trend of those under the same settings.
 func TrialsOf(epochs []Epoch, own Settings) []Trial {
 	var order []Settings
 	groups := map[string]*epochGroup{}
@@ -54,8 +52,6 @@ func TrialsOf(epochs []Epoch, own Settings) []Trial {
 	return trials
 }
 
-// epochGroup is the epochs of one setting by what they can show.
-// keysOf are the keys of the epochs' settings, which mostly are those of the epoch before.
 func keysOf(epochs []Epoch) []string {
 	out := make([]string, len(epochs))
 	for i, e := range epochs {
@@ -68,18 +64,17 @@ func keysOf(epochs []Epoch) []string {
 	return out
 }
 
-// trendSD is by how much an epoch usually differs from the one before by the job's own trend,
-// and trendEpochs how many epochs beyond the first of each setting say something about it.
-// More than trendMost is no trend: then something else happened, and most of it is left.
+// trendSD is by how much an epoch usually differs from the one before by the job's own trend. More
+// than trendMost is no trend: then something else happened.
 const (
 	trendSD     = 0.003
 	trendEpochs = 6
 	trendMost   = 0.4
 )
 
-// asOfNow scales epochs to the length that they would have now. The trend is the slope of log
-// seconds over epochs within settings, with a normal prior around none: the analysis of
-// covariance (Fisher, "Statistical Methods for Research Workers", 1932), as a ridge.
+// asOfNow scales epochs to the length that they would have now, by the analysis of covariance
+// (Fisher, "Statistical Methods for Research Workers", 1932) as a ridge with a prior around no
+// trend.
 func asOfNow(epochs []Epoch, keys []string) []Epoch {
 	type group struct{ n, x, y, xx, xy, yy float64 }
 	groups := map[string]group{}
@@ -132,7 +127,7 @@ func (g *epochGroup) add(e Epoch) {
 	}
 }
 
-// trial is what the group shows; reference is the seconds of the owner's, 0 = unknown.
+// reference is the seconds of the owner's, 0 = unknown.
 func (g *epochGroup) trial(s Settings, own bool, reference float64) (Trial, bool) {
 	if len(g.clean) == 0 {
 		worse := slices.Concat(g.disturbed, g.warmup)
@@ -167,8 +162,7 @@ func (g *epochGroup) trial(s Settings, own bool, reference float64) (Trial, bool
 	return t, true
 }
 
-// means are the mean seconds and joules of epochs; joules are nil where an epoch lacks them
-// or has them from another source than the first.
+// joules are nil where an epoch lacks them or has them from another source than the first.
 func means(epochs []Epoch) (seconds float64, joules *Joules, source string) {
 	var sum Joules
 	measured := true
@@ -187,7 +181,6 @@ func means(epochs []Epoch) (seconds float64, joules *Joules, source string) {
 	return seconds, joules, source
 }
 
-// sd is the sample standard deviation, 0 for fewer than two values.
 func sd(x []float64) float64 {
 	if len(x) < 2 {
 		return 0
@@ -208,13 +201,14 @@ func (t Trial) Weight() float64 {
 	return float64(t.Epochs) + disturbedWeight*float64(t.Disturbed)
 }
 
-// epochSD is by how much one epoch usually differs from the next, in natural logarithms, as
-// long as few were measured.
+// epochSD is the usual log difference between epochs, as long as few were measured.
 const epochSD = 0.05
 
-// EpochSD is that of a job of which there are trials: the spread of their epochs, beside which
-// what is usual counts as four.
-func EpochSD(trials ...Trial) float64 {
+// EpochSD is the spread of the epochs of a job, beside which what is usual counts as four epochs.
+func EpochSD(trials ...Trial) float64 { return math.Sqrt(EpochVariance(trials)) }
+
+// EpochVariance is the square of EpochSD.
+func EpochVariance(trials []Trial) float64 {
 	squares, degrees := 4*epochSD*epochSD, 4.0
 	for _, t := range trials {
 		if t.Epochs > 1 && t.SDLog >= 0 {
@@ -222,20 +216,23 @@ func EpochSD(trials ...Trial) float64 {
 			degrees += float64(t.Epochs - 1)
 		}
 	}
-	return math.Sqrt(squares / degrees)
+	return squares / degrees
 }
 
-// RatioError is the standard error of the log ratio of two trials of a job whose epochs
-// differ by sd.
+// RatioError is the standard error of the log ratio of two trials.
 func (t Trial) RatioError(reference Trial, sd float64) float64 {
 	return sd * math.Sqrt(1/max(t.Weight(), 0.25)+1/max(reference.Weight(), 1))
 }
 
 // Reference returns the trial of the owner's own settings.
 func Reference(trials []Trial) (Trial, bool) {
-	i := slices.IndexFunc(trials, func(t Trial) bool { return t.Reference })
-	if i < 0 {
-		return Trial{}, false
+	return First(trials, func(t Trial) bool { return t.Reference })
+}
+
+// First returns the first of a list for which so is true.
+func First[T any](list []T, so func(T) bool) (out T, found bool) {
+	if i := slices.IndexFunc(list, so); i >= 0 {
+		return list[i], true
 	}
-	return trials[i], true
+	return out, false
 }

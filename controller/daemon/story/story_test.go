@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -194,19 +195,23 @@ func TestAnEndingSaysWhatIsKnownAndWhatIsNot(t *testing.T) {
 // each acting decision shows the settings that it wanted.
 func TestEveryEntryIsASentence(t *testing.T) {
 	t.Parallel()
+	page, err := os.ReadFile("../../tuning/REASONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reasons []tuning.Reason
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` ").FindAllSubmatch(page, -1) {
+		reasons = append(reasons, tuning.Reason(row[1]))
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		r := &reconcile.Record{Identity: reconcile.Identity{Job: "1", Name: "n", Owner: "o", Submitted: start}, Course: reconcile.Course{State: rapid.SampledFrom(driver.States()).Draw(t, "state")}}
 		arrows := reconcile.Arrows()
-		var reasons []tuning.Reason
-		for _, x := range tuning.Reasons() {
-			reasons = append(reasons, x.Reason)
-		}
 		for i := range rapid.IntRange(0, 8).Draw(t, "entries") {
 			a := rapid.SampledFrom(arrows).Draw(t, "arrow")
 			e := reconcile.Entry{At: at(i), From: a.From, To: a.To, Trigger: a.By, Reason: rapid.SampledFrom(reasons).Draw(t, "reason"), Attempt: i}
 			if rapid.Bool().Draw(t, "decided") {
 				e.Decision = &tuning.Decision{
-					Action: rapid.SampledFrom(tuning.Actions()).Draw(t, "action"), Reason: e.Reason, Settings: cores(i + 11),
+					Action: rapid.SampledFrom([]tuning.Action{tuning.Hold, tuning.Probe, tuning.Move, tuning.RollBack}).Draw(t, "action"), Reason: e.Reason, Settings: cores(i + 11),
 					Evidence: []tuning.Evidence{{Name: "log_ratio", Value: 0.5}, {Name: "pairs", Value: 3}, {Name: "knob", Text: "lr"}},
 				}
 			}

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"pitchpipe/controller/evaluate/result"
-	"pitchpipe/controller/profile/counters"
 	"pitchpipe/controller/tuning"
 )
 
@@ -142,7 +141,7 @@ func fromOtherCounters(e execution) []tuning.Profile {
 	}
 	var out []tuning.Profile
 	for i, event := range e.events {
-		if event == counters.Instructions || event == counters.Cycles {
+		if event == eventInstructions || event == eventCycles {
 			continue
 		}
 		changed := e
@@ -165,10 +164,10 @@ func (b *bench) polluted(part float64) func(execution) []tuning.Profile {
 				continue
 			}
 			theirs := o.sum(o.intervals)
-			if theirs[counters.Instructions] == 0 || own[counters.Instructions] == 0 {
+			if theirs[eventInstructions] == 0 || own[eventInstructions] == 0 {
 				continue
 			}
-			scale := part / (1 - part) * own[counters.Instructions] / theirs[counters.Instructions]
+			scale := part / (1 - part) * own[eventInstructions] / theirs[eventInstructions]
 			mixed := interval{}
 			for event, n := range own {
 				if m, ok := theirs[event]; ok {

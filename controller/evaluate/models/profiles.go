@@ -12,7 +12,6 @@ import (
 	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/controller/evaluate/result"
 	"pitchpipe/controller/profile"
-	"pitchpipe/controller/profile/counters"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/exporter/api"
 )
@@ -203,13 +202,13 @@ func (e execution) describe(intervals []interval) tuning.Profile {
 	counts := e.sum(intervals)
 	maps.DeleteFunc(counts, func(event string, _ float64) bool { return !slices.Contains(e.events, event) })
 	return tuning.Profile{
-		Schema: counters.Schema(e.events), Machine: e.machine, Settings: e.knobs,
-		Features: counters.Features(counts), Samples: len(intervals),
+		Schema: countSchema(e.events), Machine: e.machine, Settings: e.knobs,
+		Features: countFeatures(counts), Samples: len(intervals),
 	}
 }
 
 // hardware reports whether hardware counters were recorded.
-func (e execution) hardware() bool { return slices.Contains(e.events, counters.Instructions) }
+func (e execution) hardware() bool { return slices.Contains(e.events, eventInstructions) }
 
 // counted reports whether a column counts an event. The others are gauges, times and
 // labels: summed over the intervals of a run they would say how long it was sampled.

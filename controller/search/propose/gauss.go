@@ -17,9 +17,8 @@ import (
 // ErrInput marks data that no process can be fitted to.
 var ErrInput = errors.New("gaussian process")
 
-// kernel is the covariance of two points relative to the signal's variance: a mixture of a
-// Matérn 5/2 over all axes and the mean of one over each axis. The latter carries what one
-// knob does over to all values of the others.
+// kernel mixes a Matérn 5/2 over all axes and the mean of one over each axis, which carries what
+// one knob does over to all values of the others.
 type kernel struct {
 	lengths []float64 // of each axis, in units of the scaled axis
 	sum     float64   // share of the mean over axes
@@ -49,7 +48,6 @@ type data struct {
 	y, expected []float64
 }
 
-// data are the outcomes of some candidates, and what was expected of all.
 func (c *Candidates) data(at []int, y, expected []float64) data {
 	d := data{y: y}
 	for _, i := range at {
@@ -71,8 +69,7 @@ type process struct {
 	signal float64 // variance
 }
 
-// What is believed of the covariance before any data. The centres are round numbers: over
-// recorded runs half or twice as much changes little.
+// What is believed before any data. Half or twice as much changes little over recorded runs.
 const (
 	usualLength = 0.7 // for one axis; points of many axes lie farther apart
 	lengthSD    = 0.7 // of its logarithm
@@ -85,9 +82,8 @@ const (
 	jitter      = 1e-9
 )
 
-// fit finds the covariance that the data and what is believed make most likely, by steps
-// along one parameter at a time. The noise is usual in the median, give or take sd of its
-// logarithm.
+// fit finds the most likely covariance, by steps along one parameter at a time. The noise is usual
+// in the median, give or take sd of its logarithm.
 func (c *Candidates) fit(d data, usual, sd float64) (*process, error) {
 	if len(d.y) == 0 || len(d.x) != len(d.y) {
 		return nil, fmt.Errorf("%w: %d points, %d values: want as many of each, and one at least", ErrInput, len(d.x), len(d.y))
@@ -131,8 +127,8 @@ func (c *Candidates) fit(d data, usual, sd float64) (*process, error) {
 	return best, nil
 }
 
-// condition joins the process with the data, and is the logarithm of how likely they were.
-// The mean is that of generalised least squares.
+// condition returns the logarithm of how likely the data were. The mean is that of generalised
+// least squares.
 func (p *process) condition() float64 {
 	n := len(p.y)
 	v, one := mat.NewVecDense(n, nil), mat.NewVecDense(n, nil)
@@ -169,14 +165,12 @@ func (p *process) condition() float64 {
 // vanishing is the variance of what does not vary.
 const vanishing = 1e-12
 
-// Expect is what outcomes at some candidates let expect of each, where a second outcome of
-// one candidate would be nearly the same.
+// Expect is what outcomes at some candidates let expect of each, where outcomes hardly vary.
 func (c *Candidates) Expect(at []int, y []float64) ([]float64, error) {
 	const little = 3e-4
 	return c.expect(c.data(at, y, make([]float64, len(c.Points))), little, 1)
 }
 
-// expect is the expected outcome of each candidate, see fit.
 func (c *Candidates) expect(d data, usual, sd float64) ([]float64, error) {
 	p, err := c.fit(d, usual, sd)
 	if err != nil {
@@ -189,8 +183,7 @@ func (c *Candidates) expect(d data, usual, sd float64) ([]float64, error) {
 	return out, nil
 }
 
-// predict is the expected outcome at a point and its standard deviation, that of the noise
-// of a run left out. expected is what was expected there before, 0 where the data tell none.
+// predict is the expected outcome and its standard deviation, that of the noise of a run left out.
 func (p *process) predict(x []float64, expected float64) (mean, sd float64) {
 	n := len(p.x)
 	k, v := mat.NewVecDense(n, nil), mat.NewVecDense(n, nil)
@@ -210,9 +203,8 @@ type improvement struct {
 	expected []float64 // of each candidate, up to a constant
 }
 
-// Gaussian begins with a few candidates that are spread evenly and then asks a Gaussian
-// process over the losses at the lowest rung. expected is what earlier jobs let expect of
-// each candidate, see History; nil where there were none.
+// Gaussian begins with a few evenly spread candidates and then asks a Gaussian process over the
+// losses at the lowest rung. expected is from a History; nil: there is none.
 func (c *Candidates) Gaussian(expected []float64, rng *rand.Rand) Method {
 	few := 3
 	if expected == nil { // enough to tell the axes apart
@@ -222,7 +214,7 @@ func (c *Candidates) Gaussian(expected []float64, rng *rand.Rand) Method {
 	return improvement{c, c.latin(few, rng), expected}
 }
 
-// Next is the candidate with the greatest expected improvement. Ties go to the first.
+// Next is the candidate with the greatest expected improvement.
 func (m improvement) Next(trials []Trial) (int, error) {
 	if at, _ := m.start.Next(trials); at >= 0 {
 		return at, nil
@@ -266,8 +258,7 @@ func Improvement(mean, sd float64) float64 {
 	return sd * (z*distuv.UnitNormal.CDF(z) + distuv.UnitNormal.Prob(z))
 }
 
-// logImprovement orders candidates as the improvement on the best does, also where that is
-// too small for a number.
+// logImprovement also orders what is too small for a number.
 func logImprovement(mean, sd, best float64) float64 {
 	if v := Improvement(mean-best, sd); v > 0 {
 		return math.Log(v)
@@ -285,10 +276,9 @@ type Past struct {
 // memory is how many settings a history is made of, spread evenly by the golden ratio.
 const memory = 100
 
-// History is what earlier jobs let expect of each candidate: each job's outcomes about
-// their own mean and in units of their own spread, averaged where jobs measured the same
-// point, joined into one process, and stretched to the mean spread of the jobs. It is nil
-// where no earlier job has two different outcomes.
+// History is what earlier jobs let expect of each candidate, from each job's outcomes about their
+// own mean and in units of their own spread. It is nil where no earlier job has two different
+// outcomes.
 func (c *Candidates) History(past []Past) ([]float64, error) {
 	x, y, spread := c.pool(past)
 	if len(y) == 0 {

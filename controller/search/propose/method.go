@@ -20,9 +20,8 @@ type Trial struct {
 
 // Method proposes.
 type Method interface {
-	// Next is the candidate to run, given all trials in the order in which they began: on to
-	// its next rung where one of the trials is of it, else from the beginning. -1: nothing is
-	// left.
+	// Next is the candidate to run, given all trials in the order in which they began: on to its
+	// next rung, or from the beginning. -1: nothing is left.
 	Next(trials []Trial) (at int, err error)
 }
 
@@ -39,7 +38,6 @@ func (l listed) Next(trials []Trial) (int, error) {
 	return -1, nil
 }
 
-// begun are the candidates of trials, failed ones included.
 func begun(trials []Trial) map[int]bool {
 	out := make(map[int]bool, len(trials))
 	for _, t := range trials {
@@ -48,7 +46,6 @@ func begun(trials []Trial) map[int]bool {
 	return out
 }
 
-// inOrder begins the candidates of a list and then all others at random.
 func (c *Candidates) inOrder(first []int, rng *rand.Rand) Method {
 	return listed(append(first, rng.Perm(len(c.Points))...))
 }
@@ -84,8 +81,8 @@ func (t Turns) Next(trials []Trial) (int, error) {
 	return t.Other.Next(trials)
 }
 
-// Outcomes are the losses of trials at their first rung, by trial, failed ones at the worst
-// of the others: their true outcome is unknown, but nothing near them is worth a look.
+// Outcomes are the losses at the first rung, failed ones at the worst of the others: nothing near
+// them is worth a look.
 func Outcomes(trials []Trial) (at []int, losses []float64) {
 	for _, t := range trials {
 		if len(t.Losses) > 0 {
@@ -104,17 +101,15 @@ func Outcomes(trials []Trial) (at []int, losses []float64) {
 	return at, losses
 }
 
-// Ladder runs the best of each rung on to the next one, and begins what a method says
-// otherwise: asynchronous successive halving (ASHA; Li et al., "A System for Massively
-// Parallel Hyperparameter Tuning", 2020).
+// Ladder runs the best of each rung on to the next one: asynchronous successive halving (ASHA; Li
+// et al., "A System for Massively Parallel Hyperparameter Tuning", 2020).
 type Ladder struct {
 	Rungs  []int // epochs, ascending; the last is a full run
 	Factor int   // a rung promotes the best of this many, at least 2
 	Fresh  Method
 }
 
-// Climb is the ladder of a search over runs of so many epochs: rungs a factor apart
-// down from the full run, of which the lowest has at least the least number of epochs.
+// Climb makes rungs a factor apart down from the full run.
 func Climb(full, least, factor int, fresh Method) Ladder {
 	factor = max(factor, 2)
 	l := Ladder{Rungs: []int{full}, Factor: factor, Fresh: fresh}
@@ -129,8 +124,7 @@ func Climb(full, least, factor int, fresh Method) Ladder {
 	return l
 }
 
-// Next is the trial that runs on to its next rung, the highest rung first, or else what the
-// ladder's method begins.
+// Next prefers the trial that can run on to the highest rung.
 func (l Ladder) Next(trials []Trial) (int, error) {
 	if i := l.promote(trials); i >= 0 {
 		return trials[i].At, nil
@@ -138,8 +132,7 @@ func (l Ladder) Next(trials []Trial) (int, error) {
 	return l.Fresh.Next(trials)
 }
 
-// promote is the index of the trial that runs on, -1: none. Among those that reached a rung
-// the best 1/Factor go on; ties go to the earlier trial.
+// promote is the index of the trial that runs on, -1: none. Ties go to the earlier trial.
 func (l Ladder) promote(trials []Trial) int {
 	for rung := len(l.Rungs) - 2; rung >= 0; rung-- {
 		var there []int

@@ -3,7 +3,13 @@ package propose
 import (
 	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat/distmv"
+	"gonum.org/v1/gonum/stat/samplemv"
 
 	"pitchpipe/controller/tuning"
 )
@@ -24,11 +30,9 @@ type Candidates struct {
 	Points [][]float64
 }
 
-// Of finds the axes of finite candidates. A knob is left out where it has one value
-// only, or where the value of another knob tells it, as with a learning rate that
-// is a function of the batch size. Numbers get the one of linear and logarithmic scale on
-// which their values lie more evenly. Values that are not all numbers are words, and a
-// missing one is the empty word.
+// Of finds the axes of finite candidates. A knob is left out where it has one value only, or where
+// another knob tells its value. Numbers get the one of linear and logarithmic scale on which they
+// lie more evenly. Values that are not all numbers are words.
 func Of(candidates []tuning.Settings) *Candidates {
 	names := map[string]bool{}
 	for _, settings := range candidates {
@@ -52,7 +56,6 @@ func Of(candidates []tuning.Settings) *Candidates {
 	return c
 }
 
-// axis describes one knob; false: all candidates agree on it.
 func axis(candidates []tuning.Settings, name string) (Axis, bool) {
 	a := Axis{Knob: name, Scale: tuning.Linear, Low: math.Inf(1), High: math.Inf(-1)}
 	numbers := true
@@ -75,8 +78,7 @@ func axis(candidates []tuning.Settings, name string) (Axis, bool) {
 	return a, true
 }
 
-// unevenness is how far, in the mean, the distinct values of an axis on a scale lie
-// from as many evenly spaced ones.
+// unevenness is how far the distinct values of an axis lie from evenly spaced ones.
 func unevenness(candidates []tuning.Settings, a Axis, scale tuning.Scale) float64 {
 	a.Scale = scale
 	var at []float64
@@ -92,8 +94,8 @@ func unevenness(candidates []tuning.Settings, a Axis, scale tuning.Scale) float6
 	return sum / float64(len(at))
 }
 
-// determined reports whether another kept knob determines this one. Its values have
-// to come back, twice on average: a knob that never repeats itself would tell anything.
+// The values of the other knob have to come back, twice on average: a knob that never repeats
+// itself would tell anything.
 func determined(candidates []tuning.Settings, kept []string, name string) bool {
 	for _, by := range kept {
 		if by == name {
@@ -114,8 +116,7 @@ func determined(candidates []tuning.Settings, kept []string, name string) bool {
 	return false
 }
 
-// Of is where settings lie: one number per axis. Numbers outside of the range of the
-// space lie beyond 0 and 1; a word that the space does not know is -1.
+// Of is where settings lie: one number per axis. An unknown word is -1.
 func (c *Candidates) Of(settings []tuning.Settings) [][]float64 {
 	out := make([][]float64, len(settings))
 	for i, s := range settings {
@@ -160,4 +161,91 @@ func (c *Candidates) apart(axis int, p, q []float64) float64 {
 		return 1
 	}
 	return d
+}
+
+const draws = 20
+
+// latinHypercube returns n points of the unit cube, one in each of the n strata of every axis: the
+// most spread of some draws.
+func latinHypercube(n, axes int, rng *rand.Rand) [][]float64 {
+	if n == 0 || axes == 0 {
+		return make([][]float64, n)
+	}
+	best, gap := mat.NewDense(n, axes, nil), -1.0
+	cube := samplemv.LatinHypercube{Q: distmv.NewUnitUniform(axes, rng), Src: rng}
+	for range draws {
+		design := mat.NewDense(n, axes, nil)
+		cube.Sample(design)
+		design.Apply(func(_, _ int, x float64) float64 { return (math.Floor(x*float64(n)) + 0.5) / float64(n) }, design)
+		closest := math.Inf(1)
+		for i := range n {
+			for j := range i {
+				closest = min(closest, floats.Distance(design.RawRowView(i), design.RawRowView(j), 2))
+			}
+		}
+		if closest > gap {
+			best, gap = design, closest
+		}
+	}
+	out := make([][]float64, n)
+	for i := range out {
+		out[i] = best.RawRowView(i)
+	}
+	return out
+}
+
+// grid returns at most n points of a full factorial, ends included, in random order. The axes are
+// refined in turn; one that gets a single level stays in its middle.
+func grid(n, axes int, rng *rand.Rand) [][]float64 {
+	levels, total := slices.Repeat([]int{1}, axes), 1
+	order := rng.Perm(axes)
+	for grown := true; grown; {
+		grown = false
+		for _, a := range order {
+			if next := total / levels[a] * (levels[a] + 1); next <= n {
+				levels[a]++
+				total, grown = next, true
+			}
+		}
+	}
+	points := make([][]float64, total)
+	for i := range points {
+		points[i] = make([]float64, axes)
+		rest := i
+		for a, l := range levels {
+			points[i][a] = 0.5
+			if l > 1 {
+				points[i][a] = float64(rest%l) / float64(l-1)
+			}
+			rest /= l
+		}
+	}
+	rng.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
+	return points
+}
+
+// snap picks for each point the nearest candidate that is not taken yet.
+func (c *Candidates) snap(points [][]float64) []int {
+	var out []int
+	taken := make([]bool, len(c.Points))
+	for _, p := range points {
+		p = slices.Clone(p)
+		for i, a := range c.Axes {
+			if m := float64(len(a.Words)); m > 0 {
+				p[i] = min(math.Floor(p[i]*m), m-1) // the index of a word
+			}
+		}
+		best, least := -1, math.Inf(1)
+		for i, q := range c.Points {
+			if d := c.Distance(p, q); !taken[i] && d < least {
+				best, least = i, d
+			}
+		}
+		if best < 0 {
+			break
+		}
+		taken[best] = true
+		out = append(out, best)
+	}
+	return out
 }

@@ -18,19 +18,17 @@ const (
 	// few are the runs that are expected still to come where none was seen.
 	few = 4
 
-	// severity is how much a broken limit counts between courses: one percent too slow
-	// weighs like so many percent of cost. It steers the search; what breaks a limit is
-	// never best.
+	// severity is how much a broken limit weighs between courses. What breaks a limit is never
+	// best.
 	severity = 3
 
-	// stride is how far an untried course may lie from one that reached its end, in
-	// octaves, where there is a nearer one: the cost of what is far is unknown.
+	// stride is how many octaves an untried course may lie from one that reached its end.
 	stride = 1
 )
 
-// How the score is taken to vary over courses, in natural logarithms: about a level, a
-// slope per octave, what departs from both smoothly, and what is a course's own. Costs
-// tend to have a single valley, so that they bend upwards the further from the owner's.
+// How the score varies over courses, in natural logarithms: about a level, a slope per octave, what
+// departs from both smoothly, and what is a course's own. Costs bend upwards the further from the
+// owner's.
 const (
 	levelSD  = 1
 	slopeSD  = 0.3
@@ -40,8 +38,7 @@ const (
 	bowl     = 0.08 // per octave squared
 )
 
-// spread is the variance of ln(epochs) between runs of one course; of the score of whole
-// runs where those were weighed.
+// spread is the variance of ln(epochs) between runs of one course, or of the score of whole runs.
 func (t *Tuner) spread() float64 {
 	if t.weighed != nil {
 		return t.weighed.noise
@@ -60,7 +57,6 @@ type standing struct {
 	variance float64 // of the score
 }
 
-// standings are those of the courses that were run.
 func (t *Tuner) standings() []standing {
 	var out []standing
 	noise := t.spread()
@@ -99,8 +95,7 @@ func (t *Tuner) standings() []standing {
 	return out
 }
 
-// belief is the standing of the best course, the point below 0 where none reached its end,
-// and a Gaussian process over courses, fitted to those that were run.
+// belief is the standing of the best course, and a Gaussian process over courses.
 type belief struct {
 	standing
 	known []standing
@@ -110,8 +105,8 @@ type belief struct {
 	alpha *mat.VecDense
 }
 
-// leader is what is believed now. The score of the best is that of what is believed of its
-// course: one lucky run does not make a course the best.
+// The score of the best is that of what is believed of its course: one lucky run makes no course
+// the best.
 func (t *Tuner) leader() *belief {
 	if t.led != nil {
 		return t.led
@@ -150,7 +145,6 @@ func (t *Tuner) leader() *belief {
 	return b
 }
 
-// at is the mean and the variance of the score of a course.
 func (b *belief) at(x []float64) (mean, variance float64) {
 	k := mat.NewVecDense(len(b.xs), nil)
 	for i, z := range b.xs {
@@ -161,8 +155,6 @@ func (b *belief) at(x []float64) (mean, variance float64) {
 	return b.level + prior(x) + mat.Dot(k, b.alpha), max(covariance(x, x)-mat.Dot(k, w), 0)
 }
 
-// prior is what the score is expected to be before anything was measured, beside a level
-// and a slope.
 func prior(x []float64) float64 { return bowl * floats.Dot(x, x) / 2 }
 
 func covariance(a, b []float64) float64 {
@@ -193,9 +185,8 @@ func (t *Tuner) Course() int {
 	return best.point
 }
 
-// worthwhile is the course that is worth a run although another one is expected to be
-// the best: what it may turn out to save over the runs to come outweighs what it is
-// expected to cost more now. Below 0: none is.
+// worthwhile is the course that is worth a run although another one is expected to be the best.
+// Below 0: none is.
 func (t *Tuner) worthwhile(best *belief) int {
 	noise := t.spread()
 	reach, within := t.reach()
@@ -218,11 +209,10 @@ func (t *Tuner) worthwhile(best *belief) int {
 	return at
 }
 
-// horizon is how many runs are expected still to come.
 func (t *Tuner) horizon() float64 { return few + float64(t.runs) }
 
-// reach is the distance of each course from the nearest one that reached its end, and
-// within which an untried one may be run: a stride, or that of the nearest.
+// reach is the distance of each course from the nearest one that reached its end, and how far an
+// untried one may be.
 func (t *Tuner) reach() (reach []float64, within float64) {
 	reach, within = make([]float64, len(t.courses)), math.Inf(1)
 	for c, course := range t.courses {

@@ -10,12 +10,11 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// doubt is the error that all that was tried is allowed together before one of it is called
-// better, or worse (Bonferroni).
+// doubt is the error that all that was tried is allowed together (Bonferroni).
 const doubt = 0.05
 
-// Beyond is by how many standard errors something must be better, one-sided at 95 %, where it
-// is one of several that were tried and the errors have so many degrees of freedom.
+// Beyond is by how many standard errors something must be better, one-sided at 95 %, where it is
+// one of several.
 func Beyond(degrees float64, tried int) float64 {
 	return distuv.StudentsT{Sigma: 1, Nu: degrees}.Quantile(1 - doubt/float64(max(tried, 1)))
 }
@@ -23,8 +22,7 @@ func Beyond(degrees float64, tried int) float64 {
 // Spread is the variance within groups, pooled over them.
 type Spread struct{ squares, Degrees float64 }
 
-// Usual is a spread that nothing was measured of yet: what is usual counts for so many
-// degrees of freedom.
+// Usual counts what is usual for so many degrees of freedom.
 func Usual(sd, degrees float64) Spread { return Spread{degrees * sd * sd, degrees} }
 
 // Add joins the values of one group.
@@ -60,25 +58,22 @@ type Part struct {
 
 // What is taken to be usual of the cost of an epoch, in natural logarithms.
 const (
-	// runSD is between runs under one point: inputs, neighbours and weather differ. It
-	// counts as much as runDegrees runs; what repeated runs show joins it.
+	// runSD is between runs under one point: inputs, neighbours and weather differ.
 	runSD      = 0.1
 	runDegrees = 2
-	// pointSD is by how much a run suits a point better or worse than other runs do: two
-	// points that were compared within one run may compare otherwise in the next.
+	// pointSD is by how much two points may compare otherwise in the next run.
 	pointSD = 0.028
 	// epochSD is that of one epoch.
 	epochSD = 0.05
-	// anySD is what a point may do before it was measured: as good as anything. What is
-	// not known better than to unknownSD was not measured: it ran where no other point did.
+	// anySD is what a point may do before it was measured. What is not known better than to
+	// unknownSD was not measured.
 	anySD     = 3.0
 	unknownSD = 1.0
 	// noSD is what the owner's point does against itself: nothing.
 	noSD = 1e-4
 )
 
-// evidence is what runs say of the points, against the owner's: the mean and the variance
-// of the logarithm of a measure, by point. Each run is taken to have an unknown factor of
+// evidence is what runs say of the points, against the owner's. Each run has an unknown factor of
 // its own, that of its input: a mixed model, solved by generalised least squares.
 type evidence struct {
 	mean, variance map[int]float64 // 0 at the owner's
@@ -91,8 +86,8 @@ type part struct {
 	y, precision  float64
 }
 
-// weigh joins the runs. The measure tells what is compared, in natural logarithms; a part
-// for which it is no number is left out. False: the owner's point was not measured.
+// weigh joins the runs. A part for which the measure is no number is left out. False: the owner's
+// point was not measured.
 func weigh(runs []Run, own int, measure func(Part) float64) (evidence, bool) {
 	// The unknowns: an effect for each point, which is 0 for the owner's, and a level for
 	// each place.

@@ -7,7 +7,6 @@ import (
 	"pitchpipe/controller/search/propose"
 )
 
-// choiceAt scores a measured point for a run of so many epochs.
 func (t *Tuner) choiceAt(p int, epochs float64) choice {
 	c := t.cells[p]
 	if c.failed || c.n == 0 {
@@ -34,7 +33,6 @@ func (t *Tuner) choiceAt(p int, epochs float64) choice {
 	return out
 }
 
-// pick is the best measured point of a course, for runs of so many epochs; below 0: none.
 func (t *Tuner) pick(course int, epochs float64) choice {
 	best := none()
 	for _, p := range t.courses[course].points {
@@ -45,8 +43,6 @@ func (t *Tuner) pick(course int, epochs float64) choice {
 	return best
 }
 
-// expectedEpochs of a course: the mean of those that reached their end, else of the
-// owner's.
 func (t *Tuner) expectedEpochs(course int) float64 {
 	for _, c := range []int{course, t.of[t.Own]} {
 		if a := t.arms[c]; a.reached > 0 {
@@ -56,8 +52,7 @@ func (t *Tuner) expectedEpochs(course int) float64 {
 	return 1
 }
 
-// Epoch is the point under which the next epoch of a run of the course of the given
-// point goes on: one that is still to be measured, or the best one measured.
+// Epoch is the point of the next epoch of a run: one that is to be measured, or the best measured.
 func (t *Tuner) Epoch(point int) int {
 	course := t.of[point]
 	next := t.probe(course)
@@ -70,7 +65,6 @@ func (t *Tuner) Epoch(point int) int {
 	return t.courses[course].points[0]
 }
 
-// exhausted reports whether as many points besides the owner's were measured as may be.
 func (t *Tuner) exhausted() bool {
 	n := 0
 	for p, c := range t.cells {
@@ -103,13 +97,10 @@ func (t *Tuner) probe(course int) int {
 	return -1
 }
 
-// roughness is how far the cost of an epoch may depart from a line between two values
-// of a knob, in natural logarithms.
+// roughness is how far the cost may depart from a line between two values, in natural logarithms.
 const roughness = 0.03
 
-// surprise is a point of a line that does not look like the best one, and may be, since
-// a line has bumps: what that would save over the runs to come outweighs an epoch under
-// it.
+// surprise is a point of a line that does not look like the best one, and may be: a line has bumps.
 func (t *Tuner) surprise(line []int, best int) int {
 	at, most := -1, 0.0
 	epochs := t.expectedEpochs(t.of[best])
@@ -127,8 +118,8 @@ func (t *Tuner) surprise(line []int, best int) int {
 	return at
 }
 
-// guess is the score of an epoch at a place of a line, from the nearest points that were
-// measured: between two of them, or beyond one as it is there. NaN: there are none.
+// guess is the score of an epoch from the nearest measured points of a line: between two of them,
+// or beyond one as it is there. NaN: there are none.
 func (t *Tuner) guess(line []int, i int) float64 {
 	score := func(step int) (score float64, steps int) {
 		for j := i + step; j >= 0 && j < len(line); j += step {
@@ -151,8 +142,7 @@ func (t *Tuner) guess(line []int, i int) float64 {
 	return b
 }
 
-// start is where a course that was never run is measured first: under the system settings
-// nearest to those of the best course, of which nothing is known. Below 0: there are none.
+// start is where a course that was never run is measured first: nearest to the best course.
 func (t *Tuner) start(course int) int {
 	from := t.Own
 	if best := t.leader(); best.point >= 0 {
@@ -167,14 +157,12 @@ func (t *Tuner) start(course int) int {
 	return at
 }
 
-// bulge is how far the cost of an epoch may depart from a line between two values of a
-// knob for each octave between them, beside roughness.
+// bulge is roughness for each octave between the values.
 const bulge = 0.1
 
-// valley is the point of a line to measure next, where the best one measured is given and
-// the score along the line has one valley: in the middle of the wider gap beside it, and at
-// most an octave away where there is one. Between two that were measured the valley is
-// followed at the price of an epoch, but not always at that of a whole run.
+// valley is the point to measure next of a line with one valley: in the middle of the wider gap
+// beside the best, and at most an octave away. Between two measured points it is followed at the
+// price of an epoch, but not always at that of a whole run.
 func (t *Tuner) valley(line []int, best int) int {
 	at, low, high := slices.Index(line, best), -1, len(line)
 	for i, p := range line {

@@ -11,23 +11,20 @@ import (
 )
 
 const (
-	// leastGain is the smallest gain that is worth a word, in natural logarithms: below it
-	// a setting is neither run again to make sure nor called best.
+	// leastGain is the smallest gain that is worth a word, in natural logarithms.
 	leastGain = 0.03
 
-	// effectSD is by how much an untried point of a course may differ from the best of it.
+	// effectSD is by how much an untried point may differ from the best of its course.
 	effectSD = 0.15
 
-	// wholeAllowance is the share of all runs that may be lost before an untried point is
-	// run: nothing stops a whole run.
+	// wholeAllowance is the share of all runs that may be lost: nothing stops a whole run.
 	wholeAllowance = 0.1
 
-	// dearer is by how much an untried point is taken to cost more at least.
+	// dearer is what an untried point is taken to cost more at least.
 	dearer = 0.05
 )
 
-// Whole are the returns of a job that runs as a whole under one point, since it cannot be
-// moved, or is to be compared from its beginning.
+// Whole are the returns of a job that runs as a whole under one point.
 type Whole struct {
 	Space  Space
 	Goal   Goal
@@ -64,8 +61,8 @@ type Standing struct {
 	Ratio, SE, Seconds float64
 }
 
-// Next says what the next return should run under. For a goal of least cores it is the
-// owner's: such a goal is found by breaking its limits, which costs a whole run here.
+// Next returns what the next return should run under. A goal of least cores is found by breaking
+// its limits, which costs a whole run: it stays with the owner's.
 func (w Whole) Next() (Advice, error) {
 	t, err := New(w.Space, w.Goal, 0)
 	if err != nil {
@@ -116,7 +113,6 @@ func (w Whole) Next() (Advice, error) {
 	return out, nil
 }
 
-// clear reports whether a point is better than the owner's beyond doubt, and keeps all limits.
 func (w Whole) clear(t *Tuner, st Standing, beyond float64) bool {
 	a := t.arms[t.of[st.Point]]
 	return st.Ratio <= -leastGain && st.Ratio < -beyond*st.SE && !a.barred && !a.unknown && !t.cells[st.Point].closed &&
@@ -131,9 +127,8 @@ type verdicts struct {
 	lost  float64          // what all runs cost more than the owner's, in those
 }
 
-// expected is what is believed of a point, as a logarithm against the owner's, with its
-// standard error: as it was measured, but for what the other courses make doubtful of its
-// course.
+// expected is what is believed of a point against the owner's: as it was measured, but for what the
+// other courses make doubtful.
 func (t *Tuner) expected(l *belief, p int) (ratio, se float64) {
 	if p == t.Own {
 		return 0, 0
@@ -148,7 +143,6 @@ func (t *Tuner) expected(l *belief, p int) (ratio, se float64) {
 	return measured.Ratio + mean - l.known[at].score, math.Sqrt(variance)
 }
 
-// judge tells the tuner what the runs say.
 func (w Whole) judge(t *Tuner, score evidence) {
 	own := w.Space.Own
 	v := &verdicts{of: map[int]Standing{}, noise: score.between.Variance()}
@@ -194,8 +188,7 @@ func (w Whole) judge(t *Tuner, score evidence) {
 	w.close(t)
 }
 
-// close takes out what is never to be run: the points under which runs failed, the courses
-// none of whose runs reached its end, and those whose points are all closed.
+// close takes out what is never to be run.
 func (w Whole) close(t *Tuner) {
 	own := t.of[w.Space.Own]
 	for _, p := range w.Failed {
@@ -230,8 +223,7 @@ type lengths struct {
 	of  map[int][]float64
 }
 
-// lengthsOf looks at the runs that reached their end under one course throughout. How
-// many epochs they take is their course's, not that of the system knobs.
+// How many epochs runs take is their course's, not that of the system knobs.
 func lengthsOf(runs []Run, course []int, own int) lengths {
 	out := lengths{course[own], map[int][]float64{}}
 	for _, r := range runs {
@@ -246,7 +238,6 @@ func lengthsOf(runs []Run, course []int, own int) lengths {
 	return out
 }
 
-// variance is that between runs of one course.
 func (l lengths) variance() float64 {
 	spread := Usual(priorSD, priorDegrees)
 	for _, c := range slices.Sorted(maps.Keys(l.of)) {
@@ -256,7 +247,6 @@ func (l lengths) variance() float64 {
 }
 
 // longer is by how much the runs of a course are longer than the owner's, with its variance.
-// Not known: no run of it reached its end, or none of the owner's did.
 func (l lengths) longer(course int) (longer, variance float64, known bool) {
 	its, own := l.of[course], l.of[l.own]
 	if course == l.own {

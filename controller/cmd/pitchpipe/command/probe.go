@@ -59,10 +59,6 @@ func (a *app) probe(ctx context.Context, s api.Submission, with probing) (change
 	if err != nil {
 		return change, nil, err
 	}
-	memory, err := probe.Open(filepath.Join(dir, "probes.json"))
-	if err != nil {
-		return change, nil, fmt.Errorf("what earlier probes measured: %w", err)
-	}
 	records, err := durable.OpenFolder(filepath.Join(dir, "journal"))
 	if err != nil {
 		return change, nil, err
@@ -86,7 +82,7 @@ func (a *app) probe(ctx context.Context, s api.Submission, with probing) (change
 	}
 	maps.Copy(env, with.short)
 	out, err := probe.Run(ctx, probe.Config{
-		Jobs: shortJobs{d}, Policy: policy, Own: own, Probes: with.settings, Memory: memory, Measure: a.joulesOf(exporters), Log: a.logger(),
+		Jobs: shortJobs{d}, Policy: policy, Own: own, Probes: with.settings, File: filepath.Join(dir, "probes.json"), Measure: a.joulesOf(exporters), Log: a.logger(),
 		Spec:   driver.Spec{Filename: s.Filename, Source: s.Source, Variables: s.Variables, Dir: s.Dir, Env: env},
 		Change: func(target tuning.Settings) (driver.Change, error) { return reconcile.Change(policy, own, target) },
 		Tell: func(t probe.Tried) {

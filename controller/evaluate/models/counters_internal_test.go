@@ -1,4 +1,4 @@
-package counters_test
+package models
 
 import (
 	"math"
@@ -7,8 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
-
-	"pitchpipe/controller/profile/counters"
 )
 
 func TestFeaturesOfCounts(t *testing.T) {
@@ -30,7 +28,7 @@ func TestFeaturesOfCounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(c.want, counters.Features(c.counts), cmpopts.EquateApprox(0, 1e-12)); diff != "" {
+			if diff := cmp.Diff(c.want, countFeatures(c.counts), cmpopts.EquateApprox(0, 1e-12)); diff != "" {
 				t.Errorf("features (-want +got):\n%s", diff)
 			}
 		})
@@ -46,7 +44,7 @@ func TestALongerRunHasTheSameFeatures(t *testing.T) {
 			counts[event] = rapid.Float64Range(1, 1e12).Draw(t, event)
 			longer[event] = times * counts[event]
 		}
-		if diff := cmp.Diff(counters.Features(counts), counters.Features(longer), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		if diff := cmp.Diff(countFeatures(counts), countFeatures(longer), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 			t.Fatalf("%v times as long:\n%s", times, diff)
 		}
 	})
@@ -54,11 +52,11 @@ func TestALongerRunHasTheSameFeatures(t *testing.T) {
 
 func TestSchemasNameSetsOfEvents(t *testing.T) {
 	t.Parallel()
-	a := counters.Schema([]string{"cycles", "instructions"})
-	if b := counters.Schema([]string{"instructions", "cycles", "cycles"}); a != b {
+	a := countSchema([]string{"cycles", "instructions"})
+	if b := countSchema([]string{"instructions", "cycles", "cycles"}); a != b {
 		t.Errorf("%s and %s: order and copies do not matter", a, b)
 	}
-	if b := counters.Schema([]string{"cycles", "instructions", "branches"}); a == b {
+	if b := countSchema([]string{"cycles", "instructions", "branches"}); a == b {
 		t.Errorf("%s is the schema of two sets", a)
 	}
 }

@@ -1,4 +1,4 @@
-package counters
+package models
 
 import (
 	"fmt"
@@ -10,15 +10,15 @@ import (
 
 // The events that every other is measured against.
 const (
-	Cycles       = "cycles"
-	Instructions = "instructions"
+	eventCycles       = "cycles"
+	eventInstructions = "instructions"
 )
 
 // million instructions is what events are counted per.
 const million = 1e6
 
-// cost is about how many cycles an event takes, at least one.
-func cost(event string) float64 {
+// eventCycleCost is about how many cycles an event takes, at least one.
+func eventCycleCost(event string) float64 {
 	switch {
 	case strings.HasPrefix(event, "LLC-") && strings.HasSuffix(event, "-misses"), event == "node-loads", event == "node-load-misses":
 		return 200
@@ -33,37 +33,37 @@ func cost(event string) float64 {
 	return 1
 }
 
-// offset is added to an event's count per million instructions before the logarithm
+// eventOffset is added to an event's count per million instructions before the logarithm
 // is taken: what would cost one per cent of the time at one cycle an instruction.
 // Below it an event is noise, which a bare logarithm would blow up.
-func offset(event string) float64 { return 0.01 * million / cost(event) }
+func eventOffset(event string) float64 { return 0.01 * million / eventCycleCost(event) }
 
-// Features are made of the counts of one stretch of a run: ipc is
+// countFeatures are made of the counts of one stretch of a run: ipc is
 // ln(instructions/cycles), and each other event e gives
 // ln(offset + 1e6·e/instructions), which hardly depends on the clock. An event that is
 // not in counts, negative or no number gives no feature; without instructions there
 // are none at all.
-func Features(counts map[string]float64) map[string]float64 {
+func countFeatures(counts map[string]float64) map[string]float64 {
 	out := map[string]float64{}
-	instructions := counts[Instructions]
+	instructions := counts[eventInstructions]
 	if !(instructions > 0) || math.IsInf(instructions, 0) {
 		return out
 	}
 	for event, n := range counts {
 		switch {
-		case !(n >= 0) || math.IsInf(n, 0), event == Instructions, event == Cycles && n == 0:
-		case event == Cycles:
+		case !(n >= 0) || math.IsInf(n, 0), event == eventInstructions, event == eventCycles && n == 0:
+		case event == eventCycles:
 			out["ipc"] = math.Log(instructions / n)
 		default:
-			out[event] = math.Log(offset(event) + million*n/instructions)
+			out[event] = math.Log(eventOffset(event) + million*n/instructions)
 		}
 	}
 	return out
 }
 
-// Schema names a set of events, in whatever order: profiles of different sets are not
+// countSchema names a set of events, in whatever order: profiles of different sets are not
 // compared.
-func Schema(events []string) string {
+func countSchema(events []string) string {
 	sorted := slices.Compact(slices.Sorted(slices.Values(events)))
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(strings.Join(sorted, ","))) // documented never to fail
