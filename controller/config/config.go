@@ -22,6 +22,7 @@ import (
 type Config struct {
 	Socket, State, Driver, Listen, Site string
 	Resync                              time.Duration
+	JobLabels                           bool
 
 	Local    Local
 	Exporter Exporter

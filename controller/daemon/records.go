@@ -55,6 +55,7 @@ type digest struct {
 	owner            string
 	submitted, over  time.Time // over: zero for a live job
 	phase            reconcile.Phase
+	reason           tuning.Reason
 	restarts, probes int
 	verdict          tuning.Verdict // of an outcome, once it is over
 	net              float64        // seconds that tuning saved, below 0 lost, once it is over
@@ -120,7 +121,7 @@ func (r *records) reload() error {
 
 func digestOf(rec *reconcile.Record) digest {
 	d := digest{
-		owner: rec.Owner, submitted: rec.Submitted, phase: rec.Phase, restarts: len(rec.Restarts), probes: len(rec.Probed),
+		owner: rec.Owner, submitted: rec.Submitted, phase: rec.Phase, reason: rec.Reason, restarts: len(rec.Restarts), probes: len(rec.Probed),
 		pruned: rec.Pruned, attention: rec.NeedsAttention(),
 	}
 	if rec.Phase.Over() {
@@ -226,20 +227,30 @@ func (r *records) events(may func(owner string) bool) []api.Event {
 	return out
 }
 
-// totals are the jobs by phase, those that need attention, and what was done to all jobs
-// that there ever were, pruned ones included.
-func (r *records) totals() (phases map[reconcile.Phase]int, attention int, sum counts) {
+// totals are the jobs by phase, the holds by reason, the jobs that need attention, and what
+// was done to all jobs that there ever were, pruned ones included.
+type totals struct {
+	counts
+	phases    map[reconcile.Phase]int
+	holds     map[tuning.Reason]int
+	attention int
+}
+
+func (r *records) totals() totals {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	phases, sum = map[reconcile.Phase]int{}, r.pruned.clone()
+	out := totals{counts: r.pruned.clone(), phases: map[reconcile.Phase]int{}, holds: map[tuning.Reason]int{}}
 	for _, d := range r.digests {
-		phases[d.phase]++
-		sum.add(d)
+		out.phases[d.phase]++
+		out.add(d)
 		if d.attention {
-			attention++
+			out.attention++
+		}
+		if d.reason != tuning.ReasonNone && (d.phase == reconcile.Ignored || d.phase == reconcile.Held || d.phase == reconcile.Settled) {
+			out.holds[d.reason]++
 		}
 	}
-	return phases, attention, sum
+	return out
 }
 
 // readable reads something small from the store.

@@ -72,7 +72,7 @@ func (a *app) controller() *cobra.Command {
 			defer func() { err = errors.Join(err, d.Close()) }()
 			return d.Run(cmd.Context())
 		},
-	}, "socket", "state", "driver", "listen", "local.", "exporter.", "slurm.", "nomad.", "store.", "log.", "resync", "site")
+	}, "socket", "state", "driver", "listen", "job_labels", "local.", "exporter.", "slurm.", "nomad.", "store.", "log.", "resync", "site")
 }
 
 // exporters are those of the nodes that the configuration names.
