@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -20,21 +20,17 @@ import (
 const reportPeriod = 30 * 24 * time.Hour
 
 // report sums up the jobs that the caller may see.
-func (h handler) report(req *http.Request) (any, error) {
-	who, err := h.caller(req)
+func (r request) report() (any, error) {
+	q, err := reportQuery(r.URL.Query(), time.Now())
 	if err != nil {
 		return nil, err
 	}
-	q, err := reportQuery(req, time.Now())
-	if err != nil {
-		return nil, err
-	}
-	rows, err := h.d.reportRows(req.Context(), who.May, q.Until)
+	rows, err := r.d.reportRows(r.Context(), r.who.May, q.Until)
 	if err != nil {
 		return nil, err
 	}
 	t := report.Build(rows, q)
-	if (q.By == report.ByAccount || q.By == report.ByPartition) && !h.d.driver.Capabilities().Accounts {
+	if (q.By == report.ByAccount || q.By == report.ByPartition) && !r.d.driver.Capabilities().Accounts {
 		t.Notes = append(t.Notes, "Partitions and accounts are those that the job files name: this scheduler does not verify them.")
 	}
 	if q.Since.Before(q.Until.Add(-keepRecords)) {
@@ -43,16 +39,16 @@ func (h handler) report(req *http.Request) (any, error) {
 	return t, nil
 }
 
-func reportQuery(req *http.Request, now time.Time) (report.Query, error) {
+func reportQuery(asked url.Values, now time.Time) (report.Query, error) {
 	q := report.Query{Since: now.Add(-reportPeriod), Until: now, By: report.ByJob, Compare: compareJobs}
-	if text := req.URL.Query().Get("since"); text != "" {
+	if text := asked.Get("since"); text != "" {
 		ago, err := tuning.ParseDuration(text)
 		if err != nil {
 			return q, fmt.Errorf("%w: since: %w", errInput, err)
 		}
 		q.Since = now.Add(-ago)
 	}
-	if by := req.URL.Query().Get("by"); by != "" {
+	if by := asked.Get("by"); by != "" {
 		q.By = report.By(by)
 	}
 	if !slices.Contains(report.Bys(), q.By) {

@@ -20,13 +20,13 @@ import (
 
 // Options say what differs from a plain controller; the zero value is one.
 type Options struct {
-	State  string     // directory of the durable state; empty = a new one
-	Socket string     // path of the socket; empty = a new one
-	Listen string     // loopback address of /metrics; empty = none
+	State  string // directory of the durable state; empty = a new one
+	Socket string // path of the socket; empty = a new one
+	Listen string // loopback address of /metrics; empty = none
 	// JobLabels names the jobs in /metrics.
 	JobLabels bool
-	Sim    sim.Config // the simulated cluster
-	Site   string     // text of the site's policy; empty = the site wrote none
+	Sim       sim.Config // the simulated cluster
+	Site      string     // text of the site's policy; empty = the site wrote none
 	// Tick is how often a job is looked at; 0 = 20 ms, which in virtual time is
 	// much work.
 	Tick time.Duration
