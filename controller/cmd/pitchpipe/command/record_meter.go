@@ -7,8 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -56,43 +54,13 @@ func (o recording) meter(ctx context.Context) (*api.Client, func(), error) {
 	}
 	remove := func() { _ = os.RemoveAll(dir) }
 	socket := filepath.Join(dir, "exporter.sock")
-	// It is ended below, so that what it has counted can be read after an interruption.
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, "--socket", socket, "--web.listen-address=", "--log.level=error",
-		"--sampling.interval="+o.interval.String(), "--sampling.discover=100ms", "--sampling.ring=100000", "--api.readers="+strconv.Itoa(os.Getuid()))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		remove()
-		return nil, nothing, fmt.Errorf("start the exporter %s: %w", program, err)
-	}
-	ended := make(chan struct{})
-	var failed error // once it has ended
-	go func() {
-		failed = cmd.Wait()
-		close(ended)
-	}()
-	stop := func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		select {
-		case <-ended:
-		case <-time.After(5 * time.Second):
-			_ = cmd.Process.Kill()
-			<-ended
-		}
-		remove()
-	}
 	client := api.NewClient(socket)
-	for {
-		if _, err := client.Node(ctx); err == nil {
-			return client, stop, nil
-		}
-		select {
-		case <-ended:
-			stop()
-			return nil, nothing, fmt.Errorf("the exporter %s ended at once: %w", program, failed)
-		case <-ctx.Done():
-			stop()
-			return nil, nothing, ctx.Err()
-		case <-time.After(50 * time.Millisecond):
-		}
+	exporter, err := launch(ctx, filepath.Join(dir, "log"), func() error { _, err := client.Node(ctx); return err }, program,
+		"--socket", socket, "--web.listen-address=", "--log.level=error", "--sampling.interval="+o.interval.String(),
+		"--sampling.discover=100ms", "--sampling.ring=100000", "--api.readers="+strconv.Itoa(os.Getuid()))
+	if err != nil {
+		remove()
+		return nil, nothing, err
 	}
+	return client, func() { exporter.stop(); remove() }, nil
 }
