@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -56,18 +57,14 @@ func (a *app) listen() *cobra.Command {
 				}
 				return a.listenInJob(cmd.Context(), l, log, report)
 			}
-			cfg := progress.Config{Path: l.file, Offset: l.offset, Total: l.total, Logger: log}
-			if cfg.Pattern, err = regexp.Compile(l.pattern); err != nil {
-				return fmt.Errorf("%w pattern: %w", errInvalid, err)
+			pattern, done, err := patterns(l.pattern, l.done)
+			if err != nil {
+				return err
 			}
-			if l.done != "" {
-				if cfg.Done, err = regexp.Compile(l.done); err != nil {
-					return fmt.Errorf("%w pattern of a saved checkpoint: %w", errInvalid, err)
-				}
-				if l.pattern == "" {
-					cfg.Pattern = nil
-				}
+			if pattern == nil && done == nil {
+				pattern = regexp.MustCompile("") // Follow says what is missing
 			}
+			cfg := progress.Config{Path: l.file, Offset: l.offset, Total: l.total, Pattern: pattern, Done: done, Logger: log}
 			return progress.Follow(cmd.Context(), cfg, report)
 		},
 	}
@@ -83,19 +80,37 @@ func (a *app) listen() *cobra.Command {
 	return settings(cmd, "log.level")
 }
 
-// listenInJob takes the job from the environment that Slurm gave it.
+// listenInJob takes the job from the environment that Slurm gave it, and the process of its batch
+// script from --task, else from there too.
 func (a *app) listenInJob(ctx context.Context, l listening, log *slog.Logger, report func(context.Context, api.Report) error) error {
 	job := a.env("SLURM_JOB_ID")
 	if job == "" || strings.Trim(job, "0123456789") != "" {
 		return fmt.Errorf("%w: SLURM_JOB_ID %q: --slurm is for inside a job", errInvalid, job)
 	}
-	pid, err := scriptPID(l.task, a.env("SLURM_TASK_PID"))
-	if err != nil {
-		return err
+	if pid, err := strconv.Atoi(a.env("SLURM_TASK_PID")); l.task <= 0 && err == nil {
+		l.task = pid
+	}
+	if l.task <= 0 {
+		return fmt.Errorf("%w: SLURM_TASK_PID %q: --slurm is for inside a job", errInvalid, a.env("SLURM_TASK_PID"))
 	}
 	return inJob{
-		id: job, array: a.env("SLURM_ARRAY_JOB_ID"), pid: pid, slurm: command.Exec{}, report: report, log: log,
+		id: job, array: a.env("SLURM_ARRAY_JOB_ID"), pid: l.task, slurm: command.Exec{}, report: report, log: log,
 	}.run(ctx)
+}
+
+// patterns compiles those of epochs and of saved checkpoints; nil where there is none.
+func patterns(epoch, saved string) (pattern, done *regexp.Regexp, err error) {
+	if epoch != "" {
+		if pattern, err = regexp.Compile(epoch); err != nil {
+			return nil, nil, fmt.Errorf("%w pattern: %w", errInvalid, err)
+		}
+	}
+	if saved != "" {
+		if done, err = regexp.Compile(saved); err != nil {
+			return nil, nil, fmt.Errorf("%w pattern of a saved checkpoint: %w", errInvalid, err)
+		}
+	}
+	return pattern, done, nil
 }
 
 // listenLog is silent unless a level is set: no one reads a log beside a job.
