@@ -20,7 +20,7 @@ func (a *app) evaluate() *cobra.Command {
 		Long: "Run the code that the controller decides by over recorded runs, so that a site can judge it on\n" +
 			"its own history. The files are CSV, gzip or not, in four formats: trials, curves, samples and\n" +
 			"adaptations. Nothing is written and no controller is asked; the same data and seed give the same\n" +
-			"output. With --json one object: {\"command\", \"data\", \"rows\": [...], \"summary\": {...}}. Files are named by\n" +
+			"output. controller/evaluate/KEYS.md explains the columns and the keys of --json. Files are named by\n" +
 			"repeated flags, by lists with commas, or one after the other. Rows that cannot be used are listed.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
