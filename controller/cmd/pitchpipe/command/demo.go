@@ -254,10 +254,8 @@ func (s *stage) run(ctx context.Context, j demoJob) (api.Job, error) {
 		if now.Ended {
 			return now, nil
 		}
-		select {
-		case <-ctx.Done():
+		if !pause(ctx, 200*time.Millisecond) {
 			return api.Job{}, ctx.Err()
-		case <-time.After(200 * time.Millisecond):
 		}
 	}
 }

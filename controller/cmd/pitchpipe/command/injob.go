@@ -127,16 +127,14 @@ const (
 // ask returns the job and what its stanza says. It asks again for as long as Slurm
 // does not answer. errNothing means that there is nothing to listen to.
 func (l inJob) ask(ctx context.Context) (parse.Job, tuning.Policy, error) {
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+	for wait := firstPause; ; wait = min(2*wait, lastPause) {
 		job, policy, err := l.read(ctx)
 		if err == nil || !errors.Is(err, driver.ErrTransient) {
 			return job, policy, err
 		}
 		l.log.InfoContext(ctx, "Slurm does not answer", "job", l.id, "err", err)
-		select {
-		case <-ctx.Done():
+		if !pause(ctx, wait) {
 			return job, policy, fmt.Errorf("job %s: %w", l.id, ctx.Err())
-		case <-time.After(pause):
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	nomadapi "github.com/hashicorp/nomad/api"
@@ -222,8 +222,7 @@ func withJoules(w exporterapi.Window, epochs []tuning.Epoch) []tuning.Epoch {
 
 // printProbes prints what was tried, and what was chosen and why.
 func printProbes(to io.Writer, out probe.Result, own tuning.Settings, policy tuning.Policy) error {
-	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SHORT JOB\tSETTINGS\tEPOCHS\tSECONDS\tENERGY\tRESULT")
+	lines := [][]string{{"SHORT JOB", "SETTINGS", "EPOCHS", "SECONDS", "ENERGY", "RESULT"}}
 	for _, t := range out.Tried {
 		result := "may be used"
 		switch {
@@ -238,9 +237,11 @@ func printProbes(to io.Writer, out probe.Result, own tuning.Settings, policy tun
 		if t.Trial.Joules != nil {
 			energy = fmt.Sprintf("%s (%s)", report.Joules(float64(*t.Trial.Joules)), t.Trial.Source)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%.2f\t%s\t%s\n", cmp.Or(string(t.Job), "-"), t.Trial.Settings, t.Trial.Epochs, t.Trial.Seconds, energy, result)
+		lines = append(lines, []string{
+			cmp.Or(string(t.Job), "-"), t.Trial.Settings.String(), strconv.Itoa(t.Trial.Epochs), fmt.Sprintf("%.2f", t.Trial.Seconds), energy, result,
+		})
 	}
-	if err := w.Flush(); err != nil {
+	if err := rows(to, lines...); err != nil {
 		return err
 	}
 	text := "none could be used: the job keeps its own settings"

@@ -135,8 +135,3 @@ func (a *app) stop() *cobra.Command {
 		}),
 	}
 }
-
-// said answers in JSON or in words.
-func (a *app) said(v any, format string, args ...any) error {
-	return a.show(v, func() error { a.printf(format, args...); return nil })
-}
