@@ -86,7 +86,7 @@ func printed(e tuning.Evidence, form string) string {
 	case "reason":
 		return tuning.Reason(e.Text).Sentence()
 	case "action":
-		return action(tuning.Action(e.Text))
+		return map[string]string{"probe": "try a setting", "move": "move", "roll-back": "return to its owner's settings", "hold": "stay as it is"}[e.Text]
 	case "and":
 		return strings.ReplaceAll(e.Text, " ", " and ")
 	case "list":
@@ -136,19 +136,6 @@ func named(e tuning.Evidence) string {
 		return name + ": " + e.Text
 	}
 	return fmt.Sprintf("%s: %.4g", name, e.Value)
-}
-
-func action(a tuning.Action) string {
-	switch a {
-	case tuning.Probe:
-		return "try a setting"
-	case tuning.Move:
-		return "move"
-	case tuning.RollBack:
-		return "return to its owner's settings"
-	case tuning.Hold:
-	}
-	return "stay as it is"
 }
 
 // bound is one end of an interval; an end that is too far to mean anything is open.
