@@ -33,7 +33,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		exporters(float64(n), state)
 	}
 	c.info(family)
-	err := c.d.records.readable()
+	_, err := c.d.records.loadPruned()
 	gauge("controller_records_readable", "1 when the durable state can be read.", truth(err == nil))
 	if err != nil {
 		return

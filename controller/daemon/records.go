@@ -86,10 +86,7 @@ func (c *counts) add(d digest) {
 	}
 }
 
-func (c counts) clone() counts {
-	c.Outcomes = maps.Clone(c.Outcomes)
-	return c
-}
+func (c counts) clone() counts { c.Outcomes = maps.Clone(c.Outcomes); return c }
 
 // loadRecords reads all records once.
 func loadRecords(store *knowledge.Store) (*records, error) {
@@ -101,7 +98,7 @@ func loadRecords(store *knowledge.Store) (*records, error) {
 	for _, rec := range all {
 		r.digests[rec.Job] = digestOf(rec)
 	}
-	if err := store.GetJSON(bucketMarks, keyPruned, &r.pruned); err != nil && !errors.Is(err, knowledge.ErrNotFound) {
+	if r.pruned, err = r.loadPruned(); err != nil {
 		return nil, fmt.Errorf("read what pruned records counted: %w", err)
 	}
 	return r, nil
@@ -197,32 +194,38 @@ func (r *records) Save(_ context.Context, rec *reconcile.Record) error {
 
 // All implements reconcile.Records. It decodes every record; totals and events decode none.
 func (r *records) All(_ context.Context) ([]*reconcile.Record, error) {
-	var all []*reconcile.Record
-	err := r.store.ForEachJSON(bucketRecords, func(_ string, decode func(v any) error) error {
-		var rec reconcile.Record
-		if err := decode(&rec); err != nil {
-			return err
+	return r.read(func(driver.JobID) bool { return true })
+}
+
+// read decodes the wanted records, the oldest first.
+func (r *records) read(wanted func(driver.JobID) bool) (out []*reconcile.Record, err error) {
+	err = r.store.ForEachJSON(bucketRecords, func(key string, decode func(v any) error) error {
+		if !wanted(driver.JobID(key)) {
+			return nil
 		}
-		all = append(all, &rec)
-		return nil
+		rec := &reconcile.Record{}
+		out = append(out, rec)
+		return decode(rec)
 	})
-	slices.SortStableFunc(all, func(a, b *reconcile.Record) int { return a.Submitted.Compare(b.Submitted) })
-	return all, err
+	slices.SortStableFunc(out, func(a, b *reconcile.Record) int { return a.Submitted.Compare(b.Submitted) })
+	return out, err
 }
 
 // events are the sentences about the jobs that the caller may see, the newest last.
 func (r *records) events(may func(owner string) bool) []api.Event {
-	out := []api.Event{}
+	var seen []digest
 	r.mu.RLock()
-	ids := slices.SortedFunc(maps.Keys(r.digests), func(a, b driver.JobID) int {
-		return r.digests[a].submitted.Compare(r.digests[b].submitted)
-	})
-	for _, id := range ids {
-		if d := r.digests[id]; may(d.owner) {
-			out = append(out, d.events...)
+	for _, d := range r.digests {
+		if may(d.owner) {
+			seen = append(seen, d)
 		}
 	}
 	r.mu.RUnlock()
+	slices.SortFunc(seen, func(a, b digest) int { return a.submitted.Compare(b.submitted) })
+	out := []api.Event{}
+	for _, d := range seen {
+		out = append(out, d.events...)
+	}
 	slices.SortStableFunc(out, func(a, b api.Event) int { return a.At.Compare(b.At) })
 	return out
 }
@@ -253,42 +256,27 @@ func (r *records) totals() totals {
 	return out
 }
 
-// readable reads something small from the store.
-func (r *records) readable() error {
-	var c counts
-	if err := r.store.GetJSON(bucketMarks, keyPruned, &c); err != nil && !errors.Is(err, knowledge.ErrNotFound) {
-		return err
+// loadPruned is what pruned records counted.
+func (r *records) loadPruned() (c counts, err error) {
+	if err = r.store.GetJSON(bucketMarks, keyPruned, &c); errors.Is(err, knowledge.ErrNotFound) {
+		err = nil
 	}
-	return nil
+	return c, err
 }
 
 // owned are the records of the jobs that the caller may see, the oldest first. It does not
 // decode those of other owners.
-func (r *records) owned(_ context.Context, may func(owner string) bool) ([]*reconcile.Record, error) {
+func (r *records) owned(may func(owner string) bool) ([]*reconcile.Record, error) {
 	// Take the lock before the store is read: pruning holds the lock while it writes, and
 	// a writer may wait for readers.
-	mine := map[string]bool{}
+	mine := map[driver.JobID]bool{}
 	r.mu.RLock()
 	for id, d := range r.digests {
-		mine[string(id)] = may(d.owner)
+		mine[id] = may(d.owner)
 	}
 	r.mu.RUnlock()
-	var out []*reconcile.Record
-	err := r.store.ForEachJSON(bucketRecords, func(key string, decode func(v any) error) error {
-		if !mine[key] {
-			return nil
-		}
-		var rec reconcile.Record
-		if err := decode(&rec); err != nil {
-			return err
-		}
-		if may(rec.Owner) {
-			out = append(out, &rec)
-		}
-		return nil
-	})
-	slices.SortStableFunc(out, func(a, b *reconcile.Record) int { return a.Submitted.Compare(b.Submitted) })
-	return out, err
+	out, err := r.read(func(id driver.JobID) bool { return mine[id] })
+	return slices.DeleteFunc(out, func(rec *reconcile.Record) bool { return !may(rec.Owner) }), err
 }
 
 // owner is the owner of a job, or empty where the job has no record.

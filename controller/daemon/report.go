@@ -52,11 +52,7 @@ func reportQuery(asked url.Values, now time.Time) (report.Query, error) {
 		q.By = report.By(by)
 	}
 	if !slices.Contains(report.Bys(), q.By) {
-		words := make([]string, 0, len(report.Bys()))
-		for _, by := range report.Bys() {
-			words = append(words, string(by))
-		}
-		return q, fmt.Errorf("%w: by: %q; want one of %s", errInput, q.By, strings.Join(words, ", "))
+		return q, fmt.Errorf("%w: by: %q; want one of %s", errInput, q.By, strings.Trim(strings.ReplaceAll(fmt.Sprint(report.Bys()), " ", ", "), "[]"))
 	}
 	return q, nil
 }
@@ -72,18 +68,15 @@ func (d *Daemon) reportRows(ctx context.Context, may func(owner string) bool, no
 	for _, j := range jobs {
 		known[j.ID] = j
 	}
-	records, err := d.records.owned(ctx, may)
+	records, err := d.records.owned(may)
 	if err != nil {
 		return nil, err
 	}
 	rows := []report.Row{}
 	for _, r := range records {
-		job, ok := known[r.Job]
-		if ok && !job.Submitted.Equal(r.Submitted) {
-			ok = false // a scheduler that counts anew gave the id to another job
-		}
 		row := rowOf(r)
-		if ok {
+		// A scheduler that counts anew gives the id to another job.
+		if job, ok := known[r.Job]; ok && job.Submitted.Equal(r.Submitted) {
 			row = seen(row, job, now)
 		}
 		rows = append(rows, row)
