@@ -141,11 +141,10 @@ func (r request) validate() (any, error) {
 	if err := decode(r, 16<<20, &draft); err != nil {
 		return nil, err
 	}
-	v, _ := verdict.Of(r.d.parse, draft.Filename, draft.Source, draft.Variables, verdict.Ground{ // the error is in it
+	return verdict.Of(r.d.parse, draft.Filename, draft.Source, draft.Variables, verdict.Ground{
 		Driver: r.d.driver.Name(), Can: r.d.driver.Capabilities(), Given: r.d.cfg.Given, Site: r.d.services.site,
 		Policy: verdict.PolicyOf(r.d.cfg.Site), User: r.who.Name,
-	})
-	return v, nil
+	}), nil
 }
 
 // observations are the raw ones as JSON lines, oldest first.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"os/user"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -70,11 +69,11 @@ func uids(names []string) ([]uint32, error) {
 		if err != nil {
 			return nil, err
 		}
-		uid, err := strconv.ParseUint(u.Uid, 10, 32)
+		c, err := credentialOf(u)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, uint32(uid))
+		out = append(out, c.Uid)
 	}
 	return out, nil
 }

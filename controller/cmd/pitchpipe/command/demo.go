@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -236,8 +235,7 @@ func (s *stage) run(ctx context.Context, j demoJob) (api.Job, error) {
 	if err := os.MkdirAll(work, 0o755); err != nil {
 		return api.Job{}, fmt.Errorf("make the job's directory: %w", err)
 	}
-	env := map[string]string{"PITCHPIPE_WORKLOAD": beside(s.self, "workload"), "INPUT": fmt.Sprint(j.input)}
-	maps.Copy(env, j.env)
+	env := merged(map[string]string{"PITCHPIPE_WORKLOAD": beside(s.self, "workload"), "INPUT": fmt.Sprint(j.input)}, j.env)
 	now, err := s.client.Submit(ctx, api.Submission{
 		Request: "demo-" + j.name, Filename: file, Source: source, Dir: work, Env: env, Off: j.off,
 	})

@@ -80,11 +80,7 @@ func (a *app) probe(ctx context.Context, s api.Submission, with probing) (change
 		return change, nil, err
 	}
 	defer exporters.Close()
-	env := maps.Clone(s.Env)
-	if env == nil {
-		env = map[string]string{}
-	}
-	maps.Copy(env, with.short)
+	env := merged(s.Env, with.short)
 	out, err := probe.Run(ctx, probe.Config{
 		Jobs: shortJobs{d}, Policy: policy, Own: own, Probes: with.settings, Memory: memory, Measure: a.joulesOf(exporters), Log: a.logger(),
 		Spec:   driver.Spec{Filename: s.Filename, Source: s.Source, Variables: s.Variables, Dir: s.Dir, Env: env},
@@ -145,16 +141,20 @@ func probed(s api.Submission, with probing) (*jobfile.Job, tuning.Policy, tuning
 		}
 	}
 	shown := *file
-	shown.Env = maps.Clone(file.Env)
-	if shown.Env == nil {
-		shown.Env = map[string]string{}
-	}
-	maps.Copy(shown.Env, s.Env)
+	shown.Env = merged(file.Env, s.Env)
 	own := stanza.Own(&shown, policy)
 	if _, ok := own[tuning.Cores]; !ok {
 		own[tuning.Cores] = tuning.Number(float64(max(file.Cores, 1)))
 	}
 	return file, policy, own, nil
+}
+
+// merged are the variables of both, those of b where both have one.
+func merged(a, b map[string]string) map[string]string {
+	out := map[string]string{}
+	maps.Copy(out, a)
+	maps.Copy(out, b)
+	return out
 }
 
 // probeDir is where the probes of this very submission are remembered until the job is

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,6 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pitchpipe/controller/record"
+	"pitchpipe/driver/local/cgroup"
 	"pitchpipe/exporter/api"
 )
 
@@ -33,20 +36,18 @@ func ownCPUs() ([]int, error) {
 func (o recording) meter(ctx context.Context) (*api.Client, func(), error) {
 	nothing := func() {}
 	program := o.exporter
-	switch program {
-	case "none":
-		return nil, nothing, nil
-	case "":
+	if program == "" {
 		self, err := os.Executable()
 		if err != nil {
 			return nil, nothing, fmt.Errorf("find this program: %w", err)
 		}
 		program = beside(self, "pitchpipe-exporter")
 		if _, err := os.Stat(program); err != nil {
-			if program, err = exec.LookPath("pitchpipe-exporter"); err != nil {
-				return nil, nothing, nil
-			}
+			program, _ = exec.LookPath("pitchpipe-exporter") // it is empty where there is none
 		}
+	}
+	if program == "" || program == "none" {
+		return nil, nothing, nil
 	}
 	dir, err := os.MkdirTemp("", "pitchpipe-record-*")
 	if err != nil {
@@ -64,3 +65,21 @@ func (o recording) meter(ctx context.Context) (*api.Client, func(), error) {
 	}
 	return client, func() { exporter.stop(); remove() }, nil
 }
+
+// runCgroups gives each recorded run a cgroup of its own, as the local driver does: perf
+// counts by it, and the exporter knows the run by its name.
+type runCgroups struct{ tree cgroup.Tree }
+
+// Create implements record.Cgroups.
+func (c runCgroups) Create(ctx context.Context, name string, cpus []int) (record.Cgroup, error) {
+	leaf, err := c.tree.Create(ctx, name, cgroup.Limits{CPUs: cpus})
+	if err != nil {
+		return nil, err
+	}
+	return runCgroup{leaf}, nil
+}
+
+type runCgroup struct{ cgroup.Leaf }
+
+// Close implements record.Cgroup.
+func (c runCgroup) Close(ctx context.Context) error { return errors.Join(c.Kill(ctx), c.Remove(ctx)) }

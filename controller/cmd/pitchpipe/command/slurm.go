@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -76,10 +78,7 @@ func (a *app) slurmCheck() *cobra.Command {
 
 // facts gathers what is judged.
 func (a *app) facts(ctx context.Context, c checking) (check.Facts, error) {
-	mode := check.Mode(a.cfg.Slurm.Mode)
-	if c.mode != "" {
-		mode = check.Mode(c.mode)
-	}
+	mode := check.Mode(cmp.Or(c.mode, a.cfg.Slurm.Mode))
 	if mode != check.Owner && mode != check.Site {
 		return check.Facts{}, fmt.Errorf("%w --mode %q: want owner or site", errInvalid, c.mode)
 	}
@@ -158,18 +157,14 @@ func (a *app) policy(facts check.Facts) check.Policy {
 		p.Fault = strings.ReplaceAll(err.Error(), "\n", "; ")
 		return p
 	}
-	follows := func(partition, account, user string) bool {
-		s := site.For(partition, account, "", user)
-		return s.MaxMode == tuning.Apply && !s.DryRun
-	}
 	partitions := []string{""}
 	for _, one := range facts.Partitions {
 		partitions = append(partitions, one.Name)
 	}
 	for _, partition := range partitions {
-		p.Apply = p.Apply || follows(partition, "", "")
-		for _, assoc := range facts.Accounts.Assocs {
-			p.Apply = p.Apply || follows(partition, assoc.Account, assoc.User)
+		for _, assoc := range append(slices.Clone(facts.Accounts.Assocs), check.Association{}) {
+			s := site.For(partition, assoc.Account, "", assoc.User)
+			p.Apply = p.Apply || s.MaxMode == tuning.Apply && !s.DryRun
 		}
 	}
 	return p
@@ -180,11 +175,7 @@ func (a *app) configured(caller *user.User) check.Config {
 	if file == "" {
 		file = "/etc/pitchpipe/controller.yaml"
 		if caller.Uid != "0" {
-			home := a.env("HOME")
-			if home == "" {
-				home = caller.HomeDir
-			}
-			file = filepath.Join(home, ".config", "pitchpipe", "controller.yaml")
+			file = filepath.Join(cmp.Or(a.env("HOME"), caller.HomeDir), ".config", "pitchpipe", "controller.yaml")
 		}
 		file += " (not there yet)"
 	}
