@@ -163,7 +163,6 @@ func load(flags *pflag.FlagSet, environ []string, path string, euid int) (Config
 	return c, nil
 }
 
-// suggest names the known word that is nearest.
 func suggest(text string, words []string) string {
 	if near := nearest.Word(text, words); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)

@@ -30,13 +30,11 @@ func (p place) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.name, p.line, p.column)
 }
 
-// scalar is one value and its place.
 type scalar struct {
 	text string
 	pos  place
 }
 
-// document is a file and the faults that were found in it.
 type document struct {
 	file   string
 	faults []Error
@@ -48,7 +46,6 @@ func (d *document) fault(at place, key, found, want string) {
 	d.faults = append(d.faults, Error{Where: at.String(), Key: key, Found: found, Want: want, at: at})
 }
 
-// unknown is the fault of a key that does not exist.
 func (d *document) unknown(n *yaml.Node, block, name string, known []string) {
 	want := cmp.Or(strings.TrimPrefix(suggest(name, known), "; "), "want one of "+strings.Join(known, ", "))
 	d.fault(d.at(n), block, fmt.Sprintf("unknown key %q", name), want)
@@ -164,7 +161,6 @@ func (d *document) typed(key string, n *yaml.Node, t Type) (text string, ok bool
 	return d.check(key, scalar{strings.Join(texts, ","), d.at(n)}, t)
 }
 
-// check reports whether a value is one of its type, and its text.
 func (d *document) check(key string, v scalar, t Type) (text string, ok bool) {
 	if ok = t.valid(v.text); !ok {
 		d.fault(v.pos, key, fmt.Sprintf("found %q", v.text), "want "+t.want+suggest(v.text, t.words))

@@ -23,7 +23,6 @@ type Key struct {
 	Wide    bool // of the site's policy: it counts over the whole cluster, so only the default block may set it
 }
 
-// types are those of keys, by name.
 func types(keys []Key) map[string]Type {
 	out := map[string]Type{}
 	for _, k := range keys {
@@ -32,7 +31,6 @@ func types(keys []Key) map[string]Type {
 	return out
 }
 
-// variable is the key's environment variable.
 func (k Key) variable() string {
 	return prefix + strings.ToUpper(strings.ReplaceAll(k.Name, ".", "_"))
 }
@@ -118,7 +116,6 @@ func Keys() []Key {
 	}
 }
 
-// person is an element of nomad.people.
 const person = namePattern + `=(\*|` + namePattern + `)`
 
 // fromSlurm are the prices of a site whose scheduler says what it bills.

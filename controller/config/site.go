@@ -108,7 +108,6 @@ func decode[T any](into *T, key, text string) {
 	}
 }
 
-// parseSite reads a policy file.
 func parseSite(file string, data []byte) (*SitePolicy, error) {
 	d := document{file: file}
 	p := &SitePolicy{scope: map[string]map[string]block{}}

@@ -142,7 +142,6 @@ func (c *Candidate) Leads(ctx context.Context) error {
 	return c.replica.Err()
 }
 
-// leader names the leader for people.
 func (c *Candidate) leader(ctx context.Context) string {
 	call, cancel := context.WithTimeout(ctx, lookUp)
 	defer cancel()

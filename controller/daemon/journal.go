@@ -15,7 +15,6 @@ import (
 // replaces a record only in the version that the driver last loaded or saved.
 func (c *Candidate) Journal() nomad.Journal { return journal{c} }
 
-// journal implements nomad.Journal.
 type journal struct{ *Candidate }
 
 func inJournal(err error) error {

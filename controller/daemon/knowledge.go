@@ -43,7 +43,6 @@ func (r *services) observations(may func(owner string) bool) ([]knowledge.Observ
 	return out, nil
 }
 
-// known is what the observations taught.
 func (r *services) known(ctx context.Context, obs []knowledge.Observation, now time.Time) api.Knowledge {
 	out := api.Knowledge{
 		Schema: knowledge.SchemaVersion, Observations: len(obs), Kinds: []api.KnownKind{}, Classes: []api.KnownClass{},
@@ -134,7 +133,6 @@ func modelOf(m *classify.Model) *api.KnownModel {
 	return out
 }
 
-// strataOf are those that a profile of these observations belongs to.
 func strataOf(strata []api.KnownStratum, obs []knowledge.Observation) []api.KnownStratum {
 	return slices.DeleteFunc(strata, func(s api.KnownStratum) bool {
 		key := classify.Key{Schema: s.Schema, Machine: s.Machine, Settings: s.Settings}

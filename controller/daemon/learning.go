@@ -14,7 +14,6 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// recall asks the knowledge about one job.
 func (r *services) recall(ctx context.Context, q reconcile.Question) (reconcile.Recollection, error) {
 	var out reconcile.Recollection
 	all, err := r.store.All()
@@ -210,7 +209,6 @@ func save(tx *knowledge.Tx, model *classify.Model) error {
 	return tx.SaveModel(raw)
 }
 
-// refit fits the classes anew from everything that was observed.
 func (r *services) refit() error {
 	r.refitting.Lock()
 	defer r.refitting.Unlock()
@@ -233,7 +231,6 @@ func (r *services) refit() error {
 	return nil
 }
 
-// loadModel reads the classes that were fitted last.
 func (r *services) loadModel() error {
 	raw, err := r.store.LoadModel()
 	if errors.Is(err, knowledge.ErrNotFound) {

@@ -68,7 +68,6 @@ func (r request) headStart() (any, error) {
 	}, nil
 }
 
-// offers keeps offers in the store.
 type offers struct{ store *knowledge.Store }
 
 var _ reconcile.Offers = offers{}

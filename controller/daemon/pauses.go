@@ -66,7 +66,6 @@ func loadPauses(store *knowledge.Store) (*pauses, error) {
 	return p, nil
 }
 
-// readAll reads all values of a bucket.
 func readAll[T any](store *knowledge.Store, bucket string) (map[string]T, error) {
 	out := map[string]T{}
 	err := store.ForEachJSON(bucket, func(key string, decode func(v any) error) error {

@@ -64,7 +64,6 @@ type digest struct {
 	events           []api.Event
 }
 
-// counts are the totals that only grow.
 type counts struct {
 	Restarts int                    `json:"restarts"`
 	Probes   int                    `json:"probes"`
@@ -88,7 +87,6 @@ func (c *counts) add(d digest) {
 
 func (c counts) clone() counts { c.Outcomes = maps.Clone(c.Outcomes); return c }
 
-// loadRecords reads all records once.
 func loadRecords(store *knowledge.Store) (*records, error) {
 	r := &records{store: store, digests: map[driver.JobID]digest{}}
 	all, err := r.All(context.Background())
@@ -166,7 +164,6 @@ func (r *records) Load(_ context.Context, id driver.JobID) (*reconcile.Record, e
 	return known.rec.Clone(), nil
 }
 
-// keep caches the record of a live job.
 func (r *records) keep(id driver.JobID, d decoded) {
 	r.decoding.Lock()
 	defer r.decoding.Unlock()
@@ -197,7 +194,6 @@ func (r *records) All(_ context.Context) ([]*reconcile.Record, error) {
 	return r.read(func(driver.JobID) bool { return true })
 }
 
-// read decodes the wanted records, the oldest first.
 func (r *records) read(wanted func(driver.JobID) bool) (out []*reconcile.Record, err error) {
 	err = r.store.ForEachJSON(bucketRecords, func(key string, decode func(v any) error) error {
 		if !wanted(driver.JobID(key)) {
@@ -286,7 +282,6 @@ func (r *records) owner(id driver.JobID) string {
 	return r.digests[id].owner
 }
 
-// owners are the owners of the live jobs, one per job.
 func (r *records) owners() []string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -16,10 +16,8 @@ import (
 	"pitchpipe/driver"
 )
 
-// reportPeriod is the default period of a report.
 const reportPeriod = 30 * 24 * time.Hour
 
-// report sums up the jobs that the caller may see.
 func (r request) report() (any, error) {
 	q, err := reportQuery(r.URL.Query(), time.Now())
 	if err != nil {
@@ -84,7 +82,6 @@ func (d *Daemon) reportRows(ctx context.Context, may func(owner string) bool, no
 	return rows, nil
 }
 
-// seen adds the scheduler's data of a job.
 func seen(row report.Row, job driver.Job, now time.Time) report.Row {
 	row.Account, row.Partition = job.Account, job.Partition
 	row.Spans = spans(job, now)
@@ -143,7 +140,6 @@ func spans(job driver.Job, now time.Time) []report.Span {
 	return out
 }
 
-// compareJobs is report.Compare.
 func compareJobs(pairs []report.Pair, t report.Terms) tuning.Outcome {
 	in := verify.Input{Measure: t.Measure, MaxSlowdown: t.MaxSlowdown, Quality: t.Quality, At: t.At}
 	for _, p := range pairs {

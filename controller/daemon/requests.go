@@ -147,7 +147,6 @@ func (r request) validate() (any, error) {
 	}), nil
 }
 
-// observations are the raw ones as JSON lines, oldest first.
 func (r request) observations() (any, error) {
 	obs, err := r.d.services.observations(r.who.May)
 	return stream{"application/jsonl", func(w io.Writer) error {

@@ -121,7 +121,6 @@ func (n noJob) Error() string { return "there is no job " + string(n) }
 
 func (n noJob) Unwrap() error { return driver.ErrNotFound }
 
-// decode reads the body of a request.
 func decode(req request, limit int64, into any) error {
 	if err := json.NewDecoder(io.LimitReader(req.Body, limit)).Decode(into); err != nil {
 		return fmt.Errorf("%w: %w", errInput, err)

@@ -49,7 +49,6 @@ type services struct {
 	billings  map[string]billed // by partition
 }
 
-// bind connects the loop to this controller.
 func (r *services) bind() reconcile.Services {
 	s := reconcile.Services{
 		Read: r.read, Site: r.siteFor, Measure: r.measure, Classify: r.classify, Recall: r.recall, Past: r.past, Curves: r.curves,
@@ -136,7 +135,6 @@ func (r *services) siteFor(job driver.Job) tuning.Site {
 	return r.site.For(job.Partition, job.Account, job.QOS, job.Owner)
 }
 
-// billed is what the scheduler bills in a partition.
 type billed struct {
 	driver.Billing
 	at time.Time
@@ -190,7 +188,6 @@ func (r *services) billing(ctx context.Context, partition string) (driver.Billin
 	return b, true
 }
 
-// progress says in the driver's terms what a listener looks for.
 func progress(p tuning.Progress) driver.Progress {
 	return driver.Progress{Pattern: p.Pattern, File: p.File, Total: p.Total}
 }
@@ -224,7 +221,6 @@ func (r *services) classify(p tuning.Profile) tuning.Class {
 	return model.Classify(p)
 }
 
-// past returns the earlier runs of a kind of job.
 func (r *services) past(_ context.Context, kind tuning.JobKind) ([]tuning.PastRun, error) {
 	obs, err := r.store.Observations(kind)
 	return knowledge.PastRuns(obs, kind, time.Now()), err

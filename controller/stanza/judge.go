@@ -9,7 +9,6 @@ import (
 	"pitchpipe/driver/jobfile/nearest"
 )
 
-// judge collects the faults of one stanza.
 type judge struct {
 	job  *jobfile.Job
 	errs jobfile.Errors
@@ -39,7 +38,6 @@ func (f fields) given(names ...string) bool {
 	})
 }
 
-// get returns the value of a key that stands in the block and could be read.
 func (f fields) get(name string) (datum, bool) {
 	d, ok := f.data[name]
 	return d, ok

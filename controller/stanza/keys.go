@@ -242,7 +242,6 @@ func words[T ~string](list []T) []string {
 	return out
 }
 
-// keysOf lists the keys of one block.
 func keysOf(block string) []Key {
 	return slices.DeleteFunc(Keys(), func(k Key) bool { return k.Block != block })
 }
@@ -255,7 +254,6 @@ func namesOf(keys []Key) []string {
 	return out
 }
 
-// allowed says what the key may hold.
 func (k Key) allowed() string {
 	if k.Allowed == "" {
 		return oneOf(k.Words)

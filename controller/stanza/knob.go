@@ -129,7 +129,6 @@ func (j *judge) arg(d datum) {
 	}
 }
 
-// span judges what the knob may be set to.
 func (j *judge) span(k *tuning.Knob, f fields, at jobfile.Pos) {
 	if f.given("follows") {
 		for _, name := range []string{"quality", "values", "min", "max", "scale", "default"} {
@@ -171,7 +170,6 @@ func (j *judge) span(k *tuning.Knob, f fields, at jobfile.Pos) {
 	}
 }
 
-// bound reads min or max, where it is given.
 func (j *judge) bound(name string, d datum) (v tuning.Value) {
 	for _, item := range d.items {
 		if v = j.value(name, item); v.IsSet() && !v.IsNumber() {
@@ -198,7 +196,6 @@ func (j *judge) values(k *tuning.Knob, d datum) {
 	}
 }
 
-// untuned judges the value of the knob without tuning.
 func (j *judge) untuned(k *tuning.Knob, f fields, at jobfile.Pos) {
 	d, ok := f.get("default")
 	switch {
@@ -214,7 +211,6 @@ func (j *judge) untuned(k *tuning.Knob, f fields, at jobfile.Pos) {
 	}
 }
 
-// follows judges the knob that another one follows.
 func (j *judge) follows(k tuning.Knob, all []tuning.Knob, f fields) {
 	d, ok := f.get("follows")
 	if !ok {

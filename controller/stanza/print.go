@@ -16,7 +16,6 @@ type entry struct {
 	remark string
 }
 
-// section is one block of a printed stanza.
 type section struct {
 	block, label string
 	entries      []entry
@@ -77,7 +76,6 @@ func PrintLines(p tuning.Policy) string {
 	return b.String()
 }
 
-// sections are the blocks of a policy, the top level first.
 func sections(p tuning.Policy) (out []section) {
 	for _, block := range Blocks() {
 		knobs := []tuning.Knob{{}}
@@ -167,7 +165,6 @@ func valueLiteral(knob string, v tuning.Value) any {
 	return spell(knob, v)
 }
 
-// text is a literal without quotes.
 func text(v any) string {
 	if b, ok := v.(bare); ok {
 		return string(b)
@@ -176,7 +173,6 @@ func text(v any) string {
 	return s
 }
 
-// hcl writes a literal for a Nomad job file.
 func hcl(v any) string {
 	switch v := v.(type) {
 	case []any:
@@ -191,7 +187,6 @@ func hcl(v any) string {
 	return text(v)
 }
 
-// line writes a literal for a #TUNE line.
 func line(v any) string {
 	list, ok := v.([]any)
 	if !ok {

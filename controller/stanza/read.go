@@ -112,7 +112,6 @@ func single(v jobfile.Value) jobfile.Value {
 	return jobfile.Value{Kind: jobfile.Bare, Text: strings.Join(parts, ",")}
 }
 
-// scalarText is the text of a scalar as tuning's parsers read it.
 func scalarText(v jobfile.Value) (string, bool) {
 	switch v.Kind {
 	case jobfile.String, jobfile.Bare:
@@ -133,7 +132,6 @@ func printable(s string) bool {
 	}) < 0
 }
 
-// describe names a value in an error.
 func describe(v jobfile.Value) string {
 	text, scalar := scalarText(v)
 	switch {

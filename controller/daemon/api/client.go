@@ -171,7 +171,6 @@ func answer[T any](ctx context.Context, c *Client, method, target string, in any
 	return out, nil
 }
 
-// do is a call without an answer.
 func (c *Client) do(ctx context.Context, method, target string, in any) error {
 	resp, err := c.send(ctx, method, target, in)
 	if err != nil {

@@ -31,7 +31,6 @@ func (b *background) run(limit time.Duration, call func(context.Context)) bool {
 	return true
 }
 
-// close ends the calls and waits for them.
 func (b *background) close() {
 	b.end()
 	b.calls.Wait()

@@ -18,7 +18,6 @@ import (
 // ErrService means that a text names no service.
 var ErrService = errors.New("want the name of a service, or NAME@NAMESPACE")
 
-// registered is an exporter as a registry has it.
 type registered struct {
 	node, host string
 	port       int
@@ -26,7 +25,6 @@ type registered struct {
 	id         string
 }
 
-// services finds the exporters that a registry of services names.
 type services struct {
 	name string
 	list func(context.Context) ([]registered, error)

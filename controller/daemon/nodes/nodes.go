@@ -120,12 +120,10 @@ func (e *Exporters) Close() {
 // many reports whether there is an exporter on each node.
 func (e *Exporters) many() bool { return e.cfg.Pattern != "" || e.cfg.Find != nil }
 
-// byTLS reports whether the exporters are reached over the network.
 func (e *Exporters) byTLS() bool {
 	return e.cfg.Find != nil || strings.HasPrefix(e.cfg.Pattern, "https:")
 }
 
-// factsAge is how long a node's description is valid.
 const factsAge = time.Minute
 
 // Node describes the machine with that name, from an answer of at most a minute ago. A job
@@ -236,7 +234,6 @@ type kind struct {
 	energy  string
 }
 
-// kindsAge is how long a kind of machine counts after its last description.
 const kindsAge = 24 * time.Hour
 
 func (e *Exporters) common() (api.Node, error) {
@@ -255,7 +252,6 @@ func (e *Exporters) common() (api.Node, error) {
 	return api.Node{}, fmt.Errorf("%w: it is open where the job will run, and %d kinds of machines are known", ErrNode, len(e.kinds))
 }
 
-// key identifies the exporter of a node.
 func (e *Exporters) key(node string) string {
 	if !e.many() {
 		return ""
@@ -267,5 +263,4 @@ func (e *Exporters) key(node string) string {
 	return node
 }
 
-// errClosed means that the program ends.
 var errClosed = errors.New("the exporters are not asked any more")

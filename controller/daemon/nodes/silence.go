@@ -42,7 +42,6 @@ func (e *Exporters) Count() map[string]int {
 	return out
 }
 
-// exporter is that of one node.
 type exporter struct {
 	name  string // empty where one knows everything
 	meter Meter
@@ -62,7 +61,6 @@ type exporter struct {
 	inside int // calls under way
 }
 
-// enter finds the exporter of a node and counts the caller in.
 func (e *Exporters) enter(node string) (*exporter, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -100,7 +98,6 @@ func (e *Exporters) enter(node string) (*exporter, error) {
 	return x, nil
 }
 
-// isSilence reports whether an error means that the exporter does not answer.
 func isSilence(err error) bool {
 	return errors.Is(err, api.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
 }
@@ -170,7 +167,6 @@ func (e *Exporters) try(x *exporter, now time.Time) {
 	}
 }
 
-// forget drops the exporters without requests.
 func (e *Exporters) forget(now time.Time) {
 	if now.Sub(e.swept) < sweep {
 		return

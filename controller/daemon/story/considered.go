@@ -32,7 +32,6 @@ func behind(d *tuning.Decision) []string {
 	return out
 }
 
-// left says what is left of a job.
 func left(f *tuning.Forecast) []string {
 	if !f.IsKnown() {
 		return nil
@@ -90,7 +89,6 @@ func budget(b tuning.BudgetOutlook) []string {
 	return nil
 }
 
-// alternative says one setting that was considered.
 func alternative(a tuning.Alternative, p tuning.Prices) string {
 	what := settingsText(a.Settings)
 	before := map[tuning.Origin]string{tuning.OriginPresent: "staying at ", tuning.OriginOwner: "its owner's "}
@@ -111,7 +109,6 @@ func alternative(a tuning.Alternative, p tuning.Prices) string {
 	return text + ": not taken, since " + a.Reason.Sentence()
 }
 
-// amount prints what the objective is counted in.
 func amount(v float64, unit string) string {
 	switch unit {
 	case "seconds":

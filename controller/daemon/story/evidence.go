@@ -121,7 +121,6 @@ func printed(e tuning.Evidence, form string) string {
 	return e.Text
 }
 
-// named prints a number by its name and unit.
 func named(e tuning.Evidence) string {
 	name := strings.ReplaceAll(e.Name, "_", " ")
 	for suffix, form := range map[string]string{" seconds": "time", " bytes": "memory", " joules": "energy"} {
@@ -147,7 +146,6 @@ func bound(logRatio float64) string {
 	return percent(logRatio)
 }
 
-// number counts a noun.
 func number(v float64, noun string) string {
 	if v == 1 {
 		return "1 " + noun

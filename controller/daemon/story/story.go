@@ -70,7 +70,6 @@ func tell(r *reconcile.Record, e reconcile.Entry) (api.Line, bool) {
 	return line, true
 }
 
-// decided says what is done by a decision.
 func decided(e reconcile.Entry) string {
 	d := e.Decision
 	form := "It moves to %s: %s."
@@ -112,7 +111,6 @@ func ending(r *reconcile.Record) string {
 	return text + fmt.Sprintf(". It was %s and %s.%s", times("moved", len(r.Restarts)), times("probed", len(r.Probed)), net(r))
 }
 
-// net is what tuning saved or cost the job in all.
 func net(r *reconcile.Record) string {
 	t := r.Toll
 	if t == nil {
@@ -182,12 +180,10 @@ func outcome(o tuning.Outcome) (string, []string) {
 	return text, []string{why}
 }
 
-// changed is the change of an objective with its interval.
 func changed(o tuning.Outcome) string {
 	return fmt.Sprintf("%s (%g %% interval %s to %s)", percent(o.LogRatio), o.Level*100, bound(o.Low), bound(o.High))
 }
 
-// measureText is what an objective measures.
 func measureText(o tuning.Objective) string {
 	return cmp.Or(map[tuning.Objective]string{
 		tuning.Energy: "joules per epoch", tuning.Time: "seconds per epoch", tuning.EDP: "joules times seconds per epoch",

@@ -20,7 +20,6 @@ func summarise(s *api.Story, r *reconcile.Record) {
 	s.Verdict, s.Effect, s.Next = verdict(r, current), effect(r, current), next(r, adviceOf(r), s.Usage)
 }
 
-// settingsNow are those of the newest attempt.
 func settingsNow(r *reconcile.Record) tuning.Settings { return r.Settings(math.MaxInt) }
 
 // adviceOf is the better setting that the newest decision named, or nil.
@@ -133,7 +132,6 @@ func perEpoch(r *reconcile.Record, current tuning.Settings) string {
 	return "per epoch " + strings.Join(parts, ", ")
 }
 
-// nextSteps say what the owner can do about a reason.
 func nextSteps() map[tuning.Reason]string {
 	const nothing = "nothing to do: "
 	return map[tuning.Reason]string{

@@ -96,7 +96,6 @@ func (g Ground) prospects(file *jobfile.Job, asked tuning.Policy) tuning.Prospec
 	return out
 }
 
-// reach is what the scheduler can bring to the job of a file.
 func (g Ground) reach(file *jobfile.Job) tuning.Reach {
 	r := Reach(g.Driver, g.Can)
 	if r.Lacks.Name != "" {

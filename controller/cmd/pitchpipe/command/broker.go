@@ -78,7 +78,6 @@ func uids(names []string) ([]uint32, error) {
 	return out, nil
 }
 
-// writtenStanza judges the stanza of a batch script.
 func writtenStanza(name string, script []byte) (broker.Stanza, error) {
 	job, err := detect.ParseForSlurm(name, script, nil)
 	if err != nil {
@@ -98,7 +97,6 @@ func writtenStanza(name string, script []byte) (broker.Stanza, error) {
 	return out, nil
 }
 
-// mebibyte is what Slurm counts memory in.
 const mebibyte = 1 << 20
 
 // allowed is what the stanza allows of a knob, in whole units as the driver rounds its

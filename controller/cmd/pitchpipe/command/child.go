@@ -14,7 +14,6 @@ import (
 
 var errChild = errors.New("a program that this one started does not run")
 
-// child is a daemon that a command starts for itself.
 type child struct {
 	cmd   *exec.Cmd
 	log   string
@@ -61,7 +60,6 @@ func launch(ctx context.Context, log string, ready func() error, program string,
 	}
 }
 
-// stop asks the child to end, and makes it after five seconds.
 func (c *child) stop() {
 	_ = c.cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -72,7 +70,6 @@ func (c *child) stop() {
 	}
 }
 
-// tail is the end of the child's log, for an error message.
 func (c *child) tail() string {
 	b, err := os.ReadFile(c.log)
 	if err != nil {
@@ -82,5 +79,4 @@ func (c *child) tail() string {
 	return strings.Join(lines[max(0, len(lines)-3):], " | ")
 }
 
-// beside is a program in the same folder as this one.
 func beside(self, name string) string { return filepath.Join(filepath.Dir(self), name) }

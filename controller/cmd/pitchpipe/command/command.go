@@ -50,7 +50,6 @@ var (
 	errShown = errors.New("already said")
 )
 
-// app is what the commands share.
 type app struct {
 	World
 	json bool
@@ -102,7 +101,6 @@ func exitStatus(err error) int {
 	return ExitFailed
 }
 
-// group is a part of the commands under one heading of the help.
 type group struct {
 	title    string
 	commands []*cobra.Command
@@ -188,7 +186,6 @@ func (a *app) show(v any, words func() error) error {
 	return words()
 }
 
-// said answers in JSON or in words.
 func (a *app) said(v any, format string, args ...any) error {
 	return a.show(v, func() error { a.printf(format, args...); return nil })
 }
@@ -199,7 +196,6 @@ func (a *app) printJSON(v any) error {
 	return e.Encode(v)
 }
 
-// rows prints lines of cells in aligned columns.
 func rows(w io.Writer, lines ...[]string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, cells := range lines {
@@ -220,7 +216,6 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.Stdout, format, args...) }
 
-// terminal reports whether the output is a terminal, and its width.
 func (a *app) terminal() (width int, ok bool) {
 	f, isFile := a.Stdout.(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {

@@ -10,7 +10,6 @@ import (
 	"pitchpipe/controller/config"
 )
 
-// setting is one key in effect.
 type setting struct {
 	Key    string `json:"key"`
 	Value  string `json:"value"`

@@ -75,7 +75,6 @@ func (a *app) controller() *cobra.Command {
 	}, "socket", "state", "driver", "listen", "job_labels", "local.", "exporter.", "slurm.", "nomad.", "store.", "log.", "resync", "site")
 }
 
-// exporters are those of the nodes that the configuration names.
 func (a *app) exporters() (*nodes.Exporters, error) {
 	with, log := a.cfg.Exporter, a.logger().With("service", "exporters")
 	registry, err := a.finder(log)

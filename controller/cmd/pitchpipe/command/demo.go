@@ -79,7 +79,6 @@ type stage struct {
 	meter     *exporterapi.Client
 }
 
-// demoJob is one submission.
 type demoJob struct {
 	name  string // of the report
 	file  string // job file in jobspecs/slurm
@@ -106,7 +105,6 @@ const demoSite = `default:
   control: 0
 `
 
-// start writes the site's policy and the job files, and starts both daemons.
 func (s *stage) start(ctx context.Context) error {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return fmt.Errorf("make the demo's directory: %w", err)
@@ -151,7 +149,6 @@ func (s *stage) stop(ctx context.Context) {
 	}
 }
 
-// cancelJobs returns how many jobs have not ended.
 func (s *stage) cancelJobs(ctx context.Context) (open int) {
 	jobs, _ := s.client.Jobs(ctx) // none where the controller is gone
 	for _, j := range jobs {
@@ -224,7 +221,6 @@ func (s *stage) play(ctx context.Context) (r demoReport, err error) {
 	return r, nil
 }
 
-// run submits a job and follows it to its end.
 func (s *stage) run(ctx context.Context, j demoJob) (api.Job, error) {
 	file := s.path(filepath.Join("jobspecs", "slurm", j.file+".sbatch"))
 	source, err := os.ReadFile(file)

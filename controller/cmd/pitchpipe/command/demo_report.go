@@ -14,7 +14,6 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// demoReport is what the demo found.
 type demoReport struct {
 	Jobs       []demoRow `json:"jobs"`
 	Lost       int       `json:"lost"`       // jobs that did not succeed, or did not do every epoch
@@ -66,7 +65,6 @@ func compareJobs(kind string, first, tuned, untuned api.Job) demoRow {
 	}
 }
 
-// aloneJob is the row of a job that has no pair.
 func aloneJob(name, kind string, j api.Job) demoRow {
 	return demoRow{
 		Name: name, Kind: kind, Class: demoClass(j), Recognised: j.Recalled || j.Class != nil && j.Class.Known(),
@@ -149,7 +147,6 @@ func (r *demoReport) finish() {
 	}
 }
 
-// text is the report as a table.
 func (r *demoReport) text() string {
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

@@ -13,7 +13,6 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// evaluate is the parent of the evaluations.
 func (a *app) evaluate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "evaluate", Short: "Measure the models on recorded runs",
@@ -29,7 +28,6 @@ func (a *app) evaluate() *cobra.Command {
 	return cmd
 }
 
-// tableFlag is a flag that names tables.
 type tableFlag struct {
 	name     string
 	formats  []records.Format // that it takes
@@ -133,7 +131,6 @@ func (a *app) progress() result.Progress {
 	}
 }
 
-// ownFlag is the flag of the owner's settings.
 func ownFlag(cmd *cobra.Command, into *tuning.Settings) {
 	cmd.Flags().Var(settingsFlag{into}, "default", "the owner's settings, such as cores=3,memory_gib=62.5")
 }
@@ -164,7 +161,6 @@ func (f settingsFlag) Set(text string) error {
 	return nil
 }
 
-// objectives are what --objective may name.
 func objectives() []string {
 	var out []string
 	for _, o := range tuning.Objectives() {
@@ -173,7 +169,6 @@ func objectives() []string {
 	return out
 }
 
-// offer completes words for a flag.
 func offer(cmd *cobra.Command, flag string, words []string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }

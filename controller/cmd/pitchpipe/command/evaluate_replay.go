@@ -122,7 +122,6 @@ func seconds(v float64) time.Duration {
 	return time.Duration(v * float64(time.Second))
 }
 
-// methodFlag is the flag of the methods of a search.
 func methodFlag(cmd *cobra.Command, into *[]replay.Method, all []replay.Method) {
 	cmd.Flags().StringSliceVar(into, "method", nil, "which methods (default all): "+strings.Join(all, ", "))
 	offer(cmd, "method", all)

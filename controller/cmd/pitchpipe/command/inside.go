@@ -16,7 +16,6 @@ import (
 	"pitchpipe/exporter/api/progress"
 )
 
-// listening is what the flags of listen say.
 type listening struct {
 	socket, pattern, done, file string
 	offset                      int64

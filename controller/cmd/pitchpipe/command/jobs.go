@@ -16,7 +16,6 @@ import (
 	"pitchpipe/driver"
 )
 
-// with runs a command that asks the controller.
 func (a *app) with(run func(ctx context.Context, client *api.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		client := a.client()
@@ -194,7 +193,6 @@ func (a *app) history() *cobra.Command {
 	}
 }
 
-// completionPatience is how long a shell waits for job ids.
 const completionPatience = 500 * time.Millisecond
 
 // jobIDs completes ids of jobs from a running controller. Without one, or where it is slow,
@@ -214,7 +212,6 @@ func (a *app) jobIDs(once bool, worth func(api.Job) bool) cobra.CompletionFunc {
 	}
 }
 
-// newestFirst asks a running controller for its jobs.
 func (a *app) newestFirst(cmd *cobra.Command) []api.Job {
 	// A completion skips configure, whose errors would end up in the shell.
 	var err error
@@ -304,7 +301,6 @@ func (p *screen) line(j api.Job, width int) string {
 	return p.app.colour("32", strings.Repeat("█", full)) + strings.Repeat("░", bar-full) + " " + string(text)
 }
 
-// summary is a job in one line.
 func summary(j api.Job) string {
 	parts := []string{j.ID + " " + printable(j.Name), "epoch " + strings.TrimSuffix(epochs(j), "/?"), j.State}
 	if text := tuningText(j); text != "-" {

@@ -39,7 +39,6 @@ import (
 // evaluation, a placement, and the task's directory.
 const nomadRestart = 5 * time.Second
 
-// nomadEnvironment is how the caller reaches Nomad by Nomad's own variables.
 func (a *app) nomadEnvironment() *nomadapi.Config {
 	insecure, _ := strconv.ParseBool(a.env("NOMAD_SKIP_VERIFY")) // what is no boolean is false, as for nomad
 	c := &nomadapi.Config{
@@ -56,7 +55,6 @@ func (a *app) nomadEnvironment() *nomadapi.Config {
 	return c
 }
 
-// nomadAsCaller is a client with the rights of whoever runs the command.
 func (a *app) nomadAsCaller() (*nomadapi.Client, error) {
 	client, err := nomadapi.NewClient(a.nomadEnvironment())
 	if err != nil {
@@ -228,7 +226,6 @@ func (a *app) nomadDriver(ctx context.Context, exporters *nodes.Exporters, candi
 	})
 }
 
-// reporter takes reports on a job's behalf at the exporter of a node.
 type reporter interface {
 	Report(ctx context.Context, node, job string, attempt int, r exporterapi.Report) error
 }

@@ -36,7 +36,6 @@ import (
 	exporterapi "pitchpipe/exporter/api"
 )
 
-// probing is what --probe asks for.
 type probing struct {
 	settings int               // at most so many beside the owner's
 	short    map[string]string // variables that make the work short
@@ -103,7 +102,6 @@ func (a *app) probe(ctx context.Context, s api.Submission, with probing) (change
 	return out.Change, func() error { return os.RemoveAll(dir) }, nil
 }
 
-// probeAndSubmit probes a job and submits it once.
 func (a *app) probeAndSubmit(ctx context.Context, client *api.Client, s api.Submission, with probing) (job api.Job, before time.Time, err error) {
 	change, done, err := a.probe(ctx, s, with)
 	if err != nil {
@@ -118,7 +116,6 @@ func (a *app) probeAndSubmit(ctx context.Context, client *api.Client, s api.Subm
 	return job, before, nil
 }
 
-// probed checks a job file that is to be probed.
 func probed(s api.Submission, with probing) (*jobfile.Job, tuning.Policy, tuning.Settings, error) {
 	refuse := func(err error) (*jobfile.Job, tuning.Policy, tuning.Settings, error) {
 		return nil, tuning.Policy{}, nil, fmt.Errorf("%w: %w", errInvalid, err)
@@ -220,7 +217,6 @@ func withJoules(w exporterapi.Window, epochs []tuning.Epoch) []tuning.Epoch {
 	return out
 }
 
-// printProbes prints what was tried, and what was chosen and why.
 func printProbes(to io.Writer, out probe.Result, own tuning.Settings, policy tuning.Policy) error {
 	lines := [][]string{{"SHORT JOB", "SETTINGS", "EPOCHS", "SECONDS", "ENERGY", "RESULT"}}
 	for _, t := range out.Tried {

@@ -147,7 +147,6 @@ func (a *app) printRuns(r record.Result) {
 	}
 }
 
-// read makes the plan of a file or of the flags.
 func (o recording) read(args []string) (record.Plan, error) {
 	if o.file != "" {
 		if len(args)+len(o.knobs)+len(o.workload.Inputs)+len(o.env) > 0 {

@@ -16,7 +16,6 @@ import (
 	"pitchpipe/exporter/api"
 )
 
-// ownCPUs are those that this process may use.
 func ownCPUs() ([]int, error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {

@@ -31,7 +31,6 @@ func (a *app) slurm() *cobra.Command {
 	return cmd
 }
 
-// checking are the flags of slurm check.
 type checking struct {
 	mode, user, broker, as string
 	try                    bool
@@ -76,7 +75,6 @@ func (a *app) slurmCheck() *cobra.Command {
 	return settings(cmd, "slurm.bin", "slurm.conf")
 }
 
-// facts gathers what is judged.
 func (a *app) facts(ctx context.Context, c checking) (check.Facts, error) {
 	mode := check.Mode(cmp.Or(c.mode, a.cfg.Slurm.Mode))
 	if mode != check.Owner && mode != check.Site {

@@ -35,7 +35,6 @@ func credentialOf(u *user.User) (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid), Groups: []uint32{uint32(gid)}}, nil
 }
 
-// askExporter asks that of a node what it is.
 func (a *app) askExporter(ctx context.Context, exporters *nodes.Exporters, node string, here bool) check.Exporter {
 	e := check.Exporter{Node: node, Address: strings.ReplaceAll(a.cfg.Exporter.Nodes, nodes.Placeholder, node)}
 	if e.Address == "" && here {
@@ -95,7 +94,6 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// prove submits the two jobs.
 func (a *app) prove(ctx context.Context, c checking, facts check.Facts, caller *user.User, exporters *nodes.Exporters) (*check.Proof, error) {
 	as := caller
 	if c.as != "" {

@@ -76,7 +76,6 @@ func (a *app) validate() *cobra.Command {
 	return cmd
 }
 
-// validatePatience is how long validate waits for a controller.
 const validatePatience = 2 * time.Second
 
 func (a *app) judge(ctx context.Context, client *api.Client, path string, variables map[string]string) api.Verdict {
