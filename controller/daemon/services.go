@@ -45,7 +45,7 @@ type services struct {
 	mu        sync.Mutex
 	windows   map[windowKey]*attemptWindow
 	model     *classify.Model
-	judged    judged
+	judged    map[string]judged // by observation id
 	billings  map[string]billed // by partition
 }
 

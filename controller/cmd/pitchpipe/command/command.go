@@ -157,9 +157,9 @@ func (a *app) configure(cmd *cobra.Command) error {
 	return nil
 }
 
-// start marks the end of the command line's checks, of which cobra makes one too late.
+// start marks the end of the command line's checks, of which cobra makes two too late.
 func (a *app) start(cmd *cobra.Command) error {
-	if err := cmd.ValidateRequiredFlags(); err != nil {
+	if err := errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups()); err != nil {
 		return err
 	}
 	a.began = true
@@ -202,6 +202,14 @@ func rows(w io.Writer, lines ...[]string) error {
 		fmt.Fprintln(t, strings.Join(cells, "\t"))
 	}
 	return t.Flush()
+}
+
+func texts[T ~string](words []T) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = string(w)
+	}
+	return out
 }
 
 // pause waits, and reports false where the command ends.

@@ -55,11 +55,7 @@ func evaluation[In, R, S any](
 	evaluate func(context.Context, In, result.Progress) (result.Report[R, S], error), prepare func() error,
 ) *cobra.Command {
 	for _, f := range tables {
-		var formats []string
-		for _, format := range f.formats {
-			formats = append(formats, string(format))
-		}
-		cmd.Flags().StringSliceVar(&f.files, f.name, nil, "tables of "+strings.Join(formats, " or ")+"; further files may follow as arguments")
+		cmd.Flags().StringSliceVar(&f.files, f.name, nil, "tables of "+strings.Join(texts(f.formats), " or ")+"; further files may follow as arguments")
 	}
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, more []string) error {
@@ -161,13 +157,7 @@ func (f settingsFlag) Set(text string) error {
 	return nil
 }
 
-func objectives() []string {
-	var out []string
-	for _, o := range tuning.Objectives() {
-		out = append(out, string(o))
-	}
-	return out
-}
+func objectives() []string { return texts(tuning.Objectives()) }
 
 func offer(cmd *cobra.Command, flag string, words []string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))

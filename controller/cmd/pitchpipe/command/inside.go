@@ -49,11 +49,6 @@ func (a *app) listen() *cobra.Command {
 				return client.Report(ctx, r) // Follow tries again: a missing exporter may come back
 			}
 			if l.slurm {
-				for _, name := range []string{"pattern", "done", "file", "offset", "total"} {
-					if cmd.Flags().Changed(name) {
-						return fmt.Errorf("%w command line: --slurm and --%s exclude each other: the job's stanza says what is read", errInvalid, name)
-					}
-				}
 				return a.listenInJob(cmd.Context(), l, log, report)
 			}
 			pattern, done, err := patterns(l.pattern, l.done)
@@ -76,6 +71,9 @@ func (a *app) listen() *cobra.Command {
 	f.IntVar(&l.total, "total", 0, "epochs in all, where no line says it")
 	f.BoolVar(&l.slurm, "slurm", false, "ask Slurm what to read, from inside a job")
 	f.IntVar(&l.task, "task", 0, "with --slurm: the process of the batch script; 0 = SLURM_TASK_PID")
+	for _, name := range []string{"pattern", "done", "file", "offset", "total"} { // the job's stanza says what is read
+		cmd.MarkFlagsMutuallyExclusive("slurm", name)
+	}
 	return settings(cmd, "log.level")
 }
 

@@ -70,8 +70,7 @@ func (a *app) slurmCheck() *cobra.Command {
 	f.StringVar(&c.broker, "broker-user", "", "account that the broker runs under (default: the owner of its socket)")
 	f.BoolVar(&c.try, "try", false, "submit two tiny jobs and report their fate")
 	f.StringVar(&c.as, "as", "", "account that submits the jobs of --try; only root has a choice (default: the caller)")
-	modes := []string{string(check.Owner), string(check.Site)}
-	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(modes, cobra.ShellCompDirectiveNoFileComp))
+	offer(cmd, "mode", texts([]check.Mode{check.Owner, check.Site}))
 	return settings(cmd, "slurm.bin", "slurm.conf")
 }
 
