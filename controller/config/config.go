@@ -22,6 +22,7 @@ import (
 type Config struct {
 	Socket, State, Driver, Listen, Site string
 	Resync                              time.Duration
+	JobLabels                           bool
 
 	Local    Local
 	Exporter Exporter
@@ -112,7 +113,7 @@ func Load(flags *pflag.FlagSet, environ []string, path string) (Config, error) {
 
 func load(flags *pflag.FlagSet, environ []string, path string, euid int) (Config, error) {
 	env := environment(environ)
-	d, file := document{file: path, faults: misspelt(env)}, map[string]scalar{}
+	d, file := document{file: path}, map[string]scalar{}
 	if path != "" {
 		data, err := os.ReadFile(path)
 		if err != nil {
@@ -120,35 +121,37 @@ func load(flags *pflag.FlagSet, environ []string, path string, euid int) (Config
 		}
 		d.flatten("", "", d.parse(data), types(Keys()), file)
 	}
+	d.misspelt(env)
 	c := Config{Given: map[string]string{}, Texts: map[string]string{}}
 	v, dirs := viper.New(), directories(env, euid)
 	for _, k := range Keys() {
-		text, from := dirs.Replace(k.Default), "default"
-		if value, ok := file[k.Name]; ok {
-			text, from = value.text, value.pos.String()
-		}
-		if value, ok := env[k.variable()]; ok {
-			text, from = value, k.variable()
+		value, given := file[k.Name]
+		checked := given
+		if text, ok := env[k.variable()]; ok {
+			value, given, checked = scalar{text, place{name: k.variable()}}, true, false
 		}
 		if flags != nil && flags.Changed(k.Name) {
-			text, from = flags.Lookup(k.Name).Value.String(), "--"+k.Name
-			if k.Type.path && text != "" {
-				text, _ = filepath.Abs(text) // it fails without a working directory, and then the value is no path
+			value, given, checked = scalar{flags.Lookup(k.Name).Value.String(), place{name: "--" + k.Name}}, true, false
+			if k.Type.path && value.text != "" {
+				value.text, _ = filepath.Abs(value.text) // it fails without a working directory, and then the value is no path
 			}
 		}
-		if k.Type.path && text != "" {
-			text = filepath.Clean(text)
+		if !given {
+			value = scalar{dirs.Replace(k.Default), place{name: "default"}}
 		}
-		if from != "default" {
-			c.Given[k.Name] = from
+		if k.Type.path && value.text != "" {
+			value.text = filepath.Clean(value.text)
 		}
-		if from != file[k.Name].pos.String() && !k.Type.valid(text) { // the file's are checked
-			d.faults = append(d.faults, Error{Where: from, Key: k.Name, Found: fmt.Sprintf("found %q", text), Want: "want " + k.Type.want + suggest(text, k.Type.words)})
+		if given {
+			c.Given[k.Name] = value.pos.String()
 		}
-		c.Texts[k.Name] = text
-		v.Set(k.Name, text)
+		if !checked {
+			d.check(k.Name, value, k.Type)
+		}
+		c.Texts[k.Name] = value.text
+		v.Set(k.Name, value.text)
 		if k.Name == "state" { // the defaults below it are in it
-			dirs = strings.NewReplacer("{state}", text, "{site}", existing(sitePlace))
+			dirs = strings.NewReplacer("{state}", value.text, "{site}", existing(sitePlace))
 		}
 	}
 	if len(d.faults) > 0 {
@@ -160,7 +163,6 @@ func load(flags *pflag.FlagSet, environ []string, path string, euid int) (Config
 	return c, nil
 }
 
-// suggest names the known word that is nearest.
 func suggest(text string, words []string) string {
 	if near := jobfile.Nearest(text, words); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
@@ -202,9 +204,9 @@ func environment(environ []string) map[string]string {
 	return out
 }
 
-// misspelt lists the variables that are nearly a known one. Others with the prefix stay, since
+// misspelt finds the variables that are nearly a known one. Others with the prefix stay, since
 // jobs carry some of their own, such as PITCHPIPE_SETTINGS.
-func misspelt(env map[string]string) (faults []Error) {
+func (d *document) misspelt(env map[string]string) {
 	var known []string
 	for _, k := range Keys() {
 		known = append(known, strings.TrimPrefix(k.variable(), prefix))
@@ -212,10 +214,9 @@ func misspelt(env map[string]string) (faults []Error) {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		own, ours := strings.CutPrefix(name, prefix)
 		if near := jobfile.Nearest(own, known); ours && near != "" && !slices.Contains(known, own) {
-			faults = append(faults, Error{Where: name, Found: "unknown variable", Want: fmt.Sprintf("did you mean %q?", prefix+near)})
+			d.fault(place{name: name}, "", "unknown variable", fmt.Sprintf("did you mean %q?", prefix+near))
 		}
 	}
-	return faults
 }
 
 // File returns the configuration file to read where the command line names none: that of

@@ -107,6 +107,7 @@ func TestFlagsStandOverEnvironmentOverFileOverDefaults(t *testing.T) {
 		"socket":             {"/f.sock", "/e.sock", "/g.sock"},
 		"state":              {"/f", "/e", "/g"},
 		"driver":             {"slurm", "local", "slurm"},
+		"job_labels":         {"true", "false", "true"},
 		"listen":             {"127.0.0.1:1", "127.0.0.1:2", ""},
 		"exporter.socket":    {"/f.sock", "/e.sock", "/g.sock"},
 		"exporter.nodes":     {"unix:/run/{node}.sock", "https://{node}:9836", ""},

@@ -17,21 +17,24 @@ import (
 // maxFile bounds what is read: a configuration has no megabyte of settings.
 const maxFile = 1 << 20
 
-// place is a position in a file. Line and column count from 1.
+// place is where something was set: a position in a file, from 1, or a variable or flag.
 type place struct {
-	file         string
+	name         string
 	line, column int
 }
 
-func (p place) String() string { return fmt.Sprintf("%s:%d:%d", p.file, p.line, p.column) }
+func (p place) String() string {
+	if p.line == 0 {
+		return p.name
+	}
+	return fmt.Sprintf("%s:%d:%d", p.name, p.line, p.column)
+}
 
-// scalar is one value of a file and its place.
 type scalar struct {
 	text string
 	pos  place
 }
 
-// document is a file and the faults that were found in it.
 type document struct {
 	file   string
 	faults []Error
@@ -39,78 +42,70 @@ type document struct {
 
 func (d *document) at(n *yaml.Node) place { return place{d.file, n.Line, n.Column} }
 
-func (d *document) fault(n *yaml.Node, key, found, want string) {
-	d.faults = append(d.faults, Error{Where: d.at(n).String(), Key: key, Found: found, Want: want, at: d.at(n)})
+func (d *document) fault(at place, key, found, want string) {
+	d.faults = append(d.faults, Error{Where: at.String(), Key: key, Found: found, Want: want, at: at})
 }
 
-// unknown is the fault of a key that does not exist.
 func (d *document) unknown(n *yaml.Node, block, name string, known []string) {
-	want := strings.TrimPrefix(suggest(name, known), "; ")
-	if want == "" {
-		want = "want one of " + strings.Join(known, ", ")
-	}
-	d.fault(n, block, fmt.Sprintf("unknown key %q", name), want)
+	want := cmp.Or(strings.TrimPrefix(suggest(name, known), "; "), "want one of "+strings.Join(known, ", "))
+	d.fault(d.at(n), block, fmt.Sprintf("unknown key %q", name), want)
 }
 
 // parse returns the block that the file is: an empty one for an empty or a faulty file.
 func (d *document) parse(data []byte) *yaml.Node {
 	empty := &yaml.Node{Kind: yaml.MappingNode, Line: 1, Column: 1}
 	if len(data) > maxFile {
-		d.fault(empty, "", fmt.Sprintf("a file of %d bytes", len(data)), fmt.Sprintf("want at most %d", maxFile))
+		d.fault(d.at(empty), "", fmt.Sprintf("a file of %d bytes", len(data)), fmt.Sprintf("want at most %d", maxFile))
 		return empty
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, second yaml.Node
 	err := decoder.Decode(&doc)
 	if err == nil {
-		if err = decoder.Decode(&second); err == nil {
-			d.fault(&second, "", "a second document", "want one document in a file")
-			return empty
-		}
+		err = decoder.Decode(&second)
 	}
 	switch {
+	case err == nil:
+		d.fault(d.at(&second), "", "a second document", "want one document in a file")
 	case !errors.Is(err, io.EOF):
 		// The parser's error has the line inside its text.
-		text, where := strings.TrimPrefix(err.Error(), "yaml: "), d.file
+		text, where := strings.TrimPrefix(err.Error(), "yaml: "), place{name: d.file}
 		if m := regexp.MustCompile(`^line (\d+): `).FindStringSubmatch(text); m != nil {
-			text, where = text[len(m[0]):], where+":"+m[1]
+			text, where.name = text[len(m[0]):], where.name+":"+m[1]
 		}
-		d.faults = append(d.faults, Error{Where: where, Found: text, Want: "want YAML", at: place{file: d.file}})
-		return empty
+		d.fault(where, "", text, "want YAML")
 	case doc.Content == nil || isNull(doc.Content[0]):
-		return empty
 	case doc.Content[0].Kind != yaml.MappingNode:
-		d.fault(doc.Content[0], "", "found "+kindOf(doc.Content[0]), "want a block of keys")
-		return empty
+		d.fault(d.at(doc.Content[0]), "", "found "+kindOf(doc.Content[0]), "want a block of keys")
+	default:
+		return doc.Content[0]
 	}
-	return doc.Content[0]
+	return empty
 }
 
 type pair struct{ key, value *yaml.Node }
 
 // pairs lists the keys of a block and leaves faulty ones out. A block without content has none.
-func (d *document) pairs(path string, n *yaml.Node) []pair {
-	if isNull(n) {
-		return nil
-	}
+func (d *document) pairs(path string, n *yaml.Node) (out []pair) {
 	if n.Kind != yaml.MappingNode {
-		d.fault(n, path, "found "+kindOf(n), "want a block of keys")
+		if !isNull(n) {
+			d.fault(d.at(n), path, "found "+kindOf(n), "want a block of keys")
+		}
 		return nil
 	}
 	seen := map[string]int{}
-	var out []pair
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
-		if k.Kind != yaml.ScalarNode || k.Tag == "!!merge" || isNull(k) {
-			d.fault(k, path, "found "+kindOf(k)+" as a key", "want a plain word")
-			continue
+		line, twice := seen[k.Value]
+		switch {
+		case k.Kind != yaml.ScalarNode || k.Tag == "!!merge" || isNull(k):
+			d.fault(d.at(k), path, "found "+kindOf(k)+" as a key", "want a plain word")
+		case twice:
+			d.fault(d.at(k), join(path, k.Value), "the key appears a second time", fmt.Sprintf("want it once; the first is in line %d", line))
+		default:
+			seen[k.Value] = k.Line
+			out = append(out, pair{k, v})
 		}
-		if line, ok := seen[k.Value]; ok {
-			d.fault(k, join(path, k.Value), "the key appears a second time", fmt.Sprintf("want it once; the first is in line %d", line))
-			continue
-		}
-		seen[k.Value] = k.Line
-		out = append(out, pair{k, v})
 	}
 	return out
 }
@@ -120,10 +115,11 @@ func (d *document) pairs(path string, n *yaml.Node) []pair {
 func (d *document) flatten(block, path string, n *yaml.Node, types map[string]Type, out map[string]scalar) {
 	for _, p := range d.pairs(join(block, path), n) {
 		name := join(path, p.key.Value)
-		var below, beside []string
+		var below bool
+		var beside []string
 		for _, known := range slices.Sorted(maps.Keys(types)) {
 			if strings.HasPrefix(known, name+".") {
-				below = append(below, known)
+				below = true
 			} else if rest, ok := strings.CutPrefix(known, path); ok {
 				next, _, _ := strings.Cut(strings.Trim(rest, "."), ".")
 				beside = append(beside, join(path, next))
@@ -132,12 +128,12 @@ func (d *document) flatten(block, path string, n *yaml.Node, types map[string]Ty
 		t, plain := types[name]
 		if every, ok := types[path+".*"]; ok && !plain {
 			if t, plain = every, true; !knobs().valid(p.key.Value) {
-				d.fault(p.key, join(block, path), fmt.Sprintf("found %q", p.key.Value), "want "+knobs().want)
+				d.fault(d.at(p.key), join(block, path), fmt.Sprintf("found %q", p.key.Value), "want "+knobs().want)
 				continue
 			}
 		}
 		switch {
-		case len(below) > 0 && (!plain || p.value.Kind != yaml.ScalarNode):
+		case below && (!plain || p.value.Kind != yaml.ScalarNode):
 			d.flatten(block, name, p.value, types, out)
 		case !plain:
 			d.unknown(p.key, block, name, slices.Compact(beside))
@@ -157,16 +153,19 @@ func (d *document) typed(key string, n *yaml.Node, t Type) (text string, ok bool
 	}
 	for _, item := range items {
 		if item.Kind != yaml.ScalarNode || isNull(item) {
-			d.fault(item, key, "found "+kindOf(item), "want "+t.want)
+			d.fault(d.at(item), key, "found "+kindOf(item), "want "+t.want)
 			return "", false
 		}
 		texts = append(texts, item.Value)
 	}
-	if text = strings.Join(texts, ","); !t.valid(text) {
-		d.fault(n, key, fmt.Sprintf("found %q", text), "want "+t.want+suggest(text, t.words))
-		return "", false
+	return d.check(key, scalar{strings.Join(texts, ","), d.at(n)}, t)
+}
+
+func (d *document) check(key string, v scalar, t Type) (text string, ok bool) {
+	if ok = t.valid(v.text); !ok {
+		d.fault(v.pos, key, fmt.Sprintf("found %q", v.text), "want "+t.want+suggest(v.text, t.words))
 	}
-	return text, true
+	return v.text, ok
 }
 
 func join(path, name string) string { return strings.Trim(path+"."+name, ".") }
@@ -179,14 +178,10 @@ func kindOf(n *yaml.Node) string {
 	switch {
 	case isNull(n):
 		return "nothing"
-	case n.Kind == yaml.MappingNode:
-		return "a block of keys"
-	case n.Kind == yaml.SequenceNode:
-		return "a list"
-	case n.Kind == yaml.AliasNode:
-		return "an alias"
+	case n.Kind == yaml.ScalarNode:
+		return fmt.Sprintf("%q", n.Value)
 	}
-	return fmt.Sprintf("%q", n.Value)
+	return map[yaml.Kind]string{yaml.MappingNode: "a block of keys", yaml.SequenceNode: "a list", yaml.AliasNode: "an alias"}[n.Kind]
 }
 
 // ErrInvalid is what every fault of a configuration or of a site's policy wraps: a person has
@@ -203,7 +198,7 @@ type Error struct {
 	Key   string // empty where the fault is not about one
 	Found string
 	Want  string // what is allowed there, and the nearest known word
-	at    place  // for sorting; zero where it is not in a file
+	at    place  // for sorting
 	cause error  // of a path that cannot be used, else nil
 }
 
@@ -218,17 +213,14 @@ func (e Error) Error() string {
 
 // Unwrap returns ErrInvalid, and the system's error where a path cannot be used.
 func (e Error) Unwrap() []error {
-	if e.cause != nil {
-		return []error{ErrInvalid, e.cause}
-	}
-	return []error{ErrInvalid}
+	return slices.DeleteFunc([]error{ErrInvalid, e.cause}, func(err error) bool { return err == nil })
 }
 
-// joined is one error of all faults, those of a file in the order of their places; nil: there
-// are none.
+// joined is one error of all faults, those of a file first, in the order of their places; nil:
+// there are none.
 func joined(faults []Error) error {
 	slices.SortStableFunc(faults, func(a, b Error) int {
-		return cmp.Or(cmp.Compare(b.at.file, a.at.file), cmp.Compare(a.at.line, b.at.line), cmp.Compare(a.at.column, b.at.column))
+		return cmp.Or(-cmp.Compare(min(a.at.line, 1), min(b.at.line, 1)), cmp.Compare(a.at.line, b.at.line), cmp.Compare(a.at.column, b.at.column))
 	})
 	all := make([]error, len(faults))
 	for i, e := range faults {

@@ -23,7 +23,6 @@ type Key struct {
 	Wide    bool // of the site's policy: it counts over the whole cluster, so only the default block may set it
 }
 
-// types are those of keys, by name.
 func types(keys []Key) map[string]Type {
 	out := map[string]Type{}
 	for _, k := range keys {
@@ -32,7 +31,6 @@ func types(keys []Key) map[string]Type {
 	return out
 }
 
-// variable is the key's environment variable.
 func (k Key) variable() string {
 	return prefix + strings.ToUpper(strings.ReplaceAll(k.Name, ".", "_"))
 }
@@ -58,6 +56,7 @@ func Keys() []Key {
 		{Name: "state", Type: paths(), Default: "{home}", Help: "directory of the durable state"},
 		{Name: "driver", Type: words(Drivers()...), Default: "local", Help: "the scheduler whose jobs are tuned"},
 		{Name: "listen", Type: optional(loopback()), Default: DefaultListen, Help: "TCP address of /metrics, empty for none; where nothing is set and the port is taken, a controller takes a free one, and that of a Slurm site ends with an error"},
+		{Name: "job_labels", Type: booleans(), Default: "false", Help: "/metrics has pitchpipe_controller_job_info with the name, user and account of each job that has not ended; every user of the machine may read it"},
 		{Name: "local.cluster", Type: names(), Default: "local", Help: "name of the embedded scheduler's cluster"},
 		{Name: "local.cores", Type: whole(0, 65536), Default: "0", Help: "cores that the embedded scheduler gives to jobs; 0 for all of the machine"},
 		{Name: "local.memory", Type: memory(), Default: "0", Help: "memory that the embedded scheduler gives to jobs; 0 for all of the machine"},
@@ -117,7 +116,6 @@ func Keys() []Key {
 	}
 }
 
-// person is an element of nomad.people.
 const person = namePattern + `=(\*|` + namePattern + `)`
 
 // fromSlurm are the prices of a site whose scheduler says what it bills.

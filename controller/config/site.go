@@ -31,12 +31,8 @@ type SitePolicy struct {
 	resolved sync.Map // a tuning.Site by the names of a job: each is asked for again and again
 }
 
-// block holds the values of a block by key, as their types have checked them, and what its
-// prices mean together; nil: it has none.
-type block struct {
-	values map[string]scalar
-	tariff *tuning.Tariff
-}
+// block is what a block sets, key by key.
+type block []func(*tuning.Site)
 
 // The scopes, from the widest to the narrowest.
 func scopes() []string { return []string{"partition", "account", "qos", "user"} }
@@ -60,40 +56,39 @@ func (p *SitePolicy) resolve(names [4]string) tuning.Site {
 	for _, k := range siteKeys() {
 		site.Sources[k.Name] = tuning.FromDefault
 	}
-	p.base.apply(&site)
+	blocks := []block{p.base}
 	for i, name := range names {
 		if name != "" {
-			p.scope[scopes()[i]][name].apply(&site)
+			blocks = append(blocks, p.scope[scopes()[i]][name])
 		}
+	}
+	for _, set := range slices.Concat(blocks...) {
+		set(&site)
 	}
 	return site
 }
 
-// apply sets what the block says, and where it says so.
-func (b block) apply(s *tuning.Site) {
-	if b.tariff != nil {
-		s.Tariff = *b.tariff
+// setting is what one key sets, to a text that its type has checked.
+func setting(name string, v scalar) func(*tuning.Site) {
+	group, key, _ := strings.Cut(name, ".")
+	from := fmt.Sprintf("%s:%d", v.pos.name, v.pos.line)
+	bytes, err := tuning.ParseBytes(v.text)
+	value := tuning.ParseValue(v.text)
+	if key == tuning.Memory && err == nil {
+		value = tuning.Number(float64(bytes))
 	}
-	for name, v := range b.values {
-		group, key, _ := strings.Cut(name, ".")
-		from := fmt.Sprintf("%s:%d", v.pos.file, v.pos.line)
+	return func(s *tuning.Site) {
 		s.Sources[group], s.Sources[name] = from, from
-		if group == "ceilings" && s.Ceilings == nil {
-			s.Ceilings = tuning.Settings{}
-		}
-		bytes, err := tuning.ParseBytes(v.text)
 		switch {
 		case group == "prices":
 		case group == "knobs" && v.text == "all":
 			s.Knobs = nil
 		case group == "knobs":
 			s.Knobs = items(v.text)
-		case group == "ceilings" && v.text == "none":
-			delete(s.Ceilings, key)
-		case group == "ceilings" && key == tuning.Memory && err == nil:
-			s.Ceilings[key] = tuning.Number(float64(bytes))
 		case group == "ceilings":
-			s.Ceilings[key] = tuning.ParseValue(v.text)
+			if s.Ceilings = s.Ceilings.With(key, value); v.text == "none" {
+				delete(s.Ceilings, key)
+			}
 		default:
 			decode(s, name, v.text)
 		}
@@ -113,7 +108,6 @@ func decode[T any](into *T, key, text string) {
 	}
 }
 
-// parseSite reads a policy file.
 func parseSite(file string, data []byte) (*SitePolicy, error) {
 	d := document{file: file}
 	p := &SitePolicy{scope: map[string]map[string]block{}}
@@ -126,13 +120,13 @@ func parseSite(file string, data []byte) (*SitePolicy, error) {
 			p.scope[name] = map[string]block{}
 			for _, one := range d.pairs(name, top.value) {
 				if one.key.Value == "" {
-					d.fault(one.key, name, "an empty name", "want the name of a "+name)
+					d.fault(d.at(one.key), name, "an empty name", "want the name of a "+name)
 					continue
 				}
 				p.scope[name][one.key.Value] = d.block(join(name, one.key.Value), one.value, false)
 			}
 		case slices.ContainsFunc(siteKeys(), func(k Key) bool { return k.Name == name || strings.HasPrefix(k.Name, name+".") }):
-			d.fault(top.key, name, "a key outside of every block", fmt.Sprintf("want it in a block such as default: {%s: %s}", name, top.value.Value))
+			d.fault(d.at(top.key), name, "a key outside of every block", fmt.Sprintf("want it in a block such as default: {%s: %s}", name, top.value.Value))
 		default:
 			d.unknown(top.key, "", name, append([]string{"default"}, scopes()...))
 		}
@@ -143,36 +137,35 @@ func parseSite(file string, data []byte) (*SitePolicy, error) {
 	return p, nil
 }
 
-func (d *document) block(path string, n *yaml.Node, base bool) block {
-	out, before, first := block{values: map[string]scalar{}}, len(d.faults), place{}
-	d.flatten(path, "", n, types(siteKeys()), out.values)
-	fault := func(at place, key, found, want string) {
-		d.faults = append(d.faults, Error{Where: at.String(), Key: join(path, key), Found: found, Want: want, at: at})
+func (d *document) block(path string, n *yaml.Node, base bool) (out block) {
+	values, before, tariff, first := map[string]scalar{}, len(d.faults), tuning.Tariff{}, place{}
+	d.flatten(path, "", n, types(siteKeys()), values)
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		v := values[name]
+		out = append(out, setting(name, v))
+		if price, ok := strings.CutPrefix(name, "prices"); ok {
+			if first == (place{}) {
+				first = v.pos
+			}
+			if tariff.Billed = price == ""; !tariff.Billed {
+				decode(&tariff, price[1:], v.text)
+			}
+		}
 	}
 	for _, k := range siteKeys() {
-		v, ok := out.values[k.Name]
-		if ok && k.Wide && !base {
-			fault(v.pos, k.Name, "it counts over the whole cluster", "want it in the default block")
-		}
-		price, priced := strings.CutPrefix(k.Name, "prices")
-		if !ok || !priced {
-			continue
-		}
-		if out.tariff == nil {
-			out.tariff, first = &tuning.Tariff{}, v.pos
-		}
-		if out.tariff.Billed = price == ""; !out.tariff.Billed {
-			decode(out.tariff, price[1:], v.text)
+		if v, ok := values[k.Name]; ok && k.Wide && !base {
+			d.fault(v.pos, join(path, k.Name), "it counts over the whole cluster", "want it in the default block")
 		}
 	}
-	switch t := out.tariff; {
-	case len(d.faults) > before, t == nil, t.Billed:
-	case t.CoreHour+t.GiBHour+t.GPUHour+t.KWh == 0:
-		fault(first, "prices", "everything is free", "want a price above 0")
-	case t.Unit == "":
-		fault(first, "prices", "prices without a unit", "want unit, such as EUR")
+	switch {
+	case len(d.faults) > before, first == (place{}):
+		return out
+	case !tariff.Billed && tariff.CoreHour+tariff.GiBHour+tariff.GPUHour+tariff.KWh == 0:
+		d.fault(first, join(path, "prices"), "everything is free", "want a price above 0")
+	case !tariff.Billed && tariff.Unit == "":
+		d.fault(first, join(path, "prices"), "prices without a unit", "want unit, such as EUR")
 	}
-	return out
+	return append(out, func(s *tuning.Site) { s.Tariff = tariff })
 }
 
 // LoadSite reads the site's policy. An empty path is the policy of a site that wrote none; a

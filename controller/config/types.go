@@ -29,7 +29,6 @@ type Type struct {
 // maxSocketPath is the longest path in the kernel's sockaddr_un, without the final zero.
 const maxSocketPath = 107
 
-// parses is the type of what parse reads and ok accepts.
 func parses[T any](want string, parse func(string) (T, error), ok func(T) bool) Type {
 	return Type{want: want, valid: func(s string) bool {
 		v, err := parse(s)
@@ -80,7 +79,6 @@ func period(least, most time.Duration) Type {
 	return parses(fmt.Sprintf("a time from %v to %v", least, most), tuning.ParseDuration, within(least, most))
 }
 
-// matching takes what a pattern describes.
 func matching(want, pattern string) Type {
 	return Type{want: want, valid: func(s string) bool { return regexp.MustCompile(`^(?:` + pattern + `)$`).MatchString(s) }} // the table of keys is built often
 }
@@ -135,14 +133,12 @@ func storePrefix() Type {
 	}}
 }
 
-// optional takes an empty value too.
 func optional(t Type) Type {
 	out := or(t, "")
 	out.want = t.want + ", or nothing"
 	return out
 }
 
-// or takes one more word.
 func or(t Type, word string) Type {
 	valid := t.valid
 	t.want += ", or " + word

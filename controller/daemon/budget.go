@@ -9,7 +9,6 @@ import (
 	"pitchpipe/exporter/api"
 )
 
-// sentBudget is the budget of one attempt that its exporter got last.
 type sentBudget struct {
 	budget api.Budget
 	at     time.Time

@@ -55,46 +55,42 @@ type Candidate struct {
 // it names none. NomadClient makes the client of a store in Nomad, with the rights of the
 // controller. Nothing is asked of Nomad or Consul yet.
 func OpenCandidate(ctx context.Context, cfg config.Store, nomadClient func() (*nomad.Client, error), log *slog.Logger) (*Candidate, error) {
-	if cfg.Kind == "" || cfg.Kind == "none" {
+	var kv store.KV
+	var err error
+	options := store.Options{TTL: cfg.TTL, Delay: cfg.Delay}
+	switch cfg.Kind {
+	case "", "none":
 		return nil, nil //nolint:nilnil // a controller that is alone has no shared store
+	case "file":
+		if cfg.Path == "" {
+			return nil, fmt.Errorf("%w: store.path is missing: want the absolute path of a file that all controllers of the pair name", ErrStore)
+		}
+		kv, err = store.OpenFile(ctx, cfg.Path)
+	case "nomad":
+		var client *nomad.Client
+		if client, err = nomadClient(); err == nil {
+			kv = store.NewNomad(client, cfg.Namespace, cfg.Prefix, options)
+		}
+	case "consul":
+		// Consul's own environment variables hold what is not configured.
+		with := &consul.Config{Address: cfg.Address}
+		if cfg.TokenFile != "" {
+			with.Token, err = config.ReadToken(cfg.TokenFile)
+		}
+		var client *consul.Client
+		if err == nil {
+			client, err = consul.NewClient(with)
+		}
+		if err == nil {
+			kv = store.NewConsul(client, cfg.Prefix, options)
+		}
+	default:
+		err = fmt.Errorf("store.kind %q: want one of %s", cfg.Kind, strings.Join(config.StoreKinds(), ", "))
 	}
-	kv, err := openKV(ctx, cfg, nomadClient)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrStore, err)
 	}
 	return NewCandidate(kv, "", log), nil
-}
-
-func openKV(ctx context.Context, cfg config.Store, nomadClient func() (*nomad.Client, error)) (store.KV, error) {
-	options := store.Options{TTL: cfg.TTL, Delay: cfg.Delay}
-	switch cfg.Kind {
-	case "file":
-		if cfg.Path == "" {
-			return nil, errors.New("store.path is missing: want the absolute path of a file that all controllers of the pair name")
-		}
-		return store.OpenFile(ctx, cfg.Path)
-	case "nomad":
-		client, err := nomadClient()
-		if err != nil {
-			return nil, err
-		}
-		return store.NewNomad(client, cfg.Namespace, cfg.Prefix, options), nil
-	case "consul":
-		// Consul's own environment variables hold what is not configured.
-		token := ""
-		if cfg.TokenFile != "" {
-			var err error
-			if token, err = config.ReadToken(cfg.TokenFile); err != nil {
-				return nil, err
-			}
-		}
-		client, err := consul.NewClient(&consul.Config{Address: cfg.Address, Token: token})
-		if err != nil {
-			return nil, err
-		}
-		return store.NewConsul(client, cfg.Prefix, options), nil
-	}
-	return nil, fmt.Errorf("store.kind %q: want one of %s", cfg.Kind, strings.Join(config.StoreKinds(), ", "))
 }
 
 // NewCandidate makes a Candidate for one Daemon. Holder names this controller to people
@@ -142,7 +138,6 @@ func (c *Candidate) Leads(ctx context.Context) error {
 	return c.replica.Err()
 }
 
-// leader names the leader for people.
 func (c *Candidate) leader(ctx context.Context) string {
 	call, cancel := context.WithTimeout(ctx, lookUp)
 	defer cancel()
@@ -180,11 +175,11 @@ func (c *Candidate) refresh(ctx context.Context, d *Daemon) {
 	if err == nil {
 		err = d.reload()
 	}
-	if err != nil {
+	if err == nil {
+		c.refreshed = time.Now()
+	} else {
 		c.log.Warn("the shared state cannot be read", "error", err)
-		return
 	}
-	c.refreshed = time.Now()
 }
 
 // recaller is a driver that keeps in memory what others may have written.
@@ -235,15 +230,9 @@ func (d *Daemon) lead(ctx context.Context) error {
 
 // reload reads anew what is kept in memory of the durable state.
 func (d *Daemon) reload() error {
-	if err := d.pauses.reload(); err != nil {
-		return err
+	model := d.services.loadModel()
+	if errors.Is(model, knowledge.ErrStale) { // the leader fits classes anew that cannot be read
+		model = nil
 	}
-	if err := d.records.reload(); err != nil {
-		return err
-	}
-	// The leader fits classes anew that cannot be read.
-	if err := d.services.loadModel(); err != nil && !errors.Is(err, knowledge.ErrStale) {
-		return err
-	}
-	return nil
+	return errors.Join(d.pauses.reload(), d.records.reload(), model)
 }

@@ -17,7 +17,6 @@ func (d *Daemon) limitSocket(l net.Listener) *peercred.Listener {
 	return d.limit(l, peercred.Room{All: 512, Strangers: 448, Each: 64, Own: 4})
 }
 
-// limitMetrics bounds the connections to /metrics.
 func (d *Daemon) limitMetrics(l net.Listener) *peercred.Listener {
 	return d.limit(l, peercred.Room{All: 64, Strangers: 48, Each: 16})
 }
@@ -35,7 +34,6 @@ const (
 	unknownAgain = time.Minute // of names without a user
 )
 
-// owners are the users who own a live job.
 type owners struct {
 	mu   sync.Mutex
 	uids map[uint32]bool

@@ -195,7 +195,7 @@ func (d *Daemon) listenMetrics(ctx context.Context) (net.Listener, error) {
 
 func (d *Daemon) metrics() http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(newCollector(d))
+	registry.MustRegister(collector{d})
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }
 

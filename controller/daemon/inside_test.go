@@ -162,14 +162,14 @@ func TestOldStoriesAreDroppedAndStillCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, x := range []*records{r, again} {
-		phases, _, sum := x.totals()
-		if sum.Restarts != 4 || sum.Probes != 8 || sum.Outcomes[tuning.Improved] != 4 || phases[reconcile.Held] != 1 || phases[reconcile.Ended] != 2 {
-			t.Errorf("counted %+v and %v, want 4 restarts, 8 probes, 4 outcomes, one job held and two ended", sum, phases)
+		sum := x.totals()
+		if sum.Restarts != 4 || sum.Probes != 8 || sum.Outcomes[tuning.Improved] != 4 || sum.phases[reconcile.Held] != 1 || sum.phases[reconcile.Ended] != 2 {
+			t.Errorf("counted %+v and %v, want 4 restarts, 8 probes, 4 outcomes, one job held and two ended", sum, sum.phases)
 		}
 	}
 	known = func(driver.JobID) bool { return false }
 	dropped(day(30), 1, 1)
-	if _, _, sum := r.totals(); sum.Restarts != 4 {
+	if sum := r.totals(); sum.Restarts != 4 {
 		t.Errorf("%d restarts after the last trace was dropped, want 4", sum.Restarts)
 	}
 }

@@ -15,22 +15,25 @@ import (
 // replaces a record only in the version that the driver last loaded or saved.
 func (c *Candidate) Journal() nomad.Journal { return journal{c} }
 
-// journal implements nomad.Journal.
 type journal struct{ *Candidate }
+
+func inJournal(err error) error {
+	if err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	return nil
+}
 
 // Load implements nomad.Journal.
 func (j journal) Load(ctx context.Context, name string) ([]byte, error) {
 	if err := j.replica.Refresh(ctx); err != nil {
-		return nil, fmt.Errorf("journal: %w", err)
+		return nil, inJournal(err)
 	}
 	record, err := j.replica.Record(name)
 	if errors.Is(err, store.ErrNotFound) {
 		err = fmt.Errorf("%s: %w", name, fs.ErrNotExist)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("journal: %w", err)
-	}
-	return record, nil
+	return record, inJournal(err)
 }
 
 // Save implements nomad.Journal.
@@ -42,22 +45,14 @@ func (j journal) Save(ctx context.Context, name string, record []byte) error {
 func (j journal) Delete(ctx context.Context, name string) error { return j.set(ctx, name, nil) }
 
 func (j journal) set(ctx context.Context, name string, record []byte) error {
-	err := j.leads()
-	if err != nil {
-		err = fmt.Errorf("%s: %w: %w", name, nomad.ErrNotLeading, err)
-	} else {
-		err = j.replica.SetRecord(ctx, name, record)
+	if err := j.leads(); err != nil {
+		return inJournal(fmt.Errorf("%s: %w: %w", name, nomad.ErrNotLeading, err))
 	}
-	if err != nil {
-		return fmt.Errorf("journal: %w", err)
-	}
-	return nil
+	return inJournal(j.replica.SetRecord(ctx, name, record))
 }
 
 // List implements nomad.Journal.
 func (j journal) List(ctx context.Context) ([]string, error) {
-	if err := j.replica.Refresh(ctx); err != nil {
-		return nil, fmt.Errorf("journal: %w", err)
-	}
-	return j.replica.Records(), nil
+	err := inJournal(j.replica.Refresh(ctx))
+	return j.replica.Records(), err
 }

@@ -2,10 +2,8 @@ package daemon
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"time"
 
@@ -22,42 +20,16 @@ const shownEffects = 6
 // class are derived from these jobs alone too: what others' jobs did is theirs. Of
 // the model, which is fitted from all jobs, users see where their own stand: on
 // which machines and with how many cores others work is not theirs to know.
-func (h handler) knowledge(req *http.Request) (any, error) {
-	who, err := h.caller(req)
+func (r request) knowledge() (any, error) {
+	obs, err := r.d.services.observations(r.who.May)
 	if err != nil {
 		return nil, err
 	}
-	obs, err := h.d.services.observations(who.May)
-	if err != nil {
-		return nil, err
-	}
-	known := h.d.services.known(req.Context(), obs, time.Now())
-	if known.Model != nil && !who.Privileged() {
+	known := r.d.services.known(r.Context(), obs, time.Now())
+	if known.Model != nil && !r.who.Privileged() {
 		known.Model.Strata = strataOf(known.Model.Strata, obs)
 	}
 	return known, nil
-}
-
-// observe sends the raw observations as JSON lines, oldest first.
-func (h handler) observe(w http.ResponseWriter, req *http.Request) {
-	who, err := h.caller(req)
-	if err != nil {
-		h.answer(w, nil, err)
-		return
-	}
-	obs, err := h.d.services.observations(who.May)
-	if err != nil {
-		h.answer(w, nil, err)
-		return
-	}
-	w.Header().Set("Content-Type", "application/jsonl")
-	lines := json.NewEncoder(w)
-	for _, o := range obs {
-		if err := lines.Encode(o); err != nil {
-			h.d.log.Debug("observations not sent whole", "error", err)
-			return
-		}
-	}
 }
 
 // observations are those of the owners that the caller may see, oldest first.
@@ -71,7 +43,6 @@ func (r *services) observations(may func(owner string) bool) ([]knowledge.Observ
 	return out, nil
 }
 
-// known is what the observations taught.
 func (r *services) known(ctx context.Context, obs []knowledge.Observation, now time.Time) api.Knowledge {
 	out := api.Knowledge{
 		Schema: knowledge.SchemaVersion, Observations: len(obs), Kinds: []api.KnownKind{}, Classes: []api.KnownClass{},
@@ -162,7 +133,6 @@ func modelOf(m *classify.Model) *api.KnownModel {
 	return out
 }
 
-// strataOf are those that a profile of these observations belongs to.
 func strataOf(strata []api.KnownStratum, obs []knowledge.Observation) []api.KnownStratum {
 	return slices.DeleteFunc(strata, func(s api.KnownStratum) bool {
 		key := classify.Key{Schema: s.Schema, Machine: s.Machine, Settings: s.Settings}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -14,7 +15,6 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// recall asks the knowledge about one job.
 func (r *services) recall(ctx context.Context, q reconcile.Question) (reconcile.Recollection, error) {
 	var out reconcile.Recollection
 	all, err := r.store.All()
@@ -71,11 +71,12 @@ func (r *services) target(ctx context.Context, name string) knowledge.Target {
 	return knowledge.Target{Machine: node.MachineKind, Cores: node.Cores}
 }
 
-// judged are the classes of observations under the present model. Observations do not
-// change, so each is classified once per fit of a stratum that its profiles belong to.
+// judged is the class of an observation under the present model, empty = none, and the strata
+// that its profiles belong to. Observations do not change, so each is classified once per fit
+// of one of these.
 type judged struct {
-	classes map[string]string                // by observation id; empty = none
-	of      map[classify.Key]map[string]bool // ids of those that have a profile in the stratum
+	class  string
+	strata []classify.Key
 }
 
 // classOf is the class of an observation as the present model sees it: that of
@@ -83,25 +84,21 @@ type judged struct {
 func (r *services) classOf(o knowledge.Observation) string {
 	r.mu.Lock()
 	model := r.model
-	id, ok := r.judged.classes[o.ID]
+	known, ok := r.judged[o.ID]
 	r.mu.Unlock()
 	if model == nil || ok {
-		return id
+		return known.class
 	}
-	id = classIn(model, o)
+	known.class = classIn(model, o)
+	for _, p := range o.Profiles {
+		known.strata = append(known.strata, classify.KeyOf(p))
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.model == model { // else another one came meanwhile
-		r.judged.classes[o.ID] = id
-		for _, p := range o.Profiles {
-			key := classify.KeyOf(p)
-			if r.judged.of[key] == nil {
-				r.judged.of[key] = map[string]bool{}
-			}
-			r.judged.of[key][o.ID] = true
-		}
+		r.judged[o.ID] = known
 	}
-	return id
+	return known.class
 }
 
 // use makes a model the present one. Of what was judged there remains what belongs to
@@ -110,14 +107,12 @@ func (r *services) use(model *classify.Model) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.model == nil {
-		r.judged = judged{map[string]string{}, map[classify.Key]map[string]bool{}}
+		r.judged = map[string]judged{}
 	}
-	for _, key := range model.Changed(r.model) {
-		for id := range r.judged.of[key] {
-			delete(r.judged.classes, id)
-		}
-		delete(r.judged.of, key)
-	}
+	changed := model.Changed(r.model)
+	maps.DeleteFunc(r.judged, func(_ string, j judged) bool {
+		return slices.ContainsFunc(j.strata, func(key classify.Key) bool { return slices.Contains(changed, key) })
+	})
 	r.model = model
 }
 
@@ -210,7 +205,6 @@ func save(tx *knowledge.Tx, model *classify.Model) error {
 	return tx.SaveModel(raw)
 }
 
-// refit fits the classes anew from everything that was observed.
 func (r *services) refit() error {
 	r.refitting.Lock()
 	defer r.refitting.Unlock()
@@ -233,7 +227,6 @@ func (r *services) refit() error {
 	return nil
 }
 
-// loadModel reads the classes that were fitted last.
 func (r *services) loadModel() error {
 	raw, err := r.store.LoadModel()
 	if errors.Is(err, knowledge.ErrNotFound) {

@@ -1,89 +1,93 @@
 package daemon
 
 import (
+	"cmp"
+	"context"
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/tuning"
 )
 
-// collector turns what is counted of the records into metrics when it is scraped;
-// it decodes none.
-type collector struct {
-	d         *Daemon
-	jobs      *prometheus.Desc
-	attention *prometheus.Desc
-	restarts  *prometheus.Desc
-	probes    *prometheus.Desc
-	outcomes  *prometheus.Desc
-	saved     *prometheus.Desc
-	lost      *prometheus.Desc
-	paused    *prometheus.Desc
-	observed  *prometheus.Desc
-	up        *prometheus.Desc
-	exporters *prometheus.Desc
-	leader    *prometheus.Desc
-}
-
-func newCollector(d *Daemon) *collector {
-	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("pitchpipe_controller_"+name, help, labels, nil)
-	}
-	return &collector{
-		d:         d,
-		jobs:      desc("jobs", "Jobs by the phase they are in, ended ones as long as their story is kept.", "phase"),
-		attention: desc("jobs_attention", "Jobs whose handling failed, or whose scheduler cannot be reached."),
-		restarts:  desc("restarts_total", "Moves and roll-backs carried out."),
-		probes:    desc("probes_total", "Probes carried out."),
-		outcomes:  desc("outcomes_total", "Outcomes of tuned jobs by verdict.", "verdict"),
-		saved:     desc("saved_seconds_total", "Seconds that tuning saved, restarts and probes included, over the jobs that it made faster."),
-		lost:      desc("lost_seconds_total", "Seconds that tuning cost, restarts and probes included, over the jobs that it made slower."),
-		paused:    desc("pauses", "Pauses in force."),
-		observed:  desc("observations", "Observations in the knowledge."),
-		up:        desc("records_readable", "1 when the durable state can be read."),
-		exporters: desc("exporters", "Exporters of nodes that were asked lately, by how they took it.", "state"),
-		leader:    prometheus.NewDesc("pitchpipe_leader", "1 where this controller leads, 0 where it stands by for another.", nil, nil),
-	}
-}
+// collector turns the counts of the records into metrics at each scrape; it decodes no record.
+type collector struct{ d *Daemon }
 
 // Describe implements prometheus.Collector.
-func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
+func (c collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
 
 // Collect implements prometheus.Collector.
-func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	family := func(kind prometheus.ValueType, name, help string, labels ...string) func(v float64, values ...string) {
+		desc := prometheus.NewDesc("pitchpipe_"+name, help, labels, nil)
+		return func(v float64, values ...string) { ch <- prometheus.MustNewConstMetric(desc, kind, v, values...) }
 	}
-	counter := func(d *prometheus.Desc, v float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
-	}
-	leads := 0.0
-	if c.d.candidate.leads() == nil {
-		leads = 1
-	}
-	gauge(c.leader, leads)
-	gauge(c.paused, float64(len(c.d.pauses.list())))
+	gauge := func(name, help string, v float64) { family(prometheus.GaugeValue, name, help)(v) }
+	counter := func(name, help string, v float64) { family(prometheus.CounterValue, name, help)(v) }
+
+	gauge("leader", "1 where this controller leads, 0 where it stands by for another.", truth(c.d.candidate.leads() == nil))
+	gauge("controller_pauses", "Pauses in force.", float64(len(c.d.pauses.list())))
+	exporters := family(prometheus.GaugeValue, "controller_exporters", "Exporters of nodes that were asked lately, by how they took it.", "state")
 	for state, n := range c.d.services.nodes.Count() {
-		gauge(c.exporters, float64(n), state)
+		exporters(float64(n), state)
 	}
-	if err := c.d.records.readable(); err != nil {
-		gauge(c.up, 0)
+	c.info(family)
+	_, err := c.d.records.loadPruned()
+	gauge("controller_records_readable", "1 when the durable state can be read.", truth(err == nil))
+	if err != nil {
 		return
 	}
-	gauge(c.up, 1)
-	phases, attention, sum := c.d.records.totals()
+	sum := c.d.records.totals()
+	jobs := family(prometheus.GaugeValue, "controller_jobs", "Jobs by the phase they are in, ended ones as long as their story is kept.", "phase")
 	for _, p := range reconcile.Phases() {
-		gauge(c.jobs, float64(phases[p]), string(p))
+		jobs(float64(sum.phases[p]), string(p))
 	}
+	holds := family(prometheus.GaugeValue, "controller_holds", "Jobs that have not ended and that the tuner leaves as they are, by its reason.", "reason")
+	for reason, n := range sum.holds {
+		holds(float64(n), string(reason))
+	}
+	outcomes := family(prometheus.CounterValue, "controller_outcomes_total", "Outcomes of tuned jobs by verdict.", "verdict")
 	for _, v := range []tuning.Verdict{tuning.Improved, tuning.Neutral, tuning.Regressed, tuning.Inconclusive} {
-		counter(c.outcomes, float64(sum.Outcomes[v]), string(v))
+		outcomes(float64(sum.Outcomes[v]), string(v))
 	}
-	counter(c.saved, sum.Saved)
-	counter(c.lost, sum.Lost)
-	gauge(c.attention, float64(attention))
-	counter(c.restarts, float64(sum.Restarts))
-	counter(c.probes, float64(sum.Probes))
+	counter("controller_saved_seconds_total", "Seconds that tuning saved, restarts and probes included, over the jobs that it made faster.", sum.Saved)
+	counter("controller_lost_seconds_total", "Seconds that tuning cost, restarts and probes included, over the jobs that it made slower.", sum.Lost)
+	counter("controller_restarts_total", "Moves and roll-backs carried out.", float64(sum.Restarts))
+	counter("controller_probes_total", "Probes carried out.", float64(sum.Probes))
+	gauge("controller_jobs_attention", "Jobs whose handling failed, or whose scheduler cannot be reached.", float64(sum.attention))
 	if all, err := c.d.store.All(); err == nil {
-		gauge(c.observed, float64(len(all)))
+		gauge("controller_observations", "Observations in the knowledge.", float64(len(all)))
 	}
+}
+
+// info names the jobs that have not ended, where the site allows it: every user of the machine
+// may read /metrics. The labels manager and job_id are those of the exporter's metrics.
+func (c collector) info(family func(kind prometheus.ValueType, name, help string, labels ...string) func(v float64, values ...string)) {
+	if !c.d.cfg.JobLabels {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	jobs, err := c.d.driver.List(ctx)
+	if err != nil {
+		c.d.log.Debug("no names of jobs in /metrics", "error", err)
+	}
+	info := family(prometheus.GaugeValue, "controller_job_info", "Name, user and account of a job that has not ended, to join with the exporter's metrics; always 1.", "manager", "job_id", "name", "user", "account")
+	for _, j := range jobs {
+		unit := ""
+		if n := len(j.Attempts); n > 0 {
+			unit = j.Attempts[n-1].Unit
+		}
+		if !j.State.Ended() {
+			info(1, c.d.driver.Name(), cmp.Or(unit, j.Alias, string(j.ID)), j.Name, j.Owner, j.Account)
+		}
+	}
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"time"
 
 	"pitchpipe/controller/daemon/api"
@@ -34,16 +33,12 @@ type foreseer interface {
 
 // headStart says with what a job of the caller is to be submitted that he is about to
 // submit himself. There is nothing for him in an error: his job begins as it is.
-func (h handler) headStart(req *http.Request) (any, error) {
-	who, err := h.caller(req)
-	if err != nil {
-		return nil, err
-	}
-	f, ok := h.d.driver.(foreseer)
+func (r request) headStart() (any, error) {
+	f, ok := r.d.driver.(foreseer)
 	if !ok {
 		return api.HeadStart{}, nil // its scheduler has it wait
 	}
-	source, err := io.ReadAll(io.LimitReader(req.Body, 16<<20))
+	source, err := io.ReadAll(io.LimitReader(r.Body, 16<<20))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errInput, err)
 	}
@@ -53,16 +48,16 @@ func (h handler) headStart(req *http.Request) (any, error) {
 		return api.HeadStart{}, nil
 	case err != nil:
 		return nil, err
-	case !who.May(job.Owner):
+	case !r.who.May(job.Owner):
 		return nil, errDenied
 	case job.Off:
 		return api.HeadStart{}, nil
 	}
-	o, err := h.d.loop.Offer(req.Context(), string(job.ID)+"/"+newRequestID(), job, func(ctx context.Context, c driver.Change) error {
+	o, err := r.d.loop.Offer(r.Context(), string(job.ID)+"/"+newRequestID(), job, func(ctx context.Context, c driver.Change) error {
 		return f.MayBegin(ctx, source, c)
 	})
 	if errors.Is(err, reconcile.ErrNoOffer) {
-		h.d.log.Debug("a job begins as it is", "job", job.ID, "why", err)
+		r.d.log.Debug("a job begins as it is", "job", job.ID, "why", err)
 		return api.HeadStart{}, nil
 	}
 	if err != nil {
@@ -73,7 +68,6 @@ func (h handler) headStart(req *http.Request) (any, error) {
 	}, nil
 }
 
-// offers keeps offers in the store.
 type offers struct{ store *knowledge.Store }
 
 var _ reconcile.Offers = offers{}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
@@ -28,14 +29,6 @@ const (
 // Scopes lists the scopes of a pause, widest first.
 func Scopes() []string { return []string{ScopeCluster, ScopePartition, ScopeUser, ScopeJob} }
 
-// table is a durable map from keys to JSON values; each write is on disk when it
-// returns.
-type table interface {
-	PutJSON(bucket, key string, v any) error
-	Delete(bucket, key string) error
-	ForEachJSON(bucket string, each func(key string, decode func(v any) error) error) error
-}
-
 const (
 	bucketPauses = "pauses"
 	bucketOff    = "off"
@@ -49,7 +42,7 @@ const byTuner = "tuner"
 // pauses keeps which jobs must not be changed. Reads are from memory, so that a pause is in
 // force when it is written.
 type pauses struct {
-	store table
+	store *knowledge.Store
 	mu    sync.RWMutex
 	on    map[string]Pause
 	off   map[string]string // job id or requestKey → who asked
@@ -59,40 +52,29 @@ type pauses struct {
 
 func pauseKey(scope, name string) string { return scope + "/" + name }
 
-func loadPauses(store table) (*pauses, error) {
-	p := &pauses{store: store, on: map[string]Pause{}, off: map[string]string{}}
-	err := store.ForEachJSON(bucketPauses, func(key string, decode func(v any) error) error {
-		var x Pause
-		if err := decode(&x); err != nil {
-			return err
-		}
-		p.on[key] = x
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read the pauses: %w", err)
+func loadPauses(store *knowledge.Store) (*pauses, error) {
+	on, err1 := readAll[Pause](store, bucketPauses)
+	off, err2 := readAll[string](store, bucketOff)
+	p := &pauses{store: store, on: on, off: off}
+	err3 := store.GetJSON(bucketMarks, keyCleared, &p.cleared)
+	if errors.Is(err3, knowledge.ErrNotFound) {
+		err3 = nil
 	}
-	err = store.ForEachJSON(bucketOff, func(key string, decode func(v any) error) error {
-		var by string
-		if err := decode(&by); err != nil {
-			return err
-		}
-		p.off[key] = by
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read which jobs are off: %w", err)
-	}
-	err = store.ForEachJSON(bucketMarks, func(key string, decode func(v any) error) error {
-		if key != keyCleared {
-			return nil
-		}
-		return decode(&p.cleared)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read when the tuner paused itself: %w", err)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, fmt.Errorf("read what is paused: %w", err)
 	}
 	return p, nil
+}
+
+func readAll[T any](store *knowledge.Store, bucket string) (map[string]T, error) {
+	out := map[string]T{}
+	err := store.ForEachJSON(bucket, func(key string, decode func(v any) error) error {
+		var v T
+		err := decode(&v)
+		out[key] = v
+		return err
+	})
+	return out, err
 }
 
 // reload reads everything again after another controller wrote it.

@@ -55,6 +55,7 @@ type digest struct {
 	owner            string
 	submitted, over  time.Time // over: zero for a live job
 	phase            reconcile.Phase
+	reason           tuning.Reason
 	restarts, probes int
 	verdict          tuning.Verdict // of an outcome, once it is over
 	net              float64        // seconds that tuning saved, below 0 lost, once it is over
@@ -63,7 +64,6 @@ type digest struct {
 	events           []api.Event
 }
 
-// counts are the totals that only grow.
 type counts struct {
 	Restarts int                    `json:"restarts"`
 	Probes   int                    `json:"probes"`
@@ -85,12 +85,8 @@ func (c *counts) add(d digest) {
 	}
 }
 
-func (c counts) clone() counts {
-	c.Outcomes = maps.Clone(c.Outcomes)
-	return c
-}
+func (c counts) clone() counts { c.Outcomes = maps.Clone(c.Outcomes); return c }
 
-// loadRecords reads all records once.
 func loadRecords(store *knowledge.Store) (*records, error) {
 	r := &records{store: store, digests: map[driver.JobID]digest{}}
 	all, err := r.All(context.Background())
@@ -100,7 +96,7 @@ func loadRecords(store *knowledge.Store) (*records, error) {
 	for _, rec := range all {
 		r.digests[rec.Job] = digestOf(rec)
 	}
-	if err := store.GetJSON(bucketMarks, keyPruned, &r.pruned); err != nil && !errors.Is(err, knowledge.ErrNotFound) {
+	if r.pruned, err = r.loadPruned(); err != nil {
 		return nil, fmt.Errorf("read what pruned records counted: %w", err)
 	}
 	return r, nil
@@ -120,7 +116,7 @@ func (r *records) reload() error {
 
 func digestOf(rec *reconcile.Record) digest {
 	d := digest{
-		owner: rec.Owner, submitted: rec.Submitted, phase: rec.Phase, restarts: len(rec.Restarts), probes: len(rec.Probed),
+		owner: rec.Owner, submitted: rec.Submitted, phase: rec.Phase, reason: rec.Reason, restarts: len(rec.Restarts), probes: len(rec.Probed),
 		pruned: rec.Pruned, attention: rec.NeedsAttention(),
 	}
 	if rec.Phase.Over() {
@@ -168,7 +164,6 @@ func (r *records) Load(_ context.Context, id driver.JobID) (*reconcile.Record, e
 	return known.rec.Clone(), nil
 }
 
-// keep caches the record of a live job.
 func (r *records) keep(id driver.JobID, d decoded) {
 	r.decoding.Lock()
 	defer r.decoding.Unlock()
@@ -196,88 +191,88 @@ func (r *records) Save(_ context.Context, rec *reconcile.Record) error {
 
 // All implements reconcile.Records. It decodes every record; totals and events decode none.
 func (r *records) All(_ context.Context) ([]*reconcile.Record, error) {
-	var all []*reconcile.Record
-	err := r.store.ForEachJSON(bucketRecords, func(_ string, decode func(v any) error) error {
-		var rec reconcile.Record
-		if err := decode(&rec); err != nil {
-			return err
+	return r.read(func(driver.JobID) bool { return true })
+}
+
+func (r *records) read(wanted func(driver.JobID) bool) (out []*reconcile.Record, err error) {
+	err = r.store.ForEachJSON(bucketRecords, func(key string, decode func(v any) error) error {
+		if !wanted(driver.JobID(key)) {
+			return nil
 		}
-		all = append(all, &rec)
-		return nil
+		rec := &reconcile.Record{}
+		out = append(out, rec)
+		return decode(rec)
 	})
-	slices.SortStableFunc(all, func(a, b *reconcile.Record) int { return a.Submitted.Compare(b.Submitted) })
-	return all, err
+	slices.SortStableFunc(out, func(a, b *reconcile.Record) int { return a.Submitted.Compare(b.Submitted) })
+	return out, err
 }
 
 // events are the sentences about the jobs that the caller may see, the newest last.
 func (r *records) events(may func(owner string) bool) []api.Event {
-	out := []api.Event{}
+	var seen []digest
 	r.mu.RLock()
-	ids := slices.SortedFunc(maps.Keys(r.digests), func(a, b driver.JobID) int {
-		return r.digests[a].submitted.Compare(r.digests[b].submitted)
-	})
-	for _, id := range ids {
-		if d := r.digests[id]; may(d.owner) {
-			out = append(out, d.events...)
+	for _, d := range r.digests {
+		if may(d.owner) {
+			seen = append(seen, d)
 		}
 	}
 	r.mu.RUnlock()
+	slices.SortFunc(seen, func(a, b digest) int { return a.submitted.Compare(b.submitted) })
+	out := []api.Event{}
+	for _, d := range seen {
+		out = append(out, d.events...)
+	}
 	slices.SortStableFunc(out, func(a, b api.Event) int { return a.At.Compare(b.At) })
 	return out
 }
 
-// totals are the jobs by phase, those that need attention, and what was done to all jobs
-// that there ever were, pruned ones included.
-func (r *records) totals() (phases map[reconcile.Phase]int, attention int, sum counts) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	phases, sum = map[reconcile.Phase]int{}, r.pruned.clone()
-	for _, d := range r.digests {
-		phases[d.phase]++
-		sum.add(d)
-		if d.attention {
-			attention++
-		}
-	}
-	return phases, attention, sum
+// totals are the jobs by phase, the holds by reason, the jobs that need attention, and what
+// was done to all jobs that there ever were, pruned ones included.
+type totals struct {
+	counts
+	phases    map[reconcile.Phase]int
+	holds     map[tuning.Reason]int
+	attention int
 }
 
-// readable reads something small from the store.
-func (r *records) readable() error {
-	var c counts
-	if err := r.store.GetJSON(bucketMarks, keyPruned, &c); err != nil && !errors.Is(err, knowledge.ErrNotFound) {
-		return err
+func (r *records) totals() totals {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	out := totals{counts: r.pruned.clone(), phases: map[reconcile.Phase]int{}, holds: map[tuning.Reason]int{}}
+	for _, d := range r.digests {
+		out.phases[d.phase]++
+		out.add(d)
+		if d.attention {
+			out.attention++
+		}
+		if d.reason != tuning.ReasonNone && (d.phase == reconcile.Ignored || d.phase == reconcile.Held || d.phase == reconcile.Settled) {
+			out.holds[d.reason]++
+		}
 	}
-	return nil
+	return out
+}
+
+// loadPruned is what pruned records counted.
+func (r *records) loadPruned() (c counts, err error) {
+	if err = r.store.GetJSON(bucketMarks, keyPruned, &c); errors.Is(err, knowledge.ErrNotFound) {
+		err = nil
+	}
+	return c, err
 }
 
 // owned are the records of the jobs that the caller may see, the oldest first. It does not
 // decode those of other owners.
-func (r *records) owned(_ context.Context, may func(owner string) bool) ([]*reconcile.Record, error) {
+func (r *records) owned(may func(owner string) bool) ([]*reconcile.Record, error) {
 	// Take the lock before the store is read: pruning holds the lock while it writes, and
 	// a writer may wait for readers.
-	mine := map[string]bool{}
+	mine := map[driver.JobID]bool{}
 	r.mu.RLock()
 	for id, d := range r.digests {
-		mine[string(id)] = may(d.owner)
+		mine[id] = may(d.owner)
 	}
 	r.mu.RUnlock()
-	var out []*reconcile.Record
-	err := r.store.ForEachJSON(bucketRecords, func(key string, decode func(v any) error) error {
-		if !mine[key] {
-			return nil
-		}
-		var rec reconcile.Record
-		if err := decode(&rec); err != nil {
-			return err
-		}
-		if may(rec.Owner) {
-			out = append(out, &rec)
-		}
-		return nil
-	})
-	slices.SortStableFunc(out, func(a, b *reconcile.Record) int { return a.Submitted.Compare(b.Submitted) })
-	return out, err
+	out, err := r.read(func(id driver.JobID) bool { return mine[id] })
+	return slices.DeleteFunc(out, func(rec *reconcile.Record) bool { return !may(rec.Owner) }), err
 }
 
 // owner is the owner of a job, or empty where the job has no record.
@@ -287,7 +282,6 @@ func (r *records) owner(id driver.JobID) string {
 	return r.digests[id].owner
 }
 
-// owners are the owners of the live jobs, one per job.
 func (r *records) owners() []string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -16,25 +16,19 @@ import (
 	"pitchpipe/driver"
 )
 
-// reportPeriod is the default period of a report.
 const reportPeriod = 30 * 24 * time.Hour
 
-// report sums up the jobs that the caller may see.
-func (h handler) report(req *http.Request) (any, error) {
-	who, err := h.caller(req)
+func (r request) report() (any, error) {
+	q, err := reportQuery(r.URL.Query(), time.Now())
 	if err != nil {
 		return nil, err
 	}
-	q, err := reportQuery(req, time.Now())
-	if err != nil {
-		return nil, err
-	}
-	rows, err := h.d.reportRows(req.Context(), who.May, q.Until)
+	rows, err := r.d.reportRows(r.Context(), r.who.May, q.Until)
 	if err != nil {
 		return nil, err
 	}
 	t := report.Build(rows, q)
-	if (q.By == report.ByAccount || q.By == report.ByPartition) && !h.d.driver.Capabilities().Accounts {
+	if (q.By == report.ByAccount || q.By == report.ByPartition) && !r.d.driver.Capabilities().Accounts {
 		t.Notes = append(t.Notes, "Partitions and accounts are those that the job files name: this scheduler does not verify them.")
 	}
 	if q.Since.Before(q.Until.Add(-keepRecords)) {
@@ -43,24 +37,20 @@ func (h handler) report(req *http.Request) (any, error) {
 	return t, nil
 }
 
-func reportQuery(req *http.Request, now time.Time) (report.Query, error) {
+func reportQuery(asked url.Values, now time.Time) (report.Query, error) {
 	q := report.Query{Since: now.Add(-reportPeriod), Until: now, By: report.ByJob, Compare: compareJobs}
-	if text := req.URL.Query().Get("since"); text != "" {
+	if text := asked.Get("since"); text != "" {
 		ago, err := tuning.ParseDuration(text)
 		if err != nil {
 			return q, fmt.Errorf("%w: since: %w", errInput, err)
 		}
 		q.Since = now.Add(-ago)
 	}
-	if by := req.URL.Query().Get("by"); by != "" {
+	if by := asked.Get("by"); by != "" {
 		q.By = report.By(by)
 	}
 	if !slices.Contains(report.Bys(), q.By) {
-		words := make([]string, 0, len(report.Bys()))
-		for _, by := range report.Bys() {
-			words = append(words, string(by))
-		}
-		return q, fmt.Errorf("%w: by: %q; want one of %s", errInput, q.By, strings.Join(words, ", "))
+		return q, fmt.Errorf("%w: by: %q; want one of %s", errInput, q.By, strings.Trim(strings.ReplaceAll(fmt.Sprint(report.Bys()), " ", ", "), "[]"))
 	}
 	return q, nil
 }
@@ -76,18 +66,15 @@ func (d *Daemon) reportRows(ctx context.Context, may func(owner string) bool, no
 	for _, j := range jobs {
 		known[j.ID] = j
 	}
-	records, err := d.records.owned(ctx, may)
+	records, err := d.records.owned(may)
 	if err != nil {
 		return nil, err
 	}
 	rows := []report.Row{}
 	for _, r := range records {
-		job, ok := known[r.Job]
-		if ok && !job.Submitted.Equal(r.Submitted) {
-			ok = false // a scheduler that counts anew gave the id to another job
-		}
 		row := rowOf(r)
-		if ok {
+		// A scheduler that counts anew gives the id to another job.
+		if job, ok := known[r.Job]; ok && job.Submitted.Equal(r.Submitted) {
 			row = seen(row, job, now)
 		}
 		rows = append(rows, row)
@@ -95,7 +82,6 @@ func (d *Daemon) reportRows(ctx context.Context, may func(owner string) bool, no
 	return rows, nil
 }
 
-// seen adds the scheduler's data of a job.
 func seen(row report.Row, job driver.Job, now time.Time) report.Row {
 	row.Account, row.Partition = job.Account, job.Partition
 	row.Spans = spans(job, now)
@@ -154,7 +140,6 @@ func spans(job driver.Job, now time.Time) []report.Span {
 	return out
 }
 
-// compareJobs is report.Compare.
 func compareJobs(pairs []report.Pair, t report.Terms) tuning.Outcome {
 	in := verify.Input{Measure: t.Measure, MaxSlowdown: t.MaxSlowdown, Quality: t.Quality, At: t.At}
 	for _, p := range pairs {

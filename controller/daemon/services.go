@@ -45,15 +45,14 @@ type services struct {
 	mu        sync.Mutex
 	windows   map[windowKey]*attemptWindow
 	model     *classify.Model
-	judged    judged
+	judged    map[string]judged // by observation id
 	billings  map[string]billed // by partition
 }
 
-// bind connects the loop to this controller.
 func (r *services) bind() reconcile.Services {
 	s := reconcile.Services{
 		Read: r.read, Site: r.siteFor, Measure: r.measure, Classify: r.classify, Recall: r.recall, Past: r.past, Curves: r.curves,
-		Step: r.step, Learn: r.learn, Gate: r.gate, Outlook: r.driver.Outlook, Pause: r.pause, Cleared: r.pauses.clearedAt,
+		Step: r.step, Learn: r.learn, Gate: r.pauses.gate, Outlook: r.driver.Outlook, Pause: r.pause, Cleared: r.pauses.clearedAt,
 		Audit: r.audit.append, Offers: offers{r.store},
 	}
 	if l, ok := r.driver.(driver.Listener); ok {
@@ -93,12 +92,12 @@ func (r *services) readFile(job driver.Job) reconcile.Reading {
 	reading.Own = own(job, file, policy)
 	policy.Sources = stanza.Places(file)
 	reading.Policy = policy.Carried(verdict.Reach(r.driver.Name(), r.driver.Capabilities()))
-	var left []string
-	for _, l := range reading.Policy.Limits {
-		left = append(left, l.Knob)
-	}
-	if len(left) > 0 {
-		reading.Detail = strings.TrimPrefix(reading.Detail+"\n", "\n") + fmt.Sprintf("The driver for %s cannot set these knobs of the job: %s", r.driver.Name(), strings.Join(left, ", "))
+	for i, l := range reading.Policy.Limits {
+		if i == 0 {
+			reading.Detail = strings.TrimPrefix(reading.Detail+"\n", "\n") + "The driver for " + r.driver.Name() + " cannot set these knobs of the job: " + l.Knob
+		} else {
+			reading.Detail += ", " + l.Knob
+		}
 	}
 	return reading
 }
@@ -111,21 +110,20 @@ func own(job driver.Job, file *jobfile.Job, p tuning.Policy) tuning.Settings {
 	if asked := job.Resources; file.Cores > 0 && asked.Cores > 0 {
 		shown.Cores, shown.MemoryBytes = asked.Cores, asked.MemoryBytes
 	}
-	shown.Env = maps.Clone(file.Env)
-	if shown.Env == nil {
-		shown.Env = map[string]string{}
-	}
-	for name, v := range job.Resources.Env {
-		if _, fixed := file.Fixed[name]; !fixed {
+	shown.Env = map[string]string{}
+	maps.Copy(shown.Env, job.Resources.Env)
+	for name, v := range file.Env {
+		_, given := shown.Env[name]
+		if _, fixed := file.Fixed[name]; fixed || !given {
 			shown.Env[name] = v // the script's own assignments override the submission's
 		}
 	}
 	out := stanza.Own(&shown, p)
-	if _, known := out[tuning.Cores]; !known && job.Resources.Cores > 0 {
-		out[tuning.Cores] = tuning.Number(float64(job.Resources.Cores)) // what the scheduler gave where the file says nothing
-	}
-	if _, known := out[tuning.GPUs]; !known && job.Resources.GPUs > 0 {
-		out[tuning.GPUs] = tuning.Number(float64(job.Resources.GPUs))
+	// What the scheduler gave counts where the file says nothing.
+	for name, n := range map[string]int{tuning.Cores: job.Resources.Cores, tuning.GPUs: job.Resources.GPUs} {
+		if _, known := out[name]; !known && n > 0 {
+			out[name] = tuning.Number(float64(n))
+		}
 	}
 	return out
 }
@@ -137,7 +135,6 @@ func (r *services) siteFor(job driver.Job) tuning.Site {
 	return r.site.For(job.Partition, job.Account, job.QOS, job.Owner)
 }
 
-// billed is what the scheduler bills in a partition.
 type billed struct {
 	driver.Billing
 	at time.Time
@@ -191,12 +188,9 @@ func (r *services) billing(ctx context.Context, partition string) (driver.Billin
 	return b, true
 }
 
-// progress says in the driver's terms what a listener looks for.
 func progress(p tuning.Progress) driver.Progress {
 	return driver.Progress{Pattern: p.Pattern, File: p.File, Total: p.Total}
 }
-
-func (r *services) gate(job driver.Job) tuning.Reason { return r.pauses.gate(job) }
 
 func (r *services) pause(ctx context.Context, why string) error {
 	r.log.Error("the tuner pauses itself", "why", why)
@@ -227,7 +221,6 @@ func (r *services) classify(p tuning.Profile) tuning.Class {
 	return model.Classify(p)
 }
 
-// past returns the earlier runs of a kind of job.
 func (r *services) past(_ context.Context, kind tuning.JobKind) ([]tuning.PastRun, error) {
 	obs, err := r.store.Observations(kind)
 	return knowledge.PastRuns(obs, kind, time.Now()), err

@@ -8,7 +8,6 @@ import (
 	"pitchpipe/driver/jobfile"
 )
 
-// judge collects the faults of one stanza.
 type judge struct {
 	job  *jobfile.Job
 	errs jobfile.Errors
@@ -18,34 +17,42 @@ func (j *judge) fail(at jobfile.Pos, found, want string) {
 	j.errs = append(j.errs, jobfile.Error{Pos: at, Found: found, Want: want})
 }
 
-// fields are the keys of one block that have a readable value.
+// fields are the keys of one block.
 type fields struct {
+	*judge
 	block *jobfile.Block
-	data  map[string]datum
-	bad   map[string]bool // keys that stand there but could not be read
+	data  map[string]datum // of those that have a readable value
+	bad   map[string]bool  // of the others
 
 	// strange says that unknown keys stand there: then what is missing is most
 	// likely what they meant, and one error is enough.
 	strange bool
 }
 
-// given reports whether the key stands in the block, readable or not.
-func (f fields) given(name string) bool {
-	_, ok := f.data[name]
-	return ok || f.bad[name]
+// given reports whether one of the keys stands in the block, readable or not.
+func (f fields) given(names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		_, ok := f.data[name]
+		return ok || f.bad[name]
+	})
 }
 
-// get returns the value of a key that stands in the block and could be read.
 func (f fields) get(name string) (datum, bool) {
 	d, ok := f.data[name]
 	return d, ok
 }
 
-// read reads the keys of a block by the table and reports unknown and repeated
-// ones.
-func (j *judge) read(b *jobfile.Block) fields {
+// need fails where the block has none of the keys.
+func (f fields) need(found, want string, names ...string) {
+	if !f.given(names...) && !f.strange {
+		f.fail(f.block.Pos, found, want)
+	}
+}
+
+// read reads the keys of a block into s by the table and reports unknown and repeated ones.
+func (j *judge) read(b *jobfile.Block, s subject) fields {
 	keys := keysOf(b.Type)
-	f := fields{block: b, data: map[string]datum{}, bad: map[string]bool{}}
+	f := fields{judge: j, block: b, data: map[string]datum{}, bad: map[string]bool{}}
 	first := map[string]jobfile.Pos{}
 	for _, a := range b.Attrs {
 		i := slices.IndexFunc(keys, func(k Key) bool { return k.Name == a.Name })
@@ -59,7 +66,7 @@ func (j *judge) read(b *jobfile.Block) fields {
 			continue
 		}
 		first[a.Name] = a.Pos
-		d, found := readValue(keys[i], a)
+		d, found := readValue(keys[i], a, keys[i].field(&s))
 		if found != "" {
 			j.fail(a.ValuePos, found, "want "+keys[i].allowed()+didYouMean(d.text, keys[i].Words))
 			f.bad[a.Name] = true
@@ -75,9 +82,8 @@ func (j *judge) unknownKey(b *jobfile.Block, a jobfile.Attr, known []string) {
 		j.fail(a.Pos, a.Name+" is a block, not a key", "want "+blockSpelling(j.job.Format, a.Name))
 		return
 	}
-	near := jobfile.Nearest(a.Name, known)
 	suggestion := didYouMean(a.Name, known)
-	if near == "" { // a key that stands in the wrong block
+	if suggestion == "" { // a key that stands in the wrong block
 		if i := slices.IndexFunc(Keys(), func(k Key) bool { return k.Name == a.Name }); i >= 0 {
 			suggestion = fmt.Sprintf("; %s belongs to %s", a.Name, where(Keys()[i].Block))
 		}
@@ -86,46 +92,35 @@ func (j *judge) unknownKey(b *jobfile.Block, a jobfile.Attr, known []string) {
 }
 
 func (j *judge) unknownBlock(b *jobfile.Block, parent string) {
-	inside := keysOf(parent)
+	k, isKey := keyOf(parent, b.Type)
 	switch {
-	case slices.Contains(namesOf(inside), b.Type):
-		j.fail(b.Pos, b.Type+" is a key, not a block", "want "+keySpelling(j.job.Format, parent, b.Type))
+	case isKey:
+		want := k.HCL()
+		if j.job.Format == jobfile.Sbatch {
+			want = strings.TrimSpace("#TUNE "+parent) + " " + k.Line()
+		}
+		j.fail(b.Pos, b.Type+" is a key, not a block", "want "+want)
 	case parent != "":
 		j.fail(b.Pos, fmt.Sprintf("the block %q in %s", b.Type, where(parent)), "want keys only")
 	default:
 		known := Blocks()[1:]
 		suggestion := didYouMean(b.Type, known)
 		if suggestion == "" {
-			suggestion = didYouMean(b.Type, namesOf(inside))
+			suggestion = didYouMean(b.Type, namesOf(keysOf("")))
 		}
 		j.fail(b.Pos, fmt.Sprintf("unknown block %q in the tuning stanza", b.Type), "want "+oneOf(known)+suggestion)
 	}
 }
 
 func blockSpelling(format jobfile.Format, name string) string {
-	lines := format == jobfile.Sbatch
-	switch {
-	case lines && name == "knob":
-		return "#TUNE knob NAME key=value"
-	case lines:
-		return "#TUNE " + name + " key=value"
-	case name == "knob":
-		return `knob "NAME" { key = value }`
+	line, label := "#TUNE "+name, ""
+	if name == "knob" {
+		line, label = line+" NAME", ` "NAME"`
 	}
-	return name + " { key = value }"
-}
-
-func keySpelling(format jobfile.Format, block, name string) string {
-	k, ok := keyOf(block, name)
-	switch {
-	case !ok:
-		return name
-	case format != jobfile.Sbatch:
-		return k.HCL()
-	case block == "":
-		return "#TUNE " + k.Line()
+	if format == jobfile.Sbatch {
+		return line + " key=value"
 	}
-	return "#TUNE " + block + " " + k.Line()
+	return name + label + " { key = value }"
 }
 
 func keyOf(block, name string) (Key, bool) {

@@ -3,6 +3,7 @@ package stanza
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -10,8 +11,11 @@ import (
 	"pitchpipe/driver/jobfile"
 )
 
-// longestName bounds the name of a knob.
-const longestName = 64
+var (
+	knobName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
+	envName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	flagName = regexp.MustCompile(`^--?[A-Za-z][A-Za-z0-9_.-]*$`)
+)
 
 // knobs judges every knob, then what they say about each other.
 func (j *judge) knobs(blocks []*jobfile.Block) []tuning.Knob {
@@ -28,7 +32,7 @@ func (j *judge) knobs(blocks []*jobfile.Block) []tuning.Knob {
 			continue
 		}
 		first[b.Label] = at
-		if !isKnobName(b.Label) {
+		if !knobName.MatchString(b.Label) {
 			found := fmt.Sprintf("a knob with the name %q", b.Label)
 			if b.Label == "" {
 				found = "a knob without a name"
@@ -36,8 +40,8 @@ func (j *judge) knobs(blocks []*jobfile.Block) []tuning.Knob {
 			j.fail(at, found, "want a name of letters, digits, _ and - that begins with a letter")
 			continue
 		}
-		f := j.read(b)
 		k := tuning.Knob{Name: b.Label}
+		f := j.read(b, subject{knob: &k})
 		j.carrier(&k, f, at, carriers)
 		j.span(&k, f, at)
 		j.untuned(&k, f, at)
@@ -47,19 +51,6 @@ func (j *judge) knobs(blocks []*jobfile.Block) []tuning.Knob {
 		j.follows(out[i], out, read[i])
 	}
 	return out
-}
-
-func isKnobName(s string) bool {
-	if s == "" || len(s) > longestName {
-		return false
-	}
-	for i, c := range []byte(s) {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !letter && (i == 0 || c != '_' && c != '-' && (c < '0' || c > '9')) {
-			return false
-		}
-	}
-	return true
 }
 
 // carrier judges how the value reaches the job. carriers holds what other knobs
@@ -79,19 +70,19 @@ func (j *judge) carrier(k *tuning.Knob, f fields, at jobfile.Pos, carriers map[s
 		}
 		carriers[name+" "+d.text] = k.Name
 		if name == "env" {
-			k.Env = d.text
 			j.env(d)
 		} else {
-			k.Arg = d.text
 			j.arg(d)
 		}
 	}
-	if d, ok := f.get("live"); ok && d.flag || f.bad["live"] {
-		k.Live = true
+	if k.Live = k.Live || f.bad["live"]; k.Live {
 		used = append(used, "live")
 	}
 	switch {
 	case len(used) > 1:
+		slices.SortFunc(used, func(a, b string) int {
+			return slices.Index(namesOf(keysOf("knob")), a) - slices.Index(namesOf(keysOf("knob")), b)
+		})
 		j.fail(at, fmt.Sprintf("the knob %q has %s", k.Name, strings.Join(used, " and ")), "want one way for the value to reach the job")
 	case len(used) == 0 && !tuning.IsSystem(k.Name) && !f.strange:
 		want := "want env, arg or live = true, which say how the value reaches the job"
@@ -115,18 +106,13 @@ func otherNames() map[string]string {
 
 func (j *judge) env(d datum) {
 	key, _ := keyOf("knob", "env")
-	for i, c := range []byte(d.text) {
-		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !letter && (i == 0 || c < '0' || c > '9') {
-			j.fail(d.at, fmt.Sprintf("env is %q", d.text), "want "+key.allowed())
-			return
-		}
-	}
-	if jobfile.IsDenied(d.text) {
+	at, fixed := j.job.Fixed[d.text]
+	switch {
+	case !envName.MatchString(d.text):
+		j.fail(d.at, fmt.Sprintf("env is %q", d.text), "want "+key.allowed())
+	case jobfile.IsDenied(d.text):
 		j.fail(d.at, fmt.Sprintf("env is %q, which is never set by the tuner", d.text), "want "+key.allowed())
-		return
-	}
-	if at, fixed := j.job.Fixed[d.text]; fixed {
+	case fixed:
 		j.fail(d.at, fmt.Sprintf("the script itself sets %s at line %d, which would undo the knob", d.text, at.Line),
 			fmt.Sprintf("want %s=${%s:-%s} there", d.text, d.text, j.job.Env[d.text]))
 	}
@@ -134,35 +120,15 @@ func (j *judge) env(d datum) {
 
 func (j *judge) arg(d datum) {
 	key, _ := keyOf("knob", "arg")
-	name := strings.TrimLeft(d.text, "-")
-	dashes := len(d.text) - len(name)
-	ok := name != "" && (dashes == 1 || dashes == 2)
-	for i, c := range []byte(name) {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !letter && (i == 0 || !strings.ContainsRune("0123456789_.-", rune(c))) {
-			ok = false
-		}
-	}
 	switch {
-	case !ok:
+	case !flagName.MatchString(d.text):
 		j.fail(d.at, fmt.Sprintf("arg is %q", d.text), "want "+key.allowed())
 	case j.job.Format == jobfile.Sbatch:
 		j.fail(d.key, "arg in a batch script", "want env: a script has no command line of its own that could be changed")
 	}
 }
 
-// span judges what the knob may be set to.
 func (j *judge) span(k *tuning.Knob, f fields, at jobfile.Pos) {
-	low, hasMin := f.get("min")
-	high, hasMax := f.get("max")
-	values, hasValues := f.get("values")
-	scale, hasScale := f.get("scale")
-	if d, ok := f.get("follows"); ok {
-		k.Follows = d.text
-	}
-	if d, ok := f.get("quality"); ok {
-		k.Quality = d.text
-	}
 	if f.given("follows") {
 		for _, name := range []string{"quality", "values", "min", "max", "scale", "default"} {
 			if d, ok := f.get(name); ok {
@@ -171,11 +137,15 @@ func (j *judge) span(k *tuning.Knob, f fields, at jobfile.Pos) {
 		}
 		return
 	}
+	low, hasMin := f.get("min")
+	high, hasMax := f.get("max")
+	values, hasValues := f.get("values")
+	scale, hasScale := f.get("scale")
 	switch {
 	case hasValues && (hasMin || hasMax):
 		j.fail(values.key, "values beside min and max", "want one of them")
 	case f.strange:
-	case !f.given("values") && !f.given("min") && !f.given("max"):
+	case !f.given("values", "min", "max"):
 		j.fail(at, fmt.Sprintf("the knob %q has no values", k.Name), "want values, min and max, or follows")
 	case f.given("min") != f.given("max") && !hasValues:
 		j.fail(at, fmt.Sprintf("the knob %q has only one of min and max", k.Name), "want both")
@@ -187,12 +157,9 @@ func (j *judge) span(k *tuning.Knob, f fields, at jobfile.Pos) {
 		}
 		return
 	}
-	k.Min, k.Max = j.bound(k.Name, low, hasMin), j.bound(k.Name, high, hasMax)
-	if hasMin || hasMax {
+	k.Min, k.Max = j.bound(k.Name, low), j.bound(k.Name, high)
+	if (hasMin || hasMax) && !hasScale {
 		k.Scale = tuning.Linear
-	}
-	if hasScale {
-		k.Scale = tuning.Scale(scale.text)
 	}
 	if k.Min.IsSet() && k.Max.IsSet() && k.Min.Float() >= k.Max.Float() {
 		j.fail(high.at, fmt.Sprintf("max is %s and min is %s", spell(k.Name, k.Max), spell(k.Name, k.Min)), "want min below max")
@@ -202,15 +169,12 @@ func (j *judge) span(k *tuning.Knob, f fields, at jobfile.Pos) {
 	}
 }
 
-// bound reads min or max.
-func (j *judge) bound(name string, d datum, given bool) tuning.Value {
-	if !given {
-		return tuning.Value{}
-	}
-	v := j.value(name, d.items[0])
-	if v.IsSet() && !v.IsNumber() {
-		j.fail(d.at, fmt.Sprintf("a bound of %q is the word %q", name, v), "want a number")
-		return tuning.Value{}
+func (j *judge) bound(name string, d datum) (v tuning.Value) {
+	for _, item := range d.items {
+		if v = j.value(name, item); v.IsSet() && !v.IsNumber() {
+			j.fail(d.at, fmt.Sprintf("a bound of %q is the word %q", name, v), "want a number")
+			return tuning.Value{}
+		}
 	}
 	return v
 }
@@ -231,15 +195,11 @@ func (j *judge) values(k *tuning.Knob, d datum) {
 	}
 }
 
-// untuned judges the value of the knob without tuning.
 func (j *judge) untuned(k *tuning.Knob, f fields, at jobfile.Pos) {
 	d, ok := f.get("default")
-	if k.Follows != "" || f.given("follows") {
-		return
-	}
-	own := k.Name == tuning.Cores || k.Name == tuning.Memory
 	switch {
-	case ok && own:
+	case f.given("follows"):
+	case ok && (k.Name == tuning.Cores || k.Name == tuning.Memory):
 		j.fail(d.key, "default of "+k.Name, "want none: it is what the job asks its scheduler for")
 	case ok:
 		k.Default = j.value(k.Name, d.items[0])
@@ -250,7 +210,6 @@ func (j *judge) untuned(k *tuning.Knob, f fields, at jobfile.Pos) {
 	}
 }
 
-// follows judges the knob that another one follows.
 func (j *judge) follows(k tuning.Knob, all []tuning.Knob, f fields) {
 	d, ok := f.get("follows")
 	if !ok {
@@ -263,6 +222,7 @@ func (j *judge) follows(k tuning.Knob, all []tuning.Knob, f fields) {
 		}
 	}
 	i := slices.IndexFunc(all, func(o tuning.Knob) bool { return o.Name == d.text })
+	counts := []string{tuning.Cores, tuning.Threads, tuning.GPUs} // they count the same
 	switch {
 	case d.text == k.Name:
 		j.fail(d.at, fmt.Sprintf("the knob %q follows itself", k.Name), "want another knob")
@@ -274,12 +234,7 @@ func (j *judge) follows(k tuning.Knob, all []tuning.Knob, f fields) {
 		j.fail(d.at, fmt.Sprintf("follows is %q, which is no knob here", d.text), want)
 	case all[i].Follows != "":
 		j.fail(d.at, fmt.Sprintf("follows is %q, which follows another knob itself", d.text), fmt.Sprintf("want %q, or another knob that follows none", all[i].Follows))
-	case tuning.IsSystem(k.Name) && !(isCount(k.Name) && isCount(d.text)):
-		j.fail(d.at, fmt.Sprintf("the system knob %q follows %q", k.Name, d.text), "want one that counts the same: "+oneOf(counts())+", which follow each other")
+	case tuning.IsSystem(k.Name) && !(slices.Contains(counts, k.Name) && slices.Contains(counts, d.text)):
+		j.fail(d.at, fmt.Sprintf("the system knob %q follows %q", k.Name, d.text), "want one that counts the same: "+oneOf(counts)+", which follow each other")
 	}
 }
-
-// counts are the knobs that count the same, and so may follow each other.
-func counts() []string { return []string{tuning.Cores, tuning.Threads, tuning.GPUs} }
-
-func isCount(name string) bool { return slices.Contains(counts(), name) }

@@ -1,6 +1,7 @@
 package stanza
 
 import (
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -11,19 +12,18 @@ import (
 // entry is one key of a printed stanza, with a remark behind it, or a remark alone.
 type entry struct {
 	key    string
-	value  literal
+	value  any // a literal
 	remark string
 }
 
-// section is one block of a printed stanza.
 type section struct {
 	block, label string
 	entries      []entry
 }
 
-// Print writes the policy as a tuning block of a Nomad job file, with every
-// default written out; what is unbounded is said in a comment. Read again in the
-// same job file, it is the same policy.
+// Print writes the policy as a tuning block of a Nomad job file, with every default written
+// out; what is unbounded is said in a comment. Read again in the same job file, it is the same
+// policy.
 func Print(p tuning.Policy) string {
 	var b strings.Builder
 	b.WriteString("tuning {\n")
@@ -42,15 +42,13 @@ func Print(p tuning.Policy) string {
 			width = max(width, len(e.key))
 		}
 		for _, e := range s.entries {
-			remark := ""
+			line := indent
+			if e.key != "" {
+				line += e.key + strings.Repeat(" ", width-len(e.key)) + " = " + hcl(e.value) + " "
+			}
 			if e.remark != "" {
-				remark = "# " + e.remark
+				line += "# " + e.remark
 			}
-			if e.key == "" {
-				b.WriteString(indent + remark + "\n")
-				continue
-			}
-			line := indent + e.key + strings.Repeat(" ", width-len(e.key)) + " = " + e.value.hcl() + " " + remark
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
 		if i > 0 {
@@ -61,22 +59,16 @@ func Print(p tuning.Policy) string {
 	return b.String()
 }
 
-// PrintLines writes the policy as #TUNE lines of a batch script, with every
-// default written out. Read again in the same script, it is the same policy; arg
-// is written too, though a batch script refuses it.
+// PrintLines writes the policy as #TUNE lines of a batch script, with every default written
+// out. Read again in the same script, it is the same policy; arg is written too, though a batch
+// script refuses it.
 func PrintLines(p tuning.Policy) string {
 	var b strings.Builder
 	for _, s := range sections(p) {
-		b.WriteString("#TUNE")
-		if s.block != "" {
-			b.WriteString(" " + s.block)
-		}
-		if s.label != "" {
-			b.WriteString(" " + s.label)
-		}
+		b.WriteString(strings.TrimRight("#TUNE "+strings.TrimLeft(s.block+" "+s.label, " "), " "))
 		for _, e := range s.entries {
 			if e.key != "" {
-				b.WriteString(" " + e.key + "=" + e.value.line())
+				b.WriteString(" " + e.key + "=" + line(e.value))
 			}
 		}
 		b.WriteString("\n")
@@ -84,109 +76,180 @@ func PrintLines(p tuning.Policy) string {
 	return b.String()
 }
 
-// sections are the blocks of a policy, the top level first.
-func sections(p tuning.Policy) []section {
-	var top section
-	top.add("mode", quoted(string(p.Mode)))
-	top.add("objective", quoted(string(p.Objective)))
-	if p.Objective == tuning.Blend {
-		top.add("weight", number(p.Weight))
-	}
-	switch {
-	case p.MaxSlowdown == 0 && p.Objective == tuning.Time:
-		top.entries = append(top.entries, entry{remark: "max_slowdown: unbounded, the default for objective=time"})
-	case p.MaxSlowdown == 0:
-		top.add("max_slowdown", quoted(none))
-	case p.MaxSlowdown == tuning.DefaultMaxSlowdown && p.Objective != tuning.Time:
-		top.entries = append(top.entries, entry{"max_slowdown", number(p.MaxSlowdown), "the default for objective=" + string(p.Objective)})
-	default:
-		top.add("max_slowdown", number(p.MaxSlowdown))
-	}
-	out := []section{top}
-	for _, k := range p.Knobs {
-		out = append(out, knobSection(k))
-	}
-	if p.Progress.IsSet() {
-		s := section{block: "progress"}
-		s.addIf(p.Progress.Pattern != "", "pattern", quoted(p.Progress.Pattern), "")
-		s.addIf(p.Progress.File != "", "file", quoted(p.Progress.File), "")
-		s.addIf(p.Progress.Report, "report", bare("true"), "")
-		s.addIf(p.Progress.Total != 0, "total", integer(p.Progress.Total), "")
-		out = append(out, s)
-	}
-	if q := p.Quality; q != nil {
-		s := section{block: "quality"}
-		s.add("direction", quoted(q.Direction))
-		s.add("max_loss", number(q.MaxLoss))
-		if q.Target != nil {
-			s.add("target", number(*q.Target))
+func sections(p tuning.Policy) (out []section) {
+	for _, block := range Blocks() {
+		knobs := []tuning.Knob{{}}
+		if block == "knob" {
+			knobs = p.Knobs
 		}
-		out = append(out, s)
+		if block == "progress" && !p.Progress.IsSet() || block == "quality" && p.Quality == nil || block == "checkpoint" && p.Checkpoint == nil {
+			continue
+		}
+		for _, knob := range knobs {
+			s := section{block: block, label: knob.Name}
+			for _, k := range keysOf(block) {
+				s.add(k, subject{Policy: &p, knob: &knob, guard: p.Quality, save: p.Checkpoint})
+			}
+			out = append(out, s)
+		}
 	}
-	s := section{block: "profile"}
-	s.add("warmup_epochs", integer(p.Profile.WarmupEpochs))
-	s.add("epochs", integer(p.Profile.Epochs))
-	out = append(out, s)
-	if c := p.Checkpoint; c != nil {
-		s := section{block: "checkpoint"}
-		s.add("signal", quoted(c.Signal))
-		s.add("grace", quoted(duration(c.Grace)))
-		s.addIf(c.Exit != 0, "exit", integer(c.Exit), "")
-		s.addIf(c.Done != "", "done", quoted(c.Done), "")
-		out = append(out, s)
-	}
-	s = section{block: "budget"}
-	s.addIf(p.Budget.Energy != 0, "energy", quoted(joules(p.Budget.Energy)), "energy: unbounded")
-	s.addIf(p.Budget.Time != 0, "time", quoted(duration(p.Budget.Time)), "time: unbounded")
-	s.add("restarts", integer(p.Budget.Restarts))
-	s.add("probes", integer(p.Budget.Probes))
-	s.addIf(p.Budget.Returns != 0, "returns", integer(p.Budget.Returns), "")
-	return append(out, s)
+	return out
 }
 
-func knobSection(k tuning.Knob) section {
-	s := section{block: "knob", label: k.Name}
-	s.addIf(k.Env != "", "env", quoted(k.Env), "")
-	s.addIf(k.Arg != "", "arg", quoted(k.Arg), "")
-	s.addIf(k.Live, "live", bare("true"), "")
-	s.addIf(k.Follows != "", "follows", quoted(k.Follows), "")
-	if len(k.Values) > 0 {
-		l := valueLiteral(k.Name, k.Values...)
-		l.list = true
-		s.add("values", l)
+// add adds a key that holds something, or what its absence means.
+func (s *section) add(k Key, of subject) {
+	field := k.field(&of)
+	e := entry{key: k.Name, value: literal(of.knob.Name, field)}
+	empty := reflect.ValueOf(field).Elem().IsZero()
+	byTime := of.Objective == tuning.Time
+	switch {
+	case field == &of.Weight && of.Objective != tuning.Blend:
+		return
+	case field == &of.MaxSlowdown && empty && byTime:
+		e = entry{remark: "max_slowdown: unbounded, the default for objective=time"}
+	case field == &of.MaxSlowdown && empty:
+		e.value = none
+	case field == &of.MaxSlowdown && of.MaxSlowdown == tuning.DefaultMaxSlowdown && !byTime:
+		e.remark = "the default for objective=" + string(of.Objective)
+	case empty && (field == &of.Budget.Energy || field == &of.Budget.Time):
+		e = entry{remark: k.Name + ": unbounded"}
+	case empty && (k.Default == "" || k.Default == "0"), e.value == nil:
+		return
 	}
-	s.addIf(k.Min.IsSet(), "min", valueLiteral(k.Name, k.Min), "")
-	s.addIf(k.Max.IsSet(), "max", valueLiteral(k.Name, k.Max), "")
-	s.addIf(k.Scale != "", "scale", quoted(string(k.Scale)), "")
-	s.addIf(k.Default.IsSet(), "default", valueLiteral(k.Name, k.Default), "")
-	s.addIf(k.Quality != "", "quality", quoted(k.Quality), "")
+	s.entries = append(s.entries, e)
+}
+
+// A literal is a value as a stanza writes it: a text, something bare, or a list of these. A
+// bare text is a number or a boolean, which needs no quotes.
+type bare string
+
+// literal is what a field of a policy or of the knob holds; nil: nothing.
+func literal(knob string, field any) any {
+	switch v := field.(type) {
+	case *string:
+		if *v != "" {
+			return *v
+		}
+	case *bool:
+		if *v {
+			return bare("true")
+		}
+	case *int:
+		return bare(strconv.Itoa(*v))
+	case *float64:
+		return bare(strconv.FormatFloat(*v, 'g', -1, 64))
+	case **float64:
+		if *v != nil {
+			return literal(knob, *v)
+		}
+	case *time.Duration:
+		return duration(*v)
+	case *tuning.Joules:
+		return joules(*v)
+	case *tuning.Value:
+		return valueLiteral(knob, *v)
+	case *[]tuning.Value:
+		var list []any
+		for _, one := range *v {
+			list = append(list, valueLiteral(knob, one))
+		}
+		return list
+	}
+	return nil
+}
+
+func valueLiteral(knob string, v tuning.Value) any {
+	if v.IsNumber() && knob != tuning.Memory {
+		return bare(v.String())
+	}
+	return spell(knob, v)
+}
+
+func text(v any) string {
+	if b, ok := v.(bare); ok {
+		return string(b)
+	}
+	s, _ := v.(string)
 	return s
 }
 
-func (s *section) add(key string, value literal) {
-	s.entries = append(s.entries, entry{key: key, value: value})
-}
-
-// addIf adds the key if it holds something, else the remark if there is one.
-func (s *section) addIf(holds bool, key string, value literal, remark string) {
-	switch {
-	case holds:
-		s.add(key, value)
-	case remark != "":
-		s.entries = append(s.entries, entry{remark: remark})
+func hcl(v any) string {
+	switch v := v.(type) {
+	case []any:
+		parts := make([]string, len(v))
+		for i, one := range v {
+			parts[i] = hcl(one)
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	case string:
+		return hclQuote(v)
 	}
+	return text(v)
 }
 
-// duration prints whole hours, minutes or seconds as people write them, and
-// anything else exactly.
-func duration(d time.Duration) string {
+func line(v any) string {
+	list, ok := v.([]any)
+	if !ok {
+		return lineQuote(text(v))
+	}
+	parts := make([]string, len(list))
+	for i, one := range list {
+		parts[i] = line(one)
+	}
+	return strings.Join(parts, ",")
+}
+
+// hclQuote writes a text as a quoted template without interpolation.
+func hclQuote(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c == '\t':
+			b.WriteString(`\t`)
+		case (c == '$' || c == '%') && i > 0 && s[i-1] == c:
+			// "$${" reads as "${", so that a doubled sign needs another spelling.
+			b.WriteString(`\u00` + strconv.FormatInt(int64(c), 16))
+		case (c == '$' || c == '%') && i+1 < len(s) && s[i+1] == '{':
+			b.WriteByte(c)
+			b.WriteByte(c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// lineQuote writes a text bare where that is possible, else in single quotes, else in double
+// quotes.
+func lineQuote(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_./:+@%^~-", r)
+	}
 	switch {
-	case d%time.Hour == 0:
-		return strconv.FormatInt(int64(d/time.Hour), 10) + "h"
-	case d%time.Minute == 0:
-		return strconv.FormatInt(int64(d/time.Minute), 10) + "m"
-	case d%time.Second == 0:
-		return strconv.FormatInt(int64(d/time.Second), 10) + "s"
+	case s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0:
+		return s
+	case !strings.Contains(s, "'"):
+		return "'" + s + "'"
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+}
+
+// duration prints whole hours, minutes or seconds as people write them, and anything else
+// exactly.
+func duration(d time.Duration) string {
+	for _, unit := range []struct {
+		of   time.Duration
+		name string
+	}{{time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}} {
+		if d%unit.of == 0 {
+			return strconv.FormatInt(int64(d/unit.of), 10) + unit.name
+		}
 	}
 	return d.String()
 }

@@ -15,87 +15,89 @@ import (
 	"pitchpipe/driver/jobfile"
 )
 
-// datum is a value that was read as its key wants it.
+// datum is a value as it stands in a block. A key whose value could not be read has no text.
 type datum struct {
-	key, at  jobfile.Pos
-	text     string // words, texts, patterns, signals, names
-	number   float64
-	flag     bool
-	duration time.Duration
-	energy   tuning.Joules
-	items    []jobfile.Item // of TypeValue and TypeValues, to be read by the knob
-	pattern  *regexp.Regexp
+	key, at jobfile.Pos
+	text    string
+	items   []jobfile.Item // of TypeValue and TypeValues, which the knob reads
 }
 
-// readValue reads the value of a key. Found is empty, or says what stands there
+// readValue reads the value of a key into its field. Found is empty, or says what stands there
 // instead of what the key wants.
-func readValue(k Key, a jobfile.Attr) (d datum, found string) {
+func readValue(k Key, a jobfile.Attr, into any) (d datum, found string) {
 	d = datum{key: a.Pos, at: a.ValuePos}
-	switch k.Type {
-	case TypeValue:
-		d.items = []jobfile.Item{{Pos: a.ValuePos, Value: single(a.Value)}}
-		return d, ""
-	case TypeValues:
-		d.items = []jobfile.Item{{Pos: a.ValuePos, Value: a.Value}}
-		if a.Value.Kind == jobfile.List {
-			d.items = a.Value.List
-		}
-		return d, ""
-	case TypeWord, TypeText, TypePattern, TypeNumber, TypeInteger, TypeBool, TypeDuration, TypeEnergy,
-		TypeSignal, TypeEnv, TypeFlag, TypeKnob:
-	}
 	v := single(a.Value)
+	if k.Type == TypeValues && a.Value.Kind == jobfile.List {
+		d.items = a.Value.List
+		return d, ""
+	}
+	if k.Type == TypeValue || k.Type == TypeValues {
+		d.items = []jobfile.Item{{Pos: a.ValuePos, Value: v}}
+		return d, ""
+	}
 	text, ok := scalarText(v)
 	found = k.Name + " is " + describe(v)
 	if !ok || !printable(text) {
 		return d, found
 	}
 	d.text = text
-	if !d.readScalar(k, v) {
+	if !k.set(into, v, text) {
 		return d, found
 	}
 	if k.Type == TypePattern {
-		pattern, err := regexp.Compile(text)
-		if err != nil {
+		if _, err := regexp.Compile(text); err != nil {
 			return d, fmt.Sprintf("%s does not compile: %s", k.Name, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 		}
-		d.pattern = pattern
 	}
 	return d, ""
 }
 
-// readScalar reads d.text as the type of the key and reports whether it is one.
-func (d *datum) readScalar(k Key, v jobfile.Value) bool {
+// set sets the field of the key and reports whether the text is a value of its type.
+func (k Key) set(into any, v jobfile.Value, text string) bool {
+	word := v.Kind != jobfile.Number && slices.Contains(k.Words, text)
+	value := tuning.ParseValue(text)
+	number := positiveZero(value.Float())
+	if word {
+		number = 0 // of none, which is no bound
+	}
+	numeric := word || value.IsNumber() && v.Kind != jobfile.Bool && number >= k.Low && number <= k.High
 	var err error
-	switch k.Type {
-	case TypeWord:
-		return v.Kind != jobfile.Number && slices.Contains(k.Words, d.text)
-	case TypeText, TypePattern, TypeFlag, TypeKnob, TypeEnv, TypeSignal:
-		return d.text != "" && (v.Kind == jobfile.String || v.Kind == jobfile.Bare)
-	case TypeNumber, TypeInteger:
-		if v.Kind != jobfile.Number && slices.Contains(k.Words, d.text) {
-			return true
-		}
-		value := tuning.ParseValue(d.text)
-		d.number = value.Float()
-		whole := k.Type == TypeNumber || d.number == math.Trunc(d.number)
-		return value.IsNumber() && v.Kind != jobfile.Bool && whole && d.number >= k.Low && d.number <= k.High
-	case TypeBool:
-		d.flag = d.text == "true"
-		return d.text == "true" || d.text == "false"
-	case TypeDuration:
-		d.duration, err = tuning.ParseDuration(d.text)
-		return err == nil && d.duration > 0
-	case TypeEnergy:
-		d.energy, err = tuning.ParseJoules(d.text)
-		return err == nil && d.energy > 0 && !math.IsInf(float64(d.energy), 0)
-	case TypeValue, TypeValues:
+	switch into := into.(type) {
+	case *string:
+		*into = text
+		return word || k.Type != TypeWord && text != "" && (v.Kind == jobfile.String || v.Kind == jobfile.Bare)
+	case *bool:
+		*into = text == "true"
+		return *into || text == "false"
+	case *float64:
+		*into = number
+		return numeric
+	case **float64:
+		*into = &number
+		return numeric
+	case *int:
+		*into = int(number)
+		return numeric && number == math.Trunc(number)
+	case *time.Duration:
+		*into, err = tuning.ParseDuration(text)
+		return err == nil && *into > 0
+	case *tuning.Joules:
+		*into, err = tuning.ParseJoules(text)
+		return err == nil && *into > 0 && !math.IsInf(float64(*into), 0)
 	}
 	return false
 }
 
-// single joins a bare list of a #TUNE line for a key that wants one text: there a
-// comma is only a comma.
+// positiveZero turns -0 into 0, which prints and compares alike everywhere.
+func positiveZero(f float64) float64 {
+	if f == 0 {
+		return 0
+	}
+	return f
+}
+
+// single joins a bare list of a #TUNE line for a key that wants one text: there a comma is
+// only a comma.
 func single(v jobfile.Value) jobfile.Value {
 	if v.Kind != jobfile.List || len(v.List) == 0 {
 		return v
@@ -110,7 +112,6 @@ func single(v jobfile.Value) jobfile.Value {
 	return jobfile.Value{Kind: jobfile.Bare, Text: strings.Join(parts, ",")}
 }
 
-// scalarText is the text of a scalar as tuning's parsers read it.
 func scalarText(v jobfile.Value) (string, bool) {
 	switch v.Kind {
 	case jobfile.String, jobfile.Bare:
@@ -131,24 +132,19 @@ func printable(s string) bool {
 	}) < 0
 }
 
-// describe says what a value is, for messages.
 func describe(v jobfile.Value) string {
-	switch v.Kind {
-	case jobfile.String, jobfile.Bare:
-		if len(v.Text) > 80 {
-			return "a long text"
-		}
-		return strconv.Quote(v.Text)
-	case jobfile.Number:
-		return strconv.FormatFloat(v.Number, 'g', -1, 64)
-	case jobfile.Bool:
-		return strconv.FormatBool(v.Bool)
-	case jobfile.List:
-		if len(v.List) == 0 {
-			return "an empty list"
-		}
+	text, scalar := scalarText(v)
+	switch {
+	case v.Kind == jobfile.List && len(v.List) == 0:
+		return "an empty list"
+	case v.Kind == jobfile.List:
 		return "a list"
-	case jobfile.Other:
+	case !scalar:
+		return "null, an object, or not known before the job runs"
+	case v.Kind == jobfile.Number || v.Kind == jobfile.Bool:
+		return text
+	case len(text) > 80:
+		return "a long text"
 	}
-	return "null, an object, or not known before the job runs"
+	return strconv.Quote(text)
 }

@@ -8,7 +8,6 @@ import (
 	"pitchpipe/driver/jobfile"
 )
 
-// maxCount is the largest number of cores, threads or GPUs of one job.
 const maxCount = 1 << 20
 
 // value reads one value of a knob; it is not set where a fault was recorded.
@@ -23,7 +22,6 @@ func (j *judge) value(knob string, item jobfile.Item) tuning.Value {
 	return tuning.Value{}
 }
 
-// parse reads the text of a value by the name of its knob.
 func parse(knob, text string) (tuning.Value, bool) {
 	v := tuning.ParseValue(text)
 	f := positiveZero(v.Float())
@@ -60,7 +58,6 @@ func valueRule(knob string) string {
 	return "numbers, or words of letters, digits and " + strings.TrimPrefix(jobfile.ValueBytes, "A-Za-z0-9")
 }
 
-// spell prints a value of a knob for messages.
 func spell(knob string, v tuning.Value) string {
 	if knob == tuning.Memory && v.IsNumber() {
 		return tuning.Bytes(v.Float()).String()

@@ -1,6 +1,7 @@
-// Package dashboards holds dashboards for Grafana: node.json, job.json and budget.json.
+// Package dashboards holds dashboards for Grafana: node.json, job.json and budget.json show
+// the exporter's metrics, tuner.json the controller's.
 //
-// They are imported into Grafana 9.5 or newer, where they ask for a Prometheus that
-// loads exporter/rules. The tests hold that each is valid, that Prometheus understands
-// each of its queries, and that every metric in them exists. There is no code.
+// They need Grafana 9.5 or newer and a Prometheus that loads exporter/rules. The tests check
+// that each is valid, that Prometheus understands each query, and that each metric exists.
+// There is no code.
 package dashboards

@@ -6,6 +6,7 @@ import (
 
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile"
 )
 
 // Paths of the controller's socket.
@@ -76,6 +77,14 @@ type Fault struct {
 	Column int    `json:"column"`
 	Found  string `json:"found"`
 	Want   string `json:"want,omitempty"`
+}
+
+// String prints one line, as jobfile.Error does; an error without a place is one of its own.
+func (f Fault) String() string {
+	if f.Line == 0 {
+		return f.Found
+	}
+	return jobfile.Error{Pos: jobfile.Pos{Filename: f.File, Line: f.Line, Column: f.Column}, Found: f.Found, Want: f.Want}.Error()
 }
 
 // Job is one job's status.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,111 +55,95 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Submit runs a job file.
 func (c *Client) Submit(ctx context.Context, s Submission) (Job, error) {
-	var j Job
-	return j, c.do(ctx, http.MethodPost, PathJobs, s, &j)
+	return answer[Job](ctx, c, http.MethodPost, PathJobs, s)
 }
 
 // HeadStart asks with what a job is to be submitted that is about to be. An error says
 // nothing about the job: it can be submitted as it is.
 func (c *Client) HeadStart(ctx context.Context, job json.RawMessage) (HeadStart, error) {
-	var h HeadStart
-	return h, c.do(ctx, http.MethodPost, PathHeadStarts, job, &h)
+	return answer[HeadStart](ctx, c, http.MethodPost, PathHeadStarts, job)
 }
 
 // Validate judges a job file. A file with errors is an answer, not an error.
 func (c *Client) Validate(ctx context.Context, d Draft) (Verdict, error) {
-	var v Verdict
-	return v, c.do(ctx, http.MethodPost, PathValidate, d, &v)
+	return answer[Verdict](ctx, c, http.MethodPost, PathValidate, d)
 }
 
 // Jobs lists the jobs, oldest first.
-func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
-	var js []Job
-	return js, c.do(ctx, http.MethodGet, PathJobs, nil, &js)
-}
+func (c *Client) Jobs(ctx context.Context) ([]Job, error) { return get[[]Job](ctx, c, PathJobs) }
 
 // Job returns one job.
 func (c *Client) Job(ctx context.Context, id string) (Job, error) {
-	var j Job
-	return j, c.do(ctx, http.MethodGet, path(PathJob, id), nil, &j)
+	return get[Job](ctx, c, path(PathJob, id))
 }
 
 // Explain returns a job's story.
 func (c *Client) Explain(ctx context.Context, id string) (Story, error) {
-	var s Story
-	return s, c.do(ctx, http.MethodGet, path(PathExplain, id), nil, &s)
+	return get[Story](ctx, c, path(PathExplain, id))
 }
 
 // Replay returns a job's story with its decisions made again.
 func (c *Client) Replay(ctx context.Context, id string) (Story, error) {
-	var s Story
-	return s, c.do(ctx, http.MethodGet, path(PathExplain, id)+"?replay=true", nil, &s)
+	return get[Story](ctx, c, path(PathExplain, id)+"?replay=true")
 }
 
 // History returns what happened, newest last.
 func (c *Client) History(ctx context.Context) ([]Event, error) {
-	var es []Event
-	return es, c.do(ctx, http.MethodGet, PathHistory, nil, &es)
+	return get[[]Event](ctx, c, PathHistory)
 }
 
 // Knowledge returns what was learned.
 func (c *Client) Knowledge(ctx context.Context) (Knowledge, error) {
-	var k Knowledge
-	return k, c.do(ctx, http.MethodGet, PathKnowledge, nil, &k)
+	return get[Knowledge](ctx, c, PathKnowledge)
 }
 
 // Observations copies what the jobs taught, as it was measured, to w: one JSON
 // object a line.
 func (c *Client) Observations(ctx context.Context, w io.Writer) error {
-	resp, err := c.send(ctx, http.MethodGet, PathObservations, nil)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if _, err := io.Copy(w, resp.Body); err != nil {
-		return fmt.Errorf("read the observations: %w", err)
-	}
-	return nil
+	_, err := c.copy(ctx, PathObservations, w)
+	return err
 }
 
 // Report sums up the jobs of the last time, such as "30d", by what report.By
 // lists; both may be empty.
 func (c *Client) Report(ctx context.Context, since string, by report.By) (report.Table, error) {
 	q := url.Values{"since": {since}, "by": {string(by)}}
-	var t report.Table
-	return t, c.do(ctx, http.MethodGet, PathReport+"?"+q.Encode(), nil, &t)
+	return get[report.Table](ctx, c, PathReport+"?"+q.Encode())
 }
 
 // Off switches tuning off for a job.
 func (c *Client) Off(ctx context.Context, id string) error {
-	return c.do(ctx, http.MethodPost, path(PathOff, id), nil, nil)
+	return c.do(ctx, http.MethodPost, path(PathOff, id), nil)
 }
 
 // Stop cancels a job.
 func (c *Client) Stop(ctx context.Context, id string) error {
-	return c.do(ctx, http.MethodPost, path(PathStop, id), nil, nil)
+	return c.do(ctx, http.MethodPost, path(PathStop, id), nil)
 }
 
 // Pauses lists the pauses in force.
 func (c *Client) Pauses(ctx context.Context) ([]Pause, error) {
-	var ps []Pause
-	return ps, c.do(ctx, http.MethodGet, PathPauses, nil, &ps)
+	return get[[]Pause](ctx, c, PathPauses)
 }
 
 // Pause stops all effects in a scope.
 func (c *Client) Pause(ctx context.Context, p Pause) error {
-	return c.do(ctx, http.MethodPost, PathPauses, p, nil)
+	return c.do(ctx, http.MethodPost, PathPauses, p)
 }
 
 // Resume ends a pause.
 func (c *Client) Resume(ctx context.Context, scope, name string) error {
 	q := url.Values{"scope": {scope}, "name": {name}}
-	return c.do(ctx, http.MethodDelete, PathPauses+"?"+q.Encode(), nil, nil)
+	return c.do(ctx, http.MethodDelete, PathPauses+"?"+q.Encode(), nil)
 }
 
 // Logs copies a job's output from offset on to w and returns how much it wrote.
 func (c *Client) Logs(ctx context.Context, id string, offset int64, w io.Writer) (int64, error) {
-	resp, err := c.send(ctx, http.MethodGet, path(PathLogs, id)+"?offset="+strconv.FormatInt(offset, 10), nil)
+	return c.copy(ctx, path(PathLogs, id)+"?offset="+strconv.FormatInt(offset, 10), w)
+}
+
+func (c *Client) copy(ctx context.Context, target string, w io.Writer) (int64, error) {
+	resp, err := c.send(ctx, http.MethodGet, target, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -170,19 +155,28 @@ func path(pattern, id string) string {
 	return strings.Replace(pattern, "{id...}", (&url.URL{Path: id}).EscapedPath(), 1)
 }
 
-func (c *Client) do(ctx context.Context, method, target string, in, out any) error {
+func get[T any](ctx context.Context, c *Client, target string) (T, error) {
+	return answer[T](ctx, c, http.MethodGet, target, nil)
+}
+
+func answer[T any](ctx context.Context, c *Client, method, target string, in any) (out T, err error) {
+	resp, err := c.send(ctx, method, target, in)
+	if err != nil {
+		return out, err
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
+		return out, fmt.Errorf("read the controller's answer: %w", err)
+	}
+	return out, nil
+}
+
+func (c *Client) do(ctx context.Context, method, target string, in any) error {
 	resp, err := c.send(ctx, method, target, in)
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close()
-	if out == nil {
-		return nil
-	}
-	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
-		return fmt.Errorf("read the controller's answer: %w", err)
-	}
-	return nil
+	return resp.Body.Close()
 }
 
 func (c *Client) send(ctx context.Context, method, target string, in any) (*http.Response, error) {
@@ -236,22 +230,18 @@ func (p problem) Error() string {
 // Unwrap returns one of this package's errors.
 func (p problem) Unwrap() error { return p.kind }
 
-// errorOf is the error of an answer: by its kind, and by its status where it has
-// none, as where it is not a controller's.
+// errorOf is the error of an answer: by its kind, and by its status where it has none, as where
+// it is not a controller's.
 func errorOf(kind string, status int) error {
-	switch {
-	case kind == "invalid", kind == "" && status == http.StatusBadRequest:
-		return ErrInvalid
-	case kind == "not-found", kind == "" && (status == http.StatusNotFound || status/100 == 3):
-		return ErrNotFound
-	case kind == "denied", kind == "" && status == http.StatusForbidden:
-		return ErrDenied
-	case kind == "users-submit":
-		return ErrUsersSubmit
-	case kind == "users-stop":
-		return ErrUsersStop
-	case kind == "standby":
-		return ErrStandby
+	kinds := map[string]error{
+		"invalid": ErrInvalid, "not-found": ErrNotFound, "denied": ErrDenied, "users-submit": ErrUsersSubmit, "users-stop": ErrUsersStop, "standby": ErrStandby,
+	}
+	statuses := map[int]string{http.StatusBadRequest: "invalid", http.StatusNotFound: "not-found", http.StatusForbidden: "denied"}
+	if status/100 == 3 { // an id such as ".." leads elsewhere
+		status = http.StatusNotFound
+	}
+	if err, ok := kinds[cmp.Or(kind, statuses[status])]; ok {
+		return err
 	}
 	return ErrUnavailable
 }

@@ -20,11 +20,13 @@ import (
 
 // Options say what differs from a plain controller; the zero value is one.
 type Options struct {
-	State  string     // directory of the durable state; empty = a new one
-	Socket string     // path of the socket; empty = a new one
-	Listen string     // loopback address of /metrics; empty = none
-	Sim    sim.Config // the simulated cluster
-	Site   string     // text of the site's policy; empty = the site wrote none
+	State  string // directory of the durable state; empty = a new one
+	Socket string // path of the socket; empty = a new one
+	Listen string // loopback address of /metrics; empty = none
+	// JobLabels names the jobs in /metrics.
+	JobLabels bool
+	Sim       sim.Config // the simulated cluster
+	Site      string     // text of the site's policy; empty = the site wrote none
 	// Tick is how often a job is looked at; 0 = 20 ms, which in virtual time is
 	// much work.
 	Tick time.Duration
@@ -116,7 +118,7 @@ func build(t testing.TB, o Options) (*Controller, error) {
 		o.Socket = filepath.Join(dir, "s")
 	}
 	c := &Controller{Config: config.Config{
-		Socket: o.Socket, State: o.State, Listen: o.Listen, Driver: "local", Resync: time.Second,
+		Socket: o.Socket, State: o.State, Listen: o.Listen, JobLabels: o.JobLabels, Driver: "local", Resync: time.Second,
 		Log: config.Log{Level: slog.LevelInfo, Format: "text"}, Given: map[string]string{"listen": "--listen"},
 	}}
 	site, err := siteOf(dir, o.Site)

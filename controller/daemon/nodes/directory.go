@@ -30,46 +30,21 @@ const (
 	finding = 5 * time.Second
 )
 
-// errMissing means that no exporter of a node is registered.
-var errMissing = errors.New("is not registered")
-
 // directory keeps the finder's last answer. It uses an old answer until there is a new one.
 type directory struct {
+	*background
 	finder Finder
 	log    *slog.Logger
 
-	mu      sync.Mutex
-	nodes   map[string][]string // by the key of the node
-	at      time.Time           // of the newest answer, right or wrong; zero = none yet
-	err     error               // of the newest answer
-	ready   chan struct{}       // closed when the answer that is being fetched is there; nil = none is
-	over    <-chan struct{}     // closed with the directory
-	stop    context.CancelFunc  // ends what is under way
-	live    func() (context.Context, context.CancelFunc)
-	fetches sync.WaitGroup
+	mu    sync.Mutex
+	nodes map[string][]string // by the key of the node
+	at    time.Time           // of the newest answer, right or wrong; zero = none yet
+	err   error               // of the newest answer
+	ready chan struct{}       // closed when the answer that is being fetched is there; nil = none is
 }
 
 func newDirectory(f Finder, log *slog.Logger) *directory {
-	ctx, stop := context.WithCancel(context.Background())
-	return &directory{
-		finder: f, log: log, over: ctx.Done(), stop: stop,
-		live: func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, finding) },
-	}
-}
-
-func (d *directory) closed() bool {
-	select {
-	case <-d.over:
-		return true
-	default:
-		return false
-	}
-}
-
-// close ends what is under way.
-func (d *directory) close() {
-	d.stop()
-	d.fetches.Wait()
+	return &directory{background: newBackground(), finder: f, log: log}
 }
 
 // addresses are those of a node's exporter, at least one. Every error is
@@ -77,9 +52,7 @@ func (d *directory) close() {
 func (d *directory) addresses(ctx context.Context, key string) ([]string, error) {
 	for asked := false; ; asked = true {
 		d.mu.Lock()
-		now := time.Now()
-		at := d.nodes[key]
-		age := now.Sub(d.at)
+		at, age := d.nodes[key], time.Since(d.at)
 		if age >= found || len(at) == 0 && age >= missing && !asked {
 			d.fetch()
 		}
@@ -91,7 +64,7 @@ func (d *directory) addresses(ctx context.Context, key string) ([]string, error)
 		case ready == nil && err != nil:
 			return nil, fmt.Errorf("%w: where the exporter of node %s is: %w", api.ErrUnavailable, key, err)
 		case ready == nil:
-			return nil, fmt.Errorf("%w: the exporter of node %s %w as %s", api.ErrUnavailable, key, errMissing, d.finder)
+			return nil, fmt.Errorf("%w: the exporter of node %s is not registered as %s", api.ErrUnavailable, key, d.finder)
 		}
 		select {
 		case <-ready:
@@ -103,17 +76,15 @@ func (d *directory) addresses(ctx context.Context, key string) ([]string, error)
 
 // fetch asks the finder in the background. The caller holds the lock.
 func (d *directory) fetch() {
-	if d.ready != nil || d.closed() {
+	if d.ready != nil {
 		return
 	}
-	d.ready = make(chan struct{})
-	d.fetches.Go(func() {
-		ctx, cancel := d.live()
-		defer cancel()
+	ready := make(chan struct{})
+	started := d.run(finding, func(ctx context.Context) {
 		all, err := d.finder.Find(ctx)
 		d.mu.Lock()
 		was := d.err
-		d.at, d.err = time.Now(), err
+		d.at, d.err, d.ready = time.Now(), err, nil
 		if err == nil {
 			d.nodes = make(map[string][]string, len(all))
 			for node, at := range all {
@@ -121,15 +92,17 @@ func (d *directory) fetch() {
 				d.nodes[key] = append(d.nodes[key], at...)
 			}
 		}
-		close(d.ready)
-		d.ready = nil
 		d.mu.Unlock()
+		close(ready)
 		switch {
-		case d.closed():
+		case errors.Is(ctx.Err(), context.Canceled): // the program ends
 		case err != nil && was == nil:
 			d.log.Warn("the exporters cannot be looked up; the last answer is used", "by", d.finder.String(), "error", err)
 		case err == nil && was != nil:
 			d.log.Info("the exporters can be looked up again", "by", d.finder.String())
 		}
 	})
+	if started {
+		d.ready = ready
+	}
 }

@@ -51,8 +51,8 @@ type Exporters struct {
 	own  *certs.Store                             // nil where it is not needed
 	dir  *directory                               // nil where nothing has to be found
 	open func(node string) (Meter, func(), error) // makes a client and what closes it
+	*background
 
-	trying sync.WaitGroup
 	mu     sync.Mutex
 	known  map[string]*exporter
 	tries  int // under way
@@ -75,7 +75,11 @@ func New(cfg Config) (*Exporters, error) {
 	if e.byTLS() {
 		var err error
 		if e.own, err = certs.Open(certs.Files{Cert: cfg.Cert, Key: cfg.Key, CA: cfg.CA}, e.log); err != nil {
-			return nil, fmt.Errorf("%s: %w", e.where(), err)
+			where := cfg.Pattern
+			if cfg.Find != nil {
+				where = cfg.Find.String()
+			}
+			return nil, fmt.Errorf("%s: %w", where, err)
 		}
 	}
 	if cfg.Find != nil {
@@ -96,7 +100,7 @@ func start(cfg Config) *Exporters {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Exporters{cfg: cfg, log: cfg.Log, known: map[string]*exporter{}, kinds: map[kind]time.Time{}}
+	return &Exporters{background: newBackground(), cfg: cfg, log: cfg.Log, known: map[string]*exporter{}, kinds: map[kind]time.Time{}}
 }
 
 // Close ends what is under way and drops the connections.
@@ -104,31 +108,22 @@ func (e *Exporters) Close() {
 	e.mu.Lock()
 	e.closed = true
 	for _, x := range e.known {
-		x.stop()
 		x.close()
 	}
 	e.mu.Unlock()
 	if e.dir != nil {
 		e.dir.close()
 	}
-	e.trying.Wait()
+	e.close()
 }
 
 // many reports whether there is an exporter on each node.
 func (e *Exporters) many() bool { return e.cfg.Pattern != "" || e.cfg.Find != nil }
 
-// byTLS reports whether the exporters are reached over the network.
-func (e *Exporters) byTLS() bool { return e.cfg.Find != nil || byTLS(e.cfg.Pattern) }
-
-// where says how the exporters are found.
-func (e *Exporters) where() string {
-	if e.cfg.Find != nil {
-		return e.cfg.Find.String()
-	}
-	return e.cfg.Pattern
+func (e *Exporters) byTLS() bool {
+	return e.cfg.Find != nil || strings.HasPrefix(e.cfg.Pattern, "https:")
 }
 
-// factsAge is how long a node's description is valid.
 const factsAge = time.Minute
 
 // Node describes the machine with that name, from an answer of at most a minute ago. A job
@@ -138,9 +133,14 @@ func (e *Exporters) Node(ctx context.Context, node string) (api.Node, error) {
 	if node == "" && e.many() {
 		return e.common()
 	}
-	if about, ok := e.remembered(node); ok {
-		return about, nil
+	e.mu.Lock()
+	x := e.known[e.key(node)]
+	if x != nil && x.about.Cores != 0 && time.Since(x.aboutAt) < factsAge {
+		defer e.mu.Unlock()
+		x.used = time.Now()
+		return x.about, nil
 	}
+	e.mu.Unlock()
 	var about api.Node
 	err := e.ask(ctx, node, func(ctx context.Context, m Meter) (err error) {
 		about, err = m.Node(ctx)
@@ -149,7 +149,13 @@ func (e *Exporters) Node(ctx context.Context, node string) (api.Node, error) {
 	if err != nil {
 		return api.Node{}, fmt.Errorf("ask the exporter about the node: %w", err)
 	}
-	e.remember(node, about)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := time.Now()
+	if x := e.known[e.key(node)]; x != nil {
+		x.about, x.aboutAt = about, now
+	}
+	e.kinds[kind{about.MachineKind, about.Cores, about.EnergySource}] = now
 	return about, nil
 }
 
@@ -199,7 +205,7 @@ func (e *Exporters) SetBudget(ctx context.Context, node, job string, attempt int
 
 // ask calls a node's exporter, with a time limit, unless it is silent.
 func (e *Exporters) ask(ctx context.Context, node string, call func(context.Context, Meter) error) error {
-	x, err := e.enter(ctx, node)
+	x, err := e.enter(node)
 	if err != nil {
 		return err
 	}
@@ -228,29 +234,7 @@ type kind struct {
 	energy  string
 }
 
-// kindsAge is how long a kind of machine counts after its last description.
 const kindsAge = 24 * time.Hour
-
-func (e *Exporters) remembered(node string) (api.Node, bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	x := e.known[e.key(node)]
-	if x == nil || x.about.Cores == 0 || time.Since(x.aboutAt) >= factsAge {
-		return api.Node{}, false
-	}
-	x.used = time.Now()
-	return x.about, true
-}
-
-func (e *Exporters) remember(node string, about api.Node) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := time.Now()
-	if x := e.known[e.key(node)]; x != nil {
-		x.about, x.aboutAt = about, now
-	}
-	e.kinds[kind{about.MachineKind, about.Cores, about.EnergySource}] = now
-}
 
 func (e *Exporters) common() (api.Node, error) {
 	e.mu.Lock()
@@ -260,16 +244,14 @@ func (e *Exporters) common() (api.Node, error) {
 			delete(e.kinds, k)
 		}
 	}
-	if len(e.kinds) != 1 {
-		return api.Node{}, fmt.Errorf("%w: it is open where the job will run, and %d kinds of machines are known", ErrNode, len(e.kinds))
-	}
 	for k := range e.kinds {
-		return api.Node{MachineKind: k.machine, Cores: k.cores, EnergySource: k.energy}, nil
+		if len(e.kinds) == 1 {
+			return api.Node{MachineKind: k.machine, Cores: k.cores, EnergySource: k.energy}, nil
+		}
 	}
-	return api.Node{}, ErrNode
+	return api.Node{}, fmt.Errorf("%w: it is open where the job will run, and %d kinds of machines are known", ErrNode, len(e.kinds))
 }
 
-// key identifies the exporter of a node.
 func (e *Exporters) key(node string) string {
 	if !e.many() {
 		return ""
@@ -281,5 +263,4 @@ func (e *Exporters) key(node string) string {
 	return node
 }
 
-// errClosed means that the program ends.
 var errClosed = errors.New("the exporters are not asked any more")

@@ -23,30 +23,25 @@ const (
 	sweep = time.Minute
 )
 
-// health is the state of an exporter that was logged last.
-type health int
-
+// The states of an exporter, as they were logged last.
 const (
-	answering health = iota
-	silent
-	refusing
+	answering = "answering"
+	silent    = "silent"
+	refusing  = "refusing"
 )
-
-func (h health) String() string { return [...]string{"answering", "silent", "refusing"}[h] }
 
 // Count counts the exporters that had requests lately by their state: answering, silent or
 // refusing.
 func (e *Exporters) Count() map[string]int {
-	out := map[string]int{answering.String(): 0, silent.String(): 0, refusing.String(): 0}
+	out := map[string]int{answering: 0, silent: 0, refusing: 0}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, x := range e.known {
-		out[x.health.String()]++
+		out[x.state]++
 	}
 	return out
 }
 
-// exporter is that of one node.
 type exporter struct {
 	name  string // empty where one knows everything
 	meter Meter
@@ -55,21 +50,18 @@ type exporter struct {
 	about   api.Node
 	aboutAt time.Time
 
-	health health
+	state  string
 	err    error // why it is silent
-	shut   bool  // no call passes
 	trial  bool  // it has not answered yet: one call passes at a time
-	wait   time.Duration
-	again  time.Time // when it may be tried
+	again  time.Time
+	wait   time.Duration // before again; 0: calls pass
 	trying bool
-	stop   context.CancelFunc // of the try that is under way
 
 	used   time.Time
 	inside int // calls under way
 }
 
-// enter finds the exporter of a node and counts the caller in.
-func (e *Exporters) enter(ctx context.Context, node string) (*exporter, error) {
+func (e *Exporters) enter(node string) (*exporter, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := time.Now()
@@ -89,104 +81,92 @@ func (e *Exporters) enter(ctx context.Context, node string) (*exporter, error) {
 		if err != nil {
 			return nil, fmt.Errorf("exporter of node %s: %w", node, err)
 		}
-		x = &exporter{name: key, meter: meter, close: closer, stop: func() {}, trial: e.many()}
+		x = &exporter{name: key, meter: meter, close: closer, state: answering, trial: e.many()}
 		e.known[key] = x
 	}
 	x.used = now
-	if x.shut {
-		e.try(ctx, x, now)
+	switch {
+	case !x.again.IsZero():
+		e.try(x, now)
 		return nil, x.err
-	}
-	if x.trial && x.inside > 0 {
-		if x.err != nil {
-			return nil, x.err
-		}
+	case x.trial && x.inside > 0 && x.err != nil:
+		return nil, x.err
+	case x.trial && x.inside > 0:
 		return nil, fmt.Errorf("%w: the exporter of node %s has not answered anything yet", api.ErrUnavailable, x.name)
 	}
 	x.inside++
 	return x, nil
 }
 
-// leave counts the caller out. Counts says whether err is evidence about the exporter.
+func isSilence(err error) bool {
+	return errors.Is(err, api.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// leave counts the caller out. Counts says whether err is evidence about the exporter, which
+// is logged where its state changed.
 func (e *Exporters) leave(x *exporter, err error, counts bool) {
 	e.mu.Lock()
 	x.inside--
-	var tell func()
-	if counts {
-		tell = e.judge(x, err)
-	}
-	e.mu.Unlock()
-	if tell != nil {
-		tell()
-	}
-}
-
-// judge notes the result of a call. It returns a function that logs the new state, or nil
-// where the state did not change.
-func (e *Exporters) judge(x *exporter, err error) func() {
-	now := time.Now()
-	was := x.health
+	was := x.state
 	switch {
-	case errors.Is(err, api.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
-		x.health, x.err = silent, err
+	case !counts:
+	case isSilence(err):
+		x.state, x.err = silent, err
 		if x.name != "" {
 			x.err = fmt.Errorf("exporter of node %s does not answer: %w", x.name, err)
 		}
-		if !x.shut { // else another call has just failed
+		if x.again.IsZero() { // else another call has just failed
 			x.wait = min(max(2*x.wait, firstWait), lastWait)
-			x.shut, x.again = true, now.Add(x.wait)
+			x.again = time.Now().Add(x.wait)
 		}
-	case errors.Is(err, api.ErrDenied):
-		x.health, x.wait, x.shut, x.trial = refusing, 0, false, false
 	default:
-		x.health, x.wait, x.shut, x.trial = answering, 0, false, false
+		x.wait, x.again, x.trial, x.state = 0, time.Time{}, false, answering
+		if errors.Is(err, api.ErrDenied) {
+			x.state = refusing
+		}
 	}
-	if was == x.health {
-		return nil
-	}
+	is := x.state
+	e.mu.Unlock()
 	log := e.log
 	if x.name != "" {
 		log = log.With("node", x.name)
 	}
-	switch x.health {
-	case silent:
-		return func() { log.Warn("the exporter does not answer; jobs run on and are not tuned", "error", err) }
-	case refusing:
-		return func() { log.Warn("the exporter refuses the controller; jobs run on and are not tuned", "error", err) }
-	case answering:
+	switch {
+	case is == was:
+	case is == silent:
+		log.Warn("the exporter does not answer; jobs run on and are not tuned", "error", err)
+	case is == refusing:
+		log.Warn("the exporter refuses the controller; jobs run on and are not tuned", "error", err)
+	default:
+		log.Info("the exporter answers again")
 	}
-	return func() { log.Info("the exporter answers again") }
 }
 
 // try asks a silent exporter in the background. The caller holds the lock.
-func (e *Exporters) try(ctx context.Context, x *exporter, now time.Time) {
+func (e *Exporters) try(x *exporter, now time.Time) {
 	if x.trying || now.Before(x.again) || e.tries >= maxTries {
 		return
 	}
-	x.trying = true
-	e.tries++
-	// The try outlives the call that started it.
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-	x.stop = cancel
-	e.trying.Go(func() {
-		defer cancel()
-		_, err := x.meter.Node(limited)
+	x.trying = e.run(patience, func(ctx context.Context) {
+		_, err := x.meter.Node(ctx)
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		x.trying = false
 		e.tries--
-		if errors.Is(err, api.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+		if isSilence(err) {
 			x.wait = min(2*x.wait, lastWait)
 			x.again = time.Now().Add(x.wait)
 			return
 		}
 		// The next call passes alone, and its result decides the state: some exporters
 		// describe themselves and give no samples.
-		x.shut, x.trial = false, true
+		x.again, x.trial = time.Time{}, true
 	})
+	if x.trying {
+		e.tries++
+	}
 }
 
-// forget drops the exporters without requests.
 func (e *Exporters) forget(now time.Time) {
 	if now.Sub(e.swept) < sweep {
 		return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"pitchpipe/exporter/api"
@@ -18,8 +19,8 @@ var ErrPattern = errors.New("want unix:/PATH/{node}.sock or https://{node}:PORT"
 // ErrNode means that a node has no name, or one that is no host name.
 var ErrNode = errors.New("not a node that can be asked")
 
-// The longest name of a host.
-const maxName = 253
+// hostName is a name that can be put into a path or an address.
+var hostName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,252}$`)
 
 func checkPattern(pattern string) error {
 	if !strings.Contains(pattern, Placeholder) {
@@ -33,19 +34,13 @@ func checkPattern(pattern string) error {
 
 func at(pattern, node string) string { return strings.ReplaceAll(pattern, Placeholder, node) }
 
-// byTLS reports whether a pattern leads over the network.
-func byTLS(pattern string) bool { return strings.HasPrefix(pattern, "https:") }
-
 // checkName refuses names that could lead elsewhere when they are put into a path or
 // an address.
 func checkName(node string) error {
-	odd := func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
-	}
 	switch {
 	case node == "":
 		return fmt.Errorf("%w: where the job runs is not known", ErrNode)
-	case len(node) > maxName, node[0] == '.', node[0] == '-', strings.ContainsFunc(node, odd):
+	case !hostName.MatchString(node):
 		return fmt.Errorf("%w: %q", ErrNode, node)
 	}
 	return nil
@@ -57,15 +52,12 @@ func (e *Exporters) dial(node string) (Meter, func(), error) {
 		c := api.NewClient(e.cfg.Socket)
 		return c, c.Close, nil
 	}
+	c, err := (*api.Client)(nil), error(nil)
 	if e.dir != nil {
-		where := func(ctx context.Context) ([]string, error) { return e.dir.addresses(ctx, node) }
-		c, err := api.NewClientOf(node, where, e.own)
-		if err != nil {
-			return nil, nil, err
-		}
-		return c, c.Close, nil
+		c, err = api.NewClientOf(node, func(ctx context.Context) ([]string, error) { return e.dir.addresses(ctx, node) }, e.own)
+	} else {
+		c, err = api.NewClientAt(at(e.cfg.Pattern, node), e.own)
 	}
-	c, err := api.NewClientAt(at(e.cfg.Pattern, node), e.own)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -3,6 +3,7 @@ package story
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"pitchpipe/controller/report"
@@ -13,8 +14,8 @@ import (
 // left of the job, how its budgets stand, and what else was considered.
 func behind(d *tuning.Decision) []string {
 	numbers := d.Evidence
-	if d.Forecast.IsKnown() {
-		numbers = without(numbers, "remaining_seconds") // the forecast says it with its interval
+	if d.Forecast.IsKnown() { // which says it with its interval
+		numbers = slices.DeleteFunc(slices.Clone(numbers), func(e tuning.Evidence) bool { return e.Name == "remaining_seconds" })
 	}
 	out := evidence(numbers)
 	out = append(out, left(d.Forecast)...)
@@ -31,17 +32,6 @@ func behind(d *tuning.Decision) []string {
 	return out
 }
 
-func without(es []tuning.Evidence, name string) []tuning.Evidence {
-	var out []tuning.Evidence
-	for _, e := range es {
-		if e.Name != name {
-			out = append(out, e)
-		}
-	}
-	return out
-}
-
-// left says what is left of a job.
 func left(f *tuning.Forecast) []string {
 	if !f.IsKnown() {
 		return nil
@@ -55,14 +45,11 @@ func left(f *tuning.Forecast) []string {
 	if f.Joules != nil {
 		text += fmt.Sprintf(" and %s (%s; %s)", report.Joules(f.Joules.Value), span(*f.Joules, report.Joules), f.JoulesSource)
 	}
-	switch f.Basis {
-	case tuning.BasisOwn:
-		text += fmt.Sprintf(" under its owner's settings, by %s measured there", number(float64(f.Measured), "epoch"))
-	case tuning.BasisPresent:
-		text += fmt.Sprintf(" under the present settings, by %s measured there", number(float64(f.Measured), "epoch"))
-	case tuning.BasisKind:
-		text += " under its owner's settings, as the last such job took"
-	}
+	text += map[tuning.Basis]string{
+		tuning.BasisOwn:     " under its owner's settings, by " + number(float64(f.Measured), "epoch") + " measured there",
+		tuning.BasisPresent: " under the present settings, by " + number(float64(f.Measured), "epoch") + " measured there",
+		tuning.BasisKind:    " under its owner's settings, as the last such job took",
+	}[f.Basis]
 	out := []string{text}
 	if f.Final != nil && f.Final.High-f.Final.Low < math.Abs(f.Final.Value) { // else it says nothing
 		plain := func(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
@@ -81,35 +68,31 @@ func budget(b tuning.BudgetOutlook) []string {
 	if b.Of == "energy" {
 		form, noun = report.Joules, "energy"
 	}
+	name := fmt.Sprintf("its %s budget", noun)
+	limit := form(b.Limit)
 	switch {
 	case b.Unenforced == tuning.ReasonModelled:
-		return []string{fmt.Sprintf("its %s budget of %s forbids nothing: the energy is modelled, not measured", noun, form(b.Limit))}
+		return []string{name + " of " + limit + " forbids nothing: the energy is modelled, not measured"}
 	case b.Unenforced != tuning.ReasonNone || b.Own == nil:
-		return []string{fmt.Sprintf("whether it keeps its %s budget of %s is not known", noun, form(b.Limit))}
-	case b.Overruns && b.Own.Value > b.Limit:
-		return []string{fmt.Sprintf("it will overrun its %s budget of %s anyway: under its owner's settings it uses about %s (%s) in all",
-			noun, form(b.Limit), form(b.Own.Value), span(*b.Own, form))}
+		return []string{"whether it keeps " + name + " of " + limit + " is not known"}
 	case b.Overruns:
-		return []string{fmt.Sprintf("it may overrun its %s budget of %s anyway: under its owner's settings it uses about %s (%s) in all",
-			noun, form(b.Limit), form(b.Own.Value), span(*b.Own, form))}
+		will := "will"
+		if b.Own.Value <= b.Limit {
+			will = "may"
+		}
+		return []string{fmt.Sprintf("it %s overrun %s of %s anyway: under its owner's settings it uses about %s (%s) in all",
+			will, name, limit, form(b.Own.Value), span(*b.Own, form))}
 	case b.Change != nil && b.Change.High > b.Limit:
-		return []string{fmt.Sprintf("its %s budget is %s: with the change it could use %s in all, under its owner's settings at most %s",
-			noun, form(b.Limit), form(b.Change.High), form(b.Own.High))}
+		return []string{fmt.Sprintf("%s is %s: with the change it could use %s in all, under its owner's settings at most %s",
+			name, limit, form(b.Change.High), form(b.Own.High))}
 	}
 	return nil
 }
 
-// alternative says one setting that was considered.
 func alternative(a tuning.Alternative, p tuning.Prices) string {
 	what := settingsText(a.Settings)
-	switch a.From {
-	case tuning.OriginPresent:
-		what = "staying at " + what
-	case tuning.OriginOwner:
-		what = "its owner's " + what
-	case tuning.OriginTried, tuning.OriginKind, tuning.OriginClass, tuning.OriginSearch:
-	}
-	text := "considered: " + what
+	before := map[tuning.Origin]string{tuning.OriginPresent: "staying at ", tuning.OriginOwner: "its owner's "}
+	text := "considered: " + before[a.From] + what
 	form := func(v float64) string { return amount(v, p.Unit) }
 	switch {
 	case a.Rest != nil:
@@ -126,7 +109,6 @@ func alternative(a tuning.Alternative, p tuning.Prices) string {
 	return text + ": not taken, since " + a.Reason.Sentence()
 }
 
-// amount prints what the objective is counted in.
 func amount(v float64, unit string) string {
 	switch unit {
 	case "seconds":

@@ -86,7 +86,7 @@ func printed(e tuning.Evidence, form string) string {
 	case "reason":
 		return tuning.Reason(e.Text).Sentence()
 	case "action":
-		return action(tuning.Action(e.Text))
+		return map[string]string{"probe": "try a setting", "move": "move", "roll-back": "return to its owner's settings", "hold": "stay as it is"}[e.Text]
 	case "and":
 		return strings.ReplaceAll(e.Text, " ", " and ")
 	case "list":
@@ -121,7 +121,6 @@ func printed(e tuning.Evidence, form string) string {
 	return e.Text
 }
 
-// named prints a number by its name and unit.
 func named(e tuning.Evidence) string {
 	name := strings.ReplaceAll(e.Name, "_", " ")
 	for suffix, form := range map[string]string{" seconds": "time", " bytes": "memory", " joules": "energy"} {
@@ -138,19 +137,6 @@ func named(e tuning.Evidence) string {
 	return fmt.Sprintf("%s: %.4g", name, e.Value)
 }
 
-func action(a tuning.Action) string {
-	switch a {
-	case tuning.Probe:
-		return "try a setting"
-	case tuning.Move:
-		return "move"
-	case tuning.RollBack:
-		return "return to its owner's settings"
-	case tuning.Hold:
-	}
-	return "stay as it is"
-}
-
 // bound is one end of an interval; an end that is too far to mean anything is open.
 func bound(logRatio float64) string {
 	const far = 5 // natural logs: a factor of 150
@@ -160,7 +146,6 @@ func bound(logRatio float64) string {
 	return percent(logRatio)
 }
 
-// number counts a noun.
 func number(v float64, noun string) string {
 	if v == 1 {
 		return "1 " + noun

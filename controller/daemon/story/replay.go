@@ -24,28 +24,22 @@ func AddReplays(s *api.Story, r *reconcile.Record, decide func(tuning.State) tun
 }
 
 func replayed(x reconcile.Replayed) string {
-	was := decisionText(x.Action, x.Reason, x.Settings)
+	text := "It was decided to " + decisionText(x.Action, x.Reason, x.Settings) + ". "
 	switch {
 	case x.Err != nil:
-		return fmt.Sprintf("It was decided to %s. This cannot be decided again (%v).", was, x.Err)
+		return text + fmt.Sprintf("This cannot be decided again (%v).", x.Err)
 	case x.Same:
-		return fmt.Sprintf("It was decided to %s. The same is decided again.", was)
+		return text + "The same is decided again."
 	case x.Alike:
-		return fmt.Sprintf("It was decided to %s. The same is decided again, by other numbers.", was)
+		return text + "The same is decided again, by other numbers."
 	}
-	return fmt.Sprintf("It was decided to %s. Now it would be decided to %s.", was,
-		decisionText(x.Again.Action, x.Again.Reason, x.Again.Settings))
+	return text + "Now it would be decided to " + decisionText(x.Again.Action, x.Again.Reason, x.Again.Settings) + "."
 }
 
 func decisionText(a tuning.Action, r tuning.Reason, to tuning.Settings) string {
-	switch a {
-	case tuning.Probe:
-		return fmt.Sprintf("try %s, since %s", settingsText(to), r.Sentence())
-	case tuning.Move:
-		return fmt.Sprintf("move to %s, since %s", settingsText(to), r.Sentence())
-	case tuning.RollBack:
-		return fmt.Sprintf("return to %s, since %s", settingsText(to), r.Sentence())
-	case tuning.Hold:
+	does := map[tuning.Action]string{tuning.Probe: "try ", tuning.Move: "move to ", tuning.RollBack: "return to "}
+	if verb, ok := does[a]; ok {
+		return verb + settingsText(to) + ", since " + r.Sentence()
 	}
 	return "leave it as it is, since " + r.Sentence()
 }

@@ -46,12 +46,8 @@ func opening(r *reconcile.Record) string {
 func tell(r *reconcile.Record, e reconcile.Entry) (api.Line, bool) {
 	line := api.Line{At: e.At}
 	switch {
-	case e.Decision != nil && e.Decision.Action != tuning.Hold:
-		line.Text = acted(e)
-		line.Why, line.Decision = behind(e.Decision), e.Decision
 	case e.Decision != nil:
-		line.Text = held(e.Decision)
-		line.Why, line.Decision = behind(e.Decision), e.Decision
+		line.Text, line.Why, line.Decision = decided(e), behind(e.Decision), e.Decision
 	case e.To == reconcile.Ended:
 		line.Text = ending(r)
 		if e.Detail != "" {
@@ -74,72 +70,47 @@ func tell(r *reconcile.Record, e reconcile.Entry) (api.Line, bool) {
 	return line, true
 }
 
-func acted(e reconcile.Entry) string {
+func decided(e reconcile.Entry) string {
 	d := e.Decision
-	target := settingsText(d.Settings)
-	switch d.Action {
-	case tuning.Probe:
-		if d.Reason == tuning.ReasonDoubted { // its sentence says already what is tried
-			return fmt.Sprintf("Its owner's %s return for a while: %s.", target, d.Reason.Sentence())
-		}
-		return fmt.Sprintf("Its next epochs try %s: %s.", target, d.Reason.Sentence())
-	case tuning.Move:
-		if e.Trigger == reconcile.KnownKind {
-			return fmt.Sprintf("Before it started it was given %s: %s.", target, d.Reason.Sentence())
-		}
-		return fmt.Sprintf("It moves to %s: %s.", target, d.Reason.Sentence())
-	case tuning.RollBack:
-		return fmt.Sprintf("It returns to its owner's %s: %s.", target, d.Reason.Sentence())
-	case tuning.Hold:
+	form := "It moves to %s: %s."
+	switch {
+	case d.Action == tuning.Hold && len(d.Advice) > 0:
+		return fmt.Sprintf("It is left as it is: %s. Better for it would be %s.", d.Reason.Sentence(), settingsText(d.Advice))
+	case d.Action == tuning.Hold:
+		return "It is left as it is: " + d.Reason.Sentence() + "."
+	case d.Action == tuning.Probe && d.Reason == tuning.ReasonDoubted: // its sentence says already what is tried
+		form = "Its owner's %s return for a while: %s."
+	case d.Action == tuning.Probe:
+		form = "Its next epochs try %s: %s."
+	case d.Action == tuning.Move && e.Trigger == reconcile.KnownKind:
+		form = "Before it started it was given %s: %s."
+	case d.Action == tuning.RollBack:
+		form = "It returns to its owner's %s: %s."
 	}
-	return "It stays as it is."
-}
-
-func held(d *tuning.Decision) string {
-	text := "It is left as it is: " + d.Reason.Sentence() + "."
-	if len(d.Advice) > 0 {
-		text += fmt.Sprintf(" Better for it would be %s.", settingsText(d.Advice))
-	}
-	return text
+	return fmt.Sprintf(form, settingsText(d.Settings), d.Reason.Sentence())
 }
 
 func ending(r *reconcile.Record) string {
-	var b strings.Builder
-	switch r.State {
-	case driver.Succeeded:
-		b.WriteString("It finished its work")
-	case driver.Cancelled:
-		b.WriteString("It was cancelled")
-	case driver.Lost:
-		b.WriteString("Its scheduler lost it")
-	case driver.MemoryExceeded:
-		b.WriteString("It ran out of its owner's own memory limit")
-	case driver.TimeExceeded:
-		b.WriteString("It reached its time limit")
-	case driver.NotStarted:
-		b.WriteString("It could not be started")
-	case driver.Failed, driver.Pending, driver.Running, driver.Stopped:
-		b.WriteString("It failed")
-	}
+	text := cmp.Or(map[driver.State]string{
+		driver.Succeeded: "It finished its work", driver.Cancelled: "It was cancelled", driver.Lost: "Its scheduler lost it",
+		driver.MemoryExceeded: "It ran out of its owner's own memory limit", driver.TimeExceeded: "It reached its time limit",
+		driver.NotStarted: "It could not be started",
+	}[r.State], "It failed")
 	switch {
 	case r.Ended.IsZero():
 	case r.Started.IsZero() && r.Done() == 0: // the time in the queue is no run time
-		fmt.Fprintf(&b, " after %s in the queue", report.Duration(r.Ended.Sub(r.Submitted).Seconds()))
+		text += fmt.Sprintf(" after %s in the queue", report.Duration(r.Ended.Sub(r.Submitted).Seconds()))
 	default:
-		fmt.Fprintf(&b, " after %s and %s", report.Duration(r.Ended.Sub(cmp.Or(r.Started, r.Submitted)).Seconds()), number(float64(r.Done()), "epoch"))
+		text += fmt.Sprintf(" after %s and %s", report.Duration(r.Ended.Sub(cmp.Or(r.Started, r.Submitted)).Seconds()), number(float64(r.Done()), "epoch"))
 	}
-	switch joules, source := r.Joules(); {
-	case joules != nil:
-		fmt.Fprintf(&b, ", with %s (%s) in its epochs", report.Joules(float64(*joules)), source)
-	case r.Done() > 0:
-		b.WriteString("; its energy was not measured throughout")
+	if joules, source := r.Joules(); joules != nil {
+		text += fmt.Sprintf(", with %s (%s) in its epochs", report.Joules(float64(*joules)), source)
+	} else if r.Done() > 0 {
+		text += "; its energy was not measured throughout"
 	}
-	fmt.Fprintf(&b, ". It was %s and %s.", times("moved", len(r.Restarts)), times("probed", len(r.Probed)))
-	b.WriteString(net(r))
-	return b.String()
+	return text + fmt.Sprintf(". It was %s and %s.%s", times("moved", len(r.Restarts)), times("probed", len(r.Probed)), net(r))
 }
 
-// net is what tuning saved or cost the job in all.
 func net(r *reconcile.Record) string {
 	t := r.Toll
 	if t == nil {
@@ -167,13 +138,8 @@ func net(r *reconcile.Record) string {
 }
 
 func times(what string, n int) string {
-	switch n {
-	case 0:
-		return "never " + what
-	case 1:
-		return what + " once"
-	case 2:
-		return what + " twice"
+	if n < 3 {
+		return []string{"never " + what, what + " once", what + " twice"}[n]
 	}
 	return fmt.Sprintf("%s %d times", what, n)
 }
@@ -204,8 +170,7 @@ func outcome(o tuning.Outcome) (string, []string) {
 	case o.Pairs == 0:
 		return text, nil // there is no number
 	}
-	why := fmt.Sprintf("%s changed by %s (%g %% interval %s to %s) over %s", measureText(o.Measure),
-		percent(o.LogRatio), o.Level*100, bound(o.Low), bound(o.High), over)
+	why := measureText(o.Measure) + " changed by " + changed(o) + " over " + over
 	if o.Source != "" {
 		why += ", joules by " + o.Source
 	}
@@ -215,21 +180,15 @@ func outcome(o tuning.Outcome) (string, []string) {
 	return text, []string{why}
 }
 
-// measureText is what an objective measures.
+func changed(o tuning.Outcome) string {
+	return fmt.Sprintf("%s (%g %% interval %s to %s)", percent(o.LogRatio), o.Level*100, bound(o.Low), bound(o.High))
+}
+
 func measureText(o tuning.Objective) string {
-	switch o {
-	case tuning.Energy:
-		return "joules per epoch"
-	case tuning.Time:
-		return "seconds per epoch"
-	case tuning.EDP:
-		return "joules times seconds per epoch"
-	case tuning.Blend:
-		return "blend of joules and seconds per epoch"
-	case tuning.Cost:
-		return "cost per epoch"
-	}
-	return string(o)
+	return cmp.Or(map[tuning.Objective]string{
+		tuning.Energy: "joules per epoch", tuning.Time: "seconds per epoch", tuning.EDP: "joules times seconds per epoch",
+		tuning.Blend: "blend of joules and seconds per epoch", tuning.Cost: "cost per epoch",
+	}[o], string(o))
 }
 
 func percent(logRatio float64) string { return fmt.Sprintf("%+.1f %%", math.Expm1(logRatio)*100) }

@@ -20,7 +20,6 @@ func summarise(s *api.Story, r *reconcile.Record) {
 	s.Verdict, s.Effect, s.Next = verdict(r, current), effect(r, current), next(r, adviceOf(r), s.Usage)
 }
 
-// settingsNow are those of the newest attempt.
 func settingsNow(r *reconcile.Record) tuning.Settings { return r.Settings(math.MaxInt) }
 
 // adviceOf is the better setting that the newest decision named, or nil.
@@ -94,14 +93,13 @@ func Because(r *reconcile.Record) string {
 func effect(r *reconcile.Record, current tuning.Settings) string {
 	var parts []string
 	if o := r.Outcome; o != nil && o.Pairs+o.Runs > 0 {
-		parts = append(parts, fmt.Sprintf("%s %s (%g %% interval %s to %s)", measureText(o.Measure), percent(o.LogRatio), o.Level*100, bound(o.Low), bound(o.High)))
+		parts = append(parts, measureText(o.Measure)+" "+changed(*o))
 	}
-	if ratios := perEpoch(r, current, len(parts) > 0); ratios != "" {
-		parts = append(parts, ratios)
-	}
+	parts = append(parts, perEpoch(r, current, len(parts) > 0))
 	if _, text, ok := strings.Cut(strings.TrimSuffix(net(r), "."), " Tuning "); ok {
 		parts = append(parts, "in all tuning "+text)
 	}
+	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 	switch {
 	case len(parts) > 0:
 		return strings.Join(parts, "; ")
@@ -145,7 +143,6 @@ func perEpoch(r *reconcile.Record, current tuning.Settings, judged bool) string 
 	return "per epoch: " + strings.Join(parts, ", ")
 }
 
-// nextSteps say what the owner can do about a reason.
 func nextSteps() map[tuning.Reason]string {
 	const nothing = "nothing to do: "
 	return map[tuning.Reason]string{
@@ -196,30 +193,29 @@ func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string 
 // usage is what the job used of what it asked for, by the newest profile.
 func usage(r *reconcile.Record, current tuning.Settings) []api.Usage {
 	var out []api.Usage
+	add := func(resource, unit, source string, used float64, asked tuning.Value) {
+		out = append(out, api.Usage{Resource: resource, Used: used, Requested: asked.Float(), Unit: unit, Source: source})
+	}
 	p, measured := r.Profiles[current.Key()]
 	if !measured {
-		p, measured = r.Profiles[r.Own.Key()]
+		p = r.Profiles[r.Own.Key()]
 	}
-	if busy, ok := p.Features["cpu_utilisation"]; ok && measured {
-		cores := p.Settings[tuning.Cores].Float()
-		out = append(out, api.Usage{Resource: "cpu", Used: busy * cores, Requested: cores, Unit: "cores"})
+	if busy, ok := p.Features["cpu_utilisation"]; ok {
+		cores := p.Settings[tuning.Cores]
+		add("cpu", "cores", "", busy*cores.Float(), cores)
 	}
 	if peak := max(r.Peak, p.PeakRSS); peak > 0 {
-		out = append(out, api.Usage{Resource: "memory", Used: float64(peak), Requested: current[tuning.Memory].Float(), Unit: "bytes"})
+		add("memory", "bytes", "", float64(peak), current[tuning.Memory])
 	}
 	if busy, ok := p.Features["gpu_busy"]; ok {
-		out = append(out, api.Usage{Resource: "gpu", Used: busy, Requested: current[tuning.GPUs].Float(), Unit: "gpus"})
+		add("gpu", "gpus", "", busy, current[tuning.GPUs])
 	}
-	if joules, source := r.Joules(); joules != nil {
-		seconds := 0.0
-		for _, e := range r.Epochs {
-			seconds += e.Seconds()
-		}
-		if seconds > 0 {
-			out = append(out, api.Usage{
-				Resource: "power", Used: float64(*joules) / seconds, Requested: current[tuning.PowerLimit].Float(), Unit: "watts", Source: source,
-			})
-		}
+	seconds := 0.0
+	for _, e := range r.Epochs {
+		seconds += e.Seconds()
+	}
+	if joules, source := r.Joules(); joules != nil && seconds > 0 {
+		add("power", "watts", source, float64(*joules)/seconds, current[tuning.PowerLimit])
 	}
 	return out
 }

@@ -36,9 +36,8 @@ func PolicyOf(path string) string {
 	return "site policy: " + path
 }
 
-// Of judges a job file as read by parse. The error is the one behind Verdict.Errors, nil where the
-// file is valid; a file without a stanza is.
-func Of(parse detect.Parser, filename string, source []byte, variables map[string]string, grounds ...Ground) (api.Verdict, error) {
+// Of judges a job file as read by parse. A file without a stanza is valid.
+func Of(parse detect.Parser, filename string, source []byte, variables map[string]string, grounds ...Ground) api.Verdict {
 	v := api.Verdict{File: filename}
 	file, err := parse(filename, source, variables)
 	var policy tuning.Policy
@@ -50,8 +49,11 @@ func Of(parse detect.Parser, filename string, source []byte, variables map[strin
 	switch {
 	case errors.Is(err, stanza.ErrNone):
 		v.Valid, v.Note = true, "no tuning stanza, so this job is left alone"
-		return v, nil
-	case err == nil:
+	case errors.As(err, &faults):
+		v.Errors = faultsOf(faults)
+	case err != nil:
+		v.Errors = []api.Fault{{File: filename, Found: err.Error()}}
+	default:
 		v.Valid, v.Policy, v.Note, v.Text = true, &policy, "valid", stanza.Print(policy)
 		for _, g := range grounds {
 			v.Prospects = append(v.Prospects, g.prospects(file, policy))
@@ -61,13 +63,8 @@ func Of(parse detect.Parser, filename string, source []byte, variables map[strin
 		} else if len(v.Prospects) > 0 {
 			v.Note = "valid; what can act depends on the scheduler:"
 		}
-		return v, nil
-	case errors.As(err, &faults):
-		v.Errors = faultsOf(faults)
-	default:
-		v.Errors = []api.Fault{{File: filename, Found: err.Error()}}
 	}
-	return v, err
+	return v
 }
 
 func faultsOf(list jobfile.Errors) (out []api.Fault) {
@@ -99,7 +96,6 @@ func (g Ground) prospects(file *jobfile.Job, asked tuning.Policy) tuning.Prospec
 	return out
 }
 
-// reach is what the scheduler can bring to the job of a file.
 func (g Ground) reach(file *jobfile.Job) tuning.Reach {
 	r := Reach(g.Driver, g.Can)
 	if r.Lacks.Name != "" {
@@ -128,9 +124,15 @@ func Reach(name string, can driver.Capabilities) tuning.Reach {
 	return r
 }
 
-// Text says when the knobs of a job can act, for people: the verdict first.
+// Text is the verdict for people: the errors of an invalid file, else when each knob can act.
 func Text(v api.Verdict) string {
 	var b strings.Builder
+	for _, f := range v.Errors {
+		b.WriteString(f.String() + "\n")
+	}
+	if !v.Valid {
+		return b.String()
+	}
 	fmt.Fprintf(&b, "%s: %s\n", v.File, v.Note)
 	for _, w := range v.Warnings {
 		fmt.Fprintf(&b, "%s:%d:%d: warning: %s; %s\n", w.File, w.Line, w.Column, w.Found, w.Want)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"os/user"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -70,16 +69,15 @@ func uids(names []string) ([]uint32, error) {
 		if err != nil {
 			return nil, err
 		}
-		uid, err := strconv.ParseUint(u.Uid, 10, 32)
+		c, err := credentialOf(u)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, uint32(uid))
+		out = append(out, c.Uid)
 	}
 	return out, nil
 }
 
-// writtenStanza judges the stanza of a batch script.
 func writtenStanza(name string, script []byte) (broker.Stanza, error) {
 	job, err := detect.ParseForSlurm(name, script, nil)
 	if err != nil {
@@ -99,7 +97,6 @@ func writtenStanza(name string, script []byte) (broker.Stanza, error) {
 	return out, nil
 }
 
-// mebibyte is what Slurm counts memory in.
 const mebibyte = 1 << 20
 
 // allowed is what the stanza allows of a knob, in whole units as the driver rounds its

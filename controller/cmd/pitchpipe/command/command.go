@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -48,7 +50,6 @@ var (
 	errShown = errors.New("already said")
 )
 
-// app is what the commands share.
 type app struct {
 	World
 	json bool
@@ -82,23 +83,24 @@ func Run(ctx context.Context, w World) int {
 
 func exitStatus(err error) int {
 	var faults jobfile.Errors
-	switch {
-	case errors.Is(err, errJobFailed):
-		return ExitFailed
-	case errors.Is(err, errInvalid), errors.Is(err, config.ErrInvalid), errors.Is(err, api.ErrInvalid), errors.Is(err, records.ErrInvalid), errors.Is(err, result.ErrInput),
-		errors.As(err, &faults):
+	if !errors.Is(err, errJobFailed) && errors.As(err, &faults) {
 		return ExitInvalid
-	case errors.Is(err, api.ErrUnavailable):
-		return ExitUnavailable
-	case errors.Is(err, api.ErrDenied):
-		return ExitDenied
-	case errors.Is(err, api.ErrNotFound):
-		return ExitNotFound
+	}
+	for _, x := range []struct {
+		err    error
+		status int
+	}{
+		{errJobFailed, ExitFailed}, {errInvalid, ExitInvalid}, {config.ErrInvalid, ExitInvalid}, {api.ErrInvalid, ExitInvalid},
+		{records.ErrInvalid, ExitInvalid}, {result.ErrInput, ExitInvalid}, {api.ErrUnavailable, ExitUnavailable},
+		{api.ErrDenied, ExitDenied}, {api.ErrNotFound, ExitNotFound},
+	} {
+		if errors.Is(err, x.err) {
+			return x.status
+		}
 	}
 	return ExitFailed
 }
 
-// group is a part of the commands under one heading of the help.
 type group struct {
 	title    string
 	commands []*cobra.Command
@@ -155,9 +157,9 @@ func (a *app) configure(cmd *cobra.Command) error {
 	return nil
 }
 
-// start marks the end of the command line's checks, of which cobra makes one too late.
+// start marks the end of the command line's checks, of which cobra makes two too late.
 func (a *app) start(cmd *cobra.Command) error {
-	if err := cmd.ValidateRequiredFlags(); err != nil {
+	if err := errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups()); err != nil {
 		return err
 	}
 	a.began = true
@@ -184,15 +186,44 @@ func (a *app) show(v any, words func() error) error {
 	return words()
 }
 
+func (a *app) said(v any, format string, args ...any) error {
+	return a.show(v, func() error { a.printf(format, args...); return nil })
+}
+
 func (a *app) printJSON(v any) error {
 	e := json.NewEncoder(a.Stdout)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }
 
+func rows(w io.Writer, lines ...[]string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, cells := range lines {
+		fmt.Fprintln(t, strings.Join(cells, "\t"))
+	}
+	return t.Flush()
+}
+
+func texts[T ~string](words []T) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = string(w)
+	}
+	return out
+}
+
+// pause waits, and reports false where the command ends.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
 func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.Stdout, format, args...) }
 
-// terminal reports whether the output is a terminal, and its width.
 func (a *app) terminal() (width int, ok bool) {
 	f, isFile := a.Stdout.(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {

@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"pitchpipe/controller/config"
 )
 
-// setting is one key in effect.
 type setting struct {
 	Key    string `json:"key"`
 	Value  string `json:"value"`
@@ -45,12 +43,11 @@ func (a *app) config() *cobra.Command {
 				}
 			}
 			return a.show(all, func() error {
-				w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-				fmt.Fprintln(w, "KEY\tVALUE\tSOURCE")
+				lines := [][]string{{"KEY", "VALUE", "SOURCE"}}
 				for _, s := range all {
-					fmt.Fprintf(w, "%s\t%s\t%s\n", s.Key, cmp.Or(s.Value, "-"), s.Source)
+					lines = append(lines, []string{s.Key, cmp.Or(s.Value, "-"), s.Source})
 				}
-				return w.Flush()
+				return rows(a.Stdout, lines...)
 			})
 		},
 	}

@@ -72,10 +72,9 @@ func (a *app) controller() *cobra.Command {
 			defer func() { err = errors.Join(err, d.Close()) }()
 			return d.Run(cmd.Context())
 		},
-	}, "socket", "state", "driver", "listen", "local.", "exporter.", "slurm.", "nomad.", "store.", "log.", "resync", "site")
+	}, "socket", "state", "driver", "listen", "job_labels", "local.", "exporter.", "slurm.", "nomad.", "store.", "log.", "resync", "site")
 }
 
-// exporters are those of the nodes that the configuration names.
 func (a *app) exporters() (*nodes.Exporters, error) {
 	with, log := a.cfg.Exporter, a.logger().With("service", "exporters")
 	registry, err := a.finder(log)

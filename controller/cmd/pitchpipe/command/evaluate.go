@@ -13,14 +13,13 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// evaluate is the parent of the evaluations.
 func (a *app) evaluate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "evaluate", Short: "Measure the models on recorded runs",
 		Long: "Run the code that the controller decides by over recorded runs, so that a site can judge it on\n" +
 			"its own history. The files are CSV, gzip or not, in four formats: trials, curves, samples and\n" +
 			"adaptations. Nothing is written and no controller is asked; the same data and seed give the same\n" +
-			"output. With --json one object: {\"command\", \"data\", \"rows\": [...], \"summary\": {...}}. Files are named by\n" +
+			"output. controller/evaluate/KEYS.md explains the columns and the keys of --json. Files are named by\n" +
 			"repeated flags, by lists with commas, or one after the other. Rows that cannot be used are listed.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -29,7 +28,6 @@ func (a *app) evaluate() *cobra.Command {
 	return cmd
 }
 
-// tableFlag is a flag that names tables.
 type tableFlag struct {
 	name     string
 	formats  []records.Format // that it takes
@@ -57,11 +55,7 @@ func evaluation[In, R, S any](
 	evaluate func(context.Context, In, result.Progress) (result.Report[R, S], error), prepare func() error,
 ) *cobra.Command {
 	for _, f := range tables {
-		var formats []string
-		for _, format := range f.formats {
-			formats = append(formats, string(format))
-		}
-		cmd.Flags().StringSliceVar(&f.files, f.name, nil, "tables of "+strings.Join(formats, " or ")+"; further files may follow as arguments")
+		cmd.Flags().StringSliceVar(&f.files, f.name, nil, "tables of "+strings.Join(texts(f.formats), " or ")+"; further files may follow as arguments")
 	}
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, more []string) error {
@@ -133,7 +127,6 @@ func (a *app) progress() result.Progress {
 	}
 }
 
-// ownFlag is the flag of the owner's settings.
 func ownFlag(cmd *cobra.Command, into *tuning.Settings) {
 	cmd.Flags().Var(settingsFlag{into}, "default", "the owner's settings, such as cores=3,memory_gib=62.5")
 }
@@ -164,16 +157,8 @@ func (f settingsFlag) Set(text string) error {
 	return nil
 }
 
-// objectives are what --objective may name.
-func objectives() []string {
-	var out []string
-	for _, o := range tuning.Objectives() {
-		out = append(out, string(o))
-	}
-	return out
-}
+func objectives() []string { return texts(tuning.Objectives()) }
 
-// offer completes words for a flag.
 func offer(cmd *cobra.Command, flag string, words []string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }

@@ -24,25 +24,16 @@ func (a *app) evaluateTuner() *cobra.Command {
 	words := append(slices.DeleteFunc(objectives(), func(o string) bool { return o == string(tuning.Cost) }), cores)
 	cmd := &cobra.Command{
 		Use: "tuner --trials FILE...", Short: "What does the tuner save over the returns of a job, learning included?",
-		Long: "Replay jobs that return, on recorded trials. At each return the tuner picks settings, pays what they\n" +
-			"were measured to cost and learns; it sees nothing else. System knobs (cores, memory, power limit) are\n" +
-			"measured within a run, one epoch each, as part of that run. A run that is stopped for costing twice the\n" +
-			"best is paid, and so is the run under the best settings that follows it.\n\n" +
-			"ORACLE is the best setting that keeps the limits, FINAL the one that the tuner ends with, both in\n" +
-			"expectation; ALL RUNS is what all returns cost, learning included, and so are the simpler policies beside\n" +
-			"it: the best tuner of one knob alone, successive halving, a grid, random. WHOLE is a job that cannot be\n" +
-			"moved while it runs. JOULES of all returns stand beside the published REFERENCE. All are relative to the\n" +
-			"owner's settings: those of a targets.csv beside the data, else the setting that relative_speed is\n" +
-			"relative to, else the most of everything. targets.csv also has the epochs after which a run has failed;\n" +
-			"reference.csv says how often a job returns. A policy that breaks the limits may cost less than the\n" +
-			"oracle; what was saved so is not counted, and BROKEN is the share of the seeds. Settings that lack a\n" +
-			"number which the objective needs are absent.\n\n" +
-			"Objective cores asks for the fewest core-seconds that --max-slowdown and --max-joules allow, or, with\n" +
-			"--attain, for the fewest cores at that share of full speed. Threads count where nothing is called cores.",
-		Example: "  pitchpipe evaluate tuner --trials trials.csv --objective blend --weight 0.5\n" +
-			"  pitchpipe evaluate tuner --trials trials.csv --objective energy --max-slowdown 1.10 --recurrences 10\n" +
-			"  pitchpipe evaluate tuner --trials trials.csv --objective cores --max-slowdown 1.05 --max-joules 1.02 --probes 6\n" +
-			"  pitchpipe evaluate tuner --trials trials.csv --objective cores --attain 0.98 --probes 8 --json",
+		Long: "Replay jobs that return, on recorded trials. At each return the tuner picks settings, pays what they were\n" +
+			"measured to cost and learns; it sees nothing else. System knobs are measured within a run, one epoch each,\n" +
+			"as part of that run. A run that is stopped for costing twice the best is paid, and so is the run after it.\n" +
+			"\n" +
+			"All is relative to the owner's settings: those of a targets.csv beside the data, else the setting that\n" +
+			"relative_speed is relative to, else the most of everything. targets.csv also has the epochs after which a run\n" +
+			"has failed; reference.csv says how often a job returns. What a policy saved by breaking the limits is not\n" +
+			"counted. Objective cores asks for the fewest core-seconds that --max-slowdown and --max-joules allow, or, with\n" +
+			"--attain, for the fewest cores that attain that share of full speed.",
+		Example: "  pitchpipe evaluate tuner --trials trials.csv --objective energy --max-slowdown 1.10 --recurrences 10",
 	}
 	f := cmd.Flags()
 	f.StringVar(&objective, "objective", string(tuning.Energy), "what is minimised: "+strings.Join(words, ", "))
@@ -76,21 +67,15 @@ func (a *app) evaluatePlan() *cobra.Command {
 	var noise []float64
 	cmd := &cobra.Command{
 		Use: "plan --trials FILE...", Short: "Does moving whole jobs pay, and how often does it hurt?",
-		Long: "Replay whole jobs through the controller itself, on recorded trials: a job starts under its owner's\n" +
-			"settings, each epoch costs what the table measured under the present ones, and each move costs a restart\n" +
-			"and a wait in the queue. What the controller sees varies as the recorded repeats do (and, with --curves,\n" +
-			"as recorded epochs do), and by --noise where these do not vary; costs are in expectation.\n\n" +
-			"COST is that of the whole job relative to never moving it: PAID and HURT are the shares of jobs below\n" +
-			"and above 1. NEVER is the same controller when it may only look, ALWAYS a tuner that goes to the best\n" +
-			"settings that it saw without asking whether that pays, ORACLE the best allowed settings from the first\n" +
-			"epoch on, and REGRET how far above that the jobs are. All that is about jobs that are met for the first\n" +
-			"time; the keys returned.* are about their later runs, which use what the earlier ones taught.\n\n" +
-			"A row of trials without epochs is one epoch; where a table has only rates, an epoch is a minute of work\n" +
-			"under the owner's settings. Those are what a targets.csv beside the data says, else what relative_speed\n" +
-			"is relative to, else the most of everything. Moved within a job are cores, threads, power limits,\n" +
-			"frequencies, nodes, replicas and placement, or what --knob names; all else stays as its owner has it.",
-		Example: "  pitchpipe evaluate plan --trials trials.csv --objective time --epochs 5,20,100\n" +
-			"  pitchpipe evaluate plan --trials trials.csv --objective energy --max-slowdown 1.1 --restart-cost 60 --json",
+		Long: "Replay whole jobs through the controller itself, on recorded trials: a job starts under its owner's settings,\n" +
+			"each epoch costs what the table measured under the present ones, and each move costs a restart and a wait in\n" +
+			"the queue. What the controller sees varies as the recorded repeats do (with --curves as recorded epochs do),\n" +
+			"and by --noise where these do not vary; costs are in expectation.\n" +
+			"\n" +
+			"A row of trials without epochs is one epoch; where a table has only rates, an epoch is a minute of work under\n" +
+			"the owner's settings (see tuner). Moved within a job are cores, threads, power limits, frequencies, nodes,\n" +
+			"replicas and placement, or what --knob names; all else stays as its owner has it.",
+		Example: "  pitchpipe evaluate plan --trials trials.csv --objective energy --max-slowdown 1.1 --epochs 5,20,100",
 	}
 	f := cmd.Flags()
 	f.StringVar((*string)(&in.Objective), "objective", string(tuning.Energy), "what is minimised: "+strings.Join(objectives(), ", "))
@@ -137,7 +122,6 @@ func seconds(v float64) time.Duration {
 	return time.Duration(v * float64(time.Second))
 }
 
-// methodFlag is the flag of the methods of a search.
 func methodFlag(cmd *cobra.Command, into *[]replay.Method, all []replay.Method) {
 	cmd.Flags().StringSliceVar(into, "method", nil, "which methods (default all): "+strings.Join(all, ", "))
 	offer(cmd, "method", all)
@@ -147,14 +131,12 @@ func (a *app) evaluateSearch() *cobra.Command {
 	in := replay.SearchInput{}
 	cmd := &cobra.Command{
 		Use: "search [FILE...]", Short: "How near to the best do searches come with few measurements?",
-		Long: "Replay searches over the settings recorded for each workload and machine: random, grid, Latin\n" +
-			"hypercube, Gaussian process (cold, and warm with the other workloads of the file as its history) and\n" +
-			"bandit. A measurement brings one recorded run of a setting; a run without an outcome failed. LOG RATIO is\n" +
-			"the mean logarithm of the ratio of what was found to the best setting, each by the mean of its runs.\n\n" +
-			"What is minimised: of trials the first column there is of joules, seconds, samples_per_second (turned\n" +
-			"around) and epoch_seconds; of curves the error (1 - quality) at the end of a run, or the loss.",
-		Example: "  pitchpipe evaluate search --trials trials.csv --budget 8,10,12,16\n" +
-			"  pitchpipe evaluate search --curves curves.csv.gz --outcome error --json",
+		Long: "Replay searches over the settings recorded for each workload and machine: random, grid, Latin hypercube,\n" +
+			"Gaussian process (cold, and warm with the other workloads of the file as its history) and bandit. A\n" +
+			"measurement brings one recorded run of a setting; a run without an outcome failed. Minimised is of trials the\n" +
+			"first column there is of joules, seconds, samples_per_second (turned around) and epoch_seconds; of curves the\n" +
+			"error (1 - quality) at the end of a run, or the loss.",
+		Example: "  pitchpipe evaluate search --trials trials.csv --budget 8,10,12,16",
 	}
 	f := cmd.Flags()
 	f.IntSliceVar(&in.Budgets, "budget", []int{8, 10, 12, 16}, "how many measurements")
@@ -171,11 +153,10 @@ func (a *app) evaluateHyper() *cobra.Command {
 	in := replay.HyperInput{}
 	cmd := &cobra.Command{
 		Use: "hyper [FILE...]", Short: "What do hyperparameter searches reach in the same seconds?",
-		Long: "Replay searches over the recorded learning curves of each workload and machine, epoch by epoch: random,\n" +
-			"grid, Latin hypercube and Gaussian process over full runs, and ASHA, which stops what falls behind, alone,\n" +
-			"with a Gaussian process, and with the other workloads of the file as its history. A run that goes on\n" +
-			"pays only for its new epochs. REGRET is the least error (1 - quality, or the loss) that a run had when\n" +
-			"the seconds ended, less the least of all recorded full runs. A quality above 1 is a percentage.",
+		Long: "Replay searches over the recorded learning curves of each workload and machine, epoch by epoch: random, grid,\n" +
+			"Latin hypercube and Gaussian process over full runs, and ASHA, which stops what falls behind, alone, with a\n" +
+			"Gaussian process, and with the other workloads of the file as its history. A run that goes on pays only for\n" +
+			"its new epochs. A quality above 1 is a percentage.",
 		Example: "  pitchpipe evaluate hyper --curves curves.csv.gz --seconds 2000",
 	}
 	f := cmd.Flags()
@@ -191,11 +172,9 @@ func (a *app) evaluateSpeed() *cobra.Command {
 	in := replay.SpeedInput{}
 	cmd := &cobra.Command{
 		Use: "speed --trials FILE...", Short: "How well is the speed under unmeasured settings forecast from a few measured ones?",
-		Long: "Measure a few recorded settings of each workload, one after the other as the model asks for them, and\n" +
-			"forecast the others. ERROR is the mean error over those that were not measured, as a share of the true\n" +
-			"outcome; ATTAINED is the outcome of the best setting that was measured over the best there is. Runs\n" +
-			"that failed are no part of a mean nor of the error; measuring one is paid for. An outcome whose name ends in\n" +
-			"_per_second is a rate, any other a cost.",
+		Long: "Measure a few recorded settings of each workload, one after the other as the model asks for them, and forecast\n" +
+			"the others. Runs that failed are no part of a mean nor of the error; measuring one is paid for. An outcome\n" +
+			"whose name ends in _per_second is a rate, any other a cost.",
 		Example: "  pitchpipe evaluate speed --trials trials.csv --outcome samples_per_second --samples 8",
 	}
 	f := cmd.Flags()

@@ -3,7 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
-	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -43,17 +43,16 @@ func (a *app) explain() *cobra.Command {
 
 func (a *app) story(s api.Story, verbose bool) error {
 	a.printf("verdict  %s\neffect   %s\nnext     %s\n", s.Verdict, s.Effect, s.Next)
-	if len(s.Usage) > 0 {
-		w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "\nRESOURCE\tUSED\tREQUESTED\tSHARE")
-		for _, u := range s.Usage {
-			requested, share := u.Text(u.Requested), "-"
-			if u.Requested > 0 {
-				share = fmt.Sprintf("%.0f %%", 100*u.Used/u.Requested)
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", u.Resource, u.Text(u.Used), requested, share)
+	lines := [][]string{{"\nRESOURCE", "USED", "REQUESTED", "SHARE"}}
+	for _, u := range s.Usage {
+		share := "-"
+		if u.Requested > 0 {
+			share = fmt.Sprintf("%.0f %%", 100*u.Used/u.Requested)
 		}
-		if err := w.Flush(); err != nil {
+		lines = append(lines, []string{u.Resource, u.Text(u.Used), u.Text(u.Requested), share})
+	}
+	if len(s.Usage) > 0 {
+		if err := rows(a.Stdout, lines...); err != nil {
 			return err
 		}
 	}
@@ -62,7 +61,7 @@ func (a *app) story(s api.Story, verbose bool) error {
 	}
 	a.printf("\n")
 	for _, l := range s.Lines {
-		a.printf("%s  %s\n", a.colour("2", l.At.Local().Format("2006-01-02 15:04:05")), l.Text)
+		a.printf("%s  %s\n", a.colour("2", l.At.Local().Format(time.DateTime)), l.Text)
 		for _, why := range l.Why {
 			a.printf("                     %s\n", a.colour("2", why))
 		}
@@ -81,6 +80,6 @@ func (a *app) replays(s api.Story) {
 		a.printf("there is no decision about %s yet that can be made again\n", s.Job)
 	}
 	for _, r := range s.Replays {
-		a.printf("%s  %s\n", a.colour("2", r.At.Local().Format("2006-01-02 15:04:05")), r.Text)
+		a.printf("%s  %s\n", a.colour("2", r.At.Local().Format(time.DateTime)), r.Text)
 	}
 }

@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"regexp"
-	"strconv"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -37,12 +36,6 @@ type inJob struct {
 	log       *slog.Logger
 }
 
-// place is what a batch script writes to.
-type place struct {
-	path   string
-	offset int64
-}
-
 // run returns when the batch script has ended and every report is sent.
 func (l inJob) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
@@ -69,11 +62,11 @@ func (l inJob) run(ctx context.Context) error {
 
 func (l inJob) follow(ctx context.Context, script *progress.Script) error {
 	// The place first: what the script writes until Slurm has answered counts.
-	path, offset, err := script.Output(ctx)
-	if err != nil && !errors.Is(err, progress.ErrHidden) {
+	out := progress.Config{Logger: l.log}
+	var err error
+	if out.Path, out.Offset, err = script.Output(ctx); err != nil && !errors.Is(err, progress.ErrHidden) {
 		return err
 	}
-	out := place{path, offset}
 	job, policy, err := l.ask(ctx)
 	if errors.Is(err, errNothing) {
 		l.log.DebugContext(ctx, "not listening", "job", l.id, "reason", err)
@@ -82,8 +75,8 @@ func (l inJob) follow(ctx context.Context, script *progress.Script) error {
 	if err != nil {
 		return err
 	}
-	if out.path == "" {
-		out = place{job.StdOut, script.Begin(job.StdOut)}
+	if out.Path == "" {
+		out.Path, out.Offset = job.StdOut, script.Begin(job.StdOut)
 	}
 	files, err := listenTo(policy, job, out, script.Begin)
 	if err != nil {
@@ -91,7 +84,6 @@ func (l inJob) follow(ctx context.Context, script *progress.Script) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, cfg := range files {
-		cfg.Logger = l.log
 		l.log.InfoContext(ctx, "listening", "job", job.ID, "attempt", job.Restarts+1, "path", cfg.Path, "offset", cfg.Offset, "pattern", cfg.Pattern, "done", cfg.Done)
 		group.Go(func() error { return progress.Follow(ctx, cfg, l.report) })
 	}
@@ -99,40 +91,29 @@ func (l inJob) follow(ctx context.Context, script *progress.Script) error {
 }
 
 // listenTo says which files are followed for what. out is the script's own output.
-func listenTo(p tuning.Policy, job parse.Job, out place, begin func(path string) int64) ([]progress.Config, error) {
-	var pattern, done *regexp.Regexp
-	var err error
-	if p.Progress.Pattern != "" {
-		if pattern, err = regexp.Compile(p.Progress.Pattern); err != nil {
-			return nil, fmt.Errorf("%w pattern: %w", errInvalid, err)
-		}
+func listenTo(p tuning.Policy, job parse.Job, out progress.Config, begin func(path string) int64) ([]progress.Config, error) {
+	saved := ""
+	if p.Checkpoint != nil {
+		saved = p.Checkpoint.Done
 	}
-	if p.Checkpoint != nil && p.Checkpoint.Done != "" {
-		if done, err = regexp.Compile(p.Checkpoint.Done); err != nil {
-			return nil, fmt.Errorf("%w pattern of a saved checkpoint: %w", errInvalid, err)
-		}
+	pattern, done, err := patterns(p.Progress.Pattern, saved)
+	if err != nil {
+		return nil, err
 	}
 	epochs := out
+	epochs.Pattern, epochs.Total, out.Done = pattern, p.Progress.Total, done
 	if p.Progress.File != "" {
-		epochs.path = p.Progress.File
-		if !filepath.IsAbs(epochs.path) {
-			epochs.path = filepath.Join(job.WorkDir, epochs.path)
+		epochs.Path = p.Progress.File
+		if !filepath.IsAbs(epochs.Path) {
+			epochs.Path = filepath.Join(job.WorkDir, epochs.Path)
 		}
-		epochs.offset = begin(epochs.path)
+		epochs.Offset = begin(epochs.Path)
 	}
-	var list []progress.Config
-	switch {
-	case pattern != nil && epochs.path == out.path:
-		list = append(list, progress.Config{Path: out.path, Offset: out.offset, Pattern: pattern, Done: done, Total: p.Progress.Total})
-	default:
-		if pattern != nil {
-			list = append(list, progress.Config{Path: epochs.path, Offset: epochs.offset, Pattern: pattern, Total: p.Progress.Total})
-		}
-		if done != nil {
-			list = append(list, progress.Config{Path: out.path, Offset: out.offset, Done: done})
-		}
+	if epochs.Path == out.Path && pattern != nil {
+		epochs.Done = done
+		return []progress.Config{epochs}, nil
 	}
-	return list, nil
+	return slices.DeleteFunc([]progress.Config{epochs, out}, func(c progress.Config) bool { return c.Pattern == nil && c.Done == nil }), nil
 }
 
 // How long to wait before Slurm is asked again: a controller of Slurm's that is away
@@ -145,16 +126,14 @@ const (
 // ask returns the job and what its stanza says. It asks again for as long as Slurm
 // does not answer. errNothing means that there is nothing to listen to.
 func (l inJob) ask(ctx context.Context) (parse.Job, tuning.Policy, error) {
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+	for wait := firstPause; ; wait = min(2*wait, lastPause) {
 		job, policy, err := l.read(ctx)
 		if err == nil || !errors.Is(err, driver.ErrTransient) {
 			return job, policy, err
 		}
 		l.log.InfoContext(ctx, "Slurm does not answer", "job", l.id, "err", err)
-		select {
-		case <-ctx.Done():
+		if !pause(ctx, wait) {
 			return job, policy, fmt.Errorf("job %s: %w", l.id, ctx.Err())
-		case <-time.After(pause):
 		}
 	}
 }
@@ -190,17 +169,4 @@ func (l inJob) read(ctx context.Context) (parse.Job, tuning.Policy, error) {
 		return job, none, fmt.Errorf("%w: it names no line", errNothing)
 	}
 	return job, policy, nil
-}
-
-// scriptPID is the process of the batch script: what --task says, else what Slurm says
-// in the environment.
-func scriptPID(flag int, environ string) (int, error) {
-	if flag > 0 {
-		return flag, nil
-	}
-	pid, err := strconv.Atoi(environ)
-	if err != nil || pid <= 0 {
-		return 0, fmt.Errorf("%w: SLURM_TASK_PID %q: --slurm is for inside a job", errInvalid, environ)
-	}
-	return pid, nil
 }

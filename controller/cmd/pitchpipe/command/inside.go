@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,7 +16,6 @@ import (
 	"pitchpipe/exporter/api/progress"
 )
 
-// listening is what the flags of listen say.
 type listening struct {
 	socket, pattern, done, file string
 	offset                      int64
@@ -49,25 +49,16 @@ func (a *app) listen() *cobra.Command {
 				return client.Report(ctx, r) // Follow tries again: a missing exporter may come back
 			}
 			if l.slurm {
-				for _, name := range []string{"pattern", "done", "file", "offset", "total"} {
-					if cmd.Flags().Changed(name) {
-						return fmt.Errorf("%w command line: --slurm and --%s exclude each other: the job's stanza says what is read", errInvalid, name)
-					}
-				}
 				return a.listenInJob(cmd.Context(), l, log, report)
 			}
-			cfg := progress.Config{Path: l.file, Offset: l.offset, Total: l.total, Logger: log}
-			if cfg.Pattern, err = regexp.Compile(l.pattern); err != nil {
-				return fmt.Errorf("%w pattern: %w", errInvalid, err)
+			pattern, done, err := patterns(l.pattern, l.done)
+			if err != nil {
+				return err
 			}
-			if l.done != "" {
-				if cfg.Done, err = regexp.Compile(l.done); err != nil {
-					return fmt.Errorf("%w pattern of a saved checkpoint: %w", errInvalid, err)
-				}
-				if l.pattern == "" {
-					cfg.Pattern = nil
-				}
+			if pattern == nil && done == nil {
+				pattern = regexp.MustCompile("") // Follow says what is missing
 			}
+			cfg := progress.Config{Path: l.file, Offset: l.offset, Total: l.total, Pattern: pattern, Done: done, Logger: log}
 			return progress.Follow(cmd.Context(), cfg, report)
 		},
 	}
@@ -80,22 +71,43 @@ func (a *app) listen() *cobra.Command {
 	f.IntVar(&l.total, "total", 0, "epochs in all, where no line says it")
 	f.BoolVar(&l.slurm, "slurm", false, "ask Slurm what to read, from inside a job")
 	f.IntVar(&l.task, "task", 0, "with --slurm: the process of the batch script; 0 = SLURM_TASK_PID")
+	for _, name := range []string{"pattern", "done", "file", "offset", "total"} { // the job's stanza says what is read
+		cmd.MarkFlagsMutuallyExclusive("slurm", name)
+	}
 	return settings(cmd, "log.level")
 }
 
-// listenInJob takes the job from the environment that Slurm gave it.
+// listenInJob takes the job from the environment that Slurm gave it, and the process of its batch
+// script from --task, else from there too.
 func (a *app) listenInJob(ctx context.Context, l listening, log *slog.Logger, report func(context.Context, api.Report) error) error {
 	job := a.env("SLURM_JOB_ID")
 	if job == "" || strings.Trim(job, "0123456789") != "" {
 		return fmt.Errorf("%w: SLURM_JOB_ID %q: --slurm is for inside a job", errInvalid, job)
 	}
-	pid, err := scriptPID(l.task, a.env("SLURM_TASK_PID"))
-	if err != nil {
-		return err
+	if pid, err := strconv.Atoi(a.env("SLURM_TASK_PID")); l.task <= 0 && err == nil {
+		l.task = pid
+	}
+	if l.task <= 0 {
+		return fmt.Errorf("%w: SLURM_TASK_PID %q: --slurm is for inside a job", errInvalid, a.env("SLURM_TASK_PID"))
 	}
 	return inJob{
-		id: job, array: a.env("SLURM_ARRAY_JOB_ID"), pid: pid, slurm: command.Exec{}, report: report, log: log,
+		id: job, array: a.env("SLURM_ARRAY_JOB_ID"), pid: l.task, slurm: command.Exec{}, report: report, log: log,
 	}.run(ctx)
+}
+
+// patterns compiles those of epochs and of saved checkpoints; nil where there is none.
+func patterns(epoch, saved string) (pattern, done *regexp.Regexp, err error) {
+	if epoch != "" {
+		if pattern, err = regexp.Compile(epoch); err != nil {
+			return nil, nil, fmt.Errorf("%w pattern: %w", errInvalid, err)
+		}
+	}
+	if saved != "" {
+		if done, err = regexp.Compile(saved); err != nil {
+			return nil, nil, fmt.Errorf("%w pattern of a saved checkpoint: %w", errInvalid, err)
+		}
+	}
+	return pattern, done, nil
 }
 
 // listenLog is silent unless a level is set: no one reads a log beside a job.

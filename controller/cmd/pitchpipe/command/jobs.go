@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,7 +16,6 @@ import (
 	"pitchpipe/driver"
 )
 
-// with runs a command that asks the controller.
 func (a *app) with(run func(ctx context.Context, client *api.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		client := a.client()
@@ -33,31 +31,22 @@ func (a *app) status() *cobra.Command {
 		Use: "status [JOB…]", Short: "Show jobs, what they use, and what tuning does for them", Args: cobra.ArbitraryArgs,
 		ValidArgsFunction: a.jobIDs(false, anyJob),
 		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
-			wanted := func(j api.Job) bool {
-				return (user == "" || j.Owner == user) && (state == "" || slices.Contains(strings.Split(strings.ToLower(state), ","), j.State))
-			}
-			jobs, err := fetch(ctx, client, args, wanted)
-			if err != nil {
-				return err
-			}
-			if !watch {
-				return a.show(jobs, func() error { return a.table(jobs) })
-			}
 			for show := a.screen(); ; {
-				if a.json {
-					err = a.printJSON(jobs)
-				} else {
-					show.update(jobs)
-				}
-				if err != nil || !slices.ContainsFunc(jobs, func(j api.Job) bool { return !j.Ended }) {
+				jobs, err := fetch(ctx, client, args)
+				jobs = slices.DeleteFunc(jobs, func(j api.Job) bool {
+					return user != "" && j.Owner != user || state != "" && !slices.Contains(strings.Split(strings.ToLower(state), ","), j.State)
+				})
+				switch {
+				case err != nil:
 					return err
+				case a.json:
+					err = a.printJSON(jobs)
+				case watch:
+					show.update(jobs)
+				default:
+					err = a.table(jobs)
 				}
-				select {
-				case <-ctx.Done():
-					return nil
-				case <-time.After(500 * time.Millisecond):
-				}
-				if jobs, err = fetch(ctx, client, args, wanted); err != nil {
+				if err != nil || !watch || !slices.ContainsFunc(jobs, notEnded) || !pause(ctx, 500*time.Millisecond) {
 					return err
 				}
 			}
@@ -70,15 +59,11 @@ func (a *app) status() *cobra.Command {
 	return cmd
 }
 
-func fetch(ctx context.Context, client *api.Client, ids []string, wanted func(api.Job) bool) ([]api.Job, error) {
-	jobs := []api.Job{}
+func fetch(ctx context.Context, client *api.Client, ids []string) ([]api.Job, error) {
 	if len(ids) == 0 {
-		all, err := client.Jobs(ctx)
-		if err != nil {
-			return nil, err
-		}
-		jobs = all
+		return client.Jobs(ctx)
 	}
+	jobs := []api.Job{}
 	for _, id := range ids {
 		j, err := client.Job(ctx, id)
 		if err != nil {
@@ -86,33 +71,26 @@ func fetch(ctx context.Context, client *api.Client, ids []string, wanted func(ap
 		}
 		jobs = append(jobs, j)
 	}
-	return slices.DeleteFunc(jobs, func(j api.Job) bool { return !wanted(j) }), nil
+	return jobs, nil
 }
 
 func (a *app) table(jobs []api.Job) error {
-	w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "JOB\tNAME\tUSER\tSTATE\tTUNING\tEPOCH\tTIME\tENERGY\tCOST\tMOVES\tSETTINGS\tWHY")
+	lines := [][]string{strings.Split("JOB NAME USER STATE TUNING EPOCH TIME ENERGY COST MOVES SETTINGS WHY", " ")}
 	for _, j := range jobs {
-		fmt.Fprintln(w, strings.Join([]string{
+		lines = append(lines, []string{
 			j.ID, printable(j.Name), j.Owner, j.State, tuningText(j), epochs(j), ran(j), joules(j), cost(j), moves(j),
 			cmp.Or(j.Current.String(), "-"), j.Sentence,
-		}, "\t"))
+		})
 	}
-	return w.Flush()
+	return rows(a.Stdout, lines...)
 }
 
 // tuningText says what tuning does for a job, in words that no scheduler has: Slurm holds a
 // job to keep it from starting.
 func tuningText(j api.Job) string {
-	for phase, text := range map[string]string{
-		"seen": "-", "ended": "-", "ignored": "left alone", "eligible": "to be measured", "recalled": "changing", "profiling": "measuring", "classified": "measuring",
-		"held": "unchanged", "probing": "trying", "rolling-back": "moving back", "suspended": "paused",
-	} {
-		if j.Phase == phase {
-			return text
-		}
-	}
-	return j.Phase
+	return cmp.Or(map[string]string{
+		"seen": "-", "ended": "-", "ignored": "left alone", "waiting": "to be measured", "profiling": "measuring", "held": "unchanged",
+	}[j.Phase], j.Phase)
 }
 
 func epochs(j api.Job) string {
@@ -179,13 +157,8 @@ func (a *app) logs() *cobra.Command {
 					return err
 				}
 				n, err := client.Logs(ctx, args[0], offset, a.Stdout)
-				if offset += n; err != nil || !follow || job.Ended {
+				if offset += n; err != nil || !follow || job.Ended || !pause(ctx, 500*time.Millisecond) {
 					return err
-				}
-				select {
-				case <-ctx.Done():
-					return nil
-				case <-time.After(500 * time.Millisecond):
 				}
 			}
 		}),
@@ -208,21 +181,18 @@ func (a *app) history() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if len(args) > 0 {
-				events = slices.DeleteFunc(events, func(e api.Event) bool { return e.Job != args[0] })
-			}
+			events = slices.DeleteFunc(events, func(e api.Event) bool { return len(args) > 0 && e.Job != args[0] })
 			return a.show(events, func() error {
-				w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+				var lines [][]string
 				for _, e := range events {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.At.Local().Format(time.DateTime), e.Job, printable(e.Name), e.Text)
+					lines = append(lines, []string{e.At.Local().Format(time.DateTime), e.Job, printable(e.Name), e.Text})
 				}
-				return w.Flush()
+				return rows(a.Stdout, lines...)
 			})
 		}),
 	}
 }
 
-// completionPatience is how long a shell waits for job ids.
 const completionPatience = 500 * time.Millisecond
 
 // jobIDs completes ids of jobs from a running controller. Without one, or where it is slow,
@@ -242,7 +212,6 @@ func (a *app) jobIDs(once bool, worth func(api.Job) bool) cobra.CompletionFunc {
 	}
 }
 
-// newestFirst asks a running controller for its jobs.
 func (a *app) newestFirst(cmd *cobra.Command) []api.Job {
 	// A completion skips configure, whose errors would end up in the shell.
 	var err error
@@ -332,7 +301,6 @@ func (p *screen) line(j api.Job, width int) string {
 	return p.app.colour("32", strings.Repeat("█", full)) + strings.Repeat("░", bar-full) + " " + string(text)
 }
 
-// summary is a job in one line.
 func summary(j api.Job) string {
 	parts := []string{j.ID + " " + printable(j.Name), "epoch " + strings.TrimSuffix(epochs(j), "/?"), j.State}
 	if text := tuningText(j); text != "-" {

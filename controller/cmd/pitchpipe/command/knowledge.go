@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -9,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitchpipe/controller/daemon/api"
-	"pitchpipe/controller/tuning"
 )
 
 func (a *app) knowledge() *cobra.Command {
@@ -41,7 +41,11 @@ func knowledgeText(k api.Knowledge) string {
 	fmt.Fprintf(&b, "Learned from %s of %s.\n", count(k.Observations, "observation"), count(len(k.Kinds), "kind"))
 	b.WriteString(modelText(k.Model))
 	for _, kind := range k.Kinds {
-		fmt.Fprintf(&b, "\n%s: %s, %s, peak memory %s\n", kind.Kind, count(kind.Runs, "run"), classText(kind.Class), peak(kind.Peak))
+		peak := "not measured"
+		if kind.Peak > 0 {
+			peak = kind.Peak.Human()
+		}
+		fmt.Fprintf(&b, "\n%s: %s, class %s, peak memory %s\n", kind.Kind, count(kind.Runs, "run"), cmp.Or(kind.Class, "unknown"), peak)
 		effects(&b, kind.Effects)
 		for _, s := range kind.Regressed {
 			fmt.Fprintf(&b, "    made it worse: %s\n", s)
@@ -62,7 +66,7 @@ func modelText(m *api.KnownModel) string {
 	fmt.Fprintf(&b, "Model %s (version %d): unknown is what lies outside the radius within which %g %% of a class's runs are expected.\n",
 		m.Name, m.Version, 100*m.Confidence)
 	for _, s := range m.Strata {
-		fmt.Fprintf(&b, "    %s on %s with %s: %s from %s", s.Schema, s.Machine, orDash(s.Settings), classes(s.K), count(s.Runs, "run"))
+		fmt.Fprintf(&b, "    %s on %s with %s: %s from %s", s.Schema, s.Machine, cmp.Or(s.Settings, "–"), classes(s.K), count(s.Runs, "run"))
 		if s.K > 1 {
 			fmt.Fprintf(&b, ", silhouette %.2f", s.Silhouette)
 		}
@@ -72,11 +76,8 @@ func modelText(m *api.KnownModel) string {
 }
 
 func classes(k int) string {
-	switch k {
-	case 0:
-		return "no class"
-	case 1:
-		return "1 class"
+	if k < 2 {
+		return []string{"no class", "1 class"}[k]
 	}
 	return fmt.Sprintf("%d classes", k)
 }
@@ -99,28 +100,10 @@ func effects(b *strings.Builder, list []api.KnownEffects) {
 }
 
 func age(days float64) string {
-	switch d := math.Floor(days); d {
-	case 0:
-		return "today"
-	case 1:
-		return "yesterday"
-	default:
-		return fmt.Sprintf("%.0f days ago", d)
+	if days < 2 {
+		return []string{"today", "yesterday"}[int(max(days, 0))]
 	}
-}
-
-func peak(b tuning.Bytes) string {
-	if b == 0 {
-		return "not measured"
-	}
-	return b.Human()
-}
-
-func classText(id string) string {
-	if id == "" {
-		return "class unknown"
-	}
-	return "class " + id
+	return fmt.Sprintf("%.0f days ago", math.Floor(days))
 }
 
 func count(n int, noun string) string {
@@ -128,11 +111,4 @@ func count(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "–"
-	}
-	return s
 }

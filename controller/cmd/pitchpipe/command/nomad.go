@@ -16,9 +16,10 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/hashicorp/go-cleanhttp"
 	nomadapi "github.com/hashicorp/nomad/api"
 
 	"pitchpipe/controller/config"
@@ -37,7 +38,6 @@ import (
 // evaluation, a placement, and the task's directory.
 const nomadRestart = 5 * time.Second
 
-// nomadEnvironment is how the caller reaches Nomad by Nomad's own variables.
 func (a *app) nomadEnvironment() *nomadapi.Config {
 	insecure, _ := strconv.ParseBool(a.env("NOMAD_SKIP_VERIFY")) // what is no boolean is false, as for nomad
 	c := &nomadapi.Config{
@@ -54,7 +54,6 @@ func (a *app) nomadEnvironment() *nomadapi.Config {
 	return c
 }
 
-// nomadAsCaller is a client with the rights of whoever runs the command.
 func (a *app) nomadAsCaller() (*nomadapi.Client, error) {
 	client, err := nomadapi.NewClient(a.nomadEnvironment())
 	if err != nil {
@@ -108,8 +107,7 @@ func (a *app) headStart(controller *api.Client) func(context.Context, []byte) (n
 
 // nomadClient is a client with the rights of the controller. Its token is, in this
 // order, in nomad.token_file, in NOMAD_TOKEN, or the workload identity of the task that
-// the controller is. Tokens in files are read again when they change: those of workload
-// identities are renewed.
+// the controller is.
 func (a *app) nomadClient(log *slog.Logger) (*nomadapi.Client, error) {
 	return a.nomadClientTo(a.cfg.Nomad, "", log) // each call names its namespace
 }
@@ -129,18 +127,21 @@ func (a *app) nomadClientTo(with config.Nomad, namespace string, log *slog.Logge
 	c.TLSConfig.ClientCert = cmp.Or(with.Cert, c.TLSConfig.ClientCert)
 	c.TLSConfig.ClientKey = cmp.Or(with.Key, c.TLSConfig.ClientKey)
 	c.Namespace = namespace
-	token := &token{log: log}
-	identity := filepath.Join(a.env("NOMAD_SECRETS_DIR"), "nomad_token")
-	isIdentity := a.env("NOMAD_SECRETS_DIR") != "" && exists(identity) && (c.SecretID == "" || strings.HasPrefix(c.SecretID, "eyJ"))
-	switch {
+	read, identity := func() (string, error) { return config.ReadToken(with.TokenFile) }, filepath.Join(a.env("NOMAD_SECRETS_DIR"), "nomad_token")
+	switch _, err := os.Stat(identity); {
 	case with.TokenFile != "":
-		token.path, token.read, c.SecretID = with.TokenFile, config.ReadToken, ""
-	case isIdentity:
+		c.SecretID = ""
+	case err == nil && a.env("NOMAD_SECRETS_DIR") != "" && (c.SecretID == "" || strings.HasPrefix(c.SecretID, "eyJ")):
 		// Nomad's agent decides who may read the directory that it is in.
-		token.path, token.read, c.SecretID = identity, readIdentity, ""
+		read = func() (string, error) {
+			data, err := os.ReadFile(identity)
+			return strings.TrimSpace(string(data)), err
+		}
+	default:
+		read = nil
 	}
-	if token.path != "" {
-		if _, err := token.now(); err != nil {
+	if read != nil {
+		if _, err := read(); err != nil {
 			return nil, fmt.Errorf("%w configuration: nomad: %w", errInvalid, err)
 		}
 	}
@@ -148,14 +149,11 @@ func (a *app) nomadClientTo(with config.Nomad, namespace string, log *slog.Logge
 	if err != nil {
 		return nil, fmt.Errorf("%w configuration: nomad.address: %q is no address", errInvalid, c.Address)
 	}
-	if (token.path != "" || c.SecretID != "") && address.Scheme == "http" && !loopback(address.Hostname()) {
+	if (read != nil || c.SecretID != "") && address.Scheme == "http" && !loopback(address.Hostname()) {
 		return nil, fmt.Errorf("%w configuration: nomad.address: %s: everybody on the way could read the token; want https://", errInvalid, c.Address)
 	}
-	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
-		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
-		DialContext:     (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-	}
+	transport := cleanhttp.DefaultPooledTransport()
+	transport.MaxIdleConnsPerHost, transport.TLSClientConfig = 16, &tls.Config{MinVersion: tls.VersionTLS12}
 	if address.Scheme == "unix" {
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", address.Path)
@@ -166,8 +164,9 @@ func (a *app) nomadClientTo(with config.Nomad, namespace string, log *slog.Logge
 	if err := nomadapi.ConfigureTLS(hc, c.TLSConfig); err != nil {
 		return nil, fmt.Errorf("%w configuration: nomad: %w", errInvalid, err)
 	}
-	token.next = hc.Transport
-	hc.Transport = token
+	if read != nil {
+		hc.Transport = &token{read: read, next: transport, log: log}
+	}
 	c.HttpClient = hc
 	client, err := nomadapi.NewClient(c)
 	if err != nil {
@@ -181,67 +180,31 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
-func readIdentity(path string) (string, error) {
-	data, err := os.ReadFile(path)
-	return strings.TrimSpace(string(data)), err
-}
-
-// token puts the token of a file into every request. It is safe for concurrent use.
+// token puts the token of a file into every request: those of workload identities are renewed.
+// It is safe for concurrent use.
 type token struct {
-	path string // empty: the client has it, or none
-	read func(path string) (string, error)
-	next http.RoundTripper
+	read func() (string, error)
+	next *http.Transport
 	log  *slog.Logger
-
-	mu    sync.Mutex
-	text  string
-	stamp time.Time // of the file that text is from
+	last atomic.Value // a string
 }
 
-// now is the token. One that cannot be read any more stays the last one.
-func (t *token) now() (string, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	info, err := os.Stat(t.path)
-	if err == nil && t.text != "" && info.ModTime().Equal(t.stamp) {
-		return t.text, nil
-	}
-	text, rerr := t.read(t.path)
-	if rerr != nil {
-		return t.text, rerr
-	}
-	if err == nil {
-		t.stamp = info.ModTime()
-	}
-	t.text = text
-	return text, nil
-}
-
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. A token that cannot be read any more stays the last
+// one.
 func (t *token) RoundTrip(r *http.Request) (*http.Response, error) {
-	if t.path == "" {
-		return t.next.RoundTrip(r)
-	}
-	text, err := t.now()
+	text, err := t.read()
 	if err != nil {
 		t.log.Warn("the token for Nomad cannot be read, the last one is used", "err", err)
+		text, _ = t.last.Load().(string)
 	}
+	t.last.Store(text)
 	r = r.Clone(r.Context())
 	r.Header.Set("X-Nomad-Token", text)
 	return t.next.RoundTrip(r)
 }
 
 // CloseIdleConnections lets the client drop its connections.
-func (t *token) CloseIdleConnections() {
-	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
-}
+func (t *token) CloseIdleConnections() { t.next.CloseIdleConnections() }
 
 // nomadDriver opens the driver for Nomad. Where the controller shares its state the
 // journal is in the shared store too.
@@ -262,7 +225,6 @@ func (a *app) nomadDriver(ctx context.Context, exporters *nodes.Exporters, candi
 	})
 }
 
-// reporter takes reports on a job's behalf at the exporter of a node.
 type reporter interface {
 	Report(ctx context.Context, node, job string, attempt int, r exporterapi.Report) error
 }

@@ -13,8 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	nomadapi "github.com/hashicorp/nomad/api"
@@ -36,7 +36,6 @@ import (
 	exporterapi "pitchpipe/exporter/api"
 )
 
-// probing is what --probe asks for.
 type probing struct {
 	settings int               // at most so many beside the owner's
 	short    map[string]string // variables that make the work short
@@ -76,11 +75,7 @@ func (a *app) probe(ctx context.Context, s api.Submission, with probing) (change
 		return change, nil, err
 	}
 	defer exporters.Close()
-	env := maps.Clone(s.Env)
-	if env == nil {
-		env = map[string]string{}
-	}
-	maps.Copy(env, with.short)
+	env := merged(s.Env, with.short)
 	out, err := probe.Run(ctx, probe.Config{
 		Jobs: shortJobs{d}, Policy: policy, Own: own, Probes: with.settings, File: filepath.Join(dir, "probes.json"), Measure: a.joulesOf(exporters), Log: a.logger(),
 		Spec:   driver.Spec{Filename: s.Filename, Source: s.Source, Variables: s.Variables, Dir: s.Dir, Env: env},
@@ -103,7 +98,6 @@ func (a *app) probe(ctx context.Context, s api.Submission, with probing) (change
 	return out.Change, func() error { return os.RemoveAll(dir) }, nil
 }
 
-// probeAndSubmit probes a job and submits it once.
 func (a *app) probeAndSubmit(ctx context.Context, client *api.Client, s api.Submission, with probing) (job api.Job, before time.Time, err error) {
 	change, done, err := a.probe(ctx, s, with)
 	if err != nil {
@@ -118,7 +112,6 @@ func (a *app) probeAndSubmit(ctx context.Context, client *api.Client, s api.Subm
 	return job, before, nil
 }
 
-// probed checks a job file that is to be probed.
 func probed(s api.Submission, with probing) (*jobfile.Job, tuning.Policy, tuning.Settings, error) {
 	refuse := func(err error) (*jobfile.Job, tuning.Policy, tuning.Settings, error) {
 		return nil, tuning.Policy{}, nil, fmt.Errorf("%w: %w", errInvalid, err)
@@ -141,16 +134,20 @@ func probed(s api.Submission, with probing) (*jobfile.Job, tuning.Policy, tuning
 		}
 	}
 	shown := *file
-	shown.Env = maps.Clone(file.Env)
-	if shown.Env == nil {
-		shown.Env = map[string]string{}
-	}
-	maps.Copy(shown.Env, s.Env)
+	shown.Env = merged(file.Env, s.Env)
 	own := stanza.Own(&shown, policy)
 	if _, ok := own[tuning.Cores]; !ok {
 		own[tuning.Cores] = tuning.Number(float64(max(file.Cores, 1)))
 	}
 	return file, policy, own, nil
+}
+
+// merged are the variables of both, those of b where both have one.
+func merged(a, b map[string]string) map[string]string {
+	out := map[string]string{}
+	maps.Copy(out, a)
+	maps.Copy(out, b)
+	return out
 }
 
 // probeDir is where the probes of this very submission are remembered until the job is
@@ -216,10 +213,8 @@ func withJoules(w exporterapi.Window, epochs []tuning.Epoch) []tuning.Epoch {
 	return out
 }
 
-// printProbes prints what was tried, and what was chosen and why.
 func printProbes(to io.Writer, out probe.Result, own tuning.Settings, policy tuning.Policy) error {
-	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SHORT JOB\tSETTINGS\tEPOCHS\tSECONDS\tENERGY\tRESULT")
+	lines := [][]string{{"SHORT JOB", "SETTINGS", "EPOCHS", "SECONDS", "ENERGY", "RESULT"}}
 	for _, t := range out.Tried {
 		result := "may be used"
 		switch {
@@ -234,9 +229,11 @@ func printProbes(to io.Writer, out probe.Result, own tuning.Settings, policy tun
 		if t.Trial.Joules != nil {
 			energy = fmt.Sprintf("%s (%s)", report.Joules(float64(*t.Trial.Joules)), t.Trial.Source)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%.2f\t%s\t%s\n", cmp.Or(string(t.Job), "-"), t.Trial.Settings, t.Trial.Epochs, t.Trial.Seconds, energy, result)
+		lines = append(lines, []string{
+			cmp.Or(string(t.Job), "-"), t.Trial.Settings.String(), strconv.Itoa(t.Trial.Epochs), fmt.Sprintf("%.2f", t.Trial.Seconds), energy, result,
+		})
 	}
-	if err := w.Flush(); err != nil {
+	if err := rows(to, lines...); err != nil {
 		return err
 	}
 	text := "none could be used: the job keeps its own settings"

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,25 +15,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitchpipe/controller/record"
+	"pitchpipe/driver/local/cgroup"
 )
 
-// recording are the flags of record.
+// recording are the flags of record: those of a plan of one workload, or the file of a plan.
 type recording struct {
-	plan     string
-	dir      string
-	workload string
-	inputs   []string
-	knobs    []string
-	env      []string
-	repeats  int
-	progress string
-	timeout  string
-	seed     uint64
-	retries  int
-	within   time.Duration
-	exporter string
-	interval time.Duration
-	cgroups  string
+	record.Plan
+	workload   record.Workload
+	file, dir  string
+	knobs, env []string
+	within     time.Duration
+	exporter   string
+	interval   time.Duration
+	cgroups    string
 }
 
 func (a *app) record() *cobra.Command {
@@ -62,17 +57,17 @@ func (a *app) record() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return a.recordRuns(cmd.Context(), o, args) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.plan, "plan", "", "file that says what to run, instead of the flags below up to --seed")
+	f.StringVar(&o.file, "plan", "", "file that says what to run, instead of the flags below up to --seed")
 	f.StringVar(&o.dir, "out", "", "folder of the tables; a recording that was interrupted goes on there")
-	f.StringVar(&o.workload, "workload", "", "name of the command in the tables; default its file name")
-	f.StringSliceVar(&o.inputs, "input", nil, "inputs, which stand for {input} in turn")
+	f.StringVar(&o.workload.Name, "workload", "", "name of the command in the tables; default its file name")
+	f.StringSliceVar(&o.workload.Inputs, "input", nil, "inputs, which stand for {input} in turn")
 	f.StringArrayVar(&o.knobs, "knob", nil, "a setting and its values, such as cores=1,2,4; repeat it for others")
 	f.StringArrayVar(&o.env, "env", nil, "a variable of the command, such as OMP_NUM_THREADS={threads}")
-	f.IntVar(&o.repeats, "repeats", record.DefaultRepeats, "runs of each setting")
-	f.StringVar(&o.progress, "progress", "", "pattern of the output lines that end an epoch, with a group named epoch and, where there are such, total, loss and quality; default understands \"epoch 3/10 loss 0.1 acc 0.9\"")
-	f.StringVar(&o.timeout, "timeout", record.DefaultTimeout.String(), "length after which a run counts as failed")
-	f.IntVar(&o.retries, "retries", 0, "how often a run that others disturbed is made again; the least disturbed is kept")
-	f.Uint64Var(&o.seed, "seed", 1, "seed of the order")
+	f.IntVar(&o.Repeats, "repeats", record.DefaultRepeats, "runs of each setting")
+	f.StringVar(&o.Progress, "progress", "", "pattern of the output lines that end an epoch, with a group named epoch and, where there are such, total, loss and quality; default understands \"epoch 3/10 loss 0.1 acc 0.9\"")
+	f.StringVar(&o.Timeout, "timeout", record.DefaultTimeout.String(), "length after which a run counts as failed")
+	f.IntVar(&o.Retries, "retries", 0, "how often a run that others disturbed is made again; the least disturbed is kept")
+	f.Uint64Var(&o.Seed, "seed", 1, "seed of the order")
 	f.StringVar(&o.exporter, "exporter", "", "program that counts; default pitchpipe-exporter beside this one or on the PATH; none = only times are recorded")
 	f.DurationVar(&o.interval, "interval", 500*time.Millisecond, "time between samples")
 	f.DurationVar(&o.within, "within", 0, "begin no run later than this; the same command goes on another time. 0 = no limit")
@@ -105,7 +100,14 @@ func (a *app) recordRuns(ctx context.Context, o recording, args []string) error 
 	if meter != nil {
 		defer meter.Close()
 		cfg.Meter = meter
-		cfg.Cgroups, unconfined = o.runCgroups()
+		switch tree := cgroup.Probe(o.cgroups); {
+		case o.cgroups == "none":
+			unconfined = "turned off"
+		case tree.Kind == cgroup.None:
+			unconfined = tree.Reason
+		default:
+			cfg.Cgroups = runCgroups{tree}
+		}
 	}
 	result, err := record.Record(ctx, plan, cfg)
 	if unconfined != "" {
@@ -122,12 +124,6 @@ func (a *app) recordRuns(ctx context.Context, o recording, args []string) error 
 		}
 	default:
 		a.printRuns(result)
-		for _, file := range result.Files {
-			a.printf("wrote %s\n", file)
-		}
-		for _, m := range result.Missing {
-			a.printf("not measured: %s\n", m)
-		}
 	}
 	if err != nil {
 		return fmt.Errorf("interrupted; the same command goes on: %w", err)
@@ -143,38 +139,35 @@ func (a *app) printRuns(r record.Result) {
 	if r.Left > 0 {
 		a.printf("%d were not begun within the time; the same command goes on\n", r.Left)
 	}
+	for _, file := range r.Files {
+		a.printf("wrote %s\n", file)
+	}
+	for _, m := range r.Missing {
+		a.printf("not measured: %s\n", m)
+	}
 }
 
-// read makes the plan of a file or of the flags.
 func (o recording) read(args []string) (record.Plan, error) {
-	if o.plan != "" {
-		if len(args) > 0 || len(o.knobs) > 0 || len(o.inputs) > 0 || len(o.env) > 0 {
+	if o.file != "" {
+		if len(args)+len(o.knobs)+len(o.workload.Inputs)+len(o.env) > 0 {
 			return record.Plan{}, errors.New("--plan and a command with its flags exclude each other")
 		}
-		text, err := os.ReadFile(o.plan)
+		text, err := os.ReadFile(o.file)
 		if err != nil {
 			return record.Plan{}, fmt.Errorf("read the plan: %w", err)
 		}
-		return record.Parse(o.plan, text)
+		return record.Parse(o.file, text)
 	}
 	if len(args) == 0 {
 		return record.Plan{}, errors.New("want --plan FILE, or a command behind --")
 	}
-	w := record.Workload{Name: o.workload, Command: args, Inputs: o.inputs, Env: map[string]string{}}
-	if w.Name == "" {
-		w.Name = filepath.Base(args[0])
+	env, err := pairs("--env", o.env)
+	if err != nil {
+		return record.Plan{}, err
 	}
-	for _, e := range o.env {
-		name, value, ok := strings.Cut(e, "=")
-		if !ok || name == "" {
-			return record.Plan{}, fmt.Errorf("--env %q: want NAME=VALUE", e)
-		}
-		w.Env[name] = value
-	}
-	p := record.Plan{
-		Workloads: []record.Workload{w}, Knobs: map[string][]string{}, Repeats: o.repeats,
-		Progress: o.progress, Timeout: o.timeout, Seed: o.seed, Retries: o.retries,
-	}
+	p, w := o.Plan, o.workload
+	w.Name, w.Command, w.Env = cmp.Or(w.Name, filepath.Base(args[0])), args, env
+	p.Workloads, p.Knobs = []record.Workload{w}, map[string][]string{}
 	for _, k := range o.knobs {
 		name, values, ok := strings.Cut(k, "=")
 		if _, twice := p.Knobs[name]; !ok || twice {

@@ -2,20 +2,20 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
+	"pitchpipe/controller/record"
+	"pitchpipe/driver/local/cgroup"
 	"pitchpipe/exporter/api"
 )
 
-// ownCPUs are those that this process may use.
 func ownCPUs() ([]int, error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
@@ -35,20 +35,18 @@ func ownCPUs() ([]int, error) {
 func (o recording) meter(ctx context.Context) (*api.Client, func(), error) {
 	nothing := func() {}
 	program := o.exporter
-	switch program {
-	case "none":
-		return nil, nothing, nil
-	case "":
+	if program == "" {
 		self, err := os.Executable()
 		if err != nil {
 			return nil, nothing, fmt.Errorf("find this program: %w", err)
 		}
 		program = beside(self, "pitchpipe-exporter")
 		if _, err := os.Stat(program); err != nil {
-			if program, err = exec.LookPath("pitchpipe-exporter"); err != nil {
-				return nil, nothing, nil
-			}
+			program, _ = exec.LookPath("pitchpipe-exporter") // it is empty where there is none
 		}
+	}
+	if program == "" || program == "none" {
+		return nil, nothing, nil
 	}
 	dir, err := os.MkdirTemp("", "pitchpipe-record-*")
 	if err != nil {
@@ -56,43 +54,31 @@ func (o recording) meter(ctx context.Context) (*api.Client, func(), error) {
 	}
 	remove := func() { _ = os.RemoveAll(dir) }
 	socket := filepath.Join(dir, "exporter.sock")
-	// It is ended below, so that what it has counted can be read after an interruption.
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, "--socket", socket, "--web.listen-address=", "--log.level=error",
-		"--sampling.interval="+o.interval.String(), "--sampling.discover=100ms", "--sampling.ring=100000", "--api.readers="+strconv.Itoa(os.Getuid()))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		remove()
-		return nil, nothing, fmt.Errorf("start the exporter %s: %w", program, err)
-	}
-	ended := make(chan struct{})
-	var failed error // once it has ended
-	go func() {
-		failed = cmd.Wait()
-		close(ended)
-	}()
-	stop := func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		select {
-		case <-ended:
-		case <-time.After(5 * time.Second):
-			_ = cmd.Process.Kill()
-			<-ended
-		}
-		remove()
-	}
 	client := api.NewClient(socket)
-	for {
-		if _, err := client.Node(ctx); err == nil {
-			return client, stop, nil
-		}
-		select {
-		case <-ended:
-			stop()
-			return nil, nothing, fmt.Errorf("the exporter %s ended at once: %w", program, failed)
-		case <-ctx.Done():
-			stop()
-			return nil, nothing, ctx.Err()
-		case <-time.After(50 * time.Millisecond):
-		}
+	exporter, err := launch(ctx, filepath.Join(dir, "log"), func() error { _, err := client.Node(ctx); return err }, program,
+		"--socket", socket, "--web.listen-address=", "--log.level=error", "--sampling.interval="+o.interval.String(),
+		"--sampling.discover=100ms", "--sampling.ring=100000", "--api.readers="+strconv.Itoa(os.Getuid()))
+	if err != nil {
+		remove()
+		return nil, nothing, err
 	}
+	return client, func() { exporter.stop(); remove() }, nil
 }
+
+// runCgroups gives each recorded run a cgroup of its own, as the local driver does: perf
+// counts by it, and the exporter knows the run by its name.
+type runCgroups struct{ tree cgroup.Tree }
+
+// Create implements record.Cgroups.
+func (c runCgroups) Create(ctx context.Context, name string, cpus []int) (record.Cgroup, error) {
+	leaf, err := c.tree.Create(ctx, name, cgroup.Limits{CPUs: cpus})
+	if err != nil {
+		return nil, err
+	}
+	return runCgroup{leaf}, nil
+}
+
+type runCgroup struct{ cgroup.Leaf }
+
+// Close implements record.Cgroup.
+func (c runCgroup) Close(ctx context.Context) error { return errors.Join(c.Kill(ctx), c.Remove(ctx)) }

@@ -17,6 +17,7 @@ import (
 func (a *app) report() *cobra.Command {
 	var since, by, file string
 	var asCSV bool
+	bys := texts(report.Bys())
 	cmd := &cobra.Command{
 		Use: "report", Short: "Sum up what jobs used and what tuning saved",
 		Long: "Seconds, core-hours, joules with their source, restarts, probes and epochs of the jobs that ended\n" +
@@ -32,8 +33,8 @@ func (a *app) report() *cobra.Command {
 			switch {
 			case file != "":
 				return a.fromSacct(cmd, file, by)
-			case !slices.Contains(report.Bys(), report.By(by)):
-				return fmt.Errorf("%w --by %q: want one of %s", errInvalid, by, strings.Join(bys(), ", "))
+			case !slices.Contains(bys, by):
+				return fmt.Errorf("%w --by %q: want one of %s", errInvalid, by, strings.Join(bys, ", "))
 			case err != nil:
 				return fmt.Errorf("%w --since: %w", errInvalid, err)
 			case asCSV && a.json:
@@ -53,10 +54,13 @@ func (a *app) report() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&since, "since", "30d", "length of the period, up to now, such as 12h or 30d")
-	f.StringVar(&by, "by", string(report.ByJob), "what lines are summed over: "+strings.Join(bys(), ", "))
+	f.StringVar(&by, "by", string(report.ByJob), "what lines are summed over: "+strings.Join(bys, ", "))
 	f.BoolVar(&asCSV, "csv", false, "print the lines as CSV, the total last")
 	f.StringVar(&file, "from-sacct", "", "read what sacct -P printed, - for the standard input, and ask no controller")
-	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(bys(), cobra.ShellCompDirectiveNoFileComp))
+	offer(cmd, "by", bys)
+	for _, other := range []string{"since", "csv"} {
+		cmd.MarkFlagsMutuallyExclusive("from-sacct", other)
+	}
 	return cmd
 }
 
@@ -64,13 +68,7 @@ func (a *app) report() *cobra.Command {
 const mostSacct = 1 << 30
 
 func (a *app) fromSacct(cmd *cobra.Command, file, by string) error {
-	flags := cmd.Flags()
-	for _, other := range []string{"since", "csv"} {
-		if flags.Changed(other) {
-			return fmt.Errorf("%w flags: --from-sacct and --%s exclude each other", errInvalid, other)
-		}
-	}
-	if !flags.Changed("by") {
+	if !cmd.Flags().Changed("by") {
 		by = ""
 	}
 	if by != "" && !slices.Contains(sacct.Tables(), by) {
@@ -102,12 +100,4 @@ func (a *app) fromSacct(cmd *cobra.Command, file, by string) error {
 	s := sacct.Summarise(h.Jobs)
 	s.Left = h.Left
 	return a.said(s, "%s", sacct.Text(s, by))
-}
-
-func bys() []string {
-	out := make([]string, 0, len(report.Bys()))
-	for _, by := range report.Bys() {
-		out = append(out, string(by))
-	}
-	return out
 }

@@ -145,10 +145,7 @@ func pairs(flag string, list []string) (map[string]string, error) {
 // wait follows a job to its end. A job of that id that was submitted before is
 // another one.
 func (a *app) wait(ctx context.Context, client *api.Client, job api.Job, before time.Time) error {
-	show := a.screen()
-	tick := time.NewTicker(250 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	for show := a.screen(); ; {
 		j, err := client.Job(ctx, job.ID)
 		switch {
 		case err == nil && !before.IsZero() && j.Submitted.Equal(before):
@@ -164,13 +161,10 @@ func (a *app) wait(ctx context.Context, client *api.Client, job api.Job, before 
 		if job.Ended {
 			break
 		}
-		select {
-		case <-ctx.Done():
+		if !pause(ctx, 250*time.Millisecond) {
 			return ctx.Err()
-		case <-tick.C:
 		}
 	}
-	show.close()
 	if a.json {
 		if err := a.printJSON(job); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,7 +31,6 @@ func (a *app) slurm() *cobra.Command {
 	return cmd
 }
 
-// checking are the flags of slurm check.
 type checking struct {
 	mode, user, broker, as string
 	try                    bool
@@ -69,17 +70,12 @@ func (a *app) slurmCheck() *cobra.Command {
 	f.StringVar(&c.broker, "broker-user", "", "account that the broker runs under (default: the owner of its socket)")
 	f.BoolVar(&c.try, "try", false, "submit two tiny jobs and report their fate")
 	f.StringVar(&c.as, "as", "", "account that submits the jobs of --try; only root has a choice (default: the caller)")
-	modes := []string{string(check.Owner), string(check.Site)}
-	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(modes, cobra.ShellCompDirectiveNoFileComp))
+	offer(cmd, "mode", texts([]check.Mode{check.Owner, check.Site}))
 	return settings(cmd, "slurm.bin", "slurm.conf")
 }
 
-// facts gathers what is judged.
 func (a *app) facts(ctx context.Context, c checking) (check.Facts, error) {
-	mode := check.Mode(a.cfg.Slurm.Mode)
-	if c.mode != "" {
-		mode = check.Mode(c.mode)
-	}
+	mode := check.Mode(cmp.Or(c.mode, a.cfg.Slurm.Mode))
 	if mode != check.Owner && mode != check.Site {
 		return check.Facts{}, fmt.Errorf("%w --mode %q: want owner or site", errInvalid, c.mode)
 	}
@@ -158,18 +154,14 @@ func (a *app) policy(facts check.Facts) check.Policy {
 		p.Fault = strings.ReplaceAll(err.Error(), "\n", "; ")
 		return p
 	}
-	follows := func(partition, account, user string) bool {
-		s := site.For(partition, account, "", user)
-		return s.MaxMode == tuning.Apply && !s.DryRun
-	}
 	partitions := []string{""}
 	for _, one := range facts.Partitions {
 		partitions = append(partitions, one.Name)
 	}
 	for _, partition := range partitions {
-		p.Apply = p.Apply || follows(partition, "", "")
-		for _, assoc := range facts.Accounts.Assocs {
-			p.Apply = p.Apply || follows(partition, assoc.Account, assoc.User)
+		for _, assoc := range append(slices.Clone(facts.Accounts.Assocs), check.Association{}) {
+			s := site.For(partition, assoc.Account, "", assoc.User)
+			p.Apply = p.Apply || s.MaxMode == tuning.Apply && !s.DryRun
 		}
 	}
 	return p
@@ -180,11 +172,7 @@ func (a *app) configured(caller *user.User) check.Config {
 	if file == "" {
 		file = "/etc/pitchpipe/controller.yaml"
 		if caller.Uid != "0" {
-			home := a.env("HOME")
-			if home == "" {
-				home = caller.HomeDir
-			}
-			file = filepath.Join(home, ".config", "pitchpipe", "controller.yaml")
+			file = filepath.Join(cmp.Or(a.env("HOME"), caller.HomeDir), ".config", "pitchpipe", "controller.yaml")
 		}
 		file += " (not there yet)"
 	}

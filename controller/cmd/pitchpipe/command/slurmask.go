@@ -27,18 +27,14 @@ func (a *app) commands(as *syscall.Credential) slurmcommand.Exec {
 }
 
 func credentialOf(u *user.User) (*syscall.Credential, error) {
-	uid, err := strconv.ParseUint(u.Uid, 10, 32)
-	if err != nil {
-		return nil, fmt.Errorf("the number of %s: %w", u.Username, err)
-	}
-	gid, err := strconv.ParseUint(u.Gid, 10, 32)
-	if err != nil {
-		return nil, fmt.Errorf("the group of %s: %w", u.Username, err)
+	uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
+	gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, fmt.Errorf("the numbers of %s: %w", u.Username, err)
 	}
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid), Groups: []uint32{uint32(gid)}}, nil
 }
 
-// askExporter asks that of a node what it is.
 func (a *app) askExporter(ctx context.Context, exporters *nodes.Exporters, node string, here bool) check.Exporter {
 	e := check.Exporter{Node: node, Address: strings.ReplaceAll(a.cfg.Exporter.Nodes, nodes.Placeholder, node)}
 	if e.Address == "" && here {
@@ -98,7 +94,6 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// prove submits the two jobs.
 func (a *app) prove(ctx context.Context, c checking, facts check.Facts, caller *user.User, exporters *nodes.Exporters) (*check.Proof, error) {
 	as := caller
 	if c.as != "" {

@@ -16,7 +16,6 @@ import (
 
 const scopeUse = "[cluster|partition NAME|user NAME|job ID]"
 
-// scope reads what scopeUse shows.
 func scope(args []string) (scope, name string, err error) {
 	switch {
 	case len(args) == 0, len(args) == 1 && args[0] == "cluster":
@@ -27,7 +26,6 @@ func scope(args []string) (scope, name string, err error) {
 	return "", "", fmt.Errorf("%w scope: want cluster, partition NAME, user NAME or job ID", errInvalid)
 }
 
-// scopes completes what can be paused and resumed.
 func (a *app) scopes(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	switch {
 	case len(args) == 0:
@@ -134,9 +132,4 @@ func (a *app) stop() *cobra.Command {
 			return a.said(map[string]string{"stopped": args[0]}, "stopping %s\n", args[0])
 		}),
 	}
-}
-
-// said answers in JSON or in words.
-func (a *app) said(v any, format string, args ...any) error {
-	return a.show(v, func() error { a.printf(format, args...); return nil })
 }

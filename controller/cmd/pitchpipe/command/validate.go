@@ -50,13 +50,13 @@ func (a *app) validate() *cobra.Command {
 			}
 			verdicts, bad := []api.Verdict{}, false
 			for _, path := range args {
-				v, err := a.judge(ctx, client, path, variables)
+				v := a.judge(ctx, client, path, variables)
 				verdicts = append(verdicts, v)
-				bad = bad || err != nil
+				bad = bad || !v.Valid
 				switch {
 				case a.json:
-				case err != nil:
-					fmt.Fprintln(a.Stderr, err)
+				case !v.Valid:
+					fmt.Fprint(a.Stderr, verdict.Text(v))
 				case v.Policy == nil:
 					a.printf("%s", verdict.Text(v))
 				default:
@@ -76,28 +76,19 @@ func (a *app) validate() *cobra.Command {
 	return cmd
 }
 
-// validatePatience is how long validate waits for a controller.
 const validatePatience = 2 * time.Second
 
-func (a *app) judge(ctx context.Context, client *api.Client, path string, variables map[string]string) (api.Verdict, error) {
+func (a *app) judge(ctx context.Context, client *api.Client, path string, variables map[string]string) api.Verdict {
 	source, err := os.ReadFile(path)
 	if err != nil {
-		return api.Verdict{File: path, Errors: []api.Fault{{File: path, Found: err.Error()}}}, err
+		return api.Verdict{File: path, Errors: []api.Fault{{File: path, Found: err.Error()}}}
 	}
 	variables = a.variables(path, source, variables)
 	if a.cfg.Given["driver"] == "" {
 		ctx, cancel := context.WithTimeout(ctx, validatePatience)
 		defer cancel()
-		v, err := client.Validate(ctx, api.Draft{Filename: path, Source: source, Variables: variables})
-		var faults jobfile.Errors
-		for _, f := range v.Errors {
-			faults = append(faults, jobfile.Error{Pos: jobfile.Pos{Filename: f.File, Line: f.Line, Column: f.Column}, Found: f.Found, Want: f.Want})
-		}
-		switch {
-		case err == nil && v.Valid:
-			return v, nil
-		case err == nil:
-			return v, faults
+		if v, err := client.Validate(ctx, api.Draft{Filename: path, Source: source, Variables: variables}); err == nil {
+			return v
 		}
 	}
 	return verdict.Of(detect.For(a.cfg.Driver), path, source, variables, a.grounds(path, source)...)

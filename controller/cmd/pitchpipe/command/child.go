@@ -1,45 +1,65 @@
-package demo
+package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// child is a daemon that the demo started.
+var errChild = errors.New("a program that this one started does not run")
+
 type child struct {
 	cmd   *exec.Cmd
 	log   string
 	ended chan struct{}
 }
 
-func launch(ctx context.Context, log, program string, args ...string) (*child, error) {
+// launch starts a program and waits until ready gives no error.
+func launch(ctx context.Context, log string, ready func() error, program string, args ...string) (*child, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("open the log: %w", err)
 	}
 	defer func() { _ = out.Close() }() // the child has its own
-	// Its end is ours to choose: the controller must outlive a cancelled context
-	// until its jobs are stopped.
+	// Its end is ours to choose: it must outlive a cancelled context until its jobs are stopped
+	// and what it counted is read.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, args...)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("%w: start %s: %w", errDaemon, program, err)
+		return nil, fmt.Errorf("%w: start %s: %w", errChild, program, err)
 	}
 	c := &child{cmd: cmd, log: log, ended: make(chan struct{})}
 	go func() {
 		_ = cmd.Wait()
 		close(c.ended)
 	}()
-	return c, nil
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		if err = ready(); err == nil {
+			return c, nil
+		}
+		select {
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-c.ended:
+			err = fmt.Errorf("%w: %s ended: %s", errChild, program, c.tail())
+		case <-time.After(50 * time.Millisecond):
+			if time.Now().Before(deadline) {
+				continue
+			}
+			err = fmt.Errorf("%w: %s does not answer: %w: %s", errChild, program, err, c.tail())
+		}
+		c.stop()
+		return nil, err
+	}
 }
 
-// stop asks the child to end, and makes it after five seconds.
 func (c *child) stop() {
 	_ = c.cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -50,7 +70,6 @@ func (c *child) stop() {
 	}
 }
 
-// tail is the end of the child's log, for an error message.
 func (c *child) tail() string {
 	b, err := os.ReadFile(c.log)
 	if err != nil {
@@ -59,3 +78,5 @@ func (c *child) tail() string {
 	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
 	return strings.Join(lines[max(0, len(lines)-3):], " | ")
 }
+
+func beside(self, name string) string { return filepath.Join(filepath.Dir(self), name) }

@@ -1,23 +1,23 @@
-package demo
+package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"regexp"
+	"strings"
 	"text/tabwriter"
 
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/tuning"
 )
 
-// Report is what the demo found.
-type Report struct {
-	Jobs       []Row `json:"jobs"`
-	Lost       int   `json:"lost"`       // jobs that did not succeed, or did not do every epoch
-	Duplicated int   `json:"duplicated"` // epochs that were done more than once
+type demoReport struct {
+	Jobs       []demoRow `json:"jobs"`
+	Lost       int       `json:"lost"`       // jobs that did not succeed, or did not do every epoch
+	Duplicated int       `json:"duplicated"` // epochs that were done more than once
 
 	GeometricMean float64  `json:"geometric_mean"` // of tuned over untuned seconds, over the pairs
 	Machine       string   `json:"machine"`
@@ -26,9 +26,9 @@ type Report struct {
 	Sources       []string `json:"sources"`
 }
 
-// Row is one kind: its first encounter, and the pair when it returned. Numbers
+// demoRow is one kind: its first encounter, and the pair when it returned. Numbers
 // that do not exist are null.
-type Row struct {
+type demoRow struct {
 	Name              string   `json:"name"`
 	Kind              string   `json:"kind"`
 	Class             string   `json:"class"` // unknown where it resembles nothing
@@ -52,32 +52,31 @@ type Row struct {
 	Reason            string   `json:"reason"`
 }
 
-func compare(kind string, first, tuned, untuned api.Job) Row {
-	return Row{
-		Name: kind, Kind: kind, Class: class(tuned), Recognised: tuned.Recalled, Regret: regret(first, tuned),
+func compareJobs(kind string, first, tuned, untuned api.Job) demoRow {
+	return demoRow{
+		Name: kind, Kind: kind, Class: demoClass(tuned), Recognised: tuned.Recalled, Regret: regret(first, tuned),
 		BaselineSeconds: took(untuned), RecognisedSeconds: took(tuned), FirstSeconds: took(first),
 		BaselineJoules: untuned.Joules, RecognisedJoules: tuned.Joules, EnergySource: tuned.Source,
 		BaselineHours: untuned.CoreHours, RecognisedHours: tuned.CoreHours,
 		BaselineQuality: untuned.Quality, RecognisedQuality: tuned.Quality,
 		Epochs: tuned.Epoch, BaselineEpochs: untuned.Epoch,
 		Resubmissions: first.Restarts + first.Probes + tuned.Restarts + tuned.Probes,
-		Own:           untuned.Own.String(), Setting: tuned.Current.String(), Reason: reason(tuned),
+		Own:           untuned.Own.String(), Setting: tuned.Current.String(), Reason: demoReason(tuned),
 	}
 }
 
-// alone is the row of a job that has no pair.
-func alone(name, kind string, j api.Job) Row {
-	return Row{
-		Name: name, Kind: kind, Class: class(j), Recognised: j.Recalled || j.Class != nil && j.Class.Known(),
+func aloneJob(name, kind string, j api.Job) demoRow {
+	return demoRow{
+		Name: name, Kind: kind, Class: demoClass(j), Recognised: j.Recalled || j.Class != nil && j.Class.Known(),
 		FirstSeconds: took(j), EnergySource: j.Source, Epochs: j.Epoch, Resubmissions: j.Restarts + j.Probes,
-		Own: j.Own.String(), Setting: j.Current.String(), Reason: reason(j),
+		Own: j.Own.String(), Setting: j.Current.String(), Reason: demoReason(j),
 	}
 }
 
 // took is the time from submission to the end: restarts and the queue count.
 func took(j api.Job) *float64 { return new(j.Seconds + j.Waited) }
 
-func class(j api.Job) string {
+func demoClass(j api.Job) string {
 	switch {
 	case j.Class == nil:
 		return "not classified"
@@ -87,7 +86,7 @@ func class(j api.Job) string {
 	return "unknown"
 }
 
-func reason(j api.Job) string {
+func demoReason(j api.Job) string {
 	switch {
 	case j.RightSized:
 		return tuning.ReasonRightSized.Sentence()
@@ -117,7 +116,7 @@ func regret(first, tuned api.Job) *float64 {
 var epochLine = regexp.MustCompile(`(?m)^epoch (\d+)/`)
 
 // account checks in the job's own output that every epoch was done once.
-func (r *Report) account(ctx context.Context, client *api.Client, j api.Job) {
+func (r *demoReport) account(ctx context.Context, client *api.Client, j api.Job) {
 	var out bytes.Buffer
 	if _, err := client.Logs(ctx, j.ID, 0, &out); err != nil {
 		r.Lost++
@@ -135,7 +134,7 @@ func (r *Report) account(ctx context.Context, client *api.Client, j api.Job) {
 	}
 }
 
-func (r *Report) finish() {
+func (r *demoReport) finish() {
 	sum, n := 0.0, 0
 	for _, row := range r.Jobs {
 		if row.BaselineSeconds != nil && row.RecognisedSeconds != nil && *row.BaselineSeconds > 0 {
@@ -148,10 +147,10 @@ func (r *Report) finish() {
 	}
 }
 
-// Print writes the report as a table.
-func (r *Report) Print(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "JOB\tCLASS\tSECONDS user → tuned\tCORE-HOURS\tEPOCHS\tQUALITY\tJOULES ("+orNone(r.EnergySource)+")\tSETTINGS user → tuned\tMOVES\tREASON")
+func (r *demoReport) text() string {
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "JOB\tCLASS\tSECONDS user → tuned\tCORE-HOURS\tEPOCHS\tQUALITY\tJOULES ("+cmp.Or(r.EnergySource, "not measured")+")\tSETTINGS user → tuned\tMOVES\tREASON")
 	for _, row := range r.Jobs {
 		seconds := arrow("%.1f", row.BaselineSeconds, row.RecognisedSeconds)
 		if row.BaselineSeconds == nil {
@@ -162,13 +161,11 @@ func (r *Report) Print(w io.Writer) error {
 			arrow("%.4g", row.BaselineQuality, row.RecognisedQuality), arrow("%.0f", row.BaselineJoules, row.RecognisedJoules),
 			row.Own, row.Setting, row.Resubmissions, row.Reason)
 	}
-	if err := t.Flush(); err != nil {
-		return fmt.Errorf("print the table: %w", err)
-	}
-	fmt.Fprintf(w, "\nReturning jobs took %.2f of their untuned time (geometric mean of the five kinds, restarts included). Lost %d, duplicated %d.\n",
+	_ = t.Flush() // a Builder takes all
+	fmt.Fprintf(&b, "\nReturning jobs took %.2f of their untuned time (geometric mean of the five kinds, restarts included). Lost %d, duplicated %d.\n",
 		r.GeometricMean, r.Lost, r.Duplicated)
-	fmt.Fprintf(w, "Machine %s, counters %s. Joules that are modelled are an estimate and support no claim.\n", r.Machine, r.Schema)
-	return nil
+	fmt.Fprintf(&b, "Machine %s, counters %s. Joules that are modelled are an estimate and support no claim.\n", r.Machine, r.Schema)
+	return b.String()
 }
 
 func arrow(format string, from, to *float64) string {
@@ -182,11 +179,4 @@ func arrow(format string, from, to *float64) string {
 		return one(from)
 	}
 	return one(from) + " → " + one(to)
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "not measured"
-	}
-	return s
 }

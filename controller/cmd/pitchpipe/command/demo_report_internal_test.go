@@ -1,4 +1,4 @@
-package demo
+package command
 
 import (
 	"math"
@@ -9,23 +9,23 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-func settings(cores, memory float64) tuning.Settings {
+func demoSettings(cores, memory float64) tuning.Settings {
 	return tuning.Settings{tuning.Cores: tuning.Number(cores), tuning.Memory: tuning.Number(memory)}
 }
 
 func TestRegretIsTheCostOverTheBestProbe(t *testing.T) {
 	t.Parallel()
 	first := api.Job{Trials: []tuning.Trial{
-		{Settings: settings(1, 8), Seconds: 1}, {Settings: settings(2, 8), Seconds: 0.5},
+		{Settings: demoSettings(1, 8), Seconds: 1}, {Settings: demoSettings(2, 8), Seconds: 0.5},
 	}}
 	for _, c := range []struct {
 		name    string
 		current tuning.Settings
 		want    float64 // NaN: cannot be told
 	}{
-		{"the best setting has no regret, whatever its memory", settings(2, 1), 1},
-		{"the worse one costs twice as much", settings(1, 8), 2},
-		{"a setting that was never tried cannot be judged", settings(4, 8), math.NaN()},
+		{"the best setting has no regret, whatever its memory", demoSettings(2, 1), 1},
+		{"the worse one costs twice as much", demoSettings(1, 8), 2},
+		{"a setting that was never tried cannot be judged", demoSettings(4, 8), math.NaN()},
 	} {
 		got := regret(first, api.Job{Current: c.current})
 		switch {
@@ -39,10 +39,10 @@ func TestRegretIsTheCostOverTheBestProbe(t *testing.T) {
 
 func TestTheMeanIsOverThePairsOnly(t *testing.T) {
 	t.Parallel()
-	r := Report{Jobs: []Row{
-		compare("a", api.Job{}, api.Job{Seconds: 1}, api.Job{Seconds: 4}),
-		compare("b", api.Job{}, api.Job{Seconds: 4}, api.Job{Seconds: 4}),
-		alone("short", "c", api.Job{Seconds: 100}),
+	r := demoReport{Jobs: []demoRow{
+		compareJobs("a", api.Job{}, api.Job{Seconds: 1}, api.Job{Seconds: 4}),
+		compareJobs("b", api.Job{}, api.Job{Seconds: 4}, api.Job{Seconds: 4}),
+		aloneJob("short", "c", api.Job{Seconds: 100}),
 	}}
 	r.finish()
 	if math.Abs(r.GeometricMean-0.5) > 1e-12 {
@@ -52,14 +52,11 @@ func TestTheMeanIsOverThePairsOnly(t *testing.T) {
 
 func TestWhatIsMissingIsNotPrintedAsZero(t *testing.T) {
 	t.Parallel()
-	r := Report{Jobs: []Row{compare("a", api.Job{}, api.Job{Seconds: 1}, api.Job{Seconds: 4})}}
-	var b strings.Builder
-	if err := r.Print(&b); err != nil {
-		t.Fatal(err)
-	}
+	r := demoReport{Jobs: []demoRow{compareJobs("a", api.Job{}, api.Job{Seconds: 1}, api.Job{Seconds: 4})}}
+	text := r.text()
 	for _, want := range []string{"4.0 → 1.0", "0       –        –", "JOULES (not measured)", "not classified"} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("%q is missing in\n%s", want, b.String())
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
 		}
 	}
 }

@@ -1,0 +1,247 @@
+package daemon
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/daemon/story"
+	"pitchpipe/controller/daemon/verdict"
+	"pitchpipe/controller/plan"
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/stanza"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+)
+
+// recallWait is how long a tunable job waits for the tuner before it starts.
+const recallWait = time.Second
+
+// submit checks the whole job file before anything exists.
+func (r request) submit() (any, error) {
+	var s api.Submission
+	if err := decode(r, maxRequest, &s); err != nil {
+		return nil, err
+	}
+	file, err := r.d.parse(s.Filename, s.Source, s.Variables)
+	if err != nil {
+		return nil, err
+	}
+	policy, err := stanza.Policy(file)
+	tuned := err == nil
+	if err != nil && !errors.Is(err, stanza.ErrNone) {
+		return nil, err
+	}
+	if r.d.driver.Capabilities().UsersSubmit {
+		return nil, errUsersSubmit
+	}
+	spec := driver.Spec{
+		Owner: r.who.Name, Filename: s.Filename, Source: s.Source, Variables: s.Variables, Dir: s.Dir, Env: s.Env,
+	}
+	if tuned {
+		spec.Progress = progress(policy.Progress)
+		site := r.d.services.site.For("", "", "", r.who.Name)
+		if policy.Mode.AtMost(site.MaxMode) == tuning.Apply && !site.DryRun && !s.Off {
+			spec.NotBefore = time.Now().Add(recallWait)
+		}
+	}
+	// The caller's name keeps the requests of two users apart: none gets or switches off
+	// the other's job.
+	id := driver.RequestID(r.who.Name + "/" + cmp.Or(s.Request, newRequestID()))
+	undo := func() error { return nil }
+	if s.Off && !r.d.pauses.isOff(requestKey(id)) {
+		// Written before the job exists, so that the loop cannot see the job first.
+		if err := r.d.pauses.switchOff(requestKey(id), r.who.Name); err != nil {
+			return nil, err
+		}
+		undo = func() error { return r.d.pauses.switchOn(requestKey(id)) }
+	}
+	job, err := r.d.driver.Start(r.Context(), id, spec)
+	if errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrUnsupported) || errors.Is(err, driver.ErrDenied) {
+		return nil, errors.Join(err, undo()) // after any other error a job may exist, or the request may be repeated
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.d.queue.Add(job.ID)
+	return status(job, nil, time.Now()), nil
+}
+
+func (r request) jobs() (any, error) {
+	jobs, err := r.d.driver.List(r.Context())
+	out := []api.Job{}
+	for _, j := range jobs {
+		if !r.who.May(j.Owner) {
+			continue
+		}
+		rec, err := r.d.record(r.Context(), j)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, status(j, rec, time.Now()))
+	}
+	return out, err
+}
+
+func (r request) status() (any, error) {
+	rec, err := r.d.record(r.Context(), r.job)
+	if err == nil && rec == nil { // not seen yet: look now
+		r.d.queue.Add(r.job.ID)
+	}
+	return status(r.job, rec, time.Now()), err
+}
+
+func (r request) explain() (any, error) {
+	rec, err := r.d.record(r.Context(), r.job)
+	if err != nil {
+		return nil, err
+	}
+	if rec == nil {
+		return api.Story{
+			Job: string(r.job.ID), Verdict: string(r.job.State) + ", not looked at yet", Effect: "none: it runs as its owner asked",
+			Next: "wait: the controller reads it within seconds", Lines: []api.Line{},
+		}, nil
+	}
+	out := story.Tell(rec)
+	out.Spent = story.Spent(seen(rowOf(rec), r.job, time.Now()))
+	if r.URL.Query().Get("replay") != "" {
+		story.AddReplays(&out, rec, plan.Decide)
+	}
+	return out, nil
+}
+
+func (r request) logs() (any, error) {
+	offset, err := strconv.ParseInt(cmp.Or(r.URL.Query().Get("offset"), "0"), 10, 64)
+	if err != nil || offset < 0 {
+		return nil, fmt.Errorf("%w: offset wants a number of bytes", errInput)
+	}
+	out, err := r.d.driver.Logs(r.Context(), r.job.ID, offset)
+	if err != nil {
+		return nil, err
+	}
+	return stream{"text/plain; charset=utf-8", func(w io.Writer) error {
+		defer out.Close() //nolint:errcheck // it was only read
+		_, err := io.Copy(w, out)
+		return err
+	}}, nil
+}
+
+func (r request) history() (any, error) { return r.d.records.events(r.who.May), nil }
+
+// validate checks a job file as the command does. Errors of the file are the answer, not an
+// error of the request.
+func (r request) validate() (any, error) {
+	var draft api.Draft
+	if err := decode(r, 16<<20, &draft); err != nil {
+		return nil, err
+	}
+	return verdict.Of(r.d.parse, draft.Filename, draft.Source, draft.Variables, verdict.Ground{
+		Driver: r.d.driver.Name(), Can: r.d.driver.Capabilities(), Given: r.d.cfg.Given, Site: r.d.services.site,
+		Policy: verdict.PolicyOf(r.d.cfg.Site), User: r.who.Name,
+	}), nil
+}
+
+func (r request) observations() (any, error) {
+	obs, err := r.d.services.observations(r.who.May)
+	return stream{"application/jsonl", func(w io.Writer) error {
+		lines := json.NewEncoder(w)
+		for _, o := range obs {
+			if err := lines.Encode(o); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}, err
+}
+
+// audit notes what the caller does to a job or a scope.
+func (r request) audit(action, of string, why tuning.Reason) error {
+	return r.d.audit.append(r.Context(), reconcile.Audit{At: time.Now(), Actor: r.who.Name, Job: of, Action: action, Reason: why})
+}
+
+// off switches tuning off. A failed audit is an error, and tuning is off all the same.
+func (r request) off() (any, error) {
+	id := string(r.job.ID)
+	err := errors.Join(r.audit("off", id, tuning.ReasonOff), r.d.pauses.switchOff(id, r.who.Name))
+	r.d.queue.Add(r.job.ID)
+	return nil, err
+}
+
+func (r request) stop() (any, error) {
+	err := r.audit("stop", string(r.job.ID), tuning.ReasonCancelled)
+	stopped := r.d.driver.Stop(r.Context(), r.job.ID)
+	if r.d.driver.Capabilities().UsersSubmit && errors.Is(stopped, driver.ErrDenied) {
+		stopped = errUsersStop
+	}
+	return nil, errors.Join(err, stopped)
+}
+
+// pauses lists them. Others do not see what a user paused of his own.
+func (r request) pauses() (any, error) {
+	return slices.DeleteFunc(r.d.pauses.list(), func(x Pause) bool {
+		switch x.Scope {
+		case ScopeUser:
+			return !r.who.May(x.Name)
+		case ScopeJob:
+			return x.By != r.who.Name && !r.who.May(r.d.records.owner(driver.JobID(x.Name)))
+		}
+		return false
+	}), nil
+}
+
+// pause pauses a scope. A failed audit is an error, and the pause is in force all the same.
+func (r request) pause() (any, error) {
+	var x Pause
+	if err := decode(r, 1<<16, &x); err != nil {
+		return nil, err
+	}
+	if err := r.mayPause(x.Scope, x.Name); err != nil {
+		return nil, err
+	}
+	x.By, x.At = r.who.Name, time.Now()
+	return nil, errors.Join(r.audit("pause", pauseKey(x.Scope, x.Name), tuning.ReasonPaused), r.d.pauses.put(x))
+}
+
+func (r request) resume() (any, error) {
+	scope, name := r.URL.Query().Get("scope"), r.URL.Query().Get("name")
+	err := r.mayPause(scope, name)
+	if err == nil {
+		err = r.audit("resume", pauseKey(scope, name), tuning.ReasonPaused)
+	}
+	if err == nil {
+		err = r.d.pauses.drop(scope, name)
+	}
+	return nil, err
+}
+
+// mayPause refuses a caller who may not change this pause. Root and the controller's own user
+// may change every pause; others may change their own pauses of their own jobs.
+func (r request) mayPause(scope, name string) error {
+	switch {
+	case !slices.Contains(Scopes(), scope):
+		return fmt.Errorf("%w: scope %q; want one of %v", errInput, scope, Scopes())
+	case (scope == ScopeCluster) != (name == ""):
+		return fmt.Errorf("%w: scope %s and name %q do not go together", errInput, scope, name)
+	case r.who.Privileged():
+		return nil
+	}
+	own := scope == ScopeUser && r.who.Name == name
+	if scope == ScopeJob {
+		job, err := r.d.driver.Get(r.Context(), driver.JobID(name))
+		own = err == nil && r.who.May(job.Owner)
+	}
+	x, on := r.d.pauses.get(scope, name)
+	switch {
+	case !own:
+		return errDenied
+	case on && x.By != r.who.Name:
+		return fmt.Errorf("%w: %s paused it", errDenied, x.By)
+	}
+	return nil
+}
