@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -10,29 +11,29 @@ import (
 
 func advanceSentences() []sentence {
 	return []sentence{
-		{"a pending job is changed before its start, and its wait ends", needsHold, changePending},
-		{"a running job moves: it saves, leaves, and goes on under the new settings", nil, moveRunning},
-		{"every step may be taken twice", nil, stepsTwice},
-		{"an intent that was applied stays applied", nil, appliedAgain},
-		{"the empty change returns to the owner's settings", nil, emptyChange},
-		{"a second move starts from where the first one left the job", nil, twoMoves},
-		{"an intent for an older attempt is superseded", nil, olderAttempt},
-		{"an intent for another job file is superseded", nil, otherFingerprint},
-		{"an ended job is finished and never runs again", nil, advanceEnded},
-		{"a running job is not touched without a checkpoint", nil, noCheckpoint},
-		{"a job that ignores the signal is left alone and runs on", nil, ignoresSignal},
-		{"a job that saves after its grace is not lost", nil, savesLate},
-		{"a job that leaves with another status has ended", nil, leavesOtherwise},
-		{"a job that says that it saved is stopped and goes on from there", nil, saysSaved},
-		{"a change of the environment reaches the next attempt", needsEnv, changeEnv},
-		{"a live change reaches the next attempt, and is gone after the return to the owner's settings", needsLive, changeLive},
-		{"a live change is refused where no restart carries one", needsNoLive, refuseLive},
-		{"an attempt killed under a tuned memory limit runs again under its owner's", needsMemoryReturn, memoryReturn},
-		{"an attempt killed for memory under any change runs again under its owner's settings", needsSettingsReturn, settingsReturn},
-		{"what is killed for memory under a change gets its owner's memory first, then everything", needsSettingsReturn, allReturns},
-		{"an intent stays applied after the return of memory", needsHoldAndSettingsReturn, appliedBeforeReturn},
-		{"a change that the machine cannot hold is invalid and changes nothing", needsSize, changeTooLarge},
-		{"a dry run tells of the same faults and changes nothing", nil, dryRun},
+		{"a pending job is changed before its start, and its wait ends", "hold", changesPending(false)},
+		{"a running job moves: it saves, leaves, and goes on under the new settings", "", moves(1)},
+		{"every step may be taken twice", "", moves(2)},
+		{"an intent that was applied stays applied", "", appliedAgain},
+		{"the empty change returns to the owner's settings", "", emptyChange},
+		{"a second move starts from where the first one left the job", "", twoMoves},
+		{"an intent for an older attempt is superseded", "", olderAttempt},
+		{"an intent for another job file is superseded", "", supersedes(func(in *driver.Intent) { in.Fingerprint = "another" })},
+		{"an ended job is finished and never runs again", "", advanceEnded},
+		{"a running job is not touched without a checkpoint", "", refuses(driver.ErrUnsupported, func(_ *Harness, in *driver.Intent) { in.Checkpoint = nil })},
+		{"a job that ignores the signal is left alone and runs on", "", ignoresSignal},
+		{"a job that saves after its grace is not lost", "", savesLate},
+		{"a job that leaves with another status has ended", "", leavesOtherwise},
+		{"a job that says that it saved is stopped and goes on from there", "", saysSaved},
+		{"a change of the environment reaches the next attempt", "env", changeEnv},
+		{"a live change reaches the next attempt, and is gone after the return to the owner's settings", "live", changeLive},
+		{"a live change is refused where no restart carries one", "no live", refuseLive},
+		{"an attempt killed under a tuned memory limit runs again under its owner's", "memory return", memoryReturn},
+		{"an attempt killed for memory under any change runs again under its owner's settings", "settings return", settingsReturn},
+		{"what is killed for memory under a change gets its owner's memory first, then everything", "settings return", allReturns},
+		{"an intent stays applied after the return of memory", "hold, settings return", appliedBeforeReturn},
+		{"a change that the machine cannot hold is invalid and changes nothing", "size", refuses(driver.ErrInvalid, func(h *Harness, in *driver.Intent) { in.Change = driver.Change{Cores: h.Cores + 1} })},
+		{"a dry run tells of the same faults and changes nothing", "", dryRun},
 	}
 }
 
@@ -41,31 +42,71 @@ func mover(n int) Behaviour {
 	return Behaviour{Epochs: n, Epoch: epoch, Saves: true}
 }
 
-func changePending(t *testing.T, h *Harness) {
-	job := h.startHeld(t, mover(2))
-	wantState(t, job, driver.Pending)
-	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
-	in.Checkpoint = nil
-	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
-	job = h.ended(t, job.ID)
+func changesPending(discard bool) func(*testing.T, *Harness) {
+	return func(t *testing.T, h *Harness) {
+		job := h.startHeld(t, mover(2))
+		in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
+		in.Checkpoint, in.Discard = nil, discard
+		wantStep(t, h.drive(t, in, 1), driver.StepStarted)
+		h.changedOnce(t, h.ended(t, job.ID), in)
+	}
+}
+
+// changedOnce is the end of a pending job of two epochs that was changed by the intent.
+func (h *Harness) changedOnce(t *testing.T, job driver.Job, in driver.Intent) {
+	t.Helper()
 	wantState(t, job, driver.Succeeded)
 	if len(job.Attempts) != 1 {
 		t.Fatalf("%d attempts, want 1: a pending job needs no restart", len(job.Attempts))
 	}
 	a := job.Attempts[0]
-	if a.Change.TimeLimit != time.Hour || a.Intent != "intent" || a.Cause != driver.CauseIntent {
+	if a.Change.TimeLimit != time.Hour || a.Intent != in.ID || a.Cause != driver.CauseIntent {
 		t.Errorf("attempt %+v, want the change, the cause and the id of the intent", a)
 	}
 	h.eachEpochOnce(t, job.ID, 2)
 }
 
-func moveRunning(t *testing.T, h *Harness) {
+// runs starts a mover of long epochs and waits until it has ended one.
+func (h *Harness) runs(t *testing.T) driver.Job {
+	t.Helper()
 	job := h.start(t, mover(long))
-	h.epochs(t, job.ID, 2)
-	job = h.get(t, job.ID)
-	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
-	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
-	h.movedOnce(t, job, in)
+	h.epochs(t, job.ID, 1)
+	return h.get(t, job.ID)
+}
+
+// moves takes each step of a move so many times.
+func moves(times int) func(*testing.T, *Harness) {
+	return func(t *testing.T, h *Harness) {
+		job := h.runs(t)
+		in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
+		wantStep(t, h.drive(t, in, times), driver.StepStarted)
+		h.movedOnce(t, job, in)
+	}
+}
+
+// refuses spoils an intent, which is then refused by Check and Advance and leaves its job alone.
+func refuses(want error, spoil func(*Harness, *driver.Intent)) func(*testing.T, *Harness) {
+	return func(t *testing.T, h *Harness) {
+		in := h.intent(h.runs(t), "intent", driver.Change{TimeLimit: time.Hour})
+		spoil(h, &in)
+		wantError(t, "Check", h.Driver.Check(t.Context(), in), want)
+		_, err := h.Driver.Advance(t.Context(), in)
+		wantError(t, "Advance", err, want)
+		h.untouched(t, in.Job, long)
+	}
+}
+
+// supersedes spoils intents, which are then superseded and leave their job alone.
+func supersedes(spoil ...func(*driver.Intent)) func(*testing.T, *Harness) {
+	return func(t *testing.T, h *Harness) {
+		job := h.runs(t)
+		for i, spoil := range spoil {
+			in := h.intent(job, fmt.Sprint("intent ", i), driver.Change{TimeLimit: time.Hour})
+			spoil(&in)
+			wantStep(t, h.drive(t, in, 1), driver.StepSuperseded)
+		}
+		h.untouched(t, job.ID, long)
+	}
 }
 
 // movedOnce waits for the end of a mover of long epochs that was moved once by the
@@ -87,19 +128,8 @@ func (h *Harness) movedOnce(t *testing.T, before driver.Job, in driver.Intent) {
 	h.eachEpochOnce(t, job.ID, long)
 }
 
-func stepsTwice(t *testing.T, h *Harness) {
-	job := h.start(t, mover(long))
-	h.epochs(t, job.ID, 2)
-	job = h.get(t, job.ID)
-	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
-	wantStep(t, h.drive(t, in, 2), driver.StepStarted)
-	h.movedOnce(t, job, in)
-}
-
 func appliedAgain(t *testing.T, h *Harness) {
-	job := h.start(t, mover(long))
-	h.epochs(t, job.ID, 1)
-	job = h.get(t, job.ID)
+	job := h.runs(t)
 	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
 	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
 	wantStep(t, h.advance(t, in), driver.StepStarted)
@@ -148,22 +178,11 @@ func twoMoves(t *testing.T, h *Harness) {
 }
 
 func olderAttempt(t *testing.T, h *Harness) {
-	job := h.start(t, mover(long))
-	h.epochs(t, job.ID, 1)
-	job = h.get(t, job.ID)
+	job := h.runs(t)
 	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
 	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
 	wantStep(t, h.drive(t, h.intent(job, "late", driver.Change{TimeLimit: 2 * time.Hour}), 1), driver.StepSuperseded)
 	h.movedOnce(t, job, in)
-}
-
-func otherFingerprint(t *testing.T, h *Harness) {
-	job := h.start(t, mover(long))
-	h.epochs(t, job.ID, 1)
-	in := h.intent(h.get(t, job.ID), "intent", driver.Change{TimeLimit: time.Hour})
-	in.Fingerprint = "another"
-	wantStep(t, h.drive(t, in, 1), driver.StepSuperseded)
-	h.untouched(t, job.ID, long)
 }
 
 // untouched waits for the end of a job that must succeed in its first attempt.
@@ -183,14 +202,4 @@ func advanceEnded(t *testing.T, h *Harness) {
 	wantStep(t, h.advance(t, h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})), driver.StepFinished)
 	h.Sleep(t.Context(), 300*time.Millisecond)
 	h.untouched(t, job.ID, 1)
-}
-
-func noCheckpoint(t *testing.T, h *Harness) {
-	job := h.start(t, mover(long))
-	h.epochs(t, job.ID, 1)
-	in := h.intent(h.get(t, job.ID), "intent", driver.Change{TimeLimit: time.Hour})
-	in.Checkpoint = nil
-	_, err := h.Driver.Advance(t.Context(), in)
-	wantError(t, "Advance of a running job without a checkpoint", err, driver.ErrUnsupported)
-	h.untouched(t, job.ID, long)
 }

@@ -9,30 +9,31 @@ import (
 	"pitchpipe/driver"
 )
 
-func ignoresSignal(t *testing.T, h *Harness) {
-	job := h.start(t, Behaviour{Epochs: long, Epoch: epoch, IgnoreSignal: true})
+// abandons is a job that does not save within the grace.
+func (h *Harness) abandons(t *testing.T, b Behaviour, grace time.Duration) driver.JobID {
+	t.Helper()
+	job := h.start(t, b)
 	h.epochs(t, job.ID, 1)
 	in := h.intent(h.get(t, job.ID), "intent", driver.Change{TimeLimit: time.Hour})
-	in.Checkpoint.Grace = 300 * time.Millisecond
+	in.Checkpoint.Grace = grace
 	wantStep(t, h.advance(t, in), driver.StepCheckpointing)
 	wantStep(t, h.drive(t, in, 1), driver.StepAbandoned)
 	wantStep(t, h.advance(t, in), driver.StepAbandoned)
-	h.untouched(t, job.ID, long)
+	return job.ID
+}
+
+func ignoresSignal(t *testing.T, h *Harness) {
+	h.untouched(t, h.abandons(t, Behaviour{Epochs: long, Epoch: epoch, IgnoreSignal: true}, 300*time.Millisecond), long)
 }
 
 func savesLate(t *testing.T, h *Harness) {
-	job := h.start(t, Behaviour{Epochs: 3, Epoch: 3 * time.Second, Saves: true})
-	h.epochs(t, job.ID, 1)
-	in := h.intent(h.get(t, job.ID), "intent", driver.Change{TimeLimit: time.Hour})
-	in.Checkpoint.Grace = 100 * time.Millisecond
-	wantStep(t, h.advance(t, in), driver.StepCheckpointing)
-	wantStep(t, h.drive(t, in, 1), driver.StepAbandoned)
-	job = h.ended(t, job.ID)
+	id := h.abandons(t, Behaviour{Epochs: 3, Epoch: 3 * time.Second, Saves: true}, 100*time.Millisecond)
+	job := h.ended(t, id)
 	wantState(t, job, driver.Succeeded)
 	if job.Change.TimeLimit != 0 {
 		t.Errorf("change %+v, want the old settings", job.Change)
 	}
-	h.eachEpochOnce(t, job.ID, 3)
+	h.eachEpochOnce(t, id, 3)
 }
 
 func leavesOtherwise(t *testing.T, h *Harness) {
@@ -63,15 +64,8 @@ func saysSaved(t *testing.T, h *Harness) {
 	if len(job.Attempts) != 2 {
 		t.Errorf("%d attempts, want 2", len(job.Attempts))
 	}
-	// What ran between saving and being stopped is done again: every epoch is
-	// there, and the last attempt went on from where the job saved.
-	seen := map[int]bool{}
-	for _, e := range epochLines(h.logs(t, job.ID, 0)) {
-		seen[e] = true
-	}
-	if len(seen) != long {
-		t.Errorf("%d of %d epochs in the output", len(seen), long)
-	}
+	// What ran between saving and being stopped is done again.
+	h.eachEpoch(t, job.ID, long)
 }
 
 func changeEnv(t *testing.T, h *Harness) {
@@ -107,29 +101,12 @@ func memoryReturn(t *testing.T, h *Harness) {
 	if a.Cause != driver.CauseMemory || a.Change.MemoryBytes != 0 || a.Change.TimeLimit != time.Hour || a.Intent != "" {
 		t.Errorf("second attempt %+v, want cause %s, no changed memory, the rest of the change kept, no intent", a, driver.CauseMemory)
 	}
-	// Nobody asked the first attempt to save, so its epochs may be there twice.
-	seen := map[int]bool{}
-	for _, e := range epochLines(h.logs(t, job.ID, 0)) {
-		seen[e] = true
-	}
-	if len(seen) != 3 {
-		t.Errorf("%d of 3 epochs in the output", len(seen))
-	}
-}
-
-func changeTooLarge(t *testing.T, h *Harness) {
-	job := h.start(t, mover(long))
-	h.epochs(t, job.ID, 1)
-	in := h.intent(h.get(t, job.ID), "intent", driver.Change{Cores: h.Cores + 1})
-	_, err := h.Driver.Advance(t.Context(), in)
-	wantError(t, "Advance to too many cores", err, driver.ErrInvalid)
-	h.untouched(t, job.ID, long)
+	h.eachEpoch(t, job.ID, 3) // the first attempt was not asked to save
 }
 
 func dryRun(t *testing.T, h *Harness) {
-	job := h.start(t, mover(long))
-	h.epochs(t, job.ID, 1)
-	in := h.intent(h.get(t, job.ID), "intent", driver.Change{TimeLimit: time.Hour})
+	job := h.runs(t)
+	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
 	if err := h.Driver.Check(t.Context(), in); err != nil {
 		t.Errorf("Check of a change that would do: %v", err)
 	}

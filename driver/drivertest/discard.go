@@ -9,13 +9,16 @@ import (
 
 func discardSentences() []sentence {
 	return []sentence{
-		{"an attempt is discarded without being asked to save, and the next one resumes from the checkpoint before", nil, discards},
-		{"an attempt that is discarded does not get the signal", nil, discardsUnasked},
-		{"every step of a discarding intent may be taken twice", nil, discardsTwice},
-		{"a job that ends by itself before its attempt is discarded is not run again", nil, discardsNothing},
-		{"a pending job is changed by an intent that discards as by any other", needsHold, discardsPending},
-		{"an attempt is not discarded without a checkpoint", nil, discardsNoCheckpoint},
-		{"an attempt of another job file, or an older one, is not discarded", nil, discardsSuperseded},
+		{"an attempt is discarded without being asked to save, and the next one resumes from the checkpoint before", "", discards(1)},
+		{"an attempt that is discarded does not get the signal", "", discardsUnasked},
+		{"every step of a discarding intent may be taken twice", "", discards(2)},
+		{"a job that ends by itself before its attempt is discarded is not run again", "", discardsNothing},
+		{"a pending job is changed by an intent that discards as by any other", "hold", changesPending(true)},
+		{"an attempt is not discarded without a checkpoint", "", refuses(driver.ErrUnsupported, func(_ *Harness, in *driver.Intent) { in.Discard, in.Checkpoint = true, nil })},
+		{"an attempt of another job file, or an older one, is not discarded", "", supersedes(
+			func(in *driver.Intent) { in.Discard, in.Fingerprint = true, "another" },
+			func(in *driver.Intent) { in.Discard, in.Attempt = true, in.Attempt-1 },
+		)},
 	}
 }
 
@@ -77,15 +80,18 @@ func (h *Harness) discarded(t *testing.T, id driver.JobID, most int) {
 	}
 }
 
-func discards(t *testing.T, h *Harness) {
-	job, n := h.saved(t)
-	in := h.discard(job)
-	if err := h.Driver.Check(t.Context(), in); err != nil {
-		t.Errorf("Check: %v", err)
+// discards takes each step so many times.
+func discards(times int) func(*testing.T, *Harness) {
+	return func(t *testing.T, h *Harness) {
+		job, n := h.saved(t)
+		in := h.discard(job)
+		if err := h.Driver.Check(t.Context(), in); err != nil {
+			t.Errorf("Check: %v", err)
+		}
+		wantStep(t, h.drive(t, in, times), driver.StepStarted)
+		h.discarded(t, job.ID, n)
+		wantStep(t, h.advance(t, in), driver.StepStarted)
 	}
-	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
-	h.discarded(t, job.ID, n)
-	wantStep(t, h.advance(t, in), driver.StepStarted)
 }
 
 // discardsUnasked: a job that knows no signal dies of it.
@@ -101,12 +107,6 @@ func discardsUnasked(t *testing.T, h *Harness) {
 	}
 }
 
-func discardsTwice(t *testing.T, h *Harness) {
-	job, n := h.saved(t)
-	wantStep(t, h.drive(t, h.discard(job), 2), driver.StepStarted)
-	h.discarded(t, job.ID, n)
-}
-
 func discardsNothing(t *testing.T, h *Harness) {
 	job, _ := h.startChanged(t, mover(3), driver.Change{TimeLimit: time.Hour})
 	h.epochs(t, job.ID, 1)
@@ -120,40 +120,4 @@ func discardsNothing(t *testing.T, h *Harness) {
 		t.Errorf("%d attempts, want 1", len(job.Attempts))
 	}
 	h.eachEpochOnce(t, job.ID, 3)
-}
-
-func discardsPending(t *testing.T, h *Harness) {
-	job := h.startHeld(t, mover(2))
-	in := h.discard(job)
-	in.Checkpoint = nil
-	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
-	job = h.ended(t, job.ID)
-	wantState(t, job, driver.Succeeded)
-	if len(job.Attempts) != 1 || job.Attempts[0].Intent != in.ID {
-		t.Errorf("attempts %+v, want one of the intent", job.Attempts)
-	}
-	h.eachEpochOnce(t, job.ID, 2)
-}
-
-func discardsNoCheckpoint(t *testing.T, h *Harness) {
-	job := h.start(t, mover(long))
-	h.epochs(t, job.ID, 1)
-	in := h.discard(h.get(t, job.ID))
-	in.Checkpoint = nil
-	wantError(t, "Check", h.Driver.Check(t.Context(), in), driver.ErrUnsupported)
-	_, err := h.Driver.Advance(t.Context(), in)
-	wantError(t, "Advance", err, driver.ErrUnsupported)
-	h.untouched(t, job.ID, long)
-}
-
-func discardsSuperseded(t *testing.T, h *Harness) {
-	job := h.start(t, mover(long))
-	h.epochs(t, job.ID, 1)
-	other := h.discard(h.get(t, job.ID))
-	other.ID, other.Fingerprint = "other", "another"
-	wantStep(t, h.drive(t, other, 1), driver.StepSuperseded)
-	older := h.discard(h.get(t, job.ID))
-	older.Attempt--
-	wantStep(t, h.drive(t, older, 1), driver.StepSuperseded)
-	h.untouched(t, job.ID, long)
 }

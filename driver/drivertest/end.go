@@ -9,14 +9,15 @@ import (
 
 func endSentences() []sentence {
 	return []sentence{
-		{"a job that ends well has succeeded", nil, succeeds},
-		{"a job with another exit status has failed with that status", nil, fails},
-		{"a job whose command is missing was not started", nil, missing},
-		{"a job over its time limit is time-exceeded", nil, overTime},
-		{"a job over its memory limit is memory-exceeded", needsMemory, overMemory},
-		{"a running job that is stopped is cancelled, and stopping it again does nothing", nil, stopRunning},
-		{"a pending job that is stopped is cancelled and never runs", needsHold, stopPending},
-		{"stopping a job that ended does nothing", nil, stopEnded},
+		{"a job that ends well has succeeded", "", succeeds},
+		{"a job with another exit status has failed with that status", "", ends(Behaviour{Epochs: 1, ExitCode: 7}, driver.Failed)},
+		{"a job whose command is missing was not started", "", ends(Behaviour{Epochs: 1, MissingCommand: true}, driver.NotStarted)},
+		// No longer than a minute: some schedulers count in minutes.
+		{"a job over its time limit is time-exceeded", "", ends(Behaviour{Epochs: 10_000, Epoch: 50 * time.Millisecond, TimeLimit: time.Second}, driver.TimeExceeded)},
+		{"a job over its memory limit is memory-exceeded", "memory", ends(hungry(), driver.MemoryExceeded)},
+		{"a running job that is stopped is cancelled, and stopping it again does nothing", "", stopRunning},
+		{"a pending job that is stopped is cancelled and never runs", "hold", stopPending},
+		{"stopping a job that ended does nothing", "", stopEnded},
 	}
 }
 
@@ -37,36 +38,18 @@ func succeeds(t *testing.T, h *Harness) {
 	h.eachEpochOnce(t, job.ID, 3)
 }
 
-func fails(t *testing.T, h *Harness) {
-	job := h.start(t, Behaviour{Epochs: 1, ExitCode: 7})
-	job = h.ended(t, job.ID)
-	wantState(t, job, driver.Failed)
-	if job.ExitCode != 7 {
-		t.Errorf("exit code %d, want 7", job.ExitCode)
+// ends is a job that is started and ends so by itself.
+func ends(b Behaviour, want driver.State) func(*testing.T, *Harness) {
+	return func(t *testing.T, h *Harness) {
+		if want == driver.NotStarted && h.Blind {
+			want = driver.Failed
+		}
+		job := h.ended(t, h.start(t, b).ID)
+		wantState(t, job, want)
+		if b.ExitCode != 0 && job.ExitCode != b.ExitCode {
+			t.Errorf("exit code %d, want %d", job.ExitCode, b.ExitCode)
+		}
 	}
-}
-
-func missing(t *testing.T, h *Harness) {
-	job := h.start(t, Behaviour{Epochs: 1, MissingCommand: true})
-	want := driver.NotStarted
-	if h.Blind {
-		want = driver.Failed
-	}
-	wantState(t, h.ended(t, job.ID), want)
-}
-
-func overTime(t *testing.T, h *Harness) {
-	// No longer than a minute: some schedulers count in minutes.
-	job := h.start(t, Behaviour{Epochs: 10_000, Epoch: 50 * time.Millisecond, TimeLimit: time.Second})
-	wantState(t, h.ended(t, job.ID), driver.TimeExceeded)
-}
-
-func overMemory(t *testing.T, h *Harness) {
-	job := h.start(t, Behaviour{
-		Epochs: 10_000, Epoch: 50 * time.Millisecond,
-		MemoryBytes: 128 * mebibyte, UseMemory: 400 * mebibyte,
-	})
-	wantState(t, h.ended(t, job.ID), driver.MemoryExceeded)
 }
 
 func stopRunning(t *testing.T, h *Harness) {

@@ -114,10 +114,8 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 			if h.Sleep == nil {
 				h.Sleep = sleep
 			}
-			if s.needs != nil {
-				if why := s.needs(h); why != "" {
-					t.Skip(why)
-				}
+			if why := h.lacks(s.needs); why != "" {
+				t.Skip(why)
 			}
 			s.check(t, &h)
 		})
@@ -127,7 +125,7 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 // sentence is one thing that must be true of every driver.
 type sentence struct {
 	name  string
-	needs func(h Harness) string // why it does not apply, or empty
+	needs string // of the driver, in the words of lacks; empty = nothing
 	check func(t *testing.T, h *Harness)
 }
 

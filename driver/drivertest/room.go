@@ -10,16 +10,9 @@ import (
 
 func roomSentences() []sentence {
 	return []sentence{
-		{"a move to more cores than there is room for now is refused before anything is done", needsRoom, noRoomForCores},
-		{"of two that would grow into the same room one is moved, and the other one when there is room again", needsRoom, rivals},
+		{"a move to more cores than there is room for now is refused before anything is done", "room", noRoomForCores},
+		{"of two that would grow into the same room one is moved, and the other one when there is room again", "room", rivals},
 	}
-}
-
-func needsRoom(h Harness) string {
-	if h.Cores < 2 || h.MemoryBytes == 0 {
-		return "the machine is too small, or nobody knows how large it is"
-	}
-	return ""
 }
 
 // grower starts a job that runs until it is stopped, and waits until it runs.

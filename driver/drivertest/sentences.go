@@ -1,8 +1,8 @@
 package drivertest
 
 import (
-	"cmp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -19,71 +19,29 @@ func sentences() []sentence {
 	return slices.Concat(startSentences(), endSentences(), advanceSentences(), discardSentences(), crashSentences(), roomSentences(), viewSentences())
 }
 
-func needsMemory(h Harness) string {
-	if !h.Driver.Capabilities().Memory {
-		return "the driver enforces no memory limits"
-	}
-	return ""
-}
-
-func needsHold(h Harness) string {
-	if h.Begin != nil {
-		return "the scheduler starts each job at once"
-	}
-	return ""
-}
-
-func needsHoldAndReopen(h Harness) string { return cmp.Or(needsHold(h), needsReopen(h)) }
-
-func needsHoldAndSettingsReturn(h Harness) string {
-	return cmp.Or(needsHold(h), needsSettingsReturn(h))
-}
-
-func needsMemoryReturn(h Harness) string {
-	if !h.Driver.Capabilities().MemoryReturns {
-		return "an attempt that was killed for memory has ended here"
-	}
-	return ""
-}
-
-func needsSettingsReturn(h Harness) string {
-	if h.MemoryAlone {
-		return "only less memory is taken back here"
-	}
-	return needsMemoryReturn(h)
-}
-
-func needsLive(h Harness) string {
-	if !h.Driver.Capabilities().Live {
-		return "a restart carries no settings file here"
-	}
-	return ""
-}
-
-func needsNoLive(h Harness) string {
-	if h.Driver.Capabilities().Live {
-		return "a restart carries a settings file here"
-	}
-	return ""
-}
-
-func needsEnv(h Harness) string {
-	if !h.Driver.Capabilities().Env {
-		return "a restart carries no environment variables here"
-	}
-	return ""
-}
-
-func needsReopen(h Harness) string {
-	if h.Reopen == nil {
-		return "the driver has no state of its own to be opened again"
-	}
-	return ""
-}
-
-func needsSize(h Harness) string {
-	if h.Cores < 1 {
-		return "nobody knows how large the largest job may be"
+// lacks is why a sentence does not apply to a driver, or empty. It needs each of the words
+// in what, which commas separate.
+func (h *Harness) lacks(what string) string {
+	can := h.Driver.Capabilities()
+	for _, need := range []struct {
+		what string
+		has  bool
+		why  string
+	}{
+		{"memory", can.Memory, "the driver enforces no memory limits"},
+		{"memory return", can.MemoryReturns, "an attempt that was killed for memory has ended here"},
+		{"settings return", can.MemoryReturns && !h.MemoryAlone, "at most less memory is taken back here"},
+		{"live", can.Live, "a restart carries no settings file here"},
+		{"no live", !can.Live, "a restart carries a settings file here"},
+		{"env", can.Env, "a restart carries no environment variables here"},
+		{"hold", h.Begin == nil, "the scheduler starts each job at once"},
+		{"reopen", h.Reopen != nil, "the driver has no state of its own to be opened again"},
+		{"size", h.Cores > 0, "how large the largest job may be is unknown"},
+		{"room", h.Cores > 1 && h.MemoryBytes > 0, "the machine is too small, or its size is unknown"},
+	} {
+		if slices.Contains(strings.Split(what, ", "), need.what) && !need.has {
+			return need.why
+		}
 	}
 	return ""
 }

@@ -9,13 +9,13 @@ import (
 
 func startSentences() []sentence {
 	return []sentence{
-		{"a repeated start returns the same job and creates no second", nil, repeatedStart},
-		{"another request for the same file is another job", nil, secondRequest},
-		{"a job that cannot be read is invalid and leaves nothing behind", nil, unreadable},
-		{"a job larger than the machine is invalid and leaves nothing behind", needsSize, tooLarge},
-		{"a held job waits and starts by itself when its time has come", needsHold, notBefore},
-		{"two jobs that do not fit beside each other run one after the other", needsSize, oneAfterTheOther},
-		{"the memory that a job asks for is what it gets", needsMemory, enoughMemory},
+		{"a repeated start returns the same job and creates no second", "", repeatedStart},
+		{"another request for the same file is another job", "", secondRequest},
+		{"a job that cannot be read is invalid and leaves nothing behind", "", unreadable},
+		{"a job larger than the machine is invalid and leaves nothing behind", "size", tooLarge},
+		{"a held job waits and starts by itself when its time has come", "hold", notBefore},
+		{"two jobs that do not fit beside each other run one after the other", "size", oneAfterTheOther},
+		{"the memory that a job asks for is what it gets", "memory", enoughMemory},
 	}
 }
 

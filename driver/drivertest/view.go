@@ -11,13 +11,13 @@ import (
 
 func viewSentences() []sentence {
 	return []sentence{
-		{"a watcher first hears of every job that exists, and then of changes", nil, watch},
-		{"a watch ends with its context", nil, watchEnds},
-		{"a job that nobody knows is not found", nil, unknownJob},
-		{"the outlook of a job is a wait that can be, before, during and after its run", nil, outlook},
-		{"jobs are listed oldest first", nil, listOrder},
-		{"the output is read from any offset", nil, logsOffset},
-		{"a driver that is opened again finds its jobs", needsReopen, reopen},
+		{"a watcher first hears of every job that exists, and then of changes", "", watch},
+		{"a watch ends with its context", "", watchEnds},
+		{"a job that nobody knows is not found", "", unknownJob},
+		{"the outlook of a job is a wait that can be, before, during and after its run", "", outlook},
+		{"jobs are listed oldest first", "", listOrder},
+		{"the output is read from any offset", "", logsOffset},
+		{"a driver that is opened again finds its jobs", "reopen", reopen},
 	}
 }
 

@@ -33,17 +33,16 @@ type Driver struct {
 
 	outputs output.Reader
 	moves   move.Machine
+	watch   driver.Watchers
 
-	mu       sync.Mutex
-	closed   bool
-	jobs     map[driver.JobID]*record // never changed in place
-	order    []driver.JobID           // oldest first
-	watchers map[*watcher]struct{}
+	mu     sync.Mutex
+	closed bool
+	jobs   map[driver.JobID]*record // never changed in place
+	order  []driver.JobID           // oldest first
 
 	// Of this process only.
-	forked   map[driver.JobID]int       // supervisors that are children and not yet known to have ended
-	buried   []int                      // children of ended attempts, to be waited for
-	failures map[driver.JobID]failure   // supervisors in a row that did not start
+	children map[int]string // supervisors by number, and their launches, until they were waited for
+	failures map[driver.JobID]failures
 	touched  map[driver.JobID]time.Time // the last Advance
 	trouble  bool                       // something went wrong in this round of the loop
 }
@@ -64,8 +63,7 @@ func New(cfg Config) (*Driver, error) {
 	d := &Driver{
 		cfg: cfg, store: store{cfg.Dir}, tree: tree, cpus: cpus, node: node, env: baseEnv(cfg.Env),
 		room: driver.Room{Cores: len(cpus), Memory: cfg.MemoryBytes}, wake: make(chan struct{}, 1), since: time.Now(),
-		jobs: map[driver.JobID]*record{}, watchers: map[*watcher]struct{}{},
-		forked: map[driver.JobID]int{}, failures: map[driver.JobID]failure{}, touched: map[driver.JobID]time.Time{},
+		jobs: map[driver.JobID]*record{}, children: map[int]string{}, failures: map[driver.JobID]failures{}, touched: map[driver.JobID]time.Time{},
 	}
 	d.moves.AfterStep = cfg.AfterStep
 	if err := d.store.prepare(); err != nil {
@@ -96,9 +94,7 @@ func (d *Driver) Close() error {
 		return nil
 	}
 	d.closed = true
-	for w := range d.watchers {
-		w.end()
-	}
+	d.watch.Close()
 	return durable.Unlock(d.lock)
 }
 
@@ -139,6 +135,32 @@ func (d *Driver) List(context.Context) ([]driver.Job, error) {
 	return out, nil
 }
 
+// Watch sends an event for each job that exists and then for each that changed.
+// A slow reader loses nothing: events of one job are merged.
+func (d *Driver) Watch(ctx context.Context) (<-chan driver.Event, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, fmt.Errorf("watch: %w", errClosed)
+	}
+	return d.watch.Watch(ctx, d.order), nil
+}
+
+// Outlook of a job on this machine: none reserves it. A job that ran keeps its
+// room between two attempts and comes before all that did not run yet, so that its
+// next attempt waits for nothing: it is moved to more only where that is free. How long a
+// job waits that never ran depends on the others, and is unknown.
+func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (driver.Outlook, error) {
+	job, err := d.Get(ctx, id)
+	if err != nil {
+		return driver.Outlook{}, fmt.Errorf("outlook: %w", err)
+	}
+	if job.State.Ended() || len(job.Attempts) == 0 {
+		return driver.Outlook{}, nil
+	}
+	return driver.Outlook{Wait: new(time.Duration)}, nil
+}
+
 // errClosed is what a driver says that is no longer open.
 var errClosed = fmt.Errorf("local driver is closed: %w", driver.ErrTransient)
 
@@ -168,9 +190,7 @@ func (d *Driver) commit(r *record, step string) error {
 		d.cfg.Logger.Info("job", "job", string(r.Job.ID), "state", string(r.Job.State),
 			"attempt", r.Job.Attempt, "detail", r.Job.Detail)
 	}
-	for w := range d.watchers {
-		w.add(r.Job.ID)
-	}
+	d.watch.Changed(r.Job.ID)
 	d.cfg.AfterStep(step)
 	return nil
 }
@@ -231,6 +251,7 @@ func (d *Driver) requestStop(r *record, why supervise.StopReason) error {
 func (d *Driver) close(r *record, state driver.State, detail string, now time.Time) {
 	r.Job.State, r.Job.Detail, r.Job.Ended = state, detail, now
 	r.Moving, r.Next, r.CPUs = nil, next{}, nil
+	delete(d.failures, r.Job.ID)
 }
 
 // Supervise is the body of the hidden command that Config.Supervisor starts; args

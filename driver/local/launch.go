@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"pitchpipe/driver"
 	"pitchpipe/driver/durable"
 	"pitchpipe/driver/local/supervise"
@@ -24,33 +26,26 @@ const (
 	maxDoublings = 6 // of the delay
 )
 
-// failure counts the supervisors of a job that died before they started it.
-type failure struct {
-	count  int
-	delays int       // launches whose files could not be written; these end no job
-	again  time.Time // when the next may be tried
-	launch int       // the last one that retry counted
+// failures are what went wrong in a row with the attempt of a job.
+type failures struct {
+	tries  int       // how often the driver waits by now
+	again  time.Time // when it tries the next time
+	launch int       // the last one whose failure was counted
+	count  int       // supervisors that died before they started the job; others end no job
 }
 
-// failed notes one more.
-func (d *Driver) failed(id driver.JobID, now time.Time) {
+// later has the next try wait.
+func (d *Driver) later(id driver.JobID, now time.Time) failures {
 	f := d.failures[id]
-	f.again = now.Add(failureDelay << min(f.count, maxDoublings))
-	f.count++
+	f.again = now.Add(failureDelay << min(f.tries, maxDoublings))
+	f.tries++
 	d.failures[id] = f
-}
-
-// delayed notes that a launch could not be prepared, as on a full disk, which is no
-// fault of the job: it waits, longer each time.
-func (d *Driver) delayed(id driver.JobID, now time.Time) {
-	f := d.failures[id]
-	f.again = now.Add(failureDelay << min(f.delays, maxDoublings))
-	f.delays++
-	d.failures[id] = f
+	return f
 }
 
 // begin makes the queued attempt the running one, durably, and launches it.
 func (d *Driver) begin(r *record) error {
+	delete(d.failures, r.Job.ID)
 	c := r.clone()
 	now := time.Now()
 	if c.Job.Attempt == len(c.Job.Attempts) { // only before the very first
@@ -76,59 +71,47 @@ func (d *Driver) begin(r *record) error {
 
 // allot picks CPUs that no running job has.
 func (d *Driver) allot(n int) []int {
-	taken := map[int]bool{}
+	free := slices.Clone(d.cpus)
 	for _, r := range d.jobs {
 		if r.Job.State == driver.Running {
-			for _, c := range r.CPUs {
-				taken[c] = true
-			}
+			free = slices.DeleteFunc(free, func(cpu int) bool { return slices.Contains(r.CPUs, cpu) })
 		}
 	}
-	var out []int
-	for _, c := range d.cpus {
-		if !taken[c] && len(out) < n {
-			out = append(out, c)
-		}
-	}
-	return out
+	return free[:min(n, len(free))]
 }
 
-// launch writes the plan of the present launch and forks its supervisor.
+// launch writes the plan of the present launch and forks its supervisor. Where it cannot
+// be prepared, as on a full disk, that is no fault of the job, which waits.
 func (d *Driver) launch(r *record) error {
 	dir := d.store.launch(r)
-	if err := d.prepare(r, dir); err != nil {
-		d.delayed(r.Job.ID, time.Now())
+	err := durable.MkdirAll(filepath.Dir(dir), 0o711)
+	if err == nil {
+		err = durable.MkdirAll(dir, 0o700)
+	}
+	if err == nil {
+		err = r.writeSettings(d.store)
+	}
+	if err == nil {
+		err = durable.WriteJSON(filepath.Join(dir, supervise.PlanFile), d.plan(r), 0o600)
+	}
+	if err != nil {
+		d.later(r.Job.ID, time.Now())
 		return err
 	}
 	d.cfg.AfterStep("planned")
 	pid, err := d.fork(dir)
 	if err != nil {
-		d.failed(r.Job.ID, time.Now())
 		return fmt.Errorf("starting the supervisor: %w", err)
 	}
-	d.forked[r.Job.ID] = pid
+	d.children[pid] = dir
 	d.cfg.AfterStep("forked")
 	return nil
-}
-
-// prepare writes what a launch needs.
-func (d *Driver) prepare(r *record, dir string) error {
-	if err := durable.MkdirAll(filepath.Dir(dir), 0o711); err != nil {
-		return err
-	}
-	if err := durable.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	if err := r.writeSettings(d.store); err != nil {
-		return err
-	}
-	return durable.WriteJSON(filepath.Join(dir, supervise.PlanFile), d.plan(r), 0o600)
 }
 
 // fork starts the supervisor in a session of its own, so that nothing that ends
 // this process reaches it.
 func (d *Driver) fork(dir string) (pid int, err error) {
-	log, err := os.OpenFile(filepath.Join(dir, "supervisor.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	log, err := os.OpenFile(filepath.Join(dir, logFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return 0, err
 	}
@@ -146,6 +129,17 @@ func (d *Driver) fork(dir string) (pid int, err error) {
 	return pid, cmd.Process.Release()
 }
 
+const logFile = "supervisor.log" // of a launch
+
+// bury waits for supervisors that were children of this process and ended.
+func (d *Driver) bury() {
+	for pid := range d.children {
+		if got, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); got == pid || errors.Is(err, unix.ECHILD) {
+			delete(d.children, pid)
+		}
+	}
+}
+
 // plan says what the attempt runs.
 func (d *Driver) plan(r *record) supervise.Plan {
 	env := environment(r, d.env, d.store)
@@ -156,10 +150,13 @@ func (d *Driver) plan(r *record) supervise.Plan {
 	}
 	p := supervise.Plan{
 		Job: string(r.Job.ID), Attempt: r.Job.Attempt, Self: d.cfg.Supervisor,
-		Argv: argv, Dir: r.workDir(env), Env: listed(env), User: r.User, Notes: r.notes(),
+		Argv: argv, Dir: r.workDir(env), Env: listed(env), User: r.User,
 		Output: r.Output, Own: r.OwnOut, Truncate: r.Job.Attempt == 1,
 		Tree: d.tree, Leaf: fmt.Sprintf("%s.%d", r.Job.ID, r.Job.Attempt),
 		CPUs: r.CPUs, MemoryBytes: r.want(r.Job.Change).Memory, TimeLimit: r.limit(r.Job.Change),
+	}
+	if r.Next.Note != "" {
+		p.Notes = []string{r.Next.Note}
 	}
 	if r.Progress.Pattern != "" {
 		p.Listener, p.ListenerEnv = d.cfg.Listener, d.cfg.ListenerEnv
@@ -168,58 +165,30 @@ func (d *Driver) plan(r *record) supervise.Plan {
 	return p
 }
 
-// notes are the lines at the start of the attempt's output.
-func (r *record) notes() []string {
-	if r.Next.Note == "" {
-		return nil
-	}
-	return []string{r.Next.Note}
-}
-
-// retry launches an attempt again whose supervisor began but never let the job go:
-// process.json, which is durable before that, is missing. The machine may have been
-// full. After maxFailures in a row the job is not started, for the reason given.
-func (d *Driver) retry(r *record, why string, code int) (*record, error) {
+// again launches an attempt again whose supervisor is proven never to have let the job go,
+// and never to do so: process.json, which is durable before that, is missing. The machine may
+// have been full. After maxFailures in a row the job is not started, for the reason given.
+func (d *Driver) again(r *record, why string, code int) error {
 	id, now := r.Job.ID, time.Now()
-	if d.failures[id].launch != r.Launch {
-		if pid, ours := d.forked[id]; ours {
-			d.buried = append(d.buried, pid)
-			delete(d.forked, id)
-		}
-		d.failed(id, now)
-		f := d.failures[id]
-		f.launch = r.Launch
+	f := d.failures[id]
+	if dir := d.store.launch(r); f.launch != r.Launch && fileExists(filepath.Join(dir, supervise.PlanFile)) {
+		f = d.later(id, now)
+		f.launch, f.count = r.Launch, f.count+1
 		d.failures[id] = f
 		d.cfg.Logger.Warn("attempt did not start", "job", string(id), "attempt", r.Job.Attempt, "launch", r.Launch, "reason", why)
 	}
-	var err error
-	switch f := d.failures[id]; {
+	c := r.clone()
+	switch {
 	case r.Cancel:
-		err = d.relaunch(r) // which ends it
+		c.endAttempt(now, -1)
+		d.close(c, driver.Cancelled, "cancelled before it ran", now)
+		return d.commit(c, "cancelled")
 	case f.count >= maxFailures:
-		c := r.clone()
 		c.endAttempt(now, code)
 		d.close(c, driver.NotStarted, why, now)
-		err = d.commit(c, "ended")
-	case !now.Before(f.again):
-		err = d.relaunch(r)
-	}
-	return d.jobs[id], err
-}
-
-// relaunch starts an attempt again of which it is proven that it never started.
-func (d *Driver) relaunch(r *record) error {
-	c := r.clone()
-	if r.Cancel {
-		c.endAttempt(time.Now(), -1)
-		d.close(c, driver.Cancelled, "cancelled before it ran", time.Now())
-		return d.commit(c, "cancelled")
-	}
-	if d.failures[r.Job.ID].count >= maxFailures {
-		c.endAttempt(time.Now(), -1)
-		d.close(c, driver.NotStarted, "its supervisor does not start; see "+
-			filepath.Join(d.store.launch(r), "supervisor.log"), time.Now())
 		return d.commit(c, "ended")
+	case now.Before(f.again):
+		return nil
 	}
 	c.Launch++
 	if err := d.commit(c, "relaunch"); err != nil {

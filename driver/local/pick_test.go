@@ -144,7 +144,7 @@ func TestAJobWithoutAMemoryLimitDoesNotMindThatMemoryIsShort(t *testing.T) {
 
 func TestAfterAKillForMemory(t *testing.T) {
 	t.Parallel()
-	d := &Driver{failures: map[driver.JobID]failure{}}
+	d := &Driver{failures: map[driver.JobID]failures{}}
 	threads := map[string]string{"OMP_NUM_THREADS": "4"}
 	for _, tt := range []struct {
 		name   string
@@ -194,11 +194,10 @@ func TestAfterAKillForMemory(t *testing.T) {
 func TestTheDelayBetweenFailuresIsBounded(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
-	d := &Driver{failures: map[driver.JobID]failure{}}
+	d := &Driver{failures: map[driver.JobID]failures{}}
 	last := time.Duration(0)
 	for i := range 100 {
-		d.failed("job", now)
-		wait := d.failures["job"].again.Sub(now)
+		wait := d.later("job", now).again.Sub(now)
 		if wait < last || wait > time.Minute {
 			t.Fatalf("failure %d waits %v after %v", i+1, wait, last)
 		}

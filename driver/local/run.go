@@ -2,13 +2,8 @@ package local
 
 import (
 	"context"
-	"errors"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/local/supervise"
@@ -106,8 +101,7 @@ func (d *Driver) pick(now time.Time) []driver.JobID {
 			default:
 				queue = append(queue, w)
 			}
-		case driver.Succeeded, driver.Failed, driver.MemoryExceeded, driver.TimeExceeded,
-			driver.NotStarted, driver.Cancelled, driver.Lost:
+		default: // it has ended
 		}
 	}
 	return schedule(now, free, append(again, queue...), running)
@@ -202,34 +196,16 @@ func (d *Driver) due(now time.Time) time.Duration {
 			sooner(r.NotBefore)
 		case driver.Stopped:
 			sooner(d.patience(r))
-		case driver.Succeeded, driver.Failed, driver.MemoryExceeded, driver.TimeExceeded,
-			driver.NotStarted, driver.Cancelled, driver.Lost:
+		default: // it has ended
 		}
 	}
-	if len(d.buried) > 0 {
+	if len(d.children) > 0 {
 		wait = min(wait, lookEvery)
 	}
 	if d.trouble {
 		wait = min(wait, tryAgain)
 	}
 	return wait
-}
-
-// bury waits for supervisors that were children of this process and ended.
-func (d *Driver) bury() {
-	gone := func(pid int) bool {
-		got, err := unix.Wait4(pid, nil, unix.WNOHANG, nil)
-		return got == pid || errors.Is(err, unix.ECHILD)
-	}
-	d.buried = slices.DeleteFunc(d.buried, gone)
-	for id, pid := range d.forked {
-		if gone(pid) {
-			delete(d.forked, id)
-			if r := d.jobs[id]; r.Job.State == driver.Running && !fileExists(filepath.Join(d.store.launch(r), supervise.StartedFile)) {
-				d.failed(id, time.Now())
-			}
-		}
-	}
 }
 
 // patience is until when a job waits for the next Advance of its intent.

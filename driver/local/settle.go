@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,64 +16,58 @@ import (
 // harvest looks at the running attempt of a job and draws the consequences of its
 // end. It returns the record as it is then.
 func (d *Driver) harvest(ctx context.Context, r *record) (*record, error) {
-	id := r.Job.ID
-	dir := d.store.launch(r)
-	own, ours := d.forked[id]
-	if ours && !fileExists(filepath.Join(dir, supervise.ExitFile)) {
-		return r, nil // our own child lives, and may not have its lock yet
+	id, dir := r.Job.ID, d.store.launch(r)
+	exit := supervise.Exit{Code: -1, Detail: "its supervisor does not start; see " + filepath.Join(dir, logFile)}
+	status := supervise.Alive // our own child lives, and may not have its lock yet
+	if !slices.Contains(slices.Collect(maps.Values(d.children)), dir) || fileExists(filepath.Join(dir, supervise.ExitFile)) {
+		var err error
+		if status, err = supervise.Resolve(dir, &exit); err != nil {
+			return r, err
+		}
+	} else if !fileExists(filepath.Join(dir, supervise.ProcessFile)) {
+		return r, nil
 	}
-	status, exit, err := supervise.Resolve(dir)
-	if err != nil {
-		return r, err
-	}
-	switch status {
-	case supervise.Alive:
+	if status == supervise.Alive {
 		delete(d.failures, id)
 		return r, nil
-	case supervise.Void:
-		if now := time.Now(); now.Before(d.failures[id].again) {
-			return r, nil
+	}
+	defer func() {
+		if d.jobs[id] != r {
+			d.nudge()
 		}
-		err = d.relaunch(r)
-	case supervise.Nobody:
-		if !fileExists(filepath.Join(dir, supervise.ProcessFile)) {
-			return d.retry(r, "its supervisor died before it started the job", -1)
-		}
+	}()
+	begun := fileExists(filepath.Join(dir, supervise.ProcessFile))
+	switch {
+	case status == supervise.Died && !begun:
+		exit.Detail = "its supervisor died before it started the job"
+		fallthrough
+	case status == supervise.Void, exit.Reason == supervise.NotStarted && !r.Cancel && !begun:
+		err := d.again(r, exit.Detail, exit.Code)
+		return d.jobs[id], err
+	case status == supervise.Died:
 		now := time.Now()
 		if now.Before(d.failures[id].again) {
 			return r, nil
 		}
 		if err := supervise.KillRemains(ctx, dir); err != nil {
-			d.failed(id, now)
+			d.later(id, now)
 			return r, err // not lost while something of it may run
 		}
-		delete(d.failures, id)
 		c := r.clone()
 		c.endAttempt(now, -1)
 		d.close(c, driver.Lost, "its supervisor died; what was left of it was ended", now)
-		err = d.commit(c, "lost")
-	case supervise.Ended:
-		if exit.Reason == supervise.NotStarted && !r.Cancel && !fileExists(filepath.Join(dir, supervise.ProcessFile)) {
-			return d.retry(r, exit.Detail, exit.Code)
-		}
-		c := r.clone()
-		d.settle(c, exit)
-		err = d.commit(c, "ended")
+		err := d.commit(c, "lost")
+		return d.jobs[id], err
 	}
-	if err == nil && ours && d.jobs[id].Job.State != driver.Running {
-		d.buried = append(d.buried, own)
-		delete(d.forked, id)
-	}
-	if err == nil {
-		d.nudge()
-	}
+	c := r.clone()
+	d.settle(c, exit)
+	err := d.commit(c, "ended")
 	return d.jobs[id], err
 }
 
 // settle decides what the end of an attempt means for its job.
 func (d *Driver) settle(r *record, exit supervise.Exit) {
 	r.endAttempt(exit.Ended, exit.Code)
-	delete(d.failures, r.Job.ID)
 	well := exit.Reason == supervise.Exited && exit.Code == 0
 	switch {
 	case r.Cancel && !well:
@@ -87,22 +82,16 @@ func (d *Driver) settle(r *record, exit supervise.Exit) {
 	}
 }
 
-// stateOf names the end of an attempt that nobody asked for.
+// stateOf names the end of an attempt that no one asked for.
 func stateOf(exit supervise.Exit) driver.State {
-	switch exit.Reason {
-	case supervise.Exited:
-		if exit.Code == 0 {
-			return driver.Succeeded
-		}
-	case supervise.Memory:
-		return driver.MemoryExceeded
-	case supervise.TimeUp:
-		return driver.TimeExceeded
-	case supervise.NotStarted:
-		return driver.NotStarted
-	case supervise.Stopped:
-		return driver.Cancelled
-	case supervise.Signalled:
+	if exit.Reason == supervise.Exited && exit.Code == 0 {
+		return driver.Succeeded
+	}
+	if state, ok := map[supervise.Reason]driver.State{
+		supervise.Memory: driver.MemoryExceeded, supervise.TimeUp: driver.TimeExceeded,
+		supervise.NotStarted: driver.NotStarted, supervise.Stopped: driver.Cancelled,
+	}[exit.Reason]; ok {
+		return state
 	}
 	return driver.Failed
 }
@@ -110,16 +99,13 @@ func stateOf(exit supervise.Exit) driver.State {
 // goesOn reports whether the job goes on after the attempt: it had saved, for the intent
 // in progress or late for one that was abandoned, or the intent had it ended unsaved.
 func (r *record) goesOn(exit supervise.Exit) bool {
-	if exit.Reason == supervise.Stopped {
+	switch {
+	case exit.Reason == supervise.Stopped:
 		return exit.Stop == supervise.StopSaved || exit.Stop == supervise.StopDiscarded
-	}
-	if exit.Reason != supervise.Exited || exit.Code == 0 {
+	case exit.Reason != supervise.Exited || exit.Code == 0:
 		return false
 	}
-	if slices.Contains(r.SavedExits, exit.Code) {
-		return true
-	}
-	return r.Moving != nil && r.Moving.Intent.Checkpoint.Exit == exit.Code
+	return slices.Contains(r.SavedExits, exit.Code) || r.Moving != nil && r.Moving.Intent.Checkpoint.Exit == exit.Code
 }
 
 // leave is what follows an attempt after which the job goes on: the intent goes on, or, where there is
@@ -138,20 +124,13 @@ func (r *record) leave(at time.Time) {
 // a larger batch need more memory too. The attempt is no longer the intent's.
 func (r *record) returnMemory() {
 	change, note := driver.Change{}, "killed for memory under changed settings; the owner's settings return"
-	if r.tunedMemory() {
+	if tuned, own := r.Job.Change.MemoryBytes, r.Job.Resources.MemoryBytes; tuned > 0 && (own == 0 || tuned < own) {
 		change = r.Job.Change.Clone()
 		change.MemoryBytes = 0
-		note = fmt.Sprintf("killed for memory at the tuned limit of %d bytes; the owner's limit returns", r.Job.Change.MemoryBytes)
+		note = fmt.Sprintf("killed for memory at the tuned limit of %d bytes; the owner's limit returns", tuned)
 	}
 	r.requeue(change, driver.CauseMemory, note)
 	r.Next.Intent = ""
-}
-
-// tunedMemory reports whether the present attempt has less memory than its owner
-// asked for.
-func (r *record) tunedMemory() bool {
-	tuned, own := r.Job.Change.MemoryBytes, r.Job.Resources.MemoryBytes
-	return tuned > 0 && (own == 0 || tuned < own)
 }
 
 // requeue queues the next attempt. It keeps the intent that its change is from.

@@ -4,91 +4,89 @@ import (
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 )
 
-// Behaviour is what the #SIM lines of a job file say. The package documentation
-// has the table of keys; a field is named after its key.
+// Behaviour is what the #SIM lines of a job file say. Each field with a tag sim is a key; the
+// table in the package documentation says what it means. in has the bounds of a number, as
+// the form of a text or of a whole number.
 type Behaviour struct {
-	Epochs        int
-	Seconds       float64 // CPU seconds of one epoch's work at the base batch
-	Parallel      float64 // Amdahl share, 0..1
-	Threads       string  // environment variable with the number of threads
-	Oversubscribe float64 // time added per thread beyond the cores, as a share
-	Saturate      int     // cores beyond which the parallel part gets no faster; 0 = none
-	Coherence     float64 // time added per core beyond the first, in units of the time on one core
-	Drift         float64 // share by which the last epoch takes longer than the first
-	Start         time.Duration
+	Epochs        int           `sim:"epochs" in:"1 to 1000000"`
+	Seconds       float64       `sim:"seconds" in:"1e-06 to 1e+06"`
+	Parallel      float64       `sim:"parallel" in:"0 to 1"`
+	Threads       string        `sim:"threads" as:"variable"`
+	Oversubscribe float64       `sim:"oversubscribe" in:"0 to 100"`
+	Saturate      int           `sim:"saturate" in:"0 to 1000000"`
+	Coherence     float64       `sim:"coherence" in:"0 to 100"`
+	Drift         float64       `sim:"drift" in:"-0.99 to 100"`
+	Start         time.Duration `sim:"start"`
 
-	Noise     float64 // sigma of the lognormal factor of each epoch
-	RunNoise  float64 // sigma of the lognormal factor of each attempt
-	RateNoise float64 // sigma of the lognormal factor of each rate in each epoch
-	Paired    bool    // an epoch's noise is the same in every attempt
-	Seed      int64
+	Noise     float64 `sim:"noise" in:"0 to 2"`
+	RunNoise  float64 `sim:"run_noise" in:"0 to 2"`
+	RateNoise float64 `sim:"rate_noise" in:"0 to 2"`
+	Paired    bool    `sim:"paired"`
+	Seed      int64   `sim:"seed"`
 
-	Batch    string // environment variable with the batch size, empty = none
-	Base     float64
-	Exponent float64
+	Batch    string  `sim:"batch" as:"variable"`
+	Base     float64 `sim:"base" in:"0.001 to 1e+09"`
+	Exponent float64 `sim:"exponent" in:"-4 to 4"`
 
-	Loss               float64
-	FinalLoss          float64
-	Quality            float64
-	QualityPerDoubling float64
-	Tau                float64 // epochs after which the distance to the end is 1/e; 0 = a fifth of Epochs
+	Loss               float64 `sim:"loss" in:"-1e+09 to 1e+09"`
+	FinalLoss          float64 `sim:"final_loss" in:"-1e+09 to 1e+09"`
+	Quality            float64 `sim:"quality" in:"-1e+09 to 1e+09"`
+	QualityPerDoubling float64 `sim:"quality_per_doubling" in:"-1e+09 to 1e+09"`
+	Tau                float64 `sim:"tau" in:"0 to 1e+09"`
 
-	Memory int64 // peak, bytes
+	Memory         int64         `sim:"memory" as:"bytes"`
+	Checkpoint     time.Duration `sim:"checkpoint"`                             // below 0 = it does not save
+	CheckpointExit int           `sim:"checkpoint_exit" in:"1 to 255, or none"` // 0 = none
+	IgnoreSignal   bool          `sim:"ignore_signal"`
 
-	Saves          bool          // whether checkpoint= was given
-	Checkpoint     time.Duration // from the end of the epoch to the saved state
-	CheckpointExit int           // 0 = it prints "saved" and goes on
-	IgnoreSignal   bool
+	Exit         int    `sim:"exit" in:"0 to 255"`
+	At           int    `sim:"at" in:"0 to 1000000"`
+	HangAt       int    `sim:"hang_at" in:"0 to 1000000"`
+	Missing      bool   `sim:"missing"`
+	ShowEnv      string `sim:"show_env" as:"variable"`
+	ShowSettings bool   `sim:"show_settings"`
 
-	Exit    int
-	At      int // epoch in which it exits with Exit; 0 = after the last one
-	HangAt  int
-	Missing bool
-	ShowEnv string
+	Contended      []Span        `sim:"contended"`
+	OwnerChangesAt time.Duration `sim:"owner_changes_at"`
+	DiesAt         time.Duration `sim:"dies_at"`
 
-	ShowSettings bool
+	QueueWait time.Duration `sim:"queue_wait"`
+	ClosedAt  time.Duration `sim:"closed_at"`
+	ClosedBy  string        `sim:"closed_by" as:"word"`
 
-	Contended      []Span
-	OwnerChangesAt time.Duration // since its submission; 0 = never
-	DiesAt         time.Duration // since the attempt began; 0 = never
+	WattsIdle    float64 `sim:"watts_idle" in:"0 to 1e+06"`
+	WattsCore    float64 `sim:"watts_core" in:"0 to 1e+06"`
+	EnergySource string  `sim:"energy_source" as:"rapl, perf-power, gpu, bmc, hwmon, modelled, replayed"` // empty = the cluster's
+	PerfRunning  float64 `sim:"perf_running" in:"0 to 1"`
 
-	QueueWait time.Duration // of each attempt after the first, before it may start
-	ClosedAt  time.Duration // since its submission; 0 = never
-	ClosedBy  string
-
-	WattsIdle    float64 // of the whole node
-	WattsCore    float64 // of one busy core
-	EnergySource string  // empty = the cluster's
-
-	Profile     string
-	Rates       Rates
-	PerfRunning float64 // share of the time that counters counted
+	Profile string `sim:"profile" as:"compute, stream, barrier, alloc, io"`
+	Rates
 }
 
 // Span is a range of epochs, both ends included.
 type Span struct{ First, Last int }
 
-// Rates are what the job's counters show. Those without a unit in their comment
-// are counts per CPU second.
+// Rates are what the job's counters show.
 type Rates struct {
-	CPU             float64 // CPU seconds per second of work
-	Spin            float64 // share of a waiting core's time that is burnt waiting
-	System          float64 // share of CPU time in the kernel
-	MinorFaults     float64
-	MajorFaults     float64
-	ContextSwitches float64
-	Involuntary     float64 // share of the context switches
-	Migrations      float64
-	ReadChars       float64 // bytes per CPU second
-	WriteChars      float64 // bytes per CPU second
-	ReadBytes       float64 // bytes per CPU second
-	WriteBytes      float64 // bytes per CPU second
-	MemoryPressure  float64 // stalled seconds per second
-	IOPressure      float64 // stalled seconds per second
+	CPU             float64 `sim:"cpu" in:"0 to 1"`
+	Spin            float64 `sim:"spin" in:"0 to 1"`
+	System          float64 `sim:"system" in:"0 to 1"`
+	MinorFaults     float64 `sim:"minor_faults" in:"0 to 1e+12"`
+	MajorFaults     float64 `sim:"major_faults" in:"0 to 1e+12"`
+	ContextSwitches float64 `sim:"context_switches" in:"0 to 1e+12"`
+	Involuntary     float64 `sim:"involuntary" in:"0 to 1"`
+	Migrations      float64 `sim:"migrations" in:"0 to 1e+12"`
+	ReadChars       float64 `sim:"read_chars" in:"0 to 1e+12"`
+	WriteChars      float64 `sim:"write_chars" in:"0 to 1e+12"`
+	ReadBytes       float64 `sim:"read_bytes" in:"0 to 1e+12"`
+	WriteBytes      float64 `sim:"write_bytes" in:"0 to 1e+12"`
+	MemoryPressure  float64 `sim:"memory_pressure" in:"0 to 1"`
+	IOPressure      float64 `sim:"io_pressure" in:"0 to 1"`
 }
 
 // The bounds of an epoch keep every time within what a Duration holds.
@@ -103,39 +101,25 @@ const stolen = 0.2
 func defaults() Behaviour {
 	return Behaviour{
 		Threads: "OMP_NUM_THREADS", Base: 32, Loss: 2.3, FinalLoss: 0.1, Quality: 0.9,
-		Memory: 64 << 20, CheckpointExit: 85, WattsIdle: 40, WattsCore: 8,
-		Profile: "compute", Rates: mustProfile("compute"), PerfRunning: 1,
+		Memory: 64 << 20, Checkpoint: -1, CheckpointExit: 85, WattsIdle: 40, WattsCore: 8,
+		Profile: "compute", Rates: profile("compute"), PerfRunning: 1,
 	}
 }
 
-// profileNames lists the presets of profile=.
-func profileNames() []string { return []string{"compute", "stream", "barrier", "alloc", "io"} }
-
-// profileRates gives the rates of a preset. They are invented, but ordered as
-// such programs are: what distinguishes two presets here distinguishes them in
-// reality.
-func profileRates(name string) (Rates, bool) {
+// profile is a preset. The rates are invented, but ordered as such programs are: what
+// distinguishes two presets here distinguishes them in reality.
+func profile(name string) Rates {
 	switch name {
-	case "compute":
-		return Rates{CPU: 1, System: 0.005, MinorFaults: 200, ContextSwitches: 30, Involuntary: 0.8, Migrations: 0.5, ReadChars: 1e4, WriteChars: 1e3}, true
 	case "stream":
-		return Rates{CPU: 1, System: 0.04, MinorFaults: 4e3, ContextSwitches: 60, Involuntary: 0.6, Migrations: 1, ReadChars: 1e4, WriteChars: 1e3, MemoryPressure: 0.01}, true
+		return Rates{CPU: 1, System: 0.04, MinorFaults: 4e3, ContextSwitches: 60, Involuntary: 0.6, Migrations: 1, ReadChars: 1e4, WriteChars: 1e3, MemoryPressure: 0.01}
 	case "barrier":
-		return Rates{CPU: 1, Spin: 0.3, System: 0.15, MinorFaults: 300, ContextSwitches: 8e3, Involuntary: 0.1, Migrations: 40, ReadChars: 1e4, WriteChars: 1e3}, true
+		return Rates{CPU: 1, Spin: 0.3, System: 0.15, MinorFaults: 300, ContextSwitches: 8e3, Involuntary: 0.1, Migrations: 40, ReadChars: 1e4, WriteChars: 1e3}
 	case "alloc":
-		return Rates{CPU: 1, System: 0.3, MinorFaults: 6e4, ContextSwitches: 400, Involuntary: 0.3, Migrations: 10, ReadChars: 1e4, WriteChars: 1e3, MemoryPressure: 0.02}, true
+		return Rates{CPU: 1, System: 0.3, MinorFaults: 6e4, ContextSwitches: 400, Involuntary: 0.3, Migrations: 10, ReadChars: 1e4, WriteChars: 1e3, MemoryPressure: 0.02}
 	case "io":
-		return Rates{CPU: 0.4, System: 0.35, MinorFaults: 1e3, MajorFaults: 20, ContextSwitches: 5e3, Involuntary: 0.02, Migrations: 5, ReadChars: 2e8, WriteChars: 2e7, ReadBytes: 5e7, WriteBytes: 1e7, IOPressure: 0.5}, true
+		return Rates{CPU: 0.4, System: 0.35, MinorFaults: 1e3, MajorFaults: 20, ContextSwitches: 5e3, Involuntary: 0.02, Migrations: 5, ReadChars: 2e8, WriteChars: 2e7, ReadBytes: 5e7, WriteBytes: 1e7, IOPressure: 0.5}
 	}
-	return Rates{}, false
-}
-
-func mustProfile(name string) Rates {
-	r, ok := profileRates(name)
-	if !ok {
-		panic("sim: no preset " + name)
-	}
-	return r
+	return Rates{CPU: 1, System: 0.005, MinorFaults: 200, ContextSwitches: 30, Involuntary: 0.8, Migrations: 0.5, ReadChars: 1e4, WriteChars: 1e3}
 }
 
 // setting is what an attempt runs under, as far as its behaviour depends on it.
@@ -151,10 +135,8 @@ func (b *Behaviour) settingOf(cores int, env map[string]string) setting {
 	if n, err := strconv.Atoi(env[b.Threads]); err == nil && n > 0 {
 		s.threads = n
 	}
-	if b.Batch != "" {
-		if v, err := strconv.ParseFloat(env[b.Batch], 64); err == nil && v > 0 && !math.IsInf(v, 0) {
-			s.batch = v
-		}
+	if v, err := strconv.ParseFloat(env[b.Batch], 64); b.Batch != "" && err == nil && v > 0 && !math.IsInf(v, 0) {
+		s.batch = v
 	}
 	return s
 }
@@ -196,12 +178,7 @@ func (b *Behaviour) epochTime(s setting, run uint64, epoch int) time.Duration {
 }
 
 func (b *Behaviour) contended(epoch int) bool {
-	for _, s := range b.Contended {
-		if s.First <= epoch && epoch <= s.Last {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(b.Contended, func(s Span) bool { return s.First <= epoch && epoch <= s.Last })
 }
 
 // lossAt and qualityAt are the learning curve: exponential approach to the end.

@@ -1,15 +1,14 @@
 package sim
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/jobfile"
-	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/move"
 )
 
@@ -27,14 +26,10 @@ type Config struct {
 	// node of 16 cores and 64 GiB.
 	Nodes []NodeSpec
 
-	// Parse reads the part of a job file that real schedulers read too; nil =
-	// driver/jobfile/detect.
-	Parse func(filename string, src []byte, vars map[string]string) (*jobfile.Job, error)
-
-	// Faults is asked before each operation. An error of it is what the caller
-	// gets; the operation is done all the same where the error is
-	// driver.ErrUnknown, and is not done where it is anything else. For OpStart job
-	// is empty. It is called without a lock, from many goroutines.
+	// Faults is asked before each operation. The caller gets its error; the operation is
+	// done all the same where that is driver.ErrUnknown, and is not done where it is
+	// anything else. For OpStart job is empty. It is called without a lock, from many
+	// goroutines.
 	Faults func(op string, job driver.JobID) error
 
 	// Recorded is asked before each epoch what it took when it was measured; where it
@@ -51,15 +46,9 @@ type Config struct {
 	// Interval is the time between two samples; 0 = 1 s.
 	Interval time.Duration
 
-	// Ring is how many samples of an attempt are kept; 0 = 4096.
-	Ring int
-
 	// EnergySource is where the nodes' joules come from, in the words of the
 	// exporter; empty = modelled.
 	EnergySource string
-
-	// Denied lists columns that the nodes' exporter may not read.
-	Denied []string
 }
 
 // Work is an epoch that begins.
@@ -80,23 +69,34 @@ type Measured struct {
 // Cluster is a simulated cluster: a driver.Driver, and what an exporter on its
 // nodes would say. Make one with New. All methods are safe for concurrent use.
 type Cluster struct {
-	cfg Config
+	cfg      Config
+	moves    move.Machine
+	watchers driver.Watchers
 
-	moves     move.Machine
 	mu        sync.Mutex
 	now       time.Time // the instant that everything below is at
-	agenda    agenda
-	seq       uint64
+	agenda    []event   // by time
 	timer     *time.Timer
 	closed    bool
 	nodes     []*node
 	jobs      []*job // by submission
 	byRequest map[driver.RequestID]*job
 	queue     []*job // pending, first come first
+}
 
-	watchers map[*watcher]struct{}
-	streams  sync.WaitGroup
-	quit     chan struct{}
+// node is a machine, what is free on it, and its load: the counters nodeBusy and nodeSteal.
+type node struct {
+	spec      NodeSpec
+	free      driver.Room
+	busy      float64 // cores that work now, in all jobs
+	contended int     // jobs that others disturb now
+	load      meter
+}
+
+// event is something that happens at an instant that is known beforehand.
+type event struct {
+	at   time.Time
+	fire func()
 }
 
 // New makes a cluster without jobs. It starts nothing: the first timer is set
@@ -105,29 +105,17 @@ func New(cfg Config) (*Cluster, error) {
 	if len(cfg.Nodes) == 0 {
 		cfg.Nodes = []NodeSpec{{Name: "node-1", Cores: 16, MemoryBytes: 64 << 30}}
 	}
-	if cfg.Parse == nil {
-		cfg.Parse = detect.Parse
-	}
 	if cfg.Interval <= 0 {
 		cfg.Interval = time.Second
-	}
-	if cfg.Ring <= 0 {
-		cfg.Ring = 4096
 	}
 	if cfg.EnergySource == "" {
 		cfg.EnergySource = "modelled"
 	}
-	if !slices.Contains(energySources(), cfg.EnergySource) {
-		return nil, fmt.Errorf("simulated cluster: energy source %q: want one of %s",
-			cfg.EnergySource, strings.Join(energySources(), ", "))
-	}
-	c := &Cluster{
-		cfg:       cfg,
-		byRequest: make(map[driver.RequestID]*job),
-		watchers:  make(map[*watcher]struct{}),
-		quit:      make(chan struct{}),
-	}
+	c := &Cluster{cfg: cfg, byRequest: map[driver.RequestID]*job{}}
 	c.moves.AfterStep = cfg.AfterStep
+	if cfg.Faults != nil {
+		c.watchers.Broken = func(id driver.JobID) bool { return cfg.Faults(OpEvent, id) != nil }
+	}
 	for _, spec := range cfg.Nodes {
 		if spec.Name == "" || spec.Cores < 1 || spec.MemoryBytes < 1 {
 			return nil, fmt.Errorf("simulated cluster: node %+v: want a name, cores and memory", spec)
@@ -135,7 +123,7 @@ func New(cfg Config) (*Cluster, error) {
 		if spec.Kind == "" {
 			spec.Kind = fmt.Sprintf("sim-%dc", spec.Cores)
 		}
-		c.nodes = append(c.nodes, &node{spec: spec})
+		c.nodes = append(c.nodes, &node{spec: spec, free: driver.Room{Cores: spec.Cores, Memory: spec.MemoryBytes}})
 	}
 	return c, nil
 }
@@ -145,74 +133,157 @@ func New(cfg Config) (*Cluster, error) {
 // gone; closing twice does nothing.
 func (c *Cluster) Close() {
 	c.mu.Lock()
-	if !c.closed {
-		c.closed = true
-		close(c.quit)
-		if c.timer != nil {
-			c.timer.Stop()
-		}
+	c.closed = true
+	if c.timer != nil {
+		c.timer.Stop()
 	}
 	c.mu.Unlock()
-	c.streams.Wait()
+	c.watchers.Close()
 }
 
-// schedule starts what fits, first come first served: the first job that waits
-// for room keeps all behind it waiting. Held jobs hold nobody else up.
-func (c *Cluster) schedule() {
-	for {
-		j, n := c.next()
-		if n == nil {
-			return
+// at puts f on the agenda, behind what happens at the same instant. The caller holds the lock.
+func (c *Cluster) at(when time.Time, f func()) {
+	i, _ := slices.BinarySearchFunc(c.agenda, when, func(e event, t time.Time) int {
+		if e.at.After(t) {
+			return 1
 		}
-		c.leaveQueue(j)
-		c.begin(j, n)
+		return -1
+	})
+	c.agenda = slices.Insert(c.agenda, i, event{when, f})
+}
+
+// after puts f on the agenda, d after the instant that the cluster is at.
+func (c *Cluster) after(d time.Duration, f func()) { c.at(c.now.Add(d), f) }
+
+// enter takes the lock and lets everything happen that was due by now, each
+// event at its own instant: what a caller sees never depends on when it looks.
+func (c *Cluster) enter() {
+	c.mu.Lock()
+	now := time.Now()
+	for !c.closed && len(c.agenda) > 0 && !c.agenda[0].at.After(now) {
+		e := c.agenda[0]
+		c.agenda = slices.Delete(c.agenda, 0, 1)
+		if e.at.After(c.now) {
+			c.now = e.at
+		}
+		e.fire()
+	}
+	if now.After(c.now) {
+		c.now = now
 	}
 }
 
-// next finds the job that may start now and the node for it, which is nil where
-// none may.
-func (c *Cluster) next() (*job, *node) {
-	blocked := false
-	for _, j := range c.queue {
-		switch {
-		case j.notBefore.After(c.now):
-			j.view.Detail = "waits until " + j.notBefore.UTC().Format(time.RFC3339)
-			continue
-		case blocked:
-			j.view.Detail = "waits for the jobs before it"
-			continue
-		}
-		want := j.resources(j.view.Change)
-		for _, n := range c.nodes {
-			if n.fits(want) {
-				return j, n
+// leave sets the timer for the next event, so that watchers hear of it although no one asks,
+// and gives the lock back.
+func (c *Cluster) leave() {
+	defer c.mu.Unlock()
+	if c.closed || len(c.agenda) == 0 {
+		return
+	}
+	d := time.Until(c.agenda[0].at)
+	if c.timer == nil {
+		c.timer = time.AfterFunc(d, func() {
+			c.enter()
+			c.leave()
+		})
+		return
+	}
+	c.timer.Reset(d)
+}
+
+// ErrNotTaken is for Config.Faults: a request that was lost on its way. The
+// caller sees driver.ErrUnknown, and nothing was done. A plain driver.ErrUnknown
+// is the other half of that uncertainty: it was done, and the answer was lost.
+var ErrNotTaken = errors.New("request lost on its way")
+
+// The operations that Config.Faults is asked about. OpEvent is the delivery of
+// one event to a watcher: an error breaks that stream.
+const (
+	OpStart   = "start"
+	OpAdvance = "advance"
+	OpCheck   = "check"
+	OpOutlook = "outlook"
+	OpWatch   = "watch"
+	OpEvent   = "event"
+	OpGet     = "get"
+	OpList    = "list"
+	OpStop    = "stop"
+	OpLogs    = "logs"
+	OpWindow  = "window"
+	OpNode    = "node"
+)
+
+// Fault is one entry of a script of faults.
+type Fault struct {
+	Op  string
+	Job driver.JobID // empty = any
+	Nth int          // which matching call fails, from 1; 0 = every one
+	Err error
+}
+
+// Script makes a Config.Faults of a list: the first fault that matches a call
+// strikes. It is safe for concurrent use.
+func Script(faults ...Fault) func(op string, job driver.JobID) error {
+	var mu sync.Mutex
+	calls := make([]int, len(faults))
+	return func(op string, job driver.JobID) (err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		for i, f := range faults {
+			if f.Op != op || f.Job != "" && f.Job != job {
+				continue
+			}
+			calls[i]++
+			if err == nil && (f.Nth == 0 || f.Nth == calls[i]) {
+				err = f.Err
 			}
 		}
-		j.view.Detail = "waits for room"
-		blocked = true
+		return err
 	}
-	return nil, nil
 }
 
-// enqueue lets a job wait for its next attempt.
-func (c *Cluster) enqueue(j *job, cause driver.Cause, intent string) {
-	j.view.State, j.view.Node, j.view.Detail = driver.Pending, "", ""
-	j.cause, j.intent = cause, intent
-	if d := j.act.QueueWait; d > 0 && j.view.Attempt > 0 {
-		j.notBefore = c.now.Add(d)
-		c.at(j.notBefore, c.schedule)
+// do runs one operation under the lock, at the present instant, with the faults
+// that the configuration wants.
+func do[T any](ctx context.Context, c *Cluster, op string, id driver.JobID, f func() (T, error)) (out T, err error) {
+	what := op
+	if id != "" {
+		what += " " + string(id)
 	}
-	c.queue = append(c.queue, j)
-	c.changed(j)
-	c.schedule()
+	if err := ctx.Err(); err != nil {
+		return out, fmt.Errorf("%s: %w", what, err)
+	}
+	var fault error
+	if c.cfg.Faults != nil {
+		fault = c.cfg.Faults(op, id)
+	}
+	switch {
+	case errors.Is(fault, ErrNotTaken):
+		return out, fmt.Errorf("%s: %w: %w", what, driver.ErrUnknown, fault)
+	case fault != nil && !errors.Is(fault, driver.ErrUnknown):
+		return out, fmt.Errorf("%s: %w", what, fault)
+	}
+	c.enter()
+	defer c.leave()
+	if c.closed {
+		return out, fmt.Errorf("%s: the cluster was closed: %w", what, driver.ErrTransient)
+	}
+	result, err := f()
+	if err == nil {
+		err = fault
+	}
+	if err != nil {
+		return out, fmt.Errorf("%s: %w", what, err)
+	}
+	return result, nil
 }
 
-// canHold reports whether any node could ever hold the resources.
-func (c *Cluster) canHold(want driver.Resources) error {
-	for _, n := range c.nodes {
-		if want.Cores <= n.spec.Cores && want.MemoryBytes <= n.spec.MemoryBytes {
-			return nil
+// about is do of an operation about one job.
+func about[T any](ctx context.Context, c *Cluster, op string, id driver.JobID, f func(*job) (T, error)) (T, error) {
+	return do(ctx, c, op, id, func() (out T, err error) {
+		j, err := c.find(id)
+		if err != nil {
+			return out, err
 		}
-	}
-	return fmt.Errorf("%w: no node has %d cores and %d bytes of memory", driver.ErrInvalid, want.Cores, want.MemoryBytes)
+		return f(j)
+	})
 }

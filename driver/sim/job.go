@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/jobfile"
+	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/move"
 )
 
@@ -38,7 +38,7 @@ type job struct {
 
 // newJob judges a job file. The error is driver.ErrInvalid.
 func (c *Cluster) newJob(request driver.RequestID, spec driver.Spec) (*job, error) {
-	file, err := c.cfg.Parse(spec.Filename, spec.Source, spec.Variables)
+	file, err := detect.Parse(spec.Filename, spec.Source, spec.Variables)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
 	}
@@ -52,28 +52,21 @@ func (c *Cluster) newJob(request driver.RequestID, spec driver.Spec) (*job, erro
 			return nil, fmt.Errorf("%w: progress pattern: %w", driver.ErrInvalid, err)
 		}
 	}
-	j.env = make(map[string]string)
-	maps.Copy(j.env, file.Env)
-	maps.Copy(j.env, spec.Env)
-	j.fixed = make(map[string]string)
+	j.fixed = map[string]string{}
 	for name := range file.Fixed {
 		j.fixed[name] = file.Env[name]
 	}
-	maps.Copy(j.env, j.fixed)
+	j.env = driver.Merge(driver.Merge(file.Env, spec.Env), j.fixed)
 	j.view = driver.Job{
 		Request: request, Name: file.Name, Owner: spec.Owner, Partition: file.Partition, Account: file.Account,
 		ExitCode: -1, Fingerprint: driver.Fingerprint(spec.Source, spec.Variables),
 		Filename: spec.Filename, Source: slices.Clone(spec.Source), Variables: maps.Clone(spec.Variables),
-		Resources: requested(file, j.env),
+		Resources: driver.Resources{
+			Cores: max(1, file.Cores), MemoryBytes: file.MemoryBytes, TimeLimit: file.TimeLimit,
+			Env: j.env, Args: slices.Clone(file.Argv), Command: file.Command,
+		},
 	}
 	return j, c.canHold(j.view.Resources)
-}
-
-func requested(file *jobfile.Job, env map[string]string) driver.Resources {
-	return driver.Resources{
-		Cores: max(1, file.Cores), MemoryBytes: file.MemoryBytes, TimeLimit: file.TimeLimit,
-		Env: maps.Clone(env), Args: slices.Clone(file.Argv), Command: file.Command,
-	}
 }
 
 // resources is what an attempt under the change asks for.
@@ -82,11 +75,7 @@ func (j *job) resources(change driver.Change) driver.Resources { return j.view.R
 // environment is what an attempt under the change sees. A name in its settings
 // file counts before the variable of that name.
 func (j *job) environment(change driver.Change) map[string]string {
-	env := maps.Clone(j.env)
-	maps.Copy(env, change.Env)
-	maps.Copy(env, j.fixed)
-	maps.Copy(env, change.Live)
-	return env
+	return driver.Merge(driver.Merge(j.env, change.Env), driver.Merge(j.fixed, change.Live))
 }
 
 // printSettings writes what the attempt finds in its settings file. It has one
@@ -115,18 +104,7 @@ func (j *job) current() *run {
 	return j.runs[len(j.runs)-1]
 }
 
-// snapshot is the job as the outside sees it. Nothing in it changes later.
-func (j *job) snapshot() driver.Job { return j.view.Clone() }
-
 // print appends one line to the job's output.
 func (j *job) print(line string) { j.log = append(append(j.log, line...), '\n') }
-
-// printNote writes the intent's note, on one line whatever it holds.
-func (j *job) printNote() {
-	if note := strings.Join(strings.Fields(j.note), " "); note != "" {
-		j.print("pitchpipe: " + note)
-	}
-	j.note = ""
-}
 
 func decimal(v float64) string { return strconv.FormatFloat(v, 'f', 4, 64) }

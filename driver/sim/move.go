@@ -19,29 +19,20 @@ const hold = 10 * time.Minute
 // Advance implements driver.Driver. It answers Stopped once although the job has left by
 // itself, or was ended by the call before (Intent.Discard), so that callers see every state
 // of a real scheduler.
-func (c *Cluster) Advance(ctx context.Context, intent driver.Intent) (step driver.Step, err error) {
-	err = c.do(ctx, OpAdvance, intent.Job, func() error {
-		step, err = c.moves.Advance(ctx, c, intent)
-		return err
-	})
-	if err != nil {
-		return driver.Step{}, err
-	}
-	return step, nil
+func (c *Cluster) Advance(ctx context.Context, intent driver.Intent) (driver.Step, error) {
+	return do(ctx, c, OpAdvance, intent.Job, func() (driver.Step, error) { return c.moves.Advance(ctx, c, intent) })
 }
 
 // Check implements driver.Driver.
 func (c *Cluster) Check(ctx context.Context, intent driver.Intent) error {
-	return c.do(ctx, OpCheck, intent.Job, func() error {
-		v, err := c.look(intent.Job)
-		if err != nil {
-			return err
+	_, err := about(ctx, c, OpCheck, intent.Job, func(j *job) (none struct{}, err error) {
+		m := c.mover(j)
+		if end := move.Stands(m.View(intent), m.Record(), intent); end.Kind != "" {
+			return none, fmt.Errorf("intent %s: %w: %s", intent.ID, driver.ErrConflict, end.Why)
 		}
-		if end := move.Stands(v.View(intent), v.Record(), intent); end.Kind != "" {
-			return fmt.Errorf("intent %s: %w: %s", intent.ID, driver.ErrConflict, end.Why)
-		}
-		return v.Judge(ctx, intent)
+		return none, m.Judge(ctx, intent)
 	})
+	return err
 }
 
 // mover is a job under the cluster's lock, with a copy of its record.
@@ -57,22 +48,16 @@ type mover struct {
 
 var _ move.Job = (*mover)(nil)
 
-func (c *Cluster) look(id driver.JobID) (*mover, error) {
-	j, err := c.find(id)
-	if err != nil {
-		return nil, err
-	}
-	return &mover{Cluster: c, job: j, rec: j.intents.Clone()}, nil
-}
+func (c *Cluster) mover(j *job) *mover { return &mover{Cluster: c, job: j, rec: j.intents.Clone()} }
 
 // Look implements move.Scheduler. The caller holds the lock.
 func (c *Cluster) Look(_ context.Context, id driver.JobID, _ string) (move.Job, func(), error) {
-	m, err := c.look(id)
+	j, err := c.find(id)
 	if err != nil {
 		return nil, nil, err
 	}
-	m.touched = c.now
-	return m, func() {}, nil
+	j.touched = c.now
+	return c.mover(j), func() {}, nil
 }
 
 func (m *mover) Record() *move.Record { return &m.rec }
@@ -85,7 +70,7 @@ func (m *mover) Save(context.Context) error {
 }
 
 func (m *mover) View(driver.Intent) move.View {
-	v := move.View{Job: m.snapshot()}
+	v := move.View{Job: m.view.Clone()}
 	switch m.view.State {
 	case driver.Running:
 	case driver.Pending, driver.Stopped:
@@ -105,7 +90,7 @@ func (m *mover) View(driver.Intent) move.View {
 // Ask implements move.Job. A job that can neither save nor ignore the signal dies of it.
 func (m *mover) Ask(context.Context) error {
 	r, cp, intent := m.current(), *m.rec.Moving.Intent.Checkpoint, m.rec.Moving.Intent.ID
-	if !m.act.Saves && !m.act.IgnoreSignal {
+	if m.act.Checkpoint < 0 && !m.act.IgnoreSignal {
 		m.end(r, driver.Failed, 128+int(unix.SignalNum(cp.SignalName())), "killed by "+cp.Signal)
 		return nil
 	}
@@ -161,68 +146,29 @@ func (c *Cluster) expire(j *job, intent string) {
 	c.enqueue(j, driver.CauseLate, "")
 }
 
+// Judge implements move.Job.
 func (m *mover) Judge(_ context.Context, in driver.Intent) error {
-	if err := m.feasible(m.job, in); err != nil {
+	if err := m.feasible(in); err != nil {
 		return fmt.Errorf("intent %s: %w", in.ID, err)
 	}
 	return nil
 }
 
-// feasible reports whether the cluster could carry the intent out.
-func (c *Cluster) feasible(j *job, in driver.Intent) error {
-	ch := in.Change
+func (m *mover) feasible(in driver.Intent) error {
+	ch, room := in.Change, m.resources(in.Change)
 	if err := move.JudgeChange(ch); err != nil {
 		return err
 	}
 	if len(ch.Args) > 0 {
 		return fmt.Errorf("%w: a batch script has no arguments to change", driver.ErrUnsupported)
 	}
-	if err := c.canHold(j.resources(ch)); err != nil {
+	if err := m.canHold(room); err != nil || m.view.State != driver.Running {
 		return err
 	}
-	if j.view.State != driver.Running {
-		return nil
-	}
-	if err := move.Judge(in, !j.noRequeue); err != nil {
+	if err := move.Judge(in, !m.noRequeue); err != nil || ch.Empty() { // the way back to what its owner asked for is always open
 		return err
 	}
-	if ch.Empty() { // the way back to what its owner asked for is always open
-		return nil
-	}
-	return c.grow(j.current(), j.resources(ch).Room())
-}
-
-// grow refuses more than an attempt has where its job would have to wait for that: behind
-// those that wait, or since others that are being moved will have it.
-func (c *Cluster) grow(r *run, want driver.Room) error {
-	has := r.took.Room()
-	if slices.ContainsFunc(c.queue, func(j *job) bool { return !j.notBefore.After(c.now) }) {
-		return driver.Grow(has, want)
-	}
-	var nodes []driver.Room
-	for _, n := range c.nodes {
-		free := driver.Room{Cores: n.spec.Cores - n.cores, Memory: n.spec.MemoryBytes - n.memory}
-		if n == r.node {
-			free = free.Plus(has)
-		}
-		for _, other := range c.jobs {
-			if m := other.intents.Moving; m != nil && !m.Queued && other.runs[len(other.runs)-1].node == n {
-				free = free.Minus(more(other.current(), other.resources(m.Intent.Change).Room()))
-			}
-		}
-		nodes = append(nodes, free)
-	}
-	return driver.Grow(has, want, nodes...)
-}
-
-// more is what a job that is being moved will take beside what it has; r is its attempt,
-// nil between two.
-func more(r *run, to driver.Room) driver.Room {
-	if r == nil {
-		return to
-	}
-	to = to.Minus(r.took.Room())
-	return driver.Room{Cores: max(to.Cores, 0), Memory: max(to.Memory, 0)}
+	return m.grow(m.current(), room.Room())
 }
 
 // ownerChanges is what an edit by the owner does: intents on their way are void,

@@ -26,7 +26,7 @@ func TestParseBehaviour(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b.Epochs != 40 || b.Seconds != 2 || b.Parallel != 0.9 || b.Batch != "BATCH_SIZE" || !b.Saves ||
+	if b.Epochs != 40 || b.Seconds != 2 || b.Parallel != 0.9 || b.Batch != "BATCH_SIZE" ||
 		b.Checkpoint != 5*time.Second || b.CheckpointExit != 0 || b.Memory != 512<<20 || b.Base != 32 {
 		t.Errorf("read %+v", b)
 	}

@@ -5,9 +5,11 @@ import (
 	"maps"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"pitchpipe/driver"
+	api "pitchpipe/exporter/api"
 )
 
 // run is one attempt of a job, from its start to its end.
@@ -26,8 +28,8 @@ type run struct {
 
 	signalled *driver.Checkpoint // nil = nobody asked it to save
 
-	course []phase // by time
-	marks  []mark
+	course meter
+	marks  []api.Report
 }
 
 // Exit statuses as a shell would tell them.
@@ -42,7 +44,7 @@ const (
 func (c *Cluster) begin(j *job, n *node) {
 	v := &j.view
 	want := j.resources(v.Change)
-	n.take(want, 1)
+	n.free = n.free.Minus(want.Room())
 	v.Attempt++
 	v.State, v.Node, v.Detail, v.ExitCode = driver.Running, n.spec.Name, "", exitUnknown
 	if v.Started.IsZero() {
@@ -65,7 +67,10 @@ func (c *Cluster) begin(j *job, n *node) {
 	j.runs = append(j.runs, r)
 	c.changed(j)
 
-	j.printNote()
+	if note := strings.Join(strings.Fields(j.note), " "); note != "" { // one line whatever it holds
+		j.print("pitchpipe: " + note)
+	}
+	j.note = ""
 	if j.act.Missing {
 		c.phase(r, idle())
 		j.print("command not found")
@@ -135,9 +140,11 @@ func (c *Cluster) nextEpoch(r *run) {
 	d := act.epochTime(r.set, r.seed, e)
 	work := act.working(r, e)
 	r.said = Measured{}
-	if m, ok := c.recorded(r, e); ok {
-		d, r.said = max(minEpoch, m.Length), m
-		work.watts = m.Joules / d.Seconds()
+	if c.cfg.Recorded != nil {
+		if m, ok := c.cfg.Recorded(Work{r.job.view.Name, r.number, e, r.took.Cores, maps.Clone(r.env)}); ok {
+			d, r.said = max(minEpoch, m.Length), m
+			work.watts = m.Joules / d.Seconds()
+		}
 	}
 	switch limit := r.took.MemoryBytes; {
 	case limit > 0 && act.Memory > limit:
@@ -154,14 +161,7 @@ func (c *Cluster) nextEpoch(r *run) {
 	}
 }
 
-// recorded is what the epoch took when it was measured, if it was.
-func (c *Cluster) recorded(r *run, e int) (Measured, bool) {
-	if c.cfg.Recorded == nil {
-		return Measured{}, false
-	}
-	return c.cfg.Recorded(Work{Job: r.job.view.Name, Attempt: r.number, Epoch: e, Cores: r.took.Cores, Env: maps.Clone(r.env)})
-}
-
+// epochEnds writes the epoch's line and goes on.
 func (c *Cluster) epochEnds(r *run, e int) {
 	act := &r.job.act
 	r.epoch = e
@@ -270,9 +270,9 @@ func (c *Cluster) finish(j *job, state driver.State, detail string) {
 // close ends an attempt and frees its room.
 func (c *Cluster) close(r *run, code int) {
 	v := &r.job.view
-	c.phase(r, gone())
+	c.phase(r, activity{})
 	r.ended = true
-	r.node.take(r.took, -1)
+	r.node.free = r.node.free.Plus(r.took.Room())
 	last := &v.Attempts[len(v.Attempts)-1]
 	last.Ended, last.ExitCode = c.now, code
 	v.ExitCode = code

@@ -22,18 +22,16 @@ func (c *Cluster) Capabilities() driver.Capabilities {
 
 // Start implements driver.Driver.
 func (c *Cluster) Start(ctx context.Context, id driver.RequestID, spec driver.Spec) (driver.Job, error) {
-	var out driver.Job
-	err := c.do(ctx, OpStart, "", func() error {
+	return do(ctx, c, OpStart, "", func() (driver.Job, error) {
 		if j, ok := c.byRequest[id]; ok {
-			out = j.snapshot()
-			return nil
+			return j.view.Clone(), nil
 		}
 		if id == "" {
-			return fmt.Errorf("%w: no request id", driver.ErrInvalid)
+			return driver.Job{}, fmt.Errorf("%w: no request id", driver.ErrInvalid)
 		}
 		j, err := c.newJob(id, spec)
 		if err != nil {
-			return fmt.Errorf("request %s: %w", id, err)
+			return driver.Job{}, fmt.Errorf("request %s: %w", id, err)
 		}
 		c.jobs = append(c.jobs, j)
 		c.byRequest[id] = j
@@ -46,84 +44,63 @@ func (c *Cluster) Start(ctx context.Context, id driver.RequestID, spec driver.Sp
 			c.at(j.notBefore, c.schedule)
 		}
 		c.enqueue(j, driver.CauseSubmitted, "")
-		out = j.snapshot()
-		return nil
+		return j.view.Clone(), nil
 	})
-	if err != nil {
-		return driver.Job{}, err
-	}
-	return out, nil
 }
 
 // Get implements driver.Driver.
 func (c *Cluster) Get(ctx context.Context, id driver.JobID) (driver.Job, error) {
-	var out driver.Job
-	err := c.do(ctx, OpGet, id, func() error {
-		j, err := c.find(id)
-		if err != nil {
-			return err
-		}
-		out = j.snapshot()
-		return nil
-	})
-	if err != nil {
-		return driver.Job{}, err
-	}
-	return out, nil
+	return about(ctx, c, OpGet, id, func(j *job) (driver.Job, error) { return j.view.Clone(), nil })
 }
 
 // List implements driver.Driver.
 func (c *Cluster) List(ctx context.Context) ([]driver.Job, error) {
-	var out []driver.Job
-	err := c.do(ctx, OpList, "", func() error {
+	return do(ctx, c, OpList, "", func() (out []driver.Job, err error) {
 		for _, j := range c.jobs {
-			out = append(out, j.snapshot())
+			out = append(out, j.view.Clone())
 		}
-		return nil
+		return out, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+}
+
+// Watch implements driver.Driver.
+func (c *Cluster) Watch(ctx context.Context) (<-chan driver.Event, error) {
+	return do(ctx, c, OpWatch, "", func() (<-chan driver.Event, error) {
+		var ids []driver.JobID
+		for _, j := range c.jobs {
+			ids = append(ids, j.view.ID)
+		}
+		return c.watchers.Watch(ctx, ids), nil
+	})
 }
 
 // Stop implements driver.Driver.
 func (c *Cluster) Stop(ctx context.Context, id driver.JobID) error {
-	return c.do(ctx, OpStop, id, func() error {
-		j, err := c.find(id)
-		if err != nil || j.view.State.Ended() {
-			return err
-		}
+	_, err := about(ctx, c, OpStop, id, func(j *job) (none struct{}, err error) {
 		const detail = "stopped on request"
-		if r := j.current(); r != nil {
+		switch r := j.current(); {
+		case j.view.State.Ended():
+		case r != nil:
 			c.end(r, driver.Cancelled, exitTerminated, detail)
-			return nil
+		default:
+			c.leaveQueue(j)
+			c.finish(j, driver.Cancelled, detail)
 		}
-		c.leaveQueue(j)
-		c.finish(j, driver.Cancelled, detail)
-		return nil
+		return none, nil
 	})
+	return err
 }
 
 // Logs implements driver.Driver. The output of all attempts is one text.
 func (c *Cluster) Logs(ctx context.Context, id driver.JobID, offset int64) (io.ReadCloser, error) {
-	var text []byte
-	err := c.do(ctx, OpLogs, id, func() error {
-		j, err := c.find(id)
-		if err != nil {
-			return err
-		}
+	return about(ctx, c, OpLogs, id, func(j *job) (io.ReadCloser, error) {
 		if offset < 0 {
-			return fmt.Errorf("%w: offset %d", driver.ErrInvalid, offset)
+			return nil, fmt.Errorf("%w: offset %d", driver.ErrInvalid, offset)
 		}
 		// What is written never changes: the next line lands behind this slice.
-		text = j.log[min(offset, int64(len(j.log))):len(j.log):len(j.log)]
-		return nil
+		text := j.log[min(offset, int64(len(j.log))):len(j.log):len(j.log)]
+		return io.NopCloser(bytes.NewReader(text)), nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return io.NopCloser(bytes.NewReader(text)), nil
 }
 
 // find looks a job up.
@@ -134,13 +111,5 @@ func (c *Cluster) find(id driver.JobID) (*job, error) {
 	return nil, driver.ErrNotFound
 }
 
-// leaveQueue takes a job out of the queue, where it is in it.
-func (c *Cluster) leaveQueue(j *job) {
-	kept := c.queue[:0]
-	for _, q := range c.queue {
-		if q != j {
-			kept = append(kept, q)
-		}
-	}
-	c.queue = kept
-}
+// changed sends an event of the job.
+func (c *Cluster) changed(j *job) { c.watchers.Changed(j.view.ID) }

@@ -1,4 +1,7 @@
 package cgroup
 
-// LimitV2 is limitV2, for a directory that stands for a leaf with its files.
-func (t Tree) LimitV2(dir string, limits Limits) error { return t.limitV2(dir, limits) }
+// Limit is limit, for a directory that stands for a leaf with its files.
+func (l Leaf) Limit(limits Limits) error { return l.limit(limits) }
+
+// ParseStat is parseStat.
+func ParseStat(pid int, text string) (Process, error) { return parseStat(pid, text) }

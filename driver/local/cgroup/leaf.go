@@ -1,17 +1,17 @@
 package cgroup
 
 import (
-	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"time"
 
-	"github.com/containerd/cgroups/v3/cgroup1"
-	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 )
 
@@ -55,128 +55,72 @@ func (t Tree) Create(ctx context.Context, name string, limits Limits) (Leaf, err
 }
 
 func (l Leaf) create(limits Limits) error {
-	t := l.tree
-	switch t.Kind {
-	case None:
-		return nil
-	case V1, Hybrid:
-		if _, err := cgroup1.New(cgroup1.StaticPath(filepath.Join("/", Parent, l.name)),
-			l.resources(limits), cgroup1.WithHierarchy(t.subsystems)); err != nil {
-			return err
-		}
-		if t.Unified == "" {
-			return nil
-		}
-		return os.Mkdir(filepath.Join(t.Unified, Parent, l.name), 0o755)
-	case V2:
-		return l.createV2(limits)
-	}
-	return fmt.Errorf("cgroups of kind %q", t.Kind)
-}
-
-// createV2 makes and limits the leaf of the one hierarchy of version 2.
-func (l Leaf) createV2(limits Limits) error {
 	// Again: whoever found the parent empty may have removed it since Probe.
-	if err := errors.Join(l.tree.handDownAll()...); err != nil && (l.tree.Cpuset || l.tree.Memory) {
-		handed := l.tree.handed()
-		if l.tree.Cpuset && !slices.Contains(handed, "cpuset") || l.tree.Memory && !slices.Contains(handed, "memory") {
+	if why := l.tree.prepare(); len(why) > 0 {
+		if now := l.tree.offered(); l.tree.Cpuset && !now.Cpuset || l.tree.Memory && !now.Memory {
+			return errors.Join(why...)
+		}
+	}
+	for _, root := range l.tree.hierarchies() {
+		if err := os.Mkdir(filepath.Join(root, Parent, l.name), 0o755); err != nil {
 			return err
 		}
 	}
-	dir := filepath.Join(l.tree.Unified, Parent, l.name)
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return err
-	}
-	return l.tree.limitV2(dir, limits)
+	return l.limit(limits)
 }
 
-// limitV2 writes the limits into the files that the kernel made with the leaf.
-func (t Tree) limitV2(dir string, limits Limits) error {
-	write := func(name, text string) error {
-		// Not os.WriteFile: what the kernel did not make is not to be made.
-		f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0)
-		if err != nil {
+// limit writes the limits into the files that the kernel made with the leaf.
+func (l Leaf) limit(limits Limits) error {
+	bytes := strconv.FormatInt(limits.MemoryBytes, 10)
+	type file struct {
+		name, text string
+		optional   bool
+	}
+	var cpuset, memory []file
+	switch l.tree.Kind {
+	case V2:
+		cpuset = []file{{name: "cpuset.cpus", text: FormatList(limits.CPUs)}}
+		// Kernels without swap have no limit of it; those before 4.19 kill one process
+		// at a time, and the supervisor the rest.
+		memory = []file{{name: "memory.max", text: bytes}, {"memory.swap.max", "0", true}, {"memory.oom.group", "1", true}}
+	case V1, Hybrid:
+		mems, err := os.ReadFile(filepath.Join(l.tree.Root, "cpuset", Parent, "cpuset.mems"))
+		if err != nil && l.tree.Cpuset {
 			return err
 		}
-		_, err = f.WriteString(text)
-		return errors.Join(err, f.Close())
-	}
-	if t.Cpuset && len(limits.CPUs) > 0 {
-		if err := write("cpuset.cpus", FormatList(limits.CPUs)); err != nil {
-			return err
+		cpus := limits.CPUs
+		if len(cpus) == 0 { // no process can be in a leaf that has none
+			cpus = l.tree.CPUs()
 		}
+		cpuset = []file{{name: "cpuset.mems", text: string(mems)}, {name: "cpuset.cpus", text: FormatList(cpus)}}
+		// The second is memory and swap together: no swap beyond the limit.
+		memory = []file{{name: "memory.limit_in_bytes", text: bytes}, {"memory.memsw.limit_in_bytes", bytes, true}}
+	case None:
 	}
-	if !t.Memory || limits.MemoryBytes <= 0 {
+	write := func(controller string, files []file) error {
+		for _, f := range files {
+			err := write(filepath.Join(l.tree.controller(controller), Parent, l.name, f.name), f.text)
+			if err != nil && !(f.optional && errors.Is(err, os.ErrNotExist)) {
+				return err
+			}
+		}
 		return nil
 	}
-	if err := write("memory.max", strconv.FormatInt(limits.MemoryBytes, 10)); err != nil {
-		return err
-	}
-	// Kernels without swap have no limit of it; those before 4.19 kill one process
-	// at a time, and the supervisor the rest.
-	for name, text := range map[string]string{"memory.swap.max": "0", "memory.oom.group": "1"} {
-		if err := write(name, text); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if l.tree.Cpuset && (len(limits.CPUs) > 0 || l.tree.Kind != V2) {
+		if err := write("cpuset", cpuset); err != nil {
 			return err
 		}
+	}
+	if l.tree.Memory && limits.MemoryBytes > 0 {
+		return write("memory", memory)
 	}
 	return nil
 }
 
-// subsystems lists the version 1 controllers that a leaf is made in.
-func (t Tree) subsystems() ([]cgroup1.Subsystem, error) {
-	var out []cgroup1.Subsystem
-	if t.Cpuset {
-		out = append(out, cgroup1.NewCpuset(t.Root))
-	}
-	if t.Memory {
-		out = append(out, cgroup1.NewMemory(t.Root, cgroup1.OptionalSwap()))
-	}
-	// Accounting and perf want the leaf too, wherever they are mounted.
-	for _, s := range []struct {
-		name cgroup1.Name
-		make func(string) cgroup1.Subsystem
-	}{
-		{cgroup1.Cpuacct, func(r string) cgroup1.Subsystem { return cgroup1.NewCpuacct(r) }},
-		{cgroup1.PerfEvent, func(r string) cgroup1.Subsystem { return cgroup1.NewPerfEvent(r) }},
-	} {
-		if exists(filepath.Join(t.Root, string(s.name), "cgroup.procs")) {
-			out = append(out, s.make(t.Root))
-		}
-	}
-	return out, nil
-}
-
-func (l Leaf) resources(limits Limits) *specs.LinuxResources {
-	res := &specs.LinuxResources{}
-	if l.tree.Cpuset && len(limits.CPUs) > 0 {
-		res.CPU = &specs.LinuxCPU{Cpus: FormatList(limits.CPUs)}
-	}
-	if l.tree.Memory && limits.MemoryBytes > 0 {
-		res.Memory = &specs.LinuxMemory{Limit: &limits.MemoryBytes}
-		if exists(filepath.Join(l.tree.Root, "memory", "memory.memsw.limit_in_bytes")) {
-			res.Memory.Swap = &limits.MemoryBytes // memory and swap together: no swap beyond the limit
-		}
-	}
-	return res
-}
-
 // Dirs lists the leaf's directories that exist, the one that perf counts by last.
-func (l Leaf) Dirs() []string {
-	var roots []string
-	switch l.tree.Kind {
-	case None:
-	case V1, Hybrid:
-		for _, c := range []cgroup1.Name{cgroup1.Cpuset, cgroup1.Memory, cgroup1.Cpuacct, cgroup1.PerfEvent} {
-			roots = append(roots, filepath.Join(l.tree.Root, string(c)))
-		}
-	case V2:
-	}
-	if l.tree.Unified != "" {
-		roots = append(roots, l.tree.Unified)
-	}
-	var out []string
-	for _, r := range roots {
-		if dir := filepath.Join(r, Parent, l.name); exists(dir) {
+func (l Leaf) Dirs() (out []string) {
+	for _, root := range l.tree.hierarchies() {
+		if dir := filepath.Join(root, Parent, l.name); exists(dir) {
 			out = append(out, dir)
 		}
 	}
@@ -198,14 +142,20 @@ func (l Leaf) Pids() ([]int, error) {
 	var out []int
 	for _, dir := range l.Dirs() {
 		err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-			if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENODEV) {
-				return nil // it went away meanwhile
+			if err == nil && d.Name() == "cgroup.procs" {
+				var list []string
+				list, err = words(path)
+				for _, word := range list {
+					if pid, err := strconv.Atoi(word); err == nil && pid > 0 {
+						out = append(out, pid)
+					}
+				}
 			}
-			if err != nil || d.Name() != "cgroup.procs" {
-				return err
+			// It may go away meanwhile, and one that became threaded lists its processes in the
+			// domain above it.
+			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EOPNOTSUPP) {
+				return nil
 			}
-			pids, err := readPids(path)
-			out = append(out, pids...)
 			return err
 		})
 		if err != nil {
@@ -216,50 +166,99 @@ func (l Leaf) Pids() ([]int, error) {
 	return slices.Compact(out), nil
 }
 
-func readPids(path string) ([]int, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+// OOMKills is how many processes the kernel killed for the leaf's memory limit.
+func (l Leaf) OOMKills() int64 {
+	file := "memory.oom_control"
+	if l.tree.Kind == V2 {
+		file = "memory.events"
 	}
-	if err != nil {
-		return nil, err
+	fields, _ := words(filepath.Join(l.tree.controller("memory"), Parent, l.name, file)) // without it there were none
+	if i := slices.Index(fields, "oom_kill"); l.tree.Memory && i >= 0 && i+1 < len(fields) {
+		n, _ := strconv.ParseInt(fields[i+1], 10, 64) // the kernel writes a number
+		return n
 	}
-	var out []int
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		pid, err := strconv.Atoi(lines.Text())
-		if err == nil && pid > 0 {
-			out = append(out, pid)
-		}
-	}
-	err = lines.Err()
-	// One that became threaded lists its processes in the domain above it.
-	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EOPNOTSUPP) {
-		err = nil
-	}
-	return out, errors.Join(err, f.Close())
+	return 0
 }
 
-// OOMKills tells how many processes the kernel killed for the leaf's memory
-// limit.
-func (l Leaf) OOMKills() int64 {
-	file, key := "", "oom_kill"
-	switch {
-	case !l.tree.Memory:
-		return 0
-	case l.tree.Kind == V2:
-		file = filepath.Join(l.tree.Unified, Parent, l.name, "memory.events")
-	default:
-		file = filepath.Join(l.tree.Root, "memory", Parent, l.name, "memory.oom_control")
+// Kill ends every process of the leaf, and returns when they are gone or ctx ended.
+func (l Leaf) Kill(ctx context.Context) error {
+	for {
+		pids, err := l.Pids()
+		if err != nil {
+			return err
+		}
+		pids = slices.DeleteFunc(pids, func(pid int) bool {
+			p, err := ReadProcess(pid)
+			return err != nil || p.Ended
+		})
+		if len(pids) == 0 {
+			return nil
+		}
+		// The kernel's own way, which no fork escapes, where it is offered.
+		kill := filepath.Join(cmp.Or(l.tree.Unified, "none"), Parent, l.name, "cgroup.kill")
+		if write(kill, "1") != nil {
+			for _, pid := range pids {
+				if err := Signal(pid, unix.SIGKILL, func() bool { return l.has(pid) }); err != nil {
+					return fmt.Errorf("killing what is in %s: %w", l.name, err)
+				}
+			}
+		}
+		if err := pause(ctx, 5*time.Millisecond); err != nil {
+			return fmt.Errorf("killing what is left in %s: %w", l.name, err)
+		}
 	}
-	fields := words(file)
-	for i := 0; i+1 < len(fields); i += 2 {
-		if fields[i] == key {
-			n, err := strconv.ParseInt(fields[i+1], 10, 64)
-			if err == nil {
-				return n
+}
+
+func (l Leaf) has(pid int) bool {
+	pids, err := l.Pids()
+	return err == nil && slices.Contains(pids, pid)
+}
+
+// Remove removes the leaf with what is below it. A leaf that is not there is no
+// error.
+func (l Leaf) Remove(ctx context.Context) error {
+	for _, dir := range l.Dirs() {
+		if err := removeTree(ctx, dir); err != nil {
+			return fmt.Errorf("removing cgroup: %w", err)
+		}
+	}
+	return nil
+}
+
+func removeTree(ctx context.Context, dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := removeTree(ctx, filepath.Join(dir, e.Name())); err != nil {
+				return err
 			}
 		}
 	}
-	return 0
+	for range 200 {
+		err = unix.Rmdir(dir)
+		if err == nil || errors.Is(err, unix.ENOENT) {
+			return nil
+		}
+		if !errors.Is(err, unix.EBUSY) {
+			break
+		}
+		if err := pause(ctx, 10*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%s: %w", dir, err)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
 }

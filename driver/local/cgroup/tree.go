@@ -40,77 +40,123 @@ type Tree struct {
 // hierarchy, which is how it finds out what this process may do.
 func Probe(root string) Tree {
 	t := Tree{Root: root, Kind: None}
-	if root == "" {
-		t.Reason = "cgroups are switched off"
-		return t
-	}
-	if exists(filepath.Join(root, "cgroup.controllers")) {
-		return probeV2(t)
-	}
 	var why []error
-	t.Cpuset = try(&why, filepath.Join(root, "cpuset"), "cpuset.cpus")
-	t.Memory = try(&why, filepath.Join(root, "memory"), "memory.limit_in_bytes")
-	unified := filepath.Join(root, "unified")
-	if exists(filepath.Join(unified, "cgroup.controllers")) && try(&why, unified, "cgroup.procs") {
-		t.Unified = unified
-	}
-	switch {
-	case t.Unified != "":
-		t.Kind = Hybrid
-	case t.Cpuset || t.Memory:
-		t.Kind = V1
-	}
-	t.Reason = sentence(why)
-	return t
-}
-
-func probeV2(t Tree) Tree {
-	var why []error
-	if !try(&why, t.Root, "cgroup.procs") {
-		t.Reason = sentence(why)
-		return t
-	}
-	// To be moved into a leaf, a process must be allowed to leave where it is: in a
-	// delegated tree whoever may write the root's own list moves what is below it.
-	if err := unix.Access(filepath.Join(t.Root, "cgroup.procs"), unix.W_OK); err != nil {
-		t.Reason = fmt.Sprintf("moving processes in %s: %v", t.Root, err)
-		return t
-	}
-	t.Kind, t.Unified = V2, t.Root
-	why = t.handDownAll()
-	handed := t.handed()
-	t.Cpuset, t.Memory = slices.Contains(handed, "cpuset"), slices.Contains(handed, "memory")
-	t.Reason = sentence(why)
-	return t
-}
-
-// handDownAll has root and parent hand the controllers down, which is how these
-// reach the leaves, and tells what could not be.
-func (t Tree) handDownAll() (why []error) {
-	if err := os.Mkdir(filepath.Join(t.Root, Parent), 0o755); err != nil && !errors.Is(err, os.ErrExist) {
-		return []error{err}
-	}
-	for _, dir := range []string{t.Root, filepath.Join(t.Root, Parent)} {
-		for _, c := range []string{"cpuset", "memory"} {
-			if err := handDown(dir, c); err != nil {
-				why = append(why, err)
+	switch unified := filepath.Join(root, "unified"); {
+	case root == "":
+		why = []error{errors.New("cgroups are switched off")}
+	case exists(filepath.Join(root, "cgroup.controllers")):
+		// To be moved into a leaf, a process must be allowed to leave where it is: in a
+		// delegated tree whoever may write the root's own list moves what is below it.
+		procs := filepath.Join(root, "cgroup.procs")
+		if err := unix.Access(procs, unix.W_OK); err != nil {
+			why = append(why, fmt.Errorf("moving processes in %s: %w", root, err))
+		} else if err := parent(root, "cgroup.procs"); err != nil {
+			why = append(why, err)
+		} else {
+			t.Kind, t.Unified = V2, root
+			why = t.prepare()
+			t = t.offered()
+		}
+	default:
+		err1, err2 := parent(filepath.Join(root, "cpuset"), "cpuset.cpus"), parent(filepath.Join(root, "memory"), "memory.limit_in_bytes")
+		t.Cpuset, t.Memory = err1 == nil, err2 == nil
+		if t.Cpuset || t.Memory {
+			t.Kind = V1
+		}
+		why = append(why, err1, err2)
+		if exists(filepath.Join(unified, "cgroup.controllers")) {
+			err := parent(unified, "cgroup.procs")
+			if err == nil {
+				t.Kind, t.Unified = Hybrid, unified
 			}
+			why = append(why, err)
 		}
 	}
-	return why
+	if err := errors.Join(why...); err != nil {
+		t.Reason = strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	return t
 }
 
-// handed lists the controllers that leaves have.
-func (t Tree) handed() []string {
-	return words(filepath.Join(t.Root, Parent, "cgroup.subtree_control"))
+// parent makes the parent in a hierarchy that has the file, and says why it cannot be used.
+func parent(hierarchy, file string) error {
+	if !exists(filepath.Join(hierarchy, file)) {
+		return fmt.Errorf("no %s in %s", file, hierarchy)
+	}
+	dir := filepath.Join(hierarchy, Parent)
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	if err := unix.Access(dir, unix.W_OK); err != nil {
+		return fmt.Errorf("writing %s: %w", dir, err)
+	}
+	return nil
+}
+
+// controller is the root of the hierarchy that a controller is in.
+func (t Tree) controller(name string) string {
+	if t.Kind == V2 {
+		return t.Unified
+	}
+	return filepath.Join(t.Root, name)
+}
+
+// hierarchies are the roots below which a leaf is made, the unified one last. Accounting and
+// perf of version 1 want the leaf too, wherever they are mounted.
+func (t Tree) hierarchies() (out []string) {
+	for name, wanted := range map[string]bool{"cpuset": t.Cpuset, "memory": t.Memory, "cpuacct": true, "perf_event": true} {
+		root := filepath.Join(t.Root, name)
+		if wanted && (t.Kind == V1 || t.Kind == Hybrid) && exists(filepath.Join(root, "cgroup.procs")) {
+			out = append(out, root)
+		}
+	}
+	slices.Sort(out)
+	if t.Unified != "" {
+		out = append(out, t.Unified)
+	}
+	return out
+}
+
+// prepare makes the parents, and what leaves need of them: in version 2 root and parent hand
+// the controllers down, in version 1 a cpuset has no CPU and no memory node until it is given
+// some. It returns what could not be done.
+func (t Tree) prepare() (why []error) {
+	for _, root := range t.hierarchies() {
+		if err := os.Mkdir(filepath.Join(root, Parent), 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+			return []error{err}
+		}
+	}
+	if t.Kind == V2 {
+		for _, dir := range []string{t.Root, filepath.Join(t.Root, Parent)} {
+			why = append(why, handDown(dir, "cpuset"), handDown(dir, "memory"))
+		}
+	} else if t.Cpuset {
+		for _, name := range []string{"cpuset.mems", "cpuset.cpus"} {
+			above, err := os.ReadFile(filepath.Join(t.Root, "cpuset", name))
+			if have, _ := words(filepath.Join(t.Root, "cpuset", Parent, name)); err == nil && len(have) == 0 {
+				err = write(filepath.Join(t.Root, "cpuset", Parent, name), string(above))
+			}
+			why = append(why, err)
+		}
+	}
+	return slices.DeleteFunc(why, func(err error) bool { return err == nil })
+}
+
+// offered is the tree with the controllers that leaves have now.
+func (t Tree) offered() Tree {
+	if t.Kind == V2 {
+		handed, _ := words(filepath.Join(t.Root, Parent, "cgroup.subtree_control"))
+		t.Cpuset, t.Memory = slices.Contains(handed, "cpuset"), slices.Contains(handed, "memory")
+	}
+	return t
 }
 
 func handDown(dir, controller string) error {
 	file := filepath.Join(dir, "cgroup.subtree_control")
-	if slices.Contains(words(file), controller) {
+	if have, _ := words(file); slices.Contains(have, controller) {
 		return nil
 	}
-	if !slices.Contains(words(filepath.Join(dir, "cgroup.controllers")), controller) {
+	if have, _ := words(filepath.Join(dir, "cgroup.controllers")); !slices.Contains(have, controller) {
 		return fmt.Errorf("no controller %s in %s", controller, dir)
 	}
 	err := os.WriteFile(file, []byte("+"+controller), 0o644)
@@ -124,32 +170,10 @@ func handDown(dir, controller string) error {
 	return nil
 }
 
-// try makes the parent in the hierarchy and reports whether it is usable.
-func try(why *[]error, hierarchy, file string) bool {
-	if !exists(filepath.Join(hierarchy, file)) {
-		*why = append(*why, fmt.Errorf("no %s in %s", file, hierarchy))
-		return false
-	}
-	dir := filepath.Join(hierarchy, Parent)
-	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
-		*why = append(*why, err)
-		return false
-	}
-	if err := unix.Access(dir, unix.W_OK); err != nil {
-		*why = append(*why, fmt.Errorf("writing %s: %w", dir, err))
-		return false
-	}
-	return true
-}
-
-// CPUs lists the CPUs that leaves can have, or nil where nobody says.
+// CPUs lists the CPUs that leaves can have, or nil where no file says.
 func (t Tree) CPUs() []int {
-	for _, f := range []string{
-		filepath.Join(t.Root, "cpuset", "cpuset.effective_cpus"),
-		filepath.Join(t.Root, "cpuset", "cpuset.cpus"),
-		filepath.Join(t.Root, Parent, "cpuset.cpus.effective"),
-	} {
-		if data, err := os.ReadFile(f); t.Cpuset && err == nil {
+	for _, f := range []string{"cpuset/cpuset.effective_cpus", "cpuset/cpuset.cpus", Parent + "/cpuset.cpus.effective"} {
+		if data, err := os.ReadFile(filepath.Join(t.Root, f)); t.Cpuset && err == nil {
 			if cpus, err := ParseList(strings.TrimSpace(string(data))); err == nil && len(cpus) > 0 {
 				return cpus
 			}
@@ -166,18 +190,13 @@ func ParseList(text string) ([]int, error) {
 	}
 	for part := range strings.SplitSeq(text, ",") {
 		from, to, isRange := strings.Cut(part, "-")
-		a, err := strconv.Atoi(from)
-		if err != nil {
-			return nil, fmt.Errorf("list of CPUs %q: %w", text, err)
+		if !isRange {
+			to = from
 		}
-		b := a
-		if isRange {
-			if b, err = strconv.Atoi(to); err != nil {
-				return nil, fmt.Errorf("list of CPUs %q: %w", text, err)
-			}
-		}
-		if a < 0 || b < a || b > 1<<20 {
-			return nil, fmt.Errorf("list of CPUs %q: %d-%d is no range", text, a, b)
+		a, err1 := strconv.Atoi(from)
+		b, err2 := strconv.Atoi(to)
+		if err := errors.Join(err1, err2); err != nil || a < 0 || b < a || b > 1<<20 {
+			return nil, fmt.Errorf("list of CPUs %q: %q is no range", text, part)
 		}
 		for c := a; c <= b; c++ {
 			out = append(out, c)
@@ -188,11 +207,7 @@ func ParseList(text string) ([]int, error) {
 
 // FormatList writes a list of CPUs as the kernel reads it.
 func FormatList(cpus []int) string {
-	parts := make([]string, len(cpus))
-	for i, c := range cpus {
-		parts[i] = strconv.Itoa(c)
-	}
-	return strings.Join(parts, ",")
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(cpus), " ", ","), "[]")
 }
 
 func exists(path string) bool {
@@ -200,18 +215,17 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func words(file string) []string {
+func words(file string) ([]string, error) {
 	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil
-	}
-	return strings.Fields(string(data))
+	return strings.Fields(string(data)), err
 }
 
-func sentence(why []error) string {
-	parts := make([]string, len(why))
-	for i, err := range why {
-		parts[i] = err.Error()
+// write writes a file that the kernel made, and makes none.
+func write(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
 	}
-	return strings.Join(parts, "; ")
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
 }

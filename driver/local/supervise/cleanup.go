@@ -75,21 +75,21 @@ func killSession(ctx context.Context, leader Process, job string) error {
 		lasting := true
 		table := processes()
 		first, lives := table[leader.PID]
-		ours := lives && first.start == leader.Start
+		ours := lives && first.Start == leader.Start
 		for _, q := range table {
-			if q.session != leader.PID || q.ended {
+			if q.Session != leader.PID || q.Ended {
 				continue
 			}
-			belongs, known := q.belongsTo(job)
+			belongs, known := belongsTo(q, job)
 			if !ours && !belongs {
 				if !known {
-					n := name{q.pid, q.start}
+					n := name{q.PID, q.Start}
 					nameless[n], lasting = true, lasting && before[n]
 				}
 				continue
 			}
 			left++
-			if err := cgroup.Signal(q.pid, unix.SIGKILL, q.lives); err != nil {
+			if err := cgroup.Signal(q.PID, unix.SIGKILL, q.Lives); err != nil {
 				return err
 			}
 		}

@@ -125,47 +125,39 @@ type Status string
 
 // The statuses.
 const (
-	Alive  Status = "alive"  // the supervisor starts or runs
-	Ended  Status = "ended"  // exit.json tells how
-	Void   Status = "void"   // it was never started and never will be
-	Nobody Status = "nobody" // it was started, and its supervisor died
+	Alive Status = "alive" // the supervisor starts or runs
+	Ended Status = "ended" // exit.json says how
+	Void  Status = "void"  // it was never started and never will be
+	Died  Status = "died"  // it was started, and its supervisor died
 )
 
-// Resolve tells where an attempt is. One that was not started is made void under
-// the lock, so that afterwards nobody starts it.
-func Resolve(dir string) (Status, Exit, error) {
-	var exit Exit
-	if err := durable.ReadJSON(filepath.Join(dir, ExitFile), &exit); err == nil {
-		return Ended, exit, nil
+// Resolve says where an attempt is, and fills in how one ended. One that was not started is
+// made void under the lock, so that no one starts it afterwards.
+func Resolve(dir string, exit *Exit) (status Status, err error) {
+	path := filepath.Join(dir, ExitFile)
+	if durable.ReadJSON(path, exit) == nil {
+		return Ended, nil
 	}
 	lock, err := lockFile(dir, unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return Alive, exit, nil
+	switch {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return Alive, nil
+	case errors.Is(err, os.ErrNotExist):
+		return Void, nil // not even the directory was made
+	case err != nil:
+		return "", err
 	}
-	if errors.Is(err, os.ErrNotExist) {
-		return Void, exit, nil // not even the directory was made
-	}
-	if err != nil {
-		return "", exit, err
-	}
-	status, exit, err := resolveLocked(dir)
-	return status, exit, errors.Join(err, lock.Close())
-}
-
-func resolveLocked(dir string) (Status, Exit, error) {
-	var exit Exit
+	defer func() { err = errors.Join(err, lock.Close()) }()
 	// Again: it may have ended between the first look and the lock.
-	err := durable.ReadJSON(filepath.Join(dir, ExitFile), &exit)
-	if err == nil {
-		return Ended, exit, nil
+	switch err := durable.ReadJSON(path, exit); {
+	case err == nil:
+		return Ended, nil
+	case !errors.Is(err, os.ErrNotExist):
+		return "", err
+	case exists(filepath.Join(dir, StartedFile)):
+		return Died, nil
 	}
-	if !errors.Is(err, os.ErrNotExist) {
-		return "", exit, err
-	}
-	if exists(filepath.Join(dir, StartedFile)) {
-		return Nobody, exit, nil
-	}
-	return Void, exit, durable.Write(filepath.Join(dir, VoidFile), nil, 0o600)
+	return Void, durable.Write(filepath.Join(dir, VoidFile), nil, 0o600)
 }
 
 // lockFile takes the lock of the attempt; closing the file frees it.
@@ -174,11 +166,9 @@ func lockFile(dir string, how int) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the lock: %w", err)
 	}
-	for {
+	err = unix.Flock(int(f.Fd()), how)
+	for errors.Is(err, unix.EINTR) {
 		err = unix.Flock(int(f.Fd()), how)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("locking %s: %w", dir, err), f.Close())

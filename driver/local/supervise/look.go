@@ -93,19 +93,19 @@ func (a *attempt) overMemory(now time.Time) bool {
 	var sum int64
 	table := processes()
 	for _, pid := range a.pids(table) {
-		sum += table[pid].rss
+		sum += table[pid].RSS
 	}
 	return sum > a.plan.MemoryBytes
 }
 
 // pids lists the job's processes: those of its leaf, or without one its
 // descendants, the listener left out.
-func (a *attempt) pids(table map[int]process) []int {
+func (a *attempt) pids(table map[int]cgroup.Process) []int {
 	var out []int
 	if a.plan.Tree.Kind == cgroup.None {
 		for _, p := range descendants(table, os.Getpid()) {
-			if p.pid != a.listener.pid() && !p.ended {
-				out = append(out, p.pid)
+			if p.PID != a.listener.pid() && !p.Ended {
+				out = append(out, p.PID)
 			}
 		}
 		return out
@@ -115,7 +115,7 @@ func (a *attempt) pids(table map[int]process) []int {
 		a.log.Error("processes of the job", "error", err)
 	}
 	for _, pid := range pids {
-		if p, ok := table[pid]; ok && pid != a.listener.pid() && !p.ended {
+		if p, ok := table[pid]; ok && pid != a.listener.pid() && !p.Ended {
 			out = append(out, pid)
 		}
 	}
@@ -128,10 +128,10 @@ func (a *attempt) signalAll(sig unix.Signal) error {
 	var all error
 	table := processes()
 	for _, pid := range a.pids(table) {
-		if table[pid].session == a.job.Process.Pid && sig != unix.SIGKILL {
+		if table[pid].Session == a.job.Process.Pid && sig != unix.SIGKILL {
 			continue // its group has it already
 		}
-		all = errors.Join(all, cgroup.Signal(pid, sig, table[pid].lives))
+		all = errors.Join(all, cgroup.Signal(pid, sig, table[pid].Lives))
 	}
 	return all
 }
@@ -153,7 +153,7 @@ func (a *attempt) killJob(ctx context.Context) error {
 			return nil
 		}
 		for _, pid := range left {
-			if err := cgroup.Signal(pid, unix.SIGKILL, table[pid].lives); err != nil {
+			if err := cgroup.Signal(pid, unix.SIGKILL, table[pid].Lives); err != nil {
 				return err
 			}
 		}
@@ -166,10 +166,10 @@ func (a *attempt) killJob(ctx context.Context) error {
 // reapOrphans buries what the job left to its subreaper.
 func (a *attempt) reapOrphans() {
 	for _, p := range processes() {
-		if !p.ended || p.parent != os.Getpid() || p.pid == a.job.Process.Pid || p.pid == a.listener.pid() {
+		if !p.Ended || p.Parent != os.Getpid() || p.PID == a.job.Process.Pid || p.PID == a.listener.pid() {
 			continue
 		}
-		if _, err := unix.Wait4(p.pid, nil, unix.WNOHANG, nil); err != nil && !errors.Is(err, unix.ECHILD) {
+		if _, err := unix.Wait4(p.PID, nil, unix.WNOHANG, nil); err != nil && !errors.Is(err, unix.ECHILD) {
 			a.log.Warn("reaping an orphan", "error", err)
 		}
 	}

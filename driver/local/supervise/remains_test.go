@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"pitchpipe/driver/local/cgroup"
 )
 
 // orphan starts a process and lets the leader of its session end.
@@ -40,8 +42,8 @@ func orphan(t *testing.T, command string, env ...string) (leader Process, pid in
 	t.Cleanup(func() { _ = unix.Kill(pid, unix.SIGKILL) })
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		name, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm"))
-		p, _ := readProcess(pid)
-		if err == nil && strings.TrimSpace(string(name)) == "sleep" && p.session == leader.PID {
+		p, _ := cgroup.ReadProcess(pid)
+		if err == nil && strings.TrimSpace(string(name)) == "sleep" && p.Session == leader.PID {
 			return leader, pid
 		}
 		if time.Now().After(end) {
@@ -51,8 +53,8 @@ func orphan(t *testing.T, command string, env ...string) (leader Process, pid in
 }
 
 func runs(pid int) bool {
-	p, err := readProcess(pid)
-	return err == nil && !p.ended
+	p, err := cgroup.ReadProcess(pid)
+	return err == nil && !p.Ended
 }
 
 // try is KillRemains' try, repeated as its caller repeats it: a loaded machine may
@@ -74,7 +76,7 @@ func try(t *testing.T, leader Process) error {
 func TestAProcessWithoutAnEnvironmentIsAStrangersWhenTheLeaderIsGone(t *testing.T) {
 	t.Parallel()
 	leader, pid := orphan(t, "env -i sleep 1000", JobVariable+"=job-1")
-	if _, known := (process{pid: pid}).belongsTo("job-1"); known {
+	if _, known := belongsTo(cgroup.Process{PID: pid}, "job-1"); known {
 		t.Skip("this system shows an environment where there is none")
 	}
 	if err := try(t, leader); err != nil {

@@ -135,7 +135,7 @@ func TestResolve(t *testing.T) {
 	t.Parallel()
 	resolve := func(t *testing.T, dir string, want supervise.Status) {
 		t.Helper()
-		if got, _, err := supervise.Resolve(dir); err != nil || got != want {
+		if got, err := supervise.Resolve(dir, &supervise.Exit{}); err != nil || got != want {
 			t.Fatalf("Resolve: %s (%v), want %s", got, err, want)
 		}
 	}
@@ -174,7 +174,7 @@ func TestResolve(t *testing.T) {
 		if err := cmd.Wait(); err == nil {
 			t.Error("a killed supervisor ended well")
 		}
-		resolve(t, dir, supervise.Nobody)
+		resolve(t, dir, supervise.Died)
 		// One try is bounded, and repeated.
 		err := supervise.KillRemains(t.Context(), dir)
 		for end := time.Now().Add(patience); err != nil && time.Now().Before(end); {

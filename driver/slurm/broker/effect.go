@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/broker/ledger"
 	"pitchpipe/driver/slurm/parse"
 	"pitchpipe/driver/slurm/slurmctl"
 )
@@ -22,8 +21,8 @@ type effect struct {
 
 	job    sighting
 	stanza Stanza
-	record ledger.Record
-	after  *ledger.Size // that the job is given
+	record Record
+	after  *Size // that the job is given
 	detail string
 }
 
@@ -31,16 +30,17 @@ type effect struct {
 // what does it.
 type plan func(ctx context.Context, e *effect) (do func(context.Context) error, err error)
 
-// plans are the verbs that change something.
+// plans are those of the verbs; script has no effect.
 func plans() map[string]plan {
 	return map[string]plan{
 		verbSignal: planSignal, verbRequeue: planRequeue, verbDiscard: planDiscard, verbUpdate: planUpdate, verbRelease: planRelease, verbRerun: planRerun,
+		verbMay: planNothing, verbScript: nil,
 	}
 }
 
 // effect judges a request, makes durable what it is about to change, and does it.
-func (s *Server) effect(ctx context.Context, peer uint32, verb string, req request, p plan) error {
-	defer s.take(req.Job)()
+func (s *Server) effect(ctx context.Context, peer uint32, verb string, req request) error {
+	defer s.jobs.Hold(req.Job)()
 	e := &effect{s: s, peer: peer, verb: verb, req: req}
 	if u := req.Update; verb == verbUpdate && u != nil && (u.Cores != nil || u.Memory != nil || u.TimeLimit != nil) {
 		leave, err := s.enter(ctx)
@@ -49,8 +49,13 @@ func (s *Server) effect(ctx context.Context, peer uint32, verb string, req reque
 		}
 		defer leave()
 	}
-	do, err := e.judge(ctx, p)
-	if err != nil {
+	do, err := e.judge(ctx)
+	switch {
+	case verb == verbMay && err != nil:
+		return fmt.Errorf("job %s: %w", req.Job, err)
+	case verb == verbMay:
+		return nil
+	case err != nil:
 		return e.refused(err)
 	}
 	if err := s.ledger.Write(e.record); err != nil {
@@ -78,8 +83,7 @@ func (s *Server) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-func (e *effect) judge(ctx context.Context, p plan) (func(context.Context) error, error) {
-	var err error
+func (e *effect) judge(ctx context.Context) (do func(context.Context) error, err error) {
 	if e.job, err = e.s.look(ctx, e.req.Job); err != nil {
 		return nil, err
 	}
@@ -95,11 +99,11 @@ func (e *effect) judge(ctx context.Context, p plan) (func(context.Context) error
 	if !e.stanza.Apply {
 		return nil, fmt.Errorf("its stanza does not say mode=apply: %w", driver.ErrDenied)
 	}
-	id := ledger.Identity{Job: e.job.name, UID: e.job.uid, Restarts: e.job.Restarts, Submitted: e.job.Submitted}
+	id := Identity{Job: e.job.name, UID: e.job.uid, Restarts: e.job.Restarts, Submitted: e.job.Submitted}
 	if e.record, err = e.s.ledger.Read(id, e.job.size, time.Now()); err != nil {
 		return nil, err
 	}
-	return p(ctx, e)
+	return plans()[e.verb](ctx, e)
 }
 
 // refused writes a refusal down, which may fail without harm.
@@ -111,8 +115,8 @@ func (e *effect) refused(why error) error {
 	return fmt.Errorf("job %s: %w", e.req.Job, why)
 }
 
-func (e *effect) entry(refused error) ledger.Entry {
-	out := ledger.Entry{Time: time.Now().UTC(), Peer: e.peer, Verb: e.verb, Job: e.req.Job, User: e.job.User, After: e.after, Detail: e.detail, Allowed: refused == nil}
+func (e *effect) entry(refused error) Entry {
+	out := Entry{Time: time.Now().UTC(), Peer: e.peer, Verb: e.verb, Job: e.req.Job, User: e.job.User, After: e.after, Detail: e.detail, Allowed: refused == nil}
 	if e.job.name != "" {
 		out.Before = &e.job.size
 	}
@@ -252,16 +256,7 @@ func planUpdate(ctx context.Context, e *effect) (func(context.Context) error, er
 	return func(ctx context.Context) error { return e.s.cfg.Actor.Update(ctx, e.job.name, send) }, nil
 }
 
-// may judges an update of a job that runs or waits, and does nothing.
-func (s *Server) may(ctx context.Context, peer uint32, req request) error {
-	e := &effect{s: s, peer: peer, verb: verbMay, req: req}
-	if _, err := e.judge(ctx, planNothing); err != nil {
-		return fmt.Errorf("job %s: %w", req.Job, err)
-	}
-	return nil
-}
-
-// planNothing asks what planUpdate asks of a size.
+// planNothing asks of a job that runs or waits what planUpdate asks of a size.
 func planNothing(ctx context.Context, e *effect) (func(context.Context) error, error) {
 	u := e.req.Update
 	if u == nil || u.Start != nil || u.Requeue != nil {
@@ -277,23 +272,15 @@ func planNothing(ctx context.Context, e *effect) (func(context.Context) error, e
 	return nil, err
 }
 
-// allowed refuses a size that its owner or the site does not allow.
-func (e *effect) allowed(ctx context.Context, u slurmctl.Update, after ledger.Size) error {
-	if err := errors.Join(e.ceiling(u, after), e.within(u, after)); err != nil {
-		return err
-	}
-	return e.lower(ctx, after)
-}
-
 // changed is the size after an update.
-func changed(s ledger.Size, u slurmctl.Update) (ledger.Size, error) {
+func changed(s Size, u slurmctl.Update) (Size, error) {
 	if u.Cores != nil {
 		if s.Cores = *u.Cores; s.Cores < 1 {
 			return s, fmt.Errorf("%d cores: %w", s.Cores, driver.ErrInvalid)
 		}
 	}
 	if u.Memory != nil {
-		if s.Memory = ledger.Memory(*u.Memory); s.Memory.Bytes < 0 || s.Memory.Bytes%(1<<20) != 0 {
+		if s.Memory = Memory(*u.Memory); s.Memory.Bytes < 0 || s.Memory.Bytes%(1<<20) != 0 {
 			return s, fmt.Errorf("%d bytes of memory: want whole MiB: %w", s.Memory.Bytes, driver.ErrInvalid)
 		}
 	}
@@ -303,4 +290,35 @@ func changed(s ledger.Size, u slurmctl.Update) (ledger.Size, error) {
 		}
 	}
 	return s, nil
+}
+
+// planRerun: a job that was killed under less memory than its owner asked for, which was set
+// here. It has his back before it can start, whoever asks for what next.
+func planRerun(_ context.Context, e *effect) (func(context.Context) error, error) {
+	switch {
+	case e.job.State != "OUT_OF_MEMORY":
+		return nil, fmt.Errorf("it was not killed for memory (%s): %w", e.job.State, driver.ErrConflict)
+	case !e.job.Requeue:
+		return nil, fmt.Errorf("its owner forbids restarts (--no-requeue): %w", driver.ErrDenied)
+	case e.record.Lowered == 0 || !e.record.Less(e.job.size):
+		return nil, fmt.Errorf("it had the memory that its owner asked for, and what it was killed for stands: %w", driver.ErrDenied)
+	}
+	after := e.record.Back(e.job.size)
+	e.after, e.detail = &after, "it runs again with its owner's memory"
+	e.record.Rerun = e.job.Restarts + 1
+	e.record.Setting(after, time.Now())
+	memory := slurmctl.Memory(after.Memory)
+	return func(ctx context.Context) error {
+		if err := e.s.cfg.Actor.Rerun(ctx, e.job.name); err != nil {
+			return err
+		}
+		e.s.cfg.AfterStep("rerun-queued")
+		return e.s.cfg.Actor.Update(ctx, e.job.name, slurmctl.Update{Memory: &memory})
+	}, nil
+}
+
+// returned reports whether a size gives a job its owner's memory back that was killed for less
+// and put back here: that is done whatever limits are used up.
+func (e *effect) returned(after Size) bool {
+	return e.record.Rerun > 0 && e.record.Rerun == e.job.Restarts && after == e.record.Back(e.job.size)
 }

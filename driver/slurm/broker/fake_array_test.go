@@ -38,6 +38,8 @@ func (j fakeJob) arrayFields() string {
 	return "ArrayJobId=" + j.array + " ArrayTaskId=" + j.task + " ArrayTaskThrottle=2 "
 }
 
-func (j fakeJob) besideLine(ids string) string {
-	return fmt.Sprintf("%s%s|%d|%s|%s|main|%d|%dM|%s|%s|*:*:%s|\n", ids, j.state, j.uid, j.account, j.qos, j.cores, j.mib, j.limit(), cmp.Or(j.shares, "OK"), cmp.Or(j.threads, "*"))
+// row is what squeue prints of the broker's columns.
+func (j fakeJob) row(ids string) string {
+	return fmt.Sprintf("%s%d|%s|%d|%dM|%s|%d|%s|main|%s|%s|%s|*:*:%s|", ids, j.uid, j.state, j.cores, j.mib, j.limit(), j.restarts,
+		cmp.Or(j.leader, "N/A"), j.account, j.qos, cmp.Or(j.shares, "OK"), cmp.Or(j.threads, "*"))
 }

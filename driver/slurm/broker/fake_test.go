@@ -20,7 +20,6 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/broker"
-	"pitchpipe/driver/slurm/broker/ledger"
 	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/slurmctl"
 )
@@ -119,20 +118,18 @@ func (f *fake) Run(_ context.Context, c command.Call) (command.Output, error) {
 			if j.gone || id != j.called(ids) && id != j.array && !strings.HasPrefix(ids, id+"|") {
 				return ""
 			}
-			return fmt.Sprintf("%s%d|%s|%d|%dM|%s|%d|%s|main|%s|%s|%s\n", ids, j.uid, j.state, j.cores, j.mib, j.limit(), j.restarts, cmp.Or(j.leader, "N/A"), j.account, j.qos, j.folder)
+			return j.row(ids) + j.folder + "\n"
 		})
 		if lines == "" && !strings.Contains(id, "_") { // of a task that there is not it says nothing
 			return command.Output{}, fmt.Errorf("Invalid job id: %w", driver.ErrNotFound)
 		}
 		return text(lines)
-	case strings.HasPrefix(line, "squeue -h -a -r -t all -O JobID:|,ArrayJobID:|,ArrayTaskID:|,State:|,UserID:|,Account:|"):
-		return text(f.queue(fakeJob.besideLine))
-	case line == "squeue -h -a -r -t all -O JobID:|,ArrayJobID:|,ArrayTaskID:|":
+	case strings.HasPrefix(line, "squeue -h -a -r -t all -O JobID:|,ArrayJobID:|,ArrayTaskID:|,UserID:|"):
 		return text(f.queue(func(j fakeJob, ids string) string {
 			if j.gone {
 				return ""
 			}
-			return ids + "\n"
+			return j.row(ids) + "\n"
 		}))
 	case strings.HasPrefix(line, "scontrol -o show job"):
 		if f.begin != nil { // between the two readings
@@ -348,15 +345,15 @@ func (r *rig) serve(t *testing.T) (stop func()) {
 }
 
 // entries is the audit file.
-func (r *rig) entries(t *testing.T) []ledger.Entry {
+func (r *rig) entries(t *testing.T) []broker.Entry {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(r.cfg.Dir, "audit.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out []ledger.Entry
+	var out []broker.Entry
 	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
-		var e ledger.Entry
+		var e broker.Entry
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			t.Fatal(err)
 		}

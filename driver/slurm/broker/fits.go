@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/broker/ledger"
 	"pitchpipe/driver/slurm/limits"
 	"pitchpipe/driver/slurm/parse"
 	"pitchpipe/driver/slurm/slurmctl"
@@ -22,7 +21,7 @@ import (
 // whose size an Operator set from these limits, and would start it where they are used
 // up. Only one that ran a moment ago, and so had its room, may be made smaller where the
 // limits cannot be read.
-func (e *effect) withinLimits(ctx context.Context, u slurmctl.Update, after ledger.Size) error {
+func (e *effect) withinLimits(ctx context.Context, u slurmctl.Update, after Size) error {
 	if after == e.job.size || e.returned(after) {
 		return nil
 	}
@@ -48,7 +47,7 @@ func (e *effect) withinLimits(ctx context.Context, u slurmctl.Update, after ledg
 	return fmt.Errorf("its limits cannot be read: %w: %w", driver.ErrTransient, why)
 }
 
-func smaller(a, b ledger.Size) bool {
+func smaller(a, b Size) bool {
 	return a.Cores <= b.Cores && a.Memory.Of(a.Cores) <= b.Memory.Of(b.Cores) && !longer(a.TimeLimit, b.TimeLimit)
 }
 
@@ -57,7 +56,7 @@ func smaller(a, b ledger.Size) bool {
 // whatever is used up by then. Back is what the job would have after a kill for less memory
 // than its owner asked for, else as after. It gets that whatever is used up, so that no limit
 // may count memory then.
-func (s *Server) fits(ctx context.Context, j sighting, u slurmctl.Update, after, back ledger.Size) error {
+func (s *Server) fits(ctx context.Context, j sighting, u slurmctl.Update, after, back Size) error {
 	conf, err := s.config(ctx)
 	if err != nil {
 		return err
@@ -66,7 +65,7 @@ func (s *Server) fits(ctx context.Context, j sighting, u slurmctl.Update, after,
 	if err != nil {
 		return err
 	}
-	for _, size := range []ledger.Size{after, back} {
+	for _, size := range []Size{after, back} {
 		if err := takes(conf, partitions, j, size); err != nil {
 			return err
 		}
@@ -138,8 +137,8 @@ func exclusive(partitions []parse.Partition, names []string) bool {
 }
 
 // takes refuses a size with which no partition of the job would start it.
-func takes(conf config, partitions []parse.Partition, j sighting, after ledger.Size) error {
-	size := func(s ledger.Size) limits.Size {
+func takes(conf config, partitions []parse.Partition, j sighting, after Size) error {
+	size := func(s Size) limits.Size {
 		return limits.Size{Cores: s.Cores, MiB: s.Memory.Of(s.Cores) >> 20, Minutes: int64(s.TimeLimit / time.Minute)}
 	}
 	most := limits.Most{NodeMiB: conf.amount("MaxMemPerNode"), CPUMiB: conf.amount("MaxMemPerCPU")}

@@ -10,21 +10,15 @@ import (
 	"strings"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/broker/ledger"
-	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/parse"
 )
-
-// numbersFormat is what squeue is asked for. No field but the last, the job's folder,
-// holds text that a user wrote.
-const numbersFormat = idsFormat + "UserID:|,State:|,NumCPUs:|,MinMemory:|,TimeLimit:|,RestartCnt:|,HetJobID:|,Partition:|,Account:|,QOS:|,WorkDir:"
 
 // sighting is a job as it was seen: what scontrol says, in agreement with squeue.
 type sighting struct {
 	parse.Job
 	name  string // by which it is asked for: its number, or ARRAY_TASK
 	uid   uint32
-	size  ledger.Size
+	size  Size
 	least int  // CPUs of a node that it gets at least
 	whole bool // it gets a whole node, or more than the CPUs that it asks for
 	apart bool // it says how many threads of a core it uses, and gets the others too
@@ -48,11 +42,11 @@ func (s *Server) sight(ctx context.Context, id string) (sighting, error) {
 	if !named(id) {
 		return sighting{}, fmt.Errorf("job %q: a job is named by its number, and a task of an array by ARRAY_TASK: %w", id, driver.ErrInvalid)
 	}
-	lines, err := s.read(ctx, "squeue", "-h", "-a", "-r", "-t", "all", "-j", id, "-O", numbersFormat)
+	rows, err := s.squeue(ctx, true, "-j", id)
 	if err != nil {
 		return sighting{}, fmt.Errorf("job %s: %w", id, err)
 	}
-	numbers, err := numbersOf(lines, id)
+	numbers, err := only(rows, id)
 	if err != nil {
 		return sighting{}, fmt.Errorf("job %s: %w", id, err)
 	}
@@ -72,7 +66,7 @@ func (s *Server) sight(ctx context.Context, id string) (sighting, error) {
 	if j.AdminComment, err = mark(string(record), j, numbers.folder); err != nil {
 		return sighting{}, fmt.Errorf("job %s: %w", id, err)
 	}
-	least, err := only(string(record), "MinCPUsNode")
+	least, err := leastCPUs(string(record))
 	if err != nil {
 		return sighting{}, fmt.Errorf("job %s: %w", id, err)
 	}
@@ -102,83 +96,62 @@ func word(record, key string) string {
 	return w
 }
 
-func (s *Server) read(ctx context.Context, name string, args ...string) ([]byte, error) {
-	out, err := s.cfg.Runner.Run(ctx, command.Call{Name: name, Args: args})
-	return out.Stdout, err
-}
-
-// numbers are what squeue says of a job, each as it printed it.
-type numbers struct {
-	id, array, task                                                            string
-	uid                                                                        uint32
-	state, cpus, memory, limit, restarts, het, partition, account, qos, folder string
-}
-
-// numbersOf is the one line that is about this job.
-func numbersOf(output []byte, id string) (numbers, error) {
-	var own, tasks []string
-	for line := range strings.Lines(string(output)) {
-		line = strings.TrimRight(line, "\n")
-		name, err := nameOf(line)
-		switch {
-		case err != nil:
-			return numbers{}, err
-		case name == id:
-			own = append(own, line)
-		case strings.Contains(name, "_"):
-			tasks = append(tasks, name)
+// only is the one row that is about this job.
+func only(rows []row, id string) (own row, err error) {
+	n, task := 0, ""
+	for _, r := range rows {
+		if r.name == id {
+			own, n = r, n+1
+		} else if strings.Contains(r.name, "_") {
+			task = r.name
 		}
 	}
 	switch {
-	case len(own) == 0 && len(tasks) > 0:
-		return numbers{}, fmt.Errorf("it is an array or a task of one, whose names are like %s: %w", tasks[0], driver.ErrInvalid)
-	case len(own) == 0:
-		return numbers{}, driver.ErrNotFound
+	case n > 1:
+		return row{}, fmt.Errorf("squeue prints %d lines of it: %w", n, driver.ErrUnsupported)
+	case n == 1:
+		return own, nil
+	case task != "":
+		return row{}, fmt.Errorf("it is an array or a task of one, whose names are like %s: %w", task, driver.ErrInvalid)
 	}
-	text := own[0]
-	f := strings.SplitN(text, "|", strings.Count(numbersFormat, "|")+1)
-	if len(own) > 1 || len(f) != strings.Count(numbersFormat, "|")+1 {
-		return numbers{}, fmt.Errorf("squeue says of it %.200q: %w", own, driver.ErrUnsupported)
+	return row{}, driver.ErrNotFound
+}
+
+// task is the array of a task and its number; empty of a job that is none, which Slurm says is
+// an array of its own number.
+func (r row) task() (array, task string) {
+	if r.is["JobID"] == r.name {
+		return "", ""
 	}
-	uid, err := strconv.ParseUint(f[3], 10, 32)
-	if err != nil {
-		return numbers{}, fmt.Errorf("squeue says of it %.200q: %w", text, driver.ErrUnsupported)
-	}
-	n := numbers{f[0], f[1], f[2], uint32(uid), f[4], f[5], f[6], f[7], f[8], f[9], f[10], f[11], f[12], f[13]}
-	if n.id == id { // it is no task, and Slurm names itself for an array
-		n.array, n.task = "", ""
-	}
-	return n, nil
+	return r.is["ArrayJobID"], r.is["ArrayTaskID"]
 }
 
 // about reports whether a record is that of the job. A task that began between the two
 // readings has got a number of its own.
-func (n numbers) about(j parse.Job) bool {
-	return j.ID == n.id || n.array != "" && j.ArrayJob == n.array && j.ArrayTask == n.task
+func (r row) about(j parse.Job) bool {
+	array, task := r.task()
+	return j.ID == r.is["JobID"] || array != "" && j.ArrayJob == array && j.ArrayTask == task
 }
 
 // agree compares what squeue says with scontrol's record. A job that changes in between
 // looks the same as one whose texts imitate fields: the caller looks again.
-func (n numbers) agree(j parse.Job) error {
-	memory, err := parse.Memory("MinMemory", n.memory)
+func (r row) agree(j parse.Job) error {
+	memory, limit, err := r.amounts()
 	if err != nil {
 		return fmt.Errorf("%w: %w", driver.ErrUnsupported, err)
 	}
-	limit, err := parse.Limit("TimeLimit", n.limit)
-	if err != nil {
-		return fmt.Errorf("%w: %w", driver.ErrUnsupported, err)
-	}
+	array, task := r.task()
 	for _, f := range []struct{ name, squeue, scontrol string }{
-		{"number", n.id, j.ID},
-		{"array", n.array, j.ArrayJob},
-		{"task", n.task, j.ArrayTask},
-		{"leader", given(n.het), j.HetJob},
-		{"state", n.state, j.State},
-		{"CPUs", n.cpus, strconv.Itoa(j.CPUs)},
-		{"restarts", n.restarts, strconv.Itoa(j.Restarts)},
-		{"partition", n.partition, j.Partition},
-		{"account", given(n.account), j.Account},
-		{"QOS", given(n.qos), j.QOS},
+		{"number", r.is["JobID"], j.ID},
+		{"array", array, j.ArrayJob},
+		{"task", task, j.ArrayTask},
+		{"leader", given(r.is["HetJobID"]), j.HetJob},
+		{"state", r.is["State"], j.State},
+		{"CPUs", r.is["NumCPUs"], strconv.Itoa(j.CPUs)},
+		{"restarts", r.is["RestartCnt"], strconv.Itoa(j.Restarts)},
+		{"partition", r.is["Partition"], j.Partition},
+		{"account", given(r.is["Account"]), j.Account},
+		{"QOS", given(r.is["QOS"]), j.QOS},
 		{"memory", fmt.Sprint(memory), fmt.Sprint(j.MemoryBytes)},
 		{"time limit", limit.String(), j.TimeLimit.String()},
 	} {
@@ -189,15 +162,15 @@ func (n numbers) agree(j parse.Job) error {
 	return nil
 }
 
-// only reads a field that stands in each record, and so twice where a text imitates it,
+// leastCPUs reads a field that stands in each record, and so twice where a text imitates it,
 // which parse.Jobs has refused by then. It has memory by node or by CPU.
-func only(record, key string) (int, error) {
+func leastCPUs(record string) (int, error) {
 	if strings.Contains(record, " MinMemoryNode=") && strings.Contains(record, " MinMemoryCPU=") {
 		return 0, fmt.Errorf("a text of its owner imitates a field of scontrol: %w", driver.ErrDenied)
 	}
-	n, err := strconv.Atoi(word(record, key))
+	n, err := strconv.Atoi(word(record, "MinCPUsNode"))
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("%s is %.20q: %w", key, word(record, key), driver.ErrUnsupported)
+		return 0, fmt.Errorf("MinCPUsNode is %.20q: %w", word(record, "MinCPUsNode"), driver.ErrUnsupported)
 	}
 	return n, nil
 }
@@ -218,8 +191,8 @@ func mark(record string, j parse.Job, folder string) (string, error) {
 	return j.AdminComment, nil
 }
 
-func sizeOf(j parse.Job) ledger.Size {
-	return ledger.Size{Cores: j.Cores(), Memory: ledger.Memory{Bytes: j.MemoryBytes, PerCPU: j.MemoryPerCPU}, TimeLimit: j.Limit()}
+func sizeOf(j parse.Job) Size {
+	return Size{Cores: j.Cores(), Memory: Memory{Bytes: j.MemoryBytes, PerCPU: j.MemoryPerCPU}, TimeLimit: j.Limit()}
 }
 
 // movable says why a job is none that is moved.
@@ -240,6 +213,3 @@ func movable(j sighting) error {
 	}
 	return nil
 }
-
-// gone reports whether slurmctld does not know the job.
-func gone(err error) bool { return errors.Is(err, driver.ErrNotFound) }

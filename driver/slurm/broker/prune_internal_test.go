@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/broker/ledger"
 	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/slurmctl"
 )
@@ -29,8 +28,8 @@ func TestARecordIsNotRemovedBelowARequestAboutItsJob(t *testing.T) {
 		// A new job of that number is asked about while the old one is looked for. Its
 		// request has to wait, and its record to stay.
 		go func() {
-			defer s.take("7")()
-			written <- s.ledger.Write(ledger.Record{Version: 1, Identity: ledger.Identity{Job: "7", UID: 9}})
+			defer s.jobs.Hold("7")()
+			written <- s.ledger.Write(Record{Version: 1, Identity: Identity{Job: "7", UID: 9}})
 		}()
 	}}
 	s, err := New(Config{
@@ -40,7 +39,7 @@ func TestARecordIsNotRemovedBelowARequestAboutItsJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.ledger.Write(ledger.Record{Version: 1, Identity: ledger.Identity{Job: "7", UID: 8}}); err != nil {
+	if err := s.ledger.Write(Record{Version: 1, Identity: Identity{Job: "7", UID: 8}}); err != nil {
 		t.Fatal(err)
 	}
 	if forgotten, err := s.forget(t.Context(), "7"); !forgotten || err != nil {

@@ -1,14 +1,22 @@
 package broker
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
+	"net/http"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
-	"pitchpipe/driver/slurm/broker/ledger"
+	"pitchpipe/driver"
+	"pitchpipe/driver/durable"
+	"pitchpipe/driver/move"
 	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/slurmctl"
 	"pitchpipe/exporter/api/peercred"
@@ -74,7 +82,7 @@ type Config struct {
 // Server is a broker.
 type Server struct {
 	cfg    Config
-	ledger ledger.Ledger
+	ledger ledger
 
 	// sizing is held from the look at the limits until a size is set: what one request
 	// takes the next one has to see.
@@ -82,8 +90,7 @@ type Server struct {
 
 	complaints peercred.Complaints
 
-	mu   sync.Mutex
-	busy map[string]*turn
+	jobs move.Locks // has the requests about one job wait for each other
 }
 
 // New checks the configuration and opens the state.
@@ -108,36 +115,120 @@ func New(cfg Config) (*Server, error) {
 	if cfg.AfterStep == nil {
 		cfg.AfterStep = func(string) {}
 	}
-	l, err := ledger.Open(cfg.Dir)
+	l, err := openLedger(cfg.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	return &Server{cfg: cfg, ledger: l, busy: map[string]*turn{}, complaints: peercred.Complaints{Log: cfg.Logger}, sizing: make(chan struct{}, 1)}, nil
+	return &Server{cfg: cfg, ledger: l, complaints: peercred.Complaints{Log: cfg.Logger}, sizing: make(chan struct{}, 1)}, nil
 }
 
-// turn is one job's, for as long as somebody has it or waits for it.
-type turn struct {
-	mu    sync.Mutex
-	users int
-}
+// longest bounds one request: some commands of half a minute each.
+const longest = 100 * time.Second
 
-// take has the requests about one job wait for each other, and returns the release.
-func (s *Server) take(job string) func() {
-	s.mu.Lock()
-	t, ok := s.busy[job]
-	if !ok {
-		t = &turn{}
-		s.busy[job] = t
+// graceful is how long those that began are waited for. The service's unit waits longer.
+const graceful = longest + 10*time.Second
+
+// Run serves until the context ends, and then until the requests that began are done.
+func (s *Server) Run(ctx context.Context) (err error) {
+	lock, err := durable.Lock(s.cfg.Dir)
+	if err != nil {
+		return fmt.Errorf("broker: %w", err)
 	}
-	t.users++
-	s.mu.Unlock()
-	t.mu.Lock()
-	return func() {
-		t.mu.Unlock()
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if t.users--; t.users == 0 {
-			delete(s.busy, job)
+	defer func() { err = errors.Join(err, durable.Unlock(lock)) }()
+	l, err := peercred.Listen(ctx, s.cfg.Socket)
+	if err != nil {
+		return fmt.Errorf("broker: %w", err)
+	}
+	tidying, stop := context.WithCancel(ctx)
+	var housework sync.WaitGroup
+	housework.Go(func() { s.prune(tidying) })
+	defer housework.Wait()
+	defer stop()
+	s.cfg.Logger.Info("listening", "socket", s.cfg.Socket)
+	mux := http.NewServeMux()
+	for verb := range plans() {
+		mux.HandleFunc("POST /v1/"+verb, func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, verb) })
+	}
+	// What began is finished: a command that is cut off may have had its effect.
+	server := &http.Server{Handler: peercred.Unhurried(mux, maxRequest), ConnContext: withCaller}
+	// Few of each user are let in, and what is above that is closed at once.
+	gate := &peercred.Listener{
+		Listener: l, Room: peercred.Room{All: 64, Strangers: 32, Each: 8}, Known: s.controller,
+		Full: func(c peercred.Caller) { s.complaints.Add(c.String(), "too many connections at a time") },
+	}
+	if err := peercred.Serve(ctx, server, gate, graceful); err != nil {
+		return fmt.Errorf("broker: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, verb string) {
+	out, err := s.ask(w, r, verb)
+	status := http.StatusOK
+	if err != nil {
+		k := kindOf(err)
+		status, out = k.status, response{Kind: k.word, Error: err.Error()}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if err := json.NewEncoder(w).Encode(out); err != nil {
+		s.cfg.Logger.Debug("an answer did not go out", "error", err)
+	}
+}
+
+func (s *Server) ask(w http.ResponseWriter, r *http.Request, verb string) (response, error) {
+	peer, err := s.admit(r.Context())
+	if err != nil {
+		s.complaints.Add(peercred.Caller{UID: peer}.String(), fmt.Errorf("%s: %w", verb, err))
+		w.Header().Set("Connection", "close") // others wait for its place
+		return response{}, err
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return response{}, fmt.Errorf("a request above %d bytes, or cut off: %w: %w", maxRequest, driver.ErrInvalid, err)
+	}
+	var req request
+	if err := json.Unmarshal(body, &req); err != nil {
+		return response{}, fmt.Errorf("a request that cannot be read: %w: %w", driver.ErrInvalid, err)
+	}
+	// A client that goes away does not cut off a command that has an effect.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), longest)
+	defer cancel()
+	if verb == verbScript {
+		script, err := s.script(ctx, req.Job)
+		return response{Script: script}, err
+	}
+	return response{}, s.effect(ctx, peer, verb, req)
+}
+
+// caller is the key of the peercred.Caller, or of why it is unknown, in the context of a
+// connection.
+type caller struct{}
+
+// withCaller keeps who opened a connection.
+func withCaller(ctx context.Context, c net.Conn) context.Context {
+	who, err := peercred.Of(c)
+	if err != nil {
+		return context.WithValue(ctx, caller{}, err)
+	}
+	return context.WithValue(ctx, caller{}, who)
+}
+
+// admit returns the caller, where it is one that may ask.
+func (s *Server) admit(ctx context.Context) (uint32, error) {
+	switch who := ctx.Value(caller{}).(type) {
+	case peercred.Caller:
+		if s.controller(who.UID) {
+			return who.UID, nil
 		}
+		return who.UID, fmt.Errorf("only the site's controller may ask, and uid %d is not the account that it runs under: %w", who.UID, driver.ErrDenied)
+	case error:
+		return peercred.Nobody, fmt.Errorf("the caller is unknown: %w: %w", driver.ErrDenied, who)
 	}
+	return peercred.Nobody, fmt.Errorf("the caller is unknown: %w", driver.ErrDenied)
+}
+
+// controller reports whether requests of this user are answered.
+func (s *Server) controller(uid uint32) bool {
+	return uid == 0 || slices.Contains(s.cfg.Controllers, uid)
 }

@@ -1,7 +1,9 @@
 package check
 
 import (
+	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"pitchpipe/driver/slurm/parse"
@@ -50,7 +52,7 @@ type Facts struct {
 	Prolog     File
 	PrologConf File
 	Listener   File // the program that reports the progress of jobs
-	Folder     File // of the settings, where task_prolog.conf or the controller's configuration says
+	Settings   File // their folder, where task_prolog.conf or the controller's configuration says
 
 	Broker    Broker
 	Exporters []Exporter
@@ -103,19 +105,32 @@ type File struct {
 	Text  string      // what is in it; empty where it is a folder or too long
 }
 
+// Perm is its permissions as chmod takes them.
+func (f File) Perm() string { return fmt.Sprintf("%04o", f.Mode.Perm()) }
+
+// Safe reports whether it belongs to one of these and no other may write it.
+func (f File) Safe(one, other string) bool {
+	return (f.Owner == one || f.Owner == other) && f.Mode.Perm()&0o022 == 0
+}
+
+// May reports whether every account has these permissions.
+func (f File) May(bits fs.FileMode) bool { return f.Mode.Perm()&bits == bits }
+
+// Local reports whether its filesystem is one of this machine alone.
+func (f File) Local() bool {
+	return slices.Contains([]string{"ext4", "xfs", "btrfs", "tmpfs", "overlay", "zfs", "f2fs"}, f.FS)
+}
+
 // Node is one of the cluster. A state has signs behind it: * of a node that does not answer.
 type Node struct{ Name, State, Host string }
 
-// Accounts is what the accounting knows.
+// Accounts is what the accounting knows of the accounts of the controller and of the broker.
 type Accounts struct {
 	Asked  bool // there is an accounting to ask
 	Denied string
-	Users  []User
-	Assocs []Association
+	Levels map[string]string // AdminLevel of each that it knows
+	Assocs []Association     // memberships
 }
-
-// User is one of the accounting.
-type User struct{ Name, Level string }
 
 // Association is a user's membership of an account.
 type Association struct{ Account, User string }

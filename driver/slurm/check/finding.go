@@ -2,9 +2,11 @@ package check
 
 import (
 	_ "embed"
-	"regexp"
+	"fmt"
+	"path"
 	"slices"
 	"strings"
+	"text/template"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -59,86 +61,108 @@ type Report struct {
 //go:embed findings.yaml
 var findings []byte
 
-// words are those of a finding or of one of its cases. Empty ones of a case are the finding's.
-type words struct {
-	Where               string `yaml:"-"`
-	Looked, Why, Needed string
-	Change              []string
-	Then                *string
-	Cases               map[string]words
+// rule is an entry of findings.yaml, or a case of one: texts and conditions.
+type rule struct {
+	Name, Where, If, Each       string
+	OK, Missing, Wrong, Unknown string // of a case: its condition
+	Looked, Why, Needed         string
+	Change                      []string
+	Then                        *string
+	Cases                       []rule
 }
 
-// UnmarshalYAML reads a case that is only a text: what was looked at.
-func (w *words) UnmarshalYAML(node *yaml.Node) error {
-	if node.Kind == yaml.ScalarNode {
-		return node.Decode(&w.Looked)
+// Judge says what the facts mean. The facts have to have Slurm: without an answer of slurmctld
+// there is nothing to judge.
+func Judge(f Facts) Report {
+	var rules []rule
+	if err := yaml.Unmarshal(findings, &rules); err != nil {
+		panic(err) // the file is part of the program, and tests read it
 	}
-	type plain words
-	return node.Decode((*plain)(w))
-}
-
-// judge collects findings.
-type judge struct {
-	Facts
-	words map[string]words
-	vars  map[string]string
-	out   []Finding
-}
-
-// say adds a finding. The case begins with the verdict; vars are names and values that its
-// words mention, beside those that all findings have.
-func (j *judge) say(name, which string, vars ...string) Verdict {
-	verdict, _, _ := strings.Cut(which, ".")
-	of := j.words[name]
-	is := of.Cases[which]
-	fill := func(s string) string { return j.fill(s, vars) }
-	either := func(a, b string) string {
-		if a == "" {
-			a = b
+	j := &judge{Facts: f, Ours: readSubmit(f.Submit.Text), Read: ReadPrologConf(f.PrologConf.Text)}
+	r := Report{Cluster: f.Slurm["ClusterName"], Version: f.Slurm["SLURM_VERSION"], Mode: f.Mode, Caller: f.Caller, Passed: true}
+	where := ""
+	for _, rule := range rules {
+		if rule.Where != "" {
+			where = rule.Where
 		}
-		return fill(a)
+		rule.Where = where
+		for _, j.It = range j.each(rule.Each) {
+			if rule.If == "" || j.so(rule.If) {
+				j.say(rule)
+			}
+		}
 	}
-	f := Finding{Name: name, Verdict: Verdict(verdict), Where: fill(of.Where), Looked: either(is.Looked, of.Looked), Why: either(is.Why, of.Why)}
-	f.Needed = j.needed(either(is.Needed, of.Needed))
-	if f.Verdict != Unknown && is.Change == nil {
-		is.Change = of.Change
+	var files []string
+	for _, finding := range j.out {
+		r.Passed = r.Passed && !finding.Fails(f.Mode)
+		if !slices.Contains(files, finding.Where) {
+			files = append(files, finding.Where)
+		}
 	}
-	if f.Verdict != Unknown && is.Then == nil {
-		is.Then = of.Then
+	slices.SortStableFunc(j.out, func(a, b Finding) int { return slices.Index(files, a.Where) - slices.Index(files, b.Where) })
+	r.Findings = j.out
+	return r
+}
+
+// say adds the finding of a rule.
+func (j *judge) say(r rule) {
+	f := Finding{Name: r.Name, Where: j.fill(r.Where), Verdict: OK}
+	for _, c := range r.Cases {
+		verdicts := []Verdict{OK, Missing, Wrong, Unknown}
+		i := slices.IndexFunc([]string{c.OK, c.Missing, c.Wrong, c.Unknown}, func(condition string) bool { return condition != "" && j.so(condition) })
+		if i < 0 {
+			continue
+		}
+		if f.Verdict = verdicts[i]; f.Verdict == Unknown {
+			r.Change, r.Then = nil, nil
+		}
+		replace(&r.Looked, c.Looked)
+		replace(&r.Why, c.Why)
+		replace(&r.Needed, c.Needed)
+		if c.Change != nil {
+			r.Change = c.Change
+		}
+		if c.Then != nil {
+			r.Then = c.Then
+		}
+		break
 	}
+	f.Looked, f.Why, f.Needed = j.fill(r.Looked), r.Why, j.needed(r.Needed)
 	if f.Verdict != OK { // else there is nothing to do
-		for _, line := range is.Change {
-			f.Change = append(f.Change, strings.Split(fill(line), "\n")...)
+		for _, line := range r.Change {
+			f.Change = append(f.Change, strings.Split(j.fill(line), "\n")...)
 		}
-		if is.Then != nil {
-			f.Then = fill(*is.Then)
+		if r.Then != nil {
+			f.Then = j.fill(*r.Then)
 		}
 	}
 	j.out = append(j.out, f)
-	return f.Verdict
 }
 
-// fill replaces {NAME} by a value and {=KEY} by a setting of slurm.conf.
-func (j *judge) fill(text string, vars []string) string {
-	return regexp.MustCompile(`\{=?\w+\}`).ReplaceAllStringFunc(text, func(s string) string {
-		name := s[1 : len(s)-1]
-		if key, ok := strings.CutPrefix(name, "="); ok {
-			if v := j.Slurm[key]; v != "" {
-				return key + "=" + v
-			}
-			return key + " is not set"
-		}
-		for i := 0; i+1 < len(vars); i += 2 {
-			if vars[i] == name {
-				return vars[i+1]
-			}
-		}
-		if v, ok := j.vars[name]; ok {
-			return v
-		}
-		return s
-	})
+func replace(text *string, by string) {
+	if by != "" {
+		*text = by
+	}
 }
+
+// fill executes a template.
+func (j *judge) fill(text string) string {
+	var b strings.Builder
+	t, err := template.New("").Delims("{", "}").Option("missingkey=zero").Funcs(template.FuncMap{
+		"prefix": strings.HasPrefix, "suffix": strings.HasSuffix, "contains": strings.Contains, "clean": path.Clean,
+		"mul": func(a, b int) int { return a * b }, "ours": ours, "calls": callsProlog, "version": withoutConf,
+	}).Parse(text)
+	if err == nil {
+		err = t.Execute(&b, j)
+	}
+	if err != nil {
+		return fmt.Sprintf("%q: %v", text, err) // a test finds it
+	}
+	return b.String()
+}
+
+// so reports whether a condition holds.
+func (j *judge) so(condition string) bool { return j.fill("{if "+condition+"}y{end}") == "y" }
 
 // needed are the modes of a word of findings.yaml.
 func (j *judge) needed(word string) []Mode {
@@ -154,22 +178,3 @@ func (j *judge) needed(word string) []Mode {
 	}
 	return []Mode{Site}
 }
-
-// is chooses a case of a finding where a condition holds.
-type is struct {
-	so    bool
-	which string
-}
-
-// pick returns the first case whose condition holds, ok where there is none.
-func pick(list ...is) string {
-	for _, i := range list {
-		if i.so {
-			return i.which
-		}
-	}
-	return string(OK)
-}
-
-// when is pick of one case.
-func when(so bool, which string) string { return pick(is{so, which}) }

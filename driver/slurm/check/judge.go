@@ -3,86 +3,156 @@ package check
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"pitchpipe/driver/slurm/parse"
 )
 
-// Places of what the packages bring, and of what the instructions install.
+// Places of what the instructions install.
 const (
 	PluginFolder    = "/etc/slurm/pitchpipe"            // where the shipped job_submit.lua looks for the module
 	PrologConfPlace = "/etc/pitchpipe/task_prolog.conf" // where the shipped task prolog looks for its configuration
 
-	packageFolder = "/usr/share/pitchpipe/slurm"          // of the package pitchpipe
-	nodePackage   = "/usr/share/pitchpipe-exporter/slurm" // of the package that every node has
-	listenerPlace = "/usr/bin/pitchpipe"
+	packageFolder = "/usr/share/pitchpipe/slurm" // of the package pitchpipe
 	settingsPlace = "/srv/pitchpipe/settings"
 )
 
-// Judge says what the facts mean, in the order of the files to change. The facts have to have
-// Slurm: without an answer of slurmctld there is nothing to judge.
-func Judge(f Facts) Report {
-	j := judge{Facts: f, words: map[string]words{}}
-	var places map[string]map[string]words
-	if err := yaml.Unmarshal(findings, &places); err != nil {
-		panic(err) // the file is part of the program, and tests read it
+// judge is what the texts and conditions of findings.yaml are about: the facts, and what
+// follows from them.
+type judge struct {
+	Facts
+	Ours submitParts // what the site's job_submit.lua does of ours
+	Read PrologConf  // what task_prolog.conf says
+	It   any         // of rule.Each
+	out  []Finding
+}
+
+// level is an account of the accounting.
+type level struct {
+	Whose, Account, Level, Want string
+	Known                       bool
+}
+
+// exporters are nodes of which the same is to be said.
+type exporters struct {
+	Exporter        // of the first
+	Nodes    string // node n1, or nodes n1, n2
+}
+
+// each is what a rule is made for.
+func (j *judge) each(list string) (out []any) {
+	account := func(whose, name, want string) []any {
+		found, known := j.Accounts.Levels[name]
+		return []any{level{whose, name, cmp.Or(found, "None"), want, known}}
 	}
-	for where, list := range places {
-		for name, w := range list {
-			w.Where = where
-			j.words[name] = w
+	switch list {
+	case "controller":
+		return account("controller's", j.Controller, "None")
+	case "broker":
+		return account("broker's", j.Broker.Account, "Operator")
+	case "exporters":
+		return j.groups()
+	}
+	return []any{nil}
+}
+
+// groups puts nodes together whose exporters answer alike.
+func (j *judge) groups() (out []any) {
+	var order []Exporter
+	alike := map[Exporter][]string{}
+	for _, e := range j.Exporters {
+		if e.Address == "" {
+			continue
 		}
-	}
-	j.vars = j.common()
-	for _, rule := range []func(){
-		j.cluster, j.scheduler, j.requeue, j.privacy, j.tracking, j.submission, j.prolog, j.settings, j.accounting, j.accounts,
-		j.controller, j.policy, j.broker, j.exporters, j.proof,
-	} {
-		rule()
-	}
-	r := Report{Cluster: f.Slurm["ClusterName"], Version: f.Slurm["SLURM_VERSION"], Mode: f.Mode, Caller: f.Caller, Passed: true}
-	var files []string
-	for _, finding := range j.out {
-		r.Passed = r.Passed && !finding.Fails(f.Mode)
-		if !slices.Contains(files, finding.Where) {
-			files = append(files, finding.Where)
+		key := e
+		key.Node, key.Address, key.Text = "", strings.ReplaceAll(e.Address, e.Node, "{node}"), strings.ReplaceAll(e.Text, e.Node, "{node}")
+		if e.Answer == Silent && j.down(e.Node) {
+			key.Answer, key.Text = NotAsked, "Slurm says that the node is down"
 		}
+		if alike[key] == nil {
+			order = append(order, key)
+		}
+		alike[key] = append(alike[key], e.Node)
 	}
-	slices.SortStableFunc(j.out, func(a, b Finding) int { return cmp.Compare(slices.Index(files, a.Where), slices.Index(files, b.Where)) })
-	r.Findings = j.out
-	return r
+	for _, e := range order {
+		nodes := alike[e]
+		e.Node = few(nodes)
+		if len(nodes) > 1 {
+			out = append(out, exporters{e, "nodes " + e.Node})
+			continue
+		}
+		e.Address, e.Text = strings.ReplaceAll(e.Address, "{node}", e.Node), strings.ReplaceAll(e.Text, "{node}", e.Node)
+		out = append(out, exporters{e, "node " + e.Node})
+	}
+	return out
 }
 
-// common are the values that all words may mention.
-func (j *judge) common() map[string]string {
-	host, _, _ := strings.Cut(j.Slurm["SlurmctldHost[0]"], "(")
-	beside := path.Dir(j.Slurm["SLURM_CONF"])
-	if !path.IsAbs(beside) {
-		beside = "/etc/slurm"
-	}
-	unseen := "it cannot be seen by " + j.Caller
-	return map[string]string{
-		"conf": cmp.Or(j.Slurm["SLURM_CONF"], "slurm.conf"), "beside": beside, "submit": cmp.Or(j.Submit.Path, path.Join(beside, "job_submit.lua")),
-		"ctld": cmp.Or(host, "the machine of slurmctld"), "caller": j.Caller, "controller": j.Controller, "unseen": unseen,
-		"yaml": cmp.Or(j.Config.File, "the controller's configuration (--config FILE)"), "package": packageFolder, "node": nodePackage,
-		"script": j.Slurm["TaskProlog"], "prologConf": cmp.Or(j.PrologConf.Path, PrologConfPlace), "settings": j.Config.Settings,
-		"lines": strings.Join(j.prologLines(), "\n"), "reconfigure": "scontrol reconfigure", "restartCtld": "restart slurmctld: systemctl restart slurmctld",
-	}
+// down reports whether Slurm itself does not reach a node, or was told not to.
+func (j *judge) down(node string) bool {
+	return slices.ContainsFunc(j.Facts.Nodes, func(n Node) bool {
+		return n.Name == node && (strings.HasSuffix(n.State, "*") || strings.HasPrefix(n.State, "down") || strings.HasPrefix(n.State, "power"))
+	})
 }
 
-// list is a setting with commas between its words.
-func (j *judge) list(key string) []string {
-	return strings.FieldsFunc(j.Slurm[key], func(r rune) bool { return r == ',' || r == ' ' })
+// few names some of many.
+func few(names []string) string {
+	const most = 8
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
 }
 
-// number reads a number with a unit behind it, such as 300 sec; -1 where there is none.
-func (j *judge) number(key string) int {
+func words(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+func (j *judge) Site() bool { return j.Mode == Site }
+
+// Fine reports whether a finding before this one is ok.
+func (j *judge) Fine(name string) bool {
+	return slices.ContainsFunc(j.out, func(f Finding) bool { return f.Name == name && f.Verdict == OK })
+}
+
+// Is is a line of slurm.conf.
+func (j *judge) Is(key string) string {
+	if v := j.Slurm[key]; v != "" {
+		return key + "=" + v
+	}
+	return key + " is not set"
+}
+
+// Has reports whether a list has one of the words, in any case.
+func (j *judge) Has(key, any string) bool {
+	return slices.ContainsFunc(words(j.Slurm[key]), func(have string) bool { return among(have, any) })
+}
+
+func among(word, list string) bool {
+	return slices.ContainsFunc(words(list), func(w string) bool { return strings.EqualFold(word, w) })
+}
+
+// With is the line of a setting after a word was added to its list, and Without is that after
+// words were taken from it, or that the line is taken out where none is left.
+func (j *judge) With(key, word string) string {
+	return key + "=" + strings.Join(append(words(j.Slurm[key]), word), ",")
+}
+
+func (j *judge) Without(key, list string) string {
+	left := slices.DeleteFunc(words(j.Slurm[key]), func(have string) bool { return among(have, list) })
+	if len(left) == 0 {
+		return "take out the line " + key + "=" + j.Slurm[key]
+	}
+	return key + "=" + strings.Join(left, ",")
+}
+
+// Number reads a number with a unit behind it, such as 300 sec; -1 where there is none.
+func (j *judge) Number(key string) int {
 	word, _, _ := strings.Cut(j.Slurm[key], " ")
 	if n, err := strconv.Atoi(word); err == nil {
 		return n
@@ -90,77 +160,9 @@ func (j *judge) number(key string) int {
 	return -1
 }
 
-// with is the line of a setting after a word was added to its list, and without is that after
-// words were taken from it, or that the line is taken out where none is left.
-func (j *judge) with(key, word string) string {
-	return key + "=" + strings.Join(append(j.list(key), word), ",")
-}
-
-func (j *judge) without(key string, words ...string) string {
-	left := slices.DeleteFunc(j.list(key), func(have string) bool {
-		return slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(have, w) })
-	})
-	if len(left) == 0 {
-		return "take out the line " + key + "=" + j.Slurm[key]
-	}
-	return key + "=" + strings.Join(left, ",")
-}
-
-// has reports whether a list has one of the words, in any case.
-func (j *judge) has(key string, words ...string) bool {
-	return slices.ContainsFunc(j.list(key), func(have string) bool {
-		return slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(have, w) })
-	})
-}
-
-func (j *judge) cluster() {
-	j.say("slurm.version", when(!strings.HasPrefix(j.Slurm["SLURM_VERSION"], "22.05."), "unknown"), "version", j.Slurm["SLURM_VERSION"])
-	age := j.number("MinJobAge")
-	j.say("slurm.min_job_age", when(age > 0 && age < 60, "wrong"))
-	if j.Skew != nil {
-		off := j.Skew.Abs().Round(time.Second)
-		j.say("slurm.clock", when(off > 5*time.Second, "wrong"), "off", off.String())
-	}
-	if most := j.number("MaxJobCount"); most > 0 && j.Jobs != nil && j.Jobs.Seen*10 >= most*9 {
-		j.say("slurm.max_job_count", "wrong", "most", strconv.Itoa(most), "jobs", strconv.Itoa(j.Jobs.Seen), "twice", strconv.Itoa(2*most))
-	}
-}
-
-// scheduler judges what makes a job wait that was put back into the queue.
-func (j *judge) scheduler() {
-	slow := slices.DeleteFunc(j.list("SchedulerParameters"), func(word string) bool {
-		name, value, _ := strings.Cut(word, "=")
-		seconds, err := strconv.Atoi(value)
-		return name != "defer" && (err != nil || name != "batch_sched_delay" && name != "sched_interval" || seconds <= 60)
-	})
-	if len(slow) > 0 {
-		j.say("slurm.scheduler", "wrong", "slow", strings.Join(slow, ", "), "left", j.without("SchedulerParameters", slow...))
-	}
-	if names := j.partitions(func(p parse.Partition) bool { return p.Exclusive }); len(names) > 0 {
-		j.say("slurm.exclusive", "wrong", "names", strings.Join(names, ", "))
-	}
-}
-
-// partitions names those of a kind.
-func (j *judge) partitions(are func(parse.Partition) bool) (names []string) {
-	for _, p := range j.Partitions {
-		if are(p) {
-			names = append(names, p.Name)
-		}
-	}
-	return names
-}
-
-// requeue judges whether jobs can be put back into the queue. The job files that are shipped
-// leave with 85 once they saved.
-func (j *judge) requeue() {
-	j.say("slurm.job_requeue", when(j.Slurm["JobRequeue"] == "0", "wrong"))
-	j.say("slurm.requeue_exit", pick(is{j.names("RequeueExitHold", 85), "ok"}, is{j.names("RequeueExit", 85), "ok.exit"}, is{true, "missing"}), "with", j.with("RequeueExitHold", "85"))
-}
-
-// names reports whether a list of statuses and of ranges of them has one.
-func (j *judge) names(key string, status int) bool {
-	return slices.ContainsFunc(j.list(key), func(part string) bool {
+// Status reports whether a list of statuses and of ranges of them has one.
+func (j *judge) Status(key string, status int) bool {
+	return slices.ContainsFunc(words(j.Slurm[key]), func(part string) bool {
 		from, to, isRange := strings.Cut(part, "-")
 		if !isRange {
 			to = from
@@ -171,78 +173,199 @@ func (j *judge) names(key string, status int) bool {
 	})
 }
 
-// privacy judges what the controller's account sees of others' jobs. A few jobs prove nothing:
-// they come and go between the two looks.
-func (j *judge) privacy() {
-	hidden := j.has("PrivateData", "jobs", "all")
-	j.say("slurm.private_data", when(hidden, "wrong"), "left", j.without("PrivateData", "jobs", "all"))
-	if j.Mode == Site && j.Jobs != nil && j.Jobs.ByController && !hidden && j.Jobs.Seen >= 4 {
-		j.say("slurm.jobs_seen", when(j.Jobs.BySite*2 < j.Jobs.Seen, "wrong"), "some", strconv.Itoa(j.Jobs.BySite), "jobs", strconv.Itoa(j.Jobs.Seen))
-	}
+// Slow names what makes a job wait that was put back into the queue.
+func (j *judge) Slow() string {
+	return strings.Join(slices.DeleteFunc(words(j.Slurm["SchedulerParameters"]), func(word string) bool {
+		name, value, _ := strings.Cut(word, "=")
+		seconds, err := strconv.Atoi(value)
+		return name != "defer" && (err != nil || name != "batch_sched_delay" && name != "sched_interval" || seconds <= 60)
+	}), ", ")
 }
 
-// tracking judges how Slurm binds and measures a job's processes.
-func (j *judge) tracking() {
-	j.say("slurm.proctrack", when(j.Slurm["ProctrackType"] != "proctrack/cgroup", "wrong"))
-	j.say("slurm.task_plugin", pick(
-		is{j.has("TaskPlugin", "task/cgroup") && strings.EqualFold(j.Slurm["ConstrainCores"], "yes"), "ok.constrained"},
-		is{j.has("TaskPlugin", "task/affinity"), "ok"},
-		is{j.has("TaskPlugin", "task/cgroup"), "wrong.unconstrained"},
-		is{true, "wrong"},
-	))
+// Partitions names those of a kind.
+func (j *judge) Partitions(kind string) string {
+	var names []string
+	for _, p := range j.Facts.Partitions {
+		chosen := len(j.Config.Partitions) == 0 || slices.Contains(j.Config.Partitions, p.Name)
+		if kind == "all" || kind == "exclusive" && p.Exclusive || kind == "hidden" && p.Hidden && chosen {
+			names = append(names, p.Name)
+		}
+	}
+	if kind == "all" {
+		return strings.Join(names, ",")
+	}
+	return strings.Join(names, ", ")
 }
 
-func (j *judge) accounting() {
-	j.say("slurm.accounting", when(j.Slurm["AccountingStorageType"] != "accounting_storage/slurmdbd", "missing"))
-	gather := j.Slurm["JobAcctGatherType"]
-	j.say("slurm.job_acct_gather", when(gather == "" || strings.HasSuffix(gather, "/none"), "missing"))
+// UnknownPartitions names those of the controller's configuration that the cluster does not show.
+func (j *judge) UnknownPartitions() string {
+	if len(j.Facts.Partitions) == 0 {
+		return ""
+	}
+	return strings.Join(slices.DeleteFunc(slices.Clone(j.Config.Partitions), func(name string) bool {
+		return slices.ContainsFunc(j.Facts.Partitions, func(p parse.Partition) bool { return p.Name == name })
+	}), ", ")
 }
 
-// accounts judges who may do what.
-func (j *judge) accounts() {
-	admin, _, _ := strings.Cut(j.Slurm["SlurmUser"], "(")
-	if j.Mode == Site {
-		j.say("accounts.ordinary", pick(is{j.Controller == "root" || j.Controller == admin, "wrong"}, is{j.Here.UID == "", "missing"}))
+// WithoutExporter names the nodes to whose exporter the controller's configuration does not lead.
+func (j *judge) WithoutExporter() string {
+	var names []string
+	for _, e := range j.Exporters {
+		if e.Address == "" {
+			names = append(names, e.Node)
+		}
 	}
-	if !j.Accounts.Asked {
-		return // there is no accounting, which another finding says
-	}
-	switch {
-	case j.Accounts.Denied != "":
-		j.say("accounts.denied", "unknown", "denied", j.Accounts.Denied)
-	case j.Mode == Site:
-		j.level("accounts.controller", "controller's", j.Controller, "None")
-		j.level("accounts.broker", "broker's", j.Broker.Account, "Operator")
-	case j.has("AccountingStorageEnforce", "associations", "limits", "safe", "all"):
-		none := !slices.ContainsFunc(j.Accounts.Assocs, func(a Association) bool { return a.User == j.Controller })
-		j.say("accounts.association", when(none, "missing"))
-	}
+	return few(names)
 }
 
-// level judges the administrator level of an account. One that is not known has none.
-func (j *judge) level(name, whose, account, want string) {
-	i := slices.IndexFunc(j.Accounts.Users, func(u User) bool { return u.Name == account })
-	level := "None"
-	if i >= 0 {
-		level = j.Accounts.Users[i].Level
+// ClockOff is how far the clocks differ; empty where that is little.
+func (j *judge) ClockOff() string {
+	if off := j.Skew.Abs().Round(time.Second); off > 5*time.Second {
+		return off.String()
 	}
-	j.say(name, pick(
-		is{account == "", "unknown.account"},
-		is{level == want && i >= 0, "ok"},
-		is{level == want, "ok.absent"},
-		is{i < 0 && j.has("PrivateData", "users") && j.Caller != "root", "unknown.hidden"},
-		is{i < 0, "missing"},
-		is{true, "wrong"},
-	), "whose", whose, "account", account, "want", want, "level", level)
+	return ""
 }
 
-// machines is how many the nodes are.
-func (j *judge) machines() int {
+func (j *judge) Conf() string { return cmp.Or(j.Slurm["SLURM_CONF"], "slurm.conf") }
+
+// Beside is the folder of slurm.conf.
+func (j *judge) Beside() string {
+	if dir := path.Dir(j.Slurm["SLURM_CONF"]); path.IsAbs(dir) {
+		return dir
+	}
+	return "/etc/slurm"
+}
+
+func (j *judge) SubmitPath() string {
+	return cmp.Or(j.Submit.Path, path.Join(j.Beside(), "job_submit.lua"))
+}
+
+func (j *judge) PrologConfPath() string { return cmp.Or(j.PrologConf.Path, PrologConfPlace) }
+
+// before is what stands before a bracket, as in slurm(64030).
+func before(text string) string {
+	name, _, _ := strings.Cut(text, "(")
+	return name
+}
+
+// Ctld is the machine of slurmctld, and Admin the account that it runs under.
+func (j *judge) Ctld() string {
+	return cmp.Or(before(j.Slurm["SlurmctldHost[0]"]), "the machine of slurmctld")
+}
+func (j *judge) Admin() string { return before(j.Slurm["SlurmUser"]) }
+
+// Unseen says why a file of the nodes is not known.
+func (j *judge) Unseen(f File) string {
+	if f.Seen == Absent {
+		return "the file is read on the nodes, and this machine is none"
+	}
+	return "it cannot be seen by " + j.Caller
+}
+
+// Lua reports whether slurm.conf has the plugin; PluginNamed that job_submit.lua is, or may be, ours.
+func (j *judge) Lua() bool { return j.Has("JobSubmitPlugins", "lua,job_submit/lua") }
+func (j *judge) PluginNamed() bool {
+	return j.Lua() && (j.Submit.Seen != Present || j.Ours.Loads && j.Ours.Calls)
+}
+
+// PrologNamed reports whether the cluster names a TaskProlog that is, or may be, ours.
+func (j *judge) PrologNamed() bool {
+	return j.Slurm["TaskProlog"] != "" && (j.Prolog.Seen != Present || ours(j.Prolog.Text) || callsProlog(j.Prolog.Text))
+}
+
+// Folder is that of the module, and Install what puts it there.
+func (j *judge) Folder() string { return cmp.Or(j.Ours.Folder, PluginFolder) }
+func (j *judge) Install() string {
+	if j.Folder() == packageFolder {
+		return "install the package pitchpipe on " + j.Ctld() + " in this version"
+	}
+	return "install -D -m 644 -t " + j.Folder() + " " + packageFolder + "/pitchpipe*.lua"
+}
+
+// PluginFiles names the files of the plugin that are missing, wrong, closed to slurmctld, or unknown.
+func (j *judge) PluginFiles(state string) string {
+	have := map[string]File{}
+	for _, m := range j.Modules {
+		have[path.Base(m.Path)] = m
+	}
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(j.Shipped.Modules)) {
+		is := ""
+		switch m := have[name]; {
+		case m.Seen == Closed || m.Seen == NotLooked:
+			is = "unknown"
+		case m.Seen == Absent:
+			is = "missing"
+		case m.Text != j.Shipped.Modules[name]:
+			is = "wrong"
+		case !m.May(4) || !m.Open:
+			is = "closed"
+		}
+		if is == state {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// Dir is the folder of the settings that the task prolog reads for jobs of this controller.
+func (j *judge) Dir() string { return j.Read.SettingsDir(j.Mode, j.Here.Home) }
+
+// Lines are those of task_prolog.conf that fit this controller.
+func (j *judge) Lines(between string) string {
+	dir := j.Config.Settings
+	if j.Mode == Owner {
+		if rest, ok := strings.CutPrefix(dir, j.Here.Home+"/"); ok && j.Here.Home != "" {
+			dir = rest
+		}
+		return "owner_dir=" + dir
+	}
+	if strings.HasPrefix(dir, j.Config.State+"/") && j.Config.State != "" { // only the controller enters that
+		dir = settingsPlace
+	}
+	return strings.Join([]string{
+		"site_dir=" + cmp.Or(j.Read.SiteDir, dir), "site_user=" + j.Controller, "exporter=" + j.Config.Exporter, "listener=/usr/bin/pitchpipe",
+	}, between)
+}
+
+// Machines is how many the nodes are.
+func (j *judge) Machines() int {
 	hosts := map[string]bool{}
-	for _, n := range j.Nodes {
+	for _, n := range j.Facts.Nodes {
 		hosts[n.Host] = true
 	}
 	return len(hosts)
 }
 
-func mode(f File) string { return fmt.Sprintf("%04o", f.Mode.Perm()) }
+// Member reports whether the controller's account belongs to an account of the accounting.
+func (j *judge) Member() bool {
+	return slices.ContainsFunc(j.Accounts.Assocs, func(a Association) bool { return a.User == j.Controller })
+}
+
+// Reads reports whether the exporter of this machine was started with --api.readers for the
+// controller: OPTIONS="..." of a file of variables, whose last line counts.
+func (j *judge) Reads() bool {
+	options := regexp.MustCompile(`(?m)^\s*OPTIONS=["']?(.*?)["']?\s*$`).FindAllStringSubmatch(j.Options.Text, -1)
+	if len(options) == 0 {
+		return false
+	}
+	for _, flag := range regexp.MustCompile(`--api\.readers[= ]+(\S+)`).FindAllStringSubmatch(options[len(options)-1][1], -1) {
+		if names := words(flag[1]); slices.Contains(names, j.Controller) || slices.Contains(names, j.Here.UID) {
+			return true
+		}
+	}
+	return false
+}
+
+// ours reports whether a task prolog is ours, in any version: by the line at its top.
+func ours(prolog string) bool { return strings.Contains(prolog, "# The task prolog of Pitchpipe") }
+
+// callsProlog reports whether a script starts ours: a line, comments left out, has its name.
+func callsProlog(script string) bool {
+	return regexp.MustCompile(`(?m)^[^#\n]*(pitchpipe[^#\n]*task_prolog|task_prolog[^#\n]*pitchpipe)`).MatchString(script)
+}
+
+// withoutConf leaves out the line that a site changes.
+func withoutConf(prolog string) string {
+	return regexp.MustCompile(`(?m)^conf=.*\n?`).ReplaceAllString(prolog, "")
+}

@@ -1,6 +1,7 @@
-package check_test
+package check
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -16,7 +17,6 @@ import (
 	"go.yaml.in/yaml/v3"
 	"pgregory.net/rapid"
 
-	"pitchpipe/driver/slurm/check"
 	"pitchpipe/driver/slurm/parse"
 	"pitchpipe/scripts"
 )
@@ -46,49 +46,49 @@ func shippedFile(t testing.TB, name string) string {
 	return string(text)
 }
 
-func shipped(t testing.TB) check.Shipped {
+func shipped(t testing.TB) Shipped {
 	t.Helper()
-	return check.Shipped{
+	return Shipped{
 		Modules: map[string]string{"pitchpipe.lua": shippedFile(t, "pitchpipe.lua"), "pitchpipe_keys.lua": shippedFile(t, "pitchpipe_keys.lua")},
 		Prolog:  shippedFile(t, "task_prolog"),
 	}
 }
 
-func plain(path, owner string, mode fs.FileMode, text string) check.File {
-	return check.File{Path: path, Seen: check.Present, Owner: owner, Mode: mode, Open: true, FS: "ext4", Text: text}
+func plain(path, owner string, mode fs.FileMode, text string) File {
+	return File{Path: path, Seen: Present, Owner: owner, Mode: mode, Open: true, FS: "ext4", Text: text}
 }
 
 // bare is a cluster where nothing was installed, seen by a user who has a
 // controller of his own.
-func bare(t testing.TB) check.Facts {
+func bare(t testing.TB) Facts {
 	t.Helper()
 	skew := time.Duration(0)
-	return check.Facts{
-		Mode: check.Owner, Caller: "ada", Controller: "ada",
-		Config: check.Config{
-			File: "/home/ada/.config/pitchpipe/controller.yaml", Driver: "slurm", Mode: check.Owner, Settings: "/home/ada/.local/state/pitchpipe/slurm-env",
-			State: "/home/ada/.local/state/pitchpipe", Exporter: "/run/pitchpipe/exporter.sock", Policy: check.Policy{Read: true},
+	return Facts{
+		Mode: Owner, Caller: "ada", Controller: "ada",
+		Config: Config{
+			File: "/home/ada/.config/pitchpipe/controller.yaml", Driver: "slurm", Mode: Owner, Settings: "/home/ada/.local/state/pitchpipe/slurm-env",
+			State: "/home/ada/.local/state/pitchpipe", Exporter: "/run/pitchpipe/exporter.sock", Policy: Policy{Read: true},
 		},
-		Here:       check.Here{Host: "head", Home: "/home/ada", UID: "1001"},
+		Here:       Here{Host: "head", Home: "/home/ada", UID: "1001"},
 		Slurm:      parse.Config(recorded(t, "bare.config.txt")),
 		Skew:       &skew,
-		Nodes:      []check.Node{{Name: "n1", Host: "n1"}, {Name: "n2", Host: "n2"}},
+		Nodes:      []Node{{Name: "n1", Host: "n1"}, {Name: "n2", Host: "n2"}},
 		Partitions: []parse.Partition{{Name: "main"}},
-		Jobs:       &check.Jobs{Seen: 7},
-		Submit:     check.File{Path: "/etc/slurm/job_submit.lua", Seen: check.Absent},
-		Exporters:  []check.Exporter{{Node: "n1"}, {Node: "n2"}},
+		Jobs:       &Jobs{Seen: 7},
+		Submit:     File{Path: "/etc/slurm/job_submit.lua", Seen: Absent},
+		Exporters:  []Exporter{{Node: "n1"}, {Node: "n2"}},
 		Shipped:    shipped(t),
 	}
 }
 
 // ready is a cluster of one node with all that a site can install, seen on it.
-func ready(t testing.TB) check.Facts {
+func ready(t testing.TB) Facts {
 	t.Helper()
 	f := bare(t)
 	f.Slurm = parse.Config(recorded(t, "site.config.txt"))
 	f.Here.Ctld, f.Here.Nodes = true, []string{"n1"}
 	f.Nodes = f.Nodes[:1]
-	f.Config.TaskProlog, f.Config.Plugin, f.Config.Policy = true, true, check.Policy{Read: true, File: "/etc/pitchpipe/site.yaml", Apply: true}
+	f.Config.TaskProlog, f.Config.Plugin, f.Config.Policy = true, true, Policy{Read: true, File: "/etc/pitchpipe/site.yaml", Apply: true}
 	f.Submit = plain("/etc/slurm/job_submit.lua", "root", 0o644, shippedFile(t, "job_submit.lua"))
 	f.Modules = nil
 	for _, name := range slices.Sorted(maps.Keys(f.Shipped.Modules)) {
@@ -98,48 +98,48 @@ func ready(t testing.TB) check.Facts {
 	f.PrologConf = plain("/etc/pitchpipe/task_prolog.conf", "root", 0o644,
 		"site_dir=/shared/pitchpipe\nsite_user=pitchpipe\nowner_dir=.local/state/pitchpipe/slurm-env\nexporter=/run/pitchpipe/exporter.sock\nlistener=/usr/bin/pitchpipe\n")
 	f.Listener = plain("/usr/bin/pitchpipe", "root", 0o755, "")
-	f.Folder = plain("/home/ada/.local/state/pitchpipe/slurm-env", "ada", 0o755|fs.ModeDir, "")
-	f.Accounts = check.Accounts{
-		Asked: true, Users: []check.User{{Name: "pitchpipe", Level: "None"}, {Name: "pitchpipe-broker", Level: "Operator"}, {Name: "ada", Level: "None"}},
-		Assocs: []check.Association{{Account: "physics", User: "ada"}},
+	f.Settings = plain("/home/ada/.local/state/pitchpipe/slurm-env", "ada", 0o755|fs.ModeDir, "")
+	f.Accounts = Accounts{
+		Asked: true, Levels: map[string]string{"pitchpipe": "None", "pitchpipe-broker": "Operator", "ada": "None"},
+		Assocs: []Association{{Account: "physics", User: "ada"}},
 	}
-	f.Exporters = []check.Exporter{{Node: "n1", Address: "/run/pitchpipe/exporter.sock", Answer: check.Answers, Steps: "supported", Energy: "rapl"}}
+	f.Exporters = []Exporter{{Node: "n1", Address: "/run/pitchpipe/exporter.sock", Answer: Answers, Steps: "supported", Energy: "rapl"}}
 	f.Options = plain("/etc/default/pitchpipe-exporter", "root", 0o644, "# flags\nOPTIONS=\"--log.level=info --api.readers=pitchpipe,1234\"\n")
 	return f
 }
 
 // site is the same, seen by root and for a site.
-func site(t testing.TB) check.Facts {
+func site(t testing.TB) Facts {
 	t.Helper()
 	f := ready(t)
-	f.Mode, f.Caller, f.Controller, f.Config.File = check.Site, "root", "pitchpipe", "/etc/pitchpipe/controller.yaml"
-	f.Config.Mode = check.Site
+	f.Mode, f.Caller, f.Controller, f.Config.File = Site, "root", "pitchpipe", "/etc/pitchpipe/controller.yaml"
+	f.Config.Mode = Site
 	f.Config.Settings, f.Config.State = "/shared/pitchpipe", "/var/lib/pitchpipe"
 	f.Here.Home, f.Here.UID = "/var/lib/pitchpipe", "990"
-	f.Folder = plain("/shared/pitchpipe", "pitchpipe", 0o755|fs.ModeDir, "")
-	f.Folder.FS = "nfs"
-	f.Jobs = &check.Jobs{Seen: 7, BySite: 7, ByController: true}
-	f.Broker = check.Broker{
-		Socket: plain("/run/pitchpipe-broker/broker.sock", "pitchpipe-broker", fs.ModeSocket|0o666, ""), Account: "pitchpipe-broker", Answer: check.Answers,
+	f.Settings = plain("/shared/pitchpipe", "pitchpipe", 0o755|fs.ModeDir, "")
+	f.Settings.FS = "nfs"
+	f.Jobs = &Jobs{Seen: 7, BySite: 7, ByController: true}
+	f.Broker = Broker{
+		Socket: plain("/run/pitchpipe-broker/broker.sock", "pitchpipe-broker", fs.ModeSocket|0o666, ""), Account: "pitchpipe-broker", Answer: Answers,
 	}
-	f.Proof = &check.Proof{
-		Account: "ada", Job: "12", Bad: `pitchpipe: line 2, column 7: unknown key "mod"`, Comment: "pitchpipe:1:{}", Variable: check.Answers, Measured: check.Answers,
+	f.Proof = &Proof{
+		Account: "ada", Job: "12", Bad: `pitchpipe: line 2, column 7: unknown key "mod"`, Comment: "pitchpipe:1:{}", Variable: Answers, Measured: Answers,
 	}
 	return f
 }
 
 // wrong is a site where everything that can be wrong is.
-func wrong(t testing.TB) check.Facts {
+func wrong(t testing.TB) Facts {
 	t.Helper()
 	f := site(t)
 	f.Slurm = parse.Config(recorded(t, "wrong.config.txt"))
 	skew := 42 * time.Second
 	f.Skew, f.Controller = &skew, "slurm"
-	f.Nodes = append(f.Nodes, check.Node{Name: "n2", Host: "n2"})
+	f.Nodes = append(f.Nodes, Node{Name: "n2", Host: "n2"})
 	f.Partitions = []parse.Partition{{Name: "main", Exclusive: true}, {Name: "secret", Hidden: true}}
-	f.Config = check.Config{
+	f.Config = Config{
 		File: "/etc/pitchpipe/controller.yaml", Driver: "local", Plugin: true, Settings: "/elsewhere", Partitions: []string{"man"},
-		Exporter: "/run/pitchpipe/exporter.sock", Policy: check.Policy{Read: true, File: "/etc/pitchpipe/site.yaml", Fault: "/etc/pitchpipe/site.yaml:2:3: unknown key"},
+		Exporter: "/run/pitchpipe/exporter.sock", Policy: Policy{Read: true, File: "/etc/pitchpipe/site.yaml", Fault: "/etc/pitchpipe/site.yaml:2:3: unknown key"},
 	}
 	f.Jobs.Seen, f.Jobs.BySite = 95, 3
 	f.Submit.Text = strings.Replace(f.Submit.Text, `= "reject"`, `= "refuse"`, 1)
@@ -148,34 +148,34 @@ func wrong(t testing.TB) check.Facts {
 	f.Prolog.Mode = 0o775
 	f.PrologConf.Text = "site_dir=/shared/pitchpipe\nsite_user=slurm\nexporter=/run/pitchpipe/exporter.sock\nlistener=/usr/bin/pitchpipe\n"
 	f.Listener.Mode = 0o777
-	f.Folder.Mode, f.Folder.FS = 0o777|fs.ModeDir, "ext4"
-	f.Accounts.Users = []check.User{{Name: "slurm", Level: "Administrator"}}
-	f.Broker.Answer, f.Broker.Text = check.Denies, "only the site's controller may ask"
-	f.Exporters = []check.Exporter{
-		{Node: "n1", Address: "/run/pitchpipe/exporter.sock", Answer: check.Answers, Steps: "denied: needs root or CAP_SYS_PTRACE"}, {Node: "n2"},
+	f.Settings.Mode, f.Settings.FS = 0o777|fs.ModeDir, "ext4"
+	f.Accounts.Levels = map[string]string{"slurm": "Administrator"}
+	f.Broker.Answer, f.Broker.Text = Denies, "only the site's controller may ask"
+	f.Exporters = []Exporter{
+		{Node: "n1", Address: "/run/pitchpipe/exporter.sock", Answer: Answers, Steps: "denied: needs root or CAP_SYS_PTRACE"}, {Node: "n2"},
 	}
 	f.Options.Text = "OPTIONS=\"\"\n"
-	f.Proof = &check.Proof{
-		Account: "ada", Accepted: true, Job: "12", Variable: check.Silent, Measured: check.Silent,
+	f.Proof = &Proof{
+		Account: "ada", Accepted: true, Job: "12", Variable: Silent, Measured: Silent,
 	}
 	return f
 }
 
 // closed is a site seen by an ordinary user from a machine that is neither the
 // controller's nor a node.
-func closed(t testing.TB) check.Facts {
+func closed(t testing.TB) Facts {
 	t.Helper()
 	f := site(t)
-	f.Caller, f.Here, f.Config.Policy = "ada", check.Here{Host: "login", UID: "990"}, check.Policy{}
-	f.Submit = check.File{Path: "/etc/slurm/job_submit.lua", Seen: check.Absent}
+	f.Caller, f.Here, f.Config.Policy = "ada", Here{Host: "login", UID: "990"}, Policy{}
+	f.Submit = File{Path: "/etc/slurm/job_submit.lua", Seen: Absent}
 	f.Modules = nil
-	f.Prolog = check.File{Path: "/etc/slurm/pitchpipe/task_prolog", Seen: check.Absent}
-	f.PrologConf = check.File{Path: "/etc/pitchpipe/task_prolog.conf", Seen: check.Closed}
-	f.Folder = check.File{}
-	f.Accounts = check.Accounts{Asked: true, Denied: "slurm_persist_conn_open: access denied"}
-	f.Broker = check.Broker{Socket: check.File{Path: "/run/pitchpipe-broker/broker.sock", Seen: check.Closed}}
-	f.Options = check.File{}
-	f.Proof = &check.Proof{Account: "ada", Bad: "the partition is down", Job: "12", Comment: "pitchpipe:1:-", Unstarted: "job 12 was PENDING (Resources) for 1m30s and was cancelled"}
+	f.Prolog = File{Path: "/etc/slurm/pitchpipe/task_prolog", Seen: Absent}
+	f.PrologConf = File{Path: "/etc/pitchpipe/task_prolog.conf", Seen: Closed}
+	f.Settings = File{}
+	f.Accounts = Accounts{Asked: true, Denied: "slurm_persist_conn_open: access denied"}
+	f.Broker = Broker{Socket: File{Path: "/run/pitchpipe-broker/broker.sock", Seen: Closed}}
+	f.Options = File{}
+	f.Proof = &Proof{Account: "ada", Bad: "the partition is down", Job: "12", Comment: "pitchpipe:1:-", Unstarted: "job 12 was PENDING (Resources) for 1m30s and was cancelled"}
 	return f
 }
 
@@ -183,7 +183,7 @@ func TestAClusterIsToldInSentencesThatAnAdministratorCanActOn(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
-		facts  func(testing.TB) check.Facts
+		facts  func(testing.TB) Facts
 		passed bool
 	}{
 		{"a bare cluster, seen by an owner", bare, false},
@@ -194,11 +194,11 @@ func TestAClusterIsToldInSentencesThatAnAdministratorCanActOn(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := check.Judge(c.facts(t))
+			r := Judge(c.facts(t))
 			if r.Passed != c.passed {
 				t.Errorf("passed %v, want %v", r.Passed, c.passed)
 			}
-			golden(t, strings.NewReplacer(" ", "-", ",", "").Replace(c.name)+".golden", check.Text(r))
+			golden(t, strings.NewReplacer(" ", "-", ",", "").Replace(c.name)+".golden", Text(r))
 		})
 	}
 }
@@ -222,80 +222,80 @@ func TestOneThingThatIsWrongIsTheOneThatIsTold(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
-		facts   func(testing.TB) check.Facts
-		change  func(*check.Facts)
+		facts   func(testing.TB) Facts
+		change  func(*Facts)
 		finding string
-		verdict check.Verdict
+		verdict Verdict
 		fails   bool
 	}{
-		{"no TaskProlog, and the controller counts on it", ready, func(f *check.Facts) { f.Slurm["TaskProlog"] = "" }, "slurm.task_prolog", check.Missing, true},
-		{"a TaskProlog of the site's own", ready, func(f *check.Facts) { f.Prolog.Text = "#!/bin/sh\necho hello\n" }, "prolog.script", check.Missing, true},
-		{"a TaskProlog that calls ours", ready, func(f *check.Facts) { f.Prolog.Text = "#!/bin/sh\n/etc/slurm/pitchpipe/task_prolog\n" }, "prolog.script", check.OK, false},
-		{"a TaskProlog that names ours in a comment", ready, func(f *check.Facts) { f.Prolog.Text = "#!/bin/sh\n# not /etc/slurm/pitchpipe/task_prolog\n" }, "prolog.script", check.Missing, true},
-		{"another line conf= is the site's choice", ready, func(f *check.Facts) {
+		{"no TaskProlog, and the controller counts on it", ready, func(f *Facts) { f.Slurm["TaskProlog"] = "" }, "slurm.task_prolog", Missing, true},
+		{"a TaskProlog of the site's own", ready, func(f *Facts) { f.Prolog.Text = "#!/bin/sh\necho hello\n" }, "prolog.script", Missing, true},
+		{"a TaskProlog that calls ours", ready, func(f *Facts) { f.Prolog.Text = "#!/bin/sh\n/etc/slurm/pitchpipe/task_prolog\n" }, "prolog.script", OK, false},
+		{"a TaskProlog that names ours in a comment", ready, func(f *Facts) { f.Prolog.Text = "#!/bin/sh\n# not /etc/slurm/pitchpipe/task_prolog\n" }, "prolog.script", Missing, true},
+		{"another line conf= is the site's choice", ready, func(f *Facts) {
 			f.Prolog.Text = strings.Replace(f.Prolog.Text, "\nconf=/etc/", "\nconf=/opt/", 1)
-		}, "prolog.script", check.OK, false},
-		{"a task prolog that everybody may write", site, func(f *check.Facts) { f.Prolog.Mode = 0o757 }, "prolog.permissions", check.Wrong, true},
-		{"a task prolog that not everybody may run", site, func(f *check.Facts) { f.Prolog.Mode = 0o750 }, "prolog.permissions", check.Wrong, true},
-		{"a line of the plugin's file that is a comment", site, func(f *check.Facts) {
+		}, "prolog.script", OK, false},
+		{"a task prolog that everybody may write", site, func(f *Facts) { f.Prolog.Mode = 0o757 }, "prolog.permissions", Wrong, true},
+		{"a task prolog that not everybody may run", site, func(f *Facts) { f.Prolog.Mode = 0o750 }, "prolog.permissions", Wrong, true},
+		{"a line of the plugin's file that is a comment", site, func(f *Facts) {
 			f.Submit.Text = "-- require \"pitchpipe\"\n-- pitchpipe.submit(job_desc)\n"
-		}, "plugin.job_submit", check.Missing, true},
-		{"no job_submit.lua beside a slurm.conf that wants one", ready, func(f *check.Facts) { f.Submit.Seen = check.Absent }, "plugin.job_submit", check.Missing, true},
-		{"a file of the plugin that is not there", site, func(f *check.Facts) { f.Modules[0].Seen = check.Absent }, "plugin.modules", check.Missing, true},
-		{"a file of the plugin that slurmctld cannot read", site, func(f *check.Facts) { f.Modules[0].Mode = 0o600 }, "plugin.modules", check.Wrong, true},
-		{"jobs that others do not see", site, func(f *check.Facts) { f.Slurm["PrivateData"] = "accounts,jobs" }, "slurm.private_data", check.Wrong, true},
-		{"jobs that others do not see, for an owner", ready, func(f *check.Facts) { f.Slurm["PrivateData"] = "jobs" }, "slurm.private_data", check.Wrong, false},
-		{"a controller that sees few of the jobs", site, func(f *check.Facts) { f.Jobs = &check.Jobs{Seen: 90, BySite: 2, ByController: true} }, "slurm.jobs_seen", check.Wrong, true},
-		{"a range of statuses", ready, func(f *check.Facts) { f.Slurm["RequeueExitHold"] = "3,80-90" }, "slurm.requeue_exit", check.OK, false},
-		{"statuses without that of a checkpoint", ready, func(f *check.Facts) { f.Slurm["RequeueExitHold"] = "86-90,x-99,85x" }, "slurm.requeue_exit", check.Missing, false},
-		{"a controller under an account that is not there", site, func(f *check.Facts) { f.Here.UID = "" }, "accounts.ordinary", check.Missing, true},
-		{"a controller with a level", site, func(f *check.Facts) { f.Accounts.Users[0].Level = "Operator" }, "accounts.controller", check.Wrong, true},
-		{"a broker without a level", site, func(f *check.Facts) { f.Accounts.Users[1].Level = "None" }, "accounts.broker", check.Wrong, true},
-		{"a broker that the accounting does not know", site, func(f *check.Facts) { f.Broker.Account = "nobody" }, "accounts.broker", check.Missing, true},
-		{"a broker that this user may not see there", site, func(f *check.Facts) {
+		}, "plugin.job_submit", Missing, true},
+		{"no job_submit.lua beside a slurm.conf that wants one", ready, func(f *Facts) { f.Submit.Seen = Absent }, "plugin.job_submit", Missing, true},
+		{"a file of the plugin that is not there", site, func(f *Facts) { f.Modules[0].Seen = Absent }, "plugin.modules", Missing, true},
+		{"a file of the plugin that slurmctld cannot read", site, func(f *Facts) { f.Modules[0].Mode = 0o600 }, "plugin.modules", Wrong, true},
+		{"jobs that others do not see", site, func(f *Facts) { f.Slurm["PrivateData"] = "accounts,jobs" }, "slurm.private_data", Wrong, true},
+		{"jobs that others do not see, for an owner", ready, func(f *Facts) { f.Slurm["PrivateData"] = "jobs" }, "slurm.private_data", Wrong, false},
+		{"a controller that sees few of the jobs", site, func(f *Facts) { f.Jobs = &Jobs{Seen: 90, BySite: 2, ByController: true} }, "slurm.jobs_seen", Wrong, true},
+		{"a range of statuses", ready, func(f *Facts) { f.Slurm["RequeueExitHold"] = "3,80-90" }, "slurm.requeue_exit", OK, false},
+		{"statuses without that of a checkpoint", ready, func(f *Facts) { f.Slurm["RequeueExitHold"] = "86-90,x-99,85x" }, "slurm.requeue_exit", Missing, false},
+		{"a controller under an account that is not there", site, func(f *Facts) { f.Here.UID = "" }, "accounts.ordinary", Missing, true},
+		{"a controller with a level", site, func(f *Facts) { f.Accounts.Levels["pitchpipe"] = "Operator" }, "accounts.controller", Wrong, true},
+		{"a broker without a level", site, func(f *Facts) { f.Accounts.Levels["pitchpipe-broker"] = "None" }, "accounts.broker", Wrong, true},
+		{"a broker that the accounting does not know", site, func(f *Facts) { f.Broker.Account = "nobody" }, "accounts.broker", Missing, true},
+		{"a broker that this user may not see there", site, func(f *Facts) {
 			f.Broker.Account, f.Caller, f.Slurm["PrivateData"] = "nobody", "ada", "users"
-		}, "accounts.broker", check.Unknown, false},
-		{"an owner without an account", ready, func(f *check.Facts) {
+		}, "accounts.broker", Unknown, false},
+		{"an owner without an account", ready, func(f *Facts) {
 			f.Accounts.Assocs, f.Slurm["AccountingStorageEnforce"] = nil, "associations"
-		}, "accounts.association", check.Missing, true},
-		{"a folder of another account", site, func(f *check.Facts) { f.Folder.Owner = "ada" }, "settings.folder", check.Wrong, true},
-		{"a folder that the other nodes do not have", site, func(f *check.Facts) {
-			f.Folder.FS, f.Nodes = "xfs", append(f.Nodes, check.Node{Name: "n2", Host: "n2"})
-		}, "settings.folder", check.Wrong, true},
-		{"settings that the prolog does not read", site, func(f *check.Facts) { f.Config.Settings = "/elsewhere" }, "controller.settings", check.Wrong, true},
-		{"a prolog that believes another account", site, func(f *check.Facts) {
+		}, "accounts.association", Missing, true},
+		{"a folder of another account", site, func(f *Facts) { f.Settings.Owner = "ada" }, "settings.folder", Wrong, true},
+		{"a folder that the other nodes do not have", site, func(f *Facts) {
+			f.Settings.FS, f.Nodes = "xfs", append(f.Nodes, Node{Name: "n2", Host: "n2"})
+		}, "settings.folder", Wrong, true},
+		{"settings that the prolog does not read", site, func(f *Facts) { f.Config.Settings = "/elsewhere" }, "controller.settings", Wrong, true},
+		{"a prolog that believes another account", site, func(f *Facts) {
 			f.PrologConf.Text = strings.Replace(f.PrologConf.Text, "=pitchpipe\n", "=ada\n", 1)
-		}, "prolog.conf", check.Wrong, true},
-		{"no listener", site, func(f *check.Facts) { f.PrologConf.Text = strings.Replace(f.PrologConf.Text, "listener=", "#", 1) }, "prolog.listener", check.Missing, true},
-		{"a listener that others may write", site, func(f *check.Facts) { f.Listener.Mode = 0o777 }, "prolog.listener", check.Wrong, true},
-		{"a controller of the other mode", site, func(f *check.Facts) { f.Config.Mode = check.Owner }, "controller.mode", check.Wrong, true},
-		{"no plugin, where the broker believes scripts", site, func(f *check.Facts) {
+		}, "prolog.conf", Wrong, true},
+		{"no listener", site, func(f *Facts) { f.PrologConf.Text = strings.Replace(f.PrologConf.Text, "listener=", "#", 1) }, "prolog.listener", Missing, true},
+		{"a listener that others may write", site, func(f *Facts) { f.Listener.Mode = 0o777 }, "prolog.listener", Wrong, true},
+		{"a controller of the other mode", site, func(f *Facts) { f.Config.Mode = Owner }, "controller.mode", Wrong, true},
+		{"no plugin, where the broker believes scripts", site, func(f *Facts) {
 			f.Config.Plugin, f.Config.Scripts, f.Slurm["JobSubmitPlugins"] = false, true, ""
-		}, "slurm.job_submit_plugins", check.Missing, false},
-		{"no broker", site, func(f *check.Facts) { f.Broker.Socket.Seen = check.Absent }, "broker.socket", check.Missing, true},
-		{"no policy", site, func(f *check.Facts) { f.Config.Policy = check.Policy{Read: true} }, "policy.mode", check.Missing, false},
-		{"a policy that lets no stanza apply", ready, func(f *check.Facts) { f.Config.Policy.Apply = false }, "policy.mode", check.Missing, false},
-		{"a policy that cannot be used", site, func(f *check.Facts) { f.Config.Policy.Fault = "line 2" }, "policy.mode", check.Wrong, true},
-		{"a broker that answers nobody", site, func(f *check.Facts) { f.Broker.Answer = check.Silent }, "broker.socket", check.Wrong, true},
-		{"a broker that denies an ordinary user", site, func(f *check.Facts) { f.Broker.Answer, f.Caller = check.Denies, "ada" }, "broker.socket", check.OK, false},
-		{"a node without an exporter", ready, func(f *check.Facts) { f.Exporters[0].Answer = check.Silent }, "exporter.answers", check.Missing, true},
-		{"a node that is down", ready, func(f *check.Facts) {
-			f.Exporters[0].Answer, f.Nodes[0].State = check.Silent, "down*"
-		}, "exporter.answers", check.Unknown, false},
-		{"an exporter that finds no job without cgroups", ready, func(f *check.Facts) {
+		}, "slurm.job_submit_plugins", Missing, false},
+		{"no broker", site, func(f *Facts) { f.Broker.Socket.Seen = Absent }, "broker.socket", Missing, true},
+		{"no policy", site, func(f *Facts) { f.Config.Policy = Policy{Read: true} }, "policy.mode", Missing, false},
+		{"a policy that lets no stanza apply", ready, func(f *Facts) { f.Config.Policy.Apply = false }, "policy.mode", Missing, false},
+		{"a policy that cannot be used", site, func(f *Facts) { f.Config.Policy.Fault = "line 2" }, "policy.mode", Wrong, true},
+		{"a broker that answers nobody", site, func(f *Facts) { f.Broker.Answer = Silent }, "broker.socket", Wrong, true},
+		{"a broker that denies an ordinary user", site, func(f *Facts) { f.Broker.Answer, f.Caller = Denies, "ada" }, "broker.socket", OK, false},
+		{"a node without an exporter", ready, func(f *Facts) { f.Exporters[0].Answer = Silent }, "exporter.answers", Missing, true},
+		{"a node that is down", ready, func(f *Facts) {
+			f.Exporters[0].Answer, f.Nodes[0].State = Silent, "down*"
+		}, "exporter.answers", Unknown, false},
+		{"an exporter that finds no job without cgroups", ready, func(f *Facts) {
 			f.Slurm["ProctrackType"], f.Exporters[0].Steps = "proctrack/linuxproc", "denied"
-		}, "exporter.finds_jobs", check.Wrong, true},
-		{"an exporter that shows the controller nothing", site, func(f *check.Facts) { f.Options.Text = "OPTIONS=\"--api.readers ada\"\n" }, "exporter.readers", check.Missing, true},
-		{"an exporter that has the controller's number", site, func(f *check.Facts) { f.Options.Text = "OPTIONS='--api.readers 990'\n" }, "exporter.readers", check.OK, false},
-		{"a good job that sbatch refuses", site, func(f *check.Facts) { f.Proof = &check.Proof{Failed: "Invalid account"} }, "try.submitted", check.Wrong, true},
-		{"a warning instead of a refusal", site, func(f *check.Facts) { f.Proof.Accepted = true }, "try.refused", check.OK, false},
+		}, "exporter.finds_jobs", Wrong, true},
+		{"an exporter that shows the controller nothing", site, func(f *Facts) { f.Options.Text = "OPTIONS=\"--api.readers ada\"\n" }, "exporter.readers", Missing, true},
+		{"an exporter that has the controller's number", site, func(f *Facts) { f.Options.Text = "OPTIONS='--api.readers 990'\n" }, "exporter.readers", OK, false},
+		{"a good job that sbatch refuses", site, func(f *Facts) { f.Proof = &Proof{Failed: "Invalid account"} }, "try.submitted", Wrong, true},
+		{"a warning instead of a refusal", site, func(f *Facts) { f.Proof.Accepted = true }, "try.refused", OK, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			f := c.facts(t)
 			c.change(&f)
-			r := check.Judge(f)
-			i := slices.IndexFunc(r.Findings, func(f check.Finding) bool { return f.Name == c.finding })
+			r := Judge(f)
+			i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Name == c.finding })
 			if i < 0 {
 				t.Fatalf("no finding %s in %v", c.finding, r.Findings)
 			}
@@ -321,9 +321,9 @@ func TestTheFolderThatIsProposedIsOneThatJobsReach(t *testing.T) {
 			t.Parallel()
 			f := site(t)
 			f.Config.Settings, f.PrologConf.Text = c.settings, c.conf
-			r := check.Judge(f)
-			i := slices.IndexFunc(r.Findings, func(f check.Finding) bool { return f.Name == "prolog.conf" })
-			if i < 0 || r.Findings[i].Verdict != check.Missing || !slices.Contains(r.Findings[i].Change, c.want) {
+			r := Judge(f)
+			i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Name == "prolog.conf" })
+			if i < 0 || r.Findings[i].Verdict != Missing || !slices.Contains(r.Findings[i].Change, c.want) {
 				t.Errorf("%+v, want the line %s", r.Findings, c.want)
 			}
 		})
@@ -337,13 +337,13 @@ func TestNodesThatAreAlikeAreToldOfTogether(t *testing.T) {
 	f.Exporters = nil
 	for i := range 1000 {
 		name := fmt.Sprintf("node%04d", i)
-		e := check.Exporter{Node: name, Address: "https://" + name + ":9836", Answer: check.Answers, Steps: "supported", Energy: "rapl"}
+		e := Exporter{Node: name, Address: "https://" + name + ":9836", Answer: Answers, Steps: "supported", Energy: "rapl"}
 		if i == 500 || i == 700 {
-			e = check.Exporter{Node: name, Address: e.Address, Answer: check.Silent, Text: "dial " + name + ": no route to host"}
+			e = Exporter{Node: name, Address: e.Address, Answer: Silent, Text: "dial " + name + ": no route to host"}
 		}
 		f.Exporters = append(f.Exporters, e)
 	}
-	r := check.Judge(f)
+	r := Judge(f)
 	var got []string
 	for _, f := range r.Findings {
 		if f.Name == "exporter.answers" {
@@ -362,17 +362,17 @@ func TestNodesThatAreAlikeAreToldOfTogether(t *testing.T) {
 // TestWhatIsNotFineSaysWhyAndWhatToDo holds for all that the recorded clusters show.
 func TestWhatIsNotFineSaysWhyAndWhatToDo(t *testing.T) {
 	t.Parallel()
-	for _, facts := range []func(testing.TB) check.Facts{bare, ready, site, wrong, closed} {
-		for _, f := range check.Judge(facts(t)).Findings {
+	for _, facts := range []func(testing.TB) Facts{bare, ready, site, wrong, closed} {
+		for _, f := range Judge(facts(t)).Findings {
 			switch {
 			case f.Name == "" || f.Where == "" || f.Looked == "":
 				t.Errorf("%+v: has no name, no place or nothing that was looked at", f)
-			case f.Verdict == check.OK && len(f.Change) > 0:
+			case f.Verdict == OK && len(f.Change) > 0:
 				t.Errorf("%s is fine and yet wants a change", f.Name)
-			case f.Verdict == check.OK:
+			case f.Verdict == OK:
 			case !strings.HasSuffix(f.Why, "."), strings.Count(f.Why, ". ") > 0:
 				t.Errorf("%s: why is no single sentence: %q", f.Name, f.Why)
-			case f.Verdict != check.Unknown && len(f.Change) == 0:
+			case f.Verdict != Unknown && len(f.Change) == 0:
 				t.Errorf("%s is %s and says nothing to change", f.Name, f.Verdict)
 			}
 		}
@@ -384,12 +384,12 @@ func TestWhatIsNotFineSaysWhyAndWhatToDo(t *testing.T) {
 func TestNoFactsAreNoFaults(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		f := rapid.SampledFrom([]func(testing.TB) check.Facts{bare, ready, site, wrong, closed}).Draw(rt, "facts")(t)
-		f.Mode = rapid.SampledFrom([]check.Mode{check.Owner, check.Site}).Draw(rt, "mode")
+		f := rapid.SampledFrom([]func(testing.TB) Facts{bare, ready, site, wrong, closed}).Draw(rt, "facts")(t)
+		f.Mode = rapid.SampledFrom([]Mode{Owner, Site}).Draw(rt, "mode")
 		f.Slurm["TaskProlog"], f.Slurm["JobSubmitPlugins"] = "/p", "lua"
-		seen := rapid.SampledFrom([]check.Seen{check.NotLooked, check.Closed})
-		for _, file := range []*check.File{&f.Submit, &f.Prolog, &f.PrologConf, &f.Folder} {
-			*file = check.File{Path: file.Path, Seen: seen.Draw(rt, "seen")}
+		seen := rapid.SampledFrom([]Seen{NotLooked, Closed})
+		for _, file := range []*File{&f.Submit, &f.Prolog, &f.PrologConf, &f.Settings} {
+			*file = File{Path: file.Path, Seen: seen.Draw(rt, "seen")}
 		}
 		for _, key := range []string{
 			"SLURM_CONF", "SLURM_VERSION", "ClusterName", "MinJobAge", "MaxJobCount", "SchedulerParameters", "RequeueExit", "RequeueExitHold", "PrivateData",
@@ -397,15 +397,15 @@ func TestNoFactsAreNoFaults(t *testing.T) {
 		} {
 			f.Slurm[key] = rapid.OneOf(rapid.Just(f.Slurm[key]), rapid.Just(""), rapid.String()).Draw(rt, key)
 		}
-		r := check.Judge(f)
+		r := Judge(f)
 		for _, name := range []string{"plugin.job_submit", "plugin.modules", "prolog.script", "prolog.conf", "settings.folder"} {
 			for _, got := range r.Findings {
-				if got.Name == name && got.Verdict != check.Unknown {
+				if got.Name == name && got.Verdict != Unknown {
 					rt.Fatalf("%+v, and no look was made", got)
 				}
 			}
 		}
-		if text := check.Text(r); strings.ContainsFunc(text, func(c rune) bool { return c < ' ' && c != '\n' }) {
+		if text := Text(r); strings.ContainsFunc(text, func(c rune) bool { return c < ' ' && c != '\n' }) {
 			rt.Fatalf("a control character in %q", text)
 		}
 	})
@@ -414,39 +414,28 @@ func TestNoFactsAreNoFaults(t *testing.T) {
 // TestFindingsAreWellFormed: a misspelled key of findings.yaml would be a text that is missing.
 func TestFindingsAreWellFormed(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("findings.yaml")
-	if err != nil {
-		t.Fatal(err)
+	var rules []rule
+	strict := yaml.NewDecoder(bytes.NewReader(findings))
+	strict.KnownFields(true)
+	if err := strict.Decode(&rules); err != nil || len(rules) < 40 {
+		t.Errorf("%d findings, %v", len(rules), err)
 	}
-	var places map[string]map[string]map[string]any
-	if err := yaml.Unmarshal(text, &places); err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]map[string]any{}
-	for _, list := range places {
-		maps.Copy(all, list)
-	}
-	if len(all) < 40 {
-		t.Errorf("only %d findings", len(all))
-	}
-	known := []string{"looked", "why", "needed", "change", "then"}
-	for name, f := range all {
-		cases, _ := f["cases"].(map[string]any)
-		delete(f, "cases")
-		for key := range f {
-			if !slices.Contains(known, key) {
-				t.Errorf("%s has the unknown key %s", name, key)
+	for _, facts := range []func(testing.TB) Facts{bare, ready, site, wrong, closed} {
+		j := &judge{Facts: facts(t)}
+		for _, r := range rules {
+			conditions := []string{r.If}
+			for _, c := range r.Cases {
+				all := slices.DeleteFunc([]string{c.OK, c.Missing, c.Wrong, c.Unknown}, func(s string) bool { return s == "" })
+				if len(all) != 1 || c.Name+c.Where+c.If+c.Each != "" {
+					t.Errorf("%s has the case %+v, want one condition, and texts", r.Name, c)
+				}
+				conditions = append(conditions, all...)
 			}
-		}
-		for which, words := range cases {
-			verdict, _, _ := strings.Cut(which, ".")
-			if !slices.Contains([]string{"ok", "missing", "wrong", "unknown"}, verdict) {
-				t.Errorf("%s has the case %s, which begins with no verdict", name, which)
-			}
-			of, _ := words.(map[string]any)
-			for key := range of {
-				if !slices.Contains(known, key) {
-					t.Errorf("%s, case %s, has the unknown key %s", name, which, key)
+			for _, j.It = range j.each(r.Each) {
+				for _, condition := range conditions {
+					if got := j.fill("{if " + condition + "}y{end}"); condition != "" && got != "y" && got != "" && !strings.Contains(got, "nil pointer") {
+						t.Errorf("%s: %s", r.Name, got)
+					}
 				}
 			}
 		}

@@ -32,9 +32,9 @@ func (c PrologConf) SettingsDir(m Mode, home string) string {
 	return path.Join(home, c.OwnerDir)
 }
 
-// ConfOf is the file that a task prolog takes its settings from: what the first line conf= of
+// confOf is the file that a task prolog takes its settings from: what the first line conf= of
 // the script says, empty where there is none.
-func ConfOf(prolog string) string {
+func confOf(prolog string) string {
 	m := regexp.MustCompile(`(?m)^[ \t]*conf=(.*?)\r?$`).FindStringSubmatch(prolog)
 	if m == nil {
 		return ""
@@ -42,26 +42,25 @@ func ConfOf(prolog string) string {
 	return strings.Trim(m[1], `'" `)
 }
 
-// Submit is what a job_submit.lua does of ours.
-type Submit struct {
+// submitParts is what a job_submit.lua does of ours.
+type submitParts struct {
 	Loads  bool   // the module is loaded
 	Calls  bool   // and called
 	Fault  string // reject or warn; empty = it does not say
 	Folder string // of the module; empty = it does not say
 }
 
-// ReadSubmit looks for the parts that a site takes over. Comments do not count, and the last
+// readSubmit looks for the parts that a site takes over. Comments do not count, and the last
 // of two equal assignments does.
-func ReadSubmit(text string) Submit {
+func readSubmit(text string) submitParts {
 	text = regexp.MustCompile(`--.*`).ReplaceAllString(text, "")
-	assigned := func(name string) string {
-		all := regexp.MustCompile(`(?m)^\s*(?:local\s+)?`+name+`\s*=\s*(?:"(.*)"|'(.*)')\s*$`).FindAllStringSubmatch(text, -1)
-		if len(all) == 0 {
-			return ""
+	assigned := func(name string) (value string) {
+		for _, m := range regexp.MustCompile(`(?m)^\s*(?:local\s+)?`+name+`\s*=\s*(?:"(.*)"|'(.*)')\s*$`).FindAllStringSubmatch(text, -1) {
+			value = m[1] + m[2]
 		}
-		return all[len(all)-1][1] + all[len(all)-1][2]
+		return value
 	}
-	return Submit{
+	return submitParts{
 		Loads: regexp.MustCompile(`require.*"pitchpipe"`).MatchString(text), Calls: strings.Contains(text, "pitchpipe.submit("),
 		Fault: assigned("pitchpipe_on_fault"), Folder: assigned("pitchpipe_folder"),
 	}

@@ -1,36 +1,34 @@
-package check_test
+package check
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"pitchpipe/driver/slurm/check"
 )
 
 func TestTheConfigurationOfTheTaskPrologIsReadAsItReadsIt(t *testing.T) {
 	t.Parallel()
-	shippedConf := check.ReadPrologConf(shippedFile(t, "task_prolog.conf"))
+	shippedConf := ReadPrologConf(shippedFile(t, "task_prolog.conf"))
 	if shippedConf.SiteDir != "/srv/pitchpipe/settings" || shippedConf.SiteUser != "pitchpipe" || shippedConf.OwnerDir != "" {
 		t.Errorf("the shipped file: %+v", shippedConf)
 	}
-	if got := check.ConfOf(shippedFile(t, "task_prolog")); got != check.PrologConfPlace {
+	if got := confOf(shippedFile(t, "task_prolog")); got != PrologConfPlace {
 		t.Errorf("the shipped script reads %q", got)
 	}
-	got := check.ReadPrologConf("#site_dir=/no\n site_dir=/no\nsite_dir=/first\nsite_dir=/a=b \nsite_user=x")
+	got := ReadPrologConf("#site_dir=/no\n site_dir=/no\nsite_dir=/first\nsite_dir=/a=b \nsite_user=x")
 	if got.SiteDir != "/a=b " || got.SiteUser != "x" {
 		t.Errorf("%+v", got)
 	}
 	for _, c := range []struct {
-		conf check.PrologConf
-		mode check.Mode
+		conf PrologConf
+		mode Mode
 		want string
 	}{
-		{check.PrologConf{SiteDir: "/s", OwnerDir: "o"}, check.Site, "/s"},
-		{check.PrologConf{SiteDir: "/s", OwnerDir: "o/p"}, check.Owner, "/home/ada/o/p"},
-		{check.PrologConf{OwnerDir: "/abs"}, check.Owner, "/abs"},
-		{check.PrologConf{SiteDir: "/s"}, check.Owner, ""},
+		{PrologConf{SiteDir: "/s", OwnerDir: "o"}, Site, "/s"},
+		{PrologConf{SiteDir: "/s", OwnerDir: "o/p"}, Owner, "/home/ada/o/p"},
+		{PrologConf{OwnerDir: "/abs"}, Owner, "/abs"},
+		{PrologConf{SiteDir: "/s"}, Owner, ""},
 	} {
 		if got := c.conf.SettingsDir(c.mode, "/home/ada"); got != c.want {
 			t.Errorf("%+v in mode %s: %q", c.conf, c.mode, got)
@@ -40,11 +38,11 @@ func TestTheConfigurationOfTheTaskPrologIsReadAsItReadsIt(t *testing.T) {
 
 func TestTheShippedJobSubmitCallsThePlugin(t *testing.T) {
 	t.Parallel()
-	got := check.ReadSubmit(shippedFile(t, "job_submit.lua"))
-	if diff := cmp.Diff(check.Submit{Loads: true, Calls: true, Fault: "reject", Folder: check.PluginFolder}, got); diff != "" {
+	got := readSubmit(shippedFile(t, "job_submit.lua"))
+	if diff := cmp.Diff(submitParts{Loads: true, Calls: true, Fault: "reject", Folder: PluginFolder}, got); diff != "" {
 		t.Error(diff)
 	}
-	if got := check.ReadSubmit("pitchpipe_on_fault='warn'\npitchpipe_folder = 5\n"); got.Fault != "warn" || got.Folder != "" || got.Calls {
+	if got := readSubmit("pitchpipe_on_fault='warn'\npitchpipe_folder = 5\n"); got.Fault != "warn" || got.Folder != "" || got.Calls {
 		t.Errorf("%+v", got)
 	}
 }
@@ -54,12 +52,12 @@ func FuzzScripts(f *testing.F) {
 	f.Add(shippedFile(f, "task_prolog"))
 	f.Add(shippedFile(f, "task_prolog.conf"))
 	f.Fuzz(func(t *testing.T, text string) {
-		s := check.ReadSubmit(text)
+		s := readSubmit(text)
 		if (s.Loads || s.Calls) && !strings.Contains(text, "pitchpipe") {
 			t.Errorf("%+v of %q", s, text)
 		}
-		c := check.ReadPrologConf(text)
-		for _, v := range []string{s.Fault, s.Folder, c.SiteDir, c.SiteUser, c.OwnerDir, c.Exporter, c.Listener, check.ConfOf(text)} {
+		c := ReadPrologConf(text)
+		for _, v := range []string{s.Fault, s.Folder, c.SiteDir, c.SiteUser, c.OwnerDir, c.Exporter, c.Listener, confOf(text)} {
 			if strings.Contains(v, "\n") || !strings.Contains(text, v) {
 				t.Errorf("%q is not in the text", v)
 			}

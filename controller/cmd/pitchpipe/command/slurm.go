@@ -17,7 +17,6 @@ import (
 	"pitchpipe/controller/daemon/nodes"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver/slurm/check"
-	"pitchpipe/driver/slurm/check/look"
 	"pitchpipe/scripts"
 )
 
@@ -96,9 +95,9 @@ func (a *app) facts(ctx context.Context, c checking) (check.Facts, error) {
 		return check.Facts{}, fmt.Errorf("%w configuration: exporter: %w", errInvalid, err)
 	}
 	defer exporters.Close()
-	with := look.Config{
+	with := check.Looker{
 		Mode: mode, Caller: caller.Username, Controller: a.controllerOf(mode, c.user, caller), BrokerUser: c.broker,
-		Told: a.configured(caller), Broker: a.cfg.Slurm.Broker, Shipped: shipped, Runner: a.commands(nil), AskBroker: askBroker,
+		Config: a.configured(caller), Broker: a.cfg.Slurm.Broker, Shipped: shipped, Runner: a.commands(nil), AskBroker: askBroker,
 		Exporter: func(ctx context.Context, node string, here bool) check.Exporter {
 			return a.askExporter(ctx, exporters, node, here)
 		},
@@ -116,7 +115,7 @@ func (a *app) facts(ctx context.Context, c checking) (check.Facts, error) {
 	if home := a.env("HOME"); home != "" && with.Controller == caller.Username {
 		with.Home = home // as the task prolog has it
 	}
-	facts, err := look.Cluster(ctx, with)
+	facts, err := check.Cluster(ctx, with)
 	facts.Config.Policy = a.policy(facts)
 	if err == nil && c.try {
 		facts.Proof, err = a.prove(ctx, c, facts, caller, exporters)

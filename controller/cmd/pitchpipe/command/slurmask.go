@@ -15,7 +15,6 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/broker"
 	"pitchpipe/driver/slurm/check"
-	"pitchpipe/driver/slurm/check/look"
 	slurmcommand "pitchpipe/driver/slurm/command"
 	exporterapi "pitchpipe/exporter/api"
 )
@@ -106,7 +105,7 @@ func (a *app) prove(ctx context.Context, c checking, facts check.Facts, caller *
 	if as.Username == facts.Controller && facts.Here.Home != "" {
 		home = facts.Here.Home // as the task prolog has it
 	}
-	with := look.Trial{
+	with := check.Trial{
 		Account: as.Username, Runner: a.commands(nil),
 		Environ:  []string{"PATH=" + slurmcommand.Path(), "HOME=" + home, "USER=" + as.Username, "LOGNAME=" + as.Username, "LC_ALL=C"},
 		Settings: settingsOf(facts),
@@ -129,15 +128,15 @@ func (a *app) prove(ctx context.Context, c checking, facts check.Facts, caller *
 		with.Runner = a.commands(credential)
 	}
 	if !a.json {
-		fmt.Fprintf(a.Stderr, "submitting two tiny jobs as %s; this takes up to %v\n", as.Username, look.TryWait)
+		fmt.Fprintf(a.Stderr, "submitting two tiny jobs as %s; this takes up to %v\n", as.Username, check.TryWait)
 	}
-	p, err := look.Try(ctx, with)
+	p, err := check.Try(ctx, with)
 	return &p, err
 }
 
 // settingsOf is where the task prolog of the cluster reads for this controller; nil =
 // nowhere that is known.
-func settingsOf(facts check.Facts) *look.Settings {
+func settingsOf(facts check.Facts) *check.Settings {
 	conf := check.ReadPrologConf(facts.PrologConf.Text)
 	account := facts.Controller
 	if facts.Mode == check.Site {
@@ -152,7 +151,7 @@ func settingsOf(facts check.Facts) *look.Settings {
 	if err != nil {
 		return nil
 	}
-	return &look.Settings{
+	return &check.Settings{
 		Dir: dir, UID: int(credential.Uid), GID: int(credential.Gid), Account: account, Make: facts.Mode == check.Owner,
 	}
 }

@@ -113,3 +113,30 @@ func TestAProcessThatIsGoneIsNoError(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestParseStat(t *testing.T) {
+	t.Parallel()
+	const line = `77 (a (b) c) S 1 70 71 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 9000000 42 18446744073709551615 1`
+	p, err := cgroup.ParseStat(77, line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.PID != 77 || p.Parent != 1 || p.Session != 71 || p.Ended || p.Start != 12345 || p.RSS <= 42 {
+		t.Errorf("process %+v, want parent 1, session 71, running, start 12345 and 42 pages", p)
+	}
+	for _, text := range []string{"", "77 (x", "77 (x) S 1", "77 (x) S a b c d e f g h i j k l m n o p q r s t u v"} {
+		if p, err := cgroup.ParseStat(77, text); err == nil {
+			t.Errorf("parseStat(%q) = %+v, want an error", text, p)
+		}
+	}
+}
+
+func FuzzParseStat(f *testing.F) {
+	f.Add(`77 (a (b) c) S 1 70 71 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 9000000 42 18446744073709551615 1`)
+	f.Add(") ")
+	f.Fuzz(func(t *testing.T, text string) {
+		if p, err := cgroup.ParseStat(1, text); err == nil && p.PID != 1 {
+			t.Errorf("parseStat(%q) = %+v", text, p)
+		}
+	})
+}

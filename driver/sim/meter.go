@@ -7,7 +7,7 @@ import (
 	api "pitchpipe/exporter/api"
 )
 
-// The counters of an attempt that only its own work moves.
+// The counters of an attempt that only its own work moves, and those of a node.
 const (
 	nUser = iota
 	nSystem
@@ -30,9 +30,12 @@ const (
 	nPerfRunning
 	nPerfEnabled
 	counters // how many
+
+	nodeBusy  = 0
+	nodeSteal = 1
 )
 
-// counterColumns names the counters in the words of the exporter.
+// counterColumns names the counters of an attempt in the words of the exporter.
 func counterColumns() [counters]string {
 	return [counters]string{
 		nUser: api.ColUserSeconds, nSystem: api.ColSystemSeconds, nCPU: api.ColCPUSeconds,
@@ -46,7 +49,17 @@ func counterColumns() [counters]string {
 	}
 }
 
-// activity is what a job does while nothing changes.
+// meter is a course of phases, in each of which all rates are constant.
+type meter []phase
+
+type phase struct {
+	at  time.Time
+	sum [counters]float64 // until then
+	activity
+	rss, peak float64
+}
+
+// activity is what a job does while nothing changes. Its zero value is no process at all.
 type activity struct {
 	rate      [counters]float64 // per second; joules come with the phase
 	watts     float64           // measured; 0 = by the work
@@ -56,8 +69,28 @@ type activity struct {
 	alive     bool
 }
 
-// gone is no process at all.
-func gone() activity { return activity{} }
+// phaseAt is the phase that an instant lies in, the first where it is before all.
+func (m meter) phaseAt(t time.Time) *phase {
+	i := sort.Search(len(m), func(i int) bool { return m[i].at.After(t) }) - 1
+	return &m[max(0, i)]
+}
+
+// sumAt is the counters at an instant of the phase.
+func (p *phase) sumAt(t time.Time) [counters]float64 {
+	sum, d := p.sum, t.Sub(p.at).Seconds()
+	for i := range sum {
+		sum[i] += d * p.rate[i]
+	}
+	return sum
+}
+
+// loadAt is the node's counters at an instant.
+func (n *node) loadAt(t time.Time) [counters]float64 {
+	if len(n.load) == 0 || n.load[0].at.After(t) {
+		return [counters]float64{}
+	}
+	return n.load.phaseAt(t).sumAt(t)
+}
 
 // idle is a process that waits.
 func idle() activity { return activity{alive: true, threads: 1, memory: 1} }
@@ -103,64 +136,44 @@ func (b *Behaviour) working(r *run, epoch int) activity {
 	return a
 }
 
-// phase is a stretch of an attempt in which all rates are constant.
-type phase struct {
-	at       time.Duration // since the attempt began
-	sum      [counters]float64
-	activity activity
-	rss      float64
-	peak     float64
-}
-
-// phase ends the present stretch of an attempt and begins another.
+// phase ends the present phase of an attempt and begins another, and changes the load of its
+// node by the difference.
 func (c *Cluster) phase(r *run, a activity) {
-	act := &r.job.act
+	act, n := &r.job.act, r.node
 	busy := a.rate[nUser] + a.rate[nSystem]
 	a.rate[nCPU], a.rate[nTaskClock] = busy, busy
 	if a.alive {
 		cores := float64(r.took.Cores)
-		a.rate[nJoules] = act.WattsIdle*cores/float64(r.node.spec.Cores) + act.WattsCore*busy
+		a.rate[nJoules] = act.WattsIdle*cores/float64(n.spec.Cores) + act.WattsCore*busy
 		if a.watts > 0 {
 			a.rate[nJoules] = a.watts
 		}
 		a.rate[nPerfEnabled] = cores
 		a.rate[nPerfRunning] = cores * act.PerfRunning
 	}
-	p := phase{at: c.now.Sub(r.started), activity: a, rss: a.memory * float64(act.Memory)}
+	p := phase{at: c.now, activity: a, rss: a.memory * float64(act.Memory)}
 	if limit := float64(r.took.MemoryBytes); limit > 0 {
 		p.rss = min(p.rss, limit)
 	}
 	p.peak = p.rss
 	var old activity
-	if n := len(r.course); n > 0 {
-		last := r.course[n-1]
-		old = last.activity
-		p.sum = last.sumAt(p.at)
-		p.peak = max(p.peak, last.peak)
+	if len(r.course) > 0 {
+		last := &r.course[len(r.course)-1]
+		old, p.sum, p.peak = last.activity, last.sumAt(c.now), max(p.peak, last.peak)
 	}
 	r.course = append(r.course, p)
-	contended := 0
+
+	n.busy += busy - old.rate[nCPU]
 	if a.contended {
-		contended++
+		n.contended++
 	}
 	if old.contended {
-		contended--
+		n.contended--
 	}
-	r.node.shift(c.now, busy-old.rate[nCPU], contended)
-}
-
-// sumAt is the counters at an instant of the phase.
-func (p *phase) sumAt(at time.Duration) [counters]float64 {
-	sum := p.sum
-	d := (at - p.at).Seconds()
-	for i := range sum {
-		sum[i] += d * p.activity.rate[i]
+	load := phase{at: c.now, sum: n.loadAt(c.now)}
+	load.rate[nodeBusy] = max(0, n.busy)
+	if n.contended > 0 {
+		load.rate[nodeSteal] = stolen * float64(n.spec.Cores)
 	}
-	return sum
-}
-
-// phaseAt is the phase that an instant since the start lies in.
-func (r *run) phaseAt(at time.Duration) *phase {
-	i := sort.Search(len(r.course), func(i int) bool { return r.course[i].at > at }) - 1
-	return &r.course[max(0, i)]
+	n.load = append(n.load, load)
 }

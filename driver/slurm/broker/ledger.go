@@ -1,4 +1,4 @@
-package ledger
+package broker
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,8 +14,8 @@ import (
 	"pitchpipe/driver/durable"
 )
 
-// version of the records.
-const version = 1
+// recordVersion is that of the records.
+const recordVersion = 1
 
 // Memory is an amount as Slurm counts it: of a node, or of a CPU.
 type Memory struct {
@@ -79,50 +80,60 @@ type Record struct {
 	Delayed time.Time `json:"delayed,omitzero"`
 }
 
-// Ledger is a directory of records, and the audit file beside it.
-type Ledger struct {
+// ledger is a directory of records, and the audit file beside it. Every record is durable before
+// its effect, so that a process that dies in between loses no ceiling.
+type ledger struct {
 	dir   string
 	audit *audit
 }
 
-// Open makes the directory where it is missing.
-func Open(dir string) (Ledger, error) {
+// openLedger makes the directory where it is missing.
+func openLedger(dir string) (ledger, error) {
 	jobs := filepath.Join(dir, "jobs")
 	if err := durable.MkdirAll(jobs, 0o700); err != nil {
-		return Ledger{}, fmt.Errorf("ledger: %w", err)
+		return ledger{}, fmt.Errorf("ledger: %w", err)
 	}
 	log, err := durable.OpenAudit(dir)
 	if err != nil {
-		return Ledger{}, fmt.Errorf("ledger: %w", err)
+		return ledger{}, fmt.Errorf("ledger: %w", err)
 	}
-	return Ledger{jobs, &audit{log: log, refused: map[uint32]refusals{}}}, nil
+	return ledger{jobs, &audit{log: log, refused: map[uint32]refusals{}}}, nil
 }
 
-func (l Ledger) path(job string) string { return filepath.Join(l.dir, job+".json") }
+func (l ledger) path(job string) string { return filepath.Join(l.dir, job+".json") }
 
 // Read returns the record of the job as it is seen now, brought up to date with its
 // size: a new one where there is none or where it is another job's. What is returned
 // is not yet durable.
-func (l Ledger) Read(id Identity, have Size, now time.Time) (Record, error) {
-	fresh := Record{Version: version, Identity: id, Asked: have}
-	if id.Restarts == 0 {
-		fresh.First = id.Submitted
+func (l ledger) Read(id Identity, have Size, now time.Time) (Record, error) {
+	r, known, err := l.load(id.Job)
+	if err != nil {
+		return Record{}, err
 	}
-	var r Record
-	err := durable.ReadJSON(l.path(id.Job), &r)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return fresh, nil
-	case err != nil:
-		return Record{}, fmt.Errorf("ledger: job %s: %w: %w", id.Job, driver.ErrTransient, err)
-	case r.Version != version || r.Job != id.Job:
-		return Record{}, fmt.Errorf("ledger: job %s: version %d of job %q is not known: %w", id.Job, r.Version, r.Job, driver.ErrTransient)
-	case r.another(id):
+	if !known || r.another(id) {
+		fresh := Record{Version: recordVersion, Identity: id, Asked: have}
+		if id.Restarts == 0 {
+			fresh.First = id.Submitted
+		}
 		return fresh, nil
 	}
 	r.follow(have, now)
 	r.Identity = id
 	return r, nil
+}
+
+// load reads what is there of a job with this name, and never guesses at what it cannot read.
+func (l ledger) load(job string) (r Record, known bool, err error) {
+	err = durable.ReadJSON(l.path(job), &r)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Record{}, false, nil
+	case err != nil:
+		return Record{}, false, fmt.Errorf("ledger: job %s: %w: %w", job, driver.ErrTransient, err)
+	case r.Version != recordVersion || r.Job != job:
+		return Record{}, false, fmt.Errorf("ledger: job %s: version %d of job %q is not known: %w", job, r.Version, r.Job, driver.ErrTransient)
+	}
+	return r, true, nil
 }
 
 // another says that the number came round, or that slurmctld began to count anew. A
@@ -138,7 +149,7 @@ func (r *Record) another(id Identity) bool {
 }
 
 // Write makes a record durable.
-func (l Ledger) Write(r Record) error {
+func (l ledger) Write(r Record) error {
 	if err := durable.WriteJSON(l.path(r.Job), r, 0o600); err != nil {
 		return fmt.Errorf("ledger: job %s: %w: %w", r.Job, driver.ErrTransient, err)
 	}
@@ -146,7 +157,7 @@ func (l Ledger) Write(r Record) error {
 }
 
 // Jobs are those that have a record.
-func (l Ledger) Jobs() ([]string, error) {
+func (l ledger) Jobs() ([]string, error) {
 	entries, err := os.ReadDir(l.dir)
 	if err != nil {
 		return nil, fmt.Errorf("ledger: %w: %w", driver.ErrTransient, err)
@@ -161,7 +172,7 @@ func (l Ledger) Jobs() ([]string, error) {
 }
 
 // Forget removes the record of a job.
-func (l Ledger) Forget(job string) error {
+func (l ledger) Forget(job string) error {
 	if err := os.Remove(l.path(job)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("ledger: forgetting job %s: %w: %w", job, driver.ErrTransient, err)
 	}
@@ -170,17 +181,10 @@ func (l Ledger) Forget(job string) error {
 
 // LastSet is the size that was set last, or was about to be, of a job of this user; ok
 // reports whether there is one.
-func (l Ledger) LastSet(job string, uid uint32) (last Size, ok bool, err error) {
-	var r Record
-	switch err := durable.ReadJSON(l.path(job), &r); {
-	case errors.Is(err, fs.ErrNotExist):
-		return Size{}, false, nil
-	case err != nil:
-		return Size{}, false, fmt.Errorf("ledger: job %s: %w: %w", job, driver.ErrTransient, err)
-	case r.Version != version || r.Job != job:
-		return Size{}, false, fmt.Errorf("ledger: job %s: version %d of job %q is not known: %w", job, r.Version, r.Job, driver.ErrTransient)
-	case r.UID != uid || len(r.Sets) == 0:
-		return Size{}, false, nil
+func (l ledger) LastSet(job string, uid uint32) (last Size, ok bool, err error) {
+	r, known, err := l.load(job)
+	if err != nil || !known || r.UID != uid || len(r.Sets) == 0 {
+		return Size{}, false, err
 	}
 	return r.Sets[len(r.Sets)-1].Size, true, nil
 }
@@ -200,15 +204,7 @@ func (r *Record) follow(have Size, now time.Time) {
 	}
 	r.Sets = sets
 	known := func(same func(Size) bool) bool {
-		if same(r.Asked) {
-			return true
-		}
-		for _, s := range sets {
-			if same(s.Size) {
-				return true
-			}
-		}
-		return false
+		return same(r.Asked) || slices.ContainsFunc(sets, func(s Set) bool { return same(s.Size) })
 	}
 	if !known(func(s Size) bool { return s.Cores == have.Cores }) {
 		r.Asked.Cores = have.Cores

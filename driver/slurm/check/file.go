@@ -1,4 +1,4 @@
-package look
+package check
 
 import (
 	"context"
@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"pitchpipe/driver/slurm/check"
 )
 
 const (
@@ -25,20 +23,20 @@ const (
 
 // file looks at one path. A look that hangs, as on a server of files that is away, is
 // given up.
-func file(ctx context.Context, path string) check.File {
+func file(ctx context.Context, path string) File {
 	if path == "" {
-		return check.File{}
+		return File{}
 	}
 	ctx, cancel := context.WithTimeout(ctx, filePatience)
 	defer cancel()
-	done := make(chan check.File, 1)
+	done := make(chan File, 1)
 	go func() {
 		f, err := lookAt(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			f.Seen = check.Absent
+			f.Seen = Absent
 		case err != nil:
-			f.Seen = check.Closed
+			f.Seen = Closed
 		}
 		done <- f
 	}()
@@ -46,12 +44,12 @@ func file(ctx context.Context, path string) check.File {
 	case f := <-done:
 		return f
 	case <-ctx.Done():
-		return check.File{Path: path, Seen: check.Closed}
+		return File{Path: path, Seen: Closed}
 	}
 }
 
-func lookAt(path string) (check.File, error) {
-	f := check.File{Path: path, Seen: check.Present}
+func lookAt(path string) (File, error) {
+	f := File{Path: path, Seen: Present}
 	info, err := os.Stat(path)
 	if err != nil {
 		return f, err

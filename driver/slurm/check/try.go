@@ -1,4 +1,4 @@
-package look
+package check
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"pitchpipe/driver/slurm/check"
 	"pitchpipe/driver/slurm/command"
 )
 
@@ -58,7 +57,7 @@ type Trial struct {
 
 // Try submits the two jobs and says what came of them. An error says that something of them
 // may be left.
-func Try(ctx context.Context, c Trial) (p check.Proof, err error) {
+func Try(ctx context.Context, c Trial) (p Proof, err error) {
 	p.Account = c.Account
 	name := "pitchpipe-check-" + strings.ToLower(rand.Text()[:10])
 	defer func() { // what was submitted is cancelled, also after an interrupt
@@ -92,9 +91,9 @@ func Try(ctx context.Context, c Trial) (p check.Proof, err error) {
 	case why != "" && p.Unstarted == "":
 		p.Unstarted = why
 	case status == "0:0" && why == "":
-		p.Variable = check.Answers
+		p.Variable = Answers
 	case status == "3:0" && why == "":
-		p.Variable = check.Silent
+		p.Variable = Silent
 	}
 	return p, err
 }
@@ -174,7 +173,7 @@ func (c Trial) give(job string) (remove func() error, why string) {
 
 // watch follows the good job to its end, asks the exporter while it runs, and returns
 // its exit status.
-func (c Trial) watch(ctx context.Context, p *check.Proof) (status string, err error) {
+func (c Trial) watch(ctx context.Context, p *Proof) (status string, err error) {
 	wait := c.Wait
 	if wait <= 0 {
 		wait = TryWait
@@ -210,18 +209,18 @@ func (c Trial) watch(ctx context.Context, p *check.Proof) (status string, err er
 }
 
 // measure asks whether the exporter has the job by now.
-func (c Trial) measure(ctx context.Context, p *check.Proof, node string) {
-	if c.Measured == nil || p.Measured == check.Answers || node == "" {
+func (c Trial) measure(ctx context.Context, p *Proof, node string) {
+	if c.Measured == nil || p.Measured == Answers || node == "" {
 		return
 	}
 	has, err := c.Measured(ctx, node, p.Job)
 	switch {
 	case has:
-		p.Measured = check.Answers
+		p.Measured = Answers
 	case err != nil:
 		p.Unstarted = err.Error()
 	default:
-		p.Measured = check.Silent
+		p.Measured = Silent
 	}
 }
 

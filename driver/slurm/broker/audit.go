@@ -1,4 +1,4 @@
-package ledger
+package broker
 
 import (
 	"errors"
@@ -47,7 +47,7 @@ type refusals struct {
 // Audit appends one line to the audit file, and syncs it where it is about an effect. Of a
 // user who is refused often it counts the refusals, and writes their number with the first
 // entry a minute later. The file may be moved away at any time: the next line begins a new one.
-func (l Ledger) Audit(e Entry) error {
+func (l ledger) Audit(e Entry) error {
 	l.audit.mu.Lock()
 	defer l.audit.mu.Unlock()
 	err := l.audit.sum(e.Time)

@@ -1,4 +1,4 @@
-package look
+package check
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"go.uber.org/goleak"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/check"
 	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/parse"
 )
@@ -44,7 +43,7 @@ func shippedFS() fstest.MapFS {
 }
 
 // cluster is a configuration for a small cluster whose files are in a folder.
-func cluster(t *testing.T, dir string) (Config, answers) {
+func cluster(t *testing.T, dir string) (Looker, answers) {
 	t.Helper()
 	host, err := os.Hostname()
 	if err != nil {
@@ -61,7 +60,7 @@ func cluster(t *testing.T, dir string) (Config, answers) {
 		"sacctmgr -nP show user":        "ctl|None\n",
 		"sacctmgr -nP show assoc":       "physics|\nphysics|ctl\n",
 	}
-	return Config{Mode: check.Site, Caller: "root", Controller: "ctl", Shipped: shippedFS(), Runner: a, Broker: filepath.Join(dir, "broker.sock")}, a
+	return Looker{Mode: Site, Caller: "root", Controller: "ctl", Shipped: shippedFS(), Runner: a, Broker: filepath.Join(dir, "broker.sock")}, a
 }
 
 func write(t *testing.T, dir, name, text string, mode os.FileMode) {
@@ -82,8 +81,8 @@ func TestTheFactsOfACluster(t *testing.T) {
 	name, _ := os.Hostname()
 	host := short(name)
 	cfg.AsController = answers{"squeue": "1\n"}
-	cfg.Exporter = func(_ context.Context, node string, here bool) check.Exporter {
-		e := check.Exporter{Node: node}
+	cfg.Exporter = func(_ context.Context, node string, here bool) Exporter {
+		e := Exporter{Node: node}
 		if here {
 			e.Address = "here"
 		}
@@ -98,21 +97,21 @@ func TestTheFactsOfACluster(t *testing.T) {
 		t.Errorf("this machine %+v", f.Here)
 	case f.Skew == nil || *f.Skew > 2*time.Second:
 		t.Errorf("skew %v", f.Skew)
-	case len(f.Modules) != 1 || f.Modules[0].Text != "lua" || f.Modules[0].Seen != check.Present:
+	case len(f.Modules) != 1 || f.Modules[0].Text != "lua" || f.Modules[0].Seen != Present:
 		t.Errorf("modules %+v", f.Modules)
-	case f.Prolog.Seen != check.Present || f.Prolog.Mode.Perm() != 0o755 || f.PrologConf.Seen != check.Present:
+	case f.Prolog.Seen != Present || f.Prolog.Mode.Perm() != 0o755 || f.PrologConf.Seen != Present:
 		t.Errorf("prolog %+v, its configuration %+v", f.Prolog, f.PrologConf)
-	case f.Folder.Path != dir || !f.Folder.Mode.IsDir() || f.Folder.FS == "":
-		t.Errorf("folder %+v", f.Folder)
-	case f.Listener.Seen != check.Absent || f.Broker.Socket.Seen != check.Absent:
+	case f.Settings.Path != dir || !f.Settings.Mode.IsDir() || f.Settings.FS == "":
+		t.Errorf("folder %+v", f.Settings)
+	case f.Listener.Seen != Absent || f.Broker.Socket.Seen != Absent:
 		t.Errorf("listener %+v, broker %+v", f.Listener, f.Broker)
 	case f.Jobs == nil || f.Jobs.Seen != 2 || !f.Jobs.ByController || f.Jobs.BySite != 1:
 		t.Errorf("jobs %+v", f.Jobs)
-	case len(f.Accounts.Users) != 1 || len(f.Accounts.Assocs) != 1 || f.Accounts.Denied != "":
+	case len(f.Accounts.Levels) != 1 || len(f.Accounts.Assocs) != 2 || f.Accounts.Denied != "":
 		t.Errorf("accounts %+v", f.Accounts)
 	case !slices.Equal(f.Partitions, []parse.Partition{{Name: "main"}, {Name: "whole", Hidden: true, Exclusive: true}}):
 		t.Errorf("partitions %+v", f.Partitions)
-	case !slices.Equal(f.Nodes, []check.Node{{Name: "n1", State: "idle*", Host: host + ".example"}, {Name: "n2", State: "idle", Host: "elsewhere"}}):
+	case !slices.Equal(f.Nodes, []Node{{Name: "n1", State: "idle*", Host: host + ".example"}, {Name: "n2", State: "idle", Host: "elsewhere"}}):
 		t.Errorf("nodes %+v", f.Nodes)
 	case len(f.Exporters) != 2 || f.Exporters[0].Address != "here" || f.Exporters[1].Address != "":
 		t.Errorf("exporters %+v", f.Exporters)
@@ -129,7 +128,7 @@ func TestTheFactsOfACluster(t *testing.T) {
 
 func TestWithoutAClusterThereIsOneError(t *testing.T) {
 	t.Parallel()
-	cfg := Config{Mode: check.Owner, Shipped: shippedFS(), Runner: command.Exec{Bin: t.TempDir()}}
+	cfg := Looker{Mode: Owner, Shipped: shippedFS(), Runner: command.Exec{Bin: t.TempDir()}}
 	if _, err := Cluster(t.Context(), cfg); !errors.Is(err, ErrNoSlurm) {
 		t.Errorf("no commands: %v", err)
 	}
@@ -156,10 +155,10 @@ func TestAFileIsToldAsItIs(t *testing.T) {
 	if f := file(t.Context(), filepath.Join(dir, "f")); f.Text != "text" || f.Mode.Perm() != 0o600 || f.Owner == "" {
 		t.Errorf("%+v", f)
 	}
-	if f := file(t.Context(), filepath.Join(dir, "g")); f.Seen != check.Absent {
+	if f := file(t.Context(), filepath.Join(dir, "g")); f.Seen != Absent {
 		t.Errorf("absent: %+v", f)
 	}
-	if f := file(t.Context(), ""); f.Seen != check.NotLooked {
+	if f := file(t.Context(), ""); f.Seen != NotLooked {
 		t.Errorf("none: %+v", f)
 	}
 	if err := os.Mkdir(filepath.Join(dir, "closed"), 0o700); err != nil {
@@ -174,27 +173,8 @@ func TestAFileIsToldAsItIs(t *testing.T) {
 		t.Errorf("%d bytes were read", len(f.Text))
 	}
 	if os.Geteuid() != 0 {
-		if f := file(t.Context(), "/root/f"); f.Seen != check.Closed {
+		if f := file(t.Context(), "/root/f"); f.Seen != Closed {
 			t.Errorf("closed: %+v", f)
-		}
-	}
-}
-
-func TestTheClockIsOffOnlyOutsideOfTheQuestion(t *testing.T) {
-	t.Parallel()
-	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for _, c := range []struct {
-		name          string
-		before, after time.Duration
-		want          time.Duration
-	}{
-		{"asked within the second that is shown", 200 * time.Millisecond, 300 * time.Millisecond, 0},
-		{"asked across the second", -time.Second, time.Second, 0},
-		{"this machine is ahead", 61 * time.Second, 62 * time.Second, time.Minute},
-		{"this machine is behind", -62 * time.Second, -61 * time.Second, -61 * time.Second},
-	} {
-		if got := between(at.Add(c.before), at.Add(c.after), at); got != c.want {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package look_test
+package check
 
 import (
 	"context"
@@ -12,13 +12,11 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/check"
-	"pitchpipe/driver/slurm/check/look"
 	"pitchpipe/driver/slurm/command"
 )
 
 // fake is a cluster with one node. Its jobs run as soon as they are released and end
-// at the second look.
+// at the second
 type fake struct {
 	mu       sync.Mutex
 	plugin   bool
@@ -86,11 +84,11 @@ func (f *fake) has(begin string) bool {
 	return slices.ContainsFunc(f.calls, func(c string) bool { return strings.HasPrefix(c, begin) })
 }
 
-func config(t *testing.T, f *fake) look.Trial {
+func config(t *testing.T, f *fake) Trial {
 	t.Helper()
-	return look.Trial{
+	return Trial{
 		Account: "ada", Runner: f, Wait: 200 * time.Millisecond, // of a full queue
-		Settings: &look.Settings{Dir: f.settings, UID: os.Geteuid(), GID: os.Getegid(), Account: "ada", Make: true},
+		Settings: &Settings{Dir: f.settings, UID: os.Geteuid(), GID: os.Getegid(), Account: "ada", Make: true},
 		Measured: func(_ context.Context, node, job string) (bool, error) { return node == "n1" && job == "7", nil },
 	}
 }
@@ -100,12 +98,12 @@ func TestAClusterWithAllShowsAll(t *testing.T) {
 	f := &fake{plugin: true, settings: filepath.Join(t.TempDir(), "made")}
 	cfg := config(t, f)
 	cfg.Wait = time.Minute
-	p, err := look.Try(t.Context(), cfg)
+	p, err := Try(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p.Accepted || p.Bad != `pitchpipe: line 2, column 7: unknown key "mod"` || !strings.HasPrefix(p.Comment, "pitchpipe:1:{") ||
-		p.Variable != check.Answers || p.Measured != check.Answers || p.Unstarted != "" || p.Failed != "" {
+		p.Variable != Answers || p.Measured != Answers || p.Unstarted != "" || p.Failed != "" {
 		t.Errorf("%+v", p)
 	}
 	if left, err := os.ReadDir(f.settings); err != nil || len(left) > 0 {
@@ -121,8 +119,8 @@ func TestABareClusterShowsThatItIsBare(t *testing.T) {
 	f := &fake{}
 	cfg := config(t, f)
 	cfg.Settings, cfg.Wait = nil, time.Minute
-	p, err := look.Try(t.Context(), cfg)
-	if err != nil || !p.Accepted || p.Comment != "" || p.Variable != check.NotAsked || !strings.Contains(p.Unstarted, "no folder") {
+	p, err := Try(t.Context(), cfg)
+	if err != nil || !p.Accepted || p.Comment != "" || p.Variable != NotAsked || !strings.Contains(p.Unstarted, "no folder") {
 		t.Errorf("%v, %+v", err, p)
 	}
 }
@@ -132,8 +130,8 @@ func TestATaskPrologThatReadsElsewhereIsSeen(t *testing.T) {
 	f := &fake{plugin: true}
 	cfg := config(t, f)
 	cfg.Settings.Dir, cfg.Wait = t.TempDir(), time.Minute
-	p, err := look.Try(t.Context(), cfg)
-	if err != nil || p.Variable != check.Silent {
+	p, err := Try(t.Context(), cfg)
+	if err != nil || p.Variable != Silent {
 		t.Errorf("%v, %+v", err, p)
 	}
 }
@@ -141,8 +139,8 @@ func TestATaskPrologThatReadsElsewhereIsSeen(t *testing.T) {
 func TestAFullQueueProvesNothing(t *testing.T) {
 	t.Parallel()
 	f := &fake{plugin: true, full: true, settings: t.TempDir()}
-	p, err := look.Try(t.Context(), config(t, f))
-	if err != nil || p.Variable != check.NotAsked || p.Measured != check.NotAsked || !strings.Contains(p.Unstarted, "PENDING (Resources)") {
+	p, err := Try(t.Context(), config(t, f))
+	if err != nil || p.Variable != NotAsked || p.Measured != NotAsked || !strings.Contains(p.Unstarted, "PENDING (Resources)") {
 		t.Errorf("%v, %+v", err, p)
 	}
 	if !f.has("scancel") {
@@ -153,7 +151,7 @@ func TestAFullQueueProvesNothing(t *testing.T) {
 func TestAUserWhoCanSubmitNothingIsTold(t *testing.T) {
 	t.Parallel()
 	f := &fake{refuses: "Invalid account"}
-	p, err := look.Try(t.Context(), config(t, f))
+	p, err := Try(t.Context(), config(t, f))
 	if err != nil || p.Accepted || !strings.Contains(p.Failed, "Invalid account") || !f.has("scancel") {
 		t.Errorf("%v, %+v, %v", err, p, f.calls)
 	}
@@ -166,7 +164,7 @@ func TestAnInterruptCancelsTheJobs(t *testing.T) {
 	cfg := config(t, f)
 	cfg.Wait = time.Minute
 	time.AfterFunc(50*time.Millisecond, cancel)
-	if _, err := look.Try(ctx, cfg); !errors.Is(err, context.Canceled) || !f.has("scancel") {
+	if _, err := Try(ctx, cfg); !errors.Is(err, context.Canceled) || !f.has("scancel") {
 		t.Errorf("%v, %v", err, f.calls)
 	}
 	if left, err := os.ReadDir(f.settings); err != nil || len(left) > 0 {

@@ -1,4 +1,4 @@
-package ledger_test
+package broker
 
 import (
 	"errors"
@@ -13,13 +13,12 @@ import (
 	"pgregory.net/rapid"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/broker/ledger"
 )
 
-func open(t *testing.T) (ledger.Ledger, string) {
+func open(t *testing.T) (ledger, string) {
 	t.Helper()
 	dir := t.TempDir()
-	l, err := ledger.Open(dir)
+	l, err := openLedger(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,14 +27,14 @@ func open(t *testing.T) (ledger.Ledger, string) {
 
 func at(minute int) time.Time { return time.Date(2026, 1, 2, 3, minute, 0, 0, time.UTC) }
 
-func cores(n int) ledger.Size {
-	return ledger.Size{Cores: n, Memory: ledger.Memory{Bytes: 100 << 20}, TimeLimit: time.Hour}
+func cores(n int) Size {
+	return Size{Cores: n, Memory: Memory{Bytes: 100 << 20}, TimeLimit: time.Hour}
 }
 
 func TestARecordComesBackAsItWas(t *testing.T) {
 	t.Parallel()
 	l, _ := open(t)
-	id := ledger.Identity{Job: "7", UID: 1001, Restarts: 0, Submitted: at(0)}
+	id := Identity{Job: "7", UID: 1001, Restarts: 0, Submitted: at(0)}
 	r, err := l.Read(id, cores(4), at(1))
 	if err != nil {
 		t.Fatal(err)
@@ -58,15 +57,15 @@ func TestWhichJobARecordIsOf(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name       string
-		then, now  ledger.Identity
+		then, now  Identity
 		sameRecord bool
 	}{
-		{"the same", ledger.Identity{UID: 1, Submitted: at(0)}, ledger.Identity{UID: 1, Submitted: at(0)}, true},
-		{"after a restart", ledger.Identity{UID: 1, Submitted: at(0)}, ledger.Identity{UID: 1, Restarts: 1, Submitted: at(9)}, true},
-		{"of another user", ledger.Identity{UID: 1, Submitted: at(0)}, ledger.Identity{UID: 2, Submitted: at(0)}, false},
-		{"submitted at another time, and never restarted", ledger.Identity{UID: 1, Submitted: at(0)}, ledger.Identity{UID: 1, Submitted: at(9)}, false},
-		{"restarted less, and submitted later", ledger.Identity{UID: 1, Restarts: 3, Submitted: at(0)}, ledger.Identity{UID: 1, Restarts: 1, Submitted: at(9)}, false},
-		{"a slurmctld that went back behind a restart", ledger.Identity{UID: 1, Restarts: 2, Submitted: at(9)}, ledger.Identity{UID: 1, Restarts: 1, Submitted: at(5)}, true},
+		{"the same", Identity{UID: 1, Submitted: at(0)}, Identity{UID: 1, Submitted: at(0)}, true},
+		{"after a restart", Identity{UID: 1, Submitted: at(0)}, Identity{UID: 1, Restarts: 1, Submitted: at(9)}, true},
+		{"of another user", Identity{UID: 1, Submitted: at(0)}, Identity{UID: 2, Submitted: at(0)}, false},
+		{"submitted at another time, and never restarted", Identity{UID: 1, Submitted: at(0)}, Identity{UID: 1, Submitted: at(9)}, false},
+		{"restarted less, and submitted later", Identity{UID: 1, Restarts: 3, Submitted: at(0)}, Identity{UID: 1, Restarts: 1, Submitted: at(9)}, false},
+		{"a slurmctld that went back behind a restart", Identity{UID: 1, Restarts: 2, Submitted: at(9)}, Identity{UID: 1, Restarts: 1, Submitted: at(5)}, true},
 	} {
 		l, _ := open(t)
 		c.then.Job, c.now.Job = "7", "7"
@@ -87,7 +86,7 @@ func TestWhichJobARecordIsOf(t *testing.T) {
 
 func TestWhoseWordASizeIs(t *testing.T) {
 	t.Parallel()
-	id := ledger.Identity{Job: "7", UID: 1, Submitted: at(0)}
+	id := Identity{Job: "7", UID: 1, Submitted: at(0)}
 	for _, c := range []struct {
 		name string
 		sets []int // one a minute
@@ -126,11 +125,11 @@ func TestTheCeilingIsNeverAboveTheOwnersWord(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
-		l, err := ledger.Open(filepath.Join(dir, rapid.StringMatching("[a-z]{12}").Draw(t, "dir")))
+		l, err := openLedger(filepath.Join(dir, rapid.StringMatching("[a-z]{12}").Draw(t, "dir")))
 		if err != nil {
 			t.Fatal(err)
 		}
-		id := ledger.Identity{Job: "7", UID: 1, Submitted: at(0)}
+		id := Identity{Job: "7", UID: 1, Submitted: at(0)}
 		most := rapid.IntRange(1, 9).Draw(t, "asked") // the largest that the owner ever asked for
 		have, now := most, at(0)
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
@@ -165,7 +164,7 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "jobs", "7.json"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.Read(ledger.Identity{Job: "7"}, cores(1), at(0)); !errors.Is(err, driver.ErrTransient) {
+		if _, err := l.Read(Identity{Job: "7"}, cores(1), at(0)); !errors.Is(err, driver.ErrTransient) {
 			t.Errorf("%q: %v, want %v", text, err, driver.ErrTransient)
 		}
 	}
@@ -175,7 +174,7 @@ func TestForgottenJobs(t *testing.T) {
 	t.Parallel()
 	l, dir := open(t)
 	for _, job := range []string{"7", "8"} {
-		if err := l.Write(ledger.Record{Version: 1, Identity: ledger.Identity{Job: job}}); err != nil {
+		if err := l.Write(Record{Version: 1, Identity: Identity{Job: job}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -192,7 +191,7 @@ func TestForgottenJobs(t *testing.T) {
 func TestTheSizeThatWasSetLast(t *testing.T) {
 	t.Parallel()
 	l, dir := open(t)
-	r := ledger.Record{Version: 1, Identity: ledger.Identity{Job: "7", UID: 5}}
+	r := Record{Version: 1, Identity: Identity{Job: "7", UID: 5}}
 	if err := l.Write(r); err != nil {
 		t.Fatal(err)
 	}
@@ -226,8 +225,8 @@ func TestTheAuditFileMayBeMovedAway(t *testing.T) {
 	l, dir := open(t)
 	path := filepath.Join(dir, "audit.jsonl")
 	before := cores(1)
-	first := l.Audit(ledger.Entry{Job: "7", Verb: "update", Before: &before, Allowed: true})
-	second := l.Audit(ledger.Entry{Job: "7", Verb: "requeue", Refused: "it\nhas ended"})
+	first := l.Audit(Entry{Job: "7", Verb: "update", Before: &before, Allowed: true})
+	second := l.Audit(Entry{Job: "7", Verb: "requeue", Refused: "it\nhas ended"})
 	data, err := os.ReadFile(path)
 	if err := errors.Join(first, second, err); err != nil {
 		t.Fatal(err)
@@ -235,7 +234,7 @@ func TestTheAuditFileMayBeMovedAway(t *testing.T) {
 	if n := strings.Count(string(data), "\n"); n != 2 {
 		t.Errorf("%d lines, want 2:\n%s", n, data)
 	}
-	if err := errors.Join(os.Rename(path, path+".1"), l.Audit(ledger.Entry{Job: "8"})); err != nil {
+	if err := errors.Join(os.Rename(path, path+".1"), l.Audit(Entry{Job: "8"})); err != nil {
 		t.Fatal(err)
 	}
 	if data, err = os.ReadFile(path); err != nil || !strings.Contains(string(data), `"job":"8"`) {
@@ -247,23 +246,23 @@ func TestRefusalsOfOneUserDoNotFillTheAudit(t *testing.T) {
 	t.Parallel()
 	l, dir := open(t)
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	audit := func(after time.Duration, e ledger.Entry) {
+	audit := func(after time.Duration, e Entry) {
 		e.Time = now.Add(after)
 		if err := l.Audit(e); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range 1000 {
-		audit(0, ledger.Entry{Peer: 7, Verb: "update", Job: "1", Refused: "denied"})
+		audit(0, Entry{Peer: 7, Verb: "update", Job: "1", Refused: "denied"})
 	}
-	audit(0, ledger.Entry{Peer: 8, Verb: "update", Job: "2", Refused: "of another"})
-	audit(0, ledger.Entry{Peer: 7, Verb: "update", Job: "3", Allowed: true})
+	audit(0, Entry{Peer: 8, Verb: "update", Job: "2", Refused: "of another"})
+	audit(0, Entry{Peer: 7, Verb: "update", Job: "3", Allowed: true})
 	data, err := os.ReadFile(filepath.Join(dir, "audit.jsonl"))
 	if n := strings.Count(string(data), "\n"); err != nil || n != 32 || !strings.Contains(string(data), "of another") || !strings.Contains(string(data), `"job":"3"`) {
 		t.Errorf("%d lines (%v), want 30 refusals of one user, one of another and the effect", n, err)
 	}
-	audit(time.Minute, ledger.Entry{Peer: 8, Verb: "update", Job: "4", Allowed: true})
-	audit(time.Minute, ledger.Entry{Peer: 7, Verb: "update", Job: "5", Refused: "again"})
+	audit(time.Minute, Entry{Peer: 8, Verb: "update", Job: "4", Allowed: true})
+	audit(time.Minute, Entry{Peer: 7, Verb: "update", Job: "5", Refused: "again"})
 	more, err := os.ReadFile(filepath.Join(dir, "audit.jsonl"))
 	lines := strings.Split(strings.TrimSpace(string(more[len(data):])), "\n")
 	if err != nil || len(lines) != 3 || !strings.Contains(lines[0], `"peer":7`) || !strings.Contains(lines[0], "970 more requests") || !strings.Contains(lines[2], "again") {

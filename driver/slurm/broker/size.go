@@ -1,0 +1,144 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/slurmctl"
+)
+
+// Knob is what a stanza allows of an amount: Values, or where there are none what lies
+// from Min to Max. The zero Knob allows nothing.
+type Knob struct {
+	Values   []int64
+	Min, Max int64 // both ends are allowed
+}
+
+// Allows reports whether the owner's stanza permits the amount.
+func (k Knob) Allows(n int64) bool {
+	if len(k.Values) > 0 {
+		return slices.Contains(k.Values, n)
+	}
+	return k.Max > 0 && k.Min <= n && n <= k.Max
+}
+
+// allowed refuses a size that neither the stanza allows nor the job's owner asked for, and more
+// than that but where the site says that a job may get more. An amount that is no knob may only
+// go back. Too little time would end a job for good, so that it is never less than asked for.
+func (e *effect) allowed(ctx context.Context, u slurmctl.Update, after Size) error {
+	asked, above := e.record.Asked, e.s.above(e.job.Partition)
+	most, want := asked.Memory.Of(asked.Cores), after.Memory.Of(after.Cores)
+	sized := (u.Memory != nil || u.Cores != nil) && want != most // memory by CPU changes with the cores
+	no := func(format string, args ...any) error {
+		return fmt.Errorf(format+": %w", append(args, driver.ErrDenied)...)
+	}
+	switch {
+	// What cannot be compared: a memory or a time that its owner did not name.
+	case !above && u.Memory != nil && (asked.Memory.Bytes == 0) != (after.Memory.Bytes == 0), sized && most == 0:
+		return no("its owner asked for %s", memoryText(asked.Memory))
+	case !above && u.TimeLimit != nil && asked.TimeLimit == 0 && after.TimeLimit != 0:
+		return no("its owner named no time limit, so that %v may be more than he has", after.TimeLimit)
+	case !above && after.Cores > asked.Cores:
+		return no("%d cores are more than the %d that its owner asked for", after.Cores, asked.Cores)
+	case !above && want > most && most > 0:
+		return no("%d MiB of memory are more than the %d that its owner asked for", want>>20, most>>20)
+	case !above && longer(after.TimeLimit, asked.TimeLimit):
+		return no("%s of time limit are more than the %v that its owner asked for", limitText(after.TimeLimit), asked.TimeLimit)
+	case after != asked && after != e.job.size && slurmctl.Says(e.job.Comment, slurmctl.Off):
+		return errOff
+	case u.Cores != nil && after.Cores != asked.Cores && !e.stanza.Cores.Allows(int64(after.Cores)):
+		return no("its stanza does not allow %d cores, and its owner asked for %d", after.Cores, asked.Cores)
+	case sized && !e.stanza.Memory.Allows(want):
+		return no("its stanza does not allow %d MiB of memory, and its owner asked for %d", want>>20, most>>20)
+	case u.TimeLimit != nil && asked.TimeLimit != 0 && longer(asked.TimeLimit, after.TimeLimit):
+		return no("a time limit of %v is less than the %v that its owner asked for", after.TimeLimit, asked.TimeLimit)
+	}
+	return e.lower(ctx, after)
+}
+
+// lower refuses less memory than the job's owner asked for where a kill for it could not be
+// taken back, and where one was before. What the job has already is not less.
+func (e *effect) lower(ctx context.Context, after Size) error {
+	have, want := e.job.size.Memory.Of(e.job.size.Cores), after.Memory.Of(after.Cores)
+	switch least := e.record.Lowered; {
+	case !e.record.Less(after), have > 0 && want >= have:
+		return nil
+	case e.record.Rerun > 0:
+		return fmt.Errorf("it was killed for less memory before, and gets no less again: %w", driver.ErrDenied)
+	case least > 0 && want < least:
+		return fmt.Errorf("%d MiB of memory are less than the %d that it was given before: %w", want>>20, least>>20, driver.ErrDenied)
+	}
+	return slurmctl.Repairable(ctx, e.s.cfg.Runner, e.job.Job)
+}
+
+func memoryText(m Memory) string {
+	if m.Bytes == 0 {
+		return "no amount of memory, so that no other can be compared with it"
+	}
+	return fmt.Sprintf("%d MiB of memory", m.Bytes>>20)
+}
+
+// longer compares time limits, of which 0 is none.
+func longer(a, b time.Duration) bool {
+	return b != 0 && (a == 0 || a > b)
+}
+
+func limitText(d time.Duration) string {
+	if d == 0 {
+		return "unlimited"
+	}
+	return d.String()
+}
+
+// above reports whether a job may get more than its owner asked for in each of its
+// partitions.
+func (s *Server) above(partitions string) bool {
+	for p := range strings.SplitSeq(partitions, ",") {
+		if !slices.Contains(s.cfg.Above, p) {
+			return false
+		}
+	}
+	return true
+}
+
+// wait refuses a start time for a wait that is not of our making.
+func (e *effect) wait(start *time.Duration) error {
+	switch {
+	case start == nil:
+		return nil
+	case *start < 0 || *start > e.s.cfg.Ahead:
+		return fmt.Errorf("a start in %v: want at most %v: %w", *start, e.s.cfg.Ahead, driver.ErrInvalid)
+	case e.job.Restarts == 0 && *start == 0 && slurmctl.Says(e.job.Comment, slurmctl.HeadStart):
+		return nil // its owner submitted it so
+	case e.job.Restarts == 0 && e.job.ArrayJob != "":
+		return e.split(*start, time.Now())
+	case !e.record.Ours(e.job.Restarts):
+		return fmt.Errorf("when it begins is its owner's word: we did not put it back into the queue: %w", driver.ErrDenied)
+	case time.Until(e.job.Eligible) > e.s.cfg.Ahead+time.Minute:
+		return fmt.Errorf("its owner has it begin at %s: %w", e.job.Eligible.Format(time.RFC3339), driver.ErrDenied)
+	}
+	return nil
+}
+
+// split has a task of an array wait before its first attempt. Only by an update does such a
+// task get a number, and only by that does the task prolog find its settings: so it may
+// be made to wait until they are there, for Config.Ahead in all, unless its owner has it
+// begin later. A wait that was made so may be ended.
+func (e *effect) split(start time.Duration, now time.Time) error {
+	ahead, since := e.s.cfg.Ahead, e.record.Delayed
+	switch begin := e.job.Eligible; {
+	case since.IsZero() && (start == 0 || !e.job.Unnumbered()):
+		return fmt.Errorf("when it begins is its owner's word: we did not make it wait: %w", driver.ErrDenied)
+	case since.IsZero() && begin.After(now), begin.After(now.Add(ahead + time.Minute)):
+		return fmt.Errorf("its owner has it begin at %s: %w", begin.Format(time.RFC3339), driver.ErrDenied)
+	case since.IsZero():
+		e.record.Delayed = now.UTC()
+	case start > 0 && now.Add(start).After(since.Add(ahead)):
+		return fmt.Errorf("it was made to wait at %s, and may wait for %v in all: %w", since.Format(time.RFC3339), ahead, driver.ErrDenied)
+	}
+	return nil
+}
