@@ -49,7 +49,7 @@ func resolve(root hostfs.Root, e Event) (resolved, error) {
 		out.attr, out.family = Attr{Type: attr.Type, Config: attr.Config}, tracepoint
 	default:
 		m := regexp.MustCompile(pmuForm).FindStringSubmatch(e.Name)
-		attr, err := pmuEvent(root, m[1], m[2])
+		attr, err := PMUEvent(root, m[1], m[2])
 		if err != nil {
 			return out, err
 		}
@@ -61,23 +61,23 @@ func resolve(root hostfs.Root, e Event) (resolved, error) {
 	return out, nil
 }
 
-// pmuDir is the folder in which the kernel describes a PMU.
-func pmuDir(root hostfs.Root, pmu string) string {
+// PMUDir is the folder in which the kernel describes a PMU.
+func PMUDir(root hostfs.Root, pmu string) string {
 	return root.Sys("bus", "event_source", "devices", pmu)
 }
 
 // corePMU reports whether the machine has counters of its cores at all.
 func corePMU(root hostfs.Root) bool {
-	entries, err := os.ReadDir(pmuDir(root, ""))
+	entries, err := os.ReadDir(PMUDir(root, ""))
 	return err == nil && slices.ContainsFunc(entries, func(e os.DirEntry) bool {
 		name := e.Name()
 		return name == cpuPMU || strings.HasPrefix(name, "cpu_") || strings.HasPrefix(name, "armv") || strings.HasPrefix(name, "apple_")
 	})
 }
 
-// pmuEvent reads how a PMU numbers one of its events.
-func pmuEvent(root hostfs.Root, pmu, event string) (Attr, error) {
-	dir := pmuDir(root, pmu)
+// PMUEvent reads how a PMU numbers one of its events.
+func PMUEvent(root hostfs.Root, pmu, event string) (Attr, error) {
+	dir := PMUDir(root, pmu)
 	kind, err := hostfs.Read(filepath.Join(dir, "type"))
 	if err != nil {
 		return Attr{}, fmt.Errorf("%w: no PMU %s: %w", collector.ErrUnsupported, pmu, err)
