@@ -33,7 +33,8 @@ func TestPathsNameTheirJob(t *testing.T) {
 		{"a Slurm step under v2", "/system.slice/slurmstepd.scope/job_42/step_batch/user/task_0", attrib.Owner{Key: key("slurm", "42", 1), Base: "/system.slice/slurmstepd.scope/job_42"}},
 		{"one of several slurmd under v2", "/system.slice/node1_slurmstepd.scope/job_42", attrib.Owner{Key: key("slurm", "42", 1), Base: "/system.slice/node1_slurmstepd.scope/job_42"}},
 		{"a configured slice", "/hpc.slice/slurmstepd.scope/job_42", attrib.Owner{Key: key("slurm", "42", 1), Base: "/hpc.slice/slurmstepd.scope/job_42"}},
-		{"a Slurm job named by its SLUID", "/system.slice/slurmstepd.scope/s5K1KKYAYG5D00/step_0", attrib.Owner{Key: key("slurm", "s5K1KKYAYG5D00", 1), Base: "/system.slice/slurmstepd.scope/s5K1KKYAYG5D00", SLUID: true}},
+		{"a Slurm job named by its SLUID", "/system.slice/slurmstepd.scope/s5K1KKYAYG5D00/step_0", attrib.Owner{Key: key("slurm", "s5K1KKYAYG5D00", 1), Base: "/system.slice/slurmstepd.scope/s5K1KKYAYG5D00", Alias: true}},
+		{"below a container of Docker", "/system.slice/docker-" + boxA + ".scope/inner", attrib.Owner{Key: key("nomad", boxA, 1), Base: "/system.slice/docker-" + boxA + ".scope", Alias: true}},
 		{"a Nomad task on shared cores", "/nomad.slice/share.slice/" + alloc + ".train.scope", attrib.Owner{Key: key("nomad", alloc+".train", 1), Base: "/nomad.slice/share.slice/" + alloc + ".train.scope"}},
 		{"a Nomad task on reserved cores", "/nomad.slice/reserve.slice/" + alloc + ".train.scope/x", attrib.Owner{Key: key("nomad", alloc+".train", 1), Base: "/nomad.slice/reserve.slice/" + alloc + ".train.scope"}},
 		{"a task of an older Nomad", "/nomad.slice/" + alloc + "-train.scope", attrib.Owner{Key: key("nomad", alloc+".train", 1), Base: "/nomad.slice/" + alloc + "-train.scope"}},
@@ -72,6 +73,7 @@ func TestPathsOfNoJob(t *testing.T) {
 func FuzzParsePath(f *testing.F) {
 	f.Add("/pitchpipe/17.2/x")
 	f.Add("/slurm/uid_1001/job_42/step_0")
+	f.Add("/docker/" + boxA + "/inner")
 	f.Add("/nomad.slice/share.slice/" + alloc + ".train.scope")
 	f.Fuzz(func(t *testing.T, path string) {
 		o, ok := attrib.ParsePath(path)

@@ -152,20 +152,6 @@ func TestAContainerIsATasksOnlyWhereItIs(t *testing.T) {
 	}
 }
 
-func FuzzParseContainer(f *testing.F) {
-	f.Add("/docker/" + boxA)
-	f.Add("/system.slice/docker-" + boxA + ".scope/inner")
-	f.Fuzz(func(t *testing.T, path string) {
-		base, id, ok := attrib.ParseContainer(path)
-		if !ok {
-			return
-		}
-		if again, same, ok := attrib.ParseContainer(base); !ok || again != base || same != id || len(id) != 64 {
-			t.Errorf("ParseContainer(%q) = %q, %q", path, base, id)
-		}
-	})
-}
-
 func FuzzParseTask(f *testing.F) {
 	f.Add([]byte(nomadEnv(alloc, "train")))
 	f.Add([]byte("NOMAD_ALLOC_ID=x\x00NOMAD_TASK_NAME=../.."))

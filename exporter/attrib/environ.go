@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 
 	"pitchpipe/exporter/hostfs"
@@ -21,13 +23,12 @@ const (
 type Trust int
 
 const (
-	// TrustOwn believes processes of the exporter's own user, setuid programs
-	// excepted: a user who can write those environments can do all that the exporter
-	// can. It is the zero value.
+	// TrustOwn believes processes of the exporter's own user, except setuid programs:
+	// a user who can write those environments can do all that the exporter can.
 	TrustOwn Trust = iota
-	// TrustAny believes all, so that any user can name any job: the first user seen in a
-	// job has it, and others' processes do not count. For nodes without
-	// cgroups whose users are trusted not to spoil each other's measurements.
+	// TrustAny believes all, so any user can name any job: a job belongs to the first user
+	// seen in it, and others' processes do not count. It is for nodes without cgroups
+	// whose users trust each other with their measurements.
 	TrustAny
 	// TrustNone believes no environment.
 	TrustNone
@@ -38,26 +39,16 @@ var ErrTrust = errors.New("want own, any or off")
 
 // ParseTrust reads "own", "any" or "off".
 func ParseTrust(text string) (Trust, error) {
-	switch text {
-	case "own":
-		return TrustOwn, nil
-	case "any":
-		return TrustAny, nil
-	case "off":
-		return TrustNone, nil
+	i := slices.Index([]string{TrustOwn: "own", TrustAny: "any", TrustNone: "off"}, text)
+	if i < 0 {
+		return TrustNone, fmt.Errorf("%w, not %q", ErrTrust, text)
 	}
-	return TrustNone, fmt.Errorf("%w, not %q", ErrTrust, text)
+	return Trust(i), nil
 }
 
-// named reports which job a process's environment names, where it is believed.
+// named reports which job a process's environment names, if it is believed.
 func (e *procs) named(pid int, uid uint32) (Key, bool) {
-	switch e.trust {
-	case TrustAny:
-	case TrustOwn:
-		if uid != e.self {
-			return Key{}, false
-		}
-	case TrustNone:
+	if e.trust == TrustNone || e.trust == TrustOwn && uid != e.self {
 		return Key{}, false
 	}
 	data, err := hostfs.ReadInto(e.buf, e.root.Pid(pid, "environ"))
@@ -66,19 +57,12 @@ func (e *procs) named(pid int, uid uint32) (Key, bool) {
 	}
 	e.buf = data
 	key, ok := ParseEnviron(data)
-	// The environment of a setuid program was written by its starter.
-	if !ok || e.trust == TrustOwn && e.setuid(pid) {
-		return Key{}, false
+	if ok && e.trust == TrustOwn {
+		// The environment of a setuid program was written by its starter.
+		exe, err := os.Stat(e.root.Pid(pid, "exe"))
+		ok = err != nil || exe.Mode()&(os.ModeSetuid|os.ModeSetgid) == 0
 	}
-	return key, true
-}
-
-// setuid reports whether the process runs a file that gives its starter another's
-// rights. A process whose file is unknown is none: it has no environment that
-// could be read either.
-func (e *procs) setuid(pid int) bool {
-	st, err := os.Stat(e.root.Pid(pid, "exe"))
-	return err == nil && st.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0
+	return key, ok
 }
 
 // ParseEnviron reads the job's name off /proc/<pid>/environ. A missing attempt is
@@ -89,13 +73,33 @@ func ParseEnviron(data []byte) (Key, bool) {
 	}
 	env := hostfs.Env(data, EnvJob, EnvAttempt)
 	key := Key{Manager: Local, ID: env[EnvJob], Attempt: 1}
-	if text, ok := env[EnvAttempt]; ok {
-		if key.Attempt, ok = attemptNumber(text); !ok {
-			return Key{}, false
-		}
+	ok := true
+	if text, set := env[EnvAttempt]; set {
+		key.Attempt, ok = attemptNumber(text)
 	}
-	if key.ID == "" || len(key.ID) > 200 || strings.ContainsAny(key.ID, "/\n") {
-		return Key{}, false
+	return key, ok && isName(key.ID)
+}
+
+// ParseTask reads off /proc/<pid>/environ which task of which allocation Nomad started
+// the process for, in the form in which Nomad names a task's cgroup.
+func ParseTask(data []byte) (id string, ok bool) {
+	env := hostfs.Env(data, "NOMAD_ALLOC_ID", "NOMAD_TASK_NAME")
+	owner, ok := nomadName(env["NOMAD_ALLOC_ID"] + "." + env["NOMAD_TASK_NAME"])
+	return owner.Key.ID, ok && isName(env["NOMAD_TASK_NAME"])
+}
+
+// isName reports whether a text from an environment can be a name.
+func isName(text string) bool {
+	return text != "" && len(text) <= 200 && !strings.ContainsAny(text, "/\n")
+}
+
+// parseRestarts reads what the environment of a Slurm job's process says: the job
+// and how often it was requeued; counted is false if it has no count,
+// which in the batch step means never.
+func parseRestarts(data []byte) (job string, restarts int, counted bool) {
+	env := hostfs.Env(data, "SLURM_JOB_ID", "SLURM_RESTART_COUNT")
+	if n, err := strconv.ParseUint(env["SLURM_RESTART_COUNT"], 10, 20); err == nil {
+		restarts, counted = int(n), true
 	}
-	return key, true
+	return env["SLURM_JOB_ID"], restarts, counted
 }

@@ -9,20 +9,5 @@ func (s *Scanner) Own(admin uint32, others map[string]uint32) {
 		}
 		return admin
 	})
-	s.procs.owner, s.procs.stepds.owner, s.procs.self = owner, owner, admin
-}
-
-// ParseStir reads /proc/loadavg; zeros mean that it tells nothing.
-func ParseStir(data []byte) (threads int, newest uint64) {
-	s := parseLoadavg(data)
-	return s.threads, s.newest
-}
-
-// ParseDescent reads /proc/<pid>/stat; image is empty where it is not told.
-func ParseDescent(data []byte) (parent int, start uint64, image []uint64, ok bool) {
-	d, ok := parseDescent(data)
-	if d.image.known() {
-		image = []uint64{d.image.code, d.image.stack, d.image.environ}
-	}
-	return d.parent, d.start, image, ok
+	s.procs.owner, s.procs.self = owner, admin
 }

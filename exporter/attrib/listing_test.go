@@ -1,7 +1,6 @@
 package attrib
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -11,8 +10,6 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"pitchpipe/exporter/hostfs"
 )
 
 func TestADirectoryIsListedAsTheStandardLibraryDoes(t *testing.T) {
@@ -64,23 +61,4 @@ func TestNumbersOfProcesses(t *testing.T) {
 			t.Errorf("number(%q) = %d, %v; want %d", text, got, ok, want)
 		}
 	}
-}
-
-func FuzzDirents(f *testing.F) {
-	entry := binary.NativeEndian.AppendUint64(nil, 7)
-	entry = binary.NativeEndian.AppendUint64(entry, 1)
-	entry = binary.NativeEndian.AppendUint16(entry, 24)
-	entry = append(entry, unix.DT_DIR, 'a', 'b', 0, 0, 0)
-	f.Add(entry)
-	f.Add(entry[:20])
-	f.Fuzz(func(t *testing.T, data []byte) {
-		err := dirents(data, func(name []byte, _ byte, _ uint64) {
-			if len(name) == 0 || len(name) > len(data) || slices.Contains(name, 0) {
-				t.Errorf("name %q", name)
-			}
-		})
-		if err != nil && !errors.Is(err, hostfs.ErrFormat) {
-			t.Error(err)
-		}
-	})
 }

@@ -19,17 +19,16 @@ const maxDepth = 6
 type members struct {
 	list listing
 	buf  []byte
-	pids []int
 }
 
 // processes lists those of a cgroup and of all below it.
-func processes(dir string) []int {
+func processes(dir string) (pids []int) {
 	var m members
 	m.walk(dir, 0, func(pid int) bool {
-		m.pids = append(m.pids, pid)
+		pids = append(pids, pid)
 		return true
 	})
-	return m.pids
+	return pids
 }
 
 // walk calls f for each process until it returns false, and reports whether it never did.
@@ -39,36 +38,17 @@ func (m *members) walk(dir string, depth int, f func(pid int) bool) bool {
 		return true // it has gone
 	}
 	m.buf = data
-	for len(data) > 0 {
-		line := data
-		if i := bytes.IndexByte(data, '\n'); i >= 0 {
-			line, data = data[:i], data[i+1:]
-		} else {
-			data = nil
-		}
+	for line := range bytes.Lines(data) {
 		// Processes outside our own pid namespace are listed as 0.
-		if pid, ok := number(line); ok && !f(pid) {
+		if pid, ok := number(bytes.TrimSuffix(line, []byte{'\n'})); ok && !f(pid) {
 			return false
 		}
 	}
-	if depth >= maxDepth {
-		return true
-	}
-	for _, name := range m.below(dir) {
-		if !m.walk(filepath.Join(dir, name), depth+1, f) {
-			return false
-		}
-	}
-	return true
-}
-
-// below names the cgroups in a cgroup. Its directory holds dozens of files, and most
-// often nothing else, as its number of links says.
-func (m *members) below(dir string) []string {
+	// A cgroup's directory holds dozens of files, and most often nothing else: it has two
+	// links then, its name and its own dot. File systems that don't count them say 1.
 	var st unix.Stat_t
-	const itself = 2 // its name and its own dot; file systems that don't count say 1
-	if unix.Stat(dir, &st) != nil || st.Nlink == itself {
-		return nil
+	if depth >= maxDepth || unix.Stat(dir, &st) != nil || st.Nlink == 2 {
+		return true
 	}
 	var names []string
 	_ = m.list.each(dir, func(name []byte, kind byte, _ uint64) { // gone meanwhile: what was read is there
@@ -77,7 +57,12 @@ func (m *members) below(dir string) []string {
 		}
 	})
 	slices.Sort(names)
-	return names
+	for _, name := range names {
+		if !m.walk(filepath.Join(dir, name), depth+1, f) {
+			return false
+		}
+	}
+	return true
 }
 
 // Processes lists the processes of a job now: those of its cgroup and of all
@@ -105,13 +90,15 @@ func (f Found) Populated() bool {
 	if len(f.Dirs) == 0 {
 		return len(f.Pids) > 0
 	}
-	var m members
-	if dir, ok := f.Dirs[hostfs.Unified]; ok && f.passer == nil && m.someone(dir) {
-		return true
+	if dir, ok := f.Dirs[hostfs.Unified]; ok && f.passer == nil {
+		data, err := hostfs.Read(filepath.Join(dir, "cgroup.events"))
+		if n, ok := hostfs.Count(data, "populated"); err == nil && ok && n > 0 {
+			return true
+		}
 	}
-	passes := func(pid int) bool { return f.passer != nil && f.passer(pid) }
+	var m members
 	for _, dir := range f.Dirs {
-		if !m.walk(dir, 0, passes) {
+		if !m.walk(dir, 0, func(pid int) bool { return f.passer != nil && f.passer(pid) }) {
 			return true
 		}
 	}
@@ -129,17 +116,6 @@ func (f Found) Readable() bool {
 	return len(f.Dirs) == 0
 }
 
-// Fresh reports whether the cgroup of a task of Nomad was made a moment ago: who is to be in
-// it may be on his way.
+// Fresh reports whether the cgroup of a task of Nomad was made a moment ago: its processes may
+// be about to come.
 func (f Found) Fresh() bool { return f.passer != nil }
-
-// someone reports whether the kernel says that a v2 cgroup or one below it has a process.
-func (m *members) someone(dir string) bool {
-	data, err := hostfs.ReadInto(m.buf, filepath.Join(dir, "cgroup.events"))
-	if err != nil {
-		return false
-	}
-	m.buf = data
-	n, ok := hostfs.Count(data, "populated")
-	return ok && n > 0
-}

@@ -1,6 +1,7 @@
 package attrib
 
 import (
+	"path"
 	"strconv"
 	"strings"
 )
@@ -28,93 +29,102 @@ type Owner struct {
 	Base   string // path of the job's own cgroup, of which the given one may be a descendant
 	UID    uint32
 	HasUID bool // Slurm writes the user into the v1 path
-	SLUID  bool // the id is not the job's number but the name that newer Slurm gives
+	// Alias means that Key.ID is a name from which the job's id does not follow: an SLUID of
+	// Slurm, or the id of a container of Docker.
+	Alias bool
+}
+
+// rule says what the names below a directory mean.
+type rule struct {
+	parent string // a pattern of path.Match
+	job    func(name string) (Owner, bool)
+}
+
+func rules() []rule {
+	return []rule{
+		{"pitchpipe", localName},
+		{"slurm/uid_*", slurmName},
+		{"slurm_*/uid_*", slurmName}, // one of several slurmd on a machine
+		{"slurmstepd.scope", slurmName},
+		{"*_slurmstepd.scope", slurmName},
+		{"nomad.slice/share.slice", nomadScope},
+		{"nomad.slice/reserve.slice", nomadScope},
+		{"nomad.slice", nomadScope},
+		{"nomad/reserve", nomadName},
+		{"nomad", nomadName},
+		{"docker", containerName},
+		{"*.slice", containerScope},
+	}
+}
+
+// fits reports whether the first segments match a pattern of as many.
+func fits(pattern string, segments []string) (n int, ok bool) {
+	n = 1 + strings.Count(pattern, "/")
+	if n > len(segments) {
+		return n, false
+	}
+	ok, err := path.Match(pattern, strings.Join(segments[:n], "/"))
+	return n, ok && err == nil
 }
 
 // ParsePath reports which job owns the cgroup at path, which is relative to the root
 // of its hierarchy. Ids never hold a slash; those of Nomad are "<allocation>.<task>".
-func ParsePath(path string) (Owner, bool) {
-	segments := strings.Split(strings.Trim(path, "/"), "/")
+func ParsePath(cgroup string) (Owner, bool) {
+	segments := strings.Split(strings.Trim(cgroup, "/"), "/")
 	for i := range segments {
-		o, n, ok := match(segments[i:])
-		if !ok {
-			continue
+		for _, r := range rules() {
+			n, ok := fits(r.parent, segments[i:])
+			if !ok || i+n == len(segments) {
+				continue
+			}
+			o, ok := r.job(segments[i+n])
+			if text, is := strings.CutPrefix(segments[i+n-1], "uid_"); ok && is && n > 1 {
+				uid, err := strconv.ParseUint(text, 10, 32)
+				o.UID, o.HasUID, ok = uint32(uid), true, err == nil
+			}
+			if ok {
+				o.Base = "/" + strings.Join(segments[:i+n+1], "/")
+				return o, true
+			}
 		}
-		o.Base = "/" + strings.Join(segments[:i+n], "/")
-		return o, true
 	}
 	return Owner{}, false
 }
 
-// match reads a job off the beginning of the path and reports how many segments it
-// took.
-func match(s []string) (Owner, int, bool) {
-	switch {
-	case len(s) >= 2 && s[0] == "pitchpipe":
-		key, ok := localName(s[1])
-		return Owner{Key: key}, 2, ok
-	case len(s) >= 3 && isSlurmRoot(s[0]) && strings.HasPrefix(s[1], "uid_"):
-		uid, err := strconv.ParseUint(s[1][len("uid_"):], 10, 32)
-		id, ok := slurmName(s[2])
-		return Owner{Key: Key{Slurm, id, 1}, UID: uint32(uid), HasUID: true, SLUID: isSLUID(s[2])}, 3, ok && err == nil
-	case len(s) >= 2 && isStepd(s[0]):
-		id, ok := slurmName(s[1])
-		return Owner{Key: Key{Slurm, id, 1}, SLUID: isSLUID(s[1])}, 2, ok
-	case len(s) >= 3 && s[0] == "nomad.slice" && (s[1] == "share.slice" || s[1] == "reserve.slice"):
-		id, ok := nomadScope(s[2])
-		return Owner{Key: Key{Nomad, id, 1}}, 3, ok
-	case len(s) >= 2 && s[0] == "nomad.slice":
-		id, ok := nomadScope(s[1])
-		return Owner{Key: Key{Nomad, id, 1}}, 2, ok
-	case len(s) >= 3 && s[0] == "nomad" && s[1] == "reserve":
-		id, ok := nomadName(s[2])
-		return Owner{Key: Key{Nomad, id, 1}}, 3, ok
-	case len(s) >= 2 && s[0] == "nomad":
-		id, ok := nomadName(s[1])
-		return Owner{Key: Key{Nomad, id, 1}}, 2, ok
-	}
-	return Owner{}, 0, false
-}
-
-// leads reports whether job cgroups may lie below a path that is none itself, so
-// that a scan descends only where it pays.
-func leads(path string) bool {
-	s := strings.Split(strings.Trim(path, "/"), "/")
-	last := s[len(s)-1]
-	switch len(s) {
-	case 1:
-		return last == "pitchpipe" || last == "nomad" || last == "docker" || isSlurmRoot(last) || isStepd(last) || strings.HasSuffix(last, ".slice")
-	case 2:
-		switch {
-		case isSlurmRoot(s[0]):
-			return strings.HasPrefix(last, "uid_")
-		case s[0] == "nomad":
-			return last == "reserve"
-		case s[0] == "nomad.slice":
-			return last == "share.slice" || last == "reserve.slice"
+// leads reports whether job cgroups may be below a path that is none itself, so that a scan
+// descends only there.
+func leads(cgroup string) bool {
+	s := strings.Split(strings.Trim(cgroup, "/"), "/")
+	for _, r := range rules() {
+		parents := strings.Split(r.parent, "/")
+		if len(s) <= len(parents) {
+			if _, ok := fits(strings.Join(parents[:len(s)], "/"), s); ok {
+				return true
+			}
 		}
-		return isStepd(last) || nested(s[0], last)
-	case 3:
-		return isStepd(last) && nested(s[0], s[1])
 	}
-	return false
+	if nested(s) {
+		return true
+	}
+	last := s[len(s)-1]
+	return (last == "slurmstepd.scope" || strings.HasSuffix(last, "_slurmstepd.scope")) && (len(s) == 2 || nested(s[:len(s)-1]))
 }
 
-// nested reports whether a slice lies in another as systemd nests them by their names, which
-// a site's CgroupSlice may do: hpc.slice/hpc-batch.slice. Those of users are theirs.
-func nested(outer, inner string) bool {
-	name, ok := strings.CutSuffix(outer, ".slice")
-	return ok && outer != "user.slice" && strings.HasSuffix(inner, ".slice") && strings.HasPrefix(inner, name+"-")
+// nested reports whether the path is a slice in a slice as systemd nests them by their names,
+// which a site's CgroupSlice may do: hpc.slice/hpc-batch.slice. Those of users are theirs.
+func nested(s []string) bool {
+	outer, ok := strings.CutSuffix(s[0], ".slice")
+	return ok && len(s) == 2 && outer != "user" && strings.HasSuffix(s[1], ".slice") && strings.HasPrefix(s[1], outer+"-")
 }
 
 // localName reads "<id>.<attempt>".
-func localName(name string) (Key, bool) {
+func localName(name string) (Owner, bool) {
 	i := strings.LastIndexByte(name, '.')
 	if i <= 0 {
-		return Key{}, false
+		return Owner{}, false
 	}
 	attempt, ok := attemptNumber(name[i+1:])
-	return Key{Local, name[:i], attempt}, ok
+	return Owner{Key: Key{Local, name[:i], attempt}}, ok
 }
 
 func attemptNumber(text string) (int, bool) {
@@ -125,46 +135,52 @@ func attemptNumber(text string) (int, bool) {
 	return int(n), true
 }
 
-// slurm, or slurm_<node> where several slurmd share a machine.
-func isSlurmRoot(name string) bool { return name == "slurm" || strings.HasPrefix(name, "slurm_") }
-
-func isStepd(name string) bool {
-	return name == "slurmstepd.scope" || strings.HasSuffix(name, "_slurmstepd.scope")
-}
-
 // slurmName reads job_<number>, or an SLUID, which newer versions write instead:
 // the letter s and 13 characters of Crockford's base 32.
-func slurmName(name string) (string, bool) {
+func slurmName(name string) (Owner, bool) {
 	if id, ok := strings.CutPrefix(name, "job_"); ok {
 		_, err := strconv.ParseUint(id, 10, 64)
-		return id, err == nil
+		return Owner{Key: Key{Slurm, id, 1}}, err == nil
 	}
-	return name, isSLUID(name)
+	ok := len(name) == 14 && name[0] == 's' && strings.Trim(name[1:], "0123456789ABCDEFGHJKMNPQRSTVWXYZ") == ""
+	return Owner{Key: Key{Slurm, name, 1}, Alias: true}, ok
 }
 
-func isSLUID(name string) bool {
-	return len(name) == 14 && name[0] == 's' && strings.Trim(name[1:], "0123456789ABCDEFGHJKMNPQRSTVWXYZ") == ""
-}
-
-func nomadScope(name string) (string, bool) {
+func nomadScope(name string) (Owner, bool) {
 	name, ok := strings.CutSuffix(name, ".scope")
 	if !ok {
-		return "", false
+		return Owner{}, false
 	}
 	return nomadName(name)
 }
 
 // nomadName reads "<allocation>.<task>"; some versions join the two by a dash.
-func nomadName(name string) (string, bool) {
+func nomadName(name string) (Owner, bool) {
 	const uuid = 36
 	if len(name) < uuid+2 || (name[uuid] != '.' && name[uuid] != '-') {
-		return "", false
+		return Owner{}, false
 	}
 	for i, c := range name[:uuid] {
 		if dash := i == 8 || i == 13 || i == 18 || i == 23; dash != (c == '-') ||
 			!dash && !strings.ContainsRune("0123456789abcdef", c) {
-			return "", false
+			return Owner{}, false
 		}
 	}
-	return name[:uuid] + "." + name[uuid+1:], true
+	return Owner{Key: Key{Nomad, name[:uuid] + "." + name[uuid+1:], 1}}, true
+}
+
+// containerName reads the id of a container of Docker. A task of Nomad may be in it.
+func containerName(name string) (Owner, bool) {
+	const digits = 64
+	return Owner{Key: Key{Nomad, name, 1}, Alias: true}, len(name) == digits && strings.Trim(name, "0123456789abcdef") == ""
+}
+
+// containerScope reads "docker-<id>.scope", as systemd names it.
+func containerScope(name string) (Owner, bool) {
+	id, scope := strings.CutSuffix(name, ".scope")
+	id, engine := strings.CutPrefix(id, "docker-")
+	if !scope || !engine {
+		return Owner{}, false
+	}
+	return containerName(id)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"slices"
 
@@ -13,7 +14,7 @@ import (
 )
 
 // What a process is changes with exec, which follows soon after the fork or never,
-// so that "no job" is believed after this many scans.
+// so "no job" is believed after this many scans.
 const settleScans = 12
 
 // due reports whether a process that was first seen so many scans ago is to be looked at:
@@ -26,32 +27,30 @@ func due(age int) bool {
 	return false
 }
 
-// Ancestors are followed this far; nothing nests deeper in earnest.
+// Ancestors are followed this far; nothing nests deeper in practice.
 const maxAncestors = 64
 
 // procs remembers which processes belong to a job without a cgroup: those below a
 // step daemon of Slurm, and those whose environment names a job. Each process is
-// read a few times in its life and not with each scan, which only lists them.
+// read a few times in its life; a scan only lists them.
 type procs struct {
 	root   hostfs.Root
 	owner  identity
-	stepds stepds
 	trust  Trust
 	self   uint32
 	cgroup func([]hostfs.Membership) (Key, bool) // the job whose cgroup it is
 	known  map[int]*process
-	owners map[Key]uint32 // who was first seen in a job that environments name
+	owners map[Key]uint32 // the first user seen in a job that environments name
 
 	list  listing
-	alive []numbered   // of the last scan, used again
-	count processCount // before those were listed
+	alive []numbered // of the last scan, used again
 	buf   []byte
 	round uint64
 }
 
 // numbered is a process as /proc lists it. The inode is that of its directory: the
-// kernel makes one for each process and never uses the number again so soon, so that
-// an equal one is an equal process, and another one may be.
+// kernel makes one for each process and does not reuse the number soon, so an equal one is an
+// equal process, and a different one may be.
 type numbered struct {
 	pid   int
 	inode uint64
@@ -64,19 +63,15 @@ type process struct {
 	isJob     bool
 	confirmed bool   // a step daemon is among its ancestors
 	step      string // of Slurm; empty for the daemon itself
-	daemon    string // the step that it is the daemon of; empty = it is none
+	daemon    string // the step whose daemon it is; empty = it is none
 	uid       uint32
 	age       int // scans, up to settleScans
 	round     uint64
-
-	image image  // that it ran when it was found to be of no job; the zero value = look again
-	user  uint32 // whose it was then
 }
 
-func newProcs(root hostfs.Root, cgroup func([]hostfs.Membership) (Key, bool)) *procs {
+func newProcs(root hostfs.Root, trust Trust, cgroup func([]hostfs.Membership) (Key, bool)) *procs {
 	return &procs{
-		root: root, stepds: stepds{root: root}, self: uint32(os.Geteuid()), cgroup: cgroup,
-		known: map[int]*process{}, owners: map[Key]uint32{},
+		root: root, trust: trust, self: uint32(os.Geteuid()), cgroup: cgroup, known: map[int]*process{}, owners: map[Key]uint32{},
 	}
 }
 
@@ -85,10 +80,7 @@ func newProcs(root hostfs.Root, cgroup func([]hostfs.Membership) (Key, bool)) *p
 func (e *procs) scan(ctx context.Context, all bool) map[Key]*Found {
 	jobs := map[Key]*Found{}
 	e.round++
-	if now := e.count.since(e.root, e.buf, all); now == (processCount{}) || now != e.count || now.threads < len(e.alive) || all {
-		e.listed()
-		e.count = now
-	}
+	e.enumerate()
 	for _, n := range e.alive {
 		if ctx.Err() != nil {
 			return jobs
@@ -98,17 +90,13 @@ func (e *procs) scan(ctx context.Context, all bool) map[Key]*Found {
 	if len(e.known) > len(e.alive) {
 		maps.DeleteFunc(e.known, func(_ int, p *process) bool { return p.round != e.round })
 	}
-	for key := range e.owners {
-		if jobs[key] == nil {
-			delete(e.owners, key)
-		}
-	}
+	maps.DeleteFunc(e.owners, func(key Key, _ uint32) bool { return jobs[key] == nil })
 	return jobs
 }
 
-// listed reads which processes there are. Where that is unknown, as without a free
-// descriptor, they are those of the last scan.
-func (e *procs) listed() {
+// enumerate lists the processes. If it fails, as without a free descriptor, they are those of
+// the last scan.
+func (e *procs) enumerate() {
 	was := len(e.alive)
 	err := e.list.each(e.root.Proc(), func(name []byte, _ byte, inode uint64) {
 		if pid, ok := number(name); ok {
@@ -134,8 +122,8 @@ func (e *procs) meet(jobs map[Key]*Found, n numbered, all bool) {
 	p.round = e.round
 	if p.inode != n.inode || all && p.isJob {
 		// Another process under the same number begins anew.
-		if d, ok := e.descent(n.pid); ok {
-			if d.start != p.start {
+		if _, start, ok := e.descent(n.pid); ok {
+			if start != p.start {
 				*p = process{round: e.round}
 			}
 			p.inode = n.inode
@@ -145,7 +133,7 @@ func (e *procs) meet(jobs map[Key]*Found, n numbered, all bool) {
 		switch {
 		case !due(p.age):
 		case !p.isJob:
-			e.look(n.pid, p, p.age == settleScans-1)
+			e.look(n.pid, p)
 		case p.confirmed && p.uid == 0:
 			// A daemon's child is root's until it becomes the job's user.
 			p.uid, _ = e.owner.of(e.root.Pid(n.pid)) // gone: root's for ever
@@ -155,7 +143,7 @@ func (e *procs) meet(jobs map[Key]*Found, n numbered, all bool) {
 	e.enter(jobs, n.pid, p)
 }
 
-// enter puts a process down under its job.
+// enter adds a process to its job.
 func (e *procs) enter(jobs map[Key]*Found, pid int, p *process) {
 	if !p.isJob {
 		return
@@ -171,56 +159,45 @@ func (e *procs) enter(jobs map[Key]*Found, pid int, p *process) {
 		f = &Found{Key: p.key, Confirmed: p.confirmed}
 		jobs[p.key] = f
 	}
-	// Beside the job's processes there are root's, its daemon for one.
+	// Beside the job's processes there are root's, such as its daemon.
 	if !f.HasUID && (p.uid != 0 || !p.confirmed) {
 		f.UID, f.HasUID = p.uid, true
 	}
 	f.Pids = append(f.Pids, pid)
 	if p.daemon == stepBatch {
 		// Each start of the job has one of its own. It distinguishes a start from the one
-		// before where no scan was in between, or where a process of that still lives.
-		f.Birth = map[string]uint64{bornBatch: max(p.start, f.Birth[bornBatch])}
+		// before if no scan was in between, or if a process of that still lives.
+		f.born(bornBatch, max(p.start, f.Birth[bornBatch]))
 	}
 	if p.step == stepBatch {
 		f.batch = append(f.batch, pid)
 	}
 }
 
-// look reads one process: that it is a step daemon, or a child of a process of a
-// job, or what its environment says. A process in a job's cgroup is left to that. One
-// that has run the same program for the same user since it was of no job still is, unless
-// it is to be looked at wholly.
-func (e *procs) look(pid int, p *process, wholly bool) {
+// look finds the job of one process: it is a step daemon, or a child of a job's process, or its
+// environment names one. A process in a job's cgroup is left to that.
+func (e *procs) look(pid int, p *process) {
 	uid, ok := e.owner.of(e.root.Pid(pid))
 	if !ok {
 		return
 	}
-	d, ok := e.descent(pid)
+	parent, start, ok := e.descent(pid)
 	if !ok {
 		return
 	}
-	above := e.known[d.parent]
-	if same := d.image.known() && d.image == p.image && d.start == p.start && uid == p.user; same && !wholly && (above == nil || !above.isJob) {
-		return
-	}
-	p.start, p.image = d.start, image{}
+	above := e.known[parent]
+	p.start = start
 	found := *p
 	found.uid = uid
-	if st, ok := e.stepds.is(pid); ok {
+	if st, ok := e.stepd(pid); ok {
 		found.key, found.confirmed, found.daemon = Key{Slurm, st.job, 1}, true, st.name
 	} else if above != nil && above.isJob && above.confirmed {
-		found.key, found.confirmed, found.step = above.key, true, above.step
-		if found.step == "" {
-			found.step = e.stepOf(d.parent)
-		}
+		found.key, found.confirmed, found.step = above.key, true, cmp.Or(above.step, above.daemon)
 	} else if key, ok := e.named(pid, uid); ok {
 		found.key = key
 	} else if above != nil && above.isJob && above.uid == uid {
 		found.key = above.key
 	} else {
-		if !e.stepds.runs(pid) { // a daemon takes its title later
-			p.image, p.user = d.image, uid
-		}
 		return
 	}
 	members, err := e.root.Memberships(pid)
@@ -234,21 +211,30 @@ func (e *procs) look(pid int, p *process, wholly bool) {
 	*p = found
 }
 
-func (e *procs) stepOf(daemon int) string {
-	st, _ := e.stepds.is(daemon) // gone meanwhile: no step
-	return st.name
+// descent reads a process's parent and when it began, in ticks after boot; 0 = unknown.
+func (e *procs) descent(pid int) (parent int, start uint64, ok bool) {
+	data, err := hostfs.ReadInto(e.buf, e.root.Pid(pid, "stat"))
+	if err != nil {
+		return 0, 0, false
+	}
+	e.buf = data
+	f, last := hostfs.ParseProcStat(data)
+	if last < 4 || f[4] > math.MaxInt32 {
+		return 0, 0, false
+	}
+	return int(f[4]), f[22], true
 }
 
-// ownWord returns the Slurm job that a process names in its environment, where processes
+// ownWord returns the Slurm job that a process names in its environment, if processes
 // of the same user are in it below a step daemon. A listener that the task prolog
-// started is such a one: it has left its daemon, and where Slurm makes no cgroups
+// started is such a process: it has left its daemon, and where Slurm makes no cgroups
 // nothing else ties it to the job. It speaks for a job of its own user alone.
 func (e *procs) ownWord(pid int, uid uint32) (Key, bool) {
 	data, err := hostfs.Read(e.root.Pid(pid, "environ"))
 	if err != nil || uid == 0 || e.trust == TrustNone {
 		return Key{}, false
 	}
-	job, _, _ := ParseRestarts(data)
+	job, _, _ := parseRestarts(data)
 	for _, p := range e.known {
 		if p.isJob && p.confirmed && p.uid == uid && p.key.Manager == Slurm && p.key.ID == job {
 			return p.key, true
@@ -263,33 +249,29 @@ func (e *procs) ownWord(pid int, uid uint32) (Key, bool) {
 func (e *procs) locate(pid int, uid uint32) (key Key, confirmed, ok bool) {
 	at := pid
 	for range maxAncestors {
-		d, ok := e.descent(at)
+		parent, start, ok := e.descent(at)
 		if !ok {
 			break
 		}
-		if p := e.known[at]; p != nil && p.isJob && p.confirmed && p.start == d.start {
+		if p := e.known[at]; p != nil && p.isJob && p.confirmed && p.start == start {
 			return p.key, true, true
 		}
-		if st, ok := e.stepds.is(at); ok {
+		if st, ok := e.stepd(at); ok {
 			return Key{Slurm, st.job, 1}, true, true
 		}
-		if d.parent <= 1 {
+		if at = parent; at <= 1 {
 			break
 		}
-		at = d.parent
 	}
 	if key, ok := e.ownWord(pid, uid); ok {
 		return key, true, true
 	}
 	key, ok = e.named(pid, uid)
 	if p := e.known[pid]; !ok && p != nil && p.isJob && !p.confirmed {
-		if d, alive := e.descent(pid); alive && d.start == p.start {
+		if _, start, alive := e.descent(pid); alive && start == p.start {
 			key, ok = p.key, true
 		}
 	}
-	if !ok {
-		return Key{}, false, false
-	}
 	owner, seen := e.owners[key]
-	return key, false, seen && owner == uid
+	return key, false, ok && seen && owner == uid
 }

@@ -5,11 +5,9 @@ import (
 	"context"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -23,7 +21,7 @@ type Found struct {
 	UID    uint32
 	HasUID bool
 	Dirs   map[string]string // its cgroup by the hierarchy's name; nil = it has none
-	Pids   []int             // its processes, where it has no cgroup
+	Pids   []int             // its processes, if it has no cgroup
 
 	// Confirmed means that a cgroup or a step daemon named the job, and not only
 	// what a user wrote into an environment.
@@ -33,13 +31,20 @@ type Found struct {
 	// gone since stay in it: the next start may begin before the last of this one has gone.
 	Birth map[string]uint64
 	// Attempt is what Slurm says about how often the job was started, from 1; 0 =
-	// not known (yet). For others Key has the attempt.
+	// unknown (yet). For others Key has the attempt.
 	Attempt int
 
-	batch []int // processes of Slurm's batch step, where it has no cgroup
+	batch []int // processes of Slurm's batch step, if it has no cgroup
 	// passer recognises a process that is in the cgroup for a moment and is not the job's; nil
 	// = there are none.
 	passer func(pid int) bool
+}
+
+func (f *Found) born(name string, number uint64) {
+	if f.Birth == nil {
+		f.Birth = map[string]uint64{}
+	}
+	f.Birth[name] = number
 }
 
 // Reborn reports whether f's cgroups were made anew since was found.
@@ -53,7 +58,8 @@ func (f Found) Renewed() bool {
 		if !there && name != bornBatch {
 			return true
 		}
-		if now, ok := birth(dir); ok && now != was {
+		var st unix.Stat_t
+		if unix.Stat(dir, &st) == nil && st.Ino != was {
 			return true
 		}
 	}
@@ -72,73 +78,53 @@ type Scanner struct {
 	all         bool               // the scan is thorough
 	list        listing
 
-	containerDirs []containerDir        // containers that this scan saw
-	containers    map[string]*container // by their ids
-	contained     map[Key]uint64        // tasks that live in one, and the scan that last saw them
-
-	sluids       map[string]string // Slurm's newer names → job numbers
-	waits        map[string]int    // scans in which a name's number was looked for in vain
-	waiting      map[string]bool   // names that the scan saw
+	aliases      map[string]*alias
+	contained    map[Key]uint64 // tasks that live in a container, and the scan that last saw them
 	incarnations map[Key]*incarnation
 }
 
-// thorough is that each so many scans takes nothing for granted: which hierarchies there
-// are, where the exporter itself is, and that a number still means the same process.
+// Each thorough scan takes nothing for granted: which hierarchies there are, where the
+// exporter itself is, and that a number still means the same process.
 const thorough = 20
 
 // NewScanner reads below root. Nothing is read before the first call. trust says
 // whose environments may name a job.
 func NewScanner(root hostfs.Root, trust Trust) *Scanner {
-	s := &Scanner{root: root, dirs: map[string]Key{}, containers: map[string]*container{}, contained: map[Key]uint64{}, sluids: map[string]string{}, waits: map[string]int{}, waiting: map[string]bool{}, incarnations: map[Key]*incarnation{}}
-	s.procs = newProcs(root, s.byCgroup)
-	s.procs.trust = trust
+	s := &Scanner{root: root, dirs: map[string]Key{}, aliases: map[string]*alias{}, contained: map[Key]uint64{}, incarnations: map[Key]*incarnation{}}
+	s.procs = newProcs(root, trust, s.byCgroup)
 	return s
 }
 
 // Sources says by what means jobs can be found here.
 func (s *Scanner) Sources() []api.Source {
-	cgroups := api.Source{Name: "attrib/cgroup", Support: api.Supported}
 	var names []string
 	for _, h := range s.root.Hierarchies() {
 		names = append(names, h.Name)
 	}
+	slices.Sort(names)
+	cgroups := api.Source{Name: "attrib/cgroup", Support: api.Supported, Reason: strings.Join(names, " ")}
 	if len(names) == 0 {
 		cgroups.Support, cgroups.Reason = api.Unsupported, "no cgroup hierarchy below "+s.root.Cgroup()
-	} else {
-		slices.Sort(names)
-		cgroups.Reason = strings.Join(names, " ")
 	}
-	return []api.Source{cgroups, s.stepdSource(), s.environSource()}
-}
-
-// stepdSource answers for the step daemons of Slurm: only who may trace processes
-// may see what they run.
-func (s *Scanner) stepdSource() api.Source {
-	if !mayTrace() {
-		return api.Source{Name: "attrib/slurmstepd", Support: api.Denied, Reason: "Slurm jobs without a cgroup are not seen: needs root or CAP_SYS_PTRACE"}
+	stepd := api.Source{Name: "attrib/slurmstepd", Support: api.Supported, Reason: "ancestry"}
+	if (hostfs.Root{}).Capabilities()&(1<<unix.CAP_SYS_PTRACE) == 0 { // which shows what others' processes run
+		stepd.Support, stepd.Reason = api.Denied, "Slurm jobs without a cgroup are not seen: needs root or CAP_SYS_PTRACE"
 	}
-	return api.Source{Name: "attrib/slurmstepd", Support: api.Supported, Reason: "ancestry"}
-}
-
-// mayTrace reports whether the exporter has CAP_SYS_PTRACE.
-func mayTrace() bool { return hostfs.Root{}.Capabilities()&(1<<unix.CAP_SYS_PTRACE) != 0 }
-
-func (s *Scanner) environSource() api.Source {
-	src := api.Source{Name: "attrib/environ", Support: api.Supported}
+	environ := api.Source{Name: "attrib/environ", Support: api.Supported}
 	_, err := hostfs.Read(s.root.Pid(s.root.Self(), "environ"))
 	switch {
 	case s.procs.trust == TrustNone:
-		src.Support, src.Reason = api.Unsupported, "turned off"
+		environ.Support, environ.Reason = api.Unsupported, "turned off"
 	case err != nil:
-		src.Support, src.Reason = api.Unsupported, err.Error()
+		environ.Support, environ.Reason = api.Unsupported, err.Error()
 	case s.procs.trust == TrustOwn:
-		src.Reason = "processes of the exporter's own user"
+		environ.Reason = "processes of the exporter's own user"
 	case os.Geteuid() != 0:
-		src.Reason = "own processes only: others need CAP_SYS_PTRACE"
+		environ.Reason = "own processes only: others need CAP_SYS_PTRACE"
 	default:
-		src.Reason = "processes of all users, who are believed"
+		environ.Reason = "processes of all users, who are believed"
 	}
-	return src
+	return []api.Source{cgroups, stepd, environ}
 }
 
 // Scan lists the jobs of the node, in the order of their keys.
@@ -156,7 +142,6 @@ func (s *Scanner) Scan(ctx context.Context) []Found {
 		}
 		s.walk(jobs, b, b.dir)
 	}
-	s.assignContainers(jobs)
 	for key, f := range s.procs.scan(ctx, s.all) {
 		if jobs[key] == nil {
 			jobs[key] = f
@@ -169,63 +154,21 @@ func (s *Scanner) Scan(ctx context.Context) []Found {
 		}
 		out = append(out, *f)
 	}
-	s.forget(ctx, jobs)
+	if ctx.Err() == nil { // else what is missing need not be gone
+		maps.DeleteFunc(s.aliases, func(_ string, a *alias) bool { return a.seen != s.round })
+		maps.DeleteFunc(s.contained, func(_ Key, round uint64) bool { return round != s.round })
+		maps.DeleteFunc(s.incarnations, func(k Key, _ *incarnation) bool { return jobs[k] == nil })
+	}
 	slices.SortFunc(out, func(a, b Found) int {
 		return cmp.Or(cmp.Compare(a.Key.Manager, b.Key.Manager), cmp.Compare(a.Key.ID, b.Key.ID), a.Key.Attempt-b.Key.Attempt)
 	})
 	return out
 }
 
-// orient finds the hierarchies, and where in them jobs may begin: at the root, and for
-// local jobs below the exporter's own ancestors too.
-func (s *Scanner) orient() {
-	self, err := s.root.Memberships(s.root.Self())
-	if err != nil {
-		self = nil // a generated tree: only the roots are looked at
-	}
-	known := map[string]*dirCache{}
-	for _, b := range s.bases {
-		known[b.dir.dir] = b.dir
-	}
-	s.hierarchies, s.bases = s.root.Hierarchies(), s.bases[:0]
-	for _, h := range s.hierarchies {
-		owner, owned := s.procs.owner.of(h.Dir)
-		from := func(rel string) {
-			at := known[filepath.Join(h.Dir, rel)]
-			if at == nil {
-				at = &dirCache{path: rel, dir: filepath.Join(h.Dir, rel), kind: leading}
-			}
-			s.bases = append(s.bases, base{h, at, owner, owned})
-		}
-		from("")
-		for _, m := range self {
-			if !m.In(h) {
-				continue
-			}
-			for dir := m.Path; dir != "/" && dir != "."; dir = path.Dir(dir) {
-				from(path.Join(dir, "pitchpipe"))
-			}
-		}
-	}
-}
-
-// forget drops what was remembered of Slurm jobs that are gone.
-func (s *Scanner) forget(ctx context.Context, jobs map[Key]*Found) {
-	if ctx.Err() != nil {
-		return // the scan was cut short: what is missing need not be gone
-	}
-	maps.DeleteFunc(s.containers, func(_ string, b *container) bool { return b.seen != s.round })
-	maps.DeleteFunc(s.contained, func(_ Key, round uint64) bool { return round != s.round })
-	maps.DeleteFunc(s.incarnations, func(k Key, _ *incarnation) bool { return jobs[k] == nil })
-	maps.DeleteFunc(s.sluids, func(_, id string) bool { return jobs[Key{Slurm, id, 1}] == nil })
-	maps.DeleteFunc(s.waits, func(name string, _ int) bool { return !s.waiting[name] })
-	clear(s.waiting)
-}
-
 // Locate reports which job of the last scan a process is in: by its cgroup, else by
 // the step daemon of Slurm among its ancestors, else by its environment. uid is the
 // user that the kernel named for the process; it has to own a job that only the
-// environment names. A job that has a cgroup is not named by an environment:
+// environment names. An environment cannot name a job that has a cgroup:
 // every user can write one.
 func (s *Scanner) Locate(pid int, uid uint32) (Key, bool) {
 	if members, err := s.root.Memberships(pid); err == nil {
@@ -234,36 +177,24 @@ func (s *Scanner) Locate(pid int, uid uint32) (Key, bool) {
 		}
 	}
 	key, confirmed, ok := s.procs.locate(pid, uid)
-	if !ok || !confirmed && s.hasCgroup(key) {
-		return Key{}, false
+	if ok && !confirmed {
+		for _, owner := range s.dirs {
+			ok = ok && owner != key
+		}
 	}
-	return key, true
+	return key, ok
 }
 
 // Started returns when a process began, in ticks after boot; 0 = there is none.
 func (s *Scanner) Started(pid int) uint64 {
-	d, _ := s.procs.descent(pid)
-	return d.start
-}
-
-// hasCgroup reports whether the last scan found a cgroup of the job.
-func (s *Scanner) hasCgroup(key Key) bool {
-	for _, owner := range s.dirs {
-		if owner == key {
-			return true
-		}
-	}
-	return false
+	_, start, _ := s.procs.descent(pid)
+	return start
 }
 
 // byCgroup reports which job of the last scan owns one of the cgroups. A path that
-// merely looks like a job's is not enough: its directory has to be one that the
-// scan found.
+// merely looks like a job's is not enough: the scan has to have found its directory.
 func (s *Scanner) byCgroup(members []hostfs.Membership) (Key, bool) {
 	for _, m := range members {
-		if key, ok := s.containerOf(m); ok {
-			return key, true
-		}
 		owner, ok := ParsePath(m.Path)
 		if !ok {
 			continue
@@ -278,20 +209,13 @@ func (s *Scanner) byCgroup(members []hostfs.Membership) (Key, bool) {
 }
 
 // User reports whose processes these are: the first user among them who is not root,
-// since a supervisor may run as root beside the job; ok is false where none lives.
+// since a supervisor may run as root beside the job; ok is false if none lives.
 func (s *Scanner) User(pids []int) (uid uint32, ok bool) {
 	for _, pid := range pids {
-		st, err := os.Stat(s.root.Pid(pid))
-		if err != nil {
-			continue
-		}
-		sys, known := st.Sys().(*syscall.Stat_t)
-		if !known {
-			continue
-		}
-		uid, ok = sys.Uid, true
-		if uid != 0 {
-			break
+		if owner, alive := s.procs.owner.of(s.root.Pid(pid)); alive {
+			if uid, ok = owner, true; uid != 0 {
+				break
+			}
 		}
 	}
 	return uid, ok

@@ -57,6 +57,15 @@ type Follower interface {
 	Follow(ctx context.Context, t Target) error
 }
 
+// Static is a part of readers that hold nothing open and do not depend on cgroups or CPUs.
+type Static struct{}
+
+// Follow has nothing to do.
+func (Static) Follow(context.Context, Target) error { return nil }
+
+// Close has nothing to release.
+func (Static) Close() error { return nil }
+
 // Selective is a reader that counts a choice of events.
 type Selective interface {
 	// Events are those that it counts of the ones that api.SchemaWith names, and as

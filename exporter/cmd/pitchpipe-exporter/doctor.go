@@ -109,7 +109,7 @@ func consult(ctx context.Context, o options, flags bool) (doctor.Facts, error) {
 	if f.SocketErr != nil {
 		f.Listening = writable(filepath.Dir(o.socket))
 	}
-	_, err = collector.Ask("perf cgroups", func() (any, error) { return nil, perf.CgroupsNeeded(o.root) })
+	_, err = collector.Ask("perf cgroups", func() (hostfs.Hierarchy, error) { return perf.CgroupsNeeded(o.root) })
 	f.Hybrid = !errors.Is(err, collector.ErrSilent) && !errors.Is(err, perf.ErrNoCgroupsNeeded)
 	cards, err := filepath.Glob("/dev/nvidia[0-9]*")
 	f.NVIDIA = err == nil && len(cards) > 0

@@ -119,7 +119,7 @@ func (g gpus) sources(ctx context.Context) []api.Source {
 		return []api.Source{{Name: "gpu/nvidia", Support: api.Unsupported, Reason: "there is an NVIDIA card, and no driver yet: " + g.driver + " is not there"}}
 	}
 	out := gpu.New(g.source).Probe(ctx)
-	if s := g.source.Snapshot(); s.Backend != "" && time.Since(s.At) > g.source.Stale() {
+	if s := g.source.Snapshot(); s.Backend != "" && time.Since(s.At) > gpu.Stale {
 		for i := range out {
 			if out[i].Support == api.Supported {
 				out[i].Silent, out[i].Reason = true, collector.ErrSilent.Error()

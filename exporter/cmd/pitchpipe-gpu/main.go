@@ -11,8 +11,6 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
-
-	"pitchpipe/exporter/nvml"
 )
 
 func main() {
@@ -37,16 +35,16 @@ func run(ctx context.Context, args []string, out, diagnostics io.Writer) error {
 	if *interval < 100*time.Millisecond || flags.NArg() > 0 {
 		return fmt.Errorf("usage: pitchpipe-gpu [--interval D] [--library FILE] [--once], D at least 100ms")
 	}
-	library, err := nvml.Load(*path)
+	library, err := load(*path)
 	if err != nil {
 		return err
 	}
-	defer library.Close()
+	defer library.Shutdown()
 	write := json.NewEncoder(out)
 	every := time.NewTicker(*interval)
 	defer every.Stop()
 	for {
-		r, err := library.Read(time.Now())
+		r, err := library.read(time.Now())
 		if err != nil {
 			return err
 		}

@@ -3,27 +3,17 @@ package main
 import (
 	"bytes"
 	"errors"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"pitchpipe/exporter/collector/gpu/card"
-	"pitchpipe/exporter/nvml"
 )
 
 func TestItWritesLinesThatTheExporterReads(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("gcc"); err != nil {
-		t.Skip("gcc is not on PATH, and the fake library is C")
-	}
-	library := filepath.Join(t.TempDir(), "libfake.so")
-	source := filepath.Join("..", "..", "nvml", "testdata", "fake.c")
-	if out, err := exec.CommandContext(t.Context(), "gcc", "-shared", "-fPIC", "-DMIG", "-o", library, source).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
 	var out, diagnostics bytes.Buffer
-	if err := run(t.Context(), []string{"--library", library, "--once"}, &out, &diagnostics); err != nil {
+	if err := run(t.Context(), []string{"--library", fake(t, "MIG"), "--once"}, &out, &diagnostics); err != nil {
 		t.Fatal(err)
 	}
 	line, rest, _ := strings.Cut(out.String(), "\n")
@@ -35,7 +25,7 @@ func TestItWritesLinesThatTheExporterReads(t *testing.T) {
 
 func TestItEndsWithAReasonAndWritesNothing(t *testing.T) {
 	t.Parallel()
-	if err := run(t.Context(), []string{"--library", filepath.Join(t.TempDir(), "none")}, &bytes.Buffer{}, &bytes.Buffer{}); !errors.Is(err, nvml.ErrAbsent) {
+	if err := run(t.Context(), []string{"--library", filepath.Join(t.TempDir(), "none")}, &bytes.Buffer{}, &bytes.Buffer{}); !errors.Is(err, errAbsent) {
 		t.Errorf("without the library: %v", err)
 	}
 	for _, args := range [][]string{{"--interval", "1ms"}, {"more"}, {"--no-such-flag"}} {

@@ -7,111 +7,88 @@ import (
 	"strings"
 	"time"
 
-	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/proc"
 	"pitchpipe/exporter/hostfs"
 )
 
-// allotted is what a reader knows about the CPUs of its job.
-type allotted struct {
-	text  string // the list of the cpuset, as the kernel wrote it
-	cpus  []int  // in it
-	round int    // readings so far
-	given bool   // the cpuset was written for this cgroup; else it is its parent's
-	pid   int    // whose affinity was looked at
-	mask  int    // CPUs in that
-
-	weighed time.Time // when its weight was read
-	weight  float64   // of its cgroup, 0 = not known
+// cached is something that seldom changes.
+type cached[T any] struct {
+	at time.Time
+	v  T
 }
 
-const (
-	// What seldom changes is looked at each so many readings,
-	seldom = 16
-	// and what is the same for all jobs after this long.
-	lately = 2 * time.Second
-)
+// lately is for how long it stands.
+const lately = 4 * time.Second
+
+func (c *cached[T]) get(now time.Time, find func() T) T {
+	if age := now.Sub(c.at); now.IsZero() || c.at.IsZero() || age < 0 || age >= lately {
+		c.at, c.v = now, find()
+	}
+	return c.v
+}
+
+// allotted is how many cores are a job's, 0 = it was given no number, or why it is unknown.
+type allotted struct {
+	cores float64
+	err   error
+}
 
 // allot says how many cores are the job's: the CPUs of a cpuset that was made for it; of
 // CPUs that it shares with others, those of a narrower affinity, else its part by the
 // weights of its cgroup and of those beside it. Without any of these it was given no number of
-// cores, and the column is missing: that it may use them all is no allocation.
-func (r *reader) allot(m collector.Moment, out collector.Values) error {
-	a := &r.allotted
-	defer func() { a.round++ }()
+// cores: that it may use them all is no allocation.
+func (r *reader) allot(m collector.Moment) allotted {
 	online := r.collector.onlineCPUs(m.Time)
-	cpus, own, err := r.confined(online)
+	set, err := cpuset(r.legacy["cpuset"], r.unified)
 	if err != nil {
-		return fmt.Errorf("cpuset: %w", err)
+		return allotted{err: fmt.Errorf("cpuset: %w", err)}
 	}
-	if own {
-		out[api.ColAllocatedCores] = float64(cpus)
-		return nil
+	cpus, v1 := 0, r.legacy["cpuset"] != ""
+	for _, cpu := range set {
+		if len(online) == 0 || online[cpu] {
+			cpus++
+		}
 	}
-	if len(online) == 0 {
-		return nil
-	}
-	confined := cpus > 0
-	if !confined {
-		cpus = len(online)
+	switch confined := cpus > 0; {
+	case confined && v1 && (len(online) == 0 || cpus < len(online)), confined && !v1 && r.given():
+		return allotted{cores: float64(cpus)}
+	case len(online) == 0:
+		return allotted{}
+	case !confined:
+		cpus, v1 = len(online), false
 	}
 	if mask := r.affinity(m.Pids); mask > 0 && mask < cpus {
-		out[api.ColAllocatedCores] = float64(mask)
-		return nil
+		return allotted{cores: float64(mask)}
 	}
-	switch part := r.part(m.Time); {
-	case part > 0:
-		out[api.ColAllocatedCores] = part * float64(cpus)
-	case confined && r.legacy["cpuset"] != "":
-		// Under v1 a cpuset confines, here to the whole node.
-		out[api.ColAllocatedCores] = float64(cpus)
+	part := r.part(m.Time)
+	if part == 0 && v1 {
+		part = 1 // under v1 a cpuset confines, here to the whole node
 	}
-	return nil
+	return allotted{cores: part * float64(cpus)}
 }
 
-// confined is of how many CPUs that are online the job's cpuset is, 0 where it is in none,
-// and whether that was made for this job alone.
-func (r *reader) confined(online map[int]bool) (cpus int, own bool, err error) {
-	a := &r.allotted
-	for _, spelling := range [...]struct{ dir, file string }{
-		{r.legacy["cpuset"], "cpuset.effective_cpus"},
-		{r.legacy["cpuset"], "cpuset.cpus"},
-		{r.unified, "cpuset.cpus.effective"},
-	} {
-		if spelling.dir == "" {
+// cpuset reads the CPUs of a job's cpuset in a v1 hierarchy or the v2 one; empty = it has none.
+func cpuset(v1, v2 string) ([]int, error) {
+	for _, file := range [...]struct{ dir, name string }{{v1, "cpuset.effective_cpus"}, {v1, "cpuset.cpus"}, {v2, "cpuset.cpus.effective"}} {
+		if file.dir == "" {
 			continue // the job is not in that hierarchy
 		}
-		data, err := r.read(spelling.dir, spelling.file)
+		data, err := hostfs.Read(filepath.Join(file.dir, file.name))
 		if err != nil {
 			continue // the next spelling
 		}
-		if a.text == "" || string(data) != a.text {
-			a.text = string(data)
-			if a.cpus, err = hostfs.CPUList(a.text); err != nil {
-				a.text = ""
-				return 0, false, err
-			}
-			a.round = 0
+		if cpus, err := hostfs.CPUList(string(data)); err != nil || len(cpus) > 0 {
+			return cpus, err
 		}
-		if len(a.cpus) == 0 {
-			continue
-		}
-		if a.round%seldom == 0 {
-			a.given = r.given()
-		}
-		n := 0
-		for _, cpu := range a.cpus {
-			if len(online) == 0 || online[cpu] {
-				n++
-			}
-		}
-		if r.legacy["cpuset"] != "" {
-			return n, len(online) == 0 || n < len(online), nil
-		}
-		return n, a.given, nil
 	}
-	return 0, false, nil
+	return nil, nil
+}
+
+// CPUs reads the CPUs that a job's cpuset gives it, nil if it has none of its own.
+func CPUs(dirs map[string]string) []int {
+	cpus, _ := cpuset(legacy(dirs)["cpuset"], dirs[hostfs.Unified])
+	return cpus
 }
 
 // given reports whether a cpuset was written for the v2 cgroup. One that is empty is
@@ -121,43 +98,38 @@ func (r *reader) given() bool {
 	return err != nil || strings.TrimSpace(string(data)) != ""
 }
 
-// affinity is how many CPUs the first process may use; 0 = not known.
+// affinity is how many CPUs the first process may use; 0 = unknown.
 func (r *reader) affinity(pids []int) int {
-	a := &r.allotted
-	if len(pids) == 0 || pids[0] == a.pid && a.round%seldom != 0 {
-		return a.mask
+	if len(pids) == 0 {
+		return 0
 	}
-	a.pid, a.mask = pids[0], 0
-	if data, err := hostfs.ReadInto(r.buf, r.collector.root.Pid(a.pid, "status")); err == nil {
-		r.buf = data
-		a.mask = proc.Allowed(data)
+	data, err := r.read(r.collector.root.Pid(pids[0]), "status")
+	if err != nil {
+		return 0
 	}
-	return a.mask
+	return proc.Allowed(data)
 }
 
-// onlineCPUs are those of the node, as of a moment ago; none = not known.
+// onlineCPUs are those of the node, as of a moment ago; none = unknown.
 func (c *Collector) onlineCPUs(now time.Time) map[int]bool {
-	if age := now.Sub(c.asked); !now.IsZero() && c.online != nil && age >= 0 && age < lately {
-		return c.online
-	}
-	c.online, c.asked = map[int]bool{}, now
-	if cpus, err := c.root.OnlineCPUs(); err == nil {
+	return c.online.get(now, func() map[int]bool {
+		out := map[int]bool{}
+		cpus, _ := c.root.OnlineCPUs()
 		for _, cpu := range cpus {
-			c.online[cpu] = true
+			out[cpu] = true
 		}
-	}
-	return c.online
+		return out
+	})
 }
 
 // pool is what the cgroups below one parent weigh together.
 type pool struct {
-	at      time.Time
 	sum     float64 // of those with processes
 	telling bool    // one of them has not the weight that the kernel gives them all
 }
 
 // part is the job's share of the CPUs by the weights of its cgroup and those beside it; 0
-// where none of them was given a weight.
+// if none of them was given a weight.
 func (r *reader) part(now time.Time) float64 {
 	dir, file, usual := r.unified, "cpu.weight", 100.0
 	if v1 := r.legacy["cpu"]; v1 != "" {
@@ -166,45 +138,35 @@ func (r *reader) part(now time.Time) float64 {
 	if dir == "" {
 		return 0
 	}
-	a := &r.allotted
-	if now.IsZero() || now.Before(a.weighed) || now.Sub(a.weighed) >= lately {
-		a.weighed, a.weight = now, weight(filepath.Join(dir, file))
-	}
-	own := a.weight
-	if own <= 0 {
-		return 0
-	}
+	own := weight(filepath.Join(dir, file))
 	p := r.collector.pool(filepath.Dir(dir), file, usual, now)
-	if !p.telling && own == usual {
+	if own <= 0 || !p.telling && own == usual {
 		return 0
 	}
 	return own / max(p.sum, own)
 }
 
-func (c *Collector) pool(parent, file string, usual float64, now time.Time) *pool {
-	if p := c.pools[parent]; p != nil && !now.IsZero() && now.Sub(p.at) >= 0 && now.Sub(p.at) < lately {
-		return p
-	}
-	if c.pools == nil || len(c.pools) > 64 { // jobs have few parents
-		c.pools = map[string]*pool{}
-	}
-	p := &pool{at: now}
-	c.pools[parent] = p
-	entries, err := os.ReadDir(parent)
-	if err != nil {
-		return p
-	}
-	for _, e := range entries {
-		dir := filepath.Join(parent, e.Name())
-		if !e.IsDir() || !populated(dir) {
-			continue
+func (c *Collector) pool(parent, file string, usual float64, now time.Time) pool {
+	if c.pools[parent] == nil {
+		if c.pools == nil || len(c.pools) > 64 { // jobs have few parents
+			c.pools = map[string]*cached[pool]{}
 		}
-		if w := weight(filepath.Join(dir, file)); w > 0 {
-			p.sum += w
-			p.telling = p.telling || w != usual
-		}
+		c.pools[parent] = &cached[pool]{}
 	}
-	return p
+	return c.pools[parent].get(now, func() (p pool) {
+		entries, _ := os.ReadDir(parent) // gone: an empty pool
+		for _, e := range entries {
+			dir := filepath.Join(parent, e.Name())
+			if !e.IsDir() || !populated(dir) {
+				continue
+			}
+			if w := weight(filepath.Join(dir, file)); w > 0 {
+				p.sum += w
+				p.telling = p.telling || w != usual
+			}
+		}
+		return p
+	})
 }
 
 // populated reports whether processes are in a cgroup; under v1 in it itself, and not in
@@ -218,14 +180,9 @@ func populated(dir string) bool {
 	return err == nil && len(data) > 0
 }
 
+// weight is 0 if it cannot be read.
 func weight(path string) float64 {
-	data, err := hostfs.Read(path)
-	if err != nil {
-		return 0
-	}
-	v, err := hostfs.Number(data)
-	if err != nil {
-		return 0
-	}
+	data, _ := hostfs.Read(path)
+	v, _ := hostfs.Number(data)
 	return float64(v)
 }

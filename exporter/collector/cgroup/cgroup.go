@@ -8,8 +8,8 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector"
@@ -18,11 +18,9 @@ import (
 
 // Collector reads cgroup files.
 type Collector struct {
-	root hostfs.Root
-
-	online map[int]bool // CPUs
-	asked  time.Time    // when that was read
-	pools  map[string]*pool
+	root   hostfs.Root
+	online cached[map[int]bool] // CPUs
+	pools  map[string]*cached[pool]
 }
 
 var _ collector.Collector = (*Collector)(nil)
@@ -36,56 +34,51 @@ func (c *Collector) Name() string { return "cgroup" }
 // Probe looks at the roots of the hierarchies. A root does not have every file of
 // a job's cgroup, so an answer is about the controller, not the file.
 func (c *Collector) Probe(context.Context) []api.Source {
-	hierarchies := c.root.Hierarchies()
-	find := func(controllers ...string) (string, error) {
-		for _, h := range hierarchies {
-			for _, name := range controllers {
-				if h.Has(name) || name == hostfs.Unified && h.V2 {
-					_, err := hostfs.Read(filepath.Join(h.Dir, "cgroup.procs"))
-					return h.Dir, err
-				}
-			}
-		}
-		return "", fmt.Errorf("%w: no hierarchy with %s", collector.ErrUnsupported, strings.Join(controllers, " or "))
-	}
 	var out []api.Source
 	for _, s := range []struct {
-		name        string
+		name, file  string
 		controllers []string
 	}{
-		{"cgroup/cpu", []string{hostfs.Unified, "cpuacct"}},
-		{"cgroup/memory", []string{"memory"}},
-		{"cgroup/io", []string{"io", "blkio"}},
-		{"cgroup/cpuset", []string{"cpuset"}},
+		{"cgroup/cpu", "cgroup.procs", []string{hostfs.Unified, "cpuacct"}},
+		{"cgroup/memory", "cgroup.procs", []string{"memory"}},
+		{"cgroup/io", "cgroup.procs", []string{"io", "blkio"}},
+		{"cgroup/cpuset", "cgroup.procs", []string{"cpuset"}},
+		{"cgroup/pressure", "cpu.pressure", []string{hostfs.Unified}},
 	} {
-		dir, err := find(s.controllers...)
+		dir, err := "", fmt.Errorf("%w: no hierarchy with %s", collector.ErrUnsupported, strings.Join(s.controllers, " or "))
+		for _, h := range c.root.Hierarchies() {
+			if dir == "" && slices.ContainsFunc(s.controllers, func(name string) bool { return h.Has(name) || name == hostfs.Unified && h.V2 }) {
+				dir = h.Dir
+				_, err = hostfs.Read(filepath.Join(dir, s.file))
+			}
+		}
 		out = append(out, collector.Source(s.name, dir, err))
 	}
-	dir, err := find(hostfs.Unified)
-	if err == nil {
-		_, err = hostfs.Read(filepath.Join(dir, "cpu.pressure"))
-	}
-	return append(out, collector.Source("cgroup/pressure", dir, err))
+	return out
 }
 
-// Open returns a reader; it fails where the job has no cgroup.
+// Open returns a reader; it fails if the job has no cgroup.
 func (c *Collector) Open(_ context.Context, t collector.Target) (collector.Reader, error) {
 	if len(t.Dirs) == 0 {
 		return nil, fmt.Errorf("%w: the job has no cgroup", collector.ErrUnsupported)
 	}
-	r := &reader{collector: c, unified: t.Dirs[hostfs.Unified], legacy: map[string]string{}}
+	r := &reader{collector: c, unified: t.Dirs[hostfs.Unified], legacy: legacy(t.Dirs)}
 	if r.pressed = r.unified; r.pressed == "" && c.inUnified(t.PerfDir) {
 		r.pressed = t.PerfDir
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.Dirs)) {
-		if name == hostfs.Unified {
-			continue
-		}
+	return r, nil
+}
+
+// legacy are a job's v1 directories by controller.
+func legacy(dirs map[string]string) map[string]string {
+	out := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(dirs)) {
 		for controller := range strings.SplitSeq(name, ",") {
-			r.legacy[controller] = t.Dirs[name]
+			out[controller] = dirs[name]
 		}
 	}
-	return r, nil
+	delete(out, hostfs.Unified)
+	return out
 }
 
 // inUnified reports whether a directory is in the v2 hierarchy, which alone has pressure.
@@ -100,10 +93,10 @@ type reader struct {
 	unified   string            // v2 directory, empty = none
 	pressed   string            // the same, or the perf cgroup that has its processes
 	legacy    map[string]string // v1 directories by controller
-	peak      float64           // largest use seen, where the kernel keeps none
+	peak      float64           // largest use seen, if the kernel keeps none
 
 	buf      []byte
-	allotted allotted
+	allotted cached[allotted]
 
 	usage  float64          // CPU seconds at the last reading
 	rest   collector.Values // what else the last whole reading had
@@ -115,7 +108,7 @@ type reader struct {
 // whole one found: only others change it then, who take its memory or write its pages back.
 const skipped = 7
 
-// read reads a file of a cgroup; what it returns is good until the next.
+// read reads a file of a cgroup; the result is valid until the next call.
 func (r *reader) read(dir, file string) ([]byte, error) {
 	data, err := hostfs.ReadInto(r.buf, filepath.Join(dir, file))
 	if err == nil {
@@ -133,14 +126,14 @@ func (r *reader) number(dir, file string) (float64, error) {
 	return float64(v), err
 }
 
-// Read reads each group of columns by itself, so that one that is missing takes
-// no other with it. Files that a hierarchy does not have are no error.
+// Read reads each group of columns by itself, so one that is missing does not
+// affect the others. Files that a hierarchy does not have are no error.
 func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Values) error {
-	err := ignoreMissing(r.cpu(out))
-	usage, ran := out[api.ColCPUSeconds]
-	ran = !ran || usage != r.usage
+	failed := ignoreMissing("cpu", r.cpu(out))
+	usage, known := out[api.ColCPUSeconds]
+	slept := known && usage == r.usage
 	r.usage = usage
-	if !ran && err == nil && !r.failed && r.rest != nil && r.skips < skipped {
+	if slept && failed == nil && !r.failed && r.rest != nil && r.skips < skipped {
 		r.skips++
 		maps.Copy(out, r.rest)
 		return nil
@@ -149,89 +142,115 @@ func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Value
 		r.rest = collector.Values{}
 	}
 	clear(r.rest)
-	err = errors.Join(err, ignoreMissing(r.memory(r.rest)), ignoreMissing(r.io(r.rest)), ignoreMissing(r.pressure(r.rest)), ignoreMissing(r.allot(m, r.rest)))
-	r.skips, r.failed = 0, err != nil
+	a := r.allotted.get(m.Time, func() allotted { return r.allot(m) })
+	if a.cores > 0 {
+		r.rest[api.ColAllocatedCores] = a.cores
+	}
+	failed = errors.Join(failed, a.err, ignoreMissing("memory", r.memory(r.rest)), ignoreMissing("io", r.io(r.rest)), ignoreMissing("pressure", r.pressure(r.rest)))
+	r.skips, r.failed = 0, failed != nil
 	maps.Copy(out, r.rest)
-	return err
+	return failed
 }
 
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
+func ignoreMissing(what string, err error) error {
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return err
+	return fmt.Errorf("%s: %w", what, err)
 }
 
 // Close has nothing to release.
 func (r *reader) Close() error { return nil }
 
+// The kernel's USER_HZ, which is 100 on every architecture that is in use.
+const ticksPerSecond = 100
+
 func (r *reader) cpu(out collector.Values) error {
 	if r.unified != "" {
 		data, err := r.read(r.unified, "cpu.stat")
 		if err == nil {
-			return unifiedCPU(data, out)
+			if !put(out, api.ColCPUSeconds, data, "usage_usec", 1e6) {
+				return fmt.Errorf("%w: no usage_usec in %.60q", hostfs.ErrFormat, data)
+			}
+			put(out, api.ColUserSeconds, data, "user_usec", 1e6)
+			put(out, api.ColSystemSeconds, data, "system_usec", 1e6)
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("cpu: %w", err)
+			return err
 		}
 	}
-	if dir := r.legacy["cpuacct"]; dir != "" {
-		return r.legacyCPU(dir, out)
+	dir := r.legacy["cpuacct"]
+	if dir == "" {
+		return nil
 	}
-	return nil
+	usage, err := r.number(dir, "cpuacct.usage")
+	if err != nil {
+		return err
+	}
+	out[api.ColCPUSeconds] = usage / 1e9
+	data, err := r.read(dir, "cpuacct.stat")
+	put(out, api.ColUserSeconds, data, "user", ticksPerSecond)
+	put(out, api.ColSystemSeconds, data, "system", ticksPerSecond)
+	return err
 }
 
 func (r *reader) memory(out collector.Values) error {
-	dir, v2 := r.legacy["memory"], false
+	dir, rss, file, use, peak := r.legacy["memory"], "total_rss", "total_cache", "memory.usage_in_bytes", "memory.max_usage_in_bytes"
 	if dir == "" {
-		dir, v2 = r.unified, true
+		dir, rss, file, use, peak = r.unified, "anon", "file", "memory.current", "memory.peak"
 	}
 	if dir == "" {
 		return nil
 	}
 	data, err := r.read(dir, "memory.stat")
 	if err != nil {
-		return fmt.Errorf("memory: %w", err)
-	}
-	rss, file, use, peak := "total_rss", "total_cache", "memory.usage_in_bytes", "memory.max_usage_in_bytes"
-	if v2 {
-		rss, file, use, peak = "anon", "file", "memory.current", "memory.peak"
+		return err
 	}
 	put(out, api.ColRSS, data, rss, 1)
 	put(out, api.ColCache, data, file, 1)
-	if n, err := r.number(dir, peak); err == nil {
-		out[api.ColPeak] = n
-		return nil
+	n, err := r.number(dir, peak)
+	if err != nil { // memory.peak is younger than v2
+		if n, err = r.number(dir, use); err != nil {
+			return err
+		}
+		r.peak = max(r.peak, n)
+		n = r.peak
 	}
-	n, err := r.number(dir, use) // memory.peak is younger than v2
-	if err != nil {
-		return fmt.Errorf("memory: %w", err)
-	}
-	r.peak = max(r.peak, n)
-	out[api.ColPeak] = r.peak
+	out[api.ColPeak] = n
 	return nil
 }
 
+// io sums what all devices read and wrote: lines of io.stat such as
+// "8:0 rbytes=1 wbytes=2 rios=3", or of blkio such as "8:0 Read 1".
 func (r *reader) io(out collector.Values) error {
-	if dir := r.legacy["blkio"]; dir != "" {
-		data, err := r.read(dir, "blkio.throttle.io_service_bytes_recursive")
-		if errors.Is(err, fs.ErrNotExist) {
-			data, err = r.read(dir, "blkio.throttle.io_service_bytes")
-		}
-		if err != nil {
-			return fmt.Errorf("io: %w", err)
-		}
-		deviceIO(data, out)
+	dir, file := r.legacy["blkio"], "blkio.throttle.io_service_bytes_recursive"
+	if dir == "" {
+		dir, file = r.unified, "io.stat"
+	}
+	if dir == "" {
 		return nil
 	}
-	if r.unified == "" {
-		return nil
+	data, err := r.read(dir, file)
+	if errors.Is(err, fs.ErrNotExist) {
+		data, err = r.read(dir, "blkio.throttle.io_service_bytes")
 	}
-	data, err := r.read(r.unified, "io.stat")
 	if err != nil {
-		return fmt.Errorf("io: %w", err)
+		return err
 	}
-	deviceIO(data, out)
+	sums := map[string]float64{}
+	for line := range hostfs.Lines(data) {
+		fields := strings.Fields(line)
+		if len(fields) == 3 && !strings.Contains(line, "=") {
+			fields = []string{fields[1] + "=" + fields[2]}
+		}
+		for _, field := range fields {
+			name, text, ok := strings.Cut(field, "=")
+			if v, err := strconv.ParseUint(text, 10, 64); ok && err == nil {
+				sums[name] += float64(v)
+			}
+		}
+	}
+	out[api.ColReadBytes], out[api.ColWriteBytes] = sums["rbytes"]+sums["Read"], sums["wbytes"]+sums["Write"]
 	return nil
 }
 
@@ -244,40 +263,23 @@ func (r *reader) pressure(out collector.Values) error {
 		{"cpu.pressure", api.ColCPUPressure}, {"memory.pressure", api.ColMemoryPressure}, {"io.pressure", api.ColIOPressure},
 	} {
 		data, err := r.read(r.pressed, p.file)
-		if err != nil {
-			errs = append(errs, err)
-			continue
+		usec := uint64(0)
+		if err == nil {
+			usec, err = hostfs.PressureTotal(data)
 		}
-		usec, err := hostfs.PressureTotal(data)
-		if err != nil {
-			errs = append(errs, err)
-			continue
+		if err == nil {
+			out[p.column] = float64(usec) / 1e6
 		}
-		out[p.column] = float64(usec) / 1e6
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-// CPUs reads the CPUs that a job's cpuset gives it, nil where it has none of its
-// own.
-func CPUs(dirs map[string]string) []int {
-	for name, dir := range dirs {
-		var files []string
-		switch {
-		case name == hostfs.Unified:
-			files = []string{"cpuset.cpus.effective"}
-		case slices.Contains(strings.Split(name, ","), "cpuset"):
-			files = []string{"cpuset.effective_cpus", "cpuset.cpus"}
-		}
-		for _, f := range files {
-			data, err := hostfs.Read(filepath.Join(dir, f))
-			if err != nil {
-				continue
-			}
-			if cpus, err := hostfs.CPUList(string(data)); err == nil && len(cpus) > 0 {
-				return cpus
-			}
-		}
+// put reads one count of a flat keyed file, and reports whether it is there.
+func put(out collector.Values, column string, data []byte, name string, unit float64) bool {
+	v, ok := hostfs.Count(data, name)
+	if ok {
+		out[column] = float64(v) / unit
 	}
-	return nil
+	return ok
 }

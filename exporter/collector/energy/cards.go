@@ -4,28 +4,25 @@ import "time"
 
 const (
 	// owedFor bounds what the cards took and the meter did not show yet: a board's sensor
-	// averages over some seconds, and follows no further behind.
+	// averages over some seconds, and lags no further behind.
 	owedFor = 5 * time.Second
-	// Cards are at rest while they take no more than restShare of the least that they
-	// took so far, and restWatts.
+	// Cards are at rest while they take at most restShare of the least that they took so far,
+	// plus restWatts.
 	restShare, restWatts = 1.2, 5
 )
 
-// cards takes the joules of graphics cards out of what a meter counts with them, before
-// anything is said about the rest. The two are not read at the same moment: what an
-// interval of the meter is too small for is taken out of the next ones, as far as owedFor.
+// cards subtracts the joules of graphics cards from a counter that includes them. The two are
+// not read at the same moment: what is too much for one interval of the meter is subtracted
+// from the next ones, up to owedFor.
 type cards struct {
-	owed   float64 // joules to be taken out
+	owed   float64 // joules to be subtracted
 	watts  float64 // of the cards, the most since nothing was owed
-	lowest float64 // watts that they took so far, 0 = not known
-	calm   bool    // they are at rest in this interval, and that is known
+	lowest float64 // watts so far, 0 = unknown
+	calm   bool    // they are known to be at rest in this interval
 }
 
 // begin takes what the cards took in an interval.
 func (c *cards) begin(a Activity) {
-	if c == nil {
-		return
-	}
 	watts := a.GPUs / a.Elapsed.Seconds()
 	if !a.Guessed && watts > 0 && a.Elapsed >= shortest && (c.lowest == 0 || watts < c.lowest) {
 		c.lowest = watts
@@ -45,9 +42,9 @@ func (c *cards) take(joules float64) float64 {
 	return took
 }
 
-// rest reports whether what is left beside the cards is what the machine takes beside cards
-// that do nothing. Beside cards at work it is not: both meters are some per cent off, and
-// fans and power supplies work for the cards.
+// rest reports whether the remainder is what the machine takes beside cards that do nothing.
+// Beside working cards it is not: both meters are some per cent off, and fans and power
+// supplies work for the cards.
 func (c *cards) rest() bool { return c.calm && c.owed == 0 }
 
 // end bounds what is owed.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -12,10 +13,10 @@ import (
 	"pitchpipe/exporter/hostfs"
 )
 
-// NewPMCounters returns a meter of what the controller of a Cray node shows in
-// /sys/cray/pm_counters, ten times a second and to all users: its processors and memory,
-// and beside them the node and its accelerators. A node that shows no parts is counted
-// as a whole, accelerators included.
+// NewPMCounters returns a meter of /sys/cray/pm_counters, which the controller of a Cray node
+// updates ten times a second and shows to all users: processors and memory, and beside them
+// the node and its accelerators. A node without parts is counted as a whole, accelerators
+// included.
 func NewPMCounters(root hostfs.Root, model Model) (*Measured, error) {
 	dir := root.Sys("cray", "pm_counters")
 	entries, err := os.ReadDir(dir)
@@ -25,46 +26,28 @@ func NewPMCounters(root hostfs.Root, model Model) (*Measured, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pm_counters: %w", err)
 	}
-	var c []*file
+	var all []*counter
 	for _, e := range entries {
-		name := e.Name()
-		if name != "energy" && !strings.HasSuffix(name, "_energy") {
+		file := e.Name()
+		name := strings.TrimSuffix(file, "_energy")
+		if file == "energy" {
+			name = "node"
+		} else if name == file {
 			continue
 		}
-		p := &file{path: dir + "/" + name, parse: ParsePMCounter, sum: &growing{unit: 1}}
-		p.id, p.name, p.pkg = "pm_counters:"+name, strings.TrimSuffix(name, "_energy"), Whole
-		if name == "energy" {
-			p.name = "node"
-		}
-		c = append(c, p)
+		all = append(all, &counter{
+			id: "pm_counters:" + file, name: name, pkg: Whole,
+			read: fromFile(filepath.Join(dir, file), ParsePMCounter), grew: growing(1),
+		})
 	}
-	parts := slices.ContainsFunc(c, func(p *file) bool { return p.name == "cpu" })
-	for _, p := range c {
-		switch {
-		case parts && p.name == "cpu":
-			p.component = Package
-		case parts && p.name == "memory":
-			p.component = DRAM
-		case !parts && p.name == "node":
-			p.component = Node
-		default:
-			continue
-		}
-		if _, err := p.now(); err != nil {
-			return nil, fmt.Errorf("pm_counters: %w", err)
-		}
+	as := map[string]Component{"cpu": Package, "memory": DRAM}
+	if !slices.ContainsFunc(all, func(c *counter) bool { return c.name == "cpu" }) {
+		as = map[string]Component{"node": Node}
 	}
-	m, err := measured(BMC, files{"pm_counters", c}, model)
-	if err != nil {
-		return nil, err
+	for _, c := range all {
+		c.component = as[c.name]
 	}
-	if m.parts() == 0 {
-		return nil, fmt.Errorf("%w: no energy below %s", collector.ErrUnsupported, dir)
-	}
-	if !parts {
-		m.cards = &cards{}
-	}
-	return m, nil
+	return measured(BMC, all, model, "no energy below "+dir)
 }
 
 // ParsePMCounter reads one file of pm_counters, such as "12345 J 1700000000000000 us",
@@ -72,7 +55,7 @@ func NewPMCounters(root hostfs.Root, model Model) (*Measured, error) {
 func ParsePMCounter(data []byte) (uint64, error) {
 	fields := strings.Fields(string(data))
 	if len(fields) < 2 || fields[1] != "J" {
-		return 0, fmt.Errorf("%w: %.40q are no joules", hostfs.ErrFormat, data)
+		return 0, fmt.Errorf("%w: %.40q is not in joules", hostfs.ErrFormat, data)
 	}
 	return hostfs.Number([]byte(fields[0]))
 }

@@ -28,19 +28,18 @@ const (
 // Whole is the package number of what belongs to no one socket.
 const Whole = -1
 
-// Activity is what the node's cores did in an interval, in seconds of all cores
-// together.
+// Activity is what the node's cores did in an interval, in seconds of all cores together.
 type Activity struct {
 	Elapsed time.Duration
-	At      time.Time // its end; zero = not known
+	At      time.Time // its end; zero = unknown
 	Busy    float64
 	Cores   int
-	// Packages are the same by the number of the socket; nil = not known.
+	// Packages are the same by the number of the socket; nil = unknown.
 	Packages map[int]Cores
-	// GPUs are the joules of all graphics cards in the interval, which a meter that counts
-	// the cards too takes out of what it counts.
+	// GPUs are the joules of all graphics cards in the interval. A meter that counts the
+	// cards too subtracts them.
 	GPUs float64
-	// Guessed means that GPUs is a guess: nothing is to be learned from it.
+	// Guessed means that GPUs is a guess: nothing can be learned from it.
 	Guessed bool
 }
 
@@ -61,7 +60,7 @@ func (a Activity) share(c Cores) float64 {
 	return min(max(c.Busy/all, 0), 1)
 }
 
-// of is what the cores did that a part is the energy of.
+// of is what the cores of a package did.
 func (a Activity) of(pkg int) Cores {
 	if c, ok := a.Packages[pkg]; ok && pkg != Whole {
 		return c
@@ -82,8 +81,8 @@ type Split struct {
 	Total float64
 	Idle  float64 // what the node would have taken without work, at most Total
 	Parts []Part  // that sum to both
-	// WithGPUs means that the meter counts the graphics cards too, and that what
-	// Activity.GPUs said was taken out.
+	// WithGPUs means that the meter counts the graphics cards too, and that Activity.GPUs
+	// was subtracted.
 	WithGPUs bool
 }
 
@@ -98,8 +97,8 @@ func split(parts []Part) Split {
 	return s
 }
 
-// Meter knows the energy of the node. Read may hang, where a file of the kernel does; no
-// other method is called meanwhile.
+// Meter knows the energy of the node. Read may hang, where a file of the kernel does; the
+// caller calls no other method meanwhile.
 type Meter interface {
 	// Source is PerfPower, RAPL, BMC, HWMon or Modelled.
 	Source() string
@@ -107,17 +106,17 @@ type Meter interface {
 	Base() Component
 	// Within is the longest time that it may go unread; 0 = any.
 	Within() time.Duration
-	// Read brings its counters up to date; elapsed is the time since it was last read. An
-	// error concerns counters that stand still: what they miss comes with the next reading.
+	// Read updates its counters; elapsed is the time since the last call. An error concerns
+	// counters that stand still: the next reading has what they missed.
 	Read(ctx context.Context, elapsed time.Duration) error
-	// Settle returns the joules since it was last called, as of the last reading. ok is
-	// false for the first call.
+	// Settle returns the joules since the last call, as of the last reading. ok is false for
+	// the first call.
 	Settle(a Activity) (s Split, ok bool)
 	// Zones are what single counters show; nil = it has none.
 	Zones() []Zone
-	// IdleWatts is what the meter takes for the node without work, and how it knows.
+	// IdleWatts is the power of the node without work, and how the meter knows.
 	IdleWatts() (watts float64, basis string)
-	// Calibrations are what it learned of the node without work, and Recall takes what an
+	// Calibrations are what it learned of the node without work. Recall takes what an
 	// earlier exporter learned.
 	Calibrations() []Calibration
 	Recall(known []Calibration)
@@ -131,8 +130,8 @@ type Zone struct {
 	Joules  float64
 }
 
-// Weakest is the source that a sum of joules may claim: the modelled one where any part
-// is modelled, else the first. Sources that are empty have no part in it.
+// Weakest is the source that a sum of joules may claim: modelled if any part is, else the
+// first that is not empty.
 func Weakest(sources ...string) string {
 	first := ""
 	for _, s := range sources {

@@ -18,94 +18,69 @@ type Config struct {
 	Sensors Sensors // of the board, that count
 }
 
-// Find returns the meter that this node's joules come from, which is one alone, so that
-// nothing is counted twice; and what is to be said about each source: by what means it
-// counts, or why it is unsupported or denied. The order is the power PMU, powercap, the
-// node's own controller, the board's sensors, and the model. Powercap comes before the
-// PMU only where it counts a component that the PMU does not. One that does not answer, as
-// a sensor behind a controller of the board may not, is not taken: what comes after it is.
-// Close what is returned.
+// Found is the meter of a node.
+type Found struct {
+	Meter interface {
+		Meter
+		Close() error
+	}
+	Sources []api.Source // all that were tried, with the means or the reason
+}
+
+// Find takes one meter, so that nothing is counted twice: the first that there is of the power
+// PMU, powercap, the node's own controller, the board's sensors, and the model. Powercap comes
+// before the PMU only if it counts a component that the PMU does not. A source that does not
+// answer, such as a sensor behind a controller of the board, is skipped. The caller calls Close.
 func Find(c Config) (*Found, error) {
-	pmu, pmuErr := ask(PerfPower, func() (*Measured, error) { return NewPerfPower(c.Root, c.Opener, c.Model) })
-	rapl, raplErr := ask(RAPL, func() (*Measured, error) { return NewPowercap(c.Root, c.Model) })
-	bmc, bmcErr := ask(BMC, func() (*Measured, error) { return NewPMCounters(c.Root, c.Model) })
-	hwmon, hwmonErr := ask(HWMon, func() (*Measured, error) { return NewHWMon(c.Root, c.Sensors, c.Model) })
-	candidates := []*Measured{pmu, rapl, bmc, hwmon}
-	if pmu != nil && rapl != nil && rapl.parts() > pmu.parts() {
-		candidates[0], candidates[1] = rapl, pmu
+	tries := []struct {
+		name string
+		open func() (*Measured, error)
+	}{
+		{PerfPower, func() (*Measured, error) { return NewPerfPower(c.Root, c.Opener, c.Model) }},
+		{RAPL, func() (*Measured, error) { return NewPowercap(c.Root, c.Model) }},
+		{BMC, func() (*Measured, error) { return NewPMCounters(c.Root, c.Model) }},
+		{HWMon, func() (*Measured, error) { return NewHWMon(c.Root, c.Sensors, c.Model) }},
 	}
-	f := &Found{Meter: NewModeller(c.Model)}
-	f.Sources = []api.Source{
-		answer(PerfPower, pmu, pmuErr), answer(RAPL, rapl, raplErr), answer(BMC, bmc, bmcErr), answer(HWMon, hwmon, hwmonErr),
-		{Name: "energy/" + Modelled, Support: api.Supported, Reason: c.Model.String()},
-	}
+	f := &Found{}
+	var best *Measured
 	var errs []error
-	for _, m := range candidates {
-		switch {
-		case m == nil:
-		case f.measured == nil:
-			f.measured, f.Meter = m, m
-		default:
-			errs = append(errs, m.Close())
+	for _, try := range tries {
+		m, err := collector.Ask("energy/"+try.name, try.open)
+		if errors.Is(err, collector.ErrSilent) {
+			err = fmt.Errorf("%w; it is not used until the exporter is restarted", err)
 		}
+		s := collector.Source("energy/"+try.name, "", err)
+		if err == nil {
+			s.Reason = m.means()
+			if best == nil || best.source == PerfPower && m.source == RAPL && m.parts() > best.parts() {
+				best, m = m, best
+			}
+			if m != nil {
+				errs = append(errs, m.Close())
+			}
+		}
+		f.Sources = append(f.Sources, s)
+	}
+	f.Sources = append(f.Sources, api.Source{Name: "energy/" + Modelled, Support: api.Supported, Reason: c.Model.String()})
+	if f.Meter = best; best == nil {
+		f.Meter = NewModeller(c.Model)
 	}
 	return f, errors.Join(errs...)
 }
 
-// ask opens a meter, which reads it. One that comes too late is closed.
-func ask(name string, open func() (*Measured, error)) (*Measured, error) {
-	w := collector.NewWorker(name)
-	var m *Measured
-	var failed error
-	if w.DoWithin(collector.Patience, func() { m, failed = open() }) != nil {
-		w.Then(func() {
-			if m != nil {
-				_ = m.Close() // it is not used
-			}
-		})
-		return nil, fmt.Errorf("energy/%s: %w; it is not used until the exporter is restarted", name, collector.ErrSilent)
-	}
-	return m, failed
-}
+// Close closes what the meter holds open.
+func (f *Found) Close() error { return f.Meter.Close() }
 
-// Found is the meter of a node.
-type Found struct {
-	Meter   Meter
-	Sources []api.Source
-
-	measured *Measured
-}
-
-// Close lets go of what the meter holds.
-func (f *Found) Close() error {
-	if f.measured == nil {
-		return nil
-	}
-	return f.measured.Close()
-}
-
-// Parts names the source of each component that the joules of a job on this node are made
-// of; gpus reports whether those of graphics cards are.
+// Parts names the source of each component of a job's joules on this node; gpus reports
+// whether those of graphics cards are part of them.
 func (f *Found) Parts(gpus bool) map[string]string {
 	source := f.Meter.Source()
 	out := map[string]string{string(f.Meter.Base()): source}
-	if f.measured != nil {
-		for _, c := range f.measured.reader.counters() {
-			if c.component == DRAM {
-				out[string(DRAM)] = source
-			}
-		}
+	if m, ok := f.Meter.(*Measured); ok && m.has(DRAM) {
+		out[string(DRAM)] = source
 	}
 	if gpus {
 		out[GPU] = GPU
 	}
 	return out
-}
-
-func answer(name string, m *Measured, err error) api.Source {
-	s := collector.Source("energy/"+name, "", err)
-	if err == nil {
-		s.Reason = m.means()
-	}
-	return s
 }

@@ -1,9 +1,11 @@
 package energy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,17 +21,17 @@ import (
 // ErrSensor means that a rule about sensors cannot be read.
 var ErrSensor = errors.New("sensor rule")
 
-// Sensors says of each power or energy sensor of the board as what it counts: rules of
-// the form CHIP[/LABEL]=node|package|package:N|ignore, of which the first that fits
-// holds. CHIP and LABEL may end in *; LABEL is the sensor's label, or its file's first
-// part, such as power1. {n} in LABEL is the number of the socket.
+// Sensors are rules about the board's sensors of power or energy, in the form
+// CHIP[/LABEL]=node|package|package:N|ignore. The first that fits applies. In CHIP and LABEL *
+// stands for anything, and {n} in LABEL is the number of the socket. LABEL is the sensor's
+// label, or the first part of its file's name, such as power1.
 type Sensors []SensorRule
 
 // SensorRule is one of Sensors.
 type SensorRule struct {
 	Chip, Label string
 	As          Component // empty = ignored
-	Package     int       // Whole: as {n} in Label says
+	Package     int       // Whole: {n} in Label has it
 }
 
 // ParseSensors reads rules. Every error is ErrSensor.
@@ -59,7 +61,7 @@ func ParseSensors(rules []string) (Sensors, error) {
 	return out, nil
 }
 
-// judge reports as what a sensor counts.
+// judge reports what a sensor counts, and of which socket.
 func (s Sensors) judge(chip, label, file string) (Component, int) {
 	for _, r := range s {
 		if _, ok := fits(r.Chip, chip); !ok {
@@ -80,25 +82,51 @@ func (s Sensors) judge(chip, label, file string) (Component, int) {
 	return "", Whole
 }
 
-// fits reports whether a name is as a pattern says, and the number at its {n}.
+// fits reports whether a name matches a pattern, and the number at its {n}.
 func fits(pattern, name string) (number int, ok bool) {
 	text := regexp.QuoteMeta(pattern)
 	text = strings.ReplaceAll(strings.ReplaceAll(text, `\{n\}`, `(\d{1,4})`), `\*`, `.*`)
 	m := regexp.MustCompile(`(?i)^` + text + `$`).FindStringSubmatch(name)
-	if m == nil {
-		return Whole, false
-	}
 	if len(m) > 1 {
 		if n, err := strconv.Atoi(m[1]); err == nil {
 			return n, true
 		}
 	}
-	return Whole, true
+	return Whole, m != nil
 }
 
-// NewHWMon returns a meter of the board's sensors that count. Where one counts the whole
-// machine the packages are shown only. Power is integrated over the time between two
-// readings; energy is counted by the sensor itself.
+// Known is a rule about well-known sensors.
+type Known struct{ Rule, What string }
+
+// KnownSensors are those that measure a socket or the machine. All others are ignored: rails
+// of regulators, power supplies of which there may be several, disks, and graphics cards,
+// which have a source of their own.
+func KnownSensors() []Known {
+	return []Known{
+		{"amd_energy/Esocket{n}=package", "energy of AMD EPYC's sockets"},
+		{"power_meter/Grace Power Socket {n}=package", "NVIDIA Grace: cores and memory of a socket"},
+		{"power_meter/Module Power Socket *=ignore", "the same with its graphics card"},
+		{"power_meter/CPU Power Socket *=ignore", "a part of it"},
+		{"power_meter/SysIO Power Socket *=ignore", "a part of it"},
+		{"power_meter=node", "ACPI's meter of the machine, graphics cards included"},
+		{"occ/system=node", "POWER9 and POWER10: the machine"},
+		{"ibmpowernv/System*=node", "POWER8: the machine"},
+		{"fam15h_power=package", "AMD before Zen"},
+		{"apm_xgene/CPU power=package", "X-Gene"},
+	}
+}
+
+// DefaultSensors are the rules of KnownSensors.
+func DefaultSensors() []string {
+	var out []string
+	for _, k := range KnownSensors() {
+		out = append(out, k.Rule)
+	}
+	return out
+}
+
+// NewHWMon returns a meter of the board's sensors that count. If one counts the whole machine,
+// only that counts.
 func NewHWMon(root hostfs.Root, sensors Sensors, model Model) (*Measured, error) {
 	top := root.Sys("class", "hwmon")
 	chips, err := os.ReadDir(top)
@@ -108,103 +136,55 @@ func NewHWMon(root hostfs.Root, sensors Sensors, model Model) (*Measured, error)
 	if err != nil {
 		return nil, fmt.Errorf("hwmon: %w", err)
 	}
-	var found []*file
+	var found []*counter
 	for _, chip := range chips {
-		found = append(found, sensorsOf(filepath.Join(top, chip.Name()), chip.Name(), sensors)...)
+		found = append(found, sensorsOf(filepath.Join(top, chip.Name()), sensors)...)
 	}
-	whole := slices.ContainsFunc(found, func(s *file) bool { return s.component == Node })
-	counted := 0
-	for _, s := range found {
-		if whole && s.component != Node {
-			s.component = ""
-		}
-		if s.component == "" {
-			continue
-		}
-		counted++
-		if _, err := s.now(); err != nil {
-			return nil, fmt.Errorf("hwmon: %w", err)
-		}
-	}
-	if counted == 0 {
-		return nil, fmt.Errorf("%w: no sensor below %s is known to count a socket or the machine; see --energy.hwmon", collector.ErrUnsupported, top)
-	}
-	m, err := measured(HWMon, files{"hwmon", found}, model)
-	if err == nil && whole {
-		m.cards = &cards{}
-	}
-	return m, err
-}
-
-// integrated makes joules of the power that a sensor shows, in microwatts.
-type integrated struct {
-	watts float64 // at the last reading
-	seen  bool
-	since time.Duration
-	total float64
-}
-
-func (i *integrated) pass(elapsed time.Duration) { i.since += elapsed }
-
-// within is how far power is integrated at once.
-func (i *integrated) within() time.Duration { return time.Second }
-
-func (i *integrated) add(now uint64) float64 {
-	watts := float64(now) / 1e6
-	if i.seen {
-		i.total += (i.watts + watts) / 2 * i.since.Seconds()
-	}
-	i.watts, i.seen, i.since = watts, true, 0
-	return i.total
-}
-
-// sensorsOf lists a chip's sensors that fit a rule, at most one for each number: energy
-// before average power before the power of a moment.
-func sensorsOf(dir, id string, rules Sensors) []*file {
-	data, err := hostfs.Read(filepath.Join(dir, "name"))
-	if err != nil {
-		return nil
-	}
-	chip := strings.TrimSpace(string(data))
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil
-	}
-	pattern := regexp.MustCompile(`^(energy|power)(\d{1,4})_(input|average)$`)
-	best := map[string]string{} // number of the sensor → file
-	for _, e := range entries {
-		m := pattern.FindStringSubmatch(e.Name())
-		if m == nil {
-			continue
-		}
-		key := m[1] + m[2]
-		if was := best[key]; was == "" || m[3] == "average" {
-			best[key] = e.Name()
-		}
-	}
-	var out []*file
-	for key, name := range best {
-		s := &file{path: filepath.Join(dir, name), parse: hostfs.Number, sum: &integrated{}}
-		if strings.HasPrefix(name, "energy") {
-			s.sum = &growing{unit: 1e-6}
-		}
-		label := key
-		for _, text := range []string{key + "_label", key + "_oem_info"} {
-			if data, err := hostfs.Read(filepath.Join(dir, text)); err == nil && strings.TrimSpace(string(data)) != "" {
-				label = strings.TrimSpace(string(data))
-				break
+	if slices.ContainsFunc(found, func(c *counter) bool { return c.component == Node }) {
+		for _, c := range found {
+			if c.component != Node {
+				c.component = "" // a part of it
 			}
 		}
-		s.component, s.pkg = rules.judge(chip, label, key)
-		if s.component == "" {
-			continue
-		}
-		s.id, s.name = id+":"+key, chip
-		if label != key {
-			s.name = chip + " " + label
-		}
-		out = append(out, s)
 	}
-	slices.SortFunc(out, func(a, b *file) int { return strings.Compare(a.id, b.id) })
+	return measured(HWMon, found, model, "no sensor below "+top+" is known to count a socket or the machine; see --energy.hwmon")
+}
+
+// sensorsOf lists a chip's sensors that a rule lets count, in the order of their ids. It reads
+// average power rather than the power of a moment.
+func sensorsOf(dir string, rules Sensors) []*counter {
+	line := func(file string) string {
+		data, _ := hostfs.Read(filepath.Join(dir, file)) // unreadable: no name
+		return strings.TrimSpace(string(data))
+	}
+	chip := line("name")
+	entries, err := os.ReadDir(dir)
+	if err != nil || chip == "" {
+		return nil
+	}
+	pattern := regexp.MustCompile(`^((?:energy|power)\d{1,4})_(input|average)$`)
+	files := map[string]string{} // by sensor, such as power1
+	for _, e := range entries {
+		if m := pattern.FindStringSubmatch(e.Name()); m != nil && (files[m[1]] == "" || m[2] == "average") {
+			files[m[1]] = e.Name()
+		}
+	}
+	var out []*counter
+	for _, sensor := range slices.Sorted(maps.Keys(files)) {
+		label := cmp.Or(line(sensor+"_label"), line(sensor+"_oem_info"), sensor)
+		c := &counter{
+			id: filepath.Base(dir) + ":" + sensor, name: chip, read: fromFile(filepath.Join(dir, files[sensor]), hostfs.Number),
+			grew: integrated, every: time.Second, // how far power is integrated at once
+		}
+		if strings.HasPrefix(sensor, "energy") {
+			c.grew, c.every = growing(1e-6), 0
+		}
+		if label != sensor {
+			c.name += " " + label
+		}
+		if c.component, c.pkg = rules.judge(chip, label, sensor); c.component != "" {
+			out = append(out, c)
+		}
+	}
 	return out
 }

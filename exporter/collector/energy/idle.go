@@ -1,10 +1,8 @@
 package energy
 
-import (
-	"time"
-)
+import "time"
 
-// How a number of watts without work is known, from the weakest on.
+// How the power without work is known, from the weakest on.
 const (
 	basisModelled   = "modelled"   // the model's parameter
 	basisObserved   = "observed"   // an interval took less than that
@@ -17,8 +15,8 @@ const (
 	calmShare = 0.01
 	// calmFor is how long it has to last to be a calibration.
 	calmFor = 10 * time.Second
-	// calmAge is the age from which a calibration is replaced by a later one that is
-	// higher: fans, firmware and memory change.
+	// calmAge is the age from which on a higher calibration replaces a lower one: fans,
+	// firmware and memory change.
 	calmAge = 24 * time.Hour
 	// Shorter intervals are no more than a counter's own granularity.
 	shortest = 500 * time.Millisecond
@@ -33,7 +31,7 @@ type Calibration struct {
 
 // idle learns what one counter's part takes without work.
 type idle struct {
-	model  float64 // watts that are taken for it until something better is known
+	model  float64 // watts that are assumed until something better is known
 	lowest float64 // of an interval so far, 0 = none yet
 
 	known bool
@@ -44,7 +42,7 @@ type idle struct {
 	calm   time.Duration
 }
 
-// add takes an interval in which that part of the cores was busy.
+// add takes an interval in which that share of the cores was busy.
 func (i *idle) add(joules, busyShare float64, a Activity) {
 	if a.Elapsed < shortest || joules <= 0 {
 		i.stir()

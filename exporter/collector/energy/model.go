@@ -1,11 +1,9 @@
 package energy
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
-	"time"
 )
 
 // Model is a machine whose power is linear in its busy share. Two parameters
@@ -17,7 +15,7 @@ type Model struct {
 }
 
 // DefaultModel guesses a server from its cores: 20 W and 1.5 W a core idle, 6 W
-// more for each busy core. A site that knows better says so by flags.
+// more for each busy core. A site that knows better sets flags.
 func DefaultModel(cores int) Model {
 	n := float64(max(cores, 1))
 	return Model{Idle: 20 + 1.5*n, Max: 20 + 7.5*n}
@@ -26,7 +24,7 @@ func DefaultModel(cores int) Model {
 // ErrModel means that the parameters describe no machine.
 var ErrModel = errors.New("energy model")
 
-// Or takes the parameters that are set, and those of other where they are 0.
+// Or fills parameters that are 0 from other.
 func (m Model) Or(other Model) (Model, error) {
 	if m.Idle == 0 {
 		m.Idle = other.Idle
@@ -34,7 +32,7 @@ func (m Model) Or(other Model) (Model, error) {
 	if m.Max == 0 {
 		m.Max = max(other.Max, m.Idle)
 	}
-	if m.Idle < 0 || m.Max < m.Idle || math.IsNaN(m.Idle) || math.IsInf(m.Max, 0) || math.IsNaN(m.Max) {
+	if !(m.Idle >= 0 && m.Max >= m.Idle) || math.IsInf(m.Max, 0) {
 		return m, fmt.Errorf("%w: want 0 <= idle <= max, got idle %g W and max %g W", ErrModel, m.Idle, m.Max)
 	}
 	return m, nil
@@ -45,8 +43,10 @@ func (m Model) String() string {
 	return fmt.Sprintf("idle %g W, all cores busy %g W", m.Idle, m.Max)
 }
 
-// Modeller is the meter of a Model.
+// Modeller is the meter of a Model. It has no counters.
 type Modeller struct {
+	Measured
+
 	model Model
 	carry float64 // busy seconds that did not fit their interval
 }
@@ -54,10 +54,9 @@ type Modeller struct {
 var _ Meter = (*Modeller)(nil)
 
 // NewModeller returns a meter.
-func NewModeller(m Model) *Modeller { return &Modeller{model: m} }
-
-// Source is "modelled".
-func (m *Modeller) Source() string { return Modelled }
+func NewModeller(m Model) *Modeller {
+	return &Modeller{model: m, Measured: Measured{source: Modelled, close: func() error { return nil }}}
+}
 
 // Base is the machine.
 func (m *Modeller) Base() Component { return Node }
@@ -65,23 +64,8 @@ func (m *Modeller) Base() Component { return Node }
 // IdleWatts is the parameter.
 func (m *Modeller) IdleWatts() (watts float64, basis string) { return m.model.Idle, basisModelled }
 
-// Within is any time, since Read has nothing to read.
-func (m *Modeller) Within() time.Duration { return 0 }
-
-// Read has nothing to read.
-func (m *Modeller) Read(context.Context, time.Duration) error { return nil }
-
-// Zones are none.
-func (m *Modeller) Zones() []Zone { return nil }
-
-// Calibrations are none.
-func (m *Modeller) Calibrations() []Calibration { return nil }
-
-// Recall has nothing to keep.
-func (m *Modeller) Recall([]Calibration) {}
-
-// Settle computes the interval. Busy time is counted in ticks, so that a short
-// interval can seem busier than there are cores; what is over counts in the next.
+// Settle computes the interval. Busy time is counted in ticks, so a short interval can seem
+// busier than there are cores; the excess counts in the next.
 func (m *Modeller) Settle(a Activity) (Split, bool) {
 	if a.Elapsed <= 0 {
 		return Split{}, false

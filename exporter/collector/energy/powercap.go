@@ -14,110 +14,77 @@ import (
 	"pitchpipe/exporter/hostfs"
 )
 
-// NewPowercap returns a meter of the package and DRAM zones of the powercap tree below
-// root. It shows the others: core and uncore are part of package, psys is beside all of
-// them, and intel-rapl-mmio counts a package a second time, unless it is the only one to.
-// A zone of DRAM that cannot be read is named as missing, and the rest is counted: without
-// a package the sum would be that of another machine, so that one is an error. The error
-// says why there is none: collector.ErrUnsupported, or fs.ErrPermission where
-// the counters are closed. model gives the idle power until it is measured.
+// NewPowercap returns a meter of the package and DRAM zones of the powercap tree. The others
+// are shown: core and uncore are part of package, psys is beside all of them, and
+// intel-rapl-mmio counts a package a second time, unless it alone counts it. The error says
+// why there is none: collector.ErrUnsupported, or fs.ErrPermission if the counters are closed.
 func NewPowercap(root hostfs.Root, model Model) (*Measured, error) {
-	zones, unread, err := zonesBelow(root.Sys("class", "powercap"), packageScope(root))
-	if err != nil {
-		return nil, err
-	}
-	m, err := measured(RAPL, files{"powercap", zones}, model)
-	if err == nil {
-		m.unread = unread
-	}
-	return m, err
-}
-
-// powercap are the zones in the order of their directories.
-type powercap []*file
-
-const mmio = "intel-rapl-mmio:"
-
-// zonesBelow finds the zones, and says which parts cannot be read; whole says that those of
-// all dies of a package show the one counter of the package.
-func zonesBelow(top string, whole bool) (zones powercap, unread []string, err error) {
+	top := root.Sys("class", "powercap")
 	entries, err := os.ReadDir(top)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("%w: no powercap tree at %s", collector.ErrUnsupported, top)
+		return nil, fmt.Errorf("%w: no powercap tree at %s", collector.ErrUnsupported, top)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("powercap: %w", err)
+		return nil, fmt.Errorf("powercap: %w", err)
 	}
+	var zones []*counter
 	for _, e := range entries {
-		if z, ok := newZone(top, e.Name()); ok {
+		if z := newZone(top, e.Name()); z != nil {
 			zones = append(zones, z)
 		}
 	}
 	for _, z := range zones {
-		z.pkg = zones.packageOf(z)
+		z.pkg = socket(zones, z)
 	}
-	counted := map[string]bool{} // packages, where each has one counter
+	whole, counted := packageScope(root), map[string]bool{}
 	for _, z := range zones {
-		if z.component = zones.counts(z); z.component == "" {
-			continue
+		kind, key := kindOf(z), fmt.Sprint(kindOf(z), z.pkg)
+		if isMMIO(z) && slices.ContainsFunc(zones, func(o *counter) bool {
+			return !isMMIO(o) && kindOf(o) == kind && (o.pkg == z.pkg || o.pkg == Whole || z.pkg == Whole)
+		}) {
+			continue // of two interfaces to one counter the first counts
 		}
-		one := fmt.Sprint(z.component, z.pkg)
-		if whole && z.pkg != Whole && counted[one] {
-			z.component = ""
-			continue
+		if whole && z.pkg != Whole && counted[key] {
+			continue // the counter of the package, at another die
 		}
-		counted[one] = true
-		_, err := z.now()
-		switch {
-		case err == nil:
-		case z.component == DRAM:
-			z.component = ""
-			unread = append(unread, fmt.Sprintf("%s of package %d: %v", z.name, z.pkg, err))
-		default:
-			return nil, nil, fmt.Errorf("powercap: %w", err)
-		}
+		z.component, counted[key] = kind, true
 	}
-	if !slices.ContainsFunc(zones, func(z *file) bool { return z.component == Package }) {
-		return nil, nil, fmt.Errorf("%w: no package zone below %s", collector.ErrUnsupported, top)
-	}
-	return zones, unread, nil
+	return measured(RAPL, zones, model, "no package zone below "+top)
 }
 
-func newZone(top, id string) (*file, bool) {
-	if !strings.HasPrefix(id, "intel-rapl:") && !strings.HasPrefix(id, mmio) {
-		return nil, false
+const (
+	rapl, mmio = "intel-rapl:", "intel-rapl-mmio:"
+	// packageName begins the name of a socket's zone: package-1, or package-1-die-0 for a
+	// socket with several dies.
+	packageName = "package-"
+)
+
+// newZone returns nil for what is no zone.
+func newZone(top, id string) *counter {
+	name, err := hostfs.Read(filepath.Join(top, id, "name"))
+	if err != nil || !strings.HasPrefix(id, rapl) && !strings.HasPrefix(id, mmio) {
+		return nil
 	}
-	dir := filepath.Join(top, id)
-	data, err := hostfs.Read(filepath.Join(dir, "name"))
-	if err != nil {
-		return nil, false // a zone without a name is none
+	w := &wrapping{}
+	if data, err := hostfs.Read(filepath.Join(top, id, "max_energy_range_uj")); err == nil {
+		w.end, _ = hostfs.Number(data) // wrapping copes without
 	}
-	end := uint64(0) // one whose range is unreadable is still good: see wrapping
-	if data, err := hostfs.Read(filepath.Join(dir, "max_energy_range_uj")); err == nil {
-		if n, err := hostfs.Number(data); err == nil {
-			end = n
-		}
+	return &counter{
+		id: id, name: strings.TrimSpace(string(name)), read: fromFile(filepath.Join(top, id, "energy_uj"), hostfs.Number),
+		grew: w.grew, every: w.every(),
 	}
-	return &file{
-		counter: counter{id: id, name: strings.TrimSpace(string(data))}, path: filepath.Join(dir, "energy_uj"),
-		parse: hostfs.Number, sum: &wrapping{end: end},
-	}, true
 }
 
-// packageName is how the kernel calls the zone of a socket: package-1, or package-1-die-0
-// where a socket has several.
-const packageName = "package-"
-
-// packageOf is the number of the zone's socket: its own, or that of the zone around it.
-func (p powercap) packageOf(z *file) int {
+// socket is the number in the zone's name, or in that of the zone around it.
+func socket(zones []*counter, z *counter) int {
 	name := z.name
 	if !strings.HasPrefix(name, packageName) {
-		around := z.id[:max(strings.LastIndexByte(z.id, ':'), 0)]
-		i := slices.IndexFunc(p, func(o *file) bool { return o.id == around })
+		outer := z.id[:max(strings.LastIndexByte(z.id, ':'), 0)]
+		i := slices.IndexFunc(zones, func(o *counter) bool { return o.id == outer })
 		if i < 0 {
 			return Whole
 		}
-		name = p[i].name
+		name = zones[i].name
 	}
 	text, ok := strings.CutPrefix(name, packageName)
 	text, _, _ = strings.Cut(text, "-")
@@ -128,7 +95,7 @@ func (p powercap) packageOf(z *file) int {
 	return n
 }
 
-func kindOf(z *file) Component {
+func kindOf(z *counter) Component {
 	switch {
 	case strings.HasPrefix(z.name, packageName):
 		return Package
@@ -139,17 +106,19 @@ func kindOf(z *file) Component {
 	}
 }
 
-// counts is the component that the zone is counted as. Of two interfaces to one counter
-// the first counts.
-func (p powercap) counts(z *file) Component {
-	kind := kindOf(z)
-	if kind == "" || isMMIO(z) && slices.ContainsFunc(p, func(o *file) bool {
-		return !isMMIO(o) && kindOf(o) == kind && (o.pkg == z.pkg || o.pkg == Whole || z.pkg == Whole)
-	}) {
-		return ""
-	}
-	return kind
-}
+// isMMIO reports whether a zone belongs to the second interface.
+func isMMIO(z *counter) bool { return strings.HasPrefix(z.id, mmio) }
 
-// isMMIO reports whether a zone is of the second interface.
-func isMMIO(z *file) bool { return strings.HasPrefix(z.id, mmio) }
+// packageScope reports whether RAPL counts by package even if the kernel reads it once per
+// die. Intel's processors with several dies count by die. AMD's and Hygon's have one counter
+// for the package, which some kernels (6.9 and a few later ones) show once per group of
+// cores, as if it were a die: the sum would be several times the truth.
+func packageScope(root hostfs.Root) bool {
+	data, err := hostfs.Read(root.Proc("cpuinfo"))
+	if err != nil {
+		return false
+	}
+	vendor, _ := hostfs.Value(data, "vendor_id")
+	vendor = strings.TrimSpace(strings.TrimPrefix(vendor, ":"))
+	return vendor == "AuthenticAMD" || vendor == "HygonGenuine"
+}

@@ -1,5 +1,55 @@
 package energy
 
+// Joules is energy by its kind.
+type Joules struct {
+	Active float64 // of packages, DRAM and the machine: what the work took
+	Idle   float64 // of the same: what they would have taken without work
+	// DRAMActive and DRAMIdle are the DRAM's part of these two.
+	DRAMActive, DRAMIdle float64
+	GPU                  float64 // of graphics cards, beside both
+}
+
+// Total is all of it.
+func (j Joules) Total() float64 { return j.Active + j.Idle + j.GPU }
+
+// Plus adds.
+func (j Joules) Plus(o Joules) Joules {
+	return Joules{
+		Active: j.Active + o.Active, Idle: j.Idle + o.Idle,
+		DRAMActive: j.DRAMActive + o.DRAMActive, DRAMIdle: j.DRAMIdle + o.DRAMIdle, GPU: j.GPU + o.GPU,
+	}
+}
+
+// Book keeps the sums since the exporter began.
+type Book struct {
+	Node   Joules
+	System Joules
+
+	ahead float64 // joules of graphics cards that jobs had before the node's count showed them
+}
+
+// Add enters an interval and returns the jobs' shares in the order of uses.
+func (b *Book) Add(s Split, a Activity, uses []Use) []Joules {
+	jobs, system := Share(s, a, uses)
+	b.System = b.System.Plus(system)
+	b.Node = b.Node.Plus(system)
+	for _, j := range jobs {
+		b.Node = b.Node.Plus(j)
+	}
+	return jobs
+}
+
+// AddGPUs enters what the graphics cards took in an interval, all of them and those of
+// the jobs. The rest is the system's. The node's joules are the sum of both, so they may be a
+// reading ahead of the cards' own count, and are never behind.
+func (b *Book) AddGPUs(all, jobs float64) {
+	rest := all - jobs - b.ahead
+	b.ahead = max(-rest, 0)
+	rest = max(rest, 0)
+	b.System.GPU += rest
+	b.Node.GPU += rest + jobs
+}
+
 // Load is what a job did in an interval, on one package or on all of them.
 type Load struct {
 	CPUSeconds float64
@@ -11,18 +61,14 @@ type Load struct {
 // Use is what a job did in an interval.
 type Use struct {
 	Load
-	// Packages are the same by the number of the socket; nil = not known where it ran.
+	// Packages are the same by the number of the socket; nil = unknown where it ran.
 	Packages map[int]Load
 }
 
-// of is what the job did on a package. Where it ran is taken to be everywhere alike
-// where that is not known.
+// of is what the job did on a package. If that is unknown, the job ran everywhere alike.
 func (u Use) of(pkg int, a Activity) Load {
-	if pkg == Whole || len(a.Packages) == 0 {
-		return u.Load
-	}
 	c, known := a.Packages[pkg]
-	if !known {
+	if pkg == Whole || !known {
 		return u.Load
 	}
 	if u.Packages != nil {
@@ -32,18 +78,16 @@ func (u Use) of(pkg int, a Activity) Load {
 	if a.Cores > 0 {
 		part = float64(c.Count) / float64(a.Cores)
 	}
-	l := u.Load
-	return Load{l.CPUSeconds * part, l.Cores * part, l.Cycles * part, l.Misses * part}
+	return Load{u.CPUSeconds * part, u.Cores * part, u.Cycles * part, u.Misses * part}
 }
 
-// Share splits the energy of an interval, each component of each package by itself. Of
-// the active part a job gets as much as its cycles on the package are of all, or where
-// they are not counted for every job as its CPU seconds are of the busy ones; of DRAM's
-// as its cache misses are, where they are counted for every job. What runs in no job
-// is taken to have as many cycles and misses a second as the jobs there. Of the idle
-// part a job gets as much as its allocated cores are of the package's. The rest is the
-// system's. Where the jobs' seconds or cores sum to more than there are (clocks of
-// different grain, overlapping cpusets), they share what there is.
+// Share splits the energy of an interval, each component of each package by itself. A job's
+// share of the active part is its cycles' share on the package or, if they are not counted
+// for every job, its share of the busy CPU seconds; of DRAM's, its cache misses' share if they
+// are counted for every job. What runs in no job is assumed to have as many cycles and
+// misses a second as the jobs there. A job's share of the idle part is that of its allocated
+// cores. The rest is the system's. If the jobs' seconds or cores sum to more than there are
+// (clocks of different grain, overlapping cpusets), they share what there is.
 func Share(s Split, a Activity, uses []Use) (jobs []Joules, system Joules) {
 	jobs = make([]Joules, len(uses))
 	loads := make([]Load, len(uses))
@@ -66,7 +110,7 @@ func Share(s Split, a Activity, uses []Use) (jobs []Joules, system Joules) {
 	return jobs, system
 }
 
-// as says of joules that they are a component's.
+// as assigns joules to a component.
 func (j Joules) as(c Component) Joules {
 	if c == DRAM {
 		j.DRAMActive, j.DRAMIdle = j.Active, j.Idle
@@ -77,47 +121,38 @@ func (j Joules) as(c Component) Joules {
 // trifle is what a clock or a counter does not show.
 const trifle = 1e-9
 
-// weights are the shares of the jobs in the active part, which sum to at most 1.
+// weights are the shares of the jobs in the active part, which sum to at most 1, by the first
+// measure that is counted for every job that ran.
 func weights(loads []Load, busy float64, c Component) []float64 {
-	seconds := func(l Load) float64 { return l.CPUSeconds }
-	cycles := func(l Load) float64 { return l.Cycles }
-	misses := func(l Load) float64 { return l.Misses }
-	measures := []func(Load) float64{cycles, seconds}
-	if c == DRAM {
-		measures = []func(Load) float64{misses, cycles, seconds}
+	measures := []func(Load) float64{
+		func(l Load) float64 { return l.Misses },
+		func(l Load) float64 { return l.Cycles },
+		func(l Load) float64 { return l.CPUSeconds },
 	}
+	if c != DRAM {
+		measures = measures[1:]
+	}
+	out := make([]float64, len(loads))
 	for _, of := range measures {
-		if out, ok := weighted(loads, busy, of); ok {
-			return out
+		ran, sum, counted := 0.0, 0.0, true
+		for _, l := range loads {
+			if l.CPUSeconds > trifle {
+				counted = counted && of(l) > trifle
+				ran, sum = ran+l.CPUSeconds, sum+of(l)
+			}
 		}
-	}
-	return make([]float64, len(loads))
-}
-
-// weighted are the shares by one measure; ok is false where it is not counted for every
-// job that ran.
-func weighted(loads []Load, busy float64, of func(Load) float64) (out []float64, ok bool) {
-	var ran, sum float64
-	for _, l := range loads {
-		if l.CPUSeconds <= trifle {
+		if ran <= trifle || !counted {
 			continue
 		}
-		if of(l) <= trifle {
-			return nil, false
+		all := sum * max(busy, ran) / ran
+		for i, l := range loads {
+			if l.CPUSeconds > trifle {
+				out[i] = of(l) / all
+			}
 		}
-		ran, sum = ran+l.CPUSeconds, sum+of(l)
+		break
 	}
-	if ran <= trifle {
-		return nil, false
-	}
-	all := sum * max(busy, ran) / ran
-	out = make([]float64, len(loads))
-	for i, l := range loads {
-		if l.CPUSeconds > trifle {
-			out[i] = of(l) / all
-		}
-	}
-	return out, true
+	return out
 }
 
 // holdings are the shares of the jobs in the idle part, which sum to at most 1.

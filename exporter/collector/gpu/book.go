@@ -11,7 +11,7 @@ type Account struct {
 	card.Device         // as the last reading had it
 	Used        float64 // joules, of Covered
 	// Covered are the seconds that Used is the energy of; less than the time since the
-	// first reading where readings were missing.
+	// first reading if readings were missing.
 	Covered     float64
 	BusySeconds float64 // the time for which a kernel ran, by the same readings
 	Counted     bool    // by the driver's counter, else integrated from its power
@@ -32,9 +32,9 @@ type Charge struct {
 	gone int // readings since it was on one
 }
 
-// remember is for how many readings a process that is on no GPU any more is kept, so
-// that a slower reader still learns what it used last; and a GPU that is not there
-// any more is missed.
+// remember is for how many readings the book keeps a process that is on no GPU any more, so
+// that a slower reader still learns what it used last; and misses a GPU that is not there
+// any more.
 const remember = 60
 
 // Book adds up readings. It belongs to one goroutine.
@@ -46,23 +46,29 @@ type Book struct {
 	order    []string
 }
 
-// NewBook returns an empty book; power is integrated between readings that are at most
+// NewBook returns an empty book; it integrates power between readings that are at most
 // bridge apart.
 func NewBook(bridge time.Duration) *Book {
 	return &Book{bridge: bridge, accounts: map[string]*Account{}, charges: map[int]*Charge{}}
 }
 
-// Add takes the next reading. One that is not younger than the last is dropped.
+// Add takes the next reading, unless it is not younger than the last.
 func (b *Book) Add(r card.Reading) {
 	if !r.At.After(b.at) && !b.at.IsZero() {
 		return
 	}
-	b.at = r.At
-	b.order = b.order[:0]
-	present, there := map[int]bool{}, map[string]bool{}
+	b.at, b.order = r.At, b.order[:0]
+	for _, a := range b.accounts {
+		a.gone++
+	}
+	for pid, c := range b.charges {
+		c.Memory, c.Devices, c.Unknown = 0, 0, false
+		if c.gone++; c.gone > remember {
+			delete(b.charges, pid)
+		}
+	}
 	for _, d := range r.Devices {
 		b.order = append(b.order, d.UUID)
-		there[d.UUID] = true
 		a := b.accounts[d.UUID]
 		var used, busy float64
 		if a == nil {
@@ -71,27 +77,13 @@ func (b *Book) Add(r card.Reading) {
 		} else {
 			used, busy = a.step(d, r.At.Sub(a.at), b.bridge)
 		}
-		a.Device, a.at, a.gone = d, r.At, 0
-		a.users = b.charge(d, used, busy, present)
+		a.Device, a.at, a.gone, a.users = d, r.At, 0, nil
+		b.charge(a, used, busy)
 	}
-	for pid, c := range b.charges {
-		if present[pid] {
-			continue
-		}
-		c.Memory, c.Devices, c.Unknown = 0, 0, false
-		if c.gone++; c.gone > remember {
-			delete(b.charges, pid)
-		}
-	}
-	for id, a := range b.accounts {
-		if there[id] {
-			continue
-		}
-		if a.gone++; a.missed() {
-			for _, pid := range a.users { // what it takes for them is unknown now
-				if c := b.charges[pid]; c != nil {
-					c.Unknown = true
-				}
+	for _, a := range b.accounts {
+		for _, pid := range a.users {
+			if c := b.charges[pid]; c != nil && a.missed() { // what it takes for them is unknown now
+				c.Unknown = true
 			}
 		}
 	}
@@ -109,7 +101,8 @@ func (b *Book) all() (joules float64, lost bool) {
 	return joules, lost
 }
 
-// step adds what passed between two readings and returns it.
+// step adds what passed between two readings and returns it. A counter that fell began again
+// from 0 with the driver.
 func (a *Account) step(d card.Device, apart, bridge time.Duration) (joules, busy float64) {
 	near := apart <= bridge
 	switch {
@@ -130,46 +123,45 @@ func (a *Account) step(d card.Device, apart, bridge time.Duration) (joules, busy
 	return joules, busy
 }
 
-// charge gives each process on a GPU its share, and returns them.
-func (b *Book) charge(d card.Device, joules, busy float64, present map[int]bool) (pids []int) {
-	one := func(ps []card.Process, share float64) {
-		for _, p := range ps {
-			pids = append(pids, p.Pid)
+// charge gives each process on a GPU its share: of a split GPU by the multiprocessors of the
+// instances that have processes, then equally.
+func (b *Book) charge(a *Account, joules, busy float64) {
+	instances := a.Instances
+	if len(instances) == 0 {
+		instances = []card.Instance{{Processes: a.Processes}}
+	}
+	all := 0.0
+	weight := func(i card.Instance) float64 {
+		if i.Processes == nil || len(*i.Processes) == 0 {
+			return 0
+		}
+		return float64(max(i.SMs, 1))
+	}
+	for _, i := range instances {
+		all += weight(i)
+	}
+	for _, i := range instances {
+		if weight(i) == 0 {
+			continue
+		}
+		for _, p := range *i.Processes {
+			a.users = append(a.users, p.Pid)
 			c := b.charges[p.Pid]
 			if c == nil {
 				c = &Charge{}
 				b.charges[p.Pid] = c
 			}
-			if !present[p.Pid] {
-				present[p.Pid], c.Memory, c.Devices, c.gone, c.Unknown = true, 0, 0, 0, false
-			}
-			c.Unknown = c.Unknown || d.Joules == nil && d.Watts == nil
-			c.Joules += joules * share / float64(len(ps))
-			c.BusySeconds += busy * share / float64(len(ps))
+			share := weight(i) / all / float64(len(*i.Processes))
+			c.Joules += joules * share
+			c.BusySeconds += busy * share
+			c.gone = 0
 			c.Devices++
+			c.Unknown = c.Unknown || a.Joules == nil && a.Watts == nil
 			if p.Memory != nil {
 				c.Memory += *p.Memory
 			}
 		}
 	}
-	if len(d.Instances) == 0 {
-		if d.Processes != nil {
-			one(*d.Processes, 1)
-		}
-		return pids
-	}
-	all := 0
-	for _, i := range d.Instances {
-		if i.Processes != nil && len(*i.Processes) > 0 {
-			all += max(i.SMs, 1)
-		}
-	}
-	for _, i := range d.Instances {
-		if i.Processes != nil && len(*i.Processes) > 0 {
-			one(*i.Processes, float64(max(i.SMs, 1))/float64(all))
-		}
-	}
-	return pids
 }
 
 // Accounts are those of the GPUs of the last reading, in its order.

@@ -24,7 +24,7 @@ func New(source *Source) *Collector { return &Collector{source: source} }
 // Name is "gpu".
 func (c *Collector) Name() string { return "gpu" }
 
-// Probe says what the last reading could tell. A driver that refuses is "denied"; GPUs that
+// Probe reports what the last reading has. A driver that refuses is "denied"; GPUs that
 // cannot be read beside others that can are a source of their own that does not answer.
 func (c *Collector) Probe(context.Context) []api.Source {
 	s := c.source.Snapshot()
@@ -35,30 +35,25 @@ func (c *Collector) Probe(context.Context) []api.Source {
 		}
 		return []api.Source{{Name: "gpu/nvidia", Support: support, Reason: s.Why}}
 	}
-	energy, processes := true, true
+	counter := api.Source{Name: "gpu/energy", Support: api.Supported, Reason: "the driver's counter"}
+	seen := api.Source{Name: "gpu/processes", Support: api.Supported, Reason: "which process is on which GPU"}
 	for _, a := range s.Accounts {
-		energy = energy && a.Joules != nil
-		_, hidden := a.Missing["processes"]
-		processes = processes && !hidden
+		if a.Joules == nil {
+			counter.Reason = "integrated from power: no counter for every GPU"
+		}
+		if _, hidden := a.Missing["processes"]; hidden {
+			seen.Support, seen.Reason = api.Unsupported, "no processes of every GPU, so that jobs cannot be charged"
+		}
 	}
 	out := []api.Source{{Name: "gpu/nvidia", Support: api.Supported, Reason: fmt.Sprintf("%d GPUs by %s", len(s.Accounts), s.Backend)}}
 	if len(s.Missing) > 0 {
 		out = append(out, api.Source{Name: "gpu/lost", Support: api.Supported, Silent: true, Reason: strings.Join(s.Missing, ", ")})
 	}
-	counter := api.Source{Name: "gpu/energy", Support: api.Supported, Reason: "the driver's counter"}
-	if !energy {
-		counter.Reason = "integrated from power: no counter for every GPU"
-	}
-	seen := api.Source{Name: "gpu/processes", Support: api.Supported, Reason: "which process is on which GPU"}
-	if !processes {
-		seen.Support, seen.Reason = api.Unsupported, "no processes of every GPU, so that jobs cannot be charged"
-	}
 	return append(out, counter, seen)
 }
 
 // Joules is what all GPUs took since the first reading, and when they were last read; false
-// where nothing is known of one of them. It never falls: what one took that is not there any
-// more is in it.
+// if nothing is known of one of them. It never falls: it includes those that are gone.
 func (s *Source) Joules() (joules float64, at time.Time, known bool) {
 	snap := s.Snapshot()
 	if snap.Backend == "" {
@@ -72,7 +67,7 @@ func (s *Source) Joules() (joules float64, at time.Time, known bool) {
 }
 
 // Open begins to charge a job: with what its processes used since each came to a GPU. It
-// does so too while there is no reading yet, as where the driver is loaded later.
+// does so too while there is no reading yet, as when the driver is loaded later.
 func (c *Collector) Open(context.Context, collector.Target) (collector.Reader, error) {
 	return &reader{source: c.source, seen: map[int]Charge{}}, nil
 }
@@ -80,31 +75,36 @@ func (c *Collector) Open(context.Context, collector.Target) (collector.Reader, e
 var _ collector.Follower = (*reader)(nil)
 
 type reader struct {
+	collector.Static
+
 	source       *Source
 	seen         map[int]Charge // of the job's processes, when they were last read
 	joules, busy float64
 }
 
 // Read adds what the job's processes used since the last reading. A job that never was
-// on a GPU has no such columns. While the energy of one that it is on is not known, its
+// on a GPU has no such columns. While the energy of one that it is on is unknown, its
 // joules are NaN.
 func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Values) error {
 	s := r.source.Snapshot()
 	if s.Backend == "" {
 		return nil // no reading yet
 	}
-	if age := m.Time.Sub(s.At); age > r.source.Stale() {
+	if age := m.Time.Sub(s.At); age > Stale {
 		if len(r.seen) > 0 {
-			out[api.ColGPUJoules] = math.NaN() // it was on one, and what that takes is not known
+			out[api.ColGPUJoules] = math.NaN() // it was on one, and what that takes is unknown
 		}
 		return fmt.Errorf("gpu: no reading for %v: %s", age.Round(time.Second), s.Why)
 	}
-	for _, pid := range m.Pids { // where they cannot be listed, those that are known go on
+	for _, pid := range m.Pids { // if they cannot be listed, those that are known go on
 		if _, known := r.seen[pid]; !known {
 			if _, charged := s.Charges[pid]; charged {
 				r.seen[pid] = Charge{}
 			}
 		}
+	}
+	if len(r.seen) == 0 {
+		return nil
 	}
 	var memory, devices float64
 	unknown := false
@@ -120,9 +120,6 @@ func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Value
 		unknown = unknown || c.Unknown
 		r.seen[pid] = c
 	}
-	if len(r.seen) == 0 {
-		return nil
-	}
 	out[api.ColGPUJoules], out[api.ColGPUBusy] = r.joules, r.busy
 	if unknown {
 		out[api.ColGPUJoules] = math.NaN()
@@ -130,9 +127,3 @@ func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Value
 	out[api.ColGPUMemory], out[api.ColGPUs] = memory, devices
 	return nil
 }
-
-// Follow goes on: processes are on a GPU whatever their cgroup and their CPUs.
-func (r *reader) Follow(context.Context, collector.Target) error { return nil }
-
-// Close has nothing to release.
-func (r *reader) Close() error { return nil }

@@ -94,7 +94,7 @@ func TestThePageOfADCGMExporterIsReadForWholeGPUs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	missing := map[string]string{"processes": "dcgm-exporter does not tell them"}
+	missing := map[string]string{"processes": "dcgm-exporter does not report them"}
 	want := card.Reading{At: at, Devices: []card.Device{
 		{UUID: "GPU-a", Name: "NVIDIA A100", Joules: new(1.5), Watts: new(55.5), Busy: new(0.2), Missing: missing},
 		{UUID: "GPU-b", Index: 1, Name: "NVIDIA A100", Joules: new(9.0), Missing: missing},

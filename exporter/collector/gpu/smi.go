@@ -1,8 +1,8 @@
 package gpu
 
 import (
+	"cmp"
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"math"
@@ -15,37 +15,36 @@ import (
 	"pitchpipe/exporter/collector/gpu/card"
 )
 
-// SMI reads one nvidia-smi that lives as long as the exporter, and asks another, seldom,
-// which processes use a GPU. It has no energy counter that is worth the name, so that
-// joules are integrated.
+// SMI reads one nvidia-smi that lives as long as the exporter, and asks another one, seldom,
+// which processes use a GPU. It has no usable energy counter, so joules are integrated.
 type SMI struct {
 	Path     string        // of the program; default nvidia-smi
 	Interval time.Duration // between readings, default 1 s, at most 2 s
-	Every    time.Duration // between questions about processes, default 10 s
 }
 
 // Name is "nvidia-smi".
 func (SMI) Name() string { return "nvidia-smi" }
 
-// fields are asked for in this order; line parses them.
-const fields = "index,uuid,name,power.draw,enforced.power.limit,utilization.gpu,memory.used,memory.total"
+const (
+	// smiFields are asked for in this order; parseSMI reads them.
+	smiFields = "index,uuid,name,power.draw,enforced.power.limit,utilization.gpu,memory.used,memory.total"
+	// someBad is how many lines in a row may show no GPU before the first that does.
+	someBad = 16
+	// processesEvery is the time between questions about processes.
+	processesEvery = 10 * time.Second
+	// mebi is the unit in which nvidia-smi shows memory.
+	mebi = 1 << 20
+)
 
-// Run hands on a reading for each round of lines.
+// Run passes on a reading for each round of lines.
 func (s SMI) Run(ctx context.Context, emit func(card.Reading)) error {
-	path, interval, every := s.Path, pace(s.Interval), s.Every
-	if path == "" {
-		path = "nvidia-smi"
-	}
-	if every <= 0 {
-		every = 10 * time.Second
-	}
-	var round []card.Device
-	var missing []string // lines of the round that tell of no GPU
-	var unread error     // the last of them
-	bad, most := 0, 0    // of them since the last good line, and GPUs of a round so far
+	path, interval := cmp.Or(s.Path, "nvidia-smi"), pace(s.Interval)
+	var round card.Reading
+	var unread error  // the last line that shows no GPU
+	bad, most := 0, 0 // such lines since the last good one, and GPUs of a round so far
 	var processes map[string][]card.Process
 	var asked time.Time
-	argv := []string{path, "--query-gpu=" + fields, "--format=csv,noheader,nounits", fmt.Sprintf("-lms=%d", interval.Milliseconds())}
+	argv := []string{path, "--query-gpu=" + smiFields, "--format=csv,noheader,nounits", fmt.Sprintf("-lms=%d", interval.Milliseconds())}
 	err := stream(ctx, 5*interval+5*time.Second, argv, func(line []byte) error {
 		d, err := parseSMI(string(line))
 		if err != nil {
@@ -53,18 +52,19 @@ func (s SMI) Run(ctx context.Context, emit func(card.Reading)) error {
 			if bad++; bad > someBad+2*most {
 				return err
 			}
-			if unread = err; !slices.Contains(missing, err.Error()) {
-				missing = append(missing, err.Error())
+			if unread = err; !slices.Contains(round.Missing, err.Error()) {
+				round.Missing = append(round.Missing, err.Error())
 			}
 			return nil
 		}
 		bad = 0
 		now := time.Now()
-		if len(round) > 0 && slices.ContainsFunc(round, func(o card.Device) bool { return o.UUID == d.UUID }) {
-			emit(card.Reading{At: now, Devices: round, Missing: missing}) // the first of the next round
-			round, missing = nil, nil
+		if slices.ContainsFunc(round.Devices, func(o card.Device) bool { return o.UUID == d.UUID }) { // the first of the next round
+			round.At = now
+			emit(round)
+			round = card.Reading{}
 		}
-		if now.Sub(asked) >= every {
+		if now.Sub(asked) >= processesEvery {
 			asked = now
 			processes = askProcesses(ctx, path)
 		}
@@ -72,8 +72,8 @@ func (s SMI) Run(ctx context.Context, emit func(card.Reading)) error {
 			list := slices.Clone(processes[d.UUID])
 			d.Processes = &list
 		}
-		round = append(round, d)
-		most = max(most, len(round))
+		round.Devices = append(round.Devices, d)
+		most = max(most, len(round.Devices))
 		return nil
 	})
 	if bad > 0 {
@@ -82,10 +82,7 @@ func (s SMI) Run(ctx context.Context, emit func(card.Reading)) error {
 	return err
 }
 
-// someBad is how many lines in a row may show no GPU before the first that does.
-const someBad = 16
-
-// askProcesses returns nil where no answer comes in time.
+// askProcesses returns nil if no answer comes in time.
 func askProcesses(ctx context.Context, path string) map[string][]card.Process {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -102,20 +99,17 @@ func askProcesses(ctx context.Context, path string) map[string][]card.Process {
 	return apps
 }
 
-// mebi is the unit in which nvidia-smi shows memory.
-const mebi = 1 << 20
-
 // parseSMI reads a line such as
 // "0, GPU-1f0c…, NVIDIA H100 80GB HBM3, 112.43, 700.00, 35, 5123, 81559".
-// What a GPU cannot tell stands in brackets: [N/A], [Not Supported].
+// What a GPU does not report is in brackets: [N/A], [Not Supported].
 func parseSMI(line string) (card.Device, error) {
-	cells, err := cellsOf(line, strings.Count(fields, ",")+1)
+	cells, err := cellsOf(line, strings.Count(smiFields, ",")+1)
 	if err != nil {
 		return card.Device{}, err
 	}
 	index, err := strconv.Atoi(cells[0])
 	if err != nil || index < 0 || !strings.HasPrefix(cells[1], "GPU-") {
-		return card.Device{}, fmt.Errorf("%w: nvidia-smi wrote %q: want an index and a UUID", card.ErrInvalid, clip(line))
+		return card.Device{}, smiError(line, "an index and a UUID")
 	}
 	d := card.Device{Index: index, UUID: cells[1], Name: cells[2], Missing: map[string]string{"joules": "nvidia-smi has no energy counter"}}
 	number := func(name, cell string, scale float64) *float64 {
@@ -124,12 +118,11 @@ func parseSMI(line string) (card.Device, error) {
 			return nil
 		}
 		v, perr := strconv.ParseFloat(cell, 64)
-		if perr != nil || v < 0 || math.IsInf(v, 0) || math.IsNaN(v) {
-			err = fmt.Errorf("%w: nvidia-smi wrote %q: %s is %q, want a number", card.ErrInvalid, clip(line), name, cell)
+		if perr != nil || !(v >= 0) {
+			err = smiError(line, "a number for "+name)
 			return nil
 		}
-		v *= scale
-		return &v
+		return new(v * scale)
 	}
 	d.Watts = number("watts", cells[3], 1)
 	d.LimitWatts = number("limit_watts", cells[4], 1)
@@ -138,18 +131,17 @@ func parseSMI(line string) (card.Device, error) {
 	}
 	d.MemoryUsed = bytesOf(number("memory_used_bytes", cells[6], mebi))
 	d.MemoryTotal = bytesOf(number("memory_total_bytes", cells[7], mebi))
-	if err != nil {
-		return card.Device{}, err
+	if err == nil {
+		err = d.Check()
 	}
-	return d, d.Check()
+	return d, err
 }
 
 func bytesOf(v *float64) *int64 {
-	if v == nil || *v > math.MaxInt64/2 {
+	if v == nil || !(*v <= math.MaxInt64/2) {
 		return nil
 	}
-	n := int64(*v)
-	return &n
+	return new(int64(*v))
 }
 
 // parseApps reads lines such as "GPU-1f0c…, 4711, 5012".
@@ -165,12 +157,11 @@ func parseApps(text string) (map[string][]card.Process, error) {
 		}
 		pid, err := strconv.Atoi(cells[1])
 		if err != nil || pid <= 0 {
-			return nil, fmt.Errorf("%w: nvidia-smi wrote %q: want a process id", card.ErrInvalid, clip(line))
+			return nil, smiError(line, "a process id")
 		}
 		p := card.Process{Pid: pid}
 		if v, err := strconv.ParseFloat(cells[2], 64); err == nil && v >= 0 {
-			v *= mebi
-			p.Memory = bytesOf(&v)
+			p.Memory = bytesOf(new(v * mebi))
 		}
 		out[cells[0]] = append(out[cells[0]], p)
 	}
@@ -178,11 +169,9 @@ func parseApps(text string) (map[string][]card.Process, error) {
 }
 
 func cellsOf(line string, n int) ([]string, error) {
-	r := csv.NewReader(strings.NewReader(line))
-	r.TrimLeadingSpace, r.LazyQuotes = true, true
-	cells, err := r.Read()
-	if err != nil || len(cells) != n {
-		return nil, errors.Join(fmt.Errorf("%w: nvidia-smi wrote %q: want %d cells", card.ErrInvalid, clip(line), n), err)
+	cells := strings.Split(line, ",")
+	if len(cells) != n {
+		return nil, smiError(line, fmt.Sprint(n, " cells"))
 	}
 	for i := range cells {
 		cells[i] = strings.TrimSpace(cells[i])
@@ -190,11 +179,6 @@ func cellsOf(line string, n int) ([]string, error) {
 	return cells, nil
 }
 
-// clip bounds what of a foreign line stands in an error.
-func clip(line string) string {
-	line = strings.TrimSpace(line)
-	if len(line) > 120 {
-		return line[:120] + "…"
-	}
-	return line
+func smiError(line, want string) error {
+	return fmt.Errorf("%w: nvidia-smi wrote %.120q: want %s", card.ErrInvalid, strings.TrimSpace(line), want)
 }

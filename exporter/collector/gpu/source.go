@@ -1,7 +1,6 @@
 package gpu
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,13 +16,13 @@ import (
 // Backend is a way to readings.
 type Backend interface {
 	Name() string
-	// Run hands on readings until ctx ends or it cannot go on, and says why.
+	// Run passes on readings until ctx ends or it cannot go on, and says why.
 	Run(ctx context.Context, emit func(card.Reading)) error
 }
 
-// pace is the time between readings where an interval was asked for, 0 = none: 1 s, and at
-// most 2 s, however seldom samples are taken. Power that is integrated, and what a whole
-// machine's sensor shows beside its GPUs, need that.
+// pace is the time between readings for an interval that was asked for, 0 = none: 1 s, and at
+// most 2 s, however seldom samples are taken. Integrated power and sensors of a whole machine
+// need that.
 func pace(interval time.Duration) time.Duration {
 	if interval <= 0 {
 		return time.Second
@@ -31,15 +30,20 @@ func pace(interval time.Duration) time.Duration {
 	return min(interval, 2*time.Second)
 }
 
-// Config is how a Source goes about it; zero fields take the defaults.
+// Config configures a Source.
 type Config struct {
-	Backends []Backend     // in the order in which they are tried
-	Bridge   time.Duration // longest gap over which power is integrated, default 5 s
-	Stale    time.Duration // after which a reading says nothing about now, default 30 s
-	Logger   *slog.Logger  // default: none
+	Backends []Backend // in the order in which they are tried
+	Logger   *slog.Logger
 }
 
-// Snapshot is what is known after a reading. It is not to be changed.
+const (
+	// bridge is the longest gap over which power is integrated.
+	bridge = 5 * time.Second
+	// Stale is the age from which on a snapshot says nothing about now.
+	Stale = 30 * time.Second
+)
+
+// Snapshot is what is known after a reading. Its readers do not change it.
 type Snapshot struct {
 	Backend  string // that the reading is of; empty = there was none
 	Driver   string
@@ -51,7 +55,7 @@ type Snapshot struct {
 	Missing []string
 
 	used float64 // joules of all, those that are gone included
-	lost bool    // one that was there is not, and was not long ago
+	lost bool    // one that was there recently is not
 }
 
 // Source keeps readings coming, from the first backend that gives some.
@@ -62,8 +66,6 @@ type Source struct {
 
 // NewSource returns a source; call Run once.
 func NewSource(cfg Config) *Source {
-	cfg.Bridge = cmp.Or(cfg.Bridge, 5*time.Second)
-	cfg.Stale = cmp.Or(cfg.Stale, 30*time.Second)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -74,9 +76,6 @@ func NewSource(cfg Config) *Source {
 
 // Snapshot returns what the last reading left.
 func (s *Source) Snapshot() *Snapshot { return s.last.Load() }
-
-// Stale is the age from which on a snapshot says nothing about now.
-func (s *Source) Stale() time.Duration { return s.cfg.Stale }
 
 const (
 	// tries is how often a backend may end without a reading before the next is tried.
@@ -94,15 +93,13 @@ func (s *Source) Try(ctx context.Context, patience time.Duration) error {
 	var why []error
 	for _, b := range s.cfg.Backends {
 		within, cancel := context.WithTimeout(ctx, patience)
-		book := NewBook(s.cfg.Bridge)
+		book := NewBook(bridge)
 		err := b.Run(within, func(r card.Reading) {
-			now := s.take(b, book, r)
-			now.Charges = map[int]Charge{}
-			s.last.Store(now)
+			s.take(b, book, r)
 			cancel()
 		})
 		cancel()
-		if s.last.Load().Backend != "" {
+		if s.Snapshot().Backend != "" {
 			return nil
 		}
 		why = append(why, fmt.Errorf("%s: %w", b.Name(), err))
@@ -112,25 +109,27 @@ func (s *Source) Try(ctx context.Context, patience time.Duration) error {
 	return err
 }
 
-// take enters a reading. It is of the moment in which it is heard of: the clock of its
-// program may be set.
-func (s *Source) take(b Backend, book *Book, r card.Reading) *Snapshot {
+// take enters a reading. It is of the moment in which it arrives: the clock of its program may
+// be set.
+func (s *Source) take(b Backend, book *Book, r card.Reading) {
 	r.At = time.Now()
 	book.Add(r)
-	out := &Snapshot{Backend: b.Name(), Driver: r.Driver, At: r.At, Accounts: book.Accounts(), Charges: book.Charges(), Missing: r.Missing}
-	out.used, out.lost = book.all()
-	return out
+	now := &Snapshot{Backend: b.Name(), Driver: r.Driver, At: r.At, Accounts: book.Accounts(), Charges: book.Charges(), Missing: r.Missing}
+	now.used, now.lost = book.all()
+	if was := s.last.Swap(now); !slices.Equal(was.Missing, now.Missing) {
+		s.cfg.Logger.Warn("GPUs that cannot be read changed; the others go on", "backend", b.Name(), "missing", now.Missing)
+	}
 }
 
-// Run reads until ctx ends. A backend that gave readings and ended is started again; one
-// that gives none makes room for the next, and after the last it begins anew, later.
+// Run reads until ctx ends. A backend that gave readings and ended is started again. After one
+// that gives none the next is tried, and after the last the first again, later.
 func (s *Source) Run(ctx context.Context) error {
-	book := NewBook(s.cfg.Bridge)
+	book := NewBook(bridge)
 	for ctx.Err() == nil {
 		for _, b := range s.cfg.Backends {
 			s.use(ctx, b, book)
 		}
-		s.wait(ctx, again)
+		wait(ctx, again)
 	}
 	return nil
 }
@@ -142,12 +141,7 @@ func (s *Source) use(ctx context.Context, b Backend, book *Book) {
 		began, readings := time.Now(), 0
 		err := b.Run(ctx, func(r card.Reading) {
 			readings++
-			before := s.last.Load().Missing
-			now := s.take(b, book, r)
-			s.last.Store(now)
-			if !slices.Equal(before, now.Missing) {
-				s.cfg.Logger.Warn("GPUs that cannot be read changed; the others go on", "backend", b.Name(), "missing", now.Missing)
-			}
+			s.take(b, book, r)
 		})
 		if ctx.Err() != nil {
 			return
@@ -156,22 +150,20 @@ func (s *Source) use(ctx context.Context, b Backend, book *Book) {
 		why.Why = fmt.Sprintf("%s: %v", b.Name(), err)
 		s.last.Store(&why)
 		s.cfg.Logger.Warn("GPU readings stopped", "backend", b.Name(), "readings", readings, "err", err)
-		switch {
-		case readings == 0:
-			failed++
-		case time.Since(began) > latest:
-			failed, delay = 0, soonest
-		default:
+		if failed++; readings > 0 {
 			failed = 0
 		}
+		if time.Since(began) > latest {
+			delay = soonest
+		}
 		if failed < tries {
-			s.wait(ctx, delay)
+			wait(ctx, delay)
 			delay = min(2*delay, latest)
 		}
 	}
 }
 
-func (s *Source) wait(ctx context.Context, d time.Duration) {
+func wait(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(d):

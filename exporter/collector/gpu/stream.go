@@ -2,27 +2,55 @@ package gpu
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os/exec"
 	"sync"
 	"syscall"
 	"time"
+
+	"pitchpipe/exporter/collector/gpu/card"
 )
 
-// ErrSilent means that a program wrote nothing for so long that it was ended.
-var ErrSilent = errors.New("it fell silent and was ended")
+// Helper reads the program pitchpipe-gpu.
+type Helper struct {
+	Path     string        // of the program
+	Interval time.Duration // between readings, default 1 s, at most 2 s
+	Silence  time.Duration // after which it hangs; default 10 s and five intervals
+}
+
+// Name is "helper".
+func (Helper) Name() string { return "helper" }
+
+// Run passes on what the helper says, line by line.
+func (h Helper) Run(ctx context.Context, emit func(card.Reading)) error {
+	interval := pace(h.Interval)
+	// A driver may take seconds to wake a GPU up; one that takes longer hangs.
+	silence := cmp.Or(h.Silence, 5*interval+10*time.Second)
+	return stream(ctx, silence, []string{h.Path, "--interval", interval.String()}, func(line []byte) error {
+		r, err := card.Decode(line)
+		if err == nil {
+			emit(r)
+		}
+		return err
+	})
+}
+
+// ErrSilent means that a program wrote nothing for so long that it was killed.
+var ErrSilent = errors.New("it fell silent and was killed")
 
 // maxLine bounds a line of a program: a reading of 256 GPUs with many processes.
 const maxLine = 4 << 20
 
-// stream runs a program and hands each line of its output to take, until it ends, take
-// fails, ctx ends, or it writes nothing for silence. It ends the program's whole process
-// group, for which a program that the kernel does not let go of is not waited for.
+// stream runs a program and passes each line of its output to take, until it ends, take
+// fails, ctx ends, or it writes nothing for silence. It kills the program's whole process
+// group, and does not wait for a program that the kernel does not let go of.
 func stream(ctx context.Context, silence time.Duration, argv []string, take func(line []byte) error) error {
-	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // its whole group is ended below
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // its whole group is killed below
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -33,65 +61,38 @@ func stream(ctx context.Context, silence time.Duration, argv []string, take func
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", argv[0], err)
 	}
-	lines, done := make(chan []byte), make(chan error, 1)
-	stop := make(chan struct{})
-	defer close(stop)
-	go func() {
-		done <- scan(out, lines, stop)
-	}()
-	failed := follow(ctx, silence, lines, done, take)
+	defer context.AfterFunc(ctx, func() { _ = out.Close() })() // ends the loop below
+	watchdog := time.AfterFunc(silence, func() { cancel(ErrSilent) })
+	defer watchdog.Stop()
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, maxLine)
+	for err == nil && lines.Scan() {
+		err = take(lines.Bytes())
+		watchdog.Reset(silence)
+	}
+	if ended := ctx.Err() != nil; err == nil && ended {
+		err = context.Cause(ctx)
+	} else if err == nil {
+		err = lines.Err()
+	}
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it may be gone
 	_ = out.Close()
 	waited := make(chan error, 1)
 	go func() { waited <- cmd.Wait() }()
 	select {
-	case err := <-waited:
-		if failed == nil && err != nil {
-			return fmt.Errorf("%s: %w: %s", argv[0], err, stderr.text())
+	case failed := <-waited:
+		if err == nil && failed != nil {
+			return fmt.Errorf("%s: %w: %s", argv[0], failed, stderr.text())
 		}
 	case <-time.After(time.Second): // in the driver, where no signal reaches it
 	}
-	if failed == nil {
+	if err == nil {
 		return fmt.Errorf("%s ended: %s", argv[0], stderr.text())
 	}
-	return fmt.Errorf("%s: %w", argv[0], failed)
+	return fmt.Errorf("%s: %w", argv[0], err)
 }
 
-// follow hands lines on; nil: the program closed its output.
-func follow(ctx context.Context, silence time.Duration, lines <-chan []byte, done <-chan error, take func([]byte) error) error {
-	watchdog := time.NewTimer(silence)
-	defer watchdog.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-watchdog.C:
-			return ErrSilent
-		case line := <-lines:
-			if err := take(line); err != nil {
-				return err
-			}
-			watchdog.Reset(silence)
-		case err := <-done:
-			return err
-		}
-	}
-}
-
-func scan(out io.Reader, lines chan<- []byte, stop <-chan struct{}) error {
-	s := bufio.NewScanner(out)
-	s.Buffer(nil, maxLine)
-	for s.Scan() {
-		select {
-		case lines <- append([]byte(nil), s.Bytes()...):
-		case <-stop:
-			return nil
-		}
-	}
-	return s.Err()
-}
-
-// tail keeps the end of what a program complains about.
+// tail keeps the end of a program's complaints.
 type tail struct {
 	mu   sync.Mutex
 	kept []byte
@@ -108,8 +109,5 @@ func (t *tail) Write(p []byte) (int, error) {
 func (t *tail) text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.kept) == 0 {
-		return "without a word"
-	}
-	return string(t.kept)
+	return cmp.Or(string(t.kept), "no error message")
 }

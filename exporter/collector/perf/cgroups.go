@@ -40,22 +40,13 @@ type Cgroups struct {
 	top  string
 }
 
-// CgroupsNeeded returns nil where perf cgroups are of use, else ErrNoCgroupsNeeded.
-func CgroupsNeeded(root hostfs.Root) error {
-	_, err := cgroupsTree(root)
-	return err
-}
-
-// cgroupsTree is the hierarchy that perf looks in, on hosts whose schedulers make their cgroups in
-// others: a v1 tree of perf's own, which neither Slurm nor Nomad knows, else v2 beside v1.
-func cgroupsTree(root hostfs.Root) (hostfs.Hierarchy, error) {
+// CgroupsNeeded returns the hierarchy that perf looks in, on hosts whose schedulers make their
+// cgroups in others: a v1 tree of perf's own, which neither Slurm nor Nomad knows, else v2
+// beside v1. On others it returns ErrNoCgroupsNeeded.
+func CgroupsNeeded(root hostfs.Root) (hostfs.Hierarchy, error) {
 	all := root.Hierarchies()
 	h, ok := hostfs.PerfHierarchy(all)
-	if !ok {
-		return h, ErrNoCgroupsNeeded
-	}
-	others := slices.ContainsFunc(all, func(o hostfs.Hierarchy) bool { return !o.V2 && o.Dir != h.Dir })
-	if !others {
+	if !ok || !slices.ContainsFunc(all, func(o hostfs.Hierarchy) bool { return !o.V2 && o.Dir != h.Dir }) {
 		return h, ErrNoCgroupsNeeded
 	}
 	return h, nil
@@ -64,7 +55,7 @@ func cgroupsTree(root hostfs.Root) (hostfs.Hierarchy, error) {
 // NewCgroups makes the cgroup that holds the others and removes what an earlier exporter
 // left empty. It fails with ErrNoCgroupsNeeded, or with the kernel's error.
 func NewCgroups(root hostfs.Root) (*Cgroups, error) {
-	h, err := cgroupsTree(root)
+	h, err := CgroupsNeeded(root)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +80,7 @@ func NewCgroups(root hostfs.Root) (*Cgroups, error) {
 // there needs none.
 func (m *Cgroups) Hierarchy() string { return m.tree }
 
-// Put makes a cgroup where it is not there and moves those of the processes to it
+// Put makes a cgroup if it is not there and moves those of the processes to it
 // that are elsewhere. Processes that ended meanwhile are no error; an error of some
 // processes does not keep the others away.
 func (m *Cgroups) Put(name string, pids []int) (dir string, err error) {
@@ -115,36 +106,30 @@ func (m *Cgroups) Put(name string, pids []int) (dir string, err error) {
 		if inside[text] {
 			continue
 		}
-		if err := writeFile(list, text); err != nil && !errors.Is(err, unix.ESRCH) {
+		if err := os.WriteFile(list, []byte(text), 0); err != nil && !errors.Is(err, unix.ESRCH) {
 			errs = append(errs, fmt.Errorf("perf cgroup: process %d: %w", pid, err))
 		}
 	}
 	return dir, errors.Join(errs...)
 }
 
-func writeFile(path, text string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	return errors.Join(err, f.Close())
-}
-
 // Remove removes a cgroup. Processes that are still in it keep it; a later NewCgroups
 // removes it then.
-func (m *Cgroups) Remove(name string) error {
-	err := unix.Rmdir(filepath.Join(m.top, name))
-	if err != nil && !errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("perf cgroup %s: %w", name, err)
+func (m *Cgroups) Remove(name string) error { return remove(filepath.Join(m.top, name)) }
+
+// Close removes the cgroup that holds the others if none is left.
+func (m *Cgroups) Close() error {
+	err := remove(m.top)
+	if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.ENOTEMPTY) {
+		return nil
 	}
-	return nil
+	return err
 }
 
-// Close removes the cgroup that holds the others where none is left.
-func (m *Cgroups) Close() error {
-	if err := unix.Rmdir(m.top); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.ENOTEMPTY) {
-		return fmt.Errorf("perf cgroup: %w", err)
+func remove(dir string) error {
+	err := unix.Rmdir(dir)
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("perf cgroup %s: %w", filepath.Base(dir), err)
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector"
+	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/collector/perf"
 	"pitchpipe/exporter/hostfs"
 )
@@ -530,7 +531,7 @@ func TestRAPLIsReadThroughThePowerPMU(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newFake(t, 4)
 		k.uncore = 20
-		if _, err := perf.OpenPower(k.root, k); !errors.Is(err, collector.ErrUnsupported) {
+		if _, err := energy.NewPerfPower(k.root, k, energy.Model{}); !errors.Is(err, collector.ErrUnsupported) {
 			t.Errorf("%v, want %v", err, collector.ErrUnsupported)
 		}
 		const base = "sys/bus/event_source/devices/power/"
@@ -544,42 +545,46 @@ func TestRAPLIsReadThroughThePowerPMU(t *testing.T) {
 		}
 		k.plant(t, "sys/devices/system/cpu/cpu2/topology/physical_package_id", "1\n")
 		k.refuse = unix.EACCES
-		if _, err := perf.OpenPower(k.root, k); !errors.Is(err, os.ErrPermission) {
+		if _, err := energy.NewPerfPower(k.root, k, energy.Model{}); !errors.Is(err, os.ErrPermission) {
 			t.Errorf("%v, want a refusal", err)
 		}
 		k.refuse = nil
-		p, err := perf.OpenPower(k.root, k)
+		p, err := energy.NewPerfPower(k.root, k, energy.Model{})
 		if err != nil {
 			t.Fatal(err)
 		}
+		read := func(elapsed time.Duration) []energy.Zone {
+			if err := p.Read(t.Context(), elapsed); err != nil {
+				t.Fatal(err)
+			}
+			return p.Zones()
+		}
+		read(0)
 		k.run(0, k.tree, map[string]float64{"20/2": 150 * (1 << 32), "20/1": 90 * (1 << 32), "20/4": 400 * (1 << 32)})
 		k.run(2, k.tree, map[string]float64{"20/2": 50 * (1 << 32)})
 		last := 0.0
 		for range 100 { // far beyond the one joule that 32 bits of this unit hold
 			time.Sleep(time.Second)
-			domains, err := p.Read()
-			if err != nil {
-				t.Fatal(err)
+			zones := read(time.Second)
+			if zones[2].Joules < last {
+				t.Errorf("%v J after %v J", zones[2].Joules, last)
 			}
-			if domains[1].Joules < last {
-				t.Errorf("%v J after %v J", domains[1].Joules, last)
-			}
-			last = domains[1].Joules
+			last = zones[2].Joules
 		}
 		got := map[string]float64{}
-		for _, d := range p.Domains() {
-			got[fmt.Sprintf("%s %d", d.Name, d.Package)] = math.Round(d.Joules)
+		for _, z := range p.Zones() {
+			got[z.ID] = math.Round(z.Joules)
 		}
-		want := map[string]float64{"package 0": 15000, "package 1": 5000, "core 0": 9000, "core 1": 0, "dram 0": 0, "dram 1": 0, "psys 0": 40000}
+		want := map[string]float64{"power:0:package": 15000, "power:1:package": 5000, "power:0:core": 9000, "power:1:core": 0, "power:0:dram": 0, "power:1:dram": 0, "power:psys": 40000}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("joules (-want +got):\n%s", diff)
 		}
 		if err := p.Close(); err != nil || k.open() != 0 {
 			t.Errorf("%v, %d groups open", err, k.open())
 		}
-		// One domain that is refused leaves nothing open.
+		// One event that is refused leaves nothing open.
 		k.plant(t, base+"events/energy-ram.unit", "Ergs\n")
-		if _, err := perf.OpenPower(k.root, k); !errors.Is(err, collector.ErrUnsupported) || k.open() != 0 {
+		if _, err := energy.NewPerfPower(k.root, k, energy.Model{}); !errors.Is(err, collector.ErrUnsupported) || k.open() != 0 {
 			t.Errorf("%v, %d groups open", err, k.open())
 		}
 	})

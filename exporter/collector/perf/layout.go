@@ -23,7 +23,7 @@ const (
 // plan is a group as it will be opened on each CPU of each job.
 type plan struct {
 	name   string
-	events []resolved
+	events []Event
 }
 
 func (p plan) attrs() []Attr {
@@ -37,7 +37,7 @@ func (p plan) attrs() []Attr {
 // learn divides events into groups that the kernel can count, in their order: each
 // group takes events of its family until one does not fit. An event that does not even
 // count alone is in no group, and why says it.
-func learn(ctx context.Context, opener Opener, cpu int, events []resolved) (plans []plan, why map[string]error) {
+func learn(ctx context.Context, opener Opener, cpu int, events []Event) (plans []plan, why map[string]error) {
 	why = map[string]error{}
 	var families []string
 	for _, e := range events {
@@ -46,7 +46,7 @@ func learn(ctx context.Context, opener Opener, cpu int, events []resolved) (plan
 		}
 	}
 	for _, family := range families {
-		mine := slices.DeleteFunc(slices.Clone(events), func(e resolved) bool { return e.family != family })
+		mine := slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return e.family != family })
 		first := len(plans)
 		for len(mine) > 0 {
 			n, err := width(ctx, opener, cpu, mine)
@@ -64,7 +64,7 @@ func learn(ctx context.Context, opener Opener, cpu int, events []resolved) (plan
 
 // width is how many of the first events count as one group; where not even the first
 // does the error says why.
-func width(ctx context.Context, opener Opener, cpu int, events []resolved) (int, error) {
+func width(ctx context.Context, opener Opener, cpu int, events []Event) (int, error) {
 	// The kernel refuses what can never fit.
 	n := 0
 	var refused error

@@ -65,16 +65,15 @@ func (c *Collector) Probe(ctx context.Context) []api.Source {
 }
 
 // Events are the chosen ones that this machine counts, once it was probed.
-func (c *Collector) Events() []string {
-	var out []string
+func (c *Collector) Events() (names []string) {
 	for _, p := range c.plans {
 		for _, e := range p.events {
 			if e.further() {
-				out = append(out, e.Name)
+				names = append(names, e.Name)
 			}
 		}
 	}
-	return out
+	return names
 }
 
 // Columns are those that readers may fill beside the ones that package api names: of the
@@ -104,11 +103,11 @@ func (c *Collector) Open(ctx context.Context, t collector.Target) (collector.Rea
 	if c.plans == nil {
 		c.probe(ctx)
 	}
-	r := &reader{collector: c, hierarchy: h, off: make([]error, len(c.plans))}
+	r := &reader{collector: c, hierarchy: h, places: map[int]*collector.Place{}}
 	for _, p := range c.plans {
-		r.tallies = append(r.tallies, &tally{totals: make([]float64, len(p.events))})
+		r.tallies = append(r.tallies, &tally{plan: p, totals: make([]float64, len(p.events))})
 	}
-	if _, err := r.place(t); err != nil {
+	if _, err := r.follow(t); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil

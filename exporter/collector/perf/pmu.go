@@ -21,63 +21,48 @@ import (
 // ErrTerms means that a PMU describes an event in a way that cannot be understood.
 var ErrTerms = errors.New("cannot be understood")
 
-// resolved is an event as this machine numbers it.
-type resolved struct {
-	Event
-	attr   Attr
-	family string // events of one family may share a group
-}
-
-const (
-	software = "software"
-	cpuPMU   = "cpu"
-)
-
 // resolve finds how this machine numbers an event.
-func resolve(root hostfs.Root, e Event) (resolved, error) {
-	out := resolved{Event: e, attr: e.attr, family: cpuPMU}
-	switch {
-	case e.pmu == "" && e.attr.Type == unix.PERF_TYPE_SOFTWARE:
-		out.family = software
-	case e.pmu == "":
-	case e.pmu == tracepoint:
+func resolve(root hostfs.Root, e Event) (Event, error) {
+	switch e.pmu {
+	case "":
+	case tracepoint:
 		m := regexp.MustCompile(tracepointForm).FindStringSubmatch(e.Name)
 		attr, err := perfutils.TracepointEventAttr(m[1], m[2])
 		if err != nil {
-			return out, fmt.Errorf("%w: %w", collector.ErrUnsupported, err)
+			return e, fmt.Errorf("%w: %w", collector.ErrUnsupported, err)
 		}
-		out.attr, out.family = Attr{Type: attr.Type, Config: attr.Config}, tracepoint
+		e.attr, e.family = Attr{Type: attr.Type, Config: attr.Config}, tracepoint
 	default:
 		m := regexp.MustCompile(pmuForm).FindStringSubmatch(e.Name)
-		attr, err := pmuEvent(root, m[1], m[2])
+		attr, err := PMUEvent(root, m[1], m[2])
 		if err != nil {
-			return out, err
+			return e, err
 		}
-		out.attr, out.family = attr, m[1]
+		e.attr, e.family = attr, m[1]
 		if attr.Type == unix.PERF_TYPE_RAW {
-			out.family = cpuPMU
+			e.family = cpuPMU
 		}
 	}
-	return out, nil
+	return e, nil
 }
 
-// pmuDir is the folder in which the kernel describes a PMU.
-func pmuDir(root hostfs.Root, pmu string) string {
+// PMUDir is the folder in which the kernel describes a PMU.
+func PMUDir(root hostfs.Root, pmu string) string {
 	return root.Sys("bus", "event_source", "devices", pmu)
 }
 
 // corePMU reports whether the machine has counters of its cores at all.
 func corePMU(root hostfs.Root) bool {
-	entries, err := os.ReadDir(pmuDir(root, ""))
+	entries, err := os.ReadDir(PMUDir(root, ""))
 	return err == nil && slices.ContainsFunc(entries, func(e os.DirEntry) bool {
 		name := e.Name()
 		return name == cpuPMU || strings.HasPrefix(name, "cpu_") || strings.HasPrefix(name, "armv") || strings.HasPrefix(name, "apple_")
 	})
 }
 
-// pmuEvent reads how a PMU numbers one of its events.
-func pmuEvent(root hostfs.Root, pmu, event string) (Attr, error) {
-	dir := pmuDir(root, pmu)
+// PMUEvent reads how a PMU numbers one of its events.
+func PMUEvent(root hostfs.Root, pmu, event string) (Attr, error) {
+	dir := PMUDir(root, pmu)
 	kind, err := hostfs.Read(filepath.Join(dir, "type"))
 	if err != nil {
 		return Attr{}, fmt.Errorf("%w: no PMU %s: %w", collector.ErrUnsupported, pmu, err)

@@ -1,6 +1,7 @@
 package perf
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -63,20 +64,9 @@ func pipetune() []string {
 
 // alias gives an event's second names the first.
 func alias(name string) string {
-	switch name {
-	case "cpu-cycles":
-		return "cycles"
-	case "branch-instructions":
-		return "branches"
-	case "faults":
-		return "page-faults"
-	case "cs":
-		return "context-switches"
-	case "migrations":
-		return "cpu-migrations"
-	default:
-		return name
-	}
+	return cmp.Or(map[string]string{
+		"cpu-cycles": "cycles", "branch-instructions": "branches", "faults": "page-faults", "cs": "context-switches", "migrations": "cpu-migrations",
+	}[name], name)
 }
 
 const (

@@ -1,6 +1,7 @@
 package perf
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,33 +28,25 @@ func (c *Collector) probe(ctx context.Context) {
 			cpu = cpus[0]
 		}
 	}
-	answers := map[string]error{}
-	ask := func(e resolved) error {
-		if err != nil {
-			return err
-		}
-		return c.explain(e, c.ask(e, root.Dir, cpu))
-	}
 	// 1. Which events are there at all? The software events are opened for each job,
-	// whatever is said of them here: another cgroup may answer otherwise.
+	// whatever the answer here: another cgroup may answer otherwise.
+	events := append(Catalogue()[:always:always], c.chosen...)
+	answers := map[string]error{}
 	first := plan{name: software}
-	for _, e := range always() {
-		r := resolved{Event: e, attr: e.attr, family: software}
-		first.events = append(first.events, r)
-		answers[e.Name] = ask(r)
-	}
-	var there []resolved
-	for _, e := range c.chosen {
-		r, missing := resolve(c.root, e)
+	var there []Event
+	for i, e := range events {
+		e, missing := resolve(c.root, e)
 		if missing == nil {
-			missing = ask(r)
+			if missing = err; err == nil {
+				missing = c.explain(e, c.ask(e, root.Dir, cpu))
+			}
 		}
 		switch answers[e.Name] = missing; {
-		case missing != nil:
-		case r.family == software:
-			first.events = append(first.events, r)
+		case missing != nil && i >= always:
+		case e.family == software:
+			first.events = append(first.events, e)
 		default:
-			there = append(there, r)
+			there = append(there, e)
 		}
 	}
 	// 2. Which count together?
@@ -64,7 +57,7 @@ func (c *Collector) probe(ctx context.Context) {
 		}
 	}
 	c.plans = append([]plan{first}, more...)
-	// 3. What is to be said of it.
+	// 3. Say so.
 	groups := map[string]string{}
 	for _, p := range c.plans {
 		for _, e := range p.events {
@@ -72,7 +65,7 @@ func (c *Collector) probe(ctx context.Context) {
 		}
 	}
 	c.sources = nil
-	for _, e := range append(always(), c.chosen...) {
+	for _, e := range events {
 		s := collector.Source("perf/"+e.Name, "cgroup mode on "+root.Name, answers[e.Name])
 		if s.Support == api.Supported {
 			s.Group = groups[e.Name]
@@ -83,7 +76,7 @@ func (c *Collector) probe(ctx context.Context) {
 }
 
 // ask opens an event on a cgroup and closes it.
-func (c *Collector) ask(e resolved, dir string, cpu int) error {
+func (c *Collector) ask(e Event, dir string, cpu int) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err
@@ -93,7 +86,7 @@ func (c *Collector) ask(e resolved, dir string, cpu int) error {
 }
 
 // explain says what an error of the kernel means for an event on this machine.
-func (c *Collector) explain(e resolved, err error) error {
+func (c *Collector) explain(e Event, err error) error {
 	hardware := e.attr.Type == unix.PERF_TYPE_HARDWARE || e.attr.Type == unix.PERF_TYPE_HW_CACHE || e.attr.Type == unix.PERF_TYPE_RAW
 	text := ""
 	switch {
@@ -122,18 +115,22 @@ func (c *Collector) explain(e resolved, err error) error {
 	return fmt.Errorf("%w: %s", err, text)
 }
 
-// Denial says what is missing to be let, where the kernel refused with an error of
-// permission.
+// Denial says what is missing after the kernel refused with an error of permission.
+//
+// Linux has CAP_PERFMON since 5.8, and itself knows levels of kernel.perf_event_paranoid up
+// to 2. Debian and Ubuntu ship kernels with another level above it, at which many of them
+// require CAP_SYS_ADMIN.
 func Denial(root hostfs.Root, refused error) string {
-	level := "?"
-	if data, err := hostfs.Read(root.Proc("sys", "kernel", "perf_event_paranoid")); err == nil {
-		level = strings.TrimSpace(string(data))
+	const mainline = 2
+	kernel := func(file string) string {
+		data, _ := hostfs.Read(root.Proc("sys", "kernel", file)) // unreadable: empty
+		return strings.TrimSpace(string(data))
 	}
+	last, err := strconv.Atoi(kernel("cap_last_cap"))
+	knows := err != nil || last >= unix.CAP_PERFMON
 	held := root.Capabilities()
-	perfmon, admin := held&(1<<unix.CAP_PERFMON) != 0, held&(1<<unix.CAP_SYS_ADMIN) != 0
-	if !knowsPerfmon(root) {
-		perfmon = false
-	}
+	perfmon, admin := knows && held&(1<<unix.CAP_PERFMON) != 0, held&(1<<unix.CAP_SYS_ADMIN) != 0
+	level := cmp.Or(kernel("perf_event_paranoid"), "?")
 	n, err := strconv.Atoi(level)
 	switch {
 	case perfmon && !admin && err == nil && n > mainline && errors.Is(refused, unix.EACCES):
@@ -145,33 +142,15 @@ func Denial(root hostfs.Root, refused error) string {
 		}
 		return "although the exporter has " + name + " (kernel.perf_event_paranoid is " + level +
 			"): a container's filter of system calls or a security module refuses"
-	case !knowsPerfmon(root):
+	case !knows:
 		return "needs CAP_SYS_ADMIN, since this kernel has no CAP_PERFMON, or kernel.perf_event_paranoid below 1; it is " + level
 	}
 	return "needs CAP_PERFMON, or kernel.perf_event_paranoid below 1; it is " + level
 }
 
-// mainline is the highest level of kernel.perf_event_paranoid that the kernel itself knows.
-// Debian and Ubuntu ship kernels that know another one above it, at which many of them
-// require CAP_SYS_ADMIN, whatever else a process may.
-const mainline = 2
-
-// knowsPerfmon reports whether the kernel has CAP_PERFMON, which came with Linux 5.8.
-func knowsPerfmon(root hostfs.Root) bool {
-	data, err := hostfs.Read(root.Proc("sys", "kernel", "cap_last_cap"))
-	if err != nil {
-		return true
-	}
-	last, err := hostfs.Number(data)
-	return err != nil || last >= unix.CAP_PERFMON
-}
-
 // virtual reports whether the machine says that a hypervisor runs it.
 func (c *Collector) virtual() bool {
-	data, err := hostfs.Read(c.root.Proc("cpuinfo"))
-	if err != nil {
-		return false
-	}
-	flags, _ := hostfs.Value(data, "flags") // the first CPU's
+	data, _ := hostfs.Read(c.root.Proc("cpuinfo")) // unreadable: no flags
+	flags, _ := hostfs.Value(data, "flags")        // the first CPU's
 	return slices.Contains(strings.Fields(flags), "hypervisor")
 }

@@ -17,28 +17,26 @@ import (
 	"pitchpipe/exporter/hostfs"
 )
 
-// reader counts one job. Its groups are those of the collector's plans, by index; the
-// software events are the first.
+// reader counts one job.
 type reader struct {
 	collector *Collector
 	hierarchy hostfs.Hierarchy // perf's
 	dir       string           // the job's cgroup there
 	cpus      []int            // that it may use; nil = all that are online
-	tallies   []*tally         // by plan
-	off       []error          // by plan, why it is not counted any more; nil = it is
-	counted   []*counter
-	leaving   []*counter // of CPUs or a cgroup that are not the job's any more, read once more
-	complete  []int      // CPUs that are all counted on, until a counter is let go; nil = look
-	now       Counts     // used again at each reading
+	tallies   []*tally         // of the collector's plans; the software events are the first
+	counters  []*counter
+	complete  []int  // CPUs that all have their counters, until one is closed; nil = look
+	now       Counts // used again at each reading
 	places    map[int]*collector.Place
-	sockets   map[int]int // by CPU
 }
 
 // counter is one group of events on one CPU.
 type counter struct {
-	plan  int
+	*tally
+
 	dir   string
 	cpu   int
+	place *collector.Place
 	group Group
 	last  Counts // that is in the tally
 	seen  uint64 // time enabled at the last reading
@@ -50,18 +48,17 @@ var (
 	_ collector.Placed    = (*reader)(nil)
 )
 
-// Follow opens events on the CPUs and in the cgroup that are the job's now and were not,
-// and lets go of the others after one more reading: the kernel moves what runs there at once,
-// and what it counted meanwhile is not lost. What the job does on a new CPU before
-// that is; the sampler looks for it several times a second.
+// Follow opens events on the CPUs and in the cgroup that are new to the job, and reads and
+// closes the others. What the job does on a new CPU before that is lost; the sampler looks
+// for it several times a second.
 func (r *reader) Follow(_ context.Context, t collector.Target) error {
-	refused, err := r.place(t)
+	refused, err := r.follow(t)
 	return errors.Join(err, refused)
 }
 
-// place makes the counters those of the target. An error is about the software events;
+// follow makes the counters those of the target. An error is about the software events;
 // refused says which others are not counted from now on.
-func (r *reader) place(t collector.Target) (refused, err error) {
+func (r *reader) follow(t collector.Target) (refused, err error) {
 	dir := t.Dirs[r.hierarchy.Name]
 	if dir == "" && strings.HasPrefix(t.PerfDir, r.hierarchy.Dir+"/") {
 		dir = t.PerfDir
@@ -74,8 +71,9 @@ func (r *reader) place(t collector.Target) (refused, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r.release(func(c *counter) bool { return c.dir != dir || !slices.Contains(cpus, c.cpu) })
-	return r.fill(cpus)
+	closed := r.release(func(c *counter) bool { return c.dir != dir || !slices.Contains(cpus, c.cpu) })
+	refused, err = r.fill(cpus)
+	return refused, errors.Join(closed, err)
 }
 
 // wanted are the CPUs to count on.
@@ -91,19 +89,22 @@ func (r *reader) wanted(now time.Time) ([]int, error) {
 	return slices.DeleteFunc(online, func(cpu int) bool { return !slices.Contains(r.cpus, cpu) }), nil
 }
 
-// release lets go of counters after one more reading.
-func (r *reader) release(gone func(*counter) bool) {
-	r.complete = nil
-	r.counted = slices.DeleteFunc(r.counted, func(c *counter) bool {
-		if gone(c) {
-			r.leaving = append(r.leaving, c)
-			return true
+// release reads counters a last time and closes them.
+func (r *reader) release(gone func(*counter) bool) error {
+	var errs []error
+	r.counters = slices.DeleteFunc(r.counters, func(c *counter) bool {
+		if !gone(c) {
+			return false
 		}
-		return false
+		_, err := c.read(&r.now)
+		errs = append(errs, err, c.close())
+		r.complete = nil
+		return true
 	})
+	return errors.Join(errs...)
 }
 
-// fill opens what is not open yet on the CPUs; as for place.
+// fill opens what is not open yet on the CPUs; as for follow.
 func (r *reader) fill(cpus []int) (refused, err error) {
 	f, err := os.Open(r.dir)
 	if err != nil {
@@ -111,80 +112,75 @@ func (r *reader) fill(cpus []int) (refused, err error) {
 	}
 	defer func() { _ = f.Close() }() // the events keep the cgroup by themselves
 	var errs, others []error
-	for i, p := range r.collector.plans {
-		if r.off[i] != nil {
-			continue
-		}
+	r.complete = cpus
+	for i, t := range r.tallies {
 		for _, cpu := range cpus {
-			err := r.add(f, i, cpu)
-			switch {
-			case err == nil, errors.Is(err, unix.ENODEV): // it went offline just now
-				continue
-			case i == 0:
-				errs = append(errs, fmt.Errorf("perf: CPU %d: %w", cpu, r.collector.explain(p.events[0], err)))
+			if t.off != nil || r.counts(t, cpu) {
 				continue
 			}
-			// Part of the CPUs would be less than the truth.
-			r.off[i] = fmt.Errorf("CPU %d: %w", cpu, r.collector.explain(p.events[0], err))
-			others = append(others, fmt.Errorf("perf: group %s: %w", p.name, r.off[i]))
-			r.release(func(c *counter) bool { return c.plan == i })
-			break
+			err := r.open(f, t, cpu)
+			if err == nil {
+				continue
+			}
+			r.complete = nil
+			if errors.Is(err, unix.ENODEV) { // it went offline just now
+				continue
+			}
+			err = fmt.Errorf("CPU %d: %w", cpu, r.collector.explain(t.events[0], err))
+			if i == 0 {
+				errs = append(errs, fmt.Errorf("perf: %w", err))
+				continue
+			}
+			t.off = err // part of the CPUs would be less than the truth
+			others = append(others, fmt.Errorf("perf: group %s: %w", t.name, err), r.release(func(c *counter) bool { return c.tally == t }))
 		}
 	}
 	return errors.Join(others...), errors.Join(errs...)
 }
 
-func (r *reader) add(cgroup *os.File, i, cpu int) error {
-	same := func(c *counter) bool { return c.plan == i && c.cpu == cpu && c.dir == r.dir }
-	if slices.ContainsFunc(r.counted, same) {
-		return nil
-	}
-	// A CPU may come back before its last reading.
-	if at := slices.IndexFunc(r.leaving, same); at >= 0 {
-		r.counted = append(r.counted, r.leaving[at])
-		r.leaving = slices.Delete(r.leaving, at, at+1)
-		return nil
-	}
-	g, err := r.collector.opener.Open(r.collector.plans[i].attrs(), Where{Cgroup: cgroup, CPU: cpu})
+// counts reports whether a group counts the job on a CPU.
+func (r *reader) counts(t *tally, cpu int) bool {
+	return slices.ContainsFunc(r.counters, func(c *counter) bool { return c.tally == t && c.cpu == cpu && c.dir == r.dir })
+}
+
+func (r *reader) open(cgroup *os.File, t *tally, cpu int) error {
+	g, err := r.collector.opener.Open(t.attrs(), Where{Cgroup: cgroup, CPU: cpu})
 	if err != nil {
 		return err
 	}
-	c := &counter{plan: i, dir: r.dir, cpu: cpu, group: g}
-	c.last.Values = make([]uint64, len(r.collector.plans[i].events))
-	r.counted = append(r.counted, c)
+	socket := r.collector.root.Package(cpu)
+	if r.places[socket] == nil {
+		r.places[socket] = &collector.Place{}
+	}
+	c := &counter{tally: t, dir: r.dir, cpu: cpu, group: g, place: r.places[socket]}
+	c.last.Values = make([]uint64, len(t.events))
+	r.counters = append(r.counters, c)
 	return nil
 }
 
-// Read adds what each CPU counted since the last reading, scaled up where the
-// events were multiplexed; NaN where that cannot be done yet. Events still answer after
-// the cgroup is gone, so that the last reading of a job is complete.
+// Read adds what each CPU counted since the last reading, scaled up if the
+// events were multiplexed; NaN if that cannot be done yet. Events still answer after
+// the cgroup is gone, so the last reading of a job is complete.
 func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Values) error {
 	errs := []error{r.keepUp(m.Time)}
-	good := make([]bool, len(r.tallies))
 	for _, t := range r.tallies {
-		t.waiting = 0
+		t.waiting, t.good = 0, false
 	}
-	r.counted = slices.DeleteFunc(r.counted, func(c *counter) bool {
-		gone, err := r.take(c, good)
+	r.counters = slices.DeleteFunc(r.counters, func(c *counter) bool {
+		gone, err := c.read(&r.now)
 		if gone {
 			r.complete = nil
-			errs = append(errs, err, r.drop(c)) // it is opened anew when its CPU is back
+			errs = append(errs, err, c.close()) // it is opened again when its CPU is back
+		} else {
+			c.waiting += c.unread()
 		}
 		return gone
 	})
-	for _, c := range r.leaving {
-		_, err := r.take(c, good)
-		errs = append(errs, err, r.drop(c))
-	}
-	r.leaving = nil
-	for _, c := range r.counted {
-		r.tallies[c.plan].waiting += c.waiting()
-	}
-	r.show(good, out)
+	r.show(out)
 	return errors.Join(errs...)
 }
 
-// keepUp lets go of CPUs that went offline and opens events on those that came back.
+// keepUp closes counters of CPUs that went offline and opens those of CPUs that came back.
 func (r *reader) keepUp(now time.Time) error {
 	cpus, err := r.wanted(now)
 	if err != nil {
@@ -193,74 +189,120 @@ func (r *reader) keepUp(now time.Time) error {
 	if r.complete != nil && slices.Equal(cpus, r.complete) {
 		return nil // to look at each counter for each CPU takes longer than to read them
 	}
-	r.release(func(c *counter) bool { return !slices.Contains(cpus, c.cpu) })
-	missing := slices.DeleteFunc(slices.Clone(cpus), func(cpu int) bool {
-		for i, why := range r.off {
-			if why == nil && !slices.ContainsFunc(r.counted, func(c *counter) bool { return c.cpu == cpu && c.plan == i }) {
-				return false
-			}
-		}
-		return true
-	})
-	if len(missing) == 0 {
-		r.complete = cpus
-		return nil
-	}
-	refused, err := r.fill(missing)
+	closed := r.release(func(c *counter) bool { return !slices.Contains(cpus, c.cpu) })
+	refused, err := r.fill(cpus)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // the job has gone: nothing runs there
+		return closed // the job has gone: nothing runs there
 	}
-	return errors.Join(err, refused)
+	return errors.Join(closed, err, refused)
 }
 
-// take adds one CPU's counts to its tally, and reports whether they are the last.
-func (r *reader) take(c *counter, good []bool) (gone bool, err error) {
-	if err := c.group.Read(&r.now); err != nil {
+// read adds one CPU's counts to the tally, and reports whether they are the last.
+func (c *counter) read(now *Counts) (gone bool, err error) {
+	if err := c.group.Read(now); err != nil {
 		return true, err
 	}
-	good[c.plan] = true
-	c.seen = r.now.Enabled
-	before := r.share(c.plan)
-	r.tallies[c.plan].add(&c.last, r.now)
-	r.put(c.cpu, before, r.share(c.plan))
-	return r.now.Detached, nil
+	c.good, c.seen = true, now.Enabled
+	c.add(*now)
+	return now.Detached, nil
 }
 
-// waiting is the time for which it is not known yet what happened (ns).
-func (c *counter) waiting() float64 {
+// unread is the time for which it is unknown yet what happened (ns).
+func (c *counter) unread() float64 {
 	if c.seen <= c.last.Enabled {
 		return 0
 	}
 	return float64(c.seen - c.last.Enabled)
 }
 
-// drop closes a counter. What it waited for will not be known.
-func (r *reader) drop(c *counter) error {
-	r.tallies[c.plan].enabled += c.waiting()
+// close closes the group. What it waited for stays unknown.
+func (c *counter) close() error {
+	c.enabled += c.unread()
 	return c.group.Close()
 }
 
-// show writes the totals down. Of a group of which nothing could be read nothing is said.
-func (r *reader) show(good []bool, out collector.Values) {
-	if !slices.Contains(good, true) {
+// tally adds up what one group of events counted on all CPUs of a job, scaled up for
+// the time in which it did not run.
+type tally struct {
+	plan
+
+	off              error     // why it is not counted any more; nil = it is
+	good             bool      // a counter could be read in this reading
+	totals           []float64 // in counts
+	enabled, running float64   // ns, of what is in totals
+	waiting          float64   // ns enabled on CPUs that did not run since, as of the last reading
+	settled          float64   // enabled when the totals were last known
+}
+
+const (
+	// Totals are known while at most this part of the time is missing in them,
+	unsettled = 0.05
+	// or at most this long (ns), once anything was counted.
+	negligible = 1e6
+)
+
+// add takes what one CPU counted since the last reading. If the events were
+// enabled and none of the time running, nothing is known of that time yet: last stays,
+// and the next reading scales over all of it. Counts that fall are never subtracted.
+func (c *counter) add(now Counts) {
+	if now.Enabled < c.last.Enabled || now.Running < c.last.Running {
+		// The kernel never does that; what counts from anew counts from 0.
+		c.last = Counts{Values: make([]uint64, len(now.Values))}
+	}
+	enabled, running := float64(now.Enabled-c.last.Enabled), float64(now.Running-c.last.Running)
+	if running == 0 && enabled > 0 {
+		return
+	}
+	scale := 1.0
+	if running > 0 && running < enabled {
+		scale = enabled / running
+	}
+	for i, v := range now.Values {
+		if i >= len(c.last.Values) || v <= c.last.Values[i] {
+			continue
+		}
+		grown := float64(v-c.last.Values[i]) * scale
+		c.totals[i] += grown
+		if e := c.events[i]; e.place != nil {
+			*e.place(c.place) += grown / e.perUnit()
+		}
+	}
+	c.enabled += enabled
+	c.running += running
+	c.last.Enabled, c.last.Running = now.Enabled, now.Running
+	c.last.Values = append(c.last.Values[:0], now.Values...)
+}
+
+// known reports whether the totals are what the job did up to now. It is called once a reading.
+func (t *tally) known() bool {
+	all := t.enabled + t.waiting
+	if t.waiting > unsettled*(all-t.settled) && (t.waiting > negligible || t.running == 0) {
+		return false
+	}
+	t.settled = all
+	return true
+}
+
+// show writes the totals. It leaves out a group of which nothing could be read.
+func (r *reader) show(out collector.Values) {
+	if !slices.ContainsFunc(r.tallies, func(t *tally) bool { return t.good }) {
 		return
 	}
 	enabled, running := 0.0, 0.0
-	for i, p := range r.collector.plans {
-		t := r.tallies[i]
+	for i, t := range r.tallies {
 		// Software events run whenever they are enabled.
-		known := t.known() && r.off[i] == nil || i == 0
+		known := t.known() && t.off == nil || i == 0
 		enabled, running = enabled+t.enabled+t.waiting, running+t.running
-		if !good[i] && r.off[i] == nil {
+		if !t.good && t.off == nil {
 			continue
 		}
-		for k, e := range p.events {
+		for k, e := range t.events {
 			out[e.Column] = t.totals[k] / e.perUnit()
 			if !known {
 				out[e.Column] = math.NaN()
 			}
 		}
-		out[api.PerfEnabled(p.name)], out[api.PerfRunning(p.name)] = (t.enabled+t.waiting)/nanoseconds, t.running/nanoseconds
+		out[api.PerfEnabled(t.name)], out[api.PerfRunning(t.name)] = (t.enabled+t.waiting)/nanoseconds, t.running/nanoseconds
 	}
 	out[api.ColPerfEnabled], out[api.ColPerfRunning] = enabled/nanoseconds, running/nanoseconds
 }
@@ -268,11 +310,11 @@ func (r *reader) show(good []bool, out collector.Values) {
 // Events are the chosen ones that it counts, and the sources that it was to count and
 // cannot.
 func (r *reader) Events() (counted []string, absent []api.Source) {
-	for i, p := range r.collector.plans {
-		for _, e := range p.events {
+	for _, t := range r.tallies {
+		for _, e := range t.events {
 			switch {
-			case r.off[i] != nil:
-				absent = append(absent, collector.Source("perf/"+e.Name, "", r.off[i]))
+			case t.off != nil:
+				absent = append(absent, collector.Source("perf/"+e.Name, "", t.off))
 			case e.further():
 				counted = append(counted, e.Name)
 			}
@@ -281,12 +323,35 @@ func (r *reader) Events() (counted []string, absent []api.Source) {
 	return counted, absent
 }
 
+// Places reports what the job did on each package. It leaves out events whose group did not
+// count all of the time up to now.
+func (r *reader) Places() map[int]collector.Place {
+	out := make(map[int]collector.Place, len(r.places))
+	for socket, p := range r.places {
+		place := *p
+		for i, t := range r.tallies {
+			if i == 0 || t.off == nil && t.settled > 0 && t.settled == t.enabled+t.waiting {
+				continue
+			}
+			for _, e := range t.events {
+				if e.place != nil {
+					*e.place(&place) = 0
+				}
+			}
+		}
+		if place != (collector.Place{}) {
+			out[socket] = place
+		}
+	}
+	return out
+}
+
 // Close closes the events.
 func (r *reader) Close() error {
 	var errs []error
-	for _, c := range append(r.counted, r.leaving...) {
+	for _, c := range r.counters {
 		errs = append(errs, c.group.Close())
 	}
-	r.counted, r.leaving = nil, nil
+	r.counters = nil
 	return errors.Join(errs...)
 }

@@ -33,8 +33,8 @@ type Device struct {
 	MemoryUsed  *int64   `json:"memory_used_bytes,omitempty"`
 	MemoryTotal *int64   `json:"memory_total_bytes,omitempty"`
 
-	// Processes are those with a context on the GPU, or nil where they cannot be seen.
-	// Of a GPU that is split they stand at its instances.
+	// Processes are those with a context on the GPU, or nil if they cannot be seen.
+	// Those of a split GPU are in its instances.
 	Processes *[]Process `json:"processes,omitempty"`
 	Instances []Instance `json:"instances,omitempty"`
 
@@ -57,14 +57,7 @@ type Process struct {
 	Memory *int64 `json:"memory_bytes,omitempty"`
 }
 
-// Bounds of a reading: a helper that goes mad fills neither memory nor pages.
-const (
-	maxDevices   = 256
-	maxInstances = 64
-	maxProcesses = 65536
-)
-
-// Decode reads one line. Numbers are finite and not negative, and no GPU stands twice.
+// Decode reads one line. Numbers are finite and not negative, and no UUID occurs twice.
 func Decode(line []byte) (Reading, error) {
 	var r Reading
 	if err := json.Unmarshal(line, &r); err != nil {
@@ -73,12 +66,6 @@ func Decode(line []byte) (Reading, error) {
 	if r.At.IsZero() {
 		return Reading{}, fmt.Errorf("%w: it has no time", ErrInvalid)
 	}
-	if len(r.Devices) > maxDevices {
-		return Reading{}, fmt.Errorf("%w: %d GPUs, more than %d", ErrInvalid, len(r.Devices), maxDevices)
-	}
-	if len(r.Missing) > maxDevices {
-		return Reading{}, fmt.Errorf("%w: %d GPUs are missing, more than %d", ErrInvalid, len(r.Missing), maxDevices)
-	}
 	seen := map[string]bool{}
 	for _, d := range r.Devices {
 		if d.UUID == "" || seen[d.UUID] {
@@ -86,39 +73,25 @@ func Decode(line []byte) (Reading, error) {
 		}
 		seen[d.UUID] = true
 		if err := d.Check(); err != nil {
-			return Reading{}, fmt.Errorf("%w: GPU %s: %w", ErrInvalid, d.UUID, err)
+			return Reading{}, err
 		}
 	}
 	return r, nil
 }
 
-// Check reports what is wrong with the figures of a GPU: one that is not finite, negative,
-// or more than all.
+// Check returns ErrInvalid for figures that are not finite, negative, or more than all.
 func (d Device) Check() error {
 	for name, v := range map[string]*float64{"joules": d.Joules, "watts": d.Watts, "limit_watts": d.LimitWatts, "busy": d.Busy} {
-		if v != nil && (*v < 0 || math.IsInf(*v, 0) || math.IsNaN(*v)) {
-			return fmt.Errorf("%s is %v", name, *v)
+		if v != nil && !(*v >= 0 && *v <= math.MaxFloat64) {
+			return fmt.Errorf("%w: GPU %s: %s is %v", ErrInvalid, d.UUID, name, *v)
 		}
 	}
 	if d.Busy != nil && *d.Busy > 1 {
-		return fmt.Errorf("busy is %v, more than all of the time", *d.Busy)
+		return fmt.Errorf("%w: GPU %s: busy is %v, more than all of the time", ErrInvalid, d.UUID, *d.Busy)
 	}
-	if d.MemoryUsed != nil && *d.MemoryUsed < 0 || d.MemoryTotal != nil && *d.MemoryTotal < 0 {
-		return errors.New("memory is negative")
-	}
-	if len(d.Instances) > maxInstances {
-		return fmt.Errorf("%d instances, more than %d", len(d.Instances), maxInstances)
-	}
-	lists := []*[]Process{d.Processes}
-	for _, i := range d.Instances {
-		if i.SMs < 0 {
-			return fmt.Errorf("instance %s has %d multiprocessors", i.UUID, i.SMs)
-		}
-		lists = append(lists, i.Processes)
-	}
-	for _, l := range lists {
-		if l != nil && len(*l) > maxProcesses {
-			return fmt.Errorf("%d processes, more than %d", len(*l), maxProcesses)
+	for _, v := range []*int64{d.MemoryUsed, d.MemoryTotal} {
+		if v != nil && *v < 0 {
+			return fmt.Errorf("%w: GPU %s: memory is negative", ErrInvalid, d.UUID)
 		}
 	}
 	return nil

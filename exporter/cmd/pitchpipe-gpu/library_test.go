@@ -1,4 +1,4 @@
-package nvml_test
+package main
 
 import (
 	"errors"
@@ -12,11 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitchpipe/exporter/collector/gpu/card"
-	"pitchpipe/exporter/nvml"
 )
 
-// library compiles the fake one.
-func library(t *testing.T, defines ...string) string {
+// fake compiles a library for the test.
+func fake(t *testing.T, defines ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "libfake.so")
 	args := []string{"-shared", "-fPIC", "-o", path, filepath.Join("testdata", "fake.c")}
@@ -32,19 +31,19 @@ func library(t *testing.T, defines ...string) string {
 	return path
 }
 
-func load(t *testing.T, defines ...string) *nvml.Library {
+func loaded(t *testing.T, defines ...string) *library {
 	t.Helper()
-	l, err := nvml.Load(library(t, defines...))
+	l, err := load(fake(t, defines...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(l.Close)
+	t.Cleanup(func() { l.Shutdown() })
 	return l
 }
 
-func read(t *testing.T, l *nvml.Library) card.Reading {
+func read(t *testing.T, l *library) card.Reading {
 	t.Helper()
-	r, err := l.Read(time.Unix(1, 0))
+	r, err := l.read(time.Unix(1, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +52,7 @@ func read(t *testing.T, l *nvml.Library) card.Reading {
 
 func TestWhatTheLibraryTellsIsReadInBaseUnits(t *testing.T) {
 	t.Parallel()
-	l := load(t)
+	l := loaded(t)
 	r := read(t, l)
 	if r.Driver != "555.42" || len(r.Devices) != 2 {
 		t.Fatalf("driver %q, %d GPUs", r.Driver, len(r.Devices))
@@ -81,7 +80,7 @@ func TestWhatTheLibraryTellsIsReadInBaseUnits(t *testing.T) {
 
 func TestWhatALibraryLacksIsMissingWithTheReasonAndNothingElse(t *testing.T) {
 	t.Parallel()
-	d := read(t, load(t, "OLD")).Devices[0]
+	d := read(t, loaded(t, "OLD")).Devices[0]
 	if d.Joules != nil || !strings.Contains(d.Missing["joules"], "the library has no such function") {
 		t.Errorf("joules %v, %q", d.Joules, d.Missing["joules"])
 	}
@@ -92,21 +91,21 @@ func TestWhatALibraryLacksIsMissingWithTheReasonAndNothingElse(t *testing.T) {
 
 func TestAGPUThatIsLostTakesNoOtherWithIt(t *testing.T) {
 	t.Parallel()
-	r := read(t, load(t, "LOST=1"))
+	r := read(t, loaded(t, "LOST=1"))
 	if len(r.Devices) != 1 || r.Devices[0].UUID != "GPU-bbbb" || r.Devices[0].Index != 1 || r.Devices[0].Watts == nil {
 		t.Errorf("GPUs %+v; want the second with its figures", r.Devices)
 	}
 	if diff := cmp.Diff([]string{"GPU 0: the driver answers 15 (the GPU is lost)"}, r.Missing); diff != "" {
 		t.Errorf("missing (-want +got):\n%s", diff)
 	}
-	if _, err := load(t, "LOST=3").Read(time.Unix(1, 0)); err == nil || !strings.Contains(err.Error(), "GPU 1: the driver answers 15") {
+	if _, err := loaded(t, "LOST=3").read(time.Unix(1, 0)); err == nil || !strings.Contains(err.Error(), "GPU 1: the driver answers 15") {
 		t.Errorf("all are lost: %v", err)
 	}
 }
 
 func TestInstancesOfASplitGPUHaveTheirOwnProcesses(t *testing.T) {
 	t.Parallel()
-	r := read(t, load(t, "MIG"))
+	r := read(t, loaded(t, "MIG"))
 	want := []card.Instance{
 		{UUID: "MIG-cccc", GPU: 7, SMs: 16, MemoryTotal: new(int64(9856) << 20), Processes: &[]card.Process{{Pid: 1200}}},
 		{UUID: "MIG-dddd", GPU: 8, SMs: 60, MemoryTotal: new(int64(40192) << 20), Processes: &[]card.Process{{Pid: 1300}, {Pid: 1301, Memory: new(int64(1) << 20)}}},
@@ -127,13 +126,13 @@ func TestALibraryThatCannotBeUsedSaysWhy(t *testing.T) {
 		want error
 		text string
 	}{
-		{"there is none", func(t *testing.T) string { return filepath.Join(t.TempDir(), "libnvidia-ml.so.1") }, nvml.ErrAbsent, "cannot open shared object file"},
-		{"it is another", func(*testing.T) string { return "libm.so.6" }, nvml.ErrAbsent, "lacks the functions"},
-		{"the driver refuses", func(t *testing.T) string { return library(t, "DENIED") }, nvml.ErrDenied, "permission denied"},
+		{"there is none", func(t *testing.T) string { return filepath.Join(t.TempDir(), "libnvidia-ml.so.1") }, errAbsent, "cannot open shared object file"},
+		{"it is another", func(*testing.T) string { return "libm.so.6" }, errAbsent, "lacks the functions"},
+		{"the driver refuses", func(t *testing.T) string { return fake(t, "DENIED") }, errDenied, "permission denied"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			l, err := nvml.Load(tc.path(t))
+			l, err := load(tc.path(t))
 			if l != nil || !errors.Is(err, tc.want) || !strings.Contains(fmt.Sprint(err), tc.text) {
 				t.Errorf("%v; want %v with %q", err, tc.want, tc.text)
 			}

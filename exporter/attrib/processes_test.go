@@ -13,82 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/hostfs"
 )
-
-func TestWhatTheKernelSaysOfProcessesThatComeAndGo(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		name, text string
-		threads    int
-		newest     uint64
-	}{
-		{"a line of the kernel's is read", "0.74 1.19 2.18 2/345 12345\n", 345, 12345},
-		{"a kernel that is played by a program says nothing", "0.00 0.00 0.00 0/0 0\n", 0, 0},
-		{"a shorter line says nothing", "0.00 0.00 0.00 1/1\n", 0, 0},
-		{"no numbers say nothing", "0 0 0 1/x 5\n", 0, 0},
-		{"an empty file says nothing", "", 0, 0},
-	} {
-		if threads, newest := attrib.ParseStir([]byte(tc.text)); threads != tc.threads || newest != tc.newest {
-			t.Errorf("%s: %d threads, number %d", tc.name, threads, newest)
-		}
-	}
-}
-
-func FuzzParseStir(f *testing.F) {
-	f.Add([]byte("0.74 1.19 2.18 2/345 12345\n"))
-	f.Add([]byte("0 0 0 1/1 1"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if threads, newest := attrib.ParseStir(data); (threads == 0) != (newest == 0) || threads < 0 {
-			t.Errorf("%q: %d threads, number %d", data, threads, newest)
-		}
-	})
-}
-
-// statOf is /proc/<pid>/stat with these fields, numbered as in proc(5).
-func statOf(name string, fields map[int]uint64) string {
-	out := "7 (" + name + ") S"
-	for n := 4; n <= 52; n++ {
-		out += fmt.Sprint(" ", fields[n])
-	}
-	return out + "\n"
-}
-
-func TestWhereAProcessComesFrom(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		name, text string
-		parent     int
-		start      uint64
-		image      []uint64
-		ok         bool
-	}{
-		{"all of it", statOf("sh", map[int]uint64{4: 5, 22: 900, 26: 1, 28: 2, 50: 3}), 5, 900, []uint64{1, 2, 3}, true},
-		{"a name of brackets and spaces", statOf("a) S 1 (b", map[int]uint64{4: 5, 22: 900, 26: 1, 28: 2, 50: 3}), 5, 900, []uint64{1, 2, 3}, true},
-		{"of a process that may not be traced", statOf("sh", map[int]uint64{4: 5, 22: 900, 26: 1}), 5, 900, nil, true},
-		{"a short line", "7 (sh) S 5 1 1", 5, 0, nil, true},
-		{"no line", "", 0, 0, nil, false},
-		{"no number", "7 (sh) S x", 0, 0, nil, false},
-	} {
-		parent, start, image, ok := attrib.ParseDescent([]byte(tc.text))
-		if parent != tc.parent || start != tc.start || ok != tc.ok || !cmp.Equal(image, tc.image) {
-			t.Errorf("%s: %d, %d, %v, %v", tc.name, parent, start, image, ok)
-		}
-	}
-}
-
-func FuzzParseDescent(f *testing.F) {
-	f.Add([]byte(statOf("sh", map[int]uint64{4: 5, 22: 900, 26: 1, 28: 2, 50: 3})))
-	f.Add([]byte("7 (sh) S 5"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if parent, _, _, ok := attrib.ParseDescent(data); parent < 0 || !ok && parent != 0 {
-			t.Errorf("%q: parent %d, %v", data, parent, ok)
-		}
-	})
-}
 
 // onlyProcesses scans this machine's own /proc and no cgroups.
 func onlyProcesses(t *testing.T) *attrib.Scanner {

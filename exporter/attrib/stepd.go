@@ -1,0 +1,196 @@
+package attrib
+
+import (
+	"bytes"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"pitchpipe/exporter/hostfs"
+)
+
+const (
+	stepdName = "slurmstepd"
+	stepBatch = "batch"
+	// bornBatch is the name in Found.Birth of the start of the batch step's daemon, for jobs
+	// without a cgroup.
+	bornBatch = stepdName
+)
+
+// step is a step of a job as its daemon's title names it.
+type step struct {
+	job  string
+	name string // batch, extern, interactive, or a number
+}
+
+// ParseTitle reads the command line of a step daemon, which Slurm writes as
+// "slurmstepd: [<job>.<step>]". Components of heterogeneous jobs are
+// "<job>+<component>.<step>"; they belong to the job.
+func ParseTitle(cmdline []byte) (job, stepName string, ok bool) {
+	text := string(bytes.TrimRight(cmdline, "\x00 \n"))
+	text, ok = strings.CutPrefix(text, stepdName+": [")
+	if !ok {
+		return "", "", false
+	}
+	text, rest, ok := strings.Cut(text, "]")
+	if !ok || strings.TrimSpace(rest) != "" {
+		return "", "", false
+	}
+	job, stepName, ok = strings.Cut(text, ".")
+	job, _, _ = strings.Cut(job, "+")
+	if _, err := strconv.ParseUint(job, 10, 32); err != nil || !ok || stepName == "" || strings.ContainsAny(stepName, "/ \n") {
+		return "", "", false
+	}
+	return job, stepName, true
+}
+
+// identity reports who owns what the kernel says is uid's, so that tests need no root; nil =
+// that user.
+type identity func(path string, uid uint32) uint32
+
+// say names the owner of path, which the kernel says is uid's.
+func (i identity) say(path string, uid uint32) uint32 {
+	if i == nil {
+		return uid
+	}
+	return i(path, uid)
+}
+
+// of asks the kernel; it follows links.
+func (i identity) of(path string) (uid uint32, ok bool) {
+	var st unix.Stat_t
+	if unix.Stat(path, &st) != nil {
+		return 0, false
+	}
+	return i.say(path, st.Uid), true
+}
+
+// stepd reports whether the process is a step daemon of Slurm, and of which step. A title is
+// not enough: every user may start a setuid program under any name, and that process is
+// root's. So it has to be root's by its real and saved ids, and to run a file called
+// slurmstepd that is root's and not setuid. To see which file it runs takes root or
+// CAP_SYS_PTRACE; without, nothing is a step daemon.
+func (e *procs) stepd(pid int) (step, bool) {
+	exe := e.root.Pid(pid, "exe")
+	if !e.runsStepd(pid) || !e.admins(e.root.Pid(pid)) { // the former first, since nearly none does
+		return step{}, false
+	}
+	cmdline, err := hostfs.Read(e.root.Pid(pid, "cmdline"))
+	job, name, ok := ParseTitle(cmdline)
+	if err != nil || !ok || !e.bornByAdmin(pid) {
+		return step{}, false
+	}
+	file, err := os.Stat(exe)
+	if err != nil || file.Mode()&os.ModeSetuid != 0 || !e.admins(exe) {
+		return step{}, false
+	}
+	return step{job: job, name: name}, true
+}
+
+// runsStepd reports whether a process runs a file named as a step daemon. Debian's is
+// slurmstepd-wlm.
+func (e *procs) runsStepd(pid int) bool {
+	target, err := os.Readlink(e.root.Pid(pid, "exe"))
+	name := path.Base(strings.TrimSuffix(target, " (deleted)"))
+	return err == nil && (name == stepdName || strings.HasPrefix(name, stepdName+"-"))
+}
+
+// admins reports whether the administrator, who owns /proc, owns a file.
+func (e *procs) admins(path string) bool {
+	admin, ok := e.owner.of(e.root.Proc())
+	uid, known := e.owner.of(path)
+	return ok && known && uid == admin
+}
+
+// bornByAdmin reports whether the real and the saved user of a process are the administrator.
+// The effective one may be the job's user for a moment.
+func (e *procs) bornByAdmin(pid int) bool {
+	data, err := hostfs.Read(e.root.Pid(pid, "status"))
+	admin, ok := e.owner.of(e.root.Proc())
+	want := strconv.FormatUint(uint64(admin), 10)
+	ids, _ := hostfs.Value(data, "Uid:")
+	f := strings.Fields(ids)
+	return err == nil && ok && len(f) == 4 && f[0] == want && f[2] == want
+}
+
+// executor reports whether a process is the one of Nomad's that starts a task. Under v1 it
+// goes into the task's cgroups, starts the task there and leaves them again: what it
+// took is not the task's, and it would never leave a perf cgroup. It is the
+// administrator's and "nomad executor" by its command line.
+func (e *procs) executor(pid int) bool {
+	if !e.admins(e.root.Pid(pid)) {
+		return false
+	}
+	data, err := hostfs.Read(e.root.Pid(pid, "cmdline"))
+	words := bytes.SplitN(data, []byte{0}, 3)
+	return err == nil && len(words) == 3 && string(words[1]) == "executor" && (bytes.HasSuffix(words[0], []byte("/nomad")) || string(words[0]) == "nomad")
+}
+
+// incarnation is one start of a Slurm job. A requeued job has several under one id.
+type incarnation struct {
+	birth   map[string]uint64
+	attempt int
+	looks   int
+}
+
+// An attempt that is unknown after this many looks stays so: the job has no batch step on
+// this node, or its environment may not be read.
+const maxRestartLooks = 240
+
+// restarts finds out which attempt of a Slurm job f is, from the environments of
+// its processes, and remembers it for as long as its cgroups are the same.
+func (s *Scanner) restarts(f *Found) {
+	i := s.incarnations[f.Key]
+	if i == nil || reborn(i.birth, f.Birth) {
+		i = &incarnation{}
+		s.incarnations[f.Key] = i
+	}
+	// Keep what has gone for as long as anything is there: its daemons outlive its cgroups by
+	// seconds, and those go one by one.
+	for name, ino := range i.birth {
+		if _, there := f.Birth[name]; !there {
+			f.born(name, ino)
+		}
+	}
+	i.birth = f.Birth
+	if i.attempt == 0 && i.looks < maxRestartLooks {
+		i.looks++
+		i.attempt = s.readRestarts(f)
+	}
+	f.Attempt = i.attempt
+}
+
+func (s *Scanner) readRestarts(f *Found) int {
+	batch, others := f.batch, f.Pids
+	for _, dir := range f.Dirs {
+		batch = append(batch, processes(filepath.Join(dir, "step_"+stepBatch))...)
+		others = append(others, processes(dir)...)
+	}
+	for n, pids := range [][]int{batch, others} {
+		for _, pid := range pids {
+			data, err := hostfs.Read(s.root.Pid(pid, "environ"))
+			if err != nil || !bytes.HasSuffix(data, []byte{0}) {
+				continue // a process that ends while it is read shows the beginning alone
+			}
+			job, restarts, counted := parseRestarts(data)
+			if job == f.Key.ID && (counted || n == 0) {
+				return restarts + 1
+			}
+		}
+	}
+	return 0
+}
+
+// reborn reports whether a cgroup that was there is now another one of its name.
+func reborn(was, is map[string]uint64) bool {
+	for name, ino := range was {
+		if now, ok := is[name]; ok && now != ino {
+			return true
+		}
+	}
+	return false
+}
