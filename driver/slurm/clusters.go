@@ -8,7 +8,7 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/slurm/command"
-	"pitchpipe/driver/slurm/parse"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // oneCluster refuses a job that names the cluster it is for, in its script or in the
@@ -39,11 +39,11 @@ func here(ctx context.Context, run command.Runner, answer string) (driver.JobID,
 	if !named {
 		return driver.JobID(number), nil
 	}
-	out, err := run.Run(ctx, command.Call{Name: "scontrol", Args: []string{"show", "config"}})
+	conf, err := slurmctl.Config(ctx, run)
 	if err != nil {
 		return "", fmt.Errorf("job %s was submitted to cluster %.60q, and which one this is is not known: %w: %w", number, cluster, driver.ErrUnknown, err)
 	}
-	if own := parse.Config(out.Stdout)["ClusterName"]; own == "" || !strings.EqualFold(own, cluster) {
+	if own := conf["ClusterName"]; own == "" || !strings.EqualFold(own, cluster) {
 		return "", fmt.Errorf("job %s was submitted to cluster %.60q, and this is %.60q: it runs there and is not followed; look with squeue -M %.60s, and do not submit it again: %w",
 			number, cluster, own, cluster, driver.ErrUnknown)
 	}

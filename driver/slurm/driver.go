@@ -15,7 +15,7 @@ import (
 	"pitchpipe/driver/move"
 	"pitchpipe/driver/output"
 	"pitchpipe/driver/slurm/command"
-	"pitchpipe/driver/slurm/rest"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // Driver is one user's view of one Slurm cluster.
@@ -23,7 +23,6 @@ type Driver struct {
 	cfg     Config
 	journal Journal
 	lock    *os.File
-	rest    *rest.Client // nil = sdiag is asked
 	outputs output.Reader
 	moves   move.Machine
 	locks   move.Locks // of jobs that are being looked at or changed
@@ -59,16 +58,13 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 		claims: map[driver.JobID]claim{},
 	}
 	d.moves.AfterStep = cfg.AfterStep
-	if cfg.Rest != "" {
-		d.rest = rest.New(cfg.Rest)
-	}
 	if d.journal, err = OpenJournal(cfg.Dir); err != nil {
 		return nil, fmt.Errorf("slurm driver: %w", err)
 	}
 	if d.lock, err = durable.Lock(cfg.Dir); err != nil {
 		return nil, fmt.Errorf("slurm driver: %w", err)
 	}
-	if _, err := readSite(ctx, cfg.Commands); err != nil {
+	if _, err := slurmctl.Config(ctx, cfg.Commands); err != nil {
 		return nil, errors.Join(fmt.Errorf("slurm driver: %w", err), d.Close())
 	}
 	if err := d.prune(time.Now().Add(-cfg.Keep)); err != nil {
@@ -78,12 +74,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 }
 
 // Close frees the state directory. Jobs run on.
-func (d *Driver) Close() error {
-	if d.rest != nil {
-		d.rest.Close()
-	}
-	return durable.Unlock(d.lock)
-}
+func (d *Driver) Close() error { return durable.Unlock(d.lock) }
 
 // prune forgets jobs that ended long ago.
 func (d *Driver) prune(before time.Time) error {

@@ -179,11 +179,11 @@ func (d *Driver) judgeMove(ctx context.Context, j parse.Job, in driver.Intent) e
 	}
 	// As it is now: this process may run for months, and a job that leaves with a status
 	// that was taken out since has failed.
-	s, err := readSite(ctx, d.cfg.Commands)
+	conf, err := slurmctl.Config(ctx, d.cfg.Commands)
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(s.requeue, cp.Exit) {
+	if !conf.Requeues(cp.Exit) {
 		return fmt.Errorf("a job that leaves with status %d has ended here, and its dependants with it, since neither RequeueExitHold nor RequeueExit of this cluster names it; "+
 			"let the job say that it saved and go on (checkpoint done=...): %w", cp.Exit, driver.ErrUnsupported)
 	}

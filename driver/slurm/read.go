@@ -11,6 +11,7 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/parse"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // number reports whether an id is one that Slurm could have given: a number, or
@@ -159,11 +160,11 @@ func (d *Driver) past(ctx context.Context, id driver.JobID) (driver.Job, error) 
 	if ok && r.Last != nil {
 		return *r.Last, nil
 	}
-	now, err := readSite(ctx, d.cfg.Commands)
+	conf, err := slurmctl.Config(ctx, d.cfg.Commands)
 	if err != nil {
 		return driver.Job{}, fmt.Errorf("get: job %s: %w", id, err)
 	}
-	if now.accounting {
+	if conf.Accounts() {
 		job, err := d.accounted(ctx, id, r)
 		if err == nil || !errors.Is(err, driver.ErrNotFound) {
 			return job, err

@@ -13,6 +13,7 @@ import (
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/parse"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // Start submits a job. The request id is claimed before sbatch is called, and the
@@ -43,11 +44,11 @@ func (d *Driver) Start(ctx context.Context, id driver.RequestID, spec driver.Spe
 			return driver.Job{}, fmt.Errorf("start: request %s was submitted with an unknown outcome, and is looked for during another %v: %w",
 				id, left.Round(time.Second), driver.ErrUnknown)
 		}
-		now, err := readSite(ctx, d.cfg.Commands)
+		conf, err := slurmctl.Config(ctx, d.cfg.Commands)
 		if err != nil {
 			return driver.Job{}, fmt.Errorf("start: %w", err)
 		}
-		if now.age < 0 || now.age > 0 && time.Since(req.Tried) >= now.age {
+		if age := conf.Remembers(); age < 0 || age > 0 && time.Since(req.Tried) >= age {
 			return driver.Job{}, fmt.Errorf("start: request %s was submitted with an unknown outcome, and slurmctld may have forgotten its job by now; "+
 				"see whether it ran, and submit under another request if it did not: %w", id, driver.ErrUnknown)
 		}

@@ -11,10 +11,11 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/limits"
 	"pitchpipe/driver/slurm/parse"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // rules are those of the partitions and of the cluster.
-func (d *Driver) rules(ctx context.Context) ([]parse.Partition, map[string]string, error) {
+func (d *Driver) rules(ctx context.Context) ([]parse.Partition, parse.Conf, error) {
 	out, err := d.ask(ctx, "scontrol", "-o", "show", "partition")
 	if err != nil {
 		return nil, nil, fmt.Errorf("of the partitions: %w", err)
@@ -23,10 +24,8 @@ func (d *Driver) rules(ctx context.Context) ([]parse.Partition, map[string]strin
 	if err != nil {
 		return nil, nil, fmt.Errorf("of the partitions: %w: %w", driver.ErrTransient, err)
 	}
-	if out, err = d.ask(ctx, "scontrol", "show", "config"); err != nil {
-		return nil, nil, fmt.Errorf("of the cluster: %w", err)
-	}
-	return partitions, parse.Config(out), nil
+	conf, err := slurmctl.Config(ctx, d.cfg.Commands)
+	return partitions, conf, err
 }
 
 // Billing implements driver.Biller: TRESBillingWeights, and the CPUs where there are none.

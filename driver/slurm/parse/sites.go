@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -126,29 +125,6 @@ func Reservations(output []byte) ([]Reservation, error) {
 		}
 	}
 	return out, nil
-}
-
-// Config reads the settings of `scontrol show config`. A setting without a value
-// is empty.
-func Config(output []byte) map[string]string {
-	out := map[string]string{}
-	for line := range strings.Lines(string(output)) {
-		key, value, ok := strings.Cut(line, "=")
-		if key = strings.TrimSpace(key); ok && key != "" && !strings.ContainsAny(key, " \t") {
-			out[key] = none(strings.TrimSpace(value))
-		}
-	}
-	return out
-}
-
-// Remembers is for how long an ended job is remembered (MinJobAge); 0 = for good, negative
-// = the configuration does not say.
-func Remembers(conf map[string]string) time.Duration {
-	n, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(conf["MinJobAge"], "sec")))
-	if err != nil {
-		return -1
-	}
-	return time.Duration(n) * time.Second
 }
 
 // ExpectedStart reads what `sbatch --test-only` says: when the job would start.
