@@ -112,7 +112,8 @@ func job(line string) (Job, error) {
 		Requeue: r.flag("Requeue"), Batch: r.number("BatchFlag", count) > 0, Held: f["Priority"] == "0",
 		Restarts: r.number("Restarts", count), Nodes: r.number("NumNodes", low), CPUs: r.number("NumCPUs", low),
 	}
-	j.User, j.UID = readUser(&r)
+	who := read(&r, "UserId", numbered)
+	j.User, j.UID = who.name, who.number
 	if r.err == nil && j.ArrayTask != "" {
 		_, r.err = Tasks("ArrayTaskId", j.ArrayTask)
 	}
@@ -152,15 +153,20 @@ func job(line string) (Job, error) {
 	return j, r.err
 }
 
-// readUser reads name(uid).
-func readUser(r *reader) (name string, uid uint32) {
-	text := r.text("UserId")
-	name, number, _ := strings.Cut(text, "(")
-	n, err := strconv.ParseUint(strings.TrimSuffix(number, ")"), 10, 32)
-	if err != nil && r.err == nil {
-		r.err = badValue("UserId", text)
+// numbered reads NAME(NUMBER).
+func numbered(field, s string) (who struct {
+	name   string
+	number uint32
+}, err error,
+) {
+	name, rest, ok := strings.Cut(s, "(")
+	number, end, ok2 := strings.Cut(rest, ")")
+	n, err := strconv.ParseUint(number, 10, 32)
+	if err != nil || !ok || !ok2 || end != "" || name == "" {
+		return who, badValue(field, s)
 	}
-	return name, uint32(n)
+	who.name, who.number = name, uint32(n)
+	return who, nil
 }
 
 // reader keeps the first error of many fields.
