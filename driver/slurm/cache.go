@@ -2,7 +2,6 @@ package slurm
 
 import (
 	"hash/maphash"
-	"strings"
 	"time"
 
 	"pitchpipe/driver"
@@ -99,25 +98,5 @@ func (d *Driver) trusted() bool {
 	return time.Now().Before(d.until)
 }
 
-// print is what reports whether a job has to be looked at. Why a job waits is left
-// out, since that changes with every look of the scheduler at its queue, but for
-// whether it is held. It is never 0.
-func (d *Driver) print(l parse.QueueLine) uint64 {
-	var h maphash.Hash
-	h.SetSeed(d.hashes)
-	line := l.Print
-	for range reasonField {
-		i := strings.IndexByte(line, '|') + 1
-		_, _ = h.WriteString(line[:i])
-		line = line[i:]
-	}
-	reason, rest, _ := strings.Cut(line, "|")
-	if strings.Contains(reason, "Held") || strings.Contains(reason, "held") {
-		_, _ = h.WriteString(reason)
-	}
-	_, _ = h.WriteString(rest)
-	return h.Sum64() | 1
-}
-
-// reasonField is how many fields of parse.QueueFormat stand before the reason.
-const reasonField = 5
+// print is what reports whether a job has to be looked at. It is never 0.
+func (d *Driver) print(l parse.QueueLine) uint64 { return maphash.String(d.hashes, l.Print) | 1 }

@@ -93,7 +93,7 @@ func (d *Driver) room(ctx context.Context, j parse.Job) (room, error) {
 	partitions := strings.Split(j.Partition, ",")
 	var out room
 	if j.Node != "" && !parse.Waiting(j.State) {
-		printed, err := d.ask(ctx, "sinfo", "-h", "-a", "-N", "-n", j.Node, "-o", parse.PlaceFormat)
+		printed, err := d.ask(ctx, "sinfo", "-h", "-a", "-N", "-n", j.Node, "-O", parse.PlaceFormat)
 		if err != nil {
 			return out, err
 		}

@@ -195,7 +195,7 @@ func (d *Driver) accounted(ctx context.Context, id driver.JobID, r *Record) (dri
 	array, task, isTask := strings.Cut(string(id), "_")
 	if !isTask { // asked for an array, sacct prints its tasks
 		array = ""
-		if slices.ContainsFunc(jobs, func(p parse.Past) bool { return p.ID != string(id) }) {
+		if slices.ContainsFunc(jobs, func(j parse.Job) bool { return j.ID != string(id) }) {
 			jobs = nil
 		}
 	}
@@ -203,14 +203,10 @@ func (d *Driver) accounted(ctx context.Context, id driver.JobID, r *Record) (dri
 	if len(jobs) == 0 || !d.watched(jobs[0].User, jobs[0].Partition) || d.cfg.Marked && r == nil {
 		return driver.Job{}, fmt.Errorf("get: job %s: %w", id, driver.ErrNotFound)
 	}
-	p := jobs[len(jobs)-1]
-	if p.State == "REQUEUED" { // and nobody knows of a run after it: it was cancelled before that
-		p.State = "CANCELLED"
-	}
-	j := parse.Job{
-		ID: p.ID, ArrayJob: array, ArrayTask: task, Name: p.Name, User: p.User, Partition: p.Partition, Account: p.Account, QOS: p.QOS, State: p.State,
-		Exit: p.Exit, Submitted: p.Submitted, Started: p.Started, Ended: p.Ended, Node: "accounted", Nodes: p.Nodes,
-		CPUs: p.CPUs, Tasks: 1, CPUsPerTask: p.CPUs, MemoryBytes: p.MemoryBytes, TimeLimit: p.TimeLimit,
+	j := jobs[len(jobs)-1]
+	j.ArrayJob, j.ArrayTask, j.Node = array, task, "accounted"
+	if j.State == "REQUEUED" { // and no one knows of a run after it: it was cancelled before that
+		j.State = "CANCELLED"
 	}
 	if r != nil {
 		j.Restarts = max(len(r.Attempts)-1, 0)

@@ -37,7 +37,8 @@ func (d *Driver) Start(ctx context.Context, id driver.RequestID, spec driver.Spe
 	case known && req.Answer != "": // sbatch named a cluster: it is never called again for this
 		return d.answered(ctx, req, req.Answer, spec)
 	case known:
-		if job, err := d.find(ctx, req, spec); err == nil || !errors.Is(err, driver.ErrNotFound) {
+		job, others, err := d.find(ctx, req, spec)
+		if err != nil || job.ID != "" {
 			return job, err
 		}
 		if left := d.cfg.Quiet - time.Since(req.Tried); left > 0 {
@@ -52,7 +53,7 @@ func (d *Driver) Start(ctx context.Context, id driver.RequestID, spec driver.Spe
 			return driver.Job{}, fmt.Errorf("start: request %s was submitted with an unknown outcome, and slurmctld may have forgotten its job by now; "+
 				"see whether it ran, and submit under another request if it did not: %w", id, driver.ErrUnknown)
 		}
-		if err := d.suspect(ctx, req, spec); err != nil {
+		if err := d.suspect(ctx, req, spec, others); err != nil {
 			return driver.Job{}, err
 		}
 	case !errors.Is(err, fs.ErrNotExist):
@@ -143,7 +144,7 @@ func (d *Driver) submission(ctx context.Context, id driver.RequestID, spec drive
 // fits refuses what no node of a partition has. Slurm itself accepts some such
 // jobs, which then wait for ever.
 func (d *Driver) fits(ctx context.Context, partition string, cores int, memory int64) error {
-	args := []string{"-h", "-e", "-o", parse.NodesFormat}
+	args := []string{"-h", "-e", "-O", parse.NodesFormat}
 	if partition != "" {
 		args = append(args, "-p", partition)
 	} else {

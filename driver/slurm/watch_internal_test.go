@@ -3,7 +3,6 @@ package slurm
 import (
 	"context"
 	"fmt"
-	"hash/maphash"
 	"log/slog"
 	"strings"
 	"testing"
@@ -11,7 +10,6 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/command"
-	"pitchpipe/driver/slurm/parse"
 )
 
 func TestHowOftenTheQueueIsLookedAt(t *testing.T) {
@@ -32,35 +30,6 @@ func TestHowOftenTheQueueIsLookedAt(t *testing.T) {
 		w := watcher{d: &Driver{cfg: Config{Interval: 2 * time.Second}}, cost: c.cost, woken: c.woken}
 		if got := w.due(); got != c.due {
 			t.Errorf("%s: due after %v, want %v", c.name, got, c.due)
-		}
-	}
-}
-
-func TestWhatOfALineOfSqueueSaysThatAJobHasToBeLookedAt(t *testing.T) {
-	t.Parallel()
-	d := &Driver{hashes: maphash.MakeSeed()}
-	line := func(text string) parse.QueueLine {
-		t.Helper()
-		lines, err := parse.Queue([]byte(text + "\n"))
-		if err != nil || len(lines) != 1 {
-			t.Fatalf("%q: %v", text, err)
-		}
-		return lines[0]
-	}
-	base := line("7|7|N/A|N/A|PENDING|Priority|0|1|100M|10:00|main|")
-	for text, same := range map[string]bool{
-		"7|7|N/A|N/A|PENDING|Priority|0|1|100M|10:00|main|":    true,
-		"7|7|N/A|N/A|PENDING|Resources|0|1|100M|10:00|main|":   true,
-		"7|7|N/A|N/A|PENDING|JobHeldUser|0|1|100M|10:00|main|": false,
-		"7|7|N/A|N/A|RUNNING|None|0|1|100M|10:00|main|":        false,
-		"7|7|N/A|N/A|PENDING|Priority|1|1|100M|10:00|main|":    false,
-		"7|7|N/A|N/A|PENDING|Priority|0|2|100M|10:00|main|":    false,
-		"7|7|N/A|N/A|PENDING|Priority|0|1|200M|10:00|main|":    false,
-		"7|7|N/A|N/A|PENDING|Priority|0|1|100M|20:00|main|":    false,
-		"7|7|N/A|N/A|PENDING|Priority|0|1|100M|10:00|other|":   false,
-	} {
-		if got := d.print(line(text)) == d.print(base); got != same {
-			t.Errorf("%s: the same is %v, want %v", text, got, same)
 		}
 	}
 }
