@@ -109,7 +109,7 @@ func (d *Driver) adopt(ctx context.Context, req Request, number driver.JobID, sp
 	if j.ArrayJob != "" {
 		common := *r
 		common.Job, common.Own, common.Set, common.Output = driver.JobID(j.ArrayJob), Size{}, nil, nil
-		err = d.journal.WriteArray(&common)
+		err = d.journal.Arrays.Write(&common)
 	}
 	// The watch may have met the job before its request was known to have made it, and
 	// an intent may have begun: what is on record of those stays.

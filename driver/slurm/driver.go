@@ -76,42 +76,64 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 // Close frees the state directory. Jobs run on.
 func (d *Driver) Close() error { return durable.Unlock(d.lock) }
 
-// prune forgets jobs that ended long ago.
+// prune forgets jobs that ended long ago, and arrays that were submitted long ago and have no
+// task on record any more.
 func (d *Driver) prune(before time.Time) error {
-	ids, err := d.journal.Jobs()
-	if err != nil {
+	ids, err := d.journal.List()
+	arrays, bad := d.journal.Arrays.List()
+	if err := errors.Join(err, bad); err != nil {
 		return err
 	}
+	left := map[driver.JobID]bool{}
 	for _, id := range ids {
-		release := d.locks.Hold(string(id))
-		r, err := d.journal.Read(id)
-		if err == nil {
-			d.claim(r)
-		}
-		release()
+		gone, err := d.pruneJob(id, before)
 		if err != nil {
-			d.cfg.Logger.Warn("a record cannot be read", "job", string(id), "error", err)
-			continue
-		}
-		if r.Last == nil || r.Last.Ended.After(before) {
-			continue
-		}
-		if err := d.dropSettings(r); err != nil {
 			return err
 		}
-		if err := d.journal.Forget(id); err != nil {
-			return err
-		}
-		d.mu.Lock()
-		delete(d.over, id)
-		d.mu.Unlock()
-		if req, err := d.journal.Request(r.Request); err == nil && req.Job == id { // of an array its first task's
-			if err := d.journal.Free(r.Request); err != nil {
-				return err
-			}
+		if !gone {
+			left[driver.JobID(arrayOf(id))] = true
 		}
 	}
-	return d.pruneArrays(before)
+	for _, id := range arrays {
+		a, err := d.journal.Arrays.Read(id)
+		if err != nil {
+			d.cfg.Logger.Warn("a record cannot be read", "array", string(id), "error", err)
+			continue
+		}
+		if left[id] || a.Submitted.After(before) {
+			continue
+		}
+		if err := d.journal.Arrays.Forget(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Driver) pruneJob(id driver.JobID, before time.Time) (gone bool, err error) {
+	defer d.locks.Hold(string(id))()
+	r, err := d.journal.Read(id)
+	if err != nil {
+		d.cfg.Logger.Warn("a record cannot be read", "job", string(id), "error", err)
+		return false, nil
+	}
+	d.claim(r)
+	if r.Last == nil || r.Last.Ended.After(before) {
+		return false, nil
+	}
+	if err := d.dropSettings(r); err != nil {
+		return false, err
+	}
+	if err := d.journal.Forget(id); err != nil {
+		return false, err
+	}
+	d.mu.Lock()
+	delete(d.over, id)
+	d.mu.Unlock()
+	if req, err := d.journal.Request(r.Request); err == nil && req.Job == id { // of an array its first task's
+		return true, d.journal.Free(r.Request)
+	}
+	return true, nil
 }
 
 // Name is slurm.

@@ -25,7 +25,7 @@ func (d *Driver) List(ctx context.Context) ([]driver.Job, error) {
 			return nil, fmt.Errorf("list: %w", err)
 		}
 	}
-	kept, err := d.journal.Jobs()
+	kept, err := d.journal.List()
 	if err != nil {
 		return nil, fmt.Errorf("list: %w: %w", driver.ErrTransient, err)
 	}

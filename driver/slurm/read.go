@@ -116,27 +116,21 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (parse.Job, *Reco
 		return j, nil, nil
 	}
 	heard := d.listenToOwner(r, j)
-	if follow(r, j, time.Now()) || heard {
-		switch {
-		case d.killed(j, r):
-			if r.Moving == nil {
-				takeBack(j, r)
-			}
-		case parse.Ended(j.State):
-			last, err := d.view(ctx, j, r)
-			if err != nil {
-				return j, r, err
-			}
-			r.Last = &last
-			if err := d.dropSettings(r); err != nil {
-				return j, r, err
-			}
+	switch changed := follow(r, j, time.Now()) || heard; {
+	case !changed:
+		return j, r, nil
+	case d.killed(j, r):
+		if r.Moving == nil {
+			takeBack(j, r)
 		}
-		if err := d.write(r, "followed"); err != nil {
+	case parse.Ended(j.State):
+		last, err := d.view(ctx, j, r)
+		if err != nil {
 			return j, r, err
 		}
+		return j, r, d.conclude(r, last, "followed")
 	}
-	return j, r, nil
+	return j, r, d.write(r, "followed")
 }
 
 // another tells of another job under a number that came round. A job whose end
@@ -213,17 +207,22 @@ func (d *Driver) accounted(ctx context.Context, id driver.JobID, r *Record) (dri
 	}
 	job := d.sketch(j, r)
 	job.Node = ""
-	if r != nil && job.State.Ended() {
-		follow(r, j, time.Now())
-		job = d.sketch(j, r)
-		job.Node = ""
-		r.Last = &job
-		if err := d.dropSettings(r); err != nil {
-			return job, err
-		}
-		return job, d.write(r, "accounted")
+	if r == nil || !job.State.Ended() {
+		return job, nil
 	}
-	return job, nil
+	follow(r, j, time.Now())
+	job = d.sketch(j, r)
+	job.Node = ""
+	return job, d.conclude(r, job, "accounted")
+}
+
+// conclude notes how a job ended.
+func (d *Driver) conclude(r *Record, last driver.Job, step string) error {
+	r.Last = &last
+	if err := d.dropSettings(r); err != nil {
+		return err
+	}
+	return d.write(r, step)
 }
 
 // forgotten is a job on record that nobody remembers. It has ended, and how is not
@@ -246,9 +245,6 @@ func (d *Driver) forgotten(id driver.JobID, r *Record) (driver.Job, error) {
 	}
 	job := d.sketch(j, r)
 	job.Node, job.Detail, job.ExitCode = "", detail, -1
-	r.Last, r.Moving, r.Next = &job, nil, nil
-	if err := d.dropSettings(r); err != nil {
-		return job, err
-	}
-	return job, d.write(r, "forgotten")
+	r.Moving, r.Next = nil, nil
+	return job, d.conclude(r, job, "forgotten")
 }

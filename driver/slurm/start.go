@@ -64,12 +64,7 @@ func (d *Driver) Start(ctx context.Context, id driver.RequestID, spec driver.Spe
 		return driver.Job{}, fmt.Errorf("start: %w", err)
 	}
 	req = Request{ID: id, Marker: d.journal.Marker(id), Tried: time.Now()}
-	if known {
-		err = d.journal.Keep(req)
-	} else {
-		err = d.journal.Claim(req)
-	}
-	if err != nil {
+	if err := d.journal.Keep(req); err != nil {
 		return driver.Job{}, fmt.Errorf("start: %w: %w", driver.ErrTransient, err)
 	}
 	d.cfg.AfterStep("claimed")
