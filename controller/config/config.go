@@ -51,7 +51,7 @@ type Exporter struct{ Socket, Nodes, Cert, Key, CA, Discovery, Service string }
 
 // Slurm is a Slurm cluster.
 type Slurm struct {
-	Mode, Broker, Dir, Bin, Conf, Wake, Rest, Settings string
+	Mode, Broker, Dir, Bin, Conf, Wake, Settings string
 
 	Plugin, TaskProlog bool
 	Interval           time.Duration

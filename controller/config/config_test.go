@@ -128,7 +128,6 @@ func TestFlagsStandOverEnvironmentOverFileOverDefaults(t *testing.T) {
 		"slurm.conf":         {"/f", "/e", ""},
 		"slurm.interval":     {"1s", "3s", "4s"},
 		"slurm.wake":         {"/f", "/e", ""},
-		"slurm.rest":         {"/f", "/e", ""},
 		"slurm.partitions":   {"a", "b,c", ""},
 		"slurm.task_prolog":  {"true", "1", "false"},
 		"slurm.settings":     {"/f", "/e", "/g"},

@@ -78,7 +78,6 @@ func Keys() []Key {
 		{Name: "slurm.conf", Type: file, Instead: "what SLURM_CONF names, or the site's", Help: "configuration of the cluster for Slurm's commands"},
 		{Name: "slurm.interval", Type: period(100*time.Millisecond, time.Minute), Default: "2s", Help: "how often squeue is asked, unless that costs more than a hundredth of a core"},
 		{Name: "slurm.wake", Type: file, Help: "file that the site's hooks touch when a job begins or ends, so that it is seen sooner"},
-		{Name: "slurm.rest", Type: file, Instead: "none, and sdiag is asked", Help: "socket of a slurmrestd that runs as the controller's user, which is asked in place of sdiag whether anything happened"},
 		{Name: "slurm.partitions", Type: optional(list("partitions", slurmName)), Instead: "all", Help: "partitions whose jobs are seen; a job that pitchpipe run submits goes to the first"},
 		{Name: "slurm.task_prolog", Type: booleans(), Default: "false", Help: "the site runs the shipped task prolog, so that environment variables and live knobs can be changed"},
 		{Name: "slurm.settings", Type: paths(), Default: "{state}/slurm-env", Help: "directory of the settings that the task prolog reads, where its own configuration says, on a file system that all nodes see"},

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -15,18 +16,24 @@ import (
 	"pitchpipe/driver/slurm/parse"
 )
 
-// find looks for the job that a request made.
-func (d *Driver) find(ctx context.Context, req Request, spec driver.Spec) (driver.Job, error) {
-	out, err := d.ask(ctx, "squeue", "-h", "-a", "-t", "all", "-u", d.cfg.User, "-o", parse.CommentFormat)
+// find looks for the job that a request made, by its marker. Where none has it the jobs are
+// returned.
+func (d *Driver) find(ctx context.Context, req Request, spec driver.Spec) (driver.Job, []parse.Job, error) {
+	out, err := d.ask(ctx, "scontrol", "-o", "show", "job")
 	if err != nil {
-		return driver.Job{}, fmt.Errorf("start: looking for request %s: %w", req.ID, err)
+		return driver.Job{}, nil, fmt.Errorf("start: looking for request %s: %w", req.ID, err)
 	}
-	for _, c := range parse.Comments(out) {
-		if slices.Contains(strings.Fields(c[1]), req.Marker) {
-			return d.adopt(ctx, req, driver.JobID(c[0]), spec)
+	jobs, _ := parse.Jobs(out)
+	for _, j := range jobs {
+		if d.of(j.User) && slices.Contains(strings.Fields(j.Comment), req.Marker) {
+			job, err := d.adopt(ctx, req, scriptID(j), spec)
+			return job, nil, err
 		}
 	}
-	return driver.Job{}, fmt.Errorf("start: request %s: %w", req.ID, driver.ErrNotFound)
+	if bytes.Contains(out, []byte(req.Marker)) {
+		return driver.Job{}, nil, fmt.Errorf("start: request %s made a job that cannot be read: %w", req.ID, driver.ErrUnknown)
+	}
+	return driver.Job{}, jobs, nil
 }
 
 // margin is by how much the clock of slurmctld may differ.
@@ -34,17 +41,12 @@ const margin = time.Minute
 
 // suspect looks for a job that the request may have made although it does not carry
 // its marker: its owner can edit the comment. One of the same name and script that
-// was submitted since and is nobody else's is a reason not to submit again.
-func (d *Driver) suspect(ctx context.Context, req Request, spec driver.Spec) error {
+// was submitted since and is no one else's is a reason not to submit again.
+func (d *Driver) suspect(ctx context.Context, req Request, spec driver.Spec, jobs []parse.Job) error {
 	file, err := d.cfg.Parse(spec.Filename, spec.Source, spec.Variables)
 	if err != nil {
 		return nil //nolint:nilerr // such a job is not submitted, and Start says why
 	}
-	out, err := d.ask(ctx, "scontrol", "-o", "show", "job")
-	if err != nil {
-		return fmt.Errorf("start: looking for request %s: %w", req.ID, err)
-	}
-	jobs, _ := parse.Jobs(out) // one that cannot be read hides no other
 	for _, j := range jobs {
 		if j.User != d.cfg.User || j.Name != file.Name || !j.Batch || j.Submitted.Before(req.Tried.Add(-margin)) || strings.Contains(j.Comment, MarkerKey) {
 			continue
@@ -53,13 +55,10 @@ func (d *Driver) suspect(ctx context.Context, req Request, spec driver.Spec) err
 			continue
 		}
 		script, err := d.cfg.Actor.Script(ctx, j.ID)
-		if errors.Is(err, driver.ErrNotFound) {
-			continue
-		}
-		if err != nil {
+		if err != nil && !errors.Is(err, driver.ErrNotFound) {
 			return fmt.Errorf("start: looking for request %s: script of job %s: %w", req.ID, j.ID, err)
 		}
-		if fingerprint(script) == fingerprint(spec.Source) {
+		if err == nil && fingerprint(script) == fingerprint(spec.Source) {
 			return fmt.Errorf("start: request %s was submitted with an unknown outcome, and job %s, which does not say whose it is, has its name and script; "+
 				"see whether it is the one, and submit under another request if it is not: %w", req.ID, nameOf(j), driver.ErrUnknown)
 		}
@@ -110,7 +109,7 @@ func (d *Driver) adopt(ctx context.Context, req Request, number driver.JobID, sp
 	if j.ArrayJob != "" {
 		common := *r
 		common.Job, common.Own, common.Set, common.Output = driver.JobID(j.ArrayJob), Size{}, nil, nil
-		err = d.journal.WriteArray(&common)
+		err = d.journal.Arrays.Write(&common)
 	}
 	// The watch may have met the job before its request was known to have made it, and
 	// an intent may have begun: what is on record of those stays.

@@ -68,7 +68,7 @@ func (d *Driver) inherit(j parse.Job) (*Record, bool, error) {
 	if j.ArrayJob == "" {
 		return nil, false, nil
 	}
-	a, err := d.journal.ReadArray(driver.JobID(j.ArrayJob))
+	a, err := d.journal.Arrays.Read(driver.JobID(j.ArrayJob))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
 	}
@@ -96,37 +96,6 @@ func (d *Driver) enter(ctx context.Context, id driver.JobID) error {
 		return err
 	}
 	return d.write(r, "entered")
-}
-
-// pruneArrays forgets arrays that were submitted long ago and have no task on record
-// any more.
-func (d *Driver) pruneArrays(before time.Time) error {
-	arrays, err := d.journal.Arrays()
-	if err != nil || len(arrays) == 0 {
-		return err
-	}
-	jobs, err := d.journal.Jobs()
-	if err != nil {
-		return err
-	}
-	known := map[driver.JobID]bool{}
-	for _, id := range jobs {
-		known[driver.JobID(arrayOf(id))] = true
-	}
-	for _, id := range arrays {
-		a, err := d.journal.ReadArray(id)
-		if err != nil {
-			d.cfg.Logger.Warn("a record cannot be read", "array", string(id), "error", err)
-			continue
-		}
-		if known[id] || a.Submitted.After(before) {
-			continue
-		}
-		if err := d.journal.ForgetArray(id); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // split gives a waiting task a number of its own, by which the TaskProlog finds its

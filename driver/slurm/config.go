@@ -82,10 +82,6 @@ type Config struct {
 	// watch looks sooner; empty = there is none.
 	Wake string
 
-	// Rest is the socket of a slurmrestd that runs as this user, which is asked in
-	// place of sdiag; empty = there is none.
-	Rest string
-
 	// Window is for how long a job that was put back into the queue waits for its
 	// new settings before it starts again by itself; default DefaultWindow. Slurm's
 	// own is about two minutes.

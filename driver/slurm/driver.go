@@ -15,7 +15,7 @@ import (
 	"pitchpipe/driver/move"
 	"pitchpipe/driver/output"
 	"pitchpipe/driver/slurm/command"
-	"pitchpipe/driver/slurm/rest"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // Driver is one user's view of one Slurm cluster.
@@ -23,7 +23,6 @@ type Driver struct {
 	cfg     Config
 	journal Journal
 	lock    *os.File
-	rest    *rest.Client // nil = sdiag is asked
 	outputs output.Reader
 	moves   move.Machine
 	locks   move.Locks // of jobs that are being looked at or changed
@@ -59,16 +58,13 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 		claims: map[driver.JobID]claim{},
 	}
 	d.moves.AfterStep = cfg.AfterStep
-	if cfg.Rest != "" {
-		d.rest = rest.New(cfg.Rest)
-	}
 	if d.journal, err = OpenJournal(cfg.Dir); err != nil {
 		return nil, fmt.Errorf("slurm driver: %w", err)
 	}
 	if d.lock, err = durable.Lock(cfg.Dir); err != nil {
 		return nil, fmt.Errorf("slurm driver: %w", err)
 	}
-	if _, err := readSite(ctx, cfg.Commands); err != nil {
+	if _, err := slurmctl.Config(ctx, cfg.Commands); err != nil {
 		return nil, errors.Join(fmt.Errorf("slurm driver: %w", err), d.Close())
 	}
 	if err := d.prune(time.Now().Add(-cfg.Keep)); err != nil {
@@ -78,49 +74,66 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 }
 
 // Close frees the state directory. Jobs run on.
-func (d *Driver) Close() error {
-	if d.rest != nil {
-		d.rest.Close()
-	}
-	return durable.Unlock(d.lock)
-}
+func (d *Driver) Close() error { return durable.Unlock(d.lock) }
 
-// prune forgets jobs that ended long ago.
+// prune forgets jobs that ended long ago, and arrays that were submitted long ago and have no
+// task on record any more.
 func (d *Driver) prune(before time.Time) error {
-	ids, err := d.journal.Jobs()
-	if err != nil {
+	ids, err := d.journal.List()
+	arrays, bad := d.journal.Arrays.List()
+	if err := errors.Join(err, bad); err != nil {
 		return err
 	}
+	left := map[driver.JobID]bool{}
 	for _, id := range ids {
-		release := d.locks.Hold(string(id))
-		r, err := d.journal.Read(id)
-		if err == nil {
-			d.claim(r)
-		}
-		release()
+		gone, err := d.pruneJob(id, before)
 		if err != nil {
-			d.cfg.Logger.Warn("a record cannot be read", "job", string(id), "error", err)
-			continue
-		}
-		if r.Last == nil || r.Last.Ended.After(before) {
-			continue
-		}
-		if err := d.dropSettings(r); err != nil {
 			return err
 		}
-		if err := d.journal.Forget(id); err != nil {
-			return err
-		}
-		d.mu.Lock()
-		delete(d.over, id)
-		d.mu.Unlock()
-		if req, err := d.journal.Request(r.Request); err == nil && req.Job == id { // of an array its first task's
-			if err := d.journal.Free(r.Request); err != nil {
-				return err
-			}
+		if !gone {
+			left[driver.JobID(arrayOf(id))] = true
 		}
 	}
-	return d.pruneArrays(before)
+	for _, id := range arrays {
+		a, err := d.journal.Arrays.Read(id)
+		if err != nil {
+			d.cfg.Logger.Warn("a record cannot be read", "array", string(id), "error", err)
+			continue
+		}
+		if left[id] || a.Submitted.After(before) {
+			continue
+		}
+		if err := d.journal.Arrays.Forget(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Driver) pruneJob(id driver.JobID, before time.Time) (gone bool, err error) {
+	defer d.locks.Hold(string(id))()
+	r, err := d.journal.Read(id)
+	if err != nil {
+		d.cfg.Logger.Warn("a record cannot be read", "job", string(id), "error", err)
+		return false, nil
+	}
+	d.claim(r)
+	if r.Last == nil || r.Last.Ended.After(before) {
+		return false, nil
+	}
+	if err := d.dropSettings(r); err != nil {
+		return false, err
+	}
+	if err := d.journal.Forget(id); err != nil {
+		return false, err
+	}
+	d.mu.Lock()
+	delete(d.over, id)
+	d.mu.Unlock()
+	if req, err := d.journal.Request(r.Request); err == nil && req.Job == id { // of an array its first task's
+		return true, d.journal.Free(r.Request)
+	}
+	return true, nil
 }
 
 // Name is slurm.

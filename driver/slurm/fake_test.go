@@ -108,11 +108,11 @@ func (f *fake) answer(c command.Call) (out, stderr string) {
 	line := strings.Join(c.Args, " ")
 	switch {
 	case c.Name == "sinfo" && strings.HasSuffix(line, parse.PlaceFormat):
-		return "n1|main|up|mixed\n", ""
+		return "n1|main|up|mixed|\n", ""
 	case c.Name == "sinfo" && strings.HasSuffix(line, parse.FreeFormat):
 		return f.free, ""
 	case c.Name == "sinfo":
-		return "main|16|16384\n", ""
+		return "main|16|16384|\n", ""
 	case c.Name == "squeue" && strings.HasSuffix(line, parse.WaitFormat):
 		return f.waits, ""
 	case c.Name == "sbatch":
@@ -126,8 +126,6 @@ func (f *fake) answer(c command.Call) (out, stderr string) {
 			return "batch\npitchpipe-listen\n", ""
 		}
 		return "batch\n", ""
-	case c.Name == "squeue" && strings.Contains(line, "%A|%k"):
-		return f.each(func(j *fakeJob) string { return fmt.Sprintf("%d|%s\n", j.number(), j.comment) }), ""
 	case c.Name == "squeue" && strings.HasSuffix(line, "%i %U %E %j"):
 		return f.dependants, ""
 	case c.Name == "squeue":

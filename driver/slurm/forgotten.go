@@ -3,11 +3,11 @@ package slurm
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/parse"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // A slurmctld that is killed forgets what it acknowledged in its last seconds.
@@ -50,8 +50,11 @@ func (d *Driver) redo(ctx context.Context, j parse.Job, r *Record) (bool, error)
 		same(n.Size, have) || !unchanged(*n.Before, have) && !given(r, have) {
 		return false, nil
 	}
-	booted, err := d.booted(ctx)
-	if err != nil || booted.Before(n.At.Add(-skew)) {
+	conf, err := slurmctl.Config(ctx, d.cfg.Commands)
+	if err != nil {
+		return false, err
+	}
+	if booted, err := conf.Booted(); err != nil || booted.Before(n.At.Add(-skew)) {
 		return false, err
 	}
 	err = d.cfg.Actor.Update(ctx, string(r.Job), difference(have, n.Size))
@@ -69,19 +72,6 @@ func (d *Driver) redo(ctx context.Context, j parse.Job, r *Record) (bool, error)
 
 // skew is how much the clock of slurmctld may be behind.
 const skew = 2 * time.Second
-
-// booted is when slurmctld was started; zero where it does not say.
-func (d *Driver) booted(ctx context.Context) (time.Time, error) {
-	out, err := d.ask(ctx, "scontrol", "show", "config")
-	if err != nil {
-		return time.Time{}, err
-	}
-	at, err := parse.Instant("BOOT_TIME", parse.Config(out)["BOOT_TIME"])
-	if err != nil {
-		return time.Time{}, fmt.Errorf("%w: %w", driver.ErrTransient, err)
-	}
-	return at, nil
-}
 
 // settle does what is left to be done for a job that no intent is about. It lets a
 // job go that the cluster holds because it saved for an intent of ours, be it given

@@ -25,7 +25,7 @@ func (d *Driver) List(ctx context.Context) ([]driver.Job, error) {
 			return nil, fmt.Errorf("list: %w", err)
 		}
 	}
-	kept, err := d.journal.Jobs()
+	kept, err := d.journal.List()
 	if err != nil {
 		return nil, fmt.Errorf("list: %w: %w", driver.ErrTransient, err)
 	}
@@ -114,8 +114,15 @@ func ordinal(id driver.JobID) int {
 	return i
 }
 
+// survey is what a look at the whole queue found.
+type survey struct {
+	lines map[driver.JobID]uint64 // of each job that is seen, by what squeue printed; not to be changed
+	next  int                     // above the number of every job
+	cost  time.Duration           // of CPU, for squeue and its output
+}
+
 // queue asks squeue for every job, of one user or of all, those included that ended
-// a short while ago, and tells what CPU that took.
+// a short while ago, and returns what CPU that took.
 func (d *Driver) queue(ctx context.Context) ([]parse.QueueLine, time.Duration, error) {
 	args := []string{"-h", "-a", "-r", "-t", "all", "-O", parse.QueueFormat}
 	if !d.cfg.Everyone {
@@ -133,19 +140,8 @@ func (d *Driver) queue(ctx context.Context) ([]parse.QueueLine, time.Duration, e
 	if err != nil {
 		return nil, cost, fmt.Errorf("%w: %w", driver.ErrTransient, err)
 	}
-	for i := range lines { // a number is kept for long, and would keep all that was printed
-		lines[i].ID = strings.Clone(lines[i].ID)
-	}
 	// On a busy machine the clock runs on while others compute.
 	return lines, cost + min(cost, time.Since(begin)), nil
-}
-
-// survey is what a look at the whole queue found.
-type survey struct {
-	lines map[driver.JobID]uint64 // of each job that is seen, by what squeue printed; not to be changed
-	next  int                     // above the number of every job
-	queue time.Duration           // of CPU, for squeue
-	spent time.Duration           // of CPU, with reading what is new
 }
 
 // survey looks at the whole queue and reads the jobs of which squeue says something
@@ -158,17 +154,11 @@ func (d *Driver) survey(ctx context.Context) (survey, error) {
 	if err != nil {
 		return survey{}, err
 	}
-	s := survey{lines: make(map[driver.JobID]uint64, len(lines)), queue: cost, spent: cost}
+	s := survey{lines: make(map[driver.JobID]uint64, len(lines)), cost: cost}
 	stale, whole := d.compare(&s, lines, begin)
-	fresh, cost, err := d.details(ctx, stale, len(lines))
+	fresh, err := d.details(ctx, stale, len(lines))
 	if err != nil {
 		return survey{}, err
-	}
-	s.spent += cost
-	numbers := make(map[string]bool, len(lines))
-	for _, l := range lines {
-		numbers[l.ID] = true
-		s.next = max(s.next, ordinal(driver.JobID(l.ID))+1)
 	}
 	ours := make(map[string]bool, len(fresh))
 	for number, j := range fresh {
@@ -180,10 +170,10 @@ func (d *Driver) survey(ctx context.Context) (survey, error) {
 		id := jobID(l.ID, l.ArrayJob, l.ArrayTask)
 		j, ok := fresh[l.ID]
 		switch {
-		case !ok: // nobody can read it, or it is gone
+		case !ok: // no one can read it, or it is gone
 			delete(d.seen, id)
 		case !ours[l.ID]:
-			d.strangers[l.ID] = begin
+			d.strangers[strings.Clone(l.ID)] = begin // or the number would keep all that was printed
 			delete(s.lines, id)
 			delete(d.seen, id)
 		default:
@@ -198,6 +188,11 @@ func (d *Driver) survey(ctx context.Context) (survey, error) {
 		d.whole = begin
 	}
 	d.lines = s.lines
+	numbers := make(map[string]bool, len(lines))
+	for _, l := range lines {
+		numbers[l.ID] = true
+		s.next = max(s.next, ordinal(driver.JobID(l.ID))+1)
+	}
 	d.forget(begin, numbers)
 	return s, nil
 }
@@ -272,43 +267,35 @@ func (d *Driver) ours(j parse.Job) bool {
 // much as reading every hundredth by itself.
 func few(all int) int { return max(20, all/100) }
 
-// details reads jobs, by their numbers, and tells what CPU that took.
-func (d *Driver) details(ctx context.Context, stale []parse.QueueLine, all int) (map[string]parse.Job, time.Duration, error) {
+// details reads jobs, by their numbers.
+func (d *Driver) details(ctx context.Context, stale []parse.QueueLine, all int) (map[string]parse.Job, error) {
 	fresh := make(map[string]parse.Job, len(stale))
-	var cost time.Duration
 	if len(stale) > few(all) {
 		want := make(map[string]bool, len(stale))
 		for _, l := range stale {
 			want[l.ID] = true
 		}
-		out, paid, err := d.paid(ctx, "scontrol", "-o", "show", "job")
-		cost += paid
+		out, err := d.ask(ctx, "scontrol", "-o", "show", "job")
 		if err != nil {
-			return nil, cost, err
+			return nil, err
 		}
-		begin := time.Now()
 		d.pick(out, want, fresh)
-		cost += min(paid, time.Since(begin))
 	}
 	for _, l := range stale {
 		if _, ok := fresh[l.ID]; ok {
 			continue
 		}
-		j, paid, err := d.one(ctx, l.ID)
-		cost += paid
+		j, _, err := d.one(ctx, l.ID)
 		switch {
-		case errors.Is(err, driver.ErrUnsupported):
-			d.cfg.Logger.Warn("a job cannot be read", "job", l.ID, "error", err)
-		case errors.Is(err, driver.ErrNotFound):
-		case err != nil && ctx.Err() != nil:
-			return nil, cost, err
-		case err != nil: // whoever asks for it reads it by itself
-			d.cfg.Logger.Warn("a job could not be read", "job", l.ID, "error", err)
-		default:
+		case err == nil:
 			fresh[l.ID] = j
+		case ctx.Err() != nil:
+			return nil, err
+		case !errors.Is(err, driver.ErrNotFound): // whoever asks for it reads it by itself
+			d.cfg.Logger.Warn("a job cannot be read", "job", l.ID, "error", err)
 		}
 	}
-	return fresh, cost, nil
+	return fresh, nil
 }
 
 // pick reads those records of `scontrol -o show job` that are wanted. Each is read

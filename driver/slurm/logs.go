@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"time"
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/output"
@@ -57,6 +58,9 @@ func (d *Driver) saidDone(j parse.Job, pattern string, offset int64) (bool, erro
 func (d *Driver) tail(j parse.Job, path string, offset int64) ([]byte, error) {
 	return d.outputs.Tail(path, int(j.UID), offset)
 }
+
+// maxStart is how long a job that cannot be executed takes to say so.
+const maxStart = 10 * time.Second
 
 // neverStarted reports whether slurmstepd could not execute the script. Slurm says
 // no more than status 2 for that, and the reason in the job's output.

@@ -12,6 +12,7 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/parse"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // Outlook tells how long the job would wait for room if it were put back into the
@@ -92,7 +93,7 @@ func (d *Driver) room(ctx context.Context, j parse.Job) (room, error) {
 	partitions := strings.Split(j.Partition, ",")
 	var out room
 	if j.Node != "" && !parse.Waiting(j.State) {
-		printed, err := d.ask(ctx, "sinfo", "-h", "-a", "-N", "-n", j.Node, "-o", parse.PlaceFormat)
+		printed, err := d.ask(ctx, "sinfo", "-h", "-a", "-N", "-n", j.Node, "-O", parse.PlaceFormat)
 		if err != nil {
 			return out, err
 		}
@@ -110,11 +111,11 @@ func (d *Driver) room(ctx context.Context, j parse.Job) (room, error) {
 			}
 		}
 	}
-	site, err := readSite(ctx, d.cfg.Commands)
+	conf, err := slurmctl.Config(ctx, d.cfg.Commands)
 	if err != nil {
 		return out, err
 	}
-	out.taken = out.taken || site.private // who waits is not shown
+	out.taken = out.taken || conf.HidesJobs() // who waits is not shown
 	printed, err := d.ask(ctx, "squeue", "-h", "-a", "-r", "-t", "PENDING", "-p", strings.Join(partitions, ","), "-O", parse.WaitFormat)
 	if err != nil {
 		return out, err

@@ -2,55 +2,77 @@ package slurm
 
 import (
 	"context"
+	"slices"
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/parse"
 )
+
+// memory is the part of a size that is its memory.
+func (s Size) memory() Size { return Size{MemoryBytes: s.MemoryBytes, MemoryPerCPU: s.MemoryPerCPU} }
+
+// withMemory is the size with the memory of another.
+func (s Size) withMemory(of Size) Size {
+	s.MemoryBytes, s.MemoryPerCPU = of.MemoryBytes, of.MemoryPerCPU
+	return s
+}
+
+// take returns the size with what is new in another: each part that none of the known has.
+func (s Size) take(now Size, known ...Size) Size {
+	if !slices.ContainsFunc(known, func(k Size) bool { return k.Cores == now.Cores }) {
+		s.Cores = now.Cores
+	}
+	if !slices.ContainsFunc(known, func(k Size) bool { return k.memory() == now.memory() }) {
+		s = s.withMemory(now)
+	}
+	if !slices.ContainsFunc(known, func(k Size) bool { return k.TimeLimit == now.TimeLimit }) {
+		s.TimeLimit = now.TimeLimit
+	}
+	return s
+}
 
 // listenToOwner takes what the job's owner or an administrator changed for what the
 // owner asks for, and reports whether the record changed. While an intent is in
 // progress the sizes are ours; between its last step and the start of its attempt
 // they are what the intent gave the job, and anything else is the owner's.
 func (d *Driver) listenToOwner(r *Record, j parse.Job) bool {
-	have := sizeOf(j)
-	if r.Set == nil || r.Moving != nil {
+	have, waits := sizeOf(j), parse.Waiting(j.State)
+	switch {
+	case r.Set == nil || r.Moving != nil:
 		r.Set = &have
 		return false
-	}
-	if parse.Ended(j.State) {
+	case parse.Ended(j.State):
 		return false
-	}
-	if r.Next != nil {
+	case r.Next != nil:
 		return d.overrules(r, j)
-	}
-	if parse.Waiting(j.State) && given(r, have) {
+	case waits && given(r, have):
 		changed := *r.Set != have
 		r.Set = &have
 		return changed
 	}
-	set, own := *r.Set, r.Own
-	if parse.Waiting(j.State) { // these cannot be changed later; an allocation may round them
-		if have.Cores != set.Cores {
-			own.Cores = have.Cores
-		}
-		if have.MemoryBytes != set.MemoryBytes || have.MemoryPerCPU != set.MemoryPerCPU {
-			own.MemoryBytes, own.MemoryPerCPU = have.MemoryBytes, have.MemoryPerCPU
-		}
-		set.Cores, set.MemoryBytes, set.MemoryPerCPU = have.Cores, have.MemoryBytes, have.MemoryPerCPU
+	set, now := *r.Set, have
+	if !waits { // these cannot be changed later; an allocation may round them
+		now.Cores = set.Cores
+		now = now.withMemory(set)
 	}
-	// A limit that nobody asked for appears at the start, and goes at a requeue.
-	if asked := set.TimeLimit != 0 || parse.Waiting(j.State) && j.Restarts == 0; asked && have.TimeLimit != 0 {
-		if have.TimeLimit != set.TimeLimit {
-			own.TimeLimit = have.TimeLimit
-		}
-		set.TimeLimit = have.TimeLimit
+	// A limit that no one asked for appears at the start, and goes at a requeue.
+	if asked := set.TimeLimit != 0 || waits && j.Restarts == 0; !asked || have.TimeLimit == 0 {
+		now.TimeLimit = set.TimeLimit
 	}
-	if set == *r.Set && own == r.Own {
+	if now == set {
 		return false
 	}
-	d.cfg.Logger.Info("the job was changed by its owner or the site", "job", string(r.Job), "before", r.Own, "after", own)
-	r.Set, r.Own = &set, own
+	r.Set = &now
+	d.owns(r, r.Own.take(now, set))
 	return true
+}
+
+// owns notes what the owner asks for from now on.
+func (d *Driver) owns(r *Record, own Size) {
+	if own != r.Own {
+		d.cfg.Logger.Info("the job was changed by its owner or the site", "job", string(r.Job), "before", r.Own, "after", own)
+		r.Own = own
+	}
 }
 
 // raised writes down what a job that waits asks for where it will not say so as it runs.
@@ -68,24 +90,24 @@ func (d *Driver) raised(ctx context.Context, j parse.Job) (parse.Job, *Record, e
 // before the intent: it is not taken for his word.
 func (d *Driver) overrules(r *Record, j parse.Job) bool {
 	next, have := r.Next, sizeOf(j)
-	want := next.Size
+	want, now := next.Size, have
 	limited := have.TimeLimit != want.TimeLimit && (want.TimeLimit != 0 || have.TimeLimit != 0 && j.Restarts == 0)
 	if next.Before == nil || !parse.Waiting(j.State) || same(want, have) && !limited || unchanged(*next.Before, have) || given(r, have) && !limited {
 		return false
 	}
-	own := r.Own
-	if have.Cores != want.Cores {
-		own.Cores, next.Change.Cores = have.Cores, 0
-	}
-	if have.MemoryBytes != want.MemoryBytes || have.MemoryPerCPU != want.MemoryPerCPU {
-		own.MemoryBytes, own.MemoryPerCPU, next.Change.MemoryBytes = have.MemoryBytes, have.MemoryPerCPU, 0
-	}
 	if limited {
-		own.TimeLimit, next.Change.TimeLimit = have.TimeLimit, 0
+		next.Change.TimeLimit = 0
+	} else {
+		now.TimeLimit = want.TimeLimit
 	}
-	d.cfg.Logger.Info("the job was changed by its owner or the site", "job", string(r.Job), "before", r.Own, "after", own)
-	next.Size, next.Overruled = have, true
-	r.Own, r.Set = own, &have
+	if have.Cores != want.Cores {
+		next.Change.Cores = 0
+	}
+	if have.memory() != want.memory() {
+		next.Change.MemoryBytes = 0
+	}
+	d.owns(r, r.Own.take(now, want))
+	next.Size, next.Overruled, r.Set = have, true, &have
 	r.Note(next.Intent, driver.StepStarted, "its owner has changed the job since")
 	return true
 }
@@ -93,24 +115,17 @@ func (d *Driver) overrules(r *Record, j parse.Job) bool {
 // heed takes for the owner's what he changed of a job that waited for an intent, and
 // that began before the intent could answer him: sizes that are neither those before it
 // nor those that it gives. Of one that waited before the intent an allocation may have
-// rounded cores and memory, and a limit that nobody had asked for appears at the start.
+// rounded cores and memory, and a limit that no one had asked for appears at the start.
 func (m *mover) heed() {
-	before, want, have := m.r.From.Before, m.want(), sizeOf(m.j)
-	own := m.r.Own
-	if !m.r.Moving.Queued && m.j.CPUsPerTask != 0 && have.Cores != before.Cores && have.Cores != want.Cores {
-		own.Cores = have.Cores
+	before, want, now := m.r.From.Before, m.want(), sizeOf(m.j)
+	if m.r.Moving.Queued {
+		now = now.withMemory(want)
 	}
-	memory := func(s Size) Size {
-		return Size{MemoryBytes: s.MemoryBytes, MemoryPerCPU: s.MemoryPerCPU}
+	if m.r.Moving.Queued || m.j.CPUsPerTask == 0 {
+		now.Cores = want.Cores
 	}
-	if !m.r.Moving.Queued && memory(have) != memory(before) && memory(have) != memory(want) {
-		own.MemoryBytes, own.MemoryPerCPU = have.MemoryBytes, have.MemoryPerCPU
+	if before.TimeLimit == 0 || now.TimeLimit == 0 {
+		now.TimeLimit = want.TimeLimit
 	}
-	if before.TimeLimit != 0 && have.TimeLimit != 0 && have.TimeLimit != before.TimeLimit && have.TimeLimit != want.TimeLimit {
-		own.TimeLimit = have.TimeLimit
-	}
-	if own != m.r.Own {
-		m.d.cfg.Logger.Info("the job was changed by its owner or the site", "job", string(m.r.Job), "before", m.r.Own, "after", own)
-		m.r.Own = own
-	}
+	m.d.owns(m.r, m.r.Own.take(now, before, want))
 }

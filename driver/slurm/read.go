@@ -11,6 +11,7 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/parse"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // number reports whether an id is one that Slurm could have given: a number, or
@@ -115,27 +116,21 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (parse.Job, *Reco
 		return j, nil, nil
 	}
 	heard := d.listenToOwner(r, j)
-	if follow(r, j, time.Now()) || heard {
-		switch {
-		case d.killed(j, r):
-			if r.Moving == nil {
-				takeBack(j, r)
-			}
-		case parse.Ended(j.State):
-			last, err := d.view(ctx, j, r)
-			if err != nil {
-				return j, r, err
-			}
-			r.Last = &last
-			if err := d.dropSettings(r); err != nil {
-				return j, r, err
-			}
+	switch changed := follow(r, j, time.Now()) || heard; {
+	case !changed:
+		return j, r, nil
+	case d.killed(j, r):
+		if r.Moving == nil {
+			takeBack(j, r)
 		}
-		if err := d.write(r, "followed"); err != nil {
+	case parse.Ended(j.State):
+		last, err := d.view(ctx, j, r)
+		if err != nil {
 			return j, r, err
 		}
+		return j, r, d.conclude(r, last, "followed")
 	}
-	return j, r, nil
+	return j, r, d.write(r, "followed")
 }
 
 // another tells of another job under a number that came round. A job whose end
@@ -159,11 +154,11 @@ func (d *Driver) past(ctx context.Context, id driver.JobID) (driver.Job, error) 
 	if ok && r.Last != nil {
 		return *r.Last, nil
 	}
-	now, err := readSite(ctx, d.cfg.Commands)
+	conf, err := slurmctl.Config(ctx, d.cfg.Commands)
 	if err != nil {
 		return driver.Job{}, fmt.Errorf("get: job %s: %w", id, err)
 	}
-	if now.accounting {
+	if conf.Accounts() {
 		job, err := d.accounted(ctx, id, r)
 		if err == nil || !errors.Is(err, driver.ErrNotFound) {
 			return job, err
@@ -194,7 +189,7 @@ func (d *Driver) accounted(ctx context.Context, id driver.JobID, r *Record) (dri
 	array, task, isTask := strings.Cut(string(id), "_")
 	if !isTask { // asked for an array, sacct prints its tasks
 		array = ""
-		if slices.ContainsFunc(jobs, func(p parse.Past) bool { return p.ID != string(id) }) {
+		if slices.ContainsFunc(jobs, func(j parse.Job) bool { return j.ID != string(id) }) {
 			jobs = nil
 		}
 	}
@@ -202,31 +197,32 @@ func (d *Driver) accounted(ctx context.Context, id driver.JobID, r *Record) (dri
 	if len(jobs) == 0 || !d.watched(jobs[0].User, jobs[0].Partition) || d.cfg.Marked && r == nil {
 		return driver.Job{}, fmt.Errorf("get: job %s: %w", id, driver.ErrNotFound)
 	}
-	p := jobs[len(jobs)-1]
-	if p.State == "REQUEUED" { // and nobody knows of a run after it: it was cancelled before that
-		p.State = "CANCELLED"
-	}
-	j := parse.Job{
-		ID: p.ID, ArrayJob: array, ArrayTask: task, Name: p.Name, User: p.User, Partition: p.Partition, Account: p.Account, QOS: p.QOS, State: p.State,
-		Exit: p.Exit, Submitted: p.Submitted, Started: p.Started, Ended: p.Ended, Node: "accounted", Nodes: p.Nodes,
-		CPUs: p.CPUs, Tasks: 1, CPUsPerTask: p.CPUs, MemoryBytes: p.MemoryBytes, TimeLimit: p.TimeLimit,
+	j := jobs[len(jobs)-1]
+	j.ArrayJob, j.ArrayTask, j.Node = array, task, "accounted"
+	if j.State == "REQUEUED" { // and no one knows of a run after it: it was cancelled before that
+		j.State = "CANCELLED"
 	}
 	if r != nil {
 		j.Restarts = max(len(r.Attempts)-1, 0)
 	}
 	job := d.sketch(j, r)
 	job.Node = ""
-	if r != nil && job.State.Ended() {
-		follow(r, j, time.Now())
-		job = d.sketch(j, r)
-		job.Node = ""
-		r.Last = &job
-		if err := d.dropSettings(r); err != nil {
-			return job, err
-		}
-		return job, d.write(r, "accounted")
+	if r == nil || !job.State.Ended() {
+		return job, nil
 	}
-	return job, nil
+	follow(r, j, time.Now())
+	job = d.sketch(j, r)
+	job.Node = ""
+	return job, d.conclude(r, job, "accounted")
+}
+
+// conclude notes how a job ended.
+func (d *Driver) conclude(r *Record, last driver.Job, step string) error {
+	r.Last = &last
+	if err := d.dropSettings(r); err != nil {
+		return err
+	}
+	return d.write(r, step)
 }
 
 // forgotten is a job on record that nobody remembers. It has ended, and how is not
@@ -249,9 +245,6 @@ func (d *Driver) forgotten(id driver.JobID, r *Record) (driver.Job, error) {
 	}
 	job := d.sketch(j, r)
 	job.Node, job.Detail, job.ExitCode = "", detail, -1
-	r.Last, r.Moving, r.Next = &job, nil, nil
-	if err := d.dropSettings(r); err != nil {
-		return job, err
-	}
-	return job, d.write(r, "forgotten")
+	r.Moving, r.Next = nil, nil
+	return job, d.conclude(r, job, "forgotten")
 }

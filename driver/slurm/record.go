@@ -111,11 +111,12 @@ type Record struct {
 	move.Record
 }
 
-// Journal is the state directory: requests/HASH, and jobs/ID.json and arrays/ID.json with
-// what the tasks of an array have in common.
+// Journal is the state directory: the records of jobs in jobs/ID.json, what the tasks of an
+// array have in common in arrays/ID.json, and requests/HASH.
 type Journal struct {
-	dir          string
-	jobs, arrays move.Store
+	Records
+	Arrays Records
+	dir    string
 }
 
 // OpenJournal makes the directory where it is missing.
@@ -126,7 +127,7 @@ func OpenJournal(dir string) (Journal, error) {
 	if err := errors.Join(err, jerr, aerr); err != nil {
 		return Journal{}, fmt.Errorf("journal: %w", err)
 	}
-	return Journal{dir, jobs, arrays}, nil
+	return Journal{Records{jobs}, Records{arrays}, dir}, nil
 }
 
 func (j Journal) request(id driver.RequestID) string {
@@ -158,13 +159,6 @@ func (j Journal) Request(id driver.RequestID) (Request, error) {
 	return r, err
 }
 
-// Claim makes a request id this caller's, before anything of its job exists. Its
-// error is fs.ErrExist where another was first.
-func (j Journal) Claim(r Request) error {
-	r.Version = recordVersion
-	return durable.Claim(j.request(r.ID), r)
-}
-
 // Keep replaces what is known of a request.
 func (j Journal) Keep(r Request) error {
 	r.Version = recordVersion
@@ -179,15 +173,12 @@ func (j Journal) Free(id driver.RequestID) error {
 	return durable.SyncDir(filepath.Join(j.dir, "requests"))
 }
 
-// Read returns the record of a job. Its error is fs.ErrNotExist where there is none.
-func (j Journal) Read(id driver.JobID) (*Record, error) { return read(j.jobs, id) }
+// Records are those of jobs, or of arrays.
+type Records struct{ store durable.Folder }
 
-// ReadArray returns what the tasks of an array have in common that was submitted here.
-// Its error is fs.ErrNotExist where there is nothing.
-func (j Journal) ReadArray(id driver.JobID) (*Record, error) { return read(j.arrays, id) }
-
-func read(store move.Store, id driver.JobID) (*Record, error) {
-	data, err := store.Load(context.Background(), string(id))
+// Read returns a record. Its error is fs.ErrNotExist where there is none.
+func (f Records) Read(id driver.JobID) (*Record, error) {
+	data, err := f.store.Load(context.Background(), string(id))
 	if err != nil {
 		return nil, err
 	}
@@ -211,29 +202,19 @@ func read(store move.Store, id driver.JobID) (*Record, error) {
 	return &r, nil
 }
 
-// Write replaces the record of a job.
-func (j Journal) Write(r *Record) error { return write(j.jobs, r) }
-
-// WriteArray replaces what the tasks of an array have in common.
-func (j Journal) WriteArray(r *Record) error { return write(j.arrays, r) }
-
-func write(store move.Store, r *Record) error {
+// Write replaces a record.
+func (f Records) Write(r *Record) error {
 	r.Version = recordVersion
 	data, err := json.MarshalIndent(r, "", "\t")
 	if err != nil {
 		return fmt.Errorf("record of job %s: %w", r.Job, err)
 	}
-	return store.Save(context.Background(), string(r.Job), append(data, '\n'))
+	return f.store.Save(context.Background(), string(r.Job), append(data, '\n'))
 }
 
-// Jobs lists the jobs that have a record.
-func (j Journal) Jobs() ([]driver.JobID, error) { return list(j.jobs) }
-
-// Arrays lists the arrays that were submitted here.
-func (j Journal) Arrays() ([]driver.JobID, error) { return list(j.arrays) }
-
-func list(store move.Store) ([]driver.JobID, error) {
-	names, err := store.List(context.Background())
+// List returns the ids of all records.
+func (f Records) List() ([]driver.JobID, error) {
+	names, err := f.store.List(context.Background())
 	out := make([]driver.JobID, len(names))
 	for i, name := range names {
 		out[i] = driver.JobID(name)
@@ -241,12 +222,7 @@ func list(store move.Store) ([]driver.JobID, error) {
 	return out, err
 }
 
-// Forget removes the record of a job.
-func (j Journal) Forget(id driver.JobID) error {
-	return j.jobs.Delete(context.Background(), string(id))
-}
-
-// ForgetArray removes what the tasks of an array have in common.
-func (j Journal) ForgetArray(id driver.JobID) error {
-	return j.arrays.Delete(context.Background(), string(id))
+// Forget removes a record.
+func (f Records) Forget(id driver.JobID) error {
+	return f.store.Delete(context.Background(), string(id))
 }

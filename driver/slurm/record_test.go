@@ -25,29 +25,25 @@ func openJournal(t *testing.T) (slurm.Journal, string) {
 	return j, dir
 }
 
-func TestARequestIsClaimedOnce(t *testing.T) {
+func TestARequestIsKeptUntilItIsFreed(t *testing.T) {
 	t.Parallel()
 	j, _ := openJournal(t)
 	if _, err := j.Request("r"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a new request: %v, want %v", err, fs.ErrNotExist)
 	}
-	if err := j.Claim(slurm.Request{ID: "r", Marker: "m"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := j.Claim(slurm.Request{ID: "r", Marker: "other"}); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("a second claim: %v, want %v", err, fs.ErrExist)
-	}
-	if err := j.Keep(slurm.Request{ID: "r", Marker: "m", Job: "7"}); err != nil {
-		t.Fatal(err)
-	}
-	if r, err := j.Request("r"); err != nil || r.Job != "7" || r.Marker != "m" {
-		t.Errorf("request %+v (%v), want the first claim with its job", r, err)
+	for _, id := range []driver.JobID{"", "7"} {
+		if err := j.Keep(slurm.Request{ID: "r", Marker: "m", Job: id}); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := j.Request("r"); err != nil || r.Job != id || r.Marker != "m" {
+			t.Errorf("request %+v (%v), want its job %q", r, err, id)
+		}
 	}
 	if err := j.Free("r"); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Claim(slurm.Request{ID: "r"}); err != nil {
-		t.Errorf("claim of a freed request: %v", err)
+	if _, err := j.Request("r"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a freed request: %v, want %v", err, fs.ErrNotExist)
 	}
 }
 
@@ -80,7 +76,7 @@ func TestARecordComesBackAsItWas(t *testing.T) {
 	if err != nil || !cmp.Equal(want, got) {
 		t.Errorf("record (%v): %s", err, cmp.Diff(want, got))
 	}
-	if ids, err := j.Jobs(); err != nil || len(ids) != 1 || ids[0] != "9_1" {
+	if ids, err := j.List(); err != nil || len(ids) != 1 || ids[0] != "9_1" {
 		t.Errorf("jobs %v (%v), want 9_1", ids, err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "jobs", "5.json"), []byte(`{"version":9,"job":"5"}`), 0o600); err != nil {
@@ -107,31 +103,31 @@ func TestARecordComesBackAsItWas(t *testing.T) {
 func TestWhatTasksHaveInCommonIsNoJob(t *testing.T) {
 	t.Parallel()
 	j, _ := openJournal(t)
-	if _, err := j.ReadArray("7"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := j.Arrays.Read("7"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("an array that there is not: %v, want %v", err, fs.ErrNotExist)
 	}
 	common := &slurm.Record{Job: "7", Request: "request", Script: []byte("true\n")}
 	task := &slurm.Record{Job: "7_1", Number: "8"}
-	if err := errors.Join(j.WriteArray(common), j.Write(task)); err != nil {
+	if err := errors.Join(j.Arrays.Write(common), j.Write(task)); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := j.ReadArray("7"); err != nil || got.Request != "request" || string(got.Script) != "true\n" {
+	if got, err := j.Arrays.Read("7"); err != nil || got.Request != "request" || string(got.Script) != "true\n" {
 		t.Errorf("read %+v (%v), want %+v", got, err, common)
 	}
 	if got, err := j.Read("7_1"); err != nil || got.Number != "8" {
 		t.Errorf("read %+v (%v), want %+v", got, err, task)
 	}
-	jobs, err := j.Jobs()
-	arrays, err2 := j.Arrays()
+	jobs, err := j.List()
+	arrays, err2 := j.Arrays.List()
 	if err := errors.Join(err, err2); err != nil || len(jobs) != 1 || len(arrays) != 1 || jobs[0] != "7_1" || arrays[0] != "7" {
 		t.Errorf("jobs %v and arrays %v (%v), want 7_1 and 7", jobs, arrays, err)
 	}
 	for range 2 {
-		if err := j.ForgetArray("7"); err != nil {
+		if err := j.Arrays.Forget("7"); err != nil {
 			t.Error(err)
 		}
 	}
-	if arrays, err := j.Arrays(); err != nil || len(arrays) != 0 {
+	if arrays, err := j.Arrays.List(); err != nil || len(arrays) != 0 {
 		t.Errorf("arrays %v (%v), want none", arrays, err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/parse"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // Start submits a job. The request id is claimed before sbatch is called, and the
@@ -36,22 +37,23 @@ func (d *Driver) Start(ctx context.Context, id driver.RequestID, spec driver.Spe
 	case known && req.Answer != "": // sbatch named a cluster: it is never called again for this
 		return d.answered(ctx, req, req.Answer, spec)
 	case known:
-		if job, err := d.find(ctx, req, spec); err == nil || !errors.Is(err, driver.ErrNotFound) {
+		job, others, err := d.find(ctx, req, spec)
+		if err != nil || job.ID != "" {
 			return job, err
 		}
 		if left := d.cfg.Quiet - time.Since(req.Tried); left > 0 {
 			return driver.Job{}, fmt.Errorf("start: request %s was submitted with an unknown outcome, and is looked for during another %v: %w",
 				id, left.Round(time.Second), driver.ErrUnknown)
 		}
-		now, err := readSite(ctx, d.cfg.Commands)
+		conf, err := slurmctl.Config(ctx, d.cfg.Commands)
 		if err != nil {
 			return driver.Job{}, fmt.Errorf("start: %w", err)
 		}
-		if now.age < 0 || now.age > 0 && time.Since(req.Tried) >= now.age {
+		if age := conf.Remembers(); age < 0 || age > 0 && time.Since(req.Tried) >= age {
 			return driver.Job{}, fmt.Errorf("start: request %s was submitted with an unknown outcome, and slurmctld may have forgotten its job by now; "+
 				"see whether it ran, and submit under another request if it did not: %w", id, driver.ErrUnknown)
 		}
-		if err := d.suspect(ctx, req, spec); err != nil {
+		if err := d.suspect(ctx, req, spec, others); err != nil {
 			return driver.Job{}, err
 		}
 	case !errors.Is(err, fs.ErrNotExist):
@@ -62,12 +64,7 @@ func (d *Driver) Start(ctx context.Context, id driver.RequestID, spec driver.Spe
 		return driver.Job{}, fmt.Errorf("start: %w", err)
 	}
 	req = Request{ID: id, Marker: d.journal.Marker(id), Tried: time.Now()}
-	if known {
-		err = d.journal.Keep(req)
-	} else {
-		err = d.journal.Claim(req)
-	}
-	if err != nil {
+	if err := d.journal.Keep(req); err != nil {
 		return driver.Job{}, fmt.Errorf("start: %w: %w", driver.ErrTransient, err)
 	}
 	d.cfg.AfterStep("claimed")
@@ -142,7 +139,7 @@ func (d *Driver) submission(ctx context.Context, id driver.RequestID, spec drive
 // fits refuses what no node of a partition has. Slurm itself accepts some such
 // jobs, which then wait for ever.
 func (d *Driver) fits(ctx context.Context, partition string, cores int, memory int64) error {
-	args := []string{"-h", "-e", "-o", parse.NodesFormat}
+	args := []string{"-h", "-e", "-O", parse.NodesFormat}
 	if partition != "" {
 		args = append(args, "-p", partition)
 	} else {

@@ -1,26 +1,36 @@
 package slurm
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
+
+	"github.com/fsnotify/fsnotify"
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/parse"
 )
 
-// maxStart is how long a job that cannot be executed takes to say so.
-const maxStart = 10 * time.Second
-
 const (
-	// share is what part of a core looking at the whole queue may cost.
+	// share is what part of a core looking at the whole queue may cost. Reading new jobs may
+	// cost twice that.
 	share = 0.01
-	// truth is how old the last look at the whole queue may become, where another is not
-	// dearer than its share.
-	truth = 10 * time.Second
-	// beats is how often slurmctld is asked what it counted, in one Config.Interval.
-	beats = 2
+	// asks is how often slurmctld is asked for the number of the next job, in one
+	// Config.Interval.
+	asks = 2
+	// news is up to how many new jobs are read by their numbers; the next look at the whole
+	// queue finds more of them.
+	news = 20
+	// spare is how many readings of new jobs cost nothing yet, so that a quiet queue shows
+	// them at once.
+	spare = 10
 	// grace is how long the watch is trusted beyond the time when it should have
 	// looked again: squeue takes its time on a busy machine.
 	grace = 10 * time.Second
@@ -30,16 +40,15 @@ const (
 
 // Watch looks at the queue every Config.Interval and sends an event for each job
 // that exists and then for each whose line changed or is gone. Where a look costs
-// more than a hundredth of a core it is taken less often, and new jobs are asked for
-// by their numbers meanwhile. The stream breaks, and the channel is closed, when
-// squeue fails.
+// more than a hundredth of a core it is taken less often; new jobs are read by their
+// numbers meanwhile. The stream breaks, and the channel is closed, when squeue fails.
 func (d *Driver) Watch(ctx context.Context) (<-chan driver.Event, error) {
 	w := &watcher{d: d, pruned: time.Now()}
 	first, err := w.look(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("watch: %w", err)
 	}
-	kept, err := d.journal.Jobs()
+	kept, err := d.journal.List()
 	if err != nil {
 		return nil, fmt.Errorf("watch: %w: %w", driver.ErrTransient, err)
 	}
@@ -65,19 +74,14 @@ type watcher struct {
 	lines map[driver.JobID]uint64
 
 	looked time.Time      // when the last look at the whole queue began
-	cost   time.Duration  // of CPU, of that look's squeue alone
-	spent  time.Duration  // of CPU, since then and with it
-	call   time.Duration  // of CPU, of the last scontrol that read one job or the configuration
-	moved  bool           // something happened since then
-	woken  bool           // and a hook said so
-	next   int            // number that no job had then
-	ahead  int            // how many numbers were given since count, by what looks showed
-	met    []driver.JobID // since then, by their numbers
-	count  *parse.Activity
-	beaten time.Time // when that was asked last
-
-	restless time.Time // when slurmrestd did not answer last
-	pruned   time.Time
+	cost   time.Duration  // of CPU, of that look
+	spent  time.Duration  // of CPU, on new jobs since then
+	call   time.Duration  // of CPU, of the last scontrol for them
+	woken  bool           // a hook ran since then
+	asked  time.Time      // when slurmctld was last asked for the number of the next job
+	next   int            // that number
+	met    []driver.JobID // new jobs that were read since the last look
+	pruned time.Time
 }
 
 func (w *watcher) run(ctx context.Context, changed []driver.JobID, events chan<- driver.Event) {
@@ -91,11 +95,11 @@ func (w *watcher) run(ctx context.Context, changed []driver.JobID, events chan<-
 				return
 			}
 		}
-		timer := time.NewTimer(w.pause(time.Now()))
+		timer := time.NewTimer(w.d.cfg.Interval / asks)
 		select {
 		case <-timer.C:
 		case <-w.hook:
-			w.moved, w.woken = true, true
+			w.woken = true
 		case <-ctx.Done():
 		}
 		timer.Stop()
@@ -112,37 +116,18 @@ func (w *watcher) run(ctx context.Context, changed []driver.JobID, events chan<-
 	}
 }
 
-// dear reports whether a look at the whole queue costs too much to be taken every
-// time.
-func (w *watcher) dear() bool {
-	return float64(w.cost) > share*float64(w.d.cfg.Interval)
-}
-
-// due is how long after the last look the next is taken where something happened.
-// A hook's word saves the rest of the interval.
+// due is how long after the last look the next is taken: at the earliest when the last one
+// is paid for. A hook saves the rest of the interval.
 func (w *watcher) due() time.Duration {
-	paid := min(w.limit(), time.Duration(float64(w.spent)/share))
+	paid := time.Duration(float64(w.cost) / share)
 	if w.woken {
 		return paid
 	}
-	return max(w.d.cfg.Interval, paid)
+	return max(w.d.cfg.Interval-w.slack(), paid)
 }
 
-// limit is how long after the last look the next is taken at the latest: where
-// nothing happened a look is worth half of what it may cost.
-func (w *watcher) limit() time.Duration {
-	paid := time.Duration(float64(w.cost) / share)
-	return max(w.d.cfg.Interval, paid, min(truth, 2*paid))
-}
-
-// pause is until the next step. Between two looks new jobs are asked for, unless
-// looks follow each other closely anyway.
-func (w *watcher) pause(now time.Time) time.Duration {
-	if w.dear() || w.d.cfg.Interval >= time.Second {
-		return w.d.cfg.Interval / beats
-	}
-	return max(0, w.d.cfg.Interval-now.Sub(w.looked))
-}
+// slack is by how much a step may be early.
+func (w *watcher) slack() time.Duration { return w.d.cfg.Interval / (2 * asks) }
 
 // step returns the jobs that may have changed.
 func (w *watcher) step(ctx context.Context, now time.Time) ([]driver.JobID, error) {
@@ -152,47 +137,144 @@ func (w *watcher) step(ctx context.Context, now time.Time) ([]driver.JobID, erro
 			w.d.cfg.Logger.Warn("old records are not pruned", "error", err)
 		}
 	}
-	age := now.Sub(w.looked)
-	cheap := !w.dear() && age+w.d.cfg.Interval/(2*beats) >= w.d.cfg.Interval
-	if cheap || age >= w.limit() || w.moved && age >= w.due() {
+	switch {
+	case now.Sub(w.looked) >= w.due():
 		return w.look(ctx)
+	case now.Sub(w.asked) < w.slack(): // a hook woke the watch
+		return nil, nil
 	}
-	if now.Sub(w.beaten) < w.d.cfg.Interval/(2*beats) {
-		return nil, nil // a hook woke the watch
-	}
-	w.beaten = now
-	return w.beat(ctx), nil
+	w.asked = now
+	met := w.arrivals(ctx)
+	w.met = append(w.met, met...)
+	return met, nil
 }
 
 // look looks at the whole queue.
 func (w *watcher) look(ctx context.Context) ([]driver.JobID, error) {
-	w.looked, w.moved, w.woken = time.Now(), false, false
+	w.looked, w.woken = time.Now(), false
 	all, err := w.d.survey(ctx)
 	if err != nil {
 		return nil, err
 	}
-	next := max(w.next, all.next)
-	w.ahead += next - w.next
-	w.cost, w.spent, w.next = all.queue, all.spent, next
+	w.cost, w.spent, w.next = all.cost, 0, max(w.next, all.next)
 	var changed []driver.JobID
 	for id, print := range all.lines {
 		if w.lines[id] != print {
 			changed = append(changed, id)
 		}
 	}
-	for id := range w.lines {
+	for _, id := range append(slices.Collect(maps.Keys(w.lines)), w.met...) { // one that was met may have come and gone between two looks
 		if _, ok := all.lines[id]; !ok {
 			changed = append(changed, id)
 		}
 	}
-	for _, id := range w.met { // it came and went between two looks
-		if _, ok := all.lines[id]; !ok {
-			changed = append(changed, id)
-		}
-	}
-	w.met = nil
-	w.lines = all.lines
+	w.met, w.lines = nil, all.lines
 	slices.SortFunc(changed, func(a, b driver.JobID) int { return ordinal(a) - ordinal(b) })
-	w.d.trust(time.Now().Add(w.limit() + grace))
+	w.d.trust(time.Now().Add(w.due() + grace))
 	return changed, nil
+}
+
+// arrivals reads the jobs whose numbers slurmctld gave since it was last asked, and
+// returns their ids. What it cannot read, or not now, the next look shows.
+func (w *watcher) arrivals(ctx context.Context) []driver.JobID {
+	if w.overspent(1) {
+		return nil
+	}
+	out, cost, err := w.d.paid(ctx, "scontrol", "show", "config")
+	w.spent, w.call = w.spent+cost, cost
+	next, bad := parse.Config(out).NextJob()
+	if err = cmp.Or(err, bad); err != nil {
+		w.d.cfg.Logger.Debug("the number of the next job is not known", "error", err)
+		return nil
+	}
+	first := w.next
+	w.next = next
+	if next < first || next-first > news || w.overspent(next-first) { // numbers came round, or there are too many
+		return nil
+	}
+	var met []driver.JobID
+	for n := first; n < next; n++ {
+		ids, cost, err := w.d.meet(ctx, strconv.Itoa(n))
+		w.spent, w.call = w.spent+cost, cost
+		met = append(met, ids...)
+		if err != nil && !errors.Is(err, driver.ErrNotFound) { // a number may be given to no job
+			w.d.cfg.Logger.Debug("a new job cannot be read", "job", n, "error", err)
+		}
+	}
+	return met
+}
+
+// overspent reports whether so many more calls of scontrol cost more than new jobs may.
+func (w *watcher) overspent(calls int) bool {
+	return float64(w.spent)+float64(calls)*float64(w.call) > 2*share*float64(time.Since(w.looked))+float64(spare)*float64(w.call)
+}
+
+// meet reads a job that squeue has not shown yet, and returns its ids: of a new array
+// those of its tasks, and none of a job that is none of ours.
+func (d *Driver) meet(ctx context.Context, number string) (ids []driver.JobID, cost time.Duration, err error) {
+	begin := time.Now()
+	j, cost, err := d.one(ctx, number)
+	if err != nil {
+		return nil, cost, err
+	}
+	ours := d.ours(j)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !ours {
+		d.strangers[number] = begin
+		return nil, cost, nil
+	}
+	for _, t := range tasks([]parse.Job{j}) {
+		id := nameOf(t)
+		ids = append(ids, id)
+		d.remember(id, seen{at: begin, job: t})
+	}
+	return ids, cost, nil
+}
+
+// wakes tells of each time that a file is written, made or touched: the site's hooks
+// (PrologSlurmctld, EpilogSlurmctld) do so when a job begins or ends. It only makes
+// the next look sooner, so that a hook that is missing or lies costs time and nothing
+// else. Without a file, or where nobody can watch it, nothing is ever told.
+func wakes(ctx context.Context, file string, log *slog.Logger) <-chan struct{} {
+	if file == "" {
+		return nil
+	}
+	w, err := fsnotify.NewWatcher()
+	if err == nil {
+		// The folder, since the file may not be there yet.
+		if err = w.Add(filepath.Dir(file)); err != nil {
+			_ = w.Close() // it has watched nothing
+		}
+	}
+	if err != nil {
+		log.Warn("no hook wakes the watch", "file", file, "error", err)
+		return nil
+	}
+	out := make(chan struct{}, 1)
+	go func() {
+		defer func() { _ = w.Close() }()
+		for {
+			select {
+			case e, ok := <-w.Events:
+				if !ok {
+					return
+				}
+				if filepath.Base(e.Name) != filepath.Base(file) {
+					continue
+				}
+			case _, ok := <-w.Errors: // an overflow: something happened
+				if !ok {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case out <- struct{}{}:
+			default: // one look answers both
+			}
+		}
+	}()
+	return out
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,26 +12,14 @@ import (
 	"pitchpipe/driver/slurm/command"
 )
 
-// priced is a fake Slurm whose squeue costs CPU, and whose counters can be asked for.
+// priced is a fake Slurm whose squeue costs CPU, and which says what number comes next.
 type priced struct {
 	*fake
-	squeue  time.Duration
-	silent  atomic.Bool // sdiag is refused
-	started atomic.Int64
+	squeue time.Duration
 }
 
 func (p *priced) Run(ctx context.Context, c command.Call) (command.Output, error) {
-	line := c.String()
-	switch {
-	case c.Name == "sdiag" && p.silent.Load():
-		return command.Output{}, &command.Failed{Call: c, Status: 1, Stderr: "Access/permission denied", Cause: driver.ErrDenied}
-	case c.Name == "sdiag":
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.calls = append(p.calls, line)
-		return command.Output{Stdout: fmt.Appendf(nil, "Data since (1)\nJobs submitted: %d\nJobs started: %d\nJobs completed: 0\nJobs canceled: 0\nJobs failed: 0\n",
-			len(p.jobs), p.started.Load())}, nil
-	case strings.HasSuffix(line, "show config"):
+	if line := c.String(); strings.HasSuffix(line, "show config") {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.calls = append(p.calls, line)
@@ -198,31 +185,21 @@ func TestAJobWithoutTheMarkIsReadOnceAndNeverSpokenOf(t *testing.T) {
 
 func TestWhereALookIsDearNewJobsAreAskedForByTheirNumbers(t *testing.T) {
 	t.Parallel()
-	for name, silent := range map[string]bool{"sdiag answers": false, "sdiag is refused": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWatched(t, time.Hour, 30, func(c *slurm.Config) { c.Marked = true })
-			w.p.silent.Store(silent)
-			for range 3 {
-				w.f.arrive("")
-				if id, met := w.f.arrive(mark), w.event(t); met != id {
-					t.Fatalf("an event of job %s, want of %s", met, id)
-				} else if job := w.job(t, id); job.ID != id || job.State != driver.Pending {
-					t.Fatalf("%+v", job)
-				}
-			}
-			jobs, err := w.d.List(t.Context())
-			if err != nil || len(jobs) != 33 {
-				t.Errorf("%d jobs (%v), want 33", len(jobs), err)
-			}
-			if n := w.f.count("squeue"); n != 1 {
-				t.Errorf("%d looks at the queue, want 1", n)
-			}
-			// The first time it is not known yet how many were submitted since.
-			if n := w.f.count("scontrol show config"); !silent && n > 2 {
-				t.Errorf("asked %d times for the next number, want the counted ones to be taken for the next", n)
-			}
-		})
+	w := newWatched(t, time.Hour, 30, func(c *slurm.Config) { c.Marked = true })
+	for range 3 {
+		w.f.arrive("")
+		if id, met := w.f.arrive(mark), w.event(t); met != id {
+			t.Fatalf("an event of job %s, want of %s", met, id)
+		} else if job := w.job(t, id); job.ID != id || job.State != driver.Pending {
+			t.Fatalf("%+v", job)
+		}
+	}
+	jobs, err := w.d.List(t.Context())
+	if err != nil || len(jobs) != 33 {
+		t.Errorf("%d jobs (%v), want 33", len(jobs), err)
+	}
+	if n := w.f.count("squeue"); n != 1 {
+		t.Errorf("%d looks at the queue, want 1", n)
 	}
 }
 
@@ -257,7 +234,7 @@ func TestAListWhileAWatchRunsAsksSlurmNothing(t *testing.T) {
 	w.p.mu.Lock()
 	defer w.p.mu.Unlock()
 	for _, c := range w.p.calls[before:] {
-		if !strings.HasPrefix(c, "sdiag") && !strings.HasSuffix(c, "show config") {
+		if !strings.HasSuffix(c, "show config") {
 			t.Errorf("asked %s", c)
 		}
 	}

@@ -39,7 +39,6 @@ type slurmBench struct {
 	c       *slurmcluster.Cluster
 	dir     string // of the program, the plugin and the site
 	program string
-	rest    string // socket of a slurmrestd that runs for the controller alone, or empty
 	added   atomic.Int64
 }
 
@@ -69,16 +68,8 @@ func watchSlurm(ctx context.Context, o options) (r report, err error) {
 	if err != nil {
 		return r, err
 	}
-	note := "slurmrestd is asked in place of sdiag, and is counted as one of ours"
-	b.rest, err = b.c.StartRest(ctx, slurmcluster.Controller)
-	if errors.Is(err, slurmcluster.ErrUnavailable) {
-		note, err = "sdiag is asked: there is no slurmrestd here", nil
-	}
-	if err != nil {
-		return r, err
-	}
 	return watch(ctx, o, cluster{
-		name: version, notes: []string{note}, verb: "submit", server: b.c.Daemons()["slurmctld"], settle: true, fill: b.fill, add: b.add, start: b.start,
+		name: version, verb: "submit", server: b.c.Daemons()["slurmctld"], settle: true, fill: b.fill, add: b.add, start: b.start,
 		asked: func(r report) string {
 			return fmt.Sprintf("at most 2 s to seen and at most 3 %% of a core; found: %.2f s and %.2f %%",
 				r.slowest(), max(r.ours[0].share(r.ours[0].cpu), r.ours[1].share(r.ours[1].cpu)))
@@ -165,9 +156,6 @@ func (b *slurmBench) add(ctx context.Context, stanza bool) (string, time.Time, e
 // cluster without accounting has no operators.
 func (b *slurmBench) start(ctx context.Context) (*site, error) {
 	s := &site{}
-	if b.rest != "" {
-		s.also = append(s.also, b.c.Daemons()[slurmcluster.Rest(slurmcluster.Controller)])
-	}
 	at := func(name string) string { return filepath.Join(b.dir, name) }
 	if err := b.folders(at); err != nil {
 		return nil, err
@@ -181,7 +169,7 @@ func (b *slurmBench) start(ctx context.Context) (*site, error) {
 		{"broker", "root", []string{"broker", "--broker.socket", at("broker.sock"), "--broker.dir", at("broker"), "--broker.controller", slurmcluster.Controller}},
 		{"controller", slurmcluster.Controller, []string{
 			"controller", "--driver", "slurm", "--slurm.mode", "site", "--slurm.plugin", "true", "--slurm.broker", at("broker.sock"),
-			"--socket", socket, "--state", at("controller"), "--site", at("site.yaml"), "--slurm.rest", b.rest,
+			"--socket", socket, "--state", at("controller"), "--site", at("site.yaml"),
 		}},
 	} {
 		cmd, err := b.c.Command(context.WithoutCancel(ctx), p.user, b.program, append(p.args, common...)...) // stop ends it

@@ -150,28 +150,6 @@ func (c *Cluster) StartDbd(ctx context.Context) error {
 	})
 }
 
-// Rest is the name of a user's slurmrestd among the daemons.
-func Rest(name string) string { return "rest-" + name }
-
-// StartRest starts a slurmrestd as an ordinary user, for that user alone, and returns
-// its socket when it answers. It serves the version of Debian's 22.05, without the part
-// that a cluster without accounting refuses. Where the package is missing the error is
-// ErrUnavailable.
-func (c *Cluster) StartRest(ctx context.Context, name string) (socket string, err error) {
-	daemon := Rest(name)
-	if err := c.running(daemon); err != nil {
-		return "", err
-	}
-	socket = filepath.Join(c.Home(name), "rest")
-	if err := c.spawn(daemon, name, "slurmrestd", "-a", "rest_auth/local", "-s", "openapi/v0.0.38", "unix:"+socket); err != nil {
-		return "", err
-	}
-	return socket, c.await(ctx, daemon, func(ctx context.Context) error { return dial(ctx, "unix", socket) })
-}
-
-// KillRest ends it.
-func (c *Cluster) KillRest(name string) { c.kill(Rest(name)) }
-
 // running refuses to start what runs.
 func (c *Cluster) running(name string) error {
 	if c.daemon(name).PID() != 0 {

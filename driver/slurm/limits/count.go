@@ -4,135 +4,126 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/bits"
 	"slices"
+	"strings"
 
 	"pitchpipe/driver/slurm/parse"
 )
 
-// group are the limits that count all jobs.
-func (c *check) group(whose string, l parse.Limits) error {
-	minutes, wall := c.minutes(), l.GrpWall
-	for _, w := range c.beside {
-		wall.Used = plus(wall.Used, w.Size.minutes())
-	}
-	running := c.others(l.GrpRunMinutes)
-	return errors.Join(
-		c.bounds(whose, "GrpTRES", l.Grp, once),
-		c.bounds(whose, "GrpTRESMins", c.spent(l, running), minutes),
-		c.bounds(whose, "GrpTRESRunMins", running, minutes),
-		c.bound(whose, "GrpWall", wall, minutes),
-	)
-}
-
-// single are the limits of one job.
-func (c *check) single(whose string, l parse.Limits) error {
-	as := func(most map[string]uint64) map[string]parse.Bound {
-		out := map[string]parse.Bound{}
-		for name, n := range most {
-			out[name] = parse.Bound{Limit: n}
-		}
-		return out
-	}
-	beside := c.beside
-	defer func() { c.beside = beside }()
-	c.beside = nil // they are limits of one job
-	err := errors.Join(
-		c.bounds(whose, "MaxTRESPerJob", as(l.MaxJob), once),
-		c.bounds(whose, "MaxTRESPerNode", as(l.MaxNode), once),
-		c.bounds(whose, "MaxTRESMinsPerJob", as(l.MaxMinutes), c.minutes()),
-		c.bound(whose, "MaxWall", parse.Bound{Limit: l.MaxWall}, c.minutes()),
-	)
-	for _, name := range slices.Sorted(maps.Keys(l.MinJob)) {
-		if have, ok := c.amounts[name]; ok && have < l.MinJob[name] {
-			err = errors.Join(err, &Exceeded{Whose: whose, Limit: "MinTRESPerJob=" + name, Value: l.MinJob[name], Wanted: have, Least: true})
-		}
-	}
-	return err
-}
-
-func (c *check) minutes() uint64 { return c.size.minutes() }
-
-// once stands for no minutes: the amount itself is limited.
-const once = 0
-
-// bounds compares each resource's limit with the job's amount of it, times so many
-// minutes.
-func (c *check) bounds(whose, limit string, all map[string]parse.Bound, minutes uint64) error {
+// compare compares each limit with what the job would have. What others that wait will have
+// counts as in use where they share the limits.
+func (c *check) compare(whose string, l parse.Limits, shares func(Waiting) bool) error {
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		b := all[name]
-		if b.Limit == parse.Unlimited || !touched(name) {
+	for _, limit := range slices.Sorted(maps.Keys(l)) {
+		b := l[limit]
+		name, resource, _ := strings.Cut(limit, "=")
+		if b.Limit == parse.Unlimited || c.hidden[limit] || !slices.Contains(touched(), resource) {
 			continue
 		}
-		amount, ok := c.amounts[name]
-		if !ok {
-			errs = append(errs, fmt.Errorf("%s has %s=%s %d, and what the job has of that is unknown: %w", whose, limit, name, b.Limit, ErrUnknown))
-			continue
+		over := &Exceeded{Whose: whose, Limit: limit, Value: b.Limit, One: !counts(name), Least: name == "MinTRESPerJob"}
+		known, others := true, true
+		over.Wanted, known = c.size.of(name, resource)
+		if counts(name) {
+			over.Used, others = c.used(name, resource, l, shares)
 		}
-		if minutes == once { // minutes of its own are spent, or nearly nothing
-			b.Used -= min(b.Used, c.has[name])
-		} else {
-			amount = lasting(amount, minutes)
+		switch {
+		case !known && over.Least: // what is unknown is more than was asked for
+		case !known:
+			errs = append(errs, fmt.Errorf("%s has %s %d, and what the job has of that is unknown: %w", whose, limit, b.Limit, ErrUnknown))
+		case !others:
+			errs = append(errs, fmt.Errorf("%s has %s %d, and what a job that waits has of that is unknown: %w", whose, limit, b.Limit, ErrUnknown))
+		case over.Least && over.Wanted < b.Limit, !over.Least && (over.Used > b.Limit || over.Wanted > b.Limit-over.Used):
+			errs = append(errs, over)
 		}
-		for _, w := range c.beside {
-			w.Size.Whole = w.Size.Whole || c.whole(w.Partitions)
-			add, known := w.Size.amounts()[name]
-			if !known {
-				return fmt.Errorf("%s has %s=%s %d, and what a job that waits has of that is unknown: %w", whose, limit, name, b.Limit, ErrUnknown)
-			}
-			if minutes != once {
-				add = lasting(add, w.Size.minutes())
-			}
-			b.Used = plus(b.Used, add)
-		}
-		errs = append(errs, c.bound(whose, limit+"="+name, b, amount))
 	}
 	return errors.Join(errs...)
 }
 
-// touched reports whether a change of a job's size changes what it has of a resource.
-func touched(resource string) bool {
-	return slices.Contains([]string{"cpu", "mem", "node", "billing"}, resource)
+// counts reports whether a limit counts all jobs, and not each alone.
+func counts(limit string) bool {
+	return strings.HasPrefix(limit, "Grp") || strings.HasPrefix(limit, "MaxTRESPerUser") || strings.HasPrefix(limit, "MaxTRESPerAccount")
 }
 
-func (c *check) bound(whose, limit string, b parse.Bound, wanted uint64) error {
-	if b.Limit == parse.Unlimited || c.hidden[limit] {
-		return nil
+// touched are the resources of which a change of a job's size changes what it has. Limits of
+// time have none.
+func touched() []string { return []string{"", "cpu", "mem", "node", "billing"} }
+
+// used is what other jobs have of a limit, and will have.
+func (c *check) used(name, resource string, l parse.Limits, shares func(Waiting) bool) (used uint64, known bool) {
+	used = l[name+"="+resource].Used
+	has := c.job.Has.amounts()[resource]
+	// Minutes that running jobs may still use, without those of the job.
+	running := l["GrpTRESRunMins="+resource].Used
+	running -= min(running, times(has, uint64(max(c.job.Has.Minutes, 0))))
+	switch {
+	case name == "GrpWall":
+		used = l[name].Used
+	case name == "GrpTRESRunMins":
+		used = running
+	case name == "GrpTRESMins" && c.job.Safe:
+		used = plus(used, running)
+	case name != "GrpTRESMins": // minutes of its own are spent
+		used -= min(used, has)
 	}
-	if c.seen != nil {
-		c.seen[limit] = true
+	for _, w := range c.job.Beside {
+		if !shares(w) {
+			continue
+		}
+		w.Size.Whole = w.Size.Whole || slices.ContainsFunc(w.Partitions, func(p string) bool { return c.partitions[p].Exclusive })
+		add, known := w.Size.of(name, resource)
+		if !known {
+			return 0, false
+		}
+		used = plus(used, add)
 	}
-	if b.Used > b.Limit || wanted > b.Limit-b.Used {
-		return &Exceeded{Whose: whose, Limit: limit, Value: b.Limit, Used: b.Used, Wanted: wanted}
-	}
-	return nil
+	return used, true
 }
 
-// whole reports whether a job of these partitions may get a whole node.
-func (c *check) whole(partitions []string) bool {
-	return slices.ContainsFunc(partitions, func(p string) bool { return c.exclusive[p] })
+// of is what a job of this size has of what a limit is about, as far as that is known. Without
+// a time limit it has minutes without end.
+func (s Size) of(limit, resource string) (uint64, bool) {
+	amount, known := s.amounts()[resource]
+	switch timed := strings.HasSuffix(limit, "Wall") || strings.Contains(limit, "Mins"); {
+	case timed && s.Minutes <= 0:
+		return parse.Unlimited, known
+	case timed:
+		return times(amount, uint64(s.Minutes)), known
+	}
+	return amount, known
 }
 
-// others are minutes that running jobs may still use, without those of the job.
-func (c *check) others(running map[string]parse.Bound) map[string]parse.Bound {
-	out := maps.Clone(running)
-	for name, b := range out {
-		b.Used -= min(b.Used, times(c.has[name], c.left))
-		out[name] = b
+// amounts are what a job of this size has of each resource, as far as that is known.
+func (s Size) amounts() map[string]uint64 {
+	cores := uint64(max(s.Cores, 0))
+	switch {
+	case s.Whole:
+		return map[string]uint64{"": 1, "node": 1}
+	case s.Cores <= 0: // it has nothing
+		return map[string]uint64{"": 1}
+	}
+	out := map[string]uint64{"": 1, "cpu": cores, "node": 1}
+	if !s.weighed {
+		out["billing"] = cores
+	}
+	if s.MiB > 0 {
+		out["mem"] = uint64(s.MiB)
 	}
 	return out
 }
 
-// spent are minutes that were used, and where the cluster counts so those that running
-// jobs may still use.
-func (c *check) spent(l parse.Limits, running map[string]parse.Bound) map[string]parse.Bound {
-	if !c.safe {
-		return l.GrpMinutes
+// plus and times stay at parse.Unlimited, which is the largest number.
+func plus(a, b uint64) uint64 {
+	if a > parse.Unlimited-b {
+		return parse.Unlimited
 	}
-	out := maps.Clone(l.GrpMinutes)
-	for name, b := range out {
-		b.Used = plus(b.Used, running[name].Used)
-		out[name] = b
+	return a + b
+}
+
+func times(a, b uint64) uint64 {
+	high, low := bits.Mul64(a, b)
+	if high > 0 {
+		return parse.Unlimited
 	}
-	return out
+	return low
 }

@@ -3,6 +3,7 @@ package limits
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -41,6 +42,16 @@ type Size struct {
 
 	// Whole: it gets all of a node, whatever it asked for, how much is unknown.
 	Whole bool
+
+	weighed bool // what it is billed is unknown
+}
+
+// Waiting is a job that is not among what is in use yet.
+type Waiting struct {
+	UID          uint32
+	Account, QOS string   // empty = none
+	Partitions   []string // that it may start in
+	Size         Size
 }
 
 // Exceeded is a limit that the job would not pass.
@@ -72,54 +83,61 @@ func (e *Exceeded) Error() string {
 // Check returns nil where the job with this size passes every limit, an *Exceeded, or
 // an error that is ErrUnknown.
 func Check(have parse.Assignments, partitions []parse.Partition, j Job, s Size) error {
-	c := check{has: map[string]uint64{}, left: uint64(max(j.Has.Minutes, 0)), safe: j.Safe, hidden: map[string]bool{}, partQOS: map[string]string{}, exclusive: map[string]bool{}}
+	c := check{job: j, size: s, partitions: map[string]parse.Partition{}}
 	for _, p := range partitions {
-		c.partQOS[p.Name], c.exclusive[p.Name] = p.QOS, p.Exclusive
+		c.partitions[p.Name] = p
 	}
-	s.Whole = s.Whole || c.whole(j.Partitions)
-	c.size, c.amounts = s, s.amounts()
-	if j.Has.Cores > 0 {
-		c.has = j.Has.amounts()
-	}
-	qos := []string{j.QOS}
+	names := []string{j.QOS}
 	for _, name := range j.Partitions {
-		i := slices.IndexFunc(partitions, func(p parse.Partition) bool { return p.Name == name })
-		if i < 0 {
+		p, ok := c.partitions[name]
+		if !ok {
 			return fmt.Errorf("partition %s is not there: %w", name, ErrUnknown)
 		}
-		if partitions[i].Weights != "" {
-			delete(c.amounts, "billing")
+		c.size.Whole = c.size.Whole || p.Exclusive
+		c.size.weighed = c.size.weighed || p.Weights != ""
+		names = append(names, p.QOS)
+	}
+	slices.Sort(names)
+	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
+	var all []parse.QOS
+	for _, name := range names {
+		i := slices.IndexFunc(have.QOS, func(q parse.QOS) bool { return q.Name == name })
+		if i < 0 {
+			return fmt.Errorf("QOS %s is not there: %w", name, ErrUnknown)
 		}
-		qos = append(qos, partitions[i].QOS)
+		all = append(all, have.QOS[i])
 	}
-	slices.Sort(qos)
-	qos = slices.DeleteFunc(slices.Compact(qos), func(name string) bool { return name == "" })
 	if s.Minutes <= 0 {
-		c.size.Minutes = longest(have, qos, j)
+		c.size.Minutes = longest(have, all, j)
 	}
-	for _, name := range qos {
-		if err := c.qos(have, name, j); err != nil {
+	hidden := map[string]bool{}
+	for _, q := range all {
+		if err := c.qos(q); err != nil {
 			return err
 		}
+		for limit, b := range q.Limits {
+			hidden[limit] = hidden[limit] || b.Limit != parse.Unlimited
+		}
 	}
-	for limit := range c.seen {
-		c.hidden[limit] = true
-	}
-	return c.associations(have, j)
+	c.hidden = hidden
+	return c.associations(have)
 }
 
 // longest is for how long a job without a time limit may run: Slurm gives it the
 // shortest MaxWall when it starts. 0 = for ever.
-func longest(have parse.Assignments, qos []string, j Job) int64 {
+func longest(have parse.Assignments, qos []parse.QOS, j Job) int64 {
 	most := parse.Unlimited
-	for _, q := range have.QOS {
-		if slices.Contains(qos, q.Name) {
-			most = min(most, q.MaxWall)
+	shorter := func(l parse.Limits) {
+		if b, ok := l["MaxWall"]; ok {
+			most = min(most, b.Limit)
 		}
 	}
+	for _, q := range qos {
+		shorter(q.Limits)
+	}
 	for _, a := range have.Associations {
-		if a.Account == j.Account && a.User != "" && a.UID == j.UID {
-			most = min(most, a.MaxWall)
+		if j.owns(a) {
+			shorter(a.Limits)
 		}
 	}
 	if most > math.MaxInt64 {
@@ -128,34 +146,24 @@ func longest(have parse.Assignments, qos []string, j Job) int64 {
 	return int64(most)
 }
 
-type check struct {
-	size    Size
-	amounts map[string]uint64 // of the job, by resource
-	beside  []Waiting         // of Job.Beside those that share the limits looked at
-	has     map[string]uint64 // that it has now
-	left    uint64            // minutes for which it may have that
-	safe    bool
-	hidden  map[string]bool // limits that a QOS has, so that those of associations do not count
-	seen    map[string]bool
-	partQOS map[string]string // by partition
-
-	exclusive map[string]bool // partitions whose jobs get whole nodes
+// owns reports whether an association is the one of the job's user.
+func (j Job) owns(a parse.Association) bool {
+	return a.Account == j.Account && a.User != "" && a.UID == j.UID
 }
 
-func (c *check) qos(have parse.Assignments, name string, j Job) error {
-	i := slices.IndexFunc(have.QOS, func(q parse.QOS) bool { return q.Name == name })
-	if i < 0 {
-		return fmt.Errorf("QOS %s is not there: %w", name, ErrUnknown)
-	}
-	q, whose := have.QOS[i], "QOS "+name
-	if c.seen == nil {
-		c.seen = map[string]bool{}
-	}
+type check struct {
+	job        Job
+	size       Size
+	partitions map[string]parse.Partition
+	hidden     map[string]bool // limits that a QOS has, so that those of associations do not count
+}
+
+func (c *check) qos(q parse.QOS) error {
+	j, whose := c.job, "QOS "+q.Name
 	within := func(w Waiting) bool {
-		return w.QOS == name || slices.ContainsFunc(w.Partitions, func(p string) bool { return c.partQOS[p] == name })
+		return w.QOS == q.Name || slices.ContainsFunc(w.Partitions, func(p string) bool { return c.partitions[p].QOS == q.Name })
 	}
-	c.sharing(j, within)
-	if err := errors.Join(c.group(whose, q.Limits), c.single(whose, q.Limits)); err != nil {
+	if err := c.compare(whose, q.Limits, within); err != nil {
 		return err
 	}
 	user, ok := q.Users[strconv.FormatUint(uint64(j.UID), 10)]
@@ -166,24 +174,24 @@ func (c *check) qos(have parse.Assignments, name string, j Job) error {
 	if !ok && j.Account != "" {
 		return fmt.Errorf("%s does not say what account %s may use of it: %w", whose, j.Account, ErrUnknown)
 	}
-	c.sharing(j, func(w Waiting) bool { return within(w) && w.UID == j.UID })
-	err := c.bounds(fmt.Sprintf("user %d in %s", j.UID, whose), "MaxTRESPerUser", user, once)
-	c.sharing(j, func(w Waiting) bool { return within(w) && w.Account == j.Account })
-	return errors.Join(err, c.bounds(fmt.Sprintf("account %s in %s", j.Account, whose), "MaxTRESPerAccount", account, once))
+	return errors.Join(
+		c.compare(fmt.Sprintf("user %d in %s", j.UID, whose), user, func(w Waiting) bool { return within(w) && w.UID == j.UID }),
+		c.compare(fmt.Sprintf("account %s in %s", j.Account, whose), account, func(w Waiting) bool { return within(w) && w.Account == j.Account }),
+	)
 }
 
 // associations are that of the user and those of the accounts above him.
-func (c *check) associations(have parse.Assignments, j Job) error {
-	own := func(a parse.Association) bool { return a.Account == j.Account && a.User != "" && a.UID == j.UID }
+func (c *check) associations(have parse.Assignments) error {
+	j := c.job
 	var mine []parse.Association
 	for _, a := range have.Associations {
-		if own(a) && a.Partition != "" && slices.Contains(j.Partitions, a.Partition) {
+		if j.owns(a) && a.Partition != "" && slices.Contains(j.Partitions, a.Partition) {
 			mine = append(mine, a)
 		}
 	}
 	if len(mine) < len(j.Partitions) || len(mine) == 0 {
 		for _, a := range have.Associations {
-			if own(a) && a.Partition == "" {
+			if j.owns(a) && a.Partition == "" {
 				mine = append(mine, a)
 			}
 		}
@@ -191,34 +199,42 @@ func (c *check) associations(have parse.Assignments, j Job) error {
 	if len(mine) == 0 {
 		return fmt.Errorf("user %d has no association in account %q: %w", j.UID, j.Account, ErrUnknown)
 	}
-	c.sharing(j, func(w Waiting) bool { return w.UID == j.UID && w.Account == j.Account })
 	for _, a := range mine {
 		// What one job may have is the user's own, or came down to him from an account.
 		whose := fmt.Sprintf("the association of user %s in account %s", a.User, a.Account)
-		if err := errors.Join(c.group(whose, a.Limits), c.single(whose, a.Limits)); err != nil {
+		if err := c.compare(whose, a.Limits, func(w Waiting) bool { return w.UID == j.UID && w.Account == j.Account }); err != nil {
 			return err
 		}
 	}
-	return c.accounts(have, j)
+	above, unknown := chain(have, j.Account)
+	for _, a := range above {
+		group := maps.Clone(a.Limits)
+		maps.DeleteFunc(group, func(limit string, _ parse.Bound) bool { return !counts(limit) })
+		err := c.compare("account "+a.Account, group, func(w Waiting) bool {
+			over, unknown := chain(have, w.Account)
+			return unknown != nil || slices.ContainsFunc(over, func(b parse.Association) bool { return b.ID == a.ID })
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return unknown
 }
 
-// accounts climbs from an account to the root.
-func (c *check) accounts(have parse.Assignments, j Job) error {
-	name := j.Account
-	at := slices.IndexFunc(have.Associations, func(a parse.Association) bool { return a.Account == name && a.User == "" })
+// chain is an account and those above it, up to the root.
+func chain(have parse.Assignments, account string) (out []parse.Association, err error) {
+	next := func(a parse.Association) bool { return a.Account == account && a.User == "" }
 	for range len(have.Associations) {
-		if at < 0 {
-			return fmt.Errorf("account %s, or one above it, is not there: %w", name, ErrUnknown)
+		i := slices.IndexFunc(have.Associations, next)
+		if i < 0 {
+			return out, fmt.Errorf("account %s, or one above it, is not there: %w", account, ErrUnknown)
 		}
-		a := have.Associations[at]
-		c.sharing(j, func(w Waiting) bool { return below(have, w.Account, a.ID) })
-		if err := c.group("account "+a.Account, a.Limits); err != nil {
-			return err
-		}
+		a := have.Associations[i]
+		out = append(out, a)
 		if a.Parent == 0 {
-			return nil
+			return out, nil
 		}
-		at = slices.IndexFunc(have.Associations, func(b parse.Association) bool { return b.ID == a.Parent })
+		next = func(b parse.Association) bool { return b.ID == a.Parent }
 	}
-	return fmt.Errorf("account %s is above itself: %w", name, ErrUnknown)
+	return out, fmt.Errorf("account %s is above itself: %w", account, ErrUnknown)
 }

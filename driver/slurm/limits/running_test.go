@@ -19,46 +19,46 @@ func TestMinutesThatRunningJobsMayStillUse(t *testing.T) {
 	}{
 		{
 			"those of the job itself are given back", func(w world) {
-				w.user().GrpRunMinutes["cpu"] = parse.Bound{Limit: 300, Used: 130}
+				w.user()["GrpTRESRunMins=cpu"] = parse.Bound{Limit: 300, Used: 130}
 				w.job.Has = limits.Size{Cores: 2, MiB: 100, Minutes: 40}
 			}, "",
 		},
 		{
 			"those of others are not", func(w world) {
-				w.user().GrpRunMinutes["cpu"] = parse.Bound{Limit: 300, Used: 160}
+				w.user()["GrpTRESRunMins=cpu"] = parse.Bound{Limit: 300, Used: 160}
 				w.job.Has = limits.Size{Cores: 2, MiB: 100, Minutes: 40}
 			}, "GrpTRESRunMins=cpu 300, of which other jobs use 80, and the job would add 240",
 		},
 		{
 			"of a job whose rest is not known none are", func(w world) {
-				w.user().GrpRunMinutes["cpu"] = parse.Bound{Limit: 300, Used: 80}
+				w.user()["GrpTRESRunMins=cpu"] = parse.Bound{Limit: 300, Used: 80}
 				w.job.Has = limits.Size{Cores: 2, MiB: 100}
 			}, "of which other jobs use 80",
 		},
 		{
 			"minutes that are spent are the job's for good", func(w world) {
-				w.user().GrpMinutes["cpu"] = parse.Bound{Limit: 300, Used: 80}
+				w.user()["GrpTRESMins=cpu"] = parse.Bound{Limit: 300, Used: 80}
 				w.job.Has = limits.Size{Cores: 2, MiB: 100, Minutes: 40}
 			}, "GrpTRESMins=cpu 300, of which other jobs use 80",
 		},
 		{
 			"they count as spent where the cluster is safe", func(w world) {
-				w.user().GrpMinutes["cpu"] = parse.Bound{Limit: 400, Used: 60}
-				w.user().GrpRunMinutes["cpu"] = none(110)
+				w.user()["GrpTRESMins=cpu"] = parse.Bound{Limit: 400, Used: 60}
+				w.user()["GrpTRESRunMins=cpu"] = none(110)
 				w.job.Safe = true
 			}, "GrpTRESMins=cpu 400, of which other jobs use 170, and the job would add 240",
 		},
 		{
 			"without those of the job itself", func(w world) {
-				w.user().GrpMinutes["cpu"] = parse.Bound{Limit: 400, Used: 60}
-				w.user().GrpRunMinutes["cpu"] = none(110)
+				w.user()["GrpTRESMins=cpu"] = parse.Bound{Limit: 400, Used: 60}
+				w.user()["GrpTRESRunMins=cpu"] = none(110)
 				w.job.Safe, w.job.Has = true, limits.Size{Cores: 2, MiB: 100, Minutes: 40}
 			}, "",
 		},
 		{
 			"and elsewhere they do not", func(w world) {
-				w.user().GrpMinutes["cpu"] = parse.Bound{Limit: 400, Used: 60}
-				w.user().GrpRunMinutes["cpu"] = none(110)
+				w.user()["GrpTRESMins=cpu"] = parse.Bound{Limit: 400, Used: 60}
+				w.user()["GrpTRESRunMins=cpu"] = none(110)
 			}, "",
 		},
 	} {
@@ -77,7 +77,7 @@ func TestMinutesThatRunningJobsMayStillUse(t *testing.T) {
 
 func TestWhatAJobOfWholeNodesGetsIsNotKnown(t *testing.T) {
 	t.Parallel()
-	limit := func(w world) { w.user().Grp["cpu"] = parse.Bound{Limit: 100} }
+	limit := func(w world) { w.user()["GrpTRES=cpu"] = parse.Bound{Limit: 100} }
 	for _, c := range []struct {
 		name   string
 		change func(w world)

@@ -16,15 +16,10 @@ type Bound struct {
 	Used  uint64
 }
 
-// Limits are those of an association or a QOS, by trackable resource (cpu, mem in
-// MiB, node, billing, …); where a resource is missing there is none. Grp limits count all
-// jobs under them, Max and Min limits one job. Minutes are those of a resource.
-type Limits struct {
-	Grp, GrpMinutes, GrpRunMinutes      map[string]Bound
-	MaxJob, MaxNode, MaxMinutes, MinJob map[string]uint64
-	GrpWall                             Bound  // in minutes
-	MaxWall                             uint64 // in minutes; Unlimited = none
-}
+// Limits are those of an association or a QOS, by sacctmgr's name with the resource, such as
+// GrpTRES=cpu, MaxTRESPerJob=mem and GrpWall. Memory is in MiB and time in minutes. Where a
+// name is missing there is no limit. Grp limits count all jobs, Max and Min limits one job.
+type Limits map[string]Bound
 
 // Association is one record of an account, or of a user in an account.
 type Association struct {
@@ -38,11 +33,11 @@ type Association struct {
 }
 
 // QOS is one quality of service. Users and Accounts are what one of them may use of it,
-// by uid and by name, for those who do.
+// by uid and by name, for those who do: MaxTRESPerUser and MaxTRESPerAccount.
 type QOS struct {
 	Limits
 	Name            string
-	Users, Accounts map[string]map[string]Bound
+	Users, Accounts map[string]Limits
 }
 
 // Assignments are what slurmctld counts against.
@@ -89,14 +84,13 @@ func association(line string) (Association, error) {
 		return Association{}, err
 	}
 	r := reader{fields: f}
-	a := Association{Account: r.text("Account"), ID: r.number("ID", count), Partition: f["Partition"], Limits: limits(&r)}
-	if who := f["UserName"]; who != "" && r.err == nil {
-		var uid int
-		a.User, uid, r.err = named("UserName", who)
-		a.UID = uint32(uid)
+	a := Association{Account: r.text("Account"), ID: read(&r, "ID", count), Partition: f["Partition"], Limits: limits(&r)}
+	if f["UserName"] != "" {
+		who := read(&r, "UserName", numbered)
+		a.User, a.UID = who.name, who.number
 	}
-	if above := f["ParentAccount"]; above != "" && r.err == nil {
-		_, a.Parent, r.err = named("ParentAccount", above)
+	if f["ParentAccount"] != "" {
+		a.Parent = int(read(&r, "ParentAccount", numbered).number)
 	}
 	return a, r.err
 }
@@ -112,27 +106,86 @@ func qos(line string) (QOS, error) {
 		return QOS{}, err
 	}
 	r := reader{fields: f}
-	q := QOS{Limits: limits(&r)}
+	q := QOS{Limits: limits(&r), Name: read(&r, "QOS", numbered).name}
 	if r.err == nil {
-		q.Name, _, r.err = named("QOS", r.text("QOS"))
+		q.Accounts, r.err = shares(accounts, "MaxTRESPA", "MaxTRESPerAccount")
 	}
 	if r.err == nil {
-		q.Accounts, r.err = shares(accounts, "MaxTRESPA")
-	}
-	if r.err == nil {
-		q.Users, r.err = shares(users, "MaxTRESPU")
+		q.Users, r.err = shares(users, "MaxTRESPU", "MaxTRESPerUser")
 	}
 	return q, r.err
 }
 
 // limits reads the fields that associations and QOS have in common. A field must be
-// there, and may be empty.
+// there, and may be empty; the least of a job is a QOS's alone.
 func limits(r *reader) Limits {
-	return Limits{
-		Grp: listed(r, "GrpTRES", bound), GrpMinutes: listed(r, "GrpTRESMins", bound), GrpRunMinutes: listed(r, "GrpTRESRunMins", bound),
-		MaxJob: listed(r, "MaxTRESPJ", amount), MaxNode: listed(r, "MaxTRESPN", amount), MaxMinutes: listed(r, "MaxTRESMinsPJ", amount),
-		MinJob: optional(r, "MinTRESPJ"), GrpWall: read(r, "GrpWall", wall), MaxWall: minutes(r, "MaxWallPJ"),
+	out := Limits{}
+	for _, l := range []struct {
+		field, name string
+		used        bool
+	}{
+		{"GrpTRES", "GrpTRES", true}, {"GrpTRESMins", "GrpTRESMins", true}, {"GrpTRESRunMins", "GrpTRESRunMins", true}, {"GrpWall", "GrpWall", true},
+		{"MaxTRESPJ", "MaxTRESPerJob", false}, {"MaxTRESPN", "MaxTRESPerNode", false}, {"MaxTRESMinsPJ", "MaxTRESMinsPerJob", false},
+		{"MinTRESPJ", "MinTRESPerJob", false}, {"MaxWallPJ", "MaxWall", false},
+	} {
+		text, ok := r.fields[l.field]
+		if r.err == nil && !ok && l.field != "MinTRESPJ" {
+			r.err = fmt.Errorf("%w: no field %s", ErrFormat, l.field)
+		}
+		if r.err == nil {
+			r.err = out.add(l.field, l.name, text, l.used)
+		}
 	}
+	return out
+}
+
+// add reads RESOURCE=BOUND,RESOURCE=BOUND, or BOUND alone where the limit is one of time.
+func (l Limits) add(field, name, text string, used bool) error {
+	if text == "" {
+		return nil
+	}
+	for pair := range strings.SplitSeq(text, ",") {
+		key, value := name, pair
+		if !strings.HasSuffix(name, "Wall") {
+			var ok bool
+			if pair, value, ok = strings.Cut(pair, "="); !ok || pair == "" {
+				return badValue(field, text)
+			}
+			key += "=" + pair
+		}
+		if _, twice := l[key]; twice {
+			return badValue(field, text)
+		}
+		b, err := bound(field, value, used)
+		if err != nil {
+			return err
+		}
+		l[key] = b
+	}
+	return nil
+}
+
+// bound reads LIMIT, or LIMIT(USED), of which LIMIT may be N and USED may have a fraction.
+func bound(field, s string, withUse bool) (Bound, error) {
+	b, limit := Bound{Limit: Unlimited}, s
+	var err error
+	if withUse {
+		var used, end string
+		var ok, ok2 bool
+		limit, used, ok = strings.Cut(s, "(")
+		used, end, ok2 = strings.Cut(used, ")")
+		whole, fraction, _ := strings.Cut(used, ".")
+		if b.Used, err = strconv.ParseUint(whole, 10, 64); err != nil || !ok || !ok2 || end+strings.Trim(fraction, "0123456789") != "" {
+			return Bound{}, badValue(field, s)
+		}
+		if limit == "N" {
+			return b, nil
+		}
+	}
+	if b.Limit, err = strconv.ParseUint(limit, 10, 64); err != nil {
+		return Bound{}, badValue(field, s)
+	}
+	return b, nil
 }
 
 // words splits a line at its blanks. A key that stands twice is an error.
@@ -148,134 +201,29 @@ func words(line string) (map[string]string, error) {
 	return out, nil
 }
 
-// named reads NAME(NUMBER).
-func named(field, s string) (string, int, error) {
-	name, rest, ok := strings.Cut(s, "(")
-	number, end, ok2 := strings.Cut(rest, ")")
-	if !ok || !ok2 || end != "" || name == "" {
-		return "", 0, badValue(field, s)
-	}
-	n, err := strconv.ParseUint(number, 10, 32)
-	if err != nil {
-		return "", 0, badValue(field, s)
-	}
-	return name, int(n), nil
-}
-
-// listed reads NAME=VALUE,NAME=VALUE.
-func listed[T any](r *reader, key string, as func(field, s string) (T, error)) map[string]T {
-	text, ok := r.fields[key]
-	if !ok && r.err == nil {
-		r.err = fmt.Errorf("%w: no field %s", ErrFormat, key)
-	}
-	out, err := pairs(key, text, as)
-	if err != nil && r.err == nil {
-		r.err = err
-	}
-	return out
-}
-
-func pairs[T any](key, text string, as func(field, s string) (T, error)) (map[string]T, error) {
-	if text == "" {
-		return nil, nil //nolint:nilnil // no limit is no map
-	}
-	out := map[string]T{}
-	for pair := range strings.SplitSeq(text, ",") {
-		name, value, ok := strings.Cut(pair, "=")
-		if _, twice := out[name]; !ok || twice || name == "" {
-			return nil, badValue(key, text)
-		}
-		v, err := as(key, value)
-		if err != nil {
-			return nil, err
-		}
-		out[name] = v
-	}
-	return out, nil
-}
-
-// optional reads a field that only QOS have.
-func optional(r *reader, key string) map[string]uint64 {
-	if _, ok := r.fields[key]; !ok {
-		return nil
-	}
-	return listed(r, key, amount)
-}
-
-// bound reads LIMIT(USED), of which LIMIT may be N.
-func bound(field, s string) (Bound, error) {
-	limit, rest, ok := strings.Cut(s, "(")
-	used, end, ok2 := strings.Cut(rest, ")")
-	if !ok || !ok2 || end != "" {
-		return Bound{}, badValue(field, s)
-	}
-	b := Bound{Limit: Unlimited}
-	var err error
-	if limit != "N" {
-		if b.Limit, err = amount(field, limit); err != nil {
-			return Bound{}, err
-		}
-	}
-	b.Used, err = amount(field, used)
-	return b, err
-}
-
-// wall reads LIMIT(USED) in minutes, of which USED has a fraction.
-func wall(field, s string) (Bound, error) {
-	open := strings.IndexByte(s, '(')
-	dot := strings.IndexByte(s, '.')
-	if open < 0 || dot < open || !strings.HasSuffix(s, ")") || strings.Trim(s[dot+1:len(s)-1], "0123456789") != "" {
-		return Bound{}, badValue(field, s)
-	}
-	return bound(field, s[:dot]+")")
-}
-
-func amount(field, s string) (uint64, error) {
-	n, err := strconv.ParseUint(s, 10, 64)
-	if err != nil {
-		return 0, badValue(field, s)
-	}
-	return n, nil
-}
-
-// minutes reads a number, or nothing for no limit.
-func minutes(r *reader, key string) uint64 {
-	text, ok := r.fields[key]
-	if !ok && r.err == nil {
-		r.err = fmt.Errorf("%w: no field %s", ErrFormat, key)
-	}
-	if text == "" || r.err != nil {
-		return Unlimited
-	}
-	n, err := amount(key, text)
-	if err != nil {
-		r.err = err
-	}
-	return n
-}
-
-// shares reads NAME={KEY=VALUE KEY=VALUE} NAME={…} and keeps the list of one key.
-func shares(text, key string) (map[string]map[string]Bound, error) {
+// shares reads NAME={KEY=VALUE KEY=VALUE} NAME={…} and keeps the limits of one key.
+func shares(text, field, name string) (map[string]Limits, error) {
 	text = strings.TrimSpace(text)
-	out := map[string]map[string]Bound{}
+	out := map[string]Limits{}
 	if strings.HasPrefix(text, "No ") {
 		return out, nil
 	}
 	for text != "" {
-		name, rest, ok := strings.Cut(text, "={")
+		whose, rest, ok := strings.Cut(text, "={")
 		inner, after, ok2 := strings.Cut(rest, "}")
-		if _, twice := out[name]; !ok || !ok2 || twice || name == "" || strings.ContainsAny(name, " =") {
-			return nil, badValue(key, text)
+		if _, twice := out[whose]; !ok || !ok2 || twice || whose == "" || strings.ContainsAny(whose, " =") {
+			return nil, badValue(field, text)
 		}
 		f, err := words(inner)
 		if err != nil {
 			return nil, err
 		}
-		list, ok := f[key]
+		list, ok := f[field]
 		if !ok {
-			return nil, fmt.Errorf("%w: no field %s", ErrFormat, key)
+			return nil, fmt.Errorf("%w: no field %s", ErrFormat, field)
 		}
-		if out[name], err = pairs(key, list, bound); err != nil {
+		out[whose] = Limits{}
+		if err := out[whose].add(field, name, list, true); err != nil {
 			return nil, err
 		}
 		text = strings.TrimSpace(after)

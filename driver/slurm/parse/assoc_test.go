@@ -18,25 +18,25 @@ func TestRecordedAssociations(t *testing.T) {
 	if alice.User != "alice" || alice.UID != 1001 || alice.Account != "alpha" || alice.ID != 5 || alice.Parent != 0 {
 		t.Errorf("alice's association is %+v", alice)
 	}
-	if alice.Grp["cpu"] != (parse.Bound{Limit: 2, Used: 4}) || alice.Grp["mem"] != (parse.Bound{Limit: parse.Unlimited, Used: 400}) {
-		t.Errorf("alice's group limits are %v", alice.Grp)
+	if alice.Limits["GrpTRES=cpu"] != (parse.Bound{Limit: 2, Used: 4}) || alice.Limits["GrpTRES=mem"] != (parse.Bound{Limit: parse.Unlimited, Used: 400}) {
+		t.Errorf("alice's group limits are %v", alice.Limits)
 	}
-	if alice.MaxWall != 120 || alice.MaxJob["mem"] != 900 || alice.MaxNode["cpu"] != 5 || alice.MaxMinutes["cpu"] != 1000 {
+	if alice.Limits["MaxWall"].Limit != 120 || alice.Limits["MaxTRESPerJob=mem"].Limit != 900 || alice.Limits["MaxTRESPerNode=cpu"].Limit != 5 || alice.Limits["MaxTRESMinsPerJob=cpu"].Limit != 1000 {
 		t.Errorf("alice's limits of a job are %+v", alice.Limits)
 	}
-	if account.User != "" || account.Parent != 1 || account.GrpMinutes["cpu"].Limit != 100 || account.GrpWall.Limit != 300 ||
-		account.GrpRunMinutes["cpu"] != (parse.Bound{Limit: 5000, Used: 40}) {
+	if account.User != "" || account.Parent != 1 || account.Limits["GrpTRESMins=cpu"].Limit != 100 || account.Limits["GrpWall"].Limit != 300 ||
+		account.Limits["GrpTRESRunMins=cpu"] != (parse.Bound{Limit: 5000, Used: 40}) {
 		t.Errorf("the account's association is %+v", account)
 	}
 	high := got.QOS[1]
-	if high.Name != "high" || high.Grp["cpu"] != (parse.Bound{Limit: 5, Used: 3}) || high.MaxWall != 60 || high.MaxJob["cpu"] != 2 || high.MinJob["cpu"] != 1 {
+	if high.Name != "high" || high.Limits["GrpTRES=cpu"] != (parse.Bound{Limit: 5, Used: 3}) || high.Limits["MaxWall"].Limit != 60 || high.Limits["MaxTRESPerJob=cpu"].Limit != 2 || high.Limits["MinTRESPerJob=cpu"].Limit != 1 {
 		t.Errorf("the QOS is %+v", high)
 	}
-	if high.Users["1001"]["cpu"] != (parse.Bound{Limit: 3, Used: 3}) || high.Accounts["alpha"]["cpu"] != (parse.Bound{Limit: 4, Used: 3}) {
+	if high.Users["1001"]["MaxTRESPerUser=cpu"] != (parse.Bound{Limit: 3, Used: 3}) || high.Accounts["alpha"]["MaxTRESPerAccount=cpu"] != (parse.Bound{Limit: 4, Used: 3}) {
 		t.Errorf("what one may use of it is %v and %v", high.Users, high.Accounts)
 	}
-	if normal := got.QOS[0]; normal.MaxWall != parse.Unlimited || normal.MaxJob != nil {
-		t.Errorf("the QOS without limits is %+v", normal)
+	if _, limited := got.QOS[0].Limits["MaxWall"]; limited {
+		t.Errorf("the QOS without limits is %+v", got.QOS[0])
 	}
 }
 

@@ -39,7 +39,7 @@ func TestWhoDependsOnAJob(t *testing.T) {
 func TestForHowLongAnEndedJobIsRemembered(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{"MinJobAge = 300 sec\n": 300, "MinJobAge = 0 sec\n": 0, "": -1, "MinJobAge = soon\n": -1} {
-		if got := parse.Remembers(parse.Config([]byte(text))); int(got.Seconds()) != want && !(want < 0 && got < 0) {
+		if got := parse.Config([]byte(text)).Remembers(); int(got.Seconds()) != want && !(want < 0 && got < 0) {
 			t.Errorf("%q: %v, want %d s", text, got, want)
 		}
 	}

@@ -105,45 +105,35 @@ func job(line string) (Job, error) {
 	}
 	r := reader{fields: f}
 	j := Job{
-		ID: r.text("JobId"), ArrayJob: none(f["ArrayJobId"]), ArrayTask: none(f["ArrayTaskId"]), HetJob: none(f["HetJobId"]),
-		Name: r.text("JobName"), Account: none(f["Account"]), QOS: none(f["QOS"]), Partition: r.text("Partition"),
-		Reason: none(f["Reason"]), Dependency: none(f["Dependency"]), Comment: f["Comment"], AdminComment: none(f["AdminComment"]), Reservation: none(f["Reservation"]),
-		Node: none(f["BatchHost"]), WorkDir: none(f["WorkDir"]), StdOut: none(f["StdOut"]), StdErr: none(f["StdErr"]), Command: none(f["Command"]),
-		Requeue: r.flag("Requeue"), Batch: r.number("BatchFlag", count) > 0, Held: f["Priority"] == "0",
-		Restarts: r.number("Restarts", count), Nodes: r.number("NumNodes", low), CPUs: r.number("NumCPUs", low),
+		ID: r.text("JobId"), ArrayJob: r.word("ArrayJobId"), ArrayTask: r.word("ArrayTaskId"), HetJob: r.word("HetJobId"),
+		Name: r.text("JobName"), Account: r.word("Account"), QOS: r.word("QOS"), Partition: r.text("Partition"),
+		Reason: r.word("Reason"), Dependency: r.word("Dependency"), Comment: f["Comment"], AdminComment: r.word("AdminComment"), Reservation: r.word("Reservation"),
+		Node: r.word("BatchHost"), WorkDir: r.word("WorkDir"), StdOut: r.word("StdOut"), StdErr: r.word("StdErr"), Command: r.word("Command"),
+		Requeue: read(&r, "Requeue", flag), Batch: read(&r, "BatchFlag", count) > 0, Held: f["Priority"] == "0",
+		State: read(&r, "JobState", state), Restarts: read(&r, "Restarts", count), Exit: read(&r, "ExitCode", ExitStatus),
+		Nodes: read(&r, "NumNodes", low), CPUs: read(&r, "NumCPUs", low), Tasks: maybe(&r, "NumTasks", low), CPUsPerTask: maybe(&r, "CPUs/Task", count),
+		TimeLimit: read(&r, "TimeLimit", Limit), Picky: picky(f),
+		Submitted: read(&r, "SubmitTime", Instant), Eligible: read(&r, "EligibleTime", Instant), Started: read(&r, "StartTime", Instant),
+		Ended: read(&r, "EndTime", Instant), Deadline: maybe(&r, "Deadline", Instant), Paused: maybe(&r, "SuspendTime", Instant),
 	}
-	j.User, j.UID = readUser(&r)
-	if r.err == nil && j.ArrayTask != "" {
-		_, r.err = Tasks("ArrayTaskId", j.ArrayTask)
+	who := read(&r, "UserId", numbered)
+	j.User, j.UID = who.name, who.number
+	memory := "MinMemoryNode"
+	if _, j.MemoryPerCPU = f["MinMemoryCPU"]; j.MemoryPerCPU {
+		memory = "MinMemoryCPU"
 	}
-	if tasks := f["NumTasks"]; none(tasks) != "" {
-		j.Tasks = r.number("NumTasks", low)
-	}
-	if per := f["CPUs/Task"]; none(per) != "" {
-		j.CPUsPerTask = r.number("CPUs/Task", count)
-	}
-	if _, ok := f["MinMemoryCPU"]; ok {
-		j.MemoryPerCPU, j.MemoryBytes = true, read(&r, "MinMemoryCPU", Memory)
-	} else {
-		j.MemoryBytes = read(&r, "MinMemoryNode", Memory)
-	}
-	j.State = read(&r, "JobState", state)
-	j.Exit = read(&r, "ExitCode", ExitStatus)
-	j.TimeLimit = read(&r, "TimeLimit", Limit)
-	j.Submitted, j.Eligible = read(&r, "SubmitTime", Instant), read(&r, "EligibleTime", Instant)
-	j.Started, j.Ended = read(&r, "StartTime", Instant), read(&r, "EndTime", Instant)
-	j.Picky = picky(f)
+	j.MemoryBytes = read(&r, memory, Memory)
 	for _, g := range []struct {
 		key   string
 		times int
 	}{{"TresPerJob", 1}, {"TresPerNode", max(j.Nodes, 1)}, {"TresPerTask", max(j.Tasks, 1)}} {
 		j.GPUs = max(j.GPUs, g.times*gpus(f[g.key]))
 	}
-	if none(f["Deadline"]) != "" {
-		j.Deadline = read(&r, "Deadline", Instant)
+	if !j.Paused.IsZero() {
+		j.Ran = time.Duration(read(&r, "SecsPreSuspend", count)) * time.Second
 	}
-	if none(f["SuspendTime"]) != "" {
-		j.Paused, j.Ran = read(&r, "SuspendTime", Instant), time.Duration(r.number("SecsPreSuspend", count))*time.Second
+	if r.err == nil && j.ArrayTask != "" {
+		_, r.err = Tasks(j.ArrayTask)
 	}
 	if r.err == nil && strings.Trim(j.ID+j.ArrayJob, "0123456789") != "" {
 		r.err = badValue("JobId", j.ID+" of "+j.ArrayJob)
@@ -152,53 +142,18 @@ func job(line string) (Job, error) {
 	return j, r.err
 }
 
-// readUser reads name(uid).
-func readUser(r *reader) (name string, uid uint32) {
-	text := r.text("UserId")
-	name, number, _ := strings.Cut(text, "(")
-	n, err := strconv.ParseUint(strings.TrimSuffix(number, ")"), 10, 32)
-	if err != nil && r.err == nil {
-		r.err = badValue("UserId", text)
+// numbered reads NAME(NUMBER).
+func numbered(field, s string) (who struct {
+	name   string
+	number uint32
+}, err error,
+) {
+	name, rest, ok := strings.Cut(s, "(")
+	number, end, ok2 := strings.Cut(rest, ")")
+	n, err := strconv.ParseUint(number, 10, 32)
+	if err != nil || !ok || !ok2 || end != "" || name == "" {
+		return who, badValue(field, s)
 	}
-	return name, uint32(n)
-}
-
-// reader keeps the first error of many fields.
-type reader struct {
-	fields map[string]string
-	err    error
-}
-
-func (r *reader) text(key string) string {
-	v, ok := r.fields[key]
-	if (!ok || v == "") && r.err == nil {
-		r.err = fmt.Errorf("%w: no field %s", ErrFormat, key)
-	}
-	return v
-}
-
-func (r *reader) flag(key string) bool {
-	v := r.text(key)
-	if v != "0" && v != "1" && r.err == nil {
-		r.err = badValue(key, v)
-	}
-	return v == "1"
-}
-
-func (r *reader) number(key string, as func(field, s string) (int, error)) int {
-	return read(r, key, as)
-}
-
-func read[T any](r *reader, key string, as func(field, s string) (T, error)) T {
-	var zero T
-	text := r.text(key)
-	if r.err != nil {
-		return zero
-	}
-	v, err := as(key, text)
-	if err != nil {
-		r.err = err
-		return zero
-	}
-	return v
+	who.name, who.number = name, uint32(n)
+	return who, nil
 }

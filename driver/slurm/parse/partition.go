@@ -34,15 +34,11 @@ func PartitionRecords(output []byte) ([]Partition, error) {
 			return nil, fmt.Errorf("partition: %w", err)
 		}
 		r := reader{fields: f}
-		p := Partition{Name: r.text("PartitionName"), QOS: none(r.text("QoS")), Exclusive: f["OverSubscribe"] == "EXCLUSIVE", Hidden: f["Hidden"] == "YES"}
-		p.Weights = f["TRESBillingWeights"]
-		if s := f["SelectTypeParameters"]; s != "NONE" {
-			p.Select = none(s)
+		p := Partition{
+			Name: r.text("PartitionName"), QOS: none(r.text("QoS")), Weights: f["TRESBillingWeights"],
+			Exclusive: f["OverSubscribe"] == "EXCLUSIVE", Hidden: f["Hidden"] == "YES", Select: strings.TrimPrefix(r.word("SelectTypeParameters"), "NONE"),
+			MaxTime: maybe(&r, "MaxTime", Limit), MaxMemPerNode: maybe(&r, "MaxMemPerNode", most), MaxMemPerCPU: maybe(&r, "MaxMemPerCPU", most),
 		}
-		if f["MaxTime"] != "" {
-			p.MaxTime = read(&r, "MaxTime", Limit)
-		}
-		p.MaxMemPerNode, p.MaxMemPerCPU = most(&r, "MaxMemPerNode"), most(&r, "MaxMemPerCPU")
 		if r.err != nil {
 			return nil, r.err
 		}
@@ -51,12 +47,12 @@ func PartitionRecords(output []byte) ([]Partition, error) {
 	return out, nil
 }
 
-// most reads an amount of memory that may be missing, or UNLIMITED; 0 for both.
-func most(r *reader, key string) int64 {
-	if text := r.fields[key]; text == "" || text == "UNLIMITED" || r.err != nil {
-		return 0
+// most reads an amount of memory, or UNLIMITED, which is 0.
+func most(field, s string) (int64, error) {
+	if s == "UNLIMITED" {
+		return 0, nil
 	}
-	return read(r, key, Memory)
+	return Memory(field, s)
 }
 
 // Weights is what a partition bills of what a job has: for each CPU, GiB of memory and

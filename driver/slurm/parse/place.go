@@ -1,15 +1,13 @@
 package parse
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 )
 
-// PlaceFormat is what sinfo -h -a -N -n NODE -o is asked for: a line for each partition
+// PlaceFormat is what sinfo -h -a -N -n NODE -O is asked for: a line for each partition
 // that has the node.
-const PlaceFormat = "%N|%R|%a|%T"
+const PlaceFormat = "NodeList:|,PartitionName:|,Available:|,StateLong:|"
 
 // Place is one node in one partition.
 type Place struct {
@@ -20,15 +18,9 @@ type Place struct {
 
 // Places reads the output of sinfo under PlaceFormat.
 func Places(output []byte) ([]Place, error) {
-	rows, err := Rows("sinfo", output, 4)
-	var out []Place
-	for _, f := range rows {
-		if slices.Contains(f, "") {
-			return nil, fmt.Errorf("%w: sinfo: %q", ErrFormat, f)
-		}
-		out = append(out, Place{Node: f[0], Partition: f[1], Up: f[2] == "up", Open: open(f[3])})
-	}
-	return out, err
+	return table("sinfo", PlaceFormat, output, func(r *reader) Place {
+		return Place{Node: r.text("NodeList"), Partition: r.text("PartitionName"), Up: r.text("Available") == "up", Open: open(r.text("StateLong"))}
+	})
 }
 
 // open reports whether a node in this state takes jobs. Signs behind the word say what else is
@@ -53,25 +45,20 @@ type Free struct {
 
 // Frees reads the output of sinfo under FreeFormat.
 func Frees(output []byte) ([]Free, error) {
-	rows, err := Rows("sinfo", output, strings.Count(FreeFormat, "|")+1)
-	var out []Free
-	for _, f := range rows {
-		if f[0] == "" {
-			return nil, fmt.Errorf("%w: sinfo: %q", ErrFormat, f)
+	nodes, err := table("sinfo", FreeFormat, output, func(r *reader) Free {
+		idle, threads := read(r, "CPUsState", idle), read(r, "Threads", count)
+		n := Free{Node: r.text("NodeList"), CPUs: idle - idle%max(threads, 1), MemoryBytes: read(r, "Memory", Memory) - read(r, "AllocMem", Memory)}
+		if r.err == nil && !open(r.fields["StateLong"]) {
+			return Free{}
 		}
-		cpus := append(strings.Split(f[2], "/"), "", "") // allocated/idle/other/total
-		idle, err := count("CPUsState", cpus[1])
-		threads, err2 := count("Threads", f[3])
-		memory, err3 := Memory("Memory", f[4])
-		used, err4 := Memory("AllocMem", f[5])
-		if err = errors.Join(err, err2, err3, err4); err != nil {
-			return nil, err
-		}
-		if open(f[1]) {
-			out = append(out, Free{Node: f[0], CPUs: idle - idle%max(threads, 1), MemoryBytes: memory - used})
-		}
-	}
-	return out, err
+		return n
+	})
+	return slices.DeleteFunc(nodes, func(n Free) bool { return n.Node == "" }), err
+}
+
+// idle reads ALLOCATED/IDLE/OTHER/TOTAL.
+func idle(field, s string) (int, error) {
+	return count(field, append(strings.Split(s, "/"), "")[1])
 }
 
 // Wait is one job that waits.
@@ -89,16 +76,13 @@ const WaitFormat = "JobID:|,ArrayJobID:|,ArrayTaskID:|,Reason:|,UserName:|,Accou
 
 // Waits reads the output of squeue under WaitFormat.
 func Waits(output []byte) ([]Wait, error) {
-	rows, err := Rows("squeue", output, strings.Count(WaitFormat, "|")+1)
-	var out []Wait
-	for _, f := range rows {
-		w := Wait{ID: f[0], Reason: f[3], User: f[4], Account: none(f[5]), QOS: none(f[6])}
-		if task := none(f[2]); task != "" {
-			w.ID = f[1] + "_" + task
+	return table("squeue", WaitFormat, output, func(r *reader) Wait {
+		w := Wait{ID: r.text("JobID"), Reason: r.fields["Reason"], User: r.fields["UserName"], Account: r.word("Account"), QOS: r.word("QOS")}
+		if task := r.word("ArrayTaskID"); task != "" {
+			w.ID = r.fields["ArrayJobID"] + "_" + task
 		}
-		out = append(out, w)
-	}
-	return out, err
+		return w
+	})
 }
 
 // Way is what a job that waits is to one that would be put back into the queue.

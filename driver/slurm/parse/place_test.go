@@ -9,7 +9,7 @@ import (
 	"pitchpipe/driver/slurm/parse"
 )
 
-const places = "n1|main|up|mixed\nn1|long|down|draining@\nn2|main|up|idle*\nn3|main|drain|allocated-\n"
+const places = "n1|main|up|mixed|\nn1|long|down|draining@|\nn2|main|up|idle*|\nn3|main|drain|allocated-|\n"
 
 func TestWhereANodeIsAndWhetherItTakesJobs(t *testing.T) {
 	t.Parallel()
@@ -23,7 +23,7 @@ func TestWhereANodeIsAndWhetherItTakesJobs(t *testing.T) {
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	for _, bad := range []string{"n1|main|up", "n1||up|idle", "n1|main|up|idle|x"} {
+	for _, bad := range []string{"n1|main|up|", "n1||up|idle|", "n1|main|up|idle|x|"} {
 		if got, err := parse.Places([]byte(bad)); !errors.Is(err, parse.ErrFormat) {
 			t.Errorf("%q: %+v (%v), want an error", bad, got, err)
 		}

@@ -1,7 +1,6 @@
 package parse
 
 import (
-	"errors"
 	"strconv"
 	"strings"
 )
@@ -16,11 +15,11 @@ type QueueLine struct {
 	ID        string // the number
 	ArrayJob  string // equal to ID, or that of the array
 	ArrayTask string // empty outside of arrays, else one number
-	HetJob    string
-	State     string
-	Restarts  int
-	Partition string
-	Print     string // the whole line: equal as long as nothing changed
+
+	// Print is equal as long as there is no reason to look at the job. Why it waits is left
+	// out, since that changes with every look of the scheduler at its queue, but for whether
+	// it is held.
+	Print string
 }
 
 // Queue reads the output of squeue under QueueFormat. Of the tasks of one array that
@@ -33,39 +32,20 @@ func Queue(output []byte) ([]QueueLine, error) {
 		if f[0] == "" || strings.Trim(f[0], "0123456789") != "" {
 			return nil, badValue("JobID", f[0])
 		}
-		word, err := state("State", f[4])
-		restarts, err2 := count("RestartCnt", f[6])
-		if err = errors.Join(err, err2); err != nil {
+		if _, err := state("State", f[4]); err != nil {
 			return nil, err
 		}
-		if f[0] == f[1] && none(f[2]) != "" && restarts == 0 {
+		if f[0] == f[1] && none(f[2]) != "" && f[6] == "0" {
 			if unnumbered[f[1]]++; unnumbered[f[1]] > MaxTasks {
 				continue
 			}
 		}
-		out = append(out, QueueLine{
-			ID: f[0], ArrayJob: f[1], ArrayTask: none(f[2]), HetJob: none(f[3]), State: word,
-			Restarts: restarts, Partition: f[10], Print: strings.Join(f, "|"),
-		})
+		if !strings.Contains(strings.ToLower(f[5]), "held") {
+			f[5] = ""
+		}
+		out = append(out, QueueLine{ID: f[0], ArrayJob: f[1], ArrayTask: none(f[2]), Print: strings.Join(f, "|")})
 	}
 	return out, err
-}
-
-// CommentFormat is what squeue -o is asked for to find a request's job: free
-// text comes last. Of an array it is the number.
-const CommentFormat = "%A|%k"
-
-// Comments reads the output of squeue under CommentFormat: for each job its id
-// and comment. A line of a comment that goes on over several lines is left out.
-func Comments(output []byte) [][2]string {
-	var out [][2]string
-	for line := range strings.Lines(string(output)) {
-		id, comment, ok := strings.Cut(strings.TrimRight(line, "\n"), "|")
-		if ok && id != "" && strings.Trim(id, "0123456789_[]-,%") == "" {
-			out = append(out, [2]string{id, comment})
-		}
-	}
-	return out
 }
 
 // DependantsFormat is what squeue -o is asked for to find who depends on a job: the name, a

@@ -23,14 +23,65 @@ func Rows(command string, output []byte, fields int) ([][]string, error) {
 	return out, nil
 }
 
+// table reads lines of the fields of a format, KEY:|,KEY:| as squeue -O and sinfo -O take it.
+func table[T any](command, format string, output []byte, row func(r *reader) T) ([]T, error) {
+	keys := strings.Split(strings.ReplaceAll(format, ":|", ""), ",")
+	lines, err := Rows(command, output, len(keys)+1)
+	var out []T
+	for _, f := range lines {
+		r := reader{fields: make(map[string]string, len(keys))}
+		for i, key := range keys {
+			r.fields[key] = f[i]
+		}
+		out = append(out, row(&r))
+		if r.err != nil {
+			return nil, fmt.Errorf("%s: %w", command, r.err)
+		}
+	}
+	return out, err
+}
+
+// reader keeps the first error of many fields.
+type reader struct {
+	fields map[string]string
+	err    error
+}
+
+// text is a field that must be there.
+func (r *reader) text(key string) string {
+	v := r.fields[key]
+	if v == "" && r.err == nil {
+		r.err = fmt.Errorf("%w: no field %s", ErrFormat, key)
+	}
+	return v
+}
+
+// word is a field that may be missing, or (null).
+func (r *reader) word(key string) string { return none(r.fields[key]) }
+
+// read reads a field that must be there.
+func read[T any](r *reader, key string, as func(field, s string) (T, error)) (v T) {
+	text := r.text(key)
+	if r.err == nil {
+		v, r.err = as(key, text)
+	}
+	return v
+}
+
+// maybe reads a field that may be missing, or (null).
+func maybe[T any](r *reader, key string, as func(field, s string) (T, error)) (v T) {
+	if r.word(key) == "" {
+		return v
+	}
+	return read(r, key, as)
+}
+
 // record splits KEY=VALUE pairs of one line at the keys that are known. Values
 // may hold blanks, so that nothing else shows where one ends. A known key that
 // appears twice is an error: one of the two was written by a user.
 func record(line string, known []string) (map[string]string, error) {
-	type mark struct{ start, value int }
-	var marks []mark
 	out := map[string]string{}
-	var keys []string
+	key, value := "", 0
 	for i := 0; i < len(line); i++ {
 		if i > 0 && line[i-1] != ' ' && line[i-1] != '\n' {
 			continue
@@ -39,22 +90,20 @@ func record(line string, known []string) (map[string]string, error) {
 		if equals < 0 {
 			break
 		}
-		key := line[i : i+equals]
-		if !slices.Contains(known, key) {
+		next := line[i : i+equals]
+		if !slices.Contains(known, next) {
 			continue
 		}
-		if slices.Contains(keys, key) {
-			return nil, fmt.Errorf("%w: the field %s stands twice", ErrFormat, key)
+		if _, twice := out[next]; twice || next == key {
+			return nil, fmt.Errorf("%w: the field %s stands twice", ErrFormat, next)
 		}
-		keys = append(keys, key)
-		marks = append(marks, mark{i, i + equals + 1})
+		if key != "" {
+			out[key] = strings.TrimSpace(line[value:i])
+		}
+		key, value = next, i+equals+1
 	}
-	for i, m := range marks {
-		end := len(line)
-		if i+1 < len(marks) {
-			end = marks[i+1].start
-		}
-		out[keys[i]] = strings.TrimSpace(line[m.value:end])
+	if key != "" {
+		out[key] = strings.TrimSpace(line[value:])
 	}
 	return out, nil
 }

@@ -1,11 +1,9 @@
 package parse
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -14,26 +12,16 @@ import (
 // is free text.
 const SacctFields = "JobIDRaw,User,State,ExitCode,Submit,Start,End,ReqCPUS,ReqMem,Timelimit,Partition,Account,QOS,NNodes,JobName"
 
-// Past is one job as the accounting remembers it.
-type Past struct {
-	ID, Name, User, State, Partition, Account, QOS string
-	Exit                                           Status
-	Submitted, Started, Ended                      time.Time
-	CPUs, Nodes                                    int
-	MemoryBytes                                    int64
-	TimeLimit                                      time.Duration
-}
-
-// Accounting reads the output of sacct under SacctFields. A name may have several lines:
-// one that is no record belongs to the name of the job before it.
-func Accounting(output []byte) ([]Past, error) {
-	var out []Past
+// Accounting reads the output of sacct under SacctFields. Of what is in a Job it says little.
+// A name may have several lines: one that is no record belongs to the name of the job before it.
+func Accounting(output []byte) ([]Job, error) {
+	var out []Job
+	names := strings.Split(SacctFields, ",")
 	for line := range strings.Lines(string(output)) {
 		line = strings.TrimRight(line, "\n")
 		if line == "" {
 			continue
 		}
-		names := strings.Split(SacctFields, ",")
 		v := strings.SplitN(line, "|", len(names))
 		if len(out) > 0 && (len(v) != len(names) || strings.Trim(v[0], "0123456789") != "") {
 			out[len(out)-1].Name += "\n" + line
@@ -42,33 +30,28 @@ func Accounting(output []byte) ([]Past, error) {
 		if len(v) != len(names) {
 			return nil, fmt.Errorf("%w: sacct: %d fields in %q", ErrFormat, len(v), line)
 		}
-		f := make(map[string]string, len(names))
+		r := reader{fields: make(map[string]string, len(names))}
 		for i, n := range names {
-			f[n] = v[i]
+			r.fields[n] = v[i]
 		}
-		r := reader{fields: f}
-		p := Past{
-			ID: r.text("JobIDRaw"), Name: f["JobName"], User: f["User"], Partition: f["Partition"], Account: f["Account"], QOS: f["QOS"],
-			State: read(&r, "State", state), Exit: read(&r, "ExitCode", ExitStatus), CPUs: r.number("ReqCPUS", count),
-			Nodes: r.number("NNodes", count), Submitted: read(&r, "Submit", Instant), Started: read(&r, "Start", Instant),
-			Ended: read(&r, "End", Instant),
+		j := Job{
+			ID: r.text("JobIDRaw"), Name: r.fields["JobName"], User: r.fields["User"], Partition: r.fields["Partition"], Account: r.fields["Account"],
+			QOS: r.fields["QOS"], State: read(&r, "State", state), Exit: read(&r, "ExitCode", ExitStatus), CPUs: read(&r, "ReqCPUS", count),
+			Nodes: read(&r, "NNodes", count), Tasks: 1, Submitted: read(&r, "Submit", Instant), Started: read(&r, "Start", Instant),
+			Ended: read(&r, "End", Instant), TimeLimit: maybe(&r, "Timelimit", Limit),
 		}
-		if f["Timelimit"] != "" {
-			p.TimeLimit = read(&r, "Timelimit", Limit)
-		}
-		if f["ReqMem"] != "" {
-			p.MemoryBytes = read(&r, "ReqMem", func(field, s string) (int64, error) { return ReqMem(field, s, p.CPUs, p.Nodes) })
-		}
+		j.CPUsPerTask = j.CPUs
+		j.MemoryBytes = maybe(&r, "ReqMem", func(field, s string) (int64, error) { return ReqMem(field, s, j.CPUs, j.Nodes) })
 		if r.err != nil {
 			return nil, r.err
 		}
-		out = append(out, p)
+		out = append(out, j)
 	}
 	return out, nil
 }
 
-// NodesFormat is what sinfo -h -e -o is asked for.
-const NodesFormat = "%R|%c|%m"
+// NodesFormat is what sinfo -h -e -O is asked for.
+const NodesFormat = "PartitionName:|,CPUs:|,Memory:|"
 
 // Nodes is a group of equal nodes of a partition.
 type Nodes struct {
@@ -80,17 +63,10 @@ type Nodes struct {
 // Partitions reads the output of sinfo under NodesFormat. A + behind a number says
 // that some of the group have more.
 func Partitions(output []byte) ([]Nodes, error) {
-	rows, err := Rows("sinfo", output, 3)
-	var out []Nodes
-	for _, f := range rows {
-		cores, err := count("CPUs", strings.TrimSuffix(f[1], "+"))
-		memory, err2 := Memory("Memory", strings.TrimSuffix(f[2], "+"))
-		if err = errors.Join(err, err2); err != nil {
-			return nil, err
-		}
-		out = append(out, Nodes{Partition: f[0], Cores: cores, MemoryBytes: memory})
-	}
-	return out, err
+	return table("sinfo", NodesFormat, output, func(r *reader) Nodes {
+		r.fields["CPUs"], r.fields["Memory"] = strings.TrimSuffix(r.fields["CPUs"], "+"), strings.TrimSuffix(r.fields["Memory"], "+")
+		return Nodes{Partition: r.fields["PartitionName"], Cores: read(r, "CPUs", count), MemoryBytes: read(r, "Memory", Memory)}
+	})
 }
 
 // Reservation is a time for which nodes are kept from other jobs.
@@ -119,36 +95,13 @@ func Reservations(output []byte) ([]Reservation, error) {
 		r := reader{fields: f}
 		out = append(out, Reservation{
 			Name: r.text("ReservationName"), Start: read(&r, "StartTime", Instant), End: read(&r, "EndTime", Instant),
-			Nodes: none(f["Nodes"]), Partition: none(f["PartitionName"]), Flexible: slices.Contains(strings.Split(f["Flags"], ","), "FLEX"),
+			Nodes: r.word("Nodes"), Partition: r.word("PartitionName"), Flexible: slices.Contains(strings.Split(f["Flags"], ","), "FLEX"),
 		})
 		if r.err != nil {
 			return nil, r.err
 		}
 	}
 	return out, nil
-}
-
-// Config reads the settings of `scontrol show config`. A setting without a value
-// is empty.
-func Config(output []byte) map[string]string {
-	out := map[string]string{}
-	for line := range strings.Lines(string(output)) {
-		key, value, ok := strings.Cut(line, "=")
-		if key = strings.TrimSpace(key); ok && key != "" && !strings.ContainsAny(key, " \t") {
-			out[key] = none(strings.TrimSpace(value))
-		}
-	}
-	return out
-}
-
-// Remembers is for how long an ended job is remembered (MinJobAge); 0 = for good, negative
-// = the configuration does not say.
-func Remembers(conf map[string]string) time.Duration {
-	n, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(conf["MinJobAge"], "sec")))
-	if err != nil {
-		return -1
-	}
-	return time.Duration(n) * time.Second
 }
 
 // ExpectedStart reads what `sbatch --test-only` says: when the job would start.

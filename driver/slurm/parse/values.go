@@ -121,6 +121,13 @@ func count(field, s string) (int, error) {
 	return int(n), nil
 }
 
+func flag(field, s string) (bool, error) {
+	if s != "0" && s != "1" {
+		return false, badValue(field, s)
+	}
+	return s == "1", nil
+}
+
 // low reads N or the lower end of N-M.
 func low(field, s string) (int, error) {
 	a, _, _ := strings.Cut(s, "-")

@@ -10,6 +10,16 @@ import (
 	"pitchpipe/driver/slurm/parse"
 )
 
+// Config reads the cluster's configuration. It is read where it is needed and not kept: an
+// administrator changes it while this process runs.
+func Config(ctx context.Context, run command.Runner) (parse.Conf, error) {
+	out, err := run.Run(ctx, command.Call{Name: "scontrol", Args: []string{"show", "config"}})
+	if err != nil {
+		return nil, fmt.Errorf("the configuration of the cluster: %w", err)
+	}
+	return parse.Config(out.Stdout), nil
+}
+
 // remembered is for how long slurmctld must remember an ended job at least, where one that
 // is killed for memory is to run again: so long a controller may be away.
 const remembered = 2 * time.Minute
@@ -20,11 +30,11 @@ func Repairable(ctx context.Context, run command.Runner, j parse.Job) error {
 	if !j.Requeue {
 		return fmt.Errorf("its owner forbids restarts (--no-requeue), and a kill for memory would need one: %w", driver.ErrDenied)
 	}
-	conf, err := run.Run(ctx, command.Call{Name: "scontrol", Args: []string{"show", "config"}})
+	conf, err := Config(ctx, run)
 	if err != nil {
-		return fmt.Errorf("for how long it is remembered: %w", err)
+		return err
 	}
-	if age := parse.Remembers(parse.Config(conf.Stdout)); age != 0 && age < remembered {
+	if age := conf.Remembers(); age != 0 && age < remembered {
 		return fmt.Errorf("slurmctld forgets ended jobs too soon (MinJobAge) for a kill for memory to be taken back: %w", driver.ErrUnsupported)
 	}
 	waiting, err := run.Run(ctx, command.Call{Name: "squeue", Args: []string{"-h", "-a", "-r", "-t", "PD", "-o", parse.DependantsFormat}})
