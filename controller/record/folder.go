@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 
-	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate"
 )
 
 // ErrFolder means that the folder cannot be recorded into.
@@ -52,14 +52,14 @@ func (f folder) load(c Cell) (r Run, ok bool, err error) {
 func (f folder) save(r Run) error { return writeJSON(f.path(r.Cell), r) }
 
 // write writes those tables that have rows.
-func (f folder) write(tables []records.Table) ([]string, error) {
+func (f folder) write(tables []evaluate.Table) ([]string, error) {
 	var out []string
 	for _, t := range tables {
 		if len(t.Rows) == 0 {
 			continue
 		}
 		at := filepath.Join(f.dir, string(t.Format)+".csv")
-		if err := atomically(at, func(file *os.File) error { return records.Write(file, t) }); err != nil {
+		if err := atomically(at, func(file *os.File) error { return evaluate.Write(file, t) }); err != nil {
 			return out, err
 		}
 		out = append(out, at)

@@ -4,13 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 
-	"pitchpipe/controller/evaluate/models"
-	"pitchpipe/controller/evaluate/replay"
-	form "pitchpipe/controller/evaluate/result"
+	"pitchpipe/controller/evaluate"
 )
 
 // section is one evaluation: what it is asked, and what of its answer is shown.
@@ -40,22 +37,19 @@ type column struct {
 // columns are those that the evaluation itself prints, and of verdicts what each effect
 // showed.
 func (s section) columns() []column {
-	rows := map[string]any{
-		"tuner": replay.TunerRow{}, "plan": replay.PlanRow{}, "search": replay.SearchMeans{}, "hyper": replay.HyperMeans{}, "speed": replay.SpeedRow{},
-		"classifier": models.ClassifierRow{}, "regret": models.RegretRow{}, "forecast": models.ForecastRow{}, "verify": models.VerifyRow{},
+	rows, summary := evaluate.Keys("evaluate " + s.asks[0])
+	if s.rows != "" {
+		rows = summary[slices.IndexFunc(summary, func(k evaluate.Key) bool { return k.Name == s.rows })].Inner
 	}
 	var out []column
-	for _, f := range form.Fields(reflect.TypeOf(rows[s.asks[0]])) {
-		digits := 0
-		if f.Type == reflect.TypeFor[form.Figure]() {
-			digits = 3
-			_, _ = fmt.Sscan(f.Digits, &digits) // three where the tag has no number
-		}
+	for _, k := range rows {
+		digits := 3
+		_, _ = fmt.Sscan(k.Digits, &digits) // three where the page has no number
 		switch {
-		case f.Head != "" && f.Key != "-":
-			out = append(out, column{f.Key, strings.ToLower(f.Head), digits})
-		case slices.Contains([]string{"effect", "power", "to_verdict_median"}, f.Key):
-			out = append(out, column{f.Key, strings.ReplaceAll(f.Key, "_", " "), 2})
+		case k.Head != "" && !k.Printed:
+			out = append(out, column{k.Name, strings.ToLower(k.Head), digits})
+		case slices.Contains([]string{"effect", "power", "to_verdict_median"}, k.Name):
+			out = append(out, column{k.Name, strings.ReplaceAll(k.Name, "_", " "), 2})
 		}
 	}
 	return out

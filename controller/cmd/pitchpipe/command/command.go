@@ -16,8 +16,7 @@ import (
 
 	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon/api"
-	"pitchpipe/controller/evaluate/records"
-	"pitchpipe/controller/evaluate/result"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/driver/jobfile"
 )
 
@@ -85,7 +84,7 @@ func exitStatus(err error) int {
 	switch {
 	case errors.Is(err, errJobFailed):
 		return ExitFailed
-	case errors.Is(err, errInvalid), errors.Is(err, config.ErrInvalid), errors.Is(err, api.ErrInvalid), errors.Is(err, records.ErrInvalid), errors.Is(err, result.ErrInput),
+	case errors.Is(err, errInvalid), errors.Is(err, config.ErrInvalid), errors.Is(err, api.ErrInvalid), errors.Is(err, evaluate.ErrInvalid), errors.Is(err, evaluate.ErrInput),
 		errors.As(err, &faults):
 		return ExitInvalid
 	case errors.Is(err, api.ErrUnavailable):
