@@ -12,7 +12,6 @@ import (
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/report"
 	"pitchpipe/controller/tuning"
-	"pitchpipe/controller/verify"
 	"pitchpipe/driver"
 )
 
@@ -38,7 +37,7 @@ func (r request) report() (any, error) {
 }
 
 func reportQuery(asked url.Values, now time.Time) (report.Query, error) {
-	q := report.Query{Since: now.Add(-reportPeriod), Until: now, By: report.ByJob, Compare: compareJobs}
+	q := report.Query{Since: now.Add(-reportPeriod), Until: now, By: report.ByJob}
 	if text := asked.Get("since"); text != "" {
 		ago, err := tuning.ParseDuration(text)
 		if err != nil {
@@ -136,27 +135,6 @@ func spans(job driver.Job, now time.Time) []report.Span {
 			return nil
 		}
 		out = append(out, s)
-	}
-	return out
-}
-
-func compareJobs(pairs []report.Pair, t report.Terms) tuning.Outcome {
-	in := verify.Input{Measure: t.Measure, MaxSlowdown: t.MaxSlowdown, Quality: t.Quality, At: t.At}
-	for _, p := range pairs {
-		in.Pairs = append(in.Pairs, verify.Pair{
-			Tuned: evidence(p.Tuned), Untuned: evidence(p.Untuned),
-			ChargeSeconds: p.ChargeSeconds, ChargeJoules: p.ChargeJoules, ChargeHeld: p.ChargeHeld,
-			ChargeSource: p.ChargeSource, JoulesUnknown: p.JoulesUnknown,
-		})
-	}
-	return verify.Compare(in)
-}
-
-// evidence are the epochs of a job. Those that chose the setting count as warm-up.
-func evidence(r report.Row) []tuning.Epoch {
-	out := slices.Clone(r.Epochs)
-	for i, e := range out {
-		out[i].Warmup = e.Warmup || slices.Contains(r.Probed, e.Attempt)
 	}
 	return out
 }

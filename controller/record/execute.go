@@ -172,9 +172,9 @@ func (r *Run) measure(ctx context.Context, job string, attempt int, m Meter) {
 		r.Missing = append(r.Missing, "counters and joules: there is no exporter")
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	w, err := whole(ctx, m, job, attempt)
+	w, err := ask(ctx, patience, m, job, attempt, func(w api.Window, err error) bool {
+		return err != nil && !errors.Is(err, context.DeadlineExceeded) || err == nil && w.Job.Ended
+	})
 	if err != nil && len(w.Samples) == 0 {
 		r.Missing = append(r.Missing, "counters and joules: "+reason(err))
 		return
@@ -202,21 +202,23 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// whole asks until the meter says that the run is over.
-func whole(ctx context.Context, m Meter, id string, attempt int) (api.Window, error) {
+// ask asks the meter about a run until an answer is enough, and returns the last window.
+func ask(ctx context.Context, patience time.Duration, m Meter, id string, attempt int, enough func(api.Window, error) bool) (api.Window, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	var last api.Window
 	for {
 		w, err := m.Window(ctx, id, attempt, 0)
 		if err == nil {
 			last = w
 		}
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) || err == nil && w.Job.Ended {
+		if enough(w, err) {
 			return last, err
 		}
 		select {
 		case <-ctx.Done():
 			return last, ctx.Err()
-		case <-time.After(100 * time.Millisecond):
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }

@@ -62,11 +62,15 @@ func launch(ctx context.Context, cmd *exec.Cmd, id string, attempt int, cpus []i
 		if err := out.cgroup.Add(pid); err != nil {
 			out.lacks = "a cgroup for each run: " + err.Error()
 		} else if cfg.Meter != nil {
-			out.watched = noticed(ctx, cfg.Meter, id, attempt)
+			_, err := ask(ctx, notice, cfg.Meter, id, attempt, func(_ api.Window, err error) bool { return !errors.Is(err, api.ErrNotFound) })
+			out.watched = err == nil
 		}
 	}
 	err = bind(pid, cpus)
-	out.begin(cfg)
+	if cfg.Load != nil {
+		out.load, _ = cfg.Load() // where it cannot be read it has no cores
+	}
+	out.at = time.Now()
 	if err == nil {
 		_, err = gate.WriteString("go\n")
 	}
@@ -89,14 +93,6 @@ func bind(pid int, cpus []int) error {
 		return fmt.Errorf("bind it to CPUs %v: %w", cpus, err)
 	}
 	return nil
-}
-
-// begin is the moment before the command runs.
-func (l *launched) begin(cfg Config) {
-	if cfg.Load != nil {
-		l.load, _ = cfg.Load() // where it cannot be read it has no cores
-	}
-	l.at = time.Now()
 }
 
 // end empties and removes the cgroup, once.
@@ -130,20 +126,4 @@ func hold(cmd *exec.Cmd) (*os.File, error) {
 		return nil, errors.Join(err, w.Close())
 	}
 	return w, nil
-}
-
-// noticed waits until the meter knows a job.
-func noticed(ctx context.Context, m Meter, id string, attempt int) bool {
-	ctx, cancel := context.WithTimeout(ctx, notice)
-	defer cancel()
-	for {
-		if _, err := m.Window(ctx, id, attempt, 0); !errors.Is(err, api.ErrNotFound) {
-			return err == nil
-		}
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
 }

@@ -1,13 +1,11 @@
 package record
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"os"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	"pitchpipe/controller/profile"
 	"pitchpipe/controller/tuning"
@@ -21,52 +19,18 @@ type Load struct {
 	Cores int     // of the machine
 }
 
-// ErrLoad means that the load of the machine is unknown.
-var ErrLoad = errors.New("the machine's load cannot be read")
-
-// ticks in which /proc/stat counts make a second on every architecture.
-const ticks = 100
-
 // ReadLoad reads the machine's load from /proc/stat.
 func ReadLoad() (Load, error) {
-	text, err := os.ReadFile("/proc/stat")
+	proc, err := procfs.NewDefaultFS()
 	if err != nil {
-		return Load{}, fmt.Errorf("%w: %w", ErrLoad, err)
+		return Load{}, fmt.Errorf("read the machine's load: %w", err)
 	}
-	return ParseLoad(string(text))
-}
-
-// ParseLoad reads the text of /proc/stat: the line cpu with the ticks that went into
-// user, nice, system, idle, iowait, irq, softirq and steal, and a line cpuN for each core.
-func ParseLoad(text string) (Load, error) {
-	var out Load
-	for line := range strings.Lines(text) {
-		fields := strings.Fields(line)
-		switch {
-		case len(fields) == 0 || !strings.HasPrefix(fields[0], "cpu"):
-		case fields[0] != "cpu":
-			out.Cores++
-		case len(fields) < 9:
-			return Load{}, fmt.Errorf("%w: %.80q has fewer than eight numbers", ErrLoad, line)
-		default:
-			for i, field := range fields[1:9] {
-				n, err := strconv.ParseUint(field, 10, 64)
-				if err != nil {
-					return Load{}, fmt.Errorf("%w: %.80q: %q is no number of ticks", ErrLoad, line, field)
-				}
-				switch i {
-				case 0, 1, 2, 5, 6:
-					out.Busy += float64(n) / ticks
-				case 7:
-					out.Steal = float64(n) / ticks
-				}
-			}
-		}
+	stat, err := proc.Stat()
+	if err != nil {
+		return Load{}, fmt.Errorf("read the machine's load: %w", err)
 	}
-	if out.Cores == 0 {
-		return Load{}, fmt.Errorf("%w: no line is about a core", ErrLoad)
-	}
-	return out, nil
+	t := stat.CPUTotal
+	return Load{Busy: t.User + t.Nice + t.System + t.IRQ + t.SoftIRQ, Steal: t.Steal, Cores: len(stat.CPU)}, nil
 }
 
 // Neighbours is what else went on while a run was made.

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/record"
 	"pitchpipe/exporter/api"
 )
@@ -65,16 +65,16 @@ func config(dir string, m record.Meter) record.Config {
 	return record.Config{Dir: dir, Meter: m, Environ: os.Environ(), Progress: func(int, int, string) {}, Log: slog.New(slog.DiscardHandler)}
 }
 
-func table(t *testing.T, dir string, f records.Format) records.Table {
+func table(t *testing.T, dir string, f evaluate.Format) evaluate.Table {
 	t.Helper()
-	out, err := records.Read(filepath.Join(dir, string(f)+".csv"), f)
+	out, err := evaluate.Read(filepath.Join(dir, string(f)+".csv"), f)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return out
 }
 
-func number(t *testing.T, r records.Row, column string) float64 {
+func number(t *testing.T, r evaluate.Row, column string) float64 {
 	t.Helper()
 	v, ok := r.Float(column)
 	if !ok {
@@ -100,7 +100,7 @@ func TestAFactorialBecomesTheTables(t *testing.T) {
 	if diff := cmp.Diff([]string{"perf: no cgroup"}, got.Missing); diff != "" {
 		t.Errorf("missing (-want +got):\n%s", diff)
 	}
-	trials, curves, samples := table(t, dir, records.Trials), table(t, dir, records.Curves), table(t, dir, records.Samples)
+	trials, curves, samples := table(t, dir, evaluate.Trials), table(t, dir, evaluate.Curves), table(t, dir, evaluate.Samples)
 	if len(trials.Rows) != 8 || len(curves.Rows) != 16 || len(samples.Rows) != 24 {
 		t.Fatalf("%d trials, %d epochs, %d samples", len(trials.Rows), len(curves.Rows), len(samples.Rows))
 	}
@@ -150,7 +150,7 @@ func TestWhatIsNotMeasuredIsMissingAndTold(t *testing.T) {
 			if !strings.Contains(strings.Join(got.Missing, "\n"), c.want) {
 				t.Errorf("%q does not tell %q", got.Missing, c.want)
 			}
-			trials := table(t, dir, records.Trials)
+			trials := table(t, dir, evaluate.Trials)
 			if trials.Has("joules") || trials.Has("epochs") || len(trials.Rows) != record.DefaultRepeats {
 				t.Errorf("columns %v", trials.Columns)
 			}
@@ -176,7 +176,7 @@ func TestAFailedRunIsNoMeasurementAndEndsNoOther(t *testing.T) {
 	if got.Made != 4 || got.Failed < 3 {
 		t.Errorf("result %+v", got)
 	}
-	for _, r := range table(t, dir, records.Trials).Rows {
+	for _, r := range table(t, dir, evaluate.Trials).Rows {
 		if _, ok := r.Float("seconds"); ok && r.Workload != "fine" {
 			t.Errorf("%s has seconds", r.Workload)
 		}
@@ -195,11 +195,11 @@ func TestAnInterruptedRecordingGoesOn(t *testing.T) {
 		}
 	}
 	got, err := record.Record(ctx, p, cfg)
-	if !errors.Is(err, context.Canceled) || got.Made != 2 || len(table(t, dir, records.Trials).Rows) != 2 {
+	if !errors.Is(err, context.Canceled) || got.Made != 2 || len(table(t, dir, evaluate.Trials).Rows) != 2 {
 		t.Fatalf("result %+v, %v", got, err)
 	}
 	got, err = record.Record(t.Context(), p, config(dir, nil))
-	if err != nil || got.Made != 1 || got.Kept != 2 || len(table(t, dir, records.Trials).Rows) != 3 {
+	if err != nil || got.Made != 1 || got.Kept != 2 || len(table(t, dir, evaluate.Trials).Rows) != 3 {
 		t.Errorf("result %+v, %v", got, err)
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "*", ".new-*"))
@@ -259,7 +259,7 @@ func TestEachRunGetsARoomThatTheMeterKnowsBeforeItBegins(t *testing.T) {
 	if len(rooms.opened) != 4 || rooms.pids != 4 || rooms.closed != 4 || !strings.HasSuffix(rooms.opened[0], "-77.1") {
 		t.Errorf("opened %q, %d processes added, %d closed", rooms.opened, rooms.pids, rooms.closed)
 	}
-	for _, r := range table(t, cfg.Dir, records.Trials).Rows {
+	for _, r := range table(t, cfg.Dir, evaluate.Trials).Rows {
 		if want := map[float64]float64{1: 0.5, 2: 0.25}[number(t, r, "input")]; number(t, r, "loss") != want {
 			t.Errorf("line %d: want the loss %v: each word of the input is an argument", r.Line, want)
 		}
@@ -326,7 +326,7 @@ func TestARunThatOthersDisturbedIsMadeAgainAndMarked(t *testing.T) {
 			if err != nil || float64(got.Noisy) != c.disturbed || (got.Again > 0) != (c.attempts > 1) {
 				t.Fatalf("%+v, %v", got, err)
 			}
-			r := table(t, cfg.Dir, records.Trials).Rows[0]
+			r := table(t, cfg.Dir, evaluate.Trials).Rows[0]
 			if number(t, r, "attempts") != c.attempts || number(t, r, "disturbed") != c.disturbed || number(t, r, "node_cores") != 2 {
 				t.Errorf("attempts %v, disturbed %v", number(t, r, "attempts"), number(t, r, "disturbed"))
 			}

@@ -6,20 +6,20 @@ import (
 	"strings"
 	"time"
 
-	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/exporter/api"
 )
 
 // tables are the records of the runs. Columns that no run has are left out.
-func tables(p Plan, runs []Run) []records.Table {
+func tables(p Plan, runs []Run) []evaluate.Table {
 	var first time.Time // when the first of the runs began
 	for _, r := range runs {
 		if !r.Start.IsZero() && (first.IsZero() || r.Start.Before(first)) {
 			first = r.Start
 		}
 	}
-	trials, curves, samples := records.Table{Format: records.Trials}, records.Table{Format: records.Curves}, records.Table{Format: records.Samples}
+	trials, curves, samples := evaluate.Table{Format: evaluate.Trials}, evaluate.Table{Format: evaluate.Curves}, evaluate.Table{Format: evaluate.Samples}
 	events := map[string]bool{}
 	for _, r := range runs {
 		trials.Rows = append(trials.Rows, r.trial(first))
@@ -44,19 +44,19 @@ func tables(p Plan, runs []Run) []records.Table {
 	})
 	curves.Columns = present(curves.Rows, head, []string{"epoch", "seconds", "loss", "quality"})
 	samples.Columns = present(samples.Rows, head, append([]string{"t_seconds"}, slices.Sorted(maps.Keys(events))...))
-	return []records.Table{trials, curves, samples}
+	return []evaluate.Table{trials, curves, samples}
 }
 
 // present are the columns of the head, and those of the others that a row has.
-func present(rows []records.Row, head, others []string) []string {
+func present(rows []evaluate.Row, head, others []string) []string {
 	return slices.DeleteFunc(slices.Concat(head, others), func(c string) bool {
 		optional := c == "input" || slices.Contains(others, c)
-		return optional && !slices.ContainsFunc(rows, func(r records.Row) bool { _, ok := r.Float(c); return ok })
+		return optional && !slices.ContainsFunc(rows, func(r evaluate.Row) bool { _, ok := r.Float(c); return ok })
 	})
 }
 
 // row is one of the run's, with the numbers that are known.
-type row struct{ records.Row }
+type row struct{ evaluate.Row }
 
 func (r *row) set(column string, v float64, known bool) {
 	if known {
@@ -74,7 +74,7 @@ func (r *row) report(e Epoch) {
 }
 
 func (r Run) row() row {
-	out := row{records.Row{Workload: r.Cell.Workload, Machine: r.Machine, Run: r.Cell.ID, Knobs: r.Cell.settings()}}
+	out := row{evaluate.Row{Workload: r.Cell.Workload, Machine: r.Machine, Run: r.Cell.ID, Knobs: r.Cell.settings()}}
 	out.set("input", float64(r.Cell.Input), r.Cell.Input > 0)
 	return out
 }
@@ -87,7 +87,7 @@ func flag(yes bool) float64 {
 }
 
 // trial is a row of its own; first is when the first of all runs began.
-func (r Run) trial(first time.Time) records.Row {
+func (r Run) trial(first time.Time) evaluate.Row {
 	out := r.row()
 	out.set("repeat", float64(r.Cell.Repeat), true)
 	out.set("started_seconds", r.Start.Sub(first).Seconds(), !r.Start.IsZero())
@@ -139,8 +139,8 @@ func (r Run) epochSeconds() (float64, bool) {
 	return (lengths[(len(lengths)-1)/2] + lengths[len(lengths)/2]) / 2, true
 }
 
-func (r Run) curve() []records.Row {
-	var out []records.Row
+func (r Run) curve() []evaluate.Row {
+	var out []evaluate.Row
 	for _, e := range r.Epochs {
 		one := r.row()
 		one.set("epoch", float64(e.Number), true)
@@ -155,8 +155,8 @@ func (r Run) curve() []records.Row {
 // run, but for the node's own counters, which count from whenever they like; those
 // have no count there. Of a run that was watched from before it began the readings until
 // then are what its first interval grows from.
-func (r Run) sampled() []records.Row {
-	var out []records.Row
+func (r Run) sampled() []evaluate.Row {
+	var out []evaluate.Row
 	before := map[string]float64{}
 	for _, s := range r.Samples {
 		if r.Watched && !s.Time.After(r.Start) {
@@ -170,7 +170,7 @@ func (r Run) sampled() []records.Row {
 			before[column] = v
 			switch {
 			case column == api.ColJoules && !r.measured():
-			case records.Gauge(column):
+			case evaluate.Gauge(column):
 				one.Set(eventName(column), v)
 			case seen || !strings.HasPrefix(column, "node_"):
 				one.Set(eventName(column), max(0, v-last))

@@ -14,7 +14,6 @@ import (
 
 	"pitchpipe/controller/report"
 	"pitchpipe/controller/tuning"
-	"pitchpipe/controller/verify"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -77,16 +76,7 @@ func by(user, account string) func(*report.Row) {
 }
 
 func query(by report.By) report.Query {
-	return report.Query{Since: noon().Add(-24 * time.Hour), Until: noon().Add(48 * time.Hour), By: by, Compare: compare}
-}
-
-// compare is the verifier, as the daemon calls it.
-func compare(pairs []report.Pair, t report.Terms) tuning.Outcome {
-	in := verify.Input{Measure: t.Measure, MaxSlowdown: t.MaxSlowdown, Quality: t.Quality, At: t.At}
-	for _, p := range pairs {
-		in.Pairs = append(in.Pairs, verify.Pair{Tuned: p.Tuned.Epochs, Untuned: p.Untuned.Epochs, ChargeSeconds: p.ChargeSeconds, ChargeJoules: p.ChargeJoules, ChargeSource: p.ChargeSource, JoulesUnknown: p.JoulesUnknown})
-	}
-	return verify.Compare(in)
+	return report.Query{Since: noon().Add(-24 * time.Hour), Until: noon().Add(48 * time.Hour), By: by}
 }
 
 // site is a mixture of everything that a table has to show.

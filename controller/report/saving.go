@@ -8,32 +8,23 @@ import (
 	"time"
 
 	"pitchpipe/controller/tuning"
+	"pitchpipe/controller/verify"
 )
 
-// Pair is a tuned and an untuned job that did the same amount of work.
+// Pair is a tuned and an untuned job that did the same amount of work, and the evidence
+// that they give; see Match for what the tuned job is charged.
 type Pair struct {
 	Tuned, Untuned Row
-	// What probes and restarts cost the tuned job beyond the epochs that are
-	// compared: see Match.
-	ChargeSeconds float64
-	ChargeJoules  tuning.Joules
-	ChargeHeld    float64 // what of the cost is no energy, by the tuned job's tariff
-	ChargeSource  string  // of these joules; empty: none were charged
-	JoulesUnknown bool    // joules were spent without a measurement: the pair shows nothing about them
+	Evidence       verify.Pair
 }
 
-// Terms are those that a comparison is made under.
-type Terms struct {
-	tuning.Measure
-	MaxSlowdown float64         // 0 = unbounded
-	Quality     *tuning.Quality // nil = not guarded
-	At          time.Time
+// Compare judges pairs at matching epochs. in has the terms.
+func Compare(pairs []Pair, in verify.Input) tuning.Outcome {
+	for _, p := range pairs {
+		in.Pairs = append(in.Pairs, p.Evidence)
+	}
+	return verify.Compare(in)
 }
-
-// Compare judges pairs at matching epochs. Epochs of attempts in Row.Probed are
-// probes. The jobs of a pair may have had different inputs, so nothing may be
-// assumed about how much two runs differ, and modelled joules support no claim.
-type Compare func(pairs []Pair, t Terms) tuning.Outcome
 
 // Saving is what tuning brought to jobs of one kind, or to all that are tuned for
 // one objective.
@@ -110,7 +101,7 @@ func (r Row) finished() bool { return r.Succeeded && r.Total > 0 && r.done() >= 
 // measured; it is charged at the mean power of the job's epochs, and at the price of
 // what its owner asked for. Joules that
 // were not measured, or by another source than the others, cannot be charged, and
-// are not taken for none: see Pair.JoulesUnknown.
+// are not taken for none: see verify.Pair.
 func Match(rows []Row) []Pair {
 	rows = slices.DeleteFunc(slices.Clone(rows), func(r Row) bool {
 		return !r.takesPart() || r.Ended.IsZero() || !r.finished()
@@ -144,7 +135,7 @@ func Match(rows []Row) []Pair {
 }
 
 func pairUp(tuned, untuned Row) Pair {
-	p := Pair{Tuned: tuned, Untuned: untuned}
+	p := verify.Pair{Tuned: tuned.evidence(), Untuned: untuned.evidence()}
 	same := map[int]tuning.Epoch{}
 	for _, e := range untuned.epochs() {
 		same[e.Number] = e
@@ -175,11 +166,19 @@ func pairUp(tuned, untuned Row) Pair {
 		bill.between(tuned.epochs(), between)
 	}
 	p.ChargeSeconds, p.ChargeHeld = max(0, p.ChargeSeconds), max(0, p.ChargeHeld)
-	p.ChargeJoules, p.ChargeSource, p.JoulesUnknown = max(0, bill.joules), bill.source, bill.unknown
-	if bill.unknown {
-		p.ChargeJoules, p.ChargeSource = 0, ""
+	if p.JoulesUnknown = bill.unknown; !bill.unknown {
+		p.ChargeJoules, p.ChargeSource = max(0, bill.joules), bill.source
 	}
-	return p
+	return Pair{tuned, untuned, p}
+}
+
+// evidence are the epochs of a job. Those that chose the setting count as warm-up.
+func (r Row) evidence() []tuning.Epoch {
+	out := slices.Clone(r.Epochs)
+	for i, e := range out {
+		out[i].Warmup = e.Warmup || slices.Contains(r.Probed, e.Attempt)
+	}
+	return out
 }
 
 // bill sums joules up that are all of one source.
@@ -299,11 +298,11 @@ func (s *Saving) judge(pairs []Pair, q Query, guarded bool) {
 	switch {
 	case len(pairs) > 0:
 		newest := pairs[len(pairs)-1].Tuned.Policy
-		t := Terms{Measure: newest.Measure(), At: q.Until}
+		in := verify.Input{Measure: newest.Measure(), At: q.Until}
 		if guarded {
-			t.MaxSlowdown, t.Quality = newest.MaxSlowdown, newest.Quality
+			in.MaxSlowdown, in.Quality = newest.MaxSlowdown, newest.Quality
 		}
-		o := q.Compare(pairs, t)
+		o := Compare(pairs, in)
 		s.Outcome = &o
 	case s.Tuned == 0:
 		s.Note = "no tuned job has finished"

@@ -12,6 +12,7 @@ import (
 
 	"pitchpipe/controller/report"
 	"pitchpipe/controller/tuning"
+	"pitchpipe/controller/verify"
 )
 
 func pairNames(pairs []report.Pair) []string {
@@ -136,11 +137,11 @@ func TestWhatTuningCostIsCharged(t *testing.T) {
 		t.Fatalf("%d pairs", len(got))
 	}
 	// 5 s between attempts at 400 J in 40 s of epochs.
-	if p := got[0]; p.ChargeSeconds != 3+4+2+1 || p.ChargeJoules != 50+10+5*10 || p.ChargeSource != "rapl" || p.JoulesUnknown {
-		t.Errorf("charged %g s and %g J", p.ChargeSeconds, float64(p.ChargeJoules))
+	if p := got[0]; p.Evidence.ChargeSeconds != 3+4+2+1 || p.Evidence.ChargeJoules != 50+10+5*10 || p.Evidence.ChargeSource != "rapl" || p.Evidence.JoulesUnknown {
+		t.Errorf("charged %g s and %g J", p.Evidence.ChargeSeconds, float64(p.Evidence.ChargeJoules))
 	}
-	if p := report.Match([]report.Row{job("u", 0, untuned), job("t", 9, tuned(.5))}); p[0].ChargeSeconds != 0 || p[0].ChargeJoules != 0 {
-		t.Errorf("one that was tuned before it started is charged %g s", p[0].ChargeSeconds)
+	if p := report.Match([]report.Row{job("u", 0, untuned), job("t", 9, tuned(.5))}); p[0].Evidence.ChargeSeconds != 0 || p[0].Evidence.ChargeJoules != 0 {
+		t.Errorf("one that was tuned before it started is charged %g s", p[0].Evidence.ChargeSeconds)
 	}
 }
 
@@ -155,19 +156,19 @@ func TestAnEpochThatWasDoneAgainIsCharged(t *testing.T) {
 	p := report.Match([]report.Row{plain, moved})[0]
 	// The 3 s before the second attempt are epoch now and no pause, so that the mean power
 	// of the epochs counts for the 2 s before the third alone.
-	if p.ChargeSeconds != 3+4+2+1 || p.ChargeJoules != 30+50+10+2*10 || p.JoulesUnknown {
-		t.Errorf("charged %g s and %g J (unknown %v)", p.ChargeSeconds, float64(p.ChargeJoules), p.JoulesUnknown)
+	if p.Evidence.ChargeSeconds != 3+4+2+1 || p.Evidence.ChargeJoules != 30+50+10+2*10 || p.Evidence.JoulesUnknown {
+		t.Errorf("charged %g s and %g J (unknown %v)", p.Evidence.ChargeSeconds, float64(p.Evidence.ChargeJoules), p.Evidence.JoulesUnknown)
 	}
 	moved.Epochs[len(moved.Epochs)-1].Joules = nil
-	if p := report.Match([]report.Row{plain, moved})[0]; !p.JoulesUnknown || p.ChargeSeconds != 10 {
-		t.Errorf("nobody measured it, and charged are %g s and %g J", p.ChargeSeconds, float64(p.ChargeJoules))
+	if p := report.Match([]report.Row{plain, moved})[0]; !p.Evidence.JoulesUnknown || p.Evidence.ChargeSeconds != 10 {
+		t.Errorf("nobody measured it, and charged are %g s and %g J", p.Evidence.ChargeSeconds, float64(p.Evidence.ChargeJoules))
 	}
 	// An untuned job that was put back into the queue is charged nothing for it.
 	again := plain.Epochs[3]
 	again.Attempt = 2
 	plain.Epochs = append(plain.Epochs, again)
-	if p := report.Match([]report.Row{plain, moved})[0]; p.ChargeSeconds != 10 {
-		t.Errorf("charged %g s", p.ChargeSeconds)
+	if p := report.Match([]report.Row{plain, moved})[0]; p.Evidence.ChargeSeconds != 10 {
+		t.Errorf("charged %g s", p.Evidence.ChargeSeconds)
 	}
 }
 
@@ -282,17 +283,17 @@ func TestJoulesOfTuningThatNobodyMeasuredAreNotTakenForNone(t *testing.T) {
 				c.spoil(&plain.Epochs[c.untuned-1])
 			}
 			p := report.Match([]report.Row{plain, moved})
-			if len(p) != 1 || p[0].JoulesUnknown != c.unknown || p[0].ChargeSeconds != 10 {
+			if len(p) != 1 || p[0].Evidence.JoulesUnknown != c.unknown || p[0].Evidence.ChargeSeconds != 10 {
 				t.Fatalf("pairs %+v", p)
 			}
-			if joules := p[0].ChargeJoules; c.unknown != (joules == 0) || !c.unknown && joules != 110 {
+			if joules := p[0].Evidence.ChargeJoules; c.unknown != (joules == 0) || !c.unknown && joules != 110 {
 				t.Errorf("charged %g J", float64(joules))
 			}
 			for objective, pairs := range map[tuning.Objective]int{tuning.Time: 1, tuning.Energy: 1} {
 				if c.unknown && objective == tuning.Energy {
 					pairs = 0
 				}
-				if o := compare(p, report.Terms{Measure: tuning.Measure{Objective: objective}}); o.Pairs != pairs {
+				if o := report.Compare(p, verify.Input{Measure: tuning.Measure{Objective: objective}}); o.Pairs != pairs {
 					t.Errorf("%s compared on %d pairs, want %d", objective, o.Pairs, pairs)
 				}
 			}
@@ -303,7 +304,7 @@ func TestJoulesOfTuningThatNobodyMeasuredAreNotTakenForNone(t *testing.T) {
 func TestAJobThatWasTunedFromItsBeginningIsChargedNothingWhateverIsMissing(t *testing.T) {
 	t.Parallel()
 	p := report.Match([]report.Row{job("u", 0, untuned), job("t", 9, tuned(.5), func(r *report.Row) { r.Epochs[2].Joules = nil })})
-	if len(p) != 1 || p[0].JoulesUnknown || p[0].ChargeJoules != 0 {
+	if len(p) != 1 || p[0].Evidence.JoulesUnknown || p[0].Evidence.ChargeJoules != 0 {
 		t.Errorf("%+v", p)
 	}
 }
@@ -323,7 +324,26 @@ func TestWhatTuningHeldIsChargedToTheTunedJob(t *testing.T) {
 	pairs := report.Match(rows)
 	// A core-second costs a cent. The probe took 150 s on four cores, where the untuned job
 	// took as long on two, and the restart 10 s of the owner's two.
-	if want := 150*.02 + 10*.02; len(pairs) != 1 || math.Abs(pairs[0].ChargeHeld-want) > 1e-9 {
+	if want := 150*.02 + 10*.02; len(pairs) != 1 || math.Abs(pairs[0].Evidence.ChargeHeld-want) > 1e-9 {
 		t.Errorf("%+v, want a charge of %g", pairs, want)
+	}
+}
+
+func TestEpochsThatChoseTheSettingDoNotJudgeIt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		probed []int
+		want   tuning.Reason
+	}{{nil, tuning.ReasonImproved}, {[]int{0, 1}, tuning.ReasonNoSamples}} {
+		var rows []report.Row
+		for i := range 10 {
+			rows = append(rows, job(fmt.Sprint("t", i), 2*i, tuned(.5), func(r *report.Row) { r.Probed = c.probed }), job(fmt.Sprint("u", i), 2*i+1, untuned))
+		}
+		if got := report.Compare(report.Match(rows), verify.Input{}); got.Reason != c.want {
+			t.Errorf("attempts that chose %v: %s, want %s", c.probed, got.Reason, c.want)
+		}
+		if rows[0].Epochs[2].Warmup {
+			t.Error("the row itself was changed")
+		}
 	}
 }

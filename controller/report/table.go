@@ -36,7 +36,6 @@ const Unknown = "-"
 type Query struct {
 	Since, Until time.Time
 	By           By
-	Compare      Compare // nil: no savings
 }
 
 // Table is a report.
@@ -85,7 +84,7 @@ func Build(rows []Row, q Query) Table {
 	slices.SortStableFunc(rows, func(a, b Row) int {
 		return cmp.Or(a.Submitted.Compare(b.Submitted), cmp.Compare(a.Job, b.Job))
 	})
-	t := Table{Since: q.Since, Until: q.Until, By: q.By, Lines: []Line{}, Savings: []Saving{}, Total: Line{Key: "total"}}
+	t := Table{Since: q.Since, Until: q.Until, By: q.By, Lines: []Line{}, Savings: savings(rows, q), Total: Line{Key: "total"}}
 	lines := map[string]*Line{}
 	var order []string
 	for _, r := range rows {
@@ -116,9 +115,6 @@ func Build(rows []Row, q Query) Table {
 		t.Notes = append(t.Notes, "1 job of the period is forgotten in detail: whether it was tuned and how is not known any more.")
 	default:
 		t.Notes = append(t.Notes, fmt.Sprintf("%d jobs of the period are forgotten in detail: whether they were tuned and how is not known any more.", n))
-	}
-	if q.Compare != nil {
-		t.Savings = savings(rows, q)
 	}
 	return t
 }

@@ -30,7 +30,7 @@ func pure() map[string][]string {
 		"controller/search":   numbers,
 		"controller/respond":  numbers,
 		"controller/plan":     append(slices.Clone(numbers), module+"/controller/respond"),
-		"controller/report":   {module + "/controller/tuning"},
+		"controller/report":   append(slices.Clone(numbers), module+"/controller/verify"),
 		"controller/verify":   numbers,
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitchpipe/controller/config"
-	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/replay"
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/stanza"
@@ -29,9 +29,9 @@ import (
 func recorded(t *testing.T, objective tuning.Objective, epochs ...int) []replay.Job {
 	t.Helper()
 	jobs, err := replay.PlanJobs(replay.PlanInput{
-		Set: records.Set{
-			Trials: loaded(t, records.Trials, filepath.Join("testdata", "recorded", "trials.csv")),
-			Curves: loaded(t, records.Curves, filepath.Join("testdata", "recorded", "curves.csv")),
+		Set: evaluate.Set{
+			Trials: loaded(t, evaluate.Trials, filepath.Join("testdata", "recorded", "trials.csv")),
+			Curves: loaded(t, evaluate.Curves, filepath.Join("testdata", "recorded", "curves.csv")),
 		},
 		Measure: tuning.Measure{Objective: objective, Weight: tuning.DefaultWeight}, Probes: tuning.DefaultProbes, MaxSlowdown: 1.5,
 		Restart: 500 * time.Millisecond, Epochs: epochs, Seeds: 1,
@@ -42,9 +42,9 @@ func recorded(t *testing.T, objective tuning.Objective, epochs ...int) []replay.
 	return jobs
 }
 
-func loaded(t *testing.T, format records.Format, file string) []records.Table {
+func loaded(t *testing.T, format evaluate.Format, file string) []evaluate.Table {
 	t.Helper()
-	tables, err := records.Load([]string{file}, format)
+	tables, err := evaluate.Load([]string{file}, format)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestSharedRecordedJobsAreDecidedAboutAlike(t *testing.T) {
 		t.Skipf("recorded runs are absent, or it is to be short: %v; PITCHPIPE_DATA names their folder", err)
 	}
 	jobs, err := replay.PlanJobs(replay.PlanInput{
-		Set: records.Set{Trials: loaded(t, records.Trials, file)}, Measure: tuning.Measure{Objective: tuning.Energy}, Probes: tuning.DefaultProbes, MaxSlowdown: 1.05,
+		Set: evaluate.Set{Trials: loaded(t, evaluate.Trials, file)}, Measure: tuning.Measure{Objective: tuning.Energy}, Probes: tuning.DefaultProbes, MaxSlowdown: 1.05,
 		Restart: time.Second, Epochs: []int{20}, Seeds: 1,
 	})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate"
 )
 
 // Path is where a file of recorded runs stands: in the folder that PITCHPIPE_DATA names,
@@ -31,11 +31,11 @@ func Path(t testing.TB, parts ...string) string {
 }
 
 // Recorded reads files of recorded runs, or skips the test as Path does.
-func Recorded(t testing.TB, f records.Format, files ...string) []records.Table {
+func Recorded(t testing.TB, f evaluate.Format, files ...string) []evaluate.Table {
 	t.Helper()
-	var out []records.Table
+	var out []evaluate.Table
 	for _, file := range files {
-		table, err := records.Read(Path(t, file), f)
+		table, err := evaluate.Read(Path(t, file), f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,9 +45,9 @@ func Recorded(t testing.TB, f records.Format, files ...string) []records.Table {
 }
 
 // Table parses a table that stands in the test.
-func Table(t testing.TB, name, text string, f records.Format) records.Table {
+func Table(t testing.TB, name, text string, f evaluate.Format) evaluate.Table {
 	t.Helper()
-	out, err := records.Parse(name, strings.NewReader(text), f)
+	out, err := evaluate.Parse(name, strings.NewReader(text), f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,3 +72,6 @@ func Golden(t testing.TB, update bool, name, got string) {
 		t.Errorf("%s (-want +got):\n%s", path, diff)
 	}
 }
+
+// Quiet ignores progress.
+func Quiet(int, int, string) {}

@@ -8,8 +8,7 @@ import (
 	"slices"
 
 	"pitchpipe/controller/classify"
-	"pitchpipe/controller/evaluate/records"
-	"pitchpipe/controller/evaluate/result"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/tuning"
 )
 
@@ -22,100 +21,11 @@ const mostFolds = 5
 // ClassifierInput is what Classifier measures: samples, and trials of the same runs for the
 // cost of deciding by classes.
 type ClassifierInput struct {
-	records.Set
+	evaluate.Set
 	Objective string // of that cost, see Objectives; empty: cores
 	Seed      uint64
 	Resamples int // for the stability
 }
-
-// ClassifierRow is what became of one program. Shares are plain fractions; null: there was
-// nothing to measure it by.
-type ClassifierRow struct {
-	Workload    string        `json:"workload" about:"name, as in the data" col:"PROGRAM"`
-	Questions   int           `json:"questions" about:"executions held out whose settings were learned" col:"ASKED"`
-	Recognised  result.Figure `json:"recognised" about:"share of them that got a class" col:"RECOGNISED"`
-	Precision   result.Figure `json:"precision" about:"share of those that got a class that is mostly the program's" col:"PRECISION"`
-	UnknownAUC  result.Figure `json:"unknown_auc" about:"area under the curve: left out against others' held-out executions, by distance over radius" col:"UNKNOWN AREA"`
-	CalledKnown result.Figure `json:"unknown_called_known" about:"share of its executions that got a class when the program was left out" col:"CALLED KNOWN"`
-	TakenFor    []string      `json:"taken_for,omitempty" about:"programs of whose classes these were" col:"TAKEN FOR"`
-}
-
-// Variation is what becomes of the questions when something is not as it was learned.
-type Variation struct {
-	Name       string        `json:"name" about:"what is different" col:"WHAT IS DIFFERENT"`
-	Questions  int           `json:"questions" about:"how many were asked" col:"ASKED"`
-	Recognised result.Figure `json:"recognised" about:"share that got a class" col:"RECOGNISED"`
-	Precision  result.Figure `json:"precision" about:"share of those that got their own" col:"PRECISION"`
-	Refused    result.Figure `json:"refused" about:"share not compared at all: other settings, another set of counters" col:"REFUSED"`
-}
-
-// ClassifierSummary sums the rows up.
-type ClassifierSummary struct {
-	Programs    int           `json:"programs" about:"how many there are in the data"`
-	Runs        int           `json:"runs" about:"executions in the data"`
-	Folds       int           `json:"folds" about:"how often whole executions are held out in turn"`
-	K           int           `json:"k" about:"classes learned from all executions, of the stratum that has most: those that a job under one setting is compared with"`
-	KMost       int           `json:"k_max" about:"k of the fit that has most"`
-	StrataOver  int           `json:"strata_over" about:"strata with more classes than twice their programs, in the fit that has most of them"`
-	Strata      []Stratum     `json:"strata" about:"one entry for each set of runs that can be compared: one machine, set of counters, and number of cores and threads"`
-	Questions   int           `json:"questions" about:"how many were asked"`
-	Recognised  result.Figure `json:"recognised" about:"over all questions"`
-	Precision   result.Figure `json:"precision" about:"over all that got a class"`
-	UnknownAUC  result.Figure `json:"unknown_auc" about:"mean over programs"`
-	UnknownMin  result.Figure `json:"unknown_auc_min" about:"of the worst program"`
-	CalledKnown result.Figure `json:"unknown_called_known" about:"mean over programs"`
-	Thresholds  []Threshold   `json:"thresholds" about:"what recognised, precision and unknown_called_known would be if the limit of the distance were another"`
-	Stability   result.Figure `json:"stability" about:"mean adjusted Rand index between the classes of all executions and those of a random four fifths of them: 1 means the same partition"`
-	Resamples   int           `json:"resamples" about:"how often the stability was asked"`
-	Variations  []Variation   `json:"variations" about:"what becomes of the questions when something is not as it was learned"`
-	Regret      *ClassCosts   `json:"regret" about:"what deciding by classes costs; null: there were no trials"`
-}
-
-// Stratum are the runs that can be compared with each other: those of one machine, one set
-// of counters and one shape of settings.
-type Stratum struct {
-	Machine  string `json:"machine" about:"the machine" col:"MACHINE"`
-	Settings string `json:"settings" about:"cores and threads" col:"SETTINGS"`
-	Runs     int    `json:"runs" about:"executions" col:"RUNS"`
-	Programs int    `json:"programs" about:"programs among the runs in its classes" col:"PROGRAMS"`
-	K        int    `json:"k" about:"classes" col:"CLASSES"`
-}
-
-// Threshold is what becomes of the questions where a run gets the nearest class up to
-// another multiple of its radius than 1. Ambiguous ones get the nearest, too.
-type Threshold struct {
-	Limit       result.Figure `json:"limit" about:"distance over radius" col:"LIMIT|2"`
-	Recognised  result.Figure `json:"recognised" about:"share of all questions that got a class" col:"RECOGNISED"`
-	Precision   result.Figure `json:"precision" about:"share of those that got their own" col:"PRECISION"`
-	CalledKnown result.Figure `json:"unknown_called_known" about:"share of the executions of programs left out that got a class" col:"CALLED KNOWN"`
-}
-
-// ClassCosts is what deciding by classes costs inputs that were left out. Costs are
-// geometric means relative to the cheapest setting of the input itself.
-type ClassCosts struct {
-	Objective  string         `json:"objective" about:"what a setting costs"`
-	Inputs     int            `json:"inputs" about:"inputs left out in turn"`
-	Settings   int            `json:"settings" about:"settings measured for each"`
-	Questions  int            `json:"questions" about:"executions of these, under whichever setting they ran"`
-	Recognised result.Figure  `json:"recognised" about:"share of the executions that got a class"`
-	ClassCost  result.Figure  `json:"class_cost" about:"geometric mean of the cost of the class's setting over the input's own best, where there was a class"`
-	AnyCost    result.Figure  `json:"any_cost" about:"the same, with the best single setting where there was no class"`
-	SingleCost result.Figure  `json:"single_cost" about:"the same of the setting that is best for all others together"`
-	OwnCost    result.Figure  `json:"own_cost" about:"the same of the setting that the execution ran under"`
-	Kinds      []ProgramCosts `json:"kinds" about:"one entry for each program"`
-}
-
-// ProgramCosts is the regret of one program.
-type ProgramCosts struct {
-	Workload   string        `json:"workload" about:"the program" col:"PROGRAM"`
-	Best       string        `json:"best" about:"cheapest setting of its inputs together" col:"ITS BEST SETTING"`
-	Recognised result.Figure `json:"recognised" about:"share that got a class" col:"RECOGNISED"`
-	ClassCost  result.Figure `json:"class_cost" about:"cost of the class's setting" col:"CLASS"`
-	SingleCost result.Figure `json:"single_cost" about:"cost of the setting that is best for all others" col:"SINGLE"`
-}
-
-// ClassifierReport is the result of Classifier.
-type ClassifierReport = result.Report[ClassifierRow, ClassifierSummary]
 
 // bench is what the parts of the evaluation share.
 type bench struct {
@@ -123,10 +33,8 @@ type bench struct {
 	programs []string
 	folds    int
 	seed     uint64
-	most     int      // classes of one stratum of any fit
-	over     int      // strata of any fit with more classes than twice their programs
-	asked    []answer // about programs that were learned
-	left     []answer // about programs that were left out
+	most     int // classes of one stratum of any fit
+	over     int // strata of any fit with more classes than twice their programs
 	step     func(what string)
 }
 
@@ -144,8 +52,8 @@ type answer struct {
 // executions that were held out, and about each program in turn when it was not learned.
 // Executions of a workload under the same settings are numbered; a fold learns from all but
 // one number and is asked about that one.
-func Classifier(ctx context.Context, in ClassifierInput, progress result.Progress) (ClassifierReport, error) {
-	out := ClassifierReport{Command: "evaluate classifier", Data: in.sampled()}
+func Classifier(ctx context.Context, in ClassifierInput, progress evaluate.Progress) (evaluate.Report, error) {
+	out := evaluate.Report{Command: "evaluate classifier", Data: evaluate.Set{Samples: in.Samples}.Files()}
 	all, err := executions(in.Samples)
 	if err != nil {
 		return out, err
@@ -156,32 +64,34 @@ func Classifier(ctx context.Context, in ClassifierInput, progress result.Progres
 		b.programs = insert(b.programs, e.workload)
 	}
 	if b.folds < 2 || len(b.programs) < 2 {
-		return out, result.Invalid("too little is recorded: want at least two programs, and two executions of some setting; there are %d programs and %d executions of a setting at most",
+		return out, evaluate.Invalid("too little is recorded: want at least two programs, and two executions of some setting; there are %d programs and %d executions of a setting at most",
 			len(b.programs), b.folds)
 	}
 	done, total := 0, b.folds*(1+len(b.programs))+in.Resamples+len(variations())
 	b.step = func(what string) { progress(done, total, what); done++ }
-	if err := b.ask(ctx, &out); err != nil {
+	rows, summary, err := b.ask(ctx)
+	if err != nil {
 		return out, err
 	}
-	if err := b.stability(ctx, in.Resamples, &out.Summary); err != nil {
+	stability, err := b.stability(ctx, in.Resamples)
+	if err != nil {
 		return out, err
 	}
-	if err := b.vary(ctx, &out.Summary); err != nil {
+	variations, err := b.vary(ctx)
+	if err != nil {
 		return out, err
 	}
-	out.Summary.KMost, out.Summary.StrataOver = b.most, b.over
+	out.Rows, out.Summary = rows, summary.With(stability, evaluate.Line{
+		"programs": len(b.programs), "runs": len(b.all), "folds": b.folds, "k_max": b.most, "strata_over": b.over, "variations": variations,
+	})
 	if len(in.Trials) > 0 {
-		if out.Summary.Regret, err = b.costs(in.Trials, cmp.Or(in.Objective, "cores")); err != nil {
+		if out.Summary["regret"], err = b.costs(in.Trials, cmp.Or(in.Objective, "cores")); err != nil {
 			return out, err
 		}
 	}
 	progress(total, total, "done")
 	return out, nil
 }
-
-// sampled names the tables of samples.
-func (in ClassifierInput) sampled() []string { return records.Set{Samples: in.Samples}.Files() }
 
 // learned is a model and what a reader of it has to know.
 type learned struct {
@@ -191,7 +101,7 @@ type learned struct {
 	label  map[string]string // run → class
 	met    map[string]bool   // programs learned
 	k      int               // classes of the stratum that has most
-	strata []Stratum
+	strata []evaluate.Line
 }
 
 // fit learns from the executions chosen.
@@ -229,9 +139,9 @@ func (b *bench) fit(choose func(execution) bool, kinds bool) (learned, error) {
 				}
 			}
 		}
-		st := Stratum{Machine: s.Key.Machine, Settings: s.Key.Settings, Runs: s.Runs, Programs: len(programs), K: len(s.Groups)}
-		out.strata, out.k = append(out.strata, st), max(out.k, st.K)
-		if st.K > 2*st.Programs {
+		k := len(s.Groups)
+		out.strata, out.k = append(out.strata, evaluate.Line{"machine": s.Key.Machine, "settings": s.Key.Settings, "runs": s.Runs, "programs": len(programs), "k": k}), max(out.k, k)
+		if k > 2*len(programs) {
 			over++
 		}
 	}
@@ -252,21 +162,16 @@ func (l learned) question(p tuning.Profile, program string) answer {
 }
 
 // shares are those of answers that got a class, and of these that got their own.
-func shares(all []answer) (recognised, precision result.Figure) {
-	known, right := 0, 0
-	for _, a := range all {
-		if a.known {
-			known++
-		}
-		if a.right {
-			right++
-		}
+func shares(all []answer) evaluate.Line {
+	known := slices.DeleteFunc(slices.Clone(all), func(a answer) bool { return !a.known })
+	return evaluate.Line{
+		"recognised": evaluate.Share(len(known), len(all)),
+		"precision":  evaluate.ShareOf(known, func(a answer) bool { return a.right }),
 	}
-	return result.Share(known, len(all)), result.Share(right, known)
 }
 
 // ask goes through the folds.
-func (b *bench) ask(ctx context.Context, out *ClassifierReport) error {
+func (b *bench) ask(ctx context.Context) (rows []evaluate.Line, summary evaluate.Line, err error) {
 	held := make([][]answer, len(b.programs))   // about executions held out
 	left := make([][]answer, len(b.programs))   // about executions of programs left out
 	areas := make([][]float64, len(b.programs)) // of each fold
@@ -275,7 +180,7 @@ func (b *bench) ask(ctx context.Context, out *ClassifierReport) error {
 		out := func(e execution) bool { return e.nth%b.folds == fold }
 		l, err := b.fit(func(e execution) bool { return !out(e) }, true)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		for i, program := range b.programs {
 			for _, e := range b.all {
@@ -286,12 +191,12 @@ func (b *bench) ask(ctx context.Context, out *ClassifierReport) error {
 		}
 		for i, program := range b.programs {
 			if err := ctx.Err(); err != nil {
-				return err
+				return nil, nil, err
 			}
 			b.step(fmt.Sprintf("fold %d without %s", fold+1, program))
 			l, err := b.fit(func(e execution) bool { return !out(e) && e.workload != program }, true)
 			if err != nil {
-				return err
+				return nil, nil, err
 			}
 			var own, others []float64 // what could be compared with nothing stays out of the area
 			for _, e := range b.all {
@@ -311,25 +216,22 @@ func (b *bench) ask(ctx context.Context, out *ClassifierReport) error {
 			}
 		}
 	}
-	b.asked, b.left = slices.Concat(held...), slices.Concat(left...)
-	s := &out.Summary
-	var auc, called []result.Figure
 	for i, program := range b.programs {
-		r := ClassifierRow{Workload: program, Questions: len(held[i]), UnknownAUC: result.Mean(areas[i])}
-		r.Recognised, r.Precision = shares(held[i])
-		r.CalledKnown, _ = shares(left[i])
+		var taken []string
 		for _, a := range left[i] {
 			if a.known {
-				r.TakenFor = insert(r.TakenFor, a.of)
+				taken = insert(taken, a.of)
 			}
 		}
-		out.Rows = append(out.Rows, r)
-		auc, called = append(auc, r.UnknownAUC), append(called, r.CalledKnown)
+		rows = append(rows, shares(held[i]).With(evaluate.Line{
+			"workload": program, "questions": len(held[i]), "unknown_auc": evaluate.Mean(areas[i]),
+			"unknown_called_known": shares(left[i])["recognised"], "taken_for": taken,
+		}))
 	}
-	s.Programs, s.Runs, s.Folds, s.Questions = len(b.programs), len(b.all), b.folds, len(b.asked)
-	s.Recognised, s.Precision = shares(b.asked)
-	s.UnknownAUC, s.CalledKnown = result.Mean(auc), result.Mean(called)
-	s.UnknownMin, _ = result.Range(auc)
+	asked, strange := slices.Concat(held...), slices.Concat(left...)
+	auc := evaluate.Column(rows, "unknown_auc")
+	least, _ := evaluate.Range(auc)
+	var thresholds []evaluate.Line
 	for _, limit := range []float64{0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3} {
 		within := func(all []answer) (out []answer) {
 			for _, a := range all {
@@ -338,12 +240,14 @@ func (b *bench) ask(ctx context.Context, out *ClassifierReport) error {
 			}
 			return out
 		}
-		t := Threshold{Limit: result.Figure(limit)}
-		t.Recognised, t.Precision = shares(within(b.asked))
-		t.CalledKnown, _ = shares(within(b.left))
-		s.Thresholds = append(s.Thresholds, t)
+		thresholds = append(thresholds, shares(within(asked)).With(evaluate.Line{
+			"limit": evaluate.Figure(limit), "unknown_called_known": shares(within(strange))["recognised"],
+		}))
 	}
-	return nil
+	return rows, shares(asked).With(evaluate.Line{
+		"questions": len(asked), "unknown_auc": evaluate.Mean(auc), "unknown_auc_min": least, "thresholds": thresholds,
+		"unknown_called_known": evaluate.Mean(evaluate.Column(rows, "unknown_called_known")),
+	}), nil
 }
 
 // area is how probable it is that one of the high is above one of the low, ties

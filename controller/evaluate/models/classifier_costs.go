@@ -7,8 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"pitchpipe/controller/evaluate/records"
-	"pitchpipe/controller/evaluate/result"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/tuning"
 )
 
@@ -18,7 +17,7 @@ func Objectives() []string { return []string{"time", "energy", "edp", "cores"} }
 
 // cost is the natural logarithm of what a run cost; false: it failed, or what is
 // needed was not measured.
-func cost(r records.Row, objective string) (float64, bool) {
+func cost(r evaluate.Row, objective string) (float64, bool) {
 	seconds, ok := r.Outcome("seconds")
 	joules, measured := r.Outcome("joules")
 	cores := cmp.Or(r.Knobs[tuning.Cores].Float(), r.Knobs[tuning.Threads].Float())
@@ -46,7 +45,7 @@ func (e execution) subject() subject { return subject{e.workload, e.machine, e.i
 type prices map[string]float64
 
 // priceAll takes the median over repeats of each subject's settings.
-func priceAll(tables []records.Table, objective string) map[subject]prices {
+func priceAll(tables []evaluate.Table, objective string) map[subject]prices {
 	seen := map[subject]map[string][]float64{}
 	for _, t := range tables {
 		for _, r := range t.Rows {
@@ -65,7 +64,7 @@ func priceAll(tables []records.Table, objective string) map[subject]prices {
 	for s, settings := range seen {
 		p, least := prices{}, math.Inf(1)
 		for key, values := range settings {
-			p[key] = float64(result.Median(values))
+			p[key] = float64(evaluate.Median(values))
 			least = min(least, p[key])
 		}
 		for key := range p {
@@ -111,16 +110,16 @@ func (r *classCosts) add(o classCosts) {
 // costs leaves each subject out in turn: the classes are learned from all others'
 // executions, those of its program's other inputs included, and each of its own is
 // classified and gets what is cheapest for the subjects of its class.
-func (b *bench) costs(tables []records.Table, objective string) (*ClassCosts, error) {
+func (b *bench) costs(tables []evaluate.Table, objective string) (evaluate.Line, error) {
 	if !slices.Contains(Objectives(), objective) {
-		return nil, result.Invalid("objective %q: want one of %s", objective, strings.Join(Objectives(), ", "))
+		return nil, evaluate.Invalid("objective %q: want one of %s", objective, strings.Join(Objectives(), ", "))
 	}
 	priced := priceAll(tables, objective)
 	if len(priced) < 2 {
-		return nil, result.Invalid("too little is recorded: the trials have costs of %d programs and inputs; want two, with what %q needs", len(priced), objective)
+		return nil, evaluate.Invalid("too little is recorded: the trials have costs of %d programs and inputs; want two, with what %q needs", len(priced), objective)
 	}
-	out := &ClassCosts{Objective: objective, Kinds: []ProgramCosts{}}
 	var total classCosts
+	settings := 0
 	programs, own := map[string]*classCosts{}, map[string][]prices{}
 	for _, s := range slices.SortedFunc(maps.Keys(priced), subject.compare) {
 		if programs[s.workload] == nil {
@@ -131,22 +130,27 @@ func (b *bench) costs(tables []records.Table, objective string) (*ClassCosts, er
 		if err != nil {
 			return nil, err
 		}
-		out.Inputs++
-		out.Settings = max(out.Settings, len(priced[s]))
+		settings = max(settings, len(priced[s]))
 		total.add(one)
 		programs[s.workload].add(one)
 	}
-	out.Questions = total.asked
-	out.Recognised, out.ClassCost, out.AnyCost = result.Share(len(total.class), total.asked), result.Geometric(total.class), result.Geometric(total.any)
-	out.SingleCost, out.OwnCost = result.Geometric(total.single), result.Geometric(total.own)
+	var kinds []evaluate.Line
 	for _, w := range slices.Sorted(maps.Keys(programs)) {
-		k := programs[w]
-		out.Kinds = append(out.Kinds, ProgramCosts{
-			Workload: w, Best: cheapest(own[w]), Recognised: result.Share(len(k.class), k.asked),
-			ClassCost: result.Geometric(k.class), SingleCost: result.Geometric(k.single),
+		k := programs[w].line()
+		kinds = append(kinds, evaluate.Line{
+			"workload": w, "best": cheapest(own[w]), "recognised": k["recognised"], "class_cost": k["class_cost"], "single_cost": k["single_cost"],
 		})
 	}
-	return out, nil
+	return total.line().With(evaluate.Line{
+		"objective": objective, "inputs": len(priced), "settings": settings, "questions": total.asked, "kinds": kinds,
+	}), nil
+}
+
+func (r *classCosts) line() evaluate.Line {
+	return evaluate.Line{
+		"recognised": evaluate.Share(len(r.class), r.asked), "class_cost": evaluate.Geometric(r.class), "any_cost": evaluate.Geometric(r.any),
+		"single_cost": evaluate.Geometric(r.single), "own_cost": evaluate.Geometric(r.own),
+	}
 }
 
 func (b *bench) leaveInputOut(s subject, priced map[subject]prices) (classCosts, error) {

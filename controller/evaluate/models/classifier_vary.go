@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"pitchpipe/controller/evaluate/result"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/tuning"
 )
 
@@ -42,40 +42,36 @@ func variations() []variation {
 }
 
 // vary asks each variation. Only programs that were learned are asked about.
-func (b *bench) vary(ctx context.Context, s *ClassifierSummary) error {
-	s.Variations = []Variation{}
+func (b *bench) vary(ctx context.Context) ([]evaluate.Line, error) {
+	var out []evaluate.Line
 	for _, v := range variations() {
 		if err := ctx.Err(); err != nil {
-			return err
+			return nil, err
 		}
 		b.step(v.name)
-		var all, refused []answer
+		var all []answer
 		for _, x := range v.exams(b) {
 			l, err := b.fit(func(e execution) bool { return !x.held(e) }, !v.unnamed)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			for _, e := range b.all {
 				if !l.met[e.workload] || !x.held(e) {
 					continue
 				}
 				for _, p := range x.ask(e) {
-					a := l.question(p, e.workload)
-					if all = append(all, a); a.refused {
-						refused = append(refused, a)
-					}
+					all = append(all, l.question(p, e.workload))
 				}
 			}
 		}
 		if len(all) == 0 {
 			continue // nothing in the data varies so
 		}
-		one := Variation{Name: v.name, Questions: len(all)}
-		one.Recognised, one.Precision = shares(all)
-		one.Refused = result.Share(len(refused), len(all))
-		s.Variations = append(s.Variations, one)
+		out = append(out, shares(all).With(evaluate.Line{
+			"name": v.name, "questions": len(all), "refused": evaluate.ShareOf(all, func(a answer) bool { return a.refused }),
+		}))
 	}
-	return nil
+	return out, nil
 }
 
 // byFold holds out each fold in turn.
@@ -182,16 +178,15 @@ func (b *bench) polluted(part float64) func(execution) []tuning.Profile {
 
 // stability learns from random four fifths of the executions and compares the classes
 // of those with the classes of all.
-func (b *bench) stability(ctx context.Context, resamples int, s *ClassifierSummary) error {
+func (b *bench) stability(ctx context.Context, resamples int) (evaluate.Line, error) {
 	whole, err := b.fit(func(execution) bool { return true }, true)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.K, s.Strata, s.Resamples = whole.k, whole.strata, resamples
 	var indices []float64
 	for i := range resamples {
 		if err := ctx.Err(); err != nil {
-			return err
+			return nil, err
 		}
 		b.step(fmt.Sprintf("resample %d", i+1))
 		rng := rand.New(rand.NewPCG(b.seed, uint64(1000+i))) //nolint:gosec // an index
@@ -201,12 +196,11 @@ func (b *bench) stability(ctx context.Context, resamples int, s *ClassifierSumma
 		}
 		part, err := b.fit(func(e execution) bool { return chosen[e.run] }, true)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		indices = append(indices, adjustedRand(whole.label, part.label))
 	}
-	s.Stability = result.Mean(indices)
-	return nil
+	return evaluate.Line{"k": whole.k, "strata": whole.strata, "resamples": resamples, "stability": evaluate.Mean(indices)}, nil
 }
 
 // adjustedRand compares two partitions of the things that both know (Hubert and

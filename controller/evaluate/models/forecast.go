@@ -3,12 +3,10 @@ package models
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"slices"
 
-	"pitchpipe/controller/evaluate/records"
-	"pitchpipe/controller/evaluate/result"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/forecast"
 	"pitchpipe/controller/tuning"
 )
@@ -26,44 +24,10 @@ func Measures() []string { return []string{Auto, Loss, Quality, Both} }
 
 // ForecastInput is what Forecast measures.
 type ForecastInput struct {
-	records.Set
+	evaluate.Set
 	Seen    []float64 // shares of a run, above 0 and below 1
 	Measure string    // one of Measures; empty: Auto
 }
-
-// ForecastRow is one workload on one machine, cut at one share. Errors are shares of the true
-// value; a figure that there is none of is null.
-type ForecastRow struct {
-	Workload           string        `json:"workload" about:"name, as in the data" col:"WORKLOAD"`
-	Machine            string        `json:"machine" about:"name, as in the data" col:"MACHINE"`
-	Measure            string        `json:"measure" about:"loss or quality" col:"MEASURE"`
-	Seen               result.Figure `json:"seen" about:"share of the epochs that the forecast knew" col:"SEEN"`
-	Runs               int           `json:"runs" about:"runs that were cut, those without a forecast included" col:"RUNS"`
-	FinalErrorMedian   result.Figure `json:"final_error_median" about:"median error of the value at the end" col:"ERROR|4"`
-	AloneErrorMedian   result.Figure `json:"alone_error_median" about:"the same without learning from earlier runs" col:"ALONE|4"`
-	LastErrorMedian    result.Figure `json:"last_value_error_median" about:"the same of forecasting that nothing changes any more" col:"LAST VALUE|4"`
-	SingleErrorMedian  result.Figure `json:"best_single_error_median" about:"the same of the model that was best on this row, in hindsight" col:"BEST SINGLE|4"`
-	Single             string        `json:"best_single" about:"the name of that model" col:"MODEL"`
-	Targets            int           `json:"targets" about:"runs that have a target: the best value up to the middle of what was not seen, where it was not reached before the cut"`
-	TargetErrorMedian  result.Figure `json:"target_error_median" about:"median error of the epoch at which a target is reached, as a share of the true epoch" col:"TARGET"`
-	SecondsErrorMedian result.Figure `json:"target_seconds_error_median" about:"likewise of the seconds since the job began" col:"SECONDS"`
-	Coverage           result.Figure `json:"interval80_coverage" about:"share of the final values within their interval of 80 %" col:"COVERED|2"`
-	WidthMedian        result.Figure `json:"interval80_width_median" about:"median width of the interval, as a share of the true value"`
-	UnknownShare       result.Figure `json:"unknown_share" about:"share of the runs of which nothing was forecast" col:"UNKNOWN|2"`
-}
-
-// ForecastSummary is over all rows.
-type ForecastSummary struct {
-	Rows        int           `json:"rows" about:"how many rows there are"`
-	RatioMean   result.Figure `json:"final_error_ratio_mean" about:"geometric mean of the error over the better of last value and best single"`
-	RatioMax    result.Figure `json:"final_error_ratio_max" about:"the same of the worst row"`
-	Within      int           `json:"rows_within_1_02" about:"rows whose ratio is at most 1.02"`
-	CoverageMin result.Figure `json:"interval80_coverage_min" about:"least coverage of a row of at least 100 runs"`
-	CoverageMax result.Figure `json:"interval80_coverage_max" about:"greatest coverage of a row of at least 100 runs"`
-}
-
-// ForecastReport is the result of Forecast.
-type ForecastReport = result.Report[ForecastRow, ForecastSummary]
 
 const (
 	manyRuns   = 100  // from how many runs on a share of them says something about coverage
@@ -72,57 +36,55 @@ const (
 
 // Forecast cuts each run after a share of its epochs, forecasts it to its end, and compares
 // that with what happened.
-func Forecast(ctx context.Context, in ForecastInput, progress result.Progress) (ForecastReport, error) {
+func Forecast(ctx context.Context, in ForecastInput, progress evaluate.Progress) (evaluate.Report, error) {
 	in.Measure = cmp.Or(in.Measure, Auto)
-	switch {
-	case len(in.Curves) == 0:
-		return ForecastReport{}, result.Invalid("no curves")
-	case len(in.Seen) == 0 || slices.ContainsFunc(in.Seen, func(s float64) bool { return !(s > 0 && s < 1) }):
-		return ForecastReport{}, result.Invalid("seen %v: want shares above 0 and below 1", in.Seen)
-	case !slices.Contains(Measures(), in.Measure):
-		return ForecastReport{}, result.Invalid("measure %q: want one of %v", in.Measure, Measures())
+	out := evaluate.Report{Command: "evaluate forecast", Data: in.Files()}
+	err := cmp.Or(
+		evaluate.Want(len(in.Curves) > 0, "no curves"),
+		evaluate.Want(len(in.Seen) > 0 && !slices.ContainsFunc(in.Seen, func(s float64) bool { return !(s > 0 && s < 1) }), "seen %v: want shares above 0 and below 1", in.Seen),
+		evaluate.Want(slices.Contains(Measures(), in.Measure), "measure %q: want one of %v", in.Measure, Measures()),
+	)
+	if err != nil {
+		return out, err
 	}
 	var families []family
 	for _, t := range in.Curves {
 		found, err := familiesOf(t, in.Measure)
 		if err != nil {
-			return ForecastReport{}, err
+			return out, err
 		}
 		families = append(families, found...)
 	}
-	rows := make([][]ForecastRow, len(families))
-	err := result.Each(ctx, len(families), progress, func(ctx context.Context, i int) (string, error) {
-		var err error
-		rows[i], err = families[i].measure(ctx, in.Seen, nil)
-		return families[i].measured + " of " + families[i].Workload, err
+	err = out.Fill(ctx, len(families), progress, func(ctx context.Context, i int) (string, []evaluate.Line, error) {
+		rows, err := families[i].measure(ctx, in.Seen, nil)
+		return families[i].measured + " of " + families[i].Workload, rows, err
 	})
-	if err != nil {
-		return ForecastReport{}, fmt.Errorf("evaluate forecast: %w", err)
-	}
-	out := ForecastReport{Command: "evaluate forecast", Data: in.Files(), Rows: slices.Concat(rows...)}
-	s := &out.Summary
-	var ratios, covered []result.Figure
+	var ratios, covered []evaluate.Figure
+	within := 0
 	for _, r := range out.Rows {
-		ratio := r.FinalErrorMedian / min(r.LastErrorMedian, r.SingleErrorMedian) // over the better of both
+		ratio := r.Figure("final_error_median") / min(r.Figure("last_value_error_median"), r.Figure("best_single_error_median")) // over the better of both
 		if ratio.Known() {
 			ratios = append(ratios, max(ratio, 1e-9))
 		}
 		if ratio <= mostWithin {
-			s.Within++
+			within++
 		}
-		if r.Runs >= manyRuns {
-			covered = append(covered, r.Coverage)
+		if r.Figure("runs") >= manyRuns {
+			covered = append(covered, r.Figure("interval80_coverage"))
 		}
 	}
-	s.Rows, s.RatioMean = len(out.Rows), result.GeometricOf(ratios)
-	_, s.RatioMax = result.Range(ratios)
-	s.CoverageMin, s.CoverageMax = result.Range(covered)
-	return out, nil
+	_, worst := evaluate.Range(ratios)
+	least, most := evaluate.Range(covered)
+	out.Summary = evaluate.Line{
+		"rows": len(out.Rows), "final_error_ratio_mean": evaluate.GeometricOf(ratios), "final_error_ratio_max": worst, "rows_within_1_02": within,
+		"interval80_coverage_min": least, "interval80_coverage_max": most,
+	}
+	return out, err
 }
 
 // family is the runs of one workload on one machine, in one measure.
 type family struct {
-	records.Group
+	evaluate.Group
 	measured string
 	runs     []run
 }
@@ -133,7 +95,7 @@ type run struct {
 	seconds []float64 // empty where one is missing
 }
 
-func familiesOf(t records.Table, measure string) ([]family, error) {
+func familiesOf(t evaluate.Table, measure string) ([]family, error) {
 	var out []family
 	for _, g := range t.Groups() {
 		loss, err := familyOf(t, g, Loss)
@@ -153,14 +115,14 @@ func familiesOf(t records.Table, measure string) ([]family, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, result.Invalid("%s: no row has a value of the measure", t.File)
+		return nil, evaluate.Invalid("%s: no row has a value of the measure", t.File)
 	}
 	return out, nil
 }
 
-func familyOf(t records.Table, g records.Group, measure string) (family, error) {
+func familyOf(t evaluate.Table, g evaluate.Group, measure string) (family, error) {
 	f := family{Group: g, measured: measure}
-	for _, rows := range records.Runs(g.Rows) {
+	for _, rows := range evaluate.Runs(g.Rows) {
 		var r run
 		base, timed := 0.0, true
 		for _, row := range rows {
@@ -170,13 +132,13 @@ func familyOf(t records.Table, g records.Group, measure string) (family, error) 
 			}
 			epoch, ok := row.Float("epoch")
 			if !ok {
-				return family{}, result.Invalid("%s:%d: the epoch is missing", t.File, row.Line)
+				return family{}, evaluate.Invalid("%s:%d: the epoch is missing", t.File, row.Line)
 			}
 			if len(r.Values) == 0 {
 				base = epoch - 1
 			}
 			if k := len(r.Epochs); k > 0 && epoch-base <= r.Epochs[k-1] {
-				return family{}, result.Invalid("%s:%d: epoch %g of run %s does not come after the one before", t.File, row.Line, epoch, row.Run)
+				return family{}, evaluate.Invalid("%s:%d: epoch %g of run %s does not come after the one before", t.File, row.Line, epoch, row.Run)
 			}
 			r.Epochs, r.Values = append(r.Epochs, epoch-base), append(r.Values, v)
 			s, ok := row.Float("seconds")
@@ -256,7 +218,7 @@ func (f family) arrival(r run, n int, model forecast.Forecast, target float64) (
 	for i := max(1, n-max(n/3, 3)); i < n; i++ {
 		paces = append(paces, (r.seconds[i]-r.seconds[i-1])/(r.Epochs[i]-r.Epochs[i-1]))
 	}
-	pace := result.Median(paces)
+	pace := evaluate.Median(paces)
 	if !pace.Known() {
 		pace = 0
 	}
@@ -265,6 +227,7 @@ func (f family) arrival(r run, n int, model forecast.Forecast, target float64) (
 
 // errorsOf are what one row sums up.
 type errorsOf struct {
+	runs                                       int
 	final, alone, last, target, seconds, width []float64
 	single                                     [forecast.Last][]float64 // by model
 	inside                                     int
@@ -273,8 +236,8 @@ type errorsOf struct {
 // measure makes a row for each share. The runs come one after the other, and what they
 // teach is what the controller keeps of a job: see forecast.Teach. heard receives each
 // forecast of an end; it may be nil.
-func (f family) measure(ctx context.Context, shares []float64, heard func(run int, seen float64, end tuning.Estimate)) ([]ForecastRow, error) {
-	rows, sums := make([]ForecastRow, len(shares)), make([]errorsOf, len(shares))
+func (f family) measure(ctx context.Context, shares []float64, heard func(run int, seen float64, end tuning.Estimate)) ([]evaluate.Line, error) {
+	sums := make([]errorsOf, len(shares))
 	var lessons []forecast.Lesson
 	for at, r := range f.runs {
 		if err := ctx.Err(); err != nil {
@@ -285,7 +248,7 @@ func (f family) measure(ctx context.Context, shares []float64, heard func(run in
 			if !ok {
 				continue
 			}
-			rows[i].Runs++
+			sums[i].runs++
 			alone, why := forecast.New(cut, f.options(r))
 			if why != forecast.Known {
 				continue
@@ -299,21 +262,26 @@ func (f family) measure(ctx context.Context, shares []float64, heard func(run in
 		o.Lessons = lessons
 		lessons = append(lessons, forecast.Teach(r.Curve, o)...)
 	}
-	for i := range rows {
-		row, e := &rows[i], sums[i]
-		row.Workload, row.Machine, row.Measure, row.Seen = f.Workload, f.Machine, f.measured, result.Figure(shares[i])
-		if row.Runs > 0 {
-			row.UnknownShare = 1 - result.Share(len(e.final), row.Runs)
-		}
-		row.FinalErrorMedian, row.AloneErrorMedian, row.LastErrorMedian = result.Median(e.final), result.Median(e.alone), result.Median(e.last)
-		row.Targets, row.TargetErrorMedian, row.SecondsErrorMedian = len(e.target), result.Median(e.target), result.Median(e.seconds)
-		row.WidthMedian, row.Coverage = result.Median(e.width), result.Share(e.inside, len(e.final))
-		row.SingleErrorMedian = result.Unknown()
+	var rows []evaluate.Line
+	for i, e := range sums {
+		single, name := evaluate.Unknown(), ""
 		for m, errs := range e.single {
-			if v := result.Median(errs); v.Known() && !(v >= row.SingleErrorMedian) {
-				row.SingleErrorMedian, row.Single = v, forecast.Model(m).String()
+			if v := evaluate.Median(errs); v.Known() && !(v >= single) {
+				single, name = v, forecast.Model(m).String()
 			}
 		}
+		row := f.Line().With(evaluate.Line{
+			"measure": f.measured, "seen": evaluate.Figure(shares[i]), "runs": e.runs, "targets": len(e.target),
+			"final_error_median": evaluate.Median(e.final), "alone_error_median": evaluate.Median(e.alone), "last_value_error_median": evaluate.Median(e.last),
+			"best_single_error_median": single, "best_single": name,
+			"target_error_median": evaluate.Median(e.target), "target_seconds_error_median": evaluate.Median(e.seconds),
+			"interval80_coverage": evaluate.Share(e.inside, len(e.final)), "interval80_width_median": evaluate.Median(e.width),
+			"unknown_share": evaluate.Figure(0),
+		})
+		if e.runs > 0 {
+			row["unknown_share"] = 1 - evaluate.Share(len(e.final), e.runs)
+		}
+		rows = append(rows, row)
 	}
 	return rows, nil
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/evaluatetest"
-	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/controller/forecast"
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/tuning"
@@ -79,7 +79,7 @@ func evaluated(t *testing.T, f family, shares []float64) forecasts {
 	return out
 }
 
-func familiesIn(t *testing.T, table records.Table, runs int) []family {
+func familiesIn(t *testing.T, table evaluate.Table, runs int) []family {
 	t.Helper()
 	out, err := familiesOf(table, Both)
 	if err != nil {
@@ -103,7 +103,7 @@ func TestTheControllerForecastsWhatTheEvaluationMeasures(t *testing.T) {
 		}
 	}
 	shares := []float64{0.2, 0.25, 0.5, 0.7}
-	for _, f := range familiesIn(t, evaluatetest.Table(t, "made.csv", b.String(), records.Curves), 7) {
+	for _, f := range familiesIn(t, evaluatetest.Table(t, "made.csv", b.String(), evaluate.Curves), 7) {
 		t.Run(f.measured, func(t *testing.T) {
 			t.Parallel()
 			store, err := knowledge.Open(filepath.Join(t.TempDir(), "knowledge"), knowledge.Options{})
@@ -132,7 +132,7 @@ func TestTheControllerForecastsWhatTheEvaluationMeasures(t *testing.T) {
 
 func TestTheControllerForecastsRecordedCurvesAsTheEvaluationDoes(t *testing.T) {
 	t.Parallel()
-	table := evaluatetest.Recorded(t, records.Curves, "adaptdl/curves.csv")[0]
+	table := evaluatetest.Recorded(t, evaluate.Curves, "adaptdl/curves.csv")[0]
 	for _, f := range familiesIn(t, table, 12) {
 		t.Run(f.Workload+" "+f.measured, func(t *testing.T) {
 			t.Parallel()

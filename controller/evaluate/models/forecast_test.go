@@ -8,15 +8,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/evaluatetest"
 	"pitchpipe/controller/evaluate/models"
-	"pitchpipe/controller/evaluate/records"
-	"pitchpipe/controller/evaluate/result"
 )
 
 // small is a table of two workloads: one with loss, quality and seconds, and one of
 // two epochs, about which nothing can be known.
-func smallForecast(t testing.TB) records.Table {
+func smallForecast(t testing.TB) evaluate.Table {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString("run,workload,machine,epoch,seconds,loss,quality\n")
@@ -28,16 +27,16 @@ func smallForecast(t testing.TB) records.Table {
 		}
 	}
 	b.WriteString("b0,short,box,1,,0.5,\nb0,short,box,2,,0.4,\n")
-	table, err := records.Parse("small.csv", strings.NewReader(b.String()), records.Curves)
+	table, err := evaluate.Parse("small.csv", strings.NewReader(b.String()), evaluate.Curves)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return table
 }
 
-func runForecast(t testing.TB, in models.ForecastInput) models.ForecastReport {
+func runForecast(t testing.TB, in models.ForecastInput) evaluate.Report {
 	t.Helper()
-	r, err := models.Forecast(t.Context(), in, result.Quiet)
+	r, err := models.Forecast(t.Context(), in, evaluatetest.Quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +45,7 @@ func runForecast(t testing.TB, in models.ForecastInput) models.ForecastReport {
 
 func TestTheTextOfASmallForecast(t *testing.T) {
 	t.Parallel()
-	in := models.ForecastInput{Set: records.Set{Curves: []records.Table{smallForecast(t)}}, Seen: []float64{0.5}, Measure: models.Both}
+	in := models.ForecastInput{Set: evaluate.Set{Curves: []evaluate.Table{smallForecast(t)}}, Seen: []float64{0.5}, Measure: models.Both}
 	got := runForecast(t, in).Text()
 	evaluatetest.Golden(t, *update, "forecast.txt", got)
 	if again := runForecast(t, in).Text(); again != got {
@@ -57,12 +56,12 @@ func TestTheTextOfASmallForecast(t *testing.T) {
 func TestAForecastKnowsNothingOfLaterRunsOrOfItsOwnRest(t *testing.T) {
 	t.Parallel()
 	whole := smallForecast(t)
-	in := models.ForecastInput{Set: records.Set{Curves: []records.Table{whole}}, Seen: []float64{0.5}}
+	in := models.ForecastInput{Set: evaluate.Set{Curves: []evaluate.Table{whole}}, Seen: []float64{0.5}}
 	first := whole
 	first.Rows = whole.Rows[:20] // the first run alone
-	alone := runForecast(t, models.ForecastInput{Set: records.Set{Curves: []records.Table{first}}, Seen: in.Seen}).Rows[0]
-	if alone.FinalErrorMedian != alone.AloneErrorMedian {
-		t.Errorf("the first run has no other to learn from: %g and %g", alone.FinalErrorMedian, alone.AloneErrorMedian)
+	alone := runForecast(t, models.ForecastInput{Set: evaluate.Set{Curves: []evaluate.Table{first}}, Seen: in.Seen}).Rows[0]
+	if alone.Figure("final_error_median") != alone.Figure("alone_error_median") {
+		t.Errorf("the first run has no other to learn from: %g and %g", alone.Figure("final_error_median"), alone.Figure("alone_error_median"))
 	}
 	// What the first run does after the cut changes its error, and not its forecast:
 	// both errors name the same forecast.
@@ -72,10 +71,10 @@ func TestAForecastKnowsNothingOfLaterRunsOrOfItsOwnRest(t *testing.T) {
 	var either []float64
 	for _, v := range []float64{low, high} {
 		changed := first
-		changed.Rows = append([]records.Row(nil), first.Rows...)
+		changed.Rows = append([]evaluate.Row(nil), first.Rows...)
 		last := reread(t, first, 19, v)
 		changed.Rows[19] = last
-		e := float64(runForecast(t, models.ForecastInput{Set: records.Set{Curves: []records.Table{changed}}, Seen: in.Seen}).Rows[0].FinalErrorMedian)
+		e := float64(runForecast(t, models.ForecastInput{Set: evaluate.Set{Curves: []evaluate.Table{changed}}, Seen: in.Seen}).Rows[0].Figure("final_error_median"))
 		either = append(either, v*(1+e), v*(1-e))
 	}
 	if math.Abs(either[0]-either[2]) > 1e-9 && math.Abs(either[0]-either[3]) > 1e-9 && math.Abs(either[1]-either[2]) > 1e-9 && math.Abs(either[1]-either[3]) > 1e-9 {
@@ -84,15 +83,15 @@ func TestAForecastKnowsNothingOfLaterRunsOrOfItsOwnRest(t *testing.T) {
 }
 
 // reread is a copy of a row with another loss: its maps are its own.
-func reread(t testing.TB, table records.Table, at int, loss float64) records.Row {
+func reread(t testing.TB, table evaluate.Table, at int, loss float64) evaluate.Row {
 	t.Helper()
 	var b strings.Builder
 	one := table
 	one.Rows = table.Rows[at : at+1]
-	if err := records.Write(&b, one); err != nil {
+	if err := evaluate.Write(&b, one); err != nil {
 		t.Fatal(err)
 	}
-	again, err := records.Parse(table.File, strings.NewReader(b.String()), records.Curves)
+	again, err := evaluate.Parse(table.File, strings.NewReader(b.String()), evaluate.Curves)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +100,7 @@ func reread(t testing.TB, table records.Table, at int, loss float64) records.Row
 }
 
 func BenchmarkForecasts(b *testing.B) {
-	in := models.ForecastInput{Set: records.Set{Curves: []records.Table{smallForecast(b)}}, Seen: []float64{0.2, 0.3, 0.5}, Measure: models.Both}
+	in := models.ForecastInput{Set: evaluate.Set{Curves: []evaluate.Table{smallForecast(b)}}, Seen: []float64{0.2, 0.3, 0.5}, Measure: models.Both}
 	for b.Loop() {
 		runForecast(b, in)
 	}
@@ -115,22 +114,22 @@ func BenchmarkForecasts(b *testing.B) {
 func TestTheAimsAreMetOnRecordedCurves(t *testing.T) {
 	t.Parallel()
 	in := models.ForecastInput{
-		Set: records.Set{Curves: evaluatetest.Recorded(t, records.Curves, "lcbench/curves.csv.gz", "adaptdl/curves.csv")}, Seen: []float64{0.2, 0.3, 0.5}, Measure: models.Both,
+		Set: evaluate.Set{Curves: evaluatetest.Recorded(t, evaluate.Curves, "lcbench/curves.csv.gz", "adaptdl/curves.csv")}, Seen: []float64{0.2, 0.3, 0.5}, Measure: models.Both,
 	}
 	for _, row := range runForecast(t, in).Rows {
 		most := 1.02
-		if row.Workload == "lcbench-34539" && row.Measure == models.Loss && row.Seen == 0.3 {
+		if row.Text("workload") == "lcbench-34539" && row.Text("measure") == models.Loss && row.Figure("seen") == 0.3 {
 			most = 1.04 // missed
 		}
-		if ratio := row.FinalErrorMedian / min(row.LastErrorMedian, row.SingleErrorMedian); !(float64(ratio) <= most) {
+		if ratio := row.Figure("final_error_median") / min(row.Figure("last_value_error_median"), row.Figure("best_single_error_median")); !(float64(ratio) <= most) {
 			t.Errorf("%s, %s, at %g: the error is %.3f of the better of last value and best single model, want at most %g",
-				row.Workload, row.Measure, row.Seen, ratio, most)
+				row.Text("workload"), row.Text("measure"), row.Figure("seen"), ratio, most)
 		}
-		if row.Runs >= 100 && (row.Coverage < 0.75 || row.Coverage > 0.90) {
-			t.Errorf("%s, %s, at %g: intervals cover %.3f, want 0.75 to 0.90", row.Workload, row.Measure, row.Seen, row.Coverage)
+		if row.Figure("runs") >= 100 && (row.Figure("interval80_coverage") < 0.75 || row.Figure("interval80_coverage") > 0.90) {
+			t.Errorf("%s, %s, at %g: intervals cover %.3f, want 0.75 to 0.90", row.Text("workload"), row.Text("measure"), row.Figure("seen"), row.Figure("interval80_coverage"))
 		}
-		if row.UnknownShare > 0 {
-			t.Errorf("%s, %s, at %g: %.2f unknown", row.Workload, row.Measure, row.Seen, row.UnknownShare)
+		if row.Figure("unknown_share") > 0 {
+			t.Errorf("%s, %s, at %g: %.2f unknown", row.Text("workload"), row.Text("measure"), row.Figure("seen"), row.Figure("unknown_share"))
 		}
 	}
 }

@@ -9,9 +9,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"pitchpipe/controller/evaluate"
+	"pitchpipe/controller/evaluate/evaluatetest"
 	"pitchpipe/controller/evaluate/models"
-	"pitchpipe/controller/evaluate/records"
-	"pitchpipe/controller/evaluate/result"
 )
 
 var update = flag.Bool("update", false, "write the goldens anew")
@@ -33,19 +33,19 @@ func TestEachEvaluationEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, run := range map[string]func() error{
-		"verify": func() error { _, err := models.Verify(ctx, models.DefaultVerify(), result.Quiet); return err },
+		"verify": func() error { _, err := models.Verify(ctx, models.DefaultVerify(), evaluatetest.Quiet); return err },
 		"regret": func() error {
-			_, err := models.Regret(ctx, factorialInput(scales(), serial()), result.Quiet)
+			_, err := models.Regret(ctx, factorialInput(scales(), serial()), evaluatetest.Quiet)
 			return err
 		},
 		"classifier": func() error {
-			in := models.ClassifierInput{Set: records.Set{Samples: []records.Table{sampledPrograms([]string{"a", "b"}, []float64{1})}}}
-			_, err := models.Classifier(ctx, in, result.Quiet)
+			in := models.ClassifierInput{Set: evaluate.Set{Samples: []evaluate.Table{sampledPrograms([]string{"a", "b"}, []float64{1})}}}
+			_, err := models.Classifier(ctx, in, evaluatetest.Quiet)
 			return err
 		},
 		"forecast": func() error {
-			in := models.ForecastInput{Set: records.Set{Curves: []records.Table{smallForecast(t)}}, Seen: []float64{0.5}}
-			_, err := models.Forecast(ctx, in, result.Quiet)
+			in := models.ForecastInput{Set: evaluate.Set{Curves: []evaluate.Table{smallForecast(t)}}, Seen: []float64{0.5}}
+			_, err := models.Forecast(ctx, in, evaluatetest.Quiet)
 			return err
 		},
 	} {

@@ -9,8 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"pitchpipe/controller/evaluate/records"
-	"pitchpipe/controller/evaluate/result"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/profile"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/exporter/api"
@@ -20,7 +19,7 @@ import (
 // missing.
 type interval map[string]float64
 
-func intervalsOf(t records.Table, rows []records.Row) []interval {
+func intervalsOf(t evaluate.Table, rows []evaluate.Row) []interval {
 	var out []interval
 	for _, r := range rows {
 		counts := interval{}
@@ -52,7 +51,7 @@ func accounted(run string, intervals []interval, ends []float64, spec profile.Sp
 		for column, v := range row {
 			switch {
 			case column == "t_seconds", column == "input":
-			case records.Gauge(column):
+			case evaluate.Gauge(column):
 				values[column] = v
 			default:
 				grown[column] += v
@@ -104,7 +103,7 @@ type execution struct {
 const widespread = 0.9
 
 // executions makes one profile of each run.
-func executions(tables []records.Table) ([]execution, error) {
+func executions(tables []evaluate.Table) ([]execution, error) {
 	var out []execution
 	names := map[string]int{}
 	for _, t := range tables {
@@ -112,11 +111,11 @@ func executions(tables []records.Table) ([]execution, error) {
 		for _, c := range t.Columns {
 			counts[c] = counted(c)
 		}
-		for _, rows := range records.Runs(t.Rows) {
+		for _, rows := range evaluate.Runs(t.Rows) {
 			first := rows[0]
 			for _, r := range rows {
 				if !r.Knobs.Equal(first.Knobs) {
-					return nil, result.Invalid("%s:%d: run %q changes its settings; want one run for each", t.File, r.Line, r.Run)
+					return nil, evaluate.Invalid("%s:%d: run %q changes its settings; want one run for each", t.File, r.Line, r.Run)
 				}
 			}
 			names[first.Run]++
@@ -243,14 +242,14 @@ func gaugeWords() []string {
 // runKey names a run: names are those of a workload on a machine in one recording.
 type runKey struct{ recording, machine, workload, run string }
 
-func keyOf(recording string, r records.Row) runKey {
+func keyOf(recording string, r evaluate.Row) runKey {
 	return runKey{recording, r.Machine, r.Workload, r.Run}
 }
 
 // recordings says which recording each table is of: those of one folder belong together,
 // and where several of a kind stand in one, the first of each do, and so on.
-func (in RegretInput) recordings(tables []records.Table) []string {
-	crowded := slices.ContainsFunc([][]records.Table{in.Trials, in.Samples, in.Curves}, func(all []records.Table) bool {
+func (in RegretInput) recordings(tables []evaluate.Table) []string {
+	crowded := slices.ContainsFunc([][]evaluate.Table{in.Trials, in.Samples, in.Curves}, func(all []evaluate.Table) bool {
 		folders := map[string]bool{}
 		for _, t := range all {
 			folders[filepath.Dir(t.File)] = true
@@ -295,10 +294,10 @@ func (in RegretInput) sampled() (sampledRuns, error) {
 	out := sampledRuns{map[runKey]*sampledRun{}, map[runKey][]*sampledRun{}}
 	of := in.recordings(in.Samples)
 	for i, t := range in.Samples {
-		for _, rows := range records.Runs(t.Rows) {
+		for _, rows := range evaluate.Runs(t.Rows) {
 			k := keyOf(of[i], rows[0])
 			if out.exact[k] != nil {
-				return out, result.Invalid("%s:%d: run %q of %s on %s stands twice", t.File, rows[0].Line, k.run, k.workload, k.machine)
+				return out, evaluate.Invalid("%s:%d: run %q of %s on %s stands twice", t.File, rows[0].Line, k.run, k.workload, k.machine)
 			}
 			out.exact[k] = &sampledRun{intervals: intervalsOf(t, rows)}
 			bare := k

@@ -7,15 +7,14 @@ import (
 	"maps"
 	"slices"
 
-	"pitchpipe/controller/evaluate/records"
-	"pitchpipe/controller/evaluate/result"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/tuning"
 )
 
 // RegretInput is what Regret measures: trials and samples of the same runs, and curves,
 // which say where epochs end; without any each sample is an epoch.
 type RegretInput struct {
-	records.Set
+	evaluate.Set
 	tuning.Measure
 	Energy      string          // what stands for energy: one of Energies
 	Default     tuning.Settings // what inputs run under that are unknown; nil: the most of every knob
@@ -30,78 +29,17 @@ const (
 	DefaultEnergy    = CoreSeconds
 )
 
-// RegretRow is what became of one input of one workload. Ratios are plain fractions: 1 is no
-// regret. Null: there was nothing to measure it by.
-type RegretRow struct {
-	Workload  string        `json:"workload" about:"name, as in the data" col:"WORKLOAD"`
-	Input     int           `json:"input" about:"as the tables number them; 0 = they do not" col:"INPUT"`
-	Machine   string        `json:"machine" about:"name, as in the data"`
-	Repeats   int           `json:"repeats" about:"of the input in which all settings were measured"`
-	Seconds   result.Figure `json:"seconds" about:"geometric mean of a whole run under the default" col:"SECONDS|2"`
-	Known     result.Figure `json:"known" about:"share of the questions that got a class" col:"KNOWN"`
-	Classes   []string      `json:"classes,omitempty" about:"workloads among whose runs the class was learned" col:"CLASS LEARNED FROM"`
-	Reasons   []string      `json:"reasons,omitempty" about:"of the classifier where there was no class, of the planner where there was one and no move" col:"WHY NOT"`
-	Chosen    []string      `json:"chosen,omitempty" about:"settings that it got, the default included" col:"GOT"`
-	Optimum   string        `json:"optimum" about:"cheapest in all repeats together" col:"OPTIMUM"`
-	Regret    result.Figure `json:"regret" about:"cost of what it got over that of its own optimum, both in repeats that chose neither" col:"REGRET"`
-	Hindsight result.Figure `json:"regret_hindsight" about:"the same over the cheapest of all repeats together" col:"HINDSIGHT"`
-	Probed    result.Figure `json:"probed_regret" about:"regret, were each setting probed once, in the repeat of the profile, where there was no class; the probes are not charged" col:"PROBED"`
-	Single    result.Figure `json:"single_regret" about:"regret of the best single setting for all others" col:"SINGLE"`
-	Default   result.Figure `json:"default_regret" about:"regret of the default" col:"DEFAULT"`
-	Oracle    result.Figure `json:"oracle_over_default" about:"cost of its own optimum over that of the default: what there is to gain"`
-}
-
-// RegretSummary sums the rows up. Means are geometric, over inputs.
-type RegretSummary struct {
-	Objective       tuning.Objective `json:"objective" about:"what is minimised"`
-	Weight          result.Figure    `json:"weight" about:"of energy in blend"`
-	Energy          string           `json:"energy" about:"what stands for energy"`
-	Default         string           `json:"default" about:"the settings that inputs come with"`
-	Workloads       int              `json:"workloads" about:"how many"`
-	Inputs          int              `json:"inputs" about:"how many were left out in turn"`
-	Settings        int              `json:"settings" about:"how many different ones"`
-	Repeats         int              `json:"repeats" about:"most of any input"`
-	Skipped         int              `json:"skipped" about:"inputs with fewer than two repeats of two settings, or none of the default"`
-	Optima          int              `json:"optima" about:"different settings among the optima"`
-	Questions       int              `json:"questions" about:"how often it was decided"`
-	Regret          result.Figure    `json:"regret_mean" about:"geometric mean of regret over the inputs"`
-	RegretWorst     result.Figure    `json:"regret_worst" about:"greatest of them"`
-	Hindsight       result.Figure    `json:"regret_hindsight_mean" about:"geometric mean of regret_hindsight"`
-	KnownRegret     result.Figure    `json:"known_regret_mean" about:"geometric mean over the questions that got a class"`
-	UnknownRegret   result.Figure    `json:"unknown_regret_mean" about:"geometric mean over those that kept their default for want of one"`
-	UnknownProbed   result.Figure    `json:"unknown_probed_regret_mean" about:"geometric mean over the same, were they probed"`
-	Probed          result.Figure    `json:"probed_regret_mean" about:"geometric mean of probed_regret over the inputs"`
-	ProbedWorst     result.Figure    `json:"probed_regret_worst" about:"greatest of them"`
-	Single          result.Figure    `json:"single_regret_mean" about:"geometric mean of single_regret"`
-	SingleWorst     result.Figure    `json:"single_regret_worst" about:"greatest of them"`
-	SingleHindsight result.Figure    `json:"single_regret_hindsight_mean" about:"the same in hindsight"`
-	SingleSettings  []string         `json:"single_settings" about:"the best single setting for all others, each that came up"`
-	DefaultRegret   result.Figure    `json:"default_regret_mean" about:"geometric mean of default_regret"`
-	DefaultWorst    result.Figure    `json:"default_regret_worst" about:"greatest of them"`
-	Oracle          result.Figure    `json:"oracle_over_default_mean" about:"geometric mean of oracle_over_default"`
-	Known           result.Figure    `json:"share_known" about:"share of the questions that got a class"`
-	Moved           result.Figure    `json:"share_moved" about:"share of the questions that were given another setting than the default"`
-	OwnKind         result.Figure    `json:"share_own_kind" about:"share of those with a class whose class holds runs of the same workload"`
-	Classes         result.Figure    `json:"classes_mean" about:"classes learned, in the mean over the inputs left out"`
-	Disturbed       result.Figure    `json:"share_disturbed" about:"share of the runs used that others disturbed"`
-	Spread          result.Figure    `json:"repeat_sd_log" about:"standard deviation of ln cost between repeats of one setting"`
-	LeftOut         []result.LeftOut `json:"left_out" about:"trials that did not fail and whose cost was not measured"`
-}
-
-// RegretReport is the result of Regret.
-type RegretReport = result.Report[RegretRow, RegretSummary]
-
 // Regret leaves each input out in turn: what does the setting of its class cost it?
-func Regret(ctx context.Context, in RegretInput, progress result.Progress) (RegretReport, error) {
+func Regret(ctx context.Context, in RegretInput, progress evaluate.Progress) (evaluate.Report, error) {
 	in.Tariff, in.Objective, in.Energy = tuning.DefaultTariff(), cmp.Or(in.Objective, DefaultObjective), cmp.Or(in.Energy, DefaultEnergy)
-	out := RegretReport{Command: "evaluate regret", Data: in.Files()}
-	switch {
-	case !slices.Contains(tuning.Objectives(), in.Objective):
-		return out, result.Invalid("objective %q: want one of %v", in.Objective, tuning.Objectives())
-	case !slices.Contains(Energies(), in.Energy):
-		return out, result.Invalid("energy %q: want one of %v", in.Energy, Energies())
-	case !(in.Weight >= 0 && in.Weight <= 1):
-		return out, result.Invalid("weight %v: want a share from 0 to 1", in.Weight)
+	out := evaluate.Report{Command: "evaluate regret", Data: in.Files()}
+	err := cmp.Or(
+		evaluate.Want(slices.Contains(tuning.Objectives(), in.Objective), "objective %q: want one of %v", in.Objective, tuning.Objectives()),
+		evaluate.Want(slices.Contains(Energies(), in.Energy), "energy %q: want one of %v", in.Energy, Energies()),
+		evaluate.Want(in.Weight >= 0 && in.Weight <= 1, "weight %v: want a share from 0 to 1", in.Weight),
+	)
+	if err != nil {
+		return out, err
 	}
 	all, left, err := in.gather()
 	if err != nil {
@@ -119,7 +57,7 @@ func Regret(ctx context.Context, in RegretInput, progress result.Progress) (Regr
 	own := in.Default.Key()
 	used := slices.DeleteFunc(slices.Clone(all), func(s *factorial) bool { return !s.usable(own) })
 	if len(used) < 2 {
-		return out, result.Invalid("too little is recorded: %d of %d inputs have two repeats of two settings, the default %s among them, with what %s of %s needs; want two inputs",
+		return out, evaluate.Invalid("too little is recorded: %d of %d inputs have two repeats of two settings, the default %s among them, with what %s of %s needs; want two inputs",
 			len(used), len(all), own, in.Objective, in.Energy)
 	}
 	sampled, err := in.sampled()
@@ -128,22 +66,18 @@ func Regret(ctx context.Context, in RegretInput, progress result.Progress) (Regr
 	}
 	jobs := in.jobs(used, sampled)
 	if !slices.ContainsFunc(jobs, func(j job) bool { return j.profiled }) {
-		return out, result.Invalid("too little is recorded: no run under the default %s was sampled; want the samples of the same recording", own)
+		return out, evaluate.Invalid("too little is recorded: no run under the default %s was sampled; want the samples of the same recording", own)
 	}
 	judged := make([]judgement, len(used))
-	err = result.Each(ctx, len(used), progress, func(_ context.Context, i int) (string, error) {
+	err = out.Fill(ctx, len(used), progress, func(_ context.Context, i int) (string, []evaluate.Line, error) {
 		var err error
 		judged[i], err = in.leaveOut(used[i], used, jobs)
-		return "without " + used[i].name(), err
+		return "without " + used[i].name(), []evaluate.Line{judged[i].row}, err
 	})
 	if err != nil {
 		return out, err
 	}
-	for _, j := range judged {
-		out.Rows = append(out.Rows, j.row)
-	}
-	out.Summary = in.summary(used, judged)
-	out.Summary.Skipped, out.Summary.LeftOut = len(all)-len(used), left
+	out.Summary = in.summary(used, judged, out.Rows).With(evaluate.Line{"skipped": len(all) - len(used), "left_out": []evaluate.Line(left)})
 	return out, nil
 }
 
@@ -169,15 +103,14 @@ func knobs(all []*factorial) []tuning.Knob {
 
 // judgement is what became of one input. Figures are logarithms of ratios.
 type judgement struct {
-	row              RegretRow
-	single           string // the best single setting for all others
-	asked            int
-	known, moved     int
-	ownKind, classes int
-	withClass        []float64 // of the questions that got a class
-	without          []float64 // of those that kept their default for want of one
-	withoutProbed    []float64 // of the same, were they probed
-	singleHindsight  []float64
+	row             evaluate.Line
+	single          string // the best single setting for all others
+	classes         int
+	verdicts        []verdict
+	withClass       []float64 // of the questions that got a class
+	without         []float64 // of those that kept their default for want of one
+	withoutProbed   []float64 // of the same, were they probed
+	singleHindsight []float64
 }
 
 // note adds a ratio that was measured.
@@ -205,9 +138,8 @@ func (in RegretInput) leaveOut(s *factorial, all []*factorial, jobs []job) (judg
 	}
 	repeats, keys := s.whole()
 	optimum := s.cheapest(repeats, func(k string) bool { return slices.Contains(keys, k) })
-	out := judgement{single: single(others), classes: taught.classes, asked: len(asked)}
-	r := &out.row
-	*r = RegretRow{Workload: s.workload, Input: s.input, Machine: s.machine, Repeats: len(repeats), Optimum: optimum}
+	out := judgement{single: single(others), classes: taught.classes}
+	var classes, reasons, settings []string
 	var seconds, chosen, probed, hindsight []float64
 	for _, run := range s.runs[in.Default.Key()] {
 		seconds = append(seconds, run.whole.Seconds)
@@ -215,7 +147,14 @@ func (in RegretInput) leaveOut(s *factorial, all []*factorial, jobs []job) (judg
 	slices.Sort(seconds) // so that the sum does not depend on the order of a map
 	for _, j := range asked {
 		v := taught.decide(j)
-		out.count(v)
+		out.verdicts = append(out.verdicts, v)
+		if !v.moved {
+			reasons = insert(reasons, string(v.reason))
+		}
+		for _, w := range v.workloads {
+			classes = insert(classes, w)
+		}
+		settings = insert(settings, v.settings.Key())
 		key := v.settings.Key()
 		tried := key // the cheapest when each setting was tried once, in the repeat of the profile
 		if best := s.cheapest([]int{j.repeat}, func(string) bool { return true }); !v.known && best != "" {
@@ -241,80 +180,55 @@ func (in RegretInput) leaveOut(s *factorial, all []*factorial, jobs []job) (judg
 	}
 	hind, ok := s.hindsight(out.single)
 	note(&out.singleHindsight, hind, ok)
-	r.Seconds, r.Known = result.GeometricOf(seconds), result.Share(out.known, out.asked)
-	r.Regret, r.Hindsight, r.Probed = result.Geometric(chosen), result.Geometric(hindsight), result.Geometric(probed)
-	r.Single, r.Default = s.over(out.single), s.over(in.Default.Key())
-	r.Oracle = 1 / r.Default
+	own := s.over(in.Default.Key())
+	out.row = evaluate.Line{
+		"workload": s.workload, "input": s.input, "machine": s.machine, "repeats": len(repeats), "optimum": optimum,
+		"classes": classes, "reasons": reasons, "chosen": settings, "known": evaluate.ShareOf(out.verdicts, func(v verdict) bool { return v.known }),
+		"seconds": evaluate.GeometricOf(seconds), "regret": evaluate.Geometric(chosen), "regret_hindsight": evaluate.Geometric(hindsight),
+		"probed_regret": evaluate.Geometric(probed), "single_regret": s.over(out.single), "default_regret": own, "oracle_over_default": 1 / own,
+	}
 	return out, nil
 }
 
-// count adds a verdict to the row.
-func (j *judgement) count(v verdict) {
-	if v.known {
-		j.known++
-	}
-	if v.own {
-		j.ownKind++
-	}
-	if v.moved {
-		j.moved++
-	} else {
-		j.row.Reasons = insert(j.row.Reasons, string(v.reason))
-	}
-	for _, w := range v.workloads {
-		j.row.Classes = insert(j.row.Classes, w)
-	}
-	j.row.Chosen = insert(j.row.Chosen, v.settings.Key())
-}
-
 // summary sums the rows up: means are geometric, over inputs.
-func (in RegretInput) summary(all []*factorial, judged []judgement) RegretSummary {
-	out := RegretSummary{
-		Objective: in.Objective, Weight: result.Figure(in.Weight), Energy: in.Energy, Default: in.Default.Key(),
-		Inputs: len(judged), SingleSettings: []string{},
-	}
+func (in RegretInput) summary(all []*factorial, judged []judgement, rows []evaluate.Line) evaluate.Line {
 	var total judgement
-	var workloads, settings, optima []string
+	var workloads, settings, optima, singles []string
 	var classes []float64
-	of := func(figure func(RegretRow) result.Figure) (mean, worst result.Figure) {
-		var list []result.Figure
-		for _, j := range judged {
-			list = append(list, figure(j.row))
-		}
-		_, worst = result.Range(list)
-		return result.GeometricOf(list), worst
-	}
-	for _, j := range judged {
+	repeats := 0
+	for i, j := range judged {
 		total.withClass, total.without = append(total.withClass, j.withClass...), append(total.without, j.without...)
 		total.withoutProbed = append(total.withoutProbed, j.withoutProbed...)
 		total.singleHindsight = append(total.singleHindsight, j.singleHindsight...)
-		total.asked, total.known, total.moved, total.ownKind = total.asked+j.asked, total.known+j.known, total.moved+j.moved, total.ownKind+j.ownKind
-		workloads, optima, classes = insert(workloads, j.row.Workload), insert(optima, j.row.Optimum), append(classes, float64(j.classes))
-		out.SingleSettings = insert(out.SingleSettings, j.single)
-		out.Repeats = max(out.Repeats, j.row.Repeats)
+		total.verdicts = append(total.verdicts, j.verdicts...)
+		workloads, optima = insert(workloads, rows[i].Text("workload")), insert(optima, rows[i].Text("optimum"))
+		classes, singles = append(classes, float64(j.classes)), insert(singles, j.single)
+		repeats = max(repeats, int(rows[i].Figure("repeats")))
 	}
-	disturbed, runs := 0, 0
+	var runs []trial
 	for _, s := range all {
 		for _, key := range s.keys() {
 			settings = insert(settings, key)
-			for _, r := range s.runs[key] {
-				runs++
-				if r.disturbed {
-					disturbed++
-				}
-			}
+			runs = slices.AppendSeq(runs, maps.Values(s.runs[key]))
 		}
 	}
-	out.Workloads, out.Settings, out.Optima, out.Questions = len(workloads), len(settings), len(optima), total.asked
-	out.Regret, out.RegretWorst = of(func(r RegretRow) result.Figure { return r.Regret })
-	out.Hindsight, _ = of(func(r RegretRow) result.Figure { return r.Hindsight })
-	out.Probed, out.ProbedWorst = of(func(r RegretRow) result.Figure { return r.Probed })
-	out.Single, out.SingleWorst = of(func(r RegretRow) result.Figure { return r.Single })
-	out.DefaultRegret, out.DefaultWorst = of(func(r RegretRow) result.Figure { return r.Default })
-	out.Oracle, _ = of(func(r RegretRow) result.Figure { return r.Oracle })
-	out.KnownRegret, out.UnknownRegret = result.Geometric(total.withClass), result.Geometric(total.without)
-	out.UnknownProbed, out.SingleHindsight = result.Geometric(total.withoutProbed), result.Geometric(total.singleHindsight)
-	out.Known, out.Moved, out.OwnKind = result.Share(total.known, total.asked), result.Share(total.moved, total.asked), result.Share(total.ownKind, total.known)
-	out.Classes, out.Disturbed, out.Spread = result.Mean(classes), result.Share(disturbed, runs), spread(all)
+	known := slices.DeleteFunc(slices.Clone(total.verdicts), func(v verdict) bool { return !v.known })
+	out := evaluate.Line{
+		"objective": in.Objective, "weight": evaluate.Figure(in.Weight), "energy": in.Energy, "default": in.Default.Key(),
+		"workloads": len(workloads), "inputs": len(judged), "settings": len(settings), "repeats": repeats, "optima": len(optima),
+		"questions": len(total.verdicts), "single_settings": singles, "classes_mean": evaluate.Mean(classes), "repeat_sd_log": spread(all),
+		"known_regret_mean": evaluate.Geometric(total.withClass), "unknown_regret_mean": evaluate.Geometric(total.without),
+		"unknown_probed_regret_mean": evaluate.Geometric(total.withoutProbed), "single_regret_hindsight_mean": evaluate.Geometric(total.singleHindsight),
+		"share_known":     evaluate.Share(len(known), len(total.verdicts)),
+		"share_moved":     evaluate.ShareOf(total.verdicts, func(v verdict) bool { return v.moved }),
+		"share_own_kind":  evaluate.ShareOf(known, func(v verdict) bool { return v.own }),
+		"share_disturbed": evaluate.ShareOf(runs, func(t trial) bool { return t.disturbed }),
+	}
+	for _, key := range []string{"regret", "regret_hindsight", "probed_regret", "single_regret", "default_regret", "oracle_over_default"} {
+		out[key+"_mean"] = evaluate.GeometricOf(evaluate.Column(rows, key))
+	}
+	for _, key := range []string{"regret", "probed_regret", "single_regret", "default_regret"} {
+		_, out[key+"_worst"] = evaluate.Range(evaluate.Column(rows, key))
+	}
 	return out
 }

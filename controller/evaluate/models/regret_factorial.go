@@ -7,8 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"pitchpipe/controller/evaluate/records"
-	"pitchpipe/controller/evaluate/result"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/tuning"
 )
 
@@ -124,13 +123,13 @@ func (s *factorial) regret(key string, judge int) (float64, bool) {
 }
 
 // over is the regret of one setting in each repeat.
-func (s *factorial) over(key string) result.Figure {
+func (s *factorial) over(key string) evaluate.Figure {
 	var all []float64
 	for _, r := range s.repeats() {
 		v, ok := s.regret(key, r)
 		note(&all, v, ok)
 	}
-	return result.Geometric(all)
+	return evaluate.Geometric(all)
 }
 
 // hindsight is ln of the mean cost of a setting over that of the cheapest, both in all
@@ -175,7 +174,7 @@ func single(all []*factorial) string {
 }
 
 // spread is the standard deviation of costs between repeats of one setting.
-func spread(all []*factorial) result.Figure {
+func spread(all []*factorial) evaluate.Figure {
 	squares, free := 0.0, 0.0
 	for _, s := range all {
 		for _, key := range s.keys() {
@@ -190,15 +189,15 @@ func spread(all []*factorial) result.Figure {
 			free += float64(len(repeats) - 1)
 		}
 	}
-	return result.Figure(math.Sqrt(squares / free))
+	return evaluate.Figure(math.Sqrt(squares / free))
 }
 
 // gather sorts the trials by input. Runs that failed are no runs; those whose cost was
 // not measured are listed. Repeats of several recordings are repeats of their own.
-func (in RegretInput) gather() ([]*factorial, []result.LeftOut, error) {
+func (in RegretInput) gather() ([]*factorial, evaluate.LeftOut, error) {
 	at := map[[3]string]*factorial{}
 	var out []*factorial
-	left := []result.LeftOut{}
+	var left evaluate.LeftOut
 	numbers := inputNumbers(in.Trials)
 	of := in.recordings(in.Trials)
 	offset, cores := 0, map[string]int{}
@@ -219,7 +218,7 @@ func (in RegretInput) gather() ([]*factorial, []result.LeftOut, error) {
 			cores[r.Machine] = max(cores[r.Machine], int(node), r.Knobs[tuning.Cores].Int())
 			one, why := in.trial(r)
 			if why != "" {
-				left = result.Leave(left, result.LeftOut{Data: t.File, Workload: s.name(), Machine: r.Machine, Rows: 1, Line: r.Line, Why: why})
+				left.Add(t.File, s.name(), r.Machine, []evaluate.Row{r}, why)
 			}
 			if one == nil {
 				continue
@@ -228,7 +227,7 @@ func (in RegretInput) gather() ([]*factorial, []result.LeftOut, error) {
 			repeat, ok := s.add(r, *one, offset)
 			if !ok {
 				number, _ := r.Float("repeat")
-				return nil, nil, result.Invalid("%s:%d: %s has repeat %g of %s twice; want a number of its own for each repeat", t.File, r.Line, s.name(), number, r.Knobs.Key())
+				return nil, nil, evaluate.Invalid("%s:%d: %s has repeat %g of %s twice; want a number of its own for each repeat", t.File, r.Line, s.name(), number, r.Knobs.Key())
 			}
 			next = max(next, repeat+1)
 		}
@@ -245,7 +244,7 @@ func (in RegretInput) gather() ([]*factorial, []result.LeftOut, error) {
 
 // add keeps a run as the repeat that its row says, else as the next that is free. False:
 // there is such a repeat already.
-func (s *factorial) add(r records.Row, one trial, offset int) (repeat int, ok bool) {
+func (s *factorial) add(r evaluate.Row, one trial, offset int) (repeat int, ok bool) {
 	key := r.Knobs.Key()
 	if s.runs[key] == nil {
 		s.settings[key], s.runs[key] = r.Knobs, map[int]trial{}
@@ -266,7 +265,7 @@ func (s *factorial) add(r records.Row, one trial, offset int) (repeat int, ok bo
 
 // inputNumbers are those that the tables give to inputs, or, of a workload whose inputs
 // are words, their places.
-func inputNumbers(tables []records.Table) map[[2]string]int {
+func inputNumbers(tables []evaluate.Table) map[[2]string]int {
 	out, places := map[[2]string]int{}, map[string]int{}
 	for _, t := range tables {
 		for _, r := range t.Rows {
@@ -286,7 +285,7 @@ func inputNumbers(tables []records.Table) map[[2]string]int {
 
 // trial reads what a run took: as a whole, and an epoch of it. Without epochs the run is
 // one. Nil: it is no measurement; the words say why where it did not fail.
-func (in RegretInput) trial(r records.Row) (*trial, string) {
+func (in RegretInput) trial(r evaluate.Row) (*trial, string) {
 	disturbed, _ := r.Float("disturbed")
 	if r.Failed() || disturbed != 0 && in.Undisturbed {
 		return nil, ""

@@ -13,10 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/evaluatetest"
 	"pitchpipe/controller/evaluate/models"
-	"pitchpipe/controller/evaluate/records"
-	"pitchpipe/controller/evaluate/result"
 	"pitchpipe/controller/tuning"
 )
 
@@ -41,9 +40,9 @@ func serial() kind {
 
 // recorded draws a recording: input n takes 3ⁿ times as long as the first, and every
 // setting is measured in two repeats. wobble are factors of each run's seconds.
-func recordedFactorial(wobble func() float64, kinds ...kind) (trials, samples records.Table) {
-	trials = records.Table{File: "trials.csv", Format: records.Trials, Columns: []string{"workload", "machine", "run", "input", "knob_cores", "seconds", "repeat"}}
-	samples = records.Table{File: "samples.csv", Format: records.Samples, Columns: []string{
+func recordedFactorial(wobble func() float64, kinds ...kind) (trials, samples evaluate.Table) {
+	trials = evaluate.Table{File: "trials.csv", Format: evaluate.Trials, Columns: []string{"workload", "machine", "run", "input", "knob_cores", "seconds", "repeat"}}
+	samples = evaluate.Table{File: "samples.csv", Format: evaluate.Samples, Columns: []string{
 		"workload", "run", "machine", "input", "knob_cores", "t_seconds", "cpu_user_seconds", "cpu_system_seconds", "cpu_seconds",
 		"voluntary_switches", "involuntary_switches", "minor_faults", "memory_rss_bytes", "threads",
 	}}
@@ -57,7 +56,7 @@ func recordedFactorial(wobble func() float64, kinds ...kind) (trials, samples re
 					}
 					seconds *= math.Pow(3, float64(input)) * wobble()
 					run := fmt.Sprintf("%s-%d-%v-%d", k.name, input+1, cores, repeat)
-					row := records.Row{Workload: k.name, Machine: "m", Run: run, Knobs: tuning.Settings{"cores": tuning.Number(cores)}}
+					row := evaluate.Row{Workload: k.name, Machine: "m", Run: run, Knobs: tuning.Settings{"cores": tuning.Number(cores)}}
 					row.Set("input", float64(input+1))
 					row.Set("seconds", seconds)
 					row.Set("repeat", float64(repeat))
@@ -70,10 +69,10 @@ func recordedFactorial(wobble func() float64, kinds ...kind) (trials, samples re
 	return trials, samples
 }
 
-func (k kind) sampled(run records.Row, wobble func() float64) []records.Row {
-	var out []records.Row
+func (k kind) sampled(run evaluate.Row, wobble func() float64) []evaluate.Row {
+	var out []evaluate.Row
 	for i := range 10 {
-		row := records.Row{Workload: run.Workload, Machine: run.Machine, Run: run.Run, Knobs: run.Knobs}
+		row := evaluate.Row{Workload: run.Workload, Machine: run.Machine, Run: run.Run, Knobs: run.Knobs}
 		input, _ := run.Float("input")
 		busy := min(k.busy, run.Knobs["cores"].Float()) / 2
 		for column, v := range map[string]float64{
@@ -92,19 +91,19 @@ func still() float64 { return 1 }
 
 func factorialInput(kinds ...kind) models.RegretInput {
 	trials, samples := recordedFactorial(still, kinds...)
-	return models.RegretInput{Set: records.Set{Trials: []records.Table{trials}, Samples: []records.Table{samples}}}
+	return models.RegretInput{Set: evaluate.Set{Trials: []evaluate.Table{trials}, Samples: []evaluate.Table{samples}}}
 }
 
-func runRegret(t testing.TB, in models.RegretInput) models.RegretReport {
+func runRegret(t testing.TB, in models.RegretInput) evaluate.Report {
 	t.Helper()
-	r, err := models.Regret(t.Context(), in, result.Quiet)
+	r, err := models.Regret(t.Context(), in, evaluatetest.Quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-func near(v result.Figure, want float64) bool { return math.Abs(float64(v)-want) < 1e-9 }
+func near(v evaluate.Figure, want float64) bool { return math.Abs(float64(v)-want) < 1e-9 }
 
 // By cores × seconds²: what scales costs 100 on one core and 50 on two, what is serial
 // 100 and 200. Of all others together the kind with more inputs wins, and the default,
@@ -114,25 +113,25 @@ func TestEachOfTwoKindsGetsWhatItsClassPrefers(t *testing.T) {
 	r := runRegret(t, factorialInput(scales(), serial()))
 	for _, row := range r.Rows {
 		best, single, own := "cores=2", 2.0, 1.0
-		if row.Workload == "serial" {
+		if row.Text("workload") == "serial" {
 			best, single, own = "cores=1", 1.0, 2.0
 		}
-		if row.Optimum != best || !slices.Equal(row.Chosen, []string{best}) || !near(row.Regret, 1) || !near(row.Hindsight, 1) {
-			t.Errorf("%s/%d: %+v", row.Workload, row.Input, row)
+		if row.Text("optimum") != best || !slices.Equal(row.Words("chosen"), []string{best}) || !near(row.Figure("regret"), 1) || !near(row.Figure("regret_hindsight"), 1) {
+			t.Errorf("%s/%v: %+v", row.Text("workload"), row.Figure("input"), row)
 		}
-		if !near(row.Single, single) || !near(row.Default, own) || !near(row.Oracle, 1/own) || !near(row.Known, 1) {
-			t.Errorf("%s/%d: single %v, default %v, oracle %v, known %v", row.Workload, row.Input, row.Single, row.Default, row.Oracle, row.Known)
+		if !near(row.Figure("single_regret"), single) || !near(row.Figure("default_regret"), own) || !near(row.Figure("oracle_over_default"), 1/own) || !near(row.Figure("known"), 1) {
+			t.Errorf("%s/%v: single %v, default %v, oracle %v, known %v", row.Text("workload"), row.Figure("input"), row.Figure("single_regret"), row.Figure("default_regret"), row.Figure("oracle_over_default"), row.Figure("known"))
 		}
 	}
 	s := r.Summary
-	if s.Workloads != 2 || s.Inputs != 8 || s.Optima != 2 || s.Questions != 16 || !near(s.Known, 1) || !near(s.OwnKind, 1) || !near(s.Regret, 1) {
+	if s.Figure("workloads") != 2 || s.Figure("inputs") != 8 || s.Figure("optima") != 2 || s.Figure("questions") != 16 || !near(s.Figure("share_known"), 1) || !near(s.Figure("share_own_kind"), 1) || !near(s.Figure("regret_mean"), 1) {
 		t.Errorf("summary %+v", s)
 	}
-	if want := math.Pow(2, 3.0/8); !near(s.Single, want) || !near(s.SingleHindsight, want) || !near(s.SingleWorst, 2) {
-		t.Errorf("single %v, want %v", s.Single, want)
+	if want := math.Pow(2, 3.0/8); !near(s.Figure("single_regret_mean"), want) || !near(s.Figure("single_regret_hindsight_mean"), want) || !near(s.Figure("single_regret_worst"), 2) {
+		t.Errorf("single %v, want %v", s.Figure("single_regret_mean"), want)
 	}
-	if want := math.Pow(2, 5.0/8); !near(s.DefaultRegret, want) || !near(s.Oracle, 1/want) || !near(s.Moved, 10.0/16) || !near(s.Spread, 0) {
-		t.Errorf("default %v, want %v; oracle %v, moved %v", s.DefaultRegret, want, s.Oracle, s.Moved)
+	if want := math.Pow(2, 5.0/8); !near(s.Figure("default_regret_mean"), want) || !near(s.Figure("oracle_over_default_mean"), 1/want) || !near(s.Figure("share_moved"), 10.0/16) || !near(s.Figure("repeat_sd_log"), 0) {
+		t.Errorf("default %v, want %v; oracle %v, moved %v", s.Figure("default_regret_mean"), want, s.Figure("oracle_over_default_mean"), s.Figure("share_moved"))
 	}
 }
 
@@ -141,16 +140,16 @@ func TestAnInputOfNoKnownKindKeepsItsDefaultAndPaysForIt(t *testing.T) {
 	stranger := kind{name: "stranger", one: 10, two: 20, inputs: 1, busy: 0.05, switches: 1e6, faults: 1}
 	r := runRegret(t, factorialInput(scales(), serial(), stranger))
 	row := r.Rows[len(r.Rows)-1]
-	if row.Workload != "stranger" || !near(row.Known, 0) || !slices.Equal(row.Reasons, []string{string(tuning.ReasonTooFar)}) || !slices.Equal(row.Chosen, []string{"cores=2"}) {
+	if row.Text("workload") != "stranger" || !near(row.Figure("known"), 0) || !slices.Equal(row.Words("reasons"), []string{string(tuning.ReasonTooFar)}) || !slices.Equal(row.Words("chosen"), []string{"cores=2"}) {
 		t.Fatalf("%+v", row)
 	}
-	if !near(row.Regret, 8) || !near(row.Default, 8) || !near(r.Summary.UnknownRegret, 8) || !near(r.Summary.KnownRegret, 1) {
-		t.Errorf("regret %v, of the unknown %v", row.Regret, r.Summary.UnknownRegret)
+	if !near(row.Figure("regret"), 8) || !near(row.Figure("default_regret"), 8) || !near(r.Summary.Figure("unknown_regret_mean"), 8) || !near(r.Summary.Figure("known_regret_mean"), 1) {
+		t.Errorf("regret %v, of the unknown %v", row.Figure("regret"), r.Summary.Figure("unknown_regret_mean"))
 	}
-	if !near(row.Probed, 1) || !near(r.Summary.UnknownProbed, 1) || !near(r.Summary.Probed, 1) || !near(r.Summary.ProbedWorst, 1) {
-		t.Errorf("probed it would cost %v, all %v", row.Probed, r.Summary.Probed)
+	if !near(row.Figure("probed_regret"), 1) || !near(r.Summary.Figure("unknown_probed_regret_mean"), 1) || !near(r.Summary.Figure("probed_regret_mean"), 1) || !near(r.Summary.Figure("probed_regret_worst"), 1) {
+		t.Errorf("probed it would cost %v, all %v", row.Figure("probed_regret"), r.Summary.Figure("probed_regret_mean"))
 	}
-	if !near(r.Summary.Known, 16.0/18) || !near(r.Summary.RegretWorst, 8) {
+	if !near(r.Summary.Figure("share_known"), 16.0/18) || !near(r.Summary.Figure("regret_worst"), 8) {
 		t.Errorf("summary %+v", r.Summary)
 	}
 }
@@ -170,8 +169,8 @@ func TestObjectivesWeighCoresAndTime(t *testing.T) {
 		in := in
 		in.Objective, in.Weight = c.objective, c.weight
 		for _, row := range runRegret(t, in).Rows {
-			if row.Optimum != c.want[row.Workload] {
-				t.Errorf("%s: the optimum of %s/%d is %s, want %s", c.objective, row.Workload, row.Input, row.Optimum, c.want[row.Workload])
+			if row.Text("optimum") != c.want[row.Text("workload")] {
+				t.Errorf("%s: the optimum of %s/%v is %s, want %s", c.objective, row.Text("workload"), row.Figure("input"), row.Text("optimum"), c.want[row.Text("workload")])
 			}
 		}
 	}
@@ -181,7 +180,7 @@ func TestTheReportIsAsItWas(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	trials, samples := recordedFactorial(func() float64 { return 1 + 0.05*rng.Float64() }, scales(), serial())
-	r := runRegret(t, models.RegretInput{Set: records.Set{Trials: []records.Table{trials}, Samples: []records.Table{samples}}})
+	r := runRegret(t, models.RegretInput{Set: evaluate.Set{Trials: []evaluate.Table{trials}, Samples: []evaluate.Table{samples}}})
 	evaluatetest.Golden(t, *update, "regret.txt", r.Text())
 	text, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
@@ -200,14 +199,14 @@ func TestUnitsNamesAndOrderDoNotMatter(t *testing.T) {
 		one, other := scales(), serial()
 		one.inputs, other.inputs = 2, 1
 		trials, samples := recordedFactorial(func() float64 { return 1 + 0.3*rng.Float64() }, one, other)
-		in := models.RegretInput{Set: records.Set{Trials: []records.Table{trials}, Samples: []records.Table{samples}}}
+		in := models.RegretInput{Set: evaluate.Set{Trials: []evaluate.Table{trials}, Samples: []evaluate.Table{samples}}}
 		before := runRegret(t, in)
 		shuffled := trials
 		shuffled.Rows = nil
 		unit := rapid.Float64Range(0.01, 100).Draw(rt, "unit")
 		for _, i := range rng.Perm(len(trials.Rows)) {
 			was := trials.Rows[i]
-			row := records.Row{Workload: was.Workload, Machine: was.Machine, Run: was.Run, Knobs: was.Knobs}
+			row := evaluate.Row{Workload: was.Workload, Machine: was.Machine, Run: was.Run, Knobs: was.Knobs}
 			for _, c := range []string{"input", "repeat"} {
 				v, _ := was.Float(c)
 				row.Set(c, v)
@@ -216,15 +215,15 @@ func TestUnitsNamesAndOrderDoNotMatter(t *testing.T) {
 			row.Set("seconds", unit*v)
 			shuffled.Rows = append(shuffled.Rows, row)
 		}
-		in.Trials = []records.Table{shuffled}
+		in.Trials = []evaluate.Table{shuffled}
 		after := runRegret(t, in)
 		for i, b := range before.Rows {
 			a := after.Rows[i]
-			if a.Workload != b.Workload || a.Optimum != b.Optimum || !slices.Equal(a.Chosen, b.Chosen) || !near(a.Regret, float64(b.Regret)) || !near(a.Hindsight, float64(b.Hindsight)) {
+			if a.Text("workload") != b.Text("workload") || a.Text("optimum") != b.Text("optimum") || !slices.Equal(a.Words("chosen"), b.Words("chosen")) || !near(a.Figure("regret"), float64(b.Figure("regret"))) || !near(a.Figure("regret_hindsight"), float64(b.Figure("regret_hindsight"))) {
 				rt.Fatalf("%+v became %+v", b, a)
 			}
-			if b.Hindsight < 1-1e-12 {
-				rt.Fatalf("%s/%d costs less than the cheapest in hindsight: %v", b.Workload, b.Input, b.Hindsight)
+			if b.Figure("regret_hindsight") < 1-1e-12 {
+				rt.Fatalf("%s/%v costs less than the cheapest in hindsight: %v", b.Text("workload"), b.Figure("input"), b.Figure("regret_hindsight"))
 			}
 		}
 	})
@@ -240,23 +239,23 @@ func TestRunsThatOthersDisturbedAreCountedOrLeftOut(t *testing.T) {
 			r.Set("disturbed", 1)
 		}
 	}
-	if s := runRegret(t, in).Summary; !near(s.Disturbed, 1.0/8) || s.Inputs != 8 {
-		t.Errorf("%v of %d inputs disturbed", s.Disturbed, s.Inputs)
+	if s := runRegret(t, in).Summary; !near(s.Figure("share_disturbed"), 1.0/8) || s.Figure("inputs") != 8 {
+		t.Errorf("%v of %v inputs disturbed", s.Figure("share_disturbed"), s.Figure("inputs"))
 	}
 	in.Undisturbed = true
-	if s := runRegret(t, in).Summary; !near(s.Disturbed, 0) || s.Inputs != 7 || s.Skipped != 1 {
-		t.Errorf("left out: %v disturbed, %d inputs, %d skipped", s.Disturbed, s.Inputs, s.Skipped)
+	if s := runRegret(t, in).Summary; !near(s.Figure("share_disturbed"), 0) || s.Figure("inputs") != 7 || s.Figure("skipped") != 1 {
+		t.Errorf("left out: %v disturbed, %v inputs, %v skipped", s.Figure("share_disturbed"), s.Figure("inputs"), s.Figure("skipped"))
 	}
 }
 
 func TestRecordingsThatCannotAnswerAreRefused(t *testing.T) {
 	t.Parallel()
 	fine := factorialInput(scales(), serial())
-	drop := func(keep func(records.Row) bool) models.RegretInput {
+	drop := func(keep func(evaluate.Row) bool) models.RegretInput {
 		out := fine
 		table := fine.Trials[0]
-		table.Rows = slices.DeleteFunc(slices.Clone(table.Rows), func(r records.Row) bool { return !keep(r) })
-		out.Trials = []records.Table{table}
+		table.Rows = slices.DeleteFunc(slices.Clone(table.Rows), func(r evaluate.Row) bool { return !keep(r) })
+		out.Trials = []evaluate.Table{table}
 		return out
 	}
 	unsampled := fine
@@ -269,17 +268,17 @@ func TestRecordingsThatCannotAnswerAreRefused(t *testing.T) {
 		in   models.RegretInput
 		want error
 	}{
-		"one repeat":                {drop(func(r records.Row) bool { v, _ := r.Float("repeat"); return v == 0 }), result.ErrInput},
-		"one setting":               {drop(func(r records.Row) bool { return r.Knobs["cores"] == tuning.Number(2) }), result.ErrInput},
-		"no run under the default":  {elsewhere, result.ErrInput},
-		"no samples":                {unsampled, result.ErrInput},
-		"joules that are not there": {joules, result.ErrInput},
-		"an unknown objective":      {luck, result.ErrInput},
-		"a weight that is no share": {heavy, result.ErrInput},
+		"one repeat":                {drop(func(r evaluate.Row) bool { v, _ := r.Float("repeat"); return v == 0 }), evaluate.ErrInput},
+		"one setting":               {drop(func(r evaluate.Row) bool { return r.Knobs["cores"] == tuning.Number(2) }), evaluate.ErrInput},
+		"no run under the default":  {elsewhere, evaluate.ErrInput},
+		"no samples":                {unsampled, evaluate.ErrInput},
+		"joules that are not there": {joules, evaluate.ErrInput},
+		"an unknown objective":      {luck, evaluate.ErrInput},
+		"a weight that is no share": {heavy, evaluate.ErrInput},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := models.Regret(t.Context(), c.in, result.Quiet); !errors.Is(err, c.want) {
+			if _, err := models.Regret(t.Context(), c.in, evaluatetest.Quiet); !errors.Is(err, c.want) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
 		})
@@ -294,15 +293,15 @@ func TestRunsOfSeveralRecordingsAreKeptApart(t *testing.T) {
 	for i, machine := range []string{"m", "n", "m"} {
 		trials, samples := recordedFactorial(still, scales(), serial())
 		trials.File, samples.File = fmt.Sprintf("%d/trials.csv", i), fmt.Sprintf("%d/samples.csv", i)
-		for _, table := range []records.Table{trials, samples} {
+		for _, table := range []evaluate.Table{trials, samples} {
 			for j := range table.Rows {
 				table.Rows[j].Machine = machine
 			}
 		}
-		in.Trials, in.Samples = append(in.Trials, trials), append([]records.Table{samples}, in.Samples...)
+		in.Trials, in.Samples = append(in.Trials, trials), append([]evaluate.Table{samples}, in.Samples...)
 	}
 	r := runRegret(t, in)
-	if s := r.Summary; s.Inputs != 16 || s.Repeats != 4 || !near(s.Known, 1) || !near(s.Regret, 1) || s.Questions != 8*4+8*2 {
+	if s := r.Summary; s.Figure("inputs") != 16 || s.Figure("repeats") != 4 || !near(s.Figure("share_known"), 1) || !near(s.Figure("regret_mean"), 1) || s.Figure("questions") != 8*4+8*2 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -310,9 +309,9 @@ func TestRunsOfSeveralRecordingsAreKeptApart(t *testing.T) {
 func TestInputsMayBeWordsAndRepeatsUnnumbered(t *testing.T) {
 	t.Parallel()
 	plain, worded := factorialInput(scales(), serial()), factorialInput(scales(), serial())
-	rewrite := func(table records.Table) records.Table {
+	rewrite := func(table evaluate.Table) evaluate.Table {
 		var b strings.Builder
-		if err := records.Write(&b, table); err != nil {
+		if err := evaluate.Write(&b, table); err != nil {
 			t.Fatal(err)
 		}
 		lines := strings.Split(strings.TrimSpace(b.String()), "\n")
@@ -323,7 +322,7 @@ func TestInputsMayBeWordsAndRepeatsUnnumbered(t *testing.T) {
 			lines[i+1] = strings.Join(cells, ",")
 		}
 		text := strings.Join(lines, "\n") + "\n"
-		if table.Format == records.Trials { // without the last column, repeat
+		if table.Format == evaluate.Trials { // without the last column, repeat
 			text = strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(text, ",repeat\n", "\n"), ",0\n", "\n"), ",1\n", "\n")
 		}
 		return evaluatetest.Table(t, table.File, text, table.Format)
@@ -338,14 +337,14 @@ func TestInputsMayBeWordsAndRepeatsUnnumbered(t *testing.T) {
 func TestTrialsWithoutACostAreListed(t *testing.T) {
 	t.Parallel()
 	in := factorialInput(scales(), serial())
-	lost := records.Row{Line: 99, Workload: "scales", Machine: "m", Run: "lost", Knobs: tuning.Settings{"cores": tuning.Number(1)}}
+	lost := evaluate.Row{Line: 99, Workload: "scales", Machine: "m", Run: "lost", Knobs: tuning.Settings{"cores": tuning.Number(1)}}
 	lost.Set("input", 1)
 	lost.Set("repeat", 7)
 	in.Trials[0].Rows = append(in.Trials[0].Rows, lost)
 	s := runRegret(t, in).Summary
-	want := []result.LeftOut{{Data: "trials.csv", Workload: "scales/1", Machine: "m", Rows: 1, Line: 99, Why: "no seconds above 0"}}
-	if diff := cmp.Diff(want, s.LeftOut); diff != "" || s.Inputs != 8 {
-		t.Errorf("%d inputs, left out (-want +got):\n%s", s.Inputs, diff)
+	want := []evaluate.Line{{"data": "trials.csv", "workload": "scales/1", "machine": "m", "rows": 1, "line": 99, "why": "no seconds above 0"}}
+	if diff := cmp.Diff(want, s.Lines("left_out")); diff != "" || s.Figure("inputs") != 8 {
+		t.Errorf("%v inputs, left out (-want +got):\n%s", s.Figure("inputs"), diff)
 	}
 }
 
@@ -364,7 +363,7 @@ func TestEpochsAreThoseOfTheCurves(t *testing.T) {
 			fmt.Fprintf(&b, "%s,%s,m,%d,%g\n", r.Run, r.Workload, end, at)
 		}
 	}
-	in.Curves = []records.Table{evaluatetest.Table(t, "curves.csv", b.String(), records.Curves)}
+	in.Curves = []evaluate.Table{evaluatetest.Table(t, "curves.csv", b.String(), evaluate.Curves)}
 	with := runRegret(t, in)
 	for i := range in.Samples[0].Rows {
 		r := &in.Samples[0].Rows[i]

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/tuning"
 )
 
@@ -38,10 +38,10 @@ func TestWhichVerdictsAreWrong(t *testing.T) {
 }
 
 // rowsOf are intervals of a run: the end, the work and the watts of each.
-func rowsOf(intervals ...[3]float64) []records.Row {
-	var out []records.Row
+func rowsOf(intervals ...[3]float64) []evaluate.Row {
+	var out []evaluate.Row
 	for i, v := range intervals {
-		r := records.Row{Line: i + 2, Workload: "w", Run: "r"}
+		r := evaluate.Row{Line: i + 2, Workload: "w", Run: "r"}
 		r.Set("t_seconds", v[0])
 		r.Set("instructions", v[1])
 		r.Set("watts", v[2])
@@ -54,7 +54,7 @@ func TestSlicesHaveEqualWork(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		rows []records.Row
+		rows []evaluate.Row
 		n    int
 		want []measured
 	}{
@@ -99,9 +99,9 @@ func TestSlicesOfARunSumUpToIt(t *testing.T) {
 	})
 }
 
-func curve(t *testing.T, text string) []records.Row {
+func curve(t *testing.T, text string) []evaluate.Row {
 	t.Helper()
-	table, err := records.Parse("a.csv", strings.NewReader(text), records.Adaptations)
+	table, err := evaluate.Parse("a.csv", strings.NewReader(text), evaluate.Adaptations)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/controller/verify"
 )
@@ -33,7 +33,7 @@ type keyed struct {
 // alikeOf gathers runs by their key.
 func alikeOf(runs []keyed) []alike {
 	var out []alike
-	for _, same := range records.Split(runs, func(k keyed) string { return k.key }) {
+	for _, same := range evaluate.Split(runs, func(k keyed) string { return k.key }) {
 		one := alike{workload: same[0].workload}
 		for _, k := range same {
 			one.runs = append(one.runs, k.run)
@@ -63,11 +63,11 @@ func forEach(list []alike, nulls func(tuning.Objective, []alike) []null) []null 
 	return slices.DeleteFunc(out, func(n null) bool { return len(n.workloads) == 0 })
 }
 
-func settingOf(r records.Row) string {
+func settingOf(r evaluate.Row) string {
 	return strings.Join([]string{r.Workload, r.Machine, r.Input(), r.Knobs.Key()}, "\x00")
 }
 
-func place(r records.Row) string {
+func place(r evaluate.Row) string {
 	if r.Machine == "" {
 		return r.Workload
 	}
@@ -76,7 +76,7 @@ func place(r records.Row) string {
 
 // fromTrials makes pairs of whole runs: of repeats of one setting, and of runs whose
 // settings stand for inputs that are unknown.
-func (in VerifyInput) fromTrials(t records.Table) []null {
+func (in VerifyInput) fromTrials(t evaluate.Table) []null {
 	var repeats, mixed []keyed
 	for _, r := range t.Rows {
 		seconds, ok := r.Outcome("seconds")
@@ -139,9 +139,9 @@ func (in VerifyInput) drawPairs(rng *rand.Rand, list []alike) replay {
 // are attempts of one job, whose slices come in random order since programs have phases;
 // one run in its order shows what these do. And repeats are pairs, compared at matching
 // slices.
-func (in VerifyInput) fromSamples(t records.Table) []null {
+func (in VerifyInput) fromSamples(t evaluate.Table) []null {
 	var repeats []keyed
-	runs, pieces := records.Runs(t.Rows), map[string]int{} // slices of each setting
+	runs, pieces := evaluate.Runs(t.Rows), map[string]int{} // slices of each setting
 	for _, rows := range runs {
 		key := settingOf(rows[0])
 		n := min(len(rows)/2, in.Untuned+in.Epochs)
@@ -169,7 +169,7 @@ func (in VerifyInput) fromSamples(t records.Table) []null {
 
 // sliced cuts a run into n slices of equally many instructions, or cycles where those are
 // missing. Nil: neither was counted throughout, or the time does not go on.
-func sliced(rows []records.Row, n int) []measured {
+func sliced(rows []evaluate.Row, n int) []measured {
 	for _, column := range []string{"instructions", "cycles"} {
 		if out, ok := slicedBy(rows, column, n); ok {
 			return out
@@ -178,7 +178,7 @@ func sliced(rows []records.Row, n int) []measured {
 	return nil
 }
 
-func slicedBy(rows []records.Row, column string, n int) ([]measured, bool) {
+func slicedBy(rows []evaluate.Row, column string, n int) ([]measured, bool) {
 	total := 0.0
 	for _, r := range rows {
 		v, ok := r.Float(column)
@@ -265,10 +265,10 @@ func (in VerifyInput) drawStretch(rng *rand.Rand, s alike) replay {
 // fromCurves takes the epochs of each run, from one change of the job to the next, in
 // their order. The first epoch of a run is warm-up. Workloads whose epochs grow or shrink
 // as they go on stand by themselves: that is a drift.
-func (in VerifyInput) fromCurves(t records.Table) []null {
+func (in VerifyInput) fromCurves(t evaluate.Table) []null {
 	var runs []keyed
-	for _, rows := range records.Runs(t.Rows) {
-		for _, stretch := range unchanged(records.InOrder(rows)) {
+	for _, rows := range evaluate.Runs(t.Rows) {
+		for _, stretch := range unchanged(evaluate.InOrder(rows)) {
 			if len(stretch) >= in.Untuned+fewestAfter {
 				runs = append(runs, keyed{place(rows[0]), place(rows[0]), stretch})
 			}
@@ -304,7 +304,7 @@ func (s alike) drifts() bool {
 }
 
 // unchanged are the stretches of a run in which nothing was changed.
-func unchanged(rows []records.Row) [][]measured {
+func unchanged(rows []evaluate.Row) [][]measured {
 	out := [][]measured{nil}
 	for i, r := range rows {
 		if action := r.Text("action"); action != "" && action != "none" {

@@ -10,10 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/evaluatetest"
 	"pitchpipe/controller/evaluate/models"
-	"pitchpipe/controller/evaluate/records"
-	"pitchpipe/controller/evaluate/result"
 	"pitchpipe/controller/tuning"
 )
 
@@ -25,9 +24,9 @@ func full(in models.VerifyInput) models.VerifyInput {
 	return in
 }
 
-func runVerify(t *testing.T, in models.VerifyInput) models.VerifyReport {
+func runVerify(t *testing.T, in models.VerifyInput) evaluate.Report {
 	t.Helper()
-	r, err := models.Verify(t.Context(), full(in), result.Quiet)
+	r, err := models.Verify(t.Context(), full(in), evaluatetest.Quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +35,7 @@ func runVerify(t *testing.T, in models.VerifyInput) models.VerifyReport {
 
 // trials are repeats of two workloads under three settings, which differ by what spread
 // says of each.
-func trials(t *testing.T, spread func(nth int) float64) records.Table {
+func trials(t *testing.T, spread func(nth int) float64) evaluate.Table {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString("workload,machine,knob_cores,seconds,joules,failed\n")
@@ -48,19 +47,19 @@ func trials(t *testing.T, spread func(nth int) float64) records.Table {
 			fmt.Fprintf(&b, "%s,m,%d,0.001,1,1\n", w, cores) // it failed at once
 		}
 	}
-	return evaluatetest.Table(t, "d/trials.csv", b.String(), records.Trials)
+	return evaluatetest.Table(t, "d/trials.csv", b.String(), evaluate.Trials)
 }
 
-func rowsOf(r models.VerifyReport, comparison models.Comparison, null string) []models.VerifyRow {
-	return slices.DeleteFunc(slices.Clone(r.Rows), func(row models.VerifyRow) bool {
-		return row.Comparison != comparison || row.Null != null
+func rowsOf(r evaluate.Report, comparison string, null string) []evaluate.Line {
+	return slices.DeleteFunc(slices.Clone(r.Rows), func(row evaluate.Line) bool {
+		return row.Text("comparison") != comparison || row.Text("null") != null
 	})
 }
 
 func TestTheTextOfASmallVerdictReport(t *testing.T) {
 	t.Parallel()
 	in := models.VerifyInput{
-		Set: records.Set{Trials: []records.Table{trials(t, func(nth int) float64 { return 1 + 0.01*float64(nth) })}}, Seeds: 12, Seed: 1, Epochs: 12, Pairs: 12,
+		Set: evaluate.Set{Trials: []evaluate.Table{trials(t, func(nth int) float64 { return 1 + 0.01*float64(nth) })}}, Seeds: 12, Seed: 1, Epochs: 12, Pairs: 12,
 	}
 	r := runVerify(t, in)
 	evaluatetest.Golden(t, *update, "verify.txt", r.Text())
@@ -73,17 +72,17 @@ func TestTheTextOfASmallVerdictReport(t *testing.T) {
 // fifth is found with the eighth.
 func TestRepeatsThatAreAlikeShowEveryEffectAndNoOther(t *testing.T) {
 	t.Parallel()
-	r := runVerify(t, models.VerifyInput{Set: records.Set{Trials: []records.Table{trials(t, func(int) float64 { return 1 })}}, Seeds: 4, Epochs: 1, Pairs: 10})
+	r := runVerify(t, models.VerifyInput{Set: evaluate.Set{Trials: []evaluate.Table{trials(t, func(int) float64 { return 1 })}}, Seeds: 4, Epochs: 1, Pairs: 10})
 	rows := rowsOf(r, models.Pairs, "repeats of one setting")
 	if len(rows) != 10 { // five effects by time and by energy
 		t.Fatalf("%d rows", len(rows))
 	}
 	for _, row := range rows {
-		if row.FalseVerdicts != 0 || row.Coverage != 1 || row.Looks < 9 || row.Workloads != 3 {
+		if row.Figure("false_verdicts") != 0 || row.Figure("coverage") != 1 || row.Figure("looks_mean") < 9 || row.Figure("workloads") != 3 {
 			t.Errorf("%+v", row)
 		}
-		if row.Effect == 0.2 && (row.Power != 1 || row.ToVerdict != 8) {
-			t.Errorf("a fifth is found in %g after %g pairs, want all after 8", row.Power, row.ToVerdict)
+		if row.Figure("effect") == 0.2 && (row.Figure("power") != 1 || row.Figure("to_verdict_median") != 8) {
+			t.Errorf("a fifth is found in %g after %g pairs, want all after 8", row.Figure("power"), row.Figure("to_verdict_median"))
 		}
 	}
 }
@@ -100,10 +99,10 @@ func TestADriftWithinAJobIsAFalseVerdict(t *testing.T) {
 		fmt.Fprintf(&b, "r,w,m,%d,%g\n", i+1, at)
 	}
 	r := runVerify(t, models.VerifyInput{
-		Set: records.Set{Curves: []records.Table{evaluatetest.Table(t, "d/curves.csv", b.String(), records.Curves)}}, Seeds: 24, Epochs: 8, Pairs: 1,
+		Set: evaluate.Set{Curves: []evaluate.Table{evaluatetest.Table(t, "d/curves.csv", b.String(), evaluate.Curves)}}, Seeds: 24, Epochs: 8, Pairs: 1,
 	})
 	row := rowsOf(r, models.Job, "epochs of one run in their order")[0]
-	if row.FalseVerdicts < 0.2 || row.Coverage > 0.8 || r.Summary.LimitedFalse != row.FalseVerdicts || row.Limit == "" || len(r.Summary.Over) != 0 {
+	if row.Figure("false_verdicts") < 0.2 || row.Figure("coverage") > 0.8 || r.Summary.Figure("limited_false_verdicts") != row.Figure("false_verdicts") || row.Text("limit") == "" || len(r.Summary.Words("over")) != 0 {
 		t.Errorf("%+v, summary %+v", row, r.Summary)
 	}
 }
@@ -117,18 +116,18 @@ func TestSamplesAreAttemptsStretchesAndPairs(t *testing.T) {
 			fmt.Fprintf(&b, "w,r%d,m,%g,%d,%g\n", run, float64(i+1)*(1+0.001*float64(run)), 1000, 5.0)
 		}
 	}
-	r := runVerify(t, models.VerifyInput{Set: records.Set{Samples: []records.Table{evaluatetest.Table(t, "d/samples.csv", b.String(), records.Samples)}}, Seeds: 4, Epochs: 6, Pairs: 8})
-	for comparison, nulls := range map[models.Comparison][]string{
+	r := runVerify(t, models.VerifyInput{Set: evaluate.Set{Samples: []evaluate.Table{evaluatetest.Table(t, "d/samples.csv", b.String(), evaluate.Samples)}}, Seeds: 4, Epochs: 6, Pairs: 8})
+	for comparison, nulls := range map[string][]string{
 		models.Job:   {"repeats as attempts, slices of equal work in random order", "slices of equal work of one run in their order"},
 		models.Pairs: {"repeats of one setting at matching slices"},
 	} {
 		for _, null := range nulls {
 			rows := rowsOf(r, comparison, null)
-			if len(rows) != 10 || rows[0].FalseVerdicts != 0 || rows[0].Data != "d/samples.csv" {
+			if len(rows) != 10 || rows[0].Figure("false_verdicts") != 0 || rows[0].Text("data") != "d/samples.csv" {
 				t.Errorf("%s: %d rows, %+v", null, len(rows), rows)
 			}
-			if (rows[0].Limit != "") != strings.Contains(null, "their order") {
-				t.Errorf("%s has the limit %q", null, rows[0].Limit)
+			if (rows[0].Text("limit") != "") != strings.Contains(null, "their order") {
+				t.Errorf("%s has the limit %q", null, rows[0].Text("limit"))
 			}
 		}
 	}
@@ -136,11 +135,11 @@ func TestSamplesAreAttemptsStretchesAndPairs(t *testing.T) {
 
 func TestAFileWithoutANullIsLeftOutAndNamed(t *testing.T) {
 	t.Parallel()
-	once := evaluatetest.Table(t, "d/once.csv", "workload,machine,seconds\na,m,1\nb,m,2\n", records.Trials)
-	back := evaluatetest.Table(t, "d/back.csv", "workload,run,machine,t_seconds,cycles\n"+strings.Repeat("w,r,m,5,1\n", 20), records.Samples)
-	r := runVerify(t, models.VerifyInput{Set: records.Set{Trials: []records.Table{once}, Samples: []records.Table{back}}, Seeds: 1, Epochs: 1, Pairs: 1})
-	if len(r.Summary.LeftOut) != 2 || !strings.HasPrefix(r.Summary.LeftOut[1], "d/back.csv: ") || !strings.HasPrefix(r.Summary.LeftOut[0], "d/once.csv: ") || r.Data[0] != "d/once.csv" {
-		t.Errorf("left out %q of %q", r.Summary.LeftOut, r.Data)
+	once := evaluatetest.Table(t, "d/once.csv", "workload,machine,seconds\na,m,1\nb,m,2\n", evaluate.Trials)
+	back := evaluatetest.Table(t, "d/back.csv", "workload,run,machine,t_seconds,cycles\n"+strings.Repeat("w,r,m,5,1\n", 20), evaluate.Samples)
+	r := runVerify(t, models.VerifyInput{Set: evaluate.Set{Trials: []evaluate.Table{once}, Samples: []evaluate.Table{back}}, Seeds: 1, Epochs: 1, Pairs: 1})
+	if len(r.Summary.Words("left_out")) != 2 || !strings.HasPrefix(r.Summary.Words("left_out")[1], "d/back.csv: ") || !strings.HasPrefix(r.Summary.Words("left_out")[0], "d/once.csv: ") || r.Data[0] != "d/once.csv" {
+		t.Errorf("left out %q of %q", r.Summary.Words("left_out"), r.Data)
 	}
 }
 
@@ -160,9 +159,9 @@ func TestRunsOfTwoMachinesAreKeptApart(t *testing.T) {
 			}
 		}
 	}
-	r := runVerify(t, models.VerifyInput{Set: records.Set{Samples: []records.Table{evaluatetest.Table(t, "s.csv", b.String(), records.Samples)}}, Seeds: 4, Epochs: 6, Pairs: 8})
+	r := runVerify(t, models.VerifyInput{Set: evaluate.Set{Samples: []evaluate.Table{evaluatetest.Table(t, "s.csv", b.String(), evaluate.Samples)}}, Seeds: 4, Epochs: 6, Pairs: 8})
 	rows := rowsOf(r, models.Pairs, "repeats of one setting at matching slices")
-	if len(rows) != 10 || rows[0].Workloads != 1 || rows[0].FalseVerdicts != 0 || rows[5].Objective != tuning.Energy {
+	if len(rows) != 10 || rows[0].Figure("workloads") != 1 || rows[0].Figure("false_verdicts") != 0 || rows[5].Text("objective") != string(tuning.Energy) {
 		t.Errorf("%d rows, %+v", len(rows), rows)
 	}
 }
@@ -181,19 +180,19 @@ func TestEpochsThatShrinkAreALimit(t *testing.T) {
 			fmt.Fprintf(&b, "%d,steady,m,%d,%d,%g\n%d,shrinking,m,%d,%d,%g\n", run, run, e, steady, run, run, e, shrinking)
 		}
 	}
-	r := runVerify(t, models.VerifyInput{Set: records.Set{Curves: []records.Table{evaluatetest.Table(t, "c.csv", b.String(), records.Curves)}}, Seeds: 4, Epochs: 6, Pairs: 8})
+	r := runVerify(t, models.VerifyInput{Set: evaluate.Set{Curves: []evaluate.Table{evaluatetest.Table(t, "c.csv", b.String(), evaluate.Curves)}}, Seeds: 4, Epochs: 6, Pairs: 8})
 	rows := rowsOf(r, models.Job, "epochs of one run in their order")
-	if len(rows) != 10 || rows[0].Limit != "" || rows[0].FalseVerdicts != 0 || rows[5].Limit == "" {
+	if len(rows) != 10 || rows[0].Text("limit") != "" || rows[0].Figure("false_verdicts") != 0 || rows[5].Text("limit") == "" {
 		t.Fatalf("%d rows, %+v", len(rows), rows)
 	}
-	if len(r.Summary.Over) != 0 {
-		t.Errorf("above the level: %q", r.Summary.Over)
+	if len(r.Summary.Words("over")) != 0 {
+		t.Errorf("above the level: %q", r.Summary.Words("over"))
 	}
 }
 
 func BenchmarkVerdicts(b *testing.B) {
 	for b.Loop() {
-		if _, err := models.Verify(b.Context(), full(models.VerifyInput{Seeds: 2}), result.Quiet); err != nil {
+		if _, err := models.Verify(b.Context(), full(models.VerifyInput{Seeds: 2}), evaluatetest.Quiet); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -204,16 +203,16 @@ func BenchmarkVerdicts(b *testing.B) {
 func TestRecordedRepeatsRarelyShowAnEffect(t *testing.T) {
 	t.Parallel()
 	in := models.VerifyInput{
-		Set: records.Set{Trials: evaluatetest.Recorded(t, records.Trials, "zeus/trials.csv", "armpm/trials.csv"), Samples: evaluatetest.Recorded(t, records.Samples, "armpm/samples.csv.gz"), Curves: evaluatetest.Recorded(t, records.Adaptations, "rl-net2net/adaptations.csv")}, Seeds: 30, Pairs: 12, Epochs: 16,
+		Set: evaluate.Set{Trials: evaluatetest.Recorded(t, evaluate.Trials, "zeus/trials.csv", "armpm/trials.csv"), Samples: evaluatetest.Recorded(t, evaluate.Samples, "armpm/samples.csv.gz"), Curves: evaluatetest.Recorded(t, evaluate.Adaptations, "rl-net2net/adaptations.csv")}, Seeds: 30, Pairs: 12, Epochs: 16,
 	}
 	r := runVerify(t, in)
 	t.Logf("\n%s", r.Text())
-	if len(r.Summary.Over) > 0 || len(r.Summary.LeftOut) > 0 || r.Summary.CoverageMin < 0.85 {
+	if len(r.Summary.Words("over")) > 0 || len(r.Summary.Words("left_out")) > 0 || r.Summary.Figure("coverage_min") < 0.85 {
 		t.Errorf("%+v", r.Summary)
 	}
 	recorded := 0
 	for _, row := range r.Rows {
-		if row.Source == models.Recorded && row.Effect == 0 {
+		if row.Text("source") == models.Recorded && row.Figure("effect") == 0 {
 			recorded++
 		}
 	}

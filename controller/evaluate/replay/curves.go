@@ -1,13 +1,11 @@
 package replay
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
 
-	"pitchpipe/controller/evaluate/records"
-	"pitchpipe/controller/evaluate/result"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/search/propose"
 )
 
@@ -18,27 +16,18 @@ type epoch struct {
 	failed  bool    // the run broke; its seconds are paid all the same
 }
 
-func compareLoss(a, b epoch) int { return cmp.Compare(a.loss, b.loss) }
-
 // logOf is the logarithm of an error.
 func logOf(loss float64) float64 { return math.Log(max(loss, leastLoss)) }
 
 // curvesToSearch splits a table of curves into workloads whose runs can be searched.
-func curvesToSearch(t records.Table) ([]*problem, []result.LeftOut, error) {
+func curvesToSearch(t evaluate.Table, left *evaluate.LeftOut) ([]*problem, error) {
 	if !t.Has("quality") && !t.Has("loss") {
-		return nil, nil, result.Invalid("%s:1:1: no column quality or loss", t.File)
+		return nil, evaluate.Invalid("%s:1:1: no column quality or loss", t.File)
 	}
 	var out []*problem
-	var left []result.LeftOut
 	for _, g := range t.Jobs() {
 		p := &problem{Group: g, optimum: math.Inf(1)}
-		leave := func(rows []records.Row, why string) {
-			one := result.LeftOut{Data: t.File, Workload: g.Name(), Machine: g.Machine, Why: why}
-			if rows != nil {
-				one.Rows, one.Line = len(rows), rows[0].Line
-			}
-			left = result.Leave(left, one)
-		}
+		leave := func(rows []evaluate.Row, why string) { left.Add(t.File, g.Name(), g.Machine, rows, why) }
 		switch why := p.readCurves(leave); {
 		case why != "":
 			leave(nil, why)
@@ -49,43 +38,43 @@ func curvesToSearch(t records.Table) ([]*problem, []result.LeftOut, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, nil, result.Invalid("%s: no workload has two runs with an outcome", t.File)
+		return nil, evaluate.Invalid("%s: no workload has two runs with an outcome", t.File)
 	}
-	return out, left, remember(out)
+	return out, remember(out)
 }
 
 // readCurves reads the runs of a workload, and says why it cannot be searched. What counts
 // is the error of the quality where a row has one, else the loss. Runs without seconds are
 // left out where others have some.
-func (p *problem) readCurves(leave func(rows []records.Row, why string)) string {
+func (p *problem) readCurves(leave func(rows []evaluate.Row, why string)) string {
 	has := func(column string) bool {
-		return slices.ContainsFunc(p.Rows, func(r records.Row) bool { _, ok := r.Float(column); return ok })
+		return slices.ContainsFunc(p.Rows, func(r evaluate.Row) bool { _, ok := r.Float(column); return ok })
 	}
 	column := "loss"
-	whole, known := records.Whole(p.Rows)
+	whole, known := evaluate.Whole(p.Rows)
 	if has("quality") && (known || !has("loss")) {
 		if column = "quality"; !known {
 			return unknownWhole
 		}
 	}
-	lossAt := func(r records.Row) (float64, bool) {
+	lossAt := func(r evaluate.Row) (float64, bool) {
 		v, ok := r.Float(column)
 		if column == "quality" {
 			v = 1 - v/whole
 		}
 		return v, ok
 	}
-	runs := records.Runs(p.Rows)
+	runs := evaluate.Runs(p.Rows)
 	begin := math.Inf(-1) // the worst of the first errors that runs have: that of a run which has none yet
 	for i := range runs {
-		runs[i] = records.InOrder(runs[i])
-		if at := slices.IndexFunc(runs[i], func(r records.Row) bool { _, ok := lossAt(r); return ok }); at >= 0 {
+		runs[i] = evaluate.InOrder(runs[i])
+		if at := slices.IndexFunc(runs[i], func(r evaluate.Row) bool { _, ok := lossAt(r); return ok }); at >= 0 {
 			v, _ := lossAt(runs[i][at])
 			begin = max(begin, v)
 		}
 	}
-	p.cadence = records.Cadence(runs, column)
-	timed := slices.ContainsFunc(runs, func(run []records.Row) bool { _, why := secondsOf(run); return why == "" })
+	p.cadence = evaluate.Cadence(runs, column)
+	timed := slices.ContainsFunc(runs, func(run []evaluate.Row) bool { _, why := secondsOf(run); return why == "" })
 	var totals []float64
 	for _, run := range runs {
 		seconds, why := secondsOf(run)
@@ -93,7 +82,7 @@ func (p *problem) readCurves(leave func(rows []records.Row, why string)) string 
 			leave(run, why)
 			continue
 		}
-		last, broke := records.Last(run, column, p.cadence)
+		last, broke := evaluate.Last(run, column, p.cadence)
 		var curve []epoch
 		total, loss := 0.0, begin
 		for i, r := range run {
@@ -145,7 +134,7 @@ func (p *problem) readCurves(leave func(rows []records.Row, why string)) string 
 // secondsOf are those of each epoch of a run in order. Where some are missing, the time
 // between is shared among the epochs, and the last of them take as long as those before.
 // The words say why they are unknown.
-func secondsOf(run []records.Row) ([]float64, string) {
+func secondsOf(run []evaluate.Row) ([]float64, string) {
 	out := make([]float64, len(run))
 	before, from := 0.0, 0
 	for i, r := range run {

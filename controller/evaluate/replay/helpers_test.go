@@ -12,9 +12,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate"
+	"pitchpipe/controller/evaluate/evaluatetest"
 	"pitchpipe/controller/evaluate/replay"
-	"pitchpipe/controller/evaluate/result"
 )
 
 var update = flag.Bool("update", false, "write the goldens anew")
@@ -31,12 +31,12 @@ func write(t testing.TB, name, text string) string {
 }
 
 // trialsIn loads files of trials.
-func trialsIn(t interface{ Fatal(...any) }, files ...string) records.Set {
-	tables, err := records.Load(files, records.Trials)
+func trialsIn(t interface{ Fatal(...any) }, files ...string) evaluate.Set {
+	tables, err := evaluate.Load(files, evaluate.Trials)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return records.Set{Trials: tables}
+	return evaluate.Set{Trials: tables}
 }
 
 // asJSON prints a report, in which what is unknown equals what is unknown.
@@ -48,7 +48,7 @@ func asJSON(t interface{ Fatal(...any) }, report any) string {
 	return string(text) + "\n"
 }
 
-func equal(a, b result.Figure) bool { return math.Abs(float64(a-b)) < 1e-9 }
+func equal(a, b evaluate.Figure) bool { return math.Abs(float64(a-b)) < 1e-9 }
 
 func TestEachReplayEndsWithItsContext(t *testing.T) {
 	t.Parallel()
@@ -57,17 +57,17 @@ func TestEachReplayEndsWithItsContext(t *testing.T) {
 	trials := trialsIn(t, write(t, "trials.csv", halves))
 	for name, run := range map[string]func() error{
 		"tuner": func() error {
-			_, err := replay.Tuner(ctx, replay.TunerInput{Set: trials, Seeds: 1}, result.Quiet)
+			_, err := replay.Tuner(ctx, replay.TunerInput{Set: trials, Seeds: 1}, evaluatetest.Quiet)
 			return err
 		},
 		"plan": func() error {
-			_, err := replay.Plan(ctx, smallPlan(t, trials.Trials[0].File), result.Quiet)
+			_, err := replay.Plan(ctx, smallPlan(t, trials.Trials[0].File), evaluatetest.Quiet)
 			return err
 		},
-		"search": func() error { _, err := replay.Search(ctx, smallSearch(t), result.Quiet); return err },
-		"speed":  func() error { _, err := replay.Speed(ctx, speedInput(smallSpeed(t)), result.Quiet); return err },
+		"search": func() error { _, err := replay.Search(ctx, smallSearch(t), evaluatetest.Quiet); return err },
+		"speed":  func() error { _, err := replay.Speed(ctx, speedInput(smallSpeed(t)), evaluatetest.Quiet); return err },
 		"hyper": func() error {
-			_, err := replay.Hyper(ctx, replay.HyperInput{Set: records.Set{Curves: []records.Table{curvesOfTwo(t)}}, Seeds: 1}, result.Quiet)
+			_, err := replay.Hyper(ctx, replay.HyperInput{Set: evaluate.Set{Curves: []evaluate.Table{curvesOfTwo(t)}}, Seeds: 1}, evaluatetest.Quiet)
 			return err
 		},
 	} {

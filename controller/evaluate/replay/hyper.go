@@ -4,57 +4,23 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"hash/fnv"
 	"math"
 	"math/rand/v2"
 	"slices"
 
-	"pitchpipe/controller/evaluate/records"
-	"pitchpipe/controller/evaluate/result"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/search/propose"
 )
 
 // HyperInput is what Hyper replays: learning curves.
 type HyperInput struct {
-	records.Set
+	evaluate.Set
 	Seconds float64  // for each search; 0: as many as Runs median full runs of the workload
 	Runs    float64  // 0: 10
 	Methods []Method // empty: all
 	Seeds   int      // searches of each workload and method
 	Seed    uint64
 }
-
-// HyperRow is one method on one workload.
-type HyperRow struct {
-	Workload        string        `json:"workload" about:"name, as in the data" col:"WORKLOAD"`
-	Machine         string        `json:"machine" about:"name, as in the data" col:"MACHINE"`
-	Input           string        `json:"input,omitempty" about:"which input of the workload, where the data tell inputs apart" col:"INPUT"`
-	Method          Method        `json:"method" about:"way to search" col:"METHOD"`
-	Seconds         result.Figure `json:"seconds" about:"seconds that the search might use; null: the curves have no seconds" col:"SECONDS|0"`
-	Seeds           int           `json:"seeds" about:"searches"`
-	RegretMean      result.Figure `json:"regret_mean" about:"mean over the seeds of the least error reached less the least error recorded; null: the curves have no seconds, or the method does not apply" col:"REGRET|4"`
-	SecondsUsedMean result.Figure `json:"seconds_used_mean" about:"of the seconds, how many were spent" col:"USED|0"`
-	RunsMean        result.Figure `json:"runs_mean" about:"runs begun, in the mean" col:"RUNS|1"`
-}
-
-// HyperMeans are one method's on one file.
-type HyperMeans struct {
-	Data       string        `json:"data" about:"the file" col:"FILE"`
-	Method     Method        `json:"method" about:"way to search" col:"METHOD"`
-	Problems   int           `json:"problems" about:"workloads on machines" col:"PROBLEMS"`
-	RegretMean result.Figure `json:"regret_mean" about:"mean over its workloads" col:"REGRET|4"`
-	OverRandom result.Figure `json:"over_random" about:"regret_mean over that of random" col:"OVER RANDOM|2"`
-}
-
-// HyperSummary is the mean over the workloads of each file.
-type HyperSummary struct {
-	Seed    uint64           `json:"seed" about:"of everything random"`
-	Means   []HyperMeans     `json:"means" about:"one entry for each file and method"`
-	LeftOut []result.LeftOut `json:"left_out" about:"workloads with a single run or without any outcome, and runs without seconds"`
-}
-
-// HyperReport is the result of Hyper.
-type HyperReport = result.Report[HyperRow, HyperSummary]
 
 // HyperMethods lists the methods of Hyper. Random, Grid, LatinHypercube and
 // GaussianProcess run everything to its end. ASHA stops runs early and begins random ones;
@@ -67,94 +33,49 @@ func HyperMethods() []Method {
 
 // Hyper searches every workload of every table with every method, all with the same
 // seconds. One worker searches: seconds are those of computing, not of waiting.
-func Hyper(ctx context.Context, in HyperInput, progress result.Progress) (HyperReport, error) {
+func Hyper(ctx context.Context, in HyperInput, progress evaluate.Progress) (evaluate.Report, error) {
 	in.Runs = cmp.Or(in.Runs, 10)
-	var err error
-	switch in.Methods, err = chosen(in.Methods, HyperMethods()); {
-	case err != nil:
-		return HyperReport{}, err
-	case len(in.Curves) == 0:
-		return HyperReport{}, result.Invalid("no file: want curves")
-	case !(in.Seconds >= 0) || !(in.Runs > 0):
-		return HyperReport{}, result.Invalid("%g seconds, %g runs: want more than 0", in.Seconds, in.Runs)
-	case in.Seeds < 1:
-		return HyperReport{}, result.Invalid("%d seeds: want 1 at least", in.Seeds)
-	}
-	out := HyperReport{Command: "evaluate hyper", Data: in.Files(), Summary: HyperSummary{Seed: in.Seed, Means: []HyperMeans{}, LeftOut: []result.LeftOut{}}}
-	var files [][]*problem
-	for _, t := range in.Curves {
-		problems, left, err := curvesToSearch(t)
-		if err != nil {
-			return HyperReport{}, err
-		}
-		files, out.Summary.LeftOut = append(files, problems), append(out.Summary.LeftOut, left...)
-	}
-	rows, err := searches(ctx, progress, files, in.Methods, in.row)
+	methods, err := chosen(in.Methods, HyperMethods())
+	err = cmp.Or(
+		err,
+		evaluate.Want(len(in.Curves) > 0, "no file: want curves"),
+		evaluate.Want(in.Seconds >= 0 && in.Runs > 0, "%g seconds, %g runs: want more than 0", in.Seconds, in.Runs),
+		evaluate.Want(in.Seeds >= 1, "%d seeds: want 1 at least", in.Seeds),
+	)
 	if err != nil {
-		return HyperReport{}, fmt.Errorf("evaluate hyper: %w", err)
+		return evaluate.Report{}, err
 	}
-	for i, of := range rows {
-		out.Rows = append(out.Rows, of...)
-		out.Summary.Means = append(out.Summary.Means, hyperMeans(out.Data[i], of)...)
-	}
-	return out, nil
+	return comparison{
+		methods: methods, seed: in.Seed, problems: curvesToSearch, rows: in.rows, keys: []string{"method"}, figures: []string{"regret_mean"},
+	}.report(ctx, "evaluate hyper", in.Curves, progress)
 }
 
-func (in HyperInput) row(ctx context.Context, p *problem, m Method) ([]HyperRow, error) {
-	unknown := result.Unknown()
-	row := HyperRow{
-		Workload: p.Workload, Machine: p.Machine, Input: p.Input, Method: m, Seeds: in.Seeds,
-		Seconds: unknown, RegretMean: unknown, SecondsUsedMean: unknown, RunsMean: unknown,
-	}
+// rows is one row: the mean over the seeds.
+func (in HyperInput) rows(ctx context.Context, p *problem, m Method) ([]evaluate.Line, error) {
+	row := p.Line().With(evaluate.Line{"method": m, "seeds": in.Seeds})
 	if p.median == 0 {
-		return []HyperRow{row}, nil
+		return []evaluate.Line{row}, nil
 	}
-	seconds := in.Seconds
-	if seconds == 0 {
-		seconds = in.Runs * p.median
-	}
-	row.Seconds = result.Figure(seconds)
+	seconds := cmp.Or(in.Seconds, in.Runs*p.median)
+	row["seconds"] = evaluate.Figure(seconds)
 	if m == ASHAWarm && p.expected == nil {
-		return []HyperRow{row}, nil
+		return []evaluate.Line{row}, nil
 	}
-	name := fnv.New64a()
-	_, _ = name.Write([]byte(p.Name() + "\x00" + p.Machine)) // every method has the same luck
-	rows := make([]HyperRow, in.Seeds)
-	for s := range rows {
+	var rows []evaluate.Line
+	for seed := range in.Seeds {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		r, err := p.climb(m, seconds, rand.New(rand.NewPCG(in.Seed+uint64(s), name.Sum64()))) //nolint:gosec // an index
+		r, err := p.climb(m, seconds, p.luck(in.Seed+uint64(seed), "")) //nolint:gosec // an index
 		if err != nil {
 			return nil, fmt.Errorf("%s with %s: %w", p.Workload, m, err)
 		}
-		rows[s] = row
-		rows[s].RegretMean = result.Figure(max(r.loss-p.optimum, 0))
-		rows[s].SecondsUsedMean, rows[s].RunsMean = result.Figure(r.seconds), result.Figure(len(r.trials))
+		rows = append(rows, row.With(evaluate.Line{
+			"regret_mean":       evaluate.Figure(max(r.loss-p.optimum, 0)),
+			"seconds_used_mean": evaluate.Figure(r.seconds), "runs_mean": evaluate.Figure(len(r.trials)),
+		}))
 	}
-	return []HyperRow{result.Average(rows)}, nil
-}
-
-// hyperMeans sums up the rows of one file.
-func hyperMeans(file string, rows []HyperRow) []HyperMeans {
-	var out []HyperMeans
-	random := result.Figure(0)
-	for _, same := range records.Split(rows, func(r HyperRow) string { return r.Method }) {
-		mean := HyperMeans{Data: file, Method: same[0].Method, RegretMean: result.Average(same).RegretMean}
-		for _, r := range same {
-			if r.RegretMean.Known() {
-				mean.Problems++
-			}
-		}
-		if mean.Method == Random {
-			random = mean.RegretMean
-		}
-		out = append(out, mean)
-	}
-	for i, m := range out {
-		out[i].OverRandom = over(m.RegretMean, random)
-	}
-	return out
+	return []evaluate.Line{evaluate.Average(rows)}, nil
 }
 
 const (
@@ -239,7 +160,7 @@ func (p *problem) climb(m Method, budget float64, rng *rand.Rand) (climbed, erro
 		}
 	}
 	if math.IsInf(r.loss, 1) {
-		r.loss = slices.MaxFunc(p.curves, func(a, b []epoch) int { return compareLoss(a[0], b[0]) })[0].loss
+		r.loss = slices.MaxFunc(p.curves, func(a, b []epoch) int { return cmp.Compare(a[0].loss, b[0].loss) })[0].loss
 	}
 	return r, nil
 }

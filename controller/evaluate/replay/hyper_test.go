@@ -9,15 +9,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/evaluatetest"
-	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/controller/evaluate/replay"
-	"pitchpipe/controller/evaluate/result"
 )
 
 // curvesOfTwo are two workloads of 12 runs: the error falls to that of the setting, the best
 // of which is 0.01 above the floor at 5, and an epoch costs a second. One run breaks.
-func curvesOfTwo(t *testing.T) records.Table {
+func curvesOfTwo(t *testing.T) evaluate.Table {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString("run,workload,machine,knob_x,epoch,seconds,quality\n")
@@ -32,12 +31,12 @@ func curvesOfTwo(t *testing.T) records.Table {
 			}
 		}
 	}
-	return evaluatetest.Table(t, "curves.csv", b.String(), records.Curves)
+	return evaluatetest.Table(t, "curves.csv", b.String(), evaluate.Curves)
 }
 
-func runHyper(t *testing.T, in replay.HyperInput) replay.HyperReport {
+func runHyper(t *testing.T, in replay.HyperInput) evaluate.Report {
 	t.Helper()
-	r, err := replay.Hyper(t.Context(), in, result.Quiet)
+	r, err := replay.Hyper(t.Context(), in, evaluatetest.Quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +45,7 @@ func runHyper(t *testing.T, in replay.HyperInput) replay.HyperReport {
 
 func TestAHyperSearchIsTheSameForTheSameSeed(t *testing.T) {
 	t.Parallel()
-	in := replay.HyperInput{Set: records.Set{Curves: []records.Table{curvesOfTwo(t)}}, Seconds: 40, Seeds: 3, Seed: 2}
+	in := replay.HyperInput{Set: evaluate.Set{Curves: []evaluate.Table{curvesOfTwo(t)}}, Seconds: 40, Seeds: 3, Seed: 2}
 	report := runHyper(t, in)
 	if diff := cmp.Diff(asJSON(t, report), asJSON(t, runHyper(t, in))); diff != "" {
 		t.Errorf("run again (-first +second):\n%s", diff)
@@ -59,19 +58,19 @@ func TestAHyperSearchIsTheSameForTheSameSeed(t *testing.T) {
 func TestNoSearchPaysMoreSecondsThanItMay(t *testing.T) {
 	t.Parallel()
 	for _, seconds := range []float64{0.5, 1, 8.5, 30, 1e4} {
-		for _, r := range runHyper(t, replay.HyperInput{Set: records.Set{Curves: []records.Table{curvesOfTwo(t)}}, Seconds: seconds, Seeds: 3}).Rows {
-			if float64(r.Seconds) != seconds || float64(r.SecondsUsedMean) > seconds {
-				t.Errorf("%s: %g seconds of %g", r.Method, r.SecondsUsedMean, seconds)
+		for _, r := range runHyper(t, replay.HyperInput{Set: evaluate.Set{Curves: []evaluate.Table{curvesOfTwo(t)}}, Seconds: seconds, Seeds: 3}).Rows {
+			if float64(r.Figure("seconds")) != seconds || float64(r.Figure("seconds_used_mean")) > seconds {
+				t.Errorf("%s: %g seconds of %g", r.Text("method"), r.Figure("seconds_used_mean"), seconds)
 			}
-			if seconds == 8.5 && r.SecondsUsedMean != 8 { // the budget ends within a run
-				t.Errorf("%s: %g seconds of %g", r.Method, r.SecondsUsedMean, seconds)
+			if seconds == 8.5 && r.Figure("seconds_used_mean") != 8 { // the budget ends within a run
+				t.Errorf("%s: %g seconds of %g", r.Text("method"), r.Figure("seconds_used_mean"), seconds)
 			}
-			full := r.Method != replay.ASHA && r.Method != replay.ASHAModel && r.Method != replay.ASHAWarm
-			if seconds == 1e4 && full && r.RegretMean != 0 {
-				t.Errorf("%s: everything was run and the regret is %g", r.Method, r.RegretMean)
+			full := r.Text("method") != replay.ASHA && r.Text("method") != replay.ASHAModel && r.Text("method") != replay.ASHAWarm
+			if seconds == 1e4 && full && r.Figure("regret_mean") != 0 {
+				t.Errorf("%s: everything was run and the regret is %g", r.Text("method"), r.Figure("regret_mean"))
 			}
-			if seconds < 1 && math.Abs(float64(r.RegretMean)-(0.43-0.01-0.3/81)) > 1e-4 {
-				t.Errorf("%s: nothing could be run and the regret is %g, want that of the worst first epoch", r.Method, r.RegretMean)
+			if seconds < 1 && math.Abs(float64(r.Figure("regret_mean"))-(0.43-0.01-0.3/81)) > 1e-4 {
+				t.Errorf("%s: nothing could be run and the regret is %g, want that of the worst first epoch", r.Text("method"), r.Figure("regret_mean"))
 			}
 		}
 	}
@@ -79,9 +78,9 @@ func TestNoSearchPaysMoreSecondsThanItMay(t *testing.T) {
 
 func TestCurvesWithoutSecondsHaveNoRegret(t *testing.T) {
 	t.Parallel()
-	in := replay.HyperInput{Set: records.Set{Curves: []records.Table{evaluatetest.Table(t, "x.csv", "run,workload,machine,knob_x,epoch,seconds,loss\n1,a,m,1,1,,3\n2,a,m,2,1,,4\n", records.Curves)}}, Seeds: 1}
+	in := replay.HyperInput{Set: evaluate.Set{Curves: []evaluate.Table{evaluatetest.Table(t, "x.csv", "run,workload,machine,knob_x,epoch,seconds,loss\n1,a,m,1,1,,3\n2,a,m,2,1,,4\n", evaluate.Curves)}}, Seeds: 1}
 	for _, r := range runHyper(t, in).Rows {
-		if r.RegretMean.Known() || r.Seconds.Known() {
+		if r.Figure("regret_mean").Known() || r.Figure("seconds").Known() {
 			t.Errorf("%+v: what was not recorded is a number", r)
 		}
 	}
@@ -93,16 +92,16 @@ func TestRunsWithoutSecondsAreLeftOutAndListed(t *testing.T) {
 	const text = "run,workload,machine,input,knob_x,epoch,seconds,loss\n" +
 		"1,a,m,s,1,1,2,9\n1,a,m,s,1,2,4,5\n2,a,m,s,2,1,2,8\n2,a,m,s,2,2,,3\n2,a,m,s,2,3,6,2\n" +
 		"3,a,m,s,3,1,,8\n3,a,m,s,3,2,,3\n4,a,m,s,4,1,5,8\n4,a,m,s,4,2,4,3\n5,a,m,s,5,1,,7\n5,a,m,s,5,2,9,4\n"
-	r := runHyper(t, replay.HyperInput{Set: records.Set{Curves: []records.Table{evaluatetest.Table(t, "x.csv", text, records.Curves)}}, Seconds: 100, Seeds: 2, Methods: []replay.Method{replay.Random}})
+	r := runHyper(t, replay.HyperInput{Set: evaluate.Set{Curves: []evaluate.Table{evaluatetest.Table(t, "x.csv", text, evaluate.Curves)}}, Seconds: 100, Seeds: 2, Methods: []replay.Method{replay.Random}})
 	row := r.Rows[0]
-	if row.Input != "s" || row.RegretMean != 0 || row.RunsMean != 3 || row.SecondsUsedMean != 4+6+9 {
+	if row.Text("input") != "s" || row.Figure("regret_mean") != 0 || row.Figure("runs_mean") != 3 || row.Figure("seconds_used_mean") != 4+6+9 {
 		t.Errorf("%+v", row)
 	}
-	want := []result.LeftOut{
-		{Data: "x.csv", Workload: "a/s", Machine: "m", Rows: 2, Line: 7, Why: "no seconds"},
-		{Data: "x.csv", Workload: "a/s", Machine: "m", Rows: 2, Line: 9, Why: "4 seconds after 5: want seconds since the start of a run, which never fall"},
+	want := []evaluate.Line{
+		{"data": "x.csv", "workload": "a/s", "machine": "m", "rows": 2, "line": 7, "why": "no seconds"},
+		{"data": "x.csv", "workload": "a/s", "machine": "m", "rows": 2, "line": 9, "why": "4 seconds after 5: want seconds since the start of a run, which never fall"},
 	}
-	if diff := cmp.Diff(want, r.Summary.LeftOut); diff != "" {
+	if diff := cmp.Diff(want, r.Summary.Lines("left_out")); diff != "" {
 		t.Errorf("left out (-want +got):\n%s", diff)
 	}
 }
@@ -111,7 +110,7 @@ func TestRunsWithoutSecondsAreLeftOutAndListed(t *testing.T) {
 // worth the same to who runs everything to its end.
 func TestAnOutcomeAtEachThirdEpochIsNotABrokenRun(t *testing.T) {
 	t.Parallel()
-	recordedAt := func(every int, whole float64) records.Table {
+	recordedAt := func(every int, whole float64) evaluate.Table {
 		var b strings.Builder
 		b.WriteString("run,workload,machine,knob_x,epoch,seconds,quality\n")
 		for x := range 8 {
@@ -123,18 +122,18 @@ func TestAnOutcomeAtEachThirdEpochIsNotABrokenRun(t *testing.T) {
 				fmt.Fprintf(&b, "%d,a,m,%d,%d,%d,%s\n", x, x+1, e, e, quality)
 			}
 		}
-		return evaluatetest.Table(t, "x.csv", b.String(), records.Curves)
+		return evaluatetest.Table(t, "x.csv", b.String(), evaluate.Curves)
 	}
 	in := replay.HyperInput{Seconds: 25, Seeds: 8, Seed: 3, Methods: []replay.Method{replay.Random, replay.ASHA}}
-	in.Curves = []records.Table{recordedAt(1, 1)}
+	in.Curves = []evaluate.Table{recordedAt(1, 1)}
 	each := runHyper(t, in)
-	in.Curves = []records.Table{recordedAt(3, 100)}
+	in.Curves = []evaluate.Table{recordedAt(3, 100)}
 	third := runHyper(t, in)
-	if a, b := each.Rows[0].RegretMean, third.Rows[0].RegretMean; math.Abs(float64(a-b)) > 1e-6 || a == 0 || third.Rows[0].RunsMean != each.Rows[0].RunsMean {
+	if a, b := each.Rows[0].Figure("regret_mean"), third.Rows[0].Figure("regret_mean"); math.Abs(float64(a-b)) > 1e-6 || a == 0 || third.Rows[0].Figure("runs_mean") != each.Rows[0].Figure("runs_mean") {
 		t.Errorf("random's regret is %g of each epoch, %g of each third", a, b)
 	}
-	if asha := third.Rows[1]; asha.RegretMean > .2 || asha.RunsMean < 3 {
-		t.Errorf("ASHA: regret %g over %g runs", asha.RegretMean, asha.RunsMean)
+	if asha := third.Rows[1]; asha.Figure("regret_mean") > .2 || asha.Figure("runs_mean") < 3 {
+		t.Errorf("ASHA: regret %g over %g runs", asha.Figure("regret_mean"), asha.Figure("runs_mean"))
 	}
 }
 
@@ -143,18 +142,18 @@ func TestAnOutcomeAtEachThirdEpochIsNotABrokenRun(t *testing.T) {
 // to hold with any one workload left out.
 func TestStoppingEarlyHalvesTheRegretOfRandomRuns(t *testing.T) {
 	t.Parallel()
-	r := runHyper(t, replay.HyperInput{Set: records.Set{Curves: evaluatetest.Recorded(t, records.Curves, "lcbench/curves.csv.gz")}, Seeds: 60, Seed: 1, Methods: []replay.Method{replay.Random, replay.ASHA}})
+	r := runHyper(t, replay.HyperInput{Set: evaluate.Set{Curves: evaluatetest.Recorded(t, evaluate.Curves, "lcbench/curves.csv.gz")}, Seeds: 60, Seed: 1, Methods: []replay.Method{replay.Random, replay.ASHA}})
 	left := []string{""}
 	for _, row := range r.Rows {
-		if !slices.Contains(left, row.Workload) {
-			left = append(left, row.Workload)
+		if !slices.Contains(left, row.Text("workload")) {
+			left = append(left, row.Text("workload"))
 		}
 	}
 	for _, out := range left {
-		sums := map[replay.Method]result.Figure{}
+		sums := map[replay.Method]evaluate.Figure{}
 		for _, row := range r.Rows {
-			if row.Workload != out {
-				sums[row.Method] += row.RegretMean
+			if row.Text("workload") != out {
+				sums[row.Text("method")] += row.Figure("regret_mean")
 			}
 		}
 		share := sums[replay.ASHA] / sums[replay.Random]

@@ -3,12 +3,12 @@ package replay
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"slices"
 	"strings"
 
-	"pitchpipe/controller/evaluate/records"
-	"pitchpipe/controller/evaluate/result"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/search/propose"
 	"pitchpipe/controller/tuning"
 )
@@ -35,7 +35,7 @@ const leastLoss = 1e-6
 // problem is one workload on one machine: the settings that were recorded, and what came
 // out. Outcomes are logarithms and are minimised.
 type problem struct {
-	records.Group
+	evaluate.Group
 	outcome    string
 	settings   []tuning.Settings
 	candidates *propose.Candidates
@@ -56,7 +56,7 @@ type problem struct {
 func chosen(asked, all []Method) ([]Method, error) {
 	for _, m := range asked {
 		if !slices.Contains(all, m) {
-			return nil, result.Invalid("method %q: want one of %s", m, strings.Join(all, ", "))
+			return nil, evaluate.Invalid("method %q: want one of %s", m, strings.Join(all, ", "))
 		}
 	}
 	if len(asked) == 0 {
@@ -101,41 +101,92 @@ func remember(problems []*problem) error {
 	return nil
 }
 
-// searches runs each method on each problem of each file; the rows come by file.
-func searches[R any](
-	ctx context.Context, progress result.Progress, files [][]*problem, methods []Method, do func(context.Context, *problem, Method) ([]R, error),
-) ([][]R, error) {
+// luck is what is random about one search. Methods that are compared have the same.
+func (p *problem) luck(seed uint64, of string) *rand.Rand {
+	name := fnv.New64a()
+	_, _ = name.Write([]byte(p.Name() + "\x00" + p.Machine + of)) // never fails
+	return rand.New(rand.NewPCG(seed, name.Sum64()))
+}
+
+// comparison is how an evaluation of searches compares methods.
+type comparison struct {
+	methods  []Method
+	seed     uint64
+	problems func(evaluate.Table, *evaluate.LeftOut) ([]*problem, error)
+	rows     func(context.Context, *problem, Method) ([]evaluate.Line, error)
+	keys     []string // of the rows that a mean is over; the first is the method
+	figures  []string // whose means are taken; the first is compared with that of random
+}
+
+// report searches every problem of every table with every method.
+func (c comparison) report(ctx context.Context, command string, tables []evaluate.Table, progress evaluate.Progress) (evaluate.Report, error) {
 	type task struct {
 		file    int
 		problem *problem
 		method  Method
-		rows    []R
+		rows    []evaluate.Line
 	}
+	out := evaluate.Report{Command: command, Data: evaluate.Set{Trials: tables}.Files()}
 	var all []*task
-	for i, problems := range files {
+	var left evaluate.LeftOut
+	for i, t := range tables {
+		problems, err := c.problems(t, &left)
+		if err != nil {
+			return out, err
+		}
 		for _, p := range problems {
-			for _, m := range methods {
+			for _, m := range c.methods {
 				all = append(all, &task{file: i, problem: p, method: m})
 			}
 		}
 	}
-	err := result.Each(ctx, len(all), progress, func(ctx context.Context, i int) (string, error) {
+	err := out.Fill(ctx, len(all), progress, func(ctx context.Context, i int) (string, []evaluate.Line, error) {
 		t := all[i]
 		var err error
-		t.rows, err = do(ctx, t.problem, t.method)
-		return strings.TrimSpace(t.problem.Name()+" "+t.problem.Machine) + ", " + t.method, err
+		t.rows, err = c.rows(ctx, t.problem, t.method)
+		return strings.TrimSpace(t.problem.Name()+" "+t.problem.Machine) + ", " + t.method, t.rows, err
 	})
-	out := make([][]R, len(files))
-	for _, t := range all {
-		out[t.file] = append(out[t.file], t.rows...)
+	var means []evaluate.Line
+	for _, same := range evaluate.Split(all, func(t *task) int { return t.file }) {
+		var rows []evaluate.Line
+		for _, t := range same {
+			rows = append(rows, t.rows...)
+		}
+		means = append(means, c.means(out.Data[same[0].file], rows)...)
 	}
+	out.Summary = evaluate.Line{"seed": c.seed, "means": means, "left_out": []evaluate.Line(left)}
 	return out, err
 }
 
-// over compares a mean with that of random, unknown where random is always right.
-func over(mean, random result.Figure) result.Figure {
-	if random > 0 {
-		return mean / random
+// means sums up the rows of one file. Where random is always right, nothing is compared
+// with it.
+func (c comparison) means(file string, rows []evaluate.Line) []evaluate.Line {
+	name := func(l evaluate.Line, keys []string) string {
+		var words []string
+		for _, key := range keys {
+			words = append(words, fmt.Sprint(l[key]))
+		}
+		return strings.Join(words, " ")
 	}
-	return result.Unknown()
+	var out []evaluate.Line
+	random := map[string]evaluate.Figure{}
+	for _, same := range evaluate.Split(rows, func(l evaluate.Line) string { return name(l, c.keys) }) {
+		all := evaluate.Average(same)
+		mean := evaluate.Line{"data": file}
+		for _, key := range slices.Concat(c.keys, c.figures) {
+			mean[key] = all[key]
+		}
+		known := slices.DeleteFunc(evaluate.Column(same, c.figures[0]), func(f evaluate.Figure) bool { return !f.Known() })
+		mean["problems"] = len(known)
+		if all["method"] == Random {
+			random[name(all, c.keys[1:])] = all.Figure(c.figures[0])
+		}
+		out = append(out, mean)
+	}
+	for _, mean := range out {
+		if r := random[name(mean, c.keys[1:])]; r > 0 {
+			mean["over_random"] = mean.Figure(c.figures[0]) / r
+		}
+	}
+	return out
 }

@@ -1,21 +1,20 @@
 package replay
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"time"
 
-	"pitchpipe/controller/evaluate/records"
-	"pitchpipe/controller/evaluate/result"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/tuning"
 )
 
 // PlanInput is what Plan replays: trials, and curves of the same workloads, which say how
 // epochs vary and what they report.
 type PlanInput struct {
-	records.Set
+	evaluate.Set
 
 	tuning.Measure
 	MaxSlowdown float64 // 0: no limit
@@ -109,30 +108,25 @@ func (in *PlanInput) check() error {
 	if len(in.Epochs) == 0 {
 		in.Epochs = []int{0}
 	}
-	switch {
-	case len(in.Trials) == 0:
-		return result.Invalid("no file of trials")
-	case !slices.Contains(tuning.Objectives(), in.Objective):
-		return result.Invalid("objective %q: want one of %v", in.Objective, tuning.Objectives())
-	case !(in.Weight >= 0 && in.Weight <= 1):
-		return result.Invalid("weight %g: want a share from 0 to 1", in.Weight)
-	case in.MaxSlowdown != 0 && !(in.MaxSlowdown >= 1) || math.IsInf(in.MaxSlowdown, 0):
-		return result.Invalid("a slowdown of at most %g: want at least 1, or 0 for no limit", in.MaxSlowdown)
-	case in.Seeds < 1:
-		return result.Invalid("%d seeds: want at least 1", in.Seeds)
-	case in.Returns < 0 || in.Returns > mostReturns || in.Tries < 0:
-		return result.Invalid("%d returns that try %d times: want 0 to %d returns, and none or more tries", in.Returns, in.Tries, mostReturns)
-	case !(in.Noise.Attempt >= 0 && in.Noise.Attempt <= mostNoise && in.Noise.Epoch >= 0 && in.Noise.Epoch <= mostNoise):
-		return result.Invalid("noise of %g between attempts and %g between epochs: want 0 to %d of each", in.Noise.Attempt, in.Noise.Epoch, mostNoise)
-	case in.Probes < 0:
-		return result.Invalid("%d probes: want none or more", in.Probes)
-	case in.Restart <= 0 || in.Wait < 0 || in.Restart > longestMove || in.Wait > longestMove:
-		return result.Invalid("a restart of %s and a wait of %s: want a restart above 0, a wait of 0 or more, and at most %s of each", in.Restart, in.Wait, longestMove)
+	noise := func(v float64) bool { return v >= 0 && v <= mostNoise }
+	err := cmp.Or(
+		evaluate.Want(len(in.Trials) > 0, "no file of trials"),
+		evaluate.Want(slices.Contains(tuning.Objectives(), in.Objective), "objective %q: want one of %v", in.Objective, tuning.Objectives()),
+		evaluate.Want(in.Weight >= 0 && in.Weight <= 1, "weight %g: want a share from 0 to 1", in.Weight),
+		evaluate.Want(in.MaxSlowdown == 0 || in.MaxSlowdown >= 1 && !math.IsInf(in.MaxSlowdown, 0), "a slowdown of at most %g: want at least 1, or 0 for no limit", in.MaxSlowdown),
+		evaluate.Want(in.Seeds >= 1, "%d seeds: want at least 1", in.Seeds),
+		evaluate.Want(in.Returns >= 0 && in.Returns <= mostReturns && in.Tries >= 0,
+			"%d returns that try %d times: want 0 to %d returns, and none or more tries", in.Returns, in.Tries, mostReturns),
+		evaluate.Want(noise(in.Noise.Attempt) && noise(in.Noise.Epoch),
+			"noise of %g between attempts and %g between epochs: want 0 to %d of each", in.Noise.Attempt, in.Noise.Epoch, mostNoise),
+		evaluate.Want(in.Probes >= 0, "%d probes: want none or more", in.Probes),
+		evaluate.Want(in.Restart > 0 && in.Wait >= 0 && in.Restart <= longestMove && in.Wait <= longestMove,
+			"a restart of %s and a wait of %s: want a restart above 0, a wait of 0 or more, and at most %s of each", in.Restart, in.Wait, longestMove),
+	)
+	for _, n := range in.Epochs {
+		err = cmp.Or(err, evaluate.Want(n >= 0 && n <= maxEpochs, "%d epochs: want 1 to %d, or 0 for as many as were recorded", n, maxEpochs))
 	}
-	if i := slices.IndexFunc(in.Epochs, func(n int) bool { return n < 0 || n > maxEpochs }); i >= 0 {
-		return result.Invalid("%d epochs: want 1 to %d, or 0 for as many as were recorded", in.Epochs[i], maxEpochs)
-	}
-	return nil
+	return err
 }
 
 func (in PlanInput) replayable(t recorded) bool {
@@ -207,25 +201,24 @@ func (t recorded) hasJoules() bool {
 }
 
 // Plan replays the jobs of every table.
-func Plan(ctx context.Context, in PlanInput, progress result.Progress) (PlanReport, error) {
+func Plan(ctx context.Context, in PlanInput, progress evaluate.Progress) (evaluate.Report, error) {
 	all, skipped, err := in.read()
 	if err != nil {
-		return PlanReport{}, err
+		return evaluate.Report{}, err
 	}
-	rep := PlanReport{Command: "evaluate plan", Data: in.Files(), Rows: make([]PlanRow, len(all))}
+	rep := evaluate.Report{Command: "evaluate plan", Data: in.Files()}
 	stories := make([][]story, len(all))
-	err = result.Each(ctx, len(all), progress, func(ctx context.Context, i int) (string, error) {
+	err = rep.Fill(ctx, len(all), progress, func(ctx context.Context, i int) (string, []evaluate.Line, error) {
 		var err error
-		if stories[i], err = in.play(ctx, all[i]); err == nil {
-			rep.Rows[i] = in.row(all[i].recorded, stories[i])
+		if stories[i], err = in.play(ctx, all[i]); err != nil {
+			return "", nil, err
 		}
-		return all[i].title(), err
+		return all[i].title(), []evaluate.Line{in.row(all[i].recorded, stories[i])}, nil
 	})
 	if err != nil {
-		return PlanReport{}, fmt.Errorf("evaluate plan: %w", err)
+		return rep, err
 	}
-	rep.Summary = in.summary(rep.Rows, stories)
-	rep.Summary.Skipped = skipped
+	rep.Summary = in.summary(rep.Rows, stories).With(evaluate.Line{"skipped": skipped})
 	return rep, nil
 }
 

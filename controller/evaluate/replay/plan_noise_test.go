@@ -74,7 +74,7 @@ func TestTheReportHasTheNoise(t *testing.T) {
 	in := smallPlan(t, write(t, "trials.csv", halves))
 	in.Noise = replay.UsualNoise()
 	rep := runPlan(t, in)
-	if rep.Summary.Attempts != 0.04 || rep.Summary.Varying != 0.05 || !strings.Contains(rep.Text(), "noise_epochs        0.050") {
+	if rep.Summary.Figure("noise_attempts") != 0.04 || rep.Summary.Figure("noise_epochs") != 0.05 || !strings.Contains(rep.Text(), "noise_epochs        0.050") {
 		t.Errorf("%+v\n%s", rep.Summary, rep.Text())
 	}
 }

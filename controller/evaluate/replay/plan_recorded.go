@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/tuning"
 )
 
@@ -37,7 +37,7 @@ const minute = 60.0
 // recordedOf makes cells of the rows that differ from the owner's settings only in what may
 // move. Runs that failed are none: the controller is not sent to settings whose cost is
 // unknown.
-func (in PlanInput) recordedOf(t records.Table, p piece) recorded {
+func (in PlanInput) recordedOf(t evaluate.Table, p piece) recorded {
 	out := recorded{piece: p, cells: map[string][]tuning.Spent{}}
 	all := make([]tuning.Settings, len(p.Rows))
 	for i, r := range p.Rows {
@@ -57,7 +57,7 @@ func (in PlanInput) recordedOf(t records.Table, p piece) recorded {
 			break
 		}
 	}
-	var rows []records.Row
+	var rows []evaluate.Row
 	var costs []tuning.Spent
 	var points []tuning.Settings
 	for _, r := range p.Rows {
@@ -162,8 +162,8 @@ func complete(names []string, own tuning.Settings, settings []tuning.Settings) [
 }
 
 // learn takes from curves how epochs vary, and what runs under the owner's settings report.
-func (t *recorded) learn(own tuning.Settings, curves records.Table) {
-	for _, run := range records.Runs(curves.Rows) {
+func (t *recorded) learn(own tuning.Settings, curves evaluate.Table) {
+	for _, run := range evaluate.Runs(curves.Rows) {
 		first := run[0]
 		input := t.Input != "" && first.Input() != "" && first.Input() != t.Input
 		if first.Workload != t.Workload || input || first.Machine != "" && first.Machine != t.Machine {

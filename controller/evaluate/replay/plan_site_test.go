@@ -12,17 +12,17 @@ func TestAJobThatComesAgainBeginsUnderWhatItsFirstRunShowed(t *testing.T) {
 	in := byCores(t, write(t, "trials.csv", halves))
 	in.Epochs, in.Returns, in.Seeds = []int{60}, 2, 3
 	rep := runPlan(t, in)
-	r := rep.Rows[0].Returned
-	if r == nil || r.Jobs != 6 || r.Changed != 1 || r.Moved != 0 || r.Paid != 1 || r.Hurt != 0 || r.Final != "cores=2" {
+	r := rep.Rows[0].Line("returned")
+	if r == nil || r.Figure("jobs") != 6 || r.Figure("changed") != 1 || r.Figure("moved") != 0 || r.Figure("paid") != 1 || r.Figure("hurt") != 0 || r.Text("final") != "cores=2" {
 		t.Fatalf("%+v", r)
 	}
-	if !equal(r.Ratio, .5) || !equal(r.Last, .5) || !equal(r.OracleRatio, .5) || !equal(r.PaidRatio, .5) || r.HurtRatio.Known() {
+	if !equal(r.Figure("ratio"), .5) || !equal(r.Figure("last_ratio"), .5) || !equal(r.Figure("oracle_ratio"), .5) || !equal(r.Figure("paid_ratio"), .5) || r.Figure("hurt_ratio").Known() {
 		t.Errorf("%+v", r)
 	}
-	if s := rep.Summary.Returned; s == nil || s.Jobs != 6 || !equal(s.Ratio, .5) || s.WorstAt != "a m of 60 epochs" {
+	if s := rep.Summary.Line("returned"); s == nil || s.Figure("jobs") != 6 || !equal(s.Figure("ratio"), .5) || s.Text("worst_at") != "a m of 60 epochs" {
 		t.Errorf("%+v", s)
 	}
-	if first := rep.Rows[0]; !(first.Ratio > .5) || first.Jobs != 3 {
+	if first := rep.Rows[0]; !(first.Figure("ratio") > .5) || first.Figure("jobs") != 3 {
 		t.Errorf("the first runs are counted among those that returned: %+v", first)
 	}
 }
@@ -32,10 +32,10 @@ func TestWhatAFirstRunLostIsNotTriedAgain(t *testing.T) {
 	in := byCores(t, write(t, "trials.csv", "workload,machine,knob_cores,seconds,joules,cpu_seconds\na,m,4,100,1000,105\na,m,2,210,1300,105\n"))
 	in.Epochs, in.Returns = []int{100}, 3
 	r := runPlan(t, in).Rows[0]
-	if r.Hurt != 1 || r.Restarts != 2 {
+	if r.Figure("hurt") != 1 || r.Figure("restarts") != 2 {
 		t.Fatalf("the first run is not hurt: %+v", r)
 	}
-	if a := r.Returned; a.Moved != 0 || a.Hurt != 0 || !equal(a.Worst, 1) {
+	if a := r.Line("returned"); a.Figure("moved") != 0 || a.Figure("hurt") != 0 || !equal(a.Figure("worst_ratio"), 1) {
 		t.Errorf("it is tried again: %+v", a)
 	}
 }
@@ -44,12 +44,12 @@ func TestAShortJobIsTunedOverItsReturnsWhereItsOwnerLetsItTry(t *testing.T) {
 	t.Parallel()
 	in := smallPlan(t, write(t, "trials.csv", halves))
 	in.Epochs, in.Returns = []int{4}, 6
-	if r := runPlan(t, in).Rows[0]; r.Returned.Changed != 0 || !equal(r.Returned.Ratio, 1) {
-		t.Errorf("without leave: %+v", r.Returned)
+	if r := runPlan(t, in).Rows[0]; r.Line("returned").Figure("changed") != 0 || !equal(r.Line("returned").Figure("ratio"), 1) {
+		t.Errorf("without leave: %+v", r.Line("returned"))
 	}
 	in.Tries = 2
-	if r := runPlan(t, in).Rows[0]; r.Ratio != 1 || r.Returned.Moved != 0 || !equal(r.Returned.Last, .6) {
-		t.Errorf("with leave: %+v", r.Returned)
+	if r := runPlan(t, in).Rows[0]; r.Figure("ratio") != 1 || r.Line("returned").Figure("moved") != 0 || !equal(r.Line("returned").Figure("last_ratio"), .6) {
+		t.Errorf("with leave: %+v", r.Line("returned"))
 	}
 }
 

@@ -14,10 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/evaluatetest"
-	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/controller/evaluate/replay"
-	"pitchpipe/controller/evaluate/result"
 	"pitchpipe/controller/tuning"
 )
 
@@ -26,9 +25,9 @@ func smallPlan(t interface{ Fatal(...any) }, files ...string) replay.PlanInput {
 	return replay.PlanInput{Set: trialsIn(t, files...), Measure: tuning.Measure{Objective: tuning.Energy, Weight: .5}, Probes: 4, Restart: 10 * time.Second, Seeds: 1}
 }
 
-func runPlan(t testing.TB, in replay.PlanInput) replay.PlanReport {
+func runPlan(t testing.TB, in replay.PlanInput) evaluate.Report {
 	t.Helper()
-	r, err := replay.Plan(t.Context(), in, result.Quiet)
+	r, err := replay.Plan(t.Context(), in, evaluatetest.Quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,17 +52,17 @@ func TestTheCostOfAMovedJobIsTheOneKnownByHand(t *testing.T) {
 	// One epoch warms up and two are measured; while the third of these ends the controller
 	// asks the job to save, which it does after the fourth: on four cores, the other 196 on two,
 	// and a move of 10 s on four.
-	if want := (4*4*100.0 + 196*2*100 + 4*10) / 80000; !equal(r.Ratio, result.Figure(want)) || !equal(r.PaidRatio, result.Figure(want)) || r.HurtRatio.Known() {
-		t.Errorf("the job cost %g, want %g: %+v", r.Ratio, want, r)
+	if want := (4*4*100.0 + 196*2*100 + 4*10) / 80000; !equal(r.Figure("ratio"), evaluate.Figure(want)) || !equal(r.Figure("paid_ratio"), evaluate.Figure(want)) || r.Figure("hurt_ratio").Known() {
+		t.Errorf("the job cost %g, want %g: %+v", r.Figure("ratio"), want, r)
 	}
-	if r.Moved != 1 || r.Paid != 1 || r.Hurt != 0 || r.Restarts != 1 || r.Final != "cores=2" {
+	if r.Figure("moved") != 1 || r.Figure("paid") != 1 || r.Figure("hurt") != 0 || r.Figure("restarts") != 1 || r.Text("final") != "cores=2" {
 		t.Errorf("%+v", r)
 	}
-	if !equal(r.NeverRatio, 1) || !equal(r.OracleRatio, .5) || r.Oracle != "cores=2" || !equal(r.Regret, r.Ratio/.5-1) {
-		t.Errorf("never %g, oracle %g at %s, regret %g", r.NeverRatio, r.OracleRatio, r.Oracle, r.Regret)
+	if !equal(r.Figure("never_ratio"), 1) || !equal(r.Figure("oracle_ratio"), .5) || r.Text("oracle") != "cores=2" || !equal(r.Figure("regret"), r.Figure("ratio")/.5-1) {
+		t.Errorf("never %g, oracle %g at %s, regret %g", r.Figure("never_ratio"), r.Figure("oracle_ratio"), r.Text("oracle"), r.Figure("regret"))
 	}
-	if !equal(r.AlwaysRatio, r.Ratio) || r.AlwaysHurt != 0 {
-		t.Errorf("always %g, hurt %g", r.AlwaysRatio, r.AlwaysHurt)
+	if !equal(r.Figure("always_ratio"), r.Figure("ratio")) || r.Figure("always_hurt") != 0 {
+		t.Errorf("always %g, hurt %g", r.Figure("always_ratio"), r.Figure("always_hurt"))
 	}
 }
 
@@ -81,12 +80,12 @@ func TestCostsAreThoseOfTheSitesPrices(t *testing.T) {
 		if core == 0 {
 			want = .6
 		}
-		if got := runPlan(t, in).Rows[0].OracleRatio; math.Abs(float64(got)-want) > 1e-4 {
+		if got := runPlan(t, in).Rows[0].Figure("oracle_ratio"); math.Abs(float64(got)-want) > 1e-4 {
 			t.Errorf("%g for a kWh and %g for a core-hour: oracle %g, want %g", kwh, core, got, want)
 		}
 	}
 	in.Site, in.Set = nil, trialsIn(t, write(t, "trials.csv", strings.ReplaceAll(halves, "knob_cores", "knob_workers")))
-	if s := runPlan(t, in).Summary; s.Skipped != 1 || s.Rows != 0 {
+	if s := runPlan(t, in).Summary; s.Figure("skipped") != 1 || s.Figure("rows") != 0 {
 		t.Errorf("a table that names no cores: %+v", s)
 	}
 }
@@ -97,8 +96,8 @@ func TestTheQueueIsPaidForInTime(t *testing.T) {
 	in.Objective, in.Epochs, in.Wait = tuning.Time, []int{500}, 40*time.Second
 	in.Default, in.Above = tuning.Settings{"cores": tuning.Number(2)}, true
 	r := runPlan(t, in).Rows[0]
-	if want := (4*100.0 + 496*50 + 50) / 50000; !equal(r.Ratio, result.Figure(want)) || r.Restarts != 1 {
-		t.Errorf("the job cost %g after %g restarts, want %g", r.Ratio, r.Restarts, want)
+	if want := (4*100.0 + 496*50 + 50) / 50000; !equal(r.Figure("ratio"), evaluate.Figure(want)) || r.Figure("restarts") != 1 {
+		t.Errorf("the job cost %g after %g restarts, want %g", r.Figure("ratio"), r.Figure("restarts"), want)
 	}
 }
 
@@ -116,7 +115,7 @@ func TestWhatCannotPayIsNotMoved(t *testing.T) {
 			full := smallPlan(t, file)
 			full.Epochs, full.Wait = in.Epochs, in.Wait
 			full.Restart = max(full.Restart, in.Restart)
-			if r := runPlan(t, full).Rows[0]; r.Moved != 0 || !equal(r.Ratio, 1) || r.Final != "cores=4" {
+			if r := runPlan(t, full).Rows[0]; r.Figure("moved") != 0 || !equal(r.Figure("ratio"), 1) || r.Text("final") != "cores=4" {
 				t.Errorf("%+v", r)
 			}
 		})
@@ -128,7 +127,7 @@ func TestALongerJobIsMovedWhereAShortOneIsNot(t *testing.T) {
 	in := byCores(t, write(t, "trials.csv", halves))
 	in.Epochs = []int{4, 200}
 	rows := runPlan(t, in).Rows
-	if len(rows) != 2 || rows[0].Epochs != 4 || rows[0].Moved != 0 || rows[1].Epochs != 200 || rows[1].Moved != 1 {
+	if len(rows) != 2 || rows[0].Figure("epochs") != 4 || rows[0].Figure("moved") != 0 || rows[1].Figure("epochs") != 200 || rows[1].Figure("moved") != 1 {
 		t.Errorf("%+v", rows)
 	}
 }
@@ -138,7 +137,7 @@ func TestAlwaysGoingToTheBestSeenHurtsAShortJob(t *testing.T) {
 	in := smallPlan(t, write(t, "trials.csv", "workload,machine,knob_cores,seconds,joules\na,m,4,100,1000\na,m,2,100,3000\na,m,1,100,5000\n"))
 	in.Epochs = []int{12}
 	rep := runPlan(t, in)
-	if r := rep.Rows[0]; r.AlwaysHurt != 1 || r.AlwaysWorst < 1.2 || rep.Summary.AlwaysHurt != 1 || r.OracleRatio != 1 {
+	if r := rep.Rows[0]; r.Figure("always_hurt") != 1 || r.Figure("always_worst_ratio") < 1.2 || rep.Summary.Figure("always_hurt") != 1 || r.Figure("oracle_ratio") != 1 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -172,8 +171,8 @@ func TestTheOwnersSettingsAreFound(t *testing.T) {
 			}
 			in := smallPlan(t, filepath.Join(folder, "trials.csv"))
 			in.Default, in.Above, in.Epochs = c.own, true, []int{3}
-			if r := runPlan(t, in).Rows[0]; !equal(r.EpochSeconds, result.Figure(c.want)) || r.Settings != 3 {
-				t.Errorf("an epoch takes %g s, and there are %d settings; want %g s and 3", r.EpochSeconds, r.Settings, c.want)
+			if r := runPlan(t, in).Rows[0]; !equal(r.Figure("epoch_seconds"), evaluate.Figure(c.want)) || r.Figure("settings") != 3 {
+				t.Errorf("an epoch takes %g s, and there are %v settings; want %g s and 3", r.Figure("epoch_seconds"), r.Figure("settings"), c.want)
 			}
 		})
 	}
@@ -203,10 +202,10 @@ func TestAJobIsSentOnlyWhereSomethingWasRecorded(t *testing.T) {
 			rep := runPlan(t, in)
 			var got []int
 			for _, r := range rep.Rows {
-				got = append(got, r.Settings)
+				got = append(got, int(r.Figure("settings")))
 			}
-			if !cmp.Equal(got, c.settings) || rep.Summary.Skipped != c.skipped {
-				t.Errorf("settings %v, skipped %d; want %v and %d", got, rep.Summary.Skipped, c.settings, c.skipped)
+			if !cmp.Equal(got, c.settings) || rep.Summary["skipped"] != c.skipped {
+				t.Errorf("settings %v, skipped %v; want %v and %v", got, rep.Summary.Figure("skipped"), c.settings, c.skipped)
 			}
 		})
 	}
@@ -217,7 +216,7 @@ func TestALimitOfTimeBindsTheOracleToo(t *testing.T) {
 	in := smallPlan(t, write(t, "trials.csv", "workload,machine,knob_cores,seconds,joules\na,m,4,100,1000\na,m,2,109,800\na,m,1,200,200\n"))
 	in.MaxSlowdown, in.Epochs = 1.1, []int{100}
 	r := runPlan(t, in).Rows[0]
-	if r.Oracle != "cores=2" || !equal(r.OracleRatio, .8) {
+	if r.Text("oracle") != "cores=2" || !equal(r.Figure("oracle_ratio"), .8) {
 		t.Errorf("%+v", r)
 	}
 }
@@ -269,8 +268,8 @@ func TestAJobHasTheLengthAndTheLuckOfARecordedRun(t *testing.T) {
 func TestCurvesTellHowEpochsVaryAndWhatTheyReport(t *testing.T) {
 	t.Parallel()
 	in := smallPlan(t, write(t, "trials.csv", halves))
-	curves, err := records.Load([]string{write(t, "curves.csv", "run,workload,machine,knob_cores,epoch,seconds,loss,quality\n"+
-		"1,a,m,4,1,100,2,0.1\n1,a,m,4,2,190,1,0.2\n1,a,m,4,3,300,0.5,0.3\n2,b,m,4,1,1,9,9\n2,b,m,4,2,9,9,9\n")}, records.Curves)
+	curves, err := evaluate.Load([]string{write(t, "curves.csv", "run,workload,machine,knob_cores,epoch,seconds,loss,quality\n"+
+		"1,a,m,4,1,100,2,0.1\n1,a,m,4,2,190,1,0.2\n1,a,m,4,3,300,0.5,0.3\n2,b,m,4,1,1,9,9\n2,b,m,4,2,9,9,9\n")}, evaluate.Curves)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +314,7 @@ func noisy(t *rapid.T, cost func(cores int) float64) string {
 }
 
 // draws replays one drawn table.
-func draws(t *rapid.T, folder string, cost func(cores int) float64) (replay.PlanInput, replay.PlanReport) {
+func draws(t *rapid.T, folder string, cost func(cores int) float64) (replay.PlanInput, evaluate.Report) {
 	file := filepath.Join(folder, fmt.Sprintf("trials-%d.csv", rapid.Uint32().Draw(t, "file")))
 	if err := os.WriteFile(file, []byte(noisy(t, cost)), 0o600); err != nil {
 		t.Fatal(err)
@@ -326,7 +325,7 @@ func draws(t *rapid.T, folder string, cost func(cores int) float64) (replay.Plan
 	in.Probes = rapid.IntRange(0, 4).Draw(t, "probes")
 	in.Restart = time.Duration(rapid.IntRange(1, 600).Draw(t, "restart")) * time.Second
 	in.Wait = time.Duration(rapid.IntRange(0, 100).Draw(t, "wait")) * time.Second
-	r, err := replay.Plan(context.Background(), in, result.Quiet)
+	r, err := replay.Plan(context.Background(), in, evaluatetest.Quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -343,13 +342,13 @@ func TestWithoutAnyEffectNoJobIsHurtByMoreThanTheMoves(t *testing.T) {
 		in, rep := draws(t, folder, func(int) float64 { return 100 })
 		r := rep.Rows[0]
 		moves := float64(in.Probes + tuning.DefaultRestarts)
-		price := (in.Restart + in.Wait).Seconds() / (float64(r.Epochs) * 100)
+		price := (in.Restart + in.Wait).Seconds() / (float64(r.Figure("epochs")) * 100)
 		most := math.Pow(1+moves*price, 2) // squared, as the product of joules and seconds is
-		if r.NeverRatio != 1 || !equal(r.OracleRatio, 1) {
-			t.Errorf("never %g, oracle %g", r.NeverRatio, r.OracleRatio)
+		if r.Figure("never_ratio") != 1 || !equal(r.Figure("oracle_ratio"), 1) {
+			t.Errorf("never %g, oracle %g", r.Figure("never_ratio"), r.Figure("oracle_ratio"))
 		}
-		if float64(r.Worst) > most+1e-9 || r.Worst > 1.6 || r.BestRatio < 1-1e-9 || r.Paid != 0 {
-			t.Errorf("jobs cost from %g to %g, want from 1 to %g: %+v", r.BestRatio, r.Worst, most, r)
+		if float64(r.Figure("worst_ratio")) > most+1e-9 || r.Figure("worst_ratio") > 1.6 || r.Figure("best_ratio") < 1-1e-9 || r.Figure("paid") != 0 {
+			t.Errorf("jobs cost from %g to %g, want from 1 to %g: %+v", r.Figure("best_ratio"), r.Figure("worst_ratio"), most, r)
 		}
 	})
 }
@@ -366,18 +365,18 @@ func TestWhateverTheEffectTheSharesAndRatiosFitTogether(t *testing.T) {
 		in, rep := draws(t, folder, func(cores int) float64 { return costs[cores] })
 		r := rep.Rows[0]
 		switch {
-		case r.NeverRatio != 1:
-			t.Errorf("never moving costs %g", r.NeverRatio)
-		case r.Paid+r.Hurt > r.Moved+1e-9:
-			t.Errorf("paid %g and hurt %g of %g that moved", r.Paid, r.Hurt, r.Moved)
-		case r.PaidRatio.Known() == (r.Paid == 0) || r.HurtRatio.Known() == (r.Hurt == 0):
+		case r.Figure("never_ratio") != 1:
+			t.Errorf("never moving costs %g", r.Figure("never_ratio"))
+		case r.Figure("paid")+r.Figure("hurt") > r.Figure("moved")+1e-9:
+			t.Errorf("paid %g and hurt %g of %g that moved", r.Figure("paid"), r.Figure("hurt"), r.Figure("moved"))
+		case r.Figure("paid_ratio").Known() == (r.Figure("paid") == 0) || r.Figure("hurt_ratio").Known() == (r.Figure("hurt") == 0):
 			t.Errorf("%+v", r)
-		case r.BestRatio < r.OracleRatio-1e-9 || r.Worst < r.Ratio-1e-9 || r.Ratio < r.BestRatio-1e-9 || r.AlwaysRatio < r.OracleRatio-1e-9:
+		case r.Figure("best_ratio") < r.Figure("oracle_ratio")-1e-9 || r.Figure("worst_ratio") < r.Figure("ratio")-1e-9 || r.Figure("ratio") < r.Figure("best_ratio")-1e-9 || r.Figure("always_ratio") < r.Figure("oracle_ratio")-1e-9:
 			t.Errorf("out of order: %+v", r)
-		case int(r.Probes) > in.Probes || int(r.Restarts) > in.Probes+tuning.DefaultRestarts:
-			t.Errorf("%g probes and %g restarts", r.Probes, r.Restarts)
+		case int(r.Figure("probes")) > in.Probes || int(r.Figure("restarts")) > in.Probes+tuning.DefaultRestarts:
+			t.Errorf("%g probes and %g restarts", r.Figure("probes"), r.Figure("restarts"))
 		}
-		again, err := replay.Plan(context.Background(), in, result.Quiet)
+		again, err := replay.Plan(context.Background(), in, evaluatetest.Quiet)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -416,11 +415,11 @@ func TestTheRecordedJobsOfTheDevelopmentDataComeToTheirEnd(t *testing.T) {
 	in.Restart, in.Epochs, in.Seeds = 30*time.Second, []int{20}, 2
 	rep := runPlan(t, in)
 	t.Logf("\n%s", rep.Text())
-	if s := rep.Summary; s.Rows < 50 || s.Worst > 1.6 || s.Worst > s.AlwaysWorst || s.Ratio > s.AlwaysRatio {
+	if s := rep.Summary; s.Figure("rows") < 50 || s.Figure("worst_ratio") > 1.6 || s.Figure("worst_ratio") > s.Figure("always_worst_ratio") || s.Figure("ratio") > s.Figure("always_ratio") {
 		t.Errorf("%+v", s)
 	}
 	for _, r := range rep.Rows {
-		if r.NeverRatio != 1 || r.BestRatio < r.OracleRatio-1e-9 {
+		if r.Figure("never_ratio") != 1 || r.Figure("best_ratio") < r.Figure("oracle_ratio")-1e-9 {
 			t.Errorf("%+v", r)
 		}
 	}

@@ -1,93 +1,60 @@
 package replay
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
-	"pitchpipe/controller/evaluate/records"
-	"pitchpipe/controller/evaluate/result"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/tuning"
 )
 
 // SpeedInput is what Speed measures.
 type SpeedInput struct {
-	records.Set
+	evaluate.Set
 	Outcome string // a column of the trials; a rate where its name ends in _per_second, else a cost
 	Samples int    // settings that are measured of each workload, at least 1
 }
 
-// SpeedRow is one workload on one machine.
-type SpeedRow struct {
-	Workload  string        `json:"workload" about:"name, as in the data" col:"WORKLOAD"`
-	Machine   string        `json:"machine" about:"name, as in the data" col:"MACHINE"`
-	Input     string        `json:"input,omitempty" about:"which input of the workload, where the data tell inputs apart" col:"INPUT"`
-	Settings  int           `json:"settings" about:"how many different settings, failed ones included" col:"SETTINGS"`
-	Samples   int           `json:"samples" about:"settings measured, at most as many as asked for" col:"SAMPLES"`
-	Failed    int           `json:"failed" about:"how many of the samples failed" col:"FAILED"`
-	Unseen    int           `json:"unseen" about:"settings that the errors are over" col:"UNSEEN"`
-	ErrorMean result.Figure `json:"error_mean" about:"mean error of the outcome of unseen settings, as a share of the true one" col:"ERROR"`
-	ErrorMax  result.Figure `json:"error_max" about:"greatest error of an unseen setting" col:"WORST|2"`
-	Attained  result.Figure `json:"attained" about:"the outcome of the chosen setting over the best, 1 at most" col:"ATTAINED"`
-	Chosen    string        `json:"chosen" about:"the best setting measured" col:"CHOSEN"`
-}
-
-// SpeedSummary is over all rows.
-type SpeedSummary struct {
-	Rows        int              `json:"rows" about:"how many rows there are"`
-	ErrorMean   result.Figure    `json:"error_mean" about:"mean of the rows"`
-	ErrorMax    result.Figure    `json:"error_mean_max" about:"greatest error_mean of a row"`
-	AttainedMin result.Figure    `json:"attained_min" about:"least attained of a row"`
-	LeftOut     []result.LeftOut `json:"left_out" about:"rows that could not be used"`
-}
-
-// SpeedReport is the result of Speed.
-type SpeedReport = result.Report[SpeedRow, SpeedSummary]
-
 // Speed measures a few settings of each workload, one after the other as the model asks
 // for them, and compares its forecast of the others. There is no chance in it.
-func Speed(ctx context.Context, in SpeedInput, progress result.Progress) (SpeedReport, error) {
-	switch {
-	case len(in.Trials) == 0:
-		return SpeedReport{}, result.Invalid("no trials")
-	case in.Samples < 1:
-		return SpeedReport{}, result.Invalid("%d samples: want 1 or more", in.Samples)
+func Speed(ctx context.Context, in SpeedInput, progress evaluate.Progress) (evaluate.Report, error) {
+	out := evaluate.Report{Command: "evaluate speed", Data: in.Files()}
+	err := cmp.Or(
+		evaluate.Want(len(in.Trials) > 0, "no trials"),
+		evaluate.Want(in.Samples >= 1, "%d samples: want 1 or more", in.Samples),
+	)
+	if err != nil {
+		return out, err
 	}
-	out := SpeedReport{Command: "evaluate speed", Data: in.Files(), Summary: SpeedSummary{LeftOut: []result.LeftOut{}}}
+	var left evaluate.LeftOut
 	var all []*speeds
 	for _, t := range in.Trials {
-		found, left, err := speedsOf(t, in.Outcome)
+		found, err := speedsOf(t, in.Outcome, &left)
 		if err != nil {
-			return SpeedReport{}, err
+			return out, err
 		}
-		all, out.Summary.LeftOut = append(all, found...), append(out.Summary.LeftOut, left...)
+		all = append(all, found...)
 	}
-	out.Rows = make([]SpeedRow, len(all))
-	err := result.Each(ctx, len(all), progress, func(_ context.Context, i int) (string, error) {
-		var err error
-		out.Rows[i], err = all[i].measure(in.Samples)
-		return all[i].Name() + " on " + all[i].Machine, err
+	err = out.Fill(ctx, len(all), progress, func(_ context.Context, i int) (string, []evaluate.Line, error) {
+		row, err := all[i].measure(in.Samples)
+		return all[i].Name() + " on " + all[i].Machine, []evaluate.Line{row}, err
 	})
-	if err != nil {
-		return SpeedReport{}, fmt.Errorf("evaluate speed: %w", err)
+	errs := evaluate.Column(out.Rows, "error_mean")
+	_, worst := evaluate.Range(errs)
+	least, _ := evaluate.Range(evaluate.Column(out.Rows, "attained"))
+	out.Summary = evaluate.Line{
+		"rows": len(out.Rows), "error_mean": evaluate.Mean(errs), "error_mean_max": worst, "attained_min": least, "left_out": []evaluate.Line(left),
 	}
-	var errs, attained []result.Figure
-	for _, r := range out.Rows {
-		errs, attained = append(errs, r.ErrorMean), append(attained, r.Attained)
-	}
-	s := &out.Summary
-	s.Rows, s.ErrorMean = len(out.Rows), result.Mean(errs)
-	_, s.ErrorMax = result.Range(errs)
-	s.AttainedMin, _ = result.Range(attained)
-	return out, nil
+	return out, err
 }
 
 // speeds is what would be measured under each setting of one workload.
 type speeds struct {
-	records.Group
+	evaluate.Group
 	rate     bool // the outcome is one: more is better
 	settings []tuning.Settings
 	space    *Space
@@ -95,13 +62,9 @@ type speeds struct {
 }
 
 // measure asks for settings until the samples are spent, and compares the rest.
-func (w *speeds) measure(budget int) (SpeedRow, error) {
-	row := SpeedRow{
-		Workload: w.Workload, Machine: w.Machine, Input: w.Input, Settings: len(w.truths),
-		ErrorMean: result.Unknown(), ErrorMax: result.Unknown(), Attained: result.Unknown(),
-	}
+func (w *speeds) measure(budget int) (evaluate.Line, error) {
 	var samples []Sample
-	taken := map[int]bool{}
+	taken, failed := map[int]bool{}, 0
 	for len(samples) < budget {
 		i, ok := w.space.Next(samples, budget, w.score)
 		if !ok {
@@ -110,19 +73,19 @@ func (w *speeds) measure(budget int) (SpeedRow, error) {
 		taken[i] = true
 		sample := Sample{At: i, Failed: w.truths[i] == 0}
 		if sample.Failed {
-			row.Failed++
+			failed++
 		} else {
 			sample.Seconds = w.convert(i, w.truths[i])
 		}
 		samples = append(samples, sample)
 	}
-	row.Samples = len(samples)
-	forecast, err := w.space.Forecast(samples)
-	if errors.Is(err, ErrSamples) && row.Failed == row.Samples {
+	row := w.Line().With(evaluate.Line{"settings": len(w.truths), "samples": len(samples), "failed": failed, "unseen": 0, "chosen": ""})
+	if failed == len(samples) {
 		return row, nil // nothing ran: there is nothing to compare
 	}
+	forecast, err := w.space.Forecast(samples)
 	if err != nil {
-		return SpeedRow{}, fmt.Errorf("%s: %w", w.Name(), err)
+		return nil, fmt.Errorf("%s: %w", w.Name(), err)
 	}
 	var errs []float64
 	best, score := math.Inf(-1), math.Inf(-1)
@@ -134,7 +97,7 @@ func (w *speeds) measure(budget int) (SpeedRow, error) {
 		best = max(best, s)
 		if taken[i] {
 			if s > score {
-				score, row.Chosen = s, w.settings[i].String()
+				score, row["chosen"] = s, w.settings[i].String()
 			}
 			continue
 		}
@@ -144,8 +107,8 @@ func (w *speeds) measure(budget int) (SpeedRow, error) {
 		}
 		errs = append(errs, off)
 	}
-	row.Unseen, row.ErrorMean, row.Attained = len(errs), result.Mean(errs), result.Figure(score/best)
-	_, row.ErrorMax = result.Range(errs)
+	row["unseen"], row["error_mean"], row["attained"] = len(errs), evaluate.Mean(errs), evaluate.Figure(score/best)
+	_, row["error_max"] = evaluate.Range(errs)
 	return row, nil
 }
 
@@ -171,14 +134,14 @@ func (w *speeds) score(i int, seconds float64) float64 { return w.steps(i) / sec
 
 // speedsOf splits a table, and lists the rows that it could not use: runs of which it is
 // unknown whether they ran. A rate of 0 is a run that got nowhere: it failed.
-func speedsOf(t records.Table, outcome string) (out []*speeds, left []result.LeftOut, err error) {
+func speedsOf(t evaluate.Table, outcome string, left *evaluate.LeftOut) (out []*speeds, err error) {
 	if !t.Has(outcome) {
-		return nil, nil, result.Invalid("%s: there is no column %q", t.File, outcome)
+		return nil, evaluate.Invalid("%s: there is no column %q", t.File, outcome)
 	}
 	for _, g := range t.Jobs() {
 		w := &speeds{Group: g, rate: strings.HasSuffix(outcome, "_per_second")}
 		named := usualNames(g.Rows)
-		rows := slices.DeleteFunc(slices.Clone(g.Rows), func(r records.Row) bool {
+		rows := slices.DeleteFunc(slices.Clone(g.Rows), func(r evaluate.Row) bool {
 			_, ok := r.Outcome(outcome)
 			number, known := r.Float(outcome)
 			why := ""
@@ -192,14 +155,14 @@ func speedsOf(t records.Table, outcome string) (out []*speeds, left []result.Lef
 				why = outcome + " is missing"
 			}
 			if why != "" {
-				left = result.Leave(left, result.LeftOut{Data: t.File, Workload: g.Name(), Machine: g.Machine, Rows: 1, Line: r.Line, Why: why})
+				left.Add(t.File, g.Name(), g.Machine, []evaluate.Row{r}, why)
 			}
 			return why != ""
 		})
 		if len(rows) == 0 {
 			continue
 		}
-		for _, same := range records.Split(rows, records.Setting) {
+		for _, same := range evaluate.Split(rows, evaluate.Setting) {
 			var ran []float64
 			for _, r := range same {
 				if v, ok := r.Outcome(outcome); ok {
@@ -208,7 +171,7 @@ func speedsOf(t records.Table, outcome string) (out []*speeds, left []result.Lef
 			}
 			truth := 0.0 // all failed
 			if len(ran) > 0 {
-				truth = float64(result.Mean(ran))
+				truth = float64(evaluate.Mean(ran))
 			}
 			w.settings, w.truths = append(w.settings, same[0].Knobs), append(w.truths, truth)
 		}
@@ -216,9 +179,9 @@ func speedsOf(t records.Table, outcome string) (out []*speeds, left []result.Lef
 		out = append(out, w)
 	}
 	if len(out) == 0 {
-		return nil, nil, result.Invalid("%s: no row has a %s above 0", t.File, outcome)
+		return nil, evaluate.Invalid("%s: no row has a %s above 0", t.File, outcome)
 	}
-	return out, left, nil
+	return out, nil
 }
 
 // numeric names the settings that are numbers, in one word.
@@ -234,7 +197,7 @@ func numeric(s tuning.Settings) string {
 }
 
 // usualNames are the names that most rows have, of several the first.
-func usualNames(rows []records.Row) string {
+func usualNames(rows []evaluate.Row) string {
 	count := map[string]int{}
 	for _, r := range rows {
 		count[numeric(r.Knobs)]++

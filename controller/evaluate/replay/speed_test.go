@@ -8,15 +8,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/evaluatetest"
-	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/controller/evaluate/replay"
-	"pitchpipe/controller/evaluate/result"
 )
 
 // small is a table of two workloads: one whose cores share the work up to six of them
 // and that does not fit into the least memory, and one whose runs all failed.
-func smallSpeed(t testing.TB) records.Table {
+func smallSpeed(t testing.TB) evaluate.Table {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString("workload,machine,knob_cores,knob_memory_gib,knob_batch_size,samples_per_second,relative_speed,failed\n")
@@ -30,20 +29,20 @@ func smallSpeed(t testing.TB) records.Table {
 		}
 	}
 	b.WriteString("lu,box,1,8,100,,,1\nlu,box,2,8,100,,,1\n")
-	table, err := records.Parse("small.csv", strings.NewReader(b.String()), records.Trials)
+	table, err := evaluate.Parse("small.csv", strings.NewReader(b.String()), evaluate.Trials)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return table
 }
 
-func speedInput(tables ...records.Table) replay.SpeedInput {
-	return replay.SpeedInput{Set: records.Set{Trials: tables}, Outcome: "samples_per_second", Samples: 6}
+func speedInput(tables ...evaluate.Table) replay.SpeedInput {
+	return replay.SpeedInput{Set: evaluate.Set{Trials: tables}, Outcome: "samples_per_second", Samples: 6}
 }
 
-func runSpeed(t testing.TB, in replay.SpeedInput) replay.SpeedReport {
+func runSpeed(t testing.TB, in replay.SpeedInput) evaluate.Report {
 	t.Helper()
-	r, err := replay.Speed(t.Context(), in, result.Quiet)
+	r, err := replay.Speed(t.Context(), in, evaluatetest.Quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,20 +62,20 @@ func TestTheTextOfASmallSpeedReport(t *testing.T) {
 func TestACostIsForecastAsARateIs(t *testing.T) {
 	t.Parallel()
 	rates := smallSpeed(t)
-	costs, err := records.Parse("costs.csv", strings.NewReader(costsOf(rates)), records.Trials)
+	costs, err := evaluate.Parse("costs.csv", strings.NewReader(costsOf(rates)), evaluate.Trials)
 	if err != nil {
 		t.Fatal(err)
 	}
 	in := speedInput(costs)
 	in.Outcome = "epoch_seconds"
 	a, b := runSpeed(t, speedInput(rates)).Rows[0], runSpeed(t, in).Rows[0]
-	if a.Attained != b.Attained || a.Chosen == "" || b.ErrorMean > 0.2 {
+	if a.Figure("attained") != b.Figure("attained") || a.Text("chosen") == "" || b.Figure("error_mean") > 0.2 {
 		t.Errorf("as a rate %+v, as a cost %+v", a, b)
 	}
 }
 
 // costsOf is the table with the seconds of a batch instead of the rate.
-func costsOf(t records.Table) string {
+func costsOf(t evaluate.Table) string {
 	var b strings.Builder
 	b.WriteString("workload,machine,knob_cores,knob_memory_gib,epoch_seconds,relative_speed,failed\n")
 	for _, r := range t.Rows {
@@ -98,20 +97,20 @@ func TestWhatDidNotRunIsNoPartOfAMean(t *testing.T) {
 		fmt.Fprintf(&b, "a,m,1,%d,x,%d,0,\na,m,1,%d,x,,True,crashed\na,m,2,%d,x,%d,False,\n", cores, 10*cores, cores, cores, 70*cores)
 	}
 	b.WriteString("a,m,1,9,x,0,0,stuck\na,m,1,3,x,,0,lost\na,m,1,3,x,-4,0,odd\na,m,1,4,x,,0,lost\n")
-	r := runSpeed(t, speedInput(evaluatetest.Table(t, "x.csv", b.String(), records.Trials)))
-	if len(r.Rows) != 2 || r.Rows[0].Input != "1" || r.Rows[0].Settings != 9 || r.Rows[1].Settings != 8 {
+	r := runSpeed(t, speedInput(evaluatetest.Table(t, "x.csv", b.String(), evaluate.Trials)))
+	if len(r.Rows) != 2 || r.Rows[0].Text("input") != "1" || r.Rows[0].Figure("settings") != 9 || r.Rows[1].Figure("settings") != 8 {
 		t.Fatalf("%+v", r.Rows)
 	}
 	for _, row := range r.Rows {
-		if row.Unseen == 0 || row.ErrorMean > .1 || row.Attained != 1 {
-			t.Errorf("%s/%s: error %v, attained %v: failed repeats, other inputs or stuck runs count", row.Workload, row.Input, row.ErrorMean, row.Attained)
+		if row.Figure("unseen") == 0 || row.Figure("error_mean") > .1 || row.Figure("attained") != 1 {
+			t.Errorf("%s/%s: error %v, attained %v: failed repeats, other inputs or stuck runs count", row.Text("workload"), row.Text("input"), row.Figure("error_mean"), row.Figure("attained"))
 		}
 	}
-	want := []result.LeftOut{
-		{Data: "x.csv", Workload: "a/1", Machine: "m", Rows: 2, Line: 27, Why: "samples_per_second is missing"},
-		{Data: "x.csv", Workload: "a/1", Machine: "m", Rows: 1, Line: 28, Why: "samples_per_second is not above 0"},
+	want := []evaluate.Line{
+		{"data": "x.csv", "workload": "a/1", "machine": "m", "rows": 2, "line": 27, "why": "samples_per_second is missing"},
+		{"data": "x.csv", "workload": "a/1", "machine": "m", "rows": 1, "line": 28, "why": "samples_per_second is not above 0"},
 	}
-	if diff := cmp.Diff(want, r.Summary.LeftOut); diff != "" {
+	if diff := cmp.Diff(want, r.Summary.Lines("left_out")); diff != "" {
 		t.Errorf("left out (-want +got):\n%s", diff)
 	}
 	if text := r.Text(); !strings.Contains(text, "INPUT") || !strings.Contains(text, "2     27") {
@@ -122,14 +121,14 @@ func TestWhatDidNotRunIsNoPartOfAMean(t *testing.T) {
 func TestSettingsThatLackAKnobAreLeftOutAndListed(t *testing.T) {
 	t.Parallel()
 	const text = "workload,machine,knob_cores,knob_mode,seconds\na,m,1,fast,10\na,m,2,,6\na,m,,slow,9\na,m,4,fast,0\na,m,8,fast,5\na,m,,,7\n"
-	in := speedInput(evaluatetest.Table(t, "x.csv", text, records.Trials))
+	in := speedInput(evaluatetest.Table(t, "x.csv", text, evaluate.Trials))
 	in.Outcome = "seconds"
 	r := runSpeed(t, in)
-	want := []result.LeftOut{
-		{Data: "x.csv", Workload: "a", Machine: "m", Rows: 2, Line: 4, Why: "its settings are not those that the other rows name: cores"},
-		{Data: "x.csv", Workload: "a", Machine: "m", Rows: 1, Line: 5, Why: "seconds is not above 0"},
+	want := []evaluate.Line{
+		{"data": "x.csv", "workload": "a", "machine": "m", "rows": 2, "line": 4, "why": "its settings are not those that the other rows name: cores"},
+		{"data": "x.csv", "workload": "a", "machine": "m", "rows": 1, "line": 5, "why": "seconds is not above 0"},
 	}
-	if diff := cmp.Diff(want, r.Summary.LeftOut); diff != "" || r.Rows[0].Settings != 3 || r.Rows[0].Attained != 1 {
+	if diff := cmp.Diff(want, r.Summary.Lines("left_out")); diff != "" || r.Rows[0].Figure("settings") != 3 || r.Rows[0].Figure("attained") != 1 {
 		t.Errorf("%+v, left out (-want +got):\n%s", r.Rows, diff)
 	}
 }
@@ -147,13 +146,13 @@ func TestTheAimsAreMetOnRecordedTrials(t *testing.T) {
 	}{{"synergy/trials.csv", 0.10}, {"adaptdl/trials.csv", 0.15}} {
 		t.Run(filepath.Dir(tc.file), func(t *testing.T) {
 			t.Parallel()
-			in := speedInput(evaluatetest.Recorded(t, records.Trials, tc.file)...)
+			in := speedInput(evaluatetest.Recorded(t, evaluate.Trials, tc.file)...)
 			in.Samples = 8
 			r := runSpeed(t, in)
 			for _, row := range r.Rows {
-				if row.Attained < 0.95 || float64(row.ErrorMean) > tc.most || row.Samples != 8 {
-					t.Errorf("%s: error %.3f, attained %.3f with %d samples; want at most %g and at least 0.95 with 8",
-						row.Workload, row.ErrorMean, row.Attained, row.Samples, tc.most)
+				if row.Figure("attained") < 0.95 || float64(row.Figure("error_mean")) > tc.most || row.Figure("samples") != 8 {
+					t.Errorf("%s: error %.3f, attained %.3f with %v samples; want at most %g and at least 0.95 with 8",
+						row.Text("workload"), row.Figure("error_mean"), row.Figure("attained"), row.Figure("samples"), tc.most)
 				}
 			}
 		})

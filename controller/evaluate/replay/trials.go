@@ -11,14 +11,14 @@ import (
 	"slices"
 	"strings"
 
-	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/tuning"
 )
 
 // piece is what was recorded of one workload with one input on one machine, in one part
 // of its table: a job has such a part and never changes it.
 type piece struct {
-	records.Group
+	evaluate.Group
 	part      string          // such as "gpus=2"; empty: nothing distinguishes parts
 	wanted    tuning.Settings // what the owner asked for, as far as that is known
 	target    beside
@@ -43,7 +43,7 @@ func parted(name string) bool {
 
 // pieces splits a table, in the order of the first row of each. The owner's settings are
 // those given, then those of targets.csv, then the fair share of the table.
-func pieces(t records.Table, own tuning.Settings) ([]piece, error) {
+func pieces(t evaluate.Table, own tuning.Settings) ([]piece, error) {
 	targets, err := readBeside(t, "targets.csv")
 	if err != nil {
 		return nil, err
@@ -67,10 +67,10 @@ func pieces(t records.Table, own tuning.Settings) ([]piece, error) {
 	return out, nil
 }
 
-func parts(g records.Group) []piece {
+func parts(g evaluate.Group) []piece {
 	var out []piece
-	part := func(r records.Row) string { return r.Knobs.Only(parted).Key() }
-	for _, rows := range records.Split(g.Rows, part) {
+	part := func(r evaluate.Row) string { return r.Knobs.Only(parted).Key() }
+	for _, rows := range evaluate.Split(g.Rows, part) {
 		out = append(out, piece{Group: g, part: part(rows[0])})
 		out[len(out)-1].Rows = rows
 	}
@@ -80,12 +80,12 @@ func parts(g records.Group) []piece {
 // beside is a table that stands in the folder of the trials: what is known of workloads
 // on machines (targets.csv), or what another tuner was published to reach (reference.csv).
 type beside struct {
-	records.Table
-	row records.Row // of one workload on one machine
+	evaluate.Table
+	row evaluate.Row // of one workload on one machine
 }
 
-func readBeside(t records.Table, name string) (beside, error) {
-	other, err := records.Read(filepath.Join(filepath.Dir(t.File), name), records.Trials)
+func readBeside(t evaluate.Table, name string) (beside, error) {
+	other, err := evaluate.Read(filepath.Join(filepath.Dir(t.File), name), evaluate.Trials)
 	if errors.Is(err, fs.ErrNotExist) {
 		return beside{}, nil
 	}
@@ -96,8 +96,8 @@ func readBeside(t records.Table, name string) (beside, error) {
 }
 
 // of is what is known of a group; the row is empty where nothing is.
-func (b beside) of(g records.Group) beside {
-	i := slices.IndexFunc(b.Rows, func(r records.Row) bool { return r.Workload == g.Workload && r.Machine == g.Machine })
+func (b beside) of(g evaluate.Group) beside {
+	i := slices.IndexFunc(b.Rows, func(r evaluate.Row) bool { return r.Workload == g.Workload && r.Machine == g.Machine })
 	if i >= 0 {
 		b.row = b.Rows[i]
 	}
@@ -134,7 +134,7 @@ func (b beside) defaults() tuning.Settings {
 // fairShare is the default of a table that states speeds relative to it: the least cores
 // and memory whose relative speed is 1 in every part. Nil: there is none, and the default
 // is the most of everything.
-func fairShare(t records.Table) tuning.Settings {
+func fairShare(t evaluate.Table) tuning.Settings {
 	if !t.Has("relative_speed") {
 		return nil
 	}
@@ -229,7 +229,7 @@ type run struct {
 // measured reads one row. Where epochs are not counted the whole run is one epoch. A table
 // that has rates alone says how long a number of samples takes. The words say why a row
 // cannot be used: it ran, and its time is unknown.
-func measured(r records.Row, counted bool, samples float64) (run, string) {
+func measured(r evaluate.Row, counted bool, samples float64) (run, string) {
 	value := func(column string) float64 {
 		v, _ := r.Float(column)
 		return orNaN(v)

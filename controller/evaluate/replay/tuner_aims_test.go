@@ -4,27 +4,27 @@ import (
 	"math"
 	"testing"
 
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/evaluatetest"
 	"pitchpipe/controller/evaluate/replay"
-	"pitchpipe/controller/evaluate/result"
 	"pitchpipe/controller/search/recurring"
 	"pitchpipe/controller/tuning"
 )
 
 // perMachine counts, for each machine, the tables and those that reach an aim.
-func perMachine(rows []replay.TunerRow, reaches func(replay.TunerRow) bool) (reached, tables map[string]int) {
+func perMachine(rows []evaluate.Line, reaches func(evaluate.Line) bool) (reached, tables map[string]int) {
 	reached, tables = map[string]int{}, map[string]int{}
 	for _, r := range rows {
-		tables[r.Machine]++
+		tables[r.Text("machine")]++
 		if reaches(r) {
-			reached[r.Machine]++
+			reached[r.Text("machine")]++
 		}
 	}
 	return reached, tables
 }
 
 // allButOne wants an aim reached on all tables of each machine but one.
-func allButOne(t *testing.T, aim string, rows []replay.TunerRow, reaches func(replay.TunerRow) bool) {
+func allButOne(t *testing.T, aim string, rows []evaluate.Line, reaches func(evaluate.Line) bool) {
 	t.Helper()
 	reached, tables := perMachine(rows, reaches)
 	if len(tables) == 0 {
@@ -40,7 +40,7 @@ func allButOne(t *testing.T, aim string, rows []replay.TunerRow, reaches func(re
 
 // aimed replays with four seeds, which show whether an aim is lost at a third of the
 // time: `make bench-mind` measures all aims with ten.
-func aimed(t *testing.T, in replay.TunerInput) replay.TunerReport {
+func aimed(t *testing.T, in replay.TunerInput) evaluate.Report {
 	t.Helper()
 	in.Seeds = 4
 	return runTuner(t, in)
@@ -49,16 +49,16 @@ func aimed(t *testing.T, in replay.TunerInput) replay.TunerReport {
 func TestAsManyReturnsAsThePublishedTunerHadCostNoMoreEnergy(t *testing.T) {
 	t.Parallel()
 	rep := aimed(t, replay.TunerInput{Set: trialsIn(t, evaluatetest.Path(t, "zeus", "trials.csv")), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Blend, Weight: .5}}})
-	allButOne(t, "joules of all runs at or below the reference", rep.Rows, func(r replay.TunerRow) bool {
-		return r.CumulativeEnergyRatio <= r.ReferenceCumulativeEnergy
+	allButOne(t, "joules of all runs at or below the reference", rep.Rows, func(r evaluate.Line) bool {
+		return r.Figure("cumulative_energy_ratio") <= r.Figure("reference_cumulative_energy_ratio")
 	})
 	// What the controller does of that before a job starts, a whole run at a time: 5 of 12
 	// at or below the reference, and 0.65 of the owner's cost in the mean, when this was
 	// written, where the tuner that measures within a run has 0.64.
 	reached, cost := 0, 0.0
 	for _, r := range rep.Rows {
-		cost += math.Log(float64(r.WholeCumulative)) / float64(len(rep.Rows))
-		if r.WholeEnergy <= r.ReferenceCumulativeEnergy {
+		cost += math.Log(float64(r.Figure("whole_cumulative_ratio"))) / float64(len(rep.Rows))
+		if r.Figure("whole_cumulative_energy_ratio") <= r.Figure("reference_cumulative_energy_ratio") {
 			reached++
 		}
 	}
@@ -71,16 +71,16 @@ func TestAsManyReturnsAsThePublishedTunerHadCostNoMoreEnergy(t *testing.T) {
 func TestEnergyUnderALimitOfTimeEndsNearTheOracle(t *testing.T) {
 	t.Parallel()
 	rep := aimed(t, replay.TunerInput{Set: trialsIn(t, evaluatetest.Path(t, "zeus", "trials.csv")), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 1.1}})
-	allButOne(t, "final settings within 1.03 of the oracle that keep the limit with every seed", rep.Rows, func(r replay.TunerRow) bool {
-		return r.LimitsBroken == 0 && r.FinalRatio <= 1.03*r.OracleRatio
+	allButOne(t, "final settings within 1.03 of the oracle that keep the limit with every seed", rep.Rows, func(r evaluate.Line) bool {
+		return r.Figure("limits_broken") == 0 && r.Figure("final_ratio") <= 1.03*r.Figure("oracle_ratio")
 	})
-	t.Logf("%.3f of the seeds", rep.Summary.WithinShare)
+	t.Logf("%.3f of the seeds", rep.Summary.Figure("within_1_03_of_oracle_share"))
 	// What the controller does of that a whole run at a time: 9 of 12, and 1.02 of the
 	// oracle in the mean, when this was written.
 	reached, above := 0, 0.0
 	for _, r := range rep.Rows {
-		above += math.Log(float64(r.WholeFinal/r.OracleRatio)) / float64(len(rep.Rows))
-		if r.WholeFinal <= 1.03*r.OracleRatio {
+		above += math.Log(float64(r.Figure("whole_final_ratio")/r.Figure("oracle_ratio"))) / float64(len(rep.Rows))
+		if r.Figure("whole_final_ratio") <= 1.03*r.Figure("oracle_ratio") {
 			reached++
 		}
 	}
@@ -96,15 +96,15 @@ func TestTenReturnsAreEnoughToBeNoWorseThanTheBestPowerLimit(t *testing.T) {
 		rep := aimed(t, replay.TunerInput{Set: trialsIn(t, evaluatetest.Path(t, "zeus", "trials.csv")), Goal: goal, Recurrences: 10})
 		s := rep.Summary
 		for _, r := range rep.Rows { // a whole run at a time, half of which try
-			if r.WholeCumulative > 1.1 || r.WholeFinal > 1 {
-				t.Errorf("%s: %s on %s: whole runs cost %g of the owner's, the final settings %g", goal.Objective, r.Workload, r.Machine, r.WholeCumulative, r.WholeFinal)
+			if r.Figure("whole_cumulative_ratio") > 1.1 || r.Figure("whole_final_ratio") > 1 {
+				t.Errorf("%s: %s on %s: whole runs cost %g of the owner's, the final settings %g", goal.Objective, r.Text("workload"), r.Text("machine"), r.Figure("whole_cumulative_ratio"), r.Figure("whole_final_ratio"))
 			}
 		}
-		if s.NoWorseThanSystem < s.Tables-2 {
-			t.Errorf("%s: %d of %d tables, want all but two", goal.Objective, s.NoWorseThanSystem, s.Tables)
+		if s.Figure("final_at_most_system_oracle") < s.Figure("tables")-2 {
+			t.Errorf("%s: %v of %v tables, want all but two", goal.Objective, s.Figure("final_at_most_system_oracle"), s.Figure("tables"))
 		}
-		if s.WorstCumulative > 1.1 || s.WorstFinal > 1.1 {
-			t.Errorf("%s: all runs cost up to %g of the owner's, the final settings %g", goal.Objective, s.WorstCumulative, s.WorstFinal)
+		if s.Figure("worst_cumulative_ratio") > 1.1 || s.Figure("worst_final_ratio") > 1.1 {
+			t.Errorf("%s: all runs cost up to %g of the owner's, the final settings %g", goal.Objective, s.Figure("worst_cumulative_ratio"), s.Figure("worst_final_ratio"))
 		}
 	}
 }
@@ -114,11 +114,11 @@ func TestSixProbesFindTheFewestCoreSeconds(t *testing.T) {
 	rep := aimed(t, replay.TunerInput{
 		Set: trialsIn(t, evaluatetest.Path(t, "multicores", "trials.csv")), Goal: recurring.Goal{Cores: true, MaxSlowdown: 1.05, MaxJoules: 1.02}, Probes: 6,
 	})
-	saved, oracle, broken := map[string]result.Figure{}, map[string]result.Figure{}, 0
+	saved, oracle, broken := map[string]evaluate.Figure{}, map[string]evaluate.Figure{}, 0
 	for _, r := range rep.Rows {
-		saved[r.Machine] += 1 - r.FinalKept
-		oracle[r.Machine] += 1 - r.OracleRatio
-		if r.LimitsBroken > 0 {
+		saved[r.Text("machine")] += 1 - r.Figure("final_kept_ratio")
+		oracle[r.Text("machine")] += 1 - r.Figure("oracle_ratio")
+		if r.Figure("limits_broken") > 0 {
 			broken++
 		}
 	}
@@ -136,7 +136,7 @@ func TestSixProbesFindTheFewestCoreSeconds(t *testing.T) {
 func TestEightProbesFindTheFewestCoresOfFullSpeed(t *testing.T) {
 	t.Parallel()
 	s := aimed(t, replay.TunerInput{Set: trialsIn(t, evaluatetest.Path(t, "synergy", "trials.csv")), Goal: recurring.Goal{Cores: true, Attain: .98}, Probes: 8}).Summary
-	if s.WithinOneStep == nil || *s.WithinOneStep != s.Tables || s.Tables == 0 {
+	if s["within_one_core_step"] == nil || s.Figure("within_one_core_step") != s.Figure("tables") || s.Figure("tables") == 0 {
 		t.Errorf("%+v", s)
 	}
 }

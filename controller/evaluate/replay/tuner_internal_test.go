@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/search/recurring"
 	"pitchpipe/controller/tuning"
 )
@@ -32,7 +32,7 @@ func drawn(t *rapid.T, goal recurring.Goal, failures bool) *returns {
 			}
 		}
 	}
-	file, err := records.Parse("drawn.csv", strings.NewReader(b.String()), records.Trials)
+	file, err := evaluate.Parse("drawn.csv", strings.NewReader(b.String()), evaluate.Trials)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,12 +110,13 @@ func TestTheOracleIsNeverBeatenInExpectation(t *testing.T) {
 }
 
 // firstOfTable is the first job of a table.
-func firstOfTable(t interface{ Fatal(...any) }, file records.Table, goal recurring.Goal, own tuning.Settings) *returns {
+func firstOfTable(t interface{ Fatal(...any) }, file evaluate.Table, goal recurring.Goal, own tuning.Settings) *returns {
 	all, err := pieces(file, own)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, left := returnsOf(file, all[0], recurring.Goal{}) // which leaves nothing out
+	var left evaluate.LeftOut
+	w := returnsOf(file, all[0], recurring.Goal{}, &left) // which leaves nothing out
 	if len(left) > 0 {
 		t.Fatal(left)
 	}

@@ -8,8 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"pitchpipe/controller/evaluate/records"
-	"pitchpipe/controller/evaluate/result"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/search/recurring"
 	"pitchpipe/controller/tuning"
 )
@@ -36,7 +35,7 @@ type cell struct {
 }
 
 // cellOf works out what the repeats of one setting say together.
-func cellOf(rows []records.Row, counted bool) cell {
+func cellOf(rows []evaluate.Row, counted bool) cell {
 	var all []run
 	for _, r := range rows {
 		one, _ := measured(r, counted, 1)
@@ -50,7 +49,7 @@ func cellOf(rows []records.Row, counted bool) cell {
 			seconds, joules = append(seconds, r.epoch.Seconds), append(joules, r.epoch.Joules)
 		}
 	}
-	c.epoch = tuning.Spent{Seconds: float64(result.Mean(seconds)), Joules: float64(result.Mean(joules))}
+	c.epoch = tuning.Spent{Seconds: float64(evaluate.Mean(seconds)), Joules: float64(evaluate.Mean(joules))}
 	for _, r := range all {
 		if !counted {
 			c.runs = append(c.runs, tuning.Spent{Seconds: firstOf(r.epoch.Seconds, c.epoch.Seconds), Joules: firstOf(r.epoch.Joules, c.epoch.Joules)})
@@ -74,7 +73,7 @@ func lacks(g recurring.Goal, c tuning.Spent) string {
 	switch {
 	case !(c.Seconds > 0):
 		return "seconds"
-	case g.Attain == 0 && g.MaxJoules > 0 && !(c.Joules > 0), !g.Least() && !result.Figure(g.Score(c, 1)).Known():
+	case g.Attain == 0 && g.MaxJoules > 0 && !(c.Joules > 0), !g.Least() && !evaluate.Figure(g.Score(c, 1)).Known():
 		return "joules"
 	}
 	return ""
@@ -82,32 +81,29 @@ func lacks(g recurring.Goal, c tuning.Spent) string {
 
 // returnsOf gathers the rows of a piece by setting. Settings that lack a number which the
 // goal needs are absent. Where nothing is left there are no cells.
-func returnsOf(t records.Table, p piece, goal recurring.Goal) (*returns, []result.LeftOut) {
+func returnsOf(t evaluate.Table, p piece, goal recurring.Goal, left *evaluate.LeftOut) *returns {
 	w := &returns{piece: p, goal: goal, maxEpochs: p.target.number("max_epochs")}
-	var left []result.LeftOut
-	leave := func(line, rows int, why string) {
-		left = result.Leave(left, result.LeftOut{Data: t.File, Workload: p.Name(), Machine: p.Machine, Rows: rows, Line: line, Why: why})
-	}
+	leave := func(rows []evaluate.Row, why string) { left.Add(t.File, p.Name(), p.Machine, rows, why) }
 	counted := t.Has("epochs")
-	rows := slices.DeleteFunc(slices.Clone(p.Rows), func(r records.Row) bool {
+	rows := slices.DeleteFunc(slices.Clone(p.Rows), func(r evaluate.Row) bool {
 		_, why := measured(r, counted, 1)
 		if why == "" && goal.Least() && !(withCores(r.Knobs)[tuning.Cores].Float() > 0) {
 			why = "its setting names no cores or threads, which the objective counts"
 		}
 		if why != "" {
-			leave(r.Line, 1, why)
+			leave([]evaluate.Row{r}, why)
 		}
 		return why != ""
 	})
 	if len(rows) == 0 {
 		if goal.Least() {
-			leave(0, 0, "no knob of cores or threads, which the objective counts")
+			leave(nil, "no knob of cores or threads, which the objective counts")
 		}
-		return w, left
+		return w
 	}
 	var points []tuning.Settings
 	var cells []cell
-	settings := records.Split(rows, records.Setting)
+	settings := evaluate.Split(rows, evaluate.Setting)
 	for _, same := range settings {
 		points, cells = append(points, withCores(same[0].Knobs)), append(cells, cellOf(same, counted))
 	}
@@ -115,15 +111,15 @@ func returnsOf(t records.Table, p piece, goal recurring.Goal) (*returns, []resul
 	wanted := nearest(points, p.wanted, order, func(int) bool { return true })
 	own := nearest(points, p.wanted, order, func(i int) bool { return cells[i].reaches() && lacks(goal, cells[i].epoch) == "" })
 	if own < 0 {
-		leave(0, 0, "no setting reaches its end and has what the objective needs")
-		return w, left
+		leave(nil, "no setting reaches its end and has what the objective needs")
+		return w
 	}
 	w.replaced = own != wanted
 	for i, s := range points {
 		if missing := lacks(goal, cells[i].epoch); missing != "" {
 			if cells[i].reaches() {
 				w.absent++
-				leave(settings[i][0].Line, len(settings[i]), "no "+missing+", which the objective needs")
+				leave(settings[i], "no "+missing+", which the objective needs")
 				continue
 			}
 			cells[i].epoch, cells[i].runs = tuning.Spent{Seconds: math.NaN(), Joules: math.NaN()}, nil // it costs what the owner's does
@@ -134,7 +130,7 @@ func returnsOf(t records.Table, p piece, goal recurring.Goal) (*returns, []resul
 		w.space.Points, w.cells = append(w.space.Points, s), append(w.cells, cells[i])
 	}
 	w.space.Knobs = knobs(t, w.space.Points, counted)
-	return w, left
+	return w
 }
 
 // withCores lets threads count as cores where no knob is called that.
@@ -146,7 +142,7 @@ func withCores(s tuning.Settings) tuning.Settings {
 }
 
 // knobs are those whose values differ, without those that an earlier one decides.
-func knobs(t records.Table, points []tuning.Settings, counted bool) []recurring.Knob {
+func knobs(t evaluate.Table, points []tuning.Settings, counted bool) []recurring.Knob {
 	var out []recurring.Knob
 	for _, name := range t.Knobs() {
 		varies := slices.ContainsFunc(points, func(p tuning.Settings) bool { return p[name] != points[0][name] })

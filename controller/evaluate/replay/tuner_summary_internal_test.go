@@ -3,20 +3,29 @@ package replay
 import (
 	"math"
 	"testing"
+
+	"pitchpipe/controller/evaluate"
 )
 
 // The final settings of three seeds in ten are cheaper than the oracle's since they break
 // a limit: that is no table within its cost, and nothing is saved by it.
 func TestABrokenLimitDoesNotFlatter(t *testing.T) {
 	t.Parallel()
-	s := TunerInput{Seeds: 10}.summary([]TunerRow{
-		{OracleRatio: .8, FinalRatio: .7*.8 + .3*.5, FinalKept: .7*.8 + .3, LimitsBroken: .3, WithinOracle: .7},
-		{OracleRatio: .8, FinalRatio: .81, FinalKept: .81, WithinOracle: 1},
+	s := TunerInput{}.summary([]evaluate.Line{
+		{
+			"oracle_ratio": evaluate.Figure(.8), "final_ratio": evaluate.Figure(.7*.8 + .3*.5), "final_kept_ratio": evaluate.Figure(.7*.8 + .3),
+			"limits_broken": evaluate.Figure(.3), "within_oracle": evaluate.Figure(.7),
+		},
+		{
+			"oracle_ratio": evaluate.Figure(.8), "final_ratio": evaluate.Figure(.81), "final_kept_ratio": evaluate.Figure(.81),
+			"limits_broken": evaluate.Figure(0), "within_oracle": evaluate.Figure(1),
+		},
 	})
-	if s.WithinOracle != 1 || s.Broken != 1 || math.Abs(float64(s.WithinShare-.85)) > tolerance {
-		t.Errorf("%d tables within, %d broken, %g of the seeds", s.WithinOracle, s.Broken, s.WithinShare)
-	}
-	if want := (.2*.7 + .19) / .4; math.Abs(float64(s.SavingShare)-want) > tolerance {
-		t.Errorf("%g of the oracle's saving, want %g", s.SavingShare, want)
+	for key, want := range map[string]float64{
+		"within_1_03_of_oracle": 1, "tables_with_broken_limits": 1, "within_1_03_of_oracle_share": .85, "saving_share": (.2*.7 + .19) / .4,
+	} {
+		if got := s.Figure(key); !(math.Abs(float64(got)-want) <= tolerance) {
+			t.Errorf("%s is %g, want %g", key, got, want)
+		}
 	}
 }

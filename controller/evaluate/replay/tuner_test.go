@@ -11,20 +11,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/evaluatetest"
-	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/controller/evaluate/replay"
-	"pitchpipe/controller/evaluate/result"
 	"pitchpipe/controller/search/recurring"
 	"pitchpipe/controller/tuning"
 )
 
-func runTuner(t *testing.T, in replay.TunerInput) replay.TunerReport {
+func runTuner(t *testing.T, in replay.TunerInput) evaluate.Report {
 	t.Helper()
 	if in.Seeds == 0 {
 		in.Seeds = 10
 	}
-	r, err := replay.Tuner(t.Context(), in, result.Quiet)
+	r, err := replay.Tuner(t.Context(), in, evaluatetest.Quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,16 +54,16 @@ func TestTheBestSettingsKnownByHandAreFoundAndPaidFor(t *testing.T) {
 	file := write(t, "trials.csv", trained(map[int]string{32: "12 12", 64: "5 5", 128: "8 8", 256: "10 10"}))
 	r := runTuner(t, replay.TunerInput{Set: trialsIn(t, file), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Energy}}, Recurrences: 40}).Rows[0]
 	// The owner's: 256 at 200 W, 10 epochs of 2000 J. The best: 5 epochs of 1650 J.
-	if want := 5 * 1650.0 / 20000; !equal(r.OracleRatio, result.Figure(want)) || !equal(r.FinalRatio, result.Figure(want)) || r.Final != "batch_size=64 power_limit_watts=150" {
-		t.Errorf("oracle %g, final %g with %s; want %g", r.OracleRatio, r.FinalRatio, r.Final, want)
+	if want := 5 * 1650.0 / 20000; !equal(r.Figure("oracle_ratio"), evaluate.Figure(want)) || !equal(r.Figure("final_ratio"), evaluate.Figure(want)) || r.Text("final") != "batch_size=64 power_limit_watts=150" {
+		t.Errorf("oracle %g, final %g with %s; want %g", r.Figure("oracle_ratio"), r.Figure("final_ratio"), r.Text("final"), want)
 	}
-	if r.CumulativeRatio <= r.OracleRatio || r.CumulativeRatio > .5 || !equal(r.CumulativeEnergyRatio, r.CumulativeRatio) {
-		t.Errorf("all returns cost %g, their joules %g", r.CumulativeRatio, r.CumulativeEnergyRatio)
+	if r.Figure("cumulative_ratio") <= r.Figure("oracle_ratio") || r.Figure("cumulative_ratio") > .5 || !equal(r.Figure("cumulative_energy_ratio"), r.Figure("cumulative_ratio")) {
+		t.Errorf("all returns cost %g, their joules %g", r.Figure("cumulative_ratio"), r.Figure("cumulative_energy_ratio"))
 	}
-	if want := .825; !equal(r.SystemKnobOracle, result.Figure(want)) {
-		t.Errorf("the best power limit costs %g, want %g", r.SystemKnobOracle, want)
+	if want := .825; !equal(r.Figure("system_knob_oracle_ratio"), evaluate.Figure(want)) {
+		t.Errorf("the best power limit costs %g, want %g", r.Figure("system_knob_oracle_ratio"), want)
 	}
-	if r.RandomCumulative < r.CumulativeRatio || r.GridCumulative < r.CumulativeRatio || r.SingleKnobCumulative < r.CumulativeRatio {
+	if r.Figure("random_cumulative_ratio") < r.Figure("cumulative_ratio") || r.Figure("grid_cumulative_ratio") < r.Figure("cumulative_ratio") || r.Figure("single_knob_cumulative_ratio") < r.Figure("cumulative_ratio") {
 		t.Errorf("simpler policies pay less: %+v", r)
 	}
 }
@@ -73,8 +72,8 @@ func TestALimitOfTimeIsKept(t *testing.T) {
 	t.Parallel()
 	file := write(t, "trials.csv", trained(map[int]string{32: "20", 64: "20", 128: "9", 256: "10"}))
 	r := runTuner(t, replay.TunerInput{Set: trialsIn(t, file), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 1.05}, Recurrences: 30}).Rows[0]
-	if r.Final != "batch_size=128 power_limit_watts=150" || r.LimitsBroken != 0 || r.FinalTimeRatio > 1.05 {
-		t.Errorf("final %s takes %g of the time, limits broken in %g", r.Final, r.FinalTimeRatio, r.LimitsBroken)
+	if r.Text("final") != "batch_size=128 power_limit_watts=150" || r.Figure("limits_broken") != 0 || r.Figure("final_time_ratio") > 1.05 {
+		t.Errorf("final %s takes %g of the time, limits broken in %g", r.Text("final"), r.Figure("final_time_ratio"), r.Figure("limits_broken"))
 	}
 }
 
@@ -91,12 +90,12 @@ func TestARunThatNeverEndsIsStoppedAndPaid(t *testing.T) {
 		}
 	}
 	r := runTuner(t, replay.TunerInput{Set: trialsIn(t, file), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Energy}}}).Rows[0]
-	if r.Default != "batch_size=128 power_limit_watts=200" || r.Recurrences != 25 || r.ReferenceCumulativeEnergy != .85 || r.ReferenceFinalTime != .9 {
+	if r.Text("default") != "batch_size=128 power_limit_watts=200" || r.Figure("recurrences") != 25 || r.Figure("reference_cumulative_energy_ratio") != .85 || r.Figure("reference_final_time_ratio") != .9 {
 		t.Errorf("what stands beside the data is not used: %+v", r)
 	}
 	// A run of batch 64 to its 1000 epochs would cost as much as 100 others.
-	if !equal(r.FinalRatio, .825) || r.CumulativeRatio < .825 || r.CumulativeRatio > 1.1 {
-		t.Errorf("final %g, all runs %g", r.FinalRatio, r.CumulativeRatio)
+	if !equal(r.Figure("final_ratio"), .825) || r.Figure("cumulative_ratio") < .825 || r.Figure("cumulative_ratio") > 1.1 {
+		t.Errorf("final %g, all runs %g", r.Figure("final_ratio"), r.Figure("cumulative_ratio"))
 	}
 }
 
@@ -114,11 +113,11 @@ func TestPlaceholdersAreFailedRunsAndTheFairShareIsTheDefault(t *testing.T) {
 		}
 	}
 	rep := runTuner(t, replay.TunerInput{Set: trialsIn(t, write(t, "trials.csv", b.String())), Goal: recurring.Goal{Cores: true, Attain: .98}, Probes: 8})
-	if len(rep.Rows) != 1 || rep.Summary.Skipped != 1 {
-		t.Fatalf("%d rows, %d skipped; want one, since b is constant", len(rep.Rows), rep.Summary.Skipped)
+	if len(rep.Rows) != 1 || rep.Summary.Figure("skipped") != 1 {
+		t.Fatalf("%v rows, %v skipped; want one, since b is constant", len(rep.Rows), rep.Summary.Figure("skipped"))
 	}
 	r := rep.Rows[0]
-	if r.Default != "cores=3 memory_gib=60" || r.Final != "cores=5 memory_gib=60" || r.StepsAbove != 0 || r.CumulativeEnergyRatio.Known() {
+	if r.Text("default") != "cores=3 memory_gib=60" || r.Text("final") != "cores=5 memory_gib=60" || r.Figure("steps_above") != 0 || r.Figure("cumulative_energy_ratio").Known() {
 		t.Errorf("%+v", r)
 	}
 }
@@ -160,15 +159,15 @@ func TestSettingsThatLackWhatTheGoalNeedsAreAbsentAndCounted(t *testing.T) {
 		if goal.Objective == tuning.Time {
 			absent = 0
 		}
-		if r.Absent != absent || r.Default != "cores=6" || r.Settings != 5-absent || r.CumulativeRatio <= 0 || !r.CumulativeRatio.Known() {
+		if r["absent"] != absent || r.Text("default") != "cores=6" || r["settings"] != 5-absent || r.Figure("cumulative_ratio") <= 0 || !r.Figure("cumulative_ratio").Known() {
 			t.Errorf("%+v: %+v", goal, r)
 		}
 		lost := 0
-		for _, l := range rep.Summary.LeftOut {
-			lost += l.Rows
+		for _, l := range rep.Summary.Lines("left_out") {
+			lost += int(l.Figure("rows"))
 		}
 		if lost != 1+absent || !strings.Contains(rep.Text(), "it has no time") {
-			t.Errorf("%+v: left out %+v", goal, rep.Summary.LeftOut)
+			t.Errorf("%+v: left out %+v", goal, rep.Summary.Lines("left_out"))
 		}
 	}
 }
@@ -179,8 +178,8 @@ func TestARepeatThatFailedIsARiskAndNotTheWholeSetting(t *testing.T) {
 		"a,m,1,10,100,0,0\na,m,1,10,100,0,1\na,m,2,5,50,0,0\na,m,2,1,1,1,1\na,m,4,8,90,0,0\na,m,4,12,110,0,1\n"
 	rep := runTuner(t, replay.TunerInput{Set: trialsIn(t, write(t, "trials.csv", text)), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Energy}}, Seeds: 4, Recurrences: 12})
 	r := rep.Rows[0]
-	if r.Settings != 3 || r.Default != "cores=4" || r.Oracle == "cores=2" || len(rep.Summary.LeftOut) != 0 {
-		t.Errorf("%+v, left out %+v", r, rep.Summary.LeftOut)
+	if r.Figure("settings") != 3 || r.Text("default") != "cores=4" || r.Text("oracle") == "cores=2" || len(rep.Summary.Lines("left_out")) != 0 {
+		t.Errorf("%+v, left out %+v", r, rep.Summary.Lines("left_out"))
 	}
 }
 
@@ -191,9 +190,9 @@ func TestEachReturnPaysItsOwnRepeat(t *testing.T) {
 	seen := map[string]bool{}
 	for seeds := 1; seeds <= 6; seeds++ {
 		r := runTuner(t, replay.TunerInput{Set: trialsIn(t, write(t, "trials.csv", text)), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Time}}, Recurrences: 1, Seeds: seeds}).Rows[0]
-		seen[fmt.Sprintf("%.6f", r.CumulativeRatio)] = true
-		if r.CumulativeRatio < .8-1e-9 || r.CumulativeRatio > 1.2+1e-9 {
-			t.Errorf("one return costs %g", r.CumulativeRatio)
+		seen[fmt.Sprintf("%.6f", r.Figure("cumulative_ratio"))] = true
+		if r.Figure("cumulative_ratio") < .8-1e-9 || r.Figure("cumulative_ratio") > 1.2+1e-9 {
+			t.Errorf("one return costs %g", r.Figure("cumulative_ratio"))
 		}
 	}
 	if len(seen) < 2 {
@@ -205,7 +204,7 @@ func TestInputsAreNotRepeatsOfEachOther(t *testing.T) {
 	t.Parallel()
 	const text = "workload,machine,input,knob_cores,seconds\na,m,1,1,4\na,m,1,2,2\na,m,2,1,40\na,m,2,2,50\n"
 	rep := runTuner(t, replay.TunerInput{Set: trialsIn(t, write(t, "trials.csv", text)), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Time}}, Recurrences: 8, Seeds: 2})
-	if len(rep.Rows) != 2 || rep.Rows[0].Input != "1" || rep.Rows[0].Oracle != "cores=2" || rep.Rows[1].Oracle != "cores=1" {
+	if len(rep.Rows) != 2 || rep.Rows[0].Text("input") != "1" || rep.Rows[0].Text("oracle") != "cores=2" || rep.Rows[1].Text("oracle") != "cores=1" {
 		t.Errorf("%+v", rep.Rows)
 	}
 	if !strings.Contains(rep.Text(), "INPUT") {
@@ -217,7 +216,7 @@ func TestADefaultThatNeverReachesItsEndIsReplacedByTheNearest(t *testing.T) {
 	t.Parallel()
 	file := write(t, "trials.csv", trained(map[int]string{32: "12 12", 64: "5 5", 128: "8 8", 256: "X X"}))
 	r := runTuner(t, replay.TunerInput{Set: trialsIn(t, file), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Energy}}, Recurrences: 30, Seeds: 2}).Rows[0]
-	if !r.DefaultReplaced || r.Default != "batch_size=128 power_limit_watts=200" || r.CumulativeRatio > 1.1 || r.FinalRatio > 1 {
+	if r["default_replaced"] != true || r.Text("default") != "batch_size=128 power_limit_watts=200" || r.Figure("cumulative_ratio") > 1.1 || r.Figure("final_ratio") > 1 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -227,11 +226,11 @@ func TestThreadsCountAsCoresWhereNothingElseDoes(t *testing.T) {
 	const text = "workload,machine,%s,seconds,joules\na,m,1,40,400\na,m,2,22,260\na,m,3,20,250\na,m,4,20,300\n"
 	in := replay.TunerInput{Goal: recurring.Goal{Cores: true, MaxSlowdown: 1.05}, Recurrences: 5, Seeds: 2}
 	in.Set = trialsIn(t, write(t, "trials.csv", fmt.Sprintf(text, "knob_threads")))
-	if r := runTuner(t, in).Rows[0]; !equal(r.OracleRatio, .75) || r.Final != "threads=3" {
+	if r := runTuner(t, in).Rows[0]; !equal(r.Figure("oracle_ratio"), .75) || r.Text("final") != "threads=3" {
 		t.Errorf("%+v", r)
 	}
 	in.Set = trialsIn(t, write(t, "trials.csv", fmt.Sprintf(text, "knob_batch")))
-	if _, err := replay.Tuner(t.Context(), in, result.Quiet); !errors.Is(err, records.ErrInvalid) || !strings.Contains(fmt.Sprint(err), "no knob of cores or threads") {
+	if _, err := replay.Tuner(t.Context(), in, evaluatetest.Quiet); !errors.Is(err, evaluate.ErrInvalid) || !strings.Contains(fmt.Sprint(err), "no knob of cores or threads") {
 		t.Errorf("neither cores nor threads: %v", err)
 	}
 }
@@ -248,8 +247,8 @@ func TestAReferenceThatLacksAColumnIsNotZero(t *testing.T) {
 		}
 	}
 	rep := runTuner(t, replay.TunerInput{Set: trialsIn(t, filepath.Join(folder, "trials.csv")), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Energy}}, Seeds: 1})
-	if r := rep.Rows[0]; r.ReferenceCumulativeEnergy.Known() || r.ReferenceFinalTime.Known() || r.ReferenceFinalEnergy != .8 || rep.Summary.Referenced != 0 {
-		t.Errorf("%+v, %d tables with a reference", r, rep.Summary.Referenced)
+	if r := rep.Rows[0]; r.Figure("reference_cumulative_energy_ratio").Known() || r.Figure("reference_final_time_ratio").Known() || r.Figure("reference_final_energy_ratio") != .8 || rep.Summary.Figure("tables_with_reference") != 0 {
+		t.Errorf("%+v, %v tables with a reference", r, rep.Summary.Figure("tables_with_reference"))
 	}
 }
 
@@ -257,7 +256,7 @@ func TestKnobsMayBeWords(t *testing.T) {
 	t.Parallel()
 	const text = "workload,machine,knob_solver,knob_cores,seconds,node\na,m,direct,1,9,n1\na,m,direct,2,8,n2\na,m,iterative,1,4,n1\na,m,iterative,2,3,n1\n"
 	r := runTuner(t, replay.TunerInput{Set: trialsIn(t, write(t, "trials.csv", text)), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Time}}, Recurrences: 10, Seeds: 2}).Rows[0]
-	if r.Settings != 4 || r.Oracle != "cores=2 solver=iterative" || r.Final != r.Oracle {
+	if r.Figure("settings") != 4 || r.Text("oracle") != "cores=2 solver=iterative" || r.Text("final") != r.Text("oracle") {
 		t.Errorf("%+v", r)
 	}
 }

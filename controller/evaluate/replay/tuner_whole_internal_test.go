@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/search"
 	"pitchpipe/controller/search/recurring"
 	"pitchpipe/controller/tuning"
@@ -34,7 +34,7 @@ w,m,8,8,12,400
 
 func returnsIn(t *testing.T, text string, goal recurring.Goal) *returns {
 	t.Helper()
-	file, err := records.Parse("recorded.csv", strings.NewReader(text), records.Trials)
+	file, err := evaluate.Parse("recorded.csv", strings.NewReader(text), evaluate.Trials)
 	if err != nil {
 		t.Fatal(err)
 	}

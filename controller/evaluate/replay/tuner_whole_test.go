@@ -3,9 +3,9 @@ package replay_test
 import (
 	"testing"
 
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/evaluatetest"
 	"pitchpipe/controller/evaluate/replay"
-	"pitchpipe/controller/evaluate/result"
 	"pitchpipe/controller/search/recurring"
 	"pitchpipe/controller/tuning"
 )
@@ -17,16 +17,16 @@ func TestSixTriesInTwentyReturnsFindMostOfTheSaving(t *testing.T) {
 	rep := runTuner(t, replay.TunerInput{
 		Set: trialsIn(t, evaluatetest.Path(t, "zeus", "trials.csv")), Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Energy}}, Recurrences: 20, Probes: 6, Seeds: 4,
 	})
-	saved, oracle, worst := result.Figure(0), result.Figure(0), result.Figure(0)
+	saved, oracle, worst := evaluate.Figure(0), evaluate.Figure(0), evaluate.Figure(0)
 	for _, r := range rep.Rows {
-		saved += 1 - r.WholeFinal
-		oracle += 1 - r.OracleRatio
-		worst = max(worst, r.WholeCumulative)
-		if r.WholeTried > 6 {
-			t.Errorf("%s on %s: %g tries", r.Workload, r.Machine, r.WholeTried)
+		saved += 1 - r.Figure("whole_final_ratio")
+		oracle += 1 - r.Figure("oracle_ratio")
+		worst = max(worst, r.Figure("whole_cumulative_ratio"))
+		if r.Figure("whole_tried") > 6 {
+			t.Errorf("%s on %s: %g tries", r.Text("workload"), r.Text("machine"), r.Figure("whole_tried"))
 		}
-		if r.WholeFinal > 1 {
-			t.Errorf("%s on %s ends at %g of the owner's", r.Workload, r.Machine, r.WholeFinal)
+		if r.Figure("whole_final_ratio") > 1 {
+			t.Errorf("%s on %s ends at %g of the owner's", r.Text("workload"), r.Text("machine"), r.Figure("whole_final_ratio"))
 		}
 	}
 	t.Logf("saved %.3f of %.3f, worst total %.3f", saved, oracle, worst)
@@ -42,8 +42,8 @@ func TestALimitOfTimeHoldsForWholeRunsToo(t *testing.T) {
 		Goal: recurring.Goal{Measure: tuning.Measure{Objective: tuning.Energy}, MaxSlowdown: 1.1}, Recurrences: 20, Probes: 6, Seeds: 4,
 	})
 	for _, r := range rep.Rows {
-		if r.WholeLimitsBroken > 0 || r.WholeCumulative > 1.1 {
-			t.Errorf("%s on %s: limits broken by %g of the seeds, all runs cost %g", r.Workload, r.Machine, r.WholeLimitsBroken, r.WholeCumulative)
+		if r.Figure("whole_limits_broken") > 0 || r.Figure("whole_cumulative_ratio") > 1.1 {
+			t.Errorf("%s on %s: limits broken by %g of the seeds, all runs cost %g", r.Text("workload"), r.Text("machine"), r.Figure("whole_limits_broken"), r.Figure("whole_cumulative_ratio"))
 		}
 	}
 }

@@ -18,8 +18,7 @@ import (
 
 	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon/api"
-	"pitchpipe/controller/evaluate/records"
-	"pitchpipe/controller/evaluate/result"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/driver/jobfile"
 )
 
@@ -91,7 +90,7 @@ func exitStatus(err error) int {
 		status int
 	}{
 		{errJobFailed, ExitFailed}, {errInvalid, ExitInvalid}, {config.ErrInvalid, ExitInvalid}, {api.ErrInvalid, ExitInvalid},
-		{records.ErrInvalid, ExitInvalid}, {result.ErrInput, ExitInvalid}, {api.ErrUnavailable, ExitUnavailable},
+		{evaluate.ErrInvalid, ExitInvalid}, {evaluate.ErrInput, ExitInvalid}, {api.ErrUnavailable, ExitUnavailable},
 		{api.ErrDenied, ExitDenied}, {api.ErrNotFound, ExitNotFound},
 	} {
 		if errors.Is(err, x.err) {

@@ -8,8 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pitchpipe/controller/evaluate/records"
-	"pitchpipe/controller/evaluate/result"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/tuning"
 )
 
@@ -30,29 +29,29 @@ func (a *app) evaluate() *cobra.Command {
 
 type tableFlag struct {
 	name     string
-	formats  []records.Format // that it takes
-	into     *[]records.Table
+	formats  []evaluate.Format // that it takes
+	into     *[]evaluate.Table
 	required bool
 	files    []string
 }
 
-func trialsFlag(into *[]records.Table, required bool, formats ...records.Format) *tableFlag {
-	return &tableFlag{name: "trials", formats: append([]records.Format{records.Trials}, formats...), into: into, required: required}
+func trialsFlag(into *[]evaluate.Table, required bool, formats ...evaluate.Format) *tableFlag {
+	return &tableFlag{name: "trials", formats: append([]evaluate.Format{evaluate.Trials}, formats...), into: into, required: required}
 }
 
-func samplesFlag(into *[]records.Table, required bool) *tableFlag {
-	return &tableFlag{name: "samples", formats: []records.Format{records.Samples}, into: into, required: required}
+func samplesFlag(into *[]evaluate.Table, required bool) *tableFlag {
+	return &tableFlag{name: "samples", formats: []evaluate.Format{evaluate.Samples}, into: into, required: required}
 }
 
-func curvesFlag(into *[]records.Table, required bool, formats ...records.Format) *tableFlag {
-	return &tableFlag{name: "curves", formats: append([]records.Format{records.Curves}, formats...), into: into, required: required}
+func curvesFlag(into *[]evaluate.Table, required bool, formats ...evaluate.Format) *tableFlag {
+	return &tableFlag{name: "curves", formats: append([]evaluate.Format{evaluate.Curves}, formats...), into: into, required: required}
 }
 
 // evaluation completes a subcommand: it gets its flags of tables, loads them, lets prepare
 // fill in the rest of the input, and prints the report. prepare may be nil.
-func evaluation[In, R, S any](
+func evaluation[In any](
 	a *app, cmd *cobra.Command, tables []*tableFlag, in *In,
-	evaluate func(context.Context, In, result.Progress) (result.Report[R, S], error), prepare func() error,
+	run func(context.Context, In, evaluate.Progress) (evaluate.Report, error), prepare func() error,
 ) *cobra.Command {
 	for _, f := range tables {
 		cmd.Flags().StringSliceVar(&f.files, f.name, nil, "tables of "+strings.Join(texts(f.formats), " or ")+"; further files may follow as arguments")
@@ -67,7 +66,7 @@ func evaluation[In, R, S any](
 				return err
 			}
 		}
-		r, err := evaluate(cmd.Context(), *in, a.progress())
+		r, err := run(cmd.Context(), *in, a.progress())
 		switch {
 		case err != nil:
 			return err
@@ -84,7 +83,7 @@ func evaluation[In, R, S any](
 // such columns: which flag each of them followed is unknown, as in --samples a b --trials c d.
 func load(tables []*tableFlag, more []string) error {
 	for _, file := range more {
-		format, err := records.FormatOf(file)
+		format, err := evaluate.FormatOf(file)
 		if err != nil {
 			return err
 		}
@@ -103,7 +102,7 @@ func load(tables []*tableFlag, more []string) error {
 			return fmt.Errorf("%w command line: no file: want --%s FILE", errInvalid, f.name)
 		}
 		var err error
-		if *f.into, err = records.Load(f.files, f.formats...); err != nil {
+		if *f.into, err = evaluate.Load(f.files, f.formats...); err != nil {
 			return err
 		}
 	}
@@ -112,7 +111,7 @@ func load(tables []*tableFlag, more []string) error {
 
 // progress shows on the standard error how far an evaluation is: in one line that is
 // rewritten on a terminal, in a line for each part elsewhere.
-func (a *app) progress() result.Progress {
+func (a *app) progress() evaluate.Progress {
 	_, terminal := a.terminal()
 	return func(done, total int, what string) {
 		line := fmt.Sprintf("%d of %d %s", done, total, what)

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/models"
-	"pitchpipe/controller/evaluate/records"
 	"pitchpipe/controller/tuning"
 )
 
@@ -66,7 +66,7 @@ func (a *app) evaluateForecast() *cobra.Command {
 	f.Float64SliceVar(&in.Seen, "seen", []float64{0.2, 0.3, 0.5}, "shares of the epochs that are seen")
 	f.StringVar(&in.Measure, "measure", models.Auto, "what is forecast: "+strings.Join(models.Measures(), ", ")+"; auto is the loss where there is one, else the quality")
 	offer(cmd, "measure", models.Measures())
-	return evaluation(a, cmd, []*tableFlag{curvesFlag(&in.Curves, true, records.Adaptations)}, &in, models.Forecast, nil)
+	return evaluation(a, cmd, []*tableFlag{curvesFlag(&in.Curves, true, evaluate.Adaptations)}, &in, models.Forecast, nil)
 }
 
 func (a *app) evaluateVerify() *cobra.Command {
@@ -87,6 +87,6 @@ func (a *app) evaluateVerify() *cobra.Command {
 	f.IntVar(&in.Epochs, "epochs", in.Epochs, "epochs of a job after its move, each looked at")
 	f.IntVar(&in.Pairs, "pairs", in.Pairs, "pairs of jobs, each looked at")
 	f.IntVar(&in.Candidates, "candidates", in.Candidates, "settings that were compared with the same untuned epochs")
-	tables := []*tableFlag{trialsFlag(&in.Trials, false), samplesFlag(&in.Samples, false), curvesFlag(&in.Curves, false, records.Adaptations)}
+	tables := []*tableFlag{trialsFlag(&in.Trials, false), samplesFlag(&in.Samples, false), curvesFlag(&in.Curves, false, evaluate.Adaptations)}
 	return evaluation(a, cmd, tables, &in, models.Verify, nil)
 }

@@ -10,9 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitchpipe/controller/config"
-	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/replay"
-	"pitchpipe/controller/evaluate/result"
 	"pitchpipe/controller/tuning"
 )
 
@@ -48,12 +47,12 @@ func (a *app) evaluateTuner() *cobra.Command {
 	offer(cmd, "objective", words)
 	return evaluation(a, cmd, []*tableFlag{trialsFlag(&in.Trials, true)}, &in, replay.Tuner, func() error {
 		if !slices.Contains(words, objective) {
-			return result.Invalid("objective %q: want one of %s", objective, strings.Join(words, ", "))
+			return evaluate.Invalid("objective %q: want one of %s", objective, strings.Join(words, ", "))
 		}
 		if in.Goal.Cores = objective == cores; !in.Goal.Cores {
 			in.Goal.Objective = tuning.Objective(objective)
 			if in.Goal.Attain != 0 || in.Goal.MaxJoules != 0 {
-				return result.Invalid("--attain and --max-joules go with --objective %s", cores)
+				return evaluate.Invalid("--attain and --max-joules go with --objective %s", cores)
 			}
 		}
 		return nil
@@ -98,7 +97,7 @@ func (a *app) evaluatePlan() *cobra.Command {
 	tables := []*tableFlag{trialsFlag(&in.Trials, true), curvesFlag(&in.Curves, false)}
 	return evaluation(a, cmd, tables, &in, replay.Plan, func() error {
 		if len(noise) < 1 || len(noise) > 2 {
-			return result.Invalid("--noise: %d numbers: want that between attempts and that between epochs", len(noise))
+			return evaluate.Invalid("--noise: %d numbers: want that between attempts and that between epochs", len(noise))
 		}
 		if site != "" {
 			policy, err := config.LoadSite(site)
@@ -145,7 +144,7 @@ func (a *app) evaluateSearch() *cobra.Command {
 	f.Uint64Var(&in.Seed, "seed", 1, "the first of their seeds")
 	offer(cmd, "outcome", replay.Outcomes())
 	methodFlag(cmd, &in.Methods, replay.SearchMethods())
-	tables := []*tableFlag{trialsFlag(&in.Trials, false, records.Curves), curvesFlag(&in.Curves, false)}
+	tables := []*tableFlag{trialsFlag(&in.Trials, false, evaluate.Curves), curvesFlag(&in.Curves, false)}
 	return evaluation(a, cmd, tables, &in, replay.Search, nil)
 }
 

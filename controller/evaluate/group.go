@@ -1,4 +1,4 @@
-package records
+package evaluate
 
 // Group are the rows of one workload on one machine, in the order of the file.
 type Group struct {
@@ -28,6 +28,11 @@ func (g Group) Name() string {
 		return g.Workload
 	}
 	return g.Workload + "/" + g.Input
+}
+
+// Line has what names the group.
+func (g Group) Line() Line {
+	return Line{"workload": g.Workload, "machine": g.Machine, "input": g.Input}
 }
 
 // Runs splits rows by run, in the order of the first row of each. A name stands for one

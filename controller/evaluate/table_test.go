@@ -1,4 +1,4 @@
-package records_test
+package evaluate_test
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"pitchpipe/controller/evaluate/records"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/tuning"
 )
 
@@ -23,9 +23,9 @@ bt,xeon,2,static,3e2,1.5,1
 sp,arm,2,static,7,8,0
 `
 
-func parse(t *testing.T, text string, f records.Format) records.Table {
+func parse(t *testing.T, text string, f evaluate.Format) evaluate.Table {
 	t.Helper()
-	table, err := records.Parse("small.csv", strings.NewReader(text), f)
+	table, err := evaluate.Parse("small.csv", strings.NewReader(text), f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func parse(t *testing.T, text string, f records.Format) records.Table {
 
 func TestATableKeepsWhatIsMissingApartFromZero(t *testing.T) {
 	t.Parallel()
-	table := parse(t, small, records.Trials)
+	table := parse(t, small, evaluate.Trials)
 	if got := table.Knobs(); !cmp.Equal(got, []string{"cores", "schedule"}) {
 		t.Errorf("knobs %v", got)
 	}
@@ -56,12 +56,12 @@ func TestATableKeepsWhatIsMissingApartFromZero(t *testing.T) {
 
 func TestATableIsReadBackAsItWasWritten(t *testing.T) {
 	t.Parallel()
-	table := parse(t, small, records.Trials)
+	table := parse(t, small, evaluate.Trials)
 	var first, second bytes.Buffer
-	if err := records.Write(&first, table); err != nil {
+	if err := evaluate.Write(&first, table); err != nil {
 		t.Fatal(err)
 	}
-	if err := records.Write(&second, parse(t, first.String(), records.Trials)); err != nil || first.String() != second.String() {
+	if err := evaluate.Write(&second, parse(t, first.String(), evaluate.Trials)); err != nil || first.String() != second.String() {
 		t.Errorf("%v: %s", err, cmp.Diff(first.String(), second.String()))
 	}
 }
@@ -77,7 +77,7 @@ func TestAZippedTableIsReadByItsContent(t *testing.T) {
 	if err := errors.Join(z.Close(), os.WriteFile(path, zipped.Bytes(), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if table, err := records.Read(path, records.Trials); err != nil || len(table.Rows) != 4 {
+	if table, err := evaluate.Read(path, evaluate.Trials); err != nil || len(table.Rows) != 4 {
 		t.Errorf("%d rows: %v", len(table.Rows), err)
 	}
 }
@@ -86,25 +86,25 @@ func TestABadTableIsOneErrorWithItsPlace(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name, text string
-		format     records.Format
+		format     evaluate.Format
 		want       string
 	}{
-		{"an empty file", "", records.Trials, "x.csv:1:1: it is empty: want a header row of trials"},
-		{"a header alone", "workload,machine\n", records.Trials, "x.csv: it has a header and no rows"},
-		{"a missing column", "workload,knob_cores\na,1\n", records.Trials, `x.csv:1:1: column "machine" is missing: a file of trials has at least workload, machine`},
-		{"a column twice", "workload,machine,seconds,seconds\na,b,1,2\n", records.Trials, `x.csv:1:26: column "seconds" stands twice`},
-		{"a column without a name", "workload,machine,\na,b,1\n", records.Trials, "x.csv:1:18: a column without a name"},
-		{"a word for a number", "workload,machine,seconds\na,b,1\na,b,fast\n", records.Trials, `x.csv:3:5: seconds is "fast": want a number, or nothing where it is missing`},
-		{"a word for a flag", "workload,machine,failed\na,b,perhaps\n", records.Trials, `x.csv:2:5: failed is "perhaps": want a number, or nothing where it is missing`},
-		{"a short row", "workload,machine,seconds\na,b\n", records.Trials, "x.csv:2:1: wrong number of fields"},
-		{"a quote that does not end", "workload,machine\n\"a,b\n", records.Trials, `x.csv:2:6: extraneous or missing " in quoted-field`},
-		{"no workload", "workload,machine\n,b\n", records.Trials, "x.csv:2:1: the workload is missing"},
-		{"no run", "run,workload,machine,epoch\n,a,b,1\n", records.Curves, "x.csv:2:1: the run is missing"},
+		{"an empty file", "", evaluate.Trials, "x.csv:1:1: it is empty: want a header row of trials"},
+		{"a header alone", "workload,machine\n", evaluate.Trials, "x.csv: it has a header and no rows"},
+		{"a missing column", "workload,knob_cores\na,1\n", evaluate.Trials, `x.csv:1:1: column "machine" is missing: a file of trials has at least workload, machine`},
+		{"a column twice", "workload,machine,seconds,seconds\na,b,1,2\n", evaluate.Trials, `x.csv:1:26: column "seconds" stands twice`},
+		{"a column without a name", "workload,machine,\na,b,1\n", evaluate.Trials, "x.csv:1:18: a column without a name"},
+		{"a word for a number", "workload,machine,seconds\na,b,1\na,b,fast\n", evaluate.Trials, `x.csv:3:5: seconds is "fast": want a number, or nothing where it is missing`},
+		{"a word for a flag", "workload,machine,failed\na,b,perhaps\n", evaluate.Trials, `x.csv:2:5: failed is "perhaps": want a number, or nothing where it is missing`},
+		{"a short row", "workload,machine,seconds\na,b\n", evaluate.Trials, "x.csv:2:1: wrong number of fields"},
+		{"a quote that does not end", "workload,machine\n\"a,b\n", evaluate.Trials, `x.csv:2:6: extraneous or missing " in quoted-field`},
+		{"no workload", "workload,machine\n,b\n", evaluate.Trials, "x.csv:2:1: the workload is missing"},
+		{"no run", "run,workload,machine,epoch\n,a,b,1\n", evaluate.Curves, "x.csv:2:1: the run is missing"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := records.Parse("x.csv", strings.NewReader(tc.text), tc.format)
-			if !errors.Is(err, records.ErrInvalid) || err.Error() != "invalid records: "+tc.want {
+			_, err := evaluate.Parse("x.csv", strings.NewReader(tc.text), tc.format)
+			if !errors.Is(err, evaluate.ErrInvalid) || err.Error() != "invalid records: "+tc.want {
 				t.Errorf("got  %v\nwant invalid records: %s", err, tc.want)
 			}
 		})
@@ -114,7 +114,7 @@ func TestABadTableIsOneErrorWithItsPlace(t *testing.T) {
 func TestStrangersColumnsKeepTheirWords(t *testing.T) {
 	t.Parallel()
 	table := parse(t, "workload, machine ,knob_schedule,knob_cores,gpu_name,input,failed,seconds,joules\n"+
-		"a,m,static,2,NVIDIA A100, small ,True,NaN,NA\na,m,dynamic,nan,7,large,false, 1.5 ,inf\n", records.Trials)
+		"a,m,static,2,NVIDIA A100, small ,True,NaN,NA\na,m,dynamic,nan,7,large,false, 1.5 ,inf\n", evaluate.Trials)
 	one, two := table.Rows[0], table.Rows[1]
 	if one.Text("gpu_name") != "NVIDIA A100" || one.Input() != "small" || !one.Failed() || two.Failed() {
 		t.Errorf("%+v", table.Rows)
@@ -142,7 +142,7 @@ func TestStrangersColumnsKeepTheirWords(t *testing.T) {
 func TestOnlyWhatRanHasAnOutcome(t *testing.T) {
 	t.Parallel()
 	table := parse(t, "workload,machine,knob_memory_gib,relative_speed,seconds,failed\n"+
-		"a,m,8,0.1,5,\na,m,16,0.1,5,\na,m,16,1,0,\na,m,16,1,5,1\na,m,16,1,5,0\na,m,16,1,-5,0\na,m,16,1,,0\n", records.Trials)
+		"a,m,8,0.1,5,\na,m,16,0.1,5,\na,m,16,1,0,\na,m,16,1,5,1\na,m,16,1,5,0\na,m,16,1,-5,0\na,m,16,1,,0\n", evaluate.Trials)
 	var got []bool
 	for _, r := range table.Rows {
 		_, ok := r.Outcome("seconds")
@@ -168,9 +168,9 @@ func TestRunsAreKnownByMoreThanTheirNames(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			table := parse(t, "run,workload,machine,knob_x,epoch\n"+tc.text, records.Curves)
+			table := parse(t, "run,workload,machine,knob_x,epoch\n"+tc.text, evaluate.Curves)
 			var got []int
-			for _, run := range records.Runs(table.Rows) {
+			for _, run := range evaluate.Runs(table.Rows) {
 				got = append(got, run[0].Line)
 			}
 			if !cmp.Equal(got, tc.want) {
@@ -182,7 +182,7 @@ func TestRunsAreKnownByMoreThanTheirNames(t *testing.T) {
 
 func TestInputsAreJobsOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	table := parse(t, "workload,machine,input,seconds\na,m,1,1\na,m,2,9\na,m,1,1\n", records.Trials)
+	table := parse(t, "workload,machine,input,seconds\na,m,1,1\na,m,2,9\na,m,1,1\n", evaluate.Trials)
 	if jobs := table.Jobs(); len(jobs) != 2 || jobs[0].Name() != "a/1" || len(jobs[0].Rows) != 2 || jobs[1].Input != "2" {
 		t.Errorf("%+v", jobs)
 	}
@@ -193,21 +193,21 @@ func TestInputsAreJobsOfTheirOwn(t *testing.T) {
 
 func TestTheColumnsShowTheFormat(t *testing.T) {
 	t.Parallel()
-	for want, header := range map[records.Format]string{
-		records.Trials:      "workload,machine,run,seconds",
-		records.Curves:      "run,workload,machine,epoch",
-		records.Samples:     "workload,run,machine,t_seconds",
-		records.Adaptations: "run,workload,scenario,epoch,seconds,action",
+	for want, header := range map[evaluate.Format]string{
+		evaluate.Trials:      "workload,machine,run,seconds",
+		evaluate.Curves:      "run,workload,machine,epoch",
+		evaluate.Samples:     "workload,run,machine,t_seconds",
+		evaluate.Adaptations: "run,workload,scenario,epoch,seconds,action",
 	} {
 		path := filepath.Join(t.TempDir(), "x.csv")
 		if err := os.WriteFile(path, []byte(header+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := records.FormatOf(path); err != nil || got != want {
+		if got, err := evaluate.FormatOf(path); err != nil || got != want {
 			t.Errorf("%s: %s, %v; want %s", header, got, err, want)
 		}
 	}
-	if _, err := records.FormatOf("nowhere.csv"); !errors.Is(err, records.ErrInvalid) {
+	if _, err := evaluate.FormatOf("nowhere.csv"); !errors.Is(err, evaluate.ErrInvalid) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }
@@ -230,20 +230,20 @@ func TestAnOutcomeThatStandsNowAndThenIsNotBroken(t *testing.T) {
 		for i, q := range strings.Fields(tc.qualities) {
 			text += "0,a,m," + strconv.Itoa(i+1) + "," + strings.Trim(q, "-") + "\n"
 		}
-		if last, broke := records.Last(parse(t, text, records.Curves).Rows, "quality", tc.cadence); last != tc.last || broke != tc.broke {
+		if last, broke := evaluate.Last(parse(t, text, evaluate.Curves).Rows, "quality", tc.cadence); last != tc.last || broke != tc.broke {
 			t.Errorf("%s: last %d, broke %t; want %d, %t", tc.name, last, broke, tc.last, tc.broke)
 		}
 	}
-	runs := [][]records.Row{}
+	runs := [][]evaluate.Row{}
 	for _, q := range []string{"1,,1", ",1,", "1,1,1"} {
 		var text strings.Builder
 		text.WriteString("run,workload,machine,epoch,quality\n")
 		for i, v := range strings.Split(q, ",") {
 			text.WriteString("0,a,m," + strconv.Itoa(i+1) + "," + v + "\n")
 		}
-		runs = append(runs, parse(t, text.String(), records.Curves).Rows)
+		runs = append(runs, parse(t, text.String(), evaluate.Curves).Rows)
 	}
-	if got := records.Cadence(runs, "quality"); got != 1 {
+	if got := evaluate.Cadence(runs, "quality"); got != 1 {
 		t.Errorf("cadence %d, want 1", got)
 	}
 }
@@ -251,7 +251,7 @@ func TestAnOutcomeThatStandsNowAndThenIsNotBroken(t *testing.T) {
 func TestQualitiesMayBePercentages(t *testing.T) {
 	t.Parallel()
 	for want, text := range map[float64]string{1: "a,m,0.5\na,m,1\n", 100: "a,m,0.5\na,m,98.7\n", 0: "a,m,101\n"} {
-		if got, ok := records.Whole(parse(t, "workload,machine,quality\n"+text, records.Trials).Rows); got != want || ok != (want > 0) {
+		if got, ok := evaluate.Whole(parse(t, "workload,machine,quality\n"+text, evaluate.Trials).Rows); got != want || ok != (want > 0) {
 			t.Errorf("%q: %g, %t; want %g", text, got, ok, want)
 		}
 	}
@@ -263,22 +263,22 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("workload,machine, failed ,x,knob_y\n a,b,TRUE,inf,nan\n"))
 	f.Add([]byte{0x1f, 0x8b, 0})
 	f.Fuzz(func(t *testing.T, text []byte) {
-		table, err := records.Parse("x.csv", bytes.NewReader(text), records.Trials)
+		table, err := evaluate.Parse("x.csv", bytes.NewReader(text), evaluate.Trials)
 		if err != nil {
-			if !errors.Is(err, records.ErrInvalid) {
+			if !errors.Is(err, evaluate.ErrInvalid) {
 				t.Errorf("an error of another kind: %v", err)
 			}
 			return
 		}
 		var first, second bytes.Buffer
-		if err := records.Write(&first, table); err != nil {
+		if err := evaluate.Write(&first, table); err != nil {
 			t.Fatal(err)
 		}
-		again, err := records.Parse("x.csv", bytes.NewReader(first.Bytes()), records.Trials)
+		again, err := evaluate.Parse("x.csv", bytes.NewReader(first.Bytes()), evaluate.Trials)
 		if err != nil {
 			t.Fatalf("what was written is not read back: %v\n%s", err, first.String())
 		}
-		if err := records.Write(&second, again); err != nil || first.String() != second.String() {
+		if err := evaluate.Write(&second, again); err != nil || first.String() != second.String() {
 			t.Errorf("%v\n%s\n%s", err, first.String(), second.String())
 		}
 	})

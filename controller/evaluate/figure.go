@@ -1,4 +1,4 @@
-package result
+package evaluate
 
 import (
 	"encoding/json"
@@ -24,15 +24,6 @@ func (f Figure) MarshalJSON() ([]byte, error) {
 		return []byte("null"), nil
 	}
 	return json.Marshal(float64(f))
-}
-
-// UnmarshalJSON reads null as unknown.
-func (f *Figure) UnmarshalJSON(text []byte) error {
-	if string(text) == "null" {
-		*f = Unknown()
-		return nil
-	}
-	return json.Unmarshal(text, (*float64)(f))
 }
 
 // Print writes a figure with a fixed number of digits, or a dash.
@@ -95,4 +86,31 @@ var ErrInput = errors.New("invalid input")
 // Invalid is an ErrInput that says what was found and what is wanted.
 func Invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInput, fmt.Sprintf(format, args...))
+}
+
+// Want is nil where ok, else an Invalid. The first of several is cmp.Or of them.
+func Want(ok bool, format string, args ...any) error {
+	if ok {
+		return nil
+	}
+	return Invalid(format, args...)
+}
+
+// Yes is the share of one thing: all of it, or none.
+func Yes(is bool) Figure {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// ShareOf is the share of a list for which something holds.
+func ShareOf[T any](all []T, holds func(T) bool) Figure {
+	n := 0
+	for _, one := range all {
+		if holds(one) {
+			n++
+		}
+	}
+	return Share(n, len(all))
 }
