@@ -71,7 +71,7 @@ func (a *app) run() *cobra.Command {
 			if probes > 0 {
 				job, before, err = a.probeAndSubmit(ctx, client, s, probing{probes, shorter})
 			} else {
-				job, err = client.Submit(ctx, s)
+				job, err = submit(ctx, client, s)
 			}
 			if errors.Is(err, api.ErrUsersSubmit) {
 				if chosen {
@@ -101,6 +101,19 @@ func (a *app) run() *cobra.Command {
 	f.StringVar(&dir, "dir", "", "the job's directory (default: that of FILE)")
 	f.StringVar(&request, "request", "", "repeat a submission safely: the same id never creates a second job")
 	return cmd
+}
+
+// starting is how long a controller that was just started may take to answer.
+const starting = 5 * time.Second
+
+// submit waits for a controller that starts. The same request never makes a second job.
+func submit(ctx context.Context, client *api.Client, s api.Submission) (api.Job, error) {
+	for end := time.Now().Add(starting); ; {
+		job, err := client.Submit(ctx, s)
+		if !errors.Is(err, api.ErrUnavailable) || time.Now().After(end) || !pause(ctx, 100*time.Millisecond) {
+			return job, err
+		}
+	}
 }
 
 // prospects prints beside the output when the knobs of a job can act.
