@@ -12,12 +12,12 @@ type Measure struct {
 	Tariff    Tariff    `json:"tariff,omitzero"` // prices of Cost
 }
 
-// Policies of older records have no tariff.
+// Measure is what the policy minimises. Policies of older records have no tariff.
 func (p Policy) Measure() Measure {
 	return Measure{p.Objective, p.Weight, cmp.Or(p.Tariff, DefaultTariff())}
 }
 
-// Cost is no such sum: it has the weights of Time, with which it grows.
+// Weights are those of ln(joules) and ln(seconds). Cost has those of Time, with which it grows.
 func (m Measure) Weights() (joules, seconds float64) {
 	switch m.Objective {
 	case Energy:
@@ -60,7 +60,7 @@ type Spent struct {
 	Price   float64 // by a tariff; NaN: not known
 }
 
-// joules are NaN where they were not measured.
+// Spent is what work took; joules are NaN where they were not measured.
 func (m Measure) Spent(seconds, joules float64, s Settings) Spent {
 	return Spent{seconds, joules, m.Tariff.Price(seconds, joules, s)}
 }
