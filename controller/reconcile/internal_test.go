@@ -134,7 +134,7 @@ func TestTheDelayOfAFailingJobGrowsToAMinute(t *testing.T) {
 	}
 }
 
-// ran makes epochs of kinds of machines, one a letter; - is a kind that nobody knows.
+// ran makes epochs of kinds of machines, one a letter; - is an unknown kind.
 // Those in capitals ran under the owner's own settings.
 func ran(kinds string) []tuning.Epoch {
 	var out []tuning.Epoch
