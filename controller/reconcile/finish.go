@@ -32,7 +32,8 @@ func (p *reconciliation) verify(ctx context.Context) error {
 	}
 	if p.rec.Phase == Verifying && p.foreign() {
 		// The present attempt is not ours, such as one after an out-of-memory kill.
-		return p.to(Profiling, LookAgain, Entry{Attempt: p.job.Attempt})
+		p.to(Profiling, LookAgain, Entry{Attempt: p.job.Attempt})
+		return nil
 	}
 	outcome, ok := p.compare()
 	if ok {
@@ -42,9 +43,7 @@ func (p *reconciliation) verify(ctx context.Context) error {
 		return p.recheck(ctx)
 	}
 	if p.rec.Phase == Verifying {
-		if err := p.to(Settled, OutcomeKnown, Entry{Reason: outcome.Reason, Outcome: &outcome}); err != nil {
-			return err
-		}
+		p.to(Settled, OutcomeKnown, Entry{Reason: outcome.Reason, Outcome: &outcome})
 		p.rec.Looked = 0
 	}
 	if outcome.Verdict == tuning.Improved && p.grown() || outcome.Verdict == tuning.Regressed && p.rec.Expired < expiries {
@@ -169,9 +168,7 @@ func (p *reconciliation) close(ctx context.Context, e Entry) error {
 	tried, why := p.rec.Move != nil && p.rec.Move.Tried, p.rec.Reason
 	p.countUnseen()
 	p.rec.Ended, p.rec.Move, e.Outcome = p.job.Ended, nil, p.rec.Outcome
-	if err := p.to(Ended, JobEnded, e); err != nil {
-		return err
-	}
+	p.to(Ended, JobEnded, e)
 	if why == tuning.ReasonNone || p.job.State != driver.Succeeded {
 		p.rec.Reason = endReason(p.job.State)
 	}

@@ -19,8 +19,9 @@ type reconciliation struct {
 	now       time.Time
 	job       driver.Job
 	rec       *Record
-	dirty     bool // the record has to be saved
-	grew      bool // a new epoch was measured
+	dirty     bool  // the record has to be saved
+	bug       error // a transition that is not permitted
+	grew      bool  // a new epoch was measured
 	again     time.Duration
 	measured  tuning.Reason // why the present attempt has no usable profile yet
 	endSeen   bool          // the exporter saw the end of the present attempt
@@ -38,9 +39,7 @@ func (l *Loop) Reconcile(ctx context.Context, id driver.JobID) (time.Duration, e
 		return p.again, err
 	}
 	// 2. Did its owner change it? Then start anew.
-	if err := p.superseded(); err != nil {
-		return 0, err
-	}
+	p.superseded()
 	// 3. What does it allow?
 	if err := p.read(ctx); err != nil {
 		return 0, err
@@ -54,34 +53,35 @@ func (l *Loop) Reconcile(ctx context.Context, id driver.JobID) (time.Duration, e
 		return 0, err
 	}
 	p.measure(ctx)
-	// 5. It ended: compare, learn, close.
+	if p.bug != nil {
+		return 0, p.bug
+	}
+	// 5. One step of the present intent, or one decision. It ended: compare, learn, close.
+	next := p.act
 	if p.job.State.Ended() {
-		err := p.finish(ctx)
-		return p.again, errors.Join(err, p.store(ctx))
+		next = p.finish
 	}
-	// 6. One step of the present intent, or one decision.
-	if err := p.act(ctx); err != nil {
-		return p.again, errors.Join(err, p.store(ctx))
-	}
-	return p.again, p.store(ctx)
+	err := next(ctx)
+	return p.again, errors.Join(err, p.store(ctx))
 }
 
 func (p *reconciliation) store(ctx context.Context) error {
-	if !p.dirty {
-		return nil
+	if !p.dirty || p.bug != nil {
+		return p.bug
 	}
 	p.dirty = false
 	return p.save(ctx, p.rec)
 }
 
-func (p *reconciliation) to(phase Phase, by Trigger, e Entry) error {
+// to moves the record to another phase. After a transition that is not permitted nothing is stored.
+func (p *reconciliation) to(phase Phase, by Trigger, e Entry) {
 	if err := p.rec.to(p.now, phase, by, e); err != nil {
 		p.cfg.Log.Error("transition refused", "job", p.rec.Job, "error", err)
-		return err
+		p.bug = errors.Join(p.bug, err)
+		return
 	}
 	p.dirty = true
 	p.cfg.Log.Info("phase", "job", p.rec.Job, "phase", phase, "trigger", by, "reason", e.Reason)
-	return nil
 }
 
 func (p *reconciliation) add(e Entry) {
@@ -142,12 +142,12 @@ func (p *reconciliation) look(ctx context.Context, id driver.JobID) (done bool, 
 // superseded starts anew with a job that its owner changed: by another job file, or by
 // another size through the scheduler's own command. During an intent the driver handles a
 // change of size.
-func (p *reconciliation) superseded() error {
+func (p *reconciliation) superseded() {
 	edited := p.rec.Fingerprint != p.job.Fingerprint
 	old, now := p.rec.Asked, asked(p.job)
 	resized := old != nil && *old != *now && p.rec.Move == nil && p.rec.Phase != Seen && !p.job.State.Ended()
 	if !edited && !resized {
-		return nil
+		return
 	}
 	p.caps.untry(p.rec.Job)
 	p.rec.NoRoom, p.rec.Outcome, p.rec.Class = false, nil, nil
@@ -157,7 +157,7 @@ func (p *reconciliation) superseded() error {
 		}
 		p.rec.Fingerprint, p.rec.KeepMemory, p.rec.Move, p.rec.Queued, p.rec.Runs = p.job.Fingerprint, false, nil, nil, nil
 	}
-	return p.to(Seen, OwnerChanged, Entry{Reason: tuning.ReasonOwnerChanged})
+	p.to(Seen, OwnerChanged, Entry{Reason: tuning.ReasonOwnerChanged})
 }
 
 // Asked is the size that the owner asked the scheduler for.
@@ -178,7 +178,8 @@ func (p *reconciliation) read(ctx context.Context) error {
 	p.rec.Kind = reading.Kind
 	if reading.Reason != tuning.ReasonNone {
 		p.rec.Own, p.rec.Policy.Tariff = reading.Own, reading.Policy.Tariff
-		return p.to(Ignored, NoStanza, Entry{Reason: reading.Reason, Detail: reading.Detail})
+		p.to(Ignored, NoStanza, Entry{Reason: reading.Reason, Detail: reading.Detail})
+		return nil
 	}
 	p.rec.Policy, p.rec.Own, p.rec.Total = reading.Policy, reading.Own, reading.Policy.Progress.Total
 	p.rec.Asked = asked(p.job)
@@ -187,7 +188,8 @@ func (p *reconciliation) read(ctx context.Context) error {
 		return err
 	}
 	p.caps.add(p.rec)
-	return p.to(Waiting, StanzaRead, Entry{Detail: reading.Detail})
+	p.to(Waiting, StanzaRead, Entry{Detail: reading.Detail})
+	return nil
 }
 
 // adopt records each attempt once, ours or not.
@@ -300,9 +302,7 @@ func (p *reconciliation) closeReplaced(ctx context.Context) error {
 		return err
 	}
 	p.rec.Move = nil
-	if err := p.to(Ended, JobEnded, Entry{Detail: "another job got its id before its end was seen"}); err != nil {
-		return err
-	}
+	p.to(Ended, JobEnded, Entry{Detail: "another job got its id before its end was seen"})
 	if err := p.archive(ctx); err != nil {
 		return err
 	}
@@ -313,7 +313,7 @@ func (p *reconciliation) closeReplaced(ctx context.Context) error {
 func (p *reconciliation) archive(ctx context.Context) error {
 	old := *p.rec
 	old.Job = p.rec.archived()
-	if err := p.save(ctx, &old); err != nil {
+	if err := errors.Join(p.bug, p.save(ctx, &old)); err != nil {
 		return fmt.Errorf("archive the record of the earlier job %s: %w", p.rec.Job, err)
 	}
 	return nil
