@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -154,22 +155,13 @@ func (r *Record) UnmarshalJSON(raw []byte) error {
 	if r.Phase == "suspended" {
 		r.Phase, r.Unreachable = old.Before, true
 	}
-	switch r.Phase { //nolint:exhaustive // the others are as they were
-	case "eligible":
-		r.Phase = Waiting
-	case "classified":
-		r.Phase = Profiling
-	case "recalled", "probing", "moving", "rolling-back":
-		r.Phase = Changing
-	case "failed":
+	if r.Phase == Held && old.Final {
 		r.Phase = Settled
-	case "cancelled":
-		r.Phase = Ended
-	case Held:
-		if old.Final {
-			r.Phase = Settled
-		}
 	}
+	r.Phase = cmp.Or(map[Phase]Phase{
+		"eligible": Waiting, "classified": Profiling, "failed": Settled, "cancelled": Ended,
+		"recalled": Changing, "probing": Changing, "moving": Changing, "rolling-back": Changing,
+	}[r.Phase], r.Phase)
 	return nil
 }
 
