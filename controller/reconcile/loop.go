@@ -22,7 +22,6 @@ import (
 // Scheduler reads jobs.
 type Scheduler interface {
 	Get(ctx context.Context, id driver.JobID) (driver.Job, error)
-	Capabilities() driver.Capabilities
 }
 
 // Queue hands out the ids of jobs to reconcile.
