@@ -131,7 +131,11 @@ func (p *reconciliation) compareWith(tuned tuning.Settings, chosen time.Time) (t
 
 // finish closes the record of an ended job and learns from it.
 func (p *reconciliation) finish(ctx context.Context) error {
-	if p.rec.Done() < p.rec.Total && p.job.State == driver.Succeeded && p.now.Sub(p.job.Ended) < p.lingering() {
+	wait := lingerKnown
+	if p.endSeen || len(p.rec.Epochs) == 0 {
+		wait = linger
+	}
+	if p.rec.Done() < p.rec.Total && p.job.State == driver.Succeeded && p.now.Sub(p.job.Ended) < wait {
 		p.again = p.cfg.Step
 		return nil
 	}
@@ -177,13 +181,6 @@ func (p *reconciliation) close(ctx context.Context, e Entry) error {
 	delete(p.jobs, p.rec.Job)
 	p.mu.Unlock()
 	return p.pauseIfHarmful(ctx, tried)
-}
-
-func (p *reconciliation) lingering() time.Duration {
-	if p.endSeen || len(p.rec.Epochs) == 0 {
-		return linger
-	}
-	return lingerKnown
 }
 
 func (p *reconciliation) learn(ctx context.Context) error {

@@ -266,7 +266,10 @@ func (p *reconciliation) spend(a tuning.Action) {
 		to = &p.rec.Probed
 	}
 	*to, p.dirty = append(*to, p.now), true
-	p.caps.count(p.now, p.rec)
+	p.caps.edit(p.rec.Job, func(x *counted) {
+		x.restarting = ""
+		p.caps.restarts = append(p.caps.restarts, restart{p.now, p.rec.Owner})
+	})
 }
 
 // expiries is how often a job may fail to save in time until it is left alone.

@@ -187,7 +187,8 @@ func (p *reconciliation) read(ctx context.Context) error {
 	if err := p.draw(ctx); err != nil {
 		return err
 	}
-	p.caps.add(p.rec)
+	kind := p.rec.Kind
+	p.caps.edit(p.rec.Job, func(x *counted) { x.kind = &kind })
 	p.to(Waiting, StanzaRead, Entry{Detail: reading.Detail})
 	return nil
 }

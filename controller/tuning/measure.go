@@ -35,7 +35,7 @@ func (m Measure) Weights() (joules, seconds float64) {
 // NeedsJoules reports whether nothing can be compared without joules.
 func (m Measure) NeedsJoules() bool {
 	if m.Objective == Cost {
-		return m.Tariff.isFree()
+		return m.Tariff.CoreHour == 0 && m.Tariff.GiBHour == 0 && m.Tariff.GPUHour == 0
 	}
 	joules, _ := m.Weights()
 	return joules > 0
@@ -175,10 +175,6 @@ func (t Tariff) Price(seconds, joules float64, s Settings) float64 {
 
 // Charges reports whether joules of this source have a price.
 func (t Tariff) Charges(source string) bool { return t.KWh > 0 && (source != Modelled || t.Modelled) }
-
-func (t Tariff) isFree() bool {
-	return t.CoreHour == 0 && t.GiBHour == 0 && t.GPUHour == 0
-}
 
 // WithoutEnergy is the tariff with energy free.
 func (t Tariff) WithoutEnergy() Tariff {
