@@ -101,13 +101,19 @@ func (p *reconciliation) look(ctx context.Context, id driver.JobID) (done bool, 
 	if err != nil && !errors.Is(err, ErrNoRecord) {
 		return false, fmt.Errorf("load the record of %s: %w", id, err)
 	}
+	p.job, err = p.cfg.Scheduler.Get(ctx, id)
 	if p.rec != nil && p.rec.Phase.Over() {
-		if anew, err := p.anew(ctx); err != nil || !anew {
-			return true, err
+		if err != nil || !another(p.rec, p.job) {
+			return true, nil //nolint:nilerr // an ended job needs nothing, and the next event asks again
+		}
+		p.cfg.Log.Info("another job has the id of an ended one", "job", p.rec.Job, "kept", p.rec.archived())
+		if !p.rec.Pruned { // else there is nothing to archive
+			if err := p.archive(ctx); err != nil {
+				return true, err
+			}
 		}
 		p.rec = nil
 	}
-	p.job, err = p.cfg.Scheduler.Get(ctx, id)
 	switch {
 	case err == nil:
 	case errors.Is(err, driver.ErrNotFound) && p.rec != nil:
@@ -247,19 +253,6 @@ func (p *reconciliation) place() {
 	if run := p.rec.runOf(p.job.Attempt); run != nil && (run.Node == "" || p.job.State == driver.Running) {
 		set(p, &run.Node, cmp.Or(p.job.Node, run.Node))
 	}
-}
-
-// If the scheduler does not answer, the next event asks again.
-func (p *reconciliation) anew(ctx context.Context) (bool, error) {
-	job, err := p.cfg.Scheduler.Get(ctx, p.rec.Job)
-	if err != nil || !another(p.rec, job) {
-		return false, nil //nolint:nilerr // an ended job needs nothing
-	}
-	p.cfg.Log.Info("another job has the id of an ended one", "job", p.rec.Job, "kept", p.rec.archived())
-	if p.rec.Pruned { // there is nothing to archive
-		return true, nil
-	}
-	return true, p.archive(ctx)
 }
 
 // another reports whether a job is not the one of the ended record but a later one with the
