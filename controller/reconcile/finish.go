@@ -196,12 +196,7 @@ func (p *reconciliation) learn(ctx context.Context) error {
 		return err
 	}
 	if p.killed() {
-		o := tuning.Outcome{Measure: p.rec.Policy.Objective, Baseline: p.rec.Own, At: p.now}
-		if p.rec.Outcome != nil {
-			o = *p.rec.Outcome // with what was measured before
-		}
-		o.Verdict, o.Reason, o.Tuned = tuning.Regressed, tuning.ReasonKilled, p.rec.Settings(p.job.Attempt)
-		p.rec.Outcome = &o
+		p.regressed(p.rec.Settings(p.job.Attempt), tuning.ReasonKilled, p.rec.Outcome)
 	}
 	o := p.observation()
 	o.Trials, o.Outcome, o.Peak, o.RestartCosts = p.trials(), p.rec.Outcome, p.rec.Peak, p.rec.RestartCosts
