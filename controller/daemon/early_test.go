@@ -97,7 +97,7 @@ func TestAnObservationIsClassifiedOncePerModel(t *testing.T) {
 				Features: map[string]float64{"a": float64(i%2)*10 + float64(i)*0.01, "b": float64(i%2)*-7 + float64(i)*0.01},
 			}},
 		}
-		if _, err := store.Put(o); err != nil {
+		if err := store.Update(func(tx *knowledge.Tx) error { _, err := tx.Put(o); return err }); err != nil {
 			t.Fatal(err)
 		}
 		return o

@@ -43,9 +43,10 @@ func TestAUserWhoSubmitsGetsTheSettingsThatHisJobMayBeginWith(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = store.Put(knowledge.Observation{
+	earlier := knowledge.Observation{
 		ID: "1", Job: "1", Kind: tuning.JobKind{Owner: "alice", Name: "train", Fingerprint: "c"}, At: time.Now(), Peak: 64 << 20,
-	})
+	}
+	err = store.Update(func(tx *knowledge.Tx) error { _, err := tx.Put(earlier); return err })
 	if cerr := store.Close(); err != nil || cerr != nil {
 		t.Fatal(err, cerr)
 	}

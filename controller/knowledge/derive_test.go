@@ -69,7 +69,7 @@ func TestEffectsOfAKind(t *testing.T) {
 			[]tuning.Effect{{Settings: onCores(2), LogRatio: math.Log(.5), LogTime: math.Log(.5), SD: within, Runs: 1, Age: 10}},
 		},
 		{
-			"energy is compared by joules, its time is told too",
+			"energy is compared by joules, its time is reported too",
 			[]Observation{observation("a", 0)},
 			nil,
 			tuning.Measure{Objective: tuning.Energy},

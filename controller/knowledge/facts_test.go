@@ -52,7 +52,7 @@ func TestHowLongUntunedJobsOfAKindTook(t *testing.T) {
 	}
 }
 
-// What one job put is what the next is told, from the file too.
+// What one job put is what the next one gets, from the file too.
 func TestTheStoreTellsWhatWasReached(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "k.db")

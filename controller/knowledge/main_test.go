@@ -45,6 +45,15 @@ func writeUntilKilled(path string) int {
 	}
 }
 
+// Put keeps an observation in a change of its own.
+func (s *Store) Put(o Observation) (added bool, err error) {
+	err = s.Update(func(tx *Tx) error {
+		added, err = tx.Put(o)
+		return err
+	})
+	return added && err == nil, err
+}
+
 // Check reads the whole file and returns all that is wrong with it, joined.
 func (s *Store) Check() error {
 	var found []error

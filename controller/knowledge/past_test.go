@@ -83,7 +83,7 @@ func TestAnObservationOfAnOlderVersionLoads(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, ok := fields[name]; ok {
-			t.Errorf("%s is written although nobody knows it: %s", name, raw)
+			t.Errorf("%s is written although it is unknown: %s", name, raw)
 		}
 	}
 }

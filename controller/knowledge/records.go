@@ -154,15 +154,6 @@ func (t *Tx) GetJSON(bucket, key string, v any) error {
 	return readJSON(t.tx, bucket, key, func(raw []byte) error { return json.Unmarshal(raw, v) })
 }
 
-// Put keeps an observation in a change of its own; see Tx.Put.
-func (s *Store) Put(o Observation) (added bool, err error) {
-	err = s.Update(func(tx *Tx) error {
-		added, err = tx.Put(o)
-		return err
-	})
-	return added && err == nil, err
-}
-
 // PutJSON stores v in a change of its own; see Tx.PutJSON.
 func (s *Store) PutJSON(bucket, key string, v any) error {
 	return s.Update(func(tx *Tx) error { return tx.PutJSON(bucket, key, v) })

@@ -125,13 +125,24 @@ func prepare(db *bolt.DB) error {
 		return err
 	}
 	return db.Update(func(tx *bolt.Tx) error {
-		for _, name := range []string{bucketMeta, bucketObservations, bucketRecords} {
-			if _, err := tx.CreateBucket([]byte(name)); err != nil {
-				return fmt.Errorf("create %s: %w", name, err)
-			}
+		if err := empty(tx, bucketMeta, bucketObservations, bucketRecords); err != nil {
+			return err
 		}
 		return tx.Bucket([]byte(bucketMeta)).Put([]byte(keySchema), []byte(strconv.Itoa(SchemaVersion)))
 	})
+}
+
+// empty makes buckets that are empty.
+func empty(tx *bolt.Tx, buckets ...string) error {
+	for _, name := range buckets {
+		if err := tx.DeleteBucket([]byte(name)); err != nil && !errors.Is(err, bolterrors.ErrBucketNotFound) {
+			return fmt.Errorf("clear %s: %w", name, err)
+		}
+		if _, err := tx.CreateBucket([]byte(name)); err != nil {
+			return fmt.Errorf("create %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 func checkSchema(raw []byte) error {
@@ -205,12 +216,9 @@ func (s *Store) LoadModel() (model json.RawMessage, err error) {
 		return nil
 	})
 	if err == nil && model == nil {
-		err = ErrNotFound
+		err = fmt.Errorf("load model: %w", ErrNotFound)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("load model: %w", err)
-	}
-	return model, nil
+	return model, err
 }
 
 // Snapshot is the content of a Mirror, or its difference from the Snapshot before.
@@ -273,7 +281,8 @@ func (s *Store) load(snap Snapshot) error {
 	}
 	err := s.db.Update(func(tx *bolt.Tx) error {
 		if snap.Full {
-			if err := clearFile(tx); err != nil {
+			err := errors.Join(empty(tx, bucketObservations, bucketRecords), tx.Bucket([]byte(bucketMeta)).Delete([]byte(keyModel)))
+			if err != nil {
 				return err
 			}
 		}
@@ -288,16 +297,4 @@ func (s *Store) load(snap Snapshot) error {
 	defer s.mu.Unlock()
 	s.cache = nil
 	return err
-}
-
-func clearFile(tx *bolt.Tx) error {
-	for _, name := range []string{bucketObservations, bucketRecords} {
-		if err := tx.DeleteBucket([]byte(name)); err != nil {
-			return fmt.Errorf("clear %s: %w", name, err)
-		}
-		if _, err := tx.CreateBucket([]byte(name)); err != nil {
-			return fmt.Errorf("create %s: %w", name, err)
-		}
-	}
-	return tx.Bucket([]byte(bucketMeta)).Delete([]byte(keyModel))
 }

@@ -89,7 +89,7 @@ func TestTheLowEndOfASavingDecides(t *testing.T) {
 	})
 }
 
-func TestWhereNobodyKnowsWhatIsLeftNothingThatRunsIsMoved(t *testing.T) {
+func TestWhileTheRestIsUnknownNothingThatRunsIsMoved(t *testing.T) {
 	t.Parallel()
 	unknown := func(why tuning.Reason) func(*tuning.State) {
 		return func(s *tuning.State) {

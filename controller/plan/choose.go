@@ -118,8 +118,10 @@ func adopt(s view, e tuning.Effect, reason tuning.Reason) tuning.Decision {
 func probe(s view, target tuning.Settings) tuning.Decision {
 	// A probe pays only if the epochs after it can repay two restarts and what its own
 	// epochs may lose. The low end of the rest counts, and the loss counts with the margin.
-	promise, of := s.promise(target)
-	saving := s.epochsAfterProbe() * s.epoch().Low * promise * of
+	// The share of the rest that it is expected to save over the best measured setting.
+	_, best := s.baseline()
+	promise := s.chances(target).Saves
+	saving := s.epochsAfterProbe() * s.epoch().Low * promise * math.Exp(best)
 	evidence := append(classEvidence(s.Class), worth(s, saving, 2)...)
 	evidence = append(evidence, tuning.Evidence{Name: "predicted_saving_share", Value: promise})
 	stop := s.mayProbe(saving - s.Site.Margin*s.exploring(target))

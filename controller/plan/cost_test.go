@@ -63,7 +63,7 @@ func TestSavingsOfCostAreInItsUnit(t *testing.T) {
 		t.Errorf("two restarts cost %g", v)
 	}
 	if unit, _ := text(d, "predicted_saving_cost"); unit != "EUR" || d.Prices == nil || d.Prices.Unit != "EUR" {
-		t.Errorf("the saving is told in %q, and the prices %+v", unit, d.Prices)
+		t.Errorf("the unit of the saving is %q, and the prices %+v", unit, d.Prices)
 	}
 	if what, ok := text(d, "cost_without"); !ok || what != "energy" {
 		t.Errorf("it is not said that energy is left out: %+v", d.Evidence)

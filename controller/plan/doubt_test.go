@@ -169,7 +169,7 @@ func TestMemoryAloneIsNotToldAsAnEffect(t *testing.T) {
 			plenty(s)
 			s.KindEffects = []tuning.Effect{effect(cores(2), 0.4)}
 		}, tuning.Move, tuning.ReasonRightSized, cores(1).With(tuning.Memory, small)},
-		{"with an effect it is the effect that is told", pending, func(s *tuning.State) {
+		{"with an effect the reason is the effect", pending, func(s *tuning.State) {
 			plenty(s)
 			s.KindEffects = []tuning.Effect{effect(cores(2), -0.4)}
 		}, tuning.Move, tuning.ReasonRecalled, cores(2).With(tuning.Memory, small)},

@@ -57,13 +57,12 @@ func (s view) chosen() tuning.Decision {
 
 func decideOn(s view) tuning.Decision {
 	// 1. Nothing may be done at all.
-	if s.Gate != tuning.ReasonNone {
+	switch {
+	case s.Gate != tuning.ReasonNone:
 		return hold(s, s.Gate)
-	}
-	if s.Policy.Mode == tuning.Observe {
+	case s.Policy.Mode == tuning.Observe:
 		return hold(s, tuning.ReasonObserveMode)
-	}
-	if len(s.Policy.Knobs) == 0 {
+	case len(s.Policy.Knobs) == 0:
 		return hold(s, tuning.ReasonNoKnobs)
 	}
 	// 2. A tuned job that costs too much, or got worse, leaves its setting.

@@ -29,13 +29,6 @@ func answer(s tuning.State) *respond.Model {
 	return respond.New(f)
 }
 
-// promise is the share of the rest that a setting is expected to save over the best measured one,
-// and what that rest is worth relative to the owner's.
-func (s view) promise(target tuning.Settings) (share, of float64) {
-	_, ratio := s.baseline()
-	return s.chances(target).Saves, math.Exp(ratio)
-}
-
 func (s view) baseline() (tuning.Settings, float64) {
 	if best, ok := s.winner(); ok {
 		return best, s.BestGain

@@ -150,7 +150,7 @@ func TestTheBestIsChosenWhereItIsBetterBeyondTheNoise(t *testing.T) {
 				return epochs
 			}
 		}, []string{"1 cores", "4 cores", "2 cores"}, driver.Change{Cores: 2}},
-		{"nothing is known of joules that nobody measured", func(_ *cluster, cfg *probe.Config) { cfg.Policy.Objective = tuning.Energy }, []string{"1 cores", "4 cores", "2 cores"}, driver.Change{}},
+		{"joules that were not measured are unknown", func(_ *cluster, cfg *probe.Config) { cfg.Policy.Objective = tuning.Energy }, []string{"1 cores", "4 cores", "2 cores"}, driver.Change{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -212,7 +212,7 @@ type deaf struct{ *cluster }
 
 func (deaf) Stop(context.Context, driver.JobID) error { return nil }
 
-func TestAJobThatEndedWhileNobodyReadItIsRunAgain(t *testing.T) {
+func TestAJobThatEndedWhileItWasNotReadIsRunAgain(t *testing.T) {
 	t.Parallel()
 	path := memory(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -169,17 +169,18 @@ func trimmed(v []float64) float64 {
 
 func flags(p tuning.Profile, r *readings, windows []stretch, contention float64) []tuning.Flag {
 	var out []tuning.Flag
-	if slices.ContainsFunc(windows, thin) {
-		out = append(out, tuning.FlagFewSamples)
-	}
-	if contention >= contended {
-		out = append(out, tuning.FlagContended)
-	}
-	if r.shared(windows) {
-		out = append(out, tuning.FlagMultiplexed)
-	}
-	if len(windows) > 0 && strings.HasPrefix(p.Schema, api.SchemaAccounting) {
-		out = append(out, tuning.FlagNoPerf)
+	for _, x := range []struct {
+		flag tuning.Flag
+		so   bool
+	}{
+		{tuning.FlagFewSamples, slices.ContainsFunc(windows, thin)},
+		{tuning.FlagContended, contention >= contended},
+		{tuning.FlagMultiplexed, r.shared(windows)},
+		{tuning.FlagNoPerf, len(windows) > 0 && strings.HasPrefix(p.Schema, api.SchemaAccounting)},
+	} {
+		if x.so {
+			out = append(out, x.flag)
+		}
 	}
 	return out
 }

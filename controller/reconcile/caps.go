@@ -127,22 +127,10 @@ func (c *caps) admit(now time.Time, r *Record, action tuning.Action, site tuning
 	return key
 }
 
-func (c *caps) count(now time.Time, r *Record) {
-	c.edit(r.Job, func(x *counted) {
-		x.restarting = ""
-		c.restarts = append(c.restarts, restart{now, r.Owner})
-	})
-}
-
 func (c *caps) drop(id driver.JobID) { c.edit(id, func(x *counted) { x.restarting = "" }) }
 
 func (c *caps) release(id driver.JobID) {
 	c.edit(id, func(x *counted) { *x = counted{kind: x.kind} })
-}
-
-func (c *caps) add(r *Record) {
-	kind := r.Kind
-	c.edit(r.Job, func(x *counted) { x.kind = &kind })
 }
 
 func (c *caps) remove(id driver.JobID) {

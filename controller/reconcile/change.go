@@ -106,35 +106,30 @@ type Advancer interface {
 // the step must be taken again.
 func Step(ctx context.Context, d Advancer, in driver.Intent) (driver.Step, tuning.Reason, error) {
 	step, err := d.Advance(ctx, in)
-	switch {
-	case err == nil:
-	case errors.Is(err, driver.ErrDenied):
-		return ended(in, err), tuning.ReasonDenied, nil
-	case errors.Is(err, driver.ErrUnsupported), errors.Is(err, driver.ErrInvalid):
-		return ended(in, err), tuning.ReasonUnsupported, nil
-	case errors.Is(err, driver.ErrNoRoom):
-		return driver.Step{Kind: driver.StepNoRoom, Attempt: in.Attempt, Detail: err.Error()}, tuning.ReasonNoRoom, nil
-	case errors.Is(err, driver.ErrConflict):
-		return ended(in, err), tuning.ReasonOwnerChanged, nil
-	case errors.Is(err, driver.ErrNotFound):
-		return ended(in, err), tuning.ReasonLost, nil
-	default: // ErrTransient, ErrUnknown and what has no name: look again
-		return driver.Step{}, tuning.ReasonNone, fmt.Errorf("advance %s: %w", in.Job, err)
+	if err == nil {
+		return step, map[driver.StepKind]tuning.Reason{
+			driver.StepAbandoned:  tuning.ReasonGraceExpired,
+			driver.StepFinished:   tuning.ReasonFinished,
+			driver.StepNoRoom:     tuning.ReasonNoRoom,
+			driver.StepSuperseded: tuning.ReasonOwnerChanged,
+		}[step.Kind], nil
 	}
-	switch step.Kind {
-	case driver.StepAbandoned:
-		return step, tuning.ReasonGraceExpired, nil
-	case driver.StepFinished:
-		return step, tuning.ReasonFinished, nil
-	case driver.StepNoRoom:
-		return step, tuning.ReasonNoRoom, nil
-	case driver.StepSuperseded:
-		return step, tuning.ReasonOwnerChanged, nil
-	case driver.StepRunning, driver.StepCheckpointing, driver.StepStopped, driver.StepChanged, driver.StepStarted:
+	for _, x := range []struct {
+		err    error
+		kind   driver.StepKind
+		reason tuning.Reason
+	}{
+		{driver.ErrDenied, driver.StepSuperseded, tuning.ReasonDenied},
+		{driver.ErrUnsupported, driver.StepSuperseded, tuning.ReasonUnsupported},
+		{driver.ErrInvalid, driver.StepSuperseded, tuning.ReasonUnsupported},
+		{driver.ErrNoRoom, driver.StepNoRoom, tuning.ReasonNoRoom},
+		{driver.ErrConflict, driver.StepSuperseded, tuning.ReasonOwnerChanged},
+		{driver.ErrNotFound, driver.StepSuperseded, tuning.ReasonLost},
+	} {
+		if errors.Is(err, x.err) {
+			return driver.Step{Kind: x.kind, Attempt: in.Attempt, Detail: err.Error()}, x.reason, nil
+		}
 	}
-	return step, tuning.ReasonNone, nil
-}
-
-func ended(in driver.Intent, err error) driver.Step {
-	return driver.Step{Kind: driver.StepSuperseded, Attempt: in.Attempt, Detail: err.Error()}
+	// ErrTransient, ErrUnknown and what has no name: look again.
+	return driver.Step{}, tuning.ReasonNone, fmt.Errorf("advance %s: %w", in.Job, err)
 }

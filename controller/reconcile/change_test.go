@@ -156,7 +156,7 @@ func TestStepSaysWhatTheCallerMayDoNext(t *testing.T) {
 		{"unsupported is final", "", driver.ErrUnsupported, driver.StepSuperseded, tuning.ReasonUnsupported, false},
 		{"invalid is final", "", driver.ErrInvalid, driver.StepSuperseded, tuning.ReasonUnsupported, false},
 		{"a conflict is the owner's change", "", driver.ErrConflict, driver.StepSuperseded, tuning.ReasonOwnerChanged, false},
-		{"no room is told as such", driver.StepNoRoom, nil, driver.StepNoRoom, tuning.ReasonNoRoom, false},
+		{"no room is reported as such", driver.StepNoRoom, nil, driver.StepNoRoom, tuning.ReasonNoRoom, false},
 		{"no room for the dry run", "", driver.ErrNoRoom, driver.StepNoRoom, tuning.ReasonNoRoom, false},
 		{"a job that is gone is lost", "", driver.ErrNotFound, driver.StepSuperseded, tuning.ReasonLost, false},
 		{"a busy scheduler is asked again", "", driver.ErrTransient, "", "", true},

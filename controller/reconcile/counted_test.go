@@ -46,7 +46,7 @@ func TestEachAttemptBehindTheFirstIsCountedOnce(t *testing.T) {
 	type scene struct {
 		state            driver.State
 		attempts, owners int
-		step             driver.Step // what the intent is told after that
+		step             driver.Step // the answer to the intent after that
 		reason           tuning.Reason
 	}
 	changed := driver.Step{Kind: driver.StepChanged}
@@ -72,7 +72,7 @@ func TestEachAttemptBehindTheFirstIsCountedOnce(t *testing.T) {
 			{driver.Pending, 1, 1, driver.Step{Kind: driver.StepStarted, Attempt: 1}, ""},
 			{driver.Running, 2, 1, driver.Step{}, ""},
 		}, 1, 0},
-		{"the change meets that moment, and nobody asks before it has ended", tuning.Hold, []scene{
+		{"the change meets that moment, and no one asks before it has ended", tuning.Hold, []scene{
 			{driver.Pending, 0, 0, changed, ""},
 			{driver.Succeeded, 2, 1, driver.Step{}, ""},
 		}, 1, 0},

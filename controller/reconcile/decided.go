@@ -194,14 +194,6 @@ func (p *reconciliation) work(policy tuning.Policy, current tuning.Settings) for
 	return w
 }
 
-// whole is the forecast with the curve, corrected by how good such forecasts were.
-func (p *reconciliation) whole(ctx context.Context, policy tuning.Policy, current tuning.Settings) *tuning.Forecast {
-	w := p.work(policy, current)
-	w.Curve, w.Lessons = true, p.lessons(ctx)
-	f := p.stages.Forecast(w)
-	return &f
-}
-
 func (p *reconciliation) lessons(ctx context.Context) []tuning.CurveLesson {
 	if p.services.Curves == nil {
 		return nil
@@ -231,7 +223,9 @@ func (p *reconciliation) record(ctx context.Context, s tuning.State, d tuning.De
 	if waiting || p.rec.repeats(d) {
 		return d // waiting for a profile is no news
 	}
-	s.Forecast = p.whole(ctx, s.Policy, s.Current)
+	w := p.work(s.Policy, s.Current)
+	w.Curve, w.Lessons = true, p.lessons(ctx)
+	s.Forecast = new(p.stages.Forecast(w))
 	d = p.stages.Explain(s, d)
 	changed, err := p.rec.addDecision(s, d)
 	if err != nil {

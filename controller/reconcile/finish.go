@@ -32,7 +32,8 @@ func (p *reconciliation) verify(ctx context.Context) error {
 	}
 	if p.rec.Phase == Verifying && p.foreign() {
 		// The present attempt is not ours, such as one after an out-of-memory kill.
-		return p.to(Profiling, LookAgain, Entry{Attempt: p.job.Attempt})
+		p.to(Profiling, LookAgain, Entry{Attempt: p.job.Attempt})
+		return nil
 	}
 	outcome, ok := p.compare()
 	if ok {
@@ -42,9 +43,7 @@ func (p *reconciliation) verify(ctx context.Context) error {
 		return p.recheck(ctx)
 	}
 	if p.rec.Phase == Verifying {
-		if err := p.to(Settled, OutcomeKnown, Entry{Reason: outcome.Reason, Outcome: &outcome}); err != nil {
-			return err
-		}
+		p.to(Settled, OutcomeKnown, Entry{Reason: outcome.Reason, Outcome: &outcome})
 		p.rec.Looked = 0
 	}
 	if outcome.Verdict == tuning.Improved && p.grown() || outcome.Verdict == tuning.Regressed && p.rec.Expired < expiries {
@@ -132,7 +131,11 @@ func (p *reconciliation) compareWith(tuned tuning.Settings, chosen time.Time) (t
 
 // finish closes the record of an ended job and learns from it.
 func (p *reconciliation) finish(ctx context.Context) error {
-	if p.rec.Done() < p.rec.Total && p.job.State == driver.Succeeded && p.now.Sub(p.job.Ended) < p.lingering() {
+	wait := lingerKnown
+	if p.endSeen || len(p.rec.Epochs) == 0 {
+		wait = linger
+	}
+	if p.rec.Done() < p.rec.Total && p.job.State == driver.Succeeded && p.now.Sub(p.job.Ended) < wait {
 		p.again = p.cfg.Step
 		return nil
 	}
@@ -169,9 +172,7 @@ func (p *reconciliation) close(ctx context.Context, e Entry) error {
 	tried, why := p.rec.Move != nil && p.rec.Move.Tried, p.rec.Reason
 	p.countUnseen()
 	p.rec.Ended, p.rec.Move, e.Outcome = p.job.Ended, nil, p.rec.Outcome
-	if err := p.to(Ended, JobEnded, e); err != nil {
-		return err
-	}
+	p.to(Ended, JobEnded, e)
 	if why == tuning.ReasonNone || p.job.State != driver.Succeeded {
 		p.rec.Reason = endReason(p.job.State)
 	}
@@ -180,13 +181,6 @@ func (p *reconciliation) close(ctx context.Context, e Entry) error {
 	delete(p.jobs, p.rec.Job)
 	p.mu.Unlock()
 	return p.pauseIfHarmful(ctx, tried)
-}
-
-func (p *reconciliation) lingering() time.Duration {
-	if p.endSeen || len(p.rec.Epochs) == 0 {
-		return linger
-	}
-	return lingerKnown
 }
 
 func (p *reconciliation) learn(ctx context.Context) error {
@@ -202,12 +196,7 @@ func (p *reconciliation) learn(ctx context.Context) error {
 		return err
 	}
 	if p.killed() {
-		o := tuning.Outcome{Measure: p.rec.Policy.Objective, Baseline: p.rec.Own, At: p.now}
-		if p.rec.Outcome != nil {
-			o = *p.rec.Outcome // with what was measured before
-		}
-		o.Verdict, o.Reason, o.Tuned = tuning.Regressed, tuning.ReasonKilled, p.rec.Settings(p.job.Attempt)
-		p.rec.Outcome = &o
+		p.regressed(p.rec.Settings(p.job.Attempt), tuning.ReasonKilled, p.rec.Outcome)
 	}
 	o := p.observation()
 	o.Trials, o.Outcome, o.Peak, o.RestartCosts = p.trials(), p.rec.Outcome, p.rec.Peak, p.rec.RestartCosts

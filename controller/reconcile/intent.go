@@ -38,7 +38,8 @@ func (p *reconciliation) act(ctx context.Context) error {
 func (p *reconciliation) waiting(ctx context.Context) error {
 	if p.job.State != driver.Pending {
 		p.again = p.cfg.Tick
-		return p.to(Profiling, JobStarted, Entry{Attempt: p.job.Attempt})
+		p.to(Profiling, JobStarted, Entry{Attempt: p.job.Attempt})
+		return nil
 	}
 	if err := p.draw(ctx); err != nil { // its kind may have run since
 		return err
@@ -71,12 +72,9 @@ func (p *reconciliation) running(ctx context.Context) error {
 	switch {
 	case d.Action != tuning.Hold:
 		if held {
-			err = p.to(Profiling, LookAgain, Entry{Reason: d.Reason})
+			p.to(Profiling, LookAgain, Entry{Reason: d.Reason})
 		}
-		if err == nil {
-			err = p.begin(ctx, DecidedChange, d)
-		}
-		return err
+		return p.begin(ctx, DecidedChange, d)
 	case waits && (held || !ready):
 		set(p, &p.rec.Reason, d.Reason)
 		return nil
@@ -85,7 +83,8 @@ func (p *reconciliation) running(ctx context.Context) error {
 	case ready && !held && d.Reason == tuning.ReasonAlreadyBest && !p.rec.Settings(p.job.Attempt).Equal(p.rec.Own):
 		to, p.rec.Settle = Verifying, p.now
 	}
-	return p.to(to, DecidedHold, Entry{Reason: d.Reason, Decision: &d})
+	p.to(to, DecidedHold, Entry{Reason: d.Reason, Decision: &d})
+	return nil
 }
 
 func (p *reconciliation) decide(ctx context.Context) (tuning.Decision, error) {
@@ -122,7 +121,8 @@ func (p *reconciliation) begin(ctx context.Context, by Trigger, d tuning.Decisio
 	id := fmt.Sprintf("%s/%d", p.job.ID, len(p.rec.Runs)+len(p.rec.History)+1)
 	in, err := NewIntent(id, p.job, p.rec.Policy, p.rec.Own, d.Settings, note(d))
 	if err != nil {
-		return p.fail(Entry{Reason: tuning.ReasonUnsupported, Detail: err.Error(), Decision: &d})
+		p.fail(Entry{Reason: tuning.ReasonUnsupported, Detail: err.Error(), Decision: &d})
+		return nil
 	}
 	// The audit comes first: no intent without its audit entry.
 	if err := p.audit(ctx, string(d.Action), p.rec.Settings(p.job.Attempt), d, id); err != nil {
@@ -135,9 +135,7 @@ func (p *reconciliation) begin(ctx context.Context, by Trigger, d tuning.Decisio
 		p.stopped(d)
 	}
 	p.rec.Move = &Intent{Driver: in, Decision: d, Made: p.now, Wait: p.wait}
-	if err := p.to(Changing, by, Entry{Reason: d.Reason, Decision: &d, Attempt: p.job.Attempt}); err != nil {
-		return err
-	}
+	p.to(Changing, by, Entry{Reason: d.Reason, Decision: &d, Attempt: p.job.Attempt})
 	p.again = time.Millisecond
 	return p.store(ctx)
 }
@@ -152,11 +150,10 @@ func (p *reconciliation) audit(ctx context.Context, action string, before tuning
 	return nil
 }
 
-func (p *reconciliation) fail(e Entry) error {
-	if p.rec.Phase == Settled && p.rec.Detail == e.Detail {
-		return nil
+func (p *reconciliation) fail(e Entry) {
+	if p.rec.Phase != Settled || p.rec.Detail != e.Detail {
+		p.to(Settled, OurFailure, e)
 	}
-	return p.to(Settled, OurFailure, e)
 }
 
 func more(have, want tuning.Settings) bool {
@@ -182,7 +179,8 @@ func note(d tuning.Decision) string {
 func (p *reconciliation) advance(ctx context.Context) error {
 	m := p.rec.Move
 	if m == nil {
-		return p.fail(Entry{Reason: tuning.ReasonDriverFailure, Detail: "the intent is missing"})
+		p.fail(Entry{Reason: tuning.ReasonDriverFailure, Detail: "the intent is missing"})
+		return nil
 	}
 	// A pause ends an intent that had no effect yet; a stopped job is started again. After
 	// the first try it is unknown whether it had an effect, since the answer may have been
@@ -190,7 +188,8 @@ func (p *reconciliation) advance(ctx context.Context) error {
 	untouched := m.Step == "" || m.Step == driver.StepRunning || m.Step == driver.StepCheckpointing
 	if r := p.gate(); r != tuning.ReasonNone && untouched {
 		if !m.Tried {
-			return p.void(driver.Step{Kind: driver.StepAbandoned, Attempt: p.job.Attempt}, r)
+			p.void(driver.Step{Kind: driver.StepAbandoned, Attempt: p.job.Attempt}, r)
+			return nil
 		}
 		if p.job.Attempt == m.Driver.Attempt && p.job.State != driver.Stopped {
 			p.again = p.cfg.Step
@@ -211,17 +210,17 @@ func (p *reconciliation) advance(ctx context.Context) error {
 	switch {
 	case reason == tuning.ReasonFinished:
 		p.again = time.Millisecond // the next reconciliation finds that it ended
-		return nil
 	case reason != tuning.ReasonNone:
-		return p.void(step, reason)
+		p.void(step, reason)
 	case step.Kind == driver.StepStarted:
-		return p.started(step)
+		p.started(step)
+	default:
+		p.again = p.cfg.Step
 	}
-	p.again = p.cfg.Step
 	return nil
 }
 
-func (p *reconciliation) started(step driver.Step) error {
+func (p *reconciliation) started(step driver.Step) {
 	m := p.rec.Move
 	d := m.Decision
 	run := Run{Attempt: max(step.Attempt, 1), Settings: d.Settings, Action: d.Action, Intent: m.Driver.ID, Wait: m.Wait}
@@ -247,7 +246,7 @@ func (p *reconciliation) started(step driver.Step) error {
 	if !atStart || attempt > 1 { // a change before the start restarts nothing, unless the job began meanwhile
 		p.spend(d.Action)
 	}
-	return p.to(to, IntentDone, Entry{Attempt: attempt})
+	p.to(to, IntentDone, Entry{Attempt: attempt})
 }
 
 // countUnseen counts the restart or probe of an intent that was carried out unnoticed before
@@ -267,13 +266,16 @@ func (p *reconciliation) spend(a tuning.Action) {
 		to = &p.rec.Probed
 	}
 	*to, p.dirty = append(*to, p.now), true
-	p.caps.count(p.now, p.rec)
+	p.caps.edit(p.rec.Job, func(x *counted) {
+		x.restarting = ""
+		p.caps.restarts = append(p.caps.restarts, restart{p.now, p.rec.Owner})
+	})
 }
 
 // expiries is how often a job may fail to save in time until it is left alone.
 const expiries = 3
 
-func (p *reconciliation) void(step driver.Step, reason tuning.Reason) error {
+func (p *reconciliation) void(step driver.Step, reason tuning.Reason) {
 	to := Profiling
 	if reason == tuning.ReasonGraceExpired {
 		p.rec.Expired++
@@ -316,12 +318,8 @@ func (p *reconciliation) void(step driver.Step, reason tuning.Reason) error {
 	if len(p.rec.Restarts)+len(p.rec.Probed) == 0 {
 		p.caps.release(p.rec.Job)
 	}
-	if err := p.to(to, IntentVoid, Entry{Reason: reason, Detail: step.Detail, Attempt: step.Attempt}); err != nil {
-		return err
-	}
+	p.to(to, IntentVoid, Entry{Reason: reason, Detail: step.Detail, Attempt: step.Attempt})
 	if to != Settled && !later && !plan.Waits(reason) {
-		// It would be refused again.
-		return p.to(Settled, DecidedHold, Entry{Reason: reason})
+		p.to(Settled, DecidedHold, Entry{Reason: reason}) // it would be refused again
 	}
-	return nil
 }

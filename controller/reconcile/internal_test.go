@@ -1,9 +1,14 @@
 package reconcile
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
@@ -126,5 +131,247 @@ func TestTheDelayOfAFailingJobGrowsToAMinute(t *testing.T) {
 	}
 	if last != time.Minute {
 		t.Errorf("it grows to %s, want a minute", last)
+	}
+}
+
+// ran makes epochs of kinds of machines, one a letter; - is an unknown kind.
+// Those in capitals ran under the owner's own settings.
+func ran(kinds string) []tuning.Epoch {
+	var out []tuning.Epoch
+	for i, k := range kinds {
+		e := tuning.Epoch{Number: i + 1, Machine: strings.Trim(strings.ToLower(string(k)), "-"), Settings: tuning.Settings{tuning.Cores: tuning.Number(2)}}
+		if strings.ToUpper(string(k)) == string(k) {
+			e.Settings = tuning.Settings{tuning.Cores: tuning.Number(1)}
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func TestEpochsAreAlikeOnMachinesOfTheLatestKind(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name, ran, alike string
+		elsewhere        bool
+	}{
+		{"none", "", "", false},
+		{"of one kind", "AAaa", "1234", false},
+		{"of no known kind", "--", "12", false},
+		{"of a kind that is known since later", "-Aa", "123", false},
+		{"of another kind than the owner's own", "AAbb", "34", true},
+		{"of the first kind again", "AAbbaa", "1256", false},
+		{"of a kind on which his own were measured, too", "AABBbb", "3456", false},
+		{"of another kind, where his own were never measured", "aabb", "34", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			epochs := ran(tc.ran)
+			var got strings.Builder
+			for _, e := range alike(epochs) {
+				got.WriteByte('0' + byte(e.Number))
+			}
+			p := reconciliation{rec: &Record{Course: Course{Epochs: epochs}, Request: Request{Own: tuning.Settings{tuning.Cores: tuning.Number(1)}}}}
+			if got.String() != tc.alike || p.elsewhere() != tc.elsewhere || len(epochs) != len(tc.ran) {
+				t.Errorf("alike are %q, elsewhere %v; want %q, %v", got.String(), p.elsewhere(), tc.alike, tc.elsewhere)
+			}
+		})
+	}
+}
+
+// Attempts that exporters know as one are told apart by when the next began; others need
+// no bounds.
+func TestAttemptsOfOneUnitAreBoundedByTheirStarts(t *testing.T) {
+	t.Parallel()
+	at := func(s int64) time.Time { return time.Unix(s, 0) }
+	p := &reconciliation{job: driver.Job{Attempts: []driver.Attempt{
+		{Number: 1, Unit: "a.main", Started: at(1), Ended: at(4)},
+		{Number: 2, Unit: "a.main", Started: at(5), Ended: at(8)},
+		{Number: 3, Unit: "b.main", Started: at(9)},
+		{Number: 4, Started: at(12)},
+		{Number: 5, Started: at(13)},
+	}}}
+	for i, want := range [][2]time.Time{{{}, at(5)}, {at(5), {}}, {}, {}, {}} {
+		if from, to := p.bounds(i + 1); !from.Equal(want[0]) || !to.Equal(want[1]) {
+			t.Errorf("attempt %d: from %v to %v, want %v", i+1, from, to, want)
+		}
+	}
+}
+
+func TestOfSeveralNodesOnlyTheFirstIsMeasured(t *testing.T) {
+	t.Parallel()
+	joules := tuning.Joules(5)
+	whole := func(r tuning.Reason) Measurement {
+		return Measurement{
+			Epochs:  []tuning.Epoch{{Number: 1, Joules: &joules, Source: "rapl"}, {Number: 2}},
+			Profile: tuning.Profile{Schema: "sw/1", PeakRSS: 7}, Reason: r, Peak: 7, Total: 9,
+		}
+	}
+	for _, c := range []struct {
+		name         string
+		reason, want tuning.Reason
+	}{
+		{"a profile of the first node is none of the job", tuning.ReasonNone, tuning.ReasonPartial},
+		{"what else there is none for goes before", tuning.ReasonWarmingUp, tuning.ReasonWarmingUp},
+	} {
+		in := whole(c.reason)
+		got := in.partial(4)
+		if got.Reason != c.want || got.Peak != 0 || got.Profile.Schema != "" || got.Total != 9 {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+		if got.Epochs[0].Source != "rapl, 1 of 4 nodes" || got.Epochs[1].Source != "" {
+			t.Errorf("%s: sources %q and %q", c.name, got.Epochs[0].Source, got.Epochs[1].Source)
+		}
+		if in.Epochs[0].Source != "rapl" {
+			t.Errorf("%s: what was read has the source %q now", c.name, in.Epochs[0].Source)
+		}
+	}
+}
+
+// The scheduler says for how long in all a job stood still; the epochs say after when.
+func TestWhenAJobWasSuspended(t *testing.T) {
+	t.Parallel()
+	at := func(s int64) time.Time { return time.Unix(s, 0) }
+	p := &reconciliation{rec: &Record{Course: Course{Runs: []Run{{Attempt: 1}, {Attempt: 2}}}}}
+	for _, look := range []struct {
+		name  string
+		now   int64
+		stood time.Duration
+		epoch int64 // that ended by then
+		want  []tuning.Span
+	}{
+		{"never so far", 20, 0, 0, nil},
+		{"in its first epoch", 30, 5 * time.Second, 31, []tuning.Span{{From: at(10), To: at(30)}}},
+		{"not again", 40, 5 * time.Second, 35, []tuning.Span{{From: at(10), To: at(30)}}},
+		{"again, and it stands still", 120, 65 * time.Second, 0, []tuning.Span{{From: at(10), To: at(30)}, {From: at(35), To: at(120)}}},
+		{"and still does", 180, 125 * time.Second, 0, []tuning.Span{{From: at(10), To: at(30)}, {From: at(35), To: at(180)}}},
+	} {
+		p.now = at(look.now)
+		p.job.Attempts = []driver.Attempt{{Number: 1, Started: at(1)}, {Number: 2, Started: at(10), Suspended: look.stood}, {Number: 3, Started: at(10), Suspended: time.Hour}}
+		before := p.rec.Runs[1].Still
+		held := append([]tuning.Span(nil), before...)
+		p.suspensions()
+		if diff := cmp.Diff(look.want, p.rec.Runs[1].Still); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", look.name, diff)
+		}
+		if diff := cmp.Diff(held, append([]tuning.Span(nil), before...)); diff != "" {
+			t.Errorf("%s: what others may hold has changed:\n%s", look.name, diff)
+		}
+		if look.epoch > 0 {
+			p.rec.Epochs = append(p.rec.Epochs, tuning.Epoch{Attempt: 2, End: at(look.epoch)})
+		}
+	}
+	if p.rec.Runs[0].Still != nil || len(p.rec.Runs) != 2 {
+		t.Errorf("the attempt before has %v of %d runs, want nothing of two", p.rec.Runs[0].Still, len(p.rec.Runs))
+	}
+}
+
+// Once an attempt is over the scheduler may not tell where it ran, and its last
+// epochs still have to be asked for, there.
+func TestEachAttemptIsMeasuredWhereItRan(t *testing.T) {
+	t.Parallel()
+	type ask struct {
+		attempt int
+		node    string
+	}
+	var asked []ask
+	l := New(Config{Log: slog.New(slog.DiscardHandler), Services: Services{
+		Measure: func(_ context.Context, q MeasureRequest) (Measurement, error) {
+			asked = append(asked, ask{q.Attempt, q.Node})
+			return Measurement{Reason: tuning.ReasonProfiling}, nil
+		},
+	}})
+	rec := &Record{Identity: Identity{Job: "7"}, Request: Request{Policy: tuning.Policy{Progress: tuning.Progress{Pattern: "^epoch"}}}}
+	begun := time.Now()
+	attempts := []driver.Attempt{{Number: 1, Started: begun}, {Number: 2, Started: begun, Cause: driver.CauseIntent}}
+	for _, tc := range []struct {
+		name string
+		job  driver.Job
+		want []ask
+	}{
+		{"it waits for its first start", driver.Job{State: driver.Pending}, nil},
+		{"it begins, and the scheduler does not say where", driver.Job{State: driver.Running, Attempt: 1}, []ask{{1, ""}}},
+		{"it runs", driver.Job{State: driver.Running, Attempt: 1, Node: "n1"}, []ask{{1, "n1"}}},
+		{"it waits for its second start", driver.Job{State: driver.Pending, Attempt: 1}, []ask{{1, "n1"}}},
+		{"it runs elsewhere", driver.Job{State: driver.Running, Attempt: 2, Node: "n2"}, []ask{{1, "n1"}, {2, "n2"}}},
+		{"it ended", driver.Job{State: driver.Succeeded, Attempt: 2}, []ask{{1, "n1"}, {2, "n2"}}},
+	} {
+		asked = nil
+		tc.job.ID, tc.job.Attempts = "7", attempts[:tc.job.Attempt]
+		p := &reconciliation{Loop: l, now: begun, job: tc.job, rec: rec}
+		if err := p.adopt(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p.place()
+		p.measure(t.Context())
+		if diff := cmp.Diff(tc.want, asked, cmp.AllowUnexported(ask{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
+		}
+	}
+}
+
+func TestAJobIsAnotherOnceItsAttemptsBeganAnew(t *testing.T) {
+	t.Parallel()
+	begun := time.Unix(1000, 0)
+	rec := &Record{Identity: Identity{Submitted: begun}, Course: Course{Runs: []Run{{Attempt: 1, Unit: "a.main"}, {Attempt: 2, Unit: "b.main"}}}}
+	for _, tt := range []struct {
+		name      string
+		submitted time.Duration
+		attempts  []driver.Attempt
+		want      bool
+	}{
+		{"the same job", 0, []driver.Attempt{{Number: 1, Unit: "a.main"}, {Number: 2, Unit: "b.main"}}, false},
+		{"put back into the queue, which its scheduler calls a submission", time.Minute, []driver.Attempt{{Number: 1}, {Number: 2}, {Number: 3}}, false},
+		{"a later one that waits", time.Minute, nil, true},
+		{"a later one in its first attempt", time.Minute, []driver.Attempt{{Number: 1, Unit: "c.main"}}, true},
+		{"a later one in as many attempts", time.Minute, []driver.Attempt{{Number: 1, Unit: "c.main"}, {Number: 2, Unit: "d.main"}}, true},
+		{"attempts that its scheduler forgot", 0, nil, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			job := driver.Job{Submitted: begun.Add(tt.submitted), Attempt: len(tt.attempts), Attempts: tt.attempts}
+			if got := replaced(rec, job); got != tt.want {
+				t.Errorf("another: %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestWhatAnAttemptMayUseIsWhatTheOthersLeft(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	joules := func(v tuning.Joules) *tuning.Joules { return &v }
+	rec := &Record{
+		Course: Course{Epochs: []tuning.Epoch{
+			{Number: 1, Attempt: 1, Joules: joules(100), Source: "rapl"},
+			{Number: 2, Attempt: 1, Joules: joules(30), Source: tuning.Modelled},
+			{Number: 3, Attempt: 1},
+			{Number: 4, Attempt: 2, Joules: joules(7), Source: "rapl"},
+		}},
+	}
+	job := driver.Job{Attempts: []driver.Attempt{{Number: 1, Started: noon, Ended: noon.Add(time.Hour)}, {Number: 2, Started: noon.Add(2 * time.Hour)}}}
+	for _, tc := range []struct {
+		name    string
+		budget  tuning.Budget
+		limit   time.Duration
+		model   bool
+		attempt int
+		want    Allowance
+	}{
+		{"no budget of energy", tuning.Budget{Time: time.Hour}, time.Hour, false, 1, Allowance{}},
+		{"the first attempt", tuning.Budget{Energy: 500}, 0, false, 1, Allowance{Energy: 500}},
+		{"modelled joules of the first one do not count", tuning.Budget{Energy: 500}, 0, false, 2, Allowance{Energy: 500, Used: 100}},
+		{"unless the site says so", tuning.Budget{Energy: 500}, 0, true, 2, Allowance{Energy: 500, Used: 130, Modelled: true}},
+		{"the time is what the first one left", tuning.Budget{Energy: 500, Time: 3 * time.Hour}, 0, false, 2, Allowance{Energy: 500, Used: 100, Time: 2 * time.Hour}},
+		{"the scheduler's limit is nearer", tuning.Budget{Energy: 500, Time: 3 * time.Hour}, time.Hour, false, 2, Allowance{Energy: 500, Used: 100, Time: time.Hour}},
+		{"the scheduler's limit alone", tuning.Budget{Energy: 500}, time.Hour, false, 1, Allowance{Energy: 500, Time: time.Hour}},
+		{"no time is left", tuning.Budget{Energy: 500, Time: time.Minute}, time.Hour, false, 2, Allowance{Energy: 500, Used: 100, Time: time.Second}},
+	} {
+		j := job
+		j.Resources.TimeLimit = tc.limit
+		rec.Policy.Budget = tc.budget
+		p := &reconciliation{Loop: &Loop{services: Services{Site: func(driver.Job) tuning.Site { return tuning.Site{EnforceModel: tc.model} }}}, job: j, rec: rec}
+		if diff := cmp.Diff(tc.want, p.allowance(tc.attempt)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
+		}
 	}
 }

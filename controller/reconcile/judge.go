@@ -50,13 +50,22 @@ func (p *reconciliation) judgeAtEnd(ctx context.Context) error {
 	if !p.stages.Breaks(returning(p.rec.Policy, p.rec.Own, past), current) {
 		return nil
 	}
-	o := tuning.Outcome{Measure: p.rec.Policy.Objective, Baseline: p.rec.Own, Tuned: current, At: p.now}
-	if p.rec.Outcome != nil && p.rec.Outcome.Tuned.Equal(current) {
-		o = *p.rec.Outcome // keeps the measured time and joules
+	known := p.rec.Outcome
+	if known != nil && !known.Tuned.Equal(current) {
+		known = nil
 	}
-	o.Verdict, o.Reason = tuning.Regressed, tuning.ReasonQualityLost
-	p.rec.Outcome, p.dirty = &o, true
+	p.regressed(current, tuning.ReasonQualityLost, known)
 	return nil
+}
+
+// regressed notes that a setting made the job worse, with what was measured of it before.
+func (p *reconciliation) regressed(tuned tuning.Settings, why tuning.Reason, known *tuning.Outcome) {
+	o := tuning.Outcome{Measure: p.rec.Policy.Objective, Baseline: p.rec.Own, At: p.now}
+	if known != nil {
+		o = *known
+	}
+	o.Verdict, o.Reason, o.Tuned = tuning.Regressed, why, tuned
+	p.rec.Outcome, p.dirty = &o, true
 }
 
 // compareWithKind compares a job that ran under a recalled setting with untuned runs of its kind.
@@ -214,9 +223,7 @@ func (p *reconciliation) watch(ctx context.Context) (stopped bool, err error) {
 // stopped remembers the setting. If others disturbed the job, it is not barred for good.
 func (p *reconciliation) stopped(d tuning.Decision) {
 	left := p.rec.Settings(p.job.Attempt)
-	p.rec.Outcome = &tuning.Outcome{
-		Verdict: tuning.Regressed, Reason: d.Reason, Measure: p.rec.Policy.Objective, Baseline: p.rec.Own, Tuned: left, At: p.now,
-	}
+	p.regressed(left, d.Reason, nil)
 	cut := tuning.Epoch{
 		Number: p.rec.Done() + 1, Attempt: p.job.Attempt, Start: p.job.Attempts[len(p.job.Attempts)-1].Started, End: p.now,
 		Settings: left, Machine: kindOf(p.rec.Epochs), Cut: true,

@@ -22,7 +22,6 @@ import (
 // Scheduler reads jobs.
 type Scheduler interface {
 	Get(ctx context.Context, id driver.JobID) (driver.Job, error)
-	Capabilities() driver.Capabilities
 }
 
 // Queue hands out the ids of jobs to reconcile.
@@ -40,7 +39,6 @@ type Config struct {
 	Services    Services
 	Stages      Stages // DefaultStages outside of tests and comparisons
 	Log         *slog.Logger
-	Workers     int           // default 4
 	Tick        time.Duration // how often a running job is measured, default 500 ms
 	Step        time.Duration // how often an intent is advanced, default 100 ms
 	RestartCost time.Duration // assumed until one was measured; default 3 s
@@ -50,6 +48,8 @@ type Config struct {
 	// AfterSave is called after each durable write. It is nil outside of crash tests.
 	AfterSave func(r *Record)
 }
+
+const workerCount = 4
 
 // Loop reconciles jobs. Use New.
 type Loop struct {
@@ -81,7 +81,6 @@ func (l *Loop) inMemory(id driver.JobID) *inMemory {
 
 // New makes a Loop; it does nothing before Run.
 func New(cfg Config) *Loop {
-	cfg.Workers = cmp.Or(cfg.Workers, 4)
 	cfg.Tick = cmp.Or(cfg.Tick, 500*time.Millisecond)
 	cfg.Step = cmp.Or(cfg.Step, 100*time.Millisecond)
 	cfg.RestartCost = cmp.Or(cfg.RestartCost, 3*time.Second)
@@ -99,7 +98,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 	l.caps.restore(records)
 	var workers sync.WaitGroup
-	for range l.cfg.Workers {
+	for range workerCount {
 		workers.Go(func() {
 			for l.work(ctx) {
 			}

@@ -60,7 +60,7 @@ func TestOneBadJobNeverStopsTheOthers(t *testing.T) {
 			return tuning.Decision{Action: tuning.Hold, Reason: tuning.ReasonNoSamples}
 		}
 		loop := reconcile.New(reconcile.Config{
-			Scheduler: cluster, Records: records, Queue: queue, Log: slog.New(slog.DiscardHandler), Workers: 2,
+			Scheduler: cluster, Records: records, Queue: queue, Log: slog.New(slog.DiscardHandler),
 			Stages: scripted,
 			Services: reconcile.Services{
 				Read: func(_ context.Context, job driver.Job) reconcile.Reading {

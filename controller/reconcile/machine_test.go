@@ -24,7 +24,7 @@ func TestWhatRanOnAnotherKindOfMachineIsNotComparedWith(t *testing.T) {
 		held     bool // because its own settings were measured on another kind
 	}{
 		{"on machines of one kind it is probed and moved", []string{"a"}, 3, false},
-		{"on machines of which nobody knows the kind, too", []string{""}, 3, false},
+		{"on machines of an unknown kind, too", []string{""}, 3, false},
 		{"probed on another kind than its own settings it is held", []string{"a", "b"}, 2, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -250,7 +250,7 @@ func TestTheFirstUsableProfileIsTheOneThatIsLearned(t *testing.T) {
 }
 
 // The wait that the scheduler announces counts each time anew, so it is no part
-// of what a restart costs; a wait that nobody announced is.
+// of what a restart costs; a wait that was not announced is.
 func TestAnAnnouncedQueueIsNoPartOfTheCostOfARestart(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -261,7 +261,7 @@ func TestAnAnnouncedQueueIsNoPartOfTheCostOfARestart(t *testing.T) {
 		{"announced", new(time.Minute), 0, 10 * time.Second},
 		{"half of it announced", new(30 * time.Second), 30 * time.Second, 40 * time.Second},
 		{"twice as much announced", new(2 * time.Minute), 0, 10 * time.Second},
-		{"nobody could tell", nil, time.Minute, 70 * time.Second},
+		{"it is unknown", nil, time.Minute, 70 * time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -155,12 +155,8 @@ func (p *reconciliation) accept(ctx context.Context, o Offer) error {
 		Decision: o.Decision, Made: o.At, Tried: true, Step: driver.StepStarted,
 	}
 	d := o.Decision
-	if err := p.to(Changing, KnownKind, Entry{Reason: d.Reason, Decision: &d}); err != nil {
-		return err
-	}
-	if err := p.started(driver.Step{Kind: driver.StepStarted, Attempt: p.job.Attempt}); err != nil {
-		return err
-	}
+	p.to(Changing, KnownKind, Entry{Reason: d.Reason, Decision: &d})
+	p.started(driver.Step{Kind: driver.StepStarted, Attempt: p.job.Attempt})
 	if err := p.store(ctx); err != nil {
 		return err
 	}

@@ -222,7 +222,7 @@ func TestAnOfferCountsUntilItsJobIsSeenOrItLapses(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if _, err := w.loop.Offer(t.Context(), "2/c", other, fits); err != nil {
-			t.Errorf("nobody submitted in a minute, and it is still not free: %v", err)
+			t.Errorf("no one submitted in a minute, and it is still not free: %v", err)
 		}
 	})
 }

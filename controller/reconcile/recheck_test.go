@@ -178,7 +178,7 @@ func TestARecalledJobThatLostQualityIsARegression(t *testing.T) {
 	}{
 		{"worse than untuned jobs of its kind", new(0.9), 0.8, true},
 		{"as good as they", new(0.9), 0.895, false},
-		{"nobody knows how good they were", nil, 0.1, false},
+		{"how good they were is unknown", nil, 0.1, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -284,8 +284,8 @@ func TestTheSchedulerIsAskedAboutARestartOnlyBeforeOne(t *testing.T) {
 		{"nothing is wanted, and nothing is asked", driver.Outlook{}, nil, false, false, false},
 		{"nothing stands against it", driver.Outlook{Wait: new(time.Duration)}, nil, true, false, true},
 		{"the queue is long", driver.Outlook{Wait: new(time.Hour)}, nil, true, false, false},
-		{"nobody knows", driver.Outlook{}, driver.ErrTransient, true, false, true},
-		{"nobody knows, and others wait", driver.Outlook{Crowded: "others wait"}, nil, true, false, false},
+		{"it is unknown", driver.Outlook{}, driver.ErrTransient, true, false, true},
+		{"it is unknown, and others wait", driver.Outlook{Crowded: "others wait"}, nil, true, false, false},
 		{"a reservation comes", driver.Outlook{ClosedBy: "maint"}, nil, true, true, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -19,8 +19,9 @@ type reconciliation struct {
 	now       time.Time
 	job       driver.Job
 	rec       *Record
-	dirty     bool // the record has to be saved
-	grew      bool // a new epoch was measured
+	dirty     bool  // the record has to be saved
+	bug       error // a transition that is not permitted
+	grew      bool  // a new epoch was measured
 	again     time.Duration
 	measured  tuning.Reason // why the present attempt has no usable profile yet
 	endSeen   bool          // the exporter saw the end of the present attempt
@@ -38,9 +39,7 @@ func (l *Loop) Reconcile(ctx context.Context, id driver.JobID) (time.Duration, e
 		return p.again, err
 	}
 	// 2. Did its owner change it? Then start anew.
-	if err := p.superseded(); err != nil {
-		return 0, err
-	}
+	p.superseded()
 	// 3. What does it allow?
 	if err := p.read(ctx); err != nil {
 		return 0, err
@@ -54,34 +53,35 @@ func (l *Loop) Reconcile(ctx context.Context, id driver.JobID) (time.Duration, e
 		return 0, err
 	}
 	p.measure(ctx)
-	// 5. It ended: compare, learn, close.
+	if p.bug != nil {
+		return 0, p.bug
+	}
+	// 5. One step of the present intent, or one decision. It ended: compare, learn, close.
+	next := p.act
 	if p.job.State.Ended() {
-		err := p.finish(ctx)
-		return p.again, errors.Join(err, p.store(ctx))
+		next = p.finish
 	}
-	// 6. One step of the present intent, or one decision.
-	if err := p.act(ctx); err != nil {
-		return p.again, errors.Join(err, p.store(ctx))
-	}
-	return p.again, p.store(ctx)
+	err := next(ctx)
+	return p.again, errors.Join(err, p.store(ctx))
 }
 
 func (p *reconciliation) store(ctx context.Context) error {
-	if !p.dirty {
-		return nil
+	if !p.dirty || p.bug != nil {
+		return p.bug
 	}
 	p.dirty = false
 	return p.save(ctx, p.rec)
 }
 
-func (p *reconciliation) to(phase Phase, by Trigger, e Entry) error {
+// to moves the record to another phase. After a transition that is not permitted nothing is stored.
+func (p *reconciliation) to(phase Phase, by Trigger, e Entry) {
 	if err := p.rec.to(p.now, phase, by, e); err != nil {
 		p.cfg.Log.Error("transition refused", "job", p.rec.Job, "error", err)
-		return err
+		p.bug = errors.Join(p.bug, err)
+		return
 	}
 	p.dirty = true
 	p.cfg.Log.Info("phase", "job", p.rec.Job, "phase", phase, "trigger", by, "reason", e.Reason)
-	return nil
 }
 
 func (p *reconciliation) add(e Entry) {
@@ -101,13 +101,19 @@ func (p *reconciliation) look(ctx context.Context, id driver.JobID) (done bool, 
 	if err != nil && !errors.Is(err, ErrNoRecord) {
 		return false, fmt.Errorf("load the record of %s: %w", id, err)
 	}
+	p.job, err = p.cfg.Scheduler.Get(ctx, id)
 	if p.rec != nil && p.rec.Phase.Over() {
-		if anew, err := p.anew(ctx); err != nil || !anew {
-			return true, err
+		if err != nil || !another(p.rec, p.job) {
+			return true, nil //nolint:nilerr // an ended job needs nothing, and the next event asks again
+		}
+		p.cfg.Log.Info("another job has the id of an ended one", "job", p.rec.Job, "kept", p.rec.archived())
+		if !p.rec.Pruned { // else there is nothing to archive
+			if err := p.archive(ctx); err != nil {
+				return true, err
+			}
 		}
 		p.rec = nil
 	}
-	p.job, err = p.cfg.Scheduler.Get(ctx, id)
 	switch {
 	case err == nil:
 	case errors.Is(err, driver.ErrNotFound) && p.rec != nil:
@@ -142,12 +148,12 @@ func (p *reconciliation) look(ctx context.Context, id driver.JobID) (done bool, 
 // superseded starts anew with a job that its owner changed: by another job file, or by
 // another size through the scheduler's own command. During an intent the driver handles a
 // change of size.
-func (p *reconciliation) superseded() error {
+func (p *reconciliation) superseded() {
 	edited := p.rec.Fingerprint != p.job.Fingerprint
 	old, now := p.rec.Asked, asked(p.job)
 	resized := old != nil && *old != *now && p.rec.Move == nil && p.rec.Phase != Seen && !p.job.State.Ended()
 	if !edited && !resized {
-		return nil
+		return
 	}
 	p.caps.untry(p.rec.Job)
 	p.rec.NoRoom, p.rec.Outcome, p.rec.Class = false, nil, nil
@@ -157,7 +163,7 @@ func (p *reconciliation) superseded() error {
 		}
 		p.rec.Fingerprint, p.rec.KeepMemory, p.rec.Move, p.rec.Queued, p.rec.Runs = p.job.Fingerprint, false, nil, nil, nil
 	}
-	return p.to(Seen, OwnerChanged, Entry{Reason: tuning.ReasonOwnerChanged})
+	p.to(Seen, OwnerChanged, Entry{Reason: tuning.ReasonOwnerChanged})
 }
 
 // Asked is the size that the owner asked the scheduler for.
@@ -178,7 +184,8 @@ func (p *reconciliation) read(ctx context.Context) error {
 	p.rec.Kind = reading.Kind
 	if reading.Reason != tuning.ReasonNone {
 		p.rec.Own, p.rec.Policy.Tariff = reading.Own, reading.Policy.Tariff
-		return p.to(Ignored, NoStanza, Entry{Reason: reading.Reason, Detail: reading.Detail})
+		p.to(Ignored, NoStanza, Entry{Reason: reading.Reason, Detail: reading.Detail})
+		return nil
 	}
 	p.rec.Policy, p.rec.Own, p.rec.Total = reading.Policy, reading.Own, reading.Policy.Progress.Total
 	p.rec.Asked = asked(p.job)
@@ -186,8 +193,10 @@ func (p *reconciliation) read(ctx context.Context) error {
 	if err := p.draw(ctx); err != nil {
 		return err
 	}
-	p.caps.add(p.rec)
-	return p.to(Waiting, StanzaRead, Entry{Detail: reading.Detail})
+	kind := p.rec.Kind
+	p.caps.edit(p.rec.Job, func(x *counted) { x.kind = &kind })
+	p.to(Waiting, StanzaRead, Entry{Detail: reading.Detail})
+	return nil
 }
 
 // adopt records each attempt once, ours or not.
@@ -246,19 +255,6 @@ func (p *reconciliation) place() {
 	}
 }
 
-// If the scheduler does not answer, the next event asks again.
-func (p *reconciliation) anew(ctx context.Context) (bool, error) {
-	job, err := p.cfg.Scheduler.Get(ctx, p.rec.Job)
-	if err != nil || !another(p.rec, job) {
-		return false, nil //nolint:nilerr // an ended job needs nothing
-	}
-	p.cfg.Log.Info("another job has the id of an ended one", "job", p.rec.Job, "kept", p.rec.archived())
-	if p.rec.Pruned { // there is nothing to archive
-		return true, nil
-	}
-	return true, p.archive(ctx)
-}
-
 // another reports whether a job is not the one of the ended record but a later one with the
 // same id: schedulers reuse numbers, and users reuse names. It was submitted after the
 // record's end, and waits or has begun since. A requeue before the end, which some schedulers
@@ -300,9 +296,7 @@ func (p *reconciliation) closeReplaced(ctx context.Context) error {
 		return err
 	}
 	p.rec.Move = nil
-	if err := p.to(Ended, JobEnded, Entry{Detail: "another job got its id before its end was seen"}); err != nil {
-		return err
-	}
+	p.to(Ended, JobEnded, Entry{Detail: "another job got its id before its end was seen"})
 	if err := p.archive(ctx); err != nil {
 		return err
 	}
@@ -313,7 +307,7 @@ func (p *reconciliation) closeReplaced(ctx context.Context) error {
 func (p *reconciliation) archive(ctx context.Context) error {
 	old := *p.rec
 	old.Job = p.rec.archived()
-	if err := p.save(ctx, &old); err != nil {
+	if err := errors.Join(p.bug, p.save(ctx, &old)); err != nil {
 		return fmt.Errorf("archive the record of the earlier job %s: %w", p.rec.Job, err)
 	}
 	return nil

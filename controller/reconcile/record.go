@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -154,22 +155,13 @@ func (r *Record) UnmarshalJSON(raw []byte) error {
 	if r.Phase == "suspended" {
 		r.Phase, r.Unreachable = old.Before, true
 	}
-	switch r.Phase { //nolint:exhaustive // the others are as they were
-	case "eligible":
-		r.Phase = Waiting
-	case "classified":
-		r.Phase = Profiling
-	case "recalled", "probing", "moving", "rolling-back":
-		r.Phase = Changing
-	case "failed":
+	if r.Phase == Held && old.Final {
 		r.Phase = Settled
-	case "cancelled":
-		r.Phase = Ended
-	case Held:
-		if old.Final {
-			r.Phase = Settled
-		}
 	}
+	r.Phase = cmp.Or(map[Phase]Phase{
+		"eligible": Waiting, "classified": Profiling, "failed": Settled, "cancelled": Ended,
+		"recalled": Changing, "probing": Changing, "moving": Changing, "rolling-back": Changing,
+	}[r.Phase], r.Phase)
 	return nil
 }
 
@@ -265,29 +257,21 @@ func (r *Record) Joules() (*tuning.Joules, string) {
 // epochs that have joules. Modelled joules are added to measured ones only if modelled is
 // true; without measured ones they are returned with their source. Nil: no epoch has any.
 func (r *Record) SpentJoules(modelled bool) (*tuning.Joules, string) {
-	var measured, computed tuning.Joules
-	source, model := "", ""
+	sums, sources := map[bool]tuning.Joules{}, map[bool]string{} // by whether they are modelled
 	for _, e := range r.Epochs {
-		switch {
-		case e.Joules == nil:
-		case e.Source == tuning.Modelled:
-			computed += *e.Joules
-			model = e.Source
-		default:
-			measured += *e.Joules
-			source = e.Source
+		if e.Joules != nil {
+			sums[e.Source == tuning.Modelled] += *e.Joules
+			sources[e.Source == tuning.Modelled] = e.Source
 		}
 	}
+	only := sources[false] == "" // modelled ones
 	switch {
-	case source != "" && modelled:
-		measured += computed
-		return &measured, source
-	case source != "":
-		return &measured, source
-	case model != "":
-		return &computed, model
+	case only && sources[true] == "":
+		return nil, ""
+	case !only && modelled:
+		sums[false] += sums[true]
 	}
-	return nil, ""
+	return new(sums[only]), sources[only]
 }
 
 // Recalled reports whether the job started under another setting than its owner's. Memory

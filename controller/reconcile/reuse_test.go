@@ -18,7 +18,7 @@ type returned struct {
 	*sim.Cluster
 
 	id      driver.JobID // that is asked for
-	next    driver.JobID // whose job is told
+	next    driver.JobID // whose job is reported
 	changed func(*driver.Job)
 	err     error
 }
@@ -89,10 +89,10 @@ func TestAJobThatIsOverStaysSo(t *testing.T) {
 		told func(rec *reconcile.Record, s *returned)
 	}{
 		{"as it was", func(*reconcile.Record, *returned) {}},
-		{"whose submission is told as its last restart", func(rec *reconcile.Record, s *returned) {
+		{"whose submission is reported as its last restart", func(rec *reconcile.Record, s *returned) {
 			s.changed = func(j *driver.Job) { j.Submitted = rec.OverAt().Add(-time.Second) }
 		}},
-		{"that ended, and whose submission is told anew", func(rec *reconcile.Record, s *returned) {
+		{"that ended, and whose submission is reported anew", func(rec *reconcile.Record, s *returned) {
 			s.changed = func(j *driver.Job) { j.Submitted = rec.OverAt().Add(time.Second) }
 		}},
 		{"that its scheduler's clock, which is ahead, has submitted later", func(rec *reconcile.Record, s *returned) {

@@ -48,7 +48,7 @@ func TestWhatForecastsWereWorthReachesTheNextJob(t *testing.T) {
 					if q.Curve {
 						curves++
 						if diff := cmp.Diff(tc.told, q.Lessons); diff != "" {
-							t.Errorf("the forecast is told (-want +got):\n%s", diff)
+							t.Errorf("the forecast (-want +got):\n%s", diff)
 						}
 					}
 					return tuning.Forecast{Reason: tuning.ReasonNoTotal}

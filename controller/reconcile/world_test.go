@@ -22,7 +22,7 @@ import (
 
 var errInjected = errors.New("injected")
 
-// memory keeps records as JSON, so that nobody shares a pointer with the past.
+// memory keeps records as JSON, so that no one shares a pointer with the past.
 type memory struct {
 	saved   map[driver.JobID][]byte
 	decoded map[driver.JobID]*reconcile.Record // of what is saved now
@@ -89,7 +89,7 @@ func (m *memory) All(ctx context.Context) ([]*reconcile.Record, error) {
 	return out, nil
 }
 
-// idle is a queue that nobody fills: these tests call Reconcile themselves.
+// idle is an empty queue: these tests call Reconcile themselves.
 type idle struct{}
 
 func (idle) Get(ctx context.Context) (driver.JobID, error) { <-ctx.Done(); return "", ctx.Err() }
@@ -132,7 +132,7 @@ type world struct {
 	profile func(m *reconcile.Measurement) // of usable ones
 	asked   map[int]int                    // measurements by attempt
 
-	// foresee, teach and curves are joined as they are, at the next restart; nil: nobody
+	// foresee, teach and curves are joined as they are, at the next restart; nil: no one
 	// forecasts.
 	foresee func(forecast.Work) tuning.Forecast
 	teach   func(forecast.Work) []tuning.CurveLesson

@@ -81,7 +81,7 @@ func TestHyperparametersChangeBetweenRunsAndByWhatTheseEndWith(t *testing.T) {
 		{"a loss that is smaller is better", studied(least, slices.Concat(ends(32, 10, .4, .4, .4, .4, .4, .4), ends(64, 5, .3, .3, .3))), "", tuning.ReasonAlreadyBest, "64"},
 		{"a loss that is larger is worse", studied(least, slices.Concat(ends(32, 10, .4, .4, .4), ends(64, 5, .5, .5, .5))), "", tuning.ReasonAlreadyBest, ""},
 		{"a quality below zero loses downwards", studied(most, slices.Concat(ends(32, 10, -2, -2, -2), ends(64, 5, -2.1, -2.1, -2.1))), "", tuning.ReasonAlreadyBest, ""},
-		{"a quality that nobody saw is no proof", studied(most, slices.Concat(usual, silent)), "64", "", ""},
+		{"a quality that was not seen is no proof", studied(most, slices.Concat(usual, silent)), "64", "", ""},
 		{"nor are runs of an older version", studied(most, slices.Concat(usual, old)), "64", "", ""},
 		{
 			"with a target the run to it counts, not the epoch",

@@ -59,7 +59,7 @@ func TestWhatTheNextReturnMayTry(t *testing.T) {
 		{"no run was seen: nothing", returning(), nil, "", tuning.ReasonFirstSeen, ""},
 		{"the owner's settings come first", returning(cheaper), nil, "", tuning.ReasonOwnFirst, ""},
 		{"half the cores are tried next, and what follows them", returning(untuned), nil, "cores=4 threads=4", "", ""},
-		{"what is known to be better is told", returning(untuned, cheaper, times(1, past(2, 30, 200, "rapl"))), nil, "", tuning.ReasonAlreadyBest, "cores=4 threads=4"},
+		{"what is known to be better is returned", returning(untuned, cheaper, times(1, past(2, 30, 200, "rapl"))), nil, "", tuning.ReasonAlreadyBest, "cores=4 threads=4"},
 		{"every return that may try has tried", returning(untuned), tried(6), "", tuning.ReasonBudgetReturns, ""},
 		{"those under way count as tries", returning(untuned), func(r *Returning) {
 			r.Policy.Budget.Returns = 1
@@ -68,7 +68,7 @@ func TestWhatTheNextReturnMayTry(t *testing.T) {
 		{"what another tries now is not tried twice", returning(untuned), func(r *Returning) {
 			r.Underway = []tuning.Settings{{tuning.Cores: tuning.Number(4)}}
 		}, "cores=2 threads=2", "", ""},
-		{"without a budget nothing is tried, and what is known is told", returning(untuned, cheaper), func(r *Returning) { r.Policy.Budget.Returns = 0 }, "", tuning.ReasonBudgetReturns, "cores=4 threads=4"},
+		{"without a budget nothing is tried, and what is known is returned", returning(untuned, cheaper), func(r *Returning) { r.Policy.Budget.Returns = 0 }, "", tuning.ReasonBudgetReturns, "cores=4 threads=4"},
 		{"what hurt is not tried", returning(untuned), func(r *Returning) {
 			r.Avoid = []tuning.Settings{{tuning.Cores: tuning.Number(4)}, {tuning.Cores: tuning.Number(2)}, {tuning.Cores: tuning.Number(1)}}
 		}, "", tuning.ReasonAlreadyBest, ""},
@@ -255,7 +255,7 @@ func TestRunsUnderASettingAreComparedWithThoseOfItsOwner(t *testing.T) {
 				t.Fatalf("%v, %+v; want %s, %s by %d runs", ok, got, tc.verdict, tc.reason, tc.runs)
 			}
 			if seen := r.Propose().Seen; ok && (len(seen) != 1 || seen[0].LogRatio != got.LogRatio || seen[0].Runs != tc.runs) {
-				t.Errorf("the planner is told of %+v", seen)
+				t.Errorf("the planner gets %+v", seen)
 			}
 			if ok && !(got.Low < got.LogRatio && got.LogRatio < got.High) {
 				t.Errorf("%g is not between %g and %g", got.LogRatio, got.Low, got.High)

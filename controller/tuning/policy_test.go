@@ -296,7 +296,7 @@ func TestPermits(t *testing.T) {
 		{"a follower whose leader's value is not allowed", own.With("cores", n(5)).With("threads", n(5)), "cores"},
 		{"a follower beyond its own end", own.With("cores", n(4)).With("threads", n(4)).With("workers", n(4)), "workers"},
 		{"a follower within its own end", own.With("cores", n(2)).With("threads", n(2)).With("workers", n(2)), ""},
-		{"a follower of nobody", own.With("stray", n(1)), "stray"},
+		{"a follower of no knob", own.With("stray", n(1)), "stray"},
 		{"a knob taken away", own.Only(func(k string) bool { return k != "lr" }), "lr"},
 	} {
 		knob, ok := p.Permits(own, c.to)

@@ -39,6 +39,7 @@ const Modelled = "modelled"
 // Replayed is the source of joules that a table recorded, of whole nodes as a rule.
 const Replayed = "replayed"
 
+// Seconds is the length of the epoch.
 func (e Epoch) Seconds() float64 { return e.End.Sub(e.Start).Seconds() }
 
 // Flag says what limits the worth of a profile.

@@ -1,6 +1,7 @@
 package tuning
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -72,10 +73,9 @@ func (s Site) Narrow(p Policy, own Settings) Policy {
 		}
 		some := true
 		if ceiling, key, ok := s.ceiling(k.Name, own); ok {
-			if l, less := k.limited(ceiling, s.Rule(key)); less {
-				out.Limits = append(out.Limits, l)
-			}
-			k, some = k.atMost(ceiling)
+			var taken []Limit
+			k, taken, some = k.atMost(ceiling, s.Rule(key))
+			out.Limits = append(out.Limits, taken...)
 		}
 		if some {
 			out.Knobs = append(out.Knobs, k)
@@ -96,33 +96,28 @@ func (s Site) ceiling(name string, own Settings) (v Value, key string, ok bool) 
 	return limit, "ceilings." + name, bounded
 }
 
-func (k Knob) limited(ceiling Value, rule Rule) (Limit, bool) {
-	over := slices.DeleteFunc(slices.Clone(k.Values), func(v Value) bool { return !v.IsNumber() || v.Float() <= ceiling.Float() })
-	if k.Max.IsSet() && k.Max.Float() > ceiling.Float() {
-		over = []Value{k.Max}
+// atMost is the knob without what is above the site's ceiling, and what that takes away. Not ok: no
+// value is left.
+func (k Knob) atMost(ceiling Value, rule Rule) (narrowed Knob, taken []Limit, ok bool) {
+	within := func(v Value) bool { return !v.IsNumber() || v.Float() <= ceiling.Float() }
+	over := slices.DeleteFunc(append(slices.Clone(k.Values), k.Max), within)
+	if len(over) > 0 {
+		why := fmt.Sprintf("%s=%s is above the site's ceiling of %s", k.Name, k.spell(over...), k.spell(ceiling))
+		if rule.Name == "above_request" {
+			why = fmt.Sprintf("%s=%s is above your request of %s; the site's policy lacks above_request", k.Name, k.spell(over...), k.spell(ceiling))
+		}
+		taken = []Limit{{Knob: k.Name, Why: why, Rule: rule}}
 	}
-	if len(over) == 0 {
-		return Limit{}, false
-	}
-	why := fmt.Sprintf("%s=%s is above the site's ceiling of %s", k.Name, k.spell(over...), k.spell(ceiling))
-	if rule.Name == "above_request" {
-		why = fmt.Sprintf("%s=%s is above your request of %s; the site's policy lacks above_request", k.Name, k.spell(over...), k.spell(ceiling))
-	}
-	return Limit{Knob: k.Name, Why: why, Rule: rule}, true
-}
-
-func (k Knob) atMost(limit Value) (narrowed Knob, ok bool) {
-	over := func(v Value) bool { return v.IsNumber() && v.Float() > limit.Float() }
 	if len(k.Values) > 0 {
-		k.Values = slices.DeleteFunc(slices.Clone(k.Values), over)
-		return k, len(k.Values) > 0
+		k.Values = slices.DeleteFunc(slices.Clone(k.Values), func(v Value) bool { return !within(v) })
+		return k, taken, len(k.Values) > 0
 	}
 	// A knob that follows another has no range of its own until now; one with
 	// neither values nor range allows nothing, and must not begin to.
-	if over(k.Max) || !k.Max.IsSet() && (k.Min.IsSet() || k.Follows != "") {
-		k.Max = limit
+	if !within(k.Max) || !k.Max.IsSet() && (k.Min.IsSet() || k.Follows != "") {
+		k.Max = ceiling
 	}
-	return k, !k.Min.IsSet() || k.Min.Float() <= k.Max.Float()
+	return k, taken, !k.Min.IsSet() || k.Min.Float() <= k.Max.Float()
 }
 
 // Reach is what a scheduler can bring to a job.
@@ -147,11 +142,11 @@ func (p Policy) Carried(r Reach) Policy {
 		why, rule := "", Rule{Name: "driver", Value: r.Scheduler}
 		switch {
 		case k.Env != "" && !r.Env:
-			why, rule = fmt.Sprintf("%s cannot change the variable %s of a job", r.Scheduler, k.Env), r.missing(rule)
+			why, rule = fmt.Sprintf("%s cannot change the variable %s of a job", r.Scheduler, k.Env), cmp.Or(r.Lacks, rule)
 		case k.Arg != "" && !r.Args:
 			why = fmt.Sprintf("%s cannot change the argument %s of a job", r.Scheduler, k.Arg)
 		case k.Live && !r.Live:
-			why, rule = r.Scheduler+" gives a job no settings file", r.missing(rule)
+			why, rule = r.Scheduler+" gives a job no settings file", cmp.Or(r.Lacks, rule)
 		case k.Name == Cores && r.Whole != "":
 			why = r.Whole
 		case k.Name == Memory && !r.Memory:
@@ -163,11 +158,4 @@ func (p Policy) Carried(r Reach) Policy {
 		out.Limits = append(out.Limits, Limit{Knob: k.Name, Why: why, Rule: rule})
 	}
 	return out
-}
-
-func (r Reach) missing(otherwise Rule) Rule {
-	if r.Lacks.Name == "" {
-		return otherwise
-	}
-	return r.Lacks
 }

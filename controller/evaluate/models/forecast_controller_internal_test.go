@@ -112,7 +112,7 @@ func TestTheControllerForecastsWhatTheEvaluationMeasures(t *testing.T) {
 			}
 			defer store.Close() //nolint:errcheck // the test is over
 			got := controlled(t, f, shares, func(o knowledge.Observation) {
-				if _, err := store.Put(o); err != nil {
+				if err := store.Update(func(tx *knowledge.Tx) error { _, err := tx.Put(o); return err }); err != nil {
 					t.Fatal(err)
 				}
 			}, func(kind tuning.JobKind) []tuning.CurveLesson {

@@ -98,9 +98,12 @@ func weigh(runs []Run, own int, measure func(Part) float64) (evidence, bool) {
 		}
 		return columns[key]
 	}
-	var of [][]part
-	var at []int
-	var weights []float64
+	type seen struct {
+		parts  []part
+		place  int // column
+		weight float64
+	}
+	var of []seen
 	type cell struct{ place, point int }
 	cells := map[cell][]float64{} // of one part a run, the owner's where it has one
 	var order []cell
@@ -116,7 +119,7 @@ func weigh(runs []Run, own int, measure func(Part) float64) (evidence, bool) {
 		if len(parts) == 0 {
 			continue
 		}
-		of, at, weights = append(of, parts), append(at, column(r.Place)), append(weights, r.Weight)
+		of = append(of, seen{parts, column(r.Place), r.Weight})
 		one := parts[0]
 		for _, p := range parts {
 			if p.point == own {
@@ -142,23 +145,23 @@ func weigh(runs []Run, own int, measure func(Part) float64) (evidence, bool) {
 		information.SetSym(i, i, 1/(anySD*anySD))
 	}
 	information.SetSym(columns[own], columns[own], 1/(noSD*noSD))
-	level := of[0][0].y // numbers stay small
-	for i, parts := range of {
+	level := of[0].parts[0].y // numbers stay small
+	for _, run := range of {
 		// Parts of a run share a variance s and have one each: by Sherman and Morrison, the
 		// inverse of D + s·11ᵀ is D⁻¹ - s·D⁻¹11ᵀD⁻¹/(1 + s·1ᵀD⁻¹1).
 		sum, values := mat.NewVecDense(n, nil), 0.0
 		precision := 0.0
-		for _, p := range parts {
+		for _, p := range run.parts {
 			x := mat.NewVecDense(n, nil)
 			x.SetVec(p.effect, 1)
-			x.SetVec(at[i], 1)
+			x.SetVec(run.place, 1)
 			information.SymRankOne(information, p.precision, x)
 			sum.AddScaledVec(sum, p.precision, x)
 			b.AddScaledVec(b, p.precision*(p.y-level), x)
 			values += p.precision * (p.y - level)
 			precision += p.precision
 		}
-		shared := out.between.Variance() / weights[i]
+		shared := out.between.Variance() / run.weight
 		shrink := -shared / (1 + shared*precision)
 		information.SymRankOne(information, shrink, sum)
 		b.AddScaledVec(b, shrink*values, sum)
