@@ -84,10 +84,8 @@ func (s *pages) addJob(snap *sampler.Snapshot, l window.Latest) {
 	}
 	add("pitchpipe_job_start_time_seconds", float64(began.UnixMilli())/1e3)
 	add("pitchpipe_job_ended", truth(l.Job.Ended))
-	if joules, known := snap.JobJoules[window.Key(l.Job)]; known {
-		add("pitchpipe_job_energy_idle_joules_total", joules.Idle, l.Source)
-		addParts(add, joules, snap.Base, l.Source)
-	}
+	add("pitchpipe_job_energy_idle_joules_total", l.Joules.Idle, l.Source)
+	addParts(add, l.Joules, snap.Base, l.Source)
 	for i, v := range l.Values {
 		switch c := s.build.columns[i]; {
 		case math.IsNaN(v):

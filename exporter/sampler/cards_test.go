@@ -155,7 +155,7 @@ func TestCardsThatTheNodesMeterCountsAreCountedOnce(t *testing.T) {
 		r.show(60+100, 240)
 		wait(10 * time.Minute)
 		snap = s.Snapshot()
-		a, node := snap.JobJoules[local("a")], snap.Book.Node.Total()
+		a, node := charged(store)[local("a")], snap.Book.Node.Total()
 		want := 300*snap.At.Sub(began).Seconds() + 100*600
 		if math.Abs(node-want) > 1e-3*want {
 			t.Errorf("node %.0f J, want the meter's %.0f", node, want)
@@ -181,7 +181,7 @@ func TestAJobsCardsThatTheNodesMeterCountsAreChargedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		r := newRack(t, dir, 60, 240)
-		s, _ := runRack(t, r, dir)
+		s, store := runRack(t, r, dir)
 		wait(time.Minute + time.Millisecond)
 		r.begin("a", 2)
 		r.begin("b", 2) // each has half of the rest
@@ -194,7 +194,7 @@ func TestAJobsCardsThatTheNodesMeterCountsAreChargedOnce(t *testing.T) {
 		wait(time.Minute)
 		snap := s.Snapshot()
 		meter := 300*snap.At.Sub(began).Seconds() + 660*600
-		a, b, node := snap.JobJoules[local("a")], snap.JobJoules[local("b")], snap.Book.Node
+		a, b, node := charged(store)[local("a")], charged(store)[local("b")], snap.Book.Node
 		if math.Abs(node.Total()-meter) > 2e-3*meter {
 			t.Errorf("node %.0f J, want the meter's %.0f", node.Total(), meter)
 		}

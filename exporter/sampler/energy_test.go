@@ -119,7 +119,7 @@ func TestAJobsJoulesIncludeThoseOfItsCards(t *testing.T) {
 		// 2. Jobs and system sum to the node, and the idle card is the system's.
 		snap := s.Snapshot()
 		sum := snap.Book.System.Total()
-		for _, j := range snap.JobJoules {
+		for _, j := range charged(store) {
 			sum += j.Total()
 		}
 		if node := snap.Book.Node; math.Abs(sum-node.Total()) > 1e-9*sum || math.Abs(node.GPU-2*cardWatts*14) > 1e-6 {

@@ -14,6 +14,7 @@ import (
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/collector/node"
+	"pitchpipe/exporter/window"
 )
 
 const (
@@ -198,7 +199,9 @@ func (s *Sampler) take(ctx context.Context, f scanned, now time.Time) {
 		Manager: j.stored.Manager, ID: j.stored.ID, Attempt: j.stored.Attempt, UID: j.uid, Cgroup: firstDir(f.Found), Started: now,
 		First: first, Saves: j.was.Saves, Saved: j.was.Saved,
 	}
-	if err := s.store.Begin(j.stored, wire, api.SchemaAccounting, s.source(j), j.budgets); err != nil {
+	if err := s.store.Begin(window.Attempt{
+		Job: wire, Schema: api.SchemaAccounting, Source: s.source(j), Inode: j.inode.number, Joules: j.joules, Budgets: j.budgets,
+	}); err != nil {
 		s.stats.JobsRefused++
 		s.log.Warn("job not sampled", "job", j.stored.String(), "err", err)
 		return

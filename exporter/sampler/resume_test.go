@@ -147,7 +147,7 @@ func TestTheLastValuesOfAJobOutliveTheExporter(t *testing.T) {
 		}
 		wait(2 * time.Second)
 		win := see(t, again, "7")
-		if !win.Job.Ended || joules(t, again, "7") != want || len(next.Snapshot().JobJoules) != 1 {
+		if !win.Job.Ended || joules(t, again, "7") != want || len(charged(again)) != 1 {
 			t.Errorf("job %+v with %v J, want it ended with %v J", win.Job, joules(t, again, "7"), want)
 		}
 		wait(20 * time.Minute) // as long as it is kept

@@ -53,7 +53,7 @@ func TestForgedBudgetsAreRefusedOrCanOnlyLower(t *testing.T) {
 			key := attrib.Key{Manager: attrib.Slurm, ID: "42", Attempt: 1}
 			over := attrib.Key{Manager: attrib.Slurm, ID: "41", Attempt: 1}
 			for _, k := range []attrib.Key{key, over} {
-				if err := store.Begin(k, api.Job{Manager: k.Manager, ID: k.ID, Attempt: 1, UID: owner}, api.SchemaAccounting, "rapl", nil); err != nil {
+				if err := store.Begin(window.Attempt{Job: api.Job{Manager: k.Manager, ID: k.ID, Attempt: 1, UID: owner}, Schema: api.SchemaAccounting, Source: "rapl"}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -109,7 +109,7 @@ func fill(t *testing.T) *window.Store {
 	store := window.New(window.Config{})
 	for id, uid := range map[string]uint32{"mine": uint32(os.Getuid()), "theirs": uint32(os.Getuid()) + 1} {
 		key := attrib.Key{Manager: attrib.Local, ID: id, Attempt: 1}
-		if err := store.Begin(key, api.Job{Manager: attrib.Local, ID: id, Attempt: 1, UID: uid}, api.SchemaAccounting, "modelled", nil); err != nil {
+		if err := store.Begin(window.Attempt{Job: api.Job{Manager: attrib.Local, ID: id, Attempt: 1, UID: uid}, Schema: api.SchemaAccounting, Source: "modelled"}); err != nil {
 			t.Fatal(err)
 		}
 		store.Append(key, time.Unix(1, 0), map[string]float64{api.ColCPUSeconds: 2}, nil)

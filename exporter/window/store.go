@@ -13,6 +13,7 @@ import (
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/collector/energy"
 )
 
 // ErrFull means that as many jobs run as the store holds.
@@ -35,10 +36,20 @@ type Store struct {
 	jobs    map[attrib.Key]*attempt
 }
 
+// Attempt is one attempt of a job without its samples, as a state file has it.
+type Attempt struct {
+	Job     api.Job            `json:"job"`
+	Schema  string             `json:"schema"`
+	Source  string             `json:"source"`          // of the joules
+	Inode   uint64             `json:"inode,omitempty"` // of Job.Cgroup, by which it is known again; 0 = none
+	Joules  energy.Joules      `json:"joules"`
+	Values  map[string]float64 `json:"values"` // the last ones of an attempt that ended
+	Ended   time.Time          `json:"ended,omitzero"`
+	Budgets api.Budgets        `json:"budgets,omitempty"` // all that were said; Job.Budget is the one that counts
+}
+
 type attempt struct {
-	job      api.Job
-	schema   string
-	source   string
+	Attempt
 	ring     []row // grows to Config.Samples, then turns
 	first    int   // index of the oldest row
 	next     uint64
@@ -46,9 +57,7 @@ type attempt struct {
 	last     []float64 // newest value of each column, NaN = never seen
 	oldest   []float64 // values before the first row, NaN = missing
 	newest   []float64 // values of the last row that has some
-	endedAt  time.Time
 	lastTime time.Time
-	budgets  api.Budgets
 }
 
 // row is one sample. Of its values it holds those that differ from the row before, which
@@ -115,13 +124,14 @@ func New(cfg Config) *Store {
 	}
 }
 
-// Begin opens the ring of an attempt. A running attempt with this key goes on, and one that
+// Begin opens the ring of an attempt. A running attempt with its key goes on, and one that
 // ended is replaced. A full store forgets the attempt that ended first; if none has ended,
 // Begin fails with ErrFull.
-func (s *Store) Begin(key attrib.Key, job api.Job, schema, source string, budgets api.Budgets) error {
+func (s *Store) Begin(began Attempt) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if was := s.jobs[key]; was != nil && !was.job.Ended {
+	key := Key(began.Job)
+	if was := s.jobs[key]; was != nil && !was.Job.Ended {
 		return nil
 	}
 	delete(s.jobs, key)
@@ -129,8 +139,8 @@ func (s *Store) Begin(key attrib.Key, job api.Job, schema, source string, budget
 		var oldest attrib.Key
 		var at time.Time
 		for k, a := range s.jobs {
-			if a.job.Ended && (at.IsZero() || a.endedAt.Before(at)) {
-				oldest, at = k, a.endedAt
+			if a.Job.Ended && (at.IsZero() || a.Ended.Before(at)) {
+				oldest, at = k, a.Ended
 			}
 		}
 		if at.IsZero() {
@@ -138,10 +148,29 @@ func (s *Store) Begin(key attrib.Key, job api.Job, schema, source string, budget
 		}
 		delete(s.jobs, oldest)
 	}
-	a := &attempt{job: job, schema: schema, source: source, next: 1}
-	a.allow(budgets)
+	a := &attempt{Attempt: began, next: 1}
+	a.Values, a.Job.Ended, a.Ended = nil, false, time.Time{}
+	a.allow(began.Budgets)
 	s.jobs[key] = a
 	return nil
+}
+
+// Restore puts an attempt back that ended.
+func (s *Store) Restore(a Attempt) error {
+	if err := s.Begin(a); err != nil {
+		return err
+	}
+	s.End(Key(a.Job), a.Ended, a.Values)
+	return nil
+}
+
+// Charge sets the joules of an attempt.
+func (s *Store) Charge(key attrib.Key, joules energy.Joules) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a := s.jobs[key]; a != nil {
+		a.Joules = joules
+	}
 }
 
 // Describe changes what became known after the beginning: the user, the cgroup, the
@@ -150,7 +179,7 @@ func (s *Store) Describe(key attrib.Key, uid uint32, cgroup, schema string, abse
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a := s.jobs[key]; a != nil {
-		a.job.UID, a.job.Cgroup, a.schema, a.job.Absent = uid, cgroup, schema, absent
+		a.Job.UID, a.Job.Cgroup, a.Schema, a.Job.Absent = uid, cgroup, schema, absent
 	}
 }
 
@@ -161,11 +190,11 @@ func (s *Store) Renumber(key attrib.Key, attempt int) bool {
 	defer s.mu.Unlock()
 	a := s.jobs[key]
 	to := attrib.Key{Manager: key.Manager, ID: key.ID, Attempt: attempt}
-	if other := s.jobs[to]; a == nil || other != nil && !other.job.Ended {
+	if other := s.jobs[to]; a == nil || other != nil && !other.Job.Ended {
 		return false
 	}
 	delete(s.jobs, key)
-	a.job.Attempt = attempt
+	a.Job.Attempt = attempt
 	s.jobs[to] = a
 	return true
 }
@@ -185,11 +214,11 @@ func (s *Store) append(key attrib.Key, at time.Time, values map[string]float64, 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.jobs[key]
-	if a == nil || a.job.Ended {
+	if a == nil || a.Job.Ended {
 		return
 	}
 	if ended {
-		a.job.Ended, a.endedAt = true, at
+		a.Job.Ended, a.Ended = true, at
 	}
 	if at.Before(a.lastTime) {
 		at = a.lastTime // the wall clock was set back
@@ -234,7 +263,7 @@ func (s *Store) Prune(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.jobs, func(_ attrib.Key, a *attempt) bool {
-		return a.job.Ended && now.Sub(a.endedAt) > s.cfg.Keep
+		return a.Job.Ended && now.Sub(a.Ended) > s.cfg.Keep
 	})
 }
 
@@ -248,7 +277,7 @@ func (s *Store) NextAttempt(manager, id string) int {
 		if k.Manager != manager || k.ID != id {
 			continue
 		}
-		if a.job.Ended {
+		if a.Job.Ended {
 			n = max(n, k.Attempt+1)
 		} else {
 			n = max(n, k.Attempt)
@@ -263,14 +292,16 @@ func (s *Store) Jobs(visible func(api.Job) bool) []api.Job {
 	defer s.mu.RUnlock()
 	out := make([]api.Job, 0, len(s.jobs))
 	for _, a := range s.jobs {
-		if visible(a.job) {
-			out = append(out, a.job)
+		if visible(a.Job) {
+			out = append(out, a.Job)
 		}
 	}
-	slices.SortFunc(out, func(a, b api.Job) int {
-		return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.Manager, b.Manager), cmp.Compare(a.ID, b.ID), a.Attempt-b.Attempt)
-	})
+	slices.SortFunc(out, byStart)
 	return out
+}
+
+func byStart(a, b api.Job) int {
+	return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.Manager, b.Manager), cmp.Compare(a.ID, b.ID), a.Attempt-b.Attempt)
 }
 
 // Window returns the samples of an attempt that are newer than after; attempt 0
@@ -283,7 +314,7 @@ func (s *Store) Window(id string, number int, after uint64, visible func(api.Job
 	if a == nil {
 		return api.Window{}, false
 	}
-	w := api.Window{Job: a.job, Schema: a.schema, Source: a.source, Samples: []api.Sample{}, Dropped: a.dropped, Now: time.Now()}
+	w := api.Window{Job: a.Job, Schema: a.Schema, Source: a.Source, Samples: []api.Sample{}, Dropped: a.dropped, Now: time.Now()}
 	values := s.grow(slices.Clone(a.oldest))
 	for i := range a.ring {
 		r := a.ring[(a.first+i)%len(a.ring)]
@@ -319,13 +350,8 @@ func (s *Store) Columns() []string {
 
 // Latest is the newest value of each column of an attempt.
 type Latest struct {
-	Job    api.Job
-	Schema string
-	Source string
+	Attempt
 	Values []float64 // in the order of Store.Columns, later ones left out; NaN = never known
-	Ended  time.Time // zero while it runs
-	// Budgets are all that were said; Job.Budget is the one that counts.
-	Budgets api.Budgets
 }
 
 // Latest returns the newest values of all attempts, oldest first.
@@ -334,11 +360,9 @@ func (s *Store) Latest() []Latest {
 	defer s.mu.RUnlock()
 	out := make([]Latest, 0, len(s.jobs))
 	for _, a := range s.jobs {
-		out = append(out, Latest{Job: a.job, Schema: a.schema, Source: a.source, Values: slices.Clone(a.last), Ended: a.endedAt, Budgets: a.budgets})
+		out = append(out, Latest{a.Attempt, slices.Clone(a.last)})
 	}
-	slices.SortFunc(out, func(a, b Latest) int {
-		return cmp.Or(a.Job.Started.Compare(b.Job.Started), cmp.Compare(a.Job.ID, b.Job.ID), a.Job.Attempt-b.Job.Attempt)
-	})
+	slices.SortFunc(out, func(a, b Latest) int { return byStart(a.Job, b.Job) })
 	return out
 }
 

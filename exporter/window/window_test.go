@@ -26,7 +26,7 @@ func all(api.Job) bool { return true }
 func begin(t testing.TB, s *window.Store, id string, attempt, second int) {
 	t.Helper()
 	job := api.Job{Manager: attrib.Local, ID: id, Attempt: attempt, Started: at(second)}
-	if err := s.Begin(key(id, attempt), job, api.SchemaSoftware, "modelled", nil); err != nil {
+	if err := s.Begin(window.Attempt{Job: job, Schema: api.SchemaSoftware, Source: "modelled"}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -139,7 +139,7 @@ func TestAFullStoreForgetsEndedAttemptsAndNoRunningOne(t *testing.T) {
 	for i := range 3 {
 		begin(t, s, fmt.Sprint(i), 1, i)
 	}
-	if err := s.Begin(key("9", 1), api.Job{ID: "9", Attempt: 1}, "", "", nil); !errors.Is(err, window.ErrFull) {
+	if err := s.Begin(window.Attempt{Job: api.Job{ID: "9", Attempt: 1}, Schema: "", Source: ""}); !errors.Is(err, window.ErrFull) {
 		t.Errorf("got %v, want %v", err, window.ErrFull)
 	}
 	s.End(key("2", 1), at(1), nil)
@@ -184,7 +184,7 @@ func TestSamplesAreReadAsTheyWereWritten(t *testing.T) {
 		size := rapid.IntRange(1, 6).Draw(rt, "ring")
 		s := window.New(window.Config{Samples: size})
 		key := attrib.Key{Manager: attrib.Local, ID: "1", Attempt: 1}
-		if err := s.Begin(key, api.Job{Manager: key.Manager, ID: "1", Attempt: 1}, "s", "rapl", nil); err != nil {
+		if err := s.Begin(window.Attempt{Job: api.Job{Manager: key.Manager, ID: "1", Attempt: 1}, Schema: "s", Source: "rapl"}); err != nil {
 			rt.Fatal(err)
 		}
 		rows := rapid.SliceOfN(rapid.MapOf(rapid.SampledFrom(gauges), rapid.SampledFrom([]float64{0, 1, 2.5})), 1, 20).Draw(rt, "rows")
