@@ -131,7 +131,8 @@ func (s *Sampler) mark(ctx context.Context, m markRequest) error {
 		return nil
 	case report.Saved:
 		s.stats.Saves++
-		s.log.Info("job saved", "job", j.stored.String(), "saves", s.store.Saved(j.stored, report.Time))
+		s.store.Append(j.stored, now, nil, &report)
+		s.log.Info("job saved", "job", j.stored.String())
 		return nil
 	}
 	s.stats.Marks++
@@ -228,7 +229,7 @@ func (s *Sampler) late(m markRequest, report api.Report) bool {
 	switch {
 	case t.repeated(m.who.PID, report):
 		s.repeat(key, m)
-	case !s.store.Late(key, report):
+	case !s.store.Append(key, report.Time, nil, &report):
 		return false
 	case report.Saved:
 		s.stats.Saves++

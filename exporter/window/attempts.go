@@ -2,9 +2,6 @@ package window
 
 import (
 	"cmp"
-	"math"
-	"slices"
-	"time"
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
@@ -59,45 +56,3 @@ func (s *Store) Attempt(key attrib.Key) (Attempt, bool) {
 }
 
 func (a *attempt) allow(all api.Budgets) { a.Budgets, a.Job.Budget = all, all.Lowest() }
-
-// Saved counts a checkpoint that a running attempt saved, and returns how many it has; 0
-// where there is no such attempt.
-func (s *Store) Saved(key attrib.Key, at time.Time) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a := s.jobs[key]
-	if a == nil || a.Job.Ended {
-		return 0
-	}
-	a.saved(at)
-	return a.Job.Saves
-}
-
-func (a *attempt) saved(at time.Time) {
-	a.Job.Saves++
-	if at.After(a.Job.Saved) {
-		a.Job.Saved = at
-	}
-}
-
-// Late adds a report to an attempt that has ended, and reports whether there is one. A mark
-// of an epoch is put at the end of the attempt, with the values that it ended with: the epoch
-// cannot have ended later.
-func (s *Store) Late(key attrib.Key, report api.Report) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a := s.jobs[key]
-	if a == nil || !a.Job.Ended {
-		return false
-	}
-	if report.Saved {
-		a.saved(report.Time)
-		return true
-	}
-	r := row{time: a.lastTime, mark: &report, ended: true}
-	if slices.ContainsFunc(a.last, func(v float64) bool { return !math.IsNaN(v) }) {
-		r.values = a.pack(a.last)
-	}
-	s.push(a, r)
-	return true
-}

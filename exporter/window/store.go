@@ -199,32 +199,49 @@ func (s *Store) Renumber(key attrib.Key, attempt int) bool {
 	return true
 }
 
-// Append adds a reading. Values may be empty, as on a mark without a snapshot. An attempt
-// that is not there or has ended takes nothing.
-func (s *Store) Append(key attrib.Key, at time.Time, values map[string]float64, mark *api.Report) {
-	s.append(key, at, values, mark, false)
-}
-
-// End adds the last reading, after which the attempt takes no more.
-func (s *Store) End(key attrib.Key, at time.Time, values map[string]float64) {
-	s.append(key, at, values, nil, true)
-}
-
-func (s *Store) append(key attrib.Key, at time.Time, values map[string]float64, mark *api.Report, ended bool) {
+// Append adds a reading, whose values may be empty, as on a mark without a snapshot, and
+// reports whether the attempt took it. A report of a checkpoint only counts. An attempt that
+// has ended takes reports alone: a mark of an epoch is put at its end, with the values that it
+// ended with, since the epoch cannot have ended later.
+func (s *Store) Append(key attrib.Key, at time.Time, values map[string]float64, mark *api.Report) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.jobs[key]
-	if a == nil || a.Job.Ended {
-		return
+	switch {
+	case a == nil || a.Job.Ended && mark == nil:
+		return false
+	case mark != nil && mark.Saved:
+		a.Job.Saves++
+		if mark.Time.After(a.Job.Saved) {
+			a.Job.Saved = mark.Time
+		}
+	case a.Job.Ended:
+		r := row{time: a.lastTime, mark: mark, ended: true}
+		if slices.ContainsFunc(a.last, func(v float64) bool { return !math.IsNaN(v) }) {
+			r.values = a.pack(a.last)
+		}
+		s.push(a, r)
+	default:
+		s.append(a, row{time: at, mark: mark}, values)
 	}
-	if ended {
+	return true
+}
+
+// End adds the last reading.
+func (s *Store) End(key attrib.Key, at time.Time, values map[string]float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a := s.jobs[key]; a != nil && !a.Job.Ended {
 		a.Job.Ended, a.Ended = true, at
+		s.append(a, row{time: at, ended: true}, values)
 	}
-	if at.Before(a.lastTime) {
-		at = a.lastTime // the wall clock was set back
+}
+
+func (s *Store) append(a *attempt, r row, values map[string]float64) {
+	if r.time.Before(a.lastTime) {
+		r.time = a.lastTime // the wall clock was set back
 	}
-	a.lastTime = at
-	r := row{time: at, mark: mark, ended: ended}
+	a.lastTime = r.time
 	if len(values) > 0 {
 		now := s.grow(nil)
 		for column, v := range values {
