@@ -69,7 +69,6 @@ func (s *pages) addNode(snap *sampler.Snapshot, v View) {
 	add("pitchpipe_jobs_running", float64(snap.Running))
 }
 
-// addPlain writes a series that is about no job.
 func (s *pages) addPlain(name string, v float64, values ...string) {
 	s.build.add(name, v, nil, values...)
 }

@@ -25,7 +25,6 @@ const (
 	leftoverAfter = 5 * time.Second
 )
 
-// job is one attempt that is being sampled.
 type job struct {
 	found  attrib.Found
 	stored attrib.Key // with the attempt's true number
@@ -74,7 +73,6 @@ type job struct {
 	source      string      // of the joules that an earlier exporter counted; empty = none did
 }
 
-// discover looks for jobs and takes up the new ones at once.
 func (s *Sampler) discover(ctx context.Context) {
 	now := time.Now()
 	s.discovered = now
@@ -177,7 +175,6 @@ func (s *Sampler) checkEmpty(j *job, now time.Time, anyone bool) {
 	}
 }
 
-// take begins to sample a job.
 func (s *Sampler) take(ctx context.Context, f scanned, now time.Time) {
 	j := &job{found: f.Found, cpus: f.cpus, stored: f.Key, first: now, uid: f.UID, limiter: rate.NewLimiter(rate.Limit(s.cfg.MarkRate), s.cfg.MarkRate), reports: &reportLog{}, values: collector.Values{}, fresh: map[string]bool{}}
 	switch {

@@ -127,7 +127,6 @@ func (s *Sampler) placeForPerf(j *job) bool {
 	return true
 }
 
-// removePerfCgroup removes the perf cgroup of a job that is over.
 func (s *Sampler) removePerfCgroup(j *job) {
 	if j.perfDir == "" {
 		return

@@ -179,7 +179,6 @@ func (s *Sampler) Run(ctx context.Context) error {
 // Snapshot returns the node as the last tick left it. It is not to be changed.
 func (s *Sampler) Snapshot() *Snapshot { return s.snapshot.Load() }
 
-// tick takes one sample of everything.
 func (s *Sampler) tick(ctx context.Context) {
 	began := time.Now()
 	if s.began.IsZero() {

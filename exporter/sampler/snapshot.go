@@ -74,7 +74,6 @@ func (s *Sampler) publish() {
 	s.snapshot.Store(snap)
 }
 
-// worker returns the worker of a source.
 func (s *Sampler) worker(name string) *collector.Worker {
 	w := s.workers[name]
 	if w == nil {

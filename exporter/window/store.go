@@ -101,7 +101,6 @@ func (s *Store) grow(values []float64) []float64 {
 	return values
 }
 
-// column is the number of a column.
 func (s *Store) column(name string) int {
 	i, ok := s.index[name]
 	if !ok {
@@ -261,7 +260,6 @@ func (s *Store) append(a *attempt, r row, values map[string]float64) {
 	s.push(a, r)
 }
 
-// push puts a row into the ring under the next number.
 func (s *Store) push(a *attempt, r row) {
 	r.seq = a.next
 	a.next++

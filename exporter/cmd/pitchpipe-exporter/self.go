@@ -44,7 +44,6 @@ func (s *self) node(ctx context.Context, snap *sampler.Snapshot) api.Node {
 	return out
 }
 
-// describeSelf says how this process runs.
 func describeSelf(o options) api.Exporter {
 	out := api.Exporter{
 		UID: uint32(os.Geteuid()), Version: release(), Leaf: o.leaf, State: o.state,
