@@ -50,7 +50,7 @@ func (s *Sampler) budget(jobs ...*job) {
 			s.store.Allow(j.stored, api.ByAdministrator, b)
 		}
 		j.budgetFault.set(err)
-		j.budgetFault.log(s.log, "the budget of "+j.stored.String()+", which is not believed")
+		j.budgetFault.log(s.log, "the budget that an administrator wrote for", j.stored)
 	}
 }
 

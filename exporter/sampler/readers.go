@@ -119,7 +119,7 @@ func (s *Sampler) placeForPerf(j *job) bool {
 		s.stats.ReadErrors++
 	}
 	j.perfDirFault.set(err)
-	j.perfDirFault.log(s.log, "the perf cgroup of "+j.stored.String())
+	j.perfDirFault.log(s.log, "the perf cgroup of", j.stored)
 	if dir == "" || dir == j.perfDir {
 		return false
 	}

@@ -268,13 +268,18 @@ func (f *fault) set(err error) {
 	}
 }
 
-// log logs what is wrong, or that nothing is any more, where that changed.
-func (f *fault) log(to *slog.Logger, what string) {
-	switch {
-	case f.text == f.logged:
-	case f.text == "":
+// log logs what is wrong, or that nothing is any more, where that changed. The words say with
+// what; they are put together only then.
+func (f *fault) log(to *slog.Logger, what string, of ...attrib.Key) {
+	if f.text == f.logged {
+		return
+	}
+	for _, key := range of {
+		what += " " + key.String()
+	}
+	if f.text == "" {
 		to.Info("no trouble any more", "with", what)
-	default:
+	} else {
 		to.Warn("trouble", "with", what, "err", f.text)
 	}
 	f.logged = f.text

@@ -96,7 +96,7 @@ func (s *Sampler) silent() []api.Source {
 			s.mute[name] = &fault{}
 		}
 		s.mute[name].set(err)
-		s.mute[name].log(s.log, "source "+name+"; the others go on")
+		s.mute[name].log(s.log, name)
 		if err != nil {
 			add(name, strings.TrimPrefix(err.Error(), name+": "))
 		}

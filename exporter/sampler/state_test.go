@@ -263,26 +263,6 @@ func TestAJournalThatCannotBeIsAnError(t *testing.T) {
 	}
 }
 
-// BenchmarkJournal is what each sample of ten jobs costs.
-func BenchmarkJournal(b *testing.B) {
-	j, err := sampler.OpenJournal(filepath.Join(b.TempDir(), "state.json"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	s := sampler.State{Boot: "b", At: second(0)}
-	for i := range 10 {
-		s.Jobs = append(s.Jobs, runs(string(rune('a'+i)), 1, 1e5))
-	}
-	for b.Loop() {
-		if err := j.Write(s); err != nil {
-			b.Fatal(err)
-		}
-	}
-	if err := j.Close(); err != nil {
-		b.Fatal(err)
-	}
-}
-
 func FuzzJournal(f *testing.F) {
 	f.Add([]byte("b12a3ef8 {\"version\":1}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
