@@ -25,13 +25,7 @@ func plantNode(t *testing.T) (dir string) {
 		"sys/class/powercap/intel-rapl:0/energy_uj":           "5\n",
 		"sys/class/powercap/intel-rapl:0/max_energy_range_uj": "65532610987\n",
 	} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		plantFile(t, filepath.Join(dir, name), text)
 	}
 	return dir
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/api/peercred/peercredtest"
 )
 
 // With this variable the test binary prints the jobs that it sees on the socket.
@@ -85,14 +86,7 @@ func TestTheAccountOfASitesControllerSeesEverybodysJobs(t *testing.T) {
 		t.Skip("to be another user needs root")
 	}
 	const reader, stranger = 61001, 61002
-	dir, err := os.MkdirTemp("", "pitchpipe-*") //nolint:usetesting // others cannot enter the folder above a test's own
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // others have to reach the socket
-		t.Fatal(err)
-	}
+	dir := peercredtest.Dir(t)
 	socket := filepath.Join(dir, "s")
 	client := exporterOn(t, socket, "--api.readers", strconv.Itoa(reader))
 	id := "readers-" + strconv.Itoa(os.Getpid())
