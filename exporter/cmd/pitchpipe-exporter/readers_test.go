@@ -1,17 +1,12 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"errors"
-	"io"
+	"net/http"
 	"os"
-	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,19 +15,6 @@ import (
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/api/peercred/peercredtest"
 )
-
-// With this variable the test binary prints the jobs that it sees on the socket.
-const viewer = "PITCHPIPE_TEST_VIEWER"
-
-func view(socket string) error {
-	client := api.NewClient(socket)
-	defer client.Close()
-	jobs, err := client.Jobs(context.Background())
-	for _, j := range jobs {
-		_, _ = io.WriteString(os.Stdout, j.ID+"\n")
-	}
-	return err
-}
 
 func TestReadersAreNamesOrNumbers(t *testing.T) {
 	t.Parallel()
@@ -104,18 +86,15 @@ func TestTheAccountOfASitesControllerSeesEverybodysJobs(t *testing.T) {
 		}
 	}
 	for uid, want := range map[uint32]bool{reader: true, stranger: false} {
-		c := exec.CommandContext(t.Context(), "/proc/self/exe")
-		c.Env = append(os.Environ(), viewer+"="+socket)
-		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
-		out, err := c.Output()
-		if err != nil {
-			if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-				t.Fatalf("user %d: %v\n%s", uid, err, exit.Stderr)
+		var jobs string
+		peercredtest.As(t, uid, func() {
+			var err error
+			if _, jobs, err = peercredtest.Ask("unix", socket, http.MethodGet, api.PathJobs, "", time.Minute); err != nil {
+				t.Error(err)
 			}
-			t.Fatal(err)
-		}
-		if got := bytes.Contains(out, []byte(id+"\n")); got != want {
-			t.Errorf("user %d saw the job of root: %v, want %v:\n%s", uid, got, want, out)
+		})
+		if got := strings.Contains(jobs, `"`+id+`"`); got != want {
+			t.Errorf("user %d saw the job of root: %v, want %v:\n%s", uid, got, want, jobs)
 		}
 	}
 }
