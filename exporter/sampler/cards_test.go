@@ -122,15 +122,7 @@ func runRack(t *testing.T, r *rack, dir string) (*sampler.Sampler, *window.Store
 	store := window.New(window.Config{})
 	cfg := sampler.Config{Cores: 4, GPUs: r.gpus, Interval: 5 * time.Second, Discover: 5 * time.Second}
 	s := sampler.New(cfg, r.world, []collector.Collector{counter{r.world}, r}, r.world, meter, store)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	serve(t, s.Run)
 	synctest.Wait()
 	return s, store
 }

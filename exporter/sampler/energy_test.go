@@ -76,15 +76,7 @@ func runCards(t *testing.T, w *world, c *cards, cfg sampler.Config) (*sampler.Sa
 	store := window.New(window.Config{})
 	cfg.Cores, cfg.GPUs = 4, c.total
 	s := sampler.New(cfg, w, []collector.Collector{counter{w}, c}, w, energy.NewModeller(energy.Model{Idle: 40, Max: 120}), store)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	serve(t, s.Run)
 	synctest.Wait()
 	return s, store
 }

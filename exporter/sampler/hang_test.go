@@ -35,15 +35,7 @@ func runLost(t *testing.T, l lost, workers map[string]*collector.Worker) (*sampl
 	t.Helper()
 	store := window.New(window.Config{})
 	s := sampler.New(sampler.Config{Cores: 4, Workers: workers}, l, []collector.Collector{counter{l.world}}, l, modeller(), store)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	serve(t, s.Run)
 	synctest.Wait()
 	return s, store
 }

@@ -204,15 +204,7 @@ func runIn(t *testing.T, w *world, store *window.Store, cfg sampler.Config) *sam
 	meter := energy.NewModeller(energy.Model{Idle: 40, Max: 120})
 	cfg.Cores = 4
 	s := sampler.New(cfg, w, []collector.Collector{counter{w}}, w, meter, store)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	serve(t, s.Run)
 	synctest.Wait()
 	return s
 }
@@ -636,4 +628,18 @@ func charged(store *window.Store) map[attrib.Key]energy.Joules {
 		out[window.Key(l.Job)] = l.Joules
 	}
 	return out
+}
+
+// serve runs something until the test ends.
+func serve(t *testing.T, run func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }

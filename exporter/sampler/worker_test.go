@@ -88,15 +88,7 @@ func runFault(t *testing.T, w *world, f *fault, m energy.Meter) (*sampler.Sample
 	t.Helper()
 	store := window.New(window.Config{})
 	s := sampler.New(sampler.Config{Cores: 4}, w, []collector.Collector{f, counter{w}}, w, m, store)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	serve(t, s.Run)
 	synctest.Wait()
 	return s, store
 }

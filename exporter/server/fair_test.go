@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -138,15 +137,7 @@ func TestTheMetricsShowEachUserHisOwnJobs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithCancel(t.Context())
-			done := make(chan error, 1)
-			go func() { done <- s.Run(ctx) }()
-			t.Cleanup(func() {
-				cancel()
-				if err := <-done; err != nil {
-					t.Error(err)
-				}
-			})
+			serve(t, s.Run)
 			for network, at := range map[string]string{"tcp": address, "unix": socket} {
 				var page string
 				until(t, "the metrics come", func() (ok bool) {

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -70,15 +69,7 @@ func serveOn(t *testing.T, socket string, cfg server.Config) *marker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	serve(t, s.Run)
 	until(t, "the server listens", func() bool {
 		var d net.Dialer
 		c, err := d.DialContext(t.Context(), "unix", socket)

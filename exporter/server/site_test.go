@@ -75,15 +75,7 @@ func (s *site) serve(t *testing.T, cfg server.Remote) {
 		t.Fatal(err)
 	}
 	s.address = "https://" + l.Addr().String()
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- srv.ServeRemote(ctx, l) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	serve(t, func(ctx context.Context) error { return srv.ServeRemote(ctx, l) })
 }
 
 func (s *site) client(t *testing.T, own certs.Files) *api.Client {
@@ -113,4 +105,18 @@ func until(t *testing.T, what string, is func() bool) {
 			t.Fatalf("not within a minute: %s", what)
 		}
 	}
+}
+
+// serve runs something until the test ends.
+func serve(t *testing.T, run func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }
