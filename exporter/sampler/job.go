@@ -45,10 +45,9 @@ type job struct {
 	values  collector.Values  // newest of each column
 	fresh   map[string]bool   // those that the last reading had
 
-	moment   collector.Moment // of the last reading
-	failed   bool             // the last reading was incomplete
-	failing  bool             // the one that is being taken is
-	unopened []string         // sources that did not answer when they were to be opened
+	moment  collector.Moment // of the last reading
+	failed  bool             // the last reading was incomplete
+	failing bool             // the one that is being taken is
 
 	pids     []int // of the last listing
 	unlisted int   // readings since, in which nothing of it ran
