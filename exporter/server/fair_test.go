@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -123,15 +122,7 @@ func TestTheMetricsShowEachUserHisOwnJobs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var lc net.ListenConfig
-			l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			address := l.Addr().String()
-			if err := l.Close(); err != nil {
-				t.Fatal(err)
-			}
+			address := freeAddress(t)
 			socket := filepath.Join(dir, "s")
 			s, err := server.New(server.Config{Socket: socket, Metrics: address, Readers: []uint32{reader}, ShowJobs: tc.show == "all"}, static(api.Node{}), store, &marker{}, h)
 			if err != nil {

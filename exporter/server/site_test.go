@@ -120,3 +120,15 @@ func serve(t *testing.T, run func(context.Context) error) {
 		}
 	})
 }
+
+// freeAddress is a loopback address that was free a moment ago.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }() // it is only to be free
+	return l.Addr().String()
+}
