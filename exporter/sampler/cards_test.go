@@ -166,7 +166,7 @@ func TestCardsThatTheNodesMeterCountsAreCountedOnce(t *testing.T) {
 	})
 }
 
-// What a job's cards take is its own, beside its share of the rest, and nobody else's.
+// What a job's cards take is its own, beside its share of the rest, and no one else's.
 func TestAJobsCardsThatTheNodesMeterCountsAreChargedOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -226,7 +226,7 @@ func TestCardsThatAreNotReadAreGuessedForAWhileAndThenTheJoulesAreMissing(t *tes
 		if now := s.Snapshot(); known() || now.Covered > before.Covered+15 || now.EnergyErr == "" {
 			t.Errorf("%v s covered after %v, error %q", now.Covered, before.Covered, now.EnergyErr)
 		}
-		r.show(60, 300) // nobody sees it yet
+		r.show(60, 300) // no one sees it yet
 		wait(time.Minute)
 		r.hide(false)
 		wait(11 * time.Second)

@@ -67,7 +67,7 @@ func TestALookForJobsThatHangsEndsNoneAndStopsNoCounter(t *testing.T) {
 			t.Errorf("%v CPU seconds after 16 s, %+v", got, win.Job)
 		}
 		if err := s.Mark(t.Context(), who(1, 1000), api.Report{Epoch: 1}); err == nil || errors.Is(err, sampler.ErrNoJob) {
-			t.Errorf("a mark is answered by %v; want that nobody knows now whose it is", err)
+			t.Errorf("a mark is answered by %v; want that it is unknown now", err)
 		}
 		l.scans.set(nil, nil)
 		close(release)

@@ -74,7 +74,7 @@ func TestARealSlurmJobInV1CgroupsIsCountedByPerfInItsLeaf(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = os.Remove(made) })
 	}
-	// It burns when it is told to, in a child that it starts then, and waits to be let go.
+	// It burns on request, in a child that it starts then, and waits to be let go.
 	c := exec.CommandContext(t.Context(), "sh", "-c", "read line; sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; echo done; read line")
 	c.Env = append(os.Environ(), "SLURM_JOB_ID="+job, "SLURM_RESTART_COUNT=1")
 	stdin, err := c.StdinPipe()

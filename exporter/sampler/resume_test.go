@@ -207,7 +207,7 @@ func TestSchedulersJobsWithoutAV2CgroupGetAPerfCgroup(t *testing.T) {
 	})
 }
 
-// Nomad's exec makes the v2 cgroup after those of v1, in which nobody is before it.
+// Nomad's exec makes the v2 cgroup after those of v1, in which no one is before it.
 func TestAJobThatGetsAV2CgroupLeavesItsLeaf(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestAJobThatGetsAV2CgroupLeavesItsLeaf(t *testing.T) {
 		runWith(t, w, sampler.Config{PerfCgroups: l})
 		wait(time.Second)
 		if len(l.put) > 0 {
-			t.Errorf("put %v while nobody was in the job", l.put)
+			t.Errorf("put %v while no one was in the job", l.put)
 		}
 		w.change(func() { b.empty = false })
 		wait(time.Second)

@@ -64,7 +64,7 @@ type burn struct {
 	birth     uint64 // of its cgroups
 	attempt   int    // as the scheduler counts
 	confirmed bool
-	empty     bool // nobody is in it
+	empty     bool // no one is in it
 }
 
 func (b *burn) cpu(now time.Time) float64 {

@@ -16,7 +16,7 @@ import (
 	"pitchpipe/exporter/window"
 )
 
-// fault is a source that counts seconds, and hangs or fails when it is told to.
+// fault is a source that counts seconds, and hangs or fails on request.
 type fault struct {
 	mu     sync.Mutex
 	hang   chan struct{} // a call waits until it is closed; nil = it does not
@@ -106,7 +106,7 @@ func TestASourceThatHangsHoldsUpNoOther(t *testing.T) {
 		release := make(chan struct{})
 		f.set(release, nil)
 		wait(20 * time.Second)
-		// Its age is told, and of which job it is missing.
+		// The page has its age, and of which job it is missing.
 		if got := s.Snapshot().Silent; len(got) != 1 || got[0].Name != "slow" || !strings.HasPrefix(got[0].Reason, "does not answer since ") {
 			t.Errorf("silent %+v", got)
 		}
@@ -186,7 +186,7 @@ func TestASourceThatBecomesUnreadableIsMissingAndNotConstant(t *testing.T) {
 	})
 }
 
-// hanging is a meter that hangs when it is told to and counts 10 W.
+// hanging is a meter that hangs on request and counts 10 W.
 type hanging struct {
 	energy.Meter
 	*fault

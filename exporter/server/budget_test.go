@@ -103,7 +103,7 @@ func TestAControllerSetsABudgetOverTLSAndOnTheSocket(t *testing.T) {
 		if diff := cmp.Diff(&api.Budget{Joules: 50, Used: 4, Seconds: 9, By: api.ByController}, w.Job.Budget); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if err := c.SetBudget(t.Context(), "local/nobodys", 0, api.Budget{Joules: 5}); !errors.Is(err, api.ErrNotFound) {
+		if err := c.SetBudget(t.Context(), "local/none", 0, api.Budget{Joules: 5}); !errors.Is(err, api.ErrNotFound) {
 			t.Errorf("%s: a job that is not there: %v", name, err)
 		}
 		if err := c.SetBudget(t.Context(), "local/theirs", 0, api.Budget{Joules: -5}); !errors.Is(err, api.ErrInvalid) {

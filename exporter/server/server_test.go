@@ -137,7 +137,7 @@ func TestUsersSeeTheirOwnJobsAndRootAll(t *testing.T) {
 	if _, err := c.Window(t.Context(), "slurm/mine", 1, 0); !errors.Is(err, api.ErrNotFound) {
 		t.Errorf("another manager's job: got %v, want %v", err, api.ErrNotFound)
 	}
-	if _, err := c.Window(t.Context(), "nobody's", 0, 0); !errors.Is(err, api.ErrNotFound) {
+	if _, err := c.Window(t.Context(), "no one's", 0, 0); !errors.Is(err, api.ErrNotFound) {
 		t.Errorf("unknown job: got %v, want %v", err, api.ErrNotFound)
 	}
 	if os.Getuid() != 0 {

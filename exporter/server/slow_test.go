@@ -17,7 +17,7 @@ import (
 
 // A caller who asks for megabytes and reads none of them holds up neither the samples nor
 // those who read.
-func TestASlowClientHoldsUpNobody(t *testing.T) {
+func TestASlowClientHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	store := fill(t)
 	key := attrib.Key{Manager: attrib.Local, ID: "mine", Attempt: 1}

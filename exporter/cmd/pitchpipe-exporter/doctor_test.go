@@ -183,7 +183,7 @@ func TestTheDoctorComparesTheCgroupsOfJobsWithPerfsTree(t *testing.T) {
 	}
 }
 
-func TestAStateThatIsCutShortKeepsNobodyFromSampling(t *testing.T) {
+func TestAStateThatIsCutShortStopsNoSampling(t *testing.T) {
 	const cut = `{"version":1,"jobs":[{"job`
 	path := filepath.Join(t.TempDir(), "state.json")
 	if err := os.WriteFile(path, []byte(cut), 0o600); err != nil {

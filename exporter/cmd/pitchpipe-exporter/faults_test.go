@@ -118,7 +118,7 @@ func TestAFileThatTurnsUnreadableIsMissingAndTheRestGoesOn(t *testing.T) {
 	if err := os.WriteFile(zone, []byte("5000005\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "what was used meanwhile is told", func() bool { return covered() > stands })
+	eventually(t, "what was used meanwhile is shown", func() bool { return covered() > stands })
 	if joules := figure(t, socket, `pitchpipe_node_zone_energy_joules_total{zone="package-0"`); joules != 5 {
 		t.Errorf("%v J of the zone, want the 5 since the beginning", joules)
 	}

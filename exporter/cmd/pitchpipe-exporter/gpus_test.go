@@ -104,7 +104,7 @@ func TestADriverThatIsLoadedLaterIsAsked(t *testing.T) {
 		plantCard(t, dir, "0x10de", "0x030200")
 		g, _ := findGPUs(t.Context(), gpuOptions{}, hostfs.Root{}.Below(dir), time.Second, slog.New(slog.DiscardHandler))
 		if g.source == nil {
-			t.Fatal("nobody waits for the driver")
+			t.Fatal("nothing waits for the driver")
 		}
 		// The programs that would be asked are not on this machine.
 		asked := &fakeBackend{}

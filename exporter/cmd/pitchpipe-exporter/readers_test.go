@@ -47,7 +47,7 @@ func TestWhatCannotBeServedKeepsTheExporterFromStarting(t *testing.T) {
 		args []string
 		says string
 	}{
-		{"a reader whom nobody knows", []string{"--api.readers=root,nosuchuser"}, `--api.readers: "nosuchuser": user: unknown user nosuchuser`},
+		{"an unknown reader", []string{"--api.readers=root,nosuchuser"}, `--api.readers: "nosuchuser": user: unknown user nosuchuser`},
 		{"an address without certificates", []string{"--api.listen-address=127.0.0.1:0", "--api.clients=c"}, "on loopback too"},
 		{"certificates without an address", []string{"--api.cert=/x", "--api.key=/x", "--api.client-ca=/x", "--api.clients=c"}, "missing port"},
 		{"files that are not there", []string{"--api.listen-address=:0", "--api.cert=/nonexistent/c", "--api.key=/nonexistent/k", "--api.client-ca=/nonexistent/a", "--api.clients=c"}, "no such file"},
