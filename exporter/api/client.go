@@ -58,13 +58,15 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Node asks what machine this is and what it can measure.
 func (c *Client) Node(ctx context.Context) (n Node, err error) {
-	return n, c.call(ctx, http.MethodGet, PathNode, nil, &n)
+	err = c.call(ctx, http.MethodGet, PathNode, nil, &n)
+	return n, err
 }
 
 // Jobs lists the jobs that the caller may see, ended ones included for as long as
 // their samples are kept.
 func (c *Client) Jobs(ctx context.Context) (jobs []Job, err error) {
-	return jobs, c.call(ctx, http.MethodGet, PathJobs, nil, &jobs)
+	err = c.call(ctx, http.MethodGet, PathJobs, nil, &jobs)
+	return jobs, err
 }
 
 // Window returns the samples of one attempt of a job with a sequence number
@@ -73,7 +75,8 @@ func (c *Client) Jobs(ctx context.Context) (jobs []Job, err error) {
 // array's task it is the number that is its own (squeue's %A). A job that the
 // exporter does not know, or that is not the caller's, is ErrNotFound.
 func (c *Client) Window(ctx context.Context, jobID string, attempt int, after uint64) (w Window, err error) {
-	return w, c.call(ctx, http.MethodGet, jobPath(PathSamples, jobID, attempt, after), nil, &w)
+	err = c.call(ctx, http.MethodGet, jobPath(PathSamples, jobID, attempt, after), nil, &w)
+	return w, err
 }
 
 // Report reports that an epoch ended. The exporter takes the job from the caller's

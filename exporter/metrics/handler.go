@@ -65,7 +65,6 @@ type pages struct {
 	zip     *gzip.Writer // whose tables are most of the cost of a page
 }
 
-// page is what all callers of one view get.
 type page struct {
 	plain []byte
 	once  sync.Once
@@ -145,7 +144,6 @@ func (s *pages) itself() []byte {
 	return out.Bytes()
 }
 
-// zipped returns the compressed page.
 func (s *pages) zipped(p *page) []byte {
 	p.once.Do(func() {
 		s.zipping.Lock()

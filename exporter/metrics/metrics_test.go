@@ -98,9 +98,10 @@ func measured(t testing.TB) (c metrics.Config, store *window.Store, sample func(
 	store = window.New(window.Config{})
 	key := attrib.Key{Manager: attrib.Local, ID: "7", Attempt: 2}
 	job := api.Job{Manager: attrib.Local, ID: "7", Attempt: 2, UID: 1000, Cgroup: "/c", Started: time.Unix(100, 0), First: time.Unix(90, 0)}
-	if err := store.Begin(key, job, api.SchemaSoftware, energy.RAPL, nil); err != nil {
+	if err := store.Begin(window.Attempt{Job: job, Schema: api.SchemaSoftware, Source: energy.RAPL}); err != nil {
 		t.Fatal(err)
 	}
+	store.Charge(key, energy.Joules{Active: 9, Idle: 18, DRAMActive: 2, DRAMIdle: 3, GPU: 7})
 	values := map[string]float64{}
 	for i, c := range columns() {
 		values[c] = float64(i + 1)
@@ -110,10 +111,9 @@ func measured(t testing.TB) (c metrics.Config, store *window.Store, sample func(
 	snap := &sampler.Snapshot{
 		At: time.Unix(101, 0), Users: []sampler.UserJoules{{UID: 1000, Joules: energy.Joules{Active: 9, Idle: 18}}},
 		Source: energy.RAPL, Base: energy.Package, IdleBasis: "calibrated", IdleWatts: 30, Running: 1,
-		Idle:      []energy.Calibration{{ID: "intel-rapl:0", Watts: 30, At: time.Unix(50, 0)}},
-		Zones:     []energy.Zone{{ID: "intel-rapl:0", Name: "package-0", Counted: true, Joules: 30}},
-		Book:      energy.Book{Node: energy.Joules{Active: 10, Idle: 20, GPU: 8}, System: energy.Joules{Active: 1, Idle: 2}},
-		JobJoules: map[attrib.Key]energy.Joules{key: {Active: 9, Idle: 18, DRAMActive: 2, DRAMIdle: 3, GPU: 7}},
+		Idle:  []energy.Calibration{{ID: "intel-rapl:0", Watts: 30, At: time.Unix(50, 0)}},
+		Zones: []energy.Zone{{ID: "intel-rapl:0", Name: "package-0", Counted: true, Joules: 30}},
+		Book:  energy.Book{Node: energy.Joules{Active: 10, Idle: 20, GPU: 8}, System: energy.Joules{Active: 1, Idle: 2}},
 	}
 	node := api.Node{CPUModel: "x", MachineKind: "x×2", EnergySource: energy.RAPL, Cores: 2, MemoryBytes: 4, Sources: []api.Source{
 		{Name: "perf/task-clock", Support: api.Denied, Reason: "a \"b\\c\"\nd", Group: "cpu-1"},

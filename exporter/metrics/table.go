@@ -163,7 +163,6 @@ func perfTable() []Metric {
 	)
 }
 
-// addPerfNode writes the groups of the node's perf events.
 func (s *pages) addPerfNode(about api.Node) {
 	for _, source := range about.Sources {
 		if name, ok := api.EventOf(source.Name); ok && source.Group != "" {

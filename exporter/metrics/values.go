@@ -69,7 +69,6 @@ func (s *pages) addNode(snap *sampler.Snapshot, v View) {
 	add("pitchpipe_jobs_running", float64(snap.Running))
 }
 
-// addPlain writes a series that is about no job.
 func (s *pages) addPlain(name string, v float64, values ...string) {
 	s.build.add(name, v, nil, values...)
 }
@@ -84,10 +83,8 @@ func (s *pages) addJob(snap *sampler.Snapshot, l window.Latest) {
 	}
 	add("pitchpipe_job_start_time_seconds", float64(began.UnixMilli())/1e3)
 	add("pitchpipe_job_ended", truth(l.Job.Ended))
-	if joules, known := snap.JobJoules[window.Key(l.Job)]; known {
-		add("pitchpipe_job_energy_idle_joules_total", joules.Idle, l.Source)
-		addParts(add, joules, snap.Base, l.Source)
-	}
+	add("pitchpipe_job_energy_idle_joules_total", l.Joules.Idle, l.Source)
+	addParts(add, l.Joules, snap.Base, l.Source)
 	for i, v := range l.Values {
 		switch c := s.build.columns[i]; {
 		case math.IsNaN(v):

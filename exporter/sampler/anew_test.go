@@ -122,7 +122,7 @@ func TestATaskThatNomadRestartsInPlaceStaysOneAttempt(t *testing.T) {
 				wait(5 * time.Second)
 				tell(api.Report{Epoch: 4, Nth: 1})
 				tell(api.Report{Saved: true, Nth: 1})
-				first := s.Snapshot().JobJoules[key].Total()
+				first := charged(store)[key].Total()
 				w.change(func() { b.to = time.Now() })
 				wait(gap)
 				w.change(func() { *b = burn{from: time.Now(), cores: 2, dirs: b.dirs, birth: 2, confirmed: true} })
@@ -144,7 +144,7 @@ func TestATaskThatNomadRestartsInPlaceStaysOneAttempt(t *testing.T) {
 					t.Errorf("epochs of the new start (-want +got):\n%s", diff)
 				}
 				wait(time.Second)
-				if now := s.Snapshot().JobJoules[key].Total(); now <= first || first == 0 {
+				if now := charged(store)[key].Total(); now <= first || first == 0 {
 					t.Errorf("%v J before the restart and %v after it", first, now)
 				}
 				if all := store.Jobs(func(api.Job) bool { return true }); len(all) != 1 {

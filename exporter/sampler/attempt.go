@@ -40,14 +40,17 @@ func (s *Sampler) number(j *job, f attrib.Found) {
 // restartedInPlace lets a job of Nomad go on with what an earlier start in the same
 // allocation has used: that is one attempt, whose samples begin anew.
 func (s *Sampler) restartedInPlace(j *job) {
-	was, ok := s.ended[j.stored]
+	was, ok := s.store.Attempt(j.stored)
 	if !ok {
 		return
 	}
-	j.joules, j.budgets = was.joules, s.store.Budgets(j.stored)
-	j.was, _ = s.store.Find(j.stored.Manager+"/"+j.stored.ID, j.stored.Attempt, func(w api.Job) bool { return w.Ended })
+	j.was, j.joules, j.budgets = was.Job, was.Joules, was.Budgets
+	t := s.ended[j.stored]
+	if t == nil {
+		return
+	}
 	// Its output goes on too.
-	j.reports.epochs, j.reports.saves, j.reports.before = was.reports.epochs, was.reports.saves, max(was.reports.epoch, was.reports.before)
+	j.reports.epochs, j.reports.saves, j.reports.before = t.epochs, t.saves, max(t.epoch, t.before)
 }
 
 // claimed reports whether f is only a claim to the job: an environment names it, but
@@ -85,19 +88,12 @@ func (s *Sampler) replacesEnded(f attrib.Found) bool {
 // had for when they are seen again; those of another boot are gone.
 func (s *Sampler) restore(saved State) {
 	for _, j := range saved.Jobs {
-		if j.Ended.IsZero() {
-			if j.Inode != 0 && saved.Boot == s.cfg.Boot {
-				s.earlier[inode{j.Job.Cgroup, j.Inode}] = j
-			}
-			continue
+		switch {
+		case !j.Ended.IsZero():
+			_ = s.store.Restore(j) // as many as there is room for
+		case j.Inode != 0 && saved.Boot == s.cfg.Boot:
+			s.earlier[inode{j.Job.Cgroup, j.Inode}] = j
 		}
-		key, was := window.Key(j.Job), j.Job
-		was.Ended = false
-		if err := s.store.Begin(key, was, j.Schema, j.Source, j.Budgets); err != nil {
-			continue // as many as there is room for
-		}
-		s.store.End(key, j.Ended, j.Values)
-		s.ended[key] = &job{stored: key, joules: j.Joules, reports: &reportLog{}}
 	}
 }
 
@@ -122,7 +118,7 @@ func (s *Sampler) inodeOf(f attrib.Found) inode {
 }
 
 // counted is what an earlier exporter counted for a job in that cgroup that ran when it ended.
-func (s *Sampler) counted(in inode, key attrib.Key) (was SavedJob, ok bool) {
+func (s *Sampler) counted(in inode, key attrib.Key) (was window.Attempt, ok bool) {
 	was, ok = s.earlier[in]
 	return was, ok && was.Job.Manager == key.Manager && was.Job.ID == key.ID
 }
@@ -149,26 +145,14 @@ const forgotten = 15 * time.Minute
 
 // state is what the next exporter has to know.
 func (s *Sampler) state(latest []window.Latest) State {
-	out := State{Boot: s.cfg.Boot, At: s.stats.LastTickBegan, Jobs: make([]SavedJob, 0, len(latest))}
-	running := make(map[attrib.Key]*job, len(s.jobs))
-	for _, j := range s.jobs {
-		running[j.stored] = j
-	}
+	out := State{Boot: s.cfg.Boot, At: s.stats.LastTickBegan, Jobs: make([]window.Attempt, 0, len(latest))}
 	for _, l := range latest {
-		key := window.Key(l.Job)
-		kept := SavedJob{Job: l.Job, Schema: l.Schema, Source: l.Source, Budgets: l.Budgets}
-		switch j := running[key]; {
-		case l.Job.Ended:
-			kept.Ended, kept.Values = l.Ended, s.store.Named(l)
-			if was := s.ended[key]; was != nil {
-				kept.Joules = was.joules
-			}
-		case j != nil && j.inode.number != 0:
-			kept.Inode, kept.Joules = j.inode.number, j.joules
-		default:
+		if l.Job.Ended {
+			l.Attempt.Values = s.store.Named(l)
+		} else if l.Inode == 0 {
 			continue // nothing to know it again by
 		}
-		out.Jobs = append(out.Jobs, kept)
+		out.Jobs = append(out.Jobs, l.Attempt)
 	}
 	if now := s.stats.LastTickBegan; now.Sub(s.began) < forgotten {
 		for _, j := range s.earlier { // which were not found yet

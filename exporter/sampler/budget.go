@@ -50,7 +50,7 @@ func (s *Sampler) budget(jobs ...*job) {
 			s.store.Allow(j.stored, api.ByAdministrator, b)
 		}
 		j.budgetFault.set(err)
-		j.budgetFault.log(s.log, "the budget of "+j.stored.String()+", which is not believed")
+		j.budgetFault.log(s.log, "the budget that an administrator wrote for", j.stored)
 	}
 }
 
@@ -64,7 +64,6 @@ type UserJoules struct {
 // forgets those first that have no job and took least.
 const maxUsers = 256
 
-// bill adds to what a user's jobs took.
 func (l *ledger) bill(uid uint32, j energy.Joules) {
 	if l.users == nil {
 		l.users = map[uint32]energy.Joules{}
@@ -72,7 +71,6 @@ func (l *ledger) bill(uid uint32, j energy.Joules) {
 	l.users[uid] = l.users[uid].Plus(j)
 }
 
-// userJoules lists the users by their numbers.
 func (s *Sampler) userJoules() []UserJoules {
 	busy := map[uint32]int{}
 	for _, j := range s.jobs {

@@ -122,15 +122,7 @@ func runRack(t *testing.T, r *rack, dir string) (*sampler.Sampler, *window.Store
 	store := window.New(window.Config{})
 	cfg := sampler.Config{Cores: 4, GPUs: r.gpus, Interval: 5 * time.Second, Discover: 5 * time.Second}
 	s := sampler.New(cfg, r.world, []collector.Collector{counter{r.world}, r}, r.world, meter, store)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	serve(t, s.Run)
 	synctest.Wait()
 	return s, store
 }
@@ -155,7 +147,7 @@ func TestCardsThatTheNodesMeterCountsAreCountedOnce(t *testing.T) {
 		r.show(60+100, 240)
 		wait(10 * time.Minute)
 		snap = s.Snapshot()
-		a, node := snap.JobJoules[local("a")], snap.Book.Node.Total()
+		a, node := charged(store)[local("a")], snap.Book.Node.Total()
 		want := 300*snap.At.Sub(began).Seconds() + 100*600
 		if math.Abs(node-want) > 1e-3*want {
 			t.Errorf("node %.0f J, want the meter's %.0f", node, want)
@@ -174,14 +166,14 @@ func TestCardsThatTheNodesMeterCountsAreCountedOnce(t *testing.T) {
 	})
 }
 
-// What a job's cards take is its own, beside its share of the rest, and nobody else's.
+// What a job's cards take is its own, beside its share of the rest, and no one else's.
 func TestAJobsCardsThatTheNodesMeterCountsAreChargedOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		r := newRack(t, dir, 60, 240)
-		s, _ := runRack(t, r, dir)
+		s, store := runRack(t, r, dir)
 		wait(time.Minute + time.Millisecond)
 		r.begin("a", 2)
 		r.begin("b", 2) // each has half of the rest
@@ -194,7 +186,7 @@ func TestAJobsCardsThatTheNodesMeterCountsAreChargedOnce(t *testing.T) {
 		wait(time.Minute)
 		snap := s.Snapshot()
 		meter := 300*snap.At.Sub(began).Seconds() + 660*600
-		a, b, node := snap.JobJoules[local("a")], snap.JobJoules[local("b")], snap.Book.Node
+		a, b, node := charged(store)[local("a")], charged(store)[local("b")], snap.Book.Node
 		if math.Abs(node.Total()-meter) > 2e-3*meter {
 			t.Errorf("node %.0f J, want the meter's %.0f", node.Total(), meter)
 		}
@@ -234,7 +226,7 @@ func TestCardsThatAreNotReadAreGuessedForAWhileAndThenTheJoulesAreMissing(t *tes
 		if now := s.Snapshot(); known() || now.Covered > before.Covered+15 || now.EnergyErr == "" {
 			t.Errorf("%v s covered after %v, error %q", now.Covered, before.Covered, now.EnergyErr)
 		}
-		r.show(60, 300) // nobody sees it yet
+		r.show(60, 300) // no one sees it yet
 		wait(time.Minute)
 		r.hide(false)
 		wait(11 * time.Second)

@@ -124,7 +124,6 @@ func (j *job) pendingGPU() float64 {
 	return 0
 }
 
-// charge enters what the job took in an interval.
 func (j *job) charge(joules energy.Joules, u energy.Use, elapsed time.Duration) {
 	j.joules = j.joules.Plus(joules)
 	if held := u.Cores * elapsed.Seconds(); u.CPUSeconds > 0 && held > 0 {

@@ -178,15 +178,7 @@ func TestARealJobIsCountedToHalfAPercentWhateverItsProcesses(t *testing.T) {
 			s := sampler.New(sampler.Config{Interval: 20 * time.Millisecond, Discover: 10 * time.Millisecond, Cores: 2},
 				only{attrib.NewScanner(root, attrib.TrustNone), id}, []collector.Collector{cgroup.New(root), perf.New(root), proc.New(root)}, newWorld(),
 				energy.NewModeller(energy.Model{Idle: 40, Max: 120}), store)
-			ctx, cancel := context.WithCancel(t.Context())
-			done := make(chan error, 1)
-			go func() { done <- s.Run(ctx) }()
-			defer func() {
-				cancel()
-				if err := <-done; err != nil {
-					t.Error(err)
-				}
-			}()
+			serve(t, s.Run)
 			see := func(what string, ok func(api.Window) bool) api.Window {
 				t.Helper()
 				for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {

@@ -13,8 +13,8 @@ import (
 	"pitchpipe/exporter/window"
 )
 
-// nobody is a cgroup without a process; come lets one in.
-func nobody(t *testing.T) (dir string, come func()) {
+// deserted is a cgroup without a process; come lets one in.
+func deserted(t *testing.T) (dir string, come func()) {
 	t.Helper()
 	dir = t.TempDir()
 	write := func(text string) {
@@ -33,15 +33,15 @@ func sampled(store *window.Store) int {
 // A scheduler that was killed leaves the cgroups of its jobs behind.
 func TestACgroupThatWasEmptyBeforeTheExporterBeganIsNoJobUntilSomebodyComes(t *testing.T) {
 	t.Parallel()
-	dir, come := nobody(t)
-	later, _ := nobody(t)
+	dir, come := deserted(t)
+	later, _ := deserted(t)
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.jobs[slurm("42")] = &burn{from: time.Now(), dirs: map[string]string{"unified": dir}, confirmed: true}
 		_, store := runWith(t, w, sampler.Config{})
 		wait(10*time.Second + time.Millisecond)
 		if n := sampled(store); n != 0 {
-			t.Errorf("%d jobs, want none: nobody is in the cgroup", n)
+			t.Errorf("%d jobs, want none: no one is in the cgroup", n)
 		}
 		// One that is made now is a job at once: its perf events are opened before its first process.
 		w.change(func() {
@@ -61,7 +61,7 @@ func TestACgroupThatWasEmptyBeforeTheExporterBeganIsNoJobUntilSomebodyComes(t *t
 
 func TestACgroupThatIsMadeAnewUnderTheNameOfOneThatWasEmptyIsAJob(t *testing.T) {
 	t.Parallel()
-	dir, _ := nobody(t)
+	dir, _ := deserted(t)
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		b := &burn{from: time.Now(), dirs: map[string]string{"unified": dir}, birth: 5, confirmed: true}
@@ -78,7 +78,7 @@ func TestACgroupThatIsMadeAnewUnderTheNameOfOneThatWasEmptyIsAJob(t *testing.T) 
 
 func TestAJobWhoseLastProcessLeftWhileNoExporterRanEndsWithWhatItHad(t *testing.T) {
 	t.Parallel()
-	dir, come := nobody(t)
+	dir, come := deserted(t)
 	synctest.Test(t, func(t *testing.T) {
 		come()
 		w := newWorld()

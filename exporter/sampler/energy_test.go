@@ -76,15 +76,7 @@ func runCards(t *testing.T, w *world, c *cards, cfg sampler.Config) (*sampler.Sa
 	store := window.New(window.Config{})
 	cfg.Cores, cfg.GPUs = 4, c.total
 	s := sampler.New(cfg, w, []collector.Collector{counter{w}, c}, w, energy.NewModeller(energy.Model{Idle: 40, Max: 120}), store)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	serve(t, s.Run)
 	synctest.Wait()
 	return s, store
 }
@@ -119,7 +111,7 @@ func TestAJobsJoulesIncludeThoseOfItsCards(t *testing.T) {
 		// 2. Jobs and system sum to the node, and the idle card is the system's.
 		snap := s.Snapshot()
 		sum := snap.Book.System.Total()
-		for _, j := range snap.JobJoules {
+		for _, j := range charged(store) {
 			sum += j.Total()
 		}
 		if node := snap.Book.Node; math.Abs(sum-node.Total()) > 1e-9*sum || math.Abs(node.GPU-2*cardWatts*14) > 1e-6 {

@@ -35,15 +35,7 @@ func runLost(t *testing.T, l lost, workers map[string]*collector.Worker) (*sampl
 	t.Helper()
 	store := window.New(window.Config{})
 	s := sampler.New(sampler.Config{Cores: 4, Workers: workers}, l, []collector.Collector{counter{l.world}}, l, modeller(), store)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	serve(t, s.Run)
 	synctest.Wait()
 	return s, store
 }
@@ -75,7 +67,7 @@ func TestALookForJobsThatHangsEndsNoneAndStopsNoCounter(t *testing.T) {
 			t.Errorf("%v CPU seconds after 16 s, %+v", got, win.Job)
 		}
 		if err := s.Mark(t.Context(), who(1, 1000), api.Report{Epoch: 1}); err == nil || errors.Is(err, sampler.ErrNoJob) {
-			t.Errorf("a mark is answered by %v; want that nobody knows now whose it is", err)
+			t.Errorf("a mark is answered by %v; want that it is unknown now", err)
 		}
 		l.scans.set(nil, nil)
 		close(release)

@@ -14,6 +14,7 @@ import (
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/collector/node"
+	"pitchpipe/exporter/window"
 )
 
 const (
@@ -24,7 +25,6 @@ const (
 	leftoverAfter = 5 * time.Second
 )
 
-// job is one attempt that is being sampled.
 type job struct {
 	found  attrib.Found
 	stored attrib.Key // with the attempt's true number
@@ -45,10 +45,9 @@ type job struct {
 	values  collector.Values  // newest of each column
 	fresh   map[string]bool   // those that the last reading had
 
-	moment   collector.Moment // of the last reading
-	failed   bool             // the last reading was incomplete
-	failing  bool             // the one that is being taken is
-	unopened []string         // sources that did not answer when they were to be opened
+	moment  collector.Moment // of the last reading
+	failed  bool             // the last reading was incomplete
+	failing bool             // the one that is being taken is
 
 	pids     []int // of the last listing
 	unlisted int   // readings since, in which nothing of it ran
@@ -73,7 +72,6 @@ type job struct {
 	source      string      // of the joules that an earlier exporter counted; empty = none did
 }
 
-// discover looks for jobs and takes up the new ones at once.
 func (s *Sampler) discover(ctx context.Context) {
 	now := time.Now()
 	s.discovered = now
@@ -176,7 +174,6 @@ func (s *Sampler) checkEmpty(j *job, now time.Time, anyone bool) {
 	}
 }
 
-// take begins to sample a job.
 func (s *Sampler) take(ctx context.Context, f scanned, now time.Time) {
 	j := &job{found: f.Found, cpus: f.cpus, stored: f.Key, first: now, uid: f.UID, limiter: rate.NewLimiter(rate.Limit(s.cfg.MarkRate), s.cfg.MarkRate), reports: &reportLog{}, values: collector.Values{}, fresh: map[string]bool{}}
 	switch {
@@ -198,7 +195,9 @@ func (s *Sampler) take(ctx context.Context, f scanned, now time.Time) {
 		Manager: j.stored.Manager, ID: j.stored.ID, Attempt: j.stored.Attempt, UID: j.uid, Cgroup: firstDir(f.Found), Started: now,
 		First: first, Saves: j.was.Saves, Saved: j.was.Saved,
 	}
-	if err := s.store.Begin(j.stored, wire, api.SchemaAccounting, s.source(j), j.budgets); err != nil {
+	if err := s.store.Begin(window.Attempt{
+		Job: wire, Schema: api.SchemaAccounting, Source: s.source(j), Inode: j.inode.number, Joules: j.joules, Budgets: j.budgets,
+	}); err != nil {
 		s.stats.JobsRefused++
 		s.log.Warn("job not sampled", "job", j.stored.String(), "err", err)
 		return

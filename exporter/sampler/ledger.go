@@ -39,7 +39,6 @@ type moment struct {
 	gpusAt time.Time
 }
 
-// moment is the node now.
 func (s *Sampler) moment(now time.Time) moment {
 	at := moment{now: now, busy: s.cpu.Busy, cores: cmp.Or(s.cpu.Cores, s.cfg.Cores), cpus: s.cpu.PerCPU}
 	if s.cfg.GPUs != nil {
@@ -107,7 +106,6 @@ func (l *ledger) settle(ctx context.Context, meter *meter, at moment, jobs map[a
 	return nil
 }
 
-// close begins the next interval.
 func (l *ledger) close(at moment) {
 	l.last, l.lastBusy = at.now, at.busy
 	if at.cpus != nil {
@@ -182,7 +180,6 @@ type cards struct {
 	counted bool      // the meter of the node counts the cards too
 }
 
-// see takes what is known of the cards now.
 func (c *cards) see(m moment) {
 	if m.gpus == nil {
 		return
@@ -229,7 +226,6 @@ func (c *cards) missing(now time.Time) error {
 	return nil
 }
 
-// close begins the next interval.
 func (c *cards) close(m moment) {
 	if m.gpus != nil {
 		c.settled = c.joules

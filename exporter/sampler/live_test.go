@@ -74,7 +74,7 @@ func TestARealSlurmJobInV1CgroupsIsCountedByPerfInItsLeaf(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = os.Remove(made) })
 	}
-	// It burns when it is told to, in a child that it starts then, and waits to be let go.
+	// It burns on request, in a child that it starts then, and waits to be let go.
 	c := exec.CommandContext(t.Context(), "sh", "-c", "read line; sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; echo done; read line")
 	c.Env = append(os.Environ(), "SLURM_JOB_ID="+job, "SLURM_RESTART_COUNT=1")
 	stdin, err := c.StdinPipe()
@@ -96,15 +96,7 @@ func TestARealSlurmJobInV1CgroupsIsCountedByPerfInItsLeaf(t *testing.T) {
 	s := sampler.New(sampler.Config{Interval: 100 * time.Millisecond, Discover: 20 * time.Millisecond, Cores: 2, PerfCgroups: leaves},
 		only{attrib.NewScanner(root, attrib.TrustNone), job}, []collector.Collector{cgroup.New(root), perf.New(root)}, newWorld(),
 		energy.NewModeller(energy.Model{Idle: 40, Max: 120}), store)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	serve(t, s.Run)
 	until := func(what string, ok func(api.Window) bool) api.Window {
 		t.Helper()
 		for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {

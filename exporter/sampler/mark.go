@@ -131,7 +131,8 @@ func (s *Sampler) mark(ctx context.Context, m markRequest) error {
 		return nil
 	case report.Saved:
 		s.stats.Saves++
-		s.log.Info("job saved", "job", j.stored.String(), "saves", s.store.Saved(j.stored, report.Time))
+		s.store.Append(j.stored, now, nil, &report)
+		s.log.Info("job saved", "job", j.stored.String())
 		return nil
 	}
 	s.stats.Marks++
@@ -220,11 +221,15 @@ func (s *Sampler) late(m markRequest, report api.Report) bool {
 	if !ok {
 		return false
 	}
-	t := s.ended[key].reports
+	t := s.ended[key]
+	if t == nil { // an earlier exporter saw it
+		t = &reportLog{}
+		s.ended[key] = t
+	}
 	switch {
 	case t.repeated(m.who.PID, report):
 		s.repeat(key, m)
-	case !s.store.Late(key, report):
+	case !s.store.Append(key, report.Time, nil, &report):
 		return false
 	case report.Saved:
 		s.stats.Saves++
@@ -238,10 +243,10 @@ func (s *Sampler) late(m markRequest, report api.Report) bool {
 func (s *Sampler) endedWith(m markRequest) (attrib.Key, bool) {
 	if m.who.PID == onBehalf {
 		job, ok := s.store.Find(m.name, m.attempt, func(j api.Job) bool { return j.Ended })
-		return window.Key(job), ok && s.ended[window.Key(job)] != nil
+		return window.Key(job), ok
 	}
-	for key, j := range s.ended {
-		if m.who.Start != 0 && j.reports.knows(m.who) {
+	for key, t := range s.ended {
+		if m.who.Start != 0 && t.knows(m.who) {
 			return key, true
 		}
 	}

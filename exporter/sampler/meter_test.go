@@ -69,15 +69,7 @@ func runZoned(t *testing.T, w *world, z *zoned) (*sampler.Sampler, *window.Store
 	store, out := window.New(window.Config{}), &bytes.Buffer{}
 	log := slog.New(slog.NewTextHandler(out, nil)) // the sampler's goroutine alone writes it
 	s := sampler.New(sampler.Config{Cores: 4, Logger: log}, w, []collector.Collector{counter{w}}, w, z, store)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	serve(t, s.Run)
 	synctest.Wait()
 	return s, store, out
 }

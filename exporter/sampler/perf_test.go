@@ -66,15 +66,7 @@ func TestTheSchemaSaysWhichEventsOfAJobAreCounted(t *testing.T) {
 		c := chooser{counter{w}, &choice{counted: []string{"cycles", "instructions"}, cycles: 5}}
 		store := window.New(window.Config{})
 		s := sampler.New(sampler.Config{Cores: 4}, w, []collector.Collector{c}, w, energy.NewModeller(energy.Model{Idle: 40, Max: 120}), store)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- s.Run(ctx) }()
-		defer func() {
-			cancel()
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
-		}()
+		serve(t, s.Run)
 		wait(1500 * time.Millisecond)
 		win := see(t, store, "7")
 		if win.Schema != "perf/1:cycles,instructions" || len(win.Job.Absent) != 0 {

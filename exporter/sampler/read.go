@@ -133,7 +133,6 @@ func (s *Sampler) belongs(j *job, uid uint32) {
 	}
 }
 
-// failed is that a reading lacks something.
 func (s *Sampler) failed(j *job, name string, err error) {
 	if j.gone {
 		return
@@ -144,7 +143,6 @@ func (s *Sampler) failed(j *job, name string, err error) {
 	s.describe(j) // it may measure less from now on
 }
 
-// enter takes over what a source read.
 func (j *job) enter(name string, out collector.Values) {
 	for column, v := range out {
 		owner, claimed := j.claims[column]
@@ -162,7 +160,6 @@ func (j *job) enter(name string, out collector.Values) {
 	}
 }
 
-// finish is the end of a reading of all sources.
 func (s *Sampler) finish(j *job) {
 	if j.failed && !j.failing {
 		s.describe(j) // it measures again what it did not

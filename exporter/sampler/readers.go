@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/collector"
 )
@@ -42,7 +43,7 @@ func (s *Sampler) openReader(ctx context.Context, c collector.Collector, t colle
 func (s *Sampler) open(ctx context.Context, j *job) {
 	target := s.target(j)
 	old := j.readers
-	j.readers, j.claims, j.absent, j.unopened = nil, map[string]string{}, nil, nil
+	j.readers, j.claims, j.absent = nil, map[string]string{}, nil
 	for _, c := range s.collectors {
 		if i := slices.IndexFunc(old, func(n named) bool { return n.name == c.Name() }); i >= 0 {
 			if _, ok := old[i].reader.(collector.Follower); ok {
@@ -56,9 +57,6 @@ func (s *Sampler) open(ctx context.Context, j *job) {
 		if err != nil {
 			s.log.Info("source not available for job", "job", j.stored.String(), "collector", c.Name(), "answer", string(collector.Answer(err)), "err", err)
 			j.absent = append(j.absent, collector.Source(c.Name(), "", err))
-			if errors.Is(err, collector.ErrSilent) {
-				j.unopened = append(j.unopened, c.Name())
-			}
 			continue
 		}
 		j.readers = append(j.readers, n)
@@ -68,8 +66,7 @@ func (s *Sampler) open(ctx context.Context, j *job) {
 
 // reopen tries the sources again that did not answer when the job was opened.
 func (s *Sampler) reopen(ctx context.Context, j *job) {
-	answers := func(name string) bool { return s.workers[name].Stuck() == nil }
-	if slices.ContainsFunc(j.unopened, answers) {
+	if slices.ContainsFunc(j.absent, func(a api.Source) bool { return a.Silent && s.worker(a.Name).Stuck() == nil }) {
 		s.open(ctx, j)
 	}
 }
@@ -119,7 +116,7 @@ func (s *Sampler) placeForPerf(j *job) bool {
 		s.stats.ReadErrors++
 	}
 	j.perfDirFault.set(err)
-	j.perfDirFault.log(s.log, "the perf cgroup of "+j.stored.String())
+	j.perfDirFault.log(s.log, "the perf cgroup of", j.stored)
 	if dir == "" || dir == j.perfDir {
 		return false
 	}
@@ -127,7 +124,6 @@ func (s *Sampler) placeForPerf(j *job) bool {
 	return true
 }
 
-// removePerfCgroup removes the perf cgroup of a job that is over.
 func (s *Sampler) removePerfCgroup(j *job) {
 	if j.perfDir == "" {
 		return

@@ -147,7 +147,7 @@ func TestTheLastValuesOfAJobOutliveTheExporter(t *testing.T) {
 		}
 		wait(2 * time.Second)
 		win := see(t, again, "7")
-		if !win.Job.Ended || joules(t, again, "7") != want || len(next.Snapshot().JobJoules) != 1 {
+		if !win.Job.Ended || joules(t, again, "7") != want || len(charged(again)) != 1 {
 			t.Errorf("job %+v with %v J, want it ended with %v J", win.Job, joules(t, again, "7"), want)
 		}
 		wait(20 * time.Minute) // as long as it is kept
@@ -207,7 +207,7 @@ func TestSchedulersJobsWithoutAV2CgroupGetAPerfCgroup(t *testing.T) {
 	})
 }
 
-// Nomad's exec makes the v2 cgroup after those of v1, in which nobody is before it.
+// Nomad's exec makes the v2 cgroup after those of v1, in which no one is before it.
 func TestAJobThatGetsAV2CgroupLeavesItsLeaf(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestAJobThatGetsAV2CgroupLeavesItsLeaf(t *testing.T) {
 		runWith(t, w, sampler.Config{PerfCgroups: l})
 		wait(time.Second)
 		if len(l.put) > 0 {
-			t.Errorf("put %v while nobody was in the job", l.put)
+			t.Errorf("put %v while no one was in the job", l.put)
 		}
 		w.change(func() { b.empty = false })
 		wait(time.Second)

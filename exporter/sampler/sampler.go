@@ -89,8 +89,8 @@ type Sampler struct {
 
 	// Of Run's goroutine.
 	jobs       map[attrib.Key]*job
-	ended      map[attrib.Key]*job // those that the store still has
-	earlier    map[inode]SavedJob
+	ended      map[attrib.Key]*reportLog // of attempts that the store still has
+	earlier    map[inode]window.Attempt
 	abandoned  map[attrib.Key]attrib.Found // empty cgroups that were there before the first tick
 	looks      int                         // for jobs
 	began      time.Time                   // of the first tick
@@ -131,7 +131,7 @@ func New(cfg Config, finder Finder, collectors []collector.Collector, n NodeRead
 	s := &Sampler{
 		cfg: cfg, log: cfg.Logger, finder: finder, collectors: collectors, node: n, store: store,
 		marks: make(chan markRequest), workers: map[string]*collector.Worker{}, mute: map[string]*fault{},
-		jobs: map[attrib.Key]*job{}, ended: map[attrib.Key]*job{}, earlier: map[inode]SavedJob{}, abandoned: map[attrib.Key]attrib.Found{},
+		jobs: map[attrib.Key]*job{}, ended: map[attrib.Key]*reportLog{}, earlier: map[inode]window.Attempt{}, abandoned: map[attrib.Key]attrib.Found{},
 	}
 	maps.Copy(s.workers, cfg.Workers)
 	s.meter = &meter{Meter: m, worker: s.worker("energy"), base: m.Base()}
@@ -179,7 +179,6 @@ func (s *Sampler) Run(ctx context.Context) error {
 // Snapshot returns the node as the last tick left it. It is not to be changed.
 func (s *Sampler) Snapshot() *Snapshot { return s.snapshot.Load() }
 
-// tick takes one sample of everything.
 func (s *Sampler) tick(ctx context.Context) {
 	began := time.Now()
 	if s.began.IsZero() {
@@ -214,6 +213,7 @@ func (s *Sampler) tick(ctx context.Context) {
 		case j.gone:
 			s.end(j, began)
 		default:
+			s.store.Charge(j.stored, j.joules)
 			s.store.Append(j.stored, began, s.complete(j, began, j.joules.Total()), nil)
 		}
 	}
@@ -228,8 +228,9 @@ func (s *Sampler) readable() bool { return s.cpuFault.text == "" }
 
 // end writes the last sample of a job that went.
 func (s *Sampler) end(j *job, now time.Time) {
+	s.store.Charge(j.stored, j.joules)
 	s.store.End(j.stored, j.goneAt, s.complete(j, now, j.joules.Total()))
-	s.ended[j.stored] = j
+	s.ended[j.stored] = j.reports
 	j.close()
 	s.removePerfCgroup(j)
 	j.over = true
@@ -267,13 +268,18 @@ func (f *fault) set(err error) {
 	}
 }
 
-// log logs what is wrong, or that nothing is any more, where that changed.
-func (f *fault) log(to *slog.Logger, what string) {
-	switch {
-	case f.text == f.logged:
-	case f.text == "":
+// log logs what is wrong, or that nothing is any more, where that changed. The words say with
+// what; they are put together only then.
+func (f *fault) log(to *slog.Logger, what string, of ...attrib.Key) {
+	if f.text == f.logged {
+		return
+	}
+	for _, key := range of {
+		what += " " + key.String()
+	}
+	if f.text == "" {
 		to.Info("no trouble any more", "with", what)
-	default:
+	} else {
 		to.Warn("trouble", "with", what, "err", f.text)
 	}
 	f.logged = f.text

@@ -64,7 +64,7 @@ type burn struct {
 	birth     uint64 // of its cgroups
 	attempt   int    // as the scheduler counts
 	confirmed bool
-	empty     bool // nobody is in it
+	empty     bool // no one is in it
 }
 
 func (b *burn) cpu(now time.Time) float64 {
@@ -204,15 +204,7 @@ func runIn(t *testing.T, w *world, store *window.Store, cfg sampler.Config) *sam
 	meter := energy.NewModeller(energy.Model{Idle: 40, Max: 120})
 	cfg.Cores = 4
 	s := sampler.New(cfg, w, []collector.Collector{counter{w}}, w, meter, store)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	serve(t, s.Run)
 	synctest.Wait()
 	return s
 }
@@ -288,13 +280,13 @@ func TestAJobThatEndsKeepsItsLastWorkAndTheBookCloses(t *testing.T) {
 		}
 		snap := s.Snapshot()
 		sum := snap.Book.System.Total()
-		for _, j := range snap.JobJoules {
+		for _, j := range charged(store) {
 			sum += j.Total()
 		}
 		if node := snap.Book.Node.Total(); math.Abs(sum-node) > 1e-3*node || node < 15*40 {
 			t.Errorf("jobs and system %v J, node %v J", sum, node)
 		}
-		if got := snap.JobJoules[local("a")].Active; math.Abs(got-20*5.3) > 1e-6 {
+		if got := charged(store)[local("a")].Active; math.Abs(got-20*5.3) > 1e-6 {
 			t.Errorf("a's active joules %v, want %v", got, 20*5.3)
 		}
 		if snap.Running != 1 {
@@ -625,6 +617,29 @@ func TestACgroupThatIsMadeLateIsMeasuredFromThenOn(t *testing.T) {
 		last := win.Samples[len(win.Samples)-1]
 		if win.Schema != api.SchemaSoftware || last.Values[api.ColCPUSeconds] <= 0 {
 			t.Errorf("schema %s, last sample %+v", win.Schema, last)
+		}
+	})
+}
+
+// charged are the joules of all attempts.
+func charged(store *window.Store) map[attrib.Key]energy.Joules {
+	out := map[attrib.Key]energy.Joules{}
+	for _, l := range store.Latest() {
+		out[window.Key(l.Job)] = l.Joules
+	}
+	return out
+}
+
+// serve runs something until the test ends.
+func serve(t *testing.T, run func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/collector/node"
-	"pitchpipe/exporter/window"
 )
 
 // Snapshot is the state of the node after a tick.
@@ -19,7 +18,6 @@ type Snapshot struct {
 	CPU       node.CPU
 	Load      float64
 	Book      energy.Book
-	JobJoules map[attrib.Key]energy.Joules
 	Source    string
 	Base      energy.Component // what the meter counts beside DRAM
 	Idle      []energy.Calibration
@@ -38,20 +36,29 @@ type Snapshot struct {
 	Silent []api.Source
 }
 
+// Mute returns sources with what does not answer at this moment.
+func (s *Snapshot) Mute(sources []api.Source) []api.Source {
+	out := slices.Clone(sources)
+	for i, source := range out {
+		kind, _, _ := strings.Cut(source.Name, "/")
+		at := slices.IndexFunc(s.Silent, func(m api.Source) bool { return m.Name == kind || m.Name == source.Name })
+		if at >= 0 && source.Support == api.Supported {
+			out[i].Silent, out[i].Reason = true, s.Silent[at].Reason
+		}
+	}
+	return out
+}
+
 func (s *Sampler) publish() {
 	snap := &Snapshot{
 		CPU: s.cpu, Load: s.load, Book: s.ledger.book, Source: s.meter.Source(), Base: s.meter.base, EnergyErr: s.ledger.fault.text,
-		JobJoules: make(map[attrib.Key]energy.Joules, len(s.jobs)), Stats: s.stats,
+		Stats:  s.stats,
 		Silent: s.silent(), Users: s.userJoules(), Covered: s.ledger.covered, At: s.stats.LastTickBegan,
 	}
-	// Ended jobs keep their joules for as long as the store keeps the job.
-	kept := make(map[attrib.Key]*job, len(s.ended))
-	for _, ended := range s.store.Jobs(func(j api.Job) bool { return j.Ended }) {
-		if key := window.Key(ended); s.ended[key] != nil {
-			kept[key], snap.JobJoules[key] = s.ended[key], s.ended[key].joules
-		}
-	}
-	s.ended = kept
+	maps.DeleteFunc(s.ended, func(key attrib.Key, _ *reportLog) bool {
+		a, there := s.store.Attempt(key)
+		return !there || !a.Job.Ended
+	})
 	s.meter.ask()
 	snap.Idle, snap.Zones, snap.IdleWatts, snap.IdleBasis = s.meter.idle, s.meter.zones, s.meter.watts, s.meter.basis
 	if s.cfg.Keep {
@@ -59,7 +66,6 @@ func (s *Sampler) publish() {
 		snap.State.Idle = snap.Idle
 	}
 	for _, j := range s.jobs {
-		snap.JobJoules[j.stored] = j.joules
 		if !j.over {
 			snap.Running++
 		}
@@ -68,7 +74,6 @@ func (s *Sampler) publish() {
 	s.snapshot.Store(snap)
 }
 
-// worker returns the worker of a source.
 func (s *Sampler) worker(name string) *collector.Worker {
 	w := s.workers[name]
 	if w == nil {
@@ -91,7 +96,7 @@ func (s *Sampler) silent() []api.Source {
 			s.mute[name] = &fault{}
 		}
 		s.mute[name].set(err)
-		s.mute[name].log(s.log, "source "+name+"; the others go on")
+		s.mute[name].log(s.log, name)
 		if err != nil {
 			add(name, strings.TrimPrefix(err.Error(), name+": "))
 		}

@@ -14,9 +14,9 @@ import (
 	"slices"
 	"time"
 
-	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/hostfs"
+	"pitchpipe/exporter/window"
 )
 
 const stateVersion = 1
@@ -26,21 +26,9 @@ const stateVersion = 1
 type State struct {
 	Version int                  `json:"version"`
 	Boot    string               `json:"boot"` // of the machine when it was written
-	Jobs    []SavedJob           `json:"jobs"`
+	Jobs    []window.Attempt     `json:"jobs"`
 	At      time.Time            `json:"at,omitzero"`    // of the last sample
 	Idle    []energy.Calibration `json:"idle,omitempty"` // what the node's parts took without work
-}
-
-// SavedJob is one attempt.
-type SavedJob struct {
-	Job     api.Job            `json:"job"`
-	Schema  string             `json:"schema"`
-	Source  string             `json:"source"`
-	Inode   uint64             `json:"inode,omitempty"` // of Job.Cgroup, by which it is known again; 0 = none
-	Joules  energy.Joules      `json:"joules"`
-	Values  map[string]float64 `json:"values"`
-	Ended   time.Time          `json:"ended,omitzero"`
-	Budgets api.Budgets        `json:"budgets,omitempty"`
 }
 
 // ErrState means that a file is there and is no state.
@@ -124,7 +112,7 @@ func SaveState(path string, s State) error {
 // with adds what a journal knows better: newer joules of jobs, jobs that began since, and
 // those that ended.
 func (s State) with(j State) State {
-	running := func(of SavedJob) bool { return of.Ended.IsZero() }
+	running := func(of window.Attempt) bool { return of.Ended.IsZero() }
 	if j.Boot != s.Boot {
 		if j.At.Before(s.At) {
 			return s // it is of an earlier boot
@@ -133,7 +121,7 @@ func (s State) with(j State) State {
 	}
 	s.Version, s.At = stateVersion, j.At
 	for _, of := range j.Jobs {
-		i := slices.IndexFunc(s.Jobs, of.same)
+		i := slices.IndexFunc(s.Jobs, func(o window.Attempt) bool { return sameAttempt(of, o) })
 		switch {
 		case i < 0:
 			s.Jobs = append(s.Jobs, of)
@@ -146,8 +134,8 @@ func (s State) with(j State) State {
 	return s
 }
 
-// same reports whether both are of one attempt, whatever its number turned out to be.
-func (j SavedJob) same(o SavedJob) bool {
+// sameAttempt reports whether both are of one attempt, whatever its number turned out to be.
+func sameAttempt(j, o window.Attempt) bool {
 	return j.Job.Manager == o.Job.Manager && j.Job.ID == o.Job.ID &&
 		(j.Job.Attempt == o.Job.Attempt || j.Inode != 0 && j.Inode == o.Inode && j.Job.Cgroup == o.Job.Cgroup)
 }
@@ -189,7 +177,7 @@ func OpenJournal(path string) (*Journal, error) {
 // just now.
 func (j *Journal) Write(s State) error {
 	s.Version, s.Idle = stateVersion, nil
-	s.Jobs = slices.DeleteFunc(slices.Clone(s.Jobs), func(of SavedJob) bool { return !of.Ended.IsZero() && s.At.Sub(of.Ended) > recent })
+	s.Jobs = slices.DeleteFunc(slices.Clone(s.Jobs), func(of window.Attempt) bool { return !of.Ended.IsZero() && s.At.Sub(of.Ended) > recent })
 	data, err := json.Marshal(s)
 	line := fmt.Appendf(nil, "%08x %s\n", crc32.ChecksumIEEE(data), data)
 	if err == nil && len(line) > slotBytes {

@@ -12,6 +12,7 @@ import (
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/sampler"
+	"pitchpipe/exporter/window"
 )
 
 func TestWhatIsSavedIsLoaded(t *testing.T) {
@@ -20,7 +21,7 @@ func TestWhatIsSavedIsLoaded(t *testing.T) {
 	if got, err := sampler.LoadState(path); err != nil || len(got.Jobs) != 0 {
 		t.Errorf("no file: %+v, %v; want an empty state", got, err)
 	}
-	want := sampler.State{Version: 1, Boot: "b", Jobs: []sampler.SavedJob{{
+	want := sampler.State{Version: 1, Boot: "b", Jobs: []window.Attempt{{
 		Job: api.Job{Manager: "slurm", ID: "42", Attempt: 2, UID: 1000, Cgroup: "/c", Started: time.Unix(5, 0).UTC()}, Schema: api.SchemaSoftware,
 		Source: "rapl", Inode: 77, Joules: energy.Joules{Active: 1.5, Idle: 2}, Values: map[string]float64{api.ColJoules: 3.5}, Ended: time.Unix(9, 0).UTC(),
 	}}}
@@ -64,7 +65,7 @@ func TestAFileThatIsNoStateIsAnError(t *testing.T) {
 func TestAFileThatIsNoStateIsKeptAside(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state.json")
-	whole := sampler.State{Version: 1, Boot: "b", Jobs: []sampler.SavedJob{{Job: api.Job{Manager: "slurm", ID: "42", Attempt: 1}, Joules: energy.Joules{Active: 7}}}}
+	whole := sampler.State{Version: 1, Boot: "b", Jobs: []window.Attempt{{Job: api.Job{Manager: "slurm", ID: "42", Attempt: 1}, Joules: energy.Joules{Active: 7}}}}
 	if err := sampler.SaveState(path, whole); err != nil {
 		t.Fatal(err)
 	}
@@ -113,11 +114,11 @@ func FuzzLoadState(f *testing.F) {
 
 func second(n int64) time.Time { return time.Unix(1_800_000_000+n, 0).UTC() }
 
-func runs(id string, attempt int, joules float64) sampler.SavedJob {
-	return sampler.SavedJob{Job: api.Job{Manager: "slurm", ID: id, Attempt: attempt, Cgroup: "/" + id}, Inode: 7, Source: "rapl", Joules: energy.Joules{Active: joules}}
+func runs(id string, attempt int, joules float64) window.Attempt {
+	return window.Attempt{Job: api.Job{Manager: "slurm", ID: id, Attempt: attempt, Cgroup: "/" + id}, Inode: 7, Source: "rapl", Joules: energy.Joules{Active: joules}}
 }
 
-func over(id string, joules float64, at int64) sampler.SavedJob {
+func over(id string, joules float64, at int64) window.Attempt {
 	j := runs(id, 1, joules)
 	j.Inode, j.Ended, j.Values = 0, second(at), map[string]float64{api.ColJoules: joules}
 	return j
@@ -145,49 +146,49 @@ func TestAJournalKnowsWhatWasShownAfterTheLastState(t *testing.T) {
 		name        string
 		saved, kept sampler.State
 		boot        string
-		want        []sampler.SavedJob
+		want        []window.Attempt
 	}{
 		{
 			"newer joules of a job",
-			sampler.State{Boot: "b", At: second(0), Jobs: []sampler.SavedJob{runs("1", 1, 10), over("2", 5, -300)}},
-			sampler.State{Boot: "b", At: second(9), Jobs: []sampler.SavedJob{runs("1", 1, 90), over("2", 5, -300)}},
+			sampler.State{Boot: "b", At: second(0), Jobs: []window.Attempt{runs("1", 1, 10), over("2", 5, -300)}},
+			sampler.State{Boot: "b", At: second(9), Jobs: []window.Attempt{runs("1", 1, 90), over("2", 5, -300)}},
 			"b",
-			[]sampler.SavedJob{runs("1", 1, 90), over("2", 5, -300)},
+			[]window.Attempt{runs("1", 1, 90), over("2", 5, -300)},
 		},
 		{
 			"a job that began since, and one that ended",
-			sampler.State{Boot: "b", At: second(0), Jobs: []sampler.SavedJob{runs("1", 1, 10)}},
-			sampler.State{Boot: "b", At: second(9), Jobs: []sampler.SavedJob{over("1", 20, 8), runs("3", 1, 2)}},
+			sampler.State{Boot: "b", At: second(0), Jobs: []window.Attempt{runs("1", 1, 10)}},
+			sampler.State{Boot: "b", At: second(9), Jobs: []window.Attempt{over("1", 20, 8), runs("3", 1, 2)}},
 			"b",
-			[]sampler.SavedJob{over("1", 20, 8), runs("3", 1, 2)},
+			[]window.Attempt{over("1", 20, 8), runs("3", 1, 2)},
 		},
 		{
 			"an attempt whose number became known",
-			sampler.State{Boot: "b", At: second(0), Jobs: []sampler.SavedJob{runs("1", 1, 10)}},
-			sampler.State{Boot: "b", At: second(9), Jobs: []sampler.SavedJob{runs("1", 4, 20)}},
+			sampler.State{Boot: "b", At: second(0), Jobs: []window.Attempt{runs("1", 1, 10)}},
+			sampler.State{Boot: "b", At: second(9), Jobs: []window.Attempt{runs("1", 4, 20)}},
 			"b",
-			[]sampler.SavedJob{runs("1", 4, 20)},
+			[]window.Attempt{runs("1", 4, 20)},
 		},
 		{
 			"a state that was saved at the end is not replaced",
-			sampler.State{Boot: "b", At: second(9), Jobs: []sampler.SavedJob{over("1", 20, 8), runs("2", 1, 50)}},
-			sampler.State{Boot: "b", At: second(8), Jobs: []sampler.SavedJob{runs("1", 1, 19), runs("2", 1, 40)}},
+			sampler.State{Boot: "b", At: second(9), Jobs: []window.Attempt{over("1", 20, 8), runs("2", 1, 50)}},
+			sampler.State{Boot: "b", At: second(8), Jobs: []window.Attempt{runs("1", 1, 19), runs("2", 1, 40)}},
 			"b",
-			[]sampler.SavedJob{over("1", 20, 8), runs("2", 1, 50)},
+			[]window.Attempt{over("1", 20, 8), runs("2", 1, 50)},
 		},
 		{
 			"jobs that ran before the machine was booted are gone",
-			sampler.State{Boot: "a", At: second(0), Jobs: []sampler.SavedJob{runs("1", 1, 10), over("2", 5, -300)}},
-			sampler.State{Boot: "b", At: second(9), Jobs: []sampler.SavedJob{runs("3", 1, 90)}},
+			sampler.State{Boot: "a", At: second(0), Jobs: []window.Attempt{runs("1", 1, 10), over("2", 5, -300)}},
+			sampler.State{Boot: "b", At: second(9), Jobs: []window.Attempt{runs("3", 1, 90)}},
 			"b",
-			[]sampler.SavedJob{over("2", 5, -300), runs("3", 1, 90)},
+			[]window.Attempt{over("2", 5, -300), runs("3", 1, 90)},
 		},
 		{
 			"a journal of an earlier boot says nothing",
-			sampler.State{Boot: "b", At: second(9), Jobs: []sampler.SavedJob{runs("3", 1, 10)}},
-			sampler.State{Boot: "a", At: second(0), Jobs: []sampler.SavedJob{runs("3", 1, 90)}},
+			sampler.State{Boot: "b", At: second(9), Jobs: []window.Attempt{runs("3", 1, 10)}},
+			sampler.State{Boot: "a", At: second(0), Jobs: []window.Attempt{runs("3", 1, 90)}},
 			"b",
-			[]sampler.SavedJob{runs("3", 1, 10)},
+			[]window.Attempt{runs("3", 1, 10)},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -213,7 +214,7 @@ func TestAJournalWhoseWriterWasKilledHasTheStateBefore(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "made", "state.json")
 	at := func(n int64) sampler.State {
-		return sampler.State{Boot: "b", At: second(n), Jobs: []sampler.SavedJob{runs("1", 1, float64(n))}}
+		return sampler.State{Boot: "b", At: second(n), Jobs: []window.Attempt{runs("1", 1, float64(n))}}
 	}
 	write(t, path, at(1), at(2))
 	write(t, path, at(3)) // by the next exporter
@@ -259,26 +260,6 @@ func TestAJournalThatCannotBeIsAnError(t *testing.T) {
 	}
 	if _, err := sampler.OpenJournal(filepath.Join(dir, "state.json")); !errors.Is(err, sampler.ErrState) {
 		t.Errorf("%v, want %v", err, sampler.ErrState)
-	}
-}
-
-// BenchmarkJournal is what each sample of ten jobs costs.
-func BenchmarkJournal(b *testing.B) {
-	j, err := sampler.OpenJournal(filepath.Join(b.TempDir(), "state.json"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	s := sampler.State{Boot: "b", At: second(0)}
-	for i := range 10 {
-		s.Jobs = append(s.Jobs, runs(string(rune('a'+i)), 1, 1e5))
-	}
-	for b.Loop() {
-		if err := j.Write(s); err != nil {
-			b.Fatal(err)
-		}
-	}
-	if err := j.Close(); err != nil {
-		b.Fatal(err)
 	}
 }
 

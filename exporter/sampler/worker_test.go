@@ -16,7 +16,7 @@ import (
 	"pitchpipe/exporter/window"
 )
 
-// fault is a source that counts seconds, and hangs or fails when it is told to.
+// fault is a source that counts seconds, and hangs or fails on request.
 type fault struct {
 	mu     sync.Mutex
 	hang   chan struct{} // a call waits until it is closed; nil = it does not
@@ -88,15 +88,7 @@ func runFault(t *testing.T, w *world, f *fault, m energy.Meter) (*sampler.Sample
 	t.Helper()
 	store := window.New(window.Config{})
 	s := sampler.New(sampler.Config{Cores: 4}, w, []collector.Collector{f, counter{w}}, w, m, store)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	serve(t, s.Run)
 	synctest.Wait()
 	return s, store
 }
@@ -114,7 +106,7 @@ func TestASourceThatHangsHoldsUpNoOther(t *testing.T) {
 		release := make(chan struct{})
 		f.set(release, nil)
 		wait(20 * time.Second)
-		// Its age is told, and of which job it is missing.
+		// The page has its age, and of which job it is missing.
 		if got := s.Snapshot().Silent; len(got) != 1 || got[0].Name != "slow" || !strings.HasPrefix(got[0].Reason, "does not answer since ") {
 			t.Errorf("silent %+v", got)
 		}
@@ -194,7 +186,7 @@ func TestASourceThatBecomesUnreadableIsMissingAndNotConstant(t *testing.T) {
 	})
 }
 
-// hanging is a meter that hangs when it is told to and counts 10 W.
+// hanging is a meter that hangs on request and counts 10 W.
 type hanging struct {
 	energy.Meter
 	*fault

@@ -53,7 +53,7 @@ func TestForgedBudgetsAreRefusedOrCanOnlyLower(t *testing.T) {
 			key := attrib.Key{Manager: attrib.Slurm, ID: "42", Attempt: 1}
 			over := attrib.Key{Manager: attrib.Slurm, ID: "41", Attempt: 1}
 			for _, k := range []attrib.Key{key, over} {
-				if err := store.Begin(k, api.Job{Manager: k.Manager, ID: k.ID, Attempt: 1, UID: owner}, api.SchemaAccounting, "rapl", nil); err != nil {
+				if err := store.Begin(window.Attempt{Job: api.Job{Manager: k.Manager, ID: k.ID, Attempt: 1, UID: owner}, Schema: api.SchemaAccounting, Source: "rapl"}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -103,7 +103,7 @@ func TestAControllerSetsABudgetOverTLSAndOnTheSocket(t *testing.T) {
 		if diff := cmp.Diff(&api.Budget{Joules: 50, Used: 4, Seconds: 9, By: api.ByController}, w.Job.Budget); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if err := c.SetBudget(t.Context(), "local/nobodys", 0, api.Budget{Joules: 5}); !errors.Is(err, api.ErrNotFound) {
+		if err := c.SetBudget(t.Context(), "local/none", 0, api.Budget{Joules: 5}); !errors.Is(err, api.ErrNotFound) {
 			t.Errorf("%s: a job that is not there: %v", name, err)
 		}
 		if err := c.SetBudget(t.Context(), "local/theirs", 0, api.Budget{Joules: -5}); !errors.Is(err, api.ErrInvalid) {

@@ -1,17 +1,12 @@
 package server_test
 
 import (
-	"context"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +15,7 @@ import (
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/api/peercred"
+	"pitchpipe/exporter/api/peercred/peercredtest"
 	"pitchpipe/exporter/metrics"
 	"pitchpipe/exporter/sampler"
 	"pitchpipe/exporter/server"
@@ -99,34 +95,6 @@ func TestWhoAsksTooOftenIsToldToComeAgain(t *testing.T) {
 	}
 }
 
-// With this variable the test binary fetches the metrics of the address that it names.
-const fetching = "PITCHPIPE_TEST_FETCH"
-
-func fetch(address string) int {
-	c := &http.Client{}
-	if path, ok := strings.CutPrefix(address, "unix:"); ok {
-		c.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", path)
-		}}
-		address = "exporter"
-	}
-	res, err := c.Get("http://" + address + "/metrics") //nolint:noctx // the test bounds it
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = res.Body.Close() }()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	for _, what := range []string{`job_id="mine"`, `job_id="theirs"`, "pitchpipe_node_cores"} {
-		fmt.Print(strings.Contains(string(text), what), " ")
-	}
-	return 0
-}
-
 func TestTheMetricsShowEachUserHisOwnJobs(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -146,14 +114,7 @@ func TestTheMetricsShowEachUserHisOwnJobs(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s for user %d", tc.show, tc.uid), func(t *testing.T) {
 			t.Parallel()
-			dir, err := os.MkdirTemp("", "pitchpipe-*") //nolint:usetesting // others cannot enter the folder above a test's own
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = os.RemoveAll(dir) })
-			if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // others have to reach the socket
-				t.Fatal(err)
-			}
+			dir := peercredtest.Dir(t)
 			store := fill(t)
 			h, err := metrics.Handler(metrics.Config{
 				Node: func() api.Node { return api.Node{Cores: 2} }, Store: store, Snapshot: func() *sampler.Snapshot { return &sampler.Snapshot{} },
@@ -161,40 +122,28 @@ func TestTheMetricsShowEachUserHisOwnJobs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var lc net.ListenConfig
-			l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			address := l.Addr().String()
-			if err := l.Close(); err != nil {
-				t.Fatal(err)
-			}
+			address := freeAddress(t)
 			socket := filepath.Join(dir, "s")
 			s, err := server.New(server.Config{Socket: socket, Metrics: address, Readers: []uint32{reader}, ShowJobs: tc.show == "all"}, static(api.Node{}), store, &marker{}, h)
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithCancel(t.Context())
-			done := make(chan error, 1)
-			go func() { done <- s.Run(ctx) }()
-			t.Cleanup(func() {
-				cancel()
-				if err := <-done; err != nil {
-					t.Error(err)
-				}
-			})
-			for _, at := range []string{address, "unix:" + socket} {
-				var out []byte
-				until(t, "the metrics come", func() bool {
-					c := exec.CommandContext(t.Context(), "/proc/self/exe")
-					c.Env = append(os.Environ(), fetching+"="+at)
-					c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: tc.uid, Gid: tc.uid}}
-					out, err = c.Output()
-					return err == nil
+			serve(t, s.Run)
+			for network, at := range map[string]string{"tcp": address, "unix": socket} {
+				var page string
+				until(t, "the metrics come", func() (ok bool) {
+					peercredtest.As(t, tc.uid, func() {
+						status, text, err := peercredtest.Ask(network, at, http.MethodGet, "/metrics", "", 10*time.Second)
+						page, ok = text, err == nil && status == http.StatusOK
+					})
+					return ok
 				})
-				if string(out) != tc.want {
-					t.Errorf("%s: mine, theirs, node: %s, want %s", at, out, tc.want)
+				got := ""
+				for _, what := range []string{`job_id="mine"`, `job_id="theirs"`, "pitchpipe_node_cores"} {
+					got += fmt.Sprint(strings.Contains(page, what), " ")
+				}
+				if got != tc.want {
+					t.Errorf("%s: mine, theirs, node: %s, want %s", at, got, tc.want)
 				}
 			}
 		})

@@ -17,10 +17,8 @@ import (
 	"pitchpipe/exporter/window"
 )
 
-// maxBody bounds a report and a budget.
 const maxBody = 4 << 10
 
-// problem is an error with its status.
 type problem struct {
 	status int
 	err    error
@@ -74,7 +72,6 @@ func (s *Server) refuse(w http.ResponseWriter, err error) {
 	s.answer(w, api.Problem{Error: err.Error()})
 }
 
-// number reads a number of the query, 0 where it is not given.
 func number(r *http.Request, name string, bits int) (uint64, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
@@ -87,7 +84,6 @@ func number(r *http.Request, name string, bits int) (uint64, error) {
 	return v, nil
 }
 
-// body reads and parses the body of a request.
 func body[T any](w http.ResponseWriter, r *http.Request, parse func([]byte) (T, error)) (v T, err error) {
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {

@@ -37,7 +37,7 @@ func TestAnAddressThatIsTakenIsTriedAgainWhileTheSocketServes(t *testing.T) {
 	if _, err := local.Node(t.Context()); err != nil {
 		t.Errorf("on the socket: %v", err)
 	}
-	until(t, "the operator is told", func() bool { return strings.Contains(log.String(), "an address is not served") })
+	until(t, "the operator is shown", func() bool { return strings.Contains(log.String(), "an address is not served") })
 	if err := taken.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,6 @@ import (
 	"pitchpipe/exporter/api/peercred"
 )
 
-// peer is who opened a connection, as the kernel says.
 type peer struct {
 	peercred.Caller
 	all bool  // the caller may see the jobs of all users
@@ -51,7 +50,6 @@ func peerOf(ctx context.Context) peer {
 	return p
 }
 
-// fair bounds the connections of a listener.
 func (s *Server) fair(l net.Listener) *peercred.Listener {
 	refused := &peercred.Complaints{Log: s.log}
 	return &peercred.Listener{

@@ -1,51 +1,23 @@
 package server_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/api/peercred/peercredtest"
 	"pitchpipe/exporter/server"
 )
-
-// With this variable the test binary asks the socket that it names for all jobs, and
-// says which it saw.
-const asking = "PITCHPIPE_TEST_ASK"
-
-func ask(socket string) int {
-	c := api.NewClient(socket)
-	jobs, err := c.Jobs(context.Background())
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	for _, j := range jobs {
-		_, err := c.Window(context.Background(), j.ID, 1, 0)
-		fmt.Println(j.ID, err == nil)
-	}
-	for _, id := range []string{"mine", "theirs"} {
-		if !slices.ContainsFunc(jobs, func(j api.Job) bool { return j.ID == id }) {
-			_, err := c.Window(context.Background(), id, 1, 0)
-			fmt.Println(id, !errors.Is(err, api.ErrNotFound))
-		}
-	}
-	err = c.ReportFor(context.Background(), "local/theirs", 1, api.Report{Epoch: 1})
-	fmt.Println("reports", !errors.Is(err, api.ErrDenied))
-	return 0
-}
 
 func TestReadersSeeTheJobsOfEverybody(t *testing.T) {
 	t.Parallel()
@@ -53,39 +25,36 @@ func TestReadersSeeTheJobsOfEverybody(t *testing.T) {
 		t.Skip("to be another user needs root")
 	}
 	const reader, stranger = 61001, 61002
-	dir, err := os.MkdirTemp("", "pitchpipe-*") //nolint:usetesting // others cannot enter the folder above a test's own
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // others have to reach the socket
-		t.Fatal(err)
-	}
+	dir := peercredtest.Dir(t)
 	socket := filepath.Join(dir, "s")
 	m := serveOn(t, socket, server.Config{Readers: []uint32{reader}})
 	for _, tc := range []struct {
 		name string
 		uid  uint32
-		want string
+		want string // jobs in the list, and the status of each question
 	}{
-		{"a reader", reader, "mine true\ntheirs true\nreports true\n"},
-		{"a user who has a job", uint32(os.Getuid()) + 1, "theirs true\nmine false\nreports false\n"},
-		{"a user without jobs", stranger, "mine false\ntheirs false\nreports false\n"},
+		{"a reader", reader, "2 jobs: 200 200 204"},
+		{"a user who has a job", uint32(os.Getuid()) + 1, "1 jobs: 404 200 403"},
+		{"a user without jobs", stranger, "0 jobs: 404 404 403"},
 	} {
-		c := exec.CommandContext(t.Context(), "/proc/self/exe")
-		c.Env = append(os.Environ(), asking+"="+socket)
-		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: tc.uid, Gid: tc.uid}}
-		var fault strings.Builder
-		c.Stderr = &fault
-		out, err := c.Output()
-		if err != nil {
-			t.Fatalf("%s: %v\n%s", tc.name, err, &fault)
-		}
-		if diff := cmp.Diff(tc.want, string(out)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
+		got := ""
+		peercredtest.As(t, tc.uid, func() {
+			_, text, err := peercredtest.Ask("unix", socket, http.MethodGet, api.PathJobs, "", time.Minute)
+			got = fmt.Sprintf("%d jobs:", strings.Count(text, `"id":`))
+			for _, q := range []string{"GET /v1/jobs/mine/window", "GET /v1/jobs/theirs/window", "POST /v1/jobs/local%2Ftheirs/progress"} {
+				method, path, _ := strings.Cut(q, " ")
+				status, _, failed := peercredtest.Ask("unix", socket, method, path, "epoch=1", time.Minute)
+				err, got = errors.Join(err, failed), got+fmt.Sprint(" ", status)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		if got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
 		}
 	}
-	if diff := cmp.Diff([]string{"local/theirs 1"}, m.on); diff != "" {
+	if diff := cmp.Diff([]string{"local/theirs 0"}, m.on); diff != "" {
 		t.Errorf("reported on behalf of (-want +got):\n%s", diff)
 	}
 }
@@ -100,15 +69,7 @@ func serveOn(t *testing.T, socket string, cfg server.Config) *marker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	serve(t, s.Run)
 	until(t, "the server listens", func() bool {
 		var d net.Dialer
 		c, err := d.DialContext(t.Context(), "unix", socket)

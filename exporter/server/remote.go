@@ -44,7 +44,6 @@ const (
 	maxCallers = 64
 )
 
-// remote serves one address.
 type remote struct {
 	*Server
 	cfg     Remote
@@ -69,7 +68,6 @@ func (s *Server) newRemote(cfg Remote) (*remote, error) {
 	return &remote{Server: s, cfg: cfg, own: own, refused: &peercred.Complaints{Log: s.log}}, nil
 }
 
-// serve answers on a listener until ctx ends.
 func (m *remote) serve(ctx context.Context, l net.Listener) error {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)

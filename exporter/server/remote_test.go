@@ -153,7 +153,7 @@ func TestOverTLSCallersWithoutACertificateAreRefused(t *testing.T) {
 }
 
 // Over TLS a report names its job: where the caller runs says nothing here.
-func TestOverTLSNobodyReportsForTheJobThatHeIsIn(t *testing.T) {
+func TestOverTLSNoOneReportsFromInsideAJob(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, node())
 	c := s.client(t, s.ca.Files(t, controller(), s.ca))
@@ -267,7 +267,7 @@ func TestServingOverTLSNeedsAllThatMakesItSafe(t *testing.T) {
 		{"nothing", server.Remote{}, ""},
 		{"no certificates", server.Remote{Address: "127.0.0.1:0", Clients: who}, "on loopback too"},
 		{"no authority", server.Remote{Address: "127.0.0.1:0", Certs: certs.Files{Cert: good.Cert, Key: good.Key}, Clients: who}, "authority of the callers"},
-		{"nobody who may read", server.Remote{Address: "127.0.0.1:0", Certs: good}, "names of those who may read"},
+		{"no one who may read", server.Remote{Address: "127.0.0.1:0", Certs: good}, "names of those who may read"},
 		{"a caller without a name", server.Remote{Address: "127.0.0.1:0", Certs: good, Clients: []string{""}}, "names of those who may read"},
 		{"certificates and no address", server.Remote{Certs: good, Clients: who}, "missing port"},
 		{"an address without a port", server.Remote{Address: "127.0.0.1", Certs: good, Clients: who}, "missing port"},

@@ -25,15 +25,7 @@ import (
 	"pitchpipe/exporter/window"
 )
 
-func TestMain(m *testing.M) {
-	if socket := os.Getenv(asking); socket != "" {
-		os.Exit(ask(socket))
-	}
-	if address := os.Getenv(fetching); address != "" {
-		os.Exit(fetch(address))
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // marker records what the server passes on.
 type marker struct {
@@ -109,7 +101,7 @@ func fill(t *testing.T) *window.Store {
 	store := window.New(window.Config{})
 	for id, uid := range map[string]uint32{"mine": uint32(os.Getuid()), "theirs": uint32(os.Getuid()) + 1} {
 		key := attrib.Key{Manager: attrib.Local, ID: id, Attempt: 1}
-		if err := store.Begin(key, api.Job{Manager: attrib.Local, ID: id, Attempt: 1, UID: uid}, api.SchemaAccounting, "modelled", nil); err != nil {
+		if err := store.Begin(window.Attempt{Job: api.Job{Manager: attrib.Local, ID: id, Attempt: 1, UID: uid}, Schema: api.SchemaAccounting, Source: "modelled"}); err != nil {
 			t.Fatal(err)
 		}
 		store.Append(key, time.Unix(1, 0), map[string]float64{api.ColCPUSeconds: 2}, nil)
@@ -145,7 +137,7 @@ func TestUsersSeeTheirOwnJobsAndRootAll(t *testing.T) {
 	if _, err := c.Window(t.Context(), "slurm/mine", 1, 0); !errors.Is(err, api.ErrNotFound) {
 		t.Errorf("another manager's job: got %v, want %v", err, api.ErrNotFound)
 	}
-	if _, err := c.Window(t.Context(), "nobody's", 0, 0); !errors.Is(err, api.ErrNotFound) {
+	if _, err := c.Window(t.Context(), "no one's", 0, 0); !errors.Is(err, api.ErrNotFound) {
 		t.Errorf("unknown job: got %v, want %v", err, api.ErrNotFound)
 	}
 	if os.Getuid() != 0 {

@@ -75,15 +75,7 @@ func (s *site) serve(t *testing.T, cfg server.Remote) {
 		t.Fatal(err)
 	}
 	s.address = "https://" + l.Addr().String()
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- srv.ServeRemote(ctx, l) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	serve(t, func(ctx context.Context) error { return srv.ServeRemote(ctx, l) })
 }
 
 func (s *site) client(t *testing.T, own certs.Files) *api.Client {
@@ -113,4 +105,30 @@ func until(t *testing.T, what string, is func() bool) {
 			t.Fatalf("not within a minute: %s", what)
 		}
 	}
+}
+
+// serve runs something until the test ends.
+func serve(t *testing.T, run func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// freeAddress is a loopback address that was free a moment ago.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }() // it is only to be free
+	return l.Addr().String()
 }

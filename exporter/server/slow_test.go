@@ -17,7 +17,7 @@ import (
 
 // A caller who asks for megabytes and reads none of them holds up neither the samples nor
 // those who read.
-func TestASlowClientHoldsUpNobody(t *testing.T) {
+func TestASlowClientHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	store := fill(t)
 	key := attrib.Key{Manager: attrib.Local, ID: "mine", Attempt: 1}
@@ -32,15 +32,7 @@ func TestASlowClientHoldsUpNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	defer func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
+	serve(t, s.Run)
 	client := api.NewClient(socket)
 	defer client.Close()
 	until(t, "it listens", func() bool { _, err := client.Node(t.Context()); return err == nil })

@@ -1,11 +1,9 @@
 package server_test
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -39,28 +37,12 @@ func TestAWebConfigAsksForAPasswordAndHidesJobs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	address := freeAddress(t)
 	s, err := server.New(server.Config{Socket: filepath.Join(dir, "s"), Metrics: address, WebConfig: config}, static(api.Node{}), store, &marker{}, h)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	defer func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
+	serve(t, s.Run)
 	own, err := certs.Open(files, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -2,9 +2,6 @@ package window
 
 import (
 	"cmp"
-	"math"
-	"slices"
-	"time"
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
@@ -19,10 +16,10 @@ func Key(j api.Job) attrib.Key {
 // manager and an id, such as slurm/42, since no id has a slash. Number 0 is any attempt.
 func (s *Store) find(name string, number int, match func(api.Job) bool) (found *attempt) {
 	for _, a := range s.jobs {
-		if name != a.job.ID && name != a.job.Manager+"/"+a.job.ID || number > 0 && a.job.Attempt != number || !match(a.job) {
+		if name != a.Job.ID && name != a.Job.Manager+"/"+a.Job.ID || number > 0 && a.Job.Attempt != number || !match(a.Job) {
 			continue
 		}
-		if found == nil || cmp.Or(a.job.Started.Compare(found.job.Started), a.job.Attempt-found.job.Attempt) > 0 {
+		if found == nil || cmp.Or(a.Job.Started.Compare(found.Job.Started), a.Job.Attempt-found.Job.Attempt) > 0 {
 			found = a
 		}
 	}
@@ -34,7 +31,7 @@ func (s *Store) Find(name string, number int, match func(api.Job) bool) (api.Job
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if a := s.find(name, number, match); a != nil {
-		return a.job, true
+		return a.Job, true
 	}
 	return api.Job{}, false
 }
@@ -44,61 +41,18 @@ func (s *Store) Allow(key attrib.Key, by api.Origin, b api.Budget) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a := s.jobs[key]; a != nil {
-		a.allow(a.budgets.With(by, b))
+		a.allow(a.Budgets.With(by, b))
 	}
 }
 
-// Budgets are all that were set for an attempt. They never change, so that they can be
-// handed out.
-func (s *Store) Budgets(key attrib.Key) api.Budgets {
+// Attempt returns an attempt without its values. Its maps never change.
+func (s *Store) Attempt(key attrib.Key) (Attempt, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if a := s.jobs[key]; a != nil {
-		return a.budgets
+		return a.Attempt, true
 	}
-	return nil
+	return Attempt{}, false
 }
 
-func (a *attempt) allow(all api.Budgets) { a.budgets, a.job.Budget = all, all.Lowest() }
-
-// Saved counts a checkpoint that a running attempt saved, and returns how many it has; 0
-// where there is no such attempt.
-func (s *Store) Saved(key attrib.Key, at time.Time) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a := s.jobs[key]
-	if a == nil || a.job.Ended {
-		return 0
-	}
-	a.saved(at)
-	return a.job.Saves
-}
-
-func (a *attempt) saved(at time.Time) {
-	a.job.Saves++
-	if at.After(a.job.Saved) {
-		a.job.Saved = at
-	}
-}
-
-// Late adds a report to an attempt that has ended, and reports whether there is one. A mark
-// of an epoch is put at the end of the attempt, with the values that it ended with: the epoch
-// cannot have ended later.
-func (s *Store) Late(key attrib.Key, report api.Report) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a := s.jobs[key]
-	if a == nil || !a.job.Ended {
-		return false
-	}
-	if report.Saved {
-		a.saved(report.Time)
-		return true
-	}
-	r := row{time: a.lastTime, mark: &report, ended: true}
-	if slices.ContainsFunc(a.last, func(v float64) bool { return !math.IsNaN(v) }) {
-		r.values = a.pack(a.last)
-	}
-	s.push(a, r)
-	return true
-}
+func (a *attempt) allow(all api.Budgets) { a.Budgets, a.Job.Budget = all, all.Lowest() }

@@ -13,6 +13,7 @@ import (
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/collector/energy"
 )
 
 // ErrFull means that as many jobs run as the store holds.
@@ -35,10 +36,20 @@ type Store struct {
 	jobs    map[attrib.Key]*attempt
 }
 
+// Attempt is one attempt of a job without its samples, as a state file has it.
+type Attempt struct {
+	Job     api.Job            `json:"job"`
+	Schema  string             `json:"schema"`
+	Source  string             `json:"source"`          // of the joules
+	Inode   uint64             `json:"inode,omitempty"` // of Job.Cgroup, by which it is known again; 0 = none
+	Joules  energy.Joules      `json:"joules"`
+	Values  map[string]float64 `json:"values"` // the last ones of an attempt that ended
+	Ended   time.Time          `json:"ended,omitzero"`
+	Budgets api.Budgets        `json:"budgets,omitempty"` // all that were said; Job.Budget is the one that counts
+}
+
 type attempt struct {
-	job      api.Job
-	schema   string
-	source   string
+	Attempt
 	ring     []row // grows to Config.Samples, then turns
 	first    int   // index of the oldest row
 	next     uint64
@@ -46,9 +57,7 @@ type attempt struct {
 	last     []float64 // newest value of each column, NaN = never seen
 	oldest   []float64 // values before the first row, NaN = missing
 	newest   []float64 // values of the last row that has some
-	endedAt  time.Time
 	lastTime time.Time
-	budgets  api.Budgets
 }
 
 // row is one sample. Of its values it holds those that differ from the row before, which
@@ -92,7 +101,6 @@ func (s *Store) grow(values []float64) []float64 {
 	return values
 }
 
-// column is the number of a column.
 func (s *Store) column(name string) int {
 	i, ok := s.index[name]
 	if !ok {
@@ -115,13 +123,14 @@ func New(cfg Config) *Store {
 	}
 }
 
-// Begin opens the ring of an attempt. A running attempt with this key goes on, and one that
+// Begin opens the ring of an attempt. A running attempt with its key goes on, and one that
 // ended is replaced. A full store forgets the attempt that ended first; if none has ended,
 // Begin fails with ErrFull.
-func (s *Store) Begin(key attrib.Key, job api.Job, schema, source string, budgets api.Budgets) error {
+func (s *Store) Begin(began Attempt) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if was := s.jobs[key]; was != nil && !was.job.Ended {
+	key := Key(began.Job)
+	if was := s.jobs[key]; was != nil && !was.Job.Ended {
 		return nil
 	}
 	delete(s.jobs, key)
@@ -129,8 +138,8 @@ func (s *Store) Begin(key attrib.Key, job api.Job, schema, source string, budget
 		var oldest attrib.Key
 		var at time.Time
 		for k, a := range s.jobs {
-			if a.job.Ended && (at.IsZero() || a.endedAt.Before(at)) {
-				oldest, at = k, a.endedAt
+			if a.Job.Ended && (at.IsZero() || a.Ended.Before(at)) {
+				oldest, at = k, a.Ended
 			}
 		}
 		if at.IsZero() {
@@ -138,10 +147,29 @@ func (s *Store) Begin(key attrib.Key, job api.Job, schema, source string, budget
 		}
 		delete(s.jobs, oldest)
 	}
-	a := &attempt{job: job, schema: schema, source: source, next: 1}
-	a.allow(budgets)
+	a := &attempt{Attempt: began, next: 1}
+	a.Values, a.Job.Ended, a.Ended = nil, false, time.Time{}
+	a.allow(began.Budgets)
 	s.jobs[key] = a
 	return nil
+}
+
+// Restore puts an attempt back that ended.
+func (s *Store) Restore(a Attempt) error {
+	if err := s.Begin(a); err != nil {
+		return err
+	}
+	s.End(Key(a.Job), a.Ended, a.Values)
+	return nil
+}
+
+// Charge sets the joules of an attempt.
+func (s *Store) Charge(key attrib.Key, joules energy.Joules) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a := s.jobs[key]; a != nil {
+		a.Joules = joules
+	}
 }
 
 // Describe changes what became known after the beginning: the user, the cgroup, the
@@ -150,7 +178,7 @@ func (s *Store) Describe(key attrib.Key, uid uint32, cgroup, schema string, abse
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a := s.jobs[key]; a != nil {
-		a.job.UID, a.job.Cgroup, a.schema, a.job.Absent = uid, cgroup, schema, absent
+		a.Job.UID, a.Job.Cgroup, a.Schema, a.Job.Absent = uid, cgroup, schema, absent
 	}
 }
 
@@ -161,41 +189,58 @@ func (s *Store) Renumber(key attrib.Key, attempt int) bool {
 	defer s.mu.Unlock()
 	a := s.jobs[key]
 	to := attrib.Key{Manager: key.Manager, ID: key.ID, Attempt: attempt}
-	if other := s.jobs[to]; a == nil || other != nil && !other.job.Ended {
+	if other := s.jobs[to]; a == nil || other != nil && !other.Job.Ended {
 		return false
 	}
 	delete(s.jobs, key)
-	a.job.Attempt = attempt
+	a.Job.Attempt = attempt
 	s.jobs[to] = a
 	return true
 }
 
-// Append adds a reading. Values may be empty, as on a mark without a snapshot. An attempt
-// that is not there or has ended takes nothing.
-func (s *Store) Append(key attrib.Key, at time.Time, values map[string]float64, mark *api.Report) {
-	s.append(key, at, values, mark, false)
-}
-
-// End adds the last reading, after which the attempt takes no more.
-func (s *Store) End(key attrib.Key, at time.Time, values map[string]float64) {
-	s.append(key, at, values, nil, true)
-}
-
-func (s *Store) append(key attrib.Key, at time.Time, values map[string]float64, mark *api.Report, ended bool) {
+// Append adds a reading, whose values may be empty, as on a mark without a snapshot, and
+// reports whether the attempt took it. A report of a checkpoint only counts. An attempt that
+// has ended takes reports alone: a mark of an epoch is put at its end, with the values that it
+// ended with, since the epoch cannot have ended later.
+func (s *Store) Append(key attrib.Key, at time.Time, values map[string]float64, mark *api.Report) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.jobs[key]
-	if a == nil || a.job.Ended {
-		return
+	switch {
+	case a == nil || a.Job.Ended && mark == nil:
+		return false
+	case mark != nil && mark.Saved:
+		a.Job.Saves++
+		if mark.Time.After(a.Job.Saved) {
+			a.Job.Saved = mark.Time
+		}
+	case a.Job.Ended:
+		r := row{time: a.lastTime, mark: mark, ended: true}
+		if slices.ContainsFunc(a.last, func(v float64) bool { return !math.IsNaN(v) }) {
+			r.values = a.pack(a.last)
+		}
+		s.push(a, r)
+	default:
+		s.append(a, row{time: at, mark: mark}, values)
 	}
-	if ended {
-		a.job.Ended, a.endedAt = true, at
+	return true
+}
+
+// End adds the last reading.
+func (s *Store) End(key attrib.Key, at time.Time, values map[string]float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a := s.jobs[key]; a != nil && !a.Job.Ended {
+		a.Job.Ended, a.Ended = true, at
+		s.append(a, row{time: at, ended: true}, values)
 	}
-	if at.Before(a.lastTime) {
-		at = a.lastTime // the wall clock was set back
+}
+
+func (s *Store) append(a *attempt, r row, values map[string]float64) {
+	if r.time.Before(a.lastTime) {
+		r.time = a.lastTime // the wall clock was set back
 	}
-	a.lastTime = at
-	r := row{time: at, mark: mark, ended: ended}
+	a.lastTime = r.time
 	if len(values) > 0 {
 		now := s.grow(nil)
 		for column, v := range values {
@@ -215,7 +260,6 @@ func (s *Store) append(key attrib.Key, at time.Time, values map[string]float64, 
 	s.push(a, r)
 }
 
-// push puts a row into the ring under the next number.
 func (s *Store) push(a *attempt, r row) {
 	r.seq = a.next
 	a.next++
@@ -234,7 +278,7 @@ func (s *Store) Prune(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.jobs, func(_ attrib.Key, a *attempt) bool {
-		return a.job.Ended && now.Sub(a.endedAt) > s.cfg.Keep
+		return a.Job.Ended && now.Sub(a.Ended) > s.cfg.Keep
 	})
 }
 
@@ -248,7 +292,7 @@ func (s *Store) NextAttempt(manager, id string) int {
 		if k.Manager != manager || k.ID != id {
 			continue
 		}
-		if a.job.Ended {
+		if a.Job.Ended {
 			n = max(n, k.Attempt+1)
 		} else {
 			n = max(n, k.Attempt)
@@ -263,14 +307,16 @@ func (s *Store) Jobs(visible func(api.Job) bool) []api.Job {
 	defer s.mu.RUnlock()
 	out := make([]api.Job, 0, len(s.jobs))
 	for _, a := range s.jobs {
-		if visible(a.job) {
-			out = append(out, a.job)
+		if visible(a.Job) {
+			out = append(out, a.Job)
 		}
 	}
-	slices.SortFunc(out, func(a, b api.Job) int {
-		return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.Manager, b.Manager), cmp.Compare(a.ID, b.ID), a.Attempt-b.Attempt)
-	})
+	slices.SortFunc(out, byStart)
 	return out
+}
+
+func byStart(a, b api.Job) int {
+	return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.Manager, b.Manager), cmp.Compare(a.ID, b.ID), a.Attempt-b.Attempt)
 }
 
 // Window returns the samples of an attempt that are newer than after; attempt 0
@@ -283,7 +329,7 @@ func (s *Store) Window(id string, number int, after uint64, visible func(api.Job
 	if a == nil {
 		return api.Window{}, false
 	}
-	w := api.Window{Job: a.job, Schema: a.schema, Source: a.source, Samples: []api.Sample{}, Dropped: a.dropped, Now: time.Now()}
+	w := api.Window{Job: a.Job, Schema: a.Schema, Source: a.Source, Samples: []api.Sample{}, Dropped: a.dropped, Now: time.Now()}
 	values := s.grow(slices.Clone(a.oldest))
 	for i := range a.ring {
 		r := a.ring[(a.first+i)%len(a.ring)]
@@ -319,13 +365,8 @@ func (s *Store) Columns() []string {
 
 // Latest is the newest value of each column of an attempt.
 type Latest struct {
-	Job    api.Job
-	Schema string
-	Source string
+	Attempt
 	Values []float64 // in the order of Store.Columns, later ones left out; NaN = never known
-	Ended  time.Time // zero while it runs
-	// Budgets are all that were said; Job.Budget is the one that counts.
-	Budgets api.Budgets
 }
 
 // Latest returns the newest values of all attempts, oldest first.
@@ -334,11 +375,9 @@ func (s *Store) Latest() []Latest {
 	defer s.mu.RUnlock()
 	out := make([]Latest, 0, len(s.jobs))
 	for _, a := range s.jobs {
-		out = append(out, Latest{Job: a.job, Schema: a.schema, Source: a.source, Values: slices.Clone(a.last), Ended: a.endedAt, Budgets: a.budgets})
+		out = append(out, Latest{a.Attempt, slices.Clone(a.last)})
 	}
-	slices.SortFunc(out, func(a, b Latest) int {
-		return cmp.Or(a.Job.Started.Compare(b.Job.Started), cmp.Compare(a.Job.ID, b.Job.ID), a.Job.Attempt-b.Job.Attempt)
-	})
+	slices.SortFunc(out, func(a, b Latest) int { return byStart(a.Job, b.Job) })
 	return out
 }
 

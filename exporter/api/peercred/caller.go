@@ -50,7 +50,6 @@ func Of(conn net.Conn) (Caller, error) {
 	return who, err
 }
 
-// user is the cheap part of Of: all but Start.
 func user(conn net.Conn) (who Caller, err error) {
 	switch c := conn.(type) {
 	case *Conn:
@@ -80,7 +79,6 @@ func user(conn net.Conn) (who Caller, err error) {
 	return who, fmt.Errorf("%w: %w", ErrUnknown, err)
 }
 
-// control runs ask on the descriptor of a socket.
 func control(c *net.UnixConn, ask func(fd int) error) error {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -35,7 +35,6 @@ type Listener struct {
 	in        map[Share]*count
 }
 
-// count is what one user has.
 type count struct{ shared, own int }
 
 // Conn is a connection whose caller was asked for.

@@ -69,7 +69,6 @@ func Unhurried(h http.Handler, most int64) http.Handler {
 	})
 }
 
-// whole is a body that was read, and how that ended.
 type whole struct {
 	io.Reader
 	err error

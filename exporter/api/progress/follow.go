@@ -125,7 +125,6 @@ func (c Config) deliver(ctx context.Context, begins time.Duration, report func(c
 	return errors.Join(err, <-delivered)
 }
 
-// hearer returns what reads one line.
 func (c Config) hearer() (func(line []byte) []api.Report, error) {
 	var m *Matcher
 	if c.Pattern != nil || c.Done == nil {

@@ -197,7 +197,6 @@ const ticksPerSecond = 100
 // have the time of the last tick, and starts are counted in hundredths of a second.
 const slack = 50 * time.Millisecond
 
-// birth returns the parent of a process and when it began.
 func birth(pid int) (parent int, began time.Time, err error) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {

@@ -54,7 +54,6 @@ func watch(ctx context.Context, cfg Config, t *tail) error {
 	}
 }
 
-// tail is the file being followed.
 type tail struct {
 	path   string
 	offset int64

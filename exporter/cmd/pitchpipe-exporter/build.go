@@ -203,7 +203,7 @@ func run(ctx context.Context, o options) error {
 	}
 	sample := sampler.New(cfg, with.scanner, with.sources, with.machine, with.energy.Meter, store)
 	me := &self{with: with, is: describeSelf(o), kept: new(atomic.Pointer[string])}
-	about := func() api.Node { return me.node(ctx, sample.Snapshot().Silent) }
+	about := func() api.Node { return me.node(ctx, sample.Snapshot()) }
 	page := metrics.Config{
 		Version: release(), Node: about, Store: store, Snapshot: sample.Snapshot,
 		Others: []prometheus.Collector{collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})},

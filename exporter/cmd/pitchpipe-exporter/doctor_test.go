@@ -25,13 +25,7 @@ func plantNode(t *testing.T) (dir string) {
 		"sys/class/powercap/intel-rapl:0/energy_uj":           "5\n",
 		"sys/class/powercap/intel-rapl:0/max_energy_range_uj": "65532610987\n",
 	} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		plantFile(t, filepath.Join(dir, name), text)
 	}
 	return dir
 }
@@ -189,7 +183,7 @@ func TestTheDoctorComparesTheCgroupsOfJobsWithPerfsTree(t *testing.T) {
 	}
 }
 
-func TestAStateThatIsCutShortKeepsNobodyFromSampling(t *testing.T) {
+func TestAStateThatIsCutShortStopsNoSampling(t *testing.T) {
 	const cut = `{"version":1,"jobs":[{"job`
 	path := filepath.Join(t.TempDir(), "state.json")
 	if err := os.WriteFile(path, []byte(cut), 0o600); err != nil {

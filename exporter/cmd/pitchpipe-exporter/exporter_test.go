@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	for _, role := range []struct {
 		variable string
 		play     func(string) error
-	}{{confinedRole, confine}, {trespasserRole, trespass}, {stepUser, stepDaemon}, {reporter, reportOnce}, {viewer, view}, {jobSocket, work}, {recyclerRole, recycle}, {leaverRole, leave}, {exporterRole, beExporter}} {
+	}{{confinedRole, confine}, {trespasserRole, trespass}, {stepUser, stepDaemon}, {reporter, reportOnce}, {jobSocket, work}, {recyclerRole, recycle}, {leaverRole, leave}, {exporterRole, beExporter}} {
 		value := os.Getenv(role.variable)
 		if value == "" {
 			continue

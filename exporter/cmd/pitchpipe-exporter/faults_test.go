@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/api/peercred/peercredtest"
 )
 
 // eventually waits for what the exporter will say.
@@ -32,14 +33,7 @@ func TestAnotherUserCannotTellOfAJob(t *testing.T) {
 		t.Skip("to be another user needs root")
 	}
 	const owner, forger = 61001, 61002
-	dir, err := os.MkdirTemp("", "pitchpipe-*") //nolint:usetesting // others cannot enter the folder above a test's own
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // others have to reach the socket
-		t.Fatal(err)
-	}
+	dir := peercredtest.Dir(t)
 	socket := filepath.Join(dir, "s")
 	// By any: the job without a cgroup is named by what its owner wrote, and so would the
 	// forger's be.
@@ -124,7 +118,7 @@ func TestAFileThatTurnsUnreadableIsMissingAndTheRestGoesOn(t *testing.T) {
 	if err := os.WriteFile(zone, []byte("5000005\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "what was used meanwhile is told", func() bool { return covered() > stands })
+	eventually(t, "what was used meanwhile is shown", func() bool { return covered() > stands })
 	if joules := figure(t, socket, `pitchpipe_node_zone_energy_joules_total{zone="package-0"`); joules != 5 {
 		t.Errorf("%v J of the zone, want the 5 since the beginning", joules)
 	}

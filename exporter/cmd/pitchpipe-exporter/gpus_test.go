@@ -17,6 +17,7 @@ import (
 	"pitchpipe/exporter/collector/gpu"
 	"pitchpipe/exporter/collector/gpu/card"
 	"pitchpipe/exporter/hostfs"
+	"pitchpipe/exporter/sampler"
 )
 
 // A helper that writes what the real one would, of one GPU that a process is on: 100 J a
@@ -103,13 +104,13 @@ func TestADriverThatIsLoadedLaterIsAsked(t *testing.T) {
 		plantCard(t, dir, "0x10de", "0x030200")
 		g, _ := findGPUs(t.Context(), gpuOptions{}, hostfs.Root{}.Below(dir), time.Second, slog.New(slog.DiscardHandler))
 		if g.source == nil {
-			t.Fatal("nobody waits for the driver")
+			t.Fatal("nothing waits for the driver")
 		}
 		// The programs that would be asked are not on this machine.
 		asked := &fakeBackend{}
 		g.source = gpu.NewSource(gpu.Config{Backends: []gpu.Backend{asked}})
 		me := &self{with: equipment{gpus: g, about: api.Node{Sources: []api.Source{{Name: "node/cpu", Support: api.Supported}, {Name: "gpu/nvidia"}}}, parts: map[string]string{"node": "modelled"}}, kept: new(atomic.Pointer[string])}
-		card := func() api.Source { return me.node(t.Context(), nil).Sources[1] }
+		card := func() api.Source { return me.node(t.Context(), &sampler.Snapshot{}).Sources[1] }
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- g.run(ctx, slog.New(slog.DiscardHandler)) }()
@@ -119,7 +120,7 @@ func TestADriverThatIsLoadedLaterIsAsked(t *testing.T) {
 		}
 		plantFile(t, filepath.Join(dir, "proc/driver/nvidia/version"), "1\n")
 		time.Sleep(2 * driverAgain)
-		n := me.node(t.Context(), nil)
+		n := me.node(t.Context(), &sampler.Snapshot{})
 		if got := card(); got.Support != api.Supported || got.Silent || got.Reason != "1 GPUs by fake" || len(n.Sources) != 4 {
 			t.Errorf("%+v; want the card that was read, and all else that is said: %+v", got, n.Sources)
 		}

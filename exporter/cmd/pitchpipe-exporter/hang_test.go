@@ -68,7 +68,7 @@ func plantJob(t *testing.T, root string) (dir string) {
 
 // Sources that hang while the exporter begins keep none of the others away, and are told
 // as silent, which is neither denied nor absent.
-func TestSourcesThatHangWhenItBeginsKeepNobodyFromSampling(t *testing.T) {
+func TestSourcesThatHangWhenItBeginsStopNoSampling(t *testing.T) {
 	t.Parallel()
 	dir := plantNode(t)
 	plantJob(t, dir)

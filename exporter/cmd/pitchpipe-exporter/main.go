@@ -123,7 +123,6 @@ func command() *cobra.Command {
 // version is stamped by the build: -X main.version=…
 var version = ""
 
-// release is the version of this program.
 func release() string {
 	if version != "" {
 		return version

@@ -24,7 +24,7 @@ import (
 )
 
 // task computes in epochs, by itself and in a child that lives shortly, and says after
-// each what it has used, as its own books have it. Where it is told to stay it waits
+// each what it has used, as its own books have it. Where it has to stay it waits
 // for a signal at its end.
 const task = `$| = 1;
 use strict;

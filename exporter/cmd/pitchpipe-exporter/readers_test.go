@@ -1,37 +1,20 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"errors"
-	"io"
+	"net/http"
 	"os"
-	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/api/peercred/peercredtest"
 )
-
-// With this variable the test binary prints the jobs that it sees on the socket.
-const viewer = "PITCHPIPE_TEST_VIEWER"
-
-func view(socket string) error {
-	client := api.NewClient(socket)
-	defer client.Close()
-	jobs, err := client.Jobs(context.Background())
-	for _, j := range jobs {
-		_, _ = io.WriteString(os.Stdout, j.ID+"\n")
-	}
-	return err
-}
 
 func TestReadersAreNamesOrNumbers(t *testing.T) {
 	t.Parallel()
@@ -64,7 +47,7 @@ func TestWhatCannotBeServedKeepsTheExporterFromStarting(t *testing.T) {
 		args []string
 		says string
 	}{
-		{"a reader whom nobody knows", []string{"--api.readers=root,nosuchuser"}, `--api.readers: "nosuchuser": user: unknown user nosuchuser`},
+		{"an unknown reader", []string{"--api.readers=root,nosuchuser"}, `--api.readers: "nosuchuser": user: unknown user nosuchuser`},
 		{"an address without certificates", []string{"--api.listen-address=127.0.0.1:0", "--api.clients=c"}, "on loopback too"},
 		{"certificates without an address", []string{"--api.cert=/x", "--api.key=/x", "--api.client-ca=/x", "--api.clients=c"}, "missing port"},
 		{"files that are not there", []string{"--api.listen-address=:0", "--api.cert=/nonexistent/c", "--api.key=/nonexistent/k", "--api.client-ca=/nonexistent/a", "--api.clients=c"}, "no such file"},
@@ -85,14 +68,7 @@ func TestTheAccountOfASitesControllerSeesEverybodysJobs(t *testing.T) {
 		t.Skip("to be another user needs root")
 	}
 	const reader, stranger = 61001, 61002
-	dir, err := os.MkdirTemp("", "pitchpipe-*") //nolint:usetesting // others cannot enter the folder above a test's own
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // others have to reach the socket
-		t.Fatal(err)
-	}
+	dir := peercredtest.Dir(t)
 	socket := filepath.Join(dir, "s")
 	client := exporterOn(t, socket, "--api.readers", strconv.Itoa(reader))
 	id := "readers-" + strconv.Itoa(os.Getpid())
@@ -110,18 +86,15 @@ func TestTheAccountOfASitesControllerSeesEverybodysJobs(t *testing.T) {
 		}
 	}
 	for uid, want := range map[uint32]bool{reader: true, stranger: false} {
-		c := exec.CommandContext(t.Context(), "/proc/self/exe")
-		c.Env = append(os.Environ(), viewer+"="+socket)
-		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
-		out, err := c.Output()
-		if err != nil {
-			if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-				t.Fatalf("user %d: %v\n%s", uid, err, exit.Stderr)
+		var jobs string
+		peercredtest.As(t, uid, func() {
+			var err error
+			if _, jobs, err = peercredtest.Ask("unix", socket, http.MethodGet, api.PathJobs, "", time.Minute); err != nil {
+				t.Error(err)
 			}
-			t.Fatal(err)
-		}
-		if got := bytes.Contains(out, []byte(id+"\n")); got != want {
-			t.Errorf("user %d saw the job of root: %v, want %v:\n%s", uid, got, want, out)
+		})
+		if got := strings.Contains(jobs, `"`+id+`"`); got != want {
+			t.Errorf("user %d saw the job of root: %v, want %v:\n%s", uid, got, want, jobs)
 		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/api/peercred/peercredtest"
 )
 
 // The test binary is the first process of a process namespace, in which it may choose the
@@ -36,14 +37,7 @@ func TestAReportOverAConnectionWhoseProcessHasEndedIsNoOtherJobs(t *testing.T) {
 	for name, attacker := range map[string]string{"of another user": "64001", "of the same user": victim} {
 		t.Run(name, func(t *testing.T) {
 			dirs := leaves(t, "recycled-"+attacker+".1")
-			dir, err := os.MkdirTemp("", "pitchpipe-*") //nolint:usetesting // others cannot enter the folder above a test's own
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = os.RemoveAll(dir) })
-			if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // others have to reach the socket
-				t.Fatal(err)
-			}
+			dir := peercredtest.Dir(t)
 			c := exec.CommandContext(t.Context(), "/proc/self/exe")
 			c.Env = append(os.Environ(), recyclerRole+"="+strings.Join([]string{filepath.Join(dir, "s"), dirs[0], attacker, victim}, ","))
 			c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}

@@ -13,6 +13,7 @@ import (
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/hostfs"
+	"pitchpipe/exporter/sampler"
 )
 
 // self is the exporter that runs, and the node as it sees it.
@@ -24,7 +25,7 @@ type self struct {
 
 // node is the node as it is now: with what the graphics cards say, and with what does not
 // answer at this moment.
-func (s *self) node(ctx context.Context, silent []api.Source) api.Node {
+func (s *self) node(ctx context.Context, snap *sampler.Snapshot) api.Node {
 	out, is := s.with.about, s.is
 	out.Sources = slices.Clone(out.Sources)
 	if s.with.gpus.source != nil {
@@ -35,13 +36,7 @@ func (s *self) node(ctx context.Context, silent []api.Source) api.Node {
 			out.EnergyParts[energy.GPU] = energy.GPU
 		}
 	}
-	for i, source := range out.Sources {
-		kind, _, _ := strings.Cut(source.Name, "/")
-		at := slices.IndexFunc(silent, func(m api.Source) bool { return m.Name == kind || m.Name == source.Name })
-		if at >= 0 && source.Support == api.Supported {
-			out.Sources[i].Silent, out.Sources[i].Reason = true, silent[at].Reason
-		}
-	}
+	out.Sources = snap.Mute(out.Sources)
 	if why := s.kept.Load(); why != nil {
 		is.StateErr = *why
 	}
@@ -49,7 +44,6 @@ func (s *self) node(ctx context.Context, silent []api.Source) api.Node {
 	return out
 }
 
-// describeSelf says how this process runs.
 func describeSelf(o options) api.Exporter {
 	out := api.Exporter{
 		UID: uint32(os.Geteuid()), Version: release(), Leaf: o.leaf, State: o.state,

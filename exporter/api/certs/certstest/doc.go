@@ -1,5 +1,5 @@
 // Package certstest makes authorities and certificates for tests.
 //
-// In come names and times, out go PEM files in a folder of the test. Nothing of it
+// The input is names and times; the output is PEM files in a folder of the test. Nothing of it
 // is fit for anything but tests.
 package certstest
