@@ -142,7 +142,7 @@ func (d *Driver) recallOne(ctx context.Context, name string) error {
 // Name is nomad.
 func (d *Driver) Name() string { return "nomad" }
 
-// Capabilities tells what Nomad can do.
+// Capabilities is what Nomad can do.
 func (d *Driver) Capabilities() driver.Capabilities { return Capabilities() }
 
 // Capabilities are those of every Nomad cluster.

@@ -47,7 +47,7 @@ func (d *Driver) Get(ctx context.Context, id driver.JobID) (driver.Job, error) {
 }
 
 // purged is a job that had not ended and that somebody took out of Nomad: its evaluations
-// outlive it for some hours and say that it was deregistered. Without them nobody knows
+// outlive it for some hours and say that it was deregistered. Without them nothing says
 // what became of it.
 func (d *Driver) purged(ctx context.Context, id driver.JobID, err error) (driver.Job, bool) {
 	if !errors.Is(err, driver.ErrNotFound) {
@@ -249,10 +249,10 @@ func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (out driver.Outlo
 
 // Jobs that are on the list and that Nomad does not answer for.
 
-// answersWithin is how long Nomad may take to tell all of one job.
+// answersWithin is how long Nomad may take to show one job.
 const answersWithin = 20 * time.Second
 
-// unread is a job that cannot be read: as it was last read, or where nobody has read it as
+// unread is a job that cannot be read: as it was last read, or where it was never read as
 // the list has it. Its detail says so.
 func (d *Driver) unread(l listed, why error) (job driver.Job) {
 	if last := d.peek(l.id).last; last != nil {

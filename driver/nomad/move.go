@@ -238,11 +238,11 @@ func known(f *facts) []view.Known {
 }
 
 // Ask implements move.Job. A crash between the signal and its record would send it again,
-// were it not for the events that tell of it.
+// were it not for the events that show it.
 func (m *mover) Ask(ctx context.Context) error {
 	err := m.d.c.signal(ctx, m.f.at, m.r.From.Alloc, m.f.task, m.r.Moving.Intent.Checkpoint.SignalName())
 	if err != nil && (errors.Is(err, driver.ErrNotFound) || strings.Contains(err.Error(), "not running")) {
-		return nil // it has just ended: the next look tells how
+		return nil // it has just ended: the next look shows how
 	}
 	return err
 }

@@ -19,11 +19,11 @@ const (
 	pruneEvery = 6 * time.Hour
 )
 
-// missing notes that Nomad does not know a job on record any more of which nobody saw an
+// missing notes that Nomad does not know a job on record any more of which it saw no
 // end: it was purged. After a day of that it counts as lost, and is asked for no more.
 func (d *Driver) missing(ctx context.Context, id driver.JobID) error {
 	if !d.sees(place(id).namespace) {
-		return nil // nobody asked Nomad
+		return nil // Nomad was not asked
 	}
 	defer d.hold(id)()
 	r, err := d.load(ctx, id)
@@ -39,7 +39,7 @@ func (d *Driver) missing(ctx context.Context, id driver.JobID) error {
 	case now.Sub(r.Missing) < lostAfter:
 		return nil
 	default:
-		last := d.cancelled(r, "Nomad has forgotten it, and nobody saw how it ended")
+		last := d.cancelled(r, "Nomad has forgotten it, and no one saw how it ended")
 		last.State, last.Ended = driver.Lost, r.Missing
 		for _, k := range r.Attempts {
 			last.Attempts = append(last.Attempts, k.Attempt)

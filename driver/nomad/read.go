@@ -67,7 +67,7 @@ func (f *facts) dead() bool      { return spec.Deref(f.job.Status) == "dead" }
 
 // observe reads a job and its allocations anew. The caller holds the job.
 func (d *Driver) observe(ctx context.Context, id driver.JobID) (*facts, error) {
-	// A job for which nothing comes keeps nobody from the others for long.
+	// A job for which no answer comes does not hold up the others for long.
 	ctx, done := context.WithTimeout(ctx, answersWithin)
 	defer done()
 	at := place(id)
@@ -113,7 +113,7 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (*facts, error) {
 }
 
 // catchUp reads the job again where it was registered anew before its allocations were
-// read: an attempt would be told with the settings of a version that it does not have.
+// read: an attempt would be shown with the settings of a version that it does not have.
 func (d *Driver) catchUp(ctx context.Context, f *facts) error {
 	if !slices.ContainsFunc(f.allocs, func(a *api.AllocationListStub) bool { return a.JobVersion > f.version() }) {
 		return nil

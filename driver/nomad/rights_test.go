@@ -128,7 +128,7 @@ func TestWithoutTheVariableAChangeIsRegistered(t *testing.T) { // not beside the
 	})
 }
 
-// untouched fails the test unless the job runs as its owner registered it, and nobody
+// untouched fails the test unless the job runs as its owner registered it, and no one
 // asked it to save who could not have it started again.
 func untouched(t *testing.T, s *story, id driver.JobID) {
 	t.Helper()

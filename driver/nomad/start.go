@@ -140,8 +140,8 @@ func (d *Driver) registered(ctx context.Context, r *record, at where) (driver.Jo
 	return out, err
 }
 
-// fits refuses a job that is larger than the largest node. Where nobody may list nodes
-// it is Nomad who has it wait.
+// fits refuses a job that is larger than the largest node. Where the token may not list
+// nodes, Nomad has it wait.
 func (d *Driver) fits(ctx context.Context, job *api.Job) error {
 	_, t := spec.Main(job)
 	if t == nil || t.Resources == nil {

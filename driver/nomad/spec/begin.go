@@ -17,7 +17,7 @@ import (
 )
 
 // Was is what the owner of a job wrote where a change stands with which the job was
-// registered first, so that nobody's journal is needed to know it.
+// registered first, so that no journal is needed to know it.
 type Was struct {
 	CPU       *int               `json:"cpu,omitempty"`
 	Cores     *int               `json:"cores,omitempty"`

@@ -35,8 +35,8 @@ func Decode(data []byte) (*api.Job, error) {
 }
 
 // Owner is what the owner of a job wrote: a copy without what servers add to a
-// registered job and without what a change leaves in it, and with what a change stands
-// over with which he registered it himself. It can be registered.
+// registered job and without what a change leaves in it, and with his settings where he
+// registered it with a change himself. It can be registered.
 func Owner(job *api.Job) (*api.Job, error) {
 	own, err := Clone(job)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"pitchpipe/driver"
 )
 
-// Variable names the variable of a changed task's environment that tells its intent.
+// Variable names the variable of a changed task's environment that names its intent.
 const Variable = "PITCHPIPE_INTENT"
 
 // OffMeta is in the meta of a job whose owner submitted it to run untuned.
@@ -19,7 +19,7 @@ const OffMeta = "pitchpipe_off"
 // key is the block of a scaling policy in which a Mark stands.
 const key = "pitchpipe"
 
-// made is where a Mark tells that the scaling block is not the owner's.
+// made is where a Mark says that the scaling block is not the owner's.
 const made = "scaling_added"
 
 // Mark says what a version of a job has instead of its owner's settings, and why.
@@ -88,7 +88,7 @@ func write(g *api.TaskGroup, m Mark) error {
 	if m.Was != nil {
 		was, err := json.Marshal(m.Was)
 		if err != nil {
-			return fmt.Errorf("encoding what a change stands over: %w", err)
+			return fmt.Errorf("encoding what a change replaces: %w", err)
 		}
 		body["was"] = string(was)
 	}

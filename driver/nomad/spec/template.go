@@ -38,7 +38,7 @@ type InPlace struct {
 // pathOf is what Nomad takes as the path of a variable.
 var pathOf = regexp.MustCompile(`^[a-zA-Z0-9-_~/]{1,128}$`)
 
-// MayRestart tells where the environment of a job can be changed in place: its main task has
+// MayRestart finds where the environment of a job can be changed in place: its main task has
 // the Template, exactly, with env = true and change_mode = "restart", rendered to a file
 // below local/, its command is wrapped so that finished work is not done again, and the
 // id of the job, which is that of its variable, is one that Nomad takes in a path.

@@ -134,7 +134,7 @@ func state(in Input) (driver.State, string) {
 	case a.ClientStatus == api.AllocClientStatusRunning || t.Waits:
 		return driver.Running, ""
 	case a.ClientStatus == api.AllocClientStatusUnknown:
-		return driver.Running, "nobody knows: its node is disconnected"
+		return driver.Running, "unknown: its node is disconnected"
 	}
 	return driver.Pending, "placed on " + a.NodeName
 }
