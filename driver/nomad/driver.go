@@ -19,9 +19,6 @@ import (
 	"pitchpipe/driver/move"
 )
 
-// closing is how long Close may take to write down what was learned.
-const closing = 5 * time.Second
-
 // defaultResync is how often everything is read anew.
 const defaultResync = 30 * time.Second
 
@@ -45,8 +42,6 @@ type Driver struct {
 	jobs      map[driver.JobID]*cached
 	heard     map[string]bool // allocations whose output is followed
 	informer  *informer
-	news      bool                 // the journal does not have all that was learned
-	kept      time.Time            // when that was written down last
 	pruned    time.Time            // when old records were looked for last
 	registers map[string]time.Time // namespaces in which the token had the right to register, then
 	limits    *bool                // whether Nomad knows time limits; nil = not asked yet
@@ -82,7 +77,6 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	if err := d.recall(ctx); err != nil {
 		return nil, err
 	}
-	d.relearn(ctx)
 	d.life, d.end = context.WithCancel(context.Background())
 	d.informer = newInformer(d)
 	for _, ns := range d.ns {
@@ -156,9 +150,6 @@ func Capabilities() driver.Capabilities {
 func (d *Driver) Close() error {
 	d.end()
 	d.busy.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), closing)
-	defer cancel()
-	d.keepLearned(ctx)
 	return nil
 }
 

@@ -78,7 +78,7 @@ func (e *informer) list(ctx context.Context, namespace string, index uint64) (*l
 	out.index, out.all, out.at = qm.LastIndex, len(stubs), time.Now()
 	for _, s := range stubs {
 		id := where{s.Namespace, s.ID}.jobID()
-		if c := e.d.peek(id); c.record == nil && !c.seen.Stanza {
+		if c := e.d.peek(id); c.record == nil && !c.seen.stanza {
 			continue
 		}
 		l := listed{id: id, created: s.CreateIndex, mark: fmt.Sprint(s.CreateIndex, s.ModifyIndex), name: s.Name, status: s.Status, submitted: s.SubmitTime}
@@ -106,7 +106,7 @@ func (e *informer) learn(ctx context.Context, namespace string, stubs []*api.Job
 			continue
 		}
 		if s.Meta["tuning"] != "" {
-			e.d.learned(id, seen{Index: s.JobModifyIndex, Submitted: s.SubmitTime, Stanza: true})
+			e.d.learned(id, seen{index: s.JobModifyIndex, submitted: s.SubmitTime, stanza: true})
 			continue
 		}
 		g.Go(func() error {
@@ -117,9 +117,9 @@ func (e *informer) learn(ctx context.Context, namespace string, stubs []*api.Job
 			case errors.Is(err, driver.ErrNotFound) || err != nil && canceled(ctx):
 			case err != nil:
 				e.d.cfg.Logger.Warn("a job cannot be read; the others are", "job", string(id), "error", err)
-				e.d.learned(id, seen{s.JobModifyIndex, s.SubmitTime, known.Stanza, time.Now().Add(e.d.cfg.Resync)})
+				e.d.learned(id, seen{s.JobModifyIndex, s.SubmitTime, known.stanza, time.Now().Add(e.d.cfg.Resync)})
 			default:
-				e.d.learned(id, seen{Index: spec.Deref(job.JobModifyIndex), Submitted: spec.Deref(job.SubmitTime), Stanza: spec.Stanza(job)})
+				e.d.learned(id, seen{index: spec.Deref(job.JobModifyIndex), submitted: spec.Deref(job.SubmitTime), stanza: spec.Stanza(job)})
 			}
 			return nil
 		})
@@ -241,7 +241,6 @@ func (e *informer) keep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			e.d.keepLearned(ctx)
 			e.d.prune(ctx)
 			ids = e.d.which(unfinished)
 		case <-soon.C:
