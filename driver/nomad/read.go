@@ -167,11 +167,11 @@ func (d *Driver) understand(f *facts) (err error) {
 			f.whose, f.mark = begun, &first
 		}
 		asNomadWritesIt := r.Index == 0 && !marked && f.version() == 0
-		if same := spec.Same(written, r.Own); !same || asNomadWritesIt {
-			r.Own = written
-			if !asNomadWritesIt {
-				r.Submission = nil
-			}
+		if !asNomadWritesIt && !spec.Same(written, r.Own) {
+			r.Submission = nil
+		}
+		if !f.stopped() {
+			r.Own = written // also where nothing of it differs that is compared
 		}
 		r.Expect = nil
 	}
