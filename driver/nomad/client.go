@@ -34,6 +34,14 @@ func (c cluster) mayAct(ctx context.Context) error {
 	return nil
 }
 
+// act does what changes something, where this controller leads.
+func (c cluster) act(ctx context.Context, what string, n needed, do func(*api.WriteOptions) error) error {
+	if err := c.mayAct(ctx); err != nil {
+		return err
+	}
+	return written(what, n, do(order(ctx, n.namespace)))
+}
+
 func query(ctx context.Context, namespace string) *api.QueryOptions {
 	return (&api.QueryOptions{Namespace: namespace}).WithContext(ctx)
 }
@@ -113,15 +121,14 @@ func (c cluster) deregistered(ctx context.Context, w where) (out bool, err error
 // register replaces a job whose index is still the one that was read; 0 makes one that
 // is not there. Without a source of its own Nomad would show that of the version before.
 func (c cluster) register(ctx context.Context, w where, job *api.Job, index uint64, sub *api.JobSubmission) error {
-	if err := c.mayAct(ctx); err != nil {
-		return err
-	}
 	if sub == nil {
 		sub = &api.JobSubmission{Source: string(source(job)), Format: "json"}
 	}
 	opts := &api.RegisterOptions{EnforceIndex: true, ModifyIndex: index, Submission: sub}
-	_, _, err := c.api.Jobs().RegisterOpts(job, opts, order(ctx, w.namespace))
-	return written("registering "+w.id, registerJob.in(w.namespace), err)
+	return c.act(ctx, "registering "+w.id, registerJob.in(w.namespace), func(o *api.WriteOptions) error {
+		_, _, err := c.api.Jobs().RegisterOpts(job, opts, o)
+		return err
+	})
 }
 
 // validate says what is wrong with a job, and passes on what Nomad only warns of.
@@ -150,20 +157,22 @@ func (c cluster) plan(ctx context.Context, w where, job *api.Job) (*api.JobPlanR
 
 // stop ends a job and keeps what is known of it.
 func (c cluster) stop(ctx context.Context, w where) error {
-	if err := c.mayAct(ctx); err != nil {
+	return c.act(ctx, "stopping "+w.id, deregisterJob.in(w.namespace), func(o *api.WriteOptions) error {
+		_, _, err := c.api.Jobs().Deregister(w.id, false, o)
 		return err
-	}
-	_, _, err := c.api.Jobs().Deregister(w.id, false, order(ctx, w.namespace))
-	return written("stopping "+w.id, deregisterJob.in(w.namespace), err)
+	})
 }
 
 func (c cluster) signal(ctx context.Context, w where, alloc, task, signal string) error {
-	if err := c.mayAct(ctx); err != nil {
+	return c.task(ctx, w, alloc, "signal", map[string]string{"Signal": signal, "Task": task})
+}
+
+// task does something to a task of an allocation: signal or restart.
+func (c cluster) task(ctx context.Context, w where, alloc, what string, in map[string]string) error {
+	return c.act(ctx, what+" of "+alloc, allocLifecycle.in(w.namespace), func(o *api.WriteOptions) error {
+		_, err := c.api.Raw().Write("/v1/client/allocation/"+url.PathEscape(alloc)+"/"+what, in, nil, o)
 		return err
-	}
-	in := map[string]string{"Signal": signal, "Task": task}
-	_, err := c.api.Raw().Write("/v1/client/allocation/"+url.PathEscape(alloc)+"/signal", in, nil, order(ctx, w.namespace))
-	return written("signal to "+alloc, allocLifecycle.in(w.namespace), err)
+	})
 }
 
 // submission is the source that a version was registered with, nil where there is none.
@@ -234,33 +243,25 @@ func (c cluster) variable(ctx context.Context, w where, path string) (*api.Varia
 // write writes a variable that is still the one that was read, nil where there was none.
 // Without items it is removed.
 func (c cluster) write(ctx context.Context, w where, path string, items map[string]string, was *api.Variable) error {
-	if err := c.mayAct(ctx); err != nil {
-		return err
-	}
 	v := &api.Variable{Namespace: w.namespace, Path: path, Items: items}
 	if was != nil {
 		v.ModifyIndex = was.ModifyIndex
 	}
-	right := writeVariable
-	var err error
-	if len(items) > 0 {
-		_, _, err = c.api.Variables().CheckedUpdate(v, order(ctx, w.namespace))
-	} else {
-		right = destroyVariable
-		_, err = c.api.Variables().CheckedDelete(path, v.ModifyIndex, order(ctx, w.namespace))
+	right, do := writeVariable, func(o *api.WriteOptions) error {
+		_, _, err := c.api.Variables().CheckedUpdate(v, o)
+		return err
 	}
+	if len(items) == 0 {
+		right, do = destroyVariable, func(o *api.WriteOptions) error {
+			_, err := c.api.Variables().CheckedDelete(path, v.ModifyIndex, o)
+			return err
+		}
+	}
+	err := c.act(ctx, "writing variable "+path, right.in(w.namespace), do)
 	if _, ok := errors.AsType[api.ErrCASConflict](err); ok {
 		return fmt.Errorf("writing variable %s: %w: it was written meanwhile", path, driver.ErrConflict)
 	}
-	return written("writing variable "+path, right.in(w.namespace), err)
-}
-
-func (c cluster) restart(ctx context.Context, w where, alloc, task string) error {
-	if err := c.mayAct(ctx); err != nil {
-		return err
-	}
-	_, err := c.api.Raw().Write("/v1/client/allocation/"+url.PathEscape(alloc)+"/restart", map[string]string{"TaskName": task}, nil, order(ctx, w.namespace))
-	return written("restart of "+alloc, allocLifecycle.in(w.namespace), err)
+	return err
 }
 
 // maxFile bounds what is read of a file that a template renders.

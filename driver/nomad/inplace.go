@@ -243,7 +243,7 @@ func (m *mover) restart(ctx context.Context) (move.End, error) {
 		return move.End{}, err
 	}
 	m.d.cfg.Logger.Info("its template was rendered while it began; restarted in place", "job", string(m.f.id), "intent", moving.Intent.ID)
-	err := m.d.c.restart(ctx, m.f.at, m.r.From.Alloc, m.f.task)
+	err := m.d.c.task(ctx, m.f.at, m.r.From.Alloc, "restart", map[string]string{"TaskName": m.f.task})
 	if err != nil && (errors.Is(err, driver.ErrNotFound) || strings.Contains(strings.ToLower(err.Error()), "not running")) {
 		err = nil // the next look shows it
 	}

@@ -75,7 +75,7 @@ func (d *Driver) judge(ctx context.Context, f *facts, in driver.Intent) error {
 			return err
 		}
 	}
-	if d.queued(f) {
+	if f.queued() {
 		return d.c.validate(ctx, f.at, job, func(string) {})
 	}
 	if err := move.Judge(in, true); err != nil {
@@ -124,7 +124,7 @@ func (d *Driver) room(ctx context.Context, f *facts, job *api.Job) error {
 
 // queued reports whether nothing of a job runs that would have to save first: it waits
 // for room, for its time, or for its next start in place after a failure.
-func (d *Driver) queued(f *facts) bool {
+func (f *facts) queued() bool {
 	a := f.latest()
 	return a == nil || view.Over(a) || view.TaskOf(a, f.task).Waits
 }

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"path"
-	"strconv"
 	"strings"
 	"time"
 
@@ -180,24 +178,12 @@ func (f *follower) pause() {
 
 // open opens a stream. The last one has all that is there and ends.
 func (f *follower) open(last bool) error {
-	ctx, kind := f.runs, "logs"
+	ctx := f.runs
 	if last {
 		ctx = f.life
 	}
-	v := url.Values{
-		"origin": {"start"}, "offset": {strconv.FormatInt(f.from, 10)}, "plain": {"true"}, "follow": {strconv.FormatBool(f.follow && !last)},
-		"task": {f.task}, "type": {"stdout"},
-	}
-	if f.file != "" {
-		kind = "readat"
-		v.Set("path", f.file)
-		v.Set("limit", strconv.Itoa(1<<20))
-	}
-	in, err := f.d.c.api.Raw().Response("/v1/client/fs/"+kind+"/"+url.PathEscape(f.alloc)+"?"+v.Encode(), query(ctx, f.at.namespace))
-	if err = asked("output of "+f.alloc, readFS.in(f.at.namespace), err); err != nil && absent(err) {
-		err = fmt.Errorf("%w: %w", driver.ErrNotFound, err)
-	}
-	f.in = in
+	var err error
+	f.in, err = f.d.c.output(ctx, f.at, f.alloc, f.task, f.file, f.from, f.follow && !last)
 	return err
 }
 

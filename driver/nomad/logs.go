@@ -45,11 +45,14 @@ func (d *Driver) Logs(ctx context.Context, id driver.JobID, offset int64) (io.Re
 				continue
 			}
 		}
-		out, err := d.output(ctx, f.at, a.ID, f.task, offset)
+		out, err := d.c.output(ctx, f.at, a.ID, f.task, "", offset, false)
+		offset = 0
+		if errors.Is(err, driver.ErrNotFound) {
+			continue
+		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("logs of %s: %w", id, err), closeAll(parts))
 		}
-		offset = 0
 		parts = append(parts, out)
 	}
 	readers := make([]io.Reader, len(parts))
@@ -75,20 +78,23 @@ func closeAll(parts []io.ReadCloser) error {
 	return errors.Join(errs...)
 }
 
-// output reads the standard output of one allocation's task, empty where there is none
-// yet or no more.
-func (d *Driver) output(ctx context.Context, at where, alloc, task string, offset int64) (io.ReadCloser, error) {
-	v := url.Values{
-		"task": {task}, "type": {"stdout"}, "plain": {"true"}, "origin": {"start"}, "offset": {strconv.FormatInt(offset, 10)},
+// output reads the standard output of a task, or a file of its allocation, from an offset on.
+// It is driver.ErrNotFound where there is none yet or no more.
+func (c cluster) output(ctx context.Context, w where, alloc, task, file string, offset int64, follow bool) (io.ReadCloser, error) {
+	kind, v := "logs", url.Values{
+		"origin": {"start"}, "offset": {strconv.FormatInt(offset, 10)}, "plain": {"true"}, "follow": {strconv.FormatBool(follow)},
+		"task": {task}, "type": {"stdout"},
 	}
-	out, err := d.c.api.Raw().Response("/v1/client/fs/logs/"+url.PathEscape(alloc)+"?"+v.Encode(), query(ctx, at.namespace))
-	if err != nil {
-		if err = asked("output of "+alloc, readFS.in(at.namespace), err); absent(err) {
-			return io.NopCloser(strings.NewReader("")), nil
-		}
-		return nil, err
+	if file != "" {
+		kind = "readat"
+		v.Set("path", file)
+		v.Set("limit", strconv.Itoa(1<<20))
 	}
-	return out, nil
+	in, err := c.api.Raw().Response("/v1/client/fs/"+kind+"/"+url.PathEscape(alloc)+"?"+v.Encode(), query(ctx, w.namespace))
+	if err = asked("output of "+alloc, readFS.in(w.namespace), err); err != nil && absent(err) {
+		err = fmt.Errorf("%w: %w", driver.ErrNotFound, err)
+	}
+	return in, err
 }
 
 // outputSize is how long the standard output of a task is.

@@ -104,7 +104,7 @@ func (m *mover) View(in driver.Intent) move.View {
 		v.End = move.End{Kind: driver.StepFinished, Why: string(m.job.State)}
 		return v
 	}
-	if m.d.queued(m.f) {
+	if m.f.queued() {
 		v.At = move.Waits
 	}
 	if m.r.Moving == nil || m.r.Moving.Intent.ID != in.ID {
@@ -213,7 +213,7 @@ func (m *mover) Begin(ctx context.Context) (move.End, error) {
 // grows reports whether a job that runs is to have more than it has.
 func (m *mover) grows(in driver.Intent) bool {
 	job, err := m.d.target(m.f, markOf(in))
-	return err == nil && !m.d.queued(m.f) && larger(m.f.job, job)
+	return err == nil && !m.f.queued() && larger(m.f.job, job)
 }
 
 // open makes the record of a job of which there is none: what its owner wrote is kept

@@ -65,7 +65,10 @@ func (m *mover) Saved(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("pattern of a saved checkpoint: %w: %w", driver.ErrInvalid, err)
 	}
-	out, err := m.d.output(ctx, m.f.at, m.r.From.Alloc, m.f.task, m.r.From.Offset)
+	out, err := m.d.c.output(ctx, m.f.at, m.r.From.Alloc, m.f.task, "", m.r.From.Offset, false)
+	if errors.Is(err, driver.ErrNotFound) {
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
