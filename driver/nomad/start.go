@@ -159,14 +159,9 @@ func (d *Driver) fits(ctx context.Context, job *api.Job) error {
 		if n.NodeResources == nil || n.Status == api.NodeStatusDown {
 			continue
 		}
-		have, reserved := len(n.NodeResources.Cpu.ReservableCpuCores), int64(0)
-		if have == 0 {
-			have = int(n.NodeResources.Cpu.TotalCpuCores)
-		}
-		if n.ReservedResources != nil {
-			reserved = int64(n.ReservedResources.Memory.MemoryMB) //nolint:gosec // MiB of a node
-		}
-		cores, memory = max(cores, have), max(memory, n.NodeResources.Memory.MemoryMB-reserved)
+		cores = max(cores, cmp.Or(len(n.NodeResources.Cpu.ReservableCpuCores), int(n.NodeResources.Cpu.TotalCpuCores)))
+		reserved := int64(spec.Deref(n.ReservedResources).Memory.MemoryMB) //nolint:gosec // MiB of a node
+		memory = max(memory, n.NodeResources.Memory.MemoryMB-reserved)
 	}
 	want, mib := spec.Deref(t.Resources.Cores), int64(spec.Deref(t.Resources.MemoryMB))
 	switch {
