@@ -150,11 +150,6 @@ func (c cluster) validate(ctx context.Context, w where, job *api.Job, warn func(
 	return nil
 }
 
-func (c cluster) plan(ctx context.Context, w where, job *api.Job) (*api.JobPlanResponse, error) {
-	got, _, err := c.api.Jobs().Plan(job, false, order(ctx, w.namespace))
-	return got, asked("planning "+w.id, planJob.in(w.namespace), err)
-}
-
 // stop ends a job and keeps what is known of it.
 func (c cluster) stop(ctx context.Context, w where) error {
 	return c.act(ctx, "stopping "+w.id, deregisterJob.in(w.namespace), func(o *api.WriteOptions) error {

@@ -95,17 +95,6 @@ func (d *Driver) acted(id driver.JobID) {
 	d.informer.did()
 }
 
-func (d *Driver) wasRead(job driver.Job) {
-	last := job.Clone()
-	d.keep(job.ID, func(c *cached) { c.last = &last })
-}
-
-func (d *Driver) tend(ctx context.Context, id driver.JobID) error {
-	defer d.hold(id)()
-	_, _, err := d.get(ctx, id)
-	return err
-}
-
 // get reads a job anew and takes what steps are the driver's own. The caller holds the job.
 func (d *Driver) get(ctx context.Context, id driver.JobID) (*facts, driver.Job, error) {
 	f, err := d.observe(ctx, id)
@@ -113,11 +102,8 @@ func (d *Driver) get(ctx context.Context, id driver.JobID) (*facts, driver.Job, 
 		return nil, driver.Job{}, err
 	}
 	if f.rec == nil {
-		job := d.look(f)
-		d.wasRead(job)
-		return f, job, nil
-	}
-	if acted, err := d.settle(ctx, f); errors.Is(err, ErrNotLeading) {
+		// Nothing is the driver's own to do.
+	} else if acted, err := d.settle(ctx, f); errors.Is(err, ErrNotLeading) {
 		d.cfg.Logger.Debug("what is to be done is the leader's to do", "job", string(id), "error", err)
 	} else if err != nil {
 		d.cfg.Logger.Warn("what is the driver's own to do is not done yet", "job", string(id), "error", err)
@@ -128,19 +114,17 @@ func (d *Driver) get(ctx context.Context, id driver.JobID) (*facts, driver.Job, 
 		}
 	}
 	job := d.look(f)
-	if job.State.Ended() && f.rec.Own != nil {
-		last := job
-		f.rec.Last = &last
-		d.clear(ctx, f)
-	} else {
-		f.rec.Last = nil
-	}
-	if f.rec.Own != nil {
+	last := job.Clone()
+	if f.rec != nil && f.rec.Own != nil {
+		if f.rec.Last = nil; job.State.Ended() {
+			f.rec.Last = &last
+			d.clear(ctx, f)
+		}
 		if err := d.save(ctx, f.rec); err != nil && !errors.Is(err, ErrNotLeading) {
 			return nil, driver.Job{}, err
 		}
 	}
-	d.wasRead(job)
+	d.keep(id, func(c *cached) { c.last = &last })
 	return f, job, nil
 }
 
@@ -238,7 +222,7 @@ func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (out driver.Outlo
 	if err != nil {
 		return out, nil //nolint:nilerr // a job that is only observed is not restarted
 	}
-	switch _, err := d.place(ctx, f.at, target); {
+	switch err := d.place(ctx, f.at, target); {
 	case err == nil:
 		out.Wait = new(time.Duration)
 	case !errors.Is(err, driver.ErrDenied) && !errors.Is(err, driver.ErrNoRoom):

@@ -254,7 +254,9 @@ func (e *informer) keep(ctx context.Context) {
 			g.Go(func() error {
 				once, cancel := context.WithTimeout(ctx, time.Minute)
 				defer cancel()
-				err := e.d.tend(once, id)
+				release := e.d.hold(id)
+				_, _, err := e.d.get(once, id)
+				release()
 				if errors.Is(err, driver.ErrNotFound) {
 					err = e.d.missing(once, id)
 				}

@@ -173,8 +173,7 @@ func (m *mover) Judge(ctx context.Context, in driver.Intent) error { return m.d.
 func (m *mover) Begin(ctx context.Context) (move.End, error) {
 	f, moving := m.f, m.r.Moving
 	a := f.latest()
-	switch {
-	case !moving.Queued && (view.TaskOf(a, f.task).Began.IsZero() || a.ClientStatus != "running"):
+	if !moving.Queued && (view.TaskOf(a, f.task).Began.IsZero() || a.ClientStatus != "running") {
 		return move.End{Kind: driver.StepRunning, Why: "its allocation is about to begin"}, nil
 	}
 	m.r.From = from{Before: f.version()}
@@ -219,22 +218,11 @@ func (m *mover) grows(in driver.Intent) bool {
 // open makes the record of a job of which there is none: what its owner wrote is kept
 // before it is changed for the first time.
 func (m *mover) open(ctx context.Context) {
-	f := m.f
-	f.rec = m.r
-	r := f.rec
-	if r.Own == nil || r.Submitted.IsZero() {
-		r.Own, r.Index, r.First, r.Submitted = f.own, spec.Deref(f.job.CreateIndex), f.first, m.job.Submitted
-		r.Attempts = known(f)
+	m.f.rec = m.r
+	m.f.open()
+	if m.r.Submission == nil {
+		m.r.Submission = m.f.theirs(m.d.c.submission(ctx, m.f.at, m.f.version()))
 	}
-	if r.Submission == nil {
-		r.Submission = f.theirs(m.d.c.submission(ctx, f.at, f.version()))
-	}
-}
-
-// known are the attempts of a job without a record.
-func known(f *facts) []view.Known {
-	_, k := view.Job(view.Input{ID: f.id, Job: f.job, Own: f.own, Task: f.task, Allocs: f.allocs})
-	return k
 }
 
 // Ask implements move.Job. A crash between the signal and its record would send it again,

@@ -238,18 +238,25 @@ func (f *facts) ownersWord() bool {
 // job anew with it. A job that he registered with a change gets a record: what he wrote is
 // kept before anything else is done to it.
 func (f *facts) recollect() {
-	if f.whose == begun {
-		if f.rec == nil {
-			f.rec = &record{Job: f.id}
-		}
-		if r := f.rec; r.Own == nil || r.Submitted.IsZero() {
-			r.Own, r.Index, r.First = f.own, spec.Deref(f.job.CreateIndex), f.first
-			r.Submitted = time.Unix(0, spec.Deref(f.job.SubmitTime)).UTC()
-		}
+	if f.whose != begun && f.whose != kept {
+		return
 	}
-	if f.whose == begun || f.whose == kept {
-		f.rec.note(f.version(), *f.mark)
+	if f.rec == nil {
+		f.rec = &record{Job: f.id}
 	}
+	f.rec.note(f.version(), *f.mark)
+	f.open()
+}
+
+// open notes what the record of a job keeps that is new.
+func (f *facts) open() {
+	r := f.rec
+	if r.Own != nil && !r.Submitted.IsZero() {
+		return
+	}
+	r.Own, r.Index, r.First = f.own, spec.Deref(f.job.CreateIndex), f.first
+	r.Submitted = time.Unix(0, spec.Deref(f.job.SubmitTime)).UTC()
+	_, r.Attempts = view.Job(view.Input{ID: f.id, Job: f.job, Own: f.own, Task: f.task, Allocs: f.allocs, Marks: r.Ours})
 }
 
 // begin finds the version with which the job began that the id stands for now, and leaves

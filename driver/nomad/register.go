@@ -127,7 +127,7 @@ func (m *mover) planRegistration(ctx context.Context) (move.End, error) {
 	case !moving.Queued:
 		err = m.d.room(ctx, f, job)
 	case f.blocked != nil && larger(f.job, job): // more would only keep it waiting for longer
-		_, err = m.d.place(ctx, f.at, job)
+		err = m.d.place(ctx, f.at, job)
 	}
 	switch {
 	case errors.Is(err, driver.ErrNoRoom):

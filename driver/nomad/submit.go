@@ -181,8 +181,7 @@ func (d *Driver) MayBegin(ctx context.Context, job []byte, c driver.Change) erro
 			return err
 		}
 	}
-	_, err = d.place(ctx, at, begun)
-	return err
+	return d.place(ctx, at, begun)
 }
 
 // begunNote is what the submission of a job says that began with a change.
