@@ -12,7 +12,6 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver/jobfile"
-	"pitchpipe/driver/jobfile/identity"
 	"pitchpipe/driver/jobfile/jsontree"
 )
 
@@ -33,7 +32,7 @@ func Parse(filename string, src []byte, vars map[string]string) (*jobfile.Job, e
 	if err := p.errs.Err(); err != nil {
 		return nil, err
 	}
-	p.job.Command = identity.Argv(p.job.Argv)
+	p.job.Command = jobfile.CommandIdentity(p.job.Argv)
 	return p.job, nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"pitchpipe/driver/jobfile"
-	"pitchpipe/driver/jobfile/identity"
 )
 
 // Parse reads a batch script. The error, if any, is of type jobfile.Errors and
@@ -41,7 +40,7 @@ func read(filename string, src []byte, slurm bool) (*jobfile.Job, error) {
 		return nil, err
 	}
 	p.job.Env, p.job.Fixed = environment(filename, lines)
-	p.job.Command = identity.Script(src)
+	p.job.Command = jobfile.ScriptIdentity(src)
 	return p.job, nil
 }
 

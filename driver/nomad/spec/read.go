@@ -10,7 +10,6 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
-	"pitchpipe/driver/jobfile/identity"
 	"pitchpipe/driver/jobfile/nomadjson"
 )
 
@@ -170,7 +169,7 @@ func Resources(job *api.Job) driver.Resources {
 	delete(r.Env, Variable)
 	if argv := nomadjson.Argv(t); argv != nil {
 		r.Args = argv
-		r.Command = identity.Argv(argv)
+		r.Command = jobfile.CommandIdentity(argv)
 	}
 	return r
 }

@@ -1,4 +1,4 @@
-package identity
+package jobfile
 
 import (
 	"crypto/sha256"
@@ -10,12 +10,15 @@ import (
 // for the few thousand commands of one owner and one job name.
 const hashLength = 12
 
-// Script returns the identity of a shell script. The #! line counts with its
-// interpreter, every other comment line (#SBATCH and #TUNE lines too) does not.
-func Script(src []byte) string { return hash(script(string(src))) }
+// ScriptIdentity is a short hash that is equal for two scripts that run the same thing on
+// other inputs or under other settings. Comments, blank lines, values of assignments and
+// flags, numbers, redirections, and arguments that look like files are left out; the #! line
+// counts. It errs towards "another thing": then a job is profiled once more, while a wrong
+// "same" would give it the settings of a stranger.
+func ScriptIdentity(src []byte) string { return hash(script(string(src))) }
 
-// Argv returns the identity of a command and its arguments.
-func Argv(argv []string) string {
+// CommandIdentity is that of a command and its arguments.
+func CommandIdentity(argv []string) string {
 	tokens := make([]token, len(argv))
 	for i, a := range argv {
 		tokens[i] = token{text: a}
