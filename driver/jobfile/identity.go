@@ -3,6 +3,9 @@ package jobfile
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"path"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -139,4 +142,227 @@ func closing(line string, i int) int {
 
 func isDigits(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
+}
+
+// left stands for every word that is left out.
+const left = "_"
+
+// place is where in a command the next word stands.
+type place uint8
+
+const (
+	atCommand     place = iota // the next word is the program
+	inDeclaration              // behind export and the like
+	inWrapper                  // behind a program that runs another one
+	inInterpreter              // behind an interpreter: its script comes
+	inArguments                // behind the program
+)
+
+// machine reads the words of one line from left to right.
+type machine struct {
+	out       []string
+	at        place
+	afterFlag bool   // the last word was a flag without its value
+	code      string // the interpreter whose code comes next: -c or -m
+	skip      bool   // the next word is the target of a redirection
+}
+
+func normalise(tokens []token) []string {
+	var m machine
+	for _, t := range tokens {
+		if t.operator {
+			m.operator(t.text)
+			continue
+		}
+		if m.skip {
+			m.skip = false
+			continue
+		}
+		m.word(t.text)
+	}
+	return m.out
+}
+
+func (m *machine) emit(s string) {
+	m.out = append(m.out, s)
+	m.afterFlag = false
+}
+
+func (m *machine) operator(op string) {
+	if strings.ContainsAny(op, "<>") {
+		m.skip = !strings.HasSuffix(op, "<<") // a here-document's end word stays
+		return
+	}
+	m.emit(op)
+	m.at, m.code = atCommand, ""
+}
+
+func (m *machine) word(w string) {
+	switch m.at {
+	case atCommand:
+		m.command(w)
+	case inDeclaration:
+		if name, value, ok := assignment(w); ok {
+			m.assign(name, value)
+			return
+		}
+		m.emit(w)
+	case inWrapper:
+		m.wrapped(w)
+	case inInterpreter:
+		m.interpreted(w)
+	case inArguments:
+		m.argument(w)
+	}
+}
+
+func (m *machine) command(w string) {
+	name, value, assigned := assignment(w)
+	base := path.Base(w)
+	switch {
+	case assigned:
+		m.assign(name, value)
+	case isKeyword(w):
+		m.emit(w)
+	case w == "for" || w == "case" || w == "function":
+		m.emit(w)
+		m.at = inArguments
+	case slices.Contains([]string{"export", "readonly", "local", "declare", "typeset"}, w):
+		m.emit(w)
+		m.at = inDeclaration
+	case isWrapper(base):
+		m.emit(w)
+		m.at = inWrapper
+	case isInterpreter(base):
+		m.emit(w)
+		m.at, m.code = inInterpreter, ""
+	default:
+		m.emit(w)
+		m.at = inArguments
+	}
+}
+
+func (m *machine) assign(name, value string) {
+	if strings.Contains(value, "$(") || strings.Contains(value, "`") {
+		m.emit(name + "=" + withoutDigits(value)) // a program runs here
+		return
+	}
+	m.emit(name + "=")
+}
+
+// wrapped reads a word behind srun, env, nice and the like: flags, values and
+// assignments until the program.
+func (m *machine) wrapped(w string) {
+	_, _, assigned := assignment(w)
+	switch {
+	case isNumber(w):
+		m.emit(left)
+	case isFlag(w):
+		m.flag(w)
+	case assigned || isPath(w) || !m.afterFlag:
+		m.command(w)
+	default:
+		m.emit(withoutDigits(w)) // the value of a flag, or the program: kept either way
+	}
+}
+
+func (m *machine) interpreted(w string) {
+	switch {
+	case m.code != "":
+		if m.code == "sh" {
+			m.emit(script(w))
+		} else {
+			m.emit(withoutDigits(w))
+		}
+		m.at = inArguments
+	case isFlag(w):
+		m.flag(w)
+		if w == "-c" || w == "-m" {
+			m.code = "other"
+			if isShell(path.Base(m.out[len(m.out)-2])) && w == "-c" {
+				m.code = "sh"
+			}
+		}
+	default:
+		m.emit(w)
+		m.at = inArguments
+	}
+}
+
+func (m *machine) argument(w string) {
+	switch {
+	case isNumber(w):
+		m.emit(left)
+	case isFlag(w):
+		m.flag(w)
+	case isScript(w):
+		m.emit(w)
+	case m.afterFlag || isPath(w) || strings.HasPrefix(w, "$"):
+		m.emit(left)
+	default:
+		m.emit(withoutDigits(w))
+	}
+}
+
+// flag keeps the name of a flag: "--k=v" is "--k", "-n4" is "-n".
+func (m *machine) flag(w string) {
+	name, _, valued := strings.Cut(w, "=")
+	if !strings.HasPrefix(name, "--") {
+		if i := strings.IndexAny(name, "0123456789"); i > 0 {
+			name, valued = name[:i], true
+		}
+	}
+	m.emit(name)
+	m.afterFlag = !valued
+}
+
+func assignment(w string) (name, value string, ok bool) {
+	m := regexp.MustCompile(`(?s)^([A-Za-z_][A-Za-z0-9_]*)=(.*)$`).FindStringSubmatch(w)
+	if m == nil {
+		return "", "", false
+	}
+	return m[1], m[2], true
+}
+
+func isFlag(w string) bool { return len(w) > 1 && w[0] == '-' }
+
+// isNumber holds for everything that starts like a number: 32, 1e-4, -5, 4G,
+// 10:00, 1,2,4.
+func isNumber(w string) bool {
+	return !strings.HasPrefix(w, "--") && regexp.MustCompile(`^[-+.]{0,2}[0-9][^/]*$`).MatchString(w)
+}
+
+func isPath(w string) bool { return strings.ContainsAny(w, "/.*~:?[") }
+
+// isScript holds for files that are programs themselves.
+func isScript(w string) bool {
+	return slices.Contains([]string{
+		".py", ".sh", ".bash", ".pl", ".rb", ".R", ".r", ".jl", ".js", ".mjs", ".lua", ".jar", ".m",
+	}, path.Ext(w))
+}
+
+func isKeyword(w string) bool {
+	return slices.Contains([]string{"if", "then", "else", "elif", "fi", "do", "done", "while", "until", "!", "{", "}"}, w)
+}
+
+func isWrapper(base string) bool {
+	return slices.Contains([]string{
+		"srun", "mpirun", "mpiexec", "time", "nice", "ionice", "numactl", "taskset", "env", "exec", "nohup",
+		"timeout", "stdbuf", "setsid", "command", "xargs", "likwid-pin", "perf",
+	}, base)
+}
+
+func isShell(base string) bool {
+	return slices.Contains([]string{"sh", "bash", "dash", "zsh", "ksh"}, base)
+}
+
+func isInterpreter(base string) bool {
+	name := strings.TrimRight(base, "0123456789.")
+	return isShell(base) || slices.Contains([]string{
+		"python", "pypy", "perl", "ruby", "julia", "Rscript", "node", "java", "lua", "torchrun", "accelerate", "php",
+	}, name)
+}
+
+func withoutDigits(w string) string {
+	return regexp.MustCompile(`[0-9]+`).ReplaceAllString(w, left)
 }
