@@ -300,7 +300,7 @@ func TestStories(t *testing.T) {
 		"a job that lives is not registered over":                                                           submitTwice,
 		"a signal whose answer was lost is not sent again":                                                  signalOnce,
 		"a file that the agent refuses is invalid and leaves nothing":                                       badFile,
-		"progress is heard from an attempt's first line to its end":                                         hears,
+		"progress is heard from an attempt's first line to its end":                                         listens,
 	})
 }
 
@@ -704,7 +704,7 @@ func badFile(t *testing.T, s *story) {
 	}
 }
 
-func hears(t *testing.T, s *story) {
+func listens(t *testing.T, s *story) {
 	var mu sync.Mutex
 	heard, calls, unit := "", 0, ""
 	done := make(chan struct{})
