@@ -40,7 +40,7 @@ func TestMayRestart(t *testing.T) { // not beside the others: a machine has its 
 			if after {
 				name = fmt.Sprintf("2.4 it goes on after a crash behind request %d", n)
 			}
-			tests[name] = func(t *testing.T, s *story) { turnCrash(t, s, int64(n), after) }
+			tests[name] = func(t *testing.T, s *story) { restartCrash(t, s, int64(n), after) }
 		}
 	}
 	stories(t, tests)
@@ -317,9 +317,9 @@ func anotherTemplate(t *testing.T, s *story) {
 	}
 }
 
-// turnCrash: the controller dies before or behind one of the requests that change
+// restartCrash: the controller dies before or behind one of the requests that change
 // something: the signal and the write.
-func turnCrash(t *testing.T, s *story, n int64, after bool) {
+func restartCrash(t *testing.T, s *story, n int64, after bool) {
 	id := s.templated(t, mover(long), soon, nil)
 	job := s.started(t, id)
 	in := s.intent(job, "moved", batch("64"))
