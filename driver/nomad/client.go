@@ -35,11 +35,11 @@ func (c cluster) mayAct(ctx context.Context) error {
 }
 
 // act does what changes something, where this controller leads.
-func (c cluster) act(ctx context.Context, what string, n needed, do func(*api.WriteOptions) error) error {
+func (c cluster) act(ctx context.Context, what string, r right, namespace string, do func(*api.WriteOptions) error) error {
 	if err := c.mayAct(ctx); err != nil {
 		return err
 	}
-	return written(what, n, do(order(ctx, n.namespace)))
+	return written(what, r, namespace, do(order(ctx, namespace)))
 }
 
 func query(ctx context.Context, namespace string) *api.QueryOptions {
@@ -71,7 +71,7 @@ func (c cluster) whole(ctx context.Context, w where) (job *api.Job, unknown stri
 func (c cluster) allocations(ctx context.Context, w where) ([]*api.AllocationListStub, error) {
 	list, _, err := c.api.Jobs().Allocations(w.id, false, query(ctx, w.namespace))
 	if err != nil {
-		return nil, asked("allocations of "+w.id, readJob.in(w.namespace), err)
+		return nil, asked("allocations of "+w.id, readJob, w.namespace, err)
 	}
 	slices.SortFunc(list, func(a, b *api.AllocationListStub) int {
 		if a.CreateIndex != b.CreateIndex {
@@ -84,7 +84,7 @@ func (c cluster) allocations(ctx context.Context, w where) ([]*api.AllocationLis
 
 func (c cluster) evaluations(ctx context.Context, w where) ([]*api.Evaluation, error) {
 	list, _, err := c.api.Jobs().Evaluations(w.id, query(ctx, w.namespace))
-	return list, asked("evaluations of "+w.id, readJob.in(w.namespace), err)
+	return list, asked("evaluations of "+w.id, readJob, w.namespace, err)
 }
 
 // blocked is the evaluation of a job that waits for room, nil where none does.
@@ -125,7 +125,7 @@ func (c cluster) register(ctx context.Context, w where, job *api.Job, index uint
 		sub = &api.JobSubmission{Source: string(source(job)), Format: "json"}
 	}
 	opts := &api.RegisterOptions{EnforceIndex: true, ModifyIndex: index, Submission: sub}
-	return c.act(ctx, "registering "+w.id, registerJob.in(w.namespace), func(o *api.WriteOptions) error {
+	return c.act(ctx, "registering "+w.id, registerJob, w.namespace, func(o *api.WriteOptions) error {
 		_, _, err := c.api.Jobs().RegisterOpts(job, opts, o)
 		return err
 	})
@@ -135,7 +135,7 @@ func (c cluster) register(ctx context.Context, w where, job *api.Job, index uint
 func (c cluster) validate(ctx context.Context, w where, job *api.Job, warn func(string)) error {
 	got, _, err := c.api.Jobs().Validate(job, order(ctx, w.namespace))
 	if err != nil {
-		return asked("validating "+w.id, readJob.in(w.namespace), err)
+		return asked("validating "+w.id, readJob, w.namespace, err)
 	}
 	if len(got.ValidationErrors) > 0 || got.Error != "" {
 		text := got.Error
@@ -152,7 +152,7 @@ func (c cluster) validate(ctx context.Context, w where, job *api.Job, warn func(
 
 // stop ends a job and keeps what is known of it.
 func (c cluster) stop(ctx context.Context, w where) error {
-	return c.act(ctx, "stopping "+w.id, deregisterJob.in(w.namespace), func(o *api.WriteOptions) error {
+	return c.act(ctx, "stopping "+w.id, deregisterJob, w.namespace, func(o *api.WriteOptions) error {
 		_, _, err := c.api.Jobs().Deregister(w.id, false, o)
 		return err
 	})
@@ -164,7 +164,7 @@ func (c cluster) signal(ctx context.Context, w where, alloc, task, signal string
 
 // task does something to a task of an allocation: signal or restart.
 func (c cluster) task(ctx context.Context, w where, alloc, what string, in map[string]string) error {
-	return c.act(ctx, what+" of "+alloc, allocLifecycle.in(w.namespace), func(o *api.WriteOptions) error {
+	return c.act(ctx, what+" of "+alloc, allocLifecycle, w.namespace, func(o *api.WriteOptions) error {
 		_, err := c.api.Raw().Write("/v1/client/allocation/"+url.PathEscape(alloc)+"/"+what, in, nil, o)
 		return err
 	})
@@ -183,7 +183,7 @@ func (c cluster) submission(ctx context.Context, w where, version uint64) *api.J
 // that is not known here.
 func (c cluster) registered(ctx context.Context, node string) (int64, error) {
 	n, _, err := c.api.Nodes().Info(node, query(ctx, ""))
-	switch err = asked("node "+node, readNodes.in(""), err); {
+	switch err = asked("node "+node, readNodes, "", err); {
 	case errors.Is(err, driver.ErrDenied), errors.Is(err, driver.ErrNotFound):
 		return 0, nil
 	case err != nil:
@@ -196,7 +196,7 @@ func (c cluster) nodes(ctx context.Context) ([]*api.NodeListStub, error) {
 	q := query(ctx, "")
 	q.Params = map[string]string{"resources": "true"}
 	list, _, err := c.api.Nodes().List(q)
-	return list, asked("nodes", readNodes.in(""), err)
+	return list, asked("nodes", readNodes, "", err)
 }
 
 // registration reads a job as it is registered, as JSON. Where Nomad would take the job's
@@ -205,7 +205,7 @@ func (c cluster) registration(ctx context.Context, w where) (json.RawMessage, er
 	what := "job " + w.id
 	ask := func(path string, out any) error {
 		_, err := c.api.Raw().Query("/v1/job/"+url.PathEscape(w.id)+path, out, query(ctx, w.namespace))
-		return asked(what, readJob.in(w.namespace), err)
+		return asked(what, readJob, w.namespace, err)
 	}
 	var data json.RawMessage
 	if spec.Misread(w.id) == "" {
@@ -232,7 +232,7 @@ func (c cluster) registration(ctx context.Context, w where) (json.RawMessage, er
 // variable reads a variable, nil where there is none.
 func (c cluster) variable(ctx context.Context, w where, path string) (*api.Variable, error) {
 	v, _, err := c.api.Variables().Peek(path, query(ctx, w.namespace))
-	return v, asked("variable "+path, readVariable.in(w.namespace), err)
+	return v, asked("variable "+path, readVariable, w.namespace, err)
 }
 
 // write writes a variable that is still the one that was read, nil where there was none.
@@ -252,7 +252,7 @@ func (c cluster) write(ctx context.Context, w where, path string, items map[stri
 			return err
 		}
 	}
-	err := c.act(ctx, "writing variable "+path, right.in(w.namespace), do)
+	err := c.act(ctx, "writing variable "+path, right, w.namespace, do)
 	if _, ok := errors.AsType[api.ErrCASConflict](err); ok {
 		return fmt.Errorf("writing variable %s: %w: it was written meanwhile", path, driver.ErrConflict)
 	}
@@ -268,7 +268,7 @@ func (c cluster) file(ctx context.Context, w where, alloc, path string) ([]byte,
 	q := query(ctx, w.namespace)
 	q.Params = map[string]string{"path": path}
 	in, err := c.api.Raw().Response("/v1/client/fs/cat/"+alloc, q)
-	if err = asked("file "+path+" of "+alloc, readFS.in(w.namespace), err); err != nil {
+	if err = asked("file "+path+" of "+alloc, readFS, w.namespace, err); err != nil {
 		if absent(err) {
 			return nil, time.Time{}, nil
 		}
@@ -276,11 +276,11 @@ func (c cluster) file(ctx context.Context, w where, alloc, path string) ([]byte,
 	}
 	text, err := io.ReadAll(io.LimitReader(in, maxFile))
 	if err = errors.Join(err, in.Close()); err != nil {
-		return nil, time.Time{}, asked("file "+path+" of "+alloc, readFS.in(w.namespace), err)
+		return nil, time.Time{}, asked("file "+path+" of "+alloc, readFS, w.namespace, err)
 	}
 	var info api.AllocFileInfo
 	_, err = c.api.Raw().Query("/v1/client/fs/stat/"+alloc, &info, q)
-	if err = asked("file "+path+" of "+alloc, readFS.in(w.namespace), err); err != nil {
+	if err = asked("file "+path+" of "+alloc, readFS, w.namespace, err); err != nil {
 		return nil, time.Time{}, err
 	}
 	return text, info.ModTime, nil

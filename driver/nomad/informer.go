@@ -70,7 +70,7 @@ func (e *informer) list(ctx context.Context, namespace string, index uint64) (*l
 	}
 	stubs, qm, err := e.d.c.api.Jobs().ListOptions(&api.JobListOptions{Fields: &api.JobListFields{Meta: true}}, q)
 	if err != nil {
-		return nil, asked("jobs of "+namespace, listJobs.in(namespace), err)
+		return nil, asked("jobs of "+namespace, listJobs, namespace, err)
 	}
 	if err := e.learn(ctx, namespace, stubs); err != nil {
 		return nil, fmt.Errorf("jobs of %s: %w", namespace, err)

@@ -91,7 +91,7 @@ func (d *Driver) judge(ctx context.Context, f *facts, in driver.Intent) error {
 func (d *Driver) place(ctx context.Context, at where, job *api.Job) error {
 	plan, _, err := d.c.api.Jobs().Plan(job, false, order(ctx, at.namespace))
 	if err != nil {
-		return asked("planning "+at.id, planJob.in(at.namespace), err)
+		return asked("planning "+at.id, planJob, at.namespace, err)
 	}
 	if len(plan.FailedTGAllocs) > 0 {
 		return fmt.Errorf("%w for the change now: %s", driver.ErrNoRoom, view.Failures(plan.FailedTGAllocs))
@@ -135,7 +135,7 @@ func (d *Driver) knowsLimits(ctx context.Context, namespace string) error {
 		in := &api.JobsParseRequest{JobHCL: limited, Canonicalize: true}
 		job := &api.Job{}
 		_, err := d.c.api.Raw().Write("/v1/jobs/parse", in, job, order(ctx, namespace))
-		if err = asked("whether Nomad knows time limits", parseJob.in(namespace), err); err != nil && !errors.Is(err, driver.ErrInvalid) {
+		if err = asked("whether Nomad knows time limits", parseJob, namespace, err); err != nil && !errors.Is(err, driver.ErrInvalid) {
 			return err
 		}
 		yes := err == nil && len(job.TaskGroups) == 1 && job.TaskGroups[0].MaxRunDuration != nil
@@ -172,7 +172,7 @@ func (d *Driver) mayRegister(ctx context.Context, namespace string) error {
 	job.AddTaskGroup(api.NewTaskGroup("g", 1).AddTask(api.NewTask("t", "raw_exec").SetConfig("command", "true")))
 	in := &api.JobRegisterRequest{Job: job, EnforceIndex: true, JobModifyIndex: math.MaxInt64}
 	_, err := d.c.api.Raw().Write("/v1/job/"+url.PathEscape(noJob), in, nil, order(ctx, namespace))
-	err = asked("asking for the right to register", registerJob.in(namespace), err)
+	err = asked("asking for the right to register", registerJob, namespace, err)
 	var answer api.UnexpectedResponseError
 	if answered := errors.As(err, &answer) && answer.HasStatusCode(); errors.Is(err, driver.ErrDenied) || errors.Is(err, driver.ErrTransient) && !answered {
 		return err

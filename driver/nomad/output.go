@@ -275,7 +275,7 @@ func (c cluster) output(ctx context.Context, w where, alloc, task, file string, 
 		v.Set("limit", strconv.Itoa(1<<20))
 	}
 	in, err := c.api.Raw().Response("/v1/client/fs/"+kind+"/"+url.PathEscape(alloc)+"?"+v.Encode(), query(ctx, w.namespace))
-	if err = asked("output of "+alloc, readFS.in(w.namespace), err); err != nil && absent(err) {
+	if err = asked("output of "+alloc, readFS, w.namespace, err); err != nil && absent(err) {
 		err = fmt.Errorf("%w: %w", driver.ErrNotFound, err)
 	}
 	return in, err
@@ -286,7 +286,7 @@ func (d *Driver) outputSize(ctx context.Context, at where, alloc, task string) (
 	var files []*api.AllocFileInfo
 	path := "/v1/client/fs/ls/" + url.PathEscape(alloc) + "?" + url.Values{"path": {"alloc/logs"}}.Encode()
 	if _, err := d.c.api.Raw().Query(path, &files, query(ctx, at.namespace)); err != nil {
-		if err = asked("output of "+alloc, readFS.in(at.namespace), err); absent(err) {
+		if err = asked("output of "+alloc, readFS, at.namespace, err); absent(err) {
 			return 0, nil
 		}
 		return 0, err

@@ -83,7 +83,7 @@ func (m *mover) Saved(ctx context.Context) (bool, error) {
 			return false, nil
 		}
 		if err != nil {
-			return false, asked("output of "+m.r.From.Alloc, readFS.in(m.f.at.namespace), err)
+			return false, asked("output of "+m.r.From.Alloc, readFS, m.f.at.namespace, err)
 		}
 	}
 }
