@@ -141,24 +141,11 @@ func unmark(g *api.TaskGroup) {
 
 // unwrap reads a block as Nomad stores it: a map, mostly in a list of one.
 func unwrap(v any) (map[string]any, bool) {
-	for {
-		switch x := v.(type) {
-		case map[string]any:
-			return x, true
-		case []any:
-			if len(x) != 1 {
-				return nil, false
-			}
-			v = x[0]
-		case []map[string]any:
-			if len(x) != 1 {
-				return nil, false
-			}
-			return x[0], true
-		default:
-			return nil, false
-		}
+	if list, ok := v.([]any); ok && len(list) == 1 {
+		return unwrap(list[0])
 	}
+	m, ok := v.(map[string]any)
+	return m, ok
 }
 
 func text(v any) string {
