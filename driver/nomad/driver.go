@@ -99,7 +99,7 @@ func (d *Driver) Recall(ctx context.Context) error {
 	if err := d.recall(ctx); err != nil {
 		return err
 	}
-	d.informer.did()
+	d.informer.acted.Add(1)
 	for _, id := range d.which(unfinished) {
 		d.informer.poke(id)
 	}

@@ -92,7 +92,7 @@ func (d *Driver) snapshot(ctx context.Context, id driver.JobID) (*facts, driver.
 // acted notes that something was done to a job.
 func (d *Driver) acted(id driver.JobID) {
 	d.keep(id, func(c *cached) { c.snapshot = nil })
-	d.informer.did()
+	d.informer.acted.Add(1)
 }
 
 // get reads a job anew and takes what steps are the driver's own. The caller holds the job.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
@@ -22,9 +23,10 @@ import (
 type informer struct {
 	d *Driver
 
+	acted atomic.Int64 // how often something was done here, that lists of before may not show
+
 	mu    sync.Mutex
 	lists map[string]*listing // by namespace: what was last seen
-	acted int                 // how often something was done here
 	subs  map[*sub]struct{}
 	own   *sub // of the jobs on record that are to be looked at
 }
@@ -39,7 +41,7 @@ func newInformer(d *Driver) *informer {
 type listing struct {
 	jobs  map[driver.JobID]listed
 	at    time.Time
-	acted int // of before the list was asked for
+	acted int64 // of before the list was asked for
 
 	index uint64
 	all   int // how many jobs there are, those without a stanza included
@@ -63,7 +65,7 @@ const (
 
 // list lists the jobs that are seen, after the index has moved on where it is not 0.
 func (e *informer) list(ctx context.Context, namespace string, index uint64) (*listing, error) {
-	out := &listing{jobs: map[driver.JobID]listed{}, acted: e.actions()}
+	out := &listing{jobs: map[driver.JobID]listed{}, acted: e.acted.Load()}
 	q := query(ctx, namespace)
 	if q.WaitIndex = index; index > 0 {
 		q.WaitTime = e.d.cfg.Resync
@@ -151,26 +153,12 @@ func (e *informer) look(ctx context.Context, namespace string) {
 		if len(e.d.which(verifying)) > 0 {
 			pause = min(pause, urgent)
 		}
-		if l.index < index || l.acted != e.actions() {
+		if l.index < index || l.acted != e.acted.Load() {
 			l.index = 0 // a server that was set up anew, or something done here that may not be in it
 		}
 		index = l.index
 		sleep(ctx, pause)
 	}
-}
-
-// actions is how often something was done here.
-func (e *informer) actions() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.acted
-}
-
-// did notes that something was done here that lists of before do not show.
-func (e *informer) did() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.acted++
 }
 
 // compare notifies all of the jobs that have changed since the last list.
@@ -199,7 +187,7 @@ func (e *informer) now(namespace string) (*listing, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	l := e.lists[namespace]
-	return l, l != nil && l.acted == e.acted && time.Since(l.at) <= 2*e.d.cfg.Resync
+	return l, l != nil && l.acted == e.acted.Load() && time.Since(l.at) <= 2*e.d.cfg.Resync
 }
 
 // mark is what the last list says of a job; empty where there is none that counts.
