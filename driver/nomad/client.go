@@ -1,6 +1,7 @@
 package nomad
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -74,10 +75,7 @@ func (c cluster) allocations(ctx context.Context, w where) ([]*api.AllocationLis
 		return nil, asked("allocations of "+w.id, readJob, w.namespace, err)
 	}
 	slices.SortFunc(list, func(a, b *api.AllocationListStub) int {
-		if a.CreateIndex != b.CreateIndex {
-			return int(int64(a.CreateIndex) - int64(b.CreateIndex)) //nolint:gosec // indexes of one cluster
-		}
-		return strings.Compare(a.ID, b.ID)
+		return cmp.Or(cmp.Compare(a.CreateIndex, b.CreateIndex), cmp.Compare(a.ID, b.ID))
 	})
 	return list, nil
 }
@@ -137,11 +135,7 @@ func (c cluster) validate(ctx context.Context, w where, job *api.Job, warn func(
 	if err != nil {
 		return asked("validating "+w.id, readJob, w.namespace, err)
 	}
-	if len(got.ValidationErrors) > 0 || got.Error != "" {
-		text := got.Error
-		if len(got.ValidationErrors) > 0 {
-			text = strings.Join(got.ValidationErrors, "; ")
-		}
+	if text := cmp.Or(strings.Join(got.ValidationErrors, "; "), got.Error); text != "" {
 		return fmt.Errorf("job %s: %w: Nomad says: %s", w.id, driver.ErrInvalid, text)
 	}
 	if got.Warnings != "" {
