@@ -120,7 +120,8 @@ type Spec struct {
 
 	// NotBefore keeps the job pending until then, so that the tuner can change it
 	// before it starts; an Advance of the job ends the wait. The zero time means at
-	// once. The wait always ends by itself: a controller that dies holds nothing.
+	// once. The wait always ends by itself: a controller that dies holds nothing. A scheduler
+	// that starts each job at once refuses it with ErrUnsupported.
 	NotBefore time.Time
 
 	// Off: the owner wants it untuned, and where the scheduler can carry that it is

@@ -84,6 +84,8 @@ func changeLive(t *testing.T, h *Harness) {
 
 func refuseLive(t *testing.T, h *Harness) {
 	job := h.start(t, Behaviour{Epochs: long, Epoch: epoch})
+	h.epochs(t, job.ID, 1)
+	job = h.get(t, job.ID)
 	in := h.intent(job, "intent", driver.Change{Live: map[string]string{"rate": "0.25"}})
 	wantError(t, "Check of a live change", h.Driver.Check(t.Context(), in), driver.ErrUnsupported)
 	_, err := h.Driver.Advance(t.Context(), in)

@@ -144,7 +144,9 @@ func (d *Driver) bury() {
 func (d *Driver) plan(r *record) supervise.Plan {
 	env := environment(r, d.env, d.store)
 	argv := r.argv(env)
-	argv = append(argv[:1:1], driver.WithFlags(argv[1:], r.Job.Change.Args)...)
+	if args := r.Job.Change.Args; len(args) > 0 {
+		argv = append(argv[:1:1], driver.WithFlags(argv[1:], args)...)
+	}
 	if len(argv) == 0 {
 		argv = append(slices.Clone(r.File.Interpreter), d.store.script(r.Job.ID))
 	}

@@ -1,6 +1,7 @@
 package nomad
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,6 +35,14 @@ func (c cluster) mayAct(ctx context.Context) error {
 	return nil
 }
 
+// act does what changes something, where this controller leads.
+func (c cluster) act(ctx context.Context, what string, r right, namespace string, do func(*api.WriteOptions) error) error {
+	if err := c.mayAct(ctx); err != nil {
+		return err
+	}
+	return written(what, r, namespace, do(order(ctx, namespace)))
+}
+
 func query(ctx context.Context, namespace string) *api.QueryOptions {
 	return (&api.QueryOptions{Namespace: namespace}).WithContext(ctx)
 }
@@ -63,20 +72,17 @@ func (c cluster) whole(ctx context.Context, w where) (job *api.Job, unknown stri
 func (c cluster) allocations(ctx context.Context, w where) ([]*api.AllocationListStub, error) {
 	list, _, err := c.api.Jobs().Allocations(w.id, false, query(ctx, w.namespace))
 	if err != nil {
-		return nil, asked("allocations of "+w.id, readJob.in(w.namespace), err)
+		return nil, asked("allocations of "+w.id, readJob, w.namespace, err)
 	}
 	slices.SortFunc(list, func(a, b *api.AllocationListStub) int {
-		if a.CreateIndex != b.CreateIndex {
-			return int(int64(a.CreateIndex) - int64(b.CreateIndex)) //nolint:gosec // indexes of one cluster
-		}
-		return strings.Compare(a.ID, b.ID)
+		return cmp.Or(cmp.Compare(a.CreateIndex, b.CreateIndex), cmp.Compare(a.ID, b.ID))
 	})
 	return list, nil
 }
 
 func (c cluster) evaluations(ctx context.Context, w where) ([]*api.Evaluation, error) {
 	list, _, err := c.api.Jobs().Evaluations(w.id, query(ctx, w.namespace))
-	return list, asked("evaluations of "+w.id, readJob.in(w.namespace), err)
+	return list, asked("evaluations of "+w.id, readJob, w.namespace, err)
 }
 
 // blocked is the evaluation of a job that waits for room, nil where none does.
@@ -113,28 +119,23 @@ func (c cluster) deregistered(ctx context.Context, w where) (out bool, err error
 // register replaces a job whose index is still the one that was read; 0 makes one that
 // is not there. Without a source of its own Nomad would show that of the version before.
 func (c cluster) register(ctx context.Context, w where, job *api.Job, index uint64, sub *api.JobSubmission) error {
-	if err := c.mayAct(ctx); err != nil {
-		return err
-	}
 	if sub == nil {
 		sub = &api.JobSubmission{Source: string(source(job)), Format: "json"}
 	}
 	opts := &api.RegisterOptions{EnforceIndex: true, ModifyIndex: index, Submission: sub}
-	_, _, err := c.api.Jobs().RegisterOpts(job, opts, order(ctx, w.namespace))
-	return written("registering "+w.id, registerJob.in(w.namespace), err)
+	return c.act(ctx, "registering "+w.id, registerJob, w.namespace, func(o *api.WriteOptions) error {
+		_, _, err := c.api.Jobs().RegisterOpts(job, opts, o)
+		return err
+	})
 }
 
 // validate says what is wrong with a job, and passes on what Nomad only warns of.
 func (c cluster) validate(ctx context.Context, w where, job *api.Job, warn func(string)) error {
 	got, _, err := c.api.Jobs().Validate(job, order(ctx, w.namespace))
 	if err != nil {
-		return asked("validating "+w.id, readJob.in(w.namespace), err)
+		return asked("validating "+w.id, readJob, w.namespace, err)
 	}
-	if len(got.ValidationErrors) > 0 || got.Error != "" {
-		text := got.Error
-		if len(got.ValidationErrors) > 0 {
-			text = strings.Join(got.ValidationErrors, "; ")
-		}
+	if text := cmp.Or(strings.Join(got.ValidationErrors, "; "), got.Error); text != "" {
 		return fmt.Errorf("job %s: %w: Nomad says: %s", w.id, driver.ErrInvalid, text)
 	}
 	if got.Warnings != "" {
@@ -143,27 +144,24 @@ func (c cluster) validate(ctx context.Context, w where, job *api.Job, warn func(
 	return nil
 }
 
-func (c cluster) plan(ctx context.Context, w where, job *api.Job) (*api.JobPlanResponse, error) {
-	got, _, err := c.api.Jobs().Plan(job, false, order(ctx, w.namespace))
-	return got, asked("planning "+w.id, planJob.in(w.namespace), err)
-}
-
 // stop ends a job and keeps what is known of it.
 func (c cluster) stop(ctx context.Context, w where) error {
-	if err := c.mayAct(ctx); err != nil {
+	return c.act(ctx, "stopping "+w.id, deregisterJob, w.namespace, func(o *api.WriteOptions) error {
+		_, _, err := c.api.Jobs().Deregister(w.id, false, o)
 		return err
-	}
-	_, _, err := c.api.Jobs().Deregister(w.id, false, order(ctx, w.namespace))
-	return written("stopping "+w.id, deregisterJob.in(w.namespace), err)
+	})
 }
 
 func (c cluster) signal(ctx context.Context, w where, alloc, task, signal string) error {
-	if err := c.mayAct(ctx); err != nil {
+	return c.task(ctx, w, alloc, "signal", map[string]string{"Signal": signal, "Task": task})
+}
+
+// task does something to a task of an allocation: signal or restart.
+func (c cluster) task(ctx context.Context, w where, alloc, what string, in map[string]string) error {
+	return c.act(ctx, what+" of "+alloc, allocLifecycle, w.namespace, func(o *api.WriteOptions) error {
+		_, err := c.api.Raw().Write("/v1/client/allocation/"+url.PathEscape(alloc)+"/"+what, in, nil, o)
 		return err
-	}
-	in := map[string]string{"Signal": signal, "Task": task}
-	_, err := c.api.Raw().Write("/v1/client/allocation/"+url.PathEscape(alloc)+"/signal", in, nil, order(ctx, w.namespace))
-	return written("signal to "+alloc, allocLifecycle.in(w.namespace), err)
+	})
 }
 
 // submission is the source that a version was registered with, nil where there is none.
@@ -179,7 +177,7 @@ func (c cluster) submission(ctx context.Context, w where, version uint64) *api.J
 // that is not known here.
 func (c cluster) registered(ctx context.Context, node string) (int64, error) {
 	n, _, err := c.api.Nodes().Info(node, query(ctx, ""))
-	switch err = asked("node "+node, readNodes.in(""), err); {
+	switch err = asked("node "+node, readNodes, "", err); {
 	case errors.Is(err, driver.ErrDenied), errors.Is(err, driver.ErrNotFound):
 		return 0, nil
 	case err != nil:
@@ -192,7 +190,7 @@ func (c cluster) nodes(ctx context.Context) ([]*api.NodeListStub, error) {
 	q := query(ctx, "")
 	q.Params = map[string]string{"resources": "true"}
 	list, _, err := c.api.Nodes().List(q)
-	return list, asked("nodes", readNodes.in(""), err)
+	return list, asked("nodes", readNodes, "", err)
 }
 
 // registration reads a job as it is registered, as JSON. Where Nomad would take the job's
@@ -201,7 +199,7 @@ func (c cluster) registration(ctx context.Context, w where) (json.RawMessage, er
 	what := "job " + w.id
 	ask := func(path string, out any) error {
 		_, err := c.api.Raw().Query("/v1/job/"+url.PathEscape(w.id)+path, out, query(ctx, w.namespace))
-		return asked(what, readJob.in(w.namespace), err)
+		return asked(what, readJob, w.namespace, err)
 	}
 	var data json.RawMessage
 	if spec.Misread(w.id) == "" {
@@ -228,39 +226,31 @@ func (c cluster) registration(ctx context.Context, w where) (json.RawMessage, er
 // variable reads a variable, nil where there is none.
 func (c cluster) variable(ctx context.Context, w where, path string) (*api.Variable, error) {
 	v, _, err := c.api.Variables().Peek(path, query(ctx, w.namespace))
-	return v, asked("variable "+path, readVariable.in(w.namespace), err)
+	return v, asked("variable "+path, readVariable, w.namespace, err)
 }
 
 // write writes a variable that is still the one that was read, nil where there was none.
 // Without items it is removed.
 func (c cluster) write(ctx context.Context, w where, path string, items map[string]string, was *api.Variable) error {
-	if err := c.mayAct(ctx); err != nil {
-		return err
-	}
 	v := &api.Variable{Namespace: w.namespace, Path: path, Items: items}
 	if was != nil {
 		v.ModifyIndex = was.ModifyIndex
 	}
-	right := writeVariable
-	var err error
-	if len(items) > 0 {
-		_, _, err = c.api.Variables().CheckedUpdate(v, order(ctx, w.namespace))
-	} else {
-		right = destroyVariable
-		_, err = c.api.Variables().CheckedDelete(path, v.ModifyIndex, order(ctx, w.namespace))
+	right, do := writeVariable, func(o *api.WriteOptions) error {
+		_, _, err := c.api.Variables().CheckedUpdate(v, o)
+		return err
 	}
+	if len(items) == 0 {
+		right, do = destroyVariable, func(o *api.WriteOptions) error {
+			_, err := c.api.Variables().CheckedDelete(path, v.ModifyIndex, o)
+			return err
+		}
+	}
+	err := c.act(ctx, "writing variable "+path, right, w.namespace, do)
 	if _, ok := errors.AsType[api.ErrCASConflict](err); ok {
 		return fmt.Errorf("writing variable %s: %w: it was written meanwhile", path, driver.ErrConflict)
 	}
-	return written("writing variable "+path, right.in(w.namespace), err)
-}
-
-func (c cluster) restart(ctx context.Context, w where, alloc, task string) error {
-	if err := c.mayAct(ctx); err != nil {
-		return err
-	}
-	_, err := c.api.Raw().Write("/v1/client/allocation/"+url.PathEscape(alloc)+"/restart", map[string]string{"TaskName": task}, nil, order(ctx, w.namespace))
-	return written("restart of "+alloc, allocLifecycle.in(w.namespace), err)
+	return err
 }
 
 // maxFile bounds what is read of a file that a template renders.
@@ -272,7 +262,7 @@ func (c cluster) file(ctx context.Context, w where, alloc, path string) ([]byte,
 	q := query(ctx, w.namespace)
 	q.Params = map[string]string{"path": path}
 	in, err := c.api.Raw().Response("/v1/client/fs/cat/"+alloc, q)
-	if err = asked("file "+path+" of "+alloc, readFS.in(w.namespace), err); err != nil {
+	if err = asked("file "+path+" of "+alloc, readFS, w.namespace, err); err != nil {
 		if absent(err) {
 			return nil, time.Time{}, nil
 		}
@@ -280,11 +270,11 @@ func (c cluster) file(ctx context.Context, w where, alloc, path string) ([]byte,
 	}
 	text, err := io.ReadAll(io.LimitReader(in, maxFile))
 	if err = errors.Join(err, in.Close()); err != nil {
-		return nil, time.Time{}, asked("file "+path+" of "+alloc, readFS.in(w.namespace), err)
+		return nil, time.Time{}, asked("file "+path+" of "+alloc, readFS, w.namespace, err)
 	}
 	var info api.AllocFileInfo
 	_, err = c.api.Raw().Query("/v1/client/fs/stat/"+alloc, &info, q)
-	if err = asked("file "+path+" of "+alloc, readFS.in(w.namespace), err); err != nil {
+	if err = asked("file "+path+" of "+alloc, readFS, w.namespace, err); err != nil {
 		return nil, time.Time{}, err
 	}
 	return text, info.ModTime, nil

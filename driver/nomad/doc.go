@@ -22,8 +22,8 @@
 // namespace or the count of its allocations by status changes. The informer compares each
 // list with the last. Get, List, Logs and Outlook answer from a snapshot while the list
 // says that nothing happened to the job since; Advance, Check, Listen and Stop read anew.
-// Each registration is read once, to know whether it carries a stanza; the journal keeps
-// that. A job that cannot be read hides no other. The event stream is not used: it ends
+// Each registration is read once by a controller, to know whether it carries a stanza. A
+// job that cannot be read hides no other. The event stream is not used: it ends
 // without a word in a burst, and would wake no sooner than the list does.
 //
 // A job is listed where it carries a stanza (in a group's scaling policy, or in the meta

@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -18,9 +20,6 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/move"
 )
-
-// closing is how long Close may take to write down what was learned.
-const closing = 5 * time.Second
 
 // defaultResync is how often everything is read anew.
 const defaultResync = 30 * time.Second
@@ -45,8 +44,6 @@ type Driver struct {
 	jobs      map[driver.JobID]*cached
 	heard     map[string]bool // allocations whose output is followed
 	informer  *informer
-	news      bool                 // the journal does not have all that was learned
-	kept      time.Time            // when that was written down last
 	pruned    time.Time            // when old records were looked for last
 	registers map[string]time.Time // namespaces in which the token had the right to register, then
 	limits    *bool                // whether Nomad knows time limits; nil = not asked yet
@@ -82,7 +79,6 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	if err := d.recall(ctx); err != nil {
 		return nil, err
 	}
-	d.relearn(ctx)
 	d.life, d.end = context.WithCancel(context.Background())
 	d.informer = newInformer(d)
 	for _, ns := range d.ns {
@@ -103,7 +99,7 @@ func (d *Driver) Recall(ctx context.Context) error {
 	if err := d.recall(ctx); err != nil {
 		return err
 	}
-	d.informer.did()
+	d.informer.acted.Add(1)
 	for _, id := range d.which(unfinished) {
 		d.informer.poke(id)
 	}
@@ -142,7 +138,7 @@ func (d *Driver) recallOne(ctx context.Context, name string) error {
 // Name is nomad.
 func (d *Driver) Name() string { return "nomad" }
 
-// Capabilities tells what Nomad can do.
+// Capabilities is what Nomad can do.
 func (d *Driver) Capabilities() driver.Capabilities { return Capabilities() }
 
 // Capabilities are those of every Nomad cluster.
@@ -156,9 +152,6 @@ func Capabilities() driver.Capabilities {
 func (d *Driver) Close() error {
 	d.end()
 	d.busy.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), closing)
-	defer cancel()
-	d.keepLearned(ctx)
 	return nil
 }
 
@@ -204,3 +197,38 @@ func digest(text string, n int) string {
 func ownID(name string, request driver.RequestID) string {
 	return fmt.Sprintf("%s-%s", name, digest(string(request), 10))
 }
+
+// ErrConfig means that a Config cannot work.
+var ErrConfig = errors.New("invalid configuration")
+
+// ErrNotLeading means that another controller leads, and this one changes nothing.
+var ErrNotLeading = errors.New("this controller does not lead")
+
+// Config says how a Driver works.
+type Config struct {
+	// Client reaches the cluster with the rights of the controller. Required.
+	Client *api.Client
+	// Namespaces are those whose jobs are seen, * for all that the token may read; none =
+	// default. A job file that names none goes to the first.
+	Namespaces []string
+	// Journal is what survives this process. Required.
+	Journal Journal
+	// Listen follows the output of a running attempt until it ends and reports each
+	// epoch to the exporter of the node; unit is driver.Attempt.Unit. Nil: Listen is
+	// ErrUnsupported.
+	Listen func(ctx context.Context, node, unit string, p driver.Progress, output io.Reader) error
+	// Leads is asked before anything is changed in Nomad: an error and it is not. Nil: this
+	// process is alone. Where it stands by, jobs are only looked at; see Driver.Recall.
+	Leads func(ctx context.Context) error
+	// Resync is how often everything is read anew, 0 = 30 s.
+	Resync time.Duration
+	// AfterStep is called at the points of package move; tests crash there.
+	AfterStep func(point string)
+	// Now is the time by which what is old is forgotten; nil = time.Now.
+	Now func() time.Time
+	// Logger logs what was done; nil = silent.
+	Logger *slog.Logger
+}
+
+// Journal is move.Store, whose Save is ErrNotLeading where another controller leads.
+type Journal = move.Store

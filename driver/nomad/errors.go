@@ -50,23 +50,20 @@ func (r right) lacks(namespace string) string {
 	return fmt.Sprintf("the token has not the capability %s%s in the namespace %s", r, or, namespace)
 }
 
-func (r right) in(namespace string) needed { return needed{r, namespace} }
-
-type needed struct {
-	right     right
-	namespace string
-}
-
 // asked names the error of a request that only reads, written that of one that may
 // have had its effect.
-func asked(what string, n needed, err error) error { return named(what, n, err, driver.ErrTransient) }
+func asked(what string, r right, namespace string, err error) error {
+	return named(what, r, namespace, err, driver.ErrTransient)
+}
 
-func written(what string, n needed, err error) error { return named(what, n, err, driver.ErrUnknown) }
+func written(what string, r right, namespace string, err error) error {
+	return named(what, r, namespace, err, driver.ErrUnknown)
+}
 
 // named says by which of the contract's errors a request failed, and of one that was
 // denied which right is missing. Nomad answers most faults with status 500 and a text, a
 // stale index too; lost is what an answer that never came means.
-func named(what string, n needed, err, lost error) error {
+func named(what string, r right, namespace string, err, lost error) error {
 	if err == nil {
 		return nil
 	}
@@ -79,7 +76,7 @@ func named(what string, n needed, err, lost error) error {
 		kind = driver.ErrTransient
 	}
 	if errors.Is(kind, driver.ErrDenied) {
-		return fmt.Errorf("%s: %w: %s: %w", what, kind, n.right.lacks(n.namespace), err)
+		return fmt.Errorf("%s: %w: %s: %w", what, kind, r.lacks(namespace), err)
 	}
 	return fmt.Errorf("%s: %w: %w", what, kind, err)
 }

@@ -47,7 +47,7 @@ func (d *Driver) Get(ctx context.Context, id driver.JobID) (driver.Job, error) {
 }
 
 // purged is a job that had not ended and that somebody took out of Nomad: its evaluations
-// outlive it for some hours and say that it was deregistered. Without them nobody knows
+// outlive it for some hours and say that it was deregistered. Without them nothing says
 // what became of it.
 func (d *Driver) purged(ctx context.Context, id driver.JobID, err error) (driver.Job, bool) {
 	if !errors.Is(err, driver.ErrNotFound) {
@@ -92,18 +92,7 @@ func (d *Driver) snapshot(ctx context.Context, id driver.JobID) (*facts, driver.
 // acted notes that something was done to a job.
 func (d *Driver) acted(id driver.JobID) {
 	d.keep(id, func(c *cached) { c.snapshot = nil })
-	d.informer.did()
-}
-
-func (d *Driver) wasRead(job driver.Job) {
-	last := job.Clone()
-	d.keep(job.ID, func(c *cached) { c.last = &last })
-}
-
-func (d *Driver) tend(ctx context.Context, id driver.JobID) error {
-	defer d.hold(id)()
-	_, _, err := d.get(ctx, id)
-	return err
+	d.informer.acted.Add(1)
 }
 
 // get reads a job anew and takes what steps are the driver's own. The caller holds the job.
@@ -113,11 +102,8 @@ func (d *Driver) get(ctx context.Context, id driver.JobID) (*facts, driver.Job, 
 		return nil, driver.Job{}, err
 	}
 	if f.rec == nil {
-		job := d.look(f)
-		d.wasRead(job)
-		return f, job, nil
-	}
-	if acted, err := d.settle(ctx, f); errors.Is(err, ErrNotLeading) {
+		// Nothing is the driver's own to do.
+	} else if acted, err := d.settle(ctx, f); errors.Is(err, ErrNotLeading) {
 		d.cfg.Logger.Debug("what is to be done is the leader's to do", "job", string(id), "error", err)
 	} else if err != nil {
 		d.cfg.Logger.Warn("what is the driver's own to do is not done yet", "job", string(id), "error", err)
@@ -128,19 +114,17 @@ func (d *Driver) get(ctx context.Context, id driver.JobID) (*facts, driver.Job, 
 		}
 	}
 	job := d.look(f)
-	if job.State.Ended() && f.rec.Own != nil {
-		last := job
-		f.rec.Last = &last
-		d.clear(ctx, f)
-	} else {
-		f.rec.Last = nil
-	}
-	if f.rec.Own != nil {
+	last := job.Clone()
+	if f.rec != nil && f.rec.Own != nil {
+		if f.rec.Last = nil; job.State.Ended() {
+			f.rec.Last = &last
+			d.clear(ctx, f)
+		}
 		if err := d.save(ctx, f.rec); err != nil && !errors.Is(err, ErrNotLeading) {
 			return nil, driver.Job{}, err
 		}
 	}
-	d.wasRead(job)
+	d.keep(id, func(c *cached) { c.last = &last })
 	return f, job, nil
 }
 
@@ -238,7 +222,7 @@ func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (out driver.Outlo
 	if err != nil {
 		return out, nil //nolint:nilerr // a job that is only observed is not restarted
 	}
-	switch _, err := d.place(ctx, f.at, target); {
+	switch err := d.place(ctx, f.at, target); {
 	case err == nil:
 		out.Wait = new(time.Duration)
 	case !errors.Is(err, driver.ErrDenied) && !errors.Is(err, driver.ErrNoRoom):
@@ -249,10 +233,10 @@ func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (out driver.Outlo
 
 // Jobs that are on the list and that Nomad does not answer for.
 
-// answersWithin is how long Nomad may take to tell all of one job.
+// answersWithin is how long Nomad may take to show one job.
 const answersWithin = 20 * time.Second
 
-// unread is a job that cannot be read: as it was last read, or where nobody has read it as
+// unread is a job that cannot be read: as it was last read, or where it was never read as
 // the list has it. Its detail says so.
 func (d *Driver) unread(l listed, why error) (job driver.Job) {
 	if last := d.peek(l.id).last; last != nil {

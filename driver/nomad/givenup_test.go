@@ -15,7 +15,7 @@ import (
 )
 
 // A controller that sees why an intent is over gives it up, and never asks for a step of it
-// again: here nobody does after the first.
+// again: here no one does after the first.
 func TestAnIntentThatIsNotAskedForAgainIsClosed(t *testing.T) {
 	t.Parallel()
 	stories(t, map[string]func(*testing.T, *story){

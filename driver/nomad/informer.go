@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
@@ -22,9 +23,10 @@ import (
 type informer struct {
 	d *Driver
 
+	acted atomic.Int64 // how often something was done here, that lists of before may not show
+
 	mu    sync.Mutex
 	lists map[string]*listing // by namespace: what was last seen
-	acted int                 // how often something was done here
 	subs  map[*sub]struct{}
 	own   *sub // of the jobs on record that are to be looked at
 }
@@ -39,7 +41,7 @@ func newInformer(d *Driver) *informer {
 type listing struct {
 	jobs  map[driver.JobID]listed
 	at    time.Time
-	acted int // of before the list was asked for
+	acted int64 // of before the list was asked for
 
 	index uint64
 	all   int // how many jobs there are, those without a stanza included
@@ -63,14 +65,14 @@ const (
 
 // list lists the jobs that are seen, after the index has moved on where it is not 0.
 func (e *informer) list(ctx context.Context, namespace string, index uint64) (*listing, error) {
-	out := &listing{jobs: map[driver.JobID]listed{}, acted: e.actions()}
+	out := &listing{jobs: map[driver.JobID]listed{}, acted: e.acted.Load()}
 	q := query(ctx, namespace)
 	if q.WaitIndex = index; index > 0 {
 		q.WaitTime = e.d.cfg.Resync
 	}
 	stubs, qm, err := e.d.c.api.Jobs().ListOptions(&api.JobListOptions{Fields: &api.JobListFields{Meta: true}}, q)
 	if err != nil {
-		return nil, asked("jobs of "+namespace, listJobs.in(namespace), err)
+		return nil, asked("jobs of "+namespace, listJobs, namespace, err)
 	}
 	if err := e.learn(ctx, namespace, stubs); err != nil {
 		return nil, fmt.Errorf("jobs of %s: %w", namespace, err)
@@ -78,7 +80,7 @@ func (e *informer) list(ctx context.Context, namespace string, index uint64) (*l
 	out.index, out.all, out.at = qm.LastIndex, len(stubs), time.Now()
 	for _, s := range stubs {
 		id := where{s.Namespace, s.ID}.jobID()
-		if c := e.d.peek(id); c.record == nil && !c.seen.Stanza {
+		if c := e.d.peek(id); c.record == nil && !c.seen.stanza {
 			continue
 		}
 		l := listed{id: id, created: s.CreateIndex, mark: fmt.Sprint(s.CreateIndex, s.ModifyIndex), name: s.Name, status: s.Status, submitted: s.SubmitTime}
@@ -106,7 +108,7 @@ func (e *informer) learn(ctx context.Context, namespace string, stubs []*api.Job
 			continue
 		}
 		if s.Meta["tuning"] != "" {
-			e.d.learned(id, seen{Index: s.JobModifyIndex, Submitted: s.SubmitTime, Stanza: true})
+			e.d.learned(id, seen{index: s.JobModifyIndex, submitted: s.SubmitTime, stanza: true})
 			continue
 		}
 		g.Go(func() error {
@@ -117,9 +119,9 @@ func (e *informer) learn(ctx context.Context, namespace string, stubs []*api.Job
 			case errors.Is(err, driver.ErrNotFound) || err != nil && canceled(ctx):
 			case err != nil:
 				e.d.cfg.Logger.Warn("a job cannot be read; the others are", "job", string(id), "error", err)
-				e.d.learned(id, seen{s.JobModifyIndex, s.SubmitTime, known.Stanza, time.Now().Add(e.d.cfg.Resync)})
+				e.d.learned(id, seen{s.JobModifyIndex, s.SubmitTime, known.stanza, time.Now().Add(e.d.cfg.Resync)})
 			default:
-				e.d.learned(id, seen{Index: spec.Deref(job.JobModifyIndex), Submitted: spec.Deref(job.SubmitTime), Stanza: spec.Stanza(job)})
+				e.d.learned(id, seen{index: spec.Deref(job.JobModifyIndex), submitted: spec.Deref(job.SubmitTime), stanza: spec.Stanza(job)})
 			}
 			return nil
 		})
@@ -151,26 +153,12 @@ func (e *informer) look(ctx context.Context, namespace string) {
 		if len(e.d.which(verifying)) > 0 {
 			pause = min(pause, urgent)
 		}
-		if l.index < index || l.acted != e.actions() {
+		if l.index < index || l.acted != e.acted.Load() {
 			l.index = 0 // a server that was set up anew, or something done here that may not be in it
 		}
 		index = l.index
 		sleep(ctx, pause)
 	}
-}
-
-// actions is how often something was done here.
-func (e *informer) actions() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.acted
-}
-
-// did notes that something was done here that lists of before do not show.
-func (e *informer) did() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.acted++
 }
 
 // compare notifies all of the jobs that have changed since the last list.
@@ -199,7 +187,7 @@ func (e *informer) now(namespace string) (*listing, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	l := e.lists[namespace]
-	return l, l != nil && l.acted == e.acted && time.Since(l.at) <= 2*e.d.cfg.Resync
+	return l, l != nil && l.acted == e.acted.Load() && time.Since(l.at) <= 2*e.d.cfg.Resync
 }
 
 // mark is what the last list says of a job; empty where there is none that counts.
@@ -241,7 +229,6 @@ func (e *informer) keep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			e.d.keepLearned(ctx)
 			e.d.prune(ctx)
 			ids = e.d.which(unfinished)
 		case <-soon.C:
@@ -255,7 +242,9 @@ func (e *informer) keep(ctx context.Context) {
 			g.Go(func() error {
 				once, cancel := context.WithTimeout(ctx, time.Minute)
 				defer cancel()
-				err := e.d.tend(once, id)
+				release := e.d.hold(id)
+				_, _, err := e.d.get(once, id)
+				release()
 				if errors.Is(err, driver.ErrNotFound) {
 					err = e.d.missing(once, id)
 				}

@@ -243,15 +243,15 @@ func (m *mover) restart(ctx context.Context) (move.End, error) {
 		return move.End{}, err
 	}
 	m.d.cfg.Logger.Info("its template was rendered while it began; restarted in place", "job", string(m.f.id), "intent", moving.Intent.ID)
-	err := m.d.c.restart(ctx, m.f.at, m.r.From.Alloc, m.f.task)
+	err := m.d.c.task(ctx, m.f.at, m.r.From.Alloc, "restart", map[string]string{"TaskName": m.f.task})
 	if err != nil && (errors.Is(err, driver.ErrNotFound) || strings.Contains(strings.ToLower(err.Error()), "not running")) {
-		err = nil // the next look tells
+		err = nil // the next look shows it
 	}
 	return step, err
 }
 
 // clear removes the variable of a job that has ended. It says nothing to another
-// allocation, so nobody fails for it.
+// allocation, so nothing fails for it.
 func (d *Driver) clear(ctx context.Context, f *facts) {
 	at, ok := f.inPlace()
 	if !ok || len(f.rec.Items) == 0 {

@@ -23,15 +23,15 @@ import (
 // renders. No version of the job is made by it.
 func TestMayRestart(t *testing.T) { // not beside the others: a machine has its limits
 	tests := map[string]func(*testing.T, *story){
-		"2.4 a change of the environment alone is written to a variable, and its template restarts it in place": turnsOnce,
-		"2.4 a job that says that it saved goes on with the variables of its template":                          turnsSayer,
-		"2.4 it is changed again and back, in one allocation":                                                   turnsBack,
+		"2.4 a change of the environment alone is written to a variable, and its template restarts it in place": restartsOnce,
+		"2.4 a job that says that it saved goes on with the variables of its template":                          restartsSayer,
+		"2.4 it is changed again and back, in one allocation":                                                   restartsBack,
 		"2.4 what its owner writes to the variable stays":                                                       ownersVariable,
 		"2.4 what its owner writes before us supersedes an intent":                                              ownersVariableFirst,
-		"2.4 a change of more than the environment is registered, and a variable of before says nothing to it":  turnsThenRegisters,
+		"2.4 a change of more than the environment is registered, and a variable of before says nothing to it":  restartsThenRegisters,
 		"2.4 what its owner registers anew has nothing of a variable of before":                                 ownersRunAfterRestart,
 		"2.4 work that ends before its template is rendered is done once":                                       endsBeforeRestart,
-		"2.4 a change of the environment that discards the attempt is registered":                               discardsTurner,
+		"2.4 a change of the environment that discards the attempt is registered":                               discardsTemplated,
 		"2.4 a template that is another is left alone, and the change is registered":                            anotherTemplate,
 	}
 	for n := range 2 {
@@ -40,15 +40,15 @@ func TestMayRestart(t *testing.T) { // not beside the others: a machine has its 
 			if after {
 				name = fmt.Sprintf("2.4 it goes on after a crash behind request %d", n)
 			}
-			tests[name] = func(t *testing.T, s *story) { turnCrash(t, s, int64(n), after) }
+			tests[name] = func(t *testing.T, s *story) { restartCrash(t, s, int64(n), after) }
 		}
 	}
 	stories(t, tests)
 }
 
-// turner registers a job whose environment can be changed in place: wait is for how long
+// templated registers a job whose environment can be changed in place: wait is for how long
 // its template waits for more.
-func (s *story) turner(t *testing.T, be drivertest.Behaviour, wait time.Duration, change func(string) string) driver.JobID {
+func (s *story) templated(t *testing.T, be drivertest.Behaviour, wait time.Duration, change func(string) string) driver.JobID {
 	t.Helper()
 	s.policy = "attempts = 9\n      delay    = \"3s\"\n      mode     = \"fail\""
 	be.ShowEnv = "BATCH_SIZE"
@@ -150,8 +150,8 @@ func (s *story) eachOnce(t *testing.T, id driver.JobID) {
 	}
 }
 
-func turnsOnce(t *testing.T, s *story) {
-	id := s.turner(t, mover(long), soon, nil)
+func restartsOnce(t *testing.T, s *story) {
+	id := s.templated(t, mover(long), soon, nil)
 	job := s.started(t, id)
 	if step := s.drive(t, s.intent(job, "more", batch("64"))); step.Kind != driver.StepStarted || step.Attempt != 2 {
 		t.Fatalf("step %+v, want the second attempt", step)
@@ -171,8 +171,8 @@ func turnsOnce(t *testing.T, s *story) {
 	eventually(t, "the variable is removed", func() bool { s.get(t, id); return s.variable(t) == nil })
 }
 
-func turnsSayer(t *testing.T, s *story) {
-	id := s.turner(t, sayer(long), soon, nil)
+func restartsSayer(t *testing.T, s *story) {
+	id := s.templated(t, sayer(long), soon, nil)
 	job := s.started(t, id)
 	if step := s.drive(t, says(s.intent(job, "more", batch("64")))); step.Kind != driver.StepStarted || step.Attempt != 2 {
 		t.Fatalf("step %+v, want the second attempt", step)
@@ -181,8 +181,8 @@ func turnsSayer(t *testing.T, s *story) {
 	eventually(t, "it has the variable", func() bool { return slices.Equal(s.environments(t, id), []string{"", "64"}) })
 }
 
-func turnsBack(t *testing.T, s *story) {
-	id := s.turner(t, mover(long), soon, nil)
+func restartsBack(t *testing.T, s *story) {
+	id := s.templated(t, mover(long), soon, nil)
 	for i, c := range []driver.Change{batch("64"), batch("128"), {}} {
 		s.epochs(t, id, len(s.output(t, id))+1)
 		job := s.wait(t, id, "it runs", func(j driver.Job) bool { return running(j) && j.Attempt == i+1 })
@@ -203,7 +203,7 @@ func (s *story) put(t *testing.T, items map[string]string) {
 }
 
 func ownersVariable(t *testing.T, s *story) {
-	id := s.turner(t, mover(long), soon, nil)
+	id := s.templated(t, mover(long), soon, nil)
 	job := s.started(t, id)
 	s.drives(t, s.intent(job, "more", batch("64")), driver.StepStarted)
 	s.put(t, map[string]string{spec.AllocVariable: s.allocs(t, id)[0].ID, "BATCH_SIZE": "7"})
@@ -215,7 +215,7 @@ func ownersVariable(t *testing.T, s *story) {
 }
 
 func ownersVariableFirst(t *testing.T, s *story) {
-	id := s.turner(t, mover(long), soon, nil)
+	id := s.templated(t, mover(long), soon, nil)
 	job := s.started(t, id)
 	alloc := s.allocs(t, id)[0].ID
 	var once atomic.Bool
@@ -241,8 +241,8 @@ func writes(r *http.Request) bool {
 	return r.Method == http.MethodPut && strings.HasPrefix(r.URL.Path, "/v1/var/")
 }
 
-func turnsThenRegisters(t *testing.T, s *story) {
-	id := s.turner(t, mover(long), soon, nil)
+func restartsThenRegisters(t *testing.T, s *story) {
+	id := s.templated(t, mover(long), soon, nil)
 	job := s.started(t, id)
 	s.drives(t, s.intent(job, "more", batch("64")), driver.StepStarted)
 	job = s.inPlace(t, id, 2, "more", batch("64"))
@@ -268,10 +268,10 @@ func turnsThenRegisters(t *testing.T, s *story) {
 }
 
 func ownersRunAfterRestart(t *testing.T, s *story) {
-	id := s.turner(t, mover(long), soon, nil)
+	id := s.templated(t, mover(long), soon, nil)
 	job := s.started(t, id)
 	s.drives(t, s.intent(job, "more", batch("64")), driver.StepStarted)
-	s.turner(t, mover(long), soon, func(file string) string { return strings.Replace(file, "memory = 128", "memory = 130", 1) })
+	s.templated(t, mover(long), soon, func(file string) string { return strings.Replace(file, "memory = 128", "memory = 130", 1) })
 	got := s.wait(t, id, "its owner's runs", func(j driver.Job) bool { return running(j) && j.Attempt == 3 })
 	if last := got.Attempts[2]; !last.Change.Empty() || last.Cause != driver.CauseSubmitted {
 		t.Errorf("the third attempt is %+v, want its owner's", last)
@@ -280,7 +280,7 @@ func ownersRunAfterRestart(t *testing.T, s *story) {
 }
 
 func endsBeforeRestart(t *testing.T, s *story) {
-	id := s.turner(t, sayer(25), time.Minute, nil)
+	id := s.templated(t, sayer(25), time.Minute, nil)
 	job := s.started(t, id)
 	s.drives(t, says(s.intent(job, "more", batch("64"))), driver.StepFinished)
 	got := s.inPlace(t, id, 1, "", driver.Change{})
@@ -290,8 +290,8 @@ func endsBeforeRestart(t *testing.T, s *story) {
 	s.eachOnce(t, id)
 }
 
-func discardsTurner(t *testing.T, s *story) {
-	id := s.turner(t, mover(long), soon, nil)
+func discardsTemplated(t *testing.T, s *story) {
+	id := s.templated(t, mover(long), soon, nil)
 	job := s.started(t, id)
 	s.drives(t, s.intent(job, "more", batch("64")), driver.StepStarted)
 	job = s.inPlace(t, id, 2, "more", batch("64"))
@@ -309,7 +309,7 @@ func discardsTurner(t *testing.T, s *story) {
 }
 
 func anotherTemplate(t *testing.T, s *story) {
-	id := s.turner(t, mover(long), soon, func(file string) string { return strings.Replace(file, "{{ .K }}", "X_{{ .K }}", 1) })
+	id := s.templated(t, mover(long), soon, func(file string) string { return strings.Replace(file, "{{ .K }}", "X_{{ .K }}", 1) })
 	job := s.started(t, id)
 	s.drives(t, s.intent(job, "more", batch("64")), driver.StepStarted)
 	if v := *s.nomadJob(t, id).Version; v != 1 || s.variable(t) != nil {
@@ -317,10 +317,10 @@ func anotherTemplate(t *testing.T, s *story) {
 	}
 }
 
-// turnCrash: the controller dies before or behind one of the requests that change
+// restartCrash: the controller dies before or behind one of the requests that change
 // something: the signal and the write.
-func turnCrash(t *testing.T, s *story, n int64, after bool) {
-	id := s.turner(t, mover(long), soon, nil)
+func restartCrash(t *testing.T, s *story, n int64, after bool) {
+	id := s.templated(t, mover(long), soon, nil)
 	job := s.started(t, id)
 	in := s.intent(job, "moved", batch("64"))
 	s.dieAt(t, in, n, after)

@@ -43,8 +43,7 @@ func (d *Driver) target(f *facts, m spec.Mark) (*api.Job, error) {
 	return job, nil
 }
 
-// rename gives a specification the names of the job that runs: the child's of a held
-// job that has begun.
+// rename gives a specification the names of the job that runs.
 func (f *facts) rename(job *api.Job) {
 	job.ID, job.Name, job.ParentID, job.Namespace, job.Region = &f.at.id, f.job.Name, f.job.ParentID, f.job.Namespace, f.job.Region
 }
@@ -75,7 +74,7 @@ func (d *Driver) judge(ctx context.Context, f *facts, in driver.Intent) error {
 			return err
 		}
 	}
-	if d.queued(f) {
+	if f.queued() {
 		return d.c.validate(ctx, f.at, job, func(string) {})
 	}
 	if err := move.Judge(in, true); err != nil {
@@ -89,15 +88,15 @@ func (d *Driver) judge(ctx context.Context, f *facts, in driver.Intent) error {
 
 // place asks Nomad what it would do for a specification now: driver.ErrNoRoom where all of
 // it could not be placed.
-func (d *Driver) place(ctx context.Context, at where, job *api.Job) (*api.JobPlanResponse, error) {
-	plan, err := d.c.plan(ctx, at, job)
+func (d *Driver) place(ctx context.Context, at where, job *api.Job) error {
+	plan, _, err := d.c.api.Jobs().Plan(job, false, order(ctx, at.namespace))
 	if err != nil {
-		return nil, err
+		return asked("planning "+at.id, planJob, at.namespace, err)
 	}
 	if len(plan.FailedTGAllocs) > 0 {
-		return nil, fmt.Errorf("%w for the change now: %s", driver.ErrNoRoom, view.Failures(plan.FailedTGAllocs))
+		return fmt.Errorf("%w for the change now: %s", driver.ErrNoRoom, view.Failures(plan.FailedTGAllocs))
 	}
-	return plan, nil
+	return nil
 }
 
 // room refuses what could not be placed now: Nomad would keep it for the moment when
@@ -110,34 +109,20 @@ func (d *Driver) room(ctx context.Context, f *facts, job *api.Job) error {
 			return fmt.Errorf("%w for the change now: another job is being moved to more on its node", driver.ErrNoRoom)
 		}
 	}
-	plan, err := d.place(ctx, f.at, job)
-	if err != nil || plan.Annotations == nil {
-		return err
-	}
-	for name, u := range plan.Annotations.DesiredTGUpdates {
-		if u.DestructiveUpdate > 1 || u.Place > 1 || u.Migrate > 0 || u.Canary > 0 {
-			return fmt.Errorf("group %s: more than its one allocation would be touched: %w", name, driver.ErrUnsupported)
-		}
-	}
-	return nil
+	return d.place(ctx, f.at, job)
 }
 
 // queued reports whether nothing of a job runs that would have to save first: it waits
 // for room, for its time, or for its next start in place after a failure.
-func (d *Driver) queued(f *facts) bool {
+func (f *facts) queued() bool {
 	a := f.latest()
 	return a == nil || view.Over(a) || view.TaskOf(a, f.task).Waits
 }
 
 // limited is a job with a time limit, which Nomad knows since 2.0. Others drop it.
 const limited = `job "limit" {
-  type = "batch"
   group "g" {
     max_run_duration = "1h"
-    task "t" {
-      driver = "raw_exec"
-      config { command = "true" }
-    }
   }
 }`
 
@@ -150,7 +135,7 @@ func (d *Driver) knowsLimits(ctx context.Context, namespace string) error {
 		in := &api.JobsParseRequest{JobHCL: limited, Canonicalize: true}
 		job := &api.Job{}
 		_, err := d.c.api.Raw().Write("/v1/jobs/parse", in, job, order(ctx, namespace))
-		if err = asked("whether Nomad knows time limits", parseJob.in(namespace), err); err != nil && !errors.Is(err, driver.ErrInvalid) {
+		if err = asked("whether Nomad knows time limits", parseJob, namespace, err); err != nil && !errors.Is(err, driver.ErrInvalid) {
 			return err
 		}
 		yes := err == nil && len(job.TaskGroups) == 1 && job.TaskGroups[0].MaxRunDuration != nil
@@ -187,7 +172,7 @@ func (d *Driver) mayRegister(ctx context.Context, namespace string) error {
 	job.AddTaskGroup(api.NewTaskGroup("g", 1).AddTask(api.NewTask("t", "raw_exec").SetConfig("command", "true")))
 	in := &api.JobRegisterRequest{Job: job, EnforceIndex: true, JobModifyIndex: math.MaxInt64}
 	_, err := d.c.api.Raw().Write("/v1/job/"+url.PathEscape(noJob), in, nil, order(ctx, namespace))
-	err = asked("asking for the right to register", registerJob.in(namespace), err)
+	err = asked("asking for the right to register", registerJob, namespace, err)
 	var answer api.UnexpectedResponseError
 	if answered := errors.As(err, &answer) && answer.HasStatusCode(); errors.Is(err, driver.ErrDenied) || errors.Is(err, driver.ErrTransient) && !answered {
 		return err

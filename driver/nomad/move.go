@@ -104,7 +104,7 @@ func (m *mover) View(in driver.Intent) move.View {
 		v.End = move.End{Kind: driver.StepFinished, Why: string(m.job.State)}
 		return v
 	}
-	if m.d.queued(m.f) {
+	if m.f.queued() {
 		v.At = move.Waits
 	}
 	if m.r.Moving == nil || m.r.Moving.Intent.ID != in.ID {
@@ -173,8 +173,7 @@ func (m *mover) Judge(ctx context.Context, in driver.Intent) error { return m.d.
 func (m *mover) Begin(ctx context.Context) (move.End, error) {
 	f, moving := m.f, m.r.Moving
 	a := f.latest()
-	switch {
-	case !moving.Queued && (view.TaskOf(a, f.task).Began.IsZero() || a.ClientStatus != "running"):
+	if !moving.Queued && (view.TaskOf(a, f.task).Began.IsZero() || a.ClientStatus != "running") {
 		return move.End{Kind: driver.StepRunning, Why: "its allocation is about to begin"}, nil
 	}
 	m.r.From = from{Before: f.version()}
@@ -213,36 +212,25 @@ func (m *mover) Begin(ctx context.Context) (move.End, error) {
 // grows reports whether a job that runs is to have more than it has.
 func (m *mover) grows(in driver.Intent) bool {
 	job, err := m.d.target(m.f, markOf(in))
-	return err == nil && !m.d.queued(m.f) && larger(m.f.job, job)
+	return err == nil && !m.f.queued() && larger(m.f.job, job)
 }
 
 // open makes the record of a job of which there is none: what its owner wrote is kept
 // before it is changed for the first time.
 func (m *mover) open(ctx context.Context) {
-	f := m.f
-	f.rec = m.r
-	r := f.rec
-	if r.Own == nil || r.Submitted.IsZero() {
-		r.Own, r.Index, r.First, r.Submitted = f.own, spec.Deref(f.job.CreateIndex), f.first, m.job.Submitted
-		r.Attempts = known(f)
+	m.f.rec = m.r
+	m.f.open()
+	if m.r.Submission == nil {
+		m.r.Submission = m.f.theirs(m.d.c.submission(ctx, m.f.at, m.f.version()))
 	}
-	if r.Submission == nil {
-		r.Submission = f.theirs(m.d.c.submission(ctx, f.at, f.version()))
-	}
-}
-
-// known are the attempts of a job without a record.
-func known(f *facts) []view.Known {
-	_, k := view.Job(view.Input{ID: f.id, Job: f.job, Own: f.own, Task: f.task, Allocs: f.allocs})
-	return k
 }
 
 // Ask implements move.Job. A crash between the signal and its record would send it again,
-// were it not for the events that tell of it.
+// were it not for the events that show it.
 func (m *mover) Ask(ctx context.Context) error {
 	err := m.d.c.signal(ctx, m.f.at, m.r.From.Alloc, m.f.task, m.r.Moving.Intent.Checkpoint.SignalName())
 	if err != nil && (errors.Is(err, driver.ErrNotFound) || strings.Contains(err.Error(), "not running")) {
-		return nil // it has just ended: the next look tells how
+		return nil // it has just ended: the next look shows how
 	}
 	return err
 }

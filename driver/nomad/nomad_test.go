@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	nomadagent.Both(t, nomadagent.Options{}, func(t *testing.T, a *nomadagent.Agent) {
-		// Jobs as large as the node need one that nobody else uses.
+		// Jobs as large as the node need one that no one else uses.
 		var node sync.RWMutex
 		drivertest.Run(t, func(t *testing.T) drivertest.Harness {
 			t.Helper()

@@ -72,7 +72,7 @@ func read(ctx context.Context, client *api.Client, namespace string, s driver.Sp
 	in := &api.JobsParseRequest{JobHCL: string(source), Variables: nomadhcl.VariableFile(s.Filename, s.Source, s.Variables)}
 	var data json.RawMessage
 	if _, err := client.Raw().Write("/v1/jobs/parse", in, &data, order(ctx, namespace)); err != nil {
-		err = asked(s.Filename, parseJob.in(cmp.Or(namespace, api.DefaultNamespace)), err)
+		err = asked(s.Filename, parseJob, cmp.Or(namespace, api.DefaultNamespace), err)
 		if errors.Is(err, driver.ErrInvalid) {
 			err = fmt.Errorf("%w: %w", driver.ErrInvalid, nomadhcl.Faults(s.Filename, s.Source, err.Error()))
 		}

@@ -19,11 +19,11 @@ const (
 	pruneEvery = 6 * time.Hour
 )
 
-// missing notes that Nomad does not know a job on record any more of which nobody saw an
+// missing notes that Nomad does not know a job on record any more of which it saw no
 // end: it was purged. After a day of that it counts as lost, and is asked for no more.
 func (d *Driver) missing(ctx context.Context, id driver.JobID) error {
 	if !d.sees(place(id).namespace) {
-		return nil // nobody asked Nomad
+		return nil // Nomad was not asked
 	}
 	defer d.hold(id)()
 	r, err := d.load(ctx, id)
@@ -39,7 +39,7 @@ func (d *Driver) missing(ctx context.Context, id driver.JobID) error {
 	case now.Sub(r.Missing) < lostAfter:
 		return nil
 	default:
-		last := d.cancelled(r, "Nomad has forgotten it, and nobody saw how it ended")
+		last := d.cancelled(r, "Nomad has forgotten it, and no one saw how it ended")
 		last.State, last.Ended = driver.Lost, r.Missing
 		for _, k := range r.Attempts {
 			last.Attempts = append(last.Attempts, k.Attempt)
@@ -65,52 +65,45 @@ func (d *Driver) prune(ctx context.Context) {
 	if !due || d.c.mayAct(ctx) != nil {
 		return
 	}
-	n := 0
 	for _, id := range d.which(func(brief) bool { return true }) {
-		gone, err := d.pruneOne(ctx, id)
-		if err != nil && ctx.Err() == nil {
+		if err := d.pruneOne(ctx, id); err != nil && ctx.Err() == nil {
 			d.cfg.Logger.Warn("an old record is not pruned", "job", string(id), "error", err)
 		}
-		if gone {
-			n++
-		}
-	}
-	if n > 0 {
-		d.cfg.Logger.Info("old records pruned", "records", n)
 	}
 }
 
 // pruneOne deletes the record of a job where that is due.
-func (d *Driver) pruneOne(ctx context.Context, id driver.JobID) (bool, error) {
+func (d *Driver) pruneOne(ctx context.Context, id driver.JobID) error {
 	if d.peek(id).seen != (seen{}) {
-		return false, nil // it is listed
+		return nil // it is listed
 	}
 	defer d.hold(id)()
 	r, err := d.load(ctx, id)
 	if err != nil || r == nil {
-		return false, err
+		return err
 	}
 	over := r.Submitted // of a request that never made a job
 	switch {
 	case r.Last != nil:
 		over = cmp.Or(r.Last.Ended, r.Last.Submitted, over)
-	case r.Last == nil && (r.Index != 0 || len(r.Attempts) > 0):
-		return false, nil
+	case r.Index != 0 || len(r.Attempts) > 0:
+		return nil
 	}
 	if over.IsZero() || d.now().Sub(over) < keepRecords {
-		return false, nil
+		return nil
 	}
 	// The list that it is not on may be old.
 	if _, err := d.c.job(ctx, place(id)); !errors.Is(err, driver.ErrNotFound) {
-		return false, err
+		return err
 	}
 	if err := d.cfg.Journal.Delete(ctx, recordName(id)); err != nil {
-		return false, err
+		return err
 	}
+	d.cfg.Logger.Info("an old record is pruned", "job", string(id))
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.jobs, id)
-	return true, nil
+	return nil
 }
 
 // now is the time, or what a test has for it.

@@ -67,7 +67,7 @@ func (f *facts) dead() bool      { return spec.Deref(f.job.Status) == "dead" }
 
 // observe reads a job and its allocations anew. The caller holds the job.
 func (d *Driver) observe(ctx context.Context, id driver.JobID) (*facts, error) {
-	// A job for which nothing comes keeps nobody from the others for long.
+	// A job for which no answer comes does not hold up the others for long.
 	ctx, done := context.WithTimeout(ctx, answersWithin)
 	defer done()
 	at := place(id)
@@ -113,7 +113,7 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (*facts, error) {
 }
 
 // catchUp reads the job again where it was registered anew before its allocations were
-// read: an attempt would be told with the settings of a version that it does not have.
+// read: an attempt would be shown with the settings of a version that it does not have.
 func (d *Driver) catchUp(ctx context.Context, f *facts) error {
 	if !slices.ContainsFunc(f.allocs, func(a *api.AllocationListStub) bool { return a.JobVersion > f.version() }) {
 		return nil
@@ -167,11 +167,11 @@ func (d *Driver) understand(f *facts) (err error) {
 			f.whose, f.mark = begun, &first
 		}
 		asNomadWritesIt := r.Index == 0 && !marked && f.version() == 0
-		if same := spec.Same(written, r.Own); !same || asNomadWritesIt {
-			r.Own = written
-			if !asNomadWritesIt {
-				r.Submission = nil
-			}
+		if !asNomadWritesIt && !spec.Same(written, r.Own) {
+			r.Submission = nil
+		}
+		if !f.stopped() {
+			r.Own = written // also where nothing of it differs that is compared
 		}
 		r.Expect = nil
 	}
@@ -238,18 +238,25 @@ func (f *facts) ownersWord() bool {
 // job anew with it. A job that he registered with a change gets a record: what he wrote is
 // kept before anything else is done to it.
 func (f *facts) recollect() {
-	if f.whose == begun {
-		if f.rec == nil {
-			f.rec = &record{Job: f.id}
-		}
-		if r := f.rec; r.Own == nil || r.Submitted.IsZero() {
-			r.Own, r.Index, r.First = f.own, spec.Deref(f.job.CreateIndex), f.first
-			r.Submitted = time.Unix(0, spec.Deref(f.job.SubmitTime)).UTC()
-		}
+	if f.whose != begun && f.whose != kept {
+		return
 	}
-	if f.whose == begun || f.whose == kept {
-		f.rec.note(f.version(), *f.mark)
+	if f.rec == nil {
+		f.rec = &record{Job: f.id}
 	}
+	f.rec.note(f.version(), *f.mark)
+	f.open()
+}
+
+// open notes what the record of a job keeps that is new.
+func (f *facts) open() {
+	r := f.rec
+	if r.Own != nil && !r.Submitted.IsZero() {
+		return
+	}
+	r.Own, r.Index, r.First = f.own, spec.Deref(f.job.CreateIndex), f.first
+	r.Submitted = time.Unix(0, spec.Deref(f.job.SubmitTime)).UTC()
+	_, r.Attempts = view.Job(view.Input{ID: f.id, Job: f.job, Own: f.own, Task: f.task, Allocs: f.allocs, Marks: r.Ours})
 }
 
 // begin finds the version with which the job began that the id stands for now, and leaves

@@ -16,7 +16,8 @@ import (
 	"pitchpipe/driver/nomad/view"
 )
 
-// recordVersion is that of the records.
+// recordVersion is that of the records. Version 1 is read, and an intent that was in
+// progress goes on.
 const recordVersion = 2
 
 // from is where the job was when the intent in progress came.
@@ -105,6 +106,19 @@ func (d *Driver) loadName(ctx context.Context, name string) (*record, error) {
 	r := &record{saved: data}
 	if err := json.Unmarshal(data, r); err != nil {
 		return nil, err
+	}
+	if r.Version == 1 {
+		// What is in From now stood beside the intent, and there were two phases more.
+		var old struct {
+			Moving from `json:"moving"`
+		}
+		if err := json.Unmarshal(data, &old); err != nil {
+			return nil, err
+		}
+		r.From, r.Version = old.Moving, recordVersion
+		if m := r.Moving; m != nil && (m.Phase == "changing" || m.Phase == "turning") {
+			m.Phase = move.Changed
+		}
 	}
 	if r.Version != recordVersion || recordName(r.Job) != name {
 		return nil, fmt.Errorf("version %d of job %q is not known: %w", r.Version, r.Job, driver.ErrInvalid)

@@ -21,7 +21,7 @@ import (
 	"pitchpipe/driver/nomad/view"
 )
 
-// past tells how the intent in progress, of which nothing is registered, has ended by what
+// past is how the intent in progress, of which nothing is registered, has ended by what
 // others did; empty: it goes on.
 func (m *mover) past() (kind driver.StepKind, why string) {
 	f, moving := m.f, m.f.rec.Moving
@@ -35,13 +35,13 @@ func (m *mover) past() (kind driver.StepKind, why string) {
 	return "", ""
 }
 
-// settling is how long a client that has come back takes at most to tell its server what
+// settling is how long a client that has come back takes at most to report what
 // has ended while it was away: where its first word is lost it is said again 5 s later.
 const settling = 10 * time.Second
 
 // lives reports whether Nomad can be believed that the job runs. A client that was killed
 // says that of a job which has ended meanwhile, until it has looked; where the job is
-// replaced in that moment its end is noted as if it had been killed, and nobody can tell
+// replaced in that moment its end is noted as if it had been killed, and nothing shows
 // any more that its work was done.
 func (m *mover) lives(ctx context.Context, a *api.AllocationListStub) (bool, error) {
 	moving := &m.r.From
@@ -65,7 +65,10 @@ func (m *mover) Saved(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("pattern of a saved checkpoint: %w: %w", driver.ErrInvalid, err)
 	}
-	out, err := m.d.output(ctx, m.f.at, m.r.From.Alloc, m.f.task, m.r.From.Offset)
+	out, err := m.d.c.output(ctx, m.f.at, m.r.From.Alloc, m.f.task, "", m.r.From.Offset, false)
+	if errors.Is(err, driver.ErrNotFound) {
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
@@ -80,7 +83,7 @@ func (m *mover) Saved(ctx context.Context) (bool, error) {
 			return false, nil
 		}
 		if err != nil {
-			return false, asked("output of "+m.r.From.Alloc, readFS.in(m.f.at.namespace), err)
+			return false, asked("output of "+m.r.From.Alloc, readFS, m.f.at.namespace, err)
 		}
 	}
 }
@@ -124,7 +127,7 @@ func (m *mover) planRegistration(ctx context.Context) (move.End, error) {
 	case !moving.Queued:
 		err = m.d.room(ctx, f, job)
 	case f.blocked != nil && larger(f.job, job): // more would only keep it waiting for longer
-		_, err = m.d.place(ctx, f.at, job)
+		err = m.d.place(ctx, f.at, job)
 	}
 	switch {
 	case errors.Is(err, driver.ErrNoRoom):
@@ -147,7 +150,7 @@ func (m *mover) Change(ctx context.Context) (move.End, error) {
 	err := m.d.c.register(ctx, f.at, m.target, spec.Deref(f.job.JobModifyIndex), note(m.r.Submission, moving.Intent.Note, markOf(moving.Intent)))
 	switch {
 	case errors.Is(err, driver.ErrConflict):
-		return ends(driver.StepCheckpointing, "the job was registered meanwhile") // the next look tells by whom
+		return ends(driver.StepCheckpointing, "the job was registered meanwhile") // the next look shows by whom
 	case err != nil:
 		return move.End{}, err
 	}

@@ -115,7 +115,7 @@ func TestWithoutTheVariableAChangeIsRegistered(t *testing.T) { // not beside the
 						t.Fatal(err)
 					}
 				}
-				id := s.turner(t, mover(long), soon, nil)
+				id := s.templated(t, mover(long), soon, nil)
 				job := s.started(t, id)
 				s.drives(t, s.intent(job, "more", batch("64")), driver.StepStarted)
 				got := s.wait(t, id, "the second attempt runs", func(j driver.Job) bool { return running(j) && j.Attempt == 2 })
@@ -128,7 +128,7 @@ func TestWithoutTheVariableAChangeIsRegistered(t *testing.T) { // not beside the
 	})
 }
 
-// untouched fails the test unless the job runs as its owner registered it, and nobody
+// untouched fails the test unless the job runs as its owner registered it, and no one
 // asked it to save who could not have it started again.
 func untouched(t *testing.T, s *story, id driver.JobID) {
 	t.Helper()

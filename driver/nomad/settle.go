@@ -21,7 +21,7 @@ const (
 	returns              // it was killed for memory under a change
 )
 
-// goes tells why a job goes on whose attempt has ended.
+// goes is why a job goes on whose attempt has ended.
 func (d *Driver) goes(f *facts) going {
 	a, r := f.latest(), f.rec
 	if a == nil || r == nil || f.stopped() || r.Finished {
@@ -159,7 +159,7 @@ func larger(before, after *api.Job) bool {
 }
 
 // undo takes a registration back that waits for room: it would end the attempt, or keep
-// it waiting, at a time that nobody chose. To what it had Nomad returns without a
+// it waiting, at a time that no one chose. To what it had Nomad returns without a
 // restart.
 func (m *mover) undo(ctx context.Context, why string) (move.End, error) {
 	f := m.f

@@ -32,8 +32,10 @@ func (d *Driver) StartWith(ctx context.Context, id driver.RequestID, s driver.Sp
 }
 
 func (d *Driver) start(ctx context.Context, id driver.RequestID, s driver.Spec, c driver.Change) (driver.Job, error) {
-	for _, job := range d.which(func(r brief) bool { return r.request == id }) {
-		return d.started(ctx, job)
+	for _, known := range d.which(func(r brief) bool { return r.request == id }) {
+		if job, err := d.started(ctx, known); !errors.Is(err, driver.ErrNotFound) {
+			return job, err
+		}
 	}
 	if s.NotBefore.After(time.Now()) {
 		return driver.Job{}, fmt.Errorf("Nomad starts a job at once: %w", driver.ErrUnsupported) //nolint:staticcheck // a name
@@ -43,7 +45,9 @@ func (d *Driver) start(ctx context.Context, id driver.RequestID, s driver.Spec, 
 		return driver.Job{}, err
 	}
 	if d.peek(r.Job).record != nil { // its owner has run it again since, and its record names no request any more
-		return d.started(ctx, r.Job)
+		if job, err := d.started(ctx, r.Job); !errors.Is(err, driver.ErrNotFound) {
+			return job, err
+		}
 	}
 	defer d.hold(r.Job)()
 	if err := d.save(ctx, r); err != nil {
@@ -53,7 +57,8 @@ func (d *Driver) start(ctx context.Context, id driver.RequestID, s driver.Spec, 
 }
 
 // started returns the job that a request made. It registers the job where a crash came
-// between its record and its registration.
+// between its record and its registration. It is driver.ErrNotFound where the record was
+// just pruned.
 func (d *Driver) started(ctx context.Context, id driver.JobID) (driver.Job, error) {
 	defer d.hold(id)()
 	_, job, err := d.get(ctx, id)
@@ -71,7 +76,7 @@ func (d *Driver) started(ctx context.Context, id driver.JobID) (driver.Job, erro
 	case err != nil:
 		return driver.Job{}, err
 	case r == nil || r.Own == nil:
-		return driver.Job{}, fmt.Errorf("job %s: its record is lost: %w", id, driver.ErrUnknown)
+		return driver.Job{}, fmt.Errorf("job %s has no record any more: %w", id, driver.ErrNotFound)
 	case r.Index != 0 || len(r.Attempts) > 0: // its owner purged it
 		return d.cancelled(r, "Nomad has forgotten it"), nil
 	}
@@ -140,8 +145,8 @@ func (d *Driver) registered(ctx context.Context, r *record, at where) (driver.Jo
 	return out, err
 }
 
-// fits refuses a job that is larger than the largest node. Where nobody may list nodes
-// it is Nomad who has it wait.
+// fits refuses a job that is larger than the largest node. Where the token may not list
+// nodes, Nomad has it wait.
 func (d *Driver) fits(ctx context.Context, job *api.Job) error {
 	_, t := spec.Main(job)
 	if t == nil || t.Resources == nil {
@@ -159,14 +164,9 @@ func (d *Driver) fits(ctx context.Context, job *api.Job) error {
 		if n.NodeResources == nil || n.Status == api.NodeStatusDown {
 			continue
 		}
-		have, reserved := len(n.NodeResources.Cpu.ReservableCpuCores), int64(0)
-		if have == 0 {
-			have = int(n.NodeResources.Cpu.TotalCpuCores)
-		}
-		if n.ReservedResources != nil {
-			reserved = int64(n.ReservedResources.Memory.MemoryMB) //nolint:gosec // MiB of a node
-		}
-		cores, memory = max(cores, have), max(memory, n.NodeResources.Memory.MemoryMB-reserved)
+		cores = max(cores, cmp.Or(len(n.NodeResources.Cpu.ReservableCpuCores), int(n.NodeResources.Cpu.TotalCpuCores)))
+		reserved := int64(spec.Deref(n.ReservedResources).Memory.MemoryMB) //nolint:gosec // MiB of a node
+		memory = max(memory, n.NodeResources.Memory.MemoryMB-reserved)
 	}
 	want, mib := spec.Deref(t.Resources.Cores), int64(spec.Deref(t.Resources.MemoryMB))
 	switch {

@@ -253,7 +253,7 @@ func (s *story) allocs(t *testing.T, id driver.JobID) []*api.AllocationListStub 
 
 const (
 	epoch = 300 * time.Millisecond
-	// long is more epochs than any test takes: a job of so many ends when it is told to.
+	// long is more epochs than any test takes: a job of so many ends when it is asked to.
 	long = 1000
 )
 
@@ -300,7 +300,7 @@ func TestStories(t *testing.T) {
 		"a job that lives is not registered over":                                                           submitTwice,
 		"a signal whose answer was lost is not sent again":                                                  signalOnce,
 		"a file that the agent refuses is invalid and leaves nothing":                                       badFile,
-		"progress is heard from an attempt's first line to its end":                                         hears,
+		"progress is heard from an attempt's first line to its end":                                         listens,
 	})
 }
 
@@ -331,7 +331,7 @@ func readBetween(t *testing.T, s *story) {
 	})
 	s.register(t, mover(long), remembers("140"))
 	unit := ""
-	got := s.wait(t, id, "the newest attempt is told", func(j driver.Job) bool {
+	got := s.wait(t, id, "the newest attempt is shown", func(j driver.Job) bool {
 		if unit == "" {
 			select {
 			case unit = <-newest:
@@ -342,7 +342,7 @@ func readBetween(t *testing.T, s *story) {
 		return len(j.Attempts) > 0 && strings.HasPrefix(j.Attempts[len(j.Attempts)-1].Unit, unit)
 	})
 	if got.Resources.MemoryBytes != 150<<20 {
-		t.Errorf("attempt %d is told with %d MiB, want the 150 that its owner wrote for it", got.Attempt, got.Resources.MemoryBytes>>20)
+		t.Errorf("attempt %d is shown with %d MiB, want the 150 that its owner wrote for it", got.Attempt, got.Resources.MemoryBytes>>20)
 	}
 }
 
@@ -704,7 +704,7 @@ func badFile(t *testing.T, s *story) {
 	}
 }
 
-func hears(t *testing.T, s *story) {
+func listens(t *testing.T, s *story) {
 	var mu sync.Mutex
 	heard, calls, unit := "", 0, ""
 	done := make(chan struct{})

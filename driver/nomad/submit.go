@@ -28,12 +28,12 @@ type Submission struct {
 	// Change is made as if the job's user had written it; the source that is kept says in
 	// a remark what it was.
 	Change driver.Change
-	// Ask is asked, just before a job is registered, with what it is to begin; it is given
+	// Ask is called, just before a job is registered, with what it is to begin; it is given
 	// the job as JSON. The job is registered once, with the answer or without one: what
-	// comes of asking neither fails a submission nor makes it twice. Nil: nobody is.
+	// comes of asking neither fails a submission nor makes it twice. Nil: it begins as it is.
 	Ask func(ctx context.Context, job []byte) (Beginning, bool)
-	// Warn is told, in a sentence each, what the job's user should know: where the
-	// completion marker does not reach, and what Nomad warns of. Nil: nobody is.
+	// Warn gets, in a sentence each, what the job's user should know: where the
+	// completion marker does not reach, and what Nomad warns of. Nil: nothing does.
 	Warn func(string)
 }
 
@@ -181,8 +181,7 @@ func (d *Driver) MayBegin(ctx context.Context, job []byte, c driver.Change) erro
 			return err
 		}
 	}
-	_, err = d.place(ctx, at, begun)
-	return err
+	return d.place(ctx, at, begun)
 }
 
 // begunNote is what the submission of a job says that began with a change.

@@ -3,10 +3,7 @@ package nomad_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,7 +11,6 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/drivertest"
 	"pitchpipe/driver/nomad"
 	"pitchpipe/test/nomadagent"
 )
@@ -22,7 +18,6 @@ import (
 func TestWhatIsKnownStaysKnown(t *testing.T) { // not beside the others: a machine has its limits
 	stories(t, map[string]func(*testing.T, *story){
 		"a controller that stands by changes nothing, and knows after Recall what the one before noted": standsBy,
-		"2.7 a controller that is started again reads no registration that it knows":                    restarted,
 	})
 }
 
@@ -86,46 +81,6 @@ func standsBy(t *testing.T, s *story) {
 	if err := other.Stop(t.Context(), job.ID); err != nil {
 		t.Error(err)
 	}
-}
-
-func restarted(t *testing.T, s *story) {
-	for i := range 5 {
-		job, err := s.clean.Jobs().ParseHCL(s.file(t, drivertest.Behaviour{Name: fmt.Sprintf("foreign-%d", i), Epochs: 1}), true)
-		if err != nil {
-			t.Fatal(err)
-		}
-		done(t)(s.clean.Jobs().Register(job, s.write()))
-	}
-	id := s.register(t, drivertest.Behaviour{Epochs: 1}, nil)
-	s.wait(t, id, "it ends", ended)
-	seen := func() bool {
-		jobs, err := s.d.List(t.Context())
-		return err == nil && len(jobs) == 1 && jobs[0].ID == id
-	}
-	eventually(t, "the job with a stanza is listed", seen)
-	var read atomic.Int64
-	s.proxy.set(func(p *proxy) {
-		p.before = func(r *http.Request) {
-			if strings.HasPrefix(r.URL.Path, "/v1/job/foreign-") {
-				read.Add(1)
-			}
-		}
-	})
-	s.reopen(t)
-	eventually(t, "it is listed again", seen)
-	if n := read.Load(); n != 0 {
-		t.Errorf("%d foreign jobs were read again, want none", n)
-	}
-	// One that is registered anew is another, and is read.
-	job, err := s.clean.Jobs().ParseHCL(strings.Replace(s.file(t, drivertest.Behaviour{Name: "foreign-0", Epochs: 2}), `    task "main" {`, stanza, 1), true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	done(t)(s.clean.Jobs().Register(job, s.write()))
-	eventually(t, "the foreign job that has a stanza now is listed", func() bool {
-		jobs, err := s.d.List(t.Context())
-		return err == nil && len(jobs) == 2
-	})
 }
 
 func TestAllNamespacesAreSeenAndAJobInEachIsMoved(t *testing.T) { // not beside the others: a machine has its limits

@@ -32,7 +32,7 @@ func TestTraps(t *testing.T) { // not beside the others: a machine has its limit
 		"2.3 a periodic job's child is moved and its parent stays":                         periodicChild,
 		"2.3 a restart in place is the same attempt":                                       restartInPlace,
 		"2.4 a template of a variable restarts a task in place: the same attempt":          variableTemplate,
-		"2.7 progress is heard from a file of the allocation":                              hearsFile,
+		"2.7 progress is heard from a file of the allocation":                              listensToFile,
 	})
 }
 
@@ -196,7 +196,7 @@ func variableTemplate(t *testing.T, s *story) {
 	s.sameAttempt(t, id, alloc)
 }
 
-func hearsFile(t *testing.T, s *story) {
+func listensToFile(t *testing.T, s *story) {
 	heard := make(chan string, 1)
 	if err := s.d.Close(); err != nil {
 		t.Fatal(err)

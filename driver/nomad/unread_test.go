@@ -12,7 +12,7 @@ import (
 )
 
 // A job that Nomad does not answer for, however long, is shown as what is known of it, and
-// keeps nobody from the others.
+// does not hold up the others.
 func TestAJobThatNomadDoesNotAnswerForIsShownAsItWasRead(t *testing.T) { // not beside the others: a machine has its limits
 	stories(t, map[string]func(*testing.T, *story){
 		"2.3 a job that Nomad does not answer for is reported, and the others go on": unanswered,
@@ -64,7 +64,7 @@ func unanswered(t *testing.T, s *story) {
 	}
 	s.epochs(t, good, 1)
 	s.drives(t, s.intent(s.get(t, good), "moved", driver.Change{TimeLimit: time.Hour}), driver.StepStarted)
-	// Where Nomad answers for nothing at all nobody knows which jobs there are.
+	// Where Nomad answers for nothing at all nothing says which jobs there are.
 	away.Store(true)
 	if _, err := s.d.List(t.Context()); !errors.Is(err, driver.ErrTransient) {
 		t.Errorf("List without Nomad: %v, want %v", err, driver.ErrTransient)

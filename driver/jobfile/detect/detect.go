@@ -13,62 +13,56 @@ import (
 	"pitchpipe/driver/jobfile/sbatch"
 )
 
-// Parser reads a job file; see Parse.
+// Parser reads a job file.
 type Parser func(filename string, src []byte, vars map[string]string) (*jobfile.Job, error)
 
-// For is the parser for job files that the named driver runs.
+// For is the parser for job files that the named driver runs. Batch scripts have no
+// variables, so that values for some are an error there. The error, if any, is of type
+// jobfile.Errors.
 func For(driver string) Parser {
-	switch driver {
-	case "slurm":
-		return ParseForSlurm
-	case "nomad":
-		return ParseForNomad
+	return func(filename string, src []byte, vars map[string]string) (*jobfile.Job, error) {
+		if driver == "nomad" && path.Ext(filename) == ".json" {
+			return nomadjson.Parse(filename, src, vars)
+		}
+		format, err := Format(filename, src)
+		names := slices.Sorted(maps.Keys(vars))
+		switch {
+		case err != nil:
+			return nil, err
+		case format == jobfile.NomadHCL && driver == "nomad":
+			return nomadhcl.ParseForNomad(filename, src, vars)
+		case format == jobfile.NomadHCL:
+			return nomadhcl.Parse(filename, src, vars)
+		case len(names) > 0:
+			return nil, jobfile.Errors{{
+				Pos:   jobfile.Pos{Filename: filename, Line: 1, Column: 1},
+				Found: fmt.Sprintf("a value for the variable %q", names[0]),
+				Want:  "a batch script has no variables; set its environment instead",
+			}}
+		case driver == "slurm":
+			return sbatch.ParseForSlurm(filename, src)
+		}
+		return sbatch.Parse(filename, src)
 	}
-	return Parse
 }
 
-// Parse reads a job file of either format. The error, if any, is of type
-// jobfile.Errors. Batch scripts have no variables, so that values for some are an
-// error there.
+// Parse reads a job file of either format for the local scheduler.
 func Parse(filename string, src []byte, vars map[string]string) (*jobfile.Job, error) {
-	return parse(filename, src, vars, nomadhcl.Parse, sbatch.Parse)
+	return For("")(filename, src, vars)
 }
 
-// ParseForSlurm reads a job file as Parse does, but takes what of a batch script
-// only Slurm itself can run.
+// ParseForSlurm takes what of a batch script only Slurm itself can run.
 func ParseForSlurm(filename string, src []byte, vars map[string]string) (*jobfile.Job, error) {
-	return parse(filename, src, vars, nomadhcl.Parse, sbatch.ParseForSlurm)
+	return For("slurm")(filename, src, vars)
 }
 
-// ParseForNomad reads a job file as Parse does, but leaves what only a Nomad agent
-// understands to it, and reads registered jobs as its API shows them: their names end
-// in .json.
+// ParseForNomad leaves what only a Nomad agent understands to it, and reads registered jobs
+// as its API shows them.
 func ParseForNomad(filename string, src []byte, vars map[string]string) (*jobfile.Job, error) {
-	if path.Ext(filename) == ".json" {
-		return nomadjson.Parse(filename, src, vars)
-	}
-	return parse(filename, src, vars, nomadhcl.ParseForNomad, sbatch.Parse)
+	return For("nomad")(filename, src, vars)
 }
 
-func parse(filename string, src []byte, vars map[string]string, hcl Parser, script func(string, []byte) (*jobfile.Job, error)) (*jobfile.Job, error) {
-	format, err := Format(filename, src)
-	if err != nil {
-		return nil, err
-	}
-	if format == jobfile.NomadHCL {
-		return hcl(filename, src, vars)
-	}
-	if names := slices.Sorted(maps.Keys(vars)); len(names) > 0 {
-		return nil, jobfile.Errors{{
-			Pos:   jobfile.Pos{Filename: filename, Line: 1, Column: 1},
-			Found: fmt.Sprintf("a value for the variable %q", names[0]),
-			Want:  "a batch script has no variables; set its environment instead",
-		}}
-	}
-	return script(filename, src)
-}
-
-// Format tells which format a job file has.
+// Format is the format of a job file.
 func Format(filename string, src []byte) (jobfile.Format, error) {
 	switch ext := path.Ext(filename); {
 	case ext == ".nomad" || ext == ".hcl":

@@ -19,7 +19,8 @@ const knob = "knob"
 
 // Reader reads expressions.
 type Reader struct {
-	Pos func(hcl.Range) jobfile.Pos
+	// Pos is the place of a range, which is at a path of names from the outermost object on.
+	Pos func(r hcl.Range, path string) jobfile.Pos
 	// Eval computes an expression that is not written out; false: it cannot, and has
 	// reported why.
 	Eval func(hcl.Expression) (cty.Value, bool)
@@ -42,7 +43,7 @@ type member struct {
 // Stanza makes the block tree of a stanza from its outermost expression, nil where that
 // cannot be computed. The error, if any, is of type jobfile.Errors.
 func (r Reader) Stanza(e hcl.Expression) (*jobfile.Block, error) {
-	n, ok := r.node(e)
+	n, ok := r.node(e, "")
 	if !ok {
 		return nil, nil //nolint:nilnil // Eval has reported it
 	}
@@ -53,7 +54,7 @@ func (r Reader) Stanza(e hcl.Expression) (*jobfile.Block, error) {
 	switch {
 	case n.members != nil:
 	case n.value.Kind == jobfile.String && n.elems == nil: // JSON in a text
-		return ParseAt(n.pos, []byte(n.value.Text))
+		return ParseAt(func(string) jobfile.Pos { return n.pos }, []byte(n.value.Text))
 	default:
 		return nil, jobfile.Errors{{
 			Pos: n.pos, Found: "the tuning stanza is not an object", Want: `want an object such as {"mode":"apply"}`,
@@ -66,35 +67,39 @@ func (r Reader) Stanza(e hcl.Expression) (*jobfile.Block, error) {
 
 // Attr adds a key and its value to a block.
 func (r Reader) Attr(b *jobfile.Block, name string, at jobfile.Pos, e hcl.Expression) {
-	if n, ok := r.node(e); ok {
+	if n, ok := r.node(e, name); ok {
 		fill(b, []member{{name, at, n}})
 	}
 }
 
 // node takes an expression apart: by its syntax where it is written out, by its value
 // where it is computed.
-func (r Reader) node(e hcl.Expression) (node, bool) {
-	n := node{pos: r.Pos(e.Range())}
+func (r Reader) node(e hcl.Expression, path string) (node, bool) {
+	n := node{pos: r.Pos(e.Range(), path)}
 	if pairs, diags := hcl.ExprMap(e); !diags.HasErrors() {
 		n.members = &[]member{}
 		for _, p := range pairs {
-			name, named := r.Eval(p.Key)
-			child, ok := r.node(p.Value)
-			if !named || !ok {
+			key, ok := r.Eval(p.Key)
+			if !ok {
 				return n, false
 			}
-			text := ""
-			if name, err := convert.Convert(name, cty.String); err == nil && !name.IsNull() {
-				text = name.AsString()
+			name := ""
+			if key, err := convert.Convert(key, cty.String); err == nil && !key.IsNull() {
+				name = key.AsString()
 			}
-			*n.members = append(*n.members, member{text, r.Pos(p.Key.Range()), child})
+			at := path + "." + name
+			child, ok := r.node(p.Value, at)
+			if !ok {
+				return n, false
+			}
+			*n.members = append(*n.members, member{name, r.Pos(p.Key.Range(), at), child})
 		}
 		return n, true
 	}
 	if exprs, diags := hcl.ExprList(e); !diags.HasErrors() {
 		n.elems = &[]node{}
 		for _, element := range exprs {
-			child, ok := r.node(element)
+			child, ok := r.node(element, path)
 			if !ok {
 				return n, false
 			}
@@ -216,18 +221,18 @@ func value(n node) jobfile.Value {
 // Parse reads a stanza from JSON text. Places are lines and columns of that text.
 // The error, if any, is of type jobfile.Errors.
 func Parse(filename string, src []byte) (*jobfile.Block, error) {
-	return parse(src, func(offset int) jobfile.Pos { return jobfile.At(filename, src, offset) })
+	return parse(src, func(offset int, _ string) jobfile.Pos { return jobfile.At(filename, src, offset) })
 }
 
-// ParseAt reads a stanza from JSON text that was the value of something else:
-// every place in it is at.
-func ParseAt(at jobfile.Pos, src []byte) (*jobfile.Block, error) {
-	return parse(src, func(int) jobfile.Pos { return at })
+// ParseAt reads a stanza from JSON text that was the value of something else: the place of
+// what is in it is that of its path.
+func ParseAt(at func(path string) jobfile.Pos, src []byte) (*jobfile.Block, error) {
+	return parse(src, func(_ int, path string) jobfile.Pos { return at(path) })
 }
 
-func parse(src []byte, pos func(offset int) jobfile.Pos) (*jobfile.Block, error) {
+func parse(src []byte, pos func(offset int, path string) jobfile.Pos) (*jobfile.Block, error) {
 	fail := func(offset int, found string) error {
-		return jobfile.Errors{{Pos: pos(offset), Found: found, Want: `want a JSON object such as {"mode":"apply"}`}}
+		return jobfile.Errors{{Pos: pos(offset, ""), Found: found, Want: `want a JSON object such as {"mode":"apply"}`}}
 	}
 	if !utf8.Valid(src) {
 		return nil, fail(0, "text that is not UTF-8")
@@ -246,7 +251,7 @@ func parse(src []byte, pos func(offset int) jobfile.Pos) (*jobfile.Block, error)
 		return nil, fail(diags[0].Subject.Start.Byte, "broken JSON: "+diags[0].Detail)
 	}
 	r := Reader{
-		Pos: func(r hcl.Range) jobfile.Pos { return pos(r.Start.Byte) },
+		Pos: func(r hcl.Range, path string) jobfile.Pos { return pos(r.Start.Byte, path) },
 		Eval: func(e hcl.Expression) (cty.Value, bool) {
 			v, diags := e.Value(nil)
 			return v, !diags.HasErrors()

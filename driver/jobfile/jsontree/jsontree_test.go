@@ -74,7 +74,7 @@ func TestFaults(t *testing.T) {
 
 func TestParseAtPutsEveryFaultThere(t *testing.T) {
 	t.Parallel()
-	if _, err := jsontree.ParseAt(at(7, 3), []byte("{")); err == nil || !strings.HasPrefix(err.Error(), "f:7:3: ") {
+	if _, err := jsontree.ParseAt(func(string) jobfile.Pos { return at(7, 3) }, []byte("{")); err == nil || !strings.HasPrefix(err.Error(), "f:7:3: ") {
 		t.Errorf("error %v, want one at 7:3", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // TestAFileThatComputesWithoutEndIsRefused: what it would come to is gigabytes and more,
-// so that a test that ends shows that nobody computed it.
+// so that a test that ends shows that it was not computed.
 func TestAFileThatComputesWithoutEndIsRefused(t *testing.T) {
 	t.Parallel()
 	doubled := `a0 = "xxxxxxxxxxxxxxxx"` + "\n"

@@ -7,7 +7,10 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/nomad/api"
 	"github.com/zclconf/go-cty/cty"
+
+	"pitchpipe/driver/jobfile/nomadjson"
 )
 
 func blocksOf(body *hclsyntax.Body, kind string) []*hclsyntax.Block {
@@ -141,17 +144,8 @@ func (p *parser) nomadTask(b *hclsyntax.Block) {
 		p.job.Argv = append([]string{command}, p.words(c.Body.Attributes["args"])...)
 	}
 	for _, r := range blocksOf(b.Body, "resources") {
-		if n, ok := p.knownInt(r.Body, "cores"); ok && n > 0 {
-			p.job.Cores = int(n)
-		}
-		memory, _ := p.knownInt(r.Body, "memory")
-		p.job.MemoryBytes = max(memory, 0) << 20
-		if ceiling, ok := p.knownInt(r.Body, "memory_max"); ok {
-			p.job.MemoryBytes = max(memory, ceiling) << 20
-			if ceiling < 0 {
-				p.job.MemoryBytes = 0
-			}
-		}
+		asked := api.Resources{Cores: p.number(r.Body, "cores"), MemoryMB: p.number(r.Body, "memory"), MemoryMaxMB: p.number(r.Body, "memory_max")}
+		p.job.Cores, p.job.MemoryBytes = nomadjson.Size(&asked)
 	}
 }
 
@@ -171,14 +165,14 @@ func (p *parser) known(to *string, body *hclsyntax.Body, key string) {
 	}
 }
 
-func (p *parser) knownInt(body *hclsyntax.Body, key string) (int64, bool) {
-	const largest = 1 << 40
+// number is a whole number, nil where the file alone does not determine it.
+func (p *parser) number(body *hclsyntax.Body, key string) *int {
 	v, ok := p.key(body, key, cty.Number)
 	if !ok {
-		return 0, false
+		return nil
 	}
 	n, _ := v.AsBigFloat().Int64()
-	return n, n >= -1 && n <= largest
+	return new(int(n))
 }
 
 // words reads a list of texts. One that is unknown hides no other.

@@ -9,7 +9,6 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"pitchpipe/driver/jobfile"
-	"pitchpipe/driver/jobfile/identity"
 )
 
 // The bounds of a job file: the parser of the language recurses, and a file of
@@ -46,7 +45,7 @@ func parse(filename string, src []byte, vars map[string]string, lenient bool) (*
 	if err := p.errs.Err(); err != nil {
 		return nil, err
 	}
-	p.job.Command = identity.Argv(p.job.Argv)
+	p.job.Command = jobfile.CommandIdentity(p.job.Argv)
 	return p.job, nil
 }
 

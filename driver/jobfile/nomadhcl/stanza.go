@@ -37,7 +37,7 @@ func (p *parser) tuningBlocks(body *hclsyntax.Body) {
 }
 
 func (p *parser) tree() jsontree.Reader {
-	return jsontree.Reader{Pos: p.pos, Eval: p.eval}
+	return jsontree.Reader{Pos: func(r hcl.Range, _ string) jobfile.Pos { return p.pos(r) }, Eval: p.eval}
 }
 
 // tuningAttr reads tuning = { ... }, tuning = jsonencode({ ... }) and

@@ -51,7 +51,7 @@ func (p *parser) variables(blocks []*hclsyntax.Block) {
 		if near := jobfile.Nearest(name, known); near != "" {
 			want += fmt.Sprintf("; did you mean %q?", near)
 		}
-		p.fail(jobfile.Pos{Filename: p.filename, Line: 1, Column: 1}, fmt.Sprintf("a value for the unknown variable %q", name), want)
+		p.fail(p.top(), fmt.Sprintf("a value for the unknown variable %q", name), want)
 	}
 	p.scope.Variables = map[string]cty.Value{"var": cty.ObjectVal(values)}
 }
@@ -91,18 +91,12 @@ func (p *parser) variable(name string, at jobfile.Pos, body *hclsyntax.Body) (ct
 // given is the value of a variable as --var has it: the text, or for a list, a map or
 // an object the expression that it holds.
 func (p *parser) given(text string, want cty.Type) cty.Value {
-	if want == cty.DynamicPseudoType || want.IsPrimitiveType() {
-		return cty.StringVal(text)
-	}
-	if depth([]byte(text), p.filename) > maxDepth {
-		return cty.StringVal(text)
-	}
-	e, diags := hclsyntax.ParseExpression([]byte(text), p.filename, hcl.InitialPos)
-	if diags.HasErrors() {
-		return cty.StringVal(text)
-	}
-	if v, diags := p.value(e); !diags.HasErrors() {
-		return v
+	if want != cty.DynamicPseudoType && !want.IsPrimitiveType() && depth([]byte(text), p.filename) <= maxDepth {
+		if e, diags := hclsyntax.ParseExpression([]byte(text), p.filename, hcl.InitialPos); !diags.HasErrors() {
+			if v, diags := p.value(e); !diags.HasErrors() {
+				return v
+			}
+		}
 	}
 	return cty.StringVal(text)
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver/jobfile"
-	"pitchpipe/driver/jobfile/identity"
 	"pitchpipe/driver/jobfile/jsontree"
 )
 
@@ -33,7 +32,7 @@ func Parse(filename string, src []byte, vars map[string]string) (*jobfile.Job, e
 	if err := p.errs.Err(); err != nil {
 		return nil, err
 	}
-	p.job.Command = identity.Argv(p.job.Argv)
+	p.job.Command = jobfile.CommandIdentity(p.job.Argv)
 	return p.job, nil
 }
 
@@ -150,41 +149,12 @@ func (p *parser) tuning(path string, src []byte) {
 		return
 	}
 	p.stanza = path
-	block, err := jsontree.ParseAt(p.at(path), src)
+	block, err := jsontree.ParseAt(func(inside string) jobfile.Pos { return p.at(path + inside) }, src)
 	if faults, ok := errors.AsType[jobfile.Errors](err); ok {
 		for _, f := range faults {
 			p.fail(path, f.Found, f.Want)
 		}
 		return
 	}
-	p.locate(block, path)
 	p.job.Stanza = block
-}
-
-// locate gives every block and key of a stanza its path.
-func (p *parser) locate(b *jobfile.Block, path string) {
-	b.Pos = p.at(path)
-	if b.Label != "" {
-		b.LabelPos = b.Pos
-	}
-	for i := range b.Attrs {
-		a := &b.Attrs[i]
-		a.Pos = p.at(path + "." + a.Name)
-		a.ValuePos = a.Pos
-		items(a.Value, a.Pos)
-	}
-	for _, inner := range b.Blocks {
-		at := path + "." + inner.Type
-		if inner.Label != "" {
-			at += "." + inner.Label
-		}
-		p.locate(inner, at)
-	}
-}
-
-func items(v jobfile.Value, at jobfile.Pos) {
-	for i := range v.List {
-		v.List[i].Pos = at
-		items(v.List[i].Value, at)
-	}
 }

@@ -23,10 +23,10 @@ const Variable = "PITCHPIPE_MARKS"
 // The command runs in the background, since a shell handles no signal while a command
 // in front of it runs. A background command ignores INT, which Nomad sends where a task
 // says nothing else, and QUIT; where env cannot undo that, they are handed on as TERM.
-// A wait that a signal ended tells nothing of the command and is repeated; the second
+// A wait that a signal ended says nothing of the command and is repeated; the second
 // answer counts unless the first had been the command's own.
 //
-// A command that was told to end may save and end with 0, and has done a part of its work:
+// A command that was asked to end may save and end with 0, and has done a part of its work:
 // once TERM, INT, HUP or QUIT was handed on there is no mark. Where the work ended in that
 // very moment it is run again, from its checkpoint.
 //

@@ -248,7 +248,7 @@ func TestAWrapperThatInheritsAnIgnoredHangUpStillHandsOnTheRest(t *testing.T) {
 }
 
 // TestWorkThatEndsBecauseItWasToldToIsNotDone: many programs save and end with 0 when
-// they are told to end, and go on where they are begun again. USR1 is a request to save,
+// they are asked to end, and go on where they are begun again. USR1 is a request to save,
 // and who ends with 0 after that has done its work.
 func TestWorkThatEndsBecauseItWasToldToIsNotDone(t *testing.T) {
 	t.Parallel()

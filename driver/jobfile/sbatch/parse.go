@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"pitchpipe/driver/jobfile"
-	"pitchpipe/driver/jobfile/identity"
 )
 
 // Parse reads a batch script. The error, if any, is of type jobfile.Errors and
@@ -41,7 +40,7 @@ func read(filename string, src []byte, slurm bool) (*jobfile.Job, error) {
 		return nil, err
 	}
 	p.job.Env, p.job.Fixed = environment(filename, lines)
-	p.job.Command = identity.Script(src)
+	p.job.Command = jobfile.ScriptIdentity(src)
 	return p.job, nil
 }
 
@@ -71,12 +70,12 @@ func (p *parser) whole(src []byte) {
 			"want the path of its interpreter in the first line, such as #!/bin/sh")
 	}
 	if i := bytes.Index(src, []byte("\r\n")); i >= 0 {
-		line := bytes.Count(src[:i], []byte("\n")) + 1
-		p.fail(line, i-bytes.LastIndexByte(src[:i], '\n'), "the line ends as under DOS", "want Unix line ends")
+		at := jobfile.At(p.filename, src, i)
+		p.fail(at.Line, at.Column, "the line ends as under DOS", "want Unix line ends")
 	}
 	if i := bytes.IndexByte(src, 0); i >= 0 {
-		line := bytes.Count(src[:i], []byte("\n")) + 1
-		p.fail(line, i-bytes.LastIndexByte(src[:i], '\n'), "a NUL byte", "want a text file")
+		at := jobfile.At(p.filename, src, i)
+		p.fail(at.Line, at.Column, "a NUL byte", "want a text file")
 	}
 }
 

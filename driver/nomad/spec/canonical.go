@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -35,8 +36,8 @@ func Decode(data []byte) (*api.Job, error) {
 }
 
 // Owner is what the owner of a job wrote: a copy without what servers add to a
-// registered job and without what a change leaves in it, and with what a change stands
-// over with which he registered it himself. It can be registered.
+// registered job and without what a change leaves in it, and with his settings where he
+// registered it with a change himself. It can be registered.
 func Owner(job *api.Job) (*api.Job, error) {
 	own, err := Clone(job)
 	if err != nil {
@@ -48,7 +49,14 @@ func Owner(job *api.Job) (*api.Job, error) {
 	}
 	for _, g := range own.TaskGroups {
 		unmark(g)
-		unwritten(own, g)
+		// Servers add some at each registration, of which one kind comes again each time.
+		var each []*api.Constraint
+		for _, c := range g.Constraints {
+			if !slices.ContainsFunc(each, func(other *api.Constraint) bool { return reflect.DeepEqual(c, other) }) {
+				each = append(each, c)
+			}
+		}
+		g.Constraints = each
 		for _, t := range g.Tasks {
 			delete(t.Env, Variable)
 			if len(t.Env) == 0 {
@@ -123,7 +131,9 @@ func normal(job *api.Job) (any, error) {
 		own.Datacenters = nil
 	}
 	for _, g := range own.TaskGroups {
+		g.Constraints = slices.DeleteFunc(g.Constraints, implied)
 		for _, t := range g.Tasks {
+			t.Constraints = slices.DeleteFunc(t.Constraints, implied)
 			unwrapCommand(t) // it has the name of one run
 			if id := t.Identity; id != nil && id.Name == "default" && !id.Env && !id.File && id.ChangeMode == "" && id.TTL == 0 {
 				t.Identity = nil // each task has it
@@ -132,6 +142,15 @@ func normal(job *api.Job) (any, error) {
 	}
 	return tree(own)
 }
+
+// implied reports whether servers may have added a constraint, for what a task uses: signals,
+// Vault, Consul, services, identities, a bridge. They stay in a job, and do not count when
+// jobs are compared.
+func implied(c *api.Constraint) bool {
+	return c != nil && serversConstraint.MatchString(c.LTarget)
+}
+
+var serversConstraint = regexp.MustCompile(`^\$\{attr\.(vault|consul|nomad|os\.signals|plugins)\b`)
 
 // prune leaves out what is empty, nil where nothing is left.
 func prune(v any) any {

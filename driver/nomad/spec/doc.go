@@ -18,5 +18,5 @@
 // where the change stands (Begin), and Owner gives that back as long as the change stands
 // as it was written.
 //
-// The package is pure: it knows no clock and asks nobody.
+// The package is pure: it knows no clock and makes no request.
 package spec

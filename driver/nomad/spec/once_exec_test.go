@@ -61,7 +61,7 @@ func needExec(t *testing.T, c *api.Client) {
 }
 
 // 2.2 under the driver exec: a task sees no other allocation, and the mark lies in a
-// volume that it mounts. Without one the mark is not seen, and the user is told so.
+// volume that it mounts. Without one the mark is not seen, and the user gets a warning.
 func TestAnExecTaskIsDoneOnceByAMarkInItsVolume(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

@@ -10,7 +10,6 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
-	"pitchpipe/driver/jobfile/identity"
 	"pitchpipe/driver/jobfile/nomadjson"
 )
 
@@ -65,7 +64,7 @@ func ObservedOnly(job *api.Job) string {
 	case job.Dispatched || Deref(job.ParentID) != "" && job.ParameterizedJob != nil:
 		return "a dispatched job cannot be changed, Nomad refuses it; tune its parameterized parent, which later dispatches follow"
 	case job.ParameterizedJob != nil:
-		return "a parameterized job runs only as what is dispatched from it, which Nomad lets nobody change"
+		return "a parameterized job runs only as what is dispatched from it, which Nomad lets no one change"
 	case job.Periodic != nil:
 		return "a periodic job runs only as its children, each of which is a job of its own"
 	case Deref(job.Type) != "batch":
@@ -81,7 +80,7 @@ func ObservedOnly(job *api.Job) string {
 	case !understood(t.Driver):
 		return fmt.Sprintf("tasks of driver %q are observed, not changed: want raw_exec, exec or docker", t.Driver)
 	case t.Config["cgroup_v1_override"] != nil || t.Config["cgroup_v2_override"] != nil:
-		return "a task with cgroups of its own choice (cgroup_v1_override, cgroup_v2_override) is observed, not changed: Nomad's cores and memory do not bind it, and nobody can measure it"
+		return "a task with cgroups of its own choice (cgroup_v1_override, cgroup_v2_override) is observed, not changed: Nomad's cores and memory do not bind it, and it cannot be measured"
 	}
 	return ""
 }
@@ -170,7 +169,7 @@ func Resources(job *api.Job) driver.Resources {
 	delete(r.Env, Variable)
 	if argv := nomadjson.Argv(t); argv != nil {
 		r.Args = argv
-		r.Command = identity.Argv(argv)
+		r.Command = jobfile.CommandIdentity(argv)
 	}
 	return r
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/move"
 )
 
 // Template is the text of a template by which the author of a job lets its environment
@@ -38,7 +39,7 @@ type InPlace struct {
 // pathOf is what Nomad takes as the path of a variable.
 var pathOf = regexp.MustCompile(`^[a-zA-Z0-9-_~/]{1,128}$`)
 
-// MayRestart tells where the environment of a job can be changed in place: its main task has
+// MayRestart finds where the environment of a job can be changed in place: its main task has
 // the Template, exactly, with env = true and change_mode = "restart", rendered to a file
 // below local/, its command is wrapped so that finished work is not done again, and the
 // id of the job, which is that of its variable, is one that Nomad takes in a path.
@@ -47,12 +48,9 @@ func MayRestart(job *api.Job, id string) (InPlace, bool) {
 	if t == nil || ObservedOnly(job) != "" || !Wrapped(job) || strings.Contains(id, "/") {
 		return InPlace{}, false
 	}
-	var found []*api.Template
-	for _, tmpl := range t.Templates {
-		if tmpl != nil && lines(Deref(tmpl.EmbeddedTmpl)) == lines(Template) {
-			found = append(found, tmpl)
-		}
-	}
+	found := slices.DeleteFunc(slices.Clone(t.Templates), func(tmpl *api.Template) bool {
+		return tmpl == nil || lines(Deref(tmpl.EmbeddedTmpl)) != lines(Template)
+	})
 	if len(found) != 1 {
 		return InPlace{}, false
 	}
@@ -60,11 +58,9 @@ func MayRestart(job *api.Job, id string) (InPlace, bool) {
 	file := path.Clean(Deref(tmpl.DestPath))
 	at := strings.Join([]string{"nomad/jobs", id, Deref(g.Name), t.Name}, "/")
 	switch {
-	case tmpl.Envvars == nil || !*tmpl.Envvars,
+	case !Deref(tmpl.Envvars), Deref(tmpl.Once), Deref(tmpl.SourcePath) != "",
 		!slices.Contains([]string{"", "restart"}, Deref(tmpl.ChangeMode)),
-		tmpl.Once != nil && *tmpl.Once,
 		!slices.Contains([]string{"", "{{"}, Deref(tmpl.LeftDelim)), !slices.Contains([]string{"", "}}"}, Deref(tmpl.RightDelim)),
-		Deref(tmpl.SourcePath) != "",
 		!strings.HasPrefix(file, "local/"),
 		!pathOf.MatchString(at) || strings.Count(at, "/") != 4:
 		return InPlace{}, false
@@ -76,16 +72,7 @@ func MayRestart(job *api.Job, id string) (InPlace, bool) {
 // to be acted on, and for the task to end.
 func (t InPlace) Slack(job *api.Job) time.Duration {
 	_, task := Main(job)
-	out := task.ShutdownDelay
-	for _, d := range []*time.Duration{t.Tmpl.Splay, task.KillTimeout} {
-		if d != nil {
-			out += *d
-		}
-	}
-	if w := t.Tmpl.Wait; w != nil && w.Max != nil {
-		out += *w.Max
-	}
-	return out
+	return task.ShutdownDelay + Deref(t.Tmpl.Splay) + Deref(task.KillTimeout) + Deref(Deref(t.Tmpl.Wait).Max)
 }
 
 // lines is a text without the blanks around its lines, and without empty ones: a job file
@@ -101,19 +88,14 @@ func lines(text string) string {
 }
 
 // plain is what a file of variables says without quotes.
-var (
-	plain = regexp.MustCompile(`^[A-Za-z0-9_.:/,@%+=-]+$`)
-	named = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-)
+var plain = regexp.MustCompile(`^[A-Za-z0-9_.:/,@%+=-]+$`)
 
 // Items are those of the variable for an allocation that is to have the change of a mark
 // and was registered with another; false where the change is not one of the environment
 // alone, takes back a variable that was registered, or has a value that the file of
 // variables would need quotes for.
 func Items(alloc string, registered driver.Change, m Mark) (map[string]string, bool) {
-	rest, base := m.Change.Clone(), registered.Clone()
-	rest.Env, base.Env = nil, nil
-	if !same(rest, base) || !plain.MatchString(m.Intent) {
+	if move.JudgeChange(m.Change) != nil || !same(m.Change, registered) || !plain.MatchString(m.Intent) {
 		return nil, false
 	}
 	for name := range registered.Env {
@@ -123,7 +105,7 @@ func Items(alloc string, registered driver.Change, m Mark) (map[string]string, b
 	}
 	out := map[string]string{AllocVariable: alloc, Variable: m.Intent}
 	for name, value := range m.Change.Env {
-		if !named.MatchString(name) || !plain.MatchString(value) || name == AllocVariable || name == Variable {
+		if !plain.MatchString(value) {
 			return nil, false
 		}
 		out[name] = value
@@ -131,7 +113,7 @@ func Items(alloc string, registered driver.Change, m Mark) (map[string]string, b
 	return out, true
 }
 
-// same reports whether two changes without variables are equal.
+// same reports whether two changes are equal beside their variables.
 func same(a, b driver.Change) bool {
 	return maps.Equal(a.Args, b.Args) && maps.Equal(a.Live, b.Live) &&
 		a.Cores == b.Cores && a.MemoryBytes == b.MemoryBytes && a.TimeLimit == b.TimeLimit

@@ -47,7 +47,7 @@ func TestATemplateIsRecognisedByItsContent(t *testing.T) {
 		{"another mode", "train", func(_ *api.Job, x *api.Template) { x.ChangeMode = new("noop") }, false},
 		{"rendered once", "train", func(_ *api.Job, x *api.Template) { x.Once = new(true) }, false},
 		{"other delimiters", "train", func(_ *api.Job, x *api.Template) { x.LeftDelim = new("[[") }, false},
-		{"a place that nobody may read", "train", func(_ *api.Job, x *api.Template) { x.DestPath = new("secrets/tuned.env") }, false},
+		{"a place that no one may read", "train", func(_ *api.Job, x *api.Template) { x.DestPath = new("secrets/tuned.env") }, false},
 		{"a place outside of its folder", "train", func(_ *api.Job, x *api.Template) { x.DestPath = new("local/../secrets/tuned.env") }, false},
 		{"another word in its text", "train", func(_ *api.Job, x *api.Template) {
 			x.EmbeddedTmpl = new(strings.Replace(spec.Template, "NOMAD_ALLOC_ID", "NOMAD_JOB_ID", 1))

@@ -10,10 +10,10 @@
 //
 // An allocation that was replaced ends as "complete" too, whatever its tasks did. Work
 // is finished where the task ended by itself, not after a "Killing", with status 0. A
-// time limit is told by the description that Nomad's client gives the allocation. A
+// time limit is known by the description that Nomad's client gives the allocation. A
 // kill for memory is status 137 that Nomad did not ask for: the flag oom_killed is not
 // set by every task driver, and counts only where it says yes. A task that never began
 // because its driver or its set-up failed is driver.NotStarted.
 //
-// The package is pure: it knows no clock and asks nobody.
+// The package is pure: it knows no clock and makes no request.
 package view

@@ -42,7 +42,7 @@ func parts(in Input) []*api.AllocationListStub {
 // whole fills in the state of a job that runs as several: it has ended when Nomad says that
 // nothing of it is left to be done, and did its work where no part of it ended otherwise.
 func whole(in Input, j *driver.Job) {
-	stopped := in.Job.Stop != nil && *in.Job.Stop
+	stopped := spec.Deref(in.Job.Stop)
 	j.State, j.ExitCode, j.Started = driver.Succeeded, 0, time.Time{}
 	waits, runs := spec.Deref(in.Job.Status) != "dead" && !stopped, false
 	var end time.Time

@@ -157,7 +157,7 @@ func Finished(a *api.AllocationListStub, task string) bool {
 }
 
 // Again reports whether an allocation whose task did its work runs it again: it ended by
-// itself with status 0, was not told to restart, and began once more. A client that dies
+// itself with status 0, was not asked to restart, and began once more. A client that dies
 // between the end of a task and noting it does that when it is back.
 func Again(a *api.AllocationListStub, task string) bool {
 	if Over(a) {

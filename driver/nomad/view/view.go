@@ -97,7 +97,7 @@ func latest(in Input) *api.AllocationListStub {
 }
 
 func state(in Input) (driver.State, string) {
-	stopped := in.Job.Stop != nil && *in.Job.Stop
+	stopped := spec.Deref(in.Job.Stop)
 	a := latest(in)
 	dead := spec.Deref(in.Job.Status) == "dead"
 	switch {
@@ -113,7 +113,8 @@ func state(in Input) (driver.State, string) {
 	t := TaskOf(a, in.Task)
 	// An allocation that was placed and never began is nothing that happened.
 	if stopped && t.Began.IsZero() && a.ClientStatus != api.AllocClientStatusFailed {
-		return afterStop(in, a)
+		in.Allocs = slices.DeleteFunc(slices.Clone(in.Allocs), func(other *api.AllocationListStub) bool { return other.ID == a.ID })
+		return state(in)
 	}
 	switch {
 	case in.Finished:
@@ -125,31 +126,15 @@ func state(in Input) (driver.State, string) {
 	case Over(a) && (dead || stopped):
 		return ending(a, in.Task, spec.Wrapped(in.Job))
 	case Over(a):
-		if r := Reason(in.Blocked); r != "" {
-			return driver.Pending, r
-		}
-		return driver.Pending, "waits for its next allocation"
+		return driver.Pending, cmp.Or(Reason(in.Blocked), "waits for its next allocation")
 	case stopped:
 		return driver.Running, "is being stopped"
 	case a.ClientStatus == api.AllocClientStatusRunning || t.Waits:
 		return driver.Running, ""
 	case a.ClientStatus == api.AllocClientStatusUnknown:
-		return driver.Running, "nobody knows: its node is disconnected"
+		return driver.Running, "unknown: its node is disconnected"
 	}
 	return driver.Pending, "placed on " + a.NodeName
-}
-
-// afterStop is how a job ended whose last allocation never began.
-func afterStop(in Input, never *api.AllocationListStub) (driver.State, string) {
-	if in.Finished {
-		return driver.Succeeded, ""
-	}
-	rest := in
-	rest.Allocs = slices.DeleteFunc(slices.Clone(in.Allocs), func(a *api.AllocationListStub) bool { return a.ID == never.ID })
-	if last := latest(rest); last != nil {
-		return state(rest)
-	}
-	return driver.Cancelled, "stopped before it began"
 }
 
 // Reason says in one line why a job waits for room.
@@ -235,7 +220,7 @@ func submitted(job *api.Job) time.Time {
 	if job.SubmitTime == nil {
 		return time.Time{}
 	}
-	return time.Unix(0, *job.SubmitTime).UTC()
+	return moment(*job.SubmitTime)
 }
 
 // name is that of a job, and of a child that Nomad made that of its parent: the children
@@ -249,8 +234,5 @@ func name(own *api.Job) string {
 }
 
 func namespace(job *api.Job) string {
-	if n := spec.Deref(job.Namespace); n != "" {
-		return n
-	}
-	return api.DefaultNamespace
+	return cmp.Or(spec.Deref(job.Namespace), api.DefaultNamespace)
 }

@@ -13,7 +13,7 @@ import (
 	"pitchpipe/driver/nomad"
 )
 
-// Many programs save and end with 0 when they are told to end. Their work is not done then.
+// Many programs save and end with 0 when they are asked to end. Their work is not done then.
 func TestWorkThatEndsAsItIsToldToGoesOn(t *testing.T) {
 	t.Parallel()
 	stories(t, map[string]func(*testing.T, *story){

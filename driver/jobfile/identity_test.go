@@ -1,9 +1,9 @@
-package identity_test
+package jobfile_test
 
 import (
 	"testing"
 
-	"pitchpipe/driver/jobfile/identity"
+	"pitchpipe/driver/jobfile"
 )
 
 func TestScriptsThatAreTheSameCommand(t *testing.T) {
@@ -25,7 +25,7 @@ func TestScriptsThatAreTheSameCommand(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if a, b := identity.Script([]byte(tt.a)), identity.Script([]byte(tt.b)); a != b {
+			if a, b := jobfile.ScriptIdentity([]byte(tt.a)), jobfile.ScriptIdentity([]byte(tt.b)); a != b {
 				t.Errorf("two commands, want one:\n%s\n%s", tt.a, tt.b)
 			}
 		})
@@ -51,7 +51,7 @@ func TestScriptsThatAreOtherCommands(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if a, b := identity.Script([]byte(tt.a)), identity.Script([]byte(tt.b)); a == b {
+			if a, b := jobfile.ScriptIdentity([]byte(tt.a)), jobfile.ScriptIdentity([]byte(tt.b)); a == b {
 				t.Errorf("one command, want two:\n%s\n%s", tt.a, tt.b)
 			}
 		})
@@ -61,7 +61,7 @@ func TestScriptsThatAreOtherCommands(t *testing.T) {
 func TestArgv(t *testing.T) {
 	t.Parallel()
 	base := []string{"/usr/bin/python3", "train.py", "--data", "a.csv", "--lr=0.1"}
-	if got, want := identity.Argv([]string{"/usr/bin/python3", "train.py", "--data", "b.csv", "--lr=1"}), identity.Argv(base); got != want {
+	if got, want := jobfile.CommandIdentity([]string{"/usr/bin/python3", "train.py", "--data", "b.csv", "--lr=1"}), jobfile.CommandIdentity(base); got != want {
 		t.Errorf("other values: %s, want the same %s", got, want)
 	}
 	for _, other := range [][]string{
@@ -69,18 +69,18 @@ func TestArgv(t *testing.T) {
 		{"/usr/bin/perl", "train.py", "--data", "a.csv", "--lr=0.1"},
 		{"/usr/bin/python3", "train.py", "--data", "a.csv", "--rate=0.1"},
 	} {
-		if identity.Argv(other) == identity.Argv(base) {
+		if jobfile.CommandIdentity(other) == jobfile.CommandIdentity(base) {
 			t.Errorf("%q and %q are one command, want two", other, base)
 		}
 	}
-	shell := func(code string) string { return identity.Argv([]string{"/bin/sh", "-c", code}) }
+	shell := func(code string) string { return jobfile.CommandIdentity([]string{"/bin/sh", "-c", code}) }
 	if shell("./sim --n 1") != shell("./sim --n 2") {
 		t.Error("the same code of a shell with another number is another command")
 	}
 	if shell("./sim --n 1") == shell("./sort --n 1") {
 		t.Error("other code of a shell is the same command")
 	}
-	if got := identity.Argv(base); len(got) != 12 {
+	if got := jobfile.CommandIdentity(base); len(got) != 12 {
 		t.Errorf("identity %q has %d digits, want 12", got, len(got))
 	}
 }
@@ -88,7 +88,7 @@ func TestArgv(t *testing.T) {
 func FuzzScript(f *testing.F) {
 	f.Add("#!/bin/sh\nexport A=${B:-1}\nsrun -n 1 python -u x.py --data $(ls 'a') > y 2>&1\nsh -c 'a b'\n")
 	f.Fuzz(func(t *testing.T, src string) {
-		if a, b := identity.Script([]byte(src)), identity.Script([]byte(src+"\n# more\n\n")); a != b && src != "" && src[len(src)-1] == '\n' {
+		if a, b := jobfile.ScriptIdentity([]byte(src)), jobfile.ScriptIdentity([]byte(src+"\n# more\n\n")); a != b && src != "" && src[len(src)-1] == '\n' {
 			t.Errorf("a comment changes the identity of %q", src)
 		}
 	})

@@ -177,7 +177,7 @@ func beginsAgain(t *testing.T, s *story) {
 			t.Errorf("run %d: %s after %+v under %+v", i, got.State, got.Attempts, got.Change)
 		}
 		if last.Fingerprint != "" && got.Fingerprint != last.Fingerprint {
-			t.Errorf("run %d: what its owner wrote is told as another", i)
+			t.Errorf("run %d: what its owner wrote is shown as another", i)
 		}
 		last = got
 	}
@@ -207,7 +207,7 @@ func beginsOnce(t *testing.T, s *story) {
 	})
 	b := nomad.Beginning{Intent: "lost", Change: driver.Change{Env: map[string]string{"BATCH_SIZE": "2"}}}
 	if _, _, _, err := s.begin(t, s.cfg.Client, mover(2), b); err == nil || errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrDenied) {
-		t.Errorf("submitted without an answer: %v, want that nobody knows", err)
+		t.Errorf("submitted without an answer: %v, want that it is unknown", err)
 	}
 	if n := s.proxy.count("PUT /v1/jobs"); n != 1 {
 		t.Errorf("%d registrations, want one", n)

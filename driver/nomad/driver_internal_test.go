@@ -33,7 +33,7 @@ func (s *shelf) Load(context.Context, string) ([]byte, error) {
 
 // A controller that stands by looks at jobs too. What it read of one before it began to
 // lead must not be saved over what the one before wrote in its last moment.
-func TestWhoBeginsToLeadReadsARecordWhenNobodyHasAnOlderOneInHand(t *testing.T) {
+func TestANewLeaderReadsARecordWhenNoOneHasAnOlderOneInHand(t *testing.T) {
 	t.Parallel()
 	const id = driver.JobID("train@default")
 	data, err := json.Marshal(record{Version: recordVersion, Job: id, Request: "known"})
