@@ -89,7 +89,7 @@ func TestWhatComesAndGoesIsSeenByTheNextScan(t *testing.T) {
 	look("local/1.1", "local/7.1", "nomad/"+alloc+".t.1")
 	move(root.Cgroup("nomad.slice"))
 	look("local/1.1", "local/7.1")
-	// Another process under a number that was nobody's job.
+	// Another process under a number that was in no job.
 	move(root.Pid(1003))
 	plant(t, root.Pid(1003), map[string]string{"stat": "1003 (y) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 77 0 0", "environ": envOf("55", "1"), "cgroup": "0::/\n", "cmdline": "y\x00"})
 	look("local/1.1", "local/55.1", "local/7.1")
@@ -180,10 +180,10 @@ func TestPopulatedIsWhatProcessesSay(t *testing.T) {
 		files map[string]string
 		want  bool
 	}{
-		{"nobody", map[string]string{"a/cgroup.procs": "", "b/cgroup.procs": ""}, false},
-		{"somebody in the second tree", map[string]string{"a/cgroup.procs": "", "b/cgroup.procs": "7\n"}, true},
-		{"somebody far below", map[string]string{"a/cgroup.procs": "", "b/cgroup.procs": "", "b/step_0/cgroup.procs": "", "b/step_0/user/cgroup.procs": "", "b/step_0/user/task_0/cgroup.procs": "7\n"}, true},
-		{"somebody in another process namespace", map[string]string{"a/cgroup.procs": "0\n", "b/cgroup.procs": "0\n"}, false},
+		{"no one", map[string]string{"a/cgroup.procs": "", "b/cgroup.procs": ""}, false},
+		{"a process in the second tree", map[string]string{"a/cgroup.procs": "", "b/cgroup.procs": "7\n"}, true},
+		{"a process far below", map[string]string{"a/cgroup.procs": "", "b/cgroup.procs": "", "b/step_0/cgroup.procs": "", "b/step_0/user/cgroup.procs": "", "b/step_0/user/task_0/cgroup.procs": "7\n"}, true},
+		{"a process in another process namespace", map[string]string{"a/cgroup.procs": "0\n", "b/cgroup.procs": "0\n"}, false},
 		{"nothing there", nil, false},
 		{"the kernel says so", map[string]string{"a/cgroup.events": "populated 1\nfrozen 0\n", "a/cgroup.procs": "7\n"}, true},
 		{"the kernel says no", map[string]string{"a/cgroup.events": "populated 0\nfrozen 0\n", "a/cgroup.procs": ""}, false},
@@ -201,7 +201,7 @@ func TestPopulatedIsWhatProcessesSay(t *testing.T) {
 }
 
 // BenchmarkScan is one look for jobs on a node whose processes are known: ten jobs with a
-// cgroup, and processes that are nobody's.
+// cgroup, and processes of no job.
 func BenchmarkScan(b *testing.B) {
 	for _, processes := range []int{100, 1000} {
 		b.Run(fmt.Sprintf("processes=%d", processes), func(b *testing.B) {

@@ -412,7 +412,7 @@ func TestOnlyAJobWithACgroupInPerfsHierarchyIsCounted(t *testing.T) {
 	}
 }
 
-func TestEventsLeaveDescriptorsToAllElse(t *testing.T) {
+func TestEventsLeaveDescriptorsForConnections(t *testing.T) {
 	t.Parallel()
 	g, err := perf.Kernel{}.Open([]perf.Attr{{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CONTEXT_SWITCHES}}, perf.Where{})
 	if err != nil {

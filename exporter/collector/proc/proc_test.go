@@ -268,7 +268,7 @@ func TestAProcessThatDidNotRunIsNotReadAgain(t *testing.T) {
 }
 
 // A process that sleeps reads the same with and without the short cut, on the machine itself.
-func TestTheShortCutSaysWhatAWholeReadingSays(t *testing.T) {
+func TestTheShortCutReadsWhatAWholeReadingReads(t *testing.T) {
 	t.Parallel()
 	quick, whole := open(t, hostfs.Root{}), open(t, hostfs.Root{})
 	sleeper := exec.CommandContext(t.Context(), "sleep", "600")
