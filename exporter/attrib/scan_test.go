@@ -173,30 +173,25 @@ func TestAProcessThatBecomesAJobsAfterItsForkIsFound(t *testing.T) {
 	}
 }
 
-func TestPopulatedIsWhatProcessesSay(t *testing.T) {
+func TestProcessesAreThoseOfTheTreeThatKnowsMost(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name  string
 		files map[string]string
-		want  bool
+		want  []int
 	}{
-		{"no one", map[string]string{"a/cgroup.procs": "", "b/cgroup.procs": ""}, false},
-		{"a process in the second tree", map[string]string{"a/cgroup.procs": "", "b/cgroup.procs": "7\n"}, true},
-		{"a process far below", map[string]string{"a/cgroup.procs": "", "b/cgroup.procs": "", "b/step_0/cgroup.procs": "", "b/step_0/user/cgroup.procs": "", "b/step_0/user/task_0/cgroup.procs": "7\n"}, true},
-		{"a process in another process namespace", map[string]string{"a/cgroup.procs": "0\n", "b/cgroup.procs": "0\n"}, false},
-		{"nothing there", nil, false},
-		{"the kernel says so", map[string]string{"a/cgroup.events": "populated 1\nfrozen 0\n", "a/cgroup.procs": "7\n"}, true},
-		{"the kernel says no", map[string]string{"a/cgroup.events": "populated 0\nfrozen 0\n", "a/cgroup.procs": ""}, false},
+		{"no one", map[string]string{"a/cgroup.procs": "", "b/cgroup.procs": ""}, nil},
+		{"a process in the second tree", map[string]string{"a/cgroup.procs": "", "b/cgroup.procs": "7\n"}, []int{7}},
+		{"a process far below", map[string]string{"a/cgroup.procs": "", "b/cgroup.procs": "", "b/step_0/cgroup.procs": "", "b/step_0/user/cgroup.procs": "", "b/step_0/user/task_0/cgroup.procs": "7\n"}, []int{7}},
+		{"a process in another process namespace", map[string]string{"a/cgroup.procs": "0\n", "b/cgroup.procs": "0\n"}, nil},
+		{"nothing there", nil, nil},
 	} {
 		dir := t.TempDir()
 		plant(t, dir, tc.files)
 		f := attrib.Found{Dirs: map[string]string{hostfs.Unified: filepath.Join(dir, "a"), "memory": filepath.Join(dir, "b")}}
-		if got := f.Populated(); got != tc.want || got != (len(f.Processes()) > 0) {
-			t.Errorf("%s: populated %v, want %v; processes %v", tc.name, got, tc.want, f.Processes())
+		if got := f.Processes(); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: processes %v, want %v", tc.name, got, tc.want)
 		}
-	}
-	if (attrib.Found{}).Populated() || !(attrib.Found{Pids: []int{7}}).Populated() {
-		t.Error("a job without a cgroup is populated by its processes")
 	}
 }
 

@@ -99,7 +99,7 @@ func (s *Sampler) scanned(f attrib.Found, w question) scanned {
 		out.cpus = cgroup.CPUs(f.Dirs)
 	}
 	if w.anyone {
-		out.anyone = f.Populated()
+		out.anyone = len(f.Processes()) > 0
 	}
 	if w.user && len(f.Dirs) > 0 && !f.HasUID {
 		out.user, out.owned = s.finder.User(f.Processes())

@@ -121,18 +121,19 @@ func (p *powerPMU) counter(event string, cpu int) *counter {
 	}
 	switch event {
 	case "pkg":
-		c.name, c.component = packageName+where, Package
-		c.id = "power:" + where + ":package"
-		return c
+		c.name, c.component = "package", Package
 	case "ram":
 		c.name, c.component = "dram", DRAM
 	case "cores":
 		c.name = "core"
-	case "psys":
-		c.id, c.pkg = "power:psys", Whole
-		return c
 	}
 	c.id = "power:" + where + ":" + c.name
+	switch event {
+	case "pkg":
+		c.name = packageName + where
+	case "psys":
+		c.id, c.pkg = "power:psys", Whole
+	}
 	return c
 }
 
