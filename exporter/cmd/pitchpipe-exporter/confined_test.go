@@ -268,7 +268,7 @@ func gpuHelper(t *testing.T, dir string) string {
 	script, library, program := fmt.Appendf(nil, helperScript, os.Getpid()), filepath.Join(dir, "libfake.so"), filepath.Join(dir, "pitchpipe-gpu")
 	if _, err := exec.LookPath("gcc"); err == nil {
 		for _, build := range [][]string{
-			{"gcc", "-shared", "-fPIC", "-o", library, filepath.Join("..", "..", "nvml", "testdata", "fake.c")},
+			{"gcc", "-shared", "-fPIC", "-o", library, filepath.Join("..", "pitchpipe-gpu", "testdata", "fake.c")},
 			{"go", "build", "-o", program, "../pitchpipe-gpu"},
 		} {
 			if out, err := exec.CommandContext(t.Context(), build[0], build[1:]...).CombinedOutput(); err != nil {
