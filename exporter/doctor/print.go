@@ -16,7 +16,7 @@ func Print(w io.Writer, findings []Finding) error {
 	table := tabwriter.NewWriter(&page, 0, 4, 2, ' ', 0)
 	for rest := findings; len(rest) > 0; {
 		name, n := alike(rest)
-		fmt.Fprintf(table, "%s\t%s\t%s\n", rest[0].State, name, rest[0].Why)
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\n", rest[0].State, name, rest[0].Why) // Flush reports it
 		rest = rest[n:]
 	}
 	if err := table.Flush(); err != nil {

@@ -25,11 +25,11 @@ type process struct {
 // readStat reads a process's stat, and reports whether nothing in it changed but its memory.
 func (r *reader) readStat(pid int) (p *process, slept bool, err error) {
 	p = r.alive[pid]
-	path := ""
-	if p == nil {
-		path = r.root.Pid(pid)
-	} else {
+	var path string
+	if p != nil {
 		path = p.path
+	} else {
+		path = r.root.Pid(pid)
 	}
 	data, err := hostfs.ReadInto(r.buf, path+"/stat")
 	if err != nil {
