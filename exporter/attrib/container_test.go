@@ -123,7 +123,7 @@ func TestAContainerIsATasksOnlyWhereItIs(t *testing.T) {
 	if got := look(); len(got) != 1 || got[0] != boxA {
 		t.Fatalf("found in %v", got)
 	}
-	// Another container says that it is the same task, and one is nobody's.
+	// Another container says that it is the same task, and one is of no task.
 	plant(t, root.Cgroup(), box(boxB, "40"))
 	plant(t, root.Pid(40), map[string]string{"cgroup": "0::/docker/" + boxB + "\n", "stat": "40 (x) S 1 1", "environ": nomadEnv(alloc, "train"), "cmdline": "x\x00"})
 	plant(t, root.Cgroup(), box(strings.Repeat("c3", 32), "50"))

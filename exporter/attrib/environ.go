@@ -84,8 +84,11 @@ func ParseEnviron(data []byte) (Key, bool) {
 // the process for, in the form in which Nomad names a task's cgroup.
 func ParseTask(data []byte) (id string, ok bool) {
 	env := hostfs.Env(data, "NOMAD_ALLOC_ID", "NOMAD_TASK_NAME")
-	owner, ok := nomadName(env["NOMAD_ALLOC_ID"] + "." + env["NOMAD_TASK_NAME"])
-	return owner.Key.ID, ok && isName(env["NOMAD_TASK_NAME"])
+	if !isName(env["NOMAD_TASK_NAME"]) || len(env["NOMAD_ALLOC_ID"]) != uuid {
+		return "", false
+	}
+	owner, ok := ParsePath("nomad/" + env["NOMAD_ALLOC_ID"] + "." + env["NOMAD_TASK_NAME"])
+	return owner.Key.ID, ok && owner.Key.Manager == Nomad
 }
 
 // isName reports whether a text from an environment can be a name.

@@ -25,7 +25,7 @@ const (
 func (l *listing) each(dir string, f func(name []byte, kind byte, inode uint64)) error {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return err //nolint:wrapcheck // the caller adds what it asked for
+		return err
 	}
 	defer func() { _ = unix.Close(fd) }() // only read
 	if l.buf == nil {
@@ -34,7 +34,7 @@ func (l *listing) each(dir string, f func(name []byte, kind byte, inode uint64))
 	for {
 		n, err := unix.Getdents(fd, l.buf)
 		if err != nil || n <= 0 {
-			return err //nolint:wrapcheck // the caller adds what it asked for
+			return err
 		}
 		for b := l.buf[:n]; len(b) > direntName; {
 			length := int(binary.NativeEndian.Uint16(b[direntLength:]))

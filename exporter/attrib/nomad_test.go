@@ -95,7 +95,7 @@ func TestTasksOfNomadAreFoundAsItsClientsPlaceThem(t *testing.T) {
 			if key, ok := s.Locate(30, 0); !ok || key != f.Key {
 				t.Errorf("process 30 is in %v, %v", key, ok)
 			}
-			// Long after the start nobody is looked at so closely.
+			// Long after the start no process is looked at so closely.
 			long := time.Now().Add(-time.Hour)
 			for _, d := range f.Dirs {
 				if err := os.Chtimes(d, long, long); err != nil {

@@ -2,6 +2,7 @@ package attrib
 
 import (
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -36,26 +37,59 @@ type Owner struct {
 
 // rule says what the names below a directory mean.
 type rule struct {
-	parent string // a pattern of path.Match
-	job    func(name string) (Owner, bool)
+	parent  string // a pattern of path.Match
+	manager string
+	name    string // a regular expression: the id, and perhaps the attempt
+	alias   bool
 }
 
 func rules() []rule {
-	return []rule{
-		{"pitchpipe", localName},
-		{"slurm/uid_*", slurmName},
-		{"slurm_*/uid_*", slurmName}, // one of several slurmd on a machine
-		{"slurmstepd.scope", slurmName},
-		{"*_slurmstepd.scope", slurmName},
-		{"nomad.slice/share.slice", nomadScope},
-		{"nomad.slice/reserve.slice", nomadScope},
-		{"nomad.slice", nomadScope},
-		{"nomad/reserve", nomadName},
-		{"nomad", nomadName},
-		{"docker", containerName},
-		{"*.slice", containerScope},
+	const (
+		local = `(.+)\.([1-9]\d{0,9})`
+		slurm = `job_(\d{1,19})`
+		// An SLUID, which newer versions write instead: the letter s and 13 characters of
+		// Crockford's base 32.
+		sluid = `(s[0-9A-HJKMNP-TV-Z]{13})`
+		// "<allocation>.<task>"; some versions join the two by a dash.
+		nomad     = `([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}[.-].+)`
+		container = `([0-9a-f]{64})`
+	)
+	out := []rule{
+		{"pitchpipe", Local, local, false},
+		{"nomad.slice/share.slice", Nomad, nomad + `\.scope`, false},
+		{"nomad.slice/reserve.slice", Nomad, nomad + `\.scope`, false},
+		{"nomad.slice", Nomad, nomad + `\.scope`, false},
+		{"nomad/reserve", Nomad, nomad, false},
+		{"nomad", Nomad, nomad, false},
+		{"docker", Nomad, container, true}, // a task of Nomad may be in it
+		{"*.slice", Nomad, "docker-" + container + `\.scope`, true},
 	}
+	// Several slurmd on a machine have names.
+	for _, parent := range []string{"slurm/uid_*", "slurm_*/uid_*", "slurmstepd.scope", "*_slurmstepd.scope"} {
+		out = append(out, rule{parent, Slurm, slurm, false}, rule{parent, Slurm, sluid, true})
+	}
+	return out
 }
+
+// owner reads a job off a name.
+func (r rule) owner(name string) (o Owner, ok bool) {
+	m := regexp.MustCompile("^" + r.name + "$").FindStringSubmatch(name)
+	if m == nil {
+		return o, false
+	}
+	o = Owner{Key: Key{r.manager, m[1], 1}, Alias: r.alias}
+	switch {
+	case r.manager == Local:
+		o.Key.Attempt, ok = attemptNumber(m[2])
+		return o, ok
+	case r.manager == Nomad && !r.alias:
+		o.Key.ID = m[1][:uuid] + "." + m[1][uuid+1:]
+	}
+	return o, true
+}
+
+// uuid is the length of the id of an allocation.
+const uuid = 36
 
 // fits reports whether the first segments match a pattern of as many.
 func fits(pattern string, segments []string) (n int, ok bool) {
@@ -77,7 +111,7 @@ func ParsePath(cgroup string) (Owner, bool) {
 			if !ok || i+n == len(segments) {
 				continue
 			}
-			o, ok := r.job(segments[i+n])
+			o, ok := r.owner(segments[i+n])
 			if text, is := strings.CutPrefix(segments[i+n-1], "uid_"); ok && is && n > 1 {
 				uid, err := strconv.ParseUint(text, 10, 32)
 				o.UID, o.HasUID, ok = uint32(uid), true, err == nil
@@ -117,70 +151,10 @@ func nested(s []string) bool {
 	return ok && len(s) == 2 && outer != "user" && strings.HasSuffix(s[1], ".slice") && strings.HasPrefix(s[1], outer+"-")
 }
 
-// localName reads "<id>.<attempt>".
-func localName(name string) (Owner, bool) {
-	i := strings.LastIndexByte(name, '.')
-	if i <= 0 {
-		return Owner{}, false
-	}
-	attempt, ok := attemptNumber(name[i+1:])
-	return Owner{Key: Key{Local, name[:i], attempt}}, ok
-}
-
 func attemptNumber(text string) (int, bool) {
 	n, err := strconv.ParseUint(text, 10, 31)
 	if err != nil || n == 0 || text[0] == '0' {
 		return 0, false
 	}
 	return int(n), true
-}
-
-// slurmName reads job_<number>, or an SLUID, which newer versions write instead:
-// the letter s and 13 characters of Crockford's base 32.
-func slurmName(name string) (Owner, bool) {
-	if id, ok := strings.CutPrefix(name, "job_"); ok {
-		_, err := strconv.ParseUint(id, 10, 64)
-		return Owner{Key: Key{Slurm, id, 1}}, err == nil
-	}
-	ok := len(name) == 14 && name[0] == 's' && strings.Trim(name[1:], "0123456789ABCDEFGHJKMNPQRSTVWXYZ") == ""
-	return Owner{Key: Key{Slurm, name, 1}, Alias: true}, ok
-}
-
-func nomadScope(name string) (Owner, bool) {
-	name, ok := strings.CutSuffix(name, ".scope")
-	if !ok {
-		return Owner{}, false
-	}
-	return nomadName(name)
-}
-
-// nomadName reads "<allocation>.<task>"; some versions join the two by a dash.
-func nomadName(name string) (Owner, bool) {
-	const uuid = 36
-	if len(name) < uuid+2 || (name[uuid] != '.' && name[uuid] != '-') {
-		return Owner{}, false
-	}
-	for i, c := range name[:uuid] {
-		if dash := i == 8 || i == 13 || i == 18 || i == 23; dash != (c == '-') ||
-			!dash && !strings.ContainsRune("0123456789abcdef", c) {
-			return Owner{}, false
-		}
-	}
-	return Owner{Key: Key{Nomad, name[:uuid] + "." + name[uuid+1:], 1}}, true
-}
-
-// containerName reads the id of a container of Docker. A task of Nomad may be in it.
-func containerName(name string) (Owner, bool) {
-	const digits = 64
-	return Owner{Key: Key{Nomad, name, 1}, Alias: true}, len(name) == digits && strings.Trim(name, "0123456789abcdef") == ""
-}
-
-// containerScope reads "docker-<id>.scope", as systemd names it.
-func containerScope(name string) (Owner, bool) {
-	id, scope := strings.CutSuffix(name, ".scope")
-	id, engine := strings.CutPrefix(id, "docker-")
-	if !scope || !engine {
-		return Owner{}, false
-	}
-	return containerName(id)
 }

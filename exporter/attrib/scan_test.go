@@ -89,7 +89,7 @@ func TestWhatComesAndGoesIsSeenByTheNextScan(t *testing.T) {
 	look("local/1.1", "local/7.1", "nomad/"+alloc+".t.1")
 	move(root.Cgroup("nomad.slice"))
 	look("local/1.1", "local/7.1")
-	// Another process under a number that was nobody's job.
+	// Another process under a number that was in no job.
 	move(root.Pid(1003))
 	plant(t, root.Pid(1003), map[string]string{"stat": "1003 (y) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 77 0 0", "environ": envOf("55", "1"), "cgroup": "0::/\n", "cmdline": "y\x00"})
 	look("local/1.1", "local/55.1", "local/7.1")
@@ -173,35 +173,30 @@ func TestAProcessThatBecomesAJobsAfterItsForkIsFound(t *testing.T) {
 	}
 }
 
-func TestPopulatedIsWhatProcessesSay(t *testing.T) {
+func TestProcessesAreThoseOfTheTreeThatKnowsMost(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name  string
 		files map[string]string
-		want  bool
+		want  []int
 	}{
-		{"nobody", map[string]string{"a/cgroup.procs": "", "b/cgroup.procs": ""}, false},
-		{"somebody in the second tree", map[string]string{"a/cgroup.procs": "", "b/cgroup.procs": "7\n"}, true},
-		{"somebody far below", map[string]string{"a/cgroup.procs": "", "b/cgroup.procs": "", "b/step_0/cgroup.procs": "", "b/step_0/user/cgroup.procs": "", "b/step_0/user/task_0/cgroup.procs": "7\n"}, true},
-		{"somebody in another process namespace", map[string]string{"a/cgroup.procs": "0\n", "b/cgroup.procs": "0\n"}, false},
-		{"nothing there", nil, false},
-		{"the kernel says so", map[string]string{"a/cgroup.events": "populated 1\nfrozen 0\n", "a/cgroup.procs": "7\n"}, true},
-		{"the kernel says no", map[string]string{"a/cgroup.events": "populated 0\nfrozen 0\n", "a/cgroup.procs": ""}, false},
+		{"no one", map[string]string{"a/cgroup.procs": "", "b/cgroup.procs": ""}, nil},
+		{"a process in the second tree", map[string]string{"a/cgroup.procs": "", "b/cgroup.procs": "7\n"}, []int{7}},
+		{"a process far below", map[string]string{"a/cgroup.procs": "", "b/cgroup.procs": "", "b/step_0/cgroup.procs": "", "b/step_0/user/cgroup.procs": "", "b/step_0/user/task_0/cgroup.procs": "7\n"}, []int{7}},
+		{"a process in another process namespace", map[string]string{"a/cgroup.procs": "0\n", "b/cgroup.procs": "0\n"}, nil},
+		{"nothing there", nil, nil},
 	} {
 		dir := t.TempDir()
 		plant(t, dir, tc.files)
 		f := attrib.Found{Dirs: map[string]string{hostfs.Unified: filepath.Join(dir, "a"), "memory": filepath.Join(dir, "b")}}
-		if got := f.Populated(); got != tc.want || got != (len(f.Processes()) > 0) {
-			t.Errorf("%s: populated %v, want %v; processes %v", tc.name, got, tc.want, f.Processes())
+		if got := f.Processes(); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: processes %v, want %v", tc.name, got, tc.want)
 		}
-	}
-	if (attrib.Found{}).Populated() || !(attrib.Found{Pids: []int{7}}).Populated() {
-		t.Error("a job without a cgroup is populated by its processes")
 	}
 }
 
 // BenchmarkScan is one look for jobs on a node whose processes are known: ten jobs with a
-// cgroup, and processes that are nobody's.
+// cgroup, and processes of no job.
 func BenchmarkScan(b *testing.B) {
 	for _, processes := range []int{100, 1000} {
 		b.Run(fmt.Sprintf("processes=%d", processes), func(b *testing.B) {

@@ -243,7 +243,7 @@ func TestASlurmTreeThatAUserBuiltIsNone(t *testing.T) {
 	}
 }
 
-func TestASLUIDWhoseNumberNobodyTellsStaysTheName(t *testing.T) {
+func TestASLUIDWithoutANumberStaysTheName(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	h.cgroups(map[string]string{
@@ -266,11 +266,11 @@ func TestASLUIDWhoseNumberNobodyTellsStaysTheName(t *testing.T) {
 
 // A process of the start before, such as a step that has not heard of its end, may still be
 // about, or the exporter may not have looked in between.
-func TestTheNextStartOfAJobWithoutACgroupIsTold(t *testing.T) {
+func TestTheNextStartOfAJobWithoutACgroupIsRecognised(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, between, stays string }{
-		{"nobody looked in between", "", ""},
-		{"nobody looked in between, and a step stays", "", "a step"},
+		{"no scan in between", "", ""},
+		{"no scan in between, and a step stays", "", "a step"},
 		{"its batch step was seen to be gone, and a step stays", "a look", "a step"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -350,7 +350,7 @@ func TestAJobWithoutACgroupIsFoundBelowItsStepDaemon(t *testing.T) {
 	}
 }
 
-func TestTheUserOfAJobIsKnownWhenItsProcessHasBecomeHis(t *testing.T) {
+func TestTheUserOfAJobIsKnownOnceAProcessIsTheUsers(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	h.daemon(200, "42.batch")
@@ -399,7 +399,7 @@ func (h *host) process202to(parent, start int) {
 	h.process(proc{pid: 202, parent: parent, uid: 1000, start: start})
 }
 
-func TestWhoOnlyCallsHimselfAStepDaemonIsNone(t *testing.T) {
+func TestAProcessThatOnlyClaimsToBeAStepDaemonIsNone(t *testing.T) {
 	t.Parallel()
 	const title = "slurmstepd: [42.batch]\x00"
 	h := newHost(t)
@@ -420,7 +420,7 @@ func TestWhoOnlyCallsHimselfAStepDaemonIsNone(t *testing.T) {
 		{uid: 0, cmdline: title, exe: su},                    // another program under that name
 		{uid: 0, cmdline: title, exe: linked},                // a setuid one, linked
 		{uid: 0, cmdline: title, exe: theirs},                // a user's file
-		{uid: 0, cmdline: title},                             // nobody can tell what it runs
+		{uid: 0, cmdline: title},                             // it is unknown what it runs
 		{uid: 0, cmdline: "slurmstepd\x00[42.batch]\x00", exe: h.stepd},
 	} {
 		p.pid, p.parent = 200+2*i, 1
@@ -442,7 +442,7 @@ func TestWhoOnlyCallsHimselfAStepDaemonIsNone(t *testing.T) {
 	}
 }
 
-func TestAttemptsOfASlurmJobAreTold(t *testing.T) {
+func TestTheAttemptOfASlurmJobIsRead(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name  string
@@ -503,7 +503,7 @@ func TestACgroupThatWasMadeAnewIsAnotherStart(t *testing.T) {
 
 // The daemon of a batch step lives on for seconds when its cgroups have gone, and cgroups of
 // one job come and go one by one: the next start may begin before the last is gone.
-func TestTheNextStartIsToldWhereSomethingOfTheLastIsAbout(t *testing.T) {
+func TestTheNextStartIsRecognisedBesideRemainsOfTheLast(t *testing.T) {
 	t.Parallel()
 	const job, step = "slurm/uid_1000/job_42", "slurm/uid_1000/job_42/step_batch/cgroup.procs"
 	for _, c := range []struct {
@@ -539,20 +539,20 @@ func TestTheNextStartIsToldWhereSomethingOfTheLastIsAbout(t *testing.T) {
 			}
 			look("its last remains", false, 1)
 			if !was.Renewed() {
-				t.Error("who asks is not told that the next start may be there")
+				t.Error("the next start seems impossible")
 			}
 			h.process(proc{pid: 31, parent: 1, uid: 1000, environ: slurmEnv("42", "1")})
 			h.cgroups(map[string]string{"memory/" + step: "31\n"})
 			look("the next start beside it", true, 2)
 			look("and again", false, 2)
 			if was.Renewed() {
-				t.Error("who asks is told that there may be another start")
+				t.Error("another start seems possible")
 			}
 		})
 	}
 }
 
-func TestWhoseEnvironmentsAreBelieved(t *testing.T) {
+func TestTrustSaysWhoseEnvironmentsAreBelieved(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	setuid := filepath.Join(t.TempDir(), "su")

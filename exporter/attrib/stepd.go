@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -31,21 +32,12 @@ type step struct {
 // "slurmstepd: [<job>.<step>]". Components of heterogeneous jobs are
 // "<job>+<component>.<step>"; they belong to the job.
 func ParseTitle(cmdline []byte) (job, stepName string, ok bool) {
-	text := string(bytes.TrimRight(cmdline, "\x00 \n"))
-	text, ok = strings.CutPrefix(text, stepdName+": [")
-	if !ok {
+	m := regexp.MustCompile(`^slurmstepd: \[(\d{1,10})(?:\+[^.\]]*)?\.([^/ \n\]]+)\][\x00 \n]*$`).FindSubmatch(cmdline)
+	if m == nil {
 		return "", "", false
 	}
-	text, rest, ok := strings.Cut(text, "]")
-	if !ok || strings.TrimSpace(rest) != "" {
-		return "", "", false
-	}
-	job, stepName, ok = strings.Cut(text, ".")
-	job, _, _ = strings.Cut(job, "+")
-	if _, err := strconv.ParseUint(job, 10, 32); err != nil || !ok || stepName == "" || strings.ContainsAny(stepName, "/ \n") {
-		return "", "", false
-	}
-	return job, stepName, true
+	_, err := strconv.ParseUint(string(m[1]), 10, 32)
+	return string(m[1]), string(m[2]), err == nil
 }
 
 // identity reports who owns what the kernel says is uid's, so that tests need no root; nil =

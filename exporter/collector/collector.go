@@ -95,27 +95,22 @@ var ErrUnsupported = errors.New("not supported here")
 // ErrUnlisted means that a reading needs to know which processes the job has.
 var ErrUnlisted = errors.New("the job's processes cannot be listed")
 
-// Answer distinguishes denied from unsupported by an error's kind; nil is supported.
-func Answer(err error) api.Support {
-	switch {
-	case err == nil:
-		return api.Supported
-	case errors.Is(err, fs.ErrPermission): // EACCES and EPERM
-		return api.Denied
-	default:
-		return api.Unsupported
-	}
-}
-
-// Source builds a probe's answer from an error; means says by what it measures
-// when there is none. What does not answer is supported and silent.
+// Source builds a probe's answer from an error, by whose kind denied differs from
+// unsupported; means says by what it measures without one. What does not answer is supported
+// and silent.
 func Source(name, means string, err error) api.Source {
-	s := api.Source{Name: name, Support: Answer(err), Reason: means}
-	if err != nil {
-		s.Reason = err.Error()
+	s := api.Source{Name: name, Support: api.Supported, Reason: means}
+	if err == nil {
+		return s
 	}
-	if errors.Is(err, ErrSilent) { // it is there, as far as is known
-		s.Support, s.Silent = api.Supported, true
+	s.Reason = err.Error()
+	switch {
+	case errors.Is(err, ErrSilent): // it is there, as far as is known
+		s.Silent = true
+	case errors.Is(err, fs.ErrPermission): // EACCES and EPERM
+		s.Support = api.Denied
+	default:
+		s.Support = api.Unsupported
 	}
 	return s
 }

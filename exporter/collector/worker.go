@@ -21,19 +21,20 @@ const (
 
 // Worker makes the calls of one source, one at a time and each in a goroutine of its own, so
 // that a source that hangs in the kernel holds up no other. Until the call that hangs
-// returns, nothing more is asked of that source. A worker belongs to one goroutine.
+// returns, the worker refuses others. A worker belongs to one goroutine.
 type Worker struct {
 	name string
 
-	mu    sync.Mutex
-	since time.Time // when the call began that does not return; zero = there is none
-	later []func()  // to be done when it does
+	mu      sync.Mutex
+	calling bool
+	since   time.Time // when the call began that hangs; zero = there is none
+	later   []func()  // to be done when it returns
 }
 
 // NewWorker returns the worker of a source.
 func NewWorker(name string) *Worker { return &Worker{name: name} }
 
-// Do makes a call, and returns an ErrSilent where it takes too long. The caller must not
+// Do makes a call, and returns an ErrSilent if it takes too long. The caller must not
 // look at what the call writes then.
 func (w *Worker) Do(call func()) error { return w.Each(1, func(int) { call() }) }
 
@@ -43,30 +44,25 @@ func (w *Worker) DoWithin(patience time.Duration, call func()) error {
 }
 
 // Each makes a call for each of n things in one goroutine, since to change to another and
-// back costs as much as a reading. The patience is for each; where one takes too long, the
+// back costs as much as a reading. The patience is for each; if one takes too long, the
 // caller must not look at any.
 func (w *Worker) Each(n int, call func(i int)) error { return w.each(callPatience, n, call) }
 
 func (w *Worker) each(patience time.Duration, n int, call func(i int)) error {
-	if err := w.Stuck(); err != nil {
+	if err := w.Stuck(); err != nil || n == 0 {
 		return err
-	}
-	if n == 0 {
-		return nil
 	}
 	var steps atomic.Int64
 	var left atomic.Bool // the caller does not wait any more
 	began, done := time.Now(), make(chan struct{})
+	w.calling = true // no other goroutine is there to see it
 	go func() {
-		defer close(done)
-		for i := range n {
-			if left.Load() {
-				break
-			}
+		for i := 0; i < n && !left.Load(); i++ {
 			call(i)
 			steps.Add(1)
 		}
 		w.returned()
+		close(done)
 	}()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -86,21 +82,20 @@ func (w *Worker) each(patience time.Duration, n int, call func(i int)) error {
 	left.Store(true)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	select {
-	case <-done:
-		if steps.Load() == int64(n) {
-			return nil
-		}
+	switch {
+	case w.calling:
+		w.since = began
+		return w.silence()
+	case steps.Load() < int64(n):
 		return fmt.Errorf("%s: %w in time", w.name, ErrSilent)
-	default:
 	}
-	w.since = began
-	return w.silence()
+	return nil
 }
 
-// returned does what waited for the calw.
+// returned does what waited for the call.
 func (w *Worker) returned() {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	for len(w.later) > 0 {
 		f := w.later[0]
 		w.later = w.later[1:]
@@ -108,23 +103,23 @@ func (w *Worker) returned() {
 		f()
 		w.mu.Lock()
 	}
-	w.since = time.Time{}
-	w.mu.Unlock()
+	w.since, w.calling = time.Time{}, false
 }
 
 // Then runs f when no call hangs: now, or as soon as that has returned.
 func (w *Worker) Then(f func()) {
 	w.mu.Lock()
-	if !w.since.IsZero() {
+	hangs := !w.since.IsZero()
+	if hangs {
 		w.later = append(w.later, f)
-		w.mu.Unlock()
-		return
 	}
 	w.mu.Unlock()
-	f()
+	if !hangs {
+		f()
+	}
 }
 
-// Stuck returns an ErrSilent that says since when, where a call hangs.
+// Stuck returns an ErrSilent that says since when, if a call hangs.
 func (w *Worker) Stuck() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -142,14 +137,11 @@ func (w *Worker) silence() error {
 func Get[T any](w *Worker, call func() (T, error)) (T, error) { return get(w, callPatience, call) }
 
 func get[T any](w *Worker, patience time.Duration, call func() (T, error)) (none T, _ error) {
-	got := &struct {
-		v   T
-		err error
-	}{}
-	if err := w.DoWithin(patience, func() { got.v, got.err = call() }); err != nil {
+	got, failed := new(T), new(error)
+	if err := w.DoWithin(patience, func() { *got, *failed = call() }); err != nil {
 		return none, err
 	}
-	return got.v, got.err
+	return *got, *failed
 }
 
 // Ask makes one call that may hang, within Patience. An ErrSilent names no time, since it

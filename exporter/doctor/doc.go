@@ -1,8 +1,8 @@
-// Package doctor says what of the exporter works on a node, what does not, why, and which
+// Package doctor reports what of the exporter works on a node, what does not, why, and which
 // command repairs it.
 //
-// The input is the answers of the probes and a few facts about the exporter; the output is
-// findings, the same for the same facts. The package never reads or runs anything. What the
-// node does not have is absent and needs no repair; what is there and may not be used is
-// denied, and has a command.
+// In: the answers of the probes and a few facts about the exporter. Out: findings, the same
+// for the same facts. The package never reads or runs anything. What the node does not have
+// is absent and needs no repair; what is there and may not be used is denied, and has a
+// command.
 package doctor

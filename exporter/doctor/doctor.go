@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +10,7 @@ import (
 	"pitchpipe/exporter/collector"
 )
 
-// State says how a thing stands.
+// State is how well a thing works.
 type State string
 
 // The states, from good to bad.
@@ -22,7 +23,7 @@ const (
 	Broken  State = "broken"  // the exporter cannot do its work
 )
 
-// Finding is what is to be said about one thing.
+// Finding is the result of one check.
 type Finding struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
@@ -35,7 +36,7 @@ type Facts struct {
 	Node      api.Node
 	Exporter  api.Exporter // that runs, or as one would that this shell starts
 	Running   bool         // the former
-	Flags     bool         // flags were given, so that those of one that runs do not matter
+	Flags     bool         // flags were given, so those of one that runs do not matter
 	Hybrid    bool         // perf cgroups could be made: v1 trees beside the one that perf looks in
 	Managers  []string     // of the jobs that run now
 	Uncounted []string     // those whose cgroups are not where perf looks
@@ -48,12 +49,19 @@ type Facts struct {
 // root reports whether the exporter runs as root, with what capabilities it ever has.
 func (f Facts) root() bool { return f.Exporter.UID == 0 }
 
+// program is the path of the exporter.
+func (f Facts) program() string { return cmp.Or(f.Exporter.Program, "pitchpipe-exporter") }
+
+// denied reports whether a source is denied for a reason that contains a text.
+func (f Facts) denied(prefix, reason string) bool {
+	return slices.ContainsFunc(f.Node.Sources, func(s api.Source) bool {
+		return strings.HasPrefix(s.Name, prefix) && s.Support == api.Denied && strings.Contains(s.Reason, reason)
+	})
+}
+
 // Heading says whose rights the findings are of.
 func Heading(f Facts) string {
-	held := strings.Join(f.Exporter.Capabilities, " ")
-	if held == "" {
-		held = "no capabilities that matter here"
-	}
+	held := cmp.Or(strings.Join(f.Exporter.Capabilities, " "), "no capabilities that matter here")
 	who := fmt.Sprintf("user %d, %s", f.Exporter.UID, held)
 	switch {
 	case f.Running:
@@ -67,87 +75,128 @@ func Heading(f Facts) string {
 	}
 }
 
+// answer is a possible result of a check. Of those of a check the first whose condition is
+// met applies.
+type answer struct {
+	when  bool
+	state State
+	why   string
+	mend  string
+}
+
+func check(name string, answers ...answer) Finding {
+	a := answers[slices.IndexFunc(answers, func(a answer) bool { return a.when })]
+	return Finding{Name: name, State: a.state, Why: a.why, Mend: a.mend}
+}
+
 // Examine judges the facts: the sources in the order of the probes, and then what
 // concerns the exporter as a whole.
 func Examine(f Facts) []Finding {
-	out := make([]Finding, 0, len(f.Node.Sources)+6)
+	var out []Finding
 	for _, s := range f.Node.Sources {
 		out = append(out, source(s, f))
 	}
-	out = append(out, energy(f), perfCgroups(f), identity(f), kept(f), socket(f), jobs(f))
-	return out
+	const (
+		legacy = "on this host Slurm and Nomad make v1 cgroups, and perf looks in another tree: their jobs have accounting alone"
+		begin  = "jobs begin at 0 joules, and what they used of their budgets is forgotten, whenever the exporter is restarted"
+	)
+	uncounted, now := some(f.Uncounted), ""
+	if uncounted != "" {
+		now = ", as " + uncounted + " now"
+	}
+	socket := "--socket, with a path in a directory that its user may write"
+	if !f.root() {
+		socket = "sudo " + f.program() + " doctor, which looks as the packaged service does; or --socket, with a path that this user may write"
+	}
+	listening := ""
+	if f.Listening != nil {
+		listening = f.Listening.Error()
+	}
+	return append(
+		out,
+		check(
+			"energy",
+			answer{
+				f.Node.EnergySource == "modelled", Limited, "modelled from the busy share of the cores: right on average, wrong on any one job",
+				"--energy.model.idle-watts and --energy.model.max-watts, from a power meter or the data sheet",
+			},
+			answer{true, Works, "measured by " + f.Node.EnergySource, ""},
+		),
+		check(
+			"perf for schedulers' jobs", // whose cgroups perf may be unable to use
+			answer{f.denied("perf/", ""), Absent, "as long as perf is denied", ""},
+			answer{f.Node.Schema == api.SchemaAccounting, Absent, "no perf on this node", ""},
+			answer{
+				f.Hybrid && f.Exporter.Leaf && uncounted != "" && f.Running, Limited, "--perf.leaf does not reach " + uncounted,
+				"journalctl -u pitchpipe-exporter, which says why; --perf.leaf needs root and ProtectControlGroups=no",
+			},
+			answer{f.Hybrid && f.Exporter.Leaf, Works, "they are moved to cgroups where perf looks", ""},
+			answer{f.Hybrid, Limited, legacy + now, "--perf.leaf"},
+			answer{
+				uncounted != "", Limited, "the cgroups of " + uncounted + " are not where perf looks",
+				"systemctl restart pitchpipe-exporter after the hierarchies of cgroups were changed; else this is for pitchpipe's authors",
+			},
+			answer{true, Works, "their cgroups are where perf looks", ""},
+		),
+		check(
+			"progress reports",
+			answer{
+				f.Exporter.Blind != "", Broken, f.Exporter.Blind + ", so that the kernel cannot name the sender",
+				"run the container in its host's process namespace (hostPID, --pid=host)",
+			},
+			answer{true, Works, "processes are numbered as in this /proc", ""},
+		),
+		check(
+			"state", // what outlives the exporter
+			answer{f.Exporter.State == "", Limited, begin, "--state.file=/var/lib/pitchpipe-exporter/state.json, as the packaged service has it"},
+			answer{
+				f.Exporter.StateErr != "", Limited, begin + ": " + f.Exporter.StateErr,
+				"--state.file, in a directory that the exporter's user may write; a file that is no state is kept beside it",
+			},
+			answer{true, Works, "joules and budgets go on over a restart by " + f.Exporter.State, ""},
+		),
+		check(
+			"exporter",
+			answer{f.SocketErr == nil, Works, "answers on " + f.Socket, ""},
+			answer{f.Listening != nil, Broken, listening, socket},
+			answer{true, Limited, "none answers on " + f.Socket + ": judged with this shell's rights", "systemctl start pitchpipe-exporter"},
+		),
+		check(
+			"jobs",
+			answer{len(f.Managers) == 0, Works, "none runs now", ""},
+			answer{true, Works, "found now: " + strings.Join(f.Managers, ", "), ""},
+		),
+	)
 }
 
-func source(s api.Source, f Facts) Finding {
-	out := Finding{Name: s.Name, State: Works, Why: strings.TrimPrefix(s.Reason, collector.ErrUnsupported.Error()+": ")}
-	if s.Silent {
-		out.State, out.Mend = Silent, "dmesg, which says what hangs; the exporter goes on without it, and is restarted when it answers"
-		return out
-	}
-	switch s.Support {
-	case api.Supported:
-		if strings.Contains(s.Reason, ownOnly) {
-			out.State, out.Mend = Limited, capabilities(f)
-		}
-	case api.Unsupported:
-		out.State = Absent
-		if s.Name == "gpu/nvidia" && f.NVIDIA {
-			out.State, out.Mend = Limited, "put pitchpipe-gpu beside the exporter, or name it with --gpu.helper"
-		}
-	case api.Denied:
-		if better := f.Node.EnergySource; strings.HasPrefix(s.Name, "energy/") && s.Name != "energy/"+better && better != "modelled" {
-			// To open it would mend nothing, and RAPL reports what others compute.
-			out.State, out.Why = Absent, "not needed, "+better+" is read: "+s.Reason
-			return out
-		}
-		out.State, out.Mend = Denied, mend(s.Name, f)
-		if strings.Contains(s.Reason, "filter of system calls") {
-			out.Mend = "SystemCallFilter=perf_event_open for the service, or a seccomp profile that lets a container call it"
-		}
-	default:
-		out.State, out.Why = Absent, fmt.Sprintf("the probe answered %q", s.Support)
-	}
-	return out
-}
-
-// ownOnly is what sources say that see the processes of the exporter's user alone.
+// ownOnly is in the reason of sources that see the processes of the exporter's user alone.
 const ownOnly = "own processes only"
 
-func energy(f Facts) Finding {
-	out := Finding{Name: "energy", State: Works, Why: "measured by " + f.Node.EnergySource}
-	if f.Node.EnergySource == "modelled" {
-		out.State = Limited
-		out.Why = "modelled from the busy share of the cores: right on average, wrong on any one job"
-		out.Mend = "--energy.model.idle-watts and --energy.model.max-watts, from a power meter or the data sheet"
-	}
-	return out
-}
-
-// perfCgroups concerns the schedulers' jobs whose cgroups perf cannot use.
-func perfCgroups(f Facts) Finding {
-	out := Finding{Name: "perf for schedulers' jobs", State: Works, Why: "their cgroups are where perf looks"}
-	const legacy = "on this host Slurm and Nomad make v1 cgroups, and perf looks in another tree"
-	switch {
-	case slices.ContainsFunc(f.Node.Sources, func(s api.Source) bool { return strings.HasPrefix(s.Name, "perf/") && s.Support == api.Denied }):
-		out.State, out.Why = Absent, "as long as perf is denied"
-	case f.Node.Schema == api.SchemaAccounting:
-		out.State, out.Why = Absent, "no perf on this node"
-	case f.Hybrid && f.Exporter.Leaf && len(f.Uncounted) > 0 && f.Running:
-		out.State, out.Mend = Limited, "journalctl -u pitchpipe-exporter, which says why; --perf.leaf needs root and ProtectControlGroups=no"
-		out.Why = "--perf.leaf does not reach " + some(f.Uncounted)
-	case f.Hybrid && f.Exporter.Leaf:
-		out.Why = "they are moved to cgroups where perf looks"
-	case f.Hybrid:
-		out.State, out.Mend = Limited, "--perf.leaf"
-		out.Why = legacy + ": their jobs have accounting alone"
-		if len(f.Uncounted) > 0 {
-			out.Why += ", as " + some(f.Uncounted) + " now"
-		}
-	case len(f.Uncounted) > 0:
-		out.State, out.Mend = Limited, "systemctl restart pitchpipe-exporter after the hierarchies of cgroups were changed; else this is for pitchpipe's authors"
-		out.Why = "the cgroups of " + some(f.Uncounted) + " are not where perf looks"
-	}
-	return out
+func source(s api.Source, f Facts) Finding {
+	why := strings.TrimPrefix(s.Reason, collector.ErrUnsupported.Error()+": ")
+	denied, better := s.Support == api.Denied, f.Node.EnergySource
+	return check(
+		s.Name,
+		answer{s.Silent, Silent, why, "dmesg, which says what hangs; the exporter goes on without it, and is restarted when it answers"},
+		answer{s.Support == api.Supported && strings.Contains(s.Reason, ownOnly), Limited, why, capabilities(f)},
+		answer{s.Support == api.Supported, Works, why, ""},
+		answer{
+			s.Support == api.Unsupported && s.Name == "gpu/nvidia" && f.NVIDIA, Limited, why,
+			"put pitchpipe-gpu beside the exporter, or name it with --gpu.helper",
+		},
+		answer{s.Support == api.Unsupported, Absent, why, ""},
+		// To open it would improve nothing, and RAPL reports what others compute.
+		answer{
+			denied && strings.HasPrefix(s.Name, "energy/") && s.Name != "energy/"+better && better != "modelled",
+			Absent, "not needed, " + better + " is read: " + s.Reason, "",
+		},
+		answer{
+			denied && strings.Contains(s.Reason, "filter of system calls"), Denied, why,
+			"SystemCallFilter=perf_event_open for the service, or a seccomp profile that lets a container call it",
+		},
+		answer{denied, Denied, why, mend(s.Name, f)},
+		answer{true, Absent, fmt.Sprintf("the probe answered %q", s.Support), ""},
+	)
 }
 
 // some names the first of many.
@@ -159,53 +208,58 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-func identity(f Facts) Finding {
-	if f.Exporter.Blind == "" {
-		return Finding{Name: "progress reports", State: Works, Why: "processes are numbered as in this /proc"}
+// What sources say of a kernel of Debian's or Ubuntu's that CAP_PERFMON does not satisfy, and
+// of one that does not know it.
+const (
+	asksAdmin = "asks for CAP_SYS_ADMIN above 2"
+	oldKernel = "has no CAP_PERFMON"
+)
+
+// mend is the command that opens a source, and keeps it open.
+func mend(name string, f Facts) string {
+	kind, _, _ := strings.Cut(name, "/")
+	counts := kind == "perf" || name == "energy/perf-power"
+	right := "CAP_PERFMON"
+	if f.denied("perf/", oldKernel) {
+		right = "CAP_SYS_ADMIN"
 	}
-	return Finding{
-		Name: "progress reports", State: Broken,
-		Why:  f.Exporter.Blind + ", so that the kernel cannot name the sender",
-		Mend: "run the container in its host's process namespace (hostPID, --pid=host)",
-	}
+	return check(
+		name,
+		answer{
+			when: counts && f.denied("perf/", asksAdmin),
+			mend: "sysctl -w kernel.perf_event_paranoid=2; to keep it: cp /usr/share/pitchpipe-exporter/60-pitchpipe-perf.conf /etc/sysctl.d/",
+		},
+		answer{
+			when: counts && f.Running && f.root(),
+			mend: "systemctl edit pitchpipe-exporter, with CapabilityBoundingSet=" + right + " below [Service]; in a container: the capability " + right,
+		},
+		answer{when: counts && f.root(), mend: "sysctl -w kernel.perf_event_paranoid=0"},
+		// The power PMU opens the counters to the exporter alone.
+		answer{when: counts || name == "energy/rapl" && f.denied("energy/perf-power", ""), mend: capabilities(f)},
+		answer{
+			when: name == "energy/rapl",
+			mend: "cp /usr/share/pitchpipe-exporter/pitchpipe-rapl.conf /etc/tmpfiles.d/ && systemd-tmpfiles --create /etc/tmpfiles.d/pitchpipe-rapl.conf, which opens them to the group pitchpipe, at each boot and to no other user, with the exporter's user in that group",
+		},
+		answer{when: kind == "attrib" || kind == "proc", mend: capabilities(f)},
+		answer{when: true, mend: "sudo " + f.program()},
+	).Mend
 }
 
-// kept concerns what outlives the exporter.
-func kept(f Facts) Finding {
-	out := Finding{Name: "state", State: Works, Why: "joules and budgets go on over a restart by " + f.Exporter.State}
-	const begin = "jobs begin at 0 joules, and what they used of their budgets is forgotten, whenever the exporter is restarted"
-	switch {
-	case f.Exporter.State == "":
-		out.State, out.Why = Limited, begin
-		out.Mend = "--state.file=/var/lib/pitchpipe-exporter/state.json, as the packaged service has it"
-	case f.Exporter.StateErr != "":
-		out.State, out.Why = Limited, begin+": "+f.Exporter.StateErr
-		out.Mend = "--state.file, in a directory that the exporter's user may write; a file that is no state is kept beside it"
-	}
-	return out
-}
-
-func socket(f Facts) Finding {
-	out := Finding{Name: "exporter", State: Works, Why: "answers on " + f.Socket}
-	switch {
-	case f.SocketErr == nil:
-	case f.Listening != nil:
-		out.State, out.Why = Broken, f.Listening.Error()
-		out.Mend = "--socket, with a path in a directory that its user may write"
-		if !f.root() {
-			out.Mend = "sudo " + f.program() + " doctor, which looks as the packaged service does; or --socket, with a path that this user may write"
+// capabilities gives the program all that it lacks: a second setcap would take away what
+// the first one gave.
+func capabilities(f Facts) string {
+	var names []string
+	if !f.root() && (f.denied("perf/", "") || f.denied("energy/perf-power", "")) {
+		names = append(names, "cap_perfmon")
+		if f.denied("perf/", oldKernel) {
+			names[0] = "cap_sys_admin"
 		}
-	default:
-		out.State, out.Why, out.Mend = Limited, "none answers on "+f.Socket+": judged with this shell's rights", "systemctl start pitchpipe-exporter"
 	}
-	return out
-}
-
-func jobs(f Facts) Finding {
-	if len(f.Managers) == 0 {
-		return Finding{Name: "jobs", State: Works, Why: "none runs now"}
+	own := slices.ContainsFunc(f.Node.Sources, func(s api.Source) bool { return strings.Contains(s.Reason, ownOnly) })
+	if own || f.denied("attrib/", "") || f.denied("proc/", "") {
+		names = append(names, "cap_sys_ptrace")
 	}
-	return Finding{Name: "jobs", State: Works, Why: "found now: " + strings.Join(f.Managers, ", ")}
+	return "setcap " + strings.Join(names, ",") + "+ep " + f.program()
 }
 
 // Verdict is the exit status that sums up.
@@ -222,13 +276,7 @@ const (
 func Judge(findings []Finding) Verdict {
 	v := Healthy
 	for _, f := range findings {
-		switch f.State {
-		case Works, Absent:
-		case Limited, Denied, Silent:
-			v = max(v, Mendable)
-		case Broken:
-			v = Ill
-		}
+		v = max(v, map[State]Verdict{Limited: Mendable, Denied: Mendable, Silent: Mendable, Broken: Ill}[f.State])
 	}
 	return v
 }

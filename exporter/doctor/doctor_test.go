@@ -24,7 +24,7 @@ func facts(change func(*doctor.Facts)) doctor.Facts {
 	return f
 }
 
-func TestEachTroubleHasItsStateItsReasonAndItsCommand(t *testing.T) {
+func TestEachProblemHasItsStateItsReasonAndItsCommand(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name    string
@@ -153,7 +153,7 @@ func TestEachTroubleHasItsStateItsReasonAndItsCommand(t *testing.T) {
 	}
 }
 
-func TestWhatStandsAlikeSharesALine(t *testing.T) {
+func TestEqualFindingsShareALine(t *testing.T) {
 	t.Parallel()
 	var page strings.Builder
 	none := func(name string) doctor.Finding {

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"slices"
@@ -8,48 +9,38 @@ import (
 	"text/tabwriter"
 )
 
-// Print writes findings as a table, and below it what mends them. Those of one kind that
-// stand alike for the same reason share a line.
+// Print writes findings as a table, and below it what mends them. Findings of one kind that
+// have the same state for the same reason share a line.
 func Print(w io.Writer, findings []Finding) error {
-	table := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	for i := 0; i < len(findings); {
-		name, next := alike(findings[i:])
-		f := findings[i]
-		if _, err := fmt.Fprintf(table, "%s\t%s\t%s\n", f.State, name, f.Why); err != nil {
-			return err
-		}
-		i += next
+	var page bytes.Buffer
+	table := tabwriter.NewWriter(&page, 0, 4, 2, ' ', 0)
+	for rest := findings; len(rest) > 0; {
+		name, n := alike(rest)
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\n", rest[0].State, name, rest[0].Why) // Flush reports it
+		rest = rest[n:]
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	said := []string{}
+	said := []string{""}
 	for _, f := range findings {
-		if f.Mend == "" || slices.Contains(said, f.Mend) {
+		if slices.Contains(said, f.Mend) {
 			continue
 		}
-		if len(said) == 0 {
-			if _, err := fmt.Fprintln(w, "\nWhat mends it:"); err != nil {
-				return err
-			}
+		if len(said) == 1 {
+			fmt.Fprintln(&page, "\nWhat mends it:")
 		}
 		said = append(said, f.Mend)
-		if _, err := fmt.Fprintf(w, "  %s\n      %s\n", mended(findings, f.Mend), f.Mend); err != nil {
-			return err
+		var names []string
+		same := slices.DeleteFunc(slices.Clone(findings), func(o Finding) bool { return o.Mend != f.Mend })
+		for len(same) > 0 {
+			name, n := alike(same)
+			names, same = append(names, name), same[n:]
 		}
+		fmt.Fprintf(&page, "  %s\n      %s\n", strings.Join(names, ", "), f.Mend)
 	}
-	return nil
-}
-
-// mended names all that one command mends.
-func mended(findings []Finding, by string) string {
-	same := slices.DeleteFunc(slices.Clone(findings), func(f Finding) bool { return f.Mend != by })
-	var names []string
-	for i := 0; i < len(same); {
-		name, next := alike(same[i:])
-		names, i = append(names, name), i+next
-	}
-	return strings.Join(names, ", ")
+	_, err := page.WriteTo(w)
+	return err
 }
 
 // alike is how many of the first findings share a line, and the name of that.

@@ -1,7 +1,6 @@
 // Package hostfs reads the host: a rooted /proc, /sys and cgroup tree, so that tests run on
 // generated trees and a container can read its host.
 //
-// The input is paths; the output is bytes of bounded size, the cgroup hierarchies that are
-// mounted, and the formats that several collectors share. The package never caches and never
-// writes.
+// In: paths. Out: bytes of bounded size, the cgroup hierarchies that are mounted, and the
+// formats that several collectors share. The package never caches and never writes.
 package hostfs

@@ -84,21 +84,12 @@ func word(text []byte) (first, rest []byte) {
 // Count finds one count in a flat keyed file such as cpu.stat, memory.stat and /proc/<pid>/io:
 // a name, with or without a colon, and a count on each line. It allocates nothing.
 func Count(data []byte, name string) (uint64, bool) {
-	for len(data) > 0 {
-		line := data
-		if i := bytes.IndexByte(data, '\n'); i >= 0 {
-			line, data = data[:i], data[i+1:]
-		} else {
-			data = nil
-		}
+	for line := range bytes.Lines(data) {
 		line = bytes.TrimSpace(line)
 		if len(line) <= len(name) || string(line[:len(name)]) != name {
 			continue
 		}
-		rest := line[len(name):]
-		if rest[0] == ':' {
-			rest = rest[1:]
-		}
+		rest, _ := bytes.CutPrefix(line[len(name):], []byte{':'})
 		if len(rest) < 2 || rest[0] != ' ' {
 			continue
 		}
@@ -135,21 +126,12 @@ func Number(data []byte) (uint64, error) {
 // PressureTotal reads the microseconds that some tasks waited from a pressure
 // file (cpu.pressure, memory.pressure, io.pressure).
 func PressureTotal(data []byte) (uint64, error) {
-	const some, total = "some ", " total="
 	for line := range bytes.Lines(data) {
-		if !bytes.HasPrefix(line, []byte(some)) {
+		_, total, ok := bytes.Cut(line, []byte(" total="))
+		if !ok || !bytes.HasPrefix(line, []byte("some ")) {
 			continue
 		}
-		_, after, ok := bytes.Cut(line, []byte(total))
-		if !ok {
-			break
-		}
-		text, _, _ := bytes.Cut(bytes.TrimSpace(after), []byte{' '})
-		v, err := Uint(text)
-		if err != nil {
-			return 0, fmt.Errorf("%w: pressure total %.40q", ErrFormat, text)
-		}
-		return v, nil
+		return Number(total)
 	}
 	return 0, fmt.Errorf("%w: no line of some tasks in %.60q", ErrFormat, data)
 }
@@ -158,7 +140,7 @@ func PressureTotal(data []byte) (uint64, error) {
 const maxCPU = 1 << 14
 
 // CPUList reads "0-3,8,10-11" into ascending numbers. An empty list is empty, not
-// an error: a cpuset that was not yet written is.
+// an error: so is a cpuset that was not yet written.
 func CPUList(text string) ([]int, error) {
 	var out []int
 	text = strings.TrimSpace(text)
@@ -167,17 +149,12 @@ func CPUList(text string) ([]int, error) {
 	}
 	for part := range strings.SplitSeq(text, ",") {
 		from, to, ranged := strings.Cut(part, "-")
-		first, err := strconv.ParseUint(from, 10, 31)
-		if err != nil {
-			return nil, fmt.Errorf("%w: CPU list %.60q", ErrFormat, text)
+		if !ranged {
+			to = from
 		}
-		last := first
-		if ranged {
-			if last, err = strconv.ParseUint(to, 10, 31); err != nil {
-				return nil, fmt.Errorf("%w: CPU list %.60q", ErrFormat, text)
-			}
-		}
-		if last < first || last >= maxCPU {
+		first, err1 := strconv.ParseUint(from, 10, 31)
+		last, err2 := strconv.ParseUint(to, 10, 31)
+		if err1 != nil || err2 != nil || last < first || last >= maxCPU {
 			return nil, fmt.Errorf("%w: CPU list %.60q", ErrFormat, text)
 		}
 		for cpu := first; cpu <= last; cpu++ {
@@ -199,4 +176,24 @@ func (r Root) OnlineCPUs() ([]int, error) {
 		return nil, fmt.Errorf("online CPUs: %w: %.40q", ErrFormat, data)
 	}
 	return cpus, nil
+}
+
+// Package is the number of the socket that a CPU is in; 0 if the kernel does not say,
+// as of a CPU that is offline.
+func (r Root) Package(cpu int) int { return r.topology(cpu, "physical_package_id") }
+
+// Die is the number of the die within its socket that a CPU is in; 0 if the kernel does
+// not say, as before 5.3.
+func (r Root) Die(cpu int) int { return r.topology(cpu, "die_id") }
+
+func (r Root) topology(cpu int, name string) int {
+	data, err := Read(r.Sys("devices", "system", "cpu", "cpu"+strconv.Itoa(cpu), "topology", name))
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil || n < 0 {
+		return 0 // some machines say -1
+	}
+	return n
 }

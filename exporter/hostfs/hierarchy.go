@@ -61,18 +61,18 @@ func unified(dir string) (Hierarchy, bool) {
 // Has reports whether a controller lives in the hierarchy.
 func (h Hierarchy) Has(controller string) bool { return slices.Contains(h.Controllers, controller) }
 
-// PerfHierarchy is where perf looks for cgroups: a v1 tree of its own where one is mounted,
+// PerfHierarchy is where perf looks for cgroups: a v1 tree of its own if one is mounted,
 // else v2.
 func PerfHierarchy(all []Hierarchy) (h Hierarchy, ok bool) {
-	for _, h := range all {
-		if h.Has("perf_event") && !h.V2 {
-			return h, true
+	for _, o := range all {
+		switch {
+		case o.Has("perf_event") && !o.V2:
+			return o, true
+		case o.V2:
+			h, ok = o, true
 		}
 	}
-	if i := slices.IndexFunc(all, func(h Hierarchy) bool { return h.V2 }); i >= 0 {
-		return all[i], true
-	}
-	return Hierarchy{}, false
+	return h, ok
 }
 
 // Membership is one line of /proc/<pid>/cgroup.
@@ -81,20 +81,26 @@ type Membership struct {
 	Path        string   // below the hierarchy's root, beginning with a slash
 }
 
-// V2 reports whether the line is about the unified hierarchy.
-func (m Membership) V2() bool { return len(m.Controllers) == 0 }
-
 // In reports whether the line is about h.
 func (m Membership) In(h Hierarchy) bool {
-	if h.V2 || m.V2() {
-		return h.V2 == m.V2()
+	if h.V2 || len(m.Controllers) == 0 {
+		return h.V2 && len(m.Controllers) == 0
 	}
 	return slices.ContainsFunc(m.Controllers, func(c string) bool {
 		return h.Has(strings.TrimPrefix(c, "name="))
 	})
 }
 
-// ParseMemberships reads /proc/<pid>/cgroup; lines of another form are left out.
+// Memberships reads the cgroups of a process off /proc/<pid>/cgroup.
+func (r Root) Memberships(pid int) ([]Membership, error) {
+	data, err := Read(r.Pid(pid, "cgroup"))
+	if err != nil {
+		return nil, err
+	}
+	return ParseMemberships(data), nil
+}
+
+// ParseMemberships reads such a file; it leaves out lines of another form.
 func ParseMemberships(data []byte) []Membership {
 	var out []Membership
 	for line := range Lines(data) {
@@ -109,13 +115,4 @@ func ParseMemberships(data []byte) []Membership {
 		out = append(out, m)
 	}
 	return out
-}
-
-// Memberships reads the cgroups of a process.
-func (r Root) Memberships(pid int) ([]Membership, error) {
-	data, err := Read(r.Pid(pid, "cgroup"))
-	if err != nil {
-		return nil, err
-	}
-	return ParseMemberships(data), nil
 }

@@ -237,9 +237,6 @@ func faultsOf(t *testing.T, pid int) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := proc.ParseStat(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return float64(s.Own.MinorFaults)
+	f, _ := hostfs.ParseProcStat(data)
+	return float64(f[10])
 }

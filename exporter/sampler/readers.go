@@ -55,7 +55,7 @@ func (s *Sampler) open(ctx context.Context, j *job) {
 		}
 		n, err := s.openReader(ctx, c, target)
 		if err != nil {
-			s.log.Info("source not available for job", "job", j.stored.String(), "collector", c.Name(), "answer", string(collector.Answer(err)), "err", err)
+			s.log.Info("source not available for job", "job", j.stored.String(), "collector", c.Name(), "answer", string(collector.Source(c.Name(), "", err).Support), "err", err)
 			j.absent = append(j.absent, collector.Source(c.Name(), "", err))
 			continue
 		}

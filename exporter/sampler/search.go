@@ -90,7 +90,7 @@ func (s *Sampler) look(ctx context.Context) ([]scanned, error) {
 				see.cpus = cgroup.CPUs(f.Dirs)
 			}
 			if w.anyone {
-				see.anyone = f.Populated()
+				see.anyone = len(f.Processes()) > 0
 			}
 			if w.user && len(f.Dirs) > 0 && !f.HasUID {
 				see.user, see.owned = s.finder.User(f.Processes())

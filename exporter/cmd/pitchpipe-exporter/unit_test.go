@@ -66,7 +66,7 @@ func TestThePackagedServiceHasDescriptorsForManyEvents(t *testing.T) {
 // The doctor names files by the paths at which the package puts them.
 func TestThePackageHasTheFilesThatTheDoctorNames(t *testing.T) {
 	t.Parallel()
-	said, err := os.ReadFile("../../doctor/mend.go")
+	said, err := os.ReadFile("../../doctor/doctor.go")
 	if err != nil {
 		t.Fatal(err)
 	}

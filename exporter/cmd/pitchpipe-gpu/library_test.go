@@ -50,7 +50,7 @@ func read(t *testing.T, l *library) card.Reading {
 	return r
 }
 
-func TestWhatTheLibraryTellsIsReadInBaseUnits(t *testing.T) {
+func TestFiguresOfTheLibraryAreReadInBaseUnits(t *testing.T) {
 	t.Parallel()
 	l := loaded(t)
 	r := read(t, l)

@@ -10,7 +10,7 @@ import (
 	"pitchpipe/exporter/collector/gpu/card"
 )
 
-func TestItWritesLinesThatTheExporterReads(t *testing.T) {
+func TestTheExporterReadsItsLines(t *testing.T) {
 	t.Parallel()
 	var out, diagnostics bytes.Buffer
 	if err := run(t.Context(), []string{"--library", fake(t, "MIG"), "--once"}, &out, &diagnostics); err != nil {
@@ -23,7 +23,7 @@ func TestItWritesLinesThatTheExporterReads(t *testing.T) {
 	}
 }
 
-func TestItEndsWithAReasonAndWritesNothing(t *testing.T) {
+func TestAnErrorHasAReasonAndNoOutput(t *testing.T) {
 	t.Parallel()
 	if err := run(t.Context(), []string{"--library", filepath.Join(t.TempDir(), "none")}, &bytes.Buffer{}, &bytes.Buffer{}); !errors.Is(err, errAbsent) {
 		t.Errorf("without the library: %v", err)

@@ -36,7 +36,7 @@ func TestAJobHasTheCoresThatItWasGiven(t *testing.T) {
 	}{
 		{"some of the CPUs were written for it", v2, with(map[string]string{scope + "cpuset.cpus": "2-4\n", scope + "cpuset.cpus.effective": "2-4\n"}), nil, 3},
 		{"all of them were: the node is its own", v2, with(map[string]string{scope + "cpuset.cpus": "0-7\n"}), nil, 8},
-		{"nobody wrote any: it may use them all, and has none", v2, usual, nil, 0},
+		{"none was written: it may use them all, and has none", v2, usual, nil, 0},
 		{"its processes keep to some", v2, with(map[string]string{"proc/7/status": "Name:\tx\nCpus_allowed_list:\t4-5\n"}), []int{7}, 2},
 		{"its processes may use all", v2, with(map[string]string{"proc/7/status": "Name:\tx\nCpus_allowed_list:\t0-7\n"}), []int{7}, 0},
 		{"it shares six with another by weight, and with none that ended", v2, with(map[string]string{
@@ -47,7 +47,7 @@ func TestAJobHasTheCoresThatItWasGiven(t *testing.T) {
 		{"it keeps the usual weight beside one that has another", v2, with(map[string]string{
 			beside + "cpu.weight": "300\n", beside + "cgroup.events": "populated 1\n",
 		}), nil, 2},
-		{"both have the usual weight, which nobody gave them", v2, with(map[string]string{
+		{"both have the usual weight, which was not given to them", v2, with(map[string]string{
 			beside + "cpu.weight": "100\n", beside + "cgroup.events": "populated 1\n",
 		}), nil, 0},
 		{"an affinity that is the shared pool's is not its own", v2, with(map[string]string{

@@ -1,9 +1,13 @@
 package energy
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"time"
 
+	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/hostfs"
 )
 
@@ -37,6 +41,19 @@ func (c *counter) update(elapsed time.Duration) error {
 	}
 	c.last, c.seen, c.since = now, true, 0
 	return nil
+}
+
+// names lists a directory of the kernel's.
+func names(dir, absent string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s at %s", collector.ErrUnsupported, absent, dir)
+	}
+	out := make([]string, len(entries))
+	for i, e := range entries {
+		out[i] = e.Name()
+	}
+	return out, err
 }
 
 // fromFile reads a counter that a file of the kernel shows.

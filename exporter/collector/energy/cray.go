@@ -1,15 +1,11 @@
 package energy
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/hostfs"
 )
 
@@ -19,16 +15,12 @@ import (
 // included.
 func NewPMCounters(root hostfs.Root, model Model) (*Measured, error) {
 	dir := root.Sys("cray", "pm_counters")
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: no Cray node: %s is not there", collector.ErrUnsupported, dir)
-	}
+	files, err := names(dir, "no Cray counters")
 	if err != nil {
-		return nil, fmt.Errorf("pm_counters: %w", err)
+		return nil, err
 	}
 	var all []*counter
-	for _, e := range entries {
-		file := e.Name()
+	for _, file := range files {
 		name := strings.TrimSuffix(file, "_energy")
 		if file == "energy" {
 			name = "node"

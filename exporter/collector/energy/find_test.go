@@ -212,8 +212,8 @@ func TestACounterThatIsClosedIsDeniedAndNotAbsent(t *testing.T) {
 	}
 }
 
-// Two dies that nobody can tell apart would be taken for one whose counter jumps.
-func TestCountersThatCannotBeToldApartAreRefused(t *testing.T) {
+// Two dies that cannot be distinguished would be taken for one whose counter jumps.
+func TestCountersOfOneNameAreRefused(t *testing.T) {
 	t.Parallel()
 	m := machine(t, fixtures.Dies)
 	for cpu := range m.CPUs() {

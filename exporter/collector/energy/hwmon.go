@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/hostfs"
 )
 
@@ -129,16 +126,13 @@ func DefaultSensors() []string {
 // only that counts.
 func NewHWMon(root hostfs.Root, sensors Sensors, model Model) (*Measured, error) {
 	top := root.Sys("class", "hwmon")
-	chips, err := os.ReadDir(top)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: no sensors at %s", collector.ErrUnsupported, top)
-	}
+	chips, err := names(top, "no sensors")
 	if err != nil {
-		return nil, fmt.Errorf("hwmon: %w", err)
+		return nil, err
 	}
 	var found []*counter
 	for _, chip := range chips {
-		found = append(found, sensorsOf(filepath.Join(top, chip.Name()), sensors)...)
+		found = append(found, sensorsOf(filepath.Join(top, chip), sensors)...)
 	}
 	if slices.ContainsFunc(found, func(c *counter) bool { return c.component == Node }) {
 		for _, c := range found {
@@ -158,15 +152,15 @@ func sensorsOf(dir string, rules Sensors) []*counter {
 		return strings.TrimSpace(string(data))
 	}
 	chip := line("name")
-	entries, err := os.ReadDir(dir)
+	entries, err := names(dir, "")
 	if err != nil || chip == "" {
 		return nil
 	}
 	pattern := regexp.MustCompile(`^((?:energy|power)\d{1,4})_(input|average)$`)
 	files := map[string]string{} // by sensor, such as power1
-	for _, e := range entries {
-		if m := pattern.FindStringSubmatch(e.Name()); m != nil && (files[m[1]] == "" || m[2] == "average") {
-			files[m[1]] = e.Name()
+	for _, name := range entries {
+		if m := pattern.FindStringSubmatch(name); m != nil && (files[m[1]] == "" || m[2] == "average") {
+			files[m[1]] = name
 		}
 	}
 	var out []*counter

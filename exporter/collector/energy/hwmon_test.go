@@ -157,7 +157,7 @@ regulators, power supplies, disks, and graphics cards, which have a source of th
 	return b.String()
 }
 
-func TestThePageOfSensorsIsWhatTheRulesSay(t *testing.T) {
+func TestThePageOfSensorsIsUpToDate(t *testing.T) {
 	t.Parallel()
 	const page = "SENSORS.md"
 	if *update {
@@ -183,7 +183,7 @@ func TestRulesAboutSensorsAreChecked(t *testing.T) {
 	}
 }
 
-func TestACrayNodeThatTellsNoPartsIsCountedAsAWhole(t *testing.T) {
+func TestACrayNodeWithoutPartsIsCountedAsAWhole(t *testing.T) {
 	t.Parallel()
 	root := plant(t, map[string]string{"cray/pm_counters/energy": "1000 J 1 us", "cray/pm_counters/accel0_energy": "5 J 1 us"})
 	m, err := energy.NewPMCounters(root, energy.Model{Idle: 50})

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -43,9 +42,9 @@ func NewPerfPower(root hostfs.Root, opener perf.Opener, model Model) (*Measured,
 
 func (p *powerPMU) open(model Model) (*Measured, error) {
 	dir := perf.PMUDir(p.root, "power")
-	entries, err := os.ReadDir(filepath.Join(dir, "events"))
+	events, err := names(filepath.Join(dir, "events"), "no power PMU")
 	if err != nil {
-		return nil, fmt.Errorf("%w: no power PMU: %w", collector.ErrUnsupported, err)
+		return nil, err
 	}
 	mask, err := hostfs.Read(filepath.Join(dir, "cpumask"))
 	if err != nil {
@@ -54,8 +53,8 @@ func (p *powerPMU) open(model Model) (*Measured, error) {
 	if p.cpus, err = hostfs.CPUList(string(mask)); err != nil || len(p.cpus) == 0 {
 		return nil, fmt.Errorf("power PMU: CPUs %.40q: %w", mask, errors.Join(err, collector.ErrUnsupported))
 	}
-	for _, e := range entries {
-		name, ok := strings.CutPrefix(e.Name(), "energy-")
+	for _, e := range events {
+		name, ok := strings.CutPrefix(e, "energy-")
 		if !ok || strings.Contains(name, ".") { // a unit or a scale
 			continue
 		}
@@ -121,18 +120,19 @@ func (p *powerPMU) counter(event string, cpu int) *counter {
 	}
 	switch event {
 	case "pkg":
-		c.name, c.component = packageName+where, Package
-		c.id = "power:" + where + ":package"
-		return c
+		c.name, c.component = "package", Package
 	case "ram":
 		c.name, c.component = "dram", DRAM
 	case "cores":
 		c.name = "core"
-	case "psys":
-		c.id, c.pkg = "power:psys", Whole
-		return c
 	}
 	c.id = "power:" + where + ":" + c.name
+	switch event {
+	case "pkg":
+		c.name = packageName + where
+	case "psys":
+		c.id, c.pkg = "power:psys", Whole
+	}
 	return c
 }
 

@@ -1,16 +1,12 @@
 package energy
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
-	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/hostfs"
 )
 
@@ -20,16 +16,13 @@ import (
 // why there is none: collector.ErrUnsupported, or fs.ErrPermission if the counters are closed.
 func NewPowercap(root hostfs.Root, model Model) (*Measured, error) {
 	top := root.Sys("class", "powercap")
-	entries, err := os.ReadDir(top)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: no powercap tree at %s", collector.ErrUnsupported, top)
-	}
+	ids, err := names(top, "no powercap tree")
 	if err != nil {
-		return nil, fmt.Errorf("powercap: %w", err)
+		return nil, err
 	}
 	var zones []*counter
-	for _, e := range entries {
-		if z := newZone(top, e.Name()); z != nil {
+	for _, id := range ids {
+		if z := newZone(top, id); z != nil {
 			zones = append(zones, z)
 		}
 	}

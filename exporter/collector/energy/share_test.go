@@ -108,7 +108,7 @@ func TestASocketIsPaidForByThoseWhoRunOnIt(t *testing.T) {
 	if diff := cmp.Diff(want, jobs); diff != "" || system != (energy.Joules{}) {
 		t.Errorf("system %+v, jobs (-want +got):\n%s", system, diff)
 	}
-	// A job of which nobody knows where it ran is everywhere alike.
+	// A job that ran at an unknown place is everywhere alike.
 	jobs, _ = energy.Share(split, act, []energy.Use{{Load: energy.Load{CPUSeconds: 8, Cores: 16}}})
 	if got := jobs[0]; got.Active != 150 || got.Idle != 200 {
 		t.Errorf("%+v, want half of the busy socket's active joules", got)

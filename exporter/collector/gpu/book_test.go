@@ -67,7 +67,7 @@ func TestProcessesShareTheGPUThatTheyAreOn(t *testing.T) {
 	b.Add(counted(4, 400, 2))
 	c := b.Charges()
 	if c[1].Joules != 150 || c[2].Joules != 150 || c[1].BusySeconds != 0.75 {
-		t.Errorf("%+v; want 150 J each, and what passed on the empty GPU nobody's", c)
+		t.Errorf("%+v; want 150 J each, and what passed on the empty GPU the system's", c)
 	}
 	if c[1].Devices != 0 || c[2].Devices != 1 {
 		t.Errorf("%+v; want the first gone from the GPU and the second on it", c)
@@ -87,11 +87,11 @@ func TestInstancesShareByTheirMultiprocessors(t *testing.T) {
 	b.Add(split(0, 0))
 	b.Add(split(1, 80))
 	if c := b.Charges(); c[1].Joules != 20 || c[2].Joules != 30 || c[3].Joules != 30 {
-		t.Errorf("%+v; want 20, 30 and 30: an instance without processes is nobody's", c)
+		t.Errorf("%+v; want 20, 30 and 30: an instance without processes is the system's", c)
 	}
 }
 
-func TestNobodyIsChargedMoreThanTheGPUsUsed(t *testing.T) {
+func TestProcessesAreChargedNoMoreThanTheGPUsUsed(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		b := gpu.NewBook(5 * time.Second)

@@ -1,23 +1,20 @@
 // Package gpu knows what the node's NVIDIA GPUs do and which job does it.
 //
-// The input is readings of the helper program pitchpipe-gpu, a process of its own, so that a
-// driver that hangs stops nothing else; where that gives none, of one long-lived nvidia-smi;
-// where that gives none, of a dcgm-exporter on this machine. The output is joules, watts, busy
-// share and memory of each GPU, and each job's share. The package never loads a library and
-// never changes anything about a GPU; what a GPU does not say is missing, with the reason, and
-// never zero.
+// In: readings of the helper program pitchpipe-gpu, a process of its own, so that a driver
+// that hangs stops nothing else; if that gives none, of one long-lived nvidia-smi; if that
+// gives none, of a dcgm-exporter on this machine. Out: joules, watts, busy share and memory of
+// each GPU, and each job's share. The package never loads a library and never changes
+// anything about a GPU; what a GPU does not report is missing, with the reason, and never zero.
 //
-// Joules are the driver's own counter where it has one; one that goes back began anew with the
-// driver. Without a counter, power is integrated over readings that are close to each other;
-// longer gaps are not covered. The sensor of recent data centre GPUs looks at a part of the
-// time only.
+// Joules are the driver's own counter if it has one. Without a counter, power is integrated
+// over readings that are close to each other; longer gaps are not covered. The sensor of
+// recent data centre GPUs samples a part of the time only.
 //
-// A GPU belongs to the jobs whose processes are on it, by their share of the processes, and
-// where it is split into instances first by the instances' multiprocessors. A GPU without
-// processes is the system's. Where processes cannot be seen, no job is charged. While the
-// energy of one of a job's GPUs is unknown, its GPU joules and its joules are missing.
+// A GPU belongs to the jobs whose processes are on it, by their share of the processes; a
+// split GPU first by the instances' multiprocessors. A GPU without processes is the system's.
+// If processes cannot be seen, no job is charged. While the energy of one of a job's GPUs is
+// unknown, its GPU joules and its joules are missing.
 //
-// A GPU that cannot be read, as one that fell off the bus, is named as missing; for a minute
-// its joules are unknown, then it is gone. A reading counts for the moment in which it
-// arrives.
+// A GPU that cannot be read, such as one that fell off the bus, is named as missing; for a
+// minute its joules are unknown, then it is gone.
 package gpu

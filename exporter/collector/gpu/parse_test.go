@@ -20,7 +20,7 @@ func TestALineOfNvidiaSMIIsReadInBaseUnits(t *testing.T) {
 		want       card.Device
 	}{
 		{
-			"everything is told", "0, GPU-1f0c, NVIDIA H100 80GB HBM3, 112.50, 700.00, 35, 5, 81559",
+			"every figure is there", "0, GPU-1f0c, NVIDIA H100 80GB HBM3, 112.50, 700.00, 35, 5, 81559",
 			card.Device{
 				UUID: "GPU-1f0c", Name: "NVIDIA H100 80GB HBM3", Watts: new(112.5), LimitWatts: new(700.0), Busy: new(0.35),
 				MemoryUsed: new(int64(5) << 20), MemoryTotal: new(int64(81559) << 20), Missing: map[string]string{"joules": why},

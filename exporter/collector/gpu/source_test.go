@@ -171,7 +171,7 @@ func TestAJobIsChargedWithWhatItsProcessesUsed(t *testing.T) {
 }
 
 // What counts is when a reading is heard of: the clock of who took it may be set.
-func TestTheClockOfTheHelperSaysNothing(t *testing.T) {
+func TestTheClockOfTheHelperIsIgnored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		watts := 100.0

@@ -1,10 +1,12 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -135,23 +137,20 @@ func (n *Node) proc() (procfs.FS, error) {
 // Model reads the CPU's name off /proc/cpuinfo, which spells it differently from
 // one architecture to the next.
 func Model(cpuinfo []byte) string {
-	names := map[string]string{}
-	for line := range hostfs.Lines(cpuinfo) {
-		key, value, ok := strings.Cut(line, ":")
-		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
-		if ok && value != "" && names[key] == "" {
-			names[key] = value
+	field := func(name string) string {
+		for line := range hostfs.Lines(cpuinfo) {
+			key, value, _ := strings.Cut(line, ":")
+			if value = strings.TrimSpace(value); value != "" && strings.TrimSpace(key) == name {
+				return value
+			}
 		}
+		return ""
 	}
-	for _, key := range []string{"model name", "cpu model", "Processor", "cpu"} {
-		if names[key] != "" {
-			return names[key]
-		}
+	arm := "unknown"
+	if part := field("CPU part"); part != "" { // ARM gives numbers only
+		arm = "arm " + field("CPU implementer") + " " + part
 	}
-	if names["CPU part"] != "" { // ARM gives numbers only
-		return "arm " + names["CPU implementer"] + " " + names["CPU part"]
-	}
-	return "unknown"
+	return cmp.Or(field("model name"), field("cpu model"), field("Processor"), field("cpu"), arm)
 }
 
 // NormaliseModel makes one name of the spellings of one CPU: lower case, without
@@ -164,16 +163,8 @@ func NormaliseModel(model string) string {
 	words := strings.FieldsFunc(model, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})
-	kept := words[:0]
-	for _, w := range words {
-		switch w {
-		case "cpu", "processor", "with", "core", "cores":
-			continue
-		}
-		kept = append(kept, w)
-	}
-	if len(kept) == 0 {
-		return "unknown"
-	}
-	return strings.Join(kept, "-")
+	words = slices.DeleteFunc(words, func(w string) bool {
+		return slices.Contains([]string{"cpu", "processor", "with", "core", "cores"}, w)
+	})
+	return cmp.Or(strings.Join(words, "-"), "unknown")
 }

@@ -29,7 +29,7 @@ func plant(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-func TestLeavesAreInTheTreeThatPerfLooksIn(t *testing.T) {
+func TestPerfCgroupsAreInTheTreeThatPerfLooksIn(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name  string
@@ -86,7 +86,7 @@ func TestProcessesAreMovedInPerfsTreeAlone(t *testing.T) {
 	}
 }
 
-func TestNamesThatLeadElsewhereAreRefused(t *testing.T) {
+func TestNamesOutsideTheTreeAreRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	plant(t, dir, map[string]string{"unified/cgroup.controllers": "", "memory/cgroup.procs": ""})

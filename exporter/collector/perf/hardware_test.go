@@ -355,7 +355,7 @@ func TestACPUThatGoesAndComesBackLosesNothingButItsAbsence(t *testing.T) {
 	}
 }
 
-func TestWhatTheKernelRefusesIsSaidWithItsReason(t *testing.T) {
+func TestARefusalOfTheKernelHasAReason(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name    string
@@ -418,7 +418,7 @@ func TestWhatTheKernelRefusesIsSaidWithItsReason(t *testing.T) {
 
 // The kernels of Debian and Ubuntu ask for CAP_SYS_ADMIN above level 2, and those older than
 // 5.8 always, since they have no CAP_PERFMON.
-func TestWhatIsMissingToBeLetDependsOnLevelRightsAndKernel(t *testing.T) {
+func TestTheReasonOfADenialDependsOnLevelRightsAndKernel(t *testing.T) {
 	t.Parallel()
 	const perfmon, admin, other = "0000004000000000", "0000000000200000", "0000000000080000"
 	const (

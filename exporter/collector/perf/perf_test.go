@@ -23,7 +23,6 @@ import (
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/perf"
-	"pitchpipe/exporter/collector/proc"
 	"pitchpipe/exporter/hostfs"
 )
 
@@ -182,11 +181,8 @@ func started(t *testing.T, pid int) used {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := proc.ParseStat(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return used{faults: float64(s.Own.MinorFaults), cpu: time.Duration(s.Own.UserTicks+s.Own.SystemTicks) * 10 * time.Millisecond}
+	f, _ := hostfs.ParseProcStat(data)
+	return used{faults: float64(f[10]), cpu: time.Duration(f[14]+f[15]) * 10 * time.Millisecond}
 }
 
 // process is a worker that waits for its line.
@@ -416,7 +412,7 @@ func TestOnlyAJobWithACgroupInPerfsHierarchyIsCounted(t *testing.T) {
 	}
 }
 
-func TestEventsLeaveDescriptorsToAllElse(t *testing.T) {
+func TestEventsLeaveDescriptorsForConnections(t *testing.T) {
 	t.Parallel()
 	g, err := perf.Kernel{}.Open([]perf.Attr{{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CONTEXT_SWITCHES}}, perf.Where{})
 	if err != nil {

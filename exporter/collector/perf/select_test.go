@@ -53,7 +53,7 @@ func TestEventsAreChosenByNameAndByPreset(t *testing.T) {
 	}
 }
 
-func TestUnknownEventsGiveOneErrorThatListsWhatThereIs(t *testing.T) {
+func TestUnknownEventsAreOneErrorThatListsTheKnownOnes(t *testing.T) {
 	t.Parallel()
 	for _, chosen := range [][]string{
 		{"cycels"}, {"basic", "nonsense", "LLC-load-mises"}, {"../x/"}, {"cpu/../"}, {"cpu/event=0x3c/"}, {"a:b:c"}, {"cpu/x"},
@@ -71,7 +71,7 @@ func TestUnknownEventsGiveOneErrorThatListsWhatThereIs(t *testing.T) {
 	}
 }
 
-func TestThePresetsAreMadeOfEventsThatThereAre(t *testing.T) {
+func TestPresetsNameKnownEvents(t *testing.T) {
 	t.Parallel()
 	for _, p := range perf.Presets() {
 		events, err := perf.Select(p.Events)
@@ -192,7 +192,7 @@ func TestAnEventOfAPMUIsCountedInAGroupOfItsOwn(t *testing.T) {
 }
 
 // Each is opened so that a program which the exporter starts does not have it.
-func TestDescriptorsAreClosedOnExecAndGivenBack(t *testing.T) {
+func TestDescriptorsAreClosedOnExecAndReleased(t *testing.T) {
 	dir := leaf(t)
 	count := func() int {
 		n := 0

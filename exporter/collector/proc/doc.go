@@ -1,16 +1,16 @@
 // Package proc adds up what /proc says about the processes of a job: CPU time, page faults,
 // resident memory, threads, context switches and IO.
 //
-// The input is the job's process ids at each reading; the output is values by column. What a
+// In: the job's process ids at each reading. Out: values by column. What a
 // process counted when it was last seen stays counted after its end, so that counters never
 // decrease. A parent that waits for its child takes over in the kernel's accounts what the
 // child used, which is then not counted twice. What a process did after it was last seen is
-// lost where no parent in the job waits for it. Switches are those of living threads: the
+// lost if no parent in the job waits for it. Switches are those of living threads: the
 // kernel sums them nowhere.
 //
-// A thread that did not run since it was read, by its schedstat, is not read again, nor is a
-// process of a job of which nothing ran (Moment.Idle); each eighth reading looks at the stat
-// of all processes, and each 64th at everything.
+// While a job has the same processes, one whose stat is as before is not read further, and of a job
+// of which nothing ran (Moment.Idle) not even that is read; each eighth reading of the former
+// is whole, and each 64th of the latter.
 //
 // prometheus/procfs is not used here: it takes twice the time and a hundred times the memory
 // for stat, io and status of a process, of which there may be thousands.

@@ -21,6 +21,12 @@ const (
 	// Beyond this many threads the switches are left out: reading them would take
 	// more of the node than they are worth.
 	maxThreads = 8192
+	// Each so many readings everything is read of a process, although nothing of it ran by
+	// its stat, and its stat although nothing of the job ran: others may take its memory or
+	// its CPUs.
+	wholly = 8
+	// And everything is read of a job of which nothing ran each so many.
+	rarely = 8 * wholly
 )
 
 // Collector adds up /proc.
@@ -42,10 +48,9 @@ func (c *Collector) Probe(context.Context) []api.Source {
 	self := c.root.Self()
 	_, stat := hostfs.Read(c.root.Pid(self, "stat"))
 	_, status := hostfs.Read(c.root.Pid(self, "status"))
-	io := collector.Source("proc/io", "per process", nil)
-	if _, err := hostfs.Read(c.root.Pid(self, "io")); err != nil {
-		io = collector.Source("proc/io", "", err)
-	} else if _, err := hostfs.Read(c.root.Pid(1, "io")); os.Geteuid() != 0 && errors.Is(err, fs.ErrPermission) {
+	_, own := hostfs.Read(c.root.Pid(self, "io"))
+	io := collector.Source("proc/io", "per process", own)
+	if _, err := hostfs.Read(c.root.Pid(1, "io")); own == nil && os.Geteuid() != 0 && errors.Is(err, fs.ErrPermission) {
 		io.Reason = "own processes only: others need CAP_SYS_PTRACE"
 	}
 	return []api.Source{
@@ -57,63 +62,22 @@ func (c *Collector) Probe(context.Context) []api.Source {
 
 // Open begins to add up one job.
 func (c *Collector) Open(context.Context, collector.Target) (collector.Reader, error) {
-	return &reader{root: c.root, alive: map[int]*process{}, page: float64(unix.Getpagesize())}, nil
-}
-
-// process is what was last seen of one.
-type process struct {
-	stat     Stat
-	io       IO
-	threads  map[int]thread
-	before   map[int]thread // threads of the reading before, used again
-	finished Switches       // of threads that are gone
-	seen     bool
-
-	turns      Turns // of the main thread, read before the rest
-	partly     bool  // the last reading of it was incomplete
-	path       string
-	parentSeen bool // its parent is one of the job's
-
-	waited  uint64 // ticks of children that it waited for since the reading before
-	waiting []Use  // of children that ended and for which it has not waited yet
-}
-
-// totals are the counters of processes that are gone.
-type totals struct {
-	use      Use
-	io       IO
-	switches Switches
+	return &reader{root: c.root, alive: map[int]*process{}}, nil
 }
 
 type reader struct {
+	collector.Static
+
 	root  hostfs.Root
 	alive map[int]*process
-	gone  totals
+	gone  counts           // of processes that are
 	last  collector.Values // counters never go below what was said before
-	page  float64
 	peak  float64
-
-	round    int
-	all      bool  // this reading takes nothing for granted
-	pids     []int // of the reading before
-	buf      []byte
-	unturned bool // the kernel does not count turns
-	cores    int  // that the first processes may use
-	first    [2]int
+	round int
+	pids  []int // of the reading before
+	buf   []byte
+	cores int // that the first processes may use
 }
-
-// wholly is that each so many readings the books of every process are read: what others do
-// to one that sleeps, such as taking its memory or its CPUs, its turns do not tell.
-const (
-	wholly = 8
-	rarely = 8 * wholly // and its other files too, though its books say that it slept
-)
-
-// Follow has nothing to do: processes are named with each reading.
-func (r *reader) Follow(context.Context, collector.Target) error { return nil }
-
-// Close has nothing to release.
-func (r *reader) Close() error { return nil }
 
 // Read looks at each process and adds up. Processes that end meanwhile are no
 // error; an error is that what a process counts may not be read.
@@ -124,62 +88,55 @@ func (r *reader) Read(ctx context.Context, m collector.Moment, out collector.Val
 	for _, p := range r.alive {
 		p.seen = false
 	}
-	r.all = r.round%wholly == 0
+	same := slices.Equal(m.Pids, r.pids)
+	idle, each, all := m.Idle && same, r.round%wholly == 0, r.round%rarely == 0
+	all = all || each && !idle || !same // a process that ended left its io to its parent
 	r.round++
-	idle := m.Idle && slices.Equal(m.Pids, r.pids)
 	r.pids = append(r.pids[:0], m.Pids...)
 	var errs []error
 	threads, noIO, noSwitches := 0, false, false
-	for i, pid := range m.Pids {
+	for _, pid := range m.Pids {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		turns, slept := r.slept(pid, idle)
-		if slept && !r.all {
-			p := r.alive[pid]
+		if p := r.alive[pid]; idle && !each && p != nil && !p.partly {
 			p.seen = true
-			p.wait(p.stat.Children.ticks())
-			threads += int(p.stat.Threads)
+			p.wait(p.stat.children.ticks())
+			threads += int(p.stat.threads)
 			continue
 		}
-		before, was := Stat{}, r.alive[pid]
-		if was != nil {
-			before = was.stat
-		}
-		p, err := r.stat(pid)
+		p, slept, err := r.readStat(pid)
 		if err != nil {
 			errs = append(errs, ignoreGone(err))
 			continue
 		}
-		if i < len(r.first) {
-			r.first[i] = 0 // it may have other CPUs now
+		threads += int(p.stat.threads)
+		if slept && !p.partly && !all {
+			continue
 		}
-		p.parentSeen = r.alive[p.stat.Parent] != nil
-		threads += int(p.stat.Threads)
-		before.RSSPages = p.stat.RSSPages
-		if slept && p == was && p.stat == before && r.round%rarely != 0 {
-			continue // it slept indeed: what others do to it is its memory and its CPUs alone
-		}
-		p.turns, p.partly = turns, false
+		p.partly = false
 		if err := ignoreGone(r.readIO(p)); err != nil {
-			p.turns, p.partly, noIO, errs = Turns{}, true, true, append(errs, err)
+			p.partly, noIO, errs = true, true, append(errs, err)
 		}
 		if threads > maxThreads {
-			p.turns, p.partly, noSwitches = Turns{}, true, true
+			p.partly, noSwitches = true, true
 		} else if err := ignoreGone(r.readThreads(pid, p)); err != nil {
-			p.turns, p.partly, noSwitches, errs = Turns{}, true, true, append(errs, err)
+			p.partly, noSwitches, errs = true, true, append(errs, err)
 		}
 	}
 	r.bury()
 	r.sum(out, noIO, noSwitches)
-	if n := r.allowed(m.Pids); n > 0 {
-		out[api.ColAllocatedCores] = float64(n)
+	if !same || each {
+		r.cores = r.allowed(m.Pids)
+	}
+	if r.cores > 0 {
+		out[api.ColAllocatedCores] = float64(r.cores)
 	}
 	return errors.Join(errs...)
 }
 
-// A process that is gone, or whose directory is there but answers "no such
-// process", ended while it was read.
+// ignoreGone drops the errors of a process that ended while it was read: it is gone, or its
+// directory is there but answers "no such process".
 func ignoreGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
 		return nil
@@ -187,122 +144,47 @@ func ignoreGone(err error) error {
 	return err
 }
 
-func (r *reader) stat(pid int) (*process, error) {
-	p := r.alive[pid]
-	path := ""
-	if p != nil {
-		path = p.path
-	} else {
-		path = r.root.Pid(pid)
-	}
-	data, err := hostfs.ReadInto(r.buf, path+"/stat")
-	if err != nil {
-		return nil, err
-	}
-	r.buf = data
-	s, err := ParseStat(data)
-	if err != nil {
-		return nil, fmt.Errorf("pid %d: %w", pid, err)
-	}
-	switch {
-	case p == nil:
-	case p.stat.StartTicks != s.StartTicks:
-		r.retire(p) // another process under the same id
-		p = nil
-	default:
-		p.wait(s.Children.ticks())
-	}
-	if p == nil {
-		p = &process{threads: map[int]thread{}, before: map[int]thread{}, path: path}
-		r.alive[pid] = p
-	}
-	p.stat, p.seen = s, true
-	return p, nil
-}
-
-func (r *reader) readIO(p *process) error {
-	data, err := hostfs.ReadInto(r.buf, p.path+"/io")
-	if err != nil {
-		return err
-	}
-	r.buf = data
-	io, err := ParseIO(data)
-	if err == nil {
-		p.io = io
-	}
-	return err
-}
-
-func (p *process) switches() Switches {
-	s := p.finished
-	for _, t := range p.threads {
-		s.Voluntary += t.switches.Voluntary
-		s.Involuntary += t.switches.Involuntary
-	}
-	return s
-}
-
 func (r *reader) sum(out collector.Values, noIO, noSwitches bool) {
-	t := r.gone
+	total := r.gone
 	var threads, pages uint64
 	for _, p := range r.alive {
-		t.use = t.use.plus(p.use())
-		t.io = t.io.plus(p.io)
-		s := p.switches()
-		t.switches.Voluntary += s.Voluntary
-		t.switches.Involuntary += s.Involuntary
-		threads += p.stat.Threads
-		pages += p.stat.RSSPages
+		total = total.plus(p.total())
+		threads += p.stat.threads
+		pages += p.stat.rssPages
 	}
-	rss := float64(pages) * r.page
-	r.peak = max(r.peak, rss)
-	counters := collector.Values{
-		api.ColUserSeconds:   float64(t.use.UserTicks) / ticksPerSecond,
-		api.ColSystemSeconds: float64(t.use.SystemTicks) / ticksPerSecond,
-		api.ColCPUSeconds:    float64(t.use.UserTicks+t.use.SystemTicks) / ticksPerSecond,
-		api.ColMinorFaults:   float64(t.use.MinorFaults),
-		api.ColMajorFaults:   float64(t.use.MajorFaults),
+	if r.last == nil {
+		r.last = collector.Values{}
 	}
-	if !noIO {
-		counters[api.ColReadChars], counters[api.ColWriteChars] = float64(t.io.ReadChars), float64(t.io.WriteChars)
-		counters[api.ColReadBytes], counters[api.ColWriteBytes] = float64(t.io.ReadBytes), float64(t.io.WriteBytes)
+	put := func(column string, v float64) {
+		r.last[column] = max(v, r.last[column])
+		out[column] = r.last[column]
 	}
-	if !noSwitches {
-		counters[api.ColVoluntary], counters[api.ColInvoluntary] = float64(t.switches.Voluntary), float64(t.switches.Involuntary)
-	}
-	for column, v := range counters {
-		counters[column] = max(v, r.last[column])
-		out[column] = counters[column]
-	}
-	for column, v := range r.last {
-		if _, ok := counters[column]; !ok {
-			counters[column] = v // missing now, and to be continued
+	for kind, column := range columns() {
+		switch {
+		case noIO && kind >= readChars && kind <= writeBytes, noSwitches && kind >= voluntary: // missing now, and continued later
+		case kind == userTicks, kind == systemTicks:
+			put(column, float64(total[kind])/ticksPerSecond)
+		default:
+			put(column, float64(total[kind]))
 		}
 	}
-	r.last = counters
+	put(api.ColCPUSeconds, float64(total.ticks())/ticksPerSecond)
+	rss := float64(pages) * float64(unix.Getpagesize())
+	r.peak = max(r.peak, rss)
 	out[api.ColRSS], out[api.ColPeak] = rss, r.peak
 	out[api.ColThreads], out[api.ColProcesses] = float64(threads), float64(len(r.alive))
 }
 
-// allowed is how many CPUs the job's processes are confined to; 0 where they may
-// use them all, which is no allocation. It is asked again where the processes that tell
-// are others, have run since, or were read wholly.
+// allowed is how many CPUs the job's processes are confined to; 0 if they may
+// use them all, which is no allocation. The processes of a job share one mask nearly always:
+// two are asked.
 func (r *reader) allowed(pids []int) int {
-	// The processes of a job share one mask nearly always; two tell.
-	var tell [2]int
-	copy(tell[:], pids)
-	if tell == r.first {
-		return r.cores
-	}
 	online, err := r.root.OnlineCPUs()
 	if err != nil {
 		return 0
 	}
 	most := 0
-	for _, pid := range tell {
-		if pid == 0 {
-			continue
-		}
+	for _, pid := range pids[:min(len(pids), 2)] {
 		data, err := hostfs.ReadInto(r.buf, r.root.Pid(pid, "status"))
 		if err != nil {
 			continue
@@ -311,8 +193,7 @@ func (r *reader) allowed(pids []int) int {
 		most = max(most, Allowed(data))
 	}
 	if most >= len(online) {
-		most = 0
+		return 0
 	}
-	r.first, r.cores = tell, most
 	return most
 }

@@ -1,4 +1,3 @@
-// Package card has the words for what GPUs show: the lines that the helper program writes and
-// the exporter reads. The input is a line; the output is a Reading or an error. The package
-// never fills in what a line does not say.
+// Package card is the format of the lines that the helper program writes and the exporter
+// reads. In: a line. Out: a Reading or an error. The package never fills in what a line lacks.
 package card

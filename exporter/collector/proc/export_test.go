@@ -1,0 +1,8 @@
+package proc
+
+// Parse runs the parsers, for their fuzz test.
+func Parse(data []byte) {
+	_, _ = parseStat(data)
+	_, _ = parseIO(data)
+	_, _ = parseSwitches(data)
+}
