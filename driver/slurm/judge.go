@@ -60,7 +60,7 @@ func (d *Driver) open(ctx context.Context, j parse.Job) (*Record, error) {
 func (d *Driver) first(j parse.Job) *Record {
 	have := sizeOf(j)
 	r := &Record{Job: nameOf(j), User: j.User, Submitted: j.Submitted, Own: have, Set: &have}
-	if parse.Waiting(j.State) && *d.cfg.ReadOutput {
+	if parse.Waiting(j.State) && d.cfg.ReadOutput {
 		r.Output = d.mark(j, j.Restarts+1)
 	}
 	return r
@@ -173,7 +173,7 @@ func (d *Driver) judgeMove(ctx context.Context, j parse.Job, in driver.Intent) e
 		return err
 	}
 	cp := in.Checkpoint
-	if cp.Done != "" && !in.Discard && !*d.cfg.ReadOutput && d.cfg.Saves == nil {
+	if cp.Done != "" && !in.Discard && !d.cfg.ReadOutput && d.cfg.Saves == nil {
 		return fmt.Errorf("the job's output is not this user's to read, so that no line of it tells of a checkpoint: %w", driver.ErrUnsupported)
 	}
 	if cp.Done != "" || in.Discard {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,9 +44,10 @@ func (d *Driver) Listen(ctx context.Context, id driver.JobID, attempt int, p dri
 		return fmt.Errorf("listen: job %s: attempt %d does not run: %w", id, attempt, driver.ErrConflict)
 	}
 	if r == nil {
-		if r, err = d.open(ctx, j); err != nil {
-			return fmt.Errorf("listen: %w", err)
-		}
+		r, err = d.open(ctx, j)
+	}
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
 	}
 	again := r.Listening != nil && r.Listening.Attempt == attempt
 	if again {
@@ -76,7 +78,7 @@ func (d *Driver) Listen(ctx context.Context, id driver.JobID, attempt int, p dri
 	}
 	// What stands there already would be reported as of now: only where it is known
 	// to be this attempt's, and not told yet, is it read.
-	offset, err := d.outputSize(j, file)
+	offset, err := d.outputs.Size(file, int(j.UID))
 	if err != nil {
 		return fmt.Errorf("listen: job %s: %w", id, err)
 	}
@@ -101,12 +103,7 @@ func (d *Driver) listens(ctx context.Context, j parse.Job) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	for line := range strings.Lines(string(out)) {
-		if strings.TrimSpace(line) == listenStep {
-			return true, nil
-		}
-	}
-	return false, nil
+	return slices.Contains(strings.Fields(string(out)), listenStep), nil
 }
 
 // maxMark is how much of an output is kept to know the place again.
@@ -122,7 +119,7 @@ func (d *Driver) mark(j parse.Job, attempt int) *Mark {
 
 // reached is how long the output is, 0 where that is not to be seen.
 func (d *Driver) reached(j parse.Job) int64 {
-	size, err := d.outputSize(j, j.StdOut)
+	size, err := d.outputs.Size(j.StdOut, int(j.UID))
 	if err != nil {
 		d.cfg.Logger.Debug("the output cannot be seen", "job", j.ID, "error", err)
 	}
@@ -130,7 +127,7 @@ func (d *Driver) reached(j parse.Job) int64 {
 }
 
 func (d *Driver) piece(j parse.Job, from, n int64) []byte {
-	if !*d.cfg.ReadOutput || n <= 0 {
+	if !d.cfg.ReadOutput || n <= 0 {
 		return nil
 	}
 	data, err := d.outputs.Piece(j.StdOut, int(j.UID), from, n)

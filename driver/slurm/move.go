@@ -163,12 +163,12 @@ func (m *mover) Begin(ctx context.Context) (move.End, error) {
 	if in.Discard {
 		return move.End{}, nil
 	}
-	size, err := m.d.outputSize(m.j, m.j.StdOut)
+	size, err := m.d.outputs.Size(m.j.StdOut, int(m.j.UID))
 	if err != nil {
 		return move.End{}, err
 	}
 	m.r.From.Offset = size
-	if in.Checkpoint.Done != "" && !*m.d.cfg.ReadOutput {
+	if in.Checkpoint.Done != "" && !m.d.cfg.ReadOutput {
 		saves, err := m.d.cfg.Saves(ctx, m.j.Node, driver.JobID(m.j.ID), m.j.Restarts+1)
 		if err != nil {
 			return move.End{}, fmt.Errorf("how often it saved before: %w: %w", driver.ErrTransient, err)

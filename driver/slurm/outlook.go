@@ -172,7 +172,7 @@ func (d *Driver) expected(ctx context.Context, j parse.Job) (time.Time, error) {
 }
 
 func (d *Driver) tested(ctx context.Context, args []string) (time.Time, error) {
-	env := append(environment(nil), "TZ=UTC", "LC_ALL=C")
+	env := append(pairs(environment(nil)), "TZ=UTC", "LC_ALL=C")
 	out, err := d.cfg.Commands.Run(ctx, command.Call{Name: "sbatch", Args: args, Env: env})
 	if err != nil {
 		return time.Time{}, err

@@ -7,6 +7,7 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/move"
+	"pitchpipe/driver/output"
 	"pitchpipe/driver/slurm/parse"
 	"pitchpipe/driver/slurm/slurmctl"
 )
@@ -20,8 +21,12 @@ func (m *mover) heldByTheSite() bool {
 
 func (m *mover) Saved(ctx context.Context) (bool, error) {
 	moving := m.r.Moving
-	if *m.d.cfg.ReadOutput {
-		return m.d.saidDone(m.j, moving.Intent.Checkpoint.Done, m.r.From.Offset)
+	if m.d.cfg.ReadOutput {
+		said, err := m.d.outputs.Tail(m.j.StdOut, int(m.j.UID), m.r.From.Offset)
+		if err != nil {
+			return false, err
+		}
+		return output.Says(said, moving.Intent.Checkpoint.Done)
 	}
 	saves, err := m.d.cfg.Saves(ctx, m.j.Node, driver.JobID(m.j.ID), m.j.Restarts+1)
 	if err != nil {

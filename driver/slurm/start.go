@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/parse"
 	"pitchpipe/driver/slurm/slurmctl"
@@ -59,7 +58,7 @@ func (d *Driver) Start(ctx context.Context, id driver.RequestID, spec driver.Spe
 	case !errors.Is(err, fs.ErrNotExist):
 		return driver.Job{}, fmt.Errorf("start: %w: %w", driver.ErrTransient, err)
 	}
-	call, err := d.submission(ctx, id, spec)
+	call, err := d.draft(ctx, id, spec)
 	if err != nil {
 		return driver.Job{}, fmt.Errorf("start: %w", err)
 	}
@@ -103,24 +102,18 @@ func (d *Driver) refused(id driver.RequestID, err error) error {
 	return fmt.Errorf("start: %w", err)
 }
 
-// submission judges a job and makes the call of sbatch.
-func (d *Driver) submission(ctx context.Context, id driver.RequestID, spec driver.Spec) (command.Call, error) {
+// draft judges a job and makes the call of sbatch.
+func (d *Driver) draft(ctx context.Context, id driver.RequestID, spec driver.Spec) (command.Call, error) {
 	file, err := d.cfg.Parse(spec.Filename, spec.Source, spec.Variables)
 	if err != nil {
 		return command.Call{}, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
 	}
-	if file.Format != jobfile.Sbatch {
-		return command.Call{}, fmt.Errorf("Slurm runs batch scripts, not a file of format %s: %w", file.Format, driver.ErrInvalid) //nolint:staticcheck // a name
-	}
 	if spec.Owner != "" && spec.Owner != d.cfg.User {
 		return command.Call{}, fmt.Errorf("user %s may not submit jobs of user %s: %w", d.cfg.User, spec.Owner, driver.ErrDenied)
 	}
-	env := driver.Merge(markOf(file, spec), spec.Env)
-	if err := oneCluster(file, env); err != nil {
-		return command.Call{}, err
-	}
+	env := environment(driver.Merge(markOf(file, spec), spec.Env))
 	partition := file.Partition
-	if v, ok := env["SBATCH_PARTITION"]; ok { // for sbatch it stands over the script
+	if v, ok := env["SBATCH_PARTITION"]; ok { // it overrides the script
 		partition = v
 	}
 	if partition == "" && len(d.cfg.Partitions) > 0 {
@@ -129,11 +122,11 @@ func (d *Driver) submission(ctx context.Context, id driver.RequestID, spec drive
 	if len(d.cfg.Partitions) > 0 && !slices.Contains(d.cfg.Partitions, partition) {
 		return command.Call{}, fmt.Errorf("partition %s is not one of those that are watched: %w", partition, driver.ErrDenied)
 	}
-	if err := d.fits(ctx, partition, file.Cores, file.MemoryBytes); err != nil {
+	call, err := submission(file, spec, d.journal.Marker(id), partition, env)
+	if err != nil {
 		return command.Call{}, err
 	}
-	args := options(file, spec, d.journal.Marker(id), partition, env)
-	return command.Call{Name: "sbatch", Args: args, Stdin: spec.Source, Effect: true, Env: environment(env)}, nil
+	return call, d.fits(ctx, partition, file.Cores, file.MemoryBytes)
 }
 
 // fits refuses what no node of a partition has. Slurm itself accepts some such
