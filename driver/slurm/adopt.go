@@ -2,13 +2,11 @@ package slurm
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -77,21 +75,7 @@ func (d *Driver) submitted(ctx context.Context, number string) (parse.Job, error
 	if len(jobs) == 0 {
 		return parse.Job{}, errors.Join(fmt.Errorf("job %s: %w", number, driver.ErrNotFound), unreadable)
 	}
-	if array := jobs[0].ArrayJob; array != "" && array != number { // one of its tasks was found
-		if first, err := d.submitted(ctx, array); err == nil {
-			return first, nil
-		}
-	}
-	return slices.MinFunc(jobs, func(a, b parse.Job) int { return cmp.Compare(taskOf(a), taskOf(b)) }), nil
-}
-
-// taskOf is the number of a job within its array.
-func taskOf(j parse.Job) int {
-	n, err := strconv.Atoi(j.ArrayTask)
-	if err != nil {
-		return 0
-	}
-	return n
+	return slices.MinFunc(jobs, func(a, b parse.Job) int { return ordinal(driver.JobID(a.ArrayTask)) - ordinal(driver.JobID(b.ArrayTask)) }), nil
 }
 
 // adopt makes the record of a job that a request made, and of an array what its

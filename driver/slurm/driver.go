@@ -200,7 +200,7 @@ func (d *Driver) Stop(ctx context.Context, id driver.JobID) error {
 		return nil
 	}
 	if arrayOf(id) != "" {
-		if err := d.enter(ctx, id); err != nil {
+		if err := d.enlist(ctx, id); err != nil {
 			return fmt.Errorf("stop: %w", err)
 		}
 	}

@@ -102,10 +102,7 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (parse.Job, *Reco
 	if err != nil {
 		return j, nil, err
 	}
-	r, ok, err := d.record(id)
-	if err == nil && !ok {
-		r, ok, err = d.inherit(j)
-	}
+	r, ok, err := d.entered(j)
 	if err == nil && !ok && j.Raised() { // once it runs it does not tell any more
 		return d.raised(ctx, j)
 	}
