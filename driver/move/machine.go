@@ -284,7 +284,7 @@ func answer(j Job, end End) driver.Step {
 	return driver.Step{Kind: end.Kind, Attempt: j.Attempt(), Detail: end.Why}
 }
 
-// Locks are one lock for each name, for as long as somebody holds it or waits for it. The
+// Locks are one lock for each name, for as long as someone holds it or waits for it. The
 // zero value is ready.
 type Locks struct {
 	mu   sync.Mutex

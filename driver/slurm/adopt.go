@@ -75,7 +75,9 @@ func (d *Driver) submitted(ctx context.Context, number string) (parse.Job, error
 	if len(jobs) == 0 {
 		return parse.Job{}, errors.Join(fmt.Errorf("job %s: %w", number, driver.ErrNotFound), unreadable)
 	}
-	return slices.MinFunc(jobs, func(a, b parse.Job) int { return ordinal(driver.JobID(a.ArrayTask)) - ordinal(driver.JobID(b.ArrayTask)) }), nil
+	return slices.MinFunc(jobs, func(a, b parse.Job) int {
+		return ordinal(driver.JobID(a.ArrayTask)) - ordinal(driver.JobID(b.ArrayTask))
+	}), nil
 }
 
 // adopt makes the record of a job that a request made, and of an array what its

@@ -55,7 +55,7 @@ func tasks(jobs []parse.Job) []parse.Job {
 	return out
 }
 
-// noSuchTask tells of the answer of scontrol to the id of a task that its array does
+// noSuchTask reports the answer of scontrol to the id of a task that its array does
 // not have, or not any more. It says so where others print their jobs.
 func noSuchTask(printed []byte, err error) bool {
 	var failed *command.Failed

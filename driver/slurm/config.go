@@ -46,7 +46,7 @@ type Config struct {
 
 	// Everyone: the jobs of all users are seen, and changed by the Actor's rights.
 	// Their users submit them, so that Start is not supported; their output is theirs,
-	// so that Saves tells of checkpoints; and the site's TaskProlog starts the
+	// so that Saves counts the checkpoints; and the site's TaskProlog starts the
 	// listener.
 	Everyone bool
 
@@ -87,7 +87,7 @@ type Config struct {
 	// Keep is how long the record of an ended job is kept; default 30 days.
 	Keep time.Duration
 
-	// TaskProlog tells that the site runs the shipped TaskProlog, which exports the
+	// TaskProlog: the site runs the shipped TaskProlog, which exports the
 	// variables of SettingsDir/JOBID into the job.
 	TaskProlog  bool
 	SettingsDir string // default Dir/slurm-env

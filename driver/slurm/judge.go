@@ -152,7 +152,7 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *Record, c driv
 	return d.takes(ctx, j, size)
 }
 
-// whole tells of a job that gets whole nodes.
+// whole reports whether a job gets whole nodes.
 func whole(j parse.Job) bool { return slices.Contains(j.Picky, "OverSubscribe=NO") }
 
 // marked reports whether the site's submission plugin marked a job as one that has a
@@ -166,7 +166,7 @@ func firstPartition(j parse.Job) string {
 	return p
 }
 
-// judgeMove refuses the end of a running attempt. How a save is told does not count where
+// judgeMove refuses the end of a running attempt. How a job shows that it saved does not count where
 // the intent discards: none is waited for.
 func (d *Driver) judgeMove(ctx context.Context, j parse.Job, in driver.Intent) error {
 	if err := move.Judge(in, j.Requeue); err != nil {
@@ -174,7 +174,7 @@ func (d *Driver) judgeMove(ctx context.Context, j parse.Job, in driver.Intent) e
 	}
 	cp := in.Checkpoint
 	if cp.Done != "" && !in.Discard && !d.cfg.ReadOutput && d.cfg.Saves == nil {
-		return fmt.Errorf("the job's output is not this user's to read, so that no line of it tells of a checkpoint: %w", driver.ErrUnsupported)
+		return fmt.Errorf("the job's output is not this user's to read, so that no line of it can show a checkpoint: %w", driver.ErrUnsupported)
 	}
 	if cp.Done != "" || in.Discard {
 		return nil

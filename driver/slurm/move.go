@@ -218,7 +218,7 @@ func (m *mover) Over(ctx context.Context, end move.End) error {
 // want is the size that the intent gives the job.
 func (m *mover) want() Size { return target(m.r.Own, m.r.Moving.Intent.Change) }
 
-// ownersWord tells what the owner did to the waiting job meanwhile.
+// ownersWord says what the owner did to the waiting job meanwhile.
 func (m *mover) ownersWord() string {
 	have := sizeOf(m.j)
 	switch {

@@ -16,13 +16,13 @@ import (
 	"pitchpipe/driver/slurm/slurmctl"
 )
 
-// Outlook tells how long the job would wait for room if it were put back into the
+// Outlook says how long the job would wait for room if it were put back into the
 // queue now, and which reservation takes the job's node next. Where no other job
 // waits for the room that it has, and its node takes jobs, that room is still there. Else
 // Slurm is asked when a job of this size would start if it were submitted now, which is an
 // estimate from above: the room that the job itself leaves is not counted. Where that
 // cannot be asked, or others wait for the same limit, Outlook.Crowded says why. A task of
-// an array of which only some may run at a time would leave its turn to another, and nobody
+// an array of which only some may run at a time would leave its turn to another, and no one
 // can tell when one is free again: the array as a whole loses nothing by that.
 func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (driver.Outlook, error) {
 	j, err := d.read(ctx, id)
@@ -58,11 +58,11 @@ func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (driver.Outlook, 
 	return out, err
 }
 
-// longest is the longest wait that is told: Slurm answers with a year and more where
+// longest is the longest wait that is reported: Slurm answers with a year and more where
 // a job without a time limit runs.
 const longest = 365 * 24 * time.Hour
 
-// wait is how long a job like this one would wait if it were submitted now, or why nobody
+// wait is how long a job like this one would wait if it were submitted now, or why no one
 // can tell.
 func (d *Driver) wait(ctx context.Context, j parse.Job) (*time.Duration, string, error) {
 	if len(j.Picky) > 0 {
@@ -85,7 +85,7 @@ type room struct {
 	taken   bool   // others may be given it
 	ahead   bool   // another waits for room there
 	turns   bool   // another task of its array waits for its turn
-	crowded string // why nobody can tell when the job would have room again
+	crowded string // why no one can tell when the job would have room again
 }
 
 // room looks at the job's node, its partition, and who waits there. A job that waits for
@@ -236,7 +236,7 @@ func (d *Driver) touches(ctx context.Context, r parse.Reservation, j parse.Job) 
 	case r.Nodes == "":
 		return r.Partition == j.Partition && r.Partition != "", nil
 	case j.Node == "":
-		return false, nil // nobody knows yet where it will run
+		return false, nil // no one knows yet where it will run
 	}
 	out, err := d.ask(ctx, "scontrol", "show", "hostnames", r.Nodes)
 	if err != nil {

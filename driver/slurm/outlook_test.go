@@ -82,11 +82,11 @@ func TestWhatARestartWouldMeet(t *testing.T) {
 		job    func(*fakeJob)
 		conf   string
 		site   bool
-		wait   time.Duration // negative: nobody can tell
-		why    string        // why nobody can tell although there is a queue
+		wait   time.Duration // negative: no one can tell
+		why    string        // why no one can tell although there is a queue
 		closed time.Duration // until it is, 0 = never
 	}{
-		"where nobody waits its room is there": {crowd: crowd{places: place}},
+		"where no one waits its room is there": {crowd: crowd{places: place}},
 		"where others wait Slurm says for how long": {
 			crowd: crowd{places: place, waits: map[string]string{"main": ahead}, expects: startsIn(hour)}, wait: hour,
 		},
@@ -97,21 +97,21 @@ func TestWhatARestartWouldMeet(t *testing.T) {
 		"who waits for another job is not": {
 			crowd: crowd{places: place, waits: map[string]string{"main": strings.Replace(ahead, "Resources", "Dependency", 1)}},
 		},
-		"where another of its QOS waits for a limit nobody can tell": {
+		"where another of its QOS waits for a limit no one can tell": {
 			crowd: crowd{places: place, waits: map[string]string{"main": "9|9|N/A|QOSGrpCpuLimit|bob|proj|normal|\n"}, expects: startsIn(0)},
 			wait:  -1, why: "QOSGrpCpuLimit",
 		},
 		"where a stranger waits for a limit Slurm is asked": {
 			crowd: crowd{places: place, waits: map[string]string{"main": "9|9|N/A|QOSGrpCpuLimit|bob|proj|other|\n"}, expects: startsIn(hour)}, wait: hour,
 		},
-		"where nobody is shown who waits Slurm is asked": {
+		"where no one is shown who waits Slurm is asked": {
 			crowd: crowd{places: place, expects: startsIn(hour)}, conf: "PrivateData = accounts,jobs\n", wait: hour,
 		},
-		"of a job that wants a feature nobody can tell how long others are ahead": {
+		"of a job that wants a feature no one can tell how long others are ahead": {
 			crowd: crowd{places: place, waits: map[string]string{"main": ahead}, expects: startsIn(0)},
 			job:   func(j *fakeJob) { j.more = "Features=gpu Licenses=(null)" }, wait: -1, why: "Features=gpu",
 		},
-		"where nobody waits its feature is there, too": {crowd: crowd{places: place}, job: func(j *fakeJob) { j.more = "Features=gpu" }},
+		"where no one waits its feature is there, too": {crowd: crowd{places: place}, job: func(j *fakeJob) { j.more = "Features=gpu" }},
 		"where Slurm does not answer there is a queue all the same": {
 			crowd: crowd{places: place, waits: map[string]string{"main": ahead}}, wait: -1, why: "does not tell",
 		},

@@ -81,7 +81,7 @@ func (d *Driver) Listen(ctx context.Context, id driver.JobID, attempt int, p dri
 		file = filepath.Join(j.WorkDir, file)
 	}
 	// What stands there already would be reported as of now: only where it is known
-	// to be this attempt's, and not told yet, is it read.
+	// to be this attempt's, and not reported yet, is it read.
 	offset, err := d.outputs.Size(file, int(j.UID))
 	if err != nil {
 		return fmt.Errorf("listen: job %s: %w", id, err)

@@ -130,7 +130,7 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (parse.Job, *Reco
 	return j, r, d.write(r, "followed")
 }
 
-// another tells of another job under a number that came round. A job whose end
+// another reports whether this is another job under a number that came round. A job whose end
 // slurmctld forgot has the time of its submission still.
 func another(j parse.Job, r *Record) bool {
 	switch {
@@ -222,7 +222,7 @@ func (d *Driver) conclude(r *Record, last driver.Job, step string) error {
 	return d.write(r, step)
 }
 
-// forgotten is a job on record that nobody remembers. It has ended, and how is not
+// forgotten is a job on record that no one remembers. It has ended, and how is not
 // known: where an intent of ours was in progress it counts as lost by us, else it is
 // as one of which its owner has disposed, neither a success nor a failure.
 func (d *Driver) forgotten(id driver.JobID, r *Record) (driver.Job, error) {

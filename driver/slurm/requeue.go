@@ -13,7 +13,7 @@ import (
 )
 
 // heldByTheSite reports a job that left, before it was put back into the queue, with a
-// status that is held here (RequeueExitHold) and does not mean that it saved for us: somebody
+// status that is held here (RequeueExitHold) and does not mean that it saved for us: someone
 // is to look at it.
 func (m *mover) heldByTheSite() bool {
 	return m.j.State == "SPECIAL_EXIT" && m.r.Moving.Phase == move.Asking && m.j.Exit.Code() != m.r.Moving.Intent.Checkpoint.Exit
@@ -30,7 +30,7 @@ func (m *mover) Saved(ctx context.Context) (bool, error) {
 	}
 	saves, err := m.d.cfg.Saves(ctx, m.j.Node, driver.JobID(m.j.ID), m.j.Restarts+1)
 	if err != nil {
-		m.d.cfg.Logger.Warn("nobody tells whether the job saved", "job", string(m.r.Job), "error", err)
+		m.d.cfg.Logger.Warn("no one reports whether the job saved", "job", string(m.r.Job), "error", err)
 		return false, nil
 	}
 	// A report may come late: what was saved before it was asked is not what it was asked for.
@@ -85,7 +85,7 @@ func (d *Driver) resume(ctx context.Context, j parse.Job, r *Record) error {
 	if n := len(r.Attempts); n > 0 {
 		wait = time.Until(r.Attempts[n-1].Ended.Add(restart))
 	}
-	// An attempt counts as ended when its processes are told to go. The node revokes it
+	// An attempt counts as ended when its processes are signalled. The node revokes it
 	// when they have gone, which is before the job is back in the queue.
 	if r.Moving != nil {
 		wait = max(wait, time.Until(r.Moving.Left.Add(restart)))
@@ -154,7 +154,7 @@ func (m *mover) keepSettings() error {
 	return m.d.writeSettings(m.j, m.r, kept, "")
 }
 
-// difference is what Slurm is told, so that a job gets the wanted size.
+// difference is the update of Slurm, so that a job gets the wanted size.
 func difference(have, want Size) slurmctl.Update {
 	var u slurmctl.Update
 	if have.Cores != want.Cores {

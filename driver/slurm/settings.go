@@ -194,7 +194,7 @@ func remove(path string) error {
 }
 
 // publish replaces a file that the TaskProlog reads, which runs as the job's user, and
-// which nobody else but this process can read.
+// which no one else but this process can read.
 func (d *Driver) publish(path string, data []byte, uid uint32) error {
 	openly, err := publish(path, data, uid, reads)
 	if openly {
@@ -234,13 +234,13 @@ func listOf(uid uint32) []byte {
 	const (
 		owner, user, group, mask, others = 0x01, 0x02, 0x04, 0x10, 0x20
 		read, write                      = 4, 2
-		nobody                           = ^uint32(0)
+		anyone                           = ^uint32(0)
 	)
 	out := binary.LittleEndian.AppendUint32(nil, 2)
 	for _, e := range []struct {
 		tag, may uint16
 		id       uint32
-	}{{owner, read | write, nobody}, {user, read, uid}, {group, 0, nobody}, {mask, read, nobody}, {others, 0, nobody}} {
+	}{{owner, read | write, anyone}, {user, read, uid}, {group, 0, anyone}, {mask, read, anyone}, {others, 0, anyone}} {
 		out = binary.LittleEndian.AppendUint16(out, e.tag)
 		out = binary.LittleEndian.AppendUint16(out, e.may)
 		out = binary.LittleEndian.AppendUint32(out, e.id)

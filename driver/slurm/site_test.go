@@ -28,7 +28,7 @@ type asSite struct {
 	word  func(id driver.JobID) error // that the owner may put into a job's comment
 }
 
-// Capabilities are those of the site, where somebody submits.
+// Capabilities are those of the site, where someone submits.
 func (s asSite) Capabilities() driver.Capabilities {
 	c := s.Driver.Capabilities()
 	c.UsersSubmit = false

@@ -122,7 +122,7 @@ func options(file *jobfile.Job, spec driver.Spec, marker, partition string, env 
 	return args
 }
 
-// markOf is the variable that tells the TaskProlog of a job with a stanza. Where
+// markOf is the variable that marks a job with a stanza for the TaskProlog. Where
 // the site's submission plugin sets it, it sets the same.
 func markOf(file *jobfile.Job, spec driver.Spec) map[string]string {
 	m := mark(file)
@@ -202,7 +202,7 @@ func oneCluster(file *jobfile.Job, env map[string]string) error {
 
 // here reports whether what sbatch --parsable printed, NUMBER or NUMBER;CLUSTER, is a job
 // of this cluster, and returns its number. One of another cluster, as where clusters are
-// federated, is driver.ErrUnknown: it is there, and nobody here can say what becomes of it.
+// federated, is driver.ErrUnknown: it is there, and no one here can say what becomes of it.
 func here(ctx context.Context, run command.Runner, answer string) (driver.JobID, error) {
 	number, cluster, named := strings.Cut(answer, ";")
 	if !digits(number) {

@@ -12,14 +12,14 @@ import (
 	"pitchpipe/driver/slurm/slurmctl"
 )
 
-// leaving tells of a job that was put back into the queue and whose processes are
+// leaving reports whether a job was put back into the queue and whose processes are
 // still being ended. Slurm counts the restart at once, and shows the end of a
 // COMPLETING job that will not run again in the past.
 func leaving(j parse.Job, now time.Time) bool {
 	return j.State == "COMPLETING" && j.Restarts > 0 && (j.Ended.IsZero() || j.Ended.After(now.Add(2*time.Second)))
 }
 
-// begun is how many attempts of a job have been started, as far as the record tells; it may
+// begun is how many attempts of a job have been started, as far as the record says; it may
 // be nil.
 func begun(j parse.Job, r *Record, now time.Time) int {
 	switch {
@@ -29,7 +29,7 @@ func begun(j parse.Job, r *Record, now time.Time) int {
 	return j.Restarts + 1
 }
 
-// neverBegan tells of a job that was cancelled while the processes of an attempt that had
+// neverBegan reports whether a job was cancelled while the processes of an attempt that had
 // been put back into the queue were being ended: Slurm counts the restart, and shows the
 // node, the start and the end of that attempt.
 func neverBegan(j parse.Job, r *Record) bool {
@@ -63,7 +63,7 @@ func sizeOf(j parse.Job) Size {
 }
 
 // unchanged reports whether a job still has the size that it had. A limit that
-// nobody asked for is shown while the job runs, and not while it waits.
+// no one asked for is shown while the job runs, and not while it waits.
 func unchanged(before, have Size) bool {
 	if have.TimeLimit == 0 {
 		have.TimeLimit = before.TimeLimit
@@ -71,7 +71,7 @@ func unchanged(before, have Size) bool {
 	return before == have
 }
 
-// same reports whether a job has the size that was wanted. A limit that nobody asked
+// same reports whether a job has the size that was wanted. A limit that no one asked
 // for is the partition's, and is known once the job runs.
 func same(want, have Size) bool {
 	return want.Cores == have.Cores && want.MemoryBytes == have.MemoryBytes && want.MemoryPerCPU == have.MemoryPerCPU &&
@@ -79,7 +79,7 @@ func same(want, have Size) bool {
 }
 
 // relimited reports whether a job has what an intent gave it but for the limit, which its
-// owner changed after that and nobody saw before the attempt began.
+// owner changed after that and no one saw before the attempt began.
 func relimited(next Next, have Size) bool {
 	size := next.Size
 	size.TimeLimit = have.TimeLimit

@@ -52,7 +52,7 @@ func TestAReadingThatWasUnderWayWhenSomethingWasDoneDoesNotCount(t *testing.T) {
 	}
 	d.trust(time.Time{})
 	if _, ok, _ := d.recall("1"); ok {
-		t.Error("an answer counts although nobody watches")
+		t.Error("an answer counts although no one watches")
 	}
 }
 

@@ -227,7 +227,7 @@ func TestTheCoresThatAJobAsksFor(t *testing.T) {
 		"more of the job alone":                           {parse.Job{CPUs: 3, Tasks: 1, CPUsPerTask: 1, State: "PENDING"}, 3, true},
 		"and as it runs":                                  {parse.Job{CPUs: 3, Tasks: 1, CPUsPerTask: 1, State: "RUNNING"}, 1, false},
 		"a whole node":                                    {parse.Job{CPUs: 8, Tasks: 1, CPUsPerTask: 1, State: "RUNNING"}, 1, false},
-		"of the job, where no task is told":               {parse.Job{CPUs: 2, State: "COMPLETING"}, 2, false},
+		"of the job, where no task is named":              {parse.Job{CPUs: 2, State: "COMPLETING"}, 2, false},
 	} {
 		if got := c.job.Cores(); got != c.cores || c.job.Raised() != c.raised {
 			t.Errorf("%s: %d, raised %t; want %d, %t", name, got, c.job.Raised(), c.cores, c.raised)

@@ -57,7 +57,7 @@ func ScriptOf(ctx context.Context, hand Actor, name, number string) ([]byte, err
 const HeadStart = "pitchpipe:head-start"
 
 // Marked is the word in a job's comment by which whoever submitted it says that its
-// environment has the mark of the TaskProlog, which Slurm shows nobody. Where the site's
+// environment has the mark of the TaskProlog, which Slurm shows no one. Where the site's
 // plugin marks jobs it is not needed.
 const Marked = "pitchpipe:marked"
 
@@ -223,7 +223,7 @@ func Config(ctx context.Context, run command.Runner) (parse.Conf, error) {
 const remembered = 2 * time.Minute
 
 // Repairable refuses less memory where a kill for it could not be taken back, or others
-// would have been told of it: a dependant of a job that failed never runs, or has run.
+// would have heard of it: a dependant of a job that failed never runs, or has run.
 func Repairable(ctx context.Context, run command.Runner, j parse.Job) error {
 	if !j.Requeue {
 		return fmt.Errorf("its owner forbids restarts (--no-requeue), and a kill for memory would need one: %w", driver.ErrDenied)
@@ -240,7 +240,7 @@ func Repairable(ctx context.Context, run command.Runner, j parse.Job) error {
 		return fmt.Errorf("who depends on it: %w", err)
 	}
 	if id, ok := parse.Dependant(waiting.Stdout, j); ok {
-		return fmt.Errorf("job %s depends on it, and would be told of a kill for memory: %w", id, driver.ErrUnsupported)
+		return fmt.Errorf("job %s depends on it, and would hear of a kill for memory: %w", id, driver.ErrUnsupported)
 	}
 	return nil
 }
