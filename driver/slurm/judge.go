@@ -215,13 +215,9 @@ func target(own Size, c driver.Change) Size {
 
 // rules are those of the partitions and of the cluster.
 func (d *Driver) rules(ctx context.Context) ([]parse.Partition, parse.Conf, error) {
-	out, err := d.ask(ctx, "scontrol", "-o", "show", "partition")
+	partitions, err := asked(ctx, d, parse.PartitionRecords, "scontrol", "-o", "show", "partition")
 	if err != nil {
 		return nil, nil, fmt.Errorf("of the partitions: %w", err)
-	}
-	partitions, err := parse.PartitionRecords(out)
-	if err != nil {
-		return nil, nil, fmt.Errorf("of the partitions: %w: %w", driver.ErrTransient, err)
 	}
 	conf, err := slurmctl.Config(ctx, d.cfg.Commands)
 	return partitions, conf, err

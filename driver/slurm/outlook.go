@@ -94,13 +94,9 @@ func (d *Driver) room(ctx context.Context, j parse.Job) (room, error) {
 	partitions := strings.Split(j.Partition, ",")
 	var out room
 	if j.Node != "" && !parse.Waiting(j.State) {
-		printed, err := d.ask(ctx, "sinfo", "-h", "-a", "-N", "-n", j.Node, "-O", parse.PlaceFormat)
+		places, err := asked(ctx, d, parse.Places, "sinfo", "-h", "-a", "-N", "-n", j.Node, "-O", parse.PlaceFormat)
 		if err != nil {
 			return out, err
-		}
-		places, err := parse.Places(printed)
-		if err != nil {
-			return out, fmt.Errorf("%w: %w", driver.ErrTransient, err)
 		}
 		out.taken = !slices.ContainsFunc(places, func(p parse.Place) bool { return p.Node == j.Node && p.Open })
 		for _, p := range places {
@@ -117,13 +113,9 @@ func (d *Driver) room(ctx context.Context, j parse.Job) (room, error) {
 		return out, err
 	}
 	out.taken = out.taken || conf.HidesJobs() // who waits is not shown
-	printed, err := d.ask(ctx, "squeue", "-h", "-a", "-r", "-t", "PENDING", "-p", strings.Join(partitions, ","), "-O", parse.WaitFormat)
+	waits, err := asked(ctx, d, parse.Waits, "squeue", "-h", "-a", "-r", "-t", "PENDING", "-p", strings.Join(partitions, ","), "-O", parse.WaitFormat)
 	if err != nil {
 		return out, err
-	}
-	waits, err := parse.Waits(printed)
-	if err != nil {
-		return out, fmt.Errorf("%w: %w", driver.ErrTransient, err)
 	}
 	for _, w := range waits {
 		if w.ID == string(nameOf(j)) {
@@ -194,13 +186,9 @@ type closing struct {
 // closed finds the reservation that next takes the job's node, or its partition. A job that
 // runs in a reservation of its own is started there only while its whole limit fits.
 func (d *Driver) closed(ctx context.Context, j parse.Job, now time.Time) (closing, error) {
-	printed, err := d.ask(ctx, "scontrol", "-o", "show", "reservation")
+	all, err := asked(ctx, d, parse.Reservations, "scontrol", "-o", "show", "reservation")
 	if err != nil {
 		return closing{}, fmt.Errorf("outlook: reservations: %w", err)
-	}
-	all, err := parse.Reservations(printed)
-	if err != nil {
-		return closing{}, fmt.Errorf("outlook: %w: %w", driver.ErrTransient, err)
 	}
 	limit := cmp.Or(j.Limit(), longest) // Slurm takes a job without one for one of a year
 	var next closing
@@ -279,13 +267,9 @@ func (d *Driver) grow(ctx context.Context, j parse.Job, r *Record, c driver.Chan
 	if room.ahead || room.crowded != "" {
 		return fmt.Errorf("%w: %s", driver.ErrNoRoom, cmp.Or(room.crowded, "others wait for it"))
 	}
-	out, err := d.ask(ctx, "sinfo", "-h", "-N", "-p", j.Partition, "-O", parse.FreeFormat)
+	nodes, err := asked(ctx, d, parse.Frees, "sinfo", "-h", "-N", "-p", j.Partition, "-O", parse.FreeFormat)
 	if err != nil {
 		return fmt.Errorf("what is free: %w", err)
-	}
-	nodes, err := parse.Frees(out)
-	if err != nil {
-		return fmt.Errorf("what is free: %w: %w", driver.ErrTransient, err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

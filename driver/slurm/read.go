@@ -175,13 +175,9 @@ func (d *Driver) accounted(ctx context.Context, id driver.JobID, r *Record) (dri
 	} else {
 		args = append(args, "-u", d.cfg.User)
 	}
-	out, err := d.ask(ctx, "sacct", args...)
+	jobs, err := asked(ctx, d, parse.Accounting, "sacct", args...)
 	if err != nil {
 		return driver.Job{}, fmt.Errorf("get: job %s: accounting: %w", id, err)
-	}
-	jobs, err := parse.Accounting(out)
-	if err != nil {
-		return driver.Job{}, fmt.Errorf("get: job %s: %w: %w", id, driver.ErrTransient, err)
 	}
 	array, task, isTask := strings.Cut(string(id), "_")
 	if !isTask { // asked for an array, sacct prints its tasks

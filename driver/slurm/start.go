@@ -138,21 +138,14 @@ func (d *Driver) fits(ctx context.Context, partition string, cores int, memory i
 	} else {
 		args = append(args, "-a")
 	}
-	out, err := d.ask(ctx, "sinfo", args...)
-	if err != nil {
+	nodes, err := asked(ctx, d, parse.Partitions, "sinfo", args...)
+	switch {
+	case err != nil:
 		return fmt.Errorf("sizes of the nodes: %w", err)
-	}
-	nodes, err := parse.Partitions(out)
-	if err != nil {
-		return fmt.Errorf("sizes of the nodes: %w: %w", driver.ErrTransient, err)
-	}
-	if len(nodes) == 0 {
+	case len(nodes) == 0:
 		return fmt.Errorf("partition %q has no nodes: %w", partition, driver.ErrInvalid)
-	}
-	for _, n := range nodes {
-		if cores <= n.Cores && memory <= n.MemoryBytes {
-			return nil
-		}
+	case slices.ContainsFunc(nodes, func(n parse.Nodes) bool { return cores <= n.Cores && memory <= n.MemoryBytes }):
+		return nil
 	}
 	return fmt.Errorf("no node of the partition has %d cores and %d bytes of memory: %w", cores, memory, driver.ErrInvalid)
 }
