@@ -94,16 +94,16 @@ func (d *Driver) room(ctx context.Context, j parse.Job) (room, error) {
 	partitions := strings.Split(j.Partition, ",")
 	var out room
 	if j.Node != "" && !parse.Waiting(j.State) {
-		places, err := asked(ctx, d, parse.Places, "sinfo", "-h", "-a", "-N", "-n", j.Node, "-O", parse.PlaceFormat)
+		places, err := asked(ctx, d, parse.Nodes, "sinfo", "-h", "-a", "-N", "-n", j.Node, "-O", parse.NodeFormat)
 		if err != nil {
 			return out, err
 		}
-		out.taken = !slices.ContainsFunc(places, func(p parse.Place) bool { return p.Node == j.Node && p.Open })
+		out.taken = !slices.ContainsFunc(places, func(n parse.Node) bool { return n.Name == j.Node && n.Open })
 		for _, p := range places {
 			if p.Partition == j.Partition && !p.Up {
 				out.crowded = "its partition starts no jobs now"
 			}
-			if p.Node == j.Node && !slices.Contains(partitions, p.Partition) {
+			if p.Name == j.Node && !slices.Contains(partitions, p.Partition) {
 				partitions = append(partitions, p.Partition) // whose jobs may be given the room
 			}
 		}
@@ -267,7 +267,7 @@ func (d *Driver) grow(ctx context.Context, j parse.Job, r *Record, c driver.Chan
 	if room.ahead || room.crowded != "" {
 		return fmt.Errorf("%w: %s", driver.ErrNoRoom, cmp.Or(room.crowded, "others wait for it"))
 	}
-	nodes, err := asked(ctx, d, parse.Frees, "sinfo", "-h", "-N", "-p", j.Partition, "-O", parse.FreeFormat)
+	nodes, err := asked(ctx, d, parse.Nodes, "sinfo", "-h", "-N", "-p", j.Partition, "-O", parse.NodeFormat)
 	if err != nil {
 		return fmt.Errorf("what is free: %w", err)
 	}
@@ -275,15 +275,17 @@ func (d *Driver) grow(ctx context.Context, j parse.Job, r *Record, c driver.Chan
 	defer d.mu.Unlock()
 	var free []driver.Room
 	for _, n := range nodes {
-		left := driver.Room{Cores: n.CPUs, Memory: n.MemoryBytes}
+		left := driver.Room{Cores: n.Idle, Memory: n.Free}
 		switch {
-		case n.Node == j.Node:
+		case !n.Open:
+			continue
+		case n.Name == j.Node:
 			left = left.Plus(has)
 		case len(j.Picky) > 0: // whether that node would do is unknown
 			continue
 		}
 		for id, c := range d.claims {
-			if id != r.Job && c.node == n.Node {
+			if id != r.Job && c.node == n.Name {
 				left = left.Minus(c.room)
 			}
 		}

@@ -68,7 +68,7 @@ func startsIn(wait time.Duration) func([]string) string {
 func TestWhatARestartWouldMeet(t *testing.T) {
 	t.Parallel()
 	const (
-		place = "n1|main|up|mixed|\n"
+		place = "n1|main|up|mixed|0/16/0/16|1|16384|0|\n"
 		ahead = "9|9|N/A|Resources|bob|proj|other|\n"
 		hour  = time.Hour
 	)
@@ -91,7 +91,7 @@ func TestWhatARestartWouldMeet(t *testing.T) {
 			crowd: crowd{places: place, waits: map[string]string{"main": ahead}, expects: startsIn(hour)}, wait: hour,
 		},
 		"who waits in another partition over its node is in the way": {
-			crowd: crowd{places: place + "n1|long|up|mixed|\n", waits: map[string]string{"long": ahead}, expects: startsIn(hour)}, wait: hour,
+			crowd: crowd{places: place + "n1|long|up|mixed|0/16/0/16|1|16384|0|\n", waits: map[string]string{"long": ahead}, expects: startsIn(hour)}, wait: hour,
 		},
 		"who waits elsewhere is not": {crowd: crowd{places: place, waits: map[string]string{"long": ahead}}},
 		"who waits for another job is not": {
@@ -124,9 +124,9 @@ func TestWhatARestartWouldMeet(t *testing.T) {
 			}}, site: true, wait: hour,
 		},
 		"a node that is being drained takes it no more": {
-			crowd: crowd{places: "n1|main|up|draining|\n", expects: startsIn(hour)}, wait: hour,
+			crowd: crowd{places: "n1|main|up|draining|0/16/0/16|1|16384|0|\n", expects: startsIn(hour)}, wait: hour,
 		},
-		"a partition that is down starts it no more": {crowd: crowd{places: "n1|main|down|mixed|\n"}, wait: -1, why: "starts no jobs"},
+		"a partition that is down starts it no more": {crowd: crowd{places: "n1|main|down|mixed|0/16/0/16|1|16384|0|\n"}, wait: -1, why: "starts no jobs"},
 		"a reservation that comes within its limit leaves it no room": {
 			crowd: crowd{places: place, books: book("maint", hour, 2*hour, "MAINT"), expects: startsIn(2 * hour)},
 			job:   func(j *fakeJob) { j.limit = 90 }, wait: 2 * hour, closed: hour,

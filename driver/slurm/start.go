@@ -132,19 +132,17 @@ func (d *Driver) draft(ctx context.Context, id driver.RequestID, spec driver.Spe
 // fits refuses what no node of a partition has. Slurm itself accepts some such
 // jobs, which then wait for ever.
 func (d *Driver) fits(ctx context.Context, partition string, cores int, memory int64) error {
-	args := []string{"-h", "-e", "-O", parse.NodesFormat}
+	where := []string{"-a"}
 	if partition != "" {
-		args = append(args, "-p", partition)
-	} else {
-		args = append(args, "-a")
+		where = []string{"-p", partition}
 	}
-	nodes, err := asked(ctx, d, parse.Partitions, "sinfo", args...)
+	nodes, err := asked(ctx, d, parse.Nodes, "sinfo", append(where, "-h", "-N", "-O", parse.NodeFormat)...)
 	switch {
 	case err != nil:
 		return fmt.Errorf("sizes of the nodes: %w", err)
 	case len(nodes) == 0:
 		return fmt.Errorf("partition %q has no nodes: %w", partition, driver.ErrInvalid)
-	case slices.ContainsFunc(nodes, func(n parse.Nodes) bool { return cores <= n.Cores && memory <= n.MemoryBytes }):
+	case slices.ContainsFunc(nodes, func(n parse.Node) bool { return cores <= n.CPUs && memory <= n.Memory }):
 		return nil
 	}
 	return fmt.Errorf("no node of the partition has %d cores and %d bytes of memory: %w", cores, memory, driver.ErrInvalid)

@@ -139,25 +139,6 @@ func Accounting(output []byte) ([]Job, error) {
 	return out, nil
 }
 
-// NodesFormat is what sinfo -h -e -O is asked for.
-const NodesFormat = "PartitionName:|,CPUs:|,Memory:|"
-
-// Nodes is a group of equal nodes of a partition.
-type Nodes struct {
-	Partition   string
-	Cores       int
-	MemoryBytes int64
-}
-
-// Partitions reads the output of sinfo under NodesFormat. A + behind a number says
-// that some of the group have more.
-func Partitions(output []byte) ([]Nodes, error) {
-	return table("sinfo", NodesFormat, output, func(r *reader) Nodes {
-		r.fields["CPUs"], r.fields["Memory"] = strings.TrimSuffix(r.fields["CPUs"], "+"), strings.TrimSuffix(r.fields["Memory"], "+")
-		return Nodes{Partition: r.fields["PartitionName"], Cores: read(r, "CPUs", count), MemoryBytes: read(r, "Memory", Memory)}
-	})
-}
-
 // Reservation is a time for which nodes are kept from other jobs.
 type Reservation struct {
 	Name       string
