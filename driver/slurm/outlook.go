@@ -37,11 +37,10 @@ func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (driver.Outlook, 
 	if parse.Ended(j.State) {
 		return out, nil
 	}
-	next, err := d.closed(ctx, j, time.Now())
+	overlaps, err := d.closed(ctx, j, time.Now(), &out)
 	if err != nil {
 		return out, err
 	}
-	out.Closed, out.ClosedBy = next.at, next.name
 	room, err := d.room(ctx, j)
 	if err != nil {
 		return out, fmt.Errorf("outlook: %w", err)
@@ -50,7 +49,7 @@ func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (driver.Outlook, 
 	case room.turns:
 	case room.crowded != "":
 		out.Crowded = room.crowded
-	case !room.taken && !next.overlaps && !parse.Waiting(j.State):
+	case !room.taken && !overlaps && !parse.Waiting(j.State):
 		out.Wait = new(time.Duration)
 	default:
 		out.Wait, out.Crowded, err = d.wait(ctx, j)
@@ -157,44 +156,34 @@ func (d *Driver) expected(ctx context.Context, j parse.Job) (time.Time, error) {
 	if j.QOS != "" {
 		named = append(named, "--qos="+j.QOS)
 	}
-	start, err := d.tested(ctx, append(named, args...))
+	tested := func(args []string) (time.Time, error) {
+		env := append(pairs(environment(nil)), "TZ=UTC", "LC_ALL=C")
+		out, err := d.cfg.Commands.Run(ctx, command.Call{Name: "sbatch", Args: args, Env: env})
+		if err != nil {
+			return time.Time{}, err
+		}
+		return parse.ExpectedStart(out.Stderr)
+	}
+	start, err := tested(append(named, args...))
 	if err != nil && d.cfg.Everyone && len(named) > 0 && ctx.Err() == nil {
-		return d.tested(ctx, args)
+		return tested(args)
 	}
 	return start, err
 }
 
-func (d *Driver) tested(ctx context.Context, args []string) (time.Time, error) {
-	env := append(pairs(environment(nil)), "TZ=UTC", "LC_ALL=C")
-	out, err := d.cfg.Commands.Run(ctx, command.Call{Name: "sbatch", Args: args, Env: env})
-	if err != nil {
-		return time.Time{}, err
-	}
-	return parse.ExpectedStart(out.Stderr)
-}
-
-// closing is what next takes the place of a job.
-type closing struct {
-	at   time.Time // zero: nothing does
-	name string    // of the reservation
-
-	// overlaps: a reservation begins within a time limit from now, so that Slurm would not
-	// put the job where it is.
-	overlaps bool
-}
-
 // closed finds the reservation that next takes the job's node, or its partition. A job that
-// runs in a reservation of its own is started there only while its whole limit fits.
-func (d *Driver) closed(ctx context.Context, j parse.Job, now time.Time) (closing, error) {
+// runs in a reservation of its own is started there only while its whole limit fits. It
+// reports whether a reservation begins within a time limit from now, so that Slurm would not
+// put the job where it is.
+func (d *Driver) closed(ctx context.Context, j parse.Job, now time.Time, next *driver.Outlook) (overlaps bool, err error) {
 	all, err := asked(ctx, d, parse.Reservations, "scontrol", "-o", "show", "reservation")
 	if err != nil {
-		return closing{}, fmt.Errorf("outlook: reservations: %w", err)
+		return false, fmt.Errorf("outlook: reservations: %w", err)
 	}
 	limit := cmp.Or(j.Limit(), longest) // Slurm takes a job without one for one of a year
-	var next closing
 	sooner := func(at time.Time, name string) {
-		if next.name == "" || at.Before(next.at) {
-			next.at, next.name = at, name
+		if next.ClosedBy == "" || at.Before(next.Closed) {
+			next.Closed, next.ClosedBy = at, name
 		}
 	}
 	for _, r := range all {
@@ -209,14 +198,14 @@ func (d *Driver) closed(ctx context.Context, j parse.Job, now time.Time) (closin
 		}
 		touches, err := d.touches(ctx, r, j)
 		if err != nil {
-			return closing{}, err
+			return false, err
 		}
 		if touches {
 			sooner(r.Start, r.Name)
-			next.overlaps = next.overlaps || r.Start.Before(now.Add(limit))
+			overlaps = overlaps || r.Start.Before(now.Add(limit))
 		}
 	}
-	return next, nil
+	return overlaps, nil
 }
 
 func (d *Driver) touches(ctx context.Context, r parse.Reservation, j parse.Job) (bool, error) {
