@@ -18,7 +18,8 @@ const (
 	Saved    = "stopping"         // recorded: it saved or is discarded, and is to be ended
 	Told     = "end-sent"         // the order to end it was given
 	Accepted = "end-acknowledged" // recorded
-	Kept     = "stopped"          // recorded: it left
+	Left     = "left"             // it is to wait for the intent
+	Kept     = "stopped"          // recorded
 	Planned  = "changing"         // recorded: what the next attempt is to have
 	Done     = "changed"          // it has it
 	Queued   = "queued"           // recorded: the intent ended with its start
@@ -27,7 +28,7 @@ const (
 // Points lists them in the order in which a move of a job passes them that says that it
 // saved. A job that leaves by itself, or is discarded, passes some of them.
 func Points() []string {
-	return []string{Begun, Asked, Noted, Saved, Told, Accepted, Kept, Planned, Done, Queued}
+	return []string{Begun, Asked, Noted, Saved, Told, Accepted, Left, Kept, Planned, Done, Queued}
 }
 
 // Scheduler is how the machine finds a job.
@@ -202,16 +203,22 @@ func (m *Machine) do(ctx context.Context, j Job, a Action) (driver.Step, error) 
 
 func (m *Machine) verb(ctx context.Context, j Job, a Action) (End, error) {
 	r := j.Record().Moving
-	switch a.Verb {
-	case Wait, Close:
-		return a.Step, nil
-	case Ask:
-		if err := j.Ask(ctx); err != nil {
+	effect := func(verb func(context.Context) error, done string, note func(), noted string) (End, error) {
+		if err := verb(ctx); err != nil {
 			return End{}, err
 		}
-		m.at(Asked)
-		r.Sent = true
-		return a.Step, m.save(ctx, j, Noted)
+		m.at(done)
+		note()
+		return a.Step, m.save(ctx, j, noted)
+	}
+	switch a.Verb {
+	case Wait, Close:
+	case Ask:
+		return effect(j.Ask, Asked, func() { r.Sent = true }, Noted)
+	case Stop:
+		return effect(j.Stop, Told, func() { r.Ended = true }, Accepted)
+	case Keep:
+		return effect(j.Keep, Left, func() { r.Phase, r.Left = Stopped, time.Now().UTC() }, Kept)
 	case Hear:
 		saved, err := j.Saved(ctx)
 		if err != nil || !saved {
@@ -222,19 +229,6 @@ func (m *Machine) verb(ctx context.Context, j Job, a Action) (End, error) {
 			return End{}, err
 		}
 		return m.verb(ctx, j, Next(j.View(r.Intent), r, time.Now()))
-	case Stop:
-		if err := j.Stop(ctx); err != nil {
-			return End{}, err
-		}
-		m.at(Told)
-		r.Ended = true
-		return a.Step, m.save(ctx, j, Accepted)
-	case Keep:
-		if err := j.Keep(ctx); err != nil {
-			return End{}, err
-		}
-		r.Phase, r.Left = Stopped, time.Now().UTC()
-		return a.Step, m.save(ctx, j, Kept)
 	case Change:
 		end, err := j.Plan(ctx)
 		if err != nil || end.Kind != "" {
@@ -248,13 +242,10 @@ func (m *Machine) verb(ctx context.Context, j Job, a Action) (End, error) {
 			return end, err
 		}
 		m.at(Done)
-		return a.Step, nil
 	case Start:
-		end, err := j.Start(ctx)
-		if err != nil || end.Kind != "" {
+		if end, err := j.Start(ctx); err != nil || end.Kind != "" {
 			return end, err
 		}
-		return a.Step, nil
 	}
 	return a.Step, nil
 }
