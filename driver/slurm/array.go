@@ -97,10 +97,7 @@ func (d *Driver) inherit(j parse.Job) (*Record, bool, error) {
 // keeps nothing of one that has no number yet.
 func (d *Driver) enlist(ctx context.Context, id driver.JobID) error {
 	defer d.hold(id)()
-	j, r, err := d.observe(ctx, id)
-	if err == nil && r == nil {
-		r, err = d.open(ctx, j)
-	}
+	_, r, err := d.opened(ctx, id)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package slurm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -19,28 +18,27 @@ import (
 // Check is the dry run of Advance.
 func (d *Driver) Check(ctx context.Context, in driver.Intent) error {
 	defer d.hold(in.Job)()
-	j, r, err := d.observe(ctx, in.Job)
-	if errors.Is(err, driver.ErrNotFound) && number(in.Job) {
-		if _, err := d.past(ctx, in.Job); err != nil {
-			return fmt.Errorf("check: %w", err)
-		}
-		return fmt.Errorf("check: job %s has ended: %w", in.Job, driver.ErrConflict)
+	m, err := d.look(ctx, in.Job)
+	switch {
+	case err != nil:
+	case m.past != nil || parse.Ended(m.j.State):
+		err = fmt.Errorf("it has ended: %w", driver.ErrConflict)
+	default:
+		err = d.judge(ctx, m.j, m.r, in)
 	}
 	if err != nil {
-		return fmt.Errorf("check: %w", err)
-	}
-	if parse.Ended(j.State) {
-		return fmt.Errorf("check: job %s has ended: %w", in.Job, driver.ErrConflict)
-	}
-	if r == nil {
-		if r, err = d.open(ctx, j); err != nil {
-			return fmt.Errorf("check: %w", err)
-		}
-	}
-	if err := d.judge(ctx, j, r, in); err != nil {
 		return fmt.Errorf("check: job %s: %w", in.Job, err)
 	}
 	return nil
+}
+
+// opened is observe of a job that gets a record where it has none.
+func (d *Driver) opened(ctx context.Context, id driver.JobID) (parse.Job, *Record, error) {
+	j, r, err := d.observe(ctx, id)
+	if err == nil && r == nil {
+		r, err = d.open(ctx, j)
+	}
+	return j, r, err
 }
 
 // open is the record of a job of which there was none.

@@ -31,16 +31,13 @@ func (d *Driver) Look(ctx context.Context, id driver.JobID, _ string) (move.Job,
 }
 
 func (d *Driver) look(ctx context.Context, id driver.JobID) (*mover, error) {
-	j, r, err := d.observe(ctx, id)
+	j, r, err := d.opened(ctx, id)
 	if errors.Is(err, driver.ErrNotFound) && number(id) {
 		job, err := d.past(ctx, id)
 		if !job.State.Ended() {
 			job.State = driver.Lost
 		}
 		return &mover{d: d, r: &Record{}, past: &job}, err
-	}
-	if err == nil && r == nil {
-		r, err = d.open(ctx, j)
 	}
 	if err == nil {
 		_, err = d.script(ctx, j, r)

@@ -40,18 +40,12 @@ func (d *Driver) Listen(ctx context.Context, id driver.JobID, attempt int, p dri
 		return fmt.Errorf("listen: job %s: no listener: %w", id, driver.ErrUnsupported)
 	}
 	defer d.hold(id)()
-	j, r, err := d.observe(ctx, id)
+	j, r, err := d.opened(ctx, id)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
 	if j.State != "RUNNING" || j.Restarts+1 != attempt {
 		return fmt.Errorf("listen: job %s: attempt %d does not run: %w", id, attempt, driver.ErrConflict)
-	}
-	if r == nil {
-		r, err = d.open(ctx, j)
-	}
-	if err != nil {
-		return fmt.Errorf("listen: %w", err)
 	}
 	again := r.Listening != nil && r.Listening.Attempt == attempt
 	if again {

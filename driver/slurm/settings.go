@@ -80,14 +80,11 @@ func allowed(blocks []*jobfile.Block, knob *jobfile.Block) []string {
 	}
 	var texts []string
 	for _, a := range knob.Attrs {
-		switch {
-		case !slices.Contains([]string{"values", "min", "max", "default"}, a.Name):
-		case a.Value.Kind == jobfile.List:
+		if slices.Contains([]string{"values", "min", "max", "default"}, a.Name) {
+			texts = append(texts, a.Value.Text) // empty for a list
 			for _, item := range a.Value.List {
 				texts = append(texts, item.Value.Text)
 			}
-		default:
-			texts = append(texts, a.Value.Text)
 		}
 	}
 	var numbers, words []string
