@@ -49,11 +49,11 @@ func (d *Driver) Listen(ctx context.Context, id driver.JobID, attempt int, p dri
 	}
 	again := r.Listening != nil && r.Listening.Attempt == attempt
 	if again {
-		there, err := d.listens(ctx, j)
+		steps, err := d.ask(ctx, "squeue", "-h", "--steps", "-j", j.ID, "-o", "%j")
 		if err != nil {
 			return fmt.Errorf("listen: %w", err)
 		}
-		if there || time.Since(r.Listening.At) < arrival {
+		if slices.Contains(strings.Fields(string(steps)), listenStep) || time.Since(r.Listening.At) < arrival {
 			return nil
 		}
 	}
@@ -95,43 +95,21 @@ func (d *Driver) Listen(ctx context.Context, id driver.JobID, attempt int, p dri
 	return nil
 }
 
-// listens reports whether the job has a step that listens.
-func (d *Driver) listens(ctx context.Context, j parse.Job) (bool, error) {
-	out, err := d.ask(ctx, "squeue", "-h", "--steps", "-j", j.ID, "-o", "%j")
-	if err != nil {
-		return false, err
-	}
-	return slices.Contains(strings.Fields(string(out)), listenStep), nil
-}
-
 // maxMark is how much of an output is kept to know the place again.
 const maxMark = 64
 
-// mark is where the output ends before the given attempt.
+// mark is where the output ends before the given attempt. One that cannot be seen is empty.
 func (d *Driver) mark(j parse.Job, attempt int) *Mark {
-	m := &Mark{Attempt: attempt, Offset: d.reached(j)}
-	from := max(0, m.Offset-maxMark)
-	m.Tail = d.piece(j, from, m.Offset-from)
-	return m
-}
-
-// reached is how long the output is, 0 where that is not to be seen.
-func (d *Driver) reached(j parse.Job) int64 {
-	size, err := d.outputs.Size(j.StdOut, int(j.UID))
-	if err != nil {
-		d.cfg.Logger.Debug("the output cannot be seen", "job", j.ID, "error", err)
-	}
-	return size
+	size, _ := d.outputs.Size(j.StdOut, int(j.UID))
+	from := max(0, size-maxMark)
+	return &Mark{Attempt: attempt, Offset: size, Tail: d.piece(j, from, size-from)}
 }
 
 func (d *Driver) piece(j parse.Job, from, n int64) []byte {
 	if !d.cfg.ReadOutput || n <= 0 {
 		return nil
 	}
-	data, err := d.outputs.Piece(j.StdOut, int(j.UID), from, n)
-	if err != nil {
-		d.cfg.Logger.Debug("the output cannot be read", "job", j.ID, "error", err)
-	}
+	data, _ := d.outputs.Piece(j.StdOut, int(j.UID), from, n) // what cannot be read is not that place
 	return data
 }
 
@@ -144,7 +122,7 @@ func (d *Driver) began(j parse.Job, r *Record, attempt int) int64 {
 	case attempt == 1 && r.Output == nil: // first seen when it ran: Slurm's own way is to begin anew
 		return 0
 	case r.Output == nil || r.Output.Attempt != attempt:
-		return d.reached(j)
+		return d.mark(j, attempt).Offset
 	}
 	m := r.Output
 	if n := int64(len(m.Tail)); !bytes.Equal(m.Tail, d.piece(j, m.Offset-n, n)) {
