@@ -96,12 +96,8 @@ func (d *Driver) settle(ctx context.Context, j parse.Job, r *Record) error {
 	special := j.State == "SPECIAL_EXIT"
 	saved := special && late != nil && j.Restarts <= late.Restarts && j.Exit.Exit == late.Exit
 	if saved || redone && j.Restarts > 0 && !j.Held {
-		err := d.resume(ctx, j, r)
-		if err != nil && !errors.Is(err, driver.ErrDenied) {
+		if err = d.resume(ctx, j, r); !errors.Is(err, driver.ErrDenied) {
 			return err
-		}
-		if err == nil {
-			return nil
 		}
 		d.cfg.Logger.Warn("a job that saved is not ours to let go", "job", string(r.Job), "error", err)
 	}
