@@ -89,22 +89,20 @@ func (d *Driver) adopt(ctx context.Context, req Request, number driver.JobID, sp
 	}
 	id := nameOf(j)
 	release := d.hold(id)
-	r := d.first(j)
-	r.Request, r.Filename, r.Script, r.Env = req.ID, spec.Filename, spec.Source, maps.Clone(spec.Env)
-	r.Delayed = !spec.NotBefore.IsZero() && !ownBegin(spec.Source)
-	if j.ArrayJob != "" {
-		common := *r
-		common.Job, common.Own, common.Set, common.Output = driver.JobID(j.ArrayJob), Size{}, nil, nil
-		err = d.journal.Arrays.Write(&common)
-	}
 	// The watch may have met the job before its request was known to have made it, and
 	// an intent may have begun: what is on record of those stays.
-	if known, ok, bad := d.record(id); bad != nil {
-		err = errors.Join(err, bad)
-	} else if ok && !another(j, known) {
-		known.Request, known.Filename, known.Script, known.Env = r.Request, r.Filename, r.Script, r.Env
-		known.Delayed = known.Delayed || r.Delayed && len(known.Attempts) == 0 && known.Moving == nil && known.Next == nil
-		r = known
+	r, ok, err := d.record(id)
+	if !ok || another(j, r) {
+		r = d.first(j)
+	}
+	delayed := !spec.NotBefore.IsZero() && !ownBegin(spec.Source)
+	r.Request, r.Filename, r.Script, r.Env = req.ID, spec.Filename, spec.Source, maps.Clone(spec.Env)
+	r.Delayed = r.Delayed || delayed && len(r.Attempts) == 0 && r.Moving == nil && r.Next == nil
+	if err == nil && j.ArrayJob != "" {
+		err = d.journal.Arrays.Write(&Record{
+			Job: driver.JobID(j.ArrayJob), User: j.User, Request: r.Request, Filename: r.Filename, Script: r.Script, Env: r.Env,
+			Submitted: j.Submitted, Delayed: delayed,
+		})
 	}
 	if err == nil {
 		err = d.write(r, "created")
