@@ -256,17 +256,11 @@ func wakes(ctx context.Context, file string, log *slog.Logger) <-chan struct{} {
 		defer func() { _ = w.Close() }()
 		for {
 			select {
-			case e, ok := <-w.Events:
-				if !ok {
-					return
-				}
+			case e := <-w.Events:
 				if filepath.Base(e.Name) != filepath.Base(file) {
 					continue
 				}
-			case _, ok := <-w.Errors: // an overflow: something happened
-				if !ok {
-					return
-				}
+			case <-w.Errors: // an overflow: something happened
 			case <-ctx.Done():
 				return
 			}
