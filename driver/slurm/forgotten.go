@@ -14,9 +14,9 @@ import (
 
 // unbegin takes back the start of an attempt that slurmctld has forgotten: the job
 // waits for it again, as its intent has set it up.
-func unbegin(r *Record, j parse.Job, number int) bool {
+func unbegin(r *Record, j parse.Job, number int) {
 	if !parse.Waiting(j.State) || len(r.Attempts) != number+1 {
-		return false
+		return
 	}
 	a := r.Attempts[number]
 	r.Attempts = r.Attempts[:number]
@@ -24,7 +24,6 @@ func unbegin(r *Record, j parse.Job, number int) bool {
 		have := sizeOf(j)
 		r.Next = &Next{Number: a.Number, Change: a.Change, Intent: a.Intent, Size: target(r.Own, a.Change), Before: &have, At: a.Started}
 	}
-	return true
 }
 
 // given reports whether a size is one that an attempt of the job had by our word, or the

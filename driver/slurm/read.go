@@ -1,8 +1,10 @@
 package slurm
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -112,10 +114,13 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (parse.Job, *Reco
 	if another(j, r) {
 		return j, nil, nil
 	}
-	heard := d.listenToOwner(r, j)
-	switch changed := follow(r, j, time.Now()) || heard; {
-	case !changed:
-		return j, r, nil
+	before, _ := json.Marshal(r)
+	d.listenToOwner(r, j)
+	follow(r, j, time.Now())
+	after, err := json.Marshal(r)
+	switch {
+	case err != nil || bytes.Equal(before, after) && (r.Last != nil || !parse.Ended(j.State)):
+		return j, r, err
 	case d.killed(j, r):
 		if r.Moving == nil {
 			takeBack(j, r)

@@ -94,27 +94,26 @@ func total(s Size) int64 {
 	return s.MemoryBytes
 }
 
-// follow brings the attempts of a record up to what Slurm says, and reports whether
-// anything changed.
-func follow(r *Record, j parse.Job, now time.Time) bool {
-	changed := false
-	if own := numberOf(j); own != "" && r.Number != own {
-		r.Number, changed = own, true
+// follow brings the attempts of a record up to what Slurm says.
+func follow(r *Record, j parse.Job, now time.Time) {
+	if own := numberOf(j); own != "" {
+		r.Number = own
 	}
 	number := begun(j, r, now)
-	changed = unbegin(r, j, number) || changed
+	unbegin(r, j, number)
 	for n := len(r.Attempts) + 1; n <= number; n++ {
 		r.Attempts = append(r.Attempts, begin(r, j, n, n == number))
-		changed = true
 	}
 	for i := range r.Attempts {
 		a := &r.Attempts[i]
 		last := a.Number == number
-		changed = last && granted(a, j, now) || changed
+		if last {
+			granted(a, j, now)
+		}
 		if !a.Ended.IsZero() || last && parse.Running(j.State) && !leaving(j, now) {
 			continue
 		}
-		a.Ended, changed = now.UTC(), true
+		a.Ended = now.UTC()
 		if last && parse.Ended(j.State) {
 			a.Ended = j.Ended
 		}
@@ -123,19 +122,17 @@ func follow(r *Record, j parse.Job, now time.Time) bool {
 		}
 	}
 	if parse.Ended(j.State) && r.Moving != nil && !(r.From.Memory && j.Restarts == r.From.Restarts) {
-		r.Moving, changed = nil, true
+		r.Moving = nil
 	}
-	return changed || parse.Ended(j.State) && r.Last == nil
 }
 
-// granted fills in what Slurm gave the attempt that runs, or ran last, and reports whether
-// that is news. What a job that waits asks for is not what it will get.
-func granted(a *driver.Attempt, j parse.Job, now time.Time) bool {
+// granted fills in what Slurm gave the attempt that runs, or ran last. What a job that
+// waits asks for is not what it will get.
+func granted(a *driver.Attempt, j parse.Job, now time.Time) {
 	running := parse.Running(j.State) && !leaving(j, now)
 	if j.Node == "" || !running && !parse.Ended(j.State) {
-		return false
+		return
 	}
-	before := *a
 	if j.CPUs > 0 && (running || a.CPUs == 0) {
 		a.CPUs = j.CPUs
 	}
@@ -143,7 +140,6 @@ func granted(a *driver.Attempt, j parse.Job, now time.Time) bool {
 	if stands := j.State == "SUSPENDED"; !j.Paused.IsZero() && (!stands || sum-a.Suspended >= time.Minute) { // not at each look
 		a.Suspended = sum
 	}
-	return a.CPUs != before.CPUs || a.Suspended != before.Suspended
 }
 
 // begin is a new attempt.
