@@ -25,12 +25,6 @@ const (
 	Queued   = "queued"           // recorded: the intent ended with its start
 )
 
-// Points lists them in the order in which a move of a job passes them that says that it
-// saved. A job that leaves by itself, or is discarded, passes some of them.
-func Points() []string {
-	return []string{Begun, Asked, Noted, Saved, Told, Accepted, Left, Kept, Planned, Done, Queued}
-}
-
 // Scheduler is how the machine finds a job.
 type Scheduler interface {
 	// Look reads the job and its record anew and holds it until release is called, so

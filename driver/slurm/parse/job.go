@@ -19,7 +19,6 @@ type Job struct {
 	Name, User, Account, QOS, Partition string
 	UID                                 uint32 // of the user
 	State, Reason                       string
-	Dependency                          string
 	Comment, AdminComment, Reservation  string
 	Node                                string // the batch host, empty where it never ran
 	WorkDir, StdOut, StdErr, Command    string
@@ -108,7 +107,7 @@ func job(line string) (Job, error) {
 	j := Job{
 		ID: r.text("JobId"), ArrayJob: r.word("ArrayJobId"), ArrayTask: r.word("ArrayTaskId"), HetJob: r.word("HetJobId"),
 		Name: r.text("JobName"), Account: r.word("Account"), QOS: r.word("QOS"), Partition: r.text("Partition"),
-		Reason: r.word("Reason"), Dependency: r.word("Dependency"), Comment: f["Comment"], AdminComment: r.word("AdminComment"), Reservation: r.word("Reservation"),
+		Reason: r.word("Reason"), Comment: f["Comment"], AdminComment: r.word("AdminComment"), Reservation: r.word("Reservation"),
 		Node: r.word("BatchHost"), WorkDir: r.word("WorkDir"), StdOut: r.word("StdOut"), StdErr: r.word("StdErr"), Command: r.word("Command"),
 		Requeue: read(&r, "Requeue", flag), Batch: read(&r, "BatchFlag", count) > 0, Held: f["Priority"] == "0",
 		State: read(&r, "JobState", state), Restarts: read(&r, "Restarts", count), Exit: read(&r, "ExitCode", ExitStatus),
