@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // WriteJSON replaces path by the JSON of v: a temporary file beside it, written
@@ -20,48 +22,18 @@ func WriteJSON(path string, v any, mode os.FileMode) error {
 
 // Write replaces path by data, as WriteJSON does.
 func Write(path string, data []byte, mode os.FileMode) error {
-	return WriteFor(path, data, mode, -1, -1)
+	return WriteWith(path, data, mode, nil)
 }
 
-// WriteFor is Write of a file that belongs to the user and group, where these are
-// not -1, before it has its name.
+// WriteFor is Write of a file that belongs to the user and group before it has its name.
 func WriteFor(path string, data []byte, mode os.FileMode, uid, gid int) error {
-	return WriteWith(path, data, mode, func(f *os.File) error {
-		if uid < 0 && gid < 0 {
-			return nil
-		}
-		return f.Chown(uid, gid)
-	})
+	return WriteWith(path, data, mode, func(f *os.File) error { return f.Chown(uid, gid) })
 }
 
-// WriteWith is Write of a file to which something is done before it has anything in
-// it, its mode and its name. Where that fails there is no file.
+// WriteWith is Write of a file that prepare, where there is one, gets before it has anything
+// in it, its mode and its name. Where that fails there is no file.
 func WriteWith(path string, data []byte, mode os.FileMode, prepare func(f *os.File) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	if err := prepare(f); err != nil {
-		return errors.Join(fmt.Errorf("writing %s: %w", path, err), f.Close(), os.Remove(f.Name()))
-	}
-	if err := fill(f, data, mode); err != nil {
-		return errors.Join(fmt.Errorf("writing %s: %w", path, err), os.Remove(f.Name()))
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return errors.Join(fmt.Errorf("writing %s: %w", path, err), os.Remove(f.Name()))
-	}
-	return SyncDir(filepath.Dir(path))
-}
-
-func fill(f *os.File, data []byte, mode os.FileMode) error {
-	_, err := f.Write(data)
-	if err == nil {
-		err = f.Chmod(mode)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
+	return put(path, data, mode, prepare, os.Rename)
 }
 
 // Claim creates path with the JSON of v, and reports an error that is
@@ -73,17 +45,33 @@ func Claim(path string, v any) error {
 	if err != nil {
 		return fmt.Errorf("encoding %s: %w", path, err)
 	}
+	return put(path, data, 0o600, nil, func(from, to string) error { return errors.Join(os.Link(from, to), os.Remove(from)) })
+}
+
+// put writes and syncs a temporary file beside path, gives it the name, and syncs the directory.
+func put(path string, data []byte, mode os.FileMode, prepare func(f *os.File) error, name func(from, to string) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
 	if err != nil {
-		return fmt.Errorf("claiming %s: %w", path, err)
+		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	err = fill(f, data, 0o600)
+	if prepare != nil {
+		err = prepare(f)
+	}
 	if err == nil {
-		err = os.Link(f.Name(), path)
+		_, err = f.Write(data)
 	}
-	err = errors.Join(err, os.Remove(f.Name()))
+	if err == nil {
+		err = f.Chmod(mode)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = name(f.Name(), path)
+	}
 	if err != nil {
-		return fmt.Errorf("claiming %s: %w", path, err)
+		_ = os.Remove(f.Name()) // the error is the one before
+		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return SyncDir(filepath.Dir(path))
 }
@@ -119,4 +107,22 @@ func SyncDir(path string) error {
 		return fmt.Errorf("syncing %s: %w", path, err)
 	}
 	return nil
+}
+
+// Lock makes a directory this process's until Unlock, or until the process ends.
+func Lock(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("another process has %s open: %w", dir, err), f.Close())
+	}
+	return f, nil
+}
+
+// Unlock frees the directory. The lock goes before the file: a command that is just
+// being started may have a copy of the descriptor.
+func Unlock(f *os.File) error {
+	return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close())
 }

@@ -31,11 +31,15 @@ const (
 // done.
 func OpenAudit(dir string) (*Log, error) {
 	l := &Log{Path: filepath.Join(dir, "audit.jsonl"), Max: auditBytes, Keep: auditKeep}
-	f, err := os.OpenFile(l.Path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := l.open()
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
 	return l, f.Close() //nolint:wrapcheck // nothing was written
+}
+
+func (l *Log) open() (*os.File, error) {
+	return os.OpenFile(l.Path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 }
 
 // Append adds a line. With sync it is on the disk, and so is the file's name, when it returns.
@@ -52,7 +56,7 @@ func (l *Log) Append(v any, sync bool) error {
 			return fmt.Errorf("rotating %s: %w", l.Path, err)
 		}
 	}
-	f, err := os.OpenFile(l.Path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := l.open()
 	if err != nil {
 		return fmt.Errorf("appending to %s: %w", l.Path, err)
 	}

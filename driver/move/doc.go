@@ -13,14 +13,14 @@
 //	phase      what is on record             verb      answer
 //	asking     it is to be asked to save     Ask       checkpointing
 //	           it may have saved             Saved     checkpointing
-//	stopping   it saved, or is discarded     End       checkpointing
+//	stopping   it saved, or is discarded     Stop      checkpointing
 //	           it left                       Keep      stopped
 //	stopped    it waits for the intent       Plan      changed
 //	           what its next attempt gets    Change
 //	changed    it has the new settings       Start     started
 //
 // A job that waits when the intent comes begins in phase stopped. Where the scheduler ends
-// an attempt by changing its job (View.Direct), Change takes the place of End and Keep.
+// an attempt by changing its job (View.Direct), Change takes the place of Stop and Keep.
 // Each end of an intent is on record before it is answered, and is answered for ever.
 //
 // # Why a crash at any point is safe
@@ -38,7 +38,7 @@
 //     attempt that has ended, a change to what the job has already is no change, and a
 //     start of a job that has started is none. A crash between an effect and its record
 //     therefore repeats the effect.
-//  4. Nothing that has ended runs again. End and Change are conditional at the scheduler
+//  4. Nothing that has ended runs again. Stop and Change are conditional at the scheduler
 //     (requeue Incomplete, compare-and-set, the supervisor's lock). What the condition
 //     cannot see, the driver looks for after the change and undoes (View.End).
 //  5. Nothing waits for ever. Every wait that the machine brings about ends by itself, at

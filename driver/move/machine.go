@@ -18,17 +18,12 @@ const (
 	Saved    = "stopping"         // recorded: it saved or is discarded, and is to be ended
 	Told     = "end-sent"         // the order to end it was given
 	Accepted = "end-acknowledged" // recorded
-	Kept     = "stopped"          // recorded: it left
+	Left     = "left"             // it is to wait for the intent
+	Kept     = "stopped"          // recorded
 	Planned  = "changing"         // recorded: what the next attempt is to have
 	Done     = "changed"          // it has it
 	Queued   = "queued"           // recorded: the intent ended with its start
 )
-
-// Points lists them in the order in which a move of a job passes them that says that it
-// saved. A job that leaves by itself, or is discarded, passes some of them.
-func Points() []string {
-	return []string{Begun, Asked, Noted, Saved, Told, Accepted, Kept, Planned, Done, Queued}
-}
 
 // Scheduler is how the machine finds a job.
 type Scheduler interface {
@@ -202,16 +197,22 @@ func (m *Machine) do(ctx context.Context, j Job, a Action) (driver.Step, error) 
 
 func (m *Machine) verb(ctx context.Context, j Job, a Action) (End, error) {
 	r := j.Record().Moving
-	switch a.Verb {
-	case Wait, Close:
-		return a.Step, nil
-	case Ask:
-		if err := j.Ask(ctx); err != nil {
+	effect := func(verb func(context.Context) error, done string, note func(), noted string) (End, error) {
+		if err := verb(ctx); err != nil {
 			return End{}, err
 		}
-		m.at(Asked)
-		r.Sent = true
-		return a.Step, m.save(ctx, j, Noted)
+		m.at(done)
+		note()
+		return a.Step, m.save(ctx, j, noted)
+	}
+	switch a.Verb {
+	case Wait, Close:
+	case Ask:
+		return effect(j.Ask, Asked, func() { r.Sent = true }, Noted)
+	case Stop:
+		return effect(j.Stop, Told, func() { r.Ended = true }, Accepted)
+	case Keep:
+		return effect(j.Keep, Left, func() { r.Phase, r.Left = Stopped, time.Now().UTC() }, Kept)
 	case Hear:
 		saved, err := j.Saved(ctx)
 		if err != nil || !saved {
@@ -222,19 +223,6 @@ func (m *Machine) verb(ctx context.Context, j Job, a Action) (End, error) {
 			return End{}, err
 		}
 		return m.verb(ctx, j, Next(j.View(r.Intent), r, time.Now()))
-	case Stop:
-		if err := j.Stop(ctx); err != nil {
-			return End{}, err
-		}
-		m.at(Told)
-		r.Ended = true
-		return a.Step, m.save(ctx, j, Accepted)
-	case Keep:
-		if err := j.Keep(ctx); err != nil {
-			return End{}, err
-		}
-		r.Phase, r.Left = Stopped, time.Now().UTC()
-		return a.Step, m.save(ctx, j, Kept)
 	case Change:
 		end, err := j.Plan(ctx)
 		if err != nil || end.Kind != "" {
@@ -248,13 +236,10 @@ func (m *Machine) verb(ctx context.Context, j Job, a Action) (End, error) {
 			return end, err
 		}
 		m.at(Done)
-		return a.Step, nil
 	case Start:
-		end, err := j.Start(ctx)
-		if err != nil || end.Kind != "" {
+		if end, err := j.Start(ctx); err != nil || end.Kind != "" {
 			return end, err
 		}
-		return a.Step, nil
 	}
 	return a.Step, nil
 }
@@ -282,4 +267,40 @@ func (m *Machine) close(ctx context.Context, j Job, end End) error {
 
 func answer(j Job, end End) driver.Step {
 	return driver.Step{Kind: end.Kind, Attempt: j.Attempt(), Detail: end.Why}
+}
+
+// Locks are one lock for each name, for as long as someone holds it or waits for it. The
+// zero value is ready.
+type Locks struct {
+	mu   sync.Mutex
+	held map[string]*lock
+}
+
+type lock struct {
+	sync.Mutex
+	users int
+}
+
+// Hold takes the lock of a name and returns its release.
+func (l *Locks) Hold(name string) (release func()) {
+	l.mu.Lock()
+	if l.held == nil {
+		l.held = map[string]*lock{}
+	}
+	one := l.held[name]
+	if one == nil {
+		one = &lock{}
+		l.held[name] = one
+	}
+	one.users++
+	l.mu.Unlock()
+	one.Lock()
+	return func() {
+		one.Unlock()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if one.users--; one.users == 0 {
+			delete(l.held, name)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package move
 
 import (
+	"context"
 	"maps"
 	"time"
 
@@ -88,4 +89,13 @@ func (r Record) Clone() Record {
 	}
 	r.Closed, r.Why = maps.Clone(r.Closed), maps.Clone(r.Why)
 	return r
+}
+
+// Store keeps the records of a driver under names, each durable when Save returns. Its
+// methods are safe for concurrent use. A durable.Folder is one.
+type Store interface {
+	Load(ctx context.Context, name string) ([]byte, error) // fs.ErrNotExist where there is none
+	Save(ctx context.Context, name string, record []byte) error
+	Delete(ctx context.Context, name string) error // nothing where there is none
+	List(ctx context.Context) ([]string, error)
 }

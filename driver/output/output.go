@@ -41,44 +41,38 @@ type Reader struct {
 // what is no plain file, driver.ErrDenied for what is not the user's, or
 // driver.ErrTransient where the file system does not answer.
 func (r *Reader) Open(path string, uid int) (*os.File, error) {
-	return within(r, path, uid, func() (*os.File, error) {
-		var f *os.File
-		err := look(path, uid, func(fd int, _ unix.Stat_t) (err error) {
-			f, err = os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_RDONLY|unix.O_NONBLOCK, 0)
-			return err
-		})
-		return f, err
-	})
+	return within(r, path, uid, func() (*os.File, error) { return open(path, uid) })
 }
 
-// Size is how long the file is, 0 where there is no plain file. Its error is
+// Size is how long the file is, 0 where there is none that Open would open. Its error is
 // driver.ErrTransient where the file system does not answer.
-func (r *Reader) Size(path string, uid int) (int64, error) {
-	size, err := within(r, path, uid, func() (n int64, err error) {
-		err = look(path, AnyUser, func(_ int, st unix.Stat_t) error { n = st.Size; return nil })
-		return n, err
+func (r *Reader) Size(path string, uid int) (n int64, err error) {
+	n, err = within(r, path, uid, func() (int64, error) {
+		f, err := open(path, uid)
+		if err != nil {
+			return 0, err
+		}
+		end, err := f.Seek(0, io.SeekEnd)
+		return end, errors.Join(err, f.Close())
 	})
-	if errors.Is(err, driver.ErrTransient) {
-		return 0, err
+	if !errors.Is(err, driver.ErrTransient) {
+		err = nil
 	}
-	return size, nil
+	return n, err
 }
 
 // Piece reads at most n bytes from offset on, none where there is no file.
 func (r *Reader) Piece(path string, uid int, offset, n int64) ([]byte, error) {
-	f, err := r.Open(path, uid)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
 	data, err := within(r, path, uid, func() ([]byte, error) {
+		f, err := open(path, uid)
+		if err != nil {
+			return nil, err
+		}
 		data, err := io.ReadAll(io.NewSectionReader(f, offset, n))
 		return data, errors.Join(err, f.Close())
 	})
-	if errors.Is(err, errBusy) {
-		err = errors.Join(err, f.Close())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
 	}
 	return data, err
 }
@@ -103,30 +97,30 @@ func Says(data []byte, pattern string) (bool, error) {
 	return false, nil
 }
 
-// look holds the file without opening it, judges it, and lets use have it: what use does
-// concerns the file that was judged, whatever the path names by then.
-func look(path string, uid int, use func(fd int, st unix.Stat_t) error) (err error) {
+// open holds the file without opening it, judges it, and opens what was judged, whatever
+// the path names by then.
+func open(path string, uid int) (f *os.File, err error) {
 	if path == "" {
-		return os.ErrNotExist
+		return nil, os.ErrNotExist
 	}
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, unix.Close(fd)) }()
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return err
+		return nil, err
 	}
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return fmt.Errorf("no plain file: %w", driver.ErrUnsupported)
+		return nil, fmt.Errorf("no plain file: %w", driver.ErrUnsupported)
 	case ofTheKernel(fd):
-		return fmt.Errorf("a file of the kernel's: %w", driver.ErrUnsupported)
+		return nil, fmt.Errorf("a file of the kernel's: %w", driver.ErrUnsupported)
 	case uid != AnyUser && st.Uid != uint32(uid): //nolint:gosec // a user's number
-		return fmt.Errorf("not the job's own: %w", driver.ErrDenied)
+		return nil, fmt.Errorf("not the job's own: %w", driver.ErrDenied)
 	}
-	return use(fd, st)
+	return os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_RDONLY|unix.O_NONBLOCK, 0)
 }
 
 // ofTheKernel reports whether a file is the kernel's own: some of those in /proc/PID belong to

@@ -2,13 +2,11 @@ package slurm
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -77,21 +75,9 @@ func (d *Driver) submitted(ctx context.Context, number string) (parse.Job, error
 	if len(jobs) == 0 {
 		return parse.Job{}, errors.Join(fmt.Errorf("job %s: %w", number, driver.ErrNotFound), unreadable)
 	}
-	if array := jobs[0].ArrayJob; array != "" && array != number { // one of its tasks was found
-		if first, err := d.submitted(ctx, array); err == nil {
-			return first, nil
-		}
-	}
-	return slices.MinFunc(jobs, func(a, b parse.Job) int { return cmp.Compare(taskOf(a), taskOf(b)) }), nil
-}
-
-// taskOf is the number of a job within its array.
-func taskOf(j parse.Job) int {
-	n, err := strconv.Atoi(j.ArrayTask)
-	if err != nil {
-		return 0
-	}
-	return n
+	return slices.MinFunc(jobs, func(a, b parse.Job) int {
+		return ordinal(driver.JobID(a.ArrayTask)) - ordinal(driver.JobID(b.ArrayTask))
+	}), nil
 }
 
 // adopt makes the record of a job that a request made, and of an array what its
@@ -103,22 +89,20 @@ func (d *Driver) adopt(ctx context.Context, req Request, number driver.JobID, sp
 	}
 	id := nameOf(j)
 	release := d.hold(id)
-	r := d.first(j)
-	r.Request, r.Filename, r.Script, r.Env = req.ID, spec.Filename, spec.Source, maps.Clone(spec.Env)
-	r.Delayed = !spec.NotBefore.IsZero() && !ownBegin(spec.Source)
-	if j.ArrayJob != "" {
-		common := *r
-		common.Job, common.Own, common.Set, common.Output = driver.JobID(j.ArrayJob), Size{}, nil, nil
-		err = d.journal.Arrays.Write(&common)
-	}
 	// The watch may have met the job before its request was known to have made it, and
 	// an intent may have begun: what is on record of those stays.
-	if known, ok, bad := d.record(id); bad != nil {
-		err = errors.Join(err, bad)
-	} else if ok && !another(j, known) {
-		known.Request, known.Filename, known.Script, known.Env = r.Request, r.Filename, r.Script, r.Env
-		known.Delayed = known.Delayed || r.Delayed && len(known.Attempts) == 0 && known.Moving == nil && known.Next == nil
-		r = known
+	r, ok, err := d.record(id)
+	if !ok || another(j, r) {
+		r = d.first(j)
+	}
+	delayed := !spec.NotBefore.IsZero() && !ownBegin(spec.Source)
+	r.Request, r.Filename, r.Script, r.Env = req.ID, spec.Filename, spec.Source, maps.Clone(spec.Env)
+	r.Delayed = r.Delayed || delayed && len(r.Attempts) == 0 && r.Moving == nil && r.Next == nil
+	if err == nil && j.ArrayJob != "" {
+		err = d.journal.Arrays.Write(&Record{
+			Job: driver.JobID(j.ArrayJob), User: j.User, Request: r.Request, Filename: r.Filename, Script: r.Script, Env: r.Env,
+			Submitted: j.Submitted, Delayed: delayed,
+		})
 	}
 	if err == nil {
 		err = d.write(r, "created")

@@ -55,11 +55,20 @@ func tasks(jobs []parse.Job) []parse.Job {
 	return out
 }
 
-// noSuchTask tells of the answer of scontrol to the id of a task that its array does
+// noSuchTask reports the answer of scontrol to the id of a task that its array does
 // not have, or not any more. It says so where others print their jobs.
 func noSuchTask(printed []byte, err error) bool {
 	var failed *command.Failed
 	return errors.As(err, &failed) && strings.HasSuffix(strings.TrimSpace(string(printed)), " not found")
+}
+
+// entered is the record of a job, or what it has from its array.
+func (d *Driver) entered(j parse.Job) (*Record, bool, error) {
+	r, ok, err := d.record(nameOf(j))
+	if err == nil && !ok {
+		return d.inherit(j)
+	}
+	return r, ok, err
 }
 
 // inherit is the record of an array's task of which there is none, where the array
@@ -84,14 +93,11 @@ func (d *Driver) inherit(j parse.Job) (*Record, bool, error) {
 	return r, true, nil
 }
 
-// enter makes the record of an array's task that is about to be stopped: slurmctld
+// enlist makes the record of an array's task that is about to be stopped: slurmctld
 // keeps nothing of one that has no number yet.
-func (d *Driver) enter(ctx context.Context, id driver.JobID) error {
+func (d *Driver) enlist(ctx context.Context, id driver.JobID) error {
 	defer d.hold(id)()
-	j, r, err := d.observe(ctx, id)
-	if err == nil && r == nil {
-		r, err = d.open(ctx, j)
-	}
+	_, r, err := d.opened(ctx, id)
 	if err != nil {
 		return err
 	}

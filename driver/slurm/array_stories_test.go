@@ -66,7 +66,7 @@ func tasksAreJobs(t *testing.T, c *cluster) {
 		}
 	}
 	if out, err := b.d.Outlook(t.Context(), ids[0]); err != nil || out.Wait != nil {
-		t.Errorf("the first task would wait %v (%v), want nobody to know when it is its turn again", out.Wait, err)
+		t.Errorf("the first task would wait %v (%v), want no one to know when it is its turn again", out.Wait, err)
 	}
 	tuned := driver.Change{Cores: 2, Env: map[string]string{"RATE": "tuned"}}
 	b.change(t, ids[2], tuned)

@@ -48,31 +48,12 @@ func (d *Driver) remember(id driver.JobID, s seen) {
 	}
 }
 
-// recall is the answer of an earlier Get, where it still counts. It is as old as an
-// event would be late.
-func (d *Driver) recall(id driver.JobID) (driver.Job, bool) {
+// recall is what was read of a job, where it still counts, and what squeue said of it last.
+func (d *Driver) recall(id driver.JobID) (s seen, counts bool, print uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s, ok := d.seen[id]
-	if !ok || s.answer == nil || !time.Now().Before(d.until) {
-		return driver.Job{}, false
-	}
-	return s.answer.Clone(), true
-}
-
-// bulk is what was read of a job together with others, where it still counts.
-func (d *Driver) bulk(id driver.JobID) (seen, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	s, ok := d.seen[id]
-	return s, ok && time.Now().Before(d.until)
-}
-
-// printed is what squeue said of a job last.
-func (d *Driver) printed(id driver.JobID) uint64 {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.lines[id]
+	return s, ok && time.Now().Before(d.until), d.lines[id]
 }
 
 // keep remembers an answer of Get, by what squeue said before the reading began.
@@ -94,28 +75,32 @@ func (d *Driver) trust(until time.Time) {
 	d.until = until
 }
 
-// trusted reports whether a watch runs that saw the queue lately.
-func (d *Driver) trusted() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return time.Now().Before(d.until)
-}
-
 // print is what reports whether a job has to be looked at. It is never 0.
 func (d *Driver) print(l parse.QueueLine) uint64 { return maphash.String(d.hashes, l.Print) | 1 }
 
 // Get returns one job: as slurmctld has it, as it was seen last where slurmctld
 // has forgotten it, or as the accounting remembers it. While a watch runs, a job
-// about which nothing has changed since is not read again.
+// about which nothing has changed since is not read again: the answer is as old as an
+// event would be late.
 func (d *Driver) Get(ctx context.Context, id driver.JobID) (driver.Job, error) {
-	if job, ok := d.recall(id); ok {
-		return job, nil
+	if s, ok, _ := d.recall(id); ok && s.answer != nil {
+		return s.answer.Clone(), nil
 	}
 	defer d.locks.Hold(string(id))()
-	if job, ok := d.recall(id); ok {
-		return job, nil
+	now, counts, print := d.recall(id)
+	if counts && now.answer != nil {
+		return now.answer.Clone(), nil
 	}
-	now, r, err := d.latest(ctx, id)
+	var r *Record
+	var err error
+	fresh := !counts || !calm(now.job, nil)
+	if !fresh { // of a job that is not on record the watch has read all
+		_, fresh, err = d.entered(now.job)
+	}
+	if fresh && err == nil {
+		now = seen{print: print, at: time.Now()}
+		now.job, r, err = d.observe(ctx, id)
+	}
 	if errors.Is(err, driver.ErrNotFound) && number(id) {
 		return d.past(ctx, id)
 	}
@@ -132,27 +117,8 @@ func (d *Driver) Get(ctx context.Context, id driver.JobID) (driver.Job, error) {
 	return job, err
 }
 
-// latest is a job of which nothing is on record as the watch read it, and every
-// other read anew.
-func (d *Driver) latest(ctx context.Context, id driver.JobID) (seen, *Record, error) {
-	if s, ok := d.bulk(id); ok && calm(s.job, nil) {
-		_, known, err := d.record(id)
-		if err == nil && !known {
-			_, known, err = d.inherit(s.job)
-		}
-		if err != nil || !known {
-			return s, nil, err
-		}
-	}
-	s := seen{print: d.printed(id), at: time.Now()}
-	var r *Record
-	var err error
-	s.job, r, err = d.observe(ctx, id)
-	return s, r, err
-}
-
-// calm tells of a job that stays as it was seen until squeue prints another line of
-// it: one whose processes are being ended changes with the time, and one that an
+// calm reports whether a job stays as it was seen until squeue prints another line of
+// it. One whose processes are being ended changes with the time, and one that an
 // intent is about with every step.
 func calm(j parse.Job, r *Record) bool {
 	return j.State != "COMPLETING" && (r == nil || r.Moving == nil && r.Next == nil && (r.Late == nil || parse.Running(j.State)) && !r.Delayed)

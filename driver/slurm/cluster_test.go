@@ -122,11 +122,10 @@ func newBench(t *testing.T, c *cluster, change func(*slurm.Config)) *bench {
 	if err := errors.Join(os.Mkdir(b.dir, 0o755), os.Chown(b.dir, int(who.Uid), int(who.Gid))); err != nil {
 		t.Fatal(err)
 	}
-	yes := true
 	b.cfg = slurm.Config{
 		Dir: filepath.Join(t.TempDir(), "state"), User: slurmcluster.Alpha, Partitions: []string{b.partition},
 		Commands: command.Exec{Conf: cl.Conf(), Credential: who}, Parse: detect.Parse, Interval: 200 * time.Millisecond,
-		TaskProlog: true, SettingsDir: c.settings, ReadOutput: &yes, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		TaskProlog: true, SettingsDir: c.settings, ReadOutput: true, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 	if change != nil {
 		change(&b.cfg)

@@ -18,14 +18,6 @@ import (
 	"pitchpipe/exporter/api"
 )
 
-// Defaults of Config.
-const (
-	DefaultInterval = 2 * time.Second
-	DefaultWindow   = 2 * time.Minute
-	DefaultQuiet    = 2 * time.Minute
-	DefaultKeep     = 30 * 24 * time.Hour
-)
-
 // ErrConfig is wrapped by New where its Config cannot be used here.
 var ErrConfig = errors.New("configuration of the slurm driver")
 
@@ -54,7 +46,7 @@ type Config struct {
 
 	// Everyone: the jobs of all users are seen, and changed by the Actor's rights.
 	// Their users submit them, so that Start is not supported; their output is theirs,
-	// so that Saves tells of checkpoints; and the site's TaskProlog starts the
+	// so that Saves counts the checkpoints; and the site's TaskProlog starts the
 	// listener.
 	Everyone bool
 
@@ -75,7 +67,7 @@ type Config struct {
 	Parse func(filename string, src []byte, vars map[string]string) (*jobfile.Job, error)
 
 	// Interval is how often a watch asks squeue, unless that costs more than a hundredth
-	// of a core; default DefaultInterval.
+	// of a core; default 2 s.
 	Interval time.Duration
 
 	// Wake is a file that the site's hooks touch when a job begins or ends, so that a
@@ -83,19 +75,19 @@ type Config struct {
 	Wake string
 
 	// Window is for how long a job that was put back into the queue waits for its
-	// new settings before it starts again by itself; default DefaultWindow. Slurm's
+	// new settings before it starts again by itself; default 2 min. Slurm's
 	// own is about two minutes.
 	Window time.Duration
 
 	// Quiet is for how long after an sbatch whose outcome is unknown its job is
-	// looked for before another is submitted; default DefaultQuiet. A slurmctld was
+	// looked for before another is submitted; default 2 min. A slurmctld was
 	// seen to stall for 76 s.
 	Quiet time.Duration
 
-	// Keep is how long the record of an ended job is kept; default DefaultKeep.
+	// Keep is how long the record of an ended job is kept; default 30 days.
 	Keep time.Duration
 
-	// TaskProlog tells that the site runs the shipped TaskProlog, which exports the
+	// TaskProlog: the site runs the shipped TaskProlog, which exports the
 	// variables of SettingsDir/JOBID into the job.
 	TaskProlog  bool
 	SettingsDir string // default Dir/slurm-env
@@ -105,9 +97,9 @@ type Config struct {
 	// --file, --offset and --total.
 	Listener []string
 
-	// ReadOutput tells that the jobs' output files may be opened: they are this
-	// user's own. Default: when User is the user of this process.
-	ReadOutput *bool
+	// ReadOutput: the jobs' output files may be opened. They always are where User is the
+	// user of this process.
+	ReadOutput bool
 
 	Logger *slog.Logger // default: nothing is logged
 
@@ -146,14 +138,11 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Actor == nil {
 		c.Actor = slurmctl.Commands{Runner: c.Commands, Logger: c.Logger}
 	}
-	if c.ReadOutput == nil {
-		own := c.User == self.Username && !c.Everyone
-		c.ReadOutput = &own
-	}
+	c.ReadOutput = c.ReadOutput || c.User == self.Username && !c.Everyone
 	for _, d := range []struct {
 		have     *time.Duration
 		standard time.Duration
-	}{{&c.Interval, DefaultInterval}, {&c.Window, DefaultWindow}, {&c.Quiet, DefaultQuiet}, {&c.Keep, DefaultKeep}} {
+	}{{&c.Interval, 2 * time.Second}, {&c.Window, 2 * time.Minute}, {&c.Quiet, 2 * time.Minute}, {&c.Keep, 30 * 24 * time.Hour}} {
 		if *d.have <= 0 {
 			*d.have = d.standard
 		}

@@ -139,7 +139,7 @@ func (d *Driver) pruneJob(id driver.JobID, before time.Time) (gone bool, err err
 // Name is slurm.
 func (d *Driver) Name() string { return "slurm" }
 
-// Capabilities tells what Slurm can do to a job. That memory and cores are
+// Capabilities are what Slurm can do to a job. That memory and cores are
 // confined is the site's word (cgroups).
 func (d *Driver) Capabilities() driver.Capabilities {
 	return Capabilities(d.cfg.TaskProlog, d.cfg.Everyone)
@@ -159,7 +159,19 @@ func (d *Driver) ask(ctx context.Context, name string, args ...string) ([]byte, 
 	return out, err
 }
 
-// paid runs a command that changes nothing, and tells what CPU that took.
+// asked reads what a command prints that changes nothing. What cannot be read is read again.
+func asked[T any](ctx context.Context, d *Driver, read func([]byte) (T, error), name string, args ...string) (v T, err error) {
+	out, err := d.ask(ctx, name, args...)
+	if err != nil {
+		return v, err
+	}
+	if v, err = read(out); err != nil {
+		return v, fmt.Errorf("%w: %w", driver.ErrTransient, err)
+	}
+	return v, nil
+}
+
+// paid runs a command that changes nothing, and returns what CPU that took.
 func (d *Driver) paid(ctx context.Context, name string, args ...string) ([]byte, time.Duration, error) {
 	out, err := d.cfg.Commands.Run(ctx, command.Call{Name: name, Args: args})
 	return out.Stdout, out.CPU, err
@@ -200,7 +212,7 @@ func (d *Driver) Stop(ctx context.Context, id driver.JobID) error {
 		return nil
 	}
 	if arrayOf(id) != "" {
-		if err := d.enter(ctx, id); err != nil {
+		if err := d.enlist(ctx, id); err != nil {
 			return fmt.Errorf("stop: %w", err)
 		}
 	}

@@ -128,7 +128,7 @@ func TestASubmissionThatWasLostIsRepeatedAfterAQuietTime(t *testing.T) {
 		}
 	}
 	if n := r.f.count("sbatch"); n != 1 {
-		t.Errorf("%d submissions while nobody knows, want 1", n)
+		t.Errorf("%d submissions while no one knows, want 1", n)
 	}
 	r.f.cut, r.cfg.Quiet = nil, time.Nanosecond
 	r.reopen(t)
@@ -159,7 +159,7 @@ func intent(job driver.Job, cp *driver.Checkpoint) driver.Intent {
 	}
 }
 
-// Nobody waits for what such a job would leave with.
+// No one waits for what such a job would leave with.
 func TestAnAttemptIsDiscardedWhereNoSaveWouldBeSeen(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

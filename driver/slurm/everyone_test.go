@@ -133,7 +133,7 @@ func TestASitesDriverSeesTheJobsOfOthersAndActsThroughItsBroker(t *testing.T) {
 	}
 }
 
-func TestASitesDriverSubmitsNobodysJobs(t *testing.T) {
+func TestASitesDriverSubmitsNoJobs(t *testing.T) {
 	t.Parallel()
 	r, _ := newSite(t, nil)
 	if !r.d.Capabilities().UsersSubmit {
@@ -245,7 +245,7 @@ func TestAWatchThatBreaksLeavesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *slurm.Config) { c.Wake = filepath.Join(t.TempDir(), "wake") })
 	r.start(t)
-	events, err := r.d.Watch(context.WithoutCancel(t.Context())) // nobody ends it
+	events, err := r.d.Watch(context.WithoutCancel(t.Context())) // no one ends it
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ type fake struct {
 	user   string
 	conf   string
 	gives  string // more fields of the partition's record
-	free   string // what sinfo says of what no job has
+	free   string // what sinfo says of the nodes
 	waits  string // who waits for it
 	stdout string
 	jobs   map[int]*fakeJob
@@ -59,7 +59,7 @@ func newFake(t *testing.T) *fake {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &fake{user: u.Username, free: "n1|mixed|1/15/0/16|1|16384|100|\n", conf: "SLURM_VERSION = 22.05.8\nMinJobAge = 300 sec\nRequeueExitHold = (null)\n", jobs: map[int]*fakeJob{}, steps: map[int]bool{}}
+	return &fake{user: u.Username, free: "n1|main|up|mixed|1/15/0/16|1|16384|100|\n", conf: "SLURM_VERSION = 22.05.8\nMinJobAge = 300 sec\nRequeueExitHold = (null)\n", jobs: map[int]*fakeJob{}, steps: map[int]bool{}}
 }
 
 func (f *fake) Run(ctx context.Context, c command.Call) (command.Output, error) {
@@ -107,12 +107,8 @@ func (f *fake) Launch(c command.Call) error {
 func (f *fake) answer(c command.Call) (out, stderr string) {
 	line := strings.Join(c.Args, " ")
 	switch {
-	case c.Name == "sinfo" && strings.HasSuffix(line, parse.PlaceFormat):
-		return "n1|main|up|mixed|\n", ""
-	case c.Name == "sinfo" && strings.HasSuffix(line, parse.FreeFormat):
-		return f.free, ""
 	case c.Name == "sinfo":
-		return "main|16|16384|\n", ""
+		return f.free, ""
 	case c.Name == "squeue" && strings.HasSuffix(line, parse.WaitFormat):
 		return f.waits, ""
 	case c.Name == "sbatch":

@@ -14,9 +14,9 @@ import (
 
 // unbegin takes back the start of an attempt that slurmctld has forgotten: the job
 // waits for it again, as its intent has set it up.
-func unbegin(r *Record, j parse.Job, number int) bool {
+func unbegin(r *Record, j parse.Job, number int) {
 	if !parse.Waiting(j.State) || len(r.Attempts) != number+1 {
-		return false
+		return
 	}
 	a := r.Attempts[number]
 	r.Attempts = r.Attempts[:number]
@@ -24,7 +24,6 @@ func unbegin(r *Record, j parse.Job, number int) bool {
 		have := sizeOf(j)
 		r.Next = &Next{Number: a.Number, Change: a.Change, Intent: a.Intent, Size: target(r.Own, a.Change), Before: &have, At: a.Started}
 	}
-	return true
 }
 
 // given reports whether a size is one that an attempt of the job had by our word, or the
@@ -96,12 +95,8 @@ func (d *Driver) settle(ctx context.Context, j parse.Job, r *Record) error {
 	special := j.State == "SPECIAL_EXIT"
 	saved := special && late != nil && j.Restarts <= late.Restarts && j.Exit.Exit == late.Exit
 	if saved || redone && j.Restarts > 0 && !j.Held {
-		err := d.resume(ctx, j, r)
-		if err != nil && !errors.Is(err, driver.ErrDenied) {
+		if err = d.resume(ctx, j, r); !errors.Is(err, driver.ErrDenied) {
 			return err
-		}
-		if err == nil {
-			return nil
 		}
 		d.cfg.Logger.Warn("a job that saved is not ours to let go", "job", string(r.Job), "error", err)
 	}

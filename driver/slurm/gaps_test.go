@@ -306,7 +306,7 @@ func TestAWaitThatIsOverAndOursIsEnded(t *testing.T) {
 	}
 }
 
-func TestAJobThatItsOwnerHoldsWaitsForNobodyElse(t *testing.T) {
+func TestAJobThatItsOwnerHoldsWaitsForNoOneElse(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	job := r.start(t)

@@ -127,7 +127,7 @@ func TestAnIntentThatIsRefusedIsInTheWayOfNoOther(t *testing.T) {
 	}
 }
 
-// A site holds jobs that leave with a status of its own, for somebody to look at them.
+// A site holds jobs that leave with a status of its own, for someone to look at them.
 func TestAJobThatTheSiteHoldsForAnotherStatusIsNotLetGo(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

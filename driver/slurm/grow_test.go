@@ -22,22 +22,22 @@ func TestAMoveToMoreThanIsFreeNowIsRefusedBeforeTheJobIsAskedToSave(t *testing.T
 		change driver.Change
 		want   string // why not; empty = it is moved
 	}{
-		{"its own cores count", "n1|allocated|16/0/0/16|1|16384|16384|\n", "", nil, driver.Change{Cores: 1, MemoryBytes: 100 << 20}, ""},
-		{"one core is missing", "n1|allocated|16/0/0/16|1|16384|100|\n", "", nil, driver.Change{Cores: 2}, "no room now for 2 cores"},
-		{"a free core and its own are two", "n1|mixed|15/1/0/16|1|16384|100|\n", "", nil, driver.Change{Cores: 2}, ""},
-		{"half a core is none", "n1|mixed|15/1/0/16|2|16384|100|\n", "", nil, driver.Change{Cores: 2}, "no room now"},
-		{"its memory counts", "n1|mixed|1/15/0/16|1|16384|16384|\n", "", nil, driver.Change{MemoryBytes: 101 << 20}, "no room now"},
-		{"who has all the memory needs no more", "n1|mixed|1/15/0/16|1|16384|16384|\n", "", func(j *fakeJob) { j.mem = 0 }, driver.Change{Cores: 2}, ""},
-		{"another node has it", "n1|allocated|16/0/0/16|1|16384|100|\nn2|idle|0/16/0/16|1|16384|0|\n", "", nil, driver.Change{Cores: 2}, ""},
-		{"another node is drained", "n1|allocated|16/0/0/16|1|16384|100|\nn2|drained|0/16/0/16|1|16384|0|\n", "", nil, driver.Change{Cores: 2}, "no room now"},
+		{"its own cores count", "n1|main|up|allocated|16/0/0/16|1|16384|16384|\n", "", nil, driver.Change{Cores: 1, MemoryBytes: 100 << 20}, ""},
+		{"one core is missing", "n1|main|up|allocated|16/0/0/16|1|16384|100|\n", "", nil, driver.Change{Cores: 2}, "no room now for 2 cores"},
+		{"a free core and its own are two", "n1|main|up|mixed|15/1/0/16|1|16384|100|\n", "", nil, driver.Change{Cores: 2}, ""},
+		{"half a core is none", "n1|main|up|mixed|15/1/0/16|2|16384|100|\n", "", nil, driver.Change{Cores: 2}, "no room now"},
+		{"its memory counts", "n1|main|up|mixed|1/15/0/16|1|16384|16384|\n", "", nil, driver.Change{MemoryBytes: 101 << 20}, "no room now"},
+		{"who has all the memory needs no more", "n1|main|up|mixed|1/15/0/16|1|16384|16384|\n", "", func(j *fakeJob) { j.mem = 0 }, driver.Change{Cores: 2}, ""},
+		{"another node has it", "n1|main|up|allocated|16/0/0/16|1|16384|100|\nn2|main|up|idle|0/16/0/16|1|16384|0|\n", "", nil, driver.Change{Cores: 2}, ""},
+		{"another node is drained", "n1|main|up|allocated|16/0/0/16|1|16384|100|\nn2|main|up|drained|0/16/0/16|1|16384|0|\n", "", nil, driver.Change{Cores: 2}, "no room now"},
 		{
-			"another node may lack what the job wants", "n1|allocated|16/0/0/16|1|16384|100|\nn2|idle|0/16/0/16|1|16384|0|\n", "",
+			"another node may lack what the job wants", "n1|main|up|allocated|16/0/0/16|1|16384|100|\nn2|main|up|idle|0/16/0/16|1|16384|0|\n", "",
 			func(j *fakeJob) { j.more = "Features=gpu" },
 			driver.Change{Cores: 2},
 			"no room now",
 		},
-		{"others wait for room", "n1|mixed|1/15/0/16|1|16384|100|\n", "9|9|N/A|Priority|bob|proj|other|\n", nil, driver.Change{Cores: 2}, "others wait"},
-		{"others wait for their time", "n1|mixed|1/15/0/16|1|16384|100|\n", "9|9|N/A|BeginTime|bob|proj|other|\n", nil, driver.Change{Cores: 2}, ""},
+		{"others wait for room", "n1|main|up|mixed|1/15/0/16|1|16384|100|\n", "9|9|N/A|Priority|bob|proj|other|\n", nil, driver.Change{Cores: 2}, "others wait"},
+		{"others wait for their time", "n1|main|up|mixed|1/15/0/16|1|16384|100|\n", "9|9|N/A|BeginTime|bob|proj|other|\n", nil, driver.Change{Cores: 2}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -84,7 +84,7 @@ func TestAJobIsMovedWithinWhatItWasGivenWhoeverWaits(t *testing.T) {
 	job := r.start(t)
 	says(t, r, job.ID)
 	r.f.with(job.ID, func(j *fakeJob) { j.cores = 4 })
-	r.f.free, r.f.waits = "n1|allocated|16/0/0/16|1|16384|16384|\n", "9|9|N/A|Priority|bob|proj|other|\n"
+	r.f.free, r.f.waits = "n1|main|up|allocated|16/0/0/16|1|16384|16384|\n", "9|9|N/A|Priority|bob|proj|other|\n"
 	in := intent(r.job(t, job.ID), &driver.Checkpoint{Signal: "USR1", Grace: time.Minute, Done: "^saved$"})
 	in.Change.Cores = 4
 	if step, err := r.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepCheckpointing {
@@ -97,7 +97,7 @@ func TestAJobThatWaitsIsNotAskedForRoom(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	job := r.start(t)
-	r.f.free = "n1|allocated|16/0/0/16|1|16384|100|\n"
+	r.f.free = "n1|main|up|allocated|16/0/0/16|1|16384|100|\n"
 	if step, err := r.d.Advance(t.Context(), intent(job, nil)); err != nil || step.Kind != driver.StepChanged {
 		t.Errorf("%+v, %v; want %s", step, err, driver.StepChanged)
 	}
@@ -130,7 +130,7 @@ func TestWhatAJobWillHaveIsNotFreeForAnotherUntilItHasIt(t *testing.T) {
 			t.Errorf("the other: %v, want %v", err, driver.ErrNoRoom)
 		}
 	}
-	const both, one = "n1|mixed|2/2/0/4|1|16384|200|\n", "n1|mixed|1/3/0/4|1|16384|100|\n"
+	const both, one = "n1|main|up|mixed|2/2/0/4|1|16384|200|\n", "n1|main|up|mixed|1/3/0/4|1|16384|100|\n"
 	r.f.free = both
 	for _, want := range []driver.StepKind{driver.StepCheckpointing, driver.StepCheckpointing, driver.StepStopped, driver.StepChanged, driver.StepStarted} {
 		if step, err := r.d.Advance(t.Context(), first); err != nil || step.Kind != want {
@@ -144,7 +144,7 @@ func TestWhatAJobWillHaveIsNotFreeForAnotherUntilItHasIt(t *testing.T) {
 	}
 	r.f.run(jobs[0].ID)
 	r.job(t, jobs[0].ID)
-	refused("n1|allocated|4/0/0/4|1|16384|200|\n")
+	refused("n1|main|up|allocated|4/0/0/4|1|16384|200|\n")
 	r.f.with(jobs[0].ID, func(j *fakeJob) { r.f.end(j, "COMPLETED", 0) })
 	r.job(t, jobs[0].ID)
 	r.f.free = one

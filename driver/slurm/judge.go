@@ -2,7 +2,6 @@ package slurm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -19,28 +18,27 @@ import (
 // Check is the dry run of Advance.
 func (d *Driver) Check(ctx context.Context, in driver.Intent) error {
 	defer d.hold(in.Job)()
-	j, r, err := d.observe(ctx, in.Job)
-	if errors.Is(err, driver.ErrNotFound) && number(in.Job) {
-		if _, err := d.past(ctx, in.Job); err != nil {
-			return fmt.Errorf("check: %w", err)
-		}
-		return fmt.Errorf("check: job %s has ended: %w", in.Job, driver.ErrConflict)
+	m, err := d.look(ctx, in.Job)
+	switch {
+	case err != nil:
+	case m.past != nil || parse.Ended(m.j.State):
+		err = fmt.Errorf("it has ended: %w", driver.ErrConflict)
+	default:
+		err = d.judge(ctx, m.j, m.r, in)
 	}
 	if err != nil {
-		return fmt.Errorf("check: %w", err)
-	}
-	if parse.Ended(j.State) {
-		return fmt.Errorf("check: job %s has ended: %w", in.Job, driver.ErrConflict)
-	}
-	if r == nil {
-		if r, err = d.open(ctx, j); err != nil {
-			return fmt.Errorf("check: %w", err)
-		}
-	}
-	if err := d.judge(ctx, j, r, in); err != nil {
 		return fmt.Errorf("check: job %s: %w", in.Job, err)
 	}
 	return nil
+}
+
+// opened is observe of a job that gets a record where it has none.
+func (d *Driver) opened(ctx context.Context, id driver.JobID) (parse.Job, *Record, error) {
+	j, r, err := d.observe(ctx, id)
+	if err == nil && r == nil {
+		r, err = d.open(ctx, j)
+	}
+	return j, r, err
 }
 
 // open is the record of a job of which there was none.
@@ -60,7 +58,7 @@ func (d *Driver) open(ctx context.Context, j parse.Job) (*Record, error) {
 func (d *Driver) first(j parse.Job) *Record {
 	have := sizeOf(j)
 	r := &Record{Job: nameOf(j), User: j.User, Submitted: j.Submitted, Own: have, Set: &have}
-	if parse.Waiting(j.State) && *d.cfg.ReadOutput {
+	if parse.Waiting(j.State) && d.cfg.ReadOutput {
 		r.Output = d.mark(j, j.Restarts+1)
 	}
 	return r
@@ -152,7 +150,7 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *Record, c driv
 	return d.takes(ctx, j, size)
 }
 
-// whole tells of a job that gets whole nodes.
+// whole reports whether a job gets whole nodes.
 func whole(j parse.Job) bool { return slices.Contains(j.Picky, "OverSubscribe=NO") }
 
 // marked reports whether the site's submission plugin marked a job as one that has a
@@ -166,15 +164,15 @@ func firstPartition(j parse.Job) string {
 	return p
 }
 
-// judgeMove refuses the end of a running attempt. How a save is told does not count where
+// judgeMove refuses the end of a running attempt. How a job shows that it saved does not count where
 // the intent discards: none is waited for.
 func (d *Driver) judgeMove(ctx context.Context, j parse.Job, in driver.Intent) error {
 	if err := move.Judge(in, j.Requeue); err != nil {
 		return err
 	}
 	cp := in.Checkpoint
-	if cp.Done != "" && !in.Discard && !*d.cfg.ReadOutput && d.cfg.Saves == nil {
-		return fmt.Errorf("the job's output is not this user's to read, so that no line of it tells of a checkpoint: %w", driver.ErrUnsupported)
+	if cp.Done != "" && !in.Discard && !d.cfg.ReadOutput && d.cfg.Saves == nil {
+		return fmt.Errorf("the job's output is not this user's to read, so that no line of it can show a checkpoint: %w", driver.ErrUnsupported)
 	}
 	if cp.Done != "" || in.Discard {
 		return nil
@@ -215,13 +213,9 @@ func target(own Size, c driver.Change) Size {
 
 // rules are those of the partitions and of the cluster.
 func (d *Driver) rules(ctx context.Context) ([]parse.Partition, parse.Conf, error) {
-	out, err := d.ask(ctx, "scontrol", "-o", "show", "partition")
+	partitions, err := asked(ctx, d, parse.PartitionRecords, "scontrol", "-o", "show", "partition")
 	if err != nil {
 		return nil, nil, fmt.Errorf("of the partitions: %w", err)
-	}
-	partitions, err := parse.PartitionRecords(out)
-	if err != nil {
-		return nil, nil, fmt.Errorf("of the partitions: %w: %w", driver.ErrTransient, err)
 	}
 	conf, err := slurmctl.Config(ctx, d.cfg.Commands)
 	return partitions, conf, err

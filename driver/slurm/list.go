@@ -20,7 +20,10 @@ import (
 // job's script is there once it was read by Get, as long as slurmctld remembers the
 // job. While a watch runs its last look is the list.
 func (d *Driver) List(ctx context.Context) ([]driver.Job, error) {
-	if !d.trusted() {
+	d.mu.Lock()
+	watched := time.Now().Before(d.until)
+	d.mu.Unlock()
+	if !watched {
 		if _, err := d.survey(ctx); err != nil {
 			return nil, fmt.Errorf("list: %w", err)
 		}
@@ -29,37 +32,23 @@ func (d *Driver) List(ctx context.Context) ([]driver.Job, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list: %w: %w", driver.ErrTransient, err)
 	}
-	onRecord := make(map[driver.JobID]bool, len(kept))
-	for _, id := range kept {
-		onRecord[id] = true
-	}
 	d.mu.Lock()
 	there, lines := maps.Clone(d.seen), d.lines
 	d.mu.Unlock()
+	ids := slices.Concat(slices.Collect(maps.Keys(there)), slices.Collect(maps.Keys(lines)), kept) // something was done to those of lines alone
+	slices.Sort(ids)
 	var out []driver.Job
-	for id, s := range there {
-		job, err := d.listed(id, s, onRecord[id])
-		if err != nil { // one job's record never hides the others
-			d.cfg.Logger.Warn("a job is left out of the list", "job", string(id), "error", err)
-			continue
-		}
-		out = append(out, job)
-	}
-	rest := slices.Collect(maps.Keys(lines)) // what something was done to
-	rest = append(rest, kept...)
-	for _, id := range rest {
-		if _, ok := there[id]; ok {
-			continue
-		}
-		there[id] = seen{}
-		job, err := d.older(ctx, id)
-		if errors.Is(err, driver.ErrNotFound) || errors.Is(err, driver.ErrUnsupported) {
+	for _, id := range slices.Compact(ids) {
+		var job driver.Job
+		if s, ok := there[id]; ok {
+			job, err = d.listed(id, s)
+		} else if job, err = d.older(ctx, id); errors.Is(err, driver.ErrNotFound) || errors.Is(err, driver.ErrUnsupported) {
 			continue
 		}
 		if err != nil && ctx.Err() != nil {
 			return nil, fmt.Errorf("list: %w", err)
 		}
-		if err != nil {
+		if err != nil { // one job's record never hides the others
 			d.cfg.Logger.Warn("a job is left out of the list", "job", string(id), "error", err)
 			continue
 		}
@@ -72,15 +61,11 @@ func (d *Driver) List(ctx context.Context) ([]driver.Job, error) {
 }
 
 // listed is a job as it was seen.
-func (d *Driver) listed(id driver.JobID, s seen, onRecord bool) (driver.Job, error) {
+func (d *Driver) listed(id driver.JobID, s seen) (driver.Job, error) {
 	if s.answer != nil {
 		return s.answer.Clone(), nil
 	}
-	if !onRecord {
-		r, _, err := d.inherit(s.job)
-		return d.sketch(s.job, r), err
-	}
-	r, _, err := d.record(id)
+	r, _, err := d.entered(s.job)
 	return d.sketch(s.job, r), err
 }
 

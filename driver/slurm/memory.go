@@ -27,8 +27,8 @@ func (d *Driver) repairs(c driver.Change, own Size) bool {
 func returnID(attempt int) string { return fmt.Sprintf("memory/%d", attempt) }
 
 // killed reports whether a job was killed for memory under a change and is to run again:
-// Slurm has ended it, nobody depended on it when it was changed, and nobody was told of its
-// end by us.
+// Slurm has ended it, no one depended on it when it was changed, and no one heard of its
+// end from us.
 func (d *Driver) killed(j parse.Job, r *Record) bool {
 	n := len(r.Attempts)
 	if j.State != "OUT_OF_MEMORY" || !r.Repairs || !j.Requeue || observedOnly(j) != "" || r.Last != nil || n == 0 || n != j.Restarts+1 {
@@ -60,7 +60,7 @@ func takeBack(j parse.Job, r *Record) {
 }
 
 // giveBackMemory takes the next step of the return of memory; whoever looks at the job does
-// so, for nobody else has it in progress.
+// so, for no one else has it in progress.
 func (d *Driver) giveBackMemory(ctx context.Context, j parse.Job, r *Record) error {
 	_, err := d.moves.Proceed(ctx, &mover{d: d, j: j, r: r})
 	switch {

@@ -103,7 +103,7 @@ func TestAKillForMemoryStands(t *testing.T) {
 			}
 		})
 	}
-	t.Run("where somebody depended on it when it was changed", func(t *testing.T) {
+	t.Run("where someone depended on it when it was changed", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t, nil)
 		job := r.start(t)

@@ -31,16 +31,13 @@ func (d *Driver) Look(ctx context.Context, id driver.JobID, _ string) (move.Job,
 }
 
 func (d *Driver) look(ctx context.Context, id driver.JobID) (*mover, error) {
-	j, r, err := d.observe(ctx, id)
+	j, r, err := d.opened(ctx, id)
 	if errors.Is(err, driver.ErrNotFound) && number(id) {
 		job, err := d.past(ctx, id)
 		if !job.State.Ended() {
 			job.State = driver.Lost
 		}
 		return &mover{d: d, r: &Record{}, past: &job}, err
-	}
-	if err == nil && r == nil {
-		r, err = d.open(ctx, j)
 	}
 	if err == nil {
 		_, err = d.script(ctx, j, r)
@@ -163,12 +160,12 @@ func (m *mover) Begin(ctx context.Context) (move.End, error) {
 	if in.Discard {
 		return move.End{}, nil
 	}
-	size, err := m.d.outputSize(m.j, m.j.StdOut)
+	size, err := m.d.outputs.Size(m.j.StdOut, int(m.j.UID))
 	if err != nil {
 		return move.End{}, err
 	}
 	m.r.From.Offset = size
-	if in.Checkpoint.Done != "" && !*m.d.cfg.ReadOutput {
+	if in.Checkpoint.Done != "" && !m.d.cfg.ReadOutput {
 		saves, err := m.d.cfg.Saves(ctx, m.j.Node, driver.JobID(m.j.ID), m.j.Restarts+1)
 		if err != nil {
 			return move.End{}, fmt.Errorf("how often it saved before: %w: %w", driver.ErrTransient, err)
@@ -218,7 +215,7 @@ func (m *mover) Over(ctx context.Context, end move.End) error {
 // want is the size that the intent gives the job.
 func (m *mover) want() Size { return target(m.r.Own, m.r.Moving.Intent.Change) }
 
-// ownersWord tells what the owner did to the waiting job meanwhile.
+// ownersWord says what the owner did to the waiting job meanwhile.
 func (m *mover) ownersWord() string {
 	have := sizeOf(m.j)
 	switch {

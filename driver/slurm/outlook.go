@@ -10,18 +10,19 @@ import (
 	"time"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/move"
 	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/parse"
 	"pitchpipe/driver/slurm/slurmctl"
 )
 
-// Outlook tells how long the job would wait for room if it were put back into the
+// Outlook says how long the job would wait for room if it were put back into the
 // queue now, and which reservation takes the job's node next. Where no other job
 // waits for the room that it has, and its node takes jobs, that room is still there. Else
 // Slurm is asked when a job of this size would start if it were submitted now, which is an
 // estimate from above: the room that the job itself leaves is not counted. Where that
 // cannot be asked, or others wait for the same limit, Outlook.Crowded says why. A task of
-// an array of which only some may run at a time would leave its turn to another, and nobody
+// an array of which only some may run at a time would leave its turn to another, and no one
 // can tell when one is free again: the array as a whole loses nothing by that.
 func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (driver.Outlook, error) {
 	j, err := d.read(ctx, id)
@@ -36,11 +37,10 @@ func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (driver.Outlook, 
 	if parse.Ended(j.State) {
 		return out, nil
 	}
-	next, err := d.closed(ctx, j, time.Now())
+	overlaps, err := d.closed(ctx, j, time.Now(), &out)
 	if err != nil {
 		return out, err
 	}
-	out.Closed, out.ClosedBy = next.at, next.name
 	room, err := d.room(ctx, j)
 	if err != nil {
 		return out, fmt.Errorf("outlook: %w", err)
@@ -49,7 +49,7 @@ func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (driver.Outlook, 
 	case room.turns:
 	case room.crowded != "":
 		out.Crowded = room.crowded
-	case !room.taken && !next.overlaps && !parse.Waiting(j.State):
+	case !room.taken && !overlaps && !parse.Waiting(j.State):
 		out.Wait = new(time.Duration)
 	default:
 		out.Wait, out.Crowded, err = d.wait(ctx, j)
@@ -57,11 +57,11 @@ func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (driver.Outlook, 
 	return out, err
 }
 
-// longest is the longest wait that is told: Slurm answers with a year and more where
+// longest is the longest wait that is reported: Slurm answers with a year and more where
 // a job without a time limit runs.
 const longest = 365 * 24 * time.Hour
 
-// wait is how long a job like this one would wait if it were submitted now, or why nobody
+// wait is how long a job like this one would wait if it were submitted now, or why no one
 // can tell.
 func (d *Driver) wait(ctx context.Context, j parse.Job) (*time.Duration, string, error) {
 	if len(j.Picky) > 0 {
@@ -84,7 +84,7 @@ type room struct {
 	taken   bool   // others may be given it
 	ahead   bool   // another waits for room there
 	turns   bool   // another task of its array waits for its turn
-	crowded string // why nobody can tell when the job would have room again
+	crowded string // why no one can tell when the job would have room again
 }
 
 // room looks at the job's node, its partition, and who waits there. A job that waits for
@@ -93,20 +93,16 @@ func (d *Driver) room(ctx context.Context, j parse.Job) (room, error) {
 	partitions := strings.Split(j.Partition, ",")
 	var out room
 	if j.Node != "" && !parse.Waiting(j.State) {
-		printed, err := d.ask(ctx, "sinfo", "-h", "-a", "-N", "-n", j.Node, "-O", parse.PlaceFormat)
+		places, err := asked(ctx, d, parse.Nodes, "sinfo", "-h", "-a", "-N", "-n", j.Node, "-O", parse.NodeFormat)
 		if err != nil {
 			return out, err
 		}
-		places, err := parse.Places(printed)
-		if err != nil {
-			return out, fmt.Errorf("%w: %w", driver.ErrTransient, err)
-		}
-		out.taken = !slices.ContainsFunc(places, func(p parse.Place) bool { return p.Node == j.Node && p.Open })
+		out.taken = !slices.ContainsFunc(places, func(n parse.Node) bool { return n.Name == j.Node && n.Open })
 		for _, p := range places {
 			if p.Partition == j.Partition && !p.Up {
 				out.crowded = "its partition starts no jobs now"
 			}
-			if p.Node == j.Node && !slices.Contains(partitions, p.Partition) {
+			if p.Name == j.Node && !slices.Contains(partitions, p.Partition) {
 				partitions = append(partitions, p.Partition) // whose jobs may be given the room
 			}
 		}
@@ -116,13 +112,9 @@ func (d *Driver) room(ctx context.Context, j parse.Job) (room, error) {
 		return out, err
 	}
 	out.taken = out.taken || conf.HidesJobs() // who waits is not shown
-	printed, err := d.ask(ctx, "squeue", "-h", "-a", "-r", "-t", "PENDING", "-p", strings.Join(partitions, ","), "-O", parse.WaitFormat)
+	waits, err := asked(ctx, d, parse.Waits, "squeue", "-h", "-a", "-r", "-t", "PENDING", "-p", strings.Join(partitions, ","), "-O", parse.WaitFormat)
 	if err != nil {
 		return out, err
-	}
-	waits, err := parse.Waits(printed)
-	if err != nil {
-		return out, fmt.Errorf("%w: %w", driver.ErrTransient, err)
 	}
 	for _, w := range waits {
 		if w.ID == string(nameOf(j)) {
@@ -164,48 +156,34 @@ func (d *Driver) expected(ctx context.Context, j parse.Job) (time.Time, error) {
 	if j.QOS != "" {
 		named = append(named, "--qos="+j.QOS)
 	}
-	start, err := d.tested(ctx, append(named, args...))
+	tested := func(args []string) (time.Time, error) {
+		env := append(pairs(environment(nil)), "TZ=UTC", "LC_ALL=C")
+		out, err := d.cfg.Commands.Run(ctx, command.Call{Name: "sbatch", Args: args, Env: env})
+		if err != nil {
+			return time.Time{}, err
+		}
+		return parse.ExpectedStart(out.Stderr)
+	}
+	start, err := tested(append(named, args...))
 	if err != nil && d.cfg.Everyone && len(named) > 0 && ctx.Err() == nil {
-		return d.tested(ctx, args)
+		return tested(args)
 	}
 	return start, err
 }
 
-func (d *Driver) tested(ctx context.Context, args []string) (time.Time, error) {
-	env := append(environment(nil), "TZ=UTC", "LC_ALL=C")
-	out, err := d.cfg.Commands.Run(ctx, command.Call{Name: "sbatch", Args: args, Env: env})
-	if err != nil {
-		return time.Time{}, err
-	}
-	return parse.ExpectedStart(out.Stderr)
-}
-
-// closing is what next takes the place of a job.
-type closing struct {
-	at   time.Time // zero: nothing does
-	name string    // of the reservation
-
-	// overlaps: a reservation begins within a time limit from now, so that Slurm would not
-	// put the job where it is.
-	overlaps bool
-}
-
 // closed finds the reservation that next takes the job's node, or its partition. A job that
-// runs in a reservation of its own is started there only while its whole limit fits.
-func (d *Driver) closed(ctx context.Context, j parse.Job, now time.Time) (closing, error) {
-	printed, err := d.ask(ctx, "scontrol", "-o", "show", "reservation")
+// runs in a reservation of its own is started there only while its whole limit fits. It
+// reports whether a reservation begins within a time limit from now, so that Slurm would not
+// put the job where it is.
+func (d *Driver) closed(ctx context.Context, j parse.Job, now time.Time, next *driver.Outlook) (overlaps bool, err error) {
+	all, err := asked(ctx, d, parse.Reservations, "scontrol", "-o", "show", "reservation")
 	if err != nil {
-		return closing{}, fmt.Errorf("outlook: reservations: %w", err)
-	}
-	all, err := parse.Reservations(printed)
-	if err != nil {
-		return closing{}, fmt.Errorf("outlook: %w: %w", driver.ErrTransient, err)
+		return false, fmt.Errorf("outlook: reservations: %w", err)
 	}
 	limit := cmp.Or(j.Limit(), longest) // Slurm takes a job without one for one of a year
-	var next closing
 	sooner := func(at time.Time, name string) {
-		if next.name == "" || at.Before(next.at) {
-			next.at, next.name = at, name
+		if next.ClosedBy == "" || at.Before(next.Closed) {
+			next.Closed, next.ClosedBy = at, name
 		}
 	}
 	for _, r := range all {
@@ -220,14 +198,14 @@ func (d *Driver) closed(ctx context.Context, j parse.Job, now time.Time) (closin
 		}
 		touches, err := d.touches(ctx, r, j)
 		if err != nil {
-			return closing{}, err
+			return false, err
 		}
 		if touches {
 			sooner(r.Start, r.Name)
-			next.overlaps = next.overlaps || r.Start.Before(now.Add(limit))
+			overlaps = overlaps || r.Start.Before(now.Add(limit))
 		}
 	}
-	return next, nil
+	return overlaps, nil
 }
 
 func (d *Driver) touches(ctx context.Context, r parse.Reservation, j parse.Job) (bool, error) {
@@ -235,11 +213,95 @@ func (d *Driver) touches(ctx context.Context, r parse.Reservation, j parse.Job) 
 	case r.Nodes == "":
 		return r.Partition == j.Partition && r.Partition != "", nil
 	case j.Node == "":
-		return false, nil // nobody knows yet where it will run
+		return false, nil // no one knows yet where it will run
 	}
 	out, err := d.ask(ctx, "scontrol", "show", "hostnames", r.Nodes)
 	if err != nil {
 		return false, fmt.Errorf("outlook: nodes of reservation %s: %w", r.Name, err)
 	}
 	return slices.Contains(strings.Fields(string(out)), j.Node), nil
+}
+
+// claim is what a job will have of its node.
+type claim struct {
+	node string
+	room driver.Room
+}
+
+func roomOf(s Size) driver.Room { return driver.Room{Cores: s.Cores, Memory: total(s)} }
+
+// rooms are what a job that runs has, which may be more CPUs than it asked for, and what it
+// is to have. One that asked for no memory has all that its node has.
+func rooms(j parse.Job, r *Record, c driver.Change) (has, want driver.Room) {
+	has, want = roomOf(sizeOf(j)), roomOf(target(r.Own, c))
+	has.Cores = max(has.Cores, j.CPUs)
+	if has.Memory == 0 {
+		want.Memory = 0
+	}
+	return has, want
+}
+
+// grow refuses more than a job that runs has where it would have to wait for that: behind
+// those that wait, or since no node has it free beside what others that are being moved
+// will have. The way back to what its owner asked for is always open.
+func (d *Driver) grow(ctx context.Context, j parse.Job, r *Record, c driver.Change) error {
+	has, want := rooms(j, r, c)
+	if c.Empty() || !want.Beyond(has) {
+		return nil
+	}
+	room, err := d.room(ctx, j)
+	if err != nil {
+		return fmt.Errorf("who waits for room: %w", err)
+	}
+	if room.ahead || room.crowded != "" {
+		return fmt.Errorf("%w: %s", driver.ErrNoRoom, cmp.Or(room.crowded, "others wait for it"))
+	}
+	nodes, err := asked(ctx, d, parse.Nodes, "sinfo", "-h", "-N", "-p", j.Partition, "-O", parse.NodeFormat)
+	if err != nil {
+		return fmt.Errorf("what is free: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var free []driver.Room
+	for _, n := range nodes {
+		left := driver.Room{Cores: n.Idle, Memory: n.Free}
+		switch {
+		case !n.Open:
+			continue
+		case n.Name == j.Node:
+			left = left.Plus(has)
+		case len(j.Picky) > 0: // whether that node would do is unknown
+			continue
+		}
+		for id, c := range d.claims {
+			if id != r.Job && c.node == n.Name {
+				left = left.Minus(c.room)
+			}
+		}
+		free = append(free, left)
+	}
+	return driver.Grow(has, want, free...)
+}
+
+// claim notes what a job will have of its node that is between two attempts, or on its way
+// to more than it has. It counts as taken until the next attempt is seen to run.
+func (d *Driver) claim(r *Record) {
+	var want driver.Room
+	switch m := r.Moving; {
+	case r.Last != nil || r.Node == "":
+	case r.Next != nil:
+		want = roomOf(r.Next.Size)
+	case m != nil:
+		want = roomOf(target(r.Own, m.Intent.Change))
+		if left := m.Phase == move.Stopped || m.Phase == move.Changed; !left && !want.Beyond(roomOf(r.From.Before)) {
+			want = driver.Room{}
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if want.Cores == 0 {
+		delete(d.claims, r.Job)
+		return
+	}
+	d.claims[r.Job] = claim{r.Node, want}
 }

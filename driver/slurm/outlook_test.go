@@ -68,7 +68,7 @@ func startsIn(wait time.Duration) func([]string) string {
 func TestWhatARestartWouldMeet(t *testing.T) {
 	t.Parallel()
 	const (
-		place = "n1|main|up|mixed|\n"
+		place = "n1|main|up|mixed|0/16/0/16|1|16384|0|\n"
 		ahead = "9|9|N/A|Resources|bob|proj|other|\n"
 		hour  = time.Hour
 	)
@@ -82,36 +82,36 @@ func TestWhatARestartWouldMeet(t *testing.T) {
 		job    func(*fakeJob)
 		conf   string
 		site   bool
-		wait   time.Duration // negative: nobody can tell
-		why    string        // why nobody can tell although there is a queue
+		wait   time.Duration // negative: no one can tell
+		why    string        // why no one can tell although there is a queue
 		closed time.Duration // until it is, 0 = never
 	}{
-		"where nobody waits its room is there": {crowd: crowd{places: place}},
+		"where no one waits its room is there": {crowd: crowd{places: place}},
 		"where others wait Slurm says for how long": {
 			crowd: crowd{places: place, waits: map[string]string{"main": ahead}, expects: startsIn(hour)}, wait: hour,
 		},
 		"who waits in another partition over its node is in the way": {
-			crowd: crowd{places: place + "n1|long|up|mixed|\n", waits: map[string]string{"long": ahead}, expects: startsIn(hour)}, wait: hour,
+			crowd: crowd{places: place + "n1|long|up|mixed|0/16/0/16|1|16384|0|\n", waits: map[string]string{"long": ahead}, expects: startsIn(hour)}, wait: hour,
 		},
 		"who waits elsewhere is not": {crowd: crowd{places: place, waits: map[string]string{"long": ahead}}},
 		"who waits for another job is not": {
 			crowd: crowd{places: place, waits: map[string]string{"main": strings.Replace(ahead, "Resources", "Dependency", 1)}},
 		},
-		"where another of its QOS waits for a limit nobody can tell": {
+		"where another of its QOS waits for a limit no one can tell": {
 			crowd: crowd{places: place, waits: map[string]string{"main": "9|9|N/A|QOSGrpCpuLimit|bob|proj|normal|\n"}, expects: startsIn(0)},
 			wait:  -1, why: "QOSGrpCpuLimit",
 		},
 		"where a stranger waits for a limit Slurm is asked": {
 			crowd: crowd{places: place, waits: map[string]string{"main": "9|9|N/A|QOSGrpCpuLimit|bob|proj|other|\n"}, expects: startsIn(hour)}, wait: hour,
 		},
-		"where nobody is shown who waits Slurm is asked": {
+		"where no one is shown who waits Slurm is asked": {
 			crowd: crowd{places: place, expects: startsIn(hour)}, conf: "PrivateData = accounts,jobs\n", wait: hour,
 		},
-		"of a job that wants a feature nobody can tell how long others are ahead": {
+		"of a job that wants a feature no one can tell how long others are ahead": {
 			crowd: crowd{places: place, waits: map[string]string{"main": ahead}, expects: startsIn(0)},
 			job:   func(j *fakeJob) { j.more = "Features=gpu Licenses=(null)" }, wait: -1, why: "Features=gpu",
 		},
-		"where nobody waits its feature is there, too": {crowd: crowd{places: place}, job: func(j *fakeJob) { j.more = "Features=gpu" }},
+		"where no one waits its feature is there, too": {crowd: crowd{places: place}, job: func(j *fakeJob) { j.more = "Features=gpu" }},
 		"where Slurm does not answer there is a queue all the same": {
 			crowd: crowd{places: place, waits: map[string]string{"main": ahead}}, wait: -1, why: "does not tell",
 		},
@@ -124,9 +124,9 @@ func TestWhatARestartWouldMeet(t *testing.T) {
 			}}, site: true, wait: hour,
 		},
 		"a node that is being drained takes it no more": {
-			crowd: crowd{places: "n1|main|up|draining|\n", expects: startsIn(hour)}, wait: hour,
+			crowd: crowd{places: "n1|main|up|draining|0/16/0/16|1|16384|0|\n", expects: startsIn(hour)}, wait: hour,
 		},
-		"a partition that is down starts it no more": {crowd: crowd{places: "n1|main|down|mixed|\n"}, wait: -1, why: "starts no jobs"},
+		"a partition that is down starts it no more": {crowd: crowd{places: "n1|main|down|mixed|0/16/0/16|1|16384|0|\n"}, wait: -1, why: "starts no jobs"},
 		"a reservation that comes within its limit leaves it no room": {
 			crowd: crowd{places: place, books: book("maint", hour, 2*hour, "MAINT"), expects: startsIn(2 * hour)},
 			job:   func(j *fakeJob) { j.limit = 90 }, wait: 2 * hour, closed: hour,

@@ -32,23 +32,20 @@ func (s Size) take(now Size, known ...Size) Size {
 }
 
 // listenToOwner takes what the job's owner or an administrator changed for what the
-// owner asks for, and reports whether the record changed. While an intent is in
-// progress the sizes are ours; between its last step and the start of its attempt
-// they are what the intent gave the job, and anything else is the owner's.
-func (d *Driver) listenToOwner(r *Record, j parse.Job) bool {
+// owner asks for. While an intent is in progress the sizes are ours; between its last step
+// and the start of its attempt they are what the intent gave the job, and anything else is
+// the owner's.
+func (d *Driver) listenToOwner(r *Record, j parse.Job) {
 	have, waits := sizeOf(j), parse.Waiting(j.State)
 	switch {
-	case r.Set == nil || r.Moving != nil:
+	case r.Set == nil, r.Moving != nil, r.Next == nil && waits && given(r, have):
 		r.Set = &have
-		return false
+		return
 	case parse.Ended(j.State):
-		return false
+		return
 	case r.Next != nil:
-		return d.overrules(r, j)
-	case waits && given(r, have):
-		changed := *r.Set != have
-		r.Set = &have
-		return changed
+		d.overrule(r, j)
+		return
 	}
 	set, now := *r.Set, have
 	if !waits { // these cannot be changed later; an allocation may round them
@@ -59,12 +56,8 @@ func (d *Driver) listenToOwner(r *Record, j parse.Job) bool {
 	if asked := set.TimeLimit != 0 || waits && j.Restarts == 0; !asked || have.TimeLimit == 0 {
 		now.TimeLimit = set.TimeLimit
 	}
-	if now == set {
-		return false
-	}
 	r.Set = &now
 	d.owns(r, r.Own.take(now, set))
-	return true
 }
 
 // owns notes what the owner asks for from now on.
@@ -84,16 +77,16 @@ func (d *Driver) raised(ctx context.Context, j parse.Job) (parse.Job, *Record, e
 	return j, r, d.write(r, "raised")
 }
 
-// overrules reports whether the owner changed a job that waits for the attempt which an
-// intent has set up. What he changed is his from now on, and what he left is still
+// overrule is for a job that waits for the attempt which an intent has set up. What the
+// owner changed of it is his from now on, and what he left is still
 // the intent's, which counts as applied. A size that slurmctld lost in a crash is that
 // before the intent: it is not taken for his word.
-func (d *Driver) overrules(r *Record, j parse.Job) bool {
+func (d *Driver) overrule(r *Record, j parse.Job) {
 	next, have := r.Next, sizeOf(j)
 	want, now := next.Size, have
 	limited := have.TimeLimit != want.TimeLimit && (want.TimeLimit != 0 || have.TimeLimit != 0 && j.Restarts == 0)
 	if next.Before == nil || !parse.Waiting(j.State) || same(want, have) && !limited || unchanged(*next.Before, have) || given(r, have) && !limited {
-		return false
+		return
 	}
 	if limited {
 		next.Change.TimeLimit = 0
@@ -109,7 +102,6 @@ func (d *Driver) overrules(r *Record, j parse.Job) bool {
 	d.owns(r, r.Own.take(now, want))
 	next.Size, next.Overruled, r.Set = have, true, &have
 	r.Note(next.Intent, driver.StepStarted, "its owner has changed the job since")
-	return true
 }
 
 // heed takes for the owner's what he changed of a job that waited for an intent, and

@@ -151,7 +151,7 @@ func TestALimitThatAppearsAtTheStartIsNotTheOwners(t *testing.T) {
 	}
 }
 
-// unknown has sbatch have its effect, and nobody learn of it.
+// unknown has sbatch have its effect, and no one learn of it.
 func unknown(c command.Call, after bool) error {
 	if c.Name == "sbatch" && after {
 		return &command.Failed{Call: c, Status: -1, Cause: driver.ErrUnknown}
@@ -315,14 +315,14 @@ func TestAMarkThatTheScriptKeepsFromItsJobIsNone(t *testing.T) {
 	}
 }
 
-func TestAnAnswerOfSbatchThatNobodyKnowsKeepsItsRequest(t *testing.T) {
+func TestAnAnswerOfSbatchThatNoOneKnowsKeepsItsRequest(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.f.cut = func(c command.Call, after bool) error {
 		if c.Name != "sbatch" || !after {
 			return nil
 		}
-		const says = "sbatch: error: something that nobody has seen"
+		const says = "sbatch: error: something that no one has seen"
 		return &command.Failed{Call: c, Status: 1, Stderr: says, Cause: command.Cause(says, true)}
 	}
 	if _, err := r.d.Start(t.Context(), "request", spec()); !errors.Is(err, driver.ErrUnknown) {

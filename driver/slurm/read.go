@@ -1,8 +1,10 @@
 package slurm
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -102,10 +104,7 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (parse.Job, *Reco
 	if err != nil {
 		return j, nil, err
 	}
-	r, ok, err := d.record(id)
-	if err == nil && !ok {
-		r, ok, err = d.inherit(j)
-	}
+	r, ok, err := d.entered(j)
 	if err == nil && !ok && j.Raised() { // once it runs it does not tell any more
 		return d.raised(ctx, j)
 	}
@@ -115,10 +114,13 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (parse.Job, *Reco
 	if another(j, r) {
 		return j, nil, nil
 	}
-	heard := d.listenToOwner(r, j)
-	switch changed := follow(r, j, time.Now()) || heard; {
-	case !changed:
-		return j, r, nil
+	before, _ := json.Marshal(r)
+	d.listenToOwner(r, j)
+	follow(r, j, time.Now())
+	after, err := json.Marshal(r)
+	switch {
+	case err != nil || bytes.Equal(before, after) && (r.Last != nil || !parse.Ended(j.State)):
+		return j, r, err
 	case d.killed(j, r):
 		if r.Moving == nil {
 			takeBack(j, r)
@@ -133,7 +135,7 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (parse.Job, *Reco
 	return j, r, d.write(r, "followed")
 }
 
-// another tells of another job under a number that came round. A job whose end
+// another reports whether this is another job under a number that came round. A job whose end
 // slurmctld forgot has the time of its submission still.
 func another(j parse.Job, r *Record) bool {
 	switch {
@@ -178,13 +180,9 @@ func (d *Driver) accounted(ctx context.Context, id driver.JobID, r *Record) (dri
 	} else {
 		args = append(args, "-u", d.cfg.User)
 	}
-	out, err := d.ask(ctx, "sacct", args...)
+	jobs, err := asked(ctx, d, parse.Accounting, "sacct", args...)
 	if err != nil {
 		return driver.Job{}, fmt.Errorf("get: job %s: accounting: %w", id, err)
-	}
-	jobs, err := parse.Accounting(out)
-	if err != nil {
-		return driver.Job{}, fmt.Errorf("get: job %s: %w: %w", id, driver.ErrTransient, err)
 	}
 	array, task, isTask := strings.Cut(string(id), "_")
 	if !isTask { // asked for an array, sacct prints its tasks
@@ -225,7 +223,7 @@ func (d *Driver) conclude(r *Record, last driver.Job, step string) error {
 	return d.write(r, step)
 }
 
-// forgotten is a job on record that nobody remembers. It has ended, and how is not
+// forgotten is a job on record that no one remembers. It has ended, and how is not
 // known: where an intent of ours was in progress it counts as lost by us, else it is
 // as one of which its owner has disposed, neither a success nor a failure.
 func (d *Driver) forgotten(id driver.JobID, r *Record) (driver.Job, error) {

@@ -38,7 +38,7 @@ type From struct {
 	Restarts int       `json:"restarts"`         // that it counted
 	Before   Size      `json:"before"`           // that the job had
 	Offset   int64     `json:"offset,omitempty"` // of the output
-	Saves    int       `json:"saves,omitempty"`  // that the job had told of
+	Saves    int       `json:"saves,omitempty"`  // that the job had reported
 	Since    time.Time `json:"since,omitzero"`   // when that was, by the clock of its node
 	Split    bool      `json:"split,omitempty"`  // the array's task has a number of its own by now, for certain
 	Memory   bool      `json:"memory,omitempty"` // the attempt was killed for memory, and what it was killed under is taken back
@@ -60,7 +60,7 @@ type Next struct {
 	Size   Size          `json:"size"`             // that it must have, else it is not this
 	Before *Size         `json:"before,omitempty"` // that the job had when the intent came
 
-	At        time.Time `json:"at,omitzero"`         // when Slurm was told
+	At        time.Time `json:"at,omitzero"`         // when Slurm got it
 	Memory    bool      `json:"memory,omitempty"`    // the attempt before was killed for memory
 	Overruled bool      `json:"overruled,omitempty"` // its owner has changed part of it since
 }
@@ -100,7 +100,7 @@ type Record struct {
 	Set       *Size             `json:"set,omitempty"` // that it had when it was last seen, our changes included
 	Late      *Late             `json:"late,omitempty"`
 	Delayed   bool              `json:"delayed,omitempty"` // its wait is ours to end
-	Repairs   bool              `json:"repairs,omitempty"` // a kill for memory under the last change may be taken back: nobody depended on the job
+	Repairs   bool              `json:"repairs,omitempty"` // a kill for memory under the last change may be taken back: no one depended on the job
 	Node      string            `json:"node,omitempty"`    // where it ran when the last intent came
 	Next      *Next             `json:"next,omitempty"`
 	Listening *Listening        `json:"listening,omitempty"`
@@ -142,7 +142,7 @@ func digest(s string) string {
 // MarkerKey is how the markers of all requests begin.
 const MarkerKey = "pitchpipe-request="
 
-// Marker is what names a request in a job's comment. It tells of the journal too,
+// Marker is what names a request in a job's comment. It names the journal too,
 // since two controllers may use the same request id.
 func (j Journal) Marker(id driver.RequestID) string {
 	return MarkerKey + digest(j.dir + "\x00" + string(id))[:24]

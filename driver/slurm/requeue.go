@@ -7,12 +7,13 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/move"
+	"pitchpipe/driver/output"
 	"pitchpipe/driver/slurm/parse"
 	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // heldByTheSite reports a job that left, before it was put back into the queue, with a
-// status that is held here (RequeueExitHold) and does not mean that it saved for us: somebody
+// status that is held here (RequeueExitHold) and does not mean that it saved for us: someone
 // is to look at it.
 func (m *mover) heldByTheSite() bool {
 	return m.j.State == "SPECIAL_EXIT" && m.r.Moving.Phase == move.Asking && m.j.Exit.Code() != m.r.Moving.Intent.Checkpoint.Exit
@@ -20,12 +21,16 @@ func (m *mover) heldByTheSite() bool {
 
 func (m *mover) Saved(ctx context.Context) (bool, error) {
 	moving := m.r.Moving
-	if *m.d.cfg.ReadOutput {
-		return m.d.saidDone(m.j, moving.Intent.Checkpoint.Done, m.r.From.Offset)
+	if m.d.cfg.ReadOutput {
+		said, err := m.d.outputs.Tail(m.j.StdOut, int(m.j.UID), m.r.From.Offset)
+		if err != nil {
+			return false, err
+		}
+		return output.Says(said, moving.Intent.Checkpoint.Done)
 	}
 	saves, err := m.d.cfg.Saves(ctx, m.j.Node, driver.JobID(m.j.ID), m.j.Restarts+1)
 	if err != nil {
-		m.d.cfg.Logger.Warn("nobody tells whether the job saved", "job", string(m.r.Job), "error", err)
+		m.d.cfg.Logger.Warn("no one reports whether the job saved", "job", string(m.r.Job), "error", err)
 		return false, nil
 	}
 	// A report may come late: what was saved before it was asked is not what it was asked for.
@@ -80,7 +85,7 @@ func (d *Driver) resume(ctx context.Context, j parse.Job, r *Record) error {
 	if n := len(r.Attempts); n > 0 {
 		wait = time.Until(r.Attempts[n-1].Ended.Add(restart))
 	}
-	// An attempt counts as ended when its processes are told to go. The node revokes it
+	// An attempt counts as ended when its processes are signalled. The node revokes it
 	// when they have gone, which is before the job is back in the queue.
 	if r.Moving != nil {
 		wait = max(wait, time.Until(r.Moving.Left.Add(restart)))
@@ -149,7 +154,7 @@ func (m *mover) keepSettings() error {
 	return m.d.writeSettings(m.j, m.r, kept, "")
 }
 
-// difference is what Slurm is told, so that a job gets the wanted size.
+// difference is the update of Slurm, so that a job gets the wanted size.
 func difference(have, want Size) slurmctl.Update {
 	var u slurmctl.Update
 	if have.Cores != want.Cores {

@@ -21,7 +21,7 @@ type text struct {
 	fixed       map[string]jobfile.Pos
 }
 
-// textKey tells a job from another that has its number later, and what its owner
+// textKey distinguishes a job from another that has its number later, and what its owner
 // says in its comment from what he said before.
 func textKey(j parse.Job) string {
 	return j.Command + "\x00" + j.Name + "\x00" + j.WorkDir + "\x00" + string(sbatch.WithComment(nil, j.Comment))

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -80,14 +79,11 @@ func allowed(blocks []*jobfile.Block, knob *jobfile.Block) []string {
 	}
 	var texts []string
 	for _, a := range knob.Attrs {
-		switch {
-		case !slices.Contains([]string{"values", "min", "max", "default"}, a.Name):
-		case a.Value.Kind == jobfile.List:
+		if slices.Contains([]string{"values", "min", "max", "default"}, a.Name) {
+			texts = append(texts, a.Value.Text) // empty for a list
 			for _, item := range a.Value.List {
 				texts = append(texts, item.Value.Text)
 			}
-		default:
-			texts = append(texts, a.Value.Text)
 		}
 	}
 	var numbers, words []string
@@ -144,32 +140,25 @@ func (d *Driver) writeSettings(j parse.Job, r *Record, c driver.Change, note str
 	if !d.cfg.TaskProlog {
 		return nil
 	}
+	text := ""
+	if note != "" {
+		text = noteLine(note)
+	}
+	for _, variable := range pairs(c.Env) {
+		text += variable + "\n"
+	}
 	path := d.settingsPath(r)
-	var err error
-	if len(c.Env) == 0 && note == "" {
-		err = remove(path)
-	} else {
-		var b strings.Builder
-		if note != "" {
-			b.WriteString(noteLine(note))
+	err := d.publish(path, []byte(text), j.UID)
+	live := len(c.Live) > 0 || slices.ContainsFunc(r.Attempts, func(a driver.Attempt) bool { return len(a.Change.Live) > 0 })
+	if live && err == nil {
+		data, bad := driver.EncodeSettings(j.Restarts+1, c.Live)
+		if bad != nil {
+			return bad
 		}
-		for _, name := range slices.Sorted(maps.Keys(c.Env)) {
-			b.WriteString(name + "=" + c.Env[name] + "\n")
-		}
-		err = d.publish(path, []byte(b.String()), j.UID)
+		err = d.publish(path+".json", data, j.UID)
 	}
 	if err != nil {
 		return fmt.Errorf("settings of job %s: %w: %w", r.Job, driver.ErrTransient, err)
-	}
-	live := len(c.Live) > 0 || slices.ContainsFunc(r.Attempts, func(a driver.Attempt) bool { return len(a.Change.Live) > 0 })
-	if live {
-		data, err := driver.EncodeSettings(j.Restarts+1, c.Live)
-		if err != nil {
-			return err
-		}
-		if err := d.publish(path+".json", data, j.UID); err != nil {
-			return fmt.Errorf("settings of job %s: %w: %w", r.Job, driver.ErrTransient, err)
-		}
 	}
 	d.cfg.AfterStep("settings")
 	return nil
@@ -180,22 +169,22 @@ func (d *Driver) dropSettings(r *Record) error {
 	if !d.cfg.TaskProlog {
 		return nil
 	}
-	if err := errors.Join(remove(d.settingsPath(r)), remove(d.settingsPath(r)+".json")); err != nil {
+	path := d.settingsPath(r)
+	if err := errors.Join(d.publish(path, nil, 0), d.publish(path+".json", nil, 0)); err != nil {
 		return fmt.Errorf("settings of job %s: %w: %w", r.Job, driver.ErrTransient, err)
 	}
 	return nil
 }
 
-func remove(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
 // publish replaces a file that the TaskProlog reads, which runs as the job's user, and
-// which nobody else but this process can read.
+// which no one else but this process can read. Without data there is none.
 func (d *Driver) publish(path string, data []byte, uid uint32) error {
+	if len(data) == 0 {
+		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
 	openly, err := publish(path, data, uid, reads)
 	if openly {
 		d.openly.Do(func() {
@@ -234,13 +223,13 @@ func listOf(uid uint32) []byte {
 	const (
 		owner, user, group, mask, others = 0x01, 0x02, 0x04, 0x10, 0x20
 		read, write                      = 4, 2
-		nobody                           = ^uint32(0)
+		anyone                           = ^uint32(0)
 	)
 	out := binary.LittleEndian.AppendUint32(nil, 2)
 	for _, e := range []struct {
 		tag, may uint16
 		id       uint32
-	}{{owner, read | write, nobody}, {user, read, uid}, {group, 0, nobody}, {mask, read, nobody}, {others, 0, nobody}} {
+	}{{owner, read | write, anyone}, {user, read, uid}, {group, 0, anyone}, {mask, read, anyone}, {others, 0, anyone}} {
 		out = binary.LittleEndian.AppendUint16(out, e.tag)
 		out = binary.LittleEndian.AppendUint16(out, e.may)
 		out = binary.LittleEndian.AppendUint32(out, e.id)

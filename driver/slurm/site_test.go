@@ -28,7 +28,7 @@ type asSite struct {
 	word  func(id driver.JobID) error // that the owner may put into a job's comment
 }
 
-// Capabilities are those of the site, where somebody submits.
+// Capabilities are those of the site, where someone submits.
 func (s asSite) Capabilities() driver.Capabilities {
 	c := s.Driver.Capabilities()
 	c.UsersSubmit = false
@@ -85,9 +85,8 @@ func (b *bench) site(t *testing.T) drivertest.Harness {
 		}
 	})
 
-	no := false
 	cfg := b.cfg
-	cfg.User, cfg.Everyone, cfg.ReadOutput, cfg.Marked = "", true, &no, true
+	cfg.User, cfg.Everyone, cfg.ReadOutput, cfg.Marked = "", true, false, true
 	cfg.Dir = filepath.Join(dir, "state")
 	cfg.Commands = command.Exec{Conf: b.c.Conf(), Credential: credential(t, slurmcluster.Beta)} // any ordinary account
 	cfg.Actor = broker.NewClient(socket)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/parse"
 	"pitchpipe/driver/slurm/slurmctl"
@@ -26,7 +25,7 @@ func (d *Driver) Start(ctx context.Context, id driver.RequestID, spec driver.Spe
 		return driver.Job{}, fmt.Errorf("start: no request id: %w", driver.ErrInvalid)
 	}
 	if d.cfg.Everyone {
-		return driver.Job{}, fmt.Errorf("start: a controller for everybody submits nobody's jobs: their users do, with sbatch: %w", driver.ErrUnsupported)
+		return driver.Job{}, fmt.Errorf("start: a controller for everybody submits no one's jobs: their users do, with sbatch: %w", driver.ErrUnsupported)
 	}
 	defer d.hold(driver.JobID("request " + string(id)))()
 	req, err := d.journal.Request(id)
@@ -59,7 +58,7 @@ func (d *Driver) Start(ctx context.Context, id driver.RequestID, spec driver.Spe
 	case !errors.Is(err, fs.ErrNotExist):
 		return driver.Job{}, fmt.Errorf("start: %w: %w", driver.ErrTransient, err)
 	}
-	call, err := d.submission(ctx, id, spec)
+	call, err := d.draft(ctx, id, spec)
 	if err != nil {
 		return driver.Job{}, fmt.Errorf("start: %w", err)
 	}
@@ -103,24 +102,18 @@ func (d *Driver) refused(id driver.RequestID, err error) error {
 	return fmt.Errorf("start: %w", err)
 }
 
-// submission judges a job and makes the call of sbatch.
-func (d *Driver) submission(ctx context.Context, id driver.RequestID, spec driver.Spec) (command.Call, error) {
+// draft judges a job and makes the call of sbatch.
+func (d *Driver) draft(ctx context.Context, id driver.RequestID, spec driver.Spec) (command.Call, error) {
 	file, err := d.cfg.Parse(spec.Filename, spec.Source, spec.Variables)
 	if err != nil {
 		return command.Call{}, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
 	}
-	if file.Format != jobfile.Sbatch {
-		return command.Call{}, fmt.Errorf("Slurm runs batch scripts, not a file of format %s: %w", file.Format, driver.ErrInvalid) //nolint:staticcheck // a name
-	}
 	if spec.Owner != "" && spec.Owner != d.cfg.User {
 		return command.Call{}, fmt.Errorf("user %s may not submit jobs of user %s: %w", d.cfg.User, spec.Owner, driver.ErrDenied)
 	}
-	env := driver.Merge(markOf(file, spec), spec.Env)
-	if err := oneCluster(file, env); err != nil {
-		return command.Call{}, err
-	}
+	env := environment(driver.Merge(markOf(file, spec), spec.Env))
 	partition := file.Partition
-	if v, ok := env["SBATCH_PARTITION"]; ok { // for sbatch it stands over the script
+	if v, ok := env["SBATCH_PARTITION"]; ok { // it overrides the script
 		partition = v
 	}
 	if partition == "" && len(d.cfg.Partitions) > 0 {
@@ -129,37 +122,28 @@ func (d *Driver) submission(ctx context.Context, id driver.RequestID, spec drive
 	if len(d.cfg.Partitions) > 0 && !slices.Contains(d.cfg.Partitions, partition) {
 		return command.Call{}, fmt.Errorf("partition %s is not one of those that are watched: %w", partition, driver.ErrDenied)
 	}
-	if err := d.fits(ctx, partition, file.Cores, file.MemoryBytes); err != nil {
+	call, err := submission(file, spec, d.journal.Marker(id), partition, env)
+	if err != nil {
 		return command.Call{}, err
 	}
-	args := options(file, spec, d.journal.Marker(id), partition, env)
-	return command.Call{Name: "sbatch", Args: args, Stdin: spec.Source, Effect: true, Env: environment(env)}, nil
+	return call, d.fits(ctx, partition, file.Cores, file.MemoryBytes)
 }
 
 // fits refuses what no node of a partition has. Slurm itself accepts some such
 // jobs, which then wait for ever.
 func (d *Driver) fits(ctx context.Context, partition string, cores int, memory int64) error {
-	args := []string{"-h", "-e", "-O", parse.NodesFormat}
+	where := []string{"-a"}
 	if partition != "" {
-		args = append(args, "-p", partition)
-	} else {
-		args = append(args, "-a")
+		where = []string{"-p", partition}
 	}
-	out, err := d.ask(ctx, "sinfo", args...)
-	if err != nil {
+	nodes, err := asked(ctx, d, parse.Nodes, "sinfo", append(where, "-h", "-N", "-O", parse.NodeFormat)...)
+	switch {
+	case err != nil:
 		return fmt.Errorf("sizes of the nodes: %w", err)
-	}
-	nodes, err := parse.Partitions(out)
-	if err != nil {
-		return fmt.Errorf("sizes of the nodes: %w: %w", driver.ErrTransient, err)
-	}
-	if len(nodes) == 0 {
+	case len(nodes) == 0:
 		return fmt.Errorf("partition %q has no nodes: %w", partition, driver.ErrInvalid)
-	}
-	for _, n := range nodes {
-		if cores <= n.Cores && memory <= n.MemoryBytes {
-			return nil
-		}
+	case slices.ContainsFunc(nodes, func(n parse.Node) bool { return cores <= n.CPUs && memory <= n.Memory }):
+		return nil
 	}
 	return fmt.Errorf("no node of the partition has %d cores and %d bytes of memory: %w", cores, memory, driver.ErrInvalid)
 }

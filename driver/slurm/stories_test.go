@@ -103,11 +103,11 @@ func stories() []story {
 		{"memory limits are enforced, and what a job asks for is what it gets", memoryIsEnforced},
 		{"cores and memory of a moved job are what the next attempt has, and its dependants wait for that", movedForReal},
 		{"a job that asked for several CPUs runs on one where it is given one", loweredForReal},
-		{"what Slurm says of a job stands over its script", saidToSlurm},
+		{"what Slurm says of a job overrides its script", saidToSlurm},
 		{"a job whose owner forbids restarts is not asked to save", noRequeue},
 		{"a discarded attempt gets SIGTERM and then SIGKILL, and its exit status counts for nothing", discardedForReal},
 		{"an owner who holds or changes the waiting job meanwhile keeps the last word", ownersWord},
-		{"a limit is lowered only where a kill for memory can be taken back, and nobody is told of it", lowered},
+		{"a limit is lowered only where a kill for memory can be taken back, and no one hears of it", lowered},
 		{"a job that is killed for less memory runs again with its owner's, once, whatever crashes", returnedOnce},
 		{"jobs of several tasks are seen and not changed", observedOnly},
 		{"each task of an array is tuned by itself and runs to its end once", tasksAreJobs},
@@ -140,7 +140,7 @@ func memoryIsEnforced(t *testing.T, c *cluster) {
 }
 
 // A job that was submitted with --cpus-per-task keeps that many CPUs of its node
-// unless it is told otherwise, whatever else is said of its CPUs.
+// unless it is asked otherwise, whatever else is said of its CPUs.
 func loweredForReal(t *testing.T, c *cluster) {
 	b := newBench(t, c, nil)
 	be := saver(60)

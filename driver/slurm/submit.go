@@ -24,9 +24,6 @@ import (
 // driver.ErrInvalid and nothing was submitted. It cannot be repeated: where the
 // outcome is driver.ErrUnknown, look with squeue first.
 func Submit(ctx context.Context, run command.Runner, file *jobfile.Job, spec driver.Spec) (driver.JobID, error) {
-	if file.Format != jobfile.Sbatch {
-		return "", fmt.Errorf("Slurm runs batch scripts, not a file of format %s: %w", file.Format, driver.ErrInvalid) //nolint:staticcheck // a name
-	}
 	env := map[string]string{}
 	for _, kv := range os.Environ() { // as by sbatch itself
 		name, value, _ := strings.Cut(kv, "=")
@@ -37,9 +34,6 @@ func Submit(ctx context.Context, run command.Runner, file *jobfile.Job, spec dri
 		delete(env, "PITCHPIPE_SETTINGS")
 	}
 	env = driver.Merge(env, driver.Merge(markOf(file, spec), spec.Env))
-	if err := oneCluster(file, env); err != nil {
-		return "", err
-	}
 	marker := ""
 	if !spec.NotBefore.IsZero() && !ownBegin(spec.Source) {
 		marker = slurmctl.HeadStart
@@ -47,9 +41,11 @@ func Submit(ctx context.Context, run command.Runner, file *jobfile.Job, spec dri
 	if all := env["SBATCH_EXPORT"]; settable(file) && exported(spec.Source) && (all == "" || strings.Contains(all, "ALL")) {
 		marker = strings.TrimSpace(marker + " " + slurmctl.Marked)
 	}
-	out, err := run.Run(ctx, command.Call{
-		Name: "sbatch", Args: options(file, spec, marker, file.Partition, env), Stdin: spec.Source, Effect: true, Env: pairs(env),
-	})
+	call, err := submission(file, spec, marker, file.Partition, env)
+	if err != nil {
+		return "", err
+	}
+	out, err := run.Run(ctx, call)
 	if err != nil {
 		return "", fmt.Errorf("submit: %w", err)
 	}
@@ -73,6 +69,18 @@ func Moves(ctx context.Context, run command.Runner, id driver.JobID) (bool, erro
 		return false, fmt.Errorf("job %s: %w", id, errors.Join(driver.ErrNotFound, err))
 	}
 	return jobs[0].Requeue, nil
+}
+
+// submission is the call of sbatch.
+func submission(file *jobfile.Job, spec driver.Spec, marker, partition string, env map[string]string) (command.Call, error) {
+	if file.Format != jobfile.Sbatch {
+		return command.Call{}, fmt.Errorf("Slurm runs batch scripts, not a file of format %s: %w", file.Format, driver.ErrInvalid) //nolint:staticcheck // a name
+	}
+	if err := oneCluster(file, env); err != nil {
+		return command.Call{}, err
+	}
+	args := options(file, spec, marker, partition, env)
+	return command.Call{Name: "sbatch", Args: args, Stdin: spec.Source, Effect: true, Env: pairs(env)}, nil
 }
 
 // options are those of sbatch. The output is appended to, since an attempt begun
@@ -114,7 +122,7 @@ func options(file *jobfile.Job, spec driver.Spec, marker, partition string, env 
 	return args
 }
 
-// markOf is the variable that tells the TaskProlog of a job with a stanza. Where
+// markOf is the variable that marks a job with a stanza for the TaskProlog. Where
 // the site's submission plugin sets it, it sets the same.
 func markOf(file *jobfile.Job, spec driver.Spec) map[string]string {
 	m := mark(file)
@@ -129,7 +137,7 @@ func markOf(file *jobfile.Job, spec driver.Spec) map[string]string {
 
 // environment is what a submitted job finds: the usual of this process, and what
 // the submission sets.
-func environment(set map[string]string) []string {
+func environment(set map[string]string) map[string]string {
 	env := map[string]string{"PATH": command.Path()}
 	for _, name := range []string{"HOME", "USER", "LANG", "TMPDIR"} {
 		if v, ok := os.LookupEnv(name); ok {
@@ -137,7 +145,7 @@ func environment(set map[string]string) []string {
 		}
 	}
 	maps.Copy(env, set)
-	return pairs(env)
+	return env
 }
 
 func pairs(env map[string]string) []string {
@@ -194,7 +202,7 @@ func oneCluster(file *jobfile.Job, env map[string]string) error {
 
 // here reports whether what sbatch --parsable printed, NUMBER or NUMBER;CLUSTER, is a job
 // of this cluster, and returns its number. One of another cluster, as where clusters are
-// federated, is driver.ErrUnknown: it is there, and nobody here can say what becomes of it.
+// federated, is driver.ErrUnknown: it is there, and no one here can say what becomes of it.
 func here(ctx context.Context, run command.Runner, answer string) (driver.JobID, error) {
 	number, cluster, named := strings.Cut(answer, ";")
 	if !digits(number) {

@@ -43,7 +43,7 @@ func TestSlurmSaysWhatItBills(t *testing.T) {
 		{"by the partition's weights", " TRESBillingWeights=CPU=2,Mem=0.5G,GRES/gpu=8", "", driver.Billing{Core: 2, GiB: .5, GPU: 8}, nil},
 		{"by the dearest of them", " TRESBillingWeights=CPU=2", "PriorityFlags = CALCULATE_RUNNING,MAX_TRES\n", driver.Billing{Core: 2, Dearest: true}, nil},
 		{"for whole nodes", " OverSubscribe=EXCLUSIVE", "", driver.Billing{Core: 1, Whole: true}, nil},
-		{"by weights that nobody can read", " TRESBillingWeights=CPU=x", "", driver.Billing{}, driver.ErrUnsupported},
+		{"by weights that no one can read", " TRESBillingWeights=CPU=x", "", driver.Billing{}, driver.ErrUnsupported},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

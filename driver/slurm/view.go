@@ -12,14 +12,14 @@ import (
 	"pitchpipe/driver/slurm/slurmctl"
 )
 
-// leaving tells of a job that was put back into the queue and whose processes are
+// leaving reports whether a job was put back into the queue and whose processes are
 // still being ended. Slurm counts the restart at once, and shows the end of a
 // COMPLETING job that will not run again in the past.
 func leaving(j parse.Job, now time.Time) bool {
 	return j.State == "COMPLETING" && j.Restarts > 0 && (j.Ended.IsZero() || j.Ended.After(now.Add(2*time.Second)))
 }
 
-// begun is how many attempts of a job have been started, as far as the record tells; it may
+// begun is how many attempts of a job have been started, as far as the record says; it may
 // be nil.
 func begun(j parse.Job, r *Record, now time.Time) int {
 	switch {
@@ -29,7 +29,7 @@ func begun(j parse.Job, r *Record, now time.Time) int {
 	return j.Restarts + 1
 }
 
-// neverBegan tells of a job that was cancelled while the processes of an attempt that had
+// neverBegan reports whether a job was cancelled while the processes of an attempt that had
 // been put back into the queue were being ended: Slurm counts the restart, and shows the
 // node, the start and the end of that attempt.
 func neverBegan(j parse.Job, r *Record) bool {
@@ -63,7 +63,7 @@ func sizeOf(j parse.Job) Size {
 }
 
 // unchanged reports whether a job still has the size that it had. A limit that
-// nobody asked for is shown while the job runs, and not while it waits.
+// no one asked for is shown while the job runs, and not while it waits.
 func unchanged(before, have Size) bool {
 	if have.TimeLimit == 0 {
 		have.TimeLimit = before.TimeLimit
@@ -71,7 +71,7 @@ func unchanged(before, have Size) bool {
 	return before == have
 }
 
-// same reports whether a job has the size that was wanted. A limit that nobody asked
+// same reports whether a job has the size that was wanted. A limit that no one asked
 // for is the partition's, and is known once the job runs.
 func same(want, have Size) bool {
 	return want.Cores == have.Cores && want.MemoryBytes == have.MemoryBytes && want.MemoryPerCPU == have.MemoryPerCPU &&
@@ -79,7 +79,7 @@ func same(want, have Size) bool {
 }
 
 // relimited reports whether a job has what an intent gave it but for the limit, which its
-// owner changed after that and nobody saw before the attempt began.
+// owner changed after that and no one saw before the attempt began.
 func relimited(next Next, have Size) bool {
 	size := next.Size
 	size.TimeLimit = have.TimeLimit
@@ -94,27 +94,26 @@ func total(s Size) int64 {
 	return s.MemoryBytes
 }
 
-// follow brings the attempts of a record up to what Slurm says, and reports whether
-// anything changed.
-func follow(r *Record, j parse.Job, now time.Time) bool {
-	changed := false
-	if own := numberOf(j); own != "" && r.Number != own {
-		r.Number, changed = own, true
+// follow brings the attempts of a record up to what Slurm says.
+func follow(r *Record, j parse.Job, now time.Time) {
+	if own := numberOf(j); own != "" {
+		r.Number = own
 	}
 	number := begun(j, r, now)
-	changed = unbegin(r, j, number) || changed
+	unbegin(r, j, number)
 	for n := len(r.Attempts) + 1; n <= number; n++ {
 		r.Attempts = append(r.Attempts, begin(r, j, n, n == number))
-		changed = true
 	}
 	for i := range r.Attempts {
 		a := &r.Attempts[i]
 		last := a.Number == number
-		changed = last && granted(a, j, now) || changed
+		if last {
+			granted(a, j, now)
+		}
 		if !a.Ended.IsZero() || last && parse.Running(j.State) && !leaving(j, now) {
 			continue
 		}
-		a.Ended, changed = now.UTC(), true
+		a.Ended = now.UTC()
 		if last && parse.Ended(j.State) {
 			a.Ended = j.Ended
 		}
@@ -123,19 +122,17 @@ func follow(r *Record, j parse.Job, now time.Time) bool {
 		}
 	}
 	if parse.Ended(j.State) && r.Moving != nil && !(r.From.Memory && j.Restarts == r.From.Restarts) {
-		r.Moving, changed = nil, true
+		r.Moving = nil
 	}
-	return changed || parse.Ended(j.State) && r.Last == nil
 }
 
-// granted fills in what Slurm gave the attempt that runs, or ran last, and reports whether
-// that is news. What a job that waits asks for is not what it will get.
-func granted(a *driver.Attempt, j parse.Job, now time.Time) bool {
+// granted fills in what Slurm gave the attempt that runs, or ran last. What a job that
+// waits asks for is not what it will get.
+func granted(a *driver.Attempt, j parse.Job, now time.Time) {
 	running := parse.Running(j.State) && !leaving(j, now)
 	if j.Node == "" || !running && !parse.Ended(j.State) {
-		return false
+		return
 	}
-	before := *a
 	if j.CPUs > 0 && (running || a.CPUs == 0) {
 		a.CPUs = j.CPUs
 	}
@@ -143,7 +140,6 @@ func granted(a *driver.Attempt, j parse.Job, now time.Time) bool {
 	if stands := j.State == "SUSPENDED"; !j.Paused.IsZero() && (!stands || sum-a.Suspended >= time.Minute) { // not at each look
 		a.Suspended = sum
 	}
-	return a.CPUs != before.CPUs || a.Suspended != before.Suspended
 }
 
 // begin is a new attempt.

@@ -27,7 +27,7 @@ func TestAHookThatWritesItsFileWakesTheWatch(t *testing.T) {
 		select {
 		case <-told:
 		case <-time.After(time.Minute):
-			t.Fatalf("write %d of the file woke nobody", n+1)
+			t.Fatalf("write %d of the file woke no one", n+1)
 		}
 		for drained := false; !drained; { // several events may come of one write
 			select {

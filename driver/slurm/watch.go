@@ -232,10 +232,10 @@ func (d *Driver) meet(ctx context.Context, number string) (ids []driver.JobID, c
 	return ids, cost, nil
 }
 
-// wakes tells of each time that a file is written, made or touched: the site's hooks
+// wakes sends each time that a file is written, made or touched: the site's hooks
 // (PrologSlurmctld, EpilogSlurmctld) do so when a job begins or ends. It only makes
 // the next look sooner, so that a hook that is missing or lies costs time and nothing
-// else. Without a file, or where nobody can watch it, nothing is ever told.
+// else. Without a file, or where no one can watch it, nothing is ever sent.
 func wakes(ctx context.Context, file string, log *slog.Logger) <-chan struct{} {
 	if file == "" {
 		return nil
@@ -256,17 +256,11 @@ func wakes(ctx context.Context, file string, log *slog.Logger) <-chan struct{} {
 		defer func() { _ = w.Close() }()
 		for {
 			select {
-			case e, ok := <-w.Events:
-				if !ok {
-					return
-				}
+			case e := <-w.Events:
 				if filepath.Base(e.Name) != filepath.Base(file) {
 					continue
 				}
-			case _, ok := <-w.Errors: // an overflow: something happened
-				if !ok {
-					return
-				}
+			case <-w.Errors: // an overflow: something happened
 			case <-ctx.Done():
 				return
 			}

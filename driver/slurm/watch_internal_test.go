@@ -43,16 +43,16 @@ func TestAReadingThatWasUnderWayWhenSomethingWasDoneDoesNotCount(t *testing.T) {
 	began := time.Now()
 	d.hold("1")()
 	d.keep("1", seen{at: began}, driver.Job{ID: "1"})
-	if _, ok := d.recall("1"); ok {
+	if _, ok, _ := d.recall("1"); ok {
 		t.Error("an answer from before counts")
 	}
 	d.keep("1", seen{at: time.Now().Add(time.Millisecond)}, driver.Job{ID: "1"})
-	if _, ok := d.recall("1"); !ok {
+	if _, ok, _ := d.recall("1"); !ok {
 		t.Error("an answer from after does not count")
 	}
 	d.trust(time.Time{})
-	if _, ok := d.recall("1"); ok {
-		t.Error("an answer counts although nobody watches")
+	if _, ok, _ := d.recall("1"); ok {
+		t.Error("an answer counts although no one watches")
 	}
 }
 

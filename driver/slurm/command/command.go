@@ -38,7 +38,7 @@ func (c Call) String() string { return c.Name + " " + strings.Join(c.Args, " ") 
 type Output struct {
 	Stdout []byte
 	Stderr []byte
-	CPU    time.Duration // that the command took, user and system; 0 where nobody knows
+	CPU    time.Duration // that the command took, user and system; 0 where no one knows
 }
 
 // Runner runs a call.
@@ -50,7 +50,7 @@ type Runner interface {
 
 // Launcher starts a command that outlives the call, and this process.
 type Launcher interface {
-	// Launch returns when the command was started. How it ends is not told.
+	// Launch returns when the command was started. How it ends is unknown.
 	Launch(c Call) error
 }
 
@@ -71,7 +71,7 @@ func (f *Failed) Error() string {
 	return fmt.Sprintf("%s: %s (status %d): %v", f.Call.Name, text, f.Status, f.Cause)
 }
 
-// Unreached tells of a command that certainly had no effect: slurmctld could not
+// Unreached reports whether a command certainly had no effect: slurmctld could not
 // even be connected to.
 func (f *Failed) Unreached() bool {
 	return errors.Is(f.Cause, driver.ErrTransient) && (strings.Contains(f.Stderr, "connect failure") || strings.Contains(f.Stderr, "Connection refused"))
@@ -122,7 +122,7 @@ func (e Exec) Run(ctx context.Context, c Call) (Output, error) {
 		return out, fmt.Errorf("%s: cut off: %w: %w", c.Name, driver.ErrUnknown, context.Cause(ctx))
 	case ctx.Err() != nil:
 		return out, fmt.Errorf("%s: cut off: %w: %w", c.Name, driver.ErrTransient, context.Cause(ctx))
-	case errors.As(err, &exit) && exit.ExitCode() < 0 && c.Effect: // a signal: nobody knows how far it came
+	case errors.As(err, &exit) && exit.ExitCode() < 0 && c.Effect: // a signal: no one knows how far it came
 		return out, &Failed{Call: c, Status: exit.ExitCode(), Stderr: stderr.String(), Cause: driver.ErrUnknown}
 	case errors.As(err, &exit):
 		return out, &Failed{Call: c, Status: exit.ExitCode(), Stderr: stderr.String(), Cause: Cause(stderr.String(), c.Effect)}
@@ -178,7 +178,7 @@ func Path() string {
 	return "/usr/local/bin:/usr/bin:/bin"
 }
 
-// Cause tells which of package driver's errors a command's message is. A message
+// Cause is the one of package driver's errors for a command's message. A message
 // that is not known is driver.ErrTransient: to look again does no harm. Of a
 // command that has an effect it is driver.ErrUnknown.
 func Cause(stderr string, effect bool) error {

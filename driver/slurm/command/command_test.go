@@ -30,8 +30,8 @@ func TestWhatAMessageMeans(t *testing.T) {
 		{"Job is no longer pending execution for job 2", true, driver.ErrConflict},
 		{"Requested partition configuration not available now for job 3", true, driver.ErrInvalid},
 		{"sbatch: error: This does not look like a batch script.", true, driver.ErrInvalid},
-		{"something that nobody has seen", false, driver.ErrTransient},
-		{"something that nobody has seen", true, driver.ErrUnknown},
+		{"something that no one has seen", false, driver.ErrTransient},
+		{"something that no one has seen", true, driver.ErrUnknown},
 	} {
 		if got := command.Cause(tt.says, tt.effect); !errors.Is(got, tt.want) {
 			t.Errorf("%q is %v, want %v", tt.says, got, tt.want)

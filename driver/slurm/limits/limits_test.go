@@ -149,7 +149,7 @@ func TestWhatPassesTheLimits(t *testing.T) {
 			}, "QOS part has GrpTRES=cpu 6, of which other jobs use 3",
 		},
 		{
-			"a memory of what waits that nobody knows", func(w world) {
+			"a memory of what waits that no one knows", func(w world) {
 				w.user()["GrpTRES=mem"] = parse.Bound{Limit: 900}
 				theirs := beside(7, "physics", "normal", 3)
 				theirs.Size.MiB = 0
@@ -231,7 +231,7 @@ func TestWhatPassesTheLimits(t *testing.T) {
 			}, "unknown",
 		},
 		{
-			"memory that nobody asked for", func(w world) {
+			"memory that no one asked for", func(w world) {
 				w.user()["GrpTRES=mem"] = parse.Bound{Limit: 300}
 				w.size.MiB = 0
 			}, "unknown",

@@ -98,7 +98,7 @@ func TestARecordOfSeveralTasksIsThoseTasks(t *testing.T) {
 		t.Errorf("%d records (%v), want one of %d tasks", len(many), err, parse.MaxTasks)
 	}
 	if jobs, err := parse.Jobs([]byte(task("8", "1-x", "PENDING", "/dev/null"))); !errors.Is(err, parse.ErrFormat) {
-		t.Errorf("tasks that nobody can read are %+v (%v), want %v", jobs, err, parse.ErrFormat)
+		t.Errorf("tasks that no one can read are %+v (%v), want %v", jobs, err, parse.ErrFormat)
 	}
 }
 

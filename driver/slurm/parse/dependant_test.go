@@ -13,7 +13,7 @@ func TestWhoDependsOnAJob(t *testing.T) {
 	for _, c := range []struct {
 		name, line string
 		job        parse.Job
-		want       string // empty = nobody
+		want       string // empty = no one
 	}{
 		{"its dependant", "8 1002 afterok:7(unfulfilled) after\n", job, "8"},
 		{"one that depends on others, too", "6 1001 (null) x\n8 1002 afterany:6(unfulfilled),afterok:7(unfulfilled) after\n", job, "8"},

@@ -3,6 +3,7 @@ package parse
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +19,6 @@ type Job struct {
 	Name, User, Account, QOS, Partition string
 	UID                                 uint32 // of the user
 	State, Reason                       string
-	Dependency                          string
 	Comment, AdminComment, Reservation  string
 	Node                                string // the batch host, empty where it never ran
 	WorkDir, StdOut, StdErr, Command    string
@@ -107,7 +107,7 @@ func job(line string) (Job, error) {
 	j := Job{
 		ID: r.text("JobId"), ArrayJob: r.word("ArrayJobId"), ArrayTask: r.word("ArrayTaskId"), HetJob: r.word("HetJobId"),
 		Name: r.text("JobName"), Account: r.word("Account"), QOS: r.word("QOS"), Partition: r.text("Partition"),
-		Reason: r.word("Reason"), Dependency: r.word("Dependency"), Comment: f["Comment"], AdminComment: r.word("AdminComment"), Reservation: r.word("Reservation"),
+		Reason: r.word("Reason"), Comment: f["Comment"], AdminComment: r.word("AdminComment"), Reservation: r.word("Reservation"),
 		Node: r.word("BatchHost"), WorkDir: r.word("WorkDir"), StdOut: r.word("StdOut"), StdErr: r.word("StdErr"), Command: r.word("Command"),
 		Requeue: read(&r, "Requeue", flag), Batch: read(&r, "BatchFlag", count) > 0, Held: f["Priority"] == "0",
 		State: read(&r, "JobState", state), Restarts: read(&r, "Restarts", count), Exit: read(&r, "ExitCode", ExitStatus),
@@ -156,4 +156,170 @@ func numbered(field, s string) (who struct {
 	}
 	who.name, who.number = name, uint32(n)
 	return who, nil
+}
+
+// Running reports whether a state of Slurm is that of a job whose processes are there.
+func Running(state string) bool {
+	switch state {
+	case "RUNNING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING", "COMPLETING":
+		return true
+	}
+	return false
+}
+
+// Waiting reports whether a state of Slurm is that of a job in the queue.
+func Waiting(state string) bool {
+	switch state {
+	case "PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD":
+		return true
+	}
+	return false
+}
+
+// Ended reports whether a state of Slurm is final: none of those that are known not to be.
+func Ended(state string) bool { return !Running(state) && !Waiting(state) }
+
+// Cores are those that are asked for: of the job's task, or of the job where none are
+// named; at least 1. One task is given no fewer than the CPUs of the job, which an update
+// may have raised alone. Once it runs those of the job are what it was given, which may be
+// more than it asked for.
+func (j Job) Cores() int {
+	switch {
+	case j.CPUsPerTask == 0:
+		return max(j.CPUs, 1)
+	case j.Tasks > 1 || j.Nodes > 1:
+		return j.CPUsPerTask
+	case Waiting(j.State):
+		return max(j.CPUsPerTask, j.CPUs)
+	}
+	return j.CPUsPerTask
+}
+
+// Raised reports whether a job waits and will be given more cores than it will then say that
+// it asked for.
+func (j Job) Raised() bool {
+	running := j
+	running.State = "RUNNING"
+	return Waiting(j.State) && j.Cores() > running.Cores()
+}
+
+// Limit is the time limit that was asked for; 0 = none. Slurm's backfill writes a
+// year for the limit of a job that has none.
+func (j Job) Limit() time.Duration {
+	const aYear = 365 * 24 * time.Hour
+	if j.TimeLimit == aYear {
+		return 0
+	}
+	return j.TimeLimit
+}
+
+// Suspended is for how long the attempt that runs, or ran last, has been suspended.
+// Slurm shows the last time that it was suspended or resumed, and for how long it had
+// run by then.
+func (j Job) Suspended(now time.Time) time.Duration {
+	if j.Paused.IsZero() || j.Started.IsZero() || j.Paused.Before(j.Started) {
+		return 0
+	}
+	sum := max(j.Paused.Sub(j.Started)-j.Ran, 0)
+	if j.State == "SUSPENDED" {
+		sum += max(now.Sub(j.Paused), 0)
+	}
+	return sum
+}
+
+// MaxTasks is how many waiting tasks of one array are listed. The others follow when
+// those before them have begun.
+const MaxTasks = 1000
+
+// Tasks reads the tasks of an array, as Slurm writes them (1,3,5-7,10-20:5%4), and returns
+// the first of them, at most MaxTasks. Of a set that Slurm cut short (SLURM_BITSTR_LEN)
+// it returns those that were printed whole.
+func Tasks(s string) ([]int, error) {
+	const field, maxTask = "ArrayTaskId", 4_000_001 // Slurm's own bound of MaxArraySize
+	list, throttle, throttled := strings.Cut(s, "%")
+	if n, err := count(field, throttle); throttled && (err != nil || n == 0) {
+		return nil, badValue(field, s)
+	}
+	if whole, cut := strings.CutSuffix(list, "..."); cut {
+		list = whole[:max(strings.LastIndexByte(whole, ','), 0)] // what stands behind it may go on
+	}
+	var out []int
+	for part := range strings.SplitSeq(list, ",") {
+		ends, step, stepped := strings.Cut(part, ":")
+		first, last, ranged := strings.Cut(ends, "-")
+		if !ranged {
+			last = first
+		}
+		if !stepped {
+			step = "1"
+		}
+		from, err := count(field, first)
+		to, err2 := count(field, last)
+		by, err3 := count(field, step)
+		if errors.Join(err, err2, err3) != nil || to < from || to >= maxTask || by == 0 || stepped && !ranged {
+			return nil, badValue(field, s)
+		}
+		for n := from; n <= to && len(out) < MaxTasks; n += by {
+			out = append(out, n)
+		}
+	}
+	return out, nil
+}
+
+// Unnumbered reports whether a task may have no number of its own yet: tasks that wait,
+// or were cancelled together while they did, and which were not changed since
+// share the record of their array. The last of them keeps the array's number.
+func (j Job) Unnumbered() bool {
+	return j.ArrayJob != "" && j.ID == j.ArrayJob && j.Node == "" && j.Restarts == 0
+}
+
+// EachTask returns the jobs that a record is about: itself, or the tasks of an
+// array that it stands for, at most MaxTasks of them.
+func (j Job) EachTask() []Job {
+	if j.ArrayTask == "" || strings.Trim(j.ArrayTask, "0123456789") == "" {
+		return []Job{j}
+	}
+	numbers, err := Tasks(j.ArrayTask)
+	if err != nil { // not so by Jobs
+		return []Job{j}
+	}
+	out := make([]Job, 0, len(numbers))
+	for _, n := range numbers {
+		out = append(out, j.Task(strconv.Itoa(n)))
+	}
+	return out
+}
+
+// Task returns the job of one task of those that a record stands for.
+func (j Job) Task(n string) Job {
+	if j.ArrayTask != n {
+		j.ArrayTask = n
+		j.StdOut, j.StdErr = ofTask(j.StdOut, j), ofTask(j.StdErr, j)
+	}
+	return j
+}
+
+// noTask is what Slurm puts into the names of files where a record stands for
+// several tasks.
+const noTask = "4294967294"
+
+func ofTask(path string, j Job) string {
+	return padded(strings.ReplaceAll(path, noTask, j.ArrayTask), j)
+}
+
+// padded fills in what scontrol leaves of the names of files: numbers with a width.
+func padded(path string, j Job) string {
+	if j.ArrayJob == "" || !strings.Contains(path, "%") {
+		return path
+	}
+	values := map[string]string{"A": j.ArrayJob, "a": j.ArrayTask, "j": j.ID}
+	return regexp.MustCompile(`%\d{1,2}[Aaj]`).ReplaceAllStringFunc(path, func(s string) string {
+		end := len(s) - 1
+		v := values[s[end:]]
+		width, _ := strconv.Atoi(s[1:end])
+		if strings.Trim(v, "0123456789") != "" {
+			return s
+		}
+		return strings.Repeat("0", max(0, min(width, 10)-len(v))) + v
+	})
 }

@@ -1,25 +1,31 @@
 package parse
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
-// PlaceFormat is what sinfo -h -a -N -n NODE -O is asked for: a line for each partition
-// that has the node.
-const PlaceFormat = "NodeList:|,PartitionName:|,Available:|,StateLong:|"
+// NodeFormat is what sinfo -h -N -O is asked for: a line for each node of each partition.
+const NodeFormat = "NodeList:|,PartitionName:|,Available:|,StateLong:|,CPUsState:|,Threads:|,Memory:|,AllocMem:|"
 
-// Place is one node in one partition.
-type Place struct {
-	Node, Partition string
+// Node is one node in one partition.
+type Node struct {
+	Name, Partition string
 	Up              bool // the partition starts jobs
 	Open            bool // the node would take another job: it is neither drained nor down
+	CPUs, Idle      int  // in all, and those of whole cores that no job has
+	Memory, Free    int64
 }
 
-// Places reads the output of sinfo under PlaceFormat.
-func Places(output []byte) ([]Place, error) {
-	return table("sinfo", PlaceFormat, output, func(r *reader) Place {
-		return Place{Node: r.text("NodeList"), Partition: r.text("PartitionName"), Up: r.text("Available") == "up", Open: open(r.text("StateLong"))}
+// Nodes reads the output of sinfo under NodeFormat.
+func Nodes(output []byte) ([]Node, error) {
+	return table("sinfo", NodeFormat, output, func(r *reader) Node {
+		n := Node{
+			Name: r.text("NodeList"), Partition: r.text("PartitionName"), Up: r.text("Available") == "up", Open: open(r.text("StateLong")),
+			Memory: read(r, "Memory", Memory),
+		}
+		cpus := append(strings.Split(r.fields["CPUsState"], "/"), "", "", "", "") // allocated/idle/other/total
+		r.fields["idle"], r.fields["total"] = cpus[1], cpus[3]
+		n.CPUs, n.Idle, n.Free = read(r, "total", count), read(r, "idle", count), n.Memory-read(r, "AllocMem", Memory)
+		n.Idle -= n.Idle % max(read(r, "Threads", count), 1)
+		return n
 	})
 }
 
@@ -31,34 +37,6 @@ func open(state string) bool {
 		return true
 	}
 	return false
-}
-
-// FreeFormat is what sinfo -h -N -O is asked for.
-const FreeFormat = "NodeList:|,StateLong:|,CPUsState:|,Threads:|,Memory:|,AllocMem:|"
-
-// Free is what no job has of a node that would take another.
-type Free struct {
-	Node        string
-	CPUs        int // of whole cores
-	MemoryBytes int64
-}
-
-// Frees reads the output of sinfo under FreeFormat.
-func Frees(output []byte) ([]Free, error) {
-	nodes, err := table("sinfo", FreeFormat, output, func(r *reader) Free {
-		idle, threads := read(r, "CPUsState", idle), read(r, "Threads", count)
-		n := Free{Node: r.text("NodeList"), CPUs: idle - idle%max(threads, 1), MemoryBytes: read(r, "Memory", Memory) - read(r, "AllocMem", Memory)}
-		if r.err == nil && !open(r.fields["StateLong"]) {
-			return Free{}
-		}
-		return n
-	})
-	return slices.DeleteFunc(nodes, func(n Free) bool { return n.Node == "" }), err
-}
-
-// idle reads ALLOCATED/IDLE/OTHER/TOTAL.
-func idle(field, s string) (int, error) {
-	return count(field, append(strings.Split(s, "/"), "")[1])
 }
 
 // Wait is one job that waits.

@@ -9,38 +9,25 @@ import (
 	"pitchpipe/driver/slurm/parse"
 )
 
-const places = "n1|main|up|mixed|\nn1|long|down|draining@|\nn2|main|up|idle*|\nn3|main|drain|allocated-|\n"
+const nodes = "n1|main|up|mixed|3/5/0/8|2|16384|500|\nn1|long|down|draining@|3/5/0/8|2|16384|500|\nn2|main|up|idle*|0/4/0/4|1|8192|0|\nn3|main|drain|allocated-|4/0/0/4|1|8192|8192|\n"
 
-func TestWhereANodeIsAndWhetherItTakesJobs(t *testing.T) {
+func TestWhatANodeHasAndWhetherItTakesJobs(t *testing.T) {
 	t.Parallel()
-	got, err := parse.Places([]byte(places))
-	want := []parse.Place{
-		{Node: "n1", Partition: "main", Up: true, Open: true},
-		{Node: "n1", Partition: "long"},
-		{Node: "n2", Partition: "main", Up: true},
-		{Node: "n3", Partition: "main", Open: true},
+	got, err := parse.Nodes([]byte(nodes))
+	want := []parse.Node{
+		{Name: "n1", Partition: "main", Up: true, Open: true, CPUs: 8, Idle: 4, Memory: 16384 << 20, Free: 15884 << 20},
+		{Name: "n1", Partition: "long", CPUs: 8, Idle: 4, Memory: 16384 << 20, Free: 15884 << 20},
+		{Name: "n2", Partition: "main", Up: true, CPUs: 4, Idle: 4, Memory: 8192 << 20, Free: 8192 << 20},
+		{Name: "n3", Partition: "main", Open: true, CPUs: 4, Memory: 8192 << 20},
 	}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	for _, bad := range []string{"n1|main|up|", "n1||up|idle|", "n1|main|up|idle|x|"} {
-		if got, err := parse.Places([]byte(bad)); !errors.Is(err, parse.ErrFormat) {
-			t.Errorf("%q: %+v (%v), want an error", bad, got, err)
-		}
-	}
-}
-
-const frees = "n1|mixed|3/5/0/8|2|16384|500|\nn2|idle|0/4/0/4|1|8192|0|\nn3|drained|0/0/4/4|1|8192|0|\nn4|idle*|0/4/0/4|1|8192|0|\n"
-
-func TestWhatNoJobHasOfANodeIsInWholeCores(t *testing.T) {
-	t.Parallel()
-	got, err := parse.Frees([]byte(frees))
-	want := []parse.Free{{Node: "n1", CPUs: 4, MemoryBytes: 15884 << 20}, {Node: "n2", CPUs: 4, MemoryBytes: 8192 << 20}}
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
-	for _, bad := range []string{"n1|idle|0/4/0/4|1|8192", "|idle|0/4/0/4|1|8192|0|", "n1|idle|4|1|8192|0|", "n1|idle|0/4/0/4|x|8192|0|", "n1|idle|0/4/0/4|1|8192|-1|"} {
-		if got, err := parse.Frees([]byte(bad)); !errors.Is(err, parse.ErrFormat) {
+	for _, bad := range []string{
+		"n1|main|up|idle|0/4/0/4|1|8192|", "n1||up|idle|0/4/0/4|1|8192|0|", "|main|up|idle|0/4/0/4|1|8192|0|", "n1|main|up|idle|4|1|8192|0|",
+		"n1|main|up|idle|0/4/0/4|x|8192|0|", "n1|main|up|idle|0/4/0/4|1|8192|-1|", "n1|main|up|idle|0/4/0/4|1|8192|0|x|",
+	} {
+		if got, err := parse.Nodes([]byte(bad)); !errors.Is(err, parse.ErrFormat) {
 			t.Errorf("%q: %+v (%v), want an error", bad, got, err)
 		}
 	}
@@ -95,24 +82,21 @@ func TestWhoSharesTheLimitThatAJobWaitsFor(t *testing.T) {
 	}
 }
 
-func FuzzPlaces(f *testing.F) {
-	f.Add(places)
+func FuzzNodes(f *testing.F) {
+	f.Add(nodes)
 	f.Add(waits)
-	f.Add(frees)
 	f.Fuzz(func(t *testing.T, s string) {
-		got, err := parse.Places([]byte(s))
-		for _, p := range got {
-			if err == nil && (p.Node == "" || p.Partition == "") {
-				t.Errorf("an impossible place: %+v", p)
+		got, err := parse.Nodes([]byte(s))
+		for _, n := range got {
+			if err == nil && (n.Name == "" || n.Partition == "" || min(n.CPUs, n.Idle) < 0) {
+				t.Errorf("an impossible node: %+v", n)
 			}
 		}
-		frees, err := parse.Frees([]byte(s))
-		if err != nil && (!errors.Is(err, parse.ErrFormat) || frees != nil) {
-			t.Errorf("%+v: %v", frees, err)
-		}
-		waits, err := parse.Waits([]byte(s))
-		if err != nil && (!errors.Is(err, parse.ErrFormat) || waits != nil) {
-			t.Errorf("%+v: %v", waits, err)
+		waits, bad := parse.Waits([]byte(s))
+		for _, err := range []error{err, bad} {
+			if err != nil && !errors.Is(err, parse.ErrFormat) {
+				t.Errorf("%+v: %v", waits, err)
+			}
 		}
 	})
 }

@@ -3,8 +3,13 @@ package slurm
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,25 +40,20 @@ func (d *Driver) Listen(ctx context.Context, id driver.JobID, attempt int, p dri
 		return fmt.Errorf("listen: job %s: no listener: %w", id, driver.ErrUnsupported)
 	}
 	defer d.hold(id)()
-	j, r, err := d.observe(ctx, id)
+	j, r, err := d.opened(ctx, id)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
 	if j.State != "RUNNING" || j.Restarts+1 != attempt {
 		return fmt.Errorf("listen: job %s: attempt %d does not run: %w", id, attempt, driver.ErrConflict)
 	}
-	if r == nil {
-		if r, err = d.open(ctx, j); err != nil {
-			return fmt.Errorf("listen: %w", err)
-		}
-	}
 	again := r.Listening != nil && r.Listening.Attempt == attempt
 	if again {
-		there, err := d.listens(ctx, j)
+		steps, err := d.ask(ctx, "squeue", "-h", "--steps", "-j", j.ID, "-o", "%j")
 		if err != nil {
 			return fmt.Errorf("listen: %w", err)
 		}
-		if there || time.Since(r.Listening.At) < arrival {
+		if slices.Contains(strings.Fields(string(steps)), listenStep) || time.Since(r.Listening.At) < arrival {
 			return nil
 		}
 	}
@@ -75,8 +75,8 @@ func (d *Driver) Listen(ctx context.Context, id driver.JobID, attempt int, p dri
 		file = filepath.Join(j.WorkDir, file)
 	}
 	// What stands there already would be reported as of now: only where it is known
-	// to be this attempt's, and not told yet, is it read.
-	offset, err := d.outputSize(j, file)
+	// to be this attempt's, and not reported yet, is it read.
+	offset, err := d.outputs.Size(file, int(j.UID))
 	if err != nil {
 		return fmt.Errorf("listen: job %s: %w", id, err)
 	}
@@ -95,48 +95,21 @@ func (d *Driver) Listen(ctx context.Context, id driver.JobID, attempt int, p dri
 	return nil
 }
 
-// listens reports whether the job has a step that listens.
-func (d *Driver) listens(ctx context.Context, j parse.Job) (bool, error) {
-	out, err := d.ask(ctx, "squeue", "-h", "--steps", "-j", j.ID, "-o", "%j")
-	if err != nil {
-		return false, err
-	}
-	for line := range strings.Lines(string(out)) {
-		if strings.TrimSpace(line) == listenStep {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
 // maxMark is how much of an output is kept to know the place again.
 const maxMark = 64
 
-// mark is where the output ends before the given attempt.
+// mark is where the output ends before the given attempt. One that cannot be seen is empty.
 func (d *Driver) mark(j parse.Job, attempt int) *Mark {
-	m := &Mark{Attempt: attempt, Offset: d.reached(j)}
-	from := max(0, m.Offset-maxMark)
-	m.Tail = d.piece(j, from, m.Offset-from)
-	return m
-}
-
-// reached is how long the output is, 0 where that is not to be seen.
-func (d *Driver) reached(j parse.Job) int64 {
-	size, err := d.outputSize(j, j.StdOut)
-	if err != nil {
-		d.cfg.Logger.Debug("the output cannot be seen", "job", j.ID, "error", err)
-	}
-	return size
+	size, _ := d.outputs.Size(j.StdOut, int(j.UID))
+	from := max(0, size-maxMark)
+	return &Mark{Attempt: attempt, Offset: size, Tail: d.piece(j, from, size-from)}
 }
 
 func (d *Driver) piece(j parse.Job, from, n int64) []byte {
-	if !*d.cfg.ReadOutput || n <= 0 {
+	if !d.cfg.ReadOutput || n <= 0 {
 		return nil
 	}
-	data, err := d.outputs.Piece(j.StdOut, int(j.UID), from, n)
-	if err != nil {
-		d.cfg.Logger.Debug("the output cannot be read", "job", j.ID, "error", err)
-	}
+	data, _ := d.outputs.Piece(j.StdOut, int(j.UID), from, n) // what cannot be read is not that place
 	return data
 }
 
@@ -149,11 +122,50 @@ func (d *Driver) began(j parse.Job, r *Record, attempt int) int64 {
 	case attempt == 1 && r.Output == nil: // first seen when it ran: Slurm's own way is to begin anew
 		return 0
 	case r.Output == nil || r.Output.Attempt != attempt:
-		return d.reached(j)
+		return d.mark(j, attempt).Offset
 	}
 	m := r.Output
 	if n := int64(len(m.Tail)); !bytes.Equal(m.Tail, d.piece(j, m.Offset-n, n)) {
 		return 0
 	}
 	return m.Offset
+}
+
+// Logs returns the job's output from byte offset on, as far as it is written and
+// this machine sees it.
+func (d *Driver) Logs(ctx context.Context, id driver.JobID, offset int64) (io.ReadCloser, error) {
+	j, err := d.read(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("logs: %w", err)
+	}
+	if offset < 0 {
+		return nil, fmt.Errorf("logs: offset %d: %w", offset, driver.ErrInvalid)
+	}
+	if !d.cfg.ReadOutput {
+		return nil, fmt.Errorf("logs: job %s: its output is not this user's to read: %w", id, driver.ErrUnsupported)
+	}
+	f, err := d.outputs.Open(j.StdOut, int(j.UID))
+	if errors.Is(err, os.ErrNotExist) {
+		return io.NopCloser(bytes.NewReader(nil)), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("logs: job %s: %w", id, err)
+	}
+	if _, err := f.Seek(offset, io.SeekStart); err != nil {
+		return nil, errors.Join(fmt.Errorf("logs: job %s: %w", id, err), f.Close())
+	}
+	return f, nil
+}
+
+// maxStart is how long a job that cannot be executed takes to say so.
+const maxStart = 10 * time.Second
+
+// neverStarted reports whether slurmstepd could not execute the script. Slurm says
+// no more than status 2 for that, and the reason in the job's output.
+func (d *Driver) neverStarted(j parse.Job) bool {
+	if j.Exit.Exit != 2 || !d.cfg.ReadOutput || j.Ended.Sub(j.Started) > maxStart {
+		return false
+	}
+	data, err := d.outputs.Tail(j.StdErr, int(j.UID), 0)
+	return err == nil && regexp.MustCompile(`(?m)^slurmstepd\S*: error: execve\(\): [^\n]*\n\z`).Match(data)
 }

@@ -1,0 +1,244 @@
+package parse
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Partition is one record of `scontrol -o show partition`.
+type Partition struct {
+	Name      string
+	QOS       string // empty = none
+	Weights   string // TRESBillingWeights; empty = it bills the number of CPUs
+	Exclusive bool   // each job gets whole nodes, whatever it asked for
+	Hidden    bool   // only scontrol -a and the like show it
+
+	MaxTime       time.Duration // of a job; 0 = none
+	MaxMemPerNode int64         // bytes that one job may have; 0 = what the cluster says, as the next
+	MaxMemPerCPU  int64
+	Select        string // SelectTypeParameters of its own; empty = the cluster's
+}
+
+// PartitionRecords reads `scontrol -o show partition`.
+func PartitionRecords(output []byte) ([]Partition, error) {
+	var out []Partition
+	for line := range strings.Lines(string(output)) {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		f, err := words(line)
+		if err != nil {
+			return nil, fmt.Errorf("partition: %w", err)
+		}
+		r := reader{fields: f}
+		p := Partition{
+			Name: r.text("PartitionName"), QOS: none(r.text("QoS")), Weights: f["TRESBillingWeights"],
+			Exclusive: f["OverSubscribe"] == "EXCLUSIVE", Hidden: f["Hidden"] == "YES", Select: strings.TrimPrefix(r.word("SelectTypeParameters"), "NONE"),
+			MaxTime: maybe(&r, "MaxTime", Limit), MaxMemPerNode: maybe(&r, "MaxMemPerNode", most), MaxMemPerCPU: maybe(&r, "MaxMemPerCPU", most),
+		}
+		if r.err != nil {
+			return nil, r.err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// most reads an amount of memory, or UNLIMITED, which is 0.
+func most(field, s string) (int64, error) {
+	if s == "UNLIMITED" {
+		return 0, nil
+	}
+	return Memory(field, s)
+}
+
+// Weights is what a partition bills of what a job has: for each CPU, GiB of memory and
+// GPU. A GPU of a type is billed as one and as one of its type, the dearest type.
+type Weights struct{ CPU, GiB, GPU float64 }
+
+// Billing reads Partition.Weights. A weight is for one, and for one MiB of memory; a
+// suffix makes it that for 1024 times as much, and again for each further one. Of memory
+// K and M change nothing. Names of resources are in any case.
+func Billing(s string) (Weights, error) {
+	if s == "" {
+		return Weights{CPU: 1}, nil
+	}
+	var w Weights
+	var typed float64
+	for item := range strings.SplitSeq(s, ",") {
+		name, text, _ := strings.Cut(item, "=")
+		name = strings.ToLower(name)
+		number := strings.TrimRight(text, "KMGTPkmgtp")
+		v, err := strconv.ParseFloat(number, 64)
+		if err != nil || !(v >= 0 && v <= 1e12) || len(text)-len(number) > 1 || strings.ContainsAny(number, "xXpP_") {
+			return Weights{}, badValue("TRESBillingWeights", s)
+		}
+		steps := strings.Index("KMGTP", strings.ToUpper(text[len(number):])) + 1
+		if len(number) == len(text) {
+			steps = 0
+		}
+		switch {
+		case name == "cpu":
+			w.CPU = math.Ldexp(v, -10*steps)
+		case name == "mem":
+			w.GiB = math.Ldexp(v, 10-10*max(steps-2, 0))
+		case name == "gres/gpu":
+			w.GPU = math.Ldexp(v, -10*steps)
+		case strings.HasPrefix(name, "gres/gpu:"):
+			typed = max(typed, math.Ldexp(v, -10*steps))
+		}
+	}
+	w.GPU += typed
+	return w, nil
+}
+
+// SacctFields are what sacct is asked for, with -n -P -X. The name comes last: it
+// is free text.
+const SacctFields = "JobIDRaw,User,State,ExitCode,Submit,Start,End,ReqCPUS,ReqMem,Timelimit,Partition,Account,QOS,NNodes,JobName"
+
+// Accounting reads the output of sacct under SacctFields. Of what is in a Job it says little.
+// A name may have several lines: one that is no record belongs to the name of the job before it.
+func Accounting(output []byte) ([]Job, error) {
+	var out []Job
+	names := strings.Split(SacctFields, ",")
+	for line := range strings.Lines(string(output)) {
+		line = strings.TrimRight(line, "\n")
+		if line == "" {
+			continue
+		}
+		v := strings.SplitN(line, "|", len(names))
+		if len(out) > 0 && (len(v) != len(names) || strings.Trim(v[0], "0123456789") != "") {
+			out[len(out)-1].Name += "\n" + line
+			continue
+		}
+		if len(v) != len(names) {
+			return nil, fmt.Errorf("%w: sacct: %d fields in %q", ErrFormat, len(v), line)
+		}
+		r := reader{fields: make(map[string]string, len(names))}
+		for i, n := range names {
+			r.fields[n] = v[i]
+		}
+		j := Job{
+			ID: r.text("JobIDRaw"), Name: r.fields["JobName"], User: r.fields["User"], Partition: r.fields["Partition"], Account: r.fields["Account"],
+			QOS: r.fields["QOS"], State: read(&r, "State", state), Exit: read(&r, "ExitCode", ExitStatus), CPUs: read(&r, "ReqCPUS", count),
+			Nodes: read(&r, "NNodes", count), Tasks: 1, Submitted: read(&r, "Submit", Instant), Started: read(&r, "Start", Instant),
+			Ended: read(&r, "End", Instant), TimeLimit: maybe(&r, "Timelimit", Limit),
+		}
+		j.CPUsPerTask = j.CPUs
+		j.MemoryBytes = maybe(&r, "ReqMem", func(field, s string) (int64, error) { return ReqMem(field, s, j.CPUs, j.Nodes) })
+		if r.err != nil {
+			return nil, r.err
+		}
+		out = append(out, j)
+	}
+	return out, nil
+}
+
+// Reservation is a time for which nodes are kept from other jobs.
+type Reservation struct {
+	Name       string
+	Start, End time.Time
+	Nodes      string // a host list
+	Partition  string
+	Flexible   bool // jobs in it may run on behind its end (FLEX)
+}
+
+// Reservations reads `scontrol -o show reservation`.
+func Reservations(output []byte) ([]Reservation, error) {
+	keys := strings.Fields(`ReservationName StartTime EndTime Duration Nodes NodeCnt CoreCnt Features PartitionName Flags TRES
+		Users Groups Accounts Licenses State BurstBuffer Watts MaxStartDelay Comment`)
+	var out []Reservation
+	for line := range strings.Lines(string(output)) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "No reservations") {
+			continue
+		}
+		f, err := record(line, keys)
+		if err != nil {
+			return nil, fmt.Errorf("reservation: %w", err)
+		}
+		r := reader{fields: f}
+		out = append(out, Reservation{
+			Name: r.text("ReservationName"), Start: read(&r, "StartTime", Instant), End: read(&r, "EndTime", Instant),
+			Nodes: r.word("Nodes"), Partition: r.word("PartitionName"), Flexible: slices.Contains(strings.Split(f["Flags"], ","), "FLEX"),
+		})
+		if r.err != nil {
+			return nil, r.err
+		}
+	}
+	return out, nil
+}
+
+// ExpectedStart reads what `sbatch --test-only` says: when the job would start.
+func ExpectedStart(stderr []byte) (time.Time, error) {
+	m := regexp.MustCompile(`Job \d+ to start at (\S+) `).FindSubmatch(stderr)
+	if m == nil {
+		return time.Time{}, fmt.Errorf("%w: sbatch --test-only: %.200q", ErrFormat, stderr)
+	}
+	return Instant("start", string(m[1]))
+}
+
+// Conf are the settings of `scontrol show config`. A setting without a value is empty.
+type Conf map[string]string
+
+// Config reads the output of `scontrol show config`.
+func Config(output []byte) Conf {
+	out := Conf{}
+	for line := range strings.Lines(string(output)) {
+		key, value, ok := strings.Cut(line, "=")
+		if key = strings.TrimSpace(key); ok && key != "" && !strings.ContainsAny(key, " \t") {
+			out[key] = none(strings.TrimSpace(value))
+		}
+	}
+	return out
+}
+
+// NextJob is the number that slurmctld gives next.
+func (c Conf) NextJob() (int, error) { return count("NEXT_JOB_ID", c["NEXT_JOB_ID"]) }
+
+// Booted is when slurmctld was started; zero where it does not say.
+func (c Conf) Booted() (time.Time, error) { return Instant("BOOT_TIME", c["BOOT_TIME"]) }
+
+// Accounts reports whether there is accounting to ask.
+func (c Conf) Accounts() bool { return c["AccountingStorageType"] == "accounting_storage/slurmdbd" }
+
+// Remembers is for how long an ended job is remembered (MinJobAge); 0 = for good, negative
+// = the configuration does not say.
+func (c Conf) Remembers() time.Duration {
+	n, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(c["MinJobAge"], "sec")))
+	if err != nil {
+		return -1
+	}
+	return time.Duration(n) * time.Second
+}
+
+// HidesJobs reports whether a user is not shown the jobs of others.
+func (c Conf) HidesJobs() bool {
+	for part := range strings.SplitSeq(c["PrivateData"], ",") {
+		if part = strings.TrimSpace(part); part == "jobs" || part == "all" {
+			return true
+		}
+	}
+	return false
+}
+
+// Requeues reports whether a job that leaves with an exit status is put back into the queue.
+func (c Conf) Requeues(exit int) bool {
+	for part := range strings.SplitSeq(c["RequeueExit"]+","+c["RequeueExitHold"], ",") {
+		low, high, ranged := strings.Cut(part, "-")
+		from, err := strconv.Atoi(low)
+		to, bad := strconv.Atoi(high)
+		if !ranged || bad != nil {
+			to = from
+		}
+		if err == nil && from <= exit && exit <= to {
+			return true
+		}
+	}
+	return false
+}
