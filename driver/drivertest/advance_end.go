@@ -114,7 +114,7 @@ func dryRun(t *testing.T, h *Harness) {
 	}
 	in.Checkpoint = nil
 	wantError(t, "Check without a checkpoint", h.Driver.Check(t.Context(), in), driver.ErrUnsupported)
-	in.Job = "nobody"
+	in.Job = "unknown"
 	wantError(t, "Check of an unknown job", h.Driver.Check(t.Context(), in), driver.ErrNotFound)
 	h.untouched(t, job.ID, long)
 }

@@ -98,17 +98,13 @@ func hungry() Behaviour {
 	return b
 }
 
-func settingsReturn(t *testing.T, h *Harness) {
-	job := h.startHeld(t, hungry())
-	wantStep(t, h.drive(t, h.intent(job, "intent", driver.Change{TimeLimit: time.Hour}), 1), driver.StepStarted)
-	h.wantReturns(t, job.ID, driver.Change{TimeLimit: time.Hour}, driver.Change{})
-}
-
-func allReturns(t *testing.T, h *Harness) {
-	job := h.startHeld(t, hungry())
-	change := driver.Change{MemoryBytes: 64 * mebibyte, TimeLimit: time.Hour}
-	wantStep(t, h.drive(t, h.intent(job, "intent", change), 1), driver.StepStarted)
-	h.wantReturns(t, job.ID, change, driver.Change{TimeLimit: time.Hour}, driver.Change{})
+// returns runs a hungry job under a change; left is what is left of it after each kill.
+func returns(change driver.Change, left ...driver.Change) func(*testing.T, *Harness) {
+	return func(t *testing.T, h *Harness) {
+		job := h.startHeld(t, hungry())
+		wantStep(t, h.drive(t, h.intent(job, "intent", change), 1), driver.StepStarted)
+		h.wantReturns(t, job.ID, append([]driver.Change{change}, left...)...)
+	}
 }
 
 // wantReturns waits until a job ends for lack of memory and compares what its

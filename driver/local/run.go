@@ -41,7 +41,7 @@ func (d *Driver) pass(ctx context.Context, now time.Time) time.Duration {
 		return idle
 	}
 	d.trouble = false
-	// 1. What ended, or never began, or is to end and may not have been told.
+	// 1. What ended, or never began, or is to end and may not know yet.
 	d.bury()
 	for _, id := range d.order {
 		if d.jobs[id].Job.State == driver.Running {
@@ -95,7 +95,7 @@ func (d *Driver) pick(now time.Time) []driver.JobID {
 		case driver.Pending:
 			w := waiting{ID: id, Want: r.want(r.Next.Change), Limit: r.limit(r.Next.Change), NotBefore: r.NotBefore}
 			switch {
-			case d.fits(w.Want) != nil: // it would hold up everybody for ever
+			case d.fits(w.Want) != nil: // it would hold up all others for ever
 			case r.Job.Attempt > 1:
 				again = append(again, w)
 			default:
@@ -179,7 +179,7 @@ func (d *Driver) refit(r *record) error {
 	return d.commit(c, "unfit")
 }
 
-// due tells when the loop must look again without being asked.
+// due is when the loop must look again without being asked.
 func (d *Driver) due(now time.Time) time.Duration {
 	wait := idle
 	sooner := func(at time.Time) {

@@ -17,7 +17,6 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/durable"
-	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/local/supervise"
 )
 
@@ -60,9 +59,15 @@ func (d *Driver) Start(_ context.Context, id driver.RequestID, spec driver.Spec)
 	}
 	// 3. The claim.
 	if have.Number == 0 {
-		if have, err = d.claim(path, id); err != nil {
+		have = claim{Request: id}
+		if have.Number, err = d.store.number(); err == nil {
+			d.cfg.AfterStep("numbered")
+			err = durable.Claim(path, have)
+		}
+		if err != nil {
 			return driver.Job{}, fmt.Errorf("start: %w: %w", driver.ErrTransient, err)
 		}
+		d.cfg.AfterStep("claimed")
 	}
 	// 4. The job.
 	r.Number, r.Job.ID = have.Number, d.jobID(have.Number)
@@ -89,20 +94,6 @@ func (d *Driver) pending(owner string) (n int) {
 
 func (d *Driver) jobID(n int64) driver.JobID {
 	return driver.JobID(fmt.Sprintf("%s-%d", d.cfg.Cluster, n))
-}
-
-func (d *Driver) claim(path string, id driver.RequestID) (claim, error) {
-	n, err := d.store.number()
-	if err != nil {
-		return claim{}, err
-	}
-	d.cfg.AfterStep("numbered")
-	c := claim{Request: id, Number: n}
-	if err := durable.Claim(path, c); err != nil {
-		return claim{}, err
-	}
-	d.cfg.AfterStep("claimed")
-	return c, nil
 }
 
 // draft reads and judges what is to run.
@@ -143,8 +134,12 @@ func (d *Driver) draft(id driver.RequestID, spec driver.Spec) (*record, []byte, 
 		}
 		script = job.Script
 	}
-	if r.Dir, err = workingDir(spec.Dir, job); err != nil {
-		return nil, nil, err
+	r.Dir = job.Dir
+	if !filepath.IsAbs(r.Dir) {
+		r.Dir = filepath.Join(spec.Dir, r.Dir)
+	}
+	if r.Dir, err = filepath.Abs(r.Dir); err != nil {
+		return nil, nil, fmt.Errorf("working directory: %w: %w", driver.ErrInvalid, err)
 	}
 	if err := d.interpolates(r, job.Dir); err != nil {
 		return nil, nil, err
@@ -164,18 +159,6 @@ func (d *Driver) fits(want driver.Room) error {
 		return fmt.Errorf("%d cores and %d bytes of memory: %w", want.Cores, want.Memory, driver.ErrInvalid)
 	}
 	return nil
-}
-
-func workingDir(base string, job *jobfile.Job) (string, error) {
-	dir := job.Dir
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(base, dir)
-	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return "", fmt.Errorf("working directory: %w: %w", driver.ErrInvalid, err)
-	}
-	return dir, nil
 }
 
 // setOutput decides where the output goes: the job file's own pattern, relative to
@@ -205,12 +188,8 @@ func (d *Driver) makeJob(r *record, script []byte) error {
 		}
 		return r.own(path)
 	}
-	for _, sub := range []string{"alloc", "local", "secrets"} {
+	for sub, mode := range map[string]os.FileMode{"alloc": 0o755, "local": 0o755, "secrets": 0o700} {
 		path := filepath.Join(dir, sub)
-		mode := os.FileMode(0o755)
-		if sub == "secrets" {
-			mode = 0o700
-		}
 		if err := durable.MkdirAll(path, mode); err != nil {
 			return err
 		}
@@ -232,15 +211,8 @@ func (r *record) own(path string) error {
 // most one argument.
 func interpreter(script []byte) []string {
 	first, _, _ := bytes.Cut(script, []byte("\n"))
-	line := strings.TrimSpace(strings.TrimPrefix(string(first), "#!"))
-	if line == "" {
-		return nil
-	}
-	command, arg, ok := strings.Cut(line, " ")
-	if arg = strings.TrimSpace(arg); ok && arg != "" {
-		return []string{command, arg}
-	}
-	return []string{command}
+	command, arg, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(string(first), "#!")), " ")
+	return slices.DeleteFunc([]string{command, strings.TrimSpace(arg)}, func(word string) bool { return word == "" })
 }
 
 // owner is whom a job runs as.

@@ -136,7 +136,7 @@ func (a *attempt) signalAll(sig unix.Signal) error {
 	return all
 }
 
-// kill signals the job's main process, or its group where pid is negative. Nobody else has
+// kill signals the job's main process, or its group where pid is negative. No other has
 // the number: the process is not waited for before the last look.
 func (a *attempt) kill(pid int, sig unix.Signal) {
 	if err := unix.Kill(pid, sig); err != nil && !errors.Is(err, unix.ESRCH) {

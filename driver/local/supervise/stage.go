@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -74,10 +73,21 @@ func stageExec(dir string, ready io.Reader) error {
 	if err := os.Chdir(plan.Dir); err != nil {
 		return fmt.Errorf("working directory: %w", err)
 	}
-	if err := openOutput(plan); err != nil {
+	err := openOutput(plan)
+	if err != nil {
 		return err
 	}
-	path, err := lookPath(plan.Argv[0], plan.Env)
+	// The command is looked for as the job's own PATH has it.
+	os.Clearenv()
+	for _, e := range plan.Env {
+		if path, ok := strings.CutPrefix(e, "PATH="); ok {
+			err = os.Setenv("PATH", path)
+		}
+	}
+	path, errLook := exec.LookPath(plan.Argv[0])
+	if !errors.Is(errLook, exec.ErrDot) { // the job may name the folder that it begins in
+		err = errors.Join(err, errLook)
+	}
 	if err != nil {
 		return err
 	}
@@ -148,49 +158,4 @@ func openOutput(plan Plan) error {
 		}
 	}
 	return nil
-}
-
-// lookPath finds a command as the job's own PATH has it.
-func lookPath(name string, env []string) (string, error) {
-	if strings.Contains(name, "/") {
-		return name, executable(name)
-	}
-	denied := error(nil)
-	for _, dir := range filepath.SplitList(lookEnv(env, "PATH")) {
-		path := filepath.Join(dir, name)
-		err := executable(path)
-		if err == nil {
-			return path, nil
-		}
-		if errors.Is(err, os.ErrPermission) {
-			denied = err
-		}
-	}
-	if denied != nil {
-		return "", denied
-	}
-	return "", fmt.Errorf("command %s: %w", name, exec.ErrNotFound)
-}
-
-func executable(path string) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return fmt.Errorf("command: %w", err)
-	}
-	if info.IsDir() {
-		return fmt.Errorf("command %s is a directory: %w", path, os.ErrPermission)
-	}
-	if err := unix.Access(path, unix.X_OK); err != nil {
-		return fmt.Errorf("command %s: %w", path, err)
-	}
-	return nil
-}
-
-func lookEnv(env []string, name string) string {
-	for _, e := range slices.Backward(env) {
-		if value, ok := strings.CutPrefix(e, name+"="); ok {
-			return value
-		}
-	}
-	return ""
 }

@@ -15,7 +15,7 @@ import (
 	"pitchpipe/driver/durable"
 )
 
-// Exit statuses of Main itself, which nobody waits for but which end up in logs.
+// Exit statuses of Main itself, which no one waits for but which end up in logs.
 const (
 	statusOK    = 0
 	statusError = 1
@@ -47,8 +47,8 @@ func Main(ctx context.Context, args []string) int {
 }
 
 func run(ctx context.Context, dir string, logger *slog.Logger) (err error) {
-	// 1. Only one supervisor at a time, and only for an attempt that nobody
-	// started or made void.
+	// 1. Only one supervisor at a time, and only for an attempt that was
+	// neither started nor made void.
 	lock, err := lockFile(dir, unix.LOCK_EX)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func run(ctx context.Context, dir string, logger *slog.Logger) (err error) {
 const tellPatience = 24 * time.Hour
 
 // tell writes how the attempt ended. Without this file the job is lost, and a full
-// disk is found full for hours: the supervisor waits, unless nobody can ever read
+// disk is found full for hours: the supervisor waits, unless no one can ever read
 // it.
 func tell(ctx context.Context, dir string, exit Exit, logger *slog.Logger) error {
 	path := filepath.Join(dir, ExitFile)

@@ -179,7 +179,7 @@ func closed(t testing.TB) Facts {
 	return f
 }
 
-func TestAClusterIsToldInSentencesThatAnAdministratorCanActOn(t *testing.T) {
+func TestAReportSaysWhatAnAdministratorChanges(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
@@ -216,9 +216,9 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestOneThingThatIsWrongIsTheOneThatIsTold takes one thing away from a cluster that
+// TestEachFaultHasItsFinding takes one thing away from a cluster that
 // is ready.
-func TestOneThingThatIsWrongIsTheOneThatIsTold(t *testing.T) {
+func TestEachFaultHasItsFinding(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
@@ -251,9 +251,9 @@ func TestOneThingThatIsWrongIsTheOneThatIsTold(t *testing.T) {
 		{"a controller under an account that is not there", site, func(f *Facts) { f.Here.UID = "" }, "accounts.ordinary", Missing, true},
 		{"a controller with a level", site, func(f *Facts) { f.Accounts.Levels["pitchpipe"] = "Operator" }, "accounts.controller", Wrong, true},
 		{"a broker without a level", site, func(f *Facts) { f.Accounts.Levels["pitchpipe-broker"] = "None" }, "accounts.broker", Wrong, true},
-		{"a broker that the accounting does not know", site, func(f *Facts) { f.Broker.Account = "nobody" }, "accounts.broker", Missing, true},
+		{"a broker that the accounting does not know", site, func(f *Facts) { f.Broker.Account = "stranger" }, "accounts.broker", Missing, true},
 		{"a broker that this user may not see there", site, func(f *Facts) {
-			f.Broker.Account, f.Caller, f.Slurm["PrivateData"] = "nobody", "ada", "users"
+			f.Broker.Account, f.Caller, f.Slurm["PrivateData"] = "stranger", "ada", "users"
 		}, "accounts.broker", Unknown, false},
 		{"an owner without an account", ready, func(f *Facts) {
 			f.Accounts.Assocs, f.Slurm["AccountingStorageEnforce"] = nil, "associations"
@@ -276,7 +276,7 @@ func TestOneThingThatIsWrongIsTheOneThatIsTold(t *testing.T) {
 		{"no policy", site, func(f *Facts) { f.Config.Policy = Policy{Read: true} }, "policy.mode", Missing, false},
 		{"a policy that lets no stanza apply", ready, func(f *Facts) { f.Config.Policy.Apply = false }, "policy.mode", Missing, false},
 		{"a policy that cannot be used", site, func(f *Facts) { f.Config.Policy.Fault = "line 2" }, "policy.mode", Wrong, true},
-		{"a broker that answers nobody", site, func(f *Facts) { f.Broker.Answer = Silent }, "broker.socket", Wrong, true},
+		{"a broker that does not answer", site, func(f *Facts) { f.Broker.Answer = Silent }, "broker.socket", Wrong, true},
 		{"a broker that denies an ordinary user", site, func(f *Facts) { f.Broker.Answer, f.Caller = Denies, "ada" }, "broker.socket", OK, false},
 		{"a node without an exporter", ready, func(f *Facts) { f.Exporters[0].Answer = Silent }, "exporter.answers", Missing, true},
 		{"a node that is down", ready, func(f *Facts) {
@@ -330,8 +330,8 @@ func TestTheFolderThatIsProposedIsOneThatJobsReach(t *testing.T) {
 	}
 }
 
-// TestNodesThatAreAlikeAreToldOfTogether: a cluster has thousands.
-func TestNodesThatAreAlikeAreToldOfTogether(t *testing.T) {
+// TestNodesThatAnswerAlikeAreOneFinding: a cluster has thousands.
+func TestNodesThatAnswerAlikeAreOneFinding(t *testing.T) {
 	t.Parallel()
 	f := ready(t)
 	f.Exporters = nil

@@ -148,7 +148,7 @@ func TestAFullQueueProvesNothing(t *testing.T) {
 	}
 }
 
-func TestAUserWhoCanSubmitNothingIsTold(t *testing.T) {
+func TestTheReasonOfSbatchIsKeptWhereNothingCanBeSubmitted(t *testing.T) {
 	t.Parallel()
 	f := &fake{refuses: "Invalid account"}
 	p, err := Try(t.Context(), config(t, f))
