@@ -10,8 +10,10 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -102,12 +104,8 @@ func (d *Driver) draft(id driver.RequestID, spec driver.Spec) (*record, []byte, 
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
 	}
-	owner, err := findOwner(spec.Owner)
-	if err != nil {
-		return nil, nil, err
-	}
 	r := &record{
-		Version: recordVersion, User: owner.user, Home: owner.home,
+		Version: recordVersion,
 		File: file{
 			Format: job.Format, Argv: job.Argv, Env: job.Env, Meta: job.Meta, Interpreter: interpreter(job.Script),
 			NoRequeue: job.NoRequeue, Output: job.Output, Fixed: job.Fixed, Live: job.Live(),
@@ -115,7 +113,7 @@ func (d *Driver) draft(id driver.RequestID, spec driver.Spec) (*record, []byte, 
 		Env: maps.Clone(spec.Env), Progress: spec.Progress, NotBefore: spec.NotBefore,
 		Next: next{Cause: driver.CauseSubmitted},
 		Job: driver.Job{
-			Request: id, Name: job.Name, Owner: owner.name, Partition: job.Partition, Account: job.Account,
+			Request: id, Name: job.Name, Partition: job.Partition, Account: job.Account,
 			State: driver.Pending, ExitCode: -1, Fingerprint: driver.Fingerprint(spec.Source, spec.Variables), Filename: spec.Filename,
 			Source: slices.Clone(spec.Source), Variables: maps.Clone(spec.Variables), Submitted: time.Now(), Node: d.node,
 			Resources: driver.Resources{
@@ -123,6 +121,9 @@ func (d *Driver) draft(id driver.RequestID, spec driver.Spec) (*record, []byte, 
 				Env: driver.Merge(job.Env, spec.Env), Args: job.Argv, Command: job.Command,
 			},
 		},
+	}
+	if err := r.runAs(spec.Owner); err != nil {
+		return nil, nil, err
 	}
 	if err := d.fits(r.want(driver.Change{})); err != nil {
 		return nil, nil, err
@@ -215,8 +216,39 @@ func interpreter(script []byte) []string {
 	return slices.DeleteFunc([]string{command, strings.TrimSpace(arg)}, func(word string) bool { return word == "" })
 }
 
-// owner is whom a job runs as.
-type owner struct {
-	name, home string
-	user       *supervise.User // nil = this process's own
+// runAs sets the user that a job runs as. Only root runs jobs for others.
+func (r *record) runAs(name string) error {
+	self, err := user.Current()
+	if err != nil {
+		return fmt.Errorf("who runs this driver: %w: %w", driver.ErrTransient, err)
+	}
+	if name == "" || name == self.Username {
+		r.Job.Owner, r.Home = self.Username, self.HomeDir
+		return nil
+	}
+	u, err := user.Lookup(name)
+	if _, ok := errors.AsType[user.UnknownUserError](err); ok {
+		return fmt.Errorf("user %q is unknown: %w", name, driver.ErrInvalid)
+	}
+	if err != nil {
+		return fmt.Errorf("user %q: %w: %w", name, driver.ErrTransient, err)
+	}
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("user %s may not run jobs of user %s: %w", self.Username, name, driver.ErrDenied)
+	}
+	ids, err := u.GroupIds()
+	if err != nil {
+		return fmt.Errorf("groups of user %q: %w: %w", name, driver.ErrTransient, err)
+	}
+	var numbers []uint32
+	for _, text := range append([]string{u.Uid, u.Gid}, ids...) {
+		n, err := strconv.ParseUint(text, 10, 32)
+		if err != nil {
+			return fmt.Errorf("user %q: %w: %w", name, driver.ErrInvalid, err)
+		}
+		numbers = append(numbers, uint32(n))
+	}
+	r.Job.Owner, r.Home = u.Username, u.HomeDir
+	r.User = &supervise.User{UID: numbers[0], GID: numbers[1], Groups: numbers[2:]}
+	return nil
 }

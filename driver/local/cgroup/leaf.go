@@ -203,7 +203,7 @@ func (l Leaf) Kill(ctx context.Context) error {
 				}
 			}
 		}
-		if err := pause(ctx, 5*time.Millisecond); err != nil {
+		if err := Pause(ctx, 5*time.Millisecond); err != nil {
 			return fmt.Errorf("killing what is left in %s: %w", l.name, err)
 		}
 	}
@@ -245,14 +245,15 @@ func removeTree(ctx context.Context, dir string) error {
 		if !errors.Is(err, unix.EBUSY) {
 			break
 		}
-		if err := pause(ctx, 10*time.Millisecond); err != nil {
+		if err := Pause(ctx, 10*time.Millisecond); err != nil {
 			return err
 		}
 	}
 	return fmt.Errorf("%s: %w", dir, err)
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+// Pause waits so long, or until ctx ends, whose error it returns then.
+func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

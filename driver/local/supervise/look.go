@@ -157,7 +157,7 @@ func (a *attempt) killJob(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := pause(ctx, 5*time.Millisecond); err != nil {
+		if err := cgroup.Pause(ctx, 5*time.Millisecond); err != nil {
 			return err
 		}
 	}

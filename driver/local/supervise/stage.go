@@ -123,14 +123,15 @@ func (u *User) become() error {
 	for i, g := range u.Groups {
 		groups[i] = int(g)
 	}
-	if err := syscall.Setgroups(groups); err != nil {
-		return fmt.Errorf("becoming user %d: groups: %w", u.UID, err)
+	err := syscall.Setgroups(groups)
+	if err == nil {
+		err = syscall.Setgid(int(u.GID))
 	}
-	if err := syscall.Setgid(int(u.GID)); err != nil {
-		return fmt.Errorf("becoming user %d: group %d: %w", u.UID, u.GID, err)
+	if err == nil {
+		err = syscall.Setuid(int(u.UID))
 	}
-	if err := syscall.Setuid(int(u.UID)); err != nil {
-		return fmt.Errorf("becoming user %d: %w", u.UID, err)
+	if err != nil {
+		return fmt.Errorf("becoming user %d of group %d: %w", u.UID, u.GID, err)
 	}
 	return nil
 }
@@ -157,5 +158,33 @@ func openOutput(plan Plan) error {
 			return fmt.Errorf("output %s: %w", plan.Output, err)
 		}
 	}
+	return nil
+}
+
+// limit lowers the process's limits to those of a login where an administrator says nothing
+// else: the scheduler's own, which its service may have raised, are not for its jobs.
+func limit() error {
+	var boot unix.Rlimit // of the machine's first process: what the kernel thinks fit
+	if err := unix.Prlimit(1, unix.RLIMIT_NPROC, nil, &boot); err != nil {
+		return fmt.Errorf("limits of the machine: %w", err)
+	}
+	for resource, most := range map[int]unix.Rlimit{
+		unix.RLIMIT_CORE:    {Cur: 0, Max: unix.RLIM_INFINITY},
+		unix.RLIMIT_MEMLOCK: {Cur: 8 << 20, Max: 8 << 20},
+		unix.RLIMIT_NOFILE:  {Cur: 1024, Max: 512 << 10},
+		unix.RLIMIT_NPROC:   boot,
+	} {
+		var now unix.Rlimit
+		err := unix.Getrlimit(resource, &now)
+		if err == nil {
+			now.Max = min(now.Max, most.Max)
+			now.Cur = min(now.Cur, most.Cur, now.Max)
+			err = unix.Setrlimit(resource, &now)
+		}
+		if err != nil {
+			return fmt.Errorf("limit %d: %w", resource, err)
+		}
+	}
+	unix.Umask(0o022) // of a login
 	return nil
 }

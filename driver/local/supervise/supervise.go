@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pitchpipe/driver/durable"
+	"pitchpipe/driver/local/cgroup"
 )
 
 // Exit statuses of Main itself, which no one waits for but which end up in logs.
@@ -99,19 +100,8 @@ func tell(ctx context.Context, dir string, exit Exit, logger *slog.Logger) error
 			return err
 		}
 		logger.Warn("cannot write how the attempt ended", "error", err)
-		if pauseErr := pause(ctx, wait); pauseErr != nil {
+		if pauseErr := cgroup.Pause(ctx, wait); pauseErr != nil {
 			return errors.Join(err, pauseErr)
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
 }
