@@ -44,7 +44,6 @@ type Driver struct {
 	children map[int]string // supervisors by number, and their launches, until they were waited for
 	failures map[driver.JobID]failures
 	touched  map[driver.JobID]time.Time // the last Advance
-	trouble  bool                       // something went wrong in this round of the loop
 }
 
 var _ driver.Driver = (*Driver)(nil)

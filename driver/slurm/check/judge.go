@@ -226,33 +226,16 @@ func (j *judge) ClockOff() string {
 	return ""
 }
 
-func (j *judge) Conf() string { return cmp.Or(j.Slurm["SLURM_CONF"], "slurm.conf") }
-
-// Beside is the folder of slurm.conf.
-func (j *judge) Beside() string {
-	if dir := path.Dir(j.Slurm["SLURM_CONF"]); path.IsAbs(dir) {
-		return dir
-	}
-	return "/etc/slurm"
-}
-
-func (j *judge) SubmitPath() string {
-	return cmp.Or(j.Submit.Path, path.Join(j.Beside(), "job_submit.lua"))
-}
-
-func (j *judge) PrologConfPath() string { return cmp.Or(j.PrologConf.Path, PrologConfPlace) }
-
 // before is what stands before a bracket, as in slurm(64030).
 func before(text string) string {
 	name, _, _ := strings.Cut(text, "(")
 	return name
 }
 
-// Ctld is the machine of slurmctld, and Admin the account that it runs under.
+// Ctld is the machine of slurmctld.
 func (j *judge) Ctld() string {
 	return cmp.Or(before(j.Slurm["SlurmctldHost[0]"]), "the machine of slurmctld")
 }
-func (j *judge) Admin() string { return before(j.Slurm["SlurmUser"]) }
 
 // Unseen says why a file of the nodes is not known.
 func (j *judge) Unseen(f File) string {

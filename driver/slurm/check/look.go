@@ -194,7 +194,7 @@ func (c Looker) accounts(ctx context.Context, f *Facts) error {
 
 // files looks at those that the cluster names.
 func (c Looker) files(ctx context.Context, f *Facts) error {
-	f.Submit = file(ctx, path.Join(path.Dir(f.Slurm["SLURM_CONF"]), "job_submit.lua"))
+	f.Submit = file(ctx, path.Join(path.Dir(cmp.Or(f.Slurm["SLURM_CONF"], "/etc/slurm/slurm.conf")), "job_submit.lua"))
 	folder := cmp.Or(readSubmit(f.Submit.Text).Folder, PluginFolder)
 	if f.Submit.Seen == Present {
 		for name := range f.Shipped.Modules {
