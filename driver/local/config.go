@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/local/cgroup"
 )
 
@@ -59,9 +58,6 @@ type Config struct {
 	// file and the submission override it.
 	Env map[string]string
 
-	// Parse reads a job file.
-	Parse func(filename string, src []byte, vars map[string]string) (*jobfile.Job, error)
-
 	// CgroupRoot is where cgroups are mounted; empty = none, and jobs are confined
 	// by affinity, and their memory by looking.
 	CgroupRoot string
@@ -82,8 +78,8 @@ type Config struct {
 
 // withDefaults fills in what is not set and refuses what cannot be.
 func (c Config) withDefaults() (_ Config, cpus []int, tree cgroup.Tree, err error) {
-	if c.Dir == "" || c.Parse == nil || len(c.Supervisor) == 0 {
-		return c, nil, tree, errors.New("local driver: Dir, Parse and Supervisor are needed")
+	if c.Dir == "" || len(c.Supervisor) == 0 {
+		return c, nil, tree, errors.New("local driver: Dir and Supervisor are needed")
 	}
 	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
 		return c, nil, tree, fmt.Errorf("local driver: state directory: %w", err)

@@ -19,6 +19,7 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/durable"
+	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/local/supervise"
 )
 
@@ -100,7 +101,7 @@ func (d *Driver) jobID(n int64) driver.JobID {
 
 // draft reads and judges what is to run.
 func (d *Driver) draft(id driver.RequestID, spec driver.Spec) (*record, []byte, error) {
-	job, err := d.cfg.Parse(spec.Filename, spec.Source, spec.Variables)
+	job, err := detect.Parse(spec.Filename, spec.Source, spec.Variables)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
 	}
