@@ -39,8 +39,7 @@ func (h *Harness) saved(t *testing.T) (driver.Job, int) {
 	t.Helper()
 	job := h.start(t, mover(longer))
 	h.epochs(t, job.ID, 2)
-	in := h.intent(h.get(t, job.ID), "probe", driver.Change{TimeLimit: time.Hour})
-	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
+	h.applied(t, h.get(t, job.ID), "probe", driver.Change{TimeLimit: time.Hour})
 	n := len(epochLines(h.logs(t, job.ID, 0)))
 	h.epochs(t, job.ID, n+2)
 	job = h.get(t, job.ID)
@@ -97,12 +96,11 @@ func discards(times int) func(*testing.T, *Harness) {
 // discardsUnasked: a job that knows no signal dies of it.
 func discardsUnasked(t *testing.T, h *Harness) {
 	job := h.startHeld(t, Behaviour{Epochs: long, Epoch: epoch})
-	wantStep(t, h.drive(t, h.intent(job, "probe", driver.Change{TimeLimit: time.Hour}), 1), driver.StepStarted)
+	h.applied(t, job, "probe", driver.Change{TimeLimit: time.Hour})
 	h.epochs(t, job.ID, 2)
 	in := h.discard(h.get(t, job.ID))
 	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
-	job = h.ended(t, job.ID)
-	wantState(t, job, driver.Succeeded)
+	job = h.succeeded(t, job.ID)
 	if len(job.Attempts) != 2 || job.Attempts[1].Intent != in.ID {
 		t.Errorf("attempts %+v, want a second one of the intent", job.Attempts)
 	}
@@ -110,7 +108,7 @@ func discardsUnasked(t *testing.T, h *Harness) {
 
 func discardsNothing(t *testing.T, h *Harness) {
 	job := h.startHeld(t, mover(3))
-	wantStep(t, h.drive(t, h.intent(job, "probe", driver.Change{TimeLimit: time.Hour}), 1), driver.StepStarted)
+	h.applied(t, job, "probe", driver.Change{TimeLimit: time.Hour})
 	h.epochs(t, job.ID, 1)
 	in := h.discard(h.get(t, job.ID))
 	h.ended(t, job.ID)
