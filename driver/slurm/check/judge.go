@@ -72,8 +72,8 @@ func (j *judge) groups() (out []any) {
 		}
 		key := e
 		key.Node, key.Address, key.Text = "", strings.ReplaceAll(e.Address, e.Node, "{node}"), strings.ReplaceAll(e.Text, e.Node, "{node}")
-		if e.Answer == Silent && j.down(e.Node) {
-			key.Answer, key.Text = NotAsked, "Slurm says that the node is down"
+		if e.Answer == Absent && j.down(e.Node) {
+			key.Answer, key.Text = NotLooked, "Slurm says that the node is down"
 		}
 		if alike[key] == nil {
 			order = append(order, key)
@@ -129,8 +129,8 @@ func (j *judge) Is(key string) string {
 }
 
 // Has reports whether a list has one of the words, in any case.
-func (j *judge) Has(key, any string) bool {
-	return slices.ContainsFunc(words(j.Slurm[key]), func(have string) bool { return among(have, any) })
+func (j *judge) Has(key, list string) bool {
+	return slices.ContainsFunc(words(j.Slurm[key]), func(have string) bool { return among(have, list) })
 }
 
 func among(word, list string) bool {
@@ -247,6 +247,7 @@ func (j *judge) Unseen(f File) string {
 
 // Lua reports whether slurm.conf has the plugin; PluginNamed that job_submit.lua is, or may be, ours.
 func (j *judge) Lua() bool { return j.Has("JobSubmitPlugins", "lua,job_submit/lua") }
+
 func (j *judge) PluginNamed() bool {
 	return j.Lua() && (j.Submit.Seen != Present || j.Ours.Loads && j.Ours.Calls)
 }

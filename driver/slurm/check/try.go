@@ -88,7 +88,7 @@ func Try(ctx context.Context, c Trial) (p Proof, err error) {
 		p.Unstarted = why
 	}
 	if err == nil && why == "" {
-		p.Variable = map[string]Answer{"0:0": Answers, "3:0": Silent}[status]
+		p.Variable = map[string]Seen{"0:0": Present, "3:0": Absent}[status]
 	}
 	return p, err
 }
@@ -199,17 +199,17 @@ func (c Trial) watch(ctx context.Context, p *Proof) (status string, err error) {
 
 // measure asks whether the exporter has the job by now.
 func (c Trial) measure(ctx context.Context, p *Proof, node string) {
-	if c.Measured == nil || p.Measured == Answers || node == "" {
+	if c.Measured == nil || p.Measured == Present || node == "" {
 		return
 	}
 	has, err := c.Measured(ctx, node, p.Job)
 	switch {
 	case has:
-		p.Measured = Answers
+		p.Measured = Present
 	case err != nil:
 		p.Unstarted = err.Error()
 	default:
-		p.Measured = Silent
+		p.Measured = Absent
 	}
 }
 
