@@ -39,12 +39,6 @@ type level struct {
 	Known                       bool
 }
 
-// exporters are nodes of which the same is to be said.
-type exporters struct {
-	Exporter        // of the first
-	Nodes    string // node n1, or nodes n1, n2
-}
-
 // each is what a rule is made for.
 func (j *judge) each(list string) (out []any) {
 	account := func(whose, name, want string) []any {
@@ -82,13 +76,10 @@ func (j *judge) groups() (out []any) {
 	}
 	for _, e := range order {
 		nodes := alike[e]
-		e.Node = few(nodes)
-		if len(nodes) > 1 {
-			out = append(out, exporters{e, "nodes " + e.Node})
-			continue
+		if e.Node = few(nodes); len(nodes) == 1 {
+			e.Address, e.Text = strings.ReplaceAll(e.Address, "{node}", e.Node), strings.ReplaceAll(e.Text, "{node}", e.Node)
 		}
-		e.Address, e.Text = strings.ReplaceAll(e.Address, "{node}", e.Node), strings.ReplaceAll(e.Text, "{node}", e.Node)
-		out = append(out, exporters{e, "node " + e.Node})
+		out = append(out, e)
 	}
 	return out
 }
