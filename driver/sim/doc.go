@@ -65,8 +65,8 @@
 //
 // They stand at the beginning of a line before the first command and hold
 // key=value pairs without spaces or quotes. All lines count as one. A key stands
-// once; epochs and seconds are needed. Every fault is reported with its line and
-// column.
+// once; epochs and seconds are needed, before at and hang_at. Every fault is reported with
+// its line.
 //
 //	key                   default          meaning
 //	epochs                needed           epochs in all
