@@ -29,8 +29,8 @@ func advanceSentences() []sentence {
 		{"a live change reaches the next attempt, and is gone after the return to the owner's settings", "live", changeLive},
 		{"a live change is refused where no restart carries one", "no live", refuseLive},
 		{"an attempt killed under a tuned memory limit runs again under its owner's", "memory return", memoryReturn},
-		{"an attempt killed for memory under any change runs again under its owner's settings", "settings return", settingsReturn},
-		{"what is killed for memory under a change gets its owner's memory first, then everything", "settings return", allReturns},
+		{"an attempt killed for memory under any change runs again under its owner's settings", "settings return", returns(driver.Change{TimeLimit: time.Hour}, driver.Change{})},
+		{"what is killed for memory under a change gets its owner's memory first, then everything", "settings return", returns(driver.Change{MemoryBytes: 64 * mebibyte, TimeLimit: time.Hour}, driver.Change{TimeLimit: time.Hour}, driver.Change{})},
 		{"an intent stays applied after the return of memory", "hold, settings return", appliedBeforeReturn},
 		{"a change that the machine cannot hold is invalid and changes nothing", "size", refuses(driver.ErrInvalid, func(h *Harness, in *driver.Intent) { in.Change = driver.Change{Cores: h.Cores + 1} })},
 		{"a dry run tells of the same faults and changes nothing", "", dryRun},
@@ -113,8 +113,7 @@ func supersedes(spoil ...func(*driver.Intent)) func(*testing.T, *Harness) {
 // intent.
 func (h *Harness) movedOnce(t *testing.T, before driver.Job, in driver.Intent) {
 	t.Helper()
-	job := h.ended(t, before.ID)
-	wantState(t, job, driver.Succeeded)
+	job := h.succeeded(t, before.ID)
 	if job.Attempt != before.Attempt+1 || len(job.Attempts) != before.Attempt+1 {
 		t.Fatalf("attempt %d of %d, want %d", job.Attempt, len(job.Attempts), before.Attempt+1)
 	}
@@ -130,8 +129,7 @@ func (h *Harness) movedOnce(t *testing.T, before driver.Job, in driver.Intent) {
 
 func appliedAgain(t *testing.T, h *Harness) {
 	job := h.runs(t)
-	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
-	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
+	in := h.applied(t, job, "intent", driver.Change{TimeLimit: time.Hour})
 	wantStep(t, h.advance(t, in), driver.StepStarted)
 	h.epochs(t, job.ID, 6)
 	wantStep(t, h.advance(t, in), driver.StepStarted)
@@ -147,9 +145,8 @@ func emptyChange(t *testing.T, h *Harness) {
 	if job.Change.TimeLimit != time.Hour {
 		t.Errorf("change while it runs: %+v, want the first intent's", job.Change)
 	}
-	wantStep(t, h.drive(t, h.intent(job, "back", driver.Change{}), 1), driver.StepStarted)
-	job = h.ended(t, job.ID)
-	wantState(t, job, driver.Succeeded)
+	h.applied(t, job, "back", driver.Change{})
+	job = h.succeeded(t, job.ID)
 	if job.Change.TimeLimit != 0 || job.Attempts[len(job.Attempts)-1].Change.TimeLimit != 0 {
 		t.Errorf("change %+v, want none", job.Change)
 	}
@@ -166,11 +163,9 @@ func twoMoves(t *testing.T, h *Harness) {
 			return job.State == driver.Running && job.Attempt == i+1
 		})
 		h.another(t, job.ID)
-		in := h.intent(job, id, driver.Change{TimeLimit: time.Duration(i+1) * time.Hour})
-		wantStep(t, h.drive(t, in, 1), driver.StepStarted)
+		h.applied(t, job, id, driver.Change{TimeLimit: time.Duration(i+1) * time.Hour})
 	}
-	job = h.ended(t, job.ID)
-	wantState(t, job, driver.Succeeded)
+	job = h.succeeded(t, job.ID)
 	if len(job.Attempts) != 3 || job.Change.TimeLimit != 2*time.Hour {
 		t.Errorf("%d attempts, change %+v; want 3 and the second change", len(job.Attempts), job.Change)
 	}
@@ -179,8 +174,7 @@ func twoMoves(t *testing.T, h *Harness) {
 
 func olderAttempt(t *testing.T, h *Harness) {
 	job := h.runs(t)
-	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
-	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
+	in := h.applied(t, job, "intent", driver.Change{TimeLimit: time.Hour})
 	wantStep(t, h.drive(t, h.intent(job, "late", driver.Change{TimeLimit: 2 * time.Hour}), 1), driver.StepSuperseded)
 	h.movedOnce(t, job, in)
 }
@@ -188,8 +182,7 @@ func olderAttempt(t *testing.T, h *Harness) {
 // untouched waits for the end of a job that must succeed in its first attempt.
 func (h *Harness) untouched(t *testing.T, id driver.JobID, epochs int) {
 	t.Helper()
-	job := h.ended(t, id)
-	wantState(t, job, driver.Succeeded)
+	job := h.succeeded(t, id)
 	if job.Attempt != 1 || len(job.Attempts) != 1 || job.Change.TimeLimit != 0 {
 		t.Errorf("attempt %d of %d, change %+v; want the first and no change", job.Attempt, len(job.Attempts), job.Change)
 	}

@@ -28,8 +28,7 @@ func ignoresSignal(t *testing.T, h *Harness) {
 
 func savesLate(t *testing.T, h *Harness) {
 	id := h.abandons(t, Behaviour{Epochs: 3, Epoch: 3 * time.Second, Saves: true}, 100*time.Millisecond)
-	job := h.ended(t, id)
-	wantState(t, job, driver.Succeeded)
+	job := h.succeeded(t, id)
 	if job.Change.TimeLimit != 0 {
 		t.Errorf("change %+v, want the old settings", job.Change)
 	}
@@ -59,8 +58,7 @@ func saysSaved(t *testing.T, h *Harness) {
 	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
 	in.Checkpoint.Exit, in.Checkpoint.Done = 0, "^saved$"
 	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
-	job = h.ended(t, job.ID)
-	wantState(t, job, driver.Succeeded)
+	job = h.succeeded(t, job.ID)
 	if len(job.Attempts) != 2 {
 		t.Errorf("%d attempts, want 2", len(job.Attempts))
 	}
@@ -80,8 +78,7 @@ func changeEnv(t *testing.T, h *Harness) {
 	if got, ok := line(h.logs(t, job.ID, 0), "env "+name+"="); !ok || got != "owner" {
 		t.Errorf("first attempt has %s=%q, want owner", name, got)
 	}
-	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour, Env: map[string]string{name: "tuned"}})
-	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
+	in := h.applied(t, job, "intent", driver.Change{TimeLimit: time.Hour, Env: map[string]string{name: "tuned"}})
 	h.movedOnce(t, job, in)
 	if output := h.logs(t, job.ID, 0); !strings.Contains(output, "env "+name+"=tuned\n") {
 		t.Errorf("second attempt has no %s=tuned; the output:\n%s", name, output)
@@ -92,8 +89,7 @@ func memoryReturn(t *testing.T, h *Harness) {
 	b := mover(3)
 	b.MemoryBytes, b.UseMemory = 512*mebibyte, 300*mebibyte
 	job, _ := h.startChanged(t, b, driver.Change{MemoryBytes: 128 * mebibyte, TimeLimit: time.Hour})
-	job = h.ended(t, job.ID)
-	wantState(t, job, driver.Succeeded)
+	job = h.succeeded(t, job.ID)
 	if len(job.Attempts) != 2 {
 		t.Fatalf("%d attempts, want 2", len(job.Attempts))
 	}
@@ -112,7 +108,7 @@ func dryRun(t *testing.T, h *Harness) {
 	}
 	in.Checkpoint = nil
 	wantError(t, "Check without a checkpoint", h.Driver.Check(t.Context(), in), driver.ErrUnsupported)
-	in.Job = "nobody"
+	in.Job = "unknown"
 	wantError(t, "Check of an unknown job", h.Driver.Check(t.Context(), in), driver.ErrNotFound)
 	h.untouched(t, job.ID, long)
 }

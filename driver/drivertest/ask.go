@@ -76,6 +76,14 @@ func (h *Harness) ended(t *testing.T, id driver.JobID) driver.Job {
 	return job
 }
 
+// succeeded waits until the job ended well and returns it.
+func (h *Harness) succeeded(t *testing.T, id driver.JobID) driver.Job {
+	t.Helper()
+	job := h.ended(t, id)
+	wantState(t, job, driver.Succeeded)
+	return job
+}
+
 // epochs waits until the job's output has n lines of ended epochs.
 func (h *Harness) epochs(t *testing.T, id driver.JobID, n int) {
 	t.Helper()
@@ -176,6 +184,14 @@ func (h *Harness) drive(t *testing.T, in driver.Intent, times int) driver.Step {
 		return last.Kind.Done()
 	})
 	return last
+}
+
+// applied makes an intent for the job as it is now and carries it out.
+func (h *Harness) applied(t *testing.T, job driver.Job, id string, change driver.Change) driver.Intent {
+	t.Helper()
+	in := h.intent(job, id, change)
+	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
+	return in
 }
 
 func wantState(t *testing.T, job driver.Job, want driver.State) {

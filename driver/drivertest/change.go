@@ -57,8 +57,7 @@ func changeLive(t *testing.T, h *Harness) {
 		}
 		wantStep(t, h.drive(t, in, 1), driver.StepStarted)
 	}
-	job = h.ended(t, job.ID)
-	wantState(t, job, driver.Succeeded)
+	job = h.succeeded(t, job.ID)
 	h.eachEpochOnce(t, job.ID, long)
 	if len(job.Attempts) != 3 {
 		t.Fatalf("%d attempts, want 3", len(job.Attempts))
@@ -102,15 +101,12 @@ func hungry() Behaviour {
 	return b
 }
 
-func settingsReturn(t *testing.T, h *Harness) {
-	job, _ := h.startChanged(t, hungry(), driver.Change{TimeLimit: time.Hour})
-	h.wantReturns(t, job.ID, driver.Change{TimeLimit: time.Hour}, driver.Change{})
-}
-
-func allReturns(t *testing.T, h *Harness) {
-	change := driver.Change{MemoryBytes: 64 * mebibyte, TimeLimit: time.Hour}
-	job, _ := h.startChanged(t, hungry(), change)
-	h.wantReturns(t, job.ID, change, driver.Change{TimeLimit: time.Hour}, driver.Change{})
+// returns runs a hungry job under a change; left is what is left of it after each kill.
+func returns(change driver.Change, left ...driver.Change) func(*testing.T, *Harness) {
+	return func(t *testing.T, h *Harness) {
+		job, _ := h.startChanged(t, hungry(), change)
+		h.wantReturns(t, job.ID, append([]driver.Change{change}, left...)...)
+	}
 }
 
 // wantReturns waits until a job ends for lack of memory and compares what its
@@ -136,8 +132,7 @@ func (h *Harness) wantReturns(t *testing.T, id driver.JobID, want ...driver.Chan
 
 func appliedBeforeReturn(t *testing.T, h *Harness) {
 	job := h.startHeld(t, hungry())
-	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
-	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
+	in := h.applied(t, job, "intent", driver.Change{TimeLimit: time.Hour})
 	h.Eventually(t, "its owner's settings return", func(context.Context) bool {
 		return slices.ContainsFunc(h.get(t, job.ID).Attempts, func(a driver.Attempt) bool { return a.Cause == driver.CauseMemory })
 	})

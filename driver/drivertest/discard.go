@@ -39,8 +39,7 @@ func (h *Harness) saved(t *testing.T) (driver.Job, int) {
 	t.Helper()
 	job := h.start(t, mover(longer))
 	h.epochs(t, job.ID, 2)
-	in := h.intent(h.get(t, job.ID), "probe", driver.Change{TimeLimit: time.Hour})
-	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
+	h.applied(t, h.get(t, job.ID), "probe", driver.Change{TimeLimit: time.Hour})
 	n := len(epochLines(h.logs(t, job.ID, 0)))
 	h.epochs(t, job.ID, n+2)
 	job = h.get(t, job.ID)
@@ -100,8 +99,7 @@ func discardsUnasked(t *testing.T, h *Harness) {
 	h.epochs(t, job.ID, 2)
 	in := h.discard(h.get(t, job.ID))
 	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
-	job = h.ended(t, job.ID)
-	wantState(t, job, driver.Succeeded)
+	job = h.succeeded(t, job.ID)
 	if len(job.Attempts) != 2 || job.Attempts[1].Intent != in.ID {
 		t.Errorf("attempts %+v, want a second one of the intent", job.Attempts)
 	}

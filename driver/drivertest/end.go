@@ -22,9 +22,7 @@ func endSentences() []sentence {
 }
 
 func succeeds(t *testing.T, h *Harness) {
-	job := h.start(t, Behaviour{Name: "well", Epochs: 3, Epoch: 30 * time.Millisecond})
-	job = h.ended(t, job.ID)
-	wantState(t, job, driver.Succeeded)
+	job := h.succeeded(t, h.start(t, Behaviour{Name: "well", Epochs: 3, Epoch: 30 * time.Millisecond}).ID)
 	if job.Name != "well" || job.Attempt != 1 || job.ExitCode != 0 || len(job.Attempts) != 1 {
 		t.Errorf("name %q, attempt %d of %d, exit code %d; want well, 1 of 1, 0",
 			job.Name, job.Attempt, len(job.Attempts), job.ExitCode)

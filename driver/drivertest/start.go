@@ -45,8 +45,8 @@ func secondRequest(t *testing.T, h *Harness) {
 		t.Errorf("fingerprints of one file differ: %s and %s", a.Fingerprint, b.Fingerprint)
 	}
 	h.wantJobs(t, a.ID, b.ID)
-	wantState(t, h.ended(t, a.ID), driver.Succeeded)
-	wantState(t, h.ended(t, b.ID), driver.Succeeded)
+	h.succeeded(t, a.ID)
+	h.succeeded(t, b.ID)
 }
 
 func unreadable(t *testing.T, h *Harness) {
@@ -57,7 +57,7 @@ func unreadable(t *testing.T, h *Harness) {
 	h.wantJobs(t)
 	// The request was not used up: a corrected file may be sent under it.
 	job := h.start(t, Behaviour{Epochs: 1})
-	wantState(t, h.ended(t, job.ID), driver.Succeeded)
+	h.succeeded(t, job.ID)
 }
 
 func tooLarge(t *testing.T, h *Harness) {
@@ -75,8 +75,7 @@ func notBefore(t *testing.T, h *Harness) {
 	spec.NotBefore = h.Now().Add(3 * time.Second)
 	job := h.startSpec(t, "request", spec)
 	wantState(t, job, driver.Pending)
-	job = h.ended(t, job.ID)
-	wantState(t, job, driver.Succeeded)
+	job = h.succeeded(t, job.ID)
 	if job.Started.Before(spec.NotBefore.Truncate(time.Millisecond)) {
 		t.Errorf("started %v before its time", spec.NotBefore.Sub(job.Started))
 	}
@@ -100,8 +99,7 @@ func enoughMemory(t *testing.T, h *Harness) {
 		Epochs: 2, Epoch: 50 * time.Millisecond,
 		MemoryBytes: 512 * mebibyte, UseMemory: 128 * mebibyte,
 	})
-	job = h.ended(t, job.ID)
-	wantState(t, job, driver.Succeeded)
+	job = h.succeeded(t, job.ID)
 	if job.Resources.MemoryBytes != 512*mebibyte {
 		t.Errorf("the job asked for %d bytes, want %d", job.Resources.MemoryBytes, 512*mebibyte)
 	}

@@ -13,7 +13,7 @@ func viewSentences() []sentence {
 	return []sentence{
 		{"a watcher first hears of every job that exists, and then of changes", "", watch},
 		{"a watch ends with its context", "", watchEnds},
-		{"a job that nobody knows is not found", "", unknownJob},
+		{"an unknown job is not found", "", unknownJob},
 		{"the outlook of a job is a wait that can be, before, during and after its run", "", outlook},
 		{"jobs are listed oldest first", "", listOrder},
 		{"the output is read from any offset", "", logsOffset},
@@ -42,59 +42,57 @@ func watch(t *testing.T, h *Harness) {
 	})
 }
 
-func (h *Harness) wantEvent(t *testing.T, events <-chan driver.Event, what string, is func(driver.JobID) bool) {
+// receives waits until something that comes from the channel is what is meant; ok is false where it
+// is closed.
+func (h *Harness) receives(t *testing.T, events <-chan driver.Event, what string, is func(e driver.Event, ok bool) bool) {
 	t.Helper()
-	h.Eventually(t, "an event of "+what, func(context.Context) bool {
+	h.Eventually(t, what, func(context.Context) bool {
 		for {
 			select {
 			case e, ok := <-events:
-				if !ok {
-					t.Fatalf("the watch broke while waiting for %s", what)
-				}
-				if is(e.Job) {
+				if is(e, ok) {
 					return true
 				}
 			default:
 				return false
 			}
 		}
+	})
+}
+
+func (h *Harness) wantEvent(t *testing.T, events <-chan driver.Event, what string, is func(driver.JobID) bool) {
+	t.Helper()
+	h.receives(t, events, "an event of "+what, func(e driver.Event, ok bool) bool {
+		if !ok {
+			t.Fatalf("the watch broke while waiting for %s", what)
+		}
+		return is(e.Job)
 	})
 }
 
 func watchEnds(t *testing.T, h *Harness) {
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	events, err := h.Driver.Watch(ctx)
 	if err != nil {
-		cancel()
 		t.Fatalf("Watch: %v", err)
 	}
 	cancel()
-	h.Eventually(t, "the channel is closed", func(context.Context) bool {
-		for {
-			select {
-			case _, ok := <-events:
-				if !ok {
-					return true
-				}
-			default:
-				return false
-			}
-		}
-	})
+	h.receives(t, events, "the channel is closed", func(_ driver.Event, ok bool) bool { return !ok })
 }
 
 func unknownJob(t *testing.T, h *Harness) {
 	ctx := t.Context()
-	const nobody driver.JobID = "nobody"
-	_, err := h.Driver.Get(ctx, nobody)
+	const unknown driver.JobID = "unknown"
+	_, err := h.Driver.Get(ctx, unknown)
 	wantError(t, "Get", err, driver.ErrNotFound)
-	wantError(t, "Stop", h.Driver.Stop(ctx, nobody), driver.ErrNotFound)
-	_, err = h.Driver.Outlook(ctx, nobody)
+	wantError(t, "Stop", h.Driver.Stop(ctx, unknown), driver.ErrNotFound)
+	_, err = h.Driver.Outlook(ctx, unknown)
 	wantError(t, "Outlook", err, driver.ErrNotFound)
-	in := h.intent(driver.Job{ID: nobody, Fingerprint: "x"}, "intent", driver.Change{})
+	in := h.intent(driver.Job{ID: unknown, Fingerprint: "x"}, "intent", driver.Change{})
 	_, err = h.Driver.Advance(ctx, in)
 	wantError(t, "Advance", err, driver.ErrNotFound)
-	r, err := h.Driver.Logs(ctx, nobody, 0)
+	r, err := h.Driver.Logs(ctx, unknown, 0)
 	wantError(t, "Logs", err, driver.ErrNotFound)
 	if err == nil {
 		if err := r.Close(); err != nil {

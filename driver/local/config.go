@@ -1,19 +1,20 @@
 package local
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/local/cgroup"
 )
 
@@ -57,9 +58,6 @@ type Config struct {
 	// file and the submission override it.
 	Env map[string]string
 
-	// Parse reads a job file.
-	Parse func(filename string, src []byte, vars map[string]string) (*jobfile.Job, error)
-
 	// CgroupRoot is where cgroups are mounted; empty = none, and jobs are confined
 	// by affinity, and their memory by looking.
 	CgroupRoot string
@@ -79,54 +77,41 @@ type Config struct {
 }
 
 // withDefaults fills in what is not set and refuses what cannot be.
-func (c Config) withDefaults() (Config, []int, cgroup.Tree, error) {
-	none := cgroup.Tree{}
-	if c.Dir == "" || c.Parse == nil || len(c.Supervisor) == 0 {
-		return c, nil, none, errors.New("local driver: Dir, Parse and Supervisor are needed")
+func (c Config) withDefaults() (_ Config, cpus []int, tree cgroup.Tree, err error) {
+	if c.Dir == "" || len(c.Supervisor) == 0 {
+		return c, nil, tree, errors.New("local driver: Dir and Supervisor are needed")
 	}
-	dir, err := filepath.Abs(c.Dir)
-	if err != nil {
-		return c, nil, none, fmt.Errorf("local driver: state directory: %w", err)
+	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
+		return c, nil, tree, fmt.Errorf("local driver: state directory: %w", err)
 	}
-	c.Dir = dir
-	if c.Cluster == "" {
-		c.Cluster = DefaultCluster
-	}
-	if strings.ContainsAny(c.Cluster, "/. \x00") {
-		return c, nil, none, fmt.Errorf("%w: cluster name %q: no slash, dot or space", ErrConfig, c.Cluster)
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Cluster, c.MaxPending, c.Hold = cmp.Or(c.Cluster, DefaultCluster), cmp.Or(c.MaxPending, DefaultMaxPending), cmp.Or(c.Hold, DefaultHold)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.AfterStep == nil {
 		c.AfterStep = func(string) {}
 	}
-	if c.MaxPending <= 0 {
-		c.MaxPending = DefaultMaxPending
-	}
-	if c.Hold <= 0 {
-		c.Hold = DefaultHold
-	}
-	tree := cgroup.Probe(c.CgroupRoot)
-	cpus, err := allowedCPUs(tree)
-	if err != nil {
-		return c, nil, none, err
-	}
-	if c.Cores == 0 {
-		c.Cores = len(cpus)
-	}
-	if c.Cores < 1 || c.Cores > len(cpus) {
-		return c, nil, none, fmt.Errorf("%w: %d cores asked for, this process may use %d", ErrConfig, c.Cores, len(cpus))
+	tree = cgroup.Probe(c.CgroupRoot)
+	if cpus, err = allowedCPUs(tree); err != nil {
+		return c, nil, tree, err
 	}
 	if c.MemoryBytes == 0 {
-		if c.MemoryBytes, err = machineMemory(); err != nil {
-			return c, nil, none, err
+		var info unix.Sysinfo_t
+		if err := unix.Sysinfo(&info); err != nil {
+			return c, nil, tree, fmt.Errorf("local driver: machine memory: %w", err)
 		}
+		c.MemoryBytes = int64(info.Totalram) * int64(info.Unit)
 	}
-	if c.MemoryBytes < 0 {
-		return c, nil, none, fmt.Errorf("%w: %d bytes of memory", ErrConfig, c.MemoryBytes)
+	c.Cores = cmp.Or(c.Cores, len(cpus))
+	switch {
+	case strings.ContainsAny(c.Cluster, "/. \x00"):
+		err = fmt.Errorf("%w: cluster name %q: no slash, dot or space", ErrConfig, c.Cluster)
+	case c.Cores < 1 || c.Cores > len(cpus):
+		err = fmt.Errorf("%w: %d cores asked for, this process may use %d", ErrConfig, c.Cores, len(cpus))
+	case c.MemoryBytes < 0:
+		err = fmt.Errorf("%w: %d bytes of memory", ErrConfig, c.MemoryBytes)
+	default:
+		cpus = cpus[:c.Cores]
 	}
-	return c, cpus[:c.Cores], tree, nil
+	return c, cpus, tree, err
 }
 
 // allowedCPUs lists the CPUs that this process may use and its jobs can have.
@@ -135,25 +120,14 @@ func allowedCPUs(tree cgroup.Tree) ([]int, error) {
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
 		return nil, fmt.Errorf("local driver: CPUs of this process: %w", err)
 	}
-	offered := map[int]bool{}
-	for _, c := range tree.CPUs() {
-		offered[c] = true
-	}
+	offered := tree.CPUs()
 	var out []int
 	for c := range 8 * len(set) * 8 {
-		if set.IsSet(c) && (len(offered) == 0 || offered[c]) {
+		if set.IsSet(c) && (len(offered) == 0 || slices.Contains(offered, c)) {
 			out = append(out, c)
 		}
 	}
 	return out, nil
-}
-
-func machineMemory() (int64, error) {
-	var info unix.Sysinfo_t
-	if err := unix.Sysinfo(&info); err != nil {
-		return 0, fmt.Errorf("local driver: machine memory: %w", err)
-	}
-	return int64(info.Totalram) * int64(info.Unit), nil
 }
 
 // baseEnv is what every job gets from this process, and the given.

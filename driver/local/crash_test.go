@@ -20,7 +20,6 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/drivertest"
 	"pitchpipe/driver/durable"
-	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/local"
 )
 
@@ -65,8 +64,7 @@ func crashAt(t *testing.T, cluster, step string, discard bool) (crashes int) {
 	}
 	b := &bench{dir: t.TempDir()}
 	b.cfg = local.Config{
-		Dir: filepath.Join(b.dir, "state"), Cluster: cluster, Supervisor: []string{exe, "supervise"},
-		Parse: detect.Parse, CgroupRoot: local.DefaultCgroupRoot, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Dir: filepath.Join(b.dir, "state"), Cluster: cluster, Supervisor: []string{exe, "supervise"}, CgroupRoot: local.DefaultCgroupRoot, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 	script := filepath.Join(b.dir, "job.sh")
 	spec := b.job(t, drivertest.Behaviour{Epochs: crashEpochs, Epoch: 400 * time.Millisecond, Saves: true})
@@ -153,8 +151,7 @@ func crashRun(dir, cluster, at string, discard bool) error {
 		return err
 	}
 	d, err := local.New(local.Config{
-		Dir: filepath.Join(dir, "state"), Cluster: cluster, Supervisor: []string{exe, "supervise"},
-		Parse: detect.Parse, CgroupRoot: local.DefaultCgroupRoot,
+		Dir: filepath.Join(dir, "state"), Cluster: cluster, Supervisor: []string{exe, "supervise"}, CgroupRoot: local.DefaultCgroupRoot,
 		AfterStep: func(step string) {
 			if step == at {
 				if err := unix.Kill(os.Getpid(), unix.SIGKILL); err != nil {

@@ -23,7 +23,7 @@
 // process.json, which is durable before the job is let go.
 //
 // A disk that is full refuses what is asked for meanwhile, and delays what is due:
-// nothing is given up for it, and what a supervisor has to tell it keeps for a day.
+// nothing is given up for it, and a supervisor tries for a day to write how its attempt ended.
 //
 // # The queue
 //
@@ -36,7 +36,7 @@
 // the queue. It is moved to more than it has only where that is free, and holds that from
 // the first step on: of two that would grow into the same room the second one is
 // driver.ErrNoRoom. A job that no longer fits, because the machine has less room than when
-// it was accepted, waits and holds up nobody; a change that no longer fits is
+// it was accepted, waits and holds up no other; a change that no longer fits is
 // dropped.
 //
 // # Attempts
@@ -65,7 +65,7 @@
 // ${attr.unique.hostname}, ${attr.kernel.name} and ${attr.cpu.arch} are replaced as
 // Nomad does it: in env by what comes from outside of the task, in command, args
 // and work_dir by the whole environment. What only Nomad could know is refused when
-// the job is started; a ${NAME} that is nobody's may be a shell's and stays. Each
+// the job is started; a ${NAME} that is unknown may be a shell's and stays. Each
 // attempt is an allocation of its own. What a change sets is never interpolated.
 //
 // PITCHPIPE_SETTINGS is set where the job file's stanza names a live knob, and from

@@ -44,7 +44,6 @@ type Driver struct {
 	children map[int]string // supervisors by number, and their launches, until they were waited for
 	failures map[driver.JobID]failures
 	touched  map[driver.JobID]time.Time // the last Advance
-	trouble  bool                       // something went wrong in this round of the loop
 }
 
 var _ driver.Driver = (*Driver)(nil)
@@ -101,7 +100,7 @@ func (d *Driver) Close() error {
 // Name is local.
 func (d *Driver) Name() string { return "local" }
 
-// Capabilities tells what this machine offers. Without a cgroup for it memory is
+// Capabilities are what this machine offers. Without a cgroup for it memory is
 // still enforced, by looking.
 func (d *Driver) Capabilities() driver.Capabilities { return Capabilities() }
 
@@ -230,7 +229,7 @@ func (d *Driver) Stop(_ context.Context, id driver.JobID) error {
 	return d.requestStop(r, supervise.StopCancelled)
 }
 
-// requestStop tells the supervisor of the present launch to end it. Repeating it
+// requestStop asks the supervisor of the present launch to end it. Repeating it
 // changes nothing.
 func (d *Driver) requestStop(r *record, why supervise.StopReason) error {
 	path := filepath.Join(d.store.launch(r), supervise.StopFile)

@@ -13,7 +13,6 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/drivertest"
-	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/local"
 	"pitchpipe/driver/local/cgroup"
 )
@@ -52,7 +51,7 @@ func newBench(t *testing.T, change func(*local.Config)) *bench {
 	dir := t.TempDir()
 	b := &bench{dir: dir, cfg: local.Config{
 		Dir: filepath.Join(dir, "state"), Cluster: cluster(t),
-		Supervisor: []string{exe, "supervise"}, Parse: detect.Parse,
+		Supervisor: []string{exe, "supervise"},
 		CgroupRoot: local.DefaultCgroupRoot,
 		Logger:     slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}}

@@ -43,7 +43,7 @@ func (b *bench) wantAbandoned(t *testing.T, in driver.Intent) {
 func TestAJobThatSaidSavedLongAgoIsNotStopped(t *testing.T) {
 	t.Parallel()
 	const grace = 4 * time.Second
-	t.Run("nobody asked until the grace was over", func(t *testing.T) {
+	t.Run("it was not advanced until the grace was over", func(t *testing.T) {
 		t.Parallel()
 		b := newBench(t, nil)
 		_, in := b.saysSaved(t, grace)

@@ -144,7 +144,7 @@ func (m *mover) Over(_ context.Context, end move.End) error {
 	return nil
 }
 
-// overdue ends an intent that nobody advances any more, or has its attempt ended that was
+// overdue ends an intent that is not advanced any more, or has its attempt ended that was
 // to be ended when a crash came.
 func (d *Driver) overdue(ctx context.Context, r *record, now time.Time) error {
 	m := &mover{d: d, r: r.clone()}
@@ -198,7 +198,7 @@ func (d *Driver) judge(r *record, in driver.Intent) error {
 	return d.grow(r, in.Change)
 }
 
-// stops reports whether the supervisor has been told to end the attempt.
+// stops reports whether the supervisor was asked to end the attempt.
 func (d *Driver) stops(r *record) bool {
 	return durable.ReadJSON(filepath.Join(d.store.launch(r), supervise.StopFile), &supervise.Stop{}) == nil
 }

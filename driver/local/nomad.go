@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"maps"
@@ -25,10 +26,7 @@ func (r *record) nomad(env map[string]string, s store) {
 	// Both are the job's name: a job here has one group of one task.
 	env["NOMAD_GROUP_NAME"] = r.Job.Name
 	env["NOMAD_TASK_NAME"] = r.Job.Name
-	env["NOMAD_NAMESPACE"] = "default"
-	if r.Job.Partition != "" {
-		env["NOMAD_NAMESPACE"] = r.Job.Partition
-	}
+	env["NOMAD_NAMESPACE"] = cmp.Or(r.Job.Partition, "default")
 	id := allocation(r)
 	env["NOMAD_ALLOC_ID"], env["NOMAD_SHORT_ALLOC_ID"] = id, id[:8]
 	env["NOMAD_ALLOC_NAME"] = r.Job.Name + "." + r.Job.Name + "[0]"
@@ -55,26 +53,19 @@ func allocation(r *record) string {
 // reference is one ${...} that Nomad would interpolate: a name, or env["NAME"].
 var reference = regexp.MustCompile(`\$\{(?:env\["([^"\]]+)"\]|([A-Za-z0-9_.-]+))\}`)
 
+// foreign is a reference that can only be meant for Nomad.
+var foreign = regexp.MustCompile(`^\$\{(env\[|NOMAD_|env\.|attr\.|node\.|meta\.|device\.)`)
+
 // resolve finds what a reference stands for.
-func resolve(found []string, env map[string]string, node string) (string, bool) {
-	name := found[2]
-	if found[1] != "" {
-		name = found[1]
-	} else if rest, ok := strings.CutPrefix(name, "env."); ok {
-		name = rest
-	}
+func resolve(reference []string, env map[string]string, node string) (string, bool) {
+	name := cmp.Or(reference[1], strings.TrimPrefix(reference[2], "env."))
 	if value, ok := env[name]; ok {
 		return value, true
 	}
-	switch found[2] {
-	case "node.unique.name", "attr.unique.hostname":
-		return node, true
-	case "attr.kernel.name":
-		return runtime.GOOS, true
-	case "attr.cpu.arch":
-		return runtime.GOARCH, true
-	}
-	return "", false
+	value, ok := map[string]string{
+		"node.unique.name": node, "attr.unique.hostname": node, "attr.kernel.name": runtime.GOOS, "attr.cpu.arch": runtime.GOARCH,
+	}[reference[2]]
+	return value, ok
 }
 
 // interpolate replaces the references in a text. What is none of Nomad's stays, as
@@ -128,24 +119,11 @@ func (d *Driver) interpolates(r *record, dir string) error {
 	}
 	for _, text := range texts {
 		for _, found := range reference.FindAllStringSubmatch(text, -1) {
-			if _, ok := resolve(found, env, d.node); !ok && nomads(found) {
+			if _, ok := resolve(found, env, d.node); !ok && foreign.MatchString(found[0]) {
 				return fmt.Errorf("%s means nothing to the local scheduler, which knows NOMAD_{JOB,ALLOC}_{ID,NAME}, NOMAD_{ALLOC,TASK,SECRETS}_DIR and the like, "+
 					"variables of the task, node.unique.name, attr.unique.hostname, attr.kernel.name and attr.cpu.arch: %w", found[0], driver.ErrInvalid)
 			}
 		}
 	}
 	return nil
-}
-
-// nomads reports whether a reference can only be meant for Nomad.
-func nomads(found []string) bool {
-	if found[1] != "" {
-		return true
-	}
-	for _, prefix := range []string{"NOMAD_", "env.", "attr.", "node.", "meta.", "device."} {
-		if strings.HasPrefix(found[2], prefix) {
-			return true
-		}
-	}
-	return false
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/drivertest/hang"
+	"pitchpipe/driver/drivertest"
 	outputs "pitchpipe/driver/output"
 )
 
@@ -61,7 +61,7 @@ func TestLogsOpenNoPipeOfTheJob(t *testing.T) {
 func TestAnOutputThatHangsHoldsUpNoOtherJob(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
-	stuck := hang.Mount(t)
+	stuck := drivertest.Hang(t)
 	job, dir := b.hostile(t, "touch ready; sleep 600")
 	await(t, filepath.Join(dir, "ready"))
 	if err := errors.Join(os.Remove(filepath.Join(dir, "out.txt")), os.Symlink(filepath.Join(stuck, "file"), filepath.Join(dir, "out.txt"))); err != nil {

@@ -80,7 +80,7 @@ func TestAJobBetweenTwoAttemptsKeepsItsRoom(t *testing.T) {
 	}
 }
 
-func TestWhatARunningJobIsToHaveIsNobodyElses(t *testing.T) {
+func TestWhatARunningJobIsToHaveIsNoOtherJobs(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
 	running := func(id driver.JobID) *record {
@@ -101,7 +101,7 @@ func TestWhatARunningJobIsToHaveIsNobodyElses(t *testing.T) {
 		t.Errorf("a core that another is to have: %v, want %v", err, driver.ErrNoRoom)
 	}
 	if got := d.pick(now); len(got) > 0 {
-		t.Errorf("started %v, want nobody in the core that a job is to have", got)
+		t.Errorf("started %v, want none in the core that a job is to have", got)
 	}
 	moved.Moving = nil
 	d.jobs["again"] = again
@@ -124,7 +124,7 @@ func TestAJobThatRanBeforeIsFirstInTheQueue(t *testing.T) {
 	}
 }
 
-func TestAJobThatTheMachineCannotHoldHoldsUpNobody(t *testing.T) {
+func TestAJobThatTheMachineCannotHoldHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
 	d := queueing(now, queued("large", 0, 5, 0), queued("small", 0, 4, 0))

@@ -226,7 +226,7 @@ func TestChangesThatCannotBe(t *testing.T) {
 		{"a variable with an equals sign", pending, driver.Change{Env: map[string]string{"A=B": "1"}}, nil, driver.ErrInvalid},
 		{"a variable that the script sets itself", exports, driver.Change{Env: map[string]string{"BATCH": "2"}}, nil, driver.ErrUnsupported},
 		{"a signal that does not exist", running, driver.Change{}, &driver.Checkpoint{Signal: "NOPE", Exit: 1}, driver.ErrInvalid},
-		{"a checkpoint that nobody could recognise", running, driver.Change{}, &driver.Checkpoint{Signal: "USR1"}, driver.ErrInvalid},
+		{"a checkpoint that cannot be recognised", running, driver.Change{}, &driver.Checkpoint{Signal: "USR1"}, driver.ErrInvalid},
 		{"a pattern that is none", running, driver.Change{}, &driver.Checkpoint{Signal: "USR1", Done: "("}, driver.ErrInvalid},
 		{"no checkpoint", running, driver.Change{}, nil, driver.ErrUnsupported},
 		{"a job file that forbids restarts", fixed, driver.Change{}, cp, driver.ErrDenied},

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -9,14 +10,12 @@ import (
 	"pitchpipe/driver/local/supervise"
 )
 
-// lookEvery is how often running attempts are looked at.
-const lookEvery = 50 * time.Millisecond
-
-// tryAgain is how long the loop waits after something went wrong.
-const tryAgain = time.Second
-
-// idle is how long the loop sleeps where nothing is due.
-const idle = time.Hour
+// lookEvery is how often running attempts are looked at, and idle how often the loop looks where
+// none runs: for holds that end, and for what went wrong.
+const (
+	lookEvery = 50 * time.Millisecond
+	idle      = time.Second
+)
 
 // Run schedules until ctx ends, and then closes the driver. Jobs run on.
 func (d *Driver) Run(ctx context.Context) error {
@@ -40,8 +39,7 @@ func (d *Driver) pass(ctx context.Context, now time.Time) time.Duration {
 	if d.closed {
 		return idle
 	}
-	d.trouble = false
-	// 1. What ended, or never began, or is to end and may not have been told.
+	// 1. What ended, or never began, or is to end and may not know yet.
 	d.bury()
 	for _, id := range d.order {
 		if d.jobs[id].Job.State == driver.Running {
@@ -67,14 +65,15 @@ func (d *Driver) pass(ctx context.Context, now time.Time) time.Duration {
 	for _, id := range d.pick(now) {
 		d.check(id, d.begin(d.jobs[id]))
 	}
-	return d.due(now)
+	if len(d.children) > 0 || slices.ContainsFunc(d.order, func(id driver.JobID) bool { return d.jobs[id].Job.State == driver.Running }) {
+		return lookEvery
+	}
+	return idle
 }
 
-// check logs what went wrong with one job; the next round, which comes soon then,
-// tries again.
+// check logs what went wrong with one job; the next round tries again.
 func (d *Driver) check(id driver.JobID, err error) {
 	if err != nil {
-		d.trouble = true
 		d.cfg.Logger.Error("job is not handled", "job", string(id), "error", err)
 	}
 }
@@ -87,21 +86,16 @@ func (d *Driver) pick(now time.Time) []driver.JobID {
 	var running []busy
 	for _, id := range d.order {
 		r := d.jobs[id]
-		switch r.Job.State {
-		case driver.Running, driver.Stopped:
+		switch w := (waiting{ID: id, Want: r.want(r.Next.Change), Limit: r.limit(r.Next.Change), NotBefore: r.NotBefore}); {
+		case r.Job.State == driver.Running || r.Job.State == driver.Stopped:
 			b := d.holds(r)
 			running = append(running, b)
 			free = free.Minus(b.Has)
-		case driver.Pending:
-			w := waiting{ID: id, Want: r.want(r.Next.Change), Limit: r.limit(r.Next.Change), NotBefore: r.NotBefore}
-			switch {
-			case d.fits(w.Want) != nil: // it would hold up everybody for ever
-			case r.Job.Attempt > 1:
-				again = append(again, w)
-			default:
-				queue = append(queue, w)
-			}
-		default: // it has ended
+		case r.Job.State != driver.Pending || d.fits(w.Want) != nil: // it would hold up all others for ever
+		case r.Job.Attempt > 1:
+			again = append(again, w)
+		default:
+			queue = append(queue, w)
 		}
 	}
 	return schedule(now, free, append(again, queue...), running)
@@ -177,35 +171,6 @@ func (d *Driver) refit(r *record) error {
 	c := r.clone()
 	c.Job.Detail = detail
 	return d.commit(c, "unfit")
-}
-
-// due tells when the loop must look again without being asked.
-func (d *Driver) due(now time.Time) time.Duration {
-	wait := idle
-	sooner := func(at time.Time) {
-		if at.After(now) {
-			wait = min(wait, at.Sub(now))
-		}
-	}
-	for _, id := range d.order {
-		r := d.jobs[id]
-		switch r.Job.State {
-		case driver.Running:
-			return lookEvery
-		case driver.Pending:
-			sooner(r.NotBefore)
-		case driver.Stopped:
-			sooner(d.patience(r))
-		default: // it has ended
-		}
-	}
-	if len(d.children) > 0 {
-		wait = min(wait, lookEvery)
-	}
-	if d.trouble {
-		wait = min(wait, tryAgain)
-	}
-	return wait
 }
 
 // patience is until when a job waits for the next Advance of its intent.

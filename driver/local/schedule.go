@@ -18,7 +18,7 @@ type waiting struct {
 // busy is a job that runs, or will run again.
 type busy struct {
 	Has  driver.Room
-	Ends time.Time // by its time limit; zero = nobody knows
+	Ends time.Time // by its time limit; zero = unknown
 }
 
 // schedule picks the jobs to start now, in order.
@@ -67,7 +67,7 @@ func schedule(now time.Time, free driver.Room, queue []waiting, running []busy) 
 	return out
 }
 
-// reservation tells when the head fits by the time limits of what runs, and what
+// reservation is when the head fits by the time limits of what runs, and what
 // is then free beside it. The zero time means that no limit promises it.
 func reservation(free, head driver.Room, running []busy) (time.Time, driver.Room) {
 	known := slices.DeleteFunc(slices.Clone(running), func(b busy) bool { return b.Ends.IsZero() })

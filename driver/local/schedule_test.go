@@ -71,7 +71,7 @@ func TestSchedule(t *testing.T) {
 			want:    []driver.JobID{"one"},
 		},
 		{
-			name: "nobody passes a head that waits for an unknown end of the same cores", free: driver.Room{Cores: 1, Memory: 100},
+			name: "no job passes a head that waits for an unknown end of the same cores", free: driver.Room{Cores: 1, Memory: 100},
 			queue:   []waiting{job("head", 2, 0, 0), job("short", 1, 0, 1)},
 			running: []busy{{Has: driver.Room{Cores: 1, Memory: 0}}},
 		},

@@ -10,14 +10,16 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/durable"
-	"pitchpipe/driver/jobfile"
+	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/local/supervise"
 )
 
@@ -60,9 +62,15 @@ func (d *Driver) Start(_ context.Context, id driver.RequestID, spec driver.Spec)
 	}
 	// 3. The claim.
 	if have.Number == 0 {
-		if have, err = d.claim(path, id); err != nil {
+		have = claim{Request: id}
+		if have.Number, err = d.store.number(); err == nil {
+			d.cfg.AfterStep("numbered")
+			err = durable.Claim(path, have)
+		}
+		if err != nil {
 			return driver.Job{}, fmt.Errorf("start: %w: %w", driver.ErrTransient, err)
 		}
+		d.cfg.AfterStep("claimed")
 	}
 	// 4. The job.
 	r.Number, r.Job.ID = have.Number, d.jobID(have.Number)
@@ -91,32 +99,14 @@ func (d *Driver) jobID(n int64) driver.JobID {
 	return driver.JobID(fmt.Sprintf("%s-%d", d.cfg.Cluster, n))
 }
 
-func (d *Driver) claim(path string, id driver.RequestID) (claim, error) {
-	n, err := d.store.number()
-	if err != nil {
-		return claim{}, err
-	}
-	d.cfg.AfterStep("numbered")
-	c := claim{Request: id, Number: n}
-	if err := durable.Claim(path, c); err != nil {
-		return claim{}, err
-	}
-	d.cfg.AfterStep("claimed")
-	return c, nil
-}
-
 // draft reads and judges what is to run.
 func (d *Driver) draft(id driver.RequestID, spec driver.Spec) (*record, []byte, error) {
-	job, err := d.cfg.Parse(spec.Filename, spec.Source, spec.Variables)
+	job, err := detect.Parse(spec.Filename, spec.Source, spec.Variables)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
 	}
-	owner, err := findOwner(spec.Owner)
-	if err != nil {
-		return nil, nil, err
-	}
 	r := &record{
-		Version: recordVersion, User: owner.user, Home: owner.home,
+		Version: recordVersion,
 		File: file{
 			Format: job.Format, Argv: job.Argv, Env: job.Env, Meta: job.Meta, Interpreter: interpreter(job.Script),
 			NoRequeue: job.NoRequeue, Output: job.Output, Fixed: job.Fixed, Live: job.Live(),
@@ -124,7 +114,7 @@ func (d *Driver) draft(id driver.RequestID, spec driver.Spec) (*record, []byte, 
 		Env: maps.Clone(spec.Env), Progress: spec.Progress, NotBefore: spec.NotBefore,
 		Next: next{Cause: driver.CauseSubmitted},
 		Job: driver.Job{
-			Request: id, Name: job.Name, Owner: owner.name, Partition: job.Partition, Account: job.Account,
+			Request: id, Name: job.Name, Partition: job.Partition, Account: job.Account,
 			State: driver.Pending, ExitCode: -1, Fingerprint: driver.Fingerprint(spec.Source, spec.Variables), Filename: spec.Filename,
 			Source: slices.Clone(spec.Source), Variables: maps.Clone(spec.Variables), Submitted: time.Now(), Node: d.node,
 			Resources: driver.Resources{
@@ -132,6 +122,9 @@ func (d *Driver) draft(id driver.RequestID, spec driver.Spec) (*record, []byte, 
 				Env: driver.Merge(job.Env, spec.Env), Args: job.Argv, Command: job.Command,
 			},
 		},
+	}
+	if err := r.runAs(spec.Owner); err != nil {
+		return nil, nil, err
 	}
 	if err := d.fits(r.want(driver.Change{})); err != nil {
 		return nil, nil, err
@@ -143,8 +136,12 @@ func (d *Driver) draft(id driver.RequestID, spec driver.Spec) (*record, []byte, 
 		}
 		script = job.Script
 	}
-	if r.Dir, err = workingDir(spec.Dir, job); err != nil {
-		return nil, nil, err
+	r.Dir = job.Dir
+	if !filepath.IsAbs(r.Dir) {
+		r.Dir = filepath.Join(spec.Dir, r.Dir)
+	}
+	if r.Dir, err = filepath.Abs(r.Dir); err != nil {
+		return nil, nil, fmt.Errorf("working directory: %w: %w", driver.ErrInvalid, err)
 	}
 	if err := d.interpolates(r, job.Dir); err != nil {
 		return nil, nil, err
@@ -164,18 +161,6 @@ func (d *Driver) fits(want driver.Room) error {
 		return fmt.Errorf("%d cores and %d bytes of memory: %w", want.Cores, want.Memory, driver.ErrInvalid)
 	}
 	return nil
-}
-
-func workingDir(base string, job *jobfile.Job) (string, error) {
-	dir := job.Dir
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(base, dir)
-	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return "", fmt.Errorf("working directory: %w: %w", driver.ErrInvalid, err)
-	}
-	return dir, nil
 }
 
 // setOutput decides where the output goes: the job file's own pattern, relative to
@@ -205,12 +190,8 @@ func (d *Driver) makeJob(r *record, script []byte) error {
 		}
 		return r.own(path)
 	}
-	for _, sub := range []string{"alloc", "local", "secrets"} {
+	for sub, mode := range map[string]os.FileMode{"alloc": 0o755, "local": 0o755, "secrets": 0o700} {
 		path := filepath.Join(dir, sub)
-		mode := os.FileMode(0o755)
-		if sub == "secrets" {
-			mode = 0o700
-		}
 		if err := durable.MkdirAll(path, mode); err != nil {
 			return err
 		}
@@ -232,19 +213,43 @@ func (r *record) own(path string) error {
 // most one argument.
 func interpreter(script []byte) []string {
 	first, _, _ := bytes.Cut(script, []byte("\n"))
-	line := strings.TrimSpace(strings.TrimPrefix(string(first), "#!"))
-	if line == "" {
-		return nil
-	}
-	command, arg, ok := strings.Cut(line, " ")
-	if arg = strings.TrimSpace(arg); ok && arg != "" {
-		return []string{command, arg}
-	}
-	return []string{command}
+	command, arg, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(string(first), "#!")), " ")
+	return slices.DeleteFunc([]string{command, strings.TrimSpace(arg)}, func(word string) bool { return word == "" })
 }
 
-// owner is whom a job runs as.
-type owner struct {
-	name, home string
-	user       *supervise.User // nil = this process's own
+// runAs sets the user that a job runs as. Only root runs jobs for others.
+func (r *record) runAs(name string) error {
+	self, err := user.Current()
+	if err != nil {
+		return fmt.Errorf("who runs this driver: %w: %w", driver.ErrTransient, err)
+	}
+	if name == "" || name == self.Username {
+		r.Job.Owner, r.Home = self.Username, self.HomeDir
+		return nil
+	}
+	u, err := user.Lookup(name)
+	if _, ok := errors.AsType[user.UnknownUserError](err); ok {
+		return fmt.Errorf("user %q is unknown: %w", name, driver.ErrInvalid)
+	}
+	if err != nil {
+		return fmt.Errorf("user %q: %w: %w", name, driver.ErrTransient, err)
+	}
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("user %s may not run jobs of user %s: %w", self.Username, name, driver.ErrDenied)
+	}
+	ids, err := u.GroupIds()
+	if err != nil {
+		return fmt.Errorf("groups of user %q: %w: %w", name, driver.ErrTransient, err)
+	}
+	var numbers []uint32
+	for _, text := range append([]string{u.Uid, u.Gid}, ids...) {
+		n, err := strconv.ParseUint(text, 10, 32)
+		if err != nil {
+			return fmt.Errorf("user %q: %w: %w", name, driver.ErrInvalid, err)
+		}
+		numbers = append(numbers, uint32(n))
+	}
+	r.Job.Owner, r.Home = u.Username, u.HomeDir
+	r.User = &supervise.User{UID: numbers[0], GID: numbers[1], Groups: numbers[2:]}
+	return nil
 }

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/drivertest/hang"
+	"pitchpipe/driver/drivertest"
 	"pitchpipe/driver/output"
 )
 
@@ -123,7 +123,7 @@ func TestAFileThatIsNotThereHasNoContent(t *testing.T) {
 
 func TestAFileSystemThatHangsHoldsUpItsUserOnly(t *testing.T) {
 	t.Parallel()
-	dir := hang.Mount(t)
+	dir := drivertest.Hang(t)
 	other := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(other, []byte("line\n"), 0o600); err != nil {
 		t.Fatal(err)

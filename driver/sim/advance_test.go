@@ -111,7 +111,7 @@ func TestAdvanceEndsAs(t *testing.T) {
 			driver.Succeeded, 2,
 		},
 		{
-			"a job that says saved to nobody runs on", "", "epochs=12 seconds=10 checkpoint=1s checkpoint_exit=none", 5 * time.Second, nil,
+			"a job that says saved unasked runs on", "", "epochs=12 seconds=10 checkpoint=1s checkpoint_exit=none", 5 * time.Second, nil,
 			[]driver.StepKind{driver.StepCheckpointing, driver.StepAbandoned},
 			driver.Succeeded, 1,
 		},
@@ -294,7 +294,7 @@ func TestStopOfAHeldJobCancelsIt(t *testing.T) {
 	})
 }
 
-func TestSecondIntentWaitsForNobody(t *testing.T) {
+func TestASecondIntentDoesNotWait(t *testing.T) {
 	t.Parallel()
 	inBubble(t, sim.Config{}, func(b *bench) {
 		job := b.submit("", "epochs=6 seconds=10 checkpoint=1s")

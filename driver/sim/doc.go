@@ -19,9 +19,9 @@
 //
 // Jobs wait in one queue and start first come first served; the first that finds
 // no room keeps those behind it waiting. A job held by Spec.NotBefore keeps its
-// place and holds nobody up. A job that goes on after a checkpoint queues again
+// place and holds no other up. A job that goes on after a checkpoint queues again
 // at the end, and loses its room to those before it: it is moved to more than it has only
-// where that is free and nobody waits (driver.ErrNoRoom). Requests for cores and memory are
+// where that is free and no job waits (driver.ErrNoRoom). Requests for cores and memory are
 // never oversubscribed. A job without a memory limit takes no memory from its node.
 //
 // A job that is asked to save finishes its epoch, needs checkpoint= to save,
@@ -49,7 +49,7 @@
 // Cluster.Outlook says how long the job would queue if its attempt saved and left
 // now: the queue is played through in the order in which it is served, with the
 // declared time limits of what runs and of what starts before the job. Where what
-// it waits for has no limit, nobody can tell, and Wait is nil. With queue_wait=
+// it waits for has no limit, the wait is unknown, and Wait is nil. With queue_wait=
 // the cluster says that instead, and keeps its word: each attempt after the first
 // waits so long before it may start. closed_at= and closed_by= are only told:
 // nothing happens when the time comes.
@@ -65,8 +65,8 @@
 //
 // They stand at the beginning of a line before the first command and hold
 // key=value pairs without spaces or quotes. All lines count as one. A key stands
-// once; epochs and seconds are needed. Every fault is reported with its line and
-// column.
+// once; epochs and seconds are needed, before at and hang_at. Every fault is reported with
+// its line.
 //
 //	key                   default          meaning
 //	epochs                needed           epochs in all

@@ -130,7 +130,7 @@ func (m *mover) Start(context.Context) (move.End, error) {
 	return move.End{}, nil
 }
 
-// expire has a job go on for whose intent nobody comes.
+// expire lets a job go on whose intent is not advanced any more.
 func (c *Cluster) expire(j *job, intent string) {
 	r := j.intents.Moving
 	if r == nil || r.Intent.ID != intent || j.view.State != driver.Stopped {

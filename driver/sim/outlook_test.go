@@ -19,12 +19,12 @@ func (b *bench) outlook(id driver.JobID) driver.Outlook {
 	return got
 }
 
-// wantWait compares a wait; a negative one means that nobody can tell.
+// wantWait compares a wait; a negative one is unknown.
 func (b *bench) wantWait(id driver.JobID, want time.Duration) {
 	b.Helper()
 	switch got := b.outlook(id).Wait; {
 	case want < 0 && got != nil:
-		b.Errorf("job %s would wait %v, want that nobody can tell", id, *got)
+		b.Errorf("job %s would wait %v, want unknown", id, *got)
 	case want >= 0 && (got == nil || *got != want):
 		b.Errorf("job %s would wait %v, want %v", id, got, want)
 	}
@@ -86,7 +86,7 @@ func TestTheOutlookComesTrue(t *testing.T) {
 	})
 }
 
-func TestAHeldJobHoldsNobodyUpUntilItsTime(t *testing.T) {
+func TestAHeldJobHoldsNoOtherUpUntilItsTime(t *testing.T) {
 	t.Parallel()
 	inBubble(t, sim.Config{Nodes: []sim.NodeSpec{{Name: "n", Cores: 4, MemoryBytes: 8 << 30}}}, func(b *bench) {
 		job := b.submit("cpus-per-task=4", "epochs=100 seconds=10 checkpoint=1s")

@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -10,110 +10,79 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"pitchpipe/driver/jobfile"
 )
 
 // marker begins a line that describes behaviour.
 const marker = "#SIM"
 
-// ParseBehaviour reads the #SIM lines of a job file. The error is
-// jobfile.Errors: every fault with its line and column.
-func ParseBehaviour(filename string, src []byte) (Behaviour, error) {
-	p := parser{b: defaults(), places: map[string]jobfile.Pos{}}
-	first := jobfile.Pos{Filename: filename, Line: 1, Column: 1}
-	pairs, lines := p.pairs(first, string(src))
-	// The profile comes first wherever it stands, so that explicit rates win.
-	slices.SortStableFunc(pairs, func(a, b pair) int {
-		rank := map[string]int{"profile": -1}
-		return rank[a.key] - rank[b.key]
-	})
-	for _, pr := range pairs {
-		p.apply(pr)
-	}
-	p.whole(first, lines)
-	if len(p.errs) > 0 {
-		slices.SortStableFunc(p.errs, func(a, b jobfile.Error) int {
-			return cmp.Or(a.Pos.Line-b.Pos.Line, a.Pos.Column-b.Pos.Column)
-		})
-		return Behaviour{}, p.errs
-	}
-	return p.b, nil
-}
-
 type pair struct {
+	line       int
 	key, value string
-	pos        jobfile.Pos
 }
 
-type parser struct {
-	places map[string]jobfile.Pos // of the keys that were given
-	b      Behaviour
-	errs   jobfile.Errors
-}
-
-func (p *parser) fault(pos jobfile.Pos, found, want string) {
-	p.errs = append(p.errs, jobfile.Error{Pos: pos, Found: found, Want: want})
-}
-
-// pairs collects those of all #SIM lines before the first command, and counts the lines.
-func (p *parser) pairs(pos jobfile.Pos, src string) (out []pair, lines int) {
-	ours, word := regexp.MustCompile(`^[ \t]*#SIM([ \t]|$)`), regexp.MustCompile(`[^ \t]+`)
+// ParseBehaviour reads the #SIM lines of a job file. Its error has every fault with its line.
+func ParseBehaviour(filename string, src []byte) (Behaviour, error) {
+	var errs []error
+	fault := func(line int, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s:%d: %s", filename, line, fmt.Sprintf(format, args...)))
+	}
+	var pairs []pair
+	given := map[string]bool{}
 	header := true
-	for i, line := range strings.Split(src, "\n") {
-		line = strings.TrimRight(line, "\r")
-		bare := strings.TrimLeft(line, " \t")
-		pos.Line, pos.Column = i+1, len(line)-len(bare)+1
-		switch is := ours.MatchString(line); {
-		case is && !header:
-			p.fault(pos, "a #SIM line after the first command", "#SIM lines stand before it")
-		case is && bare != line:
-			p.fault(pos, "a #SIM line that is indented", "#SIM stands at the beginning of the line")
-		case is:
-			lines++
-			for _, at := range word.FindAllStringIndex(line, -1)[1:] {
-				pos.Column = at[0] + 1
-				key, value, ok := strings.Cut(line[at[0]:at[1]], "=")
-				if !ok {
-					p.fault(pos, "the word "+strconv.Quote(key), "want key=value")
+	for i, line := range strings.Split(string(src), "\n") {
+		words := strings.Fields(line)
+		switch {
+		case len(words) == 0:
+		case words[0] != marker:
+			header = header && words[0][0] == '#'
+		case !header || line[0] != '#':
+			fault(i+1, "#SIM stands at the beginning of a line before the first command")
+		default:
+			for _, word := range words[1:] {
+				key, value, ok := strings.Cut(word, "=")
+				if !ok || given[key] {
+					fault(i+1, "%q: want key=value, and each key once", word)
 					continue
 				}
-				out = append(out, pair{key, value, pos})
+				given[key] = true
+				pairs = append(pairs, pair{i + 1, key, value})
 			}
-		case bare != "" && bare[0] != '#':
-			header = false
 		}
 	}
-	return out, lines
+	// The profile comes first wherever it stands, so that explicit rates win.
+	if i := slices.IndexFunc(pairs, func(p pair) bool { return p.key == "profile" }); i > 0 {
+		pairs[0], pairs[i] = pairs[i], pairs[0]
+	}
+	b := defaults()
+	for _, p := range pairs {
+		i := slices.IndexFunc(fields(), func(f reflect.StructField) bool { return f.Tag.Get("sim") == p.key })
+		if i < 0 {
+			fault(p.line, "unknown key %q", p.key)
+			continue
+		}
+		f := fields()[i]
+		want, ok := set(reflect.ValueOf(&b).Elem().FieldByIndex(f.Index), f.Tag.Get("in"), f.Tag.Get("as"), p.value)
+		switch {
+		case p.value == "" || !ok:
+			fault(p.line, "%s=%q; want %s", p.key, p.value, want)
+		case p.key == "profile":
+			b.Rates = profile(p.value)
+		case (p.key == "at" || p.key == "hang_at") && max(b.At, b.HangAt) > b.Epochs && b.Epochs > 0:
+			fault(p.line, "%s=%s; the job has %d epochs", p.key, p.value, b.Epochs)
+		}
+	}
+	if !given["epochs"] || !given["seconds"] {
+		fault(1, "every simulated job says how it behaves, such as #SIM epochs=10 seconds=2")
+	}
+	if err := errors.Join(errs...); err != nil {
+		return Behaviour{}, err
+	}
+	return b, nil
 }
 
 // fields are those of Behaviour that are keys.
 func fields() []reflect.StructField {
 	return slices.DeleteFunc(reflect.VisibleFields(reflect.TypeFor[Behaviour]()), func(f reflect.StructField) bool { return f.Tag.Get("sim") == "" })
-}
-
-func (p *parser) apply(pr pair) {
-	known := fields()
-	i := slices.IndexFunc(known, func(f reflect.StructField) bool { return f.Tag.Get("sim") == pr.key })
-	if i < 0 {
-		p.fault(pr.pos, "unknown key "+strconv.Quote(pr.key), suggest(pr.key, known))
-		return
-	}
-	if first, twice := p.places[pr.key]; twice {
-		p.fault(pr.pos, "key "+strconv.Quote(pr.key)+" again", "it stands at "+first.String())
-		return
-	}
-	p.places[pr.key] = pr.pos
-	f := known[i]
-	want, ok := set(reflect.ValueOf(&p.b).Elem().FieldByIndex(f.Index), f.Tag.Get("in"), f.Tag.Get("as"), pr.value)
-	if pr.value == "" || !ok {
-		pr.pos.Column += len(pr.key) + 1
-		p.fault(pr.pos, pr.key+"="+strconv.Quote(pr.value), "want "+want)
-		return
-	}
-	if pr.key == "profile" {
-		p.b.Rates = profile(pr.value)
-	}
 }
 
 // set reads a value, and says what would be allowed.
@@ -186,36 +155,4 @@ func spans(text string) (out []Span, ok bool) {
 		out = append(out, Span{first, last})
 	}
 	return out, true
-}
-
-// whole checks what concerns more than one key.
-func (p *parser) whole(first jobfile.Pos, lines int) {
-	if lines == 0 {
-		if len(p.errs) == 0 {
-			p.fault(first, "no #SIM line", "a simulated job says how it behaves, such as #SIM epochs=10 seconds=2")
-		}
-		return
-	}
-	for _, need := range []string{"epochs", "seconds"} {
-		if _, ok := p.places[need]; !ok {
-			p.fault(first, "no "+need+"=", "every simulated job needs epochs= and seconds=")
-		}
-	}
-	for name, epoch := range map[string]int{"at": p.b.At, "hang_at": p.b.HangAt} {
-		if pos, ok := p.places[name]; ok && epoch > p.b.Epochs && p.b.Epochs > 0 {
-			p.fault(pos, name+"="+strconv.Itoa(epoch), "the job has "+strconv.Itoa(p.b.Epochs)+" epochs")
-		}
-	}
-}
-
-// suggest names the known key that was probably meant.
-func suggest(word string, known []reflect.StructField) string {
-	var names []string
-	for _, f := range known {
-		names = append(names, f.Tag.Get("sim"))
-	}
-	if best := jobfile.Nearest(word, names); best != "" {
-		return "did you mean " + best + "?"
-	}
-	return "known are " + strings.Join(names, ", ")
 }

@@ -45,7 +45,7 @@ func TestQueueIsFirstComeFirstServed(t *testing.T) {
 	})
 }
 
-func TestHeldJobHoldsNobodyUp(t *testing.T) {
+func TestAHeldJobLetsOthersPass(t *testing.T) {
 	t.Parallel()
 	inBubble(t, sim.Config{Nodes: []sim.NodeSpec{{Name: "n", Cores: 1, MemoryBytes: 1 << 30}}}, func(b *bench) {
 		s := spec("", "epochs=1 seconds=1")
@@ -96,7 +96,7 @@ func TestWatchTellsOfChangesWhenTheyHappen(t *testing.T) {
 		if e := <-events; e.Job != job.ID || time.Since(b.start) != 0 {
 			b.Errorf("event %+v after %v, want the start at once", e, time.Since(b.start))
 		}
-		// Nobody asks the cluster anything meanwhile.
+		// No call is made meanwhile.
 		for e := range events {
 			if e.Job != job.ID {
 				b.Fatalf("event of job %q", e.Job)

@@ -26,7 +26,7 @@ type run struct {
 	epoch   int      // the last one that ended
 	said    Measured // of the present epoch, where it was recorded
 
-	signalled *driver.Checkpoint // nil = nobody asked it to save
+	signalled *driver.Checkpoint // nil = it was not asked to save
 
 	course meter
 	marks  []api.Report

@@ -150,26 +150,15 @@ func (c *Cluster) sample(r *run, at time.Time, ended bool) api.Sample {
 
 // Node is what the exporter of the first node says of its machine.
 func (c *Cluster) Node(ctx context.Context) (api.Node, error) {
-	nodes, err := c.Nodes(ctx)
-	if err != nil {
-		return api.Node{}, err
-	}
-	return nodes[0], nil
-}
-
-// Nodes is what the exporters of all nodes say, in the order of Config.Nodes.
-func (c *Cluster) Nodes(ctx context.Context) ([]api.Node, error) {
-	return do(ctx, c, OpNode, "", func() (out []api.Node, err error) {
-		for _, n := range c.nodes {
-			node := api.Node{
-				Hostname: n.spec.Name, CPUModel: "simulated", Cores: n.spec.Cores, MemoryBytes: n.spec.MemoryBytes,
-				MachineKind: n.spec.Kind, Schema: schema, EnergySource: c.cfg.EnergySource, IntervalSecs: c.cfg.Interval.Seconds(),
-			}
-			for _, name := range []string{"cgroup/cpu", "cgroup/memory", "cgroup/pressure", "perf/software", "host/load", "energy/" + c.cfg.EnergySource} {
-				node.Sources = append(node.Sources, api.Source{Name: name, Support: api.Supported, Reason: "simulated"})
-			}
-			out = append(out, node)
+	return do(ctx, c, OpNode, "", func() (api.Node, error) {
+		spec := c.nodes[0].spec
+		node := api.Node{
+			Hostname: spec.Name, CPUModel: "simulated", Cores: spec.Cores, MemoryBytes: spec.MemoryBytes,
+			MachineKind: spec.Kind, Schema: schema, EnergySource: c.cfg.EnergySource, IntervalSecs: c.cfg.Interval.Seconds(),
 		}
-		return out, nil
+		for _, name := range []string{"cgroup/cpu", "cgroup/memory", "cgroup/pressure", "perf/software", "host/load", "energy/" + c.cfg.EnergySource} {
+			node.Sources = append(node.Sources, api.Source{Name: name, Support: api.Supported, Reason: "simulated"})
+		}
+		return node, nil
 	})
 }

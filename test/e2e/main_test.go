@@ -20,7 +20,6 @@ import (
 	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon"
 	"pitchpipe/controller/reconcile"
-	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/local"
 	exporterapi "pitchpipe/exporter/api"
 	"pitchpipe/test/filterproxy"
@@ -162,7 +161,7 @@ func serve(ctx context.Context, dir string, die func(string), log *slog.Logger) 
 	socket := filepath.Join(dir, "exporter.sock")
 	drv, err := local.New(local.Config{
 		Dir: filepath.Join(dir, "jobs"), Cluster: cluster(dir), Supervisor: []string{self, "supervise"},
-		Listener: []string{self, "listen", "--socket", socket}, Parse: detect.Parse,
+		Listener:   []string{self, "listen", "--socket", socket},
 		CgroupRoot: local.DefaultCgroupRoot, Logger: log, AfterStep: func(step string) { die("driver " + step) },
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -71,48 +72,41 @@ func (l Leaf) create(limits Limits) error {
 
 // limit writes the limits into the files that the kernel made with the leaf.
 func (l Leaf) limit(limits Limits) error {
-	bytes := strconv.FormatInt(limits.MemoryBytes, 10)
 	type file struct {
 		name, text string
 		optional   bool
 	}
-	var cpuset, memory []file
-	switch l.tree.Kind {
-	case V2:
-		cpuset = []file{{name: "cpuset.cpus", text: FormatList(limits.CPUs)}}
+	var files []file
+	t, bytes := l.tree, strconv.FormatInt(limits.MemoryBytes, 10)
+	if t.Cpuset && t.Kind != V2 { // no process can be in a leaf that has no CPU or no memory node
+		mems, err := os.ReadFile(filepath.Join(t.Root, "cpuset", Parent, "cpuset.mems"))
+		if err != nil {
+			return err
+		}
+		files = append(files, file{name: "cpuset.mems", text: string(mems)})
+		if len(limits.CPUs) == 0 {
+			limits.CPUs = t.CPUs()
+		}
+	}
+	if t.Cpuset && len(limits.CPUs) > 0 {
+		files = append(files, file{name: "cpuset.cpus", text: FormatList(limits.CPUs)})
+	}
+	switch {
+	case !t.Memory || limits.MemoryBytes <= 0:
+	case t.Kind == V2:
 		// Kernels without swap have no limit of it; those before 4.19 kill one process
 		// at a time, and the supervisor the rest.
-		memory = []file{{name: "memory.max", text: bytes}, {"memory.swap.max", "0", true}, {"memory.oom.group", "1", true}}
-	case V1, Hybrid:
-		mems, err := os.ReadFile(filepath.Join(l.tree.Root, "cpuset", Parent, "cpuset.mems"))
-		if err != nil && l.tree.Cpuset {
-			return err
-		}
-		cpus := limits.CPUs
-		if len(cpus) == 0 { // no process can be in a leaf that has none
-			cpus = l.tree.CPUs()
-		}
-		cpuset = []file{{name: "cpuset.mems", text: string(mems)}, {name: "cpuset.cpus", text: FormatList(cpus)}}
+		files = append(files, file{name: "memory.max", text: bytes}, file{"memory.swap.max", "0", true}, file{"memory.oom.group", "1", true})
+	default:
 		// The second is memory and swap together: no swap beyond the limit.
-		memory = []file{{name: "memory.limit_in_bytes", text: bytes}, {"memory.memsw.limit_in_bytes", bytes, true}}
-	case None:
+		files = append(files, file{name: "memory.limit_in_bytes", text: bytes}, file{"memory.memsw.limit_in_bytes", bytes, true})
 	}
-	write := func(controller string, files []file) error {
-		for _, f := range files {
-			err := write(filepath.Join(l.tree.controller(controller), Parent, l.name, f.name), f.text)
-			if err != nil && !(f.optional && errors.Is(err, os.ErrNotExist)) {
-				return err
-			}
-		}
-		return nil
-	}
-	if l.tree.Cpuset && (len(limits.CPUs) > 0 || l.tree.Kind != V2) {
-		if err := write("cpuset", cpuset); err != nil {
+	for _, f := range files {
+		controller, _, _ := strings.Cut(f.name, ".")
+		err := write(filepath.Join(t.controller(controller), Parent, l.name, f.name), f.text)
+		if err != nil && !(f.optional && errors.Is(err, os.ErrNotExist)) {
 			return err
 		}
-	}
-	if l.tree.Memory && limits.MemoryBytes > 0 {
-		return write("memory", memory)
 	}
 	return nil
 }
@@ -203,7 +197,7 @@ func (l Leaf) Kill(ctx context.Context) error {
 				}
 			}
 		}
-		if err := pause(ctx, 5*time.Millisecond); err != nil {
+		if err := Pause(ctx, 5*time.Millisecond); err != nil {
 			return fmt.Errorf("killing what is left in %s: %w", l.name, err)
 		}
 	}
@@ -245,14 +239,15 @@ func removeTree(ctx context.Context, dir string) error {
 		if !errors.Is(err, unix.EBUSY) {
 			break
 		}
-		if err := pause(ctx, 10*time.Millisecond); err != nil {
+		if err := Pause(ctx, 10*time.Millisecond); err != nil {
 			return err
 		}
 	}
 	return fmt.Errorf("%s: %w", dir, err)
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+// Pause waits so long, or until ctx ends, whose error it returns then.
+func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -216,8 +216,7 @@ func (a *attempt) exit(err error) Exit {
 	case !ok:
 		return Exit{Reason: Signalled, Code: -1, Detail: fmt.Sprintf("status unreadable: %v", err)}
 	case status.Signaled():
-		e.Reason, e.Code, e.Signal = Signalled, 128+int(status.Signal()), unix.SignalName(status.Signal())
-		e.Detail = "killed by " + e.Signal
+		e.Reason, e.Code, e.Detail = Signalled, 128+int(status.Signal()), "killed by "+unix.SignalName(status.Signal())
 	default:
 		e.Code = status.ExitStatus()
 		e.Detail = fmt.Sprintf("exit status %d", e.Code)

@@ -96,7 +96,7 @@ func killSession(ctx context.Context, leader Process, job string) error {
 		if left == 0 && len(nameless) == 0 {
 			return nil
 		}
-		if err := pause(ctx, lookEvery); err != nil {
+		if err := cgroup.Pause(ctx, lookEvery); err != nil {
 			if left == 0 && lasting && errors.Is(err, context.DeadlineExceeded) {
 				return nil
 			}

@@ -5,13 +5,13 @@
 // Input: the files of one attempt's directory: plan.json (what to run), and while
 // it runs signal.json (ask the job to save) and stop.json (end it). Out come
 // started.json, process.json and exit.json, each whole and durable. The lock on
-// the directory reports whether the supervisor lives:
+// the directory says whether the supervisor lives:
 //
 //	lock held                          starting or running
 //	lock free, exit.json               ended
-//	lock free, started.json, no exit   the supervisor died: nobody knows
+//	lock free, started.json, no exit   the supervisor died: unknown
 //	lock free, neither                 never started; whoever takes the lock may
-//	                                   write `void`, after which nobody starts it
+//	                                   write `void`, after which no one starts it
 //
 // An attempt is started by whoever finds the lock free and neither void nor
 // started.json, and so at most once.
@@ -21,5 +21,5 @@
 // its cgroups, becomes the job's user, and then executes the job. The listener waits
 // for its cgroups too, in a shell. The supervisor never decides what the end of an
 // attempt means for the job, never starts anything a second time, and never ends
-// because somebody asked it politely: only with its job.
+// by a polite signal: only with its job.
 package supervise

@@ -113,7 +113,6 @@ const (
 type Exit struct {
 	Reason  Reason     `json:"reason"`
 	Code    int        `json:"code"` // 128 + signal for a killed process
-	Signal  string     `json:"signal,omitempty"`
 	Stop    StopReason `json:"stop,omitempty"`
 	Detail  string     `json:"detail,omitempty"`
 	Started time.Time  `json:"started"`

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -101,25 +102,17 @@ func (a *attempt) overMemory(now time.Time) bool {
 // pids lists the job's processes: those of its leaf, or without one its
 // descendants, the listener left out.
 func (a *attempt) pids(table map[int]cgroup.Process) []int {
-	var out []int
-	if a.plan.Tree.Kind == cgroup.None {
-		for _, p := range descendants(table, os.Getpid()) {
-			if p.PID != a.listener.pid() && !p.Ended {
-				out = append(out, p.PID)
-			}
-		}
-		return out
-	}
 	pids, err := a.leaf.Pids()
 	if err != nil {
 		a.log.Error("processes of the job", "error", err)
 	}
-	for _, pid := range pids {
-		if p, ok := table[pid]; ok && pid != a.listener.pid() && !p.Ended {
-			out = append(out, pid)
-		}
+	if a.plan.Tree.Kind == cgroup.None {
+		pids = descendants(table, os.Getpid())
 	}
-	return out
+	return slices.DeleteFunc(pids, func(pid int) bool {
+		p, ok := table[pid]
+		return !ok || p.Ended || pid == a.listener.pid()
+	})
 }
 
 // signalAll signals the job's process group and every other process of it.
@@ -136,7 +129,7 @@ func (a *attempt) signalAll(sig unix.Signal) error {
 	return all
 }
 
-// kill signals the job's main process, or its group where pid is negative. Nobody else has
+// kill signals the job's main process, or its group where pid is negative. No other has
 // the number: the process is not waited for before the last look.
 func (a *attempt) kill(pid int, sig unix.Signal) {
 	if err := unix.Kill(pid, sig); err != nil && !errors.Is(err, unix.ESRCH) {
@@ -157,7 +150,7 @@ func (a *attempt) killJob(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := pause(ctx, 5*time.Millisecond); err != nil {
+		if err := cgroup.Pause(ctx, 5*time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -31,15 +31,14 @@ func processes() map[int]cgroup.Process {
 }
 
 // descendants lists the processes below root, root left out.
-func descendants(table map[int]cgroup.Process, root int) []cgroup.Process {
-	children := map[int][]cgroup.Process{}
-	for _, p := range table {
-		children[p.Parent] = append(children[p.Parent], p)
+func descendants(table map[int]cgroup.Process, root int) []int {
+	children := map[int][]int{}
+	for pid, p := range table {
+		children[p.Parent] = append(children[p.Parent], pid)
 	}
-	var out []cgroup.Process
-	for next := children[root]; len(next) > 0; next = next[1:] {
-		out = append(out, next[0])
-		next = append(next, children[next[0].PID]...)
+	out := slices.Clone(children[root])
+	for i := 0; i < len(out); i++ {
+		out = append(out, children[out[i]]...)
 	}
 	return out
 }

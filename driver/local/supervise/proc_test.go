@@ -2,7 +2,6 @@ package supervise
 
 import (
 	"slices"
-	"strconv"
 	"testing"
 
 	"pitchpipe/driver/local/cgroup"
@@ -14,12 +13,9 @@ func TestDescendantsAreFoundAtAnyDepth(t *testing.T) {
 	for pid, parent := range map[int]int{1: 0, 2: 1, 3: 2, 4: 3, 5: 1, 6: 5} {
 		table[pid] = cgroup.Process{PID: pid, Parent: parent}
 	}
-	var got []string
-	for _, p := range descendants(table, 2) {
-		got = append(got, strconv.Itoa(p.PID))
-	}
+	got := descendants(table, 2)
 	slices.Sort(got)
-	if !slices.Equal(got, []string{"3", "4"}) {
+	if !slices.Equal(got, []int{3, 4}) {
 		t.Errorf("descendants of 2: %v, want 3 and 4", got)
 	}
 }

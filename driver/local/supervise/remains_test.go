@@ -28,7 +28,7 @@ func orphan(t *testing.T, command string, env ...string) (leader Process, pid in
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	leader, err := identify(cmd.Process.Pid) // at worst a zombie: nobody waited for it yet
+	leader, err := identify(cmd.Process.Pid) // at worst a zombie: it was not waited for yet
 	if err != nil {
 		t.Fatal(err)
 	}

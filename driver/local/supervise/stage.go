@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -74,10 +73,21 @@ func stageExec(dir string, ready io.Reader) error {
 	if err := os.Chdir(plan.Dir); err != nil {
 		return fmt.Errorf("working directory: %w", err)
 	}
-	if err := openOutput(plan); err != nil {
+	err := openOutput(plan)
+	if err != nil {
 		return err
 	}
-	path, err := lookPath(plan.Argv[0], plan.Env)
+	// The command is looked for as the job's own PATH has it.
+	os.Clearenv()
+	for _, e := range plan.Env {
+		if path, ok := strings.CutPrefix(e, "PATH="); ok {
+			err = os.Setenv("PATH", path)
+		}
+	}
+	path, errLook := exec.LookPath(plan.Argv[0])
+	if !errors.Is(errLook, exec.ErrDot) { // the job may name the folder that it begins in
+		err = errors.Join(err, errLook)
+	}
 	if err != nil {
 		return err
 	}
@@ -113,14 +123,15 @@ func (u *User) become() error {
 	for i, g := range u.Groups {
 		groups[i] = int(g)
 	}
-	if err := syscall.Setgroups(groups); err != nil {
-		return fmt.Errorf("becoming user %d: groups: %w", u.UID, err)
+	err := syscall.Setgroups(groups)
+	if err == nil {
+		err = syscall.Setgid(int(u.GID))
 	}
-	if err := syscall.Setgid(int(u.GID)); err != nil {
-		return fmt.Errorf("becoming user %d: group %d: %w", u.UID, u.GID, err)
+	if err == nil {
+		err = syscall.Setuid(int(u.UID))
 	}
-	if err := syscall.Setuid(int(u.UID)); err != nil {
-		return fmt.Errorf("becoming user %d: %w", u.UID, err)
+	if err != nil {
+		return fmt.Errorf("becoming user %d of group %d: %w", u.UID, u.GID, err)
 	}
 	return nil
 }
@@ -150,47 +161,30 @@ func openOutput(plan Plan) error {
 	return nil
 }
 
-// lookPath finds a command as the job's own PATH has it.
-func lookPath(name string, env []string) (string, error) {
-	if strings.Contains(name, "/") {
-		return name, executable(name)
+// limit lowers the process's limits to those of a login where an administrator says nothing
+// else: the scheduler's own, which its service may have raised, are not for its jobs.
+func limit() error {
+	var boot unix.Rlimit // of the machine's first process: what the kernel thinks fit
+	if err := unix.Prlimit(1, unix.RLIMIT_NPROC, nil, &boot); err != nil {
+		return fmt.Errorf("limits of the machine: %w", err)
 	}
-	denied := error(nil)
-	for _, dir := range filepath.SplitList(lookEnv(env, "PATH")) {
-		path := filepath.Join(dir, name)
-		err := executable(path)
+	for resource, most := range map[int]unix.Rlimit{
+		unix.RLIMIT_CORE:    {Cur: 0, Max: unix.RLIM_INFINITY},
+		unix.RLIMIT_MEMLOCK: {Cur: 8 << 20, Max: 8 << 20},
+		unix.RLIMIT_NOFILE:  {Cur: 1024, Max: 512 << 10},
+		unix.RLIMIT_NPROC:   boot,
+	} {
+		var now unix.Rlimit
+		err := unix.Getrlimit(resource, &now)
 		if err == nil {
-			return path, nil
+			now.Max = min(now.Max, most.Max)
+			now.Cur = min(now.Cur, most.Cur, now.Max)
+			err = unix.Setrlimit(resource, &now)
 		}
-		if errors.Is(err, os.ErrPermission) {
-			denied = err
+		if err != nil {
+			return fmt.Errorf("limit %d: %w", resource, err)
 		}
 	}
-	if denied != nil {
-		return "", denied
-	}
-	return "", fmt.Errorf("command %s: %w", name, exec.ErrNotFound)
-}
-
-func executable(path string) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return fmt.Errorf("command: %w", err)
-	}
-	if info.IsDir() {
-		return fmt.Errorf("command %s is a directory: %w", path, os.ErrPermission)
-	}
-	if err := unix.Access(path, unix.X_OK); err != nil {
-		return fmt.Errorf("command %s: %w", path, err)
-	}
+	unix.Umask(0o022) // of a login
 	return nil
-}
-
-func lookEnv(env []string, name string) string {
-	for _, e := range slices.Backward(env) {
-		if value, ok := strings.CutPrefix(e, name+"="); ok {
-			return value
-		}
-	}
-	return ""
 }

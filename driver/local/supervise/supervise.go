@@ -13,9 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pitchpipe/driver/durable"
+	"pitchpipe/driver/local/cgroup"
 )
 
-// Exit statuses of Main itself, which nobody waits for but which end up in logs.
+// Exit statuses of Main itself, which no one waits for but which end up in logs.
 const (
 	statusOK    = 0
 	statusError = 1
@@ -47,8 +48,8 @@ func Main(ctx context.Context, args []string) int {
 }
 
 func run(ctx context.Context, dir string, logger *slog.Logger) (err error) {
-	// 1. Only one supervisor at a time, and only for an attempt that nobody
-	// started or made void.
+	// 1. Only one supervisor at a time, and only for an attempt that was
+	// neither started nor made void.
 	lock, err := lockFile(dir, unix.LOCK_EX)
 	if err != nil {
 		return err
@@ -85,7 +86,7 @@ func run(ctx context.Context, dir string, logger *slog.Logger) (err error) {
 const tellPatience = 24 * time.Hour
 
 // tell writes how the attempt ended. Without this file the job is lost, and a full
-// disk is found full for hours: the supervisor waits, unless nobody can ever read
+// disk is found full for hours: the supervisor waits, unless no one can ever read
 // it.
 func tell(ctx context.Context, dir string, exit Exit, logger *slog.Logger) error {
 	path := filepath.Join(dir, ExitFile)
@@ -99,19 +100,8 @@ func tell(ctx context.Context, dir string, exit Exit, logger *slog.Logger) error
 			return err
 		}
 		logger.Warn("cannot write how the attempt ended", "error", err)
-		if pauseErr := pause(ctx, wait); pauseErr != nil {
+		if pauseErr := cgroup.Pause(ctx, wait); pauseErr != nil {
 			return errors.Join(err, pauseErr)
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
 }

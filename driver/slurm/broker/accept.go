@@ -12,21 +12,25 @@ import (
 	"pitchpipe/driver/slurm/slurmctl"
 )
 
-// recorded reports whether the submission plugin wrote its word into the AdminComment of a
-// job: it accepted a stanza in the job's script. An older plugin wrote the stanza behind it.
-func recorded(adminComment string) bool {
-	return slices.ContainsFunc(strings.Fields(adminComment), func(word string) bool { return strings.HasPrefix(word, "pitchpipe:1:") })
+// scriptOf is the script of a job, and whether the submission plugin marked it: it accepted a
+// stanza in the script, and wrote its word into the AdminComment, an older plugin the stanza
+// behind it. Where there is no plugin (Config.Scripts), the job's comment may have a stanza too.
+func (s *Server) scriptOf(ctx context.Context, j sighting) (script []byte, marked bool, err error) {
+	marked = slices.ContainsFunc(strings.Fields(j.AdminComment), func(word string) bool { return strings.HasPrefix(word, "pitchpipe:1:") })
+	if !marked && !s.cfg.Scripts {
+		return nil, false, fmt.Errorf("the site's submission plugin accepted no stanza of it: %w", driver.ErrDenied)
+	}
+	if script, err = slurmctl.ScriptOf(ctx, s.cfg.Actor, j.name, j.ID); err != nil {
+		return nil, false, fmt.Errorf("its script cannot be read: %w", err)
+	}
+	return script, marked, nil
 }
 
 // stanza is the accepted stanza of a job.
 func (s *Server) stanza(ctx context.Context, j sighting) (Stanza, error) {
-	marked := recorded(j.AdminComment)
-	if !marked && !s.cfg.Scripts {
-		return Stanza{}, fmt.Errorf("the site's submission plugin accepted no stanza of it: %w", driver.ErrDenied)
-	}
-	script, err := slurmctl.ScriptOf(ctx, s.cfg.Actor, j.name, j.ID)
+	script, marked, err := s.scriptOf(ctx, j)
 	if err != nil {
-		return Stanza{}, fmt.Errorf("its script cannot be read: %w", err)
+		return Stanza{}, err
 	}
 	if !marked { // the plugin reads scripts alone
 		script = sbatch.WithComment(script, j.Comment)
@@ -43,24 +47,17 @@ func (s *Server) stanza(ctx context.Context, j sighting) (Stanza, error) {
 // plugin, it is the first line, so that the controller sees that there is nothing for it.
 func (s *Server) script(ctx context.Context, id string) ([]byte, error) {
 	j, err := s.look(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	marked := recorded(j.AdminComment)
 	switch {
+	case err != nil:
+		return nil, err
 	case j.uid == 0:
 		return nil, fmt.Errorf("root's jobs are not touched: %w", driver.ErrDenied)
 	case !j.Batch:
 		return nil, fmt.Errorf("it has no script: %w", driver.ErrUnsupported)
-	case !marked && !s.cfg.Scripts:
-		return nil, fmt.Errorf("the site's submission plugin accepted no stanza of it: %w", driver.ErrDenied)
 	}
-	script, err := slurmctl.ScriptOf(ctx, s.cfg.Actor, j.name, j.ID)
-	if err != nil || marked {
+	script, marked, err := s.scriptOf(ctx, j)
+	if err != nil || marked || bytes.Contains(sbatch.WithComment(script, j.Comment), []byte("#TUNE")) {
 		return script, err
-	}
-	if bytes.Contains(sbatch.WithComment(script, j.Comment), []byte("#TUNE")) {
-		return script, nil
 	}
 	first, _, _ := bytes.Cut(script, []byte("\n"))
 	return append(bytes.Clone(first), '\n'), nil

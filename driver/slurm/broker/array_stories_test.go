@@ -117,7 +117,7 @@ func anArray(t *testing.T, s *site) {
 	advance(tasks[0]) // it runs, and leaves its turn to the third
 	s.until(t, tasks[2], "JobState", "RUNNING")
 	if got := of(tasks[1]); got != second {
-		t.Errorf("a task that nobody moved was %q and is %q", second, got)
+		t.Errorf("a task that was not moved was %q and is %q", second, got)
 	}
 	s.run(t, slurmcluster.Alpha, "scancel", tasks[1])
 	s.until(t, tasks[0], "JobState", "RUNNING")
@@ -132,7 +132,7 @@ func anArray(t *testing.T, s *site) {
 	}
 	for _, path := range []string{output(tasks[1]), output(tasks[2]), theirs(others[0]), theirs(others[1])} {
 		if text, err := os.ReadFile(path); err != nil || bytes.Contains(text, []byte("saved")) {
-			t.Errorf("%s: %q (%v): a task that nobody moved was asked to save", filepath.Base(path), text, err)
+			t.Errorf("%s: %q (%v): a task that was not moved was asked to save", filepath.Base(path), text, err)
 		}
 	}
 }

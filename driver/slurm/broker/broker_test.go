@@ -185,7 +185,7 @@ func TestWhatIsRepeatedCountsOnce(t *testing.T) {
 	r.f.fail = driver.ErrUnknown
 	r.f.mu.Unlock()
 	if err := r.client.Requeue(t.Context(), "7"); !errors.Is(err, driver.ErrUnknown) {
-		t.Errorf("an outcome that nobody knows: %v, want %v", err, driver.ErrUnknown)
+		t.Errorf("an unknown outcome: %v, want %v", err, driver.ErrUnknown)
 	}
 	if err := r.client.Requeue(t.Context(), "7"); err != nil {
 		t.Errorf("the repeat: %v", err)

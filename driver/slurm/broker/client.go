@@ -2,6 +2,7 @@ package broker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -66,49 +67,47 @@ func (c *Client) Script(ctx context.Context, job string) ([]byte, error) {
 	return r.Script, err
 }
 
+func (c *Client) do(ctx context.Context, verb string, req request) error {
+	_, err := c.ask(ctx, verb, req)
+	return err
+}
+
 // Signal sends the signal that the job's stanza names.
 func (c *Client) Signal(ctx context.Context, job, signal string) error {
-	_, err := c.ask(ctx, verbSignal, request{Job: job, Signal: signal})
-	return err
+	return c.do(ctx, verbSignal, request{Job: job, Signal: signal})
 }
 
 // Requeue puts a job that was asked to save back into the queue.
 func (c *Client) Requeue(ctx context.Context, job string) error {
-	_, err := c.ask(ctx, verbRequeue, request{Job: job})
-	return err
+	return c.do(ctx, verbRequeue, request{Job: job})
 }
 
 // Discard puts a job back into the queue whose running attempt the controller set up,
 // without asking it to save.
 func (c *Client) Discard(ctx context.Context, job string) error {
-	_, err := c.ask(ctx, verbDiscard, request{Job: job})
-	return err
+	return c.do(ctx, verbDiscard, request{Job: job})
 }
 
 // Rerun puts a job back into the queue that was killed for less memory than its owner asked
 // for, with his.
 func (c *Client) Rerun(ctx context.Context, job string) error {
-	_, err := c.ask(ctx, verbRerun, request{Job: job})
-	return err
+	return c.do(ctx, verbRerun, request{Job: job})
 }
 
 // Update changes a job that waits.
 func (c *Client) Update(ctx context.Context, job string, u slurmctl.Update) error {
-	_, err := c.ask(ctx, verbUpdate, request{Job: job, Update: &u})
-	return err
+	return c.do(ctx, verbUpdate, request{Job: job, Update: &u})
 }
 
 // May asks whether Update would be refused once the job waits, so that a job that runs
 // is not stopped for nothing. Its answer is of now; nothing is done.
 func (c *Client) May(ctx context.Context, job string, u slurmctl.Update) error {
-	_, err := c.ask(ctx, verbMay, request{Job: job, Update: &u})
-	return err
+	return c.do(ctx, verbMay, request{Job: job, Update: &u})
 }
 
 // Release lets a job go that the cluster holds because it saved for us.
 func (c *Client) Release(ctx context.Context, job string) error {
-	_, err := c.ask(ctx, verbRelease, request{Job: job})
-	return err
+	return c.do(ctx, verbRelease, request{Job: job})
 }
 
 // Cancel is nothing that a broker does.
@@ -117,11 +116,7 @@ func (c *Client) Cancel(_ context.Context, job string) error {
 }
 
 func (c *Client) ask(ctx context.Context, verb string, req request) (response, error) {
-	limit := c.Timeout
-	if limit <= 0 {
-		limit = DefaultTimeout
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Timeout, DefaultTimeout))
 	defer cancel()
 	body, err := json.Marshal(req)
 	if err != nil {
@@ -148,7 +143,12 @@ func (c *Client) ask(ctx context.Context, verb string, req request) (response, e
 	if answer.StatusCode == http.StatusOK {
 		return out, nil
 	}
-	return response{}, refusal(verb, out)
+	for _, k := range kinds() {
+		if k.word == out.Kind {
+			return response{}, &remote{text: out.Error, cause: k.err}
+		}
+	}
+	return response{}, lost(verb, fmt.Errorf("an answer of kind %q", out.Kind))
 }
 
 // lost is the error of a request whose answer did not come.
@@ -158,13 +158,4 @@ func lost(verb string, err error) error {
 		return fmt.Errorf("broker: %s: %w: %w", verb, driver.ErrTransient, err)
 	}
 	return fmt.Errorf("broker: %s: %w: %w", verb, driver.ErrUnknown, err)
-}
-
-func refusal(verb string, r response) error {
-	for _, k := range kinds() {
-		if k.word == r.Kind {
-			return &remote{text: r.Error, cause: k.err}
-		}
-	}
-	return lost(verb, fmt.Errorf("an answer of kind %q", r.Kind))
 }

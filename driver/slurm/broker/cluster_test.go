@@ -252,7 +252,7 @@ func TestOnACluster(t *testing.T) {
 	}{
 		{"a group limit that an Operator's update would pass over", aGroupLimit},
 		{"what Slurm gives counts, and not what is asked for", whatIsGiven},
-		{"jobs that nobody accepted, and who may ask", notAccepted},
+		{"jobs that the plugin did not accept, and who may ask", notAccepted},
 		{"a whole move", aWholeMove},
 		{"a finished job is never made to run again", aFinishedJob},
 		{"a hold and a begin time of the owner stay", aHold},

@@ -4,10 +4,10 @@
 // Requests come in on a Unix socket from processes whose user the kernel vouches for: the
 // script of a job, a signal, a requeue, a discard, an update, a release, a rerun. Slurm's own
 // commands go out, run by an account with Slurm's administrator level Operator, or a refusal
-// with its reason. The client has the verbs of package act and returns package driver's errors;
-// it can also ask beforehand whether a size would be refused. A job is named by its number, a
-// task of an array always by ARRAY_TASK, since tasks that wait share a number. A whole array is
-// never changed.
+// with its reason. The client has the verbs of package slurmctl and returns package driver's
+// errors; it can also ask beforehand whether a size would be refused. A job is named by its
+// number, a task of an array always by ARRAY_TASK, since tasks that wait share a number. A whole
+// array is never changed.
 //
 // # What is asked before anything is done
 //
@@ -18,20 +18,24 @@
 //     Root's jobs are never touched: who could steer them could steer root.
 //  3. Has its script a tuning stanza without faults, in mode apply? The site's submission
 //     plugin marked the job in its AdminComment, or the site has none (Config.Scripts).
-//  4. Is this verb due? A signal: the one that the stanza names, while the job runs, in
-//     at most Config.Restarts attempts. A requeue: after that signal in this attempt, never
-//     of a job that leaves by itself once it saved, never against --no-requeue, and never
-//     of a job that has ended (requeue Incomplete). Whether it has saved by then is the
-//     controller's word. A discard, which is a requeue without that signal: only of an attempt
-//     that was changed here while the job waited for it, so that its owner's own attempts keep
-//     their work; it counts among the Config.Restarts attempts. An update: while the job waits, to cores and memory that its
-//     stanza allows or its owner asked for, never to less time than that, and to
-//     no more than that but in the partitions of Config.Above; to less memory where a kill can
-//     be taken back (see below). A start time: only where the wait is of our making,
-//     and at most Config.Ahead from now; a task of an array that waits for its first attempt and
-//     has no number yet may be made to wait, for Config.Ahead in all, since only an update
-//     gives it the number by which the task prolog finds its settings. A release: only of a job that left for our signal
-//     with its stanza's exit status, and that the cluster holds for that.
+//  4. Is this verb due?
+//     A signal: the one that the stanza names, while the job runs, in at most Config.Restarts
+//     attempts.
+//     A requeue: after that signal in this attempt, never of a job that leaves by itself once it
+//     saved, never against --no-requeue, and never of a job that has ended (requeue Incomplete).
+//     Whether it has saved by then is the controller's word.
+//     A discard, which is a requeue without that signal: only of an attempt that was changed here
+//     while the job waited for it, so that its owner's own attempts keep their work; it counts
+//     among the Config.Restarts attempts.
+//     An update: while the job waits, to cores and memory that its stanza allows or its owner
+//     asked for, never to less time than that, and to no more than that but in the partitions of
+//     Config.Above; to less memory where a kill can be taken back (see below).
+//     A start time: only where the wait is of our making, and at most Config.Ahead from now; a
+//     task of an array that waits for its first attempt and has no number yet may be made to
+//     wait, for Config.Ahead in all, since only an update gives it the number by which the task
+//     prolog finds its settings.
+//     A release: only of a job that left for our signal with its stanza's exit status, and that
+//     the cluster holds for that.
 //  5. Would a partition take the changed job, and would it pass the limits of its
 //     association, its QOS and the QOS of its partition (package limits), beside what others
 //     use now, with all that Slurm gives it: whole cores, or whole nodes? Slurm 22.05 does not ask

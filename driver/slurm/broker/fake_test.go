@@ -39,7 +39,7 @@ type fake struct {
 	broken     bool   // nothing answers
 	actions    []string
 	fail       error          // of the next action
-	lose       string         // an action that is not done, and whose outcome nobody knows
+	lose       string         // an action that is not done, and whose outcome is unknown
 	pause      func()         // before a signal
 	begin      func(*fakeJob) // once, before scontrol shows a job that squeue has shown
 }

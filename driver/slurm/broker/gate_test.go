@@ -27,7 +27,7 @@ func turned(t *testing.T, conn net.Conn) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
 }
 
-func TestNobodyKeepsTheControllerOutByManyConnections(t *testing.T) {
+func TestManyConnectionsDoNotKeepTheControllerOut(t *testing.T) {
 	t.Parallel()
 	var log lines
 	r := newRig(t, func(c *broker.Config) {
@@ -51,7 +51,7 @@ func TestNobodyKeepsTheControllerOutByManyConnections(t *testing.T) {
 	peercredtest.As(t, 65001, func() {
 		answer, err := raw(r.cfg.Socket, "/v1/signal", `{"job":"7","signal":"SIGUSR1"}`)
 		if err != nil || !strings.Contains(answer, "200 OK") {
-			t.Errorf("the controller is told %q (%v)", answer, err)
+			t.Errorf("the controller gets %q (%v)", answer, err)
 		}
 	})
 	open := 0

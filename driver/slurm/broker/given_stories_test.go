@@ -36,7 +36,7 @@ func whatIsGiven(t *testing.T, s *site) {
 	refused(t, "a job with a deadline", b.controller(t, one), driver.ErrUnsupported, "deadline")
 
 	// What the broker keeps from happening: with fewer cores Slurm gives the job as many as
-	// its memory needs there, whatever it is told.
+	// its memory needs there, whatever it asks for.
 	theirs := waiting("-H", "-p", "each")
 	s.run(t, slurmcluster.Operator, "scontrol", "update", "JobId="+theirs, "NumCPUs=1", "CpusPerTask=1")
 	s.run(t, slurmcluster.Operator, "scontrol", "release", theirs)

@@ -93,7 +93,7 @@ func TestTheMinutesThatAJobHasLeftAreNotCountedAgainstIt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.f.mu.Lock()
-	// Four cores for an hour, of which it has run a quarter, and nobody else runs.
+	// Four cores for an hour, of which it has run a quarter, and no other runs.
 	r.f.job.started = time.Now().Add(-15 * time.Minute)
 	r.f.config = "AccountingStorageEnforce = associations,limits\n"
 	r.f.assoc = strings.ReplaceAll(limited, "cpu=6(3) GrpTRESMins= GrpTRESRunMins=", "cpu=N(4) GrpTRESMins= GrpTRESRunMins=cpu=240(180)")

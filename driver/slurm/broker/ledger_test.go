@@ -99,7 +99,7 @@ func TestWhoseWordASizeIs(t *testing.T) {
 		{"what was set before, of a slurmctld that went back", []int{3, 2}, 3, 5, 4},
 		{"what was set long before", []int{3, 2}, 3, 30, 3},
 		{"what was set last, long ago", []int{3, 2}, 2, 50, 4},
-		{"what nobody set", []int{3, 2}, 1, 3, 1},
+		{"what was not set here", []int{3, 2}, 1, 3, 1},
 		{"more than before", []int{3, 2}, 8, 3, 8},
 	} {
 		l, _ := open(t)

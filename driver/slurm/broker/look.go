@@ -30,52 +30,52 @@ const looks = 4
 
 // look reads a job. Its numbers and its mark cannot be imitated by texts of its owner.
 func (s *Server) look(ctx context.Context, id string) (j sighting, err error) {
-	for range looks {
-		if j, err = s.sight(ctx, id); !errors.Is(err, driver.ErrConflict) {
-			return j, err
-		}
-	}
-	return j, err
-}
-
-func (s *Server) sight(ctx context.Context, id string) (sighting, error) {
 	if !named(id) {
 		return sighting{}, fmt.Errorf("job %q: a job is named by its number, and a task of an array by ARRAY_TASK: %w", id, driver.ErrInvalid)
 	}
-	rows, err := s.squeue(ctx, true, "-j", id)
+	err = driver.ErrConflict
+	for n := 0; n < looks && errors.Is(err, driver.ErrConflict); n++ {
+		j, err = s.sight(ctx, id)
+	}
 	if err != nil {
 		return sighting{}, fmt.Errorf("job %s: %w", id, err)
+	}
+	return j, nil
+}
+
+func (s *Server) sight(ctx context.Context, id string) (j sighting, err error) {
+	rows, err := s.squeue(ctx, true, "-j", id)
+	if err != nil {
+		return j, err
 	}
 	numbers, err := only(rows, id)
 	if err != nil {
-		return sighting{}, fmt.Errorf("job %s: %w", id, err)
+		return j, err
 	}
 	record, err := s.read(ctx, "scontrol", "-o", "show", "job", id)
 	if err != nil {
-		return sighting{}, fmt.Errorf("job %s: %w", id, err)
+		return j, err
 	}
 	jobs, unreadable := parse.Jobs(record)
 	i := slices.IndexFunc(jobs, numbers.about)
 	if i < 0 {
-		return sighting{}, fmt.Errorf("job %s: scontrol's record of it cannot be read: %w", id, errors.Join(driver.ErrUnsupported, unreadable))
+		return j, fmt.Errorf("scontrol's record of it cannot be read: %w", errors.Join(driver.ErrUnsupported, unreadable))
 	}
-	j := jobs[i]
-	if err := numbers.agree(j); err != nil {
-		return sighting{}, fmt.Errorf("job %s: %w", id, err)
+	text := string(record)
+	j = sighting{
+		Job: jobs[i], name: id, uid: numbers.uid, size: sizeOf(jobs[i]),
+		// These stand in each record; parse.Jobs has refused one where they stand twice.
+		whole: wholeNode(word(text, "OverSubscribe")), apart: fewThreads(word(text, "ReqB:S:C:T")),
+		alone: unreadable == nil && len(jobs) == 1 && !bytes.ContainsAny(bytes.TrimSpace(record), "\n\r"),
 	}
-	if j.AdminComment, err = mark(string(record), j, numbers.folder); err != nil {
-		return sighting{}, fmt.Errorf("job %s: %w", id, err)
+	if err := numbers.agree(j.Job); err != nil {
+		return j, err
 	}
-	least, err := leastCPUs(string(record))
-	if err != nil {
-		return sighting{}, fmt.Errorf("job %s: %w", id, err)
+	if j.AdminComment, err = mark(text, j.Job, numbers.folder); err != nil {
+		return j, err
 	}
-	// These stand in each record too; parse.Jobs has refused one where they stand twice.
-	alone := unreadable == nil && len(jobs) == 1 && !bytes.ContainsAny(bytes.TrimSpace(record), "\n\r")
-	return sighting{
-		Job: j, name: id, uid: numbers.uid, size: sizeOf(j), least: least, alone: alone,
-		whole: wholeNode(word(string(record), "OverSubscribe")), apart: fewThreads(word(string(record), "ReqB:S:C:T")),
-	}, nil
+	j.least, err = leastCPUs(text)
+	return j, err
 }
 
 // wholeNode reports whether a job that says so of its nodes gets all of one. One that shares

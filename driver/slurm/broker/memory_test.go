@@ -71,7 +71,7 @@ func TestARerunThatIsCutOffIsFinished(t *testing.T) {
 			r.f.lose = c.cut
 			r.f.mu.Unlock()
 			if err := r.client.Rerun(t.Context(), "7"); !errors.Is(err, driver.ErrUnknown) {
-				t.Fatalf("an outcome that nobody knows: %v", err)
+				t.Fatalf("an unknown outcome: %v", err)
 			}
 			r.restart(t)
 			if err := c.next(r); err != nil {
@@ -127,7 +127,7 @@ func TestWhereMemoryIsNotLowered(t *testing.T) {
 			f.dependants = "7 7 afterok:5(unfulfilled) train\n8 9 singleton(unfulfilled) train\n10 7 afterok:77(unfulfilled) train\n"
 		}, nil, ""},
 		{"slurmctld forgets ended jobs at once", func(f *fake) { f.config = strings.ReplaceAll(f.config, "300 sec", "60 sec") }, driver.ErrUnsupported, "MinJobAge"},
-		{"nobody says when it forgets them", func(f *fake) { f.config = "AccountingStorageEnforce = none\n" }, driver.ErrUnsupported, "MinJobAge"},
+		{"the configuration does not say when it forgets them", func(f *fake) { f.config = "AccountingStorageEnforce = none\n" }, driver.ErrUnsupported, "MinJobAge"},
 		{"a limit counts memory, which it would get back", func(f *fake) { f.config, f.assoc = f.config+"AccountingStorageEnforce = limits\n", mem }, driver.ErrDenied, "after a kill for less memory"},
 		{"a limit counts cores alone", func(f *fake) {
 			f.config, f.assoc, f.job.cores = f.config+"AccountingStorageEnforce = limits\n", limited, 2

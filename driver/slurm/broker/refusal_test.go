@@ -48,7 +48,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{"a component of a heterogeneous job", func(j *fakeJob) { j.leader = "5" }, signal, driver.ErrUnsupported, "heterogeneous"},
 		{"a job whose comment says that it is a component", func(j *fakeJob) { j.extra = "HetJobId=5 " }, signal, driver.ErrConflict, "leader"},
 		{"a job on two nodes", func(j *fakeJob) { j.nodes = 2 }, signal, driver.ErrUnsupported, "several nodes"},
-		{"a job that nobody accepted", func(j *fakeJob) { j.admin = "" }, signal, driver.ErrDenied, "accepted no stanza"},
+		{"a job that the plugin did not accept", func(j *fakeJob) { j.admin = "" }, signal, driver.ErrDenied, "accepted no stanza"},
 		{"a comment of another plugin", func(j *fakeJob) { j.admin = "billing:7" }, signal, driver.ErrDenied, "accepted no stanza"},
 		{"a stanza that does not allow it", func(j *fakeJob) { j.script = "#!/bin/sh\n#TUNE observe\n" }, signal, driver.ErrDenied, "mode=apply"},
 		{"a stanza that is not good", func(j *fakeJob) { j.script = "#!/bin/sh\n#TUNE mode=x\n" }, signal, driver.ErrDenied, "no good stanza"},

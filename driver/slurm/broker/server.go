@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -103,15 +104,8 @@ func New(cfg Config) (*Server, error) {
 	case cfg.Restarts < 0 || cfg.Ahead < 0:
 		return nil, fmt.Errorf("%w: less than nothing", ErrConfig)
 	}
-	if cfg.Restarts == 0 {
-		cfg.Restarts = DefaultRestarts
-	}
-	if cfg.Ahead == 0 {
-		cfg.Ahead = DefaultAhead
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Restarts, cfg.Ahead = cmp.Or(cfg.Restarts, DefaultRestarts), cmp.Or(cfg.Ahead, DefaultAhead)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.AfterStep == nil {
 		cfg.AfterStep = func(string) {}
 	}

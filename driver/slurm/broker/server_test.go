@@ -57,7 +57,7 @@ func TestOnlyTheControllerIsAnswered(t *testing.T) {
 		peercredtest.As(t, uid, func() {
 			answer, err := raw(r.cfg.Socket, "/v1/signal", `{"job":"7","signal":"SIGUSR1"}`)
 			if err != nil || !strings.Contains(answer, want) {
-				t.Errorf("uid %d is told %q (%v), want %q", uid, answer, err, want)
+				t.Errorf("uid %d gets %q (%v), want %q", uid, answer, err, want)
 			}
 		})
 	}
@@ -132,7 +132,7 @@ func TestABrokerThatDoesNotAnswerInTime(t *testing.T) {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket := filepath.Join(dir, "s")
 	var lc net.ListenConfig
-	l, err := lc.Listen(t.Context(), "unix", socket) // nobody accepts
+	l, err := lc.Listen(t.Context(), "unix", socket) // no one accepts
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,13 +274,13 @@ func TestLimitsThatSlurmDoesNotAskOfAnOperator(t *testing.T) {
 		{"above them", func(f *fake) { f.assoc = limited }, false, 5, driver.ErrDenied, "the association of user alice in account physics has GrpTRES=cpu 6, of which other jobs use 3, and the job would add 5"},
 		{"smaller, and still above", func(f *fake) { f.assoc, f.job.cores = limited, 8 }, false, 4, driver.ErrDenied, "GrpTRES=cpu 6"},
 		{"smaller, of a job that asked for more CPUs of its node", func(f *fake) { f.assoc, f.job.least = limited, 4 }, false, 2, nil, ""},
-		{"larger where nobody can read them", func(*fake) {}, true, 5, driver.ErrTransient, "cannot be read"},
-		{"smaller where nobody can read them, of a job that waits for its first start", func(*fake) {}, false, 1, driver.ErrTransient, "cannot be read"},
-		{"smaller where nobody can read them, of a job that just ran", func(*fake) {}, true, 1, nil, ""},
+		{"larger where the limits cannot be read", func(*fake) {}, true, 5, driver.ErrTransient, "cannot be read"},
+		{"smaller where the limits cannot be read, of a job that waits for its first start", func(*fake) {}, false, 1, driver.ErrTransient, "cannot be read"},
+		{"smaller where the limits cannot be read, of a job that just ran", func(*fake) {}, true, 1, nil, ""},
 		{"output that is not known", func(f *fake) { f.assoc = "what is this\n" }, false, 5, driver.ErrTransient, "cannot be read"},
 		{"a user without an association", func(f *fake) { f.assoc = strings.ReplaceAll(limited, "alice(7)", "bob(8)") }, false, 5, driver.ErrDenied, "no association"},
 		{"no limits are enforced", func(f *fake) { f.config = "AccountingStorageEnforce = associations\n" }, false, 5, nil, ""},
-		{"nobody says what is enforced", func(f *fake) { f.config = "" }, false, 5, driver.ErrTransient, "what is enforced"},
+		{"the configuration does not say what is enforced", func(f *fake) { f.config = "" }, false, 5, driver.ErrTransient, "what is enforced"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

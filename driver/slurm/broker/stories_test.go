@@ -78,7 +78,7 @@ func notAccepted(t *testing.T, s *site) {
 	refused(t, "a signal to a job with a newline in its name", b.controller(t, role{Verb: "signal", Job: two, Signal: "SIGUSR1"}), driver.ErrDenied, "more than one line")
 	s.run(t, slurmcluster.Beta, "scancel", two)
 	plain := s.submit(t, slurmcluster.Beta, false, s.script(t, patient))
-	refused(t, "script of a job that nobody accepted", b.controller(t, role{Verb: "script", Job: plain}), driver.ErrDenied, "accepted no stanza")
+	refused(t, "script of a job that the plugin did not accept", b.controller(t, role{Verb: "script", Job: plain}), driver.ErrDenied, "accepted no stanza")
 	if after := s.run(t, "root", "squeue", "-h", "-j", id, "-O", "State,NumCPUs,MinMemory,TimeLimit,RestartCnt,SubmitTime"); after != before {
 		t.Errorf("the job was %q and is %q", before, after)
 	}

@@ -9,26 +9,15 @@ import (
 	"pitchpipe/driver/slurm/parse"
 )
 
-// Seen says whether a file could be looked at.
+// Seen is what became of a look at a file, or of a question to a service.
 type Seen string
 
-// What became of a look.
+// What became of it.
 const (
-	NotLooked Seen = ""        // no setting names it
-	Present   Seen = "present" // it is there
-	Absent    Seen = "absent"  // on this machine
-	Closed    Seen = "closed"  // this user may not look
-)
-
-// Answer is how a service answered.
-type Answer string
-
-// The answers.
-const (
-	NotAsked Answer = ""
-	Answers  Answer = "answers"
-	Silent   Answer = "silent" // it is not there
-	Denies   Answer = "denies" // it is there, and does not answer to this account
+	NotLooked Seen = ""
+	Present   Seen = "present" // it is there, and answers
+	Absent    Seen = "absent"  // it is not on this machine, or silent
+	Closed    Seen = "closed"  // this account may not look, or gets no answer
 )
 
 // Facts are what a cluster shows of itself. The zero value of each part says that it
@@ -146,7 +135,7 @@ type Jobs struct {
 type Broker struct {
 	Socket  File
 	Account string // that runs it; the owner of the socket
-	Answer  Answer
+	Answer  Seen
 	Text    string // of the answer, where it is not the expected one
 }
 
@@ -154,7 +143,7 @@ type Broker struct {
 type Exporter struct {
 	Node    string
 	Address string // empty = the controller's configuration leads to none
-	Answer  Answer
+	Answer  Seen
 	Text    string // why it is silent
 	Steps   string // how it finds the jobs that have no cgroup: supported, or why not
 	Energy  string // source of joules; empty = none
@@ -168,8 +157,8 @@ type Proof struct {
 	Failed    string // why the good job could not be submitted
 	Job       string
 	Comment   string // its AdminComment
-	Variable  Answer // the TaskProlog set the variable of the settings file
-	Measured  Answer // an exporter has it in its list
+	Variable  Seen   // the TaskProlog set the variable of the settings file
+	Measured  Seen   // an exporter has it in its list
 	Unstarted string // why it did not run, or was not waited for
 }
 

@@ -149,7 +149,7 @@ func replace(text *string, by string) {
 func (j *judge) fill(text string) string {
 	var b strings.Builder
 	t, err := template.New("").Delims("{", "}").Option("missingkey=zero").Funcs(template.FuncMap{
-		"prefix": strings.HasPrefix, "suffix": strings.HasSuffix, "contains": strings.Contains, "clean": path.Clean,
+		"prefix": strings.HasPrefix, "suffix": strings.HasSuffix, "contains": strings.Contains, "clean": path.Clean, "dir": path.Dir, "before": before,
 		"mul": func(a, b int) int { return a * b }, "ours": ours, "calls": callsProlog, "version": withoutConf,
 	}).Parse(text)
 	if err == nil {

@@ -39,12 +39,6 @@ type level struct {
 	Known                       bool
 }
 
-// exporters are nodes of which the same is to be said.
-type exporters struct {
-	Exporter        // of the first
-	Nodes    string // node n1, or nodes n1, n2
-}
-
 // each is what a rule is made for.
 func (j *judge) each(list string) (out []any) {
 	account := func(whose, name, want string) []any {
@@ -72,8 +66,8 @@ func (j *judge) groups() (out []any) {
 		}
 		key := e
 		key.Node, key.Address, key.Text = "", strings.ReplaceAll(e.Address, e.Node, "{node}"), strings.ReplaceAll(e.Text, e.Node, "{node}")
-		if e.Answer == Silent && j.down(e.Node) {
-			key.Answer, key.Text = NotAsked, "Slurm says that the node is down"
+		if e.Answer == Absent && j.down(e.Node) {
+			key.Answer, key.Text = NotLooked, "Slurm says that the node is down"
 		}
 		if alike[key] == nil {
 			order = append(order, key)
@@ -82,13 +76,10 @@ func (j *judge) groups() (out []any) {
 	}
 	for _, e := range order {
 		nodes := alike[e]
-		e.Node = few(nodes)
-		if len(nodes) > 1 {
-			out = append(out, exporters{e, "nodes " + e.Node})
-			continue
+		if e.Node = few(nodes); len(nodes) == 1 {
+			e.Address, e.Text = strings.ReplaceAll(e.Address, "{node}", e.Node), strings.ReplaceAll(e.Text, "{node}", e.Node)
 		}
-		e.Address, e.Text = strings.ReplaceAll(e.Address, "{node}", e.Node), strings.ReplaceAll(e.Text, "{node}", e.Node)
-		out = append(out, exporters{e, "node " + e.Node})
+		out = append(out, e)
 	}
 	return out
 }
@@ -129,8 +120,8 @@ func (j *judge) Is(key string) string {
 }
 
 // Has reports whether a list has one of the words, in any case.
-func (j *judge) Has(key, any string) bool {
-	return slices.ContainsFunc(words(j.Slurm[key]), func(have string) bool { return among(have, any) })
+func (j *judge) Has(key, list string) bool {
+	return slices.ContainsFunc(words(j.Slurm[key]), func(have string) bool { return among(have, list) })
 }
 
 func among(word, list string) bool {
@@ -226,33 +217,16 @@ func (j *judge) ClockOff() string {
 	return ""
 }
 
-func (j *judge) Conf() string { return cmp.Or(j.Slurm["SLURM_CONF"], "slurm.conf") }
-
-// Beside is the folder of slurm.conf.
-func (j *judge) Beside() string {
-	if dir := path.Dir(j.Slurm["SLURM_CONF"]); path.IsAbs(dir) {
-		return dir
-	}
-	return "/etc/slurm"
-}
-
-func (j *judge) SubmitPath() string {
-	return cmp.Or(j.Submit.Path, path.Join(j.Beside(), "job_submit.lua"))
-}
-
-func (j *judge) PrologConfPath() string { return cmp.Or(j.PrologConf.Path, PrologConfPlace) }
-
 // before is what stands before a bracket, as in slurm(64030).
 func before(text string) string {
 	name, _, _ := strings.Cut(text, "(")
 	return name
 }
 
-// Ctld is the machine of slurmctld, and Admin the account that it runs under.
+// Ctld is the machine of slurmctld.
 func (j *judge) Ctld() string {
 	return cmp.Or(before(j.Slurm["SlurmctldHost[0]"]), "the machine of slurmctld")
 }
-func (j *judge) Admin() string { return before(j.Slurm["SlurmUser"]) }
 
 // Unseen says why a file of the nodes is not known.
 func (j *judge) Unseen(f File) string {
@@ -264,6 +238,7 @@ func (j *judge) Unseen(f File) string {
 
 // Lua reports whether slurm.conf has the plugin; PluginNamed that job_submit.lua is, or may be, ours.
 func (j *judge) Lua() bool { return j.Has("JobSubmitPlugins", "lua,job_submit/lua") }
+
 func (j *judge) PluginNamed() bool {
 	return j.Lua() && (j.Submit.Seen != Present || j.Ours.Loads && j.Ours.Calls)
 }

@@ -103,7 +103,7 @@ func ready(t testing.TB) Facts {
 		Asked: true, Levels: map[string]string{"pitchpipe": "None", "pitchpipe-broker": "Operator", "ada": "None"},
 		Assocs: []Association{{Account: "physics", User: "ada"}},
 	}
-	f.Exporters = []Exporter{{Node: "n1", Address: "/run/pitchpipe/exporter.sock", Answer: Answers, Steps: "supported", Energy: "rapl"}}
+	f.Exporters = []Exporter{{Node: "n1", Address: "/run/pitchpipe/exporter.sock", Answer: Present, Steps: "supported", Energy: "rapl"}}
 	f.Options = plain("/etc/default/pitchpipe-exporter", "root", 0o644, "# flags\nOPTIONS=\"--log.level=info --api.readers=pitchpipe,1234\"\n")
 	return f
 }
@@ -120,10 +120,10 @@ func site(t testing.TB) Facts {
 	f.Settings.FS = "nfs"
 	f.Jobs = &Jobs{Seen: 7, BySite: 7, ByController: true}
 	f.Broker = Broker{
-		Socket: plain("/run/pitchpipe-broker/broker.sock", "pitchpipe-broker", fs.ModeSocket|0o666, ""), Account: "pitchpipe-broker", Answer: Answers,
+		Socket: plain("/run/pitchpipe-broker/broker.sock", "pitchpipe-broker", fs.ModeSocket|0o666, ""), Account: "pitchpipe-broker", Answer: Present,
 	}
 	f.Proof = &Proof{
-		Account: "ada", Job: "12", Bad: `pitchpipe: line 2, column 7: unknown key "mod"`, Comment: "pitchpipe:1:{}", Variable: Answers, Measured: Answers,
+		Account: "ada", Job: "12", Bad: `pitchpipe: line 2, column 7: unknown key "mod"`, Comment: "pitchpipe:1:{}", Variable: Present, Measured: Present,
 	}
 	return f
 }
@@ -150,13 +150,13 @@ func wrong(t testing.TB) Facts {
 	f.Listener.Mode = 0o777
 	f.Settings.Mode, f.Settings.FS = 0o777|fs.ModeDir, "ext4"
 	f.Accounts.Levels = map[string]string{"slurm": "Administrator"}
-	f.Broker.Answer, f.Broker.Text = Denies, "only the site's controller may ask"
+	f.Broker.Answer, f.Broker.Text = Closed, "only the site's controller may ask"
 	f.Exporters = []Exporter{
-		{Node: "n1", Address: "/run/pitchpipe/exporter.sock", Answer: Answers, Steps: "denied: needs root or CAP_SYS_PTRACE"}, {Node: "n2"},
+		{Node: "n1", Address: "/run/pitchpipe/exporter.sock", Answer: Present, Steps: "denied: needs root or CAP_SYS_PTRACE"}, {Node: "n2"},
 	}
 	f.Options.Text = "OPTIONS=\"\"\n"
 	f.Proof = &Proof{
-		Account: "ada", Accepted: true, Job: "12", Variable: Silent, Measured: Silent,
+		Account: "ada", Accepted: true, Job: "12", Variable: Absent, Measured: Absent,
 	}
 	return f
 }
@@ -179,7 +179,7 @@ func closed(t testing.TB) Facts {
 	return f
 }
 
-func TestAClusterIsToldInSentencesThatAnAdministratorCanActOn(t *testing.T) {
+func TestAReportSaysWhatAnAdministratorChanges(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
@@ -216,9 +216,9 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestOneThingThatIsWrongIsTheOneThatIsTold takes one thing away from a cluster that
+// TestEachFaultHasItsFinding takes one thing away from a cluster that
 // is ready.
-func TestOneThingThatIsWrongIsTheOneThatIsTold(t *testing.T) {
+func TestEachFaultHasItsFinding(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
@@ -251,9 +251,9 @@ func TestOneThingThatIsWrongIsTheOneThatIsTold(t *testing.T) {
 		{"a controller under an account that is not there", site, func(f *Facts) { f.Here.UID = "" }, "accounts.ordinary", Missing, true},
 		{"a controller with a level", site, func(f *Facts) { f.Accounts.Levels["pitchpipe"] = "Operator" }, "accounts.controller", Wrong, true},
 		{"a broker without a level", site, func(f *Facts) { f.Accounts.Levels["pitchpipe-broker"] = "None" }, "accounts.broker", Wrong, true},
-		{"a broker that the accounting does not know", site, func(f *Facts) { f.Broker.Account = "nobody" }, "accounts.broker", Missing, true},
+		{"a broker that the accounting does not know", site, func(f *Facts) { f.Broker.Account = "stranger" }, "accounts.broker", Missing, true},
 		{"a broker that this user may not see there", site, func(f *Facts) {
-			f.Broker.Account, f.Caller, f.Slurm["PrivateData"] = "nobody", "ada", "users"
+			f.Broker.Account, f.Caller, f.Slurm["PrivateData"] = "stranger", "ada", "users"
 		}, "accounts.broker", Unknown, false},
 		{"an owner without an account", ready, func(f *Facts) {
 			f.Accounts.Assocs, f.Slurm["AccountingStorageEnforce"] = nil, "associations"
@@ -276,11 +276,11 @@ func TestOneThingThatIsWrongIsTheOneThatIsTold(t *testing.T) {
 		{"no policy", site, func(f *Facts) { f.Config.Policy = Policy{Read: true} }, "policy.mode", Missing, false},
 		{"a policy that lets no stanza apply", ready, func(f *Facts) { f.Config.Policy.Apply = false }, "policy.mode", Missing, false},
 		{"a policy that cannot be used", site, func(f *Facts) { f.Config.Policy.Fault = "line 2" }, "policy.mode", Wrong, true},
-		{"a broker that answers nobody", site, func(f *Facts) { f.Broker.Answer = Silent }, "broker.socket", Wrong, true},
-		{"a broker that denies an ordinary user", site, func(f *Facts) { f.Broker.Answer, f.Caller = Denies, "ada" }, "broker.socket", OK, false},
-		{"a node without an exporter", ready, func(f *Facts) { f.Exporters[0].Answer = Silent }, "exporter.answers", Missing, true},
+		{"a broker that does not answer", site, func(f *Facts) { f.Broker.Answer = Absent }, "broker.socket", Wrong, true},
+		{"a broker that denies an ordinary user", site, func(f *Facts) { f.Broker.Answer, f.Caller = Closed, "ada" }, "broker.socket", OK, false},
+		{"a node without an exporter", ready, func(f *Facts) { f.Exporters[0].Answer = Absent }, "exporter.answers", Missing, true},
 		{"a node that is down", ready, func(f *Facts) {
-			f.Exporters[0].Answer, f.Nodes[0].State = Silent, "down*"
+			f.Exporters[0].Answer, f.Nodes[0].State = Absent, "down*"
 		}, "exporter.answers", Unknown, false},
 		{"an exporter that finds no job without cgroups", ready, func(f *Facts) {
 			f.Slurm["ProctrackType"], f.Exporters[0].Steps = "proctrack/linuxproc", "denied"
@@ -330,16 +330,16 @@ func TestTheFolderThatIsProposedIsOneThatJobsReach(t *testing.T) {
 	}
 }
 
-// TestNodesThatAreAlikeAreToldOfTogether: a cluster has thousands.
-func TestNodesThatAreAlikeAreToldOfTogether(t *testing.T) {
+// TestNodesThatAnswerAlikeAreOneFinding: a cluster has thousands.
+func TestNodesThatAnswerAlikeAreOneFinding(t *testing.T) {
 	t.Parallel()
 	f := ready(t)
 	f.Exporters = nil
 	for i := range 1000 {
 		name := fmt.Sprintf("node%04d", i)
-		e := Exporter{Node: name, Address: "https://" + name + ":9836", Answer: Answers, Steps: "supported", Energy: "rapl"}
+		e := Exporter{Node: name, Address: "https://" + name + ":9836", Answer: Present, Steps: "supported", Energy: "rapl"}
 		if i == 500 || i == 700 {
-			e = Exporter{Node: name, Address: e.Address, Answer: Silent, Text: "dial " + name + ": no route to host"}
+			e = Exporter{Node: name, Address: e.Address, Answer: Absent, Text: "dial " + name + ": no route to host"}
 		}
 		f.Exporters = append(f.Exporters, e)
 	}

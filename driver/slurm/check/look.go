@@ -45,7 +45,7 @@ type Looker struct {
 	// Exporter asks the exporter of a node; here says that this machine is the node.
 	Exporter func(ctx context.Context, node string, here bool) Exporter
 	// AskBroker asks the broker for nothing that has an effect.
-	AskBroker func(ctx context.Context, socket string) (Answer, string)
+	AskBroker func(ctx context.Context, socket string) (Seen, string)
 }
 
 // Cluster gathers the facts. There is an error only where slurmctld does not answer, or not
@@ -89,7 +89,7 @@ func (c Looker) settings(ctx context.Context, f *Facts) error {
 	if m := regexp.MustCompile(`(?m)^Configuration data as of (\S+)`).FindSubmatch(out.Stdout); m != nil {
 		if at, err := parse.Instant("Configuration data", string(m[1])); err == nil && !at.IsZero() {
 			// That clock shows whole seconds, and was read between two looks at ours.
-			skew := max(0, before.Sub(at.Add(time.Second)), at.Sub(time.Now()))
+			skew := max(0, before.Sub(at.Add(time.Second)), time.Until(at))
 			f.Skew = &skew
 		}
 	}
@@ -194,7 +194,7 @@ func (c Looker) accounts(ctx context.Context, f *Facts) error {
 
 // files looks at those that the cluster names.
 func (c Looker) files(ctx context.Context, f *Facts) error {
-	f.Submit = file(ctx, path.Join(path.Dir(f.Slurm["SLURM_CONF"]), "job_submit.lua"))
+	f.Submit = file(ctx, path.Join(path.Dir(cmp.Or(f.Slurm["SLURM_CONF"], "/etc/slurm/slurm.conf")), "job_submit.lua"))
 	folder := cmp.Or(readSubmit(f.Submit.Text).Folder, PluginFolder)
 	if f.Submit.Seen == Present {
 		for name := range f.Shipped.Modules {

@@ -1,11 +1,11 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -77,23 +77,18 @@ func Try(ctx context.Context, c Trial) (p Proof, err error) {
 	if failed != nil {
 		return p, fmt.Errorf("look at job %s: %w", p.Job, failed)
 	}
-	if m := regexp.MustCompile(`AdminComment=(.*?)(?: [A-Za-z]+=|$)`).FindSubmatch(record); m != nil {
-		p.Comment = string(m[1])
-	}
+	p.Comment = field(record, "AdminComment")
 	remove, why := c.give(p.Job)
 	defer func() { err = errors.Join(err, remove()) }()
 	if _, failed := c.run(ctx, "scontrol", "release", p.Job); failed != nil {
 		return p, fmt.Errorf("release job %s: %w", p.Job, failed)
 	}
 	status, err := c.watch(ctx, &p)
-	switch {
-	case err != nil:
-	case why != "" && p.Unstarted == "":
+	if p.Unstarted == "" {
 		p.Unstarted = why
-	case status == "0:0" && why == "":
-		p.Variable = Answers
-	case status == "3:0" && why == "":
-		p.Variable = Silent
+	}
+	if err == nil && why == "" {
+		p.Variable = map[string]Seen{"0:0": Present, "3:0": Absent}[status]
 	}
 	return p, err
 }
@@ -134,32 +129,29 @@ func sentences(stderr string) string {
 		}
 	}
 	const most = 400
-	text := strings.Join(out, "; ")
-	if len(text) > most {
-		text = text[:most] + "…"
+	if text := strings.Join(out, "; "); len(text) <= most {
+		return text
 	}
-	return text
+	return strings.Join(out, "; ")[:most] + "…"
 }
 
 // give writes the file that the task prolog reads. Where it cannot, it says why.
 func (c Trial) give(job string) (remove func() error, why string) {
-	remove = func() error { return nil }
 	s, self := c.Settings, os.Geteuid()
+	none := func() error { return nil }
 	switch {
 	case s == nil:
-		return remove, "there is no folder of settings to try"
+		return none, "there is no folder of settings to try"
 	case self != 0 && self != s.UID:
-		return remove, "only " + s.Account + " may write in " + s.Dir
+		return none, "only " + s.Account + " may write in " + s.Dir
 	}
-	if _, err := os.Stat(s.Dir); errors.Is(err, fs.ErrNotExist) && s.Make && self == s.UID {
-		if err := os.MkdirAll(s.Dir, 0o755); err != nil { //nolint:gosec // the task prolog of each node reads it
-			return remove, err.Error()
-		}
+	if s.Make && self == s.UID { // where it cannot be made, the file cannot either
+		_ = os.MkdirAll(s.Dir, 0o755) //nolint:gosec // the task prolog of each node reads it
 	}
 	path := filepath.Join(s.Dir, job)
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // as above
 	if err != nil {
-		return remove, err.Error()
+		return none, err.Error()
 	}
 	_, err = f.WriteString("TUNE_TRY=2\n")
 	if self == 0 {
@@ -174,10 +166,7 @@ func (c Trial) give(job string) (remove func() error, why string) {
 // watch follows the good job to its end, asks the exporter while it runs, and returns
 // its exit status.
 func (c Trial) watch(ctx context.Context, p *Proof) (status string, err error) {
-	wait := c.Wait
-	if wait <= 0 {
-		wait = TryWait
-	}
+	wait := cmp.Or(c.Wait, TryWait)
 	limit, tick := time.NewTimer(wait), time.NewTicker(pause)
 	defer limit.Stop()
 	defer tick.Stop()
@@ -210,26 +199,23 @@ func (c Trial) watch(ctx context.Context, p *Proof) (status string, err error) {
 
 // measure asks whether the exporter has the job by now.
 func (c Trial) measure(ctx context.Context, p *Proof, node string) {
-	if c.Measured == nil || p.Measured == Answers || node == "" {
+	if c.Measured == nil || p.Measured == Present || node == "" {
 		return
 	}
 	has, err := c.Measured(ctx, node, p.Job)
 	switch {
 	case has:
-		p.Measured = Answers
+		p.Measured = Present
 	case err != nil:
 		p.Unstarted = err.Error()
 	default:
-		p.Measured = Silent
+		p.Measured = Absent
 	}
 }
 
 // field reads one field of our own job's record, whose texts hold no blanks.
 func field(record []byte, name string) string {
-	for word := range strings.FieldsSeq(string(record)) {
-		if v, ok := strings.CutPrefix(word, name+"="); ok {
-			return v
-		}
-	}
-	return ""
+	_, rest, _ := strings.Cut(" "+string(record), " "+name+"=")
+	value, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	return value
 }

@@ -103,7 +103,7 @@ func TestAClusterWithAllShowsAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.Accepted || p.Bad != `pitchpipe: line 2, column 7: unknown key "mod"` || !strings.HasPrefix(p.Comment, "pitchpipe:1:{") ||
-		p.Variable != Answers || p.Measured != Answers || p.Unstarted != "" || p.Failed != "" {
+		p.Variable != Present || p.Measured != Present || p.Unstarted != "" || p.Failed != "" {
 		t.Errorf("%+v", p)
 	}
 	if left, err := os.ReadDir(f.settings); err != nil || len(left) > 0 {
@@ -120,7 +120,7 @@ func TestABareClusterShowsThatItIsBare(t *testing.T) {
 	cfg := config(t, f)
 	cfg.Settings, cfg.Wait = nil, time.Minute
 	p, err := Try(t.Context(), cfg)
-	if err != nil || !p.Accepted || p.Comment != "" || p.Variable != NotAsked || !strings.Contains(p.Unstarted, "no folder") {
+	if err != nil || !p.Accepted || p.Comment != "" || p.Variable != NotLooked || !strings.Contains(p.Unstarted, "no folder") {
 		t.Errorf("%v, %+v", err, p)
 	}
 }
@@ -131,7 +131,7 @@ func TestATaskPrologThatReadsElsewhereIsSeen(t *testing.T) {
 	cfg := config(t, f)
 	cfg.Settings.Dir, cfg.Wait = t.TempDir(), time.Minute
 	p, err := Try(t.Context(), cfg)
-	if err != nil || p.Variable != Silent {
+	if err != nil || p.Variable != Absent {
 		t.Errorf("%v, %+v", err, p)
 	}
 }
@@ -140,7 +140,7 @@ func TestAFullQueueProvesNothing(t *testing.T) {
 	t.Parallel()
 	f := &fake{plugin: true, full: true, settings: t.TempDir()}
 	p, err := Try(t.Context(), config(t, f))
-	if err != nil || p.Variable != NotAsked || p.Measured != NotAsked || !strings.Contains(p.Unstarted, "PENDING (Resources)") {
+	if err != nil || p.Variable != NotLooked || p.Measured != NotLooked || !strings.Contains(p.Unstarted, "PENDING (Resources)") {
 		t.Errorf("%v, %+v", err, p)
 	}
 	if !f.has("scancel") {
@@ -148,7 +148,7 @@ func TestAFullQueueProvesNothing(t *testing.T) {
 	}
 }
 
-func TestAUserWhoCanSubmitNothingIsTold(t *testing.T) {
+func TestTheReasonOfSbatchIsKeptWhereNothingCanBeSubmitted(t *testing.T) {
 	t.Parallel()
 	f := &fake{refuses: "Invalid account"}
 	p, err := Try(t.Context(), config(t, f))

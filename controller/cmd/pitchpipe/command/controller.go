@@ -125,8 +125,8 @@ func (a *app) driver(ctx context.Context, site *config.SitePolicy, exporters *no
 		drv, err = local.New(local.Config{
 			Dir: a.cfg.Local.Dir, Cluster: a.cfg.Local.Cluster, Cores: a.cfg.Local.Cores,
 			MemoryBytes: int64(a.cfg.Local.Memory), Supervisor: []string{self, "supervise"}, Listener: listener,
-			Env:   map[string]string{exporterapi.EnvSocket: a.cfg.Exporter.Socket},
-			Parse: detect.Parse, CgroupRoot: local.DefaultCgroupRoot, Logger: log,
+			Env:        map[string]string{exporterapi.EnvSocket: a.cfg.Exporter.Socket},
+			CgroupRoot: local.DefaultCgroupRoot, Logger: log,
 		})
 	}
 	if errors.Is(err, local.ErrConfig) || errors.Is(err, slurm.ErrConfig) || errors.Is(err, nomad.ErrConfig) {

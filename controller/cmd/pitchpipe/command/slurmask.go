@@ -45,11 +45,11 @@ func (a *app) askExporter(ctx context.Context, exporters *nodes.Exporters, node 
 	about, err := exporters.Node(ctx, node)
 	switch {
 	case err == nil:
-		e.Answer = check.Answers
+		e.Answer = check.Present
 	case errors.Is(err, exporterapi.ErrDenied), errors.Is(err, fs.ErrPermission):
-		e.Answer, e.Text = check.Denies, reason(err)
+		e.Answer, e.Text = check.Closed, reason(err)
 	default:
-		e.Answer, e.Text = check.Silent, reason(err)
+		e.Answer, e.Text = check.Absent, reason(err)
 	}
 	e.Energy = about.EnergySource
 	e.Steps = "it does not say how it finds them"
@@ -64,17 +64,17 @@ func (a *app) askExporter(ctx context.Context, exporters *nodes.Exporters, node 
 }
 
 // askBroker asks for the script of a job that no cluster has.
-func askBroker(ctx context.Context, socket string) (check.Answer, string) {
+func askBroker(ctx context.Context, socket string) (check.Seen, string) {
 	client := broker.NewClient(socket)
 	client.Timeout = commandPatience
 	_, err := client.Script(ctx, "0")
 	switch {
 	case errors.Is(err, driver.ErrDenied), errors.Is(err, fs.ErrPermission):
-		return check.Denies, reason(err)
+		return check.Closed, reason(err)
 	case errors.Is(err, driver.ErrTransient):
-		return check.Silent, reason(err)
+		return check.Absent, reason(err)
 	}
-	return check.Answers, ""
+	return check.Present, ""
 }
 
 // reason is why a socket or an address gives no answer, as short as it can be said.

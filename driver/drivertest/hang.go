@@ -1,4 +1,4 @@
-package hang
+package drivertest
 
 import (
 	"fmt"
@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mount mounts the file system.
-func Mount(t *testing.T) string {
+// Hang returns a directory in which every look at a file hangs until the test ends, as on a file
+// system of a server that is lost. It skips the test where this process may not mount.
+func Hang(t *testing.T) string {
 	t.Helper()
 	// The kernel waits for the first answer of a FUSE server, which this test never gives.
 	server, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
