@@ -251,9 +251,3 @@ func (w *world) measure(_ context.Context, q reconcile.MeasureRequest) (reconcil
 	}
 	return m, nil
 }
-
-// outlook is what a restart would meet.
-func (w *world) outlook(context.Context, driver.JobID) (driver.Outlook, error) {
-	wait := w.job.Wait
-	return driver.Outlook{Wait: &wait}, nil
-}
