@@ -223,7 +223,6 @@ func table(keys []Key, lines []Line) string {
 	return columns(cells)
 }
 
-// columns aligns rows of cells, two spaces apart.
 func columns(rows [][]string) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

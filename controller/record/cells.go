@@ -90,7 +90,6 @@ func (c Cell) name() string {
 	return clean
 }
 
-// settings are the knobs as the records have them.
 func (c Cell) settings() tuning.Settings {
 	out := tuning.Settings{}
 	for name, v := range c.Knobs {
@@ -99,7 +98,6 @@ func (c Cell) settings() tuning.Settings {
 	return out
 }
 
-// fill replaces what stands in braces.
 func (c Cell) fill(text, dir string) string {
 	return hole().ReplaceAllStringFunc(text, func(found string) string {
 		switch name := strings.Trim(found, "{}"); name {
@@ -113,7 +111,6 @@ func (c Cell) fill(text, dir string) string {
 	})
 }
 
-// arguments are the command with everything filled in.
 func (c Cell) arguments(command []string, dir string) []string {
 	var out []string
 	for _, text := range command {

@@ -47,7 +47,6 @@ func execute(ctx context.Context, p Plan, c Cell, cfg Config) (Run, error) {
 	}
 }
 
-// try runs a command once.
 func try(ctx context.Context, p Plan, c Cell, attempt int, cfg Config) (Run, error) {
 	if err := ctx.Err(); err != nil {
 		return Run{}, err
@@ -149,7 +148,6 @@ func cpusFor(c Cell, cpus []int) []int {
 	return cpus[:min(n, len(cpus))]
 }
 
-// watch reads the output to its end and notes the epochs.
 func watch(out io.Reader, m *progress.Matcher, start time.Time) []Epoch {
 	var epochs []Epoch
 	lines := bufio.NewReaderSize(out, mostLine)

@@ -103,7 +103,6 @@ type execution struct {
 // the suite and not the program.
 const widespread = 0.9
 
-// executions makes one profile of each run.
 func executions(tables []evaluate.Table) ([]execution, error) {
 	var out []execution
 	names := map[string]int{}
@@ -145,7 +144,6 @@ func (e execution) setting() string {
 	return strings.Join([]string{e.workload, e.machine, e.knobs.Key()}, "\x00")
 }
 
-// describe gives every execution its profile.
 func describe(all []execution) {
 	runs, have := map[string]int{}, map[string]map[string]int{} // by machine
 	for _, e := range all {
@@ -201,7 +199,6 @@ func (e execution) describe(intervals []interval) tuning.Profile {
 	}
 }
 
-// hardware reports whether hardware counters were recorded.
 func (e execution) hardware() bool { return slices.Contains(e.events, counters.Instructions) }
 
 // counted reports whether a column counts an event. The others are gauges, times and

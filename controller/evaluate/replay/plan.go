@@ -191,7 +191,6 @@ func (in PlanInput) job(t recorded, epochs, seed int) Job {
 	}
 }
 
-// hasJoules reports whether every cell has them.
 func (t recorded) hasJoules() bool {
 	for _, repeats := range t.cells {
 		if slices.ContainsFunc(repeats, func(c tuning.Spent) bool { return !(c.Joules > 0) }) {

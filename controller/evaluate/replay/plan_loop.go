@@ -143,7 +143,6 @@ func (s *site) recall(now time.Time, q reconcile.Question) reconcile.Recollectio
 // memory keeps the record of the one job.
 type memory struct{ one *reconcile.Record }
 
-// Load implements reconcile.Records.
 func (m *memory) Load(context.Context, driver.JobID) (*reconcile.Record, error) {
 	if m.one == nil {
 		return nil, reconcile.ErrNoRecord
@@ -151,13 +150,11 @@ func (m *memory) Load(context.Context, driver.JobID) (*reconcile.Record, error) 
 	return m.one, nil
 }
 
-// Save implements reconcile.Records.
 func (m *memory) Save(_ context.Context, r *reconcile.Record) error {
 	m.one = r
 	return nil
 }
 
-// All implements reconcile.Records.
 func (m *memory) All(context.Context) ([]*reconcile.Record, error) {
 	return []*reconcile.Record{m.one}, nil
 }
