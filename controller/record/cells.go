@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -41,13 +42,9 @@ func (p Plan) Cells() []Cell {
 		}
 		settings = next
 	}
-	repeats := p.Repeats
-	if repeats == 0 {
-		repeats = DefaultRepeats
-	}
 	rng := rand.New(rand.NewPCG(p.Seed, 1))
 	var out []Cell
-	for repeat := range repeats {
+	for repeat := range cmp.Or(p.Repeats, DefaultRepeats) {
 		var blocks [][]Cell
 		for _, w := range p.Workloads {
 			for i := range max(1, len(w.Inputs)) {

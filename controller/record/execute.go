@@ -51,11 +51,7 @@ func try(ctx context.Context, p Plan, c Cell, attempt int, cfg Config) (Run, err
 	if err := ctx.Err(); err != nil {
 		return Run{}, err
 	}
-	limit, err := p.timeout()
-	if err != nil {
-		return Run{}, err
-	}
-	matcher, err := p.matcher()
+	limit, matcher, err := p.limits()
 	if err != nil {
 		return Run{}, err
 	}

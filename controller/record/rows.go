@@ -130,11 +130,7 @@ func (r Run) epochSeconds() (float64, bool) {
 			lengths = append(lengths, e.Seconds-r.Epochs[i-1].Seconds)
 		}
 	}
-	if len(lengths) == 0 {
-		return 0, false
-	}
-	slices.Sort(lengths)
-	return (lengths[(len(lengths)-1)/2] + lengths[len(lengths)/2]) / 2, true
+	return float64(evaluate.Median(lengths)), len(lengths) > 0
 }
 
 func (r Run) curve() []evaluate.Row {
