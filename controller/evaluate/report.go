@@ -36,12 +36,6 @@ func (l Line) Text(key string) string {
 	return out
 }
 
-// Words returns a list of words.
-func (l Line) Words(key string) []string {
-	out, _ := l[key].([]string)
-	return out
-}
-
 // Line returns a line within this one, nil where there is none.
 func (l Line) Line(key string) Line {
 	out, _ := l[key].(Line)
