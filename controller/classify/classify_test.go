@@ -90,7 +90,7 @@ func TestHowManyClassesThereAre(t *testing.T) {
 		"profiles of one run are one run":         {[]classify.Sample{sample("a", "", at(1)), sample("a", "", at(20))}, 1},
 		"profiles without features teach nothing": {[]classify.Sample{sample("a", "", prof(nil))}, 0},
 		"features that are none teach nothing":    {[]classify.Sample{sample("a", "", at(math.NaN())), sample("b", "", at(math.Inf(1)))}, 0},
-		"features nobody else has teach nothing":  {[]classify.Sample{sample("a", "", prof(map[string]float64{"x": 1})), sample("b", "", prof(map[string]float64{"y": 1})), sample("c", "", prof(map[string]float64{"z": 1}))}, 0},
+		"features no other run has teach nothing": {[]classify.Sample{sample("a", "", prof(map[string]float64{"x": 1})), sample("b", "", prof(map[string]float64{"y": 1})), sample("c", "", prof(map[string]float64{"z": 1}))}, 0},
 		"disjoint features tell no runs apart":    {[]classify.Sample{sample("a", "", prof(map[string]float64{"x": 1})), sample("b", "", prof(map[string]float64{"y": 1}))}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,25 +123,25 @@ func TestEveryAnswerHasItsReason(t *testing.T) {
 		nearest string
 		want    tuning.Reason
 	}{
-		"the same profile is its class":             {known, at(3), "c1", "c1", tuning.ReasonNearest},
-		"another input of the kind is":              {known, at(4), "c1", "c1", tuning.ReasonNearest},
-		"the other kind":                            {known, at(8.5), "c2", "c2", tuning.ReasonNearest},
-		"between both is neither":                   {known, at(6), "", "c1", tuning.ReasonTooFar},
-		"far out is neither":                        {known, at(40), "", "c2", tuning.ReasonTooFar},
-		"one feature of many log units is enough":   {known, prof(map[string]float64{"minor_faults": 3, "context_switches": 3, "system_share": 3, "read_chars": 23}), "", "c1", tuning.ReasonTooFar},
-		"half of the features suffice":              {known, prof(map[string]float64{"minor_faults": 3, "system_share": 3}), "c1", "c1", tuning.ReasonNearest},
-		"less than half does not":                   {known, prof(map[string]float64{"minor_faults": 3}), "", "", tuning.ReasonSchemaMismatch},
-		"no features at all":                        {known, prof(nil), "", "", tuning.ReasonSchemaMismatch},
-		"features that are none count as missing":   {known, at(math.NaN()), "", "", tuning.ReasonSchemaMismatch},
-		"features nobody learned are not looked at": {known, other(func(p *tuning.Profile) { p.Features["ipc"] = 1e6 }), "c1", "c1", tuning.ReasonNearest},
-		"other hyperparameters are compared":        {known, other(func(p *tuning.Profile) { p.Settings = cores(2) }), "c1", "c1", tuning.ReasonNearest},
-		"another schema is not":                     {known, other(func(p *tuning.Profile) { p.Schema = "acct/1" }), "", "", tuning.ReasonSchemaMismatch},
-		"another machine is not":                    {known, other(func(p *tuning.Profile) { p.Machine = "m/64" }), "", "", tuning.ReasonNoModel},
-		"other cores are not":                       {known, other(func(p *tuning.Profile) { p.Settings = cores(1) }), "", "", tuning.ReasonOtherSettings},
-		"without a model":                           {nil, at(3), "", "", tuning.ReasonNoModel},
-		"without samples":                           {fit(t), at(3), "", "", tuning.ReasonNoModel},
-		"without classes":                           {classless, at(3), "", "", tuning.ReasonNoModel},
-		"without classes under any other setting":   {classless, other(func(p *tuning.Profile) { p.Settings = cores(1) }), "", "", tuning.ReasonNoModel},
+		"the same profile is its class":              {known, at(3), "c1", "c1", tuning.ReasonNearest},
+		"another input of the kind is":               {known, at(4), "c1", "c1", tuning.ReasonNearest},
+		"the other kind":                             {known, at(8.5), "c2", "c2", tuning.ReasonNearest},
+		"between both is neither":                    {known, at(6), "", "c1", tuning.ReasonTooFar},
+		"far out is neither":                         {known, at(40), "", "c2", tuning.ReasonTooFar},
+		"one feature of many log units is enough":    {known, prof(map[string]float64{"minor_faults": 3, "context_switches": 3, "system_share": 3, "read_chars": 23}), "", "c1", tuning.ReasonTooFar},
+		"half of the features suffice":               {known, prof(map[string]float64{"minor_faults": 3, "system_share": 3}), "c1", "c1", tuning.ReasonNearest},
+		"less than half does not":                    {known, prof(map[string]float64{"minor_faults": 3}), "", "", tuning.ReasonSchemaMismatch},
+		"no features at all":                         {known, prof(nil), "", "", tuning.ReasonSchemaMismatch},
+		"features that are none count as missing":    {known, at(math.NaN()), "", "", tuning.ReasonSchemaMismatch},
+		"features that were not learned are ignored": {known, other(func(p *tuning.Profile) { p.Features["ipc"] = 1e6 }), "c1", "c1", tuning.ReasonNearest},
+		"other hyperparameters are compared":         {known, other(func(p *tuning.Profile) { p.Settings = cores(2) }), "c1", "c1", tuning.ReasonNearest},
+		"another schema is not":                      {known, other(func(p *tuning.Profile) { p.Schema = "acct/1" }), "", "", tuning.ReasonSchemaMismatch},
+		"another machine is not":                     {known, other(func(p *tuning.Profile) { p.Machine = "m/64" }), "", "", tuning.ReasonNoModel},
+		"other cores are not":                        {known, other(func(p *tuning.Profile) { p.Settings = cores(1) }), "", "", tuning.ReasonOtherSettings},
+		"without a model":                            {nil, at(3), "", "", tuning.ReasonNoModel},
+		"without samples":                            {fit(t), at(3), "", "", tuning.ReasonNoModel},
+		"without classes":                            {classless, at(3), "", "", tuning.ReasonNoModel},
+		"without classes under any other setting":    {classless, other(func(p *tuning.Profile) { p.Settings = cores(1) }), "", "", tuning.ReasonNoModel},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -128,7 +128,6 @@ func (s Stratum) row(features map[string]float64) []float64 {
 	return out
 }
 
-// values are the features of a row.
 func (s Stratum) values(row []float64) map[string]float64 {
 	out := map[string]float64{}
 	for i, a := range s.Axes {

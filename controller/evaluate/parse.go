@@ -19,23 +19,26 @@ import (
 
 // Read reads the file at path.
 func Read(path string, f Format) (Table, error) {
-	file, err := os.Open(filepath.Clean(path))
+	file, err := open(path)
 	if err != nil {
-		return Table{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return Table{}, err
 	}
 	defer file.Close() //nolint:errcheck // it was only read
 	return Parse(path, file, f)
 }
 
+func open(path string) (*os.File, error) {
+	file, err := os.Open(filepath.Clean(path))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return file, nil
+}
+
 // Parse reads a table; name stands in its errors.
 func Parse(name string, in io.Reader, f Format) (Table, error) {
-	in, err := unzipped(name, in)
+	p, err := parserOf(name, in, f)
 	if err != nil {
-		return Table{}, err
-	}
-	p := parser{name: name, csv: csv.NewReader(in), table: Table{File: name, Format: f}}
-	p.csv.ReuseRecord = true
-	if err := p.header(); err != nil {
 		return Table{}, err
 	}
 	for {
@@ -55,19 +58,26 @@ func Parse(name string, in io.Reader, f Format) (Table, error) {
 	return p.table, nil
 }
 
+// parserOf reads the header of a table.
+func parserOf(name string, in io.Reader, f Format) (*parser, error) {
+	in, err := unzipped(name, in)
+	if err != nil {
+		return nil, err
+	}
+	p := &parser{name: name, csv: csv.NewReader(in), table: Table{File: name, Format: f}}
+	p.csv.ReuseRecord = true
+	return p, p.header()
+}
+
 // FormatOf finds the format of the file at path by its columns.
 func FormatOf(path string) (Format, error) {
-	file, err := os.Open(filepath.Clean(path))
-	if err != nil {
-		return "", fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
-	defer file.Close() //nolint:errcheck // it was only read
-	in, err := unzipped(path, file)
+	file, err := open(path)
 	if err != nil {
 		return "", err
 	}
-	p := parser{name: path, csv: csv.NewReader(in), table: Table{Format: "records"}}
-	if err := p.header(); err != nil {
+	defer file.Close() //nolint:errcheck // it was only read
+	p, err := parserOf(path, file, "records")
+	if err != nil {
 		return "", err
 	}
 	switch {
@@ -222,4 +232,44 @@ func (t *Table) markStandIns() {
 		v, ok := r.Float("relative_speed")
 		r.standIn = ok && v == Placeholder && r.Knobs["memory_gib"].Float() <= least[[2]string{r.Workload, r.Machine}]
 	}
+}
+
+// Set holds the tables that an evaluation reads.
+type Set struct {
+	Trials  []Table
+	Samples []Table
+	Curves  []Table // or adaptations
+}
+
+// Files names the tables.
+func (s Set) Files() []string {
+	out := []string{}
+	for _, t := range slices.Concat(s.Trials, s.Samples, s.Curves) {
+		out = append(out, t.File)
+	}
+	return out
+}
+
+// Load reads each file in the first of several formats that its columns fit, and in the
+// first of all where they fit none: the error then says what is missing.
+func Load(files []string, formats ...Format) ([]Table, error) {
+	var out []Table
+	for _, file := range files {
+		format, err := FormatOf(file)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(formats, format) {
+			format = formats[0]
+		}
+		t, err := Read(file, format)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(out, func(o Table) bool { return o.File == t.File }) {
+			return nil, fmt.Errorf("%w: %s is named twice", ErrInvalid, file)
+		}
+		out = append(out, t)
+	}
+	return out, nil
 }

@@ -36,12 +36,6 @@ func (l Line) Text(key string) string {
 	return out
 }
 
-// Words returns a list of words.
-func (l Line) Words(key string) []string {
-	out, _ := l[key].([]string)
-	return out
-}
-
 // Line returns a line within this one, nil where there is none.
 func (l Line) Line(key string) Line {
 	out, _ := l[key].(Line)
@@ -223,7 +217,6 @@ func table(keys []Key, lines []Line) string {
 	return columns(cells)
 }
 
-// columns aligns rows of cells, two spaces apart.
 func columns(rows [][]string) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -232,4 +225,25 @@ func columns(rows [][]string) string {
 	}
 	_ = w.Flush()
 	return b.String()
+}
+
+// LeftOut lists what of the files cannot be used, and why.
+type LeftOut []Line
+
+// Add counts rows that cannot be used: one entry stands for all rows of a workload on a
+// machine that are left out for the same reason. Without rows the workload as a whole is.
+func (l *LeftOut) Add(file, workload, machine string, rows []Row, why string) {
+	one := Line{"data": file, "workload": workload, "machine": machine, "why": why}
+	if len(rows) == 0 {
+		*l = append(*l, one)
+		return
+	}
+	for _, have := range *l {
+		if have["data"] == file && have["workload"] == workload && have["machine"] == machine && have["why"] == why && have["rows"] != nil {
+			have["rows"] = have["rows"].(int) + len(rows) //nolint:forcetypeassert // written below
+			return
+		}
+	}
+	one["rows"], one["line"] = len(rows), rows[0].Line
+	*l = append(*l, one)
 }

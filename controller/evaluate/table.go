@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"pitchpipe/controller/tuning"
+	"pitchpipe/exporter/api"
 )
 
 // Format is one of the kinds of tables.
@@ -185,4 +186,12 @@ func (r Row) cell(column string) string {
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	}
 	return r.words[column]
+}
+
+// Gauge reports whether a column of samples holds what was at that time. Every other
+// column of the exporter counts.
+func Gauge(column string) bool {
+	return slices.Contains([]string{
+		api.ColRSS, api.ColCache, api.ColPeak, api.ColThreads, api.ColProcesses, api.ColAllocatedCores, api.ColGPUMemory, api.ColGPUs,
+	}, column)
 }

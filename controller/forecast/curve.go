@@ -163,7 +163,6 @@ func mend(z []float64) []float64 {
 	return out
 }
 
-// width is the range of some values.
 func width(z []float64) float64 { return slices.Max(z) - slices.Min(z) }
 
 // segment is where the newest piece of a curve begins: at the last epoch from which on

@@ -57,7 +57,6 @@ func (f *Forecast) Taught(lessons []Lesson) Forecast {
 	return out
 }
 
-// last is the newest epoch seen.
 func (f *Forecast) last() float64 { return f.curve.Epochs[len(f.curve.Epochs)-1] }
 
 // fitBefore is for a piece that is too young: it is expected to go on as the one before

@@ -53,7 +53,7 @@ const (
 	pull      = 1.0  // lessons in weight against what the regression takes off
 	elsewhere = 0.1  // of a lesson: what it counts that earlier runs stood elsewhere
 	leastSize = 0.05 // of the median size: a lesson that every model knew does not outweigh all
-	mostOwn   = 0.95 // of what is told of a run in the regression is by that run
+	mostOwn   = 0.95 // of what the regression says of a run comes from that run
 )
 
 // learned is what lessons say to one forecast, in its units: its last value is 0.

@@ -44,7 +44,7 @@ func TestWhatIsLeftIsKnownWhereTheJobSaysItsEpochs(t *testing.T) {
 		seconds float64
 	}{
 		{"by its own epochs", func() forecast.Work { return work(10, steady...) }, "", tuning.BasisOwn, 12},
-		{"not where nobody says how many they are", func() forecast.Work { return work(0, steady...) }, tuning.ReasonNoTotal, "", 0},
+		{"not where their number is unknown", func() forecast.Work { return work(0, steady...) }, tuning.ReasonNoTotal, "", 0},
 		{"not before one was measured", func() forecast.Work { return work(10) }, tuning.ReasonProfiling, "", 0},
 		{"warm-up tells nothing", func() forecast.Work {
 			w := work(10, worked(on(8), 9)...)
@@ -109,7 +109,7 @@ func TestJoulesThatAreMissingAreNotZero(t *testing.T) {
 	}
 	w.Epochs[1].Joules = nil
 	if f := forecast.Left(w); f.Joules != nil || f.Spent != nil || f.JoulesSource != "" || f.Seconds == nil {
-		t.Errorf("of joules that nobody measured: %+v, spent %+v", f.Joules, f.Spent)
+		t.Errorf("of joules that were not measured: %+v, spent %+v", f.Joules, f.Spent)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestTheCurveSaysWhatTheLossIsHeadingFor(t *testing.T) {
 	}
 	w := work(40, epochs...)
 	if f := forecast.Left(w); f.Final != nil {
-		t.Errorf("nobody asked, and the %s ends at %+v", f.FinalOf, f.Final)
+		t.Errorf("no one asked, and the %s ends at %+v", f.FinalOf, f.Final)
 	}
 	w.Curve = true
 	f := forecast.Left(w)
@@ -135,7 +135,7 @@ func TestTheCurveSaysWhatTheLossIsHeadingFor(t *testing.T) {
 	}
 	w.Epochs = worked(on(8), 2, 2)
 	if f := forecast.Left(w); f.Final != nil || f.FinalOf != "" {
-		t.Errorf("nobody said anything, and the %s ends at %+v", f.FinalOf, f.Final)
+		t.Errorf("no one said anything, and the %s ends at %+v", f.FinalOf, f.Final)
 	}
 }
 

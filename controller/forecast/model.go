@@ -82,7 +82,6 @@ func backtest(z, k []float64, floor float64) []test {
 	return tests
 }
 
-// told is what each model says about epoch k, in units.
 func (e ensemble) told(k float64) [models]float64 {
 	var out [models]float64
 	for m := range Last + 1 {

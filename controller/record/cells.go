@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -41,13 +42,9 @@ func (p Plan) Cells() []Cell {
 		}
 		settings = next
 	}
-	repeats := p.Repeats
-	if repeats == 0 {
-		repeats = DefaultRepeats
-	}
 	rng := rand.New(rand.NewPCG(p.Seed, 1))
 	var out []Cell
-	for repeat := range repeats {
+	for repeat := range cmp.Or(p.Repeats, DefaultRepeats) {
 		var blocks [][]Cell
 		for _, w := range p.Workloads {
 			for i := range max(1, len(w.Inputs)) {
@@ -90,7 +87,6 @@ func (c Cell) name() string {
 	return clean
 }
 
-// settings are the knobs as the records have them.
 func (c Cell) settings() tuning.Settings {
 	out := tuning.Settings{}
 	for name, v := range c.Knobs {
@@ -99,7 +95,6 @@ func (c Cell) settings() tuning.Settings {
 	return out
 }
 
-// fill replaces what stands in braces.
 func (c Cell) fill(text, dir string) string {
 	return hole().ReplaceAllStringFunc(text, func(found string) string {
 		switch name := strings.Trim(found, "{}"); name {
@@ -113,7 +108,6 @@ func (c Cell) fill(text, dir string) string {
 	})
 }
 
-// arguments are the command with everything filled in.
 func (c Cell) arguments(command []string, dir string) []string {
 	var out []string
 	for _, text := range command {

@@ -47,16 +47,11 @@ func execute(ctx context.Context, p Plan, c Cell, cfg Config) (Run, error) {
 	}
 }
 
-// try runs a command once.
 func try(ctx context.Context, p Plan, c Cell, attempt int, cfg Config) (Run, error) {
 	if err := ctx.Err(); err != nil {
 		return Run{}, err
 	}
-	limit, err := p.timeout()
-	if err != nil {
-		return Run{}, err
-	}
-	matcher, err := p.matcher()
+	limit, matcher, err := p.limits()
 	if err != nil {
 		return Run{}, err
 	}
@@ -149,7 +144,6 @@ func cpusFor(c Cell, cpus []int) []int {
 	return cpus[:min(n, len(cpus))]
 }
 
-// watch reads the output to its end and notes the epochs.
 func watch(out io.Reader, m *progress.Matcher, start time.Time) []Epoch {
 	var epochs []Epoch
 	lines := bufio.NewReaderSize(out, mostLine)

@@ -58,7 +58,6 @@ func (f folder) load(c Cell) (r Run, ok bool, err error) {
 
 func (f folder) save(r Run) error { return durable.WriteJSON(f.path(r.Cell), r, mode) }
 
-// write writes those tables that have rows.
 func (f folder) write(tables []evaluate.Table) ([]string, error) {
 	var out []string
 	for _, t := range tables {

@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -132,10 +133,7 @@ func (p Plan) Check() error {
 	if p.Retries < 0 || p.Retries > mostRetries {
 		return fmt.Errorf("%w: retries: want 0 to %d, got %d", ErrPlan, mostRetries, p.Retries)
 	}
-	if _, err := p.timeout(); err != nil {
-		return err
-	}
-	_, err := p.matcher()
+	_, _, err := p.limits()
 	return err
 }
 
@@ -169,29 +167,19 @@ func (p Plan) holes(w Workload) error {
 	return nil
 }
 
-func (p Plan) timeout() (time.Duration, error) {
-	if p.Timeout == "" {
-		return DefaultTimeout, nil
+// limits are how long a run may take, and what finds the end of an epoch in its output.
+func (p Plan) limits() (time.Duration, *progress.Matcher, error) {
+	timeout, err := time.ParseDuration(cmp.Or(p.Timeout, DefaultTimeout.String()))
+	if err != nil || timeout <= 0 {
+		return 0, nil, fmt.Errorf("%w: timeout: want a duration such as 90s or 10m, got %q", ErrPlan, p.Timeout)
 	}
-	d, err := time.ParseDuration(p.Timeout)
-	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("%w: timeout: want a duration such as 90s or 10m, got %q", ErrPlan, p.Timeout)
-	}
-	return d, nil
-}
-
-func (p Plan) matcher() (*progress.Matcher, error) {
-	text := p.Progress
-	if text == "" {
-		text = DefaultProgress
-	}
-	pattern, err := regexp.Compile(text)
+	pattern, err := regexp.Compile(cmp.Or(p.Progress, DefaultProgress))
 	if err != nil {
-		return nil, fmt.Errorf("%w: progress: %w", ErrPlan, err)
+		return 0, nil, fmt.Errorf("%w: progress: %w", ErrPlan, err)
 	}
 	m, err := progress.NewMatcher(pattern, 0)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrPlan, err)
+		return 0, nil, fmt.Errorf("%w: %w", ErrPlan, err)
 	}
-	return m, nil
+	return timeout, m, nil
 }

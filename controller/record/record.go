@@ -149,7 +149,6 @@ func Record(ctx context.Context, p Plan, cfg Config) (Result, error) {
 	return out, errors.Join(ended, err)
 }
 
-// count adds a run.
 func (out *Result) count(r Run, log *slog.Logger) {
 	if r.Failed != "" {
 		out.Failed++

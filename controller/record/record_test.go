@@ -313,7 +313,7 @@ func TestARunThatOthersDisturbedIsMadeAgainAndMarked(t *testing.T) {
 		disturbed float64
 		least     float64 // others_cores of the one that is kept, about
 	}{
-		"nobody disturbs":              {[]float64{0.1}, 2, 1, 0, 0.1},
+		"no one disturbs":              {[]float64{0.1}, 2, 1, 0, 0.1},
 		"once, and then no more":       {[]float64{1.5, 0.1}, 2, 2, 0, 0.1},
 		"the least disturbed is kept":  {[]float64{1.5, 0.8, 1.9}, 2, 3, 1, 0.8},
 		"without retries it is marked": {[]float64{1.5}, 0, 1, 1, 1.5},

@@ -64,7 +64,6 @@ func (r *row) set(column string, v float64, known bool) {
 	}
 }
 
-// report sets what a line of progress said.
 func (r *row) report(e Epoch) {
 	for column, v := range map[string]*float64{"loss": e.Loss, "quality": e.Quality} {
 		if v != nil {
@@ -121,7 +120,6 @@ func (r Run) trial(first time.Time) evaluate.Row {
 	return out.Row
 }
 
-// measured reports whether the joules are.
 func (r Run) measured() bool { return r.Source != "" && r.Source != tuning.Modelled }
 
 // epochSeconds is the median length of the epochs behind the first.
@@ -132,11 +130,7 @@ func (r Run) epochSeconds() (float64, bool) {
 			lengths = append(lengths, e.Seconds-r.Epochs[i-1].Seconds)
 		}
 	}
-	if len(lengths) == 0 {
-		return 0, false
-	}
-	slices.Sort(lengths)
-	return (lengths[(len(lengths)-1)/2] + lengths[len(lengths)/2]) / 2, true
+	return float64(evaluate.Median(lengths)), len(lengths) > 0
 }
 
 func (r Run) curve() []evaluate.Row {

@@ -9,9 +9,8 @@
 // gone is neither tuned nor untuned. Modelled joules are separate from measured ones, are never
 // added to them, and never support a saving.
 //
-// A saving compares pairs of ended jobs, see Match, by package verify. Without an untuned job
-// there is no number, and the verdict is
-// inconclusive until the interval says otherwise.
+// A saving compares pairs of ended jobs (see Match) with package verify. Without an untuned
+// job there is no number. The verdict is inconclusive until the interval says otherwise.
 //
 // The package is pure: it never reads a clock, never does I/O, and never estimates.
 package report

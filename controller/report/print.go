@@ -83,7 +83,6 @@ func (l Line) print(w *tabwriter.Writer, by By, priced bool) {
 	_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
 }
 
-// costs prints the cost in each unit.
 func (l Line) costs() string {
 	parts := make([]string, 0, len(l.Cost))
 	for _, c := range l.Cost {
@@ -136,10 +135,11 @@ func clean(s string) string {
 	if s == "" {
 		return Unknown
 	}
-	return legible(s)
+	return Legible(s)
 }
 
-func legible(s string) string {
+// Legible replaces what is not printable, so that a name cannot control the terminal.
+func Legible(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return '?'
@@ -237,7 +237,7 @@ func CSV(t Table) string {
 			cost, unit = field(&l.Cost[0].Amount), l.Cost[0].Unit
 		}
 		rows = append(rows, []string{
-			legible(l.Key), legible(l.Name), legible(l.User), l.State, t.Since.UTC().Format(time.RFC3339), t.Until.UTC().Format(time.RFC3339),
+			Legible(l.Key), Legible(l.Name), Legible(l.User), l.State, t.Since.UTC().Format(time.RFC3339), t.Until.UTC().Format(time.RFC3339),
 			strconv.Itoa(l.Jobs), strconv.Itoa(l.Running), strconv.Itoa(l.Tuned), strconv.Itoa(l.Untuned),
 			field(l.Seconds), field(l.CoreHours), field(pointer(measured, ok)), sources, field(pointer(modelled, isModelled)),
 			whole(l.Restarts, ""), whole(l.Probes, ""), whole(l.Epochs, ""),

@@ -177,7 +177,7 @@ func TestMissingNumbersAreMissing(t *testing.T) {
 			report.Line{Jobs: 1, Seconds: new(600.0), CoreHours: new(1. / 3), Cost: coreHours(1. / 3), NoEnergy: 1, Epochs: new(4), Restarts: new(0), Probes: new(0)},
 		},
 		{
-			"a job of which nobody knows when it ran",
+			"a job whose run time is unknown",
 			[]report.Row{job("1", 0, func(r *report.Row) { r.Spans = nil })},
 			report.Line{Jobs: 1, NoSeconds: 1, NoCoreHours: 1, NoCost: 1, Energy: []report.Energy{{Source: "rapl", Joules: 1200}}, Epochs: new(4), Restarts: new(0), Probes: new(0)},
 		},
@@ -213,7 +213,7 @@ func forgotten(r *report.Row) {
 	r.Forgotten, r.Tuned, r.Control, r.Policy, r.Own, r.Epochs, r.Total = true, false, true, tuning.Policy{}, nil, nil, 0
 }
 
-func TestOfAForgottenJobNobodyKnowsWhatWasDoneToIt(t *testing.T) {
+func TestWhatWasDoneToAForgottenJobIsUnknown(t *testing.T) {
 	t.Parallel()
 	one := report.Build([]report.Row{job("1", 0, forgotten)}, query(report.ByUser))
 	want := report.Line{Key: "total", Jobs: 1, Seconds: new(600.0), CoreHours: new(1. / 3), NoEnergy: 1, NoCost: 1, Forgotten: 1}

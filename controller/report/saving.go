@@ -78,7 +78,6 @@ func (r Row) takesPart() bool {
 	return !r.Forgotten && r.Control != r.Tuned && r.Policy.Mode == tuning.Apply
 }
 
-// finished reports whether it did all its work.
 func (r Row) finished() bool { return r.Succeeded && r.Total > 0 && r.done() >= r.Total }
 
 // Match pairs jobs that did the same work. Both have ended, with success and all

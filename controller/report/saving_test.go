@@ -161,7 +161,7 @@ func TestAnEpochThatWasDoneAgainIsCharged(t *testing.T) {
 	}
 	moved.Epochs[len(moved.Epochs)-1].Joules = nil
 	if p := report.Match([]report.Row{plain, moved})[0]; !p.Evidence.JoulesUnknown || p.Evidence.ChargeSeconds != 10 {
-		t.Errorf("nobody measured it, and charged are %g s and %g J", p.Evidence.ChargeSeconds, float64(p.Evidence.ChargeJoules))
+		t.Errorf("it was not measured, and the charge is %g s and %g J", p.Evidence.ChargeSeconds, float64(p.Evidence.ChargeJoules))
 	}
 	// An untuned job that was put back into the queue is charged nothing for it.
 	again := plain.Epochs[3]
@@ -254,7 +254,7 @@ func TestJobsThatDidNotFinishAreCounted(t *testing.T) {
 	}
 }
 
-func TestJoulesOfTuningThatNobodyMeasuredAreNotTakenForNone(t *testing.T) {
+func TestJoulesOfTuningThatWereNotMeasuredAreNotZero(t *testing.T) {
 	t.Parallel()
 	without := func(e *tuning.Epoch) { e.Joules, e.Source = nil, "" }
 	computed := func(e *tuning.Epoch) { e.Source = tuning.Modelled }

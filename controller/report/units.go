@@ -50,7 +50,6 @@ func Joules(j float64) string {
 	return digits(j) + " J"
 }
 
-// digits prints three of them.
 func digits(v float64) string {
 	decimals := 2
 	for limit := 10.0; decimals > 0 && math.Abs(v) >= limit; limit *= 10 {

@@ -162,7 +162,7 @@ func TestCostIsComparedByWhatWasHeldAndByJoulesOfBothSides(t *testing.T) {
 		source   string
 		noEnergy bool
 	}{
-		{"energy that nobody measured is left out", Input{Before: before(), After: after()}, tariff, held, "", true},
+		{"energy that was not measured is left out", Input{Before: before(), After: after()}, tariff, held, "", true},
 		{"so is energy of one side", Input{Before: powered(before(), 1000, "rapl"), After: after()}, tariff, held, "", true},
 		{"so is modelled energy", Input{Before: powered(before(), 1000, tuning.Modelled), After: powered(after(), 1000, tuning.Modelled)}, tariff, held, "", true},
 		{"energy without a price is not missed", Input{Before: before(), After: after()}, tariff.WithoutEnergy(), held, "", false},

@@ -110,11 +110,43 @@ func TestTheComparisonWouldShowADifference(t *testing.T) {
 	jobs[0].Busy = 1
 	course, err := replay.Replay(t.Context(), jobs[0])
 	if err != nil || course.Restarts == 0 {
-		t.Fatalf("%v: the job is not moved: %+v", err, course.Choices)
+		t.Fatalf("%v: the job is not moved: %+v", err, choicesOf(course.Record))
 	}
-	if diff := cmp.Diff(lines(course.Choices), controlled(t, jobs[0], "  margin: 1000\n")); diff == "" {
+	if diff := cmp.Diff(lines(choicesOf(course.Record)), controlled(t, jobs[0], "  margin: 1000\n")); diff == "" {
 		t.Error("a margin that stops every move makes no difference")
 	}
+}
+
+// choice is one decision of the controller, or one verdict on what it did.
+type choice struct {
+	Done     int           // epochs that had ended then
+	Action   tuning.Action // empty: a verdict
+	Reason   tuning.Reason
+	Settings tuning.Settings
+	Verdict  tuning.Verdict
+}
+
+// choicesOf are those of a job's record.
+func choicesOf(r *reconcile.Record) []choice {
+	var out []choice
+	for _, e := range r.History {
+		c := choice{}
+		for _, x := range r.Epochs {
+			if !x.End.After(e.At) {
+				c.Done = max(c.Done, x.Number)
+			}
+		}
+		switch {
+		case e.Decision != nil:
+			c.Action, c.Reason, c.Settings = e.Decision.Action, e.Decision.Reason, e.Decision.Settings
+		case e.Outcome != nil && e.Trigger == reconcile.OutcomeKnown:
+			c.Reason, c.Settings, c.Verdict = e.Outcome.Reason, e.Outcome.Tuned, e.Outcome.Verdict
+		default:
+			continue
+		}
+		out = append(out, c)
+	}
+	return out
 }
 
 // alike fails the test where both decide differently.
@@ -125,8 +157,8 @@ func alike(t *testing.T, job replay.Job) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("decided: %q", lines(course.Choices))
-	if diff := cmp.Diff(lines(course.Choices), controlled(t, job, "")); diff != "" {
+	t.Logf("decided: %q", lines(choicesOf(course.Record)))
+	if diff := cmp.Diff(lines(choicesOf(course.Record)), controlled(t, job, "")); diff != "" {
 		t.Errorf("the controller decides otherwise than the replay (-replay +controller):\n%s", diff)
 	}
 }
@@ -134,10 +166,10 @@ func alike(t *testing.T, job replay.Job) {
 // lines prints choices, a line for each. When within its epochs a job is looked at, and so
 // after how many of them a stop-loss strikes and what is said of the setting before, is not
 // the same in both.
-func lines(choices []replay.Choice) []string {
+func lines(choices []choice) []string {
 	var out []string
 	for i, c := range choices {
-		stopped := func(c replay.Choice) bool {
+		stopped := func(c choice) bool {
 			worse := []tuning.Reason{tuning.ReasonStopLoss, tuning.ReasonSlower, tuning.ReasonRegressed}
 			return c.Action == tuning.RollBack && slices.Contains(worse, c.Reason)
 		}
@@ -187,8 +219,8 @@ func controlled(t *testing.T, job replay.Job, site string) []string {
 }
 
 // known are the choices with the settings that the table has.
-func known(job replay.Job, r *reconcile.Record) []replay.Choice {
-	out := replay.Choices(r)
+func known(job replay.Job, r *reconcile.Record) []choice {
+	out := choicesOf(r)
 	for i := range out {
 		out[i].Settings = out[i].Settings.Only(func(name string) bool { _, ok := job.Own[name]; return ok })
 	}

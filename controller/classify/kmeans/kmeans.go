@@ -8,7 +8,6 @@ type Result struct {
 	Labels    []int       // of each point, an index into Centroids; no cluster is empty
 	Near      []float64   // squared distance of each point to its centroid
 	Inertia   float64     // their sum
-	Trace     []float64   // inertia after each iteration; never rises
 }
 
 // Cluster moves the centroids from start by Lloyd's iterations (1982), at most so many. A

@@ -16,7 +16,6 @@ func lloyd(points, centroids [][]float64, iterations int) Result {
 		}
 		r.fillEmpty()
 		r.recentre(points)
-		r.Trace = append(r.Trace, r.Inertia)
 	}
 	return r
 }

@@ -38,7 +38,6 @@ type bench struct {
 	step     func(what string)
 }
 
-// answer is what a question got.
 type answer struct {
 	distance float64 // to the nearest class, over its radius; +Inf: compared with nothing
 	nearest  bool    // that class is mostly the program's
@@ -149,7 +148,6 @@ func (b *bench) fit(choose func(execution) bool, kinds bool) (learned, error) {
 	return out, nil
 }
 
-// question asks about one profile of a program.
 func (l learned) question(p tuning.Profile, program string) answer {
 	c := l.model.Classify(p)
 	a := answer{distance: math.Inf(1), known: c.Known(), of: l.owner[c.ID]}
@@ -170,7 +168,6 @@ func shares(all []answer) evaluate.Line {
 	}
 }
 
-// ask goes through the folds.
 func (b *bench) ask(ctx context.Context) (rows []evaluate.Line, summary evaluate.Line, err error) {
 	held := make([][]answer, len(b.programs))   // about executions held out
 	left := make([][]answer, len(b.programs))   // about executions of programs left out

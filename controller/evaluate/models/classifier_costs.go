@@ -95,16 +95,10 @@ func cheapest(all []prices) string {
 	return best
 }
 
-// classCosts are logarithms of costs, one for each execution asked about.
-type classCosts struct {
-	asked                   int
-	class, any, single, own []float64
-}
-
-func (r *classCosts) add(o classCosts) {
-	r.asked += o.asked
-	r.class, r.any = append(r.class, o.class...), append(r.any, o.any...)
-	r.single, r.own = append(r.single, o.single...), append(r.own, o.own...)
+// question is what one execution would cost by each rule: logarithms, NaN where it has none.
+type question struct {
+	workload                string
+	class, any, single, own float64
 }
 
 // costs leaves each subject out in turn: the classes are learned from all others'
@@ -118,45 +112,49 @@ func (b *bench) costs(tables []evaluate.Table, objective string) (evaluate.Line,
 	if len(priced) < 2 {
 		return nil, evaluate.Invalid("too little is recorded: the trials have costs of %d programs and inputs; want two, with what %q needs", len(priced), objective)
 	}
-	var total classCosts
+	var all []question
 	settings := 0
-	programs, own := map[string]*classCosts{}, map[string][]prices{}
+	own := map[string][]prices{}
 	for _, s := range slices.SortedFunc(maps.Keys(priced), subject.compare) {
-		if programs[s.workload] == nil {
-			programs[s.workload] = &classCosts{}
-		}
 		own[s.workload] = append(own[s.workload], priced[s])
-		one, err := b.leaveInputOut(s, priced)
+		asked, err := b.leaveInputOut(s, priced)
 		if err != nil {
 			return nil, err
 		}
 		settings = max(settings, len(priced[s]))
-		total.add(one)
-		programs[s.workload].add(one)
+		all = append(all, asked...)
 	}
 	var kinds []evaluate.Line
-	for _, w := range slices.Sorted(maps.Keys(programs)) {
-		k := programs[w].line()
+	for _, w := range slices.Sorted(maps.Keys(own)) {
+		k := costsOf(slices.DeleteFunc(slices.Clone(all), func(q question) bool { return q.workload != w }))
 		kinds = append(kinds, evaluate.Line{
 			"workload": w, "best": cheapest(own[w]), "recognised": k["recognised"], "class_cost": k["class_cost"], "single_cost": k["single_cost"],
 		})
 	}
-	return total.line().With(evaluate.Line{
-		"objective": objective, "inputs": len(priced), "settings": settings, "questions": total.asked, "kinds": kinds,
+	return costsOf(all).With(evaluate.Line{
+		"objective": objective, "inputs": len(priced), "settings": settings, "questions": len(all), "kinds": kinds,
 	}), nil
 }
 
-func (r *classCosts) line() evaluate.Line {
+func costsOf(all []question) evaluate.Line {
+	mean := func(of func(question) float64) evaluate.Figure {
+		var logs []float64
+		for _, q := range all {
+			logs = append(logs, of(q))
+		}
+		return evaluate.Geometric(logs) // of those that are known
+	}
 	return evaluate.Line{
-		"recognised": evaluate.Share(len(r.class), r.asked), "class_cost": evaluate.Geometric(r.class), "any_cost": evaluate.Geometric(r.any),
-		"single_cost": evaluate.Geometric(r.single), "own_cost": evaluate.Geometric(r.own),
+		"recognised": evaluate.ShareOf(all, func(q question) bool { return !math.IsNaN(q.class) }),
+		"class_cost": mean(func(q question) float64 { return q.class }), "any_cost": mean(func(q question) float64 { return q.any }),
+		"single_cost": mean(func(q question) float64 { return q.single }), "own_cost": mean(func(q question) float64 { return q.own }),
 	}
 }
 
-func (b *bench) leaveInputOut(s subject, priced map[subject]prices) (classCosts, error) {
+func (b *bench) leaveInputOut(s subject, priced map[subject]prices) ([]question, error) {
 	l, err := b.fit(func(e execution) bool { return e.subject() != s }, true)
 	if err != nil {
-		return classCosts{}, err
+		return nil, err
 	}
 	members := map[string]map[subject]bool{}
 	for _, e := range b.all {
@@ -177,24 +175,25 @@ func (b *bench) leaveInputOut(s subject, priced map[subject]prices) (classCosts,
 		return cheapest(all)
 	}
 	single := pick(func(o subject) bool { return o != s && o.machine == s.machine })
-	var out classCosts
+	at := func(setting string) float64 {
+		if v, ok := priced[s][setting]; ok {
+			return v
+		}
+		return math.NaN()
+	}
+	var out []question
 	for _, e := range b.all {
-		chosen, ok := priced[s][single]
-		if e.subject() != s || !ok {
+		if e.subject() != s || math.IsNaN(at(single)) {
 			continue
 		}
-		out.asked++
-		out.single = append(out.single, chosen)
-		if v, ok := priced[s][e.knobs.Key()]; ok {
-			out.own = append(out.own, v)
-		}
+		q := question{workload: s.workload, class: math.NaN(), single: at(single), own: at(e.knobs.Key())}
 		if c := l.model.Classify(e.profile); c.Known() {
-			if v, ok := priced[s][pick(func(o subject) bool { return members[c.ID][o] })]; ok {
-				chosen = v
-				out.class = append(out.class, v)
-			}
+			q.class = at(pick(func(o subject) bool { return members[c.ID][o] }))
 		}
-		out.any = append(out.any, chosen)
+		if q.any = q.class; math.IsNaN(q.any) {
+			q.any = q.single
+		}
+		out = append(out, q)
 	}
 	return out, nil
 }

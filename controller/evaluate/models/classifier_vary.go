@@ -74,7 +74,6 @@ func (b *bench) vary(ctx context.Context) ([]evaluate.Line, error) {
 	return out, nil
 }
 
-// byFold holds out each fold in turn.
 func (b *bench) byFold(ask func(execution) []tuning.Profile) []exam {
 	var out []exam
 	for fold := range b.folds {
@@ -83,7 +82,6 @@ func (b *bench) byFold(ask func(execution) []tuning.Profile) []exam {
 	return out
 }
 
-// byKnob holds out the executions under each value of a knob.
 func (b *bench) byKnob(concerned func(knob string) bool) []exam {
 	type value struct {
 		knob string

@@ -99,11 +99,8 @@ func familiesOf(t evaluate.Table, measure string) ([]family, error) {
 	var out []family
 	for _, g := range t.Groups() {
 		loss, err := familyOf(t, g, Loss)
-		if err != nil {
-			return nil, err
-		}
-		quality, err := familyOf(t, g, Quality)
-		if err != nil {
+		quality, failed := familyOf(t, g, Quality)
+		if err := cmp.Or(err, failed); err != nil {
 			return nil, err
 		}
 		hasLoss := len(loss.runs) > 0
@@ -114,10 +111,7 @@ func familiesOf(t evaluate.Table, measure string) ([]family, error) {
 			out = append(out, quality)
 		}
 	}
-	if len(out) == 0 {
-		return nil, evaluate.Invalid("%s: no row has a value of the measure", t.File)
-	}
-	return out, nil
+	return out, evaluate.Want(len(out) > 0, "%s: no row has a value of the measure", t.File)
 }
 
 func familyOf(t evaluate.Table, g evaluate.Group, measure string) (family, error) {
@@ -164,10 +158,8 @@ func (f family) options(r run) forecast.Options {
 	return o
 }
 
-// end is the last epoch.
 func (r run) end() float64 { return r.Epochs[len(r.Epochs)-1] }
 
-// better reports whether one value is better than another.
 func (f family) better(a, b float64) bool {
 	if f.measured == Quality {
 		return a > b
@@ -225,7 +217,6 @@ func (f family) arrival(r run, n int, model forecast.Forecast, target float64) (
 	return epoch, r.seconds[n-1] + max(float64(pace), 0)*(epoch-now)
 }
 
-// errorsOf are what one row sums up.
 type errorsOf struct {
 	runs                                       int
 	final, alone, last, target, seconds, width []float64

@@ -18,6 +18,11 @@ var update = flag.Bool("update", false, "write the goldens anew")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+func words(l evaluate.Line, key string) []string {
+	out, _ := l[key].([]string)
+	return out
+}
+
 // asJSON prints a report, in which what is unknown equals what is unknown.
 func asJSON(t testing.TB, report any) string {
 	t.Helper()

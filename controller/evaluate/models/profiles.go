@@ -102,7 +102,6 @@ type execution struct {
 // the suite and not the program.
 const widespread = 0.9
 
-// executions makes one profile of each run.
 func executions(tables []evaluate.Table) ([]execution, error) {
 	var out []execution
 	names := map[string]int{}
@@ -126,17 +125,11 @@ func executions(tables []evaluate.Table) ([]execution, error) {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b execution) int { return cmp.Compare(a.run, b.run) })
-	// Runs whose name others have too get one of their own: names are those of a workload on
-	// a machine in a file, and no more.
-	twins, repeats := map[string]int{}, map[string]int{}
+	repeats := map[string]int{}
 	for i := range out {
 		e := &out[i]
-		if names[e.run] > 1 {
-			name := strings.Join([]string{e.run, e.workload, e.machine, e.input, e.knobs.Key()}, " ")
-			twins[name]++
-			if e.run = name; twins[name] > 1 || names[name] > 0 {
-				e.run = fmt.Sprintf("%s #%d", name, twins[name])
-			}
+		if names[e.run] > 1 { // others have the name too: it is that of a run of a workload on a machine in a file
+			e.run = fmt.Sprintf("%s #%d", e.run, i)
 		}
 		e.nth = repeats[e.setting()]
 		repeats[e.setting()]++
@@ -150,7 +143,6 @@ func (e execution) setting() string {
 	return strings.Join([]string{e.workload, e.machine, e.knobs.Key()}, "\x00")
 }
 
-// describe gives every execution its profile.
 func describe(all []execution) {
 	runs, have := map[string]int{}, map[string]map[string]int{} // by machine
 	for _, e := range all {
@@ -206,7 +198,6 @@ func (e execution) describe(intervals []interval) tuning.Profile {
 	}
 }
 
-// hardware reports whether hardware counters were recorded.
 func (e execution) hardware() bool { return slices.Contains(e.events, eventInstructions) }
 
 // counted reports whether a column counts an event. The others are gauges, times and
@@ -268,41 +259,42 @@ func (in RegretInput) recordings(tables []evaluate.Table) []string {
 
 // sampledRun is one run that was sampled, and the ends of its epochs where they are known.
 type sampledRun struct {
+	recording string
 	intervals []interval
 	ends      []float64
 }
 
-// sampledRuns has the runs by their key, and by their key without a recording.
-type sampledRuns struct {
-	exact map[runKey]*sampledRun
-	named map[runKey][]*sampledRun
-}
+// sampledRuns has the runs by their key without a recording.
+type sampledRuns map[runKey][]*sampledRun
 
 // find is the run of a trial: that of the same recording, or the only one of its name.
 func (s sampledRuns) find(k runKey) *sampledRun {
-	if r := s.exact[k]; r != nil {
-		return r
-	}
-	k.recording = ""
-	if all := s.named[k]; len(all) == 1 {
+	all := s[k.anywhere()]
+	i := slices.IndexFunc(all, func(r *sampledRun) bool { return r.recording == k.recording })
+	switch {
+	case i >= 0:
+		return all[i]
+	case len(all) == 1:
 		return all[0]
 	}
 	return nil
 }
 
+func (k runKey) anywhere() runKey {
+	k.recording = ""
+	return k
+}
+
 func (in RegretInput) sampled() (sampledRuns, error) {
-	out := sampledRuns{map[runKey]*sampledRun{}, map[runKey][]*sampledRun{}}
+	out := sampledRuns{}
 	of := in.recordings(in.Samples)
 	for i, t := range in.Samples {
 		for _, rows := range evaluate.Runs(t.Rows) {
 			k := keyOf(of[i], rows[0])
-			if out.exact[k] != nil {
+			if have := out.find(k); have != nil && have.recording == k.recording {
 				return out, evaluate.Invalid("%s:%d: run %q of %s on %s stands twice", t.File, rows[0].Line, k.run, k.workload, k.machine)
 			}
-			out.exact[k] = &sampledRun{intervals: intervalsOf(t, rows)}
-			bare := k
-			bare.recording = ""
-			out.named[bare] = append(out.named[bare], out.exact[k])
+			out[k.anywhere()] = append(out[k.anywhere()], &sampledRun{recording: k.recording, intervals: intervalsOf(t, rows)})
 		}
 	}
 	of = in.recordings(in.Curves)
@@ -315,8 +307,10 @@ func (in RegretInput) sampled() (sampledRuns, error) {
 			}
 		}
 	}
-	for _, run := range out.exact {
-		slices.Sort(run.ends)
+	for _, same := range out {
+		for _, run := range same {
+			slices.Sort(run.ends)
+		}
 	}
 	return out, nil
 }

@@ -113,7 +113,6 @@ type judgement struct {
 	singleHindsight []float64
 }
 
-// note adds a ratio that was measured.
 func note(to *[]float64, v float64, ok bool) {
 	if ok {
 		*to = append(*to, v)

@@ -21,7 +21,6 @@ const (
 // Energies lists them.
 func Energies() []string { return []string{CoreSeconds, CPUSeconds, Joules} }
 
-// trial is one run under one setting.
 type trial struct {
 	run       runKey
 	whole     tuning.Trial // seconds and energy of the whole run: what it cost
@@ -46,7 +45,6 @@ func (s *factorial) name() string { return fmt.Sprintf("%s/%d", s.workload, s.in
 
 func (s *factorial) keys() []string { return slices.Sorted(maps.Keys(s.runs)) }
 
-// repeats are those of any setting.
 func (s *factorial) repeats() []int {
 	all := map[int]bool{}
 	for _, runs := range s.runs {

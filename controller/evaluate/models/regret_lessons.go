@@ -86,7 +86,6 @@ func (in RegretInput) learn(jobs []job) (*lessons, error) {
 	return m, nil
 }
 
-// verdict is what is decided about a job.
 type verdict struct {
 	known     bool
 	workloads []string // of the class's members

@@ -116,7 +116,7 @@ func TestEachOfTwoKindsGetsWhatItsClassPrefers(t *testing.T) {
 		if row.Text("workload") == "serial" {
 			best, single, own = "cores=1", 1.0, 2.0
 		}
-		if row.Text("optimum") != best || !slices.Equal(row.Words("chosen"), []string{best}) || !near(row.Figure("regret"), 1) || !near(row.Figure("regret_hindsight"), 1) {
+		if row.Text("optimum") != best || !slices.Equal(words(row, "chosen"), []string{best}) || !near(row.Figure("regret"), 1) || !near(row.Figure("regret_hindsight"), 1) {
 			t.Errorf("%s/%v: %+v", row.Text("workload"), row.Figure("input"), row)
 		}
 		if !near(row.Figure("single_regret"), single) || !near(row.Figure("default_regret"), own) || !near(row.Figure("oracle_over_default"), 1/own) || !near(row.Figure("known"), 1) {
@@ -140,7 +140,7 @@ func TestAnInputOfNoKnownKindKeepsItsDefaultAndPaysForIt(t *testing.T) {
 	stranger := kind{name: "stranger", one: 10, two: 20, inputs: 1, busy: 0.05, switches: 1e6, faults: 1}
 	r := runRegret(t, factorialInput(scales(), serial(), stranger))
 	row := r.Rows[len(r.Rows)-1]
-	if row.Text("workload") != "stranger" || !near(row.Figure("known"), 0) || !slices.Equal(row.Words("reasons"), []string{string(tuning.ReasonTooFar)}) || !slices.Equal(row.Words("chosen"), []string{"cores=2"}) {
+	if row.Text("workload") != "stranger" || !near(row.Figure("known"), 0) || !slices.Equal(words(row, "reasons"), []string{string(tuning.ReasonTooFar)}) || !slices.Equal(words(row, "chosen"), []string{"cores=2"}) {
 		t.Fatalf("%+v", row)
 	}
 	if !near(row.Figure("regret"), 8) || !near(row.Figure("default_regret"), 8) || !near(r.Summary.Figure("unknown_regret_mean"), 8) || !near(r.Summary.Figure("known_regret_mean"), 1) {
@@ -219,7 +219,7 @@ func TestUnitsNamesAndOrderDoNotMatter(t *testing.T) {
 		after := runRegret(t, in)
 		for i, b := range before.Rows {
 			a := after.Rows[i]
-			if a.Text("workload") != b.Text("workload") || a.Text("optimum") != b.Text("optimum") || !slices.Equal(a.Words("chosen"), b.Words("chosen")) || !near(a.Figure("regret"), float64(b.Figure("regret"))) || !near(a.Figure("regret_hindsight"), float64(b.Figure("regret_hindsight"))) {
+			if a.Text("workload") != b.Text("workload") || a.Text("optimum") != b.Text("optimum") || !slices.Equal(words(a, "chosen"), words(b, "chosen")) || !near(a.Figure("regret"), float64(b.Figure("regret"))) || !near(a.Figure("regret_hindsight"), float64(b.Figure("regret_hindsight"))) {
 				rt.Fatalf("%+v became %+v", b, a)
 			}
 			if b.Figure("regret_hindsight") < 1-1e-12 {

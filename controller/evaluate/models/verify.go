@@ -72,7 +72,6 @@ type measured struct {
 	joules  float64 // 0: not measured
 }
 
-// verdicts is what became of one replay.
 type verdicts struct {
 	looks        int
 	wrong        bool // at any look
@@ -158,7 +157,6 @@ func (in VerifyInput) rows(ctx context.Context, n null) ([]evaluate.Line, error)
 	return out, nil
 }
 
-// judge asks for a verdict at every look.
 func (in VerifyInput) judge(n null, r replay, effect float64) verdicts {
 	truth := math.Log1p(-effect)
 	v := verdicts{covered: true, first: tuning.Inconclusive}
@@ -301,7 +299,6 @@ func (in VerifyInput) summary(rows []evaluate.Line) evaluate.Line {
 	return s
 }
 
-// mostFalse is the greatest share of false verdicts, and whose it is.
 func mostFalse(rows []evaluate.Line) (most evaluate.Figure, of string) {
 	for _, r := range rows {
 		if share := r.Figure("false_verdicts"); share > most || of == "" {

@@ -141,13 +141,13 @@ func TestAVerdictOverPairsThatAllAgreeComesWithTheEighth(t *testing.T) {
 func TestEachRunIsInOnePairAtMost(t *testing.T) {
 	t.Parallel()
 	in := DefaultVerify()
-	var list []alike
+	var list [][]keyed
 	id := 0.0
 	for range 5 {
-		s := alike{workload: "w"}
+		var s []keyed
 		for range 5 {
 			id++
-			s.runs = append(s.runs, []measured{{seconds: id}})
+			s = append(s, keyed{workload: "w", epochs: []measured{{seconds: id}}})
 		}
 		list = append(list, s)
 	}

@@ -17,48 +17,26 @@ const (
 	fewestAfter = 4 // epochs that a job has to have after its move to be looked at
 )
 
-// alike are runs of one workload on one machine under one setting, or, where settings
-// stand for inputs that are unknown, under any.
-type alike struct {
-	workload string
-	runs     [][]measured // epochs of each; a whole run counts as one
-}
-
-// keyed is a run, and what it has in common with those that it is compared with.
+// keyed is a run, and what it has in common with those that it is compared with: its
+// workload, machine and setting, or, where settings stand for inputs that are unknown, not
+// the setting.
 type keyed struct {
 	key, workload string
-	run           []measured
+	epochs        []measured // a whole run counts as one
 }
 
-// alikeOf gathers runs by their key.
-func alikeOf(runs []keyed) []alike {
-	var out []alike
-	for _, same := range evaluate.Split(runs, func(k keyed) string { return k.key }) {
-		one := alike{workload: same[0].workload}
-		for _, k := range same {
-			one.runs = append(one.runs, k.run)
-		}
-		out = append(out, one)
-	}
-	return out
-}
-
-// forEach makes a null of what was measured for each objective that verdicts are asked
-// about, where there is enough.
-func forEach(list []alike, nulls func(tuning.Objective, []alike) []null) []null {
+// forEach makes nulls of the groups of runs that are alike, for each objective that verdicts
+// are asked about, where there is enough.
+func forEach(runs []keyed, nulls func(tuning.Objective, [][]keyed) []null) []null {
+	measuredRuns := slices.DeleteFunc(slices.Clone(runs), func(r keyed) bool {
+		return slices.ContainsFunc(r.epochs, func(m measured) bool { return m.joules <= 0 })
+	})
 	var out []null
-	for _, o := range []tuning.Objective{tuning.Time, tuning.Energy} {
-		of := list
-		if o == tuning.Energy {
-			of = nil
-			for _, s := range list {
-				s.runs = slices.DeleteFunc(slices.Clone(s.runs), func(run []measured) bool {
-					return slices.ContainsFunc(run, func(m measured) bool { return m.joules <= 0 })
-				})
-				of = append(of, s)
-			}
-		}
-		out = append(out, nulls(o, of)...)
+	for _, o := range []struct {
+		objective tuning.Objective
+		runs      []keyed
+	}{{tuning.Time, runs}, {tuning.Energy, measuredRuns}} {
+		out = append(out, nulls(o.objective, evaluate.Split(o.runs, func(r keyed) string { return r.key }))...)
 	}
 	return slices.DeleteFunc(out, func(n null) bool { return len(n.workloads) == 0 })
 }
@@ -88,21 +66,22 @@ func (in VerifyInput) fromTrials(t evaluate.Table) []null {
 		repeats = append(repeats, keyed{settingOf(r), place(r), []measured{m}})
 		mixed = append(mixed, keyed{place(r), place(r), []measured{m}})
 	}
-	out := in.pairsOf(t.File, "repeats of one setting", alikeOf(repeats))
-	return append(out, in.pairsOf(t.File, "any settings, as unknown inputs", alikeOf(mixed))...)
+	out := in.pairsOf(t.File, "repeats of one setting", repeats)
+	return append(out, in.pairsOf(t.File, "any settings, as unknown inputs", mixed)...)
 }
 
 // pairsOf makes nulls of pairs. Workloads that have enough pairs are kinds of jobs by
 // themselves; all of them together are what the line of a report shows that sums up all
 // kinds.
-func (in VerifyInput) pairsOf(file, name string, list []alike) []null {
-	return forEach(list, func(o tuning.Objective, list []alike) []null {
-		kinds, count := map[string][]alike{}, map[string]int{}
+func (in VerifyInput) pairsOf(file, name string, runs []keyed) []null {
+	return forEach(runs, func(o tuning.Objective, list [][]keyed) []null {
+		kinds, count := map[string][][]keyed{}, map[string]int{}
 		const all = "all workloads"
 		for _, s := range list {
-			if n := len(s.runs) / 2; n > 0 {
-				kinds[s.workload], kinds[all] = append(kinds[s.workload], s), append(kinds[all], s)
-				count[s.workload] += n
+			if n := len(s) / 2; n > 0 {
+				w := s[0].workload
+				kinds[w], kinds[all] = append(kinds[w], s), append(kinds[all], s)
+				count[w] += n
 				count[all] += n
 			}
 		}
@@ -123,12 +102,12 @@ func (in VerifyInput) pairsOf(file, name string, list []alike) []null {
 }
 
 // drawPairs uses each run at most once, and lets chance say which one of a pair is tuned.
-func (in VerifyInput) drawPairs(rng *rand.Rand, list []alike) replay {
+func (in VerifyInput) drawPairs(rng *rand.Rand, list [][]keyed) replay {
 	var out [][2][]measured
 	for _, s := range list {
-		order := rng.Perm(len(s.runs))
+		order := rng.Perm(len(s))
 		for i := 0; i+1 < len(order); i += 2 {
-			out = append(out, [2][]measured{s.runs[order[i]], s.runs[order[i+1]]})
+			out = append(out, [2][]measured{s[order[i]].epochs, s[order[i+1]].epochs})
 		}
 	}
 	rng.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
@@ -157,14 +136,13 @@ func (in VerifyInput) fromSamples(t evaluate.Table) []null {
 			}
 		}
 	}
-	list := alikeOf(repeats)
-	out := forEach(list, func(o tuning.Objective, list []alike) []null {
+	out := forEach(repeats, func(o tuning.Objective, list [][]keyed) []null {
 		return []null{
 			in.job(t.File, "repeats as attempts, slices of equal work in random order", o, "", list, 2, in.drawAttempts),
 			in.job(t.File, "slices of equal work of one run in their order", o, limitDrift, list, 1, in.drawStretch),
 		}
 	})
-	return append(out, in.pairsOf(t.File, "repeats of one setting at matching slices", list)...)
+	return append(out, in.pairsOf(t.File, "repeats of one setting at matching slices", repeats)...)
 }
 
 // sliced cuts a run into n slices of equally many instructions, or cycles where those are
@@ -225,30 +203,22 @@ func slicedBy(rows []evaluate.Row, column string, n int) ([]measured, bool) {
 }
 
 // job makes a null of runs, whose workloads take turns.
-func (in VerifyInput) job(file, name string, o tuning.Objective, limit string, list []alike, least int, draw func(*rand.Rand, alike) replay) null {
+func (in VerifyInput) job(file, name string, o tuning.Objective, limit string, list [][]keyed, least int, draw func(*rand.Rand, []keyed) replay) null {
 	n := null{comparison: Job, name: name, source: Recorded, data: file, objective: o, limit: limit}
-	of := map[string][]alike{}
-	for _, s := range list {
-		if len(s.runs) < least {
-			continue
-		}
-		if of[s.workload] == nil {
-			n.workloads = append(n.workloads, s.workload)
-		}
-		of[s.workload] = append(of[s.workload], s)
+	list = slices.DeleteFunc(slices.Clone(list), func(s []keyed) bool { return len(s) < least })
+	kinds := evaluate.Split(list, func(s []keyed) string { return s[0].workload })
+	for _, of := range kinds {
+		n.workloads = append(n.workloads, of[0][0].workload)
 	}
-	n.draw = func(rng *rand.Rand, w int) replay {
-		these := of[n.workloads[w]]
-		return draw(rng, these[rng.IntN(len(these))])
-	}
+	n.draw = func(rng *rand.Rand, w int) replay { return draw(rng, kinds[w][rng.IntN(len(kinds[w]))]) }
 	return n
 }
 
 // drawAttempts takes one run for the attempt before the move and another for that after
 // it.
-func (in VerifyInput) drawAttempts(rng *rand.Rand, s alike) replay {
-	order := rng.Perm(len(s.runs))
-	before, after := slices.Clone(s.runs[order[0]]), slices.Clone(s.runs[order[1]])
+func (in VerifyInput) drawAttempts(rng *rand.Rand, s []keyed) replay {
+	order := rng.Perm(len(s))
+	before, after := slices.Clone(s[order[0]].epochs), slices.Clone(s[order[1]].epochs)
 	for _, list := range [][]measured{before, after} {
 		rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	}
@@ -256,8 +226,8 @@ func (in VerifyInput) drawAttempts(rng *rand.Rand, s alike) replay {
 }
 
 // drawStretch takes a run as it went on, from a random epoch.
-func (in VerifyInput) drawStretch(rng *rand.Rand, s alike) replay {
-	run := s.runs[rng.IntN(len(s.runs))]
+func (in VerifyInput) drawStretch(rng *rand.Rand, s []keyed) replay {
+	run := s[rng.IntN(len(s))].epochs
 	run = run[rng.IntN(len(run)-in.Untuned-fewestAfter+1):]
 	return replay{before: run[:in.Untuned], after: run[in.Untuned:min(len(run), in.Untuned+in.Epochs)]}
 }
@@ -274,19 +244,18 @@ func (in VerifyInput) fromCurves(t evaluate.Table) []null {
 			}
 		}
 	}
-	const name = "epochs of one run in their order"
-	steady := slices.DeleteFunc(alikeOf(runs), alike.drifts)
-	drifting := slices.DeleteFunc(alikeOf(runs), func(s alike) bool { return !s.drifts() })
-	out := []null{
-		in.job(t.File, name, tuning.Time, "", steady, 1, in.drawStretch),
-		in.job(t.File, name, tuning.Time, limitDrift, drifting, 1, in.drawStretch),
-	}
-	return slices.DeleteFunc(out, func(n null) bool { return len(n.workloads) == 0 })
+	return forEach(runs, func(o tuning.Objective, list [][]keyed) []null {
+		const name = "epochs of one run in their order"
+		steady, drifting := slices.DeleteFunc(slices.Clone(list), drifts), slices.DeleteFunc(slices.Clone(list), func(s []keyed) bool { return !drifts(s) })
+		return []null{
+			in.job(t.File, name, o, "", steady, 1, in.drawStretch), in.job(t.File, name, o, limitDrift, drifting, 1, in.drawStretch),
+		}
+	})
 }
 
 // drifts reports whether the last third of the runs' epochs usually takes longer or shorter
 // than the first by more than what a verdict takes for no effect.
-func (s alike) drifts() bool {
+func drifts(runs []keyed) bool {
 	seconds := func(epochs []measured) float64 {
 		sum := 0.0
 		for _, m := range epochs {
@@ -295,7 +264,8 @@ func (s alike) drifts() bool {
 		return sum
 	}
 	var trends []float64
-	for _, run := range s.runs {
+	for _, r := range runs {
+		run := r.epochs
 		third := max(len(run)/3, 1)
 		trends = append(trends, math.Log(seconds(run[len(run)-third:])/seconds(run[:third])))
 	}

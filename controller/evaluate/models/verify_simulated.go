@@ -86,7 +86,6 @@ func exps(logs []float64, more float64) []measured {
 	return out
 }
 
-// simulated are the nulls of known kinds.
 func (in VerifyInput) simulated() []null {
 	var out []null
 	known, drift := verify.AttemptSD, trend(epochNoise, 0.005)

@@ -102,7 +102,7 @@ func TestADriftWithinAJobIsAFalseVerdict(t *testing.T) {
 		Set: evaluate.Set{Curves: []evaluate.Table{evaluatetest.Table(t, "d/curves.csv", b.String(), evaluate.Curves)}}, Seeds: 24, Epochs: 8, Pairs: 1,
 	})
 	row := rowsOf(r, models.Job, "epochs of one run in their order")[0]
-	if row.Figure("false_verdicts") < 0.2 || row.Figure("coverage") > 0.8 || r.Summary.Figure("limited_false_verdicts") != row.Figure("false_verdicts") || row.Text("limit") == "" || len(r.Summary.Words("over")) != 0 {
+	if row.Figure("false_verdicts") < 0.2 || row.Figure("coverage") > 0.8 || r.Summary.Figure("limited_false_verdicts") != row.Figure("false_verdicts") || row.Text("limit") == "" || len(words(r.Summary, "over")) != 0 {
 		t.Errorf("%+v, summary %+v", row, r.Summary)
 	}
 }
@@ -138,8 +138,8 @@ func TestAFileWithoutANullIsLeftOutAndNamed(t *testing.T) {
 	once := evaluatetest.Table(t, "d/once.csv", "workload,machine,seconds\na,m,1\nb,m,2\n", evaluate.Trials)
 	back := evaluatetest.Table(t, "d/back.csv", "workload,run,machine,t_seconds,cycles\n"+strings.Repeat("w,r,m,5,1\n", 20), evaluate.Samples)
 	r := runVerify(t, models.VerifyInput{Set: evaluate.Set{Trials: []evaluate.Table{once}, Samples: []evaluate.Table{back}}, Seeds: 1, Epochs: 1, Pairs: 1})
-	if len(r.Summary.Words("left_out")) != 2 || !strings.HasPrefix(r.Summary.Words("left_out")[1], "d/back.csv: ") || !strings.HasPrefix(r.Summary.Words("left_out")[0], "d/once.csv: ") || r.Data[0] != "d/once.csv" {
-		t.Errorf("left out %q of %q", r.Summary.Words("left_out"), r.Data)
+	if len(words(r.Summary, "left_out")) != 2 || !strings.HasPrefix(words(r.Summary, "left_out")[1], "d/back.csv: ") || !strings.HasPrefix(words(r.Summary, "left_out")[0], "d/once.csv: ") || r.Data[0] != "d/once.csv" {
+		t.Errorf("left out %q of %q", words(r.Summary, "left_out"), r.Data)
 	}
 }
 
@@ -185,8 +185,8 @@ func TestEpochsThatShrinkAreALimit(t *testing.T) {
 	if len(rows) != 10 || rows[0].Text("limit") != "" || rows[0].Figure("false_verdicts") != 0 || rows[5].Text("limit") == "" {
 		t.Fatalf("%d rows, %+v", len(rows), rows)
 	}
-	if len(r.Summary.Words("over")) != 0 {
-		t.Errorf("above the level: %q", r.Summary.Words("over"))
+	if len(words(r.Summary, "over")) != 0 {
+		t.Errorf("above the level: %q", words(r.Summary, "over"))
 	}
 }
 
@@ -207,7 +207,7 @@ func TestRecordedRepeatsRarelyShowAnEffect(t *testing.T) {
 	}
 	r := runVerify(t, in)
 	t.Logf("\n%s", r.Text())
-	if len(r.Summary.Words("over")) > 0 || len(r.Summary.Words("left_out")) > 0 || r.Summary.Figure("coverage_min") < 0.85 {
+	if len(words(r.Summary, "over")) > 0 || len(words(r.Summary, "left_out")) > 0 || r.Summary.Figure("coverage_min") < 0.85 {
 		t.Errorf("%+v", r.Summary)
 	}
 	recorded := 0

@@ -16,7 +16,6 @@ type epoch struct {
 	failed  bool    // the run broke; its seconds are paid all the same
 }
 
-// logOf is the logarithm of an error.
 func logOf(loss float64) float64 { return math.Log(max(loss, leastLoss)) }
 
 // curvesToSearch splits a table of curves into workloads whose runs can be searched.

@@ -3,7 +3,7 @@
 // curves (Hyper), and with the model of speed under unmeasured settings (Speed).
 //
 // In go tables of trials and curves and the choices of a user; out comes one
-// result.Report. The code that decides is that of the controller; it sees what it paid for
+// evaluate.Report. The code that decides is that of the controller; it sees what it paid for
 // and nothing else, and only the replay knows the table. The same tables, choices and seed
 // give the same report.
 //

@@ -107,7 +107,6 @@ func (p *problem) ladder(m Method, runs int, rng *rand.Rand) propose.Ladder {
 	return propose.Climb(p.full, least, factor, fresh)
 }
 
-// climbed is how far a search came.
 type climbed struct {
 	trials  []propose.Trial
 	seconds float64 // paid, at most the budget

@@ -52,7 +52,6 @@ type problem struct {
 	optimum float64   // least error of a run at its last epoch
 }
 
-// chosen are the methods asked for, all where none is.
 func chosen(asked, all []Method) ([]Method, error) {
 	for _, m := range asked {
 		if !slices.Contains(all, m) {

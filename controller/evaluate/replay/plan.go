@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"pitchpipe/controller/evaluate"
+	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/tuning"
 )
 
@@ -190,7 +191,6 @@ func (in PlanInput) job(t recorded, epochs, seed int) Job {
 	}
 }
 
-// hasJoules reports whether every cell has them.
 func (t recorded) hasJoules() bool {
 	for _, repeats := range t.cells {
 		if slices.ContainsFunc(repeats, func(c tuning.Spent) bool { return !(c.Joules > 0) }) {
@@ -236,37 +236,80 @@ type story struct {
 // play replays each job of a table and length with each seed.
 func (in PlanInput) play(ctx context.Context, p planned) ([]story, error) {
 	out := make([]story, in.Seeds)
+	stages, moving := reconcile.DefaultStages(), reconcile.DefaultStages()
+	moving.Choose, moving.Explain = goToBest, func(_ tuning.State, d tuning.Decision) tuning.Decision { return d }
 	for seed := range out {
 		j := in.job(p.recorded, p.epochs, seed)
 		var knows site
-		c, err := replayAt(ctx, j, &knows)
+		play := func(j Job, s reconcile.Stages, at *site) (story, error) {
+			c, err := replay(ctx, j, s, at)
+			if err != nil {
+				return story{}, err
+			}
+			return story{job: j, course: c, ratio: j.ratio(c)}, nil
+		}
+		s, err := play(j, stages, &knows)
 		if err != nil {
 			return nil, err
 		}
-		s := story{job: j, course: c, ratio: j.ratio(c)}
 		for n := 1; n <= in.Returns; n++ { // each of another length and luck
 			again := in.job(p.recorded, p.epochs, seed+n*in.Seeds)
 			again.begins = time.Duration(n) * between
-			c, err := replayAt(ctx, again, &knows)
+			r, err := play(again, stages, &knows)
 			if err != nil {
 				return nil, err
 			}
-			s.returned = append(s.returned, story{job: again, course: c, ratio: again.ratio(c)})
+			s.returned = append(s.returned, r)
 		}
 		own, _ := j.Expected(j.Own)
-		end, _ := j.Expected(c.Under[len(c.Under)-1])
+		end, _ := j.Expected(s.course.Under[len(s.course.Under)-1])
 		s.slower = in.MaxSlowdown > 0 && end.Seconds > in.MaxSlowdown*own.Seconds*(1+tolerance)
-		still, stages := never(j)
-		if c, err = replay(ctx, still, stages, &site{}); err != nil {
+		always, err := play(j, moving, &site{})
+		if err != nil {
 			return nil, err
 		}
-		s.never = j.ratio(c)
-		moving, stages := always(j)
-		if c, err = replay(ctx, moving, stages, &site{}); err != nil {
+		j.Policy.Mode = tuning.Observe
+		never, err := play(j, stages, &site{})
+		if err != nil {
 			return nil, err
 		}
-		s.always = j.ratio(c)
+		s.always, s.never = always.ratio, never.ratio
 		out[seed] = s
 	}
 	return out, nil
+}
+
+// between is after what time a job comes again.
+const between = 7 * 24 * time.Hour
+
+// goToBest decides for a tuner that tries what the search proposes, goes to the best that it
+// saw, and never asks whether that pays.
+func goToBest(s tuning.State) tuning.Decision {
+	d := tuning.Decision{Action: tuning.Hold, At: s.Now}
+	switch {
+	case s.Pending:
+		d.Reason = tuning.ReasonFirstSeen
+	case s.Measured != tuning.ReasonNone:
+		d.Reason = s.Measured
+	case s.NextReason == tuning.ReasonNone && s.Probes < s.Policy.Budget.Probes && !s.Next.Equal(s.Current):
+		d.Action, d.Reason, d.Settings = tuning.Probe, tuning.ReasonUnknownProbe, s.Next
+	default:
+		d.Reason = tuning.ReasonAlreadyBest
+		if best := bestSeen(s); !best.Equal(s.Current) {
+			d.Action, d.Reason, d.Settings = tuning.Move, tuning.ReasonProbeWon, best
+		}
+	}
+	return d
+}
+
+// bestSeen are the settings that measured best, the owner's among them.
+func bestSeen(s tuning.State) tuning.Settings {
+	own, ok := tuning.Reference(s.Trials)
+	if !ok || s.Best == nil {
+		return s.Own
+	}
+	if gain, ok := s.Best.LogRatio(own, s.Policy.Measure()); !ok || gain >= 0 {
+		return s.Own
+	}
+	return s.Best.Settings
 }

@@ -18,7 +18,7 @@ var ErrStuck = errors.New("the job does not come to its end")
 
 // Course is how a job went.
 type Course struct {
-	Choices  []Choice          // of the controller, in order
+	Record   *reconcile.Record // of the controller at the job's end
 	Under    []tuning.Settings // by epoch, those that were thrown away among them
 	Cut      []Cut             // epochs that were thrown away before they ended
 	Restarts int               // that the controller brought about
@@ -31,53 +31,17 @@ type Cut struct {
 	Share    float64 // of the epoch, 0 to 1
 }
 
-// Choice is one decision of the controller, or one verdict on what it did.
-type Choice struct {
-	Done     int             `json:"done"`   // epochs that had ended then
-	Action   tuning.Action   `json:"action"` // empty: a verdict
-	Reason   tuning.Reason   `json:"reason"`
-	Settings tuning.Settings `json:"settings,omitempty"`
-	Verdict  tuning.Verdict  `json:"verdict,omitempty"`
-}
-
-// Choices are those of a job's record.
-func Choices(r *reconcile.Record) []Choice {
-	var out []Choice
-	for _, e := range r.History {
-		c := Choice{}
-		for _, x := range r.Epochs {
-			if !x.End.After(e.At) {
-				c.Done = max(c.Done, x.Number)
-			}
-		}
-		switch {
-		case e.Decision != nil:
-			c.Action, c.Reason, c.Settings = e.Decision.Action, e.Decision.Reason, e.Decision.Settings
-		case e.Outcome != nil && e.Trigger == reconcile.OutcomeKnown:
-			c.Reason, c.Settings, c.Verdict = e.Outcome.Reason, e.Outcome.Tuned, e.Outcome.Verdict
-		default:
-			continue
-		}
-		out = append(out, c)
-	}
-	return out
-}
-
 // looks is how often within an epoch a job is looked at that runs under other settings than
 // its owner's.
 const looks = 8
 
 // Replay lets the controller tune a job from its submission to its end.
 func Replay(ctx context.Context, job Job) (Course, error) {
-	return replayAt(ctx, job, &site{})
+	return replay(ctx, job, reconcile.DefaultStages(), &site{})
 }
 
-// replayAt does so at a site that knows the job's earlier runs, and learns from this one.
-func replayAt(ctx context.Context, job Job, s *site) (Course, error) {
-	return replay(ctx, job, reconcile.DefaultStages(), s)
-}
-
-// replay does so with other stages than the default.
+// replay does so with given stages, at a site that knows the job's earlier runs and learns
+// from this one.
 func replay(ctx context.Context, job Job, s reconcile.Stages, at *site) (Course, error) {
 	w := newWorld(job)
 	records := &memory{}
@@ -111,7 +75,7 @@ func course(w *world, r *reconcile.Record) (Course, error) {
 	if w.view.State != driver.Succeeded {
 		return Course{}, fmt.Errorf("replay %s: %w: under %s it is %s", w.job.Workload, ErrStuck, w.under, w.view.State)
 	}
-	c := Course{Choices: Choices(r), Restarts: w.view.Attempt - 1, Probes: len(r.Probed), Cut: w.cut}
+	c := Course{Record: r, Restarts: w.view.Attempt - 1, Probes: len(r.Probed), Cut: w.cut}
 	for _, e := range w.epochs {
 		c.Under = append(c.Under, e.Settings)
 	}
@@ -120,41 +84,65 @@ func course(w *world, r *reconcile.Record) (Course, error) {
 
 // services are the world's, with what the site knows of such jobs.
 func (w *world) services(at *site) reconcile.Services {
-	var s reconcile.Services
-	s.Read = func(context.Context, driver.Job) reconcile.Reading {
-		return reconcile.Reading{
-			Policy: w.job.Policy, Own: w.job.Own,
-			Kind: tuning.JobKind{Owner: w.view.Owner, Name: w.view.Name, Fingerprint: w.view.Fingerprint},
-		}
+	return reconcile.Services{
+		Read: func(context.Context, driver.Job) reconcile.Reading {
+			return reconcile.Reading{
+				Policy: w.job.Policy, Own: w.job.Own,
+				Kind: tuning.JobKind{Owner: w.view.Owner, Name: w.view.Name, Fingerprint: w.view.Fingerprint},
+			}
+		},
+		Site:     func(driver.Job) tuning.Site { return w.job.Site },
+		Measure:  w.measure,
+		Classify: func(tuning.Profile) tuning.Class { return tuning.Class{Reason: tuning.ReasonNoModel} },
+		Recall: func(_ context.Context, q reconcile.Question) (reconcile.Recollection, error) {
+			return at.recall(w.now, q), nil
+		},
+		Past: func(_ context.Context, kind tuning.JobKind) ([]tuning.PastRun, error) {
+			return knowledge.PastRuns(at.seen, kind, w.now), nil
+		},
+		Step: func(ctx context.Context, in driver.Intent) (driver.Step, tuning.Reason, error) {
+			return reconcile.Step(ctx, w, in)
+		},
+		Learn: func(_ context.Context, o knowledge.Observation, _ string) error {
+			o.Machine, o.Profiles, o.Peak = w.job.Machine, nil, 0
+			at.seen = append(at.seen, o)
+			return nil
+		},
+		Gate: func(driver.Job) tuning.Reason { return tuning.ReasonNone },
+		Outlook: func(context.Context, driver.JobID) (driver.Outlook, error) {
+			return driver.Outlook{Wait: &w.job.Wait}, nil
+		},
+		Pause:   func(context.Context, string) error { return nil },
+		Cleared: func() time.Time { return time.Time{} },
+		Audit:   func(context.Context, reconcile.Audit) error { return nil },
 	}
-	s.Site = func(driver.Job) tuning.Site { return w.job.Site }
-	s.Measure = w.measure
-	s.Classify = func(tuning.Profile) tuning.Class { return tuning.Class{Reason: tuning.ReasonNoModel} }
-	s.Recall = func(_ context.Context, q reconcile.Question) (reconcile.Recollection, error) {
-		return at.recall(w.now, q), nil
+}
+
+// site is what the runs of one job taught so far, as the controller keeps and derives it.
+// Classes are not among it: tables of trials have no profiles.
+type site struct{ seen []knowledge.Observation }
+
+// recall is what the controller's stages answer from the same observations.
+func (s *site) recall(now time.Time, q reconcile.Question) reconcile.Recollection {
+	m := q.Policy.Measure()
+	out := reconcile.Recollection{
+		Knowledge: tuning.Knowledge{
+			KindEffects: knowledge.Effects(s.seen, q.Kind, q.Own, m, now),
+			Carried:     knowledge.Carried(s.seen, q.Kind, q.Own, m, now),
+			Regressed:   knowledge.Regressions(s.seen, q.Kind),
+		},
 	}
-	s.Past = func(_ context.Context, kind tuning.JobKind) ([]tuning.PastRun, error) {
-		return at.past(w.now, kind), nil
+	out.KindSeconds, out.KindRuns = knowledge.KindSeconds(s.seen, q.Kind, q.Own)
+	out.RestartCost, _ = knowledge.RestartCost(s.seen, q.Kind)
+	if last, ok := knowledge.LastReference(s.seen, q.Kind); ok {
+		out.Reference = &last
 	}
-	s.Step = func(ctx context.Context, in driver.Intent) (driver.Step, tuning.Reason, error) {
-		return reconcile.Step(ctx, w, in)
-	}
-	s.Learn = func(_ context.Context, o knowledge.Observation, _ string) error {
-		at.learn(w.job.Machine, o)
-		return nil
-	}
-	s.Gate = func(driver.Job) tuning.Reason { return tuning.ReasonNone }
-	s.Outlook = w.outlook
-	s.Pause = func(context.Context, string) error { return nil }
-	s.Cleared = func() time.Time { return time.Time{} }
-	s.Audit = func(context.Context, reconcile.Audit) error { return nil }
-	return s
+	return out
 }
 
 // memory keeps the record of the one job.
 type memory struct{ one *reconcile.Record }
 
-// Load implements reconcile.Records.
 func (m *memory) Load(context.Context, driver.JobID) (*reconcile.Record, error) {
 	if m.one == nil {
 		return nil, reconcile.ErrNoRecord
@@ -162,13 +150,11 @@ func (m *memory) Load(context.Context, driver.JobID) (*reconcile.Record, error) 
 	return m.one, nil
 }
 
-// Save implements reconcile.Records.
 func (m *memory) Save(_ context.Context, r *reconcile.Record) error {
 	m.one = r
 	return nil
 }
 
-// All implements reconcile.Records.
 func (m *memory) All(context.Context) ([]*reconcile.Record, error) {
 	return []*reconcile.Record{m.one}, nil
 }

@@ -68,7 +68,6 @@ func returned(all []story, oracle []float64) evaluate.Line {
 	return costs(again, oracles).With(evaluate.Line{"changed": changed, "last_ratio": costs(last, nil)["ratio"], "final": last[0].course.final()})
 }
 
-// final are the settings of the last epoch.
 func (c Course) final() string { return c.Under[len(c.Under)-1].Key() }
 
 // row sums up the jobs of one table and length.

@@ -81,7 +81,6 @@ func (w *world) forward(step time.Duration, watches bool) {
 	w.now = to
 }
 
-// happen ends what the job does.
 func (w *world) happen() {
 	switch w.doing {
 	case waiting:
@@ -95,7 +94,6 @@ func (w *world) happen() {
 	}
 }
 
-// begin starts the next attempt.
 func (w *world) begin() {
 	v := &w.view
 	v.Attempt++
@@ -125,7 +123,6 @@ func (w *world) work() {
 	w.doing, w.since, w.until = working, w.now, w.now.Add(e.Length)
 }
 
-// ended is the end of an epoch.
 func (w *world) ended() {
 	e, _ := w.job.Epoch(w.view.Attempt, w.done+1, w.under)
 	w.done++
@@ -160,19 +157,16 @@ func (w *world) leave(s driver.State) {
 	}
 }
 
-// Capabilities implements reconcile.Scheduler.
 func (w *world) Capabilities() driver.Capabilities {
 	return driver.Capabilities{KeepsID: true, Env: true, Cores: true}
 }
 
-// Get implements reconcile.Scheduler.
 func (w *world) Get(context.Context, driver.JobID) (driver.Job, error) {
 	v := w.view
 	v.Attempts = slices.Clone(v.Attempts)
 	return v, nil
 }
 
-// Advance implements reconcile.Advancer.
 func (w *world) Advance(_ context.Context, in driver.Intent) (driver.Step, error) {
 	kind, ok := w.over[in.ID]
 	if !ok {
@@ -250,10 +244,4 @@ func (w *world) measure(_ context.Context, q reconcile.MeasureRequest) (reconcil
 		m.Profile.Features = map[string]float64{"cpu_utilisation": w.job.Busy / own}
 	}
 	return m, nil
-}
-
-// outlook is what a restart would meet.
-func (w *world) outlook(context.Context, driver.JobID) (driver.Outlook, error) {
-	wait := w.job.Wait
-	return driver.Outlook{Wait: &wait}, nil
 }

@@ -129,7 +129,6 @@ func (w *speeds) convert(i int, v float64) float64 {
 	return v
 }
 
-// score is what is to be large.
 func (w *speeds) score(i int, seconds float64) float64 { return w.steps(i) / seconds }
 
 // speedsOf splits a table, and lists the rows that it could not use: runs of which it is

@@ -116,7 +116,6 @@ func (b beside) number(ending string) float64 {
 	return math.NaN()
 }
 
-// defaults are the owner's settings.
 func (b beside) defaults() tuning.Settings {
 	out := tuning.Settings{}
 	for _, c := range b.Columns {

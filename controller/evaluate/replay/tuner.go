@@ -221,7 +221,6 @@ func (in TunerInput) summary(rows []evaluate.Line) evaluate.Line {
 	return s
 }
 
-// objective names the goal in the words of the flags.
 func (in TunerInput) objective() string {
 	g := in.Goal
 	name := string(g.Objective)

@@ -13,7 +13,6 @@ import (
 // patience is how many attempts a run is given to reach its end at all.
 const patience = 20
 
-// paid is what runs took.
 type paid struct {
 	tuning.Spent
 	coreSeconds float64
@@ -245,7 +244,6 @@ func (w *returns) follow(next policy, n int) (paid, int) {
 	return l.sum, l.best()
 }
 
-// random draws a point for each return.
 func random(l *ledger, _ int) int { return l.rng.IntN(len(l.cells)) }
 
 // grid takes one point after another, once each, and then the best.

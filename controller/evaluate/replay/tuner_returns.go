@@ -58,12 +58,10 @@ func cellOf(rows []evaluate.Row, counted bool) cell {
 	return c
 }
 
-// reaches reports whether any repeat came to its end.
 func (c cell) reaches() bool {
 	return slices.ContainsFunc(c.repeats, func(n float64) bool { return !math.IsInf(n, 1) })
 }
 
-// reliable reports whether every repeat of a point reached its end.
 func (w *returns) reliable(point int) bool {
 	return !w.cells[point].failed && !slices.ContainsFunc(w.cells[point].repeats, func(n float64) bool { return math.IsInf(n, 1) })
 }
@@ -280,13 +278,11 @@ func (w *returns) expected(point int) tuning.Spent {
 	return w.usual(point).Times(sum)
 }
 
-// constant reports whether all settings cost the same.
 func (w *returns) constant() bool {
 	first := fmt.Sprint(w.expected(0)) // NaN is like NaN
 	return !slices.ContainsFunc(w.all(), func(p int) bool { return !w.reliable(p) || fmt.Sprint(w.expected(p)) != first })
 }
 
-// score is what the goal minimises, as a logarithm.
 func (w *returns) score(c tuning.Spent, point int) float64 { return w.goal.Score(c, w.cores(point)) }
 
 // share compares the expected cost of one point with that of the owner's.
@@ -324,7 +320,6 @@ func (w *returns) oracle(points []int) int {
 	return best
 }
 
-// chosen prints the values of the knobs that are searched.
 func (w *returns) chosen(p int) string {
 	return w.space.Points[p].Only(func(name string) bool { return slices.Contains(names(w.space.Knobs), name) }).Key()
 }

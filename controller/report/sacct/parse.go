@@ -228,7 +228,6 @@ func (r *record) fail(field, found, want string) {
 	}
 }
 
-// absent reports whether the field is empty.
 func absent(text string) bool {
 	return text == "" || slices.Contains([]string{"Unknown", "INVALID", "?", "None", "N/A"}, text)
 }

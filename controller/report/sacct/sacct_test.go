@@ -235,7 +235,7 @@ func TestSumsAreOfTheRunsThatHaveTheNumber(t *testing.T) {
 		job(func(j *sacct.Job) { j.Elapsed = nil }),
 		job(func(j *sacct.Job) { j.State = "RUNNING" }),
 		job(func(j *sacct.Job) { j.Name = "" }),
-		job(func(j *sacct.Job) { j.Name = "" }), // nobody knows whether it returns
+		job(func(j *sacct.Job) { j.Name = "" }), // it is unknown whether it returns
 	})
 	want := sacct.Line{
 		Key: "total", Runs: 6, CoreHours: 20, Timed: 5, CPURuns: 4, Allocated: 16, Used: 4, MemoryRuns: 4, Asked: 32, Peak: 8, Spare: 22,

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
-	"unicode"
+
+	"pitchpipe/controller/report"
 )
 
 // mostLines is how many lines of a table are printed for people.
@@ -53,7 +54,7 @@ func table(b *strings.Builder, head string, lines []Line, total Line) {
 		if l.MemoryRuns > 0 {
 			memory += of(l.MemoryRuns, l.Runs)
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", legible(l.Key), l.Runs, hours, used, share(l.Efficiency()), memory, share(l.ReturningShare()))
+		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", report.Legible(l.Key), l.Runs, hours, used, share(l.Efficiency()), memory, share(l.ReturningShare()))
 	}
 	_ = w.Flush() // a Builder takes everything
 	if more := len(lines) - mostLines; more > 0 {
@@ -96,13 +97,4 @@ func could(l Line) string {
 	}
 	b.WriteString("None of this is a saving: that is measured only against jobs that stay untuned.\n")
 	return b.String()
-}
-
-func legible(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, s)
 }
