@@ -182,18 +182,18 @@ func loadSite(path string, euid int) (*SitePolicy, error) {
 	if path == "" {
 		return &SitePolicy{}, nil
 	}
-	real, err := filepath.EvalSymlinks(path)
+	target, err := filepath.EvalSymlinks(path)
 	var data []byte
 	if err == nil {
-		data, err = readChecked(real, maxFile, func(file fs.FileInfo) error {
+		data, err = readChecked(target, maxFile, func(file fs.FileInfo) error {
 			if euid != 0 {
 				return nil
 			}
-			folder, err := os.Stat(filepath.Dir(real))
+			folder, err := os.Stat(filepath.Dir(target))
 			if err != nil {
 				return err
 			}
-			return cmp.Or(distrust(real, file, 0o022, 0), distrust(filepath.Dir(real), folder, 0o022, 0))
+			return cmp.Or(distrust(target, file, 0o022, 0), distrust(filepath.Dir(target), folder, 0o022, 0))
 		})
 	}
 	if err != nil {

@@ -126,7 +126,7 @@ func (r request) logs() (any, error) {
 		return nil, err
 	}
 	return stream{"text/plain; charset=utf-8", func(w io.Writer) error {
-		defer out.Close() //nolint:errcheck // it was only read
+		defer out.Close()
 		_, err := io.Copy(w, out)
 		return err
 	}}, nil

@@ -17,7 +17,7 @@ func TestTheMeanIsOverThePairsOnly(t *testing.T) {
 	r := demoReport{Jobs: []demoRow{
 		demoPair("a", api.Job{Seconds: 1}, api.Job{Seconds: 4}),
 		demoPair("b", api.Job{Seconds: 4}, api.Job{Seconds: 4}),
-		demoRow{Name: "short", First: api.Job{Seconds: 100}},
+		{Name: "short", First: api.Job{Seconds: 100}},
 	}}
 	r.finish()
 	if math.Abs(r.GeometricMean-0.5) > 1e-12 {
