@@ -229,7 +229,7 @@ func (d *Daemon) lead(ctx context.Context) error {
 
 // reload reads anew what is kept in memory of the durable state.
 func (d *Daemon) reload() error {
-	model := d.services.loadModel()
+	model := d.loadModel()
 	if errors.Is(model, knowledge.ErrStale) { // the leader fits classes anew that cannot be read
 		model = nil
 	}

@@ -21,11 +21,11 @@ const shownEffects = 6
 // the model, which is fitted from all jobs, users see where their own stand: on
 // which machines and with how many cores others work is not theirs to know.
 func (r request) knowledge() (any, error) {
-	obs, err := r.d.services.observations(r.who.May)
+	obs, err := r.d.observations(r.who.May)
 	if err != nil {
 		return nil, err
 	}
-	known := r.d.services.known(r.Context(), obs, time.Now())
+	known := r.d.known(r.Context(), obs, time.Now())
 	if known.Model != nil && !r.who.Privileged() {
 		known.Model.Strata = strataOf(known.Model.Strata, obs)
 	}
