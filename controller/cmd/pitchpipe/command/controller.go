@@ -102,7 +102,7 @@ func (a *app) exporters(log *slog.Logger) (*nodes.Exporters, error) {
 	return e, nil
 }
 
-// driver opens the scheduler that the configuration names, and tells what a restart
+// driver opens the scheduler that the configuration names, and says what a restart
 // costs there until one was measured. Candidate is nil where the controller is alone.
 func (a *app) driver(ctx context.Context, site *config.SitePolicy, exporters *nodes.Exporters, candidate *daemon.Candidate) (driver.Driver, time.Duration, error) {
 	self, err := os.Executable()

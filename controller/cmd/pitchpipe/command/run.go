@@ -243,7 +243,7 @@ func (a *app) submitBy(ctx context.Context, run command.Runner, file *jobfile.Jo
 	if err != nil || file.Stanza == nil || s.Off || !slices.ContainsFunc(file.Stanza.Blocks, func(b *jobfile.Block) bool { return b.Type == "checkpoint" }) {
 		return id, err
 	}
-	if moves, err := slurm.Moves(ctx, run, id); err == nil && !moves { // what is not known the controller tells later
+	if moves, err := slurm.Moves(ctx, run, id); err == nil && !moves { // the controller says later what is unknown now
 		fmt.Fprintf(a.Stderr, "pitchpipe: job %s is only observed once it runs, since it may not be put back into the queue: so say --no-requeue, SBATCH_NO_REQUEUE "+
 			"or JobRequeue=0 of the cluster; #SBATCH --requeue in its script allows it\n", id)
 	}
