@@ -183,15 +183,16 @@ func directories(env map[string]string, euid int) *strings.Replacer {
 	if euid == 0 {
 		return strings.NewReplacer("{run}", "/run/pitchpipe", "{home}", "/var/lib/pitchpipe")
 	}
-	home := filepath.Join(env["HOME"], ".local", "state", "pitchpipe")
-	if dir := env["XDG_STATE_HOME"]; filepath.IsAbs(dir) {
-		home = filepath.Join(dir, "pitchpipe")
+	home := xdg(env, "XDG_STATE_HOME", filepath.Join(env["HOME"], ".local", "state", "pitchpipe"))
+	return strings.NewReplacer("{run}", xdg(env, "XDG_RUNTIME_DIR", home), "{home}", home)
+}
+
+// xdg is the folder of Pitchpipe in the one that a variable names, else the given one.
+func xdg(env map[string]string, variable, other string) string {
+	if dir := env[variable]; filepath.IsAbs(dir) {
+		return filepath.Join(dir, "pitchpipe")
 	}
-	run := home
-	if dir := env["XDG_RUNTIME_DIR"]; filepath.IsAbs(dir) {
-		run = filepath.Join(dir, "pitchpipe")
-	}
-	return strings.NewReplacer("{run}", run, "{home}", home)
+	return other
 }
 
 func environment(environ []string) map[string]string {
@@ -227,12 +228,8 @@ func File(environ []string, names ...string) string {
 	if path, ok := env[prefix+"CONFIG"]; ok {
 		return path
 	}
-	dir := env["XDG_CONFIG_HOME"]
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(env["HOME"], ".config")
-	}
-	const name = "controller.yaml"
-	paths := append(names, filepath.Join(dir, "pitchpipe", name), filepath.Join(siteDir, name))
+	own := xdg(env, "XDG_CONFIG_HOME", filepath.Join(env["HOME"], ".config", "pitchpipe"))
+	paths := append(names, filepath.Join(own, "controller.yaml"), siteDir+"/controller.yaml")
 	for _, path := range paths {
 		if filepath.IsAbs(path) && existing(path) != "" {
 			return path

@@ -334,7 +334,7 @@ func FuzzControllerFile(f *testing.F) {
 		d, values := document{file: "x.yaml"}, map[string]scalar{}
 		d.flatten("", "", d.parse(data), types(Keys()), values)
 		for _, fault := range d.faults {
-			if !strings.HasPrefix(fault.Where, "x.yaml") || fault.Found == "" {
+			if !strings.HasPrefix(fault.Where.String(), "x.yaml") || fault.Found == "" {
 				t.Errorf("a fault without place or text: %+v", fault)
 			}
 		}

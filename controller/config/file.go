@@ -43,7 +43,7 @@ type document struct {
 func (d *document) at(n *yaml.Node) place { return place{d.file, n.Line, n.Column} }
 
 func (d *document) fault(at place, key, found, want string) {
-	d.faults = append(d.faults, Error{Where: at.String(), Key: key, Found: found, Want: want, at: at})
+	d.faults = append(d.faults, Error{at, key, found, want, nil})
 }
 
 func (d *document) unknown(n *yaml.Node, block, name string, known []string) {
@@ -194,17 +194,16 @@ var ErrUntrusted = errors.New("untrusted file")
 
 // Error is one fault.
 type Error struct {
-	Where string // file:line:column, the variable, or the flag
+	Where place
 	Key   string // empty where the fault is not about one
 	Found string
 	Want  string // what is allowed there, and the nearest known word
-	at    place  // for sorting
 	cause error  // of a path that cannot be used, else nil
 }
 
 // Error prints one line: where: key: found; want.
 func (e Error) Error() string {
-	text := e.Where + ": "
+	text := e.Where.String() + ": "
 	if e.Key != "" {
 		text += e.Key + ": "
 	}
@@ -220,7 +219,7 @@ func (e Error) Unwrap() []error {
 // there are none.
 func joined(faults []Error) error {
 	slices.SortStableFunc(faults, func(a, b Error) int {
-		return cmp.Or(-cmp.Compare(min(a.at.line, 1), min(b.at.line, 1)), cmp.Compare(a.at.line, b.at.line), cmp.Compare(a.at.column, b.at.column))
+		return cmp.Or(cmp.Compare(min(b.Where.line, 1), min(a.Where.line, 1)), cmp.Compare(a.Where.line, b.Where.line), cmp.Compare(a.Where.column, b.Where.column))
 	})
 	all := make([]error, len(faults))
 	for i, e := range faults {

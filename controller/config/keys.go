@@ -37,15 +37,6 @@ func (k Key) variable() string {
 
 func (k Key) shown() string { return cmp.Or(k.Instead, k.Default, "none") }
 
-// Drivers lists the schedulers.
-func Drivers() []string { return []string{"local", "slurm", "nomad"} }
-
-// StoreKinds lists where state can be shared.
-func StoreKinds() []string { return []string{"none", "file", "nomad", "consul"} }
-
-// DefaultListen is the address of /metrics where none is set.
-const DefaultListen = "127.0.0.1:9821"
-
 // Keys lists every setting in the order of the reference. A default may use the settings
 // above it.
 func Keys() []Key {
@@ -54,8 +45,8 @@ func Keys() []Key {
 	return []Key{
 		{Name: "socket", Type: sockets(), Default: "{run}/controller.sock", Help: "Unix socket on which the controller answers"},
 		{Name: "state", Type: paths(), Default: "{home}", Help: "directory of the durable state"},
-		{Name: "driver", Type: words(Drivers()...), Default: "local", Help: "the scheduler whose jobs are tuned"},
-		{Name: "listen", Type: optional(loopback()), Default: DefaultListen, Help: "TCP address of /metrics, empty for none; where nothing is set and the port is taken, a controller takes a free one, and that of a Slurm site ends with an error"},
+		{Name: "driver", Type: words("local", "slurm", "nomad"), Default: "local", Help: "the scheduler whose jobs are tuned"},
+		{Name: "listen", Type: optional(loopback()), Default: "127.0.0.1:9821", Help: "TCP address of /metrics, empty for none; where nothing is set and the port is taken, a controller takes a free one, and that of a Slurm site ends with an error"},
 		{Name: "job_labels", Type: booleans(), Default: "false", Help: "/metrics has pitchpipe_controller_job_info with the name, user and account of each job that has not ended; every user of the machine may read it"},
 		{Name: "local.cluster", Type: names(), Default: "local", Help: "name of the embedded scheduler's cluster"},
 		{Name: "local.cores", Type: whole(0, 65536), Default: "0", Help: "cores that the embedded scheduler gives to jobs; 0 for all of the machine"},
@@ -99,7 +90,7 @@ func Keys() []Key {
 		{Name: "nomad.dir", Type: paths(), Default: "{state}/nomad", Help: "directory of what the driver for Nomad remembers of jobs"},
 		{Name: "nomad.resync", Type: period(time.Second, time.Hour), Default: "30s", Help: "how often all jobs and allocations are read although Nomad reports no change"},
 
-		{Name: "store.kind", Type: words(StoreKinds()...), Default: "none", Help: "where several controllers share their state, so that one leads and the others stand by: a file of this machine, the variables of Nomad, the keys of Consul; none for a controller that is alone"},
+		{Name: "store.kind", Type: words("none", "file", "nomad", "consul"), Default: "none", Help: "where several controllers share their state, so that one leads and the others stand by: a file of this machine, the variables of Nomad, the keys of Consul; none for a controller that is alone"},
 		{Name: "store.path", Type: file, Instead: "none: needed where store.kind is file", Help: "the shared file, the same for the controllers of a pair; each has its own state"},
 		{Name: "store.prefix", Type: storePrefix(), Default: "pitchpipe", Help: "where the state is in Nomad or Consul: the same for the controllers of one pair, and another one for another cluster"},
 		{Name: "store.address", Type: Type{want: "an address such as https://nomad.example.org:4646, or nothing", valid: func(string) bool { return true }}, Instead: "nomad.address and NOMAD_ADDR, or CONSUL_HTTP_ADDR, else this machine's agent", Help: "address of Nomad or Consul"},
@@ -117,9 +108,6 @@ func Keys() []Key {
 
 const person = namePattern + `=(\*|` + namePattern + `)`
 
-// fromSlurm are the prices of a site whose scheduler says what it bills.
-const fromSlurm = "from-slurm"
-
 const knobPattern = `[A-Za-z_][A-Za-z0-9_]{0,63}`
 
 func knobs() Type { return matching("the name of a knob", knobPattern) }
@@ -132,8 +120,8 @@ func siteKeys() []Key {
 	memory := parses("an amount of memory above 0 such as 4GiB", tuning.ParseBytes, func(b tuning.Bytes) bool { return b > 0 })
 	allowed := optional(list("knobs", knobPattern))
 	allowed.want = "a list of knobs such as [cores, memory], each once, or all"
-	billed := words(fromSlurm)
-	billed.want = "a block of prices, or " + fromSlurm
+	billed := words("from-slurm")
+	billed.want = "a block of prices, or from-slurm"
 	return []Key{
 		{Name: "max_mode", Type: words("observe", "recommend", "apply"), Help: "the highest mode that a stanza may ask for"},
 		{Name: "knobs", Type: allowed, Help: "the knobs that may be changed; an empty list allows none, and all undoes the list of a wider block"},

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -46,10 +47,7 @@ func (c Config) MakeState() error {
 
 // fault is an error about the path that a key names.
 func (c Config) fault(key, path, found, want string, err error) error {
-	where, given := c.Given[key]
-	if !given {
-		where = "default"
-	}
+	where := place{name: cmp.Or(c.Given[key], "default")}
 	why := err.Error()
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		why = pathErr.Err.Error() // it names only the part of the path that failed
@@ -117,7 +115,7 @@ func ReadToken(path string) (string, error) {
 		err = errors.New("it holds no token")
 	}
 	if err != nil {
-		return "", Error{Where: path, Key: "token", Found: err.Error(), Want: "want a file with the token alone, that only its owner may read", cause: err}
+		return "", Error{Where: place{name: path}, Key: "token", Found: err.Error(), Want: "want a file with the token alone, that only its owner may read", cause: err}
 	}
 	return string(token), nil
 }

@@ -182,26 +182,22 @@ func loadSite(path string, euid int) (*SitePolicy, error) {
 	if path == "" {
 		return &SitePolicy{}, nil
 	}
-	data, err := readPolicy(path, euid)
+	target, err := filepath.EvalSymlinks(path)
+	var data []byte
+	if err == nil {
+		data, err = readChecked(target, maxFile, func(file fs.FileInfo) error {
+			if euid != 0 {
+				return nil
+			}
+			folder, err := os.Stat(filepath.Dir(target))
+			if err != nil {
+				return err
+			}
+			return cmp.Or(distrust(target, file, 0o022, 0), distrust(filepath.Dir(target), folder, 0o022, 0))
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the site's policy: %w", err)
 	}
 	return parseSite(path, data)
-}
-
-func readPolicy(path string, euid int) ([]byte, error) {
-	path, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return nil, err
-	}
-	return readChecked(path, maxFile, func(file fs.FileInfo) error {
-		if euid != 0 {
-			return nil
-		}
-		folder, err := os.Stat(filepath.Dir(path))
-		if err != nil {
-			return err
-		}
-		return cmp.Or(distrust(path, file, 0o022, 0), distrust(filepath.Dir(path), folder, 0o022, 0))
-	})
 }

@@ -43,12 +43,14 @@ func within[T cmp.Ordered](least, most T) func(T) bool {
 
 func anything[T any](T) bool { return true }
 
-func paths() Type {
-	return Type{want: "an absolute path", path: true, valid: func(s string) bool { return filepath.IsAbs(s) && !strings.ContainsRune(s, 0) }}
-}
+func paths() Type { return pathOf("an absolute path", math.MaxInt) }
 
-func sockets() Type {
-	return Type{want: "an absolute path of at most 107 bytes", path: true, valid: func(s string) bool { return paths().valid(s) && len(s) <= maxSocketPath }}
+func sockets() Type { return pathOf("an absolute path of at most 107 bytes", maxSocketPath) }
+
+func pathOf(want string, most int) Type {
+	return Type{want: want, path: true, valid: func(s string) bool {
+		return filepath.IsAbs(s) && !strings.ContainsRune(s, 0) && len(s) <= most
+	}}
 }
 
 func words(list ...string) Type {

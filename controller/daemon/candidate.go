@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -85,7 +84,7 @@ func OpenCandidate(ctx context.Context, cfg config.Store, nomadClient func() (*n
 			kv = store.NewConsul(client, cfg.Prefix, options)
 		}
 	default:
-		err = fmt.Errorf("store.kind %q: want one of %s", cfg.Kind, strings.Join(config.StoreKinds(), ", "))
+		err = fmt.Errorf("store.kind %q is unknown", cfg.Kind)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrStore, err)
@@ -230,7 +229,7 @@ func (d *Daemon) lead(ctx context.Context) error {
 
 // reload reads anew what is kept in memory of the durable state.
 func (d *Daemon) reload() error {
-	model := d.services.loadModel()
+	model := d.loadModel()
 	if errors.Is(model, knowledge.ErrStale) { // the leader fits classes anew that cannot be read
 		model = nil
 	}

@@ -19,7 +19,7 @@ import (
 
 func TestNoUserKeepsTheOthersOut(t *testing.T) {
 	t.Parallel()
-	d := &Daemon{log: slog.New(slog.DiscardHandler)}
+	d := &Daemon{services: &services{log: slog.New(slog.DiscardHandler)}}
 	for name, l := range map[string]*peercred.Listener{"the socket": d.limitSocket(nil), "metrics": d.limitMetrics(nil)} {
 		if l.Each >= l.Strangers || l.Strangers >= l.All || l.Each < 1 {
 			t.Fatalf("%s: room %+v: want more for all users than for one, and for the operator always some", name, l.Room)
@@ -123,7 +123,7 @@ func TestASecondControllerFindsAPortForItsMetrics(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			tt.cfg.Listen = taken.Addr().String()
-			l, err := (&Daemon{cfg: tt.cfg, log: slog.New(slog.DiscardHandler)}).listenMetrics(t.Context())
+			l, err := (&Daemon{cfg: tt.cfg, services: &services{log: slog.New(slog.DiscardHandler)}}).listenMetrics(t.Context())
 			if err == nil {
 				err = l.Close()
 			}

@@ -60,20 +60,13 @@ type Parts struct {
 
 // Daemon is a controller. Use New.
 type Daemon struct {
-	cfg       config.Config
-	driver    driver.Driver
-	parse     detect.Parser
-	store     *knowledge.Store
-	records   *records
-	pauses    *pauses
-	audit     auditLog
-	services  *services
-	queue     *watch.Queue
-	loop      *reconcile.Loop
-	owners    owners
-	meter     *nodes.Exporters // nil where they are the caller's
-	candidate *Candidate       // nil: this controller is alone
-	log       *slog.Logger
+	*services
+	cfg     config.Config
+	records *records
+	queue   *watch.Queue
+	loop    *reconcile.Loop
+	owners  owners
+	meter   *nodes.Exporters // nil where they are the caller's
 }
 
 // New opens the durable state and connects the services; nothing runs before Run. The
@@ -82,29 +75,35 @@ func New(parts Parts) (*Daemon, error) {
 	if err := os.MkdirAll(parts.Config.State, 0o700); err != nil {
 		return nil, fmt.Errorf("make the state directory: %w", err)
 	}
-	d := &Daemon{cfg: parts.Config, driver: parts.Driver, log: parts.Log, queue: watch.NewQueue()}
-	if err := d.open(parts); err != nil {
+	d := &Daemon{cfg: parts.Config, queue: watch.NewQueue(), services: &services{
+		driver: parts.Driver, nodes: parts.Exporters, site: parts.Site, candidate: parts.Candidate, log: parts.Log,
+	}}
+	if d.nodes == nil {
+		d.meter = nodes.One(parts.Meter, parts.Log)
+		d.nodes = d.meter
+	}
+	if err := d.open(parts.Config.State); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	if err := d.connect(parts); err != nil {
-		return nil, errors.Join(err, d.Close())
-	}
+	d.parse = detect.For(parts.Driver.Name())
+	d.loop = reconcile.New(reconcile.Config{
+		Scheduler: parts.Driver, Records: d.records, Queue: d.queue, Services: d.bind(), Stages: reconcile.DefaultStages(), Log: parts.Log,
+		Tick: parts.Tick, Step: parts.Step, RestartCost: parts.RestartCost, AfterSave: parts.AfterSave,
+	})
 	return d, nil
 }
 
 // open opens the durable state. A controller of a pair has a working copy, in another file
 // than a controller that is alone.
-func (d *Daemon) open(parts Parts) (err error) {
+func (d *Daemon) open(dir string) (err error) {
 	file, options := "knowledge.db", knowledge.Options{}
-	if d.candidate = parts.Candidate; d.candidate != nil {
+	if d.candidate != nil {
 		file, options.Mirror = "copy.db", d.candidate.replica
 	}
-	d.store, err = knowledge.Open(filepath.Join(parts.Config.State, file), options)
-	return err
-}
-
-func (d *Daemon) connect(parts Parts) (err error) {
-	if d.audit.log, err = durable.OpenAudit(parts.Config.State); err != nil {
+	if d.store, err = knowledge.Open(filepath.Join(dir, file), options); err != nil {
+		return err
+	}
+	if d.audit.log, err = durable.OpenAudit(dir); err != nil {
 		return err
 	}
 	if d.pauses, err = loadPauses(d.store); err != nil {
@@ -113,24 +112,10 @@ func (d *Daemon) connect(parts Parts) (err error) {
 	if d.records, err = loadRecords(d.store); err != nil {
 		return err
 	}
-	d.parse = detect.For(parts.Driver.Name())
-	exporters := parts.Exporters
-	if exporters == nil {
-		d.meter = nodes.One(parts.Meter, parts.Log)
-		exporters = d.meter
+	if err = d.loadModel(); errors.Is(err, knowledge.ErrStale) {
+		return nil
 	}
-	d.services = &services{
-		driver: parts.Driver, parse: d.parse, nodes: exporters, store: d.store, site: parts.Site, pauses: d.pauses,
-		audit: d.audit, candidate: d.candidate, log: parts.Log,
-	}
-	if err := d.services.loadModel(); err != nil && !errors.Is(err, knowledge.ErrStale) {
-		return err
-	}
-	d.loop = reconcile.New(reconcile.Config{
-		Scheduler: parts.Driver, Records: d.records, Queue: d.queue, Services: d.services.bind(), Stages: reconcile.DefaultStages(), Log: parts.Log,
-		Tick: parts.Tick, Step: parts.Step, RestartCost: parts.RestartCost, AfterSave: parts.AfterSave,
-	})
-	return nil
+	return err
 }
 
 // Close releases the durable state.

@@ -21,11 +21,11 @@ const shownEffects = 6
 // the model, which is fitted from all jobs, users see where their own stand: on
 // which machines and with how many cores others work is not theirs to know.
 func (r request) knowledge() (any, error) {
-	obs, err := r.d.services.observations(r.who.May)
+	obs, err := r.d.observations(r.who.May)
 	if err != nil {
 		return nil, err
 	}
-	known := r.d.services.known(r.Context(), obs, time.Now())
+	known := r.d.known(r.Context(), obs, time.Now())
 	if known.Model != nil && !r.who.Privileged() {
 		known.Model.Strata = strataOf(known.Model.Strata, obs)
 	}
@@ -74,18 +74,16 @@ func (r *services) known(ctx context.Context, obs []knowledge.Observation, now t
 	}
 	for _, id := range slices.Sorted(maps.Keys(byClass)) {
 		of := byClass[id]
-		known := api.KnownClass{
-			ID: id, Runs: knowledge.Jobs(of),
+		kinds := map[string]bool{}
+		for _, o := range of {
+			kinds[o.Kind.String()] = true
+		}
+		out.Classes = append(out.Classes, api.KnownClass{
+			ID: id, Runs: knowledge.Jobs(of), Kinds: slices.Sorted(maps.Keys(kinds)),
 			Effects: effectsOn(of, site, func(m tuning.Measure) []tuning.Effect {
 				return knowledge.ClassEffects(of, nil, target, m, now)
 			}),
-		}
-		for _, o := range of {
-			known.Kinds = append(known.Kinds, o.Kind.String())
-		}
-		slices.Sort(known.Kinds)
-		known.Kinds = slices.Compact(known.Kinds)
-		out.Classes = append(out.Classes, known)
+		})
 	}
 	r.mu.Lock()
 	model := r.model
@@ -99,21 +97,20 @@ func (r *services) known(ctx context.Context, obs []knowledge.Observation, now t
 func effectsOn(obs []knowledge.Observation, site tuning.Tariff, effects func(tuning.Measure) []tuning.Effect) []api.KnownEffects {
 	var out []api.KnownEffects
 	for _, objective := range []tuning.Objective{tuning.Time, tuning.Energy, tuning.EDP, tuning.Cost} {
-		known := api.KnownEffects{Objective: objective, Effects: effects(tuning.Measure{Objective: objective, Tariff: site})}
-		if len(known.Effects) == 0 {
-			continue
-		}
-		known.Effects = known.Effects[:min(len(known.Effects), shownEffects)]
+		m := tuning.Measure{Objective: objective, Tariff: site}
+		found, sources := effects(m), map[string]bool{}
 		for _, x := range obs {
 			for _, t := range x.Trials {
 				if (tuning.Measure{Objective: objective}).NeedsJoules() && t.Joules != nil && t.Source != "" {
-					known.Sources = append(known.Sources, t.Source)
+					sources[t.Source] = true
 				}
 			}
 		}
-		slices.Sort(known.Sources)
-		known.Sources = slices.Compact(known.Sources)
-		out = append(out, known)
+		if len(found) > 0 {
+			out = append(out, api.KnownEffects{
+				Objective: objective, Effects: found[:min(len(found), shownEffects)], Sources: slices.Sorted(maps.Keys(sources)),
+			})
+		}
 	}
 	return out
 }

@@ -46,7 +46,7 @@ func (r request) submit() (any, error) {
 	}
 	if tuned {
 		spec.Progress = progress(policy.Progress)
-		site := r.d.services.site.For("", "", "", r.who.Name)
+		site := r.d.site.For("", "", "", r.who.Name)
 		if policy.Mode.AtMost(site.MaxMode) == tuning.Apply && !site.DryRun && !s.Off {
 			spec.NotBefore = time.Now().Add(recallWait)
 		}
@@ -126,7 +126,7 @@ func (r request) logs() (any, error) {
 		return nil, err
 	}
 	return stream{"text/plain; charset=utf-8", func(w io.Writer) error {
-		defer out.Close() //nolint:errcheck // it was only read
+		defer out.Close()
 		_, err := io.Copy(w, out)
 		return err
 	}}, nil
@@ -142,13 +142,13 @@ func (r request) validate() (any, error) {
 		return nil, err
 	}
 	return verdict.Of(r.d.parse, draft.Filename, draft.Source, draft.Variables, verdict.Ground{
-		Driver: r.d.driver.Name(), Can: r.d.driver.Capabilities(), Given: r.d.cfg.Given, Site: r.d.services.site,
+		Driver: r.d.driver.Name(), Can: r.d.driver.Capabilities(), Given: r.d.cfg.Given, Site: r.d.site,
 		Policy: verdict.PolicyOf(r.d.cfg.Site), User: r.who.Name,
 	}), nil
 }
 
 func (r request) observations() (any, error) {
-	obs, err := r.d.services.observations(r.who.May)
+	obs, err := r.d.observations(r.who.May)
 	return stream{"application/jsonl", func(w io.Writer) error {
 		lines := json.NewEncoder(w)
 		for _, o := range obs {

@@ -98,7 +98,7 @@ func TestTheRecordsOfOthersAreNotDecoded(t *testing.T) {
 	if _, err := r.owned(func(string) bool { return true }); err == nil {
 		t.Error("a record that cannot be read is not missed")
 	}
-	d := &Daemon{driver: listing{}, records: r}
+	d := &Daemon{records: r, services: &services{driver: listing{}}}
 	if rows, err := d.reportRows(t.Context(), func(owner string) bool { return owner == "alice" }, at); err != nil || len(rows) != 2 {
 		t.Errorf("rows %+v (%v)", rows, err)
 	}

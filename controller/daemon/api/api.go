@@ -136,7 +136,7 @@ type Line struct {
 	At   time.Time `json:"at"`
 	Text string    `json:"text"`
 	Why  []string  `json:"why,omitempty"` // the numbers behind it
-	// Decision is what the line tells of, in full; nil: it tells of none.
+	// Decision is the decision that the line is about, in full; nil: it is about none.
 	Decision *tuning.Decision `json:"decision,omitempty"`
 }
 

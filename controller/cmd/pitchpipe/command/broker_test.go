@@ -57,7 +57,7 @@ func TestTheBrokersAccountsMustBeThere(t *testing.T) {
 	if got, err := uids([]string{"root"}); err != nil || len(got) != 1 || got[0] != 0 {
 		t.Errorf("root is %v (%v), want 0", got, err)
 	}
-	if _, err := uids([]string{"nobody-of-this-name"}); err == nil {
+	if _, err := uids([]string{"no-such-account"}); err == nil {
 		t.Error("an account that is not there was found")
 	}
 }

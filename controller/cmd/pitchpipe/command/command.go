@@ -89,9 +89,15 @@ func exitStatus(err error) int {
 		err    error
 		status int
 	}{
-		{errJobFailed, ExitFailed}, {errInvalid, ExitInvalid}, {config.ErrInvalid, ExitInvalid}, {api.ErrInvalid, ExitInvalid},
-		{evaluate.ErrInvalid, ExitInvalid}, {evaluate.ErrInput, ExitInvalid}, {api.ErrUnavailable, ExitUnavailable},
-		{api.ErrDenied, ExitDenied}, {api.ErrNotFound, ExitNotFound},
+		{errJobFailed, ExitFailed},
+		{errInvalid, ExitInvalid},
+		{config.ErrInvalid, ExitInvalid},
+		{api.ErrInvalid, ExitInvalid},
+		{evaluate.ErrInvalid, ExitInvalid},
+		{evaluate.ErrInput, ExitInvalid},
+		{api.ErrUnavailable, ExitUnavailable},
+		{api.ErrDenied, ExitDenied},
+		{api.ErrNotFound, ExitNotFound},
 	} {
 		if errors.Is(err, x.err) {
 			return x.status

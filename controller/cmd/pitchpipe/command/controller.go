@@ -46,7 +46,7 @@ func (a *app) controller() *cobra.Command {
 			if err := a.cfg.MakeState(); err != nil {
 				return fmt.Errorf("%w configuration: %w", errInvalid, err)
 			}
-			exporters, err := a.exporters()
+			exporters, err := a.exporters(a.logger().With("service", "exporters"))
 			if err != nil {
 				return err
 			}
@@ -75,23 +75,34 @@ func (a *app) controller() *cobra.Command {
 	}, "socket", "state", "driver", "listen", "job_labels", "local.", "exporter.", "slurm.", "nomad.", "store.", "log.", "resync", "site")
 }
 
-func (a *app) exporters() (*nodes.Exporters, error) {
-	with, log := a.cfg.Exporter, a.logger().With("service", "exporters")
-	registry, err := a.finder(log)
-	if err != nil {
-		return nil, err
+// exporters are those of the nodes that the configuration or a registry of services names.
+func (a *app) exporters(log *slog.Logger) (*nodes.Exporters, error) {
+	with, err := a.cfg.Exporter, error(nil)
+	cfg := nodes.Config{Pattern: with.Nodes, Socket: with.Socket, Cert: with.Cert, Key: with.Key, CA: with.CA, Log: log}
+	switch with.Discovery {
+	case "nomad":
+		var client *nomadapi.Client
+		if client, err = a.nomadClient(log); err == nil {
+			cfg.Find, err = nodes.FindInNomad(client, with.Service)
+		}
+	case "consul":
+		// Its address, token and certificates are in Consul's own environment variables.
+		var client *consul.Client
+		if client, err = consul.NewClient(consul.DefaultConfig()); err == nil {
+			cfg.Find, err = nodes.FindInConsul(client, with.Service)
+		}
 	}
-	e, err := nodes.New(nodes.Config{
-		Find: registry, Pattern: with.Nodes, Socket: with.Socket, Cert: with.Cert, Key: with.Key, CA: with.CA,
-		Log: log,
-	})
+	if err != nil {
+		return nil, fmt.Errorf("%w configuration: exporter.service: %w", errInvalid, err)
+	}
+	e, err := nodes.New(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("%w configuration: exporter: %w", errInvalid, err)
 	}
 	return e, nil
 }
 
-// driver opens the scheduler that the configuration names, and tells what a restart
+// driver opens the scheduler that the configuration names, and says what a restart
 // costs there until one was measured. Candidate is nil where the controller is alone.
 func (a *app) driver(ctx context.Context, site *config.SitePolicy, exporters *nodes.Exporters, candidate *daemon.Candidate) (driver.Driver, time.Duration, error) {
 	self, err := os.Executable()
@@ -141,32 +152,4 @@ func absolute(path string) (string, error) {
 		return "", fmt.Errorf("%w path %q: %w", errInvalid, path, err)
 	}
 	return abs, nil
-}
-
-// finder asks who knows where the exporters are; nil: the configuration does.
-func (a *app) finder(log *slog.Logger) (nodes.Finder, error) {
-	with := a.cfg.Exporter
-	var found nodes.Finder
-	var err error
-	switch with.Discovery {
-	case "nomad":
-		client, cerr := a.nomadClient(log)
-		if cerr != nil {
-			return nil, cerr
-		}
-		found, err = nodes.FindInNomad(client, with.Service)
-	case "consul":
-		// Its address, token and certificates are in Consul's own environment variables.
-		client, cerr := consul.NewClient(consul.DefaultConfig())
-		if cerr != nil {
-			return nil, fmt.Errorf("%w way to Consul: %w", errInvalid, cerr)
-		}
-		found, err = nodes.FindInConsul(client, with.Service)
-	default:
-		return nil, nil //nolint:nilnil // no registry is asked
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w configuration: exporter.service: %w", errInvalid, err)
-	}
-	return found, nil
 }

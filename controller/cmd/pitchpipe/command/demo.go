@@ -200,13 +200,13 @@ func (s *stage) play(ctx context.Context) (r demoReport, err error) {
 	say("The kinds return with another input: once tuned, once as their users asked, in alternating order.")
 	for i, kind := range demoKinds() {
 		tuned, untuned := pair(kind, 2, i%2 == 1)
-		r.Jobs = append(r.Jobs, compareJobs(kind, first[kind], tuned, untuned))
+		r.Jobs = append(r.Jobs, demoRow{kind, first[kind], &tuned, &untuned})
 	}
 	if err != nil {
 		return r, err
 	}
 	r.finish() // the mean is of the jobs that are tuned for time
-	r.Jobs = append(r.Jobs, compareJobs("oversized", large, large, asked), aloneJob("short", "stream", short), aloneJob("odd", "hash", odd))
+	r.Jobs = append(r.Jobs, demoRow{"oversized", large, &large, &asked}, demoRow{Name: "short", First: short}, demoRow{Name: "odd", First: odd})
 	for _, j := range jobs {
 		r.account(ctx, s.client, j)
 	}

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/tuning"
@@ -26,51 +26,13 @@ type demoReport struct {
 	Sources       []string `json:"sources"`
 }
 
-// demoRow is one kind: its first encounter, and the pair when it returned. Numbers
-// that do not exist are null.
+// demoRow is a kind: its first encounter, and the pair when it returned. A job that has no
+// pair has the first alone.
 type demoRow struct {
-	Name              string   `json:"name"`
-	Kind              string   `json:"kind"`
-	Class             string   `json:"class"` // unknown where it resembles nothing
-	Recognised        bool     `json:"recognised"`
-	Regret            *float64 `json:"regret"` // cost of its setting over the best that its kind's probes found
-	BaselineSeconds   *float64 `json:"baseline_seconds"`
-	RecognisedSeconds *float64 `json:"recognised_seconds"`
-	FirstSeconds      *float64 `json:"first_seconds"`
-	BaselineJoules    *float64 `json:"baseline_joules"`
-	RecognisedJoules  *float64 `json:"recognised_joules"`
-	EnergySource      string   `json:"energy_source"`
-	BaselineHours     *float64 `json:"baseline_core_hours"`
-	RecognisedHours   *float64 `json:"recognised_core_hours"`
-	BaselineQuality   *float64 `json:"baseline_quality"`
-	RecognisedQuality *float64 `json:"recognised_quality"`
-	Epochs            int      `json:"epochs"`
-	BaselineEpochs    int      `json:"baseline_epochs"`
-	Resubmissions     int      `json:"resubmissions"` // of all its runs, first encounter included
-	Own               string   `json:"own"`
-	Setting           string   `json:"setting"`
-	Reason            string   `json:"reason"`
-}
-
-func compareJobs(kind string, first, tuned, untuned api.Job) demoRow {
-	return demoRow{
-		Name: kind, Kind: kind, Class: demoClass(tuned), Recognised: tuned.Recalled, Regret: regret(first, tuned),
-		BaselineSeconds: took(untuned), RecognisedSeconds: took(tuned), FirstSeconds: took(first),
-		BaselineJoules: untuned.Joules, RecognisedJoules: tuned.Joules, EnergySource: tuned.Source,
-		BaselineHours: untuned.CoreHours, RecognisedHours: tuned.CoreHours,
-		BaselineQuality: untuned.Quality, RecognisedQuality: tuned.Quality,
-		Epochs: tuned.Epoch, BaselineEpochs: untuned.Epoch,
-		Resubmissions: first.Restarts + first.Probes + tuned.Restarts + tuned.Probes,
-		Own:           untuned.Own.String(), Setting: tuned.Current.String(), Reason: demoReason(tuned),
-	}
-}
-
-func aloneJob(name, kind string, j api.Job) demoRow {
-	return demoRow{
-		Name: name, Kind: kind, Class: demoClass(j), Recognised: j.Recalled || j.Class != nil && j.Class.Known(),
-		FirstSeconds: took(j), EnergySource: j.Source, Epochs: j.Epoch, Resubmissions: j.Restarts + j.Probes,
-		Own: j.Own.String(), Setting: j.Current.String(), Reason: demoReason(j),
-	}
+	Name    string   `json:"name"`
+	First   api.Job  `json:"first"`
+	Tuned   *api.Job `json:"tuned"`
+	Untuned *api.Job `json:"untuned"`
 }
 
 // took is the time from submission to the end: restarts and the queue count.
@@ -94,23 +56,6 @@ func demoReason(j api.Job) string {
 		return tuning.ReasonRecalled.Sentence()
 	}
 	return j.Sentence
-}
-
-// regret compares the setting of the returning job with what the first
-// encounter measured; nil where it was not measured there.
-func regret(first, tuned api.Job) *float64 {
-	best, own := math.Inf(1), math.NaN()
-	for _, t := range first.Trials {
-		best = math.Min(best, t.Seconds)
-		if t.Settings.EqualButMemory(tuned.Current) {
-			own = t.Seconds
-		}
-	}
-	r := own / best
-	if math.IsNaN(r) || math.IsInf(r, 0) {
-		return nil
-	}
-	return &r
 }
 
 var epochLine = regexp.MustCompile(`(?m)^epoch (\d+)/`)
@@ -137,8 +82,8 @@ func (r *demoReport) account(ctx context.Context, client *api.Client, j api.Job)
 func (r *demoReport) finish() {
 	sum, n := 0.0, 0
 	for _, row := range r.Jobs {
-		if row.BaselineSeconds != nil && row.RecognisedSeconds != nil && *row.BaselineSeconds > 0 {
-			sum += math.Log(*row.RecognisedSeconds / *row.BaselineSeconds)
+		if row.Tuned != nil && *took(*row.Untuned) > 0 {
+			sum += math.Log(*took(*row.Tuned) / *took(*row.Untuned))
 			n++
 		}
 	}
@@ -149,19 +94,26 @@ func (r *demoReport) finish() {
 
 func (r *demoReport) text() string {
 	var b strings.Builder
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "JOB\tCLASS\tSECONDS user → tuned\tCORE-HOURS\tEPOCHS\tQUALITY\tJOULES ("+cmp.Or(r.EnergySource, "not measured")+")\tSETTINGS user → tuned\tMOVES\tREASON")
+	lines := [][]string{{
+		"JOB", "CLASS", "SECONDS user → tuned", "CORE-HOURS", "EPOCHS", "QUALITY", "JOULES (" + cmp.Or(r.EnergySource, "not measured") + ")",
+		"SETTINGS user → tuned", "MOVES", "REASON",
+	}}
 	for _, row := range r.Jobs {
-		seconds := arrow("%.1f", row.BaselineSeconds, row.RecognisedSeconds)
-		if row.BaselineSeconds == nil {
-			seconds = arrow("%.1f", row.FirstSeconds, nil)
+		own, tuned, from, moves := row.First, row.First, api.Job{}, row.First.Restarts+row.First.Probes
+		seconds := arrow("%.1f", took(row.First), nil)
+		if row.Tuned != nil {
+			own, tuned, from = *row.Untuned, *row.Tuned, *row.Untuned
+			seconds, moves = arrow("%.1f", took(own), took(tuned)), moves+tuned.Restarts+tuned.Probes
+		} else {
+			tuned.CoreHours, tuned.Quality, tuned.Joules = nil, nil, nil // there is nothing to compare them with
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s → %s\t%d\t%s\n", row.Name, row.Class, seconds,
-			arrow("%.3f", row.BaselineHours, row.RecognisedHours), row.Epochs,
-			arrow("%.4g", row.BaselineQuality, row.RecognisedQuality), arrow("%.0f", row.BaselineJoules, row.RecognisedJoules),
-			row.Own, row.Setting, row.Resubmissions, row.Reason)
+		lines = append(lines, []string{
+			row.Name, demoClass(tuned), seconds, arrow("%.3f", from.CoreHours, tuned.CoreHours), strconv.Itoa(tuned.Epoch),
+			arrow("%.4g", from.Quality, tuned.Quality), arrow("%.0f", from.Joules, tuned.Joules),
+			own.Own.String() + " → " + tuned.Current.String(), strconv.Itoa(moves), demoReason(tuned),
+		})
 	}
-	_ = t.Flush() // a Builder takes all
+	_ = rows(&b, lines...) // a Builder takes all
 	fmt.Fprintf(&b, "\nReturning jobs took %.2f of their untuned time (geometric mean of the five kinds, restarts included). Lost %d, duplicated %d.\n",
 		r.GeometricMean, r.Lost, r.Duplicated)
 	fmt.Fprintf(&b, "Machine %s, counters %s. Joules that are modelled are an estimate and support no claim.\n", r.Machine, r.Schema)

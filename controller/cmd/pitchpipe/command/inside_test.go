@@ -60,9 +60,9 @@ func TestListenTellsOfEpochsAndOfCheckpoints(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancel(t.Context())
-			cancel() // what is there is read and told, here to nobody
+			cancel() // it reads what is there and reports it, here to no exporter
 			var errs bytes.Buffer
-			socket := filepath.Join(t.TempDir(), "nobody")
+			socket := filepath.Join(t.TempDir(), "absent")
 			code := command.Run(ctx, command.World{
 				Args: append([]string{"listen", "--file=" + out}, tc.args...), Environ: []string{api.EnvSocket + "=" + socket},
 				Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &errs,

@@ -81,7 +81,7 @@ func TestWhereTheTokenComesFrom(t *testing.T) {
 	}{
 		{name: "from nowhere", want: ""},
 		{name: "from the environment", environ: []string{"NOMAD_TOKEN=env"}, want: "env"},
-		{name: "from a file, which stands over the environment", environ: []string{"NOMAD_TOKEN=env"}, file: true, want: secret},
+		{name: "from a file, which overrides the environment", environ: []string{"NOMAD_TOKEN=env"}, file: true, want: secret},
 		{name: "from the task's identity", identity: true, want: "identity"},
 		{name: "from the task's identity, whose first state is in the environment", environ: []string{"NOMAD_TOKEN=eyJold"}, identity: true, want: "identity"},
 		{name: "from the environment of a task that was given another", environ: []string{"NOMAD_TOKEN=env"}, identity: true, want: "env"},

@@ -42,11 +42,11 @@ func TestAJobFileIsSubmittedToNomadAsItsUser(t *testing.T) {
 	nomadagent.Both(t, nomadagent.Options{}, func(t *testing.T, agent *nomadagent.Agent) {
 		var said bytes.Buffer
 		a := &app{World: World{Environ: []string{"NOMAD_ADDR=" + agent.Addr}, Stderr: &said}}
-		nobody := api.NewClient(filepath.Join(t.TempDir(), "no.sock"))
-		defer nobody.Close()
+		absent := api.NewClient(filepath.Join(t.TempDir(), "no.sock"))
+		defer absent.Close()
 		nomad := agent.Client(t)
 		submit := func(src string, vars map[string]string) (api.Job, error) {
-			job, _, err := a.submitWith(t.Context(), nobody, api.Submission{Filename: "train.nomad.hcl", Source: []byte(src), Variables: vars}, nil)
+			job, _, err := a.submitWith(t.Context(), absent, api.Submission{Filename: "train.nomad.hcl", Source: []byte(src), Variables: vars}, nil)
 			return job, err
 		}
 
@@ -75,7 +75,7 @@ func TestAJobFileIsSubmittedToNomadAsItsUser(t *testing.T) {
 		if strings.Contains(said.String(), "train.nomad.hcl: ") {
 			t.Errorf("warned of nothing:\n%s", said.String())
 		}
-		// Where the completion marker does not reach its user is told.
+		// The user hears where the completion marker does not reach.
 		alone := strings.NewReplacer(`job "train"`, `job "alone"`, `"raw_exec"`, `"exec"`).Replace(trained)
 		if _, err := submit(alone, nil); err != nil || !strings.Contains(said.String(), "train.nomad.hcl: a task of the driver exec sees no other allocation: set PITCHPIPE_MARKS") {
 			t.Errorf("%v; it was said\n%s", err, said.String())

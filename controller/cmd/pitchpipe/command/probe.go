@@ -70,7 +70,7 @@ func (a *app) probe(ctx context.Context, s api.Submission, with probing) (change
 		return change, nil, err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	exporters, err := a.exporters()
+	exporters, err := a.exporters(a.logger().With("service", "exporters"))
 	if err != nil {
 		return change, nil, err
 	}

@@ -85,8 +85,8 @@ func TestAJobIsProbedByShortJobsAndRegisteredOnce(t *testing.T) {
 	nomadagent.Both(t, nomadagent.Options{}, func(t *testing.T, agent *nomadagent.Agent) {
 		var said bytes.Buffer
 		a := prober(t, agent, &said)
-		nobody := api.NewClient(filepath.Join(t.TempDir(), "no.sock"))
-		defer nobody.Close()
+		absent := api.NewClient(filepath.Join(t.TempDir(), "no.sock"))
+		defer absent.Close()
 		nomad := agent.Client(t)
 		s := api.Submission{Filename: "train.nomad.hcl", Source: []byte(threaded)}
 		with := probing{4, map[string]string{"EPOCHS": "4"}}
@@ -102,7 +102,7 @@ func TestAJobIsProbedByShortJobsAndRegisteredOnce(t *testing.T) {
 				}
 			}
 		}()
-		if _, _, err := a.probeAndSubmit(ctx, nobody, s, with); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "nothing was submitted") {
+		if _, _, err := a.probeAndSubmit(ctx, absent, s, with); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "nothing was submitted") {
 			t.Fatalf("interrupted: %v\n%s", err, said.String())
 		}
 		for id, j := range registered(t, nomad) {
@@ -112,7 +112,7 @@ func TestAJobIsProbedByShortJobsAndRegisteredOnce(t *testing.T) {
 		}
 
 		// The same again goes on, and registers the job once.
-		job, _, err := a.probeAndSubmit(t.Context(), nobody, s, with)
+		job, _, err := a.probeAndSubmit(t.Context(), absent, s, with)
 		if err != nil || job.ID != "train" {
 			t.Fatalf("%+v, %v\n%s", job, err, said.String())
 		}
@@ -189,6 +189,6 @@ func TestJoulesAreThoseOfTheEpochsThatWereRead(t *testing.T) {
 		}
 	}
 	if got[2].Joules != nil {
-		t.Errorf("an epoch that nobody measured to its end has %v joules", *got[2].Joules)
+		t.Errorf("an epoch that no exporter measured to its end has %v joules", *got[2].Joules)
 	}
 }

@@ -21,17 +21,18 @@ import (
 // recording are the flags of record: those of a plan of one workload, or the file of a plan.
 type recording struct {
 	record.Plan
-	workload   record.Workload
-	file, dir  string
-	knobs, env []string
-	within     time.Duration
-	exporter   string
-	interval   time.Duration
-	cgroups    string
+	workload  record.Workload
+	file, dir string
+	knobs     []string
+	env       pairs
+	within    time.Duration
+	exporter  string
+	interval  time.Duration
+	cgroups   string
 }
 
 func (a *app) record() *cobra.Command {
-	var o recording
+	o := recording{env: pairs{}}
 	cmd := &cobra.Command{
 		Use: "record --out DIR (--plan FILE | [--knob NAME=V,V]... -- COMMAND [ARG]...)", Short: "Run a command under many settings and record what it took",
 		Long: "Run a factorial of commands, inputs and settings for real, one run at a time, and write trials.csv,\n" +
@@ -62,7 +63,7 @@ func (a *app) record() *cobra.Command {
 	f.StringVar(&o.workload.Name, "workload", "", "name of the command in the tables; default its file name")
 	f.StringSliceVar(&o.workload.Inputs, "input", nil, "inputs, which stand for {input} in turn")
 	f.StringArrayVar(&o.knobs, "knob", nil, "a setting and its values, such as cores=1,2,4; repeat it for others")
-	f.StringArrayVar(&o.env, "env", nil, "a variable of the command, such as OMP_NUM_THREADS={threads}")
+	f.Var(o.env, "env", "a variable of the command, such as OMP_NUM_THREADS={threads}")
 	f.IntVar(&o.Repeats, "repeats", record.DefaultRepeats, "runs of each setting")
 	f.StringVar(&o.Progress, "progress", "", "pattern of the output lines that end an epoch, with a group named epoch and, where there are such, total, loss and quality; default understands \"epoch 3/10 loss 0.1 acc 0.9\"")
 	f.StringVar(&o.Timeout, "timeout", record.DefaultTimeout.String(), "length after which a run counts as failed")
@@ -161,12 +162,8 @@ func (o recording) read(args []string) (record.Plan, error) {
 	if len(args) == 0 {
 		return record.Plan{}, errors.New("want --plan FILE, or a command behind --")
 	}
-	env, err := pairs("--env", o.env)
-	if err != nil {
-		return record.Plan{}, err
-	}
 	p, w := o.Plan, o.workload
-	w.Name, w.Command, w.Env = cmp.Or(w.Name, filepath.Base(args[0])), args, env
+	w.Name, w.Command, w.Env = cmp.Or(w.Name, filepath.Base(args[0])), args, o.env
 	p.Workloads, p.Knobs = []record.Workload{w}, map[string][]string{}
 	for _, k := range o.knobs {
 		name, values, ok := strings.Cut(k, "=")

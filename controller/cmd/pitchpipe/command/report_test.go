@@ -92,8 +92,8 @@ func TestAReportFromTheAccountingNeedsNoController(t *testing.T) {
 		{[]string{"--from-sacct", broken}, "broken.txt: line 2: elapsed"},
 		{[]string{"--from-sacct", broken + "x"}, "no such file"},
 		{[]string{"--from-sacct", "-"}, "line 1"},
-		{[]string{"--from-sacct", file, "--csv"}, "exclude"},
-		{[]string{"--from-sacct", file, "--since", "1d"}, "exclude"},
+		{[]string{"--from-sacct", file, "--csv"}, "none of the others can be"},
+		{[]string{"--from-sacct", file, "--since", "1d"}, "none of the others can be"},
 		{[]string{"--from-sacct", file, "--by", "day"}, "want one of user, account, kind"},
 	} {
 		r := pitchpipe(t, append([]string{"report"}, c.args...)...)

@@ -26,7 +26,7 @@ import (
 )
 
 func (a *app) run() *cobra.Command {
-	var vars, env, short []string
+	variables, environment, shorter := pairs{}, pairs{}, pairs{}
 	var wait, off bool
 	var probes int
 	var dir, request string
@@ -40,15 +40,9 @@ func (a *app) run() *cobra.Command {
 			"work short. It is then submitted once, with the best. The same command resumes after an interruption.",
 		Args: cobra.ExactArgs(1),
 		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
-			variables, err1 := pairs("--var", vars)
-			environment, err2 := pairs("--env", env)
-			shorter, err3 := pairs("--probe-env", short)
-			source, err4 := os.ReadFile(args[0])
-			if err := cmp.Or(err1, err2, err3); err != nil {
-				return err
-			}
-			if err4 != nil {
-				return fmt.Errorf("%w job file: %w", errInvalid, err4)
+			source, err := os.ReadFile(args[0])
+			if err != nil {
+				return fmt.Errorf("%w job file: %w", errInvalid, err)
 			}
 			dir, err := absolute(cmp.Or(dir, filepath.Dir(args[0])))
 			chosen := request != ""
@@ -92,12 +86,12 @@ func (a *app) run() *cobra.Command {
 		}),
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&vars, "var", nil, "`k=v`, a variable of a Nomad job file; overrides NOMAD_VAR_k")
-	f.StringArrayVar(&env, "env", nil, "`K=V`, added to the job's environment (repeatable)")
+	f.Var(variables, "var", "`k=v`, a variable of a Nomad job file; overrides NOMAD_VAR_k")
+	f.Var(environment, "env", "`K=V`, added to the job's environment (repeatable)")
 	f.BoolVar(&wait, "wait", false, "show progress; exit with 1 if the job does not succeed")
 	f.BoolVar(&off, "off", false, "run this job untuned; it is still measured")
 	f.IntVar(&probes, "probe", 0, "run the job shortly under its own and `N` other settings first")
-	f.StringArrayVar(&short, "probe-env", nil, "`K=V` that makes the work of these runs short, such as EPOCHS=3")
+	f.Var(shorter, "probe-env", "`K=V` that makes the work of these runs short, such as EPOCHS=3")
 	f.StringVar(&dir, "dir", "", "the job's directory (default: that of FILE)")
 	f.StringVar(&request, "request", "", "repeat a submission safely: the same id never creates a second job")
 	return cmd
@@ -143,16 +137,23 @@ func (a *app) variables(filename string, source []byte, given map[string]string)
 	return out
 }
 
-func pairs(flag string, list []string) (map[string]string, error) {
-	out := map[string]string{}
-	for _, kv := range list {
-		k, v, ok := strings.Cut(kv, "=")
-		if !ok || k == "" {
-			return nil, fmt.Errorf("%w %s %q: want name=value", errInvalid, flag, kv)
-		}
-		out[k] = v
+// pairs is a flag that takes name=value, and may be repeated.
+type pairs map[string]string
+
+// String implements pflag.Value.
+func (pairs) String() string { return "" }
+
+// Type implements pflag.Value.
+func (pairs) Type() string { return "name=value" }
+
+// Set implements pflag.Value.
+func (p pairs) Set(text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok || name == "" {
+		return errors.New("want name=value")
 	}
-	return out, nil
+	p[name] = value
+	return nil
 }
 
 // wait follows a job to its end. A job of that id that was submitted before is
@@ -255,7 +256,7 @@ func (a *app) submitBy(ctx context.Context, run command.Runner, file *jobfile.Jo
 	if err != nil || file.Stanza == nil || s.Off || !slices.ContainsFunc(file.Stanza.Blocks, func(b *jobfile.Block) bool { return b.Type == "checkpoint" }) {
 		return id, err
 	}
-	if moves, err := slurm.Moves(ctx, run, id); err == nil && !moves { // what is not known the controller tells later
+	if moves, err := slurm.Moves(ctx, run, id); err == nil && !moves { // the controller says later what is unknown now
 		fmt.Fprintf(a.Stderr, "pitchpipe: job %s is only observed once it runs, since it may not be put back into the queue: so say --no-requeue, SBATCH_NO_REQUEUE "+
 			"or JobRequeue=0 of the cluster; #SBATCH --requeue in its script allows it\n", id)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pitchpipe/controller/daemon/nodes"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver/slurm/check"
 	"pitchpipe/scripts"
@@ -89,10 +89,9 @@ func (a *app) facts(ctx context.Context, c checking) (check.Facts, error) {
 	if err != nil {
 		return check.Facts{}, fmt.Errorf("the files of this version: %w", err)
 	}
-	asks := a.cfg.Exporter
-	exporters, err := nodes.New(nodes.Config{Pattern: asks.Nodes, Socket: asks.Socket, Cert: asks.Cert, Key: asks.Key, CA: asks.CA})
+	exporters, err := a.exporters(slog.New(slog.DiscardHandler))
 	if err != nil {
-		return check.Facts{}, fmt.Errorf("%w configuration: exporter: %w", errInvalid, err)
+		return check.Facts{}, err
 	}
 	defer exporters.Close()
 	with := check.Looker{

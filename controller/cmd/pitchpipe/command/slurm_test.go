@@ -37,7 +37,7 @@ func TestWithoutSlurmACheckIsOneClearError(t *testing.T) {
 
 func TestACheckThatIsAskedForWronglyIsRefused(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"check", "--mode", "both"}, {"check", "--as", "nobody"}, {"check", "twice"}, {"chek"}} {
+	for _, args := range [][]string{{"check", "--mode", "both"}, {"check", "--as", "another"}, {"check", "twice"}, {"chek"}} {
 		r := pitchpipe(t, append([]string{"slurm"}, args...)...)
 		if r.code != command.ExitInvalid || r.out != "" || strings.Count(r.errors, "\n") != 1 || !strings.Contains(r.errors, args[len(args)-1]) {
 			t.Errorf("%v: exit %d, output %q, errors %q", args, r.code, r.out, r.errors)

@@ -22,7 +22,7 @@ import (
 )
 
 func (a *app) validate() *cobra.Command {
-	var vars []string
+	variables := pairs{}
 	cmd := &cobra.Command{
 		Use: "validate FILE…", Short: "Check job files and say when each knob can act",
 		Long: "Says what of a job can be tuned: for each knob whether it acts now (while the job runs), at the\n" +
@@ -44,10 +44,7 @@ func (a *app) validate() *cobra.Command {
 			return nil
 		},
 		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
-			variables, err := pairs("--var", vars)
-			if err != nil {
-				return err
-			}
+			var err error
 			verdicts, bad := []api.Verdict{}, false
 			for _, path := range args {
 				v := a.judge(ctx, client, path, variables)
@@ -72,7 +69,7 @@ func (a *app) validate() *cobra.Command {
 			return err
 		}),
 	}
-	cmd.Flags().StringArrayVar(&vars, "var", nil, "k=v, a variable of a Nomad job file, before NOMAD_VAR_k of the environment (repeatable)")
+	cmd.Flags().Var(variables, "var", "`k=v`, a variable of a Nomad job file, before NOMAD_VAR_k of the environment (repeatable)")
 	return cmd
 }
 
