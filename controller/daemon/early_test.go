@@ -14,7 +14,7 @@ import (
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 // What is learned of a job is the profile of the epochs that it was classified

@@ -16,7 +16,7 @@ import (
 	"pitchpipe/controller/daemon/peer"
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 // site lets everything be tuned that can be.

@@ -11,7 +11,7 @@ import (
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/daemon/daemontest"
 	"pitchpipe/controller/tuning"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 func submit(t *testing.T, c *daemontest.Controller, s api.Submission) api.Job {

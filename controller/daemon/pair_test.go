@@ -24,8 +24,8 @@ import (
 	"pitchpipe/controller/daemon/peer"
 	"pitchpipe/controller/store"
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
 	"pitchpipe/test/consulserver"
+	"pitchpipe/test/sim"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 
 	"pitchpipe/controller/daemon/daemontest"
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 // TestWhatIsWrongWithAStanzaStandsInTheStory: a scheduler takes a job whatever its stanza says,

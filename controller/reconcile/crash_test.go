@@ -10,7 +10,7 @@ import (
 	"pitchpipe/controller/tuning"
 	"pitchpipe/controller/verify"
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 // full is a way through every kind of intent: recalled, probed, moved, rolled

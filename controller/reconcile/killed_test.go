@@ -6,7 +6,7 @@ import (
 
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 func TestAJobThatItsLimitEndsUnderTunedSettingsIsARegression(t *testing.T) {

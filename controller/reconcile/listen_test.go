@@ -7,7 +7,7 @@ import (
 
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 func TestAListenerIsAskedForOnceAnAttemptAndLookedForAgain(t *testing.T) {

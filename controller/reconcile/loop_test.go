@@ -13,7 +13,7 @@ import (
 	"pitchpipe/controller/tuning"
 	"pitchpipe/controller/watch"
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 // guarded lets several workers share records.

@@ -7,7 +7,7 @@ import (
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/controller/verify"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 // on has each attempt run on a machine of such a kind.

@@ -8,7 +8,7 @@ import (
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 func TestARestartOfTheControllerForgetsNoRegression(t *testing.T) {

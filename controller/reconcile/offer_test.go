@@ -12,7 +12,7 @@ import (
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 // submitted shows a cluster's jobs as if their users had registered them with a change.

@@ -11,7 +11,7 @@ import (
 
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 // fate is a random life of one job: how it behaves, what the planner says each

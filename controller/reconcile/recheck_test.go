@@ -12,7 +12,7 @@ import (
 	"pitchpipe/controller/tuning"
 	"pitchpipe/controller/verify"
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 // doubting is a planner that recalls one core, doubts it as soon as it was

@@ -7,7 +7,7 @@ import (
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 // His scheduler's own command changes what he asks for, and the job file stays as it was.

@@ -11,7 +11,7 @@ import (
 	"pitchpipe/controller/tuning"
 	"pitchpipe/controller/verify"
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 // trying is a planner that tries a setting on every job that has not started.

@@ -8,7 +8,7 @@ import (
 
 	"pitchpipe/controller/forecast"
 	"pitchpipe/controller/tuning"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 // What forecasts were worth reaches the forecast of the curve, which is made of a decision

@@ -10,7 +10,7 @@ import (
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 func TestWhatCannotBeAuditedIsNotDone(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"pitchpipe/controller/tuning"
 	"pitchpipe/controller/verify"
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 var errInjected = errors.New("injected")

@@ -54,7 +54,7 @@ func directions() []direction {
 			why: "a driver knows its scheduler and nothing of tuning",
 		},
 		{
-			from: "driver/jobfile", deny: []string{module + "/driver/local", module + "/driver/nomad", module + "/driver/slurm", module + "/driver/sim", module + "/exporter"},
+			from: "driver/jobfile", deny: []string{module + "/driver/local", module + "/driver/nomad", module + "/driver/slurm", module + "/exporter"},
 			why: "job files are read without a scheduler",
 		},
 		{
@@ -149,8 +149,8 @@ func TestTheDirectionsForbidWhatTheyShould(t *testing.T) {
 		{"a test of the nouns imports a test library", "controller/tuning", "pgregory.net/rapid", true, false},
 		{"the contract imports a driver", "driver", module + "/driver/local", false, true},
 		{"a driver imports the contract", "driver/local", module + "/driver", false, false},
-		{"a driver imports the nouns", "driver/sim", module + "/controller/tuning", false, true},
-		{"a driver's test imports the controller", "driver/sim", module + "/controller/plan", true, true},
+		{"a driver imports the nouns", "driver/slurm", module + "/controller/tuning", false, true},
+		{"a driver's test imports the controller", "driver/slurm", module + "/controller/plan", true, true},
 		{"the exporter imports the driver", "exporter/attrib", module + "/driver", false, true},
 		{"the exporter imports its own wire", "exporter/window", module + "/exporter/api", false, false},
 		{"the exporter loads a vendor's library", "exporter/collector/gpu", "github.com/ebitengine/purego", false, true},

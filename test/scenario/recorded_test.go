@@ -21,7 +21,7 @@ import (
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile/detect"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 // recorded are jobs of the table in testdata: one that saves joules on fewer cores, one

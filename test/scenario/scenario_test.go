@@ -15,7 +15,7 @@ import (
 
 	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon/api"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 var update = flag.Bool("update", false, "rewrite what the stories expect")

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 // command is one line of a script.

@@ -20,8 +20,8 @@ import (
 	"pitchpipe/controller/daemon/peer"
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
 	exporter "pitchpipe/exporter/api"
+	"pitchpipe/test/sim"
 )
 
 // patience is how long, in virtual time, a story waits for anything.

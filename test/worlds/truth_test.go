@@ -8,8 +8,8 @@ import (
 
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
 	exporter "pitchpipe/exporter/api"
+	"pitchpipe/test/sim"
 )
 
 // cost is what a whole job took, all attempts and what lay between them included.

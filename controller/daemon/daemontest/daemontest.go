@@ -15,7 +15,7 @@ import (
 	"pitchpipe/controller/daemon"
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 // Options say what differs from a plain controller; the zero value is one.

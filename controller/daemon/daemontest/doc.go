@@ -2,6 +2,6 @@
 // clients. It is test support: nothing that ships imports it.
 //
 // In go the differences from a plain controller; out comes one that answers on a Unix
-// socket in a folder of the test, with a client for it. Its jobs are those of driver/sim:
+// socket in a folder of the test, with a client for it. Its jobs are those of test/sim:
 // they start no process and run in real time, so that their epochs should be short.
 package daemontest

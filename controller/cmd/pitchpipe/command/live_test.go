@@ -15,7 +15,7 @@ import (
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/daemon/daemontest"
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 func TestTheWayOfAJobThroughTheCommands(t *testing.T) {

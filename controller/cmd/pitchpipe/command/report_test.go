@@ -12,7 +12,7 @@ import (
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/report"
 	"pitchpipe/controller/report/sacct"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 func TestTheReportInItsThreeForms(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/drivertest"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 // The suite calls t.Run and t.Parallel, which a bubble does not allow, so it

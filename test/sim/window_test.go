@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
 	"pitchpipe/exporter/api"
+	"pitchpipe/test/sim"
 )
 
 func (b *bench) window(id driver.JobID, attempt int, after uint64) api.Window {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 // What a fault does to one Advance, and what the same Advance finds afterwards.

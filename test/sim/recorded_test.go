@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
 	"pitchpipe/exporter/api"
+	"pitchpipe/test/sim"
 )
 
 func TestARecordedEpochTakesAndSaysWhatWasMeasured(t *testing.T) {

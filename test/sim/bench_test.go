@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 // Most of these tests wait for the clock, and hardly use a CPU.

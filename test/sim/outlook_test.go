@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 func (b *bench) outlook(id driver.JobID) driver.Outlook {

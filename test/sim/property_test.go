@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 // machine is the size of the one node of the properties.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 func wantError(t *testing.T, err, want error) {

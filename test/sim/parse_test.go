@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 func TestParseBehaviour(t *testing.T) {

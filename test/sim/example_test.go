@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/sim"
+	"pitchpipe/test/sim"
 )
 
 // A job on four cores whose epochs are short enough to wait for. Inside a
