@@ -74,7 +74,7 @@ func directions() []direction {
 			why: "a vendor's library is loaded by the helper program alone: everything else is static and outlives a driver that hangs",
 		},
 		{
-			from: "", except: []string{"test"}, deny: []string{module + "/test"},
+			from: "", except: []string{"test", "controller/daemon/daemontest"}, deny: []string{module + "/test"},
 			why: "what ships does not depend on what tests it",
 		},
 	}
