@@ -260,7 +260,7 @@ func wakes(ctx context.Context, file string, log *slog.Logger) <-chan struct{} {
 				if filepath.Base(e.Name) != filepath.Base(file) {
 					continue
 				}
-			case <-w.Errors: // an overflow: something happened
+			case _, _ = <-w.Errors: // an overflow: something happened
 			case <-ctx.Done():
 				return
 			}
