@@ -49,7 +49,7 @@ func (d *Driver) remember(id driver.JobID, s seen) {
 }
 
 // recall is what was read of a job, where it still counts, and what squeue said of it last.
-func (d *Driver) recall(id driver.JobID) (s seen, counts bool, print uint64) {
+func (d *Driver) recall(id driver.JobID) (s seen, counts bool, line uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s, ok := d.seen[id]
@@ -87,7 +87,7 @@ func (d *Driver) Get(ctx context.Context, id driver.JobID) (driver.Job, error) {
 		return s.answer.Clone(), nil
 	}
 	defer d.locks.Hold(string(id))()
-	now, counts, print := d.recall(id)
+	now, counts, line := d.recall(id)
 	if counts && now.answer != nil {
 		return now.answer.Clone(), nil
 	}
@@ -98,7 +98,7 @@ func (d *Driver) Get(ctx context.Context, id driver.JobID) (driver.Job, error) {
 		_, fresh, err = d.entered(now.job)
 	}
 	if fresh && err == nil {
-		now = seen{print: print, at: time.Now()}
+		now = seen{print: line, at: time.Now()}
 		now.job, r, err = d.observe(ctx, id)
 	}
 	if errors.Is(err, driver.ErrNotFound) && number(id) {

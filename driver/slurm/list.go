@@ -41,7 +41,7 @@ func (d *Driver) List(ctx context.Context) ([]driver.Job, error) {
 	for _, id := range slices.Compact(ids) {
 		var job driver.Job
 		if s, ok := there[id]; ok {
-			job, err = d.listed(id, s)
+			job, err = d.listed(s)
 		} else if job, err = d.older(ctx, id); errors.Is(err, driver.ErrNotFound) || errors.Is(err, driver.ErrUnsupported) {
 			continue
 		}
@@ -61,7 +61,7 @@ func (d *Driver) List(ctx context.Context) ([]driver.Job, error) {
 }
 
 // listed is a job as it was seen.
-func (d *Driver) listed(id driver.JobID, s seen) (driver.Job, error) {
+func (d *Driver) listed(s seen) (driver.Job, error) {
 	if s.answer != nil {
 		return s.answer.Clone(), nil
 	}

@@ -260,7 +260,8 @@ func wakes(ctx context.Context, file string, log *slog.Logger) <-chan struct{} {
 				if filepath.Base(e.Name) != filepath.Base(file) {
 					continue
 				}
-			case <-w.Errors: // an overflow: something happened
+			case err := <-w.Errors: // an overflow: something happened
+				log.Debug("events of a folder were lost", "file", file, "error", err)
 			case <-ctx.Done():
 				return
 			}

@@ -22,8 +22,9 @@ func (c *check) compare(whose string, l parse.Limits, shares func(Waiting) bool)
 			continue
 		}
 		over := &Exceeded{Whose: whose, Limit: limit, Value: b.Limit, One: !counts(name), Least: name == "MinTRESPerJob"}
-		known, others := true, true
-		over.Wanted, known = c.size.of(name, resource)
+		wanted, known := c.size.of(name, resource)
+		over.Wanted = wanted
+		others := true
 		if counts(name) {
 			over.Used, others = c.used(name, resource, l, shares)
 		}

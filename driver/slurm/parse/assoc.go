@@ -124,9 +124,15 @@ func limits(r *reader) Limits {
 		field, name string
 		used        bool
 	}{
-		{"GrpTRES", "GrpTRES", true}, {"GrpTRESMins", "GrpTRESMins", true}, {"GrpTRESRunMins", "GrpTRESRunMins", true}, {"GrpWall", "GrpWall", true},
-		{"MaxTRESPJ", "MaxTRESPerJob", false}, {"MaxTRESPN", "MaxTRESPerNode", false}, {"MaxTRESMinsPJ", "MaxTRESMinsPerJob", false},
-		{"MinTRESPJ", "MinTRESPerJob", false}, {"MaxWallPJ", "MaxWall", false},
+		{"GrpTRES", "GrpTRES", true},
+		{"GrpTRESMins", "GrpTRESMins", true},
+		{"GrpTRESRunMins", "GrpTRESRunMins", true},
+		{"GrpWall", "GrpWall", true},
+		{"MaxTRESPJ", "MaxTRESPerJob", false},
+		{"MaxTRESPN", "MaxTRESPerNode", false},
+		{"MaxTRESMinsPJ", "MaxTRESMinsPerJob", false},
+		{"MinTRESPJ", "MinTRESPerJob", false},
+		{"MaxWallPJ", "MaxWall", false},
 	} {
 		text, ok := r.fields[l.field]
 		if r.err == nil && !ok && l.field != "MinTRESPJ" {
