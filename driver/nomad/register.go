@@ -246,7 +246,7 @@ func (d *Driver) reregister(ctx context.Context, f *facts, mark *spec.Mark, why 
 // after a crash sees the same again.
 func (d *Driver) stopAgain(ctx context.Context, f *facts) error {
 	f.rec.Finished = true
-	d.cfg.Logger.Warn("finished work was about to run again; stopped", "job", string(f.id))
+	d.cfg.Logger.Warn("finished work was about to run again; stopped", "job", string(f.id), "version", f.version())
 	if err := d.save(ctx, f.rec); err != nil {
 		return err
 	}
