@@ -250,6 +250,7 @@ func (j *judge) PrologNamed() bool {
 
 // Folder is that of the module, and Install what puts it there.
 func (j *judge) Folder() string { return cmp.Or(j.Ours.Folder, PluginFolder) }
+
 func (j *judge) Install() string {
 	if j.Folder() == packageFolder {
 		return "install the package pitchpipe on " + j.Ctld() + " in this version"
