@@ -60,7 +60,7 @@ func TestTheAgreedKeysAreThere(t *testing.T) {
 		"classifier": "k recognised precision unknown_auc unknown_auc_min unknown_called_known",
 	} {
 		rows, summary := evaluate.Keys("evaluate " + command)
-		for _, name := range strings.Fields(want) {
+		for name := range strings.FieldsSeq(want) {
 			if !slices.ContainsFunc(slices.Concat(rows, summary), func(k evaluate.Key) bool { return k.Name == name }) {
 				t.Errorf("%s lacks %s", command, name)
 			}

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"pitchpipe/controller/evaluate"
@@ -145,15 +146,15 @@ func (in VerifyInput) rows(ctx context.Context, n null) ([]evaluate.Line, error)
 		}
 	}
 	var out []evaluate.Line
-	found := ""
+	var found strings.Builder
 	for e, effect := range Effects() {
 		row := n.row(effect, seen[e])
 		out = append(out, row)
 		if effect > 0 {
-			found += fmt.Sprintf("%g %%: %s @%s  ", 100*effect, row.Figure("power").Print(2), row.Figure("to_verdict_median").Print(0))
+			fmt.Fprintf(&found, "%g %%: %s @%s  ", 100*effect, row.Figure("power").Print(2), row.Figure("to_verdict_median").Print(0))
 		}
 	}
-	out[0]["found"] = found
+	out[0]["found"] = found.String()
 	return out, nil
 }
 
