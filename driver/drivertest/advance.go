@@ -139,7 +139,7 @@ func appliedAgain(t *testing.T, h *Harness) {
 }
 
 func emptyChange(t *testing.T, h *Harness) {
-	job, _ := h.startChanged(t, mover(long), driver.Change{TimeLimit: time.Hour})
+	job := h.startChanged(t, mover(long), driver.Change{TimeLimit: time.Hour})
 	h.epochs(t, job.ID, 2)
 	job = h.get(t, job.ID)
 	if job.Change.TimeLimit != time.Hour {

@@ -88,7 +88,7 @@ func changeEnv(t *testing.T, h *Harness) {
 func memoryReturn(t *testing.T, h *Harness) {
 	b := mover(3)
 	b.MemoryBytes, b.UseMemory = 512*mebibyte, 300*mebibyte
-	job, _ := h.startChanged(t, b, driver.Change{MemoryBytes: 128 * mebibyte, TimeLimit: time.Hour})
+	job := h.startChanged(t, b, driver.Change{MemoryBytes: 128 * mebibyte, TimeLimit: time.Hour})
 	job = h.succeeded(t, job.ID)
 	if len(job.Attempts) != 2 {
 		t.Fatalf("%d attempts, want 2", len(job.Attempts))

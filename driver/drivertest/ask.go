@@ -30,18 +30,14 @@ func (h *Harness) startHeld(t *testing.T, b Behaviour) driver.Job {
 }
 
 // startChanged starts a job whose first attempt has the change, by the intent "intent".
-func (h *Harness) startChanged(t *testing.T, b Behaviour, c driver.Change) (driver.Job, driver.Intent) {
+func (h *Harness) startChanged(t *testing.T, b Behaviour, c driver.Change) driver.Job {
 	t.Helper()
 	if h.Begin != nil {
-		job := h.Begin(t, h.Job(t, b), "intent", c)
-		in := h.intent(job, "intent", c)
-		in.Attempt = 0
-		return job, in
+		return h.Begin(t, h.Job(t, b), "intent", c)
 	}
 	job := h.startHeld(t, b)
-	in := h.intent(job, "intent", c)
-	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
-	return job, in
+	h.applied(t, job, "intent", c)
+	return job
 }
 
 func (h *Harness) startSpec(t *testing.T, id driver.RequestID, spec driver.Spec) driver.Job {

@@ -104,7 +104,7 @@ func hungry() Behaviour {
 // returns runs a hungry job under a change; left is what is left of it after each kill.
 func returns(change driver.Change, left ...driver.Change) func(*testing.T, *Harness) {
 	return func(t *testing.T, h *Harness) {
-		job, _ := h.startChanged(t, hungry(), change)
+		job := h.startChanged(t, hungry(), change)
 		h.wantReturns(t, job.ID, append([]driver.Change{change}, left...)...)
 	}
 }

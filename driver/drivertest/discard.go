@@ -95,7 +95,7 @@ func discards(times int) func(*testing.T, *Harness) {
 
 // discardsUnasked: a job that knows no signal dies of it.
 func discardsUnasked(t *testing.T, h *Harness) {
-	job, _ := h.startChanged(t, Behaviour{Epochs: long, Epoch: epoch}, driver.Change{TimeLimit: time.Hour})
+	job := h.startChanged(t, Behaviour{Epochs: long, Epoch: epoch}, driver.Change{TimeLimit: time.Hour})
 	h.epochs(t, job.ID, 2)
 	in := h.discard(h.get(t, job.ID))
 	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
@@ -106,7 +106,7 @@ func discardsUnasked(t *testing.T, h *Harness) {
 }
 
 func discardsNothing(t *testing.T, h *Harness) {
-	job, _ := h.startChanged(t, mover(3), driver.Change{TimeLimit: time.Hour})
+	job := h.startChanged(t, mover(3), driver.Change{TimeLimit: time.Hour})
 	h.epochs(t, job.ID, 1)
 	in := h.discard(h.get(t, job.ID))
 	h.ended(t, job.ID)

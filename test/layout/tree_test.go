@@ -32,11 +32,6 @@ type source struct {
 	text []byte
 }
 
-// cmd reports whether the file belongs to a program.
-func (s source) cmd() bool {
-	return s.ast.Name.Name == "main" || strings.Contains("/"+s.dir+"/", "/cmd/")
-}
-
 func (s source) at(n ast.Node) string {
 	return s.path + ":" + strconv.Itoa(s.fset.Position(n.Pos()).Line)
 }

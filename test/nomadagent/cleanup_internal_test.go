@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"pitchpipe/test/sandbox"
-
 	"github.com/google/go-cmp/cmp"
+
+	"pitchpipe/test/sandbox"
 )
 
 // id is one that no allocation has.

@@ -238,8 +238,8 @@ func parse(src []byte, pos func(offset int, path string) jobfile.Pos) (*jobfile.
 		return nil, fail(0, "text that is not UTF-8")
 	}
 	// This decoder bounds the nesting, and says more clearly what is wrong.
-	var any json.RawMessage
-	if err := json.Unmarshal(src, &any); err != nil {
+	var text json.RawMessage
+	if err := json.Unmarshal(src, &text); err != nil {
 		at := 0
 		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 			at = max(int(syntax.Offset)-1, 0)
