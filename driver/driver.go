@@ -163,15 +163,15 @@ func (c Change) Empty() bool {
 
 // Outlook is what a restart of a job would meet.
 type Outlook struct {
-	// Wait is how long the next attempt would wait for room; nil: nobody can tell.
+	// Wait is how long the next attempt would wait for room; nil: unknown.
 	Wait *time.Duration `json:"wait,omitempty"`
 	// Closed is when a reservation or maintenance next takes the job's nodes; zero:
 	// none is planned.
 	Closed time.Time `json:"closed,omitzero"`
 	// ClosedBy is the name of that reservation or maintenance.
 	ClosedBy string `json:"closed_by,omitempty"`
-	// Crowded says, where Wait is nil, why nobody can tell it although others are waiting
-	// for the same room; empty = nobody is known to be.
+	// Crowded says, where Wait is nil, why it is unknown although others wait
+	// for the same room; empty = no one is known to wait.
 	Crowded string `json:"crowded,omitempty"`
 }
 
@@ -267,7 +267,7 @@ const (
 	TimeExceeded   State = "time-exceeded"   // killed at its time limit
 	NotStarted     State = "not-started"     // the command is missing or may not run
 	Cancelled      State = "cancelled"       // stopped on request
-	Lost           State = "lost"            // its supervisor died: nobody knows how it ended
+	Lost           State = "lost"            // its supervisor died: how it ended is unknown
 )
 
 // States lists the states.

@@ -22,7 +22,7 @@ var (
 	ErrTransient = errors.New("scheduler unavailable")
 	// ErrNoRoom means that the cluster has no room for the change now. Nothing was changed.
 	ErrNoRoom = errors.New("no room")
-	// ErrUnknown means that nobody knows whether the step was taken, as after a
+	// ErrUnknown means that it is unknown whether the step was taken, as after a
 	// time-out: look before acting again.
 	ErrUnknown = errors.New("outcome unknown")
 )

@@ -23,7 +23,7 @@ func TestEncodeSettings(t *testing.T) {
 		{"a word is a string", map[string]string{"opt": "adam"}, `{"revision":3,"settings":{"opt":"adam"}}`},
 		{"a word of JSON is a string too", map[string]string{"opt": "true"}, `{"revision":3,"settings":{"opt":"true"}}`},
 		{"what JSON does not write as a number is a string", map[string]string{"a": "007", "b": "+1", "c": ".5", "d": "1 ", "e": "0x10", "f": "NaN"}, `{"revision":3,"settings":{"a":"007","b":"+1","c":".5","d":"1 ","e":"0x10","f":"NaN"}}`},
-		{"a number that nobody can hold is a string", map[string]string{"a": "1e999"}, `{"revision":3,"settings":{"a":"1e999"}}`},
+		{"a number that no type can hold is a string", map[string]string{"a": "1e999"}, `{"revision":3,"settings":{"a":"1e999"}}`},
 		{"an empty value is a string", map[string]string{"a": ""}, `{"revision":3,"settings":{"a":""}}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

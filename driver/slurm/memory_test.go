@@ -55,7 +55,7 @@ func TestAReturnOfMemoryGoesOnAfterACrashAtEachEffect(t *testing.T) {
 					t.Fatal(err)
 				}
 				if job.State.Ended() {
-					t.Fatalf("it is told as %s", job.State)
+					t.Fatalf("it is reported as %s", job.State)
 				}
 			}
 			r.f.with(id, func(j *fakeJob) {

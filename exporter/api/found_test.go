@@ -60,7 +60,7 @@ func TestAnExporterThatIsFoundHasTheCertificateOfItsNode(t *testing.T) {
 		{"one whose certificate another authority signed", []string{forged}, nil, "unknown authority"},
 		{"others hide none", []string{n2, forged, mute.Addr().String(), n1}, nil, ""},
 		{"none", nil, nil, "no address"},
-		{"nobody knows where", nil, lost, "no leader"},
+		{"its place is unknown", nil, lost, "no leader"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -43,7 +43,7 @@ func (p *play) collect() ([]told, []reconcile.Audit) {
 			p.Errorf("explain %s: status %d", name, code)
 		}
 		if n := len(p.retold(name).Lines); n != len(out[i].story.Lines) {
-			p.Errorf("job %s is told in %d lines, and in %d where its decisions are made again", name, len(out[i].story.Lines), n)
+			p.Errorf("the story of job %s has %d lines, and in %d where its decisions are made again", name, len(out[i].story.Lines), n)
 		}
 	}
 	p.close()

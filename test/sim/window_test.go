@@ -250,7 +250,7 @@ func TestTwoRunsOfOneStoryAreEqual(t *testing.T) {
 	}
 }
 
-// A profile is told from another by its rates: explicit ones win over it
+// A profile differs from another by its rates: explicit ones win over it
 // wherever they stand.
 func TestProfilesDiffer(t *testing.T) {
 	t.Parallel()
