@@ -118,10 +118,10 @@ func (s *Server) Run(ctx context.Context) error {
 	})
 	s.log.Info("listening", "socket", s.cfg.Socket)
 	if s.remote != nil {
-		group.Go(func() error { return s.listen(ctx, s.remote.cfg.Address, s.remote.serve) })
+		group.Go(func() error { return s.listen(ctx, s.remote.cfg.Address, "jobs over TLS", s.remote.serve) })
 	}
 	if s.cfg.Metrics != "" {
-		group.Go(func() error { return s.listen(ctx, s.cfg.Metrics, s.serveMetrics) })
+		group.Go(func() error { return s.listen(ctx, s.cfg.Metrics, "metrics", s.serveMetrics) })
 	}
 	return group.Wait()
 }
@@ -131,12 +131,12 @@ func (s *Server) Run(ctx context.Context) error {
 const bindAgain = 5 * time.Second
 
 // listen serves an address, and tries again where that cannot be: the jobs' samples matter more.
-func (s *Server) listen(ctx context.Context, address string, serve func(context.Context, net.Listener) error) error {
+func (s *Server) listen(ctx context.Context, address, what string, serve func(context.Context, net.Listener) error) error {
 	var lc net.ListenConfig
 	for failed := ""; ; {
 		l, err := lc.Listen(ctx, "tcp", address)
 		if err == nil {
-			s.log.Info("listening", "address", l.Addr().String())
+			s.log.Info("listening", "address", l.Addr().String(), "serves", what)
 			return serve(ctx, l)
 		}
 		if text := err.Error(); text != failed && ctx.Err() == nil {

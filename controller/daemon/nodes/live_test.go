@@ -135,7 +135,7 @@ func TestANodesExporterIsAskedOverTLS(t *testing.T) {
 	port := ""
 	until(t, "the exporter listens", func() bool {
 		_, text := log.lines()
-		if m := regexp.MustCompile(`address=\S+:(\d+) over=TLS`).FindStringSubmatch(text); m != nil {
+		if m := regexp.MustCompile(`address=\S+:(\d+) serves="jobs over TLS"`).FindStringSubmatch(text); m != nil {
 			port = m[1]
 		}
 		return port != ""

@@ -49,7 +49,7 @@ func (p Peer) May(owner string) bool {
 // is looked up by the first request, which alone waits for a directory service.
 func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	who, err := peercred.Of(conn)
-	if err != nil {
+	if _, tcp := conn.(*net.TCPConn); tcp || err != nil {
 		return ctx
 	}
 	return context.WithValue(ctx, key{}, sync.OnceValue(func() Peer { return Peer{UID: who.UID, Name: name(who.UID)} }))
