@@ -3,10 +3,8 @@ package local
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/move"
@@ -27,17 +25,11 @@ func (d *Driver) Logs(_ context.Context, id driver.JobID, offset int64) (io.Read
 	if len(r.Job.Attempts) == 0 { // there is no output yet, whatever lies there
 		return io.NopCloser(bytes.NewReader(nil)), nil
 	}
-	f, err := d.outputs.Open(r.Output, r.uid())
-	if errors.Is(err, os.ErrNotExist) {
-		return io.NopCloser(bytes.NewReader(nil)), nil
-	}
+	out, err := d.outputs.From(r.Output, r.uid(), offset)
 	if err != nil {
 		return nil, fmt.Errorf("logs: job %s: %w", id, err)
 	}
-	if _, err := f.Seek(offset, io.SeekStart); err != nil {
-		return nil, errors.Join(fmt.Errorf("logs: job %s: %w", id, err), f.Close())
-	}
-	return f, nil
+	return out, nil
 }
 
 // uid is whose the output must be where this process may read more than the job's user.

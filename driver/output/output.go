@@ -44,6 +44,22 @@ func (r *Reader) Open(path string, uid int) (*os.File, error) {
 	return within(r, path, uid, func() (*os.File, error) { return open(path, uid) })
 }
 
+// From reads the file from offset on, and nothing where there is no file. Its errors are
+// those of Open otherwise.
+func (r *Reader) From(path string, uid int, offset int64) (io.ReadCloser, error) {
+	f, err := r.Open(path, uid)
+	if errors.Is(err, os.ErrNotExist) {
+		return io.NopCloser(bytes.NewReader(nil)), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := f.Seek(offset, io.SeekStart); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
 // Size is how long the file is, 0 where there is none that Open would open. Its error is
 // driver.ErrTransient where the file system does not answer.
 func (r *Reader) Size(path string, uid int) (n int64, err error) {

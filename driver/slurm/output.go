@@ -3,10 +3,8 @@ package slurm
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -144,17 +142,11 @@ func (d *Driver) Logs(ctx context.Context, id driver.JobID, offset int64) (io.Re
 	if !d.cfg.ReadOutput {
 		return nil, fmt.Errorf("logs: job %s: its output is not this user's to read: %w", id, driver.ErrUnsupported)
 	}
-	f, err := d.outputs.Open(j.StdOut, int(j.UID))
-	if errors.Is(err, os.ErrNotExist) {
-		return io.NopCloser(bytes.NewReader(nil)), nil
-	}
+	out, err := d.outputs.From(j.StdOut, int(j.UID), offset)
 	if err != nil {
 		return nil, fmt.Errorf("logs: job %s: %w", id, err)
 	}
-	if _, err := f.Seek(offset, io.SeekStart); err != nil {
-		return nil, errors.Join(fmt.Errorf("logs: job %s: %w", id, err), f.Close())
-	}
-	return f, nil
+	return out, nil
 }
 
 // maxStart is how long a job that cannot be executed takes to say so.
