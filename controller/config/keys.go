@@ -101,7 +101,7 @@ func Keys() []Key {
 
 		{Name: "log.level", Type: words("debug", "info", "warn", "error"), Default: "info", Help: "lower levels are left out of the log"},
 		{Name: "log.format", Type: words("text", "json"), Default: "text", Help: "form of the log"},
-		{Name: "resync", Type: period(time.Second, 24*time.Hour), Default: "30s", Help: "how often every job is looked at without an event"},
+		{Name: "resync", Type: period(time.Second, 24*time.Hour), Default: "30s", Help: "how often the controller checks each job of which no event came"},
 		{Name: "site", Type: file, Default: "{site}", Instead: sitePlace + " where that file exists", Help: "file of the site's policy; a file that is named here must exist"},
 	}
 }

@@ -53,7 +53,7 @@ func (a *app) status() *cobra.Command {
 		}),
 	}
 	f := cmd.Flags()
-	f.BoolVar(&watch, "watch", false, "show them again and again until every job has ended")
+	f.BoolVar(&watch, "watch", false, "refresh the list until every job has ended")
 	f.StringVar(&user, "user", "", "only the jobs of this user")
 	f.StringVar(&state, "state", "", "only jobs in these states, with commas between them, such as running,pending")
 	return cmd
