@@ -14,10 +14,10 @@ TESTFLAGS ?=
 export FUZZTIME COUNT
 
 # The packages whose tests take longest, the longest first.
-LONGEST := ./test/e2e/slurm ./driver/slurm ./test/e2e ./driver/nomad ./driver/slurm/broker ./driver/local ./test/faultslurm \
-	./controller/cmd/pitchpipe/command ./exporter/cmd/pitchpipe-exporter ./test/faultnomad ./test/scenario
+LONGEST := ./test/e2e/slurm ./driver/slurm ./test/e2e ./controller/evaluate/replay ./driver/slurm/broker ./test/worlds ./driver/nomad \
+	./test/scenario ./driver/local ./test/faultslurm ./controller/cmd/pitchpipe/command ./exporter/cmd/pitchpipe-exporter ./test/faultnomad
 
-.PHONY: help build demo unit test check lint fmt generate bench bench-exporter bench-kmeans bench-mind bench-nomad bench-slurm e2e e2e-nomad e2e-slurm fault-nomad fault-slurm fuzz cover package regret worlds clean
+.PHONY: help build demo unit test check lint fmt generate bench bench-exporter bench-kmeans bench-mind bench-nomad bench-pipeline bench-search bench-slurm e2e e2e-nomad e2e-slurm fault-nomad fault-search fault-slurm fuzz cover package regret worlds clean
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,10 +36,10 @@ test: ## install what the tests need, where it is missing, and run them
 	@scripts/setup-slurm
 	@scripts/setup-jobs
 	@echo "testing, the first time the programs are compiled with the race detector"
-	@# Most of these tests wait for schedulers and processes: three packages share two cores,
+	@# Most of these tests wait for schedulers and processes: four packages share two cores,
 	@# each with four tests at a time, and those that take longest begin first. Vet is a gate
 	@# of make check, and without debugging information the programs link in less time.
-	@go test -race -shuffle=on -timeout 14m -p 3 -parallel 4 -vet=off -ldflags=-w $(TESTFLAGS) $(LONGEST) ./...
+	@go test -race -shuffle=on -timeout 14m -p 4 -parallel 4 -vet=off -ldflags=-w $(TESTFLAGS) $(LONGEST) ./...
 
 check: ## every gate: format, lint, vet, tests, rules, generated pages, coverage, scripts
 	@scripts/setup-check
@@ -77,6 +77,9 @@ e2e-nomad: ## tune the job files that ship on Nomad, the real agent where nomad 
 fault-slurm: ## 200 faults in a private Slurm and the controllers, and what became of every job
 	@scripts/fault slurm
 
+fault-search: ## 100 kills of a search's controller and of Slurm's processes, and what became of every trial
+	@scripts/fault search
+
 fault-nomad: ## 200 faults in Nomad and the controllers, and what became of every job
 	@scripts/fault nomad
 
@@ -89,11 +92,17 @@ bench-exporter: ## what the exporter costs, beside node_exporter
 bench-nomad: ## what it costs to watch 1,000 jobs of Nomad, and how soon a new one is seen
 	@scripts/bench nomad
 
+bench-search: ## what a search of 1,000 trials costs the controller, on a simulated cluster
+	@scripts/bench search
+
 bench-kmeans: ## k-means beside scikit-learn's, to the same inertia
 	@scripts/bench-kmeans
 
 bench-mind: ## the tables and plots of the tuner's mind, over recorded runs
 	@scripts/bench mind
+
+bench-pipeline: ## searches of training programs: system knobs fixed, searched and pipelined; BENCH=short for less
+	@scripts/bench pipeline
 
 regret: ## record what settings cost here, and what a class's settings cost where it is met anew
 	@scripts/regret

@@ -3,7 +3,6 @@ package driver
 import (
 	"context"
 	"io"
-	"maps"
 	"strings"
 	"time"
 )
@@ -75,6 +74,12 @@ type Listener interface {
 	Listen(ctx context.Context, id JobID, attempt int, p Progress) error
 }
 
+// Releaser is a driver that can have a job wait (Spec.NotBefore).
+type Releaser interface {
+	// Release ends the wait of a job for the tuner (Job.NotBefore). It does nothing to one that does not wait so.
+	Release(ctx context.Context, id JobID) error
+}
+
 // Biller is a driver whose scheduler says what it bills.
 type Biller interface {
 	// Billing is what the scheduler bills the jobs of a partition.
@@ -91,13 +96,12 @@ type Billing struct {
 
 // Capabilities tells what a scheduler can do to a job.
 type Capabilities struct {
-	KeepsID    bool // the job id survives a restart under other settings
-	LiveResize bool // cores and memory can change without a restart
-	Env        bool // a restart can carry other environment variables
-	Args       bool // a restart can carry other command-line arguments
-	Live       bool // a restart can carry the settings file of PITCHPIPE_SETTINGS
-	Memory     bool // memory limits are enforced
-	Cores      bool // CPUs are confined
+	KeepsID bool // the job id survives a restart under other settings
+	Env     bool // a restart can carry other environment variables
+	Args    bool // a restart can carry other command-line arguments
+	Live    bool // a restart can carry the settings file of PITCHPIPE_SETTINGS
+	Memory  bool // memory limits are enforced
+	Cores   bool // CPUs are confined
 
 	// MemoryReturns: an attempt that was killed for less memory than its owner asked for
 	// runs again with his. Where it does not, a limit is never lowered.
@@ -119,7 +123,7 @@ type Spec struct {
 	Progress  Progress          // what the listener inside the job looks for
 
 	// NotBefore keeps the job pending until then, so that the tuner can change it
-	// before it starts; an Advance of the job ends the wait. The zero time means at
+	// before it starts; an Advance of the job or a Release ends the wait. The zero time means at
 	// once. The wait always ends by itself: a controller that dies holds nothing. A scheduler
 	// that starts each job at once refuses it with ErrUnsupported.
 	NotBefore time.Time
@@ -147,18 +151,6 @@ type Change struct {
 
 	// Live are knob names and values for the settings file; see EncodeSettings.
 	Live map[string]string `json:"live,omitempty"`
-}
-
-// Clone copies the change, its maps included.
-func (c Change) Clone() Change {
-	c.Env, c.Args, c.Live = maps.Clone(c.Env), maps.Clone(c.Args), maps.Clone(c.Live)
-	return c
-}
-
-// Empty reports whether the change leaves everything as the owner has it.
-func (c Change) Empty() bool {
-	return c.Cores == 0 && c.MemoryBytes == 0 && c.TimeLimit == 0 &&
-		len(c.Env) == 0 && len(c.Args) == 0 && len(c.Live) == 0
 }
 
 // Outlook is what a restart of a job would meet.
@@ -228,14 +220,6 @@ const (
 	StepAbandoned     StepKind = "abandoned"     // it did not save in time and runs on
 )
 
-// StepKinds lists the steps.
-func StepKinds() []StepKind {
-	return []StepKind{
-		StepRunning, StepCheckpointing, StepStopped, StepChanged, StepStarted,
-		StepFinished, StepSuperseded, StepNoRoom, StepAbandoned,
-	}
-}
-
 // Done reports whether the intent needs no further Advance.
 func (k StepKind) Done() bool {
 	switch k {
@@ -270,13 +254,11 @@ const (
 	Lost           State = "lost"            // its supervisor died: how it ended is unknown
 )
 
-// States lists the states.
-func States() []State {
-	return []State{
-		Pending, Running, Stopped, Succeeded, Failed, MemoryExceeded,
-		TimeExceeded, NotStarted, Cancelled, Lost,
-	}
-}
+// Beginnings of the Detail of jobs that count as cancelled, and that no person cancelled.
+const (
+	DetailPreempted = "preempted"
+	DetailForgotten = "it has ended, and its scheduler does not remember how"
+)
 
 // Ended reports whether the state is final.
 func (s State) Ended() bool {
@@ -311,11 +293,17 @@ type Job struct {
 	Started   time.Time         `json:"started,omitzero"` // of the first attempt
 	Ended     time.Time         `json:"ended,omitzero"`
 
+	// NotBefore is until when it waits for the tuner alone; zero: it does not, or no longer.
+	NotBefore time.Time `json:"not_before,omitzero"`
+
 	Resources Resources `json:"resources"` // that the owner asked for
 	Change    Change    `json:"change"`    // that the present attempt has instead
 
 	// Intent is that of Change where the job was submitted with one and has not begun.
 	Intent string `json:"intent,omitempty"`
+
+	Nice int           `json:"nice,omitempty"` // by how much its priority is lower; of an Adviser's jobs alone
+	Used time.Duration `json:"used,omitempty"` // of CPU, likewise; 0 = unknown
 
 	Node  string `json:"node,omitempty"`  // the first, where it has several
 	Nodes int    `json:"nodes,omitempty"` // how many, where they are several

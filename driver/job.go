@@ -19,6 +19,18 @@ func (j Job) Clone() Job {
 	return j
 }
 
+// Clone copies the change, its maps included.
+func (c Change) Clone() Change {
+	c.Env, c.Args, c.Live = maps.Clone(c.Env), maps.Clone(c.Args), maps.Clone(c.Live)
+	return c
+}
+
+// Empty reports whether the change leaves everything as the owner has it.
+func (c Change) Empty() bool {
+	return c.Cores == 0 && c.MemoryBytes == 0 && c.TimeLimit == 0 &&
+		len(c.Env) == 0 && len(c.Args) == 0 && len(c.Live) == 0
+}
+
 // Under is what an attempt asks for that has a change.
 func (r Resources) Under(c Change) Resources {
 	if c.Cores > 0 {
@@ -44,6 +56,21 @@ func Fingerprint(source []byte, variables map[string]string) string {
 		_, _ = fmt.Fprintf(h, "%q=%q\n", name, variables[name])
 	}
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Digest names a text by a number in 64 hexadecimal digits.
+func Digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// Environ is an environment as the kernel takes it, sorted by name.
+func Environ(env map[string]string) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		out = append(out, name+"="+env[name])
+	}
+	return out
 }
 
 // Merge is what both set, the second over the first; nil where neither does.

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -10,6 +11,14 @@ import (
 // SettingsVariable names the settings file in a job's environment. Where it is
 // set the file is there from the attempt's first moment on.
 const SettingsVariable = "PITCHPIPE_SETTINGS"
+
+// Adapter is a driver that can write to the settings file of a job that runs.
+type Adapter interface {
+	// Adapt adds settings to those of the file that SettingsVariable names, for the present attempt and
+	// all later ones. Repeated with the same settings it does nothing. It is ErrUnsupported where the
+	// job has no such file, and ErrConflict where it does not run.
+	Adapt(ctx context.Context, id JobID, settings map[string]string) error
+}
 
 // EncodeSettings makes the content of the settings file: one JSON object
 // {"revision": N, "settings": {name: value}} and a newline. The revision is

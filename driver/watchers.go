@@ -12,40 +12,44 @@ type Watchers struct {
 	Broken func(JobID) bool
 
 	mu      sync.Mutex
-	readers map[*reader]struct{}
+	readers map[*Watcher]struct{}
 	streams sync.WaitGroup
 }
 
-type reader struct {
+// Watcher is one who watches: the jobs that may have changed since it took them, each once.
+type Watcher struct {
+	Wake chan struct{} // has room for one, and one where there are jobs to take
+
+	all     *Watchers
 	waiting []JobID
 	in      map[JobID]bool
-	wake    chan struct{} // has room for one
-	stop    context.CancelFunc
+	stop    context.CancelFunc // of its stream
+}
+
+// Subscribe begins to watch, until Leave.
+func (w *Watchers) Subscribe() *Watcher {
+	r := &Watcher{Wake: make(chan struct{}, 1), all: w, in: map[JobID]bool{}, stop: func() {}}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.readers == nil {
+		w.readers = map[*Watcher]struct{}{}
+	}
+	w.readers[r] = struct{}{}
+	return r
+}
+
+// Leave ends it.
+func (r *Watcher) Leave() {
+	r.all.mu.Lock()
+	defer r.all.mu.Unlock()
+	delete(r.all.readers, r)
 }
 
 // Watch begins a stream with an event for each of the jobs. It ends with ctx or by Close.
 func (w *Watchers) Watch(ctx context.Context, jobs []JobID) <-chan Event {
-	ctx, stop := context.WithCancel(ctx)
-	r := &reader{in: map[JobID]bool{}, wake: make(chan struct{}, 1), stop: stop}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, id := range jobs {
-		r.add(id)
-	}
-	if w.readers == nil {
-		w.readers = map[*reader]struct{}{}
-	}
-	w.readers[r] = struct{}{}
-	out := make(chan Event)
-	w.streams.Go(func() {
-		defer close(out)
-		w.stream(ctx, r, out)
-		stop()
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		delete(w.readers, r)
-	})
-	return out
+	r := w.Subscribe()
+	r.Add(jobs)
+	return r.Stream(ctx)
 }
 
 // Changed sends an event of the job to every reader.
@@ -67,31 +71,61 @@ func (w *Watchers) Close() {
 	w.streams.Wait()
 }
 
-func (r *reader) add(id JobID) {
+// Add has these jobs looked at.
+func (r *Watcher) Add(ids []JobID) {
+	r.all.mu.Lock()
+	defer r.all.mu.Unlock()
+	for _, id := range ids {
+		r.add(id)
+	}
+}
+
+func (r *Watcher) add(id JobID) {
 	if !r.in[id] {
 		r.in[id] = true
 		r.waiting = append(r.waiting, id)
 	}
 	select {
-	case r.wake <- struct{}{}:
+	case r.Wake <- struct{}{}:
 	default:
 	}
 }
 
-func (w *Watchers) stream(ctx context.Context, r *reader, out chan<- Event) {
+// Take returns the jobs that may have changed since it was called last.
+func (r *Watcher) Take() []JobID {
+	r.all.mu.Lock()
+	defer r.all.mu.Unlock()
+	ids := r.waiting
+	r.waiting = nil
+	clear(r.in)
+	return ids
+}
+
+// Stream sends its jobs as events. It leaves, and the channel is closed, with ctx or by Close.
+func (r *Watcher) Stream(ctx context.Context) <-chan Event {
+	ctx, stop := context.WithCancel(ctx)
+	r.all.mu.Lock()
+	r.stop = stop
+	r.all.mu.Unlock()
+	out := make(chan Event)
+	r.all.streams.Go(func() {
+		defer close(out)
+		r.send(ctx, out)
+		stop()
+		r.Leave()
+	})
+	return out
+}
+
+func (r *Watcher) send(ctx context.Context, out chan<- Event) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.wake:
+		case <-r.Wake:
 		}
-		w.mu.Lock()
-		ids := r.waiting
-		r.waiting = nil
-		clear(r.in)
-		w.mu.Unlock()
-		for _, id := range ids {
-			if w.Broken != nil && w.Broken(id) {
+		for _, id := range r.Take() {
+			if r.all.Broken != nil && r.all.Broken(id) {
 				return
 			}
 			select {

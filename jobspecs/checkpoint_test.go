@@ -3,7 +3,9 @@ package jobspecs_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,11 +27,14 @@ func snippet(t *testing.T, language, pause string) string {
 		t.Fatalf("CHECKPOINT.md has no %s", language)
 	}
 	code := string(m[1])
+	if lines := strings.Count(code, "\n"); lines > 15 {
+		t.Errorf("the %s has %d lines, want at most 15", language, lines)
+	}
 	at := regexp.MustCompile(`(?m)[ ;]+(#|/\*) +the work of one epoch.*$`).FindStringIndex(code)
 	if at == nil {
 		t.Fatalf("the %s does no work", language)
 	}
-	return code[:at[0]] + "; " + pause + code[at[1]:]
+	return code[:at[0]] + pause + code[at[1]:]
 }
 
 // uninterrupted is what either program prints when it is left alone.
@@ -49,13 +54,14 @@ func TestTheProgramsOfTheCheckpointPageGoOnWhereTheySaved(t *testing.T) {
 	dir := t.TempDir()
 	for _, tc := range []struct {
 		name, file, pause string
+		folder            string // that the program makes
 		build             []string
 		run               []string
 	}{
-		{"python", "train.py", "__import__('time').sleep(0.005)", nil, []string{"python3", filepath.Join(dir, "train.py")}},
+		{"python", "train.py", "; __import__('time').sleep(0.005)", "job.search/s1/trial-001", nil, []string{"python3", filepath.Join(dir, "train.py")}},
 		{
-			"c", "train.c", "usleep(5000);",
-			[]string{"gcc", "-Wall", "-Wextra", "-Werror", "-include", "unistd.h", "-D_GNU_SOURCE", "-o", filepath.Join(dir, "train"), filepath.Join(dir, "train.c")},
+			"c", "train.c", "; usleep(5000);", "",
+			[]string{"gcc", "-Wall", "-Wextra", "-Werror", "-include", "signal.h", "-include", "stdio.h", "-include", "stdlib.h", "-include", "unistd.h", "-D_GNU_SOURCE", "-o", filepath.Join(dir, "train"), filepath.Join(dir, "train.c")},
 			[]string{filepath.Join(dir, "train")},
 		},
 	} {
@@ -74,25 +80,65 @@ func TestTheProgramsOfTheCheckpointPageGoOnWhereTheySaved(t *testing.T) {
 					t.Fatalf("%v\n%s", err, out)
 				}
 			}
-			work := t.TempDir()
-			var printed bytes.Buffer
-			for _, stop := range []string{"epoch 30/", "epoch 60/", ""} {
-				if status := attempt(t, work, tc.run, stop, &printed); stop != "" && status != 85 || stop == "" && status != 0 {
-					t.Fatalf("it left with %d when it was asked at %q", status, stop)
+			want := uninterrupted(t, tc.run)
+			for _, folder := range []string{"", filepath.Join(t.TempDir(), tc.folder)} { // of a trial
+				work := t.TempDir()
+				var printed bytes.Buffer
+				for _, stop := range []string{"epoch 30/", "epoch 60/", ""} {
+					if status := attempt(t, work, folder, tc.run, stop, syscall.SIGUSR1, &printed); stop != "" && status != 85 || stop == "" && status != 0 {
+						t.Fatalf("it left with %d when it was asked at %q", status, stop)
+					}
+				}
+				if printed.String() != want {
+					t.Errorf("three attempts printed\n%s\nand one\n%s", printed.String(), want)
+				}
+				if kept := saved(t, cmp.Or(folder, work)); len(kept) != 1 || strings.HasSuffix(kept[0], "new") {
+					t.Errorf("it keeps %q in its folder, want its state alone", kept)
+				}
+				if left := saved(t, work); folder != "" && len(left) != 0 {
+					t.Errorf("a trial left %q outside of its folder", left)
 				}
 			}
-			if want := uninterrupted(t, tc.run); printed.String() != want {
-				t.Errorf("three attempts printed\n%s\nand one\n%s", printed.String(), want)
+			var printed bytes.Buffer // by a job that is killed while it saves
+			for work, n := t.TempDir(), 0; n <= 10; n++ {
+				attempt(t, work, "", tc.run, []string{fmt.Sprintf("epoch %d/", 10*n+1), ""}[n/10], syscall.SIGKILL, &printed)
+			}
+			last, all := 0, strings.Split(strings.TrimSpace(printed.String()), "\n")
+			for _, line := range all {
+				epoch := 0
+				if _, err := fmt.Sscanf(line, "epoch %d/", &epoch); err != nil || epoch != last+1 && epoch != last {
+					t.Fatalf("%q comes after epoch %d: %v", line, last, err)
+				}
+				last = epoch
+			}
+			if !strings.HasSuffix(want, all[len(all)-1]+"\n") {
+				t.Errorf("it ended with %q", all[len(all)-1])
 			}
 		})
 	}
 }
 
-// attempt runs the program, asks it to save once it prints the line, and returns its status.
-func attempt(t *testing.T, dir string, command []string, stop string, printed *bytes.Buffer) int {
+// saved are the files in a folder.
+func saved(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// attempt runs the program, signals it once it prints the line, and returns its status.
+func attempt(t *testing.T, dir, trial string, command []string, stop string, signal syscall.Signal, printed *bytes.Buffer) int {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), command[0], command[1:]...)
 	c.Dir, c.Stderr = dir, os.Stderr
+	if trial != "" {
+		c.Env = append(os.Environ(), "PITCHPIPE_TRIAL_DIR="+trial)
+	}
 	out, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +150,7 @@ func attempt(t *testing.T, dir string, command []string, stop string, printed *b
 	for lines.Scan() {
 		printed.WriteString(lines.Text() + "\n")
 		if stop != "" && strings.HasPrefix(lines.Text(), stop) {
-			if err := c.Process.Signal(syscall.SIGUSR1); err != nil {
+			if err := c.Process.Signal(signal); err != nil {
 				t.Error(err)
 			}
 		}

@@ -90,6 +90,26 @@ func TestTheDigitsAreLearnedAndARestartChangesNothing(t *testing.T) {
 	}
 }
 
+// A trial of a search keeps its checkpoint in its own folder, where its network is when it is done.
+func TestATrialOfDigitsGoesOnInItsFolder(t *testing.T) {
+	t.Parallel()
+	needTorch(t)
+	dir := t.TempDir()
+	trial := filepath.Join(dir, "search", "trial-001")
+	env := []string{"OMP_NUM_THREADS=1", "BATCH_SIZE=128", "LEARNING_RATE=0.004", "PITCHPIPE_TRIAL_DIR=" + trial}
+	first, status := digits(t, dir, "epoch 1/", env, "--epochs", "3")
+	if status != 85 {
+		t.Fatalf("after SIGUSR1: status %d, said %q", status, first)
+	}
+	second, status := digits(t, dir, "", env, "--epochs", "3")
+	if want := len(first) + len(second); status != 0 || want != 4 {
+		t.Errorf("status %d, said %q and %q", status, first, second)
+	}
+	if _, err := os.Stat(filepath.Join(trial, "digits.ckpt")); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestDigitsRefusesWhatItCannotUse(t *testing.T) {
 	t.Parallel()
 	needTorch(t)
@@ -98,6 +118,7 @@ func TestDigitsRefusesWhatItCannotUse(t *testing.T) {
 		args []string
 	}{
 		"a batch that is a word": {env: "BATCH_SIZE=large"},
+		"a rate of 2":            {env: "LEARNING_RATE=2"},
 		"no threads":             {env: "OMP_NUM_THREADS=0"},
 		"no epochs":              {env: "BATCH_SIZE=8", args: []string{"--epochs", "0"}},
 	} {

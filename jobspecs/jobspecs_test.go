@@ -68,8 +68,11 @@ func TestEveryJobFileIsUnderstood(t *testing.T) {
 				t.Errorf("checkpoint %+v", c)
 			}
 			knobs := []string{tuning.Cores, tuning.Threads, tuning.Memory}
-			if policy.Objective == tuning.Cost { // it asks for more cores than it uses
+			switch {
+			case policy.Objective == tuning.Cost: // it asks for more cores than it uses
 				knobs = knobs[:1]
+			case policy.Search != nil:
+				knobs = knobs[:2]
 			}
 			for _, knob := range knobs {
 				if _, ok := policy.Knob(knob); !ok {
@@ -91,8 +94,12 @@ func TestTheUsersOwnSettingsAreKnownAndAllowed(t *testing.T) {
 			job, policy := parse(t, file, nil)
 			own := stanza.Own(job, policy)
 			want := tuning.Settings{tuning.Cores: tuning.Number(1), tuning.Threads: tuning.Number(1), tuning.Memory: tuning.Number(8 << 30)}
-			if policy.Objective == tuning.Cost { // it asks for more cores than it uses
+			switch {
+			case policy.Objective == tuning.Cost: // it asks for more cores than it uses
 				want = tuning.Settings{tuning.Cores: tuning.Number(2)}
+			case policy.Search != nil:
+				want[tuning.Memory] = tuning.Number(2 << 30)
+				policy = policy.Trial() // what is searched has no value of its own
 			}
 			for name, v := range want {
 				if own[name] != v {

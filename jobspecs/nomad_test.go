@@ -53,7 +53,7 @@ func TestEveryJobFileIsCarriedToNomad(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			job, err := detect.ParseForNomad(file, src, nil)
+			job, err := detect.For("nomad")(file, src, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -150,7 +150,7 @@ func gather(samples []Sample) (map[Key][]run, error) {
 			}
 		}
 		for f, v := range values {
-			r.features[f] = quantile(v, 0.5)
+			r.features[f] = tuning.Quantile(v, 0.5)
 		}
 		if len(r.features) > 0 {
 			out[at.key] = append(out[at.key], r)

@@ -65,11 +65,7 @@ func (m *Model) stratum(key Key) (Stratum, bool) {
 	if m == nil {
 		return Stratum{}, false
 	}
-	i := slices.IndexFunc(m.Strata, func(s Stratum) bool { return s.Key == key })
-	if i < 0 {
-		return Stratum{}, false
-	}
-	return m.Strata[i], true
+	return tuning.First(m.Strata, func(s Stratum) bool { return s.Key == key })
 }
 
 // Changed returns the strata that only one of two models has, or that they have

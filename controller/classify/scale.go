@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"pitchpipe/controller/tuning"
 )
 
 const (
@@ -67,7 +69,7 @@ func axes(schema string, runs []run, share float64) []Axis {
 			continue
 		}
 		p := prior(schema, f)
-		a := Axis{Feature: f, Median: quantile(values[f], 0.5), Weight: p.Weight, Floor: p.Floor}
+		a := Axis{Feature: f, Median: tuning.Quantile(values[f], 0.5), Weight: p.Weight, Floor: p.Floor}
 		a.Scale = max(share*p.Noise, noise(a, kinds, p.Noise, share*priorRuns))
 		out = append(out, a)
 	}
@@ -92,7 +94,7 @@ func noise(a Axis, kinds map[string][]run, documented, priorRuns float64) float6
 		if n < 2 {
 			continue
 		}
-		middle, widen := quantile(values, 0.5), math.Sqrt(n/(n-1))
+		middle, widen := tuning.Quantile(values, 0.5), math.Sqrt(n/(n-1))
 		for _, v := range values {
 			rest = append(rest, (v-middle)*widen)
 		}
@@ -101,19 +103,8 @@ func noise(a Axis, kinds map[string][]run, documented, priorRuns float64) float6
 	if free < leastResidual {
 		return documented
 	}
-	seen := (quantile(rest, 0.75) - quantile(rest, 0.25)) / normalIQR
+	seen := (tuning.Quantile(rest, 0.75) - tuning.Quantile(rest, 0.25)) / normalIQR
 	return math.Sqrt((priorRuns*documented*documented + free*seen*seen) / (priorRuns + free))
-}
-
-// quantile interpolates between the order statistics, and sorts the input.
-func quantile(v []float64, p float64) float64 {
-	slices.Sort(v)
-	if len(v) == 1 {
-		return v[0]
-	}
-	at := p * float64(len(v)-1)
-	i := min(int(at), len(v)-2)
-	return v[i] + (at-float64(i))*(v[i+1]-v[i])
 }
 
 // row is where features lie on the axes, in units of noise; NaN where one is missing.

@@ -62,6 +62,8 @@ type Slurm struct {
 type Broker struct {
 	Socket, Dir, Accept string
 	Controller, Above   []string
+	Advice              []string
+	Raise               time.Duration
 	Restarts            int
 }
 

@@ -48,7 +48,7 @@ func TestDefaultsDependOnWhoRuns(t *testing.T) {
 		c.Log = Log{Level: slog.LevelInfo, Format: "text"}
 		c.Resync = 30 * time.Second
 		c.Slurm.Mode, c.Slurm.Broker = "owner", "/run/pitchpipe-broker/broker.sock"
-		c.Broker = Broker{Socket: c.Slurm.Broker, Dir: "/var/lib/pitchpipe-broker", Controller: []string{"pitchpipe"}, Accept: "plugin", Restarts: 20}
+		c.Broker = Broker{Socket: c.Slurm.Broker, Dir: "/var/lib/pitchpipe-broker", Controller: []string{"pitchpipe"}, Accept: "plugin", Raise: 2 * time.Minute, Restarts: 20}
 		c.Nomad = Nomad{Dir: filepath.Join(c.State, "nomad"), Resync: 30 * time.Second}
 		c.Store = Store{Kind: "none", Prefix: "pitchpipe", TTL: 15 * time.Second, Delay: 5 * time.Second}
 		return c
@@ -136,6 +136,8 @@ func TestFlagsStandOverEnvironmentOverFileOverDefaults(t *testing.T) {
 		"broker.controller":  {"a", "b,c", "d"},
 		"broker.accept":      {"script", "plugin", "script"},
 		"broker.above":       {"a", "b,c", ""},
+		"broker.advice":      {"a", "b,c", ""},
+		"broker.raise":       {"10s", "1m", "30s"},
 		"broker.restarts":    {"1", "2", "3"},
 		"nomad.address":      {"https://f:4646", "unix:///e.sock", ""},
 		"nomad.namespaces":   {"a", "b,c", "*"},

@@ -23,6 +23,8 @@ func TestAKeyTakesWhatItsTypeSays(t *testing.T) {
 		},
 		"store.prefix":    {"a/b-c": true, "": false, "nomad": false, "nomad/x": false, "a//b": false, strings.Repeat("x", 49): false},
 		"broker.above":    {"": true, "a,b": true, "a b": false, "a,": false},
+		"broker.advice":   {"": true, "a,b": true, "a b": false},
+		"broker.raise":    {"10s": true, "9s": false, "2h": false},
 		"broker.restarts": {"1": true, "0": false, "1001": false},
 	} {
 		i := slices.IndexFunc(Keys(), func(k Key) bool { return k.Name == name })

@@ -30,9 +30,15 @@ func requests(id string) []struct{ method, path, body string } {
 		{"GET", "/v1/report", ""},
 		{"POST", "/v1/validate", `{"filename":"job.sh","source":"IyEvYmluL3NoCg=="}`},
 		{"POST", "/v1/headstarts", "{}"},
+		{"GET", "/v1/advice", ""},
 		{"GET", "/v1/pauses", ""},
 		{"POST", "/v1/pauses", `{"scope":"cluster"}`},
 		{"DELETE", "/v1/pauses?scope=cluster", ""},
+		{"GET", "/v1/searches", ""},
+		{"POST", "/v1/searches", `{"filename":"job.sh","source":"IyEvYmluL3NoCg=="}`},
+		{"GET", "/v1/searches/s1", ""},
+		{"POST", "/v1/searches/s1/stop", ""},
+		{"POST", "/v1/searches/s1/resume", ""},
 	}
 }
 
@@ -132,6 +138,57 @@ func TestUsersSeeAndSteerTheirOwnJobsOnly(t *testing.T) {
 	for _, path := range []string{"/v1/jobs", "/v1/history", "/v1/pauses"} {
 		if w := as(t, c, bob, "GET", path, ""); strings.TrimSpace(w.Body.String()) != "[]" {
 			t.Errorf("bob sees at %s: %s", path, w.Body)
+		}
+	}
+}
+
+func TestUsersSeeAndSteerTheirOwnSearchesOnly(t *testing.T) {
+	t.Parallel()
+	c := daemontest.New(t, daemontest.Options{})
+	alice, bob, root := peer.Peer{UID: 4242, Name: "alice"}, peer.Peer{UID: 4243, Name: "bob"}, peer.Peer{Name: "root"}
+	lines := []string{
+		"#TUNE search trials=3 epochs=4 system=fixed", "#TUNE knob lr env=LR min=0.1 max=1",
+		`#TUNE progress pattern='epoch (?P<epoch>\d+)/(?P<total>\d+) loss (?P<loss>\S+)'`,
+	}
+	submission := func(lines ...string) string {
+		body, err := json.Marshal(api.Submission{Request: "s1", Filename: "job.sh", Source: daemontest.Script("secret", 4, 1, lines...)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(body)
+	}
+	for _, x := range []struct {
+		name         string
+		who          peer.Peer
+		method, path string
+		body         string
+		code         int
+	}{
+		{"a job file without a search", alice, "POST", "/v1/searches", submission(), 400},
+		{"a search begins", alice, "POST", "/v1/searches", submission(lines...), 200},
+		{"the same request is the same search", alice, "POST", "/v1/searches", submission(lines...), 200},
+		{"but not for another", bob, "POST", "/v1/searches", submission(lines...), 403},
+		{"the owner sees it", alice, "GET", "/v1/searches/s1", "", 200},
+		{"another does not", bob, "GET", "/v1/searches/s1", "", 403},
+		{"nor stops it", bob, "POST", "/v1/searches/s1/stop", "", 403},
+		{"nor resumes it", bob, "POST", "/v1/searches/s1/resume", "", 403},
+		{"one that does not exist", alice, "GET", "/v1/searches/s2", "", 404},
+		{"what runs is not resumed", alice, "POST", "/v1/searches/s1/resume", "", 400},
+		{"root stops it", root, "POST", "/v1/searches/s1/stop", "", 204},
+		{"and the owner once more, which changes nothing", alice, "POST", "/v1/searches/s1/stop", "", 204},
+		{"fewer trials than it has", alice, "POST", "/v1/searches/s1/resume?trials=0", "", 400},
+		{"trials that are no number", alice, "POST", "/v1/searches/s1/resume?trials=x", "", 400},
+	} {
+		if w := as(t, c, x.who, x.method, x.path, x.body); w.Code != x.code {
+			t.Errorf("%s: status %d (%s), want %d", x.name, w.Code, w.Body, x.code)
+		}
+	}
+	for _, path := range []string{"/v1/searches", "/v1/history"} {
+		if w := as(t, c, bob, "GET", path, ""); strings.TrimSpace(w.Body.String()) != "[]" {
+			t.Errorf("bob sees at %s: %s", path, w.Body)
+		}
+		if w := as(t, c, alice, "GET", path, ""); !strings.Contains(w.Body.String(), "secret") {
+			t.Errorf("alice does not see her own search at %s: %s", path, w.Body)
 		}
 	}
 }

@@ -85,7 +85,7 @@ func TestABudgetIsSentOnceAndAgainWhenTheExporterLostIt(t *testing.T) {
 
 func TestAMeterThatTakesNoBudgetsGetsNone(t *testing.T) {
 	t.Parallel()
-	r := &services{nodes: nodes.One(struct{ Meter }{&keeper{}}, nil), log: slog.New(slog.DiscardHandler)}
+	r := &services{nodes: nodes.One(struct{ nodes.Meter }{&keeper{}}, nil), log: slog.New(slog.DiscardHandler)}
 	q := reconcile.MeasureRequest{Job: "42", Allowed: reconcile.Allowance{Energy: 5}}
 	if sent := r.sendBudget(t.Context(), sentBudget{}, q, "slurm/42", 1, api.Job{}); sent.failed != "" || sent.budget.Joules != 5 {
 		t.Errorf("%+v", sent)

@@ -233,5 +233,5 @@ func (d *Daemon) reload() error {
 	if errors.Is(model, knowledge.ErrStale) { // the leader fits classes anew that cannot be read
 		model = nil
 	}
-	return errors.Join(d.pauses.reload(), d.records.reload(), model)
+	return errors.Join(d.pauses.reload(), d.records.reload(), d.searches.Load(context.Background()), model)
 }

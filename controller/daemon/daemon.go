@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -18,11 +18,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 
+	"pitchpipe/controller/advise"
 	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon/nodes"
 	"pitchpipe/controller/daemon/peer"
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/trials"
 	"pitchpipe/controller/watch"
 	"pitchpipe/driver"
 	"pitchpipe/driver/durable"
@@ -43,7 +45,7 @@ type Parts struct {
 	Driver driver.Driver
 	// Exporters are those of the nodes; the caller closes them. Nil = Meter knows all.
 	Exporters *nodes.Exporters
-	Meter     Meter
+	Meter     nodes.Meter
 	Log       *slog.Logger
 
 	// Candidate is this controller's part of a pair, of which one leads. Nil: this one is
@@ -56,6 +58,8 @@ type Parts struct {
 	RestartCost time.Duration
 	// AfterSave is nil outside of crash tests.
 	AfterSave func(*reconcile.Record)
+	// AfterSearchSave is the same for searches.
+	AfterSearchSave func()
 }
 
 // Daemon is a controller. Use New.
@@ -65,8 +69,12 @@ type Daemon struct {
 	records *records
 	queue   *watch.Queue
 	loop    *reconcile.Loop
-	owners  owners
-	meter   *nodes.Exporters // nil where they are the caller's
+
+	searches *trials.Service
+	advisor  *advise.Service          // nil: the scheduler takes no advice
+	took     *prometheus.HistogramVec // by the work of searches
+	owners   owners
+	meter    *nodes.Exporters // nil where they are the caller's
 }
 
 // New opens the durable state and connects the services; nothing runs before Run. The
@@ -86,6 +94,14 @@ func New(parts Parts) (*Daemon, error) {
 		return nil, errors.Join(err, d.Close())
 	}
 	d.parse = detect.For(parts.Driver.Name())
+	d.took = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "pitchpipe_search_seconds", Help: "Seconds that decisions and rounds of searches took.", Buckets: []float64{.0001, .0003, .001, .003, .01, .03, .1, .3, 1},
+	}, []string{"work"})
+	d.searches = trials.New(trials.Config{
+		Jobs: trialJobs{d}, Store: searchStore{d.store}, Log: parts.Log, Tick: parts.Tick, AfterSave: parts.AfterSearchSave,
+		Took: func(w trials.Work, t time.Duration) { d.took.WithLabelValues(string(w)).Observe(t.Seconds()) },
+	})
+	d.advisor = d.newAdvisor()
 	d.loop = reconcile.New(reconcile.Config{
 		Scheduler: parts.Driver, Records: d.records, Queue: d.queue, Services: d.bind(), Stages: reconcile.DefaultStages(), Log: parts.Log,
 		Tick: parts.Tick, Step: parts.Step, RestartCost: parts.RestartCost, AfterSave: parts.AfterSave,
@@ -180,7 +196,7 @@ func (d *Daemon) listenMetrics(ctx context.Context) (net.Listener, error) {
 
 func (d *Daemon) metrics() http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collector{d})
+	registry.MustRegister(collector{d}, d.took)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }
 
@@ -212,6 +228,10 @@ func (d *Daemon) tune(ctx context.Context) error {
 		return (&watch.Watcher{Source: d.driver, Queue: d.queue, Resync: d.cfg.Resync, Log: d.log}).Run(gctx)
 	})
 	group.Go(func() error { return d.loop.Run(gctx) })
+	group.Go(func() error { return d.searches.Run(gctx) })
+	if d.advisor != nil {
+		group.Go(func() error { return d.advisor.Run(gctx) })
+	}
 	group.Go(func() error { return d.pruneLoop(gctx) })
 	group.Go(func() error { <-gctx.Done(); d.queue.Close(); return nil })
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
@@ -228,7 +248,5 @@ func (d *Daemon) server(h http.Handler) *http.Server {
 }
 
 func newRequestID() string {
-	var b [12]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
+	return strings.ToLower(rand.Text())
 }

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"pitchpipe/controller/config"
+	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/trials"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
@@ -79,7 +81,7 @@ func TestWhenTheTunerPausedItselfSurvivesARestart(t *testing.T) {
 		}
 		return q.clearedAt()
 	}
-	for _, x := range []Pause{{Scope: ScopeCluster, By: "root", At: at}, {Scope: ScopeJob, Name: "1", By: byTuner, At: at}} {
+	for _, x := range []api.Pause{{Scope: ScopeCluster, By: "root", At: at}, {Scope: ScopeJob, Name: "1", By: byTuner, At: at}} {
 		if err := p.put(x); err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +92,7 @@ func TestWhenTheTunerPausedItselfSurvivesARestart(t *testing.T) {
 	if got := again(); !got.IsZero() {
 		t.Errorf("other people's pauses cleared the count at %s", got)
 	}
-	if err := p.put(Pause{Scope: ScopeCluster, By: byTuner, At: at}); err != nil {
+	if err := p.put(api.Pause{Scope: ScopeCluster, By: byTuner, At: at}); err != nil {
 		t.Fatal(err)
 	}
 	if got := again(); !got.Equal(at) {
@@ -199,7 +201,7 @@ func TestNoStoryIsDroppedWhileTheSchedulerIsAway(t *testing.T) {
 		}
 	}
 	for _, away := range []error{driver.ErrTransient, nil} {
-		d := &Daemon{records: r, services: &services{driver: listing{err: away}, log: slog.New(slog.DiscardHandler)}}
+		d := &Daemon{records: r, searches: trials.New(trials.Config{}), services: &services{driver: listing{err: away}, log: slog.New(slog.DiscardHandler)}}
 		if err := d.prune(t.Context()); !errors.Is(err, away) {
 			t.Errorf("pruned with %v, want %v", err, away)
 		}

@@ -66,10 +66,10 @@ func (r *services) known(ctx context.Context, obs []knowledge.Observation, now t
 			Kind: name, Runs: knowledge.Jobs(of), Newest: newest.At, Class: r.classOf(newest),
 			Regressed: knowledge.Regressions(of, newest.Kind),
 			Effects: effectsOn(of, site, func(m tuning.Measure) []tuning.Effect {
-				return knowledge.Effects(of, newest.Kind, nil, m, now)
+				return knowledge.Effects(of, knowledge.Asker{Kind: newest.Kind}, m, now)
 			}),
 		}
-		known.Peak, _ = knowledge.PeakRSS(of, newest.Kind)
+		known.Peak, _ = knowledge.PeakRSS(of, knowledge.Asker{Kind: newest.Kind})
 		out.Kinds = append(out.Kinds, known)
 	}
 	for _, id := range slices.Sorted(maps.Keys(byClass)) {

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,11 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
+// newest is how many of the newest observations of a kind effects are derived from. A kind whose jobs
+// are the trials of searches has thousands, and each job asks several times. What does harm is recalled
+// from all.
+const newest = 128
+
 func (r *services) recall(ctx context.Context, q reconcile.Question) (reconcile.Recollection, error) {
 	var out reconcile.Recollection
 	all, err := r.store.All()
@@ -22,27 +26,29 @@ func (r *services) recall(ctx context.Context, q reconcile.Question) (reconcile.
 	if err = errors.Join(err, of); err != nil {
 		return out, err
 	}
-	now, m := time.Now(), q.Policy.Measure()
-	usable := true
+	now, m, a := time.Now(), q.Policy.Measure(), q.Asker()
+	recent := obs[max(0, len(obs)-newest):]
+	so := append(slices.Clip(recent), q.Live...)
+	usable := len(q.Policy.Knobs) > 0 // else there is nothing to choose
 	if m.NeedsJoules() && !q.Site.EnforceModel {
 		// Effects on computed joules are no effects; where the node is unknown, hold.
 		node, err := r.nodes.Node(ctx, q.Node)
-		usable = err == nil && node.EnergySource != tuning.Modelled
+		usable = usable && err == nil && node.EnergySource != tuning.Modelled
 	}
 	if usable {
-		out.KindEffects = knowledge.Effects(obs, q.Kind, q.Own, m, now)
-		out.Carried = knowledge.Carried(obs, q.Kind, q.Own, m, now)
-		out.Profile = cmp.Or(knowledge.KindProfile(obs, q.Kind), q.Live)
+		out.KindEffects = knowledge.Effects(so, a, m, now)
+		out.Carried = knowledge.Carried(so, a, m, now)
+		out.Profile = knowledge.KindProfile(so, a)
 	}
 	if usable && q.Class != nil && q.Class.Known() {
 		class := slices.DeleteFunc(slices.Clone(all), func(o knowledge.Observation) bool { return r.teaches(q, o) != q.Class.ID })
 		out.ClassEffects = knowledge.ClassEffects(class, q.Own, r.target(ctx, q.Node), m, now)
 	}
-	out.Regressed = knowledge.Regressions(obs, q.Kind)
-	out.PeakRSS, out.PeakRuns = knowledge.PeakRSS(obs, q.Kind)
+	out.Regressed = knowledge.Regressions(append(slices.Clip(obs), q.Live...), q.Kind)
+	out.PeakRSS, out.PeakRuns = knowledge.PeakRSS(recent, a)
 	out.MemoryHeld = knowledge.MemoryHeld(obs, q.Kind)
-	out.KindSeconds, out.KindRuns = knowledge.KindSeconds(obs, q.Kind, q.Own)
-	if last, ok := knowledge.LastReference(obs, q.Kind); ok {
+	out.KindSeconds, out.KindRuns = knowledge.KindSeconds(so, a)
+	if last, ok := knowledge.LastReference(recent, q.Kind); ok {
 		out.Reference = &last
 	}
 	restarts := 0

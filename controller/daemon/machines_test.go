@@ -113,6 +113,7 @@ func TestWhatCountsOfMachinesIsThatOfTheJobsNode(t *testing.T) {
 	// 3. Joules count where the job's node measures them. A job that waits, in a
 	// cluster of several kinds of machines, is not moved by them, and does not fail.
 	policy := tuning.DefaultPolicy()
+	policy.Knobs = []tuning.Knob{{Name: tuning.Cores}}
 	for _, c := range []struct {
 		objective tuning.Objective
 		node      string

@@ -139,15 +139,21 @@ func (l *attemptWindow) add(fresh api.Window) {
 func read(w api.Window, q reconcile.MeasureRequest, node api.Node, early *tuning.Profile) reconcile.Measurement {
 	spec := profile.Spec{
 		WarmupEpochs: q.Policy.Profile.WarmupEpochs, Epochs: q.Policy.Profile.Epochs, Total: q.Policy.Progress.Total,
-		Settings: q.Settings, Machine: node.MachineKind, NodeCores: node.Cores, Still: q.Still,
+		Settings: q.Settings, Machine: node.MachineKind, NodeCores: node.Cores, Still: q.Still, Siblings: q.Siblings,
 	}
-	m := reconcile.Measurement{Epochs: profile.Epochs(w, spec), Total: q.Policy.Progress.Total, Ended: w.Job.Ended}
+	m := reconcile.Measurement{Epochs: profile.Epochs(w, spec), Total: q.Policy.Progress.Total, Ended: w.Job.Ended, Heard: w.Job.Heard}
+	if q.Policy.Progress.Pattern == "" { // the job reports by itself
+		m.Heard = w.Job.Started
+	}
 	for i := range m.Epochs {
 		m.Epochs[i].Settings, m.Epochs[i].Machine = q.Settings, node.MachineKind
 	}
 	for _, s := range w.Samples {
 		if s.Mark != nil && s.Mark.Total > 0 {
 			m.Total = s.Mark.Total
+		}
+		if s.Mark != nil && m.Heard.IsZero() {
+			m.Heard = s.Time
 		}
 	}
 	if early != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/searcher"
 	"pitchpipe/controller/tuning"
 )
 
@@ -33,6 +34,17 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		exporters(float64(n), state)
 	}
 	c.info(family)
+	c.searches(family)
+	if c.d.advisor != nil {
+		count := map[[2]string]int{}
+		for _, r := range c.d.advisor.Rows() {
+			count[[2]string{string(r.What), string(r.State)}]++
+		}
+		advice := family(prometheus.GaugeValue, "controller_advice", "Pieces of advice to the scheduler about jobs that have not ended, by what they set and what became of them.", "what", "state")
+		for k, n := range count {
+			advice(float64(n), k[0], k[1])
+		}
+	}
 	_, err := c.d.records.loadPruned()
 	gauge("controller_records_readable", "1 when the durable state can be read.", truth(err == nil))
 	if err != nil {
@@ -59,6 +71,36 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	if all, err := c.d.store.All(); err == nil {
 		gauge("controller_observations", "Observations in the knowledge.", float64(len(all)))
 	}
+}
+
+// searches are counted; each is named where the site allows it.
+func (c collector) searches(family func(kind prometheus.ValueType, name, help string, labels ...string) func(v float64, values ...string)) {
+	best := family(prometheus.GaugeValue, "search_best", "Best value that a search has found so far.", "search", "name", "user")
+	count, joules, all := map[searcher.State]int{}, 0.0, c.d.searches.List(func(string) bool { return true })
+	open := 0
+	for _, x := range all {
+		s := shown(x).Searcher()
+		if !x.Over {
+			open++
+		}
+		for _, t := range s.Trials {
+			count[t.State]++
+		}
+		used, _, _ := s.Spent()
+		joules += used
+		if r := s.Ranking(); len(r) > 0 && c.d.cfg.JobLabels {
+			b, _ := s.Best(r[0])
+			best(b.Value, x.ID, x.Name, x.Owner)
+		}
+	}
+	searches := family(prometheus.GaugeValue, "searches", "Searches, ended ones as long as they are kept.", "state")
+	searches(float64(open), "running")
+	searches(float64(len(all)-open), "over")
+	states := family(prometheus.GaugeValue, "search_trials", "Trials of these searches by state.", "state")
+	for _, state := range searcher.States() {
+		states(float64(count[state]), string(state))
+	}
+	family(prometheus.GaugeValue, "search_joules", "Measured joules of these trials.")(joules)
 }
 
 // info names the jobs that have not ended, where the site allows it: every user of the machine

@@ -31,7 +31,7 @@ func TestTheSchedulersRecordOverridesTheJobFile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			file, err := detect.ParseForSlurm("a.sbatch", []byte("#!/bin/sh\n"+c.script+stanzaLines), nil)
+			file, err := detect.For("slurm")("a.sbatch", []byte("#!/bin/sh\n"+c.script+stanzaLines), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

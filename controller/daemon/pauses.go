@@ -15,9 +15,6 @@ import (
 	"pitchpipe/driver"
 )
 
-// Pause says that the tuner does nothing in a scope.
-type Pause = api.Pause
-
 // The scopes of a pause.
 const (
 	ScopeCluster   = "cluster"
@@ -44,7 +41,7 @@ const byTuner = "tuner"
 type pauses struct {
 	store *knowledge.Store
 	mu    sync.RWMutex
-	on    map[string]Pause
+	on    map[string]api.Pause
 	off   map[string]string // job id or requestKey → who asked
 	// cleared is when the tuner last paused itself, or when that pause was lifted.
 	cleared time.Time
@@ -53,7 +50,7 @@ type pauses struct {
 func pauseKey(scope, name string) string { return scope + "/" + name }
 
 func loadPauses(store *knowledge.Store) (*pauses, error) {
-	on, err1 := readAll[Pause](store, bucketPauses)
+	on, err1 := readAll[api.Pause](store, bucketPauses)
 	off, err2 := readAll[string](store, bucketOff)
 	p := &pauses{store: store, on: on, off: off}
 	err3 := store.GetJSON(bucketMarks, keyCleared, &p.cleared)
@@ -91,7 +88,7 @@ func (p *pauses) reload() error {
 
 // automatic reports whether the tuner paused itself. A user of its name cannot pause the
 // cluster.
-func automatic(x Pause) bool { return x.By == byTuner && x.Scope == ScopeCluster }
+func automatic(x api.Pause) bool { return x.By == byTuner && x.Scope == ScopeCluster }
 
 // clearedAt is reconcile.Stages.Cleared.
 func (p *pauses) clearedAt() time.Time {
@@ -107,7 +104,7 @@ func (p *pauses) clear(at time.Time) error {
 	return p.store.PutJSON(bucketMarks, keyCleared, at)
 }
 
-func (p *pauses) put(x Pause) error {
+func (p *pauses) put(x api.Pause) error {
 	key := pauseKey(x.Scope, x.Name)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,17 +132,17 @@ func (p *pauses) drop(scope, name string) error {
 }
 
 // list is sorted, widest scope first, then by name.
-func (p *pauses) list() []Pause {
+func (p *pauses) list() []api.Pause {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	out := slices.AppendSeq(make([]Pause, 0, len(p.on)), maps.Values(p.on))
-	slices.SortFunc(out, func(a, b Pause) int {
+	out := slices.AppendSeq(make([]api.Pause, 0, len(p.on)), maps.Values(p.on))
+	slices.SortFunc(out, func(a, b api.Pause) int {
 		return cmp.Or(cmp.Compare(slices.Index(Scopes(), a.Scope), slices.Index(Scopes(), b.Scope)), cmp.Compare(a.Name, b.Name))
 	})
 	return out
 }
 
-func (p *pauses) get(scope, name string) (Pause, bool) {
+func (p *pauses) get(scope, name string) (api.Pause, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	x, ok := p.on[pauseKey(scope, name)]

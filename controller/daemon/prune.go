@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// keepRecords is how long the record of an ended job stays. Its observations stay
-	// longer.
+	// keepRecords is how long the record of an ended job stays, and an ended search. Observations
+	// stay longer.
 	keepRecords = 30 * 24 * time.Hour
 	// keepEnded is the largest number of records of ended jobs.
 	keepEnded = 10_000
@@ -44,7 +44,15 @@ func (d *Daemon) prune(ctx context.Context) error {
 	for _, j := range jobs {
 		known[j.ID] = true
 	}
-	n, err := d.records.prune(time.Now().Add(-keepRecords), keepEnded, func(id driver.JobID) bool { return known[id] })
+	before := time.Now().Add(-keepRecords)
+	searches, err := d.searches.Prune(ctx, before)
+	if searches > 0 {
+		d.log.Info("old searches pruned", "searches", searches)
+	}
+	if err != nil {
+		return err
+	}
+	n, err := d.records.prune(before, keepEnded, func(id driver.JobID) bool { return known[id] })
 	if n > 0 {
 		d.log.Info("old records pruned", "records", n)
 	}

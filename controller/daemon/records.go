@@ -15,6 +15,7 @@ import (
 	"pitchpipe/controller/daemon/story"
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/trials"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
@@ -62,6 +63,7 @@ type digest struct {
 	pruned           bool
 	attention        bool
 	events           []api.Event
+	seen             **trials.View // what searches made of this record, for their service alone
 }
 
 type counts struct {
@@ -117,7 +119,7 @@ func (r *records) reload() error {
 func digestOf(rec *reconcile.Record) digest {
 	d := digest{
 		owner: rec.Owner, submitted: rec.Submitted, phase: rec.Phase, reason: rec.Reason, restarts: len(rec.Restarts), probes: len(rec.Probed),
-		pruned: rec.Pruned, attention: rec.NeedsAttention(),
+		pruned: rec.Pruned, attention: rec.NeedsAttention(), seen: new(*trials.View),
 	}
 	if rec.Phase.Over() {
 		d.over = rec.OverAt()
@@ -280,6 +282,13 @@ func (r *records) owner(id driver.JobID) string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.digests[id].owner
+}
+
+// seen is where the searches keep what they made of a job's present record; nil: it has none.
+func (r *records) seen(id driver.JobID) **trials.View {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.digests[id].seen
 }
 
 func (r *records) owners() []string {

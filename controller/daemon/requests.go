@@ -18,22 +18,24 @@ import (
 	"pitchpipe/controller/stanza"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile"
 )
 
-// recallWait is how long a tunable job waits for the tuner before it starts.
-const recallWait = time.Second
+// submission is a job file that the caller sends, read whole; stanza.ErrNone where it has no stanza.
+func (r request) submission() (s api.Submission, file *jobfile.Job, p tuning.Policy, err error) {
+	if err = decode(r, maxRequest, &s); err != nil {
+		return s, nil, p, err
+	}
+	if file, err = r.d.parse(s.Filename, s.Source, s.Variables); err != nil {
+		return s, nil, p, err
+	}
+	p, err = stanza.Policy(file)
+	return s, file, p, err
+}
 
 // submit checks the whole job file before anything exists.
 func (r request) submit() (any, error) {
-	var s api.Submission
-	if err := decode(r, maxRequest, &s); err != nil {
-		return nil, err
-	}
-	file, err := r.d.parse(s.Filename, s.Source, s.Variables)
-	if err != nil {
-		return nil, err
-	}
-	policy, err := stanza.Policy(file)
+	s, _, policy, err := r.submission()
 	tuned := err == nil
 	if err != nil && !errors.Is(err, stanza.ErrNone) {
 		return nil, err
@@ -46,9 +48,8 @@ func (r request) submit() (any, error) {
 	}
 	if tuned {
 		spec.Progress = progress(policy.Progress)
-		site := r.d.site.For("", "", "", r.who.Name)
-		if policy.Mode.AtMost(site.MaxMode) == tuning.Apply && !site.DryRun && !s.Off {
-			spec.NotBefore = time.Now().Add(recallWait)
+		if !s.Off {
+			spec.NotBefore = r.d.beginsAt(policy, r.who.Name)
 		}
 	}
 	// The caller's name keeps the requests of two users apart: none gets or switches off
@@ -75,7 +76,7 @@ func (r request) submit() (any, error) {
 
 func (r request) jobs() (any, error) {
 	jobs, err := r.d.driver.List(r.Context())
-	out := []api.Job{}
+	out, of := []api.Job{}, r.d.searches.Lineages()
 	for _, j := range jobs {
 		if !r.who.May(j.Owner) {
 			continue
@@ -84,7 +85,9 @@ func (r request) jobs() (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, status(j, rec, time.Now()))
+		one := status(j, rec, time.Now())
+		one.Lineage = of[j.ID]
+		out = append(out, one)
 	}
 	return out, err
 }
@@ -94,7 +97,9 @@ func (r request) status() (any, error) {
 	if err == nil && rec == nil { // not seen yet: look now
 		r.d.queue.Add(r.job.ID)
 	}
-	return status(r.job, rec, time.Now()), err
+	out := status(r.job, rec, time.Now())
+	out.Lineage = r.d.searches.Lineages()[r.job.ID]
+	return out, err
 }
 
 func (r request) explain() (any, error) {
@@ -102,13 +107,15 @@ func (r request) explain() (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	lineage := r.d.searches.Lineages()[r.job.ID]
 	if rec == nil {
 		return api.Story{
-			Job: string(r.job.ID), Verdict: string(r.job.State) + ", not looked at yet", Effect: "none: it runs as its owner asked",
+			Lineage: lineage, Job: string(r.job.ID), Verdict: string(r.job.State) + ", not looked at yet", Effect: "none: it runs as its owner asked",
 			Next: "wait: the controller reads it within seconds", Lines: []api.Line{},
 		}, nil
 	}
 	out := story.Tell(rec)
+	out.Lineage = lineage
 	out.Spent = story.Spent(seen(rowOf(rec), r.job, time.Now()))
 	if r.URL.Query().Get("replay") != "" {
 		story.AddReplays(&out, rec, plan.Decide)
@@ -132,7 +139,18 @@ func (r request) logs() (any, error) {
 	}}, nil
 }
 
-func (r request) history() (any, error) { return r.d.records.events(r.who.May), nil }
+// history is that of the jobs, and when the searches began and ended.
+func (r request) history() (any, error) {
+	out, of := r.d.records.events(r.who.May), r.d.searches.Lineages()
+	for i, e := range out {
+		out[i].Lineage = of[driver.JobID(e.Job)]
+	}
+	for _, x := range r.d.searches.List(r.who.May) {
+		out = append(out, searchEvents(x)...)
+	}
+	slices.SortStableFunc(out, func(a, b api.Event) int { return a.At.Compare(b.At) })
+	return out, nil
+}
 
 // validate checks a job file as the command does. Errors of the file are the answer, not an
 // error of the request.
@@ -141,10 +159,17 @@ func (r request) validate() (any, error) {
 	if err := decode(r, 16<<20, &draft); err != nil {
 		return nil, err
 	}
-	return verdict.Of(r.d.parse, draft.Filename, draft.Source, draft.Variables, verdict.Ground{
+	v := verdict.Of(r.d.parse, draft.Filename, draft.Source, draft.Variables, verdict.Ground{
 		Driver: r.d.driver.Name(), Can: r.d.driver.Capabilities(), Given: r.d.cfg.Given, Site: r.d.site,
 		Policy: verdict.PolicyOf(r.d.cfg.Site), User: r.who.Name,
-	}), nil
+	})
+	if v.Policy != nil && v.Policy.Search != nil {
+		var err error
+		if v.Epoch, err = r.epoch(draft); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
 }
 
 func (r request) observations() (any, error) {
@@ -184,7 +209,7 @@ func (r request) stop() (any, error) {
 
 // pauses lists them. Others do not see what a user paused of his own.
 func (r request) pauses() (any, error) {
-	return slices.DeleteFunc(r.d.pauses.list(), func(x Pause) bool {
+	return slices.DeleteFunc(r.d.pauses.list(), func(x api.Pause) bool {
 		switch x.Scope {
 		case ScopeUser:
 			return !r.who.May(x.Name)
@@ -197,7 +222,7 @@ func (r request) pauses() (any, error) {
 
 // pause pauses a scope. A failed audit is an error, and the pause is in force all the same.
 func (r request) pause() (any, error) {
-	var x Pause
+	var x api.Pause
 	if err := decode(r, 1<<16, &x); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/daemon/peer"
 	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/trials"
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
 )
@@ -58,9 +59,16 @@ func (d *Daemon) handler(metrics http.Handler) http.Handler {
 		"GET " + api.PathKnowledge:    request.knowledge,
 		"GET " + api.PathObservations: request.observations,
 		"GET " + api.PathReport:       request.report,
+		"GET " + api.PathAdvice:       request.advice,
 		"GET " + api.PathPauses:       request.pauses,
 		"POST " + api.PathPauses:      request.pause,
 		"DELETE " + api.PathPauses:    request.resume,
+
+		"GET " + api.PathSearches:      request.searchList,
+		"POST " + api.PathSearches:     request.newSearch,
+		"GET " + api.PathSearch:        request.oneSearch,
+		"POST " + api.PathSearchStop:   request.stopSearch,
+		"POST " + api.PathSearchResume: request.resumeSearch,
 	} {
 		changes := !strings.HasPrefix(pattern, "GET ") && !strings.HasSuffix(pattern, api.PathValidate)
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) {
@@ -88,6 +96,11 @@ func (d *Daemon) serve(req *http.Request, changes bool, serve func(request) (any
 	r := request{Request: req, d: d, who: known(d.cfg, who)}
 	if id := driver.JobID(req.PathValue("id")); id != "" {
 		r.job, err = d.driver.Get(ctx, id)
+		if errors.Is(err, driver.ErrNotFound) && d.advisor != nil && req.Pattern == "POST "+api.PathOff {
+			if j, ok := d.advisor.Job(id); ok { // no one tunes it, and its owner wants no advice either
+				r.job, err = j, nil
+			}
+		}
 		switch {
 		case errors.Is(err, driver.ErrNotFound):
 			return nil, noJob(id)
@@ -155,9 +168,9 @@ func problemOf(err error) (status int, p api.Problem) {
 		return status, api.Problem{Error: err.Error(), Kind: kind}
 	}
 	switch {
-	case errors.Is(err, errInput), errors.Is(err, driver.ErrInvalid), errors.Is(err, driver.ErrUnsupported), errors.As(err, &faults):
+	case errors.Is(err, errInput), errors.Is(err, trials.ErrConflict), errors.Is(err, driver.ErrInvalid), errors.Is(err, driver.ErrUnsupported), errors.As(err, &faults):
 		return of(http.StatusBadRequest, "invalid")
-	case errors.Is(err, driver.ErrNotFound):
+	case errors.Is(err, driver.ErrNotFound), errors.Is(err, trials.ErrNotFound):
 		return of(http.StatusNotFound, "not-found")
 	case errors.Is(err, errDenied), errors.Is(err, driver.ErrDenied):
 		return of(http.StatusForbidden, "denied")

@@ -12,21 +12,20 @@ import (
 
 	"pitchpipe/controller/classify"
 	"pitchpipe/controller/config"
+	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/daemon/nodes"
 	"pitchpipe/controller/daemon/verdict"
 	"pitchpipe/controller/forecast"
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/stanza"
+	"pitchpipe/controller/trials"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 	"pitchpipe/driver/durable"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/detect"
 )
-
-// Meter is where the samples of all jobs come from: an exporter, or a simulated one.
-type Meter = nodes.Meter
 
 // services connects the stages of the pipeline. It holds what they share: the knowledge,
 // the newest model of classes, and the windows of samples.
@@ -55,12 +54,23 @@ func (r *services) bind() reconcile.Services {
 		Step: r.step, Learn: r.learn, Gate: r.pauses.gate, Outlook: r.driver.Outlook, Pause: r.pause, Cleared: r.pauses.clearedAt,
 		Audit: r.audit.append, Offers: offers{r.store},
 	}
+	if l, ok := r.driver.(driver.Releaser); ok {
+		s.Release = l.Release
+	}
 	if l, ok := r.driver.(driver.Listener); ok {
 		s.Listen = func(ctx context.Context, id driver.JobID, attempt int, p tuning.Progress) error {
 			if err := r.candidate.Leads(ctx); err != nil {
 				return err
 			}
 			return l.Listen(ctx, id, attempt, progress(p))
+		}
+	}
+	if l, ok := r.driver.(driver.Adapter); ok {
+		s.Adapt = func(ctx context.Context, id driver.JobID, settings map[string]string) error {
+			if err := r.candidate.Leads(ctx); err != nil {
+				return err
+			}
+			return l.Adapt(ctx, id, settings)
 		}
 	}
 	return s
@@ -90,6 +100,9 @@ func (r *services) readFile(job driver.Job) reconcile.Reading {
 		return reading
 	}
 	reading.Own = own(job, file, policy)
+	if trials.IsTrial(job) {
+		policy = policy.Trial()
+	}
 	policy.Sources = stanza.Places(file)
 	reading.Policy = policy.Carried(verdict.Reach(r.driver.Name(), r.driver.Capabilities()))
 	for i, l := range reading.Policy.Limits {
@@ -198,7 +211,7 @@ func (r *services) pause(ctx context.Context, why string) error {
 	err := r.audit.append(ctx, reconcile.Audit{
 		At: now, Actor: "tuner", Job: ScopeCluster + "/", Action: "pause", Reason: tuning.ReasonPaused,
 	})
-	return errors.Join(err, r.pauses.put(Pause{Scope: ScopeCluster, By: byTuner, Why: why, At: now}))
+	return errors.Join(err, r.pauses.put(api.Pause{Scope: ScopeCluster, By: byTuner, Why: why, At: now}))
 }
 
 // step takes a step of an intent where this controller leads: a standby's view of the job

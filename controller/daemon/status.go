@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"pitchpipe/controller/daemon/api"
@@ -57,12 +56,7 @@ func status(job driver.Job, rec *reconcile.Record, now time.Time) api.Job {
 		out.Quality = rec.Epochs[n-1].Quality
 	}
 	out.Recalled, out.RightSized = recalled(rec)
-	for _, v := range slices.Backward(rec.History) {
-		if d := v.Decision; d != nil {
-			out.Advice = d.Advice
-			break
-		}
-	}
+	out.Advice = rec.Advice()
 	return out
 }
 

@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"pitchpipe/controller/tuning"
 )
 
 // Figure is a number of a report. One that is not finite is unknown: JSON has null for it
@@ -48,16 +52,26 @@ func Mean[F ~float64](all []F) Figure {
 	return Figure(sum / n)
 }
 
+// Interval is where the mean of figures lies with 95 % certainty, unknown where there are less than two.
+func Interval[F ~float64](all []F) (low, high Figure) {
+	mean, n := float64(Mean(all)), float64(len(all))
+	if n < 2 {
+		return Unknown(), Unknown()
+	}
+	squares := 0.0
+	for _, v := range all {
+		squares += (float64(v) - mean) * (float64(v) - mean)
+	}
+	by := distuv.StudentsT{Sigma: 1, Nu: n - 1}.Quantile(0.975) * math.Sqrt(squares/(n-1)/n)
+	return Figure(mean - by), Figure(mean + by)
+}
+
 // Geometric is the geometric mean of what natural logarithms stand for.
 func Geometric[F ~float64](logs []F) Figure { return Figure(math.Exp(float64(Mean(logs)))) }
 
 // GeometricOf is the geometric mean of ratios.
 func GeometricOf[F ~float64](ratios []F) Figure {
-	logs := make([]F, len(ratios))
-	for i, v := range ratios {
-		logs[i] = F(math.Log(float64(v)))
-	}
-	return Geometric(logs)
+	return Geometric(tuning.Each(ratios, func(v F) float64 { return math.Log(float64(v)) }))
 }
 
 // Range is the least and the greatest of the known figures, unknown where there are none.
@@ -106,11 +120,22 @@ func Yes(is bool) Figure {
 
 // ShareOf is the share of a list for which something holds.
 func ShareOf[T any](all []T, holds func(T) bool) Figure {
-	n := 0
+	return Share(len(Only(all, holds)), len(all))
+}
+
+// Only are those of a list for which something holds.
+func Only[T any](all []T, holds func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(all), func(one T) bool { return !holds(one) })
+}
+
+// Least is the first of those that cost least, and its cost. One of unknown or infinite
+// cost is not taken; where none is left, nothing costs +Inf.
+func Least[T any](all []T, cost func(T) float64) (best T, least float64) {
+	least = math.Inf(1)
 	for _, one := range all {
-		if holds(one) {
-			n++
+		if c := cost(one); c < least {
+			best, least = one, c
 		}
 	}
-	return Share(n, len(all))
+	return best, least
 }

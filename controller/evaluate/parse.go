@@ -60,7 +60,7 @@ func Parse(name string, in io.Reader, f Format) (Table, error) {
 
 // parserOf reads the header of a table.
 func parserOf(name string, in io.Reader, f Format) (*parser, error) {
-	in, err := unzipped(name, in)
+	in, err := Unzipped(name, in)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,8 @@ func FormatOf(path string) (Format, error) {
 	return Trials, nil
 }
 
-func unzipped(name string, in io.Reader) (io.Reader, error) {
+// Unzipped unpacks what is gzip and returns anything else as it is; name stands in its errors.
+func Unzipped(name string, in io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReader(in)
 	if magic, _ := buffered.Peek(2); len(magic) < 2 || magic[0] != 0x1f || magic[1] != 0x8b {
 		return buffered, nil

@@ -10,9 +10,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"text/tabwriter"
 
 	"golang.org/x/sync/errgroup"
+
+	"pitchpipe/controller/report"
 )
 
 // Line is a row or a summary of a report: values by key. KEYS.md has the keys. A key
@@ -198,7 +199,7 @@ func summarise(b *strings.Builder, prefix string, keys []Key, l Line) {
 			cells = append(cells, []string{prefix + k.Name, k.print(l[k.Name]), k.About})
 		}
 	}
-	b.WriteString("\n" + columns(cells) + rest.String())
+	b.WriteString("\n" + report.Columns(cells...) + rest.String())
 }
 
 // table prints lines. A column that is empty in every line is left out.
@@ -214,17 +215,7 @@ func table(keys []Key, lines []Line) string {
 			cells[i+1] = append(cells[i+1], k.print(l[k.Name]))
 		}
 	}
-	return columns(cells)
-}
-
-func columns(rows [][]string) string {
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, cells := range rows {
-		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t")) // to memory
-	}
-	_ = w.Flush()
-	return b.String()
+	return report.Columns(cells...)
 }
 
 // LeftOut lists what of the files cannot be used, and why.

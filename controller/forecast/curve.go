@@ -3,6 +3,8 @@ package forecast
 import (
 	"math"
 	"slices"
+
+	"pitchpipe/controller/tuning"
 )
 
 // Direction is where a curve should go.
@@ -138,7 +140,7 @@ func noiseOf(z []float64) float64 {
 	for i := 2; i < len(z); i++ {
 		d = append(d, math.Abs(z[i]-2*z[i-1]+z[i-2]))
 	}
-	return median(d) / (0.6745 * math.Sqrt(6))
+	return tuning.Quantile(d, 0.5) / (0.6745 * math.Sqrt(6))
 }
 
 // mend replaces single epochs that lie far outside both neighbours by the mean of
@@ -192,20 +194,4 @@ func segment(epochs, z []float64, changes []float64) int {
 		}
 	}
 	return start
-}
-
-func median(x []float64) float64 { return quantile(x, 0.5) }
-
-// quantile is that of x, between its order statistics; 0 of nothing.
-func quantile(x []float64, q float64) float64 {
-	if len(x) == 0 {
-		return 0
-	}
-	s := slices.Sorted(slices.Values(x))
-	at := min(max(q, 0), 1) * float64(len(s)-1)
-	i := min(int(at), len(s)-2)
-	if i < 0 {
-		return s[0]
-	}
-	return s[i] + (at-float64(i))*(s[i+1]-s[i])
 }

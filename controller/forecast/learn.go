@@ -77,7 +77,7 @@ func learn(all []Lesson, seen, total float64, u unit) learned {
 		l.lessons, l.size = append(l.lessons, x), append(l.size, size)
 		l.last, l.blend, l.truth = append(l.last, u.in(x.Last)), append(l.blend, u.in(x.Blend)), append(l.truth, u.in(x.Truth))
 	}
-	least := max(leastSize*median(l.size), smallest)
+	least := max(leastSize*tuning.Quantile(l.size, 0.5), smallest)
 	for i := range l.size {
 		l.size[i] = max(l.size[i], least)
 	}
@@ -126,7 +126,7 @@ func (l learned) end(told [models]float64, blend float64) float64 {
 			losses[i] += math.Abs(w.before[j]-truth) / l.size[j]
 		}
 	}
-	losses[0] += elsewhere * math.Abs(median(l.last)) / median(l.size) // where runs stand apart, they may end so
+	losses[0] += elsewhere * math.Abs(tuning.Quantile(l.last, 0.5)) / tuning.Quantile(l.size, 0.5) // where runs stand apart, they may end so
 	least := floats.Min(losses)
 	var out, sum float64
 	for i, w := range words {
@@ -145,7 +145,7 @@ func (l learned) end(told [models]float64, blend float64) float64 {
 // middle says the median of all, and of each the median of the others.
 func middle(x []float64) word {
 	n := len(x)
-	out := word{end: median(x), before: make([]float64, n)}
+	out := word{end: tuning.Quantile(x, 0.5), before: make([]float64, n)}
 	s := slices.Sorted(slices.Values(x))
 	for i, v := range x {
 		at, _ := slices.BinarySearch(s, v)
@@ -229,5 +229,5 @@ func (l learned) ends() (low, high float64) {
 	n := float64(len(scores))
 	// One more than the scores: the next one may lie beyond all of them.
 	reach := min((1-tail)*(n+1)/n, 1)
-	return min(quantile(scores, 1-reach), 0), max(quantile(scores, reach), 0)
+	return min(tuning.Quantile(scores, 1-reach), 0), max(tuning.Quantile(scores, reach), 0)
 }

@@ -2,53 +2,64 @@ package knowledge
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 	"time"
-
-	"gonum.org/v1/gonum/stat"
 
 	"pitchpipe/controller/tuning"
 )
 
 func days(at, now time.Time) float64 { return max(0, now.Sub(at).Hours()/24) }
 
-// Effects derives what each setting does to jobs of one kind, the best first. Own are the settings
-// to compare with; nil: those of the newest untuned run. Settings name every knob but memory, which
-// follows from the peak.
+// Effects derives what each setting does to jobs of one kind, the best first. Settings name every
+// knob but memory, which follows from the peak.
 //
-// Only pairs within one job count: a job that did not run under own, or whose joules come from
-// another source or are missing where the measure needs them, teaches nothing here.
-func Effects(obs []Observation, kind tuning.JobKind, own tuning.Settings, m tuning.Measure, now time.Time) []tuning.Effect {
-	of := ofKind(obs, kind)
-	if own == nil {
-		t, ok := LastReference(of, kind)
+// Only pairs within one job count: a job that did not run under the asker's own settings, or whose
+// joules come from another source or are missing where the measure needs them, teaches nothing here.
+// A job that learned something else (another learning rate, batch size, width) teaches what the
+// other knobs do, the more the nearer the work of its epochs is: see Effect.Apart.
+func Effects(obs []Observation, a Asker, m tuning.Measure, now time.Time) []tuning.Effect {
+	of := ofKind(obs, a.Kind)
+	if a.Own == nil {
+		t, ok := LastReference(of, a.Kind)
 		if !ok {
 			return nil
 		}
-		own = t.Settings
+		a.Own = t.Settings
 	}
-	own = own.WithoutMemory()
+	a.Own = a.Own.WithoutMemory()
 	sums := tallies{}
-	for _, r := range runs(of) {
-		if base, ok := r.longest(own.EqualButMemory); ok {
-			sums.collect(r, base, tuning.Settings.WithoutMemory, m, now)
+	lessons, _, sd := a.lessons(runs(of))
+	for _, l := range lessons {
+		view := tuning.Settings.WithoutMemory
+		if !l.same {
+			view = func(s tuning.Settings) tuning.Settings {
+				if !a.learned(s).Equal(a.learned(l.base.Settings)) {
+					return nil
+				}
+				return a.learned(a.Own).Merge(a.others(s).WithoutMemory())
+			}
 		}
+		sums.collect(l, view, m, now)
 	}
-	return sums.effects(now)
+	return sums.effects(now, sd)
 }
 
-// Carried derives the same against what the owner of the newest untuned run asked for, so that a
-// model of the job can carry them over to own.
-func Carried(obs []Observation, kind tuning.JobKind, own tuning.Settings, m tuning.Measure, now time.Time) []tuning.Effect {
-	last, ok := LastReference(obs, kind)
-	if !ok || last.Settings.EqualButMemory(own) {
+// Carried derives the same against what the owner of the newest untuned run asked for, where that
+// were other cores, so that a model of the job can carry them over to the asker's own.
+func Carried(obs []Observation, a Asker, m tuning.Measure, now time.Time) []tuning.Effect {
+	last, ok := LastReference(obs, a.Kind)
+	if !ok {
 		return nil
 	}
-	out := Effects(obs, kind, last.Settings, m, now)
+	was := a
+	was.Own, was.Seconds = a.learned(a.Own).Merge(a.others(last.Settings)).WithoutMemory(), 0
+	if was.Own.EqualButMemory(a.Own) {
+		return nil
+	}
+	out := Effects(obs, was, m, now)
 	for i := range out {
-		out[i].From = last.Settings.WithoutMemory()
+		out[i].From = was.Own
 	}
 	return out
 }
@@ -86,10 +97,10 @@ func ClassEffects(class []Observation, own tuning.Settings, to Target, m tuning.
 			base, ok = r.longest(func(s tuning.Settings) bool { return others(s).Equal(rest) && agree(scaled(s, scale), asked) })
 		}
 		if ok {
-			sums.collect(r, base, view, m, now)
+			sums.collect(lesson{run: r, base: base}, view, m, now)
 		}
 	}
-	return sums.effects(now)
+	return sums.effects(now, 0)
 }
 
 func (t Target) scale(r run) (float64, bool) {
@@ -134,82 +145,12 @@ func scaled(s tuning.Settings, scale float64) tuning.Settings {
 	return out
 }
 
-type tally struct {
-	settings              tuning.Settings
-	ratios, times, noises []float64
-	weights               []float64
-	newest                time.Time
-}
-
-type tallies map[string]*tally
-
-func (ts tallies) add(s tuning.Settings, ratio, seconds, noise, weight float64, at time.Time) {
-	t := ts[s.Key()]
-	if t == nil {
-		t = &tally{settings: s}
-		ts[s.Key()] = t
-	}
-	t.ratios, t.times = append(t.ratios, ratio), append(t.times, seconds)
-	t.noises, t.weights = append(t.noises, noise), append(t.weights, weight)
-	if at.After(t.newest) {
-		t.newest = at
-	}
-}
-
-// One value per run, weighted by epochs. Trials without a view are left out.
-func (ts tallies) collect(r run, base tuning.Trial, view func(tuning.Settings) tuning.Settings, m tuning.Measure, now time.Time) {
-	own := tallies{}
-	for _, t := range r.trials {
-		s := view(t.Settings)
-		ratio, ok := t.LogRatio(base, m)
-		if s == nil || s.Equal(view(base.Settings)) || !ok {
-			continue
-		}
-		noise := t.SDLog*t.SDLog/t.Weight() + base.SDLog*base.SDLog/float64(base.Epochs)
-		own.add(s, ratio, math.Log(t.Seconds/base.Seconds), noise, t.Weight(), r.at)
-	}
-	age := max(tuning.Aged(days(r.at, now)), 1e-100) // so old that none counts, all are alike
-	for _, t := range own {
-		ts.add(t.settings, t.mean(t.ratios), t.mean(t.times), t.mean(t.noises), age, r.at)
-	}
-}
-
-func (t *tally) mean(values []float64) float64 { return stat.Mean(values, t.weights) }
-
-func (ts tallies) effects(now time.Time) []tuning.Effect {
-	var out []tuning.Effect
-	for _, key := range slices.Sorted(maps.Keys(ts)) {
-		t := ts[key]
-		out = append(out, tuning.Effect{
-			Settings: t.settings, LogRatio: t.mean(t.ratios), SD: t.sd(), LogTime: t.mean(t.times),
-			Runs: len(t.ratios), Age: days(t.newest, now),
-		})
-	}
-	slices.SortStableFunc(out, func(x, y tuning.Effect) int { return cmp.Compare(x.LogRatio, y.LogRatio) })
-	return out
-}
-
-// Two runs that agree by chance have not shown that all do.
-func (t *tally) sd() float64 {
-	var sum, sum2, squares float64
-	mean := t.mean(t.ratios)
-	for i, w := range t.weights {
-		sum += w
-		sum2 += w * w
-		squares += w * (t.ratios[i] - mean) * (t.ratios[i] - mean)
-	}
-	between := 0.0
-	// Unbiased with reliability weights: Σw(x-m)² / (Σw - Σw²/Σw).
-	if d := sum - sum2/sum; len(t.weights) > 1 && d > 0 {
-		between = squares / d
-	}
-	return math.Sqrt(max(between, t.mean(t.noises)))
-}
-
 // PeakRSS is the largest memory seen in jobs of the kind and in how many of them any was seen. A
-// job that others disturbed needs its memory all the same.
-func PeakRSS(obs []Observation, kind tuning.JobKind) (peak tuning.Bytes, jobs int) {
-	for _, r := range runs(ofKind(obs, kind)) {
+// job that others disturbed needs its memory all the same. Where none learned the same as the asker,
+// it is at least what the line through the others foretells at 95 %; 0: that is unknown.
+func PeakRSS(obs []Observation, a Asker) (peak tuning.Bytes, jobs int) {
+	var seen []point
+	for _, r := range runs(ofKind(obs, a.Kind)) {
 		var most tuning.Bytes
 		for _, o := range r.observations {
 			most = max(most, o.Peak)
@@ -220,6 +161,17 @@ func PeakRSS(obs []Observation, kind tuning.JobKind) (peak tuning.Bytes, jobs in
 		peak = max(peak, most)
 		if most > 0 {
 			jobs++
+			if len(r.trials) > 0 {
+				seen = append(seen, point{a.learned(r.trials[0].Settings), math.Log(float64(most))})
+			}
+		}
+	}
+	if len(seen) > 0 {
+		switch log, sd := a.foretell(seen); {
+		case sd > foretold:
+			return 0, 0
+		case sd > 0:
+			peak = max(peak, tuning.Bytes(math.Exp(log+2*sd)))
 		}
 	}
 	return peak, jobs
@@ -285,12 +237,20 @@ func LastReference(obs []Observation, kind tuning.JobKind) (tuning.Trial, bool) 
 	return tuning.Trial{}, false
 }
 
-// KindProfile is the newest profile of the kind under its owner's settings that is not poor.
-func KindProfile(obs []Observation, kind tuning.JobKind) *tuning.Profile {
+// KindProfile is the newest profile of the kind under its owner's settings that is not poor, of a job
+// whose epochs do the same work as the asker's.
+func KindProfile(obs []Observation, a Asker) *tuning.Profile {
+	near := map[string]bool{}
+	lessons, _, sd := a.lessons(runs(ofKind(obs, a.Kind)))
+	for _, l := range lessons {
+		for _, o := range l.observations {
+			near[o.ID] = math.Hypot(l.work, sd) < alikeProfile
+		}
+	}
 	var out *tuning.Profile
-	for _, o := range unique(ofKind(obs, kind)) {
+	for _, o := range unique(ofKind(obs, a.Kind)) {
 		own, ok := tuning.Reference(o.Trials)
-		if !ok || o.Polluted {
+		if !ok || o.Polluted || !near[o.ID] && !a.learned(own.Settings).Equal(a.learned(a.Own)) {
 			continue
 		}
 		for _, p := range o.Profiles {
@@ -302,18 +262,27 @@ func KindProfile(obs []Observation, kind tuning.JobKind) *tuning.Profile {
 	return out
 }
 
-// KindSeconds is the median of the seconds per epoch under the very settings own, and in how many
-// jobs.
-func KindSeconds(obs []Observation, kind tuning.JobKind, own tuning.Settings) (seconds float64, jobs int) {
+// KindSeconds is the median of the seconds per epoch under the very settings of the asker, and in how many
+// jobs. Where there are none it is what runs that learned something else foretell.
+func KindSeconds(obs []Observation, a Asker) (seconds float64, jobs int) {
 	var all []float64
-	for _, r := range runs(ofKind(obs, kind)) {
+	of := runs(ofKind(obs, a.Kind))
+	for _, r := range of {
 		for _, t := range r.trials {
-			if t.Reference && t.Settings.Equal(own) {
+			if t.Reference && t.Settings.Equal(a.Own) {
 				all = append(all, t.Seconds)
 			}
 		}
 	}
-	return median(all), len(all)
+	if len(all) > 0 {
+		return median(all), len(all)
+	}
+	a.Seconds = 0
+	lessons, work, sd := a.lessons(of)
+	if len(lessons) == 0 || sd == 0 {
+		return 0, 0
+	}
+	return math.Exp(work), len(lessons)
 }
 
 // RestartCost is the median cost of a restart of the kind, else of all jobs, and of how many.
@@ -354,6 +323,7 @@ func PastRuns(obs []Observation, kind tuning.JobKind, now time.Time) []tuning.Pa
 			p.Machine = cmp.Or(o.Machine, p.Machine)
 			p.End = cmp.Or(o.End, p.End)
 			p.Reached = cmp.Or(o.Reached, p.Reached)
+			p.Adapted = cmp.Or(o.Adapted, p.Adapted)
 			if len(o.Began) > 0 {
 				p.Began = o.Began
 			}
@@ -380,5 +350,9 @@ func CurveLessons(obs []Observation, kind tuning.JobKind, most int) []tuning.Cur
 func Jobs(obs []Observation) int { return len(runs(obs)) }
 
 func ofKind(obs []Observation, kind tuning.JobKind) []Observation {
-	return slices.DeleteFunc(slices.Clone(obs), func(o Observation) bool { return o.Kind != kind })
+	other := func(o Observation) bool { return o.Kind != kind }
+	if !slices.ContainsFunc(obs, other) { // no copy of what a store has apart
+		return obs
+	}
+	return slices.DeleteFunc(slices.Clone(obs), other)
 }

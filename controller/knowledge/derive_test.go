@@ -163,7 +163,7 @@ func TestEffectsOfAKind(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got := Effects(tt.obs, kind("train"), tt.own, tt.m, at(10))
+			got := Effects(tt.obs, Asker{Kind: kind("train"), Own: tt.own}, tt.m, at(10))
 			if diff := cmp.Diff(tt.want, got, near()); diff != "" {
 				t.Errorf("Effects (-want +got):\n%s", diff)
 			}
@@ -179,7 +179,7 @@ func TestTheSpreadBetweenRunsIsTold(t *testing.T) {
 		o.Trials[1].Seconds = 10 * ratio
 		obs = append(obs, o)
 	}
-	got := Effects(obs, kind("train"), nil, byTimeAlone(), at(0))
+	got := Effects(obs, Asker{Kind: kind("train")}, byTimeAlone(), at(0))
 	var mean, squares float64
 	for _, r := range []float64{.4, .5, .6} {
 		mean += math.Log(r) / 3
@@ -196,13 +196,13 @@ func TestAnOldRunCountsForHalfAfterTheHalfLife(t *testing.T) {
 	t.Parallel()
 	older, newer := observation("old", 0), observation("new", 90)
 	older.Trials[1].Seconds = 10
-	got := Effects([]Observation{older, newer}, kind("train"), nil, byTimeAlone(), at(90))
+	got := Effects([]Observation{older, newer}, Asker{Kind: kind("train")}, byTimeAlone(), at(90))
 	want := (0.5*0 + 1*math.Log(.5)) / 1.5
 	if len(got) != 1 || math.Abs(got[0].LogRatio-want) > 1e-9 || got[0].Age != 0 {
 		t.Errorf("Effects = %+v, want a mean of %.4f, newest 0 days old", got, want)
 	}
 	// After a thousand half-lives the weights vanish; the mean does not.
-	far := Effects([]Observation{older, newer}, kind("train"), nil, byTimeAlone(), at(2_000_000))
+	far := Effects([]Observation{older, newer}, Asker{Kind: kind("train")}, byTimeAlone(), at(2_000_000))
 	if len(far) != 1 || math.IsNaN(far[0].LogRatio) || math.IsNaN(far[0].SD) {
 		t.Errorf("Effects much later = %+v", far)
 	}
@@ -283,7 +283,7 @@ func TestFactsOfAKind(t *testing.T) {
 	c.Trials = c.Trials[1:] // ran tuned only
 	obs := []Observation{c, b, a, a}
 
-	if peak, jobs := PeakRSS(obs, kind("train")); peak != 300 || jobs != 2 {
+	if peak, jobs := PeakRSS(obs, Asker{Kind: kind("train")}); peak != 300 || jobs != 2 {
 		t.Errorf("PeakRSS = %d in %d jobs, want 300 in 2", peak, jobs)
 	}
 	if got := Regressions(obs, kind("train")); len(got) != 2 || !got[0].Equal(four) || !got[1].Equal(two) {

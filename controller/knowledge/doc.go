@@ -2,7 +2,9 @@
 //
 // Input: observations, one per job and role, kept raw. Output: what they say of a kind or class of
 // jobs, derived when asked for and never stored, so that classes can be fitted anew. Effects are
-// log ratios within one job, so that a small input does not look like a fast setting. Old
+// log ratios within one job, so that a small input does not look like a fast setting. A job also
+// learns from jobs of its kind with other hyperparameters, by a line over the logarithm of the work of
+// their epochs: data says which hyperparameters change the work, not their names. Old
 // observations count for less; none is forgotten. Other users' observations reach a job only
 // through a class, and then only as system knobs. What older versions did not write is unknown,
 // which is neither zero nor a failure.

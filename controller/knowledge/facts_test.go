@@ -46,7 +46,7 @@ func TestHowLongUntunedJobsOfAKindTook(t *testing.T) {
 			onCores(1), 0, 0,
 		},
 	} {
-		if seconds, jobs := KindSeconds(tc.obs, kind("train"), tc.own); seconds != tc.seconds || jobs != tc.jobs {
+		if seconds, jobs := KindSeconds(tc.obs, Asker{Kind: kind("train"), Own: tc.own}); seconds != tc.seconds || jobs != tc.jobs {
 			t.Errorf("%s: %g s over %d jobs, want %g over %d", tc.name, seconds, jobs, tc.seconds, tc.jobs)
 		}
 	}
@@ -68,7 +68,7 @@ func TestTheStoreTellsWhatWasReached(t *testing.T) {
 			}
 		}
 		all, err := store.All()
-		if seconds, runs := KindSeconds(all, kind("train"), onCores(1)); err != nil || seconds != 10 || runs != 1 {
+		if seconds, runs := KindSeconds(all, Asker{Kind: kind("train"), Own: onCores(1)}); err != nil || seconds != 10 || runs != 1 {
 			t.Errorf("%g s over %d runs (%v), want 10 over 1", seconds, runs, err)
 		}
 		if len(all) != 1 {
@@ -104,7 +104,7 @@ func TestWhatAKindMakesOfItsCoresIsThatOfItsNewestUntunedRun(t *testing.T) {
 		{"nor another kind", []Observation{left("a", 1, 2, func(o *Observation) { o.Kind = kind("other") })}, ""},
 	} {
 		got := ""
-		if p := KindProfile(tc.obs, kind("train")); p != nil {
+		if p := KindProfile(tc.obs, Asker{Kind: kind("train")}); p != nil {
 			got = p.Schema
 		}
 		if got != tc.want {

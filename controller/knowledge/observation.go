@@ -54,6 +54,8 @@ type Observation struct {
 	// versions have none.
 	Curve []tuning.CurveLesson `json:"curve,omitempty"`
 
+	Adapted *tuning.Adapted `json:"adapted,omitempty"` // nil: it could take no actions
+
 	// Polluted marks a job of which others disturbed most epochs. It teaches no
 	// effect and no time; its memory, its quality and what hurt it count.
 	Polluted bool `json:"polluted,omitempty"`

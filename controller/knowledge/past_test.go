@@ -52,7 +52,7 @@ func TestRunsThatComeAgainUnderOneIDAreSeveral(t *testing.T) {
 	if len(past) != 2 || past[0].Trials[0].Seconds != 10 || past[1].Trials[0].Seconds != 100 {
 		t.Errorf("got %+v", past)
 	}
-	effects := Effects(obs, obs[0].Kind, onCores(1), tuning.Measure{Objective: tuning.Time}, obs[1].At)
+	effects := Effects(obs, Asker{Kind: obs[0].Kind, Own: onCores(1)}, tuning.Measure{Objective: tuning.Time}, obs[1].At)
 	if len(effects) != 1 || effects[0].Runs != 2 {
 		t.Errorf("two runs under one id teach %+v", effects)
 	}

@@ -59,12 +59,12 @@ func TestNeitherOrderNorRepetitionOfObservationsMatters(t *testing.T) {
 // derived is all that observations say.
 func derived(obs []Observation, m tuning.Measure) []any {
 	k := kind("train")
-	peak, peaks := PeakRSS(obs, k)
-	seconds, runs := KindSeconds(obs, k, onCores(1))
+	peak, peaks := PeakRSS(obs, Asker{Kind: k})
+	seconds, runs := KindSeconds(obs, Asker{Kind: k, Own: onCores(1)})
 	last, _ := LastReference(obs, k)
 	return []any{
 		Jobs(obs), peak, peaks, seconds, runs, last, Regressions(obs, k), MemoryHeld(obs, k), PastRuns(obs, k, at(500)),
-		Effects(obs, k, nil, m, at(500)), Effects(obs, k, onCores(2), m, at(500)), Carried(obs, k, onCores(2), m, at(500)),
+		Effects(obs, Asker{Kind: k}, m, at(500)), Effects(obs, Asker{Kind: k, Own: onCores(2)}, m, at(500)), Carried(obs, Asker{Kind: k, Own: onCores(2)}, m, at(500)),
 		ClassEffects(obs, nil, Target{"m/8", 8}, m, at(500)), ClassEffects(obs, onCores(2), Target{"n/16", 16}, m, at(500)),
 	}
 }
@@ -84,8 +84,8 @@ func TestEffectsGetOlderAndStayWithinWhatWasMeasured(t *testing.T) {
 				}
 			}
 		}
-		before := Effects(obs, kind("train"), onCores(1), byTimeAlone(), at(now))
-		after := Effects(obs, kind("train"), onCores(1), byTimeAlone(), at(later))
+		before := Effects(obs, Asker{Kind: kind("train"), Own: onCores(1)}, byTimeAlone(), at(now))
+		after := Effects(obs, Asker{Kind: kind("train"), Own: onCores(1)}, byTimeAlone(), at(later))
 		if len(before) != len(after) {
 			t.Fatalf("%d effects, later %d", len(before), len(after))
 		}

@@ -133,7 +133,7 @@ func TestWhatIsAskedFollowsWhatIsPut(t *testing.T) {
 	if _, err := s.Observation("never"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("Observation of nothing: %v", err)
 	}
-	if e := Effects(obs, kind("train"), nil, byTimeAlone(), at(10)); len(e) != 1 || e[0].Runs != 3 || e[0].Age != 8 {
+	if e := Effects(obs, Asker{Kind: kind("train")}, byTimeAlone(), at(10)); len(e) != 1 || e[0].Runs != 3 || e[0].Age != 8 {
 		t.Errorf("Effects = %+v, want one of three runs, 8 days old", e)
 	}
 }

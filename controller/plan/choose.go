@@ -100,8 +100,8 @@ func adopt(s view, e tuning.Effect, reason tuning.Reason) tuning.Decision {
 		return hold(s, r, evidence...)
 	}
 	// A setting from other jobs is taken only if this job can still show it wrong, and return.
-	if left := s.EpochsTotal - s.EpochsDone; left <= s.epochsPerProbe() {
-		return hold(s, tuning.ReasonTooShort, append(evidence, tuning.Evidence{Name: "epochs_left", Value: float64(left)})...)
+	if left := s.left(); left <= float64(s.epochsPerProbe()) {
+		return hold(s, tuning.ReasonTooShort, append(evidence, tuning.Evidence{Name: "epochs_left", Value: left})...)
 	}
 	from, logTime := s.present()
 	if s.overruns(math.Exp(e.LogTime - logTime)) {

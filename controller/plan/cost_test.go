@@ -82,3 +82,21 @@ func TestSavingsOfCostAreInItsUnit(t *testing.T) {
 		t.Errorf("two restarts with their energy cost %g", v)
 	}
 }
+
+// A trial of a search may end at its next rung. A probe of it serves the trials that follow, and a move only itself.
+func TestATrialMovesWhereThatPaysUntilItsNextRung(t *testing.T) {
+	t.Parallel()
+	recalled := func() tuning.State {
+		s := running()
+		s.KindEffects, s.EpochsTotal, s.EpochSeconds = []tuning.Effect{effect(cores(2), -0.5)}, 103, 10
+		return s
+	}
+	rung := func(epochs float64) func(*tuning.State) { return func(s *tuning.State) { s.EpochsLikely = epochs } }
+	decideAll(t, []row{
+		{"a job that is no trial moves", recalled, nil, tuning.Move, tuning.ReasonRecalled, cores(2)},
+		{"so does a trial that is likely to run for long", recalled, rung(60), tuning.Move, tuning.ReasonRecalled, cores(2)},
+		{"one that is likely to end soon does not", recalled, rung(2), tuning.Hold, tuning.ReasonTooShort, nil},
+		{"it probes for the trials that follow", costly, rung(4), tuning.Probe, tuning.ReasonUnknownProbe, cores(2)},
+		{"unless it is likely to end before the probe does", costly, rung(2), tuning.Hold, tuning.ReasonUnlikely, nil},
+	})
+}

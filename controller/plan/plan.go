@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"pitchpipe/controller/adapt"
 	"pitchpipe/controller/respond"
 	"pitchpipe/controller/tuning"
 )
@@ -14,10 +15,20 @@ import (
 func Decide(state tuning.State) tuning.Decision { return Explain(state, Choose(state)) }
 
 // Choose returns what to do now. Explain adds what was considered, which takes longer.
-func Choose(state tuning.State) tuning.Decision { return look(state).chosen() }
+func Choose(state tuning.State) tuning.Decision {
+	if state.Adaptation != nil {
+		return adapt.Decide(state)
+	}
+	return look(state).chosen()
+}
 
 // Explain adds to the decision that Choose made of a state what was known and considered.
-func Explain(state tuning.State, d tuning.Decision) tuning.Decision { return look(state).explain(d) }
+func Explain(state tuning.State, d tuning.Decision) tuning.Decision {
+	if state.Adaptation != nil {
+		return d
+	}
+	return look(state).explain(d)
+}
 
 // How likely a setting must keep to the allowed slowdown, to stay under it and to go back to it.
 const (
@@ -56,6 +67,9 @@ func (s view) chosen() tuning.Decision {
 }
 
 func decideOn(s view) tuning.Decision {
+	if len(s.Allotted) > 0 {
+		return resize(s)
+	}
 	// 1. Nothing may be done at all.
 	switch {
 	case s.Gate != tuning.ReasonNone:

@@ -69,14 +69,7 @@ func effect(s tuning.Settings, logRatio float64) tuning.Effect {
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	two := tuning.Settings{tuning.Cores: tuning.Number(2)}
-	for _, c := range []struct {
-		name   string
-		state  func() tuning.State
-		change func(*tuning.State)
-		action tuning.Action
-		reason tuning.Reason
-		target tuning.Settings // nil: not looked at
-	}{
+	decideAll(t, []row{
 		{"an unknown job is probed", running, nil, tuning.Probe, tuning.ReasonUnknownProbe, cores(2)},
 		{"a closed gate outranks everything", running, func(s *tuning.State) { s.Gate = tuning.ReasonPaused }, tuning.Hold, tuning.ReasonPaused, nil},
 		{"observe mode only watches", running, func(s *tuning.State) { s.Policy.Mode = tuning.Observe }, tuning.Hold, tuning.ReasonObserveMode, nil},
@@ -247,28 +240,7 @@ func TestDecide(t *testing.T) {
 		{"a regression without a checkpoint is borne", probed, func(s *tuning.State) {
 			s.Outcome, s.Policy.Checkpoint = &tuning.Outcome{Verdict: tuning.Regressed, LogRatio: 0.3}, nil
 		}, tuning.Hold, tuning.ReasonNoCheckpoint, nil},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			s := c.state()
-			if c.change != nil {
-				c.change(&s)
-			}
-			d := plan.Decide(s)
-			if d.Action != c.action || d.Reason != c.reason {
-				t.Fatalf("got %s because %s (%v), want %s because %s", d.Action, d.Reason, d.Evidence, c.action, c.reason)
-			}
-			if c.target != nil && !d.Settings.Equal(c.target) {
-				t.Errorf("target: got %s, want %s", d.Settings, c.target)
-			}
-			if d.Action == tuning.Hold && len(d.Settings) > 0 {
-				t.Errorf("a hold names settings: %s", d.Settings)
-			}
-			if !d.At.Equal(s.Now) {
-				t.Errorf("decided at %v, want %v", d.At, s.Now)
-			}
-		})
-	}
+	})
 }
 
 func TestAdviceIsGivenWhereNothingMayBeDone(t *testing.T) {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -18,26 +19,34 @@ const (
 // =>
 type gain struct{ ratio, se float64 }
 
+// left is how many epochs the job is expected to run. A trial may end at its next rung. What a probe of it shows serves
+// the trial that follows, so that the saving of a probe counts all its epochs.
+func (s view) left() float64 {
+	all := float64(s.EpochsTotal - s.EpochsDone)
+	return min(cmp.Or(s.EpochsLikely, all), all)
+}
+
 // 0: unknown, so that nothing is worth its price.
-func (s view) rest() tuning.Estimate {
-	switch {
-	case s.Forecast == nil:
-		return tuning.Exactly(s.Remaining())
-	case s.Forecast.IsKnown():
-		return *s.Forecast.Seconds
+func (s view) rest() (out tuning.Estimate) {
+	if s.Forecast == nil {
+		out = tuning.Exactly(s.Remaining())
+	} else if s.Forecast.IsKnown() {
+		out = *s.Forecast.Seconds
 	}
-	return tuning.Estimate{}
+	if s.EpochsLikely > 0 && s.EpochsTotal > s.EpochsDone {
+		out = out.Times(s.left() / float64(s.EpochsTotal-s.EpochsDone))
+	}
+	return out
 }
 
 func (s view) epoch() tuning.Estimate {
-	n := s.EpochsTotal - s.EpochsDone
 	switch {
 	case s.Forecast == nil:
 		return tuning.Exactly(s.EpochSeconds)
-	case n <= 0:
+	case s.left() <= 0:
 		return tuning.Estimate{}
 	}
-	return s.rest().Times(1 / float64(n))
+	return s.rest().Times(1 / s.left())
 }
 
 // price includes the wait in the queue.
@@ -112,6 +121,9 @@ func (s view) saves(from, to gain) tuning.Estimate {
 }
 
 func (s view) epochsAfterProbe() float64 {
+	if s.left() < float64(s.epochsPerProbe()) { // it would hardly see the end of the probe
+		return 0
+	}
 	return max(0, float64(s.EpochsTotal-s.EpochsDone-s.epochsPerProbe()))
 }
 

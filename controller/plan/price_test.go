@@ -35,6 +35,12 @@ func decideAll(t *testing.T, rows []row) {
 			if c.target != nil && !d.Settings.Equal(c.target) {
 				t.Errorf("target: got %s, want %s", d.Settings, c.target)
 			}
+			if d.Action == tuning.Hold && len(d.Settings) > 0 {
+				t.Errorf("a hold names settings: %s", d.Settings)
+			}
+			if !d.At.Equal(s.Now) {
+				t.Errorf("decided at %v, want %v", d.At, s.Now)
+			}
 		})
 	}
 }

@@ -219,7 +219,7 @@ func (s view) objection(e tuning.Effect) tuning.Reason {
 		return tuning.ReasonNeutral
 	case !(e.LogRatio+sigmas*standardError(e) < 0):
 		return tuning.ReasonInconclusive
-	case !s.withinSlowdown(e.LogTime):
+	case !s.withinSlowdown(e.LogTime + sure*e.Apart):
 		return tuning.ReasonSlower
 	case s.harmed(s.target(e.Settings)):
 		return tuning.ReasonRemembered
@@ -250,7 +250,7 @@ func gainOfEffect(e tuning.Effect) gain { return gain{e.LogRatio, standardError(
 
 // An effect has at least the usual spread between runs, and more with age.
 func standardError(e tuning.Effect) float64 {
-	return math.Hypot(e.SD, betweenRuns) / math.Sqrt(e.Fresh())
+	return math.Hypot(math.Hypot(e.SD, betweenRuns)/math.Sqrt(e.Fresh()), e.Apart)
 }
 
 func supported(effects []tuning.Effect) []tuning.Effect {

@@ -27,6 +27,7 @@ type Spec struct {
 	Machine      string          // api.Node.MachineKind
 	NodeCores    int             // api.Node.Cores; 0 = pollution by others cannot be judged
 	Still        []tuning.Span   // in which the scheduler had it stand still
+	Siblings     int             // other jobs of its kind that run on its node: that they crowd it is usual
 }
 
 // Profile makes one profile of the epochs of one attempt; those under other cores and threads are
@@ -50,7 +51,7 @@ func Profile(w api.Window, epochs []tuning.Epoch, spec Spec) (tuning.Profile, tu
 		return p, tuning.ReasonNoSamples
 	}
 	judged := judgeable(w, epochs, spec)
-	clean := slices.DeleteFunc(slices.Clone(judged), func(e tuning.Epoch) bool { return e.Polluted })
+	clean := slices.DeleteFunc(slices.Clone(judged), func(e tuning.Epoch) bool { return e.Polluted && !(e.Crowded && spec.Siblings > 0) })
 	windows := r.merge(clean, spec)
 	full := slices.DeleteFunc(slices.Clone(windows), thin)
 	contention := float64(len(judged)-len(clean)) / float64(max(1, len(judged)))
@@ -247,14 +248,15 @@ func Epochs(w api.Window, spec Spec) []tuning.Epoch {
 					Warmup:   ended+k < max(1, spec.WarmupEpochs),
 				}
 				if k == n-1 {
-					e.Loss, e.Quality = m.report.Loss, m.report.Quality
+					e.Loss, e.Quality, e.Diverged = m.report.Loss, m.report.Quality, m.report.Diverged
 				}
 				from, to := r.seconds(e.Start), r.seconds(e.End)
 				if j, ok := r.measured(from, to, api.ColJoules); ok {
 					joules := tuning.Joules(j)
 					e.Joules, e.Source = &joules, w.Source
 				}
-				e.Polluted = last.late || m.late || r.disturbance(e, spec) != ""
+				late, by := last.late || m.late, r.disturbance(e, spec)
+				e.Polluted, e.Crowded = late || by != "", !late && (by == Others || by == Pressure)
 				out = append(out, e)
 			}
 		}

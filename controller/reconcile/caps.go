@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
@@ -13,20 +14,24 @@ import (
 // caps counts across jobs what the site and the owners bound. It is rebuilt from the
 // records, so that a restart of the controller forgets nothing.
 type caps struct {
-	mu       sync.Mutex
-	live     map[driver.JobID]counted
-	restarts []restart
-	worse    map[driver.JobID]time.Time        // tuned jobs that regressed, and when they ended
-	profiles map[tuning.JobKind]tuning.Profile // of one that runs untuned, for those that wait
+	mu        sync.Mutex
+	live      map[driver.JobID]counted
+	restarts  []restart
+	divisions map[string]division        // by partition
+	worse     map[driver.JobID]time.Time // tuned jobs that regressed, and when they ended
 }
 
 // counted is how one live job counts, or one offer that was not taken yet.
 type counted struct {
-	kind       *tuning.JobKind // it may be tuned; nil: unknown yet
-	tuned      bool            // it was touched
-	restarting string          // the user whose restart is under way, which counts as done
-	trying     *attempt        // it tries a setting from its start
-	until      time.Time       // an offer is forgotten then; zero: it is a job
+	kind       *tuning.JobKind        // it may be tuned; nil: unknown yet
+	tuned      bool                   // it was touched
+	restarting string                 // the user whose restart is under way, which counts as done
+	trying     *attempt               // it tries a setting from its start
+	probing    *attempt               // it probes a setting, or did last
+	shown      *knowledge.Observation // what it measured so far, for the others of its kind
+	elastic    *elastic               // it shares the cores of its partition
+	node       string                 // where it runs; empty: it does not, or that is unknown
+	until      time.Time              // an offer is forgotten then; zero: it is a job
 }
 
 // attempt is a setting that a live job of a kind tries, and why.
@@ -34,6 +39,7 @@ type attempt struct {
 	kind     tuning.JobKind
 	settings tuning.Settings
 	reason   tuning.Reason
+	idle     time.Time // since when its job does not run; zero: it does
 }
 
 type restart struct {
@@ -49,7 +55,7 @@ func (c *caps) edit(id driver.JobID, change func(*counted)) {
 
 func (c *caps) change(id driver.JobID, change func(*counted)) {
 	if c.live == nil {
-		c.live, c.worse, c.profiles = map[driver.JobID]counted{}, map[driver.JobID]time.Time{}, map[tuning.JobKind]tuning.Profile{}
+		c.live, c.worse, c.divisions = map[driver.JobID]counted{}, map[driver.JobID]time.Time{}, map[string]division{}
 	}
 	x := c.live[id]
 	change(&x)
@@ -89,7 +95,10 @@ func (c *caps) restore(records []*Record) {
 				x.kind = &r.Kind
 			}
 			if d, ok := r.tries(); ok {
-				x.trying = &attempt{r.Kind, d.Settings, d.Reason}
+				x.trying = &attempt{kind: r.Kind, settings: d.Settings, reason: d.Reason}
+			}
+			if d := r.probes(); d != nil {
+				x.probing = &attempt{kind: r.Kind, settings: d}
 			}
 			x.tuned = r.Phase == Changing || r.touched() || len(r.Restarts)+len(r.Probed) > 0
 			if r.Move != nil && !r.Move.AtStart() {
@@ -130,35 +139,101 @@ func (c *caps) admit(now time.Time, r *Record, action tuning.Action, site tuning
 func (c *caps) drop(id driver.JobID) { c.edit(id, func(x *counted) { x.restarting = "" }) }
 
 func (c *caps) release(id driver.JobID) {
-	c.edit(id, func(x *counted) { *x = counted{kind: x.kind} })
+	c.edit(id, func(x *counted) { *x = counted{kind: x.kind, shown: x.shown, node: x.node} })
 }
 
 func (c *caps) remove(id driver.JobID) {
-	c.edit(id, func(x *counted) {
-		kind := x.kind
-		*x = counted{}
-		if kind != nil && c.number(id, of(*kind)) == 0 {
-			delete(c.profiles, *kind)
-		}
-	})
-}
-
-func of(kind tuning.JobKind) func(counted) bool {
-	return func(x counted) bool { return x.kind != nil && *x.kind == kind }
+	c.edit(id, func(x *counted) { *x = counted{} })
 }
 
 func (c *caps) alive(kind tuning.JobKind) (n int) {
-	c.edit("", func(*counted) { n = c.number("", of(kind)) })
+	c.edit("", func(*counted) { n = c.number("", func(x counted) bool { return x.kind != nil && *x.kind == kind }) })
 	return n
 }
 
-func (c *caps) profile(kind tuning.JobKind) (out *tuning.Profile) {
+func (c *caps) shows(id driver.JobID) (ok bool) {
+	c.edit(id, func(x *counted) { ok = x.shown != nil })
+	return ok
+}
+
+// others are the other live jobs, ordered by job.
+func (c *caps) others(r *Record, each func(counted)) {
 	c.edit("", func(*counted) {
-		if p, ok := c.profiles[kind]; ok {
-			out = &p
+		for _, id := range slices.Sorted(maps.Keys(c.live)) {
+			if id != r.Job {
+				each(c.live[id])
+			}
+		}
+	})
+}
+
+// shown is what the other live jobs of a job's kind measured so far, ordered by job.
+func (c *caps) shown(r *Record) (out []knowledge.Observation) {
+	c.others(r, func(x counted) {
+		if x.shown != nil && x.shown.Kind == r.Kind {
+			out = append(out, *x.shown)
 		}
 	})
 	return out
+}
+
+// see notes whether a job of a known kind runs, and where. The scheduler may keep one that probes waiting
+// for long.
+func (c *caps) see(id driver.JobID, runs bool, node string, now time.Time) {
+	c.edit(id, func(x *counted) {
+		x.node = ""
+		if runs && x.kind != nil {
+			x.node = node
+		}
+		switch a := x.probing; {
+		case a == nil:
+		case runs:
+			a.idle = time.Time{}
+		case a.idle.IsZero():
+			a.idle = now
+		}
+	})
+}
+
+// siblings counts the other jobs of a job's kind that run on its node.
+func (c *caps) siblings(r *Record) (n int) {
+	c.edit(r.Job, func(x *counted) {
+		n = c.number(r.Job, func(y counted) bool { return x.node != "" && y.node == x.node && *y.kind == r.Kind })
+	})
+	return n
+}
+
+// probe counts a job that is about to probe a setting, unless another one of its kind does and may
+// soon show what the setting does to epochs of about the same work.
+func (c *caps) probe(now time.Time, r *Record, d tuning.Decision, trials []tuning.Trial) (ok bool) {
+	target := r.shared(d.Settings)
+	own, _ := tuning.Reference(trials)
+	patience := time.Duration(own.Seconds * float64(r.Policy.Profile.WarmupEpochs+r.Policy.Profile.Epochs) * float64(time.Second))
+	c.edit(r.Job, func(x *counted) {
+		ok = c.number(r.Job, func(x counted) bool {
+			if x.probing == nil || x.probing.kind != r.Kind || !r.shared(x.probing.settings).EqualButMemory(target) ||
+				!x.probing.idle.IsZero() && now.Sub(x.probing.idle) > patience {
+				return false
+			}
+			return x.shown == nil || !judgedIn(x.shown.Trials, x.probing.settings, r.Policy.Profile.Epochs) && alikeWork(x.shown.Trials, trials)
+		}) == 0
+		if ok {
+			x.probing = &attempt{kind: r.Kind, settings: d.Settings}
+		}
+	})
+	return ok
+}
+
+func judgedIn(trials []tuning.Trial, s tuning.Settings, epochs int) bool {
+	return slices.ContainsFunc(trials, func(t tuning.Trial) bool { return t.Settings.EqualButMemory(s) && t.Epochs >= epochs })
+}
+
+// alikeWork reports whether the epochs of two jobs take less than twice as long as the other's under
+// their owners' settings, as far as that is known.
+func alikeWork(a, b []tuning.Trial) bool {
+	x, measured := tuning.Reference(a)
+	y, too := tuning.Reference(b)
+	return !measured || !too || x.Seconds < 2*y.Seconds && y.Seconds < 2*x.Seconds
 }
 
 // try counts a job that is about to try a setting, unless as many others of its kind do so
@@ -169,7 +244,7 @@ func (c *caps) try(r *Record, d tuning.Decision, most int) (ok bool) {
 			return x.trying != nil && x.trying.kind == r.Kind && x.trying.reason == d.Reason
 		}) < most
 		if ok {
-			x.trying = &attempt{r.Kind, d.Settings, d.Reason}
+			x.trying = &attempt{kind: r.Kind, settings: d.Settings, reason: d.Reason}
 		}
 	})
 	return ok
@@ -180,11 +255,9 @@ func (c *caps) untry(id driver.JobID) { c.edit(id, func(x *counted) { x.trying =
 // underway are the settings that other live jobs of the kind try, ordered by job.
 func (c *caps) underway(r *Record) []tuning.Settings {
 	out := []tuning.Settings{}
-	c.edit("", func(*counted) {
-		for _, id := range slices.Sorted(maps.Keys(c.live)) {
-			if a := c.live[id].trying; id != r.Job && a != nil && a.kind == r.Kind && a.reason == tuning.ReasonTryingReturn {
-				out = append(out, a.settings)
-			}
+	c.others(r, func(x counted) {
+		if a := x.trying; a != nil && a.kind == r.Kind && a.reason == tuning.ReasonTryingReturn {
+			out = append(out, a.settings)
 		}
 	})
 	return out
@@ -213,7 +286,7 @@ func (c *caps) take(offer driver.JobID, r *Record, d tuning.Decision) {
 		delete(c.live, offer)
 		x.tuned = true
 		if tries(d.Reason) {
-			x.trying = &attempt{r.Kind, d.Settings, d.Reason}
+			x.trying = &attempt{kind: r.Kind, settings: d.Settings, reason: d.Reason}
 		}
 	})
 }

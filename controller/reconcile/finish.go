@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -74,7 +73,7 @@ func (p *reconciliation) further(ctx context.Context, verdict tuning.Verdict) er
 		return p.begin(ctx, DecidedChange, d)
 	case tuning.RollBack:
 		return p.begin(ctx, Worse, d)
-	case tuning.Hold:
+	case tuning.Hold, tuning.Adapt:
 		if verdict == tuning.Regressed {
 			set(p, &p.rec.Reason, d.Reason)
 		}
@@ -105,7 +104,7 @@ func (p *reconciliation) compareWith(tuned tuning.Settings, chosen time.Time) (t
 		EnforceModelled: p.services.Site(p.job).EnforceModel, Candidates: len(p.rec.Probed),
 		Baseline: p.rec.Own, Tuned: tuned, At: p.now,
 	}
-	for _, e := range alike(p.rec.Epochs) {
+	for _, e := range p.comparable(p.rec.Epochs) {
 		switch {
 		case e.Settings.Equal(p.rec.Own):
 			in.Before = append(in.Before, e)
@@ -189,28 +188,26 @@ func (p *reconciliation) learn(ctx context.Context) error {
 		return nil
 	}
 	p.rec.Toll = p.total(ctx)
-	if o, ok := p.compare(); ok {
-		p.rec.Outcome = &o
-	}
-	if err := p.judgeAtEnd(ctx); err != nil {
-		return err
+	if !p.rec.divided() {
+		if o, ok := p.compare(); ok {
+			p.rec.Outcome = &o
+		}
+		if err := p.judgeAtEnd(ctx); err != nil {
+			return err
+		}
 	}
 	if p.killed() {
 		p.regressed(p.rec.Settings(p.job.Attempt), tuning.ReasonKilled, p.rec.Outcome)
 	}
-	o := p.observation()
-	o.Trials, o.Outcome, o.Peak, o.RestartCosts = p.trials(), p.rec.Outcome, p.rec.Peak, p.rec.RestartCosts
-	o.Regressed, o.Polluted, o.Toll = slices.Clone(p.rec.Harmed), p.polluted(), p.rec.Toll
+	o := p.shown()
+	o.Outcome, o.Peak, o.RestartCosts, o.Toll, o.Adapted = p.rec.Outcome, p.rec.Peak, p.rec.RestartCosts, p.rec.Toll, p.adapted()
 	o.Final, o.Reached, o.Curve = p.final(), p.reached(), p.teach(ctx)
 	o.Trying, o.Epochs, o.End = p.rec.Trying(), p.rec.Done(), p.end()
 	if len(p.rec.Runs) > 0 {
 		o.Began = p.rec.Settings(1)
 	}
-	for _, key := range slices.Sorted(maps.Keys(p.rec.Profiles)) {
-		o.Profiles = append(o.Profiles, p.rec.Profiles[key])
-	}
 	for _, t := range o.Trials {
-		if !t.Reference && p.stages.Refused(p.rec.Policy, o.Trials, t.Settings) != tuning.ReasonNone {
+		if !t.Reference && !p.rec.divided() && p.stages.Refused(p.rec.Policy, o.Trials, t.Settings) != tuning.ReasonNone {
 			o.Regressed = append(o.Regressed, t.Settings.WithoutMemory()) // its owner would refuse it next time too
 		}
 	}

@@ -18,6 +18,9 @@ func (p *reconciliation) act(ctx context.Context) error {
 		p.again = p.cfg.Tick
 		return nil
 	}
+	if done, err := p.divide(ctx); done || err != nil {
+		return err
+	}
 	if stopped, err := p.watch(ctx); stopped || err != nil {
 		return err
 	}
@@ -56,6 +59,11 @@ func (p *reconciliation) waiting(ctx context.Context) error {
 		p.add(Entry{Reason: d.Reason, Decision: &d})
 	}
 	p.again = p.patience()
+	if p.job.NotBefore.After(p.now) && p.services.Release != nil {
+		if err := p.services.Release(ctx, p.job.ID); err != nil { // it begins by itself
+			p.cfg.Log.Warn("the wait for the tuner goes on although nothing is changed", "job", p.rec.Job, "error", err)
+		}
+	}
 	return nil
 }
 
@@ -92,15 +100,19 @@ func (p *reconciliation) decide(ctx context.Context) (tuning.Decision, error) {
 	if err != nil {
 		return tuning.Decision{}, err
 	}
+	return p.chosen(ctx, s), nil
+}
+
+func (p *reconciliation) chosen(ctx context.Context, s tuning.State) tuning.Decision {
 	d := p.stages.Choose(s)
 	if d.Action == tuning.Hold || s.Pending {
-		return p.record(ctx, s, d), nil
+		return p.record(ctx, s, d)
 	}
 	// It would act. The outlook of a restart is expensive for the scheduler, so it is asked
 	// only now.
 	p.foresee(ctx, &s)
 	p.wait = s.Wait
-	return p.record(ctx, s, p.stages.Choose(s)), nil
+	return p.record(ctx, s, p.stages.Choose(s))
 }
 
 // begin stores the intent; the next reconciliation takes the first step.
@@ -127,7 +139,7 @@ func (p *reconciliation) begin(ctx context.Context, by Trigger, d tuning.Decisio
 	// The audit comes first: no intent without its audit entry.
 	if err := p.audit(ctx, string(d.Action), p.rec.Settings(p.job.Attempt), d, id); err != nil {
 		p.caps.drop(p.rec.Job)
-		p.unclaim(d.Reason)
+		p.unclaim(d)
 		return err
 	}
 	in.Discard = d.Discard
@@ -164,12 +176,8 @@ func (p *reconciliation) refused(r tuning.Reason, rules []tuning.Rule) {
 	if r == p.rec.Reason {
 		return
 	}
-	var names []string
-	for _, rule := range rules {
-		names = append(names, rule.String())
-	}
 	p.rec.Reason = r
-	p.add(Entry{Reason: r, Detail: strings.Join(names, ", ")})
+	p.add(Entry{Reason: r, Detail: strings.Join(tuning.Each(rules, tuning.Rule.String), ", ")})
 }
 
 func note(d tuning.Decision) string {
@@ -237,10 +245,10 @@ func (p *reconciliation) started(step driver.Step) {
 	attempt, atStart := run.Attempt, m.AtStart()
 	p.rec.Move, p.rec.Settle, p.again = nil, p.now, p.cfg.Tick
 	to := Verifying
-	switch d.Action { //nolint:exhaustive // the others are verified
-	case tuning.Probe:
+	switch {
+	case d.Action == tuning.Probe:
 		to = Profiling
-	case tuning.RollBack:
+	case d.Action == tuning.RollBack, d.Reason == tuning.ReasonAllocation:
 		to = Settled
 	}
 	if !atStart || attempt > 1 { // a change before the start restarts nothing, unless the job began meanwhile
@@ -304,8 +312,8 @@ func (p *reconciliation) void(step driver.Step, reason tuning.Reason) {
 			p.rec.KeepMemory, later, p.again = true, true, time.Millisecond
 		}
 		later = later || p.rec.NoRoom
-		p.unclaim(p.rec.Move.Decision.Reason)
 	}
+	p.unclaim(p.rec.Move.Decision)
 	if want := p.rec.Move.Decision.Settings; reason == tuning.ReasonNoRoom && !atStart && more(p.rec.Settings(p.job.Attempt), want) { // it runs on, and is tried again later
 		later, p.rec.RoomFor = true, want
 		p.rec.RoomAt = p.now.Add(min(max(10*time.Second, p.now.Sub(p.rec.Started)/10), 10*time.Minute))

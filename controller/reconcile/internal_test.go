@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
@@ -119,6 +120,76 @@ func TestCapsAreRestoredFromTheRecords(t *testing.T) {
 	}
 }
 
+func TestOneOfAKindProbesASettingAtATime(t *testing.T) {
+	t.Parallel()
+	kind, start := tuning.JobKind{Name: "train"}, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	cores := func(n, rate float64) tuning.Settings {
+		return tuning.Settings{tuning.Cores: tuning.Number(n), "lr": tuning.Number(rate)}
+	}
+	own := func(seconds float64) []tuning.Trial {
+		return []tuning.Trial{{Settings: cores(4, .1), Epochs: 2, Seconds: seconds, Reference: true}}
+	}
+	shown := append(own(10), tuning.Trial{Settings: cores(2, .1), Epochs: 2, Seconds: 5})
+	for _, tc := range []struct {
+		name    string
+		other   counted
+		seconds float64
+		want    bool
+	}{
+		{"no other job does", counted{}, 10, true},
+		{"another one does, whatever its learning rate", counted{probing: &attempt{kind: kind, settings: cores(2, .1)}, shown: &knowledge.Observation{Trials: own(10)}}, 12, false},
+		{"it has just begun", counted{probing: &attempt{kind: kind, settings: cores(2, .1)}}, 10, false},
+		{"its epochs do other work", counted{probing: &attempt{kind: kind, settings: cores(2, .1)}, shown: &knowledge.Observation{Trials: own(40)}}, 10, true},
+		{"it has shown what that does", counted{probing: &attempt{kind: kind, settings: cores(2, .1)}, shown: &knowledge.Observation{Trials: shown}}, 10, true},
+		{"its scheduler restarts it", counted{probing: &attempt{kind: kind, settings: cores(2, .1), idle: start.Add(-20 * time.Second)}}, 10, false},
+		{"its scheduler keeps it waiting", counted{probing: &attempt{kind: kind, settings: cores(2, .1), idle: start.Add(-time.Minute)}}, 10, true},
+		{"it probes another setting", counted{probing: &attempt{kind: kind, settings: cores(1, .1)}}, 10, true},
+		{"it is another kind", counted{probing: &attempt{kind: tuning.JobKind{Name: "render"}, settings: cores(2, .1)}}, 10, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			c := caps{live: map[driver.JobID]counted{"other": tc.other}}
+			r := &Record{Identity: Identity{Job: "1", Kind: kind}}
+			r.Policy = tuning.DefaultPolicy()
+			d := tuning.Decision{Action: tuning.Probe, Settings: cores(2, .01)}
+			if got := c.probe(start, r, d, own(tc.seconds)); got != tc.want || (c.live["1"].probing != nil) != tc.want {
+				t.Errorf("it probes: %t, counted: %v, want %t", got, c.live["1"].probing, tc.want)
+			}
+		})
+	}
+	var c caps
+	c.restore([]*Record{{Identity: Identity{Job: "other", Kind: kind}, Phase: Profiling, Course: Course{Runs: []Run{{Attempt: 2, Action: tuning.Probe, Settings: cores(2, .1)}}}}})
+	if c.live["other"].probing == nil {
+		t.Error("a restart of the controller forgets a probe")
+	}
+}
+
+func TestSiblingsAreOfTheKindAndOnTheNode(t *testing.T) {
+	t.Parallel()
+	train, render := tuning.JobKind{Name: "train"}, tuning.JobKind{Name: "render"}
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var c caps
+	for id, x := range map[driver.JobID]struct {
+		kind *tuning.JobKind
+		runs bool
+		node string
+	}{
+		"1": {&train, true, "a"}, "beside": {&train, true, "a"}, "elsewhere": {&train, true, "b"},
+		"waiting": {&train, false, "a"}, "another kind": {&render, true, "a"}, "not read yet": {nil, true, "a"},
+	} {
+		c.edit(id, func(y *counted) { y.kind = x.kind })
+		c.see(id, x.runs, x.node, now)
+	}
+	r := &Record{Identity: Identity{Job: "1", Kind: train}}
+	if n := c.siblings(r); n != 1 {
+		t.Errorf("%d siblings, want the one beside it", n)
+	}
+	c.see("beside", false, "a", now)
+	if n := c.siblings(r); n != 0 {
+		t.Errorf("%d siblings after its end, want none", n)
+	}
+}
+
 func TestTheDelayOfAFailingJobGrowsToAMinute(t *testing.T) {
 	t.Parallel()
 	last := time.Duration(0)
@@ -183,7 +254,7 @@ func TestEpochsAreAlikeOnMachinesOfTheLatestKind(t *testing.T) {
 func TestAttemptsOfOneUnitAreBoundedByTheirStarts(t *testing.T) {
 	t.Parallel()
 	at := func(s int64) time.Time { return time.Unix(s, 0) }
-	p := &reconciliation{job: driver.Job{Attempts: []driver.Attempt{
+	p := &reconciliation{rec: &Record{Identity: Identity{Submitted: at(0)}}, job: driver.Job{Attempts: []driver.Attempt{
 		{Number: 1, Unit: "a.main", Started: at(1), Ended: at(4)},
 		{Number: 2, Unit: "a.main", Started: at(5), Ended: at(8)},
 		{Number: 3, Unit: "b.main", Started: at(9)},
@@ -194,6 +265,10 @@ func TestAttemptsOfOneUnitAreBoundedByTheirStarts(t *testing.T) {
 		if from, to := p.bounds(i + 1); !from.Equal(want[0]) || !to.Equal(want[1]) {
 			t.Errorf("attempt %d: from %v to %v, want %v", i+1, from, to, want)
 		}
+	}
+	p.rec.Reused = true // an earlier job had the id: what that one did is none of this one's
+	if from, to := p.bounds(4); !from.Equal(at(0)) || !to.IsZero() {
+		t.Errorf("a job under an id that another had: from %v to %v, want %v on", from, to, at(0))
 	}
 }
 
@@ -333,6 +408,23 @@ func TestAJobIsAnotherOnceItsAttemptsBeganAnew(t *testing.T) {
 				t.Errorf("another: %v, want %v", got, tt.want)
 			}
 		})
+	}
+}
+
+// A scheduler that forgot a job may give its id to the next one within the same second.
+func TestAJobOfAnotherRequestIsAnotherWheneverItWasSubmitted(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1000, 0)
+	rec := &Record{Identity: Identity{Submitted: at, Requested: "alice/search-s/1/1"}}
+	ended := &Record{Identity: rec.Identity, Phase: Ended, Course: Course{Ended: at.Add(time.Second)}}
+	for request, want := range map[driver.RequestID]bool{"alice/search-s/1/1": false, "alice/search-s/1/2": true, "": false} {
+		job := driver.Job{Request: request, Submitted: at, State: driver.Pending}
+		if got := replaced(rec, job); got != want {
+			t.Errorf("%q in place of an open job: %t, want %t", request, got, want)
+		}
+		if got := !ended.Of(job); got != want {
+			t.Errorf("%q in place of an ended job: %t, want %t", request, got, want)
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -99,9 +98,10 @@ func (p *reconciliation) final() *knowledge.Final {
 	return nil
 }
 
-// steady returns the hyperparameters that a job had from its start to its good end.
+// steady returns the hyperparameters that a job had from its start to its good end. An action
+// changes them, too.
 func (p *reconciliation) steady() (tuning.Settings, bool) {
-	if p.job.State != driver.Succeeded || p.rec.Total <= 0 || len(p.rec.Runs) == 0 {
+	if p.job.State != driver.Succeeded || p.rec.Total <= 0 || len(p.rec.Runs) == 0 || len(p.rec.Taken) > 0 {
 		return nil, false
 	}
 	settings := p.rec.Runs[0].Settings.Only(p.rec.Policy.Learns)
@@ -130,8 +130,9 @@ func (p *reconciliation) reached() *tuning.Reached {
 }
 
 func (p *reconciliation) polluted() bool {
-	judged := count(p.rec.Epochs, func(e tuning.Epoch) bool { return !e.Warmup })
-	return 2*count(p.rec.Epochs, func(e tuning.Epoch) bool { return !e.Warmup && e.Polluted }) > judged
+	epochs := tuning.InCompany(p.rec.Epochs, p.rec.Own)
+	judged := count(epochs, func(e tuning.Epoch) bool { return !e.Warmup })
+	return 2*count(epochs, func(e tuning.Epoch) bool { return !e.Warmup && e.Polluted }) > judged
 }
 
 // clearly is the log ratio from which a recalled setting counts as worse than the owner's in
@@ -155,7 +156,7 @@ func (p *reconciliation) disproved(trials []tuning.Trial) (tuning.Settings, bool
 }
 
 func (p *reconciliation) trials() []tuning.Trial {
-	return tuning.TrialsOf(alike(p.course()), p.rec.Own)
+	return tuning.TrialsOf(p.comparable(p.course()), p.rec.Own)
 }
 
 // course is every epoch of the job, cut ones included.
@@ -164,9 +165,7 @@ func (p *reconciliation) course() []tuning.Epoch {
 		return p.rec.Epochs
 	}
 	out := slices.Concat(p.rec.Epochs, p.rec.Cut)
-	slices.SortStableFunc(out, func(a, b tuning.Epoch) int {
-		return cmp.Or(cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Number, b.Number))
-	})
+	slices.SortStableFunc(out, tuning.Epoch.Compare)
 	return out
 }
 
@@ -178,7 +177,7 @@ func (p *reconciliation) toll(trials []tuning.Trial, kindSeconds float64) *tunin
 	}
 	c := tuning.Course{
 		Policy: p.rec.Policy, Own: p.rec.Own, Current: p.rec.Settings(p.job.Attempt), Attempt: p.job.Attempt,
-		Reference: own, Kind: !measured, Epochs: alike(p.course()), Running: p.job.State == driver.Running, Now: p.now,
+		Reference: own, Kind: !measured, Epochs: p.comparable(p.course()), Running: p.job.State == driver.Running, Heard: p.heard, Now: p.now,
 		Ours: func(attempt int) bool { return p.rec.run(attempt).Action != tuning.Hold },
 	}
 	if n := len(p.job.Attempts); n > 0 {

@@ -68,7 +68,22 @@ type inMemory struct {
 	outlookAt time.Time
 	listening int       // the attempt whose listener was last checked
 	listenAt  time.Time // when to check it again
+
+	known   Recollection // as last recalled, at knownAt, of the job as it was then
+	knownAt time.Time
+	knownOf recalled
 }
+
+// recalled is what a question to the knowledge depends on most.
+type recalled struct {
+	phase           Phase
+	attempt, epochs int
+	class           string // and the fit of the model that named it
+}
+
+// recallTicks is for how many ticks the knowledge about a running job counts as new: many jobs of one kind
+// ask the same question.
+const recallTicks = 10
 
 func (l *Loop) inMemory(id driver.JobID) *inMemory {
 	l.mu.Lock()
@@ -195,6 +210,7 @@ type Measurement struct {
 	Peak    tuning.Bytes   // largest resident memory of the whole attempt; 0 unknown
 	Reason  tuning.Reason  // ReasonNone: the profile can be used
 	Ended   bool           // the exporter saw its end: no more epochs follow
+	Heard   time.Time      // since when ended epochs are reported; zero: some may be missing
 }
 
 // MeasureRequest names what to measure.
@@ -208,6 +224,7 @@ type MeasureRequest struct {
 	// it, by the node's clock; zero: unbounded.
 	From, To time.Time
 	Still    []tuning.Span // in which it was suspended
+	Siblings int           // other jobs of its kind that run on its node
 	Settings tuning.Settings
 	Policy   tuning.Policy
 	Allowed  Allowance
@@ -215,13 +232,30 @@ type MeasureRequest struct {
 
 // Question is a question to the knowledge.
 type Question struct {
-	Kind   tuning.JobKind
-	Class  *tuning.Class // nil = not classified
-	Own    tuning.Settings
-	Policy tuning.Policy
-	Site   tuning.Site
-	Node   string          // where the job runs; empty = not decided yet
-	Live   *tuning.Profile // of a running job of the kind under its owner's settings; nil: none
+	Kind    tuning.JobKind
+	Class   *tuning.Class // nil = not classified
+	Own     tuning.Settings
+	Policy  tuning.Policy
+	Site    tuning.Site
+	Node    string  // where the job runs; empty = not decided yet
+	Seconds float64 // that its epochs take under Own; 0: not measured
+
+	// Live are the other jobs of the kind that have not ended, as far as they were measured.
+	Live []knowledge.Observation
+}
+
+// Asker is who asks the knowledge.
+func (q Question) Asker() knowledge.Asker {
+	known := map[string]bool{} // it is asked of each setting of each run
+	learns := func(knob string) bool {
+		does, ok := known[knob]
+		if !ok {
+			does = q.Policy.Learns(knob)
+			known[knob] = does
+		}
+		return does
+	}
+	return knowledge.Asker{Kind: q.Kind, Own: q.Own, Learns: learns, Seconds: q.Seconds}
 }
 
 // Recollection is the answer to a Question.
@@ -238,6 +272,8 @@ type Services struct {
 	Read    func(ctx context.Context, job driver.Job) Reading
 	Site    func(job driver.Job) tuning.Site
 	Measure func(ctx context.Context, r MeasureRequest) (Measurement, error)
+	// Release has a job begin that waits for the tuner alone; nil: none waits so.
+	Release func(ctx context.Context, id driver.JobID) error
 	// Listen starts the listener inside a running attempt; nil: the scheduler starts it.
 	// driver.ErrUnsupported: it cannot be started.
 	Listen   func(ctx context.Context, id driver.JobID, attempt int, p tuning.Progress) error
@@ -259,6 +295,8 @@ type Services struct {
 	// longer count. Zero: never.
 	Cleared func() time.Time
 	Audit   func(ctx context.Context, a Audit) error
+	// Adapt puts settings into the settings file of a running job; nil: its scheduler cannot.
+	Adapt func(ctx context.Context, id driver.JobID, settings map[string]string) error
 	// Offers stores the settings offered to jobs that are about to be submitted; nil: they
 	// start as their owners wrote them.
 	Offers Offers

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
+	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
@@ -24,6 +26,7 @@ func (p *reconciliation) measure(ctx context.Context) {
 	}
 	p.ensureListener(ctx)
 	p.suspensions()
+	siblings := p.caps.siblings(p.rec)
 	for attempt := max(1, p.job.Attempt-1); attempt <= p.job.Attempt; attempt++ {
 		run, old := p.rec.runOf(attempt), attempt < p.job.Attempt
 		if old && (run == nil || run.Read || p.since(attempt) > silence) {
@@ -33,7 +36,7 @@ func (p *reconciliation) measure(ctx context.Context) {
 		from, to := p.bounds(attempt)
 		m, err := p.services.Measure(ctx, MeasureRequest{
 			Job: p.job.ID, Attempt: attempt, Alias: p.rec.Alias, Unit: p.rec.run(attempt).Unit, Node: p.rec.Node(attempt), From: from, To: to, Still: p.rec.run(attempt).Still,
-			Settings: settings, Policy: p.rec.Policy, Allowed: p.allowance(attempt),
+			Siblings: siblings, Settings: settings, Policy: p.rec.Policy, Allowed: p.allowance(attempt),
 		})
 		if err != nil {
 			// The job is not to blame for an exporter that does not answer.
@@ -43,14 +46,11 @@ func (p *reconciliation) measure(ctx context.Context) {
 		if p.job.Nodes > 1 {
 			m = m.partial(p.job.Nodes)
 		}
-		p.merge(attempt, m)
+		p.merge(attempt, m, siblings)
 		if attempt == p.job.Attempt {
-			p.measured, p.endSeen = m.Reason, m.Ended
+			p.measured, p.endSeen, p.heard = m.Reason, m.Ended, m.Heard
 		}
 		if m.Reason == tuning.ReasonNone {
-			if settings.Equal(p.rec.Own) && !m.Profile.Poor() {
-				p.caps.edit(p.rec.Job, func(*counted) { p.caps.profiles[p.rec.Kind] = m.Profile })
-			}
 			if p.rec.Profiles == nil {
 				p.rec.Profiles = map[string]tuning.Profile{}
 			}
@@ -64,6 +64,26 @@ func (p *reconciliation) measure(ctx context.Context) {
 			run.Read, p.dirty = true, true
 		}
 	}
+	p.show()
+}
+
+// show lets the other jobs of the kind know what this one measured so far.
+func (p *reconciliation) show() {
+	if len(p.rec.Epochs) == 0 || p.job.State.Ended() || !p.grew && p.caps.shows(p.rec.Job) {
+		return
+	}
+	o := p.shown()
+	p.caps.edit(p.rec.Job, func(x *counted) { x.shown = &o })
+}
+
+// shown is what the job measured so far.
+func (p *reconciliation) shown() knowledge.Observation {
+	o := p.observation()
+	o.Trials, o.Regressed, o.Polluted = p.trials(), slices.Clone(p.rec.Harmed), p.polluted()
+	for _, key := range slices.Sorted(maps.Keys(p.rec.Profiles)) {
+		o.Profiles = append(o.Profiles, p.rec.Profiles[key])
+	}
+	return o
 }
 
 // The first of several nodes is measured: its counters and its memory are not the job's.
@@ -100,8 +120,11 @@ func (p *reconciliation) suspensions() {
 }
 
 // bounds are those of an attempt that shares its unit with the one before or after it: an
-// in-place restart with other variables.
+// in-place restart with other variables. What an earlier job under the id did is none of it.
 func (p *reconciliation) bounds(attempt int) (from, to time.Time) {
+	if p.rec.Reused {
+		from = p.rec.Submitted
+	}
 	for i, a := range p.job.Attempts {
 		if a.Number != attempt || a.Unit == "" {
 			continue
@@ -125,12 +148,16 @@ const (
 )
 
 func (p *reconciliation) since(attempt int) time.Duration {
-	for _, a := range p.job.Attempts {
-		if a.Number == attempt+1 && !a.Started.IsZero() {
-			return p.now.Sub(a.Started)
-		}
+	if next := p.attempt(attempt + 1); !next.Started.IsZero() {
+		return p.now.Sub(next.Started)
 	}
 	return 0
+}
+
+// attempt is as the scheduler knows it; without a number where it does not.
+func (p *reconciliation) attempt(number int) driver.Attempt {
+	a, _ := tuning.First(p.job.Attempts, func(a driver.Attempt) bool { return a.Number == number })
+	return a
 }
 
 // When to check a listener again: soon after its start, when most failures happen.
@@ -175,20 +202,24 @@ func (p *reconciliation) tick() time.Duration {
 }
 
 // merge updates the attempt's epochs. If the exporter restarted and lost some, the known ones
-// stay.
-func (p *reconciliation) merge(attempt int, m Measurement) {
+// stay. What is new ended while so many siblings ran.
+func (p *reconciliation) merge(attempt int, m Measurement, siblings int) {
 	old := len(p.rec.Epochs)
-	fresh := make(map[int]bool, len(m.Epochs))
-	for _, e := range m.Epochs {
-		fresh[e.Number] = true
+	fresh := make(map[int]int, len(m.Epochs))
+	for i, e := range m.Epochs {
+		fresh[e.Number], m.Epochs[i].Siblings = i, siblings
+	}
+	for _, e := range p.rec.Epochs {
+		if i, again := fresh[e.Number]; again && e.Attempt == attempt {
+			m.Epochs[i].Siblings = e.Siblings
+		}
 	}
 	keep := slices.DeleteFunc(slices.Clone(p.rec.Epochs), func(e tuning.Epoch) bool {
-		return e.Attempt == attempt && fresh[e.Number]
+		_, again := fresh[e.Number]
+		return again && e.Attempt == attempt
 	})
 	p.rec.Epochs = append(keep, m.Epochs...)
-	slices.SortFunc(p.rec.Epochs, func(a, b tuning.Epoch) int {
-		return cmp.Or(cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Number, b.Number))
-	})
+	slices.SortFunc(p.rec.Epochs, tuning.Epoch.Compare)
 	set(p, &p.rec.Total, cmp.Or(m.Total, p.rec.Total))
 	if len(p.rec.Epochs) != old {
 		p.dirty, p.grew = true, true
@@ -224,15 +255,7 @@ func (p *reconciliation) restartCost(attempt int) {
 
 // queued is how long an attempt waited in the queue, at most as long as announced.
 func (p *reconciliation) queued(attempt int) time.Duration {
-	var ended, started time.Time
-	for _, a := range p.job.Attempts {
-		switch a.Number {
-		case attempt - 1:
-			ended = a.Ended
-		case attempt:
-			started = a.Started
-		}
-	}
+	ended, started := p.attempt(attempt-1).Ended, p.attempt(attempt).Started
 	run := p.rec.runOf(attempt)
 	if run == nil || ended.IsZero() || started.Before(ended) {
 		return 0

@@ -25,6 +25,7 @@ type reconciliation struct {
 	again     time.Duration
 	measured  tuning.Reason // why the present attempt has no usable profile yet
 	endSeen   bool          // the exporter saw the end of the present attempt
+	heard     time.Time     // since when its ended epochs are reported; zero: some may be missing
 	wait      time.Duration // how long a restart would queue; 0 = none, or not asked
 	reference *tuning.Trial // what the newest untuned job of the kind measured; nil: none did
 	triable   int           // how many more returns of the kind may try a setting, running ones not counted
@@ -49,6 +50,7 @@ func (l *Loop) Reconcile(ctx context.Context, id driver.JobID) (time.Duration, e
 		return 0, err
 	}
 	p.place()
+	p.caps.see(p.rec.Job, p.job.State == driver.Running, p.rec.Node(p.job.Attempt), p.now)
 	if err := p.begun(ctx); err != nil {
 		return 0, err
 	}
@@ -56,7 +58,11 @@ func (l *Loop) Reconcile(ctx context.Context, id driver.JobID) (time.Duration, e
 	if p.bug != nil {
 		return 0, p.bug
 	}
-	// 5. One step of the present intent, or one decision. It ended: compare, learn, close.
+	// 5. Which of its actions should it take? Then one step of the present intent, or one decision. It
+	// ended: compare, learn, close.
+	if err := p.adapt(ctx); err != nil {
+		return 0, errors.Join(err, p.store(ctx))
+	}
 	next := p.act
 	if p.job.State.Ended() {
 		next = p.finish
@@ -102,6 +108,7 @@ func (p *reconciliation) look(ctx context.Context, id driver.JobID) (done bool, 
 		return false, fmt.Errorf("load the record of %s: %w", id, err)
 	}
 	p.job, err = p.cfg.Scheduler.Get(ctx, id)
+	known := p.rec != nil
 	if p.rec != nil && p.rec.Phase.Over() {
 		if err != nil || !another(p.rec, p.job) {
 			return true, nil //nolint:nilerr // an ended job needs nothing, and the next event asks again
@@ -134,7 +141,7 @@ func (p *reconciliation) look(ctx context.Context, id driver.JobID) (done bool, 
 	}
 	if p.rec == nil {
 		p.rec = &Record{
-			Identity: Identity{Job: p.job.ID, Name: p.job.Name, Owner: p.job.Owner, Fingerprint: p.job.Fingerprint, Submitted: p.job.Submitted},
+			Identity: Identity{Job: p.job.ID, Name: p.job.Name, Owner: p.job.Owner, Fingerprint: p.job.Fingerprint, Submitted: p.job.Submitted, Requested: p.job.Request, Reused: known},
 			Phase:    Seen,
 		}
 		p.dirty = true
@@ -142,6 +149,7 @@ func (p *reconciliation) look(ctx context.Context, id driver.JobID) (done bool, 
 	set(p, &p.rec.Unreachable, false)
 	set(p, &p.rec.State, p.job.State)
 	set(p, &p.rec.Started, cmp.Or(p.rec.Started, p.job.Started))
+	set(p, &p.rec.Limit, limit(p.job))
 	return false, nil
 }
 
@@ -260,6 +268,9 @@ func (p *reconciliation) place() {
 // record's end, and waits or has begun since. A requeue before the end, which some schedulers
 // report as a submission, is the same job.
 func another(r *Record, job driver.Job) bool {
+	if r.Requested != "" && job.Request != "" {
+		return r.Requested != job.Request
+	}
 	over := r.OverAt()
 	switch {
 	case job.Submitted.Equal(r.Submitted), !job.Submitted.After(over):
@@ -276,6 +287,9 @@ func (r *Record) Of(job driver.Job) bool { return !r.Phase.Over() || !another(r,
 // replaced reports whether a job is another one than that of the open record: it was
 // submitted later and its attempts began anew. A requeued job keeps its attempts.
 func replaced(r *Record, job driver.Job) bool {
+	if r.Requested != "" && job.Request != "" {
+		return r.Requested != job.Request
+	}
 	if !job.Submitted.After(r.Submitted) {
 		return false
 	}

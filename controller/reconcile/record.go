@@ -37,6 +37,9 @@ type Identity struct {
 	Fingerprint string         `json:"fingerprint"`     // of the owner's spec when it was read
 	Alias       string         `json:"alias,omitempty"` // by which exporters know it, where not by its id
 	Submitted   time.Time      `json:"submitted"`
+	// Requested is the request that made it; empty: unknown, or its owner submitted it himself.
+	Requested driver.RequestID `json:"requested,omitempty"`
+	Reused    bool             `json:"reused,omitempty"` // an earlier job had its id
 }
 
 // Request is what the owner asked for.
@@ -52,6 +55,7 @@ type Course struct {
 	State       driver.State `json:"state"` // when last seen
 	Started     time.Time    `json:"started,omitzero"`
 	Ended       time.Time    `json:"ended,omitzero"`
+	Limit       time.Time    `json:"limit,omitzero"`        // when its scheduler ends the present attempt; zero: never
 	Unreachable bool         `json:"unreachable,omitempty"` // its scheduler did not answer when the job was last looked at
 
 	Runs    []Run `json:"runs,omitempty"`    // one per attempt
@@ -81,6 +85,10 @@ type Tuning struct {
 	Restarts []time.Time       `json:"restarts,omitempty"` // moves and roll-backs carried out
 	Probed   []time.Time       `json:"probed,omitempty"`
 	Expired  int               `json:"expired,omitempty"` // changes abandoned because it did not save in time
+
+	Taken     []tuning.Taken `json:"taken,omitempty"`     // actions, the one that is being handed over included
+	Handing   bool           `json:"handing,omitempty"`   // the settings file may lack them
+	Unadapted tuning.Reason  `json:"unadapted,omitempty"` // of the latest decision about actions
 
 	// What its scheduler refused.
 	NoRoom     bool            `json:"no_room,omitempty"`     // while it waits: it gets no more than its owner asked for
@@ -171,6 +179,7 @@ func (r *Record) Clone() *Record {
 	out := *r
 	out.Policy.Knobs, out.Policy.Limits, out.Policy.Sources = slices.Clone(r.Policy.Knobs), slices.Clone(r.Policy.Limits), maps.Clone(r.Policy.Sources)
 	out.Policy.Quality, out.Policy.Checkpoint = copied(r.Policy.Quality), copied(r.Policy.Checkpoint)
+	out.Policy.Search, out.Policy.TrialOf = copied(r.Policy.Search), copied(r.Policy.TrialOf)
 	out.Own, out.RoomFor = maps.Clone(r.Own), maps.Clone(r.RoomFor) // nil stays nil
 	out.Runs, out.Queued = slices.Clone(r.Runs), copied(r.Queued)
 	out.Epochs, out.Profiles = slices.Clone(r.Epochs), maps.Clone(r.Profiles)
@@ -178,6 +187,7 @@ func (r *Record) Clone() *Record {
 	out.Class, out.Move, out.Outcome, out.Toll = copied(r.Class), copied(r.Move), copied(r.Outcome), copied(r.Toll)
 	out.Cut = slices.Clone(r.Cut)
 	out.Harmed, out.Restarts, out.Probed = slices.Clone(r.Harmed), slices.Clone(r.Restarts), slices.Clone(r.Probed)
+	out.Taken, out.Policy.Actions = slices.Clone(r.Taken), slices.Clone(r.Policy.Actions)
 	out.RestartCosts, out.History = slices.Clone(r.RestartCosts), slices.Clone(r.History)
 	out.Decided, out.Dropped = slices.Clone(r.Decided), copied(r.Dropped)
 	return &out
@@ -199,6 +209,16 @@ func (r *Record) Settings(attempt int) tuning.Settings {
 		}
 	}
 	return r.Own
+}
+
+// Advice is the better setting that the newest decision named, or nil.
+func (r *Record) Advice() tuning.Settings {
+	for _, e := range slices.Backward(r.History) {
+		if e.Decision != nil {
+			return e.Decision.Advice
+		}
+	}
+	return nil
 }
 
 // Node is where the given attempt runs or ran; empty = unknown.
@@ -225,13 +245,7 @@ func (r *Record) touched() bool {
 }
 
 // Done is the number of epochs that ended, over all attempts.
-func (r *Record) Done() int {
-	done := 0
-	for _, e := range r.Epochs {
-		done = max(done, e.Number)
-	}
-	return done
-}
+func (r *Record) Done() int { return tuning.Done(r.Epochs) }
 
 // Joules is the sum over the measured epochs; nil if any epoch lacks joules. The source is
 // modelled if any epoch's is.
@@ -319,7 +333,7 @@ func (r *Record) NeedsAttention() bool {
 // Rest is what is kept of an old record.
 func (r *Record) Rest() *Record {
 	return &Record{
-		Identity: Identity{Job: r.Job, Name: r.Name, Owner: r.Owner, Kind: r.Kind, Fingerprint: r.Fingerprint, Submitted: r.Submitted},
+		Identity: Identity{Job: r.Job, Name: r.Name, Owner: r.Owner, Kind: r.Kind, Fingerprint: r.Fingerprint, Submitted: r.Submitted, Requested: r.Requested},
 		Phase:    r.Phase,
 		Reason:   r.Reason,
 		Learned:  r.Learned,

@@ -49,7 +49,7 @@ func (p *reconciliation) reserve(d tuning.Decision) (tuning.Reason, []tuning.Rul
 		return r, tuning.Rules(r, site.Narrow(p.rec.Policy, p.rec.Own), site)
 	}
 	if key := p.caps.admit(p.now, p.rec, d.Action, site); key != "" {
-		p.unclaim(d.Reason)
+		p.unclaim(d)
 		return tuning.ReasonSiteCap, []tuning.Rule{site.Rule(key)}
 	}
 	return tuning.ReasonNone, nil
@@ -61,7 +61,13 @@ func (p *reconciliation) reserve(d tuning.Decision) (tuning.Reason, []tuning.Rul
 func (p *reconciliation) claim(d tuning.Decision) tuning.Reason {
 	most, full := p.triable, tuning.ReasonBudgetReturns
 	switch share := p.services.Site(p.job).ProbeShare; {
+	case d.Action == tuning.Probe && !d.Settings.Equal(p.rec.Own):
+		if !p.caps.probe(p.now, p.rec, d, p.trials()) {
+			return tuning.ReasonSiblingProbes
+		}
+		return tuning.ReasonNone
 	case !tries(d.Reason):
+		p.caps.edit(p.rec.Job, func(x *counted) { x.probing = nil })
 		return tuning.ReasonNone
 	case d.Reason == tuning.ReasonPredictedStart && share > 0:
 		most, full = max(1, int(share*float64(p.caps.alive(p.rec.Kind)))), tuning.ReasonSiteCap
@@ -79,10 +85,29 @@ func tries(r tuning.Reason) bool {
 	return r == tuning.ReasonTryingReturn || r == tuning.ReasonPredictedStart
 }
 
-func (p *reconciliation) unclaim(r tuning.Reason) {
-	if tries(r) {
+func (p *reconciliation) unclaim(d tuning.Decision) {
+	switch {
+	case d.Action == tuning.Probe:
+		p.caps.edit(p.rec.Job, func(x *counted) { x.probing = nil })
+	case tries(d.Reason):
 		p.caps.untry(p.rec.Job)
 	}
+}
+
+// shared are the settings that jobs of a kind share whatever they learn.
+func (r *Record) shared(s tuning.Settings) tuning.Settings {
+	return s.Only(func(knob string) bool { return !r.Policy.Learns(knob) })
+}
+
+// probes is the setting that a job probes or is about to; nil: none.
+func (r *Record) probes() tuning.Settings {
+	if r.Move != nil && r.Move.Decision.Action == tuning.Probe {
+		return r.Move.Decision.Settings
+	}
+	if n := len(r.Runs); n > 0 && r.Runs[n-1].Action == tuning.Probe {
+		return r.Runs[n-1].Settings
+	}
+	return nil
 }
 
 // Trying reports whether the job started under a setting to try, within its owner's budget.

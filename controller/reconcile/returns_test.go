@@ -190,7 +190,9 @@ func TestOfAKindAtMostTheSitesShareBeginsUnderWhatIsOnlyPredicted(t *testing.T) 
 				w.read = func(job driver.Job) reconcile.Reading {
 					return reconcile.Reading{Policy: w.policy, Own: own(job), Kind: tuning.JobKind{Owner: job.Owner, Name: "task"}}
 				}
-				w.recall = func(q reconcile.Question) reconcile.Recollection { return reconcile.Recollection{Profile: q.Live} }
+				w.recall = func(q reconcile.Question) reconcile.Recollection {
+					return reconcile.Recollection{Profile: knowledge.KindProfile(q.Live, q.Asker())}
+				}
 				w.decide = foreseeing
 				var ids []driver.JobID
 				for _, name := range []string{"a", "b", "c", "d", "e", "f"} { // two at a time have room

@@ -35,7 +35,7 @@ func (p *reconciliation) state(ctx context.Context) (tuning.State, error) {
 		Now: p.now, Policy: policy, Site: site, Gate: p.gate(),
 		Standing: tuning.Standing{
 			Own: p.rec.Own, Current: current, Pending: p.job.State == driver.Pending && p.job.Attempt == 0,
-			EpochsDone: p.rec.Done(), EpochsTotal: p.rec.Total, EpochSeconds: epochSeconds(trials, current), LimitLeft: limitLeft(p.job, p.now),
+			EpochsDone: p.rec.Done(), EpochsTotal: p.rec.Total, EpochsLikely: p.rec.Policy.Likely(p.rec.Done(), p.rec.Total), EpochSeconds: epochSeconds(trials, current), LimitLeft: limitLeft(p.job, p.now),
 			Restarts: len(p.rec.Restarts), Probes: len(p.rec.Probed), ProbeEpochs: count(p.rec.Epochs, func(e tuning.Epoch) bool { return p.rec.run(e.Attempt).Action == tuning.Probe }),
 			Saved: run.Attempt > 1 && run.Action != tuning.Hold,
 		},
@@ -65,13 +65,22 @@ func (p *reconciliation) state(ctx context.Context) (tuning.State, error) {
 }
 
 func (p *reconciliation) recall(ctx context.Context, policy tuning.Policy, site tuning.Site) (Recollection, error) {
+	last, of := p.inMemory(p.rec.Job), recalled{phase: p.rec.Phase, attempt: p.job.Attempt, epochs: len(p.rec.Epochs)}
+	if c := p.rec.Class; c != nil {
+		of.class = c.ID + "@" + c.Model
+	}
+	if p.rec.Phase != Waiting && last.knownOf == of && p.now.Sub(last.knownAt) < recallTicks*p.cfg.Tick {
+		return last.known, nil
+	}
+	own, _ := tuning.Reference(p.trials())
 	known, err := p.services.Recall(ctx, Question{
 		Kind: p.rec.Kind, Class: p.rec.Class, Own: p.rec.Own, Policy: policy, Site: site, Node: p.rec.Node(p.job.Attempt),
-		Live: p.caps.profile(p.rec.Kind),
+		Seconds: own.Seconds, Live: p.caps.shown(p.rec),
 	})
 	if err != nil {
 		return known, fmt.Errorf("recall %s: %w", p.rec.Kind, err)
 	}
+	last.known, last.knownAt, last.knownOf = known, p.now, of
 	return known, nil
 }
 
@@ -132,11 +141,20 @@ func (p *reconciliation) startup() time.Duration {
 }
 
 func limitLeft(job driver.Job, now time.Time) time.Duration {
-	limit := job.Resources.TimeLimit
-	if limit <= 0 || len(job.Attempts) == 0 {
-		return limit
+	at := limit(job)
+	if at.IsZero() {
+		return job.Resources.TimeLimit
 	}
-	return max(time.Nanosecond, job.Attempts[len(job.Attempts)-1].Started.Add(limit).Sub(now))
+	return max(time.Nanosecond, at.Sub(now))
+}
+
+// limit is when the scheduler ends the present attempt; zero: never, or it has not begun.
+func limit(job driver.Job) time.Time {
+	n := len(job.Attempts)
+	if job.Resources.TimeLimit <= 0 || n == 0 {
+		return time.Time{}
+	}
+	return job.Attempts[n-1].Started.Add(job.Resources.TimeLimit)
 }
 
 // The first of a kind is never drawn, since all others learn from it.
@@ -195,6 +213,10 @@ func alike(epochs []tuning.Epoch) []tuning.Epoch {
 		return epochs
 	}
 	return slices.DeleteFunc(slices.Clone(epochs), other)
+}
+
+func (p *reconciliation) comparable(epochs []tuning.Epoch) []tuning.Epoch {
+	return tuning.InCompany(alike(epochs), p.rec.Own)
 }
 
 // kindOf is the kind of machine of the latest epoch.

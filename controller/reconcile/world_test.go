@@ -117,6 +117,8 @@ type world struct {
 	compare func(verify.Input) tuning.Outcome
 	read    func(driver.Job) reconcile.Reading
 
+	// release ends the wait of held jobs; nil: it goes on.
+	release func(context.Context, driver.JobID) error
 	// listen starts listeners; nil: the scheduler does so itself.
 	listen func(id driver.JobID, attempt int) error
 	// outlook answers in the scheduler's place; nil asks the cluster.
@@ -137,6 +139,8 @@ type world struct {
 	foresee func(forecast.Work) tuning.Forecast
 	teach   func(forecast.Work) []tuning.CurveLesson
 	curves  func(context.Context, tuning.JobKind) ([]tuning.CurveLesson, error)
+
+	adapt func(settings map[string]string) error // nil: the scheduler cannot
 
 	auditFails bool
 	offers     *offers // nil: jobs begin as they are
@@ -253,6 +257,7 @@ func (w *world) services() reconcile.Services {
 			}
 			return w.listen(id, attempt)
 		},
+		Release:  w.release,
 		Read:     w.reading,
 		Site:     func(driver.Job) tuning.Site { return w.site },
 		Measure:  w.measure,
@@ -291,6 +296,9 @@ func (w *world) services() reconcile.Services {
 			}
 			return nil
 		},
+	}
+	if w.adapt != nil {
+		s.Adapt = func(_ context.Context, _ driver.JobID, settings map[string]string) error { return w.adapt(settings) }
 	}
 	if w.offers != nil {
 		s.Offers = w.offers
@@ -349,7 +357,7 @@ func (w *world) measure(ctx context.Context, q reconcile.MeasureRequest) (reconc
 	if err != nil {
 		return reconcile.Measurement{}, err
 	}
-	m := reconcile.Measurement{Reason: tuning.ReasonProfiling}
+	m := reconcile.Measurement{Reason: tuning.ReasonProfiling, Heard: window.Job.Started}
 	last := window.Job.Started
 	for _, s := range window.Samples {
 		if s.Mark == nil {

@@ -14,12 +14,6 @@ import (
 	"pitchpipe/exporter/api"
 )
 
-// Cgroups makes a cgroup for each run, by which the meter knows what belongs to it.
-type Cgroups interface {
-	// Create makes one for processes that may use these CPUs; none: all.
-	Create(ctx context.Context, name string, cpus []int) (Cgroup, error)
-}
-
 // Cgroup is where one run is.
 type Cgroup interface {
 	// Add moves a process in; what it starts is in from the beginning.
@@ -46,8 +40,8 @@ func launch(ctx context.Context, cmd *exec.Cmd, id string, attempt int, cpus []i
 	if cmd.Err != nil {
 		return out, cmd.Err
 	}
-	if cfg.Cgroups != nil {
-		out.cgroup, err = cfg.Cgroups.Create(ctx, id+"."+strconv.Itoa(attempt), cpus)
+	if cfg.Cgroup != nil {
+		out.cgroup, err = cfg.Cgroup(ctx, id+"."+strconv.Itoa(attempt), cpus)
 		if err != nil { // what may be in it is not ours
 			out.cgroup, out.lacks = nil, "a cgroup for each run: "+err.Error()
 		}

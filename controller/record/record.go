@@ -22,12 +22,14 @@ type Meter interface {
 
 // Config is what a recording needs beside its plan.
 type Config struct {
-	Dir      string               // of the tables; made where it is not there
-	Tag      string               // of this recording among those made on the machine at the same time; may be empty
-	Meter    Meter                // nil: only times and epochs are measured
-	Environ  []string             // that commands inherit
-	CPUs     []int                // that commands may use, in the order in which the knob cores takes them
-	Cgroups  Cgroups              // nil: the meter knows runs by their environment alone
+	Dir     string   // of the tables; made where it is not there
+	Tag     string   // of this recording among those made on the machine at the same time; may be empty
+	Meter   Meter    // nil: only times and epochs are measured
+	Environ []string // that commands inherit
+	CPUs    []int    // that commands may use, in the order in which the knob cores takes them
+	// Cgroup makes the cgroup of a run, whose processes may use these CPUs, none: all; nil: the
+	// meter knows runs by their environment alone.
+	Cgroup   func(ctx context.Context, name string, cpus []int) (Cgroup, error)
 	Load     func() (Load, error) // of the machine; nil: what others did is unknown
 	Within   time.Duration        // no run begins later than this; 0 = no limit
 	Progress func(done, total int, what string)

@@ -251,7 +251,7 @@ func TestEachRunGetsARoomThatTheMeterKnowsBeforeItBegins(t *testing.T) {
 	p := record.Plan{Workloads: []record.Workload{w}, Repeats: 2}
 	m, rooms := &counted{source: "rapl", begun: time.Now().Add(-time.Hour)}, &room{}
 	cfg := config(t.TempDir(), m)
-	cfg.Cgroups, cfg.Tag = rooms, "77"
+	cfg.Cgroup, cfg.Tag = rooms.Create, "77"
 	got, err := record.Record(t.Context(), p, cfg)
 	if err != nil || got.Made != 4 || got.Failed != 0 {
 		t.Fatalf("%+v, %v", got, err)
@@ -276,7 +276,7 @@ func TestWithoutARoomARunIsMadeAllTheSameAndItIsTold(t *testing.T) {
 	p := record.Plan{Workloads: []record.Workload{shell(t, "w", "echo epoch 1")}, Repeats: 1}
 	cfg := config(t.TempDir(), &counted{begun: time.Now()})
 	full := &room{full: errFull}
-	cfg.Cgroups = full
+	cfg.Cgroup = full.Create
 	got, err := record.Record(t.Context(), p, cfg)
 	if err != nil || got.Made != 1 || got.Failed != 0 || !strings.Contains(strings.Join(got.Missing, "\n"), "a cgroup for each run: no room is left") {
 		t.Errorf("%+v, %v", got, err)

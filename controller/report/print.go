@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
 
@@ -25,24 +24,23 @@ func Text(t Table) string {
 		b.WriteString("There are none.\n")
 		return b.String()
 	}
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	head := "JOB\tNAME\tUSER\tSTATE"
+	head := []string{"JOB", "NAME", "USER", "STATE"}
 	if t.By != ByJob {
-		head = strings.ToUpper(string(t.By)) + "\tJOBS\tTUNED\tUNTUNED SHARE"
+		head = []string{strings.ToUpper(string(t.By)), "JOBS", "TUNED", "UNTUNED SHARE"}
 	}
-	cost := ""
+	head = append(head, "TIME", "CORE-HOURS")
 	if t.Total.priced() {
-		cost = "\tCOST"
+		head = append(head, "COST")
 	}
-	_, _ = fmt.Fprintln(w, head+"\tTIME\tCORE-HOURS"+cost+"\tENERGY\tMODELLED\tRESTARTS\tPROBES\tEPOCHS\tNET SAVED")
+	rows := [][]string{append(head, "ENERGY", "MODELLED", "RESTARTS", "PROBES", "EPOCHS", "NET SAVED")}
 	total := t.Total
 	if t.By == ByJob {
 		total.Name = fmt.Sprintf("%d jobs", total.Jobs)
 	}
 	for _, l := range append(slices.Clip(t.Lines), total) {
-		l.print(w, t.By, t.Total.priced())
+		rows = append(rows, l.cells(t.By, t.Total.priced()))
 	}
-	_ = w.Flush() // a Builder takes everything
+	b.WriteString(Columns(rows...))
 	printSavings(&b, t.Savings)
 	for _, n := range t.Notes {
 		b.WriteString("\n" + n + "\n")
@@ -55,7 +53,7 @@ func (l Line) priced() bool {
 	return slices.ContainsFunc(l.Cost, func(c Cost) bool { return c.Unit != tuning.DefaultTariff().Unit })
 }
 
-func (l Line) print(w *tabwriter.Writer, by By, priced bool) {
+func (l Line) cells(by By, priced bool) []string {
 	tuned, untuned := strconv.Itoa(l.Tuned), strconv.Itoa(l.Untuned)
 	if l.Jobs > 0 && l.Forgotten == l.Jobs {
 		tuned, untuned = Unknown, Unknown
@@ -77,17 +75,13 @@ func (l Line) print(w *tabwriter.Writer, by By, priced bool) {
 	if priced {
 		cells = append(cells, l.costs())
 	}
-	cells = append(cells, energy,
+	return append(cells, energy,
 		number(pointer(modelled, isModelled), Joules, 0, l.Jobs),
 		whole(l.Restarts, Unknown), whole(l.Probes, Unknown), whole(l.Epochs, Unknown), number(l.Net, Duration, l.NoNet, l.Tuned))
-	_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
 }
 
 func (l Line) costs() string {
-	parts := make([]string, 0, len(l.Cost))
-	for _, c := range l.Cost {
-		parts = append(parts, c.String())
-	}
+	parts := tuning.Each(l.Cost, Cost.String)
 	text := cmp.Or(strings.Join(parts, " + "), Unknown)
 	if l.NoCost > 0 && len(parts) > 0 {
 		text += fmt.Sprintf(" in %d of %d", l.Jobs-l.NoCost, l.Jobs)
@@ -169,11 +163,11 @@ func printSavings(b *strings.Builder, savings []Saving) {
 func (s Saving) Sentence() string {
 	o := s.Outcome
 	if o == nil {
-		return fmt.Sprintf("%s (%s tuned, %d untuned)", s.Note, count1(s.Tuned, "job"), s.Untuned)
+		return fmt.Sprintf("%s (%s tuned, %d untuned)", s.Note, Count(s.Tuned, "job"), s.Untuned)
 	}
 	text := string(o.Verdict)
 	if o.Pairs == 0 {
-		return fmt.Sprintf("%s: %s (%s)", text, o.Reason.Sentence(), count1(s.Pairs, "pair"))
+		return fmt.Sprintf("%s: %s (%s)", text, o.Reason.Sentence(), Count(s.Pairs, "pair"))
 	}
 	if o.Source != "" {
 		text += ", joules by " + o.Source
@@ -187,10 +181,10 @@ func (s Saving) Sentence() string {
 			verb = "is"
 		}
 		return fmt.Sprintf("%s: %s per epoch, and %s %s too few for an interval; %s",
-			text, percent(o.LogRatio), count1(o.Pairs, "pair"), verb, o.Reason.Sentence())
+			text, Percent(o.LogRatio), Count(o.Pairs, "pair"), verb, o.Reason.Sentence())
 	}
 	return fmt.Sprintf("%s: %s per epoch (%g %% interval %s), %s; %s",
-		text, percent(o.LogRatio), 100*o.Level, interval(*o), count1(o.Pairs, "pair"), o.Reason.Sentence())
+		text, Percent(o.LogRatio), 100*o.Level, interval(*o), Count(o.Pairs, "pair"), o.Reason.Sentence())
 }
 
 // far is a bound that means nothing any more, in natural logs: a factor of 150.
@@ -199,7 +193,7 @@ const far = 5
 // interval prints the bounds; those that are too far away to mean anything are
 // called open.
 func interval(o tuning.Outcome) string {
-	low, high := percent(o.Low), percent(o.High)
+	low, high := Percent(o.Low), Percent(o.High)
 	if o.Low < -far {
 		low = "open"
 	}
@@ -209,14 +203,8 @@ func interval(o tuning.Outcome) string {
 	return low + " to " + high
 }
 
-func percent(logRatio float64) string { return fmt.Sprintf("%+.1f %%", math.Expm1(logRatio)*100) }
-
-func count1(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
+// Percent prints a log ratio as a change.
+func Percent(logRatio float64) string { return fmt.Sprintf("%+.1f %%", math.Expm1(logRatio)*100) }
 
 // CSV prints the lines, the total last, and no savings. A number that is missing
 // is an empty field.

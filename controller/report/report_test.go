@@ -3,7 +3,6 @@ package report_test
 import (
 	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 
 	"pitchpipe/controller/report"
 	"pitchpipe/controller/tuning"
+	"pitchpipe/test/fixtures"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -99,33 +99,16 @@ func site() []report.Row {
 	return append(rows, job("alone", 200, tuned(0.5)))
 }
 
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
-	}
-}
-
 func TestTablesAsPeopleAndProgramsReadThem(t *testing.T) {
 	t.Parallel()
 	for _, by := range report.Bys() {
 		table := report.Build(site(), query(by))
 		table.Notes = []string{"A note."}
-		golden(t, "by-"+string(by)+".txt", report.Text(table))
-		golden(t, "by-"+string(by)+".csv", report.CSV(table))
+		fixtures.Golden(t, *update, filepath.Join("testdata", "by-"+string(by)+".txt"), report.Text(table))
+		fixtures.Golden(t, *update, filepath.Join("testdata", "by-"+string(by)+".csv"), report.CSV(table))
 	}
 	empty := query(report.ByUser)
-	golden(t, "empty.txt", report.Text(report.Build(nil, empty)))
+	fixtures.Golden(t, *update, filepath.Join("testdata", "empty.txt"), report.Text(report.Build(nil, empty)))
 }
 
 func TestNothingThatAUserNamedReachesTheTerminalUnprinted(t *testing.T) {
@@ -155,8 +138,8 @@ func TestCostsAsPeopleAndProgramsReadThem(t *testing.T) {
 		job("lost", 70, priced(euros), func(r *report.Row) { r.Spans[0].Cores = 0 }),
 	}
 	table := report.Build(rows, query(report.ByJob))
-	golden(t, "priced.txt", report.Text(table))
-	golden(t, "priced.csv", report.CSV(table))
+	fixtures.Golden(t, *update, filepath.Join("testdata", "priced.txt"), report.Text(table))
+	fixtures.Golden(t, *update, filepath.Join("testdata", "priced.csv"), report.CSV(table))
 }
 
 func TestMissingNumbersAreMissing(t *testing.T) {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -51,12 +52,7 @@ func (r Row) epochs() []tuning.Epoch {
 			last[e.Number] = e
 		}
 	}
-	out := make([]tuning.Epoch, 0, len(last))
-	for _, e := range last {
-		out = append(out, e)
-	}
-	slices.SortFunc(out, func(a, b tuning.Epoch) int { return cmp.Compare(a.Number, b.Number) })
-	return out
+	return slices.SortedFunc(maps.Values(last), func(a, b tuning.Epoch) int { return cmp.Compare(a.Number, b.Number) })
 }
 
 // repeated are the epochs that a later attempt did once more.
@@ -66,14 +62,6 @@ func (r Row) repeated() []tuning.Epoch {
 		last[e.Number] = max(last[e.Number], e.Attempt)
 	}
 	return slices.DeleteFunc(slices.Clone(r.Epochs), func(e tuning.Epoch) bool { return e.Attempt == last[e.Number] })
-}
-
-func (r Row) done() int {
-	n := 0
-	for _, e := range r.Epochs {
-		n = max(n, e.Number)
-	}
-	return n
 }
 
 // Seconds are those that its attempts ran; not ok where that is unknown.

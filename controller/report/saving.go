@@ -78,7 +78,7 @@ func (r Row) takesPart() bool {
 	return !r.Forgotten && r.Control != r.Tuned && r.Policy.Mode == tuning.Apply
 }
 
-func (r Row) finished() bool { return r.Succeeded && r.Total > 0 && r.done() >= r.Total }
+func (r Row) finished() bool { return r.Succeeded && r.Total > 0 && tuning.Done(r.Epochs) >= r.Total }
 
 // Match pairs jobs that did the same work. Both have ended, with success and all
 // their epochs; one is tuned (an attempt ran under other settings than its
@@ -218,9 +218,7 @@ func (b *bill) between(epochs []tuning.Epoch, seconds float64) {
 func (r Row) between() time.Duration {
 	var sum time.Duration
 	var last tuning.Epoch
-	for _, e := range slices.SortedStableFunc(slices.Values(r.Epochs), func(a, b tuning.Epoch) int {
-		return cmp.Or(cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Number, b.Number))
-	}) {
+	for _, e := range slices.SortedStableFunc(slices.Values(r.Epochs), tuning.Epoch.Compare) {
 		if last.Attempt > 0 && e.Attempt != last.Attempt {
 			sum += max(0, e.Start.Sub(last.End))
 		}

@@ -207,7 +207,7 @@ func (l *Line) addTuning(r Row) {
 	case r.Tuned && !r.Ended.IsZero():
 		l.NoNet++
 	}
-	l.Restarts, l.Probes, l.Epochs = plus(l.Restarts, r.Restarts), plus(l.Probes, r.Probes), plus(l.Epochs, r.done())
+	l.Restarts, l.Probes, l.Epochs = plus(l.Restarts, r.Restarts), plus(l.Probes, r.Probes), plus(l.Epochs, tuning.Done(r.Epochs))
 }
 
 func plus[N int | float64](sum *N, v N) *N {

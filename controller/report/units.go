@@ -4,8 +4,29 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
+	"text/tabwriter"
 	"time"
 )
+
+// Columns aligns the cells of rows.
+func Columns(rows ...[]string) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, cells := range rows {
+		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
+	}
+	_ = w.Flush() // a Builder takes everything
+	return b.String()
+}
+
+// Count is a number of what a noun names.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
 
 // Duration prints a time for reading: "250 ms", "4.2 s", "3 min 20 s", "2 h 5 min".
 func Duration(seconds float64) string {

@@ -41,7 +41,7 @@ func (f Facts) shown() []shown {
 
 // differs is how far a job differs from an effect of others, which is never worth nothing.
 func differs(e tuning.Effect, between float64) float64 {
-	return math.Hypot(e.SD, between) / math.Sqrt(math.Max(e.Fresh(), 1e-3))
+	return math.Hypot(math.Hypot(e.SD, between)/math.Sqrt(math.Max(e.Fresh(), 1e-3)), e.Apart)
 }
 
 // Prediction is what a setting does, per epoch.

@@ -169,7 +169,11 @@ func TestEveryExampleOfTheReferenceIsAccepted(t *testing.T) {
 		"signal":    "exit = 85",
 		"grace":     "exit = 85",
 		"direction": "",
+		"measures":  `direction = "max"`,
+		"when":      "env = \"X\"\nvalues = [1]",
 	}
+	const searching = "knob \"optimizer\" {\nenv = \"O\"\nvalues = [\"sgd\"]\n}\n" +
+		"progress {\npattern = \"(?P<epoch>.)(?P<total>.)(?P<loss>.)(?P<quality>.)\"\n}\nsearch { epochs = 81 }\n"
 	for _, k := range stanza.Keys() {
 		t.Run(k.Block+" "+k.Name, func(t *testing.T) {
 			t.Parallel()
@@ -180,10 +184,21 @@ func TestEveryExampleOfTheReferenceIsAccepted(t *testing.T) {
 			case "knob":
 				inner = "knob \"x\" {\n" + inner + "}\n"
 				around = "knob \"cores\" { values = [1] }\n"
+				if k.Name == "when" {
+					around = searching
+				}
 			default:
 				inner = k.Block + " {\n" + inner + "}\n"
-				if k.Block == "quality" {
+				switch {
+				case k.Name == "measures":
+					around = searching
+				case k.Block == "quality":
 					around = "progress { report = true }\n"
+				case k.Block == "action":
+					inner = "action \"x\" {\n" + k.HCL() + "\n}\n"
+					around = "progress { report = true }\nquality { direction = \"max\" }\n"
+				case k.Block == "search":
+					around = strings.Replace(searching, "search { epochs = 81 }", "", 1)
 				}
 			}
 			job, err := read("job.nomad.hcl", []byte(wrap("tuning {\n"+around+inner+"}\n")))
@@ -197,6 +212,25 @@ func TestEveryExampleOfTheReferenceIsAccepted(t *testing.T) {
 				t.Errorf("the block %q is not listed", k.Block)
 			}
 		})
+	}
+}
+
+// TestAWordOfAnotherToolIsAnsweredWithOurs writes each of them at the top level and in its block.
+func TestAWordOfAnotherToolIsAnsweredWithOurs(t *testing.T) {
+	t.Parallel()
+	for _, k := range stanza.Keys() {
+		for word := range strings.FieldsSeq(k.Elsewhere) {
+			attrs := []jobfile.Attr{{Name: word, Value: jobfile.Value{Kind: jobfile.Bare, Text: "1"}}}
+			for _, top := range []*jobfile.Block{{Attrs: attrs}, {Blocks: []*jobfile.Block{{Type: k.Block, Attrs: attrs}}}} {
+				if k.Block == "knob" && len(top.Blocks) > 0 {
+					top.Blocks[0].Label = "x"
+				}
+				_, err := stanza.Policy(&jobfile.Job{Format: jobfile.Sbatch, Stanza: top})
+				if err == nil || !strings.Contains(err.Error(), "; here that is ") || !strings.Contains(err.Error(), k.Line()) {
+					t.Errorf("%s of the block %q: %v, want %s", word, k.Block, err, k.Line())
+				}
+			}
+		}
 	}
 }
 

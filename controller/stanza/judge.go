@@ -1,10 +1,12 @@
 package stanza
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
+	"pitchpipe/controller/tuning"
 	"pitchpipe/driver/jobfile"
 )
 
@@ -79,10 +81,10 @@ func (j *judge) read(b *jobfile.Block, s subject) fields {
 
 func (j *judge) unknownKey(b *jobfile.Block, a jobfile.Attr, known []string) {
 	if b.Type == "" && slices.Contains(Blocks(), a.Name) && a.Name != "" {
-		j.fail(a.Pos, a.Name+" is a block, not a key", "want "+blockSpelling(j.job.Format, a.Name))
+		j.fail(a.Pos, a.Name+" is a block, not a key", "want "+j.spelling(a.Name, "key = value", "key=value"))
 		return
 	}
-	suggestion := didYouMean(a.Name, known)
+	suggestion := cmp.Or(j.elsewhere(b.Type, a.Name), didYouMean(a.Name, known))
 	if suggestion == "" { // a key that stands in the wrong block
 		if i := slices.IndexFunc(Keys(), func(k Key) bool { return k.Name == a.Name }); i >= 0 {
 			suggestion = fmt.Sprintf("; %s belongs to %s", a.Name, where(Keys()[i].Block))
@@ -92,44 +94,67 @@ func (j *judge) unknownKey(b *jobfile.Block, a jobfile.Attr, known []string) {
 }
 
 func (j *judge) unknownBlock(b *jobfile.Block, parent string) {
+	words := []string{b.Type}
+	for _, a := range b.Attrs {
+		words = append(words, b.Type+"."+a.Name)
+	}
+	suggestion := j.elsewhere(parent, words...)
 	k, isKey := keyOf(parent, b.Type)
 	switch {
 	case isKey:
-		want := k.HCL()
-		if j.job.Format == jobfile.Sbatch {
-			want = strings.TrimSpace("#TUNE "+parent) + " " + k.Line()
-		}
-		j.fail(b.Pos, b.Type+" is a key, not a block", "want "+want)
+		j.fail(b.Pos, b.Type+" is a key, not a block", "want "+j.spelling(k.Block, k.HCL(), k.Line())+suggestion)
 	case parent != "":
-		j.fail(b.Pos, fmt.Sprintf("the block %q in %s", b.Type, where(parent)), "want keys only")
+		j.fail(b.Pos, fmt.Sprintf("the block %q in %s", b.Type, where(parent)), "want keys only"+suggestion)
 	default:
 		known := Blocks()[1:]
-		suggestion := didYouMean(b.Type, known)
-		if suggestion == "" {
-			suggestion = didYouMean(b.Type, namesOf(keysOf("")))
-		}
+		suggestion = cmp.Or(suggestion, didYouMean(b.Type, known), didYouMean(b.Type, namesOf(keysOf(""))))
 		j.fail(b.Pos, fmt.Sprintf("unknown block %q in the tuning stanza", b.Type), "want "+oneOf(known)+suggestion)
 	}
 }
 
-func blockSpelling(format jobfile.Format, name string) string {
-	line, label := "#TUNE "+name, ""
-	if name == "knob" {
-		line, label = line+" NAME", ` "NAME"`
+// elsewhere names the keys that other tools call by one of the words: those of the block, else all.
+func (j *judge) elsewhere(block string, words ...string) string {
+	fold := func(s string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s)) }
+	var here, all []string
+	for _, k := range Keys() {
+		for other := range strings.FieldsSeq(k.Elsewhere) {
+			if !slices.ContainsFunc(words, func(w string) bool { return fold(w) == fold(other) }) {
+				continue
+			}
+			all = append(all, j.spelling(k.Block, k.HCL(), k.Line()))
+			if k.Block == block {
+				here = append(here, all[len(all)-1])
+			}
+		}
 	}
-	if format == jobfile.Sbatch {
-		return line + " key=value"
+	if len(here) > 0 {
+		all = here
 	}
-	return name + label + " { key = value }"
+	if len(all) == 0 {
+		return ""
+	}
+	return "; here that is " + oneOf(slices.Compact(all))
+}
+
+// spelling is how a stanza writes keys of a block, in the format of the job file.
+func (j *judge) spelling(block, hcl, line string) string {
+	label := ""
+	if hasNames(block) {
+		label = " NAME"
+	}
+	switch {
+	case j.job.Format == jobfile.Sbatch:
+		return strings.TrimSpace("#TUNE "+block+label) + " " + line
+	case block == "":
+		return hcl
+	case label != "":
+		return block + ` "NAME" { ` + hcl + " }"
+	}
+	return block + " { " + hcl + " }"
 }
 
 func keyOf(block, name string) (Key, bool) {
-	keys := keysOf(block)
-	i := slices.IndexFunc(keys, func(k Key) bool { return k.Name == name })
-	if i < 0 {
-		return Key{}, false
-	}
-	return keys[i], true
+	return tuning.First(keysOf(block), func(k Key) bool { return k.Name == name })
 }
 
 func where(block string) string {

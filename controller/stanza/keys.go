@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"pitchpipe/controller/tuning"
 )
@@ -27,6 +28,8 @@ const (
 	TypeValue    Type = "value"     // a value of the knob: by its name a number, an amount or a word
 	TypeValues   Type = "values"    // a list of them
 	TypeKnob     Type = "knob name" // name of another knob
+	TypeWords    Type = "words"     // a list of different ones of Key.Words
+	TypeWhen     Type = "condition" // KNOB=VALUE
 )
 
 // Key describes one key of the stanza.
@@ -35,10 +38,11 @@ type Key struct {
 	Name      string
 	Type      Type
 	Default   string               // as written; empty = none
-	Words     []string             // of TypeWord, and those that stand for a number of TypeNumber
+	Words     []string             // of TypeWord and TypeWords, and those that stand for a number of TypeNumber
 	Low, High float64              // of TypeNumber and TypeInteger
 	Allowed   string               // what is allowed, as errors and the reference say it
 	Meaning   string               // one sentence
+	Elsewhere string               // what other tools call it, words with blanks between them
 	example   any                  // a literal
 	field     func(s *subject) any // a pointer to what the key sets
 }
@@ -52,7 +56,7 @@ func (k Key) Line() string { return k.Name + "=" + line(k.example) }
 // Blocks lists the block types in the order of the documentation; the first is
 // the top level.
 func Blocks() []string {
-	return []string{"", "knob", "progress", "quality", "profile", "checkpoint", "budget"}
+	return []string{"", "knob", "progress", "quality", "profile", "checkpoint", "budget", "search", "action"}
 }
 
 // none lifts a bound.
@@ -60,6 +64,9 @@ const none = "none"
 
 // most is the largest count that is taken for a real one.
 const most = 1e9
+
+// exact is the largest whole number that every format of a job file holds exactly.
+const exact = 1 << 53
 
 // Keys lists every key that a stanza may have, block by block.
 func Keys() []Key {
@@ -102,34 +109,38 @@ func Keys() []Key {
 			example: bare("true"), field: func(s *subject) any { return &s.knob.Live },
 		},
 		{
-			Block: "knob", Name: "follows", Type: TypeKnob, Allowed: "the name of another knob that follows none, without quality, values, min, max, scale and default",
+			Block: "knob", Name: "follows", Type: TypeKnob, Allowed: "the name of another knob that follows none, without quality, values, min, max, scale, default and when",
 			Meaning: "The knob always equals this other knob.",
 			example: "cores", field: func(s *subject) any { return &s.knob.Follows },
 		},
 		{
 			Block: "knob", Name: "values", Type: TypeValues, Allowed: "a list of different values, without min and max",
-			Meaning: "The values that may be tried.",
-			example: []any{bare("32"), bare("64"), bare("128")}, field: func(s *subject) any { return &s.knob.Values },
+			Meaning:   "The values that may be tried.",
+			Elsewhere: "choices categories list feasibleSpace parameters hyperparameters search_space param_space parameterType step q suggest_categorical",
+			example:   []any{bare("32"), bare("64"), bare("128")}, field: func(s *subject) any { return &s.knob.Values },
 		},
 		{
 			Block: "knob", Name: "min", Type: TypeValue, Allowed: "a number below max, without values",
-			Meaning: "The least value that may be tried.",
-			example: bare("0.001"), field: func(s *subject) any { return &s.knob.Min },
+			Meaning:   "The least value that may be tried.",
+			Elsewhere: "low lower minval suggest_float suggest_int suggest_uniform suggest_loguniform",
+			example:   bare("0.001"), field: func(s *subject) any { return &s.knob.Min },
 		},
 		{
 			Block: "knob", Name: "max", Type: TypeValue, Allowed: "a number above min, without values",
-			Meaning: "The greatest value that may be tried.",
-			example: bare("0.1"), field: func(s *subject) any { return &s.knob.Max },
+			Meaning:   "The greatest value that may be tried.",
+			Elsewhere: "high upper maxval",
+			example:   bare("0.1"), field: func(s *subject) any { return &s.knob.Max },
 		},
 		{
 			Block: "knob", Name: "scale", Type: TypeWord, Default: string(tuning.Linear), Words: words(tuning.Scales()),
-			Allowed: "linear, log or pow2, only with min and max; log and pow2 need min above 0",
-			Meaning: "How the values between min and max are spaced.",
-			example: "log", field: func(s *subject) any { return (*string)(&s.knob.Scale) },
+			Allowed:   "linear, log or pow2, only with min and max; log and pow2 need min above 0",
+			Meaning:   "How the values between min and max are spaced.",
+			Elsewhere: "distribution type log",
+			example:   "log", field: func(s *subject) any { return (*string)(&s.knob.Scale) },
 		},
 		{
 			Block: "knob", Name: "default", Type: TypeValue, Allowed: "one value, not for cores and memory",
-			Meaning: "The untuned value; a hyperparameter needs it unless the job file shows the value in env or args.",
+			Meaning: "The untuned value; a hyperparameter needs it unless the job file shows the value in env or args, or a search sets it.",
 			example: bare("32"), field: func(s *subject) any { return &s.knob.Default },
 		},
 		{
@@ -139,10 +150,17 @@ func Keys() []Key {
 			example: tuning.QualitySame, field: func(s *subject) any { return &s.knob.Quality },
 		},
 		{
+			Block: "knob", Name: "when", Type: TypeWhen,
+			Allowed: "KNOB=VALUE: another knob that the search varies and one of its values, only with a search block",
+			Meaning: "The knob counts only in the trials in which the other knob has this value.", Elsewhere: "condition conditions",
+			example: "optimizer=sgd", field: func(s *subject) any { return &s.knob.When },
+		},
+		{
 			Block: "progress", Name: "pattern", Type: TypePattern,
-			Allowed: "a regular expression with the named group epoch, and if wanted total, loss and quality",
-			Meaning: "A line of the job that matches says that this epoch ended.",
-			example: `epoch (?P<epoch>\d+)/(?P<total>\d+)`, field: func(s *subject) any { return &s.Progress.Pattern },
+			Allowed:   "a regular expression with the named group epoch, and if wanted total, loss and quality",
+			Meaning:   "A line of the job that matches says that this epoch ended.",
+			Elsewhere: "metric metric.name objectiveMetricName objective.objectiveMetricName metricsCollectorSpec metricsCollector",
+			example:   `epoch (?P<epoch>\d+)/(?P<total>\d+)`, field: func(s *subject) any { return &s.Progress.Pattern },
 		},
 		{
 			Block: "progress", Name: "file", Type: TypeText, Allowed: "a path, only with pattern",
@@ -154,15 +172,12 @@ func Keys() []Key {
 			Meaning: "The job reports its epochs to the exporter's socket itself.",
 			example: bare("true"), field: func(s *subject) any { return &s.Progress.Report },
 		},
-		{
-			Block: "progress", Name: "total", Type: TypeInteger, Low: 1, High: most, Allowed: "a whole number of at least 1",
-			Meaning: "The epochs in all, where no line says it.",
-			example: bare("50"), field: func(s *subject) any { return &s.Progress.Total },
-		},
+		integer("progress", "total", "", 1, "50", "The epochs in all, where no line says it.", "", func(s *subject) any { return &s.Progress.Total }),
 		{
 			Block: "quality", Name: "direction", Type: TypeWord, Words: []string{"max", "min"},
-			Meaning: "Whether more or less of the quality is better; needed.",
-			example: "max", field: func(s *subject) any { return &s.guard.Direction },
+			Meaning:   "Whether more or less of the quality is better; needed.",
+			Elsewhere: "objective.type goal metric.goal type smaller_is_better maximize minimize",
+			example:   "max", field: func(s *subject) any { return &s.guard.Direction },
 		},
 		{
 			Block: "quality", Name: "max_loss", Type: TypeNumber, Default: "0.01", High: 1, Allowed: "a number from 0 to 1",
@@ -171,19 +186,18 @@ func Keys() []Key {
 		},
 		{
 			Block: "quality", Name: "target", Type: TypeNumber, Low: -math.MaxFloat64, High: math.MaxFloat64, Allowed: "a number",
-			Meaning: "The quality at which the job is done: whole runs are compared by what they cost until they first reach it, instead of until their last epoch.",
-			example: bare("0.97"), field: func(s *subject) any { return &s.guard.Target },
+			Meaning:   "The quality at which the job is done: whole runs are compared by what they cost until they first reach it, instead of until their last epoch.",
+			Elsewhere: "objective.goal goal metric.target target_value",
+			example:   bare("0.97"), field: func(s *subject) any { return &s.guard.Target },
 		},
 		{
-			Block: "profile", Name: "warmup_epochs", Type: TypeInteger, Default: "1", High: most, Allowed: "a whole number of at least 0",
-			Meaning: "The first epochs, which are not judged.",
-			example: bare("1"), field: func(s *subject) any { return &s.Profile.WarmupEpochs },
+			Block: "quality", Name: "measures", Type: TypeWords, Words: tuning.SearchMeasures(),
+			Allowed: "a list of quality, energy, time and cost that begins with quality, only with a search block",
+			Meaning: "What the trials of a search are compared by; by default by quality alone. With several no single trial is the best.", Elsewhere: "directions",
+			example: []any{tuning.ByQuality, tuning.ByEnergy}, field: func(s *subject) any { return &s.guard.Measures },
 		},
-		{
-			Block: "profile", Name: "epochs", Type: TypeInteger, Default: "2", Low: 1, High: most, Allowed: "a whole number of at least 1",
-			Meaning: "The epochs after them that make the profile.",
-			example: bare("2"), field: func(s *subject) any { return &s.Profile.Epochs },
-		},
+		integer("profile", "warmup_epochs", "1", 0, "1", "The first epochs, which are not judged.", "", func(s *subject) any { return &s.Profile.WarmupEpochs }),
+		integer("profile", "epochs", "2", 1, "2", "The epochs after them that make the profile.", "", func(s *subject) any { return &s.Profile.Epochs }),
 		{
 			Block: "checkpoint", Name: "signal", Type: TypeSignal, Default: tuning.DefaultSignal,
 			Allowed: "the name of a signal that a job can catch, such as SIGUSR1 or USR1",
@@ -215,41 +229,94 @@ func Keys() []Key {
 			Meaning: "The time of all attempts after which tuning ends; without it there is no bound.",
 			example: "4h", field: func(s *subject) any { return &s.Budget.Time },
 		},
+		integer("budget", "restarts", "2", 0, "2", "How often the job may be moved or rolled back.", "", func(s *subject) any { return &s.Budget.Restarts }),
+		integer("budget", "probes", "4", 0, "4", "How many settings may be tried on the early epochs.", "", func(s *subject) any { return &s.Budget.Probes }),
+		integer("budget", "returns", "0", 0, "6", "How many runs of this kind of job may run as a whole under a setting that is not known to be better yet, so that those after them profit. "+
+			"It is how a job that cannot be moved is tuned. 0: only what is known is used.",
+			"", func(s *subject) any { return &s.Budget.Returns }),
 		{
-			Block: "budget", Name: "restarts", Type: TypeInteger, Default: "2", High: most, Allowed: "a whole number of at least 0",
-			Meaning: "How often the job may be moved or rolled back.",
-			example: bare("2"), field: func(s *subject) any { return &s.Budget.Restarts },
+			Block: "search", Name: "method", Type: TypeWord, Default: string(tuning.DefaultMethod), Words: words(tuning.SearchMethods()),
+			Meaning: "How trials are picked and ended early: by successive halving (asha), by several brackets of it (hyperband), " +
+				"with hyperparameters from a Gaussian process (gp, asha+gp), or whole trials at random or over a grid.",
+			Elsewhere: "algorithm algorithm.algorithmName sampler pruner searcher searcher.name early_terminate earlyStopping strategy scheduler",
+			example:   "asha", field: func(s *subject) any { return (*string)(&s.search.Method) },
+		},
+		integer("search", "trials", strconv.Itoa(tuning.DefaultTrials), 1, "64", "How many trials begin at most.",
+			"maxTrialCount n_trials max_trials run_cap num_samples", func(s *subject) any { return &s.search.Trials }),
+		integer("search", "parallel", strconv.Itoa(tuning.DefaultParallel), 1, "8", "How many trials run at one time at most.",
+			"parallelTrialCount n_jobs max_concurrent_trials max_concurrent n_workers", func(s *subject) any { return &s.search.Parallel }),
+		{
+			Block: "search", Name: "epochs", Type: TypeInteger, Low: 1, High: most, Allowed: "a whole number of at least 1 and at most the total of progress",
+			Meaning:   "The epochs of a whole trial. By default those that the job runs: the total of progress, or the group total of its pattern.",
+			Elsewhere: "max_resource max_length max_time max_iter max_t max_epochs max_budget",
+			example:   bare("81"), field: func(s *subject) any { return &s.search.Epochs },
 		},
 		{
-			Block: "budget", Name: "probes", Type: TypeInteger, Default: "4", High: most, Allowed: "a whole number of at least 0",
-			Meaning: "How many settings may be tried on the early epochs.",
-			example: bare("4"), field: func(s *subject) any { return &s.Budget.Probes },
+			Block: "search", Name: "min_epochs", Type: TypeInteger, Low: 1, High: most, Allowed: "a whole number of at least 1 and below epochs",
+			Meaning:   "The epochs before a trial may be ended early; by default a thirtieth of a whole trial, and 2 at least.",
+			Elsewhere: "min_resource min_iter grace_period min_t min_budget max_rungs",
+			example:   bare("3"), field: func(s *subject) any { return &s.search.MinEpochs },
+		},
+		integer("search", "eta", strconv.Itoa(tuning.DefaultEta), 2, "3", "One of so many trials goes on at each rung, and a rung is so many times as long as the one before.",
+			"reduction_factor divisor", func(s *subject) any { return &s.search.Eta }),
+		{
+			Block: "search", Name: "seed", Type: TypeInteger, Default: "0", High: exact, Allowed: "a whole number of at least 0",
+			Meaning: "Searches with the same seed draw the same hyperparameters.", Elsewhere: "random_state random_seed experiment_seed",
+			example: bare("7"), field: func(s *subject) any { return &s.search.Seed },
 		},
 		{
-			Block: "budget", Name: "returns", Type: TypeInteger, Default: "0", High: most, Allowed: "a whole number of at least 0",
-			Meaning: "How many runs of this kind of job may run as a whole under a setting that is not known to be better yet, so that those after them profit. " +
-				"It is how a job that cannot be moved is tuned. 0: only what is known is used.",
-			example: bare("6"), field: func(s *subject) any { return &s.Budget.Returns },
+			Block: "search", Name: "system", Type: TypeWord, Default: string(tuning.DefaultSystem), Words: words(tuning.SystemModes()),
+			Meaning: "What becomes of system knobs and those with quality=same: tuned inside the epochs of the trials, searched like hyperparameters (memory is not), or left as they are.",
+			example: string(tuning.Pipelined), field: func(s *subject) any { return (*string)(&s.search.System) },
 		},
+		integer("search", "failures", "", 1, "5", "The search ends when more trials than these failed; by default a quarter of them, and 3 at least.",
+			"maxFailedTrialCount max_restarts max_failures", func(s *subject) any { return &s.search.Failures }),
+		{
+			Block: "search", Name: "energy", Type: TypeEnergy, Allowed: "an amount of energy above 0 such as 2MJ or 0.5kWh",
+			Meaning: "The joules of all trials after which the search ends; without it there is no bound.",
+			example: "20MJ", field: func(s *subject) any { return &s.search.Energy },
+		},
+		{
+			Block: "search", Name: "time", Type: TypeDuration, Allowed: "a time above 0 such as 90m or 4h",
+			Meaning: "The time from its beginning after which the search ends; without it there is no bound.", Elsewhere: "timeout time_budget_s",
+			example: "12h", field: func(s *subject) any { return &s.search.Time },
+		},
+		{
+			Block: "search", Name: "core_hours", Type: TypeNumber, Low: math.SmallestNonzeroFloat64, High: math.MaxFloat64, Allowed: "a number above 0",
+			Meaning: "The core-hours of all trials after which the search ends; without it there is no bound.",
+			example: bare("200"), field: func(s *subject) any { return &s.search.CoreHours },
+		},
+		integer("action", "max", "1", 1, "2",
+			"How often one run can take the action. The settings file counts how often it is to have been taken.", "", func(s *subject) any { return &s.action.Max }),
+		integer("action", "explore", "0", 0, "2",
+			"How many runs of this kind may take the action, in their first half, before any showed what it brings. 0: only what is known is used.", "",
+			func(s *subject) any { return &s.action.Explore }),
 	}
 }
 
-func words[T ~string](list []T) []string {
-	out := make([]string, len(list))
-	for i, w := range list {
-		out[i] = string(w)
+// hasNames reports whether blocks of a type have names, so that there may be several.
+func hasNames(block string) bool { return block == "knob" || block == "action" }
+
+// integer is a key of a count.
+func integer(block, name, preset string, low float64, example, meaning, elsewhere string, field func(s *subject) any) Key {
+	return Key{
+		Block: block, Name: name, Type: TypeInteger, Default: preset, Low: low, High: most, Allowed: fmt.Sprintf("a whole number of at least %g", low),
+		Meaning: meaning, Elsewhere: elsewhere, example: bare(example), field: field,
 	}
-	return out
 }
+
+func words[T ~string](list []T) []string { return named(list, func(w T) string { return string(w) }) }
 
 func keysOf(block string) []Key {
 	return slices.DeleteFunc(Keys(), func(k Key) bool { return k.Block != block })
 }
 
-func namesOf(keys []Key) []string {
-	out := make([]string, len(keys))
-	for i, k := range keys {
-		out[i] = k.Name
+func namesOf(keys []Key) []string { return named(keys, func(k Key) string { return k.Name }) }
+
+func named[T any](list []T, name func(T) string) []string {
+	out := make([]string, len(list))
+	for i, one := range list {
+		out[i] = name(one)
 	}
 	return out
 }

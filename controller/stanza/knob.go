@@ -18,39 +18,70 @@ var (
 )
 
 // knobs judges every knob, then what they say about each other.
-func (j *judge) knobs(blocks []*jobfile.Block) []tuning.Knob {
-	var out []tuning.Knob
+func (j *judge) knobs(p *tuning.Policy, blocks []*jobfile.Block) {
 	var read []fields
 	first, carriers := map[string]jobfile.Pos{}, map[string]string{}
 	for _, b := range blocks {
-		at := b.Pos
-		if b.Label != "" {
-			at = b.LabelPos
-		}
-		if old, twice := first[b.Label]; twice && b.Label != "" {
-			j.fail(at, fmt.Sprintf("the knob %q is given twice", b.Label), fmt.Sprintf("the first is at %s", old))
-			continue
-		}
-		first[b.Label] = at
-		if !knobName.MatchString(b.Label) {
-			found := fmt.Sprintf("a knob with the name %q", b.Label)
-			if b.Label == "" {
-				found = "a knob without a name"
-			}
-			j.fail(at, found, "want a name of letters, digits, _ and - that begins with a letter")
+		at, ok := j.label(b, first)
+		if !ok {
 			continue
 		}
 		k := tuning.Knob{Name: b.Label}
 		f := j.read(b, subject{knob: &k})
 		j.carrier(&k, f, at, carriers)
 		j.span(&k, f, at)
-		j.untuned(&k, f, at)
-		out, read = append(out, k), append(read, f)
+		j.untuned(&k, f, at, p.Search != nil)
+		p.Knobs, read = append(p.Knobs, k), append(read, f)
 	}
-	for i := range out {
-		j.follows(out[i], out, read[i])
+	for i, k := range p.Knobs {
+		j.follows(k, p.Knobs, read[i])
+		j.when(*p, k, read[i])
 	}
-	return out
+}
+
+// label judges the name of a knob or an action; first says where the others stand.
+func (j *judge) label(b *jobfile.Block, first map[string]jobfile.Pos) (at jobfile.Pos, ok bool) {
+	at = b.Pos
+	if b.Label != "" {
+		at = b.LabelPos
+	}
+	if old, twice := first[b.Label]; twice && b.Label != "" {
+		j.fail(at, fmt.Sprintf("the %s %q is given twice", b.Type, b.Label), fmt.Sprintf("the first is at %s", old))
+		return at, false
+	}
+	first[b.Label] = at
+	if knobName.MatchString(b.Label) {
+		return at, true
+	}
+	article := map[bool]string{true: "a ", false: "an "}[b.Type == "knob"]
+	found := fmt.Sprintf("%s%s with the name %q", article, b.Type, b.Label)
+	if b.Label == "" {
+		found = article + b.Type + " without a name"
+	}
+	j.fail(at, found, "want a name of letters, digits, _ and - that begins with a letter")
+	return at, false
+}
+
+// actions judges the actions, which share the settings file with live knobs.
+func (j *judge) actions(p *tuning.Policy, actions []*jobfile.Block, blocks map[string]fields) {
+	first := map[string]jobfile.Pos{}
+	for _, b := range actions {
+		at, ok := j.label(b, first)
+		if !ok {
+			continue
+		}
+		o := tuning.Offer{Name: b.Label, Max: 1}
+		j.read(b, subject{action: &o})
+		switch k, taken := p.Knob(o.Name); {
+		case taken && k.Live:
+			j.fail(at, fmt.Sprintf("the action %q has the name of a live knob", o.Name), "want another name: both stand in the settings file")
+		case blocks["quality"].block == nil:
+			j.fail(at, fmt.Sprintf("the action %q without a quality", o.Name), "want a quality block: runs with and without it are compared by that")
+		case p.Search != nil:
+			j.fail(at, fmt.Sprintf("the action %q beside a search", o.Name), "want one of them: trials are compared by their hyperparameters")
+		}
+		p.Actions = append(p.Actions, o)
+	}
 }
 
 // carrier judges how the value reaches the job. carriers holds what other knobs
@@ -130,7 +161,7 @@ func (j *judge) arg(d datum) {
 
 func (j *judge) span(k *tuning.Knob, f fields, at jobfile.Pos) {
 	if f.given("follows") {
-		for _, name := range []string{"quality", "values", "min", "max", "scale", "default"} {
+		for _, name := range []string{"quality", "values", "min", "max", "scale", "default", "when"} {
 			if d, ok := f.get(name); ok {
 				j.fail(d.key, name+" of a knob that follows another", "want only its carrier: it has the values of the knob that it follows")
 			}
@@ -195,7 +226,7 @@ func (j *judge) values(k *tuning.Knob, d datum) {
 	}
 }
 
-func (j *judge) untuned(k *tuning.Knob, f fields, at jobfile.Pos) {
+func (j *judge) untuned(k *tuning.Knob, f fields, at jobfile.Pos, searching bool) {
 	d, ok := f.get("default")
 	switch {
 	case f.given("follows"):
@@ -203,6 +234,7 @@ func (j *judge) untuned(k *tuning.Knob, f fields, at jobfile.Pos) {
 		j.fail(d.key, "default of "+k.Name, "want none: it is what the job asks its scheduler for")
 	case ok:
 		k.Default = j.value(k.Name, d.items[0])
+	case searching && k.Quality == "": // the search sets it
 	case !f.given("default") && !tuning.IsSystem(k.Name) && !f.strange && (k.Env != "" || k.Arg != "" || k.Live):
 		if _, known := shown(j.job, *k); !known {
 			j.fail(at, fmt.Sprintf("the untuned value of %q is not known", k.Name), "want default, or the value in the job file's own env or args")
@@ -237,4 +269,44 @@ func (j *judge) follows(k tuning.Knob, all []tuning.Knob, f fields) {
 	case tuning.IsSystem(k.Name) && !(slices.Contains(counts, k.Name) && slices.Contains(counts, d.text)):
 		j.fail(d.at, fmt.Sprintf("the system knob %q follows %q", k.Name, d.text), "want one that counts the same: "+oneOf(counts)+", which follow each other")
 	}
+}
+
+// when judges the condition of a knob of a search.
+func (j *judge) when(p tuning.Policy, k tuning.Knob, f fields) {
+	d, ok := f.get("when")
+	if !ok {
+		return
+	}
+	varied := p.Searched()
+	_, mine := tuning.First(varied, func(o tuning.Knob) bool { return o.Name == k.Name })
+	varied = slices.DeleteFunc(varied, func(o tuning.Knob) bool { return o.Name == k.Name || len(o.Values) == 0 })
+	lead, known := tuning.First(varied, func(o tuning.Knob) bool { return o.Name == k.When.Knob })
+	switch {
+	case p.Search == nil:
+		j.fail(d.key, "when without a search block", "want it only with one: in a single job every knob counts")
+	case !mine && k.Follows == "":
+		j.fail(d.key, fmt.Sprintf("when of the knob %q, which the search does not vary", k.Name), "want it of a hyperparameter")
+	case !mine:
+	case circular(p, k):
+		j.fail(d.at, fmt.Sprintf("the knob %q depends on itself", k.Name), "want conditions without a circle")
+	case len(varied) == 0:
+		j.fail(d.at, fmt.Sprintf("when names %q", k.When.Knob), "want another knob with a list of values that the search varies, and there is none")
+	case !known:
+		names := named(varied, func(o tuning.Knob) string { return o.Name })
+		j.fail(d.at, fmt.Sprintf("when names %q", k.When.Knob), "want a knob with a list of values that the search varies: "+oneOf(names)+didYouMean(k.When.Knob, names))
+	case !lead.Allows(k.When.Value):
+		values := named(lead.Values, tuning.Value.String)
+		j.fail(d.at, fmt.Sprintf("%s is never %q", lead.Name, k.When.Value), "want "+oneOf(values)+didYouMean(k.When.Value.String(), values))
+	}
+}
+
+// circular reports whether the condition of a knob depends on itself by way of others.
+func circular(p tuning.Policy, k tuning.Knob) bool {
+	for on, steps := k, 0; on.When != nil && steps < len(p.Knobs); steps++ {
+		if on.When.Knob == k.Name {
+			return true
+		}
+		on, _ = p.Knob(on.When.Knob)
+	}
+	return false
 }

@@ -1,6 +1,7 @@
 package stanza
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -18,9 +19,11 @@ var ErrNone = errors.New("no tuning stanza")
 // subject is what the keys of a block set: a policy, and the parts of it that it may lack.
 type subject struct {
 	*tuning.Policy
-	knob  *tuning.Knob
-	guard *tuning.Quality
-	save  *tuning.Checkpoint
+	knob   *tuning.Knob
+	guard  *tuning.Quality
+	save   *tuning.Checkpoint
+	search *tuning.Search
+	action *tuning.Offer
 }
 
 // Policy judges the stanza of a job. The error is ErrNone where there is no stanza, and
@@ -31,12 +34,14 @@ func Policy(job *jobfile.Job) (tuning.Policy, error) {
 	}
 	j := &judge{job: job}
 	p := tuning.DefaultPolicy()
+	search := tuning.DefaultSearch()
 	s := subject{
-		Policy: &p, guard: &tuning.Quality{MaxLoss: tuning.DefaultMaxLoss},
+		Policy: &p, search: &search, guard: &tuning.Quality{MaxLoss: tuning.DefaultMaxLoss},
 		save: &tuning.Checkpoint{Signal: tuning.DefaultSignal, Grace: tuning.DefaultGrace},
 	}
-	j.top(&p, j.read(job.Stanza, s))
-	var knobs []*jobfile.Block
+	top := j.read(job.Stanza, s)
+	j.top(&p, top)
+	var knobs, actions []*jobfile.Block
 	blocks := map[string]fields{}
 	for _, b := range job.Stanza.Blocks {
 		old, twice := blocks[b.Type]
@@ -46,19 +51,25 @@ func Policy(job *jobfile.Job) (tuning.Policy, error) {
 			continue
 		case b.Type == "knob":
 			knobs = append(knobs, b)
+		case b.Type == "action":
+			actions = append(actions, b)
 		case twice:
 			j.fail(b.Pos, b.Type+" is given twice", fmt.Sprintf("the first is at %s", old.block.Pos))
 		default:
 			blocks[b.Type] = j.read(b, s)
 		}
-		if b.Type != "knob" && b.Label != "" {
-			j.fail(b.LabelPos, fmt.Sprintf("the name %q of the %s block", b.Label, b.Type), "want no name: only knobs have one")
+		if !hasNames(b.Type) && b.Label != "" {
+			j.fail(b.LabelPos, fmt.Sprintf("the name %q of the %s block", b.Label, b.Type), "want no name: only knobs and actions have one")
 		}
 		for _, inner := range b.Blocks {
 			j.unknownBlock(inner, b.Type)
 		}
 	}
-	p.Knobs = j.knobs(knobs)
+	if blocks["search"].block != nil {
+		p.Search = &search
+	}
+	j.knobs(&p, knobs)
+	j.actions(&p, actions, blocks)
 	groups, known := []string(nil), true
 	if f, ok := blocks["progress"]; ok {
 		groups, known = j.progress(p.Progress, f)
@@ -69,10 +80,27 @@ func Policy(job *jobfile.Job) (tuning.Policy, error) {
 		if known && !slices.Contains(groups, "quality") && !p.Progress.Report {
 			j.fail(f.block.Pos, "quality that the job does not report", "want the group quality in the pattern of progress, or report = true there")
 		}
+		switch d, ok := f.get("measures"); {
+		case ok && p.Search == nil:
+			j.fail(d.key, "measures without a search block", "want it only with one: a single job is compared with none")
+		case ok && s.guard.Measures[0] != tuning.ByQuality:
+			j.fail(d.at, "measures begins with "+s.guard.Measures[0], "want quality first")
+		}
 	}
 	if f, ok := blocks["checkpoint"]; ok {
 		p.Checkpoint = s.save
 		j.checkpoint(s.save, f)
+	}
+	if p.Search != nil {
+		if p.Search.System == tuning.Pipelined && !top.given("mode") {
+			p.Mode = tuning.Apply
+		} else if !top.given("mode") {
+			p.Mode = tuning.Observe
+		}
+		j.search(&p, blocks, groups, known)
+		if len(p.Knobs) == len(knobs) && len(p.Searched()) == 0 {
+			j.fail(blocks["search"].block.Pos, "a search without a hyperparameter", "want a knob that changes what the job learns, or with system=searched cores, threads or one with quality=same")
+		}
 	}
 	if err := j.errs.Err(); err != nil {
 		return tuning.Policy{}, err
@@ -137,6 +165,27 @@ func (j *judge) progress(p tuning.Progress, f fields) (groups []string, known bo
 		j.fail(pattern.at, "the pattern has no group epoch", `want one such as (?P<epoch>\d+)`)
 	}
 	return groups, true
+}
+
+// search judges the search block by what the stanza says of progress and quality.
+func (j *judge) search(p *tuning.Policy, blocks map[string]fields, groups []string, known bool) {
+	f, search := blocks["search"], p.Search
+	switch {
+	case blocks["progress"].block == nil:
+		j.fail(f.block.Pos, "a search without progress", "want a progress block: trials are compared by what they report")
+	case !known || !p.Progress.IsSet():
+	case p.Quality == nil && !slices.Contains(groups, "loss"):
+		j.fail(f.block.Pos, "a search of trials that report neither quality nor loss", "want a quality block, or the group loss in the pattern of progress")
+	case !f.given("epochs") && p.Progress.Total == 0 && !slices.Contains(groups, "total"):
+		j.fail(f.block.Pos, "a search of trials of unknown length", "want epochs here, total in the progress block, or the group total in its pattern")
+	}
+	if d, ok := f.get("epochs"); ok && p.Progress.Total > 0 && search.Epochs > p.Progress.Total {
+		j.fail(d.at, fmt.Sprintf("epochs is %d and the total of progress is %d", search.Epochs, p.Progress.Total), "want no more epochs than the job runs")
+	}
+	search.Epochs = cmp.Or(search.Epochs, p.Progress.Total)
+	if d, ok := f.get("min_epochs"); ok && search.Epochs > 0 && search.MinEpochs >= search.Epochs {
+		j.fail(d.at, fmt.Sprintf("min_epochs is %d and a whole trial has %d epochs", search.MinEpochs, search.Epochs), "want min_epochs below that")
+	}
 }
 
 func (j *judge) checkpoint(c *tuning.Checkpoint, f fields) {

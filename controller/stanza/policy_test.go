@@ -39,6 +39,7 @@ const (
   quality {
     direction = "max"
     max_loss  = 0.01
+    measures  = ["quality", "time"]
   }
   profile {
     warmup_epochs = 1
@@ -56,6 +57,11 @@ const (
     probes   = 4
     returns  = 6
   }
+  search {
+    method = "asha+gp"
+    trials = 64
+    seed   = 7
+  }
 }
 `
 	exampleLines = `#!/bin/sh
@@ -65,10 +71,11 @@ const (
 #TUNE knob batch_size env=BATCH_SIZE values=32,64,128,256 default=32
 #TUNE knob memory min=256MiB max=4GiB
 #TUNE progress pattern='epoch (?P<epoch>\d+)/(?P<total>\d+) loss (?P<loss>\S+) acc (?P<quality>\S+)'
-#TUNE quality direction=max max_loss=0.01
+#TUNE quality direction=max max_loss=0.01 measures=quality,time
 #TUNE profile warmup_epochs=1 epochs=2
 #TUNE checkpoint signal=USR1 grace=60s exit=85
 #TUNE budget energy=2MJ time=4h restarts=2 probes=4 returns=6
+#TUNE search method=asha+gp trials=64 seed=7
 `
 	exampleJSON = `{"mode": "apply", "objective": "energy", "max_slowdown": 1.10,
   "knob": {
@@ -78,10 +85,11 @@ const (
     "memory": {"min": "256MiB", "max": "4GiB"}
   },
   "progress": {"pattern": "epoch (?P<epoch>\\d+)/(?P<total>\\d+) loss (?P<loss>\\S+) acc (?P<quality>\\S+)"},
-  "quality": {"direction": "max", "max_loss": 0.01},
+  "quality": {"direction": "max", "max_loss": 0.01, "measures": ["quality", "time"]},
   "profile": {"warmup_epochs": 1, "epochs": 2},
   "checkpoint": {"signal": "SIGUSR1", "grace": "60s", "exit": 85},
-  "budget": {"energy": "2MJ", "time": "4h", "restarts": 2, "probes": 4, "returns": 6}}
+  "budget": {"energy": "2MJ", "time": "4h", "restarts": 2, "probes": 4, "returns": 6},
+  "search": {"method": "asha+gp", "trials": 64, "seed": 7}}
 `
 )
 
@@ -96,10 +104,11 @@ func example() tuning.Policy {
 			{Name: "memory", Min: n(256 << 20), Max: n(4 << 30), Scale: tuning.Linear},
 		},
 		Progress:   tuning.Progress{Pattern: `epoch (?P<epoch>\d+)/(?P<total>\d+) loss (?P<loss>\S+) acc (?P<quality>\S+)`},
-		Quality:    &tuning.Quality{Direction: "max", MaxLoss: 0.01},
+		Quality:    &tuning.Quality{Direction: "max", MaxLoss: 0.01, Measures: []string{"quality", "time"}},
 		Profile:    tuning.ProfileSpec{WarmupEpochs: 1, Epochs: 2},
 		Checkpoint: &tuning.Checkpoint{Signal: "SIGUSR1", Grace: time.Minute, Exit: 85},
 		Budget:     tuning.Budget{Energy: 2e6, Time: 4 * time.Hour, Restarts: 2, Probes: 4, Returns: 6},
+		Search:     &tuning.Search{Method: tuning.ASHAGP, Trials: 64, Parallel: 4, Eta: 3, Seed: 7, System: tuning.Pipelined},
 	}
 }
 
@@ -131,6 +140,29 @@ func TestTheSpellingsOfTheExampleAreOnePolicy(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestTheModeOfASearchFollowsWhatItDoesWithSystemKnobs(t *testing.T) {
+	t.Parallel()
+	const rest = "\n#TUNE knob lr env=LR values=1,2\n#TUNE progress pattern='(?P<epoch>.)(?P<loss>.)'\n"
+	for search, want := range map[string]tuning.Mode{
+		"#TUNE search epochs=3":                                                 tuning.Apply,
+		"#TUNE search epochs=3 system=pipelined":                                tuning.Apply,
+		"#TUNE search epochs=3 system=searched":                                 tuning.Observe,
+		"#TUNE search epochs=3 system=fixed":                                    tuning.Observe,
+		"#TUNE mode=recommend\n#TUNE search epochs=3 system=fixed":              tuning.Recommend,
+		"#TUNE search epochs=3 system=pipelined\n#TUNE mode=observe":            tuning.Observe,
+		"#TUNE mode=apply\n#TUNE search system=searched\n#TUNE search epochs=3": tuning.Apply,
+	} {
+		job, err := read("job.sh", []byte("#!/bin/sh\n"+search+rest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := stanza.Policy(job)
+		if err != nil || p.Mode != want || job.Applies() != (want == tuning.Apply) {
+			t.Errorf("%s: mode %s, which the job file says is apply: %t, want %s (%v)", search, p.Mode, job.Applies(), want, err)
+		}
 	}
 }
 

@@ -79,16 +79,27 @@ func PrintLines(p tuning.Policy) string {
 func sections(p tuning.Policy) (out []section) {
 	for _, block := range Blocks() {
 		knobs := []tuning.Knob{{}}
-		if block == "knob" {
+		switch block {
+		case "knob":
 			knobs = p.Knobs
+		case "action": // its name is all that it has of a knob
+			knobs = nil
+			for _, o := range p.Actions {
+				knobs = append(knobs, tuning.Knob{Name: o.Name})
+			}
 		}
-		if block == "progress" && !p.Progress.IsSet() || block == "quality" && p.Quality == nil || block == "checkpoint" && p.Checkpoint == nil {
+		if block == "progress" && !p.Progress.IsSet() || block == "quality" && p.Quality == nil || block == "checkpoint" && p.Checkpoint == nil ||
+			block == "search" && p.Search == nil {
 			continue
 		}
-		for _, knob := range knobs {
+		for i, knob := range knobs {
 			s := section{block: block, label: knob.Name}
 			for _, k := range keysOf(block) {
-				s.add(k, subject{Policy: &p, knob: &knob, guard: p.Quality, save: p.Checkpoint})
+				of := subject{Policy: &p, knob: &knob, guard: p.Quality, save: p.Checkpoint, search: p.Search}
+				if block == "action" {
+					of.action = &p.Actions[i]
+				}
+				s.add(k, of)
 			}
 			out = append(out, s)
 		}
@@ -111,7 +122,7 @@ func (s *section) add(k Key, of subject) {
 		e.value = none
 	case field == &of.MaxSlowdown && of.MaxSlowdown == tuning.DefaultMaxSlowdown && !byTime:
 		e.remark = "the default for objective=" + string(of.Objective)
-	case empty && (field == &of.Budget.Energy || field == &of.Budget.Time):
+	case empty && (k.Type == TypeEnergy || k.Type == TypeDuration || k.Name == "core_hours"):
 		e = entry{remark: k.Name + ": unbounded"}
 	case empty && (k.Default == "" || k.Default == "0"), e.value == nil:
 		return
@@ -136,6 +147,8 @@ func literal(knob string, field any) any {
 		}
 	case *int:
 		return bare(strconv.Itoa(*v))
+	case *uint64:
+		return bare(strconv.FormatUint(*v, 10))
 	case *float64:
 		return bare(strconv.FormatFloat(*v, 'g', -1, 64))
 	case **float64:
@@ -148,6 +161,16 @@ func literal(knob string, field any) any {
 		return joules(*v)
 	case *tuning.Value:
 		return valueLiteral(knob, *v)
+	case **tuning.Condition:
+		if c := *v; c != nil {
+			return c.Knob + "=" + c.Value.String()
+		}
+	case *[]string:
+		var list []any
+		for _, one := range *v {
+			list = append(list, one)
+		}
+		return list
 	case *[]tuning.Value:
 		var list []any
 		for _, one := range *v {

@@ -31,6 +31,9 @@ func readValue(k Key, a jobfile.Attr, into any) (d datum, found string) {
 		d.items = a.Value.List
 		return d, ""
 	}
+	if list, ok := into.(*[]string); ok {
+		return d, readWords(k, a, list)
+	}
 	if k.Type == TypeValue || k.Type == TypeValues {
 		d.items = []jobfile.Item{{Pos: a.ValuePos, Value: v}}
 		return d, ""
@@ -50,6 +53,28 @@ func readValue(k Key, a jobfile.Attr, into any) (d datum, found string) {
 		}
 	}
 	return d, ""
+}
+
+// readWords reads a list of different words.
+func readWords(k Key, a jobfile.Attr, into *[]string) (found string) {
+	items := a.Value.List
+	if a.Value.Kind != jobfile.List {
+		items = []jobfile.Item{{Value: a.Value}}
+	}
+	for _, item := range items {
+		text, ok := scalarText(item.Value)
+		switch {
+		case !ok || !slices.Contains(k.Words, text):
+			return "a word of " + k.Name + " is " + describe(item.Value)
+		case slices.Contains(*into, text):
+			return k.Name + " has the word " + text + " twice"
+		}
+		*into = append(*into, text)
+	}
+	if len(items) == 0 {
+		return k.Name + " is an empty list"
+	}
+	return ""
 }
 
 // set sets the field of the key and reports whether the text is a value of its type.
@@ -78,6 +103,13 @@ func (k Key) set(into any, v jobfile.Value, text string) bool {
 	case *int:
 		*into = int(number)
 		return numeric && number == math.Trunc(number)
+	case *uint64:
+		*into = uint64(max(number, 0))
+		return numeric && number == math.Trunc(number)
+	case **tuning.Condition:
+		knob, value, ok := strings.Cut(text, "=")
+		*into = &tuning.Condition{Knob: knob, Value: tuning.ParseValue(value)}
+		return ok
 	case *time.Duration:
 		*into, err = tuning.ParseDuration(text)
 		return err == nil && *into > 0

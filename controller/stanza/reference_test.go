@@ -21,8 +21,8 @@ first command, one block a line, and several lines for one block add up.
 		if block != "" {
 			title, prefix = "Block `"+block+"`", "#TUNE "+block+" "
 		}
-		if block == "knob" {
-			title, prefix = "Block `knob` (with a name)", "#TUNE knob NAME "
+		if hasNames(block) {
+			title, prefix = title+" (with a name)", prefix+"NAME "
 		}
 		b.WriteString("\n## " + title + "\n\n" + blockMeaning(block) + "\n")
 		for _, k := range keysOf(block) {
@@ -30,6 +30,9 @@ first command, one block a line, and several lines for one block add up.
 			b.WriteString("- type: " + string(k.Type) + "\n- allowed: " + k.allowed() + "\n")
 			if k.Default != "" {
 				b.WriteString("- default: `" + k.Default + "`\n")
+			}
+			if k.Elsewhere != "" {
+				b.WriteString("- in other tools: " + strings.Join(strings.Fields(k.Elsewhere), ", ") + "\n")
 			}
 			b.WriteString("- Nomad: `" + k.HCL() + "`\n")
 			if k.Type != TypeFlag { // a script has no command line of its own
@@ -58,6 +61,16 @@ func blockMeaning(block string) string {
 		return "How the job is asked to save; exit or done is needed. Without this block a running job is never touched.\n" +
 			"A job that prints the line of done should then wait to be put back, and go on if it is not: if it works\n" +
 			"on, it may end just before that, and does again what it did since it saved."
+	case "search":
+		return "A search for hyperparameters: `pitchpipe search run FILE` runs many trials of the job file, and compares them by the\n" +
+			"quality, or by the loss where there is no quality block. Submitted by itself the job is one job, and this block\n" +
+			"is ignored. With this block mode is by default apply where system is pipelined, else observe."
+	case "action":
+		return "Something that the job can do to itself between two epochs, such as to widen its network. After an epoch the tuner may\n" +
+			"ask for it through the file that PITCHPIPE_SETTINGS names, whose settings count how often each action is to have\n" +
+			"been taken since the job began: {\"widen\": 1}. The job reads it before each epoch and takes what is missing; one that\n" +
+			"starts from a checkpoint counts what it took before that. It is asked only if runs of its kind with the action ended\n" +
+			"better than undisturbed ones, with as much time left; needs a quality block. Local scheduler only."
 	case "budget":
 		return "What tuning may cost over all attempts. Its end stops tuning, never the job."
 	}

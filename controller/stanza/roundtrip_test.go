@@ -94,6 +94,20 @@ func policies() *rapid.Generator[tuning.Policy] {
 				p.Quality.Target = new(rapid.Float64().Draw(t, "target") + 0)
 			}
 		}
+		if p.Quality != nil && rapid.Bool().Draw(t, "search") {
+			p.Knobs = append(p.Knobs, tuning.Knob{Name: "opt", Arg: "--opt", Values: []tuning.Value{tuning.Word("a=b"), tuning.Number(-1.5)}})
+			for i := range p.Knobs[:len(p.Knobs)-1] {
+				if k := &p.Knobs[i]; k.Follows == "" && p.Learns(k.Name) && rapid.Bool().Draw(t, "conditional") {
+					k.When = &tuning.Condition{Knob: "opt", Value: rapid.SampledFrom(p.Knobs[len(p.Knobs)-1].Values).Draw(t, "when")}
+				}
+			}
+			p.Quality.Measures = rapid.SampledFrom([][]string{nil, {"quality"}, {"quality", "cost", "time"}}).Draw(t, "measures")
+			p.Search = search(t, &p.Progress.Total)
+		} else if p.Quality != nil {
+			for _, name := range rapid.SampledFrom([][]string{nil, {"widen"}, {"b", "a"}}).Draw(t, "actions") {
+				p.Actions = append(p.Actions, tuning.Offer{Name: name, Max: rapid.IntRange(1, 1e9).Draw(t, "max"), Explore: rapid.IntRange(0, 1e9).Draw(t, "explore")})
+			}
+		}
 		count := rapid.IntRange(0, 1e9)
 		p.Profile = tuning.ProfileSpec{WarmupEpochs: count.Draw(t, "warmup"), Epochs: 1 + count.Draw(t, "epochs")%1e6}
 		if rapid.Bool().Draw(t, "checkpoint") {
@@ -113,6 +127,24 @@ func policies() *rapid.Generator[tuning.Policy] {
 		}
 		return p
 	})
+}
+
+// search draws a search, of whose epochs the job file says the total or not.
+func search(t *rapid.T, total *int) *tuning.Search {
+	s := tuning.Search{
+		Method: rapid.SampledFrom(tuning.SearchMethods()).Draw(t, "method"), System: rapid.SampledFrom(tuning.SystemModes()).Draw(t, "system"),
+		Trials: rapid.IntRange(1, 1e9).Draw(t, "trials"), Parallel: rapid.IntRange(1, 1e9).Draw(t, "parallel"),
+		Epochs: rapid.IntRange(1, 1e9).Draw(t, "whole epochs"), Eta: rapid.IntRange(2, 1e9).Draw(t, "eta"),
+		Seed: rapid.Uint64Range(0, 1<<53).Draw(t, "seed"), Failures: rapid.IntRange(0, 1e9).Draw(t, "failures"),
+		Energy:    tuning.Joules(rapid.Float64Range(0, 1e300).Draw(t, "joules of all trials")),
+		Time:      time.Duration(rapid.Int64Range(0, int64(1e6*time.Hour)).Draw(t, "time of the search")),
+		CoreHours: rapid.Float64Range(0, 1e300).Draw(t, "core-hours"),
+	}
+	s.MinEpochs = rapid.IntRange(0, s.Epochs-1).Draw(t, "min_epochs")
+	if *total > 0 {
+		*total = max(*total, s.Epochs)
+	}
+	return &s
 }
 
 func knobs(t *rapid.T) []tuning.Knob {
@@ -222,10 +254,17 @@ func FuzzPolicy(f *testing.F) {
 			case "knob":
 				b.Label = name
 				b.Attrs = append(b.Attrs, attr("values", value), attr("env", "X"), attr("default", value))
+			case "action":
+				b.Label = name
+				top.Blocks = append(top.Blocks, &jobfile.Block{Type: "quality", Attrs: []jobfile.Attr{attr("direction", "min")}},
+					&jobfile.Block{Type: "progress", Attrs: []jobfile.Attr{attr("report", "true")}})
 			case "progress":
 				b.Attrs = append(b.Attrs, attr("pattern", "(?P<epoch>.)"))
 			case "checkpoint":
 				b.Attrs = append(b.Attrs, attr("exit", "1"))
+			case "search":
+				top.Blocks = append(top.Blocks, &jobfile.Block{Type: "knob", Label: name, Attrs: []jobfile.Attr{attr("values", value), attr("env", "X")}},
+					&jobfile.Block{Type: "progress", Attrs: []jobfile.Attr{attr("pattern", "(?P<epoch>.)(?P<total>.)(?P<loss>.)")}})
 			}
 			if p, err := stanza.Policy(&jobfile.Job{Stanza: top}); err == nil {
 				again(t, &jobfile.Job{}, p)

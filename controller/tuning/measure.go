@@ -238,6 +238,7 @@ type Course struct {
 	Ours      func(attempt int) bool // reports whether tuning began the attempt
 	Started   time.Time              // of the present attempt
 	Running   bool                   // the present attempt runs: an epoch is under way
+	Heard     time.Time              // since when ended epochs of that are reported; zero: some may have ended unreported
 	Now       time.Time
 }
 
@@ -359,6 +360,12 @@ func (t *ledger) running(last *Epoch) {
 		from = last.End
 	case last != nil:
 		t.gap(t.Attempt, t.Started.Sub(last.End))
+	}
+	if t.Heard.IsZero() {
+		return // how long the running epoch takes is unknown
+	}
+	if t.Heard.After(from) {
+		from = t.Heard
 	}
 	elapsed := t.Now.Sub(from).Seconds()
 	if t.Current.Equal(t.Own) || !(elapsed > 0) {

@@ -54,7 +54,10 @@ type Policy struct {
 	Profile     ProfileSpec `json:"profile"`
 	Checkpoint  *Checkpoint `json:"checkpoint,omitempty"`
 	Budget      Budget      `json:"budget"`
-	Tariff      Tariff      `json:"tariff,omitzero"` // the site's, as it was when the job was read
+	Actions     []Offer     `json:"actions,omitempty"`  // in the order written
+	Search      *Search     `json:"search,omitempty"`   // nil: the job file is one job
+	TrialOf     *Search     `json:"trial_of,omitempty"` // nil: the job is no trial of a search
+	Tariff      Tariff      `json:"tariff,omitzero"`    // the site's, as it was when the job was read
 
 	// Limits are what the scheduler and the site took away from the knobs, and Sources
 	// says where the stanza's keys and blocks stand: file:line; nil = unknown.
@@ -103,6 +106,8 @@ type Knob struct {
 	Max     Value   `json:"max"`
 	Scale   Scale   `json:"scale,omitempty"`
 	Default Value   `json:"default"` // the untuned value, where the job file does not show it
+
+	When *Condition `json:"when,omitempty"` // in a search: the knob counts only then
 }
 
 // QualitySame marks a knob that changes what an epoch costs and not what the job learns.
@@ -211,6 +216,9 @@ type Quality struct {
 	Direction string   `json:"direction"`        // max or min
 	MaxLoss   float64  `json:"max_loss"`         // how much worse a tuned job may be, as a share of the untuned quality
 	Target    *float64 `json:"target,omitempty"` // the quality at which the job is done; nil: after its last epoch
+
+	// Measures are what the trials of a search are compared by; empty: by quality alone.
+	Measures []string `json:"measures,omitempty"`
 }
 
 // Reaches reports whether a quality is the target or better.

@@ -1,6 +1,7 @@
 package tuning
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -29,7 +30,11 @@ type Epoch struct {
 	Warmup   bool      `json:"warmup,omitempty"`   // among the first of its attempt
 	Polluted bool      `json:"polluted,omitempty"` // other work on the node disturbed it
 	Machine  string    `json:"machine,omitempty"`  // kind of machine that it ran on, as in Profile; empty = not known
+	Crowded  bool      `json:"crowded,omitempty"`  // polluted by others that used its cores, see InCompany
+	Siblings int       `json:"siblings,omitempty"` // other jobs of its kind that ran on its node
 	Cut      bool      `json:"cut,omitempty"`      // it did not end: its attempt was ended first, so it would have taken longer
+
+	Diverged bool `json:"diverged,omitempty"` // its loss or quality is no finite number
 }
 
 // Modelled is the source of joules that were computed, not measured. They support
@@ -41,6 +46,20 @@ const Replayed = "replayed"
 
 // Seconds is the length of the epoch.
 func (e Epoch) Seconds() float64 { return e.End.Sub(e.Start).Seconds() }
+
+// Compare orders epochs by attempt and number.
+func (e Epoch) Compare(o Epoch) int {
+	return cmp.Or(cmp.Compare(e.Attempt, o.Attempt), cmp.Compare(e.Number, o.Number))
+}
+
+// Done is the number of epochs that ended, over all attempts.
+func Done(epochs []Epoch) int {
+	done := 0
+	for _, e := range epochs {
+		done = max(done, e.Number)
+	}
+	return done
+}
 
 // Flag says what limits the worth of a profile.
 type Flag string

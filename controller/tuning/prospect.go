@@ -76,11 +76,7 @@ func (c Cause) String() string {
 }
 
 func joined[T fmt.Stringer](list []T, sep string) string {
-	var out []string
-	for _, x := range list {
-		out = append(out, x.String())
-	}
-	return strings.Join(out, sep)
+	return strings.Join(Each(list, T.String), sep)
 }
 
 // Because is what keeps the knob from more; empty: nothing does.

@@ -58,12 +58,14 @@ const (
 	ReasonTryingReturn   Reason = "trying-return"
 	ReasonBudgetReturns  Reason = "budget-returns"
 	ReasonOwnFirst       Reason = "own-settings-first"
+	ReasonAllocation     Reason = "allocation"
 	ReasonClassKnown     Reason = "class-known"
 	ReasonPredicted      Reason = "predicted"
 	ReasonPredictedStart Reason = "predicted-start"
 	ReasonUnknownProbe   Reason = "unknown-probe"
 	ReasonClassProbe     Reason = "class-probe"
 	ReasonProbeNext      Reason = "probe-next"
+	ReasonSiblingProbes  Reason = "sibling-probes"
 	ReasonProbesDone     Reason = "probes-done"
 	ReasonProbeWon       Reason = "probe-won"
 	ReasonProbesNoGain   Reason = "probes-no-gain"
@@ -87,6 +89,11 @@ const (
 	ReasonLossLimit      Reason = "loss-limit"
 	ReasonLessPromising  Reason = "less-promising"
 	ReasonFewRuns        Reason = "too-few-runs"
+
+	// About the actions that a job offers.
+	ReasonActionKnown    Reason = "action-known"
+	ReasonActionTried    Reason = "action-tried"
+	ReasonActionDoubtful Reason = "action-doubtful"
 
 	// After a move.
 	ReasonImproved     Reason = "improved"
@@ -178,6 +185,7 @@ func (s Site) Rule(key string) Rule {
 		"user_restarts":  s.UserRestarts,
 		"total_restarts": s.TotalRestarts,
 		"max_tuned":      s.MaxTuned,
+		"allocate":       s.Allocate,
 	}
 	if s.Knobs == nil {
 		values["knobs"] = "all"
@@ -262,13 +270,10 @@ func (k Knob) choice() string {
 
 // spell prints values of the knob for people.
 func (k Knob) spell(values ...Value) string {
-	var out []string
-	for _, v := range values {
-		text := v.String()
+	return strings.Join(Each(values, func(v Value) string {
 		if k.Name == Memory && v.IsNumber() {
-			text = Bytes(v.Float()).String()
+			return Bytes(v.Float()).String()
 		}
-		out = append(out, text)
-	}
-	return strings.Join(out, ",")
+		return v.String()
+	}), ",")
 }

@@ -21,10 +21,16 @@ type Site struct {
 	UserRestarts  int           `json:"user_restarts"`  // per user and hour, 0 = unbounded
 	TotalRestarts int           `json:"total_restarts"` // in all per hour, 0 = unbounded
 	MaxTuned      int           `json:"max_tuned"`      // jobs tuned at a time, 0 = unbounded
+	Allocate      int           `json:"allocate"`       // cores that the elastic jobs of a partition share, 0 = each job is tuned alone
 	ProbeShare    float64       `json:"probe_share"`    // largest share of a job's epochs spent on probes, of a kind's runs spent on trying, and of its live jobs under what is only predicted
 	LimitReserve  time.Duration `json:"limit_reserve"`  // no restart this near to the time limit
 	Margin        float64       `json:"margin"`         // the predicted saving must exceed the cost of the restart times this
 	Tariff        Tariff        `json:"prices"`         // what jobs are charged
+
+	Advice         Advice        `json:"advice"`          // what is done with advice to the scheduler
+	AdviceQuantile float64       `json:"advice_quantile"` // of the forecast, to which a waiting job's time limit is lowered
+	AdviceMargin   time.Duration `json:"advice_margin"`   // that the lowered limit leaves beyond it
+	AdviceNice     int           `json:"advice_nice"`     // by how much the priority of the largest jobs may be lowered, 0 = no job's
 
 	EnforceModel bool `json:"enforce_model"` // modelled joules may support claims and budgets
 	ShareClasses bool `json:"share_classes"` // class effects from other users' jobs count
@@ -48,8 +54,21 @@ func DefaultSite() Site {
 		Tariff:        DefaultTariff(),
 		ShareClasses:  true,
 		PauseAfter:    5,
+
+		Advice: AdviceRecommend, AdviceQuantile: 0.95, AdviceMargin: 5 * time.Minute,
 	}
 }
+
+// Advice says what is done with advice to the scheduler about jobs that run as their owners have
+// them.
+type Advice string
+
+// What is done.
+const (
+	AdviceOff       Advice = "off"
+	AdviceRecommend Advice = "recommend" // people are shown it
+	AdviceApply     Advice = "apply"     // the scheduler gets it
+)
 
 // Narrow returns the policy without what the site does not allow; own bounds cores, memory and GPUs
 // unless the site opts in to more.

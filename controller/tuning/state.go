@@ -18,6 +18,9 @@ type State struct {
 	Knowledge
 	Proposal
 
+	Allotted   Settings    `json:"allotted,omitempty"`   // what it gets among the elastic jobs; nil = it is decided about alone
+	Adaptation *Adaptation `json:"adaptation,omitempty"` // nil: the question is not about actions
+
 	Returns *Returns `json:"returns,omitempty"` // of a pending job: what earlier runs of its kind say; nil = unknown
 }
 
@@ -28,9 +31,10 @@ type Standing struct {
 	Pending bool     `json:"pending"` // not started yet
 
 	EpochsDone   int           `json:"epochs_done"`
-	EpochsTotal  int           `json:"epochs_total"`  // 0 = unknown
-	EpochSeconds float64       `json:"epoch_seconds"` // mean under the owner's settings where measured, else the present ones; 0 = unknown
-	Elapsed      time.Duration `json:"elapsed"`       // over all attempts
+	EpochsTotal  int           `json:"epochs_total"`            // 0 = unknown
+	EpochsLikely float64       `json:"epochs_likely,omitempty"` // that it still runs, where it may be ended early; 0 = all
+	EpochSeconds float64       `json:"epoch_seconds"`           // mean under the owner's settings where measured, else the present ones; 0 = unknown
+	Elapsed      time.Duration `json:"elapsed"`                 // over all attempts
 	Joules       *Joules       `json:"joules,omitempty"`
 	JoulesSource string        `json:"joules_source,omitempty"`
 	LimitLeft    time.Duration `json:"limit_left"`      // until the time limit of the attempt, of a pending job all of it; 0 = none
@@ -125,6 +129,7 @@ type PastRun struct {
 	Quality *float64 `json:"quality,omitempty"` // that it ended with; nil = not known
 	Reached *Reached `json:"reached,omitempty"` // when it reached its target; nil = it had none
 	Age     float64  `json:"age,omitempty"`     // days since it ended
+	Adapted *Adapted `json:"adapted,omitempty"` // nil: it could take no actions
 }
 
 // Reached is when a run reached the target of its quality.
@@ -177,6 +182,7 @@ const (
 	Probe    Action = "probe"     // run the next epochs under a setting to learn its effect
 	Move     Action = "move"      // run the rest under a better setting
 	RollBack Action = "roll-back" // return to the owner's own settings
+	Adapt    Action = "adapt"     // have the running job take an action that it offers; Settings counts all that it is to have taken
 )
 
 // Evidence is one number or word behind a decision, in the order in which a reader needs them.
@@ -226,6 +232,7 @@ type Effect struct {
 	From     Settings `json:"from,omitempty"` // what they were compared with; nil: the owner's own
 	LogRatio float64  `json:"log_ratio"`      // negative is better
 	SD       float64  `json:"sd"`             // standard deviation between runs
+	Apart    float64  `json:"apart,omitzero"` // standard error by which it may differ here, where the epochs of the runs did other work
 	LogTime  float64  `json:"log_time"`       // of the seconds alone, for max_slowdown
 	Runs     int      `json:"runs"`           // jobs that it was measured in
 	Age      float64  `json:"age"`            // days since the newest

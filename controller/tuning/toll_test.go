@@ -93,7 +93,7 @@ func TestTheTollCountsEveryEpochAndEveryGap(t *testing.T) {
 				Policy: tuning.DefaultPolicy(), Own: tuning.Settings{"cores": tuning.Number(1)}, Attempt: c.attempt,
 				Current:   tuning.Settings{"cores": tuning.Number(float64(c.current))},
 				Reference: tuning.Trial{Epochs: 1, Seconds: 2, Reference: true}, Epochs: l.epochs,
-				Ours: func(attempt int) bool { return attempt > 1 && attempt < 9 }, Started: started, Running: c.running > 0, Now: l.at,
+				Ours: func(attempt int) bool { return attempt > 1 && attempt < 9 }, Started: started, Running: c.running > 0, Heard: started, Now: l.at,
 			}.Toll()
 			near := func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 			p := toll.Present
@@ -105,6 +105,16 @@ func TestTheTollCountsEveryEpochAndEveryGap(t *testing.T) {
 				t.Errorf("the present attempt is %+v, want %+v", p, c.present)
 			}
 		})
+	}
+	at := time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
+	for heard, running := range map[time.Time]float64{{}: 0, at.Add(-time.Minute): 12, at.Add(10 * time.Second): 2} {
+		toll := tuning.Course{
+			Policy: tuning.DefaultPolicy(), Own: tuning.Settings{"cores": tuning.Number(1)}, Attempt: 2, Current: tuning.Settings{"cores": tuning.Number(2)},
+			Reference: tuning.Trial{Epochs: 1, Seconds: 1, Reference: true}, Started: at, Running: true, Heard: heard, Now: at.Add(12 * time.Second),
+		}.Toll()
+		if toll.Present.Running != running {
+			t.Errorf("heard since %v: an epoch has run for %g s, want %g", heard, toll.Present.Running, running)
+		}
 	}
 	if (tuning.Course{}).Toll() != nil {
 		t.Error("without a reference there is a toll")

@@ -142,11 +142,7 @@ func (g *epochGroup) trial(s Settings, own bool, reference float64) (Trial, bool
 		Settings: s, Epochs: len(g.clean), Source: g.clean[0].Source, Reference: own, Quality: g.clean[len(g.clean)-1].Quality,
 	}
 	t.Seconds, t.Joules, _ = means(g.clean)
-	logs := make([]float64, len(g.clean))
-	for i, e := range g.clean {
-		logs[i] = math.Log(e.Seconds())
-	}
-	t.SDLog = sd(logs)
+	t.SDLog = sd(Each(g.clean, func(e Epoch) float64 { return math.Log(e.Seconds()) }))
 	if own || len(g.disturbed) == 0 {
 		return t, true
 	}
@@ -227,6 +223,28 @@ func (t Trial) RatioError(reference Trial, sd float64) float64 {
 // Reference returns the trial of the owner's own settings.
 func Reference(trials []Trial) (Trial, bool) {
 	return First(trials, func(t Trial) bool { return t.Reference })
+}
+
+// Quantile is that of numbers, between their order statistics; 0 of none.
+func Quantile(x []float64, q float64) float64 {
+	if len(x) == 0 {
+		return 0
+	}
+	s := slices.Sorted(slices.Values(x))
+	at := min(max(q, 0), 1) * float64(len(s)-1)
+	i := min(int(at), len(s)-2)
+	if i < 0 {
+		return s[0]
+	}
+	return s[i] + (at-float64(i))*(s[i+1]-s[i])
+}
+
+// Each is what a function makes of each of a list; nil of none.
+func Each[T, U any](list []T, of func(T) U) (out []U) {
+	for _, x := range list {
+		out = append(out, of(x))
+	}
+	return out
 }
 
 // First returns the first of a list for which so is true.

@@ -11,13 +11,29 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
+// quantity is a text and what it means.
+type quantity[T comparable] struct {
+	name, text string
+	want       T
+	bad        bool
+}
+
+func parsed[T comparable](t *testing.T, parse func(string) (T, error), rows []quantity[T]) {
+	t.Helper()
+	for _, c := range rows {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := parse(c.text)
+			if c.bad != errors.Is(err, tuning.ErrUnit) || c.bad != (err != nil) || got != c.want {
+				t.Errorf("%q is %v, %v; want %v, bad %v", c.text, got, err, c.want, c.bad)
+			}
+		})
+	}
+}
+
 func TestParseBytes(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name, text string
-		want       tuning.Bytes
-		bad        bool
-	}{
+	parsed(t, tuning.ParseBytes, []quantity[tuning.Bytes]{
 		{"a plain number is bytes", "4096", 4096, false},
 		{"binary units are powers of 1024", "256MiB", 256 << 20, false},
 		{"one letter is binary, as schedulers mean it", "16G", 16 << 30, false},
@@ -41,24 +57,12 @@ func TestParseBytes(t *testing.T) {
 		{"not a number", "NaN", 0, true},
 		{"more than any machine has", "9e18", 0, true},
 		{"more than any machine has, whole", "8388608TiB", 0, true},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			got, err := tuning.ParseBytes(c.text)
-			if c.bad != errors.Is(err, tuning.ErrUnit) || c.bad != (err != nil) || got != c.want {
-				t.Errorf("ParseBytes(%q) = %d, %v; want %d, bad %v", c.text, got, err, c.want, c.bad)
-			}
-		})
-	}
+	})
 }
 
 func TestParseJoules(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name, text string
-		want       tuning.Joules
-		bad        bool
-	}{
+	parsed(t, tuning.ParseJoules, []quantity[tuning.Joules]{
 		{"a plain number is joules", "250", 250, false},
 		{"joules named", "250J", 250, false},
 		{"kilojoules in both spellings", "1.5kJ", 1500, false},
@@ -73,24 +77,12 @@ func TestParseJoules(t *testing.T) {
 		{"a unit of memory", "2MiB", 0, true},
 		{"power is not energy", "2W", 0, true},
 		{"a product beyond all numbers", "1e300GJ", 0, true},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			got, err := tuning.ParseJoules(c.text)
-			if c.bad != errors.Is(err, tuning.ErrUnit) || c.bad != (err != nil) || got != c.want {
-				t.Errorf("ParseJoules(%q) = %g, %v; want %g, bad %v", c.text, float64(got), err, float64(c.want), c.bad)
-			}
-		})
-	}
+	})
 }
 
 func TestParseDuration(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name, text string
-		want       time.Duration
-		bad        bool
-	}{
+	parsed(t, tuning.ParseDuration, []quantity[time.Duration]{
 		{"Go's own form", "1h30m", 90 * time.Minute, false},
 		{"minutes beyond the hour", "90m", 90 * time.Minute, false},
 		{"plain seconds", "60", time.Minute, false},
@@ -109,15 +101,7 @@ func TestParseDuration(t *testing.T) {
 		{"infinity", "Inf", 0, true},
 		{"a hexadecimal number", "0x1p4", 0, true},
 		{"a word", "soon", 0, true},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			got, err := tuning.ParseDuration(c.text)
-			if c.bad != errors.Is(err, tuning.ErrUnit) || c.bad != (err != nil) || got != c.want {
-				t.Errorf("ParseDuration(%q) = %s, %v; want %s, bad %v", c.text, got, err, c.want, c.bad)
-			}
-		})
-	}
+	})
 }
 
 func TestPrintedQuantities(t *testing.T) {

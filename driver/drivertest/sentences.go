@@ -16,7 +16,7 @@ const (
 )
 
 func sentences() []sentence {
-	return slices.Concat(startSentences(), endSentences(), advanceSentences(), discardSentences(), crashSentences(), roomSentences(), viewSentences())
+	return slices.Concat(startSentences(), endSentences(), advanceSentences(), discardSentences(), crashSentences(), roomSentences(), viewSentences(), adviceSentences())
 }
 
 // lacks is why a sentence does not apply to a driver, or empty. It needs each of the words
@@ -37,6 +37,7 @@ func (h *Harness) lacks(what string) string {
 		{"hold", h.Begin == nil, "the scheduler starts each job at once"},
 		{"reopen", h.Reopen != nil, "the driver has no state of its own to be opened again"},
 		{"size", h.Cores > 0, "how large the largest job may be is unknown"},
+		{"advice", h.takesAdvice(), "the scheduler takes no advice"},
 		{"room", h.Cores > 1 && h.MemoryBytes > 0, "the machine is too small, or its size is unknown"},
 	} {
 		if slices.Contains(strings.Split(what, ", "), need.what) && !need.has {

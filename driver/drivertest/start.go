@@ -14,6 +14,7 @@ func startSentences() []sentence {
 		{"a job that cannot be read is invalid and leaves nothing behind", "", unreadable},
 		{"a job larger than the machine is invalid and leaves nothing behind", "size", tooLarge},
 		{"a held job waits and starts by itself when its time has come", "hold", notBefore},
+		{"a held job begins once it is released, as its owner wrote it", "hold", released},
 		{"two jobs that do not fit beside each other run one after the other", "size", oneAfterTheOther},
 		{"the memory that a job asks for is what it gets", "memory", enoughMemory},
 	}
@@ -78,6 +79,23 @@ func notBefore(t *testing.T, h *Harness) {
 	job = h.succeeded(t, job.ID)
 	if job.Started.Before(spec.NotBefore.Truncate(time.Millisecond)) {
 		t.Errorf("started %v before its time", spec.NotBefore.Sub(job.Started))
+	}
+}
+
+func released(t *testing.T, h *Harness) {
+	job := h.startHeld(t, Behaviour{Epochs: 1, Epoch: 20 * time.Millisecond})
+	if wait := h.get(t, job.ID).NotBefore.Sub(h.Now()); wait < 50*time.Minute {
+		t.Errorf("it says that it waits for %v, want an hour", wait)
+	}
+	free := h.Driver.(driver.Releaser)
+	for range 2 { // repeated it does nothing
+		if err := free.Release(t.Context(), job.ID); err != nil {
+			t.Fatalf("Release: %v", err)
+		}
+	}
+	job = h.succeeded(t, job.ID)
+	if !job.NotBefore.IsZero() || job.Attempts[0].Cause != driver.CauseSubmitted || job.Attempts[0].Intent != "" {
+		t.Errorf("released it is %+v, want a job that its owner submitted", job)
 	}
 }
 

@@ -43,6 +43,9 @@ func script(src string) string {
 	}
 	joined := strings.ReplaceAll(src, "\\\n", " ")
 	for line := range strings.Lines(joined) {
+		if strings.HasPrefix(line, "export ") && strings.HasSuffix(strings.TrimRight(line, "\n"), FixedMark) {
+			continue
+		}
 		if words := normalise(split(strings.TrimRight(line, "\r\n"))); len(words) > 0 {
 			out = append(out, strings.Join(words, " "))
 		}
@@ -217,30 +220,38 @@ func (m *machine) word(w string) {
 }
 
 func (m *machine) command(w string) {
-	name, value, assigned := assignment(w)
-	base := path.Base(w)
-	switch {
-	case assigned:
+	if name, value, assigned := assignment(w); assigned {
 		m.assign(name, value)
-	case isKeyword(w):
-		m.emit(w)
-	case w == "for" || w == "case" || w == "function":
-		m.emit(w)
-		m.at = inArguments
-	case slices.Contains([]string{"export", "readonly", "local", "declare", "typeset"}, w):
-		m.emit(w)
-		m.at = inDeclaration
-	case isWrapper(base):
-		m.emit(w)
-		m.at = inWrapper
-	case isInterpreter(base):
-		m.emit(w)
-		m.at, m.code = inInterpreter, ""
-	default:
-		m.emit(w)
-		m.at = inArguments
+		return
+	}
+	m.emit(w)
+	if at := behind(w); at != atCommand {
+		m.at, m.code = at, ""
 	}
 }
+
+// behind is where the words behind a word stand: one of the shell's own, or a program.
+func behind(w string) place {
+	base := path.Base(w)
+	for _, row := range []struct {
+		at         place
+		word, some string
+	}{
+		{atCommand, w, "if then else elif fi do done while until ! { }"},
+		{inArguments, w, "for case function"},
+		{inDeclaration, w, "export readonly local declare typeset"},
+		{inWrapper, base, "srun mpirun mpiexec time nice ionice numactl taskset env exec nohup timeout stdbuf setsid command xargs likwid-pin perf"},
+		{inInterpreter, base, shells},
+		{inInterpreter, strings.TrimRight(base, "0123456789."), "python pypy perl ruby julia Rscript node java lua torchrun accelerate php"},
+	} {
+		if slices.Contains(strings.Fields(row.some), row.word) {
+			return row.at
+		}
+	}
+	return inArguments
+}
+
+const shells = "sh bash dash zsh ksh"
 
 func (m *machine) assign(name, value string) {
 	if strings.Contains(value, "$(") || strings.Contains(value, "`") {
@@ -279,7 +290,7 @@ func (m *machine) interpreted(w string) {
 		m.flag(w)
 		if w == "-c" || w == "-m" {
 			m.code = "other"
-			if isShell(path.Base(m.out[len(m.out)-2])) && w == "-c" {
+			if slices.Contains(strings.Fields(shells), path.Base(m.out[len(m.out)-2])) && w == "-c" {
 				m.code = "sh"
 			}
 		}
@@ -339,28 +350,6 @@ func isScript(w string) bool {
 	return slices.Contains([]string{
 		".py", ".sh", ".bash", ".pl", ".rb", ".R", ".r", ".jl", ".js", ".mjs", ".lua", ".jar", ".m",
 	}, path.Ext(w))
-}
-
-func isKeyword(w string) bool {
-	return slices.Contains([]string{"if", "then", "else", "elif", "fi", "do", "done", "while", "until", "!", "{", "}"}, w)
-}
-
-func isWrapper(base string) bool {
-	return slices.Contains([]string{
-		"srun", "mpirun", "mpiexec", "time", "nice", "ionice", "numactl", "taskset", "env", "exec", "nohup",
-		"timeout", "stdbuf", "setsid", "command", "xargs", "likwid-pin", "perf",
-	}, base)
-}
-
-func isShell(base string) bool {
-	return slices.Contains([]string{"sh", "bash", "dash", "zsh", "ksh"}, base)
-}
-
-func isInterpreter(base string) bool {
-	name := strings.TrimRight(base, "0123456789.")
-	return isShell(base) || slices.Contains([]string{
-		"python", "pypy", "perl", "ruby", "julia", "Rscript", "node", "java", "lua", "torchrun", "accelerate", "php",
-	}, name)
 }
 
 func withoutDigits(w string) string {

@@ -96,18 +96,21 @@ type Job struct {
 	Warnings Errors
 }
 
-// Live reports whether the tuning block names a knob that reaches the job through
+// Live reports whether the tuning block names an action, or a knob that reaches the job through
 // its settings file.
 func (j *Job) Live() bool {
-	if j.Stanza == nil {
-		return false
+	return j.Stanza != nil && slices.ContainsFunc(j.Stanza.Blocks, func(b *Block) bool {
+		return b.Type == "action" || b.Type == "knob" && slices.ContainsFunc(b.Attrs, Attr.live)
+	})
+}
+
+// Applies reports whether the tuning block asks for the mode apply, as one with a search does by default.
+func (j *Job) Applies() bool {
+	i := slices.IndexFunc(j.Stanza.Blocks, func(b *Block) bool { return b.Type == "search" })
+	if i < 0 || j.Stanza.has("mode") {
+		return j.Stanza.Text("mode") == "apply"
 	}
-	for _, knob := range j.Stanza.Blocks {
-		if knob.Type == "knob" && slices.ContainsFunc(knob.Attrs, Attr.live) {
-			return true
-		}
-	}
-	return false
+	return !j.Stanza.Blocks[i].has("system") || j.Stanza.Blocks[i].Text("system") == "pipelined"
 }
 
 func (a Attr) live() bool {
@@ -117,8 +120,8 @@ func (a Attr) live() bool {
 // Block is one block of a tuning stanza as it was written: the top level has no
 // Type.
 type Block struct {
-	Type   string // knob, progress, quality, profile, checkpoint, budget
-	Label  string // the knob's name
+	Type   string // knob, action, progress, quality, profile, checkpoint, budget, search
+	Label  string // the name of the knob or action
 	Pos    Pos
 	Attrs  []Attr
 	Blocks []*Block
@@ -133,6 +136,10 @@ func (b *Block) Text(name string) string {
 		return ""
 	}
 	return b.Attrs[i].Value.Text
+}
+
+func (b *Block) has(name string) bool {
+	return slices.ContainsFunc(b.Attrs, func(a Attr) bool { return a.Name == name })
 }
 
 // Attr is one key of a block.

@@ -45,7 +45,7 @@ type Config struct {
 	Cores       int   // default: the CPUs that this process may use
 	MemoryBytes int64 // default: the machine's memory
 
-	// Supervisor is the argv prefix of a command that calls Supervise with the
+	// Supervisor is the argv prefix of a command that calls supervise.Main with the
 	// arguments that follow, such as {"/usr/bin/pitchpipe", "supervise"}.
 	Supervisor []string
 

@@ -68,10 +68,11 @@
 // the job is started; a ${NAME} that is unknown may be a shell's and stays. Each
 // attempt is an allocation of its own. What a change sets is never interpolated.
 //
-// PITCHPIPE_SETTINGS is set where the job file's stanza names a live knob, and from
-// the first attempt with a live change on. The file is then there in every attempt,
-// readable by the job's user alone, with the attempt's number as its revision; the
-// owner's own settings are no settings at all.
+// PITCHPIPE_SETTINGS is set where the job file's stanza names a live knob or an action, and
+// from the first attempt with a live change on. The file is then there in every attempt,
+// readable by the job's user alone; the owner's own settings are no settings at all. Adapt
+// replaces it while the job runs. Its revision is the attempt's number, and one more for each
+// Adapt.
 //
 // A process of the job that is killed for memory ends the attempt as a whole,
 // unless the job ends well before that is noticed. Under a change it runs again,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -202,6 +203,20 @@ func (d *Driver) nudge() {
 	}
 }
 
+// Release implements driver.Releaser.
+func (d *Driver) Release(_ context.Context, id driver.JobID) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r, err := d.find(id)
+	if err != nil || r.Job.NotBefore.IsZero() {
+		return err
+	}
+	defer d.nudge()
+	c := r.clone()
+	c.Job.NotBefore = time.Time{}
+	return d.commit(c, "released")
+}
+
 // Stop cancels a job. A running one is asked to end, and killed after 5 s.
 func (d *Driver) Stop(_ context.Context, id driver.JobID) error {
 	d.mu.Lock()
@@ -229,6 +244,30 @@ func (d *Driver) Stop(_ context.Context, id driver.JobID) error {
 	return d.requestStop(r, supervise.StopCancelled)
 }
 
+// Adapt implements driver.Adapter. The record is durable first, so that a file that was not written
+// is written by the next call or attempt.
+func (d *Driver) Adapt(_ context.Context, id driver.JobID, settings map[string]string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r, err := d.find(id)
+	switch {
+	case err != nil:
+		return fmt.Errorf("adapt: %w", err)
+	case !r.live():
+		return fmt.Errorf("adapt job %s: it has no settings file: %w", id, driver.ErrUnsupported)
+	case r.Job.State != driver.Running:
+		return fmt.Errorf("adapt job %s: it is %s: %w", id, r.Job.State, driver.ErrConflict)
+	}
+	if !maps.Equal(r.Adapted, settings) {
+		r = r.clone()
+		r.Adapted, r.Adapts = maps.Clone(settings), r.Adapts+1
+		if err := d.commit(r, "adapted"); err != nil {
+			return err
+		}
+	}
+	return r.writeSettings(d.store)
+}
+
 // requestStop asks the supervisor of the present launch to end it. Repeating it
 // changes nothing.
 func (d *Driver) requestStop(r *record, why supervise.StopReason) error {
@@ -252,7 +291,3 @@ func (d *Driver) close(r *record, state driver.State, detail string, now time.Ti
 	r.Moving, r.Next, r.CPUs = nil, next{}, nil
 	delete(d.failures, r.Job.ID)
 }
-
-// Supervise is the body of the hidden command that Config.Supervisor starts; args
-// are what follows the prefix. It returns the exit status.
-func Supervise(ctx context.Context, args []string) int { return supervise.Main(ctx, args) }

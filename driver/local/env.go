@@ -3,7 +3,6 @@ package local
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -57,15 +56,6 @@ func (r *record) slurm(env map[string]string) {
 	if want.Memory > 0 {
 		env["SLURM_MEM_PER_NODE"] = strconv.FormatInt(want.Memory>>20, 10)
 	}
-}
-
-// listed is an environment as the kernel takes it, sorted by name.
-func listed(env map[string]string) []string {
-	out := make([]string, 0, len(env))
-	for _, name := range slices.Sorted(maps.Keys(env)) {
-		out = append(out, name+"="+env[name])
-	}
-	return out
 }
 
 // checkChange refuses a change that no attempt of the job can have.

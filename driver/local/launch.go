@@ -62,7 +62,7 @@ func (d *Driver) begin(r *record) error {
 	c.CPUs = d.allot(c.want(c.Job.Change).Cores)
 	// A change that was durable and whose job began before its next Advance has
 	// been applied.
-	c.Launch, c.Moving, c.SavedExits, c.NotBefore = 1, nil, nil, time.Time{}
+	c.Launch, c.Moving, c.SavedExits, c.Job.NotBefore = 1, nil, nil, time.Time{}
 	if err := d.commit(c, "running"); err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (d *Driver) plan(r *record) supervise.Plan {
 	}
 	p := supervise.Plan{
 		Job: string(r.Job.ID), Attempt: r.Job.Attempt, Self: d.cfg.Supervisor,
-		Argv: argv, Dir: r.workDir(env), Env: listed(env), User: r.User,
+		Argv: argv, Dir: r.workDir(env), Env: driver.Environ(env), User: r.User,
 		Output: r.Output, Own: r.OwnOut, Truncate: r.Job.Attempt == 1,
 		Tree: d.tree, Leaf: fmt.Sprintf("%s.%d", r.Job.ID, r.Job.Attempt),
 		CPUs: r.CPUs, MemoryBytes: r.want(r.Job.Change).Memory, TimeLimit: r.limit(r.Job.Change),
@@ -207,12 +207,13 @@ func (r *record) live() bool {
 }
 
 // writeSettings replaces the settings file before an attempt, so that the job
-// finds it from its first moment on. Its revision is the attempt's number.
+// finds it from its first moment on, and when it is adapted. Its revision is the attempt's number, and
+// how often the job was adapted on top.
 func (r *record) writeSettings(s store) error {
 	if !r.live() {
 		return nil
 	}
-	data, err := driver.EncodeSettings(r.Job.Attempt, r.Job.Change.Live)
+	data, err := driver.EncodeSettings(r.Job.Attempt+r.Adapts, driver.Merge(r.Job.Change.Live, r.Adapted))
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
-	"pitchpipe/driver/local"
+	"pitchpipe/driver/local/supervise"
 )
 
 // TestMain is also the supervisor, the hungry process and the driver that is
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case "supervise":
-			os.Exit(local.Supervise(context.Background(), os.Args[2:]))
+			os.Exit(supervise.Main(context.Background(), os.Args[2:]))
 		case "hog":
 			os.Exit(hog(os.Args[2], os.Args[3]))
 		case "listen":

@@ -132,7 +132,7 @@ func (m *mover) Start(context.Context) (move.End, error) {
 	if m.r.Job.State == driver.Stopped {
 		m.r.queue("")
 	}
-	m.r.NotBefore = time.Time{}
+	m.r.Job.NotBefore = time.Time{}
 	m.d.nudge()
 	return move.End{}, nil
 }

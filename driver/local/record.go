@@ -34,11 +34,12 @@ type record struct {
 	User     *supervise.User   `json:"user,omitempty"`
 	Home     string            `json:"home,omitempty"` // of User
 
-	NotBefore time.Time `json:"not_before,omitzero"`
-
 	// The attempt that runs.
 	Launch int   `json:"launch,omitempty"`
 	CPUs   []int `json:"cpus,omitempty"`
+
+	Adapted map[string]string `json:"adapted,omitempty"` // settings that the file got while the job ran
+	Adapts  int               `json:"adapts,omitempty"`  // how often
 
 	Next   next  `json:"next"`             // the attempt that is queued
 	Offset int64 `json:"offset,omitempty"` // length of the output when it was asked to save

@@ -86,7 +86,7 @@ func (d *Driver) pick(now time.Time) []driver.JobID {
 	var running []busy
 	for _, id := range d.order {
 		r := d.jobs[id]
-		switch w := (waiting{ID: id, Want: r.want(r.Next.Change), Limit: r.limit(r.Next.Change), NotBefore: r.NotBefore}); {
+		switch w := (waiting{ID: id, Want: r.want(r.Next.Change), Limit: r.limit(r.Next.Change), NotBefore: r.Job.NotBefore}); {
 		case r.Job.State == driver.Running || r.Job.State == driver.Stopped:
 			b := d.holds(r)
 			running = append(running, b)

@@ -99,6 +99,44 @@ func TestASettingsFileThatCannotBeWrittenKeepsTheJobFromStarting(t *testing.T) {
 	}
 }
 
+func TestASettingsFileIsAdaptedWhileTheJobRuns(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	none := b.start(t, "none", script("sleep 60"))
+	b.until(t, "it is to run", none.ID, func(j driver.Job) bool { return j.State == driver.Running })
+	if err := b.d.Adapt(t.Context(), none.ID, map[string]string{"widen": "1"}); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("adapting a job without a settings file: %v", err)
+	}
+	if err := b.d.Stop(t.Context(), none.ID); err != nil {
+		t.Fatal(err)
+	}
+	job := b.start(t, "request", script("#TUNE action widen",
+		`while now=$(cat "$PITCHPIPE_SETTINGS"); do [ "$now" = "$last" ] || echo "$now"; last=$now; case $now in *:2}}) exit;; esac; sleep 0.05; done`))
+	shows := func(text string) {
+		t.Helper()
+		b.until(t, "it is to show "+text, job.ID, func(driver.Job) bool { return strings.Contains(output(t, b.d, job.ID), text) })
+	}
+	shows(`{"revision":1,"settings":{}}`)
+	for range 2 { // the second one changes nothing
+		if err := b.d.Adapt(t.Context(), job.ID, map[string]string{"widen": "1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shows(`{"revision":2,"settings":{"widen":1}}`)
+	b.shut(t)
+	b.open(t)
+	if err := b.d.Adapt(t.Context(), job.ID, map[string]string{"widen": "2"}); err != nil {
+		t.Fatal(err)
+	}
+	b.ended(t, job.ID, driver.Succeeded)
+	shows(`{"revision":3,"settings":{"widen":2}}`)
+	for id, want := range map[driver.JobID]error{job.ID: driver.ErrConflict, "99": driver.ErrNotFound} {
+		if err := b.d.Adapt(t.Context(), id, map[string]string{"widen": "3"}); !errors.Is(err, want) {
+			t.Errorf("adapting %s: %v, want %v", id, err, want)
+		}
+	}
+}
+
 func TestWhatNomadInterpolates(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -201,7 +239,7 @@ func TestNoReferenceOfAShippedJobFileIsLeft(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 			continue
 		}
-		if !slices.ContainsFunc(job.Resources.Args, func(a string) bool { return strings.Contains(a, "${NOMAD_JOB_ID}") }) {
+		if strings.Contains(string(source), "NOMAD_JOB_ID") && !slices.ContainsFunc(job.Resources.Args, func(a string) bool { return strings.Contains(a, "${NOMAD_JOB_ID}") }) {
 			t.Errorf("%s: arguments %q, want one that is interpolated", path, job.Resources.Args)
 		}
 	}

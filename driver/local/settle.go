@@ -143,7 +143,7 @@ func (r *record) requeue(c driver.Change, cause driver.Cause, note string) {
 func (r *record) queue(detail string) {
 	r.Job.State, r.Job.Detail, r.CPUs = driver.Pending, detail, nil
 	r.Job.Attempt = len(r.Job.Attempts) + 1
-	r.NotBefore = time.Time{}
+	r.Job.NotBefore = time.Time{}
 }
 
 func (r *record) endAttempt(at time.Time, code int) {

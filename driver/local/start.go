@@ -3,8 +3,6 @@ package local
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -42,8 +40,7 @@ func (d *Driver) Start(_ context.Context, id driver.RequestID, spec driver.Spec)
 		return driver.Job{}, fmt.Errorf("start: no request id: %w", driver.ErrInvalid)
 	}
 	// 1. What a repetition finds.
-	hash := sha256.Sum256([]byte(id))
-	path := filepath.Join(d.store.requests(), hex.EncodeToString(hash[:]))
+	path := filepath.Join(d.store.requests(), driver.Digest(string(id)))
 	var have claim
 	err := durable.ReadJSON(path, &have)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -111,12 +108,12 @@ func (d *Driver) draft(id driver.RequestID, spec driver.Spec) (*record, []byte, 
 			Format: job.Format, Argv: job.Argv, Env: job.Env, Meta: job.Meta, Interpreter: interpreter(job.Script),
 			NoRequeue: job.NoRequeue, Output: job.Output, Fixed: job.Fixed, Live: job.Live(),
 		},
-		Env: maps.Clone(spec.Env), Progress: spec.Progress, NotBefore: spec.NotBefore,
+		Env: maps.Clone(spec.Env), Progress: spec.Progress,
 		Next: next{Cause: driver.CauseSubmitted},
 		Job: driver.Job{
 			Request: id, Name: job.Name, Partition: job.Partition, Account: job.Account,
 			State: driver.Pending, ExitCode: -1, Fingerprint: driver.Fingerprint(spec.Source, spec.Variables), Filename: spec.Filename,
-			Source: slices.Clone(spec.Source), Variables: maps.Clone(spec.Variables), Submitted: time.Now(), Node: d.node,
+			Source: slices.Clone(spec.Source), Variables: maps.Clone(spec.Variables), Submitted: time.Now(), NotBefore: spec.NotBefore, Node: d.node,
 			Resources: driver.Resources{
 				Cores: max(job.Cores, 1), MemoryBytes: job.MemoryBytes, TimeLimit: job.TimeLimit,
 				Env: driver.Merge(job.Env, spec.Env), Args: job.Argv, Command: job.Command,

@@ -99,6 +99,11 @@
 // nomad/jobs/*/*/* has the change registered, and so has a change that takes a registered
 // variable back or has values that need quotes. What its owner writes into the variable stays.
 //
+// # Advice
+//
+// A job without a stanza that waits may have its priority lowered, which Nomad's queue goes by
+// (Driver.Advise); the journal has its owner's. It gets no affinities: Nomad packs nodes by itself.
+//
 // # Several controllers
 //
 // Config.Leads is asked before anything is changed in Nomad. One that stands by looks and

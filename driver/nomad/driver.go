@@ -3,8 +3,6 @@ package nomad
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -39,6 +37,7 @@ type Driver struct {
 	followers atomic.Int64 // outputs that are followed by a stream
 	moves     move.Machine
 	locks     move.Locks // by the names of records
+	advice    advised
 
 	mu        sync.Mutex
 	jobs      map[driver.JobID]*cached
@@ -61,9 +60,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 		return nil, fmt.Errorf("a resync every %v: %w", cfg.Resync, ErrConfig)
 	}
 	cfg.Resync = cmp.Or(cfg.Resync, defaultResync)
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	d := &Driver{
 		cfg: cfg, c: cluster{cfg.Client, cfg.Leads},
 		jobs: map[driver.JobID]*cached{}, heard: map[string]bool{}, registers: map[string]time.Time{},
@@ -96,12 +93,15 @@ func (d *Driver) Recall(ctx context.Context) error {
 		c.record, c.snapshot = nil, nil
 	}
 	d.mu.Unlock()
+	d.advice.mu.Lock()
+	d.advice.given = nil
+	d.advice.mu.Unlock()
 	if err := d.recall(ctx); err != nil {
 		return err
 	}
 	d.informer.acted.Add(1)
 	for _, id := range d.which(unfinished) {
-		d.informer.poke(id)
+		d.informer.watchers.Changed(id)
 	}
 	return nil
 }
@@ -151,6 +151,7 @@ func Capabilities() driver.Capabilities {
 // Close ends what the driver does by itself. Jobs run on.
 func (d *Driver) Close() error {
 	d.end()
+	d.informer.watchers.Close()
 	d.busy.Wait()
 	return nil
 }
@@ -187,15 +188,10 @@ func place(id driver.JobID) where {
 	return where{namespace: api.DefaultNamespace, id: string(id)}
 }
 
-func digest(text string, n int) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])[:n]
-}
-
 // ownID is the id of the job that a request makes: it is that of no other request and
 // of no job that a person would register.
 func ownID(name string, request driver.RequestID) string {
-	return fmt.Sprintf("%s-%s", name, digest(string(request), 10))
+	return fmt.Sprintf("%s-%s", name, driver.Digest(string(request))[:10])
 }
 
 // ErrConfig means that a Config cannot work.

@@ -1,11 +1,11 @@
 package nomad
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -84,12 +84,7 @@ func named(what string, r right, namespace string, err, lost error) error {
 // answered is what a status and its text mean.
 func answered(status int, body string) error {
 	has := func(words ...string) bool {
-		for _, w := range words {
-			if strings.Contains(body, w) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(body, w) })
 	}
 	switch {
 	case has("Enforcing job modify index", "conflicting job modify index"):
@@ -115,5 +110,3 @@ func refused(err error) bool {
 	var op *net.OpError
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &op) && op.Op == "dial"
 }
-
-func canceled(ctx context.Context) bool { return ctx.Err() != nil }

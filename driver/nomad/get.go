@@ -167,7 +167,7 @@ func (d *Driver) List(ctx context.Context) ([]driver.Job, error) {
 		job, err := d.Get(ctx, l.id)
 		switch {
 		case errors.Is(err, driver.ErrNotFound):
-		case err != nil && canceled(ctx):
+		case err != nil && ctx.Err() != nil:
 			return nil, err
 		case errors.Is(err, driver.ErrTransient), errors.Is(err, driver.ErrUnknown):
 			silent = err

@@ -1,10 +1,10 @@
 package nomad
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -27,13 +27,14 @@ type informer struct {
 
 	mu    sync.Mutex
 	lists map[string]*listing // by namespace: what was last seen
-	subs  map[*sub]struct{}
-	own   *sub // of the jobs on record that are to be looked at
+
+	watchers driver.Watchers
+	own      *driver.Watcher // of the jobs on record that are to be looked at
 }
 
 func newInformer(d *Driver) *informer {
-	e := &informer{d: d, lists: map[string]*listing{}, subs: map[*sub]struct{}{}}
-	e.own, _ = e.subscribe()
+	e := &informer{d: d, lists: map[string]*listing{}}
+	e.own = e.watchers.Subscribe()
 	return e
 }
 
@@ -116,7 +117,7 @@ func (e *informer) learn(ctx context.Context, namespace string, stubs []*api.Job
 			defer done()
 			job, err := e.d.c.job(once, w)
 			switch {
-			case errors.Is(err, driver.ErrNotFound) || err != nil && canceled(ctx):
+			case errors.Is(err, driver.ErrNotFound) || err != nil && ctx.Err() != nil:
 			case err != nil:
 				e.d.cfg.Logger.Warn("a job cannot be read; the others are", "job", string(id), "error", err)
 				e.d.learned(id, seen{s.JobModifyIndex, s.SubmitTime, known.stanza, time.Now().Add(e.d.cfg.Resync)})
@@ -127,7 +128,7 @@ func (e *informer) learn(ctx context.Context, namespace string, stubs []*api.Job
 		})
 	}
 	_ = g.Wait() // none of them returns an error
-	if canceled(ctx) {
+	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	e.d.unlearn(namespace, there)
@@ -165,18 +166,15 @@ func (e *informer) look(ctx context.Context, namespace string) {
 func (e *informer) compare(namespace string, now *listing) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	before := e.lists[namespace]
-	if before == nil {
-		before = &listing{}
-	}
+	before := cmp.Or(e.lists[namespace], &listing{})
 	for id, l := range now.jobs {
 		if before.jobs[id].mark != l.mark {
-			e.notify(id)
+			e.watchers.Changed(id)
 		}
 	}
 	for id := range before.jobs {
 		if _, ok := now.jobs[id]; !ok {
-			e.notify(id)
+			e.watchers.Changed(id)
 		}
 	}
 	e.lists[namespace] = now
@@ -202,20 +200,6 @@ func (e *informer) mark(id driver.JobID) string {
 	return ""
 }
 
-// notify has a job looked at. The caller holds the lock.
-func (e *informer) notify(id driver.JobID) {
-	for s := range e.subs {
-		s.add(id)
-	}
-}
-
-// poke has a job looked at that was changed here.
-func (e *informer) poke(id driver.JobID) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.notify(id)
-}
-
 // keep takes the driver's own steps for jobs on record that have changed, and for all
 // of them now and then, until ctx ends.
 func (e *informer) keep(ctx context.Context) {
@@ -233,8 +217,8 @@ func (e *informer) keep(ctx context.Context) {
 			ids = e.d.which(unfinished)
 		case <-soon.C:
 			ids = e.d.which(verifying)
-		case <-e.own.wake:
-			ids = slices.DeleteFunc(e.own.take(), func(id driver.JobID) bool { return e.d.peek(id).record == nil })
+		case <-e.own.Wake:
+			ids = slices.DeleteFunc(e.own.Take(), func(id driver.JobID) bool { return e.d.peek(id).record == nil })
 		}
 		var g errgroup.Group
 		g.SetLimit(readers)
@@ -267,79 +251,21 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// sub is one who watches: the jobs to look at, each once.
-type sub struct {
-	mu   sync.Mutex
-	due  map[driver.JobID]struct{}
-	wake chan struct{}
-}
-
-func (s *sub) add(id driver.JobID) {
-	s.mu.Lock()
-	s.due[id] = struct{}{}
-	s.mu.Unlock()
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
-
-func (s *sub) take() []driver.JobID {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := slices.Sorted(maps.Keys(s.due))
-	clear(s.due)
-	return out
-}
-
-// subscribe notifies a sub of changes until it leaves.
-func (e *informer) subscribe() (s *sub, leave func()) {
-	s = &sub{due: map[driver.JobID]struct{}{}, wake: make(chan struct{}, 1)}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.subs[s] = struct{}{}
-	return s, func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		delete(e.subs, s)
-	}
-}
-
 // Watch sends an event for each job that is seen and then whenever one may have
 // changed. Where Nomad does not answer for a while nothing is missed: the list that it
 // gives next is compared with the last.
 func (d *Driver) Watch(ctx context.Context) (<-chan driver.Event, error) {
-	s, leave := d.informer.subscribe()
+	w := d.informer.watchers.Subscribe()
 	jobs, err := d.all(ctx, true)
 	if err != nil {
-		leave()
+		w.Leave()
 		return nil, fmt.Errorf("watch: %w", err)
 	}
 	for _, l := range jobs {
-		s.add(l.id)
+		w.Add([]driver.JobID{l.id})
 	}
-	out := make(chan driver.Event)
-	d.busy.Go(func() {
-		defer close(out)
-		defer leave()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-d.life.Done():
-				return
-			case <-s.wake:
-			}
-			for _, id := range s.take() {
-				select {
-				case out <- driver.Event{Job: id}:
-				case <-ctx.Done():
-					return
-				case <-d.life.Done():
-					return
-				}
-			}
-		}
-	})
-	return out, nil
+	ctx, stop := context.WithCancel(ctx)
+	closed := context.AfterFunc(d.life, stop)
+	context.AfterFunc(ctx, func() { closed() })
+	return w.Stream(ctx), nil
 }

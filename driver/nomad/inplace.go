@@ -133,7 +133,7 @@ func (m *mover) writes(ctx context.Context) (move.End, error) {
 		return move.End{}, err
 	}
 	m.d.cfg.Logger.Info("variable written", "job", string(m.f.id), "intent", m.r.Moving.Intent.ID, "variable", m.write.Path)
-	m.d.informer.poke(m.f.id)
+	m.d.informer.watchers.Changed(m.f.id)
 	return move.End{}, nil
 }
 

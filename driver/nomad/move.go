@@ -1,9 +1,11 @@
 package nomad
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,10 +71,7 @@ type mover struct {
 var _ move.Job = (*mover)(nil)
 
 func newMover(d *Driver, f *facts, job driver.Job) *mover {
-	m := &mover{d: d, f: f, r: f.rec, job: job}
-	if m.r == nil {
-		m.r = &record{Job: f.id}
-	}
+	m := &mover{d: d, f: f, r: cmp.Or(f.rec, &record{Job: f.id}), job: job}
 	moving := m.r.Moving
 	if moving == nil {
 		return m
@@ -160,12 +159,7 @@ func (m *mover) left() (move.At, move.End) {
 
 // pending reports whether the registered version has not begun.
 func (m *mover) pending() bool {
-	for _, k := range m.f.rec.Attempts {
-		if k.Version == m.f.version() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(m.f.rec.Attempts, func(k view.Known) bool { return k.Version == m.f.version() })
 }
 
 func (m *mover) Judge(ctx context.Context, in driver.Intent) error { return m.d.judge(ctx, m.f, in) }

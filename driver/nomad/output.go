@@ -110,14 +110,14 @@ type follower struct {
 
 // watch waits until the allocation is over, and ends the stream then.
 func (f *follower) watch(id driver.JobID, over context.CancelFunc) {
-	s, leave := f.d.informer.subscribe()
-	defer leave()
+	w := f.d.informer.watchers.Subscribe()
+	defer w.Leave()
 	defer over()
 	for f.runs.Err() == nil && !f.isOver(id) {
-		s.take()
+		w.Take()
 		select {
 		case <-f.runs.Done():
-		case <-s.wake:
+		case <-w.Wake:
 		case <-time.After(f.d.cfg.Resync):
 		}
 	}
@@ -303,13 +303,6 @@ func (d *Driver) outputSize(ctx context.Context, at where, alloc, task string) (
 
 // absent reports whether there is no output, rather than that it could not be read.
 func absent(err error) bool {
-	if errors.Is(err, driver.ErrNotFound) {
-		return true
-	}
-	for _, text := range []string{"not started yet", "no such file", "log entry for task", "state for allocation", "Unknown allocation"} {
-		if strings.Contains(err.Error(), text) {
-			return true
-		}
-	}
-	return false
+	texts := []string{"not started yet", "no such file", "log entry for task", "state for allocation", "Unknown allocation"}
+	return errors.Is(err, driver.ErrNotFound) || slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(err.Error(), text) })
 }

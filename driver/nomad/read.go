@@ -1,6 +1,7 @@
 package nomad
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -241,9 +242,7 @@ func (f *facts) recollect() {
 	if f.whose != begun && f.whose != kept {
 		return
 	}
-	if f.rec == nil {
-		f.rec = &record{Job: f.id}
-	}
+	f.rec = cmp.Or(f.rec, &record{Job: f.id})
 	f.rec.note(f.version(), *f.mark)
 	f.open()
 }

@@ -83,7 +83,7 @@ type record struct {
 	saved []byte // as the journal has it
 }
 
-func recordName(id driver.JobID) string { return "job-" + digest(string(id), 40) }
+func recordName(id driver.JobID) string { return "job-" + driver.Digest(string(id))[:40] }
 
 // load reads a job's record, nil where there is none.
 func (d *Driver) load(ctx context.Context, id driver.JobID) (*record, error) {

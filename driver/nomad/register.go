@@ -1,14 +1,11 @@
 package nomad
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +16,7 @@ import (
 	"pitchpipe/driver/move"
 	"pitchpipe/driver/nomad/spec"
 	"pitchpipe/driver/nomad/view"
+	"pitchpipe/driver/output"
 )
 
 // past is how the intent in progress, of which nothing is registered, has ended by what
@@ -60,11 +58,6 @@ func (m *mover) lives(ctx context.Context, a *api.AllocationListStub) (bool, err
 
 // Saved implements move.Job: a whole line of the output since the signal says so.
 func (m *mover) Saved(ctx context.Context) (bool, error) {
-	moving := m.f.rec.Moving
-	re, err := regexp.Compile(moving.Intent.Checkpoint.Done)
-	if err != nil {
-		return false, fmt.Errorf("pattern of a saved checkpoint: %w: %w", driver.ErrInvalid, err)
-	}
 	out, err := m.d.c.output(ctx, m.f.at, m.r.From.Alloc, m.f.task, "", m.r.From.Offset, false)
 	if errors.Is(err, driver.ErrNotFound) {
 		return false, nil
@@ -72,20 +65,12 @@ func (m *mover) Saved(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = out.Close() }() // read only
-	lines := bufio.NewReader(io.LimitReader(out, maxSaid))
-	for {
-		line, err := lines.ReadBytes('\n')
-		if text, whole := bytes.CutSuffix(line, []byte("\n")); whole && re.Match(text) {
-			return true, nil
-		}
-		if errors.Is(err, io.EOF) {
-			return false, nil
-		}
-		if err != nil {
-			return false, asked("output of "+m.r.From.Alloc, readFS, m.f.at.namespace, err)
-		}
+	said, cut := io.ReadAll(io.LimitReader(out, maxSaid))
+	_ = out.Close() // read only
+	if saved, err := output.Says(said, m.f.rec.Moving.Intent.Checkpoint.Done); saved || err != nil {
+		return saved, err
 	}
+	return false, asked("output of "+m.r.From.Alloc, readFS, m.f.at.namespace, cut)
 }
 
 // maxSaid bounds what is read of an output for the line that says "saved".
@@ -155,7 +140,7 @@ func (m *mover) Change(ctx context.Context) (move.End, error) {
 		return move.End{}, err
 	}
 	m.d.cfg.Logger.Info("changed", "job", string(f.id), "intent", moving.Intent.ID)
-	m.d.informer.poke(f.id)
+	m.d.informer.watchers.Changed(f.id)
 	return move.End{}, nil
 }
 

@@ -102,7 +102,7 @@ func (d *Driver) draft(ctx context.Context, id driver.RequestID, s driver.Spec, 
 	warn := func(text string) {
 		d.cfg.Logger.Warn("a job is started", "job", string(at.jobID()), "warning", text)
 	}
-	if err := once(job, digest(string(at.jobID()), 12), warn); err != nil {
+	if err := once(job, driver.Digest(string(at.jobID()))[:12], warn); err != nil {
 		return nil, where{}, err
 	}
 	if err := d.c.validate(ctx, at, job, warn); err != nil {

@@ -80,6 +80,12 @@ func (s *story) register(t *testing.T, be drivertest.Behaviour, change func(stri
 	if change != nil {
 		file = change(file)
 	}
+	return s.submit(t, file)
+}
+
+// submit registers a job file as it is.
+func (s *story) submit(t *testing.T, file string) driver.JobID {
+	t.Helper()
 	job, err := s.clean.Jobs().ParseHCL(file, true)
 	if err != nil {
 		t.Fatal(err)
@@ -87,6 +93,16 @@ func (s *story) register(t *testing.T, be drivertest.Behaviour, change func(stri
 	sub := &api.JobSubmission{Source: file, Format: "hcl2"}
 	done(t)(s.clean.Jobs().RegisterOpts(job, &api.RegisterOptions{Submission: sub}, s.write()))
 	return driver.JobID(*job.ID + "@" + s.ns)
+}
+
+// memory is what the node has, in MiB.
+func (s *story) memory(t *testing.T) int64 {
+	t.Helper()
+	nodes, _, err := s.clean.Nodes().List(&api.QueryOptions{Params: map[string]string{"resources": "true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nodes[0].NodeResources.Memory.MemoryMB
 }
 
 // runs registers a job as its owner does, and waits until it runs and has ended an epoch.
@@ -431,14 +447,10 @@ func (s *story) wantRefused(t *testing.T, id driver.JobID, reason string) {
 
 func planFirst(t *testing.T, s *story) {
 	id, job := s.runs(t, mover(long), nil)
-	nodes, _, err := s.clean.Nodes().List(&api.QueryOptions{Params: map[string]string{"resources": "true"}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	// As large as the node, beside which something runs that is not this job.
 	other := s.register(t, drivertest.Behaviour{Name: "other", Epochs: 1000, Epoch: epoch}, nil)
 	s.epochs(t, other, 1)
-	in := s.intent(job, "large", driver.Change{MemoryBytes: (nodes[0].NodeResources.Memory.MemoryMB - 64) << 20})
+	in := s.intent(job, "large", driver.Change{MemoryBytes: (s.memory(t) - 64) << 20})
 	if _, err := s.d.Advance(t.Context(), in); !errors.Is(err, driver.ErrNoRoom) || !strings.Contains(fmt.Sprint(err), "memory exhausted") {
 		t.Errorf("Advance: %v, want %v that names what is exhausted", err, driver.ErrNoRoom)
 	}
@@ -452,11 +464,7 @@ func planFirst(t *testing.T, s *story) {
 
 func blockedIsUndone(t *testing.T, s *story) {
 	id, job := s.runs(t, sayer(long), nil)
-	nodes, _, err := s.clean.Nodes().List(&api.QueryOptions{Params: map[string]string{"resources": "true"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	free := nodes[0].NodeResources.Memory.MemoryMB - 4096
+	free := s.memory(t) - 4096
 	// Between the plan and the registration somebody takes the room.
 	s.proxy.first(registers, func() {
 		other := s.register(t, drivertest.Behaviour{Name: "other", Epochs: 1000, Epoch: epoch, MemoryBytes: free / 2 << 20}, nil)

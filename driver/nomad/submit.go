@@ -1,6 +1,7 @@
 package nomad
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -137,9 +138,7 @@ func (d *Driver) prospect(source []byte) (*api.Job, where, error) {
 		return nil, where{}, err
 	}
 	at := where{namespace: spec.Deref(job.Namespace), id: spec.Deref(job.ID)}
-	if at.namespace == "" {
-		at.namespace = api.DefaultNamespace
-	}
+	at.namespace = cmp.Or(at.namespace, api.DefaultNamespace)
 	switch {
 	case at.id == "":
 		return nil, at, fmt.Errorf("a job without an ID: %w", driver.ErrInvalid)

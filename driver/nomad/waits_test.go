@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
-
 	"pitchpipe/driver"
 	"pitchpipe/driver/drivertest"
 )
@@ -16,12 +14,7 @@ func TestAJobThatWaitsForRoomIsChangedBeforeItStarts(t *testing.T) {
 	t.Parallel()
 	stories(t, map[string]func(*testing.T, *story){
 		"a controller dies before it registers the change, and behind it": func(t *testing.T, s *story) {
-			nodes, _, err := s.clean.Nodes().List(&api.QueryOptions{Params: map[string]string{"resources": "true"}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			all := nodes[0].NodeResources.Memory.MemoryMB << 20
-			large := s.register(t, drivertest.Behaviour{Name: "large", Epochs: long, Epoch: epoch, MemoryBytes: all - 256<<20}, nil)
+			large := s.register(t, drivertest.Behaviour{Name: "large", Epochs: long, Epoch: epoch, MemoryBytes: (s.memory(t) - 256) << 20}, nil)
 			s.epochs(t, large, 1)
 			waits := func(name string) driver.Job {
 				b := drivertest.Behaviour{Name: name, Epochs: 2, Epoch: epoch, MemoryBytes: 512 << 20}

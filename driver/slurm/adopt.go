@@ -92,7 +92,7 @@ func (d *Driver) adopt(ctx context.Context, req Request, number driver.JobID, sp
 	// The watch may have met the job before its request was known to have made it, and
 	// an intent may have begun: what is on record of those stays.
 	r, ok, err := d.record(id)
-	if !ok || another(j, r) {
+	if !ok || another(j, r) || r.Request != "" && r.Request != req.ID {
 		r = d.first(j)
 	}
 	delayed := !spec.NotBefore.IsZero() && !ownBegin(spec.Source)

@@ -50,7 +50,7 @@ func (b *bench) change(t *testing.T, id driver.JobID, c driver.Change) driver.In
 }
 
 func tasksAreJobs(t *testing.T, c *cluster) {
-	b := newBench(t, c, func(cfg *slurm.Config) { cfg.Parse = detect.ParseForSlurm })
+	b := newBench(t, c, func(cfg *slurm.Config) { cfg.Parse = detect.For("slurm") })
 	be := saver(120)
 	be.ShowEnv = "RATE"
 	ids := b.array(t, be, "1-4%2", 4)
@@ -98,7 +98,7 @@ func tasksAreJobs(t *testing.T, c *cluster) {
 }
 
 func arrayIsWaitedFor(t *testing.T, c *cluster) {
-	b := newBench(t, c, func(cfg *slurm.Config) { cfg.Parse = detect.ParseForSlurm })
+	b := newBench(t, c, func(cfg *slurm.Config) { cfg.Parse = detect.For("slurm") })
 	gate := filepath.Join(b.dir, "gate")
 	const script = `until [ -e gate ]; do sleep 0.1; done; exit $SLURM_ARRAY_TASK_ID`
 	type result struct {
@@ -148,7 +148,7 @@ func arrayIsWaitedFor(t *testing.T, c *cluster) {
 }
 
 func waitingTaskStops(t *testing.T, c *cluster) {
-	b := newBench(t, c, func(cfg *slurm.Config) { cfg.Parse = detect.ParseForSlurm })
+	b := newBench(t, c, func(cfg *slurm.Config) { cfg.Parse = detect.For("slurm") })
 	ids := b.array(t, saver(20), "1-3%1", 3)
 	b.says(t, ids[0], "epoch 2/")
 	if err := b.d.Stop(t.Context(), ids[1]); err != nil {
@@ -174,7 +174,7 @@ func waitingTaskStops(t *testing.T, c *cluster) {
 // tasksForASite: through the broker one task is moved while it runs, two get another size
 // and settings while they wait, and one is left alone.
 func tasksForASite(t *testing.T, c *cluster) {
-	b := newBench(t, c, func(cfg *slurm.Config) { cfg.Parse = detect.ParseForSlurm })
+	b := newBench(t, c, func(cfg *slurm.Config) { cfg.Parse = detect.For("slurm") })
 	d := b.site(t).Driver
 	be := saver(200) // long enough for all three changes on a busy machine
 	be.ShowEnv = "RATE"

@@ -29,7 +29,7 @@ func arraySpec() driver.Spec {
 // arrayRig is a driver that has submitted an array of three tasks.
 func arrayRig(t *testing.T) (*rig, []driver.JobID) {
 	t.Helper()
-	r := newRig(t, func(c *slurm.Config) { c.Parse, c.TaskProlog = detect.ParseForSlurm, true })
+	r := newRig(t, func(c *slurm.Config) { c.Parse, c.TaskProlog = detect.For("slurm"), true })
 	job, err := r.d.Start(t.Context(), "request", arraySpec())
 	if err != nil || job.ID != "1_1" {
 		t.Fatalf("Start: job %s (%v), want 1_1", job.ID, err)
@@ -194,7 +194,7 @@ func TestARunningTaskIsAskedOnceWhileOthersWait(t *testing.T) {
 
 func TestAnArrayOfUnknownOutcomeIsFound(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *slurm.Config) { c.Parse = detect.ParseForSlurm })
+	r := newRig(t, func(c *slurm.Config) { c.Parse = detect.For("slurm") })
 	r.f.cut = unknown
 	if _, err := r.d.Start(t.Context(), "request", arraySpec()); !errors.Is(err, driver.ErrUnknown) {
 		t.Fatalf("Start: %v, want %v", err, driver.ErrUnknown)
@@ -229,7 +229,7 @@ func TestNoTaskIsChangedByTheNumberOfItsArray(t *testing.T) {
 
 func TestOneTaskWakesItsArray(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *slurm.Config) { c.Parse = detect.ParseForSlurm })
+	r := newRig(t, func(c *slurm.Config) { c.Parse = detect.For("slurm") })
 	s := arraySpec()
 	s.NotBefore = time.Now().Add(time.Hour)
 	job, err := r.d.Start(t.Context(), "request", s)
@@ -280,7 +280,7 @@ func siteOfArrays(t *testing.T, split error) (*rig, named) {
 	n := named{asked: map[string]bool{}, split: split}
 	r := newRig(t, func(c *slurm.Config) {
 		n.Actor = slurmctl.Commands{Runner: c.Commands}
-		c.Parse, c.Everyone, c.User, c.Actor, c.TaskProlog, c.Marked = detect.ParseForSlurm, true, "controller", n, true, true
+		c.Parse, c.Everyone, c.User, c.Actor, c.TaskProlog, c.Marked = detect.For("slurm"), true, "controller", n, true, true
 	})
 	r.f.user = "alice"
 	if _, err := r.f.Run(t.Context(), command.Call{Name: "sbatch", Args: []string{"--job-name=a"}, Stdin: arraySpec().Source, Effect: true}); err != nil {

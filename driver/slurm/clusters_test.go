@@ -60,7 +60,7 @@ func TestAJobOfAnotherClusterIsNeitherTakenForOneHereNorSubmittedAgain(t *testin
 			if n := r.f.count("sbatch"); n != 1 {
 				t.Errorf("%d submissions, want one", n)
 			}
-			file, err := detect.ParseForSlurm("a.sh", spec().Source, nil)
+			file, err := detect.For("slurm")("a.sh", spec().Source, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,9 +85,9 @@ func TestANameOfAClusterIsRefusedBeforeAnythingIsSubmitted(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, func(cfg *slurm.Config) { cfg.Parse = detect.ParseForSlurm })
+			r := newRig(t, func(cfg *slurm.Config) { cfg.Parse = detect.For("slurm") })
 			s := driver.Spec{Filename: "a.sh", Source: []byte(c.script), Env: c.env}
-			file, err := detect.ParseForSlurm(s.Filename, s.Source, nil)
+			file, err := detect.For("slurm")(s.Filename, s.Source, nil)
 			if err != nil {
 				t.Fatalf("a job that runs already may have it: %v", err)
 			}
@@ -130,7 +130,7 @@ func TestWhatItsUserAnswersHimselfIsNotSaidForHim(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, nil)
 			s := driver.Spec{Filename: "a.sh", Source: []byte(c.script), Env: c.env}
-			file, err := detect.ParseForSlurm(s.Filename, s.Source, nil)
+			file, err := detect.For("slurm")(s.Filename, s.Source, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -188,7 +188,7 @@ func TestAJobThatAJobSubmitsHasNothingOfItsMark(t *testing.T) {
 		"#!/bin/sh\n#TUNE mode=apply\n#TUNE knob threads env=OMP_NUM_THREADS values=1,2\ntrue\n": {"PITCHPIPE_JOB=2::OMP_NUM_THREADS=#"},
 	} {
 		l := &surrounded{fake: newFake(t)}
-		file, err := detect.ParseForSlurm("a.sh", []byte(script), nil)
+		file, err := detect.For("slurm")("a.sh", []byte(script), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

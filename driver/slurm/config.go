@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -121,17 +122,13 @@ func (c Config) withDefaults() (Config, error) {
 	if err != nil {
 		return c, fmt.Errorf("%w: who runs this driver: %w", ErrConfig, err)
 	}
-	if c.User == "" {
-		c.User = self.Username
-	}
+	c.User = cmp.Or(c.User, self.Username)
 	for _, p := range c.Partitions {
 		if p == "" || strings.ContainsAny(p, ", |\n") {
 			return c, fmt.Errorf("%w: partition %q", ErrConfig, p)
 		}
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Commands == nil {
 		c.Commands = command.Exec{}
 	}
@@ -147,9 +144,7 @@ func (c Config) withDefaults() (Config, error) {
 			*d.have = d.standard
 		}
 	}
-	if c.SettingsDir == "" {
-		c.SettingsDir = filepath.Join(dir, "slurm-env")
-	}
+	c.SettingsDir = cmp.Or(c.SettingsDir, filepath.Join(dir, "slurm-env"))
 	if c.TaskProlog {
 		if err := os.MkdirAll(c.SettingsDir, 0o755); err != nil {
 			return c, fmt.Errorf("%w: %w", ErrConfig, err)

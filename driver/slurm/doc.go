@@ -6,7 +6,7 @@
 // job, what its owner asked for before it was changed, and which step of which intent was
 // taken. The process may die at any moment, and the next one on the same directory goes on.
 //
-// The package never acts for another user by itself, never touches priority, never holds a
+// The package never acts for another user by itself, never raises a priority, never holds a
 // job, never makes a finished job run again, and opens no file but its own and, where it is
 // the user's own, a job's output.
 //

@@ -216,7 +216,7 @@ func (d *Driver) Stop(ctx context.Context, id driver.JobID) error {
 			return fmt.Errorf("stop: %w", err)
 		}
 	}
-	if err := d.cfg.Actor.Cancel(ctx, string(id)); err != nil {
+	if err := d.cfg.Actor.Do(ctx, slurmctl.Cancel, string(id)); err != nil {
 		return fmt.Errorf("stop: job %s: %w", id, err)
 	}
 	d.cfg.AfterStep("cancelled")

@@ -35,14 +35,11 @@ func (h *hand) Signal(ctx context.Context, job, signal string) error {
 	return h.Actor.Signal(ctx, job, signal)
 }
 
-func (h *hand) Requeue(ctx context.Context, job string) error {
-	h.note("requeue")
-	return h.Actor.Requeue(ctx, job)
-}
-
-func (h *hand) Discard(ctx context.Context, job string) error {
-	h.note("discard")
-	return h.Actor.Discard(ctx, job)
+func (h *hand) Do(ctx context.Context, v slurmctl.Verb, job string) error {
+	if v == slurmctl.Requeue || v == slurmctl.Discard {
+		h.note(string(v))
+	}
+	return h.Actor.Do(ctx, v, job)
 }
 
 func (h *hand) Update(ctx context.Context, job string, u slurmctl.Update) error {

@@ -3,6 +3,7 @@ package slurm
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"pitchpipe/driver"
@@ -29,15 +30,9 @@ func unbegin(r *Record, j parse.Job, number int) {
 // given reports whether a size is one that an attempt of the job had by our word, or the
 // owner's own: that it is shown again is not his change.
 func given(r *Record, have Size) bool {
-	if unchanged(r.Own, have) {
-		return true
-	}
-	for _, a := range r.Attempts {
-		if !a.Change.Empty() && same(target(r.Own, a.Change), have) {
-			return true
-		}
-	}
-	return false
+	return unchanged(r.Own, have) || slices.ContainsFunc(r.Attempts, func(a driver.Attempt) bool {
+		return !a.Change.Empty() && same(target(r.Own, a.Change), have)
+	})
 }
 
 // redo gives a job the size again that its next attempt was to have, where slurmctld

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -49,9 +48,14 @@ func (d *Driver) open(ctx context.Context, j parse.Job) (*Record, error) {
 	}
 	r := d.first(j)
 	r.Script = t.script
-	r.Delayed = parse.Waiting(j.State) && j.Restarts == 0 && slurmctl.Says(j.Comment, slurmctl.HeadStart)
+	r.Delayed = headStart(j)
 	follow(r, j, time.Now())
 	return r, nil
+}
+
+// headStart reports whether the owner has a job wait for the tuner.
+func headStart(j parse.Job) bool {
+	return parse.Waiting(j.State) && j.Restarts == 0 && slurmctl.Says(j.Comment, slurmctl.HeadStart)
 }
 
 // first is what a record says of a job that is seen for the first time.
@@ -105,10 +109,10 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *Record, c driv
 	case len(c.Env)+len(c.Live) > 0 && !d.cfg.TaskProlog:
 		return fmt.Errorf("a job that is put back into the queue keeps its environment; the site's TaskProlog could change that and is not known to be ours: %w",
 			driver.ErrUnsupported)
-	case len(c.Env)+len(c.Live) > 0 && !marked(j) && r.Request != "" && !exported(r.Script):
+	case len(c.Env)+len(c.Live) > 0 && !slurmctl.HasStanza(j) && r.Request != "" && !exported(r.Script):
 		return fmt.Errorf("the TaskProlog sets nothing for a job that is not marked, and its option --export keeps the mark from it; add ALL to that option, or let the site's job_submit plugin mark it: %w",
 			driver.ErrUnsupported)
-	case len(c.Env)+len(c.Live) > 0 && !marked(j) && r.Request == "" && !slurmctl.Says(j.Comment, slurmctl.Marked):
+	case len(c.Env)+len(c.Live) > 0 && !slurmctl.HasStanza(j) && r.Request == "" && !slurmctl.Says(j.Comment, slurmctl.Marked):
 		return fmt.Errorf("the TaskProlog sets nothing for a job that is not marked; submit it with pitchpipe run, or let the site's job_submit plugin mark it: %w",
 			driver.ErrUnsupported)
 	case c.Cores > 0 && whole(j):
@@ -152,12 +156,6 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *Record, c driv
 
 // whole reports whether a job gets whole nodes.
 func whole(j parse.Job) bool { return slices.Contains(j.Picky, "OverSubscribe=NO") }
-
-// marked reports whether the site's submission plugin marked a job as one that has a
-// stanza. Its owner cannot do so.
-func marked(j parse.Job) bool {
-	return slices.ContainsFunc(strings.Fields(j.AdminComment), func(word string) bool { return strings.HasPrefix(word, "pitchpipe:1:") })
-}
 
 func firstPartition(j parse.Job) string {
 	p, _, _ := strings.Cut(j.Partition, ",")
@@ -238,7 +236,7 @@ func (d *Driver) Billing(ctx context.Context, partition string) (driver.Billing,
 	if err != nil {
 		return driver.Billing{}, fmt.Errorf("billing: partition %q: %w: %w", name, driver.ErrUnsupported, err)
 	}
-	dearest := slices.Contains(strings.Split(conf["PriorityFlags"], ","), "MAX_TRES")
+	dearest := conf.Has("PriorityFlags", "MAX_TRES")
 	return driver.Billing{Core: w.CPU, GiB: w.GiB, GPU: w.GPU, Dearest: dearest, Whole: p.Exclusive}, nil
 }
 
@@ -250,18 +248,10 @@ func (d *Driver) takes(ctx context.Context, j parse.Job, after Size) error {
 	if err != nil {
 		return fmt.Errorf("limits: %w", err)
 	}
-	number := func(key string) int64 {
-		n, err := strconv.ParseInt(conf[key], 10, 62)
-		if err != nil {
-			return 0 // UNLIMITED
-		}
-		return n
-	}
 	size := func(s Size) limits.Size {
 		return limits.Size{Cores: s.Cores, MiB: total(s) >> 20, Minutes: int64(s.TimeLimit / time.Minute)}
 	}
-	most := limits.Most{NodeMiB: number("MaxMemPerNode"), CPUMiB: number("MaxMemPerCPU")}
-	if err := limits.Takes(partitions, most, strings.Split(j.Partition, ","), size(sizeOf(j)), size(after)); err != nil {
+	if err := limits.Takes(partitions, conf, strings.Split(j.Partition, ","), size(sizeOf(j)), size(after)); err != nil {
 		return fmt.Errorf("%w: %w", driver.ErrDenied, err)
 	}
 	return nil

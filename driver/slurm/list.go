@@ -213,11 +213,7 @@ func (d *Driver) forget(begin time.Time, numbers map[string]bool) {
 			delete(d.seen, id)
 		}
 	}
-	for number, since := range d.strangers {
-		if !numbers[number] && since.Before(begin) {
-			delete(d.strangers, number)
-		}
-	}
+	maps.DeleteFunc(d.strangers, func(number string, since time.Time) bool { return !numbers[number] && since.Before(begin) })
 	arrays := map[driver.JobID]bool{}
 	for id := range d.lines {
 		arrays[driver.JobID(arrayOf(id))] = true

@@ -27,7 +27,7 @@ func TestAJobThatIsSubmittedUntunedSaysSoFromTheBeginning(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, nil)
 			spec := driver.Spec{Filename: "job.sh", Source: []byte(tc.script), Off: tc.off, NotBefore: tc.begin}
-			file, err := detect.ParseForSlurm(spec.Filename, spec.Source, nil)
+			file, err := detect.For("slurm")(spec.Filename, spec.Source, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -157,7 +157,7 @@ func (d *Driver) expected(ctx context.Context, j parse.Job) (time.Time, error) {
 		named = append(named, "--qos="+j.QOS)
 	}
 	tested := func(args []string) (time.Time, error) {
-		env := append(pairs(environment(nil)), "TZ=UTC", "LC_ALL=C")
+		env := append(driver.Environ(environment(nil)), "TZ=UTC", "LC_ALL=C")
 		out, err := d.cfg.Commands.Run(ctx, command.Call{Name: "sbatch", Args: args, Env: env})
 		if err != nil {
 			return time.Time{}, err

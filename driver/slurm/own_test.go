@@ -236,7 +236,7 @@ func TestWhatTheOwnerHoldsIsNotReleased(t *testing.T) {
 func TestAScriptThatSaysWhenToBeginIsNotDelayed(t *testing.T) {
 	t.Parallel()
 	for option, passed := range map[string]bool{"--begin=now+1hour": false, "-b now+1hour": false, "--job-name=b": true} {
-		r := newRig(t, func(c *slurm.Config) { c.Parse = detect.ParseForSlurm })
+		r := newRig(t, func(c *slurm.Config) { c.Parse = detect.For("slurm") })
 		s := driver.Spec{Filename: "a.sh", Source: []byte("#!/bin/sh\n#SBATCH " + option + "\ntrue\n"), NotBefore: time.Now().Add(time.Hour)}
 		if _, err := r.d.Start(t.Context(), "request", s); err != nil {
 			t.Fatal(err)
@@ -282,7 +282,7 @@ func TestAMarkThatTheScriptKeepsFromItsJobIsNone(t *testing.T) {
 	} {
 		t.Run(option, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, func(c *slurm.Config) { c.TaskProlog, c.Parse = true, detect.ParseForSlurm })
+			r := newRig(t, func(c *slurm.Config) { c.TaskProlog, c.Parse = true, detect.For("slurm") })
 			s := spec()
 			s.Source = []byte("#!/bin/sh\n#SBATCH " + option + "\n#TUNE knob rate env=RATE values=1,2 default=1\ntrue\n")
 			job, err := r.d.Start(t.Context(), "request", s)
@@ -298,7 +298,7 @@ func TestAMarkThatTheScriptKeepsFromItsJobIsNone(t *testing.T) {
 			if err := r.d.Check(t.Context(), in); err != nil {
 				t.Errorf("where the plugin marked it: %v", err)
 			}
-			file, err := detect.ParseForSlurm(s.Filename, s.Source, nil)
+			file, err := detect.For("slurm")(s.Filename, s.Source, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -312,6 +312,18 @@ func TestAMarkThatTheScriptKeepsFromItsJobIsNone(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func TestAJobThatWouldNotGetItsVariablesIsNotSubmitted(t *testing.T) {
+	t.Parallel()
+	for option, want := range map[string]error{"--export=NONE": driver.ErrInvalid, "--export=PATH": driver.ErrInvalid, "--export=ALL": nil, "--comment=none": nil} {
+		r := newRig(t, nil)
+		s := spec()
+		s.Source, s.Env = []byte("#!/bin/sh\n#SBATCH "+option+"\ntrue\n"), map[string]string{"LR": "0.1"}
+		if _, err := r.d.Start(t.Context(), "request", s); !errors.Is(err, want) || want != nil && !strings.Contains(err.Error(), "keeps LR from its job") {
+			t.Errorf("%s: %v, want %v", option, err, want)
+		}
 	}
 }
 

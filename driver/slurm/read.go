@@ -79,22 +79,12 @@ func (d *Driver) of(user string) bool { return d.cfg.Everyone || user == d.cfg.U
 
 // mine reports whether a job is one of those that are seen.
 func (d *Driver) mine(j parse.Job) bool {
-	return d.watched(j.User, j.Partition) && (!d.cfg.Marked || marked(j))
+	return d.watched(j.User, j.Partition) && (!d.cfg.Marked || slurmctl.HasStanza(j))
 }
 
 func (d *Driver) watched(user, partition string) bool {
-	if !d.of(user) {
-		return false
-	}
-	if len(d.cfg.Partitions) == 0 {
-		return true
-	}
-	for p := range strings.SplitSeq(partition, ",") {
-		if slices.Contains(d.cfg.Partitions, p) {
-			return true
-		}
-	}
-	return false
+	all := len(d.cfg.Partitions) == 0
+	return d.of(user) && (all || slices.ContainsFunc(strings.Split(partition, ","), func(p string) bool { return slices.Contains(d.cfg.Partitions, p) }))
 }
 
 // observe reads a job and brings its record up to date. The record is nil where
@@ -231,7 +221,7 @@ func (d *Driver) forgotten(id driver.JobID, r *Record) (driver.Job, error) {
 		ID: string(id), State: "CANCELLED", User: r.User, Submitted: r.Submitted, Ended: time.Now().UTC(),
 		Restarts: max(len(r.Attempts)-1, 0), Node: "?", Tasks: 1,
 	}
-	detail := "it has ended, and slurmctld does not remember how"
+	detail := driver.DetailForgotten
 	switch {
 	case r.Moving != nil:
 		j.State, detail = "NODE_FAIL", "slurmctld does not know it any more, while it was being changed"

@@ -2,8 +2,6 @@ package slurm
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -131,12 +129,7 @@ func OpenJournal(dir string) (Journal, error) {
 }
 
 func (j Journal) request(id driver.RequestID) string {
-	return filepath.Join(j.dir, "requests", digest(string(id)))
-}
-
-func digest(s string) string {
-	sum := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(sum[:])
+	return filepath.Join(j.dir, "requests", driver.Digest(string(id)))
 }
 
 // MarkerKey is how the markers of all requests begin.
@@ -145,7 +138,7 @@ const MarkerKey = "pitchpipe-request="
 // Marker is what names a request in a job's comment. It names the journal too,
 // since two controllers may use the same request id.
 func (j Journal) Marker(id driver.RequestID) string {
-	return MarkerKey + digest(j.dir + "\x00" + string(id))[:24]
+	return MarkerKey + driver.Digest(j.dir + "\x00" + string(id))[:24]
 }
 
 // Request returns what is known of a request id. Its error is fs.ErrNotExist where

@@ -3,6 +3,7 @@ package slurm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"pitchpipe/driver"
@@ -42,14 +43,14 @@ func (m *mover) Saved(ctx context.Context) (bool, error) {
 // nothing is held by a controller that dies. Incomplete: nothing happens to a job that has
 // ended meanwhile.
 func (m *mover) Stop(ctx context.Context) error {
-	requeue := m.d.cfg.Actor.Requeue
+	verb := slurmctl.Requeue
 	switch {
 	case m.r.From.Memory:
-		requeue = m.d.cfg.Actor.Rerun
+		verb = slurmctl.Rerun
 	case m.r.Moving.Intent.Discard:
-		requeue = m.d.cfg.Actor.Discard
+		verb = slurmctl.Discard
 	}
-	return requeue(ctx, string(m.r.Job))
+	return m.d.cfg.Actor.Do(ctx, verb, string(m.r.Job))
 }
 
 // Keep implements move.Job: the job is in the queue again, by our word, its own, or the
@@ -66,7 +67,7 @@ func (d *Driver) delay(ctx context.Context, j parse.Job, wait time.Duration) err
 	if j.State != "SPECIAL_EXIT" {
 		return nil
 	}
-	if err := d.cfg.Actor.Release(ctx, string(nameOf(j))); err != nil {
+	if err := d.cfg.Actor.Do(ctx, slurmctl.Release, string(nameOf(j))); err != nil {
 		return err
 	}
 	d.cfg.AfterStep("released")
@@ -180,6 +181,19 @@ func (m *mover) Start(ctx context.Context) (move.End, error) {
 	return move.End{}, nil
 }
 
+// Release implements driver.Releaser.
+func (d *Driver) Release(ctx context.Context, id driver.JobID) error {
+	defer d.hold(id)()
+	j, r, err := d.opened(ctx, id)
+	if err == nil && r.Delayed && r.Moving == nil && !j.Held && !j.Unnumbered() {
+		err = d.free(ctx, j, r)
+	}
+	if err != nil {
+		return fmt.Errorf("release: %w", err)
+	}
+	return nil
+}
+
 // wake ends the wait of a job that is ours to end, once its time has come. It would
 // end by itself: where it cannot be ended nothing is lost but time.
 func (d *Driver) wake(ctx context.Context, j parse.Job, r *Record) error {
@@ -192,6 +206,11 @@ func (d *Driver) wake(ctx context.Context, j parse.Job, r *Record) error {
 			return nil //nolint:nilerr // then it is left to slurmctld
 		}
 	}
+	return d.free(ctx, j, r)
+}
+
+// free ends a wait that is ours to end.
+func (d *Driver) free(ctx context.Context, j parse.Job, r *Record) error {
 	if parse.Waiting(j.State) {
 		err := d.resume(ctx, j, r)
 		if errors.Is(err, driver.ErrTransient) || errors.Is(err, driver.ErrUnknown) {

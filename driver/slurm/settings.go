@@ -50,7 +50,7 @@ func mark(file *jobfile.Job) string {
 	switch {
 	case file.Stanza == nil:
 		return ""
-	case file.Stanza.Text("mode") != "apply":
+	case !file.Applies():
 		return nothing
 	}
 	var variables []string
@@ -144,7 +144,7 @@ func (d *Driver) writeSettings(j parse.Job, r *Record, c driver.Change, note str
 	if note != "" {
 		text = noteLine(note)
 	}
-	for _, variable := range pairs(c.Env) {
+	for _, variable := range driver.Environ(c.Env) {
 		text += variable + "\n"
 	}
 	path := d.settingsPath(r)

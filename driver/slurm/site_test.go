@@ -64,13 +64,13 @@ func (b *bench) site(t *testing.T) drivertest.Harness {
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "s")
 	operator := command.Exec{Conf: b.c.Conf(), Credential: credential(t, slurmcluster.Operator)}
-	accepted := func(string, []byte) (broker.Stanza, error) {
+	accepted := func(name string, _ []byte) (broker.Stanza, error) {
 		all := broker.Knob{Min: 1, Max: 1 << 50}
-		return broker.Stanza{Apply: true, Signal: "SIGUSR1", Exit: savedExit, Done: true, Cores: all, Memory: all}, nil
+		return broker.Stanza{Apply: name != drivertest.Untuned, Signal: "SIGUSR1", Exit: savedExit, Done: true, Cores: all, Memory: all}, nil
 	}
 	server, err := broker.New(broker.Config{
 		Socket: socket, Dir: filepath.Join(dir, "broker"), Actor: slurmctl.Commands{Runner: operator}, Runner: operator,
-		Above: []string{b.partition}, Logger: b.cfg.Logger, Script: accepted,
+		Above: []string{b.partition}, Advice: []string{b.partition}, Logger: b.cfg.Logger, Script: accepted,
 	})
 	if err != nil {
 		t.Fatal(err)

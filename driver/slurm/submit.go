@@ -79,8 +79,12 @@ func submission(file *jobfile.Job, spec driver.Spec, marker, partition string, e
 	if err := oneCluster(file, env); err != nil {
 		return command.Call{}, err
 	}
+	if len(spec.Env) > 0 && !exported(spec.Source) { // the trials of a search would all be the same
+		return command.Call{}, fmt.Errorf("the option --export of the script keeps %s from its job: want ALL in it, or no such option: %w",
+			strings.Join(slices.Sorted(maps.Keys(spec.Env)), ", "), driver.ErrInvalid)
+	}
 	args := options(file, spec, marker, partition, env)
-	return command.Call{Name: "sbatch", Args: args, Stdin: spec.Source, Effect: true, Env: pairs(env)}, nil
+	return command.Call{Name: "sbatch", Args: args, Stdin: spec.Source, Effect: true, Env: driver.Environ(env)}, nil
 }
 
 // options are those of sbatch. The output is appended to, since an attempt begun
@@ -148,14 +152,6 @@ func environment(set map[string]string) map[string]string {
 	return env
 }
 
-func pairs(env map[string]string) []string {
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(env)) {
-		out = append(out, name+"="+env[name])
-	}
-	return out
-}
-
 // ownComment is the comment that a script gives itself, which an option of sbatch
 // would replace.
 func ownComment(script []byte) string {
@@ -169,12 +165,8 @@ func ownComment(script []byte) string {
 // exported reports whether the variables that sbatch finds reach the job: an option of the
 // script may name those that do.
 func exported(script []byte) bool {
-	for _, m := range regexp.MustCompile(`(?m)^#SBATCH\s(?:.*\s)?--export[=\s]["']?(\S*)`).FindAllSubmatch(script, -1) {
-		if !strings.Contains(string(m[1]), "ALL") {
-			return false
-		}
-	}
-	return true
+	options := regexp.MustCompile(`(?m)^#SBATCH\s(?:.*\s)?--export[=\s]["']?(\S*)`).FindAllSubmatch(script, -1)
+	return !slices.ContainsFunc(options, func(m [][]byte) bool { return !strings.Contains(string(m[1]), "ALL") })
 }
 
 // ownBegin reports whether a script says itself when it is to begin. An option of

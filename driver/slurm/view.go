@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -65,9 +66,7 @@ func sizeOf(j parse.Job) Size {
 // unchanged reports whether a job still has the size that it had. A limit that
 // no one asked for is shown while the job runs, and not while it waits.
 func unchanged(before, have Size) bool {
-	if have.TimeLimit == 0 {
-		have.TimeLimit = before.TimeLimit
-	}
+	have.TimeLimit = cmp.Or(have.TimeLimit, before.TimeLimit)
 	return before == have
 }
 
@@ -225,14 +224,12 @@ func (d *Driver) sketch(j parse.Job, r *Record) driver.Job {
 		job.Resources.Env, job.Resources.Command = t.env, shaped(t.command, j)
 	}
 	if r == nil {
-		r = &Record{Own: sizeOf(j), Submitted: j.Submitted}
+		r = &Record{Own: sizeOf(j), Submitted: j.Submitted, Delayed: headStart(j)}
 		follow(r, j, now)
 	} else {
 		job.Request, job.Submitted = r.Request, r.Submitted
 		job.Resources.Env = driver.Merge(job.Resources.Env, r.Env)
-		if r.Filename != "" {
-			job.Filename = r.Filename
-		}
+		job.Filename = cmp.Or(r.Filename, job.Filename)
 		own := resources(r.Own)
 		job.Resources.Cores, job.Resources.MemoryBytes, job.Resources.TimeLimit = own.Cores, own.MemoryBytes, own.TimeLimit
 	}
@@ -251,6 +248,9 @@ func (d *Driver) sketch(j parse.Job, r *Record) driver.Job {
 	}
 	if r.Next != nil && job.State == driver.Pending {
 		job.Change = r.Next.Change
+	}
+	if r.Delayed && job.State == driver.Pending {
+		job.NotBefore = j.Eligible
 	}
 	return job
 }

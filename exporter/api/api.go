@@ -92,6 +92,8 @@ type Job struct {
 	Saves int `json:"saves,omitempty"`
 	// Saved is when it last did, by the node's clock; zero = never, or an older exporter.
 	Saved time.Time `json:"saved,omitzero"`
+	// Heard is since when a listener reads the lines that report its epochs; zero = unknown.
+	Heard time.Time `json:"heard,omitzero"`
 	// Absent are sources that the node has and that cannot measure this job, with
 	// the reason: a job without a cgroup in perf's hierarchy has no perf.
 	Absent []Source `json:"absent,omitempty"`
@@ -167,15 +169,18 @@ type Sample struct {
 	Ended  bool               `json:"ended,omitempty"` // the last sample: the job is gone
 }
 
-// Report is one progress mark: this epoch ended, or with Saved, which has no epoch:
-// the job saved a checkpoint.
+// Report is one progress mark: this epoch ended, or with Saved or Begins, which have no epoch:
+// the job saved a checkpoint, or its listener begins to read its lines.
 type Report struct {
-	Saved   bool      `json:"saved,omitempty"`
-	Epoch   int       `json:"epoch"` // as the job counts, from 1
-	Total   int       `json:"total,omitempty"`
-	Loss    *float64  `json:"loss,omitempty"`
-	Quality *float64  `json:"quality,omitempty"`
-	Time    time.Time `json:"time"` // when the line was read
+	Saved   bool     `json:"saved,omitempty"`
+	Begins  bool     `json:"begins,omitempty"` // from now on the job's lines are read
+	Epoch   int      `json:"epoch"`            // as the job counts, from 1
+	Total   int      `json:"total,omitempty"`
+	Loss    *float64 `json:"loss,omitempty"`
+	Quality *float64 `json:"quality,omitempty"`
+	// Diverged: the loss or the quality was said to be NaN or infinite, and is left out here.
+	Diverged bool      `json:"diverged,omitempty"`
+	Time     time.Time `json:"time"` // when the line was read
 	// Nth counts, from 1, the lines of the whole output of the same kind, so
 	// that on a job's behalf a line is not counted twice by a reader that begins
 	// anew; 0 = not counted.

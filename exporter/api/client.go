@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -35,9 +36,7 @@ type Client struct {
 // NewClient returns a client for the exporter of this machine that listens on socket;
 // empty means DefaultSocket. Nothing is dialled before the first call.
 func NewClient(socket string) *Client {
-	if socket == "" {
-		socket = DefaultSocket
-	}
+	socket = cmp.Or(socket, DefaultSocket)
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return peercred.Dial(ctx, socket)
 	}

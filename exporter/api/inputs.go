@@ -32,18 +32,18 @@ func ParseReport(body []byte) (Report, error) {
 			return err
 		},
 		"total":   func(text string) (err error) { r.Total, err = natural(text); return err },
-		"loss":    func(text string) (err error) { r.Loss, err = finite(text); return err },
-		"quality": func(text string) (err error) { r.Quality, err = finite(text); return err },
+		"loss":    func(text string) error { return number(text, &r.Loss, &r.Diverged) },
+		"quality": func(text string) error { return number(text, &r.Quality, &r.Diverged) },
 	})
 	if err != nil {
 		return Report{}, fmt.Errorf("report: %w: %w", ErrInvalid, err)
 	}
 	switch {
-	case r.Saved && (r.Epoch != 0 || r.Total != 0 || r.Loss != nil || r.Quality != nil):
-		return Report{}, fmt.Errorf("report: %w: saved beside an epoch: want one of them", ErrInvalid)
+	case (r.Saved || r.Begins) && (r.Saved == r.Begins || r.Epoch != 0 || r.Total != 0 || r.Loss != nil || r.Quality != nil):
+		return Report{}, fmt.Errorf("report: %w: want exactly one of saved, begins and an epoch", ErrInvalid)
 	case r.Nth < 0:
 		return Report{}, fmt.Errorf("report: %w: line %d: lines count from 1", ErrInvalid, r.Nth)
-	case !r.Saved && (r.Epoch < 1 || r.Total < 0):
+	case !r.Saved && !r.Begins && (r.Epoch < 1 || r.Total < 0):
 		return Report{}, fmt.Errorf("report: %w: epoch %d of %d: epochs count from 1", ErrInvalid, r.Epoch, r.Total)
 	}
 	return r, nil
@@ -76,17 +76,18 @@ func natural(text string) (int, error) {
 	return int(n), nil
 }
 
-// finite reads a number; a diverged loss is a number that says nothing, and its
-// epoch ended all the same.
-func finite(text string) (*float64, error) {
+// number reads a number. NaN and infinity are no error, since the epoch ended all the same.
+func number(text string, into **float64, diverged *bool) error {
 	v, err := strconv.ParseFloat(text, 64)
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return nil, nil //nolint:nilnil // absent, which is no error
+	switch {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		*diverged = true
+	case err != nil:
+		return fmt.Errorf("%.40q is not a number", text)
+	default:
+		*into = &v
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%.40q is not a number", text)
-	}
-	return &v, nil
+	return nil
 }
 
 // Origin is who set a budget.

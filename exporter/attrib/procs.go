@@ -189,8 +189,11 @@ func (e *procs) look(pid int, p *process) {
 	p.start = start
 	found := *p
 	found.uid = uid
-	if st, ok := e.stepd(pid); ok {
-		found.key, found.confirmed, found.daemon = Key{Slurm, st.job, 1}, true, st.name
+	st, ok := e.stepd(pid)
+	key := Key{Slurm, st.job, 1}
+	fork := above != nil && above.isJob && above.key == key && above.daemon == st.name // of the daemon, until it executes the job
+	if ok && !fork {
+		found.key, found.confirmed, found.daemon = key, true, st.name
 	} else if above != nil && above.isJob && above.confirmed {
 		found.key, found.confirmed, found.step = above.key, true, cmp.Or(above.step, above.daemon)
 	} else if key, ok := e.named(pid, uid); ok {

@@ -552,6 +552,19 @@ func TestTheNextStartIsRecognisedBesideRemainsOfTheLast(t *testing.T) {
 	}
 }
 
+// Slurm forks its step daemon, and the fork has its file and title until it executes the job.
+func TestAForkOfABatchDaemonIsNoNextStart(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.daemon(20, "42.batch")
+	s := h.scanner(attrib.TrustNone)
+	was := scan(t, s)["slurm/42.1"]
+	h.process(proc{pid: 21, parent: 20, cmdline: "slurmstepd: [42.batch]\x00", exe: h.stepd})
+	if is, found := scan(t, s)["slurm/42.1"]; !found || is.Reborn(was) || is.Renewed() {
+		t.Errorf("found %t, another start %t, possible %t", found, is.Reborn(was), is.Renewed())
+	}
+}
+
 func TestTrustSaysWhoseEnvironmentsAreBelieved(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)

@@ -2,6 +2,7 @@ package hostfs
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -31,12 +32,8 @@ func (r Root) Below(rootfs string) Root {
 	if rootfs == "" || filepath.Clean(rootfs) == "/" {
 		return r
 	}
-	if r.ProcFS == "" {
-		r.ProcFS = filepath.Join(rootfs, "proc")
-	}
-	if r.SysFS == "" {
-		r.SysFS = filepath.Join(rootfs, "sys")
-	}
+	r.ProcFS = cmp.Or(r.ProcFS, filepath.Join(rootfs, "proc"))
+	r.SysFS = cmp.Or(r.SysFS, filepath.Join(rootfs, "sys"))
 	return r
 }
 
@@ -82,10 +79,7 @@ func (r Root) Pid(pid int, parts ...string) string {
 }
 
 func below(base, fallback string, parts []string) string {
-	if base == "" {
-		base = fallback
-	}
-	return filepath.Join(append([]string{base}, parts...)...)
+	return filepath.Join(append([]string{cmp.Or(base, fallback)}, parts...)...)
 }
 
 // Read returns the file's content, or the error of opening or reading it; a file

@@ -193,7 +193,7 @@ func (s *Sampler) take(ctx context.Context, f scanned, now time.Time) {
 	}
 	wire := api.Job{
 		Manager: j.stored.Manager, ID: j.stored.ID, Attempt: j.stored.Attempt, UID: j.uid, Cgroup: firstDir(f.Found), Started: now,
-		First: first, Saves: j.was.Saves, Saved: j.was.Saved,
+		First: first, Saves: j.was.Saves, Saved: j.was.Saved, Heard: j.was.Heard,
 	}
 	if err := s.store.Begin(window.Attempt{
 		Job: wire, Schema: api.SchemaAccounting, Source: s.source(j), Inode: j.inode.number, Joules: j.joules, Budgets: j.budgets,

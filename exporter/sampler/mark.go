@@ -34,8 +34,11 @@ type markRequest struct {
 }
 
 func (m markRequest) what() string {
-	if m.report.Saved {
+	switch {
+	case m.report.Saved:
 		return "a checkpoint"
+	case m.report.Begins:
+		return "the start of a listener"
 	}
 	return fmt.Sprintf("epoch %d", m.report.Epoch)
 }
@@ -126,6 +129,9 @@ func (s *Sampler) mark(ctx context.Context, m markRequest) error {
 	}
 	j.reports.by(m.who)
 	switch {
+	case report.Begins:
+		s.store.Append(j.stored, now, nil, &report)
+		return nil
 	case j.reports.repeated(m.who.PID, report):
 		s.repeat(j.stored, m)
 		return nil
@@ -218,8 +224,8 @@ const onBehalf = -1
 // scheduler may have removed the job while the last report of its listener waited here.
 func (s *Sampler) late(m markRequest, report api.Report) bool {
 	key, ok := s.endedWith(m)
-	if !ok {
-		return false
+	if !ok || report.Begins {
+		return ok
 	}
 	t := s.ended[key]
 	if t == nil { // an earlier exporter saw it

@@ -118,7 +118,7 @@ func (t *reportLog) savedBefore(pid int, at time.Time) bool {
 }
 
 func sameNumbers(a, b api.Report) bool {
-	return a.Epoch == b.Epoch && a.Total == b.Total && same(a.Loss, b.Loss) && same(a.Quality, b.Quality)
+	return a.Epoch == b.Epoch && a.Total == b.Total && same(a.Loss, b.Loss) && same(a.Quality, b.Quality) && a.Diverged == b.Diverged
 }
 
 func same(a, b *float64) bool {

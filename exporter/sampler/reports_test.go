@@ -3,6 +3,7 @@ package sampler_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -271,6 +272,13 @@ func TestSavesAreCountedForEachAttemptAndSurviveARestartOfTheExporter(t *testing
 				t.Fatalf("no attempt %d", attempt)
 			}
 			return win.Job.Saves
+		}
+		begins := api.Report{Begins: true, Time: time.Now().Add(-time.Second)}
+		if err := s.Mark(t.Context(), who(77, 1000), begins); err != nil {
+			t.Fatal(err)
+		}
+		if win := see(t, store, "42"); !win.Job.Heard.Equal(begins.Time) || slices.ContainsFunc(win.Samples, func(x api.Sample) bool { return x.Mark != nil }) {
+			t.Errorf("its epochs are heard of since %v, want %v and no mark", win.Job.Heard, begins.Time)
 		}
 		save(s)
 		save(s)

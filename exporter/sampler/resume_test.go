@@ -66,19 +66,25 @@ func TestAJobsJoulesSurviveARestartOfTheExporter(t *testing.T) {
 	}
 }
 
+// restarted is the world of an exporter that begins anew and has not found a job yet, which had used joules before.
+func restarted(t *testing.T) (w *world, b *burn, before float64, saved sampler.State) {
+	t.Helper()
+	w = newWorld()
+	b = &burn{from: time.Now(), cores: 2, dirs: map[string]string{"unified": t.TempDir()}, confirmed: true, attempt: 1}
+	w.jobs[slurm("42")] = b
+	s, store := runWith(t, w, sampler.Config{Keep: true, Boot: "this"})
+	wait(10*time.Second + time.Millisecond)
+	before, saved = joules(t, store, "42"), s.Snapshot().State
+	w = newWorld() // of the next exporter
+	w.begin("7", 1)
+	return w, b, before, saved
+}
+
 // One that is found late, as where its user's directory was not readable at first.
 func TestAJobThatIsFoundLateAfterARestartPaysForNothingTwice(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		b := &burn{from: time.Now(), cores: 2, dirs: map[string]string{"unified": dir}, confirmed: true, attempt: 1}
-		w.jobs[slurm("42")] = b
-		s, store := runWith(t, w, sampler.Config{Keep: true, Boot: "this"})
-		wait(10*time.Second + time.Millisecond)
-		before, saved := joules(t, store, "42"), s.Snapshot().State
-		w = newWorld() // of the next exporter
-		w.begin("7", 1)
+		w, b, before, saved := restarted(t)
 		_, again := runWith(t, w, sampler.Config{Keep: true, Boot: "this", Earlier: saved})
 		wait(10*time.Second + time.Millisecond)
 		w.change(func() { w.jobs[slurm("42")] = b })
@@ -101,16 +107,8 @@ func TestAJobThatIsFoundLateAfterARestartPaysForNothingTwice(t *testing.T) {
 
 func TestAJobThatThereWasNoRoomForKeepsItsEarlierJoules(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		b := &burn{from: time.Now(), cores: 2, dirs: map[string]string{"unified": dir}, confirmed: true, attempt: 1}
-		w.jobs[slurm("42")] = b
-		s, store := runWith(t, w, sampler.Config{Keep: true, Boot: "this"})
-		wait(10*time.Second + time.Millisecond)
-		before, saved := joules(t, store, "42"), s.Snapshot().State
-		w = newWorld() // of the next exporter
-		w.begin("7", 1)
+		w, b, before, saved := restarted(t)
 		small := window.New(window.Config{Jobs: 1})
 		runIn(t, w, small, sampler.Config{Keep: true, Boot: "this", Earlier: saved})
 		wait(3 * time.Second)

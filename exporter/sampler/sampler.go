@@ -125,9 +125,7 @@ func New(cfg Config, finder Finder, collectors []collector.Collector, n NodeRead
 	cfg.Discover = cmp.Or(max(cfg.Discover, 0), 250*time.Millisecond)
 	cfg.MarkRate = cmp.Or(max(cfg.MarkRate, 0), 20)
 	cfg.Cores = max(cfg.Cores, 1)
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	s := &Sampler{
 		cfg: cfg, log: cfg.Logger, finder: finder, collectors: collectors, node: n, store: store,
 		marks: make(chan markRequest), workers: map[string]*collector.Worker{}, mute: map[string]*fault{},

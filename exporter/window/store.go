@@ -199,9 +199,10 @@ func (s *Store) Renumber(key attrib.Key, attempt int) bool {
 }
 
 // Append adds a reading, whose values may be empty, as on a mark without a snapshot, and
-// reports whether the attempt took it. A report of a checkpoint only counts. An attempt that
-// has ended takes reports alone: a mark of an epoch is put at its end, with the values that it
-// ended with, since the epoch cannot have ended later.
+// reports whether the attempt took it. A report of a checkpoint only counts, and one that a
+// listener begins sets Job.Heard. An attempt that has ended takes reports alone: a mark of an
+// epoch is put at its end, with the values that it ended with, since the epoch cannot have
+// ended later.
 func (s *Store) Append(key attrib.Key, at time.Time, values map[string]float64, mark *api.Report) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,6 +210,8 @@ func (s *Store) Append(key attrib.Key, at time.Time, values map[string]float64, 
 	switch {
 	case a == nil || a.Job.Ended && mark == nil:
 		return false
+	case mark != nil && mark.Begins:
+		a.Job.Heard = mark.Time
 	case mark != nil && mark.Saved:
 		a.Job.Saves++
 		if mark.Time.After(a.Job.Saved) {

@@ -5,7 +5,9 @@ It runs in epochs and prints one line an epoch. SIGUSR1 makes it save after the
 present epoch and leave with status 85, SIGTERM with 143; started again with the
 same --state it goes on from there and gives what an uninterrupted run gives.
 
-Environment: BATCH_SIZE (32), OMP_NUM_THREADS (1).
+Environment: BATCH_SIZE (32), OMP_NUM_THREADS (1), LEARNING_RATE (0.001, for
+batches of 32), WIDTH (64). As a trial of a search it keeps its checkpoint in the
+folder PITCHPIPE_TRIAL_DIR, the finished network too.
 """
 
 import argparse
@@ -17,6 +19,8 @@ import tempfile
 
 EXIT_USAGE, EXIT_SAVED, EXIT_TERMINATED = 2, 85, 143
 
+TRIAL = os.environ.get("PITCHPIPE_TRIAL_DIR", "")  # folder of the trial of a search
+
 asked = []  # exit statuses that signals asked for
 
 
@@ -26,6 +30,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: asked.append(EXIT_TERMINATED))
     args = arguments()
     batch = from_environment("BATCH_SIZE", 32)
+    args.learning_rate = learning_rate()
     threads = from_environment("OMP_NUM_THREADS", 1)
     os.environ["OMP_NUM_THREADS"] = str(threads)
 
@@ -42,9 +47,12 @@ def arguments():
     p.add_argument("--epochs", type=int, default=40, help="epochs in all")
     p.add_argument("--input", type=int, default=1, help="which split of the digits, from 1")
     p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--width", type=int, default=64, help="channels of the first layer")
+    p.add_argument("--width", type=int, default=from_environment("WIDTH", 64), help="channels of the first layer")
     p.add_argument("--state", default="", help="checkpoint file")
     args = p.parse_args()
+    if TRIAL:
+        os.makedirs(TRIAL, exist_ok=True)
+        args.state = os.path.join(TRIAL, "digits.ckpt")
     for name in ("epochs", "input", "width"):
         if getattr(args, name) < 1:
             p.error(f"--{name}: want at least 1")
@@ -59,6 +67,17 @@ def from_environment(name, default):
         print(f"digits: {name}={text!r}: want a whole number from 1 to 1024", file=sys.stderr)
         sys.exit(EXIT_USAGE)
     return int(text)
+
+
+def learning_rate():
+    text = os.environ.get("LEARNING_RATE", "") or "1e-3"
+    try:
+        if 0 < float(text) <= 1:
+            return float(text)
+    except ValueError:
+        pass
+    print(f"digits: LEARNING_RATE={text!r}: want a number above 0, at most 1", file=sys.stderr)
+    sys.exit(EXIT_USAGE)
 
 
 def data(torch, args):
@@ -82,9 +101,9 @@ def network(torch, width):
     )
 
 
-def rate(epoch, epochs, batch):
+def rate(most, epoch, epochs, batch):
     """Adam's learning rate grows with the square root of the batch and falls along a cosine."""
-    return 1e-3 * math.sqrt(batch / 32) * (1 + math.cos(math.pi * epoch / epochs)) / 2
+    return most * math.sqrt(batch / 32) * (1 + math.cos(math.pi * epoch / epochs)) / 2
 
 
 def run(torch, args, batch):
@@ -98,12 +117,14 @@ def run(torch, args, batch):
         # Seeded by the epoch, so that a resumed run draws what an uninterrupted one draws.
         torch.manual_seed(args.seed * 100_003 + done)
         for group in optimiser.param_groups:
-            group["lr"] = rate(done, args.epochs, batch)
+            group["lr"] = rate(args.learning_rate, done, args.epochs, batch)
         loss = learn(torch, net, optimiser, train_x, train_y, batch)
         acc = judge(torch, net, test_x, test_y)
         done += 1
         print(f"epoch {done}/{args.epochs} loss {loss:.6g} acc {acc:.4f}", flush=True)
-    if args.state and os.path.exists(args.state):
+    if TRIAL:
+        save(torch, args.state, work, done, net, optimiser)
+    elif args.state and os.path.exists(args.state):
         os.remove(args.state)
     print(f"done after {done} epochs", flush=True)
 
@@ -150,6 +171,12 @@ def leave_if_asked(torch, path, work, done, net, optimiser):
         asked.clear()
         print("SIGUSR1: there is no --state to save to, going on", file=sys.stderr)
         return
+    save(torch, path, work, done, net, optimiser)
+    print(f"saved to {path}: {done} of {work['epochs']} epochs are done", file=sys.stderr)
+    sys.exit(asked[0])
+
+
+def save(torch, path, work, done, net, optimiser):
     state = {"work": work, "done": done, "net": net.state_dict(), "optimiser": optimiser.state_dict()}
     folder = os.path.dirname(os.path.abspath(path))
     with tempfile.NamedTemporaryFile(dir=folder, prefix=os.path.basename(path), suffix=".tmp", delete=False) as f:
@@ -157,8 +184,6 @@ def leave_if_asked(torch, path, work, done, net, optimiser):
         f.flush()
         os.fsync(f.fileno())
     os.replace(f.name, path)
-    print(f"saved to {path}: {done} of {work['epochs']} epochs are done", file=sys.stderr)
-    sys.exit(asked[0])
 
 
 if __name__ == "__main__":

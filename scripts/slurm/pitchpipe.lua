@@ -185,11 +185,12 @@ local function check(block, faults)
   block.key = {}
   if not known then
     return fail(block, block.column, "unknown block " .. quote(block.kind) .. " in the tuning stanza", keys.want)
-  elseif block.kind == "knob" and not block.label:find("^[A-Za-z][A-Za-z0-9_-]*$") then
-    local found = block.label == "" and "a knob without a name" or "a knob with the name " .. quote(block.label)
+  elseif (block.kind == "knob" or block.kind == "action") and not block.label:find("^[A-Za-z][A-Za-z0-9_-]*$") then
+    local one = (block.kind == "knob" and "a " or "an ") .. block.kind
+    local found = block.label == "" and one .. " without a name" or one .. " with the name " .. quote(block.label)
     return fail(block, block.label_at or block.column, found, "a name of letters, digits, _ and - that begins with a letter")
-  elseif block.kind ~= "knob" and block.label ~= "" then
-    fail(block, block.label_at, "the name " .. quote(block.label) .. " of the " .. block.kind .. " block", "no name: only knobs have one")
+  elseif block.kind ~= "knob" and block.kind ~= "action" and block.label ~= "" then
+    fail(block, block.label_at, "the name " .. quote(block.label) .. " of the " .. block.kind .. " block", "no name: only knobs and actions have one")
   end
   for _, attr in ipairs(block.attrs) do
     local key = known.keys[attr.name]
@@ -234,7 +235,13 @@ end
 
 local function mark(blocks)
   local names, knobs, live = {}, {}, ""
-  if text_of(blocks[1].key.mode) ~= "apply" then return NOTHING end
+  local mode = text_of(blocks[1].key.mode)
+  for _, block in ipairs(blocks) do
+    if block.kind == "search" and not blocks[1].key.mode then -- its default
+      mode = (not block.key.system or text_of(block.key.system) == "pipelined") and "apply" or "observe"
+    end
+  end
+  if mode ~= "apply" then return NOTHING end
   for _, block in ipairs(blocks) do
     if block.kind == "knob" then knobs[block.label] = block end
   end
@@ -243,7 +250,7 @@ local function mark(blocks)
     local leader = follows == "" and block or knobs[follows]
     if leader and (leader == block or text_of(leader.key.follows) == "") then set = allowed(leader) end
     if env:find("^[A-Za-z_][A-Za-z0-9_]*$") then names[#names + 1] = env .. "=" .. set end
-    if text_of(block.key.live) == "true" then live = "live" end
+    if block.kind == "action" or text_of(block.key.live) == "true" then live = "live" end
   end
   return "2:" .. live .. ":" .. table.concat(names, ";")
 end

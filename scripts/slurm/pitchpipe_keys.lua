@@ -12,7 +12,7 @@ return {
       },
     },
     ["knob"] = {
-      want = "env, arg, live, follows, values, min, max, scale, default or quality",
+      want = "env, arg, live, follows, values, min, max, scale, default, quality or when",
       keys = {
         env = {},
         arg = {},
@@ -24,6 +24,7 @@ return {
         scale = { want = "linear, log or pow2, only with min and max; log and pow2 need min above 0", words = { ["linear"] = true, ["log"] = true, ["pow2"] = true } },
         default = {},
         quality = { want = "same", words = { ["same"] = true } },
+        when = {},
       },
     },
     ["progress"] = {
@@ -36,11 +37,12 @@ return {
       },
     },
     ["quality"] = {
-      want = "direction, max_loss or target",
+      want = "direction, max_loss, target or measures",
       keys = {
         direction = { want = "max or min", words = { ["max"] = true, ["min"] = true } },
         max_loss = {},
         target = {},
+        measures = {},
       },
     },
     ["profile"] = {
@@ -69,8 +71,32 @@ return {
         returns = {},
       },
     },
+    ["search"] = {
+      want = "method, trials, parallel, epochs, min_epochs, eta, seed, system, failures, energy, time or core_hours",
+      keys = {
+        method = { want = "asha, hyperband, gp, asha+gp, random or grid", words = { ["asha"] = true, ["hyperband"] = true, ["gp"] = true, ["asha+gp"] = true, ["random"] = true, ["grid"] = true } },
+        trials = {},
+        parallel = {},
+        epochs = {},
+        min_epochs = {},
+        eta = {},
+        seed = {},
+        system = { want = "pipelined, searched or fixed", words = { ["pipelined"] = true, ["searched"] = true, ["fixed"] = true } },
+        failures = {},
+        energy = {},
+        time = {},
+        core_hours = {},
+      },
+    },
+    ["action"] = {
+      want = "max or explore",
+      keys = {
+        max = {},
+        explore = {},
+      },
+    },
   },
-  want = "knob, progress, quality, profile, checkpoint or budget",
+  want = "knob, progress, quality, profile, checkpoint, budget, search or action",
   amounts = { memory = true, power_limit = true },
   other_bytes = "[^A-Za-z0-9_.,:+%%/@{}=%-]",
 }

@@ -92,10 +92,32 @@ func TestASmallQueueIsMeasuredFromItsFirstJobToTheReport(t *testing.T) {
 	}
 }
 
+func TestASmallSearchIsMeasured(t *testing.T) {
+	t.Parallel()
+	b := &searchBench{trials: 6, parallel: 3, pace: 0.02, look: 100 * time.Millisecond, trace: t.Output(), epochs: map[string]int{}}
+	r, err := b.run(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.state.Trials) != 6 || r.reports == 0 || r.jobs < 6 || r.seconds["decision"].n == 0 || r.seconds["round"].n == 0 || r.written == 0 || r.ours > r.all {
+		t.Errorf("%d trials, %d reports, %d jobs, %+v, %d bytes, %g of %g s", len(r.state.Trials), r.reports, r.jobs, r.seconds, r.written, r.ours, r.all)
+	}
+	var printed bytes.Buffer
+	if err := r.print(&printed); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"6 trials with parallel=3", "% of a core", "MiB at its peak", "decisions under 10 ms", "load average", "submissions"} {
+		if !strings.Contains(printed.String(), want) {
+			t.Errorf("the report does not say %q", want)
+		}
+	}
+	t.Log("\n" + printed.String())
+}
+
 func TestABenchThatDoesNotExistAndNumbersThatMakeNoSenseAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{
-		"", "queue", "slurm --jobs 0", "nomad --stanzas 9 --jobs 3", "nomad now", "slurm --minutes 0", "exporter --scrapes 0", "mind now", "slurm --unknown",
+		"", "queue", "slurm --jobs 0", "nomad --stanzas 9 --jobs 3", "nomad now", "slurm --minutes 0", "exporter --scrapes 0", "mind now", "search now", "search --trials 0", "slurm --unknown",
 	} {
 		var said bytes.Buffer
 		if err := run(t.Context(), strings.Fields(line), &said, &said); err == nil {

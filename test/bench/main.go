@@ -16,6 +16,7 @@ import (
 
 	"pitchpipe/test/benchexporter"
 	"pitchpipe/test/benchmind"
+	"pitchpipe/test/benchpipeline"
 	"pitchpipe/test/nomadagent"
 )
 
@@ -32,10 +33,10 @@ func main() {
 // run runs the bench that the first argument names.
 func run(ctx context.Context, args []string, out, trace io.Writer) error {
 	benches := map[string]func(context.Context, *flag.FlagSet, []string, io.Writer, io.Writer) error{
-		"slurm": benchSlurm, "nomad": benchNomad, "exporter": benchExporter, "mind": benchMind,
+		"slurm": benchSlurm, "nomad": benchNomad, "exporter": benchExporter, "mind": benchMind, "pipeline": benchPipeline, "search": benchSearch,
 	}
 	if len(args) == 0 || benches[args[0]] == nil {
-		return errors.New("want slurm, nomad, exporter or mind")
+		return errors.New("want slurm, nomad, exporter, mind or search")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	flags.SetOutput(trace)
@@ -159,4 +160,37 @@ func benchMind(ctx context.Context, fs *flag.FlagSet, args []string, out, trace 
 		return fmt.Errorf("%d evaluations failed: %s", len(failed), strings.Join(failed, "; "))
 	}
 	return nil
+}
+
+func benchPipeline(ctx context.Context, fs *flag.FlagSet, args []string, out, trace io.Writer) (err error) {
+	o := benchpipeline.Options{Trace: trace}
+	fs.StringVar(&o.Bin, "bin", "bin", "the folder of pitchpipe, pitchpipe-exporter and workload")
+	fs.IntVar(&o.Trials, "trials", 12, "trials of each search")
+	fs.IntVar(&o.Epochs, "epochs", 54, "epochs of a whole trial, 9 at least")
+	fs.IntVar(&o.Repeats, "repeats", 3, "repetitions")
+	only := fs.String("only", "", "kinds of programs: digits, boost, dense, separated by commas; empty = all")
+	fs.StringVar(&o.Dir, "keep", "", "keep logs and outputs in this folder")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	if o.Trials < 1 || o.Epochs < 9 || o.Repeats < 1 || fs.NArg() > 0 {
+		return errUsage
+	}
+	if *only != "" {
+		o.Only = strings.Split(*only, ",")
+	}
+	if o.Dir == "" {
+		if o.Dir, err = os.MkdirTemp("", "pipeline-"); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(o.Dir)) }()
+	}
+	if o.Bin, err = filepath.Abs(o.Bin); err != nil {
+		return err
+	}
+	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
+		return err
+	}
+	report, err := benchpipeline.Run(ctx, o)
+	return errors.Join(err, report.Print(out))
 }

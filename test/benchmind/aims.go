@@ -253,8 +253,22 @@ func aimsOfSearch(o object) []aim {
 }
 
 func aimsOfHyper(o object) []aim {
-	means := o.Summary.list("means")
-	return overRandom("regret of ASHA over random's at equal seconds", slices.DeleteFunc(means, func(m fields) bool { return m.word("method") != "asha" }))
+	var out []aim
+	for _, m := range []struct {
+		method, what string
+		most         float64
+	}{
+		{"asha", "regret of ASHA over random's at equal seconds", 0.45},
+		{"asha_gaussian_process", "the same with a Gaussian process", 0.28},
+		{"asha_gaussian_process_warm", "the same with a history", 0.22},
+	} {
+		for _, mean := range o.Summary.list("means") {
+			if share, known := mean.number("over_random"); mean.word("method") == m.method {
+				out = append(out, atMost(m.what, share, known, m.most))
+			}
+		}
+	}
+	return out
 }
 
 // overRandom wants the best of several methods to be at half of random's.

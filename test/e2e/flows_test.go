@@ -348,7 +348,7 @@ func TestAProbeThatIsNinefoldSlowerCostsAJobLittle(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, build(t))
 	s.open()
-	const epochs, seconds, most = 120, 1.0, 1.05
+	const epochs, seconds, most = 180, 1.0, 1.05 // the stops and starts of a loaded machine are part of what it held
 	file := s.ticking("ninefold", epochs)
 	text, err := os.ReadFile(file)
 	if err != nil {

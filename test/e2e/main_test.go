@@ -21,6 +21,7 @@ import (
 	"pitchpipe/controller/daemon"
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/driver/local"
+	"pitchpipe/driver/local/supervise"
 	exporterapi "pitchpipe/exporter/api"
 	"pitchpipe/test/filterproxy"
 )
@@ -42,7 +43,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case "supervise":
-			os.Exit(local.Supervise(context.Background(), os.Args[2:]))
+			os.Exit(supervise.Main(context.Background(), os.Args[2:]))
 		case "listen":
 			// As the program does: SIGTERM lets it deliver the last lines of the job.
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
@@ -79,7 +80,7 @@ func (w *workshop) make() {
 		return
 	}
 	out, err := exec.CommandContext(context.Background(), "go", "build", "-o", w.dir, "pitchpipe/controller/cmd/pitchpipe",
-		"pitchpipe/exporter/cmd/pitchpipe-exporter", "pitchpipe/test/workload").CombinedOutput()
+		"pitchpipe/exporter/cmd/pitchpipe-exporter", "pitchpipe/test/workload", "pitchpipe/test/fault/cmd/faultjob").CombinedOutput()
 	if err != nil {
 		w.err = fmt.Errorf("go build: %w\n%s", err, out)
 	}

@@ -21,13 +21,37 @@ func block(t *testing.T, page, after string) string {
 		text = append(text, strings.TrimPrefix(line, "    "))
 	}
 	if len(text) == 0 {
-		t.Fatalf("README.md has no block after %q", after)
+		t.Fatalf("the page has no block after %q", after)
 	}
 	return strings.TrimSpace(strings.Join(text, "\n"))
 }
 
-// The commands of the README's first tuned job run as they stand, in namespaces of their
-// own, since they use the default paths and ports; only the job is shorter. A job of this
+// alone runs commands in dir and in namespaces of their own, since they use the default paths and ports. It returns
+// what they write to descriptor 3.
+func alone(t *testing.T, progs programs, dir, commands string) string {
+	t.Helper()
+	if err := exec.CommandContext(t.Context(), "unshare", "--mount", "--net", "true").Run(); err != nil {
+		t.Skipf("namespaces of its own: %v", err)
+	}
+	cmd := exec.CommandContext(t.Context(), "unshare", "--mount", "--net", "bash", "-eu", "-c", `
+		ip link set lo up
+		mkdir -p /var/lib/pitchpipe
+		mount -t tmpfs none /var/lib/pitchpipe
+		mount -t tmpfs none /run
+		trap 'kill $(jobs -p); wait' EXIT
+		exec 3>&1 >log 2>&1
+		`+commands)
+	cmd.Dir = dir
+	cmd.Env = []string{"HOME=" + dir, "PATH=" + filepath.Dir(progs.path("pitchpipe")) + ":" + os.Getenv("PATH")}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		log, _ := os.ReadFile(filepath.Join(dir, "log"))
+		t.Fatalf("%v\n%s\n%s", err, out, log)
+	}
+	return string(out)
+}
+
+// The commands of the README's first tuned job run as they stand; only the job is shorter. A job of this
 // length on a shared machine may end untuned, so that the form of the answer is compared.
 func TestTheFirstTunedJobOfTheReadmeRuns(t *testing.T) {
 	t.Parallel()
@@ -50,29 +74,12 @@ func TestTheFirstTunedJobOfTheReadmeRuns(t *testing.T) {
 	if err := os.Symlink(jobspecs, filepath.Join(dir, "jobspecs")); err != nil {
 		t.Fatal(err)
 	}
-	if err := exec.CommandContext(t.Context(), "unshare", "--mount", "--net", "true").Run(); err != nil {
-		t.Skipf("namespaces of its own: %v", err)
-	}
-	cmd := exec.CommandContext(t.Context(), "unshare", "--mount", "--net", "bash", "-eu", "-c", `
-		ip link set lo up
-		mkdir -p /var/lib/pitchpipe
-		mount -t tmpfs none /var/lib/pitchpipe
-		mount -t tmpfs none /run
-		trap 'kill $(jobs -p); wait' EXIT
-		exec 3>&1 >log 2>&1
-		`+strings.TrimSuffix(commands, "pitchpipe explain local-1")+`
+	out := alone(t, progs, dir, strings.TrimSuffix(commands, "pitchpipe explain local-1")+`
 		pitchpipe explain local-1 >&3`)
-	cmd.Dir = dir
-	cmd.Env = []string{"HOME=" + dir, "PATH=" + filepath.Dir(progs.path("pitchpipe")) + ":" + os.Getenv("PATH")}
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		log, _ := os.ReadFile(filepath.Join(dir, "log"))
-		t.Fatalf("%v\n%s\n%s", err, out, log)
-	}
 	// The words that stand first in a row are the same for every job.
 	words := regexp.MustCompile(`(?m)^(verdict  succeeded|effect  |next  |RESOURCE  USED  .*REQUESTED  .*SHARE|memory  .* MiB  .* MiB  .* %|power  .* W \(modelled\))`)
 	want := len(words.FindAllString(block(t, string(text), "`pack` asks for two cores and uses one. The last command prints:"), -1))
-	if got := len(words.FindAllString(string(out), -1)); got != want || want != 6 {
+	if got := len(words.FindAllString(out, -1)); got != want || want != 6 {
 		t.Errorf("%d of %d rows have the form that README.md shows:\n%s", got, want, out)
 	}
 }

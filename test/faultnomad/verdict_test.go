@@ -1,6 +1,7 @@
 package faultnomad_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -78,6 +79,9 @@ func (j *job) ended() error {
 		return fmt.Errorf("the job is %s", *registered.Status)
 	}
 	if j.owner.client == nil {
+		if !stopped && slices.Contains(j.owner.moving(), j.id()) {
+			return errors.New("its owner is about to register it again")
+		}
 		return nil
 	}
 	seen, err := j.owner.client.Job(j.owner.w.t.Context(), j.id())

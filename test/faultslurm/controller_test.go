@@ -64,7 +64,7 @@ func controller(dir string) (err error) {
 	run := command.Exec{Timeout: patient}
 	cfg := slurm.Config{
 		Listener: []string{filepath.Join(filepath.Dir(self), "pitchpipe"), "listen", "--socket", socket},
-		Dir:      filepath.Join(dir, "jobs"), Parse: detect.ParseForSlurm, Interval: 300 * time.Millisecond, Logger: log,
+		Dir:      filepath.Join(dir, "jobs"), Parse: detect.For("slurm"), Interval: 300 * time.Millisecond, Logger: log,
 		Commands: run, Actor: marking{slurmctl.Commands{Runner: run, Logger: log}, h}, AfterStep: h.reached,
 		Partitions: []string{os.Getenv(envPartition)}, TaskProlog: true, SettingsDir: filepath.Join(dir, "env"), Quiet: 5 * time.Second, Window: 20 * time.Second,
 	}
@@ -132,7 +132,7 @@ func serveBroker(dir string) error {
 
 // written judges the stanza of a script, as the pitchpipe program does.
 func written(name string, script []byte) (broker.Stanza, error) {
-	job, err := detect.ParseForSlurm(name, script, nil)
+	job, err := detect.For("slurm")(name, script, nil)
 	if err != nil {
 		return broker.Stanza{}, err
 	}
@@ -165,22 +165,14 @@ func (m marking) Signal(ctx context.Context, job, signal string) error {
 	return m.Actor.Signal(ctx, job, signal)
 }
 
-func (m marking) Requeue(ctx context.Context, job string) error {
-	m.before(job, "requeue")
-	return m.Actor.Requeue(ctx, job)
-}
-
-func (m marking) Discard(ctx context.Context, job string) error {
-	m.before(job, "discard")
-	return m.Actor.Discard(ctx, job)
+func (m marking) Do(ctx context.Context, v slurmctl.Verb, job string) error {
+	if v == slurmctl.Requeue || v == slurmctl.Discard || v == slurmctl.Release {
+		m.before(job, string(v))
+	}
+	return m.Actor.Do(ctx, v, job)
 }
 
 func (m marking) Update(ctx context.Context, job string, u slurmctl.Update) error {
 	m.before(job, "update")
 	return m.Actor.Update(ctx, job, u)
-}
-
-func (m marking) Release(ctx context.Context, job string) error {
-	m.before(job, "release")
-	return m.Actor.Release(ctx, job)
 }

@@ -26,6 +26,9 @@
 // again, which is after KillWait and twice MessageTimeout, at the next full minute: with
 // Slurm's defaults, which are the cluster's here, after about a minute and a half.
 //
+// A second campaign has searches instead of jobs that are moved: a round is one search, and the verdict is on each of
+// its trials (fault.Judge).
+//
 // It holds only tests. Rounds, journals and the program that the jobs run are package
 // fault's, the cluster is test/slurmcluster's; where there can be none the test is
 // skipped and says why. It never judges how well a job was tuned.

@@ -26,6 +26,8 @@ const (
 	kindBroker    = "broker killed after a step"
 	kindBrokerAny = "broker killed at any moment"
 	kindEnd       = "job ends while it is moved"
+	kindGiveUp    = "owner cancels a trial"
+	kindRequeue   = "owner requeues a trial"
 )
 
 // steps are the durable steps of a move, in their order.

@@ -23,14 +23,17 @@ type direction struct {
 func pure() map[string][]string {
 	numbers := []string{module + "/controller/tuning", "gonum.org/v1/gonum"}
 	return map[string][]string{
+		"controller/allocate": {},
 		"controller/tuning":   {},
 		"controller/stanza":   {module + "/controller/tuning", module + "/driver/jobfile", "github.com/hashicorp/hcl/v2", "github.com/zclconf/go-cty"},
 		"controller/classify": numbers,
 		"controller/forecast": numbers,
 		"controller/search":   numbers,
+		"controller/searcher": append(slices.Clone(numbers), module+"/controller/search/propose", module+"/controller/report", "gonum.org/v1/plot"),
 		"controller/respond":  numbers,
-		"controller/plan":     append(slices.Clone(numbers), module+"/controller/respond"),
-		"controller/report":   append(slices.Clone(numbers), module+"/controller/verify"),
+		"controller/adapt":    numbers,
+		"controller/plan":     append(slices.Clone(numbers), module+"/controller/respond", module+"/controller/adapt"),
+		"controller/report":   append(slices.Clone(numbers), module+"/controller/verify", "gonum.org/v1/plot"),
 		"controller/verify":   numbers,
 	}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // pages are what a newcomer reads first.
-func pages() []string { return []string{"README.md", "CONTRIBUTING.md"} }
+func pages() []string { return []string{"README.md", "CONTRIBUTING.md", "jobspecs/SEARCH.md"} }
 
 // stanzas are the blocks of #TUNE lines that stand together on a page, with the
 // line where each begins.
@@ -96,17 +96,24 @@ func commandLines(text string) (out []commandLine) {
 // unknown tells what of a command line the program does not have, or nothing.
 func unknown(t *testing.T, text string) string {
 	t.Helper()
-	args := []string{"--help"}
-	words := strings.Fields(text)
-	name := "pitchpipe"
-	if len(words) > 1 && regexp.MustCompile(`^[a-z]+$`).MatchString(words[1]) {
-		args = []string{words[1], "--help"}
-		name += " " + words[1]
+	words, first := strings.Fields(text), regexp.MustCompile(`^[a-z]+$`)
+	most := 1
+	for most < min(3, len(words)) && first.MatchString(words[most]) {
+		most++
 	}
+	var name string
 	var help, said strings.Builder
-	status := command.Run(t.Context(), command.World{Args: args, Stdin: strings.NewReader(""), Stdout: &help, Stderr: &said, Version: "test"})
-	if status != command.ExitOK || !strings.Contains(help.String(), "\nUsage: "+name) {
-		return "the command " + name
+	for n := most; ; n-- { // the last word may be an argument
+		if n == 1 && most > 1 {
+			return "the command " + name
+		}
+		name = strings.Join(words[:n], " ")
+		help.Reset()
+		args := append(slices.Clone(words[1:n]), "--help")
+		status := command.Run(t.Context(), command.World{Args: args, Stdin: strings.NewReader(""), Stdout: &help, Stderr: &said, Version: "test"})
+		if status == command.ExitOK && strings.Contains(help.String(), "\nUsage: "+name+" ") {
+			break
+		}
 	}
 	for _, flag := range regexp.MustCompile(`--[a-z][a-z.-]*[a-z]`).FindAllString(text, -1) {
 		everywhere := slices.Contains([]string{"--help", "--json", "--config", "--socket"}, flag)
@@ -135,6 +142,8 @@ func TestTheCommandLinesOfThePagesExist(t *testing.T) {
 	for line, want := range map[string]string{
 		"pitchpipe tune job.sbatch":            "the command pitchpipe tune",
 		"pitchpipe run --now job.sbatch":       "the flag --now of pitchpipe run",
+		"pitchpipe search begin job.sbatch":    "the command pitchpipe search",
+		"pitchpipe search run --now x.sbatch":  "the flag --now of pitchpipe search run",
 		"pitchpipe run --wai job.sbatch":       "the flag --wai of pitchpipe run",
 		"pitchpipe --verbose":                  "the flag --verbose of pitchpipe",
 		"pitchpipe run job --socket S":         "",

@@ -97,7 +97,11 @@ func (c command) check() error {
 		if c.words[0] != "controller" || c.words[1] != "at" {
 			return errors.New("want crash controller at PHASE [STEP]")
 		}
-		if len(c.words) == 4 && !slices.Contains(driver.StepKinds(), driver.StepKind(c.words[3])) {
+		kinds := []driver.StepKind{
+			driver.StepRunning, driver.StepCheckpointing, driver.StepStopped, driver.StepChanged, driver.StepStarted,
+			driver.StepFinished, driver.StepSuperseded, driver.StepNoRoom, driver.StepAbandoned,
+		}
+		if len(c.words) == 4 && !slices.Contains(kinds, driver.StepKind(c.words[3])) {
 			return fmt.Errorf("no step %q", c.words[3])
 		}
 	case "fault":

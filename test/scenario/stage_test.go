@@ -73,10 +73,10 @@ type crash struct {
 // meter is the cluster's exporter, with jobs that break it.
 type meter struct{ p *play }
 
-// Node implements daemon.Meter.
+// Node implements nodes.Meter.
 func (m meter) Node(ctx context.Context) (exporter.Node, error) { return m.p.cluster.Node(ctx) }
 
-// Window implements daemon.Meter.
+// Window implements nodes.Meter.
 func (m meter) Window(ctx context.Context, job string, attempt int, after uint64) (exporter.Window, error) {
 	m.p.mu.Lock()
 	broken := m.p.broken[driver.JobID(strings.TrimPrefix(job, "sim/"))]

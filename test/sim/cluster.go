@@ -201,6 +201,7 @@ var ErrNotTaken = errors.New("request lost on its way")
 const (
 	OpStart   = "start"
 	OpAdvance = "advance"
+	OpRelease = "release"
 	OpCheck   = "check"
 	OpOutlook = "outlook"
 	OpWatch   = "watch"

@@ -24,7 +24,6 @@ type job struct {
 	noRequeue bool
 	live      bool           // its attempts have a settings file
 	progress  *regexp.Regexp // nil = no listener
-	notBefore time.Time
 
 	log     []byte
 	saved   int // epochs that need not be done again
@@ -46,7 +45,7 @@ func (c *Cluster) newJob(request driver.RequestID, spec driver.Spec) (*job, erro
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
 	}
-	j := &job{act: act, spec: spec, noRequeue: file.NoRequeue, live: file.Live(), notBefore: spec.NotBefore}
+	j := &job{act: act, spec: spec, noRequeue: file.NoRequeue, live: file.Live()}
 	if spec.Progress.Pattern != "" {
 		if j.progress, err = regexp.Compile(spec.Progress.Pattern); err != nil {
 			return nil, fmt.Errorf("%w: progress pattern: %w", driver.ErrInvalid, err)
@@ -59,7 +58,7 @@ func (c *Cluster) newJob(request driver.RequestID, spec driver.Spec) (*job, erro
 	j.env = driver.Merge(driver.Merge(file.Env, spec.Env), j.fixed)
 	j.view = driver.Job{
 		Request: request, Name: file.Name, Owner: spec.Owner, Partition: file.Partition, Account: file.Account,
-		ExitCode: -1, Fingerprint: driver.Fingerprint(spec.Source, spec.Variables),
+		NotBefore: spec.NotBefore, ExitCode: -1, Fingerprint: driver.Fingerprint(spec.Source, spec.Variables),
 		Filename: spec.Filename, Source: slices.Clone(spec.Source), Variables: maps.Clone(spec.Variables),
 		Resources: driver.Resources{
 			Cores: max(1, file.Cores), MemoryBytes: file.MemoryBytes, TimeLimit: file.TimeLimit,

@@ -123,11 +123,24 @@ func (m *mover) Start(context.Context) (move.End, error) {
 		return move.End{}, nil
 	}
 	if m.view.Attempt == 0 { // the queue does not move up for an intent
-		m.notBefore = m.now
+		m.view.NotBefore = time.Time{}
 	}
 	m.changed(m.job)
 	m.schedule()
 	return move.End{}, nil
+}
+
+// Release implements driver.Releaser.
+func (c *Cluster) Release(ctx context.Context, id driver.JobID) error {
+	_, err := about(ctx, c, OpRelease, id, func(j *job) (none struct{}, err error) {
+		if !j.view.NotBefore.IsZero() && j.view.Attempt == 0 {
+			j.view.NotBefore = time.Time{}
+			c.changed(j)
+			c.schedule()
+		}
+		return none, nil
+	})
+	return err
 }
 
 // expire lets a job go on whose intent is not advanced any more.

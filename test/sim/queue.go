@@ -13,7 +13,7 @@ import (
 // has: it keeps those behind it waiting. A held job counts for nothing, but for the target,
 // whose hold a change would end. There is no next one where the queue has held jobs alone.
 func first(now time.Time, queue []*job, free []driver.Room, target *job) (next, on int) {
-	next = slices.IndexFunc(queue, func(j *job) bool { return j == target || !j.notBefore.After(now) })
+	next = slices.IndexFunc(queue, func(j *job) bool { return j == target || !j.view.NotBefore.After(now) })
 	if next < 0 {
 		return -1, -1
 	}
@@ -39,8 +39,8 @@ func (c *Cluster) schedule() {
 	}
 	for i, j := range c.queue {
 		switch {
-		case j.notBefore.After(c.now):
-			j.view.Detail = "waits until " + j.notBefore.UTC().Format(time.RFC3339)
+		case j.view.NotBefore.After(c.now):
+			j.view.Detail = "waits until " + j.view.NotBefore.UTC().Format(time.RFC3339)
 		case i == next:
 			j.view.Detail = "waits for room"
 		default:
@@ -54,8 +54,8 @@ func (c *Cluster) enqueue(j *job, cause driver.Cause, intent string) {
 	j.view.State, j.view.Node, j.view.Detail = driver.Pending, "", ""
 	j.cause, j.intent = cause, intent
 	if d := j.act.QueueWait; d > 0 && j.view.Attempt > 0 {
-		j.notBefore = c.now.Add(d)
-		c.at(j.notBefore, c.schedule)
+		j.view.NotBefore = c.now.Add(d)
+		c.at(j.view.NotBefore, c.schedule)
 	}
 	c.queue = append(c.queue, j)
 	c.changed(j)
@@ -79,7 +79,7 @@ func (c *Cluster) canHold(want driver.Resources) error {
 // those that wait, or since others that are being moved will have it.
 func (c *Cluster) grow(r *run, want driver.Room) error {
 	has := r.took.Room()
-	if slices.ContainsFunc(c.queue, func(j *job) bool { return !j.notBefore.After(c.now) }) {
+	if slices.ContainsFunc(c.queue, func(j *job) bool { return !j.view.NotBefore.After(c.now) }) {
 		return driver.Grow(has, want)
 	}
 	var nodes []driver.Room
@@ -136,7 +136,7 @@ type departure struct {
 func (c *Cluster) wait(j *job) *time.Duration {
 	if d := j.act.QueueWait; d > 0 && j.view.Attempt > 0 {
 		if j.view.State == driver.Pending {
-			d = max(0, j.notBefore.Sub(c.now))
+			d = max(0, j.view.NotBefore.Sub(c.now))
 		}
 		return &d
 	}
@@ -180,8 +180,8 @@ func (c *Cluster) wait(j *job) *time.Duration {
 			changes = append(changes, d.at)
 		}
 		for _, q := range queue {
-			if q != j && q.notBefore.After(now) {
-				changes = append(changes, q.notBefore)
+			if q != j && q.view.NotBefore.After(now) {
+				changes = append(changes, q.view.NotBefore)
 			}
 		}
 		if len(changes) == 0 {

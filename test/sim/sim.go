@@ -40,8 +40,8 @@ func (c *Cluster) Start(ctx context.Context, id driver.RequestID, spec driver.Sp
 		if d := j.act.OwnerChangesAt; d > 0 {
 			c.after(d, func() { c.ownerChanges(j) })
 		}
-		if j.notBefore.After(c.now) {
-			c.at(j.notBefore, c.schedule)
+		if j.view.NotBefore.After(c.now) {
+			c.at(j.view.NotBefore, c.schedule)
 		}
 		c.enqueue(j, driver.CauseSubmitted, "")
 		return j.view.Clone(), nil

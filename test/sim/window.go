@@ -69,7 +69,7 @@ func (c *Cluster) window(r *run, after uint64) api.Window {
 	w := api.Window{
 		Job: api.Job{
 			Manager: c.Name(), ID: string(r.job.view.ID), Attempt: r.number,
-			Started: r.started, Ended: r.ended,
+			Started: r.started, Ended: r.ended, Heard: r.started,
 		},
 		Schema: schema,
 		Source: cmp.Or(r.job.act.EnergySource, c.cfg.EnergySource),

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"pitchpipe/controller/searcher/preview"
+	"pitchpipe/controller/trials"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
@@ -24,8 +26,15 @@ const (
 	PathObservations = "/v1/observations"
 	PathReport       = "/v1/report"     // GET report.Table; ?since=30d&by=user
 	PathHeadStarts   = "/v1/headstarts" // POST, a job that is about to be submitted, as its scheduler takes it → HeadStart
+	PathAdvice       = "/v1/advice"     // GET []advise.Item: what the scheduler is advised about jobs that no one tunes
 	PathPauses       = "/v1/pauses"     // GET []Pause; POST Pause → 204; DELETE ?scope=&name= → 204
-	PathMetrics      = "/metrics"       // GET, Prometheus text
+
+	PathSearches     = "/v1/searches"                 // GET []trials.State; POST Submission → trials.State
+	PathSearch       = "/v1/searches/{search}"        // GET trials.State
+	PathSearchStop   = "/v1/searches/{search}/stop"   // POST → 204
+	PathSearchResume = "/v1/searches/{search}/resume" // POST ?trials=N → 204
+
+	PathMetrics = "/metrics" // GET, Prometheus text
 )
 
 // Submission is a job file to run.
@@ -68,6 +77,8 @@ type Verdict struct {
 	Warnings []Fault `json:"warnings,omitempty"`
 	// Prospects say when each knob can act, per scheduler.
 	Prospects []tuning.Prospects `json:"prospects,omitempty"`
+	// Epoch is what an epoch of the jobs of its kind took, where it has a search; nil: none has run.
+	Epoch *preview.Estimate `json:"epoch,omitempty"`
 }
 
 // Fault is one error of a job file. Line and column count from 1, 0 = the whole file.
@@ -89,6 +100,8 @@ func (f Fault) String() string {
 
 // Job is one job's status.
 type Job struct {
+	trials.Lineage // of which search it is
+
 	ID       string        `json:"id"`
 	Name     string        `json:"name"`
 	Owner    string        `json:"owner"`
@@ -164,6 +177,8 @@ func (u Usage) Text(v float64) string {
 
 // Story is what happened to a job, in order.
 type Story struct {
+	trials.Lineage // of which search it is
+
 	Job     string  `json:"job"`
 	Verdict string  `json:"verdict"` // where it is, and what tuning did for it
 	Effect  string  `json:"effect"`  // on time, cost and joules
@@ -194,8 +209,10 @@ type Replay struct {
 
 // Event is one line of the history of all jobs.
 type Event struct {
+	trials.Lineage // of which search the job is, or which search it is about
+
 	At     time.Time     `json:"at"`
-	Job    string        `json:"job"`
+	Job    string        `json:"job"` // empty: none
 	Name   string        `json:"name"`
 	Phase  string        `json:"phase,omitempty"`
 	Reason tuning.Reason `json:"reason,omitempty"`

@@ -14,7 +14,9 @@ import (
 	"strconv"
 	"strings"
 
+	"pitchpipe/controller/advise"
 	"pitchpipe/controller/report"
+	"pitchpipe/controller/trials"
 	"pitchpipe/exporter/api/peercred"
 )
 
@@ -111,6 +113,39 @@ func (c *Client) Report(ctx context.Context, since string, by report.By) (report
 	return get[report.Table](ctx, c, PathReport+"?"+q.Encode())
 }
 
+// Search begins the search of a job file.
+func (c *Client) Search(ctx context.Context, s Submission) (trials.State, error) {
+	return answer[trials.State](ctx, c, http.MethodPost, PathSearches, s)
+}
+
+// Searches lists the searches, the oldest first, without their job files.
+func (c *Client) Searches(ctx context.Context) ([]trials.State, error) {
+	return get[[]trials.State](ctx, c, PathSearches)
+}
+
+// SearchState is one search.
+func (c *Client) SearchState(ctx context.Context, id string) (trials.State, error) {
+	return get[trials.State](ctx, c, searchPath(PathSearch, id))
+}
+
+// StopSearch ends a search and its jobs.
+func (c *Client) StopSearch(ctx context.Context, id string) error {
+	return c.do(ctx, http.MethodPost, searchPath(PathSearchStop, id), nil)
+}
+
+// ResumeSearch goes on with a search that is over; trials above 0 is how many it has in all from now on.
+func (c *Client) ResumeSearch(ctx context.Context, id string, trials int) error {
+	q := ""
+	if trials > 0 {
+		q = "?trials=" + strconv.Itoa(trials)
+	}
+	return c.do(ctx, http.MethodPost, searchPath(PathSearchResume, id)+q, nil)
+}
+
+func searchPath(pattern, id string) string {
+	return strings.Replace(pattern, "{search}", url.PathEscape(id), 1)
+}
+
 // Off switches tuning off for a job.
 func (c *Client) Off(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodPost, path(PathOff, id), nil)
@@ -124,6 +159,11 @@ func (c *Client) Stop(ctx context.Context, id string) error {
 // Pauses lists the pauses in force.
 func (c *Client) Pauses(ctx context.Context) ([]Pause, error) {
 	return get[[]Pause](ctx, c, PathPauses)
+}
+
+// Advice is what the scheduler is advised about the caller's jobs, and what became of it.
+func (c *Client) Advice(ctx context.Context) ([]advise.Item, error) {
+	return get[[]advise.Item](ctx, c, PathAdvice)
 }
 
 // Pause stops all effects in a scope.

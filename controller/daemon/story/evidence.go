@@ -19,7 +19,7 @@ func sentences() map[string]string {
 		"distance": "it is {fixed} away from the nearest class", "radius": "that class reaches {fixed} far",
 		"profile_caution": "its profile is marked as {words}", "class_runs": "that class was learned from {count run}",
 
-		"remaining_seconds": "its remaining epochs take about {time}", "predicted_saving_seconds": "predicted to save {time}",
+		"remaining_seconds": "its remaining epochs take about {time}", "allotted_seconds": "with the cores that it gets, about {time}", "predicted_saving_seconds": "predicted to save {time}",
 		"predicted_saving_share": "the response model expects it to save {share} of each epoch",
 		"restart_cost_seconds":   "restarting it costs about {time}", "saving_at_least_seconds": "in nine of ten cases at least {time}",
 		"queue_wait_seconds": "it would wait about {time} in the queue", "closed_in_seconds": "its nodes are taken in {time}",
@@ -45,6 +45,10 @@ func sentences() map[string]string {
 		"log_ratio": "its objective changed by {percent}", "log_ratio_low": "at least by {bound}", "log_ratio_high": "at most by {bound}",
 		"pairs": "from {count pair of epochs}", "best": "best so far: {text}", "best_log_ratio": "the best setting changes its objective by {percent}",
 		"best_standard_error": "give or take {spread}", "settings_tried": "{count setting} measured, its own included", "knob": "the knob is {text}",
+
+		"epochs_to_go": "{count epoch} left after the present one", "undisturbed_runs": "{count run} of its kind ended undisturbed",
+		"adapted_runs": "{count run} of its kind took actions", "action_gain": "the quality is expected to end {share} better",
+		"action_standard_error": "give or take {share}",
 
 		"returns_seen": "{count earlier run} of its kind measured", "returns_tried": "settings tried so far by {count run} of its kind, those under way included",
 		"hyperparameters": "these knobs change what it learns: {list}", "own_runs_seen": "{count run} under its owner's values showed what they end with",
@@ -86,7 +90,7 @@ func printed(e tuning.Evidence, form string) string {
 	case "reason":
 		return tuning.Reason(e.Text).Sentence()
 	case "action":
-		return map[string]string{"probe": "try a setting", "move": "move", "roll-back": "return to its owner's settings", "hold": "stay as it is"}[e.Text]
+		return map[string]string{"probe": "try a setting", "move": "move", "roll-back": "return to its owner's settings", "adapt": "take an action", "hold": "stay as it is"}[e.Text]
 	case "and":
 		return strings.ReplaceAll(e.Text, " ", " and ")
 	case "list":
@@ -104,7 +108,7 @@ func printed(e tuning.Evidence, form string) string {
 	case "epochs":
 		return "as much as " + number(e.Value, "epoch") + " under its owner's settings"
 	case "percent":
-		return percent(e.Value)
+		return report.Percent(e.Value)
 	case "bound":
 		return bound(e.Value)
 	case "spread":
@@ -130,7 +134,7 @@ func named(e tuning.Evidence) string {
 	}
 	switch {
 	case strings.Contains(name, "log ratio"):
-		return strings.Replace(name, "log ratio", "effect", 1) + ": " + percent(e.Value)
+		return strings.Replace(name, "log ratio", "effect", 1) + ": " + report.Percent(e.Value)
 	case e.Text != "":
 		return name + ": " + e.Text
 	}
@@ -143,7 +147,7 @@ func bound(logRatio float64) string {
 	if math.Abs(logRatio) > far {
 		return "any amount"
 	}
-	return percent(logRatio)
+	return report.Percent(logRatio)
 }
 
 func number(v float64, noun string) string {

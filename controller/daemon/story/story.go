@@ -3,7 +3,6 @@ package story
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"strings"
 
 	"pitchpipe/controller/daemon/api"
@@ -82,6 +81,8 @@ func decided(e reconcile.Entry) string {
 		form = "Its owner's %s return for a while: %s."
 	case d.Action == tuning.Probe:
 		form = "Its next epochs try %s: %s."
+	case d.Action == tuning.Adapt:
+		form = "It is asked to have taken %s: %s."
 	case d.Action == tuning.Move && e.Trigger == reconcile.KnownKind:
 		form = "Before it started it was given %s: %s."
 	case d.Action == tuning.RollBack:
@@ -181,7 +182,7 @@ func outcome(o tuning.Outcome) (string, []string) {
 }
 
 func changed(o tuning.Outcome) string {
-	return fmt.Sprintf("%s (%g %% interval %s to %s)", percent(o.LogRatio), o.Level*100, bound(o.Low), bound(o.High))
+	return fmt.Sprintf("%s (%g %% interval %s to %s)", report.Percent(o.LogRatio), o.Level*100, bound(o.Low), bound(o.High))
 }
 
 func measureText(o tuning.Objective) string {
@@ -190,8 +191,6 @@ func measureText(o tuning.Objective) string {
 		tuning.Blend: "blend of joules and seconds per epoch", tuning.Cost: "cost per epoch",
 	}[o], string(o))
 }
-
-func percent(logRatio float64) string { return fmt.Sprintf("%+.1f %%", math.Expm1(logRatio)*100) }
 
 func sentence(text, detail string) string {
 	if text == "" {

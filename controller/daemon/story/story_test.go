@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"pitchpipe/controller/daemon/api"
@@ -19,6 +18,7 @@ import (
 	"pitchpipe/controller/report"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
+	"pitchpipe/test/fixtures"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden stories")
@@ -110,18 +110,7 @@ func TestStoriesReadAsTheyShould(t *testing.T) {
 			}
 			got := text(s)
 			path := filepath.Join("testdata", name+".golden")
-			if *update {
-				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("the story reads otherwise (-want +got):\n%s", diff)
-			}
+			fixtures.Golden(t, *update, path, got)
 		})
 	}
 }
@@ -204,7 +193,11 @@ func TestEveryEntryIsASentence(t *testing.T) {
 		reasons = append(reasons, tuning.Reason(row[1]))
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		r := &reconcile.Record{Identity: reconcile.Identity{Job: "1", Name: "n", Owner: "o", Submitted: start}, Course: reconcile.Course{State: rapid.SampledFrom(driver.States()).Draw(t, "state")}}
+		states := []driver.State{
+			driver.Pending, driver.Running, driver.Stopped, driver.Succeeded, driver.Failed, driver.MemoryExceeded,
+			driver.TimeExceeded, driver.NotStarted, driver.Cancelled, driver.Lost,
+		}
+		r := &reconcile.Record{Identity: reconcile.Identity{Job: "1", Name: "n", Owner: "o", Submitted: start}, Course: reconcile.Course{State: rapid.SampledFrom(states).Draw(t, "state")}}
 		arrows := reconcile.Arrows()
 		for i := range rapid.IntRange(0, 8).Draw(t, "entries") {
 			a := rapid.SampledFrom(arrows).Draw(t, "arrow")

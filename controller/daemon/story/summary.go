@@ -17,20 +17,10 @@ import (
 func summarise(s *api.Story, r *reconcile.Record) {
 	current := settingsNow(r)
 	s.Usage = usage(r, current)
-	s.Verdict, s.Effect, s.Next = verdict(r, current), effect(r, current), next(r, adviceOf(r), s.Usage)
+	s.Verdict, s.Effect, s.Next = verdict(r, current), effect(r, current), next(r, r.Advice(), s.Usage)
 }
 
 func settingsNow(r *reconcile.Record) tuning.Settings { return r.Settings(math.MaxInt) }
-
-// adviceOf is the better setting that the newest decision named, or nil.
-func adviceOf(r *reconcile.Record) tuning.Settings {
-	for _, e := range slices.Backward(r.History) {
-		if e.Decision != nil {
-			return e.Decision.Advice
-		}
-	}
-	return nil
-}
 
 func verdict(r *reconcile.Record, current tuning.Settings) string {
 	state := string(r.State)
@@ -49,6 +39,8 @@ func verdict(r *reconcile.Record, current tuning.Settings) string {
 		state += ", tuned to " + settingsText(current)
 	case len(r.Restarts)+len(r.Probed) > 0:
 		state += ", back under its owner's settings"
+	case len(r.Taken) > 0:
+		return state + ", asked to have taken " + settingsText(tuning.Counts(r.Taken))
 	case r.Reason == tuning.ReasonNone:
 		return state + ", unchanged so far"
 	default:
@@ -210,11 +202,14 @@ func usage(r *reconcile.Record, current tuning.Settings) []api.Usage {
 	if busy, ok := p.Features["gpu_busy"]; ok {
 		add("gpu", "gpus", "", busy, current[tuning.GPUs])
 	}
-	seconds := 0.0
+	seconds, metered := 0.0, reconcile.Record{} // an exporter that began with the job missed its first epochs
 	for _, e := range r.Epochs {
-		seconds += e.Seconds()
+		if e.Joules != nil {
+			metered.Epochs = append(metered.Epochs, e)
+			seconds += e.Seconds()
+		}
 	}
-	if joules, source := r.Joules(); joules != nil && seconds > 0 {
+	if joules, source := metered.Joules(); joules != nil && seconds > 0 {
 		add("power", "watts", source, float64(*joules)/seconds, current[tuning.PowerLimit])
 	}
 	return out

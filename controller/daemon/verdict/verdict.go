@@ -7,10 +7,10 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/report"
 	"pitchpipe/controller/stanza"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
@@ -56,7 +56,12 @@ func Of(parse detect.Parser, filename string, source []byte, variables map[strin
 	default:
 		v.Valid, v.Policy, v.Note, v.Text = true, &policy, "valid", stanza.Print(policy)
 		for _, g := range grounds {
-			v.Prospects = append(v.Prospects, g.prospects(file, policy))
+			p := g.prospects(file, policy.Trial())
+			if policy.Search != nil {
+				p.Notes = append(p.Notes, fmt.Sprintf("that is for each trial; pitchpipe search run %s starts the search for %s", filename, strings.Join(tuning.Each(policy.Searched(), func(k tuning.Knob) string { return k.Name }), ", ")),
+					"submitted by itself it is one job")
+			}
+			v.Prospects = append(v.Prospects, p)
 		}
 		if len(v.Prospects) > 0 && !slices.ContainsFunc(v.Prospects, func(p tuning.Prospects) bool { return !alike(v.Prospects[0], p) }) {
 			v.Note = v.Prospects[0].Headline
@@ -146,15 +151,15 @@ func Text(v api.Verdict) string {
 			fmt.Fprintf(&b, "  %s: %s\n", p.Scheduler, p.Headline)
 			indent = "    "
 		}
-		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		var rows [][]string
 		for _, k := range p.Knobs {
 			name, at := k.Knob, when(k.When)
 			for _, line := range lines(k) {
-				_, _ = fmt.Fprintf(w, "%s%s\t%s\t%s\n", indent, name, at, line)
+				rows = append(rows, []string{indent + name, at, line})
 				name, at = "", ""
 			}
 		}
-		_ = w.Flush()
+		b.WriteString(report.Columns(rows...))
 		for _, n := range p.Notes {
 			fmt.Fprintf(&b, "%s%s\n", indent, n)
 		}
@@ -181,9 +186,7 @@ func lines(k tuning.Prospect) []string {
 	default:
 		out = append(out, k.Values+" instead of "+k.Own)
 	}
-	for _, c := range k.Why {
-		out = append(out, c.String())
-	}
+	out = append(out, tuning.Each(k.Why, tuning.Cause.String)...)
 	if k.Otherwise != "" {
 		out[0] = "otherwise " + when(k.Otherwise) + ": " + out[0]
 	}

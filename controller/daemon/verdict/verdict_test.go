@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon/verdict"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver/jobfile/detect"
@@ -42,5 +43,19 @@ func TestAJobFileIsJudged(t *testing.T) {
 				t.Errorf("%+v", v)
 			}
 		})
+	}
+}
+
+func TestTheVerdictOnASearchSaysHowItStarts(t *testing.T) {
+	t.Parallel()
+	const text = "#!/bin/sh\n#TUNE knob cores values=1\n#TUNE knob lr env=LR values=1,2\n#TUNE progress pattern='(?P<epoch>.)(?P<loss>.)'\n"
+	for search, want := range map[string]bool{"#TUNE knob lr default=1\n": false, "#TUNE search epochs=9\n": true} {
+		v := verdict.Of(detect.Parse, "job.sh", []byte(text+search), nil, verdict.Ground{Driver: "local", Site: &config.SitePolicy{}})
+		if said := strings.Contains(verdict.Text(v), "pitchpipe search run job.sh starts the search for lr"); !v.Valid || said != want {
+			t.Errorf("%q: %s", search, verdict.Text(v))
+		}
+		if knobs := v.Prospects[0].Knobs; (len(knobs) == 1) != want { // a trial has its lr, so that cores alone can act in it
+			t.Errorf("%q: %v", search, knobs)
+		}
 	}
 }

@@ -21,7 +21,10 @@ func Path(t testing.TB, parts ...string) string {
 	}
 	folder := os.Getenv("PITCHPIPE_DATA")
 	if folder == "" {
-		folder = filepath.Join("..", "..", "..", "..", "shared", "data")
+		folder = filepath.Join("..", "..", "..", "shared", "data")
+		if _, err := os.Stat(folder); err != nil { // the package of the test is one folder deeper
+			folder = filepath.Join("..", folder)
+		}
 	}
 	path := filepath.Join(append([]string{folder}, parts...)...)
 	if _, err := os.Stat(path); err != nil {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
+
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/tuning"
 )
@@ -35,71 +37,69 @@ func cost(r evaluate.Row, objective string) (float64, bool) {
 // subject is one input of one program on one machine.
 type subject struct{ workload, machine, input string }
 
-func (s subject) compare(o subject) int {
-	return cmp.Or(cmp.Compare(s.workload, o.workload), cmp.Compare(s.machine, o.machine), cmp.Compare(s.input, o.input))
-}
-
 func (e execution) subject() subject { return subject{e.workload, e.machine, e.input} }
 
-// prices are the logarithms of what settings cost a subject, relative to its cheapest.
-type prices map[string]float64
+// priced is a subject and the logarithms of what settings cost it, relative to its cheapest.
+type priced struct {
+	subject
+	costs map[string]float64
+}
 
-// priceAll takes the median over repeats of each subject's settings.
-func priceAll(tables []evaluate.Table, objective string) map[subject]prices {
-	seen := map[subject]map[string][]float64{}
+// at is what a setting costs, NaN where it was not measured.
+func (p priced) at(setting string) float64 {
+	if v, ok := p.costs[setting]; ok {
+		return v
+	}
+	return math.NaN()
+}
+
+// priceAll takes the median over repeats of each subject's settings. Subjects are sorted.
+func priceAll(tables []evaluate.Table, objective string) []priced {
+	type run struct {
+		subject
+		setting string
+		cost    float64
+	}
+	var runs []run
 	for _, t := range tables {
 		for _, r := range t.Rows {
-			s := subject{r.Workload, r.Machine, r.Input()}
-			v, ok := cost(r, objective)
-			if !ok {
-				continue
+			if v, ok := cost(r, objective); ok {
+				runs = append(runs, run{subject{r.Workload, r.Machine, r.Input()}, r.Knobs.Key(), v})
 			}
-			if seen[s] == nil {
-				seen[s] = map[string][]float64{}
-			}
-			seen[s][r.Knobs.Key()] = append(seen[s][r.Knobs.Key()], v)
 		}
 	}
-	out := map[subject]prices{}
-	for s, settings := range seen {
-		p, least := prices{}, math.Inf(1)
-		for key, values := range settings {
-			p[key] = float64(evaluate.Median(values))
-			least = min(least, p[key])
+	var out []priced
+	for _, its := range evaluate.Split(runs, func(r run) subject { return r.subject }) {
+		p := priced{its[0].subject, map[string]float64{}}
+		for _, same := range evaluate.Split(its, func(r run) string { return r.setting }) {
+			p.costs[same[0].setting] = float64(evaluate.Median(tuning.Each(same, func(r run) float64 { return r.cost })))
 		}
-		for key := range p {
-			p[key] -= least
+		least := slices.Min(slices.Collect(maps.Values(p.costs)))
+		for key := range p.costs {
+			p.costs[key] -= least
 		}
-		out[s] = p
+		out = append(out, p)
 	}
+	slices.SortFunc(out, func(a, b priced) int {
+		return cmp.Or(cmp.Compare(a.workload, b.workload), cmp.Compare(a.machine, b.machine), cmp.Compare(a.input, b.input))
+	})
 	return out
 }
 
 // cheapest is the setting that all of them have measured and that costs them least
 // together; of equals the first by name. Empty: they have none in common.
-func cheapest(all []prices) string {
-	best, least := "", math.Inf(1)
+func cheapest(all []priced) string {
 	if len(all) == 0 {
-		return best
+		return ""
 	}
-	for _, key := range slices.Sorted(maps.Keys(all[0])) {
-		sum, ok := 0.0, true
-		for _, p := range all {
-			v, has := p[key]
-			sum, ok = sum+v, ok && has
-		}
-		if ok && sum < least {
-			best, least = key, sum
-		}
-	}
+	best, _ := evaluate.Least(slices.Sorted(maps.Keys(all[0].costs)), func(setting string) float64 {
+		return floats.Sum(tuning.Each(all, func(p priced) float64 { return p.at(setting) }))
+	})
 	return best
 }
 
 // question is what one execution would cost by each rule: logarithms, NaN where it has none.
-type question struct {
-	workload                string
-	class, any, single, own float64
-}
+type question struct{ class, any, single, own float64 }
 
 // costs leaves each subject out in turn: the classes are learned from all others'
 // executions, those of its program's other inputs included, and each of its own is
@@ -108,42 +108,35 @@ func (b *bench) costs(tables []evaluate.Table, objective string) (evaluate.Line,
 	if !slices.Contains(Objectives(), objective) {
 		return nil, evaluate.Invalid("objective %q: want one of %s", objective, strings.Join(Objectives(), ", "))
 	}
-	priced := priceAll(tables, objective)
-	if len(priced) < 2 {
-		return nil, evaluate.Invalid("too little is recorded: the trials have costs of %d programs and inputs; want two, with what %q needs", len(priced), objective)
+	subjects := priceAll(tables, objective)
+	if len(subjects) < 2 {
+		return nil, evaluate.Invalid("too little is recorded: the trials have costs of %d programs and inputs; want two, with what %q needs", len(subjects), objective)
 	}
 	var all []question
+	var kinds []evaluate.Line
 	settings := 0
-	own := map[string][]prices{}
-	for _, s := range slices.SortedFunc(maps.Keys(priced), subject.compare) {
-		own[s.workload] = append(own[s.workload], priced[s])
-		asked, err := b.leaveInputOut(s, priced)
-		if err != nil {
-			return nil, err
+	for _, own := range evaluate.Split(subjects, func(p priced) string { return p.workload }) {
+		var asked []question
+		for _, s := range own {
+			more, err := b.leaveInputOut(s, subjects)
+			if err != nil {
+				return nil, err
+			}
+			settings, asked = max(settings, len(s.costs)), append(asked, more...)
 		}
-		settings = max(settings, len(priced[s]))
+		k := costsOf(asked)
+		kinds = append(kinds, evaluate.Line{
+			"workload": own[0].workload, "best": cheapest(own), "recognised": k["recognised"], "class_cost": k["class_cost"], "single_cost": k["single_cost"],
+		})
 		all = append(all, asked...)
 	}
-	var kinds []evaluate.Line
-	for _, w := range slices.Sorted(maps.Keys(own)) {
-		k := costsOf(slices.DeleteFunc(slices.Clone(all), func(q question) bool { return q.workload != w }))
-		kinds = append(kinds, evaluate.Line{
-			"workload": w, "best": cheapest(own[w]), "recognised": k["recognised"], "class_cost": k["class_cost"], "single_cost": k["single_cost"],
-		})
-	}
 	return costsOf(all).With(evaluate.Line{
-		"objective": objective, "inputs": len(priced), "settings": settings, "questions": len(all), "kinds": kinds,
+		"objective": objective, "inputs": len(subjects), "settings": settings, "questions": len(all), "kinds": kinds,
 	}), nil
 }
 
 func costsOf(all []question) evaluate.Line {
-	mean := func(of func(question) float64) evaluate.Figure {
-		var logs []float64
-		for _, q := range all {
-			logs = append(logs, of(q))
-		}
-		return evaluate.Geometric(logs) // of those that are known
-	}
+	mean := func(of func(question) float64) evaluate.Figure { return evaluate.Geometric(tuning.Each(all, of)) } // of those that are known
 	return evaluate.Line{
 		"recognised": evaluate.ShareOf(all, func(q question) bool { return !math.IsNaN(q.class) }),
 		"class_cost": mean(func(q question) float64 { return q.class }), "any_cost": mean(func(q question) float64 { return q.any }),
@@ -151,44 +144,22 @@ func costsOf(all []question) evaluate.Line {
 	}
 }
 
-func (b *bench) leaveInputOut(s subject, priced map[subject]prices) ([]question, error) {
-	l, err := b.fit(func(e execution) bool { return e.subject() != s }, true)
+func (b *bench) leaveInputOut(s priced, all []priced) ([]question, error) {
+	l, err := b.fit(func(e execution) bool { return e.subject() != s.subject }, true)
 	if err != nil {
 		return nil, err
 	}
-	members := map[string]map[subject]bool{}
-	for _, e := range b.all {
-		if id := l.label[e.run]; id != "" {
-			if members[id] == nil {
-				members[id] = map[subject]bool{}
-			}
-			members[id][e.subject()] = true
-		}
-	}
-	pick := func(of func(subject) bool) string {
-		var all []prices
-		for _, o := range slices.SortedFunc(maps.Keys(priced), subject.compare) {
-			if of(o) {
-				all = append(all, priced[o])
-			}
-		}
-		return cheapest(all)
-	}
-	single := pick(func(o subject) bool { return o != s && o.machine == s.machine })
-	at := func(setting string) float64 {
-		if v, ok := priced[s][setting]; ok {
-			return v
-		}
-		return math.NaN()
-	}
+	single := cheapest(evaluate.Only(all, func(o priced) bool { return o.subject != s.subject && o.machine == s.machine }))
 	var out []question
 	for _, e := range b.all {
-		if e.subject() != s || math.IsNaN(at(single)) {
+		if e.subject() != s.subject || math.IsNaN(s.at(single)) {
 			continue
 		}
-		q := question{workload: s.workload, class: math.NaN(), single: at(single), own: at(e.knobs.Key())}
+		q := question{class: math.NaN(), single: s.at(single), own: s.at(e.knobs.Key())}
 		if c := l.model.Classify(e.profile); c.Known() {
-			q.class = at(pick(func(o subject) bool { return members[c.ID][o] }))
+			q.class = s.at(cheapest(evaluate.Only(all, func(o priced) bool {
+				return slices.ContainsFunc(b.all, func(m execution) bool { return l.label[m.run] == c.ID && m.subject() == o.subject })
+			})))
 		}
 		if q.any = q.class; math.IsNaN(q.any) {
 			q.any = q.single

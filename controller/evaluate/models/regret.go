@@ -101,7 +101,7 @@ func knobs(all []*factorial) []tuning.Knob {
 	return out
 }
 
-// judgement is what became of one input. Figures are logarithms of ratios.
+// judgement is what became of one input. Figures are logarithms of ratios, NaN where nothing was measured.
 type judgement struct {
 	row             evaluate.Line
 	single          string // the best single setting for all others
@@ -111,12 +111,6 @@ type judgement struct {
 	without         []float64 // of those that kept their default for want of one
 	withoutProbed   []float64 // of the same, were they probed
 	singleHindsight []float64
-}
-
-func note(to *[]float64, v float64, ok bool) {
-	if ok {
-		*to = append(*to, v)
-	}
 }
 
 // leaveOut learns from all others on the machine and asks about each repeat of the input.
@@ -163,22 +157,17 @@ func (in RegretInput) leaveOut(s *factorial, all []*factorial, jobs []job) (judg
 			if judge == j.repeat {
 				continue // it was profiled in it
 			}
-			cost, ok := s.regret(key, judge)
-			costTried, okTried := s.regret(tried, judge)
-			note(&chosen, cost, ok)
-			note(&probed, costTried, okTried)
+			cost, costTried := s.regret(key, judge), s.regret(tried, judge)
+			chosen, probed = append(chosen, cost), append(probed, costTried)
 			if v.known {
-				note(&out.withClass, cost, ok)
+				out.withClass = append(out.withClass, cost)
 			} else {
-				note(&out.without, cost, ok)
-				note(&out.withoutProbed, costTried, okTried)
+				out.without, out.withoutProbed = append(out.without, cost), append(out.withoutProbed, costTried)
 			}
 		}
-		v2, ok := s.hindsight(key)
-		note(&hindsight, v2, ok)
+		hindsight = append(hindsight, s.hindsight(key))
 	}
-	hind, ok := s.hindsight(out.single)
-	note(&out.singleHindsight, hind, ok)
+	out.singleHindsight = append(out.singleHindsight, s.hindsight(out.single))
 	own := s.over(in.Default.Key())
 	out.row = evaluate.Line{
 		"workload": s.workload, "input": s.input, "machine": s.machine, "repeats": len(repeats), "optimum": optimum,

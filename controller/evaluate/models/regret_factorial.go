@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/tuning"
 )
@@ -66,28 +68,23 @@ func (s *factorial) usable(own string) bool {
 	return twice >= 2 && len(s.runs[own]) >= 2
 }
 
-// mean of the costs of a setting over repeats; false: one of them was not made.
-func (s *factorial) mean(key string, repeats []int) (float64, bool) {
-	sum := 0.0
-	for _, r := range repeats {
-		t, ok := s.runs[key][r]
-		if !ok {
-			return 0, false
-		}
-		sum += t.cost
+// cost of a setting in a repeat, NaN where it was not made.
+func (s *factorial) cost(key string, repeat int) float64 {
+	if t, ok := s.runs[key][repeat]; ok {
+		return t.cost
 	}
-	return sum / float64(len(repeats)), len(repeats) > 0
+	return math.NaN()
+}
+
+// mean of the costs of a setting over repeats; NaN: one of them was not made.
+func (s *factorial) mean(key string, repeats []int) float64 {
+	return floats.Sum(tuning.Each(repeats, func(r int) float64 { return s.cost(key, r) })) / float64(len(repeats))
 }
 
 // cheapest is the setting with the least mean over the repeats, of those that were made
 // in all of them and that may be taken; of equals the first by name. Empty: none.
 func (s *factorial) cheapest(repeats []int, may func(key string) bool) string {
-	best, least := "", math.Inf(1)
-	for _, key := range s.keys() {
-		if v, ok := s.mean(key, repeats); ok && may(key) && v < least {
-			best, least = key, v
-		}
-	}
+	best, _ := evaluate.Least(evaluate.Only(s.keys(), may), func(key string) float64 { return s.mean(key, repeats) })
 	return best
 }
 
@@ -108,39 +105,25 @@ func (s *factorial) whole() (repeats []int, keys []string) {
 }
 
 // regret of a setting in one repeat: ln of its cost over that of the setting that was
-// cheapest in the others. False: not measured.
-func (s *factorial) regret(key string, judge int) (float64, bool) {
+// cheapest in the others. NaN: not measured.
+func (s *factorial) regret(key string, judge int) float64 {
 	repeats, keys := s.whole()
 	others := slices.DeleteFunc(repeats, func(r int) bool { return r == judge })
-	best := s.cheapest(others, func(k string) bool { _, ok := s.runs[k][judge]; return ok && slices.Contains(keys, k) })
-	own, ok := s.runs[key][judge]
-	if best == "" || !ok {
-		return 0, false
-	}
-	return own.cost - s.runs[best][judge].cost, true
+	best := s.cheapest(others, func(k string) bool { return !math.IsNaN(s.cost(k, judge)) && slices.Contains(keys, k) })
+	return s.cost(key, judge) - s.cost(best, judge)
 }
 
 // over is the regret of one setting in each repeat.
 func (s *factorial) over(key string) evaluate.Figure {
-	var all []float64
-	for _, r := range s.repeats() {
-		v, ok := s.regret(key, r)
-		note(&all, v, ok)
-	}
-	return evaluate.Geometric(all)
+	return evaluate.Geometric(tuning.Each(s.repeats(), func(r int) float64 { return s.regret(key, r) }))
 }
 
 // hindsight is ln of the mean cost of a setting over that of the cheapest, both in all
-// repeats.
-func (s *factorial) hindsight(key string) (float64, bool) {
+// repeats. NaN: not measured.
+func (s *factorial) hindsight(key string) float64 {
 	repeats, keys := s.whole()
 	best := s.cheapest(repeats, func(k string) bool { return slices.Contains(keys, k) })
-	if best == "" {
-		return 0, false
-	}
-	least, _ := s.mean(best, repeats)
-	own, ok := s.mean(key, repeats)
-	return own - least, ok
+	return s.mean(key, repeats) - s.mean(best, repeats)
 }
 
 // single is the setting that is cheapest for inputs together, each measured against its
@@ -152,22 +135,21 @@ func single(all []*factorial) string {
 		repeats, keys := s.whole()
 		level := 0.0
 		for _, key := range keys {
-			v, _ := s.mean(key, repeats)
-			level += v / float64(len(keys))
+			level += s.mean(key, repeats) / float64(len(keys))
 		}
 		for _, key := range keys {
-			if v, ok := s.mean(key, repeats); ok {
-				sums[key] += v - level
+			if len(repeats) > 0 {
+				sums[key] += s.mean(key, repeats) - level
 				counts[key]++
 			}
 		}
 	}
-	best, least := "", math.Inf(1)
-	for _, key := range slices.Sorted(maps.Keys(sums)) {
-		if counts[key] == len(all) && sums[key] < least {
-			best, least = key, sums[key]
+	best, _ := evaluate.Least(slices.Sorted(maps.Keys(sums)), func(key string) float64 {
+		if counts[key] < len(all) {
+			return math.Inf(1)
 		}
-	}
+		return sums[key]
+	})
 	return best
 }
 

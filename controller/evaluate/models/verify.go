@@ -84,11 +84,17 @@ type verdicts struct {
 	inconclusive bool // at the last look
 }
 
-func (n null) title() string {
-	if n.source == Simulated {
-		return fmt.Sprintf("%s, %s, %s", n.comparison, n.name, n.source)
+// line has what names the null.
+func (n null) line() evaluate.Line {
+	return evaluate.Line{"comparison": n.comparison, "null": n.name, "source": n.source, "data": n.data, "objective": string(n.objective)}
+}
+
+// title names the null of a line.
+func title(l evaluate.Line) string {
+	if l["source"] == Simulated {
+		return fmt.Sprintf("%s, %s, %s", l["comparison"], l["null"], l["source"])
 	}
-	return fmt.Sprintf("%s, %s, %s, %s", n.comparison, n.name, n.objective, n.data)
+	return fmt.Sprintf("%s, %s, %s, %s", l["comparison"], l["null"], l["objective"], l["data"])
 }
 
 // Verify replays every null with every effect and asks for the controller's verdict after
@@ -119,7 +125,7 @@ func Verify(ctx context.Context, in VerifyInput, progress evaluate.Progress) (ev
 	}
 	err = out.Fill(ctx, len(nulls), progress, func(ctx context.Context, i int) (string, []evaluate.Line, error) {
 		rows, err := in.rows(ctx, nulls[i])
-		return nulls[i].title(), rows, err
+		return title(nulls[i].line()), rows, err
 	})
 	if err != nil {
 		return out, err
@@ -221,15 +227,11 @@ func epochsOf(list []measured, number, attempt int, effect float64) []tuning.Epo
 
 func (n null) row(effect float64, seen []verdicts) evaluate.Line {
 	share := func(of func(verdicts) bool) evaluate.Figure { return evaluate.ShareOf(seen, of) }
-	var looks, waits []float64
-	for _, v := range seen {
-		looks = append(looks, float64(v.looks))
-		if v.right {
-			waits = append(waits, float64(v.toFirst))
-		}
-	}
-	r := evaluate.Line{
-		"comparison": n.comparison, "null": n.name, "source": n.source, "data": n.data, "objective": string(n.objective), "limit": n.limit,
+	looks := tuning.Each(seen, func(v verdicts) float64 { return float64(v.looks) })
+	right := evaluate.Only(seen, func(v verdicts) bool { return v.right })
+	waits := tuning.Each(right, func(v verdicts) float64 { return float64(v.toFirst) })
+	r := n.line().With(evaluate.Line{
+		"limit":  n.limit,
 		"effect": evaluate.Figure(effect), "workloads": len(n.workloads), "replays": len(seen), "looks_mean": evaluate.Mean(looks),
 		"to_verdict_median": quantile(waits, 0.5), "to_verdict_p90": quantile(waits, 0.9),
 		"false_verdicts": share(func(v verdicts) bool { return v.wrong }),
@@ -237,7 +239,7 @@ func (n null) row(effect float64, seen []verdicts) evaluate.Line {
 		"inconclusive":   share(func(v verdicts) bool { return v.inconclusive }),
 		"coverage":       share(func(v verdicts) bool { return v.covered }),
 		"coverage_last":  share(func(v verdicts) bool { return v.last }),
-	}
+	})
 	if effect > 0 {
 		r["power"] = share(func(v verdicts) bool { return v.first == tuning.Improved })
 	}
@@ -284,7 +286,7 @@ func (in VerifyInput) summary(rows []evaluate.Line) evaluate.Line {
 		default:
 			nulls = append(nulls, r)
 			if float64(r.Figure("false_verdicts")) > in.Level+2.5*math.Sqrt(in.Level*(1-in.Level)/float64(r.Figure("replays"))) {
-				over = append(over, rowTitle(r))
+				over = append(over, title(r))
 			}
 		}
 		if !bounded {
@@ -303,16 +305,10 @@ func (in VerifyInput) summary(rows []evaluate.Line) evaluate.Line {
 func mostFalse(rows []evaluate.Line) (most evaluate.Figure, of string) {
 	for _, r := range rows {
 		if share := r.Figure("false_verdicts"); share > most || of == "" {
-			most, of = share, rowTitle(r)
+			most, of = share, title(r)
 		}
 	}
 	return most, of
-}
-
-func rowTitle(r evaluate.Line) string {
-	return null{
-		comparison: r.Text("comparison"), name: r.Text("null"), source: r.Text("source"), data: r.Text("data"), objective: tuning.Objective(r.Text("objective")),
-	}.title()
 }
 
 // powers are the means over rows without a limit.

@@ -64,17 +64,17 @@ func (p *problem) readCurves(leave func(rows []evaluate.Row, why string)) string
 		return v, ok
 	}
 	runs := evaluate.Runs(p.Rows)
-	begin := math.Inf(-1) // the worst of the first errors that runs have: that of a run which has none yet
+	p.begin = math.Inf(-1)
 	for i := range runs {
 		runs[i] = evaluate.InOrder(runs[i])
 		if at := slices.IndexFunc(runs[i], func(r evaluate.Row) bool { _, ok := lossAt(r); return ok }); at >= 0 {
 			v, _ := lossAt(runs[i][at])
-			begin = max(begin, v)
+			p.begin = max(p.begin, v)
 		}
 	}
 	p.cadence = evaluate.Cadence(runs, column)
 	timed := slices.ContainsFunc(runs, func(run []evaluate.Row) bool { _, why := secondsOf(run); return why == "" })
-	var totals []float64
+	var totals, bests []float64
 	for _, run := range runs {
 		seconds, why := secondsOf(run)
 		if why != "" && timed {
@@ -83,7 +83,8 @@ func (p *problem) readCurves(leave func(rows []evaluate.Row, why string)) string
 		}
 		last, broke := evaluate.Last(run, column, p.cadence)
 		var curve []epoch
-		total, loss := 0.0, begin
+		least := math.Inf(1)
+		total, loss := 0.0, p.begin
 		for i, r := range run {
 			if v, ok := lossAt(r); ok {
 				loss = v
@@ -92,24 +93,24 @@ func (p *problem) readCurves(leave func(rows []evaluate.Row, why string)) string
 			if seconds != nil {
 				e.seconds = seconds[i]
 			}
+			least = min(least, e.loss)
 			curve, total = append(curve, e), total+e.seconds
 			if e.failed {
 				break
 			}
 		}
-		end := curve[len(curve)-1]
 		if v, ok := run[len(curve)-1].Float("seconds"); ok {
 			total = v
 		}
-		if !end.failed {
-			p.optimum = min(p.optimum, end.loss)
-		}
+		bests = append(bests, least)
 		p.settings, p.curves, p.full = append(p.settings, run[0].Knobs), append(p.curves, curve), max(p.full, len(curve))
 		totals = append(totals, total)
 	}
-	if math.IsInf(p.optimum, 1) {
+	if !slices.ContainsFunc(p.curves, func(c []epoch) bool { return !c[len(c)-1].failed }) {
 		return "no run ends with an outcome"
 	}
+	slices.Sort(bests)
+	p.optimum, p.threshold = bests[0], bests[len(bests)/20]
 	if timed {
 		slices.Sort(totals)
 		p.median = totals[len(totals)/2]

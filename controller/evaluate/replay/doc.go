@@ -1,6 +1,7 @@
 // Package replay runs recorded jobs again: with the tuner of jobs that return (Tuner),
 // with the whole controller (Plan), with searches over settings (Search) and over learning
-// curves (Hyper), and with the model of speed under unmeasured settings (Speed).
+// curves (Hyper), with the model of speed under unmeasured settings (Speed), with the division of
+// a cluster among elastic jobs (Allocation), and with the actions of running jobs (Adapt).
 //
 // In go tables of trials and curves and the choices of a user; out comes one
 // evaluate.Report. The code that decides is that of the controller; it sees what it paid for
@@ -32,9 +33,16 @@
 // The recorded settings of a workload on a machine are the candidates. In Search a
 // measurement brings one recorded run of a setting; a run without an outcome failed and is
 // paid for. What was found is the setting measured best, judged by the mean of its runs.
-// In Hyper a run pays the recorded seconds of each epoch, until the next one would cost
-// more than what is left; regret is the least error reached less the least recorded. A
+// In Hyper the searcher that decides live gets the events of some workers in the order of a
+// simulated clock, on which each epoch takes its recorded seconds and a job 0.05 s to start
+// and 0.05 s to end; regret is the least error reached at any epoch less the least recorded. A
 // warm start never sees the workload that it is judged on.
+//
+// # Allocation
+//
+// Jobs of the recorded workloads arrive at a simulated cluster, which several policies divide. A
+// policy never sees a speed that no job of the kind has shown, nor a job that has not arrived.
+// Speeds are those of workers on as few nodes as the table has: placement is not simulated.
 //
 // The package writes nothing, asks no controller, and counts nothing missing as zero.
 package replay

@@ -62,10 +62,10 @@ func TestNoSearchPaysMoreSecondsThanItMay(t *testing.T) {
 			if float64(r.Figure("seconds")) != seconds || float64(r.Figure("seconds_used_mean")) > seconds {
 				t.Errorf("%s: %g seconds of %g", r.Text("method"), r.Figure("seconds_used_mean"), seconds)
 			}
-			if seconds == 8.5 && r.Figure("seconds_used_mean") != 8 { // the budget ends within a run
+			if used := r.Figure("seconds_used_mean"); seconds == 8.5 && (used <= 8 || used >= 8.5) { // the budget ends within a run
 				t.Errorf("%s: %g seconds of %g", r.Text("method"), r.Figure("seconds_used_mean"), seconds)
 			}
-			full := r.Text("method") != replay.ASHA && r.Text("method") != replay.ASHAModel && r.Text("method") != replay.ASHAWarm
+			full := !strings.HasPrefix(r.Text("method"), replay.ASHA)
 			if seconds == 1e4 && full && r.Figure("regret_mean") != 0 {
 				t.Errorf("%s: everything was run and the regret is %g", r.Text("method"), r.Figure("regret_mean"))
 			}
@@ -94,7 +94,7 @@ func TestRunsWithoutSecondsAreLeftOutAndListed(t *testing.T) {
 		"3,a,m,s,3,1,,8\n3,a,m,s,3,2,,3\n4,a,m,s,4,1,5,8\n4,a,m,s,4,2,4,3\n5,a,m,s,5,1,,7\n5,a,m,s,5,2,9,4\n"
 	r := runHyper(t, replay.HyperInput{Set: evaluate.Set{Curves: []evaluate.Table{evaluatetest.Table(t, "x.csv", text, evaluate.Curves)}}, Seconds: 100, Seeds: 2, Methods: []replay.Method{replay.Random}})
 	row := r.Rows[0]
-	if row.Text("input") != "s" || row.Figure("regret_mean") != 0 || row.Figure("runs_mean") != 3 || row.Figure("seconds_used_mean") != 4+6+9 {
+	if row.Text("input") != "s" || row.Figure("regret_mean") != 0 || row.Figure("runs_mean") != 3 || math.Abs(float64(row.Figure("seconds_used_mean"))-(4+6+9+5*0.05)) > 1e-9 {
 		t.Errorf("%+v", row)
 	}
 	want := []evaluate.Line{
@@ -137,29 +137,78 @@ func TestAnOutcomeAtEachThirdEpochIsNotABrokenRun(t *testing.T) {
 	}
 }
 
-// TestStoppingEarlyHalvesTheRegretOfRandomRuns states the aim over recorded curves: in
-// the seconds of ten full runs the regret of ASHA is at most half of random's. It has
-// to hold with any one workload left out.
-func TestStoppingEarlyHalvesTheRegretOfRandomRuns(t *testing.T) {
+func TestWorkersTrainSideBySide(t *testing.T) {
 	t.Parallel()
-	r := runHyper(t, replay.HyperInput{Set: evaluate.Set{Curves: evaluatetest.Recorded(t, evaluate.Curves, "lcbench/curves.csv.gz")}, Seeds: 60, Seed: 1, Methods: []replay.Method{replay.Random, replay.ASHA}})
-	left := []string{""}
-	for _, row := range r.Rows {
-		if !slices.Contains(left, row.Text("workload")) {
-			left = append(left, row.Text("workload"))
+	in := replay.HyperInput{Set: evaluate.Set{Curves: []evaluate.Table{curvesOfTwo(t)}}, Seconds: 19, Seeds: 2, Methods: []replay.Method{replay.Random, replay.ASHA}}
+	for _, workers := range []int{1, 3} {
+		in.Workers = workers
+		r := runHyper(t, in)
+		row := r.Rows[0] // a run takes 9 seconds, or 3 where it breaks
+		if runs := float64(row.Figure("runs_mean")); row.Figure("workers") != evaluate.Figure(workers) || runs < float64(2*workers) || runs > float64(5*workers) {
+			t.Errorf("%d workers: %g runs in 19 seconds", workers, runs)
+		}
+		if asha := r.Summary.Lines("means")[1]; !(asha.Figure("over_random_low") <= asha.Figure("over_random") && asha.Figure("over_random") <= asha.Figure("over_random_high")) {
+			t.Errorf("%d workers: %+v: want a share within its interval", workers, asha)
 		}
 	}
-	for _, out := range left {
-		sums := map[replay.Method]evaluate.Figure{}
+}
+
+// TestTimeToThreshold plays one run after the other: the third best of three has no part in it.
+func TestTimeToThreshold(t *testing.T) {
+	t.Parallel()
+	const text = "run,workload,machine,knob_x,epoch,seconds,loss\n1,a,m,1,1,2,9\n1,a,m,1,2,4,5\n2,a,m,2,1,2,8\n2,a,m,2,2,4,6\n"
+	in := replay.HyperInput{Set: evaluate.Set{Curves: []evaluate.Table{evaluatetest.Table(t, "x.csv", text, evaluate.Curves)}}, Seeds: 20, Methods: []replay.Method{replay.Random}}
+	for _, tc := range []struct {
+		name           string
+		seconds        float64
+		reached, least float64 // least is the mean if the better run always comes first
+	}{
+		{"who runs everything reaches it", 100, 1, 4},
+		{"who has no time does not, and counts all of it", 3, 0, 3},
+	} {
+		in.Seconds = tc.seconds
+		row := runHyper(t, in).Rows[0]
+		if row.Figure("threshold") != 5 || float64(row.Figure("reached_share")) != tc.reached || float64(row.Figure("seconds_to_threshold_mean")) < tc.least {
+			t.Errorf("%s: %+v", tc.name, row)
+		}
+	}
+}
+
+// TestSearchesKeepTheirShareOfTheRegretOfRandomRuns states the aims over recorded curves: what is left of
+// the regret of random runs after the seconds of ten full runs. That of ASHA has to hold with any one
+// workload left out. `make bench-mind` has that of a search with a history.
+func TestSearchesKeepTheirShareOfTheRegretOfRandomRuns(t *testing.T) {
+	t.Parallel()
+	curves := evaluatetest.Recorded(t, evaluate.Curves, "lcbench/curves.csv.gz")
+	for _, tc := range []struct {
+		method replay.Method
+		seeds  int
+		most   evaluate.Figure
+		each   bool
+	}{
+		{replay.ASHA, 8, 0.45, true},
+		{replay.ASHAStopping, 20, 0.45, false},
+		{replay.ASHAModel, 1, 0.28, false},
+	} {
+		r := runHyper(t, replay.HyperInput{Set: evaluate.Set{Curves: curves}, Seeds: tc.seeds, Seed: 1, Methods: []replay.Method{replay.Random, tc.method}})
+		left := []string{""}
 		for _, row := range r.Rows {
-			if row.Text("workload") != out {
-				sums[row.Text("method")] += row.Figure("regret_mean")
+			if tc.each && !slices.Contains(left, row.Text("workload")) {
+				left = append(left, row.Text("workload"))
 			}
 		}
-		share := sums[replay.ASHA] / sums[replay.Random]
-		t.Logf("without %q: %.2f of random", out, share)
-		if share > 0.5 {
-			t.Errorf("without %q: %.2f of random's regret, want 0.5 at most", out, share)
+		for _, out := range left {
+			sums := map[replay.Method]evaluate.Figure{}
+			for _, row := range r.Rows {
+				if row.Text("workload") != out {
+					sums[row.Text("method")] += row.Figure("regret_mean")
+				}
+			}
+			share := sums[tc.method] / sums[replay.Random]
+			t.Logf("%s without %q: %.2f of random", tc.method, out, share)
+			if share > tc.most {
+				t.Errorf("%s without %q: %.2f of random's regret, want %g at most", tc.method, out, share, float64(tc.most))
+			}
 		}
 	}
 }

@@ -23,8 +23,8 @@ const (
 	LatinHypercube  Method = "latin_hypercube"
 	GaussianProcess Method = "gaussian_process"
 	WarmStart       Method = "gaussian_process_warm"
-	Bandit          Method = "bandit"
 	ASHA            Method = "asha"
+	ASHAStopping    Method = "asha_stopping"
 	ASHAModel       Method = "asha_gaussian_process"
 	ASHAWarm        Method = "asha_gaussian_process_warm"
 )
@@ -49,7 +49,12 @@ type problem struct {
 	full    int       // epochs of the longest run
 	cadence int       // epochs that runs usually go without an outcome
 	median  float64   // seconds of a run; 0: seconds are not recorded
-	optimum float64   // least error of a run at its last epoch
+	optimum float64   // least error of a run at any epoch
+	begin   float64   // the worst error of a run at its first epoch: that of a search without a report
+
+	recalled  [][]float64 // by the other workloads of the table, each by itself; nil: they are no help
+	alone     bool        // there is no other workload
+	threshold float64     // error that one run of twenty reaches
 }
 
 func chosen(asked, all []Method) ([]Method, error) {
@@ -72,8 +77,6 @@ func (p *problem) method(m Method, budget int, rng *rand.Rand) propose.Method {
 		return c.Grid(budget, rng)
 	case LatinHypercube:
 		return c.LatinHypercube(budget, rng)
-	case Bandit:
-		return bandit{c, rng}
 	case GaussianProcess:
 		return c.Gaussian(nil, rng)
 	case WarmStart:
@@ -93,6 +96,13 @@ func remember(problems []*problem) error {
 			}
 		}
 		var err error
+		if len(p.curves) > 0 {
+			p.alone = len(past) == 0
+			if p.recalled, err = p.candidates.Recall(past); err != nil {
+				return fmt.Errorf("history of %s: %w", p.Workload, err)
+			}
+			continue
+		}
 		if p.expected, err = p.candidates.History(past); err != nil {
 			return fmt.Errorf("history of %s: %w", p.Workload, err)
 		}
@@ -157,6 +167,34 @@ func (c comparison) report(ctx context.Context, command string, tables []evaluat
 	return out, err
 }
 
+// eachSeed is the key of a row under which the first figure of each seed is kept for means.
+const eachSeed = "each"
+
+// spread is the interval of the ratio of two methods over the same problems and seeds. Each seed shows how
+// far the ratio is from the mean one.
+func (c comparison) spread(rows, random []evaluate.Line, ratio evaluate.Figure) (low, high evaluate.Figure) {
+	total := func(rows []evaluate.Line) (sums []float64) {
+		for _, r := range rows {
+			each, _ := r[eachSeed].([]evaluate.Figure)
+			if sums == nil {
+				sums = make([]float64, len(each))
+			}
+			for i, v := range each {
+				sums[i] += float64(v)
+			}
+		}
+		return sums
+	}
+	a, b := total(rows), total(random)
+	if len(a) != len(b) {
+		return evaluate.Unknown(), evaluate.Unknown()
+	}
+	for i := range a {
+		a[i] = float64(ratio) + (a[i]-float64(ratio)*b[i])/float64(evaluate.Mean(b))
+	}
+	return evaluate.Interval(a)
+}
+
 // means sums up the rows of one file. Where random is always right, nothing is compared
 // with it.
 func (c comparison) means(file string, rows []evaluate.Line) []evaluate.Line {
@@ -168,7 +206,8 @@ func (c comparison) means(file string, rows []evaluate.Line) []evaluate.Line {
 		return strings.Join(words, " ")
 	}
 	var out []evaluate.Line
-	random := map[string]evaluate.Figure{}
+	random := map[string][]evaluate.Line{}
+	var sums [][]evaluate.Line
 	for _, same := range evaluate.Split(rows, func(l evaluate.Line) string { return name(l, c.keys) }) {
 		all := evaluate.Average(same)
 		mean := evaluate.Line{"data": file}
@@ -178,14 +217,22 @@ func (c comparison) means(file string, rows []evaluate.Line) []evaluate.Line {
 		known := slices.DeleteFunc(evaluate.Column(same, c.figures[0]), func(f evaluate.Figure) bool { return !f.Known() })
 		mean["problems"] = len(known)
 		if all["method"] == Random {
-			random[name(all, c.keys[1:])] = all.Figure(c.figures[0])
+			random[name(all, c.keys[1:])] = same
 		}
-		out = append(out, mean)
+		out, sums = append(out, mean), append(sums, same)
 	}
-	for _, mean := range out {
-		if r := random[name(mean, c.keys[1:])]; r > 0 {
-			mean["over_random"] = mean.Figure(c.figures[0]) / r
+	for i, mean := range out {
+		rs := random[name(mean, c.keys[1:])]
+		if r := evaluate.Mean(evaluate.Column(rs, c.figures[0])); r > 0 {
+			ratio := mean.Figure(c.figures[0]) / r
+			mean["over_random"] = ratio
+			if _, has := sums[i][0][eachSeed]; has {
+				mean["over_random_low"], mean["over_random_high"] = c.spread(sums[i], rs, ratio)
+			}
 		}
+	}
+	for _, row := range rows {
+		delete(row, eachSeed)
 	}
 	return out
 }

@@ -127,12 +127,12 @@ func (s *site) recall(now time.Time, q reconcile.Question) reconcile.Recollectio
 	m := q.Policy.Measure()
 	out := reconcile.Recollection{
 		Knowledge: tuning.Knowledge{
-			KindEffects: knowledge.Effects(s.seen, q.Kind, q.Own, m, now),
-			Carried:     knowledge.Carried(s.seen, q.Kind, q.Own, m, now),
+			KindEffects: knowledge.Effects(s.seen, q.Asker(), m, now),
+			Carried:     knowledge.Carried(s.seen, q.Asker(), m, now),
 			Regressed:   knowledge.Regressions(s.seen, q.Kind),
 		},
 	}
-	out.KindSeconds, out.KindRuns = knowledge.KindSeconds(s.seen, q.Kind, q.Own)
+	out.KindSeconds, out.KindRuns = knowledge.KindSeconds(s.seen, q.Asker())
 	out.RestartCost, _ = knowledge.RestartCost(s.seen, q.Kind)
 	if last, ok := knowledge.LastReference(s.seen, q.Kind); ok {
 		out.Reference = &last

@@ -14,16 +14,9 @@ import (
 
 // costs sums stories up; oracle are the costs of the best settings, for each of them.
 func costs(all []story, oracle []float64) evaluate.Line {
-	var ratios, paid, hurt []float64
-	for _, s := range all {
-		ratios = append(ratios, s.ratio)
-		switch {
-		case s.ratio < 1-tolerance:
-			paid = append(paid, s.ratio)
-		case s.ratio > 1+tolerance:
-			hurt = append(hurt, s.ratio)
-		}
-	}
+	ratios := tuning.Each(all, func(s story) float64 { return s.ratio })
+	paid := evaluate.Only(ratios, func(ratio float64) bool { return ratio < 1-tolerance })
+	hurt := evaluate.Only(ratios, func(ratio float64) bool { return ratio > 1+tolerance })
 	least, greatest := evaluate.Range(ratios)
 	return evaluate.Line{
 		"jobs": len(all), "moved": evaluate.ShareOf(all, func(s story) bool { return s.course.Restarts > 0 }),
@@ -35,10 +28,7 @@ func costs(all []story, oracle []float64) evaluate.Line {
 
 // compared sums up jobs, how the same jobs go otherwise, and how they go when they return.
 func compared(all []story, oracle []float64) evaluate.Line {
-	var always []float64
-	for _, s := range all {
-		always = append(always, s.always)
-	}
+	always := tuning.Each(all, func(s story) float64 { return s.always })
 	_, worst := evaluate.Range(always)
 	out := costs(all, oracle)
 	return out.With(evaluate.Line{
@@ -74,21 +64,22 @@ func (c Course) final() string { return c.Under[len(c.Under)-1].Key() }
 func (in PlanInput) row(t recorded, all []story) evaluate.Line {
 	cells := in.reachable(t)
 	m, own := all[0].job.Policy.Measure(), cells[t.own.Key()]
-	best, least := t.own.Key(), 0.0 // of the settings that keep the limit
-	for _, key := range slices.Sorted(maps.Keys(cells)) {
-		gain := m.Log(cells[key]) - m.Log(own)
-		if (in.MaxSlowdown == 0 || cells[key].Seconds <= in.MaxSlowdown*own.Seconds) && gain < least {
-			best, least = key, gain
+	best, least := evaluate.Least(slices.Sorted(maps.Keys(cells)), func(key string) float64 {
+		if in.MaxSlowdown > 0 && cells[key].Seconds > in.MaxSlowdown*own.Seconds {
+			return math.Inf(1)
 		}
+		return m.Log(cells[key]) - m.Log(own)
+	})
+	if !(least < 0) {
+		best, least = t.own.Key(), 0
 	}
-	var epochs, restarts, probes, never []float64
-	for _, s := range all {
-		epochs, restarts = append(epochs, float64(s.job.Epochs)), append(restarts, float64(s.course.Restarts))
-		probes, never = append(probes, float64(s.course.Probes)), append(never, s.never)
-	}
+	mean := func(of func(story) float64) evaluate.Figure { return evaluate.Mean(tuning.Each(all, of)) }
 	return t.Line().With(compared(all, slices.Repeat([]float64{math.Exp(least)}, len(all))), evaluate.Line{
 		"part": t.part, "settings": len(cells), "oracle": best, "final": all[0].course.final(), "epoch_seconds": evaluate.Figure(own.Seconds),
-		"epochs": evaluate.Mean(epochs), "restarts": evaluate.Mean(restarts), "probes": evaluate.Mean(probes), "never_ratio": evaluate.GeometricOf(never),
+		"epochs":      mean(func(s story) float64 { return float64(s.job.Epochs) }),
+		"restarts":    mean(func(s story) float64 { return float64(s.course.Restarts) }),
+		"probes":      mean(func(s story) float64 { return float64(s.course.Probes) }),
+		"never_ratio": evaluate.GeometricOf(tuning.Each(all, func(s story) float64 { return s.never })),
 	})
 }
 

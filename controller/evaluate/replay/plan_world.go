@@ -219,7 +219,7 @@ func (w *world) release() {
 
 // measure is what an exporter would have reported by now.
 func (w *world) measure(_ context.Context, q reconcile.MeasureRequest) (reconcile.Measurement, error) {
-	m := reconcile.Measurement{Total: w.job.Epochs, Reason: tuning.ReasonWarmingUp}
+	m := reconcile.Measurement{Total: w.job.Epochs, Reason: tuning.ReasonWarmingUp, Heard: w.view.Submitted}
 	judged := 0
 	for _, e := range w.epochs {
 		if e.Attempt != q.Attempt {

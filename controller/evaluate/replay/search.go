@@ -26,7 +26,7 @@ type SearchInput struct {
 // SearchMethods lists the methods of Search. WarmStart is GaussianProcess with the other
 // workloads of the same file as its history.
 func SearchMethods() []Method {
-	return []Method{Random, Grid, LatinHypercube, GaussianProcess, WarmStart, Bandit}
+	return []Method{Random, Grid, LatinHypercube, GaussianProcess, WarmStart}
 }
 
 // Search searches every workload of every table with every method.

@@ -197,15 +197,9 @@ func numeric(s tuning.Settings) string {
 
 // usualNames are the names that most rows have, of several the first.
 func usualNames(rows []evaluate.Row) string {
-	count := map[string]int{}
-	for _, r := range rows {
-		count[numeric(r.Knobs)]++
-	}
-	best := numeric(rows[0].Knobs)
-	for _, r := range rows {
-		if n := numeric(r.Knobs); count[n] > count[best] {
-			best = n
-		}
-	}
-	return best
+	usual, _ := evaluate.Least(
+		evaluate.Split(rows, func(r evaluate.Row) string { return numeric(r.Knobs) }),
+		func(same []evaluate.Row) float64 { return -float64(len(same)) },
+	)
+	return numeric(usual[0].Knobs)
 }

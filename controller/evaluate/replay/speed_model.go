@@ -11,6 +11,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/search/propose"
 	"pitchpipe/controller/tuning"
 )
@@ -48,6 +49,17 @@ func NewSpace(settings []tuning.Settings) *Space {
 		s.memory = append(s.memory, first(x, memoryKnobs()))
 		if c := first(x, coreKnobs()); c > 0 {
 			cores = append(cores, c)
+		}
+	}
+	knobs := tuning.Settings{}
+	for _, x := range seen {
+		maps.Copy(knobs, x)
+	}
+	for name := range knobs { // where a setting lacks a knob, nothing lies between: its values are words
+		for _, x := range seen {
+			if !x[name].IsSet() {
+				x[name] = tuning.Word("")
+			}
 		}
 	}
 	s.Candidates = propose.Of(seen)
@@ -253,12 +265,7 @@ func (s *Space) Next(samples []Sample, budget int, rate func(setting int, second
 
 // most is the first of the settings of which a number is greatest.
 func most(settings []int, of func(int) float64) int {
-	best, greatest := settings[0], math.Inf(-1)
-	for _, i := range settings {
-		if v := of(i); v > greatest {
-			best, greatest = i, v
-		}
-	}
+	best, _ := evaluate.Least(settings, func(i int) float64 { return -of(i) })
 	return best
 }
 

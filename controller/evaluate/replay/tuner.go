@@ -184,16 +184,10 @@ func (in TunerInput) singleKnob(w *returns, n int) (evaluate.Line, error) {
 
 func (in TunerInput) summary(rows []evaluate.Line) evaluate.Line {
 	s := evaluate.Line{"objective": in.objective()}
-	count := func(key string, yes func(f func(key string) evaluate.Figure) bool) {
-		n := 0
-		for _, r := range rows {
-			if yes(r.Figure) {
-				n++
-			}
-		}
-		s[key] = n
-	}
 	type figures = func(key string) evaluate.Figure
+	count := func(key string, yes func(figures) bool) {
+		s[key] = len(evaluate.Only(rows, func(r evaluate.Line) bool { return yes(r.Figure) }))
+	}
 	count("within_1_03_of_oracle", func(f figures) bool { return f("limits_broken") == 0 && f("final_ratio") <= near*f("oracle_ratio") })
 	count("tables_with_broken_limits", func(f figures) bool { return f("limits_broken") > 0 })
 	count("final_at_most_system_oracle", func(f figures) bool { return f("final_ratio") <= f("system_knob_oracle_ratio")+tolerance })

@@ -38,11 +38,11 @@ func allButOne(t *testing.T, aim string, rows []evaluate.Line, reaches func(eval
 	}
 }
 
-// aimed replays with four seeds, which show whether an aim is lost at a third of the
+// aimed replays with two seeds, which show whether an aim is lost at a fifth of the
 // time: `make bench-mind` measures all aims with ten.
 func aimed(t *testing.T, in replay.TunerInput) evaluate.Report {
 	t.Helper()
-	in.Seeds = 4
+	in.Seeds = 2
 	return runTuner(t, in)
 }
 

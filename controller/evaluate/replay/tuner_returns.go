@@ -311,11 +311,9 @@ func (w *returns) keeps(point int) bool {
 // oracle is the best point in expectation that keeps the limits, among the given ones; the
 // owner's where none does.
 func (w *returns) oracle(points []int) int {
-	best, least := w.space.Own, math.Inf(1)
-	for _, p := range points {
-		if s := w.share(p); w.keeps(p) && w.reliable(p) && s < least {
-			best, least = p, s
-		}
+	best, least := evaluate.Least(evaluate.Only(points, func(p int) bool { return w.keeps(p) && w.reliable(p) }), w.share)
+	if math.IsInf(least, 1) {
+		return w.space.Own
 	}
 	return best
 }

@@ -45,6 +45,11 @@ type Job struct {
 	CPU     *time.Duration // that its processes used, user and system
 	Asked   tuning.Bytes   // memory, of the whole job
 	Peak    tuning.Bytes   // largest resident memory of a step, over its tasks
+
+	Line          int       // of the text
+	Submit, Start time.Time // as printed, read as UTC
+	Limit         *time.Duration
+	GPUs          int // allocated
 }
 
 // Ended reports whether the run is over, so that its numbers are final.
@@ -56,15 +61,15 @@ func (j Job) Ended() bool {
 	}, strings.TrimSuffix(word, "+"))
 }
 
-// maxFaults is how many faults are reported in full: more are likely alike.
+// maxFaults is how many faults an error of Parse has: more are likely alike.
 const maxFaults = 10
 
 // History is what a text of sacct holds.
 type History struct {
 	Jobs []Job
 
-	// Left is how many lines are left out since they cannot be read, and Faults are the
-	// first of their faults. Steps of a job that is left out are, too, and do not count.
+	// Left is how many lines are left out since they cannot be read, and Faults are their
+	// faults. Steps of a job that is left out are, too, and do not count.
 	Left   int
 	Faults []error
 }
@@ -75,13 +80,29 @@ type History struct {
 // a job that was requeued counts once a run, as with --duplicates. Lines that cannot be
 // read are left out and counted; it is an error where that are more than half of them.
 func Parse(text string) (History, error) {
+	h, records, err := scan(text)
+	if err != nil || 2*h.Left <= records {
+		return h, err
+	}
+	if len(h.Faults) > maxFaults {
+		h.Faults = append(h.Faults[:maxFaults:maxFaults], fmt.Errorf("%w: and %d more", ErrFormat, h.Left-maxFaults))
+	}
+	return History{}, errors.Join(h.Faults...)
+}
+
+// Scan is Parse that refuses no text with a header, however many of its lines cannot be read.
+func Scan(text string) (History, error) {
+	h, _, err := scan(text)
+	return h, err
+}
+
+func scan(text string) (h History, records int, err error) {
 	lines := strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n")
 	columns, err := header(strings.TrimSuffix(lines[0], "\r"))
 	if err != nil {
-		return History{}, err
+		return History{}, 0, err
 	}
-	var h History
-	records, name := 0, -1   // name is the job whose name may go on
+	name := -1               // the job whose name may go on
 	last := map[string]int{} // job id → its newest run, -1 = it is left out
 	for i, line := range lines[1:] {
 		line = strings.TrimSuffix(line, "\r")
@@ -101,20 +122,12 @@ func Parse(text string) (History, error) {
 		if name = -1; len(h.Jobs) > had {
 			name = had
 		}
-		if err == nil {
-			continue
-		}
-		if h.Left++; len(h.Faults) < maxFaults {
+		if err != nil {
+			h.Left++
 			h.Faults = append(h.Faults, err)
 		}
 	}
-	if 2*h.Left > records {
-		if h.Left > maxFaults {
-			h.Faults = append(h.Faults, fmt.Errorf("%w: and %d more", ErrFormat, h.Left-maxFaults))
-		}
-		return History{}, errors.Join(h.Faults...)
-	}
-	return h, nil
+	return h, records, nil
 }
 
 // continues reports whether a line is not a record but a part of the name before it, in which
@@ -195,6 +208,7 @@ func (r *record) into(jobs *[]Job, last map[string]int) error {
 		ID: base, User: r.get("user"), Account: r.get("account"), Partition: r.get("partition"), Name: r.get("jobname"), State: r.get("state"),
 		Elapsed: r.duration("elapsed"), CPUs: cpus(r), Nodes: max(r.number("nnodes"), r.number("allocnodes")),
 		CPU: r.duration("totalcpu"), Peak: r.bytes("maxrss", "K"),
+		Line: r.line, Submit: r.time("submit"), Start: r.time("start"), Limit: r.limit(), GPUs: r.gpus(),
 	}
 	if raw := r.number("elapsedraw"); j.Elapsed == nil && r.get("elapsedraw") != "" {
 		d := time.Duration(raw) * time.Second
@@ -237,6 +251,10 @@ func (r *record) number(column string) int {
 	if absent(text) {
 		return 0
 	}
+	return r.whole(column, text)
+}
+
+func (r *record) whole(column, text string) int {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 0 {
 		r.fail(column, text, "a whole number")
@@ -257,6 +275,47 @@ func (r *record) duration(column string) *time.Duration {
 		return nil
 	}
 	return &d
+}
+
+// time reads a moment such as 2026-01-31T09:00:00.
+func (r *record) time(column string) time.Time {
+	text := r.get(column)
+	if absent(text) {
+		return time.Time{}
+	}
+	at, err := time.Parse("2006-01-02T15:04:05", text)
+	if err != nil {
+		r.fail(column, text, "a moment such as 2026-01-31T09:00:00")
+	}
+	return at
+}
+
+// limit is nil where the job has none of its own.
+func (r *record) limit() *time.Duration {
+	for _, column := range []string{"timelimitraw", "timelimit"} {
+		if text := r.get(column); text == "UNLIMITED" || text == "Partition_Limit" {
+			return nil
+		}
+	}
+	if raw := r.number("timelimitraw"); raw > 0 {
+		return new(time.Duration(raw) * time.Minute)
+	}
+	return r.duration("timelimit")
+}
+
+// gpus are those of AllocTRES, such as cpu=4,gres/gpu=2,gres/gpu:a100=2,node=1. A site
+// may count GPUs by type alone.
+func (r *record) gpus() int {
+	typed := 0
+	for part := range strings.SplitSeq(r.get("alloctres"), ",") {
+		switch name, n, _ := strings.Cut(part, "="); {
+		case name == "gres/gpu":
+			return r.whole("AllocTRES", n)
+		case strings.HasPrefix(name, "gres/gpu:"):
+			typed += r.whole("AllocTRES", n)
+		}
+	}
+	return typed
 }
 
 // bytes reads an amount such as 1234K or 1.5G; without a unit it is in the given

@@ -2,8 +2,8 @@ package sacct
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"pitchpipe/controller/report"
 )
@@ -17,11 +17,7 @@ func Tables() []string { return []string{"user", "account", "kind"} }
 // Text prints the summary for people: all tables, or the one that is named.
 func Text(s Summary, only string) string {
 	var b strings.Builder
-	runs := "runs"
-	if s.Total.Runs == 1 {
-		runs = "run"
-	}
-	fmt.Fprintf(&b, "%d %s that ended", s.Total.Runs, runs)
+	b.WriteString(report.Count(s.Total.Runs, "run") + " that ended")
 	if s.Open > 0 {
 		fmt.Fprintf(&b, "; %d that have not, or of unknown state, are left out", s.Open)
 	}
@@ -40,8 +36,7 @@ func Text(s Summary, only string) string {
 
 func table(b *strings.Builder, head string, lines []Line, total Line) {
 	b.WriteString("\n")
-	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, head+"\tRUNS\tCORE-HOURS\tUSED\tCPU EFFICIENCY\tMEMORY NEEDED\tRETURNING")
+	rows := [][]string{{head, "RUNS", "CORE-HOURS", "USED", "CPU EFFICIENCY", "MEMORY NEEDED", "RETURNING"}}
 	for _, l := range append(lines[:min(len(lines), mostLines):min(len(lines), mostLines)], total) {
 		hours, used := "-", "-"
 		if l.Timed > 0 {
@@ -54,9 +49,9 @@ func table(b *strings.Builder, head string, lines []Line, total Line) {
 		if l.MemoryRuns > 0 {
 			memory += of(l.MemoryRuns, l.Runs)
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", report.Legible(l.Key), l.Runs, hours, used, share(l.Efficiency()), memory, share(l.ReturningShare()))
+		rows = append(rows, []string{report.Legible(l.Key), strconv.Itoa(l.Runs), hours, used, share(l.Efficiency()), memory, share(l.ReturningShare())})
 	}
-	_ = w.Flush() // a Builder takes everything
+	b.WriteString(report.Columns(rows...))
 	if more := len(lines) - mostLines; more > 0 {
 		fmt.Fprintf(b, "and %d more, with fewer unused core-hours\n", more)
 	}

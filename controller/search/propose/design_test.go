@@ -124,3 +124,26 @@ func TestSnapPicksDifferentCandidatesNearestFirst(t *testing.T) {
 		t.Errorf("candidates %v, want the last static one and then its neighbour", got)
 	}
 }
+
+func TestAKnobOfNumbersThatSomeSettingsLackLiesInItsMiddleThere(t *testing.T) {
+	t.Parallel()
+	var all []tuning.Settings
+	for i := range 9 {
+		all = append(all, tuning.Settings{"optimizer": tuning.Word("adam"), "rate": tuning.Number(float64(i))},
+			tuning.Settings{"optimizer": tuning.Word("sgd"), "rate": tuning.Number(float64(i)), "momentum": tuning.Number(0.5 + float64(i%3)/10)})
+	}
+	c := Of(all)
+	var names []string
+	for _, a := range c.Axes {
+		names = append(names, a.Knob)
+		if a.Knob != "optimizer" && len(a.Words) > 0 {
+			t.Errorf("%s has words: %v", a.Knob, a.Words)
+		}
+	}
+	if want := []string{"momentum", "optimizer", "rate"}; !cmp.Equal(names, want) {
+		t.Fatalf("axes %v, want %v", names, want)
+	}
+	if c.Points[0][0] != 0.5 || c.Points[1][0] != 0 {
+		t.Errorf("momentum is at %g without a value, at %g where it is least", c.Points[0][0], c.Points[1][0])
+	}
+}

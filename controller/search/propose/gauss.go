@@ -42,14 +42,16 @@ func (p *process) at(x, y []float64) float64 {
 	return (1-p.sum)*matern(math.Sqrt(squares)) + p.sum*sum/float64(max(len(p.lengths), 1))
 }
 
-// data are outcomes at points, and what was expected there; nil: 0.
+// data are outcomes at points, and what each of some sources expected there; their sum counts.
 type data struct {
-	x           [][]float64
-	y, expected []float64
+	x        [][]float64
+	y        []float64
+	expected [][]float64 // by point; nil: 0
+	doubt    float64     // standard deviation of the factor, 1 in the mean, by which a source has to be stretched
 }
 
-func (c *Candidates) data(at []int, y, expected []float64) data {
-	d := data{y: y}
+func (c *Candidates) data(at []int, y []float64, expected [][]float64, doubt float64) data {
+	d := data{y: y, doubt: doubt}
 	for _, i := range at {
 		d.x, d.expected = append(d.x, c.Points[i]), append(d.expected, expected[i])
 	}
@@ -63,6 +65,7 @@ type process struct {
 	data
 	trend  float64 // variance of the factor of what was expected, relative to the signal's
 	chol   mat.Cholesky
+	inv    mat.SymDense  // C⁻¹, where the process is fitted
 	alpha  *mat.VecDense // C⁻¹ (y - mean)
 	ones   *mat.VecDense // C⁻¹ 1
 	mean   float64
@@ -78,13 +81,13 @@ const (
 	sumSD       = 1.5 // of the logit of the share of the sum, about 0
 	signalCount = 2   // how many outcomes the belief counts for that the signal varies as they do
 	trendSD     = 0.3 // of the factor, 1 in the mean, by which what was expected has to be stretched
-	finest      = 0.2 // step of a parameter, in standard deviations of what is believed
+	fine        = 0.2 // step of a parameter, in standard deviations of what is believed
 	jitter      = 1e-9
 )
 
 // fit finds the most likely covariance, by steps along one parameter at a time. The noise is usual
-// in the median, give or take sd of its logarithm.
-func (c *Candidates) fit(d data, usual, sd float64) (*process, error) {
+// in the median, give or take sd of its logarithm. No step is smaller than finest.
+func (c *Candidates) fit(d data, usual, sd, finest float64) (*process, error) {
 	if len(d.y) == 0 || len(d.x) != len(d.y) {
 		return nil, fmt.Errorf("%w: %d points, %d values: want as many of each, and one at least", ErrInput, len(d.x), len(d.y))
 	}
@@ -94,26 +97,32 @@ func (c *Candidates) fit(d data, usual, sd float64) (*process, error) {
 		}
 	}
 	if d.expected == nil {
-		d.expected = make([]float64, len(d.y))
+		d.expected = make([][]float64, len(d.y))
 	}
 	axes := len(c.Axes)
-	try := func(z []float64) (*process, float64) {
-		p := &process{Candidates: c, data: d, kernel: kernel{sum: 1 / (1 + math.Exp(-z[axes]*sumSD)), noise: usual * math.Exp(z[axes+1]*sd)}}
+	pairs := c.pairs(d.x)
+	of := func(z []float64) kernel {
+		k := kernel{sum: 1 / (1 + math.Exp(-z[axes]*sumSD)), noise: usual * math.Exp(z[axes+1]*sd)}
 		for _, v := range z[:axes] {
-			p.lengths = append(p.lengths, usualLength*math.Sqrt(float64(axes))*math.Exp(v*lengthSD))
+			k.lengths = append(k.lengths, usualLength*math.Sqrt(float64(axes))*math.Exp(v*lengthSD))
 		}
-		return p, p.condition() - floats.Dot(z, z)/2
+		return k
+	}
+	p := &process{Candidates: c, data: d}
+	try := func(z []float64) float64 {
+		p.kernel = of(z)
+		return p.condition(pairs.covariance(p.kernel)) - floats.Dot(z, z)/2
 	}
 	z := make([]float64, axes+2) // in standard deviations of what is believed
-	best, most := try(z)
+	most := try(z)
 	for step := 1.0; step > finest; step /= 2 {
 		for moved := true; moved; {
 			moved = false
 			for i := range z {
 				for _, by := range []float64{-step, step} {
 					z[i] += by
-					if p, likely := try(z); likely > most+1e-9 {
-						best, most, moved = p, likely, true
+					if likely := try(z); likely > most+1e-9 {
+						most, moved = likely, true
 					} else {
 						z[i] -= by
 					}
@@ -121,19 +130,74 @@ func (c *Candidates) fit(d data, usual, sd float64) (*process, error) {
 			}
 		}
 	}
+	try(z)
 	if math.IsInf(most, -1) {
 		return nil, fmt.Errorf("%w: the covariance of %d points is singular", ErrInput, len(d.y))
 	}
-	return best, nil
+	_ = p.chol.InverseTo(&p.inv) // it was factored
+	return p, nil
+}
+
+// pairs are how far apart points lie.
+type pairs struct {
+	n     int
+	apart [][]float64 // by axis, of the points (1,0), (2,0), (2,1), (3,0), ...
+	near  [][]float64 // what Matérn says of them at the last lengths
+	at    []float64   // the last lengths
+}
+
+func (c *Candidates) pairs(x [][]float64) *pairs {
+	p := &pairs{n: len(x), at: make([]float64, len(c.Axes))}
+	for a := range c.Axes {
+		var apart []float64
+		for i := range x {
+			for j := range i {
+				apart = append(apart, c.apart(a, x[i], x[j]))
+			}
+		}
+		p.apart, p.near = append(p.apart, apart), append(p.near, make([]float64, len(apart)))
+	}
+	return p
+}
+
+// covariance is that of the points, without noise. What did not change since the last call is not
+// computed again.
+func (p *pairs) covariance(k kernel) *mat.SymDense {
+	m := len(p.near)
+	for a, length := range k.lengths {
+		if p.at[a] == length {
+			continue
+		}
+		p.at[a] = length
+		for i, d := range p.apart[a] {
+			p.near[a][i] = matern(d / length)
+		}
+	}
+	out := mat.NewSymDense(p.n, nil)
+	at := 0
+	for i := range p.n {
+		out.SetSym(i, i, 1)
+		for j := range i {
+			squares, sum := 0.0, 0.0
+			for a := range m {
+				u := p.apart[a][at] / k.lengths[a]
+				squares += u * u
+				sum += p.near[a][at]
+			}
+			out.SetSym(i, j, (1-k.sum)*matern(math.Sqrt(squares))+k.sum*sum/float64(max(m, 1)))
+			at++
+		}
+	}
+	return out
 }
 
 // condition returns the logarithm of how likely the data were. The mean is that of generalised
 // least squares.
-func (p *process) condition() float64 {
+func (p *process) condition(c *mat.SymDense) float64 {
 	n := len(p.y)
 	v, one := mat.NewVecDense(n, nil), mat.NewVecDense(n, nil)
 	for i, y := range p.y {
-		v.SetVec(i, y-p.expected[i])
+		v.SetVec(i, y-floats.Sum(p.expected[i]))
 		one.SetVec(i, 1)
 	}
 	usual, spread := stat.MeanVariance(v.RawVector().Data, nil)
@@ -141,11 +205,10 @@ func (p *process) condition() float64 {
 		spread = vanishing
 	}
 	v.AddScaledVec(v, -usual, one) // so that the unit of the outcome costs no digits
-	p.trend = trendSD * trendSD / spread
-	c := mat.NewSymDense(n, nil)
+	p.trend = p.doubt * p.doubt / spread
 	for i := range n {
 		for j := range i + 1 {
-			c.SetSym(i, j, p.at(p.x[i], p.x[j])+p.trend*p.expected[i]*p.expected[j])
+			c.SetSym(i, j, c.At(i, j)+p.trend*floats.Dot(p.expected[i], p.expected[j]))
 		}
 		c.SetSym(i, i, c.At(i, i)+p.noise+jitter)
 	}
@@ -168,39 +231,39 @@ const vanishing = 1e-12
 // Expect is what outcomes at some candidates let expect of each, where outcomes hardly vary.
 func (c *Candidates) Expect(at []int, y []float64) ([]float64, error) {
 	const little = 3e-4
-	return c.expect(c.data(at, y, make([]float64, len(c.Points))), little, 1)
+	return c.expect(c.data(at, y, make([][]float64, len(c.Points)), 0), c.Points, little, 1)
 }
 
-func (c *Candidates) expect(d data, usual, sd float64) ([]float64, error) {
-	p, err := c.fit(d, usual, sd)
+func (c *Candidates) expect(d data, points [][]float64, usual, sd float64) ([]float64, error) {
+	p, err := c.fit(d, usual, sd, fine)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]float64, len(c.Points))
-	for i, x := range c.Points {
-		out[i], _ = p.predict(x, 0)
+	out := make([]float64, len(points))
+	for i, x := range points {
+		out[i], _ = p.predict(x, nil)
 	}
 	return out, nil
 }
 
 // predict is the expected outcome and its standard deviation, that of the noise of a run left out.
-func (p *process) predict(x []float64, expected float64) (mean, sd float64) {
+func (p *process) predict(x, expected []float64) (mean, sd float64) {
 	n := len(p.x)
 	k, v := mat.NewVecDense(n, nil), mat.NewVecDense(n, nil)
 	for i, q := range p.x {
-		k.SetVec(i, p.at(x, q)+p.trend*p.expected[i]*expected)
+		k.SetVec(i, p.at(x, q)+p.trend*floats.Dot(p.expected[i], expected))
 	}
-	_ = p.chol.SolveVecTo(v, k) // it was factored
+	v.MulVec(&p.inv, k)
 	rest := 1 - mat.Dot(k, p.ones)
-	variance := 1 + p.trend*expected*expected - mat.Dot(k, v) + rest*rest/mat.Sum(p.ones) // the last: the mean is estimated
-	return expected + p.mean + mat.Dot(k, p.alpha), math.Sqrt(max(variance, 0) * p.signal)
+	variance := 1 + p.trend*floats.Dot(expected, expected) - mat.Dot(k, v) + rest*rest/mat.Sum(p.ones) // the last: the mean is estimated
+	return floats.Sum(expected) + p.mean + mat.Dot(k, p.alpha), math.Sqrt(max(variance, 0) * p.signal)
 }
 
 // improvement begins the candidate that is expected to improve most on the best so far.
 type improvement struct {
 	*Candidates
-	start    listed    // before the process is asked
-	expected []float64 // of each candidate, up to a constant
+	start    Listed      // before the process is asked
+	expected [][]float64 // of each candidate, up to a constant
 }
 
 // Gaussian begins with a few evenly spread candidates and then asks a Gaussian process over the
@@ -209,9 +272,12 @@ func (c *Candidates) Gaussian(expected []float64, rng *rand.Rand) Method {
 	few := 3
 	if expected == nil { // enough to tell the axes apart
 		few = max(few, (len(c.Axes)+3)/2)
-		expected = make([]float64, len(c.Points))
 	}
-	return improvement{c, c.latin(few, rng), expected}
+	m := improvement{c, c.latin(few, rng), make([][]float64, len(c.Points))}
+	for i, e := range expected {
+		m.expected[i] = []float64{e}
+	}
+	return m
 }
 
 // Next is the candidate with the greatest expected improvement.
@@ -219,10 +285,10 @@ func (m improvement) Next(trials []Trial) (int, error) {
 	if at, _ := m.start.Next(trials); at >= 0 {
 		return at, nil
 	}
-	gain := func(i int) float64 { return -m.expected[i] } // nothing is known
+	gain := func(i int) float64 { return -floats.Sum(m.expected[i]) } // nothing is known
 	if at, y := Outcomes(trials); len(at) > 0 {
-		d := m.data(at, y, m.expected)
-		p, err := m.fit(d, usualNoise, noiseSD)
+		d := m.data(at, y, m.expected, trendSD)
+		p, err := m.fit(d, usualNoise, noiseSD, fine)
 		if err != nil {
 			return -1, err
 		}
@@ -280,23 +346,30 @@ const memory = 100
 // own mean and in units of their own spread. It is nil where no earlier job has two different
 // outcomes.
 func (c *Candidates) History(past []Past) ([]float64, error) {
-	x, y, spread := c.pool(past)
+	out, spread, err := c.joint(past, c.Points)
+	floats.Scale(spread, out)
+	return out, err
+}
+
+// joint is what the standard scores of jobs let expect at points, nil without a job, and the mean spread of
+// their losses.
+func (c *Candidates) joint(jobs []Past, points [][]float64) ([]float64, float64, error) {
+	x, y, spread := c.pool(jobs)
 	if len(y) == 0 {
-		return nil, nil
+		return nil, 0, nil
 	}
 	if n := len(y); n > memory {
-		points, scores := x, y
+		all, scores := x, y
 		x, y = nil, nil
 		for i := range memory {
 			_, part := math.Modf(float64(i) * math.Phi)
 			at := int(part * float64(n))
-			x, y = append(x, points[at]), append(y, scores[at])
+			x, y = append(x, all[at]), append(y, scores[at])
 		}
 	}
 	const differ = 0.3 // the noise between jobs
-	out, err := c.expect(data{x: x, y: y}, differ, 1)
-	floats.Scale(spread, out)
-	return out, err
+	out, err := c.expect(data{x: x, y: y}, points, differ, 1)
+	return out, spread, err
 }
 
 // pool joins the jobs' standard scores, and is the mean of their spreads.

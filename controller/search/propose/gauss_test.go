@@ -31,7 +31,7 @@ func TestTheProcessGoesThroughPointsWithoutNoiseAndIsSureThere(t *testing.T) {
 		for range d.x {
 			d.y = append(d.y, rapid.Float64Range(-2, 2).Draw(t, "y"))
 		}
-		m, err := of(d.x).fit(d, 1e-8, 0.01)
+		m, err := of(d.x).fit(d, 1e-8, 0.01, fine)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,9 +39,9 @@ func TestTheProcessGoesThroughPointsWithoutNoiseAndIsSureThere(t *testing.T) {
 		for a := range far {
 			far[a] = 5
 		}
-		_, away := m.predict(far, 0)
+		_, away := m.predict(far, nil)
 		for i, x := range d.x {
-			mean, sd := m.predict(x, 0)
+			mean, sd := m.predict(x, nil)
 			if math.Abs(mean-d.y[i]) > 1e-2 {
 				t.Fatalf("at point %d the mean is %g, measured %g", i, mean, d.y[i])
 			}
@@ -63,14 +63,14 @@ func TestAnotherUnitOfTheOutcomeShiftsThePredictionAndNothingElse(t *testing.T) 
 			y := float64(rapid.IntRange(-8, 8).Draw(t, "y")) / 8
 			plain.y, other.y = append(plain.y, y), append(other.y, y+unit)
 		}
-		a, errA := of(points).fit(plain, usualNoise, noiseSD)
-		b, errB := of(points).fit(other, usualNoise, noiseSD)
+		a, errA := of(points).fit(plain, usualNoise, noiseSD, fine)
+		b, errB := of(points).fit(other, usualNoise, noiseSD, fine)
 		if errA != nil || errB != nil {
 			t.Fatal(errA, errB)
 		}
 		for _, x := range points {
-			m, sd := a.predict(x, 0)
-			n, other := b.predict(x, 0)
+			m, sd := a.predict(x, nil)
+			n, other := b.predict(x, nil)
 			if math.Abs(n-m-unit) > 1e-3 || math.Abs(sd-other) > 1e-3 {
 				t.Fatalf("at %v %g±%g, in another unit %g±%g", x, m, sd, n, other)
 			}
@@ -89,7 +89,7 @@ func TestBadDataIsRefused(t *testing.T) {
 		"a point is too long":  {x: [][]float64{{0, 1}}, y: []float64{0}},
 		"a value is no number": {x: [][]float64{{0}}, y: []float64{math.NaN()}},
 	} {
-		if _, err := of([][]float64{{0}}).fit(d, usualNoise, noiseSD); !errors.Is(err, ErrInput) {
+		if _, err := of([][]float64{{0}}).fit(d, usualNoise, noiseSD, fine); !errors.Is(err, ErrInput) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -133,6 +133,31 @@ func BenchmarkNext(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			for b.Loop() {
 				if _, err := (improvement{Candidates: c}).Next(trials); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkGuide(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	const candidates, axes = 1024, 7
+	c := &Candidates{Axes: make([]Axis, axes), Points: make([][]float64, candidates)}
+	for i := range c.Points {
+		for range axes {
+			c.Points[i] = append(c.Points[i], rng.Float64())
+		}
+	}
+	for _, n := range []int{10, 20, 40, 1000} {
+		var trials []Trial
+		for i := range n {
+			p := c.Points[i]
+			trials = append(trials, Trial{At: i, Losses: []float64{p[0] + p[1]*p[2] + 0.05*rng.NormFloat64()}})
+		}
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := c.Guide(nil).Next(trials); err != nil {
 					b.Fatal(err)
 				}
 			}

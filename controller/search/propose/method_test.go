@@ -33,8 +33,9 @@ func all(c *Candidates, seed uint64) map[string]Method {
 	return map[string]Method{
 		"random": c.Random(luck(seed)), "grid": c.Grid(5, luck(seed)), "latin hypercube": c.LatinHypercube(5, luck(seed)),
 		"gaussian process": c.Gaussian(nil, luck(seed)), "warm": c.Gaussian(expected, luck(seed)),
-		"in turns": Turns{One: c.Gaussian(nil, luck(seed)), Other: c.Random(luck(seed)), Every: 2, UpTo: 5},
-		"ladder":   Climb(9, 1, 3, c.Random(luck(seed))),
+		"in turns": Turns{One: c.Gaussian(nil, luck(seed)), Other: c.Random(luck(seed)), Every: 2},
+		"guided":   Then{First: c.Guide(nil), Rest: c.Random(luck(seed))},
+		"recalled": Then{First: c.Guide([][]float64{expected, expected}), Rest: c.Random(luck(seed))},
 	}
 }
 
@@ -63,31 +64,23 @@ func TestEveryMethodRunsEachCandidateToItsEndOnceAndEnds(t *testing.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		for name, m := range all(c, seed) {
 			again := all(c, seed)[name]
-			rungs := 1
-			if l, ok := m.(Ladder); ok {
-				rungs = len(l.Rungs)
-			}
 			var trials []Trial
-			for range rungs * len(c.Points) {
+			for range c.Points {
 				at, err := m.Next(trials)
 				if same, _ := again.Next(trials); err != nil || same != at {
 					t.Fatalf("%s: next %d, and %d when asked again: %v", name, at, same, err)
 				}
-				if at == -1 && name == "ladder" {
-					break
-				}
 				if at < 0 || at >= len(c.Points) {
 					t.Fatalf("%s: next %d of %d", name, at, len(c.Points))
 				}
-				i := slices.IndexFunc(trials, func(t Trial) bool { return t.At == at })
-				if i < 0 {
-					i, trials = len(trials), append(trials, Trial{At: at})
+				if slices.ContainsFunc(trials, func(t Trial) bool { return t.At == at }) {
+					t.Fatalf("%s: %d is next, which began before", name, at)
 				}
-				if len(trials[i].Losses) == rungs || len(trials[i].Losses) > 0 && math.IsNaN(trials[i].Losses[len(trials[i].Losses)-1]) {
-					t.Fatalf("%s: %d is next, which ended: %v", name, at, trials[i].Losses)
+				one := Trial{At: at, Running: rapid.Bool().Draw(t, "running")}
+				if !one.Running {
+					one.Losses = rapid.SliceOfN(rapid.SampledFrom([]float64{-1, 0, 0.5, 2, math.NaN()}), 1, 3).Draw(t, "losses")
 				}
-				loss := rapid.SampledFrom([]float64{-1, 0, 0.5, 2, math.NaN()}).Draw(t, "loss")
-				trials[i].Losses = append(trials[i].Losses, loss)
+				trials = append(trials, one)
 			}
 			if at, err := m.Next(trials); at != -1 || err != nil || len(trials) != len(c.Points) {
 				t.Fatalf("%s: %d of %d began and %d is next: %v", name, len(trials), len(c.Points), at, err)
@@ -130,7 +123,7 @@ func TestWhatFailedIsKeptAwayFrom(t *testing.T) {
 	for i := range 21 {
 		settings = append(settings, tuning.Settings{"x": tuning.Number(float64(i))})
 	}
-	m := improvement{Candidates: Of(settings), expected: make([]float64, len(settings))}
+	m := improvement{Candidates: Of(settings), expected: make([][]float64, len(settings))}
 	fail := math.NaN()
 	for _, tc := range []struct {
 		name      string
@@ -169,7 +162,10 @@ func TestHistorySaysWhereToBeginAndIsOverruled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := improvement{Candidates: c, expected: expected}
+	m := improvement{Candidates: c}
+	for _, e := range expected {
+		m.expected = append(m.expected, []float64{e})
+	}
 	if at, err := m.Next(nil); err != nil || at < 4 || at > 6 {
 		t.Errorf("the first is %d: %v; earlier jobs were best at 5", at, err)
 	}

@@ -32,17 +32,12 @@ type Candidates struct {
 
 // Of finds the axes of finite candidates. A knob is left out where it has one value only, or where
 // another knob tells its value. Numbers get the one of linear and logarithmic scale on which they
-// lie more evenly. Values that are not all numbers are words.
+// lie more evenly. Values that are not all numbers are words. Where some settings lack a knob of numbers, as those of
+// a conditional space do, they lie in its middle.
 func Of(candidates []tuning.Settings) *Candidates {
-	names := map[string]bool{}
-	for _, settings := range candidates {
-		for name := range settings {
-			names[name] = true
-		}
-	}
 	c := &Candidates{}
 	var kept []string
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	for _, name := range tuning.Knobs(candidates) {
 		if a, differs := axis(candidates, name); differs {
 			c.Axes, kept = append(c.Axes, a), append(kept, name)
 		}
@@ -63,13 +58,16 @@ func axis(candidates []tuning.Settings, name string) (Axis, bool) {
 	for _, c := range candidates {
 		v := c[name]
 		words[v.String()] = true
+		if !v.IsSet() {
+			continue
+		}
 		numbers = numbers && v.IsNumber()
 		a.Low, a.High = min(a.Low, v.Float()), max(a.High, v.Float())
 	}
 	if len(words) < 2 {
 		return Axis{}, false
 	}
-	if !numbers {
+	if !numbers || a.Low == a.High {
 		return Axis{Knob: name, Words: slices.Sorted(maps.Keys(words))}, true
 	}
 	if a.Low > 0 && unevenness(candidates, a, tuning.Log) < unevenness(candidates, a, tuning.Linear) {
@@ -83,7 +81,9 @@ func unevenness(candidates []tuning.Settings, a Axis, scale tuning.Scale) float6
 	a.Scale = scale
 	var at []float64
 	for _, c := range candidates {
-		at = append(at, a.at(c[a.Knob]))
+		if c[a.Knob].IsSet() {
+			at = append(at, a.at(c[a.Knob]))
+		}
 	}
 	slices.Sort(at)
 	at = slices.Compact(at)
@@ -95,10 +95,10 @@ func unevenness(candidates []tuning.Settings, a Axis, scale tuning.Scale) float6
 }
 
 // The values of the other knob have to come back, twice on average: a knob that never repeats
-// itself would tell anything.
+// itself would tell anything. One that some settings lack tells nothing: it lies in its middle there.
 func determined(candidates []tuning.Settings, kept []string, name string) bool {
 	for _, by := range kept {
-		if by == name {
+		if by == name || slices.ContainsFunc(candidates, func(s tuning.Settings) bool { return !s[by].IsSet() }) {
 			continue
 		}
 		values, ok := map[tuning.Value]tuning.Value{}, true
@@ -134,6 +134,9 @@ func (a Axis) at(v tuning.Value) float64 {
 			return float64(i)
 		}
 		return -1
+	}
+	if !v.IsSet() {
+		return 0.5
 	}
 	if a.Scale == tuning.Linear {
 		return (v.Float() - a.Low) / (a.High - a.Low)

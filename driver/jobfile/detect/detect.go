@@ -16,7 +16,9 @@ import (
 // Parser reads a job file.
 type Parser func(filename string, src []byte, vars map[string]string) (*jobfile.Job, error)
 
-// For is the parser for job files that the named driver runs. Batch scripts have no
+// For is the parser for job files that the named driver runs. That for slurm takes what of a batch
+// script only Slurm itself can run. That for nomad leaves to an agent what only it understands,
+// and reads registered jobs as its API shows them. Batch scripts have no
 // variables, so that values for some are an error there. The error, if any, is of type
 // jobfile.Errors.
 func For(driver string) Parser {
@@ -51,17 +53,6 @@ func Parse(filename string, src []byte, vars map[string]string) (*jobfile.Job, e
 	return For("")(filename, src, vars)
 }
 
-// ParseForSlurm takes what of a batch script only Slurm itself can run.
-func ParseForSlurm(filename string, src []byte, vars map[string]string) (*jobfile.Job, error) {
-	return For("slurm")(filename, src, vars)
-}
-
-// ParseForNomad leaves what only a Nomad agent understands to it, and reads registered jobs
-// as its API shows them.
-func ParseForNomad(filename string, src []byte, vars map[string]string) (*jobfile.Job, error) {
-	return For("nomad")(filename, src, vars)
-}
-
 // Format is the format of a job file.
 func Format(filename string, src []byte) (jobfile.Format, error) {
 	switch ext := path.Ext(filename); {
@@ -75,6 +66,29 @@ func Format(filename string, src []byte) (jobfile.Format, error) {
 		Found: "a file of no known format",
 		Want:  "want a Nomad job file (its name ends in .nomad or .hcl) or a batch script (its first line begins with #!)",
 	}}
+}
+
+// Fix writes a job file anew, with values of its variables, and a tuning stanza that is of no
+// search any more. The error, if any, is of type jobfile.Errors.
+func Fix(filename string, src []byte, vars map[string]string, f jobfile.Fix) ([]byte, error) {
+	format := jobfile.NomadJSON
+	if path.Ext(filename) != ".json" {
+		var err error
+		if format, err = Format(filename, src); err != nil {
+			return nil, err
+		}
+	}
+	if err := f.Check(filename, format); err != nil {
+		return nil, err
+	}
+	switch format {
+	case jobfile.NomadJSON:
+		return nomadjson.Fix(filename, src, f)
+	case jobfile.NomadHCL:
+		return nomadhcl.Fix(filename, src, vars, f)
+	default:
+		return sbatch.Fix(filename, src, f)
+	}
 }
 
 func hasDirective(src []byte) bool {

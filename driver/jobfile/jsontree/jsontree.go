@@ -14,8 +14,10 @@ import (
 	"pitchpipe/driver/jobfile"
 )
 
-// knob is the one block type whose blocks have names.
 const knob = "knob"
+
+// hasNames reports whether blocks of a type have names.
+func hasNames(block string) bool { return block == knob || block == "action" }
 
 // Reader reads expressions.
 type Reader struct {
@@ -158,8 +160,8 @@ func fill(b *jobfile.Block, members []member) {
 			continue
 		}
 		for _, o := range objects {
-			if b.Type == "" && m.name == knob {
-				fillKnobs(b, *o.members)
+			if b.Type == "" && hasNames(m.name) {
+				fillNamed(b, m.name, *o.members)
 				continue
 			}
 			child := &jobfile.Block{Type: m.name, Pos: m.pos}
@@ -172,16 +174,16 @@ func fill(b *jobfile.Block, members []member) {
 	}
 }
 
-func fillKnobs(b *jobfile.Block, members []member) {
+func fillNamed(b *jobfile.Block, block string, members []member) {
 	for _, m := range members {
 		objects, ok := blocks(m.node)
 		if !ok { // to be judged as a key of a block that has none
-			child := &jobfile.Block{Type: knob, Pos: m.pos}
+			child := &jobfile.Block{Type: block, Pos: m.pos}
 			fill(child, []member{m})
 			b.Blocks = append(b.Blocks, child)
 		}
 		for _, o := range objects {
-			child := &jobfile.Block{Type: knob, Label: m.name, LabelPos: m.pos, Pos: m.pos}
+			child := &jobfile.Block{Type: block, Label: m.name, LabelPos: m.pos, Pos: m.pos}
 			fill(child, *o.members)
 			b.Blocks = append(b.Blocks, child)
 		}

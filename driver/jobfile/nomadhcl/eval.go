@@ -2,6 +2,7 @@ package nomadhcl
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -109,12 +110,7 @@ func (p *parser) as(e hcl.Expression, kind cty.Type) (cty.Value, bool) {
 }
 
 func attributes(body *hclsyntax.Body) []*hclsyntax.Attribute {
-	out := make([]*hclsyntax.Attribute, 0, len(body.Attributes))
-	for _, a := range body.Attributes {
-		out = append(out, a)
-	}
-	slices.SortFunc(out, func(a, b *hclsyntax.Attribute) int {
+	return slices.SortedFunc(maps.Values(body.Attributes), func(a, b *hclsyntax.Attribute) int {
 		return cmp.Compare(a.NameRange.Start.Byte, b.NameRange.Start.Byte)
 	})
-	return out
 }

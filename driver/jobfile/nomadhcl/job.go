@@ -14,13 +14,7 @@ import (
 )
 
 func blocksOf(body *hclsyntax.Body, kind string) []*hclsyntax.Block {
-	var out []*hclsyntax.Block
-	for _, b := range body.Blocks {
-		if b.Type == kind {
-			out = append(out, b)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(body.Blocks), func(b *hclsyntax.Block) bool { return b.Type != kind })
 }
 
 func dynamic(body *hclsyntax.Body, kind string) bool {
@@ -53,10 +47,10 @@ func (p *parser) nomadJob(b *hclsyntax.Block) {
 	p.observed(b, group)
 	p.nomadMeta(group.Body)
 	tasks := blocksOf(group.Body, "task")
-	main := p.mainTask(tasks)
+	p.task = p.mainTask(tasks)
 	switch {
-	case main != nil:
-		p.nomadTask(main)
+	case p.task != nil:
+		p.nomadTask(p.task)
 	case p.stanzaAt != nil && !dynamic(group.Body, "task"):
 		p.fail(*p.stanzaAt, fmt.Sprintf("a tuning stanza of a group of %d main tasks", len(tasks)),
 			"want one main task: the others have a lifecycle block, or the main one has leader = true")

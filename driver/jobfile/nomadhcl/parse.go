@@ -67,6 +67,12 @@ type parser struct {
 	errs     jobfile.Errors
 
 	stanzaAt *jobfile.Pos // where the tuning stanza stands, nil before one was found
+
+	// What a Fix changes, nil where there is none: the main task, and the stanza as a block or
+	// as an expression.
+	task   *hclsyntax.Block
+	tuning *hclsyntax.Block
+	tuned  hcl.Expression
 }
 
 func (p *parser) fail(at jobfile.Pos, found, want string) {

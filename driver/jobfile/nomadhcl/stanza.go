@@ -31,7 +31,7 @@ func (p *parser) tuningBlocks(body *hclsyntax.Body) {
 		if len(b.Labels) > 0 {
 			p.fail(p.pos(b.LabelRanges[0]), fmt.Sprintf("the name %q of the tuning stanza", b.Labels[0]), "want tuning { ... } without a name")
 		}
-		p.job.Stanza = &jobfile.Block{Pos: at}
+		p.job.Stanza, p.tuning = &jobfile.Block{Pos: at}, b
 		p.fill(p.job.Stanza, b.Body)
 	}
 }
@@ -50,6 +50,7 @@ func (p *parser) tuningAttr(at jobfile.Pos, e hcl.Expression) {
 	if call, diags := hcl.ExprCall(e); !diags.HasErrors() && call.Name == "jsonencode" && len(call.Arguments) == 1 {
 		e = call.Arguments[0]
 	}
+	p.tuned = e
 	var err error
 	p.job.Stanza, err = p.tree().Stanza(e)
 	if faults, ok := errors.AsType[jobfile.Errors](err); ok {

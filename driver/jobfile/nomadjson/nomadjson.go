@@ -21,9 +21,7 @@ const maxSize = 16 << 20
 // Parse reads a registered job. Such a job has no variables: they were replaced when
 // it was submitted. The error, if any, is of type jobfile.Errors.
 func Parse(filename string, src []byte, vars map[string]string) (*jobfile.Job, error) {
-	p := &parser{filename: filename, job: &jobfile.Job{
-		Format: jobfile.NomadJSON, Cores: 1, Env: map[string]string{}, Meta: map[string]string{},
-	}}
+	p := newParser(filename)
 	if names := slices.Sorted(maps.Keys(vars)); len(names) > 0 {
 		p.fail("", fmt.Sprintf("a value for the variable %q", names[0]), "want none: the variables of a registered job are replaced")
 	} else if j, ok := p.decode(src); ok {
@@ -39,8 +37,15 @@ func Parse(filename string, src []byte, vars map[string]string) (*jobfile.Job, e
 type parser struct {
 	filename string
 	job      *jobfile.Job
+	main     *api.Task // nil: there is none
 	errs     jobfile.Errors
 	stanza   string // the path of the stanza, empty before one was found
+}
+
+func newParser(filename string) *parser {
+	return &parser{filename: filename, job: &jobfile.Job{
+		Format: jobfile.NomadJSON, Cores: 1, Env: map[string]string{}, Meta: map[string]string{},
+	}}
 }
 
 func (p *parser) at(path string) jobfile.Pos {
@@ -101,8 +106,8 @@ func (p *parser) read(j *api.Job) {
 	}
 	g := j.TaskGroups[max(tuned, 0)]
 	maps.Copy(p.job.Meta, g.Meta)
-	if main := mainTask(g.Tasks); main != nil {
-		p.task(main)
+	if p.main = mainTask(g.Tasks); p.main != nil {
+		p.task(p.main)
 	} else {
 		refuse(fmt.Sprintf("a group of %d main tasks", len(g.Tasks)), "want one main task: the others have a lifecycle block, or the main one has leader = true")
 	}

@@ -3,7 +3,7 @@
 // at its top.
 //
 // Input: the bytes of a script. Output: a jobfile.Job, or every fault of the
-// script with line and column. The package never runs or expands anything, never
+// script with line and column; of Fix the script with variables that have values. The package never runs or expands anything, never
 // judges the stanza, and never drops an option silently that would change what
 // the job does: what cannot be honoured outside Slurm is refused with the reason.
 //

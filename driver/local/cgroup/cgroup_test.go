@@ -201,25 +201,7 @@ func TestALeafOfARealVersion2ConfinesWhatItCan(t *testing.T) {
 	}
 	// Its session survives the end of what started it, and the leaf does not care.
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "read go; setsid sleep 1000 & exec sleep 1000")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if err := leaf.Add(cmd.Process.Pid); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := in.Write([]byte("go\n")); err != nil {
-		t.Fatal(err)
-	}
-	var pids []int
-	for end := time.Now().Add(time.Minute); len(pids) < 2 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if pids, err = leaf.Pids(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	pids := begun(t, leaf, cmd, 2)
 	if len(pids) != 2 {
 		t.Errorf("processes %v, want two", pids)
 	}
@@ -235,6 +217,30 @@ func TestALeafOfARealVersion2ConfinesWhatItCan(t *testing.T) {
 	if err := leaf.Remove(t.Context()); err != nil || len(leaf.Dirs()) > 0 {
 		t.Errorf("left: %v (%v)", leaf.Dirs(), err)
 	}
+}
+
+// begun starts a command in a leaf and returns its processes once there are so many.
+func begun(t *testing.T, leaf cgroup.Leaf, cmd *exec.Cmd, processes int) (pids []int) {
+	t.Helper()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := leaf.Add(cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Write([]byte("go\n")); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); len(pids) < processes && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if pids, err = leaf.Pids(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return pids
 }
 
 func realTree(t *testing.T) cgroup.Tree {
@@ -268,25 +274,7 @@ func TestALeafConfinesAndEnds(t *testing.T) {
 	})
 	// A process that starts others, some in sessions of their own.
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "read go; sleep 1000 & setsid sleep 1000 & exec sleep 1000")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if err := leaf.Add(cmd.Process.Pid); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := in.Write([]byte("go\n")); err != nil {
-		t.Fatal(err)
-	}
-	var pids []int
-	for end := time.Now().Add(time.Minute); len(pids) < 3 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if pids, err = leaf.Pids(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	pids := begun(t, leaf, cmd, 3)
 	if len(pids) != 3 || !slices.Contains(pids, cmd.Process.Pid) {
 		t.Fatalf("processes %v, want three with %d", pids, cmd.Process.Pid)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile/nomadjson"
-	"pitchpipe/driver/jobfile/once"
 	"pitchpipe/driver/move"
 )
 
@@ -49,8 +48,7 @@ func Set(job *api.Job, c driver.Change) error {
 		t.Resources = &api.Resources{}
 	}
 	if c.Cores > 0 {
-		// Nomad refuses both.
-		t.Resources.CPU, t.Resources.Cores = nil, &c.Cores
+		nomadjson.SetCores(t, c.Cores)
 	}
 	if c.MemoryBytes > 0 {
 		mib := mebibytes(c.MemoryBytes)
@@ -66,7 +64,10 @@ func Set(job *api.Job, c driver.Change) error {
 		t.Env = map[string]string{}
 	}
 	maps.Copy(t.Env, c.Env)
-	return setArgs(t, c.Args)
+	if !nomadjson.SetArgs(t, c.Args) {
+		return fmt.Errorf("the task has no command line: %w", driver.ErrUnsupported)
+	}
+	return nil
 }
 
 // judge refuses what no job can be given.
@@ -88,26 +89,5 @@ func judge(c driver.Change) error {
 			return fmt.Errorf("flag %q: want one that begins with -: %w", flag, driver.ErrInvalid)
 		}
 	}
-	return nil
-}
-
-// setArgs changes flags of the task's command line.
-func setArgs(t *api.Task, args map[string]string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	if nomadjson.Argv(t) == nil && t.Driver != "docker" {
-		return fmt.Errorf("the task has no command line: %w", driver.ErrUnsupported)
-	}
-	if t.Config == nil {
-		t.Config = map[string]any{}
-	}
-	argv := nomadjson.Words(t.Config["args"])
-	_, _, list, wrapped := nomadjson.Unwrap(t)
-	list = driver.WithFlags(list, args)
-	if wrapped {
-		list = once.Rewrap(argv, list)
-	}
-	t.Config["args"] = list
 	return nil
 }

@@ -1,8 +1,6 @@
 package spec
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -90,8 +88,7 @@ func Fingerprint(job *api.Job) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encoding a job: %w: %w", driver.ErrInvalid, err)
 	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:16]), nil
+	return driver.Digest(string(data))[:32], nil
 }
 
 // Same reports whether two jobs were written alike.

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,10 +52,7 @@ func (m Mark) Is(o Mark) bool {
 
 // word is what the task's environment says of the mark.
 func (m Mark) word() string {
-	word := m.Intent
-	if word == "" {
-		word = string(m.Cause)
-	}
+	word := cmp.Or(m.Intent, string(m.Cause))
 	if m.Again > 0 {
 		word += "+" + strconv.Itoa(m.Again)
 	}

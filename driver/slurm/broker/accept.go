@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile/sbatch"
@@ -16,8 +14,7 @@ import (
 // stanza in the script, and wrote its word into the AdminComment, an older plugin the stanza
 // behind it. Where there is no plugin (Config.Scripts), the job's comment may have a stanza too.
 func (s *Server) scriptOf(ctx context.Context, j sighting) (script []byte, marked bool, err error) {
-	marked = slices.ContainsFunc(strings.Fields(j.AdminComment), func(word string) bool { return strings.HasPrefix(word, "pitchpipe:1:") })
-	if !marked && !s.cfg.Scripts {
+	if marked = slurmctl.HasStanza(j.Job); !marked && !s.cfg.Scripts {
 		return nil, false, fmt.Errorf("the site's submission plugin accepted no stanza of it: %w", driver.ErrDenied)
 	}
 	if script, err = slurmctl.ScriptOf(ctx, s.cfg.Actor, j.name, j.ID); err != nil {

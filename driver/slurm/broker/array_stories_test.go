@@ -53,7 +53,7 @@ func anArray(t *testing.T, s *site) {
 		}
 	}
 	d, err := slurm.New(t.Context(), slurm.Config{
-		Dir: filepath.Join(t.TempDir(), "state"), User: slurmcluster.Controller, Everyone: true, Marked: true, Parse: detect.ParseForSlurm,
+		Dir: filepath.Join(t.TempDir(), "state"), User: slurmcluster.Controller, Everyone: true, Marked: true, Parse: detect.For("slurm"),
 		Commands: command.Exec{Conf: s.Conf(), Credential: credential(t, slurmcluster.Controller)}, Actor: broker.NewClient(b.role.Socket),
 		Saves: func(context.Context, string, driver.JobID, int) (api.Saves, error) { // what the listener inside the task would tell
 			text, err := os.ReadFile(output(tasks[0]))

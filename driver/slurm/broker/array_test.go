@@ -35,7 +35,7 @@ func TestATaskOfAnArrayIsMovedByItsName(t *testing.T) {
 	u := size(2, 0, 0)
 	u.Start = start(time.Minute).Start
 	err := errors.Join(
-		r.client.Signal(t.Context(), "5_2", "SIGUSR1"), r.client.Requeue(t.Context(), "5_2"),
+		r.client.Signal(t.Context(), "5_2", "SIGUSR1"), r.client.Do(t.Context(), slurmctl.Requeue, "5_2"),
 		r.client.May(t.Context(), "5_3", size(1, 0, 0)), r.client.Update(t.Context(), "5_2", u),
 	)
 	if err != nil {
@@ -54,7 +54,7 @@ func TestATaskOfAnArrayIsMovedByItsName(t *testing.T) {
 		}
 	}
 	r.f.with(func(j *fakeJob) { j.state, j.reason, j.exit, j.restarts = "SPECIAL_EXIT", "JobHeldUser", 85, 1 })
-	if err := r.client.Release(t.Context(), "5_2"); err != nil {
+	if err := r.client.Do(t.Context(), slurmctl.Release, "5_2"); err != nil {
 		t.Error(err)
 	}
 	if script, err := r.client.Script(t.Context(), "5_2"); err != nil || len(script) == 0 {

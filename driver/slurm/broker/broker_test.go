@@ -143,7 +143,7 @@ func TestAnAttemptThatWasChangedHereMayBeDiscarded(t *testing.T) {
 	r.f.with(func(j *fakeJob) { j.state = "PENDING" })
 	runs(true) // before its first attempt
 	r.restart(t)
-	if err := r.client.Discard(t.Context(), "7"); err != nil {
+	if err := r.client.Do(t.Context(), slurmctl.Discard, "7"); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.client.Update(t.Context(), "7", start(0)); err != nil {
@@ -153,19 +153,19 @@ func TestAnAttemptThatWasChangedHereMayBeDiscarded(t *testing.T) {
 	r.f.mu.Lock()
 	r.f.fail = driver.ErrUnknown
 	r.f.mu.Unlock()
-	if err := r.client.Discard(t.Context(), "7"); !errors.Is(err, driver.ErrUnknown) {
+	if err := r.client.Do(t.Context(), slurmctl.Discard, "7"); !errors.Is(err, driver.ErrUnknown) {
 		t.Errorf("an outcome that is unknown: %v, want %v", err, driver.ErrUnknown)
 	}
-	if err := r.client.Discard(t.Context(), "7"); err != nil {
+	if err := r.client.Do(t.Context(), slurmctl.Discard, "7"); err != nil {
 		t.Errorf("the repeat, which counts once: %v", err)
 	}
 	runs(false) // by itself, as where the controller did not come back
-	if err := r.client.Discard(t.Context(), "7"); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "nothing of this attempt was changed here") {
+	if err := r.client.Do(t.Context(), slurmctl.Discard, "7"); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "nothing of this attempt was changed here") {
 		t.Errorf("an attempt that was not changed: %v, want %v", err, driver.ErrDenied)
 	}
 	r.f.with(func(j *fakeJob) { j.state = "PENDING" })
 	runs(true)
-	if err := r.client.Discard(t.Context(), "7"); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "in 2 attempts, which is the most") {
+	if err := r.client.Do(t.Context(), slurmctl.Discard, "7"); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "in 2 attempts, which is the most") {
 		t.Errorf("a third: %v, want %v", err, driver.ErrDenied)
 	}
 	for i, e := range r.entries(t) {
@@ -184,10 +184,10 @@ func TestWhatIsRepeatedCountsOnce(t *testing.T) {
 	r.f.mu.Lock()
 	r.f.fail = driver.ErrUnknown
 	r.f.mu.Unlock()
-	if err := r.client.Requeue(t.Context(), "7"); !errors.Is(err, driver.ErrUnknown) {
+	if err := r.client.Do(t.Context(), slurmctl.Requeue, "7"); !errors.Is(err, driver.ErrUnknown) {
 		t.Errorf("an unknown outcome: %v, want %v", err, driver.ErrUnknown)
 	}
-	if err := r.client.Requeue(t.Context(), "7"); err != nil {
+	if err := r.client.Do(t.Context(), slurmctl.Requeue, "7"); err != nil {
 		t.Errorf("the repeat: %v", err)
 	}
 }
@@ -201,11 +201,11 @@ func TestAJobThatLeftForUsIsLetGo(t *testing.T) {
 	r.f.with(func(j *fakeJob) {
 		j.state, j.reason, j.exit, j.restarts, j.eligible = "SPECIAL_EXIT", "JobHeldUser", 85, 1, time.Time{}
 	})
-	if err := errors.Join(r.client.Update(t.Context(), "7", start(time.Minute)), r.client.Release(t.Context(), "7")); err != nil {
+	if err := errors.Join(r.client.Update(t.Context(), "7", start(time.Minute)), r.client.Do(t.Context(), slurmctl.Release, "7")); err != nil {
 		t.Error(err)
 	}
 	r.f.with(func(j *fakeJob) { j.reason = "JobHeldAdmin" })
-	if err := r.client.Release(t.Context(), "7"); !errors.Is(err, driver.ErrDenied) {
+	if err := r.client.Do(t.Context(), slurmctl.Release, "7"); !errors.Is(err, driver.ErrDenied) {
 		t.Errorf("what an administrator holds: %v, want %v", err, driver.ErrDenied)
 	}
 }

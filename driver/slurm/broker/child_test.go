@@ -28,10 +28,13 @@ type role struct {
 	Dir         string // of the broker; empty: the child asks
 	Controllers []uint32
 	Above       []string
+	Advice      []string
+	Raise       time.Duration
 	DieAt       string // the step at which the broker kills itself
 
 	Verb, Job, Signal string
 	Update            slurmctl.Update
+	Limit             time.Duration // of advice
 }
 
 func child() int {
@@ -62,9 +65,9 @@ func (r role) serve() error {
 	defer stop()
 	run := command.Exec{}
 	s, err := broker.New(broker.Config{
-		Socket: r.Socket, Dir: r.Dir, Actor: slurmctl.Commands{Runner: run}, Runner: run, Controllers: r.Controllers, Above: r.Above,
+		Socket: r.Socket, Dir: r.Dir, Actor: slurmctl.Commands{Runner: run}, Runner: run, Controllers: r.Controllers, Above: r.Above, Advice: r.Advice, Raise: r.Raise,
 		Script: func(name string, script []byte) (broker.Stanza, error) {
-			if _, err := detect.ParseForSlurm(name, script, nil); err != nil {
+			if _, err := detect.For("slurm")(name, script, nil); err != nil {
 				return broker.Stanza{}, err
 			}
 			return judged(script)
@@ -94,13 +97,15 @@ func (r role) ask() error {
 	case "signal":
 		return c.Signal(ctx, r.Job, r.Signal)
 	case "requeue":
-		return c.Requeue(ctx, r.Job)
+		return c.Do(ctx, slurmctl.Requeue, r.Job)
 	case "discard":
-		return c.Discard(ctx, r.Job)
+		return c.Do(ctx, slurmctl.Discard, r.Job)
 	case "release":
-		return c.Release(ctx, r.Job)
+		return c.Do(ctx, slurmctl.Release, r.Job)
+	case "advise":
+		return c.Advise(ctx, driver.Advice{Job: driver.JobID(r.Job), TimeLimit: r.Limit})
 	case "rerun":
-		return c.Rerun(ctx, r.Job)
+		return c.Do(ctx, slurmctl.Rerun, r.Job)
 	}
 	return c.Update(ctx, r.Job, r.Update)
 }

@@ -20,7 +20,7 @@ import (
 // DefaultTimeout bounds one request of a Client.
 const DefaultTimeout = 2 * time.Minute
 
-// Client asks a broker. It has the verbs of slurmctl.Actor, but for Cancel, which no broker
+// Client asks a broker. It has the verbs of slurmctl.Actor, but for slurmctl.Cancel, which no broker
 // has. Its errors wrap package driver's: ErrTransient where the broker was not reached,
 // ErrUnknown where it was and its outcome is unknown.
 type Client struct {
@@ -77,21 +77,14 @@ func (c *Client) Signal(ctx context.Context, job, signal string) error {
 	return c.do(ctx, verbSignal, request{Job: job, Signal: signal})
 }
 
-// Requeue puts a job that was asked to save back into the queue.
-func (c *Client) Requeue(ctx context.Context, job string) error {
-	return c.do(ctx, verbRequeue, request{Job: job})
-}
-
-// Discard puts a job back into the queue whose running attempt the controller set up,
-// without asking it to save.
-func (c *Client) Discard(ctx context.Context, job string) error {
-	return c.do(ctx, verbDiscard, request{Job: job})
-}
-
-// Rerun puts a job back into the queue that was killed for less memory than its owner asked
-// for, with his.
-func (c *Client) Rerun(ctx context.Context, job string) error {
-	return c.do(ctx, verbRerun, request{Job: job})
+// Do puts a job back into the queue that was asked to save (Requeue), whose running attempt the
+// controller set up (Discard), or that was killed for less memory than its owner asked for, with
+// his (Rerun); or it lets a job go that the cluster holds because it saved for us (Release).
+func (c *Client) Do(ctx context.Context, v slurmctl.Verb, job string) error {
+	if v == slurmctl.Cancel {
+		return fmt.Errorf("the broker ends no job; the owner of job %s cancels it with scancel: %w", job, driver.ErrDenied)
+	}
+	return c.do(ctx, string(v), request{Job: job})
 }
 
 // Update changes a job that waits.
@@ -105,14 +98,10 @@ func (c *Client) May(ctx context.Context, job string, u slurmctl.Update) error {
 	return c.do(ctx, verbMay, request{Job: job, Update: &u})
 }
 
-// Release lets a job go that the cluster holds because it saved for us.
-func (c *Client) Release(ctx context.Context, job string) error {
-	return c.do(ctx, verbRelease, request{Job: job})
-}
-
-// Cancel is nothing that a broker does.
-func (c *Client) Cancel(_ context.Context, job string) error {
-	return fmt.Errorf("the broker ends no job; the owner of job %s cancels it with scancel: %w", job, driver.ErrDenied)
+// Advise sets the time limit and the nice value of a job that waits, or gives a job back what
+// its owner asked for.
+func (c *Client) Advise(ctx context.Context, a driver.Advice) error {
+	return c.do(ctx, verbAdvise, request{Job: string(a.Job), Advice: &a})
 }
 
 func (c *Client) ask(ctx context.Context, verb string, req request) (response, error) {

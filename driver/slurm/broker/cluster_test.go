@@ -262,6 +262,7 @@ func TestOnACluster(t *testing.T) {
 		{"of an array's waiting tasks each counts", anArraysLimit},
 		{"the broker is killed between its record and the effect", aKill},
 		{"a job that is killed for less memory runs again with its owner's, and the broker is killed between", aKillForMemory},
+		{"a job that met a lower time limit runs again with its owner's, and brokers are gone or killed before", anOverrun},
 	} {
 		t.Run(story.name, func(t *testing.T) { story.tell(t, s) })
 	}

@@ -12,38 +12,21 @@ import (
 )
 
 // config is what `scontrol show config` says.
-type config map[string]string
-
-func (s *Server) config(ctx context.Context) (config, error) {
+func (s *Server) config(ctx context.Context) (parse.Conf, error) {
 	printed, err := s.read(ctx, "scontrol", "show", "config")
 	if err != nil {
 		return nil, err
 	}
-	conf := config(parse.Config(printed))
+	conf := parse.Config(printed)
 	if _, ok := conf["AccountingStorageEnforce"]; !ok {
 		return nil, errors.New("the configuration does not say what is enforced")
 	}
 	return conf, nil
 }
 
-// enforces reports whether AccountingStorageEnforce has a word.
-func (c config) enforces(word string) bool {
-	return slices.Contains(strings.Split(c["AccountingStorageEnforce"], ","), word)
-}
-
-// limits reports whether slurmctld looks at limits at all.
-func (c config) limits() bool { return c.enforces("limits") || c.enforces("safe") || c.enforces("all") }
-
-// linear reports whether each job gets whole nodes.
-func (c config) linear() bool { return strings.HasSuffix(c["SelectType"], "/linear") }
-
-// amount is a number of MiB; 0 = none, or without limit.
-func (c config) amount(key string) int64 {
-	n, err := strconv.ParseInt(c[key], 10, 62)
-	if err != nil {
-		return 0
-	}
-	return max(n, 0)
+// limited reports whether slurmctld looks at limits at all.
+func limited(conf parse.Conf) bool {
+	return conf.Has("AccountingStorageEnforce", "limits", "safe", "all")
 }
 
 // partitions are all of the cluster.
@@ -60,7 +43,7 @@ const nodesFormat = "%Y|%Z"
 
 // unit is by how many CPUs a job of these partitions gets them: the threads of a core, of
 // the nodes of the cluster that have most, or of a socket, unless single CPUs are given.
-func (s *Server) unit(ctx context.Context, conf config, partitions []parse.Partition, names string) (int, error) {
+func (s *Server) unit(ctx context.Context, conf parse.Conf, partitions []parse.Partition, names string) (int, error) {
 	how := []string{conf["SelectTypeParameters"]}
 	for _, p := range partitions {
 		if p.Select != "" && slices.Contains(strings.Split(names, ","), p.Name) {

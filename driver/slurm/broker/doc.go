@@ -2,7 +2,7 @@
 // them, and nothing else.
 //
 // Requests come in on a Unix socket from processes whose user the kernel vouches for: the
-// script of a job, a signal, a requeue, a discard, an update, a release, a rerun. Slurm's own
+// script of a job, a signal, a requeue, a discard, an update, a release, a rerun, advice. Slurm's own
 // commands go out, run by an account with Slurm's administrator level Operator, or a refusal
 // with its reason. The client has the verbs of package slurmctl and returns package driver's
 // errors; it can also ask beforehand whether a size would be refused. A job is named by its
@@ -57,6 +57,13 @@
 // the broker dies between these two effects, either is asked for once more: by an update,
 // for which no limit counts, or by a rerun where it was started and killed meanwhile.
 //
+// # Advice
+//
+// In the partitions of Config.Advice a job without a stanza may wait with a lower time limit and
+// priority than its owner asked for, where it could run again (as with less memory) and would get
+// round no limit. The owner's limit returns Config.Raise before the job meets the lower one,
+// whether or not a controller lives. A job that met it runs again with its owner's (overrun).
+//
 // # What its owner asked for
 //
 // After the first update squeue shows the broker's own values. So it keeps, durable
@@ -77,6 +84,6 @@
 // Every user may connect, and a refusal says why. Few connections of others than the controller
 // are held at a time, and few refusals a minute are logged.
 //
-// The package never cancels a job, never submits one, never holds one, never changes a
-// job that runs, and takes no name of a user from a request.
+// The package never cancels a job, never submits one, never holds one, changes nothing of a
+// job that runs but gives it its owner's time again, and takes no name of a user from a request.
 package broker

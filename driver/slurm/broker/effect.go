@@ -34,7 +34,7 @@ type plan func(ctx context.Context, e *effect) (do func(context.Context) error, 
 func plans() map[string]plan {
 	return map[string]plan{
 		verbSignal: planSignal, verbRequeue: planRequeue, verbDiscard: planDiscard, verbUpdate: planUpdate, verbRelease: planRelease, verbRerun: planRerun,
-		verbMay: planNothing, verbScript: nil,
+		verbMay: planNothing, verbScript: nil, verbAdvise: planAdvise, verbOverrun: planOverrun,
 	}
 }
 
@@ -42,7 +42,7 @@ func plans() map[string]plan {
 func (s *Server) effect(ctx context.Context, peer uint32, verb string, req request) error {
 	defer s.jobs.Hold(req.Job)()
 	e := &effect{s: s, peer: peer, verb: verb, req: req}
-	if u := req.Update; verb == verbUpdate && u != nil && (u.Cores != nil || u.Memory != nil || u.TimeLimit != nil) {
+	if u := req.Update; verb == verbAdvise || verb == verbUpdate && u != nil && (u.Cores != nil || u.Memory != nil || u.TimeLimit != nil) {
 		leave, err := s.enter(ctx)
 		if err != nil {
 			return e.refused(err)
@@ -87,17 +87,20 @@ func (e *effect) judge(ctx context.Context) (do func(context.Context) error, err
 	if e.job, err = e.s.look(ctx, e.req.Job); err != nil {
 		return nil, err
 	}
-	if err := movable(e.job); err != nil {
+	advice := e.verb == verbAdvise || e.verb == verbOverrun
+	if err := movable(e.job, advice); err != nil {
 		return nil, err
 	}
-	if parse.Ended(e.job.State) && e.verb != verbRerun {
+	if parse.Ended(e.job.State) && e.verb != verbRerun && e.verb != verbOverrun {
 		return nil, fmt.Errorf("it has ended (%s): %w", strings.ToLower(e.job.State), driver.ErrConflict)
 	}
-	if e.stanza, err = e.s.stanza(ctx, e.job); err != nil {
-		return nil, err
-	}
-	if !e.stanza.Apply {
-		return nil, fmt.Errorf("its stanza does not say mode=apply: %w", driver.ErrDenied)
+	if !advice { // which needs the site's word alone
+		if e.stanza, err = e.s.stanza(ctx, e.job); err != nil {
+			return nil, err
+		}
+		if !e.stanza.Apply {
+			return nil, fmt.Errorf("its stanza does not say mode=apply: %w", driver.ErrDenied)
+		}
 	}
 	id := Identity{Job: e.job.name, UID: e.job.uid, Restarts: e.job.Restarts, Submitted: e.job.Submitted}
 	if e.record, err = e.s.ledger.Read(id, e.job.size, time.Now()); err != nil {
@@ -182,7 +185,7 @@ func planRequeue(_ context.Context, e *effect) (func(context.Context) error, err
 	case !e.record.WasAsked(e.job.Restarts):
 		return nil, fmt.Errorf("it was not asked to save in this attempt: %w", driver.ErrDenied)
 	}
-	return func(ctx context.Context) error { return e.s.cfg.Actor.Requeue(ctx, e.job.name) }, nil
+	return func(ctx context.Context) error { return e.s.cfg.Actor.Do(ctx, slurmctl.Requeue, e.job.name) }, nil
 }
 
 // planDiscard: an attempt that the controller set up, without asking it to save.
@@ -197,7 +200,7 @@ func planDiscard(_ context.Context, e *effect) (func(context.Context) error, err
 	case !e.record.WasPrepared(e.job.Restarts):
 		return nil, fmt.Errorf("nothing of this attempt was changed here, so that its work is not discarded: %w", driver.ErrDenied)
 	}
-	return func(ctx context.Context) error { return e.s.cfg.Actor.Discard(ctx, e.job.name) }, e.leaves()
+	return func(ctx context.Context) error { return e.s.cfg.Actor.Do(ctx, slurmctl.Discard, e.job.name) }, e.leaves()
 }
 
 // planRelease: a job that the cluster holds because it left with the status that its
@@ -213,14 +216,14 @@ func planRelease(_ context.Context, e *effect) (func(context.Context) error, err
 	case e.job.Reason != "JobHeldUser" && e.job.Reason != "job_requeued_in_held_state" && e.job.Reason != "":
 		return nil, fmt.Errorf("it is held for another reason (%s): %w", e.job.Reason, driver.ErrDenied)
 	}
-	return func(ctx context.Context) error { return e.s.cfg.Actor.Release(ctx, e.job.name) }, nil
+	return func(ctx context.Context) error { return e.s.cfg.Actor.Do(ctx, slurmctl.Release, e.job.name) }, nil
 }
 
 // planUpdate: a job that waits, to no more than its owner asked for.
 func planUpdate(ctx context.Context, e *effect) (func(context.Context) error, error) {
 	u := e.req.Update
-	if u == nil || u.Empty() {
-		return nil, fmt.Errorf("an update of nothing: %w", driver.ErrInvalid)
+	if u == nil || u.Empty() || u.Nice != nil {
+		return nil, fmt.Errorf("an update of nothing, or of more than a size and a start: %w", driver.ErrInvalid)
 	}
 	if !parse.Waiting(e.job.State) {
 		return nil, fmt.Errorf("it does not wait (%s), and what runs is not changed: %w", e.job.State, driver.ErrConflict)
@@ -259,7 +262,7 @@ func planUpdate(ctx context.Context, e *effect) (func(context.Context) error, er
 // planNothing asks of a job that runs or waits what planUpdate asks of a size.
 func planNothing(ctx context.Context, e *effect) (func(context.Context) error, error) {
 	u := e.req.Update
-	if u == nil || u.Start != nil || u.Requeue != nil {
+	if u == nil || u.Start != nil || u.Requeue != nil || u.Nice != nil {
 		return nil, fmt.Errorf("want a size: %w", driver.ErrInvalid)
 	}
 	after, err := changed(e.job.size, *u)
@@ -280,7 +283,7 @@ func changed(s Size, u slurmctl.Update) (Size, error) {
 		}
 	}
 	if u.Memory != nil {
-		if s.Memory = Memory(*u.Memory); s.Memory.Bytes < 0 || s.Memory.Bytes%(1<<20) != 0 {
+		if s.Memory = *u.Memory; s.Memory.Bytes < 0 || s.Memory.Bytes%(1<<20) != 0 {
 			return s, fmt.Errorf("%d bytes of memory: want whole MiB: %w", s.Memory.Bytes, driver.ErrInvalid)
 		}
 	}
@@ -295,25 +298,31 @@ func changed(s Size, u slurmctl.Update) (Size, error) {
 // planRerun: a job that was killed under less memory than its owner asked for, which was set
 // here. It has his back before it can start, whoever asks for what next.
 func planRerun(_ context.Context, e *effect) (func(context.Context) error, error) {
+	after := e.record.Back(e.job.size)
+	less := e.record.Lowered != 0 && e.record.Less(e.job.size)
+	return e.rerun("OUT_OF_MEMORY", "memory", less, after, slurmctl.Update{Memory: &after.Memory})
+}
+
+// rerun puts a job back that ended in this state, where it had less than its owner asked for, and
+// gives it his amount.
+func (e *effect) rerun(state, amount string, less bool, after Size, u slurmctl.Update) (func(context.Context) error, error) {
 	switch {
-	case e.job.State != "OUT_OF_MEMORY":
-		return nil, fmt.Errorf("it was not killed for memory (%s): %w", e.job.State, driver.ErrConflict)
+	case e.job.State != state:
+		return nil, fmt.Errorf("it was not killed for %s (%s): %w", amount, e.job.State, driver.ErrConflict)
 	case !e.job.Requeue:
 		return nil, fmt.Errorf("its owner forbids restarts (--no-requeue): %w", driver.ErrDenied)
-	case e.record.Lowered == 0 || !e.record.Less(e.job.size):
-		return nil, fmt.Errorf("it had the memory that its owner asked for, and what it was killed for stands: %w", driver.ErrDenied)
+	case !less:
+		return nil, fmt.Errorf("it had the %s that its owner asked for, and its end stands: %w", amount, driver.ErrDenied)
 	}
-	after := e.record.Back(e.job.size)
-	e.after, e.detail = &after, "it runs again with its owner's memory"
+	e.after, e.detail = &after, "it runs again with its owner's "+amount
 	e.record.Rerun = e.job.Restarts + 1
 	e.record.Setting(after, time.Now())
-	memory := slurmctl.Memory(after.Memory)
 	return func(ctx context.Context) error {
-		if err := e.s.cfg.Actor.Rerun(ctx, e.job.name); err != nil {
+		if err := e.s.cfg.Actor.Do(ctx, slurmctl.Rerun, e.job.name); err != nil {
 			return err
 		}
-		e.s.cfg.AfterStep("rerun-queued")
-		return e.s.cfg.Actor.Update(ctx, e.job.name, slurmctl.Update{Memory: &memory})
+		e.s.cfg.AfterStep(e.verb + "-queued")
+		return e.s.cfg.Actor.Update(ctx, e.job.name, u)
 	}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // queue is a line of each job, as squeue -r prints it.
@@ -40,6 +41,18 @@ func (j fakeJob) arrayFields() string {
 
 // row is what squeue prints of the broker's columns.
 func (j fakeJob) row(ids string) string {
-	return fmt.Sprintf("%s%d|%s|%d|%dM|%s|%d|%s|main|%s|%s|%s|*:*:%s|", ids, j.uid, j.state, j.cores, j.mib, j.limit(), j.restarts,
-		cmp.Or(j.leader, "N/A"), j.account, j.qos, cmp.Or(j.shares, "OK"), cmp.Or(j.threads, "*"))
+	return fmt.Sprintf("%s%d|%s|%d|%dM|%s|%d|%s|main|%s|%s|%s|*:*:%s|%d|%s|", ids, j.uid, j.state, j.cores, j.mib, j.limit(), j.restarts,
+		cmp.Or(j.leader, "N/A"), j.account, j.qos, cmp.Or(j.shares, "OK"), cmp.Or(j.threads, "*"), j.nice, j.timeLeft())
+}
+
+// timeLeft is as squeue prints it.
+func (j fakeJob) timeLeft() string {
+	left := int((time.Duration(j.minutes)*time.Minute - j.ran).Seconds())
+	switch {
+	case j.minutes == 0:
+		return "UNLIMITED"
+	case left < 0:
+		return "INVALID"
+	}
+	return fmt.Sprintf("%02d:%02d:%02d", left/3600, left/60%60, left%60)
 }

@@ -51,7 +51,8 @@ type fakeJob struct {
 	name                                                       string
 	uid, cores, mib, minutes, restarts, exit, nodes, tasks     int
 	perCPU, noRequeue, noBatch, gone                           bool
-	least                                                      int
+	least, nice                                                int
+	ran                                                        time.Duration
 	submitted, eligible, started                               time.Time
 	shares, threads, deadline                                  string // empty: OK, any number, none
 	script                                                     string
@@ -207,14 +208,8 @@ func (f *fake) Signal(_ context.Context, job, signal string) error {
 	return f.done("signal " + job + " " + signal)
 }
 
-func (f *fake) Requeue(_ context.Context, job string) error { return f.putBack("requeue", job) }
-
-func (f *fake) Discard(_ context.Context, job string) error { return f.putBack("discard", job) }
-
-func (f *fake) Rerun(_ context.Context, job string) error { return f.putBack("rerun", job) }
-
-func (f *fake) putBack(verb, job string) error {
-	if err := f.done(verb + " " + job); err != nil {
+func (f *fake) Do(_ context.Context, v slurmctl.Verb, job string) error {
+	if err := f.done(string(v) + " " + job); err != nil || v == slurmctl.Release || v == slurmctl.Cancel {
 		return err
 	}
 	f.with(func(j *fakeJob) {
@@ -240,12 +235,11 @@ func (f *fake) Update(_ context.Context, job string, u slurmctl.Update) error {
 	if u.TimeLimit != nil {
 		j.minutes = int(u.TimeLimit.Minutes())
 	}
+	if u.Nice != nil {
+		j.nice = *u.Nice
+	}
 	return nil
 }
-
-func (f *fake) Release(_ context.Context, job string) error { return f.done("release " + job) }
-
-func (f *fake) Cancel(_ context.Context, job string) error { return f.done("cancel " + job) }
 
 // rig is a broker that serves, on a fake of a Slurm, and a client of it.
 type rig struct {
@@ -365,7 +359,7 @@ func (r *rig) entries(t *testing.T) []broker.Entry {
 // waits makes the job one that we put back into the queue.
 func (r *rig) waits(t *testing.T) {
 	t.Helper()
-	if err := errors.Join(r.client.Signal(t.Context(), "7", "SIGUSR1"), r.client.Requeue(t.Context(), "7")); err != nil {
+	if err := errors.Join(r.client.Signal(t.Context(), "7", "SIGUSR1"), r.client.Do(t.Context(), slurmctl.Requeue, "7")); err != nil {
 		t.Fatal(err)
 	}
 }

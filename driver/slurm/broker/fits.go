@@ -70,7 +70,7 @@ func (s *Server) fits(ctx context.Context, j sighting, u slurmctl.Update, after,
 			return err
 		}
 	}
-	if !conf.limits() {
+	if !limited(conf) {
 		return nil
 	}
 	unit, err := s.unit(ctx, conf, partitions, j.Partition)
@@ -99,10 +99,10 @@ func (s *Server) fits(ctx context.Context, j sighting, u slurmctl.Update, after,
 	}
 	size.Cores = rounded(size.Cores, unit)
 	size.MiB = after.Memory.Of(size.Cores) >> 20
-	size.Whole = j.whole || conf.linear() || j.apart && unit > 1
+	size.Whole = j.whole || strings.HasSuffix(conf["SelectType"], "/linear") || j.apart && unit > 1
 	who := limits.Job{
 		UID: j.uid, Account: j.Account, QOS: j.QOS, Partitions: strings.Split(j.Partition, ","),
-		Beside: slices.Collect(maps.Values(before)), Safe: conf.enforces("safe") || conf.enforces("all"),
+		Beside: slices.Collect(maps.Values(before)), Safe: conf.Has("AccountingStorageEnforce", "safe", "all"),
 	}
 	if !parse.Waiting(j.State) {
 		who.Has = limits.Size{Cores: j.CPUs, MiB: j.size.Memory.Of(j.CPUs) >> 20, Minutes: left(j.Job, time.Now())}
@@ -137,12 +137,11 @@ func exclusive(partitions []parse.Partition, names []string) bool {
 }
 
 // takes refuses a size with which no partition of the job would start it.
-func takes(conf config, partitions []parse.Partition, j sighting, after Size) error {
+func takes(conf parse.Conf, partitions []parse.Partition, j sighting, after Size) error {
 	size := func(s Size) limits.Size {
 		return limits.Size{Cores: s.Cores, MiB: s.Memory.Of(s.Cores) >> 20, Minutes: int64(s.TimeLimit / time.Minute)}
 	}
-	most := limits.Most{NodeMiB: conf.amount("MaxMemPerNode"), CPUMiB: conf.amount("MaxMemPerCPU")}
-	return limits.Takes(partitions, most, strings.Split(j.Partition, ","), size(j.size), size(after))
+	return limits.Takes(partitions, conf, strings.Split(j.Partition, ","), size(j.size), size(after))
 }
 
 // used is what slurmctld counts against.

@@ -12,24 +12,14 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/durable"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // recordVersion is that of the records.
 const recordVersion = 1
 
-// Memory is an amount as Slurm counts it: of a node, or of a CPU.
-type Memory struct {
-	Bytes  int64 `json:"bytes"` // 0 = none asked for
-	PerCPU bool  `json:"per_cpu,omitempty"`
-}
-
-// Of is the memory of a job that has so many cores.
-func (m Memory) Of(cores int) int64 {
-	if m.PerCPU {
-		return m.Bytes * int64(cores)
-	}
-	return m.Bytes
-}
+// Memory is that of a Size; 0 bytes = none asked for.
+type Memory = slurmctl.Memory
 
 // Size is what is changed of a job.
 type Size struct {
@@ -75,6 +65,12 @@ type Record struct {
 	// killed for it, and after which the job was put back; 0 = it never was.
 	Lowered int64 `json:"lowered,omitempty"`
 	Rerun   int   `json:"rerun,omitempty"`
+
+	// Short is the last time limit below the owner's that was set; 0 = none was. Nice is by how
+	// much its owner lowered its priority, and Niced what was set instead; nil = nothing was.
+	Short time.Duration `json:"short,omitempty"`
+	Nice  int           `json:"nice,omitempty"`
+	Niced *int          `json:"niced,omitempty"`
 
 	// Delayed is since when a task of an array was made to wait before its first attempt.
 	Delayed time.Time `json:"delayed,omitzero"`

@@ -19,6 +19,7 @@ type sighting struct {
 	name  string // by which it is asked for: its number, or ARRAY_TASK
 	uid   uint32
 	size  Size
+	nice  int  // by how much its priority is lower
 	least int  // CPUs of a node that it gets at least
 	whole bool // it gets a whole node, or more than the CPUs that it asks for
 	apart bool // it says how many threads of a core it uses, and gets the others too
@@ -65,7 +66,7 @@ func (s *Server) sight(ctx context.Context, id string) (j sighting, err error) {
 	j = sighting{
 		Job: jobs[i], name: id, uid: numbers.uid, size: sizeOf(jobs[i]),
 		// These stand in each record; parse.Jobs has refused one where they stand twice.
-		whole: wholeNode(word(text, "OverSubscribe")), apart: fewThreads(word(text, "ReqB:S:C:T")),
+		whole: wholeNode(parse.Word(text, "OverSubscribe")), apart: fewThreads(parse.Word(text, "ReqB:S:C:T")),
 		alone: unreadable == nil && len(jobs) == 1 && !bytes.ContainsAny(bytes.TrimSpace(record), "\n\r"),
 	}
 	if err := numbers.agree(j.Job); err != nil {
@@ -73,6 +74,9 @@ func (s *Server) sight(ctx context.Context, id string) (j sighting, err error) {
 	}
 	if j.AdminComment, err = mark(text, j.Job, numbers.folder); err != nil {
 		return j, err
+	}
+	if j.nice, err = strconv.Atoi(numbers.is["Nice"]); err != nil {
+		return j, fmt.Errorf("squeue says Nice %.20q: %w", numbers.is["Nice"], driver.ErrUnsupported)
 	}
 	j.least, err = leastCPUs(text)
 	return j, err
@@ -87,13 +91,6 @@ func wholeNode(shares string) bool { return shares == "NO" }
 func fewThreads(text string) bool {
 	threads := text[strings.LastIndexByte(text, ':')+1:]
 	return threads != "" && threads != "*" && threads != "0"
-}
-
-// word is a field of a record that has no blanks; empty where it is not there.
-func word(record, key string) string {
-	_, rest, _ := strings.Cut(record, " "+key+"=")
-	w, _, _ := strings.Cut(rest, " ")
-	return w
 }
 
 // only is the one row that is about this job.
@@ -168,9 +165,9 @@ func leastCPUs(record string) (int, error) {
 	if strings.Contains(record, " MinMemoryNode=") && strings.Contains(record, " MinMemoryCPU=") {
 		return 0, fmt.Errorf("a text of its owner imitates a field of scontrol: %w", driver.ErrDenied)
 	}
-	n, err := strconv.Atoi(word(record, "MinCPUsNode"))
+	n, err := strconv.Atoi(parse.Word(record, "MinCPUsNode"))
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("MinCPUsNode is %.20q: %w", word(record, "MinCPUsNode"), driver.ErrUnsupported)
+		return 0, fmt.Errorf("MinCPUsNode is %.20q: %w", parse.Word(record, "MinCPUsNode"), driver.ErrUnsupported)
 	}
 	return n, nil
 }
@@ -195,8 +192,8 @@ func sizeOf(j parse.Job) Size {
 	return Size{Cores: j.Cores(), Memory: Memory{Bytes: j.MemoryBytes, PerCPU: j.MemoryPerCPU}, TimeLimit: j.Limit()}
 }
 
-// movable says why a job is none that is moved.
-func movable(j sighting) error {
+// movable says why a job is none that is moved, or none that advice is for.
+func movable(j sighting, advice bool) error {
 	switch {
 	case j.uid == 0:
 		return fmt.Errorf("root's jobs are not touched: %w", driver.ErrDenied)
@@ -208,8 +205,10 @@ func movable(j sighting) error {
 		return fmt.Errorf("heterogeneous jobs are observed, not changed: %w", driver.ErrUnsupported)
 	case !j.Deadline.IsZero():
 		return fmt.Errorf("it has a deadline, by which Slurm removes it whether it has run or waits again: %w", driver.ErrUnsupported)
-	case j.Nodes > 1 || j.Tasks > 1:
+	case !advice && j.several():
 		return fmt.Errorf("jobs of several nodes or tasks are observed, not changed: %w", driver.ErrUnsupported)
 	}
 	return nil
 }
+
+func (j sighting) several() bool { return j.Nodes > 1 || j.Tasks > 1 }

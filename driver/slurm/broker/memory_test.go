@@ -8,6 +8,7 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/broker"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // killed has the broker lower the memory of a job that waits, for which it is then killed.
@@ -26,7 +27,7 @@ func TestAJobThatIsKilledForLessMemoryRunsAgainOnceWithItsOwners(t *testing.T) {
 	t.Parallel()
 	r := killed(t, nil)
 	r.restart(t)
-	if err := r.client.Rerun(t.Context(), "7"); err != nil {
+	if err := r.client.Do(t.Context(), slurmctl.Rerun, "7"); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.client.Update(t.Context(), "7", start(0)); err != nil {
@@ -36,7 +37,7 @@ func TestAJobThatIsKilledForLessMemoryRunsAgainOnceWithItsOwners(t *testing.T) {
 		t.Errorf("less memory after that: %v, want %v", err, driver.ErrDenied)
 	}
 	r.f.with(func(j *fakeJob) { j.state = "OUT_OF_MEMORY" })
-	if err := r.client.Rerun(t.Context(), "7"); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "it had the memory that its owner asked for") {
+	if err := r.client.Do(t.Context(), slurmctl.Rerun, "7"); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "it had the memory that its owner asked for") {
 		t.Errorf("a second rerun: %v, want %v", err, driver.ErrDenied)
 	}
 	want := []string{"update 7 MinMemoryNode=60", "rerun 7", "update 7 MinMemoryNode=100", "update 7 StartTime=now"}
@@ -52,7 +53,7 @@ func TestARerunThatIsCutOffIsFinished(t *testing.T) {
 		cut  string // what does not come to be known
 		next func(r *rig) error
 	}{
-		{"before it is in the queue", "rerun 7", func(r *rig) error { return r.client.Rerun(t.Context(), "7") }},
+		{"before it is in the queue", "rerun 7", func(r *rig) error { return r.client.Do(t.Context(), slurmctl.Rerun, "7") }},
 		{"before it has its memory back, which limits do not keep from it", "update 7 MinMemoryNode=100", func(r *rig) error {
 			r.f.mu.Lock()
 			r.f.config, r.f.assoc = "AccountingStorageEnforce = limits\n", strings.ReplaceAll(limited, "cpu=6(3)", "cpu=6(6)")
@@ -61,7 +62,7 @@ func TestARerunThatIsCutOffIsFinished(t *testing.T) {
 		}},
 		{"and it began, and was killed, before that", "update 7 MinMemoryNode=100", func(r *rig) error {
 			r.f.with(func(j *fakeJob) { j.state = "OUT_OF_MEMORY" })
-			return r.client.Rerun(t.Context(), "7")
+			return r.client.Do(t.Context(), slurmctl.Rerun, "7")
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -70,7 +71,7 @@ func TestARerunThatIsCutOffIsFinished(t *testing.T) {
 			r.f.mu.Lock()
 			r.f.lose = c.cut
 			r.f.mu.Unlock()
-			if err := r.client.Rerun(t.Context(), "7"); !errors.Is(err, driver.ErrUnknown) {
+			if err := r.client.Do(t.Context(), slurmctl.Rerun, "7"); !errors.Is(err, driver.ErrUnknown) {
 				t.Fatalf("an unknown outcome: %v", err)
 			}
 			r.restart(t)
@@ -101,7 +102,7 @@ func TestAKillForMemoryStands(t *testing.T) {
 			t.Parallel()
 			r := killed(t, nil)
 			r.f.with(c.job)
-			if err := r.client.Rerun(t.Context(), "7"); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), c.words) {
+			if err := r.client.Do(t.Context(), slurmctl.Rerun, "7"); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), c.words) {
 				t.Errorf("%v, want %v with the words %q", err, driver.ErrDenied, c.words)
 			}
 			if did := r.f.did(); len(did) != 1 {
@@ -196,7 +197,7 @@ func TestMemoryByCPUComesBackAsTheSameInAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.f.with(func(j *fakeJob) { j.state = "OUT_OF_MEMORY" })
-	if err := r.client.Rerun(t.Context(), "7"); err != nil {
+	if err := r.client.Do(t.Context(), slurmctl.Rerun, "7"); err != nil {
 		t.Fatal(err)
 	}
 	if did := r.f.did(); did[len(did)-1] != "update 7 MinMemoryNode=100" {

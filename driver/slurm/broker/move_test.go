@@ -43,7 +43,7 @@ func aDriver(t *testing.T, s *site) {
 	id := s.submit(t, slurmcluster.Alpha, true, "-c", "2", "--mem=200", "-t", "60", "-o", output,
 		s.script(t, "#!/bin/bash\n#TUNE mode=apply\ntrap 'echo saved' USR1\necho here\nwhile true; do sleep 0.2; done\n"))
 	d, err := slurm.New(t.Context(), slurm.Config{
-		Dir: filepath.Join(t.TempDir(), "state"), User: slurmcluster.Controller, Everyone: true, Marked: true, Parse: detect.ParseForSlurm,
+		Dir: filepath.Join(t.TempDir(), "state"), User: slurmcluster.Controller, Everyone: true, Marked: true, Parse: detect.For("slurm"),
 		Commands: command.Exec{Conf: s.Conf(), Credential: credential(t, slurmcluster.Controller)}, Actor: broker.NewClient(b.role.Socket),
 		Saves: func(context.Context, string, driver.JobID, int) (api.Saves, error) { // what the listener inside the job would tell
 			text, err := os.ReadFile(output)

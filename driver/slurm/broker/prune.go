@@ -11,13 +11,13 @@ import (
 // tidy is how often records of jobs that slurmctld has forgotten are removed.
 const tidy = 24 * time.Hour
 
-// prune removes them at once and then every day, until the context ends.
-func (s *Server) prune(ctx context.Context) {
-	tick := time.NewTicker(tidy)
+// every does something at once and then again and again, until the context ends.
+func (s *Server) every(ctx context.Context, period time.Duration, what string, do func(context.Context) error) {
+	tick := time.NewTicker(period)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		if err := s.pruned(ctx); err != nil && ctx.Err() == nil {
-			s.cfg.Logger.Warn("records of forgotten jobs stay", "error", err)
+		if err := do(ctx); err != nil && ctx.Err() == nil {
+			s.cfg.Logger.Warn("housework fails and is tried again", "what", what, "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -15,13 +15,13 @@ func TestWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	ctx := func(t *testing.T) context.Context { t.Helper(); return t.Context() }
 	signal := func(t *testing.T, r *rig) error { t.Helper(); return r.client.Signal(ctx(t), "7", "SIGUSR1") }
-	requeue := func(t *testing.T, r *rig) error { t.Helper(); return r.client.Requeue(ctx(t), "7") }
-	discard := func(t *testing.T, r *rig) error { t.Helper(); return r.client.Discard(ctx(t), "7") }
+	requeue := func(t *testing.T, r *rig) error { t.Helper(); return r.client.Do(ctx(t), slurmctl.Requeue, "7") }
+	discard := func(t *testing.T, r *rig) error { t.Helper(); return r.client.Do(ctx(t), slurmctl.Discard, "7") }
 	update := func(u slurmctl.Update) func(*testing.T, *rig) error {
 		return func(t *testing.T, r *rig) error { t.Helper(); return r.client.Update(ctx(t), "7", u) }
 	}
-	rerun := func(t *testing.T, r *rig) error { t.Helper(); return r.client.Rerun(ctx(t), "7") }
-	release := func(t *testing.T, r *rig) error { t.Helper(); return r.client.Release(ctx(t), "7") }
+	rerun := func(t *testing.T, r *rig) error { t.Helper(); return r.client.Do(ctx(t), slurmctl.Rerun, "7") }
+	release := func(t *testing.T, r *rig) error { t.Helper(); return r.client.Do(ctx(t), slurmctl.Release, "7") }
 	waiting := func(j *fakeJob) { j.state = "PENDING" }
 	nothing := func(*fakeJob) {}
 	for _, c := range []struct {
@@ -32,13 +32,16 @@ func TestWhatIsRefused(t *testing.T) {
 		words string
 	}{
 		{"a job that is not there", func(j *fakeJob) { j.gone = true }, signal, driver.ErrNotFound, ""},
-		{"what is no number of a job", nothing, func(t *testing.T, r *rig) error { t.Helper(); return r.client.Requeue(ctx(t), "7 8") }, driver.ErrInvalid, "named by its number"},
-		{"a task of which there are two", nothing, func(t *testing.T, r *rig) error { t.Helper(); return r.client.Requeue(ctx(t), "7_1_2") }, driver.ErrInvalid, "named by its number"},
-		{"a set of tasks", nothing, func(t *testing.T, r *rig) error { t.Helper(); return r.client.Requeue(ctx(t), "7_[1-2]") }, driver.ErrInvalid, "named by its number"},
-		{"a step", nothing, func(t *testing.T, r *rig) error { t.Helper(); return r.client.Requeue(ctx(t), "7.0") }, driver.ErrInvalid, "named by its number"},
-		{"a task of no array", nothing, func(t *testing.T, r *rig) error { t.Helper(); return r.client.Requeue(ctx(t), "7_") }, driver.ErrInvalid, "named by its number"},
-		{"a number that is none of Slurm's", nothing, func(t *testing.T, r *rig) error { t.Helper(); return r.client.Requeue(ctx(t), "12345678901") }, driver.ErrInvalid, "named by its number"},
-		{"a task of a job that is no array", nothing, func(t *testing.T, r *rig) error { t.Helper(); return r.client.Requeue(ctx(t), "7_1") }, driver.ErrNotFound, ""},
+		{"what is no number of a job", nothing, func(t *testing.T, r *rig) error { t.Helper(); return r.client.Do(ctx(t), slurmctl.Requeue, "7 8") }, driver.ErrInvalid, "named by its number"},
+		{"a task of which there are two", nothing, func(t *testing.T, r *rig) error { t.Helper(); return r.client.Do(ctx(t), slurmctl.Requeue, "7_1_2") }, driver.ErrInvalid, "named by its number"},
+		{"a set of tasks", nothing, func(t *testing.T, r *rig) error { t.Helper(); return r.client.Do(ctx(t), slurmctl.Requeue, "7_[1-2]") }, driver.ErrInvalid, "named by its number"},
+		{"a step", nothing, func(t *testing.T, r *rig) error { t.Helper(); return r.client.Do(ctx(t), slurmctl.Requeue, "7.0") }, driver.ErrInvalid, "named by its number"},
+		{"a task of no array", nothing, func(t *testing.T, r *rig) error { t.Helper(); return r.client.Do(ctx(t), slurmctl.Requeue, "7_") }, driver.ErrInvalid, "named by its number"},
+		{"a number that is none of Slurm's", nothing, func(t *testing.T, r *rig) error {
+			t.Helper()
+			return r.client.Do(ctx(t), slurmctl.Requeue, "12345678901")
+		}, driver.ErrInvalid, "named by its number"},
+		{"a task of a job that is no array", nothing, func(t *testing.T, r *rig) error { t.Helper(); return r.client.Do(ctx(t), slurmctl.Requeue, "7_1") }, driver.ErrNotFound, ""},
 		{"a job of root", func(j *fakeJob) { j.uid = 0 }, signal, driver.ErrDenied, "root's jobs are not touched"},
 		{"a job that has ended", func(j *fakeJob) { j.state = "COMPLETED" }, requeue, driver.ErrConflict, "it has ended (completed)"},
 		{"a job without a script", func(j *fakeJob) { j.noBatch = true }, signal, driver.ErrUnsupported, "no script to run again"},
@@ -114,7 +117,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{"the release of what its owner holds", waiting, release, driver.ErrDenied, "holds stays"},
 		{"the release of what was not asked to save", func(j *fakeJob) { j.state, j.exit, j.restarts = "SPECIAL_EXIT", 85, 1 }, release, driver.ErrDenied, "not asked to save"},
 		{"the release of what left with another status", func(j *fakeJob) { j.state, j.exit, j.restarts = "SPECIAL_EXIT", 1, 1 }, release, driver.ErrDenied, "status 1"},
-		{"a cancel", nothing, func(t *testing.T, r *rig) error { t.Helper(); return r.client.Cancel(ctx(t), "7") }, driver.ErrDenied, "scancel"},
+		{"a cancel", nothing, func(t *testing.T, r *rig) error { t.Helper(); return r.client.Do(ctx(t), slurmctl.Cancel, "7") }, driver.ErrDenied, "scancel"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

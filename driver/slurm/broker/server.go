@@ -30,6 +30,7 @@ var ErrConfig = errors.New("impossible configuration of the broker")
 const (
 	DefaultRestarts = 20
 	DefaultAhead    = 10 * time.Minute
+	DefaultRaise    = 2 * time.Minute
 )
 
 // Stanza is what counts here of a job's accepted stanza.
@@ -66,6 +67,14 @@ type Config struct {
 	// Ahead is how far a start time may be set ahead; 0 = DefaultAhead.
 	Ahead time.Duration
 
+	// Advice are the partitions in which the time limit and the nice value of jobs without a
+	// stanza may be set, never for more time or a higher priority than their owners asked for.
+	Advice []string
+
+	// Raise is how long before a time limit that was lowered here the owner's is given back;
+	// 0 = DefaultRaise.
+	Raise time.Duration
+
 	// Scripts says that the site has no submission plugin: the script says whether a
 	// job has a stanza.
 	Scripts bool
@@ -101,10 +110,11 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("%w: Actor, Runner and Script are needed", ErrConfig)
 	case !filepath.IsAbs(cfg.Socket) || !filepath.IsAbs(cfg.Dir):
 		return nil, fmt.Errorf("%w: Socket and Dir are absolute paths", ErrConfig)
-	case cfg.Restarts < 0 || cfg.Ahead < 0:
+	case cfg.Restarts < 0 || cfg.Ahead < 0 || cfg.Raise < 0:
 		return nil, fmt.Errorf("%w: less than nothing", ErrConfig)
 	}
 	cfg.Restarts, cfg.Ahead = cmp.Or(cfg.Restarts, DefaultRestarts), cmp.Or(cfg.Ahead, DefaultAhead)
+	cfg.Raise = cmp.Or(cfg.Raise, DefaultRaise)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.AfterStep == nil {
 		cfg.AfterStep = func(string) {}
@@ -135,7 +145,10 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	}
 	tidying, stop := context.WithCancel(ctx)
 	var housework sync.WaitGroup
-	housework.Go(func() { s.prune(tidying) })
+	housework.Go(func() { s.every(tidying, tidy, "forgetting jobs that are gone", s.pruned) })
+	housework.Go(func() {
+		s.every(tidying, max(s.cfg.Raise/8, time.Second), "giving time limits back", s.extend)
+	})
 	defer housework.Wait()
 	defer stop()
 	s.cfg.Logger.Info("listening", "socket", s.cfg.Socket)

@@ -91,7 +91,7 @@ func TestWhatAClientMakesOfABrokerThatIsAway(t *testing.T) {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket := filepath.Join(dir, "s")
 	client := broker.NewClient(socket)
-	if err := client.Requeue(t.Context(), "7"); !errors.Is(err, driver.ErrTransient) {
+	if err := client.Do(t.Context(), slurmctl.Requeue, "7"); !errors.Is(err, driver.ErrTransient) {
 		t.Errorf("no socket: %v, want %v", err, driver.ErrTransient)
 	}
 	var lc net.ListenConfig
@@ -111,7 +111,7 @@ func TestWhatAClientMakesOfABrokerThatIsAway(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
-	if err := client.Requeue(t.Context(), "7"); !errors.Is(err, driver.ErrUnknown) {
+	if err := client.Do(t.Context(), slurmctl.Requeue, "7"); !errors.Is(err, driver.ErrUnknown) {
 		t.Errorf("a connection that broke: %v, want %v", err, driver.ErrUnknown)
 	}
 	if _, err := client.Script(t.Context(), "7"); !errors.Is(err, driver.ErrTransient) {
@@ -138,7 +138,7 @@ func TestABrokerThatDoesNotAnswerInTime(t *testing.T) {
 	}
 	client := broker.NewClient(socket)
 	client.Timeout = 2 * time.Second
-	if err := client.Requeue(t.Context(), "7"); !errors.Is(err, driver.ErrUnknown) {
+	if err := client.Do(t.Context(), slurmctl.Requeue, "7"); !errors.Is(err, driver.ErrUnknown) {
 		t.Errorf("%v, want %v", err, driver.ErrUnknown)
 	}
 	if err := l.Close(); err != nil {

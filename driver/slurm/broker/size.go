@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"pitchpipe/driver"
@@ -96,14 +95,7 @@ func limitText(d time.Duration) string {
 
 // above reports whether a job may get more than its owner asked for in each of its
 // partitions.
-func (s *Server) above(partitions string) bool {
-	for p := range strings.SplitSeq(partitions, ",") {
-		if !slices.Contains(s.cfg.Above, p) {
-			return false
-		}
-	}
-	return true
-}
+func (s *Server) above(partitions string) bool { return within(s.cfg.Above, partitions) }
 
 // wait refuses a start time for a wait that is not of our making.
 func (e *effect) wait(start *time.Duration) error {

@@ -13,7 +13,7 @@ import (
 )
 
 // columns is what squeue is asked for. None holds a text that a user wrote.
-const columns = "JobID ArrayJobID ArrayTaskID UserID State NumCPUs MinMemory TimeLimit RestartCnt HetJobID Partition Account QOS OverSubscribe SCT"
+const columns = "JobID ArrayJobID ArrayTaskID UserID State NumCPUs MinMemory TimeLimit RestartCnt HetJobID Partition Account QOS OverSubscribe SCT Nice TimeLeft"
 
 // row is a job that squeue -r prints, or a task of an array: what it says in each column.
 type row struct {

@@ -12,12 +12,14 @@ import (
 const (
 	verbScript  = "script"
 	verbSignal  = "signal"
-	verbRequeue = "requeue"
-	verbDiscard = "discard"
+	verbRequeue = string(slurmctl.Requeue)
+	verbDiscard = string(slurmctl.Discard)
 	verbUpdate  = "update"
-	verbRelease = "release"
-	verbRerun   = "rerun"
+	verbRelease = string(slurmctl.Release)
+	verbRerun   = string(slurmctl.Rerun)
 	verbMay     = "may"
+	verbAdvise  = "advise"
+	verbOverrun = "overrun"
 )
 
 // Bounds of what is sent.
@@ -30,6 +32,7 @@ type request struct {
 	Job    string           `json:"job"`
 	Signal string           `json:"signal,omitempty"`
 	Update *slurmctl.Update `json:"update,omitempty"`
+	Advice *driver.Advice   `json:"advice,omitempty"`
 }
 
 type response struct {

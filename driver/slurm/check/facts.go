@@ -29,8 +29,8 @@ type Facts struct {
 	Config     Config
 	Here       Here
 
-	Slurm      map[string]string // scontrol show config
-	Skew       *time.Duration    // this machine's clock less slurmctld's
+	Slurm      parse.Conf     // scontrol show config
+	Skew       *time.Duration // this machine's clock less slurmctld's
 	Nodes      []Node
 	Partitions []parse.Partition
 	Accounts   Accounts

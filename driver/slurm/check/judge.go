@@ -151,19 +151,6 @@ func (j *judge) Number(key string) int {
 	return -1
 }
 
-// Status reports whether a list of statuses and of ranges of them has one.
-func (j *judge) Status(key string, status int) bool {
-	return slices.ContainsFunc(words(j.Slurm[key]), func(part string) bool {
-		from, to, isRange := strings.Cut(part, "-")
-		if !isRange {
-			to = from
-		}
-		low, err := strconv.Atoi(from)
-		high, err2 := strconv.Atoi(to)
-		return err == nil && err2 == nil && low <= status && status <= high
-	})
-}
-
 // Slow names what makes a job wait that was put back into the queue.
 func (j *judge) Slow() string {
 	return strings.Join(slices.DeleteFunc(words(j.Slurm["SchedulerParameters"]), func(word string) bool {

@@ -19,6 +19,7 @@ import (
 
 	"pitchpipe/driver/slurm/parse"
 	"pitchpipe/scripts"
+	"pitchpipe/test/fixtures"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -198,21 +199,8 @@ func TestAReportSaysWhatAnAdministratorChanges(t *testing.T) {
 			if r.Passed != c.passed {
 				t.Errorf("passed %v, want %v", r.Passed, c.passed)
 			}
-			golden(t, strings.NewReplacer(" ", "-", ",", "").Replace(c.name)+".golden", Text(r))
+			fixtures.Golden(t, *update, filepath.Join("testdata", strings.NewReplacer(" ", "-", ",", "").Replace(c.name)+".golden"), Text(r))
 		})
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if diff := cmp.Diff(string(recorded(t, name)), got); diff != "" {
-		t.Errorf("%s (-have +want):\n%s", name, diff)
 	}
 }
 

@@ -166,7 +166,7 @@ func (c Looker) jobs(ctx context.Context, f *Facts) error {
 // accounts asks for those of the controller and of the broker alone: a site has thousands.
 // An association of an account has no user.
 func (c Looker) accounts(ctx context.Context, f *Facts) error {
-	if f.Accounts.Asked = f.Slurm["AccountingStorageType"] == "accounting_storage/slurmdbd"; !f.Accounts.Asked {
+	if f.Accounts.Asked = f.Slurm.Accounts(); !f.Accounts.Asked {
 		return nil
 	}
 	names := strings.Trim(c.Controller+","+f.Broker.Account, ",")

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"pitchpipe/driver/slurm/command"
+	"pitchpipe/driver/slurm/parse"
 )
 
 // TryWait is for how long Try waits for the good job.
@@ -77,16 +78,14 @@ func Try(ctx context.Context, c Trial) (p Proof, err error) {
 	if failed != nil {
 		return p, fmt.Errorf("look at job %s: %w", p.Job, failed)
 	}
-	p.Comment = field(record, "AdminComment")
+	p.Comment = parse.Word(string(record), "AdminComment")
 	remove, why := c.give(p.Job)
 	defer func() { err = errors.Join(err, remove()) }()
 	if _, failed := c.run(ctx, "scontrol", "release", p.Job); failed != nil {
 		return p, fmt.Errorf("release job %s: %w", p.Job, failed)
 	}
 	status, err := c.watch(ctx, &p)
-	if p.Unstarted == "" {
-		p.Unstarted = why
-	}
+	p.Unstarted = cmp.Or(p.Unstarted, why)
 	if err == nil && why == "" {
 		p.Variable = map[string]Seen{"0:0": Present, "3:0": Absent}[status]
 	}
@@ -175,10 +174,10 @@ func (c Trial) watch(ctx context.Context, p *Proof) (status string, err error) {
 		if err != nil {
 			return "", fmt.Errorf("look at job %s: %w", p.Job, err)
 		}
-		state, exit := field(record, "JobState"), field(record, "ExitCode")
+		state, exit := parse.Word(string(record), "JobState"), parse.Word(string(record), "ExitCode")
 		switch state {
 		case "RUNNING", "COMPLETING":
-			c.measure(ctx, p, field(record, "BatchHost"))
+			c.measure(ctx, p, parse.Word(string(record), "BatchHost"))
 		case "PENDING", "CONFIGURING":
 		default:
 			if state != "COMPLETED" && exit != "3:0" {
@@ -190,7 +189,7 @@ func (c Trial) watch(ctx context.Context, p *Proof) (status string, err error) {
 		case <-ctx.Done():
 			return "", ctx.Err()
 		case <-limit.C:
-			p.Unstarted = fmt.Sprintf("job %s was %s (%s) for %v and was cancelled", p.Job, state, field(record, "Reason"), wait)
+			p.Unstarted = fmt.Sprintf("job %s was %s (%s) for %v and was cancelled", p.Job, state, parse.Word(string(record), "Reason"), wait)
 			return "", nil
 		case <-tick.C:
 		}
@@ -211,11 +210,4 @@ func (c Trial) measure(ctx context.Context, p *Proof, node string) {
 	default:
 		p.Measured = Absent
 	}
-}
-
-// field reads one field of our own job's record, whose texts hold no blanks.
-func field(record []byte, name string) string {
-	_, rest, _ := strings.Cut(" "+string(record), " "+name+"=")
-	value, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
-	return value
 }

@@ -2,11 +2,13 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -160,11 +162,7 @@ func (e Exec) env(c Call) []string {
 			}
 		}
 	}
-	conf := e.Conf
-	if conf == "" {
-		conf = os.Getenv("SLURM_CONF")
-	}
-	if conf != "" {
+	if conf := cmp.Or(e.Conf, os.Getenv("SLURM_CONF")); conf != "" {
 		env = append(env, "SLURM_CONF="+conf)
 	}
 	return env
@@ -172,10 +170,7 @@ func (e Exec) env(c Call) []string {
 
 // Path is this process's PATH, or the usual one.
 func Path() string {
-	if v := os.Getenv("PATH"); v != "" {
-		return v
-	}
-	return "/usr/local/bin:/usr/bin:/bin"
+	return cmp.Or(os.Getenv("PATH"), "/usr/local/bin:/usr/bin:/bin")
 }
 
 // Cause is the one of package driver's errors for a command's message. A message
@@ -183,12 +178,7 @@ func Path() string {
 // command that has an effect it is driver.ErrUnknown.
 func Cause(stderr string, effect bool) error {
 	says := func(texts ...string) bool {
-		for _, t := range texts {
-			if strings.Contains(strings.ToLower(stderr), strings.ToLower(t)) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(strings.ToLower(stderr), strings.ToLower(t)) })
 	}
 	switch {
 	case says("Invalid job id", "Invalid job_id", "Invalid job array ID"):

@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -129,15 +130,12 @@ func times(a, b uint64) uint64 {
 	return low
 }
 
-// Most is how much memory a cluster lets one job have, where a partition does not say;
-// 0 = as much as there is.
-type Most struct{ NodeMiB, CPUMiB int64 }
-
 // Takes returns nil where one of the partitions that a job may start in takes it with
 // another size, or an *Exceeded. With fewer cores the same memory is more for each, and
 // Slurm would have such a job wait for ever, or give it its cores back. What its present
-// size does not keep either is not asked of the other.
-func Takes(partitions []parse.Partition, cluster Most, names []string, before, after Size) error {
+// size does not keep either is not asked of the other. The cluster says how much memory a job
+// may have where a partition does not.
+func Takes(partitions []parse.Partition, cluster parse.Conf, names []string, before, after Size) error {
 	var first error
 	for _, name := range names {
 		i := slices.IndexFunc(partitions, func(p parse.Partition) bool { return p.Name == name })
@@ -148,25 +146,23 @@ func Takes(partitions []parse.Partition, cluster Most, names []string, before, a
 		if err == nil {
 			return nil
 		}
-		if first == nil {
-			first = err
-		}
+		first = cmp.Or(first, err)
 	}
 	return first
 }
 
-func takes(p parse.Partition, cluster Most, before, after Size) error {
-	most := Most{p.MaxMemPerNode >> 20, p.MaxMemPerCPU >> 20}
-	if most == (Most{}) {
-		most = cluster
+func takes(p parse.Partition, cluster parse.Conf, before, after Size) error {
+	node, cpu := p.MaxMemPerNode>>20, p.MaxMemPerCPU>>20
+	if node == 0 && cpu == 0 {
+		node, cpu = cluster.MiB("MaxMemPerNode"), cluster.MiB("MaxMemPerCPU")
 	}
 	for _, l := range []struct {
 		limit             string
 		value, have, want int64
 	}{
 		{"MaxTime", int64(p.MaxTime.Minutes()), before.Minutes, after.Minutes},
-		{"MaxMemPerNode", most.NodeMiB, before.MiB, after.MiB},
-		{"MaxMemPerCPU", most.CPUMiB, before.perCore(), after.perCore()},
+		{"MaxMemPerNode", node, before.MiB, after.MiB},
+		{"MaxMemPerCPU", cpu, before.perCore(), after.perCore()},
 	} {
 		if l.value > 0 && l.want > l.value && l.have <= l.value {
 			return &Exceeded{Whose: "partition " + p.Name, Limit: l.limit, Value: uint64(l.value), Wanted: uint64(l.want), One: true}

@@ -123,57 +123,57 @@ func TestWhatAPartitionTakes(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		change  func(p *parse.Partition, other *parse.Partition)
-		cluster limits.Most
+		cluster parse.Conf
 		before  limits.Size
 		after   limits.Size
 		want    string
 	}{
-		{"whatever it is asked for", func(*parse.Partition, *parse.Partition) {}, limits.Most{}, before, limits.Size{Cores: 1, MiB: 1 << 40, Minutes: 1 << 40}, ""},
+		{"whatever it is asked for", func(*parse.Partition, *parse.Partition) {}, parse.Conf{}, before, limits.Size{Cores: 1, MiB: 1 << 40, Minutes: 1 << 40}, ""},
 		{
 			"no more memory for each CPU", func(p, _ *parse.Partition) { p.MaxMemPerCPU = 1500 << 20 },
-			limits.Most{},
+			parse.Conf{},
 			before,
 			limits.Size{Cores: 2, MiB: 4000, Minutes: 60},
 			"partition main has MaxMemPerCPU 1500, and the job would have 2000",
 		},
 		{
 			"as the cluster has it", func(*parse.Partition, *parse.Partition) {},
-			limits.Most{CPUMiB: 1500},
+			parse.Conf{"MaxMemPerCPU": "1500"},
 			before,
 			limits.Size{Cores: 2, MiB: 4000, Minutes: 60},
 			"MaxMemPerCPU 1500",
 		},
 		{
 			"as much as it says over the cluster", func(p, _ *parse.Partition) { p.MaxMemPerCPU = 2000 << 20 },
-			limits.Most{CPUMiB: 1500},
+			parse.Conf{"MaxMemPerCPU": "1500"},
 			before,
 			limits.Size{Cores: 2, MiB: 4000, Minutes: 60},
 			"",
 		},
 		{
 			"no more memory of a node", func(p, _ *parse.Partition) { p.MaxMemPerNode = 5000 << 20 },
-			limits.Most{},
+			parse.Conf{},
 			before,
 			limits.Size{Cores: 4, MiB: 5001, Minutes: 60},
 			"MaxMemPerNode 5000, and the job would have 5001",
 		},
 		{
 			"no longer time", func(p, _ *parse.Partition) { p.MaxTime = time.Hour },
-			limits.Most{},
+			parse.Conf{},
 			before,
 			limits.Size{Cores: 4, MiB: 4000, Minutes: 61},
 			"MaxTime 60, and the job would have 61",
 		},
 		{
 			"what was too much before, too", func(p, _ *parse.Partition) { p.MaxTime = time.Minute },
-			limits.Most{},
+			parse.Conf{},
 			before,
 			limits.Size{Cores: 4, MiB: 4000, Minutes: 59},
 			"",
 		},
 		{
 			"what the other one takes", func(p, other *parse.Partition) { p.MaxMemPerCPU, other.MaxMemPerCPU = 1500<<20, 2000<<20 },
-			limits.Most{},
+			parse.Conf{},
 			before,
 			limits.Size{Cores: 2, MiB: 4000, Minutes: 60},
 			"",

@@ -33,6 +33,7 @@ type Job struct {
 	MemoryPerCPU                    bool
 	TimeLimit                       time.Duration // 0 = none
 	GPUs                            int           // that it asks for in all
+	Nice                            int           // by how much its priority is lower; of Every alone
 
 	// Picky are the fields by which the job asks for more than CPUs, memory and time, as
 	// KEY=VALUE: devices, features, licences, nodes.

@@ -119,10 +119,7 @@ func Accounting(output []byte) ([]Job, error) {
 		if len(v) != len(names) {
 			return nil, fmt.Errorf("%w: sacct: %d fields in %q", ErrFormat, len(v), line)
 		}
-		r := reader{fields: make(map[string]string, len(names))}
-		for i, n := range names {
-			r.fields[n] = v[i]
-		}
+		r := named(names, v)
 		j := Job{
 			ID: r.text("JobIDRaw"), Name: r.fields["JobName"], User: r.fields["User"], Partition: r.fields["Partition"], Account: r.fields["Account"],
 			QOS: r.fields["QOS"], State: read(&r, "State", state), Exit: read(&r, "ExitCode", ExitStatus), CPUs: read(&r, "ReqCPUS", count),
@@ -137,6 +134,24 @@ func Accounting(output []byte) ([]Job, error) {
 		out = append(out, j)
 	}
 	return out, nil
+}
+
+// CPUFields are what sacct is asked for, with -n -P and without -X, to find CPU times.
+const CPUFields = "JobIDRaw,TotalCPU"
+
+// CPUTimes reads the output of sacct under CPUFields: the CPU time of each job, by its number.
+func CPUTimes(output []byte) (map[string]time.Duration, error) {
+	out := map[string]time.Duration{}
+	rows, err := Rows("sacct", output, 2)
+	for _, f := range rows {
+		if strings.Trim(f[0], "0123456789") == "" { // no step
+			clock, _, _ := strings.Cut(f[1], ".")
+			if out[f[0]], err = Limit("TotalCPU", clock); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, err
 }
 
 // Reservation is a time for which nodes are kept from other jobs.
@@ -219,26 +234,41 @@ func (c Conf) Remembers() time.Duration {
 
 // HidesJobs reports whether a user is not shown the jobs of others.
 func (c Conf) HidesJobs() bool {
-	for part := range strings.SplitSeq(c["PrivateData"], ",") {
-		if part = strings.TrimSpace(part); part == "jobs" || part == "all" {
-			return true
-		}
-	}
-	return false
+	return c.Has("PrivateData", "jobs", "all")
+}
+
+// Has reports whether a list has one of the words.
+func (c Conf) Has(key string, words ...string) bool {
+	return slices.ContainsFunc(c.list(key), func(have string) bool { return slices.Contains(words, have) })
+}
+
+func (c Conf) list(key string) []string {
+	return strings.FieldsFunc(c[key], func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // Requeues reports whether a job that leaves with an exit status is put back into the queue.
 func (c Conf) Requeues(exit int) bool {
-	for part := range strings.SplitSeq(c["RequeueExit"]+","+c["RequeueExitHold"], ",") {
-		low, high, ranged := strings.Cut(part, "-")
-		from, err := strconv.Atoi(low)
-		to, bad := strconv.Atoi(high)
-		if !ranged || bad != nil {
+	return c.Status("RequeueExit", exit) || c.Status("RequeueExitHold", exit)
+}
+
+// Status reports whether a list of statuses and of ranges of them has one.
+func (c Conf) Status(key string, status int) bool {
+	return slices.ContainsFunc(c.list(key), func(part string) bool {
+		from, to, ranged := strings.Cut(part, "-")
+		if !ranged {
 			to = from
 		}
-		if err == nil && from <= exit && exit <= to {
-			return true
-		}
+		low, err := strconv.Atoi(from)
+		high, err2 := strconv.Atoi(to)
+		return err == nil && err2 == nil && low <= status && status <= high
+	})
+}
+
+// MiB is an amount of memory; 0 = none, or without limit.
+func (c Conf) MiB(key string) int64 {
+	n, err := strconv.ParseInt(c[key], 10, 62)
+	if err != nil {
+		return 0
 	}
-	return false
+	return max(n, 0)
 }

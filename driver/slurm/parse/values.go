@@ -175,10 +175,7 @@ func table[T any](command, format string, output []byte, row func(r *reader) T) 
 	lines, err := Rows(command, output, len(keys)+1)
 	var out []T
 	for _, f := range lines {
-		r := reader{fields: make(map[string]string, len(keys))}
-		for i, key := range keys {
-			r.fields[key] = f[i]
-		}
+		r := named(keys, f)
 		out = append(out, row(&r))
 		if r.err != nil {
 			return nil, fmt.Errorf("%s: %w", command, r.err)
@@ -191,6 +188,15 @@ func table[T any](command, format string, output []byte, row func(r *reader) T) 
 type reader struct {
 	fields map[string]string
 	err    error
+}
+
+// named are values under their keys, as far as there are some.
+func named(keys, values []string) reader {
+	r := reader{fields: make(map[string]string, len(keys))}
+	for i, key := range keys[:min(len(keys), len(values))] {
+		r.fields[key] = values[i]
+	}
+	return r
 }
 
 // text is a field that must be there.
@@ -220,6 +226,13 @@ func maybe[T any](r *reader, key string, as func(field, s string) (T, error)) (v
 		return v
 	}
 	return read(r, key, as)
+}
+
+// Word is a field of a record that holds no blanks; empty where it is not there.
+func Word(record, key string) string {
+	_, rest, _ := strings.Cut(" "+record, " "+key+"=")
+	w, _, _ := strings.Cut(rest, " ")
+	return strings.TrimSpace(w)
 }
 
 // record splits KEY=VALUE pairs of one line at the keys that are known. Values

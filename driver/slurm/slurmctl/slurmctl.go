@@ -23,21 +23,27 @@ type Actor interface {
 	// Signal sends a signal, with SIG, to the batch shell, its children, and the steps.
 	// Of a task of an array that it was sent is all that is known: see Commands.
 	Signal(ctx context.Context, job, signal string) error
-	// Requeue ends the running attempt and puts the job back into the queue. It does
-	// nothing to a job that has ended.
-	Requeue(ctx context.Context, job string) error
-	// Discard is Requeue of an attempt that was not asked to save: what it did since its
-	// last checkpoint is lost.
-	Discard(ctx context.Context, job string) error
 	// Update changes a job that waits.
 	Update(ctx context.Context, job string, u Update) error
-	// Rerun puts a job back into the queue that has ended. It must have been seen to have.
-	Rerun(ctx context.Context, job string) error
-	// Release lets a job go that the cluster holds.
-	Release(ctx context.Context, job string) error
-	// Cancel ends a job for good.
-	Cancel(ctx context.Context, job string) error
+	// Do does what needs no more than the job's name.
+	Do(ctx context.Context, v Verb, job string) error
 }
+
+// Verb is what Actor.Do does.
+type Verb string
+
+// The verbs.
+const (
+	// Requeue ends the running attempt and puts the job back into the queue. It does
+	// nothing to a job that has ended.
+	Requeue Verb = "requeue"
+	// Discard is Requeue of an attempt that was not asked to save: what it did since its
+	// last checkpoint is lost.
+	Discard Verb = "discard"
+	Rerun   Verb = "rerun"   // put a job back into the queue that has ended; it must have been seen to have
+	Release Verb = "release" // let a job go that the cluster holds
+	Cancel  Verb = "cancel"  // end a job for good
+)
 
 // ScriptOf is the script of a job by its name, or where slurmctld does not know that any
 // more by its number: the script of an array has the number of its last task, which may
@@ -67,12 +73,19 @@ const Off = "pitchpipe:off"
 // Says reports whether a comment has one of these words.
 func Says(comment, word string) bool { return slices.Contains(strings.Fields(comment), word) }
 
+// HasStanza reports whether the site's submission plugin marked a job, by its AdminComment, as one
+// that has a stanza. Its owner cannot do so.
+func HasStanza(j parse.Job) bool {
+	return slices.ContainsFunc(strings.Fields(j.AdminComment), func(word string) bool { return strings.HasPrefix(word, "pitchpipe:1:") })
+}
+
 // Update is what is changed of a job that waits; what is nil stays as it is.
 type Update struct {
 	Cores     *int           `json:"cores,omitempty"` // of its one task, and of the job
 	Memory    *Memory        `json:"memory,omitempty"`
 	TimeLimit *time.Duration `json:"time_limit,omitempty"` // whole minutes; 0 = none
 	Start     *time.Duration `json:"start,omitempty"`      // from now on; 0 = now
+	Nice      *int           `json:"nice,omitempty"`       // by how much its priority is lower
 
 	// Requeue is whether the job's owner allows restarts, as it stands, once more: that
 	// changes nothing, and has a waiting task of an array get a number of its own.
@@ -89,6 +102,14 @@ type Judge interface {
 type Memory struct {
 	Bytes  int64 `json:"bytes"` // whole MiB
 	PerCPU bool  `json:"per_cpu,omitempty"`
+}
+
+// Of is the memory of a job that has so many cores.
+func (m Memory) Of(cores int) int64 {
+	if m.PerCPU {
+		return m.Bytes * int64(cores)
+	}
+	return m.Bytes
 }
 
 // Empty reports whether nothing is changed.
@@ -115,6 +136,9 @@ func (u Update) Args() []string {
 			limit = fmt.Sprint(int(u.TimeLimit.Minutes()))
 		}
 		args = append(args, "TimeLimit="+limit)
+	}
+	if u.Nice != nil {
+		args = append(args, fmt.Sprintf("Nice=%d", *u.Nice))
 	}
 	if u.Requeue != nil {
 		flag := "0"
@@ -168,18 +192,14 @@ func (c Commands) Signal(ctx context.Context, job, signal string) error {
 	return err
 }
 
-// Requeue is scontrol requeue Incomplete.
-func (c Commands) Requeue(ctx context.Context, job string) error {
-	return c.effect(ctx, "scontrol", "requeue", "Incomplete", job)
+// Do is a command. Discard is that of Requeue: Slurm does not ask whether a job has saved.
+func (c Commands) Do(ctx context.Context, v Verb, job string) error {
+	argv := map[Verb][]string{
+		Requeue: {"scontrol", "requeue", "Incomplete"}, Discard: {"scontrol", "requeue", "Incomplete"},
+		Rerun: {"scontrol", "requeue"}, Release: {"scontrol", "release"}, Cancel: {"scancel"},
+	}[v]
+	return c.effect(ctx, argv[0], append(argv[1:], job)...)
 }
-
-// Rerun is scontrol requeue.
-func (c Commands) Rerun(ctx context.Context, job string) error {
-	return c.effect(ctx, "scontrol", "requeue", job)
-}
-
-// Discard is Requeue: Slurm does not ask whether a job has saved.
-func (c Commands) Discard(ctx context.Context, job string) error { return c.Requeue(ctx, job) }
 
 // Update is scontrol update.
 func (c Commands) Update(ctx context.Context, job string, u Update) error {
@@ -187,16 +207,6 @@ func (c Commands) Update(ctx context.Context, job string, u Update) error {
 		return fmt.Errorf("an update of nothing: %w", driver.ErrInvalid)
 	}
 	return c.effect(ctx, "scontrol", append([]string{"update", "JobId=" + job}, u.Args()...)...)
-}
-
-// Release is scontrol release.
-func (c Commands) Release(ctx context.Context, job string) error {
-	return c.effect(ctx, "scontrol", "release", job)
-}
-
-// Cancel is scancel.
-func (c Commands) Cancel(ctx context.Context, job string) error {
-	return c.effect(ctx, "scancel", job)
 }
 
 func (c Commands) effect(ctx context.Context, name string, args ...string) error {

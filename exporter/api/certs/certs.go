@@ -2,6 +2,7 @@ package certs
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -49,9 +50,7 @@ const (
 // Open reads the files. It fails with ErrFiles where one is not given, cannot be read, does
 // not belong to the others, or is a key that all users can read.
 func Open(files Files, log *slog.Logger) (*Store, error) {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	s := &Store{files: files, log: log}
 	if err := s.refresh(); err != nil {
 		return nil, err

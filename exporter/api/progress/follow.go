@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"pitchpipe/exporter/api"
@@ -28,9 +30,9 @@ type Config struct {
 	Logger *slog.Logger  // nil = silent
 }
 
-// Follow reads the file as it grows and calls report for each line that matches
-// Pattern, Done or both, until ctx ends; then it reads what is there, delivers it, and returns. A report
-// that fails is tried again until Drain after the end, unless the exporter denied
+// Follow reports that it begins. Then it reads the file as it grows and calls report for each line
+// that matches Pattern, Done or both, until ctx ends. At last it reads what is there, delivers it,
+// and returns. A report that fails is tried again until Drain after the end, unless the exporter denied
 // it or called it invalid; what could not be delivered is the error. A file that
 // shrinks or is replaced is read from its beginning.
 func Follow(ctx context.Context, cfg Config, report func(context.Context, api.Report) error) error {
@@ -100,9 +102,7 @@ func (c Config) filled() Config {
 	if c.Drain <= 0 {
 		c.Drain = 3 * time.Second
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }
 
@@ -118,7 +118,14 @@ func (c Config) deliver(ctx context.Context, begins time.Duration, report func(c
 	last, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	go func() { delivered <- out.run(last) }()
+	var first sync.WaitGroup
+	reading, ended := context.WithCancel(ctx)
+	if c.Pattern != nil {
+		first.Go(func() { out.begin(reading) })
+	}
 	err = read(out.put, hear)
+	ended()
+	first.Wait()
 	close(out.waiting)
 	end := time.AfterFunc(c.Drain, stop)
 	defer end.Stop()
@@ -184,7 +191,8 @@ func (m *Matcher) Match(line string) (api.Report, bool) {
 	if !ok {
 		return api.Report{}, false
 	}
-	r := api.Report{Epoch: epoch, Total: m.total, Loss: number(group("loss")), Quality: number(group("quality"))}
+	loss, quality := group("loss"), group("quality")
+	r := api.Report{Epoch: epoch, Total: m.total, Loss: number(loss), Quality: number(quality), Diverged: diverged(loss) || diverged(quality)}
 	if total, ok := positive(group("total")); ok {
 		r.Total = total
 	}
@@ -203,6 +211,12 @@ func number(text string) *float64 {
 		return nil
 	}
 	return &v
+}
+
+// diverged reports whether a job printed NaN or infinity, as C, Python and Java spell them.
+func diverged(text string) bool {
+	v, err := strconv.ParseFloat(text, 64)
+	return err == nil && (math.IsNaN(v) || math.IsInf(v, 0))
 }
 
 // trim takes off what \S+ catches beside a number: "0.31," "(0.31)" "93.1%". A
@@ -259,6 +273,23 @@ func (o *outbox) run(ctx context.Context) error {
 		}
 	}
 	return errors.Join(refused, o.losses(0))
+}
+
+// begin reports that the reading begins, beside what is read, until that ends. The exporter may
+// not have found the job yet, and an older one does not know such a report.
+func (o *outbox) begin(ctx context.Context) {
+	r := api.Report{Begins: true, Time: time.Now()}
+	for pause := o.pause; ; pause = min(2*pause, 2*time.Second) {
+		err := o.report(ctx, r)
+		if err == nil || errors.Is(err, api.ErrInvalid) || !errors.Is(err, api.ErrUnavailable) && time.Since(r.Time) >= begins {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
 }
 
 // deliver tries until the exporter takes or refuses the report, or ctx ends.

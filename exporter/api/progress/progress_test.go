@@ -40,8 +40,8 @@ func TestMatcherReadsWhatALineSays(t *testing.T) {
 		{"a comma after the number is not part of it", "epoch 3, loss 0.5, x", api.Report{}, false},
 		{"percent stays the number printed", "epoch 03/10 acc 93.5%", api.Report{Epoch: 3, Total: 10, Quality: new(93.5)}, true},
 		{"a loss that is no number is missing", "epoch 2 loss n/a", api.Report{Epoch: 2, Total: 7}, true},
-		{"NaN is missing, not a number", "epoch 2 loss nan", api.Report{Epoch: 2, Total: 7}, true},
-		{"infinity is missing", "epoch 2 loss -inf", api.Report{Epoch: 2, Total: 7}, true},
+		{"NaN is missing, and the job has diverged", "epoch 2 loss nan", api.Report{Epoch: 2, Total: 7, Diverged: true}, true},
+		{"infinity is missing, and the job has diverged", "epoch 2 loss -inf", api.Report{Epoch: 2, Total: 7, Diverged: true}, true},
 		{"hexadecimal is missing", "epoch 2 loss 0x1p3", api.Report{Epoch: 2, Total: 7}, true},
 		{"epoch zero is none", "epoch 0/10", api.Report{}, false},
 		{"a negative epoch is none", "epoch -4", api.Report{}, false},
@@ -129,7 +129,9 @@ func (f *follower) report(_ context.Context, r api.Report) error {
 		f.failed++
 		return f.fail
 	}
-	f.got = append(f.got, r)
+	if !r.Begins {
+		f.got = append(f.got, r)
+	}
 	return nil
 }
 

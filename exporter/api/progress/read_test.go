@@ -28,13 +28,18 @@ func reading() progress.Config {
 
 // taken collects what Read reports.
 type taken struct {
-	mu  sync.Mutex
-	got []api.Report
+	mu    sync.Mutex
+	got   []api.Report
+	began int // how often it was reported that the reading begins
 }
 
 func (c *taken) report(_ context.Context, r api.Report) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if r.Begins {
+		c.began++
+		return nil
+	}
 	c.got = append(c.got, r)
 	return nil
 }
@@ -59,8 +64,8 @@ func TestAStreamIsReadLineByLine(t *testing.T) {
 			if err := progress.Read(t.Context(), reading(), r, c.report); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want, c.got, untimed()); diff != "" {
-				t.Errorf("reports (-want +got):\n%s", diff)
+			if diff := cmp.Diff(want, c.got, untimed()); diff != "" || c.began != 1 {
+				t.Errorf("%d times it began; reports (-want +got):\n%s", c.began, diff)
 			}
 			for _, r := range c.got {
 				if r.Time.Before(began) || r.Time.After(time.Now()) {

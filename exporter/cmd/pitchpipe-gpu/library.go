@@ -49,6 +49,10 @@ type device uintptr
 type (
 	utilization struct{ gpu, _ uint32 }
 	memory      struct{ total, _, used uint64 }
+	memory2     struct {
+		version, _        uint32
+		total, _, _, used uint64 // the blanks are reserved and free
+	}
 	processInfo struct {
 		pid, _ uint32
 		used   uint64
@@ -75,6 +79,7 @@ type library struct {
 	Energy        func(device, *uint64) status               `nvml:"nvmlDeviceGetTotalEnergyConsumption"`
 	Utilization   func(device, *utilization) status          `nvml:"nvmlDeviceGetUtilizationRates"`
 	Memory        func(device, *memory) status               `nvml:"nvmlDeviceGetMemoryInfo"`
+	Memory2       func(device, *memory2) status              `nvml:"nvmlDeviceGetMemoryInfo_v2"`
 	Compute       func(device, *uint32, *processInfo) status `nvml:"nvmlDeviceGetComputeRunningProcesses_v3"`
 	Graphics      func(device, *uint32, *processInfo) status `nvml:"nvmlDeviceGetGraphicsRunningProcesses_v3"`
 	MIGMode       func(device, *uint32, *uint32) status      `nvml:"nvmlDeviceGetMigMode"`
@@ -98,13 +103,24 @@ func load(path string) (*library, error) {
 			purego.RegisterFunc(functions.Field(i).Addr().Interface(), at)
 		}
 	}
-	if l.Initialize == nil || l.Shutdown == nil || l.Count == nil || l.Handle == nil || l.UUID == nil {
+	if l.Initialize == nil || l.Shutdown == nil || l.Count == nil || l.Handle == nil || l.UUID == nil || l.Memory == nil {
 		return nil, fmt.Errorf("%w: %s lacks the functions that every version has", errAbsent, path)
 	}
 	if err := l.Initialize().err(); err != nil {
 		return nil, fmt.Errorf("initialise %s: %w", path, err)
 	}
 	return l, nil
+}
+
+// memoryUsed reads the memory that programs use. The library's first version of this counts what
+// the driver reserves as used too, about half a gibibyte of a large card.
+func (l *library) memoryUsed(d device, m *memory) status {
+	v := memory2{version: uint32(unsafe.Sizeof(memory2{})) | 2<<24}
+	if l.Memory2 == nil || l.Memory2(d, &v) != 0 {
+		return l.Memory(d, m)
+	}
+	m.total, m.used = v.total, v.used
+	return 0
 }
 
 // text calls a function that writes a text.
@@ -121,6 +137,8 @@ func text(call func(*byte, uint32) status) (string, error) {
 const (
 	_ = uint(unsafe.Sizeof(processInfo{}) - 24)
 	_ = uint(24 - unsafe.Sizeof(processInfo{}))
+	_ = uint(unsafe.Sizeof(memory2{}) - 40)
+	_ = uint(40 - unsafe.Sizeof(memory2{}))
 	_ = uint(unsafe.Sizeof(attributes{}) - 40)
 	_ = uint(40 - unsafe.Sizeof(attributes{}))
 )

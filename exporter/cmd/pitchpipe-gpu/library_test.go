@@ -84,6 +84,9 @@ func TestWhatALibraryLacksIsMissingWithTheReasonAndNothingElse(t *testing.T) {
 	if d.Joules != nil || !strings.Contains(d.Missing["joules"], "the library has no such function") {
 		t.Errorf("joules %v, %q", d.Joules, d.Missing["joules"])
 	}
+	if d.MemoryUsed == nil || *d.MemoryUsed != 11<<30 {
+		t.Errorf("%v bytes are used; want what the first version counts, what the driver reserves included", d.MemoryUsed)
+	}
 	if d.Watts == nil || d.Busy == nil || d.Processes == nil {
 		t.Errorf("%+v: what the library has is missing too", d)
 	}

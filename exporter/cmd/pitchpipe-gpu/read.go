@@ -53,7 +53,7 @@ func (l *library) look(i uint32) (card.Device, error) {
 	if u := figure(&k, "busy", l.Utilization); u != nil {
 		k.Busy = new(min(float64(u.gpu)/100, 1))
 	}
-	if m := figure(&k, "memory_used_bytes", l.Memory); m != nil {
+	if m := figure(&k, "memory_used_bytes", l.memoryUsed); m != nil {
 		k.MemoryUsed, k.MemoryTotal = size(m.used), size(m.total)
 	}
 	k.split()

@@ -1,6 +1,7 @@
 package energy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -130,9 +131,6 @@ func (w *wrapping) grew(last, now uint64, since time.Duration) float64 {
 
 // every is a quarter of the time in which a heavy load goes through the range.
 func (w *wrapping) every() time.Duration {
-	end := w.end
-	if end == 0 {
-		end = knownRanges()[0] // it may be the smallest
-	}
+	end := cmp.Or(w.end, knownRanges()[0]) // it may be the smallest
 	return max(time.Duration(float64(end)/1e6/usualWatts/4*float64(time.Second)), 50*time.Millisecond)
 }

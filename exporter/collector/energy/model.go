@@ -1,6 +1,7 @@
 package energy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -26,12 +27,8 @@ var ErrModel = errors.New("energy model")
 
 // Or fills parameters that are 0 from other.
 func (m Model) Or(other Model) (Model, error) {
-	if m.Idle == 0 {
-		m.Idle = other.Idle
-	}
-	if m.Max == 0 {
-		m.Max = max(other.Max, m.Idle)
-	}
+	m.Idle = cmp.Or(m.Idle, other.Idle)
+	m.Max = cmp.Or(m.Max, max(other.Max, m.Idle))
 	if !(m.Idle >= 0 && m.Max >= m.Idle) || math.IsInf(m.Max, 0) {
 		return m, fmt.Errorf("%w: want 0 <= idle <= max, got idle %g W and max %g W", ErrModel, m.Idle, m.Max)
 	}

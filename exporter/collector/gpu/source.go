@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,9 +67,7 @@ type Source struct {
 
 // NewSource returns a source; call Run once.
 func NewSource(cfg Config) *Source {
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	s := &Source{cfg: cfg}
 	s.last.Store(&Snapshot{Why: "no reading yet"})
 	return s

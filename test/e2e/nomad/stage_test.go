@@ -97,7 +97,7 @@ func (s *stage) in(t *testing.T) *stage {
 func (s *stage) programs() {
 	s.t.Helper()
 	out, err := exec.CommandContext(s.t.Context(), "go", "build", "-o", s.dir, "pitchpipe/controller/cmd/pitchpipe",
-		"pitchpipe/exporter/cmd/pitchpipe-exporter", "pitchpipe/test/workload").CombinedOutput()
+		"pitchpipe/exporter/cmd/pitchpipe-exporter", "pitchpipe/test/workload", "pitchpipe/test/fault/cmd/faultjob").CombinedOutput()
 	if err != nil {
 		s.t.Fatalf("go build: %v\n%s", err, out)
 	}

@@ -51,7 +51,7 @@ func playController(args []string) (err error) {
 	drv, err := slurm.New(ctx, slurm.Config{
 		Listener:   []string{filepath.Join(filepath.Dir(self), "pitchpipe"), "listen", "--socket", socket},
 		Partitions: []string{ownerPartition}, TaskProlog: true, SettingsDir: filepath.Join(dir, "settings"),
-		Dir: filepath.Join(dir, "jobs"), Parse: detect.ParseForSlurm, Interval: 300 * time.Millisecond, Wake: wake, Logger: log,
+		Dir: filepath.Join(dir, "jobs"), Parse: detect.For("slurm"), Interval: 300 * time.Millisecond, Wake: wake, Logger: log,
 	})
 	if err != nil {
 		return err

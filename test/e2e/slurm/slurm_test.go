@@ -26,6 +26,7 @@ func TestJobsAreTunedOnSlurmInBothModes(t *testing.T) {
 			s.in(t).table(own, site)
 		})
 	})
+	t.Run("a search runs as jobs of its user", func(t *testing.T) { s.in(t).searchStory(own) })
 	if *all { // beside other tests nothing is sure of what a job makes of its cores
 		t.Run("jobs that ask for more than they use end and begin on less", func(t *testing.T) { s.in(t).oversizedStory(own) })
 		t.Run("a recurring training job gets another batch size", func(t *testing.T) { s.in(t).batchStory(own) })

@@ -91,7 +91,7 @@ func (w *world) make() (err error) {
 		return err
 	}
 	out, err := exec.CommandContext(context.Background(), "go", "build", "-o", w.dir, "pitchpipe/controller/cmd/pitchpipe",
-		"pitchpipe/exporter/cmd/pitchpipe-exporter", "pitchpipe/test/workload").CombinedOutput()
+		"pitchpipe/exporter/cmd/pitchpipe-exporter", "pitchpipe/test/workload", "pitchpipe/test/fault/cmd/faultjob").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)
 	}

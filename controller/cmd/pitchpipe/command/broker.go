@@ -22,8 +22,9 @@ func (a *app) broker() *cobra.Command {
 	return settings(&cobra.Command{
 		Use: "broker", Short: "Act for a Slurm site's controller within owners' rights",
 		Long: "Runs under an account with Slurm's administrator level Operator and answers the site's\n" +
-			"controller alone. It acts only for jobs with an accepted stanza, and never gives a job\n" +
-			"more than its owner asked for, but in the partitions of broker.above.",
+			"controller alone. It acts only for jobs with an accepted stanza and, in the partitions of\n" +
+			"broker.advice, on time limits and priorities. It never gives a job more than its owner asked\n" +
+			"for, but in the partitions of broker.above, and gives a lowered time limit back by itself.",
 		Args: cobra.NoArgs,
 		// The broker has a file of its own, which the package installs.
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -53,7 +54,7 @@ func (a *app) newBroker() (*broker.Server, error) {
 	run := slurmcommand.Exec{Bin: a.cfg.Slurm.Bin, Conf: a.cfg.Slurm.Conf}
 	s, err := broker.New(broker.Config{
 		Socket: with.Socket, Dir: with.Dir, Actor: slurmctl.Commands{Runner: run, Logger: log}, Runner: run,
-		Controllers: controllers, Above: with.Above, Restarts: with.Restarts, Scripts: with.Accept == "script",
+		Controllers: controllers, Above: with.Above, Restarts: with.Restarts, Advice: with.Advice, Raise: with.Raise, Scripts: with.Accept == "script",
 		Script: writtenStanza, Logger: log,
 	})
 	if errors.Is(err, broker.ErrConfig) {
@@ -79,7 +80,7 @@ func uids(names []string) ([]uint32, error) {
 }
 
 func writtenStanza(name string, script []byte) (broker.Stanza, error) {
-	job, err := detect.ParseForSlurm(name, script, nil)
+	job, err := detect.For("slurm")(name, script, nil)
 	if err != nil {
 		return broker.Stanza{}, err
 	}

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,6 +18,10 @@ import (
 	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/evaluate"
+	"pitchpipe/controller/joblog"
+	"pitchpipe/controller/report"
+	"pitchpipe/controller/simulate"
+	"pitchpipe/controller/tuning"
 	"pitchpipe/driver/jobfile"
 )
 
@@ -39,7 +42,7 @@ const (
 	ExitInvalid     = 2 // a job file, a stanza, a flag or the configuration is wrong
 	ExitUnavailable = 3 // the controller does not answer
 	ExitDenied      = 4 // only the job's owner or root may do this
-	ExitNotFound    = 5 // there is no such job
+	ExitNotFound    = 5 // there is no such job or search
 )
 
 var (
@@ -95,6 +98,8 @@ func exitStatus(err error) int {
 		{api.ErrInvalid, ExitInvalid},
 		{evaluate.ErrInvalid, ExitInvalid},
 		{evaluate.ErrInput, ExitInvalid},
+		{joblog.ErrInvalid, ExitInvalid},
+		{simulate.ErrInput, ExitInvalid},
 		{api.ErrUnavailable, ExitUnavailable},
 		{api.ErrDenied, ExitDenied},
 		{api.ErrNotFound, ExitNotFound},
@@ -108,16 +113,17 @@ func exitStatus(err error) int {
 
 type group struct {
 	title    string
+	brief    bool // names are enough
 	commands []*cobra.Command
 }
 
 func (a *app) groups() []group {
 	return []group{
-		{"Jobs", []*cobra.Command{a.run(), a.validate(), a.status(), a.logs(), a.stop(), a.off()}},
-		{"Insight", []*cobra.Command{a.explain(), a.history(), a.report(), a.knowledge()}},
-		{"Site", []*cobra.Command{a.controller(), a.broker(), a.config(), a.slurm(), a.pause(), a.resume()}},
-		{"Research", []*cobra.Command{a.demo(), a.evaluate(), a.record()}},
-		{"", []*cobra.Command{a.version(), a.listen(), a.supervise(), exitStatusHelp()}},
+		{"Jobs", false, []*cobra.Command{a.run(), a.search(), a.validate(), a.status(), a.logs(), a.stop(), a.off()}},
+		{"Insight", false, []*cobra.Command{a.explain(), a.advice(), a.history(), a.report(), a.knowledge()}},
+		{"Site", false, []*cobra.Command{a.controller(), a.broker(), a.config(), a.slurm(), a.pause(), a.resume()}},
+		{"Research", true, []*cobra.Command{a.demo(), a.evaluate(), a.record(), a.simulate(), a.durations(), a.whatif()}},
+		{"Other", true, []*cobra.Command{a.version(), a.listen(), a.supervise(), exitStatusHelp()}},
 	}
 }
 
@@ -202,19 +208,12 @@ func (a *app) printJSON(v any) error {
 }
 
 func rows(w io.Writer, lines ...[]string) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, cells := range lines {
-		fmt.Fprintln(t, strings.Join(cells, "\t"))
-	}
-	return t.Flush()
+	_, err := io.WriteString(w, report.Columns(lines...))
+	return err
 }
 
 func texts[T ~string](words []T) []string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = string(w)
-	}
-	return out
+	return tuning.Each(words, func(w T) string { return string(w) })
 }
 
 // pause waits, and reports false where the command ends.

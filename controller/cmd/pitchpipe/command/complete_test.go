@@ -3,6 +3,7 @@ package command_test
 import (
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,9 +80,9 @@ func TestWithoutAControllerNothingIsCompletedAndNothingSaid(t *testing.T) {
 		{"--config", broken},
 		{"--config", filepath.Join(dir, "absent.yaml")},
 	} {
-		for _, cmd := range []string{"explain", "status", "logs", "stop", "off"} {
-			if got := completions(t, append(args, cmd, "")...); len(got) != 0 {
-				t.Errorf("%v %s: %q", args, cmd, got)
+		for _, cmd := range [][]string{{"explain"}, {"status"}, {"logs"}, {"stop"}, {"off"}, {"search", "best"}, {"search", "plot", "rungs"}} {
+			if got := completions(t, slices.Concat(args, cmd, []string{""})...); len(got) != 0 {
+				t.Errorf("%v %v: %q", args, cmd, got)
 			}
 		}
 	}

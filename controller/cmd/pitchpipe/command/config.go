@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitchpipe/controller/config"
+	"pitchpipe/controller/tuning"
 )
 
 type setting struct {
@@ -21,11 +22,8 @@ func (a *app) config() *cobra.Command {
 		Use: "config [KEY…]", Short: "Print the configuration in effect and each value's source",
 		Long: "Prints each key, its value, and whether a flag, a variable, a line of the file or the default\nset it. " +
 			"Any key can be given as a flag. Of the broker: --config /etc/pitchpipe/broker.yaml.",
-		ValidArgsFunction: func(*cobra.Command, []string, string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
-			for _, k := range config.Keys() {
-				names = append(names, k.Name)
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return tuning.Each(config.Keys(), func(k config.Key) string { return k.Name }), cobra.ShellCompDirectiveNoFileComp
 		},
 		Args: func(_ *cobra.Command, args []string) error {
 			for _, name := range args {

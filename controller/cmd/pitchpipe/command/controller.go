@@ -119,7 +119,7 @@ func (a *app) driver(ctx context.Context, site *config.SitePolicy, exporters *no
 		cfg := slurm.Config{
 			Dir: a.cfg.Slurm.Dir, Partitions: a.cfg.Slurm.Partitions, Interval: a.cfg.Slurm.Interval, Marked: a.cfg.Slurm.Plugin, Wake: a.cfg.Slurm.Wake,
 			Commands: command.Exec{Bin: a.cfg.Slurm.Bin, Conf: a.cfg.Slurm.Conf}, Listener: listener,
-			TaskProlog: a.cfg.Slurm.TaskProlog, SettingsDir: a.cfg.Slurm.Settings, Parse: detect.ParseForSlurm, Logger: log,
+			TaskProlog: a.cfg.Slurm.TaskProlog, SettingsDir: a.cfg.Slurm.Settings, Parse: detect.For("slurm"), Logger: log,
 			Above: func(j driver.Job) bool { return site.For(j.Partition, j.Account, j.QOS, j.Owner).AboveRequest },
 		}
 		if a.cfg.Slurm.Mode == "site" {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitchpipe/controller/daemon/api"
+	"pitchpipe/driver"
 	exporterapi "pitchpipe/exporter/api"
 	"pitchpipe/jobspecs"
 )
@@ -231,7 +232,7 @@ func (s *stage) run(ctx context.Context, j demoJob) (api.Job, error) {
 	if err := os.MkdirAll(work, 0o755); err != nil {
 		return api.Job{}, fmt.Errorf("make the job's directory: %w", err)
 	}
-	env := merged(map[string]string{"PITCHPIPE_WORKLOAD": beside(s.self, "workload"), "INPUT": fmt.Sprint(j.input)}, j.env)
+	env := driver.Merge(map[string]string{"PITCHPIPE_WORKLOAD": beside(s.self, "workload"), "INPUT": fmt.Sprint(j.input)}, j.env)
 	now, err := s.client.Submit(ctx, api.Submission{
 		Request: "demo-" + j.name, Filename: file, Source: source, Dir: work, Env: env, Off: j.off,
 	})

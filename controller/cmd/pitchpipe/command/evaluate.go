@@ -23,29 +23,27 @@ func (a *app) evaluate() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.evaluateRegret(), a.evaluateTuner(), a.evaluateSearch(), a.evaluateHyper(), a.evaluateClassifier(), a.evaluateForecast(), a.evaluateSpeed(), a.evaluatePlan(), a.evaluateVerify())
+	cmd.AddCommand(a.evaluateRegret(), a.evaluateTuner(), a.evaluateSearch(), a.evaluateHyper(), a.evaluateClassifier(), a.evaluateForecast(), a.evaluateSpeed(), a.evaluatePlan(), a.evaluateVerify(), a.evaluateAllocation(), a.evaluateAdapt())
 	return cmd
 }
 
+// tableFlag is named as the first of its formats.
 type tableFlag struct {
-	name     string
 	formats  []evaluate.Format // that it takes
 	into     *[]evaluate.Table
 	required bool
 	files    []string
 }
 
-func trialsFlag(into *[]evaluate.Table, required bool, formats ...evaluate.Format) *tableFlag {
-	return &tableFlag{name: "trials", formats: append([]evaluate.Format{evaluate.Trials}, formats...), into: into, required: required}
+func needed(into *[]evaluate.Table, formats ...evaluate.Format) *tableFlag {
+	return &tableFlag{formats: formats, into: into, required: true}
 }
 
-func samplesFlag(into *[]evaluate.Table, required bool) *tableFlag {
-	return &tableFlag{name: "samples", formats: []evaluate.Format{evaluate.Samples}, into: into, required: required}
+func optional(into *[]evaluate.Table, formats ...evaluate.Format) *tableFlag {
+	return &tableFlag{formats: formats, into: into}
 }
 
-func curvesFlag(into *[]evaluate.Table, required bool, formats ...evaluate.Format) *tableFlag {
-	return &tableFlag{name: "curves", formats: append([]evaluate.Format{evaluate.Curves}, formats...), into: into, required: required}
-}
+func (f *tableFlag) name() string { return string(f.formats[0]) }
 
 // evaluation completes a subcommand: it gets its flags of tables, loads them, lets prepare
 // fill in the rest of the input, and prints the report. prepare may be nil.
@@ -54,7 +52,7 @@ func evaluation[In any](
 	run func(context.Context, In, evaluate.Progress) (evaluate.Report, error), prepare func() error,
 ) *cobra.Command {
 	for _, f := range tables {
-		cmd.Flags().StringSliceVar(&f.files, f.name, nil, "tables of "+strings.Join(texts(f.formats), " or ")+"; further files may follow as arguments")
+		cmd.Flags().StringSliceVar(&f.files, f.name(), nil, "tables of "+strings.Join(texts(f.formats), " or ")+"; further files may follow as arguments")
 	}
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, more []string) error {
@@ -67,16 +65,16 @@ func evaluation[In any](
 			}
 		}
 		r, err := run(cmd.Context(), *in, a.progress())
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case a.json:
-			return a.printJSON(r)
 		}
-		a.printf("%s", r.Text())
-		return nil
+		return a.printReport(r)
 	}
 	return cmd
+}
+
+func (a *app) printReport(r evaluate.Report) error {
+	return a.said(r, "%s", r.Text())
 }
 
 // load reads the tables. Arguments behind the flags go to the flag that takes tables with
@@ -89,17 +87,14 @@ func load(tables []*tableFlag, more []string) error {
 		}
 		i := slices.IndexFunc(tables, func(f *tableFlag) bool { return slices.Contains(f.formats, format) })
 		if i < 0 {
-			var flags []string
-			for _, f := range tables {
-				flags = append(flags, "--"+f.name)
-			}
+			flags := tuning.Each(tables, func(f *tableFlag) string { return "--" + f.name() })
 			return fmt.Errorf("%w command line: %s is a table of %s: want those of %s", errInvalid, file, format, strings.Join(flags, ", "))
 		}
 		tables[i].files = append(tables[i].files, file)
 	}
 	for _, f := range tables {
 		if f.required && len(f.files) == 0 {
-			return fmt.Errorf("%w command line: no file: want --%s FILE", errInvalid, f.name)
+			return fmt.Errorf("%w command line: no file: want --%s FILE", errInvalid, f.name())
 		}
 		var err error
 		if *f.into, err = evaluate.Load(f.files, f.formats...); err != nil {
@@ -157,6 +152,12 @@ func (f settingsFlag) Set(text string) error {
 }
 
 func objectives() []string { return texts(tuning.Objectives()) }
+
+// choice adds a flag that takes one of some words, which its usage lists.
+func choice(cmd *cobra.Command, into *string, flag, usual, usage string, words []string) {
+	cmd.Flags().StringVar(into, flag, usual, usage+": "+strings.Join(words, ", "))
+	offer(cmd, flag, words)
+}
 
 func offer(cmd *cobra.Command, flag string, words []string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))

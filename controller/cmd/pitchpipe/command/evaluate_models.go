@@ -25,7 +25,7 @@ func (a *app) evaluateClassifier() *cobra.Command {
 	f.Uint64Var(&in.Seed, "seed", 1, "seed of everything random")
 	f.IntVar(&in.Resamples, "resamples", models.DefaultResamples, "how often the stability is asked")
 	offer(cmd, "objective", models.Objectives())
-	tables := []*tableFlag{samplesFlag(&in.Samples, true), trialsFlag(&in.Trials, false)}
+	tables := []*tableFlag{needed(&in.Samples, evaluate.Samples), optional(&in.Trials, evaluate.Trials)}
 	return evaluation(a, cmd, tables, &in, models.Classifier, nil)
 }
 
@@ -40,16 +40,14 @@ func (a *app) evaluateRegret() *cobra.Command {
 		Example: "  pitchpipe evaluate regret --trials trials.csv --samples samples.csv --default cores=2,threads=2 --json",
 	}
 	f := cmd.Flags()
-	f.StringVar((*string)(&in.Objective), "objective", string(models.DefaultObjective), "what is minimised: "+strings.Join(objectives(), ", "))
+	choice(cmd, (*string)(&in.Objective), "objective", string(models.DefaultObjective), "what is minimised", objectives())
 	f.Float64Var(&in.Weight, "weight", tuning.DefaultWeight, "share of energy in blend")
-	f.StringVar(&in.Energy, "energy", models.DefaultEnergy, "what stands for energy: "+strings.Join(models.Energies(), ", "))
+	choice(cmd, &in.Energy, "energy", models.DefaultEnergy, "what stands for energy", models.Energies())
 	ownFlag(cmd, &in.Default)
 	f.BoolVar(&in.Undisturbed, "undisturbed", false, "leave out the runs that others disturbed")
 	var seed uint64
 	f.Uint64Var(&seed, "seed", 1, "has no effect: nothing here is random")
-	offer(cmd, "objective", objectives())
-	offer(cmd, "energy", models.Energies())
-	tables := []*tableFlag{trialsFlag(&in.Trials, true), samplesFlag(&in.Samples, true), curvesFlag(&in.Curves, false)}
+	tables := []*tableFlag{needed(&in.Trials, evaluate.Trials), needed(&in.Samples, evaluate.Samples), optional(&in.Curves, evaluate.Curves)}
 	return evaluation(a, cmd, tables, &in, models.Regret, nil)
 }
 
@@ -66,7 +64,7 @@ func (a *app) evaluateForecast() *cobra.Command {
 	f.Float64SliceVar(&in.Seen, "seen", []float64{0.2, 0.3, 0.5}, "shares of the epochs that are seen")
 	f.StringVar(&in.Measure, "measure", models.Auto, "what is forecast: "+strings.Join(models.Measures(), ", ")+"; auto is the loss where there is one, else the quality")
 	offer(cmd, "measure", models.Measures())
-	return evaluation(a, cmd, []*tableFlag{curvesFlag(&in.Curves, true, evaluate.Adaptations)}, &in, models.Forecast, nil)
+	return evaluation(a, cmd, []*tableFlag{needed(&in.Curves, evaluate.Curves, evaluate.Adaptations)}, &in, models.Forecast, nil)
 }
 
 func (a *app) evaluateVerify() *cobra.Command {
@@ -87,6 +85,6 @@ func (a *app) evaluateVerify() *cobra.Command {
 	f.IntVar(&in.Epochs, "epochs", in.Epochs, "epochs of a job after its move, each looked at")
 	f.IntVar(&in.Pairs, "pairs", in.Pairs, "pairs of jobs, each looked at")
 	f.IntVar(&in.Candidates, "candidates", in.Candidates, "settings that were compared with the same untuned epochs")
-	tables := []*tableFlag{trialsFlag(&in.Trials, false), samplesFlag(&in.Samples, false), curvesFlag(&in.Curves, false, evaluate.Adaptations)}
+	tables := []*tableFlag{optional(&in.Trials, evaluate.Trials), optional(&in.Samples, evaluate.Samples), optional(&in.Curves, evaluate.Curves, evaluate.Adaptations)}
 	return evaluation(a, cmd, tables, &in, models.Verify, nil)
 }

@@ -35,7 +35,7 @@ func (a *app) evaluateTuner() *cobra.Command {
 		Example: "  pitchpipe evaluate tuner --trials trials.csv --objective energy --max-slowdown 1.10 --recurrences 10",
 	}
 	f := cmd.Flags()
-	f.StringVar(&objective, "objective", string(tuning.Energy), "what is minimised: "+strings.Join(words, ", "))
+	choice(cmd, &objective, "objective", string(tuning.Energy), "what is minimised", words)
 	f.Float64Var(&in.Goal.Weight, "weight", tuning.DefaultWeight, "share of energy in blend")
 	f.Float64Var(&in.Goal.MaxSlowdown, "max-slowdown", 0, "seconds at most so many times the owner's (0: no limit)")
 	f.Float64Var(&in.Goal.MaxJoules, "max-joules", 0, "with cores: joules at most so many times the owner's (0: no limit)")
@@ -44,8 +44,7 @@ func (a *app) evaluateTuner() *cobra.Command {
 	f.IntVar(&in.Probes, "probes", 0, "settings besides the owner's that may be tried (0: no limit)")
 	f.IntVar(&in.Seeds, "seeds", 10, "replays of each table, each with other luck")
 	ownFlag(cmd, &in.Default)
-	offer(cmd, "objective", words)
-	return evaluation(a, cmd, []*tableFlag{trialsFlag(&in.Trials, true)}, &in, replay.Tuner, func() error {
+	return evaluation(a, cmd, []*tableFlag{needed(&in.Trials, evaluate.Trials)}, &in, replay.Tuner, func() error {
 		if !slices.Contains(words, objective) {
 			return evaluate.Invalid("objective %q: want one of %s", objective, strings.Join(words, ", "))
 		}
@@ -77,7 +76,7 @@ func (a *app) evaluatePlan() *cobra.Command {
 		Example: "  pitchpipe evaluate plan --trials trials.csv --objective energy --max-slowdown 1.1 --epochs 5,20,100",
 	}
 	f := cmd.Flags()
-	f.StringVar((*string)(&in.Objective), "objective", string(tuning.Energy), "what is minimised: "+strings.Join(objectives(), ", "))
+	choice(cmd, (*string)(&in.Objective), "objective", string(tuning.Energy), "what is minimised", objectives())
 	f.Float64Var(&in.Weight, "weight", tuning.DefaultWeight, "share of energy in blend")
 	f.Float64Var(&in.MaxSlowdown, "max-slowdown", 0, "seconds of an epoch at most so many times the owner's (0: no limit)")
 	f.Float64Var(&restart, "restart-cost", 30, "seconds that a move takes: to save, to leave and to start again")
@@ -93,8 +92,7 @@ func (a *app) evaluatePlan() *cobra.Command {
 	f.StringSliceVar(&in.Knobs, "knob", nil, "which knobs may move (default: those that leave alone what a job learns)")
 	f.StringVar(&site, "site", "", "the site's policy, whose defaults bound what is done (default: that of a site that wrote none)")
 	f.BoolVar(&in.Above, "above-request", false, "jobs may be given more than their owners asked for")
-	offer(cmd, "objective", objectives())
-	tables := []*tableFlag{trialsFlag(&in.Trials, true), curvesFlag(&in.Curves, false)}
+	tables := []*tableFlag{needed(&in.Trials, evaluate.Trials), optional(&in.Curves, evaluate.Curves)}
 	return evaluation(a, cmd, tables, &in, replay.Plan, func() error {
 		if len(noise) < 1 || len(noise) > 2 {
 			return evaluate.Invalid("--noise: %d numbers: want that between attempts and that between epochs", len(noise))
@@ -130,8 +128,8 @@ func (a *app) evaluateSearch() *cobra.Command {
 	in := replay.SearchInput{}
 	cmd := &cobra.Command{
 		Use: "search [FILE...]", Short: "How near to the best do searches come with few measurements?",
-		Long: "Replay searches over the settings recorded for each workload and machine: random, grid, Latin hypercube,\n" +
-			"Gaussian process (cold, and warm with the other workloads of the file as its history) and bandit. A\n" +
+		Long: "Replay searches over the settings recorded for each workload and machine: random, grid, Latin hypercube and\n" +
+			"Gaussian process (cold, and warm with the other workloads of the file as its history). A\n" +
 			"measurement brings one recorded run of a setting; a run without an outcome failed. Minimised is of trials the\n" +
 			"first column there is of joules, seconds, samples_per_second (turned around) and epoch_seconds; of curves the\n" +
 			"error (1 - quality) at the end of a run, or the loss.",
@@ -144,7 +142,7 @@ func (a *app) evaluateSearch() *cobra.Command {
 	f.Uint64Var(&in.Seed, "seed", 1, "the first of their seeds")
 	offer(cmd, "outcome", replay.Outcomes())
 	methodFlag(cmd, &in.Methods, replay.SearchMethods())
-	tables := []*tableFlag{trialsFlag(&in.Trials, false, evaluate.Curves), curvesFlag(&in.Curves, false)}
+	tables := []*tableFlag{optional(&in.Trials, evaluate.Trials, evaluate.Curves), optional(&in.Curves, evaluate.Curves)}
 	return evaluation(a, cmd, tables, &in, replay.Search, nil)
 }
 
@@ -152,19 +150,26 @@ func (a *app) evaluateHyper() *cobra.Command {
 	in := replay.HyperInput{}
 	cmd := &cobra.Command{
 		Use: "hyper [FILE...]", Short: "What do hyperparameter searches reach in the same seconds?",
-		Long: "Replay searches over the recorded learning curves of each workload and machine, epoch by epoch: random, grid,\n" +
-			"Latin hypercube and Gaussian process over full runs, and ASHA, which stops what falls behind, alone, with a\n" +
-			"Gaussian process, and with the other workloads of the file as its history. A run that goes on pays only for\n" +
-			"its new epochs. A quality above 1 is a percentage.",
-		Example: "  pitchpipe evaluate hyper --curves curves.csv.gz --seconds 2000",
+		Long: "Play the code that decides in a search over the recorded learning curves of each workload and machine, on a\n" +
+			"simulated clock: random, grid, Latin hypercube and Gaussian process over full runs; ASHA, which pauses what falls\n" +
+			"behind, or stops it for good (asha_stopping); and ASHA with a Gaussian process, alone and with the other workloads\n" +
+			"of the file as its history.\n\n" +
+			"The rules are those of Syne Tune's simulator: an event queue for all workers, 0.05 s to start and to end a job, a\n" +
+			"run that goes on pays only for its new epochs, the first five runs of a seed are the same for all methods, and what\n" +
+			"counts is the best error at any epoch until the clock ends. The rules differ in three points: the clock ends after\n" +
+			"the seconds of --runs median full runs, so that more workers train more; a report takes no time; and each run has\n" +
+			"one recorded curve. A quality above 1 is a percentage.",
+		Example: "  pitchpipe evaluate hyper --curves curves.csv.gz --seconds 2000\n" +
+			"  pitchpipe evaluate hyper --curves curves.csv.gz --workers 4 --method random,asha",
 	}
 	f := cmd.Flags()
-	f.Float64Var(&in.Seconds, "seconds", 0, "seconds of computing for each search (default: those of --runs)")
+	f.Float64Var(&in.Seconds, "seconds", 0, "seconds of the clock for each search (default: those of --runs)")
 	f.Float64Var(&in.Runs, "runs", 10, "seconds as many as those of so many median full runs of the workload")
+	f.IntVar(&in.Workers, "workers", 1, "runs that train side by side")
 	f.IntVar(&in.Seeds, "seeds", 20, "searches of each workload and method")
 	f.Uint64Var(&in.Seed, "seed", 1, "the first of their seeds")
 	methodFlag(cmd, &in.Methods, replay.HyperMethods())
-	return evaluation(a, cmd, []*tableFlag{curvesFlag(&in.Curves, true)}, &in, replay.Hyper, nil)
+	return evaluation(a, cmd, []*tableFlag{needed(&in.Curves, evaluate.Curves)}, &in, replay.Hyper, nil)
 }
 
 func (a *app) evaluateSpeed() *cobra.Command {
@@ -179,5 +184,41 @@ func (a *app) evaluateSpeed() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&in.Outcome, "outcome", "samples_per_second", "column that is forecast")
 	f.IntVar(&in.Samples, "samples", 8, "settings of each workload that are measured")
-	return evaluation(a, cmd, []*tableFlag{trialsFlag(&in.Trials, true)}, &in, replay.Speed, nil)
+	return evaluation(a, cmd, []*tableFlag{needed(&in.Trials, evaluate.Trials)}, &in, replay.Speed, nil)
+}
+
+func (a *app) evaluateAllocation() *cobra.Command {
+	in := replay.AllocationInput{}
+	cmd := &cobra.Command{
+		Use: "allocation FILE...", Short: "How soon do elastic jobs end when a cluster is divided among them?",
+		Long: "Let jobs of the recorded workloads arrive at a simulated cluster, and divide its workers or cores among them: by the\n" +
+			"rule of the controller, by Optimus's, by fair shares (drf), by packing what was asked for (tetris), and first come\n" +
+			"first served (fcfs). The trials need seconds to a target by number of replicas, GPUs or cores; where they have a\n" +
+			"batch_size, pitchpipe-with-batch may change it. A policy knows the epochs that a job still needs at its owner's\n" +
+			"batch, and the speeds that jobs of the kind have shown in a minute of work, and forecasts others from these.",
+		Example: "  pitchpipe evaluate allocation trials_to_target.csv --units 64 --load 0.5,1,2",
+	}
+	f := cmd.Flags()
+	f.IntVar(&in.Units, "units", 64, "workers or cores of the cluster")
+	f.IntVar(&in.Jobs, "jobs", 60, "jobs that arrive in each seed")
+	f.Float64SliceVar(&in.Loads, "load", []float64{1}, "unit-seconds asked for, over those of the cluster while jobs arrive")
+	f.Float64Var(&in.Restart, "restart-cost", 30, "seconds that a change of a running job takes")
+	f.IntVar(&in.Seeds, "seeds", 20, "sets of jobs")
+	f.Uint64Var(&in.Seed, "seed", 1, "the first of their seeds")
+	return evaluation(a, cmd, []*tableFlag{needed(&in.Trials, evaluate.Trials), optional(&in.Curves, evaluate.Curves)}, &in, replay.Allocation, nil)
+}
+
+func (a *app) evaluateAdapt() *cobra.Command {
+	var in replay.AdaptInput
+	cmd := &cobra.Command{
+		Use: "adapt FILE...", Short: "Which actions does a job take while it runs, and what do they bring?",
+		Long: "Learn from recorded runs what changing a job while it runs brings, and decide in a scenario that was held\n" +
+			"out; where the files have several workloads, also in a whole workload that was. The quality of a run is the\n" +
+			"mean of its last three epochs. Never to act is the longest run before a scenario, which goes on undisturbed,\n" +
+			"or where there is none the runs without an action.\n" +
+			"A policy that does nothing has that quality, and one that acts that of the recorded run that did the same.\n" +
+			"The oracle is the best recorded run, and partly luck: expected_share compares without that luck.",
+		Example: "  pitchpipe evaluate adapt adaptations.csv --json",
+	}
+	return evaluation(a, cmd, []*tableFlag{needed(&in.Tables, evaluate.Adaptations)}, &in, replay.Adapt, nil)
 }

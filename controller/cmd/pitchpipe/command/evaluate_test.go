@@ -171,14 +171,14 @@ func TestEvaluationsPrintBothForms(t *testing.T) {
 		{
 			"search",
 			[]string{"--trials", write(t, "trials.csv", trialsFile), write(t, "curves.csv", curvesFile), "--budget", "1,3", "--seeds", "2"},
-			36,
+			30,
 			[]string{`"outcome":"joules"`, `"outcome":"error"`},
-			"gaussian_process_warm", "18 of 18 ",
+			"gaussian_process_warm", "15 of 15 ",
 		},
 		{
 			"search",
 			[]string{"--trials", write(t, "curves.csv", curvesFile), "--budget", "2", "--seeds", "1"},
-			6,
+			5,
 			[]string{`"outcome":"error"`},
 			"error", "",
 		},
@@ -211,6 +211,13 @@ func TestEvaluationsPrintBothForms(t *testing.T) {
 			1,
 			[]string{`"measure":"quality"`},
 			"quality", "",
+		},
+		{
+			"adapt",
+			[]string{"--adaptations", write(t, "adaptations.csv", adapted())},
+			2,
+			[]string{`"held_out":"scenario"`, `"actions":["grow"]`},
+			"ORACLE", "2 of 2 ",
 		},
 		{"verify", []string{"--trials", write(t, "trials.csv", repeats), "--seeds", "2", "--epochs", "3", "--pairs", "8"}, 80, []string{`"replays":2`}, "repeats of one setting", "of "},
 	} {
@@ -286,7 +293,7 @@ func TestEvaluationsRefuseWhatTheyCannotMeasure(t *testing.T) {
 		{"search --trials " + trials + " --outcome joy", "want one of joules"},
 		{"search --trials " + trials + " --seeds 0", "0 seeds"},
 		{"search --trials " + trials + " --budget 4,0", "budget 0: want measurements, 1 at least"},
-		{"search --trials " + trials + " --method luck", `method "luck": want one of random, grid, latin_hypercube, gaussian_process, gaussian_process_warm, bandit`},
+		{"search --trials " + trials + " --method luck", `method "luck": want one of random, grid, latin_hypercube, gaussian_process, gaussian_process_warm`},
 		{"search --trials " + one + " --outcome error", `trials.csv:1:1: no column "quality", which the outcome error needs`},
 		{"search --trials " + none, "none.csv:1:1: no column of an outcome: want one of joules, seconds, samples_per_second, epoch_seconds, error, loss"},
 		{"search --trials " + one, "no workload can be searched: of a, it has a single setting"},
@@ -342,4 +349,21 @@ func decode(t *testing.T, text string, into any) {
 	if err := json.Unmarshal([]byte(text), into); err != nil {
 		t.Fatalf("%v in %s", err, text)
 	}
+}
+
+// adapted has two scenarios of 4 runs, half of which grow.
+func adapted() string {
+	var b strings.Builder
+	b.WriteString("run,workload,scenario,epoch,seconds,action,quality,budget_seconds\n")
+	for _, start := range []int{10, 15} {
+		for e := range start {
+			fmt.Fprintf(&b, "b,w,before_%d,%d,%d,,0.5,200\n", start, e, 10*e+10)
+		}
+		for run := range 4 {
+			for e := start; e < 20; e++ {
+				fmt.Fprintf(&b, "%d,w,%d,%d,%d,%s,%g,200\n", run, start, e, 10*e+10, []string{"none", "grow"}[run%2*min(1, start/e)], 0.5+0.1*float64(run%2)+0.001*float64(run))
+			}
+		}
+	}
+	return b.String()
 }

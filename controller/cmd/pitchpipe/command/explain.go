@@ -43,6 +43,9 @@ func (a *app) explain() *cobra.Command {
 
 func (a *app) story(s api.Story, verbose bool) error {
 	a.printf("verdict  %s\neffect   %s\nnext     %s\n", s.Verdict, s.Effect, s.Next)
+	if s.Search != "" {
+		a.printf("search   trial %d of %s: pitchpipe search status %s\n", s.Trial, s.Search, s.Search)
+	}
 	lines := [][]string{{"\nRESOURCE", "USED", "REQUESTED", "SHARE"}}
 	for _, u := range s.Usage {
 		share := "-"

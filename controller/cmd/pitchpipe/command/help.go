@@ -18,7 +18,7 @@ const exitHelp = `Exit status:
   2  a job file, a stanza, a flag or the configuration is wrong; nothing was changed
   3  the controller does not answer
   4  only the job's owner or root may do this
-  5  there is no such job`
+  5  there is no such job or search`
 
 // exitStatusHelp is a topic of the help: a command that does nothing.
 func exitStatusHelp() *cobra.Command {
@@ -74,25 +74,28 @@ func usageLine(cmd *cobra.Command) string {
 }
 
 // overview fits the 24 lines of a small terminal: each group starts on the line of its first
-// command.
+// command, and the last ones, which few users need, are one line each.
 func overview(root *cobra.Command, groups []group) string {
 	var b strings.Builder
-	b.WriteString(root.Short + "\n\nUsage: pitchpipe COMMAND [--json] [--config FILE] [--socket PATH] [flags]\n\n")
-	others := []string{"completion"}
+	b.WriteString(root.Short + "\nUsage: pitchpipe COMMAND [--json] [--config FILE] [--socket PATH] [flags]\n\n")
 	for _, g := range groups {
 		title := g.title
+		var names []string
 		for _, c := range g.commands {
 			switch {
 			case c.Hidden:
-			case g.title == "":
-				others = append(others, c.Name())
+			case g.brief:
+				names = append(names, c.Name())
 			default:
 				fmt.Fprintf(&b, "%-10s%-12s%s\n", title, c.Name(), c.Short)
 				title = ""
 			}
 		}
+		if g.brief {
+			fmt.Fprintf(&b, "%-10s%s\n", title, strings.Join(names, ", "))
+		}
 	}
-	fmt.Fprintf(&b, "%-10s%s; see pitchpipe help COMMAND\n", "Other", strings.Join(others, ", "))
+	b.WriteString("See pitchpipe help COMMAND, and pitchpipe help completion for your shell.\n")
 	return b.String()
 }
 

@@ -157,7 +157,7 @@ func (l inJob) read(ctx context.Context) (parse.Job, tuning.Policy, error) {
 	if err != nil {
 		return job, none, fmt.Errorf("script of job %s: %w", l.id, err)
 	}
-	file, err := detect.ParseForSlurm(job.Name, sbatch.WithComment(script, job.Comment), nil)
+	file, err := detect.For("slurm")(job.Name, sbatch.WithComment(script, job.Comment), nil)
 	if err != nil {
 		return job, none, fmt.Errorf("%w: its script cannot be read: %w", errNothing, err)
 	}

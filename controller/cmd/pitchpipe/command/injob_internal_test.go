@@ -61,11 +61,13 @@ type heard struct {
 func (h *heard) report(_ context.Context, r api.Report) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if r.Saved {
+	switch {
+	case r.Begins:
+	case r.Saved:
 		h.got = append(h.got, "saved")
-		return nil
+	default:
+		h.got = append(h.got, fmt.Sprintf("%d/%d", r.Epoch, r.Total))
 	}
-	h.got = append(h.got, fmt.Sprintf("%d/%d", r.Epoch, r.Total))
 	return nil
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pitchpipe/driver/local"
+	"pitchpipe/driver/local/supervise"
 	"pitchpipe/driver/slurm/command"
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/api/progress"
@@ -130,7 +130,7 @@ func (a *app) supervise() *cobra.Command {
 		DisableFlagParsing: true,
 		PersistentPreRunE:  func(cmd *cobra.Command, _ []string) error { return a.start(cmd) },
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if code := local.Supervise(cmd.Context(), args); code != 0 {
+			if code := supervise.Main(cmd.Context(), args); code != 0 {
 				return fmt.Errorf("%w: supervisor status %d", errShown, code)
 			}
 			return nil

@@ -13,6 +13,7 @@ import (
 	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/report"
+	"pitchpipe/controller/trials"
 	"pitchpipe/driver"
 )
 
@@ -78,7 +79,7 @@ func (a *app) table(jobs []api.Job) error {
 	lines := [][]string{strings.Split("JOB NAME USER STATE TUNING EPOCH TIME ENERGY COST MOVES SETTINGS WHY", " ")}
 	for _, j := range jobs {
 		lines = append(lines, []string{
-			j.ID, printable(j.Name), j.Owner, j.State, tuningText(j), epochs(j), ran(j), joules(j), cost(j), moves(j),
+			j.ID, named(j.Name, j.Lineage), j.Owner, j.State, tuningText(j), epochs(j.Epoch, j.Total), ran(j), joules(j.Joules, j.Source), cost(j), moves(j),
 			cmp.Or(j.Current.String(), "-"), j.Sentence,
 		})
 	}
@@ -93,11 +94,11 @@ func tuningText(j api.Job) string {
 	}[j.Phase], j.Phase)
 }
 
-func epochs(j api.Job) string {
-	if j.Total <= 0 {
-		return fmt.Sprintf("%d/?", j.Epoch)
+func epochs(done, total int) string {
+	if total <= 0 {
+		return fmt.Sprintf("%d/?", done)
 	}
-	return fmt.Sprintf("%d/%d", j.Epoch, j.Total)
+	return fmt.Sprintf("%d/%d", done, total)
 }
 
 // ran is how long a job ran, and of one that waits how long it waits.
@@ -109,11 +110,11 @@ func ran(j api.Job) string {
 }
 
 // joules prints energy with its source; missing is not zero.
-func joules(j api.Job) string {
-	if j.Joules == nil {
-		return "-"
+func joules(v *float64, source string) string {
+	if v == nil {
+		return report.Unknown
 	}
-	return fmt.Sprintf("%s (%s)", report.Joules(*j.Joules), j.Source)
+	return fmt.Sprintf("%s (%s)", report.Joules(*v), source)
 }
 
 // cost prints what a job was charged, and says where energy has a price and is left out.
@@ -185,7 +186,7 @@ func (a *app) history() *cobra.Command {
 			return a.show(events, func() error {
 				var lines [][]string
 				for _, e := range events {
-					lines = append(lines, []string{e.At.Local().Format(time.DateTime), e.Job, printable(e.Name), e.Text})
+					lines = append(lines, []string{e.At.Local().Format(time.DateTime), cmp.Or(e.Job, "-"), named(e.Name, e.Lineage), e.Text})
 				}
 				return rows(a.Stdout, lines...)
 			})
@@ -198,21 +199,28 @@ const completionPatience = 500 * time.Millisecond
 // jobIDs completes ids of jobs from a running controller. Without one, or where it is slow,
 // there is nothing to complete and no message.
 func (a *app) jobIDs(once bool, worth func(api.Job) bool) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return ids(a, once, (*api.Client).Jobs, func(j api.Job) (id, what string, ok bool) {
+		return j.ID, printable(j.Name) + ", " + j.State, worth(j)
+	})
+}
+
+// ids completes ids from a list of a running controller, the newest first: each that is not named yet, or the first alone.
+func ids[T any](a *app, once bool, ask func(*api.Client, context.Context) ([]T, error), describe func(T) (id, what string, ok bool)) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, word string) (out []cobra.Completion, how cobra.ShellCompDirective) {
 		if once && len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		var out []cobra.Completion
-		for _, j := range a.newestFirst(cmd) {
-			if !slices.Contains(args, j.ID) && worth(j) && strings.HasPrefix(j.ID, word) {
-				out = append(out, cobra.CompletionWithDesc(j.ID, printable(j.Name)+", "+j.State))
+		for _, x := range newestOf(a, cmd, ask) {
+			if id, what, ok := describe(x); ok && !slices.Contains(args, id) && strings.HasPrefix(id, word) {
+				out = append(out, cobra.CompletionWithDesc(id, what))
 			}
 		}
 		return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	}
 }
 
-func (a *app) newestFirst(cmd *cobra.Command) []api.Job {
+// newestOf asks a running controller for a list, and turns it round. Without an answer in time it is empty.
+func newestOf[T any](a *app, cmd *cobra.Command, ask func(*api.Client, context.Context) ([]T, error)) []T {
 	// A completion skips configure, whose errors would end up in the shell.
 	var err error
 	if a.cfg, err = config.Load(cmd.Flags(), a.Environ, a.file); err != nil {
@@ -222,12 +230,23 @@ func (a *app) newestFirst(cmd *cobra.Command) []api.Job {
 	defer cancel()
 	client := a.client()
 	defer client.Close()
-	jobs, err := client.Jobs(ctx)
+	out, err := ask(client, ctx)
 	if err != nil {
 		return nil
 	}
-	slices.Reverse(jobs)
-	return jobs
+	slices.Reverse(out)
+	return out
+}
+
+// named is a name with the search and the trial that it belongs to.
+func named(name string, of trials.Lineage) string {
+	switch name = printable(name); {
+	case of.Search == "":
+		return name
+	case of.Trial == 0:
+		return fmt.Sprintf("%s (search %s)", name, of.Search)
+	}
+	return fmt.Sprintf("%s (%s, trial %d)", name, of.Search, of.Trial)
 }
 
 func anyJob(api.Job) bool     { return true }
@@ -302,10 +321,10 @@ func (p *screen) line(j api.Job, width int) string {
 }
 
 func summary(j api.Job) string {
-	parts := []string{j.ID + " " + printable(j.Name), "epoch " + strings.TrimSuffix(epochs(j), "/?"), j.State}
+	parts := []string{j.ID + " " + printable(j.Name), "epoch " + strings.TrimSuffix(epochs(j.Epoch, j.Total), "/?"), j.State}
 	if text := tuningText(j); text != "-" {
 		parts[2] += ", " + text
 	}
-	parts = append(parts, ran(j), joules(j), j.Current.String())
+	parts = append(parts, ran(j), joules(j.Joules, j.Source), j.Current.String())
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" || s == "-" }), "  ")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/report"
 )
 
 func (a *app) knowledge() *cobra.Command {
@@ -106,9 +107,4 @@ func age(days float64) string {
 	return fmt.Sprintf("%.0f days ago", math.Floor(days))
 }
 
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
+func count(n int, noun string) string { return report.Count(n, noun) }

@@ -190,6 +190,9 @@ type told struct {
 }
 
 func (f *told) Report(_ context.Context, node, job string, attempt int, r exporterapi.Report) error {
+	if r.Begins {
+		return nil
+	}
 	if attempt == 1 {
 		f.at = append(f.at, node+" "+job)
 	}

@@ -126,7 +126,7 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 
 // users are the commands of everybody; those of administrators and researchers have more flags.
 func users() []string {
-	return []string{"run", "validate", "status", "logs", "stop", "off", "explain", "history", "report", "knowledge", "config", "pause", "resume", "demo"}
+	return []string{"run", "validate", "status", "logs", "stop", "off", "explain", "history", "report", "knowledge", "config", "pause", "resume", "demo", "preview", "results", "best", "importance", "export", "plot"}
 }
 
 // shown is the help of a command.

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -75,7 +74,7 @@ func (a *app) probe(ctx context.Context, s api.Submission, with probing) (change
 		return change, nil, err
 	}
 	defer exporters.Close()
-	env := merged(s.Env, with.short)
+	env := driver.Merge(s.Env, with.short)
 	out, err := probe.Run(ctx, probe.Config{
 		Jobs: shortJobs{d}, Policy: policy, Own: own, Probes: with.settings, File: filepath.Join(dir, "probes.json"), Measure: a.joulesOf(exporters), Log: a.logger(),
 		Spec:   driver.Spec{Filename: s.Filename, Source: s.Source, Variables: s.Variables, Dir: s.Dir, Env: env},
@@ -119,7 +118,7 @@ func probed(s api.Submission, with probing) (*jobfile.Job, tuning.Policy, tuning
 	if format, err := detect.Format(s.Filename, s.Source); err != nil || format != jobfile.NomadHCL {
 		return refuse(fmt.Errorf("--probe: %s: short jobs are run for Nomad job files; an sbatch script with a checkpoint is probed while it runs", s.Filename))
 	}
-	file, err := detect.ParseForNomad(s.Filename, s.Source, s.Variables)
+	file, err := detect.For("nomad")(s.Filename, s.Source, s.Variables)
 	if err != nil {
 		return refuse(err)
 	}
@@ -134,20 +133,12 @@ func probed(s api.Submission, with probing) (*jobfile.Job, tuning.Policy, tuning
 		}
 	}
 	shown := *file
-	shown.Env = merged(file.Env, s.Env)
+	shown.Env = driver.Merge(file.Env, s.Env)
 	own := stanza.Own(&shown, policy)
 	if _, ok := own[tuning.Cores]; !ok {
 		own[tuning.Cores] = tuning.Number(float64(max(file.Cores, 1)))
 	}
 	return file, policy, own, nil
-}
-
-// merged are the variables of both, those of b where both have one.
-func merged(a, b map[string]string) map[string]string {
-	out := map[string]string{}
-	maps.Copy(out, a)
-	maps.Copy(out, b)
-	return out
 }
 
 // probeDir is where the probes of this very submission are remembered until the job is

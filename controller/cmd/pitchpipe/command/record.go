@@ -107,7 +107,10 @@ func (a *app) recordRuns(ctx context.Context, o recording, args []string) error 
 		case tree.Kind == cgroup.None:
 			unconfined = tree.Reason
 		default:
-			cfg.Cgroups = runCgroups{tree}
+			cfg.Cgroup = func(ctx context.Context, name string, cpus []int) (record.Cgroup, error) {
+				leaf, err := tree.Create(ctx, name, cgroup.Limits{CPUs: cpus})
+				return runCgroup{leaf}, err
+			}
 		}
 	}
 	result, err := record.Record(ctx, plan, cfg)

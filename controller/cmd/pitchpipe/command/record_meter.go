@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"pitchpipe/controller/record"
 	"pitchpipe/driver/local/cgroup"
 	"pitchpipe/exporter/api"
 )
@@ -65,19 +64,8 @@ func (o recording) meter(ctx context.Context) (*api.Client, func(), error) {
 	return client, func() { exporter.stop(); remove() }, nil
 }
 
-// runCgroups gives each recorded run a cgroup of its own, as the local driver does: perf
-// counts by it, and the exporter knows the run by its name.
-type runCgroups struct{ tree cgroup.Tree }
-
-// Create implements record.Cgroups.
-func (c runCgroups) Create(ctx context.Context, name string, cpus []int) (record.Cgroup, error) {
-	leaf, err := c.tree.Create(ctx, name, cgroup.Limits{CPUs: cpus})
-	if err != nil {
-		return nil, err
-	}
-	return runCgroup{leaf}, nil
-}
-
+// runCgroup is the cgroup of a recorded run, as the local driver makes one: perf counts by it, and
+// the exporter knows the run by its name.
 type runCgroup struct{ cgroup.Leaf }
 
 // Close implements record.Cgroup.

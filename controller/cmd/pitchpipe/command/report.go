@@ -54,10 +54,9 @@ func (a *app) report() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&since, "since", "30d", "length of the period, up to now, such as 12h or 30d")
-	f.StringVar(&by, "by", string(report.ByJob), "what lines are summed over: "+strings.Join(bys, ", "))
+	choice(cmd, &by, "by", string(report.ByJob), "what lines are summed over", bys)
 	f.BoolVar(&asCSV, "csv", false, "print the lines as CSV, the total last")
 	f.StringVar(&file, "from-sacct", "", "read what sacct -P printed, - for the standard input, and ask no controller")
-	offer(cmd, "by", bys)
 	for _, other := range []string{"since", "csv"} {
 		cmd.MarkFlagsMutuallyExclusive("from-sacct", other)
 	}
@@ -94,7 +93,7 @@ func (a *app) fromSacct(cmd *cobra.Command, file, by string) error {
 	if err != nil {
 		return fmt.Errorf("%w accounting %s: %w", errInvalid, file, err)
 	}
-	for _, fault := range h.Faults {
+	for _, fault := range h.Faults[:min(10, len(h.Faults))] { // more are likely alike
 		fmt.Fprintf(a.Stderr, "pitchpipe: left out: %v\n", fault)
 	}
 	s := sacct.Summarise(h.Jobs)

@@ -40,11 +40,7 @@ func (a *app) run() *cobra.Command {
 			"work short. It is then submitted once, with the best. The same command resumes after an interruption.",
 		Args: cobra.ExactArgs(1),
 		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
-			source, err := os.ReadFile(args[0])
-			if err != nil {
-				return fmt.Errorf("%w job file: %w", errInvalid, err)
-			}
-			dir, err := absolute(cmp.Or(dir, filepath.Dir(args[0])))
+			s, err := a.submission(args[0], dir, variables, environment)
 			chosen := request != ""
 			switch {
 			case err != nil:
@@ -53,19 +49,14 @@ func (a *app) run() *cobra.Command {
 				return fmt.Errorf("%w --probe %d with %d --probe-env: want how many settings to try, and at least one variable that makes the work short", errInvalid, probes, len(shorter))
 			case chosen && probes > 0:
 				return fmt.Errorf("%w --request: short jobs are remembered by the job file and its variables", errInvalid)
-			case !chosen:
-				request = rand.Text()
 			}
-			s := api.Submission{
-				Request: request, Filename: args[0], Source: source, Variables: a.variables(args[0], source, variables), Dir: dir,
-				Env: environment, Off: off,
-			}
+			s.Request, s.Off = cmp.Or(request, rand.Text()), off
 			var job api.Job
 			var before time.Time
 			if probes > 0 {
 				job, before, err = a.probeAndSubmit(ctx, client, s, probing{probes, shorter})
 			} else {
-				job, err = submit(ctx, client, s)
+				job, err = submit(ctx, s, client.Submit)
 			}
 			if errors.Is(err, api.ErrUsersSubmit) {
 				if chosen {
@@ -97,15 +88,25 @@ func (a *app) run() *cobra.Command {
 	return cmd
 }
 
+// submission is a job file as it is sent. Its folder is that of the file where none is named.
+func (a *app) submission(file, dir string, variables, environment pairs) (api.Submission, error) {
+	source, err := os.ReadFile(file)
+	if err != nil {
+		return api.Submission{}, fmt.Errorf("%w job file: %w", errInvalid, err)
+	}
+	dir, err = absolute(cmp.Or(dir, filepath.Dir(file)))
+	return api.Submission{Filename: file, Source: source, Variables: a.variables(file, source, variables), Dir: dir, Env: environment}, err
+}
+
 // starting is how long a controller that was just started may take to answer.
 const starting = 5 * time.Second
 
-// submit waits for a controller that starts. The same request never makes a second job.
-func submit(ctx context.Context, client *api.Client, s api.Submission) (api.Job, error) {
+// submit waits for a controller that starts. The same request never makes a second job or search.
+func submit[T any](ctx context.Context, s api.Submission, to func(context.Context, api.Submission) (T, error)) (T, error) {
 	for end := time.Now().Add(starting); ; {
-		job, err := client.Submit(ctx, s)
+		out, err := to(ctx, s)
 		if !errors.Is(err, api.ErrUnavailable) || time.Now().After(end) || !pause(ctx, 100*time.Millisecond) {
-			return job, err
+			return out, err
 		}
 	}
 }
@@ -165,7 +166,7 @@ func (a *app) wait(ctx context.Context, client *api.Client, job api.Job, before 
 		case err == nil && !before.IsZero() && j.Submitted.Equal(before):
 		case err == nil:
 			job = j
-		case errors.Is(err, api.ErrUnavailable) && ctx.Err() == nil: // it may be restarting; the job goes on
+		case ctx.Err() != nil || errors.Is(err, api.ErrUnavailable): // it may be restarting; the job goes on
 		default:
 			return err
 		}
@@ -176,7 +177,7 @@ func (a *app) wait(ctx context.Context, client *api.Client, job api.Job, before 
 			break
 		}
 		if !pause(ctx, 250*time.Millisecond) {
-			return ctx.Err()
+			return fmt.Errorf("%s goes on, and this command no longer waits for it: %w", job.ID, ctx.Err())
 		}
 	}
 	if a.json {
@@ -200,9 +201,9 @@ const headStart = 2 * time.Second
 // for the old one. Change is what short jobs have shown to be better, for Nomad alone; nil: no
 // short jobs ran.
 func (a *app) submitWith(ctx context.Context, client *api.Client, s api.Submission, change *driver.Change) (job api.Job, before time.Time, err error) {
-	register, parse := a.submitToSlurm, detect.ParseForSlurm
+	register, parse := a.submitToSlurm, detect.For("slurm")
 	if format, err := detect.Format(s.Filename, s.Source); err == nil && format == jobfile.NomadHCL {
-		register, parse = a.submitToNomad(client, change), detect.ParseForNomad
+		register, parse = a.submitToNomad(client, change), detect.For("nomad")
 	}
 	file, err := parse(s.Filename, s.Source, s.Variables)
 	if err != nil {

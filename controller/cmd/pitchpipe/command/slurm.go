@@ -52,12 +52,7 @@ func (a *app) slurmCheck() *cobra.Command {
 				return err
 			}
 			report := check.Judge(facts)
-			if a.json {
-				err = a.printJSON(report)
-			} else {
-				a.printf("%s", check.Text(report))
-			}
-			if err == nil && !report.Passed {
+			if err = a.said(report, "%s", check.Text(report)); err == nil && !report.Passed {
 				err = errShown
 			}
 			return err

@@ -44,7 +44,7 @@ func TestAJobThatIsOnlyObservedOnceItRunsIsSaidToBe(t *testing.T) {
 			t.Parallel()
 			var stderr bytes.Buffer
 			a := &app{World: World{Stderr: &stderr}}
-			file, err := detect.ParseForSlurm("a.sh", []byte(c.script), nil)
+			file, err := detect.For("slurm")("a.sh", []byte(c.script), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -40,6 +40,16 @@ func TestWrongCommandLinesExitWithTwoAndOneLine(t *testing.T) {
 		{"a sum over what nothing is summed over", []string{"report", "--by", "planet"}, "want one of job, user"},
 		{"a period that is none", []string{"report", "--since", "soon"}, "want a time"},
 		{"a report in two forms", []string{"report", "--csv", "--json"}, "exclude"},
+		{"a search of a file that is not there", []string{"search", "run", absent}, "absent"},
+		{"a plot of nothing that is drawn", []string{"search", "plot", "pie", "-o", "x.svg"}, "want one of best-time"},
+		{"a plot in no format", []string{"search", "plot", "rungs", "-o", "x.pdf"}, "ends in .svg or .png"},
+		{"an export in no format", []string{"search", "export", "--format", "xml"}, "want csv or json"},
+		{"searches too many", []string{"search", "best", "1", "2"}, "1 arg"},
+		{"a log in no format", []string{"simulate", absent, "--format", "xml"}, "want one of [swf sacct venus csv]"},
+		{"a log that is not there", []string{"simulate", absent, "--format", "swf"}, "absent"},
+		{"a policy that does not exist", []string{"simulate", absent, "--format", "swf", "--policy", "luck"}, "want some of fifo"},
+		{"an accounting that is not there", []string{"whatif", "--from-sacct", absent}, "absent"},
+		{"memory in no unit", []string{"whatif", "--from-sacct", absent, "--memory-per-node", "much"}, "--memory-per-node"},
 		{"a pattern that is no regular expression", []string{"listen", "--pattern", "(", "--file", absent}, "pattern"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -121,6 +131,16 @@ func TestAControllerThatIsNotThereExitsWithThree(t *testing.T) {
 		{"off", "7"},
 		{"stop", "7"},
 		{"logs", "7"},
+		{"search", "run", searchFile(t, 1)},
+		{"search", "status"},
+		{"search", "status", "x", "--watch"},
+		{"search", "results"},
+		{"search", "best"},
+		{"search", "importance"},
+		{"search", "export"},
+		{"search", "plot", "rungs", "-o", filepath.Join(t.TempDir(), "x.svg")},
+		{"search", "stop"},
+		{"search", "resume"},
 	} {
 		for _, more := range [][]string{nil, {"--json"}} {
 			r := pitchpipe(t, append(append(args, "--socket", socket), more...)...)

@@ -4,6 +4,7 @@
 
 typedef struct { unsigned gpu, memory; } utilization;
 typedef struct { unsigned long long total, free, used; } memory;
+typedef struct { unsigned version; unsigned long long total, reserved, free, used; } memory2;
 typedef struct {
 	unsigned pid;
 	unsigned long long used;
@@ -60,10 +61,22 @@ int nvmlDeviceGetUtilizationRates(void *d, utilization *u) { u->gpu = 35; u->mem
 int nvmlDeviceGetMemoryInfo(void *d, memory *m)
 {
 	m->total = 80ULL << 30;
-	m->free = 70ULL << 30;
+	m->free = 69ULL << 30;
+	m->used = 11ULL << 30;
+	return 0;
+}
+#ifndef OLD
+int nvmlDeviceGetMemoryInfo_v2(void *d, memory2 *m)
+{
+	if (m->version != (sizeof(memory2) | 2 << 24))
+		return 25;
+	m->total = 80ULL << 30;
+	m->reserved = 1ULL << 30;
+	m->free = 69ULL << 30;
 	m->used = 10ULL << 30;
 	return 0;
 }
+#endif
 int nvmlDeviceGetComputeRunningProcesses_v3(void *d, unsigned *n, process *list)
 {
 	unsigned have = INDEX(d) == 0 ? 100 : INDEX(d) == 1 ? 0 : INDEX(d) - 1;

@@ -16,6 +16,9 @@
 // done notes that it runs, until somebody stops it; else it goes on behind the last epoch
 // that was saved.
 //
+// With LEARNING_RATE in its environment its accuracy depends on that and the epoch alone, so that it can be the trial of
+// a search.
+//
 // Exit status: 0 done, 1 the journal cannot be used, 2 a flag is not usable, 85 saved
 // and left, 143 told to end, that of --status where it is done and one was asked for.
 package main

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/signal"
@@ -219,7 +220,8 @@ func (a *attempt) work(asked, ended <-chan os.Signal) (int, error) {
 		if err := a.note("epoch %d", a.done); err != nil {
 			return 0, err
 		}
-		fmt.Printf("epoch %d/%d loss %.4f acc %.4f\n", a.done, a.o.epochs, 1-float64(a.done)/float64(a.o.epochs), float64(a.done)/float64(a.o.epochs))
+		acc := a.learned()
+		fmt.Printf("epoch %d/%d loss %.4f acc %.4f\n", a.done, a.o.epochs, 1-acc, acc)
 		if !wanted || a.done == a.total {
 			continue
 		}
@@ -240,6 +242,16 @@ func (a *attempt) work(asked, ended <-chan os.Signal) (int, error) {
 	}
 	fmt.Printf("done after %d epochs\n", a.done)
 	return a.o.status, a.note("end %d", time.Now().UnixMilli())
+}
+
+// learned is the share of the work that is done, or with a learning rate what a trial of a search learned of it: the
+// same for the same rate and epoch.
+func (a *attempt) learned() float64 {
+	rate, err := strconv.ParseFloat(os.Getenv("LEARNING_RATE"), 64)
+	if err != nil {
+		return float64(a.done) / float64(a.o.epochs)
+	}
+	return (1 - math.Abs(rate-0.6)) * (1 - math.Exp(-rate*float64(a.done)))
 }
 
 // leave is the end of an attempt that SIGTERM ended.

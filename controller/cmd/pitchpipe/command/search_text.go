@@ -1,0 +1,274 @@
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/report"
+	"pitchpipe/controller/searcher"
+	"pitchpipe/controller/trials"
+	"pitchpipe/controller/tuning"
+)
+
+// searchBrief is a search in four lines: its state, the best trial, the next step, and what was used.
+func searchBrief(x trials.State, now time.Time) string {
+	s := x.Searcher()
+	best := "none yet: no trial has ended an epoch"
+	if r := s.Ranking(); len(r) > 0 {
+		best = foundText(x, s, r[0])
+	}
+	return fmt.Sprintf("search  %s (%s) %s\nbest    %s\nnext    %s\nspent   %s\n", x.ID, printable(x.Name), searchState(x), best, searchNext(x, now), spentText(x, now))
+}
+
+// searchState says how far a search is.
+func searchState(x trials.State) string {
+	begun, busy := len(x.Trials), x.Searcher().Busy()
+	switch {
+	case !x.Over && x.Closing == "":
+		return fmt.Sprintf("runs: %s of %d trials", counts(x), x.Plan.Trials)
+	case !x.Settled():
+		return fmt.Sprintf("ends: %s; %s to end", cmp.Or(x.Closing, "nothing is left to begin"), count(busy, "job"))
+	case x.Closing != "":
+		return fmt.Sprintf("is over: %s; %s of %d trials", x.Closing, counts(x), x.Plan.Trials)
+	case begun < x.Plan.Trials:
+		return fmt.Sprintf("is over: its knobs have no more than %s", count(begun, "combination"))
+	}
+	return fmt.Sprintf("is over: all %s ended", count(begun, "trial"))
+}
+
+// counts are the trials by their state.
+func counts(x trials.State) string {
+	s := x.Searcher()
+	return s.Counts(searcher.Done, searcher.Stopped, searcher.Failed, searcher.Diverged, searcher.Paused, searcher.Running)
+}
+
+// foundText is a trial with its best epoch.
+func foundText(x trials.State, s *searcher.Searcher, t *searcher.Trial) string {
+	best, _ := s.Best(t)
+	what := "quality"
+	if x.Policy.Quality == nil {
+		what = "loss"
+	}
+	text := fmt.Sprintf("%s %.4g in trial %d after %s: %s", what, best.Value, t.Number, count(best.Epoch, "epoch"), t.Settings)
+	if s.Target != nil && len(t.Reports) > 0 && t.State == searcher.Done && best.Epoch < s.Epochs {
+		text += fmt.Sprintf(" (target %g)", *s.Target)
+	}
+	return text
+}
+
+// searchNext is what its owner can do.
+func searchNext(x trials.State, now time.Time) string {
+	last := func(t trials.Trial) bool { return t.State == searcher.Failed && len(t.Jobs) > 0 }
+	left, known := x.Left(now)
+	switch failed := slices.IndexFunc(x.Trials, last); {
+	case len(x.Searcher().Ranking()) == 0 && failed >= 0:
+		t := x.Trials[failed]
+		return fmt.Sprintf("pitchpipe logs %s shows why trial %d failed", t.Jobs[len(t.Jobs)-1], t.Number)
+	case x.Settled() && len(x.Searcher().Ranking()) == 0:
+		return "pitchpipe search status " + x.ID + " shows what became of the trials"
+	case x.Settled() && x.Closing != "":
+		return fmt.Sprintf("pitchpipe search resume %s goes on; pitchpipe search best %s -o FILE writes a job file with the best values", x.ID, x.ID)
+	case x.Settled():
+		return "pitchpipe search best " + x.ID + " -o FILE writes a job file with the best values"
+	case x.Over || x.Closing != "":
+		return "wait until its jobs have ended"
+	case !known:
+		return "wait: the end is unknown before some epochs have ended"
+	default:
+		return fmt.Sprintf("wait: it ends about %s, in %s", clock(now.Add(left), now), report.Duration(left.Round(time.Second).Seconds()))
+	}
+}
+
+// clock is a time of today, or with its day.
+func clock(at, now time.Time) string {
+	if at, now = at.Local(), now.Local(); at.YearDay() != now.YearDay() || at.Year() != now.Year() {
+		return at.Format("Mon 2 Jan 15:04")
+	}
+	return at.Format("15:04")
+}
+
+// spentText is what all trials used, and the budget where there is one.
+func spentText(x trials.State, now time.Time) string {
+	joules, hours, _ := x.Searcher().Spent()
+	if !x.Ended.IsZero() {
+		now = x.Ended
+	}
+	of := func(have, budget string, bound bool) string {
+		if bound {
+			return have + " of " + budget
+		}
+		return have
+	}
+	parts := []string{of(report.Duration(now.Sub(x.Created).Seconds()), report.Duration(x.Plan.Time.Seconds()), x.Plan.Time > 0)}
+	var sources []string
+	for _, t := range x.Trials {
+		if source := t.Last().Source; source != "" && !slices.Contains(sources, source) {
+			sources = append(sources, source)
+		}
+	}
+	if len(sources) > 0 {
+		have := fmt.Sprintf("%s (%s)", report.Joules(joules), strings.Join(sources, ", "))
+		parts = append(parts, of(have, report.Joules(float64(x.Plan.Energy)), x.Plan.Energy > 0))
+	} else {
+		parts = append(parts, "joules not measured")
+	}
+	parts = append(parts, of(fmt.Sprintf("%.3g", hours), fmt.Sprintf("%g", x.Plan.CoreHours), x.Plan.CoreHours > 0)+" core-hours")
+	return strings.Join(parts, ", ")
+}
+
+// searchList is one line for each search.
+func searchList(all []trials.State, now time.Time) [][]string {
+	lines := [][]string{{"SEARCH", "NAME", "USER", "STATE", "TRIALS", "BEST", "TIME", "ENDS", "WHY"}}
+	for _, x := range all {
+		state, best, ends, until := "running", "-", "-", now
+		if !x.Ended.IsZero() {
+			state, until, ends = "over", x.Ended, clock(x.Ended, now)
+		} else if left, ok := x.Left(now); ok {
+			ends = "about " + clock(now.Add(left), now)
+		}
+		s := x.Searcher()
+		if r := s.Ranking(); len(r) > 0 {
+			b, _ := s.Best(r[0])
+			best = value(b)
+		}
+		lines = append(lines, []string{
+			x.ID, printable(x.Name), x.Owner, state, fmt.Sprintf("%d/%d", len(x.Trials), x.Plan.Trials), best,
+			report.Duration(until.Sub(x.Created).Seconds()), ends, x.Closing,
+		})
+	}
+	return lines
+}
+
+// searchTrials is one line for each trial.
+func searchTrials(x trials.State) [][]string {
+	lines := [][]string{{"TRIAL", "STATE", "EPOCH", "VALUE", "TIME", "ENERGY", "CORES", "JOB", "HYPERPARAMETERS", "WHY"}}
+	for _, t := range x.Trials {
+		r, job := t.Last(), "-"
+		if n := len(t.Jobs); n > 0 {
+			job = string(t.Jobs[n-1])
+		}
+		lines = append(lines, []string{
+			fmt.Sprint(t.Number), trialState(t), epochs(r.Epoch, x.Plan.Epochs), value(r), known(report.Duration(r.Seconds), r.Epoch > 0), joules(r.Joules, r.Source), known(fmt.Sprint(r.Cores), r.Cores > 0), job,
+			t.Settings.String(), printable(t.Reason),
+		})
+	}
+	return lines
+}
+
+func trialState(t trials.Trial) string {
+	switch {
+	case t.State == searcher.Running && len(t.Jobs) < t.Attempt:
+		return "to start"
+	case t.State != searcher.Running && t.Busy:
+		return string(t.State) + ", ending"
+	}
+	return string(t.State)
+}
+
+// searchResults ranks the trials.
+func searchResults(s *searcher.Searcher, most int) [][]string {
+	lines := [][]string{{"RANK", "TRIAL", "BEST", "EPOCH", "STATE", "TIME", "ENERGY", "CORE-HOURS", "HYPERPARAMETERS"}}
+	ranking := s.Ranking()
+	for i, t := range ranking[:min(most, len(ranking))] {
+		best, _ := s.Best(t)
+		r := t.Last()
+		lines = append(lines, []string{
+			fmt.Sprint(i + 1), fmt.Sprint(t.Number), value(best), fmt.Sprintf("%d of %d", best.Epoch, r.Epoch), string(t.State), report.Duration(r.Seconds), joules(r.Joules, r.Source),
+			fmt.Sprintf("%.3g", r.CoreHours), t.Settings.String(),
+		})
+	}
+	return lines
+}
+
+// known is a text, and "-" where what it says is unknown.
+func known(text string, is bool) string {
+	if is {
+		return text
+	}
+	return report.Unknown
+}
+
+func value(r searcher.Report) string { return known(fmt.Sprintf("%.4g", r.Value), r.Epoch > 0) }
+
+// measures are what a search compares its trials by; nil: by their values alone.
+func measures(x trials.State) []string {
+	if q := x.Policy.Quality; q != nil && len(q.Measures) > 1 {
+		return q.Measures
+	}
+	return nil
+}
+
+// searchWarnings are what a user ought to know before a search begins, of which the machine takes fewer trials
+// at one time than asked for.
+func searchWarnings(v api.Verdict, asked, parallel int) []string {
+	var out []string
+	warn := func(format string, args ...any) { out = append(out, "warning: "+fmt.Sprintf(format, args...)) }
+	if v.Policy.Checkpoint == nil {
+		warn("the job file has no checkpoint block, so a trial that was stopped, lost its node or met its time limit cannot go on")
+	}
+	if parallel < asked {
+		warn("the cores of this machine take %d of the %d parallel trials at one time; the others wait", parallel, asked)
+	}
+	acts := func(p tuning.Prospects) bool { // under one of the schedulers that may be meant
+		return len(p.Knobs) == 0 || slices.ContainsFunc(p.Knobs, func(k tuning.Prospect) bool { return k.When != tuning.Never })
+	}
+	if v.Policy.Search.System == tuning.Pipelined && len(v.Prospects) > 0 && len(v.Prospects[0].Knobs) > 0 && !slices.ContainsFunc(v.Prospects, acts) {
+		warn("inside the trials %s", strings.TrimPrefix(v.Prospects[0].Headline, "valid, but "))
+	}
+	return out
+}
+
+// searchLine is a search in a line, and what of it is worth another line.
+func searchLine(x trials.State, now time.Time) (line, mark string) {
+	parts := []string{x.ID + " " + searchState(x)}
+	s := x.Searcher()
+	if r := s.Ranking(); len(r) > 0 {
+		best, _ := s.Best(r[0])
+		parts = append(parts, fmt.Sprintf("best %s in trial %d", value(best), r[0].Number))
+		mark = parts[1]
+	}
+	if left, ok := x.Left(now); ok {
+		parts = append(parts, "ends about "+clock(now.Add(left), now))
+	}
+	ended := 0
+	for _, t := range x.Trials {
+		if t.State != searcher.Running && !t.Busy {
+			ended++
+		}
+	}
+	return strings.Join(parts, "  "), fmt.Sprintf("%d %s %t %s", ended, x.Closing, x.Settled(), mark)
+}
+
+// mostDrawn is how many trials that run are drawn at one time.
+const mostDrawn = 12
+
+// searchPicture is a search as a terminal shows it while it runs.
+func searchPicture(x trials.State, now time.Time, width int) string {
+	var b strings.Builder
+	b.WriteString(searchBrief(x, now))
+	drawn := 0
+	for _, t := range x.Trials {
+		if !t.Busy {
+			continue
+		}
+		if drawn++; drawn > mostDrawn {
+			b.WriteString("        …\n")
+			break
+		}
+		const bar = 20
+		r := t.Last()
+		full := bar * min(r.Epoch, x.Plan.Epochs) / max(x.Plan.Epochs, 1)
+		fmt.Fprintf(&b, "%s%s trial %d  epoch %s  %s  %s  %s\n", strings.Repeat("█", full), strings.Repeat("░", bar-full), t.Number,
+			epochs(r.Epoch, x.Plan.Epochs), value(r), trialState(t), t.Settings)
+	}
+	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+	for i, line := range lines {
+		text := []rune(line)
+		lines[i] = string(text[:min(len(text), max(width-1, 0))])
+	}
+	return strings.Join(lines, "\n") + "\n"
+}

@@ -1,0 +1,53 @@
+package command
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"pitchpipe/controller/joblog"
+	"pitchpipe/controller/simulate/whatif"
+	"pitchpipe/controller/tuning"
+)
+
+func (a *app) whatif() *cobra.Command {
+	var file, memory string
+	var o whatif.Options
+	cmd := &cobra.Command{
+		Use: "whatif --from-sacct FILE", Short: "Estimate what tuning would have brought this site",
+		Long: "Simulate the jobs of an accounting as they were and as tuning would have changed them: fewer cores, less memory,\n" +
+			"time limits by forecast, idle cores shared, and all together. Core-hours, waits and slowdowns have intervals, and the\n" +
+			"assumptions stand below. A job is changed by what ended runs of its user and name had shown before it came. No\n" +
+			"controller is asked. JobName comes last:\n" +
+			"    sacct -aPD -S 2026-01-01 -o JobID,User,Account,Partition,State,Submit,Start,Elapsed,Timelimit,AllocCPUS,NNodes,AllocTRES,TotalCPU,ReqMem,MaxRSS,NTasks,JobName\n" +
+			"Without --nodes the cluster has as many cores as jobs held at most. controller/evaluate/KEYS.md explains the keys of --json.",
+		Example: "  pitchpipe whatif --from-sacct jobs.txt --nodes 40 --cores-per-node 32 --memory-per-node 128GiB",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if memory != "" {
+				bytes, err := tuning.ParseBytes(memory)
+				if err != nil {
+					return fmt.Errorf("%w --memory-per-node: %w", errInvalid, err)
+				}
+				o.Memory = int64(bytes)
+			}
+			l, err := a.readLog(joblog.Sacct, file)
+			if err != nil {
+				return err
+			}
+			r, err := whatif.Study(cmd.Context(), l, o, a.progress())
+			if err != nil {
+				return err
+			}
+			r.Data = []string{file}
+			return a.printReport(r)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&file, "from-sacct", "", "what sacct -P printed, gzip or not; - for the standard input")
+	f.IntVar(&o.Shape.Nodes, "nodes", 0, "nodes of the cluster")
+	f.IntVar(&o.Shape.CoresPerNode, "cores-per-node", 0, "cores of a node")
+	f.StringVar(&memory, "memory-per-node", "", "memory of a node, such as 128GiB; without it no job waits for memory")
+	_ = cmd.MarkFlagRequired("from-sacct")
+	return cmd
+}

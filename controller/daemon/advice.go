@@ -1,0 +1,124 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"pitchpipe/controller/advise"
+	"pitchpipe/controller/durations"
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+)
+
+const bucketAdvice = "advice"
+
+// newAdvisor is nil where the scheduler takes no advice.
+func (d *Daemon) newAdvisor() *advise.Service {
+	scheduler, ok := d.driver.(driver.Adviser)
+	if !ok {
+		return nil
+	}
+	return advise.New(advise.Config{
+		Scheduler: scheduler, Forecasts: &forecasts{}, Store: adviceStore{d.services},
+		Site: d.siteFor, Gate: d.pauses.gate, Tuned: d.tuned, Leads: d.candidate.Leads, Audit: d.auditAdvice,
+		Every: d.cfg.Resync, Now: time.Now, Log: d.log.With("service", "advice"),
+	})
+}
+
+// tuned reports whether a job has a stanza by which the tuner changes it.
+func (d *Daemon) tuned(job driver.Job) bool {
+	rec, err := d.records.Load(context.Background(), job.ID)
+	return err == nil && rec.Phase != reconcile.Ignored && rec.Policy.Mode == tuning.Apply
+}
+
+func (d *Daemon) auditAdvice(ctx context.Context, g advise.Given) error {
+	before, after := tuning.Settings{}, tuning.Settings{"nice_above_owner": tuning.Number(float64(g.Advice.Nice))}
+	if g.Own > 0 {
+		before["time_limit"], after["time_limit"] = tuning.Number(g.From.Seconds()), tuning.Number(cmp.Or(g.Advice.TimeLimit, g.Own).Seconds())
+	}
+	return d.audit.append(ctx, reconcile.Audit{
+		At: g.Made, Actor: "tuner", Job: string(g.Job), Action: g.Action, Intent: g.Intent, Before: before, After: after,
+	})
+}
+
+// adviceStore keeps the intents of advice in the store of all durable state.
+type adviceStore struct{ *services }
+
+// All implements advise.Store.
+func (s adviceStore) All() (map[string]advise.Given, error) {
+	return readAll[advise.Given](s.store, bucketAdvice)
+}
+
+// Save implements advise.Store.
+func (s adviceStore) Save(g advise.Given) error {
+	return s.store.PutJSON(bucketAdvice, string(g.Job), g)
+}
+
+// Forget implements advise.Store.
+func (s adviceStore) Forget(job string) error { return s.store.Delete(bucketAdvice, job) }
+
+// forecasts are those of package durations. The rounds of advice alone use them.
+type forecasts struct {
+	model *durations.Model      // nil: no job has ended
+	busy  map[string][2]float64 // CPU seconds that jobs used, and that their cores had, by owner and name
+}
+
+func features(j driver.Job) durations.Features {
+	return durations.Features{
+		User: j.Owner, Group: j.Partition, Account: j.Account, Name: j.Name, CPUs: j.Resources.Cores, GPUs: j.Resources.GPUs, Nodes: max(j.Nodes, 1),
+		Limit: j.Resources.TimeLimit.Seconds(), Submit: float64(j.Submitted.Unix()),
+	}
+}
+
+// Learn implements advise.Forecaster.
+func (f *forecasts) Learn(ended []driver.Job) {
+	var all []durations.Ended
+	if f.busy == nil {
+		f.busy = map[string][2]float64{}
+	}
+	for _, j := range ended {
+		if b := f.busy[j.Owner+"/"+j.Name]; j.Used > 0 {
+			f.busy[j.Owner+"/"+j.Name] = [2]float64{b[0] + j.Used.Seconds(), b[1] + j.Ended.Sub(j.Started).Seconds()*float64(j.Resources.Cores)}
+		}
+		all = append(all, durations.Ended{Features: features(j), Duration: j.Ended.Sub(j.Started).Seconds(), End: float64(j.Ended.Unix())})
+	}
+	if f.model == nil { // the past, as a whole
+		f.model = durations.Fit(all)
+		return
+	}
+	for _, e := range all {
+		f.model.Learn(e)
+	}
+}
+
+// Forecast implements advise.Forecaster.
+func (f *forecasts) Forecast(j driver.Job) advise.Forecast {
+	if f.model == nil {
+		return advise.Forecast{}
+	}
+	p := f.model.Predict(features(j))
+	if !p.Known() {
+		return advise.Forecast{}
+	}
+	out := advise.Forecast{Samples: p.Samples, Median: p.Median, Quantile: p.Quantile}
+	if b := f.busy[j.Owner+"/"+j.Name]; b[1] > 0 {
+		out.Busy = b[0] / b[1]
+	}
+	return out
+}
+
+func (r request) advice() (any, error) {
+	if r.d.advisor == nil {
+		return nil, fmt.Errorf("%w: the scheduler takes no advice", errInput)
+	}
+	out := []advise.Item{}
+	for _, row := range r.d.advisor.Rows() {
+		if r.who.May(row.Owner) {
+			out = append(out, row)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,83 @@
+package daemon
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/searcher"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+)
+
+// said is a scheduler that shows what a job said.
+type said struct {
+	driver.Driver
+
+	text string
+}
+
+func (s said) Logs(context.Context, driver.JobID, int64) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader(s.text)), nil
+}
+
+func TestEpochsThatNoExporterSawAreReadFromTheOutputOfAJobThatEnded(t *testing.T) {
+	at := time.Unix(1000, 0)
+	seen := tuning.Epoch{Number: 2, Attempt: 1, Start: at, End: at.Add(time.Second), Joules: new(tuning.Joules(7)), Source: "rapl"}
+	for _, tt := range []struct {
+		name   string
+		epochs []tuning.Epoch
+		text   string
+		want   []int
+		joules bool
+	}{
+		{"those after the last that was seen", []tuning.Epoch{seen}, "epoch 1/5 acc 0.1\nepoch 2/5 acc 0.2\nepoch 3/5 acc 0.3\nepoch 4/5 acc 0.4\n", []int{3, 4}, true},
+		{"all where none was seen", nil, "hello\nepoch 1/5 acc 0.3\nepoch 2/5 acc 0.4\n", []int{1, 2}, false},
+		{"each once, where an attempt did some again", []tuning.Epoch{seen}, "epoch 3/5 acc 0.3\nepoch 3/5 acc 0.4\n", []int{3}, true},
+		{"none where all were seen", []tuning.Epoch{{Number: 5, Attempt: 1}}, "epoch 6/5 acc 0.3\n", nil, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := trialJobs{&Daemon{services: &services{driver: said{text: tt.text}, log: slog.New(slog.DiscardHandler)}}}
+			rec := &reconcile.Record{}
+			rec.Policy.Progress.Pattern, rec.Total, rec.Epochs = `epoch (?P<epoch>\d+)/(?P<total>\d+) acc (?P<quality>\S+)`, 5, tt.epochs
+			var got []int
+			for _, e := range d.unseen(t.Context(), rec, driver.Job{Ended: at.Add(time.Minute), Attempt: 1}) {
+				got = append(got, e.Number)
+				if e.Quality == nil || !e.End.Equal(at.Add(time.Minute)) || (e.Joules != nil) != tt.joules {
+					t.Errorf("epoch %+v", e)
+				}
+			}
+			if len(got) != len(tt.want) || len(got) > 0 && got[0] != tt.want[0] {
+				t.Errorf("epochs %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// What a scheduler did to a job is no wish of its owner: the trial goes on in another.
+func TestHowAJobEndedSaysWhatBecomesOfItsTrial(t *testing.T) {
+	for _, tt := range []struct {
+		state  driver.State
+		detail string
+		want   searcher.End
+	}{
+		{driver.Succeeded, "", searcher.Succeeded},
+		{driver.Failed, "failed: NonZeroExitCode", searcher.Broken},
+		{driver.NotStarted, "", searcher.Broken},
+		{driver.MemoryExceeded, "out of memory", searcher.NoMemory},
+		{driver.TimeExceeded, "timeout", searcher.NoTime},
+		{driver.Cancelled, "cancelled", searcher.Cancelled},
+		{driver.Cancelled, "preempted", searcher.Lost},
+		{driver.Cancelled, driver.DetailForgotten, searcher.Lost},
+		{driver.Lost, "node fail", searcher.Lost},
+		{"", "", searcher.Lost},
+	} {
+		if got := endOf(tt.state, tt.detail); got != tt.want {
+			t.Errorf("%s, %q: %s, want %s", tt.state, tt.detail, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package knowledge
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"pitchpipe/controller/tuning"
+)
+
+// Asker is the job that asks what others of its kind showed.
+type Asker struct {
+	Kind    tuning.JobKind
+	Own     tuning.Settings        // what its owner asked for; nil: as the newest untuned run
+	Learns  func(knob string) bool // whether a knob changes what the job learns; nil: none does
+	Seconds float64                // that its epochs take under Own; 0: not measured
+}
+
+// How much the epochs of two jobs differ that do different work, in natural logs.
+const (
+	// knobWork is by how much the work of an epoch may change, per unit of the logarithm of
+	// a knob that changes what the job learns, or from one of its words to another. Most of
+	// them change nothing: learning rate, momentum, seed.
+	knobWork = 0.3
+	// workNoise is how far the work of an epoch is from the line through that of others.
+	workNoise = 0.1
+	// workEffect is by how much an effect may change, per unit of the logarithm of the work.
+	workEffect = 0.15
+	// workBend is how far an effect is from the line along which it changes, per unit of the same.
+	workBend = 0.1
+	// foretold is how well the work of an epoch must be known, as a standard deviation.
+	foretold = 0.25
+	// alikeProfile is by how much the work may differ of jobs that make the same use of their cores.
+	alikeProfile = 0.2
+	// alikeWork is from which difference of the work on a run counts half.
+	alikeWork = 0.7
+)
+
+func (a Asker) learned(s tuning.Settings) tuning.Settings { return s.Only(a.learns) }
+
+// others are the knobs that leave what the job learns alone: those that are shared.
+func (a Asker) others(s tuning.Settings) tuning.Settings {
+	return s.Only(func(knob string) bool { return !a.learns(knob) })
+}
+
+func (a Asker) learns(knob string) bool { return a.Learns != nil && a.Learns(knob) }
+
+// lesson is a run that was measured under the asker's own settings, but for what it learned.
+type lesson struct {
+	run
+	base tuning.Trial
+	same bool    // it learned the same
+	work float64 // of an epoch, as a log ratio to the asker's
+}
+
+// lessons are the runs that teach the asker, with the logarithm of the seconds that its epochs take
+// and the standard deviation of that. Where the work of its epochs is unknown, only runs that learned
+// the same do.
+func (a Asker) lessons(all []run) (out []lesson, work, sd float64) {
+	var seconds []point
+	others := a.others(a.Own)
+	for _, r := range all {
+		base, ok := r.longest(a.Own.EqualButMemory)
+		same := ok
+		if !ok {
+			base, ok = r.longest(func(s tuning.Settings) bool { return a.others(s).EqualButMemory(others) })
+		}
+		if ok {
+			out = append(out, lesson{run: r, base: base, same: same})
+			seconds = append(seconds, point{a.learned(base.Settings), math.Log(base.Seconds)})
+		}
+	}
+	if work, sd = math.Log(a.Seconds), 0; !(a.Seconds > 0) {
+		work, sd = a.foretell(seconds)
+	}
+	if sd > foretold {
+		return nil, work, sd
+	}
+	for i, l := range out {
+		if !l.same {
+			out[i].work = math.Log(l.base.Seconds) - work
+		}
+	}
+	return out, work, sd
+}
+
+// point is what a run under some hyperparameters showed.
+type point struct {
+	at    tuning.Settings
+	value float64
+}
+
+// foretell is the value at the asker's hyperparameters: the mean of those there, else by the line through
+// the others (Bayesian linear regression).
+func (a Asker) foretell(from []point) (value, sd float64) {
+	own, index := a.learned(a.Own), map[string]int{}
+	var sum, n float64
+	for _, p := range from {
+		away := own.Diff(p.at)
+		if len(away) == 0 {
+			sum, n = sum+p.value, n+1
+		}
+		for _, knob := range away {
+			if _, known := index[knob]; !known {
+				index[knob] = len(index) + 1
+			}
+		}
+	}
+	switch {
+	case n > 0:
+		return sum / n, 0
+	case len(from) == 0:
+		return 0, math.MaxFloat64
+	}
+	// At the asker all knobs differ by 0, so that its value is the intercept.
+	precision, right := mat.NewSymDense(len(index)+1, nil), mat.NewVecDense(len(index)+1, nil)
+	for i := 1; i <= len(index); i++ {
+		precision.SetSym(i, i, 1/(knobWork*knobWork))
+	}
+	for _, p := range from {
+		row := mat.NewVecDense(len(index)+1, nil)
+		row.SetVec(0, 1)
+		for knob, i := range index {
+			row.SetVec(i, away(own[knob], p.at[knob]))
+		}
+		precision.SymRankOne(precision, 1/(workNoise*workNoise), row)
+		right.AddScaledVec(right, p.value/(workNoise*workNoise), row)
+	}
+	var cholesky mat.Cholesky
+	var line mat.VecDense
+	var covariance mat.SymDense
+	if !cholesky.Factorize(precision) || cholesky.SolveVecTo(&line, right) != nil || cholesky.InverseTo(&covariance) != nil {
+		return 0, math.MaxFloat64
+	}
+	return line.AtVec(0), math.Sqrt(covariance.At(0, 0) + workNoise*workNoise)
+}
+
+// away is how far one value of a knob is from another: the log ratio of numbers, 1 for words.
+func away(from, to tuning.Value) float64 {
+	ratio := math.Log(to.Float() / from.Float())
+	switch {
+	case from == to:
+		return 0
+	case math.IsNaN(ratio) || math.IsInf(ratio, 0):
+		return 1
+	}
+	return ratio
+}

@@ -1,0 +1,252 @@
+package propose
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Scores are how good trials are among each other, in standard deviations: less is better. They depend
+// on the order of the losses alone. The first rung orders all trials that came to it. Each further rung
+// orders those that came so far again, and leaves them the mean and the spread that they had: a trial
+// that ended early stays comparable with one that went on.
+func Scores(trials []Trial) (at []int, scores []float64) {
+	var there []Trial
+	for _, t := range trials {
+		if len(t.Losses) > 0 {
+			there, at = append(there, t), append(at, t.At)
+		}
+	}
+	scores = make([]float64, len(there))
+	for rung := 0; ; rung++ {
+		var index []int
+		var losses, before []float64
+		for i, t := range there {
+			if len(t.Losses) > rung {
+				index, losses, before = append(index, i), append(losses, t.Losses[rung]), append(before, scores[i])
+			}
+		}
+		if len(index) == 0 {
+			return at, scores
+		}
+		mean, spread := 0.0, 1.0
+		if rung > 0 {
+			if mean, spread = stat.MeanStdDev(before, nil); !(spread > 0) {
+				continue
+			}
+		}
+		for k, z := range Normal(losses) {
+			scores[index[k]] = mean + spread*z
+		}
+	}
+}
+
+// Normal are the scores of a normal distribution at the Ranks of values.
+func Normal(values []float64) []float64 {
+	out := Ranks(values)
+	for i, r := range out {
+		out[i] = distuv.UnitNormal.Quantile(r)
+	}
+	return out
+}
+
+// Ranks are the ranks of values, from 0 to 1; NaN ranks last, and equal values share their mean rank.
+func Ranks(values []float64) []float64 {
+	order, out := ascending(values), make([]float64, len(values))
+	for from := 0; from < len(order); {
+		to := from + 1
+		for to < len(order) && cmp.Compare(values[order[to]], values[order[from]]) == 0 {
+			to++
+		}
+		for _, i := range order[from:to] {
+			out[i] = float64(from+to) / 2 / float64(len(order))
+		}
+		from = to
+	}
+	return out
+}
+
+// ascending are the places of values, the least first and NaN last.
+func ascending(values []float64) []int {
+	out := make([]int, len(values))
+	for i := range out {
+		out[i] = i
+	}
+	slices.SortStableFunc(out, func(i, j int) int {
+		return -cmp.Compare(-values[i], -values[j]) // to which NaN is the least
+	})
+	return out
+}
+
+const (
+	unguided = 5    // trials with a score before the process is asked, without earlier jobs
+	learned  = 30   // trials that a process is fitted to: the best half, and of the others evenly many
+	looked   = 256  // candidates that are looked at for a trial
+	scatter  = 0.05 // usual variance of the noise of a score
+	surprise = 1    // standard deviation of the factor by which an earlier job has to be stretched, 1 in the mean
+	coarse   = 0.4  // step of a parameter: a finer one changes little and takes longer
+)
+
+// guide begins the candidate that is expected to improve most on the scores so far.
+type guide struct {
+	*Candidates
+	few      int
+	expected [][]float64 // of each candidate by each earlier job
+}
+
+// Guide asks a Gaussian process over Scores once a few trials have some. expected is what earlier
+// searches let expect of each candidate, of which the order counts; nil: there are none.
+func (c *Candidates) Guide(expected [][]float64) Method {
+	m := guide{c, unguided, make([][]float64, len(c.Points))}
+	for _, job := range expected {
+		m.few = 0
+		for i, e := range job {
+			m.expected[i] = append(m.expected[i], e)
+		}
+	}
+	return m
+}
+
+// Next is -1 as long as too few trials have a score.
+func (m guide) Next(trials []Trial) (int, error) {
+	at, y := Scores(trials)
+	if len(at) < m.few {
+		return -1, nil
+	}
+	begun := make([]bool, len(m.Points))
+	var pending []int
+	for _, t := range trials {
+		if begun[t.At] = true; t.Running && len(t.Losses) == 0 {
+			pending = append(pending, t.At)
+		}
+	}
+	gain := func(i int) float64 { return -floats.Sum(m.expected[i]) }
+	if len(at) > 0 {
+		at, y = telling(at, y)
+		p, err := m.fit(m.data(at, y, m.expected, surprise), scatter, noiseSD, coarse)
+		if err != nil {
+			return -1, err
+		}
+		best := math.Inf(1)
+		for i, x := range p.x {
+			mean, _ := p.predict(x, p.expected[i])
+			best = min(best, mean)
+		}
+		p = p.believe(pending, m.expected)
+		gain = func(i int) float64 {
+			mean, sd := p.predict(m.Points[i], m.expected[i])
+			return logImprovement(mean, sd, best)
+		}
+	}
+	next, most, left := -1, math.Inf(-1), looked
+	for k := range m.Points {
+		i := (k + looked*len(trials)) % len(m.Points) // others each time, where there are many
+		if begun[i] {
+			continue
+		}
+		if v := gain(i); next < 0 || v > most {
+			next, most = i, v
+		}
+		if left--; left == 0 {
+			break
+		}
+	}
+	return next, nil
+}
+
+// Recall is what each earlier job lets expect of each candidate, in the unit of Scores; together they
+// count as one. The better the jobs would have foretold the best settings of one another, the more is
+// expected; where one of them would have been misled, nothing is: it is nil.
+func (c *Candidates) Recall(past []Past) ([][]float64, error) {
+	const (
+		doubted = 0.2
+		unasked = 0.5 // how far a single job is trusted
+		recent  = 5   // jobs
+	)
+	var jobs []Past
+	for _, job := range past {
+		if len(job.Losses) > 2 && slices.Min(job.Losses) < slices.Max(job.Losses) {
+			jobs = append(jobs, Past{job.Settings, Normal(job.Losses)})
+		}
+	}
+	jobs = jobs[max(0, len(jobs)-recent):]
+	trust := 1.0
+	if len(jobs) < 2 {
+		trust = unasked
+	}
+	for i := 0; i < len(jobs) && len(jobs) > 1; i++ {
+		e, _, err := c.joint(slices.Delete(slices.Clone(jobs), i, i+1), c.Of(jobs[i].Settings))
+		if err != nil {
+			return nil, err
+		}
+		trust = min(trust, agreement(e, jobs[i].Losses))
+	}
+	if trust < doubted {
+		return nil, nil
+	}
+	var out [][]float64
+	for _, job := range jobs {
+		e, _, err := c.joint([]Past{job}, c.Points)
+		if err != nil {
+			return nil, err
+		}
+		floats.Scale(trust/float64(len(jobs)), e)
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+// agreement is how good the tenth of settings is that is expected to be best, as a part of the best tenth.
+func agreement(expected, scores []float64) float64 {
+	picked, best := 0.0, 0.0
+	asked, truth := ascending(expected), ascending(scores)
+	for k := range max(len(scores)/10, 1) {
+		picked, best = picked+scores[asked[k]], best+scores[truth[k]]
+	}
+	return picked / best
+}
+
+// telling are the trials that a process learns from.
+func telling(at []int, y []float64) ([]int, []float64) {
+	if len(at) <= learned {
+		return at, y
+	}
+	const best = learned / 2
+	order := ascending(y)
+	keep := slices.Clone(order[:best])
+	for k := range learned - best {
+		keep = append(keep, order[best+k*(len(order)-best)/(learned-best)])
+	}
+	var someAt []int
+	var someY []float64
+	for _, i := range keep {
+		someAt, someY = append(someAt, at[i]), append(someY, y[i])
+	}
+	return someAt, someY
+}
+
+// believe adds candidates as if their outcomes were what is expected of them: nothing near them is tried
+// before they tell.
+func (p *process) believe(at []int, expected [][]float64) *process {
+	if len(at) == 0 {
+		return p
+	}
+	q := *p
+	q.chol = mat.Cholesky{}
+	q.data = data{slices.Clone(p.x), slices.Clone(p.y), slices.Clone(p.expected), p.doubt}
+	for _, i := range at {
+		mean, _ := p.predict(p.Points[i], expected[i])
+		q.x, q.y, q.expected = append(q.x, p.Points[i]), append(q.y, mean), append(q.expected, expected[i])
+	}
+	if math.IsInf(q.condition(p.pairs(q.x).covariance(p.kernel)), -1) {
+		return p
+	}
+	q.signal, q.inv = p.signal, mat.SymDense{}
+	_ = q.chol.InverseTo(&q.inv) // it was factored
+	return &q
+}

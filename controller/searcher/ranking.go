@@ -1,0 +1,121 @@
+package searcher
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"pitchpipe/controller/tuning"
+)
+
+// Loss is what is minimised of a value.
+func (s *Searcher) Loss(v float64) float64 {
+	if s.Minimize {
+		return v
+	}
+	return -v
+}
+
+func (s *Searcher) reaches(v float64) bool {
+	return s.Target != nil && s.Loss(v) <= s.Loss(*s.Target)
+}
+
+// cost is what a trial used up to a report, by the objective.
+func (s *Searcher) cost(r Report) float64 {
+	switch {
+	case s.Objective == tuning.Time, r.Joules == nil && s.Objective != tuning.Cost:
+		return r.Seconds
+	case s.Objective == tuning.Cost:
+		return r.CoreHours
+	case s.Objective == tuning.EDP:
+		return *r.Joules * r.Seconds
+	}
+	return *r.Joules
+}
+
+// dearer reports whether a trial has used more without the target than another up to it.
+func (s *Searcher) dearer(used Report) bool {
+	return slices.ContainsFunc(s.Trials, func(o Trial) bool {
+		r := o.Decisive()
+		return o.State == Done && o.Counted > 0 && s.reaches(r.Value) && s.cost(used) > s.cost(r)
+	})
+}
+
+// Counts says how many trials are in each of some states.
+func (s *Snapshot) Counts(states ...State) string {
+	var out []string
+	for _, state := range states {
+		n := 0
+		for _, t := range s.Trials {
+			if t.State == state {
+				n++
+			}
+		}
+		if n > 0 {
+			out = append(out, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// Best is the epoch of a trial at which it was best; false: it has no report.
+func (s *Searcher) Best(t *Trial) (Report, bool) {
+	var best Report
+	for i, r := range t.Reports {
+		if i == 0 || s.Loss(r.Value) < s.Loss(best.Value) {
+			best = r
+		}
+	}
+	return best, len(t.Reports) > 0
+}
+
+// Ranking lists the trials that have a report, the best first: those that reached the target by what they
+// used, the others by their best value.
+func (s *Searcher) Ranking() []*Trial {
+	var out []*Trial
+	for i := range s.Trials {
+		if len(s.Trials[i].Reports) > 0 {
+			out = append(out, &s.Trials[i])
+		}
+	}
+	best := make([]Report, len(s.Trials)) // by number
+	for _, t := range out {
+		best[t.Number-1], _ = s.Best(t)
+	}
+	slices.SortStableFunc(out, func(a, b *Trial) int {
+		x, y := best[a.Number-1].Value, best[b.Number-1].Value
+		if s.reaches(x) && s.reaches(y) {
+			return cmp.Compare(s.cost(a.Last()), s.cost(b.Last()))
+		}
+		return cmp.Compare(s.Loss(x), s.Loss(y))
+	})
+	return out
+}
+
+// Left is about how many epochs the search still trains, and how many of them one after the other at
+// least. Both are 0 once nothing runs or begins.
+func (s *Searcher) Left() (epochs, path float64) {
+	if s.Closing != "" || s.Over {
+		return 0, 0
+	}
+	whole := false
+	for i := range s.Trials {
+		t := &s.Trials[i]
+		whole = whole || t.State == Done
+		if t.State == Running {
+			epochs += s.Search.Left(s.rungs[s.next(t):], t.Last().Epoch)
+			path = max(path, float64(s.NextRung(t)-t.Last().Epoch))
+		}
+	}
+	fresh := max(s.Search.Trials-len(s.Trials), 0)
+	epochs += float64(fresh) * s.Search.Left(s.rungs, 0)
+	if !whole { // one of them trains to the end
+		furthest := 0
+		for _, t := range s.Trials {
+			furthest = max(furthest, t.Last().Epoch)
+		}
+		path = max(path, float64(s.Epochs-furthest))
+	}
+	return max(epochs, path), path
+}

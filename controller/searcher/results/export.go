@@ -1,0 +1,91 @@
+package results
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+
+	"pitchpipe/controller/report"
+	"pitchpipe/controller/searcher"
+	"pitchpipe/controller/tuning"
+)
+
+// CSV writes one line for each trial, or for each epoch of each trial. The knobs are the last columns;
+// what is missing is empty.
+func CSV(w io.Writer, s *searcher.Searcher, epochs bool) error {
+	var all []tuning.Settings
+	for _, t := range s.Trials {
+		all = append(all, t.Settings)
+	}
+	knobs := tuning.Knobs(all)
+	head := []string{"trial", "state", "reason", "attempts", "epochs", "best_value", "best_epoch", "last_value"}
+	if epochs {
+		head = []string{"trial", "epoch", "value", "seconds_since_begin", "cores", "threads"}
+	}
+	head = append(head, "seconds", "joules", "joules_source", "core_hours")
+	for _, name := range knobs {
+		head = append(head, "knob_"+name)
+	}
+	rows := [][]string{head}
+	row := func(t *searcher.Trial, r searcher.Report, own ...string) {
+		own = append([]string{strconv.Itoa(t.Number)}, own...)
+		joules := ""
+		if r.Joules != nil {
+			joules = number(*r.Joules)
+		}
+		if own = append(own, number(r.Seconds), joules, r.Source, number(r.CoreHours)); r.Epoch == 0 {
+			own = append(own[:len(own)-4], "", "", "", "") // nothing is known before the first report
+		}
+		for _, name := range knobs {
+			own = append(own, t.Settings[name].String())
+		}
+		for i := range own {
+			own[i] = report.Legible(own[i])
+		}
+		rows = append(rows, own)
+	}
+	for i := range s.Trials {
+		t := &s.Trials[i]
+		if epochs {
+			for _, r := range t.Reports {
+				row(t, r, strconv.Itoa(r.Epoch), number(r.Value), number(r.At), positive(r.Cores), positive(r.Threads))
+			}
+			continue
+		}
+		values := []string{"", "", "", ""}
+		if best, ok := s.Best(t); ok {
+			values = []string{strconv.Itoa(t.Last().Epoch), number(best.Value), strconv.Itoa(best.Epoch), number(t.Last().Value)}
+		}
+		row(t, t.Last(), append([]string{string(t.State), t.Reason, strconv.Itoa(t.Attempt)}, values...)...)
+	}
+	if err := csv.NewWriter(w).WriteAll(rows); err != nil {
+		return fmt.Errorf("export trials: %w", err)
+	}
+	return nil
+}
+
+func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// positive prints a number of which 0 means that it is unknown.
+func positive(v float64) string {
+	if v == 0 {
+		return ""
+	}
+	return number(v)
+}
+
+// JSON writes the plan, its rungs, and all that is known of the trials.
+func JSON(w io.Writer, s *searcher.Searcher) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	if err := e.Encode(struct {
+		Plan     searcher.Plan     `json:"plan"`
+		Rungs    []int             `json:"rungs"`
+		Snapshot searcher.Snapshot `json:"snapshot"`
+	}{s.Plan, s.Rungs(), s.Snapshot}); err != nil {
+		return fmt.Errorf("export the search: %w", err)
+	}
+	return nil
+}

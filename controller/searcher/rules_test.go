@@ -1,0 +1,217 @@
+package searcher_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"pitchpipe/controller/searcher"
+	"pitchpipe/controller/tuning"
+)
+
+// story tells a searcher events in short words and returns its actions: "open", "1@2=0.5" (trial 1 reports 0.5
+// after epoch 2), "1@2=nan", "1 succeeded" (its job ended so).
+func story(t *testing.T, s *searcher.Searcher, words ...string) string {
+	t.Helper()
+	var out []string
+	for i, w := range words {
+		e := searcher.Event{Kind: searcher.Opened, Report: searcher.Report{At: float64(i)}}
+		var end string
+		switch n, _ := fmt.Sscanf(w, "%d@%d=%g", &e.Trial, &e.Report.Epoch, &e.Report.Value); {
+		case n == 3 && math.IsNaN(e.Report.Value):
+			e.Kind = searcher.Broke
+		case n == 3:
+			e.Kind, e.Report.Seconds = searcher.Reported, float64(e.Report.Epoch)
+		default:
+			if n, _ := fmt.Sscanf(w, "%d %s", &e.Trial, &end); n == 2 {
+				e.Kind, e.End = searcher.Ended, searcher.End(end)
+			}
+		}
+		actions, err := s.Handle(e)
+		if err != nil {
+			t.Fatalf("%s: %v", w, err)
+		}
+		var did []string
+		for _, a := range actions {
+			did = append(did, strings.TrimSuffix(fmt.Sprintf("%s %d", a.Kind, a.Trial), " 0"))
+		}
+		out = append(out, strings.Join(did, ", "))
+	}
+	return strings.Join(out, "; ")
+}
+
+func TestWhatASearchDoesAboutItsEvents(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		trials  int
+		resumes bool
+		change  func(p *searcher.Plan)
+		events  []string
+		want    string
+	}{
+		{
+			name: "the first trial at a rung goes on where it could not be resumed, a worse one ends", trials: 3,
+			events: []string{"open", "1@2=0.5", "1@6=0.6", "1@18=0.9", "1 succeeded", "2@2=0.4", "2 cancelled", "3@2=0.6"},
+			want:   "create 1; ; ; ; create 2; stop 2; create 3; ",
+		},
+		{
+			name: "of many trials the first ones only show what is usual", trials: 27,
+			events: []string{"open", "1@2=0.5", "1 cancelled", "2@2=0.6", "2 cancelled", "3@2=0.7", "3@6=0.9"},
+			want:   "create 1; stop 1; create 2; stop 2; create 3; ; ",
+		},
+		{
+			name: "with a checkpoint a trial waits until others compare with it, and the best goes on", trials: 9, resumes: true,
+			events: []string{"open", "1@2=0.5", "1 cancelled", "2@2=0.6", "2 cancelled", "3@2=0.4", "3 cancelled", "2@6=0.7"},
+			want:   "create 1; pause 1; create 2; pause 2; create 3; pause 3; resume 2; pause 2",
+		},
+		{
+			name: "where nothing else is left the best that waits is trained to its end", trials: 2, resumes: true,
+			events: []string{"open", "1@2=0.5", "1 cancelled", "2@2=0.6", "2 cancelled", "2@6=0.7", "2 cancelled", "2@18=0.8", "2 succeeded"},
+			want:   "create 1; pause 1; create 2; pause 2; resume 2; pause 2; resume 2; ; finish",
+		},
+		{
+			name: "a restart that costs more than it saves is none", trials: 9, resumes: true,
+			change: func(p *searcher.Plan) { p.Parallel = 2 },
+			events: []string{"open", "1 lost", "1@2=0.5", "2@2=0.4", "2 cancelled"},
+			want:   "create 1, create 2; resume 1; pause 1; pause 2; create 3",
+		},
+		{
+			name: "a trial that failed takes its place among the worst", trials: 9,
+			events: []string{"open", "1 failed", "2 out-of-memory", "3@2=0.1"},
+			want:   "create 1; create 2; create 3; ",
+		},
+		{
+			name: "a trial that diverges ends, and the search goes on", trials: 9,
+			events: []string{"open", "1@1=nan", "1 cancelled", "2@2=0.1"},
+			want:   "create 1; stop 1; create 2; ",
+		},
+		{
+			name: "a lost job is run again, three times never", trials: 1,
+			events: []string{"open", "1 lost", "1 lost", "1 lost"},
+			want:   "create 1; resume 1; resume 1; finish",
+		},
+		{
+			name: "a trial that reaches the target ends there", trials: 2,
+			change: func(p *searcher.Plan) { p.Target = new(float64); *p.Target = 0.9 },
+			events: []string{"open", "1@1=0.95", "1 cancelled", "2@1=0.1", "2@2=0.2"},
+			want:   "create 1; stop 1; create 2; ; stop 2",
+		},
+		{
+			name: "too many failed trials end a search", trials: 9,
+			change: func(p *searcher.Plan) { p.Failures = 1 },
+			events: []string{"open", "1 failed", "2 failed"},
+			want:   "create 1; create 2; finish",
+		},
+		{
+			name: "no trial begins after the budget of time", trials: 9,
+			change: func(p *searcher.Plan) { p.Time = 2e9 },
+			events: []string{"open", "1@1=0.1", "1@2=0.1", "1 cancelled"},
+			want:   "create 1; ; stop 1; finish",
+		},
+		{
+			name: "brackets begin at higher and higher rungs", trials: 9,
+			change: func(p *searcher.Plan) { p.Method, p.Parallel = tuning.Hyperband, 5 },
+			events: []string{"open", "1@2=0.1", "4@2=0.9", "4@6=0.9"},
+			want:   "create 1, create 2, create 3, create 4, create 5; ; ; ",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := searcher.Plan{
+				Search:  tuning.Search{Method: tuning.ASHA, Trials: tt.trials, Parallel: 1, Epochs: 18, Eta: 3, Seed: 1},
+				Resumes: tt.resumes,
+			}
+			for x := range 50 {
+				p.Settings = append(p.Settings, tuning.Settings{"x": tuning.Number(float64(x))})
+			}
+			if tt.change != nil {
+				tt.change(&p)
+			}
+			if got := story(t, searcher.New(p, searcher.Snapshot{}), tt.events...); got != tt.want {
+				t.Errorf("%q\ngot  %s\nwant %s", tt.events, got, tt.want)
+			}
+		})
+	}
+}
+
+// TestNoSearchDoesMoreThanItMay plays any events.
+func TestNoSearchDoesMoreThanItMay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		plan := draw(t)
+		plan.Search.Energy = tuning.Joules(rapid.IntRange(0, 20).Draw(t, "joules"))
+		s := searcher.New(plan, searcher.Snapshot{})
+		actions, err := s.Handle(searcher.Event{Kind: searcher.Opened})
+		used := 0.0
+		for range 80 {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range actions {
+				if spent := plan.Energy > 0 && used >= float64(plan.Energy); spent && (a.Kind == searcher.Create || a.Kind == searcher.Resume) {
+					t.Fatalf("%s of trial %d after %g of %g joules", a.Kind, a.Trial, used, float64(plan.Energy))
+				}
+			}
+			if s.Busy() > plan.Parallel || len(s.Trials) > plan.Search.Trials {
+				t.Fatalf("%d busy of %d, %d trials of %d", s.Busy(), plan.Parallel, len(s.Trials), plan.Search.Trials)
+			}
+			e, ok := happens(t, s)
+			if !ok {
+				break
+			}
+			if e.Trial > 0 {
+				joules := float64(e.Report.Epoch)
+				e.Report.Joules = &joules
+			}
+			before := slices.Clone(s.Trials)
+			actions, err = s.Handle(e)
+			used, _, _ = s.Spent()
+			for i, was := range before {
+				if now := s.Trials[i].State; now != was.State && was.State != searcher.Running && was.State != searcher.Paused {
+					t.Fatalf("trial %d was %s and is %s", i+1, was.State, now)
+				}
+			}
+			if e.Kind == searcher.Reported && e.Report.Epoch <= before[e.Trial-1].Last().Epoch && len(s.Trials[e.Trial-1].Reports) != len(before[e.Trial-1].Reports) {
+				t.Fatalf("epoch %d of trial %d counts twice", e.Report.Epoch, e.Trial)
+			}
+		}
+	})
+}
+
+// BenchmarkHandle is the report of one of 50 running trials of 1,000, which ends it and begins another.
+func BenchmarkHandle(b *testing.B) {
+	for _, m := range []tuning.SearchMethod{tuning.ASHA, tuning.ASHAGP} {
+		b.Run(string(m), func(b *testing.B) {
+			p := searcher.Plan{Search: tuning.Search{Method: m, Trials: math.MaxInt, Parallel: 50, Epochs: 81, Eta: 3, Seed: 1}}
+			p.Settings = searcher.Candidates([]tuning.Knob{
+				{Name: "x", Min: tuning.Number(0), Max: tuning.Number(1), Scale: tuning.Linear},
+				{Name: "y", Min: tuning.Number(1), Max: tuning.Number(1000), Scale: tuning.Log},
+				{Name: "z", Min: tuning.Number(0), Max: tuning.Number(1), Scale: tuning.Linear},
+				{Name: "w", Min: tuning.Number(0), Max: tuning.Number(1), Scale: tuning.Linear},
+			}, 8192, 1)
+			s := searcher.New(p, searcher.Snapshot{})
+			handle := func(e searcher.Event) {
+				if _, err := s.Handle(e); err != nil {
+					b.Fatal(err)
+				}
+			}
+			handle(searcher.Event{Kind: searcher.Opened})
+			next := 1
+			one := func() {
+				handle(searcher.Event{Kind: searcher.Reported, Trial: next, Report: searcher.Report{Epoch: 3, Value: math.Sin(float64(7 * next))}})
+				handle(searcher.Event{Kind: searcher.Ended, Trial: next, End: searcher.Succeeded})
+				next++
+			}
+			for len(s.Trials) < 1000 {
+				one()
+			}
+			for b.Loop() {
+				one()
+			}
+		})
+	}
+}

@@ -1,0 +1,359 @@
+package searcher
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"pitchpipe/controller/search/propose"
+	"pitchpipe/controller/tuning"
+)
+
+// ErrEvent means that an event does not fit the search: a bug of the caller.
+var ErrEvent = errors.New("event that does not fit the search")
+
+// Searcher handles the events of one search. Use New.
+type Searcher struct {
+	Plan
+	Snapshot
+	rungs  []int
+	ways   []int // how many trials of a round each bracket of Hyperband gets
+	method propose.Method
+
+	there [][][]standing  // by bracket and rung: the trials that came to it, the best first
+	tries []propose.Trial // the trials as methods see them
+}
+
+// blind is every which trial of ASHAGP the Gaussian process does not choose: it may be wrong.
+const blind = 4
+
+// retries is how often a trial whose job was lost is run again without a report in between.
+const retries = 2
+
+// New makes a Searcher that goes on from a snapshot; the zero one begins.
+func New(p Plan, s Snapshot) *Searcher {
+	out := &Searcher{Plan: p, Snapshot: s, rungs: p.Rungs()}
+	c := propose.Of(p.Settings)
+	rng := rand.New(rand.NewPCG(p.Seed, 1))
+	out.method = c.Random(rng)
+	guided := propose.Then{First: c.Guide(p.History), Rest: out.method}
+	switch p.Method {
+	case tuning.GP:
+		out.method = guided
+	case tuning.ASHAGP:
+		out.method = propose.Turns{One: out.method, Other: guided, Every: blind}
+	default:
+	}
+	out.method = propose.Then{First: propose.Listed(p.First), Rest: out.method}
+	brackets := 1
+	if p.Method == tuning.Hyperband {
+		brackets = len(out.rungs)
+	}
+	for b := range brackets { // Hyperband gives each bracket about the same epochs
+		s := float64(brackets - 1 - b)
+		out.ways = append(out.ways, int(math.Ceil(float64(brackets)*math.Pow(float64(p.Eta), s)/(s+1))))
+	}
+	out.index()
+	return out
+}
+
+// Know sets how many epochs the job runs, where the plan lacks it. It comes before the first report.
+func (s *Searcher) Know(total int) {
+	if s.Total == 0 {
+		s.Total = total
+	}
+	if s.Epochs == 0 {
+		s.Epochs = total
+		s.index()
+	}
+}
+
+// Handle takes one event and returns what to do about it.
+func (s *Searcher) Handle(e Event) ([]Action, error) {
+	s.Seq++
+	e.Seq = s.Seq
+	var out []Action
+	switch e.Kind {
+	case Opened:
+		if e.Search == nil {
+			search := s.Search
+			e.Search = &search
+		}
+		epochs := s.Epochs
+		s.Search, s.Restart, s.Closing, s.Over = *e.Search, e.Cost, "", false
+		s.Epochs = cmp.Or(s.Epochs, epochs) // which the job said meanwhile
+		s.index()
+	case Waited:
+	case Closed:
+		out = s.close(e.Reason)
+	case Reported, Broke, Ended:
+		if e.Trial < 1 || e.Trial > len(s.Trials) {
+			return nil, fmt.Errorf("%w: %s of trial %d of %d", ErrEvent, e.Kind, e.Trial, len(s.Trials))
+		}
+		t := &s.Trials[e.Trial-1]
+		switch e.Kind {
+		case Reported:
+			out = s.report(t, e.Report)
+		case Broke:
+			if t.State == Running {
+				t.State, t.Reason = Diverged, fmt.Sprintf("epoch %d ended with what is no number", e.Report.Epoch)
+				out = []Action{{Stop, t.Number}}
+			}
+		default:
+			s.Restart = max(s.Restart, e.Cost)
+			out = s.end(t, e)
+		}
+		if e.Kind != Reported {
+			e.Report.Value = 0 // no JSON has what is no number
+			t.Log = append(t.Log, e)
+		}
+		s.settle(t)
+	default:
+		return nil, fmt.Errorf("%w: %q", ErrEvent, e.Kind)
+	}
+	if e.Trial == 0 {
+		s.Log = append(s.Log, e)
+	}
+	if why := s.spent(e.Report.At); why != "" && s.Closing == "" {
+		out = append(out, s.close(why)...)
+	}
+	more, err := s.fill()
+	return append(out, more...), err
+}
+
+// report keeps a report and judges the trial by it. A repeated one changes nothing.
+func (s *Searcher) report(t *Trial, r Report) []Action {
+	if r.Epoch <= t.Last().Epoch {
+		s.Seq--
+		return nil
+	}
+	r.Seq, t.Retries = s.Seq, 0
+	t.Reports = append(t.Reports, r)
+	return s.judge(t)
+}
+
+// judge judges a trial by the reports that do not count yet.
+func (s *Searcher) judge(t *Trial) (out []Action) {
+	for t.State == Running && s.Epochs > 0 && t.Counted < len(t.Reports) {
+		t.Counted++
+		s.arrive(t, t.Reports[t.Counted-1])
+		out = s.count(t, t.Reports[t.Counted-1])
+	}
+	return out
+}
+
+func (s *Searcher) count(t *Trial, r Report) []Action {
+	switch {
+	case s.reaches(r.Value):
+		t.State, t.Reason = Done, fmt.Sprintf("reached the target after %d epochs", r.Epoch)
+		return []Action{{Stop, t.Number}}
+	case r.Epoch >= s.Epochs:
+		t.State = Done
+		if s.Total > s.Epochs {
+			return []Action{{Stop, t.Number}}
+		}
+		return nil
+	case s.dearer(r):
+		t.State, t.Reason = Stopped, "another trial reached the target at less"
+		return []Action{{Stop, t.Number}}
+	}
+	for rung := s.next(t); rung < len(s.rungs)-1 && r.Epoch >= s.rungs[rung]; rung = s.next(t) {
+		rank, of := s.rank(t, rung)
+		if rank > max(of/s.Eta, s.least(t)) {
+			t.Reason = fmt.Sprintf("%d of %d after %d epochs", rank, of, s.rungs[rung])
+			if t.State = Stopped; s.Resumes {
+				t.State = Paused
+				return []Action{{Pause, t.Number}}
+			}
+			return []Action{{Stop, t.Number}}
+		}
+		t.Passed++
+	}
+	return nil
+}
+
+// end is what becomes of a trial whose job is over.
+func (s *Searcher) end(t *Trial, e Event) []Action {
+	t.Busy, t.Ended = false, s.Seq
+	if t.State != Running {
+		s.release()
+		return nil
+	}
+	again := e.End == Lost || e.End == NoTime && s.Resumes
+	switch {
+	case again && t.Retries < retries && s.Closing == "":
+		t.Retries++
+		return s.resume(t)
+	case e.End == Succeeded && len(t.Reports) > 0:
+		t.State = Done
+	case e.End == Cancelled:
+		t.State, t.Reason = Stopped, e.Reason
+	default:
+		t.State, t.Reason = Failed, e.Reason
+	}
+	return nil
+}
+
+func (s *Searcher) resume(t *Trial) []Action {
+	t.State, t.Cut, t.Reason = Running, false, ""
+	s.judge(t)
+	s.settle(t)
+	if t.State != Running { // its last job came far enough before it ended
+		s.release()
+		return nil
+	}
+	t.Busy = true
+	t.Attempt++
+	return []Action{{Resume, t.Number}}
+}
+
+// close ends the search: nothing begins any more.
+func (s *Searcher) close(why string) []Action {
+	if s.Closing != "" {
+		return nil
+	}
+	s.Closing = why
+	var out []Action
+	for i := range s.Trials {
+		t := &s.Trials[i]
+		switch {
+		case t.State != Running:
+		case s.Resumes:
+			t.State, t.Reason, t.Cut = Paused, why, true
+			out = append(out, Action{Pause, t.Number})
+		default:
+			t.State, t.Reason = Stopped, why
+			out = append(out, Action{Stop, t.Number})
+		}
+	}
+	return out
+}
+
+// ErrOpen means that a search that is to go on was not over.
+var ErrOpen = errors.New("the search is not over")
+
+// Reopen goes on with a search that is over, with more trials or larger budgets perhaps.
+func (s *Searcher) Reopen(search tuning.Search) ([]Action, error) {
+	if !s.Over {
+		return nil, ErrOpen
+	}
+	return s.Handle(Event{Kind: Opened, Cost: s.Restart, Search: &search})
+}
+
+// spent says which budget is used up, or that too many trials failed; empty: neither.
+func (s *Searcher) spent(at float64) string {
+	joules, hours, failed := s.Spent()
+	switch {
+	case s.Energy > 0 && joules >= float64(s.Energy):
+		return fmt.Sprintf("the budget of %s is used up", s.Energy)
+	case s.CoreHours > 0 && hours >= s.CoreHours:
+		return fmt.Sprintf("the budget of %g core-hours is used up", s.CoreHours)
+	case s.Time > 0 && at >= s.Time.Seconds():
+		return fmt.Sprintf("the budget of %s is used up", s.Time)
+	case failed > s.MostFailures():
+		return fmt.Sprintf("%d trials failed", failed)
+	}
+	return ""
+}
+
+// Spent is what all trials used so far. Epochs without joules count none.
+func (s *Snapshot) Spent() (joules, coreHours float64, failed int) {
+	for _, t := range s.Trials {
+		r := t.Last()
+		coreHours += r.CoreHours
+		if r.Joules != nil {
+			joules += *r.Joules
+		}
+		if t.State == Failed {
+			failed++
+		}
+	}
+	return joules, coreHours, failed
+}
+
+// fill uses free places.
+func (s *Searcher) fill() ([]Action, error) {
+	var out []Action
+	for s.Busy() < s.Parallel && s.Closing == "" {
+		if t := s.cut(); t != nil {
+			out = append(out, s.resume(t)...)
+			continue
+		}
+		t := s.promotable(0)
+		at, err := -1, error(nil)
+		if t == nil && len(s.Trials) < s.Search.Trials {
+			at, err = s.method.Next(s.seen())
+		}
+		if err != nil {
+			return out, fmt.Errorf("propose trial %d: %w", len(s.Trials)+1, err)
+		}
+		if t == nil && at < 0 && s.Busy() == 0 {
+			t = s.promotable(1)
+		}
+		if t != nil {
+			t.Passed++
+			out = append(out, s.resume(t)...)
+			continue
+		}
+		if at < 0 {
+			break
+		}
+		n := len(s.Trials) + 1
+		s.Trials = append(s.Trials, Trial{
+			Number: n, Candidate: at, Settings: s.Settings[at], Bracket: s.bracket(), State: Running, Busy: true, Attempt: 1, Began: s.Seq,
+		})
+		s.tries = append(s.tries, propose.Trial{At: at})
+		out = append(out, Action{Create, n})
+	}
+	if s.Busy() == 0 && !s.Over {
+		s.Over = true
+		out = append(out, Action{Kind: Finish})
+	}
+	return out, nil
+}
+
+// Busy is how many trials have a job that has not ended.
+func (s *Snapshot) Busy() int {
+	n := 0
+	for _, t := range s.Trials {
+		if t.Busy {
+			n++
+		}
+	}
+	return n
+}
+
+// seen are the trials as the methods see them.
+func (s *Searcher) seen() []propose.Trial {
+	for i := range s.tries {
+		s.tries[i].Running = s.Trials[i].State == Running
+	}
+	return s.tries
+}
+
+// bracket is that which is furthest behind its share.
+func (s *Searcher) bracket() int {
+	have := make([]float64, len(s.ways))
+	for _, t := range s.Trials {
+		have[t.Bracket]++
+	}
+	best := 0
+	for b := range have {
+		if (have[b]+1)/float64(s.ways[b]) < (have[best]+1)/float64(s.ways[best]) {
+			best = b
+		}
+	}
+	return best
+}
+
+// cut is a trial that the end of the search interrupted; nil: none.
+func (s *Searcher) cut() *Trial {
+	i := slices.IndexFunc(s.Trials, func(t Trial) bool { return t.Cut && !t.Busy })
+	if i < 0 {
+		return nil
+	}
+	return &s.Trials[i]
+}

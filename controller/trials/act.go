@@ -1,0 +1,120 @@
+package trials
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"pitchpipe/controller/searcher"
+	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile"
+)
+
+// Request is what makes starting an attempt of a trial repeatable.
+func Request(x Search, trial, attempt int) driver.RequestID {
+	return driver.RequestID(fmt.Sprintf("%s/%s%s/%d/%d", x.Owner, requestMark, x.ID, trial, attempt))
+}
+
+const requestMark = "search-"
+
+// IsTrial reports whether a job was started as a trial.
+func IsTrial(job driver.Job) bool { return strings.Contains(string(job.Request), "/"+requestMark) }
+
+// act carries out what was decided. All searches together start one job at most in the time of a round, so
+// that a scheduler gets two a second.
+func (s *Service) act(ctx context.Context, one *search) (failed error) {
+	for i := range one.jobs {
+		t, jobs := &one.brain.Trials[i], &one.jobs[i]
+		var err error
+		switch jobs.Todo {
+		case searcher.Stop, searcher.Pause:
+			err = s.stop(ctx, one, t, jobs)
+		case searcher.Create, searcher.Resume:
+			if now := s.cfg.Now(); now.Sub(s.started) >= s.cfg.Tick {
+				s.started, s.last = now, one.ID
+				err = s.start(ctx, one, t, jobs)
+			}
+		default:
+			s.clean(one, t, jobs)
+		}
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s trial %d: %w", jobs.Todo, t.Number, err))
+		}
+	}
+	return failed
+}
+
+// stop ends the trial's job. Where it is unknown whether its start was carried out, it is looked for.
+func (s *Service) stop(ctx context.Context, one *search, t *searcher.Trial, jobs *Trial) error {
+	if len(jobs.Jobs) < t.Attempt {
+		found, err := s.cfg.Jobs.Find(ctx, Request(one.Search, t.Number, t.Attempt))
+		if errors.Is(err, driver.ErrNotFound) {
+			jobs.Todo = ""
+			return s.handle(one, searcher.Event{Kind: searcher.Ended, Trial: t.Number, End: searcher.Cancelled, Report: searcher.Report{At: s.since(one)}})
+		}
+		if err != nil {
+			return err
+		}
+		jobs.Jobs = append(jobs.Jobs, found)
+	}
+	if err := s.cfg.Jobs.Stop(ctx, jobs.Jobs[t.Attempt-1]); err != nil && !errors.Is(err, driver.ErrNotFound) {
+		return err
+	}
+	jobs.Todo = ""
+	return nil
+}
+
+func (s *Service) start(ctx context.Context, one *search, t *searcher.Trial, jobs *Trial) error {
+	fix, err := FixOf(one.Policy, t.Settings)
+	var file JobFile
+	if err == nil {
+		file, err = one.Job.with(fix)
+	}
+	if err == nil {
+		err = makeFolder(Folder(one.Job.Dir, one.Name, one.ID, t.Number), one.UID)
+	}
+	var id driver.JobID
+	if err == nil {
+		spec := driver.Spec{
+			Owner: one.Owner, Filename: file.Filename, Source: file.Source, Variables: file.Variables, Dir: file.Dir,
+			Env: environment(one.Search, t, fix),
+		}
+		id, err = s.cfg.Jobs.Start(ctx, one.Search, Request(one.Search, t.Number, t.Attempt), spec)
+	}
+	switch {
+	case errors.Is(err, driver.ErrInvalid), errors.Is(err, driver.ErrUnsupported), errors.Is(err, driver.ErrDenied):
+		jobs.Todo = ""
+		return s.handle(one, searcher.Event{
+			Kind: searcher.Ended, Trial: t.Number, End: searcher.Broken, Reason: err.Error(), Report: searcher.Report{At: s.since(one)},
+		})
+	case err != nil:
+		return err
+	}
+	jobs.Jobs, jobs.Todo = append(jobs.Jobs, id), ""
+	return nil
+}
+
+// environment is what a trial's job gets beside its owner's environment.
+func environment(x Search, t *searcher.Trial, fix jobfile.Fix) map[string]string {
+	return driver.Merge(driver.Merge(x.Job.Env, fix.Env), map[string]string{
+		"PITCHPIPE_SEARCH": x.ID, "PITCHPIPE_TRIAL": strconv.Itoa(t.Number),
+		"PITCHPIPE_TRIAL_DIR": Folder(x.Job.Dir, x.Name, x.ID, t.Number),
+	})
+}
+
+// clean deletes the folder of a trial that no rung can recall, but for that of the best.
+func (s *Service) clean(one *search, t *searcher.Trial, jobs *Trial) {
+	over := t.State == searcher.Stopped || t.State == searcher.Failed || t.State == searcher.Diverged
+	if !over || t.Busy || jobs.Cleaned || t.Cut {
+		return
+	}
+	if r := one.brain.Ranking(); len(r) > 0 && r[0].Number == t.Number {
+		return
+	}
+	jobs.Cleaned = true
+	if err := Remove(one.Job.Dir, one.Name, one.ID, t.Number, one.UID); err != nil {
+		s.cfg.Log.Info("the folder of a trial stays", "search", one.ID, "trial", t.Number, "error", err)
+	}
+}

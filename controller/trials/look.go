@@ -1,0 +1,117 @@
+package trials
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"pitchpipe/controller/searcher"
+	"pitchpipe/controller/tuning"
+)
+
+// look returns what is new about the jobs, in the order in which it happened.
+func (s *Service) look(ctx context.Context, one *search) (out []searcher.Event, failed error) {
+	for i := range one.brain.Trials {
+		t, jobs := &one.brain.Trials[i], &one.jobs[i]
+		if !t.Busy || len(jobs.Jobs) < t.Attempt {
+			continue // its job is to be started yet
+		}
+		v, err := s.cfg.Jobs.See(ctx, jobs.Jobs[t.Attempt-1])
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("look at trial %d: %w", t.Number, err))
+			continue
+		}
+		if v.Request != "" && v.Request != Request(one.Search, t.Number, t.Attempt) { // its scheduler forgot it
+			v = View{Over: true, End: searcher.Lost, Detail: "another job has its id"}
+		}
+		if v.Total > 0 && (one.Plan.Total == 0 || one.Plan.Epochs == 0) {
+			one.brain.Know(v.Total)
+			one.Plan, one.head = one.brain.Plan, nil
+		}
+		out = append(out, s.news(one, t, jobs, v)...)
+	}
+	slices.SortStableFunc(out, func(a, b searcher.Event) int { return cmp.Compare(a.Report.At, b.Report.At) })
+	return out, failed
+}
+
+func (s *Service) news(one *search, t *searcher.Trial, jobs *Trial, v View) []searcher.Event {
+	var out []searcher.Event
+	used, last := jobs.Base, v.Started
+	known := jobs.Base.Joules != nil || jobs.Base.Seconds == 0
+	joules := 0.0
+	if jobs.Base.Joules != nil {
+		joules = *jobs.Base.Joules
+	}
+	newest := t.Last().Epoch
+	for i, e := range v.Epochs {
+		took := e.End.Sub(last).Seconds()
+		if v.Started.IsZero() || took < 0 || i > 0 && e.Attempt != v.Epochs[i-1].Attempt { // it waited in between
+			took = e.Seconds()
+		}
+		last = e.End
+		used.Seconds += took
+		used.Cores, used.Threads = number(e.Settings, v.Own, tuning.Cores), number(e.Settings, v.Own, tuning.Threads)
+		used.CoreHours += took / 3600 * used.Cores
+		if known = known && e.Joules != nil; known {
+			joules += float64(*e.Joules)
+			used.Joules, used.Source = new(joules), e.Source
+		} else {
+			used.Joules, used.Source = nil, ""
+		}
+		if e.Number <= newest {
+			continue
+		}
+		used.Epoch, used.At = e.Number, e.End.Sub(one.Created).Seconds()
+		value := e.Loss
+		if one.Policy.Quality != nil {
+			value = e.Quality
+		}
+		switch {
+		case value != nil:
+			used.Value = *value
+			out = append(out, searcher.Event{Kind: searcher.Reported, Trial: t.Number, Report: used})
+		case e.Diverged:
+			out = append(out, searcher.Event{Kind: searcher.Broke, Trial: t.Number, Report: used})
+		}
+	}
+	if !v.Over {
+		s.renew(one, t, jobs, v)
+		return out
+	}
+	if v.Hours != nil {
+		used.CoreHours = jobs.Base.CoreHours + *v.Hours
+	}
+	jobs.Base = used
+	end := searcher.Event{Kind: searcher.Ended, Trial: t.Number, End: v.End, Reason: v.Detail, Report: searcher.Report{At: s.since(one)}}
+	if jobs.Renewed {
+		jobs.Renewed, end.End = false, searcher.NoTime
+	}
+	return append(out, end)
+}
+
+func number(s, own tuning.Settings, knob string) float64 {
+	if v := s[knob]; v.IsNumber() {
+		return v.Float()
+	}
+	return own[knob].Float()
+}
+
+// reserve is the share of the time that is left for what a job needs besides its epochs.
+const reserve = 0.9
+
+// renew ends a job that would meet its time limit before its next rung, while it has a checkpoint of an epoch
+// that just ended; another goes on from there.
+func (s *Service) renew(one *search, t *searcher.Trial, jobs *Trial, v View) {
+	n := len(v.Epochs)
+	if !one.Plan.Resumes || v.Limit.IsZero() || n < 2 || jobs.Todo != "" || t.State != searcher.Running {
+		return
+	}
+	epoch := v.Epochs[n-1].Seconds()
+	next := one.brain.NextRung(t) - v.Epochs[n-1].Number
+	left := v.Limit.Sub(s.cfg.Now()).Seconds() * reserve
+	if next > 0 && float64(next)*epoch > left && 2*epoch > left {
+		jobs.Renewed, jobs.Todo = true, searcher.Pause
+	}
+}

@@ -1,0 +1,129 @@
+package trials
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"pitchpipe/controller/searcher"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+)
+
+// Search is a search as it is stored, its trials apart.
+type Search struct {
+	ID      string        `json:"id"`
+	Name    string        `json:"name"` // of its job file
+	Owner   string        `json:"owner"`
+	UID     uint32        `json:"uid"`
+	Created time.Time     `json:"created"`
+	Policy  tuning.Policy `json:"policy"`
+	Plan    searcher.Plan `json:"plan"`
+	Job     JobFile       `json:"job"`
+	Course
+}
+
+// Course is what changes in a search all the time: the rest is large, and stays.
+type Course struct {
+	searcher.Head
+
+	Ended time.Time `json:"ended,omitzero"`
+}
+
+// JobFile is what a user submits.
+type JobFile struct {
+	Filename  string            `json:"filename"`
+	Source    []byte            `json:"source"`
+	Variables map[string]string `json:"variables,omitempty"`
+	Dir       string            `json:"dir"`
+	Env       map[string]string `json:"env,omitempty"`
+}
+
+// Trial is a trial with its jobs.
+type Trial struct {
+	searcher.Trial
+	Jobs []driver.JobID `json:"jobs,omitempty"` // one per attempt
+	// Todo is the action that was decided and may not be carried out yet.
+	Todo    searcher.ActionKind `json:"todo,omitempty"`
+	Base    searcher.Report     `json:"base,omitzero"`     // what its earlier jobs used
+	Renewed bool                `json:"renewed,omitempty"` // its job is ended before its time limit, and another goes on
+	Cleaned bool                `json:"cleaned,omitempty"` // its folder is deleted
+}
+
+// State is a search with its trials.
+type State struct {
+	Search
+	Trials []Trial `json:"trials"`
+}
+
+// Searcher is the searcher of a search, for questions about it.
+func (s State) Searcher() *searcher.Searcher {
+	snap := searcher.Snapshot{Head: s.Head}
+	for _, t := range s.Trials {
+		snap.Trials = append(snap.Trials, t.Trial)
+	}
+	return searcher.New(s.Plan, snap)
+}
+
+// Store keeps searches. Save is one transaction, and durable when it returns; without whole nothing of
+// the search changed but its Course. Delete takes what is there.
+type Store interface {
+	All(ctx context.Context) ([]State, error)
+	Save(ctx context.Context, s Search, whole bool, changed []Trial) error
+	Delete(ctx context.Context, s State) error
+}
+
+// View is what is known about a trial's job.
+type View struct {
+	Epochs  []tuning.Epoch // in order; one that an attempt did again is there again
+	Total   int            // epochs in all, as the job says; 0: unknown
+	Started time.Time
+	Own     tuning.Settings
+	Limit   time.Time        // when its scheduler ends it; zero: unknown, or never
+	Over    bool             // and no more epochs follow
+	Request driver.RequestID // that made the job which has the id now; empty: unknown
+	End     searcher.End
+	Detail  string
+	Hours   *float64 // core-hours of a job that is over; nil: unknown
+}
+
+// Jobs starts, ends and looks at jobs.
+type Jobs interface {
+	// Start is repeatable by its request; see driver.Driver.
+	Start(ctx context.Context, s Search, id driver.RequestID, spec driver.Spec) (driver.JobID, error)
+	Stop(ctx context.Context, id driver.JobID) error
+	See(ctx context.Context, id driver.JobID) (View, error)
+	// Find is the job of a request; driver.ErrNotFound: there is none.
+	Find(ctx context.Context, id driver.RequestID) (driver.JobID, error)
+}
+
+// Config is what a Service needs.
+type Config struct {
+	Jobs  Jobs
+	Store Store
+	Log   *slog.Logger
+	Tick  time.Duration    // between two looks, and two submissions; 0: half a second
+	Now   func() time.Time // nil: time.Now
+
+	// Took is given how long each Work took; nil: it is not asked for.
+	Took func(w Work, d time.Duration)
+
+	// AfterSave is called after each durable write. It is nil outside of crash tests.
+	AfterSave func()
+}
+
+// Work is something that takes time.
+type Work string
+
+// The kinds of work.
+const (
+	Decision Work = "decision" // of the searcher, about one event
+	Round    Work = "round"    // one look at all searches, with what follows from it
+)
+
+// Errors of a Service.
+var (
+	ErrNotFound = errors.New("search not found")
+	ErrConflict = errors.New("not possible for this search now")
+)

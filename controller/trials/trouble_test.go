@@ -1,0 +1,170 @@
+package trials_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"pitchpipe/controller/searcher"
+	"pitchpipe/controller/trials"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+)
+
+// troubled is a cluster that starts and shows jobs otherwise.
+type troubled struct {
+	*cluster
+
+	asked int // starts
+	start func(asked int, do func() (driver.JobID, error)) (driver.JobID, error)
+	see   func(c *cluster, id driver.JobID, v trials.View) (trials.View, error)
+}
+
+func (c *troubled) Start(ctx context.Context, x trials.Search, id driver.RequestID, spec driver.Spec) (driver.JobID, error) {
+	c.asked++
+	return c.start(c.asked, func() (driver.JobID, error) { return c.cluster.Start(ctx, x, id, spec) })
+}
+
+func (c *troubled) See(ctx context.Context, id driver.JobID) (trials.View, error) {
+	v, err := c.cluster.See(ctx, id)
+	if err != nil {
+		return v, err
+	}
+	return c.see(c.cluster, id, v)
+}
+
+func TestASearchStandsTroubleWithItsScheduler(t *testing.T) {
+	transient := fmt.Errorf("slurmctld: %w", driver.ErrTransient)
+	for _, tt := range []struct {
+		name  string
+		start func(asked int, do func() (driver.JobID, error)) (driver.JobID, error)
+		see   func(c *cluster, id driver.JobID, v trials.View) (trials.View, error)
+		want  func(x trials.State, c *troubled) bool
+	}{
+		{
+			name: "a scheduler that is away for a while is asked again, and each job starts once",
+			start: func(asked int, do func() (driver.JobID, error)) (driver.JobID, error) {
+				if asked%3 > 0 {
+					return "", transient
+				}
+				return do()
+			},
+			want: func(x trials.State, c *troubled) bool { return c.starts == jobs(x) && c.asked >= 3*c.starts },
+		},
+		{
+			name: "a job whose start had an unknown outcome is not started again",
+			start: func(asked int, do func() (driver.JobID, error)) (driver.JobID, error) {
+				id, err := do()
+				if asked%2 > 0 {
+					return "", fmt.Errorf("sbatch: %w", driver.ErrUnknown)
+				}
+				return id, err
+			},
+			want: func(x trials.State, c *troubled) bool { return c.starts == jobs(x) },
+		},
+		{
+			name: "a job that its owner cancelled stays cancelled, and the search goes on",
+			see: func(c *cluster, id driver.JobID, v trials.View) (trials.View, error) {
+				if id != "j2" {
+					return v, nil
+				}
+				return trials.View{Over: true, End: searcher.Cancelled, Detail: "cancelled: by alice"}, c.Stop(context.Background(), id)
+			},
+			want: func(x trials.State, _ *troubled) bool {
+				tr := x.Trials[1]
+				return tr.State == searcher.Stopped && tr.Attempt == 1 && tr.Reason == "cancelled: by alice" && len(x.Trials) == 9
+			},
+		},
+		{
+			name: "a trial whose job is lost again and again fails, and the search goes on",
+			see: func(c *cluster, id driver.JobID, v trials.View) (trials.View, error) {
+				c.mu.Lock()
+				trial := c.byID(id).trial
+				c.mu.Unlock()
+				if trial != 2 {
+					return v, nil
+				}
+				return trials.View{Over: true, End: searcher.Lost, Detail: "node fail"}, c.Stop(context.Background(), id)
+			},
+			want: func(x trials.State, _ *troubled) bool {
+				tr := x.Trials[1]
+				return tr.State == searcher.Failed && tr.Attempt == 3 && tr.Reason == "node fail" && len(x.Trials) == 9
+			},
+		},
+		{
+			name: "one job that cannot be looked at holds up no other",
+			see: func(_ *cluster, id driver.JobID, v trials.View) (trials.View, error) {
+				if id == "j1" && time.Since(v.Started) < time.Minute {
+					return v, transient
+				}
+				return v, nil
+			},
+			want: func(x trials.State, _ *troubled) bool {
+				last := x.Trials[8].Last()
+				return last.Epoch > 0 && last.At < 60 && x.Trials[0].Last().Epoch > 0
+			},
+		},
+		{
+			name: "a job that was put back into the queue and did an epoch again counts it once, and pays for both",
+			see: func(_ *cluster, id driver.JobID, v trials.View) (trials.View, error) {
+				if id == "j1" && len(v.Epochs) > 1 {
+					again := []tuning.Epoch{v.Epochs[0]}
+					for _, e := range v.Epochs { // the second attempt waits an hour
+						e.Attempt, e.Start, e.End = 2, e.Start.Add(time.Hour), e.End.Add(time.Hour)
+						again = append(again, e)
+					}
+					v.Epochs = again
+				}
+				return v, nil
+			},
+			want: func(x trials.State, _ *troubled) bool {
+				r := x.Trials[0].Last()
+				n := float64(r.Epoch)
+				return n > 2 && len(x.Trials[0].Reports) == r.Epoch && *r.Joules == 10*(n+1) && r.Seconds == n+1 && r.CoreHours < 0.01
+			},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := &troubled{cluster: newCluster(9), start: tt.start, see: tt.see}
+			if c.start == nil {
+				c.start = func(_ int, do func() (driver.JobID, error)) (driver.JobID, error) { return do() }
+			}
+			if c.see == nil {
+				c.see = func(_ *cluster, _ driver.JobID, v trials.View) (trials.View, error) { return v, nil }
+			}
+			if x := play(t, c, policy()); !tt.want(x, c) || c.most > 3 {
+				t.Errorf("%d starts, %d asked, %d at one time, %q: %+v", c.starts, c.asked, c.most, x.Closing, x.Trials)
+			}
+		})
+	}
+}
+
+// The best is what a search is for, also where a rung gave it up.
+func TestTheCheckpointOfTheBestStaysAndThoseOfOthersThatWereStoppedDoNot(t *testing.T) {
+	c := newCluster(9)
+	c.value = func(x float64, epoch int) (float64, bool) {
+		if epoch == 1 {
+			return 10 + x, true
+		}
+		return -x, true
+	}
+	x := play(t, c, policy())
+	b := best(x)
+	if b.State != searcher.Stopped {
+		t.Fatalf("the best is %s, and the test needs one that was stopped", b.State)
+	}
+	for _, tr := range x.Trials {
+		if want := tr.State == searcher.Stopped && tr.Number != b.Number; tr.Cleaned != want {
+			t.Errorf("trial %d of which %d is the best is %s, deleted: %t", tr.Number, b.Number, tr.State, tr.Cleaned)
+		}
+	}
+}
+
+// jobs is how many a search had.
+func jobs(x trials.State) (n int) {
+	for _, t := range x.Trials {
+		n += len(t.Jobs)
+	}
+	return n
+}

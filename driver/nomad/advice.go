@@ -1,0 +1,223 @@
+package nomad
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/nomad/spec"
+	"pitchpipe/driver/nomad/view"
+)
+
+var _ driver.Adviser = (*Driver)(nil)
+
+// lowered is on record of a job that has a lower priority than its owner gave it.
+type lowered struct {
+	Job   driver.JobID `json:"job"`
+	Index uint64       `json:"index"` // of the job's creation
+	Own   int          `json:"own"`   // priority
+	Given int          `json:"given"`
+}
+
+const advicePrefix = "advice-"
+
+func (l lowered) name() string { return advicePrefix + driver.Digest(string(l.Job))[:40] }
+
+// of reports whether a job still has the priority that it was given, and no new one by its owner.
+func (l lowered) of(created uint64, priority int) bool {
+	return l.Index == created && l.Given == priority
+}
+
+// advised is what is remembered between two looks at the queue.
+type advised struct {
+	mu    sync.Mutex
+	given map[driver.JobID]lowered  // as the journal has it; nil: not read
+	read  map[driver.JobID]*api.Job // registrations
+}
+
+// recallAdvice reads what is on record. The caller holds the lock.
+func (d *Driver) recallAdvice(ctx context.Context) error {
+	if d.advice.given != nil {
+		return nil
+	}
+	names, err := d.cfg.Journal.List(ctx)
+	given := map[driver.JobID]lowered{}
+	for _, name := range names {
+		if err != nil || !strings.HasPrefix(name, advicePrefix) {
+			continue
+		}
+		var data []byte
+		var l lowered
+		if data, err = d.cfg.Journal.Load(ctx, name); err == nil {
+			err = json.Unmarshal(data, &l)
+		}
+		given[l.Job] = l
+	}
+	if err != nil {
+		return fmt.Errorf("records of advice: %w: %w", driver.ErrTransient, err)
+	}
+	d.advice.given = given
+	return nil
+}
+
+// keepAdvice makes what a job was given durable, or forgets it where that is its owner's priority.
+func (d *Driver) keepAdvice(ctx context.Context, l lowered) (err error) {
+	was, known := d.advice.given[l.Job]
+	switch {
+	case l.Given == l.Own && known:
+		delete(d.advice.given, l.Job)
+		err = d.cfg.Journal.Delete(ctx, l.name())
+	case l.Given != l.Own && l != was:
+		d.advice.given[l.Job] = l
+		var data []byte
+		if data, err = json.Marshal(l); err == nil {
+			err = d.cfg.Journal.Save(ctx, l.name(), data)
+		}
+	}
+	if err != nil {
+		d.advice.given = nil
+		return fmt.Errorf("record of advice: %w: %w", driver.ErrTransient, err)
+	}
+	return nil
+}
+
+// Queue implements driver.Adviser by two lists for each namespace. The jobs have no time limits (Advise).
+func (d *Driver) Queue(ctx context.Context) (jobs []driver.Job, err error) {
+	d.advice.mu.Lock()
+	defer d.advice.mu.Unlock()
+	if err := d.recallAdvice(ctx); err != nil {
+		return nil, err
+	}
+	next := map[driver.JobID]*api.Job{}
+	for _, ns := range d.ns {
+		stubs, _, err := d.c.api.Jobs().List(query(ctx, ns))
+		if err != nil {
+			return nil, asked("jobs of "+ns, listJobs, ns, err)
+		}
+		allocs, _, err := d.c.api.Allocations().List(query(ctx, ns))
+		if err != nil {
+			return nil, asked("allocations of "+ns, readJob, ns, err)
+		}
+		slices.SortFunc(allocs, func(a, b *api.AllocationListStub) int { return cmp.Compare(a.CreateIndex, b.CreateIndex) })
+		by := map[driver.JobID][]*api.AllocationListStub{}
+		for _, a := range allocs {
+			id := where{a.Namespace, a.JobID}.jobID()
+			by[id] = append(by[id], a)
+		}
+		for _, s := range stubs {
+			w := where{s.Namespace, s.ID}
+			job := d.advice.read[w.jobID()]
+			switch {
+			case s.Type != api.JobTypeBatch || (s.Periodic || s.ParameterizedJob) && s.ParentID == "":
+				continue
+			case job == nil || spec.Deref(job.JobModifyIndex) != s.JobModifyIndex:
+				if job, err = d.c.job(ctx, w); errors.Is(err, driver.ErrNotFound) || errors.Is(err, driver.ErrInvalid) {
+					continue // gone meanwhile, or not to be read: it hides no other
+				} else if err != nil {
+					return nil, err
+				}
+			}
+			next[w.jobID()] = job
+			j := plain(w.jobID(), job, s, by[w.jobID()])
+			switch l, ok := d.advice.given[j.ID]; {
+			case ok && j.State.Ended() && d.c.mayAct(ctx) == nil:
+				l.Given = l.Own
+				if err := d.keepAdvice(ctx, l); err != nil {
+					return nil, err
+				}
+			case ok && l.of(s.CreateIndex, s.Priority):
+				j.Nice = l.Own - l.Given
+			}
+			jobs = append(jobs, j)
+		}
+	}
+	d.advice.read = next
+	return jobs, nil
+}
+
+// plain is a job as its registration, the list of jobs and its allocations, the oldest first, show it.
+func plain(id driver.JobID, job *api.Job, s *api.JobListStub, allocs []*api.AllocationListStub) driver.Job {
+	now := *job
+	now.Status, now.Stop = &s.Status, &s.Stop
+	if s.Status != "dead" { // what ended before it was registered anew is no run of it
+		allocs = slices.DeleteFunc(allocs, func(a *api.AllocationListStub) bool { return a.JobVersion < spec.Deref(job.Version) && view.Over(a) })
+	}
+	in := view.Input{ID: id, Job: &now, Own: &now, Allocs: allocs}
+	if _, t := spec.Main(job); t != nil {
+		in.Task = t.Name
+	}
+	j, _ := view.Job(in)
+	j.Name, j.Resources.TimeLimit = cmp.Or(s.ParentID, j.Name), 0
+	return j
+}
+
+// Past implements driver.Adviser by what Nomad has not forgotten yet: it has no accounting.
+func (d *Driver) Past(ctx context.Context, since, until time.Time) ([]driver.Job, error) {
+	jobs, err := d.Queue(ctx)
+	return slices.DeleteFunc(jobs, func(j driver.Job) bool {
+		return !j.State.Ended() || j.Ended.Before(since) || !j.Ended.Before(until)
+	}), err
+}
+
+// Advise implements driver.Adviser by the priority of a job that waits. A registration of another
+// priority alone replaces no allocation, and runs no work again that was done meanwhile.
+func (d *Driver) Advise(ctx context.Context, a driver.Advice) error {
+	w := place(a.Job)
+	switch {
+	case a.TimeLimit != 0:
+		return fmt.Errorf("advise job %s: Nomad starts no job sooner for a shorter time limit: %w", a.Job, driver.ErrUnsupported)
+	case a.Nice < 0:
+		return fmt.Errorf("advise job %s: nice %d is above its owner's priority: %w", a.Job, a.Nice, driver.ErrInvalid)
+	case !d.sees(w.namespace):
+		return fmt.Errorf("advise job %s: namespace %s is not seen here: %w", a.Job, w.namespace, driver.ErrNotFound)
+	}
+	d.advice.mu.Lock()
+	defer d.advice.mu.Unlock()
+	job, unknown, err := d.c.whole(ctx, w)
+	if err == nil {
+		err = d.recallAdvice(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	now, created := spec.Deref(job.Priority), spec.Deref(job.CreateIndex)
+	l := d.advice.given[a.Job]
+	if !l.of(created, now) {
+		l = lowered{Job: a.Job, Index: created, Own: now}
+	}
+	l.Given = max(1, l.Own-a.Nice)
+	status := spec.Deref(job.Status)
+	switch {
+	case l.Given == now: // done already, or its owner's new word
+		return d.keepAdvice(ctx, l)
+	case status == "dead" && a.Nice == 0:
+		return nil
+	case status != "pending" && a.Nice > 0:
+		return fmt.Errorf("advise job %s: it is %s: %w", a.Job, status, driver.ErrConflict)
+	case unknown != "":
+		return fmt.Errorf("advise job %s: this version of Pitchpipe does not know %s, which Nomad does, and would lose it: %w", a.Job, unknown, driver.ErrUnsupported)
+	}
+	if err := d.c.mayAct(ctx); err != nil {
+		return err
+	}
+	if l.Given != l.Own { // on the way back the record stays until the job has its owner's priority
+		if err := d.keepAdvice(ctx, l); err != nil {
+			return err
+		}
+	}
+	sub := d.c.submission(ctx, w, spec.Deref(job.Version))
+	job.Priority = &l.Given
+	if err := d.c.register(ctx, w, job, spec.Deref(job.JobModifyIndex), sub); err != nil {
+		return err
+	}
+	return d.keepAdvice(ctx, l)
+}

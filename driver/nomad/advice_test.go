@@ -1,0 +1,108 @@
+package nomad_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"pitchpipe/driver"
+	"pitchpipe/driver/drivertest"
+)
+
+// A job that waits behind another one takes a lower priority, whatever becomes of the controller.
+func TestAJobThatWaitsTakesALowerPriority(t *testing.T) {
+	t.Parallel()
+	stories(t, map[string]func(*testing.T, *story){
+		"it has its owner's again, or starts and ends with the lower one, once": func(t *testing.T, s *story) {
+			large := s.plain(t, drivertest.Behaviour{Name: "large", Epochs: long, Epoch: epoch, MemoryBytes: (s.memory(t) - 256) << 20})
+			eventually(t, "the large one runs", func() bool { return s.queued(t, large).State == driver.Running })
+			s.advise(t, large, 10, driver.ErrConflict)
+			id := s.plain(t, drivertest.Behaviour{Name: "waits", Epochs: 5, Epoch: epoch, MemoryBytes: 512 << 20, TimeLimit: time.Hour})
+			eventually(t, "it waits", func() bool { return s.queued(t, id).State == driver.Pending })
+			want := func(nice, priority int, version uint64) {
+				t.Helper()
+				j, q := s.nomadJob(t, id), s.queued(t, id)
+				if q.Nice != nice || *j.Priority != priority || *j.Version != version || q.Resources.TimeLimit != 0 {
+					t.Errorf("nice %d, priority %d in version %d, time limit %v; want %d, %d, %d and none", q.Nice, *j.Priority, *j.Version, q.Resources.TimeLimit, nice, priority, version)
+				}
+			}
+			if err := s.d.Advise(t.Context(), driver.Advice{Job: id, TimeLimit: time.Minute}); !errors.Is(err, driver.ErrUnsupported) {
+				t.Errorf("a time limit: %v", err)
+			}
+			s.advise(t, id, -1, driver.ErrInvalid)
+			s.advise(t, id, 0, nil)
+			want(0, 50, 0)
+			for range 2 {
+				s.advise(t, id, 10, nil)
+				want(10, 40, 1)
+				s.reopen(t)
+				want(10, 40, 1)
+			}
+			s.advise(t, id, 60, nil)
+			want(49, 1, 2)
+			for range 2 {
+				s.advise(t, id, 0, nil)
+				want(0, 50, 3)
+			}
+			s.advise(t, id, 20, nil)
+			own := s.nomadJob(t, id)
+			own.Priority = new(70)
+			done(t)(s.clean.Jobs().Register(own, s.write()))
+			want(0, 70, 5)
+			s.advise(t, id, 0, nil)
+			want(0, 70, 5)
+			s.advise(t, id, 20, nil)
+			if err := s.d.Stop(t.Context(), large); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "it runs", func() bool { return s.queued(t, id).State == driver.Running })
+			want(20, 50, 6)
+			s.advise(t, id, 0, nil)
+			eventually(t, "it ends", func() bool { return s.queued(t, id).State == driver.Succeeded })
+			want(0, 70, 7)
+			s.advise(t, id, 10, driver.ErrConflict)
+			time.Sleep(time.Second)
+			if list := s.allocs(t, id); len(list) != 1 {
+				t.Errorf("%d allocations, want that it ran once", len(list))
+			}
+			past, err := s.d.Past(t.Context(), time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+			ran := 0
+			for _, j := range past {
+				if j.ID == id && j.State == driver.Succeeded && j.Ended.Sub(j.Started) >= time.Second {
+					ran++
+				}
+			}
+			if err != nil || ran != 1 {
+				t.Errorf("the past has %+v (%v), want the run of at least a second", past, err)
+			}
+		},
+	})
+}
+
+// plain registers a job without a stanza.
+func (s *story) plain(t *testing.T, be drivertest.Behaviour) driver.JobID {
+	t.Helper()
+	return s.submit(t, s.file(t, be))
+}
+
+func (s *story) advise(t *testing.T, id driver.JobID, nice int, want error) {
+	t.Helper()
+	if err := s.d.Advise(t.Context(), driver.Advice{Job: id, Nice: nice}); !errors.Is(err, want) {
+		t.Fatalf("Advise(%s, nice %d): %v, want %v", id, nice, err, want)
+	}
+}
+
+func (s *story) queued(t *testing.T, id driver.JobID) driver.Job {
+	t.Helper()
+	jobs, err := s.d.Queue(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range jobs {
+		if j.ID == id {
+			return j
+		}
+	}
+	t.Fatalf("the queue does not have %s", id)
+	return driver.Job{}
+}

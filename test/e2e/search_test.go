@@ -1,0 +1,108 @@
+package e2e_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/searcher"
+	"pitchpipe/controller/trials"
+	"pitchpipe/test/fault"
+)
+
+var kills = flag.Int("kills", 12, "how often a search loses its controller")
+
+// search runs a search of faultjobs while its controller is killed so many times, at random moments.
+func (s *stage) search(parallel, kills int, rng *rand.Rand) trials.State {
+	s.t.Helper()
+	const number, epochs = 9, 9
+	folder := filepath.Join(s.dir, "work")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	// A search ends when it ends: one that is to be killed more often has longer epochs.
+	epoch := time.Duration(150+40*kills) * time.Millisecond
+	source := fault.SearchFile("learn", s.progs.path("faultjob"), folder, number, parallel, epochs, epoch.String(), "")
+	s.start()
+	id := ""
+	s.await("the search to begin", func() error {
+		x, err := s.client.Search(s.t.Context(), api.Submission{Request: "learn", Filename: "learn.sbatch", Source: []byte(source), Dir: folder})
+		id = x.ID
+		return err
+	})
+	done := 0
+	for ; done < kills; done++ {
+		time.Sleep(time.Duration(100+rng.IntN(1400)) * time.Millisecond)
+		if x, err := s.client.SearchState(s.t.Context(), id); err == nil && x.Over {
+			break
+		}
+		s.kill()
+		s.start()
+	}
+	if done < kills {
+		s.t.Errorf("the search was over after %d kills of %d", done, kills)
+	}
+	var x trials.State
+	s.await("the search to end", func() (err error) {
+		if !s.alive() {
+			s.start()
+		}
+		if x, err = s.client.SearchState(s.t.Context(), id); err == nil && (!x.Over || x.Searcher().Busy() > 0) {
+			err = fmt.Errorf("%d trials, %d busy", len(x.Trials), x.Searcher().Busy())
+		}
+		return err
+	})
+	for n, wrong := range fault.Judge(x, folder) {
+		s.t.Errorf("trial %d: %q", n, wrong)
+	}
+	return x
+}
+
+// TestKillsChangeNoSearch: with one trial at a time a search becomes what it becomes without kills, and with more the
+// events that were logged lead to what it became.
+func TestKillsChangeNoSearch(t *testing.T) {
+	progs := build(t)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	var whole, killed, wide trials.State
+	t.Run("searches", func(t *testing.T) {
+		for i, one := range []struct {
+			name            string
+			parallel, kills int
+			out             *trials.State
+		}{{"undisturbed", 1, 0, &whole}, {"one trial at a time", 1, *kills, &killed}, {"three trials at a time", 3, *kills, &wide}} {
+			t.Run(one.name, func(t *testing.T) {
+				t.Parallel()
+				began := time.Now()
+				s := newStage(t, progs)
+				*one.out = s.search(one.parallel, one.kills, rand.New(rand.NewPCG(seed, uint64(i)))) //nolint:gosec // 0, 1 or 2
+				t.Logf("%d kills, %d trials, %.0f s", s.lives-1, len(one.out.Trials), time.Since(began).Seconds())
+			})
+		}
+	})
+	if t.Failed() {
+		return
+	}
+	for _, a := range fault.Apart(whole, killed) {
+		t.Error(a)
+	}
+	resumed := 0
+	for _, x := range []trials.State{killed, wide} {
+		for _, tr := range x.Trials {
+			if tr.Attempt > 1 {
+				resumed++
+			}
+		}
+		if b := x.Searcher().Ranking()[0]; b.State != searcher.Done {
+			t.Errorf("the best trial is %s", b.State)
+		}
+	}
+	if resumed == 0 {
+		t.Error("no trial went on after a pause, so that little was shown")
+	}
+}

@@ -1,0 +1,155 @@
+package worlds
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/trials"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
+	"pitchpipe/test/sim"
+)
+
+// searchOf is the job file of a search of twelve whole trials. Each asks for 8 cores and makes use of about
+// two.
+const searchOf = `#!/bin/sh
+#SBATCH --job-name=train
+#SBATCH --cpus-per-task=8
+#TUNE mode=apply objective=cost max_slowdown=none
+#TUNE knob cores values=1,2,4,8
+#TUNE knob threads env=OMP_NUM_THREADS follows=cores
+#TUNE knob batch_size env=BATCH_SIZE values=32,64,128,256 default=32
+#TUNE knob lr env=LR min=0.001 max=0.1 scale=log default=0.01
+#TUNE progress pattern='epoch (?P<epoch>\d+)/(?P<total>\d+) loss (?P<loss>\S+) acc (?P<quality>\S+)'
+#TUNE quality direction=max
+#TUNE checkpoint signal=USR1 grace=10m exit=85
+#SIM epochs=40 seconds=120 parallel=0.5 start=10s checkpoint=5s noise=0.03 run_noise=0.02 batch=BATCH_SIZE base=32 exponent=0.3 spin=%g
+`
+
+// spent is what trials took.
+type spent struct {
+	seconds, coreSeconds    float64
+	probes, restarts, known int // known: trials that began under what others had shown
+	last                    []trials.Trial
+}
+
+func (s spent) String() string {
+	return fmt.Sprintf("%6.0f s, %7.0f core-seconds, %2d probes among %2d restarts, %2d began tuned", s.seconds, s.coreSeconds, s.probes, s.restarts, s.known)
+}
+
+// inCluster gives what it runs a controller and 16 cores of its own.
+func inCluster(t *testing.T, run func(t *testing.T, cluster *sim.Cluster, ask asker)) {
+	t.Helper()
+	state := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		cluster, err := sim.New(sim.Config{
+			EnergySource: "rapl", Interval: 15 * time.Second, Nodes: []sim.NodeSpec{{Name: "node-1", Cores: 16, MemoryBytes: 64 << 30}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cluster.Close()
+		ask, end := control(t, cluster, state, policy+"  control: 0\n", 15*time.Second)
+		defer end()
+		run(t, cluster, ask)
+	})
+}
+
+func search(t *testing.T, source string) (out spent) {
+	t.Helper()
+	inCluster(t, func(t *testing.T, cluster *sim.Cluster, ask asker) {
+		var begun trials.State
+		began := time.Now()
+		ask(http.MethodPost, api.PathSearches, api.Submission{Filename: "job.sbatch", Source: []byte(source)}, &begun)
+		for time.Since(began) < 24*time.Hour {
+			time.Sleep(10 * time.Second)
+			var x trials.State
+			ask(http.MethodGet, "/v1/searches/"+begun.ID, nil, &x)
+			if x.Over && x.Searcher().Busy() == 0 {
+				out.seconds, out.last = time.Since(began).Seconds(), x.Trials
+				for _, trial := range x.Trials {
+					out.add(t, cluster, ask, trial.Jobs...)
+				}
+				return
+			}
+		}
+		t.Error("the search does not end")
+	})
+	return out
+}
+
+// alone runs the same trials, each on a cluster of its own: none knows of the others.
+func alone(t *testing.T, source string, of []trials.Trial) (out spent) {
+	t.Helper()
+	for _, trial := range of {
+		inCluster(t, func(t *testing.T, cluster *sim.Cluster, ask asker) {
+			env := map[string]string{"BATCH_SIZE": trial.Settings["batch_size"].String(), "LR": trial.Settings["lr"].String()}
+			var job api.Job
+			began := time.Now()
+			ask(http.MethodPost, api.PathJobs, api.Submission{Filename: "job.sbatch", Source: []byte(source), Env: env}, &job)
+			for !job.Ended {
+				time.Sleep(10 * time.Second)
+				ask(http.MethodGet, "/v1/jobs/"+job.ID, nil, &job)
+			}
+			out.seconds = max(out.seconds, time.Since(began).Seconds())
+			out.add(t, cluster, ask, driver.JobID(job.ID))
+		})
+	}
+	return out
+}
+
+func (s *spent) add(t *testing.T, cluster *sim.Cluster, ask asker, jobs ...driver.JobID) {
+	t.Helper()
+	for _, id := range jobs {
+		job, err := cluster.Get(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var row api.Job
+		ask(http.MethodGet, "/v1/jobs/"+string(id), nil, &row)
+		s.probes += row.Probes
+		s.restarts += len(job.Attempts) - 1
+		for i, a := range job.Attempts {
+			if i == 0 && a.Change.Cores > 0 {
+				s.known++
+			}
+			s.coreSeconds += float64(cmp.Or(a.Change.Cores, 8)) * a.Ended.Sub(a.Started).Seconds()
+		}
+	}
+}
+
+// TestTrialsShareWhatTheyShow plays a search of twelve trials: as its user asked, pipelined, and each trial for
+// itself.
+func TestTrialsShareWhatTheyShow(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("plays 28 jobs: not with -short")
+	}
+	for _, tc := range []struct {
+		name string
+		spin float64 // share of the waiting cores that look busy: where it is 0 the first profile says it all
+	}{{"that wait idly", 0}, {"that wait actively", 1}} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			source := fmt.Sprintf(searchOf, tc.spin)
+			fixed, pipelined := search(t, source+searching(tuning.Fixed)), search(t, source+searching(tuning.Pipelined))
+			each := alone(t, source+"exec ./train\n", pipelined.last)
+			t.Logf("\nfixed     %s\npipelined %s\nalone     %s", fixed, pipelined, each)
+			if pipelined.seconds > 0.8*fixed.seconds || pipelined.coreSeconds > 0.4*fixed.coreSeconds {
+				t.Errorf("pipelined takes %.2f of the seconds and %.2f of the core-seconds", pipelined.seconds/fixed.seconds, pipelined.coreSeconds/fixed.coreSeconds)
+			}
+			if 3*pipelined.probes > 2*each.probes || 3*pipelined.restarts > 2*each.restarts || pipelined.known < 3 {
+				t.Error("the trials share too little of what they show")
+			}
+		})
+	}
+}
+
+func searching(system tuning.SystemMode) string {
+	return fmt.Sprintf("#TUNE search method=random trials=12 parallel=8 epochs=40 seed=3 system=%s\nexec ./train\n", system)
+}
