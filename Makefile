@@ -32,14 +32,14 @@ unit: ## run the tests that need no scheduler, under a minute once they are comp
 	@scripts/unit $(TESTFLAGS)
 
 test: ## install what the tests need, where it is missing, and run them
-	@scripts/setup-test
-	@scripts/setup-slurm
-	@scripts/setup-jobs
-	@echo "testing, the first time the programs are compiled with the race detector"
+	@# While packages are installed, the tests are compiled.
+	@go list -race -test -export ./... >/dev/null 2>&1 & \
+		scripts/setup-test && scripts/setup-slurm && scripts/setup-jobs && \
+		echo "compiling the tests with the race detector: the first time this takes minutes" && wait
 	@# Most of these tests wait for schedulers and processes: four packages share two cores,
 	@# each with four tests at a time, and those that take longest begin first. Vet is a gate
 	@# of make check, and without debugging information the programs link in less time.
-	@go test -race -shuffle=on -timeout 14m -p 4 -parallel 4 -vet=off -ldflags=-w $(TESTFLAGS) $(LONGEST) ./...
+	@go test -exec '$(CURDIR)/scripts/test-exec' -race -shuffle=on -timeout 14m -p 4 -parallel 4 -vet=off -ldflags=-w $(TESTFLAGS) $(LONGEST) ./...
 
 check: ## every gate: format, lint, vet, tests, rules, generated pages, coverage, scripts
 	@scripts/setup-check

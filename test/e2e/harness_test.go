@@ -63,7 +63,7 @@ func newStage(t *testing.T, progs programs, env ...string) *stage {
 	t.Cleanup(s.client.Close)
 	socket := filepath.Join(dir, "exporter.sock")
 	exporter := exec.CommandContext(context.WithoutCancel(t.Context()), progs.path("pitchpipe-exporter"), "--socket", socket,
-		"--web.listen-address="+s.metrics, "--sampling.interval=250ms", "--sampling.discover=50ms", "--log.level=error")
+		"--web.listen-address="+s.metrics, "--sampling.interval=250ms", "--log.level=error")
 	if err := exporter.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func TestABudgetThatIsOverrunIsReportedByPrometheus(t *testing.T) {
 	metrics, api, socket := freeAddress(t), freeAddress(t), filepath.Join(w.dir, "exporter.sock")
 	exporter := []string{
 		"exporter", w.program("pitchpipe-exporter"), "--socket", socket, "--web.listen-address", metrics, "--path.sysfs", sys, "--path.cgroupfs", "/sys/fs/cgroup",
-		"--state.file", filepath.Join(w.dir, "exporter.json"), "--budget.dir=", "--sampling.interval=250ms", "--sampling.discover=50ms", "--log.level=warn",
+		"--state.file", filepath.Join(w.dir, "exporter.json"), "--budget.dir=", "--sampling.interval=250ms", "--log.level=warn",
 	}
 	stop := w.start(exporter...)
 	w.await("the exporter", func() error { _, err := w.get("http://" + metrics + "/metrics"); return err })

@@ -44,7 +44,7 @@ func newStage(t *testing.T) *stage {
 	t.Helper()
 	s := bareStage(t, nomadagent.Options{})
 	s.spawn(exec.CommandContext(context.WithoutCancel(t.Context()), s.path("pitchpipe-exporter"), "--socket", s.path("exporter.sock"),
-		"--web.listen-address=", "--sampling.interval=250ms", "--sampling.discover=50ms", "--log.level=error"), "exporter.log")
+		"--web.listen-address=", "--sampling.interval=250ms", "--log.level=error"), "exporter.log")
 	s.calm(s.path("exporter.sock"), s.path("calm.sock"))
 	s.controller()
 	return s

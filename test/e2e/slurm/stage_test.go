@@ -38,7 +38,7 @@ func newStage(t *testing.T) *stage {
 	c := shared.get(t)
 	s := &stage{t: t, w: shared, c: c, socket: shared.path("exporter.sock")}
 	exporter := exec.CommandContext(context.WithoutCancel(t.Context()), s.w.path("pitchpipe-exporter"), "--socket", s.socket,
-		"--web.listen-address=", "--api.readers="+slurmcluster.Controller, "--sampling.interval=250ms", "--sampling.discover=50ms", "--log.level=error")
+		"--web.listen-address=", "--api.readers="+slurmcluster.Controller, "--sampling.interval=250ms", "--log.level=error")
 	s.spawn(exporter, "exporter.log")
 	meter := exporterapi.NewClient(s.socket)
 	t.Cleanup(meter.Close)
