@@ -39,7 +39,7 @@ test: ## install what the tests need, where it is missing, and run them
 	@# Most of these tests wait for schedulers and processes: four packages share two cores,
 	@# each with four tests at a time, and those that take longest begin first. Vet is a gate
 	@# of make check, and without debugging information the programs link in less time.
-	@go test -exec '$(CURDIR)/scripts/test-exec' -race -shuffle=on -timeout 14m -p 4 -parallel 4 -vet=off -ldflags=-w $(TESTFLAGS) $(LONGEST) ./...
+	@go test -exec '$(CURDIR)/scripts/test-exec' -race -shuffle=on -timeout 20m -p 4 -parallel 4 -vet=off -ldflags=-w $(TESTFLAGS) $(LONGEST) ./...
 
 check: ## every gate: format, lint, vet, tests, rules, generated pages, coverage, scripts
 	@scripts/setup-check

@@ -142,17 +142,20 @@ func sleep(ctx context.Context, d time.Duration) {
 // come. It is long: only a test that fails waits for it.
 const Patience = 2 * time.Minute
 
-// step is how often the suite looks.
+// step is how long the suite waits between two looks, or five times as long as a look takes: on
+// Slurm each one starts programs, and many tests look side by side.
 const step = 20 * time.Millisecond
 
 // Eventually waits until cond is true, and fails the test after Patience.
 func (h *Harness) Eventually(t *testing.T, what string, cond func(ctx context.Context) bool) {
 	t.Helper()
 	ctx := t.Context()
-	for end := h.Now().Add(Patience); h.Now().Before(end) && ctx.Err() == nil; h.Sleep(ctx, step) {
+	for end := h.Now().Add(Patience); h.Now().Before(end) && ctx.Err() == nil; {
+		began := h.Now()
 		if cond(ctx) {
 			return
 		}
+		h.Sleep(ctx, max(step, 5*h.Now().Sub(began)))
 	}
 	if !cond(ctx) {
 		t.Fatalf("waited %v in vain: %s", Patience, what)

@@ -186,7 +186,7 @@ func TestRandomKillsLoseNothing(t *testing.T) {
 	s := newStage(t, progs)
 	s.start()
 	// A restart that was hit by a kill is dear, and only a long job can afford more of them.
-	const jobs, kills, short, long = 24, 60, 5, 600
+	const jobs, kills, short, long = 12, 30, 5, 600
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))

@@ -100,7 +100,7 @@ func (s *stage) await(what string, ask func() error) {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("%s: %v", what, err)
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond)
 	}
 }
 

@@ -174,7 +174,7 @@ func serve(ctx context.Context, dir string, die func(string), log *slog.Logger) 
 		Config: config.Config{
 			Socket: filepath.Join(dir, "controller.sock"), State: filepath.Join(dir, "state"), Resync: 2 * time.Second,
 		},
-		Site: site, Driver: drv, Meter: filterproxy.Client{Client: meter}, Log: log, Tick: 150 * time.Millisecond, Step: 30 * time.Millisecond,
+		Site: site, Driver: drv, Meter: filterproxy.Client{Client: meter}, Log: log, Tick: 300 * time.Millisecond, Step: 30 * time.Millisecond,
 		RestartCost: time.Second, // as the program has it
 		AfterSave: func(r *reconcile.Record) {
 			if r.Move != nil {

@@ -143,7 +143,7 @@ func anArraysLimit(t *testing.T, s *site) {
 	b := s.broker(t, "array-limit", nil)
 	tasks, _ := s.array(t, slurmcluster.Beta, "1-3", "-H")
 	var err error
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
 		if strings.Contains(s.run(t, "root", "scontrol", "-o", "show", "assoc_mgr", "flags=assoc"), "GrpTRES=cpu=3(0)") {
 			break
 		}

@@ -100,7 +100,7 @@ func (s *site) field(t *testing.T, id, key string) string {
 // until waits for a field to have a value.
 func (s *site) until(t *testing.T, id, key, want string) {
 	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); s.field(t, id, key) != want; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); s.field(t, id, key) != want; time.Sleep(200 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s of job %s is %q, want %q\n%s", key, id, s.field(t, id, key), want, s.run(t, "root", "scontrol", "-o", "show", "job", id))
 		}
@@ -110,7 +110,7 @@ func (s *site) until(t *testing.T, id, key, want string) {
 // said waits until a job has said so often that it has its trap.
 func (s *site) said(t *testing.T, output string, times int) {
 	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
 		if text, err := os.ReadFile(output); err == nil && bytes.Count(text, []byte("here")) >= times {
 			return
 		}

@@ -63,7 +63,7 @@ func playController(args []string) (err error) {
 		Config: config.Config{
 			Socket: filepath.Join(dir, "controller.sock"), State: filepath.Join(dir, "state"), Resync: 2 * time.Second,
 		},
-		Site: site, Driver: drv, Meter: filterproxy.Client{Client: meter}, Log: log, Tick: 200 * time.Millisecond, Step: 100 * time.Millisecond,
+		Site: site, Driver: drv, Meter: filterproxy.Client{Client: meter}, Log: log, Tick: 400 * time.Millisecond, Step: 100 * time.Millisecond,
 	})
 	if err != nil {
 		return err

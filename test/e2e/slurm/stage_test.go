@@ -108,7 +108,7 @@ func (s *stage) await(what string, ask func() error) {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("%s: %v", what, err)
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(200 * time.Millisecond)
 	}
 }
 
