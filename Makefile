@@ -11,6 +11,8 @@ export PATH := $(CURDIR)/.build/tools:$(PATH)
 FUZZTIME ?= 20s
 COUNT ?= 6
 TESTFLAGS ?=
+# Empty: the campaigns of kills, queues and searches that take minutes each run too.
+SHORT ?= -short
 export FUZZTIME COUNT
 
 # The packages whose tests take longest, the longest first.
@@ -31,7 +33,7 @@ demo: build ## show the whole way of a job on this machine, in about twelve minu
 unit: ## run the tests that need no scheduler, under a minute once they are compiled
 	@scripts/unit $(TESTFLAGS)
 
-test: ## install what the tests need, where it is missing, and run them
+test: ## install what the tests need, where it is missing, and run those that take no campaigns
 	@# While packages are installed, the tests are compiled.
 	@go list -race -test -export ./... >/dev/null 2>&1 & \
 		scripts/setup-test && scripts/setup-slurm && scripts/setup-jobs && \
@@ -39,7 +41,7 @@ test: ## install what the tests need, where it is missing, and run them
 	@# Most of these tests wait for schedulers and processes: four packages share two cores,
 	@# each with four tests at a time, and those that take longest begin first. Vet is a gate
 	@# of make check, and without debugging information the programs link in less time.
-	@go test -exec '$(CURDIR)/scripts/test-exec' -race -shuffle=on -timeout 20m -p 4 -parallel 4 -vet=off -ldflags=-w $(TESTFLAGS) $(LONGEST) ./...
+	@go test -exec '$(CURDIR)/scripts/test-exec' -race -shuffle=on -timeout 20m -p 4 -parallel 4 -vet=off -ldflags=-w $(SHORT) $(TESTFLAGS) $(LONGEST) ./...
 
 check: ## every gate: format, lint, vet, tests, rules, generated pages, coverage, scripts
 	@scripts/setup-check
@@ -50,7 +52,7 @@ check: ## every gate: format, lint, vet, tests, rules, generated pages, coverage
 	@echo "scripts"; scripts/check-scripts
 	@echo "limits"; scripts/check-limits
 	@echo "generated pages"; scripts/check-generated
-	@PITCHPIPE_REQUIRE_TOOLS=1 $(MAKE) test
+	@PITCHPIPE_REQUIRE_TOOLS=1 $(MAKE) test SHORT=
 	@$(MAKE) cover
 
 lint: ## run the linters that .golangci.yml names

@@ -259,6 +259,9 @@ func TestOnACluster(t *testing.T) {
 		})
 	})
 	t.Run("conformance of a site", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("the suite once more, through a broker")
+		}
 		t.Parallel()
 		drivertest.Run(t, func(t *testing.T) drivertest.Harness {
 			t.Helper()

@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 // where their owners move them by hand. Both meet the same kills of Slurm's own processes,
 // so that what slurmctld itself forgets stands beside what happens to tuned jobs.
 func TestFaultsLoseNoJobAndRunNoneTwice(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills the processes of two clusters")
+	}
 	var tuned, byHand *fault.Result[verdict]
 	var notes string
 	t.Run("systems", func(t *testing.T) { // ends when both have

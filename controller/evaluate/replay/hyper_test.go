@@ -179,6 +179,9 @@ func TestTimeToThreshold(t *testing.T) {
 // workload left out. `make bench-mind` has that of a search with a history.
 func TestSearchesKeepTheirShareOfTheRegretOfRandomRuns(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("plays hundreds of searches")
+	}
 	curves := evaluatetest.Recorded(t, evaluate.Curves, "lcbench/curves.csv.gz")
 	for _, tc := range []struct {
 		method replay.Method

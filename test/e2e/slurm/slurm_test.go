@@ -23,6 +23,9 @@ func TestJobsAreTunedOnSlurmInBothModes(t *testing.T) {
 		})
 		t.Run("of the job files", func(t *testing.T) {
 			t.Parallel()
+			if testing.Short() {
+				t.Skip("each job file is tuned for minutes")
+			}
 			s.in(t).table(own, site)
 		})
 	})
