@@ -70,7 +70,7 @@ func crashMove(t *testing.T, h *Harness) {
 }
 
 func crashSays(t *testing.T, h *Harness) {
-	b := mover(long)
+	b := mover(2 * long) // each crash costs a new driver
 	b.SaysSaved = true
 	job := h.start(t, b)
 	h.epochs(t, job.ID, 2)

@@ -142,7 +142,7 @@ func sleep(ctx context.Context, d time.Duration) {
 // come. It is long: only a test that fails waits for it.
 const Patience = 2 * time.Minute
 
-// step is how long the suite waits between two looks, or five times as long as a look takes: on
+// step is how long the suite waits between two looks, or as long as a look takes: on
 // Slurm each one starts programs, and many tests look side by side.
 const step = 20 * time.Millisecond
 
@@ -155,7 +155,7 @@ func (h *Harness) Eventually(t *testing.T, what string, cond func(ctx context.Co
 		if cond(ctx) {
 			return
 		}
-		h.Sleep(ctx, max(step, 5*h.Now().Sub(began)))
+		h.Sleep(ctx, max(step, h.Now().Sub(began)))
 	}
 	if !cond(ctx) {
 		t.Fatalf("waited %v in vain: %s", Patience, what)

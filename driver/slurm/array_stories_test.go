@@ -51,7 +51,7 @@ func (b *bench) change(t *testing.T, id driver.JobID, c driver.Change) driver.In
 
 func tasksAreJobs(t *testing.T, c *cluster) {
 	b := newBench(t, c, func(cfg *slurm.Config) { cfg.Parse = detect.For("slurm") })
-	be := saver(120)
+	be := saver(240)
 	be.ShowEnv = "RATE"
 	ids := b.array(t, be, "1-4%2", 4)
 	b.says(t, ids[0], "epoch 2/")
@@ -80,7 +80,7 @@ func tasksAreJobs(t *testing.T, c *cluster) {
 			t.Errorf("task %s is %s with %+v, want %s after %d, the last as intended", id, job.State, job.Attempts, driver.Succeeded, attempts)
 		}
 		text := b.output(t, id)
-		if n := strings.Count(text, "epoch 120/"); n != 1 {
+		if n := strings.Count(text, "epoch 240/"); n != 1 {
 			t.Errorf("task %s ran to its end %d times, want once:\n%s", id, n, text)
 		}
 		if env := strings.LastIndex(text, "env RATE="); strings.HasPrefix(text[env:], "env RATE=tuned") != (i%2 == 0) {
@@ -176,7 +176,7 @@ func waitingTaskStops(t *testing.T, c *cluster) {
 func tasksForASite(t *testing.T, c *cluster) {
 	b := newBench(t, c, func(cfg *slurm.Config) { cfg.Parse = detect.For("slurm") })
 	d := b.site(t).Driver
-	be := saver(200) // long enough for all three changes on a busy machine
+	be := saver(400) // long enough for all three changes on a busy machine
 	be.ShowEnv = "RATE"
 	spec := b.job(t, be)
 	spec.Source = []byte(strings.NewReplacer("#SBATCH --job", "#SBATCH --array=1-4%1\n#SBATCH --job", "values=owner,tuned", "values=owner,two,three").Replace(string(spec.Source)))
@@ -228,7 +228,7 @@ func tasksForASite(t *testing.T, c *cluster) {
 			t.Errorf("task %s of %s is %s (%s) after %+v, want %s after %d attempts", id, job.Owner, job.State, job.Detail, job.Attempts, driver.Succeeded, want.attempts)
 		}
 		text := b.output(t, id)
-		if n := strings.Count(text, "epoch 200/"); n != 1 {
+		if n := strings.Count(text, "epoch 400/"); n != 1 {
 			t.Errorf("task %s ran to its end %d times, want once:\n%s", id, n, text)
 		}
 		if env := strings.LastIndex(text, "env RATE="); env < 0 || !strings.HasPrefix(text[env:], "env RATE="+want.rate+"\n") && want.rate != "owner" {

@@ -20,7 +20,7 @@ import (
 // await waits for what must come, however loaded the machine is.
 func await(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); pause(t.Context(), 200*time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); pause(t.Context(), 100*time.Millisecond) {
 		if cond() {
 			return
 		}
