@@ -22,7 +22,7 @@ func TestTheWayOfAJobThroughTheCommands(t *testing.T) {
 	t.Parallel()
 	c := daemontest.Start(t, daemontest.Options{Sim: sim.Config{EnergySource: "rapl"}})
 	at := func(args ...string) []string { return append(args, "--socket", c.Config.Socket) }
-	file := jobFile(t, "train", 4, 0.05, daemontest.Tuned("observe")...)
+	file := jobFile(t, "train", 4, 0.5, daemontest.Tuned("observe")...)
 
 	// Submitted, and repeated without a second job.
 	id := strings.TrimSpace(ok(t, at("run", file, "--request", "once")...))
