@@ -97,7 +97,7 @@ func limit(j Job) (Item, bool) {
 	i := Item{What: TimeLimit, From: has.Seconds(), To: has.Seconds(), Rule: rule(s, "advice_quantile", s.AdviceQuantile)}
 	switch held := doubt(f); {
 	case j.Own == 0, has == 0:
-		return i, false // without a limit of his own there is nothing to go back to
+		return i, false // without a limit of its owner there is nothing to return to
 	case j.running():
 		lead := max(s.AdviceMargin/2, 30*time.Second)
 		i.To, i.Rule = j.Own.Seconds(), rule(s, "advice_margin", s.AdviceMargin)

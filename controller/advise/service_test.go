@@ -169,7 +169,7 @@ func TestWhatBecomesOfAnAdvisedJob(t *testing.T) {
 		{"its owner switches it off", func(w *world) { w.gate = tuning.ReasonOff }, advise.Withdrawn, ownLimit},
 		{"the site changes its mind", func(w *world) { w.site.Advice = tuning.AdviceRecommend }, advise.Withdrawn, ownLimit},
 		{"it runs when the site changes its mind", func(w *world) { w.run(time.Minute); w.site.Advice = tuning.AdviceRecommend }, advise.Applied, 15 * time.Minute},
-		{"its owner gives it a limit of his own", func(w *world) { w.last().Resources.TimeLimit = time.Hour }, advise.Applied, time.Hour},
+		{"its owner sets another limit", func(w *world) { w.last().Resources.TimeLimit = time.Hour }, advise.Applied, time.Hour},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

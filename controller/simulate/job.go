@@ -54,7 +54,7 @@ type share struct {
 	units int
 }
 
-// wear subtracts rate from left again and again, as a simulator that ticks does, until it is 0 or less, but not more
+// wear subtracts rate from left repeatedly, as a simulator that ticks does, until it is 0 or less, but not more
 // often than most. It returns what is left and the number of subtractions. The result is that of single subtractions
 // bit by bit: within a power of two each takes off the same rounded amount.
 func wear(left, rate, most float64) (float64, float64) {

@@ -77,7 +77,7 @@ func TestASearchStandsTroubleWithItsScheduler(t *testing.T) {
 			},
 		},
 		{
-			name: "a trial whose job is lost again and again fails, and the search goes on",
+			name: "a trial whose job is lost repeatedly fails, and the search goes on",
 			see: func(c *cluster, id driver.JobID, v trials.View) (trials.View, error) {
 				c.mu.Lock()
 				trial := c.byID(id).trial

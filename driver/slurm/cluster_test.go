@@ -260,7 +260,7 @@ func TestOnACluster(t *testing.T) {
 	})
 	t.Run("conformance of a site", func(t *testing.T) {
 		if testing.Short() {
-			t.Skip("the suite once more, through a broker")
+			t.Skip("the suite once more, through a broker: make check runs it")
 		}
 		t.Parallel()
 		drivertest.Run(t, func(t *testing.T) drivertest.Harness {

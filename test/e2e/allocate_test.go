@@ -32,7 +32,7 @@ var compareFlag = flag.Bool("compare", false, "run the jobs that share cores fir
 // longest. First come, first served, each keeps what it asked for; else they share.
 func TestElasticJobsShareTheCores(t *testing.T) {
 	if testing.Short() {
-		t.Skip("runs real work for a minute")
+		t.Skip("runs real work for a minute: make check runs it")
 	}
 	if !*compareFlag {
 		t.Parallel()

@@ -348,7 +348,7 @@ func TestAProbeThatIsNinefoldSlowerCostsAJobLittle(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, build(t))
 	s.open()
-	const epochs, seconds, most = 180, 1.0, 1.05 // the stops and starts of a loaded machine are part of what it held
+	const epochs, seconds, most = 300, 1.0, 1.05 // the stops and starts of a loaded machine are part of what it held
 	file := s.ticking("ninefold", epochs)
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -371,7 +371,7 @@ func TestAProbeThatIsNinefoldSlowerCostsAJobLittle(t *testing.T) {
 	}
 	cost := *job.CoreHours * 3600 / (2 * epochs * seconds)
 	t.Logf("it held %.3f of its untuned core-hours", cost)
-	if cost > most && !testing.Short() { // beside other tests each epoch takes longer
+	if cost > most {
 		t.Errorf("want at most %g\n%s", most, story)
 	}
 }

@@ -67,7 +67,7 @@ func (s *stage) search(parallel, kills int, rng *rand.Rand) trials.State {
 // events that were logged lead to what it became.
 func TestKillsChangeNoSearch(t *testing.T) {
 	if testing.Short() {
-		t.Skip("plays three searches with kills")
+		t.Skip("plays three searches with kills: make check runs it")
 	}
 	progs := build(t)
 	seed := uint64(time.Now().UnixNano())

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 // so that what slurmctld itself forgets stands beside what happens to tuned jobs.
 func TestFaultsLoseNoJobAndRunNoneTwice(t *testing.T) {
 	if testing.Short() {
-		t.Skip("kills the processes of two clusters")
+		t.Skip("kills the processes of two clusters: make check and make fault-slurm run it")
 	}
 	var tuned, byHand *fault.Result[verdict]
 	var notes string

@@ -35,7 +35,7 @@ func (j Job) Seconds(cores int) float64 {
 	return j.Done * j.Work * (1 - j.Parallel + j.Parallel/float64(min(cores, j.Width)))
 }
 
-// program is what a user runs again and again.
+// program is what a user runs repeatedly.
 type program struct {
 	user, name     string
 	numbered       bool // each run has a number at the end of its name

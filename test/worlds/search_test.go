@@ -128,7 +128,7 @@ func (s *spent) add(t *testing.T, cluster *sim.Cluster, ask asker, jobs ...drive
 func TestTrialsShareWhatTheyShow(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("plays 28 jobs: not with -short")
+		t.Skip("plays 28 jobs: make check and make worlds run it")
 	}
 	for _, tc := range []struct {
 		name string

@@ -180,7 +180,7 @@ func TestTimeToThreshold(t *testing.T) {
 func TestSearchesKeepTheirShareOfTheRegretOfRandomRuns(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("plays hundreds of searches")
+		t.Skip("plays hundreds of searches: make check runs it")
 	}
 	curves := evaluatetest.Recorded(t, evaluate.Curves, "lcbench/curves.csv.gz")
 	for _, tc := range []struct {

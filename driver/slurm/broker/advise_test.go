@@ -119,8 +119,8 @@ func TestAdviceIsTakenBackAndTheOwnersWordStays(t *testing.T) {
 		want  []string
 	}{
 		{"what he asked for returns", func(*fakeJob) {}, []string{"update 7 TimeLimit=60 Nice=5"}},
-		{"a nice value of his own stays", func(j *fakeJob) { j.nice = 70 }, []string{"update 7 TimeLimit=60"}},
-		{"a limit of his own stays", func(j *fakeJob) { j.minutes = 20 }, []string{"update 7 Nice=5"}},
+		{"the owner's nice value stays", func(j *fakeJob) { j.nice = 70 }, []string{"update 7 TimeLimit=60"}},
+		{"the owner's limit stays", func(j *fakeJob) { j.minutes = 20 }, []string{"update 7 Nice=5"}},
 		{"also after he wanted no advice any more", func(j *fakeJob) { j.comment = "pitchpipe:off" }, []string{"update 7 TimeLimit=60 Nice=5"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

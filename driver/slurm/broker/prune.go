@@ -11,7 +11,7 @@ import (
 // tidy is how often records of jobs that slurmctld has forgotten are removed.
 const tidy = 24 * time.Hour
 
-// every does something at once and then again and again, until the context ends.
+// every does something at once and then repeatedly, until the context ends.
 func (s *Server) every(ctx context.Context, period time.Duration, what string, do func(context.Context) error) {
 	tick := time.NewTicker(period)
 	defer tick.Stop()

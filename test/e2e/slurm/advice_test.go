@@ -37,7 +37,7 @@ func narrow(partition, name string, seconds int) string {
 // owner's by the broker. On the other node the same jobs wait.
 func TestShorterTimeLimitsLetJobsOfALongQueueStartSooner(t *testing.T) {
 	if testing.Short() {
-		t.Skip("plays a queue of 60 jobs twice")
+		t.Skip("plays a queue of 60 jobs twice: make check runs it")
 	}
 	s := &stage{t: t, w: shared, c: shared.get(t)}
 	alpha, beta := slurmcluster.Alpha, slurmcluster.Beta

@@ -24,7 +24,7 @@ func TestJobsAreTunedOnSlurmInBothModes(t *testing.T) {
 		t.Run("of the job files", func(t *testing.T) {
 			t.Parallel()
 			if testing.Short() {
-				t.Skip("each job file is tuned for minutes")
+				t.Skip("each job file is tuned for minutes: make check runs it")
 			}
 			s.in(t).table(own, site)
 		})
