@@ -319,7 +319,7 @@ func TestOfTwoControllersUnderAnyFaultsNoJobIsMovedTwice(t *testing.T) {
 	t.Parallel()
 	rounds := 3
 	if testing.Short() {
-		rounds = 2
+		rounds = 1
 	}
 	var mu sync.Mutex
 	total := map[string]int{}

@@ -11,6 +11,7 @@ import (
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/joblog"
 	"pitchpipe/controller/simulate"
+	"pitchpipe/test/long"
 	"pitchpipe/test/site"
 )
 
@@ -27,6 +28,7 @@ func month(seed uint64, load float64) (simulate.Input, []site.Job) {
 
 // The seeds played no part in the choice of the constants.
 func TestForecastsShortenTheQueueOfASite(t *testing.T) {
+	long.Skip(t, "plays the jobs of two months")
 	t.Parallel()
 	for _, c := range []struct {
 		seed     uint64

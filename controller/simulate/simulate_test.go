@@ -17,6 +17,7 @@ import (
 
 	"pitchpipe/controller/joblog"
 	"pitchpipe/controller/simulate"
+	"pitchpipe/test/long"
 )
 
 func spec(t failer, name string) simulate.Spec {
@@ -320,6 +321,7 @@ func threadSeconds(t testing.TB) float64 {
 }
 
 func TestTenTimesAsManyJobsTakeAboutTenTimesAsLong(t *testing.T) {
+	long.Skip(t, "plays thousands of jobs")
 	t.Parallel()
 	of := func(n int) simulate.Input {
 		l := log("")

@@ -51,7 +51,7 @@ func (b *bench) change(t *testing.T, id driver.JobID, c driver.Change) driver.In
 
 func tasksAreJobs(t *testing.T, c *cluster) {
 	b := newBench(t, c, func(cfg *slurm.Config) { cfg.Parse = detect.For("slurm") })
-	be := saver(240)
+	be := saver(many)
 	be.ShowEnv = "RATE"
 	ids := b.array(t, be, "1-4%2", 4)
 	b.says(t, ids[0], "epoch 2/")
@@ -73,6 +73,7 @@ func tasksAreJobs(t *testing.T, c *cluster) {
 	b.change(t, ids[3], driver.Change{Cores: 3})
 	b.change(t, ids[0], tuned)
 	b.change(t, ids[1], driver.Change{Cores: 3})
+	b.hurry(t)
 	for i, id := range ids {
 		job := b.ended(t, id)
 		attempts := 2 - i/2
@@ -80,7 +81,7 @@ func tasksAreJobs(t *testing.T, c *cluster) {
 			t.Errorf("task %s is %s with %+v, want %s after %d, the last as intended", id, job.State, job.Attempts, driver.Succeeded, attempts)
 		}
 		text := b.output(t, id)
-		if n := strings.Count(text, "epoch 240/"); n != 1 {
+		if n := strings.Count(text, fmt.Sprintf("epoch %d/", many)); n != 1 {
 			t.Errorf("task %s ran to its end %d times, want once:\n%s", id, n, text)
 		}
 		if env := strings.LastIndex(text, "env RATE="); strings.HasPrefix(text[env:], "env RATE=tuned") != (i%2 == 0) {
@@ -149,7 +150,7 @@ func arrayIsWaitedFor(t *testing.T, c *cluster) {
 
 func waitingTaskStops(t *testing.T, c *cluster) {
 	b := newBench(t, c, func(cfg *slurm.Config) { cfg.Parse = detect.For("slurm") })
-	ids := b.array(t, saver(20), "1-3%1", 3)
+	ids := b.array(t, saver(many), "1-3%1", 3)
 	b.says(t, ids[0], "epoch 2/")
 	if err := b.d.Stop(t.Context(), ids[1]); err != nil {
 		t.Fatal(err)
@@ -157,6 +158,7 @@ func waitingTaskStops(t *testing.T, c *cluster) {
 	if got := b.get(t, ids[1]); got.State != driver.Cancelled || len(got.Attempts) != 0 {
 		t.Errorf("the task is %s with %+v, want %s before it began", got.State, got.Attempts, driver.Cancelled)
 	}
+	b.hurry(t)
 	for _, id := range []driver.JobID{ids[0], ids[2]} {
 		if got := b.ended(t, id); got.State != driver.Succeeded {
 			t.Errorf("task %s is %s (%s), want %s", id, got.State, got.Detail, driver.Succeeded)
@@ -176,7 +178,7 @@ func waitingTaskStops(t *testing.T, c *cluster) {
 func tasksForASite(t *testing.T, c *cluster) {
 	b := newBench(t, c, func(cfg *slurm.Config) { cfg.Parse = detect.For("slurm") })
 	d := b.site(t).Driver
-	be := saver(400) // long enough for all three changes on a busy machine
+	be := saver(many)
 	be.ShowEnv = "RATE"
 	spec := b.job(t, be)
 	spec.Source = []byte(strings.NewReplacer("#SBATCH --job", "#SBATCH --array=1-4%1\n#SBATCH --job", "values=owner,tuned", "values=owner,two,three").Replace(string(spec.Source)))
@@ -211,6 +213,7 @@ func tasksForASite(t *testing.T, c *cluster) {
 	change("_2", "two")
 	change("_3", "three")
 	change("_1", "three")
+	b.hurry(t)
 	want := map[string]struct {
 		rate, cores string
 		attempts    int
@@ -228,7 +231,7 @@ func tasksForASite(t *testing.T, c *cluster) {
 			t.Errorf("task %s of %s is %s (%s) after %+v, want %s after %d attempts", id, job.Owner, job.State, job.Detail, job.Attempts, driver.Succeeded, want.attempts)
 		}
 		text := b.output(t, id)
-		if n := strings.Count(text, "epoch 400/"); n != 1 {
+		if n := strings.Count(text, fmt.Sprintf("epoch %d/", many)); n != 1 {
 			t.Errorf("task %s ran to its end %d times, want once:\n%s", id, n, text)
 		}
 		if env := strings.LastIndex(text, "env RATE="); env < 0 || !strings.HasPrefix(text[env:], "env RATE="+want.rate+"\n") && want.rate != "owner" {

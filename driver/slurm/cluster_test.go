@@ -20,6 +20,7 @@ import (
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/slurm"
 	"pitchpipe/driver/slurm/command"
+	"pitchpipe/test/long"
 	"pitchpipe/test/slurmcluster"
 )
 
@@ -259,9 +260,7 @@ func TestOnACluster(t *testing.T) {
 		})
 	})
 	t.Run("conformance of a site", func(t *testing.T) {
-		if testing.Short() {
-			t.Skip("the suite once more, through a broker: make check runs it")
-		}
+		long.Skip(t, "the suite once more, through a broker")
 		t.Parallel()
 		drivertest.Run(t, func(t *testing.T) drivertest.Harness {
 			t.Helper()

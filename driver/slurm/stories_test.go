@@ -93,6 +93,9 @@ func (b *bench) drive(t *testing.T, in driver.Intent, until driver.StepKind) dri
 	return step
 }
 
+// many epochs of a saver last longer than a test needs before it hurries.
+const many = 600
+
 // saver says that it saved and goes on for n epochs.
 func saver(n int) drivertest.Behaviour {
 	return drivertest.Behaviour{Epochs: n, Epoch: 100 * time.Millisecond, Saves: true, SaysSaved: true, MemoryBytes: 64 << 20}
@@ -143,7 +146,7 @@ func memoryIsEnforced(t *testing.T, c *cluster) {
 // unless it is asked otherwise, whatever else is said of its CPUs.
 func loweredForReal(t *testing.T, c *cluster) {
 	b := newBench(t, c, nil)
-	be := saver(60)
+	be := saver(many)
 	be.Cores = 3
 	job := b.start(t, be)
 	b.says(t, job.ID, "epoch 2/")
@@ -161,7 +164,7 @@ func loweredForReal(t *testing.T, c *cluster) {
 
 func movedForReal(t *testing.T, c *cluster) {
 	b := newBench(t, c, nil)
-	job := b.start(t, saver(60))
+	job := b.start(t, saver(many))
 	out := mustRun(t, b.c, slurmcluster.Alpha, "sbatch", "--parsable", "-p", b.partition, "-d", "afterok:"+string(job.ID),
 		"--mem=10", "-o", filepath.Join(b.dir, "after"), "--wrap", "echo done")
 	after := driver.JobID(out)
@@ -181,6 +184,7 @@ func movedForReal(t *testing.T, c *cluster) {
 	if got := b.get(t, after); got.State != driver.Pending || !strings.Contains(got.Detail, "Dependency") || strings.Contains(got.Detail, "Never") {
 		t.Errorf("the dependant is %s (%s), want it to wait", got.State, got.Detail)
 	}
+	b.hurry(t)
 	if got := b.ended(t, job.ID); got.State != driver.Succeeded || len(got.Attempts) != 2 {
 		t.Errorf("the job is %s after %d attempts, want %s after 2", got.State, len(got.Attempts), driver.Succeeded)
 	}
@@ -191,7 +195,7 @@ func movedForReal(t *testing.T, c *cluster) {
 
 func noRequeue(t *testing.T, c *cluster) {
 	b := newBench(t, c, nil)
-	spec := b.job(t, saver(600))
+	spec := b.job(t, saver(many))
 	spec.Source = []byte(strings.Replace(string(spec.Source), "#SBATCH", "#SBATCH --no-requeue\n#SBATCH", 1))
 	job, err := b.d.Start(t.Context(), "request", spec)
 	if err != nil {
@@ -270,7 +274,7 @@ func ownersWord(t *testing.T, c *cluster) {
 		{"holds", []string{"hold"}, true},
 		{"changes", []string{"update", "TimeLimit=77", "jobid="}, false},
 	} {
-		job, err := b.d.Start(t.Context(), tt.request, b.job(t, saver(60)))
+		job, err := b.d.Start(t.Context(), tt.request, b.job(t, saver(many)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -296,7 +300,11 @@ func ownersWord(t *testing.T, c *cluster) {
 			pause(t.Context(), 3*time.Second)
 			mustRun(t, b.c, slurmcluster.Alpha, "scontrol", "release", string(job.ID))
 		}
+		b.hurry(t)
 		got := b.ended(t, job.ID)
+		if err := os.Remove(b.hurried()); err != nil {
+			t.Fatal(err)
+		}
 		if got.State != driver.Succeeded || got.Change.Cores != 0 || len(got.Attempts) != 2 || got.Attempts[1].Cause != slurm.CauseRequeue {
 			t.Errorf("%s: the job is %s with attempts %+v, want %s without our change", tt.request, got.State, got.Attempts, driver.Succeeded)
 		}
@@ -437,7 +445,7 @@ func slurmctldRestarts(t *testing.T, _ *cluster) {
 		}
 	})
 	b := newBench(t, own, nil)
-	job := b.start(t, saver(200))
+	job := b.start(t, saver(many))
 	b.says(t, job.ID, "epoch 2/")
 	in := b.intent(b.get(t, job.ID), driver.Change{Cores: 2})
 	if step := b.drive(t, in, driver.StepStopped); step.Kind != driver.StepStopped {
@@ -453,6 +461,7 @@ func slurmctldRestarts(t *testing.T, _ *cluster) {
 	if step := b.drive(t, in, driver.StepStarted); step.Kind != driver.StepStarted {
 		t.Fatalf("step %+v, want %s", step, driver.StepStarted)
 	}
+	b.hurry(t)
 	if got := b.ended(t, job.ID); got.State != driver.Succeeded || got.Attempts[len(got.Attempts)-1].Intent != in.ID {
 		t.Errorf("the job is %s with attempts %+v, want %s under the intent", got.State, got.Attempts, driver.Succeeded)
 	}
@@ -462,7 +471,7 @@ func listenerIsAStep(t *testing.T, c *cluster) {
 	b := newBench(t, c, func(cfg *slurm.Config) {
 		cfg.Listener = []string{"/bin/sh", "-c", "echo \"$SLURM_STEP_ID $*\" >heard.part && mv heard.part heard", "listener"}
 	})
-	job := b.start(t, saver(600))
+	job := b.start(t, saver(many))
 	b.says(t, job.ID, "epoch 2/")
 	if err := b.d.Listen(t.Context(), job.ID, 1, driver.Progress{Pattern: "epoch"}); err != nil {
 		t.Fatal(err)

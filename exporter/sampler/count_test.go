@@ -29,6 +29,7 @@ import (
 	"pitchpipe/exporter/hostfs"
 	"pitchpipe/exporter/sampler"
 	"pitchpipe/exporter/window"
+	"pitchpipe/test/long"
 )
 
 // The test binary is a job: with this variable it touches pages and ends.
@@ -131,9 +132,7 @@ func localLeaf(t *testing.T, name string) (dirs []string) {
 // What the sampler writes down of a real job is what the kernel tells the job's parent,
 // whatever the job's processes are like, and never falls from one sample to the next.
 func TestARealJobIsCountedToHalfAPercentWhateverItsProcesses(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts processes")
-	}
+	long.Skip(t, "starts processes")
 	for i, tc := range []struct {
 		name                          string
 		forks, threads, pages, rounds int

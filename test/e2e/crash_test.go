@@ -14,6 +14,7 @@ import (
 
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/test/e2e/table"
+	"pitchpipe/test/long"
 )
 
 // script is a job of short epochs that notes each one in a journal. With each thread they
@@ -179,9 +180,7 @@ func deadlyRound(t *testing.T, progs programs, deaths string) int {
 }
 
 func TestRandomKillsLoseNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes more than a minute")
-	}
+	long.Skip(t, "takes more than a minute")
 	progs := build(t)
 	s := newStage(t, progs)
 	s.start()

@@ -12,6 +12,7 @@ import (
 	"pitchpipe/controller/stanza"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver/jobfile/detect"
+	"pitchpipe/test/long"
 )
 
 // searchPage is jobspecs/SEARCH.md with what stands between fences, by language.
@@ -44,6 +45,7 @@ func shorter(t *testing.T, text string, pairs ...string) string {
 
 // The commands of the page run as they stand, on fewer and shorter trials. Without PyTorch a few lines of shell train.
 func TestTheSearchOfThePageRuns(t *testing.T) {
+	long.Skip(t, "trains networks")
 	t.Parallel()
 	progs := build(t)
 	page, code := searchPage(t)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"pitchpipe/test/long"
 )
 
 // queued is the textbook search with one queue.
@@ -341,6 +343,7 @@ func TestTheGradientIsTheSlopeOfTheLoss(t *testing.T) {
 }
 
 func TestLargeBatchesReachTheAccuracyOfSmallOnes(t *testing.T) {
+	long.Skip(t, "trains four networks")
 	t.Parallel()
 	acc := func(batch int) float64 {
 		tr := started[*dense](t, newDense, 0.04, 1)

@@ -12,6 +12,7 @@ import (
 	"pitchpipe/controller/trials"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
+	"pitchpipe/test/long"
 	"pitchpipe/test/sim"
 )
 
@@ -127,9 +128,7 @@ func (s *spent) add(t *testing.T, cluster *sim.Cluster, ask asker, jobs ...drive
 // itself.
 func TestTrialsShareWhatTheyShow(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("plays 28 jobs: make check and make worlds run it")
-	}
+	long.Skip(t, "plays 28 jobs")
 	for _, tc := range []struct {
 		name string
 		spin float64 // share of the waiting cores that look busy: where it is 0 the first profile says it all

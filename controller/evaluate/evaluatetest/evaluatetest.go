@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitchpipe/controller/evaluate"
+	"pitchpipe/test/long"
 )
 
 // Path is where a file of recorded runs stands: in the folder that PITCHPIPE_DATA names,
@@ -16,9 +17,7 @@ import (
 // since replaying them takes a while.
 func Path(t testing.TB, parts ...string) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("replays recorded runs for a while: not with -short")
-	}
+	long.Skip(t, "replays recorded runs for a while")
 	folder := os.Getenv("PITCHPIPE_DATA")
 	if folder == "" {
 		folder = filepath.Join("..", "..", "..", "shared", "data")

@@ -14,6 +14,7 @@ import (
 	"pitchpipe/controller/evaluate/evaluatetest"
 	"pitchpipe/controller/evaluate/models"
 	"pitchpipe/controller/tuning"
+	"pitchpipe/test/long"
 )
 
 // recorded draws samples: programs whose counts per instruction differ by a factor,
@@ -273,9 +274,7 @@ func TestTheClassesSettingSuitsAnInputThatWasLeftOut(t *testing.T) {
 
 func TestRecordedProgramsReachTheAims(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it learns classes some seventy times")
-	}
+	long.Skip(t, "it learns classes some seventy times")
 	table, err := evaluate.Read(evaluatetest.Path(t, "armpm", "samples.csv.gz"), evaluate.Samples)
 	if err != nil {
 		t.Fatal(err)

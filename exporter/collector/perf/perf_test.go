@@ -24,6 +24,7 @@ import (
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/perf"
 	"pitchpipe/exporter/hostfs"
+	"pitchpipe/test/long"
 )
 
 // The test binary is its own worker: with this variable it touches pages and ends.
@@ -269,9 +270,7 @@ func (r *rising) read(t *testing.T) {
 }
 
 func TestCountsThreadsAndForksOnce(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts processes")
-	}
+	long.Skip(t, "starts processes")
 	for _, tc := range []struct {
 		name                           string
 		forks, threads, pages, rounds  int
@@ -344,9 +343,7 @@ func TestCountsThreadsAndForksOnce(t *testing.T) {
 }
 
 func TestCountersGoOnWhenTheCPUsOrTheCgroupOfAJobChange(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts processes")
-	}
+	long.Skip(t, "starts processes")
 	cpus, err := hostfs.Root{}.OnlineCPUs()
 	if err != nil || len(cpus) < 2 {
 		t.Skipf("needs two CPUs: %v, %v", cpus, err)

@@ -13,6 +13,7 @@ import (
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector/perf"
 	"pitchpipe/exporter/hostfs"
+	"pitchpipe/test/long"
 )
 
 func namesOf(events []perf.Event) []string {
@@ -159,9 +160,7 @@ func FuzzDecode(f *testing.F) {
 // Real hosts have the msr PMU, virtual ones too: it is opened without bits that exclude
 // anything, which it would refuse.
 func TestAnEventOfAPMUIsCountedInAGroupOfItsOwn(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts processes")
-	}
+	long.Skip(t, "starts processes")
 	dir := leaf(t)
 	c := perf.New(hostfs.Root{}, chosen(t, "msr/tsc/", "page-faults")...)
 	sources := c.Probe(t.Context())

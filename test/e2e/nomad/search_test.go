@@ -10,6 +10,7 @@ import (
 	"pitchpipe/controller/searcher"
 	"pitchpipe/controller/trials"
 	"pitchpipe/test/fault"
+	"pitchpipe/test/long"
 )
 
 const (
@@ -68,6 +69,7 @@ func (s *stage) learns(folder string) string {
 // The search runs as jobs of Nomad, few at one time and each once: jobs that learn nothing, and where there is PyTorch
 // the digits, whose best trial has its checkpoint.
 func TestASearchRunsAsJobsOfNomad(t *testing.T) {
+	long.Skip(t, "trains networks")
 	s := newStage(t)
 	t.Run(learner, func(t *testing.T) {
 		s := s.in(t)

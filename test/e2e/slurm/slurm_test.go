@@ -2,6 +2,8 @@ package slurm_test
 
 import (
 	"testing"
+
+	"pitchpipe/test/long"
 )
 
 // The whole of it: the job files that ship run as they are; then a user's own
@@ -10,7 +12,10 @@ import (
 // node, which gives the table.
 func TestJobsAreTunedOnSlurmInBothModes(t *testing.T) {
 	s := newStage(t)
-	t.Run("the job files that ship run as they are", func(t *testing.T) { s.in(t).jobFiles() })
+	t.Run("the job files that ship run as they are", func(t *testing.T) {
+		long.Skip(t, "eleven job files run, one after the other")
+		s.in(t).jobFiles()
+	})
 	own, site := s.ownDeployment(), s.siteDeployment()
 	t.Run("tuning", func(t *testing.T) {
 		t.Run("by a user's own controller", func(t *testing.T) {
@@ -23,9 +28,7 @@ func TestJobsAreTunedOnSlurmInBothModes(t *testing.T) {
 		})
 		t.Run("of the job files", func(t *testing.T) {
 			t.Parallel()
-			if testing.Short() {
-				t.Skip("each job file is tuned for minutes: make check runs it")
-			}
+			long.Skip(t, "each job file is tuned for minutes")
 			s.in(t).table(own, site)
 		})
 	})

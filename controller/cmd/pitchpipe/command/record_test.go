@@ -12,6 +12,7 @@ import (
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/record"
 	"pitchpipe/exporter/api"
+	"pitchpipe/test/long"
 )
 
 func TestACommandIsRecordedUnderEverySetting(t *testing.T) {
@@ -76,9 +77,7 @@ func TestRecordingsThatCannotBegin(t *testing.T) {
 
 func TestARecordingUnderTheExporterCanBeEvaluated(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it builds the exporter and runs for some seconds")
-	}
+	long.Skip(t, "it builds the exporter and runs for some seconds")
 	if runtime.NumCPU() < 2 {
 		t.Skip("the factorial needs two CPUs")
 	}
