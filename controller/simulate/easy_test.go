@@ -11,7 +11,6 @@ import (
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/joblog"
 	"pitchpipe/controller/simulate"
-	"pitchpipe/test/long"
 	"pitchpipe/test/site"
 )
 
@@ -28,7 +27,9 @@ func month(seed uint64, load float64) (simulate.Input, []site.Job) {
 
 // The seeds played no part in the choice of the constants.
 func TestForecastsShortenTheQueueOfASite(t *testing.T) {
-	long.Skip(t, "plays the jobs of two months")
+	if testing.Short() {
+		t.Skip("plays the jobs of two months: make check runs it")
+	}
 	t.Parallel()
 	for _, c := range []struct {
 		seed     uint64

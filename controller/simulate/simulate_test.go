@@ -17,7 +17,6 @@ import (
 
 	"pitchpipe/controller/joblog"
 	"pitchpipe/controller/simulate"
-	"pitchpipe/test/long"
 )
 
 func spec(t failer, name string) simulate.Spec {
@@ -321,7 +320,9 @@ func threadSeconds(t testing.TB) float64 {
 }
 
 func TestTenTimesAsManyJobsTakeAboutTenTimesAsLong(t *testing.T) {
-	long.Skip(t, "plays thousands of jobs")
+	if testing.Short() {
+		t.Skip("plays thousands of jobs: make check runs it")
+	}
 	t.Parallel()
 	of := func(n int) simulate.Input {
 		l := log("")

@@ -18,7 +18,6 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"pitchpipe/test/consulserver"
-	"pitchpipe/test/long"
 	"pitchpipe/test/nomadagent"
 )
 
@@ -192,7 +191,9 @@ func TestAnAbsentNomadIsUnavailable(t *testing.T) {
 // therefore releases no lock that it lost. This test may go when a later Nomad differs.
 func TestNomadFreesTheNextHoldersLockAfterALateRelease(t *testing.T) {
 	t.Parallel()
-	long.Skip(t, "it waits for a lock to lapse, 20 s and more")
+	if testing.Short() {
+		t.Skip("it waits for a lock to lapse, 20 s and more")
+	}
 	a := nomadagent.Start(t, nomadagent.Options{Kind: nomadagent.Real})
 	vars := a.Client(t).Variables()
 	acquire := func(id string) error {

@@ -144,7 +144,7 @@ const Patience = 2 * time.Minute
 
 // step is how long the suite waits between two looks, or as long as a look takes: on
 // Slurm each one starts programs, and many tests look side by side.
-const step = 20 * time.Millisecond
+const step = 50 * time.Millisecond
 
 // Eventually waits until cond is true, and fails the test after Patience.
 func (h *Harness) Eventually(t *testing.T, what string, cond func(ctx context.Context) bool) {

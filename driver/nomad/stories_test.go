@@ -52,7 +52,7 @@ func stories(t *testing.T, tests map[string]func(t *testing.T, s *story)) {
 // eventually waits for what must come.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(drivertest.Patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(drivertest.Patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if is() {
 			return
 		}

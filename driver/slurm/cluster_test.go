@@ -20,7 +20,6 @@ import (
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/slurm"
 	"pitchpipe/driver/slurm/command"
-	"pitchpipe/test/long"
 	"pitchpipe/test/slurmcluster"
 )
 
@@ -260,7 +259,9 @@ func TestOnACluster(t *testing.T) {
 		})
 	})
 	t.Run("conformance of a site", func(t *testing.T) {
-		long.Skip(t, "the suite once more, through a broker")
+		if testing.Short() {
+			t.Skip("the suite once more, through a broker: make check runs it")
+		}
 		t.Parallel()
 		drivertest.Run(t, func(t *testing.T) drivertest.Harness {
 			t.Helper()

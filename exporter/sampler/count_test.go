@@ -29,7 +29,6 @@ import (
 	"pitchpipe/exporter/hostfs"
 	"pitchpipe/exporter/sampler"
 	"pitchpipe/exporter/window"
-	"pitchpipe/test/long"
 )
 
 // The test binary is a job: with this variable it touches pages and ends.
@@ -132,7 +131,9 @@ func localLeaf(t *testing.T, name string) (dirs []string) {
 // What the sampler writes down of a real job is what the kernel tells the job's parent,
 // whatever the job's processes are like, and never falls from one sample to the next.
 func TestARealJobIsCountedToHalfAPercentWhateverItsProcesses(t *testing.T) {
-	long.Skip(t, "starts processes")
+	if testing.Short() {
+		t.Skip("starts processes")
+	}
 	for i, tc := range []struct {
 		name                          string
 		forks, threads, pages, rounds int

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"pitchpipe/controller/daemon/api"
-	"pitchpipe/test/long"
 )
 
 // elasticScript is a job of real work on as many cores as it has.
@@ -32,7 +31,9 @@ var compareFlag = flag.Bool("compare", false, "run the jobs that share cores fir
 // Three elastic jobs ask for 2, 1 and 1 cores of a machine that hands out two: the first one is the
 // longest. First come, first served, each keeps what it asked for; else they share.
 func TestElasticJobsShareTheCores(t *testing.T) {
-	long.Skip(t, "runs real work for a minute")
+	if testing.Short() {
+		t.Skip("runs real work for a minute: make check runs it")
+	}
 	if !*compareFlag {
 		t.Parallel()
 		shareCores(t, true)

@@ -14,7 +14,6 @@ import (
 
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/test/e2e/table"
-	"pitchpipe/test/long"
 )
 
 // script is a job of short epochs that notes each one in a journal. With each thread they
@@ -180,7 +179,9 @@ func deadlyRound(t *testing.T, progs programs, deaths string) int {
 }
 
 func TestRandomKillsLoseNothing(t *testing.T) {
-	long.Skip(t, "takes more than a minute")
+	if testing.Short() {
+		t.Skip("takes more than a minute")
+	}
 	progs := build(t)
 	s := newStage(t, progs)
 	s.start()

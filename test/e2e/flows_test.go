@@ -18,7 +18,6 @@ import (
 
 	"pitchpipe/controller/cmd/pitchpipe/command"
 	"pitchpipe/controller/daemon/api"
-	"pitchpipe/test/long"
 )
 
 // ticking is a job file of short epochs in which nothing is computed.
@@ -346,7 +345,9 @@ func TestTheDigitsLearnUnderTheController(t *testing.T) {
 // is busy with others, so its controller is the one that does not see those. Its epochs wait,
 // so one core seems to suffice; on one they are ninefold longer.
 func TestAProbeThatIsNinefoldSlowerCostsAJobLittle(t *testing.T) {
-	long.Skip(t, "its job takes five minutes")
+	if testing.Short() {
+		t.Skip("its job takes five minutes: make check runs it")
+	}
 	t.Parallel()
 	s := newStage(t, build(t))
 	s.open()

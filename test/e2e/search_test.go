@@ -13,7 +13,6 @@ import (
 	"pitchpipe/controller/searcher"
 	"pitchpipe/controller/trials"
 	"pitchpipe/test/fault"
-	"pitchpipe/test/long"
 )
 
 var kills = flag.Int("kills", 12, "how often a search loses its controller")
@@ -67,7 +66,9 @@ func (s *stage) search(parallel, kills int, rng *rand.Rand) trials.State {
 // TestKillsChangeNoSearch: with one trial at a time a search becomes what it becomes without kills, and with more the
 // events that were logged lead to what it became.
 func TestKillsChangeNoSearch(t *testing.T) {
-	long.Skip(t, "plays three searches with kills")
+	if testing.Short() {
+		t.Skip("plays three searches with kills: make check runs it")
+	}
 	progs := build(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

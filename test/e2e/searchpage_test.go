@@ -12,7 +12,6 @@ import (
 	"pitchpipe/controller/stanza"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver/jobfile/detect"
-	"pitchpipe/test/long"
 )
 
 // searchPage is jobspecs/SEARCH.md with what stands between fences, by language.
@@ -45,7 +44,9 @@ func shorter(t *testing.T, text string, pairs ...string) string {
 
 // The commands of the page run as they stand, on fewer and shorter trials. Without PyTorch a few lines of shell train.
 func TestTheSearchOfThePageRuns(t *testing.T) {
-	long.Skip(t, "trains networks")
+	if testing.Short() {
+		t.Skip("trains networks: make check runs it")
+	}
 	t.Parallel()
 	progs := build(t)
 	page, code := searchPage(t)

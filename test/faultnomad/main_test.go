@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"pitchpipe/test/fault"
-	"pitchpipe/test/long"
 )
 
 // What scripts/fault asks for. Without flags it is a sample for every test run, in this
@@ -21,7 +20,9 @@ var (
 // TestFaultsLoseNoWorkAndDoNoneTwice runs the same jobs twice, with a tuner and without one,
 // where their owners move them by hand. Both meet the same kills of Nomad's own processes.
 func TestFaultsLoseNoWorkAndDoNoneTwice(t *testing.T) {
-	long.Skip(t, "kills the processes of two clusters")
+	if testing.Short() {
+		t.Skip("kills the processes of two clusters: make check runs it")
+	}
 	var tuned, byHand *fault.Result[verdict]
 	var agent string
 	t.Run("systems", func(t *testing.T) { // ends when both have

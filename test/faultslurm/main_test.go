@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"pitchpipe/test/fault"
-	"pitchpipe/test/long"
 )
 
 // What scripts/fault asks for. Without flags it is a sample for every test run.
@@ -31,7 +30,9 @@ func TestMain(m *testing.M) {
 // where their owners move them by hand. Both meet the same kills of Slurm's own processes,
 // so that what slurmctld itself forgets stands beside what happens to tuned jobs.
 func TestFaultsLoseNoJobAndRunNoneTwice(t *testing.T) {
-	long.Skip(t, "kills the processes of two clusters")
+	if testing.Short() {
+		t.Skip("kills the processes of two clusters: make check and make fault-slurm run it")
+	}
 	var tuned, byHand *fault.Result[verdict]
 	var notes string
 	t.Run("systems", func(t *testing.T) { // ends when both have

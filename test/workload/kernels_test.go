@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
-
-	"pitchpipe/test/long"
 )
 
 // queued is the textbook search with one queue.
@@ -343,7 +341,9 @@ func TestTheGradientIsTheSlopeOfTheLoss(t *testing.T) {
 }
 
 func TestLargeBatchesReachTheAccuracyOfSmallOnes(t *testing.T) {
-	long.Skip(t, "trains four networks")
+	if testing.Short() {
+		t.Skip("trains four networks: make check runs it")
+	}
 	t.Parallel()
 	acc := func(batch int) float64 {
 		tr := started[*dense](t, newDense, 0.04, 1)

@@ -8,14 +8,15 @@ import (
 	"time"
 
 	"pitchpipe/controller/tuning"
-	"pitchpipe/test/long"
 )
 
 // TestCraftedRunsOfOthersCostAJobAtMostTheStopLoss: four jobs look like the fifth and teach
 // their common class that fewer cores are nearly as fast. The fifth has sixteen threads,
 // which fewer cores slow down many times over.
 func TestCraftedRunsOfOthersCostAJobAtMostTheStopLoss(t *testing.T) {
-	long.Skip(t, "plays ten jobs of 200 epochs")
+	if testing.Short() {
+		t.Skip("plays ten jobs of 200 epochs: make check runs it")
+	}
 	t.Parallel()
 	for _, objective := range []tuning.Objective{tuning.Cost, tuning.Energy} {
 		w := world{seed: 1, kind: second, cores: 16}

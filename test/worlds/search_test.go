@@ -12,7 +12,6 @@ import (
 	"pitchpipe/controller/trials"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
-	"pitchpipe/test/long"
 	"pitchpipe/test/sim"
 )
 
@@ -128,7 +127,9 @@ func (s *spent) add(t *testing.T, cluster *sim.Cluster, ask asker, jobs ...drive
 // itself.
 func TestTrialsShareWhatTheyShow(t *testing.T) {
 	t.Parallel()
-	long.Skip(t, "plays 28 jobs")
+	if testing.Short() {
+		t.Skip("plays 28 jobs: make check and make worlds run it")
+	}
 	for _, tc := range []struct {
 		name string
 		spin float64 // share of the waiting cores that look busy: where it is 0 the first profile says it all

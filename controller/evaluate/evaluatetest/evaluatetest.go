@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitchpipe/controller/evaluate"
-	"pitchpipe/test/long"
 )
 
 // Path is where a file of recorded runs stands: in the folder that PITCHPIPE_DATA names,
@@ -17,7 +16,9 @@ import (
 // since replaying them takes a while.
 func Path(t testing.TB, parts ...string) string {
 	t.Helper()
-	long.Skip(t, "replays recorded runs for a while")
+	if testing.Short() {
+		t.Skip("replays recorded runs for a while: not with -short")
+	}
 	folder := os.Getenv("PITCHPIPE_DATA")
 	if folder == "" {
 		folder = filepath.Join("..", "..", "..", "shared", "data")

@@ -14,7 +14,6 @@ import (
 	"pitchpipe/controller/evaluate/evaluatetest"
 	"pitchpipe/controller/evaluate/models"
 	"pitchpipe/controller/tuning"
-	"pitchpipe/test/long"
 )
 
 // recorded draws samples: programs whose counts per instruction differ by a factor,
@@ -274,7 +273,9 @@ func TestTheClassesSettingSuitsAnInputThatWasLeftOut(t *testing.T) {
 
 func TestRecordedProgramsReachTheAims(t *testing.T) {
 	t.Parallel()
-	long.Skip(t, "it learns classes some seventy times")
+	if testing.Short() {
+		t.Skip("it learns classes some seventy times")
+	}
 	table, err := evaluate.Read(evaluatetest.Path(t, "armpm", "samples.csv.gz"), evaluate.Samples)
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,6 @@ import (
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/evaluatetest"
 	"pitchpipe/controller/evaluate/replay"
-	"pitchpipe/test/long"
 )
 
 // curvesOfTwo are two workloads of 12 runs: the error falls to that of the setting, the best
@@ -180,7 +179,9 @@ func TestTimeToThreshold(t *testing.T) {
 // workload left out. `make bench-mind` has that of a search with a history.
 func TestSearchesKeepTheirShareOfTheRegretOfRandomRuns(t *testing.T) {
 	t.Parallel()
-	long.Skip(t, "plays hundreds of searches")
+	if testing.Short() {
+		t.Skip("plays hundreds of searches: make check runs it")
+	}
 	curves := evaluatetest.Recorded(t, evaluate.Curves, "lcbench/curves.csv.gz")
 	for _, tc := range []struct {
 		method replay.Method

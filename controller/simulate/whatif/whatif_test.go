@@ -10,7 +10,6 @@ import (
 	"pitchpipe/controller/joblog"
 	"pitchpipe/controller/simulate"
 	"pitchpipe/controller/simulate/whatif"
-	"pitchpipe/test/long"
 	"pitchpipe/test/site"
 )
 
@@ -40,7 +39,9 @@ func recorded(t *testing.T, seed uint64) (joblog.Log, whatif.Options, func(job, 
 }
 
 func TestTheEstimateIsNearTheTruthOfASite(t *testing.T) {
-	long.Skip(t, "plays the jobs of a site under each policy")
+	if testing.Short() {
+		t.Skip("plays the jobs of a site under each policy: make check runs it")
+	}
 	t.Parallel()
 	for seed := range uint64(1) { // more take minutes under the race detector
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pitchpipe/exporter/collector/perf"
-	"pitchpipe/test/long"
 )
 
 // machine is what an opener is held against: cgroups, and work that is done in them.
@@ -171,7 +170,9 @@ func conformance() map[string]func(t *testing.T, m machine) {
 }
 
 func TestTheKernelConforms(t *testing.T) {
-	long.Skip(t, "starts processes")
+	if testing.Short() {
+		t.Skip("starts processes")
+	}
 	m := machine{opener: perf.Kernel{}, cgroup: func(t *testing.T) string { t.Helper(); return leaf(t) }, fault: func(t *testing.T, dir string, n int) {
 		t.Helper()
 		// Some faults are those of its start in the cgroup, so that it touches fewer.

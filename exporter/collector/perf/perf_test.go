@@ -24,7 +24,6 @@ import (
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/perf"
 	"pitchpipe/exporter/hostfs"
-	"pitchpipe/test/long"
 )
 
 // The test binary is its own worker: with this variable it touches pages and ends.
@@ -270,7 +269,9 @@ func (r *rising) read(t *testing.T) {
 }
 
 func TestCountsThreadsAndForksOnce(t *testing.T) {
-	long.Skip(t, "starts processes")
+	if testing.Short() {
+		t.Skip("starts processes")
+	}
 	for _, tc := range []struct {
 		name                           string
 		forks, threads, pages, rounds  int
@@ -343,7 +344,9 @@ func TestCountsThreadsAndForksOnce(t *testing.T) {
 }
 
 func TestCountersGoOnWhenTheCPUsOrTheCgroupOfAJobChange(t *testing.T) {
-	long.Skip(t, "starts processes")
+	if testing.Short() {
+		t.Skip("starts processes")
+	}
 	cpus, err := hostfs.Root{}.OnlineCPUs()
 	if err != nil || len(cpus) < 2 {
 		t.Skipf("needs two CPUs: %v, %v", cpus, err)

@@ -13,7 +13,6 @@ import (
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector/perf"
 	"pitchpipe/exporter/hostfs"
-	"pitchpipe/test/long"
 )
 
 func namesOf(events []perf.Event) []string {
@@ -160,7 +159,9 @@ func FuzzDecode(f *testing.F) {
 // Real hosts have the msr PMU, virtual ones too: it is opened without bits that exclude
 // anything, which it would refuse.
 func TestAnEventOfAPMUIsCountedInAGroupOfItsOwn(t *testing.T) {
-	long.Skip(t, "starts processes")
+	if testing.Short() {
+		t.Skip("starts processes")
+	}
 	dir := leaf(t)
 	c := perf.New(hostfs.Root{}, chosen(t, "msr/tsc/", "page-faults")...)
 	sources := c.Probe(t.Context())

@@ -10,7 +10,6 @@ import (
 	"pitchpipe/controller/searcher"
 	"pitchpipe/controller/trials"
 	"pitchpipe/test/fault"
-	"pitchpipe/test/long"
 )
 
 const (
@@ -69,7 +68,9 @@ func (s *stage) learns(folder string) string {
 // The search runs as jobs of Nomad, few at one time and each once: jobs that learn nothing, and where there is PyTorch
 // the digits, whose best trial has its checkpoint.
 func TestASearchRunsAsJobsOfNomad(t *testing.T) {
-	long.Skip(t, "trains networks")
+	if testing.Short() {
+		t.Skip("trains networks: make check runs it")
+	}
 	s := newStage(t)
 	t.Run(learner, func(t *testing.T) {
 		s := s.in(t)

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"pitchpipe/controller/advise"
-	"pitchpipe/test/long"
 	"pitchpipe/test/slurmcluster"
 )
 
@@ -37,7 +36,9 @@ func narrow(partition, name string, seconds int) string {
 // lowered, so that they run in the gap, and is killed. One that outlives its limit is given its
 // owner's by the broker. On the other node the same jobs wait.
 func TestShorterTimeLimitsLetJobsOfALongQueueStartSooner(t *testing.T) {
-	long.Skip(t, "plays a queue of 60 jobs twice")
+	if testing.Short() {
+		t.Skip("plays a queue of 60 jobs twice: make check runs it")
+	}
 	s := &stage{t: t, w: shared, c: shared.get(t)}
 	alpha, beta := slurmcluster.Alpha, slurmcluster.Beta
 	for i, partition := range []string{unadvised, advised} {

@@ -1,10 +1,6 @@
 package slurm_test
 
-import (
-	"testing"
-
-	"pitchpipe/test/long"
-)
+import "testing"
 
 // The whole of it: the job files that ship run as they are; then a user's own
 // controller and a site's tune jobs at the same time, each in a partition of its own,
@@ -13,7 +9,9 @@ import (
 func TestJobsAreTunedOnSlurmInBothModes(t *testing.T) {
 	s := newStage(t)
 	t.Run("the job files that ship run as they are", func(t *testing.T) {
-		long.Skip(t, "eleven job files run, one after the other")
+		if testing.Short() {
+			t.Skip("eleven job files run, one after the other: make check runs it")
+		}
 		s.in(t).jobFiles()
 	})
 	own, site := s.ownDeployment(), s.siteDeployment()
@@ -28,7 +26,9 @@ func TestJobsAreTunedOnSlurmInBothModes(t *testing.T) {
 		})
 		t.Run("of the job files", func(t *testing.T) {
 			t.Parallel()
-			long.Skip(t, "each job file is tuned for minutes")
+			if testing.Short() {
+				t.Skip("each job file is tuned for minutes: make check runs it")
+			}
 			s.in(t).table(own, site)
 		})
 	})

@@ -12,7 +12,6 @@ import (
 
 	"github.com/hashicorp/nomad/api"
 
-	"pitchpipe/test/long"
 	"pitchpipe/test/nomadagent"
 )
 
@@ -52,7 +51,9 @@ func hold(t *testing.T, o nomadagent.Options, facts []fact) {
 		proveAll(t, nomadagent.Start(t, o), facts)
 	})
 	t.Run("real agent", func(t *testing.T) {
-		long.Skip(t, "a real agent takes its time")
+		if testing.Short() {
+			t.Skip("a real agent takes its time")
+		}
 		o := o
 		o.Kind = nomadagent.Real
 		proveAll(t, nomadagent.Start(t, o), facts)

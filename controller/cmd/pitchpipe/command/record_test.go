@@ -12,7 +12,6 @@ import (
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/record"
 	"pitchpipe/exporter/api"
-	"pitchpipe/test/long"
 )
 
 func TestACommandIsRecordedUnderEverySetting(t *testing.T) {
@@ -77,7 +76,9 @@ func TestRecordingsThatCannotBegin(t *testing.T) {
 
 func TestARecordingUnderTheExporterCanBeEvaluated(t *testing.T) {
 	t.Parallel()
-	long.Skip(t, "it builds the exporter and runs for some seconds")
+	if testing.Short() {
+		t.Skip("it builds the exporter and runs for some seconds")
+	}
 	if runtime.NumCPU() < 2 {
 		t.Skip("the factorial needs two CPUs")
 	}
