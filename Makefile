@@ -39,7 +39,7 @@ unit: ## run the tests that need no scheduler, under a minute once they are comp
 test: ## install what the tests need, where it is missing, and run those that do not take minutes
 	@# While packages are installed, the tests are compiled.
 	@$(COMPILE) go list -race -test -export ./... >/dev/null 2>&1 & \
-		scripts/setup-test && scripts/setup-slurm && scripts/setup-jobs && \
+		scripts/setup-test && scripts/setup-slurm && $(if $(SHORT),,scripts/setup-jobs &&) \
 		echo "compiling the tests with the race detector: the first time this takes minutes" && wait
 	@# Most of these tests wait for schedulers and processes: four packages share two cores,
 	@# each with four tests at a time, and those that take longest begin first. Vet is a gate

@@ -111,6 +111,9 @@ func TestARunThatMayHaveEndedBeforeItsActionTeachesNothingAboutIt(t *testing.T) 
 
 // TestAKilledControllerHandsOverEachActionOnce drops the loop at every save and every hand-over.
 func TestAKilledControllerHandsOverEachActionOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills a controller at each step: make check runs it")
+	}
 	t.Parallel()
 	for step := 1; ; step++ {
 		steps := 0

@@ -290,6 +290,9 @@ func says(in driver.Intent) driver.Intent {
 }
 
 func TestStories(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays the stories of each version of Nomad: make check runs it")
+	}
 	t.Parallel()
 	stories(t, map[string]func(*testing.T, *story){
 		"2.2 the compare-and-set does not see completion: finished work that runs again is stopped at once": completionRace(false),

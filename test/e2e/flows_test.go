@@ -324,6 +324,9 @@ func TestJobsGoOnWithoutAController(t *testing.T) {
 }
 
 func TestTheDigitsLearnUnderTheController(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains a network: make check runs it")
+	}
 	t.Parallel()
 	const python = "/usr/bin/python3"
 	if out, err := exec.CommandContext(t.Context(), python, "-c", "import torch, sklearn.datasets").CombinedOutput(); err != nil {

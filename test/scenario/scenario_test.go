@@ -30,8 +30,8 @@ func TestStories(t *testing.T) {
 	}
 	for i, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
-			if i%3 > 0 && testing.Short() {
-				t.Skip("one story of three: make check plays all")
+			if i%6 > 0 && testing.Short() {
+				t.Skip("one story of six: make check plays all")
 			}
 			t.Parallel()
 			archive, err := txtar.ParseFile(path)

@@ -54,6 +54,9 @@ const againEpochs = 8
 // there before it starts, unless what suits it better needs more room than what it waits
 // for. Then there is room for it, and it begins with what is known.
 func TestTheJobFilesThatShipAreTunedOnNomad(t *testing.T) {
+	if testing.Short() {
+		t.Skip("each job file runs four times: make check runs it")
+	}
 	s := newStage(t)
 	var rows []table.Row
 	for _, f := range shippedFiles() {

@@ -18,6 +18,9 @@ func TestJobsAreTunedOnSlurmInBothModes(t *testing.T) {
 	t.Run("tuning", func(t *testing.T) {
 		t.Run("by a user's own controller", func(t *testing.T) {
 			t.Parallel()
+			if testing.Short() {
+				t.Skip("a site's is enough beside other tests: make check runs it")
+			}
 			s.in(t).ownerStory(own)
 		})
 		t.Run("by the controller of a site", func(t *testing.T) {
