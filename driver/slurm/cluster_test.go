@@ -249,6 +249,9 @@ func TestOnACluster(t *testing.T) {
 		}
 	})
 	t.Run("conformance", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("fifty sentences on a real Slurm: make check runs them")
+		}
 		t.Parallel()
 		drivertest.Run(t, func(t *testing.T) drivertest.Harness {
 			t.Helper()
