@@ -255,7 +255,7 @@ func TestConformance(t *testing.T) {
 
 func TestConformanceWithoutCgroups(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the suite once more: make check runs it")
+		t.Skip("the suite once more, without control groups: make check runs it")
 	}
 	t.Parallel()
 	drivertest.Run(t, func(t *testing.T) drivertest.Harness {

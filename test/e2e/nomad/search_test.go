@@ -68,9 +68,6 @@ func (s *stage) learns(folder string) string {
 // The search runs as jobs of Nomad, few at one time and each once: jobs that learn nothing, and where there is PyTorch
 // the digits, whose best trial has its checkpoint.
 func TestASearchRunsAsJobsOfNomad(t *testing.T) {
-	if testing.Short() {
-		t.Skip("trains networks: make check runs it")
-	}
 	s := newStage(t)
 	t.Run(learner, func(t *testing.T) {
 		s := s.in(t)
@@ -84,6 +81,9 @@ func TestASearchRunsAsJobsOfNomad(t *testing.T) {
 		}
 	})
 	t.Run("digits", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("trains networks: make check runs it")
+		}
 		if err := noTorch(); err != nil {
 			t.Skip(err)
 		}
