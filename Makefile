@@ -65,7 +65,7 @@ fmt: ## format the code and sort the imports
 	@$(TOOL) golangci-lint fmt
 
 generate: ## rewrite the pages that are made from tables in the code
-	@scripts/generate
+	@scripts/setup-slurm && scripts/generate
 
 bench: ## run the benchmarks and compare them with the run before
 	@scripts/bench-go
