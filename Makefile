@@ -44,7 +44,7 @@ test: ## install what the tests need, where it is missing, and run those that do
 	@# Most of these tests wait for schedulers and processes: four packages share two cores,
 	@# each with four tests at a time, and those that take longest begin first. Vet is a gate
 	@# of make check.
-	@$(COMPILE) go test -exec '$(CURDIR)/scripts/test-exec' -race -shuffle=on -timeout 20m -p 4 -parallel 4 -vet=off $(SHORT) $(TESTFLAGS) $(LONGEST) ./...
+	@$(COMPILE) go test -exec '$(CURDIR)/scripts/test-exec' -race -shuffle=on -timeout $(if $(SHORT),20m,60m) -p 4 -parallel 4 -vet=off $(SHORT) $(TESTFLAGS) $(LONGEST) ./...
 
 check: ## every gate: format, lint, vet, tests, rules, generated pages, coverage, scripts
 	@scripts/setup-check
