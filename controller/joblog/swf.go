@@ -48,17 +48,17 @@ func (l *Log) swf(in io.Reader) error {
 	return nil
 }
 
-// swfLine reads the 18 fields of a job, which are numbered as the standard does: 1 job, 2 submission, 3 wait, 4 run
-// time, 5 processors, 6 processor seconds of each, 7 memory of each in KiB, 8 processors, 9 time and 10 memory asked
-// for, 11 status, 12 user, 13 group, 14 executable, 15 queue, 16 partition; -1 is unknown.
+// swfLine reads the 18 fields of a job, which are numbered as the standard does: 1 job, 2 submission, 3 wait, 4 run time,
+// 5 processors, 6 processor seconds and 7 KiB of each, 8 processors, 9 time and 10 memory asked for, 11 status, 12 user,
+// 13 group, 14 executable, 15 queue, 16 partition; -1 is unknown. Further fields are the log's own, 36 two lines in one.
 func swfLine(n int, fields []string) (Job, string) {
 	const count, part, last = 18, 2, 4
 	j := Job{Line: n}
-	if len(fields) != count {
+	if len(fields) < count || len(fields) >= 2*count {
 		return j, fmt.Sprintf("it has %d fields: want %d", len(fields), count)
 	}
 	var f [count + 1]float64
-	for i, text := range fields {
+	for i, text := range fields[:count] {
 		if why := set("field "+strconv.Itoa(i+1), &f[i+1], text); why != "" {
 			return j, why
 		}

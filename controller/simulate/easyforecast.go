@@ -41,7 +41,7 @@ const (
 	growth        = 20   // a part of that many more waits, and they are looked at again
 )
 
-// expected is what easy-forecast holds of a job.
+// expected is what easy-forecast holds of a job, and qssf its features and run alone.
 type expected struct {
 	features durations.Features
 	owner    float64 // limit that the owner asked for

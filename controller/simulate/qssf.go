@@ -4,20 +4,25 @@ import (
 	"cmp"
 	"container/heap"
 	"context"
-	"fmt"
 	"math"
 	"slices"
+
+	"pitchpipe/controller/durations"
 )
 
 // qssf starts the job with the least forecast of seconds times units first (quasi-shortest service first, Helios,
-// SC 2021), by the forecasts that the log brings along. As published, jobs that come to an empty queue are first
-// tried by their size alone.
+// SC 2021), by the forecasts that the log brings along; where it brings none, by the median that a model forecasts from
+// the jobs of the site that have ended. As published, jobs that come to an empty queue are first tried by their size
+// alone.
 func qssf() Spec {
 	return Spec{Name: "qssf", New: func(_ context.Context, in Input) (func(*Pool) Policy, error) {
+		var model *durations.Model
 		if len(in.Log.Models.EBM) == 0 {
-			return nil, fmt.Errorf("%w: qssf needs forecasts of durations: the folder of the log has no *_ebm*.csv", ErrInput)
+			model = durations.New()
 		}
-		return func(p *Pool) Policy { return &qssfPolicy{line: line{pool: p}, forecast: in.Log.Models.EBM} }, nil
+		return func(p *Pool) Policy {
+			return &qssfPolicy{line: line{pool: p}, published: in.Log.Models.EBM, model: model, origin: in.Log.Origin}
+		}, nil
 	}}
 }
 
@@ -32,11 +37,29 @@ func estimate(of map[string]float64, j *Job) float64 {
 type qssfPolicy struct {
 	line
 
-	forecast map[string]float64
-	fresh    []*Job // came at this moment, or to an empty queue a moment ago
+	published map[string]float64 // forecasts by the id of a job
+	model     *durations.Model   // nil: they are published
+	origin    float64
+	fresh     []*Job // came at this moment, or to an empty queue a moment ago
 }
 
-func (q *qssfPolicy) Arrive(j *Job) { q.fresh = append(q.fresh, j) }
+func (q *qssfPolicy) Arrive(j *Job) {
+	n := &expected{run: estimate(q.published, j)}
+	j.Note, q.fresh = n, append(q.fresh, j)
+	if q.model != nil {
+		n.features = durations.Of(*j.Job, q.origin)
+		if said := q.model.Predict(n.features); said.Known() {
+			n.run = said.Median
+		}
+		q.model.Note(n.features)
+	}
+}
+
+func (q *qssfPolicy) Ended(j *Job) {
+	if q.model != nil {
+		q.model.Learn(durations.Ended{Features: expect(j).features, Duration: q.pool.Ran(j), End: j.End + q.origin})
+	}
+}
 
 func (q *qssfPolicy) Decide() float64 {
 	again := math.Inf(1)
@@ -51,7 +74,7 @@ func (q *qssfPolicy) Decide() float64 {
 		return again
 	}
 	for _, j := range q.fresh {
-		heap.Push(&q.queue, item{key: estimate(q.forecast, j) * float64(j.Units), tie: float64(j.Units), seq: j.Seq, job: j})
+		heap.Push(&q.queue, item{key: expect(j).run * float64(j.Units), tie: float64(j.Units), seq: j.Seq, job: j})
 	}
 	q.fresh = nil
 	return q.line.Decide()

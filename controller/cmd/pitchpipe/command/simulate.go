@@ -36,7 +36,8 @@ func (a *app) simulate() *cobra.Command {
 			"that data set. Jobs need GPUs where the cluster has any, else cores.\n" +
 			"The header of the log says how many nodes and cores there are, unless --nodes and --cores-per-node do; a node has\n" +
 			"one core where neither does. A job that reaches its limit is killed. sjf and srtf know the true durations, as no\n" +
-			"scheduler does. pitchpipe stops jobs for others, so the longest waits can be longer than with easy.\n" +
+			"scheduler does. lucid needs what the folder of venus has. qssf takes the forecasts of such a folder, else its own.\n" +
+			"pitchpipe stops jobs for others, so the longest waits can be longer than with easy.\n" +
 			"Partitions are printed for a single policy, and with --json always.\n" +
 			"No controller is asked. controller/evaluate/KEYS.md explains the keys of --json.",
 		Example: "  pitchpipe simulate log.swf.gz --format swf --policy fifo,easy --nodes 128 --cores-per-node 4",
