@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/parse"
 	"pitchpipe/driver/slurm/slurmctl"
 )
@@ -67,8 +68,8 @@ func (d *Driver) ended(ctx context.Context, since, until time.Time) ([]driver.Jo
 	if d.cfg.Everyone {
 		args = append(args, "-a")
 	}
-	used, err := asked(ctx, d, parse.CPUTimes, "sacct", append(args, "-o", parse.CPUFields)...)
-	ended, err2 := asked(ctx, d, parse.Accounting, "sacct", append(args, "-X", "-o", parse.SacctFields)...)
+	used, err := command.Read(ctx, d.cfg.Commands, parse.CPUTimes, "sacct", append(args, "-o", parse.CPUFields)...)
+	ended, err2 := command.Read(ctx, d.cfg.Commands, parse.Accounting, "sacct", append(args, "-X", "-o", parse.SacctFields)...)
 	if err := cmp.Or(err, err2); err != nil {
 		return nil, err
 	}

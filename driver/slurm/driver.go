@@ -159,18 +159,6 @@ func (d *Driver) ask(ctx context.Context, name string, args ...string) ([]byte, 
 	return out, err
 }
 
-// asked reads what a command prints that changes nothing. What cannot be read is read again.
-func asked[T any](ctx context.Context, d *Driver, read func([]byte) (T, error), name string, args ...string) (v T, err error) {
-	out, err := d.ask(ctx, name, args...)
-	if err != nil {
-		return v, err
-	}
-	if v, err = read(out); err != nil {
-		return v, fmt.Errorf("%w: %w", driver.ErrTransient, err)
-	}
-	return v, nil
-}
-
 // paid runs a command that changes nothing, and returns what CPU that took.
 func (d *Driver) paid(ctx context.Context, name string, args ...string) ([]byte, time.Duration, error) {
 	out, err := d.cfg.Commands.Run(ctx, command.Call{Name: name, Args: args})

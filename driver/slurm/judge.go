@@ -9,6 +9,7 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/move"
+	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/limits"
 	"pitchpipe/driver/slurm/parse"
 	"pitchpipe/driver/slurm/slurmctl"
@@ -211,7 +212,7 @@ func target(own Size, c driver.Change) Size {
 
 // rules are those of the partitions and of the cluster.
 func (d *Driver) rules(ctx context.Context) ([]parse.Partition, parse.Conf, error) {
-	partitions, err := asked(ctx, d, parse.PartitionRecords, "scontrol", "-o", "show", "partition")
+	partitions, err := command.Read(ctx, d.cfg.Commands, parse.PartitionRecords, "scontrol", "-o", "show", "partition")
 	if err != nil {
 		return nil, nil, fmt.Errorf("of the partitions: %w", err)
 	}

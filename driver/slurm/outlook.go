@@ -93,7 +93,7 @@ func (d *Driver) room(ctx context.Context, j parse.Job) (room, error) {
 	partitions := strings.Split(j.Partition, ",")
 	var out room
 	if j.Node != "" && !parse.Waiting(j.State) {
-		places, err := asked(ctx, d, parse.Nodes, "sinfo", "-h", "-a", "-N", "-n", j.Node, "-O", parse.NodeFormat)
+		places, err := command.Read(ctx, d.cfg.Commands, parse.Nodes, "sinfo", "-h", "-a", "-N", "-n", j.Node, "-O", parse.NodeFormat)
 		if err != nil {
 			return out, err
 		}
@@ -112,7 +112,7 @@ func (d *Driver) room(ctx context.Context, j parse.Job) (room, error) {
 		return out, err
 	}
 	out.taken = out.taken || conf.HidesJobs() // who waits is not shown
-	waits, err := asked(ctx, d, parse.Waits, "squeue", "-h", "-a", "-r", "-t", "PENDING", "-p", strings.Join(partitions, ","), "-O", parse.WaitFormat)
+	waits, err := command.Read(ctx, d.cfg.Commands, parse.Waits, "squeue", "-h", "-a", "-r", "-t", "PENDING", "-p", strings.Join(partitions, ","), "-O", parse.WaitFormat)
 	if err != nil {
 		return out, err
 	}
@@ -176,7 +176,7 @@ func (d *Driver) expected(ctx context.Context, j parse.Job) (time.Time, error) {
 // reports whether a reservation begins within a time limit from now, so that Slurm would not
 // put the job where it is.
 func (d *Driver) closed(ctx context.Context, j parse.Job, now time.Time, next *driver.Outlook) (overlaps bool, err error) {
-	all, err := asked(ctx, d, parse.Reservations, "scontrol", "-o", "show", "reservation")
+	all, err := command.Read(ctx, d.cfg.Commands, parse.Reservations, "scontrol", "-o", "show", "reservation")
 	if err != nil {
 		return false, fmt.Errorf("outlook: reservations: %w", err)
 	}
@@ -256,7 +256,7 @@ func (d *Driver) grow(ctx context.Context, j parse.Job, r *Record, c driver.Chan
 	if room.ahead || room.crowded != "" {
 		return fmt.Errorf("%w: %s", driver.ErrNoRoom, cmp.Or(room.crowded, "others wait for it"))
 	}
-	nodes, err := asked(ctx, d, parse.Nodes, "sinfo", "-h", "-N", "-p", j.Partition, "-O", parse.NodeFormat)
+	nodes, err := command.Read(ctx, d.cfg.Commands, parse.Nodes, "sinfo", "-h", "-N", "-p", j.Partition, "-O", parse.NodeFormat)
 	if err != nil {
 		return fmt.Errorf("what is free: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/parse"
 	"pitchpipe/driver/slurm/slurmctl"
 )
@@ -170,7 +171,7 @@ func (d *Driver) accounted(ctx context.Context, id driver.JobID, r *Record) (dri
 	} else {
 		args = append(args, "-u", d.cfg.User)
 	}
-	jobs, err := asked(ctx, d, parse.Accounting, "sacct", args...)
+	jobs, err := command.Read(ctx, d.cfg.Commands, parse.Accounting, "sacct", args...)
 	if err != nil {
 		return driver.Job{}, fmt.Errorf("get: job %s: accounting: %w", id, err)
 	}

@@ -136,7 +136,7 @@ func (d *Driver) fits(ctx context.Context, partition string, cores int, memory i
 	if partition != "" {
 		where = []string{"-p", partition}
 	}
-	nodes, err := asked(ctx, d, parse.Nodes, "sinfo", append(where, "-h", "-N", "-O", parse.NodeFormat)...)
+	nodes, err := command.Read(ctx, d.cfg.Commands, parse.Nodes, "sinfo", append(where, "-h", "-N", "-O", parse.NodeFormat)...)
 	switch {
 	case err != nil:
 		return fmt.Errorf("sizes of the nodes: %w", err)

@@ -60,11 +60,11 @@ func Submit(ctx context.Context, run command.Runner, file *jobfile.Job, spec dri
 // setting: it does not where the job's user, his environment, a plugin or the cluster's
 // JobRequeue=0 said so at its submission. An error says that it is not known.
 func Moves(ctx context.Context, run command.Runner, id driver.JobID) (bool, error) {
-	out, err := run.Run(ctx, command.Call{Name: "scontrol", Args: []string{"-o", "show", "job", string(id)}})
+	out, err := command.Ask(ctx, run, "scontrol", "-o", "show", "job", string(id))
 	if err != nil {
 		return false, fmt.Errorf("job %s: %w", id, err)
 	}
-	jobs, err := parse.Jobs(out.Stdout)
+	jobs, err := parse.Jobs(out)
 	if len(jobs) == 0 {
 		return false, fmt.Errorf("job %s: %w", id, errors.Join(driver.ErrNotFound, err))
 	}

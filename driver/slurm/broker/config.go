@@ -8,34 +8,23 @@ import (
 	"strconv"
 	"strings"
 
+	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/parse"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // config is what `scontrol show config` says.
 func (s *Server) config(ctx context.Context) (parse.Conf, error) {
-	printed, err := s.read(ctx, "scontrol", "show", "config")
-	if err != nil {
-		return nil, err
+	conf, err := slurmctl.Config(ctx, s.cfg.Runner)
+	if _, ok := conf["AccountingStorageEnforce"]; err == nil && !ok {
+		err = errors.New("the configuration does not say what is enforced")
 	}
-	conf := parse.Config(printed)
-	if _, ok := conf["AccountingStorageEnforce"]; !ok {
-		return nil, errors.New("the configuration does not say what is enforced")
-	}
-	return conf, nil
+	return conf, err
 }
 
 // limited reports whether slurmctld looks at limits at all.
 func limited(conf parse.Conf) bool {
 	return conf.Has("AccountingStorageEnforce", "limits", "safe", "all")
-}
-
-// partitions are all of the cluster.
-func (s *Server) partitions(ctx context.Context) ([]parse.Partition, error) {
-	printed, err := s.read(ctx, "scontrol", "-o", "show", "partition")
-	if err != nil {
-		return nil, err
-	}
-	return parse.PartitionRecords(printed)
 }
 
 // nodesFormat is what sinfo is asked for: cores of a socket and threads of a core.
@@ -56,7 +45,7 @@ func (s *Server) unit(ctx context.Context, conf parse.Conf, partitions []parse.P
 	if gives("CR_CPU") && len(how) == 1 {
 		return 1, nil
 	}
-	printed, err := s.read(ctx, "sinfo", "-h", "-a", "-e", "-o", nodesFormat)
+	printed, err := command.Ask(ctx, s.cfg.Runner, "sinfo", "-h", "-a", "-e", "-o", nodesFormat)
 	if err != nil {
 		return 0, err
 	}

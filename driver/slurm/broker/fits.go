@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/limits"
 	"pitchpipe/driver/slurm/parse"
 	"pitchpipe/driver/slurm/slurmctl"
@@ -61,7 +62,7 @@ func (s *Server) fits(ctx context.Context, j sighting, u slurmctl.Update, after,
 	if err != nil {
 		return err
 	}
-	partitions, err := s.partitions(ctx)
+	partitions, err := command.Read(ctx, s.cfg.Runner, parse.PartitionRecords, "scontrol", "-o", "show", "partition")
 	if err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func (s *Server) fits(ctx context.Context, j sighting, u slurmctl.Update, after,
 	if err != nil {
 		return err
 	}
-	have, err := s.used(ctx)
+	have, err := command.Read(ctx, s.cfg.Runner, parse.Associations, "scontrol", "-o", "show", "assoc_mgr", "flags=assoc,qos")
 	if err != nil {
 		return err
 	}
@@ -142,13 +143,4 @@ func takes(conf parse.Conf, partitions []parse.Partition, j sighting, after Size
 		return limits.Size{Cores: s.Cores, MiB: s.Memory.Of(s.Cores) >> 20, Minutes: int64(s.TimeLimit / time.Minute)}
 	}
 	return limits.Takes(partitions, conf, strings.Split(j.Partition, ","), size(j.size), size(after))
-}
-
-// used is what slurmctld counts against.
-func (s *Server) used(ctx context.Context) (parse.Assignments, error) {
-	printed, err := s.read(ctx, "scontrol", "-o", "show", "assoc_mgr", "flags=assoc,qos")
-	if err != nil {
-		return parse.Assignments{}, err
-	}
-	return parse.Associations(printed)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/parse"
 )
 
@@ -53,7 +54,7 @@ func (s *Server) sight(ctx context.Context, id string) (j sighting, err error) {
 	if err != nil {
 		return j, err
 	}
-	record, err := s.read(ctx, "scontrol", "-o", "show", "job", id)
+	record, err := command.Ask(ctx, s.cfg.Runner, "scontrol", "-o", "show", "job", id)
 	if err != nil {
 		return j, err
 	}

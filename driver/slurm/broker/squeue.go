@@ -30,7 +30,7 @@ func (s *Server) squeue(ctx context.Context, folder bool, args ...string) ([]row
 	if folder {
 		format += ",WorkDir:"
 	}
-	printed, err := s.read(ctx, "squeue", append(append([]string{"-h", "-a", "-r", "-t", "all"}, args...), "-O", format)...)
+	printed, err := command.Ask(ctx, s.cfg.Runner, "squeue", append(append([]string{"-h", "-a", "-r", "-t", "all"}, args...), "-O", format)...)
 	if err != nil {
 		return nil, err
 	}
@@ -51,11 +51,6 @@ func (s *Server) squeue(ctx context.Context, folder bool, args ...string) ([]row
 		out = append(out, r)
 	}
 	return out, nil
-}
-
-func (s *Server) read(ctx context.Context, name string, args ...string) ([]byte, error) {
-	out, err := s.cfg.Runner.Run(ctx, command.Call{Name: name, Args: args})
-	return out.Stdout, err
 }
 
 // The longest numbers: of a job 32 bits, of a task Slurm's own bound of MaxArraySize.

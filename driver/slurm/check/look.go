@@ -62,18 +62,14 @@ func Cluster(ctx context.Context, c Looker) (Facts, error) {
 
 // rows runs a command that prints lines of so many fields with | between them.
 func rows(ctx context.Context, run command.Runner, fields int, name string, args ...string) ([][]string, error) {
-	said, err := run.Run(ctx, command.Call{Name: name, Args: args})
-	if err != nil {
-		return nil, err
-	}
-	return parse.Rows(name, said.Stdout, fields)
+	return command.Read(ctx, run, func(said []byte) ([][]string, error) { return parse.Rows(name, said, fields) }, name, args...)
 }
 
 // settings asks slurmctld for its configuration, without which there is nothing. It is asked
 // with TZ=UTC, so that its clock can be compared with this machine's.
 func (c Looker) settings(ctx context.Context, f *Facts) error {
 	before := time.Now()
-	out, err := c.Runner.Run(ctx, command.Call{Name: "scontrol", Args: []string{"show", "config"}})
+	out, err := command.Ask(ctx, c.Runner, "scontrol", "show", "config")
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%w: scontrol is missing; run this where Slurm's commands are, or name their folder by --slurm.bin", ErrNoSlurm)
@@ -82,11 +78,11 @@ func (c Looker) settings(ctx context.Context, f *Facts) error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrSilent, err)
 	}
-	f.Slurm = parse.Config(out.Stdout)
+	f.Slurm = parse.Config(out)
 	if f.Slurm["SLURM_VERSION"] == "" {
 		return fmt.Errorf("%w: scontrol show config names no SLURM_VERSION", parse.ErrFormat)
 	}
-	if m := regexp.MustCompile(`(?m)^Configuration data as of (\S+)`).FindSubmatch(out.Stdout); m != nil {
+	if m := regexp.MustCompile(`(?m)^Configuration data as of (\S+)`).FindSubmatch(out); m != nil {
 		if at, err := parse.Instant("Configuration data", string(m[1])); err == nil && !at.IsZero() {
 			// That clock shows whole seconds, and was read between two looks at ours.
 			skew := max(0, before.Sub(at.Add(time.Second)), time.Until(at))
@@ -140,11 +136,11 @@ func short(host string) string {
 }
 
 func (c Looker) partitions(ctx context.Context, f *Facts) error {
-	out, err := c.Runner.Run(ctx, command.Call{Name: "scontrol", Args: []string{"-a", "-o", "show", "partition"}})
-	if err != nil || strings.HasPrefix(string(out.Stdout), "No partitions") {
+	out, err := command.Ask(ctx, c.Runner, "scontrol", "-a", "-o", "show", "partition")
+	if err != nil || strings.HasPrefix(string(out), "No partitions") {
 		return nil //nolint:nilerr // the facts say what is missing
 	}
-	f.Partitions, err = parse.PartitionRecords(out.Stdout)
+	f.Partitions, err = parse.PartitionRecords(out)
 	return err
 }
 

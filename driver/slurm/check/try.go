@@ -64,7 +64,7 @@ func Try(ctx context.Context, c Trial) (p Proof, err error) {
 	defer func() { // what was submitted is cancelled, also after an interrupt
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), command.DefaultTimeout)
 		defer cancel()
-		if _, failed := c.run(ctx, "scancel", "--quiet", "--user="+c.Account, "--name="+name); failed != nil {
+		if _, failed := command.Ask(ctx, c.Runner, "scancel", "--quiet", "--user="+c.Account, "--name="+name); failed != nil {
 			err = errors.Join(err, fmt.Errorf("cancel the jobs %s: %w", name, failed))
 		}
 	}()
@@ -74,14 +74,14 @@ func Try(ctx context.Context, c Trial) (p Proof, err error) {
 		p.Failed = said
 		return p, nil
 	}
-	record, failed := c.run(ctx, "scontrol", "-o", "show", "job", p.Job)
+	record, failed := command.Ask(ctx, c.Runner, "scontrol", "-o", "show", "job", p.Job)
 	if failed != nil {
 		return p, fmt.Errorf("look at job %s: %w", p.Job, failed)
 	}
 	p.Comment = parse.Word(string(record), "AdminComment")
 	remove, why := c.give(p.Job)
 	defer func() { err = errors.Join(err, remove()) }()
-	if _, failed := c.run(ctx, "scontrol", "release", p.Job); failed != nil {
+	if _, failed := command.Ask(ctx, c.Runner, "scontrol", "release", p.Job); failed != nil {
 		return p, fmt.Errorf("release job %s: %w", p.Job, failed)
 	}
 	status, err := c.watch(ctx, &p)
@@ -90,11 +90,6 @@ func Try(ctx context.Context, c Trial) (p Proof, err error) {
 		p.Variable = map[string]Seen{"0:0": Present, "3:0": Absent}[status]
 	}
 	return p, err
-}
-
-func (c Trial) run(ctx context.Context, name string, args ...string) ([]byte, error) {
-	out, err := c.Runner.Run(ctx, command.Call{Name: name, Args: args})
-	return out.Stdout, err
 }
 
 // submit hands in a held job and returns its number, empty where there is none, and what
@@ -170,7 +165,7 @@ func (c Trial) watch(ctx context.Context, p *Proof) (status string, err error) {
 	defer limit.Stop()
 	defer tick.Stop()
 	for {
-		record, err := c.run(ctx, "scontrol", "-o", "show", "job", p.Job)
+		record, err := command.Ask(ctx, c.Runner, "scontrol", "-o", "show", "job", p.Job)
 		if err != nil {
 			return "", fmt.Errorf("look at job %s: %w", p.Job, err)
 		}

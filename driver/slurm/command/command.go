@@ -50,6 +50,24 @@ type Runner interface {
 	Run(ctx context.Context, c Call) (Output, error)
 }
 
+// Ask returns what a command prints that changes nothing.
+func Ask(ctx context.Context, run Runner, name string, args ...string) ([]byte, error) {
+	out, err := run.Run(ctx, Call{Name: name, Args: args})
+	return out.Stdout, err
+}
+
+// Read is Ask for what can be read. What cannot is driver.ErrTransient: it is read again.
+func Read[T any](ctx context.Context, run Runner, read func([]byte) (T, error), name string, args ...string) (v T, err error) {
+	out, err := Ask(ctx, run, name, args...)
+	if err != nil {
+		return v, err
+	}
+	if v, err = read(out); err != nil {
+		return v, fmt.Errorf("%w: %w", driver.ErrTransient, err)
+	}
+	return v, nil
+}
+
 // Launcher starts a command that outlives the call, and this process.
 type Launcher interface {
 	// Launch returns when the command was started. How it ends is unknown.
@@ -95,11 +113,7 @@ type Exec struct {
 
 // Run runs the call.
 func (e Exec) Run(ctx context.Context, c Call) (Output, error) {
-	limit := e.Timeout
-	if limit <= 0 {
-		limit = DefaultTimeout
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(e.Timeout, DefaultTimeout))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, e.path(c.Name), c.Args...)
 	cmd.Stdin = bytes.NewReader(c.Stdin)
@@ -118,18 +132,25 @@ func (e Exec) Run(ctx context.Context, c Call) (Output, error) {
 	if err == nil {
 		return out, nil
 	}
-	var exit *exec.ExitError
+	exit, ended := errors.AsType[*exec.ExitError](err)
+	cause := unclear(c.Effect)
 	switch {
-	case ctx.Err() != nil && c.Effect:
-		return out, fmt.Errorf("%s: cut off: %w: %w", c.Name, driver.ErrUnknown, context.Cause(ctx))
 	case ctx.Err() != nil:
-		return out, fmt.Errorf("%s: cut off: %w: %w", c.Name, driver.ErrTransient, context.Cause(ctx))
-	case errors.As(err, &exit) && exit.ExitCode() < 0 && c.Effect: // a signal: no one knows how far it came
-		return out, &Failed{Call: c, Status: exit.ExitCode(), Stderr: stderr.String(), Cause: driver.ErrUnknown}
-	case errors.As(err, &exit):
-		return out, &Failed{Call: c, Status: exit.ExitCode(), Stderr: stderr.String(), Cause: Cause(stderr.String(), c.Effect)}
+		return out, fmt.Errorf("%s: cut off: %w: %w", c.Name, cause, context.Cause(ctx))
+	case !ended:
+		return out, fmt.Errorf("%s: %w: %w", c.Name, driver.ErrTransient, err)
+	case !c.Effect || exit.ExitCode() >= 0: // else it is a signal, and no one knows how far it came
+		cause = Cause(stderr.String(), c.Effect)
 	}
-	return out, fmt.Errorf("%s: %w: %w", c.Name, driver.ErrTransient, err)
+	return out, &Failed{Call: c, Status: exit.ExitCode(), Stderr: stderr.String(), Cause: cause}
+}
+
+// unclear is the error of a command whose outcome is not known.
+func unclear(effect bool) error {
+	if effect {
+		return driver.ErrUnknown
+	}
+	return driver.ErrTransient
 }
 
 // Launch starts the call in a session of its own.
@@ -184,10 +205,7 @@ func Cause(stderr string, effect bool) error {
 	case says("Invalid job id", "Invalid job_id", "Invalid job array ID"):
 		return driver.ErrNotFound
 	case says("Socket timed out", "Zero Bytes were transmitted", "Unexpected message received", "Connection reset"):
-		if effect {
-			return driver.ErrUnknown
-		}
-		return driver.ErrTransient
+		return unclear(effect)
 	case says("Unable to contact", "connect failure", "Connection refused", "standby mode", "Munge", "temporarily unable", "try again"):
 		return driver.ErrTransient
 	case says("denied", "Invalid user id", "disabled", "not permitted", "User does not have", "Invalid account or account/partition",
@@ -200,8 +218,5 @@ func Cause(stderr string, effect bool) error {
 		"Unable to open file", "too large", "exceeds", "DOS line breaks", "contains a NUL character", "ambiguous option"):
 		return driver.ErrInvalid
 	}
-	if effect {
-		return driver.ErrUnknown
-	}
-	return driver.ErrTransient
+	return unclear(effect)
 }

@@ -167,8 +167,7 @@ var _ Actor = Commands{}
 
 // Script asks scontrol.
 func (c Commands) Script(ctx context.Context, job string) ([]byte, error) {
-	out, err := c.Runner.Run(ctx, command.Call{Name: "scontrol", Args: []string{"write", "batch_script", job, "-"}})
-	return out.Stdout, err
+	return command.Ask(ctx, c.Runner, "scontrol", "write", "batch_script", job, "-")
 }
 
 // once is how long a signal to a task of an array may take: while other tasks of its
@@ -221,11 +220,11 @@ func (c Commands) effect(ctx context.Context, name string, args ...string) error
 // Config reads the cluster's configuration. It is read where it is needed and not kept: an
 // administrator changes it while this process runs.
 func Config(ctx context.Context, run command.Runner) (parse.Conf, error) {
-	out, err := run.Run(ctx, command.Call{Name: "scontrol", Args: []string{"show", "config"}})
+	out, err := command.Ask(ctx, run, "scontrol", "show", "config")
 	if err != nil {
 		return nil, fmt.Errorf("the configuration of the cluster: %w", err)
 	}
-	return parse.Config(out.Stdout), nil
+	return parse.Config(out), nil
 }
 
 // remembered is for how long slurmctld must remember an ended job at least, where one that
@@ -245,11 +244,11 @@ func Repairable(ctx context.Context, run command.Runner, j parse.Job) error {
 	if age := conf.Remembers(); age != 0 && age < remembered {
 		return fmt.Errorf("slurmctld forgets ended jobs too soon (MinJobAge) for a kill for memory to be taken back: %w", driver.ErrUnsupported)
 	}
-	waiting, err := run.Run(ctx, command.Call{Name: "squeue", Args: []string{"-h", "-a", "-r", "-t", "PD", "-o", parse.DependantsFormat}})
+	waiting, err := command.Ask(ctx, run, "squeue", "-h", "-a", "-r", "-t", "PD", "-o", parse.DependantsFormat)
 	if err != nil {
 		return fmt.Errorf("who depends on it: %w", err)
 	}
-	if id, ok := parse.Dependant(waiting.Stdout, j); ok {
+	if id, ok := parse.Dependant(waiting, j); ok {
 		return fmt.Errorf("job %s depends on it, and would hear of a kill for memory: %w", id, driver.ErrUnsupported)
 	}
 	return nil
