@@ -148,12 +148,12 @@ func memory(s string) (int64, bool) {
 }
 
 func (p *parser) timeLimit(_ place, value string) (ok bool) {
-	p.job.TimeLimit, ok = limit(value)
+	p.job.TimeLimit, ok = TimeLimit(value)
 	return ok
 }
 
-// limit reads a time limit of Slurm; 0 is none.
-func limit(s string) (time.Duration, bool) {
+// TimeLimit reads a time limit as sbatch does; 0 is none.
+func TimeLimit(s string) (time.Duration, bool) {
 	if s == "-1" || strings.EqualFold(s, "UNLIMITED") || strings.EqualFold(s, "INFINITE") {
 		return 0, true
 	}

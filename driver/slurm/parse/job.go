@@ -50,7 +50,7 @@ const pickyKeys = "ReqNodeList Features Prefer Licenses Reservation TresPerJob T
 
 func picky(f map[string]string) (out []string) {
 	for key := range strings.FieldsSeq(pickyKeys) {
-		if v := none(f[key]); v != "" {
+		if v := Given(f[key]); v != "" {
 			out = append(out, key+"="+v)
 		}
 	}

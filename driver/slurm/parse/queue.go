@@ -36,7 +36,7 @@ func Queue(output []byte) ([]QueueLine, error) {
 		if _, err := state("State", f[4]); err != nil {
 			return nil, err
 		}
-		if f[0] == f[1] && none(f[2]) != "" && f[6] == "0" {
+		if f[0] == f[1] && Given(f[2]) != "" && f[6] == "0" {
 			if unnumbered[f[1]]++; unnumbered[f[1]] > MaxTasks {
 				continue
 			}
@@ -44,7 +44,7 @@ func Queue(output []byte) ([]QueueLine, error) {
 		if !strings.Contains(strings.ToLower(f[5]), "held") {
 			f[5] = ""
 		}
-		out = append(out, QueueLine{ID: f[0], ArrayJob: f[1], ArrayTask: none(f[2]), Print: strings.Join(f, "|")})
+		out = append(out, QueueLine{ID: f[0], ArrayJob: f[1], ArrayTask: Given(f[2]), Print: strings.Join(f, "|")})
 	}
 	return out, err
 }

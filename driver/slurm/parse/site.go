@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"regexp"
@@ -26,27 +27,13 @@ type Partition struct {
 
 // PartitionRecords reads `scontrol -o show partition`.
 func PartitionRecords(output []byte) ([]Partition, error) {
-	var out []Partition
-	for line := range strings.Lines(string(output)) {
-		if strings.TrimSpace(line) == "" {
-			continue
+	return each("partition", output, words, func(r *reader) Partition {
+		return Partition{
+			Name: r.text("PartitionName"), QOS: Given(r.text("QoS")), Weights: r.fields["TRESBillingWeights"],
+			Exclusive: r.fields["OverSubscribe"] == "EXCLUSIVE", Hidden: r.fields["Hidden"] == "YES", Select: strings.TrimPrefix(r.word("SelectTypeParameters"), "NONE"),
+			MaxTime: maybe(r, "MaxTime", Limit), MaxMemPerNode: maybe(r, "MaxMemPerNode", most), MaxMemPerCPU: maybe(r, "MaxMemPerCPU", most),
 		}
-		f, err := words(line)
-		if err != nil {
-			return nil, fmt.Errorf("partition: %w", err)
-		}
-		r := reader{fields: f}
-		p := Partition{
-			Name: r.text("PartitionName"), QOS: none(r.text("QoS")), Weights: f["TRESBillingWeights"],
-			Exclusive: f["OverSubscribe"] == "EXCLUSIVE", Hidden: f["Hidden"] == "YES", Select: strings.TrimPrefix(r.word("SelectTypeParameters"), "NONE"),
-			MaxTime: maybe(&r, "MaxTime", Limit), MaxMemPerNode: maybe(&r, "MaxMemPerNode", most), MaxMemPerCPU: maybe(&r, "MaxMemPerCPU", most),
-		}
-		if r.err != nil {
-			return nil, r.err
-		}
-		out = append(out, p)
-	}
-	return out, nil
+	})
 }
 
 // most reads an amount of memory, or UNLIMITED, which is 0.
@@ -167,26 +154,16 @@ type Reservation struct {
 func Reservations(output []byte) ([]Reservation, error) {
 	keys := strings.Fields(`ReservationName StartTime EndTime Duration Nodes NodeCnt CoreCnt Features PartitionName Flags TRES
 		Users Groups Accounts Licenses State BurstBuffer Watts MaxStartDelay Comment`)
-	var out []Reservation
-	for line := range strings.Lines(string(output)) {
-		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "No reservations") {
-			continue
-		}
-		f, err := record(line, keys)
-		if err != nil {
-			return nil, fmt.Errorf("reservation: %w", err)
-		}
-		r := reader{fields: f}
-		out = append(out, Reservation{
-			Name: r.text("ReservationName"), Start: read(&r, "StartTime", Instant), End: read(&r, "EndTime", Instant),
-			Nodes: r.word("Nodes"), Partition: r.word("PartitionName"), Flexible: slices.Contains(strings.Split(f["Flags"], ","), "FLEX"),
-		})
-		if r.err != nil {
-			return nil, r.err
-		}
+	if bytes.HasPrefix(output, []byte("No reservations")) {
+		return nil, nil
 	}
-	return out, nil
+	fields := func(line string) (map[string]string, error) { return record(line, keys) }
+	return each("reservation", output, fields, func(r *reader) Reservation {
+		return Reservation{
+			Name: r.text("ReservationName"), Start: read(r, "StartTime", Instant), End: read(r, "EndTime", Instant),
+			Nodes: r.word("Nodes"), Partition: r.word("PartitionName"), Flexible: slices.Contains(strings.Split(r.fields["Flags"], ","), "FLEX"),
+		}
+	})
 }
 
 // ExpectedStart reads what `sbatch --test-only` says: when the job would start.
@@ -207,7 +184,7 @@ func Config(output []byte) Conf {
 	for line := range strings.Lines(string(output)) {
 		key, value, ok := strings.Cut(line, "=")
 		if key = strings.TrimSpace(key); ok && key != "" && !strings.ContainsAny(key, " \t") {
-			out[key] = none(strings.TrimSpace(value))
+			out[key] = Given(strings.TrimSpace(value))
 		}
 	}
 	return out

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"pitchpipe/driver/jobfile/sbatch"
 )
 
 // ErrFormat is wrapped by every error of this package.
@@ -36,26 +38,11 @@ func Limit(field, s string) (time.Duration, error) {
 	case "UNLIMITED", "INFINITE", "Partition_Limit", "NOT_SET", "INVALID", "":
 		return 0, nil
 	}
-	days, clock, hasDays := strings.Cut(s, "-")
-	if !hasDays {
-		days, clock = "0", s
+	limit, ok := sbatch.TimeLimit(s)
+	if colons := strings.Count(s, ":"); !ok || colons == 0 || colons == 1 && strings.Contains(s, "-") {
+		return 0, badValue(field, s) // minutes alone, or hours behind days: no command prints these
 	}
-	parts := strings.Split(clock, ":")
-	if len(parts) < 2 || len(parts) > 3 || hasDays && len(parts) != 3 {
-		return 0, badValue(field, s)
-	}
-	if len(parts) == 2 {
-		parts = append([]string{"0"}, parts...)
-	}
-	var sum time.Duration
-	for i, unit := range []time.Duration{24 * time.Hour, time.Hour, time.Minute, time.Second} {
-		n, err := strconv.ParseUint(append([]string{days}, parts...)[i], 10, 16)
-		if err != nil {
-			return 0, badValue(field, s)
-		}
-		sum += time.Duration(n) * unit
-	}
-	return sum, nil
+	return limit, nil
 }
 
 // Memory reads an amount in MiB, or with K, M, G or T behind it, as bytes.
@@ -144,13 +131,16 @@ func state(field, s string) (string, error) {
 	return word, nil
 }
 
-// none empties what Slurm writes for nothing.
-func none(s string) string {
+// Given empties what Slurm writes for nothing.
+func Given(s string) string {
 	if s == "(null)" || s == "N/A" || s == "None" {
 		return ""
 	}
 	return s
 }
+
+// Digits reports whether a text is a number without a sign.
+func Digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // Rows reads lines of so many fields with | between them; empty lines count for nothing.
 func Rows(command string, output []byte, fields int) ([][]string, error) {
@@ -172,16 +162,33 @@ func Rows(command string, output []byte, fields int) ([][]string, error) {
 // table reads lines of the fields of a format, KEY:|,KEY:| as squeue -O and sinfo -O take it.
 func table[T any](command, format string, output []byte, row func(r *reader) T) ([]T, error) {
 	keys := strings.Split(strings.ReplaceAll(format, ":|", ""), ",")
-	lines, err := Rows(command, output, len(keys)+1)
+	return each(command, output, func(line string) (map[string]string, error) {
+		values := strings.Split(line, "|")
+		if len(values) != len(keys)+1 {
+			return nil, fmt.Errorf("%w: %d fields in %.200q", ErrFormat, len(values), line)
+		}
+		return named(keys, values).fields, nil
+	}, row)
+}
+
+// each reads lines, of which each has fields; empty lines count for nothing.
+func each[T any](of string, output []byte, fields func(line string) (map[string]string, error), read func(r *reader) T) ([]T, error) {
 	var out []T
-	for _, f := range lines {
-		r := named(keys, f)
-		out = append(out, row(&r))
+	for line := range strings.Lines(string(output)) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		f, err := fields(line)
+		r := reader{fields: f, err: err}
+		if err == nil {
+			out = append(out, read(&r))
+		}
 		if r.err != nil {
-			return nil, fmt.Errorf("%s: %w", command, r.err)
+			return nil, fmt.Errorf("%s: %w", of, r.err)
 		}
 	}
-	return out, err
+	return out, nil
 }
 
 // reader keeps the first error of many fields.
@@ -209,7 +216,7 @@ func (r *reader) text(key string) string {
 }
 
 // word is a field that may be missing, or (null).
-func (r *reader) word(key string) string { return none(r.fields[key]) }
+func (r *reader) word(key string) string { return Given(r.fields[key]) }
 
 // read reads a field that must be there.
 func read[T any](r *reader, key string, as func(field, s string) (T, error)) (v T) {
