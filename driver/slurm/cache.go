@@ -101,7 +101,7 @@ func (d *Driver) Get(ctx context.Context, id driver.JobID) (driver.Job, error) {
 		now = seen{print: line, at: time.Now()}
 		now.job, r, err = d.observe(ctx, id)
 	}
-	if errors.Is(err, driver.ErrNotFound) && number(id) {
+	if errors.Is(err, driver.ErrNotFound) && parse.Named(string(id)) {
 		return d.past(ctx, id)
 	}
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 // can tell when one is free again: the array as a whole loses nothing by that.
 func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (driver.Outlook, error) {
 	j, err := d.read(ctx, id)
-	if errors.Is(err, driver.ErrNotFound) && number(id) {
+	if errors.Is(err, driver.ErrNotFound) && parse.Named(string(id)) {
 		_, err := d.Get(ctx, id)
 		return driver.Outlook{}, err
 	}

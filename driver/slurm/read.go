@@ -17,18 +17,9 @@ import (
 	"pitchpipe/driver/slurm/slurmctl"
 )
 
-// number reports whether an id is one that Slurm could have given: a number, or
-// those of an array and of its task.
-func number(id driver.JobID) bool {
-	array, task, isTask := strings.Cut(string(id), "_")
-	return digits(array) && (!isTask || digits(task))
-}
-
-func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
-
 // jobID names a job as its owner does: a task of an array by the array's number.
 func jobID(id, array, task string) driver.JobID {
-	if array != "" && digits(task) {
+	if array != "" && parse.Digits(task) {
 		return driver.JobID(array + "_" + task)
 	}
 	return driver.JobID(id)
@@ -50,7 +41,7 @@ func (d *Driver) read(ctx context.Context, id driver.JobID) (parse.Job, error) {
 // show asks scontrol for one job, in whichever partition. An array is not one job:
 // only its tasks are.
 func (d *Driver) show(ctx context.Context, id driver.JobID) (parse.Job, error) {
-	if !number(id) {
+	if !parse.Named(string(id)) {
 		return parse.Job{}, fmt.Errorf("job %q: %w", id, driver.ErrNotFound)
 	}
 	out, err := d.ask(ctx, "scontrol", "-o", "show", "job", string(id))

@@ -73,7 +73,7 @@ func (d *Driver) Start(ctx context.Context, id driver.RequestID, spec driver.Spe
 		return driver.Job{}, d.refused(id, err)
 	}
 	answer := strings.TrimSpace(string(out.Stdout))
-	if number, _, named := strings.Cut(answer, ";"); named && digits(number) { // a job of this cluster is found by its marker
+	if number, _, named := strings.Cut(answer, ";"); named && parse.Digits(number) { // a job of this cluster is found by its marker
 		req.Answer = answer
 		if err := d.journal.Keep(req); err != nil {
 			return driver.Job{}, fmt.Errorf("start: sbatch printed %.100q: %w: %w", answer, driver.ErrUnknown, err)

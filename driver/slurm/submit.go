@@ -197,7 +197,7 @@ func oneCluster(file *jobfile.Job, env map[string]string) error {
 // federated, is driver.ErrUnknown: it is there, and no one here can say what becomes of it.
 func here(ctx context.Context, run command.Runner, answer string) (driver.JobID, error) {
 	number, cluster, named := strings.Cut(answer, ";")
-	if !digits(number) {
+	if !parse.Digits(number) {
 		return "", fmt.Errorf("sbatch printed %.100q: %w", answer, driver.ErrUnknown)
 	}
 	if !named {

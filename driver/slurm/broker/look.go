@@ -32,7 +32,7 @@ const looks = 4
 
 // look reads a job. Its numbers and its mark cannot be imitated by texts of its owner.
 func (s *Server) look(ctx context.Context, id string) (j sighting, err error) {
-	if !named(id) {
+	if !parse.Named(id) {
 		return sighting{}, fmt.Errorf("job %q: a job is named by its number, and a task of an array by ARRAY_TASK: %w", id, driver.ErrInvalid)
 	}
 	err = driver.ErrConflict
@@ -143,13 +143,13 @@ func (r row) agree(j parse.Job) error {
 		{"number", r.is["JobID"], j.ID},
 		{"array", array, j.ArrayJob},
 		{"task", task, j.ArrayTask},
-		{"leader", given(r.is["HetJobID"]), j.HetJob},
+		{"leader", parse.Given(r.is["HetJobID"]), j.HetJob},
 		{"state", r.is["State"], j.State},
 		{"CPUs", r.is["NumCPUs"], strconv.Itoa(j.CPUs)},
 		{"restarts", r.is["RestartCnt"], strconv.Itoa(j.Restarts)},
 		{"partition", r.is["Partition"], j.Partition},
-		{"account", given(r.is["Account"]), j.Account},
-		{"QOS", given(r.is["QOS"]), j.QOS},
+		{"account", parse.Given(r.is["Account"]), j.Account},
+		{"QOS", parse.Given(r.is["QOS"]), j.QOS},
 		{"memory", fmt.Sprint(memory), fmt.Sprint(j.MemoryBytes)},
 		{"time limit", limit.String(), j.TimeLimit.String()},
 	} {

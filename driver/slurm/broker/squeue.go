@@ -53,43 +53,19 @@ func (s *Server) squeue(ctx context.Context, folder bool, args ...string) ([]row
 	return out, nil
 }
 
-// The longest numbers: of a job 32 bits, of a task Slurm's own bound of MaxArraySize.
-const (
-	longestJob  = 10
-	longestTask = 7
-)
-
-// named reports whether a name is one of a job: its number, or of a task of an array the
-// number of the array and that of the task.
-func named(name string) bool {
-	array, task, isTask := strings.Cut(name, "_")
-	return number(array, longestJob) && (!isTask || number(task, longestTask))
-}
-
-func number(s string, longest int) bool {
-	return s != "" && len(s) <= longest && strings.Trim(s, "0123456789") == ""
-}
-
 // called is the name of a job; empty where squeue prints none. A task has its number among
 // Slurm's jobs only since it began or was changed, and that of its array before, which all
 // its tasks have: so it has this name for good.
 func (r row) called() string {
-	switch array, task := r.is["ArrayJobID"], r.is["ArrayTaskID"]; {
-	case !number(r.is["JobID"], longestJob):
-	case given(task) == "":
-		return r.is["JobID"]
-	case number(array, longestJob) && number(task, longestTask):
-		return array + "_" + task
+	number := r.is["JobID"]
+	name := number
+	if task := parse.Given(r.is["ArrayTaskID"]); task != "" {
+		name = r.is["ArrayJobID"] + "_" + task
 	}
-	return ""
-}
-
-// given empties what Slurm writes for nothing.
-func given(s string) string {
-	if s == "(null)" || s == "N/A" {
+	if !parse.Digits(number) || !parse.Named(name) {
 		return ""
 	}
-	return s
+	return name
 }
 
 // amounts are a row's memory and time limit.
@@ -152,7 +128,7 @@ func (r row) freed(set Size, unit int) (limits.Waiting, error) {
 		limit = set.TimeLimit
 	}
 	return limits.Waiting{
-		UID: r.uid, Account: given(r.is["Account"]), QOS: given(r.is["QOS"]), Partitions: strings.Split(r.is["Partition"], ","),
+		UID: r.uid, Account: parse.Given(r.is["Account"]), QOS: parse.Given(r.is["QOS"]), Partitions: strings.Split(r.is["Partition"], ","),
 		Size: limits.Size{
 			Cores: cores, MiB: max(memory, set.Memory.Of(cores)) >> 20, Minutes: int64(limit / time.Minute),
 			Whole: wholeNode(r.is["OverSubscribe"]) || unit > 1 && fewThreads(r.is["SCT"]),

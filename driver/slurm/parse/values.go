@@ -142,6 +142,19 @@ func Given(s string) string {
 // Digits reports whether a text is a number without a sign.
 func Digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
+// The longest numbers: of a job 32 bits, of a task Slurm's own bound of MaxArraySize.
+const (
+	longestJob  = 10
+	longestTask = 7
+)
+
+// Named reports whether a name is one of a job: its number, or of a task of an array the
+// number of the array and that of the task.
+func Named(name string) bool {
+	array, task, isTask := strings.Cut(name, "_")
+	return Digits(array) && len(array) <= longestJob && (!isTask || Digits(task) && len(task) <= longestTask)
+}
+
 // Rows reads lines of so many fields with | between them; empty lines count for nothing.
 func Rows(command string, output []byte, fields int) ([][]string, error) {
 	var out [][]string
