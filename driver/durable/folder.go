@@ -55,6 +55,24 @@ func (f Folder) Save(_ context.Context, name string, record []byte) error {
 	return Write(path, record, 0o600)
 }
 
+// LoadJSON is Load of a record that SaveJSON wrote, into v.
+func (f Folder) LoadJSON(name string, v any) error {
+	path, err := f.path(name)
+	if err != nil {
+		return err
+	}
+	return ReadJSON(path, v)
+}
+
+// SaveJSON is Save of the JSON of v.
+func (f Folder) SaveJSON(name string, v any) error {
+	path, err := f.path(name)
+	if err != nil {
+		return err
+	}
+	return WriteJSON(path, v, 0o600)
+}
+
 // Delete forgets a record. One that is not there is forgotten already.
 func (f Folder) Delete(_ context.Context, name string) error {
 	path, err := f.path(name)

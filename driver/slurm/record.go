@@ -2,7 +2,6 @@ package slurm
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -171,21 +170,17 @@ type Records struct{ store durable.Folder }
 
 // Read returns a record. Its error is fs.ErrNotExist where there is none.
 func (f Records) Read(id driver.JobID) (*Record, error) {
-	data, err := f.store.Load(context.Background(), string(id))
-	if err != nil {
-		return nil, err
-	}
 	var r Record
-	if err := json.Unmarshal(data, &r); err != nil {
-		return nil, fmt.Errorf("record of job %s: %w", id, err)
+	if err := f.store.LoadJSON(string(id), &r); err != nil {
+		return nil, err
 	}
 	if r.Version == 1 {
 		// What is in From now stood beside the intent.
 		var old struct {
 			Moving From `json:"moving"`
 		}
-		if err := json.Unmarshal(data, &old); err != nil {
-			return nil, fmt.Errorf("record of job %s: %w", id, err)
+		if err := f.store.LoadJSON(string(id), &old); err != nil {
+			return nil, err
 		}
 		r.From, r.Version = old.Moving, recordVersion
 	}
@@ -198,11 +193,7 @@ func (f Records) Read(id driver.JobID) (*Record, error) {
 // Write replaces a record.
 func (f Records) Write(r *Record) error {
 	r.Version = recordVersion
-	data, err := json.MarshalIndent(r, "", "\t")
-	if err != nil {
-		return fmt.Errorf("record of job %s: %w", r.Job, err)
-	}
-	return f.store.Save(context.Background(), string(r.Job), append(data, '\n'))
+	return f.store.SaveJSON(string(r.Job), r)
 }
 
 // List returns the ids of all records.

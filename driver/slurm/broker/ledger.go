@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"pitchpipe/driver"
@@ -79,14 +77,14 @@ type Record struct {
 // ledger is a directory of records, and the audit file beside it. Every record is durable before
 // its effect, so that a process that dies in between loses no ceiling.
 type ledger struct {
-	dir   string
+	durable.Folder
 	audit *audit
 }
 
 // openLedger makes the directory where it is missing.
 func openLedger(dir string) (ledger, error) {
-	jobs := filepath.Join(dir, "jobs")
-	if err := durable.MkdirAll(jobs, 0o700); err != nil {
+	jobs, err := durable.OpenFolder(filepath.Join(dir, "jobs"))
+	if err != nil {
 		return ledger{}, fmt.Errorf("ledger: %w", err)
 	}
 	log, err := durable.OpenAudit(dir)
@@ -95,8 +93,6 @@ func openLedger(dir string) (ledger, error) {
 	}
 	return ledger{jobs, &audit{log: log, refused: map[uint32]refusals{}}}, nil
 }
-
-func (l ledger) path(job string) string { return filepath.Join(l.dir, job+".json") }
 
 // Read returns the record of the job as it is seen now, brought up to date with its
 // size: a new one where there is none or where it is another job's. What is returned
@@ -120,7 +116,7 @@ func (l ledger) Read(id Identity, have Size, now time.Time) (Record, error) {
 
 // load reads what is there of a job with this name, and never guesses at what it cannot read.
 func (l ledger) load(job string) (r Record, known bool, err error) {
-	err = durable.ReadJSON(l.path(job), &r)
+	err = l.LoadJSON(job, &r)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return Record{}, false, nil
@@ -146,31 +142,8 @@ func (r *Record) another(id Identity) bool {
 
 // Write makes a record durable.
 func (l ledger) Write(r Record) error {
-	if err := durable.WriteJSON(l.path(r.Job), r, 0o600); err != nil {
+	if err := l.SaveJSON(r.Job, r); err != nil {
 		return fmt.Errorf("ledger: job %s: %w: %w", r.Job, driver.ErrTransient, err)
-	}
-	return nil
-}
-
-// Jobs are those that have a record.
-func (l ledger) Jobs() ([]string, error) {
-	entries, err := os.ReadDir(l.dir)
-	if err != nil {
-		return nil, fmt.Errorf("ledger: %w: %w", driver.ErrTransient, err)
-	}
-	var out []string
-	for _, e := range entries {
-		if job, ok := strings.CutSuffix(e.Name(), ".json"); ok {
-			out = append(out, job)
-		}
-	}
-	return out, nil
-}
-
-// Forget removes the record of a job.
-func (l ledger) Forget(job string) error {
-	if err := os.Remove(l.path(job)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("ledger: forgetting job %s: %w: %w", job, driver.ErrTransient, err)
 	}
 	return nil
 }

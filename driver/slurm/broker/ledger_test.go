@@ -178,10 +178,10 @@ func TestForgottenJobs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if jobs, err := l.Jobs(); err != nil || !slices.Equal(jobs, []string{"7", "8"}) {
+	if jobs, err := l.List(t.Context()); err != nil || !slices.Equal(jobs, []string{"7", "8"}) {
 		t.Errorf("the jobs are %v (%v)", jobs, err)
 	}
-	err := errors.Join(l.Forget("7"), l.Forget("7"))
+	err := errors.Join(l.Delete(t.Context(), "7"), l.Delete(t.Context(), "7"))
 	left, err2 := filepath.Glob(filepath.Join(dir, "jobs", "*"))
 	if len(left) != 1 || filepath.Base(left[0]) != "8.json" || errors.Join(err, err2) != nil {
 		t.Errorf("%v are left (%v), want 8 alone", left, errors.Join(err, err2))

@@ -35,7 +35,7 @@ func (s *Server) pruned(ctx context.Context) error {
 	for _, r := range rows {
 		known[r.name] = true
 	}
-	jobs, err := s.ledger.Jobs()
+	jobs, err := s.ledger.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -59,5 +59,5 @@ func (s *Server) forget(ctx context.Context, job string) (bool, error) {
 		return false, nil
 	}
 	s.cfg.Logger.Info("the record of a forgotten job goes", "job", job)
-	return true, s.ledger.Forget(job)
+	return true, s.ledger.Delete(ctx, job)
 }

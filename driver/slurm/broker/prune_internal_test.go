@@ -48,7 +48,7 @@ func TestARecordIsNotRemovedBelowARequestAboutItsJob(t *testing.T) {
 	if err := <-written; err != nil {
 		t.Fatal(err)
 	}
-	if jobs, err := s.ledger.Jobs(); err != nil || len(jobs) != 1 {
+	if jobs, err := s.ledger.List(t.Context()); err != nil || len(jobs) != 1 {
 		t.Errorf("the records are of %v (%v), want the new job's to be there", jobs, err)
 	}
 }
