@@ -10,7 +10,6 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/parse"
-	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // leaving reports whether a job was put back into the queue and whose processes are
@@ -190,31 +189,17 @@ func (d *Driver) view(ctx context.Context, j parse.Job, r *Record) (driver.Job, 
 func (d *Driver) sketch(j parse.Job, r *Record) driver.Job {
 	now := time.Now()
 	number := begun(j, r, now)
-	job := driver.Job{
-		ID: jobID(j.ID, j.ArrayJob, j.ArrayTask), Name: j.Name, Owner: j.User, Partition: j.Partition, Account: j.Account,
-		QOS: j.QOS, Detail: detail(j), ExitCode: -1, Attempt: number, Filename: j.Name, Submitted: j.Submitted, Node: j.Node,
-		Resources: resources(sizeOf(j)), Off: slurmctl.Says(j.Comment, slurmctl.Off),
-	}
+	job := plain(j)
+	job.Attempt, job.Filename, job.Node, job.Resources = number, j.Name, j.Node, resources(sizeOf(j))
 	job.Resources.GPUs, job.Resources.Whole = j.GPUs, whole(j)
-	if j.Nodes > 1 {
-		job.Nodes = j.Nodes
+	if parse.Ended(j.State) && number != j.Restarts {
+		job.ExitCode = j.Exit.Code()
 	}
-	switch {
-	case parse.Running(j.State):
-		job.State = driver.Running
-	case parse.Waiting(j.State):
-		job.State = driver.Pending
-	default:
-		job.State, job.Ended, job.ExitCode = final(j), j.Ended, j.Exit.Code()
-		if number == j.Restarts {
-			job.ExitCode = -1
-		}
-		if job.State == driver.Failed && d.neverStarted(j) {
-			job.State = driver.NotStarted
-		}
+	if job.State == driver.Failed && d.neverStarted(j) {
+		job.State = driver.NotStarted
 	}
-	if number > 0 && !parse.Waiting(j.State) {
-		job.Started = j.Started
+	if number == 0 {
+		job.Started = time.Time{}
 	}
 	if own := numberOf(j); own != string(job.ID) {
 		job.Alias = own
