@@ -1,12 +1,12 @@
 package jobfile
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+
+	"pitchpipe/driver"
 )
 
 // hashLength is the number of hexadecimal digits of an identity: 48 bits, enough
@@ -18,7 +18,7 @@ const hashLength = 12
 // flags, numbers, redirections, and arguments that look like files are left out; the #! line
 // counts. It errs towards "another thing": then a job is profiled once more, while a wrong
 // "same" would give it the settings of a stranger.
-func ScriptIdentity(src []byte) string { return hash(script(string(src))) }
+func ScriptIdentity(src []byte) string { return driver.Digest(script(string(src)))[:hashLength] }
 
 // CommandIdentity is that of a command and its arguments.
 func CommandIdentity(argv []string) string {
@@ -26,12 +26,7 @@ func CommandIdentity(argv []string) string {
 	for i, a := range argv {
 		tokens[i] = token{text: a}
 	}
-	return hash(strings.Join(normalise(tokens), " "))
-}
-
-func hash(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])[:hashLength]
+	return driver.Digest(strings.Join(normalise(tokens), " "))[:hashLength]
 }
 
 // script is the text that is hashed, one command line a line.
@@ -150,28 +145,20 @@ func isDigits(s string) bool {
 // left stands for every word that is left out.
 const left = "_"
 
-// place is where in a command the next word stands.
-type place uint8
-
-const (
-	atCommand     place = iota // the next word is the program
-	inDeclaration              // behind export and the like
-	inWrapper                  // behind a program that runs another one
-	inInterpreter              // behind an interpreter: its script comes
-	inArguments                // behind the program
-)
-
 // machine reads the words of one line from left to right.
 type machine struct {
 	out       []string
-	at        place
-	afterFlag bool   // the last word was a flag without its value
-	code      string // the interpreter whose code comes next: -c or -m
-	skip      bool   // the next word is the target of a redirection
+	next      reading // of the next word
+	afterFlag bool    // the last word was a flag without its value
+	code      string  // the interpreter whose code comes next: -c or -m
+	skip      bool    // the next word is the target of a redirection
 }
 
+// reading takes a word by where in a command it stands.
+type reading func(m *machine, word string)
+
 func normalise(tokens []token) []string {
-	var m machine
+	m := machine{next: (*machine).command}
 	for _, t := range tokens {
 		if t.operator {
 			m.operator(t.text)
@@ -181,7 +168,7 @@ func normalise(tokens []token) []string {
 			m.skip = false
 			continue
 		}
-		m.word(t.text)
+		m.next(&m, t.text)
 	}
 	return m.out
 }
@@ -197,58 +184,45 @@ func (m *machine) operator(op string) {
 		return
 	}
 	m.emit(op)
-	m.at, m.code = atCommand, ""
+	m.next, m.code = (*machine).command, ""
 }
 
-func (m *machine) word(w string) {
-	switch m.at {
-	case atCommand:
-		m.command(w)
-	case inDeclaration:
-		if name, value, ok := assignment(w); ok {
-			m.assign(name, value)
-			return
-		}
-		m.emit(w)
-	case inWrapper:
-		m.wrapped(w)
-	case inInterpreter:
-		m.interpreted(w)
-	case inArguments:
-		m.argument(w)
-	}
-}
-
-func (m *machine) command(w string) {
+// declared reads a word behind export and the like.
+func (m *machine) declared(w string) {
 	if name, value, assigned := assignment(w); assigned {
 		m.assign(name, value)
 		return
 	}
 	m.emit(w)
-	if at := behind(w); at != atCommand {
-		m.at, m.code = at, ""
-	}
 }
 
-// behind is where the words behind a word stand: one of the shell's own, or a program.
-func behind(w string) place {
+// command reads the program, or a word of the shell's own before it.
+func (m *machine) command(w string) {
+	m.declared(w)
+	if _, _, assigned := assignment(w); assigned || slices.Contains(strings.Fields("if then else elif fi do done while until ! { }"), w) {
+		return
+	}
+	m.next, m.code = behind(w), ""
+}
+
+// behind reads the words behind a word: one of the shell's own, or a program.
+func behind(w string) reading {
 	base := path.Base(w)
 	for _, row := range []struct {
-		at         place
+		next       reading
 		word, some string
 	}{
-		{atCommand, w, "if then else elif fi do done while until ! { }"},
-		{inArguments, w, "for case function"},
-		{inDeclaration, w, "export readonly local declare typeset"},
-		{inWrapper, base, "srun mpirun mpiexec time nice ionice numactl taskset env exec nohup timeout stdbuf setsid command xargs likwid-pin perf"},
-		{inInterpreter, base, shells},
-		{inInterpreter, strings.TrimRight(base, "0123456789."), "python pypy perl ruby julia Rscript node java lua torchrun accelerate php"},
+		{(*machine).argument, w, "for case function"},
+		{(*machine).declared, w, "export readonly local declare typeset"},
+		{(*machine).wrapped, base, "srun mpirun mpiexec time nice ionice numactl taskset env exec nohup timeout stdbuf setsid command xargs likwid-pin perf"},
+		{(*machine).interpreted, base, shells},
+		{(*machine).interpreted, strings.TrimRight(base, "0123456789."), "python pypy perl ruby julia Rscript node java lua torchrun accelerate php"},
 	} {
 		if slices.Contains(strings.Fields(row.some), row.word) {
-			return row.at
+			return row.next
 		}
 	}
-	return inArguments
+	return (*machine).argument
 }
 
 const shells = "sh bash dash zsh ksh"
@@ -277,6 +251,7 @@ func (m *machine) wrapped(w string) {
 	}
 }
 
+// interpreted reads a word behind an interpreter: its script comes.
 func (m *machine) interpreted(w string) {
 	switch {
 	case m.code != "":
@@ -285,7 +260,7 @@ func (m *machine) interpreted(w string) {
 		} else {
 			m.emit(withoutDigits(w))
 		}
-		m.at = inArguments
+		m.next = (*machine).argument
 	case isFlag(w):
 		m.flag(w)
 		if w == "-c" || w == "-m" {
@@ -296,10 +271,11 @@ func (m *machine) interpreted(w string) {
 		}
 	default:
 		m.emit(w)
-		m.at = inArguments
+		m.next = (*machine).argument
 	}
 }
 
+// argument reads a word behind the program.
 func (m *machine) argument(w string) {
 	switch {
 	case isNumber(w):
