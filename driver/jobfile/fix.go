@@ -38,7 +38,7 @@ func (f Fix) Drops(block, key string) bool {
 func (f Fix) Check(filename string, format Format) error {
 	var faults Errors
 	fail := func(found, want string) {
-		faults = append(faults, Error{Pos: Pos{Filename: filename, Line: 1, Column: 1}, Found: found, Want: want})
+		faults = append(faults, Fault(filename, found, want)...)
 	}
 	for _, values := range []map[string]string{f.Env, f.Args} {
 		for _, name := range slices.Sorted(maps.Keys(values)) {

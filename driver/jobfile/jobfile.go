@@ -197,6 +197,11 @@ func (es Errors) Err() error {
 	return out
 }
 
+// Fault is the one fault of a file as a whole.
+func Fault(filename, found, want string) Errors {
+	return Errors{{Pos: Pos{Filename: filename, Line: 1, Column: 1}, Found: found, Want: want}}
+}
+
 // At is the place of a byte of a file, of the first behind its end where there is none.
 func At(filename string, src []byte, offset int) Pos {
 	before := src[:min(offset, len(src))]

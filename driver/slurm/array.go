@@ -58,8 +58,8 @@ func tasks(jobs []parse.Job) []parse.Job {
 // noSuchTask reports the answer of scontrol to the id of a task that its array does
 // not have, or not any more. It says so where others print their jobs.
 func noSuchTask(printed []byte, err error) bool {
-	var failed *command.Failed
-	return errors.As(err, &failed) && strings.HasSuffix(strings.TrimSpace(string(printed)), " not found")
+	_, failed := errors.AsType[*command.Failed](err)
+	return failed && strings.HasSuffix(strings.TrimSpace(string(printed)), " not found")
 }
 
 // entered is the record of a job, or what it has from its array.

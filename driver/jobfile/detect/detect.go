@@ -36,11 +36,8 @@ func For(driver string) Parser {
 		case format == jobfile.NomadHCL:
 			return nomadhcl.Parse(filename, src, vars)
 		case len(names) > 0:
-			return nil, jobfile.Errors{{
-				Pos:   jobfile.Pos{Filename: filename, Line: 1, Column: 1},
-				Found: fmt.Sprintf("a value for the variable %q", names[0]),
-				Want:  "a batch script has no variables; set its environment instead",
-			}}
+			found := fmt.Sprintf("a value for the variable %q", names[0])
+			return nil, jobfile.Fault(filename, found, "a batch script has no variables; set its environment instead")
 		case driver == "slurm":
 			return sbatch.ParseForSlurm(filename, src)
 		}
@@ -61,11 +58,8 @@ func Format(filename string, src []byte) (jobfile.Format, error) {
 	case bytes.HasPrefix(src, []byte("#!")) || hasDirective(src):
 		return jobfile.Sbatch, nil
 	}
-	return "", jobfile.Errors{{
-		Pos:   jobfile.Pos{Filename: filename, Line: 1, Column: 1},
-		Found: "a file of no known format",
-		Want:  "want a Nomad job file (its name ends in .nomad or .hcl) or a batch script (its first line begins with #!)",
-	}}
+	return "", jobfile.Fault(filename, "a file of no known format",
+		"want a Nomad job file (its name ends in .nomad or .hcl) or a batch script (its first line begins with #!)")
 }
 
 // Fix writes a job file anew, with values of its variables, and a tuning stanza that is of no

@@ -76,8 +76,7 @@ func Faults(filename string, src []byte, said string) jobfile.Errors {
 		out = append(out, jobfile.Error{Pos: at, Found: found, Want: want})
 	}
 	if len(out) == 0 {
-		at := jobfile.Pos{Filename: filename, Line: 1, Column: 1}
-		out = jobfile.Errors{{Pos: at, Found: "Nomad refuses the file: " + strings.Join(strings.Fields(said), " ")}}
+		return jobfile.Fault(filename, "Nomad refuses the file: "+strings.Join(strings.Fields(said), " "), "")
 	}
 	return out
 }

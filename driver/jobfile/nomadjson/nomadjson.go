@@ -56,7 +56,7 @@ func (p *parser) fail(path, found, want string) {
 	if path != "" {
 		found = path + ": " + found
 	}
-	p.errs = append(p.errs, jobfile.Error{Pos: p.at(""), Found: found, Want: want})
+	p.errs = append(p.errs, jobfile.Fault(strings.TrimSpace(p.filename), found, want)...)
 }
 
 func (p *parser) decode(src []byte) (*api.Job, bool) {

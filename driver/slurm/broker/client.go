@@ -35,12 +35,6 @@ var (
 	_ slurmctl.Judge = (*Client)(nil)
 )
 
-// unreached is an error of a request that was not sent.
-type unreached struct{ error }
-
-// Unwrap is the error of the connection.
-func (u unreached) Unwrap() error { return u.error }
-
 // NewClient returns a client of the broker on this socket.
 func NewClient(socket string) *Client {
 	return &Client{http: &http.Client{
@@ -48,13 +42,7 @@ func NewClient(socket string) *Client {
 			// One request a connection: of a connection that breaks it is unknown whether
 			// the broker had read the request.
 			DisableKeepAlives: true,
-			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				conn, err := peercred.Dial(ctx, socket)
-				if err != nil {
-					return nil, unreached{err}
-				}
-				return conn, nil
-			},
+			DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return peercred.Dial(ctx, socket) },
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -142,8 +130,8 @@ func (c *Client) ask(ctx context.Context, verb string, req request) (response, e
 
 // lost is the error of a request whose answer did not come.
 func lost(verb string, err error) error {
-	var u unreached
-	if verb == verbScript || verb == verbMay || errors.As(err, &u) {
+	connection, ok := errors.AsType[*net.OpError](err)
+	if verb == verbScript || verb == verbMay || ok && connection.Op == "dial" { // it was not sent
 		return fmt.Errorf("broker: %s: %w: %w", verb, driver.ErrTransient, err)
 	}
 	return fmt.Errorf("broker: %s: %w: %w", verb, driver.ErrUnknown, err)

@@ -31,13 +31,11 @@ func (e *effect) withinLimits(ctx context.Context, u slurmctl.Update, after Size
 		back = e.record.Back(after)
 	}
 	why := e.s.fits(ctx, e.job, u, after, back)
-	var exceeded *limits.Exceeded
+	_, exceeded := errors.AsType[*limits.Exceeded](why)
 	switch {
 	case why == nil:
 		return nil
-	case errors.As(why, &exceeded):
-		return fmt.Errorf("%w: %w", driver.ErrDenied, why)
-	case errors.Is(why, errWhole):
+	case exceeded || errors.Is(why, errWhole):
 		return fmt.Errorf("%w: %w", driver.ErrDenied, why)
 	case back == after && smaller(after, e.job.size) && (e.record.Ours(e.job.Restarts) || !parse.Waiting(e.job.State)):
 		e.s.cfg.Logger.Warn("a job is made smaller although its limits are not known", "job", e.job.name, "error", why)

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"path"
@@ -116,15 +117,11 @@ func (j *judge) say(r rule) {
 		if f.Verdict = verdicts[i]; f.Verdict == Unknown {
 			r.Change, r.Then = nil, nil
 		}
-		replace(&r.Looked, c.Looked)
-		replace(&r.Why, c.Why)
-		replace(&r.Needed, c.Needed)
+		r.Looked, r.Why, r.Needed = cmp.Or(c.Looked, r.Looked), cmp.Or(c.Why, r.Why), cmp.Or(c.Needed, r.Needed)
 		if c.Change != nil {
 			r.Change = c.Change
 		}
-		if c.Then != nil {
-			r.Then = c.Then
-		}
+		r.Then = cmp.Or(c.Then, r.Then)
 		break
 	}
 	f.Looked, f.Why, f.Needed = j.fill(r.Looked), r.Why, j.needed(r.Needed)
@@ -137,12 +134,6 @@ func (j *judge) say(r rule) {
 		}
 	}
 	j.out = append(j.out, f)
-}
-
-func replace(text *string, by string) {
-	if by != "" {
-		*text = by
-	}
 }
 
 // fill executes a template.
