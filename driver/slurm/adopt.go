@@ -49,7 +49,7 @@ func (d *Driver) suspect(ctx context.Context, req Request, spec driver.Spec, job
 		if j.User != d.cfg.User || j.Name != file.Name || !j.Batch || j.Submitted.Before(req.Tried.Add(-margin)) || strings.Contains(j.Comment, MarkerKey) {
 			continue
 		}
-		if r, ok, err := d.record(nameOf(j)); err == nil && ok && r.Request != "" && r.Request != req.ID {
+		if r, ok, err := d.journal.Find(nameOf(j)); err == nil && ok && r.Request != "" && r.Request != req.ID {
 			continue
 		}
 		script, err := d.cfg.Actor.Script(ctx, j.ID)
@@ -91,7 +91,7 @@ func (d *Driver) adopt(ctx context.Context, req Request, number driver.JobID, sp
 	release := d.hold(id)
 	// The watch may have met the job before its request was known to have made it, and
 	// an intent may have begun: what is on record of those stays.
-	r, ok, err := d.record(id)
+	r, ok, err := d.journal.Find(id)
 	if !ok || another(j, r) || r.Request != "" && r.Request != req.ID {
 		r = d.first(j)
 	}

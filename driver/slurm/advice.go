@@ -17,10 +17,8 @@ var _ driver.Adviser = (*Driver)(nil)
 // Queue implements driver.Adviser by one squeue: the jobs of the partitions that are watched,
 // marked or not.
 func (d *Driver) Queue(ctx context.Context) ([]driver.Job, error) {
-	args := []string{"-h", "-a", "-r", "-t", "all"}
-	if !d.cfg.Everyone {
-		args = append(args, "-u", d.cfg.User)
-	}
+	args := arguments{"-h", "-a", "-r", "-t", "all"}
+	args.when(!d.cfg.Everyone, "-u", d.cfg.User)
 	out, err := d.ask(ctx, "squeue", append(args, "-O", parse.EveryFormat)...)
 	if err != nil {
 		return nil, fmt.Errorf("queue: %w", err)
@@ -64,10 +62,8 @@ func (d *Driver) Past(ctx context.Context, since, until time.Time) ([]driver.Job
 // it is asked for the steps, too.
 func (d *Driver) ended(ctx context.Context, since, until time.Time) ([]driver.Job, error) {
 	const stamp = "2006-01-02T15:04:05"
-	args := []string{"-n", "-P", "-S", since.UTC().Format(stamp), "-E", until.UTC().Format(stamp)}
-	if d.cfg.Everyone {
-		args = append(args, "-a")
-	}
+	args := arguments{"-n", "-P", "-S", since.UTC().Format(stamp), "-E", until.UTC().Format(stamp)}
+	args.when(d.cfg.Everyone, "-a")
 	used, err := command.Read(ctx, d.cfg.Commands, parse.CPUTimes, "sacct", append(args, "-o", parse.CPUFields)...)
 	ended, err2 := command.Read(ctx, d.cfg.Commands, parse.Accounting, "sacct", append(args, "-X", "-o", parse.SacctFields)...)
 	if err := cmp.Or(err, err2); err != nil {

@@ -3,8 +3,6 @@ package slurm
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"maps"
 	"strings"
 	"time"
@@ -64,7 +62,7 @@ func noSuchTask(printed []byte, err error) bool {
 
 // entered is the record of a job, or what it has from its array.
 func (d *Driver) entered(j parse.Job) (*Record, bool, error) {
-	r, ok, err := d.record(nameOf(j))
+	r, ok, err := d.journal.Find(nameOf(j))
 	if err == nil && !ok {
 		return d.inherit(j)
 	}
@@ -77,15 +75,9 @@ func (d *Driver) inherit(j parse.Job) (*Record, bool, error) {
 	if j.ArrayJob == "" {
 		return nil, false, nil
 	}
-	a, err := d.journal.Arrays.Read(driver.JobID(j.ArrayJob))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, false, nil
-	}
-	if err != nil {
-		return nil, false, fmt.Errorf("%w: %w", driver.ErrTransient, err)
-	}
-	if j.Submitted.Before(a.Submitted.Add(-time.Minute)) {
-		return nil, false, nil
+	a, ok, err := d.journal.Arrays.Find(driver.JobID(j.ArrayJob))
+	if err != nil || !ok || j.Submitted.Before(a.Submitted.Add(-time.Minute)) {
+		return nil, false, err
 	}
 	r := d.first(j)
 	r.Request, r.Filename, r.Script, r.Env, r.Submitted = a.Request, a.Filename, a.Script, maps.Clone(a.Env), a.Submitted

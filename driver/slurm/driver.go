@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"io/fs"
 	"os"
 	"sync"
 	"time"
@@ -163,19 +162,6 @@ func (d *Driver) ask(ctx context.Context, name string, args ...string) ([]byte, 
 func (d *Driver) paid(ctx context.Context, name string, args ...string) ([]byte, time.Duration, error) {
 	out, err := d.cfg.Commands.Run(ctx, command.Call{Name: name, Args: args})
 	return out.Stdout, out.CPU, err
-}
-
-// record reads the record of a job; nil without an error is not an answer, so the
-// second result reports whether there is one.
-func (d *Driver) record(id driver.JobID) (*Record, bool, error) {
-	r, err := d.journal.Read(id)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, false, nil
-	}
-	if err != nil {
-		return nil, false, fmt.Errorf("%w: %w", driver.ErrTransient, err)
-	}
-	return r, true, nil
 }
 
 // write makes a record durable and names the step for the tests that crash there.

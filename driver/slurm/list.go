@@ -109,13 +109,9 @@ type survey struct {
 // queue asks squeue for every job, of one user or of all, those included that ended
 // a short while ago, and returns what CPU that took.
 func (d *Driver) queue(ctx context.Context) ([]parse.QueueLine, time.Duration, error) {
-	args := []string{"-h", "-a", "-r", "-t", "all", "-O", parse.QueueFormat}
-	if !d.cfg.Everyone {
-		args = append(args, "-u", d.cfg.User)
-	}
-	if len(d.cfg.Partitions) > 0 {
-		args = append(args, "-p", strings.Join(d.cfg.Partitions, ","))
-	}
+	args := arguments{"-h", "-a", "-r", "-t", "all", "-O", parse.QueueFormat}
+	args.when(!d.cfg.Everyone, "-u", d.cfg.User)
+	args.when(len(d.cfg.Partitions) > 0, "-p", strings.Join(d.cfg.Partitions, ","))
 	out, cost, err := d.paid(ctx, "squeue", args...)
 	if err != nil {
 		return nil, cost, err
@@ -240,7 +236,7 @@ func (d *Driver) ours(j parse.Job) bool {
 	if !d.of(j.User) {
 		return false
 	}
-	_, known, err := d.record(jobID(j.ID, j.ArrayJob, j.ArrayTask))
+	_, known, err := d.journal.Find(jobID(j.ID, j.ArrayJob, j.ArrayTask))
 	return known || err != nil
 }
 

@@ -140,22 +140,13 @@ func (d *Driver) room(ctx context.Context, j parse.Job) (room, error) {
 // process may not name the job's account and QOS it leaves them out: what is asked for is room.
 func (d *Driver) expected(ctx context.Context, j parse.Job) (time.Time, error) {
 	size := sizeOf(j)
-	args := []string{"--test-only", "--partition=" + j.Partition, fmt.Sprintf("--cpus-per-task=%d", size.Cores), "--wrap=true"}
-	if size.MemoryPerCPU {
-		args = append(args, fmt.Sprintf("--mem-per-cpu=%dM", size.MemoryBytes>>20))
-	} else if size.MemoryBytes > 0 {
-		args = append(args, fmt.Sprintf("--mem=%dM", size.MemoryBytes>>20))
-	}
-	if size.TimeLimit > 0 {
-		args = append(args, fmt.Sprintf("--time=%d", int(size.TimeLimit.Minutes())))
-	}
-	var named []string
-	if j.Account != "" {
-		named = append(named, "--account="+j.Account)
-	}
-	if j.QOS != "" {
-		named = append(named, "--qos="+j.QOS)
-	}
+	args := arguments{"--test-only", "--partition=" + j.Partition, fmt.Sprintf("--cpus-per-task=%d", size.Cores), "--wrap=true"}
+	args.when(size.MemoryPerCPU, fmt.Sprintf("--mem-per-cpu=%dM", size.MemoryBytes>>20))
+	args.when(!size.MemoryPerCPU && size.MemoryBytes > 0, fmt.Sprintf("--mem=%dM", size.MemoryBytes>>20))
+	args.when(size.TimeLimit > 0, fmt.Sprintf("--time=%d", int(size.TimeLimit.Minutes())))
+	var named arguments
+	named.when(j.Account != "", "--account="+j.Account)
+	named.when(j.QOS != "", "--qos="+j.QOS)
 	tested := func(args []string) (time.Time, error) {
 		env := append(driver.Environ(environment(nil)), "TZ=UTC", "LC_ALL=C")
 		out, err := d.cfg.Commands.Run(ctx, command.Call{Name: "sbatch", Args: args, Env: env})

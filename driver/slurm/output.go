@@ -60,7 +60,7 @@ func (d *Driver) Listen(ctx context.Context, id driver.JobID, attempt int, p dri
 	if err := d.write(r, "listening"); err != nil {
 		return err
 	}
-	args := []string{
+	args := arguments{
 		"--jobid=" + j.ID, "--overlap", "--immediate=20", "--nodes=1", "--ntasks=1", "--cpus-per-task=1", "--mem=0", "--cpu-bind=none",
 		"--job-name=" + listenStep, "--chdir=" + j.WorkDir, "--input=none", "--output=none", "--error=none", "--quiet",
 	}
@@ -82,9 +82,7 @@ func (d *Driver) Listen(ctx context.Context, id driver.JobID, attempt int, p dri
 		offset = d.began(j, r, attempt)
 	}
 	args = append(args, "--offset", strconv.FormatInt(offset, 10), "--file", file)
-	if p.Total > 0 {
-		args = append(args, "--total", strconv.Itoa(p.Total))
-	}
+	args.when(p.Total > 0, "--total", strconv.Itoa(p.Total))
 	call := command.Call{Name: "srun", Args: args, Effect: true}
 	d.cfg.Logger.Info("slurm", "command", call.String())
 	if err := launcher.Launch(call); err != nil {

@@ -32,7 +32,7 @@ func (d *Driver) read(ctx context.Context, id driver.JobID) (parse.Job, error) {
 	if err != nil || d.mine(j) {
 		return j, err
 	}
-	if _, ok, err := d.record(id); err != nil || ok {
+	if _, ok, err := d.journal.Find(id); err != nil || ok {
 		return j, err
 	}
 	return parse.Job{}, fmt.Errorf("job %s: %w", id, driver.ErrNotFound)
@@ -131,7 +131,7 @@ func another(j parse.Job, r *Record) bool {
 
 // past returns a job that slurmctld no longer knows.
 func (d *Driver) past(ctx context.Context, id driver.JobID) (driver.Job, error) {
-	r, ok, err := d.record(id)
+	r, ok, err := d.journal.Find(id)
 	if err != nil {
 		return driver.Job{}, fmt.Errorf("get: %w", err)
 	}
@@ -156,12 +156,9 @@ func (d *Driver) past(ctx context.Context, id driver.JobID) (driver.Job, error) 
 
 // accounted asks the accounting for a job.
 func (d *Driver) accounted(ctx context.Context, id driver.JobID, r *Record) (driver.Job, error) {
-	args := []string{"-n", "-P", "-X", "-j", string(id), "-S", "1970-01-01", "-o", parse.SacctFields}
-	if d.cfg.Everyone {
-		args = append(args, "-a")
-	} else {
-		args = append(args, "-u", d.cfg.User)
-	}
+	args := arguments{"-n", "-P", "-X", "-j", string(id), "-S", "1970-01-01", "-o", parse.SacctFields}
+	args.when(d.cfg.Everyone, "-a")
+	args.when(!d.cfg.Everyone, "-u", d.cfg.User)
 	jobs, err := command.Read(ctx, d.cfg.Commands, parse.Accounting, "sacct", args...)
 	if err != nil {
 		return driver.Job{}, fmt.Errorf("get: job %s: accounting: %w", id, err)

@@ -190,6 +190,19 @@ func (f Records) Read(id driver.JobID) (*Record, error) {
 	return &r, nil
 }
 
+// Find is Read; nil without an error is not an answer, so the second result reports
+// whether there is a record.
+func (f Records) Find(id driver.JobID) (*Record, bool, error) {
+	r, err := f.Read(id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("%w: %w", driver.ErrTransient, err)
+	}
+	return r, true, nil
+}
+
 // Write replaces a record.
 func (f Records) Write(r *Record) error {
 	r.Version = recordVersion

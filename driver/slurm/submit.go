@@ -96,34 +96,33 @@ func submission(file *jobfile.Job, spec driver.Spec, marker, partition string, e
 // JobRequeue=0 of the cluster says no, and such a job would run again after a failure of
 // its node although it may be none that can.
 func options(file *jobfile.Job, spec driver.Spec, marker, partition string, env map[string]string) []string {
-	args := []string{"--parsable"}
 	says := func(variable string) bool {
 		_, ok := env[variable]
 		return ok
 	}
-	if file.OpenMode == "" && !says("SBATCH_OPEN_MODE") {
-		args = append(args, "--open-mode=append")
-	}
-	if !says("SBATCH_JOB_NAME") {
-		args = append(args, "--job-name="+file.Name)
-	}
 	if spec.Off {
 		marker = strings.TrimSpace(marker + " " + slurmctl.Off)
 	}
-	if comment := strings.TrimSpace(ownComment(spec.Source) + " " + marker); comment != "" {
-		args = append(args, "--comment="+comment)
-	}
-	if partition != "" && !says("SBATCH_PARTITION") {
-		args = append(args, "--partition="+partition)
-	}
-	if spec.Dir != "" && file.Dir == "" {
-		args = append(args, "--chdir="+spec.Dir)
-	}
-	if wait := time.Until(spec.NotBefore); wait > 0 && !ownBegin(spec.Source) {
-		// sbatch counts whole seconds, from the one that has begun.
-		args = append(args, fmt.Sprintf("--begin=now+%dseconds", int(math.Ceil(wait.Seconds()))+1))
-	}
+	comment := strings.TrimSpace(ownComment(spec.Source) + " " + marker)
+	wait := time.Until(spec.NotBefore)
+	args := arguments{"--parsable"}
+	args.when(file.OpenMode == "" && !says("SBATCH_OPEN_MODE"), "--open-mode=append")
+	args.when(!says("SBATCH_JOB_NAME"), "--job-name="+file.Name)
+	args.when(comment != "", "--comment="+comment)
+	args.when(partition != "" && !says("SBATCH_PARTITION"), "--partition="+partition)
+	args.when(spec.Dir != "" && file.Dir == "", "--chdir="+spec.Dir)
+	// sbatch counts whole seconds, from the one that has begun.
+	args.when(wait > 0 && !ownBegin(spec.Source), fmt.Sprintf("--begin=now+%dseconds", int(math.Ceil(wait.Seconds()))+1))
 	return args
+}
+
+// arguments are those of a command.
+type arguments []string
+
+func (a *arguments) when(wanted bool, more ...string) {
+	if wanted {
+		*a = append(*a, more...)
+	}
 }
 
 // markOf is the variable that marks a job with a stanza for the TaskProlog. Where
