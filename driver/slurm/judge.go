@@ -197,12 +197,12 @@ func target(own Size, c driver.Change) Size {
 	if c.Cores > 0 {
 		s.Cores = c.Cores
 	}
-	if own.MemoryPerCPU && s.Cores != own.Cores {
-		s.MemoryBytes, s.MemoryPerCPU = total(own), false
+	if own.PerCPU && s.Cores != own.Cores {
+		s.Memory = Memory{Bytes: total(own)}
 	}
 	if c.MemoryBytes > 0 {
 		const mebibyte = 1 << 20
-		s.MemoryBytes, s.MemoryPerCPU = (c.MemoryBytes+mebibyte-1)/mebibyte*mebibyte, false
+		s.Memory = Memory{Bytes: (c.MemoryBytes + mebibyte - 1) / mebibyte * mebibyte}
 	}
 	if c.TimeLimit > 0 {
 		s.TimeLimit = (c.TimeLimit + time.Minute - 1).Truncate(time.Minute)

@@ -141,8 +141,8 @@ func (d *Driver) room(ctx context.Context, j parse.Job) (room, error) {
 func (d *Driver) expected(ctx context.Context, j parse.Job) (time.Time, error) {
 	size := sizeOf(j)
 	args := arguments{"--test-only", "--partition=" + j.Partition, fmt.Sprintf("--cpus-per-task=%d", size.Cores), "--wrap=true"}
-	args.when(size.MemoryPerCPU, fmt.Sprintf("--mem-per-cpu=%dM", size.MemoryBytes>>20))
-	args.when(!size.MemoryPerCPU && size.MemoryBytes > 0, fmt.Sprintf("--mem=%dM", size.MemoryBytes>>20))
+	args.when(size.PerCPU, fmt.Sprintf("--mem-per-cpu=%dM", size.Bytes>>20))
+	args.when(!size.PerCPU && size.Bytes > 0, fmt.Sprintf("--mem=%dM", size.Bytes>>20))
 	args.when(size.TimeLimit > 0, fmt.Sprintf("--time=%d", int(size.TimeLimit.Minutes())))
 	var named arguments
 	named.when(j.Account != "", "--account="+j.Account)

@@ -8,22 +8,13 @@ import (
 	"pitchpipe/driver/slurm/parse"
 )
 
-// memory is the part of a size that is its memory.
-func (s Size) memory() Size { return Size{MemoryBytes: s.MemoryBytes, MemoryPerCPU: s.MemoryPerCPU} }
-
-// withMemory is the size with the memory of another.
-func (s Size) withMemory(of Size) Size {
-	s.MemoryBytes, s.MemoryPerCPU = of.MemoryBytes, of.MemoryPerCPU
-	return s
-}
-
 // take returns the size with what is new in another: each part that none of the known has.
 func (s Size) take(now Size, known ...Size) Size {
 	if !slices.ContainsFunc(known, func(k Size) bool { return k.Cores == now.Cores }) {
 		s.Cores = now.Cores
 	}
-	if !slices.ContainsFunc(known, func(k Size) bool { return k.memory() == now.memory() }) {
-		s = s.withMemory(now)
+	if !slices.ContainsFunc(known, func(k Size) bool { return k.Memory == now.Memory }) {
+		s.Memory = now.Memory
 	}
 	if !slices.ContainsFunc(known, func(k Size) bool { return k.TimeLimit == now.TimeLimit }) {
 		s.TimeLimit = now.TimeLimit
@@ -49,8 +40,7 @@ func (d *Driver) listenToOwner(r *Record, j parse.Job) {
 	}
 	set, now := *r.Set, have
 	if !waits { // these cannot be changed later; an allocation may round them
-		now.Cores = set.Cores
-		now = now.withMemory(set)
+		now.Cores, now.Memory = set.Cores, set.Memory
 	}
 	// A limit that no one asked for appears at the start, and goes at a requeue.
 	if asked := set.TimeLimit != 0 || waits && j.Restarts == 0; !asked || have.TimeLimit == 0 {
@@ -96,7 +86,7 @@ func (d *Driver) overrule(r *Record, j parse.Job) {
 	if have.Cores != want.Cores {
 		next.Change.Cores = 0
 	}
-	if have.memory() != want.memory() {
+	if have.Memory != want.Memory {
 		next.Change.MemoryBytes = 0
 	}
 	d.owns(r, r.Own.take(now, want))
@@ -111,7 +101,7 @@ func (d *Driver) overrule(r *Record, j parse.Job) {
 func (m *mover) heed() {
 	before, want, now := m.r.From.Before, m.want(), sizeOf(m.j)
 	if m.r.Moving.Queued {
-		now = now.withMemory(want)
+		now.Memory = want.Memory
 	}
 	if m.r.Moving.Queued || m.j.CPUsPerTask == 0 {
 		now.Cores = want.Cores

@@ -43,10 +43,15 @@ type From struct {
 
 // Size is what Slurm can change of a job.
 type Size struct {
-	Cores        int           `json:"cores"`
-	MemoryBytes  int64         `json:"memory_bytes"` // as Slurm counts it: a node, or a CPU
-	MemoryPerCPU bool          `json:"memory_per_cpu,omitempty"`
-	TimeLimit    time.Duration `json:"time_limit"`
+	Cores int `json:"cores"`
+	Memory
+	TimeLimit time.Duration `json:"time_limit"`
+}
+
+// Memory is that of a Size: a slurmctl.Memory under the names of the journal.
+type Memory struct {
+	Bytes  int64 `json:"memory_bytes"`
+	PerCPU bool  `json:"memory_per_cpu,omitempty"`
 }
 
 // Next is what the next attempt differs in, and why.

@@ -61,7 +61,7 @@ func TestARecordComesBackAsItWas(t *testing.T) {
 	j, dir := openJournal(t)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	want := &slurm.Record{
-		Job: "9_1", Request: "r", Script: []byte("#!/bin/sh\n\xff"), Submitted: at, Own: slurm.Size{Cores: 2, MemoryPerCPU: true},
+		Job: "9_1", Request: "r", Script: []byte("#!/bin/sh\n\xff"), Submitted: at, Own: slurm.Size{Cores: 2, Memory: slurm.Memory{PerCPU: true}},
 		Next: &slurm.Next{Number: 2, Change: driver.Change{Env: map[string]string{"A": "b"}}},
 		From: slurm.From{Restarts: 3},
 		Record: move.Record{

@@ -161,8 +161,8 @@ func difference(have, want Size) slurmctl.Update {
 	if have.Cores != want.Cores {
 		u.Cores = &want.Cores
 	}
-	if have.MemoryBytes != want.MemoryBytes || have.MemoryPerCPU != want.MemoryPerCPU {
-		u.Memory = &slurmctl.Memory{Bytes: want.MemoryBytes, PerCPU: want.MemoryPerCPU}
+	if have.Memory != want.Memory {
+		u.Memory = new(slurmctl.Memory(want.Memory))
 	}
 	if have.TimeLimit != want.TimeLimit {
 		u.TimeLimit = &want.TimeLimit

@@ -10,6 +10,7 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/parse"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // leaving reports whether a job was put back into the queue and whose processes are
@@ -59,7 +60,7 @@ func final(j parse.Job) driver.State {
 
 // sizeOf is what Slurm gives a job of what can be changed.
 func sizeOf(j parse.Job) Size {
-	return Size{Cores: j.Cores(), MemoryBytes: j.MemoryBytes, MemoryPerCPU: j.MemoryPerCPU, TimeLimit: j.Limit()}
+	return Size{Cores: j.Cores(), Memory: Memory{Bytes: j.MemoryBytes, PerCPU: j.MemoryPerCPU}, TimeLimit: j.Limit()}
 }
 
 // unchanged reports whether a job still has the size that it had. A limit that
@@ -72,8 +73,7 @@ func unchanged(before, have Size) bool {
 // same reports whether a job has the size that was wanted. A limit that no one asked
 // for is the partition's, and is known once the job runs.
 func same(want, have Size) bool {
-	return want.Cores == have.Cores && want.MemoryBytes == have.MemoryBytes && want.MemoryPerCPU == have.MemoryPerCPU &&
-		(want.TimeLimit == 0 || want.TimeLimit == have.TimeLimit)
+	return want.Cores == have.Cores && want.Memory == have.Memory && (want.TimeLimit == 0 || want.TimeLimit == have.TimeLimit)
 }
 
 // relimited reports whether a job has what an intent gave it but for the limit, which its
@@ -85,12 +85,7 @@ func relimited(next Next, have Size) bool {
 }
 
 // total is the memory of the whole job; 0 = none asked for.
-func total(s Size) int64 {
-	if s.MemoryPerCPU {
-		return s.MemoryBytes * int64(s.Cores)
-	}
-	return s.MemoryBytes
-}
+func total(s Size) int64 { return slurmctl.Memory(s.Memory).Of(s.Cores) }
 
 // follow brings the attempts of a record up to what Slurm says.
 func follow(r *Record, j parse.Job, now time.Time) {
