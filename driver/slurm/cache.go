@@ -58,8 +58,7 @@ func (d *Driver) recall(id driver.JobID) (s seen, counts bool, line uint64) {
 
 // keep remembers an answer of Get, by what squeue said before the reading began.
 func (d *Driver) keep(id driver.JobID, s seen, answer driver.Job) {
-	answer = answer.Clone()
-	s.answer = &answer
+	s.answer = new(answer.Clone())
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if time.Now().Before(d.until) {

@@ -22,8 +22,7 @@ func unbegin(r *Record, j parse.Job, number int) {
 	a := r.Attempts[number]
 	r.Attempts = r.Attempts[:number]
 	if a.Intent != "" && r.Next == nil && r.Moving == nil {
-		have := sizeOf(j)
-		r.Next = &Next{Number: a.Number, Change: a.Change, Intent: a.Intent, Size: target(r.Own, a.Change), Before: &have, At: a.Started}
+		r.Next = &Next{Number: a.Number, Change: a.Change, Intent: a.Intent, Size: target(r.Own, a.Change), Before: new(sizeOf(j)), At: a.Started}
 	}
 }
 

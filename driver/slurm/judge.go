@@ -24,7 +24,7 @@ func (d *Driver) Check(ctx context.Context, in driver.Intent) error {
 	case m.past != nil || parse.Ended(m.j.State):
 		err = fmt.Errorf("it has ended: %w", driver.ErrConflict)
 	default:
-		err = d.judge(ctx, m.j, m.r, in)
+		err = m.Judge(ctx, in)
 	}
 	if err != nil {
 		return fmt.Errorf("check: job %s: %w", in.Job, err)
@@ -69,8 +69,9 @@ func (d *Driver) first(j parse.Job) *Record {
 	return r
 }
 
-// judge refuses an intent that this cluster or this job cannot follow.
-func (d *Driver) judge(ctx context.Context, j parse.Job, r *Record, in driver.Intent) error {
+// Judge refuses an intent that this cluster or this job cannot follow.
+func (m *mover) Judge(ctx context.Context, in driver.Intent) error {
+	d, j, r := m.d, m.j, m.r
 	if why := observedOnly(j); why != "" {
 		return fmt.Errorf("%s: %w", why, driver.ErrUnsupported)
 	}

@@ -134,10 +134,6 @@ func (m *mover) applied() bool {
 	return a.Intent == m.r.Moving.Intent.ID || m.r.From.Memory && a.Cause == driver.CauseMemory
 }
 
-func (m *mover) Judge(ctx context.Context, in driver.Intent) error {
-	return m.d.judge(ctx, m.j, m.r, in)
-}
-
 func (m *mover) Begin(ctx context.Context) (move.End, error) {
 	in := m.r.Moving.Intent
 	m.r.From = From{Restarts: m.j.Restarts, Before: sizeOf(m.j)}

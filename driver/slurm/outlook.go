@@ -75,8 +75,7 @@ func (d *Driver) wait(ctx context.Context, j parse.Job) (*time.Duration, string,
 		d.cfg.Logger.Debug("when a job would start is not known", "job", string(nameOf(j)), "error", err)
 		return nil, "others may be given its room, and Slurm does not tell when a job of its size would start", nil
 	}
-	wait := min(max(time.Until(start), 0), longest)
-	return &wait, "", nil
+	return new(min(max(time.Until(start), 0), longest)), "", nil
 }
 
 // room is what becomes of the room that a job has once it is back in the queue.

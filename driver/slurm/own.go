@@ -1,7 +1,6 @@
 package slurm
 
 import (
-	"context"
 	"slices"
 
 	"pitchpipe/driver"
@@ -56,15 +55,6 @@ func (d *Driver) owns(r *Record, own Size) {
 		d.cfg.Logger.Info("the job was changed by its owner or the site", "job", string(r.Job), "before", r.Own, "after", own)
 		r.Own = own
 	}
-}
-
-// raised writes down what a job that waits asks for where it will not say so as it runs.
-func (d *Driver) raised(ctx context.Context, j parse.Job) (parse.Job, *Record, error) {
-	r, err := d.open(ctx, j)
-	if err != nil {
-		return j, nil, err
-	}
-	return j, r, d.write(r, "raised")
 }
 
 // overrule is for a job that waits for the attempt which an intent has set up. What the

@@ -87,8 +87,11 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (parse.Job, *Reco
 		return j, nil, err
 	}
 	r, ok, err := d.entered(j)
-	if err == nil && !ok && j.Raised() { // once it runs it does not tell any more
-		return d.raised(ctx, j)
+	if err == nil && !ok && j.Raised() { // what it asks for is written down: once it runs it does not tell any more
+		if r, err = d.open(ctx, j); err == nil {
+			err = d.write(r, "raised")
+		}
+		return j, r, err
 	}
 	if err != nil || !ok {
 		return j, nil, err

@@ -110,9 +110,8 @@ func (m *mover) Plan(ctx context.Context) (move.End, error) {
 			m.r.Number = m.j.ID
 		}
 	}
-	before := from.Before
 	m.r.Next = &Next{
-		Number: m.j.Restarts + 1, Change: moving.Intent.Change, Intent: moving.Intent.ID, Size: m.want(), Before: &before, At: time.Now().UTC(), Memory: from.Memory,
+		Number: m.j.Restarts + 1, Change: moving.Intent.Change, Intent: moving.Intent.ID, Size: m.want(), Before: new(from.Before), At: time.Now().UTC(), Memory: from.Memory,
 	}
 	m.r.Output = m.d.mark(m.j, m.r.Next.Number)
 	note := moving.Intent.Note

@@ -125,20 +125,13 @@ func directive(line, word string) (rest string, ok bool) {
 
 // finish derives what depends on several options.
 func (p *parser) finish() {
-	if p.perCore == 0 {
-		return
+	switch at := p.perCoreAt; {
+	case p.perCore == 0:
+	case p.totalGiven:
+		p.fail(at.Line, at.Column, "both --mem and --mem-per-cpu", "want one of them")
+	case p.job.Cores > 0 && p.perCore > maxMemory/int64(p.job.Cores):
+		p.fail(at.Line, at.Column, "--mem-per-cpu times the cores is more memory than any machine has", "")
+	default:
+		p.job.MemoryBytes = p.perCore * int64(p.job.Cores)
 	}
-	if p.totalGiven {
-		p.errs = append(p.errs, jobfile.Error{
-			Pos: p.perCoreAt, Found: "both --mem and --mem-per-cpu", Want: "want one of them",
-		})
-		return
-	}
-	if p.job.Cores > 0 && p.perCore > maxMemory/int64(p.job.Cores) {
-		p.errs = append(p.errs, jobfile.Error{
-			Pos: p.perCoreAt, Found: "--mem-per-cpu times the cores is more memory than any machine has",
-		})
-		return
-	}
-	p.job.MemoryBytes = p.perCore * int64(p.job.Cores)
 }

@@ -64,8 +64,9 @@ func (s *Server) fits(ctx context.Context, j sighting, u slurmctl.Update, after,
 	if err != nil {
 		return err
 	}
-	for _, size := range []Size{after, back} {
-		if err := takes(conf, partitions, j, size); err != nil {
+	names := strings.Split(j.Partition, ",")
+	for _, size := range []Size{after, back} { // one with which no partition of the job would start it is refused
+		if err := limits.Takes(partitions, conf, names, j.size.counted(), size.counted()); err != nil {
 			return err
 		}
 	}
@@ -90,7 +91,7 @@ func (s *Server) fits(ctx context.Context, j sighting, u slurmctl.Update, after,
 		return err
 	}
 	maps.Copy(before, later)
-	size := limits.Size{Cores: after.Cores, Minutes: int64(after.TimeLimit / time.Minute)}
+	size := after.counted()
 	// A job gets its least number of CPUs of a node whatever else it asks for; an update
 	// of its cores sets that too.
 	if u.Cores == nil {
@@ -100,7 +101,7 @@ func (s *Server) fits(ctx context.Context, j sighting, u slurmctl.Update, after,
 	size.MiB = after.Memory.Of(size.Cores) >> 20
 	size.Whole = j.whole || strings.HasSuffix(conf["SelectType"], "/linear") || j.apart && unit > 1
 	who := limits.Job{
-		UID: j.uid, Account: j.Account, QOS: j.QOS, Partitions: strings.Split(j.Partition, ","),
+		UID: j.uid, Account: j.Account, QOS: j.QOS, Partitions: names,
 		Beside: slices.Collect(maps.Values(before)), Safe: conf.Has("AccountingStorageEnforce", "safe", "all"),
 	}
 	if !parse.Waiting(j.State) {
@@ -113,7 +114,7 @@ func (s *Server) fits(ctx context.Context, j sighting, u slurmctl.Update, after,
 			err = fmt.Errorf("after a kill for less memory its owner's might not pass a limit: %w", err)
 		}
 	}
-	if errors.Is(err, limits.ErrUnknown) && (size.Whole || exclusive(partitions, who.Partitions)) {
+	if errors.Is(err, limits.ErrUnknown) && (size.Whole || exclusive(partitions, names)) {
 		return fmt.Errorf("%w: %w", errWhole, err)
 	}
 	return err
@@ -135,10 +136,7 @@ func exclusive(partitions []parse.Partition, names []string) bool {
 	return slices.ContainsFunc(partitions, func(p parse.Partition) bool { return p.Exclusive && slices.Contains(names, p.Name) })
 }
 
-// takes refuses a size with which no partition of the job would start it.
-func takes(conf parse.Conf, partitions []parse.Partition, j sighting, after Size) error {
-	size := func(s Size) limits.Size {
-		return limits.Size{Cores: s.Cores, MiB: s.Memory.Of(s.Cores) >> 20, Minutes: int64(s.TimeLimit / time.Minute)}
-	}
-	return limits.Takes(partitions, conf, strings.Split(j.Partition, ","), size(j.size), size(after))
+// counted is what a size comes to in limits.
+func (s Size) counted() limits.Size {
+	return limits.Size{Cores: s.Cores, MiB: s.Memory.Of(s.Cores) >> 20, Minutes: int64(s.TimeLimit / time.Minute)}
 }

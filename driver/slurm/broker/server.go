@@ -208,31 +208,30 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, verb string) (respo
 	return response{}, s.effect(ctx, peer, verb, req)
 }
 
-// caller is the key of the peercred.Caller, or of why it is unknown, in the context of a
-// connection.
+// caller is the key of an opener in the context of a connection.
 type caller struct{}
 
-// withCaller keeps who opened a connection.
+// opener is who opened a connection, or why that is unknown.
+type opener struct {
+	peercred.Caller
+	err error
+}
+
 func withCaller(ctx context.Context, c net.Conn) context.Context {
 	who, err := peercred.Of(c)
-	if err != nil {
-		return context.WithValue(ctx, caller{}, err)
-	}
-	return context.WithValue(ctx, caller{}, who)
+	return context.WithValue(ctx, caller{}, opener{who, err})
 }
 
 // admit returns the caller, where it is one that may ask.
 func (s *Server) admit(ctx context.Context) (uint32, error) {
-	switch who := ctx.Value(caller{}).(type) {
-	case peercred.Caller:
-		if s.controller(who.UID) {
-			return who.UID, nil
-		}
+	who, ok := ctx.Value(caller{}).(opener)
+	switch {
+	case !ok || who.err != nil:
+		return peercred.Nobody, fmt.Errorf("the caller is unknown: %w: %w", driver.ErrDenied, who.err)
+	case !s.controller(who.UID):
 		return who.UID, fmt.Errorf("only the site's controller may ask, and uid %d is not the account that it runs under: %w", who.UID, driver.ErrDenied)
-	case error:
-		return peercred.Nobody, fmt.Errorf("the caller is unknown: %w: %w", driver.ErrDenied, who)
 	}
-	return peercred.Nobody, fmt.Errorf("the caller is unknown: %w", driver.ErrDenied)
+	return who.UID, nil
 }
 
 // controller reports whether requests of this user are answered.

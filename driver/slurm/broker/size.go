@@ -29,7 +29,7 @@ func (k Knob) Allows(n int64) bool {
 // than that but where the site says that a job may get more. An amount that is no knob may only
 // go back. Too little time would end a job for good, so that it is never less than asked for.
 func (e *effect) allowed(ctx context.Context, u slurmctl.Update, after Size) error {
-	asked, above := e.record.Asked, e.s.above(e.job.Partition)
+	asked, above := e.record.Asked, within(e.s.cfg.Above, e.job.Partition)
 	most, want := asked.Memory.Of(asked.Cores), after.Memory.Of(after.Cores)
 	sized := (u.Memory != nil || u.Cores != nil) && want != most // memory by CPU changes with the cores
 	no := func(format string, args ...any) error {
@@ -92,10 +92,6 @@ func limitText(d time.Duration) string {
 	}
 	return d.String()
 }
-
-// above reports whether a job may get more than its owner asked for in each of its
-// partitions.
-func (s *Server) above(partitions string) bool { return within(s.cfg.Above, partitions) }
 
 // wait refuses a start time for a wait that is not of our making.
 func (e *effect) wait(start *time.Duration) error {
