@@ -43,19 +43,12 @@ func neverBegan(j parse.Job, r *Record) bool {
 
 // final translates a final state.
 func final(j parse.Job) driver.State {
-	switch j.State {
-	case "COMPLETED":
-		return driver.Succeeded
-	case "OUT_OF_MEMORY":
-		return driver.MemoryExceeded
-	case "TIMEOUT", "DEADLINE":
-		return driver.TimeExceeded
-	case "CANCELLED", "REVOKED", "PREEMPTED":
-		return driver.Cancelled
-	case "FAILED", "LAUNCH_FAILED", "RECONFIG_FAIL":
-		return driver.Failed
+	known := map[string]driver.State{
+		"COMPLETED": driver.Succeeded, "OUT_OF_MEMORY": driver.MemoryExceeded, "TIMEOUT": driver.TimeExceeded, "DEADLINE": driver.TimeExceeded,
+		"CANCELLED": driver.Cancelled, "REVOKED": driver.Cancelled, "PREEMPTED": driver.Cancelled,
+		"FAILED": driver.Failed, "LAUNCH_FAILED": driver.Failed, "RECONFIG_FAIL": driver.Failed,
 	}
-	return driver.Lost // BOOT_FAIL, NODE_FAIL, and what is not known
+	return cmp.Or(known[j.State], driver.Lost) // BOOT_FAIL, NODE_FAIL, and what is not known
 }
 
 // sizeOf is what Slurm gives a job of what can be changed.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 
 	"pitchpipe/driver/jobfile"
@@ -55,7 +56,7 @@ func Format(filename string, src []byte) (jobfile.Format, error) {
 	switch ext := path.Ext(filename); {
 	case ext == ".nomad" || ext == ".hcl":
 		return jobfile.NomadHCL, nil
-	case bytes.HasPrefix(src, []byte("#!")) || hasDirective(src):
+	case bytes.HasPrefix(src, []byte("#!")) || regexp.MustCompile(`(?m)^#(SBATCH|TUNE)`).Match(src):
 		return jobfile.Sbatch, nil
 	}
 	return "", jobfile.Fault(filename, "a file of no known format",
@@ -83,13 +84,4 @@ func Fix(filename string, src []byte, vars map[string]string, f jobfile.Fix) ([]
 	default:
 		return sbatch.Fix(filename, src, f)
 	}
-}
-
-func hasDirective(src []byte) bool {
-	for line := range bytes.Lines(src) {
-		if bytes.HasPrefix(line, []byte("#SBATCH")) || bytes.HasPrefix(line, []byte("#TUNE")) {
-			return true
-		}
-	}
-	return false
 }

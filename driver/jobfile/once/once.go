@@ -3,8 +3,8 @@ package once
 import (
 	_ "embed" // of the script
 	"path"
+	"regexp"
 	"slices"
-	"strings"
 )
 
 // Shell runs the wrapper.
@@ -56,7 +56,5 @@ func Unwrap(command string, args []string) (run, inner string, rest []string, ok
 
 // Run reports whether a text can name a run.
 func Run(name string) bool {
-	return name != "" && len(name) <= 64 && !strings.ContainsFunc(name, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-'
-	})
+	return regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`).MatchString(name)
 }

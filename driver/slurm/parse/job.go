@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -161,20 +162,12 @@ func numbered(field, s string) (who struct {
 
 // Running reports whether a state of Slurm is that of a job whose processes are there.
 func Running(state string) bool {
-	switch state {
-	case "RUNNING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING", "COMPLETING":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"RUNNING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING", "COMPLETING"}, state)
 }
 
 // Waiting reports whether a state of Slurm is that of a job in the queue.
 func Waiting(state string) bool {
-	switch state {
-	case "PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"}, state)
 }
 
 // Ended reports whether a state of Slurm is final: none of those that are known not to be.

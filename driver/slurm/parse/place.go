@@ -1,6 +1,9 @@
 package parse
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // NodeFormat is what sinfo -h -N -O is asked for: a line for each node of each partition.
 const NodeFormat = "NodeList:|,PartitionName:|,Available:|,StateLong:|,CPUsState:|,Threads:|,Memory:|,AllocMem:|"
@@ -32,11 +35,8 @@ func Nodes(output []byte) ([]Node, error) {
 // open reports whether a node in this state takes jobs. Signs behind the word say what else is
 // known of it: * that it does not answer, - that the scheduler keeps it for a job.
 func open(state string) bool {
-	switch strings.ToLower(strings.TrimRight(state, "-+")) {
-	case "idle", "mixed", "allocated", "completing", "planned":
-		return true
-	}
-	return false
+	word := strings.ToLower(strings.TrimRight(state, "-+"))
+	return slices.Contains([]string{"idle", "mixed", "allocated", "completing", "planned"}, word)
 }
 
 // Wait is one job that waits.
