@@ -136,14 +136,8 @@ func (c Config) withDefaults() (Config, error) {
 		c.Actor = slurmctl.Commands{Runner: c.Commands, Logger: c.Logger}
 	}
 	c.ReadOutput = c.ReadOutput || c.User == self.Username && !c.Everyone
-	for _, d := range []struct {
-		have     *time.Duration
-		standard time.Duration
-	}{{&c.Interval, 2 * time.Second}, {&c.Window, 2 * time.Minute}, {&c.Quiet, 2 * time.Minute}, {&c.Keep, 30 * 24 * time.Hour}} {
-		if *d.have <= 0 {
-			*d.have = d.standard
-		}
-	}
+	c.Interval, c.Keep = cmp.Or(max(c.Interval, 0), 2*time.Second), cmp.Or(max(c.Keep, 0), 30*24*time.Hour)
+	c.Window, c.Quiet = cmp.Or(max(c.Window, 0), 2*time.Minute), cmp.Or(max(c.Quiet, 0), 2*time.Minute)
 	c.SettingsDir = cmp.Or(c.SettingsDir, filepath.Join(dir, "slurm-env"))
 	if c.TaskProlog {
 		if err := os.MkdirAll(c.SettingsDir, 0o755); err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
@@ -195,13 +196,8 @@ func blocks(n node) ([]node, bool) {
 	if n.members != nil {
 		return []node{n}, true
 	}
-	if n.elems == nil || len(*n.elems) == 0 {
+	if n.elems == nil || len(*n.elems) == 0 || slices.ContainsFunc(*n.elems, func(e node) bool { return e.members == nil }) {
 		return nil, false
-	}
-	for _, e := range *n.elems {
-		if e.members == nil {
-			return nil, false
-		}
 	}
 	return *n.elems, true
 }

@@ -83,10 +83,9 @@ func text(v any) string {
 }
 
 // Deref is the value of a pointer, or none.
-func Deref[T any](p *T) T {
-	if p == nil {
-		var zero T
-		return zero
+func Deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
 	}
-	return *p
+	return v
 }

@@ -198,12 +198,7 @@ func WithComment(script []byte, comment string) []byte {
 		return script
 	}
 	first, rest, _ := bytes.Cut(script, []byte("\n"))
-	out := make([]byte, 0, len(script)+len(comment)+len(lines)+1)
-	out = append(append(out, first...), '\n')
-	for _, l := range lines {
-		out = append(append(out, l...), '\n')
-	}
-	return append(out, rest...)
+	return slices.Concat(first, []byte("\n"+strings.Join(lines, "\n")+"\n"), rest)
 }
 
 // fromComment splits a comment before each #TUNE that begins a word; what is before the first

@@ -123,10 +123,11 @@ func sentences(stderr string) string {
 		}
 	}
 	const most = 400
-	if text := strings.Join(out, "; "); len(text) <= most {
-		return text
+	text := strings.Join(out, "; ")
+	if len(text) > most {
+		text = text[:most] + "…"
 	}
-	return strings.Join(out, "; ")[:most] + "…"
+	return text
 }
 
 // give writes the file that the task prolog reads. Where it cannot, it says why.

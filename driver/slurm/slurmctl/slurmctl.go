@@ -124,10 +124,7 @@ func (u Update) Args() []string {
 		args = append(args, fmt.Sprintf("NumCPUs=%d", *u.Cores), fmt.Sprintf("CpusPerTask=%d", *u.Cores), fmt.Sprintf("MinCPUsNode=%d", *u.Cores))
 	}
 	if u.Memory != nil {
-		key := "MinMemoryNode"
-		if u.Memory.PerCPU {
-			key = "MinMemoryCPU"
-		}
+		key := map[bool]string{false: "MinMemoryNode", true: "MinMemoryCPU"}[u.Memory.PerCPU]
 		args = append(args, fmt.Sprintf("%s=%d", key, u.Memory.Bytes>>20))
 	}
 	if u.TimeLimit != nil {
@@ -141,11 +138,7 @@ func (u Update) Args() []string {
 		args = append(args, fmt.Sprintf("Nice=%d", *u.Nice))
 	}
 	if u.Requeue != nil {
-		flag := "0"
-		if *u.Requeue {
-			flag = "1"
-		}
-		args = append(args, "Requeue="+flag)
+		args = append(args, "Requeue="+map[bool]string{false: "0", true: "1"}[*u.Requeue])
 	}
 	switch {
 	case u.Start == nil:
