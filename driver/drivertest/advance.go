@@ -1,7 +1,6 @@
 package drivertest
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -27,7 +26,9 @@ func advanceSentences() []sentence {
 		{"a job that says that it saved is stopped and goes on from there", "", saysSaved},
 		{"a change of the environment reaches the next attempt", "env", changeEnv},
 		{"a live change reaches the next attempt, and is gone after the return to the owner's settings", "live", changeLive},
-		{"a live change is refused where no restart carries one", "no live", refuseLive},
+		{"a live change is refused where no restart carries one", "no live", refuses(driver.ErrUnsupported, func(_ *Harness, in *driver.Intent) {
+			in.Change = driver.Change{Live: map[string]string{"rate": "0.25"}}
+		})},
 		{"an attempt killed under a tuned memory limit runs again under its owner's", "memory return", memoryReturn},
 		{"an attempt killed for memory under any change runs again under its owner's settings", "settings return", returns(driver.Change{TimeLimit: time.Hour}, driver.Change{})},
 		{"what is killed for memory under a change gets its owner's memory first, then everything", "settings return", returns(driver.Change{MemoryBytes: 64 * mebibyte, TimeLimit: time.Hour}, driver.Change{TimeLimit: time.Hour}, driver.Change{})},
@@ -66,18 +67,18 @@ func (h *Harness) changedOnce(t *testing.T, job driver.Job, in driver.Intent) {
 	h.eachEpochOnce(t, job.ID, 2)
 }
 
-// runs starts a mover of long epochs and waits until it has ended one.
-func (h *Harness) runs(t *testing.T) driver.Job {
+// runs starts a job and returns it when it has ended n epochs.
+func (h *Harness) runs(t *testing.T, b Behaviour, n int) driver.Job {
 	t.Helper()
-	job := h.start(t, mover(long))
-	h.epochs(t, job.ID, 1)
+	job := h.start(t, b)
+	h.epochs(t, job.ID, n)
 	return h.get(t, job.ID)
 }
 
 // moves takes each step of a move so many times.
 func moves(times int) func(*testing.T, *Harness) {
 	return func(t *testing.T, h *Harness) {
-		job := h.runs(t)
+		job := h.runs(t, mover(long), 1)
 		in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
 		wantStep(t, h.drive(t, in, times), driver.StepStarted)
 		h.movedOnce(t, job, in)
@@ -87,7 +88,7 @@ func moves(times int) func(*testing.T, *Harness) {
 // refuses spoils an intent, which is then refused by Check and Advance and leaves its job alone.
 func refuses(want error, spoil func(*Harness, *driver.Intent)) func(*testing.T, *Harness) {
 	return func(t *testing.T, h *Harness) {
-		in := h.intent(h.runs(t), "intent", driver.Change{TimeLimit: time.Hour})
+		in := h.intent(h.runs(t, mover(long), 1), "intent", driver.Change{TimeLimit: time.Hour})
 		spoil(h, &in)
 		wantError(t, "Check", h.Driver.Check(t.Context(), in), want)
 		_, err := h.Driver.Advance(t.Context(), in)
@@ -99,7 +100,7 @@ func refuses(want error, spoil func(*Harness, *driver.Intent)) func(*testing.T, 
 // supersedes spoils intents, which are then superseded and leave their job alone.
 func supersedes(spoil ...func(*driver.Intent)) func(*testing.T, *Harness) {
 	return func(t *testing.T, h *Harness) {
-		job := h.runs(t)
+		job := h.runs(t, mover(long), 1)
 		for i, spoil := range spoil {
 			in := h.intent(job, fmt.Sprint("intent ", i), driver.Change{TimeLimit: time.Hour})
 			spoil(&in)
@@ -117,6 +118,14 @@ func (h *Harness) movedOnce(t *testing.T, before driver.Job, in driver.Intent) {
 	if job.Attempt != before.Attempt+1 || len(job.Attempts) != before.Attempt+1 {
 		t.Fatalf("attempt %d of %d, want %d", job.Attempt, len(job.Attempts), before.Attempt+1)
 	}
+	wantLast(t, job, in)
+	h.eachEpochOnce(t, job.ID, long)
+}
+
+// wantLast fails the test unless the last attempt is that of the intent, and began when the one
+// before it had ended.
+func wantLast(t *testing.T, job driver.Job, in driver.Intent) {
+	t.Helper()
 	old, a := job.Attempts[len(job.Attempts)-2], job.Attempts[len(job.Attempts)-1]
 	if a.Intent != in.ID || a.Cause != driver.CauseIntent || a.Change.TimeLimit != in.Change.TimeLimit {
 		t.Errorf("last attempt %+v, want the change, the cause and the id of intent %s", a, in.ID)
@@ -124,11 +133,10 @@ func (h *Harness) movedOnce(t *testing.T, before driver.Job, in driver.Intent) {
 	if old.Ended.IsZero() || a.Started.Before(old.Ended) {
 		t.Errorf("attempt %d ended at %v, attempt %d started at %v: two ran at a time", old.Number, old.Ended, a.Number, a.Started)
 	}
-	h.eachEpochOnce(t, job.ID, long)
 }
 
 func appliedAgain(t *testing.T, h *Harness) {
-	job := h.runs(t)
+	job := h.runs(t, mover(long), 1)
 	in := h.applied(t, job, "intent", driver.Change{TimeLimit: time.Hour})
 	wantStep(t, h.advance(t, in), driver.StepStarted)
 	h.epochs(t, job.ID, 6)
@@ -155,25 +163,34 @@ func emptyChange(t *testing.T, h *Harness) {
 
 func twoMoves(t *testing.T, h *Harness) {
 	const epochs = 3 * long // the first move may take most of long on a busy machine
-	job := h.start(t, mover(epochs))
-	for i, id := range []string{"one", "two"} {
+	job := h.changes(t, mover(epochs), driver.Change{TimeLimit: time.Hour}, driver.Change{TimeLimit: 2 * time.Hour})
+	if job.Change.TimeLimit != 2*time.Hour {
+		t.Errorf("change %+v, want the second", job.Change)
+	}
+}
+
+// changes starts a job, makes the changes one after the other while it runs, and waits for its end.
+func (h *Harness) changes(t *testing.T, b Behaviour, changes ...driver.Change) driver.Job {
+	t.Helper()
+	job := h.start(t, b)
+	for i, change := range changes {
 		h.epochs(t, job.ID, 2+4*i)
-		h.Eventually(t, "the next attempt runs", func(context.Context) bool {
-			job = h.get(t, job.ID)
-			return job.State == driver.Running && job.Attempt == i+1
-		})
+		job = h.inAttempt(t, job.ID, i+1)
 		h.another(t, job.ID)
-		h.applied(t, job, id, driver.Change{TimeLimit: time.Duration(i+1) * time.Hour})
+		in := h.intent(job, fmt.Sprint("intent ", i), change)
+		wantError(t, "Check", h.Driver.Check(t.Context(), in), nil)
+		wantStep(t, h.drive(t, in, 1), driver.StepStarted)
 	}
 	job = h.succeeded(t, job.ID)
-	if len(job.Attempts) != 3 || job.Change.TimeLimit != 2*time.Hour {
-		t.Errorf("%d attempts, change %+v; want 3 and the second change", len(job.Attempts), job.Change)
+	if len(job.Attempts) != len(changes)+1 {
+		t.Fatalf("%d attempts, want %d", len(job.Attempts), len(changes)+1)
 	}
-	h.eachEpochOnce(t, job.ID, epochs)
+	h.eachEpochOnce(t, job.ID, b.Epochs)
+	return job
 }
 
 func olderAttempt(t *testing.T, h *Harness) {
-	job := h.runs(t)
+	job := h.runs(t, mover(long), 1)
 	in := h.applied(t, job, "intent", driver.Change{TimeLimit: time.Hour})
 	wantStep(t, h.drive(t, h.intent(job, "late", driver.Change{TimeLimit: 2 * time.Hour}), 1), driver.StepSuperseded)
 	h.movedOnce(t, job, in)
@@ -190,8 +207,7 @@ func (h *Harness) untouched(t *testing.T, id driver.JobID, epochs int) {
 }
 
 func advanceEnded(t *testing.T, h *Harness) {
-	job := h.start(t, Behaviour{Epochs: 1})
-	job = h.ended(t, job.ID)
+	job := h.ended(t, h.start(t, Behaviour{Epochs: 1}).ID)
 	wantStep(t, h.advance(t, h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})), driver.StepFinished)
 	h.Sleep(t.Context(), 300*time.Millisecond)
 	h.untouched(t, job.ID, 1)

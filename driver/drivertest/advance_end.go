@@ -12,14 +12,12 @@ import (
 // abandons is a job that does not save within the grace.
 func (h *Harness) abandons(t *testing.T, b Behaviour, grace time.Duration) driver.JobID {
 	t.Helper()
-	job := h.start(t, b)
-	h.epochs(t, job.ID, 1)
-	in := h.intent(h.get(t, job.ID), "intent", driver.Change{TimeLimit: time.Hour})
+	in := h.intent(h.runs(t, b, 1), "intent", driver.Change{TimeLimit: time.Hour})
 	in.Checkpoint.Grace = grace
 	wantStep(t, h.advance(t, in), driver.StepCheckpointing)
 	wantStep(t, h.drive(t, in, 1), driver.StepAbandoned)
 	wantStep(t, h.advance(t, in), driver.StepAbandoned)
-	return job.ID
+	return in.Job
 }
 
 func ignoresSignal(t *testing.T, h *Harness) {
@@ -38,11 +36,9 @@ func savesLate(t *testing.T, h *Harness) {
 func leavesOtherwise(t *testing.T, h *Harness) {
 	b := mover(10_000)
 	b.LeavesWith = 3
-	job := h.start(t, b)
-	h.epochs(t, job.ID, 1)
-	in := h.intent(h.get(t, job.ID), "intent", driver.Change{TimeLimit: time.Hour})
+	in := h.intent(h.runs(t, b, 1), "intent", driver.Change{TimeLimit: time.Hour})
 	wantStep(t, h.drive(t, in, 1), driver.StepFinished)
-	job = h.get(t, job.ID)
+	job := h.get(t, in.Job)
 	wantState(t, job, driver.Failed)
 	if job.ExitCode != 3 || len(job.Attempts) != 1 {
 		t.Errorf("exit code %d after %d attempts, want 3 after 1", job.ExitCode, len(job.Attempts))
@@ -52,9 +48,7 @@ func leavesOtherwise(t *testing.T, h *Harness) {
 func saysSaved(t *testing.T, h *Harness) {
 	b := mover(long)
 	b.SaysSaved = true
-	job := h.start(t, b)
-	h.epochs(t, job.ID, 2)
-	job = h.get(t, job.ID)
+	job := h.runs(t, b, 2)
 	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
 	in.Checkpoint.Exit, in.Checkpoint.Done = 0, "^saved$"
 	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
@@ -101,11 +95,9 @@ func memoryReturn(t *testing.T, h *Harness) {
 }
 
 func dryRun(t *testing.T, h *Harness) {
-	job := h.runs(t)
+	job := h.runs(t, mover(long), 1)
 	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
-	if err := h.Driver.Check(t.Context(), in); err != nil {
-		t.Errorf("Check of a change that would do: %v", err)
-	}
+	wantError(t, "Check of a change that would do", h.Driver.Check(t.Context(), in), nil)
 	in.Checkpoint = nil
 	wantError(t, "Check without a checkpoint", h.Driver.Check(t.Context(), in), driver.ErrUnsupported)
 	in.Job = "unknown"

@@ -80,6 +80,25 @@ func (h *Harness) succeeded(t *testing.T, id driver.JobID) driver.Job {
 	return job
 }
 
+// inAttempt waits until an attempt of the job runs and returns the job.
+func (h *Harness) inAttempt(t *testing.T, id driver.JobID, attempt int) driver.Job {
+	t.Helper()
+	var job driver.Job
+	h.Eventually(t, fmt.Sprintf("attempt %d of job %s runs", attempt, id), func(context.Context) bool {
+		job = h.get(t, id)
+		return job.State == driver.Running && job.Attempt == attempt
+	})
+	return job
+}
+
+// stop cancels the job.
+func (h *Harness) stop(t *testing.T, id driver.JobID) {
+	t.Helper()
+	if err := h.Driver.Stop(t.Context(), id); err != nil {
+		t.Fatalf("Stop(%s): %v", id, err)
+	}
+}
+
 // epochs waits until the job's output has n lines of ended epochs.
 func (h *Harness) epochs(t *testing.T, id driver.JobID, n int) {
 	t.Helper()

@@ -42,26 +42,8 @@ func (h *Harness) settings(t *testing.T, id driver.JobID) []*settingsFile {
 func changeLive(t *testing.T, h *Harness) {
 	b := mover(long)
 	b.ShowSettings = true
-	job := h.start(t, b)
 	live := map[string]string{"rate": "0.25", "mode": "fast"}
-	for i, change := range []driver.Change{{TimeLimit: time.Hour, Live: live}, {}} {
-		h.epochs(t, job.ID, 2+4*i)
-		h.Eventually(t, "the next attempt runs", func(context.Context) bool {
-			job = h.get(t, job.ID)
-			return job.State == driver.Running && job.Attempt == i+1
-		})
-		h.another(t, job.ID)
-		in := h.intent(job, []string{"live", "back"}[i], change)
-		if err := h.Driver.Check(t.Context(), in); err != nil {
-			t.Errorf("Check: %v", err)
-		}
-		wantStep(t, h.drive(t, in, 1), driver.StepStarted)
-	}
-	job = h.succeeded(t, job.ID)
-	h.eachEpochOnce(t, job.ID, long)
-	if len(job.Attempts) != 3 {
-		t.Fatalf("%d attempts, want 3", len(job.Attempts))
-	}
+	job := h.changes(t, b, driver.Change{TimeLimit: time.Hour, Live: live}, driver.Change{})
 	if got := job.Attempts[1].Change.Live; len(got) != 2 || got["rate"] != "0.25" || got["mode"] != "fast" {
 		t.Errorf("live change of the second attempt: %v, want %v", got, live)
 	}
@@ -78,19 +60,6 @@ func changeLive(t *testing.T, h *Harness) {
 	// The file stays where it was once named, so that a job may rely on it.
 	if f := got[2]; f == nil || len(f.Settings) != 0 || f.Revision <= got[1].Revision || got[1].Revision < 1 {
 		t.Errorf("settings of the third attempt: %+v, want none in a later revision than %d", f, got[1].Revision)
-	}
-}
-
-func refuseLive(t *testing.T, h *Harness) {
-	job := h.start(t, Behaviour{Epochs: long, Epoch: epoch})
-	h.epochs(t, job.ID, 1)
-	job = h.get(t, job.ID)
-	in := h.intent(job, "intent", driver.Change{Live: map[string]string{"rate": "0.25"}})
-	wantError(t, "Check of a live change", h.Driver.Check(t.Context(), in), driver.ErrUnsupported)
-	_, err := h.Driver.Advance(t.Context(), in)
-	wantError(t, "Advance to a live change", err, driver.ErrUnsupported)
-	if job = h.get(t, job.ID); job.State.Ended() || len(job.Change.Live) > 0 {
-		t.Errorf("%s with %+v, want it untouched", job.State, job.Change)
 	}
 }
 

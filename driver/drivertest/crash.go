@@ -62,7 +62,7 @@ func crashSentences() []sentence {
 }
 
 func crashMove(t *testing.T, h *Harness) {
-	job := h.runs(t)
+	job := h.runs(t, mover(long), 1)
 	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
 	h.driveAcrossCrashes(t, in, move.Begun, move.Asked, move.Planned)
 	h.reopened(t, job.ID)
@@ -72,9 +72,8 @@ func crashMove(t *testing.T, h *Harness) {
 func crashSays(t *testing.T, h *Harness) {
 	b := mover(2 * long) // each crash costs a new driver
 	b.SaysSaved = true
-	job := h.start(t, b)
-	h.epochs(t, job.ID, 2)
-	in := h.intent(h.get(t, job.ID), "intent", driver.Change{TimeLimit: time.Hour})
+	job := h.runs(t, b, 2)
+	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
 	in.Checkpoint.Exit, in.Checkpoint.Done = 0, "^saved$"
 	h.driveAcrossCrashes(t, in, move.Begun, move.Asked, move.Planned)
 	job = h.reopened(t, job.ID)
@@ -93,8 +92,9 @@ func crashPending(t *testing.T, h *Harness) {
 
 func crashDiscard(t *testing.T, h *Harness) {
 	job, n := h.saved(t)
-	h.driveAcrossCrashes(t, h.discard(job), move.Saved, move.Planned)
-	h.discarded(t, job.ID, n)
+	in := h.discard(job)
+	h.driveAcrossCrashes(t, in, move.Saved, move.Planned)
+	h.discarded(t, in, n)
 }
 
 // driveAcrossCrashes advances the intent until it is applied. The driver is opened anew

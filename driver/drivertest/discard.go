@@ -37,9 +37,8 @@ const longer = 2 * long
 // job and how many epochs are saved at most; two are at least.
 func (h *Harness) saved(t *testing.T) (driver.Job, int) {
 	t.Helper()
-	job := h.start(t, mover(longer))
-	h.epochs(t, job.ID, 2)
-	h.applied(t, h.get(t, job.ID), "probe", driver.Change{TimeLimit: time.Hour})
+	job := h.runs(t, mover(longer), 2)
+	h.applied(t, job, "probe", driver.Change{TimeLimit: time.Hour})
 	n := len(epochLines(h.logs(t, job.ID, 0)))
 	h.epochs(t, job.ID, n+2)
 	job = h.get(t, job.ID)
@@ -49,22 +48,16 @@ func (h *Harness) saved(t *testing.T) (driver.Job, int) {
 
 // discarded waits for the end of a job whose second attempt was discarded, and whose
 // third went on after the epochs that were saved, which are two to most.
-func (h *Harness) discarded(t *testing.T, id driver.JobID, most int) {
+func (h *Harness) discarded(t *testing.T, in driver.Intent, most int) {
 	t.Helper()
-	job := h.reopened(t, id)
+	job := h.reopened(t, in.Job)
 	wantState(t, job, driver.Succeeded)
 	if len(job.Attempts) != 3 {
 		t.Fatalf("%d attempts, want 3: %+v", len(job.Attempts), job.Attempts)
 	}
-	old, a := job.Attempts[1], job.Attempts[2]
-	if a.Intent != "discard" || a.Cause != driver.CauseIntent || a.Change.TimeLimit != 2*time.Hour {
-		t.Errorf("last attempt %+v, want the change, the cause and the id of the intent", a)
-	}
-	if old.Ended.IsZero() || a.Started.Before(old.Ended) {
-		t.Errorf("attempt %d ended at %v, attempt %d started at %v: two ran at a time", old.Number, old.Ended, a.Number, a.Started)
-	}
+	wantLast(t, job, in)
 	// 1, 2, .., cut, and from the one after the saved ones again.
-	got := epochLines(h.logs(t, id, 0))
+	got := epochLines(h.logs(t, in.Job, 0))
 	cut := 0
 	for cut < len(got) && got[cut] == cut+1 {
 		cut++
@@ -75,7 +68,7 @@ func (h *Harness) discarded(t *testing.T, id driver.JobID, most int) {
 		ok = ok && e == longer-len(again)+i+1
 	}
 	if !ok {
-		t.Errorf("epochs in the output of %s: %v, want at least %d, and then those after the second to the %dth again", id, got, most+2, most)
+		t.Errorf("epochs in the output of %s: %v, want at least %d, and then those after the second to the %dth again", in.Job, got, most+2, most)
 	}
 }
 
@@ -84,11 +77,9 @@ func discards(times int) func(*testing.T, *Harness) {
 	return func(t *testing.T, h *Harness) {
 		job, n := h.saved(t)
 		in := h.discard(job)
-		if err := h.Driver.Check(t.Context(), in); err != nil {
-			t.Errorf("Check: %v", err)
-		}
+		wantError(t, "Check", h.Driver.Check(t.Context(), in), nil)
 		wantStep(t, h.drive(t, in, times), driver.StepStarted)
-		h.discarded(t, job.ID, n)
+		h.discarded(t, in, n)
 		wantStep(t, h.advance(t, in), driver.StepStarted)
 	}
 }

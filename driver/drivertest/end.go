@@ -51,17 +51,12 @@ func ends(b Behaviour, want driver.State) func(*testing.T, *Harness) {
 }
 
 func stopRunning(t *testing.T, h *Harness) {
-	job := h.start(t, Behaviour{Epochs: 10_000, Epoch: 50 * time.Millisecond})
-	h.epochs(t, job.ID, 1)
+	job := h.runs(t, Behaviour{Epochs: 10_000, Epoch: 50 * time.Millisecond}, 1)
 	for range 2 {
-		if err := h.Driver.Stop(t.Context(), job.ID); err != nil {
-			t.Fatalf("Stop: %v", err)
-		}
+		h.stop(t, job.ID)
 	}
 	wantState(t, h.ended(t, job.ID), driver.Cancelled)
-	if err := h.Driver.Stop(t.Context(), job.ID); err != nil {
-		t.Errorf("Stop after its end: %v", err)
-	}
+	h.stop(t, job.ID)
 	wantState(t, h.get(t, job.ID), driver.Cancelled)
 }
 
@@ -69,9 +64,7 @@ func stopPending(t *testing.T, h *Harness) {
 	spec := h.Job(t, Behaviour{Epochs: 1, Epoch: 20 * time.Millisecond})
 	spec.NotBefore = h.Now().Add(8 * time.Second)
 	job := h.startSpec(t, "request", spec)
-	if err := h.Driver.Stop(t.Context(), job.ID); err != nil {
-		t.Fatalf("Stop: %v", err)
-	}
+	h.stop(t, job.ID)
 	wantState(t, h.ended(t, job.ID), driver.Cancelled)
 	h.Sleep(t.Context(), spec.NotBefore.Sub(h.Now())+500*time.Millisecond)
 	job = h.get(t, job.ID)
@@ -82,10 +75,7 @@ func stopPending(t *testing.T, h *Harness) {
 }
 
 func stopEnded(t *testing.T, h *Harness) {
-	job := h.start(t, Behaviour{Epochs: 1})
-	h.ended(t, job.ID)
-	if err := h.Driver.Stop(t.Context(), job.ID); err != nil {
-		t.Errorf("Stop: %v", err)
-	}
+	job := h.ended(t, h.start(t, Behaviour{Epochs: 1}).ID)
+	h.stop(t, job.ID)
 	wantState(t, h.get(t, job.ID), driver.Succeeded)
 }

@@ -49,21 +49,14 @@ func (h *Harness) grows(t *testing.T, in driver.Intent) {
 		return err == nil
 	})
 	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
-	var job driver.Job
-	h.Eventually(t, "the next attempt runs", func(context.Context) bool {
-		job = h.get(t, in.Job)
-		return job.State == driver.Running && job.Attempt == in.Attempt+1
-	})
-	if got := job.Change; got.Cores != in.Change.Cores || got.MemoryBytes != in.Change.MemoryBytes {
+	if got := h.inAttempt(t, in.Job, in.Attempt+1).Change; got.Cores != in.Change.Cores || got.MemoryBytes != in.Change.MemoryBytes {
 		t.Errorf("it runs with %+v, want %+v", got, in.Change)
 	}
 }
 
 func (h *Harness) gone(t *testing.T, id driver.JobID) {
 	t.Helper()
-	if err := h.Driver.Stop(t.Context(), id); err != nil {
-		t.Fatalf("Stop(%s): %v", id, err)
-	}
+	h.stop(t, id)
 	h.ended(t, id)
 }
 

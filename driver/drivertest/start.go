@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -57,8 +58,7 @@ func unreadable(t *testing.T, h *Harness) {
 	wantError(t, "Start of an unreadable file", err, driver.ErrInvalid)
 	h.wantJobs(t)
 	// The request was not used up: a corrected file may be sent under it.
-	job := h.start(t, Behaviour{Epochs: 1})
-	h.succeeded(t, job.ID)
+	h.succeeded(t, h.start(t, Behaviour{Epochs: 1}).ID)
 }
 
 func tooLarge(t *testing.T, h *Harness) {
@@ -104,9 +104,7 @@ func oneAfterTheOther(t *testing.T, h *Harness) {
 	h.epochs(t, first.ID, 1)
 	second := h.startSpec(t, "request-b", h.Job(t, Behaviour{Epochs: 1, Epoch: epoch, Cores: h.Cores}))
 	wantState(t, second, driver.Pending)
-	first, second = h.ended(t, first.ID), h.ended(t, second.ID)
-	wantState(t, first, driver.Succeeded)
-	wantState(t, second, driver.Succeeded)
+	first, second = h.succeeded(t, first.ID), h.succeeded(t, second.ID)
 	if second.Started.Before(first.Ended) {
 		t.Errorf("the second started at %v, before the first ended at %v", second.Started, first.Ended)
 	}
@@ -134,12 +132,7 @@ func (h *Harness) wantJobs(t *testing.T, want ...driver.JobID) {
 	for _, j := range jobs {
 		got = append(got, j.ID)
 	}
-	if len(got) != len(want) {
+	if !slices.Equal(got, want) {
 		t.Fatalf("jobs %v, want %v", got, want)
-	}
-	for i := range want {
-		if got[i] != want[i] {
-			t.Fatalf("jobs %v, want %v", got, want)
-		}
 	}
 }

@@ -22,8 +22,7 @@ func viewSentences() []sentence {
 }
 
 func watch(t *testing.T, h *Harness) {
-	old := h.start(t, Behaviour{Epochs: 1})
-	h.ended(t, old.ID)
+	old := h.ended(t, h.start(t, Behaviour{Epochs: 1}).ID)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	events, err := h.Driver.Watch(ctx)
@@ -143,8 +142,7 @@ func listOrder(t *testing.T, h *Harness) {
 }
 
 func logsOffset(t *testing.T, h *Harness) {
-	job := h.start(t, Behaviour{Epochs: 3})
-	h.ended(t, job.ID)
+	job := h.ended(t, h.start(t, Behaviour{Epochs: 3}).ID)
 	all := h.logs(t, job.ID, 0)
 	if len(epochLines(all)) != 3 {
 		t.Fatalf("output %q, want three epochs", all)
