@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // Watchers serve Driver.Watch. Events that a reader has not taken yet are merged by job, so
@@ -134,5 +135,17 @@ func (r *Watcher) send(ctx context.Context, out chan<- Event) {
 			case out <- Event{Job: id}:
 			}
 		}
+	}
+}
+
+// Pause waits so long, or until ctx ends, whose error it returns then.
+func Pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
 	}
 }

@@ -112,7 +112,7 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 				h.Now = time.Now
 			}
 			if h.Sleep == nil {
-				h.Sleep = sleep
+				h.Sleep = func(ctx context.Context, d time.Duration) { _ = driver.Pause(ctx, d) } // the loops look at ctx
 			}
 			if why := h.lacks(s.needs); why != "" {
 				t.Skip(why)
@@ -127,15 +127,6 @@ type sentence struct {
 	name  string
 	needs string // of the driver, in the words of lacks; empty = nothing
 	check func(t *testing.T, h *Harness)
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }
 
 // Patience is how long the suite waits, by the driver's clock, for what must

@@ -137,8 +137,8 @@ func (e *informer) learn(ctx context.Context, namespace string, stubs []*api.Job
 
 // look follows the jobs of a namespace until ctx ends.
 func (e *informer) look(ctx context.Context, namespace string) {
-	index, pause := uint64(0), minPause
-	for ctx.Err() == nil {
+	index, pause := uint64(0), time.Duration(0)
+	for driver.Pause(ctx, pause) == nil {
 		l, err := e.list(ctx, namespace, index)
 		if err != nil {
 			if ctx.Err() == nil {
@@ -146,7 +146,6 @@ func (e *informer) look(ctx context.Context, namespace string) {
 			}
 			// Whatever happens until the next list is in it.
 			index, pause = 0, min(max(2*pause, urgent), maxPause)
-			sleep(ctx, pause)
 			continue
 		}
 		e.compare(namespace, l)
@@ -158,7 +157,6 @@ func (e *informer) look(ctx context.Context, namespace string) {
 			l.index = 0 // a server that was set up anew, or something done here that may not be in it
 		}
 		index = l.index
-		sleep(ctx, pause)
 	}
 }
 
@@ -239,15 +237,6 @@ func (e *informer) keep(ctx context.Context) {
 			})
 		}
 		_ = g.Wait() // none of them returns an error
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
 	}
 }
 

@@ -175,10 +175,10 @@ func (f *follower) read(p []byte, last bool) (int, error) {
 // pause waits before the next question, not long where the allocation is over.
 func (f *follower) pause() {
 	if f.runs.Err() != nil || f.follow {
-		sleep(f.life, between)
+		_ = driver.Pause(f.life, between) // Read looks at both
 		return
 	}
-	sleep(f.runs, polling)
+	_ = driver.Pause(f.runs, polling)
 }
 
 // open opens a stream. The last one has all that is there and ends.

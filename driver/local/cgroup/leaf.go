@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"pitchpipe/driver"
 )
 
 // ErrInUse means that the leaf exists and holds processes: another scheduler of
@@ -197,7 +199,7 @@ func (l Leaf) Kill(ctx context.Context) error {
 				}
 			}
 		}
-		if err := Pause(ctx, 5*time.Millisecond); err != nil {
+		if err := driver.Pause(ctx, 5*time.Millisecond); err != nil {
 			return fmt.Errorf("killing what is left in %s: %w", l.name, err)
 		}
 	}
@@ -239,21 +241,9 @@ func removeTree(ctx context.Context, dir string) error {
 		if !errors.Is(err, unix.EBUSY) {
 			break
 		}
-		if err := Pause(ctx, 10*time.Millisecond); err != nil {
+		if err := driver.Pause(ctx, 10*time.Millisecond); err != nil {
 			return err
 		}
 	}
 	return fmt.Errorf("%s: %w", dir, err)
-}
-
-// Pause waits so long, or until ctx ends, whose error it returns then.
-func Pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

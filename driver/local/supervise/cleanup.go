@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pitchpipe/driver"
 	"pitchpipe/driver/durable"
 	"pitchpipe/driver/local/cgroup"
 )
@@ -96,7 +97,7 @@ func killSession(ctx context.Context, leader Process, job string) error {
 		if left == 0 && len(nameless) == 0 {
 			return nil
 		}
-		if err := cgroup.Pause(ctx, lookEvery); err != nil {
+		if err := driver.Pause(ctx, lookEvery); err != nil {
 			if left == 0 && lasting && errors.Is(err, context.DeadlineExceeded) {
 				return nil
 			}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pitchpipe/driver"
 	"pitchpipe/driver/durable"
 	"pitchpipe/driver/local/cgroup"
 )
@@ -150,7 +151,7 @@ func (a *attempt) killJob(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := cgroup.Pause(ctx, 5*time.Millisecond); err != nil {
+		if err := driver.Pause(ctx, 5*time.Millisecond); err != nil {
 			return err
 		}
 	}

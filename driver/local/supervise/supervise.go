@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pitchpipe/driver"
 	"pitchpipe/driver/durable"
-	"pitchpipe/driver/local/cgroup"
 )
 
 // Exit statuses of Main itself, which no one waits for but which end up in logs.
@@ -100,7 +100,7 @@ func tell(ctx context.Context, dir string, exit Exit, logger *slog.Logger) error
 			return err
 		}
 		logger.Warn("cannot write how the attempt ended", "error", err)
-		if pauseErr := cgroup.Pause(ctx, wait); pauseErr != nil {
+		if pauseErr := driver.Pause(ctx, wait); pauseErr != nil {
 			return errors.Join(err, pauseErr)
 		}
 	}
