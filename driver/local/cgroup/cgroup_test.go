@@ -303,31 +303,3 @@ func TestALeafThatIsNotThereHoldsNothing(t *testing.T) {
 		t.Errorf("pids %v, kills %d, error %v; want nothing", pids, leaf.OOMKills(), err)
 	}
 }
-
-func TestParseListRefusesWhatIsNone(t *testing.T) {
-	t.Parallel()
-	for _, text := range []string{"a", "1-", "-1", "3-1", "1,,2", "0-99999999"} {
-		if got, err := cgroup.ParseList(text); err == nil {
-			t.Errorf("ParseList(%q) = %v, want an error", text, got)
-		}
-	}
-}
-
-func FuzzParseList(f *testing.F) {
-	for _, text := range []string{"", "0", "0-3,8", "1,3,5-6", "x", "5-2"} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		if strings.Count(text, ",") > 10 {
-			return
-		}
-		cpus, err := cgroup.ParseList(text)
-		if err != nil {
-			return
-		}
-		again, err := cgroup.ParseList(cgroup.FormatList(cpus))
-		if err != nil || !slices.Equal(cpus, again) {
-			t.Errorf("ParseList(%q) = %v, which printed and read again is %v (%v)", text, cpus, again, err)
-		}
-	})
-}

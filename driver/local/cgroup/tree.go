@@ -6,10 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"pitchpipe/exporter/hostfs"
 )
 
 // Parent is the directory of all leaves in every hierarchy.
@@ -174,35 +175,12 @@ func handDown(dir, controller string) error {
 func (t Tree) CPUs() []int {
 	for _, f := range []string{"cpuset/cpuset.effective_cpus", "cpuset/cpuset.cpus", Parent + "/cpuset.cpus.effective"} {
 		if data, err := os.ReadFile(filepath.Join(t.Root, f)); t.Cpuset && err == nil {
-			if cpus, err := ParseList(strings.TrimSpace(string(data))); err == nil && len(cpus) > 0 {
+			if cpus, err := hostfs.CPUList(string(data)); err == nil && len(cpus) > 0 {
 				return cpus
 			}
 		}
 	}
 	return nil
-}
-
-// ParseList reads a list of CPUs as the kernel writes it, such as 0-3,8.
-func ParseList(text string) ([]int, error) {
-	var out []int
-	if text == "" {
-		return out, nil
-	}
-	for part := range strings.SplitSeq(text, ",") {
-		from, to, isRange := strings.Cut(part, "-")
-		if !isRange {
-			to = from
-		}
-		a, err1 := strconv.Atoi(from)
-		b, err2 := strconv.Atoi(to)
-		if err := errors.Join(err1, err2); err != nil || a < 0 || b < a || b > 1<<20 {
-			return nil, fmt.Errorf("list of CPUs %q: %q is no range", text, part)
-		}
-		for c := a; c <= b; c++ {
-			out = append(out, c)
-		}
-	}
-	return out, nil
 }
 
 // FormatList writes a list of CPUs as the kernel reads it.
