@@ -16,12 +16,12 @@ import (
 // Apply is the owner's job with the change of the mark. It is the job to register
 // whatever was changed before: a change is always one from the owner's own.
 func Apply(own *api.Job, m Mark) (*api.Job, error) {
-	if why := ObservedOnly(own); why != "" {
-		return nil, fmt.Errorf("%s: %w", why, driver.ErrUnsupported)
-	}
-	if err := judge(m.Change); err != nil {
-		return nil, err
-	}
+	m.Was = nil // the journal has all of it
+	return marked(own, m)
+}
+
+// marked is the owner's job with the change of the mark, and the mark.
+func marked(own *api.Job, m Mark) (*api.Job, error) {
 	job, err := Owner(own)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,6 @@ func Apply(own *api.Job, m Mark) (*api.Job, error) {
 	}
 	g, t := Main(job)
 	t.Env[Variable] = m.word()
-	m.Was = nil // the journal has all of it
 	return job, write(g, m)
 }
 

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -93,12 +94,9 @@ func Fingerprint(job *api.Job) (string, error) {
 
 // Same reports whether two jobs were written alike.
 func Same(a, b *api.Job) bool {
-	fa, err := Fingerprint(a)
-	if err != nil {
-		return false
-	}
-	fb, err := Fingerprint(b)
-	return err == nil && fa == fb
+	of, err := Fingerprint(a)
+	other, failed := Fingerprint(b)
+	return errors.Join(err, failed) == nil && of == other
 }
 
 // normal is the owner's job with Nomad's defaults, without what names it or says when
@@ -131,7 +129,7 @@ func normal(job *api.Job) (any, error) {
 		g.Constraints = slices.DeleteFunc(g.Constraints, implied)
 		for _, t := range g.Tasks {
 			t.Constraints = slices.DeleteFunc(t.Constraints, implied)
-			unwrapCommand(t) // it has the name of one run
+			Unwrap(t) // it has the name of one run
 			if id := t.Identity; id != nil && id.Name == "default" && !id.Env && !id.File && id.ChangeMode == "" && id.TTL == 0 {
 				t.Identity = nil // each task has it
 			}

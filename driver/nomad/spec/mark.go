@@ -187,17 +187,9 @@ func Begin(own *api.Job, m Mark) (*api.Job, error) {
 	if len(m.Change.Args) > 0 {
 		_, _, was.Args, _ = nomadjson.Unwrap(t)
 	}
-	job, err := Owner(own)
-	if err != nil {
-		return nil, err
-	}
-	if err := Set(job, m.Change); err != nil {
-		return nil, err
-	}
 	m.Was = was
-	g, t := Main(job)
-	t.Env[Variable] = m.word()
-	if err := write(g, m); err != nil {
+	job, err := marked(own, m)
+	if err != nil {
 		return nil, err
 	}
 	if back, err := Owner(job); err != nil || !Same(back, own) {
@@ -215,19 +207,17 @@ func Begun(job *api.Job) (Mark, bool) {
 		return Mark{}, false
 	}
 	own, err := Clone(job)
+	if err == nil {
+		err = Set(own, m.Change) // what restore needs is there then
+	}
 	if err != nil {
 		return Mark{}, false
 	}
-	if err := Set(own, m.Change); err != nil { // what restore needs is there then
-		return Mark{}, false
-	}
 	restore(own, m)
-	if err := Set(own, m.Change); err != nil {
-		return Mark{}, false
-	}
-	was, err := tree(own)
-	is, failed := tree(job)
-	return m, errors.Join(err, failed) == nil && reflect.DeepEqual(was, is)
+	err = Set(own, m.Change)
+	was, failed := tree(own)
+	is, wrong := tree(job)
+	return m, errors.Join(err, failed, wrong) == nil && reflect.DeepEqual(was, is)
 }
 
 // restore gives a job what its owner wrote under the change of a mark.

@@ -20,11 +20,11 @@ func Once(job *api.Job, run string) (warnings []string, err error) {
 	if !once.Run(run) {
 		return nil, fmt.Errorf("the name %q of a run: %w", run, driver.ErrInvalid)
 	}
-	Unwrap(job)
 	g, t := Main(job)
 	if t == nil {
 		return []string{"a job of several groups or main tasks gets no completion marker: a changed registration runs finished work again"}, nil
 	}
+	Unwrap(t)
 	command, ok := t.Config["command"].(string)
 	if t.Driver != "raw_exec" && t.Driver != "exec" || !ok {
 		return []string{fmt.Sprintf("a task of the driver %q gets no completion marker: a changed registration that meets its end runs it again until that is seen", t.Driver)}, nil
@@ -43,13 +43,6 @@ func Once(job *api.Job, run string) (warnings []string, err error) {
 	return warnings, nil
 }
 
-// Unwrap takes the wrapper off the main task's command.
-func Unwrap(job *api.Job) {
-	if _, t := Main(job); t != nil {
-		unwrapCommand(t)
-	}
-}
-
 // Wrapped reports whether the main task's command runs once, by the wrapper that writes
 // completion markers.
 func Wrapped(job *api.Job) bool {
@@ -61,7 +54,8 @@ func Wrapped(job *api.Job) bool {
 	return ok
 }
 
-func unwrapCommand(t *api.Task) {
+// Unwrap takes the wrapper off a task's command.
+func Unwrap(t *api.Task) {
 	if _, inner, args, ok := nomadjson.Unwrap(t); ok {
 		t.Config["command"], t.Config["args"] = inner, args
 	}

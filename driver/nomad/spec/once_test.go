@@ -33,7 +33,7 @@ func TestAWrappedJobIsUnwrappedAsItWas(t *testing.T) {
 	if d := job.TaskGroups[0].EphemeralDisk; d == nil || !*d.Sticky || !*d.Migrate {
 		t.Errorf("ephemeral disk %+v, want it to follow", d)
 	}
-	spec.Unwrap(job)
+	spec.Unwrap(job.TaskGroups[0].Tasks[0])
 	job.TaskGroups[0].EphemeralDisk = nil
 	if spec.Wrapped(job) {
 		t.Error("it is still marked")

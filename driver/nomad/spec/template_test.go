@@ -56,7 +56,7 @@ func TestATemplateIsRecognisedByItsContent(t *testing.T) {
 			task := j.TaskGroups[0].Tasks[0]
 			task.Templates = append(task.Templates, x)
 		}, false},
-		{"a command that could be run again", "train", func(j *api.Job, _ *api.Template) { spec.Unwrap(j) }, false},
+		{"a command that could be run again", "train", func(j *api.Job, _ *api.Template) { spec.Unwrap(j.TaskGroups[0].Tasks[0]) }, false},
 		{"an id that is no path of a variable", "train.big", nil, false},
 		{"an id that is two", "train/big", nil, false},
 		{"a job that is only observed", "train", func(j *api.Job, _ *api.Template) { j.TaskGroups[0].Count = new(2) }, false},
