@@ -40,7 +40,7 @@ func (c cluster) act(ctx context.Context, what string, r right, namespace string
 	if err := c.mayAct(ctx); err != nil {
 		return err
 	}
-	return written(what, r, namespace, do(order(ctx, namespace)))
+	return named(what, r, namespace, do(order(ctx, namespace)), driver.ErrUnknown) // it may have had its effect
 }
 
 func query(ctx context.Context, namespace string) *api.QueryOptions {

@@ -50,14 +50,9 @@ func (r right) lacks(namespace string) string {
 	return fmt.Sprintf("the token has not the capability %s%s in the namespace %s", r, or, namespace)
 }
 
-// asked names the error of a request that only reads, written that of one that may
-// have had its effect.
+// asked names the error of a request that only reads.
 func asked(what string, r right, namespace string, err error) error {
 	return named(what, r, namespace, err, driver.ErrTransient)
-}
-
-func written(what string, r right, namespace string, err error) error {
-	return named(what, r, namespace, err, driver.ErrUnknown)
 }
 
 // named says by which of the contract's errors a request failed, and of one that was

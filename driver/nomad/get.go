@@ -37,30 +37,20 @@ type snapshot struct {
 func (d *Driver) Get(ctx context.Context, id driver.JobID) (driver.Job, error) {
 	defer d.hold(id)()
 	_, job, err := d.snapshot(ctx, id)
-	if last, ok := d.purged(ctx, id, err); ok {
-		return last, nil
+	if errors.Is(err, driver.ErrNotFound) {
+		// A job that had not ended and that somebody took out of Nomad: its evaluations outlive
+		// it for some hours and say that it was deregistered. Without them nothing says what
+		// became of it.
+		if r, failed := d.load(ctx, id); failed == nil && r != nil && r.Own != nil && r.Last == nil {
+			if out, failed := d.c.deregistered(ctx, place(id)); failed == nil && out {
+				return d.cancelled(r, "it was purged"), nil
+			}
+		}
 	}
 	if err != nil {
 		return driver.Job{}, fmt.Errorf("get %s: %w", id, err)
 	}
 	return job, nil
-}
-
-// purged is a job that had not ended and that somebody took out of Nomad: its evaluations
-// outlive it for some hours and say that it was deregistered. Without them nothing says
-// what became of it.
-func (d *Driver) purged(ctx context.Context, id driver.JobID, err error) (driver.Job, bool) {
-	if !errors.Is(err, driver.ErrNotFound) {
-		return driver.Job{}, false
-	}
-	r, err := d.load(ctx, id)
-	if err != nil || r == nil || r.Own == nil || r.Last != nil {
-		return driver.Job{}, false
-	}
-	if out, err := d.c.deregistered(ctx, place(id)); err != nil || !out {
-		return driver.Job{}, false
-	}
-	return d.cancelled(r, "it was purged"), true
 }
 
 // cancelled is a job on record that Nomad has not any more.

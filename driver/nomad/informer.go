@@ -32,12 +32,6 @@ type informer struct {
 	own      *driver.Watcher // of the jobs on record that are to be looked at
 }
 
-func newInformer(d *Driver) *informer {
-	e := &informer{d: d, lists: map[string]*listing{}}
-	e.own = e.watchers.Subscribe()
-	return e
-}
-
 // listing is what was seen of a namespace.
 type listing struct {
 	jobs  map[driver.JobID]listed

@@ -36,10 +36,9 @@ func (d *Driver) Look(ctx context.Context, id driver.JobID, intent string) (move
 		held()
 	}
 	f, job, err := d.get(ctx, id)
-	if last, ok := d.forgotten(ctx, id, err); ok {
-		var r *record
-		if r, err = d.load(ctx, id); err == nil && r != nil {
-			return &mover{d: d, r: r, job: last}, release, nil
+	if errors.Is(err, driver.ErrNotFound) {
+		if r, failed := d.load(ctx, id); failed == nil && r != nil && r.Last != nil {
+			return &mover{d: d, r: r, job: *r.Last}, release, nil
 		}
 	}
 	if err != nil {

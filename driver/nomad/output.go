@@ -151,14 +151,23 @@ func (f *follower) Read(p []byte) (int, error) {
 		case err != nil && !ended && !errors.Is(err, driver.ErrTransient) && f.life.Err() == nil && f.runs.Err() == nil:
 			return 0, err
 		}
-		f.pause()
+		wait, until := polling, f.runs
+		if last || f.follow { // not long where the allocation is over
+			wait, until = between, f.life
+		}
+		_ = driver.Pause(until, wait) // both are looked at above
 	}
 }
 
 // read reads from the stream, or from a new one.
 func (f *follower) read(p []byte, last bool) (int, error) {
 	if f.in == nil {
-		if err := f.open(last); err != nil {
+		ctx := f.runs
+		if last { // it has all that is there, and ends
+			ctx = f.life
+		}
+		var err error
+		if f.in, err = f.d.c.output(ctx, f.at, f.alloc, f.task, f.file, f.from, f.follow && !last); err != nil {
 			return 0, err
 		}
 	}
@@ -170,26 +179,6 @@ func (f *follower) read(p []byte, last bool) (int, error) {
 		}
 	}
 	return n, err
-}
-
-// pause waits before the next question, not long where the allocation is over.
-func (f *follower) pause() {
-	if f.runs.Err() != nil || f.follow {
-		_ = driver.Pause(f.life, between) // Read looks at both
-		return
-	}
-	_ = driver.Pause(f.runs, polling)
-}
-
-// open opens a stream. The last one has all that is there and ends.
-func (f *follower) open(last bool) error {
-	ctx := f.runs
-	if last {
-		ctx = f.life
-	}
-	var err error
-	f.in, err = f.d.c.output(ctx, f.at, f.alloc, f.task, f.file, f.from, f.follow && !last)
-	return err
 }
 
 // drop forgets a stream that has ended.

@@ -3,7 +3,6 @@ package nomad
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -336,16 +335,4 @@ func (d *Driver) fingerprint(own *api.Job) string {
 		d.cfg.Logger.Error("a job without a fingerprint", "error", err)
 	}
 	return sum
-}
-
-// forgotten is a job on record that Nomad does not know any more.
-func (d *Driver) forgotten(ctx context.Context, id driver.JobID, err error) (driver.Job, bool) {
-	if !errors.Is(err, driver.ErrNotFound) {
-		return driver.Job{}, false
-	}
-	r, lerr := d.load(ctx, id)
-	if lerr != nil || r == nil || r.Last == nil {
-		return driver.Job{}, false
-	}
-	return *r.Last, true
 }

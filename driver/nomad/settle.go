@@ -154,8 +154,7 @@ func (m *mover) grown() bool {
 
 // larger reports whether a job needs more room after a change.
 func larger(before, after *api.Job) bool {
-	b, a := spec.Resources(before), spec.Resources(after)
-	return a.Cores > b.Cores || a.MemoryBytes > b.MemoryBytes
+	return spec.Resources(after).Room().Beyond(spec.Resources(before).Room())
 }
 
 // undo takes a registration back that waits for room: it would end the attempt, or keep

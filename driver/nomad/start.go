@@ -65,9 +65,6 @@ func (d *Driver) started(ctx context.Context, id driver.JobID) (driver.Job, erro
 	if err == nil {
 		return job, nil
 	}
-	if last, ok := d.forgotten(ctx, id, err); ok {
-		return last, nil
-	}
 	if !errors.Is(err, driver.ErrNotFound) {
 		return driver.Job{}, err
 	}
@@ -75,6 +72,8 @@ func (d *Driver) started(ctx context.Context, id driver.JobID) (driver.Job, erro
 	switch {
 	case err != nil:
 		return driver.Job{}, err
+	case r != nil && r.Last != nil:
+		return *r.Last, nil
 	case r == nil || r.Own == nil:
 		return driver.Job{}, fmt.Errorf("job %s has no record any more: %w", id, driver.ErrNotFound)
 	case r.Index != 0 || len(r.Attempts) > 0: // its owner purged it
