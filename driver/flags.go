@@ -25,13 +25,10 @@ func WithFlags(argv []string, args map[string]string) []string {
 		case joined:
 			out = append(out, name+"="+value)
 			found[name] = true
-		case i+1 < len(flags):
+		default:
 			out = append(out, name, value)
 			found[name] = true
-			i++
-		default: // a flag at the end without its value
-			out = append(out, name, value)
-			found[name] = true
+			i++ // its value, which a flag at the end may not have
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(args)) {

@@ -50,13 +50,6 @@ func EncodeSettings(revision int, live map[string]string) ([]byte, error) {
 // isNumber reports whether a text is a number to JSON and to whoever reads it as a
 // float64.
 func isNumber(text string) bool {
-	if text == "" || text[0] != '-' && (text[0] < '0' || text[0] > '9') || !json.Valid([]byte(text)) {
-		return false
-	}
-	last := text[len(text)-1] // JSON allows white space around a value
-	if last < '0' || last > '9' {
-		return false
-	}
 	_, err := strconv.ParseFloat(text, 64)
-	return err == nil
+	return err == nil && json.Valid([]byte(text))
 }

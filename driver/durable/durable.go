@@ -25,11 +25,6 @@ func Write(path string, data []byte, mode os.FileMode) error {
 	return WriteWith(path, data, mode, nil)
 }
 
-// WriteFor is Write of a file that belongs to the user and group before it has its name.
-func WriteFor(path string, data []byte, mode os.FileMode, uid, gid int) error {
-	return WriteWith(path, data, mode, func(f *os.File) error { return f.Chown(uid, gid) })
-}
-
 // WriteWith is Write of a file that prepare, where there is one, gets before it has anything
 // in it, its mode and its name. Where that fails there is no file.
 func WriteWith(path string, data []byte, mode os.FileMode, prepare func(f *os.File) error) error {
@@ -109,13 +104,23 @@ func SyncDir(path string) error {
 	return nil
 }
 
-// Lock makes a directory this process's until Unlock, or until the process ends.
-func Lock(dir string) (*os.File, error) {
+// Lock makes a directory this process's until Unlock, or until the process ends. Its error is
+// unix.EWOULDBLOCK where it is another's.
+func Lock(dir string) (*os.File, error) { return flock(dir, unix.LOCK_EX|unix.LOCK_NB) }
+
+// WaitLock is Lock that waits for the other.
+func WaitLock(dir string) (*os.File, error) { return flock(dir, unix.LOCK_EX) }
+
+func flock(dir string, how int) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	err = unix.Flock(int(f.Fd()), how)
+	for errors.Is(err, unix.EINTR) {
+		err = unix.Flock(int(f.Fd()), how)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("another process has %s open: %w", dir, err), f.Close())
 	}
 	return f, nil

@@ -75,11 +75,12 @@ func TestWriteLeavesTheOldFileWhereItFails(t *testing.T) {
 	}
 }
 
-func TestWriteForGivesTheFileAway(t *testing.T) {
+func TestWriteWithGivesTheFileAway(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")
+	give := func(f *os.File) error { return f.Chown(12345, 12346) }
 	if os.Geteuid() != 0 {
-		if err := durable.WriteFor(path, nil, 0o400, 12345, 12345); !errors.Is(err, fs.ErrPermission) {
+		if err := durable.WriteWith(path, nil, 0o400, give); !errors.Is(err, fs.ErrPermission) {
 			t.Errorf("giving a file away: %v, want %v", err, fs.ErrPermission)
 		}
 		if got := names(t, filepath.Dir(path)); len(got) != 0 {
@@ -87,7 +88,7 @@ func TestWriteForGivesTheFileAway(t *testing.T) {
 		}
 		return
 	}
-	if err := durable.WriteFor(path, []byte("x"), 0o400, 12345, 12346); err != nil {
+	if err := durable.WriteWith(path, []byte("x"), 0o400, give); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(path)

@@ -217,9 +217,5 @@ func (r *record) writeSettings(s store) error {
 	if err != nil {
 		return err
 	}
-	uid, gid := -1, -1
-	if r.User != nil {
-		uid, gid = int(r.User.UID), int(r.User.GID)
-	}
-	return durable.WriteFor(s.settings(r.Job.ID), data, 0o400, uid, gid)
+	return durable.WriteWith(s.settings(r.Job.ID), data, 0o400, func(f *os.File) error { return r.own(f.Name()) })
 }

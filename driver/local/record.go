@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -181,15 +182,8 @@ func (r *record) upgrade(path string) error {
 // number returns the number of the next job and makes durable that it is taken.
 func (s store) number() (int64, error) {
 	n := int64(1)
-	data, err := os.ReadFile(s.nextFile())
-	switch {
-	case os.IsNotExist(err):
-	case err != nil:
-		return 0, fmt.Errorf("reading the state: %w", err)
-	default:
-		if n, err = strconv.ParseInt(string(data), 10, 64); err != nil {
-			return 0, fmt.Errorf("%s: %w", s.nextFile(), err)
-		}
+	if err := durable.ReadJSON(s.nextFile(), &n); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return 0, err
 	}
 	return n, durable.Write(s.nextFile(), []byte(strconv.FormatInt(n+1, 10)), 0o600)
 }

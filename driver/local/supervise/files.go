@@ -2,7 +2,6 @@ package supervise
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -22,7 +21,6 @@ const (
 	SignalFile  = "signal.json"
 	StopFile    = "stop.json"
 	VoidFile    = "void"
-	LockFile    = "lock"
 )
 
 // JobVariable is the environment variable that names the job to its processes.
@@ -137,7 +135,7 @@ func Resolve(dir string, exit *Exit) (status Status, err error) {
 	if durable.ReadJSON(path, exit) == nil {
 		return Ended, nil
 	}
-	lock, err := lockFile(dir, unix.LOCK_EX|unix.LOCK_NB)
+	lock, err := durable.Lock(dir)
 	switch {
 	case errors.Is(err, unix.EWOULDBLOCK):
 		return Alive, nil
@@ -157,22 +155,6 @@ func Resolve(dir string, exit *Exit) (status Status, err error) {
 		return Died, nil
 	}
 	return Void, durable.Write(filepath.Join(dir, VoidFile), nil, 0o600)
-}
-
-// lockFile takes the lock of the attempt; closing the file frees it.
-func lockFile(dir string, how int) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("opening the lock: %w", err)
-	}
-	err = unix.Flock(int(f.Fd()), how)
-	for errors.Is(err, unix.EINTR) {
-		err = unix.Flock(int(f.Fd()), how)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("locking %s: %w", dir, err), f.Close())
-	}
-	return f, nil
 }
 
 func exists(path string) bool {

@@ -50,7 +50,7 @@ func Main(ctx context.Context, args []string) int {
 func run(ctx context.Context, dir string, logger *slog.Logger) (err error) {
 	// 1. Only one supervisor at a time, and only for an attempt that was
 	// neither started nor made void.
-	lock, err := lockFile(dir, unix.LOCK_EX)
+	lock, err := durable.WaitLock(dir)
 	if err != nil {
 		return err
 	}
