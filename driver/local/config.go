@@ -18,15 +18,6 @@ import (
 	"pitchpipe/driver/local/cgroup"
 )
 
-// DefaultCluster names the machine where Config does not.
-const DefaultCluster = "local"
-
-// DefaultHold is how long a job that saved waits for its controller.
-const DefaultHold = 30 * time.Second
-
-// DefaultMaxPending is how many jobs of one user may wait.
-const DefaultMaxPending = 1000
-
 // DefaultCgroupRoot is where cgroups are mounted.
 const DefaultCgroupRoot = "/sys/fs/cgroup"
 
@@ -62,11 +53,10 @@ type Config struct {
 	// by affinity, and their memory by looking.
 	CgroupRoot string
 
-	// MaxPending is how many jobs of one user may wait; default DefaultMaxPending.
+	// MaxPending is how many jobs of one user may wait; default 1000.
 	MaxPending int
 
-	// Hold is how long a job that saved waits for the next Advance; default
-	// DefaultHold.
+	// Hold is how long a job that saved waits for the next Advance; default 30 s.
 	Hold time.Duration
 
 	Logger *slog.Logger // default: nothing is logged
@@ -84,7 +74,7 @@ func (c Config) withDefaults() (_ Config, cpus []int, tree cgroup.Tree, err erro
 	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
 		return c, nil, tree, fmt.Errorf("local driver: state directory: %w", err)
 	}
-	c.Cluster, c.MaxPending, c.Hold = cmp.Or(c.Cluster, DefaultCluster), cmp.Or(c.MaxPending, DefaultMaxPending), cmp.Or(c.Hold, DefaultHold)
+	c.Cluster, c.MaxPending, c.Hold = cmp.Or(c.Cluster, "local"), cmp.Or(c.MaxPending, 1000), cmp.Or(c.Hold, 30*time.Second)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.AfterStep == nil {
 		c.AfterStep = func(string) {}

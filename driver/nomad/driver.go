@@ -19,9 +19,6 @@ import (
 	"pitchpipe/driver/move"
 )
 
-// defaultResync is how often everything is read anew.
-const defaultResync = 30 * time.Second
-
 // Driver runs the batch jobs of a Nomad cluster. It implements driver.Driver,
 // driver.Listener and io.Closer.
 type Driver struct {
@@ -59,7 +56,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	case cfg.Resync < 0:
 		return nil, fmt.Errorf("a resync every %v: %w", cfg.Resync, ErrConfig)
 	}
-	cfg.Resync = cmp.Or(cfg.Resync, defaultResync)
+	cfg.Resync = cmp.Or(cfg.Resync, 30*time.Second)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	d := &Driver{
 		cfg: cfg, c: cluster{cfg.Client, cfg.Leads},

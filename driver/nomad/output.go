@@ -202,7 +202,8 @@ func (d *Driver) Logs(ctx context.Context, id driver.JobID, offset int64) (io.Re
 	if err != nil {
 		return nil, fmt.Errorf("logs of %s: %w", id, err)
 	}
-	var parts []io.ReadCloser
+	all := &joined{}
+	var readers []io.Reader
 	for _, a := range f.allocs {
 		// What runs for a moment before Nomad's servers know of it is no attempt yet.
 		if f.rec != nil && slices.Contains(f.rec.Ignored, a.ID) || view.TaskOf(a, f.task).Began.IsZero() {
@@ -211,7 +212,7 @@ func (d *Driver) Logs(ctx context.Context, id driver.JobID, offset int64) (io.Re
 		if offset > 0 {
 			size, err := d.outputSize(ctx, f.at, a.ID, f.task)
 			if err != nil {
-				return nil, errors.Join(fmt.Errorf("logs of %s: %w", id, err), closeAll(parts))
+				return nil, errors.Join(fmt.Errorf("logs of %s: %w", id, err), all.Close())
 			}
 			if offset >= size {
 				offset -= size
@@ -224,15 +225,12 @@ func (d *Driver) Logs(ctx context.Context, id driver.JobID, offset int64) (io.Re
 			continue
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("logs of %s: %w", id, err), closeAll(parts))
+			return nil, errors.Join(fmt.Errorf("logs of %s: %w", id, err), all.Close())
 		}
-		parts = append(parts, out)
+		all.parts, readers = append(all.parts, out), append(readers, out)
 	}
-	readers := make([]io.Reader, len(parts))
-	for i, p := range parts {
-		readers[i] = p
-	}
-	return &joined{Reader: io.MultiReader(readers...), parts: parts}, nil
+	all.Reader = io.MultiReader(readers...)
+	return all, nil
 }
 
 // joined reads several outputs as one.
@@ -241,14 +239,11 @@ type joined struct {
 	parts []io.ReadCloser
 }
 
-func (j *joined) Close() error { return closeAll(j.parts) }
-
-func closeAll(parts []io.ReadCloser) error {
-	var errs []error
-	for _, p := range parts {
-		errs = append(errs, p.Close())
+func (j *joined) Close() (err error) {
+	for _, p := range j.parts {
+		err = errors.Join(err, p.Close())
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // output reads the standard output of a task, or a file of its allocation, from an offset on.
