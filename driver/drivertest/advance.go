@@ -57,9 +57,7 @@ func changesPending(discard bool) func(*testing.T, *Harness) {
 func (h *Harness) changedOnce(t *testing.T, job driver.Job, in driver.Intent) {
 	t.Helper()
 	wantState(t, job, driver.Succeeded)
-	if len(job.Attempts) != 1 {
-		t.Fatalf("%d attempts, want 1: a pending job needs no restart", len(job.Attempts))
-	}
+	wantAttempts(t, job, 1) // a pending job needs no restart
 	a := job.Attempts[0]
 	if a.Change.TimeLimit != time.Hour || a.Intent != in.ID || a.Cause != driver.CauseIntent {
 		t.Errorf("attempt %+v, want the change, the cause and the id of the intent", a)
@@ -182,9 +180,7 @@ func (h *Harness) changes(t *testing.T, b Behaviour, changes ...driver.Change) d
 		wantStep(t, h.drive(t, in, 1), driver.StepStarted)
 	}
 	job = h.succeeded(t, job.ID)
-	if len(job.Attempts) != len(changes)+1 {
-		t.Fatalf("%d attempts, want %d", len(job.Attempts), len(changes)+1)
-	}
+	wantAttempts(t, job, len(changes)+1)
 	h.eachEpochOnce(t, job.ID, b.Epochs)
 	return job
 }

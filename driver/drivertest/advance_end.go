@@ -53,9 +53,7 @@ func saysSaved(t *testing.T, h *Harness) {
 	in.Checkpoint.Exit, in.Checkpoint.Done = 0, "^saved$"
 	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
 	job = h.succeeded(t, job.ID)
-	if len(job.Attempts) != 2 {
-		t.Errorf("%d attempts, want 2", len(job.Attempts))
-	}
+	wantAttempts(t, job, 2)
 	// What ran between saving and being stopped is done again.
 	h.eachEpoch(t, job.ID, long)
 }
@@ -84,9 +82,7 @@ func memoryReturn(t *testing.T, h *Harness) {
 	b.MemoryBytes, b.UseMemory = 512*mebibyte, 300*mebibyte
 	job := h.startChanged(t, b, driver.Change{MemoryBytes: 128 * mebibyte, TimeLimit: time.Hour})
 	job = h.succeeded(t, job.ID)
-	if len(job.Attempts) != 2 {
-		t.Fatalf("%d attempts, want 2", len(job.Attempts))
-	}
+	wantAttempts(t, job, 2)
 	a := job.Attempts[1]
 	if a.Cause != driver.CauseMemory || a.Change.MemoryBytes != 0 || a.Change.TimeLimit != time.Hour || a.Intent != "" {
 		t.Errorf("second attempt %+v, want cause %s, no changed memory, the rest of the change kept, no intent", a, driver.CauseMemory)

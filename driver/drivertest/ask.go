@@ -216,6 +216,13 @@ func wantState(t *testing.T, job driver.Job, want driver.State) {
 	}
 }
 
+func wantAttempts(t *testing.T, job driver.Job, want int) {
+	t.Helper()
+	if len(job.Attempts) != want {
+		t.Fatalf("%d attempts, want %d: %+v", len(job.Attempts), want, job.Attempts)
+	}
+}
+
 func wantStep(t *testing.T, got driver.Step, want driver.StepKind) {
 	t.Helper()
 	if got.Kind != want {

@@ -84,9 +84,7 @@ func (h *Harness) wantReturns(t *testing.T, id driver.JobID, want ...driver.Chan
 	t.Helper()
 	job := h.ended(t, id)
 	wantState(t, job, driver.MemoryExceeded)
-	if len(job.Attempts) != len(want) {
-		t.Fatalf("%d attempts, want %d: %+v", len(job.Attempts), len(want), job.Attempts)
-	}
+	wantAttempts(t, job, len(want))
 	for i, a := range job.Attempts {
 		cause, intent := driver.CauseMemory, ""
 		if i == 0 {

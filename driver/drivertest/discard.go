@@ -52,9 +52,7 @@ func (h *Harness) discarded(t *testing.T, in driver.Intent, most int) {
 	t.Helper()
 	job := h.reopened(t, in.Job)
 	wantState(t, job, driver.Succeeded)
-	if len(job.Attempts) != 3 {
-		t.Fatalf("%d attempts, want 3: %+v", len(job.Attempts), job.Attempts)
-	}
+	wantAttempts(t, job, 3)
 	wantLast(t, job, in)
 	// 1, 2, .., cut, and from the one after the saved ones again.
 	got := epochLines(h.logs(t, in.Job, 0))
@@ -105,8 +103,6 @@ func discardsNothing(t *testing.T, h *Harness) {
 	h.Sleep(t.Context(), 300*time.Millisecond)
 	job = h.get(t, job.ID)
 	wantState(t, job, driver.Succeeded)
-	if len(job.Attempts) != 1 {
-		t.Errorf("%d attempts, want 1", len(job.Attempts))
-	}
+	wantAttempts(t, job, 1)
 	h.eachEpochOnce(t, job.ID, 3)
 }

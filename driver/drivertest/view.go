@@ -170,8 +170,6 @@ func reopen(t *testing.T, h *Harness) {
 	}
 	job := h.reopened(t, long.ID)
 	wantState(t, job, driver.Succeeded)
-	if len(job.Attempts) != 1 {
-		t.Errorf("%d attempts, want 1", len(job.Attempts))
-	}
+	wantAttempts(t, job, 1)
 	h.eachEpochOnce(t, long.ID, 10)
 }
