@@ -186,13 +186,6 @@ func (c cluster) registered(ctx context.Context, node string) (int64, error) {
 	return n.StatusUpdatedAt, nil
 }
 
-func (c cluster) nodes(ctx context.Context) ([]*api.NodeListStub, error) {
-	q := query(ctx, "")
-	q.Params = map[string]string{"resources": "true"}
-	list, _, err := c.api.Nodes().List(q)
-	return list, asked("nodes", readNodes, "", err)
-}
-
 // registration reads a job as it is registered, as JSON. Where Nomad would take the job's
 // id for a question about another job it is the newest of its versions.
 func (c cluster) registration(ctx context.Context, w where) (json.RawMessage, error) {

@@ -151,11 +151,13 @@ func (d *Driver) fits(ctx context.Context, job *api.Job) error {
 	if t == nil || t.Resources == nil {
 		return nil
 	}
-	nodes, err := d.c.nodes(ctx)
-	if errors.Is(err, driver.ErrDenied) {
+	q := query(ctx, "")
+	q.Params = map[string]string{"resources": "true"}
+	nodes, _, err := d.c.api.Nodes().List(q)
+	switch err = asked("nodes", readNodes, "", err); {
+	case errors.Is(err, driver.ErrDenied):
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
 	cores, memory := 0, int64(0)

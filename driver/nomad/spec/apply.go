@@ -50,7 +50,7 @@ func Set(job *api.Job, c driver.Change) error {
 		nomadjson.SetCores(t, c.Cores)
 	}
 	if c.MemoryBytes > 0 {
-		mib := mebibytes(c.MemoryBytes)
+		mib := int((c.MemoryBytes + mebibyte - 1) / mebibyte)
 		t.Resources.MemoryMB = &mib
 		if limit := Deref(t.Resources.MemoryMaxMB); limit > 0 && limit < mib {
 			t.Resources.MemoryMaxMB = &mib

@@ -74,7 +74,9 @@ func Marked(job *api.Job) (Mark, bool) {
 			return Mark{}, false
 		}
 		m.Again, _ = strconv.Atoi(text(body["again"]))
-		m.Was = wasOf(text(body["was"]))
+		if err := json.Unmarshal([]byte(text(body["was"])), &m.Was); err != nil {
+			m.Was = nil // it has none, or none that can be read
+		}
 		return m, true
 	}
 	return Mark{}, false
@@ -249,14 +251,3 @@ func restore(job *api.Job, m Mark) {
 		t.Config["args"] = args
 	}
 }
-
-// wasOf reads what the owner wrote out of a mark's text, nil where it has none.
-func wasOf(body string) *Was {
-	var w *Was
-	if body == "" || json.Unmarshal([]byte(body), &w) != nil {
-		return nil
-	}
-	return w
-}
-
-func mebibytes(bytes int64) int { return int((bytes + mebibyte - 1) / mebibyte) }

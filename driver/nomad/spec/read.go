@@ -35,11 +35,6 @@ func Main(job *api.Job) (*api.TaskGroup, *api.Task) {
 	return g, main
 }
 
-// understood reports whether the command line and environment of a task driver are.
-func understood(driver string) bool {
-	return slices.Contains([]string{"raw_exec", "exec", "docker"}, driver)
-}
-
 // Misread is with what a job's id ends that Nomad takes for a question about another job,
 // since the paths by which it is asked about a job end so; empty: with no such.
 func Misread(id string) string {
@@ -77,7 +72,7 @@ func ObservedOnly(job *api.Job) string {
 		return fmt.Sprintf("jobs of count %d are observed, not changed: Nomad would run their finished indexes again", *g.Count)
 	case t == nil:
 		return "groups of several main tasks are observed, not changed"
-	case !understood(t.Driver):
+	case !slices.Contains([]string{"raw_exec", "exec", "docker"}, t.Driver):
 		return fmt.Sprintf("tasks of driver %q are observed, not changed: want raw_exec, exec or docker", t.Driver)
 	case t.Config["cgroup_v1_override"] != nil || t.Config["cgroup_v2_override"] != nil:
 		return "a task with cgroups of its own choice (cgroup_v1_override, cgroup_v2_override) is observed, not changed: Nomad's cores and memory do not bind it, and it cannot be measured"

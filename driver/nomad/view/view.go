@@ -60,8 +60,10 @@ func Job(in Input) (driver.Job, []Known) {
 	known := attempts(in)
 	j := driver.Job{
 		ID: in.ID, Name: name(in.Own), Owner: namespace(in.Job), Partition: namespace(in.Job),
-		ExitCode: -1, Resources: spec.Resources(in.Own), Submitted: submitted(in.Job),
-		Off: in.Job.Meta[spec.OffMeta] == "true",
+		ExitCode: -1, Resources: spec.Resources(in.Own), Off: in.Job.Meta[spec.OffMeta] == "true",
+	}
+	if at := in.Job.SubmitTime; at != nil {
+		j.Submitted = moment(*at)
 	}
 	for _, k := range known {
 		j.Attempts = append(j.Attempts, k.Attempt)
@@ -214,13 +216,6 @@ func ended(in Input, j driver.Job) time.Time {
 		return time.Unix(0, a.ModifyTime).UTC()
 	}
 	return j.Submitted
-}
-
-func submitted(job *api.Job) time.Time {
-	if job.SubmitTime == nil {
-		return time.Time{}
-	}
-	return moment(*job.SubmitTime)
 }
 
 // name is that of a job, and of a child that Nomad made that of its parent: the children
