@@ -62,19 +62,21 @@ func changeEnv(t *testing.T, h *Harness) {
 	const name = "CONFORMANCE"
 	b := mover(long)
 	b.ShowEnv = name
+	shows := func(id driver.JobID, value string) {
+		t.Helper()
+		if output := h.logs(t, id, 0); !strings.Contains(output, "env "+name+"="+value+"\n") {
+			t.Errorf("no attempt has %s=%s; the output:\n%s", name, value, output)
+		}
+	}
 	spec := h.Job(t, b)
 	spec.Env = map[string]string{name: "owner"}
 	job := h.startSpec(t, "request", spec)
 	h.epochs(t, job.ID, 2)
 	job = h.get(t, job.ID)
-	if got, ok := line(h.logs(t, job.ID, 0), "env "+name+"="); !ok || got != "owner" {
-		t.Errorf("first attempt has %s=%q, want owner", name, got)
-	}
+	shows(job.ID, "owner")
 	in := h.applied(t, job, "intent", driver.Change{TimeLimit: time.Hour, Env: map[string]string{name: "tuned"}})
 	h.movedOnce(t, job, in)
-	if output := h.logs(t, job.ID, 0); !strings.Contains(output, "env "+name+"=tuned\n") {
-		t.Errorf("second attempt has no %s=tuned; the output:\n%s", name, output)
-	}
+	shows(job.ID, "tuned")
 }
 
 func memoryReturn(t *testing.T, h *Harness) {

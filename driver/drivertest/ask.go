@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -235,14 +234,4 @@ func wantError(t *testing.T, what string, err, want error) {
 	if !errors.Is(err, want) {
 		t.Errorf("%s: error %v, want %v", what, err, want)
 	}
-}
-
-// line returns the first line of the output with the prefix, without it.
-func line(output, prefix string) (string, bool) {
-	for l := range strings.Lines(output) {
-		if rest, ok := strings.CutPrefix(strings.TrimSuffix(l, "\n"), prefix); ok {
-			return rest, true
-		}
-	}
-	return "", false
 }

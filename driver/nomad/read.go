@@ -53,10 +53,8 @@ func (f *facts) latest() *api.AllocationListStub {
 }
 
 func (f *facts) alloc(id string) *api.AllocationListStub {
-	for _, a := range f.allocs {
-		if a.ID == id {
-			return a
-		}
+	if i := slices.IndexFunc(f.allocs, func(a *api.AllocationListStub) bool { return a.ID == id }); i >= 0 {
+		return f.allocs[i]
 	}
 	return nil
 }

@@ -83,20 +83,10 @@ func ObservedOnly(job *api.Job) string {
 // Stanza reports whether a job carries a tuning stanza, readable or not.
 func Stanza(job *api.Job) bool {
 	has := func(meta map[string]string) bool { return meta["tuning"] != "" }
-	if has(job.Meta) {
-		return true
-	}
-	for _, g := range job.TaskGroups {
-		if has(g.Meta) || g.Scaling != nil && g.Scaling.Policy["tuning"] != nil {
-			return true
-		}
-		for _, t := range g.Tasks {
-			if has(t.Meta) {
-				return true
-			}
-		}
-	}
-	return false
+	return has(job.Meta) || slices.ContainsFunc(job.TaskGroups, func(g *api.TaskGroup) bool {
+		return has(g.Meta) || g.Scaling != nil && g.Scaling.Policy["tuning"] != nil ||
+			slices.ContainsFunc(g.Tasks, func(t *api.Task) bool { return has(t.Meta) })
+	})
 }
 
 // Carry puts a stanza into the scaling policy of a group, the one place of a job that takes
