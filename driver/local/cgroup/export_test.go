@@ -4,4 +4,4 @@ package cgroup
 func (l Leaf) Limit(limits Limits) error { return l.limit(limits) }
 
 // ParseStat is parseStat.
-func ParseStat(pid int, text string) (Process, error) { return parseStat(pid, text) }
+func ParseStat(pid int, text string) (Process, error) { return parseStat(pid, []byte(text)) }

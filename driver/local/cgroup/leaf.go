@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pitchpipe/driver"
+	"pitchpipe/exporter/hostfs"
 )
 
 // ErrInUse means that the leaf exists and holds processes: another scheduler of
@@ -163,17 +164,17 @@ func (l Leaf) Pids() ([]int, error) {
 }
 
 // OOMKills is how many processes the kernel killed for the leaf's memory limit.
-func (l Leaf) OOMKills() int64 {
+func (l Leaf) OOMKills() uint64 {
+	if !l.tree.Memory {
+		return 0
+	}
 	file := "memory.oom_control"
 	if l.tree.Kind == V2 {
 		file = "memory.events"
 	}
-	fields, _ := words(filepath.Join(l.tree.controller("memory"), Parent, l.name, file)) // without it there were none
-	if i := slices.Index(fields, "oom_kill"); l.tree.Memory && i >= 0 && i+1 < len(fields) {
-		n, _ := strconv.ParseInt(fields[i+1], 10, 64) // the kernel writes a number
-		return n
-	}
-	return 0
+	data, _ := os.ReadFile(filepath.Join(l.tree.controller("memory"), Parent, l.name, file)) // without it there were none
+	n, _ := hostfs.Count(data, "oom_kill")
+	return n
 }
 
 // Kill ends every process of the leaf, and returns when they are gone or ctx ended.

@@ -1,14 +1,16 @@
 package cgroup
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"pitchpipe/exporter/hostfs"
 )
 
 // Process is one line of the process table.
@@ -25,32 +27,21 @@ func ReadProcess(pid int) (Process, error) {
 	if err != nil {
 		return Process{}, fmt.Errorf("process %d: %w", pid, err)
 	}
-	return parseStat(pid, string(data))
+	return parseStat(pid, data)
 }
 
-func parseStat(pid int, text string) (Process, error) {
-	// The name may hold anything, so that only what follows its last bracket can
-	// be split.
-	end := strings.LastIndex(text, ")")
-	f := strings.Fields(text[end+1:])
-	if end < 0 || len(f) < 22 {
-		return Process{}, fmt.Errorf("process %d: stat has %d fields", pid, len(f))
+func parseStat(pid int, data []byte) (Process, error) {
+	f, last := hostfs.ParseProcStat(data)
+	if last < 24 {
+		return Process{}, fmt.Errorf("process %d: stat has %d fields", pid, last)
 	}
-	var failed error
-	number := func(i int) int64 {
-		n, err := strconv.ParseInt(f[i], 10, 64)
-		if err != nil {
-			failed = fmt.Errorf("process %d: stat field %d: %w", pid, i+3, err)
-		}
-		return n
-	}
-	p := Process{
-		PID: pid, Parent: int(number(1)), Session: int(number(3)), Start: uint64(number(19)), RSS: number(21) * int64(os.Getpagesize()),
+	state := bytes.TrimSpace(data[bytes.LastIndexByte(data, ')')+1:])[0]
+	return Process{
+		PID: pid, Parent: int(f[4]), Session: int(f[6]), Start: f[22], RSS: int64(f[24]) * int64(os.Getpagesize()),
 		// The state of a process is its first thread's: it is a zombie's while other threads run
 		// on, and while one of them executes another program. So the number of threads counts too.
-		Ended: (f[0] == "Z" || f[0] == "X") && (f[17] == "0" || f[17] == "1"),
-	}
-	return p, failed
+		Ended: (state == 'Z' || state == 'X') && f[20] <= 1,
+	}, nil
 }
 
 // Lives reports whether the number still is this process's.
