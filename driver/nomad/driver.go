@@ -58,6 +58,9 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	}
 	cfg.Resync = cmp.Or(cfg.Resync, 30*time.Second)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
 	d := &Driver{
 		cfg: cfg, c: cluster{cfg.Client, cfg.Leads},
 		jobs: map[driver.JobID]*cached{}, heard: map[string]bool{}, registers: map[string]time.Time{},

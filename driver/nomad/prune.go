@@ -33,7 +33,7 @@ func (d *Driver) missing(ctx context.Context, id driver.JobID) error {
 	if r.Index == 0 && len(r.Attempts) == 0 {
 		return nil // it was never there: whoever repeats the request makes it
 	}
-	switch now := d.now(); {
+	switch now := d.cfg.Now(); {
 	case r.Missing.IsZero():
 		r.Missing = now
 	case now.Sub(r.Missing) < lostAfter:
@@ -57,9 +57,9 @@ func (d *Driver) missing(ctx context.Context, id driver.JobID) error {
 // not know any more. A request that is repeated then makes another job.
 func (d *Driver) prune(ctx context.Context) {
 	d.mu.Lock()
-	due := d.now().Sub(d.pruned) >= pruneEvery
+	due := d.cfg.Now().Sub(d.pruned) >= pruneEvery
 	if due {
-		d.pruned = d.now()
+		d.pruned = d.cfg.Now()
 	}
 	d.mu.Unlock()
 	if !due || d.c.mayAct(ctx) != nil {
@@ -89,7 +89,7 @@ func (d *Driver) pruneOne(ctx context.Context, id driver.JobID) error {
 	case r.Index != 0 || len(r.Attempts) > 0:
 		return nil
 	}
-	if over.IsZero() || d.now().Sub(over) < keepRecords {
+	if over.IsZero() || d.cfg.Now().Sub(over) < keepRecords {
 		return nil
 	}
 	// The list that it is not on may be old.
@@ -104,12 +104,4 @@ func (d *Driver) pruneOne(ctx context.Context, id driver.JobID) error {
 	defer d.mu.Unlock()
 	delete(d.jobs, id)
 	return nil
-}
-
-// now is the time, or what a test has for it.
-func (d *Driver) now() time.Time {
-	if d.cfg.Now != nil {
-		return d.cfg.Now()
-	}
-	return time.Now()
 }
