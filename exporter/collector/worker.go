@@ -34,18 +34,9 @@ type Worker struct {
 // NewWorker returns the worker of a source.
 func NewWorker(name string) *Worker { return &Worker{name: name} }
 
-// Do makes a call, and returns an ErrSilent if it takes too long. The caller must not
-// look at what the call writes then.
-func (w *Worker) Do(call func()) error { return w.Each(1, func(int) { call() }) }
-
-// DoWithin is Do with another patience.
-func (w *Worker) DoWithin(patience time.Duration, call func()) error {
-	return w.each(patience, 1, func(int) { call() })
-}
-
 // Each makes a call for each of n things in one goroutine, since to change to another and
-// back costs as much as a reading. The patience is for each; if one takes too long, the
-// caller must not look at any.
+// back costs as much as a reading. It returns an ErrSilent if one of them takes too long: the
+// caller must not look at what any of them writes then.
 func (w *Worker) Each(n int, call func(i int)) error { return w.each(callPatience, n, call) }
 
 func (w *Worker) each(patience time.Duration, n int, call func(i int)) error {
@@ -134,11 +125,12 @@ func (w *Worker) silence() error {
 }
 
 // Get makes a call through a worker and returns what it returned, or an ErrSilent.
-func Get[T any](w *Worker, call func() (T, error)) (T, error) { return get(w, callPatience, call) }
+func Get[T any](w *Worker, call func() (T, error)) (T, error) { return GetIn(callPatience, w, call) }
 
-func get[T any](w *Worker, patience time.Duration, call func() (T, error)) (none T, _ error) {
+// GetIn is Get with another patience.
+func GetIn[T any](patience time.Duration, w *Worker, call func() (T, error)) (none T, _ error) {
 	got, failed := new(T), new(error)
-	if err := w.DoWithin(patience, func() { *got, *failed = call() }); err != nil {
+	if err := w.each(patience, 1, func(int) { *got, *failed = call() }); err != nil {
 		return none, err
 	}
 	return *got, *failed
@@ -147,7 +139,7 @@ func get[T any](w *Worker, patience time.Duration, call func() (T, error)) (none
 // Ask makes one call that may hang, within Patience. An ErrSilent names no time, since it
 // becomes a label of a metric.
 func Ask[T any](name string, call func() (T, error)) (T, error) {
-	v, err := get(NewWorker(name), Patience, call)
+	v, err := GetIn(Patience, NewWorker(name), call)
 	if errors.Is(err, ErrSilent) {
 		err = fmt.Errorf("%s: %w", name, ErrSilent)
 	}

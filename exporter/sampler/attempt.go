@@ -106,15 +106,14 @@ type inode struct {
 // inodeOf is that of the cgroup that stands for a job; the zero value = unknown.
 func (s *Sampler) inodeOf(f attrib.Found) inode {
 	dir := firstDir(f)
-	var st unix.Stat_t
-	if err := s.worker(finding).Do(func() {
-		if dir == "" || unix.Stat(dir, &st) != nil {
-			dir = ""
+	found, _ := collector.Get(s.worker(finding), func() (inode, error) {
+		var st unix.Stat_t
+		if err := unix.Stat(dir, &st); err != nil {
+			return inode{}, err
 		}
-	}); err != nil || dir == "" {
-		return inode{}
-	}
-	return inode{dir, st.Ino}
+		return inode{dir, st.Ino}, nil
+	})
+	return found
 }
 
 // counted is what an earlier exporter counted for a job in that cgroup that ran when it ended.

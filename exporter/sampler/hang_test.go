@@ -113,7 +113,7 @@ func TestASourceThatHungBeforeIsAskedWhenItHasAnswered(t *testing.T) {
 		l, answered := lost{newWorld(), &fault{}, &fault{}}, make(chan struct{})
 		l.begin("a", 1)
 		busy := collector.NewWorker("attrib")
-		if err := busy.Do(func() { <-answered }); !errors.Is(err, collector.ErrSilent) {
+		if err := busy.Each(1, func(int) { <-answered }); !errors.Is(err, collector.ErrSilent) {
 			t.Fatal(err)
 		}
 		s, store := runLost(t, l, map[string]*collector.Worker{"attrib": busy})

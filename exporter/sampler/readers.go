@@ -27,7 +27,7 @@ func (n named) close() {
 func (s *Sampler) openReader(ctx context.Context, c collector.Collector, t collector.Target) (named, error) {
 	n := named{c.Name(), nil, s.worker(c.Name())}
 	var failed error
-	if err := n.worker.Do(func() { n.reader, failed = c.Open(ctx, t) }); err != nil {
+	if err := n.worker.Each(1, func(int) { n.reader, failed = c.Open(ctx, t) }); err != nil {
 		n.worker.Then(func() {
 			if failed == nil && n.reader != nil {
 				_ = n.reader.Close() // no job reads it

@@ -132,11 +132,11 @@ func New(cfg Config, finder Finder, collectors []collector.Collector, n NodeRead
 		jobs: map[attrib.Key]*job{}, ended: map[attrib.Key]*reportLog{}, earlier: map[inode]window.Attempt{}, abandoned: map[attrib.Key]attrib.Found{},
 	}
 	maps.Copy(s.workers, cfg.Workers)
-	s.meter = &meter{Meter: m, worker: s.worker("energy"), base: m.Base()}
+	s.meter = &meter{Meter: m, worker: s.worker("energy")}
 	s.restore(cfg.Earlier)
 	s.ledger.sockets = newSockets(cfg.Sockets)
 	m.Recall(cfg.Earlier.Idle)
-	s.snapshot.Store(&Snapshot{Source: m.Source(), Base: s.meter.base, State: cfg.Earlier})
+	s.snapshot.Store(&Snapshot{Source: m.Source(), Base: m.Base(), State: cfg.Earlier})
 	return s
 }
 

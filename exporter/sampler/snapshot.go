@@ -24,7 +24,6 @@ type Snapshot struct {
 	Zones     []energy.Zone // of the meter, where it has some
 	IdleWatts float64
 	IdleBasis string
-	EnergyErr string // why the last interval has no energy; empty = it has
 	Stats     Stats
 	Running   int
 	Users     []UserJoules
@@ -50,17 +49,21 @@ func (s *Snapshot) Mute(sources []api.Source) []api.Source {
 }
 
 func (s *Sampler) publish() {
+	was := s.Snapshot()
 	snap := &Snapshot{
-		CPU: s.cpu, Load: s.load, Book: s.ledger.book, Source: s.meter.Source(), Base: s.meter.base, EnergyErr: s.ledger.fault.text,
-		Stats:  s.stats,
+		CPU: s.cpu, Load: s.load, Book: s.ledger.book, Source: was.Source, Base: was.Base, Stats: s.stats,
 		Silent: s.silent(), Users: s.userJoules(), Covered: s.ledger.covered, At: s.stats.LastTickBegan,
 	}
 	maps.DeleteFunc(s.ended, func(key attrib.Key, _ *reportLog) bool {
 		a, there := s.store.Attempt(key)
 		return !there || !a.Job.Ended
 	})
-	s.meter.ask()
-	snap.Idle, snap.Zones, snap.IdleWatts, snap.IdleBasis = s.meter.idle, s.meter.zones, s.meter.watts, s.meter.basis
+	if s.meter.worker.Stuck() == nil {
+		snap.Idle, snap.Zones = s.meter.Calibrations(), s.meter.Zones()
+		snap.IdleWatts, snap.IdleBasis = s.meter.IdleWatts()
+	} else { // its last answers stay
+		snap.Idle, snap.Zones, snap.IdleWatts, snap.IdleBasis = was.Idle, was.Zones, was.IdleWatts, was.IdleBasis
+	}
 	if s.cfg.Keep {
 		snap.State = s.state(s.store.Latest())
 		snap.State.Idle = snap.Idle

@@ -41,14 +41,8 @@ func (s *Sampler) readNode() {
 // the counters when it has come, so that the next interval has its joules.
 type meter struct {
 	energy.Meter
-	worker *collector.Worker
-	base   energy.Component // which must not be asked of a meter that hangs
-
+	worker  *collector.Worker
 	touched time.Time // when it was last read
-	zones   []energy.Zone
-	watts   float64
-	basis   string
-	idle    []energy.Calibration
 }
 
 // read reads the meter, unless an earlier reading hangs.
@@ -63,13 +57,4 @@ func (m *meter) read(ctx context.Context, now time.Time) error {
 	m.touched = now
 	_, err := collector.Get(m.worker, func() (any, error) { return nil, m.Read(ctx, elapsed) })
 	return err
-}
-
-// ask takes over what the meter says about itself. While it hangs, its last answers stay.
-func (m *meter) ask() {
-	if m.worker.Stuck() != nil {
-		return
-	}
-	m.zones, m.idle = m.Zones(), m.Calibrations()
-	m.watts, m.basis = m.IdleWatts()
 }

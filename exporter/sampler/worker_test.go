@@ -224,8 +224,8 @@ func TestAMeterThatHangsHoldsUpNoCounterAndLosesNoJoule(t *testing.T) {
 		release := make(chan struct{})
 		m.set(release, nil)
 		wait(10 * time.Second)
-		if got := s.Snapshot(); len(got.Silent) != 1 || got.Silent[0].Name != "energy" || !strings.Contains(got.EnergyErr, "does not answer") {
-			t.Errorf("silent %+v, %q", got.Silent, got.EnergyErr)
+		if got := s.Snapshot(); len(got.Silent) != 1 || got.Silent[0].Name != "energy" || !strings.Contains(got.Silent[0].Reason, "does not answer") {
+			t.Errorf("silent %+v", got.Silent)
 		}
 		win := see(t, store, "a")
 		if got := win.Samples[len(win.Samples)-1].Values[api.ColCPUSeconds]; got < 12 {

@@ -109,10 +109,9 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 func (e *equipment) probe(name string, ask func() []api.Source) {
 	w := collector.NewWorker(name)
 	e.workers[name] = w
-	box := new([]api.Source)
-	answers := []api.Source{{Name: name, Support: api.Supported, Reason: "had not answered when the exporter began; after a restart it says what it can measure"}}
-	if w.DoWithin(collector.Patience, func() { *box = ask() }) == nil {
-		answers = *box
+	answers, silent := collector.GetIn(collector.Patience, w, func() ([]api.Source, error) { return ask(), nil })
+	if silent != nil {
+		answers = []api.Source{{Name: name, Support: api.Supported, Reason: "had not answered when the exporter began; after a restart it says what it can measure"}}
 	}
 	e.about.Sources = append(e.about.Sources, answers...)
 }
