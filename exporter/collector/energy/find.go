@@ -52,7 +52,7 @@ func Find(c Config) (*Found, error) {
 		s := collector.Source("energy/"+try.name, "", err)
 		if err == nil {
 			s.Reason = m.means()
-			if best == nil || best.source == PerfPower && m.source == RAPL && m.parts() > best.parts() {
+			if best == nil || best.source == PerfPower && m.source == RAPL && len(m.counted) > len(best.counted) {
 				best, m = m, best
 			}
 			if m != nil {

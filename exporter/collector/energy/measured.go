@@ -16,9 +16,10 @@ import (
 type Measured struct {
 	source   string
 	counters []*counter
-	cards    *cards   // nil = no counter includes the graphics cards
-	settled  bool     // Settle was called
-	unread   []string // parts that could not be read at the start, and why
+	counted  []*counter // those of them that have a component
+	cards    *cards     // nil = no counter includes the graphics cards
+	settled  bool       // Settle was called
+	unread   []string   // parts that could not be read at the start, and why
 	close    func() error
 }
 
@@ -34,7 +35,7 @@ var _ Meter = (*Measured)(nil)
 func measured(source string, counters []*counter, model Model, none string) (*Measured, error) {
 	m := &Measured{source: source, counters: counters, close: func() error { return nil }}
 	seen := map[string]bool{}
-	var base []*counter
+	var base []*counter // what counts beside DRAM
 	for _, c := range counters {
 		if seen[c.id] {
 			return nil, fmt.Errorf("%s: %w: %s", source, errTwice, c.id)
@@ -43,15 +44,18 @@ func measured(source string, counters []*counter, model Model, none string) (*Me
 		if c.component == "" {
 			continue
 		}
-		switch _, err := c.read(); {
-		case err == nil && c.component != DRAM:
-			base = append(base, c)
-		case err == nil:
-		case c.component == DRAM:
+		_, err := c.read()
+		if err != nil && c.component == DRAM {
 			c.component = ""
 			m.unread = append(m.unread, fmt.Sprintf("%s of package %d: %v", c.name, c.pkg, err))
-		default:
+			continue
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", source, err)
+		}
+		m.counted = append(m.counted, c)
+		if c.component != DRAM {
+			base = append(base, c)
 		}
 	}
 	if len(base) == 0 {
@@ -71,7 +75,7 @@ func (m *Measured) Source() string { return m.source }
 
 // has reports whether a component is counted.
 func (m *Measured) has(what Component) bool {
-	return slices.ContainsFunc(m.counters, func(c *counter) bool { return c.component == what })
+	return slices.ContainsFunc(m.counted, func(c *counter) bool { return c.component == what })
 }
 
 // Base is the machine if that is what is counted, else its packages.
@@ -85,8 +89,8 @@ func (m *Measured) Base() Component {
 // Within is a quarter of the shortest time in which a counter wraps.
 func (m *Measured) Within() time.Duration {
 	shortest := time.Duration(0)
-	for _, c := range m.counters {
-		if c.component != "" && c.every > 0 && (shortest == 0 || c.every < shortest) {
+	for _, c := range m.counted {
+		if c.every > 0 && (shortest == 0 || c.every < shortest) {
 			shortest = c.every
 		}
 	}
@@ -109,8 +113,8 @@ func (m *Measured) Read(_ context.Context, elapsed time.Duration) error {
 
 // IdleWatts is the sum over what counts, with the weakest basis of a part.
 func (m *Measured) IdleWatts() (watts float64, basis string) {
-	for _, c := range m.counters {
-		if c.component == "" || !c.idle.known && c.idle.model == 0 { // nothing is assumed of it
+	for _, c := range m.counted {
+		if !c.idle.known && c.idle.model == 0 { // nothing is assumed of it
 			continue
 		}
 		w, b := c.idle.now()
@@ -121,29 +125,27 @@ func (m *Measured) IdleWatts() (watts float64, basis string) {
 
 // Settle returns what the counters grew by.
 func (m *Measured) Settle(a Activity) (Split, bool) {
-	first := !m.settled
-	if !first && a.Elapsed <= 0 {
+	if !m.settled {
+		m.settled = true
+		for _, c := range m.counted {
+			c.settled = c.joules
+		}
 		return Split{}, false
 	}
-	m.settled = true
-	if !first && m.cards != nil {
+	if a.Elapsed <= 0 {
+		return Split{}, false
+	}
+	if m.cards != nil {
 		m.cards.begin(a)
 	}
 	var parts []Part
-	for _, c := range m.counters {
-		grown := c.joules - c.settled
+	for _, c := range m.counted {
+		p := Part{Component: c.component, Package: c.pkg, Total: c.joules - c.settled}
 		c.settled = c.joules
-		if c.component == "" || first {
-			continue
-		}
-		p := Part{Component: c.component, Package: c.pkg, Total: grown}
 		m.learn(c, &p, a)
 		watts, _ := c.idle.now()
 		p.Idle = min(watts*a.Elapsed.Seconds(), p.Total)
 		parts = append(parts, p)
-	}
-	if first {
-		return Split{}, false
 	}
 	s := split(parts)
 	if s.WithGPUs = m.cards != nil; s.WithGPUs {
@@ -186,9 +188,9 @@ func (m *Measured) Calibrations() []Calibration {
 
 // Recall takes what an earlier exporter measured of the same counters.
 func (m *Measured) Recall(known []Calibration) {
-	for _, c := range m.counters {
+	for _, c := range m.counted {
 		i := slices.IndexFunc(known, func(k Calibration) bool { return k.ID == c.id && k.Watts > 0 })
-		if i >= 0 && c.component != "" && !c.idle.known {
+		if i >= 0 && !c.idle.known {
 			c.idle.known, c.idle.watts, c.idle.at = true, known[i].Watts, known[i].At
 		}
 	}
@@ -214,17 +216,6 @@ func (m *Measured) means() string {
 		text += "; missing: " + strings.Join(m.unread, ", ")
 	}
 	return text
-}
-
-// parts is how many counters count.
-func (m *Measured) parts() int {
-	n := 0
-	for _, c := range m.counters {
-		if c.component != "" {
-			n++
-		}
-	}
-	return n
 }
 
 // Close closes what the meter holds open.
