@@ -21,7 +21,6 @@ import (
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/cgroup"
 	"pitchpipe/exporter/collector/energy"
-	"pitchpipe/exporter/collector/gpu"
 	"pitchpipe/exporter/collector/node"
 	"pitchpipe/exporter/collector/perf"
 	"pitchpipe/exporter/collector/proc"
@@ -92,7 +91,7 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 	cards, answers := findGPUs(ctx, o.gpu, o.root, o.interval, log)
 	e.about.Sources = append(e.about.Sources, answers...)
 	if e.gpus = cards; cards.source != nil {
-		e.sources = append(e.sources, gpu.New(cards.source))
+		e.sources = append(e.sources, cards.source)
 	}
 	e.parts = found.Parts(false)
 	e.about.EnergyParts = found.Parts(chargeable(answers))
@@ -172,7 +171,7 @@ func run(ctx context.Context, o options) error {
 		cfg.GPUs = with.gpus.source.Joules
 	}
 	if o.budgets != "" {
-		cfg.Budgets = sampler.BudgetFolder{Path: o.budgets, Trusted: []uint32{uint32(os.Geteuid())}}
+		cfg.Budget = sampler.BudgetFolder{Path: o.budgets, Trusted: []uint32{uint32(os.Geteuid())}}.Budget
 	}
 	if o.state != "" {
 		cfg.Keep, cfg.Boot = true, sampler.Boot(o.root)

@@ -55,7 +55,7 @@ func findGPUs(ctx context.Context, o gpuOptions, root hostfs.Root, interval time
 	if len(backends) == 0 {
 		return gpus{}, []api.Source{{Name: "gpu/nvidia", Support: api.Unsupported, Reason: "there is a driver, and neither pitchpipe-gpu beside this program nor nvidia-smi on PATH to ask it"}}
 	}
-	g := gpus{source: gpu.NewSource(gpu.Config{Backends: backends, Logger: log})}
+	g := gpus{source: gpu.NewSource(log, backends...)}
 	if waits {
 		g.driver = driver
 	} else {
@@ -118,7 +118,7 @@ func (g gpus) sources(ctx context.Context) []api.Source {
 	if g.waits() {
 		return []api.Source{{Name: "gpu/nvidia", Support: api.Unsupported, Reason: "there is an NVIDIA card, and no driver yet: " + g.driver + " is not there"}}
 	}
-	out := gpu.New(g.source).Probe(ctx)
+	out := g.source.Probe(ctx)
 	if s := g.source.Snapshot(); s.Backend != "" && time.Since(s.At) > gpu.Stale {
 		for i := range out {
 			if out[i].Support == api.Supported {

@@ -14,7 +14,6 @@ type Account struct {
 	// first reading if readings were missing.
 	Covered     float64
 	BusySeconds float64 // the time for which a kernel ran, by the same readings
-	Counted     bool    // by the driver's counter, else integrated from its power
 
 	at    time.Time // of the last reading that it was in
 	gone  int       // readings since
@@ -110,7 +109,7 @@ func (a *Account) step(d card.Device, apart, bridge time.Duration) (joules, busy
 		if joules = *d.Joules - *a.Joules; joules < 0 {
 			joules = *d.Joules
 		}
-		a.Counted, a.Covered = true, a.Covered+apart.Seconds()
+		a.Covered += apart.Seconds()
 	case near && d.Watts != nil && a.Watts != nil:
 		joules = (*d.Watts + *a.Watts) / 2 * apart.Seconds()
 		a.Covered += apart.Seconds()

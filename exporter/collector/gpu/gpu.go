@@ -11,33 +11,25 @@ import (
 	"pitchpipe/exporter/collector"
 )
 
-// Collector gives jobs their share of what a Source knows.
-type Collector struct {
-	source *Source
-}
-
-var _ collector.Collector = (*Collector)(nil)
-
-// New returns the collector of a source that its caller runs.
-func New(source *Source) *Collector { return &Collector{source: source} }
+var _ collector.Collector = (*Source)(nil)
 
 // Name is "gpu".
-func (c *Collector) Name() string { return "gpu" }
+func (*Source) Name() string { return "gpu" }
 
 // Probe reports what the last reading has. A driver that refuses is "denied"; GPUs that
 // cannot be read beside others that can are a source of their own that does not answer.
-func (c *Collector) Probe(context.Context) []api.Source {
-	s := c.source.Snapshot()
-	if s.Backend == "" {
+func (s *Source) Probe(context.Context) []api.Source {
+	now := s.Snapshot()
+	if now.Backend == "" {
 		support := api.Unsupported
-		if strings.Contains(s.Why, "permission") {
+		if strings.Contains(now.Why, "permission") {
 			support = api.Denied
 		}
-		return []api.Source{{Name: "gpu/nvidia", Support: support, Reason: s.Why}}
+		return []api.Source{{Name: "gpu/nvidia", Support: support, Reason: now.Why}}
 	}
 	counter := api.Source{Name: "gpu/energy", Support: api.Supported, Reason: "the driver's counter"}
 	seen := api.Source{Name: "gpu/processes", Support: api.Supported, Reason: "which process is on which GPU"}
-	for _, a := range s.Accounts {
+	for _, a := range now.Accounts {
 		if a.Joules == nil {
 			counter.Reason = "integrated from power: no counter for every GPU"
 		}
@@ -45,9 +37,9 @@ func (c *Collector) Probe(context.Context) []api.Source {
 			seen.Support, seen.Reason = api.Unsupported, "no processes of every GPU, so that jobs cannot be charged"
 		}
 	}
-	out := []api.Source{{Name: "gpu/nvidia", Support: api.Supported, Reason: fmt.Sprintf("%d GPUs by %s", len(s.Accounts), s.Backend)}}
-	if len(s.Missing) > 0 {
-		out = append(out, api.Source{Name: "gpu/lost", Support: api.Supported, Silent: true, Reason: strings.Join(s.Missing, ", ")})
+	out := []api.Source{{Name: "gpu/nvidia", Support: api.Supported, Reason: fmt.Sprintf("%d GPUs by %s", len(now.Accounts), now.Backend)}}
+	if len(now.Missing) > 0 {
+		out = append(out, api.Source{Name: "gpu/lost", Support: api.Supported, Silent: true, Reason: strings.Join(now.Missing, ", ")})
 	}
 	return append(out, counter, seen)
 }
@@ -68,8 +60,8 @@ func (s *Source) Joules() (joules float64, at time.Time, known bool) {
 
 // Open begins to charge a job: with what its processes used since each came to a GPU. It
 // does so too while there is no reading yet, as when the driver is loaded later.
-func (c *Collector) Open(context.Context, collector.Target) (collector.Reader, error) {
-	return &reader{source: c.source, seen: map[int]Charge{}}, nil
+func (s *Source) Open(context.Context, collector.Target) (collector.Reader, error) {
+	return &reader{source: s, seen: map[int]Charge{}}, nil
 }
 
 var _ collector.Follower = (*reader)(nil)

@@ -31,12 +31,6 @@ func pace(interval time.Duration) time.Duration {
 	return min(interval, 2*time.Second)
 }
 
-// Config configures a Source.
-type Config struct {
-	Backends []Backend // in the order in which they are tried
-	Logger   *slog.Logger
-}
-
 const (
 	// bridge is the longest gap over which power is integrated.
 	bridge = 5 * time.Second
@@ -59,16 +53,17 @@ type Snapshot struct {
 	lost bool    // one that was there recently is not
 }
 
-// Source keeps readings coming, from the first backend that gives some.
+// Source keeps readings coming, from the first backend that gives some, and gives jobs their
+// share.
 type Source struct {
-	cfg  Config
-	last atomic.Pointer[Snapshot]
+	log      *slog.Logger
+	backends []Backend
+	last     atomic.Pointer[Snapshot]
 }
 
-// NewSource returns a source; call Run once.
-func NewSource(cfg Config) *Source {
-	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	s := &Source{cfg: cfg}
+// NewSource returns a source of backends that are tried in this order; call Run once.
+func NewSource(log *slog.Logger, backends ...Backend) *Source {
+	s := &Source{log: cmp.Or(log, slog.New(slog.DiscardHandler)), backends: backends}
 	s.last.Store(&Snapshot{Why: "no reading yet"})
 	return s
 }
@@ -90,7 +85,7 @@ const (
 // is known what there is before Run begins. An error says why there is none.
 func (s *Source) Try(ctx context.Context, patience time.Duration) error {
 	var why []error
-	for _, b := range s.cfg.Backends {
+	for _, b := range s.backends {
 		within, cancel := context.WithTimeout(ctx, patience)
 		book := NewBook(bridge)
 		err := b.Run(within, func(r card.Reading) {
@@ -116,7 +111,7 @@ func (s *Source) take(b Backend, book *Book, r card.Reading) {
 	now := &Snapshot{Backend: b.Name(), Driver: r.Driver, At: r.At, Accounts: book.Accounts(), Charges: book.Charges(), Missing: r.Missing}
 	now.used, now.lost = book.all()
 	if was := s.last.Swap(now); !slices.Equal(was.Missing, now.Missing) {
-		s.cfg.Logger.Warn("GPUs that cannot be read changed; the others go on", "backend", b.Name(), "missing", now.Missing)
+		s.log.Warn("GPUs that cannot be read changed; the others go on", "backend", b.Name(), "missing", now.Missing)
 	}
 }
 
@@ -125,7 +120,7 @@ func (s *Source) take(b Backend, book *Book, r card.Reading) {
 func (s *Source) Run(ctx context.Context) error {
 	book := NewBook(bridge)
 	for ctx.Err() == nil {
-		for _, b := range s.cfg.Backends {
+		for _, b := range s.backends {
 			s.use(ctx, b, book)
 		}
 		wait(ctx, again)
@@ -148,7 +143,7 @@ func (s *Source) use(ctx context.Context, b Backend, book *Book) {
 		why := *s.last.Load()
 		why.Why = fmt.Sprintf("%s: %v", b.Name(), err)
 		s.last.Store(&why)
-		s.cfg.Logger.Warn("GPU readings stopped", "backend", b.Name(), "readings", readings, "err", err)
+		s.log.Warn("GPU readings stopped", "backend", b.Name(), "readings", readings, "err", err)
 		if failed++; readings > 0 {
 			failed = 0
 		}

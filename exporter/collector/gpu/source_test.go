@@ -56,7 +56,7 @@ func TestABackendThatGivesNothingMakesRoomForTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		never := &scripted{name: "helper", do: func(context.Context, int, func(card.Reading)) error { return errGone }}
 		works := &scripted{name: "nvidia-smi", do: func(ctx context.Context, _ int, emit func(card.Reading)) error { return gives(ctx, 1000, emit) }}
-		s := gpu.NewSource(gpu.Config{Backends: []gpu.Backend{never, works}})
+		s := gpu.NewSource(nil, never, works)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- s.Run(ctx) }()
@@ -77,11 +77,11 @@ func TestWhatThereIsIsKnownAfterOneReading(t *testing.T) {
 		never := &scripted{name: "helper", do: func(context.Context, int, func(card.Reading)) error { return errGone }}
 		hangs := &scripted{name: "nvidia-smi", do: func(ctx context.Context, _ int, _ func(card.Reading)) error { <-ctx.Done(); return ctx.Err() }}
 		works := &scripted{name: "dcgm-exporter", do: func(ctx context.Context, _ int, emit func(card.Reading)) error { return gives(ctx, 1000, emit) }}
-		s := gpu.NewSource(gpu.Config{Backends: []gpu.Backend{never, hangs, works}})
+		s := gpu.NewSource(nil, never, hangs, works)
 		if err := s.Try(t.Context(), 5*time.Second); err != nil || s.Snapshot().Backend != "dcgm-exporter" || works.starts != 1 {
 			t.Errorf("%v, %+v", err, s.Snapshot())
 		}
-		s = gpu.NewSource(gpu.Config{Backends: []gpu.Backend{never, hangs}})
+		s = gpu.NewSource(nil, never, hangs)
 		if err := s.Try(t.Context(), 5*time.Second); !errors.Is(err, errGone) || s.Snapshot().Why != "helper: gone; nvidia-smi: context deadline exceeded" {
 			t.Errorf("%v, %q", err, s.Snapshot().Why)
 		}
@@ -92,7 +92,7 @@ func TestABackendThatDiesIsStartedAgainAndNothingIsCountedTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &scripted{name: "helper", do: func(ctx context.Context, _ int, emit func(card.Reading)) error { return gives(ctx, 3, emit) }}
-		s := gpu.NewSource(gpu.Config{Backends: []gpu.Backend{b}})
+		s := gpu.NewSource(nil, b)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- s.Run(ctx) }()
@@ -112,9 +112,8 @@ func TestAJobIsChargedWithWhatItsProcessesUsed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &scripted{name: "helper", do: func(ctx context.Context, _ int, emit func(card.Reading)) error { return gives(ctx, 5, emit) }}
-		s := gpu.NewSource(gpu.Config{Backends: []gpu.Backend{b}})
-		c := gpu.New(s)
-		early := open(t, c) // before the first reading, as where the driver is loaded later
+		s := gpu.NewSource(nil, b)
+		early := open(t, s) // before the first reading, as where the driver is loaded later
 		if out := (collector.Values{}); early.Read(t.Context(), collector.Moment{Time: time.Now(), Pids: []int{7}}, out) != nil || len(out) != 0 {
 			t.Errorf("before the first reading: %v", out)
 		}
@@ -129,7 +128,7 @@ func TestAJobIsChargedWithWhatItsProcessesUsed(t *testing.T) {
 			}
 			return out
 		}
-		mine, other := open(t, c), open(t, c)
+		mine, other := open(t, s), open(t, s)
 		read(mine, 7)
 		read(early, 7)
 		time.Sleep(2 * time.Second)
@@ -154,7 +153,7 @@ func TestAJobIsChargedWithWhatItsProcessesUsed(t *testing.T) {
 		if got := read(mine); got[api.ColGPUJoules] != 300 {
 			t.Errorf("%v; want what its process used after it was last seen alive", got)
 		}
-		for _, src := range c.Probe(t.Context()) {
+		for _, src := range s.Probe(t.Context()) {
 			if src.Support != api.Supported {
 				t.Errorf("%+v", src)
 			}
@@ -189,7 +188,7 @@ func TestTheClockOfTheHelperIsIgnored(t *testing.T) {
 				}
 			}
 		}}
-		s := gpu.NewSource(gpu.Config{Backends: []gpu.Backend{b}})
+		s := gpu.NewSource(nil, b)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- s.Run(ctx) }()
@@ -226,13 +225,12 @@ func TestACardThatIsLostTakesNoOtherWithIt(t *testing.T) {
 				}
 			}
 		}}
-		s := gpu.NewSource(gpu.Config{Backends: []gpu.Backend{b}})
-		c := gpu.New(s)
+		s := gpu.NewSource(nil, b)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- s.Run(ctx) }()
 		time.Sleep(time.Millisecond)
-		whole, half := open(t, c), open(t, c)
+		whole, half := open(t, s), open(t, s)
 		look := func(want, wantHalf, all float64, sure bool, says string) {
 			t.Helper()
 			for pid, r := range map[int]collector.Reader{7: whole, 8: half} {
@@ -248,7 +246,7 @@ func TestACardThatIsLostTakesNoOtherWithIt(t *testing.T) {
 				t.Errorf("%v J of all, known %v; want %v, %v", joules, known, all, sure)
 			}
 			lost := ""
-			for _, src := range c.Probe(t.Context()) {
+			for _, src := range s.Probe(t.Context()) {
 				if src.Silent != (src.Name == "gpu/lost") || src.Support != api.Supported {
 					t.Errorf("%+v", src)
 				}
@@ -295,9 +293,9 @@ esac
 	}
 }
 
-func open(t *testing.T, c *gpu.Collector) collector.Reader {
+func open(t *testing.T, s *gpu.Source) collector.Reader {
 	t.Helper()
-	r, err := c.Open(t.Context(), collector.Target{})
+	r, err := s.Open(t.Context(), collector.Target{})
 	if err != nil {
 		t.Fatal(err)
 	}
