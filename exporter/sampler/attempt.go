@@ -143,8 +143,8 @@ func (s *Sampler) resume(j *job) bool {
 const forgotten = 15 * time.Minute
 
 // state is what the next exporter has to know.
-func (s *Sampler) state(latest []window.Latest) State {
-	out := State{Boot: s.cfg.Boot, At: s.stats.LastTickBegan, Jobs: make([]window.Attempt, 0, len(latest))}
+func (s *Sampler) state(at time.Time, latest []window.Latest) State {
+	out := State{Boot: s.cfg.Boot, At: at, Jobs: make([]window.Attempt, 0, len(latest))}
 	for _, l := range latest {
 		if l.Job.Ended {
 			l.Attempt.Values = s.store.Named(l)
@@ -153,7 +153,7 @@ func (s *Sampler) state(latest []window.Latest) State {
 		}
 		out.Jobs = append(out.Jobs, l.Attempt)
 	}
-	if now := s.stats.LastTickBegan; now.Sub(s.began) < forgotten {
+	if at.Sub(s.began) < forgotten {
 		for _, j := range s.earlier { // which were not found yet
 			out.Jobs = append(out.Jobs, j)
 		}
@@ -170,6 +170,5 @@ func (s *Sampler) writeJournal(now State) {
 	if errors.Is(err, collector.ErrSilent) {
 		return // it is shown as a source that does not answer
 	}
-	s.unkept.set(err)
-	s.unkept.log(s.log, "the journal of jobs' joules")
+	s.unkept.set(s.log, err, "the journal of jobs' joules")
 }

@@ -23,7 +23,7 @@ import (
 // budget looks what the administrator lets jobs use. What cannot be read keeps what
 // was read before: a file that is being written must not lift a limit.
 func (s *Sampler) budget(jobs ...*job) {
-	if s.cfg.Budgets == nil {
+	if s.cfg.Budget == nil {
 		return
 	}
 	type answer struct {
@@ -37,7 +37,7 @@ func (s *Sampler) budget(jobs ...*job) {
 	}
 	silent := s.worker("budget").Each(len(all), func(i int) {
 		a := &all[i]
-		a.budget, _, a.err = s.cfg.Budgets.Budget(a.of.Manager, a.of.ID)
+		a.budget, a.err = s.cfg.Budget(a.of.Manager, a.of.ID)
 	})
 	for i, j := range jobs {
 		b, err := api.Budget{}, silent
@@ -49,8 +49,7 @@ func (s *Sampler) budget(jobs ...*job) {
 		} else {
 			s.store.Allow(j.stored, api.ByAdministrator, b)
 		}
-		j.budgetFault.set(err)
-		j.budgetFault.log(s.log, "the budget that an administrator wrote for", j.stored)
+		j.budgetFault.set(s.log, err, "the budget that an administrator wrote for", j.stored)
 	}
 }
 
@@ -110,20 +109,20 @@ type BudgetFolder struct {
 	Trusted []uint32
 }
 
-// Budget is that of a job; ok is false where no file is there. Every error is ErrBudgetFile.
-func (f BudgetFolder) Budget(manager, id string) (b api.Budget, ok bool, err error) {
+// Budget is that of a job, without joules where no file is there. Every error is ErrBudgetFile.
+func (f BudgetFolder) Budget(manager, id string) (api.Budget, error) {
 	name := manager + "/" + id
 	if strings.HasPrefix(id, ".") || strings.Count(name, "/") != 1 || !filepath.IsLocal(name) {
-		return b, false, fmt.Errorf("%w: no file can be called %q", ErrBudgetFile, name)
+		return api.Budget{}, fmt.Errorf("%w: no file can be called %q", ErrBudgetFile, name)
 	}
-	b, err = f.read(filepath.Join(f.Path, name))
+	b, err := f.read(filepath.Join(f.Path, name))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
-		return api.Budget{}, false, nil
+		return api.Budget{}, nil
 	}
 	if err != nil {
-		return api.Budget{}, false, fmt.Errorf("%w: %s: %w", ErrBudgetFile, name, err)
+		return api.Budget{}, fmt.Errorf("%w: %s: %w", ErrBudgetFile, name, err)
 	}
-	return b, b.Joules > 0, nil
+	return b, nil
 }
 
 func (f BudgetFolder) read(path string) (b api.Budget, err error) {

@@ -28,13 +28,13 @@ func (w *written) write(b api.Budget, err error) {
 	w.b, w.err = b, err
 }
 
-func (w *written) Budget(manager, id string) (api.Budget, bool, error) {
+func (w *written) Budget(manager, id string) (api.Budget, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if manager != "slurm" || id != "42" {
-		return api.Budget{}, false, nil
+		return api.Budget{}, nil
 	}
-	return w.b, w.b.Joules > 0, w.err
+	return w.b, w.err
 }
 
 func allowed(t *testing.T, store *window.Store, id string) api.Budget {
@@ -53,7 +53,7 @@ func TestTheAdministratorsBudgetFollowsTheFile(t *testing.T) {
 		w.jobs[slurm("42")] = &burn{from: time.Now(), cores: 2, dirs: map[string]string{"unified": dir}, confirmed: true, attempt: 1}
 		w.jobs[slurm("43")] = &burn{from: time.Now(), cores: 2, dirs: map[string]string{"unified": dir}, confirmed: true, attempt: 1}
 		file := &written{}
-		_, store := runWith(t, w, sampler.Config{Budgets: file})
+		_, store := runWith(t, w, sampler.Config{Budget: file.Budget})
 		for _, step := range []struct {
 			name string
 			b    api.Budget

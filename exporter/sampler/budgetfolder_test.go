@@ -58,9 +58,9 @@ func TestTheAdministratorsFileIsReadAndAForgedOneIsNot(t *testing.T) {
 			}
 			chmodBudget(t, dir, 0o755)
 			tc.prepare(t, dir)
-			b, ok, err := sampler.BudgetFolder{Path: dir, Trusted: []uint32{me}}.Budget("slurm", tc.id)
-			if !errors.Is(err, tc.err) || ok != (tc.joules > 0) || b.Joules != tc.joules {
-				t.Errorf("%+v, %v, %v; want %g J, %v", b, ok, err, tc.joules, tc.err)
+			b, err := sampler.BudgetFolder{Path: dir, Trusted: []uint32{me}}.Budget("slurm", tc.id)
+			if !errors.Is(err, tc.err) || b.Joules != tc.joules {
+				t.Errorf("%+v, %v; want %g J, %v", b, err, tc.joules, tc.err)
 			}
 		})
 	}
@@ -76,11 +76,11 @@ func TestAFileOfAnotherUserIsNotBelieved(t *testing.T) {
 	if err := os.Chown(filepath.Join(dir, "slurm", "42"), 61001, 61001); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok, err := (sampler.BudgetFolder{Path: dir}).Budget("slurm", "42"); ok || !errors.Is(err, sampler.ErrBudgetFile) {
-		t.Errorf("%v, %v; want %v", ok, err, sampler.ErrBudgetFile)
+	if b, err := (sampler.BudgetFolder{Path: dir}).Budget("slurm", "42"); b.Joules > 0 || !errors.Is(err, sampler.ErrBudgetFile) {
+		t.Errorf("%v, %v; want %v", b, err, sampler.ErrBudgetFile)
 	}
-	if b, ok, err := (sampler.BudgetFolder{Path: dir, Trusted: []uint32{61001}}).Budget("slurm", "42"); !ok || err != nil || b.Joules != 2000 {
-		t.Errorf("of a trusted one: %+v, %v, %v", b, ok, err)
+	if b, err := (sampler.BudgetFolder{Path: dir, Trusted: []uint32{61001}}).Budget("slurm", "42"); err != nil || b.Joules != 2000 {
+		t.Errorf("of a trusted one: %+v, %v", b, err)
 	}
 }
 

@@ -62,7 +62,7 @@ func (l *ledger) settle(ctx context.Context, meter *meter, at moment, jobs map[a
 	l.cards.see(at)
 	act.GPUs, act.Guessed = l.cards.followed(at.now)-l.cards.reached, l.cards.guess(at)
 	err := errors.Join(l.cards.missing(at.now), meter.read(ctx, at.now))
-	if l.fault.set(err); err != nil {
+	if err != nil {
 		return err
 	}
 	split, ok := meter.Settle(act)
@@ -117,7 +117,7 @@ func (l *ledger) close(at moment) {
 // knows reports whether the joules are known at that moment: the last interval could be
 // settled, and is not too long ago.
 func (l *ledger) knows(now time.Time, interval time.Duration) bool {
-	return l.known && l.fault.text == "" && now.Sub(l.last) <= max(staleIntervals*interval, staleSoonest)
+	return l.known && l.fault == "" && now.Sub(l.last) <= max(staleIntervals*interval, staleSoonest)
 }
 
 const (

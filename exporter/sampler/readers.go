@@ -115,8 +115,7 @@ func (s *Sampler) placeForPerf(j *job) bool {
 	if err != nil {
 		s.stats.ReadErrors++
 	}
-	j.perfDirFault.set(err)
-	j.perfDirFault.log(s.log, "the perf cgroup of", j.stored)
+	j.perfDirFault.set(s.log, err, "the perf cgroup of", j.stored)
 	if dir == "" || dir == j.perfDir {
 		return false
 	}

@@ -42,11 +42,6 @@ type PerfCgroups interface {
 	Remove(name string) error
 }
 
-// Budgets are what the administrator lets jobs use; budget.Folder is the real one.
-type Budgets interface {
-	Budget(manager, id string) (b api.Budget, ok bool, err error)
-}
-
 // Config bounds a sampler; zero fields take the defaults.
 type Config struct {
 	Interval    time.Duration // between samples, default 1 s
@@ -57,7 +52,9 @@ type Config struct {
 	Keep        bool          // snapshots hold what the next exporter has to know
 	Earlier     State         // what an earlier exporter left
 	Boot        string        // of the machine, by which that is believed about jobs that run
-	Budgets     Budgets       // what the administrator wrote; default: nothing
+	// Budget is what the administrator lets a job use, without joules where that is any number,
+	// such as BudgetFolder.Budget; nil = nobody wrote any.
+	Budget func(manager, id string) (api.Budget, error)
 	// Sockets is the package of each CPU; nil = there is one.
 	Sockets map[int]int
 	// Workers are those of sources that were asked before, by the names of their collectors,
@@ -84,7 +81,7 @@ type Sampler struct {
 
 	marks    chan markRequest
 	workers  map[string]*collector.Worker // by source
-	mute     map[string]*fault            // by source that does not answer
+	mute     map[string]*fault            // by source
 	snapshot atomic.Pointer[Snapshot]
 
 	// Of Run's goroutine.
@@ -115,7 +112,6 @@ type Stats struct {
 	ReadErrors    uint64
 	JobsRefused   uint64  // because the store was full
 	TickSeconds   float64 // wall-clock time that all ticks took
-	LastTickBegan time.Time
 }
 
 // New builds a sampler. Collectors that stand earlier win where two know the same
@@ -199,10 +195,11 @@ func (s *Sampler) tick(ctx context.Context) {
 	s.budget(alive...)
 	// 3. Who pays for the interval.
 	if s.readable() {
-		if err := s.ledger.settle(ctx, s.meter, at, s.jobs); err != nil {
+		err := s.ledger.settle(ctx, s.meter, at, s.jobs)
+		if err != nil {
 			s.stats.ReadErrors++
 		}
-		s.ledger.fault.log(s.log, "the energy of source "+s.meter.Source()+", without which joules are missing")
+		s.ledger.fault.set(s.log, err, "the energy of source "+s.meter.Source()+", without which joules are missing")
 	}
 	// 4. Write it down.
 	for _, j := range s.jobs {
@@ -217,12 +214,11 @@ func (s *Sampler) tick(ctx context.Context) {
 	}
 	s.store.Prune(began)
 	s.stats.Ticks++
-	s.stats.LastTickBegan = began
 	s.stats.TickSeconds += time.Since(began).Seconds()
-	s.publish()
+	s.publish(began)
 }
 
-func (s *Sampler) readable() bool { return s.cpuFault.text == "" }
+func (s *Sampler) readable() bool { return s.cpuFault == "" }
 
 // end writes the last sample of a job that went.
 func (s *Sampler) end(j *job, now time.Time) {
@@ -257,30 +253,27 @@ func (s *Sampler) complete(j *job, now time.Time, joules float64) collector.Valu
 	return out
 }
 
-// fault is what is wrong with something, so that each change is logged once.
-type fault struct{ text, logged string }
+// fault is what is wrong with something; empty = nothing.
+type fault string
 
-func (f *fault) set(err error) {
-	if f.text = ""; err != nil {
-		f.text = err.Error()
-	}
-}
-
-// log logs what is wrong, or that nothing is any more, where that changed. The words say with
+// set logs what is wrong, or that nothing is any more, where that changed. The words say with
 // what; they are put together only then.
-func (f *fault) log(to *slog.Logger, what string, of ...attrib.Key) {
-	if f.text == f.logged {
+func (f *fault) set(to *slog.Logger, err error, what string, of ...attrib.Key) {
+	was := *f
+	if *f = ""; err != nil {
+		*f = fault(err.Error())
+	}
+	if *f == was {
 		return
 	}
 	for _, key := range of {
 		what += " " + key.String()
 	}
-	if f.text == "" {
+	if *f == "" {
 		to.Info("no trouble any more", "with", what)
 	} else {
-		to.Warn("trouble", "with", what, "err", f.text)
+		to.Warn("trouble", "with", what, "err", string(*f))
 	}
-	f.logged = f.text
 }
 
 func (s *Sampler) closeAll() {

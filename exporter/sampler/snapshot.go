@@ -48,11 +48,11 @@ func (s *Snapshot) Mute(sources []api.Source) []api.Source {
 	return out
 }
 
-func (s *Sampler) publish() {
+func (s *Sampler) publish(at time.Time) {
 	was := s.Snapshot()
 	snap := &Snapshot{
 		CPU: s.cpu, Load: s.load, Book: s.ledger.book, Source: was.Source, Base: was.Base, Stats: s.stats,
-		Silent: s.silent(), Users: s.userJoules(), Covered: s.ledger.covered, At: s.stats.LastTickBegan,
+		Silent: s.silent(), Users: s.userJoules(), Covered: s.ledger.covered, At: at,
 	}
 	maps.DeleteFunc(s.ended, func(key attrib.Key, _ *reportLog) bool {
 		a, there := s.store.Attempt(key)
@@ -65,7 +65,7 @@ func (s *Sampler) publish() {
 		snap.Idle, snap.Zones, snap.IdleWatts, snap.IdleBasis = was.Idle, was.Zones, was.IdleWatts, was.IdleBasis
 	}
 	if s.cfg.Keep {
-		snap.State = s.state(s.store.Latest())
+		snap.State = s.state(at, s.store.Latest())
 		snap.State.Idle = snap.Idle
 	}
 	for _, j := range s.jobs {
@@ -96,16 +96,15 @@ func (s *Sampler) silent() []api.Source {
 	for _, name := range slices.Sorted(maps.Keys(s.workers)) {
 		err := s.workers[name].Stuck()
 		if s.mute[name] == nil {
-			s.mute[name] = &fault{}
+			s.mute[name] = new(fault)
 		}
-		s.mute[name].set(err)
-		s.mute[name].log(s.log, name)
+		s.mute[name].set(s.log, err, name)
 		if err != nil {
 			add(name, strings.TrimPrefix(err.Error(), name+": "))
 		}
 	}
-	if why := s.ledger.fault.text; why != "" && s.worker("energy").Stuck() == nil {
-		add("energy/"+s.meter.Source(), why)
+	if why := s.ledger.fault; why != "" && s.worker("energy").Stuck() == nil {
+		add("energy/"+s.meter.Source(), string(why))
 	}
 	return out
 }

@@ -30,8 +30,7 @@ func (s *Sampler) readNode() {
 	} else {
 		s.cpu = m.cpu
 	}
-	s.cpuFault.set(m.err)
-	s.cpuFault.log(s.log, "node counters")
+	s.cpuFault.set(s.log, m.err, "node counters")
 	if m.noLoad == nil {
 		s.load = m.load
 	}

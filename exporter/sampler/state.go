@@ -92,10 +92,10 @@ func SaveState(path string, s State) error {
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(path), 0o750)
 	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrState, err)
+	var f *os.File
+	if err == nil {
+		f, err = os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
