@@ -162,11 +162,3 @@ func perfTable() []Metric {
 		Metric{perfInfo, "gauge", "Which perf events this node counts, and in which group; always 1.", []string{"event", "group"}, ""},
 	)
 }
-
-func (s *pages) addPerfNode(about api.Node) {
-	for _, source := range about.Sources {
-		if name, ok := api.EventOf(source.Name); ok && source.Group != "" {
-			s.addPlain(perfInfo, 1, name, source.Group)
-		}
-	}
-}

@@ -32,8 +32,10 @@ func (s *pages) addNode(snap *sampler.Snapshot, v View) {
 		// A time in a label would make a series of its own of each silence.
 		reason, _, _ := strings.Cut(source.Reason, " since ")
 		add("pitchpipe_source_up", truth(source.Support == api.Supported && !source.Silent), source.Name, string(source.Support), reason)
+		if name, ok := api.EventOf(source.Name); ok && source.Group != "" {
+			add(perfInfo, 1, name, source.Group)
+		}
 	}
-	s.addPerfNode(about)
 	s.addGPUs()
 	add("pitchpipe_node_info", 1, about.CPUModel, about.MachineKind, about.EnergySource)
 	add("pitchpipe_node_cores", float64(cmp.Or(snap.CPU.Cores, about.Cores)))
@@ -77,10 +79,7 @@ func (s *pages) addJob(snap *sampler.Snapshot, l window.Latest) {
 	job := jobLabels(l.Job)
 	add := func(name string, v float64, values ...string) { s.build.add(name, v, job, values...) }
 	add("pitchpipe_job_info", 1, strconv.FormatUint(uint64(l.Job.UID), 10), l.Job.Cgroup)
-	began := l.Job.First
-	if began.IsZero() {
-		began = l.Job.Started
-	}
+	began := cmp.Or(l.Job.First, l.Job.Started)
 	add("pitchpipe_job_start_time_seconds", float64(began.UnixMilli())/1e3)
 	add("pitchpipe_job_ended", truth(l.Job.Ended))
 	add("pitchpipe_job_energy_idle_joules_total", l.Joules.Idle, l.Source)
