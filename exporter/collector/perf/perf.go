@@ -76,21 +76,6 @@ func (c *Collector) Events() (names []string) {
 	return names
 }
 
-// Columns are those that readers may fill beside the ones that package api names: of the
-// chosen events and of the groups, once the machine was probed.
-func (c *Collector) Columns() []string {
-	var out []string
-	for _, p := range c.plans {
-		for _, e := range p.events {
-			if e.further() {
-				out = append(out, e.Column)
-			}
-		}
-		out = append(out, api.PerfEnabled(p.name), api.PerfRunning(p.name))
-	}
-	return out
-}
-
 // Open opens the groups of events on each of the job's CPUs, or on all that are
 // online where the job's are not known. What the job did before is not counted, so
 // that it is to be called as soon as the job is seen. Where the software events can be
