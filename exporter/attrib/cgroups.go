@@ -101,7 +101,7 @@ func (s *Scanner) orient() {
 	}
 	s.hierarchies, s.bases = s.root.Hierarchies(), s.bases[:0]
 	for _, h := range s.hierarchies {
-		owner, owned := s.procs.owner.of(h.Dir)
+		owner, owned := s.owner.of(h.Dir)
 		from := func(rel string) {
 			at := known[filepath.Join(h.Dir, rel)]
 			if at == nil {
@@ -154,7 +154,7 @@ func (s *Scanner) walk(jobs map[Key]*Found, b base, at *dirCache) {
 			f := s.note(jobs, b.hierarchy, owner, child.dir)
 			f.born(b.hierarchy.Name, st.Ino)
 			if owner.Key.Manager == Nomad && time.Since(time.Unix(st.Mtim.Unix())) < passing {
-				f.passer = s.procs.executor
+				f.passer = s.executor
 			}
 		}
 	}
@@ -183,7 +183,7 @@ func (s *Scanner) note(jobs map[Key]*Found, h hostfs.Hierarchy, owner Owner, dir
 // build a scheduler's tree there. st gets what the kernel says of dir.
 func (s *Scanner) admin(b base, dir string, st *unix.Stat_t) bool {
 	return b.owned && unix.Lstat(dir, st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR &&
-		s.procs.owner.say(dir, st.Uid) == b.owner && st.Mode&0o022 == 0
+		s.owner.say(dir, st.Uid) == b.owner && st.Mode&0o022 == 0
 }
 
 // alias is what is known of a name that stands for a job.
@@ -220,14 +220,14 @@ func (s *Scanner) identify(name Key, a *alias, pids []int) Key {
 	slices.Sort(pids) // the first is most often the one that the engine started
 	for _, pid := range pids {
 		if name.Manager == Slurm {
-			if st, ok := s.procs.stepd(pid); ok {
+			if st, ok := s.stepd(pid); ok {
 				return Key{Slurm, st.job, 1}
 			}
 			continue
 		}
 		data, err := hostfs.Read(s.root.Pid(pid, "environ"))
 		id, ok := ParseTask(data)
-		if err != nil || !ok || s.procs.trust == TrustNone {
+		if err != nil || !ok || s.trust == TrustNone {
 			continue
 		}
 		key := Key{Nomad, id, 1}

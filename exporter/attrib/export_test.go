@@ -9,5 +9,5 @@ func (s *Scanner) Own(admin uint32, others map[string]uint32) {
 		}
 		return admin
 	})
-	s.procs.owner, s.procs.self = owner, admin
+	s.owner, s.self = owner, admin
 }

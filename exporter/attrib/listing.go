@@ -3,6 +3,7 @@ package attrib
 import (
 	"bytes"
 	"encoding/binary"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -52,15 +53,9 @@ func maybeDir(kind byte) bool { return kind == unix.DT_DIR || kind == unix.DT_UN
 
 // number reads a process's number off its directory's name.
 func number(name []byte) (int, bool) {
-	if len(name) == 0 || len(name) > 9 || name[0] == '0' {
-		return 0, false
+	if len(name) == 0 || len(name) > 9 || name[0] < '1' || name[0] > '9' {
+		return 0, false // nearly all that are none: they cost no error
 	}
-	n := 0
-	for _, c := range name {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = 10*n + int(c-'0')
-	}
-	return n, true
+	n, err := strconv.Atoi(string(name))
+	return n, err == nil
 }

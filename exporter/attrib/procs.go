@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"maps"
 	"math"
-	"os"
 	"slices"
 
 	"pitchpipe/exporter/hostfs"
@@ -42,10 +41,10 @@ type procs struct {
 	known  map[int]*process
 	owners map[Key]uint32 // the first user seen in a job that environments name
 
-	list  listing
+	list  listing    // of the cgroups too
 	alive []numbered // of the last scan, used again
 	buf   []byte
-	round uint64
+	round uint64 // scans so far
 }
 
 // numbered is a process as /proc lists it. The inode is that of its directory: the
@@ -69,17 +68,10 @@ type process struct {
 	round     uint64
 }
 
-func newProcs(root hostfs.Root, trust Trust, cgroup func([]hostfs.Membership) (Key, bool)) *procs {
-	return &procs{
-		root: root, trust: trust, self: uint32(os.Geteuid()), cgroup: cgroup, known: map[int]*process{}, owners: map[Key]uint32{},
-	}
-}
-
 // scan looks at all processes and returns the jobs that they belong to. all looks again
 // at those that seem to be the same.
 func (e *procs) scan(ctx context.Context, all bool) map[Key]*Found {
 	jobs := map[Key]*Found{}
-	e.round++
 	e.enumerate()
 	for _, n := range e.alive {
 		if ctx.Err() != nil {

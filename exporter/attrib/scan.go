@@ -48,7 +48,14 @@ func (f *Found) born(name string, number uint64) {
 }
 
 // Reborn reports whether f's cgroups were made anew since was found.
-func (f Found) Reborn(was Found) bool { return reborn(was.Birth, f.Birth) }
+func (f Found) Reborn(was Found) bool {
+	for name, ino := range was.Birth {
+		if now, ok := f.Birth[name]; ok && now != ino {
+			return true
+		}
+	}
+	return false
+}
 
 // Renewed reports whether the next scan may find another start of the job: one of its cgroups
 // is now another one of its name, or had gone. It looks at the directories alone.
@@ -68,15 +75,12 @@ func (f Found) Renewed() bool {
 
 // Scanner finds the jobs of the node.
 type Scanner struct {
-	root  hostfs.Root
-	procs *procs
+	procs
 
 	hierarchies []hostfs.Hierarchy // of the last thorough scan
 	bases       []base             // where jobs are looked for in them
 	dirs        map[string]Key     // cgroup directory → job, of the last scan
-	round       uint64             // scans so far
 	all         bool               // the scan is thorough
-	list        listing
 
 	aliases      map[string]*alias
 	contained    map[Key]uint64 // tasks that live in a container, and the scan that last saw them
@@ -90,8 +94,10 @@ const thorough = 20
 // NewScanner reads below root. Nothing is read before the first call. trust says
 // whose environments may name a job.
 func NewScanner(root hostfs.Root, trust Trust) *Scanner {
-	s := &Scanner{root: root, dirs: map[string]Key{}, aliases: map[string]*alias{}, contained: map[Key]uint64{}, incarnations: map[Key]*incarnation{}}
-	s.procs = newProcs(root, trust, s.byCgroup)
+	s := &Scanner{dirs: map[string]Key{}, aliases: map[string]*alias{}, contained: map[Key]uint64{}, incarnations: map[Key]*incarnation{}}
+	s.procs = procs{
+		root: root, trust: trust, self: uint32(os.Geteuid()), cgroup: s.byCgroup, known: map[int]*process{}, owners: map[Key]uint32{},
+	}
 	return s
 }
 
@@ -113,11 +119,11 @@ func (s *Scanner) Sources() []api.Source {
 	environ := api.Source{Name: "attrib/environ", Support: api.Supported}
 	_, err := hostfs.Read(s.root.Pid(s.root.Self(), "environ"))
 	switch {
-	case s.procs.trust == TrustNone:
+	case s.trust == TrustNone:
 		environ.Support, environ.Reason = api.Unsupported, "turned off"
 	case err != nil:
 		environ.Support, environ.Reason = api.Unsupported, err.Error()
-	case s.procs.trust == TrustOwn:
+	case s.trust == TrustOwn:
 		environ.Reason = "processes of the exporter's own user"
 	case os.Geteuid() != 0:
 		environ.Reason = "own processes only: others need CAP_SYS_PTRACE"
@@ -142,7 +148,7 @@ func (s *Scanner) Scan(ctx context.Context) []Found {
 		}
 		s.walk(jobs, b, b.dir)
 	}
-	for key, f := range s.procs.scan(ctx, s.all) {
+	for key, f := range s.scan(ctx, s.all) {
 		if jobs[key] == nil {
 			jobs[key] = f
 		}
@@ -176,7 +182,7 @@ func (s *Scanner) Locate(pid int, uid uint32) (Key, bool) {
 			return key, true
 		}
 	}
-	key, confirmed, ok := s.procs.locate(pid, uid)
+	key, confirmed, ok := s.locate(pid, uid)
 	if ok && !confirmed {
 		for _, owner := range s.dirs {
 			ok = ok && owner != key
@@ -187,7 +193,7 @@ func (s *Scanner) Locate(pid int, uid uint32) (Key, bool) {
 
 // Started returns when a process began, in ticks after boot; 0 = there is none.
 func (s *Scanner) Started(pid int) uint64 {
-	_, start, _ := s.procs.descent(pid)
+	_, start, _ := s.descent(pid)
 	return start
 }
 
@@ -212,7 +218,7 @@ func (s *Scanner) byCgroup(members []hostfs.Membership) (Key, bool) {
 // since a supervisor may run as root beside the job; ok is false if none lives.
 func (s *Scanner) User(pids []int) (uid uint32, ok bool) {
 	for _, pid := range pids {
-		if owner, alive := s.procs.owner.of(s.root.Pid(pid)); alive {
+		if owner, alive := s.owner.of(s.root.Pid(pid)); alive {
 			if uid, ok = owner, true; uid != 0 {
 				break
 			}

@@ -137,7 +137,7 @@ const maxRestartLooks = 240
 // its processes, and remembers it for as long as its cgroups are the same.
 func (s *Scanner) restarts(f *Found) {
 	i := s.incarnations[f.Key]
-	if i == nil || reborn(i.birth, f.Birth) {
+	if i == nil || f.Reborn(Found{Birth: i.birth}) {
 		i = &incarnation{}
 		s.incarnations[f.Key] = i
 	}
@@ -175,14 +175,4 @@ func (s *Scanner) readRestarts(f *Found) int {
 		}
 	}
 	return 0
-}
-
-// reborn reports whether a cgroup that was there is now another one of its name.
-func reborn(was, is map[string]uint64) bool {
-	for name, ino := range was {
-		if now, ok := is[name]; ok && now != ino {
-			return true
-		}
-	}
-	return false
 }
