@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,31 +53,22 @@ type ProcStat [53]uint64
 // ParseProcStat returns the fields, and the number of the last one that is there.
 func ParseProcStat(data []byte) (f ProcStat, last int) {
 	// The name may hold anything, so that counting begins after its end, with the state.
-	rest := data[bytes.LastIndexByte(data, ')')+1:]
-	for n := 3; n < len(f); n++ {
-		var text []byte
-		if text, rest = word(rest); len(text) == 0 {
-			return f, n - 1
+	last = 2
+	for text := range bytes.FieldsSeq(data[bytes.LastIndexByte(data, ')')+1:]) {
+		n := last + 1
+		if n == len(f) {
+			break
 		}
-		if n == 3 || text[0] == '-' {
-			continue
+		if n > 3 && text[0] != '-' {
+			v, err := Uint(text)
+			if err != nil {
+				break
+			}
+			f[n] = v
 		}
-		v, err := Uint(text)
-		if err != nil {
-			return f, n - 1
-		}
-		f[n] = v
+		last = n
 	}
-	return f, len(f) - 1
-}
-
-// word cuts the first word off; it is empty where there is none.
-func word(text []byte) (first, rest []byte) {
-	text = bytes.TrimLeft(text, " \t\n")
-	if i := bytes.IndexAny(text, " \t\n"); i >= 0 {
-		return text[:i], text[i:]
-	}
-	return text, nil
+	return f, last
 }
 
 // Count finds one count in a flat keyed file such as cpu.stat, memory.stat and /proc/<pid>/io:
@@ -100,19 +90,12 @@ func Count(data []byte, name string) (uint64, bool) {
 	return 0, false
 }
 
-// Uint is strconv.ParseUint of decimal bytes, for numbers that are read by the hundred:
-// it allocates nothing but its error.
+// Uint reads decimal bytes. It allocates nothing but its error: strconv does not keep what it
+// reads.
 func Uint(text []byte) (uint64, error) {
-	if len(text) == 0 {
-		return 0, fmt.Errorf("%w: no number", ErrFormat)
-	}
-	var v uint64
-	for _, c := range text {
-		d := uint64(c - '0')
-		if d > 9 || v > math.MaxUint64/10 || v*10 > math.MaxUint64-d {
-			return 0, fmt.Errorf("%w: %.40q is not a count", ErrFormat, text)
-		}
-		v = v*10 + d
+	v, err := strconv.ParseUint(string(text), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %.40q is not a count", ErrFormat, text)
 	}
 	return v, nil
 }
