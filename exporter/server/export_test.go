@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"pitchpipe/exporter/api/peercred"
 )
 
@@ -25,7 +27,7 @@ const (
 
 // NewRates is what bounds the requests of each user.
 func NewRates() func(who peercred.Share, report bool, now time.Time) bool {
-	return (&rates{users: map[peercred.Share]*userRate{}}).allow
+	return (&rates{users: map[asker]*rate.Limiter{}}).allow
 }
 
 // As is the context of a request of a user on the socket.

@@ -71,8 +71,8 @@ var errCrowd = errors.New("too many connections at a time")
 const (
 	questionsPerSecond, questionsAtOnce = 50, 200
 	reportsPerSecond, reportsAtOnce     = 500, 2000
-	// A user who asks nothing for so long is forgotten.
-	rateIdle = time.Minute
+	// Users who have asked nothing for a while are forgotten this often.
+	forgetEvery = time.Minute
 )
 
 var errRate = errors.New("too many requests of one user; try again in a second")
@@ -80,32 +80,31 @@ var errRate = errors.New("too many requests of one user; try again in a second")
 // rates hold how much each user has asked lately.
 type rates struct {
 	mu    sync.Mutex
-	users map[peercred.Share]*userRate
+	users map[asker]*rate.Limiter
 	swept time.Time
 }
 
-type userRate struct {
-	questions, reports *rate.Limiter
-	asked              time.Time
+// asker is a user who asks questions, or who reports.
+type asker struct {
+	peercred.Share
+	reports bool
 }
 
 func (r *rates) allow(who peercred.Share, report bool, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now.Sub(r.swept) >= rateIdle {
+	if now.Sub(r.swept) >= forgetEvery {
 		r.swept = now
-		maps.DeleteFunc(r.users, func(_ peercred.Share, u *userRate) bool { return now.Sub(u.asked) > rateIdle })
+		maps.DeleteFunc(r.users, func(_ asker, l *rate.Limiter) bool { return l.TokensAt(now) >= float64(l.Burst()) })
 	}
-	u := r.users[who]
-	if u == nil {
-		u = &userRate{questions: rate.NewLimiter(questionsPerSecond, questionsAtOnce), reports: rate.NewLimiter(reportsPerSecond, reportsAtOnce)}
-		r.users[who] = u
+	key := asker{who, report}
+	if r.users[key] == nil {
+		r.users[key] = rate.NewLimiter(questionsPerSecond, questionsAtOnce)
+		if report {
+			r.users[key] = rate.NewLimiter(reportsPerSecond, reportsAtOnce)
+		}
 	}
-	u.asked = now
-	if report {
-		return u.reports.AllowN(now, 1)
-	}
-	return u.questions.AllowN(now, 1)
+	return r.users[key].AllowN(now, 1)
 }
 
 // rated answers those who ask too often with 429. Who is not known counts as one user.

@@ -46,12 +46,12 @@ const (
 
 type remote struct {
 	*Server
-	cfg     Remote
 	own     *certs.Store
 	refused *peercred.Complaints
 }
 
-func (s *Server) newRemote(cfg Remote) (*remote, error) {
+func (s *Server) newRemote() (*remote, error) {
+	cfg := s.cfg.Remote
 	if _, _, err := net.SplitHostPort(cfg.Address); err != nil {
 		return nil, fmt.Errorf("%w on %q: %w", ErrRemote, cfg.Address, err)
 	}
@@ -65,7 +65,7 @@ func (s *Server) newRemote(cfg Remote) (*remote, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w on %s: %w", ErrRemote, cfg.Address, err)
 	}
-	return &remote{Server: s, cfg: cfg, own: own, refused: &peercred.Complaints{Log: s.log}}, nil
+	return &remote{Server: s, own: own, refused: &peercred.Complaints{Log: s.log}}, nil
 }
 
 func (m *remote) serve(ctx context.Context, l net.Listener) error {
@@ -114,8 +114,8 @@ func (m *remote) admit(r *http.Request) error {
 	}
 	leaf := r.TLS.PeerCertificates[0]
 	switch scraping := r.Method == http.MethodGet && r.URL.Path == "/metrics"; {
-	case listed(leaf, m.cfg.Clients), scraping && listed(leaf, m.cfg.Scrapers):
-	case listed(leaf, m.cfg.Scrapers):
+	case listed(leaf, m.cfg.Remote.Clients), scraping && listed(leaf, m.cfg.Remote.Scrapers):
+	case listed(leaf, m.cfg.Remote.Scrapers):
 		return fmt.Errorf("the certificate of %q is for the metrics alone", names(leaf))
 	default:
 		return fmt.Errorf("the certificate of %q is good, and the name is not one that may read here", names(leaf))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/exporter-toolkit/web"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/api/peercred"
@@ -74,10 +75,10 @@ func New(cfg Config, node func() api.Node, store *window.Store, marker Marker, m
 		return nil, err
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	s := &Server{cfg: cfg, log: cfg.Logger, node: node, store: store, marker: marker, metrics: metrics, rates: &rates{users: map[peercred.Share]*userRate{}}}
+	s := &Server{cfg: cfg, log: cfg.Logger, node: node, store: store, marker: marker, metrics: metrics, rates: &rates{users: map[asker]*rate.Limiter{}}}
 	if cfg.Remote.asked() {
 		var err error
-		if s.remote, err = s.newRemote(cfg.Remote); err != nil {
+		if s.remote, err = s.newRemote(); err != nil {
 			return nil, err
 		}
 	}
@@ -117,7 +118,7 @@ func (s *Server) Run(ctx context.Context) error {
 	})
 	s.log.Info("listening", "socket", s.cfg.Socket)
 	if s.remote != nil {
-		group.Go(func() error { return s.listen(ctx, s.remote.cfg.Address, "jobs over TLS", s.remote.serve) })
+		group.Go(func() error { return s.listen(ctx, s.cfg.Remote.Address, "jobs over TLS", s.remote.serve) })
 	}
 	if s.cfg.Metrics != "" {
 		group.Go(func() error { return s.listen(ctx, s.cfg.Metrics, "metrics", s.serveMetrics) })
