@@ -262,7 +262,7 @@ func capabilities(f Facts) string {
 	return "setcap " + strings.Join(names, ",") + "+ep " + f.program()
 }
 
-// Verdict is the exit status that sums up.
+// Verdict is the exit status that sums up, an error unless it is Healthy.
 type Verdict int
 
 // The verdicts. An error of the examination itself is 1.
@@ -271,6 +271,14 @@ const (
 	Mendable Verdict = 2 // something is limited or denied, and a command mends it
 	Ill      Verdict = 3 // the exporter cannot do its work here
 )
+
+// Error is for a program that exits with it.
+func (v Verdict) Error() string {
+	if v == Ill {
+		return "the exporter cannot do its work here"
+	}
+	return "something can be mended"
+}
 
 // Judge sums up findings.
 func Judge(findings []Finding) Verdict {

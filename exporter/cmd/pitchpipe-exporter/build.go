@@ -80,7 +80,7 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 	e.sockets, _ = collector.Ask("sockets", func() (map[int]int, error) { return sockets(o.root), nil }) // else the packages are taken to be one
 	e.about = api.Node{
 		Hostname: is.Hostname, CPUModel: is.CPUModel, Cores: is.Cores, MemoryBytes: is.MemoryBytes, MachineKind: is.Kind(),
-		Schema: api.SchemaAccounting, EnergySource: found.Meter.Source(), IntervalSecs: o.interval.Seconds(),
+		Schema: api.SchemaAccounting, EnergySource: found.Meter.Source(), IntervalSecs: o.sampling.Interval.Seconds(),
 	}
 	e.probe("attrib", e.scanner.Sources)
 	e.probe("node", func() []api.Source { return machine.Probe(ctx) })
@@ -88,7 +88,7 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 		e.probe(c.Name(), func() []api.Source { return c.Probe(ctx) })
 	}
 	e.about.Sources = append(e.about.Sources, found.Sources...)
-	cards, answers := findGPUs(ctx, o.gpu, o.root, o.interval, log)
+	cards, answers := findGPUs(ctx, o.gpu, o.root, o.sampling.Interval, log)
 	e.about.Sources = append(e.about.Sources, answers...)
 	if e.gpus = cards; cards.source != nil {
 		e.sources = append(e.sources, cards.source)
@@ -142,15 +142,16 @@ func run(ctx context.Context, o options) error {
 		return fmt.Errorf("--log.level: %w", err)
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	if o.interval < 50*time.Millisecond || o.interval > maxInterval || o.discover < 10*time.Millisecond {
-		return fmt.Errorf("--sampling.interval %v, --sampling.discover %v: want 50ms to %v, and at least 10ms", o.interval, o.discover, maxInterval)
+	cfg, serving := o.sampling, o.serving
+	if cfg.Interval < 50*time.Millisecond || cfg.Interval > maxInterval || cfg.Discover < 10*time.Millisecond {
+		return fmt.Errorf("--sampling.interval %v, --sampling.discover %v: want 50ms to %v, and at least 10ms", cfg.Interval, cfg.Discover, maxInterval)
 	}
 
 	if o.jobs != "own" && o.jobs != "all" {
 		return fmt.Errorf("--web.jobs %q: want own or all", o.jobs)
 	}
-	readers, err := parseReaders(o.readers)
-	if err != nil {
+	var err error
+	if serving.Readers, err = parseReaders(o.readers); err != nil {
 		return fmt.Errorf("--api.readers: %w", err)
 	}
 
@@ -159,14 +160,14 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = with.energy.Close() }() // at the end of the program
+	defer func() { _ = with.energy.Meter.Close() }() // at the end of the program
 	for _, s := range with.about.Sources {
 		log.Info("source", "name", s.Name, "support", string(s.Support), "reason", s.Reason)
 	}
 
 	// 2. Wire.
-	store := window.New(window.Config{Samples: o.samples, Keep: o.keep})
-	cfg := sampler.Config{Interval: o.interval, Discover: o.discover, Cores: with.about.Cores, Sockets: with.sockets, Workers: with.workers, Logger: log}
+	store := window.New(o.kept)
+	cfg.Cores, cfg.Sockets, cfg.Workers, cfg.Logger = with.about.Cores, with.sockets, with.workers, log
 	if with.gpus.source != nil {
 		cfg.GPUs = with.gpus.source.Joules
 	}
@@ -213,15 +214,12 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return fmt.Errorf("metrics: %w", err)
 	}
-	blind := ""
+	serving.Logger, serving.ShowJobs = log, o.jobs == "all"
 	if o.root.Self() != os.Getpid() {
-		blind = namespaced
-		log.Warn("no reports are taken", "reason", blind)
+		serving.Blind, me.is.Blind = namespaced, namespaced
+		log.Warn("no reports are taken", "reason", namespaced)
 	}
-	me.is.Blind = blind
-	serve, err := server.New(server.Config{
-		Socket: o.socket, Metrics: o.address, WebConfig: o.web, Blind: blind, Logger: log, Readers: readers, Remote: o.remote, ShowJobs: o.jobs == "all",
-	}, about, store, sample, shown)
+	serve, err := server.New(serving, about, store, sample, shown)
 	if err != nil {
 		return err
 	}

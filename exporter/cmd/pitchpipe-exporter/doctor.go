@@ -25,16 +25,6 @@ import (
 	"pitchpipe/exporter/sampler"
 )
 
-// verdict is an error whose number is the exit status.
-type verdict doctor.Verdict
-
-func (v verdict) Error() string {
-	if v == verdict(doctor.Ill) {
-		return "the exporter cannot do its work here"
-	}
-	return "something can be mended"
-}
-
 func doctorCommand(o *options) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -87,7 +77,7 @@ func examine(ctx context.Context, o options, flags bool, w io.Writer, asJSON boo
 		return fmt.Errorf("doctor: %w", err)
 	}
 	if v := doctor.Judge(findings); v != doctor.Healthy {
-		return verdict(v)
+		return v
 	}
 	return nil
 }
@@ -95,10 +85,10 @@ func examine(ctx context.Context, o options, flags bool, w io.Writer, asJSON boo
 func consult(ctx context.Context, o options, flags bool) (doctor.Facts, error) {
 	ask, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	client := api.NewClient(o.socket)
+	client := api.NewClient(o.serving.Socket)
 	defer client.Close()
 	running, err := client.Node(ask)
-	f := doctor.Facts{Socket: o.socket, SocketErr: err, Flags: flags}
+	f := doctor.Facts{Socket: o.serving.Socket, SocketErr: err, Flags: flags}
 	if err == nil && !flags && running.Exporter != nil {
 		f.Node, f.Exporter, f.Running = running, *running.Exporter, true
 		jobs, _ := client.Jobs(ask) // without them nothing is said of any
@@ -107,7 +97,7 @@ func consult(ctx context.Context, o options, flags bool) (doctor.Facts, error) {
 		return doctor.Facts{}, err
 	}
 	if f.SocketErr != nil {
-		f.Listening = writable(filepath.Dir(o.socket))
+		f.Listening = writable(filepath.Dir(o.serving.Socket))
 	}
 	_, err = collector.Ask("perf cgroups", func() (hostfs.Hierarchy, error) { return perf.CgroupsNeeded(o.root) })
 	f.Hybrid = !errors.Is(err, collector.ErrSilent) && !errors.Is(err, perf.ErrNoCgroupsNeeded)
@@ -122,7 +112,7 @@ func imagine(ctx context.Context, o options, f *doctor.Facts) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = with.energy.Close() }() // of this examination alone
+	defer func() { _ = with.energy.Meter.Close() }() // of this examination alone
 	f.Node, f.Exporter = with.about, describeSelf(o)
 	if o.root.Self() != os.Getpid() {
 		f.Exporter.Blind = namespaced

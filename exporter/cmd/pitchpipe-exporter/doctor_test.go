@@ -57,7 +57,7 @@ func TestTheDoctorExaminesTheNodeThatTheFlagsName(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, states[name], want)
 		}
 	}
-	if v, ok := errors.AsType[verdict](err); !ok || v != verdict(doctor.Mendable) {
+	if v, ok := errors.AsType[doctor.Verdict](err); !ok || v != doctor.Mendable {
 		t.Errorf("got %v, want the verdict that something can be mended", err)
 	}
 }
@@ -75,7 +75,7 @@ func TestTheDoctorKnowsAnExporterThatRunsAndOneThatCannot(t *testing.T) {
 				t.Errorf("%s: %+v, want %s", path, f, want)
 			}
 		}
-		if v, ok := errors.AsType[verdict](err); want == doctor.Broken && (!ok || v != verdict(doctor.Ill)) {
+		if v, ok := errors.AsType[doctor.Verdict](err); want == doctor.Broken && (!ok || v != doctor.Ill) {
 			t.Errorf("%s: got %v, want the verdict that it cannot work", path, err)
 		}
 	}

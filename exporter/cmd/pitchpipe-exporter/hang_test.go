@@ -75,7 +75,7 @@ func TestSourcesThatHangWhenItBeginsStopNoSampling(t *testing.T) {
 	zone := hang(t, filepath.Join(dir, "sys/class/powercap/intel-rapl:0/energy_uj"), "9\n")
 	listing := hang(t, filepath.Join(dir, "sys/fs/cgroup/cgroup.procs"), "")
 	findings, err := consultDoctor(t, "--path.rootfs", dir)
-	if v, ok := errors.AsType[verdict](err); !ok || v != verdict(doctor.Mendable) {
+	if v, ok := errors.AsType[doctor.Verdict](err); !ok || v != doctor.Mendable {
 		t.Errorf("the doctor's verdict is %v", err)
 	}
 	for _, name := range []string{"energy/rapl", "cgroup"} {

@@ -17,29 +17,27 @@ import (
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector/energy"
+	"pitchpipe/exporter/doctor"
 	"pitchpipe/exporter/hostfs"
+	"pitchpipe/exporter/sampler"
 	"pitchpipe/exporter/server"
+	"pitchpipe/exporter/window"
 )
 
 type options struct {
-	socket   string
-	address  string
-	web      string
+	serving  server.Config  // its addresses
+	sampling sampler.Config // its intervals
+	kept     window.Config
 	root     hostfs.Root
 	rootfs   string
 	state    string
 	environ  string
 	leaf     bool
 	events   []string
-	interval time.Duration
-	discover time.Duration
-	samples  int
-	keep     time.Duration
 	model    energy.Model
 	sensors  []string
 	level    string
 	readers  []string
-	remote   server.Remote
 	jobs     string
 	budgets  string
 	gpu      gpuOptions
@@ -65,7 +63,7 @@ func main() {
 	if err == nil {
 		return
 	}
-	if v, ok := errors.AsType[verdict](err); ok {
+	if v, ok := errors.AsType[doctor.Verdict](err); ok {
 		os.Exit(int(v)) // the page has said it
 	}
 	fmt.Fprintln(os.Stderr, "pitchpipe-exporter:", err)
@@ -85,17 +83,17 @@ func command() *cobra.Command {
 		RunE:             func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
 	}
 	f := cmd.PersistentFlags()
-	f.StringVar(&o.socket, "socket", api.DefaultSocket, "Unix socket for jobs, samples, progress and metrics")
-	f.StringVar(&o.address, "web.listen-address", "127.0.0.1:9820", "address for /metrics, on loopback unless --web.config.file is given; empty = none")
-	f.StringVar(&o.web, "web.config.file", "", "file with TLS and basic auth for --web.listen-address, which need not be loopback then, in the form of all exporters of Prometheus (exporter-toolkit); callers from other machines see the node, and the jobs with --web.jobs=all")
+	f.StringVar(&o.serving.Socket, "socket", api.DefaultSocket, "Unix socket for jobs, samples, progress and metrics")
+	f.StringVar(&o.serving.Metrics, "web.listen-address", "127.0.0.1:9820", "address for /metrics, on loopback unless --web.config.file is given; empty = none")
+	f.StringVar(&o.serving.WebConfig, "web.config.file", "", "file with TLS and basic auth for --web.listen-address, which need not be loopback then, in the form of all exporters of Prometheus (exporter-toolkit); callers from other machines see the node, and the jobs with --web.jobs=all")
 	f.StringVar(&o.jobs, "web.jobs", "own", "whose jobs /metrics shows to users of this machine: own (each sees his own, root and --api.readers, such as the account of a Prometheus, see all) or all (everybody sees those of all users)")
 	f.StringSliceVar(&o.readers, "api.readers", nil, "accounts beside root that see the jobs of all users on the socket and on /metrics, and report on their behalf, such as the site's controller: names in /etc/passwd, or numbers")
-	f.StringVar(&o.remote.Address, "api.listen-address", "", "HOST:PORT on which jobs, samples and metrics are served to other machines, and progress is taken on behalf of jobs, over TLS with certificates on both sides; empty = none")
-	f.StringVar(&o.remote.Certs.Cert, "api.cert", "", "PEM file of the exporter's certificate for that address; read again when it changes, as the next two")
-	f.StringVar(&o.remote.Certs.Key, "api.key", "", "PEM file of its private key, which others must not be able to read")
-	f.StringVar(&o.remote.Certs.CA, "api.client-ca", "", "PEM file of the authorities that callers' certificates have to come from")
-	f.StringSliceVar(&o.remote.Clients, "api.clients", nil, "callers that see the jobs of all users over TLS, and report on their behalf: common names or DNS names of their certificates")
-	f.StringSliceVar(&o.remote.Scrapers, "api.scrapers", nil, "callers that read the metrics over TLS, of all users' jobs, and may do nothing else, such as a Prometheus: common names or DNS names of their certificates")
+	f.StringVar(&o.serving.Remote.Address, "api.listen-address", "", "HOST:PORT on which jobs, samples and metrics are served to other machines, and progress is taken on behalf of jobs, over TLS with certificates on both sides; empty = none")
+	f.StringVar(&o.serving.Remote.Certs.Cert, "api.cert", "", "PEM file of the exporter's certificate for that address; read again when it changes, as the next two")
+	f.StringVar(&o.serving.Remote.Certs.Key, "api.key", "", "PEM file of its private key, which others must not be able to read")
+	f.StringVar(&o.serving.Remote.Certs.CA, "api.client-ca", "", "PEM file of the authorities that callers' certificates have to come from")
+	f.StringSliceVar(&o.serving.Remote.Clients, "api.clients", nil, "callers that see the jobs of all users over TLS, and report on their behalf: common names or DNS names of their certificates")
+	f.StringSliceVar(&o.serving.Remote.Scrapers, "api.scrapers", nil, "callers that read the metrics over TLS, of all users' jobs, and may do nothing else, such as a Prometheus: common names or DNS names of their certificates")
 	f.StringVar(&o.rootfs, "path.rootfs", "/", "where the root of the host is mounted; procfs and sysfs are proc and sys below it")
 	f.StringVar(&o.root.ProcFS, "path.procfs", "", "where procfs is mounted; empty = proc below --path.rootfs")
 	f.StringVar(&o.root.SysFS, "path.sysfs", "", "where sysfs is mounted; empty = sys below --path.rootfs")
@@ -103,10 +101,10 @@ func command() *cobra.Command {
 	f.StringVar(&o.environ, "attrib.environ", "own", "whose environments may name a job (PITCHPIPE_JOB_ID) where it has no cgroup: own (processes of the exporter's user), any (everybody can name any job) or off")
 	f.BoolVar(&o.leaf, "perf.leaf", false, "on hosts with v1 cgroups, move schedulers' jobs to cgroups of their own, below pitchpipe-perf, in the tree that perf looks in alone (v1's perf_event, else v2), so that perf events are counted")
 	f.StringSliceVar(&o.events, "perf.events", []string{"basic"}, "perf events that are counted for each job beside the software events: presets (software = no more, basic, memory, pipetune), names of perf list, PMU/EVENT/ or SYSTEM:TRACEPOINT, separated by commas; what the node lacks is left out, and doctor says why")
-	f.DurationVar(&o.interval, "sampling.interval", time.Second, "time between samples")
-	f.DurationVar(&o.discover, "sampling.discover", 250*time.Millisecond, "time between looks for new jobs")
-	f.IntVar(&o.samples, "sampling.ring", 1800, "samples kept of each attempt of a job")
-	f.DurationVar(&o.keep, "sampling.keep", 15*time.Minute, "how long an ended attempt is kept")
+	f.DurationVar(&o.sampling.Interval, "sampling.interval", time.Second, "time between samples")
+	f.DurationVar(&o.sampling.Discover, "sampling.discover", 250*time.Millisecond, "time between looks for new jobs")
+	f.IntVar(&o.kept.Samples, "sampling.ring", 1800, "samples kept of each attempt of a job")
+	f.DurationVar(&o.kept.Keep, "sampling.keep", 15*time.Minute, "how long an ended attempt is kept")
 	f.StringVar(&o.budgets, "budget.dir", "/run/pitchpipe/budgets", "folder in which an administrator or a prolog writes what jobs may use: a file MANAGER/ID such as slurm/42 with joules=2e6 seconds=14400, which only root and the exporter's user can write; empty = nowhere")
 	f.StringVar(&o.state, "state.file", "", "where jobs' joules and last values are kept for the next exporter; empty = nowhere")
 	f.Float64Var(&o.model.Idle, "energy.model.idle-watts", 0, "node without work, for modelled energy and the idle part of measured; 0 = 20 W and 1.5 W a core")
