@@ -49,7 +49,7 @@ func TestOverTLSThoseReadWhoAreListed(t *testing.T) {
 			want: api.ErrUnavailable, reason: "unknown authority", says: "unknown certificate authority",
 		},
 		{
-			name: "an expired certificate", leaf: certstest.Leaf{Name: "controller", Client: true, Expired: true},
+			name: "an expired certificate", leaf: certstest.Leaf{Name: "controller", Client: true, For: -time.Hour},
 			want: api.ErrUnavailable, reason: "expired", says: "expired",
 		},
 		{
@@ -67,7 +67,7 @@ func TestOverTLSThoseReadWhoAreListed(t *testing.T) {
 		},
 		{
 			name: "an exporter whose certificate expired", leaf: controller(),
-			node: certstest.Leaf{Name: "n1", IPs: []net.IP{net.IPv4(127, 0, 0, 1)}, Server: true, Expired: true},
+			node: certstest.Leaf{Name: "n1", IPs: []net.IP{net.IPv4(127, 0, 0, 1)}, Server: true, For: -time.Hour},
 			want: api.ErrUnavailable, reason: "expired=true", says: "expired",
 		},
 	} {

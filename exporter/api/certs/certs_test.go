@@ -94,7 +94,7 @@ func TestAnExpiredCertificateIsRemarkedOn(t *testing.T) {
 	t.Parallel()
 	ca := certstest.New(t, "site")
 	var log strings.Builder
-	if _, err := certs.Open(ca.Files(t, certstest.Leaf{Name: "old", Expired: true}, ca), slog.New(slog.NewTextHandler(&log, nil))); err != nil {
+	if _, err := certs.Open(ca.Files(t, certstest.Leaf{Name: "old", For: -time.Hour}, ca), slog.New(slog.NewTextHandler(&log, nil))); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), "expired") {

@@ -133,15 +133,11 @@ func (c Config) deliver(ctx context.Context, begins time.Duration, report func(c
 }
 
 func (c Config) hearer() (func(line []byte) []api.Report, error) {
-	var m *Matcher
-	if c.Pattern != nil || c.Done == nil {
-		var err error
-		if m, err = NewMatcher(c.Pattern, c.Total); err != nil {
-			return nil, err
-		}
+	m, err := NewMatcher(c.Pattern, c.Total)
+	if err != nil && (c.Pattern != nil || c.Done == nil) {
+		return nil, err
 	}
-	return func(line []byte) []api.Report {
-		var out []api.Report
+	return func(line []byte) (out []api.Report) {
 		if m != nil {
 			if r, ok := m.Match(string(line)); ok {
 				r.Time = time.Now()

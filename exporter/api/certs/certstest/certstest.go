@@ -1,6 +1,7 @@
 package certstest
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -26,13 +27,12 @@ type Authority struct {
 
 // Leaf is a certificate to be signed.
 type Leaf struct {
-	Name    string   // common name
-	DNS     []string // names beside it
-	IPs     []net.IP
-	Server  bool          // it may be a server's
-	Client  bool          // it may be a client's
-	Expired bool          // an hour ago
-	For     time.Duration // valid for so long; 0 = an hour
+	Name   string   // common name
+	DNS    []string // names beside it
+	IPs    []net.IP
+	Server bool          // it may be a server's
+	Client bool          // it may be a client's
+	For    time.Duration // valid for so long; 0 = an hour, below 0 = it expired that long ago
 }
 
 // New makes an authority.
@@ -68,16 +68,9 @@ func (a *Authority) Files(t testing.TB, leaf Leaf, believes *Authority) certs.Fi
 func (a *Authority) Renew(t testing.TB, f certs.Files, leaf Leaf, believes *Authority) {
 	t.Helper()
 	key := newKey(t)
-	end := time.Now().Add(time.Hour)
-	if leaf.For > 0 {
-		end = time.Now().Add(leaf.For)
-	}
-	if leaf.Expired {
-		end = time.Now().Add(-time.Hour)
-	}
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: leaf.Name}, DNSNames: leaf.DNS, IPAddresses: leaf.IPs, SerialNumber: serial(t),
-		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: end, KeyUsage: x509.KeyUsageDigitalSignature,
+		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(cmp.Or(leaf.For, time.Hour)), KeyUsage: x509.KeyUsageDigitalSignature,
 	}
 	if leaf.Server {
 		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
