@@ -104,8 +104,7 @@ func (e *procs) bornByAdmin(pid int) bool {
 	data, err := hostfs.Read(e.root.Pid(pid, "status"))
 	admin, ok := e.owner.of(e.root.Proc())
 	want := strconv.FormatUint(uint64(admin), 10)
-	ids, _ := hostfs.Value(data, "Uid:")
-	f := strings.Fields(ids)
+	f := strings.Fields(hostfs.Value(data, "Uid:"))
 	return err == nil && ok && len(f) == 4 && f[0] == want && f[2] == want
 }
 

@@ -25,14 +25,14 @@ func Lines(data []byte) iter.Seq[string] {
 }
 
 // Value finds the line of a file such as /proc/<pid>/status that begins with a key, which
-// includes its colon, and returns the rest.
-func Value(data []byte, key string) (string, bool) {
+// includes its colon, and returns the rest; empty where there is none.
+func Value(data []byte, key string) string {
 	for line := range Lines(data) {
 		if text, ok := strings.CutPrefix(line, key); ok {
-			return strings.TrimSpace(text), true
+			return strings.TrimSpace(text)
 		}
 	}
-	return "", false
+	return ""
 }
 
 // Env reads variables off /proc/<pid>/environ.

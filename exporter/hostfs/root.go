@@ -54,8 +54,7 @@ func (r Root) Capabilities() uint64 {
 	if err != nil {
 		return 0
 	}
-	text, _ := Value(data, "CapEff:")
-	set, err := strconv.ParseUint(text, 16, 64)
+	set, err := strconv.ParseUint(Value(data, "CapEff:"), 16, 64)
 	if err != nil {
 		return 0
 	}

@@ -64,9 +64,6 @@ type UserJoules struct {
 const maxUsers = 256
 
 func (l *ledger) bill(uid uint32, j energy.Joules) {
-	if l.users == nil {
-		l.users = map[uint32]energy.Joules{}
-	}
 	l.users[uid] = l.users[uid].Plus(j)
 }
 

@@ -130,7 +130,7 @@ func New(cfg Config, finder Finder, collectors []collector.Collector, n NodeRead
 	maps.Copy(s.workers, cfg.Workers)
 	s.meter = &meter{Meter: m, worker: s.worker("energy")}
 	s.restore(cfg.Earlier)
-	s.ledger.sockets = newSockets(cfg.Sockets)
+	s.ledger.sockets, s.ledger.users = newSockets(cfg.Sockets), map[uint32]energy.Joules{}
 	m.Recall(cfg.Earlier.Idle)
 	s.snapshot.Store(&Snapshot{Source: m.Source(), Base: m.Base(), State: cfg.Earlier})
 	return s

@@ -62,7 +62,7 @@ func (c *Collector) Open(_ context.Context, t collector.Target) (collector.Reade
 	if len(t.Dirs) == 0 {
 		return nil, fmt.Errorf("%w: the job has no cgroup", collector.ErrUnsupported)
 	}
-	r := &reader{collector: c, unified: t.Dirs[hostfs.Unified], legacy: legacy(t.Dirs)}
+	r := &reader{collector: c, unified: t.Dirs[hostfs.Unified], legacy: legacy(t.Dirs), rest: collector.Values{}, skips: skipped}
 	if r.pressed = r.unified; r.pressed == "" && c.inUnified(t.PerfDir) {
 		r.pressed = t.PerfDir
 	}
@@ -133,13 +133,10 @@ func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Value
 	usage, known := out[api.ColCPUSeconds]
 	slept := known && usage == r.usage
 	r.usage = usage
-	if slept && failed == nil && !r.failed && r.rest != nil && r.skips < skipped {
+	if slept && failed == nil && !r.failed && r.skips < skipped {
 		r.skips++
 		maps.Copy(out, r.rest)
 		return nil
-	}
-	if r.rest == nil {
-		r.rest = collector.Values{}
 	}
 	clear(r.rest)
 	a := r.allotted.get(m.Time, func() allotted { return r.allot(m) })

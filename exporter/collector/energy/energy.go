@@ -120,6 +120,8 @@ type Meter interface {
 	// earlier exporter learned.
 	Calibrations() []Calibration
 	Recall(known []Calibration)
+	// Close closes what it holds open.
+	Close() error
 }
 
 // Zone is what one counter counted since the exporter began.

@@ -20,17 +20,15 @@ type Config struct {
 
 // Found is the meter of a node.
 type Found struct {
-	Meter interface {
-		Meter
-		Close() error
-	}
+	Meter   Meter
 	Sources []api.Source // all that were tried, with the means or the reason
 }
 
 // Find takes one meter, so that nothing is counted twice: the first that there is of the power
 // PMU, powercap, the node's own controller, the board's sensors, and the model. Powercap comes
 // before the PMU only if it counts a component that the PMU does not. A source that does not
-// answer, such as a sensor behind a controller of the board, is skipped. The caller calls Close.
+// answer, such as a sensor behind a controller of the board, is skipped. The caller calls
+// Meter.Close.
 func Find(c Config) (*Found, error) {
 	tries := []struct {
 		name string
@@ -67,9 +65,6 @@ func Find(c Config) (*Found, error) {
 	}
 	return f, errors.Join(errs...)
 }
-
-// Close closes what the meter holds open.
-func (f *Found) Close() error { return f.Meter.Close() }
 
 // Parts names the source of each component of a job's joules on this node; gpus reports
 // whether those of graphics cards are part of them.

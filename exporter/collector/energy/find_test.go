@@ -27,7 +27,7 @@ func find(t *testing.T, m *fixtures.Machine, rules ...string) *energy.Found {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := f.Close(); err != nil {
+		if err := f.Meter.Close(); err != nil {
 			t.Error(err)
 		}
 	})

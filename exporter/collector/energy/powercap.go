@@ -111,7 +111,6 @@ func packageScope(root hostfs.Root) bool {
 	if err != nil {
 		return false
 	}
-	vendor, _ := hostfs.Value(data, "vendor_id")
-	vendor = strings.TrimSpace(strings.TrimPrefix(vendor, ":"))
+	vendor := strings.TrimSpace(strings.TrimPrefix(hostfs.Value(data, "vendor_id"), ":"))
 	return vendor == "AuthenticAMD" || vendor == "HygonGenuine"
 }

@@ -152,7 +152,7 @@ func Denial(root hostfs.Root, refused error) string {
 // virtual reports whether the machine says that a hypervisor runs it.
 func (c *Collector) virtual() bool {
 	data, _ := hostfs.Read(c.root.Proc("cpuinfo")) // unreadable: no flags
-	flags, _ := hostfs.Value(data, "flags")        // the first CPU's
+	flags := hostfs.Value(data, "flags")           // the first CPU's
 	return slices.Contains(strings.Fields(flags), "hypervisor")
 }
 

@@ -62,7 +62,7 @@ func (c *Collector) Probe(context.Context) []api.Source {
 
 // Open begins to add up one job.
 func (c *Collector) Open(context.Context, collector.Target) (collector.Reader, error) {
-	return &reader{root: c.root, alive: map[int]*process{}}, nil
+	return &reader{root: c.root, alive: map[int]*process{}, last: collector.Values{}}, nil
 }
 
 type reader struct {
@@ -151,9 +151,6 @@ func (r *reader) sum(out collector.Values, noIO, noSwitches bool) {
 		total = total.plus(p.total())
 		threads += p.stat.threads
 		pages += p.stat.rssPages
-	}
-	if r.last == nil {
-		r.last = collector.Values{}
 	}
 	put := func(column string, v float64) {
 		r.last[column] = max(v, r.last[column])
