@@ -1,6 +1,9 @@
 package api
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Paths of the exporter's socket.
 const (
@@ -153,11 +156,7 @@ const (
 
 // Gauge reports whether a column may go down. All others are counters.
 func Gauge(column string) bool {
-	switch column {
-	case ColRSS, ColCache, ColPeak, ColThreads, ColProcesses, ColAllocatedCores, ColGPUMemory, ColGPUs:
-		return true
-	}
-	return false
+	return slices.Contains([]string{ColRSS, ColCache, ColPeak, ColThreads, ColProcesses, ColAllocatedCores, ColGPUMemory, ColGPUs}, column)
 }
 
 // Sample is one reading of a job's counters, cumulative since its attempt began.

@@ -19,11 +19,7 @@ const settleScans = 12
 // due reports whether a process that was first seen so many scans ago is to be looked at:
 // most become what they are at once, and each look reads some files.
 func due(age int) bool {
-	switch age {
-	case 0, 1, 2, 4, 7, settleScans - 1:
-		return true
-	}
-	return false
+	return slices.Contains([]int{0, 1, 2, 4, 7, settleScans - 1}, age)
 }
 
 // Ancestors are followed this far; nothing nests deeper in practice.

@@ -170,13 +170,7 @@ func (r Root) Package(cpu int) int { return r.topology(cpu, "physical_package_id
 func (r Root) Die(cpu int) int { return r.topology(cpu, "die_id") }
 
 func (r Root) topology(cpu int, name string) int {
-	data, err := Read(r.Sys("devices", "system", "cpu", "cpu"+strconv.Itoa(cpu), "topology", name))
-	if err != nil {
-		return 0
-	}
-	n, err := strconv.Atoi(strings.TrimSpace(string(data)))
-	if err != nil || n < 0 {
-		return 0 // some machines say -1
-	}
-	return n
+	data, _ := Read(r.Sys("devices", "system", "cpu", "cpu"+strconv.Itoa(cpu), "topology", name))
+	n, _ := Number(data) // some machines say -1
+	return int(n)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"pitchpipe/exporter/attrib"
@@ -140,10 +141,7 @@ func (l *ledger) ahead(j *job, now time.Time) float64 {
 }
 
 func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
+	return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare)
 }
 
 // growth is how much a counter grew; 0 where it is not known or began anew.
@@ -170,9 +168,8 @@ const (
 // in its own interval. Between two readings they go on as between the last two; what that
 // was wrong by is made good with the next reading.
 type cards struct {
-	read    bool      // at least once
-	rated   bool      // and once more
-	at      time.Time // of the newest reading
+	at      time.Time // of the newest reading; zero = there was none
+	rated   bool      // there were two
 	joules  float64   // that it showed
 	watts   float64   // between it and the one before
 	settled float64   // joules that were shown when the last interval was closed
@@ -186,8 +183,8 @@ func (c *cards) see(m moment) {
 	}
 	joules, at := *m.gpus, m.gpusAt
 	switch {
-	case !c.read:
-		c.settled, c.reached, c.read = joules, joules, true
+	case c.at.IsZero():
+		c.settled, c.reached = joules, joules
 	case !at.After(c.at):
 		return // it is the one from before
 	default:

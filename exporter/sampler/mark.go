@@ -77,8 +77,7 @@ func (s *Sampler) place(ctx context.Context, m markRequest) error {
 		var err error
 		select {
 		case s.marks <- m:
-		case <-ctx.Done():
-			return fmt.Errorf("mark of %s: %w", m.what(), ctx.Err())
+		case <-ctx.Done(): // no reply will come
 		}
 		select {
 		case err = <-m.reply:

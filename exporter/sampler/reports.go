@@ -122,8 +122,5 @@ func sameNumbers(a, b api.Report) bool {
 }
 
 func same(a, b *float64) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return *a == *b
+	return a == b || a != nil && b != nil && *a == *b
 }

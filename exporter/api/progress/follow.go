@@ -96,12 +96,8 @@ func Read(ctx context.Context, cfg Config, output io.Reader, report func(context
 }
 
 func (c Config) filled() Config {
-	if c.Poll <= 0 {
-		c.Poll = 100 * time.Millisecond
-	}
-	if c.Drain <= 0 {
-		c.Drain = 3 * time.Second
-	}
+	c.Poll = cmp.Or(max(c.Poll, 0), 100*time.Millisecond)
+	c.Drain = cmp.Or(max(c.Drain, 0), 3*time.Second)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }

@@ -134,11 +134,8 @@ func text(call func(*byte, uint32) status) (string, error) {
 }
 
 // It does not compile unless the structures are as large as the library's.
-const (
-	_ = uint(unsafe.Sizeof(processInfo{}) - 24)
-	_ = uint(24 - unsafe.Sizeof(processInfo{}))
-	_ = uint(unsafe.Sizeof(memory2{}) - 40)
-	_ = uint(40 - unsafe.Sizeof(memory2{}))
-	_ = uint(unsafe.Sizeof(attributes{}) - 40)
-	_ = uint(40 - unsafe.Sizeof(attributes{}))
+var (
+	_ [24]byte = [unsafe.Sizeof(processInfo{})]byte{}
+	_ [40]byte = [unsafe.Sizeof(memory2{})]byte{}
+	_ [40]byte = [unsafe.Sizeof(attributes{})]byte{}
 )

@@ -1,7 +1,9 @@
 package energy
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 )
 
@@ -135,14 +137,8 @@ type Zone struct {
 // Weakest is the source that a sum of joules may claim: modelled if any part is, else the
 // first that is not empty.
 func Weakest(sources ...string) string {
-	first := ""
-	for _, s := range sources {
-		switch {
-		case s == Modelled:
-			return Modelled
-		case first == "":
-			first = s
-		}
+	if slices.Contains(sources, Modelled) {
+		return Modelled
 	}
-	return first
+	return cmp.Or(sources...)
 }

@@ -25,10 +25,7 @@ type Backend interface {
 // most 2 s, however seldom samples are taken. Integrated power and sensors of a whole machine
 // need that.
 func pace(interval time.Duration) time.Duration {
-	if interval <= 0 {
-		return time.Second
-	}
-	return min(interval, 2*time.Second)
+	return min(cmp.Or(max(interval, 0), time.Second), 2*time.Second)
 }
 
 const (

@@ -209,10 +209,7 @@ func (c *counter) read(now *Counts) (gone bool, err error) {
 
 // unread is the time for which it is unknown yet what happened (ns).
 func (c *counter) unread() float64 {
-	if c.seen <= c.last.Enabled {
-		return 0
-	}
-	return float64(c.seen - c.last.Enabled)
+	return float64(c.seen - min(c.seen, c.last.Enabled))
 }
 
 // close closes the group. What it waited for stays unknown.
