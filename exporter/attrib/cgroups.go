@@ -220,8 +220,8 @@ func (s *Scanner) identify(name Key, a *alias, pids []int) Key {
 	slices.Sort(pids) // the first is most often the one that the engine started
 	for _, pid := range pids {
 		if name.Manager == Slurm {
-			if st, ok := s.stepd(pid); ok {
-				return Key{Slurm, st.job, 1}
+			if job, _, ok := s.stepd(pid); ok {
+				return Key{Slurm, job, 1}
 			}
 			continue
 		}

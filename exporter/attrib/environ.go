@@ -51,11 +51,10 @@ func (e *procs) named(pid int, uid uint32) (Key, bool) {
 	if e.trust == TrustNone || e.trust == TrustOwn && uid != e.self {
 		return Key{}, false
 	}
-	data, err := hostfs.ReadInto(e.buf, e.root.Pid(pid, "environ"))
+	data, err := e.buf.Read(e.root.Pid(pid, "environ"))
 	if err != nil {
 		return Key{}, false
 	}
-	e.buf = data
 	key, ok := ParseEnviron(data)
 	if ok && e.trust == TrustOwn {
 		// The environment of a setuid program was written by its starter.

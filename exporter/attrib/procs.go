@@ -39,7 +39,7 @@ type procs struct {
 
 	list  listing    // of the cgroups too
 	alive []numbered // of the last scan, used again
-	buf   []byte
+	buf   hostfs.Buffer
 	round uint64 // scans so far
 }
 
@@ -177,11 +177,11 @@ func (e *procs) look(pid int, p *process) {
 	p.start = start
 	found := *p
 	found.uid = uid
-	st, ok := e.stepd(pid)
-	key := Key{Slurm, st.job, 1}
-	fork := above != nil && above.isJob && above.key == key && above.daemon == st.name // of the daemon, until it executes the job
+	job, step, ok := e.stepd(pid)
+	key := Key{Slurm, job, 1}
+	fork := above != nil && above.isJob && above.key == key && above.daemon == step // of the daemon, until it executes the job
 	if ok && !fork {
-		found.key, found.confirmed, found.daemon = key, true, st.name
+		found.key, found.confirmed, found.daemon = key, true, step
 	} else if above != nil && above.isJob && above.confirmed {
 		found.key, found.confirmed, found.step = above.key, true, cmp.Or(above.step, above.daemon)
 	} else if key, ok := e.named(pid, uid); ok {
@@ -204,11 +204,10 @@ func (e *procs) look(pid int, p *process) {
 
 // descent reads a process's parent and when it began, in ticks after boot; 0 = unknown.
 func (e *procs) descent(pid int) (parent int, start uint64, ok bool) {
-	data, err := hostfs.ReadInto(e.buf, e.root.Pid(pid, "stat"))
+	data, err := e.buf.Read(e.root.Pid(pid, "stat"))
 	if err != nil {
 		return 0, 0, false
 	}
-	e.buf = data
 	f, last := hostfs.ParseProcStat(data)
 	if last < 4 || f[4] > math.MaxInt32 {
 		return 0, 0, false
@@ -247,8 +246,8 @@ func (e *procs) locate(pid int, uid uint32) (key Key, confirmed, ok bool) {
 		if p := e.known[at]; p != nil && p.isJob && p.confirmed && p.start == start {
 			return p.key, true, true
 		}
-		if st, ok := e.stepd(at); ok {
-			return Key{Slurm, st.job, 1}, true, true
+		if job, _, ok := e.stepd(at); ok {
+			return Key{Slurm, job, 1}, true, true
 		}
 		if at = parent; at <= 1 {
 			break

@@ -22,14 +22,9 @@ const (
 	bornBatch = stepdName
 )
 
-// step is a step of a job as its daemon's title names it.
-type step struct {
-	job  string
-	name string // batch, extern, interactive, or a number
-}
-
 // ParseTitle reads the command line of a step daemon, which Slurm writes as
-// "slurmstepd: [<job>.<step>]". Components of heterogeneous jobs are
+// "slurmstepd: [<job>.<step>]"; the step is batch, extern, interactive, or a number. Components
+// of heterogeneous jobs are
 // "<job>+<component>.<step>"; they belong to the job.
 func ParseTitle(cmdline []byte) (job, stepName string, ok bool) {
 	m := regexp.MustCompile(`^slurmstepd: \[(\d{1,10})(?:\+[^.\]]*)?\.([^/ \n\]]+)\][\x00 \n]*$`).FindSubmatch(cmdline)
@@ -66,21 +61,21 @@ func (i identity) of(path string) (uid uint32, ok bool) {
 // root's. So it has to be root's by its real and saved ids, and to run a file called
 // slurmstepd that is root's and not setuid. To see which file it runs takes root or
 // CAP_SYS_PTRACE; without, nothing is a step daemon.
-func (e *procs) stepd(pid int) (step, bool) {
+func (e *procs) stepd(pid int) (job, step string, ok bool) {
 	exe := e.root.Pid(pid, "exe")
 	if !e.runsStepd(pid) || !e.admins(e.root.Pid(pid)) { // the former first, since nearly none does
-		return step{}, false
+		return "", "", false
 	}
 	cmdline, err := hostfs.Read(e.root.Pid(pid, "cmdline"))
-	job, name, ok := ParseTitle(cmdline)
+	job, step, ok = ParseTitle(cmdline)
 	if err != nil || !ok || !e.bornByAdmin(pid) {
-		return step{}, false
+		return "", "", false
 	}
 	file, err := os.Stat(exe)
 	if err != nil || file.Mode()&os.ModeSetuid != 0 || !e.admins(exe) {
-		return step{}, false
+		return "", "", false
 	}
-	return step{job: job, name: name}, true
+	return job, step, true
 }
 
 // runsStepd reports whether a process runs a file named as a step daemon. Debian's is

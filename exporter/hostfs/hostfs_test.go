@@ -162,7 +162,8 @@ func TestAFileIsReadIntoTheRoomThatThereIs(t *testing.T) {
 		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		got, err := hostfs.ReadInto(room, path)
+		b := hostfs.Buffer(room)
+		got, err := b.Read(path)
 		if err != nil || string(got) != want {
 			t.Errorf("%d bytes: got %d, %v", size, len(got), err)
 		}

@@ -86,7 +86,7 @@ func below(base, fallback string, parts []string) string {
 func Read(path string) ([]byte, error) {
 	// Most pseudo files fit the stack, so that a reading allocates what it returns.
 	var room [pseudo]byte
-	data, err := ReadInto(room[:0], path)
+	data, err := readInto(room[:0], path)
 	if err != nil {
 		return nil, err
 	}
@@ -101,12 +101,21 @@ const pseudo = 4096
 // but for a last line that does not fit. None of those that are read here is as long.
 const whole = pseudo / 2
 
-// ReadInto is Read into the room behind buf's length, which grows where it has to. What
-// buf held before is overwritten, and its length does not matter.
-//
-// It calls the kernel by itself: an os.File is made to be waited for, which costs as
+// Buffer is room to read one file after the other. It grows where it has to.
+type Buffer []byte
+
+// Read is Read into the buffer: what it returns is valid until the next call.
+func (b *Buffer) Read(path string) ([]byte, error) {
+	data, err := readInto(*b, path)
+	if err == nil {
+		*b = data
+	}
+	return data, err
+}
+
+// readInto calls the kernel by itself: an os.File is made to be waited for, which costs as
 // much again as reading a small file.
-func ReadInto(buf []byte, path string) ([]byte, error) {
+func readInto(buf []byte, path string) ([]byte, error) {
 	fd, err := retry(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
@@ -119,13 +128,10 @@ func ReadInto(buf []byte, path string) ([]byte, error) {
 		switch {
 		case err != nil:
 			return nil, &fs.PathError{Op: "read", Path: path, Err: err}
-		case n == 0:
-			return buf, nil
+		case n == 0 || len(buf)+n < whole:
+			return buf[:len(buf)+n], nil
 		}
 		buf = buf[:len(buf)+n]
-		if len(buf) < whole {
-			return buf, nil
-		}
 		if len(buf) > maxFile {
 			return nil, fmt.Errorf("read %s: more than %d bytes", path, maxFile)
 		}

@@ -38,10 +38,15 @@ func (s *Store) Find(name string, number int, match func(api.Job) bool) (api.Job
 
 // Allow sets what an origin lets an attempt use.
 func (s *Store) Allow(key attrib.Key, by api.Origin, b api.Budget) {
+	s.change(key, func(a *attempt) { a.allow(a.Budgets.With(by, b)) })
+}
+
+// change changes an attempt, where it is there.
+func (s *Store) change(key attrib.Key, how func(*attempt)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a := s.jobs[key]; a != nil {
-		a.allow(a.Budgets.With(by, b))
+		how(a)
 	}
 }
 

@@ -165,21 +165,15 @@ func (s *Store) Restore(a Attempt) error {
 
 // Charge sets the joules of an attempt.
 func (s *Store) Charge(key attrib.Key, joules energy.Joules) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if a := s.jobs[key]; a != nil {
-		a.Joules = joules
-	}
+	s.change(key, func(a *attempt) { a.Joules = joules })
 }
 
 // Describe changes what became known after the beginning: the user, the cgroup, the
 // schema, and which sources cannot measure the job.
 func (s *Store) Describe(key attrib.Key, uid uint32, cgroup, schema string, absent []api.Source) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if a := s.jobs[key]; a != nil {
+	s.change(key, func(a *attempt) {
 		a.Job.UID, a.Job.Cgroup, a.Schema, a.Job.Absent = uid, cgroup, schema, absent
-	}
+	})
 }
 
 // Renumber gives an attempt the number that it turned out to have. One that ended
@@ -231,12 +225,12 @@ func (s *Store) Append(key attrib.Key, at time.Time, values map[string]float64, 
 
 // End adds the last reading.
 func (s *Store) End(key attrib.Key, at time.Time, values map[string]float64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if a := s.jobs[key]; a != nil && !a.Job.Ended {
-		a.Job.Ended, a.Ended = true, at
-		s.append(a, row{time: at, ended: true}, values)
-	}
+	s.change(key, func(a *attempt) {
+		if !a.Job.Ended {
+			a.Job.Ended, a.Ended = true, at
+			s.append(a, row{time: at, ended: true}, values)
+		}
+	})
 }
 
 func (s *Store) append(a *attempt, r row, values map[string]float64) {
@@ -295,10 +289,8 @@ func (s *Store) NextAttempt(manager, id string) int {
 		if k.Manager != manager || k.ID != id {
 			continue
 		}
-		if a.Job.Ended {
+		if n = max(n, k.Attempt); a.Job.Ended {
 			n = max(n, k.Attempt+1)
-		} else {
-			n = max(n, k.Attempt)
 		}
 	}
 	return n

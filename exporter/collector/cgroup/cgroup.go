@@ -95,7 +95,7 @@ type reader struct {
 	legacy    map[string]string // v1 directories by controller
 	peak      float64           // largest use seen, if the kernel keeps none
 
-	buf      []byte
+	buf      hostfs.Buffer
 	allotted cached[allotted]
 
 	usage  float64          // CPU seconds at the last reading
@@ -110,11 +110,7 @@ const skipped = 7
 
 // read reads a file of a cgroup; the result is valid until the next call.
 func (r *reader) read(dir, file string) ([]byte, error) {
-	data, err := hostfs.ReadInto(r.buf, filepath.Join(dir, file))
-	if err == nil {
-		r.buf = data
-	}
-	return data, err
+	return r.buf.Read(filepath.Join(dir, file))
 }
 
 func (r *reader) number(dir, file string) (float64, error) {

@@ -75,7 +75,7 @@ type reader struct {
 	peak  float64
 	round int
 	pids  []int // of the reading before
-	buf   []byte
+	buf   hostfs.Buffer
 	cores int // that the first processes may use
 }
 
@@ -182,11 +182,10 @@ func (r *reader) allowed(pids []int) int {
 	}
 	most := 0
 	for _, pid := range pids[:min(len(pids), 2)] {
-		data, err := hostfs.ReadInto(r.buf, r.root.Pid(pid, "status"))
+		data, err := r.buf.Read(r.root.Pid(pid, "status"))
 		if err != nil {
 			continue
 		}
-		r.buf = data
 		most = max(most, Allowed(data))
 	}
 	if most >= len(online) {

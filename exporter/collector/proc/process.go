@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-
-	"pitchpipe/exporter/hostfs"
 )
 
 // process is what was last seen of one.
@@ -31,11 +29,10 @@ func (r *reader) readStat(pid int) (p *process, slept bool, err error) {
 	} else {
 		path = r.root.Pid(pid)
 	}
-	data, err := hostfs.ReadInto(r.buf, path+"/stat")
+	data, err := r.buf.Read(path + "/stat")
 	if err != nil {
 		return nil, false, err
 	}
-	r.buf = data
 	s, err := parseStat(data)
 	if err != nil {
 		return nil, false, fmt.Errorf("pid %d: %w", pid, err)
@@ -56,11 +53,10 @@ func (r *reader) readStat(pid int) (p *process, slept bool, err error) {
 }
 
 func (r *reader) readIO(p *process) error {
-	data, err := hostfs.ReadInto(r.buf, p.path+"/io")
+	data, err := r.buf.Read(p.path + "/io")
 	if err != nil {
 		return err
 	}
-	r.buf = data
 	io, err := parseIO(data)
 	if err == nil {
 		p.io = io
@@ -83,7 +79,7 @@ func (r *reader) readThreads(pid int, p *process) error {
 	}
 	now := make(map[int]counts, len(names))
 	for _, name := range names {
-		data, err := hostfs.ReadInto(r.buf, p.path+"/task/"+name+"/status")
+		data, err := r.buf.Read(p.path + "/task/" + name + "/status")
 		if err := ignoreGone(err); err != nil {
 			return err
 		}
@@ -91,7 +87,6 @@ func (r *reader) readThreads(pid int, p *process) error {
 		if err != nil || failed != nil {
 			continue
 		}
-		r.buf = data
 		if now[tid], err = parseSwitches(data); err != nil {
 			return err
 		}
