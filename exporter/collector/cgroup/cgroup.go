@@ -13,6 +13,7 @@ import (
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector"
+	"pitchpipe/exporter/collector/proc"
 	"pitchpipe/exporter/hostfs"
 )
 
@@ -155,9 +156,6 @@ func ignoreMissing(what string, err error) error {
 // Close has nothing to release.
 func (r *reader) Close() error { return nil }
 
-// The kernel's USER_HZ, which is 100 on every architecture that is in use.
-const ticksPerSecond = 100
-
 func (r *reader) cpu(out collector.Values) error {
 	if r.unified != "" {
 		data, err := r.read(r.unified, "cpu.stat")
@@ -182,8 +180,8 @@ func (r *reader) cpu(out collector.Values) error {
 	}
 	out[api.ColCPUSeconds] = usage / 1e9
 	data, err := r.read(dir, "cpuacct.stat")
-	put(out, api.ColUserSeconds, data, "user", ticksPerSecond)
-	put(out, api.ColSystemSeconds, data, "system", ticksPerSecond)
+	put(out, api.ColUserSeconds, data, "user", proc.TicksPerSecond)
+	put(out, api.ColSystemSeconds, data, "system", proc.TicksPerSecond)
 	return err
 }
 

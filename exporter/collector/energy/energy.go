@@ -51,9 +51,7 @@ type Cores struct {
 	Count int
 }
 
-// BusyShare is the part of the cores that was busy, 0 to 1.
-func (a Activity) BusyShare() float64 { return a.share(Cores{a.Busy, a.Cores}) }
-
+// share is the part of the cores that was busy, 0 to 1.
 func (a Activity) share(c Cores) float64 {
 	all := a.Elapsed.Seconds() * float64(c.Count)
 	if all <= 0 {

@@ -70,8 +70,7 @@ func (m *Modeller) Settle(a Activity) (Split, bool) {
 	all := a.Elapsed.Seconds() * float64(a.Cores)
 	busy := max(a.Busy, 0) + m.carry
 	m.carry = min(max(busy-all, 0), float64(a.Cores)) // at most a second of each core
-	a.Busy = busy
 	idle := m.model.Idle * a.Elapsed.Seconds()
-	active := (m.model.Max - m.model.Idle) * a.BusyShare() * a.Elapsed.Seconds()
+	active := (m.model.Max - m.model.Idle) * a.share(Cores{busy, a.Cores}) * a.Elapsed.Seconds()
 	return split([]Part{{Component: Node, Package: Whole, Total: idle + active, Idle: idle}}), true
 }

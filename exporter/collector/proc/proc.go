@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// The kernel's USER_HZ, which is 100 on every architecture that is in use.
-	ticksPerSecond = 100
+	// TicksPerSecond is the kernel's USER_HZ, which is 100 on every architecture that is in use.
+	TicksPerSecond = 100
 	// Beyond this many threads the switches are left out: reading them would take
 	// more of the node than they are worth.
 	maxThreads = 8192
@@ -160,12 +160,12 @@ func (r *reader) sum(out collector.Values, noIO, noSwitches bool) {
 		switch {
 		case noIO && kind >= readChars && kind <= writeBytes, noSwitches && kind >= voluntary: // missing now, and continued later
 		case kind == userTicks, kind == systemTicks:
-			put(column, float64(total[kind])/ticksPerSecond)
+			put(column, float64(total[kind])/TicksPerSecond)
 		default:
 			put(column, float64(total[kind]))
 		}
 	}
-	put(api.ColCPUSeconds, float64(total.ticks())/ticksPerSecond)
+	put(api.ColCPUSeconds, float64(total.ticks())/TicksPerSecond)
 	rss := float64(pages) * float64(unix.Getpagesize())
 	r.peak = max(r.peak, rss)
 	out[api.ColRSS], out[api.ColPeak] = rss, r.peak
