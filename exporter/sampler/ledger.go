@@ -2,7 +2,6 @@ package sampler
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"math"
 	"slices"
@@ -51,9 +50,9 @@ func (s *Sampler) moment(now time.Time) moment {
 	return at
 }
 
-// settle charges the interval since the last call. An interval without energy is
-// charged with the next one, so that nothing is lost.
-func (l *ledger) settle(ctx context.Context, meter *meter, at moment, jobs map[attrib.Key]*job) error {
+// settle charges the interval since the last call; unread is why the meter could not be read
+// at its end. An interval without energy is charged with the next one, so that nothing is lost.
+func (l *ledger) settle(meter energy.Meter, unread error, at moment, jobs map[attrib.Key]*job) error {
 	first := l.last.IsZero()
 	act := energy.Activity{Elapsed: at.now.Sub(l.last), At: at.now, Busy: max(at.busy-l.lastBusy, 0), Cores: at.cores}
 	if first {
@@ -62,8 +61,7 @@ func (l *ledger) settle(ctx context.Context, meter *meter, at moment, jobs map[a
 	act.Packages = l.sockets.interval(at.cpus)
 	l.cards.see(at)
 	act.GPUs, act.Guessed = l.cards.followed(at.now)-l.cards.reached, l.cards.guess(at)
-	err := errors.Join(l.cards.missing(at.now), meter.read(ctx, at.now))
-	if err != nil {
+	if err := errors.Join(l.cards.missing(at.now), unread); err != nil {
 		return err
 	}
 	split, ok := meter.Settle(act)

@@ -76,12 +76,13 @@ type Sampler struct {
 	finder     Finder
 	collectors []collector.Collector // in the order of precedence
 	node       NodeReader
-	meter      *meter
+	meter      energy.Meter
+	touched    time.Time // when it was last read
 	store      *window.Store
 
 	marks    chan markRequest
 	workers  map[string]*collector.Worker // by source
-	mute     map[string]*fault            // by source
+	mute     map[string]fault             // by source
 	snapshot atomic.Pointer[Snapshot]
 
 	// Of Run's goroutine.
@@ -123,12 +124,11 @@ func New(cfg Config, finder Finder, collectors []collector.Collector, n NodeRead
 	cfg.Cores = max(cfg.Cores, 1)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	s := &Sampler{
-		cfg: cfg, log: cfg.Logger, finder: finder, collectors: collectors, node: n, store: store,
-		marks: make(chan markRequest), workers: map[string]*collector.Worker{}, mute: map[string]*fault{},
+		cfg: cfg, log: cfg.Logger, finder: finder, collectors: collectors, node: n, meter: m, store: store,
+		marks: make(chan markRequest), workers: map[string]*collector.Worker{}, mute: map[string]fault{},
 		jobs: map[attrib.Key]*job{}, ended: map[attrib.Key]*reportLog{}, earlier: map[inode]window.Attempt{}, abandoned: map[attrib.Key]attrib.Found{},
 	}
 	maps.Copy(s.workers, cfg.Workers)
-	s.meter = &meter{Meter: m, worker: s.worker("energy")}
 	s.restore(cfg.Earlier)
 	s.ledger.sockets, s.ledger.users = newSockets(cfg.Sockets), map[uint32]energy.Joules{}
 	m.Recall(cfg.Earlier.Idle)
@@ -161,7 +161,7 @@ func (s *Sampler) Run(ctx context.Context) error {
 		case <-sample.C:
 			s.tick(ctx)
 		case <-refresh:
-			if err := s.meter.read(ctx, time.Now()); err != nil {
+			if err := s.readMeter(ctx, time.Now()); err != nil {
 				s.stats.ReadErrors++ // the next tick says which
 			}
 		case m := <-s.marks:
@@ -195,7 +195,7 @@ func (s *Sampler) tick(ctx context.Context) {
 	s.budget(alive...)
 	// 3. Who pays for the interval.
 	if s.readable() {
-		err := s.ledger.settle(ctx, s.meter, at, s.jobs)
+		err := s.ledger.settle(s.meter, s.readMeter(ctx, began), at, s.jobs)
 		if err != nil {
 			s.stats.ReadErrors++
 		}

@@ -58,7 +58,7 @@ func (s *Sampler) publish(at time.Time) {
 		a, there := s.store.Attempt(key)
 		return !there || !a.Job.Ended
 	})
-	if s.meter.worker.Stuck() == nil {
+	if s.worker("energy").Stuck() == nil {
 		snap.Idle, snap.Zones = s.meter.Calibrations(), s.meter.Zones()
 		snap.IdleWatts, snap.IdleBasis = s.meter.IdleWatts()
 	} else { // its last answers stay
@@ -95,10 +95,9 @@ func (s *Sampler) silent() []api.Source {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.workers)) {
 		err := s.workers[name].Stuck()
-		if s.mute[name] == nil {
-			s.mute[name] = new(fault)
-		}
-		s.mute[name].set(s.log, err, name)
+		f := s.mute[name]
+		f.set(s.log, err, name)
+		s.mute[name] = f
 		if err != nil {
 			add(name, strings.TrimPrefix(err.Error(), name+": "))
 		}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"pitchpipe/exporter/collector"
-	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/collector/node"
 )
 
@@ -36,24 +35,18 @@ func (s *Sampler) readNode() {
 	}
 }
 
-// meter reads the node's meter on a worker of its own. A reading that comes too late is in
-// the counters when it has come, so that the next interval has its joules.
-type meter struct {
-	energy.Meter
-	worker  *collector.Worker
-	touched time.Time // when it was last read
-}
-
-// read reads the meter, unless an earlier reading hangs.
-func (m *meter) read(ctx context.Context, now time.Time) error {
-	if err := m.worker.Stuck(); err != nil {
+// readMeter reads the node's meter, unless an earlier reading hangs. A reading that comes too
+// late is in the counters when it has come, so that the next interval has its joules.
+func (s *Sampler) readMeter(ctx context.Context, now time.Time) error {
+	w := s.worker("energy")
+	if err := w.Stuck(); err != nil {
 		return err
 	}
 	elapsed := time.Duration(0)
-	if !m.touched.IsZero() {
-		elapsed = now.Sub(m.touched)
+	if !s.touched.IsZero() {
+		elapsed = now.Sub(s.touched)
 	}
-	m.touched = now
-	_, err := collector.Get(m.worker, func() (any, error) { return nil, m.Read(ctx, elapsed) })
+	s.touched = now
+	_, err := collector.Get(w, func() (any, error) { return nil, s.meter.Read(ctx, elapsed) })
 	return err
 }
