@@ -46,9 +46,7 @@ func status(job driver.Job, rec *reconcile.Record, now time.Time) api.Job {
 		out.Joules, out.Source = &j, source
 	}
 	row := seen(rowOf(rec), job, now)
-	if v, ok := row.CoreHours(); ok {
-		out.CoreHours = &v
-	}
+	out.CoreHours = row.CoreHours()
 	if c, free, ok := row.Cost(); ok {
 		out.Cost, out.CostUnit, out.FreeEnergy = &c.Amount, c.Unit, free
 	}

@@ -67,9 +67,7 @@ func (d trialJobs) see(ctx context.Context, id driver.JobID) (trials.View, error
 		if err == nil {
 			row = seen(row, job, time.Now())
 		}
-		if hours, ok := row.CoreHours(); ok {
-			v.Hours = &hours
-		}
+		v.Hours = row.CoreHours()
 	}
 	return v, nil
 }

@@ -32,15 +32,12 @@ func Text(t Table) string {
 	if t.Total.priced() {
 		head = append(head, "COST")
 	}
-	rows := [][]string{append(head, "ENERGY", "MODELLED", "RESTARTS", "PROBES", "EPOCHS", "NET SAVED")}
+	head = append(head, "ENERGY", "MODELLED", "RESTARTS", "PROBES", "EPOCHS", "NET SAVED")
 	total := t.Total
 	if t.By == ByJob {
 		total.Name = fmt.Sprintf("%d jobs", total.Jobs)
 	}
-	for _, l := range append(slices.Clip(t.Lines), total) {
-		rows = append(rows, l.cells(t.By, t.Total.priced()))
-	}
-	b.WriteString(Columns(rows...))
+	b.WriteString(List(head, append(slices.Clip(t.Lines), total), func(l Line) []string { return l.cells(t.By, t.Total.priced()) }))
 	printSavings(&b, t.Savings)
 	for _, n := range t.Notes {
 		b.WriteString("\n" + n + "\n")
@@ -62,12 +59,11 @@ func (l Line) cells(by By, priced bool) []string {
 	if by == ByJob {
 		head = []string{clean(l.Key), clean(l.Name), clean(l.User), clean(l.State)}
 	}
-	measured, sources, ok := l.Measured()
-	energy := number(pointer(measured, ok), Joules, 0, l.Jobs)
-	if ok {
+	measured, sources := l.Measured()
+	energy := number(measured, Joules, 0, l.Jobs)
+	if measured != nil {
 		energy += " (" + sources + ")"
 	}
-	modelled, isModelled := l.Modelled()
 	if l.NoEnergy > 0 && l.NoEnergy < l.Jobs {
 		energy += fmt.Sprintf(", %d unmeasured", l.NoEnergy)
 	}
@@ -76,7 +72,7 @@ func (l Line) cells(by By, priced bool) []string {
 		cells = append(cells, l.costs())
 	}
 	return append(cells, energy,
-		number(pointer(modelled, isModelled), Joules, 0, l.Jobs),
+		number(l.Modelled(), Joules, 0, l.Jobs),
 		whole(l.Restarts, Unknown), whole(l.Probes, Unknown), whole(l.Epochs, Unknown), number(l.Net, Duration, l.NoNet, l.Tuned))
 }
 
@@ -94,13 +90,6 @@ func (l Line) costs() string {
 
 // String prints the amount with two digits and the unit.
 func (c Cost) String() string { return twoDigits(c.Amount) + " " + c.Unit }
-
-func pointer(v float64, ok bool) *float64 {
-	if !ok {
-		return nil
-	}
-	return &v
-}
 
 // number prints a sum, "-" where there is none, and of how many jobs it is where
 // some lack it.
@@ -218,8 +207,7 @@ func CSV(t Table) string {
 		"net_seconds", "jobs_without_net", "cost", "cost_unit", "jobs_without_cost", "jobs_with_cost_without_energy",
 	}}
 	for _, l := range append(slices.Clip(t.Lines), t.Total) {
-		measured, sources, ok := l.Measured()
-		modelled, isModelled := l.Modelled()
+		measured, sources := l.Measured()
 		cost, unit := "", "" // of several units there is no sum
 		if len(l.Cost) == 1 {
 			cost, unit = field(&l.Cost[0].Amount), l.Cost[0].Unit
@@ -227,7 +215,7 @@ func CSV(t Table) string {
 		rows = append(rows, []string{
 			Legible(l.Key), Legible(l.Name), Legible(l.User), l.State, t.Since.UTC().Format(time.RFC3339), t.Until.UTC().Format(time.RFC3339),
 			strconv.Itoa(l.Jobs), strconv.Itoa(l.Running), strconv.Itoa(l.Tuned), strconv.Itoa(l.Untuned),
-			field(l.Seconds), field(l.CoreHours), field(pointer(measured, ok)), sources, field(pointer(modelled, isModelled)),
+			field(l.Seconds), field(l.CoreHours), field(measured), sources, field(l.Modelled()),
 			whole(l.Restarts, ""), whole(l.Probes, ""), whole(l.Epochs, ""),
 			strconv.Itoa(l.NoSeconds), strconv.Itoa(l.NoCoreHours), strconv.Itoa(l.NoEnergy), strconv.Itoa(l.Forgotten),
 			field(l.Net), strconv.Itoa(l.NoNet), cost, unit, strconv.Itoa(l.NoCost), strconv.Itoa(l.FreeEnergy),

@@ -64,31 +64,28 @@ func (r Row) repeated() []tuning.Epoch {
 	return slices.DeleteFunc(slices.Clone(r.Epochs), func(e tuning.Epoch) bool { return e.Attempt == last[e.Number] })
 }
 
-// Seconds are those that its attempts ran; not ok where that is unknown.
-func (r Row) Seconds() (float64, bool) {
+// Seconds are those that its attempts ran; nil where that is unknown.
+func (r Row) Seconds() *float64 {
 	if r.Spans == nil {
-		return 0, false
+		return nil
 	}
 	sum := 0.0
 	for _, s := range r.Spans {
 		sum += max(0, s.End.Sub(s.Start).Seconds())
 	}
-	return sum, true
+	return &sum
 }
 
-// CoreHours are the cores that its attempts held times hours; not ok where that is unknown.
-func (r Row) CoreHours() (float64, bool) {
-	if r.Spans == nil {
-		return 0, false
+// CoreHours are the cores that its attempts held times hours; nil where that is unknown.
+func (r Row) CoreHours() *float64 {
+	if r.Spans == nil || slices.ContainsFunc(r.Spans, func(s Span) bool { return s.Cores <= 0 }) {
+		return nil
 	}
 	sum := 0.0
 	for _, s := range r.Spans {
-		if s.Cores <= 0 {
-			return 0, false
-		}
 		sum += float64(s.Cores) * max(0, s.End.Sub(s.Start).Hours())
 	}
-	return sum, true
+	return &sum
 }
 
 // Cost is what jobs were charged, in the unit of their tariff.
@@ -104,7 +101,7 @@ func (r Row) Cost() (c Cost, free, ok bool) {
 	t := r.Policy.Measure().Tariff
 	t.Hour = 0 // an attempt's span says what it held
 	c.Unit = t.Unit
-	if _, known := r.Seconds(); !known || r.Forgotten {
+	if r.Spans == nil || r.Forgotten {
 		return c, false, false
 	}
 	for _, s := range r.Spans {

@@ -167,13 +167,13 @@ func (l *Line) add(r Row) {
 	} else {
 		l.addTuning(r)
 	}
-	if v, ok := r.Seconds(); ok {
-		l.Seconds = plus(l.Seconds, v)
+	if v := r.Seconds(); v != nil {
+		l.Seconds = plus(l.Seconds, *v)
 	} else {
 		l.NoSeconds++
 	}
-	if v, ok := r.CoreHours(); ok {
-		l.CoreHours = plus(l.CoreHours, v)
+	if v := r.CoreHours(); v != nil {
+		l.CoreHours = plus(l.CoreHours, *v)
 	} else {
 		l.NoCoreHours++
 	}
@@ -217,25 +217,24 @@ func plus[N int | float64](sum *N, v N) *N {
 	return &v
 }
 
-// Measured is the energy that was measured, its sources joined with "+"; not ok
-// where there is none.
-func (l Line) Measured() (joules float64, sources string, ok bool) {
+// Measured is the energy that was measured, its sources joined with "+"; nil where
+// there is none.
+func (l Line) Measured() (joules *float64, sources string) {
 	var names []string
 	for _, e := range l.Energy {
 		if e.Source != tuning.Modelled {
-			joules += e.Joules
-			names = append(names, e.Source)
+			joules, names = plus(joules, e.Joules), append(names, e.Source)
 		}
 	}
-	return joules, strings.Join(names, "+"), len(names) > 0
+	return joules, strings.Join(names, "+")
 }
 
-// Modelled is the energy that was computed; not ok where there is none.
-func (l Line) Modelled() (joules float64, ok bool) {
+// Modelled is the energy that was computed; nil where there is none.
+func (l Line) Modelled() *float64 {
 	for _, e := range l.Energy {
 		if e.Source == tuning.Modelled {
-			return e.Joules, true
+			return &e.Joules
 		}
 	}
-	return 0, false
+	return nil
 }

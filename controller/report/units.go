@@ -7,6 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"pitchpipe/controller/tuning"
 )
 
 // Columns aligns the cells of rows.
@@ -18,6 +20,11 @@ func Columns(rows ...[]string) string {
 	}
 	_ = w.Flush() // a Builder takes everything
 	return b.String()
+}
+
+// List aligns the cells of each item of a list below a head.
+func List[T any](head []string, items []T, cells func(T) []string) string {
+	return Columns(append([][]string{head}, tuning.Each(items, cells)...)...)
 }
 
 // Count is a number of what a noun names.

@@ -217,12 +217,11 @@ func usage(r *reconcile.Record, current tuning.Settings) []api.Usage {
 
 // Spent says what a job has held so far, and what that costs; empty where that is unknown.
 func Spent(row report.Row) string {
-	seconds, ran := row.Seconds()
-	hours, held := row.CoreHours()
-	if !ran || !held || seconds == 0 {
+	seconds, hours := row.Seconds(), row.CoreHours()
+	if seconds == nil || hours == nil || *seconds == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("Its attempts ran %s in all and held %.2f core-hours", report.Duration(seconds), hours)
+	text := fmt.Sprintf("Its attempts ran %s in all and held %.2f core-hours", report.Duration(*seconds), *hours)
 	if c, free, ok := row.Cost(); ok && c.Unit != tuning.DefaultTariff().Unit {
 		text += ", which cost " + c.String()
 		if free {

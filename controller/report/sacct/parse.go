@@ -206,13 +206,12 @@ func (r *record) into(jobs *[]Job, last map[string]int) error {
 	}
 	j := Job{
 		ID: base, User: r.get("user"), Account: r.get("account"), Partition: r.get("partition"), Name: r.get("jobname"), State: r.get("state"),
-		Elapsed: r.duration("elapsed"), CPUs: cpus(r), Nodes: max(r.number("nnodes"), r.number("allocnodes")),
+		Elapsed: r.duration("elapsed"), CPUs: max(r.number("alloccpus"), r.number("ncpus")), Nodes: max(r.number("nnodes"), r.number("allocnodes")),
 		CPU: r.duration("totalcpu"), Peak: r.bytes("maxrss", "K"),
 		Line: r.line, Submit: r.time("submit"), Start: r.time("start"), Limit: r.limit(), GPUs: r.gpus(),
 	}
 	if raw := r.number("elapsedraw"); j.Elapsed == nil && r.get("elapsedraw") != "" {
-		d := time.Duration(raw) * time.Second
-		j.Elapsed = &d
+		j.Elapsed = new(time.Duration(raw) * time.Second)
 	}
 	if j.CPU != nil && *j.CPU == 0 {
 		j.CPU = nil // nothing runs without any: it was not gathered
@@ -226,8 +225,6 @@ func (r *record) into(jobs *[]Job, last map[string]int) error {
 	last[base] = len(*jobs) - 1
 	return nil
 }
-
-func cpus(r *record) int { return max(r.number("alloccpus"), r.number("ncpus")) }
 
 func (r *record) get(column string) string {
 	if i := slices.Index(r.columns, column); i >= 0 {

@@ -2,6 +2,7 @@ package sacct
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,8 +37,8 @@ func Text(s Summary, only string) string {
 
 func table(b *strings.Builder, head string, lines []Line, total Line) {
 	b.WriteString("\n")
-	rows := [][]string{{head, "RUNS", "CORE-HOURS", "USED", "CPU EFFICIENCY", "MEMORY NEEDED", "RETURNING"}}
-	for _, l := range append(lines[:min(len(lines), mostLines):min(len(lines), mostLines)], total) {
+	heads := []string{head, "RUNS", "CORE-HOURS", "USED", "CPU EFFICIENCY", "MEMORY NEEDED", "RETURNING"}
+	b.WriteString(report.List(heads, append(slices.Clip(lines[:min(len(lines), mostLines)]), total), func(l Line) []string {
 		hours, used := "-", "-"
 		if l.Timed > 0 {
 			hours = fmt.Sprintf("%.1f", l.CoreHours) + of(l.Timed, l.Runs)
@@ -49,9 +50,8 @@ func table(b *strings.Builder, head string, lines []Line, total Line) {
 		if l.MemoryRuns > 0 {
 			memory += of(l.MemoryRuns, l.Runs)
 		}
-		rows = append(rows, []string{report.Legible(l.Key), strconv.Itoa(l.Runs), hours, used, share(l.Efficiency()), memory, share(l.ReturningShare())})
-	}
-	b.WriteString(report.Columns(rows...))
+		return []string{report.Legible(l.Key), strconv.Itoa(l.Runs), hours, used, share(l.Efficiency()), memory, share(l.ReturningShare())}
+	}))
 	if more := len(lines) - mostLines; more > 0 {
 		fmt.Fprintf(b, "and %d more, with fewer unused core-hours\n", more)
 	}

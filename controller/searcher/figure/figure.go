@@ -63,27 +63,20 @@ type unit struct {
 	factor float64
 }
 
-// units of a measure, ascending, with what the measure is called.
-func units(by string) (name string, all []unit) {
-	switch by {
-	case tuning.ByEnergy:
-		return "energy", []unit{{"J", 1}, {"kJ", 1e3}, {"MJ", 1e6}, {"GJ", 1e9}}
-	case tuning.ByCost:
-		return "cost", []unit{{"core-hours", 1}}
-	}
-	return "time", []unit{{"s", 1}, {"min", 60}, {"h", 3600}, {"days", 24 * 3600}}
-}
-
-// fitting is the greatest unit of which there are at least two, and a label with what is counted.
+// fitting is the greatest unit of a measure of which there are at least two, and a label with what is counted.
 func fitting(by, of string, most float64) (label string, u unit) {
-	name, all := units(by)
+	all := map[string][]unit{ // ascending
+		tuning.ByEnergy: {{"J", 1}, {"kJ", 1e3}, {"MJ", 1e6}, {"GJ", 1e9}},
+		tuning.ByCost:   {{"core-hours", 1}},
+		tuning.ByTime:   {{"s", 1}, {"min", 60}, {"h", 3600}, {"days", 24 * 3600}},
+	}[by]
 	u = all[0]
 	for _, other := range all {
 		if most >= 2*other.factor {
 			u = other
 		}
 	}
-	return fmt.Sprintf("%s %s (%s)", name, of, u.name), u
+	return fmt.Sprintf("%s %s (%s)", by, of, u.name), u
 }
 
 func direction(s *searcher.Searcher) string {

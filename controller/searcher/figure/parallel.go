@@ -63,9 +63,7 @@ func numbers(knob string, values []float64, logarithmic bool) scale {
 		}
 	}
 	out := scale{knob: knob, at: func(v tuning.Value) float64 { return share(v.Float()) }}
-	for _, v := range values {
-		out.labels = append(out.labels, plot.Tick{Value: share(v), Label: number(knob, v)})
-	}
+	out.labels = tuning.Each(values, func(v float64) plot.Tick { return plot.Tick{Value: share(v), Label: number(knob, v)} })
 	return out
 }
 
@@ -97,11 +95,7 @@ func axis(trials []*searcher.Trial, knob string) scale {
 	})
 	out := names(sorted)
 	if !wordy {
-		var all []float64
-		for _, v := range sorted {
-			all = append(all, v.Float())
-		}
-		out = numbers(knob, all, true)
+		out = numbers(knob, tuning.Each(sorted, tuning.Value.Float), true)
 	}
 	if out.knob = knob; absent {
 		set := out.at
@@ -170,10 +164,7 @@ func parallel(s *searcher.Searcher, _ string) (picture.Sheet, error) {
 		y, _ := s.Best(b)
 		return cmp.Compare(s.Loss(y.Value), s.Loss(x.Value))
 	})
-	var all scales
-	for _, name := range tuning.Knobs(settings) {
-		all = append(all, axis(trials, name))
-	}
+	all := scales(tuning.Each(tuning.Knobs(settings), func(name string) scale { return axis(trials, name) }))
 	seen := clip(s, values)
 	value := numbers("value", []float64{seen.worst, seen.best}, false) // the best on top, whichever way is better
 	all = append(all, value)

@@ -59,11 +59,7 @@ func progress(s *searcher.Searcher, by string) (picture.Sheet, error) {
 	case unmeasured == len(all):
 		return picture.Sheet{}, fmt.Errorf("%w: joules were not measured", ErrEmpty)
 	}
-	var values []float64
-	for _, m := range all {
-		values = append(values, m.Value)
-	}
-	seen := clip(s, values)
+	seen := clip(s, tuning.Each(all, func(m moment) float64 { return m.Value }))
 	of := map[string]string{tuning.ByTime: "since the search began", tuning.ByEnergy: "of the whole search"}[by]
 	label, u := fitting(by, of, all[len(all)-1].used)
 	var steps, gains, own plotter.XYs
@@ -99,8 +95,7 @@ func progress(s *searcher.Searcher, by string) (picture.Sheet, error) {
 	if s.Target != nil {
 		p.Y.Min, p.Y.Max = min(p.Y.Min, *s.Target), max(p.Y.Max, *s.Target)
 		target := picture.Line(plotter.XYs{{X: 0, Y: *s.Target}, {X: max(end.X, 1e-9), Y: *s.Target}}, picture.Red(), 1, 5, 3)
-		p.Add(target)
-		out.Legend = append(out.Legend, picture.Entry{Name: "target", Mark: target})
+		out.Add("target", target)
 	}
 	picture.Pad(&p.Y)
 	p.X.Min, p.X.Max = 0, max(p.X.Max, 1e-3)
@@ -138,10 +133,8 @@ func front(s *searcher.Searcher, by string) (picture.Sheet, error) {
 			off = append(off, xy)
 		}
 	}
-	path := picture.Line(nil, picture.Blue(), 1.2)
-	for i := range on { // from the cheapest to the best
-		path.XYs = append(path.XYs, on[len(on)-1-i])
-	}
+	path := picture.Line(slices.Clone(on), picture.Blue(), 1.2)
+	slices.Reverse(path.XYs) // from the cheapest to the best
 	path.StepStyle = plotter.PostStep
 	p := picture.New(label, "best value of a trial ("+direction(s)+")")
 	best, others := picture.Dots(on, picture.Blue(), 3.5, draw.CircleGlyph{}), picture.Dots(off, picture.Grey(), 2.5, draw.RingGlyph{})

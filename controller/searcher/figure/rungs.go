@@ -122,8 +122,7 @@ func rungs(s *searcher.Searcher, _ string) (picture.Sheet, error) {
 			b.spans[i].from /= u.factor
 			b.spans[i].to /= u.factor
 		}
-		p.Add(b)
-		out.Legend = append(out.Legend, picture.Entry{Name: name, Mark: b})
+		out.Add(name, b)
 	}
 	add("waits or is paused", waiting)
 	for _, state := range states() {
@@ -132,15 +131,12 @@ func rungs(s *searcher.Searcher, _ string) (picture.Sheet, error) {
 		}
 	}
 	if ticks := picture.Dots(marks, picture.Black(), min(max(row/2, 1), 4), upright{}); row >= 3 {
-		p.Add(ticks)
-		out.Legend = append(out.Legend, picture.Entry{Name: "rung", Mark: ticks})
+		out.Add("rung", ticks)
 	} else {
 		out.Notes = append(out.Notes, "There are too many trials to mark their rungs.")
 	}
 	if len(ends) > 0 {
-		cross := picture.Dots(ends, picture.Red(), min(max(row/2, 1), 3), draw.CrossGlyph{})
-		p.Add(cross)
-		out.Legend = append(out.Legend, picture.Entry{Name: "failed or diverged here", Mark: cross})
+		out.Add("failed or diverged here", picture.Dots(ends, picture.Red(), min(max(row/2, 1), 3), draw.CrossGlyph{}))
 	}
 	if now == 0 {
 		out.Notes = append(out.Notes, "No trial has reported an epoch.")

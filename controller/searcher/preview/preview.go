@@ -173,22 +173,17 @@ func over(sims []*searcher.Searcher, of func(*searcher.Trial) float64) Range {
 }
 
 func summary(sims []*searcher.Searcher, of func(*searcher.Searcher) float64) Range {
-	var all []float64
-	for _, s := range sims {
-		all = append(all, of(s))
-	}
-	return *Spread(all)
+	return *Spread(tuning.Each(sims, of))
 }
 
 // Text prints the preview for people.
 func Text(p Preview) string {
 	var b strings.Builder
 	if p.Epochs != nil {
-		rows := [][]string{{"EPOCHS", "TRIALS THAT TRAIN SO LONG", "AT MOST"}}
-		for _, r := range p.Rungs {
-			rows = append(rows, []string{strconv.Itoa(r.Epoch), r.Trials.text(whole), strconv.Itoa(r.Most)})
-		}
-		fmt.Fprintf(&b, "%s\nIn all %s epochs, at most %d.\n", report.Columns(rows...), p.Epochs.text(whole), p.Most)
+		table := report.List([]string{"EPOCHS", "TRIALS THAT TRAIN SO LONG", "AT MOST"}, p.Rungs, func(r Rung) []string {
+			return []string{strconv.Itoa(r.Epoch), r.Trials.text(whole), strconv.Itoa(r.Most)}
+		})
+		fmt.Fprintf(&b, "%s\nIn all %s epochs, at most %d.\n", table, p.Epochs.text(whole), p.Most)
 	}
 	for _, line := range []struct {
 		name string

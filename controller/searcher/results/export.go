@@ -15,20 +15,13 @@ import (
 // CSV writes one line for each trial, or for each epoch of each trial. The knobs are the last columns;
 // what is missing is empty.
 func CSV(w io.Writer, s *searcher.Searcher, epochs bool) error {
-	var all []tuning.Settings
-	for _, t := range s.Trials {
-		all = append(all, t.Settings)
-	}
-	knobs := tuning.Knobs(all)
+	knobs := tuning.Knobs(tuning.Each(s.Trials, func(t searcher.Trial) tuning.Settings { return t.Settings }))
 	head := []string{"trial", "state", "reason", "attempts", "epochs", "best_value", "best_epoch", "last_value"}
 	if epochs {
 		head = []string{"trial", "epoch", "value", "seconds_since_begin", "cores", "threads"}
 	}
 	head = append(head, "seconds", "joules", "joules_source", "core_hours")
-	for _, name := range knobs {
-		head = append(head, "knob_"+name)
-	}
-	rows := [][]string{head}
+	rows := [][]string{append(head, tuning.Each(knobs, func(name string) string { return "knob_" + name })...)}
 	row := func(t *searcher.Trial, r searcher.Report, own ...string) {
 		own = append([]string{strconv.Itoa(t.Number)}, own...)
 		joules := ""
@@ -38,13 +31,8 @@ func CSV(w io.Writer, s *searcher.Searcher, epochs bool) error {
 		if own = append(own, number(r.Seconds), joules, r.Source, number(r.CoreHours)); r.Epoch == 0 {
 			own = append(own[:len(own)-4], "", "", "", "") // nothing is known before the first report
 		}
-		for _, name := range knobs {
-			own = append(own, t.Settings[name].String())
-		}
-		for i := range own {
-			own[i] = report.Legible(own[i])
-		}
-		rows = append(rows, own)
+		own = append(own, tuning.Each(knobs, func(name string) string { return t.Settings[name].String() })...)
+		rows = append(rows, tuning.Each(own, report.Legible))
 	}
 	for i := range s.Trials {
 		t := &s.Trials[i]

@@ -117,18 +117,16 @@ func (p Pareto) Notes() []string {
 
 // Text prints the trials of the front for people.
 func (p Pareto) Text() string {
-	rows := [][]string{append([]string{"TRIAL", "EPOCH"}, strings.Split(strings.ToUpper(strings.Join(p.By, "\t")), "\t")...)}
-	for _, at := range p.Points {
-		if !at.Front {
-			continue
-		}
+	head := append([]string{"TRIAL", "EPOCH"}, tuning.Each(p.By, strings.ToUpper)...)
+	front := slices.DeleteFunc(slices.Clone(p.Points), func(at Point) bool { return !at.Front })
+	table := report.List(head, front, func(at Point) []string {
 		row := []string{strconv.Itoa(at.Trial), strconv.Itoa(at.Epoch)}
 		for i, m := range p.By {
 			row = append(row, Print(m, at.Amounts[i]))
 		}
-		rows = append(rows, row)
-	}
-	return report.Columns(rows...) + strings.Join(append(p.Notes(), ""), "\n")
+		return row
+	})
+	return table + strings.Join(append(p.Notes(), ""), "\n")
 }
 
 // Print prints an amount of a measure with its unit.

@@ -256,11 +256,7 @@ func best(c compared, name string) string {
 	case n > 1 && values[0].IsNumber() && values[n-1].IsNumber():
 		return values[0].String() + " to " + values[n-1].String()
 	}
-	var words []string
-	for _, v := range values {
-		words = append(words, v.String())
-	}
-	return strings.Join(words, ", ")
+	return strings.Join(tuning.Each(values, tuning.Value.String), ", ")
 }
 
 // Text prints the importance for people.
@@ -268,12 +264,9 @@ func (i Importance) Text() string {
 	if i.Unknown != "" {
 		return "Which hyperparameters mattered is unknown: " + i.Unknown + ".\n"
 	}
-	rows := [][]string{{"KNOB", "EXPLAINS", "VERDICT", "BY LUCK", "IN THE BEST QUARTER"}}
-	for _, k := range i.Knobs {
-		rows = append(rows, []string{k.Name, fmt.Sprintf("%.0f %%", 100*k.Share), string(k.Verdict), luck(k.P), k.Best})
-	}
-	return report.Columns(rows...) +
-		fmt.Sprintf("\n%d trials after %d epochs. The knobs together explain %.0f %% of how their values differ.\n", i.Trials, i.Epoch, 100*i.Explained)
+	return report.List([]string{"KNOB", "EXPLAINS", "VERDICT", "BY LUCK", "IN THE BEST QUARTER"}, i.Knobs, func(k Knob) []string {
+		return []string{k.Name, fmt.Sprintf("%.0f %%", 100*k.Share), string(k.Verdict), luck(k.P), k.Best}
+	}) + fmt.Sprintf("\n%d trials after %d epochs. The knobs together explain %.0f %% of how their values differ.\n", i.Trials, i.Epoch, 100*i.Explained)
 }
 
 func luck(p float64) string {
