@@ -210,10 +210,7 @@ func environment(environ []string) map[string]string {
 // misspelt finds the variables that are nearly a known one. Others with the prefix stay, since
 // jobs carry some of their own, such as PITCHPIPE_SETTINGS.
 func (d *document) misspelt(env map[string]string) {
-	var known []string
-	for _, k := range Keys() {
-		known = append(known, strings.TrimPrefix(k.variable(), prefix))
-	}
+	known := tuning.Each(Keys(), func(k Key) string { return strings.TrimPrefix(k.variable(), prefix) })
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		own, ours := strings.CutPrefix(name, prefix)
 		if near := jobfile.Nearest(own, known); ours && near != "" && !slices.Contains(known, own) {

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"pitchpipe/controller/tuning"
 )
 
 // maxFile bounds what is read: a configuration has no megabyte of settings.
@@ -221,9 +223,5 @@ func joined(faults []Error) error {
 	slices.SortStableFunc(faults, func(a, b Error) int {
 		return cmp.Or(cmp.Compare(min(b.Where.line, 1), min(a.Where.line, 1)), cmp.Compare(a.Where.line, b.Where.line), cmp.Compare(a.Where.column, b.Where.column))
 	})
-	all := make([]error, len(faults))
-	for i, e := range faults {
-		all[i] = e
-	}
-	return errors.Join(all...)
+	return errors.Join(tuning.Each(faults, func(e Error) error { return e })...)
 }

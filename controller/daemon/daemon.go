@@ -154,7 +154,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	group, gctx := errgroup.WithContext(ctx)
 	serve := func(h http.Handler, l net.Listener) {
-		group.Go(func() error { return peercred.Serve(gctx, d.server(h), l, 2*time.Second) })
+		server := &http.Server{Handler: h, ConnContext: peer.ConnContext, ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug)}
+		group.Go(func() error { return peercred.Serve(gctx, server, l, 2*time.Second) })
 	}
 	if d.cfg.Listen != "" {
 		tcp, err := d.listenMetrics(ctx)
@@ -238,13 +239,6 @@ func (d *Daemon) tune(ctx context.Context) error {
 		return err
 	}
 	return nil
-}
-
-func (d *Daemon) server(h http.Handler) *http.Server {
-	return &http.Server{
-		Handler: h, ConnContext: peer.ConnContext,
-		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
-	}
 }
 
 func newRequestID() string {

@@ -95,10 +95,7 @@ func (r *services) classOf(o knowledge.Observation) string {
 	if model == nil || ok {
 		return known.class
 	}
-	known.class = classIn(model, o)
-	for _, p := range o.Profiles {
-		known.strata = append(known.strata, classify.KeyOf(p))
-	}
+	known.class, known.strata = classIn(model, o), tuning.Each(o.Profiles, classify.KeyOf)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.model == model { // else another one came meanwhile
@@ -185,13 +182,12 @@ func (r *services) learn(ctx context.Context, o knowledge.Observation, node stri
 
 // samplesOf are the profiles that an observation teaches classes by.
 func samplesOf(o knowledge.Observation) []classify.Sample {
-	var out []classify.Sample
-	for _, p := range o.Profiles {
-		if !o.Polluted {
-			out = append(out, classify.Sample{Profile: p, Run: o.ID, Kind: o.Kind.String()})
-		}
+	if o.Polluted {
+		return nil
 	}
-	return out
+	return tuning.Each(o.Profiles, func(p tuning.Profile) classify.Sample {
+		return classify.Sample{Profile: p, Run: o.ID, Kind: o.Kind.String()}
+	})
 }
 
 // samples are those of a run that was learned from before.
@@ -218,11 +214,7 @@ func (r *services) refit() error {
 	if err != nil {
 		return fmt.Errorf("read the observations: %w", err)
 	}
-	var samples []classify.Sample
-	for _, o := range observations {
-		samples = append(samples, samplesOf(o)...)
-	}
-	model, err := classify.Fit(samples)
+	model, err := classify.Fit(slices.Concat(tuning.Each(observations, samplesOf)...))
 	if err != nil {
 		return fmt.Errorf("fit the classes: %w", err)
 	}

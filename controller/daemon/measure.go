@@ -13,11 +13,9 @@ import (
 	"pitchpipe/exporter/api"
 )
 
-const (
-	// keptSamples bounds the samples of one attempt. Beyond it the older half keeps
-	// only its progress marks, which hold the epochs.
-	keptSamples = 4096
-)
+// keptSamples bounds the samples of one attempt. Beyond it the older half keeps
+// only its progress marks, which hold the epochs.
+const keptSamples = 4096
 
 type windowKey struct {
 	job     string

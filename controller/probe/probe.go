@@ -145,11 +145,8 @@ func (p *prober) recall() error {
 func (p *prober) save() error { return durable.WriteJSON(p.File, p.memory, 0o600) }
 
 func (p *prober) study() search.Study {
-	s := search.Study{Policy: p.Policy, Own: p.Own, Space: p.space}
+	s := search.Study{Policy: p.Policy, Own: p.Own, Space: p.space, Trials: tuning.Each(p.tried, func(t Tried) tuning.Trial { return t.Trial })}
 	s.Policy.Budget.Probes = p.Probes
-	for _, t := range p.tried {
-		s.Trials = append(s.Trials, t.Trial)
-	}
 	return s
 }
 

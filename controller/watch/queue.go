@@ -12,21 +12,21 @@ import (
 type Queue struct {
 	mu     sync.Mutex
 	ready  []driver.JobID
-	queued map[driver.JobID]bool        // in ready
-	busy   map[driver.JobID]bool        // handed out, Done not called
-	dirty  map[driver.JobID]bool        // added while busy
-	timers map[driver.JobID]*time.Timer // AddAfter, one a key
-	due    map[driver.JobID]time.Time
+	queued map[driver.JobID]bool  // in ready
+	busy   map[driver.JobID]bool  // handed out, Done not called; true: added meanwhile
+	later  map[driver.JobID]timer // AddAfter, one a key
 	wake   chan struct{}
 	closed bool
 }
 
+type timer struct {
+	*time.Timer
+	due time.Time
+}
+
 // NewQueue makes an empty queue.
 func NewQueue() *Queue {
-	return &Queue{
-		queued: map[driver.JobID]bool{}, busy: map[driver.JobID]bool{}, dirty: map[driver.JobID]bool{},
-		timers: map[driver.JobID]*time.Timer{}, due: map[driver.JobID]time.Time{}, wake: make(chan struct{}, 1),
-	}
+	return &Queue{queued: map[driver.JobID]bool{}, busy: map[driver.JobID]bool{}, later: map[driver.JobID]timer{}, wake: make(chan struct{}, 1)}
 }
 
 // Add asks for a look at a job as soon as a worker is free.
@@ -37,10 +37,11 @@ func (q *Queue) Add(id driver.JobID) {
 }
 
 func (q *Queue) add(id driver.JobID) {
+	_, busy := q.busy[id]
 	switch {
 	case q.closed || q.queued[id]:
-	case q.busy[id]:
-		q.dirty[id] = true
+	case busy:
+		q.busy[id] = true
 	default:
 		q.queued[id] = true
 		q.ready = append(q.ready, id)
@@ -63,22 +64,20 @@ func (q *Queue) AddAfter(id driver.JobID, d time.Duration) {
 		return
 	}
 	at := time.Now().Add(d)
-	if old, waiting := q.due[id]; waiting {
-		if !at.Before(old) {
+	if old, waiting := q.later[id]; waiting {
+		if !at.Before(old.due) {
 			return
 		}
-		q.timers[id].Stop()
+		old.Stop()
 	}
-	q.due[id] = at
-	q.timers[id] = time.AfterFunc(d, func() {
+	q.later[id] = timer{due: at, Timer: time.AfterFunc(d, func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		if q.due[id].Equal(at) {
-			delete(q.due, id)
-			delete(q.timers, id)
+		if q.later[id].due.Equal(at) {
+			delete(q.later, id)
 			q.add(id)
 		}
-	})
+	})}
 }
 
 // Get waits for a key. The caller calls Done with it. It returns the context's
@@ -90,7 +89,7 @@ func (q *Queue) Get(ctx context.Context) (driver.JobID, error) {
 			id := q.ready[0]
 			q.ready = q.ready[1:]
 			delete(q.queued, id)
-			q.busy[id] = true
+			q.busy[id] = false
 			if len(q.ready) > 0 {
 				q.signal() // another worker may sleep
 			}
@@ -110,9 +109,9 @@ func (q *Queue) Get(ctx context.Context) (driver.JobID, error) {
 func (q *Queue) Done(id driver.JobID) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	again := q.busy[id]
 	delete(q.busy, id)
-	if q.dirty[id] {
-		delete(q.dirty, id)
+	if again {
 		q.add(id)
 	}
 }
@@ -122,9 +121,8 @@ func (q *Queue) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
-	for id, t := range q.timers {
+	for _, t := range q.later {
 		t.Stop()
-		delete(q.timers, id)
-		delete(q.due, id)
 	}
+	clear(q.later)
 }

@@ -72,11 +72,10 @@ func Of(parse detect.Parser, filename string, source []byte, variables map[strin
 	return v
 }
 
-func faultsOf(list jobfile.Errors) (out []api.Fault) {
-	for _, f := range list {
-		out = append(out, api.Fault{File: f.Pos.Filename, Line: f.Pos.Line, Column: f.Pos.Column, Found: f.Found, Want: f.Want})
-	}
-	return out
+func faultsOf(list jobfile.Errors) []api.Fault {
+	return tuning.Each(list, func(f jobfile.Error) api.Fault {
+		return api.Fault{File: f.Pos.Filename, Line: f.Pos.Line, Column: f.Pos.Column, Found: f.Found, Want: f.Want}
+	})
 }
 
 func (g Ground) prospects(file *jobfile.Job, asked tuning.Policy) tuning.Prospects {

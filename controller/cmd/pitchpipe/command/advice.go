@@ -34,16 +34,15 @@ func (a *app) advice() *cobra.Command {
 			for _, r := range found {
 				count[r.State]++
 			}
-			return a.show(map[string]any{"command": "advice", "rows": found, "summary": count}, func() error { return a.adviceTable(found) })
+			return a.said(map[string]any{"command": "advice", "rows": found, "summary": count}, "%s", adviceTable(found))
 		}),
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "also show jobs of which too little is known, and limits that are short enough")
 	return cmd
 }
 
-func (a *app) adviceTable(found []advise.Item) error {
-	lines := [][]string{strings.Fields("JOB NAME USER WHAT FROM TO STATE WHY RULE")}
-	for _, r := range found {
+func adviceTable(found []advise.Item) string {
+	return report.List(strings.Fields("JOB NAME USER WHAT FROM TO STATE WHY RULE"), found, func(r advise.Item) []string {
 		text := func(v float64) string { return fmt.Sprint(v) }
 		if r.What == advise.TimeLimit {
 			text = report.Duration
@@ -56,7 +55,6 @@ func (a *app) adviceTable(found []advise.Item) error {
 		if r.With != "" {
 			what += " with " + string(r.With)
 		}
-		lines = append(lines, []string{string(r.Job), r.Name, r.Owner, what, text(r.From), text(r.To), string(r.State), why, r.Rule})
-	}
-	return rows(a.Stdout, lines...)
+		return []string{string(r.Job), r.Name, r.Owner, what, text(r.From), text(r.To), string(r.State), why, r.Rule}
+	})
 }

@@ -19,7 +19,6 @@ import (
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/joblog"
-	"pitchpipe/controller/report"
 	"pitchpipe/controller/simulate"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver/jobfile"
@@ -189,27 +188,19 @@ func (a *app) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.Stderr, opts))
 }
 
-// show prints v as JSON under --json, else in words.
-func (a *app) show(v any, words func() error) error {
+// said prints v as JSON under --json, else in words.
+func (a *app) said(v any, format string, args ...any) error {
 	if a.json {
 		return a.printJSON(v)
 	}
-	return words()
-}
-
-func (a *app) said(v any, format string, args ...any) error {
-	return a.show(v, func() error { a.printf(format, args...); return nil })
+	_, err := fmt.Fprintf(a.Stdout, format, args...)
+	return err
 }
 
 func (a *app) printJSON(v any) error {
 	e := json.NewEncoder(a.Stdout)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
-}
-
-func rows(w io.Writer, lines ...[]string) error {
-	_, err := io.WriteString(w, report.Columns(lines...))
-	return err
 }
 
 func texts[T ~string](words []T) []string {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitchpipe/controller/config"
+	"pitchpipe/controller/report"
 	"pitchpipe/controller/tuning"
 )
 
@@ -40,13 +41,9 @@ func (a *app) config() *cobra.Command {
 					all = append(all, setting{k.Name, a.cfg.Texts[k.Name], cmp.Or(a.cfg.Given[k.Name], "default")})
 				}
 			}
-			return a.show(all, func() error {
-				lines := [][]string{{"KEY", "VALUE", "SOURCE"}}
-				for _, s := range all {
-					lines = append(lines, []string{s.Key, cmp.Or(s.Value, "-"), s.Source})
-				}
-				return rows(a.Stdout, lines...)
-			})
+			return a.said(all, "%s", report.List([]string{"KEY", "VALUE", "SOURCE"}, all, func(s setting) []string {
+				return []string{s.Key, cmp.Or(s.Value, "-"), s.Source}
+			}))
 		},
 	}
 }

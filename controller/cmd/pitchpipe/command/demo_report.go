@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/report"
 	"pitchpipe/controller/tuning"
 )
 
@@ -94,11 +95,11 @@ func (r *demoReport) finish() {
 
 func (r *demoReport) text() string {
 	var b strings.Builder
-	lines := [][]string{{
+	head := []string{
 		"JOB", "CLASS", "SECONDS user → tuned", "CORE-HOURS", "EPOCHS", "QUALITY", "JOULES (" + cmp.Or(r.EnergySource, "not measured") + ")",
 		"SETTINGS user → tuned", "MOVES", "REASON",
-	}}
-	for _, row := range r.Jobs {
+	}
+	b.WriteString(report.List(head, r.Jobs, func(row demoRow) []string {
 		own, tuned, from, moves := row.First, row.First, api.Job{}, row.First.Restarts+row.First.Probes
 		seconds := arrow("%.1f", took(row.First), nil)
 		if row.Tuned != nil {
@@ -107,13 +108,12 @@ func (r *demoReport) text() string {
 		} else {
 			tuned.CoreHours, tuned.Quality, tuned.Joules = nil, nil, nil // there is nothing to compare them with
 		}
-		lines = append(lines, []string{
+		return []string{
 			row.Name, demoClass(tuned), seconds, arrow("%.3f", from.CoreHours, tuned.CoreHours), strconv.Itoa(tuned.Epoch),
 			arrow("%.4g", from.Quality, tuned.Quality), arrow("%.0f", from.Joules, tuned.Joules),
 			own.Own.String() + " → " + tuned.Current.String(), strconv.Itoa(moves), demoReason(tuned),
-		})
-	}
-	_ = rows(&b, lines...) // a Builder takes all
+		}
+	}))
 	fmt.Fprintf(&b, "\nReturning jobs took %.2f of their untuned time (geometric mean of the five kinds, restarts included). Lost %d, duplicated %d.\n",
 		r.GeometricMean, r.Lost, r.Duplicated)
 	fmt.Fprintf(&b, "Machine %s, counters %s. Joules that are modelled are an estimate and support no claim.\n", r.Machine, r.Schema)

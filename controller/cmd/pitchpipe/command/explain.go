@@ -3,11 +3,13 @@ package command
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/report"
 )
 
 func (a *app) explain() *cobra.Command {
@@ -27,13 +29,10 @@ func (a *app) explain() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(s, func() error {
-				if replay {
-					a.replays(s)
-					return nil
-				}
-				return a.story(s, verbose)
-			})
+			if replay {
+				return a.said(s, "%s", a.replays(s))
+			}
+			return a.said(s, "%s", a.story(s, verbose))
 		}),
 	}
 	cmd.Flags().BoolVar(&replay, "replay", false, "make each decision again from its recorded state, and compare")
@@ -41,48 +40,47 @@ func (a *app) explain() *cobra.Command {
 	return cmd
 }
 
-func (a *app) story(s api.Story, verbose bool) error {
-	a.printf("verdict  %s\neffect   %s\nnext     %s\n", s.Verdict, s.Effect, s.Next)
+func (a *app) story(s api.Story, verbose bool) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "verdict  %s\neffect   %s\nnext     %s\n", s.Verdict, s.Effect, s.Next)
 	if s.Search != "" {
-		a.printf("search   trial %d of %s: pitchpipe search status %s\n", s.Trial, s.Search, s.Search)
-	}
-	lines := [][]string{{"\nRESOURCE", "USED", "REQUESTED", "SHARE"}}
-	for _, u := range s.Usage {
-		share := "-"
-		if u.Requested > 0 {
-			share = fmt.Sprintf("%.0f %%", 100*u.Used/u.Requested)
-		}
-		lines = append(lines, []string{u.Resource, u.Text(u.Used), u.Text(u.Requested), share})
+		fmt.Fprintf(&b, "search   trial %d of %s: pitchpipe search status %s\n", s.Trial, s.Search, s.Search)
 	}
 	if len(s.Usage) > 0 {
-		if err := rows(a.Stdout, lines...); err != nil {
-			return err
-		}
+		b.WriteString(report.List([]string{"\nRESOURCE", "USED", "REQUESTED", "SHARE"}, s.Usage, func(u api.Usage) []string {
+			share := "-"
+			if u.Requested > 0 {
+				share = fmt.Sprintf("%.0f %%", 100*u.Used/u.Requested)
+			}
+			return []string{u.Resource, u.Text(u.Used), u.Text(u.Requested), share}
+		}))
 	}
 	if !verbose {
-		return nil
+		return b.String()
 	}
-	a.printf("\n")
+	b.WriteString("\n")
 	for _, l := range s.Lines {
-		a.printf("%s  %s\n", a.colour("2", l.At.Local().Format(time.DateTime)), l.Text)
+		fmt.Fprintf(&b, "%s  %s\n", a.colour("2", l.At.Local().Format(time.DateTime)), l.Text)
 		for _, why := range l.Why {
-			a.printf("                     %s\n", a.colour("2", why))
+			fmt.Fprintf(&b, "                     %s\n", a.colour("2", why))
 		}
 	}
 	if s.Spent != "" {
-		a.printf("%s\n", s.Spent)
+		b.WriteString(s.Spent + "\n")
 	}
-	return nil
+	return b.String()
 }
 
-func (a *app) replays(s api.Story) {
+func (a *app) replays(s api.Story) string {
+	var b strings.Builder
 	if s.Dropped > 0 {
-		a.printf("the first %d decisions about %s are no longer kept in full\n", s.Dropped, s.Job)
+		fmt.Fprintf(&b, "the first %d decisions about %s are no longer kept in full\n", s.Dropped, s.Job)
 	}
 	if len(s.Replays) == 0 {
-		a.printf("there is no decision about %s yet that can be made again\n", s.Job)
+		fmt.Fprintf(&b, "there is no decision about %s yet that can be made again\n", s.Job)
 	}
 	for _, r := range s.Replays {
-		a.printf("%s  %s\n", a.colour("2", r.At.Local().Format(time.DateTime)), r.Text)
+		fmt.Fprintf(&b, "%s  %s\n", a.colour("2", r.At.Local().Format(time.DateTime)), r.Text)
 	}
+	return b.String()
 }

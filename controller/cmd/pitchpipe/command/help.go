@@ -30,10 +30,7 @@ func (a *app) version() *cobra.Command {
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.start(cmd) },
 		RunE: func(*cobra.Command, []string) error {
-			return a.show(map[string]string{"version": a.Version, "go": runtime.Version()}, func() error {
-				a.printf("pitchpipe version %s\n", a.Version)
-				return nil
-			})
+			return a.said(map[string]string{"version": a.Version, "go": runtime.Version()}, "pitchpipe version %s\n", a.Version)
 		},
 	}
 }

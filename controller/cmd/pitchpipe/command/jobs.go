@@ -14,6 +14,7 @@ import (
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/report"
 	"pitchpipe/controller/trials"
+	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
 
@@ -40,12 +41,10 @@ func (a *app) status() *cobra.Command {
 				switch {
 				case err != nil:
 					return err
-				case a.json:
-					err = a.printJSON(jobs)
-				case watch:
+				case watch && !a.json:
 					show.update(jobs)
 				default:
-					err = a.table(jobs)
+					err = a.said(jobs, "%s", jobTable(jobs))
 				}
 				if err != nil || !watch || !slices.ContainsFunc(jobs, notEnded) || !pause(ctx, 500*time.Millisecond) {
 					return err
@@ -75,15 +74,13 @@ func fetch(ctx context.Context, client *api.Client, ids []string) ([]api.Job, er
 	return jobs, nil
 }
 
-func (a *app) table(jobs []api.Job) error {
-	lines := [][]string{strings.Split("JOB NAME USER STATE TUNING EPOCH TIME ENERGY COST MOVES SETTINGS WHY", " ")}
-	for _, j := range jobs {
-		lines = append(lines, []string{
+func jobTable(jobs []api.Job) string {
+	return report.List(strings.Fields("JOB NAME USER STATE TUNING EPOCH TIME ENERGY COST MOVES SETTINGS WHY"), jobs, func(j api.Job) []string {
+		return []string{
 			j.ID, named(j.Name, j.Lineage), j.Owner, j.State, tuningText(j), epochs(j.Epoch, j.Total), ran(j), joules(j.Joules, j.Source), cost(j), moves(j),
 			cmp.Or(j.Current.String(), "-"), j.Sentence,
-		})
-	}
-	return rows(a.Stdout, lines...)
+		}
+	})
 }
 
 // tuningText says what tuning does for a job, in words that no scheduler has: Slurm holds a
@@ -183,13 +180,9 @@ func (a *app) history() *cobra.Command {
 				return err
 			}
 			events = slices.DeleteFunc(events, func(e api.Event) bool { return len(args) > 0 && e.Job != args[0] })
-			return a.show(events, func() error {
-				var lines [][]string
-				for _, e := range events {
-					lines = append(lines, []string{e.At.Local().Format(time.DateTime), cmp.Or(e.Job, "-"), named(e.Name, e.Lineage), e.Text})
-				}
-				return rows(a.Stdout, lines...)
-			})
+			return a.said(events, "%s", report.Columns(tuning.Each(events, func(e api.Event) []string {
+				return []string{e.At.Local().Format(time.DateTime), cmp.Or(e.Job, "-"), named(e.Name, e.Lineage), e.Text}
+			})...))
 		}),
 	}
 }
@@ -210,32 +203,27 @@ func ids[T any](a *app, once bool, ask func(*api.Client, context.Context) ([]T, 
 		if once && len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		for _, x := range newestOf(a, cmd, ask) {
+		how = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+		// A completion skips configure, whose errors would end up in the shell.
+		var err error
+		if a.cfg, err = config.Load(cmd.Flags(), a.Environ, a.file); err != nil {
+			return nil, how
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
+		defer cancel()
+		client := a.client()
+		defer client.Close()
+		all, err := ask(client, ctx)
+		if err != nil { // there was no answer in time
+			return nil, how
+		}
+		for _, x := range slices.Backward(all) {
 			if id, what, ok := describe(x); ok && !slices.Contains(args, id) && strings.HasPrefix(id, word) {
 				out = append(out, cobra.CompletionWithDesc(id, what))
 			}
 		}
-		return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+		return out, how
 	}
-}
-
-// newestOf asks a running controller for a list, and turns it round. Without an answer in time it is empty.
-func newestOf[T any](a *app, cmd *cobra.Command, ask func(*api.Client, context.Context) ([]T, error)) []T {
-	// A completion skips configure, whose errors would end up in the shell.
-	var err error
-	if a.cfg, err = config.Load(cmd.Flags(), a.Environ, a.file); err != nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
-	defer cancel()
-	client := a.client()
-	defer client.Close()
-	out, err := ask(client, ctx)
-	if err != nil {
-		return nil
-	}
-	slices.Reverse(out)
-	return out
 }
 
 // named is a name with the search and the trial that it belongs to.

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -91,7 +90,7 @@ func (a *app) probe(ctx context.Context, s api.Submission, with probing) (change
 	case err != nil:
 		return change, nil, fmt.Errorf("%w; nothing was submitted", err)
 	}
-	if err := printProbes(a.Stderr, out, own, policy); err != nil {
+	if _, err := fmt.Fprint(a.Stderr, probesText(out, own, policy)); err != nil {
 		return change, nil, err
 	}
 	return out.Change, func() error { return os.RemoveAll(dir) }, nil
@@ -204,9 +203,8 @@ func withJoules(w exporterapi.Window, epochs []tuning.Epoch) []tuning.Epoch {
 	return out
 }
 
-func printProbes(to io.Writer, out probe.Result, own tuning.Settings, policy tuning.Policy) error {
-	lines := [][]string{{"SHORT JOB", "SETTINGS", "EPOCHS", "SECONDS", "ENERGY", "RESULT"}}
-	for _, t := range out.Tried {
+func probesText(out probe.Result, own tuning.Settings, policy tuning.Policy) string {
+	tried := report.List([]string{"SHORT JOB", "SETTINGS", "EPOCHS", "SECONDS", "ENERGY", "RESULT"}, out.Tried, func(t probe.Tried) []string {
 		result := "may be used"
 		switch {
 		case t.Trial.Failed:
@@ -220,13 +218,10 @@ func printProbes(to io.Writer, out probe.Result, own tuning.Settings, policy tun
 		if t.Trial.Joules != nil {
 			energy = fmt.Sprintf("%s (%s)", report.Joules(float64(*t.Trial.Joules)), t.Trial.Source)
 		}
-		lines = append(lines, []string{
+		return []string{
 			cmp.Or(string(t.Job), "-"), t.Trial.Settings.String(), strconv.Itoa(t.Trial.Epochs), fmt.Sprintf("%.2f", t.Trial.Seconds), energy, result,
-		})
-	}
-	if err := rows(to, lines...); err != nil {
-		return err
-	}
+		}
+	})
 	text := "none could be used: the job keeps its own settings"
 	if g := out.Gain; g != nil {
 		text = fmt.Sprintf("%s: %+.1f %% of %s by measurement, %+.1f %% without the luck of the best of %d", g.Trial.Settings, 100*g.LogRatio, policy.Objective, 100*g.Expected, g.Candidates)
@@ -236,6 +231,5 @@ func printProbes(to io.Writer, out probe.Result, own tuning.Settings, policy tun
 			text = "the job keeps its own settings (" + own.String() + "); the best was " + text + ", which is not beyond the noise"
 		}
 	}
-	_, err := fmt.Fprintf(to, "%s (no more was tried: %s)\n", text, strings.ReplaceAll(string(out.Reason), "-", " "))
-	return err
+	return fmt.Sprintf("%s%s (no more was tried: %s)\n", tried, text, strings.ReplaceAll(string(out.Reason), "-", " "))
 }

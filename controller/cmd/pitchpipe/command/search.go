@@ -16,6 +16,7 @@ import (
 	"pitchpipe/controller/searcher"
 	"pitchpipe/controller/searcher/results"
 	"pitchpipe/controller/trials"
+	"pitchpipe/controller/tuning"
 )
 
 func (a *app) search() *cobra.Command {
@@ -198,17 +199,11 @@ func (a *app) searchStatus() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				now, out := time.Now(), []foreseen{}
-				for _, x := range all {
-					out = append(out, foresee(x, now))
+				now, text := time.Now(), "there is no search yet: pitchpipe search run FILE starts one\n"
+				if len(all) > 0 {
+					text = searchList(all, now)
 				}
-				return a.show(out, func() error {
-					if len(all) == 0 {
-						a.printf("there is no search yet: pitchpipe search run FILE starts one\n")
-						return nil
-					}
-					return rows(a.Stdout, searchList(all, now)...)
-				})
+				return a.said(append([]foreseen{}, tuning.Each(all, func(x trials.State) foreseen { return foresee(x, now) })...), "%s", text)
 			}
 			x, err := a.theSearch(ctx, client, args, anySearch)
 			if err == nil && watch {
@@ -217,10 +212,7 @@ func (a *app) searchStatus() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(foresee(x, time.Now()), func() error {
-				a.printf("%s\n", searchBrief(x, time.Now()))
-				return rows(a.Stdout, searchTrials(x)...)
-			})
+			return a.said(foresee(x, time.Now()), "%s\n%s", searchBrief(x, time.Now()), searchTrials(x))
 		}),
 	}
 	cmd.Flags().BoolVar(&watch, "watch", false, "show one search until it is over")
@@ -261,21 +253,17 @@ func (a *app) printResults(x trials.State, most int, now time.Time) error {
 		front := results.Front(s, by...)
 		out.Front = &front
 	}
-	return a.show(out, func() error {
-		a.printf("%s", searchBrief(x, now))
-		if len(out.Trials) == 0 {
-			return nil
-		}
-		a.printf("\n")
-		err := rows(a.Stdout, searchResults(s, most)...)
-		if n := len(out.Trials); n > most {
-			a.printf("and %d more: pitchpipe search results %s\n", n-most, x.ID)
-		}
-		if by != nil {
-			a.printf("\nNo other trial is better in all of these (%s):\n%s", strings.Join(by, ", "), out.Front.Text())
-		}
-		return err
-	})
+	n, text := len(out.Trials), searchBrief(x, now)
+	if n > 0 {
+		text += "\n" + searchResults(s, most)
+	}
+	if n > most {
+		text += fmt.Sprintf("and %d more: pitchpipe search results %s\n", n-most, x.ID)
+	}
+	if n > 0 && by != nil {
+		text += fmt.Sprintf("\nNo other trial is better in all of these (%s):\n%s", strings.Join(by, ", "), out.Front.Text())
+	}
+	return a.said(out, "%s", text)
 }
 
 func (a *app) searchStop() *cobra.Command {

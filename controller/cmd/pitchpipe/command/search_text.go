@@ -121,9 +121,8 @@ func spentText(x trials.State, now time.Time) string {
 }
 
 // searchList is one line for each search.
-func searchList(all []trials.State, now time.Time) [][]string {
-	lines := [][]string{{"SEARCH", "NAME", "USER", "STATE", "TRIALS", "BEST", "TIME", "ENDS", "WHY"}}
-	for _, x := range all {
+func searchList(all []trials.State, now time.Time) string {
+	return report.List(strings.Fields("SEARCH NAME USER STATE TRIALS BEST TIME ENDS WHY"), all, func(x trials.State) []string {
 		state, best, ends, until := "running", "-", "-", now
 		if !x.Ended.IsZero() {
 			state, until, ends = "over", x.Ended, clock(x.Ended, now)
@@ -135,28 +134,25 @@ func searchList(all []trials.State, now time.Time) [][]string {
 			b, _ := s.Best(r[0])
 			best = value(b)
 		}
-		lines = append(lines, []string{
+		return []string{
 			x.ID, printable(x.Name), x.Owner, state, fmt.Sprintf("%d/%d", len(x.Trials), x.Plan.Trials), best,
 			report.Duration(until.Sub(x.Created).Seconds()), ends, x.Closing,
-		})
-	}
-	return lines
+		}
+	})
 }
 
 // searchTrials is one line for each trial.
-func searchTrials(x trials.State) [][]string {
-	lines := [][]string{{"TRIAL", "STATE", "EPOCH", "VALUE", "TIME", "ENERGY", "CORES", "JOB", "HYPERPARAMETERS", "WHY"}}
-	for _, t := range x.Trials {
+func searchTrials(x trials.State) string {
+	return report.List(strings.Fields("TRIAL STATE EPOCH VALUE TIME ENERGY CORES JOB HYPERPARAMETERS WHY"), x.Trials, func(t trials.Trial) []string {
 		r, job := t.Last(), "-"
 		if n := len(t.Jobs); n > 0 {
 			job = string(t.Jobs[n-1])
 		}
-		lines = append(lines, []string{
+		return []string{
 			fmt.Sprint(t.Number), trialState(t), epochs(r.Epoch, x.Plan.Epochs), value(r), known(report.Duration(r.Seconds), r.Epoch > 0), joules(r.Joules, r.Source), known(fmt.Sprint(r.Cores), r.Cores > 0), job,
 			t.Settings.String(), printable(t.Reason),
-		})
-	}
-	return lines
+		}
+	})
 }
 
 func trialState(t trials.Trial) string {
@@ -170,7 +166,7 @@ func trialState(t trials.Trial) string {
 }
 
 // searchResults ranks the trials.
-func searchResults(s *searcher.Searcher, most int) [][]string {
+func searchResults(s *searcher.Searcher, most int) string {
 	lines := [][]string{{"RANK", "TRIAL", "BEST", "EPOCH", "STATE", "TIME", "ENERGY", "CORE-HOURS", "HYPERPARAMETERS"}}
 	ranking := s.Ranking()
 	for i, t := range ranking[:min(most, len(ranking))] {
@@ -181,7 +177,7 @@ func searchResults(s *searcher.Searcher, most int) [][]string {
 			fmt.Sprintf("%.3g", r.CoreHours), t.Settings.String(),
 		})
 	}
-	return lines
+	return report.Columns(lines...)
 }
 
 // known is a text, and "-" where what it says is unknown.

@@ -17,6 +17,7 @@ import (
 
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver/slurm/check"
+	"pitchpipe/driver/slurm/parse"
 	"pitchpipe/scripts"
 )
 
@@ -147,13 +148,9 @@ func (a *app) policy(facts check.Facts) check.Policy {
 		p.Fault = strings.ReplaceAll(err.Error(), "\n", "; ")
 		return p
 	}
-	partitions := []string{""}
-	for _, one := range facts.Partitions {
-		partitions = append(partitions, one.Name)
-	}
-	for _, partition := range partitions {
+	for _, partition := range append(slices.Clone(facts.Partitions), parse.Partition{}) {
 		for _, assoc := range append(slices.Clone(facts.Accounts.Assocs), check.Association{}) {
-			s := site.For(partition, assoc.Account, "", assoc.User)
+			s := site.For(partition.Name, assoc.Account, "", assoc.User)
 			p.Apply = p.Apply || s.MaxMode == tuning.Apply && !s.DryRun
 		}
 	}

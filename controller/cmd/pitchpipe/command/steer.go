@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/tuning"
 	"pitchpipe/driver/slurm/check"
 	slurmcommand "pitchpipe/driver/slurm/command"
 )
@@ -57,12 +59,8 @@ func (a *app) pause() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(ps, func() error {
-				for _, p := range ps {
-					a.printf("paused: %s %s by %s %s\n", p.Scope, p.Name, p.By, p.Why)
-				}
-				return nil
-			})
+			lines := tuning.Each(ps, func(p api.Pause) string { return fmt.Sprintf("paused: %s %s by %s %s\n", p.Scope, p.Name, p.By, p.Why) })
+			return a.said(ps, "%s", strings.Join(lines, ""))
 		}),
 	}
 	cmd.Flags().StringVar(&why, "why", "", "a reason for others to read")
