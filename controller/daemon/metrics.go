@@ -117,12 +117,8 @@ func (c collector) info(family func(kind prometheus.ValueType, name, help string
 	}
 	info := family(prometheus.GaugeValue, "controller_job_info", "Name, user and account of a job that has not ended, to join with the exporter's metrics; always 1.", "manager", "job_id", "name", "user", "account")
 	for _, j := range jobs {
-		unit := ""
-		if n := len(j.Attempts); n > 0 {
-			unit = j.Attempts[n-1].Unit
-		}
 		if !j.State.Ended() {
-			info(1, c.d.driver.Name(), cmp.Or(unit, j.Alias, string(j.ID)), j.Name, j.Owner, j.Account)
+			info(1, c.d.driver.Name(), cmp.Or(tuning.Last(j.Attempts).Unit, j.Alias, string(j.ID)), j.Name, j.Owner, j.Account)
 		}
 	}
 }

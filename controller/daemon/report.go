@@ -37,16 +37,13 @@ func (r request) report() (any, error) {
 }
 
 func reportQuery(asked url.Values, now time.Time) (report.Query, error) {
-	q := report.Query{Since: now.Add(-reportPeriod), Until: now, By: report.ByJob}
+	q := report.Query{Since: now.Add(-reportPeriod), Until: now, By: cmp.Or(report.By(asked.Get("by")), report.ByJob)}
 	if text := asked.Get("since"); text != "" {
 		ago, err := tuning.ParseDuration(text)
 		if err != nil {
 			return q, fmt.Errorf("%w: since: %w", errInput, err)
 		}
 		q.Since = now.Add(-ago)
-	}
-	if by := asked.Get("by"); by != "" {
-		q.By = report.By(by)
 	}
 	if !slices.Contains(report.Bys(), q.By) {
 		return q, fmt.Errorf("%w: by: %q; want one of %s", errInput, q.By, strings.Trim(strings.ReplaceAll(fmt.Sprint(report.Bys()), " ", ", "), "[]"))

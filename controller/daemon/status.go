@@ -19,21 +19,15 @@ func status(job driver.Job, rec *reconcile.Record, now time.Time) api.Job {
 		EndedAt: job.Ended, Phase: string(reconcile.Seen),
 	}
 	// The time in the queue is no run time: a requeued job has both, in turns.
-	until := now
-	if !job.Ended.IsZero() {
-		until = job.Ended
-	}
 	out.Seconds = runTime(job, now).Seconds()
-	out.Waited = max(0, until.Sub(job.Submitted).Seconds()-out.Seconds)
+	out.Waited = max(0, cmp.Or(job.Ended, now).Sub(job.Submitted).Seconds()-out.Seconds)
 	if rec == nil {
 		return out
 	}
 	// Ended means that the tuner is done with it too.
 	out.Ended = job.State.Ended() && rec.Phase.Over()
 	out.Phase, out.Reason, out.Sentence = string(rec.Phase), rec.Reason, story.Because(rec)
-	if rec.Detail != "" {
-		out.Detail = rec.Detail
-	}
+	out.Detail = cmp.Or(rec.Detail, out.Detail)
 	out.Class, out.Epoch, out.Total = rec.Class, rec.Done(), rec.Total
 	out.Restarts, out.Probes = len(rec.Restarts), len(rec.Probed)
 	out.Own, out.Current, out.Outcome = rec.Own, rec.Settings(job.Attempt), rec.Outcome
@@ -42,17 +36,14 @@ func status(job driver.Job, rec *reconcile.Record, now time.Time) api.Job {
 		out.Policy = &rec.Policy
 	}
 	if joules, source := rec.Joules(); joules != nil {
-		j := float64(*joules)
-		out.Joules, out.Source = &j, source
+		out.Joules, out.Source = new(float64(*joules)), source
 	}
 	row := seen(rowOf(rec), job, now)
 	out.CoreHours = row.CoreHours()
 	if c, free, ok := row.Cost(); ok {
 		out.Cost, out.CostUnit, out.FreeEnergy = &c.Amount, c.Unit, free
 	}
-	if n := len(rec.Epochs); n > 0 {
-		out.Quality = rec.Epochs[n-1].Quality
-	}
+	out.Quality = tuning.Last(rec.Epochs).Quality
 	out.Recalled, out.RightSized = recalled(rec)
 	out.Advice = rec.Advice()
 	return out
@@ -81,9 +72,7 @@ func recalled(rec *reconcile.Record) (changed, memoryOnly bool) {
 
 // runTime is how long the job's attempts ran, as far as its scheduler says.
 func runTime(job driver.Job, now time.Time) (ran time.Duration) {
-	if !job.Ended.IsZero() {
-		now = job.Ended
-	}
+	now = cmp.Or(job.Ended, now)
 	attempts := job.Attempts
 	if len(attempts) == 0 && job.State != driver.Pending {
 		attempts = []driver.Attempt{{Started: job.Started, Ended: job.Ended}}

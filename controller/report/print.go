@@ -114,12 +114,7 @@ func whole(v *int, missing string) string {
 func twoDigits(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
 
 // clean keeps a name that a user chose from steering the terminal or the columns.
-func clean(s string) string {
-	if s == "" {
-		return Unknown
-	}
-	return Legible(s)
-}
+func clean(s string) string { return Legible(cmp.Or(s, Unknown)) }
 
 // Legible replaces what is not printable, so that a name cannot control the terminal.
 func Legible(s string) string {

@@ -127,27 +127,10 @@ func (q Query) covers(r Row) bool {
 }
 
 func (by By) key(r Row) string {
-	key := ""
-	switch by {
-	case ByUser:
-		key = r.User
-	case ByAccount:
-		key = r.Account
-	case ByPartition:
-		key = r.Partition
-	case ByKind:
-		key = r.Kind.String()
-	case ByDay:
-		key = ended(r, time.DateOnly)
-	case ByMonth:
-		key = ended(r, "2006-01")
-	case ByJob:
-		key = r.Job
-	}
-	if key == "" {
-		return Unknown
-	}
-	return key
+	return cmp.Or(map[By]string{
+		ByJob: r.Job, ByUser: r.User, ByAccount: r.Account, ByPartition: r.Partition, ByKind: r.Kind.String(),
+		ByDay: ended(r, time.DateOnly), ByMonth: ended(r, "2006-01"),
+	}[by], Unknown)
 }
 
 func ended(r Row, layout string) string {

@@ -56,24 +56,14 @@ type Trial struct {
 }
 
 // Last is the newest report; the zero Report where there is none.
-func (t *Trial) Last() Report {
-	if n := len(t.Reports); n > 0 {
-		return t.Reports[n-1]
-	}
-	return Report{}
-}
+func (t *Trial) Last() Report { return tuning.Last(t.Reports) }
 
 // counted are the reports that decisions depend on. What a trial reports between the decision to end its job and the
 // end depends on the machine, so that it counts only when the trial goes on.
 func (t *Trial) counted() []Report { return t.Reports[:t.Counted] }
 
 // Decisive is the newest report that counts; the zero Report where there is none.
-func (t *Trial) Decisive() Report {
-	if t.Counted > 0 {
-		return t.Reports[t.Counted-1]
-	}
-	return Report{}
-}
+func (t *Trial) Decisive() Report { return tuning.Last(t.counted()) }
 
 // Plan is what a search is. It never changes.
 type Plan struct {

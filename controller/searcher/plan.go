@@ -1,6 +1,7 @@
 package searcher
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -31,9 +32,7 @@ func PlanOf(p tuning.Policy) (Plan, error) {
 	if p.Quality != nil {
 		out.Target = p.Quality.Target
 	}
-	if out.Epochs == 0 {
-		out.Epochs = out.Total
-	}
+	out.Epochs = cmp.Or(out.Epochs, out.Total)
 	if out.Epochs == 0 && out.Method == tuning.Hyperband {
 		return Plan{}, fmt.Errorf("%w: hyperband plans its brackets before the first trial: want epochs in the search block", ErrPolicy)
 	}

@@ -62,9 +62,7 @@ func New(p Plan, s Snapshot) *Searcher {
 
 // Know sets how many epochs the job runs, where the plan lacks it. It comes before the first report.
 func (s *Searcher) Know(total int) {
-	if s.Total == 0 {
-		s.Total = total
-	}
+	s.Total = cmp.Or(s.Total, total)
 	if s.Epochs == 0 {
 		s.Epochs = total
 		s.index()

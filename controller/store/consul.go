@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+
+	"pitchpipe/controller/tuning"
 )
 
 // consulKV is a KV in the keys of a Consul cluster. The leader holds its lock by a session without
@@ -59,11 +61,9 @@ func (c *consulKV) List(ctx context.Context, prefix string) ([]Entry, error) {
 	if err != nil {
 		return nil, consulError(ctx, err)
 	}
-	out := make([]Entry, 0, len(pairs))
-	for _, p := range pairs {
-		out = append(out, Entry{Key: strings.TrimPrefix(p.Key, c.prefix), Value: p.Value, Version: Version(p.ModifyIndex)})
-	}
-	return out, nil
+	return tuning.Each(pairs, func(p *api.KVPair) Entry {
+		return Entry{Key: strings.TrimPrefix(p.Key, c.prefix), Value: p.Value, Version: Version(p.ModifyIndex)}
+	}), nil
 }
 
 // Put implements KV by a transaction: its answer has the new index.

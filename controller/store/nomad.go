@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/controller/tuning"
 )
 
 // Items of a variable.
@@ -71,11 +74,9 @@ func (n *nomadKV) List(ctx context.Context, prefix string) ([]Entry, error) {
 	if err != nil {
 		return nil, nomadError(ctx, err)
 	}
-	out := make([]Entry, 0, len(found))
-	for _, v := range found {
-		out = append(out, Entry{Key: strings.TrimPrefix(v.Path, n.prefix), Version: Version(v.ModifyIndex)})
-	}
-	return out, nil
+	return tuning.Each(found, func(v *api.VariableMetadata) Entry {
+		return Entry{Key: strings.TrimPrefix(v.Path, n.prefix), Version: Version(v.ModifyIndex)}
+	}), nil
 }
 
 // Put implements KV.
@@ -170,16 +171,8 @@ func nomadError(ctx context.Context, err error) error {
 	if errors.Is(err, api.ErrVariablePathNotFound) {
 		return ErrNotFound
 	}
-	kind := ErrUnavailable
-	switch nomadCode(err) {
-	case http.StatusForbidden:
-		kind = ErrDenied
-	case http.StatusBadRequest:
-		kind = ErrInvalid
-	case http.StatusConflict:
-		kind = ErrConflict
-	}
-	return fmt.Errorf("%w: %w", kind, err)
+	kind := map[int]error{http.StatusForbidden: ErrDenied, http.StatusBadRequest: ErrInvalid, http.StatusConflict: ErrConflict}[nomadCode(err)]
+	return fmt.Errorf("%w: %w", cmp.Or(kind, ErrUnavailable), err)
 }
 
 func nomadCode(err error) int {

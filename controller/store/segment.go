@@ -12,6 +12,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"pitchpipe/controller/tuning"
 )
 
 // entry is one change of the state, in a slot of the log.
@@ -121,11 +123,8 @@ func (r *Replica) compact(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list the blobs: %w", err)
 	}
-	next := segment{To: r.seq}
 	kept := slices.Clone(r.segments)
-	if n := len(kept); n > 0 {
-		next.From = kept[n-1].To
-	}
+	next := segment{From: tuning.Last(kept).To, To: r.seq}
 	values := r.since(&next)
 	for n := len(kept); n > 0 && kept[n-1].Size <= 2*next.Size; n-- {
 		next.From, kept = kept[n-1].From, kept[:n-1]

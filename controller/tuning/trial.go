@@ -247,6 +247,14 @@ func Each[T, U any](list []T, of func(T) U) (out []U) {
 	return out
 }
 
+// Last is the last of a list; the zero value where it has none.
+func Last[T any](list []T) (out T) {
+	if n := len(list); n > 0 {
+		return list[n-1]
+	}
+	return out
+}
+
 // First returns the first of a list for which so is true.
 func First[T any](list []T, so func(T) bool) (out T, found bool) {
 	if i := slices.IndexFunc(list, so); i >= 0 {

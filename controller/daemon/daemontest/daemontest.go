@@ -1,6 +1,7 @@
 package daemontest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -108,17 +109,9 @@ func (c *Controller) Stop(t testing.TB) {
 func build(t testing.TB, o Options) (*Controller, error) {
 	t.Helper()
 	dir := t.TempDir()
-	if o.State == "" {
-		o.State = filepath.Join(dir, "state")
-	}
-	if o.Tick <= 0 {
-		o.Tick = 20 * time.Millisecond
-	}
-	if o.Socket == "" {
-		o.Socket = filepath.Join(dir, "s")
-	}
+	o.Tick = cmp.Or(o.Tick, 20*time.Millisecond)
 	c := &Controller{Config: config.Config{
-		Socket: o.Socket, State: o.State, Listen: o.Listen, JobLabels: o.JobLabels, Driver: "local", Resync: time.Second,
+		Socket: cmp.Or(o.Socket, filepath.Join(dir, "s")), State: cmp.Or(o.State, filepath.Join(dir, "state")), Listen: o.Listen, JobLabels: o.JobLabels, Driver: "local", Resync: time.Second,
 		Log: config.Log{Level: slog.LevelInfo, Format: "text"}, Given: map[string]string{"listen": "--listen"},
 	}}
 	site, err := siteOf(dir, o.Site)

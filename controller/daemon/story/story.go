@@ -35,11 +35,7 @@ func Sentence(r *reconcile.Record, e reconcile.Entry) (string, bool) {
 }
 
 func opening(r *reconcile.Record) string {
-	asked := r.Own.String()
-	if asked == "" {
-		asked = "no setting that the tuner knows"
-	}
-	return fmt.Sprintf("%s submitted %q, asking for %s.", r.Owner, r.Name, asked)
+	return fmt.Sprintf("%s submitted %q, asking for %s.", r.Owner, r.Name, cmp.Or(r.Own.String(), "no setting that the tuner knows"))
 }
 
 func tell(r *reconcile.Record, e reconcile.Entry) (api.Line, bool) {
@@ -204,8 +200,5 @@ func sentence(text, detail string) string {
 }
 
 func settingsText(s tuning.Settings) string {
-	if len(s) == 0 {
-		return "the settings of its job file"
-	}
-	return s.String()
+	return cmp.Or(s.String(), "the settings of its job file")
 }

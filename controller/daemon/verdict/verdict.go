@@ -103,9 +103,7 @@ func (g Ground) prospects(file *jobfile.Job, asked tuning.Policy) tuning.Prospec
 func (g Ground) reach(file *jobfile.Job) tuning.Reach {
 	r := Reach(g.Driver, g.Can)
 	if r.Lacks.Name != "" {
-		if r.Lacks.From = g.Given[r.Lacks.Name]; r.Lacks.From == "" {
-			r.Lacks.From = tuning.FromDefault
-		}
+		r.Lacks.From = cmp.Or(g.Given[r.Lacks.Name], tuning.FromDefault)
 	}
 	if file.NoRequeue && g.Driver != "nomad" {
 		r.Stays = "its script forbids restarts (--no-requeue)"

@@ -94,9 +94,7 @@ func clock(at, now time.Time) string {
 // spentText is what all trials used, and the budget where there is one.
 func spentText(x trials.State, now time.Time) string {
 	joules, hours, _ := x.Searcher().Spent()
-	if !x.Ended.IsZero() {
-		now = x.Ended
-	}
+	now = cmp.Or(x.Ended, now)
 	of := func(have, budget string, bound bool) string {
 		if bound {
 			return have + " of " + budget
@@ -144,12 +142,9 @@ func searchList(all []trials.State, now time.Time) string {
 // searchTrials is one line for each trial.
 func searchTrials(x trials.State) string {
 	return report.List(strings.Fields("TRIAL STATE EPOCH VALUE TIME ENERGY CORES JOB HYPERPARAMETERS WHY"), x.Trials, func(t trials.Trial) []string {
-		r, job := t.Last(), "-"
-		if n := len(t.Jobs); n > 0 {
-			job = string(t.Jobs[n-1])
-		}
+		r := t.Last()
 		return []string{
-			fmt.Sprint(t.Number), trialState(t), epochs(r.Epoch, x.Plan.Epochs), value(r), known(report.Duration(r.Seconds), r.Epoch > 0), joules(r.Joules, r.Source), known(fmt.Sprint(r.Cores), r.Cores > 0), job,
+			fmt.Sprint(t.Number), trialState(t), epochs(r.Epoch, x.Plan.Epochs), value(r), known(report.Duration(r.Seconds), r.Epoch > 0), joules(r.Joules, r.Source), known(fmt.Sprint(r.Cores), r.Cores > 0), cmp.Or(string(tuning.Last(t.Jobs)), "-"),
 			t.Settings.String(), printable(t.Reason),
 		}
 	})
