@@ -89,8 +89,7 @@ func (c collector) searches(family func(kind prometheus.ValueType, name, help st
 		used, _, _ := s.Spent()
 		joules += used
 		if r := s.Ranking(); len(r) > 0 && c.d.cfg.JobLabels {
-			b, _ := s.Best(r[0])
-			best(b.Value, x.ID, x.Name, x.Owner)
+			best(s.Best(r[0]).Value, x.ID, x.Name, x.Owner)
 		}
 	}
 	searches := family(prometheus.GaugeValue, "searches", "Searches, ended ones as long as they are kept.", "state")

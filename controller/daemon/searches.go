@@ -148,8 +148,7 @@ func searchEvents(x trials.State) []api.Event {
 	}
 	s := x.Searcher()
 	if r := s.Ranking(); len(r) > 0 {
-		best, _ := s.Best(r[0])
-		text += fmt.Sprintf("; the best is %.4g in trial %d", best.Value, r[0].Number)
+		text += fmt.Sprintf("; the best is %.4g in trial %d", s.Best(r[0]).Value, r[0].Number)
 	}
 	return append(out, event(x.Ended, text+"."))
 }

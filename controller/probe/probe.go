@@ -76,7 +76,6 @@ type Tried struct {
 // Result is what probing brought.
 type Result struct {
 	Tried  []Tried
-	Chosen tuning.Settings
 	Change driver.Change // from the owner's settings to the chosen
 	Gain   *search.Gain  // of the best; nil: there is none but the owner's
 	Reason tuning.Reason // why no more was tried
@@ -152,7 +151,7 @@ func (p *prober) study() search.Study {
 
 // result is the best of what was tried.
 func (p *prober) result() (Result, error) {
-	out := Result{Tried: p.tried, Chosen: p.Own.Clone()}
+	out := Result{Tried: p.tried}
 	_, out.Reason = p.study().Next()
 	reference := p.tried[0].Trial
 	for i := range out.Tried[1:] {
@@ -166,8 +165,7 @@ func (p *prober) result() (Result, error) {
 	out.Gain = &gain
 	var err error
 	if gain.Clear && gain.Expected < 0 {
-		out.Chosen = gain.Trial.Settings
-		out.Change, err = p.Config.Change(out.Chosen)
+		out.Change, err = p.Config.Change(gain.Trial.Settings)
 	}
 	return out, err
 }

@@ -59,15 +59,14 @@ func (s *Snapshot) Counts(states ...State) string {
 	return strings.Join(out, ", ")
 }
 
-// Best is the epoch of a trial at which it was best; false: it has no report.
-func (s *Searcher) Best(t *Trial) (Report, bool) {
-	var best Report
+// Best is the epoch of a trial at which it was best; the zero Report where it has none.
+func (s *Searcher) Best(t *Trial) (best Report) {
 	for i, r := range t.Reports {
 		if i == 0 || s.Loss(r.Value) < s.Loss(best.Value) {
 			best = r
 		}
 	}
-	return best, len(t.Reports) > 0
+	return best
 }
 
 // Ranking lists the trials that have a report, the best first: those that reached the target by what they
@@ -81,7 +80,7 @@ func (s *Searcher) Ranking() []*Trial {
 	}
 	best := make([]Report, len(s.Trials)) // by number
 	for _, t := range out {
-		best[t.Number-1], _ = s.Best(t)
+		best[t.Number-1] = s.Best(t)
 	}
 	slices.SortStableFunc(out, func(a, b *Trial) int {
 		x, y := best[a.Number-1].Value, best[b.Number-1].Value

@@ -119,7 +119,7 @@ func (r searchReport) print(to io.Writer) error {
 func best(x trials.State) float64 {
 	s := x.Searcher()
 	for _, t := range s.Ranking() {
-		b, _ := s.Best(t)
+		b := s.Best(t)
 		return b.Value
 	}
 	return math.NaN()

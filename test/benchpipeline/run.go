@@ -165,7 +165,7 @@ func rowOf(x trials.State, cores float64) (out row) {
 	out.seconds, out.trials = x.Ended.Sub(x.Created).Seconds(), len(x.Trials)
 	s := x.Searcher()
 	if ranking := s.Ranking(); len(ranking) > 0 {
-		best, _ := s.Best(ranking[0])
+		best := s.Best(ranking[0])
 		out.quality = best.Value
 	}
 	known := true

@@ -156,13 +156,10 @@ func parallel(s *searcher.Searcher, _ string) (picture.Sheet, error) {
 	var settings []tuning.Settings
 	var values []float64
 	for _, t := range trials {
-		best, _ := s.Best(t)
-		settings, values = append(settings, t.Settings), append(values, best.Value)
+		settings, values = append(settings, t.Settings), append(values, s.Best(t).Value)
 	}
 	slices.SortStableFunc(trials, func(a, b *searcher.Trial) int { // the best is drawn last
-		x, _ := s.Best(a)
-		y, _ := s.Best(b)
-		return cmp.Compare(s.Loss(y.Value), s.Loss(x.Value))
+		return cmp.Compare(s.Loss(s.Best(b).Value), s.Loss(s.Best(a).Value))
 	})
 	all := scales(tuning.Each(tuning.Knobs(settings), func(name string) scale { return axis(trials, name) }))
 	seen := clip(s, values)
@@ -176,12 +173,11 @@ func parallel(s *searcher.Searcher, _ string) (picture.Sheet, error) {
 		alpha, thin = 0x90, 0.6
 	}
 	draws := func(t *searcher.Trial, c color.Color, width vg.Length) *plotter.Line {
-		r, _ := s.Best(t)
 		var at plotter.XYs
 		for i, a := range all[:len(all)-1] {
 			at = append(at, plotter.XY{X: float64(i), Y: a.at(t.Settings[a.knob])})
 		}
-		return picture.Line(append(at, plotter.XY{X: float64(len(all) - 1), Y: value.at(tuning.Number(seen.at(r.Value)))}), c, width)
+		return picture.Line(append(at, plotter.XY{X: float64(len(all) - 1), Y: value.at(tuning.Number(seen.at(s.Best(t).Value)))}), c, width)
 	}
 	for i, t := range trials[:len(trials)-1] {
 		p.Add(draws(t, ramp(float64(i)/float64(len(trials)-1), alpha), thin))
@@ -191,12 +187,11 @@ func parallel(s *searcher.Searcher, _ string) (picture.Sheet, error) {
 	p.Add(winner, all)
 	p.X.Min, p.X.Max = -0.06*float64(len(all)), 1.08*float64(len(all))-1+0.05
 	p.Y.Min, p.Y.Max = missing-0.02, 1.12
-	r, _ := s.Best(top)
 	out := picture.Sheet{
 		Plot:   p,
 		Title:  fmt.Sprintf("Hyperparameters of %s and the best value of each (%s)", report.Count(len(trials), "trial"), direction(s)),
 		Notes:  []string{"A trial that ended early counts with the best value that it reached."},
-		Legend: []picture.Entry{{Name: fmt.Sprintf("best: trial %d, %.4g", top.Number, r.Value), Mark: winner}},
+		Legend: []picture.Entry{{Name: fmt.Sprintf("best: trial %d, %.4g", top.Number, s.Best(top).Value), Mark: winner}},
 	}
 	for _, share := range []struct {
 		name string

@@ -43,7 +43,7 @@ func CSV(w io.Writer, s *searcher.Searcher, epochs bool) error {
 			continue
 		}
 		values := []string{"", "", "", ""}
-		if best, ok := s.Best(t); ok {
+		if best := s.Best(t); best.Epoch > 0 {
 			values = []string{strconv.Itoa(t.Last().Epoch), number(best.Value), strconv.Itoa(best.Epoch), number(t.Last().Value)}
 		}
 		row(t, t.Last(), append([]string{string(t.State), t.Reason, strconv.Itoa(t.Attempt)}, values...)...)

@@ -53,7 +53,7 @@ func Front(s *searcher.Searcher, by ...string) Pareto {
 	out := Pareto{By: by}
 	var losses [][]float64
 	for _, t := range s.Ranking() {
-		best, _ := s.Best(t)
+		best := s.Best(t)
 		p := Point{Trial: t.Number, Epoch: best.Epoch, Front: true}
 		var loss []float64
 		for _, m := range by {

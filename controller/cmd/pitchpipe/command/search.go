@@ -245,8 +245,7 @@ func (a *app) printResults(x trials.State, most int, now time.Time) error {
 		Front  *results.Pareto `json:"front,omitempty"`
 	}{Search: x.ID, Over: x.Settled(), Trials: []ranked{}}
 	for i, t := range s.Ranking() {
-		best, _ := s.Best(t)
-		out.Trials = append(out.Trials, ranked{i + 1, best, *t})
+		out.Trials = append(out.Trials, ranked{i + 1, s.Best(t), *t})
 	}
 	by := measures(x)
 	if by != nil {

@@ -102,7 +102,6 @@ func (a *app) searchBest() *cobra.Command {
 			return fmt.Errorf("%w: no trial of %s has ended an epoch yet: pitchpipe search status %s", api.ErrNotFound, x.ID, x.ID)
 		}
 		t := ranking[0]
-		best, _ := s.Best(t)
 		out := struct {
 			Search   string          `json:"search"`
 			Trial    int             `json:"trial"`
@@ -110,7 +109,7 @@ func (a *app) searchBest() *cobra.Command {
 			Best     searcher.Report `json:"best"`
 			Folder   string          `json:"folder"` // of its checkpoint
 			File     string          `json:"file,omitempty"`
-		}{x.ID, t.Number, t.Settings, best, trials.Folder(x.Job.Dir, x.Name, x.ID, t.Number), file}
+		}{x.ID, t.Number, t.Settings, s.Best(t), trials.Folder(x.Job.Dir, x.Name, x.ID, t.Number), file}
 		next := "pitchpipe search best " + x.ID + " -o FILE writes a job file with these values"
 		if file != "" {
 			text, err := fixed(x, t.Settings)

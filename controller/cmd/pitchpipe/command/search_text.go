@@ -48,7 +48,7 @@ func counts(x trials.State) string {
 
 // foundText is a trial with its best epoch.
 func foundText(x trials.State, s *searcher.Searcher, t *searcher.Trial) string {
-	best, _ := s.Best(t)
+	best := s.Best(t)
 	what := "quality"
 	if x.Policy.Quality == nil {
 		what = "loss"
@@ -129,8 +129,7 @@ func searchList(all []trials.State, now time.Time) string {
 		}
 		s := x.Searcher()
 		if r := s.Ranking(); len(r) > 0 {
-			b, _ := s.Best(r[0])
-			best = value(b)
+			best = value(s.Best(r[0]))
 		}
 		return []string{
 			x.ID, printable(x.Name), x.Owner, state, fmt.Sprintf("%d/%d", len(x.Trials), x.Plan.Trials), best,
@@ -165,8 +164,7 @@ func searchResults(s *searcher.Searcher, most int) string {
 	lines := [][]string{{"RANK", "TRIAL", "BEST", "EPOCH", "STATE", "TIME", "ENERGY", "CORE-HOURS", "HYPERPARAMETERS"}}
 	ranking := s.Ranking()
 	for i, t := range ranking[:min(most, len(ranking))] {
-		best, _ := s.Best(t)
-		r := t.Last()
+		best, r := s.Best(t), t.Last()
 		lines = append(lines, []string{
 			fmt.Sprint(i + 1), fmt.Sprint(t.Number), value(best), fmt.Sprintf("%d of %d", best.Epoch, r.Epoch), string(t.State), report.Duration(r.Seconds), joules(r.Joules, r.Source),
 			fmt.Sprintf("%.3g", r.CoreHours), t.Settings.String(),
@@ -218,8 +216,7 @@ func searchLine(x trials.State, now time.Time) (line, mark string) {
 	parts := []string{x.ID + " " + searchState(x)}
 	s := x.Searcher()
 	if r := s.Ranking(); len(r) > 0 {
-		best, _ := s.Best(r[0])
-		parts = append(parts, fmt.Sprintf("best %s in trial %d", value(best), r[0].Number))
+		parts = append(parts, fmt.Sprintf("best %s in trial %d", value(s.Best(r[0])), r[0].Number))
 		mark = parts[1]
 	}
 	if left, ok := x.Left(now); ok {
