@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"pitchpipe/controller/evaluate/evaluatetest"
+	"pitchpipe/test/fixtures"
 	"pitchpipe/test/measure"
 )
 
@@ -56,7 +56,7 @@ func TestTheReportOfASmallFixedSet(t *testing.T) {
 	if err := r.Write(&out); err != nil {
 		t.Fatal(err)
 	}
-	evaluatetest.Golden(t, *update, "report.md", out.String())
+	fixtures.Golden(t, *update, "testdata/report.md", out.String())
 	if failed := r.Failed(); len(failed) != 1 || failed[0] != "hyper: exit status 2: no seconds" {
 		t.Errorf("failed %q", failed)
 	}

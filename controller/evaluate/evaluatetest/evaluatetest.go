@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"pitchpipe/controller/evaluate"
 )
 
@@ -55,25 +53,6 @@ func Table(t testing.TB, name, text string, f evaluate.Format) evaluate.Table {
 		t.Fatal(err)
 	}
 	return out
-}
-
-// Golden compares a text with the file testdata/name, which it writes anew where update
-// is set.
-func Golden(t testing.TB, update bool, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path) //nolint:gosec // a test names it
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
-	}
 }
 
 // Quiet ignores progress.

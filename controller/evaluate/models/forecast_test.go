@@ -11,6 +11,7 @@ import (
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/evaluatetest"
 	"pitchpipe/controller/evaluate/models"
+	"pitchpipe/test/fixtures"
 )
 
 // small is a table of two workloads: one with loss, quality and seconds, and one of
@@ -47,7 +48,7 @@ func TestTheTextOfASmallForecast(t *testing.T) {
 	t.Parallel()
 	in := models.ForecastInput{Set: evaluate.Set{Curves: []evaluate.Table{smallForecast(t)}}, Seen: []float64{0.5}, Measure: models.Both}
 	got := runForecast(t, in).Text()
-	evaluatetest.Golden(t, *update, "forecast.txt", got)
+	fixtures.Golden(t, *update, "testdata/forecast.txt", got)
 	if again := runForecast(t, in).Text(); again != got {
 		t.Errorf("a second time:\n%s", cmp.Diff(got, again))
 	}

@@ -17,6 +17,7 @@ import (
 	"pitchpipe/controller/evaluate/evaluatetest"
 	"pitchpipe/controller/evaluate/models"
 	"pitchpipe/controller/tuning"
+	"pitchpipe/test/fixtures"
 )
 
 // kind is a program as the tests draw it: what it takes on one core and on two, and what
@@ -181,12 +182,12 @@ func TestTheReportIsAsItWas(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	trials, samples := recordedFactorial(func() float64 { return 1 + 0.05*rng.Float64() }, scales(), serial())
 	r := runRegret(t, models.RegretInput{Set: evaluate.Set{Trials: []evaluate.Table{trials}, Samples: []evaluate.Table{samples}}})
-	evaluatetest.Golden(t, *update, "regret.txt", r.Text())
+	fixtures.Golden(t, *update, "testdata/regret.txt", r.Text())
 	text, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	evaluatetest.Golden(t, *update, "regret.json", string(text)+"\n")
+	fixtures.Golden(t, *update, "testdata/regret.json", string(text)+"\n")
 }
 
 // Costs are compared within an input: another unit of time, other names and another

@@ -14,6 +14,7 @@ import (
 	"pitchpipe/controller/evaluate/evaluatetest"
 	"pitchpipe/controller/evaluate/models"
 	"pitchpipe/controller/tuning"
+	"pitchpipe/test/fixtures"
 )
 
 // full has the defaults for what is zero.
@@ -62,7 +63,7 @@ func TestTheTextOfASmallVerdictReport(t *testing.T) {
 		Set: evaluate.Set{Trials: []evaluate.Table{trials(t, func(nth int) float64 { return 1 + 0.01*float64(nth) })}}, Seeds: 12, Seed: 1, Epochs: 12, Pairs: 12,
 	}
 	r := runVerify(t, in)
-	evaluatetest.Golden(t, *update, "verify.txt", r.Text())
+	fixtures.Golden(t, *update, "testdata/verify.txt", r.Text())
 	if diff := cmp.Diff(asJSON(t, r), asJSON(t, runVerify(t, in))); diff != "" {
 		t.Errorf("the same seed gives another report:\n%s", diff)
 	}

@@ -12,6 +12,7 @@ import (
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/evaluatetest"
 	"pitchpipe/controller/evaluate/replay"
+	"pitchpipe/test/fixtures"
 )
 
 // curvesOfTwo are two workloads of 12 runs: the error falls to that of the setting, the best
@@ -51,7 +52,7 @@ func TestAHyperSearchIsTheSameForTheSameSeed(t *testing.T) {
 		t.Errorf("run again (-first +second):\n%s", diff)
 	}
 	for name, text := range map[string]string{"hyper.json": asJSON(t, report), "hyper.txt": report.Text()} {
-		evaluatetest.Golden(t, *update, name, text)
+		fixtures.Golden(t, *update, "testdata/"+name, text)
 	}
 }
 

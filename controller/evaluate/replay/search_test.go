@@ -12,6 +12,7 @@ import (
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/evaluatetest"
 	"pitchpipe/controller/evaluate/replay"
+	"pitchpipe/test/fixtures"
 )
 
 // two workloads of six settings, the best of them at 200; one setting fails now and
@@ -55,7 +56,7 @@ func TestASearchIsTheSameForTheSameSeed(t *testing.T) {
 		t.Errorf("run again (-first +second):\n%s", diff)
 	}
 	for name, text := range map[string]string{"search.json": asJSON(t, report), "search.txt": report.Text()} {
-		evaluatetest.Golden(t, *update, name, text)
+		fixtures.Golden(t, *update, "testdata/"+name, text)
 	}
 }
 

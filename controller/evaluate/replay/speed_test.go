@@ -11,6 +11,7 @@ import (
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/evaluatetest"
 	"pitchpipe/controller/evaluate/replay"
+	"pitchpipe/test/fixtures"
 )
 
 // small is a table of two workloads: one whose cores share the work up to six of them
@@ -53,7 +54,7 @@ func TestTheTextOfASmallSpeedReport(t *testing.T) {
 	t.Parallel()
 	in := speedInput(smallSpeed(t))
 	got := runSpeed(t, in).Text()
-	evaluatetest.Golden(t, *update, "speed.txt", got)
+	fixtures.Golden(t, *update, "testdata/speed.txt", got)
 	if again := runSpeed(t, in).Text(); again != got {
 		t.Errorf("a second time:\n%s", cmp.Diff(got, again))
 	}

@@ -16,6 +16,7 @@ import (
 	"pitchpipe/controller/evaluate/replay"
 	"pitchpipe/controller/search/recurring"
 	"pitchpipe/controller/tuning"
+	"pitchpipe/test/fixtures"
 )
 
 func runTuner(t *testing.T, in replay.TunerInput) evaluate.Report {
@@ -127,7 +128,7 @@ func TestTheSameChoicesGiveTheSameText(t *testing.T) {
 	file := write(t, "trials.csv", "workload,machine,knob_cores,seconds,joules\n"+
 		"sp,xeon,1,40,400\nsp,xeon,2,22,260\nsp,xeon,3,20,250\nsp,xeon,4,20,300\n")
 	in := replay.TunerInput{Set: trialsIn(t, file), Goal: recurring.Goal{Cores: true, MaxSlowdown: 1.05, MaxJoules: 1.02}, Recurrences: 5}
-	evaluatetest.Golden(t, *update, "tuner.txt", runTuner(t, in).Text())
+	fixtures.Golden(t, *update, "testdata/tuner.txt", runTuner(t, in).Text())
 	if diff := cmp.Diff(asJSON(t, runTuner(t, in)), asJSON(t, runTuner(t, in))); diff != "" {
 		t.Error(diff)
 	}

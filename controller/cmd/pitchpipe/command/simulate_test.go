@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"pitchpipe/controller/evaluate/evaluatetest"
+	"pitchpipe/test/fixtures"
 )
 
 const swf = `; MaxProcs: 8
@@ -42,8 +42,8 @@ func TestASimulationAsAPersonAndAProgramReadIt(t *testing.T) {
 		return strings.ReplaceAll(r.out, path, "log.swf")
 	}
 	update := flag.Lookup("update").Value.String() == "true"
-	evaluatetest.Golden(t, update, "simulate.txt", steady(ok("--out", out)))
-	evaluatetest.Golden(t, update, "simulate.json", steady(ok("--json")))
+	fixtures.Golden(t, update, "testdata/simulate.txt", steady(ok("--out", out)))
+	fixtures.Golden(t, update, "testdata/simulate.json", steady(ok("--json")))
 	text := ok("--nodes", "2", "--cores-per-node", "8", "--json")
 	var r struct {
 		Summary struct {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"pitchpipe/controller/cmd/pitchpipe/command"
-	"pitchpipe/controller/evaluate/evaluatetest"
+	"pitchpipe/test/fixtures"
 )
 
 // accounting is what sacct prints of a week: ann's program keeps one of 8 cores busy, bob's all of his 4.
@@ -42,8 +42,8 @@ func TestWhatTuningWouldHaveBroughtAsAPersonAndAProgramReadIt(t *testing.T) {
 		return strings.ReplaceAll(r.out, path, "jobs.txt")
 	}
 	update := flag.Lookup("update").Value.String() == "true"
-	evaluatetest.Golden(t, update, "whatif.txt", run("--nodes", "1", "--cores-per-node", "8", "--memory-per-node", "64GiB"))
-	evaluatetest.Golden(t, update, "whatif.json", run("--json"))
+	fixtures.Golden(t, update, "testdata/whatif.txt", run("--nodes", "1", "--cores-per-node", "8", "--memory-per-node", "64GiB"))
+	fixtures.Golden(t, update, "testdata/whatif.json", run("--json"))
 	r := pitchpipe(t, "whatif", "--from-sacct", write(t, "bare.txt", "JobID|State|Submit|Elapsed|AllocCPUS\n1|COMPLETED|2026-01-05T08:00:00|01:00:00|4\n"))
 	if r.code != command.ExitInvalid || !strings.Contains(r.errors, "want --nodes") || r.out != "" {
 		t.Error(r.code, r.errors, r.out)
