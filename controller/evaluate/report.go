@@ -1,7 +1,6 @@
 package evaluate
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"pitchpipe/controller/report"
+	"pitchpipe/controller/tuning"
 )
 
 // Line is a row or a summary of a report: values by key. KEYS.md has the keys. A key
@@ -60,11 +60,7 @@ func (l Line) With(others ...Line) Line {
 
 // Column is one figure of each line.
 func Column(lines []Line, key string) []Figure {
-	out := make([]Figure, len(lines))
-	for i, l := range lines {
-		out[i] = l.Figure(key)
-	}
-	return out
+	return tuning.Each(lines, func(l Line) Figure { return l.Figure(key) })
 }
 
 // Average is the first line with the mean of each figure over all lines that know it.
@@ -126,52 +122,41 @@ func (r *Report) Fill(ctx context.Context, n int, report Progress, part func(ctx
 // MarshalJSON writes the keys in the order of KEYS.md.
 func (r Report) MarshalJSON() ([]byte, error) {
 	rows, summary := Keys(r.Command)
-	var b bytes.Buffer
 	top := []Key{{Name: "command"}, {Name: "data"}, {Name: "rows", List: true, Inner: rows}, {Name: "summary", Inner: summary}}
-	err := encode(&b, top, Line{"command": r.Command, "data": append([]string{}, r.Data...), "rows": r.Rows, "summary": r.Summary})
-	return b.Bytes(), err
+	return json.Marshal(ordered{top, Line{"command": r.Command, "data": append([]string{}, r.Data...), "rows": r.Rows, "summary": r.Summary}})
 }
 
-func encode(b *bytes.Buffer, keys []Key, l Line) error {
-	for _, name := range slices.Sorted(maps.Keys(l)) {
-		if !slices.ContainsFunc(keys, func(k Key) bool { return k.Name == name }) && l[name] != "" {
-			return fmt.Errorf("KEYS.md lacks the key %s", name)
+// ordered is a line whose JSON has the keys in their order.
+type ordered struct {
+	keys []Key
+	Line
+}
+
+func (o ordered) MarshalJSON() ([]byte, error) {
+	for _, name := range slices.Sorted(maps.Keys(o.Line)) {
+		if !slices.ContainsFunc(o.keys, func(k Key) bool { return k.Name == name }) && o.Line[name] != "" {
+			return nil, fmt.Errorf("KEYS.md lacks the key %s", name)
 		}
 	}
-	separator := byte('{')
-	for _, k := range keys {
-		if k.Printed || k.Optional && k.print(l[k.Name]) == "-" {
+	var parts []string
+	for _, k := range o.keys {
+		value := o.Line[k.Name]
+		if k.Printed || k.Optional && k.print(value) == "-" {
 			continue
 		}
-		fmt.Fprintf(b, "%c%q:", separator, k.Name)
-		separator = ','
-		inner := l.Line(k.Name)
-		switch {
-		case k.List:
-			b.WriteByte('[')
-			for i, one := range l.Lines(k.Name) {
-				if i > 0 {
-					b.WriteByte(',')
-				}
-				if err := encode(b, k.Inner, one); err != nil {
-					return err
-				}
-			}
-			b.WriteByte(']')
-		case inner != nil:
-			if err := encode(b, k.Inner, inner); err != nil {
-				return err
-			}
-		default:
-			text, err := json.Marshal(l[k.Name])
-			if err != nil {
-				return fmt.Errorf("%s: %w", k.Name, err)
-			}
-			b.Write(text)
+		within := func(l Line) ordered { return ordered{k.Inner, l} }
+		if inner := o.Line.Line(k.Name); k.List {
+			value = append([]ordered{}, tuning.Each(o.Lines(k.Name), within)...)
+		} else if inner != nil {
+			value = within(inner)
 		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", k.Name, err)
+		}
+		parts = append(parts, fmt.Sprintf("%q:%s", k.Name, text))
 	}
-	b.WriteByte('}')
-	return nil
+	return []byte("{" + strings.Join(parts, ",") + "}"), nil
 }
 
 // Text prints the rows as a table, and below them each key of the summary with its value

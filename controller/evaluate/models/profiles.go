@@ -237,24 +237,20 @@ func keyOf(recording string, r evaluate.Row) runKey {
 	return runKey{recording, r.Machine, r.Workload, r.Run}
 }
 
-// recordings says which recording each table is of: those of one folder belong together,
-// and where several of a kind stand in one, the first of each do, and so on.
-func (in RegretInput) recordings(tables []evaluate.Table) []string {
+// recordings says which recording a table is of, by its place among those of its kind: those
+// of one folder belong together, and where several of a kind stand in one, the first of each
+// do, and so on.
+func (in RegretInput) recordings() func(i int, t evaluate.Table) string {
+	folder := func(t evaluate.Table) string { return filepath.Dir(t.File) }
 	crowded := slices.ContainsFunc([][]evaluate.Table{in.Trials, in.Samples, in.Curves}, func(all []evaluate.Table) bool {
-		folders := map[string]bool{}
-		for _, t := range all {
-			folders[filepath.Dir(t.File)] = true
-		}
-		return len(folders) < len(all)
+		return len(evaluate.Split(all, folder)) < len(all)
 	})
-	out := make([]string, len(tables))
-	for i, t := range tables {
-		out[i] = filepath.Dir(t.File)
+	return func(i int, t evaluate.Table) string {
 		if crowded {
-			out[i] = fmt.Sprint(i)
+			return fmt.Sprint(i)
 		}
+		return folder(t)
 	}
-	return out
 }
 
 // sampledRun is one run that was sampled, and the ends of its epochs where they are known.
@@ -270,14 +266,10 @@ type sampledRuns map[runKey][]*sampledRun
 // find is the run of a trial: that of the same recording, or the only one of its name.
 func (s sampledRuns) find(k runKey) *sampledRun {
 	all := s[k.anywhere()]
-	i := slices.IndexFunc(all, func(r *sampledRun) bool { return r.recording == k.recording })
-	switch {
-	case i >= 0:
-		return all[i]
-	case len(all) == 1:
-		return all[0]
+	if run, ok := tuning.First(all, func(r *sampledRun) bool { return r.recording == k.recording }); ok || len(all) != 1 {
+		return run
 	}
-	return nil
+	return all[0]
 }
 
 func (k runKey) anywhere() runKey {
@@ -286,30 +278,22 @@ func (k runKey) anywhere() runKey {
 }
 
 func (in RegretInput) sampled() (sampledRuns, error) {
-	out := sampledRuns{}
-	of := in.recordings(in.Samples)
+	out, of := sampledRuns{}, in.recordings()
 	for i, t := range in.Samples {
 		for _, rows := range evaluate.Runs(t.Rows) {
-			k := keyOf(of[i], rows[0])
+			k := keyOf(of(i, t), rows[0])
 			if have := out.find(k); have != nil && have.recording == k.recording {
 				return out, evaluate.Invalid("%s:%d: run %q of %s on %s stands twice", t.File, rows[0].Line, k.run, k.workload, k.machine)
 			}
 			out[k.anywhere()] = append(out[k.anywhere()], &sampledRun{recording: k.recording, intervals: intervalsOf(t, rows)})
 		}
 	}
-	of = in.recordings(in.Curves)
 	for i, t := range in.Curves {
 		for _, r := range t.Rows {
-			if run := out.find(keyOf(of[i], r)); run != nil {
-				if end, ok := r.Float("seconds"); ok {
-					run.ends = append(run.ends, end)
-				}
+			end, ok := r.Float("seconds")
+			if run := out.find(keyOf(of(i, t), r)); run != nil && ok {
+				run.ends = append(run.ends, end)
 			}
-		}
-	}
-	for _, same := range out {
-		for _, run := range same {
-			slices.Sort(run.ends)
 		}
 	}
 	return out, nil
@@ -321,6 +305,6 @@ func (s sampledRuns) profile(t trial, machine string, cores int) (tuning.Profile
 	if run == nil {
 		return tuning.Profile{}, false
 	}
-	p := accounted(t.run.run, run.intervals, run.ends, profile.Spec{Settings: t.whole.Settings, Machine: machine, NodeCores: cores})
+	p := accounted(t.run.run, run.intervals, slices.Sorted(slices.Values(run.ends)), profile.Spec{Settings: t.whole.Settings, Machine: machine, NodeCores: cores})
 	return p, len(p.Features) > 0
 }

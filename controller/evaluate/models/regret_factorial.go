@@ -179,7 +179,7 @@ func (in RegretInput) gather() ([]*factorial, evaluate.LeftOut, error) {
 	var out []*factorial
 	var left evaluate.LeftOut
 	numbers := inputNumbers(in.Trials)
-	of := in.recordings(in.Trials)
+	of := in.recordings()
 	offset, cores := 0, map[string]int{}
 	for i, t := range in.Trials {
 		next := offset
@@ -203,7 +203,7 @@ func (in RegretInput) gather() ([]*factorial, evaluate.LeftOut, error) {
 			if one == nil {
 				continue
 			}
-			one.run = keyOf(of[i], r)
+			one.run = keyOf(of(i, t), r)
 			repeat, ok := s.add(r, *one, offset)
 			if !ok {
 				number, _ := r.Float("repeat")
