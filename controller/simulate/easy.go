@@ -79,7 +79,7 @@ func (b *backfill) Decide() float64 {
 	for like, jobs := range b.queue {
 		if e := first(jobs[0]); like.units <= p.Free() {
 			heads.push(e)
-		} else if large.job == nil || e.before(large) {
+		} else if large.job == nil || e.compare(large) < 0 {
 			large = e
 		}
 	}

@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"container/heap"
 	"context"
 	"math"
 )
@@ -24,14 +23,14 @@ func inOrder(key func(*Pool, *Job) float64) func(context.Context, Input) (func(*
 }
 
 func (l *line) Arrive(j *Job) {
-	heap.Push(&l.queue, item{key: l.key(l.pool, j), seq: j.Seq, job: j})
+	l.queue.push(item{key: l.key(l.pool, j), seq: j.Seq, job: j})
 }
 
 func (*line) Ended(*Job) {}
 
 func (l *line) Decide() float64 {
 	for len(l.queue) > 0 && l.pool.Start(l.queue[0].job) {
-		heap.Pop(&l.queue)
+		l.queue.pop()
 	}
 	return math.Inf(1)
 }

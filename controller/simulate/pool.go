@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"cmp"
-	"container/heap"
 	"math"
 	"slices"
 )
@@ -189,7 +188,7 @@ func (p *Pool) schedule(j *Job) {
 	if j.stopsEarly = last < end-grace; j.stopsEarly {
 		end = max(last, p.Now)
 	}
-	heap.Push(&p.sim.calendar, item{key: end, seq: j.order, job: j, turn: j.turn})
+	p.sim.calendar.push(item{key: end, seq: j.order, job: j, turn: j.turn})
 }
 
 // stop takes a job from its units.

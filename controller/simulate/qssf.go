@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"math"
 	"slices"
@@ -74,7 +73,7 @@ func (q *qssfPolicy) Decide() float64 {
 		return again
 	}
 	for _, j := range q.fresh {
-		heap.Push(&q.queue, item{key: expect(j).run * float64(j.Units), tie: float64(j.Units), seq: j.Seq, job: j})
+		q.queue.push(item{key: expect(j).run * float64(j.Units), tie: float64(j.Units), seq: j.Seq, job: j})
 	}
 	q.fresh = nil
 	return q.line.Decide()

@@ -88,10 +88,6 @@ type item struct {
 	pool     *Pool
 }
 
-func (e item) before(o item) bool {
-	return e.key < o.key || e.key == o.key && (e.tie < o.tie || e.tie == o.tie && e.seq < o.seq)
-}
-
 func (e item) compare(o item) int {
 	return cmp.Or(cmp.Compare(e.key, o.key), cmp.Compare(e.tie, o.tie), cmp.Compare(e.seq, o.seq))
 }
@@ -138,7 +134,7 @@ func Run(ctx context.Context, in Input, spec Spec, report evaluate.Progress) (Re
 			return out, fmt.Errorf("simulate %s: %w: %d of %d", spec.Name, ErrStuck, len(out.Jobs)-s.done, len(out.Jobs))
 		}
 		for len(s.calendar) > 0 && s.calendar[0].key <= now {
-			s.happen(heap.Pop(&s.calendar).(item), now)
+			s.happen(s.calendar.pop(), now)
 		}
 		for ; next < len(arrivals) && arrivals[next].Submit <= now; next++ {
 			j := arrivals[next]
@@ -196,7 +192,7 @@ func (s *sim) decide() {
 	for _, p := range s.dirty {
 		if again := p.policy.Decide(); again > p.Now && !math.IsInf(again, 1) {
 			s.orders++
-			heap.Push(&s.calendar, item{key: again, seq: s.orders, pool: p})
+			s.calendar.push(item{key: again, seq: s.orders, pool: p})
 		}
 	}
 	s.dirty = s.dirty[:0]
@@ -236,7 +232,7 @@ func (e *events) push(x item) { heap.Push(e, x) }
 func (e *events) pop() item   { return heap.Pop(e).(item) } //nolint:forcetypeassert // no other type is in it
 
 func (e events) Len() int           { return len(e) }
-func (e events) Less(i, j int) bool { return e[i].before(e[j]) }
+func (e events) Less(i, j int) bool { return e[i].compare(e[j]) < 0 }
 func (e events) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
 func (e *events) Push(x any)        { *e = append(*e, x.(item)) }
 

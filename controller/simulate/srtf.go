@@ -67,7 +67,7 @@ func (q *quota) choose() bool {
 	var chosen []item
 	var stop []*Job
 	for len(heads) > 0 || len(chosen) > 0 && len(running) > 0 {
-		if len(running) > 0 && (len(heads) == 0 || running[0].before(heads[0])) {
+		if len(running) > 0 && (len(heads) == 0 || running[0].compare(heads[0]) < 0) {
 			if j := running[0].job; j.Units <= left {
 				left -= j.Units
 			} else {
