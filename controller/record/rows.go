@@ -78,13 +78,6 @@ func (r Run) row() row {
 	return out
 }
 
-func flag(yes bool) float64 {
-	if yes {
-		return 1
-	}
-	return 0
-}
-
 // trial is a row of its own; first is when the first of all runs began.
 func (r Run) trial(first time.Time) evaluate.Row {
 	out := r.row()
@@ -95,9 +88,9 @@ func (r Run) trial(first time.Time) evaluate.Row {
 		out.set("others_cores", n.Others, true)
 		out.set("steal_share", n.Steal, true)
 		out.set("node_cores", float64(n.NodeCores), true)
-		out.set("disturbed", flag(n.Disturbed != ""), true)
+		out.set("disturbed", float64(evaluate.Yes(n.Disturbed != "")), true)
 	}
-	out.set("failed", flag(r.Failed != ""), true)
+	out.set("failed", float64(evaluate.Yes(r.Failed != "")), true)
 	if r.Failed != "" {
 		return out.Row
 	}
