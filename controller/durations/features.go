@@ -11,6 +11,7 @@ import (
 
 	"pitchpipe/controller/joblog"
 	"pitchpipe/controller/report"
+	"pitchpipe/controller/tuning"
 )
 
 // Features is what is known of a job when it is submitted. An empty word and a size or limit of 0 are unknown.
@@ -96,11 +97,7 @@ func terms() []*term {
 func rhythm() []*term { return append(named(count, true, "hour"), named(weekday, true, "weekday")...) }
 
 func named(say func(float64) string, whole bool, names ...string) []*term {
-	out := make([]*term, len(names))
-	for i, n := range names {
-		out[i] = &term{name: n, say: say, whole: whole}
-	}
-	return out
+	return tuning.Each(names, func(name string) *term { return &term{name: name, say: say, whole: whole} })
 }
 
 func count(v float64) string   { return strconv.FormatFloat(v, 'f', -1, 64) }

@@ -13,6 +13,7 @@ import (
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/joblog"
 	"pitchpipe/controller/search/propose"
+	"pitchpipe/controller/tuning"
 )
 
 // History lists the jobs of a log.
@@ -153,10 +154,7 @@ func lines(terms []Term) []evaluate.Line {
 	for _, t := range terms {
 		levels := slices.DeleteFunc(slices.Clone(t.Levels), func(l Level) bool { return l.Jobs < 10 })
 		slices.SortStableFunc(levels, func(a, b Level) int { return cmp.Compare(b.Factor, a.Factor) })
-		var names []string
-		for _, l := range levels {
-			names = append(names, fmt.Sprintf("%s: x%.3g", l.Name, l.Factor))
-		}
+		names := tuning.Each(levels, func(l Level) string { return fmt.Sprintf("%s: x%.3g", l.Name, l.Factor) })
 		if n := len(levels); n > 1 {
 			k := min(2, n/2)
 			out = append(out, evaluate.Line{

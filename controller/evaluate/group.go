@@ -3,6 +3,8 @@ package evaluate
 import (
 	"cmp"
 	"slices"
+
+	"pitchpipe/controller/tuning"
 )
 
 // Group are the rows of one workload on one machine, in the order of the file.
@@ -20,11 +22,10 @@ func (t Table) Groups() []Group { return t.groups(func(Row) string { return "" }
 func (t Table) Jobs() []Group { return t.groups(Row.Input) }
 
 func (t Table) groups(input func(Row) string) []Group {
-	var out []Group
-	for _, rows := range Split(t.Rows, func(r Row) [3]string { return [3]string{r.Workload, r.Machine, input(r)} }) {
-		out = append(out, Group{Workload: rows[0].Workload, Machine: rows[0].Machine, Input: input(rows[0]), Rows: rows})
-	}
-	return out
+	same := Split(t.Rows, func(r Row) [3]string { return [3]string{r.Workload, r.Machine, input(r)} })
+	return tuning.Each(same, func(rows []Row) Group {
+		return Group{Workload: rows[0].Workload, Machine: rows[0].Machine, Input: input(rows[0]), Rows: rows}
+	})
 }
 
 // Name is what the group's job is called: its workload, and the input where there is one.

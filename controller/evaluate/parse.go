@@ -244,11 +244,7 @@ type Set struct {
 
 // Files names the tables.
 func (s Set) Files() []string {
-	out := []string{}
-	for _, t := range slices.Concat(s.Trials, s.Samples, s.Curves) {
-		out = append(out, t.File)
-	}
-	return out
+	return tuning.Each(slices.Concat(s.Trials, s.Samples, s.Curves), func(t Table) string { return t.File })
 }
 
 // Load reads each file in the first of several formats that its columns fit, and in the

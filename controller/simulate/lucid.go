@@ -247,11 +247,7 @@ type profiler struct {
 func profile(ctx context.Context, in Input) (map[string]profiled, []lend, error) {
 	const nodes, most = 2, 8
 	stage := Input{Partitions: []Partition{{Nodes: nodes, PerNode: most, GPUs: true}}}
-	for _, j := range in.Log.Jobs {
-		if j.GPUs <= most {
-			stage.Log.Jobs = append(stage.Log.Jobs, j)
-		}
-	}
+	stage.Log.Jobs = evaluate.Only(in.Log.Jobs, func(j joblog.Job) bool { return j.GPUs <= most })
 	least := func(_ *Pool, j *Job) float64 { return float64(j.Units) }
 	var policy *profiler
 	r, err := Run(ctx, stage, Spec{Name: "lucid's profiler", New: whatever(func(p *Pool) Policy {

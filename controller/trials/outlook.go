@@ -30,12 +30,7 @@ func (s *Service) Lineages() map[driver.JobID]Lineage {
 
 // Settled reports whether a search is over, its jobs included.
 func (s State) Settled() bool {
-	for _, t := range s.Trials {
-		if t.Busy || t.Todo != "" {
-			return false
-		}
-	}
-	return s.Over
+	return s.Over && !slices.ContainsFunc(s.Trials, func(t Trial) bool { return t.Busy || t.Todo != "" })
 }
 
 // window is how many of the newest reports show the pace of a search.

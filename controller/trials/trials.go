@@ -59,11 +59,8 @@ type State struct {
 
 // Searcher is the searcher of a search, for questions about it.
 func (s State) Searcher() *searcher.Searcher {
-	snap := searcher.Snapshot{Head: s.Head}
-	for _, t := range s.Trials {
-		snap.Trials = append(snap.Trials, t.Trial)
-	}
-	return searcher.New(s.Plan, snap)
+	trials := tuning.Each(s.Trials, func(t Trial) searcher.Trial { return t.Trial })
+	return searcher.New(s.Plan, searcher.Snapshot{Head: s.Head, Trials: trials})
 }
 
 // Store keeps searches. Save is one transaction, and durable when it returns; without whole nothing of

@@ -161,7 +161,7 @@ func (l learned) question(p tuning.Profile, program string) answer {
 
 // shares are those of answers that got a class, and of these that got their own.
 func shares(all []answer) evaluate.Line {
-	known := slices.DeleteFunc(slices.Clone(all), func(a answer) bool { return !a.known })
+	known := evaluate.Only(all, func(a answer) bool { return a.known })
 	return evaluate.Line{
 		"recognised": evaluate.Share(len(known), len(all)),
 		"precision":  evaluate.ShareOf(known, func(a answer) bool { return a.right }),
@@ -180,11 +180,8 @@ func (b *bench) ask(ctx context.Context) (rows []evaluate.Line, summary evaluate
 			return nil, nil, err
 		}
 		for i, program := range b.programs {
-			for _, e := range b.all {
-				if e.workload == program && out(e) && l.knows[e.setting()] {
-					held[i] = append(held[i], l.question(e.profile, program))
-				}
-			}
+			own := evaluate.Only(b.all, func(e execution) bool { return e.workload == program && out(e) && l.knows[e.setting()] })
+			held[i] = append(held[i], tuning.Each(own, func(e execution) answer { return l.question(e.profile, program) })...)
 		}
 		for i, program := range b.programs {
 			if err := ctx.Err(); err != nil {
@@ -230,15 +227,11 @@ func (b *bench) ask(ctx context.Context) (rows []evaluate.Line, summary evaluate
 	least, _ := evaluate.Range(auc)
 	var thresholds []evaluate.Line
 	for _, limit := range []float64{0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3} {
-		within := func(all []answer) (out []answer) {
-			for _, a := range all {
-				near := a.distance <= limit
-				out = append(out, answer{known: near, right: near && a.nearest})
-			}
-			return out
+		within := func(a answer) answer {
+			return answer{known: a.distance <= limit, right: a.distance <= limit && a.nearest}
 		}
-		thresholds = append(thresholds, shares(within(asked)).With(evaluate.Line{
-			"limit": evaluate.Figure(limit), "unknown_called_known": shares(within(strange))["recognised"],
+		thresholds = append(thresholds, shares(tuning.Each(asked, within)).With(evaluate.Line{
+			"limit": evaluate.Figure(limit), "unknown_called_known": shares(tuning.Each(strange, within))["recognised"],
 		}))
 	}
 	return rows, shares(asked).With(evaluate.Line{

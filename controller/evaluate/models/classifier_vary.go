@@ -59,9 +59,7 @@ func (b *bench) vary(ctx context.Context) ([]evaluate.Line, error) {
 				if !l.met[e.workload] || !x.held(e) {
 					continue
 				}
-				for _, p := range x.ask(e) {
-					all = append(all, l.question(p, e.workload))
-				}
+				all = append(all, tuning.Each(x.ask(e), func(p tuning.Profile) answer { return l.question(p, e.workload) })...)
 			}
 		}
 		if len(all) == 0 {

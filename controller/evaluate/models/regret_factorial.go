@@ -59,13 +59,12 @@ func (s *factorial) repeats() []int {
 
 // usable reports whether there is something to choose and something to judge it by.
 func (s *factorial) usable(own string) bool {
-	twice := 0
-	for _, runs := range s.runs {
-		if len(runs) >= 2 {
-			twice++
-		}
-	}
-	return twice >= 2 && len(s.runs[own]) >= 2
+	return len(s.repeated()) >= 2 && len(s.runs[own]) >= 2
+}
+
+// repeated are the settings that were measured twice.
+func (s *factorial) repeated() []string {
+	return evaluate.Only(s.keys(), func(key string) bool { return len(s.runs[key]) >= 2 })
 }
 
 // cost of a setting in a repeat, NaN where it was not made.
@@ -91,17 +90,10 @@ func (s *factorial) cheapest(repeats []int, may func(key string) bool) string {
 // whole are the repeats in which every setting was measured that was measured twice, and
 // those settings.
 func (s *factorial) whole() (repeats []int, keys []string) {
-	for _, key := range s.keys() {
-		if len(s.runs[key]) >= 2 {
-			keys = append(keys, key)
-		}
-	}
-	for _, r := range s.repeats() {
-		if !slices.ContainsFunc(keys, func(key string) bool { _, ok := s.runs[key][r]; return !ok }) {
-			repeats = append(repeats, r)
-		}
-	}
-	return repeats, keys
+	keys = s.repeated()
+	return evaluate.Only(s.repeats(), func(r int) bool {
+		return !slices.ContainsFunc(keys, func(key string) bool { _, ok := s.runs[key][r]; return !ok })
+	}), keys
 }
 
 // regret of a setting in one repeat: ln of its cost over that of the setting that was

@@ -207,9 +207,7 @@ func (in VerifyInput) job(file, name string, o tuning.Objective, limit string, l
 	n := null{comparison: Job, name: name, source: Recorded, data: file, objective: o, limit: limit}
 	list = slices.DeleteFunc(slices.Clone(list), func(s []keyed) bool { return len(s) < least })
 	kinds := evaluate.Split(list, func(s []keyed) string { return s[0].workload })
-	for _, of := range kinds {
-		n.workloads = append(n.workloads, of[0][0].workload)
-	}
+	n.workloads = tuning.Each(kinds, func(of [][]keyed) string { return of[0][0].workload })
 	n.draw = func(rng *rand.Rand, w int) replay { return draw(rng, kinds[w][rng.IntN(len(kinds[w]))]) }
 	return n
 }
@@ -238,15 +236,12 @@ func (in VerifyInput) drawStretch(rng *rand.Rand, s []keyed) replay {
 func (in VerifyInput) fromCurves(t evaluate.Table) []null {
 	var runs []keyed
 	for _, rows := range evaluate.Runs(t.Rows) {
-		for _, stretch := range unchanged(evaluate.InOrder(rows)) {
-			if len(stretch) >= in.Untuned+fewestAfter {
-				runs = append(runs, keyed{place(rows[0]), place(rows[0]), stretch})
-			}
-		}
+		enough := evaluate.Only(unchanged(evaluate.InOrder(rows)), func(s []measured) bool { return len(s) >= in.Untuned+fewestAfter })
+		runs = append(runs, tuning.Each(enough, func(s []measured) keyed { return keyed{place(rows[0]), place(rows[0]), s} })...)
 	}
 	return forEach(runs, func(o tuning.Objective, list [][]keyed) []null {
 		const name = "epochs of one run in their order"
-		steady, drifting := slices.DeleteFunc(slices.Clone(list), drifts), slices.DeleteFunc(slices.Clone(list), func(s []keyed) bool { return !drifts(s) })
+		steady, drifting := slices.DeleteFunc(slices.Clone(list), drifts), evaluate.Only(list, drifts)
 		return []null{
 			in.job(t.File, name, o, "", steady, 1, in.drawStretch), in.job(t.File, name, o, limitDrift, drifting, 1, in.drawStretch),
 		}

@@ -159,13 +159,7 @@ func epochsLeft(run []evaluate.Row) float64 {
 }
 
 func runsOf(all []onset, learns func(onset) bool) []adapt.Run {
-	var out []adapt.Run
-	for _, s := range all {
-		if learns(s) {
-			out = append(out, s.runs...)
-		}
-	}
-	return out
+	return slices.Concat(tuning.Each(evaluate.Only(all, learns), func(s onset) []adapt.Run { return s.runs })...)
 }
 
 func does(taken []tuning.Taken) string { return strings.Join(tuning.Names(taken), " ") }

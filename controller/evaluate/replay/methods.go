@@ -58,10 +58,8 @@ type problem struct {
 }
 
 func chosen(asked, all []Method) ([]Method, error) {
-	for _, m := range asked {
-		if !slices.Contains(all, m) {
-			return nil, evaluate.Invalid("method %q: want one of %s", m, strings.Join(all, ", "))
-		}
+	if m, strange := tuning.First(asked, func(m Method) bool { return !slices.Contains(all, m) }); strange {
+		return nil, evaluate.Invalid("method %q: want one of %s", m, strings.Join(all, ", "))
 	}
 	if len(asked) == 0 {
 		return all, nil
@@ -157,10 +155,7 @@ func (c comparison) report(ctx context.Context, command string, tables []evaluat
 	})
 	var means []evaluate.Line
 	for _, same := range evaluate.Split(all, func(t *task) int { return t.file }) {
-		var rows []evaluate.Line
-		for _, t := range same {
-			rows = append(rows, t.rows...)
-		}
+		rows := slices.Concat(tuning.Each(same, func(t *task) []evaluate.Line { return t.rows })...)
 		means = append(means, c.means(out.Data[same[0].file], rows)...)
 	}
 	out.Summary = evaluate.Line{"seed": c.seed, "means": means, "left_out": []evaluate.Line(left)}
@@ -199,11 +194,7 @@ func (c comparison) spread(rows, random []evaluate.Line, ratio evaluate.Figure) 
 // with it.
 func (c comparison) means(file string, rows []evaluate.Line) []evaluate.Line {
 	name := func(l evaluate.Line, keys []string) string {
-		var words []string
-		for _, key := range keys {
-			words = append(words, fmt.Sprint(l[key]))
-		}
-		return strings.Join(words, " ")
+		return strings.Join(tuning.Each(keys, func(key string) string { return fmt.Sprint(l[key]) }), " ")
 	}
 	var out []evaluate.Line
 	random := map[string][]evaluate.Line{}

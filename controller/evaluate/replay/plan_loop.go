@@ -75,11 +75,8 @@ func course(w *world, r *reconcile.Record) (Course, error) {
 	if w.view.State != driver.Succeeded {
 		return Course{}, fmt.Errorf("replay %s: %w: under %s it is %s", w.job.Workload, ErrStuck, w.under, w.view.State)
 	}
-	c := Course{Record: r, Restarts: w.view.Attempt - 1, Probes: len(r.Probed), Cut: w.cut}
-	for _, e := range w.epochs {
-		c.Under = append(c.Under, e.Settings)
-	}
-	return c, nil
+	under := tuning.Each(w.epochs, func(e tuning.Epoch) tuning.Settings { return e.Settings })
+	return Course{Record: r, Under: under, Restarts: w.view.Attempt - 1, Probes: len(r.Probed), Cut: w.cut}, nil
 }
 
 // services are the world's, with what the site knows of such jobs.

@@ -39,10 +39,7 @@ const minute = 60.0
 // unknown.
 func (in PlanInput) recordedOf(t evaluate.Table, p piece) recorded {
 	out := recorded{piece: p, cells: map[string][]tuning.Spent{}}
-	all := make([]tuning.Settings, len(p.Rows))
-	for i, r := range p.Rows {
-		all[i] = r.Knobs
-	}
+	all := tuning.Each(p.Rows, func(r evaluate.Row) tuning.Settings { return r.Knobs })
 	own := all[nearest(all, p.wanted, t.Knobs(), func(int) bool { return true })]
 	free := slices.DeleteFunc(t.Knobs(), func(name string) bool {
 		if len(in.Knobs) > 0 {
@@ -143,12 +140,7 @@ func complete(names []string, own tuning.Settings, settings []tuning.Settings) [
 		var drop tuning.Value
 		for _, k := range out {
 			for _, v := range k.Values {
-				n := 0
-				for _, s := range settings {
-					if s[k.Name] == v {
-						n++
-					}
-				}
+				n := len(evaluate.Only(settings, func(s tuning.Settings) bool { return s[k.Name] == v }))
 				if share := float64(n*len(k.Values)) / float64(product); v != own[k.Name] && share < least {
 					worst, least, drop = k.Name, share, v
 				}

@@ -103,11 +103,7 @@ func (in PlanInput) summary(rows []evaluate.Line, stories [][]story) evaluate.Li
 	s["hurt_of_moved"], s["worst_at"] = s.Figure("hurt")/s.Figure("moved"), worstAt(rows)
 	if again := s.Line("returned"); again != nil {
 		delete(again, "final")
-		var returned []evaluate.Line
-		for _, r := range rows {
-			returned = append(returned, r.With(r.Line("returned")))
-		}
-		again["worst_at"] = worstAt(returned)
+		again["worst_at"] = worstAt(tuning.Each(rows, func(r evaluate.Line) evaluate.Line { return r.With(r.Line("returned")) }))
 	}
 	return s
 }

@@ -10,6 +10,7 @@ import (
 
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/search/propose"
+	"pitchpipe/controller/tuning"
 )
 
 // SearchInput is what Search replays: the settings of trials, and of curves the settings
@@ -70,11 +71,7 @@ func (in SearchInput) rows(ctx context.Context, p *problem, m Method) ([]evaluat
 			}))
 		}
 	}
-	var out []evaluate.Line
-	for _, rows := range found {
-		out = append(out, evaluate.Average(rows))
-	}
-	return out, nil
+	return tuning.Each(found, evaluate.Average), nil
 }
 
 // search is one search: what it found at each budget. A measurement brings one of the
@@ -85,10 +82,7 @@ func (in SearchInput) search(p *problem, m Method, seed uint64) ([]evaluate.Line
 		return out, nil // it does not apply
 	}
 	luck := p.luck(seed, "")
-	drawn := make([]float64, len(p.runs))
-	for i, runs := range p.runs {
-		drawn[i] = runs[luck.IntN(len(runs))]
-	}
+	drawn := tuning.Each(p.runs, func(runs []float64) float64 { return runs[luck.IntN(len(runs))] })
 	var s propose.Method
 	var trials []propose.Trial
 	for i, budget := range in.Budgets {
@@ -272,10 +266,7 @@ func ends(f evaluate.Format, rows []evaluate.Row, outcome string) []evaluate.Row
 	if f != evaluate.Curves {
 		return rows
 	}
-	runs := evaluate.Runs(rows)
-	for i := range runs {
-		runs[i] = evaluate.InOrder(runs[i])
-	}
+	runs := tuning.Each(evaluate.Runs(rows), evaluate.InOrder)
 	cadence := evaluate.Cadence(runs, outcomeColumn(outcome))
 	var out []evaluate.Row
 	for _, r := range runs {

@@ -65,9 +65,7 @@ func NewSpace(settings []tuning.Settings) *Space {
 	s.Candidates = propose.Of(seen)
 	slices.Sort(cores)
 	cores = slices.Compact(cores)
-	for _, x := range settings {
-		s.parts = append(s.parts, partsOf(x, cores))
-	}
+	s.parts = tuning.Each(settings, func(x tuning.Settings) []float64 { return partsOf(x, cores) })
 	return s
 }
 
@@ -89,12 +87,8 @@ func number(v tuning.Value) float64 {
 
 // first is the number of the first knob of several that has one above 0, else 0.
 func first(s tuning.Settings, knobs []string) float64 {
-	for _, name := range knobs {
-		if v := number(s[name]); v > 0 {
-			return v
-		}
-	}
-	return 0
+	name, _ := tuning.First(knobs, func(name string) bool { return number(s[name]) > 0 })
+	return number(s[name])
 }
 
 // partsOf are the parts of a step's seconds, none negative: a constant; work that cores
@@ -170,10 +164,7 @@ func (s *Space) Forecast(samples []Sample) ([]Estimate, error) {
 	}
 	weights := share(rows)
 	trend := func(i int) float64 { return max(floats.Dot(s.parts[i], weights), least) }
-	var left []float64
-	for _, i := range seen {
-		left = append(left, math.Log(measured[i]/trend(i)))
-	}
+	left := tuning.Each(seen, func(i int) float64 { return math.Log(measured[i] / trend(i)) })
 	rest, err := s.Expect(seen, left)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSamples, err)

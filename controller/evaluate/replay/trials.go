@@ -259,12 +259,8 @@ func measured(r evaluate.Row, counted bool, samples float64) (run, string) {
 
 // firstOf is the first number that is known, else NaN.
 func firstOf(all ...float64) float64 {
-	for _, v := range all {
-		if v = orNaN(v); v > 0 {
-			return v
-		}
-	}
-	return math.NaN()
+	v, _ := tuning.First(all, func(v float64) bool { return orNaN(v) > 0 })
+	return orNaN(v)
 }
 
 // orNaN is a finite number above 0, else NaN.

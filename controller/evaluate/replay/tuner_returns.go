@@ -36,11 +36,10 @@ type cell struct {
 
 // cellOf works out what the repeats of one setting say together.
 func cellOf(rows []evaluate.Row, counted bool) cell {
-	var all []run
-	for _, r := range rows {
+	all := tuning.Each(rows, func(r evaluate.Row) run {
 		one, _ := measured(r, counted, 1)
-		all = append(all, one)
-	}
+		return one
+	})
 	c := cell{failed: !slices.ContainsFunc(all, func(r run) bool { return !r.failed })}
 	var seconds, joules []float64
 	for _, r := range all {
@@ -153,11 +152,7 @@ func knobs(t evaluate.Table, points []tuning.Settings, counted bool) []recurring
 }
 
 func names(knobs []recurring.Knob) []string {
-	var out []string
-	for _, k := range knobs {
-		out = append(out, k.Name)
-	}
-	return out
+	return tuning.Each(knobs, func(k recurring.Knob) string { return k.Name })
 }
 
 // isSystem reports whether a knob changes what an epoch costs and not how many there are.
@@ -297,12 +292,7 @@ func (w *returns) share(point int) float64 {
 // keeps reports whether a point keeps the limits in expectation.
 func (w *returns) keeps(point int) bool {
 	if w.goal.Attain > 0 {
-		fastest := math.Inf(1)
-		for p := range w.cells {
-			if w.reliable(p) {
-				fastest = min(fastest, w.expected(p).Seconds)
-			}
-		}
+		_, fastest := evaluate.Least(evaluate.Only(w.all(), w.reliable), func(p int) float64 { return w.expected(p).Seconds })
 		return w.reliable(point) && w.expected(point).Seconds*w.goal.Attain <= fastest
 	}
 	return point == w.space.Own || w.reliable(point) && w.goal.Excess(w.expected(point), w.expected(w.space.Own)) <= tolerance
@@ -324,10 +314,6 @@ func (w *returns) chosen(p int) string {
 
 // step is the place of a point's core count among those of the table.
 func (w *returns) step(p int) float64 {
-	var counts []float64
-	for i := range w.cells {
-		counts = append(counts, w.cores(i))
-	}
-	slices.Sort(counts)
+	counts := slices.Sorted(slices.Values(tuning.Each(w.all(), w.cores)))
 	return float64(slices.Index(slices.Compact(counts), w.cores(p)))
 }

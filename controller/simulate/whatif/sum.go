@@ -11,6 +11,7 @@ import (
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/joblog"
 	"pitchpipe/controller/simulate"
+	"pitchpipe/controller/tuning"
 )
 
 const (
@@ -52,10 +53,7 @@ func (s *study) row(w way, base []outcome, views [][]outcome) evaluate.Line {
 	}
 	for _, f := range figures() {
 		all := func(jobs []outcome) evaluate.Figure {
-			var values []float64
-			for _, o := range jobs {
-				values = append(values, f.of(o))
-			}
+			values := tuning.Each(jobs, f.of)
 			if f.sum {
 				return evaluate.Figure(floats.Sum(values))
 			}
