@@ -17,14 +17,14 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// Read reads the file at path.
-func Read(path string, f Format) (Table, error) {
+// Read reads the file at path; see Parse.
+func Read(path string, formats ...Format) (Table, error) {
 	file, err := open(path)
 	if err != nil {
 		return Table{}, err
 	}
 	defer file.Close() //nolint:errcheck // it was only read
-	return Parse(path, file, f)
+	return Parse(path, file, formats...)
 }
 
 func open(path string) (*os.File, error) {
@@ -35,9 +35,10 @@ func open(path string) (*os.File, error) {
 	return file, nil
 }
 
-// Parse reads a table; name stands in its errors.
-func Parse(name string, in io.Reader, f Format) (Table, error) {
-	p, err := parserOf(name, in, f)
+// Parse reads a table in the first of several formats that its columns fit, and in the first
+// of all where they fit none: the error then says what is missing. name stands in its errors.
+func Parse(name string, in io.Reader, formats ...Format) (Table, error) {
+	p, err := parserOf(name, in, formats...)
 	if err != nil {
 		return Table{}, err
 	}
@@ -59,14 +60,14 @@ func Parse(name string, in io.Reader, f Format) (Table, error) {
 }
 
 // parserOf reads the header of a table.
-func parserOf(name string, in io.Reader, f Format) (*parser, error) {
+func parserOf(name string, in io.Reader, formats ...Format) (*parser, error) {
 	in, err := Unzipped(name, in)
 	if err != nil {
 		return nil, err
 	}
-	p := &parser{name: name, csv: csv.NewReader(in), table: Table{File: name, Format: f}}
+	p := &parser{name: name, csv: csv.NewReader(in), table: Table{File: name, Format: formats[0]}}
 	p.csv.ReuseRecord = true
-	return p, p.header()
+	return p, p.header(formats)
 }
 
 // FormatOf finds the format of the file at path by its columns.
@@ -80,15 +81,20 @@ func FormatOf(path string) (Format, error) {
 	if err != nil {
 		return "", err
 	}
+	return p.table.fits(), nil
+}
+
+// fits is the format that the columns show.
+func (t Table) fits() Format {
 	switch {
-	case p.table.Has("t_seconds"):
-		return Samples, nil
-	case p.table.Has("epoch") && p.table.Has("scenario"):
-		return Adaptations, nil
-	case p.table.Has("epoch") && p.table.Has("run"):
-		return Curves, nil
+	case t.Has("t_seconds"):
+		return Samples
+	case t.Has("epoch") && t.Has("scenario"):
+		return Adaptations
+	case t.Has("epoch") && t.Has("run"):
+		return Curves
 	}
-	return Trials, nil
+	return Trials
 }
 
 // Unzipped unpacks what is gzip and returns anything else as it is; name stands in its errors.
@@ -124,7 +130,7 @@ func (p *parser) broken(err error) error {
 	return fmt.Errorf("%w: %s: %w", ErrInvalid, p.name, err)
 }
 
-func (p *parser) header() error {
+func (p *parser) header(formats []Format) error {
 	cells, err := p.csv.Read()
 	if errors.Is(err, io.EOF) {
 		return p.at(1, 1, "it is empty: want a header row of %s", p.table.Format)
@@ -150,10 +156,12 @@ func (p *parser) header() error {
 		p.knobs = append(p.knobs, name)
 		p.holds = append(p.holds, kinds[c])
 	}
-	for _, c := range needed()[p.table.Format] {
-		if !p.table.Has(c) {
-			return p.at(1, 1, "column %q is missing: a file of %s has at least %s", c, p.table.Format, strings.Join(needed()[p.table.Format], ", "))
-		}
+	if f := p.table.fits(); slices.Contains(formats, f) {
+		p.table.Format = f
+	}
+	needed := needed()[p.table.Format]
+	if c, lacks := tuning.First(needed, func(c string) bool { return !p.table.Has(c) }); lacks {
+		return p.at(1, 1, "column %q is missing: a file of %s has at least %s", c, p.table.Format, strings.Join(needed, ", "))
 	}
 	return nil
 }
@@ -247,19 +255,11 @@ func (s Set) Files() []string {
 	return tuning.Each(slices.Concat(s.Trials, s.Samples, s.Curves), func(t Table) string { return t.File })
 }
 
-// Load reads each file in the first of several formats that its columns fit, and in the
-// first of all where they fit none: the error then says what is missing.
+// Load reads several files; see Parse.
 func Load(files []string, formats ...Format) ([]Table, error) {
 	var out []Table
 	for _, file := range files {
-		format, err := FormatOf(file)
-		if err != nil {
-			return nil, err
-		}
-		if !slices.Contains(formats, format) {
-			format = formats[0]
-		}
-		t, err := Read(file, format)
+		t, err := Read(file, formats...)
 		if err != nil {
 			return nil, err
 		}
