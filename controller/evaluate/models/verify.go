@@ -63,14 +63,8 @@ type null struct {
 // replay is one story without an effect: of a job, or of pairs of jobs in the order in
 // which they ended.
 type replay struct {
-	before, after []measured
-	pairs         [][2][]measured // tuned and untuned
-}
-
-// measured is one epoch, or a whole run that counts as one.
-type measured struct {
-	seconds float64
-	joules  float64 // 0: not measured
+	before, after []tuning.Spent      // by one epoch, or a whole run that counts as one; no joules: not measured
+	pairs         [][2][]tuning.Spent // tuned and untuned
 }
 
 type verdicts struct {
@@ -211,14 +205,14 @@ func isWrong(v tuning.Verdict, effect float64) bool {
 }
 
 // epochsOf makes epochs that follow each other, each less by the effect.
-func epochsOf(list []measured, number, attempt int, effect float64) []tuning.Epoch {
+func epochsOf(list []tuning.Spent, number, attempt int, effect float64) []tuning.Epoch {
 	start := time.Unix(0, 0).UTC()
 	out := make([]tuning.Epoch, len(list))
 	for i, m := range list {
-		end := start.Add(time.Duration((1 - effect) * m.seconds * float64(time.Second)))
+		end := start.Add(time.Duration((1 - effect) * m.Seconds * float64(time.Second)))
 		e := tuning.Epoch{Number: number + i, Attempt: attempt, Start: start, End: end}
-		if m.joules > 0 {
-			e.Joules, e.Source = new(tuning.Joules((1-effect)*m.joules)), tuning.Replayed
+		if m.Joules > 0 {
+			e.Joules, e.Source = new(tuning.Joules((1-effect)*m.Joules)), tuning.Replayed
 		}
 		out[i], start = e, end
 	}

@@ -56,15 +56,15 @@ func TestSlicesHaveEqualWork(t *testing.T) {
 		name string
 		rows []evaluate.Row
 		n    int
-		want []measured
+		want []tuning.Spent
 	}{
-		{"intervals that fit", rowsOf([3]float64{1, 1, 5}, [3]float64{2, 1, 5}, [3]float64{4, 2, 10}), 2, []measured{{2, 10}, {2, 20}}},
-		{"an interval that is shared", rowsOf([3]float64{3, 3, 10}, [3]float64{5, 1, 20}), 2, []measured{{2, 20}, {3, 50}}},
-		{"an interval without work, which is no slice's", rowsOf([3]float64{1, 1, 5}, [3]float64{9, 0, 5}, [3]float64{10, 1, 5}), 2, []measured{{1, 5}, {1, 5}}},
-		{"watts that are missing once", rowsOf([3]float64{1, 1, 5}, [3]float64{2, 1, 0}), 2, []measured{{1, 0}, {1, 0}}},
+		{"intervals that fit", rowsOf([3]float64{1, 1, 5}, [3]float64{2, 1, 5}, [3]float64{4, 2, 10}), 2, []tuning.Spent{{Seconds: 2, Joules: 10}, {Seconds: 2, Joules: 20}}},
+		{"an interval that is shared", rowsOf([3]float64{3, 3, 10}, [3]float64{5, 1, 20}), 2, []tuning.Spent{{Seconds: 2, Joules: 20}, {Seconds: 3, Joules: 50}}},
+		{"an interval without work, which is no slice's", rowsOf([3]float64{1, 1, 5}, [3]float64{9, 0, 5}, [3]float64{10, 1, 5}), 2, []tuning.Spent{{Seconds: 1, Joules: 5}, {Seconds: 1, Joules: 5}}},
+		{"watts that are missing once", rowsOf([3]float64{1, 1, 5}, [3]float64{2, 1, 0}), 2, []tuning.Spent{{Seconds: 1}, {Seconds: 1}}},
 		{"no work at all", rowsOf([3]float64{1, 0, 5}), 1, nil},
 	} {
-		if diff := cmp.Diff(c.want, sliced(c.rows, c.n), cmp.AllowUnexported(measured{})); diff != "" {
+		if diff := cmp.Diff(c.want, sliced(c.rows, c.n)); diff != "" {
 			t.Errorf("%s:\n%s", c.name, diff)
 		}
 	}
@@ -90,8 +90,8 @@ func TestSlicesOfARunSumUpToIt(t *testing.T) {
 		}
 		var seconds, sum float64
 		for _, m := range got {
-			seconds += m.seconds
-			sum += m.joules
+			seconds += m.Seconds
+			sum += m.Joules
 		}
 		if math.Abs(seconds/at-1) > 1e-6 || math.Abs(sum/joules-1) > 1e-6 {
 			t.Fatalf("%g s and %g J, want %g and %g", seconds, sum, at, joules)
@@ -112,8 +112,8 @@ func TestAJobIsUndisturbedBetweenItsChanges(t *testing.T) {
 	t.Parallel()
 	rows := curve(t, "run,workload,scenario,epoch,seconds,action,epoch_seconds\n"+
 		"r,w,s,1,10,,9\nr,w,s,2,20,,8\nr,w,s,3,30,deepen,7\nr,w,s,4,40,none,6\nr,w,s,5,52,none,\nr,w,s,6,60,none,5\n")
-	want := [][]measured{{{seconds: 8}}, {{seconds: 6}, {seconds: 12}, {seconds: 5}}}
-	if diff := cmp.Diff(want, unchanged(rows), cmp.AllowUnexported(measured{})); diff != "" {
+	want := [][]tuning.Spent{{{Seconds: 8}}, {{Seconds: 6}, {Seconds: 12}, {Seconds: 5}}}
+	if diff := cmp.Diff(want, unchanged(rows)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -124,7 +124,7 @@ func TestAVerdictOverPairsThatAllAgreeComesWithTheEighth(t *testing.T) {
 	t.Parallel()
 	var r replay
 	for range 12 {
-		r.pairs = append(r.pairs, [2][]measured{{{seconds: 10}}, {{seconds: 10}}})
+		r.pairs = append(r.pairs, [2][]tuning.Spent{{{Seconds: 10}}, {{Seconds: 10}}})
 	}
 	in := DefaultVerify()
 	n := null{comparison: Pairs, objective: tuning.Time}
@@ -147,16 +147,16 @@ func TestEachRunIsInOnePairAtMost(t *testing.T) {
 		var s []keyed
 		for range 5 {
 			id++
-			s = append(s, keyed{workload: "w", epochs: []measured{{seconds: id}}})
+			s = append(s, keyed{workload: "w", epochs: []tuning.Spent{{Seconds: id}}})
 		}
 		list = append(list, s)
 	}
 	var used []float64
 	for _, p := range in.drawPairs(rand.New(rand.NewPCG(1, 1)), list).pairs {
-		if int(p[0][0].seconds-1)/5 != int(p[1][0].seconds-1)/5 {
+		if int(p[0][0].Seconds-1)/5 != int(p[1][0].Seconds-1)/5 {
 			t.Errorf("%v and %v are of different settings", p[0], p[1])
 		}
-		used = append(used, p[0][0].seconds, p[1][0].seconds)
+		used = append(used, p[0][0].Seconds, p[1][0].Seconds)
 	}
 	slices.Sort(used)
 	if len(used) != 20 || len(slices.Compact(used)) != 20 {

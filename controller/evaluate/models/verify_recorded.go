@@ -22,14 +22,14 @@ const (
 // the setting.
 type keyed struct {
 	key, workload string
-	epochs        []measured // a whole run counts as one
+	epochs        []tuning.Spent // a whole run counts as one
 }
 
 // forEach makes nulls of the groups of runs that are alike, for each objective that verdicts
 // are asked about, where there is enough.
 func forEach(runs []keyed, nulls func(tuning.Objective, [][]keyed) []null) []null {
 	measuredRuns := slices.DeleteFunc(slices.Clone(runs), func(r keyed) bool {
-		return slices.ContainsFunc(r.epochs, func(m measured) bool { return m.joules <= 0 })
+		return slices.ContainsFunc(r.epochs, func(m tuning.Spent) bool { return m.Joules <= 0 })
 	})
 	var out []null
 	for _, o := range []struct {
@@ -61,10 +61,10 @@ func (in VerifyInput) fromTrials(t evaluate.Table) []null {
 		if !ok {
 			continue // a run that did not do all its work is not compared
 		}
-		m := measured{seconds: seconds}
-		m.joules, _ = r.Outcome("joules")
-		repeats = append(repeats, keyed{settingOf(r), place(r), []measured{m}})
-		mixed = append(mixed, keyed{place(r), place(r), []measured{m}})
+		m := tuning.Spent{Seconds: seconds}
+		m.Joules, _ = r.Outcome("joules")
+		repeats = append(repeats, keyed{settingOf(r), place(r), []tuning.Spent{m}})
+		mixed = append(mixed, keyed{place(r), place(r), []tuning.Spent{m}})
 	}
 	out := in.pairsOf(t.File, "repeats of one setting", repeats)
 	return append(out, in.pairsOf(t.File, "any settings, as unknown inputs", mixed)...)
@@ -103,11 +103,11 @@ func (in VerifyInput) pairsOf(file, name string, runs []keyed) []null {
 
 // drawPairs uses each run at most once, and lets chance say which one of a pair is tuned.
 func (in VerifyInput) drawPairs(rng *rand.Rand, list [][]keyed) replay {
-	var out [][2][]measured
+	var out [][2][]tuning.Spent
 	for _, s := range list {
 		order := rng.Perm(len(s))
 		for i := 0; i+1 < len(order); i += 2 {
-			out = append(out, [2][]measured{s[order[i]].epochs, s[order[i+1]].epochs})
+			out = append(out, [2][]tuning.Spent{s[order[i]].epochs, s[order[i+1]].epochs})
 		}
 	}
 	rng.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
@@ -147,7 +147,7 @@ func (in VerifyInput) fromSamples(t evaluate.Table) []null {
 
 // sliced cuts a run into n slices of equally many instructions, or cycles where those are
 // missing. Nil: neither was counted throughout, or the time does not go on.
-func sliced(rows []evaluate.Row, n int) []measured {
+func sliced(rows []evaluate.Row, n int) []tuning.Spent {
 	for _, column := range []string{"instructions", "cycles"} {
 		if out, ok := slicedBy(rows, column, n); ok {
 			return out
@@ -156,7 +156,7 @@ func sliced(rows []evaluate.Row, n int) []measured {
 	return nil
 }
 
-func slicedBy(rows []evaluate.Row, column string, n int) ([]measured, bool) {
+func slicedBy(rows []evaluate.Row, column string, n int) ([]tuning.Spent, bool) {
 	total := 0.0
 	for _, r := range rows {
 		v, ok := r.Float(column)
@@ -168,7 +168,7 @@ func slicedBy(rows []evaluate.Row, column string, n int) ([]measured, bool) {
 	if total <= 0 {
 		return nil, false
 	}
-	out := make([]measured, n)
+	out := make([]tuning.Spent, n)
 	at, done, energetic := 0.0, 0.0, true
 	for _, r := range rows {
 		until, ok := r.Float("t_seconds")
@@ -187,8 +187,8 @@ func slicedBy(rows []evaluate.Row, column string, n int) ([]measured, bool) {
 			}
 			part := min(left, space)
 			seconds := (until - at) * part / work
-			out[i].seconds += seconds
-			out[i].joules += seconds * watts
+			out[i].Seconds += seconds
+			out[i].Joules += seconds * watts
 			done += part
 			left -= part
 		}
@@ -196,10 +196,10 @@ func slicedBy(rows []evaluate.Row, column string, n int) ([]measured, bool) {
 	}
 	for i := range out {
 		if !energetic {
-			out[i].joules = 0
+			out[i].Joules = 0
 		}
 	}
-	return out, !slices.ContainsFunc(out, func(m measured) bool { return m.seconds <= 0 })
+	return out, !slices.ContainsFunc(out, func(m tuning.Spent) bool { return m.Seconds <= 0 })
 }
 
 // job makes a null of runs, whose workloads take turns.
@@ -217,7 +217,7 @@ func (in VerifyInput) job(file, name string, o tuning.Objective, limit string, l
 func (in VerifyInput) drawAttempts(rng *rand.Rand, s []keyed) replay {
 	order := rng.Perm(len(s))
 	before, after := slices.Clone(s[order[0]].epochs), slices.Clone(s[order[1]].epochs)
-	for _, list := range [][]measured{before, after} {
+	for _, list := range [][]tuning.Spent{before, after} {
 		rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	}
 	return replay{before: before[:in.Untuned], after: after[:min(len(after), in.Epochs)]}
@@ -236,8 +236,8 @@ func (in VerifyInput) drawStretch(rng *rand.Rand, s []keyed) replay {
 func (in VerifyInput) fromCurves(t evaluate.Table) []null {
 	var runs []keyed
 	for _, rows := range evaluate.Runs(t.Rows) {
-		enough := evaluate.Only(unchanged(evaluate.InOrder(rows)), func(s []measured) bool { return len(s) >= in.Untuned+fewestAfter })
-		runs = append(runs, tuning.Each(enough, func(s []measured) keyed { return keyed{place(rows[0]), place(rows[0]), s} })...)
+		enough := evaluate.Only(unchanged(evaluate.InOrder(rows)), func(s []tuning.Spent) bool { return len(s) >= in.Untuned+fewestAfter })
+		runs = append(runs, tuning.Each(enough, func(s []tuning.Spent) keyed { return keyed{place(rows[0]), place(rows[0]), s} })...)
 	}
 	return forEach(runs, func(o tuning.Objective, list [][]keyed) []null {
 		const name = "epochs of one run in their order"
@@ -251,10 +251,10 @@ func (in VerifyInput) fromCurves(t evaluate.Table) []null {
 // drifts reports whether the last third of the runs' epochs usually takes longer or shorter
 // than the first by more than what a verdict takes for no effect.
 func drifts(runs []keyed) bool {
-	seconds := func(epochs []measured) float64 {
+	seconds := func(epochs []tuning.Spent) float64 {
 		sum := 0.0
 		for _, m := range epochs {
-			sum += m.seconds
+			sum += m.Seconds
 		}
 		return sum
 	}
@@ -269,8 +269,8 @@ func drifts(runs []keyed) bool {
 }
 
 // unchanged are the stretches of a run in which nothing was changed.
-func unchanged(rows []evaluate.Row) [][]measured {
-	out := [][]measured{nil}
+func unchanged(rows []evaluate.Row) [][]tuning.Spent {
+	out := [][]tuning.Spent{nil}
 	for i, r := range rows {
 		if action := r.Text("action"); action != "" && action != "none" {
 			out = append(out, nil)
@@ -289,7 +289,7 @@ func unchanged(rows []evaluate.Row) [][]measured {
 			out = append(out, nil) // not measured: what follows stands by itself
 			continue
 		}
-		out[len(out)-1] = append(out[len(out)-1], measured{seconds: seconds})
+		out[len(out)-1] = append(out[len(out)-1], tuning.Spent{Seconds: seconds})
 	}
 	return out
 }

@@ -78,10 +78,10 @@ func stalls(sd float64) series {
 	}
 }
 
-func exps(logs []float64, more float64) []measured {
-	out := make([]measured, len(logs))
+func exps(logs []float64, more float64) []tuning.Spent {
+	out := make([]tuning.Spent, len(logs))
 	for i, v := range logs {
-		out[i].seconds = 10 * math.Exp(v+more)
+		out[i].Seconds = 10 * math.Exp(v+more)
 	}
 	return out
 }
@@ -132,7 +132,7 @@ func (in VerifyInput) simulated() []null {
 			return 0
 		}},
 	} {
-		job := func(rng *rand.Rand) []measured {
+		job := func(rng *rand.Rand) []tuning.Spent {
 			return exps(c.noise(rng, epochsOfAPair), c.runs(rng, 1)[0]+c.size(rng))
 		}
 		out = append(out, null{
@@ -140,7 +140,7 @@ func (in VerifyInput) simulated() []null {
 			draw: func(rng *rand.Rand, _ int) replay {
 				var r replay
 				for range in.Pairs {
-					r.pairs = append(r.pairs, [2][]measured{job(rng), job(rng)})
+					r.pairs = append(r.pairs, [2][]tuning.Spent{job(rng), job(rng)})
 				}
 				return r
 			},
