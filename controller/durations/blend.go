@@ -1,6 +1,10 @@
 package durations
 
-import "math"
+import (
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+)
 
 // The rungs of the ladder on which a forecast is built, from the widest set of jobs to the narrowest.
 const (
@@ -79,13 +83,7 @@ func weight(jobs int, doubt float64) float64 { return float64(jobs) / (float64(j
 
 // doubt is that of a rung which lost least, the first of those that lost as much.
 func (b *blend) doubt(rung int) float64 {
-	best := 0
-	for i, l := range b.lost[rung] {
-		if l < b.lost[rung][best] {
-			best = i
-		}
-	}
-	return doubts()[best]
+	return doubts()[floats.MinIdx(b.lost[rung][:])]
 }
 
 // learn takes in the logarithm of the seconds that a job took, and what was said of it.

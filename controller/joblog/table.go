@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"pitchpipe/controller/tuning"
 )
 
 // columns are the names of those of our CSV.
@@ -97,10 +99,8 @@ func (l *Log) table(in io.Reader, ours map[string]string, kind []string, needed 
 	var at []int // of each cell among the columns of a job; -1: none
 	return records(in, func(names []string) error {
 		head = names
-		for _, name := range needed {
-			if !slices.Contains(head, name) {
-				return fmt.Errorf("line 1: column %q is missing: want a header with at least %s", name, strings.Join(needed, ", "))
-			}
+		if name, lacks := tuning.First(needed, func(name string) bool { return !slices.Contains(head, name) }); lacks {
+			return fmt.Errorf("line 1: column %q is missing: want a header with at least %s", name, strings.Join(needed, ", "))
 		}
 		for i, name := range head {
 			if slices.Contains(head[:i], name) {
