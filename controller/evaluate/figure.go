@@ -128,6 +128,15 @@ func Only[T any](all []T, holds func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(all), func(one T) bool { return !holds(one) })
 }
 
+// Indices are those of a list, in order.
+func Indices[T any](all []T) []int {
+	out := make([]int, len(all))
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
 // Least is the first of those that cost least, and its cost. One of unknown or infinite
 // cost is not taken; where none is left, nothing costs +Inf.
 func Least[T any](all []T, cost func(T) float64) (best T, least float64) {

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -178,24 +179,21 @@ func (l *lucidPolicy) lend() float64 {
 
 // take removes the idle node with the highest id. If another one is lent for that time, they swap names.
 func (l *lucidPolicy) take() {
-	p, best := l.pool, -1
-	for i, n := range p.nodes {
-		if n.free == p.PerNode && (best < 0 || n.id > p.nodes[best].id) {
-			best = i
-		}
-	}
-	if best < 0 {
+	p := l.pool
+	idle := evaluate.Only(p.nodes, func(n *node) bool { return n.free == p.PerNode })
+	if len(idle) == 0 {
 		return
 	}
-	if id := p.nodes[best].id; id < lentID && l.lent {
+	best := slices.MaxFunc(idle, func(a, b *node) int { return cmp.Compare(a.id, b.id) })
+	if best.id < lentID && l.lent {
 		for _, n := range p.nodes {
 			if n.id == lentID {
-				n.id = id
+				n.id = best.id
 			}
 		}
 	}
 	l.lent = true
-	p.nodes = slices.Delete(p.nodes, best, best+1)
+	p.nodes = slices.DeleteFunc(p.nodes, func(n *node) bool { return n == best })
 }
 
 // modes are the moments at which lucid changes between eager, in which it begins, and apathetic: few jobs are to

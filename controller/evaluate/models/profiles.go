@@ -112,10 +112,8 @@ func executions(tables []evaluate.Table) ([]execution, error) {
 		}
 		for _, rows := range evaluate.Runs(t.Rows) {
 			first := rows[0]
-			for _, r := range rows {
-				if !r.Knobs.Equal(first.Knobs) {
-					return nil, evaluate.Invalid("%s:%d: run %q changes its settings; want one run for each", t.File, r.Line, r.Run)
-				}
+			if r, changed := tuning.First(rows, func(r evaluate.Row) bool { return !r.Knobs.Equal(first.Knobs) }); changed {
+				return nil, evaluate.Invalid("%s:%d: run %q changes its settings; want one run for each", t.File, r.Line, r.Run)
 			}
 			names[first.Run]++
 			out = append(out, execution{
@@ -144,23 +142,16 @@ func (e execution) setting() string {
 }
 
 func describe(all []execution) {
-	runs, have := map[string]int{}, map[string]map[string]int{} // by machine
-	for _, e := range all {
-		runs[e.machine]++
-		if have[e.machine] == nil {
-			have[e.machine] = map[string]int{}
-		}
-		for event := range e.sum(e.intervals) {
-			have[e.machine][event]++
-		}
-	}
-	sets := map[string][]string{}
-	for machine, events := range have {
-		for event, n := range events {
-			if float64(n) >= widespread*float64(runs[machine]) {
-				sets[machine] = insert(sets[machine], event)
+	sets := map[string][]string{} // by machine
+	for _, same := range evaluate.Split(all, func(e execution) string { return e.machine }) {
+		have := map[string]int{}
+		for _, e := range same {
+			for event := range e.sum(e.intervals) {
+				have[event]++
 			}
 		}
+		often := func(event string) bool { return float64(have[event]) >= widespread*float64(len(same)) }
+		sets[same[0].machine] = evaluate.Only(slices.Sorted(maps.Keys(have)), often)
 	}
 	for i := range all {
 		all[i].events = sets[all[i].machine]

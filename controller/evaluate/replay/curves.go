@@ -7,6 +7,7 @@ import (
 
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/search/propose"
+	"pitchpipe/controller/tuning"
 )
 
 // epoch is what one epoch of a run brought.
@@ -106,7 +107,9 @@ func (p *problem) readCurves(leave func(rows []evaluate.Row, why string)) string
 		p.settings, p.curves, p.full = append(p.settings, run[0].Knobs), append(p.curves, curve), max(p.full, len(curve))
 		totals = append(totals, total)
 	}
-	if !slices.ContainsFunc(p.curves, func(c []epoch) bool { return !c[len(c)-1].failed }) {
+	ends := tuning.Each(p.curves, func(c []epoch) epoch { return c[len(c)-1] })
+	ended := evaluate.Only(ends, func(e epoch) bool { return !e.failed })
+	if len(ended) == 0 {
 		return "no run ends with an outcome"
 	}
 	slices.Sort(bests)
@@ -115,18 +118,15 @@ func (p *problem) readCurves(leave func(rows []evaluate.Row, why string)) string
 		slices.Sort(totals)
 		p.median = totals[len(totals)/2]
 	}
-	for _, c := range p.curves {
-		if last := c[len(c)-1]; !last.failed {
-			p.worst = max(p.worst, last.loss)
-		}
+	for _, e := range ended {
+		p.worst = max(p.worst, e.loss)
 	}
-	for _, c := range p.curves { // broken runs end with the worst
-		loss := c[len(c)-1].loss
-		if c[len(c)-1].failed {
-			loss = p.worst
+	p.truth = tuning.Each(ends, func(e epoch) float64 { // broken runs end with the worst
+		if e.failed {
+			return logOf(p.worst)
 		}
-		p.truth = append(p.truth, logOf(loss))
-	}
+		return logOf(e.loss)
+	})
 	p.candidates = propose.Of(p.settings)
 	return ""
 }

@@ -110,9 +110,14 @@ func remember(problems []*problem) error {
 
 // luck is what is random about one search. Methods that are compared have the same.
 func (p *problem) luck(seed uint64, of string) *rand.Rand {
-	name := fnv.New64a()
-	_, _ = name.Write([]byte(p.Name() + "\x00" + p.Machine + of)) // never fails
-	return rand.New(rand.NewPCG(seed, name.Sum64()))
+	return rand.New(rand.NewPCG(seed, hash(p.Name(), p.Machine+of)))
+}
+
+// hash is a number for words, by which what they name has luck of its own.
+func hash(words ...string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(strings.Join(words, "\x00"))) // never fails
+	return h.Sum64()
 }
 
 // comparison is how an evaluation of searches compares methods.

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"hash/fnv"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -60,12 +59,11 @@ func (j Job) Epoch(attempt, number int, s tuning.Settings) (Epoch, bool) {
 	}
 	out := Epoch{Length: max(time.Microsecond, time.Duration(c.Seconds*float64(time.Second)))}
 	if !math.IsNaN(c.Joules) {
-		joules := tuning.Joules(c.Joules)
-		out.Joules = &joules
+		out.Joules = new(tuning.Joules(c.Joules))
 	}
 	if stories := j.table.stories; len(stories) > 0 {
 		if story := stories[j.Seed%len(stories)]; number <= len(story) {
-			out.Loss, out.Quality = story[number-1].loss, story[number-1].quality
+			out.Loss, out.Quality = story[number-1].Loss, story[number-1].Quality
 		}
 	}
 	return out, true
@@ -97,11 +95,8 @@ func (j Job) key(s tuning.Settings) string {
 
 // luck is what is random about an attempt, or about one of its epochs.
 func (j Job) luck(s tuning.Settings, attempt, epoch int) *rand.Rand {
-	h := fnv.New64a()
-	for _, part := range []string{j.table.Name(), j.Machine, j.table.part, j.key(s)} {
-		_, _ = h.Write([]byte(part + "\x00")) // a hash never fails
-	}
-	return rand.New(rand.NewPCG(h.Sum64(), uint64(j.Seed)<<40|uint64(attempt)<<24|uint64(epoch)))
+	name := hash(j.table.Name(), j.Machine, j.table.part, j.key(s), "")
+	return rand.New(rand.NewPCG(name, uint64(j.Seed)<<40|uint64(attempt)<<24|uint64(epoch)))
 }
 
 // cost is what a course took in expectation. A move is charged with what it takes under

@@ -19,11 +19,8 @@ type recorded struct {
 	lengths []int     // epochs that runs under the owner's settings took; none: unknown
 	noise   []float64 // of the epochs of recorded curves, over the mean of their run
 	busy    float64   // cores at work under the owner's settings: cpu_seconds over seconds; 0: unknown
-	stories [][]said  // what runs under the owner's settings reported, by epoch
+	stories [][]Epoch // what runs under the owner's settings reported, by epoch
 }
-
-// said is what a job reported at the end of an epoch.
-type said struct{ loss, quality *float64 }
 
 // movable reports whether a knob changes what an epoch costs and not what it does.
 func movable(name string) bool {
@@ -40,7 +37,7 @@ const minute = 60.0
 func (in PlanInput) recordedOf(t evaluate.Table, p piece) recorded {
 	out := recorded{piece: p, cells: map[string][]tuning.Spent{}}
 	all := tuning.Each(p.Rows, func(r evaluate.Row) tuning.Settings { return r.Knobs })
-	own := all[nearest(all, p.wanted, t.Knobs(), func(int) bool { return true })]
+	own := all[nearest(all, p.wanted, t.Knobs(), evaluate.Indices(all))]
 	free := slices.DeleteFunc(t.Knobs(), func(name string) bool {
 		if len(in.Knobs) > 0 {
 			return !slices.Contains(in.Knobs, name)
@@ -176,15 +173,14 @@ func (t *recorded) learn(own tuning.Settings, curves evaluate.Table) {
 		if distance(first.Knobs, own) > 0 {
 			continue
 		}
-		story := make([]said, len(run))
-		for i, r := range run {
+		t.stories = append(t.stories, tuning.Each(run, func(r evaluate.Row) (out Epoch) {
 			if v, ok := r.Float("loss"); ok {
-				story[i].loss = &v
+				out.Loss = &v
 			}
 			if v, ok := r.Float("quality"); ok {
-				story[i].quality = &v
+				out.Quality = &v
 			}
-		}
-		t.stories = append(t.stories, story)
+			return out
+		}))
 	}
 }

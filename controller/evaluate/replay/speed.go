@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -185,14 +186,8 @@ func speedsOf(t evaluate.Table, outcome string, left *evaluate.LeftOut) (out []*
 
 // numeric names the settings that are numbers, in one word.
 func numeric(s tuning.Settings) string {
-	var out []string
-	for name, v := range s {
-		if v.IsNumber() && name != "placement" {
-			out = append(out, name)
-		}
-	}
-	slices.Sort(out)
-	return strings.Join(out, " ")
+	names := slices.Sorted(maps.Keys(s))
+	return strings.Join(evaluate.Only(names, func(name string) bool { return s[name].IsNumber() && name != "placement" }), " ")
 }
 
 // usualNames are the names that most rows have, of several the first.

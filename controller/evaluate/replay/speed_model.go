@@ -263,17 +263,10 @@ func most(settings []int, of func(int) float64) int {
 // open are the settings without a sample, without those of the least memory while there
 // are others.
 func (s *Space) open(samples []Sample) []int {
-	var above, rest []int
-	for i, m := range s.memory {
-		switch {
-		case slices.ContainsFunc(samples, func(x Sample) bool { return x.At == i }):
-		case m > slices.Min(s.memory):
-			above = append(above, i)
-		default:
-			rest = append(rest, i)
-		}
-	}
-	if len(above) > 0 {
+	rest := evaluate.Only(evaluate.Indices(s.memory), func(i int) bool {
+		return !slices.ContainsFunc(samples, func(x Sample) bool { return x.At == i })
+	})
+	if above := evaluate.Only(rest, func(i int) bool { return s.memory[i] > slices.Min(s.memory) }); len(above) > 0 {
 		return above
 	}
 	return rest

@@ -169,25 +169,15 @@ func byKnob(a, b tuning.Settings) int {
 }
 
 // nearest is the point that has the wanted values, and the most of all else in the order
-// of the knobs, among those that may be it; below 0: none may.
-func nearest(points []tuning.Settings, wanted tuning.Settings, knobs []string, may func(point int) bool) int {
-	best := -1
-	for i, p := range points {
-		if !may(i) {
-			continue
+// of the knobs, among those that may be it: one at least.
+func nearest(points []tuning.Settings, wanted tuning.Settings, knobs []string, may []int) int {
+	return slices.MinFunc(may, func(a, b int) int {
+		order := cmp.Compare(distance(points[a], wanted), distance(points[b], wanted))
+		for _, name := range knobs {
+			order = cmp.Or(order, cmp.Compare(points[b][name].Float(), points[a][name].Float()))
 		}
-		if best >= 0 {
-			order := cmp.Compare(distance(p, wanted), distance(points[best], wanted))
-			for _, name := range knobs {
-				order = cmp.Or(order, cmp.Compare(points[best][name].Float(), p[name].Float()))
-			}
-			if order >= 0 {
-				continue
-			}
-		}
-		best = i
-	}
-	return best
+		return order
+	})
 }
 
 // distance is how far settings are from wanted ones, where both have a value.

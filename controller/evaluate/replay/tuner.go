@@ -94,7 +94,7 @@ func (in TunerInput) row(w *returns) (evaluate.Line, error) {
 		n = int(published)
 	}
 	n = cmp.Or(n, Recurrences)
-	oracle := w.oracle(w.all())
+	oracle := w.oracle(evaluate.Indices(w.cells))
 	fixed := w.Line().With(evaluate.Line{
 		"part": w.part, "settings": len(w.cells), "absent": w.absent, "recurrences": n, "seeds": in.Seeds,
 		"oracle_ratio": evaluate.Figure(w.share(oracle)), "oracle": w.chosen(oracle), "default": w.chosen(w.space.Own), "default_replaced": w.replaced,

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -105,13 +104,13 @@ func returnsOf(t evaluate.Table, p piece, goal recurring.Goal, left *evaluate.Le
 		points, cells = append(points, withCores(same[0].Knobs)), append(cells, cellOf(same, counted))
 	}
 	order := names(knobs(t, points, counted))
-	wanted := nearest(points, p.wanted, order, func(int) bool { return true })
-	own := nearest(points, p.wanted, order, func(i int) bool { return cells[i].reaches() && lacks(goal, cells[i].epoch) == "" })
-	if own < 0 {
+	usable := evaluate.Only(evaluate.Indices(cells), func(i int) bool { return cells[i].reaches() && lacks(goal, cells[i].epoch) == "" })
+	if len(usable) == 0 {
 		leave(nil, "no setting reaches its end and has what the objective needs")
 		return w
 	}
-	w.replaced = own != wanted
+	own := nearest(points, p.wanted, order, usable)
+	w.replaced = own != nearest(points, p.wanted, order, evaluate.Indices(points))
 	for i, s := range points {
 		if missing := lacks(goal, cells[i].epoch); missing != "" {
 			if cells[i].reaches() {
@@ -189,24 +188,14 @@ func (w *returns) only(knob string) *returns {
 // systemOnly are the points that differ from the owner's in system knobs alone.
 func (w *returns) systemOnly() []int {
 	own := w.space.Points[w.space.Own]
-	return slices.DeleteFunc(w.all(), func(p int) bool {
+	return slices.DeleteFunc(evaluate.Indices(w.cells), func(p int) bool {
 		return slices.ContainsFunc(w.space.Knobs, func(k recurring.Knob) bool { return !k.System && w.space.Points[p][k.Name] != own[k.Name] })
 	})
 }
 
-func (w *returns) all() []int {
-	out := make([]int, len(w.cells))
-	for i := range out {
-		out[i] = i
-	}
-	return out
-}
-
 // seed draws the luck of one replay; policies that are compared have the same.
 func (w *returns) seed(n int) {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(w.title()))                   // never fails
-	w.rng = rand.New(rand.NewPCG(h.Sum64(), uint64(n))) //nolint:gosec // an index
+	w.rng = rand.New(rand.NewPCG(hash(w.title()), uint64(n))) //nolint:gosec // an index
 }
 
 // begin draws which of the repeats the next run is.
@@ -275,7 +264,7 @@ func (w *returns) expected(point int) tuning.Spent {
 
 func (w *returns) constant() bool {
 	first := fmt.Sprint(w.expected(0)) // NaN is like NaN
-	return !slices.ContainsFunc(w.all(), func(p int) bool { return !w.reliable(p) || fmt.Sprint(w.expected(p)) != first })
+	return !slices.ContainsFunc(evaluate.Indices(w.cells), func(p int) bool { return !w.reliable(p) || fmt.Sprint(w.expected(p)) != first })
 }
 
 func (w *returns) score(c tuning.Spent, point int) float64 { return w.goal.Score(c, w.cores(point)) }
@@ -292,7 +281,7 @@ func (w *returns) share(point int) float64 {
 // keeps reports whether a point keeps the limits in expectation.
 func (w *returns) keeps(point int) bool {
 	if w.goal.Attain > 0 {
-		_, fastest := evaluate.Least(evaluate.Only(w.all(), w.reliable), func(p int) float64 { return w.expected(p).Seconds })
+		_, fastest := evaluate.Least(evaluate.Only(evaluate.Indices(w.cells), w.reliable), func(p int) float64 { return w.expected(p).Seconds })
 		return w.reliable(point) && w.expected(point).Seconds*w.goal.Attain <= fastest
 	}
 	return point == w.space.Own || w.reliable(point) && w.goal.Excess(w.expected(point), w.expected(w.space.Own)) <= tolerance
@@ -314,6 +303,6 @@ func (w *returns) chosen(p int) string {
 
 // step is the place of a point's core count among those of the table.
 func (w *returns) step(p int) float64 {
-	counts := slices.Sorted(slices.Values(tuning.Each(w.all(), w.cores)))
+	counts := slices.Sorted(slices.Values(tuning.Each(evaluate.Indices(w.cells), w.cores)))
 	return float64(slices.Index(slices.Compact(counts), w.cores(p)))
 }

@@ -95,7 +95,7 @@ func TestTheControllerChoosesWhatTheEvaluationMeasures(t *testing.T) {
 	if w.share(end.Best.Point) > 0.9 || tried == 0 {
 		t.Errorf("after %d tries the best known is %s at %.2f of the owner's", tried, w.space.Points[end.Best.Point], w.share(end.Best.Point))
 	}
-	t.Logf("%d tries, %s at %.2f of the owner's, the oracle at %.2f", tried, w.space.Points[end.Best.Point], w.share(end.Best.Point), w.share(w.oracle(w.all())))
+	t.Logf("%d tries, %s at %.2f of the owner's, the oracle at %.2f", tried, w.space.Points[end.Best.Point], w.share(end.Best.Point), w.share(w.oracle(evaluate.Indices(w.cells))))
 }
 
 func TestAReplayOfWholeRunsKeepsItsBudget(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"pitchpipe/controller/durations"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/joblog"
 )
 
@@ -54,11 +55,8 @@ func ended(j joblog.Job) float64 { return max(j.Submit, j.Start) + j.Duration }
 
 // plan is the change of each job.
 func plan(jobs []joblog.Job) []change {
-	out, kinds, all := make([]change, len(jobs)), map[string]*past{}, make([]int, len(jobs))
-	for i := range all {
-		all[i] = i
-	}
-	durations.Replay(all, func(i int) float64 { return jobs[i].Submit }, func(i int) float64 { return ended(jobs[i]) }, func(rest []int) {
+	out, kinds := make([]change, len(jobs)), map[string]*past{}
+	durations.Replay(evaluate.Indices(jobs), func(i int) float64 { return jobs[i].Submit }, func(i int) float64 { return ended(jobs[i]) }, func(rest []int) {
 		j := jobs[rest[0]]
 		out[rest[0]] = kinds[kind(j)].change(j)
 	}, func(i int) { learn(kinds, jobs[i]) })

@@ -83,17 +83,13 @@ func submitted(j joblog.Job) string { return fmt.Sprint(math.Floor(j.Submit / da
 // bootstrap is the interval of what becomes of each unit of a figure, groups of jobs drawn with replacement (Efron 1979).
 func (s *study) bootstrap(base, view []outcome, of func(outcome) float64, by func(joblog.Job) string) (low, high float64) {
 	type group struct{ was, is float64 }
-	at := map[string]int{}
-	var groups []group
-	for i, j := range s.in.Log.Jobs {
-		k, ok := at[by(j)]
-		if !ok {
-			k = len(groups)
-			at[by(j)], groups = k, append(groups, group{})
+	same := evaluate.Split(evaluate.Indices(base), func(i int) string { return by(s.in.Log.Jobs[i]) })
+	groups := tuning.Each(same, func(jobs []int) (sum group) {
+		for _, i := range jobs {
+			sum.was, sum.is = sum.was+of(base[i]), sum.is+of(view[i])
 		}
-		groups[k].was += of(base[i])
-		groups[k].is += of(view[i])
-	}
+		return sum
+	})
 	r := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // no secret
 	ratios := make([]float64, draws)
 	for d := range ratios {
