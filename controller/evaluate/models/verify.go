@@ -63,7 +63,7 @@ type null struct {
 // replay is one story without an effect: of a job, or of pairs of jobs in the order in
 // which they ended.
 type replay struct {
-	before, after []tuning.Spent      // by one epoch, or a whole run that counts as one; no joules: not measured
+	before, after []tuning.Spent      // each an epoch, or a whole run that counts as one; joules 0: not measured
 	pairs         [][2][]tuning.Spent // tuned and untuned
 }
 
@@ -269,27 +269,17 @@ func quantile[F ~float64](all []F, share float64) evaluate.Figure {
 }
 
 func (in VerifyInput) summary(rows []evaluate.Line) evaluate.Line {
-	var nulls, limited []evaluate.Line
-	over, coverage := []string{}, evaluate.Figure(1)
-	for _, r := range rows {
-		bounded := r.Text("limit") != ""
-		switch {
-		case hasEffect(r):
-		case bounded:
-			limited = append(limited, r)
-		default:
-			nulls = append(nulls, r)
-			if float64(r.Figure("false_verdicts")) > in.Level+2.5*math.Sqrt(in.Level*(1-in.Level)/float64(r.Figure("replays"))) {
-				over = append(over, title(r))
-			}
-		}
-		if !bounded {
-			coverage = min(coverage, r.Figure("coverage"))
-		}
+	found := func(limited, effect bool) []evaluate.Line {
+		return evaluate.Only(rows, func(r evaluate.Line) bool { return (r.Text("limit") != "") == limited && hasEffect(r) == effect })
 	}
+	nulls, limited, effects := found(false, false), found(true, false), found(false, true)
+	over := evaluate.Only(nulls, func(r evaluate.Line) bool {
+		return float64(r.Figure("false_verdicts")) > in.Level+2.5*math.Sqrt(in.Level*(1-in.Level)/float64(r.Figure("replays")))
+	})
+	coverage, _ := evaluate.Range(evaluate.Column(slices.Concat(nulls, effects), "coverage"))
 	s := evaluate.Line{
 		"level": evaluate.Figure(in.Level), "seed": in.Seed, "replays": in.Seeds, "rows": len(nulls), "limited_rows": len(limited),
-		"over": over, "coverage_min": coverage, "power": powers(rows),
+		"over": append([]string{}, tuning.Each(over, title)...), "coverage_min": min(coverage, 1), "power": powers(effects),
 	}
 	s["false_verdicts_max"], s["false_verdicts_max_of"] = mostFalse(nulls)
 	s["limited_false_verdicts"], s["limited_of"] = mostFalse(limited)
@@ -305,9 +295,8 @@ func mostFalse(rows []evaluate.Line) (most evaluate.Figure, of string) {
 	return most, of
 }
 
-// powers are the means over rows without a limit.
+// powers are the means over rows with an effect and without a limit.
 func powers(rows []evaluate.Line) []evaluate.Line {
-	rows = slices.DeleteFunc(slices.Clone(rows), func(r evaluate.Line) bool { return r.Text("limit") != "" || !hasEffect(r) })
 	name := func(r evaluate.Line) string { return fmt.Sprint(r["comparison"], " ", r["source"], " ", r["effect"]) }
 	var out []evaluate.Line
 	for _, same := range evaluate.Split(rows, name) {
