@@ -45,7 +45,9 @@ func accounted(run string, intervals []interval, ends []float64, spec profile.Sp
 	after := func(seconds float64) time.Time { return moment().Add(time.Duration(seconds * float64(time.Second))) }
 	w := api.Window{Job: api.Job{ID: run, Attempt: 1, Started: moment(), Ended: true}, Schema: api.SchemaAccounting}
 	grown := map[string]float64{}
-	perSample := len(ends) == 0
+	if len(ends) == 0 {
+		ends = tuning.Each(intervals, func(row interval) float64 { return row["t_seconds"] })
+	}
 	for i, row := range intervals {
 		values := map[string]float64{}
 		for column, v := range row {
@@ -59,9 +61,6 @@ func accounted(run string, intervals []interval, ends []float64, spec profile.Sp
 			}
 		}
 		w.Samples = append(w.Samples, api.Sample{Seq: uint64(i + 1), Time: after(row["t_seconds"]), Values: values}) //nolint:gosec // an index
-		if perSample {
-			ends = append(ends, row["t_seconds"])
-		}
 	}
 	spec.Epochs = len(ends)
 	var epochs []tuning.Epoch

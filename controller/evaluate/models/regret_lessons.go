@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"pitchpipe/controller/classify"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/plan"
 	"pitchpipe/controller/tuning"
@@ -58,19 +59,16 @@ type lessons struct {
 	in      RegretInput
 	model   *classify.Model
 	classes int
-	members map[string][]job                   // by class
-	seen    map[string][]knowledge.Observation // by class
+	members map[string][]job // by class
 }
 
 // learn makes lessons of jobs, as the controller does it.
 func (in RegretInput) learn(jobs []job) (*lessons, error) {
-	m := &lessons{in: in, members: map[string][]job{}, seen: map[string][]knowledge.Observation{}}
-	var samples []classify.Sample
-	for _, j := range jobs {
-		if j.profiled {
-			samples = append(samples, classify.Sample{Profile: j.profile, Run: j.observation.Job, Kind: j.observation.Kind.String()})
-		}
-	}
+	m := &lessons{in: in, members: map[string][]job{}}
+	jobs = evaluate.Only(jobs, func(j job) bool { return j.profiled })
+	samples := tuning.Each(jobs, func(j job) classify.Sample {
+		return classify.Sample{Profile: j.profile, Run: j.observation.Job, Kind: j.observation.Kind.String()}
+	})
 	var err error
 	if m.model, err = classify.Fit(samples); err != nil {
 		return nil, fmt.Errorf("fit the classes: %w", err)
@@ -79,8 +77,8 @@ func (in RegretInput) learn(jobs []job) (*lessons, error) {
 		m.classes += len(s.Groups)
 	}
 	for _, j := range jobs {
-		if c := m.model.Classify(j.profile); j.profiled && c.Known() {
-			m.members[c.ID], m.seen[c.ID] = append(m.members[c.ID], j), append(m.seen[c.ID], j.observation)
+		if c := m.model.Classify(j.profile); c.Known() {
+			m.members[c.ID] = append(m.members[c.ID], j)
 		}
 	}
 	return m, nil
@@ -109,9 +107,10 @@ func (m *lessons) decide(j job) verdict {
 	for _, member := range m.members[class.ID] {
 		out.workloads = insert(out.workloads, member.input.workload)
 	}
+	seen := tuning.Each(m.members[class.ID], func(j job) knowledge.Observation { return j.observation })
 	out.own = slices.Contains(out.workloads, j.input.workload)
 	target := knowledge.Target{Machine: j.input.machine, Cores: j.input.cores}
-	effects := knowledge.ClassEffects(m.seen[class.ID], m.in.Default, target, m.in.Measure, moment())
+	effects := knowledge.ClassEffects(seen, m.in.Default, target, m.in.Measure, moment())
 	d := plan.Decide(m.in.state(class, effects, j.observation))
 	out.reason = d.Reason
 	if d.Action == tuning.Move {

@@ -3,6 +3,7 @@ package replay
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -192,12 +193,8 @@ func (in PlanInput) job(t recorded, epochs, seed int) Job {
 }
 
 func (t recorded) hasJoules() bool {
-	for _, repeats := range t.cells {
-		if slices.ContainsFunc(repeats, func(c tuning.Spent) bool { return !(c.Joules > 0) }) {
-			return false
-		}
-	}
-	return true
+	all := slices.Concat(slices.Collect(maps.Values(t.cells))...)
+	return !slices.ContainsFunc(all, func(c tuning.Spent) bool { return !(c.Joules > 0) })
 }
 
 // Plan replays the jobs of every table.
