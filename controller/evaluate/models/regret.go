@@ -115,30 +115,21 @@ type judgement struct {
 
 // leaveOut learns from all others on the machine and asks about each repeat of the input.
 func (in RegretInput) leaveOut(s *factorial, all []*factorial, jobs []job) (judgement, error) {
-	others := slices.DeleteFunc(slices.Clone(all), func(o *factorial) bool { return o == s || o.machine != s.machine })
-	var rest, asked []job
-	for _, j := range jobs {
-		switch {
-		case j.input == s:
-			asked = append(asked, j)
-		case j.input.machine == s.machine:
-			rest = append(rest, j)
-		}
-	}
-	taught, err := in.learn(rest)
+	other := func(o *factorial) bool { return o != s && o.machine == s.machine }
+	taught, err := in.learn(evaluate.Only(jobs, func(j job) bool { return other(j.input) }))
 	if err != nil {
 		return judgement{}, fmt.Errorf("without %s: %w", s.name(), err)
 	}
 	repeats, keys := s.whole()
 	optimum := s.cheapest(repeats, func(k string) bool { return slices.Contains(keys, k) })
-	out := judgement{single: single(others), classes: taught.classes}
+	out := judgement{single: single(evaluate.Only(all, other)), classes: taught.classes}
 	var classes, reasons, settings []string
 	var seconds, chosen, probed, hindsight []float64
 	for _, run := range s.runs[in.Default.Key()] {
 		seconds = append(seconds, run.whole.Seconds)
 	}
 	slices.Sort(seconds) // so that the sum does not depend on the order of a map
-	for _, j := range asked {
+	for _, j := range evaluate.Only(jobs, func(j job) bool { return j.input == s }) {
 		v := taught.decide(j)
 		out.verdicts = append(out.verdicts, v)
 		if !v.moved {
@@ -200,7 +191,7 @@ func (in RegretInput) summary(all []*factorial, judged []judgement, rows []evalu
 			runs = slices.AppendSeq(runs, maps.Values(s.runs[key]))
 		}
 	}
-	known := slices.DeleteFunc(slices.Clone(total.verdicts), func(v verdict) bool { return !v.known })
+	known := evaluate.Only(total.verdicts, func(v verdict) bool { return v.known })
 	out := evaluate.Line{
 		"objective": in.Objective, "weight": evaluate.Figure(in.Weight), "energy": in.Energy, "default": in.Default.Key(),
 		"workloads": len(workloads), "inputs": len(judged), "settings": len(settings), "repeats": repeats, "optima": len(optima),

@@ -246,14 +246,8 @@ func (n null) row(effect float64, seen []verdicts) evaluate.Line {
 // worst is the workload of most false verdicts, of several the first.
 func (n null) worst(seen []verdicts) (name string, share evaluate.Figure) {
 	for w, workload := range n.workloads {
-		wrong, all := 0, 0
-		for i := w; i < len(seen); i += len(n.workloads) {
-			all++
-			if seen[i].wrong {
-				wrong++
-			}
-		}
-		if s := evaluate.Share(wrong, all); s.Known() && (name == "" || s > share) {
+		its := evaluate.Only(evaluate.Indices(seen), func(i int) bool { return i%len(n.workloads) == w })
+		if s := evaluate.ShareOf(its, func(i int) bool { return seen[i].wrong }); s.Known() && (name == "" || s > share) {
 			name, share = workload, s
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -250,15 +249,12 @@ func sharesOf(rows []evaluate.Line) []evaluate.Line {
 		}
 		all := evaluate.Column(of, "gain_share")
 		low, high := evaluate.Interval(all)
-		line := evaluate.Line{
+		worst, _ := evaluate.Range(tuning.Each(of, func(r evaluate.Line) evaluate.Figure { return r.Figure("policy") - r.Figure("never") }))
+		out = append(out, evaluate.Line{
 			"held_out": by, "rows": len(of), "gain_share": share("policy", "oracle"), "expected_share": share("policy_expected", "oracle_expected"),
 			"gain_share_mean": evaluate.Mean(all), "gain_share_low": low, "gain_share_high": high,
-			"fixed_share": share("fixed", "oracle"), "always_share": share("always", "oracle"), "random_share": share("random", "oracle"), "worst": evaluate.Figure(math.Inf(1)),
-		}
-		for _, r := range of {
-			line["worst"] = min(line.Figure("worst"), r.Figure("policy")-r.Figure("never"))
-		}
-		out = append(out, line)
+			"fixed_share": share("fixed", "oracle"), "always_share": share("always", "oracle"), "random_share": share("random", "oracle"), "worst": worst,
+		})
 	}
 	return out
 }

@@ -87,21 +87,15 @@ func (p *problem) method(m Method, budget int, rng *rand.Rand) propose.Method {
 // remember gives each problem what the other workloads of the table let expect.
 func remember(problems []*problem) error {
 	for _, p := range problems {
-		var past []propose.Past
-		for _, q := range problems {
-			if q.Workload != p.Workload && q.outcome == p.outcome {
-				past = append(past, propose.Past{Settings: q.settings, Losses: q.truth})
-			}
-		}
+		others := evaluate.Only(problems, func(q *problem) bool { return q.Workload != p.Workload && q.outcome == p.outcome })
+		past := tuning.Each(others, func(q *problem) propose.Past { return propose.Past{Settings: q.settings, Losses: q.truth} })
 		var err error
-		if len(p.curves) > 0 {
-			p.alone = len(past) == 0
-			if p.recalled, err = p.candidates.Recall(past); err != nil {
-				return fmt.Errorf("history of %s: %w", p.Workload, err)
-			}
-			continue
+		if p.alone = len(past) == 0; len(p.curves) > 0 {
+			p.recalled, err = p.candidates.Recall(past)
+		} else {
+			p.expected, err = p.candidates.History(past)
 		}
-		if p.expected, err = p.candidates.History(past); err != nil {
+		if err != nil {
 			return fmt.Errorf("history of %s: %w", p.Workload, err)
 		}
 	}

@@ -119,14 +119,11 @@ func complete(names []string, own tuning.Settings, settings []tuning.Settings) [
 			if name != tuning.Cores {
 				k.Env = "KNOB_" + strings.ToUpper(name)
 			}
-			for _, s := range settings {
-				if !slices.Contains(k.Values, s[name]) {
-					k.Values = append(k.Values, s[name])
-				}
-			}
+			k.Values = tuning.Each(settings, func(s tuning.Settings) tuning.Value { return s[name] })
 			slices.SortFunc(k.Values, func(a, b tuning.Value) int {
 				return cmp.Or(cmp.Compare(a.Float(), b.Float()), cmp.Compare(a.String(), b.String()))
 			})
+			k.Values = slices.Compact(k.Values)
 			product *= len(k.Values)
 			out = append(out, k)
 		}
