@@ -150,21 +150,11 @@ func (t Table) Knobs() []string {
 // Write writes a table that Parse reads back as it is: numbers with as many digits as
 // they need, missing ones as empty cells.
 func Write(out io.Writer, t Table) error {
-	w := csv.NewWriter(out)
-	if err := w.Write(t.Columns); err != nil {
-		return fmt.Errorf("write records: %w", err)
-	}
+	lines := [][]string{t.Columns}
 	for _, r := range t.Rows {
-		cells := make([]string, len(t.Columns))
-		for i, c := range t.Columns {
-			cells[i] = r.cell(c)
-		}
-		if err := w.Write(cells); err != nil {
-			return fmt.Errorf("write records: %w", err)
-		}
+		lines = append(lines, tuning.Each(t.Columns, r.cell))
 	}
-	w.Flush()
-	if err := w.Error(); err != nil {
+	if err := csv.NewWriter(out).WriteAll(lines); err != nil {
 		return fmt.Errorf("write records: %w", err)
 	}
 	return nil

@@ -25,14 +25,12 @@ func Rows(r Result) []evaluate.Line {
 
 func (r Result) row(name string, pools []*Pool, jobs []*Job) evaluate.Line {
 	var jct, wait, slowdown []float64
-	killed, requeued, units, used := 0, 0, 0.0, 0.0
+	killed := evaluate.Only(jobs, func(j *Job) bool { return j.Killed })
+	requeued, units, used := 0, 0.0, 0.0
 	first, last := math.Inf(1), math.Inf(-1)
 	for _, j := range jobs {
 		jct, wait, slowdown = append(jct, j.JCT()), append(wait, j.Wait), append(slowdown, Slowdown(j.Wait, j.ran))
 		first, last, requeued = min(first, j.Submit), max(last, j.End), requeued+j.Preempted
-		if j.Killed {
-			killed++
-		}
 	}
 	for _, p := range pools {
 		units, used = units+float64(p.Nodes*p.PerNode), used+p.used
@@ -47,7 +45,7 @@ func (r Result) row(name string, pools []*Pool, jobs []*Job) evaluate.Line {
 		"policy": r.Spec.Name, "partition": name, "jobs": len(jct), "mean_jct": evaluate.Mean(jct), "mean_wait": evaluate.Mean(wait),
 		"p50_wait": quantile(0.5), "p95_wait": quantile(0.95), "p999_wait": quantile(0.999),
 		"mean_bounded_slowdown": evaluate.Mean(slowdown), "utilisation": evaluate.Figure(used / (units * (last - first))),
-		"killed": killed, "requeued": requeued, "cpu_seconds": evaluate.Unknown(),
+		"killed": len(killed), "requeued": requeued, "cpu_seconds": evaluate.Unknown(),
 	}
 }
 
@@ -58,8 +56,7 @@ func Slowdown(wait, ran float64) float64 { return max(1, (wait+ran)/max(ran, lea
 // WriteJobs writes a CSV with a line for each job, in the order of the log. Its columns are those that Lucid's simulator
 // has: gpu_num are the units, GPUs or cores, and ckpt_times counts preemptions.
 func WriteJobs(w io.Writer, r Result) error {
-	out := csv.NewWriter(w)
-	_ = out.Write(append([]string{"job_id", "vc", "gpu_num", "submit_time", "duration", "start_time", "end_time", "queue", "jct", "ckpt_times"}, r.Spec.Columns...))
+	lines := [][]string{append([]string{"job_id", "vc", "gpu_num", "submit_time", "duration", "start_time", "end_time", "queue", "jct", "ckpt_times"}, r.Spec.Columns...)}
 	cell := func(v float64) string {
 		if math.IsNaN(v) {
 			return ""
@@ -71,14 +68,11 @@ func WriteJobs(w io.Writer, r Result) error {
 			j.ID, j.Group, strconv.Itoa(j.Units), cell(j.Submit), cell(j.duration), cell(j.First), cell(j.End), cell(j.Wait), cell(j.JCT()), strconv.Itoa(j.Preempted),
 		}
 		if r.Spec.Cells != nil {
-			for _, v := range r.Spec.Cells(j) {
-				row = append(row, cell(v))
-			}
+			row = append(row, tuning.Each(r.Spec.Cells(j), cell)...)
 		}
-		_ = out.Write(row) // Error has it
+		lines = append(lines, row)
 	}
-	out.Flush()
-	if err := out.Error(); err != nil {
+	if err := csv.NewWriter(w).WriteAll(lines); err != nil {
 		return fmt.Errorf("write the jobs: %w", err)
 	}
 	return nil
