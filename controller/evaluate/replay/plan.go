@@ -237,40 +237,33 @@ func (in PlanInput) play(ctx context.Context, p planned) ([]story, error) {
 	moving.Choose, moving.Explain = goToBest, func(_ tuning.State, d tuning.Decision) tuning.Decision { return d }
 	for seed := range out {
 		j := in.job(p.recorded, p.epochs, seed)
+		own, _ := j.Expected(j.Own)
 		var knows site
-		play := func(j Job, s reconcile.Stages, at *site) (story, error) {
-			c, err := replay(ctx, j, s, at)
-			if err != nil {
-				return story{}, err
+		var err error // of the first that failed: what follows is not played
+		play := func(j Job, s reconcile.Stages, at *site) story {
+			var c Course
+			if err == nil {
+				c, err = replay(ctx, j, s, at)
 			}
-			return story{job: j, course: c, ratio: j.ratio(c)}, nil
+			if err != nil {
+				return story{}
+			}
+			return story{job: j, course: c, ratio: j.ratio(c)}
 		}
-		s, err := play(j, stages, &knows)
-		if err != nil {
-			return nil, err
-		}
+		s := play(j, stages, &knows)
 		for n := 1; n <= in.Returns; n++ { // each of another length and luck
 			again := in.job(p.recorded, p.epochs, seed+n*in.Seeds)
 			again.begins = time.Duration(n) * between
-			r, err := play(again, stages, &knows)
-			if err != nil {
-				return nil, err
-			}
-			s.returned = append(s.returned, r)
+			s.returned = append(s.returned, play(again, stages, &knows))
 		}
-		own, _ := j.Expected(j.Own)
+		s.always = play(j, moving, &site{}).ratio
+		j.Policy.Mode = tuning.Observe
+		s.never = play(j, stages, &site{}).ratio
+		if err != nil {
+			return nil, err
+		}
 		end, _ := j.Expected(s.course.Under[len(s.course.Under)-1])
 		s.slower = in.MaxSlowdown > 0 && end.Seconds > in.MaxSlowdown*own.Seconds*(1+tolerance)
-		always, err := play(j, moving, &site{})
-		if err != nil {
-			return nil, err
-		}
-		j.Policy.Mode = tuning.Observe
-		never, err := play(j, stages, &site{})
-		if err != nil {
-			return nil, err
-		}
-		s.always, s.never = always.ratio, never.ratio
 		out[seed] = s
 	}
 	return out, nil
