@@ -37,6 +37,8 @@ func cost(r evaluate.Row, objective string) (float64, bool) {
 // subject is one input of one program on one machine.
 type subject struct{ workload, machine, input string }
 
+func subjectOf(r evaluate.Row) subject { return subject{r.Workload, r.Machine, r.Input()} }
+
 func (e execution) subject() subject { return subject{e.workload, e.machine, e.input} }
 
 // priced is a subject and the logarithms of what settings cost it, relative to its cheapest.
@@ -55,24 +57,14 @@ func (p priced) at(setting string) float64 {
 
 // priceAll takes the median over repeats of each subject's settings. Subjects are sorted.
 func priceAll(tables []evaluate.Table, objective string) []priced {
-	type run struct {
-		subject
-		setting string
-		cost    float64
-	}
-	var runs []run
-	for _, t := range tables {
-		for _, r := range t.Rows {
-			if v, ok := cost(r, objective); ok {
-				runs = append(runs, run{subject{r.Workload, r.Machine, r.Input()}, r.Knobs.Key(), v})
-			}
-		}
-	}
+	rows := slices.Concat(tuning.Each(tables, func(t evaluate.Table) []evaluate.Row { return t.Rows })...)
+	rows = evaluate.Only(rows, func(r evaluate.Row) bool { _, ok := cost(r, objective); return ok })
 	var out []priced
-	for _, its := range evaluate.Split(runs, func(r run) subject { return r.subject }) {
-		p := priced{its[0].subject, map[string]float64{}}
-		for _, same := range evaluate.Split(its, func(r run) string { return r.setting }) {
-			p.costs[same[0].setting] = float64(evaluate.Median(tuning.Each(same, func(r run) float64 { return r.cost })))
+	for _, its := range evaluate.Split(rows, subjectOf) {
+		p := priced{subjectOf(its[0]), map[string]float64{}}
+		for _, same := range evaluate.Split(its, evaluate.Setting) {
+			costs := tuning.Each(same, func(r evaluate.Row) float64 { v, _ := cost(r, objective); return v })
+			p.costs[evaluate.Setting(same[0])] = float64(evaluate.Median(costs))
 		}
 		least := slices.Min(slices.Collect(maps.Values(p.costs)))
 		for key := range p.costs {

@@ -44,13 +44,11 @@ func (in PlanInput) recordedOf(t evaluate.Table, p piece) recorded {
 		}
 		return !movable(name)
 	})
-	rate := 0.0
-	for _, r := range p.Rows {
-		if v, ok := r.Float("samples_per_second"); ok && r.Knobs.Equal(own) {
-			rate = v
-			break
-		}
-	}
+	rated, _ := tuning.First(p.Rows, func(r evaluate.Row) bool {
+		_, ok := r.Float("samples_per_second")
+		return ok && r.Knobs.Equal(own)
+	})
+	rate, _ := rated.Float("samples_per_second")
 	var rows []evaluate.Row
 	var costs []tuning.Spent
 	var points []tuning.Settings

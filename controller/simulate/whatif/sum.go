@@ -117,15 +117,10 @@ func (s *study) recorded() []outcome {
 }
 
 func (s *study) summary(assumed []evaluate.Line) evaluate.Line {
-	known, peaks, short := 0, 0, 0
-	idle, untried := 0.0, 0.0
+	peaks := evaluate.Only(s.in.Log.Jobs, func(j joblog.Job) bool { return j.MemoryUsed > 0 })
+	short := evaluate.Only(s.changes, func(c change) bool { return c.short })
+	known, idle, untried := 0, 0.0, 0.0
 	for i, j := range s.in.Log.Jobs {
-		if j.MemoryUsed > 0 {
-			peaks++
-		}
-		if s.changes[i].short {
-			short++
-		}
 		if j.CPUSeconds > 0 {
 			known++
 			hours := max(0, float64(j.CPUs)*j.Duration-j.CPUSeconds) / hour
@@ -135,7 +130,7 @@ func (s *study) summary(assumed []evaluate.Line) evaluate.Line {
 		}
 	}
 	return evaluate.Line{
-		"jobs": len(s.in.Log.Jobs), "lines_left_out": len(s.in.Log.Broken), "jobs_with_cpu_time": known, "jobs_with_memory": peaks,
-		"idle_core_hours": evaluate.Figure(idle), "untried_core_hours": evaluate.Figure(untried), "memory_too_small": short, "assumptions": assumed,
+		"jobs": len(s.in.Log.Jobs), "lines_left_out": len(s.in.Log.Broken), "jobs_with_cpu_time": known, "jobs_with_memory": len(peaks),
+		"idle_core_hours": evaluate.Figure(idle), "untried_core_hours": evaluate.Figure(untried), "memory_too_small": len(short), "assumptions": assumed,
 	}
 }
