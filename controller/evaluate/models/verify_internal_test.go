@@ -122,10 +122,7 @@ func TestAJobIsUndisturbedBetweenItsChanges(t *testing.T) {
 // agree are the fewest that bring a verdict.
 func TestAVerdictOverPairsThatAllAgreeComesWithTheEighth(t *testing.T) {
 	t.Parallel()
-	var r replay
-	for range 12 {
-		r.pairs = append(r.pairs, [2][]tuning.Spent{{{Seconds: 10}}, {{Seconds: 10}}})
-	}
+	r := replay{pairs: slices.Repeat([][2][]tuning.Spent{{{{Seconds: 10}}, {{Seconds: 10}}}}, 12)}
 	in := DefaultVerify()
 	n := null{comparison: Pairs, objective: tuning.Time}
 	got := in.judge(n, r, 0.2)

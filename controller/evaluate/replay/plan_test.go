@@ -200,10 +200,7 @@ func TestAJobIsSentOnlyWhereSomethingWasRecorded(t *testing.T) {
 			in := smallPlan(t, write(t, "trials.csv", c.trials))
 			in.Epochs = []int{3}
 			rep := runPlan(t, in)
-			var got []int
-			for _, r := range rep.Rows {
-				got = append(got, int(r.Figure("settings")))
-			}
+			got := tuning.Each(rep.Rows, func(r evaluate.Line) int { return int(r.Figure("settings")) })
 			if !cmp.Equal(got, c.settings) || rep.Summary["skipped"] != c.skipped {
 				t.Errorf("settings %v, skipped %v; want %v and %v", got, rep.Summary.Figure("skipped"), c.settings, c.skipped)
 			}

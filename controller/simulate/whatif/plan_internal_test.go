@@ -2,6 +2,7 @@ package whatif
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -14,13 +15,7 @@ func run(cores int, busy float64) joblog.Job {
 	return joblog.Job{User: "ann", Name: "fold-7", Duration: 3600, CPUs: cores, CPUSeconds: 3600 * busy, Memory: 16 << 30, MemoryUsed: 4 << 30}
 }
 
-func times(n int, j joblog.Job) []joblog.Job {
-	var out []joblog.Job
-	for range n {
-		out = append(out, j)
-	}
-	return out
-}
+func times(n int, j joblog.Job) []joblog.Job { return slices.Repeat([]joblog.Job{j}, n) }
 
 func TestAJobIsChangedByWhatItsKindHadShown(t *testing.T) {
 	t.Parallel()
