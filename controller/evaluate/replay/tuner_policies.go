@@ -114,12 +114,15 @@ func untilStop(t *recurring.Tuner, point int, spent, epoch tuning.Spent) float64
 func (w *returns) wholeReplay(n, tries int) (sum paid, final, tried int, err error) {
 	past := recurring.Whole{Space: w.space, Goal: w.goal}
 	share := tuning.DefaultSite().ProbeShare
-	for range n {
+	for i := range n + 1 {
 		advice, err := past.Next()
 		if err != nil {
 			return paid{}, 0, 0, fmt.Errorf("whole runs: %w", err)
 		}
 		point := advice.Best.Point
+		if final = point; i == n { // what it would choose from then on
+			break
+		}
 		within := float64(tried+1) <= share*float64(len(past.Runs)+1)
 		if advice.Trying && (tries == 0 || tried < tries) && within {
 			point = advice.Next.Point
@@ -136,11 +139,7 @@ func (w *returns) wholeReplay(n, tries int) (sum paid, final, tried int, err err
 		}
 		sum.cores += w.cores(point)
 	}
-	advice, err := past.Next()
-	if err != nil {
-		return paid{}, 0, 0, fmt.Errorf("whole runs: %w", err)
-	}
-	return sum, advice.Best.Point, tried, nil
+	return sum, final, tried, nil
 }
 
 // once runs a job to its end under one point.
