@@ -85,19 +85,15 @@ func (b *bench) byKnob(concerned func(knob string) bool) []exam {
 		knob string
 		v    tuning.Value
 	}
-	seen := map[value]bool{}
-	var out []exam
+	var all []value
 	for _, e := range b.all {
-		for _, knob := range slices.Sorted(maps.Keys(e.knobs)) {
-			at := value{knob, e.knobs[knob]}
-			if !concerned(knob) || seen[at] {
-				continue
-			}
-			seen[at] = true
-			out = append(out, exam{func(e execution) bool { return e.knobs[at.knob] == at.v }, asItIs})
+		for _, knob := range evaluate.Only(slices.Sorted(maps.Keys(e.knobs)), concerned) {
+			all = append(all, value{knob, e.knobs[knob]})
 		}
 	}
-	return out
+	return tuning.Each(evaluate.Split(all, func(at value) value { return at }), func(same []value) exam {
+		return exam{func(e execution) bool { return e.knobs[same[0].knob] == same[0].v }, asItIs}
+	})
 }
 
 func shaped(knob string) bool { return knob == tuning.Cores || knob == tuning.Threads }

@@ -48,11 +48,9 @@ func (s *factorial) name() string { return fmt.Sprintf("%s/%d", s.workload, s.in
 func (s *factorial) keys() []string { return slices.Sorted(maps.Keys(s.runs)) }
 
 func (s *factorial) repeats() []int {
-	all := map[int]bool{}
+	all := map[int]trial{}
 	for _, runs := range s.runs {
-		for r := range runs {
-			all[r] = true
-		}
+		maps.Copy(all, runs)
 	}
 	return slices.Sorted(maps.Keys(all))
 }

@@ -179,12 +179,9 @@ func (h held) learns(s onset) bool {
 // choose asks the policy at each decision.
 func (h held) choose(m *adapt.Model) []tuning.Taken {
 	q := adapt.Question{Kind: h.workload, Left: h.left, Decisions: len(h.runs[0].Actions), Throughout: true}
-	for _, r := range h.runs {
-		for _, a := range r.Actions {
-			if o := (tuning.Offer{Name: a.Name}); !slices.Contains(q.Offered, o) {
-				q.Offered = append(q.Offered, o)
-			}
-		}
+	taken := slices.Concat(tuning.Each(h.runs, func(r adapt.Run) []tuning.Taken { return r.Actions })...)
+	for _, same := range evaluate.Split(tuning.Names(taken), func(name string) string { return name }) {
+		q.Offered = append(q.Offered, tuning.Offer{Name: same[0]})
 	}
 	for ; q.Decisions > 0; q.Decisions, q.Left = q.Decisions-1, q.Left-1 {
 		c := m.Choose(q)
