@@ -23,8 +23,7 @@ func (j *judge) fail(at jobfile.Pos, found, want string) {
 type fields struct {
 	*judge
 	block *jobfile.Block
-	data  map[string]datum // of those that have a readable value
-	bad   map[string]bool  // of the others
+	data  map[string]datum
 
 	// strange says that unknown keys stand there: then what is missing is most
 	// likely what they meant, and one error is enough.
@@ -35,13 +34,14 @@ type fields struct {
 func (f fields) given(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		_, ok := f.data[name]
-		return ok || f.bad[name]
+		return ok
 	})
 }
 
+// get is the value of a key that is readable.
 func (f fields) get(name string) (datum, bool) {
 	d, ok := f.data[name]
-	return d, ok
+	return d, ok && !d.bad
 }
 
 // need fails where the block has none of the keys.
@@ -54,8 +54,7 @@ func (f fields) need(found, want string, names ...string) {
 // read reads the keys of a block into s by the table and reports unknown and repeated ones.
 func (j *judge) read(b *jobfile.Block, s subject) fields {
 	keys := keysOf(b.Type)
-	f := fields{judge: j, block: b, data: map[string]datum{}, bad: map[string]bool{}}
-	first := map[string]jobfile.Pos{}
+	f := fields{judge: j, block: b, data: map[string]datum{}}
 	for _, a := range b.Attrs {
 		i := slices.IndexFunc(keys, func(k Key) bool { return k.Name == a.Name })
 		if i < 0 {
@@ -63,16 +62,13 @@ func (j *judge) read(b *jobfile.Block, s subject) fields {
 			f.strange = true
 			continue
 		}
-		if old, twice := first[a.Name]; twice {
-			j.fail(a.Pos, a.Name+" is given twice", fmt.Sprintf("the first is at %s", old))
+		if old, twice := f.data[a.Name]; twice {
+			j.fail(a.Pos, a.Name+" is given twice", fmt.Sprintf("the first is at %s", old.key))
 			continue
 		}
-		first[a.Name] = a.Pos
 		d, found := readValue(keys[i], a, keys[i].field(&s))
-		if found != "" {
+		if d.bad = found != ""; d.bad {
 			j.fail(a.ValuePos, found, "want "+keys[i].allowed()+didYouMean(d.text, keys[i].Words))
-			f.bad[a.Name] = true
-			continue
 		}
 		f.data[a.Name] = d
 	}

@@ -305,20 +305,16 @@ func integer(block, name, preset string, low float64, example, meaning, elsewher
 	}
 }
 
-func words[T ~string](list []T) []string { return named(list, func(w T) string { return string(w) }) }
+func words[T ~string](list []T) []string {
+	return tuning.Each(list, func(w T) string { return string(w) })
+}
 
 func keysOf(block string) []Key {
 	return slices.DeleteFunc(Keys(), func(k Key) bool { return k.Block != block })
 }
 
-func namesOf(keys []Key) []string { return named(keys, func(k Key) string { return k.Name }) }
-
-func named[T any](list []T, name func(T) string) []string {
-	out := make([]string, len(list))
-	for i, one := range list {
-		out[i] = name(one)
-	}
-	return out
+func namesOf(keys []Key) []string {
+	return tuning.Each(keys, func(k Key) string { return k.Name })
 }
 
 func (k Key) allowed() string {

@@ -106,7 +106,7 @@ func (j *judge) carrier(k *tuning.Knob, f fields, at jobfile.Pos, carriers map[s
 			j.arg(d)
 		}
 	}
-	if k.Live = k.Live || f.bad["live"]; k.Live {
+	if k.Live = k.Live || f.data["live"].bad; k.Live {
 		used = append(used, "live")
 	}
 	switch {
@@ -193,10 +193,10 @@ func (j *judge) span(k *tuning.Knob, f fields, at jobfile.Pos) {
 		k.Scale = tuning.Linear
 	}
 	if k.Min.IsSet() && k.Max.IsSet() && k.Min.Float() >= k.Max.Float() {
-		j.fail(high.at, fmt.Sprintf("max is %s and min is %s", spell(k.Name, k.Max), spell(k.Name, k.Min)), "want min below max")
+		j.fail(high.at, fmt.Sprintf("max is %s and min is %s", tuning.Spell(k.Name, k.Max), tuning.Spell(k.Name, k.Min)), "want min below max")
 	}
 	if hasScale && k.Scale != tuning.Linear && k.Min.IsSet() && k.Min.Float() <= 0 {
-		j.fail(low.at, fmt.Sprintf("min is %s with the scale %s", spell(k.Name, k.Min), k.Scale), "want min above 0")
+		j.fail(low.at, fmt.Sprintf("min is %s with the scale %s", tuning.Spell(k.Name, k.Min), k.Scale), "want min above 0")
 	}
 }
 
@@ -219,7 +219,7 @@ func (j *judge) values(k *tuning.Knob, d datum) {
 		switch {
 		case !v.IsSet():
 		case slices.Contains(k.Values, v):
-			j.fail(item.Pos, fmt.Sprintf("the value %s stands twice", spell(k.Name, v)), "want different values")
+			j.fail(item.Pos, fmt.Sprintf("the value %s stands twice", tuning.Spell(k.Name, v)), "want different values")
 		default:
 			k.Values = append(k.Values, v)
 		}
@@ -292,10 +292,10 @@ func (j *judge) when(p tuning.Policy, k tuning.Knob, f fields) {
 	case len(varied) == 0:
 		j.fail(d.at, fmt.Sprintf("when names %q", k.When.Knob), "want another knob with a list of values that the search varies, and there is none")
 	case !known:
-		names := named(varied, func(o tuning.Knob) string { return o.Name })
+		names := tuning.Each(varied, func(o tuning.Knob) string { return o.Name })
 		j.fail(d.at, fmt.Sprintf("when names %q", k.When.Knob), "want a knob with a list of values that the search varies: "+oneOf(names)+didYouMean(k.When.Knob, names))
 	case !lead.Allows(k.When.Value):
-		values := named(lead.Values, tuning.Value.String)
+		values := tuning.Each(lead.Values, tuning.Value.String)
 		j.fail(d.at, fmt.Sprintf("%s is never %q", lead.Name, k.When.Value), "want "+oneOf(values)+didYouMean(k.When.Value.String(), values))
 	}
 }

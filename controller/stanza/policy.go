@@ -130,7 +130,7 @@ func Places(job *jobfile.Job) map[string]string {
 }
 
 func (j *judge) top(p *tuning.Policy, f fields) {
-	if d, ok := f.get("weight"); ok && p.Objective != tuning.Blend && !f.bad["objective"] {
+	if d, ok := f.get("weight"); ok && p.Objective != tuning.Blend && !f.data["objective"].bad {
 		j.fail(d.key, "weight with the objective "+string(p.Objective), "want it only with the objective blend")
 	}
 	if p.Objective != tuning.Time && !f.given("max_slowdown") {
@@ -146,13 +146,13 @@ func (j *judge) progress(p tuning.Progress, f fields) (groups []string, known bo
 	switch {
 	case hasPattern && p.Report:
 		j.fail(report.key, "report beside pattern", "want one of them")
-	case !p.Report && !f.bad["report"]:
+	case !p.Report && !f.data["report"].bad:
 		f.need("progress without a source", "want pattern, or report = true", "pattern")
 	case hasFile && p.Report:
 		j.fail(file.key, "file beside report", "want file only with pattern")
 	}
 	if !hasPattern {
-		return nil, !f.bad["pattern"] && !f.strange
+		return nil, !f.data["pattern"].bad && !f.strange
 	}
 	allowed := []string{"epoch", "total", "loss", "quality"}
 	groups = slices.DeleteFunc(regexp.MustCompile(pattern.text).SubexpNames(), func(s string) bool { return s == "" })

@@ -158,7 +158,7 @@ func literal(knob string, field any) any {
 	case *time.Duration:
 		return duration(*v)
 	case *tuning.Joules:
-		return joules(*v)
+		return v.String()
 	case *tuning.Value:
 		return valueLiteral(knob, *v)
 	case **tuning.Condition:
@@ -185,7 +185,7 @@ func valueLiteral(knob string, v tuning.Value) any {
 	if v.IsNumber() && knob != tuning.Memory {
 		return bare(v.String())
 	}
-	return spell(knob, v)
+	return tuning.Spell(knob, v)
 }
 
 func text(v any) string {
@@ -275,13 +275,4 @@ func duration(d time.Duration) string {
 		}
 	}
 	return d.String()
-}
-
-// joules prints an amount with the largest unit that loses nothing.
-func joules(j tuning.Joules) string {
-	text := j.String()
-	if back, err := tuning.ParseJoules(text); err == nil && back == j {
-		return text
-	}
-	return strconv.FormatFloat(float64(j), 'g', -1, 64) + "J"
 }

@@ -20,6 +20,7 @@ type datum struct {
 	key, at jobfile.Pos
 	text    string
 	items   []jobfile.Item // of TypeValue and TypeValues, which the knob reads
+	bad     bool           // it is not what the key wants
 }
 
 // readValue reads the value of a key into its field. Found is empty, or says what stands there

@@ -57,10 +57,3 @@ func valueRule(knob string) string {
 	}
 	return "numbers, or words of letters, digits and " + strings.TrimPrefix(jobfile.ValueBytes, "A-Za-z0-9")
 }
-
-func spell(knob string, v tuning.Value) string {
-	if knob == tuning.Memory && v.IsNumber() {
-		return tuning.Bytes(v.Float()).String()
-	}
-	return v.String()
-}

@@ -270,10 +270,13 @@ func (k Knob) choice() string {
 
 // spell prints values of the knob for people.
 func (k Knob) spell(values ...Value) string {
-	return strings.Join(Each(values, func(v Value) string {
-		if k.Name == Memory && v.IsNumber() {
-			return Bytes(v.Float()).String()
-		}
-		return v.String()
-	}), ",")
+	return strings.Join(Each(values, func(v Value) string { return Spell(k.Name, v) }), ",")
+}
+
+// Spell prints a value of a knob as a stanza has it.
+func Spell(knob string, v Value) string {
+	if knob == Memory && v.IsNumber() {
+		return Bytes(v.Float()).String()
+	}
+	return v.String()
 }
