@@ -262,40 +262,61 @@ func (p *process) predict(x, expected []float64) (mean, sd float64) {
 // improvement begins the candidate that is expected to improve most on the best so far.
 type improvement struct {
 	*Candidates
-	start    Listed      // before the process is asked
-	expected [][]float64 // of each candidate, up to a constant
+	expected [][]float64                           // of each candidate by each earlier job, up to a constant
+	outcomes func([]Trial) (at []int, y []float64) // that the process is fitted to
+	few      int                                   // outcomes without which Next is -1
+	looked   int                                   // candidates that are looked at for a trial
+	ahead    bool                                  // a trial under way counts as if its outcome were what is expected of it
+
+	doubt, noise, finest float64 // see data and fit
+}
+
+// byCandidate is what each of some jobs lets expect, by candidate.
+func (c *Candidates) byCandidate(jobs [][]float64) [][]float64 {
+	out := make([][]float64, len(c.Points))
+	for _, job := range jobs {
+		for i, e := range job {
+			out[i] = append(out[i], e)
+		}
+	}
+	return out
 }
 
 // Gaussian begins with a few evenly spread candidates and then asks a Gaussian process over the
 // losses at the lowest rung. expected is from a History; nil: there is none.
 func (c *Candidates) Gaussian(expected []float64, rng *rand.Rand) Method {
-	few := 3
+	few, jobs := 3, [][]float64{expected}
 	if expected == nil { // enough to tell the axes apart
 		few = max(few, (len(c.Axes)+3)/2)
 	}
-	m := improvement{c, c.latin(few, rng), make([][]float64, len(c.Points))}
-	for i, e := range expected {
-		m.expected[i] = []float64{e}
+	return Then{Listed(c.latin(few, rng)), c.improve(jobs)}
+}
+
+func (c *Candidates) improve(jobs [][]float64) improvement {
+	return improvement{
+		Candidates: c, expected: c.byCandidate(jobs), outcomes: Outcomes, looked: len(c.Points), doubt: trendSD, noise: usualNoise, finest: fine,
 	}
-	return m
 }
 
 // Next is the candidate with the greatest expected improvement.
 func (m improvement) Next(trials []Trial) (int, error) {
-	if at, _ := m.start.Next(trials); at >= 0 {
-		return at, nil
+	at, y := m.outcomes(trials)
+	if len(at) < m.few {
+		return -1, nil
 	}
 	gain := func(i int) float64 { return -floats.Sum(m.expected[i]) } // nothing is known
-	if at, y := Outcomes(trials); len(at) > 0 {
-		d := m.data(at, y, m.expected, trendSD)
-		p, err := m.fit(d, usualNoise, noiseSD, fine)
+	if len(at) > 0 {
+		p, err := m.fit(m.data(at, y, m.expected, m.doubt), m.noise, noiseSD, m.finest)
 		if err != nil {
 			return -1, err
 		}
 		best := math.Inf(1)
-		for i, x := range d.x {
-			mean, _ := p.predict(x, d.expected[i])
+		for i, x := range p.x {
+			mean, _ := p.predict(x, p.expected[i])
 			best = min(best, mean)
+		}
+		if m.ahead {
+			p = p.believe(trials, m.expected)
 		}
 		gain = func(i int) float64 {
 			mean, sd := p.predict(m.Points[i], m.expected[i])
@@ -303,13 +324,17 @@ func (m improvement) Next(trials []Trial) (int, error) {
 		}
 	}
 	begun := begun(trials)
-	next, most := -1, math.Inf(-1)
-	for i := range m.Points {
+	next, most, left := -1, math.Inf(-1), m.looked
+	for k := range m.Points {
+		i := (k + m.looked*len(trials)) % len(m.Points) // others each time, where there are many
 		if begun[i] {
 			continue
 		}
 		if v := gain(i); next < 0 || v > most {
 			next, most = i, v
+		}
+		if left--; left == 0 {
+			break
 		}
 	}
 	return next, nil

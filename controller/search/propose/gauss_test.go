@@ -132,7 +132,7 @@ func BenchmarkNext(b *testing.B) {
 		}
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := (improvement{Candidates: c}).Next(trials); err != nil {
+				if _, err := c.improve(nil).Next(trials); err != nil {
 					b.Fatal(err)
 				}
 			}

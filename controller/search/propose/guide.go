@@ -92,71 +92,17 @@ const (
 	coarse   = 0.4  // step of a parameter: a finer one changes little and takes longer
 )
 
-// guide begins the candidate that is expected to improve most on the scores so far.
-type guide struct {
-	*Candidates
-	few      int
-	expected [][]float64 // of each candidate by each earlier job
-}
-
-// Guide asks a Gaussian process over Scores once a few trials have some. expected is what earlier
-// searches let expect of each candidate, of which the order counts; nil: there are none.
+// Guide asks a Gaussian process over Scores once a few trials have some; before, its Next is -1.
+// expected is what earlier searches let expect of each candidate, of which the order counts; nil:
+// there are none.
 func (c *Candidates) Guide(expected [][]float64) Method {
-	m := guide{c, unguided, make([][]float64, len(c.Points))}
-	for _, job := range expected {
-		m.few = 0
-		for i, e := range job {
-			m.expected[i] = append(m.expected[i], e)
-		}
+	m := improvement{
+		Candidates: c, expected: c.byCandidate(expected), outcomes: telling, looked: looked, ahead: true, doubt: surprise, noise: scatter, finest: coarse,
+	}
+	if len(expected) == 0 {
+		m.few = unguided
 	}
 	return m
-}
-
-// Next is -1 as long as too few trials have a score.
-func (m guide) Next(trials []Trial) (int, error) {
-	at, y := Scores(trials)
-	if len(at) < m.few {
-		return -1, nil
-	}
-	begun := make([]bool, len(m.Points))
-	var pending []int
-	for _, t := range trials {
-		if begun[t.At] = true; t.Running && len(t.Losses) == 0 {
-			pending = append(pending, t.At)
-		}
-	}
-	gain := func(i int) float64 { return -floats.Sum(m.expected[i]) }
-	if len(at) > 0 {
-		at, y = telling(at, y)
-		p, err := m.fit(m.data(at, y, m.expected, surprise), scatter, noiseSD, coarse)
-		if err != nil {
-			return -1, err
-		}
-		best := math.Inf(1)
-		for i, x := range p.x {
-			mean, _ := p.predict(x, p.expected[i])
-			best = min(best, mean)
-		}
-		p = p.believe(pending, m.expected)
-		gain = func(i int) float64 {
-			mean, sd := p.predict(m.Points[i], m.expected[i])
-			return logImprovement(mean, sd, best)
-		}
-	}
-	next, most, left := -1, math.Inf(-1), looked
-	for k := range m.Points {
-		i := (k + looked*len(trials)) % len(m.Points) // others each time, where there are many
-		if begun[i] {
-			continue
-		}
-		if v := gain(i); next < 0 || v > most {
-			next, most = i, v
-		}
-		if left--; left == 0 {
-			break
-		}
-	}
-	return next, nil
 }
 
 // Recall is what each earlier job lets expect of each candidate, in the unit of Scores; together they
@@ -211,8 +157,9 @@ func agreement(expected, scores []float64) float64 {
 	return picked / best
 }
 
-// telling are the trials that a process learns from.
-func telling(at []int, y []float64) ([]int, []float64) {
+// telling are the scores that a process learns from.
+func telling(trials []Trial) ([]int, []float64) {
+	at, y := Scores(trials)
 	if len(at) <= learned {
 		return at, y
 	}
@@ -230,20 +177,19 @@ func telling(at []int, y []float64) ([]int, []float64) {
 	return someAt, someY
 }
 
-// believe adds candidates as if their outcomes were what is expected of them: nothing near them is tried
-// before they tell.
-func (p *process) believe(at []int, expected [][]float64) *process {
-	if len(at) == 0 {
-		return p
-	}
+// believe adds trials under way as if their outcomes were what is expected of them: nothing near them is
+// tried before they tell.
+func (p *process) believe(trials []Trial, expected [][]float64) *process {
 	q := *p
 	q.chol = mat.Cholesky{}
 	q.data = data{slices.Clone(p.x), slices.Clone(p.y), slices.Clone(p.expected), p.doubt}
-	for _, i := range at {
-		mean, _ := p.predict(p.Points[i], expected[i])
-		q.x, q.y, q.expected = append(q.x, p.Points[i]), append(q.y, mean), append(q.expected, expected[i])
+	for _, t := range trials {
+		if i := t.At; t.Running && len(t.Losses) == 0 {
+			mean, _ := p.predict(p.Points[i], expected[i])
+			q.x, q.y, q.expected = append(q.x, p.Points[i]), append(q.y, mean), append(q.expected, expected[i])
+		}
 	}
-	if math.IsInf(q.condition(p.pairs(q.x).covariance(p.kernel)), -1) {
+	if len(q.y) == len(p.y) || math.IsInf(q.condition(p.pairs(q.x).covariance(p.kernel)), -1) {
 		return p
 	}
 	q.signal, q.inv = p.signal, mat.SymDense{}

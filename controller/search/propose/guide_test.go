@@ -112,7 +112,7 @@ func TestWhatIsUnderWayCountsAsExpected(t *testing.T) {
 		t.Fatal(err)
 	}
 	mean, sd := p.predict(c.Points[13], nil)
-	q := p.believe([]int{13}, make([][]float64, 21))
+	q := p.believe([]Trial{{At: 13, Running: true}}, make([][]float64, 21))
 	if now, sure := q.predict(c.Points[13], nil); math.Abs(now-mean) > 0.05 || sure > sd/2 {
 		t.Errorf("%g±%g, and %g±%g before it began: want the same, and less doubt", now, sure, mean, sd)
 	}

@@ -123,7 +123,7 @@ func TestWhatFailedIsKeptAwayFrom(t *testing.T) {
 	for i := range 21 {
 		settings = append(settings, tuning.Settings{"x": tuning.Number(float64(i))})
 	}
-	m := improvement{Candidates: Of(settings), expected: make([][]float64, len(settings))}
+	m := Of(settings).improve(nil)
 	fail := math.NaN()
 	for _, tc := range []struct {
 		name      string
@@ -162,10 +162,7 @@ func TestHistorySaysWhereToBeginAndIsOverruled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := improvement{Candidates: c}
-	for _, e := range expected {
-		m.expected = append(m.expected, []float64{e})
-	}
+	m := c.improve([][]float64{expected})
 	if at, err := m.Next(nil); err != nil || at < 4 || at > 6 {
 		t.Errorf("the first is %d: %v; earlier jobs were best at 5", at, err)
 	}
