@@ -49,38 +49,22 @@ type Options struct {
 	Lessons   []Lesson  // of ended jobs of the same kind and measure, oldest first
 }
 
-// Unknown says why there is no forecast.
-type Unknown string
-
-// The reasons.
-const (
-	Known       Unknown = ""
-	FewEpochs   Unknown = "few-epochs"   // fewer than three epochs were seen
-	NoNumbers   Unknown = "no-numbers"   // a value, an epoch or the end is no finite number, or epochs do not rise
-	NothingLeft Unknown = "nothing-left" // the job is at its end
-	ChangeAhead Unknown = "change-ahead" // the learning rate will change before the epoch asked for
-)
-
 // fewest is the number of epochs without which nothing is said.
 const fewest = 3
 
-func (c Curve) check(o Options) Unknown {
+// tells reports whether enough epochs were seen for a forecast, all numbers are finite, epochs
+// rise, and the job is not at its end.
+func (c Curve) tells(o Options) bool {
 	n := len(c.Values)
-	if len(c.Epochs) != n || !finite(o.Total) {
-		return NoNumbers
+	if n < fewest || len(c.Epochs) != n || !finite(o.Total) || o.Total <= c.Epochs[n-1] {
+		return false
 	}
 	for i, v := range c.Values {
 		if !finite(v) || !finite(c.Epochs[i]) || i > 0 && !(c.Epochs[i] > c.Epochs[i-1]) {
-			return NoNumbers
+			return false
 		}
 	}
-	switch {
-	case n < fewest:
-		return FewEpochs
-	case o.Total <= c.Epochs[n-1]:
-		return NothingLeft
-	}
-	return Known
+	return true
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

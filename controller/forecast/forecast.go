@@ -23,10 +23,10 @@ type Forecast struct {
 	low, high  float64 // ends of the interval, in widths
 }
 
-// New makes the forecast of a curve. Known: there is one; else why not.
-func New(c Curve, o Options) (Forecast, Unknown) {
-	if why := c.check(o); why != Known {
-		return Forecast{}, why
+// New makes the forecast of a curve. False: there is none.
+func New(c Curve, o Options) (Forecast, bool) {
+	if !c.tells(o) {
+		return Forecast{}, false
 	}
 	n := len(c.Values)
 	f := Forecast{curve: c, options: o, u: unitOf(c.Values, o.Direction)}
@@ -44,7 +44,7 @@ func New(c Curve, o Options) (Forecast, Unknown) {
 		f.fit(first, n, z, floor)
 	}
 	f.now, f.end = c.Epochs[n-1]-f.start, o.Total-f.start
-	return f.Taught(o.Lessons), Known
+	return f.Taught(o.Lessons), true
 }
 
 // Taught is the same forecast with other lessons.
@@ -123,20 +123,17 @@ func (f *Forecast) value(k float64) (v, width float64) {
 const leastWidth = 0.01
 
 // Value is the value after an epoch that is still to come, with an interval that holds the
-// truth four times out of five.
-func (f *Forecast) Value(epoch float64) (tuning.Estimate, Unknown) {
-	switch {
-	case !finite(epoch):
-		return tuning.Estimate{}, NoNumbers
-	case epoch <= f.last():
-		return tuning.Estimate{}, NothingLeft
-	case slices.ContainsFunc(f.options.Changes, func(c float64) bool { return c > f.last() && c <= epoch }):
-		return tuning.Estimate{}, ChangeAhead
+// truth four times out of five. False: nothing is said of it, as where the learning rate will change
+// before.
+func (f *Forecast) Value(epoch float64) (tuning.Estimate, bool) {
+	changes := slices.ContainsFunc(f.options.Changes, func(c float64) bool { return c > f.last() && c <= epoch })
+	if !finite(epoch) || epoch <= f.last() || changes {
+		return tuning.Estimate{}, false
 	}
 	v, width := f.value(epoch - f.start)
 	low := max(v+f.low*width, f.ensemble.floor) // the better end
 	a, b, mid := f.u.out(low), f.u.out(v+f.high*width), f.u.out(v)
-	return tuning.Estimate{Value: mid, Low: min(a, b, mid), High: max(a, b, mid)}, Known
+	return tuning.Estimate{Value: mid, Low: min(a, b, mid), High: max(a, b, mid)}, true
 }
 
 // Lesson is what this forecast of the end teaches, once the value there is known.

@@ -42,18 +42,18 @@ func loss(total float64) forecast.Options {
 
 func made(t *testing.T, c forecast.Curve, o forecast.Options) forecast.Forecast {
 	t.Helper()
-	f, why := forecast.New(c, o)
-	if why != forecast.Known {
-		t.Fatalf("unknown: %s", why)
+	f, known := forecast.New(c, o)
+	if !known {
+		t.Fatal("unknown")
 	}
 	return f
 }
 
 func at(t *testing.T, f forecast.Forecast, epoch float64) tuning.Estimate {
 	t.Helper()
-	e, why := f.Value(epoch)
-	if why != forecast.Known {
-		t.Fatalf("unknown: %s", why)
+	e, known := f.Value(epoch)
+	if !known {
+		t.Fatal("unknown")
 	}
 	return e
 }
@@ -157,7 +157,7 @@ func TestTheFitBeginsAnewWhereTheLearningRateChanges(t *testing.T) {
 	}
 }
 
-func TestWhatIsUnknownSaysWhy(t *testing.T) {
+func TestWhatIsUnknownSaysSo(t *testing.T) {
 	t.Parallel()
 	twice := drawn(5, power)
 	twice.Epochs[3] = twice.Epochs[2]
@@ -167,18 +167,18 @@ func TestWhatIsUnknownSaysWhy(t *testing.T) {
 		name  string
 		curve forecast.Curve
 		total float64
-		want  forecast.Unknown
+		want  bool
 	}{
-		{"nothing was seen", forecast.Curve{}, 9, forecast.FewEpochs},
-		{"two epochs were seen", drawn(2, power), 9, forecast.FewEpochs},
-		{"an epoch stands twice", twice, 9, forecast.NoNumbers},
-		{"a value is no number", wild, 9, forecast.NoNumbers},
-		{"the end is no number", drawn(5, power), math.Inf(1), forecast.NoNumbers},
-		{"the job is at its end", drawn(5, power), 5, forecast.NothingLeft},
-		{"all is well", drawn(5, power), 9, forecast.Known},
+		{"nothing was seen", forecast.Curve{}, 9, false},
+		{"two epochs were seen", drawn(2, power), 9, false},
+		{"an epoch stands twice", twice, 9, false},
+		{"a value is no number", wild, 9, false},
+		{"the end is no number", drawn(5, power), math.Inf(1), false},
+		{"the job is at its end", drawn(5, power), 5, false},
+		{"all is well", drawn(5, power), 9, true},
 	} {
-		if _, why := forecast.New(tc.curve, loss(tc.total)); why != tc.want {
-			t.Errorf("%s: %q, want %q", tc.name, why, tc.want)
+		if _, known := forecast.New(tc.curve, loss(tc.total)); known != tc.want {
+			t.Errorf("%s: %v, want %v", tc.name, known, tc.want)
 		}
 	}
 	o := loss(30)
@@ -186,10 +186,10 @@ func TestWhatIsUnknownSaysWhy(t *testing.T) {
 	f := made(t, drawn(10, power), o)
 	for _, tc := range []struct {
 		epoch float64
-		want  forecast.Unknown
-	}{{10, forecast.NothingLeft}, {19, forecast.Known}, {20, forecast.ChangeAhead}, {math.NaN(), forecast.NoNumbers}} {
-		if _, why := f.Value(tc.epoch); why != tc.want {
-			t.Errorf("epoch %g: %q, want %q", tc.epoch, why, tc.want)
+		want  bool
+	}{{10, false}, {19, true}, {20, false}, {math.NaN(), false}} {
+		if _, known := f.Value(tc.epoch); known != tc.want {
+			t.Errorf("epoch %g: %v, want %v", tc.epoch, known, tc.want)
 		}
 	}
 }
@@ -285,8 +285,8 @@ func BenchmarkForecast(b *testing.B) {
 		o.Lessons = append(o.Lessons, f.Lesson(0.3))
 	}
 	for b.Loop() {
-		if _, why := forecast.New(c, o); why != forecast.Known {
-			b.Fatal(why)
+		if _, known := forecast.New(c, o); !known {
+			b.Fatal("unknown")
 		}
 	}
 }

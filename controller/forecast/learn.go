@@ -34,12 +34,12 @@ func Teach(c Curve, o Options) []Lesson {
 	var out []Lesson
 	for _, share := range Shares() {
 		seen, _ := c.Seen(share)
-		f, why := New(seen, o)
-		if why != Known {
+		f, known := New(seen, o)
+		if !known {
 			continue
 		}
-		_, why = f.Value(o.Total)
-		if l := f.Lesson(c.Values[n-1]); why == Known && usable(l) {
+		_, known = f.Value(o.Total)
+		if l := f.Lesson(c.Values[n-1]); known && usable(l) {
 			out = append(out, l)
 		}
 	}

@@ -174,11 +174,11 @@ func rest(seen []float64, n, between float64) *tuning.Estimate {
 // nil: it says nothing.
 func (w Work) final() (*tuning.Estimate, string) {
 	for _, m := range w.measures() {
-		f, why := New(w.curve(m), w.options(m))
-		if why != Known {
+		f, known := New(w.curve(m), w.options(m))
+		if !known {
 			continue
 		}
-		if e, why := f.Value(float64(w.Total)); why == Known && e.IsFinite() {
+		if e, known := f.Value(float64(w.Total)); known && e.IsFinite() {
 			return &e, m.name
 		}
 	}

@@ -39,7 +39,7 @@ func taught(t *rapid.T, c forecast.Curve, o forecast.Options) []forecast.Lesson 
 	for range rapid.IntRange(0, 5).Draw(t, "lessons") {
 		size := rapid.Float64Range(0.5, 2).Draw(t, "size")
 		other := drawn(len(c.Values), func(k float64) float64 { return size * power(k) })
-		if f, why := forecast.New(other, o); why == forecast.Known {
+		if f, known := forecast.New(other, o); known {
 			out = append(out, f.Lesson(rapid.Float64Range(0, 2).Draw(t, "truth")))
 		}
 	}
@@ -72,10 +72,10 @@ func TestScalingOrShiftingACurveScalesOrShiftsItsForecast(t *testing.T) {
 				to.Lessons = append(to.Lessons, scaled(l, scale))
 			}
 		}
-		a, why := forecast.New(c, o)
+		a, known := forecast.New(c, o)
 		b, also := forecast.New(moved, to)
-		if why != forecast.Known || also != forecast.Known {
-			t.Fatalf("unknown: %q, %q", why, also)
+		if !known || !also {
+			t.Fatalf("unknown: %v, %v", known, also)
 		}
 		x, _ := a.Value(o.Total)
 		y, _ := b.Value(o.Total)
@@ -116,14 +116,14 @@ func TestAForecastIsFiniteAndItsIntervalHoldsIt(t *testing.T) {
 		}
 		o := drawOptions(t, c)
 		o.Lessons = taught(t, c, o)
-		f, why := forecast.New(c, o)
-		if why != forecast.Known {
-			t.Fatalf("unknown: %s", why)
+		f, known := forecast.New(c, o)
+		if !known {
+			t.Fatal("unknown")
 		}
 		for _, epoch := range []float64{float64(len(c.Values)) + 1, o.Total, 3 * o.Total} {
-			e, why := f.Value(epoch)
-			if why != forecast.Known {
-				t.Fatalf("unknown: %s", why)
+			e, known := f.Value(epoch)
+			if !known {
+				t.Fatal("unknown")
 			}
 			if !(e.Low <= e.Value && e.Value <= e.High) || math.IsInf(e.Low, 0) || math.IsInf(e.High, 0) {
 				t.Fatalf("epoch %g: %+v", epoch, e)
@@ -151,9 +151,9 @@ func TestWhatOnlyFallsIsNotExpectedToRiseAboveItsBeginning(t *testing.T) {
 			return v
 		})
 		o := loss(float64(len(c.Values) + rapid.IntRange(1, 100).Draw(t, "left epochs")))
-		f, why := forecast.New(c, o)
-		if why != forecast.Known {
-			t.Fatalf("unknown: %s", why)
+		f, known := forecast.New(c, o)
+		if !known {
+			t.Fatal("unknown")
 		}
 		if e, _ := f.Value(o.Total); e.Value > c.Values[0] || e.Low < -1e-9 {
 			t.Fatalf("%+v after a fall from %g to %g", e, c.Values[0], v)

@@ -193,8 +193,8 @@ const (
 func (f family) arrival(r run, n int, model forecast.Forecast, target float64) (epoch, seconds float64) {
 	now, end := r.Epochs[n-1], r.end()
 	epoch = now + 1
-	for e, why := model.Value(epoch); why != forecast.Known || f.better(target, e.Value); e, why = model.Value(epoch) {
-		if why != forecast.Known || epoch > beyond*end {
+	for e, known := model.Value(epoch); !known || f.better(target, e.Value); e, known = model.Value(epoch) {
+		if !known || epoch > beyond*end {
 			return math.Inf(1), math.Inf(1)
 		}
 		step := 1.0
@@ -240,8 +240,8 @@ func (f family) measure(ctx context.Context, shares []float64, heard func(run in
 				continue
 			}
 			sums[i].runs++
-			alone, why := forecast.New(cut, f.options(r))
-			if why != forecast.Known {
+			alone, known := forecast.New(cut, f.options(r))
+			if !known {
 				continue
 			}
 			end, ok := sums[i].add(f, r, len(cut.Values), alone, alone.Taught(lessons))
@@ -281,9 +281,9 @@ func (f family) measure(ctx context.Context, shares []float64, heard func(run in
 func (e *errorsOf) add(f family, r run, n int, alone, taught forecast.Forecast) (tuning.Estimate, bool) {
 	truth := r.Values[len(r.Values)-1]
 	off := func(v float64) float64 { return math.Abs(v-truth) / max(math.Abs(truth), math.SmallestNonzeroFloat64) }
-	got, why := taught.Value(r.end())
+	got, known := taught.Value(r.end())
 	bare, _ := alone.Value(r.end())
-	if why != forecast.Known {
+	if !known {
 		return tuning.Estimate{}, false
 	}
 	e.final, e.alone = append(e.final, off(got.Value)), append(e.alone, off(bare.Value))

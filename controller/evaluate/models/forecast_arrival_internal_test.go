@@ -16,9 +16,9 @@ func TestATargetIsReachedWhenTheForecastReachesIt(t *testing.T) {
 		r.Epochs, r.Values, r.seconds = append(r.Epochs, k), append(r.Values, value(k)), append(r.seconds, 5+10*k)
 	}
 	cut, _ := r.Seen(0.3)
-	f, why := forecast.New(cut, losses.options(r))
-	if why != forecast.Known {
-		t.Fatal(why)
+	f, known := forecast.New(cut, losses.options(r))
+	if !known {
+		t.Fatal("unknown")
 	}
 	n := len(cut.Values)
 	for _, target := range []float64{value(30), value(60)} {
