@@ -3,6 +3,7 @@ package tuning
 import (
 	_ "embed"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -169,31 +170,22 @@ type Limit struct {
 
 // Rule is a key of the site's policy and where it comes from.
 func (s Site) Rule(key string) Rule {
-	values := map[string]any{
-		"max_mode":       s.MaxMode,
-		"knobs":          "[" + strings.Join(s.Knobs, ", ") + "]",
-		"above_request":  s.AboveRequest,
-		"may_restart":    s.MayRestart,
-		"dry_run":        s.DryRun,
-		"enforce_model":  s.EnforceModel,
-		"control":        s.Control,
-		"probe_share":    s.ProbeShare,
-		"margin":         s.Margin,
-		"limit_reserve":  s.LimitReserve,
-		"job_restarts":   s.JobRestarts,
-		"kind_returns":   s.KindReturns,
-		"user_restarts":  s.UserRestarts,
-		"total_restarts": s.TotalRestarts,
-		"max_tuned":      s.MaxTuned,
-		"allocate":       s.Allocate,
+	var value any
+	for field, v := range reflect.ValueOf(s).Fields() {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name == key {
+			value = v.Interface()
+		}
 	}
-	if s.Knobs == nil {
-		values["knobs"] = "all"
+	knob, bounds := strings.CutPrefix(key, "ceilings.")
+	switch {
+	case bounds:
+		value = Spell(knob, s.Ceilings[knob])
+	case key == "knobs" && s.Knobs == nil:
+		value = "all"
+	case key == "knobs":
+		value = "[" + strings.Join(s.Knobs, ", ") + "]"
 	}
-	if knob, ok := strings.CutPrefix(key, "ceilings."); ok {
-		values[key] = Knob{Name: knob}.spell(s.Ceilings[knob])
-	}
-	return Rule{Name: key, Value: fmt.Sprint(values[key]), From: s.Sources[key]}
+	return Rule{Name: key, Value: fmt.Sprint(value), From: s.Sources[key]}
 }
 
 // Rule is a key or a block of the stanza and where it comes from.
