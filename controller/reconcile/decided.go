@@ -104,10 +104,11 @@ func (r *Record) decisionBytes() int {
 }
 
 func (r *Record) fields(i int) map[string]json.RawMessage {
-	var all map[string]json.RawMessage
+	all := map[string]json.RawMessage{}
 	for _, x := range r.Decided[:i+1] {
-		all = merged(all, x.State)
+		maps.Copy(all, x.State)
 	}
+	maps.DeleteFunc(all, func(_ string, v json.RawMessage) bool { return string(v) == null })
 	return all
 }
 
@@ -151,21 +152,6 @@ func differing(before, now map[string]json.RawMessage) map[string]json.RawMessag
 		if _, ok := now[name]; !ok {
 			out[name] = json.RawMessage(null)
 		}
-	}
-	return out
-}
-
-func merged(before, change map[string]json.RawMessage) map[string]json.RawMessage {
-	out := maps.Clone(before)
-	if out == nil {
-		out = map[string]json.RawMessage{}
-	}
-	for name, v := range change {
-		if string(v) == null {
-			delete(out, name)
-			continue
-		}
-		out[name] = v
 	}
 	return out
 }

@@ -209,14 +209,12 @@ func (p *reconciliation) merge(attempt int, m Measurement, siblings int) {
 	for i, e := range m.Epochs {
 		fresh[e.Number], m.Epochs[i].Siblings = i, siblings
 	}
-	for _, e := range p.rec.Epochs {
-		if i, again := fresh[e.Number]; again && e.Attempt == attempt {
+	keep := slices.DeleteFunc(slices.Clone(p.rec.Epochs), func(e tuning.Epoch) bool {
+		i, again := fresh[e.Number]
+		if again = again && e.Attempt == attempt; again {
 			m.Epochs[i].Siblings = e.Siblings
 		}
-	}
-	keep := slices.DeleteFunc(slices.Clone(p.rec.Epochs), func(e tuning.Epoch) bool {
-		_, again := fresh[e.Number]
-		return again && e.Attempt == attempt
+		return again
 	})
 	p.rec.Epochs = append(keep, m.Epochs...)
 	slices.SortFunc(p.rec.Epochs, tuning.Epoch.Compare)
