@@ -56,18 +56,16 @@ const fewest = 3
 // rise, and the job is not at its end.
 func (c Curve) tells(o Options) bool {
 	n := len(c.Values)
-	if n < fewest || len(c.Epochs) != n || !finite(o.Total) || o.Total <= c.Epochs[n-1] {
+	if n < fewest || len(c.Epochs) != n || !tuning.Finite(o.Total) || o.Total <= c.Epochs[n-1] {
 		return false
 	}
 	for i, v := range c.Values {
-		if !finite(v) || !finite(c.Epochs[i]) || i > 0 && !(c.Epochs[i] > c.Epochs[i-1]) {
+		if !tuning.Finite(v) || !tuning.Finite(c.Epochs[i]) || i > 0 && !(c.Epochs[i] > c.Epochs[i-1]) {
 			return false
 		}
 	}
 	return true
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // unit is the scale in which a curve is fitted: 0 is its last value, 1 the width of its
 // range, and less is better.
@@ -82,7 +80,7 @@ func unitOf(values []float64, d Direction) unit {
 	}
 	lo, hi := slices.Min(values), slices.Max(values)
 	u.width = hi - lo
-	if !(u.width > 1e-12*max(math.Abs(lo), math.Abs(hi))) || !finite(u.width) {
+	if !(u.width > 1e-12*max(math.Abs(lo), math.Abs(hi))) || !tuning.Finite(u.width) {
 		u.width = max(math.Abs(u.last), math.SmallestNonzeroFloat32)
 	}
 	return u
@@ -94,7 +92,7 @@ func (u unit) out(z float64) float64 { return u.last + u.sign*z*u.width }
 // floor is the best value in units; minus infinity where none is known, or where the
 // curve has been better than that.
 func (u unit) floor(best *float64, z []float64) float64 {
-	if best == nil || !finite(*best) {
+	if best == nil || !tuning.Finite(*best) {
 		return math.Inf(-1)
 	}
 	if f := u.in(*best); slices.Min(z) >= f {

@@ -127,7 +127,7 @@ const leastWidth = 0.01
 // before.
 func (f *Forecast) Value(epoch float64) (tuning.Estimate, bool) {
 	changes := slices.ContainsFunc(f.options.Changes, func(c float64) bool { return c > f.last() && c <= epoch })
-	if !finite(epoch) || epoch <= f.last() || changes {
+	if !tuning.Finite(epoch) || epoch <= f.last() || changes {
 		return tuning.Estimate{}, false
 	}
 	v, width := f.value(epoch - f.start)

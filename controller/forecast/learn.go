@@ -86,7 +86,7 @@ func learn(all []Lesson, seen, total float64, u unit) learned {
 
 func usable(x Lesson) bool {
 	sum := x.Last + x.Blend + x.Value + x.Unit + x.Truth + x.Seen + x.Total + floats.Sum(x.Told)
-	return len(x.Told) == models && finite(sum) && x.Seen > 0 && x.Total > x.Seen && x.Unit > 0
+	return len(x.Told) == models && tuning.Finite(sum) && x.Seen > 0 && x.Total > x.Seen && x.Unit > 0
 }
 
 // word is a way to tell the end.
@@ -136,7 +136,7 @@ func (l learned) end(told [models]float64, blend float64) float64 {
 		}
 		out, sum = out+weight*w.end, sum+weight
 	}
-	if out /= sum; !finite(out) {
+	if out /= sum; !tuning.Finite(out) {
 		return blend
 	}
 	return out

@@ -275,7 +275,7 @@ func KindSeconds(obs []Observation, a Asker) (seconds float64, jobs int) {
 		}
 	}
 	if len(all) > 0 {
-		return median(all), len(all)
+		return tuning.Median(all), len(all)
 	}
 	a.Seconds = 0
 	lessons, work, sd := a.lessons(of)
@@ -295,18 +295,9 @@ func RestartCost(obs []Observation, kind tuning.JobKind) (cost time.Duration, re
 		}
 	}
 	if len(own) > 0 {
-		return median(own), len(own)
+		return tuning.Median(own), len(own)
 	}
-	return median(all), len(all)
-}
-
-func median[T time.Duration | float64](xs []T) T {
-	if len(xs) == 0 {
-		return 0
-	}
-	s := slices.Sorted(slices.Values(xs))
-	n := len(s)
-	return (s[(n-1)/2] + s[n/2]) / 2
+	return tuning.Median(all), len(all)
 }
 
 // PastRuns are the runs of a kind, the oldest first. That a disturbed run was there, what it was to
@@ -355,4 +346,15 @@ func ofKind(obs []Observation, kind tuning.JobKind) []Observation {
 		return obs
 	}
 	return slices.DeleteFunc(slices.Clone(obs), other)
+}
+
+// References are what the jobs of a kind measured under their owner's settings, the oldest first.
+func References(obs []Observation, kind tuning.JobKind) []tuning.Trial {
+	var out []tuning.Trial
+	for _, r := range runs(ofKind(obs, kind)) {
+		if t, ok := tuning.Reference(r.trials); ok && !t.Failed {
+			out = append(out, t)
+		}
+	}
+	return out
 }

@@ -132,8 +132,8 @@ func (s view) times(t tuning.Settings) (seconds, joules tuning.Estimate) {
 		if own, ok := tuning.Reference(s.Trials); ok && x.Seconds > 0 && own.Seconds > 0 {
 			se := s.trialError(x, own) / s.factors()
 			seconds = around(math.Log(x.Seconds/own.Seconds), se)
-			if x.Joules != nil && own.Joules != nil && x.Source == own.Source && *x.Joules > 0 && *own.Joules > 0 {
-				return seconds, around(math.Log(float64(*x.Joules / *own.Joules)), se)
+			if ratio := x.JoulesRatio(own); !math.IsNaN(ratio) {
+				return seconds, around(ratio, se)
 			}
 			return seconds, tuning.Estimate{Value: seconds.Value, Low: seconds.Low, High: seconds.High * power}
 		}

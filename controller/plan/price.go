@@ -213,7 +213,7 @@ func (s view) prices(d tuning.Decision) *tuning.Prices {
 		out.Explore = s.exploring(d.Settings) * per
 	}
 	for _, v := range []float64{out.Restart, out.Queue, out.Explore, out.Margin} {
-		if !tuning.Exactly(v).IsFinite() {
+		if !tuning.Finite(v) {
 			return nil
 		}
 	}

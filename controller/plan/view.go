@@ -106,7 +106,7 @@ func advise(s view, r tuning.Reason, evidence ...tuning.Evidence) tuning.Decisio
 
 func legible(evidence []tuning.Evidence) []tuning.Evidence {
 	for i, e := range evidence {
-		if math.IsNaN(e.Value) || math.IsInf(e.Value, 0) {
+		if !tuning.Finite(e.Value) {
 			evidence[i].Value, evidence[i].Text = 0, "not a number"
 		}
 	}

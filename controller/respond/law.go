@@ -252,7 +252,7 @@ func gpuShare(u *Usage, own tuning.Trial) float64 {
 
 // learn weighs the laws by a measured ratio; joules is NaN where unknown.
 func (m *Model) learn(from, cores, time, joules, sd float64) {
-	if !(sd > 0) || !isFinite(time) {
+	if !(sd > 0) || !tuning.Finite(time) {
 		return
 	}
 	if math.IsInf(joules, 0) || !m.joules {
@@ -340,7 +340,7 @@ func (m *Model) slope(name string, s tuning.Settings) (time, joules Ratio) {
 	time, joules = strange(name, was, s[name].Float())
 	own, ok := tuning.Reference(m.facts.Trials)
 	to := math.Log(s[name].Float() / was)
-	if !ok || !isFinite(to) || to == 0 {
+	if !ok || !tuning.Finite(to) || to == 0 {
 		return time, joules
 	}
 	for _, t := range m.facts.Trials {
@@ -351,7 +351,7 @@ func (m *Model) slope(name string, s tuning.Settings) (time, joules Ratio) {
 		scale := to / by
 		sd := math.Hypot(m.trialSD(t, own)*math.Abs(scale), strangeSD*math.Abs(to-by))
 		time = join(time, Ratio{scale * math.Log(t.Seconds/own.Seconds), sd})
-		if j := joulesRatio(t, own); !math.IsNaN(j) {
+		if j := t.JoulesRatio(own); !math.IsNaN(j) {
 			joules = join(joules, Ratio{scale * j, sd})
 		}
 	}

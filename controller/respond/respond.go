@@ -95,7 +95,7 @@ func New(f Facts) *Model {
 	if own, ok := tuning.Reference(f.Trials); ok {
 		for _, t := range f.Trials {
 			if c, only := m.onlyCores(t.Settings); only && !t.Reference && t.Seconds > 0 && own.Seconds > 0 {
-				m.learn(m.own, c, math.Log(t.Seconds/own.Seconds), joulesRatio(t, own), m.trialSD(t, own))
+				m.learn(m.own, c, math.Log(t.Seconds/own.Seconds), t.JoulesRatio(own), m.trialSD(t, own))
 			}
 		}
 	}
@@ -132,7 +132,7 @@ func memo[K comparable, V any](known map[K]V, key K, find func() V) V {
 func (m *Model) predict(s tuning.Settings) Prediction {
 	out := m.prior(s)
 	for _, e := range m.shown {
-		if isFinite(e.LogRatio+e.LogTime) && len(e.Settings) > 0 && e.target.EqualButMemory(s) {
+		if tuning.Finite(e.LogRatio+e.LogTime) && len(e.Settings) > 0 && e.target.EqualButMemory(s) {
 			out.Time, out.Objective = seen(out.Time, Ratio{e.LogTime, e.sd}), seen(out.Objective, Ratio{e.LogRatio, e.sd})
 		}
 	}
@@ -154,7 +154,7 @@ func (m *Model) predict(s tuning.Settings) Prediction {
 func (m *Model) measured(t tuning.Trial) (p Prediction, counted, ok bool) {
 	own, ok := tuning.Reference(m.facts.Trials)
 	ratio := math.Log(t.Seconds / own.Seconds)
-	if !ok || t.Reference || !isFinite(ratio) {
+	if !ok || t.Reference || !tuning.Finite(ratio) {
 		return p, false, false
 	}
 	sd := m.trialSD(t, own)
@@ -224,13 +224,6 @@ func (m *Model) trialSD(t, own tuning.Trial) float64 {
 	return t.RatioError(own, tuning.EpochSD(m.facts.Trials...))
 }
 
-func joulesRatio(t, own tuning.Trial) float64 {
-	if t.Joules == nil || own.Joules == nil || t.Source != own.Source || !(*t.Joules > 0) || !(*own.Joules > 0) {
-		return math.NaN()
-	}
-	return math.Log(float64(*t.Joules / *own.Joules))
-}
-
 func (m *Model) effectJoules(e tuning.Effect) float64 {
 	switch m.facts.Policy.Objective { //nolint:exhaustive // the others are made of more than joules
 	case tuning.Energy:
@@ -240,8 +233,6 @@ func (m *Model) effectJoules(e tuning.Effect) float64 {
 	}
 	return math.NaN()
 }
-
-func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // Usage is what the first epochs of a job show of what it makes of its cores.
 type Usage struct {

@@ -1,7 +1,5 @@
 package tuning
 
-import "math"
-
 // Estimate is a number with an interval that holds it four times out of five.
 type Estimate struct {
 	Value float64 `json:"value"`
@@ -19,12 +17,7 @@ func (e Estimate) Times(factor float64) Estimate {
 
 // IsFinite reports whether all three are numbers that can be stored.
 func (e Estimate) IsFinite() bool {
-	for _, v := range []float64{e.Value, e.Low, e.High} {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return false
-		}
-	}
-	return true
+	return Finite(e.Value) && Finite(e.Low) && Finite(e.High)
 }
 
 // Basis says what a forecast rests on.

@@ -104,23 +104,28 @@ func (t Trial) LogRatio(reference Trial, m Measure) (float64, bool) {
 	if t.Failed || reference.Failed || !(t.Seconds > 0) || !(reference.Seconds > 0) {
 		return 0, false
 	}
-	alike := t.Joules != nil && reference.Joules != nil && t.Source == reference.Source && *t.Joules > 0 && *reference.Joules > 0
+	joules := t.JoulesRatio(reference)
 	if m.Objective == Cost {
-		if !alike || !m.Tariff.Charges(t.Source) {
+		if math.IsNaN(joules) || !m.Tariff.Charges(t.Source) {
 			m = m.WithoutEnergy()
 		}
 		v := m.Log(m.spent(t)) - m.Log(m.spent(reference))
-		return v, !math.IsInf(v, 0) && !math.IsNaN(v)
+		return v, Finite(v)
 	}
 	wj, ws := m.Weights()
 	v := ws * math.Log(t.Seconds/reference.Seconds)
 	if wj > 0 {
-		if !alike {
-			return 0, false
-		}
-		v += wj * math.Log(float64(*t.Joules / *reference.Joules))
+		v += wj * joules
 	}
-	return v, !math.IsInf(v, 0) && !math.IsNaN(v)
+	return v, Finite(v)
+}
+
+// JoulesRatio is the same of the joules alone; NaN where they cannot be compared.
+func (t Trial) JoulesRatio(reference Trial) float64 {
+	if t.Joules == nil || reference.Joules == nil || t.Source != reference.Source || !(*t.Joules > 0) || !(*reference.Joules > 0) {
+		return math.NaN()
+	}
+	return math.Log(float64(*t.Joules / *reference.Joules))
 }
 
 func (m Measure) spent(t Trial) Spent {

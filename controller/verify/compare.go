@@ -107,7 +107,7 @@ func (in Input) qualityLost() bool {
 		if len(before) < lastEpochs || len(after) < lastEpochs {
 			return false
 		}
-		return in.loss(median(tail(before)), median(tail(after))) > in.Quality.MaxLoss
+		return in.loss(tuning.Median(tail(before)), tuning.Median(tail(after))) > in.Quality.MaxLoss
 	}
 	var means []float64
 	for _, p := range in.Pairs {

@@ -6,6 +6,8 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"pitchpipe/controller/tuning"
 )
 
 // Within one job the interval is a confidence sequence from a Gaussian mixture over the
@@ -159,16 +161,10 @@ func clip(xs []float64) []float64 {
 
 // reach is the median, and how far from it an epoch counts as it is.
 func reach(xs []float64) (m, r float64) {
-	m = median(xs)
+	m = tuning.Median(xs)
 	deviations := make([]float64, len(xs))
 	for i, x := range xs {
 		deviations[i] = math.Abs(x - m)
 	}
-	return m, clipAt * max(madToSD*median(deviations), clipFloor)
-}
-
-func median(xs []float64) float64 {
-	sorted := slices.Sorted(slices.Values(xs))
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+	return m, clipAt * max(madToSD*tuning.Median(deviations), clipFloor)
 }

@@ -8,6 +8,8 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 	"pgregory.net/rapid"
+
+	"pitchpipe/controller/tuning"
 )
 
 // noises are the shapes of noise that the error is held under, each with
@@ -330,12 +332,12 @@ func TestClippingAgreesWithItsDefinition(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		xs := rapid.SliceOfN(rapid.Float64Range(-3, 3), 1, 40).Draw(t, "xs")
-		m := median(xs)
+		m := tuning.Median(xs)
 		dev := make([]float64, len(xs))
 		for i, x := range xs {
 			dev[i] = math.Abs(x - m)
 		}
-		reach := clipAt * max(madToSD*median(dev), clipFloor)
+		reach := clipAt * max(madToSD*tuning.Median(dev), clipFloor)
 		for i, x := range clip(xs) {
 			wanted := min(max(xs[i], m-reach), m+reach)
 			if len(xs) < clipFrom {
