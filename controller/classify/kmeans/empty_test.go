@@ -10,7 +10,7 @@ func TestAnEmptyClusterTakesTheFarthestPoint(t *testing.T) {
 	points := [][]float64{{0}, {1}, {2}, {50}}
 	// The last two starting points attract nothing: every point is nearer to another.
 	start := [][]float64{{1}, {1000}, {-1000}}
-	r := lloyd(points, start, 100)
+	r := Cluster(points, start, 100)
 	sizes := make([]int, 3)
 	for _, c := range r.Labels {
 		sizes[c]++
