@@ -151,8 +151,12 @@ func (m Model) basis(shape, k, ln float64) float64 {
 
 // fitModels fits all members on z over epochs k, from 1.
 func fitModels(z, k []float64, floor float64) [models]fitted {
+	f := fitter{z: z, k: k, w: make([]float64, len(z)), ln: make([]float64, len(z)), x: make([]float64, len(z)), floor: floor}
+	pace := math.Log(recency) / max(k[len(k)-1]-k[0], 1)
+	for i := range f.w {
+		f.w[i], f.ln[i] = math.Exp(pace*(k[i]-k[0])), math.Log(k[i])
+	}
 	var out [models]fitted
-	f := newFitter(z, k, floor)
 	for m := range Last + 1 {
 		out[m] = f.fit(m)
 	}
@@ -165,16 +169,6 @@ type fitter struct {
 	ln      []float64 // of the epochs
 	x       []float64 // scratch
 	floor   float64
-}
-
-func newFitter(z, k []float64, floor float64) fitter {
-	f := fitter{z: z, k: k, floor: floor}
-	f.w, f.ln, f.x = make([]float64, len(z)), make([]float64, len(z)), make([]float64, len(z))
-	pace := math.Log(recency) / max(k[len(k)-1]-k[0], 1)
-	for i := range f.w {
-		f.w[i], f.ln[i] = math.Exp(pace*(k[i]-k[0])), math.Log(k[i])
-	}
-	return f
 }
 
 func (f fitter) fit(m Model) fitted {
