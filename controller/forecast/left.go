@@ -82,13 +82,7 @@ func Left(w Work) tuning.Forecast {
 // alike are the usable epochs under the owner's settings, else under the present ones.
 func (w Work) alike() ([]tuning.Epoch, tuning.Basis) {
 	under := func(s tuning.Settings) []tuning.Epoch {
-		var out []tuning.Epoch
-		for _, e := range w.Epochs {
-			if !e.Warmup && !e.Polluted && e.Seconds() > 0 && e.Settings.Equal(s) {
-				out = append(out, e)
-			}
-		}
-		return out
+		return slices.DeleteFunc(slices.Clone(w.Epochs), func(e tuning.Epoch) bool { return !e.Counts() || !e.Settings.Equal(s) })
 	}
 	if own := under(w.Own); len(own) > 0 {
 		return own, tuning.BasisOwn

@@ -86,12 +86,9 @@ func Profile(w api.Window, epochs []tuning.Epoch, spec Spec) (tuning.Profile, tu
 
 // judgeable are the epochs of this attempt that are past warm-up, in order.
 func judgeable(w api.Window, epochs []tuning.Epoch, spec Spec) []tuning.Epoch {
-	var out []tuning.Epoch
-	for _, e := range epochs {
-		if e.Attempt == w.Job.Attempt && !e.Warmup && e.Settings.Shape().Equal(spec.Settings.Shape()) {
-			out = append(out, e)
-		}
-	}
+	out := slices.DeleteFunc(slices.Clone(epochs), func(e tuning.Epoch) bool {
+		return e.Attempt != w.Job.Attempt || e.Warmup || !e.Settings.Shape().Equal(spec.Settings.Shape())
+	})
 	slices.SortStableFunc(out, func(a, b tuning.Epoch) int { return a.Start.Compare(b.Start) })
 	return out
 }

@@ -117,7 +117,7 @@ func (c *caps) admit(now time.Time, r *Record, action tuning.Action, site tuning
 		hour := now.Add(-time.Hour)
 		c.restarts = slices.DeleteFunc(c.restarts, func(x restart) bool { return x.at.Before(hour) })
 		mine := c.number(r.Job, func(x counted) bool { return x.restarting != "" && x.restarting == r.Owner })
-		mine += count(c.restarts, func(x restart) bool { return x.user == r.Owner })
+		mine += tuning.Count(c.restarts, func(x restart) bool { return x.user == r.Owner })
 		all := len(c.restarts) + c.number(r.Job, func(x counted) bool { return x.restarting != "" })
 		switch {
 		case !atStart && site.UserRestarts > 0 && mine >= site.UserRestarts:

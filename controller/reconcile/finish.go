@@ -52,7 +52,7 @@ func (p *reconciliation) verify(ctx context.Context) error {
 }
 
 func (p *reconciliation) grown() bool {
-	n := count(p.rec.Epochs, func(e tuning.Epoch) bool { return e.Attempt == p.job.Attempt })
+	n := tuning.Count(p.rec.Epochs, func(e tuning.Epoch) bool { return e.Attempt == p.job.Attempt })
 	if n == 0 || n < 2*p.rec.Looked {
 		return false
 	}

@@ -131,8 +131,8 @@ func (p *reconciliation) reached() *tuning.Reached {
 
 func (p *reconciliation) polluted() bool {
 	epochs := tuning.InCompany(p.rec.Epochs, p.rec.Own)
-	judged := count(epochs, func(e tuning.Epoch) bool { return !e.Warmup })
-	return 2*count(epochs, func(e tuning.Epoch) bool { return !e.Warmup && e.Polluted }) > judged
+	judged := tuning.Count(epochs, func(e tuning.Epoch) bool { return !e.Warmup })
+	return 2*tuning.Count(epochs, func(e tuning.Epoch) bool { return !e.Warmup && e.Polluted }) > judged
 }
 
 // clearly is the log ratio from which a recalled setting counts as worse than the owner's in

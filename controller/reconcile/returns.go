@@ -25,7 +25,7 @@ func (p *reconciliation) returns(ctx context.Context, s *tuning.State) error {
 	q.Avoid, q.Underway, q.Modelled, q.Unlikely = s.Regressed, p.caps.underway(p.rec), s.Site.EnforceModel, plan.Unlikely(*s)
 	out := p.stages.Return(q)
 	s.Returns = &out
-	p.triable = s.Policy.Budget.Returns - count(past, func(r tuning.PastRun) bool { return r.Trying })
+	p.triable = s.Policy.Budget.Returns - tuning.Count(past, func(r tuning.PastRun) bool { return r.Trying })
 	return nil
 }
 

@@ -36,7 +36,7 @@ func (p *reconciliation) state(ctx context.Context) (tuning.State, error) {
 		Standing: tuning.Standing{
 			Own: p.rec.Own, Current: current, Pending: p.job.State == driver.Pending && p.job.Attempt == 0,
 			EpochsDone: p.rec.Done(), EpochsTotal: p.rec.Total, EpochsLikely: p.rec.Policy.Likely(p.rec.Done(), p.rec.Total), EpochSeconds: epochSeconds(trials, current), LimitLeft: limitLeft(p.job, p.now),
-			Restarts: len(p.rec.Restarts), Probes: len(p.rec.Probed), ProbeEpochs: count(p.rec.Epochs, func(e tuning.Epoch) bool { return p.rec.run(e.Attempt).Action == tuning.Probe }),
+			Restarts: len(p.rec.Restarts), Probes: len(p.rec.Probed), ProbeEpochs: tuning.Count(p.rec.Epochs, func(e tuning.Epoch) bool { return p.rec.run(e.Attempt).Action == tuning.Probe }),
 			Saved: run.Attempt > 1 && run.Action != tuning.Hold,
 		},
 		RestartOutlook: tuning.RestartOutlook{RestartCost: p.cost(known)},
@@ -108,16 +108,6 @@ func epochSeconds(trials []tuning.Trial, current tuning.Settings) float64 {
 		}
 	}
 	return 0
-}
-
-func count[T any](list []T, so func(T) bool) int {
-	n := 0
-	for _, x := range list {
-		if so(x) {
-			n++
-		}
-	}
-	return n
 }
 
 // cost is the dearest restart of this job, else that of others, else the configured one.

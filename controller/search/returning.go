@@ -27,12 +27,7 @@ type Returning struct {
 
 // Propose returns what this run should try and what is known to be better.
 func (r Returning) Propose() tuning.Returns {
-	out := tuning.Returns{Spent: len(r.Underway)}
-	for _, p := range r.Past {
-		if p.Trying {
-			out.Spent++
-		}
-	}
+	out := tuning.Returns{Spent: len(r.Underway) + tuning.Count(r.Past, func(p tuning.PastRun) bool { return p.Trying })}
 	h := r.history()
 	epochal, reason := h.study.epochal()
 	if reason != tuning.ReasonNone && reason != tuning.ReasonWholeRuns {
@@ -134,13 +129,10 @@ func (h *history) longest() float64 {
 
 // ends counts the runs under the owner's hyperparameters that showed what they end with.
 func (h *history) ends() int {
-	n := 0
-	for _, p := range h.Past {
-		if epochs, _ := h.length(p); p.Quality != nil && epochs > 0 && h.learning(p.Began) == h.guard.own && h.comparable(p.Began) {
-			n++
-		}
-	}
-	return n
+	return tuning.Count(h.Past, func(p tuning.PastRun) bool {
+		epochs, _ := h.length(p)
+		return p.Quality != nil && epochs > 0 && h.learning(p.Began) == h.guard.own && h.comparable(p.Began)
+	})
 }
 
 // history is a Returning as points of a grid.

@@ -47,6 +47,9 @@ const Replayed = "replayed"
 // Seconds is the length of the epoch.
 func (e Epoch) Seconds() float64 { return e.End.Sub(e.Start).Seconds() }
 
+// Counts reports whether the epoch may judge a setting at all.
+func (e Epoch) Counts() bool { return !e.Warmup && !e.Polluted && e.Seconds() > 0 }
+
 // Compare orders epochs by attempt and number.
 func (e Epoch) Compare(o Epoch) int {
 	return cmp.Or(cmp.Compare(e.Attempt, o.Attempt), cmp.Compare(e.Number, o.Number))

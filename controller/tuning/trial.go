@@ -80,7 +80,7 @@ func asOfNow(epochs []Epoch, keys []string) []Epoch {
 	groups := map[string]group{}
 	first, latest := math.MaxInt, 0
 	for i, e := range epochs {
-		if e.Warmup || e.Polluted || e.Cut || !(e.Seconds() > 0) {
+		if e.Cut || !e.Counts() {
 			continue
 		}
 		first, latest = min(first, e.Number), max(latest, e.Number)
@@ -265,6 +265,16 @@ func Last[T any](list []T) (out T) {
 		return list[n-1]
 	}
 	return out
+}
+
+// Count is of how many of a list so is true.
+func Count[T any](list []T, so func(T) bool) (n int) {
+	for _, x := range list {
+		if so(x) {
+			n++
+		}
+	}
+	return n
 }
 
 // First returns the first of a list for which so is true.

@@ -30,13 +30,10 @@ func (m measure) spent(e tuning.Epoch) tuning.Spent {
 	return m.Spent(e.Seconds(), joules, e.Settings)
 }
 
-// counts reports whether an epoch may judge a setting at all.
-func counts(e tuning.Epoch) bool { return !e.Warmup && !e.Polluted && e.Seconds() > 0 }
-
 func (m measure) logs(epochs []tuning.Epoch) []float64 {
 	var out []float64
 	for _, e := range epochs {
-		if v, ok := m.of(e); ok && counts(e) {
+		if v, ok := m.of(e); ok && e.Counts() {
 			out = append(out, v)
 		}
 	}
@@ -53,7 +50,7 @@ func (m measure) ratios(p Pair) []float64 {
 	var out []float64
 	var spent tuning.Spent
 	for t, u := range matching(p) {
-		if !counts(t) || !counts(u) {
+		if !t.Counts() || !u.Counts() {
 			continue
 		}
 		vt, okT := m.of(t)

@@ -304,16 +304,11 @@ func (l layout) compare(a, b int) int {
 
 // line lists the points that differ from p in at most one system knob, ascending.
 func (l layout) line(p int, knob string) []int {
-	var out []int
-	for _, q := range l.courses[l.of[p]].points {
-		same := !slices.ContainsFunc(l.system, func(k Knob) bool {
+	return slices.DeleteFunc(slices.Clone(l.courses[l.of[p]].points), func(q int) bool {
+		return slices.ContainsFunc(l.system, func(k Knob) bool {
 			return k.Name != knob && l.Points[p][k.Name] != l.Points[q][k.Name]
 		})
-		if same {
-			out = append(out, q)
-		}
-	}
-	return out
+	})
 }
 
 func (l layout) apart(p, q int) float64 {
