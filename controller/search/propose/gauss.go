@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -257,87 +256,6 @@ func (p *process) predict(x, expected []float64) (mean, sd float64) {
 	rest := 1 - mat.Dot(k, p.ones)
 	variance := 1 + p.trend*floats.Dot(expected, expected) - mat.Dot(k, v) + rest*rest/mat.Sum(p.ones) // the last: the mean is estimated
 	return floats.Sum(expected) + p.mean + mat.Dot(k, p.alpha), math.Sqrt(max(variance, 0) * p.signal)
-}
-
-// improvement begins the candidate that is expected to improve most on the best so far.
-type improvement struct {
-	*Candidates
-	expected [][]float64                           // of each candidate by each earlier job, up to a constant
-	outcomes func([]Trial) (at []int, y []float64) // that the process is fitted to
-	few      int                                   // outcomes without which Next is -1
-	looked   int                                   // candidates that are looked at for a trial
-	ahead    bool                                  // a trial under way counts as if its outcome were what is expected of it
-
-	doubt, noise, finest float64 // see data and fit
-}
-
-// byCandidate is what each of some jobs lets expect, by candidate.
-func (c *Candidates) byCandidate(jobs [][]float64) [][]float64 {
-	out := make([][]float64, len(c.Points))
-	for _, job := range jobs {
-		for i, e := range job {
-			out[i] = append(out[i], e)
-		}
-	}
-	return out
-}
-
-// Gaussian begins with a few evenly spread candidates and then asks a Gaussian process over the
-// losses at the lowest rung. expected is from a History; nil: there is none.
-func (c *Candidates) Gaussian(expected []float64, rng *rand.Rand) Method {
-	few, jobs := 3, [][]float64{expected}
-	if expected == nil { // enough to tell the axes apart
-		few = max(few, (len(c.Axes)+3)/2)
-	}
-	return Then{Listed(c.latin(few, rng)), c.improve(jobs)}
-}
-
-func (c *Candidates) improve(jobs [][]float64) improvement {
-	return improvement{
-		Candidates: c, expected: c.byCandidate(jobs), outcomes: Outcomes, looked: len(c.Points), doubt: trendSD, noise: usualNoise, finest: fine,
-	}
-}
-
-// Next is the candidate with the greatest expected improvement.
-func (m improvement) Next(trials []Trial) (int, error) {
-	at, y := m.outcomes(trials)
-	if len(at) < m.few {
-		return -1, nil
-	}
-	gain := func(i int) float64 { return -floats.Sum(m.expected[i]) } // nothing is known
-	if len(at) > 0 {
-		p, err := m.fit(m.data(at, y, m.expected, m.doubt), m.noise, noiseSD, m.finest)
-		if err != nil {
-			return -1, err
-		}
-		best := math.Inf(1)
-		for i, x := range p.x {
-			mean, _ := p.predict(x, p.expected[i])
-			best = min(best, mean)
-		}
-		if m.ahead {
-			p = p.believe(trials, m.expected)
-		}
-		gain = func(i int) float64 {
-			mean, sd := p.predict(m.Points[i], m.expected[i])
-			return logImprovement(mean, sd, best)
-		}
-	}
-	begun := begun(trials)
-	next, most, left := -1, math.Inf(-1), m.looked
-	for k := range m.Points {
-		i := (k + m.looked*len(trials)) % len(m.Points) // others each time, where there are many
-		if begun[i] {
-			continue
-		}
-		if v := gain(i); next < 0 || v > most {
-			next, most = i, v
-		}
-		if left--; left == 0 {
-			break
-		}
-	}
-	return next, nil
 }
 
 // Improvement is the expected value of what lies below 0 of a normal variable.
