@@ -48,6 +48,11 @@ type Size struct {
 	TimeLimit time.Duration `json:"time_limit"`
 }
 
+// String names cores, memory and time limit.
+func (s Size) String() string {
+	return fmt.Sprintf("%d cores, %d MiB%s, %v", s.Cores, s.Bytes>>20, map[bool]string{true: " per CPU"}[s.PerCPU], s.TimeLimit)
+}
+
 // Memory is that of a Size: a slurmctl.Memory under the names of the journal.
 type Memory struct {
 	Bytes  int64 `json:"memory_bytes"`

@@ -289,8 +289,8 @@ func ownersWord(t *testing.T, c *cluster) {
 			args = append(args[:last-1], args[last-1]+args[last])
 		}
 		mustRun(t, b.c, slurmcluster.Alpha, "scontrol", args...)
-		if step := b.drive(t, in, driver.StepSuperseded); step.Kind != driver.StepSuperseded {
-			t.Errorf("%s: step %+v, want %s", tt.request, step, driver.StepSuperseded)
+		if step := b.drive(t, in, driver.StepSuperseded); step.Kind != driver.StepSuperseded || !tt.held && !strings.HasSuffix(step.Detail, " MiB, 1h17m0s") {
+			t.Errorf("%s: step %+v, want %s with what its owner changed", tt.request, step, driver.StepSuperseded)
 		}
 		if tt.held {
 			if got := b.get(t, job.ID); got.State != driver.Pending {
