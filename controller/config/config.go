@@ -165,13 +165,6 @@ func load(flags *pflag.FlagSet, environ []string, path string, euid int) (Config
 	return c, nil
 }
 
-func suggest(text string, words []string) string {
-	if near := jobfile.Nearest(text, words); near != "" {
-		return fmt.Sprintf("; did you mean %q?", near)
-	}
-	return ""
-}
-
 // The directories of a site.
 const (
 	siteDir   = "/etc/pitchpipe"

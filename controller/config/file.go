@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"pitchpipe/controller/tuning"
+	"pitchpipe/driver/jobfile"
 )
 
 // maxFile bounds what is read: a configuration has no megabyte of settings.
@@ -49,7 +50,7 @@ func (d *document) fault(at place, key, found, want string) {
 }
 
 func (d *document) unknown(n *yaml.Node, block, name string, known []string) {
-	want := cmp.Or(strings.TrimPrefix(suggest(name, known), "; "), "want one of "+strings.Join(known, ", "))
+	want := cmp.Or(strings.TrimPrefix(jobfile.Suggestion(name, known), "; "), "want one of "+strings.Join(known, ", "))
 	d.fault(d.at(n), block, fmt.Sprintf("unknown key %q", name), want)
 }
 
@@ -165,7 +166,7 @@ func (d *document) typed(key string, n *yaml.Node, t Type) (text string, ok bool
 
 func (d *document) check(key string, v scalar, t Type) (text string, ok bool) {
 	if ok = t.valid(v.text); !ok {
-		d.fault(v.pos, key, fmt.Sprintf("found %q", v.text), "want "+t.want+suggest(v.text, t.words))
+		d.fault(v.pos, key, fmt.Sprintf("found %q", v.text), "want "+t.want+jobfile.Suggestion(v.text, t.words))
 	}
 	return v.text, ok
 }

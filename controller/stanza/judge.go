@@ -68,7 +68,7 @@ func (j *judge) read(b *jobfile.Block, s subject) fields {
 		}
 		d, found := readValue(keys[i], a, keys[i].field(&s))
 		if d.bad = found != ""; d.bad {
-			j.fail(a.ValuePos, found, "want "+keys[i].allowed()+didYouMean(d.text, keys[i].Words))
+			j.fail(a.ValuePos, found, "want "+keys[i].allowed()+jobfile.Suggestion(d.text, keys[i].Words))
 		}
 		f.data[a.Name] = d
 	}
@@ -80,7 +80,7 @@ func (j *judge) unknownKey(b *jobfile.Block, a jobfile.Attr, known []string) {
 		j.fail(a.Pos, a.Name+" is a block, not a key", "want "+j.spelling(a.Name, "key = value", "key=value"))
 		return
 	}
-	suggestion := cmp.Or(j.elsewhere(b.Type, a.Name), didYouMean(a.Name, known))
+	suggestion := cmp.Or(j.elsewhere(b.Type, a.Name), jobfile.Suggestion(a.Name, known))
 	if suggestion == "" { // a key that stands in the wrong block
 		if i := slices.IndexFunc(Keys(), func(k Key) bool { return k.Name == a.Name }); i >= 0 {
 			suggestion = fmt.Sprintf("; %s belongs to %s", a.Name, where(Keys()[i].Block))
@@ -103,7 +103,7 @@ func (j *judge) unknownBlock(b *jobfile.Block, parent string) {
 		j.fail(b.Pos, fmt.Sprintf("the block %q in %s", b.Type, where(parent)), "want keys only"+suggestion)
 	default:
 		known := Blocks()[1:]
-		suggestion = cmp.Or(suggestion, didYouMean(b.Type, known), didYouMean(b.Type, namesOf(keysOf(""))))
+		suggestion = cmp.Or(suggestion, jobfile.Suggestion(b.Type, known), jobfile.Suggestion(b.Type, namesOf(keysOf(""))))
 		j.fail(b.Pos, fmt.Sprintf("unknown block %q in the tuning stanza", b.Type), "want "+oneOf(known)+suggestion)
 	}
 }
@@ -158,13 +158,6 @@ func where(block string) string {
 		return "the tuning stanza"
 	}
 	return "the " + block + " block"
-}
-
-func didYouMean(word string, known []string) string {
-	if near := jobfile.Nearest(word, known); near != "" {
-		return fmt.Sprintf("; did you mean %q?", near)
-	}
-	return ""
 }
 
 func oneOf(list []string) string {

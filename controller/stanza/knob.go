@@ -261,7 +261,7 @@ func (j *judge) follows(k tuning.Knob, all []tuning.Knob, f fields) {
 	case i < 0:
 		want := "want another knob of this stanza"
 		if len(names) > 0 {
-			want += ": " + oneOf(names) + didYouMean(d.text, names)
+			want += ": " + oneOf(names) + jobfile.Suggestion(d.text, names)
 		}
 		j.fail(d.at, fmt.Sprintf("follows is %q, which is no knob here", d.text), want)
 	case all[i].Follows != "":
@@ -293,10 +293,10 @@ func (j *judge) when(p tuning.Policy, k tuning.Knob, f fields) {
 		j.fail(d.at, fmt.Sprintf("when names %q", k.When.Knob), "want another knob with a list of values that the search varies, and there is none")
 	case !known:
 		names := tuning.Each(varied, func(o tuning.Knob) string { return o.Name })
-		j.fail(d.at, fmt.Sprintf("when names %q", k.When.Knob), "want a knob with a list of values that the search varies: "+oneOf(names)+didYouMean(k.When.Knob, names))
+		j.fail(d.at, fmt.Sprintf("when names %q", k.When.Knob), "want a knob with a list of values that the search varies: "+oneOf(names)+jobfile.Suggestion(k.When.Knob, names))
 	case !lead.Allows(k.When.Value):
 		values := tuning.Each(lead.Values, tuning.Value.String)
-		j.fail(d.at, fmt.Sprintf("%s is never %q", lead.Name, k.When.Value), "want "+oneOf(values)+didYouMean(k.When.Value.String(), values))
+		j.fail(d.at, fmt.Sprintf("%s is never %q", lead.Name, k.When.Value), "want "+oneOf(values)+jobfile.Suggestion(k.When.Value.String(), values))
 	}
 }
 

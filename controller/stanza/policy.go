@@ -158,7 +158,7 @@ func (j *judge) progress(p tuning.Progress, f fields) (groups []string, known bo
 	groups = slices.DeleteFunc(regexp.MustCompile(pattern.text).SubexpNames(), func(s string) bool { return s == "" })
 	for _, g := range groups {
 		if !slices.Contains(allowed, g) {
-			j.fail(pattern.at, fmt.Sprintf("the pattern has the unknown group %q", g), "want "+oneOf(allowed)+didYouMean(g, allowed))
+			j.fail(pattern.at, fmt.Sprintf("the pattern has the unknown group %q", g), "want "+oneOf(allowed)+jobfile.Suggestion(g, allowed))
 		}
 	}
 	if !slices.Contains(groups, "epoch") {
@@ -196,7 +196,7 @@ func (j *judge) checkpoint(c *tuning.Checkpoint, f fields) {
 		case c.Signal == "SIGKILL" || c.Signal == "SIGSTOP":
 			j.fail(d.at, fmt.Sprintf("signal is %q", d.text), "want one that a job can catch, such as SIGUSR1 or SIGTERM")
 		default:
-			j.fail(d.at, fmt.Sprintf("signal is %q", d.text), "want a known one such as SIGUSR1, SIGUSR2 or SIGTERM"+didYouMean(c.Signal, signals()))
+			j.fail(d.at, fmt.Sprintf("signal is %q", d.text), "want a known one such as SIGUSR1, SIGUSR2 or SIGTERM"+jobfile.Suggestion(c.Signal, signals()))
 		}
 	}
 	if d, ok := f.get("grace"); ok && c.Grace > time.Hour {

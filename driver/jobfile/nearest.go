@@ -1,9 +1,20 @@
 package jobfile
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // longest is the length of a word above which no suggestion is looked for.
 const longest = 64
+
+// Suggestion asks whether the nearest known word was meant, as the end of a sentence; "" where none is near.
+func Suggestion(word string, known []string) string {
+	if near := Nearest(word, known); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return ""
+}
 
 // Nearest returns the known word that is nearest to word, and "" where none is near
 // enough to be what was meant. Case does not count. Nearness is the optimal

@@ -185,10 +185,7 @@ func (p *parser) refuse(l level, at jobfile.Pos, what, name string) {
 	if !l.entries {
 		want = "want one of " + strings.Join(known, ", ")
 	}
-	if near := jobfile.Nearest(name, known); near != "" {
-		want += fmt.Sprintf("; did you mean %q?", near)
-	}
-	p.fail(at, fmt.Sprintf("unknown %s %q in the %s", what, name, l.name), want)
+	p.fail(at, fmt.Sprintf("unknown %s %q in the %s", what, name, l.name), want+jobfile.Suggestion(name, known))
 }
 
 // notLocal has what Nomad knows and the local scheduler does not run, by the reason.

@@ -48,10 +48,7 @@ func (p *parser) variables(blocks []*hclsyntax.Block) {
 		if len(known) > 0 {
 			want = "its variables are " + strings.Join(known, ", ")
 		}
-		if near := jobfile.Nearest(name, known); near != "" {
-			want += fmt.Sprintf("; did you mean %q?", near)
-		}
-		p.fail(p.top(), fmt.Sprintf("a value for the unknown variable %q", name), want)
+		p.fail(p.top(), fmt.Sprintf("a value for the unknown variable %q", name), want+jobfile.Suggestion(name, known))
 	}
 	p.scope.Variables = map[string]cty.Value{"var": cty.ObjectVal(values)}
 }

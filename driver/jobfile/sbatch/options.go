@@ -99,11 +99,7 @@ func (p *parser) unknown(at place, known []option) {
 	for i, o := range known {
 		names[i] = "--" + o.long
 	}
-	want := "want an option of sbatch"
-	if near := jobfile.Nearest(at.name, names); near != "" {
-		want += fmt.Sprintf("; did you mean %q?", near)
-	}
-	p.fail(at.line, at.column, fmt.Sprintf("unknown option %q", at.name), want)
+	p.fail(at.line, at.column, fmt.Sprintf("unknown option %q", at.name), "want an option of sbatch"+jobfile.Suggestion(at.name, names))
 }
 
 func (p *parser) cores(_ place, value string) bool {
