@@ -202,7 +202,7 @@ func (b *searchBench) search(ctx context.Context, h http.Handler, cluster *sim.C
 	}
 	said := 0
 	for !r.state.Over {
-		if err := measure.Pause(ctx, b.look); err != nil {
+		if err := driver.Pause(ctx, b.look); err != nil {
 			return err
 		}
 		r.state = trials.State{}

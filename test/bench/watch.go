@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"pitchpipe/controller/daemon/api"
+	"pitchpipe/driver"
 	"pitchpipe/test/measure"
 )
 
@@ -80,7 +81,7 @@ func watch(ctx context.Context, o options, c cluster) (r report, err error) {
 	}
 	r.filled = time.Since(begin)
 	if c.server != 0 {
-		if err := measure.Pause(ctx, min(o.over, 10*time.Second)); err != nil { // it saves its state after a while
+		if err := driver.Pause(ctx, min(o.over, 10*time.Second)); err != nil { // it saves its state after a while
 			return r, err
 		}
 		if err := b.quietAndBusy(ctx, o.over/2, &r.alone, nil); err != nil {
@@ -177,7 +178,7 @@ func (b *bench) during(ctx context.Context, d time.Duration) (cost, error) {
 	if err != nil {
 		return cost{}, err
 	}
-	if err := measure.Pause(ctx, d); err != nil {
+	if err := driver.Pause(ctx, d); err != nil {
 		return cost{}, err
 	}
 	after, err := b.spent()
@@ -225,7 +226,7 @@ func (b *bench) await(ctx context.Context, enough func(jobs map[string]bool) boo
 				return fmt.Errorf("the %s has ended: %w", p.name, errors.Join(p.status, err))
 			}
 		}
-		if measure.Pause(ctx, every) != nil {
+		if driver.Pause(ctx, every) != nil {
 			return fmt.Errorf("the controller has dealt with %d jobs: %w", len(jobs), errors.Join(ctx.Err(), err))
 		}
 	}
@@ -236,7 +237,7 @@ func (b *bench) await(ctx context.Context, enough func(jobs map[string]bool) boo
 func (b *bench) newJobs(ctx context.Context) ([]time.Duration, error) {
 	var out []time.Duration
 	for range b.options.seen {
-		if err := measure.Pause(ctx, time.Duration(rand.Int64N(int64(3*time.Second)))); err != nil { //nolint:gosec // any time will do
+		if err := driver.Pause(ctx, time.Duration(rand.Int64N(int64(3*time.Second)))); err != nil { //nolint:gosec // any time will do
 			return nil, err
 		}
 		job, at, err := b.add(ctx, true)
@@ -262,7 +263,7 @@ func (b *bench) others(ctx context.Context) (stop func() error) {
 				ended <- err
 				return
 			}
-			if measure.Pause(ctx, time.Second) != nil {
+			if driver.Pause(ctx, time.Second) != nil {
 				ended <- nil
 				return
 			}

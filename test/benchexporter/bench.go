@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"pitchpipe/driver"
 	"pitchpipe/test/measure"
 	"pitchpipe/test/powercapsim"
 )
@@ -111,7 +112,7 @@ func (o Options) measure(ctx context.Context, program, at string, ready func(pag
 		return c, err
 	}
 	pid := cmd.Process.Pid
-	if err := measure.Pause(ctx, settle); err != nil {
+	if err := driver.Pause(ctx, settle); err != nil {
 		return c, err
 	}
 
@@ -120,7 +121,7 @@ func (o Options) measure(ctx context.Context, program, at string, ready func(pag
 	if err != nil {
 		return c, err
 	}
-	if err := measure.Pause(ctx, o.Over); err != nil {
+	if err := driver.Pause(ctx, o.Over); err != nil {
 		return c, err
 	}
 	after, err := cpuOf(pid)
@@ -199,7 +200,7 @@ func (c *client) await(ctx context.Context, ready func(page string) bool) (serie
 		if time.Since(began) > patience {
 			return 0, errors.Join(errors.New("its page does not show what is to be measured"), err)
 		}
-		if err := measure.Pause(ctx, 200*time.Millisecond); err != nil {
+		if err := driver.Pause(ctx, 200*time.Millisecond); err != nil {
 			return 0, err
 		}
 	}
@@ -215,7 +216,7 @@ func (c *client) scrapes(ctx context.Context, pid, count int, pause time.Duratio
 	began := time.Now()
 	for range count {
 		if pause > 0 {
-			if err := measure.Pause(ctx, pause); err != nil {
+			if err := driver.Pause(ctx, pause); err != nil {
 				return s, err
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"pitchpipe/controller/searcher"
 	"pitchpipe/controller/trials"
 	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
 	"pitchpipe/jobspecs"
 	"pitchpipe/test/measure"
 )
@@ -147,7 +148,7 @@ func (b *bench) search(ctx context.Context, k kind, m mode, repeat, cores int, s
 		return out, fmt.Errorf("search %s: %w", k.name, err)
 	}
 	for !x.Over || x.Searcher().Busy() > 0 {
-		if err := measure.Pause(ctx, 300*time.Millisecond); err != nil {
+		if err := driver.Pause(ctx, 300*time.Millisecond); err != nil {
 			return out, err
 		}
 		if x, err = s.client.SearchState(ctx, x.ID); err != nil {
@@ -223,9 +224,9 @@ func (s *site) start(ctx context.Context, bin, state string) error {
 	}
 	for range 100 {
 		if _, err = s.client.Jobs(ctx); err == nil {
-			return measure.Pause(ctx, 2*time.Second) // a job that begins before the first readings of the energy has none
+			return driver.Pause(ctx, 2*time.Second) // a job that begins before the first readings of the energy has none
 		}
-		if err := measure.Pause(ctx, 100*time.Millisecond); err != nil {
+		if err := driver.Pause(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -261,7 +262,7 @@ func (s *site) stop() (err error) {
 			}
 		}
 		if open {
-			_ = measure.Pause(ctx, 200*time.Millisecond)
+			_ = driver.Pause(ctx, 200*time.Millisecond)
 		}
 	}
 	s.client.Close()

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -205,16 +204,6 @@ func (a *app) printJSON(v any) error {
 
 func texts[T ~string](words []T) []string {
 	return tuning.Each(words, func(w T) string { return string(w) })
-}
-
-// pause waits, and reports false where the command ends.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }
 
 func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.Stdout, format, args...) }

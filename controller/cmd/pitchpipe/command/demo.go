@@ -249,7 +249,7 @@ func (s *stage) run(ctx context.Context, j demoJob) (api.Job, error) {
 		if now.Ended {
 			return now, nil
 		}
-		if !pause(ctx, 200*time.Millisecond) {
+		if driver.Pause(ctx, 200*time.Millisecond) != nil {
 			return api.Job{}, ctx.Err()
 		}
 	}

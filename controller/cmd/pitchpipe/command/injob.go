@@ -132,7 +132,7 @@ func (l inJob) ask(ctx context.Context) (parse.Job, tuning.Policy, error) {
 			return job, policy, err
 		}
 		l.log.InfoContext(ctx, "Slurm does not answer", "job", l.id, "err", err)
-		if !pause(ctx, wait) {
+		if driver.Pause(ctx, wait) != nil {
 			return job, policy, fmt.Errorf("job %s: %w", l.id, ctx.Err())
 		}
 	}

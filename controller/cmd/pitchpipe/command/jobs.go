@@ -46,7 +46,7 @@ func (a *app) status() *cobra.Command {
 				default:
 					err = a.said(jobs, "%s", jobTable(jobs))
 				}
-				if err != nil || !watch || !slices.ContainsFunc(jobs, notEnded) || !pause(ctx, 500*time.Millisecond) {
+				if err != nil || !watch || !slices.ContainsFunc(jobs, notEnded) || driver.Pause(ctx, 500*time.Millisecond) != nil {
 					return err
 				}
 			}
@@ -155,7 +155,7 @@ func (a *app) logs() *cobra.Command {
 					return err
 				}
 				n, err := client.Logs(ctx, args[0], offset, a.Stdout)
-				if offset += n; err != nil || !follow || job.Ended || !pause(ctx, 500*time.Millisecond) {
+				if offset += n; err != nil || !follow || job.Ended || driver.Pause(ctx, 500*time.Millisecond) != nil {
 					return err
 				}
 			}

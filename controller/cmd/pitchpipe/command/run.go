@@ -105,7 +105,7 @@ const starting = 5 * time.Second
 func submit[T any](ctx context.Context, s api.Submission, to func(context.Context, api.Submission) (T, error)) (T, error) {
 	for end := time.Now().Add(starting); ; {
 		out, err := to(ctx, s)
-		if !errors.Is(err, api.ErrUnavailable) || time.Now().After(end) || !pause(ctx, 100*time.Millisecond) {
+		if !errors.Is(err, api.ErrUnavailable) || time.Now().After(end) || driver.Pause(ctx, 100*time.Millisecond) != nil {
 			return out, err
 		}
 	}
@@ -176,7 +176,7 @@ func (a *app) wait(ctx context.Context, client *api.Client, job api.Job, before 
 		if job.Ended {
 			break
 		}
-		if !pause(ctx, 250*time.Millisecond) {
+		if driver.Pause(ctx, 250*time.Millisecond) != nil {
 			return fmt.Errorf("%s goes on, and this command no longer waits for it: %w", job.ID, ctx.Err())
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"pitchpipe/controller/searcher/results"
 	"pitchpipe/controller/trials"
 	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
 )
 
 func (a *app) search() *cobra.Command {
@@ -116,7 +117,7 @@ func (a *app) watch(ctx context.Context, client *api.Client, x trials.State) err
 			}
 			return nil
 		}
-		if !pause(ctx, rest) {
+		if driver.Pause(ctx, rest) != nil {
 			return ctx.Err()
 		}
 		asked := time.Now()
