@@ -60,7 +60,8 @@ func TestALineBecomesAJobOrIsNamed(t *testing.T) {
 			"1 2\n" + strings.Repeat("1 ", 36) + "\n1 0 0 x 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n; c\n1 0 0 -1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n1 0 0 9 1 1 1 1 1 1 3 1 1 1 1 1 1 1\n1 0 0 9 0 1 1 0 1 1 1 1 1 1 1 1 1 1\n1 -1 0 9 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n8 1 0 9 1 -1 -1 1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1\n1 0 9 0 4 -1 -1 4 -1 -1 5 1 1 1 1 1 1 1",
 			[]joblog.Job{{Line: 9, ID: "8", State: "COMPLETED", Submit: 1, Start: 1, Duration: 9, CPUs: 1}},
 			[]joblog.Broken{
-				{1, "it has 2 fields: want 18"}, {2, "it has 36 fields: want 18"},
+				{1, "it has 2 fields: want 18"},
+				{2, "it has 36 fields: want 18"},
 				{3, `field 4 is "x": want a number`},
 				{5, "its run time is unknown"},
 				{6, "it is a part of a job that has a line of its own"},
