@@ -127,10 +127,24 @@ func (q Query) covers(r Row) bool {
 }
 
 func (by By) key(r Row) string {
-	return cmp.Or(map[By]string{
-		ByJob: r.Job, ByUser: r.User, ByAccount: r.Account, ByPartition: r.Partition, ByKind: r.Kind.String(),
-		ByDay: ended(r, time.DateOnly), ByMonth: ended(r, "2006-01"),
-	}[by], Unknown)
+	key := ""
+	switch by {
+	case ByUser:
+		key = r.User
+	case ByAccount:
+		key = r.Account
+	case ByPartition:
+		key = r.Partition
+	case ByKind:
+		key = r.Kind.String()
+	case ByDay:
+		key = ended(r, time.DateOnly)
+	case ByMonth:
+		key = ended(r, "2006-01")
+	case ByJob:
+		key = r.Job
+	}
+	return cmp.Or(key, Unknown)
 }
 
 func ended(r Row, layout string) string {

@@ -53,7 +53,7 @@ type Config struct {
 	Earlier     State         // what an earlier exporter left
 	Boot        string        // of the machine, by which that is believed about jobs that run
 	// Budget is what the administrator lets a job use, without joules where that is any number,
-	// such as BudgetFolder.Budget; nil = nobody wrote any.
+	// such as BudgetFolder.Budget; nil = there are no budgets.
 	Budget func(manager, id string) (api.Budget, error)
 	// Sockets is the package of each CPU; nil = there is one.
 	Sockets map[int]int

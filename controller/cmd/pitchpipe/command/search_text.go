@@ -94,7 +94,9 @@ func clock(at, now time.Time) string {
 // spentText is what all trials used, and the budget where there is one.
 func spentText(x trials.State, now time.Time) string {
 	joules, hours, _ := x.Searcher().Spent()
-	now = cmp.Or(x.Ended, now)
+	if !x.Ended.IsZero() {
+		now = x.Ended
+	}
 	of := func(have, budget string, bound bool) string {
 		if bound {
 			return have + " of " + budget
