@@ -5,6 +5,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"pitchpipe/controller/joblog"
 )
 
 const (
@@ -76,6 +78,14 @@ func (m *Model) Note(f Features) {
 		}
 		m.pending[f] = noted{m.opinion(f), 1}
 	}
+}
+
+// Submitted notes a job that is submitted now, and says what it will take; origin is that of Of.
+func (m *Model) Submitted(j joblog.Job, origin float64) (Features, Forecast) {
+	f := Of(j, origin)
+	said := m.Predict(f)
+	m.Note(f)
+	return f, said
 }
 
 // Learn takes in a job that ended; one with an impossible time is left out. What the model said of it when it

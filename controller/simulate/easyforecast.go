@@ -61,16 +61,16 @@ type forecasts struct {
 }
 
 func (f *forecasts) Arrive(j *Job) {
-	n := &expected{owner: j.limit, features: durations.Of(*j.Job, f.origin)}
+	features, said := f.model.Submitted(*j.Job, f.origin)
+	n := &expected{owner: j.limit, features: features}
 	j.Note, n.first, n.run = n, n.owner, n.owner
-	if said := f.model.Predict(n.features); said.Known() {
+	if said.Known() {
 		if len(f.waits.all) >= enough {
 			n.first = min(n.owner, max(leastLimit, limitMargin*coarse(said.Quantile(limitQuantile))))
 		}
 		n.run = min(n.owner, coarse(said.Median))
 	}
 	j.key = n.run
-	f.model.Note(n.features)
 	f.pool.SetLimit(j, n.first)
 	f.backfill.Arrive(j)
 }

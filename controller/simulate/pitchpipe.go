@@ -76,14 +76,14 @@ type prospect struct {
 func prospects(j *Job) *prospect { return j.Note.(*prospect) } //nolint:forcetypeassert // Arrive wrote it
 
 func (o *pitchpipePolicy) Arrive(j *Job) {
-	m := &prospect{alone: o.models.Alone[j.Kind], features: durations.Of(*j.Job, o.origin)}
-	if f := o.model.Predict(m.features); f.Known() {
+	features, f := o.model.Submitted(*j.Job, o.origin)
+	m := &prospect{alone: o.models.Alone[j.Kind], features: features}
+	if f.Known() {
 		const quantiles = 50
 		for i := range quantiles {
 			m.forecast = append(m.forecast, f.Quantile((float64(i)+0.5)/quantiles))
 		}
 	}
-	o.model.Note(m.features)
 	j.Note = m
 	o.wait(j)
 }

@@ -46,11 +46,10 @@ func (q *qssfPolicy) Arrive(j *Job) {
 	n := &expected{run: estimate(q.published, j)}
 	j.Note, q.fresh = n, append(q.fresh, j)
 	if q.model != nil {
-		n.features = durations.Of(*j.Job, q.origin)
-		if said := q.model.Predict(n.features); said.Known() {
+		var said durations.Forecast
+		if n.features, said = q.model.Submitted(*j.Job, q.origin); said.Known() {
 			n.run = said.Median
 		}
-		q.model.Note(n.features)
 	}
 }
 
