@@ -70,7 +70,8 @@ func blockMeaning(block string) string {
 			"ask for it through the file that PITCHPIPE_SETTINGS names, whose settings count how often each action is to have\n" +
 			"been taken since the job began: {\"widen\": 1}. The job reads it before each epoch and takes what is missing; one that\n" +
 			"starts from a checkpoint counts what it took before that. It is asked only if runs of its kind with the action ended\n" +
-			"better than undisturbed ones, with as much time left; needs a quality block. Local scheduler only."
+			"better than undisturbed ones, with as much time left; needs a quality block. Under Nomad it is\n" +
+			"never asked; under Slurm the site's task prolog names the file, which may not be there before the first request."
 	case "budget":
 		return "What tuning may cost over all attempts. Its end stops tuning, never the job."
 	}

@@ -99,9 +99,14 @@ type Job struct {
 // Live reports whether the tuning block names an action, or a knob that reaches the job through
 // its settings file.
 func (j *Job) Live() bool {
-	return j.Stanza != nil && slices.ContainsFunc(j.Stanza.Blocks, func(b *Block) bool {
-		return b.Type == "action" || b.Type == "knob" && slices.ContainsFunc(b.Attrs, Attr.live)
+	return j.Acts() || j.Stanza != nil && slices.ContainsFunc(j.Stanza.Blocks, func(b *Block) bool {
+		return b.Type == "knob" && slices.ContainsFunc(b.Attrs, Attr.live)
 	})
+}
+
+// Acts reports whether the tuning block names an action.
+func (j *Job) Acts() bool {
+	return j.Stanza != nil && slices.ContainsFunc(j.Stanza.Blocks, func(b *Block) bool { return b.Type == "action" })
 }
 
 // Applies reports whether the tuning block asks for the mode apply, as one with a search does by default.

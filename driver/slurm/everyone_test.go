@@ -216,6 +216,46 @@ func TestTheNoteOfAnIntentIsOneShortLineOfTheSettingsFile(t *testing.T) {
 	}
 }
 
+func TestASettingsFileIsAdaptedWhileTheJobRuns(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := newRig(t, func(c *slurm.Config) { c.TaskProlog, c.SettingsDir = true, dir })
+	job := r.start(t)
+	widen := func(n string, want error) {
+		t.Helper()
+		if err := r.d.Adapt(t.Context(), job.ID, map[string]string{"widen": n}); !errors.Is(err, want) {
+			t.Errorf("widen=%s: %v, want %v", n, err, want)
+		}
+	}
+	shows := func(want string) {
+		t.Helper()
+		if got, err := os.ReadFile(filepath.Join(dir, "1.json")); err != nil || strings.TrimSpace(string(got)) != want {
+			t.Errorf("settings %s, %v, want %s", got, err, want)
+		}
+	}
+	widen("1", driver.ErrConflict) // it waits
+	r.f.run(job.ID)
+	widen("1", nil)
+	widen("1", nil) // changes nothing
+	shows(`{"revision":2,"settings":{"widen":1}}`)
+	r.reopen(t)
+	widen("2", nil)
+	shows(`{"revision":3,"settings":{"widen":2}}`)
+	in := intent(r.job(t, job.ID), &driver.Checkpoint{Signal: "USR1", Grace: time.Nanosecond, Exit: 85})
+	in.Discard, in.Change = true, driver.Change{Live: map[string]string{"rate": "0.5"}}
+	for range 3 { // the next attempt finds both
+		if _, err := r.d.Advance(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shows(`{"revision":4,"settings":{"rate":0.5,"widen":2}}`)
+	r.f.with(job.ID, func(j *fakeJob) { r.f.end(j, "COMPLETED", 0) })
+	widen("3", driver.ErrConflict)
+	if err := r.d.Adapt(t.Context(), "99", nil); !errors.Is(err, driver.ErrNotFound) {
+		t.Errorf("a job that is not there: %v", err)
+	}
+}
+
 func TestARepeatedStartKeepsWhatIsOnRecordOfItsJob(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

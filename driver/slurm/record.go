@@ -111,7 +111,9 @@ type Record struct {
 	Node      string            `json:"node,omitempty"`    // where it ran when the last intent came
 	Next      *Next             `json:"next,omitempty"`
 	Listening *Listening        `json:"listening,omitempty"`
-	Output    *Mark             `json:"output,omitempty"` // of the latest attempt that an intent brought about
+	Adapted   map[string]string `json:"adapted,omitempty"` // live settings that Adapt added
+	Adapts    int               `json:"adapts,omitempty"`  // how often it did
+	Output    *Mark             `json:"output,omitempty"`  // of the latest attempt that an intent brought about
 	Attempts  []driver.Attempt  `json:"attempts,omitempty"`
 	From      From              `json:"from,omitzero"`
 	Last      *driver.Job       `json:"last,omitempty"` // how it ended

@@ -2,10 +2,12 @@ package slurm
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -44,8 +46,9 @@ func judgeEnv(env map[string]string) error {
 const nothing = "2::"
 
 // mark is the value of PITCHPIPE_JOB, 2:live:NAME=#|WORD;NAME=#: the variables that the
-// TaskProlog may set for a job, each to a number (#) or one of the words. It is empty for a
-// job without a stanza.
+// TaskProlog may set for a job, each to a number (#) or one of the words. In place of live, action
+// stands for a job that offers actions, and nothing for one without a settings file. The mark is
+// empty for a job without a stanza.
 func mark(file *jobfile.Job) string {
 	switch {
 	case file.Stanza == nil:
@@ -61,7 +64,10 @@ func mark(file *jobfile.Job) string {
 		}
 	}
 	live := ""
-	if file.Live() {
+	switch {
+	case file.Acts():
+		live = "action"
+	case file.Live():
 		live = "live"
 	}
 	return "2:" + live + ":" + strings.Join(variables, ";")
@@ -149,19 +155,57 @@ func (d *Driver) writeSettings(j parse.Job, r *Record, c driver.Change, note str
 	}
 	path := d.settingsPath(r)
 	err := d.publish(path, []byte(text), j.UID)
-	live := len(c.Live) > 0 || slices.ContainsFunc(r.Attempts, func(a driver.Attempt) bool { return len(a.Change.Live) > 0 })
+	live := len(c.Live)+r.Adapts > 0 || slices.ContainsFunc(r.Attempts, func(a driver.Attempt) bool { return len(a.Change.Live) > 0 })
 	if live && err == nil {
-		data, bad := driver.EncodeSettings(j.Restarts+1, c.Live)
-		if bad != nil {
-			return bad
-		}
-		err = d.publish(path+".json", data, j.UID)
+		return d.writeLive(j, r, c)
 	}
 	if err != nil {
 		return fmt.Errorf("settings of job %s: %w: %w", r.Job, driver.ErrTransient, err)
 	}
 	d.cfg.AfterStep("settings")
 	return nil
+}
+
+// writeLive replaces the settings file. Its revision is the attempt's number, and how often the job was
+// adapted on top.
+func (d *Driver) writeLive(j parse.Job, r *Record, c driver.Change) error {
+	data, err := driver.EncodeSettings(j.Restarts+1+r.Adapts, driver.Merge(c.Live, r.Adapted))
+	if err != nil {
+		return err
+	}
+	if err := d.publish(d.settingsPath(r)+".json", data, j.UID); err != nil {
+		return fmt.Errorf("settings of job %s: %w: %w", r.Job, driver.ErrTransient, err)
+	}
+	d.cfg.AfterStep("settings")
+	return nil
+}
+
+// Adapt implements driver.Adapter. The record is durable first, so that a file that was not written is
+// written by the next call or attempt. The TaskProlog names the file to each job that offers actions,
+// whether it is there yet or not.
+func (d *Driver) Adapt(ctx context.Context, id driver.JobID, settings map[string]string) error {
+	defer d.hold(id)()
+	j, r, err := d.opened(ctx, id)
+	if err != nil {
+		return fmt.Errorf("adapt: %w", err)
+	}
+	if j.State != "RUNNING" {
+		return fmt.Errorf("adapt job %s: it is %s: %w", id, j.State, driver.ErrConflict)
+	}
+	if err := d.judgeChange(ctx, j, r, driver.Change{Live: settings}); err != nil {
+		return fmt.Errorf("adapt job %s: %w", id, err)
+	}
+	if !maps.Equal(r.Adapted, settings) {
+		r.Adapted, r.Adapts = maps.Clone(settings), r.Adapts+1
+		if err := d.write(r, "adapted"); err != nil {
+			return err
+		}
+	}
+	var now driver.Change
+	if n := len(r.Attempts); n > 0 {
+		now = r.Attempts[n-1].Change
+	}
+	return d.writeLive(j, r, now)
 }
 
 // dropSettings removes the files of a job that ended.

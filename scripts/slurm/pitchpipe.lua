@@ -7,7 +7,7 @@
 --     admin_comment   the word pitchpipe:1:-, behind what others wrote
 --     PITCHPIPE_JOB   in the environment, 2:live:NAME=#|WORD;NAME=#: the variables that the task
 --                     prolog may set, each to a number (#) or a word, and "live" where a knob is
---                     live; 2:: where the mode is not apply or the comment says pitchpipe:off
+--                     live, "action" where the job offers actions; 2:: where the mode is not apply or the comment says pitchpipe:off
 --
 -- A job without a stanza keeps every field. Any error here is logged, and the job is accepted
 -- as it was. The plugin does no I/O and stops after a bounded amount of work, so that slurmctld
@@ -250,7 +250,11 @@ local function mark(blocks)
     local leader = follows == "" and block or knobs[follows]
     if leader and (leader == block or text_of(leader.key.follows) == "") then set = allowed(leader) end
     if env:find("^[A-Za-z_][A-Za-z0-9_]*$") then names[#names + 1] = env .. "=" .. set end
-    if block.kind == "action" or text_of(block.key.live) == "true" then live = "live" end
+    if block.kind == "action" then
+      live = "action"
+    elseif live == "" and text_of(block.key.live) == "true" then
+      live = "live"
+    end
   end
   return "2:" .. live .. ":" .. table.concat(names, ";")
 end

@@ -170,6 +170,7 @@ func scripts() (out []sample) {
 		"watts":                                        "#TUNE mode=apply\n#TUNE knob power_limit env=W min='150 W' max=300W\n",
 		"memory":                                       "#TUNE mode=apply\n#TUNE knob memory env=M values=256MiB,1.5GB,16G,7\n",
 		"live":                                         "#TUNE mode=apply\n#TUNE knob l live=true values=1,2 default=1\n",
+		"an action beside a live knob":                 "#TUNE mode=apply\n#TUNE action widen max=2\n#TUNE knob l live=true values=1,2 default=1\n",
 		"live in quotes":                               "#TUNE mode=apply\n#TUNE knob l live='true' values=1,2 default=1\n",
 		"set by the script":                            "#TUNE knob b env=B values=1\nexport B=32\n",
 		"more cores than any job has":                  "#TUNE knob cores values=1048577\n",

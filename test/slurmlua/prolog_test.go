@@ -171,7 +171,7 @@ func TestTheProlog(t *testing.T) {
 		hang      = "sed -i 's/KILL 60/KILL 1/' task_prolog; rm conf; mkfifo conf"
 		settings  = "PITCHPIPE_SETTINGS="
 	)
-	array := []string{"SLURM_ARRAY_JOB_ID=40", "SLURM_ARRAY_TASK_ID=3"}
+	array, acts := []string{"SLURM_ARRAY_JOB_ID=40", "SLURM_ARRAY_TASK_ID=3"}, []string{"PITCHPIPE_JOB=2:action:"}
 	for _, tt := range []struct {
 		name, text string
 		env        []string
@@ -239,6 +239,11 @@ func TestTheProlog(t *testing.T) {
 			live + "; chown 64802 slurm-env/42.json",
 			no + "the file of live settings is not a plain file that only the controller may write\n",
 		},
+		{"names the file to a job that offers actions before it is there", "", acts, "rm slurm-env/42", "export PITCHPIPE_SETTINGS=DIR/42.json\n"},
+		{"names the file to a job that offers actions beside its variables", applied, []string{"PITCHPIPE_JOB=2:action" + declared}, "", exported + "export PITCHPIPE_SETTINGS=DIR/42.json\n"},
+		{"names in owner mode a file that is not there", "", acts, ownMode + "rm slurm-env/42", "export PITCHPIPE_SETTINGS=DIR/42.json\n"},
+		{"names no file where the controller never made its folder", "", acts, ownMode + "rm -r slurm-env", ""},
+		{"names no file in a folder that others may write", "", acts, "rm slurm-env/42; chmod 777 slurm-env", badDir},
 		{"names no file of live settings to a job without live knobs", applied, nil, live, exported},
 		{"takes in owner mode a file of the job's own user", applied, nil, ownMode + "chown 64801 slurm-env/42", exported},
 		{"refuses in owner mode a file of another user", applied, nil, ownMode + "chown 64802 slurm-env/42", badFile},
