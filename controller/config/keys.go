@@ -139,7 +139,7 @@ func siteKeys() []Key {
 		{Name: "user_restarts", Type: count, Help: "most restarts of one user's jobs in an hour; 0 for no limit"},
 		{Name: "total_restarts", Type: count, Wide: true, Help: "most restarts in an hour on the whole cluster; 0 for no limit"},
 		{Name: "max_tuned", Type: count, Wide: true, Help: "most jobs that are tuned at a time on the whole cluster; 0 for no limit"},
-		{Name: "allocate", Type: count, Help: "cores that the elastic jobs of a partition share: those whose stanza has mode=apply, a checkpoint and several values of cores get more or fewer so that all end soonest on average; 0 tunes each job alone"},
+		{Name: "allocate", Type: count, Help: "cores that the elastic jobs of a partition share: those whose stanza has mode=apply, a checkpoint and several values of cores get more or fewer so that all end soonest on average; 0 tunes each job alone. Under Slurm a job that gives cores up goes back into the queue, where jobs that do not share may be ahead of it"},
 		{Name: "probe_share", Type: share(), Help: "largest share of a job's epochs that is spent on probes, of the runs of a kind that try a setting from their start, and of the live jobs of a kind that run under one which is only predicted; 0 for none"},
 		{Name: "limit_reserve", Type: times(), Help: "no restart this near to the job's time limit"},
 		{Name: "margin", Type: atLeast(1), Help: "the predicted saving has to exceed the cost of the restart this many times"},

@@ -32,6 +32,12 @@ func line(e tuning.Epoch) string {
 	return s
 }
 
+// heard is a window of a job whose lines are read since then; seconds.
+func heard(since float64, w api.Window) api.Window {
+	w.Job.Heard = at(since)
+	return w
+}
+
 func TestMarksCutAWindowIntoEpochs(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -114,6 +120,18 @@ func TestMarksCutAWindowIntoEpochs(t *testing.T) {
 		"a mark of a moment ago is not late": {
 			window: steady().window(9, ended(1, 2), delivered(2, 3, 4), ended(3, 5)),
 			want:   []string{"1: 0-2 60J w", "2: 2-4 60J", "3: 4-5 30J"},
+		},
+		"lines read in one go share the time, however long their delivery takes": {
+			window: steady().window(9, ended(1, 2), delivered(2, 7.4, 7.4), delivered(3, 7.4001, 7.45), delivered(4, 7.4002, 7.5), ended(5, 8)),
+			want:   []string{"1: 0-2 60J w", "2: 2-3.833 55J", "3: 3.833-5.667 55J", "4: 5.667-7.5 55J", "5: 7.5-8 15J"},
+		},
+		"lines that may have waited for their reader end at an unknown time": {
+			window: heard(3, steady().window(9, delivered(1, 3.01, 3.02), delivered(2, 3.0101, 3.03), ended(3, 4), ended(4, 5))),
+			want:   []string{"2: 0-3.01 90.3J w p", "3: 3.01-4 29.7J p", "4: 4-5 30J"},
+		},
+		"what an earlier reader read stays as it was when another comes": {
+			window: heard(3, steady().window(9, ended(1, 1), ended(2, 2), ended(3, 4))),
+			want:   []string{"1: 0-1 30J w", "2: 1-2 30J", "3: 2-4 60J"},
 		},
 		"after the ring dropped samples the first mark is a beginning": {
 			window: forgotten(steady().window(7, ended(5, 2), ended(6, 3), ended(7, 4))),

@@ -222,7 +222,8 @@ func (r *readings) peak() float64 {
 // and it is always warm-up. Where marks skip numbers, time and joules are shared out evenly. Where
 // the ring dropped samples, the first mark left is only a beginning, unless it is that of epoch 1.
 // Joules is nil where the energy column has a hole at one end of the epoch. Beside a late mark
-// epochs are polluted: when they ended is unknown.
+// epochs are polluted: when they ended is unknown. So are those whose lines may have been there before
+// their reader, as on Slurm, where it comes seconds after the job.
 func Epochs(w api.Window, spec Spec) []tuning.Epoch {
 	r := read(w)
 	var out []tuning.Epoch
@@ -288,16 +289,25 @@ const (
 	// punctual is how late a mark may be. One that waited longer has a snapshot of another moment.
 	punctual = time.Second
 
-	// burst is how close two marks are when the job wrote its lines in one go.
+	// burst is how close two marks are, or the readings of their lines, when the job wrote these in one go.
 	burst = 2 * time.Millisecond
+
+	// backlog is for how long a reader that begins may read what the job wrote before.
+	backlog = 250 * time.Millisecond
 )
 
 // mark is the end of an epoch.
 type mark struct {
 	epoch  int
 	at     time.Time
-	late   bool // delivered long after its line was read
+	late   bool // delivered long after its line was read, or read long after it was written
 	report api.Report
+}
+
+// with reports whether two marks are of one burst.
+func (m mark) with(before mark) bool {
+	said, last := m.report.Time, before.report.Time
+	return m.at.Sub(before.at) < burst || !said.IsZero() && !last.IsZero() && said.Sub(last).Abs() < burst
 }
 
 // marks reads the ends of epochs, in time and in number both rising. Of several marks for one epoch
@@ -310,12 +320,13 @@ func (r *readings) marks(spec Spec) []mark {
 			continue
 		}
 		m := mark{epoch: s.Mark.Epoch, report: *s.Mark}
-		m.late = !s.Mark.Time.IsZero() && s.Time.Sub(s.Mark.Time) > punctual
+		waited := m.report.Time.Sub(r.heard)
+		m.late = !m.report.Time.IsZero() && (s.Time.Sub(m.report.Time) > punctual || !r.heard.IsZero() && waited >= 0 && waited < backlog)
 		m.at = r.markTime(i, m.late, out)
 		if !believed(out, m, spec) {
 			continue
 		}
-		if n := len(out); n > 0 && (out[n-1].epoch == m.epoch || m.at.Sub(out[n-1].at) < burst) {
+		if n := len(out); n > 0 && (out[n-1].epoch == m.epoch || m.with(out[n-1])) {
 			out = out[:n-1]
 		}
 		out = append(out, m)

@@ -16,6 +16,7 @@ type readings struct {
 	samples  []api.Sample // by time
 	counted  []api.Sample // those with CPU time
 	start    time.Time    // of the attempt; zero = unknown
+	heard    time.Time    // since when a reader reads its lines; zero = unknown
 	zero     time.Time    // where the seconds count from
 	whole    bool         // the ring forgot nothing
 	gauges   map[string]line
@@ -28,7 +29,7 @@ type line struct{ at, value []float64 }
 
 func read(w api.Window) *readings {
 	r := &readings{
-		samples: w.Samples, start: w.Job.Started, whole: w.Dropped == 0,
+		samples: w.Samples, start: w.Job.Started, heard: w.Job.Heard, whole: w.Dropped == 0,
 		gauges: map[string]line{}, counters: map[string]line{},
 	}
 	byTime := func(a, b api.Sample) int { return a.Time.Compare(b.Time) }
