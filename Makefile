@@ -42,9 +42,10 @@ test: ## install what the tests need, where it is missing, and run those that do
 		scripts/setup-test && scripts/setup-slurm && $(if $(SHORT),,scripts/setup-jobs &&) \
 		echo "compiling the tests with the race detector: the first time this takes minutes" && wait
 	@# Most of these tests wait for schedulers and processes: four packages share two cores,
-	@# each with four tests at a time, and those that take longest begin first. Vet is a gate
+	@# each with four tests at a time, and those that take longest begin first. With all tests,
+	@# some of which measure, two packages do. Vet is a gate
 	@# of make check.
-	@$(COMPILE) go test -exec '$(CURDIR)/scripts/test-exec' -race -shuffle=on -timeout $(if $(SHORT),20m,60m) -p 4 -parallel 4 -vet=off $(SHORT) $(TESTFLAGS) $(LONGEST) ./...
+	@$(COMPILE) go test -exec '$(CURDIR)/scripts/test-exec' -race -shuffle=on -timeout $(if $(SHORT),20m,60m) -p $(if $(SHORT),4,2) -parallel 4 -vet=off $(SHORT) $(TESTFLAGS) $(LONGEST) ./...
 
 check: ## every gate: format, lint, vet, tests, rules, generated pages, coverage, scripts
 	@scripts/setup-check

@@ -134,6 +134,12 @@ func Waits(r tuning.Reason) bool {
 	return false
 }
 
+// Revisable reports whether a hold for this reason rests on a forecast by the first epochs alone, which
+// may be unlike the others.
+func Revisable(r tuning.Reason) bool {
+	return r == tuning.ReasonTooShort || r == tuning.ReasonWorthless || r == tuning.ReasonUnlikely
+}
+
 // touchable returns why a running job must be left alone. The time limit is the attempt's, so the
 // queue does not count; a reservation takes the nodes whether the job runs or waits.
 func touchable(s view) tuning.Reason {

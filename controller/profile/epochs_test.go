@@ -125,9 +125,9 @@ func TestMarksCutAWindowIntoEpochs(t *testing.T) {
 			window: steady().window(9, ended(1, 2), delivered(2, 7.4, 7.4), delivered(3, 7.4001, 7.45), delivered(4, 7.4002, 7.5), ended(5, 8)),
 			want:   []string{"1: 0-2 60J w", "2: 2-3.833 55J", "3: 3.833-5.667 55J", "4: 5.667-7.5 55J", "5: 7.5-8 15J"},
 		},
-		"lines that may have waited for their reader end at an unknown time": {
+		"lines that may have waited for their reader are warm-up, as is the epoch after them": {
 			window: heard(3, steady().window(9, delivered(1, 3.01, 3.02), delivered(2, 3.0101, 3.03), ended(3, 4), ended(4, 5))),
-			want:   []string{"2: 0-3.01 90.3J w p", "3: 3.01-4 29.7J p", "4: 4-5 30J"},
+			want:   []string{"2: 0-3.03 90.9J w", "3: 3.03-4 29.1J w", "4: 4-5 30J"},
 		},
 		"what an earlier reader read stays as it was when another comes": {
 			window: heard(3, steady().window(9, ended(1, 1), ended(2, 2), ended(3, 4))),

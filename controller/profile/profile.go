@@ -222,8 +222,8 @@ func (r *readings) peak() float64 {
 // and it is always warm-up. Where marks skip numbers, time and joules are shared out evenly. Where
 // the ring dropped samples, the first mark left is only a beginning, unless it is that of epoch 1.
 // Joules is nil where the energy column has a hole at one end of the epoch. Beside a late mark
-// epochs are polluted: when they ended is unknown. So are those whose lines may have been there before
-// their reader, as on Slurm, where it comes seconds after the job.
+// epochs are polluted: when they ended is unknown. Where lines may have been there before their reader, as
+// on Slurm, where it comes seconds after the job, they and the epoch after them are warm-up.
 func Epochs(w api.Window, spec Spec) []tuning.Epoch {
 	r := read(w)
 	var out []tuning.Epoch
@@ -243,7 +243,7 @@ func Epochs(w api.Window, spec Spec) []tuning.Epoch {
 					Start:    between(from, m.at, k, n),
 					End:      between(from, m.at, k+1, n),
 					Settings: spec.Settings.Clone(),
-					Warmup:   ended+k < max(1, spec.WarmupEpochs),
+					Warmup:   ended+k < max(1, spec.WarmupEpochs) || m.old || last.old,
 				}
 				if k == n-1 {
 					e.Loss, e.Quality, e.Diverged = m.report.Loss, m.report.Quality, m.report.Diverged
@@ -300,7 +300,8 @@ const (
 type mark struct {
 	epoch  int
 	at     time.Time
-	late   bool // delivered long after its line was read, or read long after it was written
+	late   bool // delivered long after its line was read
+	old    bool // its line may have been there before its reader
 	report api.Report
 }
 
@@ -320,8 +321,9 @@ func (r *readings) marks(spec Spec) []mark {
 			continue
 		}
 		m := mark{epoch: s.Mark.Epoch, report: *s.Mark}
-		waited := m.report.Time.Sub(r.heard)
-		m.late = !m.report.Time.IsZero() && (s.Time.Sub(m.report.Time) > punctual || !r.heard.IsZero() && waited >= 0 && waited < backlog)
+		m.late = !m.report.Time.IsZero() && s.Time.Sub(m.report.Time) > punctual
+		read := m.report.Time.Sub(r.heard)
+		m.old = !r.heard.IsZero() && read >= 0 && read < backlog
 		m.at = r.markTime(i, m.late, out)
 		if !believed(out, m, spec) {
 			continue

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"pitchpipe/controller/knowledge"
+	"pitchpipe/controller/plan"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/controller/verify"
 	"pitchpipe/driver"
@@ -26,6 +27,9 @@ func (p *reconciliation) verify(ctx context.Context) error {
 	p.again = p.tick()
 	p.classify()
 	if p.rec.Phase == Settled && p.rec.Settings(p.job.Attempt).Equal(p.rec.Own) {
+		if p.job.Attempt == 1 && plan.Revisable(p.rec.Reason) && p.grown() {
+			return p.further(ctx, tuning.Inconclusive)
+		}
 		p.again *= 4 // it is only measured, for the next job of its kind
 		return nil
 	}

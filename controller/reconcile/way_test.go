@@ -172,6 +172,31 @@ func TestAHoldForeverWritesNothing(t *testing.T) {
 	}
 }
 
+func TestAHoldByTheFirstEpochsIsReconsideredAsTheirNumberDoubles(t *testing.T) {
+	t.Parallel()
+	for reason, again := range map[tuning.Reason]bool{tuning.ReasonTooShort: true, tuning.ReasonNoCheckpoint: false} {
+		inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+			var asked []int
+			w.decide = func(s tuning.State) tuning.Decision {
+				if s.Pending || s.Measured != tuning.ReasonNone || s.EpochsDone < 20 {
+					if n := len(asked); s.Measured == tuning.ReasonNone && (n == 0 || asked[n-1] != s.EpochsDone) {
+						asked = append(asked, s.EpochsDone)
+					}
+					return hold(reason)
+				}
+				if s.Current.Equal(s.Own) {
+					return tuning.Decision{Action: tuning.Move, Reason: tuning.ReasonClassKnown, Settings: cores(2)}
+				}
+				return hold(tuning.ReasonAlreadyBest)
+			}
+			_, job := w.end(t, w.mustSubmit(t, "train", "epochs=60 seconds=2 checkpoint=500ms"))
+			if moved := len(job.Attempts) > 1; moved != again || len(asked) > 5 {
+				t.Errorf("%s: %d attempts, asked after %v epochs; want it moved: %v", reason, len(job.Attempts), asked, again)
+			}
+		})
+	}
+}
+
 func TestDecisionsToHoldNeverReachTheScheduler(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -178,7 +178,7 @@ func lines(k tuning.Prospect) []string {
 	k.Values = strings.ReplaceAll(k.Values, ",", ", ")
 	switch {
 	case k.Values == "":
-	case k.Own == "" || k.Knob == tuning.Memory:
+	case k.Own == "" || k.Own == k.Values || k.Knob == tuning.Memory:
 		out = append(out, k.Values)
 	default:
 		out = append(out, k.Values+" instead of "+k.Own)
