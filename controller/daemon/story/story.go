@@ -3,6 +3,7 @@ package story
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strings"
 
 	"pitchpipe/controller/daemon/api"
@@ -113,20 +114,14 @@ func net(r *reconcile.Record) string {
 	if t == nil {
 		return ""
 	}
-	verb, seconds := "cost", t.Seconds
-	if seconds < 0 {
-		verb, seconds = "saved", -seconds
-	}
-	text := fmt.Sprintf(" Tuning %s it %s net", verb, report.Duration(seconds))
+	verb := func(x float64) string { return map[bool]string{true: "saved ", false: "added "}[x < 0] }
+	text := " Overall, tuning " + verb(t.Seconds) + report.Duration(math.Abs(t.Seconds))
 	if n := max(r.Total, r.Done()); n > 0 {
-		text += fmt.Sprintf(" (%.1f %% of what it takes untuned)", 100*seconds/(t.Own*float64(n)))
+		text += fmt.Sprintf(" (%.1f %% of the untuned time)", 100*math.Abs(t.Seconds)/(t.Own*float64(n)))
 	}
 	if t.Joules != nil {
-		verb, joules := "and cost", float64(*t.Joules)
-		if joules < 0 {
-			verb, joules = "and saved", -joules
-		}
-		text += fmt.Sprintf(" %s %s (%s)", verb, report.Joules(joules), t.Source)
+		joules := float64(*t.Joules)
+		text += fmt.Sprintf(" and %s%s (%s)", verb(joules), report.Joules(math.Abs(joules)), t.Source)
 	}
 	if t.Kind {
 		text += ", judged by other runs of its kind"

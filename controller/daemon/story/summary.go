@@ -88,8 +88,8 @@ func effect(r *reconcile.Record, current tuning.Settings) string {
 		parts = append(parts, measureText(o.Measure)+" "+changed(*o))
 	}
 	parts = append(parts, perEpoch(r, current, len(parts) > 0))
-	if _, text, ok := strings.Cut(strings.TrimSuffix(net(r), "."), " Tuning "); ok {
-		parts = append(parts, "in all tuning "+text)
+	if _, text, ok := strings.Cut(strings.TrimSuffix(net(r), "."), " Overall, "); ok {
+		parts = append(parts, "overall, "+text)
 	}
 	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 	switch {
@@ -178,6 +178,8 @@ func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string 
 		return "nothing to do: the next run of its kind starts from what this one showed"
 	case r.Move != nil:
 		return "wait: the change is under way"
+	case r.Phase == reconcile.Settled:
+		return "nothing to do: it runs on as it is, and what it shows serves the next run of its kind"
 	}
 	return "wait: Pitchpipe measures it and decides at the end of an epoch"
 }

@@ -33,6 +33,12 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 			"none: it runs as its owner asked", "add a checkpoint to the stanza, so that the job can change while it runs",
 		},
 		{
+			"a running job that is left as it is",
+			reconcile.Record{Course: reconcile.Course{State: driver.Running, Total: 60, Epochs: epochs(3, 0, "")}, Phase: reconcile.Settled, Reason: tuning.ReasonTooShort},
+			"running (epoch 3 of 60), unchanged: what remains of it is too short for a restart",
+			"none: it runs as its owner asked", "nothing to do: it runs on as it is, and what it shows serves the next run of its kind",
+		},
+		{
 			"a cap is named",
 			reconcile.Record{
 				Course: reconcile.Course{State: driver.Running},

@@ -35,8 +35,13 @@ type Cut struct {
 // its owner's.
 const looks = 8
 
-// replay lets the controller tune a job from its submission to its end with given stages, at a site that
-// knows the job's earlier runs and learns from this one.
+// Replay lets the controller tune a job from its submission to its end.
+func Replay(ctx context.Context, job Job) (Course, error) {
+	return replay(ctx, job, reconcile.DefaultStages(), &site{})
+}
+
+// replay does so with given stages, at a site that knows the job's earlier runs and learns
+// from this one.
 func replay(ctx context.Context, job Job, s reconcile.Stages, at *site) (Course, error) {
 	w := newWorld(job)
 	records := &memory{}

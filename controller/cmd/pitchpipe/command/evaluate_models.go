@@ -13,7 +13,7 @@ import (
 func (a *app) evaluateClassifier() *cobra.Command {
 	var in models.ClassifierInput
 	cmd := &cobra.Command{
-		Use: "classifier --samples FILE...", Short: "Are programs recognised, and strangers called unknown?",
+		Use: "classifier --samples FILE...", Short: "Measure whether programs are recognised and strangers are called unknown",
 		Long: "Learn classes from recorded runs as the controller does, and ask about whole executions that were held\n" +
 			"out, and about each program in turn when it was not learned. With --trials, tables recorded with the samples,\n" +
 			"the keys regret.* say what deciding by classes costs. Runs under other core counts, on other machines or\n" +
@@ -32,7 +32,7 @@ func (a *app) evaluateClassifier() *cobra.Command {
 func (a *app) evaluateRegret() *cobra.Command {
 	var in models.RegretInput
 	cmd := &cobra.Command{
-		Use: "regret --trials FILE... --samples FILE...", Short: "What does the setting of its class cost an input that was never seen?",
+		Use: "regret --trials FILE... --samples FILE...", Short: "Measure what the setting of a class costs an input that was never seen",
 		Long: "Leave each input of each workload out in turn, of a factorial that `pitchpipe record` made: learn classes\n" +
 			"from all others, profile the input under its default setting, and let the planner decide, all by the\n" +
 			"controller's own code. Where no class is worth a move the input keeps its default, and that is what it costs.\n" +
@@ -54,7 +54,7 @@ func (a *app) evaluateRegret() *cobra.Command {
 func (a *app) evaluateForecast() *cobra.Command {
 	var in models.ForecastInput
 	cmd := &cobra.Command{
-		Use: "forecast --curves FILE...", Short: "How well are the ends of learning curves forecast from their beginnings?",
+		Use: "forecast --curves FILE...", Short: "Measure how well the ends of learning curves are forecast from their beginnings",
 		Long: "Cut recorded learning curves after a share of their epochs and forecast the rest as the controller does.\n" +
 			"Runs are taken in the order of the file, as jobs that return: a forecast learns from the runs before it.\n" +
 			"Tables of adaptations are taken, too.",
@@ -70,7 +70,7 @@ func (a *app) evaluateForecast() *cobra.Command {
 func (a *app) evaluateVerify() *cobra.Command {
 	in := models.DefaultVerify()
 	cmd := &cobra.Command{
-		Use: "verify --trials FILE...", Short: "How often do verdicts claim what is not so, and how soon do they find what is?",
+		Use: "verify --trials FILE...", Short: "Measure how often verdicts are wrong, and how soon they find a real effect",
 		Long: "Replay jobs and pairs of jobs in which nothing was changed, recorded and simulated, and ask for the\n" +
 			"controller's verdict after every epoch and every pair; then make the tuned side shorter by 2, 5, 10 and 20 %.\n" +
 			"Where a null breaks what an interval relies on, its limit says so and it is summed up apart. Without a file\n" +

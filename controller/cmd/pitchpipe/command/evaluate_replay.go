@@ -22,7 +22,7 @@ func (a *app) evaluateTuner() *cobra.Command {
 	const cores = "cores"
 	words := append(slices.DeleteFunc(objectives(), func(o string) bool { return o == string(tuning.Cost) }), cores)
 	cmd := &cobra.Command{
-		Use: "tuner --trials FILE...", Short: "What does the tuner save over the returns of a job, learning included?",
+		Use: "tuner --trials FILE...", Short: "Measure what the tuner saves over the runs of a recurring job, learning included",
 		Long: "Replay jobs that return, on recorded trials. At each return the tuner picks settings, pays what they were\n" +
 			"measured to cost and learns; it sees nothing else. System knobs are measured within a run, one epoch each,\n" +
 			"as part of that run. A run that is stopped for costing twice the best is paid, and so is the run after it.\n" +
@@ -64,7 +64,7 @@ func (a *app) evaluatePlan() *cobra.Command {
 	var restart, wait float64
 	var noise []float64
 	cmd := &cobra.Command{
-		Use: "plan --trials FILE...", Short: "Does moving whole jobs pay, and how often does it hurt?",
+		Use: "plan --trials FILE...", Short: "Measure what moving whole jobs saves, and how often it hurts",
 		Long: "Replay whole jobs through the controller itself, on recorded trials: a job starts under its owner's settings,\n" +
 			"each epoch costs what the table measured under the present ones, and each move costs a restart and a wait in\n" +
 			"the queue. What the controller sees varies as the recorded repeats do (with --curves as recorded epochs do),\n" +
@@ -127,7 +127,7 @@ func methodFlag(cmd *cobra.Command, into *[]replay.Method, all []replay.Method) 
 func (a *app) evaluateSearch() *cobra.Command {
 	in := replay.SearchInput{}
 	cmd := &cobra.Command{
-		Use: "search [FILE...]", Short: "How near to the best do searches come with few measurements?",
+		Use: "search [FILE...]", Short: "Measure how close searches come to the best setting with few measurements",
 		Long: "Replay searches over the settings recorded for each workload and machine: random, grid, Latin hypercube and\n" +
 			"Gaussian process (cold, and warm with the other workloads of the file as its history). A\n" +
 			"measurement brings one recorded run of a setting; a run without an outcome failed. Minimised is of trials the\n" +
@@ -149,7 +149,7 @@ func (a *app) evaluateSearch() *cobra.Command {
 func (a *app) evaluateHyper() *cobra.Command {
 	in := replay.HyperInput{}
 	cmd := &cobra.Command{
-		Use: "hyper [FILE...]", Short: "What do hyperparameter searches reach in the same seconds?",
+		Use: "hyper [FILE...]", Short: "Measure what hyperparameter searches reach in the same time",
 		Long: "Play the code that decides in a search over the recorded learning curves of each workload and machine, on a\n" +
 			"simulated clock: random, grid, Latin hypercube and Gaussian process over full runs; ASHA, which pauses what falls\n" +
 			"behind, or stops it for good (asha_stopping); and ASHA with a Gaussian process, alone and with the other workloads\n" +
@@ -175,7 +175,7 @@ func (a *app) evaluateHyper() *cobra.Command {
 func (a *app) evaluateSpeed() *cobra.Command {
 	in := replay.SpeedInput{}
 	cmd := &cobra.Command{
-		Use: "speed --trials FILE...", Short: "How well is the speed under unmeasured settings forecast from a few measured ones?",
+		Use: "speed --trials FILE...", Short: "Measure how well a few measured settings forecast the speed of the others",
 		Long: "Measure a few recorded settings of each workload, one after the other as the model asks for them, and forecast\n" +
 			"the others. Runs that failed are no part of a mean nor of the error; measuring one is paid for. An outcome\n" +
 			"whose name ends in _per_second is a rate, any other a cost.",
@@ -190,7 +190,7 @@ func (a *app) evaluateSpeed() *cobra.Command {
 func (a *app) evaluateAllocation() *cobra.Command {
 	in := replay.AllocationInput{}
 	cmd := &cobra.Command{
-		Use: "allocation FILE...", Short: "How soon do elastic jobs end when a cluster is divided among them?",
+		Use: "allocation FILE...", Short: "Measure how soon elastic jobs end when they share a cluster",
 		Long: "Let jobs of the recorded workloads arrive at a simulated cluster, and divide its workers or cores among them: by the\n" +
 			"rule of the controller, by Optimus's, by fair shares (drf), by packing what was asked for (tetris), and first come\n" +
 			"first served (fcfs). The trials need seconds to a target by number of replicas, GPUs or cores; where they have a\n" +
@@ -211,7 +211,7 @@ func (a *app) evaluateAllocation() *cobra.Command {
 func (a *app) evaluateAdapt() *cobra.Command {
 	var in replay.AdaptInput
 	cmd := &cobra.Command{
-		Use: "adapt FILE...", Short: "Which actions does a job take while it runs, and what do they bring?",
+		Use: "adapt FILE...", Short: "Measure which actions a running job takes, and what they bring",
 		Long: "Learn from recorded runs what changing a job while it runs brings, and decide in a scenario that was held\n" +
 			"out; where the files have several workloads, also in a whole workload that was. The quality of a run is the\n" +
 			"mean of its last three epochs. Never to act is the longest run before a scenario, which goes on undisturbed,\n" +
