@@ -111,7 +111,7 @@ func limit(j Job) (Item, bool) {
 	}
 	q := f.Quantile(s.AdviceQuantile)
 	want := 60 * math.Ceil((q+s.AdviceMargin.Seconds())/60) // Slurm counts minutes
-	i.Why = fmt.Sprintf("%g of jobs like it end within %.0f s, by %d of them, and %v more", s.AdviceQuantile, q, f.Samples, s.AdviceMargin)
+	i.Why = fmt.Sprintf("%g of jobs like it end within %.0f s (%d jobs seen), plus %v margin", s.AdviceQuantile, q, f.Samples, s.AdviceMargin)
 	if i.State = Held; want < j.Own.Seconds() { // what is not known is not less
 		i.State, i.To = Recommended, want
 	}

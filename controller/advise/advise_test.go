@@ -39,7 +39,7 @@ func TestWhatIsAdvised(t *testing.T) {
 		held   bool
 		why    string
 	}{
-		{"a limit far above the forecast is lowered to its quantile and the margin", func(*advise.Job) {}, advise.TimeLimit, 900, false, "0.95 of jobs like it end within 600 s, by 30 of them, and 5m0s more"},
+		{"a limit far above the forecast is lowered to its quantile and the margin", func(*advise.Job) {}, advise.TimeLimit, 900, false, "0.95 of jobs like it end within 600 s (30 jobs seen), plus 5m0s margin"},
 		{"a limit is in whole minutes, rounded up", func(j *advise.Job) { j.Forecast = like(30, 601) }, advise.TimeLimit, 960, false, ""},
 		{"few jobs like it are no ground to act", func(j *advise.Job) { j.Forecast = like(19, 600) }, advise.TimeLimit, 8 * hour, true, "19 ended jobs are like it, and 20 are needed"},
 		{"a limit is never raised above the owner's", func(j *advise.Job) { j.Forecast = like(30, 9*hour) }, advise.TimeLimit, 8 * hour, true, ""},

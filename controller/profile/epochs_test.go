@@ -129,6 +129,10 @@ func TestMarksCutAWindowIntoEpochs(t *testing.T) {
 			window: heard(3, steady().window(9, delivered(1, 3.01, 3.02), delivered(2, 3.0101, 3.03), ended(3, 4), ended(4, 5))),
 			want:   []string{"2: 0-3.03 90.9J w", "3: 3.03-4 29.1J w", "4: 4-5 30J"},
 		},
+		"a reader that was there from the start finds nothing old": {
+			window: heard(0.1, steady().window(9, delivered(1, 0.2, 0.2), delivered(2, 0.3, 0.3), ended(3, 4))),
+			want:   []string{"1: 0-0.2 6J w", "2: 0.2-0.3 3J", "3: 0.3-4 111J"},
+		},
 		"what an earlier reader read stays as it was when another comes": {
 			window: heard(3, steady().window(9, ended(1, 1), ended(2, 2), ended(3, 4))),
 			want:   []string{"1: 0-1 30J w", "2: 1-2 30J", "3: 2-4 60J"},

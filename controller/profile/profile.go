@@ -292,7 +292,7 @@ const (
 	// burst is how close two marks are, or the readings of their lines, when the job wrote these in one go.
 	burst = 2 * time.Millisecond
 
-	// backlog is for how long a reader that begins may read what the job wrote before.
+	// backlog is for how long a reader that came later than the job may read what was written before.
 	backlog = 250 * time.Millisecond
 )
 
@@ -323,7 +323,7 @@ func (r *readings) marks(spec Spec) []mark {
 		m := mark{epoch: s.Mark.Epoch, report: *s.Mark}
 		m.late = !m.report.Time.IsZero() && s.Time.Sub(m.report.Time) > punctual
 		read := m.report.Time.Sub(r.heard)
-		m.old = !r.heard.IsZero() && read >= 0 && read < backlog
+		m.old = !r.heard.IsZero() && r.heard.Sub(r.start) >= backlog && read >= 0 && read < backlog
 		m.at = r.markTime(i, m.late, out)
 		if !believed(out, m, spec) {
 			continue

@@ -127,7 +127,7 @@ func Legible(s string) string {
 }
 
 func printSavings(b *strings.Builder, savings []Saving) {
-	b.WriteString("\nWhat tuning saved, against jobs of the same work that were drawn to stay untuned:\n")
+	b.WriteString("\nWhat tuning saved, compared with jobs of the same work in the untuned control group:\n")
 	if len(savings) == 0 {
 		b.WriteString("  no job in apply mode has ended, tuned or untuned, so there is nothing to compare\n")
 	}

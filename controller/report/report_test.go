@@ -203,7 +203,7 @@ func TestWhatWasDoneToAForgottenJobIsUnknown(t *testing.T) {
 	if diff := cmp.Diff(want, one.Total, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if len(one.Notes) != 1 || !strings.HasPrefix(one.Notes[0], "1 job of the period is forgotten in detail") {
+	if len(one.Notes) != 1 || !strings.HasPrefix(one.Notes[0], "The details of 1 job of the period are gone") {
 		t.Errorf("notes %q", one.Notes)
 	}
 	if text := report.Text(one); !strings.Contains(text, "alice  1     -      -              10 min  0.33        -       -         -         -       -       -") {
@@ -216,7 +216,7 @@ func TestWhatWasDoneToAForgottenJobIsUnknown(t *testing.T) {
 	if l := many.Total; l.Jobs != 3 || l.Tuned != 1 || l.Untuned != 0 || l.Epochs == nil || *l.Epochs != 4 || l.Forgotten != 2 {
 		t.Errorf("total %+v", l)
 	}
-	if len(many.Notes) != 1 || !strings.HasPrefix(many.Notes[0], "2 jobs of the period are forgotten in detail") {
+	if len(many.Notes) != 1 || !strings.HasPrefix(many.Notes[0], "The details of 2 jobs of the period are gone") {
 		t.Errorf("notes %q", many.Notes)
 	}
 }

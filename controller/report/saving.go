@@ -306,8 +306,8 @@ func (s *Saving) judge(pairs []Pair, q Query, guarded bool) {
 	case s.Kind == "":
 		s.Note = NoUntuned
 	case s.Untuned == 0:
-		s.Note = fmt.Sprintf("%s: none of this kind, with as many epochs and the same settings asked for, was drawn and finished", NoUntuned)
+		s.Note = fmt.Sprintf("%s: no control job of this kind, with as many epochs and the same requested settings, has finished", NoUntuned)
 	default:
-		s.Note = NoUntuned + ": those of the period were paired with jobs that ended before it"
+		s.Note = NoUntuned + ": untuned jobs of the period were paired with jobs that ended before it"
 	}
 }

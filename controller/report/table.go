@@ -112,9 +112,9 @@ func Build(rows []Row, q Query) Table {
 	switch n := t.Total.Forgotten; n {
 	case 0:
 	case 1:
-		t.Notes = append(t.Notes, "1 job of the period is forgotten in detail: whether it was tuned and how is not known any more.")
+		t.Notes = append(t.Notes, "The details of 1 job of the period are gone: it is unknown whether and how it was tuned.")
 	default:
-		t.Notes = append(t.Notes, fmt.Sprintf("%d jobs of the period are forgotten in detail: whether they were tuned and how is not known any more.", n))
+		t.Notes = append(t.Notes, fmt.Sprintf("The details of %d jobs of the period are gone: it is unknown whether and how they were tuned.", n))
 	}
 	return t
 }

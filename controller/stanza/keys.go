@@ -73,12 +73,12 @@ func Keys() []Key {
 	return []Key{
 		{
 			Name: "mode", Type: TypeWord, Default: string(tuning.DefaultMode), Words: words(tuning.Modes()),
-			Meaning: "How far the tuner may go: only watch, also say what would be better, or also do it.",
+			Meaning: "What the tuner may do: only watch, also recommend better settings, or also apply them.",
 			example: "apply", field: func(s *subject) any { return (*string)(&s.Mode) },
 		},
 		{
 			Name: "objective", Type: TypeWord, Default: string(tuning.DefaultObjective), Words: words(tuning.Objectives()),
-			Meaning: "What is made small: joules per epoch, seconds per epoch, their product, a blend of both, or what the site charges.",
+			Meaning: "What is minimised: joules per epoch, seconds per epoch, their product, a blend of both, or what the site charges.",
 			example: "energy", field: func(s *subject) any { return (*string)(&s.Objective) },
 		},
 		{
@@ -231,8 +231,8 @@ func Keys() []Key {
 		},
 		integer("budget", "restarts", "2", 0, "2", "How often the job may be moved or rolled back.", "", func(s *subject) any { return &s.Budget.Restarts }),
 		integer("budget", "probes", "4", 0, "4", "How many settings may be tried on the early epochs.", "", func(s *subject) any { return &s.Budget.Probes }),
-		integer("budget", "returns", "0", 0, "6", "How many runs of this kind of job may run as a whole under a setting that is not known to be better yet, so that those after them profit. "+
-			"It is how a job that cannot be moved is tuned. 0: only what is known is used.",
+		integer("budget", "returns", "0", 0, "6", "How many whole runs of this kind of job may use a setting that is not yet known to be better, so that later runs profit. "+
+			"A job that cannot be moved is tuned in this way. 0: only what is known is used.",
 			"", func(s *subject) any { return &s.Budget.Returns }),
 		{
 			Block: "search", Name: "method", Type: TypeWord, Default: string(tuning.DefaultMethod), Words: words(tuning.SearchMethods()),
@@ -257,7 +257,7 @@ func Keys() []Key {
 			Elsewhere: "min_resource min_iter grace_period min_t min_budget max_rungs",
 			example:   bare("3"), field: func(s *subject) any { return &s.search.MinEpochs },
 		},
-		integer("search", "eta", strconv.Itoa(tuning.DefaultEta), 2, "3", "One of so many trials goes on at each rung, and a rung is so many times as long as the one before.",
+		integer("search", "eta", strconv.Itoa(tuning.DefaultEta), 2, "3", "At each rung, one of eta trials goes on, and each rung is eta times as long as the one before.",
 			"reduction_factor divisor", func(s *subject) any { return &s.search.Eta }),
 		{
 			Block: "search", Name: "seed", Type: TypeInteger, Default: "0", High: exact, Allowed: "a whole number of at least 0",
@@ -266,7 +266,7 @@ func Keys() []Key {
 		},
 		{
 			Block: "search", Name: "system", Type: TypeWord, Default: string(tuning.DefaultSystem), Words: words(tuning.SystemModes()),
-			Meaning: "What becomes of system knobs and those with quality=same: tuned inside the epochs of the trials, searched like hyperparameters (memory is not), or left as they are.",
+			Meaning: "How system knobs and knobs with quality=same are treated: tuned inside the epochs of the trials, searched like hyperparameters (memory is not), or left as they are.",
 			example: string(tuning.Pipelined), field: func(s *subject) any { return (*string)(&s.search.System) },
 		},
 		integer("search", "failures", "", 1, "5", "The search ends when more trials than these failed; by default a quarter of them, and 3 at least.",
@@ -287,7 +287,7 @@ func Keys() []Key {
 			example: bare("200"), field: func(s *subject) any { return &s.search.CoreHours },
 		},
 		integer("action", "max", "1", 1, "2",
-			"How often one run can take the action. The settings file counts how often it is to have been taken.", "", func(s *subject) any { return &s.action.Max }),
+			"How often one run can take the action. The settings file holds the total number of times to take it.", "", func(s *subject) any { return &s.action.Max }),
 		integer("action", "explore", "0", 0, "2",
 			"How many runs of this kind may take the action, in their first half, before any showed what it brings. 0: only what is known is used.", "",
 			func(s *subject) any { return &s.action.Explore }),

@@ -226,7 +226,7 @@ func (o outlook) schedule(k Knob, values string, out *Prospect) {
 	if n > 0 {
 		rules = []Rule{o.site.Rule("probe_share")}
 	}
-	out.because("no run tries values from its start, so it gets one only where earlier runs of its kind have shown that one to be better", rules...)
+	out.because("no run tries values from its start, so a run gets a value only where earlier runs of its kind have shown that it is better", rules...)
 }
 
 // unmoved is why a running job is not restarted for a change; without a text: it may be.
@@ -293,7 +293,7 @@ func headline(frozen Cause, knobs []Prospect) string {
 		}
 	}
 	if !tried {
-		return "valid, but nothing is tried, only what earlier runs have shown is used; " + strings.Join(parts, "; ")
+		return "valid, but no new value is tried: only results of earlier runs are used; " + strings.Join(parts, "; ")
 	}
 	return "valid; " + strings.Join(parts, "; ")
 }

@@ -152,7 +152,7 @@ func TestProspectsSayWhenEachKnobActsAndWhy(t *testing.T) {
 			},
 			map[string]tuning.When{tuning.Cores: next, tuning.Threads: next},
 			tuning.Cores, "no run tries values from its start",
-			"valid, but nothing is tried, only what earlier runs have shown is used; act at the next start: cores, threads",
+			"valid, but no new value is tried: only results of earlier runs are used; act at the next start: cores, threads",
 		},
 		"no knob": {
 			func(p *tuning.Policy, _ *tuning.Site, _ *tuning.Reach, _ tuning.Settings) { p.Knobs = nil }, nil, "", "",

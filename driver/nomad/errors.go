@@ -41,13 +41,13 @@ func (r right) lacks(namespace string) string {
 		return `the token has not the rule node { policy = "read" }`
 	}
 	if r == readVariable || r == writeVariable || r == destroyVariable {
-		return fmt.Sprintf("the token has not the capability %s on the variables nomad/jobs/* in the namespace %s", r, namespace)
+		return fmt.Sprintf("the token lacks the capability %s on the variables nomad/jobs/* in the namespace %s", r, namespace)
 	}
 	or := ""
 	if r == planJob || r == registerJob || r == deregisterJob {
 		or = " (submit-job before Nomad 2.0)"
 	}
-	return fmt.Sprintf("the token has not the capability %s%s in the namespace %s", r, or, namespace)
+	return fmt.Sprintf("the token lacks the capability %s%s in the namespace %s", r, or, namespace)
 }
 
 // asked names the error of a request that only reads.

@@ -39,7 +39,7 @@ func (d *Driver) missing(ctx context.Context, id driver.JobID) error {
 	case now.Sub(r.Missing) < lostAfter:
 		return nil
 	default:
-		last := d.cancelled(r, "Nomad has forgotten it, and no one saw how it ended")
+		last := d.cancelled(r, "Nomad has forgotten it, and how it ended is unknown")
 		last.State, last.Ended = driver.Lost, r.Missing
 		for _, k := range r.Attempts {
 			last.Attempts = append(last.Attempts, k.Attempt)

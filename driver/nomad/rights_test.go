@@ -74,7 +74,7 @@ func TestADeniedTokenIsToldWhatItLacks(t *testing.T) { // not beside the others:
 				good := other.register(t, mover(long), nil)
 				eventually(t, "it runs", func() bool { list := s.allocs(t, id); return len(list) == 1 && list[0].ClientStatus == "running" })
 				err := do(t, s, id)
-				if !errors.Is(err, driver.ErrDenied) || !strings.Contains(fmt.Sprint(err), "the token has not the capability "+lacks) || !strings.Contains(fmt.Sprint(err), s.ns) {
+				if !errors.Is(err, driver.ErrDenied) || !strings.Contains(fmt.Sprint(err), "the token lacks the capability "+lacks) || !strings.Contains(fmt.Sprint(err), s.ns) {
 					t.Errorf("%v, want %v that names %s and the namespace", err, driver.ErrDenied, lacks)
 				}
 				untouched(t, s, id)

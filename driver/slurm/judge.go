@@ -172,7 +172,7 @@ func (d *Driver) judgeMove(ctx context.Context, j parse.Job, in driver.Intent) e
 	}
 	cp := in.Checkpoint
 	if cp.Done != "" && !in.Discard && !d.cfg.ReadOutput && d.cfg.Saves == nil {
-		return fmt.Errorf("the job's output is not this user's to read, so that no line of it can show a checkpoint: %w", driver.ErrUnsupported)
+		return fmt.Errorf("this user may not read the job's output, so that no line of it can show a checkpoint: %w", driver.ErrUnsupported)
 	}
 	if cp.Done != "" || in.Discard {
 		return nil

@@ -25,7 +25,7 @@ func (d *Driver) Start(ctx context.Context, id driver.RequestID, spec driver.Spe
 		return driver.Job{}, fmt.Errorf("start: no request id: %w", driver.ErrInvalid)
 	}
 	if d.cfg.Everyone {
-		return driver.Job{}, fmt.Errorf("start: a controller for everybody submits no one's jobs: their users do, with sbatch: %w", driver.ErrUnsupported)
+		return driver.Job{}, fmt.Errorf("start: a site's controller submits no jobs: users submit their own jobs with sbatch: %w", driver.ErrUnsupported)
 	}
 	defer d.hold(driver.JobID("request " + string(id)))()
 	req, err := d.journal.Request(id)

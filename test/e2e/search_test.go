@@ -52,7 +52,7 @@ func (s *stage) search(parallel, kills int, rng *rand.Rand) trials.State {
 		if !s.alive() {
 			s.start()
 		}
-		if x, err = s.client.SearchState(s.t.Context(), id); err == nil && (!x.Over || x.Searcher().Busy() > 0) {
+		if x, err = s.client.SearchState(s.t.Context(), id); err == nil && !x.Settled() {
 			err = fmt.Errorf("%d trials, %d busy", len(x.Trials), x.Searcher().Busy())
 		}
 		return err

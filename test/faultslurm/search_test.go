@@ -181,7 +181,7 @@ func (s *searching) Finish() (map[string]onTrial, error) {
 	var x trials.State
 	slurms := map[int]bool{}
 	for began := time.Now(); ; time.Sleep(time.Second) {
-		if x = s.now(); x.Over && x.Searcher().Busy() == 0 || time.Since(began) > fault.Patience {
+		if x = s.now(); x.Settled() || time.Since(began) > fault.Patience {
 			break
 		}
 		if time.Since(began) > 90*time.Second {

@@ -72,9 +72,9 @@ func budget(b tuning.BudgetOutlook) []string {
 	limit := form(b.Limit)
 	switch {
 	case b.Unenforced == tuning.ReasonModelled:
-		return []string{name + " of " + limit + " forbids nothing: the energy is modelled, not measured"}
+		return []string{name + " of " + limit + " is not enforced: the energy is modelled, not measured"}
 	case b.Unenforced != tuning.ReasonNone || b.Own == nil:
-		return []string{"whether it keeps " + name + " of " + limit + " is not known"}
+		return []string{"it is unknown whether the job keeps " + name + " of " + limit}
 	case b.Overruns:
 		will := "will"
 		if b.Own.Value <= b.Limit {
@@ -96,9 +96,9 @@ func alternative(a tuning.Alternative, p tuning.Prices) string {
 	form := func(v float64) string { return amount(v, p.Unit) }
 	switch {
 	case a.Rest != nil:
-		text += fmt.Sprintf(", the rest for about %s (%s)", form(a.Rest.Value), span(*a.Rest, form))
+		text += fmt.Sprintf(", remaining work about %s (%s)", form(a.Rest.Value), span(*a.Rest, form))
 	case a.From == tuning.OriginSearch:
-		text += ", of which nothing is known"
+		text += ", whose effect is unknown"
 	}
 	if a.Saving != nil && a.Saving.Value > 0 {
 		text += fmt.Sprintf(", saving %s (%s)", form(a.Saving.Value), span(*a.Saving, form))

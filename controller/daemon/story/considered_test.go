@@ -123,7 +123,7 @@ func TestTheResultOfAReplayIsShownInWords(t *testing.T) {
 	if s.Dropped != 3 || len(s.Replays) != 2 {
 		t.Fatalf("%+v", s)
 	}
-	for i, want := range []string{"by other numbers", "Now it would be decided to leave it as it is"} {
+	for i, want := range []string{"from other numbers", "A replay now decides to leave it as it is"} {
 		if text := s.Replays[i].Text; !strings.Contains(text, want) || !strings.HasSuffix(text, ".") {
 			t.Errorf("%q, want %q in it", text, want)
 		}

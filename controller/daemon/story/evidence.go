@@ -15,7 +15,7 @@ import (
 func sentences() map[string]string {
 	return map[string]string{
 		"because": "since {reason}", "rule": "by the rule {text}", "class_reason": "{reason}", "would": "otherwise it would {action}", "queue": "{text}",
-		"class": "it resembles the jobs of class {text}", "classes_alike": "the classes that it resembles alike: {and}",
+		"class": "it resembles the jobs of class {text}", "classes_alike": "it resembles these classes equally: {and}",
 		"distance": "it is {fixed} away from the nearest class", "radius": "that class reaches {fixed} far",
 		"profile_caution": "its profile is marked as {words}", "class_runs": "that class was learned from {count run}",
 
@@ -54,7 +54,7 @@ func sentences() map[string]string {
 		"hyperparameters": "these knobs change what it learns: {list}", "own_runs_seen": "{count run} under its owner's values showed what they end with",
 		"own_runs_needed": "others are tried after {count such run}", "returns_allowed": "at most {count run} may try one",
 		"returns_allowed=0": "no run may try others, since budget returns is 0", "return_setting": "the setting is {text}",
-		"return_setting_runs": "{count run} had it, which is too little to be sure", "return_setting_runs=0": "no run had it yet",
+		"return_setting_runs": "{count run} had it, which is too few to be sure", "return_setting_runs=0": "no run had it yet",
 		"return_expected_log_ratio": "it is expected to change the objective by {percent}", "return_standard_error": "give or take {whole spread}",
 		"returns_differ": "runs under one setting differ by about {whole spread}",
 	}

@@ -101,7 +101,7 @@ func TestEveryDecisionHasItsNumbersInWords(t *testing.T) {
 		{
 			"a return tries a setting again", tuning.Move, tuning.ReasonTryingReturn,
 			[]tuning.Evidence{number("return_setting_runs", 1)},
-			[]string{"1 run had it, which is too little to be sure"},
+			[]string{"1 run had it, which is too few to be sure"},
 		},
 		{
 			"only whole runs could end the hold", tuning.Hold, tuning.ReasonWholeRuns,

@@ -29,11 +29,11 @@ func replayed(x reconcile.Replayed) string {
 	case x.Err != nil:
 		return text + fmt.Sprintf("This cannot be decided again (%v).", x.Err)
 	case x.Same:
-		return text + "The same is decided again."
+		return text + "A replay decides the same."
 	case x.Alike:
-		return text + "The same is decided again, by other numbers."
+		return text + "A replay decides the same, from other numbers."
 	}
-	return text + "Now it would be decided to " + decisionText(x.Again.Action, x.Again.Reason, x.Again.Settings) + "."
+	return text + "A replay now decides to " + decisionText(x.Again.Action, x.Again.Reason, x.Again.Settings) + "."
 }
 
 func decisionText(a tuning.Action, r tuning.Reason, to tuning.Settings) string {

@@ -75,11 +75,11 @@ func decided(e reconcile.Entry) string {
 	case d.Action == tuning.Hold:
 		return "It is left as it is: " + d.Reason.Sentence() + "."
 	case d.Action == tuning.Probe && d.Reason == tuning.ReasonDoubted: // its sentence says already what is tried
-		form = "Its owner's %s return for a while: %s."
+		form = "It runs under its owner's %s for a while: %s."
 	case d.Action == tuning.Probe:
 		form = "Its next epochs try %s: %s."
 	case d.Action == tuning.Adapt:
-		form = "It is asked to have taken %s: %s."
+		form = "It is asked to take %s in total: %s."
 	case d.Action == tuning.Move && e.Trigger == reconcile.KnownKind:
 		form = "Before it started it was given %s: %s."
 	case d.Action == tuning.RollBack:

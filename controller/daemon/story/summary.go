@@ -40,7 +40,7 @@ func verdict(r *reconcile.Record, current tuning.Settings) string {
 	case len(r.Restarts)+len(r.Probed) > 0:
 		state += ", back under its owner's settings"
 	case len(r.Taken) > 0:
-		return state + ", asked to have taken " + settingsText(tuning.Counts(r.Taken))
+		return state + ", asked to take " + settingsText(tuning.Counts(r.Taken)) + " in total"
 	case r.Reason == tuning.ReasonNone:
 		return state + ", unchanged so far"
 	default:

@@ -55,7 +55,7 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 				Reason: tuning.ReasonImproved,
 				Tuning: reconcile.Tuning{Outcome: improved, Restarts: []time.Time{at(9)}},
 			},
-			"running (epoch 8 of 60), tuned to cores=2: it does better than untuned, and the interval excludes no effect",
+			"running (epoch 8 of 60), tuned to cores=2: it does better than untuned, and the interval excludes zero",
 			"seconds per epoch -22.1 % (95 % interval -25.9 % to -18.1 %); cost -87.5 %, joules +0.0 % (rapl)",
 			"wait: Pitchpipe measures it and decides at the end of an epoch",
 		},

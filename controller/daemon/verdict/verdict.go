@@ -58,8 +58,8 @@ func Of(parse detect.Parser, filename string, source []byte, variables map[strin
 		for _, g := range grounds {
 			p := g.prospects(file, policy.Trial())
 			if policy.Search != nil {
-				p.Notes = append(p.Notes, fmt.Sprintf("that is for each trial; pitchpipe search run %s starts the search for %s", filename, strings.Join(tuning.Each(policy.Searched(), func(k tuning.Knob) string { return k.Name }), ", ")),
-					"submitted by itself it is one job")
+				p.Notes = append(p.Notes, fmt.Sprintf("this holds for each trial; pitchpipe search run %s starts the search for %s", filename, strings.Join(tuning.Each(policy.Searched(), func(k tuning.Knob) string { return k.Name }), ", ")),
+					"submitted directly, it runs as one job")
 			}
 			v.Prospects = append(v.Prospects, p)
 		}
@@ -90,7 +90,7 @@ func (g Ground) prospects(file *jobfile.Job, asked tuning.Policy) tuning.Prospec
 	out := site.Prospects(asked, g.reach(file), stanza.Own(file, asked))
 	for _, k := range out.Knobs {
 		if c := asked.Checkpoint; k.When == tuning.Now && g.Driver == "slurm" && c != nil && c.Done == "" {
-			out.Notes = append(out.Notes, fmt.Sprintf("while the job runs, only where RequeueExit of the cluster names %d: see pitchpipe slurm check", c.Exit))
+			out.Notes = append(out.Notes, fmt.Sprintf("knobs act while the job runs only if RequeueExit of the cluster names %d: see pitchpipe slurm check", c.Exit))
 			break
 		}
 	}

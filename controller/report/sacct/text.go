@@ -77,14 +77,14 @@ func could(l Line) string {
 	var b strings.Builder
 	if l.CPURuns > 0 {
 		fmt.Fprintf(&b, "%.1f of %.1f core-hours were allocated and not used. Fewer cores could free a part of them;\n"+
-			"what waits for memory or input is in them too, and no history tells how much.\n", l.Unused(), l.Allocated)
+			"they also include waits for memory or input, and accounting does not show how much.\n", l.Unused(), l.Allocated)
 	} else {
 		b.WriteString("Processor time is not known: ask sacct for Elapsed, AllocCPUS and TotalCPU.\n")
 	}
 	if l.MemoryRuns > 0 {
 		fmt.Fprintf(&b, "%.1f of %.1f GiB-hours were asked for above 1.25 times the peak, and could be asked for less.\n", l.Spare, l.Asked)
 	} else {
-		b.WriteString("Memory is not known: ask sacct for ReqMem and MaxRSS, with the steps, since a peak is a step's.\n")
+		b.WriteString("Memory is not known: ask sacct for ReqMem and MaxRSS of jobs and steps, since only steps have a peak.\n")
 	}
 	if v, ok := l.ReturningShare(); ok {
 		fmt.Fprintf(&b, "%.0f %% of the core-hours are of runs whose user and name ran before: these could be recognised and\n"+

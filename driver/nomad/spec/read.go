@@ -63,7 +63,7 @@ func ObservedOnly(job *api.Job) string {
 	case job.Periodic != nil:
 		return "a periodic job runs only as its children, each of which is a job of its own"
 	case Deref(job.Type) != "batch":
-		return fmt.Sprintf("jobs of type %q are observed, not changed: they have no end to be sooner", Deref(job.Type))
+		return fmt.Sprintf("jobs of type %q are observed, not changed: they have no end to bring forward", Deref(job.Type))
 	case job.IsMultiregion():
 		return "jobs of several regions are observed, not changed"
 	case len(job.TaskGroups) != 1:

@@ -56,7 +56,7 @@ func planAdvise(ctx context.Context, e *effect) (func(context.Context) error, er
 func (e *effect) advisable(ctx context.Context) error {
 	switch {
 	case !parse.Waiting(e.job.State):
-		return fmt.Errorf("it does not wait (%s), and what runs is given time, not denied it: %w", e.job.State, driver.ErrConflict)
+		return fmt.Errorf("it does not wait (%s), and a running job may only get more time: %w", e.job.State, driver.ErrConflict)
 	case !within(e.s.cfg.Advice, e.job.Partition):
 		return fmt.Errorf("the site allows no advice in partition %s (broker.advice): %w", e.job.Partition, driver.ErrDenied)
 	case slurmctl.Says(e.job.Comment, slurmctl.Off):

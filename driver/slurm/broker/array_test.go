@@ -116,11 +116,11 @@ func TestAWaitingTaskMayBeMadeToWaitUntilItsSettingsAreThere(t *testing.T) {
 			t.Errorf("%s: %v, want %v with the words %q", what, err, driver.ErrDenied, words)
 		}
 	}
-	denied("a start now of what we did not make wait", wait(0), "its owner's word")
+	denied("a start now of what we did not make wait", wait(0), "only its owner decides")
 	r.f.with(func(j *fakeJob) { j.eligible = time.Now().Add(time.Hour) })
 	denied("before the begin that its owner gave it", wait(time.Minute), "its owner has it begin at")
 	r.f.with(func(j *fakeJob) { j.eligible, j.number = time.Time{}, "9" })
-	denied("a task that has a number already", wait(time.Minute), "its owner's word")
+	denied("a task that has a number already", wait(time.Minute), "only its owner decides")
 	r.f.with(func(j *fakeJob) { j.number = "5" })
 	if err := wait(time.Minute); err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func TestATaskGetsItsNumberByTheWordOfItsOwner(t *testing.T) {
 	t.Parallel()
 	r := taskRig(t, nil)
 	yes, no := true, false
-	if err := r.client.Update(t.Context(), "5_2", slurmctl.Update{Requeue: &no}); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "its owner's word") {
+	if err := r.client.Update(t.Context(), "5_2", slurmctl.Update{Requeue: &no}); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "only its owner decides") {
 		t.Errorf("another word than his: %v, want %v", err, driver.ErrDenied)
 	}
 	if err := r.client.Update(t.Context(), "5_2", slurmctl.Update{Requeue: &yes}); err != nil {

@@ -160,7 +160,7 @@ func TestAnAttemptThatWasChangedHereMayBeDiscarded(t *testing.T) {
 		t.Errorf("the repeat, which counts once: %v", err)
 	}
 	runs(false) // by itself, as where the controller did not come back
-	if err := r.client.Do(t.Context(), slurmctl.Discard, "7"); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "nothing of this attempt was changed here") {
+	if err := r.client.Do(t.Context(), slurmctl.Discard, "7"); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "the broker changed nothing of this attempt") {
 		t.Errorf("an attempt that was not changed: %v, want %v", err, driver.ErrDenied)
 	}
 	r.f.with(func(j *fakeJob) { j.state = "PENDING" })

@@ -198,7 +198,7 @@ func planDiscard(_ context.Context, e *effect) (func(context.Context) error, err
 	case slurmctl.Says(e.job.Comment, slurmctl.Off):
 		return nil, errOff
 	case !e.record.WasPrepared(e.job.Restarts):
-		return nil, fmt.Errorf("nothing of this attempt was changed here, so that its work is not discarded: %w", driver.ErrDenied)
+		return nil, fmt.Errorf("the broker changed nothing of this attempt, so it does not discard its work: %w", driver.ErrDenied)
 	}
 	return func(ctx context.Context) error { return e.s.cfg.Actor.Do(ctx, slurmctl.Discard, e.job.name) }, e.leaves()
 }
@@ -208,7 +208,7 @@ func planDiscard(_ context.Context, e *effect) (func(context.Context) error, err
 func planRelease(_ context.Context, e *effect) (func(context.Context) error, error) {
 	switch {
 	case e.job.State != "SPECIAL_EXIT":
-		return nil, fmt.Errorf("the cluster does not hold it (%s), and what its owner or the site holds stays: %w", e.job.State, driver.ErrDenied)
+		return nil, fmt.Errorf("the cluster does not hold it (%s), and a hold by its owner or the site stays: %w", e.job.State, driver.ErrDenied)
 	case e.stanza.Exit == 0 || e.job.Exit.Exit != e.stanza.Exit || e.job.Exit.Signal != 0:
 		return nil, fmt.Errorf("it left with status %d, which is not that of its checkpoint: %w", e.job.Exit.Code(), driver.ErrDenied)
 	case !e.record.Ours(e.job.Restarts):
@@ -237,7 +237,7 @@ func planUpdate(ctx context.Context, e *effect) (func(context.Context) error, er
 		e.detail = "start in " + u.Start.String()
 	}
 	if u.Requeue != nil && *u.Requeue != e.job.Requeue {
-		return nil, fmt.Errorf("whether it may be restarted is its owner's word: %w", driver.ErrDenied)
+		return nil, fmt.Errorf("only its owner decides whether it may be restarted: %w", driver.ErrDenied)
 	}
 	if err := errors.Join(e.allowed(ctx, *u, after), e.wait(u.Start)); err != nil {
 		return nil, err

@@ -111,7 +111,7 @@ func (s *Server) fits(ctx context.Context, j sighting, u slurmctl.Update, after,
 	if err == nil && back != after {
 		size.MiB = math.MaxInt64
 		if err = limits.Check(have, partitions, who, size); err != nil {
-			err = fmt.Errorf("after a kill for less memory its owner's might not pass a limit: %w", err)
+			err = fmt.Errorf("after a kill for memory, its owner's memory might exceed a limit: %w", err)
 		}
 	}
 	if errors.Is(err, limits.ErrUnknown) && (size.Whole || exclusive(partitions, names)) {

@@ -129,7 +129,7 @@ func TestWhereMemoryIsNotLowered(t *testing.T) {
 		}, nil, ""},
 		{"slurmctld forgets ended jobs at once", func(f *fake) { f.config = strings.ReplaceAll(f.config, "300 sec", "60 sec") }, driver.ErrUnsupported, "MinJobAge"},
 		{"the configuration does not say when it forgets them", func(f *fake) { f.config = "AccountingStorageEnforce = none\n" }, driver.ErrUnsupported, "MinJobAge"},
-		{"a limit counts memory, which it would get back", func(f *fake) { f.config, f.assoc = f.config+"AccountingStorageEnforce = limits\n", mem }, driver.ErrDenied, "after a kill for less memory"},
+		{"a limit counts memory, which it would get back", func(f *fake) { f.config, f.assoc = f.config+"AccountingStorageEnforce = limits\n", mem }, driver.ErrDenied, "after a kill for memory"},
 		{"a limit counts cores alone", func(f *fake) {
 			f.config, f.assoc, f.job.cores = f.config+"AccountingStorageEnforce = limits\n", limited, 2
 		}, nil, ""},

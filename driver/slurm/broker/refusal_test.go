@@ -73,7 +73,7 @@ func TestWhatIsRefused(t *testing.T) {
 
 		{"a requeue of what leaves by itself", func(j *fakeJob) { j.script = "#!/bin/sh\n#TUNE apply,noknob\n" }, requeue, driver.ErrDenied, "leaves by itself"},
 
-		{"a discard of an attempt of its owner's own", nothing, discard, driver.ErrDenied, "nothing of this attempt was changed here"},
+		{"a discard of an attempt of its owner's own", nothing, discard, driver.ErrDenied, "the broker changed nothing of this attempt"},
 		{"a discard against the owner's word", func(j *fakeJob) { j.noRequeue = true }, discard, driver.ErrDenied, "--no-requeue"},
 		{"a discard of what he wants untuned", func(j *fakeJob) { j.comment = "mine " + slurmctl.Off }, discard, driver.ErrDenied, "its owner says pitchpipe:off"},
 		{"a discard of what cannot save", func(j *fakeJob) { j.script = "#!/bin/sh\n#TUNE apply,nosave\n" }, discard, driver.ErrDenied, "no checkpoint"},
@@ -102,7 +102,7 @@ func TestWhatIsRefused(t *testing.T) {
 			update(size(2, 0, 0)), driver.ErrDenied, "does not allow 200 MiB of memory",
 		},
 		{"a shorter time limit", waiting, update(size(0, 0, 1)), driver.ErrDenied, "a time limit of 1m0s is less than the 1h0m0s"},
-		{"a start that the owner set", waiting, update(start(0)), driver.ErrDenied, "its owner's word"},
+		{"a start that the owner set", waiting, update(start(0)), driver.ErrDenied, "only its owner decides"},
 		{"a start long ahead", waiting, update(start(time.Hour)), driver.ErrInvalid, "at most 10m0s"},
 
 		{"a rerun of what runs", nothing, rerun, driver.ErrConflict, "not killed for memory (RUNNING)"},
@@ -114,7 +114,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{"a requeue of what was killed for memory", func(j *fakeJob) { j.state = "OUT_OF_MEMORY" }, requeue, driver.ErrConflict, "it has ended (out_of_memory)"},
 
 		{"the release of what runs", nothing, release, driver.ErrDenied, "does not hold it"},
-		{"the release of what its owner holds", waiting, release, driver.ErrDenied, "holds stays"},
+		{"the release of what its owner holds", waiting, release, driver.ErrDenied, "by its owner or the site stays"},
 		{"the release of what was not asked to save", func(j *fakeJob) { j.state, j.exit, j.restarts = "SPECIAL_EXIT", 85, 1 }, release, driver.ErrDenied, "not asked to save"},
 		{"the release of what left with another status", func(j *fakeJob) { j.state, j.exit, j.restarts = "SPECIAL_EXIT", 1, 1 }, release, driver.ErrDenied, "status 1"},
 		{"a cancel", nothing, func(t *testing.T, r *rig) error { t.Helper(); return r.client.Do(ctx(t), slurmctl.Cancel, "7") }, driver.ErrDenied, "scancel"},

@@ -105,7 +105,7 @@ func (e *effect) wait(start *time.Duration) error {
 	case e.job.Restarts == 0 && e.job.ArrayJob != "":
 		return e.split(*start, time.Now())
 	case !e.record.Ours(e.job.Restarts):
-		return fmt.Errorf("when it begins is its owner's word: we did not put it back into the queue: %w", driver.ErrDenied)
+		return fmt.Errorf("only its owner decides when it begins: the broker did not requeue it: %w", driver.ErrDenied)
 	case time.Until(e.job.Eligible) > e.s.cfg.Ahead+time.Minute:
 		return fmt.Errorf("its owner has it begin at %s: %w", e.job.Eligible.Format(time.RFC3339), driver.ErrDenied)
 	}
@@ -120,7 +120,7 @@ func (e *effect) split(start time.Duration, now time.Time) error {
 	ahead, since := e.s.cfg.Ahead, e.record.Delayed
 	switch begin := e.job.Eligible; {
 	case since.IsZero() && (start == 0 || !e.job.Unnumbered()):
-		return fmt.Errorf("when it begins is its owner's word: we did not make it wait: %w", driver.ErrDenied)
+		return fmt.Errorf("only its owner decides when it begins: the broker did not make it wait: %w", driver.ErrDenied)
 	case since.IsZero() && begin.After(now), begin.After(now.Add(ahead + time.Minute)):
 		return fmt.Errorf("its owner has it begin at %s: %w", begin.Format(time.RFC3339), driver.ErrDenied)
 	case since.IsZero():

@@ -148,8 +148,8 @@ func aHold(t *testing.T, s *site) {
 	b := s.broker(t, "hold", nil)
 	id := s.submit(t, slurmcluster.Alpha, true, "-H", "--wrap", "#TUNE mode=apply\ntrue")
 	later := s.submit(t, slurmcluster.Alpha, true, "--begin=now+1hour", "--wrap", "#TUNE mode=apply\ntrue")
-	refused(t, "a release", b.controller(t, role{Verb: "release", Job: id}), driver.ErrDenied, "what its owner or the site holds stays")
-	refused(t, "a start", b.controller(t, role{Verb: "update", Job: later, Update: start(0)}), driver.ErrDenied, "its owner's word")
+	refused(t, "a release", b.controller(t, role{Verb: "release", Job: id}), driver.ErrDenied, "a hold by its owner or the site stays")
+	refused(t, "a start", b.controller(t, role{Verb: "update", Job: later, Update: start(0)}), driver.ErrDenied, "only its owner decides")
 	if priority := s.field(t, id, "Priority"); priority != "0" {
 		t.Errorf("the priority is %s, want 0: it is held", priority)
 	}

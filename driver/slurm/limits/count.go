@@ -32,7 +32,7 @@ func (c *check) compare(whose string, l parse.Limits, shares func(Waiting) bool)
 		switch {
 		case !known && over.Least: // what is unknown is more than was asked for
 		case !known:
-			errs = append(errs, fmt.Errorf("%s has %s %d, and what the job has of that is unknown: %w", whose, limit, b.Limit, ErrUnknown))
+			errs = append(errs, fmt.Errorf("%s has %s %d, and how much of it the job has is unknown: %w", whose, limit, b.Limit, ErrUnknown))
 		case !others:
 			errs = append(errs, fmt.Errorf("%s has %s %d, and what a job that waits has of that is unknown: %w", whose, limit, b.Limit, ErrUnknown))
 		case over.Least && over.Wanted < b.Limit, !over.Least && (over.Used > b.Limit || over.Wanted > b.Limit-over.Used):

@@ -17,9 +17,9 @@ func (a *app) advice() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use: "advice [JOB…]", Short: "Show the advice about time limits and priorities",
-		Long: "A waiting job's time limit that is longer than jobs like it need keeps it from gaps in the queue.\n" +
+		Long: "A time limit that is longer than similar jobs need keeps a waiting job out of gaps in the queue.\n" +
 			"Where the site's policy says advice: apply, the scheduler gets a shorter one, and a job that\n" +
-			"outlives it gets its owner's back. `pitchpipe off JOB` gives a job back what its owner asked for.\n\n" +
+			"outlives it gets its owner's limit back. `pitchpipe off JOB` gives a job back what its owner asked for.\n\n" +
 			"STATE: recommended (the scheduler was not asked), intended, applied, extended, refused, withdrawn, held.",
 		Args: cobra.ArbitraryArgs,
 		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {

@@ -24,7 +24,7 @@ func (a *app) broker() *cobra.Command {
 		Long: "Runs under an account with Slurm's administrator level Operator and answers the site's\n" +
 			"controller alone. It acts only for jobs with an accepted stanza and, in the partitions of\n" +
 			"broker.advice, on time limits and priorities. It never gives a job more than its owner asked\n" +
-			"for, but in the partitions of broker.above, and gives a lowered time limit back by itself.",
+			"for, except in the partitions of broker.above, and restores a lowered time limit by itself.",
 		Args: cobra.NoArgs,
 		// The broker has a file of its own, which the package installs.
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {

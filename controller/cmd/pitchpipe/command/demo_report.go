@@ -114,7 +114,7 @@ func (r *demoReport) text() string {
 			own.Own.String() + " → " + tuned.Current.String(), strconv.Itoa(moves), demoReason(tuned),
 		}
 	}))
-	fmt.Fprintf(&b, "\nReturning jobs took %.2f of their untuned time (geometric mean of the five kinds, restarts included). Lost %d, duplicated %d.\n",
+	fmt.Fprintf(&b, "\nRecurring jobs took %.2f of their untuned time (geometric mean of the five kinds, restarts included). Lost %d, duplicated %d.\n",
 		r.GeometricMean, r.Lost, r.Duplicated)
 	fmt.Fprintf(&b, "Machine %s, counters %s. Joules that are modelled are an estimate and support no claim.\n", r.Machine, r.Schema)
 	return b.String()

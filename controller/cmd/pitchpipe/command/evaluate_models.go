@@ -56,7 +56,7 @@ func (a *app) evaluateForecast() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "forecast --curves FILE...", Short: "Measure how well the ends of learning curves are forecast from their beginnings",
 		Long: "Cut recorded learning curves after a share of their epochs and forecast the rest as the controller does.\n" +
-			"Runs are taken in the order of the file, as jobs that return: a forecast learns from the runs before it.\n" +
+			"Runs are taken in the order of the file, as recurring jobs: a forecast learns from the runs before it.\n" +
 			"Tables of adaptations are taken, too.",
 		Example: "  pitchpipe evaluate forecast --curves curves.csv.gz --seen 0.2,0.3,0.5",
 	}

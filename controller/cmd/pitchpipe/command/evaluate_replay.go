@@ -23,7 +23,7 @@ func (a *app) evaluateTuner() *cobra.Command {
 	words := append(slices.DeleteFunc(objectives(), func(o string) bool { return o == string(tuning.Cost) }), cores)
 	cmd := &cobra.Command{
 		Use: "tuner --trials FILE...", Short: "Measure what the tuner saves over the runs of a recurring job, learning included",
-		Long: "Replay jobs that return, on recorded trials. At each return the tuner picks settings, pays what they were\n" +
+		Long: "Replay recurring jobs on recorded trials. At each run the tuner picks settings, pays what they were\n" +
 			"measured to cost and learns; it sees nothing else. System knobs are measured within a run, one epoch each,\n" +
 			"as part of that run. A run that is stopped for costing twice the best is paid, and so is the run after it.\n" +
 			"\n" +
@@ -130,8 +130,8 @@ func (a *app) evaluateSearch() *cobra.Command {
 		Use: "search [FILE...]", Short: "Measure how close searches come to the best setting with few measurements",
 		Long: "Replay searches over the settings recorded for each workload and machine: random, grid, Latin hypercube and\n" +
 			"Gaussian process (cold, and warm with the other workloads of the file as its history). A\n" +
-			"measurement brings one recorded run of a setting; a run without an outcome failed. Minimised is of trials the\n" +
-			"first column there is of joules, seconds, samples_per_second (turned around) and epoch_seconds; of curves the\n" +
+			"measurement brings one recorded run of a setting; a run without an outcome failed. For trials it minimises the\n" +
+			"first column present of joules, seconds, samples_per_second (inverted) and epoch_seconds; for curves the\n" +
 			"error (1 - quality) at the end of a run, or the loss.",
 		Example: "  pitchpipe evaluate search --trials trials.csv --budget 8,10,12,16",
 	}

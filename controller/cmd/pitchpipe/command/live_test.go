@@ -62,7 +62,7 @@ func TestTheWayOfAJobThroughTheCommands(t *testing.T) {
 	if len(story.Replays) == 0 || !story.Replays[0].Same || story.Replays[0].State == nil {
 		t.Errorf("the decisions made again: %+v", story.Replays)
 	}
-	if text := ok(t, at("explain", id, "--replay")...); !strings.Contains(text, "The same is decided again") {
+	if text := ok(t, at("explain", id, "--replay")...); !strings.Contains(text, "A replay decides the same") {
 		t.Errorf("explain --replay printed %q", text)
 	}
 

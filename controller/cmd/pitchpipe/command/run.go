@@ -32,12 +32,12 @@ func (a *app) run() *cobra.Command {
 	var dir, request string
 	cmd := &cobra.Command{
 		Use: "run FILE", Short: "Submit a job file",
-		Long: "A file with errors is refused and nothing is created. The job's id goes to standard output; when its\n" +
-			"knobs can act goes to standard error, as validate says it.\n\n" +
+		Long: "A file with errors is refused and nothing is created. The job's id goes to standard output; the times at\n" +
+			"which its knobs can act, as in validate, go to standard error.\n\n" +
 			"At a Slurm site each user submits with the environment of this command, as with sbatch. Elsewhere a\n" +
 			"job gets PATH, HOME, USER, LANG and TMPDIR of the controller alone: load modules in the script.\n\n" +
-			"--probe first runs a Nomad job shortly, under its own and up to N other settings; --probe-env makes the\n" +
-			"work short. It is then submitted once, with the best. The same command resumes after an interruption.",
+			"--probe first does short runs of a Nomad job, under its own and up to N other settings; --probe-env makes the\n" +
+			"work short. The job is then submitted once, with the best. The same command resumes after an interruption.",
 		Args: cobra.ExactArgs(1),
 		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
 			s, err := a.submission(args[0], dir, variables, environment)
@@ -81,7 +81,7 @@ func (a *app) run() *cobra.Command {
 	f.Var(environment, "env", "`K=V`, added to the job's environment (repeatable)")
 	f.BoolVar(&wait, "wait", false, "show progress; exit with 1 if the job does not succeed")
 	f.BoolVar(&off, "off", false, "run this job untuned; it is still measured")
-	f.IntVar(&probes, "probe", 0, "run the job shortly under its own and `N` other settings first")
+	f.IntVar(&probes, "probe", 0, "first do short runs of the job under its own and `N` other settings")
 	f.Var(shorter, "probe-env", "`K=V` that makes the work of these runs short, such as EPOCHS=3")
 	f.StringVar(&dir, "dir", "", "the job's directory (default: that of FILE)")
 	f.StringVar(&request, "request", "", "repeat a submission safely: the same id never creates a second job")

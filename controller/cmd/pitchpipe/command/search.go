@@ -147,7 +147,7 @@ func (a *app) theSearch(ctx context.Context, client *api.Client, args []string, 
 		}
 	}
 	if len(all) > 0 {
-		return trials.State{}, fmt.Errorf("%w: none of your searches is like that now; pitchpipe search status lists them", api.ErrNotFound)
+		return trials.State{}, fmt.Errorf("%w: none of your searches is in that state now; pitchpipe search status lists them", api.ErrNotFound)
 	}
 	return trials.State{}, fmt.Errorf("%w: there is no search yet; pitchpipe search run FILE starts one", api.ErrNotFound)
 }
@@ -224,7 +224,7 @@ func (a *app) searchResults() *cobra.Command {
 	return a.ofSearch(&cobra.Command{
 		Use: "results [SEARCH]", Short: "Rank the trials, the best first",
 		Long: "Trials that reached the target are ranked by what they used, the others by their best value. Where the\n" +
-			"quality block names measures, the trials follow that no other beats in all of them (Pareto front).",
+			"quality block names measures, the Pareto front follows: trials that no other beats in all of them.",
 	}, anySearch, func(_ context.Context, _ *api.Client, x trials.State) error {
 		return a.printResults(x, len(x.Trials), time.Now())
 	})
