@@ -96,7 +96,7 @@ func aWholeMove(t *testing.T, s *site) {
 	id := s.submit(t, slurmcluster.Alpha, true, "-c", "2", "--mem=200", "-t", "60", s.script(t, patient))
 	s.until(t, id, "JobState", "RUNNING")
 	refused(t, "a requeue before the signal", b.controller(t, role{Verb: "requeue", Job: id}), driver.ErrDenied, "not asked to save")
-	refused(t, "a discard of its owner's own attempt", b.controller(t, role{Verb: "discard", Job: id}), driver.ErrDenied, "its work is not discarded")
+	refused(t, "a discard of its owner's own attempt", b.controller(t, role{Verb: "discard", Job: id}), driver.ErrDenied, "it does not discard its work")
 	b.must(t, role{Verb: "signal", Job: id, Signal: "SIGUSR1"})
 	b.must(t, role{Verb: "requeue", Job: id})
 	s.until(t, id, "JobState", "PENDING")
