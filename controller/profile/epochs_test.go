@@ -127,7 +127,11 @@ func TestMarksCutAWindowIntoEpochs(t *testing.T) {
 		},
 		"lines that may have waited for their reader are warm-up, as is the epoch after them": {
 			window: heard(3, steady().window(9, delivered(1, 3.01, 3.02), delivered(2, 3.0101, 3.03), ended(3, 4), ended(4, 5))),
-			want:   []string{"2: 0-3.03 90.9J w", "3: 3.03-4 29.1J w", "4: 4-5 30J"},
+			want:   []string{"1: 0-1.515 45.45J w", "2: 1.515-3.03 45.45J w", "3: 3.03-4 29.1J w", "4: 4-5 30J"},
+		},
+		"what an attempt writes in one go first is warm-up": {
+			window: steady().window(9, delivered(7, 4, 4), delivered(8, 4.0001, 4.01), delivered(9, 7, 7), delivered(10, 7.0001, 7.01)),
+			want:   []string{"7: 0-2.005 60.15J w", "8: 2.005-4.01 60.15J w", "9: 4.01-5.51 45J", "10: 5.51-7.01 45J"},
 		},
 		"a reader that was there from the start finds nothing old": {
 			window: heard(0.1, steady().window(9, delivered(1, 0.2, 0.2), delivered(2, 0.3, 0.3), ended(3, 4))),

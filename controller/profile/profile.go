@@ -223,7 +223,8 @@ func (r *readings) peak() float64 {
 // the ring dropped samples, the first mark left is only a beginning, unless it is that of epoch 1.
 // Joules is nil where the energy column has a hole at one end of the epoch. Beside a late mark
 // epochs are polluted: when they ended is unknown. Where lines may have been there before their reader, as
-// on Slurm, where it comes seconds after the job, they and the epoch after them are warm-up.
+// on Slurm, where it comes seconds after the job, they and the epoch after them are warm-up. So are the epochs
+// that an attempt reports in one go first: its start is in their time.
 func Epochs(w api.Window, spec Spec) []tuning.Epoch {
 	r := read(w)
 	var out []tuning.Epoch
@@ -232,9 +233,9 @@ func Epochs(w api.Window, spec Spec) []tuning.Epoch {
 	for i, m := range r.marks(spec) {
 		from, n := last.at, m.epoch-last.epoch
 		if i == 0 {
-			from, n = r.begin(), 1
+			from, n = r.begin(), m.epoch-m.first+1
 		}
-		known := i > 0 || r.whole || m.epoch == 1 && !r.start.IsZero()
+		known := i > 0 || r.whole || m.first == 1 && !r.start.IsZero()
 		if known && m.at.After(from) {
 			for k := range n {
 				e := tuning.Epoch{
@@ -243,7 +244,10 @@ func Epochs(w api.Window, spec Spec) []tuning.Epoch {
 					Start:    between(from, m.at, k, n),
 					End:      between(from, m.at, k+1, n),
 					Settings: spec.Settings.Clone(),
-					Warmup:   ended+k < max(1, spec.WarmupEpochs) || m.old || last.old,
+					Warmup:   ended+k < max(1, spec.WarmupEpochs) || i == 0 && n > 1 || m.old || last.old,
+				}
+				if e.Inner = k < n-1; n > 1 && !e.Inner {
+					e.Together = n
 				}
 				if k == n-1 {
 					e.Loss, e.Quality, e.Diverged = m.report.Loss, m.report.Quality, m.report.Diverged
@@ -299,6 +303,7 @@ const (
 // mark is the end of an epoch.
 type mark struct {
 	epoch  int
+	first  int // epoch of its burst
 	at     time.Time
 	late   bool // delivered long after its line was read
 	old    bool // its line may have been there before its reader
@@ -320,7 +325,7 @@ func (r *readings) marks(spec Spec) []mark {
 		if s.Mark == nil {
 			continue
 		}
-		m := mark{epoch: s.Mark.Epoch, report: *s.Mark}
+		m := mark{epoch: s.Mark.Epoch, first: s.Mark.Epoch, report: *s.Mark}
 		m.late = !m.report.Time.IsZero() && s.Time.Sub(m.report.Time) > punctual
 		read := m.report.Time.Sub(r.heard)
 		m.old = !r.heard.IsZero() && r.heard.Sub(r.start) >= backlog && read >= 0 && read < backlog
@@ -329,6 +334,7 @@ func (r *readings) marks(spec Spec) []mark {
 			continue
 		}
 		if n := len(out); n > 0 && (out[n-1].epoch == m.epoch || m.with(out[n-1])) {
+			m.first = out[n-1].first
 			out = out[:n-1]
 		}
 		out = append(out, m)

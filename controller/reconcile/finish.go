@@ -110,6 +110,7 @@ func (p *reconciliation) compareWith(tuned tuning.Settings, chosen time.Time) (t
 	}
 	for _, e := range p.comparable(p.rec.Epochs) {
 		switch {
+		case e.Inner: // all epochs of a report are one measurement
 		case e.Settings.Equal(p.rec.Own):
 			in.Before = append(in.Before, e)
 		case e.Settings.Equal(tuned) && !e.Start.Before(chosen):

@@ -32,6 +32,8 @@ type Epoch struct {
 	Machine  string    `json:"machine,omitempty"`  // kind of machine that it ran on, as in Profile; empty = not known
 	Crowded  bool      `json:"crowded,omitempty"`  // polluted by others that used its cores, see InCompany
 	Siblings int       `json:"siblings,omitempty"` // other jobs of its kind that ran on its node
+	Inner    bool      `json:"inner,omitempty"`    // a later epoch's report ended it too, as where the job's lines are buffered: its time is that report's mean
+	Together int       `json:"together,omitempty"` // epochs that its report ended; 0 = it alone
 	Cut      bool      `json:"cut,omitempty"`      // it did not end: its attempt was ended first, so it would have taken longer
 
 	Diverged bool `json:"diverged,omitempty"` // its loss or quality is no finite number

@@ -116,6 +116,25 @@ func TestTheTollCountsEveryEpochAndEveryGap(t *testing.T) {
 			t.Errorf("heard since %v: an epoch has run for %g s, want %g", heard, toll.Present.Running, running)
 		}
 	}
+	var buffered []tuning.Epoch // ten to a report
+	for n := range 30 {
+		e := tuning.Epoch{Number: n + 1, Attempt: 1, Start: at.Add(time.Duration(n-40) * time.Second), Settings: tuning.Settings{tuning.Cores: tuning.Number(2)}, Inner: n%10 < 9}
+		if !e.Inner {
+			e.Together = 10
+		}
+		e.End = e.Start.Add(time.Second)
+		buffered = append(buffered, e)
+	}
+	for silent, want := range map[time.Duration]float64{8 * time.Second: 0.8, 30 * time.Second: 3} {
+		p := tuning.Course{
+			Own: buffered[0].Settings, Current: tuning.Settings{tuning.Cores: tuning.Number(1)}, Attempt: 2, Epochs: buffered,
+			Reference: tuning.Trial{Epochs: 1, Seconds: 1, Reference: true}, Ours: func(int) bool { return true },
+			Started: at, Running: true, Heard: at, Now: at.Add(silent),
+		}.Toll()
+		if p.Pace() != want || (p.Present.Epochs > 0) != (want > 1) {
+			t.Errorf("silent for %v where ten epochs of a second are reported together: pace %g, %+v; want %g", silent, p.Pace(), p.Present, want)
+		}
+	}
 	if (tuning.Course{}).Toll() != nil {
 		t.Error("without a reference there is a toll")
 	}
