@@ -255,6 +255,16 @@ func TestAnAttemptHasNoMoreEpochsThanCanBeRead(t *testing.T) {
 	}
 }
 
+func TestEachEpochOfABurstKeepsItsLoss(t *testing.T) {
+	t.Parallel()
+	one, other := delivered(2, 4, 4), delivered(3, 4.0001, 4.01)
+	one.Mark.Loss, other.Mark.Loss = new(0.5), new(0.4)
+	got := profile.Epochs(steady().window(6, ended(1, 2), one, other), profile.Spec{})
+	if len(got) != 3 || got[1].Loss == nil || *got[1].Loss != 0.5 || *got[2].Loss != 0.4 || !got[1].Inner || got[1].Together != 0 || got[2].Inner || got[2].Together != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestEpochsShareOutAllTimeAndJoulesWhateverIsReported(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -272,7 +282,7 @@ func TestEpochsShareOutAllTimeAndJoulesWhateverIsReported(t *testing.T) {
 		w := steady().window(now+2, reports...)
 		spec := profile.Spec{Total: rapid.IntRange(0, 30).Draw(t, "total"), WarmupEpochs: rapid.IntRange(0, 3).Draw(t, "warmup")}
 		epochs := profile.Epochs(w, spec)
-		total := 0.0
+		total, first := 0.0, slices.IndexFunc(epochs, func(e tuning.Epoch) bool { return !e.Inner }) // of a report
 		for i, e := range epochs {
 			if i > 0 && (e.Number != epochs[i-1].Number+1 || !e.Start.Equal(epochs[i-1].End)) {
 				t.Fatalf("epoch %s does not follow %s", line(e), line(epochs[i-1]))
@@ -280,7 +290,7 @@ func TestEpochsShareOutAllTimeAndJoulesWhateverIsReported(t *testing.T) {
 			if e.Number < 1 || spec.Total > 0 && e.Number > spec.Total || e.Seconds() < 0 || e.Joules == nil || *e.Joules < -1e-9 {
 				t.Fatalf("an epoch that cannot be: %s", line(e))
 			}
-			if e.Warmup != (i < max(1, spec.WarmupEpochs)) {
+			if e.Warmup != (i < max(1, spec.WarmupEpochs) || i <= first) {
 				t.Fatalf("warm-up is wrong at %d: %s", i, line(e))
 			}
 			total += float64(*e.Joules)

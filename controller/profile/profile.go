@@ -233,9 +233,9 @@ func Epochs(w api.Window, spec Spec) []tuning.Epoch {
 	for i, m := range r.marks(spec) {
 		from, n := last.at, m.epoch-last.epoch
 		if i == 0 {
-			from, n = r.begin(), m.epoch-m.first+1
+			from, n = r.begin(), m.epoch-m.said[0].Epoch+1
 		}
-		known := i > 0 || r.whole || m.first == 1 && !r.start.IsZero()
+		known := i > 0 || r.whole || m.said[0].Epoch == 1 && !r.start.IsZero()
 		if known && m.at.After(from) {
 			for k := range n {
 				e := tuning.Epoch{
@@ -249,8 +249,8 @@ func Epochs(w api.Window, spec Spec) []tuning.Epoch {
 				if e.Inner = k < n-1; n > 1 && !e.Inner {
 					e.Together = n
 				}
-				if k == n-1 {
-					e.Loss, e.Quality, e.Diverged = m.report.Loss, m.report.Quality, m.report.Diverged
+				if at := slices.IndexFunc(m.said, func(r api.Report) bool { return r.Epoch == e.Number }); at >= 0 {
+					e.Loss, e.Quality, e.Diverged = m.said[at].Loss, m.said[at].Quality, m.said[at].Diverged
 				}
 				from, to := r.seconds(e.Start), r.seconds(e.End)
 				if j, ok := r.measured(from, to, api.ColJoules); ok {
@@ -302,18 +302,19 @@ const (
 
 // mark is the end of an epoch.
 type mark struct {
-	epoch  int
-	first  int // epoch of its burst
-	at     time.Time
-	late   bool // delivered long after its line was read
-	old    bool // its line may have been there before its reader
-	report api.Report
+	epoch int
+	at    time.Time
+	late  bool         // delivered long after its line was read
+	old   bool         // its line may have been there before its reader
+	said  []api.Report // of its burst, by epoch; the last one is its own
 }
+
+func (m mark) report() api.Report { return m.said[len(m.said)-1] }
 
 // with reports whether two marks are of one burst.
 func (m mark) with(before mark) bool {
-	said, last := m.report.Time, before.report.Time
-	return m.at.Sub(before.at) < burst || !said.IsZero() && !last.IsZero() && said.Sub(last).Abs() < burst
+	now, last := m.report().Time, before.report().Time
+	return m.at.Sub(before.at) < burst || !now.IsZero() && !last.IsZero() && now.Sub(last).Abs() < burst
 }
 
 // marks reads the ends of epochs, in time and in number both rising. Of several marks for one epoch
@@ -325,16 +326,17 @@ func (r *readings) marks(spec Spec) []mark {
 		if s.Mark == nil {
 			continue
 		}
-		m := mark{epoch: s.Mark.Epoch, first: s.Mark.Epoch, report: *s.Mark}
-		m.late = !m.report.Time.IsZero() && s.Time.Sub(m.report.Time) > punctual
-		read := m.report.Time.Sub(r.heard)
+		m := mark{epoch: s.Mark.Epoch, said: []api.Report{*s.Mark}}
+		m.late = !s.Mark.Time.IsZero() && s.Time.Sub(s.Mark.Time) > punctual
+		read := s.Mark.Time.Sub(r.heard)
 		m.old = !r.heard.IsZero() && r.heard.Sub(r.start) >= backlog && read >= 0 && read < backlog
 		m.at = r.markTime(i, m.late, out)
 		if !believed(out, m, spec) {
 			continue
 		}
 		if n := len(out); n > 0 && (out[n-1].epoch == m.epoch || m.with(out[n-1])) {
-			m.first = out[n-1].first
+			said := slices.DeleteFunc(out[n-1].said, func(r api.Report) bool { return r.Epoch == m.epoch })
+			m.said = append(said, m.said...)
 			out = out[:n-1]
 		}
 		out = append(out, m)
@@ -344,7 +346,7 @@ func (r *readings) marks(spec Spec) []mark {
 
 // believed reports whether a mark can be true after those before.
 func believed(before []mark, m mark, spec Spec) bool {
-	if m.epoch < 1 || spec.Total > 0 && m.epoch > spec.Total || m.report.Total > 0 && m.epoch > m.report.Total {
+	if m.epoch < 1 || spec.Total > 0 && m.epoch > spec.Total || m.report().Total > 0 && m.epoch > m.report().Total {
 		return false
 	}
 	if len(before) == 0 {
