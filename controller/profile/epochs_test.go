@@ -32,6 +32,12 @@ func line(e tuning.Epoch) string {
 	return s
 }
 
+// asked is a window that was asked for then; seconds.
+func asked(at float64, w api.Window) api.Window {
+	w.Now = epoch0.Add(time.Duration(at * float64(time.Second)))
+	return w
+}
+
 // heard is a window of a job whose lines are read since then; seconds.
 func heard(since float64, w api.Window) api.Window {
 	w.Job.Heard = at(since)
@@ -107,7 +113,7 @@ func TestMarksCutAWindowIntoEpochs(t *testing.T) {
 		},
 		"lines written in one go share the time": {
 			window: steady().window(7, ended(1, 2), ended(2, 3.998), ended(3, 3.999), ended(4, 4)),
-			want:   []string{"1: 0-2 60J w", "2: 2-2.667 20J", "3: 2.667-3.333 20J", "4: 3.333-4 20J"},
+			want:   []string{"1: 0-2 60J w", "2: 2-2.666 19.98J", "3: 2.666-3.332 19.98J", "4: 3.332-3.998 19.98J"},
 		},
 		"marks that are delivered late end when they were told, and teach nothing": {
 			window: steady().window(9, ended(1, 2), delivered(2, 3, 6), delivered(3, 4, 6.01), delivered(4, 5, 6.02), ended(5, 7), ended(6, 8)),
@@ -123,15 +129,19 @@ func TestMarksCutAWindowIntoEpochs(t *testing.T) {
 		},
 		"lines read in one go share the time, however long their delivery takes": {
 			window: steady().window(9, ended(1, 2), delivered(2, 7.4, 7.4), delivered(3, 7.4001, 7.45), delivered(4, 7.4002, 7.5), ended(5, 8)),
-			want:   []string{"1: 0-2 60J w", "2: 2-3.833 55J", "3: 3.833-5.667 55J", "4: 5.667-7.5 55J", "5: 7.5-8 15J"},
+			want:   []string{"1: 0-2 60J w", "2: 2-3.8 54J", "3: 3.8-5.6 54J", "4: 5.6-7.4 54J", "5: 7.4-8 18J"},
+		},
+		"a burst of which more may come is none yet": {
+			window: asked(7.1, steady().window(7, ended(1, 2), delivered(2, 7, 7), delivered(3, 7.0001, 7.05))),
+			want:   []string{"1: 0-2 60J w"},
 		},
 		"lines that may have waited for their reader are warm-up, as is the epoch after them": {
 			window: heard(3, steady().window(9, delivered(1, 3.01, 3.02), delivered(2, 3.0101, 3.03), ended(3, 4), ended(4, 5))),
-			want:   []string{"1: 0-1.515 45.45J w", "2: 1.515-3.03 45.45J w", "3: 3.03-4 29.1J w", "4: 4-5 30J"},
+			want:   []string{"1: 0-1.505 45.15J w", "2: 1.505-3.01 45.15J w", "3: 3.01-4 29.7J w", "4: 4-5 30J"},
 		},
 		"what an attempt writes in one go first is warm-up": {
 			window: steady().window(9, delivered(7, 4, 4), delivered(8, 4.0001, 4.01), delivered(9, 7, 7), delivered(10, 7.0001, 7.01)),
-			want:   []string{"7: 0-2.005 60.15J w", "8: 2.005-4.01 60.15J w", "9: 4.01-5.51 45J", "10: 5.51-7.01 45J"},
+			want:   []string{"7: 0-2 60J w", "8: 2-4 60J w", "9: 4-5.5 45J", "10: 5.5-7 45J"},
 		},
 		"a reader that was there from the start finds nothing old": {
 			window: heard(0.1, steady().window(9, delivered(1, 0.2, 0.2), delivered(2, 0.3, 0.3), ended(3, 4))),

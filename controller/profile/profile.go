@@ -296,6 +296,9 @@ const (
 	// burst is how close two marks are, or the readings of their lines, when the job wrote these in one go.
 	burst = 2 * time.Millisecond
 
+	// whole is after how long without another report a burst has all of its own.
+	whole = 500 * time.Millisecond
+
 	// backlog is for how long a reader that came later than the job may read what was written before.
 	backlog = 250 * time.Millisecond
 )
@@ -322,6 +325,7 @@ func (m mark) with(before mark) bool {
 // Of a burst only the last is left, and the time is shared out.
 func (r *readings) marks(spec Spec) []mark {
 	var out []mark
+	var newest time.Time
 	for i, s := range r.samples {
 		if s.Mark == nil {
 			continue
@@ -335,11 +339,20 @@ func (r *readings) marks(spec Spec) []mark {
 			continue
 		}
 		if n := len(out); n > 0 && (out[n-1].epoch == m.epoch || m.with(out[n-1])) {
+			if before := out[n-1]; m.epoch != before.epoch { // one after the other they take long to deliver
+				m.at, m.late, m.old = before.at, before.late, before.old
+				if at := before.report().Time; len(before.said) == 1 && at.Before(m.at) && at.After(r.begin()) && (n == 1 || at.After(out[n-2].at)) {
+					m.at, m.late = at, false
+				}
+			}
 			said := slices.DeleteFunc(out[n-1].said, func(r api.Report) bool { return r.Epoch == m.epoch })
 			m.said = append(said, m.said...)
 			out = out[:n-1]
 		}
-		out = append(out, m)
+		out, newest = append(out, m), s.Time
+	}
+	if n := len(out); n > 0 && len(out[n-1].said) > 1 && r.now.Sub(newest) < whole {
+		out = out[:n-1]
 	}
 	return out
 }

@@ -18,6 +18,7 @@ type readings struct {
 	start    time.Time    // of the attempt; zero = unknown
 	heard    time.Time    // since when a reader reads its lines; zero = unknown
 	zero     time.Time    // where the seconds count from
+	now      time.Time    // when the window was asked for; far off where that is unknown, or the job has ended
 	whole    bool         // the ring forgot nothing
 	gauges   map[string]line
 	counters map[string]line
@@ -31,6 +32,9 @@ func read(w api.Window) *readings {
 	r := &readings{
 		samples: w.Samples, start: w.Job.Started, heard: w.Job.Heard, whole: w.Dropped == 0,
 		gauges: map[string]line{}, counters: map[string]line{},
+	}
+	if r.now = w.Now; w.Job.Ended || w.Now.IsZero() {
+		r.now = time.Unix(1<<33, 0)
 	}
 	byTime := func(a, b api.Sample) int { return a.Time.Compare(b.Time) }
 	if !slices.IsSortedFunc(r.samples, byTime) {

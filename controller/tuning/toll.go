@@ -166,12 +166,14 @@ func (t *ledger) loss(e Epoch) float64 {
 	return math.Expm1(ratio)
 }
 
-// burst is how many epochs a report of the job usually ends.
+// burst is how many epochs a report of the job usually ends: what most epochs see, since the last report of
+// an attempt ends what is left.
 func (c Course) burst() float64 {
 	each := []int{1}
 	for _, e := range c.Epochs {
 		if !e.Inner {
-			each = append(each, max(1, e.Together))
+			n := max(1, e.Together)
+			each = append(each, slices.Repeat([]int{n}, n)...)
 		}
 	}
 	slices.Sort(each)
