@@ -249,7 +249,7 @@ func Epochs(w api.Window, spec Spec) []tuning.Epoch {
 				if e.Inner = k < n-1; n > 1 && !e.Inner {
 					e.Together = n
 				}
-				if at := slices.IndexFunc(m.said, func(r api.Report) bool { return r.Epoch == e.Number }); at >= 0 {
+				if at, found := slices.BinarySearchFunc(m.said, e.Number, func(r api.Report, n int) int { return cmp.Compare(r.Epoch, n) }); found {
 					e.Loss, e.Quality, e.Diverged = m.said[at].Loss, m.said[at].Quality, m.said[at].Diverged
 				}
 				from, to := r.seconds(e.Start), r.seconds(e.End)
@@ -345,7 +345,10 @@ func (r *readings) marks(spec Spec) []mark {
 					m.at, m.late = at, false
 				}
 			}
-			said := slices.DeleteFunc(out[n-1].said, func(r api.Report) bool { return r.Epoch == m.epoch })
+			said := out[n-1].said
+			if m.epoch == out[n-1].epoch {
+				said = said[:len(said)-1]
+			}
 			m.said = append(said, m.said...)
 			out = out[:n-1]
 		}

@@ -120,6 +120,14 @@ type Record struct {
 	move.Record
 }
 
+// latest is what the last attempt differs in from what the owner asked for.
+func (r *Record) latest() driver.Change {
+	if n := len(r.Attempts); n > 0 {
+		return r.Attempts[n-1].Change
+	}
+	return driver.Change{}
+}
+
 // Journal is the state directory: the records of jobs in jobs/ID.json, what the tasks of an
 // array have in common in arrays/ID.json, and requests/HASH.
 type Journal struct {

@@ -147,11 +147,7 @@ func (m *mover) letGo(ctx context.Context) error {
 
 // keepSettings puts the settings of the last attempt back.
 func (m *mover) keepSettings() error {
-	var kept driver.Change
-	if n := len(m.r.Attempts); n > 0 {
-		kept = m.r.Attempts[n-1].Change
-	}
-	return m.d.writeSettings(m.j, m.r, kept, "")
+	return m.d.writeSettings(m.j, m.r, m.r.latest(), "")
 }
 
 // difference is the update of Slurm, so that a job gets the wanted size.

@@ -201,11 +201,7 @@ func (d *Driver) Adapt(ctx context.Context, id driver.JobID, settings map[string
 			return err
 		}
 	}
-	var now driver.Change
-	if n := len(r.Attempts); n > 0 {
-		now = r.Attempts[n-1].Change
-	}
-	return d.writeLive(j, r, now)
+	return d.writeLive(j, r, r.latest())
 }
 
 // dropSettings removes the files of a job that ended.
