@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"sort"
 	"time"
@@ -60,6 +61,9 @@ func (r *services) measure(ctx context.Context, q reconcile.MeasureRequest) (rec
 		return reconcile.Measurement{}, err
 	}
 	fresh = within(fresh, q.From, q.To)
+	if fresh.Job.Started.Before(q.From) && len(known.window.Samples)+len(fresh.Samples) == 0 {
+		return reconcile.Measurement{}, fmt.Errorf("what %s knows of %s is from before %s: %w", q.Node, name, q.From.Format(time.RFC3339), api.ErrNotFound)
+	}
 	fresh.Job.Attempt = key.attempt // not as the exporter counts those of a unit
 	known.add(fresh)
 	known.budget = r.sendBudget(ctx, known.budget, q, name, attempt, fresh.Job)

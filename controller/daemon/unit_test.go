@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"testing"
 	"time"
@@ -64,5 +65,15 @@ func TestAttemptsOfOneUnitDoNotMixTheirEpochs(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+func TestWhatAnEarlierJobUnderTheIDDidIsNotMeasured(t *testing.T) {
+	t.Parallel()
+	began := time.Unix(1000, 0)
+	r := &services{driver: listing{}, nodes: nodes.One(unit{began}, nil), log: slog.New(slog.DiscardHandler)}
+	q := reconcile.MeasureRequest{Job: "local-1", Attempt: 2, From: began.Add(time.Hour), Policy: tuning.DefaultPolicy()}
+	if m, err := r.measure(t.Context(), q); !errors.Is(err, api.ErrNotFound) {
+		t.Errorf("%+v, %v", m, err)
 	}
 }

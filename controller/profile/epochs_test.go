@@ -275,6 +275,25 @@ func TestEachEpochOfABurstKeepsItsLoss(t *testing.T) {
 	}
 }
 
+// A reader may find the lines of a block in two pieces, and a job's epochs may really be that short.
+func TestABurstReadInPiecesIsOne(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		marks []api.Sample
+		want  int // epochs of the last report
+	}{
+		{"5 ms after 4 s", []api.Sample{ended(1, 1), delivered(2, 5, 5), delivered(3, 5.0001, 5.01), delivered(4, 5.005, 5.02), delivered(5, 5.0051, 5.03)}, 4},
+		{"5 ms after 5 ms", []api.Sample{ended(1, 1), delivered(2, 1.005, 1.005), delivered(3, 1.01, 1.01), delivered(4, 1.015, 1.015)}, 0},
+		{"25 ms after 4 s", []api.Sample{ended(1, 1), delivered(2, 5, 5), delivered(3, 5.025, 5.025)}, 0},
+	} {
+		got := profile.Epochs(steady().window(8, c.marks...), profile.Spec{})
+		if last := got[len(got)-1]; last.Together != c.want {
+			t.Errorf("%s: %d epochs in the last report, want %d", c.name, last.Together, c.want)
+		}
+	}
+}
+
 func TestEpochsShareOutAllTimeAndJoulesWhateverIsReported(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

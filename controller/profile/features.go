@@ -155,14 +155,14 @@ const (
 // are missing finds nothing. The job cannot have had all its cores where others exceed what is not
 // the job's.
 func Disturbed(w api.Window, e tuning.Epoch, spec Spec) Disturbance {
-	return read(w).disturbance(e, spec)
+	return read(w).disturbance(tuning.Span{From: e.Start, To: e.End}, spec)
 }
 
-func (r *readings) disturbance(e tuning.Epoch, spec Spec) Disturbance {
-	if slices.ContainsFunc(spec.Still, func(s tuning.Span) bool { return s.Meets(e.Start, e.End) }) {
+func (r *readings) disturbance(during tuning.Span, spec Spec) Disturbance {
+	if slices.ContainsFunc(spec.Still, func(s tuning.Span) bool { return s.Meets(during.From, during.To) }) {
 		return Still
 	}
-	from, to := r.seconds(e.Start), r.seconds(e.End)
+	from, to := r.seconds(during.From), r.seconds(during.To)
 	wall := to - from
 	if spec.NodeCores < 1 || wall <= 0 {
 		return ""

@@ -34,7 +34,7 @@ type Spec struct {
 // left out.
 //
 // Warm-up and disturbed epochs are discarded. Neighbouring epochs are merged until a window holds
-// three samples; what is left over joins the window before. The profile holds the mean of each
+// three samples, and end with a report; what is left over joins the window before. The profile holds the mean of each
 // feature after the lowest and highest quarter of the windows are taken away, so that one strange
 // window does not count.
 //
@@ -116,7 +116,7 @@ func (r *readings) mergeRun(run []tuning.Epoch, spec Spec) []stretch {
 		x, ok := r.stretch(run[first:i+1], spec)
 		last := i == len(run)-1
 		switch {
-		case !ok:
+		case !ok, run[i].Inner: // the epochs of a report are one measurement
 		case !thin(x):
 			out = append(out, x)
 			first = i + 1
@@ -237,6 +237,8 @@ func Epochs(w api.Window, spec Spec) []tuning.Epoch {
 		}
 		known := i > 0 || r.whole || m.said[0].Epoch == 1 && !r.start.IsZero()
 		if known && m.at.After(from) {
+			joules, measured := r.measured(r.seconds(from), r.seconds(m.at), api.ColJoules)
+			late, by := last.late || m.late, r.disturbance(tuning.Span{From: from, To: m.at}, spec)
 			for k := range n {
 				e := tuning.Epoch{
 					Number:   m.epoch - n + 1 + k,
@@ -245,6 +247,7 @@ func Epochs(w api.Window, spec Spec) []tuning.Epoch {
 					End:      between(from, m.at, k+1, n),
 					Settings: spec.Settings.Clone(),
 					Warmup:   ended+k < max(1, spec.WarmupEpochs) || i == 0 && n > 1 || m.old || last.old,
+					Polluted: late || by != "", Crowded: !late && (by == Others || by == Pressure),
 				}
 				if e.Inner = k < n-1; n > 1 && !e.Inner {
 					e.Together = n
@@ -252,13 +255,10 @@ func Epochs(w api.Window, spec Spec) []tuning.Epoch {
 				if at, found := slices.BinarySearchFunc(m.said, e.Number, func(r api.Report, n int) int { return cmp.Compare(r.Epoch, n) }); found {
 					e.Loss, e.Quality, e.Diverged = m.said[at].Loss, m.said[at].Quality, m.said[at].Diverged
 				}
-				from, to := r.seconds(e.Start), r.seconds(e.End)
-				if j, ok := r.measured(from, to, api.ColJoules); ok {
-					joules := tuning.Joules(j)
-					e.Joules, e.Source = &joules, w.Source
+				if measured {
+					each := tuning.Joules(joules / float64(n))
+					e.Joules, e.Source = &each, w.Source
 				}
-				late, by := last.late || m.late, r.disturbance(e, spec)
-				e.Polluted, e.Crowded = late || by != "", !late && (by == Others || by == Pressure)
 				out = append(out, e)
 			}
 		}
@@ -296,6 +296,9 @@ const (
 	// burst is how close two marks are, or the readings of their lines, when the job wrote these in one go.
 	burst = 2 * time.Millisecond
 
+	// pieces is the same where lines may have been read in pieces: where none came for 100 times as long before.
+	pieces = 20 * time.Millisecond
+
 	// whole is after how long without another report a burst has all of its own.
 	whole = 500 * time.Millisecond
 
@@ -314,10 +317,11 @@ type mark struct {
 
 func (m mark) report() api.Report { return m.said[len(m.said)-1] }
 
-// with reports whether two marks are of one burst.
-func (m mark) with(before mark) bool {
-	now, last := m.report().Time, before.report().Time
-	return m.at.Sub(before.at) < burst || !now.IsZero() && !last.IsZero() && now.Sub(last).Abs() < burst
+// with reports whether a mark is of the burst of the one before, which came after so long a silence.
+func (m mark) with(before mark, silence time.Duration) bool {
+	now, first, last := m.report().Time, before.said[0].Time, before.report().Time
+	return m.at.Sub(before.at) < burst ||
+		!now.IsZero() && !last.IsZero() && (now.Sub(last).Abs() < burst || now.Sub(first).Abs() < min(silence/100, pieces))
 }
 
 // marks reads the ends of epochs, in time and in number both rising. Of several marks for one epoch
@@ -338,19 +342,26 @@ func (r *readings) marks(spec Spec) []mark {
 		if !believed(out, m, spec) {
 			continue
 		}
-		if n := len(out); n > 0 && (out[n-1].epoch == m.epoch || m.with(out[n-1])) {
-			if before := out[n-1]; m.epoch != before.epoch { // one after the other they take long to deliver
+		if n := len(out); n > 0 {
+			before, from := out[n-1], r.begin()
+			if n > 1 {
+				from = out[n-2].at
+			}
+			said, again := before.said, m.epoch == before.epoch
+			switch {
+			case again:
+				said = said[:len(said)-1]
+			case m.with(before, before.at.Sub(from)): // one after the other they take long to deliver
 				m.at, m.late, m.old = before.at, before.late, before.old
-				if at := before.report().Time; len(before.said) == 1 && at.Before(m.at) && at.After(r.begin()) && (n == 1 || at.After(out[n-2].at)) {
+				if at := before.report().Time; len(said) == 1 && at.Before(m.at) && at.After(from) {
 					m.at, m.late = at, false
 				}
+			default:
+				said = nil
 			}
-			said := out[n-1].said
-			if m.epoch == out[n-1].epoch {
-				said = said[:len(said)-1]
+			if again || said != nil {
+				m.said, out = append(said, m.said...), out[:n-1]
 			}
-			m.said = append(said, m.said...)
-			out = out[:n-1]
 		}
 		out, newest = append(out, m), s.Time
 	}

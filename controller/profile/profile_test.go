@@ -374,3 +374,16 @@ func TestFeaturesAreDocumented(t *testing.T) {
 		t.Errorf("features of a job with every column (-FEATURES.md +profile):\n%s", diff)
 	}
 }
+
+// The readings that come with the reports of a burst lie close together at its end.
+func TestAWindowHoldsWholeReports(t *testing.T) {
+	t.Parallel()
+	reports := []api.Sample{ended(1, 2)}
+	for n := range 4 {
+		reports = append(reports, delivered(2+n, 6+float64(n)/1e4, 6+float64(n)/20))
+	}
+	got, reason := of(steady().window(9, reports...), spec())
+	if reason != tuning.ReasonNone || got.Epochs != 4 || math.Abs(got.Seconds-4) > 0.01 {
+		t.Errorf("%d epochs in %g s, %q; want the 4 epochs of 4 s", got.Epochs, got.Seconds, reason)
+	}
+}

@@ -220,8 +220,8 @@ type MeasureRequest struct {
 	Alias   string // the job's id at the exporters; empty = its own
 	Unit    string // the attempt's id at the exporters; empty = job and number
 	Node    string // where the attempt runs or ran; empty = unknown
-	// From and To bound an attempt that shares its unit with the attempt before or after
-	// it, by the node's clock; zero: unbounded.
+	// From and To bound the attempt, by the node's clock: others had its id or its unit before
+	// or after; zero: unbounded.
 	From, To time.Time
 	Still    []tuning.Span // in which it was suspended
 	Siblings int           // other jobs of its kind that run on its node

@@ -119,16 +119,15 @@ func (p *reconciliation) suspensions() {
 	}
 }
 
-// bounds are those of an attempt that shares its unit with the one before or after it: an
-// in-place restart with other variables. What an earlier job under the id did is none of it.
+// bounds leave out what an earlier job under the id did, as before a state directory was deleted. An attempt with a unit is
+// bounded where it shares that with the one before or after it: an in-place restart with other variables.
 func (p *reconciliation) bounds(attempt int) (from, to time.Time) {
-	if p.rec.Reused {
-		from = p.rec.Submitted
-	}
+	from = p.rec.Submitted
 	for i, a := range p.job.Attempts {
 		if a.Number != attempt || a.Unit == "" {
 			continue
 		}
+		from = time.Time{}
 		if i > 0 && p.job.Attempts[i-1].Unit == a.Unit {
 			from = a.Started
 		}

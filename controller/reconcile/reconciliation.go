@@ -108,7 +108,6 @@ func (p *reconciliation) look(ctx context.Context, id driver.JobID) (done bool, 
 		return false, fmt.Errorf("load the record of %s: %w", id, err)
 	}
 	p.job, err = p.cfg.Scheduler.Get(ctx, id)
-	known := p.rec != nil
 	if p.rec != nil && p.rec.Phase.Over() {
 		if err != nil || !another(p.rec, p.job) {
 			return true, nil //nolint:nilerr // an ended job needs nothing, and the next event asks again
@@ -141,7 +140,7 @@ func (p *reconciliation) look(ctx context.Context, id driver.JobID) (done bool, 
 	}
 	if p.rec == nil {
 		p.rec = &Record{
-			Identity: Identity{Job: p.job.ID, Name: p.job.Name, Owner: p.job.Owner, Fingerprint: p.job.Fingerprint, Submitted: p.job.Submitted, Requested: p.job.Request, Reused: known},
+			Identity: Identity{Job: p.job.ID, Name: p.job.Name, Owner: p.job.Owner, Fingerprint: p.job.Fingerprint, Submitted: p.job.Submitted, Requested: p.job.Request},
 			Phase:    Seen,
 		}
 		p.dirty = true

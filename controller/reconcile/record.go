@@ -39,7 +39,6 @@ type Identity struct {
 	Submitted   time.Time      `json:"submitted"`
 	// Requested is the request that made it; empty: unknown, or its owner submitted it himself.
 	Requested driver.RequestID `json:"requested,omitempty"`
-	Reused    bool             `json:"reused,omitempty"` // an earlier job had its id
 }
 
 // Request is what the owner asked for.
