@@ -2,6 +2,7 @@ package knowledge
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -52,16 +53,37 @@ func Carried(obs []Observation, a Asker, m tuning.Measure, now time.Time) []tuni
 	if !ok {
 		return nil
 	}
+	between := a.scaling(obs, now)
 	was := a
 	was.Own, was.Seconds = a.learned(a.Own).Merge(a.others(last.Settings)).WithoutMemory(), 0
 	if was.Own.EqualButMemory(a.Own) {
-		return nil
+		return between
 	}
 	out := Effects(obs, was, m, now)
 	for i := range out {
 		out[i].From = was.Own
 	}
-	return out
+	return append(out, between...)
+}
+
+// scaling is how the asker's epochs compare with those of untuned runs of its kind with other cores,
+// the newest of each number.
+func (a Asker) scaling(obs []Observation, now time.Time) []tuning.Effect {
+	if !(a.Seconds > 0) {
+		return nil
+	}
+	newest := map[string]tuning.Effect{}
+	for _, r := range runs(ofKind(obs, a.Kind)) {
+		own, ok := tuning.Reference(r.trials)
+		from := own.Settings.WithoutMemory()
+		if !ok || !(own.Seconds > 0) || from[tuning.Cores] == a.Own[tuning.Cores] || !a.learned(from).Equal(a.learned(a.Own)) {
+			continue
+		}
+		newest[from.Key()] = tuning.Effect{
+			Settings: a.Own.WithoutMemory(), From: from, LogTime: math.Log(a.Seconds / own.Seconds), Runs: 1, Age: days(r.at, now), Between: true,
+		}
+	}
+	return tuning.Each(slices.Sorted(maps.Keys(newest)), func(key string) tuning.Effect { return newest[key] })
 }
 
 // Target is the machine that an effect is asked for.

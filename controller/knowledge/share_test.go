@@ -73,6 +73,24 @@ func TestWhatATrialShowedServesOthers(t *testing.T) {
 	}
 }
 
+func TestRunsWithOtherCoresHintAtHowAJobScales(t *testing.T) {
+	t.Parallel()
+	ran := func(cores, seconds float64, day int) Observation {
+		o := observation(fmt.Sprint(cores, day), day)
+		o.Trials = []tuning.Trial{reference(trial(onCores(cores), seconds, 0))}
+		return o
+	}
+	obs := []Observation{ran(8, 9, 0), ran(8, 5, 1), ran(2, 20, 2), ran(4, 12, 3)}
+	got := Carried(obs, Asker{Kind: kind("train"), Own: onCores(4), Seconds: 10}, byTimeAlone(), at(3))
+	if len(got) != 2 || !got[0].Between || !got[0].From.Equal(onCores(2)) || !got[1].From.Equal(onCores(8)) ||
+		math.Abs(got[0].LogTime-math.Log(.5)) > 1e-9 || math.Abs(got[1].LogTime-math.Log(2)) > 1e-9 {
+		t.Errorf("%+v, want half of the time on 2 cores and twice that of the newer run on 8", got)
+	}
+	if got := Carried(obs, Asker{Kind: kind("train"), Own: onCores(4)}, byTimeAlone(), at(3)); len(got) > 0 {
+		t.Errorf("of a job that measured nothing yet: %+v", got)
+	}
+}
+
 func TestWhatATrialWouldTakeIsForetold(t *testing.T) {
 	t.Parallel()
 	var obs []Observation

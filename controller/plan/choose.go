@@ -124,6 +124,11 @@ func probe(s view, target tuning.Settings) tuning.Decision {
 	saving := s.epochsAfterProbe() * s.epoch().Low * promise * math.Exp(best)
 	evidence := append(classEvidence(s.Class), worth(s, saving, 2)...)
 	evidence = append(evidence, tuning.Evidence{Name: "predicted_saving_share", Value: promise})
+	for _, e := range s.Carried {
+		if e.Between {
+			evidence = append(evidence, tuning.Evidence{Name: "log_time_beside", Value: e.LogTime, Text: e.From.String()})
+		}
+	}
 	stop := s.mayProbe(saving - s.Site.Margin*s.exploring(target))
 	if stop == tuning.ReasonNone {
 		if r, why := s.overBudget(target, true); r != tuning.ReasonNone {

@@ -207,14 +207,6 @@ func (r *readings) shared(windows []stretch) bool {
 	return false
 }
 
-// Peak is the largest resident memory of a window: as sampled, or the kernel's own peak, which
-// counts file pages too, less these.
-func Peak(w api.Window) tuning.Bytes { return tuning.Bytes(read(w).peak()) }
-
-func (r *readings) peak() float64 {
-	return max(r.highest(api.ColRSS), r.highest(api.ColPeak)-r.highest(api.ColCache))
-}
-
 // Epochs cuts one attempt's window into the epochs that ended in it, in order. The window must be
 // whole but for what the ring dropped (api.Window.Dropped).
 //

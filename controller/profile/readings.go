@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"pitchpipe/controller/tuning"
 	"pitchpipe/exporter/api"
 )
 
@@ -53,6 +54,14 @@ func read(w api.Window) *readings {
 		}
 	}
 	return r
+}
+
+// Peak is the largest resident memory of a window: as sampled, or the kernel's own peak, which
+// counts file pages too, less these.
+func Peak(w api.Window) tuning.Bytes { return tuning.Bytes(read(w).peak()) }
+
+func (r *readings) peak() float64 {
+	return max(r.highest(api.ColRSS), r.highest(api.ColPeak)-r.highest(api.ColCache))
 }
 
 func (r *readings) seconds(t time.Time) float64 { return t.Sub(r.zero).Seconds() }

@@ -60,8 +60,12 @@ const (
 	knobSD    = 0.15
 	strangeSD = 0.05 // of such a knob per unit of its logarithm, away from where it was tried
 	betweenSD = 0.04
+	inputSD   = 0.08 // of the seconds of an epoch, between runs whose inputs are alike
 	classSD   = 0.10
 	usageSD   = 0.05
+
+	// otherWork is how many of the runs with other cores do other work, as where the input grows with them.
+	otherWork = 0.3
 
 	// Where nothing says how many of its cores a job keeps busy, its owner is presumed to
 	// have asked for what makes it faster: by so large a share of them, give or take. With
@@ -107,6 +111,10 @@ func New(f Facts) *Model {
 	for _, e := range f.Others {
 		was, now := e.From[tuning.Cores].Float(), e.Settings[tuning.Cores].Float()
 		if was >= 1 && now >= 1 && was != now && e.Runs > 0 && f.Policy.CoresAlone(e.From, e.From.Merge(e.Settings)) {
+			if e.Between {
+				m.hint(was, now, e.LogTime, differs(e, inputSD))
+				continue
+			}
 			m.learn(was, now, e.LogTime, m.effectJoules(e), differs(e, betweenSD))
 		}
 	}

@@ -75,6 +75,22 @@ func TestWhatWasSeenAtOneSettingSharpensTheOthers(t *testing.T) {
 	}
 }
 
+func TestARunWithOtherCoresIsAHintAndNoMore(t *testing.T) {
+	t.Parallel()
+	f := respond.Facts{Policy: policy(tuning.Time), Own: cores(32), Usage: &respond.Usage{Cores: 32, Busy: 31.9}}
+	after := func(ratio float64) respond.Ratio {
+		f.Others = []tuning.Effect{{From: cores(16), Settings: cores(32), LogTime: math.Log(ratio), Runs: 1, Between: true}}
+		return respond.New(f).Predict(cores(16)).Time
+	}
+	alone := respond.New(f).Predict(cores(16)).Time
+	if flat := after(1); flat.Mean > 0.75*alone.Mean || flat.Quantile(1.6449) < 0.3 {
+		t.Errorf("16 cores were as fast: %+v, alone %+v", flat, alone)
+	}
+	if other := after(10); math.Abs(other.Mean-alone.Mean) > 0.02 {
+		t.Errorf("another input says something: %+v, alone %+v", other, alone)
+	}
+}
+
 func TestSpinningIsNotTakenForWork(t *testing.T) {
 	t.Parallel()
 	busy := func(used float64) respond.Ratio {

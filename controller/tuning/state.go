@@ -228,14 +228,15 @@ type Trial struct {
 
 // Effect is what a setting does compared with the owner's own: paired log ratios per epoch.
 type Effect struct {
-	Settings Settings `json:"settings"`       // knobs that it speaks about, only
-	From     Settings `json:"from,omitempty"` // what they were compared with; nil: the owner's own
-	LogRatio float64  `json:"log_ratio"`      // negative is better
-	SD       float64  `json:"sd"`             // standard deviation between runs
-	Apart    float64  `json:"apart,omitzero"` // standard error by which it may differ here, where the epochs of the runs did other work
-	LogTime  float64  `json:"log_time"`       // of the seconds alone, for max_slowdown
-	Runs     int      `json:"runs"`           // jobs that it was measured in
-	Age      float64  `json:"age"`            // days since the newest
+	Settings Settings `json:"settings"`          // knobs that it speaks about, only
+	From     Settings `json:"from,omitempty"`    // what they were compared with; nil: the owner's own
+	LogRatio float64  `json:"log_ratio"`         // negative is better
+	SD       float64  `json:"sd"`                // standard deviation between runs
+	Apart    float64  `json:"apart,omitzero"`    // standard error by which it may differ here, where the epochs of the runs did other work
+	LogTime  float64  `json:"log_time"`          // of the seconds alone, for max_slowdown
+	Runs     int      `json:"runs"`              // jobs that it was measured in
+	Age      float64  `json:"age"`               // days since the newest
+	Between  bool     `json:"between,omitempty"` // it compares runs, whose epochs may have done other work: the time alone, and no more than a hint
 }
 
 // halfLife is after how many days an effect counts as if half of its runs were gone: machines,

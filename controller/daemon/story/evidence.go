@@ -21,6 +21,7 @@ func sentences() map[string]string {
 
 		"remaining_seconds": "its remaining epochs take about {time}", "allotted_seconds": "with the cores that it gets, about {time}", "predicted_saving_seconds": "predicted to save {time}",
 		"predicted_saving_share": "the response model expects it to save {share} of each epoch",
+		"log_time_beside":        "its epochs take {times} of an earlier run with {text}",
 		"restart_cost_seconds":   "restarting it costs about {time}", "saving_at_least_seconds": "in nine of ten cases at least {time}",
 		"queue_wait_seconds": "it would wait about {time} in the queue", "closed_in_seconds": "its nodes are taken in {time}",
 		"closed_by": "by the reservation or maintenance {text}", "reserve_seconds": "the site wants {time} left before that",
@@ -107,6 +108,8 @@ func printed(e tuning.Evidence, form string) string {
 		return amount(e.Value, e.Text)
 	case "epochs":
 		return "as much as " + number(e.Value, "epoch") + " under its owner's settings"
+	case "times":
+		return fmt.Sprintf("%.2f times those", math.Exp(e.Value))
 	case "percent":
 		return report.Percent(e.Value)
 	case "bound":
