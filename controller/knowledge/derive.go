@@ -47,7 +47,8 @@ func Effects(obs []Observation, a Asker, m tuning.Measure, now time.Time) []tuni
 }
 
 // Carried derives the same against what the owner of the newest untuned run asked for, where that
-// were other cores, so that a model of the job can carry them over to the asker's own.
+// were other cores, so that a model of the job can carry them over to the asker's own. Runs with
+// other cores hint besides at what all of the asker's bring (tuning.Effect.Between).
 func Carried(obs []Observation, a Asker, m tuning.Measure, now time.Time) []tuning.Effect {
 	last, ok := LastReference(obs, a.Kind)
 	if !ok {
