@@ -105,7 +105,7 @@ func TestTheWayOfAJobThroughTheCommands(t *testing.T) {
 func TestWaitTellsHowTheJobEnded(t *testing.T) {
 	t.Parallel()
 	c := daemontest.Start(t, daemontest.Options{})
-	good := jobFile(t, "good", 3, 0.05, daemontest.Tuned("observe")...)
+	good := jobFile(t, "good", 3, 0.4, daemontest.Tuned("observe")...) // long enough that it is seen to run on a busy machine
 	bad := jobFile(t, "bad", 2, 0.02, "#SIM exit=3")
 
 	text := ok(t, "run", good, "--wait", "--socket", c.Config.Socket)
