@@ -116,7 +116,7 @@ func TestAJobIsProbedByShortJobsAndRegisteredOnce(t *testing.T) {
 		if err != nil || job.ID != "train" {
 			t.Fatalf("%+v, %v\n%s", job, err, said.String())
 		}
-		tried := map[string]bool{}
+		short, tried := 0, map[string]bool{}
 		for id, j := range registered(t, nomad) {
 			env := j.TaskGroups[0].Tasks[0].Env
 			switch {
@@ -127,12 +127,14 @@ func TestAJobIsProbedByShortJobsAndRegisteredOnce(t *testing.T) {
 			case !strings.HasPrefix(id, "train-") || env["EPOCHS"] != "4" || j.Meta["pitchpipe_off"] != "true":
 				t.Errorf("%s is no short job that is left alone: %v, %v", id, env, j.Meta)
 			default:
+				short++
 				tried[env["OMP_NUM_THREADS"]] = true
 			}
 		}
 		// One that was stopped, or whose output was read too late on a busy machine, is run again.
-		if len(tried) != 3 {
-			t.Errorf("short jobs with %v threads, want three settings", slices.Sorted(maps.Keys(tried)))
+		again := strings.Count(said.String(), "is run again")
+		if len(tried) != 3 || short > len(tried)+again {
+			t.Errorf("%d short jobs with %v threads, want three settings, each once but for %d that were run again", short, slices.Sorted(maps.Keys(tried)), again)
 		}
 		sub, _, err := nomad.Jobs().Submission("train", 0, nil)
 		if err != nil || !strings.HasSuffix(sub.Source, threaded) || !strings.Contains(sub.Source, `OMP_NUM_THREADS = "4"`) {
