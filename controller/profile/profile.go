@@ -34,8 +34,8 @@ type Spec struct {
 // left out.
 //
 // Warm-up and disturbed epochs are discarded. Neighbouring epochs are merged until a window holds
-// three samples, and end with a report; what is left over joins the window before. The profile holds the mean of each
-// feature after the lowest and highest quarter of the windows are taken away, so that one strange
+// three samples and ends with a report; what is left over joins the window before. The profile
+// holds the mean of each feature after the lowest and highest quarter of the windows are taken away, so that one strange
 // window does not count.
 //
 // With a reason the profile is not usable yet, and holds what is known so far. A job that has ended
@@ -339,20 +339,19 @@ func (r *readings) marks(spec Spec) []mark {
 			if n > 1 {
 				from = out[n-2].at
 			}
-			said, again := before.said, m.epoch == before.epoch
+			again := m.epoch == before.epoch
+			same := again || m.with(before, before.at.Sub(from))
 			switch {
 			case again:
-				said = said[:len(said)-1]
-			case m.with(before, before.at.Sub(from)): // one after the other they take long to deliver
+				before.said = before.said[:len(before.said)-1]
+			case same: // one after the other they take long to deliver
 				m.at, m.late, m.old = before.at, before.late, before.old
-				if at := before.report().Time; len(said) == 1 && at.Before(m.at) && at.After(from) {
+				if at := before.report().Time; len(before.said) == 1 && at.Before(m.at) && at.After(from) {
 					m.at, m.late = at, false
 				}
-			default:
-				said = nil
 			}
-			if again || said != nil {
-				m.said, out = append(said, m.said...), out[:n-1]
+			if same {
+				m.said, out = append(before.said, m.said...), out[:n-1]
 			}
 		}
 		out, newest = append(out, m), s.Time

@@ -236,7 +236,7 @@ type Effect struct {
 	LogTime  float64  `json:"log_time"`          // of the seconds alone, for max_slowdown
 	Runs     int      `json:"runs"`              // jobs that it was measured in
 	Age      float64  `json:"age"`               // days since the newest
-	Between  bool     `json:"between,omitempty"` // it compares runs, whose epochs may have done other work: the time alone, and no more than a hint
+	Between  bool     `json:"between,omitempty"` // only a hint: the epoch times of two runs, which may have done other work
 }
 
 // halfLife is after how many days an effect counts as if half of its runs were gone: machines,
