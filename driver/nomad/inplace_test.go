@@ -50,7 +50,7 @@ func TestMayRestart(t *testing.T) { // not beside the others: a machine has its 
 // its template waits for more.
 func (s *story) templated(t *testing.T, be drivertest.Behaviour, wait time.Duration, change func(string) string) driver.JobID {
 	t.Helper()
-	s.policy = "attempts = 9\n      delay    = \"3s\"\n      mode     = \"fail\""
+	s.policy = "attempts = 9\n      delay    = \"10s\"\n      mode     = \"fail\""
 	be.ShowEnv = "BATCH_SIZE"
 	file := strings.Replace(s.file(t, be), `    task "main" {`, stanza, 1)
 	file = strings.Replace(file, `kill_timeout = "1s"`, `kill_timeout = "1s"

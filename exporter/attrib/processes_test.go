@@ -37,6 +37,21 @@ func sees(t *testing.T, s *attrib.Scanner, id string) bool {
 	return false
 }
 
+// begins waits until the environment of a process names the job: just after its exec it is
+// empty.
+func begins(t *testing.T, pid int, id string) {
+	t.Helper()
+	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+		text, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "environ"))
+		if err == nil && bytes.Contains(text, []byte(id)) {
+			return
+		}
+		if time.Since(began) > 2*time.Minute {
+			t.Fatal("the program does not begin")
+		}
+	}
+}
+
 func TestAProcessOfThisMachineIsSeenByTheNextScanAndMissedByTheOneAfterItsEnd(t *testing.T) {
 	t.Parallel()
 	s := onlyProcesses(t)
@@ -52,6 +67,7 @@ func TestAProcessOfThisMachineIsSeenByTheNextScanAndMissedByTheOneAfterItsEnd(t 
 		if err := cmd.Start(); err != nil {
 			t.Skip(err)
 		}
+		begins(t, cmd.Process.Pid, id)
 		for scan := range 3 { // the later ones meet a machine where perhaps nothing stirs
 			if !sees(t, s, id) {
 				t.Errorf("scan %d after its begin does not see the job", scan+1)
@@ -86,15 +102,7 @@ func TestAProcessOfThisMachineThatBecomesAJobsByExecIsSeen(t *testing.T) {
 	if _, err := io.WriteString(in, "go\n"); err != nil {
 		t.Fatal(err)
 	}
-	for began := time.Now(); ; time.Sleep(time.Millisecond) {
-		text, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(cmd.Process.Pid), "environ"))
-		if err == nil && bytes.Contains(text, []byte(id)) {
-			break
-		}
-		if time.Since(began) > 2*time.Minute {
-			t.Fatal("the program does not begin")
-		}
-	}
+	begins(t, cmd.Process.Pid, id)
 	for range 3 { // it is looked at when it is due
 		if sees(t, s, id) {
 			return

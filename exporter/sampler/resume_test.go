@@ -2,6 +2,7 @@ package sampler_test
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"math"
 	"sync"
@@ -11,6 +12,8 @@ import (
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/collector"
+	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/sampler"
 	"pitchpipe/exporter/window"
 )
@@ -268,6 +271,28 @@ func TestAnExporterThatIsKilledSetsNoCounterBack(t *testing.T) {
 			if got := again.Named(again.Latest()[0])[api.ColJoules]; got < shown {
 				t.Errorf("%v J after %v J that the one before had shown", got, shown)
 			}
+		}
+	})
+}
+
+// One that is stopped between two samples leaves what was used since the last one, too.
+func TestAnExporterThatIsStoppedSettlesTheIntervalBefore(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.jobs[slurm("42")] = &burn{from: time.Now(), cores: 2, dirs: map[string]string{"unified": dir}, confirmed: true, attempt: 1}
+		cfg := sampler.Config{Keep: true, Boot: "this", Interval: 10 * time.Second, Cores: 4}
+		s := sampler.New(cfg, w, []collector.Collector{counter{w}}, w, energy.NewModeller(energy.Model{Idle: 40, Max: 120}), window.New(window.Config{}))
+		ctx, stop := context.WithCancel(t.Context())
+		go func() { _ = s.Run(ctx) }() // it returns none
+		wait(10*time.Second + time.Millisecond)
+		before := s.Snapshot().State.Jobs[0].Joules.Total()
+		wait(9 * time.Second)
+		stop()
+		synctest.Wait()
+		if got, want := s.Snapshot().State.Jobs[0].Joules.Total(), 1.9*before; math.Abs(got-want) > 0.01*want {
+			t.Errorf("%v J are left after 19 s, %v J after 10 s; want %v", got, before, want)
 		}
 	})
 }

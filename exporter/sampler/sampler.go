@@ -155,6 +155,7 @@ func (s *Sampler) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
+			s.tick(context.WithoutCancel(ctx)) // what was used since the last one goes into the journal
 			return nil
 		case <-discover.C:
 			s.discover(ctx)

@@ -103,6 +103,12 @@ func TestABudgetThatIsOverrunIsReportedByPrometheus(t *testing.T) {
 	if err != nil || ratio.value < 1 {
 		t.Errorf("the alert fires at %+v, %v", ratio, err)
 	}
+	// Between two readings of the meter the joules are carried forward; a restart goes on from a
+	// reading.
+	w.await("the budget to be exceeded for certain", func() error {
+		_, err := p.one("pitchpipe:job_energy_budget:ratio" + of + " > 1.1")
+		return err
+	})
 
 	stop()
 	w.start(exporter...)
