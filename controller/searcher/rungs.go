@@ -73,15 +73,21 @@ func (s *Searcher) stand(t *Trial, loss float64) {
 // came is how many rungs a trial came to.
 func (s *Searcher) came(t *Trial) int { return len(s.tries[t.Number-1].Losses) }
 
-// least is how many of the trials at a rung go on at least. One that can be resumed cheaply waits for
-// others to compare it with. Of a search of many trials the first ones end at the lowest rung, where
-// they show what is usual; else the first of all would be trained to its end whatever it is.
-func (s *Searcher) least(t *Trial) int {
+// places is how many of the trials that came to a rung go on at once, t among them. One that can be
+// resumed cheaply waits for others to compare it with. Where none is, the number counts against the
+// others alone, else too many would go on while few have come; and of a search of many trials the first ones
+// end at the lowest rung, where they show what is usual: else the first of all would be trained to its end
+// whatever it is.
+func (s *Searcher) places(t *Trial, of int) int {
 	const many = 27
-	if s.Resumes && s.worthwhile(t) || t.Passed == 0 && s.Search.Trials >= many {
-		return 0
+	if s.Resumes && s.worthwhile(t) {
+		return of / s.Eta
 	}
-	return 1
+	others := (of - 1) / s.Eta
+	if t.Passed == 0 && s.Search.Trials >= many {
+		return others
+	}
+	return max(others, 1)
 }
 
 // next is the rung that a trial comes to.
