@@ -19,27 +19,24 @@ import (
 
 // Read reads the file at path; see Parse.
 func Read(path string, formats ...Format) (Table, error) {
-	file, err := open(path)
+	file, err := os.Open(filepath.Clean(path))
 	if err != nil {
-		return Table{}, err
+		return Table{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	defer file.Close() //nolint:errcheck // it was only read
 	return Parse(path, file, formats...)
 }
 
-func open(path string) (*os.File, error) {
-	file, err := os.Open(filepath.Clean(path))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
-	return file, nil
-}
-
 // Parse reads a table in the first of several formats that its columns fit, and in the first
 // of all where they fit none: the error then says what is missing. name stands in its errors.
 func Parse(name string, in io.Reader, formats ...Format) (Table, error) {
-	p, err := parserOf(name, in, formats...)
+	in, err := Unzipped(name, in)
 	if err != nil {
+		return Table{}, err
+	}
+	p := &parser{csv: csv.NewReader(in), table: Table{File: name, Format: formats[0]}}
+	p.csv.ReuseRecord = true
+	if err := p.header(formats); err != nil {
 		return Table{}, err
 	}
 	for {
@@ -57,31 +54,6 @@ func Parse(name string, in io.Reader, formats ...Format) (Table, error) {
 	}
 	p.table.markStandIns()
 	return p.table, nil
-}
-
-// parserOf reads the header of a table.
-func parserOf(name string, in io.Reader, formats ...Format) (*parser, error) {
-	in, err := Unzipped(name, in)
-	if err != nil {
-		return nil, err
-	}
-	p := &parser{name: name, csv: csv.NewReader(in), table: Table{File: name, Format: formats[0]}}
-	p.csv.ReuseRecord = true
-	return p, p.header(formats)
-}
-
-// FormatOf finds the format of the file at path by its columns.
-func FormatOf(path string) (Format, error) {
-	file, err := open(path)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close() //nolint:errcheck // it was only read
-	p, err := parserOf(path, file, "records")
-	if err != nil {
-		return "", err
-	}
-	return p.table.fits(), nil
 }
 
 // fits is the format that the columns show.
@@ -111,15 +83,13 @@ func Unzipped(name string, in io.Reader) (io.Reader, error) {
 }
 
 type parser struct {
-	name  string
 	csv   *csv.Reader
 	table Table
-	knobs []string // by column, empty: not a setting
-	holds []holds  // by column
+	holds []holds // by column
 }
 
 func (p *parser) at(line, column int, format string, args ...any) error {
-	return fmt.Errorf("%w: %s:%d:%d: %s", ErrInvalid, p.name, line, column, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: %s:%d:%d: %s", ErrInvalid, p.table.File, line, column, fmt.Sprintf(format, args...))
 }
 
 // broken puts what encoding/csv says about a line into our form.
@@ -127,7 +97,7 @@ func (p *parser) broken(err error) error {
 	if bad, ok := errors.AsType[*csv.ParseError](err); ok {
 		return p.at(bad.Line, max(bad.Column, 1), "%v", bad.Err)
 	}
-	return fmt.Errorf("%w: %s: %w", ErrInvalid, p.name, err)
+	return fmt.Errorf("%w: %s: %w", ErrInvalid, p.table.File, err)
 }
 
 func (p *parser) header(formats []Format) error {
@@ -138,7 +108,6 @@ func (p *parser) header(formats []Format) error {
 	if err != nil {
 		return p.broken(err)
 	}
-	kinds := kinds()
 	for i, c := range cells {
 		_, column := p.csv.FieldPos(i)
 		c = strings.TrimSpace(strings.TrimPrefix(c, "\ufeff"))
@@ -148,15 +117,9 @@ func (p *parser) header(formats []Format) error {
 		if slices.Contains(p.table.Columns, c) {
 			return p.at(1, column, "column %q stands twice", c)
 		}
-		p.table.Columns = append(p.table.Columns, c)
-		name, _ := strings.CutPrefix(c, prefix)
-		if name == c {
-			name = ""
-		}
-		p.knobs = append(p.knobs, name)
-		p.holds = append(p.holds, kinds[c])
+		p.table.Columns, p.holds = append(p.table.Columns, c), append(p.holds, holdsOf(c))
 	}
-	if f := p.table.fits(); slices.Contains(formats, f) {
+	if f := p.table.fits(); slices.Contains(formats, f) || slices.Contains(formats, Records) {
 		p.table.Format = f
 	}
 	needed := needed()[p.table.Format]
@@ -182,13 +145,12 @@ func (p *parser) row() (Row, error) {
 			continue
 		}
 		cell = strings.Clone(cell) // the reader's memory is used again
-		if p.knobs[i] != "" {
-			r.Knobs[p.knobs[i]] = tuning.ParseValue(cell)
-			continue
-		}
-		if !r.take(p.table.Columns[i], cell, p.holds[i]) {
+		name := p.table.Columns[i]
+		if knob, is := strings.CutPrefix(name, prefix); is {
+			r.Knobs[knob] = tuning.ParseValue(cell)
+		} else if !r.take(name, cell, p.holds[i]) {
 			line, column := p.csv.FieldPos(i)
-			return Row{}, p.at(line, column, "%s is %q: want a number, or nothing where it is missing", p.table.Columns[i], cell)
+			return Row{}, p.at(line, column, "%s is %q: want a number, or nothing where it is missing", name, cell)
 		}
 	}
 	r.Workload, r.Machine, r.Run = r.words["workload"], r.words["machine"], r.words["run"]
@@ -253,20 +215,4 @@ type Set struct {
 // Files names the tables.
 func (s Set) Files() []string {
 	return tuning.Each(slices.Concat(s.Trials, s.Samples, s.Curves), func(t Table) string { return t.File })
-}
-
-// Load reads several files; see Parse.
-func Load(files []string, formats ...Format) ([]Table, error) {
-	var out []Table
-	for _, file := range files {
-		t, err := Read(file, formats...)
-		if err != nil {
-			return nil, err
-		}
-		if slices.ContainsFunc(out, func(o Table) bool { return o.File == t.File }) {
-			return nil, fmt.Errorf("%w: %s is named twice", ErrInvalid, file)
-		}
-		out = append(out, t)
-	}
-	return out, nil
 }

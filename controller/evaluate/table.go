@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +24,7 @@ const (
 	Curves      Format = "curves"
 	Samples     Format = "samples"
 	Adaptations Format = "adaptations"
+	Records     Format = "records" // any of them, as the columns show
 )
 
 // Placeholder is the relative_speed that stands for a run that did not fit the memory: it
@@ -44,19 +47,18 @@ const (
 	numbersOrFlags // true and false, too
 )
 
-// kinds are the columns that the formats name. Any other may hold anything.
-func kinds() map[string]holds {
-	out := map[string]holds{"failed": numbersOrFlags, "disturbed": numbersOrFlags}
-	for _, name := range []string{"workload", "machine", "run", "scenario", "action", "optimizer"} {
-		out[name] = words
+// holdsOf says it for the columns that the formats name. Any other may hold anything.
+func holdsOf(column string) holds {
+	switch column {
+	case "failed", "disturbed":
+		return numbersOrFlags
+	case "workload", "machine", "run", "scenario", "action", "optimizer":
+		return words
+	case "epochs", "epoch_seconds", "seconds", "joules", "watts", "quality", "samples_per_second", "repeat", "epoch", "loss", "t_seconds",
+		"train_quality", "budget_seconds", "start_seconds", "relative_speed", "node_cores", "cpu_seconds":
+		return numbers
 	}
-	for _, name := range []string{
-		"epochs", "epoch_seconds", "seconds", "joules", "watts", "quality", "samples_per_second", "repeat",
-		"epoch", "loss", "t_seconds", "train_quality", "budget_seconds", "start_seconds", "relative_speed", "node_cores", "cpu_seconds",
-	} {
-		out[name] = numbers
-	}
-	return out
+	return anything
 }
 
 // needed are the columns without which a table is not of a format.
@@ -90,6 +92,9 @@ func (r Row) Float(column string) (float64, bool) {
 	v, ok := r.numbers[column]
 	return v, ok
 }
+
+// Numbers are those of all columns that have one, in no order.
+func (r Row) Numbers() iter.Seq2[string, float64] { return maps.All(r.numbers) }
 
 // Text returns the word of a column, empty where it is missing.
 func (r Row) Text(column string) string { return r.words[column] }

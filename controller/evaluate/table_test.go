@@ -193,21 +193,17 @@ func TestInputsAreJobsOfTheirOwn(t *testing.T) {
 
 func TestTheColumnsShowTheFormat(t *testing.T) {
 	t.Parallel()
-	for want, header := range map[evaluate.Format]string{
-		evaluate.Trials:      "workload,machine,run,seconds",
-		evaluate.Curves:      "run,workload,machine,epoch",
-		evaluate.Samples:     "workload,run,machine,t_seconds",
-		evaluate.Adaptations: "run,workload,scenario,epoch,seconds,action",
+	for want, text := range map[evaluate.Format]string{
+		evaluate.Trials:      "workload,machine,run,seconds\n1,1,1,1\n",
+		evaluate.Curves:      "run,workload,machine,epoch\n1,1,1,1\n",
+		evaluate.Samples:     "workload,run,machine,t_seconds\n1,1,1,1\n",
+		evaluate.Adaptations: "run,workload,scenario,epoch,seconds,action\n1,1,1,1,1,1\n",
 	} {
-		path := filepath.Join(t.TempDir(), "x.csv")
-		if err := os.WriteFile(path, []byte(header+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := evaluate.FormatOf(path); err != nil || got != want {
-			t.Errorf("%s: %s, %v; want %s", header, got, err, want)
+		if got := parse(t, text, evaluate.Records); got.Format != want {
+			t.Errorf("%q: %s, want %s", text, got.Format, want)
 		}
 	}
-	if _, err := evaluate.FormatOf("nowhere.csv"); !errors.Is(err, evaluate.ErrInvalid) {
+	if _, err := evaluate.Read("nowhere.csv", evaluate.Records); !errors.Is(err, evaluate.ErrInvalid) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }

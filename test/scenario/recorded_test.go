@@ -44,11 +44,11 @@ func recorded(t *testing.T, objective tuning.Objective, epochs ...int) []replay.
 
 func loaded(t *testing.T, format evaluate.Format, file string) []evaluate.Table {
 	t.Helper()
-	tables, err := evaluate.Load([]string{file}, format)
+	table, err := evaluate.Read(file, format)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tables
+	return []evaluate.Table{table}
 }
 
 // TestTheReplayAndTheControllerDecideAlike plays each recorded job twice: through the

@@ -60,13 +60,13 @@ func Classifier(ctx context.Context, in ClassifierInput, progress evaluate.Progr
 	b := &bench{all: all, seed: in.Seed}
 	for _, e := range all {
 		b.folds = min(max(b.folds, e.nth+1), mostFolds)
-		b.programs = insert(b.programs, e.workload)
+		b.programs = insert(b.programs, e.Workload)
 	}
 	if b.folds < 2 || len(b.programs) < 2 {
 		return out, evaluate.Invalid("too little is recorded: want at least two programs, and two executions of some setting; there are %d programs and %d executions of a setting at most",
 			len(b.programs), b.folds)
 	}
-	done, total := 0, b.folds*(1+len(b.programs))+in.Resamples+len(variations())
+	done, total := 0, b.folds*(1+len(b.programs))+in.Resamples+len(b.variations())
 	b.step = func(what string) { progress(done, total, what); done++ }
 	rows, summary, err := b.ask(ctx)
 	if err != nil {
@@ -112,12 +112,12 @@ func (b *bench) fit(choose func(execution) bool, kinds bool) (learned, error) {
 		if !choose(e) {
 			continue
 		}
-		s := classify.Sample{Profile: e.profile, Run: e.run, Kind: e.workload}
+		s := classify.Sample{Profile: e.profile, Run: e.Run, Kind: e.Workload}
 		if !kinds {
 			s.Kind = ""
 		}
 		samples = append(samples, s)
-		of[e.run], out.knows[e.setting()], out.met[e.workload] = e.workload, true, true
+		of[e.Run], out.knows[e.setting()], out.met[e.Workload] = e.Workload, true, true
 	}
 	var err error
 	if out.model, err = classify.Fit(samples); err != nil {
@@ -169,9 +169,9 @@ func shares(all []answer) evaluate.Line {
 }
 
 func (b *bench) ask(ctx context.Context) (rows []evaluate.Line, summary evaluate.Line, err error) {
-	held := make([][]answer, len(b.programs))   // about executions held out
-	left := make([][]answer, len(b.programs))   // about executions of programs left out
-	areas := make([][]float64, len(b.programs)) // of each fold
+	held := map[string][]answer{}   // by program, about its executions held out
+	left := map[string][]answer{}   // about its executions where it was left out
+	areas := map[string][]float64{} // of each fold
 	for fold := range b.folds {
 		b.step(fmt.Sprintf("fold %d", fold+1))
 		out := func(e execution) bool { return e.nth%b.folds == fold }
@@ -179,50 +179,53 @@ func (b *bench) ask(ctx context.Context) (rows []evaluate.Line, summary evaluate
 		if err != nil {
 			return nil, nil, err
 		}
-		for i, program := range b.programs {
-			own := evaluate.Only(b.all, func(e execution) bool { return e.workload == program && out(e) && l.knows[e.setting()] })
-			held[i] = append(held[i], tuning.Each(own, func(e execution) answer { return l.question(e.profile, program) })...)
+		for _, e := range b.all {
+			if out(e) && l.knows[e.setting()] {
+				held[e.Workload] = append(held[e.Workload], l.question(e.profile, e.Workload))
+			}
 		}
-		for i, program := range b.programs {
+		for _, program := range b.programs {
 			if err := ctx.Err(); err != nil {
 				return nil, nil, err
 			}
 			b.step(fmt.Sprintf("fold %d without %s", fold+1, program))
-			l, err := b.fit(func(e execution) bool { return !out(e) && e.workload != program }, true)
+			l, err := b.fit(func(e execution) bool { return !out(e) && e.Workload != program }, true)
 			if err != nil {
 				return nil, nil, err
 			}
 			var own, others []float64 // what could be compared with nothing stays out of the area
 			for _, e := range b.all {
 				a := l.question(e.profile, "")
+				compared := !math.IsInf(a.distance, 1)
 				switch {
-				case e.workload == program:
-					left[i] = append(left[i], a)
-					if !math.IsInf(a.distance, 1) {
+				case e.Workload == program:
+					left[program] = append(left[program], a)
+					if compared {
 						own = append(own, a.distance)
 					}
-				case out(e) && l.knows[e.setting()] && !math.IsInf(a.distance, 1):
+				case compared && out(e) && l.knows[e.setting()]:
 					others = append(others, a.distance)
 				}
 			}
 			if len(own) > 0 && len(others) > 0 {
-				areas[i] = append(areas[i], area(own, others))
+				areas[program] = append(areas[program], area(own, others))
 			}
 		}
 	}
-	for i, program := range b.programs {
+	var asked, strange []answer
+	for _, program := range b.programs {
+		asked, strange = append(asked, held[program]...), append(strange, left[program]...)
 		var taken []string
-		for _, a := range left[i] {
+		for _, a := range left[program] {
 			if a.known {
 				taken = insert(taken, a.of)
 			}
 		}
-		rows = append(rows, shares(held[i]).With(evaluate.Line{
-			"workload": program, "questions": len(held[i]), "unknown_auc": evaluate.Mean(areas[i]),
-			"unknown_called_known": shares(left[i])["recognised"], "taken_for": taken,
+		rows = append(rows, shares(held[program]).With(evaluate.Line{
+			"workload": program, "questions": len(held[program]), "unknown_auc": evaluate.Mean(areas[program]),
+			"unknown_called_known": shares(left[program])["recognised"], "taken_for": taken,
 		}))
 	}
-	asked, strange := slices.Concat(held...), slices.Concat(left...)
 	auc := evaluate.Column(rows, "unknown_auc")
 	least, _ := evaluate.Range(auc)
 	var thresholds []evaluate.Line

@@ -34,16 +34,13 @@ func cost(r evaluate.Row, objective string) (float64, bool) {
 	return math.Log(joules), ok && measured
 }
 
-// subject is one input of one program on one machine.
-type subject struct{ workload, machine, input string }
+// subject names one input of one program on one machine.
+func subject(r evaluate.Row) [3]string { return [3]string{r.Workload, r.Machine, r.Input()} }
 
-func subjectOf(r evaluate.Row) subject { return subject{r.Workload, r.Machine, r.Input()} }
-
-func (e execution) subject() subject { return subject{e.workload, e.machine, e.input} }
-
-// priced is a subject and the logarithms of what settings cost it, relative to its cheapest.
+// priced is a subject, by one of its rows, and the logarithms of what settings cost it,
+// relative to its cheapest.
 type priced struct {
-	subject
+	evaluate.Row
 	costs map[string]float64
 }
 
@@ -60,8 +57,8 @@ func priceAll(tables []evaluate.Table, objective string) []priced {
 	rows := slices.Concat(tuning.Each(tables, func(t evaluate.Table) []evaluate.Row { return t.Rows })...)
 	rows = evaluate.Only(rows, func(r evaluate.Row) bool { _, ok := cost(r, objective); return ok })
 	var out []priced
-	for _, its := range evaluate.Split(rows, subjectOf) {
-		p := priced{subjectOf(its[0]), map[string]float64{}}
+	for _, its := range evaluate.Split(rows, subject) {
+		p := priced{its[0], map[string]float64{}}
 		for _, same := range evaluate.Split(its, evaluate.Setting) {
 			costs := tuning.Each(same, func(r evaluate.Row) float64 { v, _ := cost(r, objective); return v })
 			p.costs[evaluate.Setting(same[0])] = float64(evaluate.Median(costs))
@@ -73,7 +70,8 @@ func priceAll(tables []evaluate.Table, objective string) []priced {
 		out = append(out, p)
 	}
 	slices.SortFunc(out, func(a, b priced) int {
-		return cmp.Or(cmp.Compare(a.workload, b.workload), cmp.Compare(a.machine, b.machine), cmp.Compare(a.input, b.input))
+		x, y := subject(a.Row), subject(b.Row)
+		return slices.Compare(x[:], y[:])
 	})
 	return out
 }
@@ -90,9 +88,6 @@ func cheapest(all []priced) string {
 	return best
 }
 
-// question is what one execution would cost by each rule: logarithms, NaN where it has none.
-type question struct{ class, any, single, own float64 }
-
 // costs leaves each subject out in turn: the classes are learned from all others'
 // executions, those of its program's other inputs included, and each of its own is
 // classified and gets what is cheapest for the subjects of its class.
@@ -104,11 +99,10 @@ func (b *bench) costs(tables []evaluate.Table, objective string) (evaluate.Line,
 	if len(subjects) < 2 {
 		return nil, evaluate.Invalid("too little is recorded: the trials have costs of %d programs and inputs; want two, with what %q needs", len(subjects), objective)
 	}
-	var all []question
-	var kinds []evaluate.Line
+	var all, kinds []evaluate.Line
 	settings := 0
-	for _, own := range evaluate.Split(subjects, func(p priced) string { return p.workload }) {
-		var asked []question
+	for _, own := range evaluate.Split(subjects, func(p priced) string { return p.Workload }) {
+		var asked []evaluate.Line
 		for _, s := range own {
 			more, err := b.leaveInputOut(s, subjects)
 			if err != nil {
@@ -118,7 +112,7 @@ func (b *bench) costs(tables []evaluate.Table, objective string) (evaluate.Line,
 		}
 		k := costsOf(asked)
 		kinds = append(kinds, evaluate.Line{
-			"workload": own[0].workload, "best": cheapest(own), "recognised": k["recognised"], "class_cost": k["class_cost"], "single_cost": k["single_cost"],
+			"workload": own[0].Workload, "best": cheapest(own), "recognised": k["recognised"], "class_cost": k["class_cost"], "single_cost": k["single_cost"],
 		})
 		all = append(all, asked...)
 	}
@@ -127,36 +121,42 @@ func (b *bench) costs(tables []evaluate.Table, objective string) (evaluate.Line,
 	}), nil
 }
 
-func costsOf(all []question) evaluate.Line {
-	mean := func(of func(question) float64) evaluate.Figure { return evaluate.Geometric(tuning.Each(all, of)) } // of those that are known
-	return evaluate.Line{
-		"recognised": evaluate.ShareOf(all, func(q question) bool { return !math.IsNaN(q.class) }),
-		"class_cost": mean(func(q question) float64 { return q.class }), "any_cost": mean(func(q question) float64 { return q.any }),
-		"single_cost": mean(func(q question) float64 { return q.single }), "own_cost": mean(func(q question) float64 { return q.own }),
+// costsOf has the means over questions; see leaveInputOut.
+func costsOf(questions []evaluate.Line) evaluate.Line {
+	out := evaluate.Line{"recognised": evaluate.ShareOf(questions, func(q evaluate.Line) bool { return q.Figure("class_cost").Known() })}
+	for _, key := range []string{"class_cost", "any_cost", "single_cost", "own_cost"} {
+		out[key] = evaluate.Geometric(evaluate.Column(questions, key)) // of those that are known
 	}
+	return out
 }
 
-func (b *bench) leaveInputOut(s priced, all []priced) ([]question, error) {
-	l, err := b.fit(func(e execution) bool { return e.subject() != s.subject }, true)
+// leaveInputOut has for each execution of a subject the logarithm of what it would cost by
+// each rule, unknown where that has no setting for it.
+func (b *bench) leaveInputOut(s priced, all []priced) ([]evaluate.Line, error) {
+	isOwn := func(r evaluate.Row) bool { return subject(r) == subject(s.Row) }
+	l, err := b.fit(func(e execution) bool { return !isOwn(e.Row) }, true)
 	if err != nil {
 		return nil, err
 	}
-	single := cheapest(evaluate.Only(all, func(o priced) bool { return o.subject != s.subject && o.machine == s.machine }))
-	var out []question
+	single := s.at(cheapest(evaluate.Only(all, func(o priced) bool { return !isOwn(o.Row) && o.Machine == s.Machine })))
+	var out []evaluate.Line
 	for _, e := range b.all {
-		if e.subject() != s.subject || math.IsNaN(s.at(single)) {
+		if !isOwn(e.Row) || math.IsNaN(single) {
 			continue
 		}
-		q := question{class: math.NaN(), single: s.at(single), own: s.at(e.knobs.Key())}
+		class, known := math.NaN(), single
 		if c := l.model.Classify(e.profile); c.Known() {
-			q.class = s.at(cheapest(evaluate.Only(all, func(o priced) bool {
-				return slices.ContainsFunc(b.all, func(m execution) bool { return l.label[m.run] == c.ID && m.subject() == o.subject })
+			class = s.at(cheapest(evaluate.Only(all, func(o priced) bool {
+				return slices.ContainsFunc(b.all, func(m execution) bool { return l.label[m.Run] == c.ID && subject(m.Row) == subject(o.Row) })
 			})))
 		}
-		if q.any = q.class; math.IsNaN(q.any) {
-			q.any = q.single
+		if !math.IsNaN(class) {
+			known = class
 		}
-		out = append(out, q)
+		out = append(out, evaluate.Line{
+			"class_cost": evaluate.Figure(class), "any_cost": evaluate.Figure(known),
+			"single_cost": evaluate.Figure(single), "own_cost": evaluate.Figure(s.at(e.Knobs.Key())),
+		})
 	}
 	return out, nil
 }

@@ -15,7 +15,7 @@ import (
 // variation asks questions that differ from what was learned.
 type variation struct {
 	name    string
-	exams   func(b *bench) []exam
+	exams   []exam
 	unnamed bool // which runs are of one kind of job is left out
 }
 
@@ -25,41 +25,38 @@ type exam struct {
 	ask  func(execution) []tuning.Profile
 }
 
-func variations() []variation {
-	folds := func(ask func(execution) []tuning.Profile) func(b *bench) []exam {
-		return func(b *bench) []exam { return b.byFold(ask) }
-	}
+func (b *bench) variations() []variation {
 	return []variation{
-		{name: "other cores or threads", exams: func(b *bench) []exam { return b.byKnob(shaped) }},
-		{name: "another clock", exams: func(b *bench) []exam { return b.byKnob(clocked) }},
-		{name: "the first quarter of the run", exams: folds(firstQuarter)},
-		{name: "one feature missing", exams: folds(withoutOne)},
-		{name: "another set of counters", exams: folds(fromOtherCounters)},
-		{name: "a tenth of the counts from a neighbour", exams: func(b *bench) []exam { return b.byFold(b.polluted(0.1)) }},
-		{name: "a third of the counts from a neighbour", exams: func(b *bench) []exam { return b.byFold(b.polluted(1.0 / 3)) }},
-		{name: "kinds of jobs not told", unnamed: true, exams: folds(asItIs)},
+		{name: "other cores or threads", exams: b.byKnob(shaped)},
+		{name: "another clock", exams: b.byKnob(clocked)},
+		{name: "the first quarter of the run", exams: b.byFold(firstQuarter)},
+		{name: "one feature missing", exams: b.byFold(withoutOne)},
+		{name: "another set of counters", exams: b.byFold(fromOtherCounters)},
+		{name: "a tenth of the counts from a neighbour", exams: b.byFold(b.polluted(0.1))},
+		{name: "a third of the counts from a neighbour", exams: b.byFold(b.polluted(1.0 / 3))},
+		{name: "kinds of jobs not told", unnamed: true, exams: b.byFold(asItIs)},
 	}
 }
 
 // vary asks each variation. Only programs that were learned are asked about.
 func (b *bench) vary(ctx context.Context) ([]evaluate.Line, error) {
 	var out []evaluate.Line
-	for _, v := range variations() {
+	for _, v := range b.variations() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		b.step(v.name)
 		var all []answer
-		for _, x := range v.exams(b) {
+		for _, x := range v.exams {
 			l, err := b.fit(func(e execution) bool { return !x.held(e) }, !v.unnamed)
 			if err != nil {
 				return nil, err
 			}
 			for _, e := range b.all {
-				if !l.met[e.workload] || !x.held(e) {
+				if !l.met[e.Workload] || !x.held(e) {
 					continue
 				}
-				all = append(all, tuning.Each(x.ask(e), func(p tuning.Profile) answer { return l.question(p, e.workload) })...)
+				all = append(all, tuning.Each(x.ask(e), func(p tuning.Profile) answer { return l.question(p, e.Workload) })...)
 			}
 		}
 		if len(all) == 0 {
@@ -87,12 +84,12 @@ func (b *bench) byKnob(concerned func(knob string) bool) []exam {
 	}
 	var all []value
 	for _, e := range b.all {
-		for _, knob := range evaluate.Only(slices.Sorted(maps.Keys(e.knobs)), concerned) {
-			all = append(all, value{knob, e.knobs[knob]})
+		for _, knob := range evaluate.Only(slices.Sorted(maps.Keys(e.Knobs)), concerned) {
+			all = append(all, value{knob, e.Knobs[knob]})
 		}
 	}
 	return tuning.Each(evaluate.Split(all, func(at value) value { return at }), func(same []value) exam {
-		return exam{func(e execution) bool { return e.knobs[same[0].knob] == same[0].v }, asItIs}
+		return exam{func(e execution) bool { return e.Knobs[same[0].knob] == same[0].v }, asItIs}
 	})
 }
 
@@ -145,10 +142,10 @@ func fromOtherCounters(e execution) []tuning.Profile {
 func (b *bench) polluted(part float64) func(execution) []tuning.Profile {
 	return func(e execution) []tuning.Profile {
 		own := e.sum(e.intervals)
-		at := slices.IndexFunc(b.all, func(o execution) bool { return o.run == e.run })
+		at := slices.IndexFunc(b.all, func(o execution) bool { return o.Run == e.Run })
 		for i := range b.all {
 			o := b.all[(at+i)%len(b.all)]
-			if o.workload == e.workload || o.machine != e.machine || o.profile.Schema != e.profile.Schema || !o.knobs.Equal(e.knobs) {
+			if o.Workload == e.Workload || o.Machine != e.Machine || o.profile.Schema != e.profile.Schema || !o.Knobs.Equal(e.Knobs) {
 				continue
 			}
 			theirs := o.sum(o.intervals)
@@ -156,13 +153,13 @@ func (b *bench) polluted(part float64) func(execution) []tuning.Profile {
 				continue
 			}
 			scale := part / (1 - part) * own[eventInstructions] / theirs[eventInstructions]
-			mixed := interval{}
+			var mixed evaluate.Row
 			for event, n := range own {
 				if m, ok := theirs[event]; ok {
-					mixed[event] = n + scale*m
+					mixed.Set(event, n+scale*m)
 				}
 			}
-			return []tuning.Profile{e.describe([]interval{mixed})}
+			return []tuning.Profile{e.describe([]evaluate.Row{mixed})}
 		}
 		return nil
 	}
@@ -184,9 +181,9 @@ func (b *bench) stability(ctx context.Context, resamples int) (evaluate.Line, er
 		rng := rand.New(rand.NewPCG(b.seed, uint64(1000+i))) //nolint:gosec // an index
 		chosen := map[string]bool{}
 		for _, at := range rng.Perm(len(b.all))[:len(b.all)*4/5] {
-			chosen[b.all[at].run] = true
+			chosen[b.all[at].Run] = true
 		}
-		part, err := b.fit(func(e execution) bool { return chosen[e.run] }, true)
+		part, err := b.fit(func(e execution) bool { return chosen[e.Run] }, true)
 		if err != nil {
 			return nil, err
 		}

@@ -15,24 +15,6 @@ import (
 	"pitchpipe/exporter/api"
 )
 
-// interval is what was counted in one row of samples, by column; what is missing is
-// missing.
-type interval map[string]float64
-
-func intervalsOf(t evaluate.Table, rows []evaluate.Row) []interval {
-	var out []interval
-	for _, r := range rows {
-		counts := interval{}
-		for _, c := range t.Columns {
-			if v, ok := r.Float(c); ok && !strings.HasPrefix(c, "knob_") {
-				counts[c] = v
-			}
-		}
-		out = append(out, counts)
-	}
-	return out
-}
-
 // moment is when every recorded run began: nothing has aged.
 func moment() time.Time { return time.Unix(0, 0).UTC() }
 
@@ -41,16 +23,17 @@ func moment() time.Time { return time.Unix(0, 0).UTC() }
 // them is warm-up; without any each interval is an epoch. Where the cores of the node are
 // known, an epoch that others disturbed does not count; if all of them are, they count and
 // the profile is flagged.
-func accounted(run string, intervals []interval, ends []float64, spec profile.Spec) tuning.Profile {
+func accounted(intervals []evaluate.Row, ends []float64, spec profile.Spec) tuning.Profile {
 	after := func(seconds float64) time.Time { return moment().Add(time.Duration(seconds * float64(time.Second))) }
-	w := api.Window{Job: api.Job{ID: run, Attempt: 1, Started: moment(), Ended: true}, Schema: api.SchemaAccounting}
+	until := func(row evaluate.Row) float64 { v, _ := row.Float("t_seconds"); return v }
+	w := api.Window{Job: api.Job{ID: intervals[0].Run, Attempt: 1, Started: moment(), Ended: true}, Schema: api.SchemaAccounting}
 	grown := map[string]float64{}
 	if len(ends) == 0 {
-		ends = tuning.Each(intervals, func(row interval) float64 { return row["t_seconds"] })
+		ends = tuning.Each(intervals, until)
 	}
 	for i, row := range intervals {
 		values := map[string]float64{}
-		for column, v := range row {
+		for column, v := range row.Numbers() {
 			switch {
 			case column == "t_seconds", column == "input":
 			case evaluate.Gauge(column):
@@ -60,7 +43,7 @@ func accounted(run string, intervals []interval, ends []float64, spec profile.Sp
 				values[column] = grown[column]
 			}
 		}
-		w.Samples = append(w.Samples, api.Sample{Seq: uint64(i + 1), Time: after(row["t_seconds"]), Values: values}) //nolint:gosec // an index
+		w.Samples = append(w.Samples, api.Sample{Seq: uint64(i + 1), Time: after(until(row)), Values: values}) //nolint:gosec // an index
 	}
 	spec.Epochs = len(ends)
 	var epochs []tuning.Epoch
@@ -85,15 +68,12 @@ func accounted(run string, intervals []interval, ends []float64, spec profile.Sp
 
 // execution is one whole run as it was recorded: one attempt under one setting.
 type execution struct {
-	workload, run string // run: the name, made different from all others'
-	machine       string
-	knobs         tuning.Settings
-	input         string // which of its inputs; empty: there are no such
-	nth           int    // among the executions of one workload under the same settings, from 0
-	intervals     []interval
-	counts        map[string]bool // columns of its table that count events
-	events        []string        // columns that the machine's runs have
-	profile       tuning.Profile
+	evaluate.Row                // the first, but that the name of the run is different from all others'
+	nth          int            // among the executions of one workload under the same settings, from 0
+	intervals    []evaluate.Row // all
+	counts       []string       // columns of its table that count events
+	events       []string       // columns that the machine's runs have
+	profile      tuning.Profile
 }
 
 // widespread is the share of a machine's runs that must have an event for it to be
@@ -105,28 +85,22 @@ func executions(tables []evaluate.Table) ([]execution, error) {
 	var out []execution
 	names := map[string]int{}
 	for _, t := range tables {
-		counts := map[string]bool{}
-		for _, c := range t.Columns {
-			counts[c] = counted(c)
-		}
+		counts := evaluate.Only(t.Columns, counted)
 		for _, rows := range evaluate.Runs(t.Rows) {
 			first := rows[0]
 			if r, changed := tuning.First(rows, func(r evaluate.Row) bool { return !r.Knobs.Equal(first.Knobs) }); changed {
 				return nil, evaluate.Invalid("%s:%d: run %q changes its settings; want one run for each", t.File, r.Line, r.Run)
 			}
 			names[first.Run]++
-			out = append(out, execution{
-				workload: first.Workload, run: first.Run, machine: first.Machine, knobs: first.Knobs, input: first.Input(),
-				counts: counts, intervals: intervalsOf(t, rows),
-			})
+			out = append(out, execution{Row: first, counts: counts, intervals: rows})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b execution) int { return cmp.Compare(a.run, b.run) })
+	slices.SortStableFunc(out, func(a, b execution) int { return cmp.Compare(a.Run, b.Run) })
 	repeats := map[string]int{}
 	for i := range out {
 		e := &out[i]
-		if names[e.run] > 1 { // others have the name too: it is that of a run of a workload on a machine in a file
-			e.run = fmt.Sprintf("%s #%d", e.run, i)
+		if names[e.Run] > 1 { // others have the name too: it is that of a run of a workload on a machine in a file
+			e.Run = fmt.Sprintf("%s #%d", e.Run, i)
 		}
 		e.nth = repeats[e.setting()]
 		repeats[e.setting()]++
@@ -137,12 +111,12 @@ func executions(tables []evaluate.Table) ([]execution, error) {
 
 // setting names what two executions must share to be repeats of each other.
 func (e execution) setting() string {
-	return strings.Join([]string{e.workload, e.machine, e.knobs.Key()}, "\x00")
+	return strings.Join([]string{e.Workload, e.Machine, e.Knobs.Key()}, "\x00")
 }
 
 func describe(all []execution) {
 	sets := map[string][]string{} // by machine
-	for _, same := range evaluate.Split(all, func(e execution) string { return e.machine }) {
+	for _, same := range evaluate.Split(all, func(e execution) string { return e.Machine }) {
 		have := map[string]int{}
 		for _, e := range same {
 			for event := range e.sum(e.intervals) {
@@ -150,40 +124,41 @@ func describe(all []execution) {
 			}
 		}
 		often := func(event string) bool { return float64(have[event]) >= widespread*float64(len(same)) }
-		sets[same[0].machine] = evaluate.Only(slices.Sorted(maps.Keys(have)), often)
+		sets[same[0].Machine] = evaluate.Only(slices.Sorted(maps.Keys(have)), often)
 	}
 	for i := range all {
-		all[i].events = sets[all[i].machine]
+		all[i].events = sets[all[i].Machine]
 		all[i].profile = all[i].describe(all[i].intervals)
 	}
 }
 
 // sum sums the events over intervals. An event that is missing in any of them is missing: a
 // sum over others would be too low.
-func (e execution) sum(intervals []interval) interval {
-	out, n := interval{}, map[string]int{}
-	for _, counts := range intervals {
-		for event, v := range counts {
-			if e.counts[event] {
-				out[event] += v
-				n[event]++
-			}
+func (e execution) sum(intervals []evaluate.Row) map[string]float64 {
+	out := map[string]float64{}
+	for _, event := range e.counts {
+		sum, whole := 0.0, true
+		for _, r := range intervals {
+			v, ok := r.Float(event)
+			sum, whole = sum+v, whole && ok
+		}
+		if whole {
+			out[event] = sum
 		}
 	}
-	maps.DeleteFunc(out, func(event string, _ float64) bool { return n[event] < len(intervals) })
 	return out
 }
 
 // describe makes the profile of some of the intervals: of hardware counters where they were
 // recorded, else of the exporter's columns.
-func (e execution) describe(intervals []interval) tuning.Profile {
+func (e execution) describe(intervals []evaluate.Row) tuning.Profile {
 	if !e.hardware() {
-		return accounted(e.run, intervals, nil, profile.Spec{Settings: e.knobs, Machine: e.machine})
+		return accounted(intervals, nil, profile.Spec{Settings: e.Knobs, Machine: e.Machine})
 	}
 	counts := e.sum(intervals)
 	maps.DeleteFunc(counts, func(event string, _ float64) bool { return !slices.Contains(e.events, event) })
 	return tuning.Profile{
-		Schema: countSchema(e.events), Machine: e.machine, Settings: e.knobs,
+		Schema: countSchema(e.events), Machine: e.Machine, Settings: e.Knobs,
 		Features: countFeatures(counts), Samples: len(intervals),
 	}
 }
@@ -220,13 +195,6 @@ func gaugeWords() []string {
 	}
 }
 
-// runKey names a run: names are those of a workload on a machine in one recording.
-type runKey struct{ recording, machine, workload, run string }
-
-func keyOf(recording string, r evaluate.Row) runKey {
-	return runKey{recording, r.Machine, r.Workload, r.Run}
-}
-
 // recordings says which recording a table is of, by its place among those of its kind: those
 // of one folder belong together, and where several of a kind stand in one, the first of each
 // do, and so on.
@@ -246,55 +214,43 @@ func (in RegretInput) recordings() func(i int, t evaluate.Table) string {
 // sampledRun is one run that was sampled, and the ends of its epochs where they are known.
 type sampledRun struct {
 	recording string
-	intervals []interval
+	intervals []evaluate.Row
 	ends      []float64
 }
 
-// sampledRuns has the runs by their key without a recording.
-type sampledRuns map[runKey][]*sampledRun
+// sampledRuns has the runs by machine, workload and name, which those of several recordings
+// may share.
+type sampledRuns map[[3]string][]*sampledRun
 
-// find is the run of a trial: that of the same recording, or the only one of its name.
-func (s sampledRuns) find(k runKey) *sampledRun {
-	all := s[k.anywhere()]
-	if run, ok := tuning.First(all, func(r *sampledRun) bool { return r.recording == k.recording }); ok || len(all) != 1 {
+func nameOf(r evaluate.Row) [3]string { return [3]string{r.Machine, r.Workload, r.Run} }
+
+// find is the run of a row: that of the same recording, or the only one of its name. Nil: there is none.
+func (s sampledRuns) find(recording string, r evaluate.Row) *sampledRun {
+	all := s[nameOf(r)]
+	if run, ok := tuning.First(all, func(run *sampledRun) bool { return run.recording == recording }); ok || len(all) != 1 {
 		return run
 	}
 	return all[0]
-}
-
-func (k runKey) anywhere() runKey {
-	k.recording = ""
-	return k
 }
 
 func (in RegretInput) sampled() (sampledRuns, error) {
 	out, of := sampledRuns{}, in.recordings()
 	for i, t := range in.Samples {
 		for _, rows := range evaluate.Runs(t.Rows) {
-			k := keyOf(of(i, t), rows[0])
-			if have := out.find(k); have != nil && have.recording == k.recording {
-				return out, evaluate.Invalid("%s:%d: run %q of %s on %s stands twice", t.File, rows[0].Line, k.run, k.workload, k.machine)
+			recording, r := of(i, t), rows[0]
+			if have := out.find(recording, r); have != nil && have.recording == recording {
+				return out, evaluate.Invalid("%s:%d: run %q of %s on %s stands twice", t.File, r.Line, r.Run, r.Workload, r.Machine)
 			}
-			out[k.anywhere()] = append(out[k.anywhere()], &sampledRun{recording: k.recording, intervals: intervalsOf(t, rows)})
+			out[nameOf(r)] = append(out[nameOf(r)], &sampledRun{recording: recording, intervals: rows})
 		}
 	}
 	for i, t := range in.Curves {
 		for _, r := range t.Rows {
 			end, ok := r.Float("seconds")
-			if run := out.find(keyOf(of(i, t), r)); run != nil && ok {
+			if run := out.find(of(i, t), r); run != nil && ok {
 				run.ends = append(run.ends, end)
 			}
 		}
 	}
 	return out, nil
-}
-
-// profile is that of a run, made as the controller makes it. False: it was not sampled.
-func (s sampledRuns) profile(t trial, machine string, cores int) (tuning.Profile, bool) {
-	run := s.find(t.run)
-	if run == nil {
-		return tuning.Profile{}, false
-	}
-	p := accounted(t.run.run, run.intervals, slices.Sorted(slices.Values(run.ends)), profile.Spec{Settings: t.whole.Settings, Machine: machine, NodeCores: cores})
-	return p, len(p.Features) > 0
 }

@@ -41,7 +41,11 @@ func Regret(ctx context.Context, in RegretInput, progress evaluate.Progress) (ev
 	if err != nil {
 		return out, err
 	}
-	all, left, err := in.gather()
+	sampled, err := in.sampled()
+	if err != nil {
+		return out, err
+	}
+	all, left, err := in.gather(sampled)
 	if err != nil {
 		return out, err
 	}
@@ -60,12 +64,8 @@ func Regret(ctx context.Context, in RegretInput, progress evaluate.Progress) (ev
 		return out, evaluate.Invalid("too little is recorded: %d of %d inputs have two repeats of two settings, the default %s among them, with what %s of %s needs; want two inputs",
 			len(used), len(all), own, in.Objective, in.Energy)
 	}
-	sampled, err := in.sampled()
-	if err != nil {
-		return out, err
-	}
-	jobs := in.jobs(used, sampled)
-	if !slices.ContainsFunc(jobs, func(j job) bool { return j.profiled }) {
+	jobs := in.jobs(used)
+	if !slices.ContainsFunc(jobs, job.profiled) {
 		return out, evaluate.Invalid("too little is recorded: no run under the default %s was sampled; want the samples of the same recording", own)
 	}
 	judged := make([]judgement, len(used))
@@ -101,16 +101,13 @@ func knobs(all []*factorial) []tuning.Knob {
 	return out
 }
 
-// judgement is what became of one input. Figures are logarithms of ratios, NaN where nothing was measured.
+// judgement is what became of one input.
 type judgement struct {
-	row             evaluate.Line
-	single          string // the best single setting for all others
-	classes         int
-	verdicts        []verdict
-	withClass       []float64 // of the questions that got a class
-	without         []float64 // of those that kept their default for want of one
-	withoutProbed   []float64 // of the same, were they probed
-	singleHindsight []float64
+	row       evaluate.Line
+	single    string  // the best single setting for all others
+	hindsight float64 // its regret, as a logarithm
+	classes   int
+	verdicts  []verdict
 }
 
 // leaveOut learns from all others on the machine and asks about each repeat of the input.
@@ -120,69 +117,66 @@ func (in RegretInput) leaveOut(s *factorial, all []*factorial, jobs []job) (judg
 	if err != nil {
 		return judgement{}, fmt.Errorf("without %s: %w", s.name(), err)
 	}
-	repeats, keys := s.whole()
-	optimum := s.cheapest(repeats, func(k string) bool { return slices.Contains(keys, k) })
-	out := judgement{single: single(evaluate.Only(all, other)), classes: taught.classes}
+	best := single(evaluate.Only(all, other))
+	out := judgement{single: best, hindsight: s.hindsight(best), classes: taught.classes}
 	var classes, reasons, settings []string
-	var seconds, chosen, probed, hindsight []float64
-	for _, run := range s.runs[in.Default.Key()] {
-		seconds = append(seconds, run.whole.Seconds)
-	}
-	slices.Sort(seconds) // so that the sum does not depend on the order of a map
+	var hindsight []float64
 	for _, j := range evaluate.Only(jobs, func(j job) bool { return j.input == s }) {
 		v := taught.decide(j)
-		out.verdicts = append(out.verdicts, v)
 		if !v.moved {
 			reasons = insert(reasons, string(v.reason))
 		}
 		for _, w := range v.workloads {
 			classes = insert(classes, w)
 		}
-		settings = insert(settings, v.settings.Key())
 		key := v.settings.Key()
+		settings = insert(settings, key)
 		tried := key // the cheapest when each setting was tried once, in the repeat of the profile
-		if best := s.cheapest([]int{j.repeat}, func(string) bool { return true }); !v.known && best != "" {
-			tried = best
+		if !v.known {
+			tried = cmp.Or(s.cheapest(s.keys(), []int{j.repeat}), key)
 		}
 		for _, judge := range s.repeats() {
-			if judge == j.repeat {
-				continue // it was profiled in it
-			}
-			cost, costTried := s.regret(key, judge), s.regret(tried, judge)
-			chosen, probed = append(chosen, cost), append(probed, costTried)
-			if v.known {
-				out.withClass = append(out.withClass, cost)
-			} else {
-				out.without, out.withoutProbed = append(out.without, cost), append(out.withoutProbed, costTried)
+			if judge != j.repeat { // it was profiled in it
+				v.regret, v.probed = append(v.regret, s.regret(key, judge)), append(v.probed, s.regret(tried, judge))
 			}
 		}
-		hindsight = append(hindsight, s.hindsight(key))
+		out.verdicts, hindsight = append(out.verdicts, v), append(hindsight, s.hindsight(key))
 	}
-	out.singleHindsight = append(out.singleHindsight, s.hindsight(out.single))
+	var seconds []float64
+	for _, run := range s.runs[in.Default.Key()] {
+		seconds = append(seconds, run.seconds)
+	}
+	slices.Sort(seconds) // so that the sum does not depend on the order of a map
+	repeats, _ := s.whole()
 	own := s.over(in.Default.Key())
+	regret, probed := costs(out.verdicts)
 	out.row = evaluate.Line{
-		"workload": s.workload, "input": s.input, "machine": s.machine, "repeats": len(repeats), "optimum": optimum,
+		"workload": s.workload, "input": s.input, "machine": s.machine, "repeats": len(repeats), "optimum": s.optimum(),
 		"classes": classes, "reasons": reasons, "chosen": settings, "known": evaluate.ShareOf(out.verdicts, func(v verdict) bool { return v.known }),
-		"seconds": evaluate.GeometricOf(seconds), "regret": evaluate.Geometric(chosen), "regret_hindsight": evaluate.Geometric(hindsight),
-		"probed_regret": evaluate.Geometric(probed), "single_regret": s.over(out.single), "default_regret": own, "oracle_over_default": 1 / own,
+		"seconds": evaluate.GeometricOf(seconds), "regret": regret, "regret_hindsight": evaluate.Geometric(hindsight),
+		"probed_regret": probed, "single_regret": s.over(best), "default_regret": own, "oracle_over_default": 1 / own,
 	}
 	return out, nil
 }
 
+// costs are the means over all repeats of verdicts.
+func costs(all []verdict) (regret, probed evaluate.Figure) {
+	var got, tried []float64
+	for _, v := range all {
+		got, tried = append(got, v.regret...), append(tried, v.probed...)
+	}
+	return evaluate.Geometric(got), evaluate.Geometric(tried)
+}
+
 // summary sums the rows up: means are geometric, over inputs.
 func (in RegretInput) summary(all []*factorial, judged []judgement, rows []evaluate.Line) evaluate.Line {
-	var total judgement
-	var workloads, settings, optima, singles []string
-	var classes []float64
-	repeats := 0
-	for i, j := range judged {
-		total.withClass, total.without = append(total.withClass, j.withClass...), append(total.without, j.without...)
-		total.withoutProbed = append(total.withoutProbed, j.withoutProbed...)
-		total.singleHindsight = append(total.singleHindsight, j.singleHindsight...)
-		total.verdicts = append(total.verdicts, j.verdicts...)
-		workloads, optima = insert(workloads, rows[i].Text("workload")), insert(optima, rows[i].Text("optimum"))
-		classes, singles = append(classes, float64(j.classes)), insert(singles, j.single)
-		repeats = max(repeats, int(rows[i].Figure("repeats")))
+	verdicts := slices.Concat(tuning.Each(judged, func(j judgement) []verdict { return j.verdicts })...)
+	known := evaluate.Only(verdicts, func(v verdict) bool { return v.known })
+	knownRegret, _ := costs(known)
+	unknownRegret, unknownProbed := costs(evaluate.Only(verdicts, func(v verdict) bool { return !v.known }))
+	var settings, singles []string
+	for _, j := range judged {
+		singles = insert(singles, j.single)
 	}
 	var runs []trial
 	for _, s := range all {
@@ -191,17 +185,21 @@ func (in RegretInput) summary(all []*factorial, judged []judgement, rows []evalu
 			runs = slices.AppendSeq(runs, maps.Values(s.runs[key]))
 		}
 	}
-	known := evaluate.Only(total.verdicts, func(v verdict) bool { return v.known })
+	different := func(key string) int {
+		return len(evaluate.Split(rows, func(row evaluate.Line) string { return row.Text(key) }))
+	}
+	_, repeats := evaluate.Range(evaluate.Column(rows, "repeats"))
 	out := evaluate.Line{
 		"objective": in.Objective, "weight": evaluate.Figure(in.Weight), "energy": in.Energy, "default": in.Default.Key(),
-		"workloads": len(workloads), "inputs": len(judged), "settings": len(settings), "repeats": repeats, "optima": len(optima),
-		"questions": len(total.verdicts), "single_settings": singles, "classes_mean": evaluate.Mean(classes), "repeat_sd_log": spread(all),
-		"known_regret_mean": evaluate.Geometric(total.withClass), "unknown_regret_mean": evaluate.Geometric(total.without),
-		"unknown_probed_regret_mean": evaluate.Geometric(total.withoutProbed), "single_regret_hindsight_mean": evaluate.Geometric(total.singleHindsight),
-		"share_known":     evaluate.Share(len(known), len(total.verdicts)),
-		"share_moved":     evaluate.ShareOf(total.verdicts, func(v verdict) bool { return v.moved }),
-		"share_own_kind":  evaluate.ShareOf(known, func(v verdict) bool { return v.own }),
-		"share_disturbed": evaluate.ShareOf(runs, func(t trial) bool { return t.disturbed }),
+		"workloads": different("workload"), "inputs": len(judged), "settings": len(settings), "repeats": int(repeats), "optima": different("optimum"),
+		"questions": len(verdicts), "single_settings": singles, "repeat_sd_log": spread(all),
+		"classes_mean":      evaluate.Mean(tuning.Each(judged, func(j judgement) float64 { return float64(j.classes) })),
+		"known_regret_mean": knownRegret, "unknown_regret_mean": unknownRegret, "unknown_probed_regret_mean": unknownProbed,
+		"single_regret_hindsight_mean": evaluate.Geometric(tuning.Each(judged, func(j judgement) float64 { return j.hindsight })),
+		"share_known":                  evaluate.Share(len(known), len(verdicts)),
+		"share_moved":                  evaluate.ShareOf(verdicts, func(v verdict) bool { return v.moved }),
+		"share_own_kind":               evaluate.ShareOf(known, func(v verdict) bool { return v.own }),
+		"share_disturbed":              evaluate.ShareOf(runs, func(t trial) bool { return t.disturbed }),
 	}
 	for _, key := range []string{"regret", "regret_hindsight", "probed_regret", "single_regret", "default_regret", "oracle_over_default"} {
 		out[key+"_mean"] = evaluate.GeometricOf(evaluate.Column(rows, key))

@@ -23,11 +23,12 @@ const (
 // Energies lists them.
 func Energies() []string { return []string{CoreSeconds, CPUSeconds, Joules} }
 
+// trial is one run: as the controller would have seen an epoch of it, and what it cost as a whole.
 type trial struct {
-	run       runKey
-	whole     tuning.Trial // seconds and energy of the whole run: what it cost
-	epoch     tuning.Trial // of an epoch: what the controller would have seen
-	cost      float64      // logarithm of what the objective minimises
+	tuning.Trial
+	seconds   float64     // of the whole run
+	cost      float64     // logarithm of what the objective minimises
+	sampled   *sampledRun // nil: it was not
 	disturbed bool
 }
 
@@ -78,10 +79,10 @@ func (s *factorial) mean(key string, repeats []int) float64 {
 	return floats.Sum(tuning.Each(repeats, func(r int) float64 { return s.cost(key, r) })) / float64(len(repeats))
 }
 
-// cheapest is the setting with the least mean over the repeats, of those that were made
-// in all of them and that may be taken; of equals the first by name. Empty: none.
-func (s *factorial) cheapest(repeats []int, may func(key string) bool) string {
-	best, _ := evaluate.Least(evaluate.Only(s.keys(), may), func(key string) float64 { return s.mean(key, repeats) })
+// cheapest is the setting of some with the least mean over the repeats, of those that were
+// made in all of them; of equals the first. Empty: none.
+func (s *factorial) cheapest(keys []string, repeats []int) string {
+	best, _ := evaluate.Least(keys, func(key string) float64 { return s.mean(key, repeats) })
 	return best
 }
 
@@ -90,8 +91,14 @@ func (s *factorial) cheapest(repeats []int, may func(key string) bool) string {
 func (s *factorial) whole() (repeats []int, keys []string) {
 	keys = s.repeated()
 	return evaluate.Only(s.repeats(), func(r int) bool {
-		return !slices.ContainsFunc(keys, func(key string) bool { _, ok := s.runs[key][r]; return !ok })
+		return !slices.ContainsFunc(keys, func(key string) bool { return math.IsNaN(s.cost(key, r)) })
 	}), keys
+}
+
+// optimum is the setting that is cheapest in all repeats together.
+func (s *factorial) optimum() string {
+	repeats, keys := s.whole()
+	return s.cheapest(keys, repeats)
 }
 
 // regret of a setting in one repeat: ln of its cost over that of the setting that was
@@ -99,7 +106,7 @@ func (s *factorial) whole() (repeats []int, keys []string) {
 func (s *factorial) regret(key string, judge int) float64 {
 	repeats, keys := s.whole()
 	others := slices.DeleteFunc(repeats, func(r int) bool { return r == judge })
-	best := s.cheapest(others, func(k string) bool { return !math.IsNaN(s.cost(k, judge)) && slices.Contains(keys, k) })
+	best := s.cheapest(evaluate.Only(keys, func(k string) bool { return !math.IsNaN(s.cost(k, judge)) }), others)
 	return s.cost(key, judge) - s.cost(best, judge)
 }
 
@@ -111,9 +118,8 @@ func (s *factorial) over(key string) evaluate.Figure {
 // hindsight is ln of the mean cost of a setting over that of the cheapest, both in all
 // repeats. NaN: not measured.
 func (s *factorial) hindsight(key string) float64 {
-	repeats, keys := s.whole()
-	best := s.cheapest(repeats, func(k string) bool { return slices.Contains(keys, k) })
-	return s.mean(key, repeats) - s.mean(best, repeats)
+	repeats, _ := s.whole()
+	return s.mean(key, repeats) - s.mean(s.optimum(), repeats)
 }
 
 // single is the setting that is cheapest for inputs together, each measured against its
@@ -163,25 +169,31 @@ func spread(all []*factorial) evaluate.Figure {
 }
 
 // gather sorts the trials by input. Runs that failed are no runs; those whose cost was
-// not measured are listed. Repeats of several recordings are repeats of their own.
-func (in RegretInput) gather() ([]*factorial, evaluate.LeftOut, error) {
+// not measured are listed. Repeats of several recordings are repeats of their own. Inputs
+// have the numbers that the tables give them, or, of a workload whose inputs are words, those
+// of their places.
+func (in RegretInput) gather(sampled sampledRuns) ([]*factorial, evaluate.LeftOut, error) {
 	at := map[[3]string]*factorial{}
 	var out []*factorial
 	var left evaluate.LeftOut
-	numbers := inputNumbers(in.Trials)
 	of := in.recordings()
-	offset, cores := 0, map[string]int{}
+	offset, cores, inputs := 0, map[string]int{}, map[string][]string{}
 	for i, t := range in.Trials {
 		next := offset
 		for _, r := range t.Rows {
-			key := [3]string{r.Workload, r.Machine, r.Input()}
-			s := at[key]
+			if !slices.Contains(inputs[r.Workload], r.Input()) && r.Input() != "" {
+				inputs[r.Workload] = append(inputs[r.Workload], r.Input())
+			}
+			s := at[subject(r)]
 			if s == nil {
 				s = &factorial{
-					workload: r.Workload, machine: r.Machine, input: numbers[[2]string{r.Workload, r.Input()}],
+					workload: r.Workload, machine: r.Machine, input: 1 + slices.Index(inputs[r.Workload], r.Input()),
 					settings: map[string]tuning.Settings{}, runs: map[string]map[int]trial{},
 				}
-				at[key] = s
+				if v, ok := r.Float("input"); ok && v == math.Trunc(v) {
+					s.input = int(v)
+				}
+				at[subject(r)] = s
 				out = append(out, s)
 			}
 			node, _ := r.Float("node_cores")
@@ -193,7 +205,7 @@ func (in RegretInput) gather() ([]*factorial, evaluate.LeftOut, error) {
 			if one == nil {
 				continue
 			}
-			one.run = keyOf(of(i, t), r)
+			one.sampled = sampled.find(of(i, t), r)
 			repeat, ok := s.add(r, *one, offset)
 			if !ok {
 				number, _ := r.Float("repeat")
@@ -233,26 +245,6 @@ func (s *factorial) add(r evaluate.Row, one trial, offset int) (repeat int, ok b
 	return repeat, true
 }
 
-// inputNumbers are those that the tables give to inputs, or, of a workload whose inputs
-// are words, their places.
-func inputNumbers(tables []evaluate.Table) map[[2]string]int {
-	out, places := map[[2]string]int{}, map[string]int{}
-	for _, t := range tables {
-		for _, r := range t.Rows {
-			key := [2]string{r.Workload, r.Input()}
-			if _, known := out[key]; known || key[1] == "" {
-				continue
-			}
-			places[r.Workload]++
-			out[key] = places[r.Workload]
-			if v, ok := r.Float("input"); ok && v == math.Trunc(v) {
-				out[key] = int(v)
-			}
-		}
-	}
-	return out
-}
-
 // trial reads what a run took: as a whole, and an epoch of it. Without epochs the run is
 // one. Nil: it is no measurement; the words say why where it did not fail.
 func (in RegretInput) trial(r evaluate.Row) (*trial, string) {
@@ -270,9 +262,8 @@ func (in RegretInput) trial(r evaluate.Row) (*trial, string) {
 		epoch, epochs = seconds, 1
 	}
 	one := trial{
-		whole:     tuning.Trial{Settings: r.Knobs, Epochs: 1, Seconds: seconds},
-		epoch:     tuning.Trial{Settings: r.Knobs, Epochs: int(epochs), Seconds: epoch},
-		disturbed: disturbed != 0,
+		Trial:   tuning.Trial{Settings: r.Knobs, Epochs: int(epochs), Seconds: epoch},
+		seconds: seconds, disturbed: disturbed != 0,
 	}
 	energy := r.Knobs[tuning.Cores].Float() * seconds
 	if in.Energy != CoreSeconds {
@@ -281,8 +272,7 @@ func (in RegretInput) trial(r evaluate.Row) (*trial, string) {
 	if !(energy > 0) || math.IsInf(energy, 0) {
 		energy = math.NaN()
 	} else {
-		one.whole.Joules, one.epoch.Joules = new(tuning.Joules(energy)), new(tuning.Joules(energy*epoch/seconds))
-		one.whole.Source, one.epoch.Source = in.Energy, in.Energy
+		one.Joules, one.Source = new(tuning.Joules(energy*epoch/seconds)), in.Energy
 	}
 	if one.cost = in.Measure.Log(in.Measure.Spent(seconds, energy, r.Knobs)); math.IsInf(one.cost, 0) {
 		return nil, "no " + in.Energy + ", which the objective needs"

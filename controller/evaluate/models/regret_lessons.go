@@ -8,22 +8,21 @@ import (
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/plan"
+	"pitchpipe/controller/profile"
 	"pitchpipe/controller/tuning"
 )
 
 // job is one repeat of one input: it ran under every setting, and was profiled under
-// the default.
+// the default where it has a profile.
 type job struct {
-	input       *factorial
-	repeat      int
-	profile     tuning.Profile
-	profiled    bool
-	observation knowledge.Observation
+	knowledge.Observation
+	input  *factorial
+	repeat int
 }
 
 // jobs are what the controller would have observed. What is not measured under the default
 // teaches no effect.
-func (in RegretInput) jobs(all []*factorial, sampled sampledRuns) []job {
+func (in RegretInput) jobs(all []*factorial) []job {
 	var out []job
 	own := in.Default.Key()
 	for _, s := range all {
@@ -32,20 +31,21 @@ func (in RegretInput) jobs(all []*factorial, sampled sampledRuns) []job {
 			if !ok {
 				continue
 			}
-			j := job{input: s, repeat: repeat}
-			j.profile, j.profiled = sampled.profile(reference, s.machine, s.cores)
 			id := fmt.Sprintf("%s#%d", s.name(), repeat)
-			j.observation = knowledge.Observation{
+			j := job{input: s, repeat: repeat, Observation: knowledge.Observation{
 				ID: id, Job: id, Kind: tuning.JobKind{Name: s.name()}, Machine: s.machine, Cores: s.cores, At: moment(),
-			}
-			if j.profiled {
-				j.observation.Profiles = []tuning.Profile{j.profile}
+			}}
+			if run := reference.sampled; run != nil {
+				spec := profile.Spec{Settings: reference.Settings, Machine: s.machine, NodeCores: s.cores}
+				p := accounted(run.intervals, slices.Sorted(slices.Values(run.ends)), spec)
+				if len(p.Features) > 0 {
+					j.Profiles = []tuning.Profile{p}
+				}
 			}
 			for _, key := range s.keys() {
 				if t, ok := s.runs[key][repeat]; ok {
-					seen := t.epoch
-					seen.Reference = key == own
-					j.observation.Trials = append(j.observation.Trials, seen)
+					t.Reference = key == own
+					j.Trials = append(j.Trials, t.Trial)
 				}
 			}
 			out = append(out, j)
@@ -53,6 +53,8 @@ func (in RegretInput) jobs(all []*factorial, sampled sampledRuns) []job {
 	}
 	return out
 }
+
+func (j job) profiled() bool { return len(j.Profiles) > 0 }
 
 // lessons is what the others taught: all inputs but one.
 type lessons struct {
@@ -65,9 +67,9 @@ type lessons struct {
 // learn makes lessons of jobs, as the controller does it.
 func (in RegretInput) learn(jobs []job) (*lessons, error) {
 	m := &lessons{in: in, members: map[string][]job{}}
-	jobs = evaluate.Only(jobs, func(j job) bool { return j.profiled })
+	jobs = evaluate.Only(jobs, job.profiled)
 	samples := tuning.Each(jobs, func(j job) classify.Sample {
-		return classify.Sample{Profile: j.profile, Run: j.observation.Job, Kind: j.observation.Kind.String()}
+		return classify.Sample{Profile: j.Profiles[0], Run: j.Job, Kind: j.Kind.String()}
 	})
 	var err error
 	if m.model, err = classify.Fit(samples); err != nil {
@@ -77,13 +79,14 @@ func (in RegretInput) learn(jobs []job) (*lessons, error) {
 		m.classes += len(s.Groups)
 	}
 	for _, j := range jobs {
-		if c := m.model.Classify(j.profile); c.Known() {
+		if c := m.model.Classify(j.Profiles[0]); c.Known() {
 			m.members[c.ID] = append(m.members[c.ID], j)
 		}
 	}
 	return m, nil
 }
 
+// verdict is what was decided about a job. Figures are logarithms of ratios, NaN where nothing was measured.
 type verdict struct {
 	known     bool
 	workloads []string // of the class's members
@@ -91,14 +94,16 @@ type verdict struct {
 	settings  tuning.Settings
 	moved     bool
 	reason    tuning.Reason
+	regret    []float64 // in each repeat but that of the profile
+	probed    []float64 // the same, were each setting tried once where there was no class
 }
 
 // decide asks about a job that runs under its default: its profile is all that is known.
 func (m *lessons) decide(j job) verdict {
 	out := verdict{settings: m.in.Default}
 	class := tuning.Class{Reason: tuning.ReasonNoSamples}
-	if j.profiled {
-		class = m.model.Classify(j.profile)
+	if j.profiled() {
+		class = m.model.Classify(j.Profiles[0])
 	}
 	out.known, out.reason = class.Known(), class.Reason
 	if !out.known {
@@ -107,11 +112,11 @@ func (m *lessons) decide(j job) verdict {
 	for _, member := range m.members[class.ID] {
 		out.workloads = insert(out.workloads, member.input.workload)
 	}
-	seen := tuning.Each(m.members[class.ID], func(j job) knowledge.Observation { return j.observation })
+	seen := tuning.Each(m.members[class.ID], func(j job) knowledge.Observation { return j.Observation })
 	out.own = slices.Contains(out.workloads, j.input.workload)
 	target := knowledge.Target{Machine: j.input.machine, Cores: j.input.cores}
 	effects := knowledge.ClassEffects(seen, m.in.Default, target, m.in.Measure, moment())
-	d := plan.Decide(m.in.state(class, effects, j.observation))
+	d := plan.Decide(m.in.state(class, effects, j.Observation))
 	out.reason = d.Reason
 	if d.Action == tuning.Move {
 		out.settings, out.moved = d.Settings, true

@@ -32,11 +32,15 @@ func write(t testing.TB, name, text string) string {
 
 // trialsIn loads files of trials.
 func trialsIn(t interface{ Fatal(...any) }, files ...string) evaluate.Set {
-	tables, err := evaluate.Load(files, evaluate.Trials)
-	if err != nil {
-		t.Fatal(err)
+	var out evaluate.Set
+	for _, file := range files {
+		table, err := evaluate.Read(file, evaluate.Trials)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.Trials = append(out.Trials, table)
 	}
-	return evaluate.Set{Trials: tables}
+	return out
 }
 
 // asJSON prints a report, in which what is unknown equals what is unknown.

@@ -265,12 +265,12 @@ func TestAJobHasTheLengthAndTheLuckOfARecordedRun(t *testing.T) {
 func TestCurvesTellHowEpochsVaryAndWhatTheyReport(t *testing.T) {
 	t.Parallel()
 	in := smallPlan(t, write(t, "trials.csv", halves))
-	curves, err := evaluate.Load([]string{write(t, "curves.csv", "run,workload,machine,knob_cores,epoch,seconds,loss,quality\n"+
-		"1,a,m,4,1,100,2,0.1\n1,a,m,4,2,190,1,0.2\n1,a,m,4,3,300,0.5,0.3\n2,b,m,4,1,1,9,9\n2,b,m,4,2,9,9,9\n")}, evaluate.Curves)
+	curves, err := evaluate.Read(write(t, "curves.csv", "run,workload,machine,knob_cores,epoch,seconds,loss,quality\n"+
+		"1,a,m,4,1,100,2,0.1\n1,a,m,4,2,190,1,0.2\n1,a,m,4,3,300,0.5,0.3\n2,b,m,4,1,1,9,9\n2,b,m,4,2,9,9,9\n"), evaluate.Curves)
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.Curves = curves
+	in.Curves = []evaluate.Table{curves}
 	jobs, err := replay.PlanJobs(in)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -80,27 +81,39 @@ func (a *app) printReport(r evaluate.Report) error {
 // load reads the tables. Arguments behind the flags go to the flag that takes tables with
 // such columns: which flag each of them followed is unknown, as in --samples a b --trials c d.
 func load(tables []*tableFlag, more []string) error {
+	for _, f := range tables {
+		for _, file := range f.files {
+			t, err := evaluate.Read(file, f.formats...)
+			if err := cmp.Or(err, f.add(t)); err != nil {
+				return err
+			}
+		}
+	}
 	for _, file := range more {
-		format, err := evaluate.FormatOf(file)
+		t, err := evaluate.Read(file, evaluate.Records)
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(tables, func(f *tableFlag) bool { return slices.Contains(f.formats, format) })
-		if i < 0 {
+		f, takes := tuning.First(tables, func(f *tableFlag) bool { return slices.Contains(f.formats, t.Format) })
+		if !takes {
 			flags := tuning.Each(tables, func(f *tableFlag) string { return "--" + f.name() })
-			return fmt.Errorf("%w command line: %s is a table of %s: want those of %s", errInvalid, file, format, strings.Join(flags, ", "))
+			return fmt.Errorf("%w command line: %s is a table of %s: want those of %s", errInvalid, file, t.Format, strings.Join(flags, ", "))
 		}
-		tables[i].files = append(tables[i].files, file)
-	}
-	for _, f := range tables {
-		if f.required && len(f.files) == 0 {
-			return fmt.Errorf("%w command line: no file: want --%s FILE", errInvalid, f.name())
-		}
-		var err error
-		if *f.into, err = evaluate.Load(f.files, f.formats...); err != nil {
+		if err := f.add(t); err != nil {
 			return err
 		}
 	}
+	if f, lacks := tuning.First(tables, func(f *tableFlag) bool { return f.required && len(*f.into) == 0 }); lacks {
+		return fmt.Errorf("%w command line: no file: want --%s FILE", errInvalid, f.name())
+	}
+	return nil
+}
+
+func (f *tableFlag) add(t evaluate.Table) error {
+	if slices.ContainsFunc(*f.into, func(o evaluate.Table) bool { return o.File == t.File }) {
+		return fmt.Errorf("%w: %s is named twice", evaluate.ErrInvalid, t.File)
+	}
+	*f.into = append(*f.into, t)
 	return nil
 }
 
