@@ -50,14 +50,13 @@ func Effects() []float64 { return []float64{0, 0.02, 0.05, 0.10, 0.20} }
 
 // null is a source of replays in which nothing has an effect.
 type null struct {
-	comparison string
-	name       string
-	source     string
-	data       string
-	objective  tuning.Objective
-	limit      string
-	workloads  []string // replays are dealt to them in turn; at least one
-	draw       func(rng *rand.Rand, workload int) replay
+	names evaluate.Line // in its rows
+	kinds []kind        // replays are dealt to them in turn; at least one
+	draw  func(*rand.Rand, kind) replay
+}
+
+func named(comparison, name, source, data string, o tuning.Objective, limit string) evaluate.Line {
+	return evaluate.Line{"comparison": comparison, "null": name, "source": source, "data": data, "objective": string(o), "limit": limit}
 }
 
 // replay is one story without an effect: of a job, or of pairs of jobs in the order in
@@ -65,22 +64,6 @@ type null struct {
 type replay struct {
 	before, after []tuning.Spent      // each an epoch, or a whole run that counts as one; joules 0: not measured
 	pairs         [][2][]tuning.Spent // tuned and untuned
-}
-
-type verdicts struct {
-	looks        int
-	wrong        bool // at any look
-	covered      bool // at every look
-	last         bool // at the last
-	first        tuning.Verdict
-	right        bool // the first verdict
-	toFirst      int
-	inconclusive bool // at the last look
-}
-
-// line has what names the null.
-func (n null) line() evaluate.Line {
-	return evaluate.Line{"comparison": n.comparison, "null": n.name, "source": n.source, "data": n.data, "objective": string(n.objective)}
 }
 
 // title names the null of a line.
@@ -119,7 +102,7 @@ func Verify(ctx context.Context, in VerifyInput, progress evaluate.Progress) (ev
 	}
 	err = out.Fill(ctx, len(nulls), progress, func(ctx context.Context, i int) (string, []evaluate.Line, error) {
 		rows, err := in.rows(ctx, nulls[i])
-		return title(nulls[i].line()), rows, err
+		return title(nulls[i].names), rows, err
 	})
 	if err != nil {
 		return out, err
@@ -134,13 +117,14 @@ func hasEffect(row evaluate.Line) bool { return row.Figure("effect") > 0 }
 // rows replays one null: a row for each effect, all with the same luck.
 func (in VerifyInput) rows(ctx context.Context, n null) ([]evaluate.Line, error) {
 	h := fnv.New64a()
-	_, _ = fmt.Fprint(h, n.comparison, n.name, n.objective, n.workloads) // never fails; not the path of the file
-	seen := make([][]verdicts, len(Effects()))
+	workloads := tuning.Each(n.kinds, func(k kind) string { return k.workload })
+	_, _ = fmt.Fprint(h, n.names["comparison"], n.names["null"], n.names["objective"], workloads) // never fails; not the path of the file
+	seen := make([][]evaluate.Line, len(Effects()))
 	for nth := range in.Seeds {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		r := n.draw(rand.New(rand.NewPCG(h.Sum64()^in.Seed, uint64(nth))), nth%len(n.workloads)) //nolint:gosec // an index
+		r := n.draw(rand.New(rand.NewPCG(h.Sum64()^in.Seed, uint64(nth))), n.kinds[nth%len(n.kinds)]) //nolint:gosec // an index
 		for e, effect := range Effects() {
 			seen[e] = append(seen[e], in.judge(n, r, effect))
 		}
@@ -158,36 +142,44 @@ func (in VerifyInput) rows(ctx context.Context, n null) ([]evaluate.Line, error)
 	return out, nil
 }
 
-func (in VerifyInput) judge(n null, r replay, effect float64) verdicts {
+// judge asks for the verdict after every epoch or pair of a replay. Its figures are those
+// that a row has the means of.
+func (in VerifyInput) judge(n null, r replay, effect float64) evaluate.Line {
+	objective := tuning.Objective(n.names.Text("objective"))
+	terms := verify.Input{Measure: tuning.Measure{Objective: objective}, Level: 1 - in.Level, Candidates: in.Candidates}
 	truth := math.Log1p(-effect)
-	v := verdicts{covered: true, first: tuning.Inconclusive}
-	terms := verify.Input{Measure: tuning.Measure{Objective: n.objective}, Level: 1 - in.Level, Candidates: in.Candidates}
+	looks, wrong, within, covered := 0, false, false, true
+	first, last, wait := tuning.Inconclusive, tuning.Inconclusive, evaluate.Unknown()
 	look := func() {
 		o := verify.Compare(terms)
-		v.looks++
-		wrong := isWrong(o.Verdict, effect)
-		v.wrong = v.wrong || wrong
-		v.last = o.Low <= truth && truth <= o.High
-		v.covered = v.covered && v.last
-		v.inconclusive = o.Verdict == tuning.Inconclusive
-		if v.first == tuning.Inconclusive && !v.inconclusive {
-			v.first, v.right, v.toFirst = o.Verdict, !wrong, v.looks
+		looks++
+		claims := isWrong(o.Verdict, effect)
+		wrong = wrong || claims
+		within = o.Low <= truth && truth <= o.High
+		covered = covered && within
+		if last = o.Verdict; first == tuning.Inconclusive && last != first {
+			if first = last; !claims {
+				wait = evaluate.Figure(looks)
+			}
 		}
 	}
-	if n.comparison == Job {
+	if n.names["comparison"] == Job {
 		terms.Before = epochsOf(r.before, 1, 1, 0)
 		after := epochsOf(r.after, 1+len(r.before), 2, effect)
 		for k := range after {
 			terms.After = after[:k+1]
 			look()
 		}
-		return v
 	}
 	for _, p := range r.pairs {
 		terms.Pairs = append(terms.Pairs, verify.Pair{Tuned: epochsOf(p[0], 1, 1, effect), Untuned: epochsOf(p[1], 1, 1, 0)})
 		look()
 	}
-	return v
+	return evaluate.Line{
+		"looks_mean": evaluate.Figure(looks), "false_verdicts": evaluate.Yes(wrong), "coverage": evaluate.Yes(covered), "coverage_last": evaluate.Yes(within),
+		"power": evaluate.Yes(first == tuning.Improved), "neutral": evaluate.Yes(first == tuning.Neutral),
+		"inconclusive": evaluate.Yes(last == tuning.Inconclusive), "to_verdict_median": wait,
+	}
 }
 
 // isWrong reports whether a verdict claims what is not so.
@@ -219,36 +211,29 @@ func epochsOf(list []tuning.Spent, number, attempt int, effect float64) []tuning
 	return out
 }
 
-func (n null) row(effect float64, seen []verdicts) evaluate.Line {
-	share := func(of func(verdicts) bool) evaluate.Figure { return evaluate.ShareOf(seen, of) }
-	looks := tuning.Each(seen, func(v verdicts) float64 { return float64(v.looks) })
-	right := evaluate.Only(seen, func(v verdicts) bool { return v.right })
-	waits := tuning.Each(right, func(v verdicts) float64 { return float64(v.toFirst) })
-	r := n.line().With(evaluate.Line{
-		"limit":  n.limit,
-		"effect": evaluate.Figure(effect), "workloads": len(n.workloads), "replays": len(seen), "looks_mean": evaluate.Mean(looks),
+func (n null) row(effect float64, seen []evaluate.Line) evaluate.Line {
+	waits := evaluate.Only(evaluate.Column(seen, "to_verdict_median"), evaluate.Figure.Known)
+	r := n.names.With(evaluate.Average(seen), evaluate.Line{
+		"effect": evaluate.Figure(effect), "workloads": len(n.kinds), "replays": len(seen),
 		"to_verdict_median": quantile(waits, 0.5), "to_verdict_p90": quantile(waits, 0.9),
-		"false_verdicts": share(func(v verdicts) bool { return v.wrong }),
-		"neutral":        share(func(v verdicts) bool { return v.first == tuning.Neutral }),
-		"inconclusive":   share(func(v verdicts) bool { return v.inconclusive }),
-		"coverage":       share(func(v verdicts) bool { return v.covered }),
-		"coverage_last":  share(func(v verdicts) bool { return v.last }),
 	})
-	if effect > 0 {
-		r["power"] = share(func(v verdicts) bool { return v.first == tuning.Improved })
+	if effect == 0 {
+		delete(r, "power")
 	}
-	if r["worst_false_verdicts"] = r["false_verdicts"]; len(n.workloads) > 1 {
+	if r["worst_false_verdicts"] = r["false_verdicts"]; len(n.kinds) > 1 {
 		r["worst_workload"], r["worst_false_verdicts"] = n.worst(seen)
 	}
 	return r
 }
 
 // worst is the workload of most false verdicts, of several the first.
-func (n null) worst(seen []verdicts) (name string, share evaluate.Figure) {
-	for w, workload := range n.workloads {
-		its := evaluate.Only(evaluate.Indices(seen), func(i int) bool { return i%len(n.workloads) == w })
-		if s := evaluate.ShareOf(its, func(i int) bool { return seen[i].wrong }); s.Known() && (name == "" || s > share) {
-			name, share = workload, s
+func (n null) worst(seen []evaluate.Line) (name string, share evaluate.Figure) {
+	wrong := evaluate.Column(seen, "false_verdicts")
+	for k, kind := range n.kinds {
+		its := evaluate.Only(evaluate.Indices(seen), func(i int) bool { return i%len(n.kinds) == k })
+		s := evaluate.Mean(tuning.Each(its, func(i int) evaluate.Figure { return wrong[i] }))
+		if s.Known() && (name == "" || s > share) {
+			name, share = kind.workload, s
 		}
 	}
 	return name, share
@@ -294,7 +279,7 @@ func powers(rows []evaluate.Line) []evaluate.Line {
 	name := func(r evaluate.Line) string { return fmt.Sprint(r["comparison"], " ", r["source"], " ", r["effect"]) }
 	var out []evaluate.Line
 	for _, same := range evaluate.Split(rows, name) {
-		waits := slices.DeleteFunc(evaluate.Column(same, "to_verdict_median"), func(f evaluate.Figure) bool { return !f.Known() })
+		waits := evaluate.Only(evaluate.Column(same, "to_verdict_median"), evaluate.Figure.Known)
 		out = append(out, evaluate.Line{
 			"comparison": same[0]["comparison"], "source": same[0]["source"], "effect": same[0]["effect"], "rows": len(same),
 			"power": evaluate.Mean(evaluate.Column(same, "power")), "to_verdict_median": quantile(waits, 0.5),

@@ -124,13 +124,16 @@ func TestAVerdictOverPairsThatAllAgreeComesWithTheEighth(t *testing.T) {
 	t.Parallel()
 	r := replay{pairs: slices.Repeat([][2][]tuning.Spent{{{{Seconds: 10}}, {{Seconds: 10}}}}, 12)}
 	in := DefaultVerify()
-	n := null{comparison: Pairs, objective: tuning.Time}
+	n := null{names: named(Pairs, "", Simulated, "", tuning.Time, "")}
 	got := in.judge(n, r, 0.2)
-	want := verdicts{looks: 12, covered: true, last: true, first: tuning.Improved, right: true, toFirst: 8}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(verdicts{})); diff != "" {
+	want := evaluate.Line{
+		"looks_mean": evaluate.Figure(12), "coverage": evaluate.Figure(1), "coverage_last": evaluate.Figure(1), "power": evaluate.Figure(1), "to_verdict_median": evaluate.Figure(8),
+		"false_verdicts": evaluate.Figure(0), "neutral": evaluate.Figure(0), "inconclusive": evaluate.Figure(0),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if got := in.judge(n, r, 0); got.wrong || got.first == tuning.Improved || !got.covered {
+	if got := in.judge(n, r, 0); got.Figure("false_verdicts") != 0 || got.Figure("power") != 0 || got.Figure("coverage") != 1 {
 		t.Errorf("without an effect: %+v", got)
 	}
 }
@@ -149,7 +152,7 @@ func TestEachRunIsInOnePairAtMost(t *testing.T) {
 		list = append(list, s)
 	}
 	var used []float64
-	for _, p := range in.drawPairs(rand.New(rand.NewPCG(1, 1)), list).pairs {
+	for _, p := range in.drawPairs(rand.New(rand.NewPCG(1, 1)), kind{groups: list}).pairs {
 		if int(p[0][0].Seconds-1)/5 != int(p[1][0].Seconds-1)/5 {
 			t.Errorf("%v and %v are of different settings", p[0], p[1])
 		}

@@ -1,7 +1,7 @@
 package models
 
 import (
-	"maps"
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -25,6 +25,19 @@ type keyed struct {
 	epochs        []tuning.Spent // a whole run counts as one
 }
 
+// kind are the groups of runs that are alike, of one workload or all of them.
+type kind struct {
+	workload string
+	groups   [][]keyed
+}
+
+// kindsOf sorts the groups of at least so many runs by workload.
+func kindsOf(groups [][]keyed, least int) []kind {
+	groups = evaluate.Only(groups, func(g []keyed) bool { return len(g) >= least })
+	same := evaluate.Split(groups, func(g []keyed) string { return g[0].workload })
+	return tuning.Each(same, func(of [][]keyed) kind { return kind{of[0][0].workload, of} })
+}
+
 // forEach makes nulls of the groups of runs that are alike, for each objective that verdicts
 // are asked about, where there is enough.
 func forEach(runs []keyed, nulls func(tuning.Objective, [][]keyed) []null) []null {
@@ -38,7 +51,7 @@ func forEach(runs []keyed, nulls func(tuning.Objective, [][]keyed) []null) []nul
 	}{{tuning.Time, runs}, {tuning.Energy, measuredRuns}} {
 		out = append(out, nulls(o.objective, evaluate.Split(o.runs, func(r keyed) string { return r.key }))...)
 	}
-	return slices.DeleteFunc(out, func(n null) bool { return len(n.workloads) == 0 })
+	return slices.DeleteFunc(out, func(n null) bool { return len(n.kinds) == 0 })
 }
 
 func settingOf(r evaluate.Row) string {
@@ -75,36 +88,30 @@ func (in VerifyInput) fromTrials(t evaluate.Table) []null {
 // kinds.
 func (in VerifyInput) pairsOf(file, name string, runs []keyed) []null {
 	return forEach(runs, func(o tuning.Objective, list [][]keyed) []null {
-		kinds, count := map[string][][]keyed{}, map[string]int{}
-		const all = "all workloads"
-		for _, s := range list {
-			if n := len(s) / 2; n > 0 {
-				w := s[0].workload
-				kinds[w], kinds[all] = append(kinds[w], s), append(kinds[all], s)
-				count[w] += n
-				count[all] += n
-			}
-		}
-		var names []string
-		for _, w := range slices.Sorted(maps.Keys(kinds)) {
-			if w != all && count[w] >= fewestPairs {
-				names = append(names, w)
-			}
-		}
-		if len(kinds) > 2 && count[all] >= fewestPairs {
-			names = append(names, all)
+		kinds := kindsOf(list, 2)
+		slices.SortFunc(kinds, func(a, b kind) int { return cmp.Compare(a.workload, b.workload) })
+		if len(kinds) > 1 {
+			kinds = append(kinds, kind{"all workloads", list})
 		}
 		return []null{{
-			comparison: Pairs, name: name, source: Recorded, data: file, objective: o, workloads: names,
-			draw: func(rng *rand.Rand, w int) replay { return in.drawPairs(rng, kinds[names[w]]) },
+			names: named(Pairs, name, Recorded, file, o, ""),
+			kinds: evaluate.Only(kinds, func(k kind) bool { return k.pairs() >= fewestPairs }), draw: in.drawPairs,
 		}}
 	})
 }
 
+func (k kind) pairs() int {
+	n := 0
+	for _, g := range k.groups {
+		n += len(g) / 2
+	}
+	return n
+}
+
 // drawPairs uses each run at most once, and lets chance say which one of a pair is tuned.
-func (in VerifyInput) drawPairs(rng *rand.Rand, list [][]keyed) replay {
+func (in VerifyInput) drawPairs(rng *rand.Rand, of kind) replay {
 	var out [][2][]tuning.Spent
-	for _, s := range list {
+	for _, s := range of.groups {
 		order := rng.Perm(len(s))
 		for i := 0; i+1 < len(order); i += 2 {
 			out = append(out, [2][]tuning.Spent{s[order[i]].epochs, s[order[i+1]].epochs})
@@ -204,12 +211,10 @@ func slicedBy(rows []evaluate.Row, column string, n int) ([]tuning.Spent, bool) 
 
 // job makes a null of runs, whose workloads take turns.
 func (in VerifyInput) job(file, name string, o tuning.Objective, limit string, list [][]keyed, least int, draw func(*rand.Rand, []keyed) replay) null {
-	n := null{comparison: Job, name: name, source: Recorded, data: file, objective: o, limit: limit}
-	list = slices.DeleteFunc(slices.Clone(list), func(s []keyed) bool { return len(s) < least })
-	kinds := evaluate.Split(list, func(s []keyed) string { return s[0].workload })
-	n.workloads = tuning.Each(kinds, func(of [][]keyed) string { return of[0][0].workload })
-	n.draw = func(rng *rand.Rand, w int) replay { return draw(rng, kinds[w][rng.IntN(len(kinds[w]))]) }
-	return n
+	return null{
+		names: named(Job, name, Recorded, file, o, limit), kinds: kindsOf(list, least),
+		draw: func(rng *rand.Rand, of kind) replay { return draw(rng, of.groups[rng.IntN(len(of.groups))]) },
+	}
 }
 
 // drawAttempts takes one run for the attempt before the move and another for that after

@@ -105,8 +105,8 @@ func (in VerifyInput) simulated() []null {
 		{"a drift of 0.5 % with each epoch", drift, known, limitDrift},
 	} {
 		out = append(out, null{
-			comparison: Job, name: c.name, source: Simulated, objective: tuning.Time, limit: c.limit, workloads: []string{""},
-			draw: func(rng *rand.Rand, _ int) replay {
+			names: named(Job, c.name, Simulated, "", tuning.Time, c.limit), kinds: make([]kind, 1),
+			draw: func(rng *rand.Rand, _ kind) replay {
 				logs := c.noise(rng, in.Untuned+in.Epochs)
 				before := exps(logs[:in.Untuned], c.attempts*rng.NormFloat64()) // each attempt has a level of its own
 				return replay{before: before, after: exps(logs[in.Untuned:], c.attempts*rng.NormFloat64())}
@@ -136,8 +136,8 @@ func (in VerifyInput) simulated() []null {
 			return exps(c.noise(rng, epochsOfAPair), c.runs(rng, 1)[0]+c.size(rng))
 		}
 		out = append(out, null{
-			comparison: Pairs, name: c.name, source: Simulated, objective: tuning.Time, workloads: []string{""},
-			draw: func(rng *rand.Rand, _ int) replay {
+			names: named(Pairs, c.name, Simulated, "", tuning.Time, ""), kinds: make([]kind, 1),
+			draw: func(rng *rand.Rand, _ kind) replay {
 				var r replay
 				for range in.Pairs {
 					r.pairs = append(r.pairs, [2][]tuning.Spent{job(rng), job(rng)})
