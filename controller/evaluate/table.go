@@ -101,11 +101,14 @@ func (r Row) Text(column string) string { return r.words[column] }
 
 // Input is which of its workload's inputs a run had, as it stands in the table; empty
 // where the table has none.
-func (r Row) Input() string {
-	if v, ok := r.numbers["input"]; ok {
+func (r Row) Input() string { return r.text("input") }
+
+// text is a number or word of a column as it stands in a table.
+func (r Row) text(column string) string {
+	if v, ok := r.numbers[column]; ok {
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	}
-	return r.words["input"]
+	return r.words[column]
 }
 
 // Failed reports whether the run of a row failed: by its column, or since its
@@ -177,10 +180,7 @@ func (r Row) cell(column string) string {
 	case "run":
 		return r.Run
 	}
-	if v, ok := r.numbers[column]; ok {
-		return strconv.FormatFloat(v, 'g', -1, 64)
-	}
-	return r.words[column]
+	return r.text(column)
 }
 
 // Gauge reports whether a column of samples holds what was at that time. Every other

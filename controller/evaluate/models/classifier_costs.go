@@ -17,21 +17,16 @@ import (
 // geometric mean of seconds and core-seconds.
 func Objectives() []string { return []string{"time", "energy", "edp", "cores"} }
 
-// cost is the natural logarithm of what a run cost; false: it failed, or what is
+// cost is the natural logarithm of what a run cost, +Inf where it failed, or what is
 // needed was not measured.
-func cost(r evaluate.Row, objective string) (float64, bool) {
-	seconds, ok := r.Outcome("seconds")
-	joules, measured := r.Outcome("joules")
-	cores := cmp.Or(r.Knobs[tuning.Cores].Float(), r.Knobs[tuning.Threads].Float())
-	switch objective {
-	case "time":
-		return math.Log(seconds), ok
-	case "cores":
-		return math.Log(seconds) + math.Log(cores)/2, ok && cores > 0
-	case "edp":
-		return math.Log(joules) + math.Log(seconds), ok && measured
+func cost(r evaluate.Row, objective string) float64 {
+	seconds, _ := r.Outcome("seconds")
+	joules, _ := r.Outcome("joules")
+	if objective == "cores" {
+		cores := cmp.Or(r.Knobs[tuning.Cores].Float(), r.Knobs[tuning.Threads].Float())
+		return tuning.LogOf(seconds) + tuning.LogOf(cores)/2
 	}
-	return math.Log(joules), ok && measured
+	return tuning.Measure{Objective: tuning.Objective(objective)}.Log(tuning.Spent{Seconds: seconds, Joules: joules})
 }
 
 // subject names one input of one program on one machine.
@@ -55,12 +50,12 @@ func (p priced) at(setting string) float64 {
 // priceAll takes the median over repeats of each subject's settings. Subjects are sorted.
 func priceAll(tables []evaluate.Table, objective string) []priced {
 	rows := slices.Concat(tuning.Each(tables, func(t evaluate.Table) []evaluate.Row { return t.Rows })...)
-	rows = evaluate.Only(rows, func(r evaluate.Row) bool { _, ok := cost(r, objective); return ok })
+	rows = evaluate.Only(rows, func(r evaluate.Row) bool { return !math.IsInf(cost(r, objective), 1) })
 	var out []priced
 	for _, its := range evaluate.Split(rows, subject) {
 		p := priced{its[0], map[string]float64{}}
 		for _, same := range evaluate.Split(its, evaluate.Setting) {
-			costs := tuning.Each(same, func(r evaluate.Row) float64 { v, _ := cost(r, objective); return v })
+			costs := tuning.Each(same, func(r evaluate.Row) float64 { return cost(r, objective) })
 			p.costs[evaluate.Setting(same[0])] = float64(evaluate.Median(costs))
 		}
 		least := slices.Min(slices.Collect(maps.Values(p.costs)))

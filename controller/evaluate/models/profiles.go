@@ -175,14 +175,7 @@ func counted(column string) bool {
 	if slices.Contains(words, "bytes") && !slices.Contains(words, "read") && !slices.Contains(words, "write") {
 		return false // held, not moved
 	}
-	return len(words) > 0 && !strings.Contains(column, "%") &&
-		!slices.ContainsFunc(words, func(w string) bool { return slices.Contains(gaugeWords(), w) })
-}
-
-// gaugeWords are those that names of gauges, times and labels have, and names of events
-// have not.
-func gaugeWords() []string {
-	return []string{
+	gauges := []string{ // what names of gauges, times and labels have, and names of events have not
 		"watts", "watt", "power", "joules", "energy", "volts", "voltage", "amperes", "current",
 		"celsius", "temperature", "temp", "kelvin", "fan", "rpm", "throttle",
 		"mhz", "khz", "ghz", "hz", "frequency", "freq", "speed", "rate",
@@ -193,6 +186,7 @@ func gaugeWords() []string {
 		"repeat", "input", "seed", "index", "id", "pid", "tid", "epoch", "step", "iteration", "interval", "sample", "samples", "failed", "disturbed",
 		"cores", "gpus", "nodes",
 	}
+	return len(words) > 0 && !strings.Contains(column, "%") && !slices.ContainsFunc(words, func(w string) bool { return slices.Contains(gauges, w) })
 }
 
 // recordings says which recording a table is of, by its place among those of its kind: those

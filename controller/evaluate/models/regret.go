@@ -83,22 +83,23 @@ func Regret(ctx context.Context, in RegretInput, progress evaluate.Progress) (ev
 
 // knobs are what the settings name, with every value that was measured.
 func knobs(all []*factorial) []tuning.Knob {
-	var out []tuning.Knob
+	var settings []tuning.Settings
 	for _, s := range all {
 		for _, key := range s.keys() {
-			settings := s.settings[key]
-			for _, name := range slices.Sorted(maps.Keys(settings)) {
-				i := slices.IndexFunc(out, func(k tuning.Knob) bool { return k.Name == name })
-				if i < 0 {
-					out, i = append(out, tuning.Knob{Name: name}), len(out)
-				}
-				if !slices.Contains(out[i].Values, settings[name]) {
-					out[i].Values = append(out[i].Values, settings[name])
-				}
+			for _, run := range s.runs[key] {
+				settings = append(settings, run.Settings)
 			}
 		}
 	}
-	return out
+	return tuning.Each(tuning.Knobs(settings), func(name string) tuning.Knob {
+		k := tuning.Knob{Name: name}
+		for _, s := range settings {
+			if v, has := s[name]; has && !slices.Contains(k.Values, v) {
+				k.Values = append(k.Values, v)
+			}
+		}
+		return k
+	})
 }
 
 // judgement is what became of one input.

@@ -37,9 +37,8 @@ type trial struct {
 type factorial struct {
 	workload, machine string
 	input             int
-	cores             int                        // of the machine
-	settings          map[string]tuning.Settings // by their key
-	runs              map[string]map[int]trial   // by the key of the settings, and repeat
+	cores             int                      // of the machine
+	runs              map[string]map[int]trial // by the key of the settings, and repeat
 }
 
 // name is what the input's jobs are called: each input is a kind of job of its own, so
@@ -187,8 +186,7 @@ func (in RegretInput) gather(sampled sampledRuns) ([]*factorial, evaluate.LeftOu
 			s := at[subject(r)]
 			if s == nil {
 				s = &factorial{
-					workload: r.Workload, machine: r.Machine, input: 1 + slices.Index(inputs[r.Workload], r.Input()),
-					settings: map[string]tuning.Settings{}, runs: map[string]map[int]trial{},
+					workload: r.Workload, machine: r.Machine, input: 1 + slices.Index(inputs[r.Workload], r.Input()), runs: map[string]map[int]trial{},
 				}
 				if v, ok := r.Float("input"); ok && v == math.Trunc(v) {
 					s.input = int(v)
@@ -229,7 +227,7 @@ func (in RegretInput) gather(sampled sampledRuns) ([]*factorial, evaluate.LeftOu
 func (s *factorial) add(r evaluate.Row, one trial, offset int) (repeat int, ok bool) {
 	key := r.Knobs.Key()
 	if s.runs[key] == nil {
-		s.settings[key], s.runs[key] = r.Knobs, map[int]trial{}
+		s.runs[key] = map[int]trial{}
 	}
 	number, numbered := r.Float("repeat")
 	repeat = offset + int(number)

@@ -240,11 +240,11 @@ func (n null) worst(seen []evaluate.Line) (name string, share evaluate.Figure) {
 }
 
 // quantile is the value that a share of them is at most, unknown where there are none.
-func quantile[F ~float64](all []F, share float64) evaluate.Figure {
+func quantile(all []evaluate.Figure, share float64) evaluate.Figure {
 	if len(all) == 0 {
 		return evaluate.Unknown()
 	}
-	return evaluate.Figure(slices.Sorted(slices.Values(all))[max(0, int(math.Ceil(share*float64(len(all))))-1)])
+	return slices.Sorted(slices.Values(all))[max(0, int(math.Ceil(share*float64(len(all))))-1)]
 }
 
 func (in VerifyInput) summary(rows []evaluate.Line) evaluate.Line {

@@ -41,16 +41,11 @@ func kindsOf(groups [][]keyed, least int) []kind {
 // forEach makes nulls of the groups of runs that are alike, for each objective that verdicts
 // are asked about, where there is enough.
 func forEach(runs []keyed, nulls func(tuning.Objective, [][]keyed) []null) []null {
-	measuredRuns := slices.DeleteFunc(slices.Clone(runs), func(r keyed) bool {
-		return slices.ContainsFunc(r.epochs, func(m tuning.Spent) bool { return m.Joules <= 0 })
+	measured := evaluate.Only(runs, func(r keyed) bool {
+		return !slices.ContainsFunc(r.epochs, func(m tuning.Spent) bool { return m.Joules <= 0 })
 	})
-	var out []null
-	for _, o := range []struct {
-		objective tuning.Objective
-		runs      []keyed
-	}{{tuning.Time, runs}, {tuning.Energy, measuredRuns}} {
-		out = append(out, nulls(o.objective, evaluate.Split(o.runs, func(r keyed) string { return r.key }))...)
-	}
+	alike := func(runs []keyed) [][]keyed { return evaluate.Split(runs, func(r keyed) string { return r.key }) }
+	out := append(nulls(tuning.Time, alike(runs)), nulls(tuning.Energy, alike(measured))...)
 	return slices.DeleteFunc(out, func(n null) bool { return len(n.kinds) == 0 })
 }
 

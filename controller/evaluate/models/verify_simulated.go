@@ -87,64 +87,55 @@ func exps(logs []float64, more float64) []tuning.Spent {
 }
 
 func (in VerifyInput) simulated() []null {
-	var out []null
-	known, drift := verify.AttemptSD, trend(epochNoise, 0.005)
-	for _, c := range []struct {
-		name     string
-		noise    series // goes on over the move
-		attempts float64
-		limit    string
-	}{
-		{"independent noise of 5 %", normal(epochNoise), known, ""},
-		{"noise of 0.3 %", normal(0.003), known, ""},
-		{"autocorrelated noise of 5 %, 0.3 from epoch to epoch", correlated(epochNoise, 0.3), known, ""},
-		{"autocorrelated noise of 5 %, 0.6 from epoch to epoch", correlated(epochNoise, 0.6), known, ""},
-		{"heavy tails (t3) of 5 %", heavy(epochNoise), known, ""},
-		{"one epoch in twenty takes twice as long", stalls(epochNoise), known, ""},
-		{"attempts differ by 3 %", normal(epochNoise), 0.03, limitAttempts},
-		{"a drift of 0.5 % with each epoch", drift, known, limitDrift},
-	} {
-		out = append(out, null{
-			names: named(Job, c.name, Simulated, "", tuning.Time, c.limit), kinds: make([]kind, 1),
-			draw: func(rng *rand.Rand, _ kind) replay {
-				logs := c.noise(rng, in.Untuned+in.Epochs)
-				before := exps(logs[:in.Untuned], c.attempts*rng.NormFloat64()) // each attempt has a level of its own
-				return replay{before: before, after: exps(logs[in.Untuned:], c.attempts*rng.NormFloat64())}
-			},
+	simulated := func(comparison, name, limit string, draw func(*rand.Rand) replay) null {
+		return null{
+			names: named(comparison, name, Simulated, "", tuning.Time, limit), kinds: make([]kind, 1),
+			draw: func(rng *rand.Rand, _ kind) replay { return draw(rng) },
+		}
+	}
+	// The noise of a job goes on over its move; each attempt has a level of its own.
+	job := func(name string, noise series, attempts float64, limit string) null {
+		return simulated(Job, name, limit, func(rng *rand.Rand) replay {
+			logs := noise(rng, in.Untuned+in.Epochs)
+			before := exps(logs[:in.Untuned], attempts*rng.NormFloat64())
+			return replay{before: before, after: exps(logs[in.Untuned:], attempts*rng.NormFloat64())}
+		})
+	}
+	pairs := func(name string, noise, between series, size func(*rand.Rand) float64) null {
+		job := func(rng *rand.Rand) []tuning.Spent {
+			return exps(noise(rng, epochsOfAPair), between(rng, 1)[0]+size(rng))
+		}
+		return simulated(Pairs, name, "", func(rng *rand.Rand) replay {
+			var r replay
+			for range in.Pairs {
+				r.pairs = append(r.pairs, [2][]tuning.Spent{job(rng), job(rng)})
+			}
+			return r
 		})
 	}
 	same := func(*rand.Rand) float64 { return 0 }
-	for _, c := range []struct {
-		name  string
-		noise series
-		runs  series // between runs
-		size  func(*rand.Rand) float64
-	}{
-		{"runs differ by 3 %", normal(epochNoise), normal(runNoise), same},
-		{"autocorrelated noise of 5 %, 0.6 from epoch to epoch", correlated(epochNoise, 0.6), normal(runNoise), same},
-		{"heavy tails (t3) of 5 %, between runs too", heavy(epochNoise), heavy(epochNoise), same},
-		{"a drift of 0.5 % with each epoch", drift, normal(runNoise), same},
-		{"inputs of any size", normal(epochNoise), normal(runNoise), func(r *rand.Rand) float64 { return 0.5 * r.NormFloat64() }},
-		{"one input in ten is ten times as big", normal(epochNoise), normal(runNoise), func(r *rand.Rand) float64 {
-			if r.IntN(10) == 0 {
-				return math.Ln10
-			}
-			return 0
-		}},
-	} {
-		job := func(rng *rand.Rand) []tuning.Spent {
-			return exps(c.noise(rng, epochsOfAPair), c.runs(rng, 1)[0]+c.size(rng))
+	anySize := func(rng *rand.Rand) float64 { return 0.5 * rng.NormFloat64() }
+	aFewBig := func(rng *rand.Rand) float64 {
+		if rng.IntN(10) == 0 {
+			return math.Ln10
 		}
-		out = append(out, null{
-			names: named(Pairs, c.name, Simulated, "", tuning.Time, ""), kinds: make([]kind, 1),
-			draw: func(rng *rand.Rand, _ kind) replay {
-				var r replay
-				for range in.Pairs {
-					r.pairs = append(r.pairs, [2][]tuning.Spent{job(rng), job(rng)})
-				}
-				return r
-			},
-		})
+		return 0
 	}
-	return out
+	noise, runs, drift, known := normal(epochNoise), normal(runNoise), trend(epochNoise, 0.005), verify.AttemptSD
+	return []null{
+		job("independent noise of 5 %", noise, known, ""),
+		job("noise of 0.3 %", normal(0.003), known, ""),
+		job("autocorrelated noise of 5 %, 0.3 from epoch to epoch", correlated(epochNoise, 0.3), known, ""),
+		job("autocorrelated noise of 5 %, 0.6 from epoch to epoch", correlated(epochNoise, 0.6), known, ""),
+		job("heavy tails (t3) of 5 %", heavy(epochNoise), known, ""),
+		job("one epoch in twenty takes twice as long", stalls(epochNoise), known, ""),
+		job("attempts differ by 3 %", noise, 0.03, limitAttempts),
+		job("a drift of 0.5 % with each epoch", drift, known, limitDrift),
+		pairs("runs differ by 3 %", noise, runs, same),
+		pairs("autocorrelated noise of 5 %, 0.6 from epoch to epoch", correlated(epochNoise, 0.6), runs, same),
+		pairs("heavy tails (t3) of 5 %, between runs too", heavy(epochNoise), heavy(epochNoise), same),
+		pairs("a drift of 0.5 % with each epoch", drift, runs, same),
+		pairs("inputs of any size", noise, runs, anySize),
+		pairs("one input in ten is ten times as big", noise, runs, aFewBig),
+	}
 }
