@@ -131,9 +131,6 @@ func (p *parser) header(formats []Format) error {
 
 func (p *parser) row() (Row, error) {
 	cells, err := p.csv.Read()
-	if errors.Is(err, io.EOF) {
-		return Row{}, io.EOF
-	}
 	if err != nil {
 		return Row{}, p.broken(err)
 	}

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"gonum.org/v1/gonum/floats"
-
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/tuning"
 )
@@ -71,16 +69,13 @@ func priceAll(tables []evaluate.Table, objective string) []priced {
 	return out
 }
 
-// cheapest is the setting that all of them have measured and that costs them least
-// together; of equals the first by name. Empty: they have none in common.
-func cheapest(all []priced) string {
+// cheapestOf is the setting that is cheapest for subjects together. Empty: they have none
+// in common.
+func cheapestOf(all []priced) string {
 	if len(all) == 0 {
 		return ""
 	}
-	best, _ := evaluate.Least(slices.Sorted(maps.Keys(all[0].costs)), func(setting string) float64 {
-		return floats.Sum(tuning.Each(all, func(p priced) float64 { return p.at(setting) }))
-	})
-	return best
+	return cheapest(all, slices.Sorted(maps.Keys(all[0].costs)), priced.at)
 }
 
 // costs leaves each subject out in turn: the classes are learned from all others'
@@ -107,7 +102,7 @@ func (b *bench) costs(tables []evaluate.Table, objective string) (evaluate.Line,
 		}
 		k := costsOf(asked)
 		kinds = append(kinds, evaluate.Line{
-			"workload": own[0].Workload, "best": cheapest(own), "recognised": k["recognised"], "class_cost": k["class_cost"], "single_cost": k["single_cost"],
+			"workload": own[0].Workload, "best": cheapestOf(own), "recognised": k["recognised"], "class_cost": k["class_cost"], "single_cost": k["single_cost"],
 		})
 		all = append(all, asked...)
 	}
@@ -133,7 +128,7 @@ func (b *bench) leaveInputOut(s priced, all []priced) ([]evaluate.Line, error) {
 	if err != nil {
 		return nil, err
 	}
-	single := s.at(cheapest(evaluate.Only(all, func(o priced) bool { return !isOwn(o.Row) && o.Machine == s.Machine })))
+	single := s.at(cheapestOf(evaluate.Only(all, func(o priced) bool { return !isOwn(o.Row) && o.Machine == s.Machine })))
 	var out []evaluate.Line
 	for _, e := range b.all {
 		if !isOwn(e.Row) || math.IsNaN(single) {
@@ -141,7 +136,7 @@ func (b *bench) leaveInputOut(s priced, all []priced) ([]evaluate.Line, error) {
 		}
 		class, known := math.NaN(), single
 		if c := l.model.Classify(e.profile); c.Known() {
-			class = s.at(cheapest(evaluate.Only(all, func(o priced) bool {
+			class = s.at(cheapestOf(evaluate.Only(all, func(o priced) bool {
 				return slices.ContainsFunc(b.all, func(m execution) bool { return l.label[m.Run] == c.ID && subject(m.Row) == subject(o.Row) })
 			})))
 		}

@@ -186,7 +186,8 @@ func counted(column string) bool {
 		"repeat", "input", "seed", "index", "id", "pid", "tid", "epoch", "step", "iteration", "interval", "sample", "samples", "failed", "disturbed",
 		"cores", "gpus", "nodes",
 	}
-	return len(words) > 0 && !strings.Contains(column, "%") && !slices.ContainsFunc(words, func(w string) bool { return slices.Contains(gauges, w) })
+	return len(words) > 0 && !strings.Contains(column, "%") &&
+		!slices.ContainsFunc(words, func(w string) bool { return slices.Contains(gauges, w) })
 }
 
 // recordings says which recording a table is of, by its place among those of its kind: those

@@ -79,9 +79,17 @@ func (s *factorial) mean(key string, repeats []int) float64 {
 }
 
 // cheapest is the setting of some with the least mean over the repeats, of those that were
-// made in all of them; of equals the first. Empty: none.
+// made in all of them. Empty: none.
 func (s *factorial) cheapest(keys []string, repeats []int) string {
-	best, _ := evaluate.Least(keys, func(key string) float64 { return s.mean(key, repeats) })
+	return cheapest(repeats, keys, func(r int, key string) float64 { return s.cost(key, r) })
+}
+
+// cheapest is the setting that costs least in all together, logarithms that are NaN where
+// it was not measured; of equals the first. Empty: none was measured in all.
+func cheapest[T any](all []T, settings []string, cost func(T, string) float64) string {
+	best, _ := evaluate.Least(settings, func(setting string) float64 {
+		return floats.Sum(tuning.Each(all, func(one T) float64 { return cost(one, setting) })) / float64(len(all))
+	})
 	return best
 }
 
@@ -121,31 +129,19 @@ func (s *factorial) hindsight(key string) float64 {
 	return s.mean(key, repeats) - s.mean(s.optimum(), repeats)
 }
 
-// single is the setting that is cheapest for inputs together, each measured against its
-// own mean, so that all count alike; of equals the first by name. Empty: they have none
-// in common.
+// single is the setting that is cheapest for inputs together. Empty: they have none in
+// common.
 func single(all []*factorial) string {
-	sums, counts := map[string]float64{}, map[string]int{}
-	for _, s := range all {
-		repeats, keys := s.whole()
-		level := 0.0
-		for _, key := range keys {
-			level += s.mean(key, repeats) / float64(len(keys))
-		}
-		for _, key := range keys {
-			if len(repeats) > 0 {
-				sums[key] += s.mean(key, repeats) - level
-				counts[key]++
-			}
-		}
+	if len(all) == 0 {
+		return ""
 	}
-	best, _ := evaluate.Least(slices.Sorted(maps.Keys(sums)), func(key string) float64 {
-		if counts[key] < len(all) {
-			return math.Inf(1)
+	return cheapest(all, all[0].repeated(), func(s *factorial, key string) float64 {
+		repeats, keys := s.whole()
+		if !slices.Contains(keys, key) {
+			return math.NaN()
 		}
-		return sums[key]
+		return s.mean(key, repeats)
 	})
-	return best
 }
 
 // spread is the standard deviation of costs between repeats of one setting.
@@ -186,7 +182,8 @@ func (in RegretInput) gather(sampled sampledRuns) ([]*factorial, evaluate.LeftOu
 			s := at[subject(r)]
 			if s == nil {
 				s = &factorial{
-					workload: r.Workload, machine: r.Machine, input: 1 + slices.Index(inputs[r.Workload], r.Input()), runs: map[string]map[int]trial{},
+					workload: r.Workload, machine: r.Machine, input: 1 + slices.Index(inputs[r.Workload], r.Input()),
+					runs: map[string]map[int]trial{},
 				}
 				if v, ok := r.Float("input"); ok && v == math.Trunc(v) {
 					s.input = int(v)
