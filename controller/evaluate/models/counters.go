@@ -17,26 +17,24 @@ const (
 // million instructions is what events are counted per.
 const million = 1e6
 
-// eventCycleCost is about how many cycles an event takes, at least one.
-func eventCycleCost(event string) float64 {
-	switch {
-	case strings.HasPrefix(event, "LLC-") && strings.HasSuffix(event, "-misses"), event == "node-loads", event == "node-load-misses":
-		return 200
-	case strings.Contains(event, "TLB"), strings.Contains(event, "tlb"):
-		return 30
-	case strings.HasSuffix(event, "-misses"):
-		return 20
-	case strings.Contains(event, "exception"), strings.Contains(event, "fault"),
-		strings.HasSuffix(event, "-switches"), strings.HasSuffix(event, "-migrations"):
-		return 1000
-	}
-	return 1
-}
-
 // eventOffset is added to an event's count per million instructions before the logarithm
 // is taken: what would cost one per cent of the time at one cycle an instruction.
 // Below it an event is noise, which a bare logarithm would blow up.
-func eventOffset(event string) float64 { return 0.01 * million / eventCycleCost(event) }
+func eventOffset(event string) float64 {
+	cycles := 1.0 // that an event takes, about
+	switch {
+	case strings.HasPrefix(event, "LLC-") && strings.HasSuffix(event, "-misses"), event == "node-loads", event == "node-load-misses":
+		cycles = 200
+	case strings.Contains(event, "TLB"), strings.Contains(event, "tlb"):
+		cycles = 30
+	case strings.HasSuffix(event, "-misses"):
+		cycles = 20
+	case strings.Contains(event, "exception"), strings.Contains(event, "fault"),
+		strings.HasSuffix(event, "-switches"), strings.HasSuffix(event, "-migrations"):
+		cycles = 1000
+	}
+	return 0.01 * million / cycles
+}
 
 // countFeatures are made of the counts of one stretch of a run: ipc is
 // ln(instructions/cycles), and each other event e gives
