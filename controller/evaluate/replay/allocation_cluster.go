@@ -217,19 +217,15 @@ func (l *lesson) seconds(own sized) []float64 {
 		return l.forecast
 	}
 	out := make([]float64, len(l.kind.sizes))
-	var samples []Sample
 	for s, m := range l.kind.sizes {
-		if v := l.steps[s]; v > 0 {
-			samples = append(samples, Sample{At: s, Seconds: v})
-		}
 		out[s] = blind * own.epoch / own.seconds * float64(own.units) / float64(m.units)
 	}
-	estimates, err := l.kind.space.Forecast(samples)
+	estimates, err := l.kind.space.Forecast(l.steps)
 	if err != nil { // nothing was measured
 		return out
 	}
 	for s, m := range l.kind.sizes {
-		out[s] = estimates[s].Seconds * l.stepsAt(m.batch)
+		out[s] = estimates[s] * l.stepsAt(m.batch)
 	}
 	for s, m := range l.kind.sizes {
 		for f, from := range l.kind.sizes {

@@ -64,21 +64,17 @@ type speeds struct {
 
 // measure asks for settings until the samples are spent, and compares the rest.
 func (w *speeds) measure(budget int) (evaluate.Line, error) {
-	var samples []Sample
-	taken, failed := map[int]bool{}, 0
+	samples, failed := map[int]float64{}, 0
 	for len(samples) < budget {
 		i, ok := w.space.Next(samples, budget, w.score)
 		if !ok {
 			break
 		}
-		taken[i] = true
-		sample := Sample{At: i, Failed: w.truths[i] == 0}
-		if sample.Failed {
+		if samples[i] = math.Inf(1); w.truths[i] == 0 {
 			failed++
 		} else {
-			sample.Seconds = w.convert(i, w.truths[i])
+			samples[i] = w.convert(i, w.truths[i])
 		}
-		samples = append(samples, sample)
 	}
 	row := w.Line().With(evaluate.Line{"settings": len(w.truths), "samples": len(samples), "failed": failed, "unseen": 0, "chosen": ""})
 	if failed == len(samples) {
@@ -96,15 +92,15 @@ func (w *speeds) measure(budget int) (evaluate.Line, error) {
 		}
 		s := w.score(i, w.convert(i, truth))
 		best = max(best, s)
-		if taken[i] {
+		if _, measured := samples[i]; measured {
 			if s > score {
 				score, row["chosen"] = s, w.settings[i].String()
 			}
 			continue
 		}
 		off := 1.0
-		if e := forecast[i]; !e.Fails {
-			off = math.Abs(w.convert(i, e.Seconds)-truth) / truth
+		if !math.IsInf(forecast[i], 1) {
+			off = math.Abs(w.convert(i, forecast[i])-truth) / truth
 		}
 		errs = append(errs, off)
 	}

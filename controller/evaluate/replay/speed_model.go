@@ -114,70 +114,53 @@ func partsOf(s tuning.Settings, saturated []float64) []float64 {
 	return append(out, first(s, batchKnobs()), several, across, (1-across)*max(workers-1, 0), across*workers)
 }
 
-// ErrSamples marks measurements that no model can be made of.
+// ErrSamples marks samples that no model can be made of. Samples are the seconds of a step by setting, above 0, of several
+// measurements their mean; +Inf: the job could not run, which is taken for want of memory.
 var ErrSamples = errors.New("invalid samples")
-
-// Sample is what was measured under one setting.
-type Sample struct {
-	At      int     // the setting
-	Seconds float64 // of a step, above 0; of several measurements their mean
-	Failed  bool    // the job could not run under it: it is taken for want of memory
-}
-
-// Estimate is the forecast of a step.
-type Estimate struct {
-	Seconds  float64
-	Measured bool // Seconds is a measurement
-	Fails    bool // the job is expected to fail, and Seconds says nothing
-}
 
 const (
 	ridge   = 0.01 // by which all parts but the constant are held back, and those that the samples cannot tell apart share what they explain
 	atLeast = 0.05 // of the shortest step measured: where no part speaks of a setting, it is no step of no time
 )
 
-// Forecast estimates each setting of the space by samples, at least one of which ran.
-func (s *Space) Forecast(samples []Sample) ([]Estimate, error) {
-	out := make([]Estimate, len(s.parts))
-	measured := map[int]float64{}
+// Forecast is the seconds of a step under each setting of the space: as measured, else estimated by those that were, at least
+// one of which ran; +Inf: the job is expected to fail.
+func (s *Space) Forecast(samples map[int]float64) ([]float64, error) {
 	ceiling, least := 0.0, math.Inf(1) // memory that is too little; seconds that no part's absence goes below
-	for _, x := range samples {
-		switch {
-		case x.Failed:
-			out[x.At].Fails = true
-			ceiling = max(ceiling, s.memory[x.At])
-		case !(x.Seconds > 0) || math.IsInf(x.Seconds, 0):
-			return nil, fmt.Errorf("%w: %g seconds under setting %d: want more than 0", ErrSamples, x.Seconds, x.At)
+	var ran []int
+	for _, i := range slices.Sorted(maps.Keys(samples)) {
+		switch v := samples[i]; {
+		case math.IsInf(v, 1):
+			ceiling = max(ceiling, s.memory[i])
+		case !(v > 0):
+			return nil, fmt.Errorf("%w: %g seconds under setting %d: want more than 0", ErrSamples, v, i)
 		default:
-			measured[x.At] = x.Seconds
-			least = min(least, atLeast*x.Seconds)
+			ran, least = append(ran, i), min(least, atLeast*v)
 		}
 	}
-	if len(measured) == 0 {
+	if len(ran) == 0 {
 		return nil, fmt.Errorf("%w: none of %d ran", ErrSamples, len(samples))
 	}
-	seen := slices.Sorted(maps.Keys(measured))
-	var rows [][]float64
-	for _, i := range seen {
-		row := make([]float64, len(s.parts[i]))
-		rows = append(rows, floats.ScaleTo(row, 1/measured[i], s.parts[i])) // errors are relative
-	}
+	rows := tuning.Each(ran, func(i int) []float64 {
+		return floats.ScaleTo(make([]float64, len(s.parts[i])), 1/samples[i], s.parts[i]) // errors are relative
+	})
 	weights := share(rows)
 	trend := func(i int) float64 { return max(floats.Dot(s.parts[i], weights), least) }
-	left := tuning.Each(seen, func(i int) float64 { return math.Log(measured[i] / trend(i)) })
-	rest, err := s.Expect(seen, left)
+	left := tuning.Each(ran, func(i int) float64 { return math.Log(samples[i] / trend(i)) })
+	rest, err := s.Expect(ran, left)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSamples, err)
 	}
-	for i := range out {
-		if v, ok := measured[i]; ok {
-			out[i] = Estimate{Seconds: v, Measured: true}
-			continue
+	return tuning.Each(evaluate.Indices(s.parts), func(i int) float64 {
+		v, measured := samples[i]
+		switch {
+		case measured:
+			return v
+		case s.memory[i] > 0 && s.memory[i] <= ceiling:
+			return math.Inf(1)
 		}
-		out[i].Seconds = trend(i) * math.Exp(rest[i])
-		out[i].Fails = out[i].Fails || s.memory[i] > 0 && s.memory[i] <= ceiling
-	}
-	return out, nil
+		return trend(i) * math.Exp(rest[i])
+	}), nil
 }
 
 // share finds weights of columns, none below 0, that bring the sum of each row nearest to 1,
@@ -220,9 +203,9 @@ const confirm = 2
 // budget in all; false: all are measured. The first is where every resource is largest;
 // then those farthest from all measured, which keeps off the diagonal; and with the
 // second half of the budget the fastest by the model is tried, as long as it is not
-// measured yet. rate is how much a setting does in seconds of a step: batches differ. The
+// measured yet. rate is how much a setting does in seconds of a step: batches differ; in endless ones it is 0. The
 // least memory is left out until all else is known: a run that does not fit teaches little.
-func (s *Space) Next(samples []Sample, budget int, rate func(setting int, seconds float64) float64) (int, bool) {
+func (s *Space) Next(samples map[int]float64, budget int, rate func(setting int, seconds float64) float64) (int, bool) {
 	open := s.open(samples)
 	switch {
 	case len(open) == 0:
@@ -230,25 +213,20 @@ func (s *Space) Next(samples []Sample, budget int, rate func(setting int, second
 	case len(samples) == 0:
 		return most(open, func(i int) float64 { return floats.Sum(s.Points[i]) }), true
 	}
-	if e, err := s.Forecast(samples); err == nil && len(samples) >= budget-budget/confirm {
-		fastest := func(i int) float64 {
-			if e[i].Fails {
-				return 0
-			}
-			return rate(i, e[i].Seconds)
-		}
+	if seconds, err := s.Forecast(samples); err == nil && len(samples) >= budget-budget/confirm {
+		speed := func(i int) float64 { return rate(i, seconds[i]) }
 		known := 0.0
-		for _, x := range samples {
-			known = max(known, fastest(x.At))
+		for i := range samples {
+			known = max(known, speed(i))
 		}
-		if i := most(open, fastest); fastest(i) > known {
+		if i := most(open, speed); speed(i) > known {
 			return i, true
 		}
 	}
 	return most(open, func(i int) float64 {
 		near := math.Inf(1)
-		for _, x := range samples {
-			near = min(near, s.Distance(s.Points[i], s.Points[x.At]))
+		for sample := range samples {
+			near = min(near, s.Distance(s.Points[i], s.Points[sample]))
 		}
 		return near
 	}), true
@@ -262,10 +240,8 @@ func most(settings []int, of func(int) float64) int {
 
 // open are the settings without a sample, without those of the least memory while there
 // are others.
-func (s *Space) open(samples []Sample) []int {
-	rest := evaluate.Only(evaluate.Indices(s.memory), func(i int) bool {
-		return !slices.ContainsFunc(samples, func(x Sample) bool { return x.At == i })
-	})
+func (s *Space) open(samples map[int]float64) []int {
+	rest := evaluate.Only(evaluate.Indices(s.memory), func(i int) bool { _, measured := samples[i]; return !measured })
 	if above := evaluate.Only(rest, func(i int) bool { return s.memory[i] > slices.Min(s.memory) }); len(above) > 0 {
 		return above
 	}

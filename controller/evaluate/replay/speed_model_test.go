@@ -51,16 +51,16 @@ func spread(s tuning.Settings) float64 { // in the manner of Optimus
 }
 
 // explore measures a budget of settings as the space asks for them.
-func explore(t testing.TB, settings []tuning.Settings, truth func(tuning.Settings) float64, budget int) (*replay.Space, []replay.Sample, []replay.Estimate) {
+func explore(t testing.TB, settings []tuning.Settings, truth func(tuning.Settings) float64, budget int) (*replay.Space, map[int]float64, []float64) {
 	t.Helper()
 	space := replay.NewSpace(settings)
-	var samples []replay.Sample
+	samples := map[int]float64{}
 	for range budget {
 		i, ok := space.Next(samples, budget, func(_ int, seconds float64) float64 { return 1 / seconds })
 		if !ok {
 			break
 		}
-		samples = append(samples, replay.Sample{At: i, Seconds: truth(settings[i])})
+		samples[i] = truth(settings[i])
 	}
 	forecast, err := space.Forecast(samples)
 	if err != nil {
@@ -83,14 +83,14 @@ func TestSettingsThatWereNotMeasuredAreForecast(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			_, _, forecast := explore(t, tc.settings, tc.truth, 8)
+			_, samples, forecast := explore(t, tc.settings, tc.truth, 8)
 			var sum float64
 			for i, s := range tc.settings {
-				e := forecast[i]
-				if !(e.Seconds > 0) || e.Fails || e.Measured && e.Seconds != tc.truth(s) {
-					t.Errorf("%s: %+v, truly %g", s, e, tc.truth(s))
+				seconds := forecast[i]
+				if _, measured := samples[i]; !(seconds > 0) || math.IsInf(seconds, 1) || measured && seconds != tc.truth(s) {
+					t.Errorf("%s: %g, truly %g", s, seconds, tc.truth(s))
 				}
-				sum += math.Abs(e.Seconds-tc.truth(s)) / tc.truth(s)
+				sum += math.Abs(seconds-tc.truth(s)) / tc.truth(s)
 			}
 			if mean := sum / float64(len(tc.settings)); mean > tc.most {
 				t.Errorf("mean error %.3f, want at most %.3f", mean, tc.most)
@@ -106,7 +106,7 @@ func TestWhatDoesNotFitFailsWithLessMemoryToo(t *testing.T) {
 		want := tuning.Settings{tuning.Cores: tuning.Number(cores), tuning.Memory: tuning.Number(gib * (1 << 30))}
 		return slices.IndexFunc(settings, want.Equal)
 	}
-	forecast, err := replay.NewSpace(settings).Forecast([]replay.Sample{{At: at(8, 4), Failed: true}, {At: at(8, 16), Seconds: 1}})
+	forecast, err := replay.NewSpace(settings).Forecast(map[int]float64{at(8, 4): math.Inf(1), at(8, 16): 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestWhatDoesNotFitFailsWithLessMemoryToo(t *testing.T) {
 		at    int
 		fails bool
 	}{{at(8, 4), true}, {at(2, 4), true}, {at(24, 1), true}, {at(24, 16), false}} {
-		if forecast[tc.at].Fails != tc.fails {
+		if math.IsInf(forecast[tc.at], 1) != tc.fails {
 			t.Errorf("%s: fails is %t", settings[tc.at], !tc.fails)
 		}
 	}
@@ -125,13 +125,13 @@ func TestBadSamplesAreRefused(t *testing.T) {
 	space := replay.NewSpace(cluster())
 	for _, tc := range []struct {
 		name    string
-		samples []replay.Sample
+		samples map[int]float64
 	}{
 		{"none", nil},
-		{"none that ran", []replay.Sample{{Failed: true}}},
-		{"of no time", []replay.Sample{{}}},
-		{"of no number", []replay.Sample{{Seconds: math.NaN()}}},
-		{"of no end", []replay.Sample{{Seconds: math.Inf(1)}}},
+		{"none that ran", map[int]float64{0: math.Inf(1)}},
+		{"of no time", map[int]float64{0: 0}},
+		{"of no number", map[int]float64{0: math.NaN()}},
+		{"of less than no time", map[int]float64{0: -1, 1: 1}},
 	} {
 		if _, err := space.Forecast(tc.samples); !errors.Is(err, replay.ErrSamples) {
 			t.Errorf("%s: %v", tc.name, err)
@@ -144,10 +144,10 @@ func TestTheSettingsMeasuredAreOffTheDiagonalAndNotTheLeastMemory(t *testing.T) 
 	settings := cluster()
 	_, samples, _ := explore(t, settings, shared, 6)
 	few, many := false, false
-	for _, s := range samples {
-		c, m := settings[s.At][tuning.Cores].Float(), settings[s.At][tuning.Memory].Float()/(1<<30)
+	for i := range samples {
+		c, m := settings[i][tuning.Cores].Float(), settings[i][tuning.Memory].Float()/(1<<30)
 		if m == 1 {
-			t.Errorf("%s has the least memory", settings[s.At])
+			t.Errorf("%s has the least memory", settings[i])
 		}
 		few = few || c <= 3 && m == 16
 		many = many || c >= 12 && m == 4
@@ -165,7 +165,7 @@ func TestEverySettingIsAskedForOnce(t *testing.T) {
 		settings = settings[:rapid.IntRange(1, len(settings)).Draw(rt, "settings")]
 		space := replay.NewSpace(settings)
 		asked := map[int]bool{}
-		var samples []replay.Sample
+		samples := map[int]float64{}
 		for {
 			i, ok := space.Next(samples, 8, func(_ int, seconds float64) float64 { return 1 / seconds })
 			if !ok {
@@ -175,9 +175,10 @@ func TestEverySettingIsAskedForOnce(t *testing.T) {
 				rt.Fatalf("setting %d is asked for again", i)
 			}
 			asked[i] = true
-			x := replay.Sample{At: i, Seconds: rapid.Float64Range(0.01, 100).Draw(rt, "seconds")}
-			x.Failed = rapid.IntRange(0, 5).Draw(rt, "fails") == 0
-			samples = append(samples, x)
+			samples[i] = rapid.Float64Range(0.01, 100).Draw(rt, "seconds")
+			if rapid.IntRange(0, 5).Draw(rt, "fails") == 0 {
+				samples[i] = math.Inf(1)
+			}
 		}
 		if len(asked) != len(settings) {
 			rt.Fatalf("%d of %d settings were asked for", len(asked), len(settings))
@@ -197,15 +198,11 @@ func TestOtherUnitsOfTimeScaleTheForecast(t *testing.T) {
 		}
 		space := replay.NewSpace(settings)
 		scale := rapid.SampledFrom([]float64{1e-3, 60, 1e6}).Draw(t, "scale")
-		var a, b []replay.Sample
+		a, b := map[int]float64{}, map[int]float64{}
 		for range rapid.IntRange(1, 10).Draw(t, "samples") {
-			x := replay.Sample{
-				At:      rapid.IntRange(0, len(settings)-1).Draw(t, "setting"),
-				Seconds: rapid.Float64Range(0.01, 100).Draw(t, "seconds"),
-			}
-			a = append(a, x)
-			x.Seconds *= scale
-			b = append(b, x)
+			i := rapid.IntRange(0, len(settings)-1).Draw(t, "setting")
+			a[i] = rapid.Float64Range(0.01, 100).Draw(t, "seconds")
+			b[i] = a[i] * scale
 		}
 		m, err := space.Forecast(a)
 		n, also := space.Forecast(b)
@@ -214,8 +211,8 @@ func TestOtherUnitsOfTimeScaleTheForecast(t *testing.T) {
 		}
 		for i, s := range settings {
 			x, y := m[i], n[i]
-			if !(x.Seconds > 0) || math.IsInf(x.Seconds, 0) || math.Abs(x.Seconds*scale-y.Seconds) > 1e-3*y.Seconds {
-				t.Fatalf("%s: %+v becomes %+v", s, x, y)
+			if !(x > 0) || math.IsInf(x, 0) || math.Abs(x*scale-y) > 1e-3*y {
+				t.Fatalf("%s: %g becomes %g", s, x, y)
 			}
 		}
 	})
