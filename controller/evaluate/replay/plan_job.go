@@ -103,20 +103,18 @@ func (j Job) luck(s tuning.Settings, attempt, epoch int) *rand.Rand {
 // the owner's settings, and with the seconds of its wait.
 func (j Job) cost(c Course) tuning.Spent {
 	own, _ := j.Expected(j.Own)
-	under := map[string]tuning.Settings{}
-	counts := map[string]float64{}
+	parts := map[string]Cut{} // of all epochs, by settings
+	add := func(s tuning.Settings, share float64) { parts[j.key(s)] = Cut{s, parts[j.key(s)].Share + share} }
 	for _, s := range c.Under {
-		under[j.key(s)] = s
-		counts[j.key(s)]++
+		add(s, 1)
 	}
 	for _, x := range c.Cut {
-		under[j.key(x.Settings)] = x.Settings
-		counts[j.key(x.Settings)] += x.Share
+		add(x.Settings, x.Share)
 	}
 	var sum tuning.Spent
-	for _, key := range slices.Sorted(maps.Keys(counts)) {
-		one, _ := j.Expected(under[key])
-		sum = sum.Plus(one.Times(counts[key]))
+	for _, key := range slices.Sorted(maps.Keys(parts)) {
+		one, _ := j.Expected(parts[key].Settings)
+		sum = sum.Plus(one.Times(parts[key].Share))
 	}
 	restart := own.Times(j.Restart.Seconds() / own.Seconds).Plus(tuning.Spent{Seconds: j.Wait.Seconds()})
 	return sum.Plus(restart.Times(float64(c.Restarts)))

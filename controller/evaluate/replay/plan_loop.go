@@ -1,8 +1,8 @@
 package replay
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -12,9 +12,6 @@ import (
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
-
-// ErrStuck means that a job does not come to its end: a fault of the replay.
-var ErrStuck = errors.New("the job does not come to its end")
 
 // Course is how a job went.
 type Course struct {
@@ -44,39 +41,32 @@ func Replay(ctx context.Context, job Job) (Course, error) {
 // from this one.
 func replay(ctx context.Context, job Job, s reconcile.Stages, at *site) (Course, error) {
 	w := newWorld(job)
-	records := &memory{}
 	loop := reconcile.New(reconcile.Config{
-		Scheduler: w, Records: records, Services: w.services(at), Stages: s, Log: slog.New(slog.DiscardHandler),
+		Scheduler: w, Records: w, Services: w.services(at), Stages: s, Log: slog.New(slog.DiscardHandler),
 		RestartCost: job.Restart, Now: func() time.Time { return w.now },
 	})
 	// A job is looked at a few times an epoch, and more often while it is moved.
 	for range 100 * (job.Epochs + 100) {
-		if err := ctx.Err(); err != nil {
-			return Course{}, fmt.Errorf("replay %s: %w", job.Workload, err)
-		}
 		again, err := loop.Reconcile(ctx, w.view.ID)
-		if err != nil {
+		if err := cmp.Or(ctx.Err(), err); err != nil {
 			return Course{}, fmt.Errorf("replay %s: %w", job.Workload, err)
 		}
-		if records.one.Phase.Over() {
-			return course(w, records.one)
+		phase := w.record.Phase
+		if phase.Over() {
+			break
 		}
 		// Away from its owner's settings it is watched within its epochs too.
-		away := w.doing == working && !w.under.Equal(w.job.Own) && records.one.Phase != reconcile.Changing
+		away := w.view.State == driver.Running && !w.under.Equal(job.Own) && phase != reconcile.Changing
 		if away {
 			again = max(again, w.until.Sub(w.since)/looks)
 		}
-		w.forward(again, w.stage == asked || records.one.Phase != reconcile.Changing && !away)
+		w.forward(again, w.saves() || phase != reconcile.Changing && !away)
 	}
-	return Course{}, fmt.Errorf("replay %s: %w: it is %s", job.Workload, ErrStuck, records.one.Phase)
-}
-
-func course(w *world, r *reconcile.Record) (Course, error) {
-	if w.view.State != driver.Succeeded {
-		return Course{}, fmt.Errorf("replay %s: %w: under %s it is %s", w.job.Workload, ErrStuck, w.under, w.view.State)
+	if w.view.State != driver.Succeeded || !w.record.Phase.Over() {
+		return Course{}, fmt.Errorf("replay %s: the job does not come to its end: under %s it is %s and %s", job.Workload, w.under, w.view.State, w.record.Phase)
 	}
 	under := tuning.Each(w.epochs, func(e tuning.Epoch) tuning.Settings { return e.Settings })
-	return Course{Record: r, Under: under, Restarts: w.view.Attempt - 1, Probes: len(r.Probed), Cut: w.cut}, nil
+	return Course{Record: w.record, Under: under, Restarts: w.view.Attempt - 1, Probes: len(w.record.Probed), Cut: w.cut}, nil
 }
 
 // services are the world's, with what the site knows of such jobs.
@@ -135,23 +125,4 @@ func (s *site) recall(now time.Time, q reconcile.Question) reconcile.Recollectio
 		out.Reference = &last
 	}
 	return out
-}
-
-// memory keeps the record of the one job.
-type memory struct{ one *reconcile.Record }
-
-func (m *memory) Load(context.Context, driver.JobID) (*reconcile.Record, error) {
-	if m.one == nil {
-		return nil, reconcile.ErrNoRecord
-	}
-	return m.one, nil
-}
-
-func (m *memory) Save(_ context.Context, r *reconcile.Record) error {
-	m.one = r
-	return nil
-}
-
-func (m *memory) All(context.Context) ([]*reconcile.Record, error) {
-	return []*reconcile.Record{m.one}, nil
 }

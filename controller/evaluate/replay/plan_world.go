@@ -10,88 +10,57 @@ import (
 	"pitchpipe/driver"
 )
 
-// doing is what the job does until the next instant at which something happens.
-type doing uint8
-
-const (
-	waiting doing = iota // in the queue
-	working              // on an epoch
-	saving               // it was asked to leave
-	nothing              // it left, or ended
-)
-
-// stage is how far an intent is; see package sim, whose order this is.
-type stage uint8
-
-const (
-	none stage = iota
-	asked
-	left
-	stopped
-	changed
-)
-
 // pending is how long a job waits for its first start, so that the controller sees it
 // before that.
 const pending = time.Second
 
-// world is a scheduler with one job and the exporter of its node, at an instant that only
-// forward moves.
+// world is a scheduler with one job, the exporter of its node and the controller's store, at
+// an instant that only forward moves.
 type world struct {
 	job    Job
 	now    time.Time
 	view   driver.Job
-	epochs []tuning.Epoch // that ended, of all attempts, those that were thrown away among them
-	done   int            // epochs whose work counts
-	saved  int            // of these, when the present attempt began
+	record *reconcile.Record // nil: the controller stored none yet
+	epochs []tuning.Epoch    // that ended, of all attempts, those that were thrown away among them
+	done   int               // epochs whose work counts
+	saved  int               // of these, when the present attempt began
 	cut    []Cut
 	under  tuning.Settings
 
-	doing doing
 	since time.Time // the present epoch runs
-	until time.Time // what it does ends
-	stage stage     // of the intent under way
-	move  driver.Intent
-	over  map[string]driver.StepKind // how the intents of the past ended
+	until time.Time // next happens
+	next  func()    // nil: nothing does, since the job left or ended
+
+	move driver.Intent   // the last
+	step driver.StepKind // of the intent under way; empty: there is none
 }
 
 func newWorld(job Job) *world {
 	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Add(job.begins)
-	return &world{
-		job: job, now: now, until: now.Add(pending), under: job.Own, over: map[string]driver.StepKind{},
+	w := &world{
+		job: job, now: now, until: now.Add(pending), under: job.Own,
 		view: driver.Job{ID: "1", Name: job.Workload, Owner: "owner", State: driver.Pending, ExitCode: -1, Fingerprint: "recorded", Submitted: now},
 	}
+	w.next = w.begin
+	return w
 }
 
 // forward lets so much time pass, or, where the controller only watches, as often so much
 // as it takes until something happens: meanwhile it would see nothing new. Zero: until then.
 func (w *world) forward(step time.Duration, watches bool) {
 	to := w.now.Add(step)
-	if w.doing != nothing && w.until.After(to) && (watches || step == 0) {
+	if w.next != nil && w.until.After(to) && (watches || step == 0) {
 		to = w.until
 		if step > 0 {
 			n := (w.until.Sub(w.now) + step - 1) / step
 			to = w.now.Add(n * step)
 		}
 	}
-	for w.doing != nothing && !w.until.After(to) {
+	for w.next != nil && !w.until.After(to) {
 		w.now = w.until
-		w.happen()
+		w.next()
 	}
 	w.now = to
-}
-
-func (w *world) happen() {
-	switch w.doing {
-	case waiting:
-		w.begin()
-	case working:
-		w.ended()
-	case saving:
-		w.leave(driver.Stopped)
-		w.stage = left
-	case nothing:
-	}
 }
 
 func (w *world) begin() {
@@ -120,7 +89,7 @@ func (w *world) work() {
 		w.leave(driver.Failed)
 		return
 	}
-	w.doing, w.since, w.until = working, w.now, w.now.Add(e.Length)
+	w.next, w.since, w.until = w.ended, w.now, w.now.Add(e.Length)
 }
 
 func (w *world) ended() {
@@ -137,8 +106,8 @@ func (w *world) ended() {
 	switch {
 	case w.done == w.job.Epochs:
 		w.leave(driver.Succeeded)
-	case w.stage == asked:
-		w.doing, w.until = saving, w.now.Add(w.job.Restart)
+	case w.saves():
+		w.next, w.until = func() { w.leave(driver.Stopped) }, w.now.Add(w.job.Restart)
 	default:
 		w.work()
 	}
@@ -151,15 +120,14 @@ const source = tuning.Replayed
 func (w *world) leave(s driver.State) {
 	v := &w.view
 	v.Attempts[len(v.Attempts)-1].Ended = w.now
-	v.State, v.Node, w.doing = s, "", nothing
+	v.State, v.Node, w.next = s, "", nil
 	if s.Ended() {
 		v.Ended = w.now
 	}
 }
 
-func (w *world) Capabilities() driver.Capabilities {
-	return driver.Capabilities{KeepsID: true, Env: true, Cores: true}
-}
+// saves reports whether the job was asked to leave.
+func (w *world) saves() bool { return w.step == driver.StepCheckpointing }
 
 func (w *world) Get(context.Context, driver.JobID) (driver.Job, error) {
 	v := w.view
@@ -167,54 +135,53 @@ func (w *world) Get(context.Context, driver.JobID) (driver.Job, error) {
 	return v, nil
 }
 
+// Advance takes the steps in the order of package sim.
 func (w *world) Advance(_ context.Context, in driver.Intent) (driver.Step, error) {
-	kind, ok := w.over[in.ID]
-	if !ok {
-		kind = w.advance(in)
-	}
-	if kind.Done() {
-		w.over[in.ID], w.stage = kind, none
-	}
-	return driver.Step{Kind: kind, Attempt: w.view.Attempt}, nil
-}
-
-func (w *world) advance(in driver.Intent) driver.StepKind {
 	v := &w.view
 	switch {
 	case v.State.Ended():
-		return driver.StepFinished
-	case w.stage == none && in.Attempt != v.Attempt:
-		return driver.StepSuperseded
-	case w.stage == none && v.State == driver.Running && in.Discard:
-		if w.doing == working {
+		w.step = driver.StepFinished
+	case w.step == "" && v.State == driver.Running:
+		w.step = driver.StepCheckpointing
+		if in.Discard {
 			w.cut = append(w.cut, Cut{w.under, w.now.Sub(w.since).Seconds() / w.until.Sub(w.since).Seconds()})
+			w.done = w.saved
+			w.leave(driver.Stopped)
 		}
-		w.done, w.stage = w.saved, left
-		w.leave(driver.Stopped)
-		return driver.StepCheckpointing
-	case w.stage == none && v.State == driver.Running:
-		w.stage = asked
-		return driver.StepCheckpointing
-	case w.stage == none, w.stage == stopped:
-		v.Change, w.move, w.stage = in.Change.Clone(), in, changed
-		return driver.StepChanged
-	case w.stage == left:
-		w.stage = stopped
-		return driver.StepStopped
-	case w.stage == changed:
-		w.release()
-		return driver.StepStarted
+	case w.saves() && v.State == driver.Stopped:
+		w.step = driver.StepStopped
+	case w.saves():
+	case w.step == driver.StepChanged:
+		w.step = driver.StepStarted
+		if v.Attempt == 0 || w.job.Wait <= 0 {
+			w.begin()
+		} else {
+			v.State, w.next, w.until = driver.Pending, w.begin, w.now.Add(w.job.Wait)
+		}
+	default:
+		v.Change, w.move, w.step = in.Change.Clone(), in, driver.StepChanged
 	}
-	return driver.StepCheckpointing
+	step := driver.Step{Kind: w.step, Attempt: v.Attempt}
+	if w.step.Done() {
+		w.step = ""
+	}
+	return step, nil
 }
 
-// release lets the next attempt start: at once, or after its wait.
-func (w *world) release() {
-	if w.view.Attempt == 0 || w.job.Wait <= 0 {
-		w.begin()
-		return
+func (w *world) Load(context.Context, driver.JobID) (*reconcile.Record, error) {
+	if w.record == nil {
+		return nil, reconcile.ErrNoRecord
 	}
-	w.view.State, w.doing, w.until = driver.Pending, waiting, w.now.Add(w.job.Wait)
+	return w.record, nil
+}
+
+func (w *world) Save(_ context.Context, r *reconcile.Record) error {
+	w.record = r
+	return nil
+}
+
+func (w *world) All(context.Context) ([]*reconcile.Record, error) {
+	return []*reconcile.Record{w.record}, nil
 }
 
 // measure is what an exporter would have reported by now.
