@@ -67,23 +67,17 @@ const (
 func PlanJobs(in PlanInput) ([]Job, error) {
 	all, _, err := in.read()
 	var out []Job
-	for _, p := range all {
+	for _, j := range all {
 		for seed := range in.Seeds {
-			out = append(out, in.job(p.recorded, p.epochs, seed))
+			out = append(out, j.drawn(seed))
 		}
 	}
 	return out, err
 }
 
-// planned is a table and the length of its jobs.
-type planned struct {
-	recorded
-	epochs int
-}
-
-// read splits the tables. Skipped are those in which nothing can move, or whose cost is
-// unknown in what the objective minimises.
-func (in PlanInput) read() (out []planned, skipped int, err error) {
+// read makes a job of each table and length, see drawn. Skipped are tables in which nothing can move, or whose
+// cost is unknown in what the objective minimises.
+func (in PlanInput) read() (out []Job, skipped int, err error) {
 	if err := in.check(); err != nil {
 		return nil, 0, err
 	}
@@ -93,13 +87,13 @@ func (in PlanInput) read() (out []planned, skipped int, err error) {
 			return nil, 0, err
 		}
 		for _, p := range all {
-			r := in.recordedOf(t, p)
-			if !in.replayable(r) {
+			j := in.jobOf(t, p)
+			if !j.replayable() {
 				skipped++
 				continue
 			}
-			for _, n := range in.Epochs {
-				out = append(out, planned{r, n})
+			for _, j.Epochs = range in.Epochs {
+				out = append(out, j)
 			}
 		}
 	}
@@ -131,19 +125,18 @@ func (in *PlanInput) check() error {
 	return err
 }
 
-func (in PlanInput) replayable(t recorded) bool {
-	m := in.job(t, 1, 0).Policy.Measure()
-	for _, c := range in.reachable(t) {
+func (j Job) replayable() bool {
+	m := j.Policy.Measure()
+	for _, c := range j.reachable() {
 		if math.IsInf(m.Log(c), 0) {
 			return false
 		}
 	}
-	return len(t.cells[t.own.Key()]) > 0 && len(t.knobs) > 0
+	return len(j.cells[j.Own.Key()]) > 0 && len(j.Policy.Knobs) > 0
 }
 
 // reachable is the mean cost of each cell that a job may be sent to, by key.
-func (in PlanInput) reachable(t recorded) map[string]tuning.Spent {
-	j := in.job(t, 1, 0)
+func (j Job) reachable() map[string]tuning.Spent {
 	out := map[string]tuning.Spent{}
 	var each func(knobs []tuning.Knob, s tuning.Settings)
 	each = func(knobs []tuning.Knob, s tuning.Settings) {
@@ -162,39 +155,34 @@ func (in PlanInput) reachable(t recorded) map[string]tuning.Spent {
 // Progress is how the replayed jobs report that an epoch ended.
 const Progress = `epoch (?P<epoch>\d+)/(?P<total>\d+) loss (?P<loss>\S+) acc (?P<quality>\S+)`
 
-// job is one job of a table under a stanza that lets it be moved, with the defaults of
-// every other key. The site is that given, but that jobs are moved and none is kept
-// untuned. A job without a length is as long as a recorded run.
-func (in PlanInput) job(t recorded, epochs, seed int) Job {
-	if n := len(t.lengths); epochs == 0 && n > 0 {
-		epochs = t.lengths[seed%n]
-	}
-	if epochs == 0 {
-		epochs = Recorded
-	}
-	s := tuning.DefaultSite()
+// rule puts a job under a stanza that lets it be moved by some knobs, with the defaults of
+// every other key. The site is that given, but that jobs are moved and none is kept untuned.
+func (in PlanInput) rule(j *Job, knobs []tuning.Knob) {
+	s, p := &j.Site, &j.Policy
+	*s, *p = tuning.DefaultSite(), tuning.DefaultPolicy()
 	if in.Site != nil {
-		s = *in.Site
+		*s = *in.Site
 	}
 	s.MaxMode, s.Control, s.DryRun, s.AboveRequest = tuning.Apply, 0, false, s.AboveRequest || in.Above
-	p := tuning.DefaultPolicy()
 	p.Mode, p.Objective, p.Weight, p.MaxSlowdown = tuning.Apply, in.Objective, in.Weight, in.MaxSlowdown
-	p.Knobs, p.Budget.Probes, p.Budget.Returns = t.knobs, in.Probes, in.Tries
+	p.Knobs, p.Budget.Probes, p.Budget.Returns = knobs, in.Probes, in.Tries
 	p.Progress = tuning.Progress{Pattern: Progress}
 	// The longest grace that a stanza may give: recorded jobs save when they were asked to.
 	p.Checkpoint = &tuning.Checkpoint{Signal: tuning.DefaultSignal, Grace: time.Hour, Exit: 85}
-	if p.Tariff = s.Tariff; !t.hasJoules() {
+	measured := slices.Concat(slices.Collect(maps.Values(j.cells))...)
+	if p.Tariff = s.Tariff; slices.ContainsFunc(measured, func(c tuning.Spent) bool { return !(c.Joules > 0) }) {
 		p.Tariff = p.Tariff.WithoutEnergy()
-	}
-	return Job{
-		Workload: t.Workload, Machine: t.Machine, Epochs: epochs, Own: t.own, Busy: t.busy, Policy: p, Site: s,
-		Restart: in.Restart, Wait: in.Wait, Seed: seed, Noise: in.Noise, table: t,
 	}
 }
 
-func (t recorded) hasJoules() bool {
-	all := slices.Concat(slices.Collect(maps.Values(t.cells))...)
-	return !slices.ContainsFunc(all, func(c tuning.Spent) bool { return !(c.Joules > 0) })
+// drawn is a job with luck of its own. One without a length is as long as a recorded run.
+func (j Job) drawn(seed int) Job {
+	j.Seed = seed
+	if n := len(j.lengths); j.Epochs == 0 && n > 0 {
+		j.Epochs = j.lengths[seed%n]
+	}
+	j.Epochs = cmp.Or(j.Epochs, Recorded)
+	return j
 }
 
 // Plan replays the jobs of every table.
@@ -210,7 +198,7 @@ func Plan(ctx context.Context, in PlanInput, progress evaluate.Progress) (evalua
 		if stories[i], err = in.play(ctx, all[i]); err != nil {
 			return "", nil, err
 		}
-		return all[i].title(), []evaluate.Line{in.row(all[i].recorded, stories[i])}, nil
+		return all[i].title(), []evaluate.Line{in.row(stories[i])}, nil
 	})
 	if err != nil {
 		return rep, err
@@ -230,13 +218,13 @@ type story struct {
 	returned []story // the runs that came after it
 }
 
-// play replays each job of a table and length with each seed.
-func (in PlanInput) play(ctx context.Context, p planned) ([]story, error) {
+// play replays a job with each seed.
+func (in PlanInput) play(ctx context.Context, job Job) ([]story, error) {
 	out := make([]story, in.Seeds)
 	stages, moving := reconcile.DefaultStages(), reconcile.DefaultStages()
 	moving.Choose, moving.Explain = goToBest, func(_ tuning.State, d tuning.Decision) tuning.Decision { return d }
 	for seed := range out {
-		j := in.job(p.recorded, p.epochs, seed)
+		j := job.drawn(seed)
 		own, _ := j.Expected(j.Own)
 		var knows site
 		var err error // of the first that failed: what follows is not played
@@ -252,7 +240,7 @@ func (in PlanInput) play(ctx context.Context, p planned) ([]story, error) {
 		}
 		s := play(j, stages, &knows)
 		for n := 1; n <= in.Returns; n++ { // each of another length and luck
-			again := in.job(p.recorded, p.epochs, seed+n*in.Seeds)
+			again := job.drawn(seed + n*in.Seeds)
 			again.begins = time.Duration(n) * between
 			s.returned = append(s.returned, play(again, stages, &knows))
 		}

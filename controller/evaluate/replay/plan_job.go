@@ -10,10 +10,9 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// Job is one whole recorded job.
+// Job is one whole recorded job: what its epochs cost and report.
 type Job struct {
-	Workload string
-	Machine  string
+	piece
 
 	Epochs int             // in all
 	Own    tuning.Settings // its owner's, of the knobs that may move
@@ -22,12 +21,15 @@ type Job struct {
 
 	Restart time.Duration // what a move takes, the queue left out
 	Wait    time.Duration // in the queue at each move
-	Busy    float64       // cores that work under its owner's settings, on average; 0 = unknown
+	Busy    float64       // cores at work under its owner's settings: cpu_seconds over seconds; 0: unknown
 	Seed    int           // its luck
 	Noise   Noise         // of what it is seen to take, where nothing recorded varies
 	begins  time.Duration // after the site began
 
-	table recorded
+	cells   map[string][]tuning.Spent // what an epoch cost in each repeat, by settings
+	lengths []int                     // epochs that runs under the owner's settings took; none: unknown
+	varies  []float64                 // epochs of recorded curves, over the mean of their run
+	stories [][]Epoch                 // what runs under the owner's settings reported, by epoch
 }
 
 // Epoch is one epoch as the controller gets to see it.
@@ -43,7 +45,7 @@ type Epoch struct {
 // recorded repeats of its settings, and its epochs vary as those of recorded curves did;
 // where there are none that differ, it varies by the job's noise.
 func (j Job) Epoch(attempt, number int, s tuning.Settings) (Epoch, bool) {
-	repeats := j.table.cells[j.key(s)]
+	repeats := j.cells[j.key(s)]
 	if len(repeats) == 0 {
 		return Epoch{}, false
 	}
@@ -52,8 +54,8 @@ func (j Job) Epoch(attempt, number int, s tuning.Settings) (Epoch, bool) {
 	if j.Noise.Attempt > 0 && alike(repeats) {
 		c = c.Times(math.Exp(j.Noise.Attempt * luck.NormFloat64()))
 	}
-	if n := len(j.table.noise); n > 0 {
-		c = c.Times(j.table.noise[j.luck(s, attempt, number).IntN(n)])
+	if n := len(j.varies); n > 0 {
+		c = c.Times(j.varies[j.luck(s, attempt, number).IntN(n)])
 	} else if j.Noise.Epoch > 0 {
 		c = c.Times(math.Exp(j.Noise.Epoch * j.luck(s, attempt, number).NormFloat64()))
 	}
@@ -61,7 +63,7 @@ func (j Job) Epoch(attempt, number int, s tuning.Settings) (Epoch, bool) {
 	if !math.IsNaN(c.Joules) {
 		out.Joules = new(tuning.Joules(c.Joules))
 	}
-	if stories := j.table.stories; len(stories) > 0 {
+	if stories := j.stories; len(stories) > 0 {
 		if story := stories[j.Seed%len(stories)]; number <= len(story) {
 			out.Loss, out.Quality = story[number-1].Loss, story[number-1].Quality
 		}
@@ -79,7 +81,7 @@ const rounding = 1e-6
 
 // Expected is the mean of what an epoch cost under the settings; false: never recorded.
 func (j Job) Expected(s tuning.Settings) (tuning.Spent, bool) {
-	repeats := j.table.cells[j.key(s)]
+	repeats := j.cells[j.key(s)]
 	var sum tuning.Spent
 	for _, c := range repeats {
 		sum = sum.Plus(c)
@@ -95,7 +97,7 @@ func (j Job) key(s tuning.Settings) string {
 
 // luck is what is random about an attempt, or about one of its epochs.
 func (j Job) luck(s tuning.Settings, attempt, epoch int) *rand.Rand {
-	name := hash(j.table.Name(), j.Machine, j.table.part, j.key(s), "")
+	name := hash(j.Name(), j.Machine, j.part, j.key(s), "")
 	return rand.New(rand.NewPCG(name, uint64(j.Seed)<<40|uint64(attempt)<<24|uint64(epoch)))
 }
 

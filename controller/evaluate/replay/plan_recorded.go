@@ -10,18 +10,6 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// recorded is what jobs of one piece cost and report.
-type recorded struct {
-	piece
-	own     tuning.Settings // of the knobs
-	knobs   []tuning.Knob   // that may move
-	cells   map[string][]tuning.Spent
-	lengths []int     // epochs that runs under the owner's settings took; none: unknown
-	noise   []float64 // of the epochs of recorded curves, over the mean of their run
-	busy    float64   // cores at work under the owner's settings: cpu_seconds over seconds; 0: unknown
-	stories [][]Epoch // what runs under the owner's settings reported, by epoch
-}
-
 // movable reports whether a knob changes what an epoch costs and not what it does.
 func movable(name string) bool {
 	return slices.Contains([]string{tuning.Cores, tuning.Threads, tuning.PowerLimit, "frequency", "nodes", "replicas", "placement"}, unitless(name))
@@ -31,12 +19,12 @@ func movable(name string) bool {
 // rates: as many samples as they do in a minute.
 const minute = 60.0
 
-// recordedOf makes cells of the rows that differ from the owner's settings only in what may
+// jobOf makes cells of the rows that differ from the owner's settings only in what may
 // move. Runs that failed are none: the controller is not sent to settings whose cost is
 // unknown.
-func (in PlanInput) recordedOf(t evaluate.Table, p piece) recorded {
-	out := recorded{piece: p, cells: map[string][]tuning.Spent{}}
-	all := tuning.Each(p.Rows, func(r evaluate.Row) tuning.Settings { return r.Knobs })
+func (in PlanInput) jobOf(t evaluate.Table, p piece) Job {
+	out := Job{piece: p, Restart: in.Restart, Wait: in.Wait, Noise: in.Noise, cells: map[string][]tuning.Spent{}}
+	all := tuning.Each(p.Rows, knobsOf)
 	own := all[nearest(all, p.wanted, t.Knobs(), evaluate.Indices(all))]
 	free := slices.DeleteFunc(t.Knobs(), func(name string) bool {
 		if len(in.Knobs) > 0 {
@@ -49,46 +37,44 @@ func (in PlanInput) recordedOf(t evaluate.Table, p piece) recorded {
 		return ok && r.Knobs.Equal(own)
 	})
 	rate, _ := rated.Float("samples_per_second")
-	var rows []evaluate.Row
-	var costs []tuning.Spent
-	var points []tuning.Settings
-	for _, r := range p.Rows {
-		one, why := measured(r, t.Has("epochs"), minute*rate)
+	epoch := func(r evaluate.Row) (run, string) { return measured(r, t.Has("epochs"), minute*rate) }
+	rows := evaluate.Only(p.Rows, func(r evaluate.Row) bool {
+		one, why := epoch(r)
 		fixed := slices.ContainsFunc(own.Diff(r.Knobs), func(name string) bool { return !slices.Contains(free, name) })
-		if why == "" && !fixed && !one.failed && one.epoch.Seconds > 0 {
-			rows, costs, points = append(rows, r), append(costs, one.epoch), append(points, r.Knobs)
-		}
-	}
-	free = independent(free, points)
+		return why == "" && !fixed && !one.failed && one.epoch.Seconds > 0
+	})
+	free = independent(free, tuning.Each(rows, knobsOf))
 	only := func(s tuning.Settings) tuning.Settings {
 		return s.Only(func(name string) bool { return slices.Contains(free, name) })
 	}
-	out.own = only(own)
+	out.Own = only(own)
 	var cells []tuning.Settings
-	for i, r := range rows {
+	for _, r := range rows {
+		one, _ := epoch(r)
 		s := only(r.Knobs)
 		if out.cells[s.Key()] == nil {
 			cells = append(cells, s)
 		}
-		out.cells[s.Key()] = append(out.cells[s.Key()], costs[i])
-		if !s.Equal(out.own) {
+		out.cells[s.Key()] = append(out.cells[s.Key()], one.epoch)
+		if !s.Equal(out.Own) {
 			continue
 		}
 		if n, ok := r.Float("epochs"); ok && n >= 1 {
 			out.lengths = append(out.lengths, int(math.Round(n)))
 		}
-		if cpu, ok := r.Float("cpu_seconds"); ok {
-			if seconds, ok := r.Float("seconds"); ok && seconds > 0 {
-				out.busy = cpu / seconds
-			}
+		cpu, worked := r.Float("cpu_seconds")
+		if seconds, ok := r.Float("seconds"); worked && ok && seconds > 0 {
+			out.Busy = cpu / seconds
 		}
 	}
-	out.knobs = complete(free, out.own, cells)
 	for _, c := range in.Curves {
 		out.learn(own, c)
 	}
+	in.rule(&out, complete(free, out.Own, cells))
 	return out
 }
+
+func knobsOf(r evaluate.Row) tuning.Settings { return r.Knobs }
 
 // independent are the knobs that vary, without those that another one decides.
 func independent(names []string, points []tuning.Settings) []string {
@@ -146,11 +132,11 @@ func complete(names []string, own tuning.Settings, settings []tuning.Settings) [
 }
 
 // learn takes from curves how epochs vary, and what runs under the owner's settings report.
-func (t *recorded) learn(own tuning.Settings, curves evaluate.Table) {
+func (j *Job) learn(own tuning.Settings, curves evaluate.Table) {
 	for _, run := range evaluate.Runs(curves.Rows) {
 		first := run[0]
-		input := t.Input != "" && first.Input() != "" && first.Input() != t.Input
-		if first.Workload != t.Workload || input || first.Machine != "" && first.Machine != t.Machine {
+		input := j.Input != "" && first.Input() != "" && first.Input() != j.Input
+		if first.Workload != j.Workload || input || first.Machine != "" && first.Machine != j.Machine {
 			continue
 		}
 		var lengths []float64
@@ -163,12 +149,12 @@ func (t *recorded) learn(own tuning.Settings, curves evaluate.Table) {
 			}
 		}
 		for _, v := range lengths {
-			t.noise = append(t.noise, v*float64(len(lengths))/sum)
+			j.varies = append(j.varies, v*float64(len(lengths))/sum)
 		}
 		if distance(first.Knobs, own) > 0 {
 			continue
 		}
-		t.stories = append(t.stories, tuning.Each(run, func(r evaluate.Row) (out Epoch) {
+		j.stories = append(j.stories, tuning.Each(run, func(r evaluate.Row) (out Epoch) {
 			if v, ok := r.Float("loss"); ok {
 				out.Loss = &v
 			}

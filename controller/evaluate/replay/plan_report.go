@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"pitchpipe/controller/evaluate"
+	"pitchpipe/controller/search/recurring"
 	"pitchpipe/controller/tuning"
 )
 
@@ -61,9 +62,10 @@ func returned(all []story, oracle []float64) evaluate.Line {
 func (c Course) final() string { return c.Under[len(c.Under)-1].Key() }
 
 // row sums up the jobs of one table and length.
-func (in PlanInput) row(t recorded, all []story) evaluate.Line {
-	cells := in.reachable(t)
-	m, own := all[0].job.Policy.Measure(), cells[t.own.Key()]
+func (in PlanInput) row(all []story) evaluate.Line {
+	first := all[0].job
+	cells := first.reachable()
+	m, own := first.Policy.Measure(), cells[first.Own.Key()]
 	best, least := evaluate.Least(slices.Sorted(maps.Keys(cells)), func(key string) float64 {
 		if in.MaxSlowdown > 0 && cells[key].Seconds > in.MaxSlowdown*own.Seconds {
 			return math.Inf(1)
@@ -71,11 +73,11 @@ func (in PlanInput) row(t recorded, all []story) evaluate.Line {
 		return m.Log(cells[key]) - m.Log(own)
 	})
 	if !(least < 0) {
-		best, least = t.own.Key(), 0
+		best, least = first.Own.Key(), 0
 	}
 	mean := func(of func(story) float64) evaluate.Figure { return evaluate.Mean(tuning.Each(all, of)) }
-	return t.Line().With(compared(all, slices.Repeat([]float64{math.Exp(least)}, len(all))), evaluate.Line{
-		"part": t.part, "settings": len(cells), "oracle": best, "final": all[0].course.final(), "epoch_seconds": evaluate.Figure(own.Seconds),
+	return first.Line().With(compared(all, slices.Repeat([]float64{math.Exp(least)}, len(all))), evaluate.Line{
+		"part": first.part, "settings": len(cells), "oracle": best, "final": all[0].course.final(), "epoch_seconds": evaluate.Figure(own.Seconds),
 		"epochs":      mean(func(s story) float64 { return float64(s.job.Epochs) }),
 		"restarts":    mean(func(s story) float64 { return float64(s.course.Restarts) }),
 		"probes":      mean(func(s story) float64 { return float64(s.course.Probes) }),
@@ -84,20 +86,13 @@ func (in PlanInput) row(t recorded, all []story) evaluate.Line {
 }
 
 func (in PlanInput) summary(rows []evaluate.Line, stories [][]story) evaluate.Line {
-	objective := string(cmp.Or(in.Objective, tuning.DefaultObjective))
-	if in.Objective == tuning.Blend {
-		objective += fmt.Sprintf(" of weight %g", in.Weight)
-	}
-	if in.MaxSlowdown > 0 {
-		objective += fmt.Sprintf(", time at most %g", in.MaxSlowdown)
-	}
 	all := slices.Concat(stories...)
 	var oracle []float64
 	for i, r := range rows {
 		oracle = append(oracle, slices.Repeat([]float64{float64(r.Figure("oracle_ratio"))}, len(stories[i]))...)
 	}
 	s := compared(all, oracle).With(evaluate.Line{
-		"objective": objective, "restart_seconds": evaluate.Figure(in.Restart.Seconds()), "wait_seconds": evaluate.Figure(in.Wait.Seconds()),
+		"objective": objectiveOf(recurring.Goal{Measure: in.Measure, MaxSlowdown: in.MaxSlowdown}), "restart_seconds": evaluate.Figure(in.Restart.Seconds()), "wait_seconds": evaluate.Figure(in.Wait.Seconds()),
 		"noise_attempts": evaluate.Figure(in.Noise.Attempt), "noise_epochs": evaluate.Figure(in.Noise.Epoch), "rows": len(rows),
 	})
 	s["hurt_of_moved"], s["worst_at"] = s.Figure("hurt")/s.Figure("moved"), worstAt(rows)

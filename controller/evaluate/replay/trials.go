@@ -137,35 +137,27 @@ func fairShare(t evaluate.Table) tuning.Settings {
 	if !t.Has("relative_speed") {
 		return nil
 	}
-	ones, seen, at := map[string]int{}, map[string]int{}, map[string]tuning.Settings{}
-	for _, r := range t.Rows {
-		s := r.Knobs.Only(func(name string) bool { return name == tuning.Cores || strings.HasPrefix(name, tuning.Memory) })
-		key := s.Key()
-		at[key] = s
-		seen[key]++
-		if v, ok := r.Float("relative_speed"); ok && v == 1 {
-			ones[key]++
-		}
-	}
 	tables := 0
 	for _, g := range t.Groups() {
 		tables += len(parts(g))
 	}
-	var best tuning.Settings
-	for _, key := range slices.Sorted(maps.Keys(ones)) {
-		if ones[key] == seen[key] && seen[key] >= tables && (best == nil || byKnob(at[key], best) < 0) {
-			best = at[key]
+	share := func(r evaluate.Row) tuning.Settings {
+		return r.Knobs.Only(func(name string) bool { return name == tuning.Cores || strings.HasPrefix(name, tuning.Memory) })
+	}
+	same := evaluate.Split(t.Rows, func(r evaluate.Row) string { return share(r).Key() })
+	fair := evaluate.Only(same, func(rows []evaluate.Row) bool {
+		return len(rows) >= tables && !slices.ContainsFunc(rows, func(r evaluate.Row) bool { v, _ := r.Float("relative_speed"); return v != 1 })
+	})
+	if len(fair) == 0 {
+		return nil
+	}
+	return share(slices.MinFunc(fair, func(a, b []evaluate.Row) int {
+		x, y, order := share(a[0]), share(b[0]), 0
+		for _, name := range slices.Sorted(maps.Keys(x)) {
+			order = cmp.Or(order, cmp.Compare(x[name].Float(), y[name].Float()))
 		}
-	}
-	return best
-}
-
-func byKnob(a, b tuning.Settings) int {
-	order := 0
-	for _, name := range slices.Sorted(maps.Keys(a)) {
-		order = cmp.Or(order, cmp.Compare(a[name].Float(), b[name].Float()))
-	}
-	return order
+		return cmp.Or(order, cmp.Compare(x.Key(), y.Key()))
+	})[0])
 }
 
 // nearest is the point that has the wanted values, and the most of all else in the order

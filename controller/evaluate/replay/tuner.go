@@ -98,7 +98,7 @@ func (in TunerInput) row(w *returns) (evaluate.Line, error) {
 	fixed := w.Line().With(evaluate.Line{
 		"part": w.part, "settings": len(w.cells), "absent": w.absent, "recurrences": n, "seeds": in.Seeds,
 		"oracle_ratio": evaluate.Figure(w.share(oracle)), "oracle": w.chosen(oracle), "default": w.chosen(w.space.Own), "default_replaced": w.replaced,
-		"system_knob_oracle_ratio":          evaluate.Figure(w.share(w.oracle(w.systemOnly()))),
+		"system_knob_oracle_ratio":          evaluate.Figure(w.share(w.oracle(w.within(func(k recurring.Knob) bool { return k.System })))),
 		"reference_cumulative_energy_ratio": evaluate.Figure(w.reference.number("_cumulative_energy_ratio")),
 		"reference_final_energy_ratio":      evaluate.Figure(w.reference.number("_last5_eta_ratio")),
 		"reference_final_time_ratio":        evaluate.Figure(w.reference.number("_last5_tta_ratio")),
@@ -183,7 +183,7 @@ func (in TunerInput) singleKnob(w *returns, n int) (evaluate.Line, error) {
 }
 
 func (in TunerInput) summary(rows []evaluate.Line) evaluate.Line {
-	s := evaluate.Line{"objective": in.objective()}
+	s := evaluate.Line{"objective": objectiveOf(in.Goal)}
 	type figures = func(key string) evaluate.Figure
 	count := func(key string, yes func(figures) bool) {
 		s[key] = len(evaluate.Only(rows, func(r evaluate.Line) bool { return yes(r.Figure) }))
@@ -215,8 +215,8 @@ func (in TunerInput) summary(rows []evaluate.Line) evaluate.Line {
 	return s
 }
 
-func (in TunerInput) objective() string {
-	g := in.Goal
+// objectiveOf names what is minimised, and under which limits.
+func objectiveOf(g recurring.Goal) string {
 	name := string(g.Objective)
 	if g.Least() {
 		name = "cores"

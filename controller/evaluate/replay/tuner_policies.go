@@ -38,20 +38,27 @@ func (w *returns) ratio(p paid, n float64) float64 {
 	return math.Exp(w.goal.Score(p.Spent, 1) - w.goal.Score(own, 1))
 }
 
+// attempts makes one return of the job happen under a point, and again under the best one
+// known where it does not reach its end.
+func attempts(point int, best func() int, reaches func(point int) bool) {
+	for range patience {
+		if reaches(point) {
+			return
+		}
+		point = best()
+	}
+}
+
 // replay lets a tuner choose for n returns of the job: what it paid, and what it would
 // choose from then on.
 func (w *returns) replay(t *recurring.Tuner, n int) (paid, int) {
 	var sum paid
 	for range n {
-		point := t.Course()
-		for range patience {
+		attempts(t.Course(), t.Best, func(point int) bool {
 			last, reached := w.run(t, point, &sum)
 			sum.cores += w.cores(last)
-			if reached {
-				break
-			}
-			point = t.Best()
-		}
+			return reached
+		})
 	}
 	return sum, t.Best()
 }
@@ -128,16 +135,15 @@ func (w *returns) wholeReplay(n, tries int) (sum paid, final, tried int, err err
 			point = advice.Next.Point
 			tried++
 		}
-		for range patience {
+		attempts(point, func() int { return advice.Best.Point }, func(point int) bool {
 			one, reached := w.once(point, &sum)
 			if reached {
 				past.Runs = append(past.Runs, one)
-				break
+			} else {
+				past.Failed = append(past.Failed, point)
 			}
-			past.Failed = append(past.Failed, point)
-			point = advice.Best.Point
-		}
-		sum.cores += w.cores(point)
+			return reached
+		})
 	}
 	return sum, final, tried, nil
 }
@@ -185,43 +191,40 @@ func (l *ledger) best() int {
 	return best
 }
 
-// returned makes one return of the job happen under a point, and again under the best one known
-// where it does not reach its end. It is stopped when it costs beta times the best.
-func (l *ledger) returned(p int) {
+// runs makes one run happen under a point, and says whether it reached its end. It is stopped
+// when it costs beta times the best.
+func (l *ledger) runs(p int) (reached bool) {
 	powers := 1.0 // how often the score counts a factor that seconds and joules share
 	if !l.goal.Least() {
 		powers = l.goal.Degree()
 	}
-	for range patience {
-		stop := math.Inf(1)
-		if p != l.space.Own && !l.goal.Least() {
-			stop = l.paidScore(l.best()) + powers*math.Log(recurring.Beta)
-		}
-		l.begin()
-		c, n, reached := l.cost(p), l.epochs(p), true
-		if math.IsInf(n, 1) {
-			n, reached = l.longest(), false
-		}
-		one := l.score(c, p)
-		switch {
-		case l.cells[p].failed:
-			n, reached = 1, false
-		case one+powers*math.Log(n) > stop:
-			n, reached = math.Exp((stop-one)/powers), false
-		}
-		l.pay(&l.sum, p, c.Times(n))
-		l.sum.cores += l.cores(p)
-		l.seen[p]++
-		l.costs[p] = l.costs[p].Plus(c.Times(n))
-		if reached {
-			return
-		}
-		if l.cells[p].failed {
-			l.costs[p].Seconds = math.Inf(1)
-		}
-		l.costs[p] = l.costs[p].Plus(l.mean(l.best())) // the run that follows is its doing
-		p = l.best()
+	stop := math.Inf(1)
+	if p != l.space.Own && !l.goal.Least() {
+		stop = l.paidScore(l.best()) + powers*math.Log(recurring.Beta)
 	}
+	l.begin()
+	c, n, reached := l.cost(p), l.epochs(p), true
+	if math.IsInf(n, 1) {
+		n, reached = l.longest(), false
+	}
+	one := l.score(c, p)
+	switch {
+	case l.cells[p].failed:
+		n, reached = 1, false
+	case one+powers*math.Log(n) > stop:
+		n, reached = math.Exp((stop-one)/powers), false
+	}
+	l.pay(&l.sum, p, c.Times(n))
+	l.sum.cores += l.cores(p)
+	l.seen[p]++
+	l.costs[p] = l.costs[p].Plus(c.Times(n))
+	if l.cells[p].failed {
+		l.costs[p].Seconds = math.Inf(1)
+	}
+	if !reached {
+		l.costs[p] = l.costs[p].Plus(l.mean(l.best())) // the run that follows is its doing
+	}
+	return reached
 }
 
 // policy says which point is next; -1: the best one known.
@@ -238,7 +241,7 @@ func (w *returns) follow(next policy, n int) (paid, int) {
 		if p < 0 {
 			p = l.best()
 		}
-		l.returned(p)
+		attempts(p, l.best, l.runs)
 	}
 	return l.sum, l.best()
 }

@@ -39,15 +39,15 @@ func cellOf(rows []evaluate.Row, counted bool) cell {
 		one, _ := measured(r, counted, 1)
 		return one
 	})
-	c := cell{failed: !slices.ContainsFunc(all, func(r run) bool { return !r.failed })}
-	var seconds, joules []float64
-	for _, r := range all {
-		c.repeats = append(c.repeats, r.epochs)
-		if !r.failed || c.failed {
-			seconds, joules = append(seconds, r.epoch.Seconds), append(joules, r.epoch.Joules)
-		}
+	ran := evaluate.Only(all, func(r run) bool { return !r.failed })
+	c := cell{failed: len(ran) == 0, repeats: tuning.Each(all, func(r run) float64 { return r.epochs })}
+	if c.failed {
+		ran = all
 	}
-	c.epoch = tuning.Spent{Seconds: float64(evaluate.Mean(seconds)), Joules: float64(evaluate.Mean(joules))}
+	c.epoch = tuning.Spent{
+		Seconds: float64(evaluate.Mean(tuning.Each(ran, func(r run) float64 { return r.epoch.Seconds }))),
+		Joules:  float64(evaluate.Mean(tuning.Each(ran, func(r run) float64 { return r.epoch.Joules }))),
+	}
 	for _, r := range all {
 		if !counted {
 			c.runs = append(c.runs, tuning.Spent{Seconds: firstOf(r.epoch.Seconds, c.epoch.Seconds), Joules: firstOf(r.epoch.Joules, c.epoch.Joules)})
@@ -61,7 +61,7 @@ func (c cell) reaches() bool {
 }
 
 func (w *returns) reliable(point int) bool {
-	return !w.cells[point].failed && !slices.ContainsFunc(w.cells[point].repeats, func(n float64) bool { return math.IsInf(n, 1) })
+	return !slices.Contains(w.cells[point].repeats, math.Inf(1))
 }
 
 // lacks names what a goal needs of a cost and is unknown; empty: all is known.
@@ -111,22 +111,31 @@ func returnsOf(t evaluate.Table, p piece, goal recurring.Goal, left *evaluate.Le
 	}
 	own := nearest(points, p.wanted, order, usable)
 	w.replaced = own != nearest(points, p.wanted, order, evaluate.Indices(points))
-	for i, s := range points {
-		if missing := lacks(goal, cells[i].epoch); missing != "" {
-			if cells[i].reaches() {
-				w.absent++
-				leave(settings[i], "no "+missing+", which the objective needs")
-				continue
-			}
+	var kept []int
+	for i := range points {
+		missing := lacks(goal, cells[i].epoch)
+		if missing != "" && cells[i].reaches() {
+			w.absent++
+			leave(settings[i], "no "+missing+", which the objective needs")
+			continue
+		}
+		if missing != "" {
 			cells[i].epoch, cells[i].runs = tuning.Spent{Seconds: math.NaN(), Joules: math.NaN()}, nil // it costs what the owner's does
 		}
-		if i == own {
-			w.space.Own = len(w.cells)
-		}
-		w.space.Points, w.cells = append(w.space.Points, s), append(w.cells, cells[i])
+		kept = append(kept, i)
 	}
+	w.cells, w.space = cells, recurring.Space{Points: points, Own: own}
+	w.keep(kept)
 	w.space.Knobs = knobs(t, w.space.Points, counted)
 	return w
+}
+
+// keep leaves out the other points.
+func (w *returns) keep(points []int) {
+	all, cells := w.space.Points, w.cells
+	w.space.Points = tuning.Each(points, func(p int) tuning.Settings { return all[p] })
+	w.cells = tuning.Each(points, func(p int) cell { return cells[p] })
+	w.space.Own = slices.Index(points, w.space.Own)
 }
 
 // withCores lets threads count as cores where no knob is called that.
@@ -170,26 +179,17 @@ func unitless(name string) string {
 
 // only is the world of the points that differ from the owner's in one knob alone.
 func (w *returns) only(knob string) *returns {
-	sub, own := *w, w.space.Points[w.space.Own]
-	sub.space.Points, sub.cells = nil, nil
-	for i, p := range w.space.Points {
-		if slices.ContainsFunc(w.space.Knobs, func(k recurring.Knob) bool { return k.Name != knob && p[k.Name] != own[k.Name] }) {
-			continue
-		}
-		if i == w.space.Own {
-			sub.space.Own = len(sub.cells)
-		}
-		sub.space.Points, sub.cells = append(sub.space.Points, p), append(sub.cells, w.cells[i])
-	}
-	sub.space.Knobs = slices.DeleteFunc(slices.Clone(w.space.Knobs), func(k recurring.Knob) bool { return k.Name != knob })
+	sub, is := *w, func(k recurring.Knob) bool { return k.Name == knob }
+	sub.keep(w.within(is))
+	sub.space.Knobs = evaluate.Only(w.space.Knobs, is)
 	return &sub
 }
 
-// systemOnly are the points that differ from the owner's in system knobs alone.
-func (w *returns) systemOnly() []int {
+// within are the points that differ from the owner's in some knobs alone.
+func (w *returns) within(may func(recurring.Knob) bool) []int {
 	own := w.space.Points[w.space.Own]
 	return slices.DeleteFunc(evaluate.Indices(w.cells), func(p int) bool {
-		return slices.ContainsFunc(w.space.Knobs, func(k recurring.Knob) bool { return !k.System && w.space.Points[p][k.Name] != own[k.Name] })
+		return slices.ContainsFunc(w.space.Knobs, func(k recurring.Knob) bool { return !may(k) && w.space.Points[p][k.Name] != own[k.Name] })
 	})
 }
 
