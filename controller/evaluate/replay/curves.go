@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"pitchpipe/controller/evaluate"
-	"pitchpipe/controller/search/propose"
 	"pitchpipe/controller/tuning"
 )
 
@@ -19,34 +18,17 @@ type epoch struct {
 
 func logOf(loss float64) float64 { return math.Log(max(loss, leastLoss)) }
 
-// curvesToSearch splits a table of curves into workloads whose runs can be searched.
-func curvesToSearch(t evaluate.Table, left *evaluate.LeftOut) ([]*problem, error) {
+func withoutOutcome(t evaluate.Table) error {
 	if !t.Has("quality") && !t.Has("loss") {
-		return nil, evaluate.Invalid("%s:1:1: no column quality or loss", t.File)
+		return evaluate.Invalid("%s:1:1: no column quality or loss", t.File)
 	}
-	var out []*problem
-	for _, g := range t.Jobs() {
-		p := &problem{Group: g, optimum: math.Inf(1)}
-		leave := func(rows []evaluate.Row, why string) { left.Add(t.File, g.Name(), g.Machine, rows, why) }
-		switch why := p.readCurves(leave); {
-		case why != "":
-			leave(nil, why)
-		case len(p.curves) == 1:
-			leave(nil, "it has a single run")
-		default:
-			out = append(out, p)
-		}
-	}
-	if len(out) == 0 {
-		return nil, evaluate.Invalid("%s: no workload has two runs with an outcome", t.File)
-	}
-	return out, remember(out)
+	return nil
 }
 
 // readCurves reads the runs of a workload, and says why it cannot be searched. What counts
 // is the error of the quality where a row has one, else the loss. Runs without seconds are
 // left out where others have some.
-func (p *problem) readCurves(leave func(rows []evaluate.Row, why string)) string {
+func (p *problem) readCurves(_ evaluate.Format, leave func(rows []evaluate.Row, why string)) string {
 	has := func(column string) bool {
 		return slices.ContainsFunc(p.Rows, func(r evaluate.Row) bool { _, ok := r.Float(column); return ok })
 	}
@@ -127,7 +109,9 @@ func (p *problem) readCurves(leave func(rows []evaluate.Row, why string)) string
 		}
 		return logOf(e.loss)
 	})
-	p.candidates = propose.Of(p.settings)
+	if len(p.curves) == 1 {
+		return "it has a single run"
+	}
 	return ""
 }
 

@@ -50,7 +50,7 @@ func Hyper(ctx context.Context, in HyperInput, progress evaluate.Progress) (eval
 		return evaluate.Report{}, err
 	}
 	return comparison{
-		methods: methods, seed: in.Seed, problems: curvesToSearch, rows: in.rows,
+		methods: methods, seed: in.Seed, lacks: withoutOutcome, read: (*problem).readCurves, rows: in.rows,
 		keys: []string{"method", "workers"}, figures: []string{"regret_mean", "error_mean", "reached_share"},
 	}.report(ctx, "evaluate hyper", in.Curves, progress)
 }
@@ -76,11 +76,7 @@ func (in HyperInput) rows(ctx context.Context, p *problem, m Method) ([]evaluate
 		if err != nil {
 			return nil, fmt.Errorf("%s with %s: %w", p.Workload, m, err)
 		}
-		rows = append(rows, row.With(evaluate.Line{
-			"regret_mean": evaluate.Figure(r.best - p.optimum), "error_mean": evaluate.Figure(r.best),
-			"seconds_used_mean": evaluate.Figure(r.seconds), "runs_mean": evaluate.Figure(r.trials),
-			"seconds_to_threshold_mean": evaluate.Figure(min(r.reached, seconds)), "reached_share": evaluate.Yes(r.reached <= seconds),
-		}))
+		rows = append(rows, row.With(r))
 	}
 	out, each := evaluate.Average(rows), evaluate.Column(rows, "regret_mean")
 	out[eachSeed] = each
@@ -88,42 +84,23 @@ func (in HyperInput) rows(ctx context.Context, p *problem, m Method) ([]evaluate
 	return []evaluate.Line{out}, nil
 }
 
-// way is a method in the words of the searcher.
-type way struct {
-	method  tuning.SearchMethod
-	resumes bool // trials have checkpoints
-}
-
-func wayOf(m Method) way {
-	return cmp.Or(map[Method]way{
-		GaussianProcess: {method: tuning.GP}, ASHA: {tuning.ASHA, true}, ASHAStopping: {tuning.ASHA, false},
-		ASHAModel: {tuning.ASHAGP, true}, ASHAWarm: {tuning.ASHAGP, true},
-	}[m], way{method: tuning.Random})
-}
-
 const (
 	delay = 0.05 // seconds that a job takes to start, and to end
 	equal = 5    // trials that begin every search of a seed
 )
 
-// played is what a search reached.
-type played struct {
-	trials  int
-	seconds float64 // until its last report
-	best    float64 // least error reported
-	reached float64 // seconds until it was the threshold or less; infinite: never
-}
-
-// play plays a search until a wall clock ends it or nothing is left to do. Its seconds are simulated:
+// play plays a search until a wall clock ends it or nothing is left to do: what it reached. Its seconds are simulated:
 // the epochs of several workers come in the order in which they end.
-func (p *problem) play(m Method, workers int, budget float64, rng *rand.Rand) (played, error) {
-	w := wayOf(m)
+func (p *problem) play(m Method, workers int, budget float64, rng *rand.Rand) (evaluate.Line, error) {
+	method := map[Method]tuning.SearchMethod{
+		GaussianProcess: tuning.GP, ASHA: tuning.ASHA, ASHAStopping: tuning.ASHA, ASHAModel: tuning.ASHAGP, ASHAWarm: tuning.ASHAGP,
+	}[m]
 	plan := searcher.Plan{
 		Search: tuning.Search{
-			Method: w.method, Trials: len(p.settings), Parallel: workers, Epochs: p.full, Eta: tuning.DefaultEta, Seed: rng.Uint64(), Failures: len(p.settings),
-			Time: time.Duration(budget * float64(time.Second)),
+			Method: cmp.Or(method, tuning.Random), Trials: len(p.settings), Parallel: workers, Epochs: p.full, Eta: tuning.DefaultEta,
+			Seed: rng.Uint64(), Failures: len(p.settings), Time: time.Duration(budget * float64(time.Second)),
 		},
-		Minimize: true, Resumes: w.resumes, Settings: p.settings, First: rng.Perm(len(p.settings))[:min(equal, len(p.settings))],
+		Minimize: true, Resumes: m != ASHAStopping, Settings: p.settings, First: rng.Perm(len(p.settings))[:min(equal, len(p.settings))],
 	}
 	switch m {
 	case Grid:
@@ -138,23 +115,26 @@ func (p *problem) play(m Method, workers int, budget float64, rng *rand.Rand) (p
 		plan.MinEpochs = max(plan.Rungs()[0], p.cadence+1)
 	}
 	s, err := preview.Play(plan, preview.Cluster{Start: delay, End: delay, Every: true, Epoch: p.epoch})
-	out := played{best: p.begin, reached: math.Inf(1)}
 	if err != nil {
-		return out, err //nolint:wrapcheck // the caller says whose it is
+		return nil, err //nolint:wrapcheck // the caller says whose it is
 	}
+	used, best, reached := 0.0, p.begin, math.Inf(1) // reached: the seconds until the threshold
 	for _, t := range s.Trials {
 		for _, r := range t.Reports {
 			if r.At > budget {
 				break
 			}
-			out.seconds, out.best = max(out.seconds, r.At), min(out.best, r.Value)
+			used, best = max(used, r.At), min(best, r.Value)
 			if r.Value <= p.threshold {
-				out.reached = min(out.reached, r.At)
+				reached = min(reached, r.At)
 			}
 		}
 	}
-	out.trials = len(s.Trials)
-	return out, nil
+	return evaluate.Line{
+		"regret_mean": evaluate.Figure(best - p.optimum), "error_mean": evaluate.Figure(best),
+		"seconds_used_mean": evaluate.Figure(used), "runs_mean": evaluate.Figure(len(s.Trials)),
+		"seconds_to_threshold_mean": evaluate.Figure(min(reached, budget)), "reached_share": evaluate.Yes(reached <= budget),
+	}, nil
 }
 
 // epoch is one of a recorded run. One that was recorded shorter than others stays as it is.

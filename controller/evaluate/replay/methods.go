@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -116,48 +117,76 @@ func hash(words ...string) uint64 {
 
 // comparison is how an evaluation of searches compares methods.
 type comparison struct {
-	methods  []Method
-	seed     uint64
-	problems func(evaluate.Table, *evaluate.LeftOut) ([]*problem, error)
-	rows     func(context.Context, *problem, Method) ([]evaluate.Line, error)
-	keys     []string // of the rows that a mean is over; the first is the method
-	figures  []string // whose means are taken; the first is compared with that of random
+	methods []Method
+	seed    uint64
+	lacks   func(evaluate.Table) error                                                           // a column
+	read    func(p *problem, f evaluate.Format, leave func([]evaluate.Row, string)) (why string) // it cannot be searched
+	rows    func(context.Context, *problem, Method) ([]evaluate.Line, error)
+	keys    []string // of the rows that a mean is over; the first is the method
+	figures []string // whose means are taken; the first is compared with that of random
+}
+
+// problems splits a table into workloads that can be searched.
+func (c comparison) problems(t evaluate.Table, left *evaluate.LeftOut) ([]*problem, error) {
+	if err := c.lacks(t); err != nil {
+		return nil, err
+	}
+	var out []*problem
+	reason := ""
+	for _, g := range t.Jobs() {
+		p := &problem{Group: g}
+		leave := func(rows []evaluate.Row, why string) { left.Add(t.File, g.Name(), g.Machine, rows, why) }
+		if why := c.read(p, t.Format, leave); why != "" {
+			leave(nil, why)
+			reason = cmp.Or(reason, g.Name()+", "+why)
+			continue
+		}
+		p.candidates = propose.Of(p.settings)
+		out = append(out, p)
+	}
+	if len(out) == 0 {
+		return nil, evaluate.Invalid("%s: no workload can be searched: of %s", t.File, reason)
+	}
+	if slices.Contains(c.methods, WarmStart) || slices.Contains(c.methods, ASHAWarm) {
+		return out, remember(out)
+	}
+	return out, nil
 }
 
 // report searches every problem of every table with every method.
 func (c comparison) report(ctx context.Context, command string, tables []evaluate.Table, progress evaluate.Progress) (evaluate.Report, error) {
 	type task struct {
-		file    int
+		file    string
 		problem *problem
 		method  Method
-		rows    []evaluate.Line
 	}
 	out := evaluate.Report{Command: command, Data: evaluate.Set{Trials: tables}.Files()}
-	var all []*task
+	var all []task
 	var left evaluate.LeftOut
-	for i, t := range tables {
+	for _, t := range tables {
 		problems, err := c.problems(t, &left)
 		if err != nil {
 			return out, err
 		}
 		for _, p := range problems {
 			for _, m := range c.methods {
-				all = append(all, &task{file: i, problem: p, method: m})
+				all = append(all, task{t.File, p, m})
 			}
 		}
 	}
 	err := out.Fill(ctx, len(all), progress, func(ctx context.Context, i int) (string, []evaluate.Line, error) {
 		t := all[i]
-		var err error
-		t.rows, err = c.rows(ctx, t.problem, t.method)
-		return strings.TrimSpace(t.problem.Name()+" "+t.problem.Machine) + ", " + t.method, t.rows, err
+		rows, err := c.rows(ctx, t.problem, t.method)
+		for _, row := range rows {
+			row["data"] = t.file
+		}
+		return strings.TrimSpace(t.problem.Name()+" "+t.problem.Machine) + ", " + t.method, rows, err
 	})
-	var means []evaluate.Line
-	for _, same := range evaluate.Split(all, func(t *task) int { return t.file }) {
-		rows := slices.Concat(tuning.Each(same, func(t *task) []evaluate.Line { return t.rows })...)
-		means = append(means, c.means(out.Data[same[0].file], rows)...)
+	out.Summary = evaluate.Line{"seed": c.seed, "means": c.means(out.Rows), "left_out": []evaluate.Line(left)}
+	for _, row := range out.Rows {
+		delete(row, "data")
+		delete(row, eachSeed)
 	}
-	out.Summary = evaluate.Line{"seed": c.seed, "means": means, "left_out": []evaluate.Line(left)}
 	return out, err
 }
 
@@ -189,40 +218,31 @@ func (c comparison) spread(rows, random []evaluate.Line, ratio evaluate.Figure) 
 	return evaluate.Interval(a)
 }
 
-// means sums up the rows of one file. Where random is always right, nothing is compared
-// with it.
-func (c comparison) means(file string, rows []evaluate.Line) []evaluate.Line {
+// means sums up the rows of each file, method and the like. Where random is always right,
+// nothing is compared with it.
+func (c comparison) means(rows []evaluate.Line) []evaluate.Line {
+	first, others := c.figures[0], append([]string{"data"}, c.keys[1:]...) // without the method
+	keys := append([]string{c.keys[0]}, others...)
 	name := func(l evaluate.Line, keys []string) string {
-		return strings.Join(tuning.Each(keys, func(key string) string { return fmt.Sprint(l[key]) }), " ")
+		return fmt.Sprint(tuning.Each(keys, func(key string) any { return l[key] }))
 	}
-	var out []evaluate.Line
-	random := map[string][]evaluate.Line{}
-	var sums [][]evaluate.Line
-	for _, same := range evaluate.Split(rows, func(l evaluate.Line) string { return name(l, c.keys) }) {
-		all := evaluate.Average(same)
-		mean := evaluate.Line{"data": file}
-		for _, key := range slices.Concat(c.keys, c.figures) {
+	same := evaluate.Split(rows, func(l evaluate.Line) string { return name(l, keys) })
+	return tuning.Each(same, func(rows []evaluate.Line) evaluate.Line {
+		all, mean := evaluate.Average(rows), evaluate.Line{}
+		for _, key := range slices.Concat(keys, c.figures) {
 			mean[key] = all[key]
 		}
-		known := slices.DeleteFunc(evaluate.Column(same, c.figures[0]), func(f evaluate.Figure) bool { return !f.Known() })
-		mean["problems"] = len(known)
-		if all["method"] == Random {
-			random[name(all, c.keys[1:])] = same
-		}
-		out, sums = append(out, mean), append(sums, same)
-	}
-	for i, mean := range out {
-		rs := random[name(mean, c.keys[1:])]
-		if r := evaluate.Mean(evaluate.Column(rs, c.figures[0])); r > 0 {
-			ratio := mean.Figure(c.figures[0]) / r
+		mean["problems"] = len(evaluate.Only(evaluate.Column(rows, first), evaluate.Figure.Known))
+		random, _ := tuning.First(same, func(of []evaluate.Line) bool {
+			return of[0]["method"] == Random && name(of[0], others) == name(rows[0], others)
+		})
+		if r := evaluate.Mean(evaluate.Column(random, first)); r > 0 {
+			ratio := mean.Figure(first) / r
 			mean["over_random"] = ratio
-			if _, has := sums[i][0][eachSeed]; has {
-				mean["over_random_low"], mean["over_random_high"] = c.spread(sums[i], rs, ratio)
+			if _, has := rows[0][eachSeed]; has {
+				mean["over_random_low"], mean["over_random_high"] = c.spread(rows, random, ratio)
 			}
 		}
-	}
-	for _, row := range rows {
-		delete(row, eachSeed)
-	}
-	return out
+		return mean
+	})
 }

@@ -47,9 +47,8 @@ func Search(ctx context.Context, in SearchInput, progress evaluate.Progress) (ev
 	if err != nil {
 		return evaluate.Report{}, err
 	}
-	in.Methods = methods
 	return comparison{
-		methods: methods, seed: in.Seed, problems: in.problems, rows: in.rows,
+		methods: methods, seed: in.Seed, lacks: in.lacks, read: in.read, rows: in.rows,
 		keys: []string{"method", "outcome", "budget"}, figures: []string{"log_ratio_mean", "found_over_optimum_mean"},
 	}.report(ctx, "evaluate search", slices.Concat(in.Trials, in.Curves), progress)
 }
@@ -148,42 +147,26 @@ func outcomeColumn(outcome string) string {
 	return outcome
 }
 
-// problems splits a table into workloads that can be searched.
-func (in SearchInput) problems(t evaluate.Table, left *evaluate.LeftOut) (out []*problem, err error) {
+// lacks says which column a table lacks.
+func (in SearchInput) lacks(t evaluate.Table) error {
 	has := func(o string) bool { return t.Has(outcomeColumn(o)) && (o != "edp" || t.Has("seconds")) }
 	if order := usualOutcomes(t.Format); in.Outcome == "" && !slices.ContainsFunc(order, has) {
-		return nil, evaluate.Invalid("%s:1:1: no column of an outcome: want one of %s", t.File, strings.Join(order, ", "))
+		return evaluate.Invalid("%s:1:1: no column of an outcome: want one of %s", t.File, strings.Join(order, ", "))
 	}
 	if in.Outcome != "" && !has(in.Outcome) {
-		return nil, evaluate.Invalid("%s:1:1: no column %q, which the outcome %s needs", t.File, outcomeColumn(in.Outcome), in.Outcome)
+		return evaluate.Invalid("%s:1:1: no column %q, which the outcome %s needs", t.File, outcomeColumn(in.Outcome), in.Outcome)
 	}
-	reason := ""
-	for _, g := range t.Jobs() {
-		p := &problem{Group: g}
-		why := p.fill(t.Format, in.Outcome)
-		if why == "" {
-			out = append(out, p)
-			continue
-		}
-		left.Add(t.File, g.Name(), g.Machine, nil, why)
-		reason = cmp.Or(reason, g.Name()+", "+why)
-	}
-	if len(out) == 0 {
-		return nil, evaluate.Invalid("%s: no workload can be searched: of %s", t.File, reason)
-	}
-	if slices.Contains(in.Methods, WarmStart) {
-		return out, remember(out)
-	}
-	return out, nil
+	return nil
 }
 
 // unknownWhole is why nothing can be said of an error.
 const unknownWhole = "a quality above 100 is neither a share nor a percentage: what is perfect is unknown"
 
-// fill sorts the runs of a workload by their settings, and says why it cannot be searched.
+// read sorts the runs of a workload by their settings, and says why it cannot be searched.
 // An outcome that is empty is the first of the usual ones of which a run has a value; an
 // error comes last where it is unknown what quality is perfect.
-func (p *problem) fill(f evaluate.Format, outcome string) (why string) {
+func (in SearchInput) read(p *problem, f evaluate.Format, _ func([]evaluate.Row, string)) (why string) {
+	outcome := in.Outcome
 	whole, known := evaluate.Whole(p.Rows)
 	if !known {
 		whole = math.Inf(1)
@@ -231,7 +214,6 @@ func (p *problem) fill(f evaluate.Format, outcome string) (why string) {
 		}
 		p.truth = append(p.truth, math.Log(sum)+p.worst)
 	}
-	p.candidates = propose.Of(p.settings)
 	return ""
 }
 
