@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"pitchpipe/controller/allocate"
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/tuning"
 )
@@ -120,22 +121,15 @@ func elasticKinds(tables []evaluate.Table, most int, left *evaluate.LeftOut) (ou
 	return out
 }
 
-// arrival is a job that its owner submits.
-type arrival struct {
-	at   float64
-	kind *kind
-	asks int // index of the size
-}
-
 // arrivals are jobs of all workloads alike, at random times; each owner asks for one of the recorded
 // settings with at most a quarter of the cluster.
-func (in AllocationInput) arrivals(kinds []*kind, load float64, seed uint64) []arrival {
+func (in AllocationInput) arrivals(kinds []*kind, load float64, seed uint64) []running {
 	luck := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a simulation
-	out := make([]arrival, in.Jobs)
+	out := make([]running, in.Jobs)
 	asked := 0.0
 	for i := range out {
 		k := kinds[luck.IntN(len(kinds))]
-		out[i] = arrival{at: luck.ExpFloat64(), kind: k}
+		out[i] = running{kind: k, at: luck.ExpFloat64(), left: 1, size: allocate.Waits}
 		modest := 0
 		for s, m := range k.sizes {
 			if 4*m.units > max(in.Units, 4) {

@@ -56,7 +56,9 @@ func tetris(jobs []allocate.Job) (rank func(allocate.Job) float64) {
 
 // running is a job in the cluster.
 type running struct {
-	arrival
+	kind *kind
+	asks int     // the size that its owner asks for
+	at   float64 // when it arrives
 
 	left  float64 // share of the work
 	size  int     // index into the kind's; allocate.Waits
@@ -82,7 +84,7 @@ type cluster struct {
 }
 
 // play lets the jobs arrive, and returns what came of them.
-func (in AllocationInput) play(p divider, jobs []arrival, seed uint64) evaluate.Line {
+func (in AllocationInput) play(p divider, jobs []running, seed uint64) evaluate.Line {
 	luck := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // a simulation
 	w := &cluster{AllocationInput: in, policy: p, known: map[*kind]*lesson{}}
 	for _, j := range jobs {
@@ -106,7 +108,7 @@ func (in AllocationInput) play(p divider, jobs []arrival, seed uint64) evaluate.
 		}
 		w.forward(at, luck)
 		for ; next < len(jobs) && jobs[next].at <= at; next++ {
-			w.live = append(w.live, &running{arrival: jobs[next], left: 1, size: allocate.Waits})
+			w.live = append(w.live, new(jobs[next]))
 		}
 		w.assign()
 	}

@@ -6,17 +6,9 @@ import (
 	"slices"
 
 	"pitchpipe/controller/evaluate"
+	"pitchpipe/controller/searcher/preview"
 	"pitchpipe/controller/tuning"
 )
-
-// epoch is what one epoch of a run brought.
-type epoch struct {
-	loss    float64 // after it; less is better
-	seconds float64 // of this epoch alone
-	failed  bool    // the run broke; its seconds are paid all the same
-}
-
-func logOf(loss float64) float64 { return math.Log(max(loss, leastLoss)) }
 
 func withoutOutcome(t evaluate.Table) error {
 	if !t.Has("quality") && !t.Has("loss") {
@@ -50,9 +42,11 @@ func (p *problem) readCurves(_ evaluate.Format, leave func(rows []evaluate.Row, 
 	p.begin = math.Inf(-1)
 	for i := range runs {
 		runs[i] = evaluate.InOrder(runs[i])
-		if at := slices.IndexFunc(runs[i], func(r evaluate.Row) bool { _, ok := lossAt(r); return ok }); at >= 0 {
-			v, _ := lossAt(runs[i][at])
-			p.begin = max(p.begin, v)
+		for _, r := range runs[i] {
+			if v, ok := lossAt(r); ok {
+				p.begin = max(p.begin, v)
+				break
+			}
 		}
 	}
 	p.cadence = evaluate.Cadence(runs, column)
@@ -65,20 +59,23 @@ func (p *problem) readCurves(_ evaluate.Format, leave func(rows []evaluate.Row, 
 			continue
 		}
 		last, broke := evaluate.Last(run, column, p.cadence)
-		var curve []epoch
+		var curve []preview.Epoch
 		least := math.Inf(1)
 		total, loss := 0.0, p.begin
 		for i, r := range run {
 			if v, ok := lossAt(r); ok {
-				loss = v
+				loss = v // else it has that of the epoch before
 			}
-			e := epoch{loss: loss, failed: broke && i > last} // without an error it has that of the epoch before
+			e := preview.Epoch{Value: loss}
 			if seconds != nil {
-				e.seconds = seconds[i]
+				e.Seconds = seconds[i]
 			}
-			least = min(least, e.loss)
-			curve, total = append(curve, e), total+e.seconds
-			if e.failed {
+			least = min(least, loss)
+			total += e.Seconds
+			if broke && i > last {
+				e.Value = math.NaN()
+			}
+			if curve = append(curve, e); math.IsNaN(e.Value) {
 				break
 			}
 		}
@@ -89,8 +86,8 @@ func (p *problem) readCurves(_ evaluate.Format, leave func(rows []evaluate.Row, 
 		p.settings, p.curves, p.full = append(p.settings, run[0].Knobs), append(p.curves, curve), max(p.full, len(curve))
 		totals = append(totals, total)
 	}
-	ends := tuning.Each(p.curves, func(c []epoch) epoch { return c[len(c)-1] })
-	ended := evaluate.Only(ends, func(e epoch) bool { return !e.failed })
+	ends := tuning.Each(p.curves, func(c []preview.Epoch) float64 { return c[len(c)-1].Value })
+	ended := slices.DeleteFunc(slices.Clone(ends), math.IsNaN)
 	if len(ended) == 0 {
 		return "no run ends with an outcome"
 	}
@@ -100,14 +97,12 @@ func (p *problem) readCurves(_ evaluate.Format, leave func(rows []evaluate.Row, 
 		slices.Sort(totals)
 		p.median = totals[len(totals)/2]
 	}
-	for _, e := range ended {
-		p.worst = max(p.worst, e.loss)
-	}
-	p.truth = tuning.Each(ends, func(e epoch) float64 { // broken runs end with the worst
-		if e.failed {
-			return logOf(p.worst)
+	p.worst = max(0, slices.Max(ended))
+	p.truth = tuning.Each(ends, func(loss float64) float64 { // broken runs end with the worst
+		if math.IsNaN(loss) {
+			loss = p.worst
 		}
-		return logOf(e.loss)
+		return math.Log(max(loss, leastLoss))
 	})
 	if len(p.curves) == 1 {
 		return "it has a single run"

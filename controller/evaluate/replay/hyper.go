@@ -141,11 +141,8 @@ func (p *problem) play(m Method, workers int, budget float64, rng *rand.Rand) (e
 func (p *problem) epoch(t *searcher.Trial, n int) preview.Epoch {
 	curve := p.curves[t.Candidate]
 	e := curve[min(n, len(curve))-1]
-	switch {
-	case e.failed:
-		e.loss = math.NaN()
-	case n > len(curve):
-		e.seconds = 0
+	if n > len(curve) {
+		e.Seconds = 0
 	}
-	return preview.Epoch{Value: e.loss, Seconds: e.seconds}
+	return e
 }

@@ -11,6 +11,7 @@ import (
 
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/search/propose"
+	"pitchpipe/controller/searcher/preview"
 	"pitchpipe/controller/tuning"
 )
 
@@ -46,12 +47,12 @@ type problem struct {
 
 	runs [][]float64 // by setting; NaN: it failed
 
-	curves  [][]epoch // by setting, each of which has one run here
-	full    int       // epochs of the longest run
-	cadence int       // epochs that runs usually go without an outcome
-	median  float64   // seconds of a run; 0: seconds are not recorded
-	optimum float64   // least error of a run at any epoch
-	begin   float64   // the worst error of a run at its first epoch: that of a search without a report
+	curves  [][]preview.Epoch // by setting, each of which has one run here; a value less is better, NaN: the run broke
+	full    int               // epochs of the longest run
+	cadence int               // epochs that runs usually go without an outcome
+	median  float64           // seconds of a run; 0: seconds are not recorded
+	optimum float64           // least error of a run at any epoch
+	begin   float64           // the worst error of a run at its first epoch: that of a search without a report
 
 	recalled  [][]float64 // by the other workloads of the table, each by itself; nil: they are no help
 	alone     bool        // there is no other workload

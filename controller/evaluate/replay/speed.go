@@ -59,7 +59,7 @@ type speeds struct {
 	rate     bool // the outcome is one: more is better
 	settings []tuning.Settings
 	space    *Space
-	truths   []float64 // outcome by setting, mean over the repeats that ran; 0: none did
+	truths   []evaluate.Figure // outcome by setting, mean over the repeats that ran; unknown: none did
 }
 
 // measure asks for settings until the samples are spent, and compares the rest.
@@ -70,10 +70,9 @@ func (w *speeds) measure(budget int) (evaluate.Line, error) {
 		if !ok {
 			break
 		}
-		if samples[i] = math.Inf(1); w.truths[i] == 0 {
-			failed++
-		} else {
-			samples[i] = w.convert(i, w.truths[i])
+		samples[i] = w.convert(i, float64(w.truths[i]))
+		if !w.truths[i].Known() {
+			samples[i], failed = math.Inf(1), failed+1
 		}
 	}
 	row := w.Line().With(evaluate.Line{"settings": len(w.truths), "samples": len(samples), "failed": failed, "unseen": 0, "chosen": ""})
@@ -86,8 +85,9 @@ func (w *speeds) measure(budget int) (evaluate.Line, error) {
 	}
 	var errs []float64
 	best, score := math.Inf(-1), math.Inf(-1)
-	for i, truth := range w.truths {
-		if truth == 0 {
+	for i, mean := range w.truths {
+		truth := float64(mean)
+		if !mean.Known() {
 			continue
 		}
 		s := w.score(i, w.convert(i, truth))
@@ -159,17 +159,8 @@ func speedsOf(t evaluate.Table, outcome string, left *evaluate.LeftOut) (out []*
 			continue
 		}
 		for _, same := range evaluate.Split(rows, evaluate.Setting) {
-			var ran []float64
-			for _, r := range same {
-				if v, ok := r.Outcome(outcome); ok {
-					ran = append(ran, v)
-				}
-			}
-			truth := 0.0 // all failed
-			if len(ran) > 0 {
-				truth = float64(evaluate.Mean(ran))
-			}
-			w.settings, w.truths = append(w.settings, same[0].Knobs), append(w.truths, truth)
+			ran := tuning.Each(same, func(r evaluate.Row) float64 { v, _ := r.Outcome(outcome); return orNaN(v) })
+			w.settings, w.truths = append(w.settings, same[0].Knobs), append(w.truths, evaluate.Mean(ran))
 		}
 		w.space = NewSpace(w.settings)
 		out = append(out, w)
