@@ -106,7 +106,6 @@ func (in *PlanInput) check() error {
 	}
 	noise := func(v float64) bool { return v >= 0 && v <= mostNoise }
 	err := cmp.Or(
-		evaluate.Want(len(in.Trials) > 0, "no file of trials"),
 		evaluate.Want(slices.Contains(tuning.Objectives(), in.Objective), "objective %q: want one of %v", in.Objective, tuning.Objectives()),
 		evaluate.Want(in.Weight >= 0 && in.Weight <= 1, "weight %g: want a share from 0 to 1", in.Weight),
 		evaluate.Want(in.MaxSlowdown == 0 || in.MaxSlowdown >= 1 && !math.IsInf(in.MaxSlowdown, 0), "a slowdown of at most %g: want at least 1, or 0 for no limit", in.MaxSlowdown),

@@ -1,12 +1,15 @@
 package replay
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/tuning"
 )
 
@@ -128,4 +131,160 @@ func (j Job) ratio(c Course) float64 {
 	own, _ := j.Expected(j.Own)
 	m := j.Policy.Measure()
 	return math.Exp(m.Log(j.cost(c)) - m.Log(own.Times(float64(j.Epochs))))
+}
+
+// movable reports whether a knob changes what an epoch costs and not what it does.
+func movable(name string) bool {
+	return slices.Contains([]string{tuning.Cores, tuning.Threads, tuning.PowerLimit, "frequency", "nodes", "replicas", "placement"}, unitless(name))
+}
+
+// minute is how long an epoch takes under the owner's settings where a table has only
+// rates: as many samples as they do in a minute.
+const minute = 60.0
+
+// jobOf makes cells of the rows that differ from the owner's settings only in what may
+// move. Runs that failed are none: the controller is not sent to settings whose cost is
+// unknown.
+func (in PlanInput) jobOf(t evaluate.Table, p piece) Job {
+	out := Job{piece: p, Restart: in.Restart, Wait: in.Wait, Noise: in.Noise, cells: map[string][]tuning.Spent{}}
+	all := tuning.Each(p.Rows, knobsOf)
+	own := all[nearest(all, p.wanted, t.Knobs(), evaluate.Indices(all))]
+	free := slices.DeleteFunc(t.Knobs(), func(name string) bool {
+		if len(in.Knobs) > 0 {
+			return !slices.Contains(in.Knobs, name)
+		}
+		return !movable(name)
+	})
+	rated, _ := tuning.First(p.Rows, func(r evaluate.Row) bool {
+		_, ok := r.Float("samples_per_second")
+		return ok && r.Knobs.Equal(own)
+	})
+	rate, _ := rated.Float("samples_per_second")
+	epoch := func(r evaluate.Row) (run, string) { return measured(r, t.Has("epochs"), minute*rate) }
+	rows := evaluate.Only(p.Rows, func(r evaluate.Row) bool {
+		one, why := epoch(r)
+		fixed := slices.ContainsFunc(own.Diff(r.Knobs), func(name string) bool { return !slices.Contains(free, name) })
+		return why == "" && !fixed && !one.failed && one.epoch.Seconds > 0
+	})
+	free = independent(free, tuning.Each(rows, knobsOf))
+	only := func(s tuning.Settings) tuning.Settings {
+		return s.Only(func(name string) bool { return slices.Contains(free, name) })
+	}
+	out.Own = only(own)
+	var cells []tuning.Settings
+	for _, r := range rows {
+		one, _ := epoch(r)
+		s := only(r.Knobs)
+		if out.cells[s.Key()] == nil {
+			cells = append(cells, s)
+		}
+		out.cells[s.Key()] = append(out.cells[s.Key()], one.epoch)
+		if !s.Equal(out.Own) {
+			continue
+		}
+		if n, ok := r.Float("epochs"); ok && n >= 1 {
+			out.lengths = append(out.lengths, int(math.Round(n)))
+		}
+		cpu, worked := r.Float("cpu_seconds")
+		if seconds, ok := r.Float("seconds"); worked && ok && seconds > 0 {
+			out.Busy = cpu / seconds
+		}
+	}
+	for _, c := range in.Curves {
+		out.learn(own, c)
+	}
+	in.rule(&out, complete(free, out.Own, cells))
+	return out
+}
+
+func knobsOf(r evaluate.Row) tuning.Settings { return r.Knobs }
+
+// independent are the knobs that vary, without those that another one decides.
+func independent(names []string, points []tuning.Settings) []string {
+	var out []string
+	for i, name := range names {
+		varies := slices.ContainsFunc(points, func(s tuning.Settings) bool { return s[name] != points[0][name] })
+		decided := false
+		for j, other := range names {
+			decided = decided || i != j && decides(points, other, name) && (j < i || !decides(points, name, other))
+		}
+		if varies && !decided {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// complete makes knobs of settings, every combination of whose values was recorded: the
+// value that misses the most is left out until none is missed. The owner's stay.
+func complete(names []string, own tuning.Settings, settings []tuning.Settings) []tuning.Knob {
+	for {
+		var out []tuning.Knob
+		product := 1
+		for _, name := range names {
+			k := tuning.Knob{Name: name, Quality: tuning.QualitySame}
+			if name != tuning.Cores {
+				k.Env = "KNOB_" + strings.ToUpper(name)
+			}
+			k.Values = tuning.Each(settings, func(s tuning.Settings) tuning.Value { return s[name] })
+			slices.SortFunc(k.Values, func(a, b tuning.Value) int {
+				return cmp.Or(cmp.Compare(a.Float(), b.Float()), cmp.Compare(a.String(), b.String()))
+			})
+			k.Values = slices.Compact(k.Values)
+			product *= len(k.Values)
+			out = append(out, k)
+		}
+		if product == len(settings) {
+			return slices.DeleteFunc(out, func(k tuning.Knob) bool { return len(k.Values) < 2 })
+		}
+		worst, least := "", math.Inf(1)
+		var drop tuning.Value
+		for _, k := range out {
+			for _, v := range k.Values {
+				n := len(evaluate.Only(settings, func(s tuning.Settings) bool { return s[k.Name] == v }))
+				if share := float64(n*len(k.Values)) / float64(product); v != own[k.Name] && share < least {
+					worst, least, drop = k.Name, share, v
+				}
+			}
+		}
+		if worst == "" { // not even the owner's settings
+			return nil
+		}
+		settings = slices.DeleteFunc(slices.Clone(settings), func(s tuning.Settings) bool { return s[worst] == drop })
+	}
+}
+
+// learn takes from curves how epochs vary, and what runs under the owner's settings report.
+func (j *Job) learn(own tuning.Settings, curves evaluate.Table) {
+	for _, run := range evaluate.Runs(curves.Rows) {
+		first := run[0]
+		input := j.Input != "" && first.Input() != "" && first.Input() != j.Input
+		if first.Workload != j.Workload || input || first.Machine != "" && first.Machine != j.Machine {
+			continue
+		}
+		var lengths []float64
+		sum := 0.0
+		for i := 1; i < len(run); i++ { // the first epoch warms up
+			from, ok := run[i-1].Float("seconds")
+			to, too := run[i].Float("seconds")
+			if ok && too && to > from {
+				lengths, sum = append(lengths, to-from), sum+to-from
+			}
+		}
+		for _, v := range lengths {
+			j.varies = append(j.varies, v*float64(len(lengths))/sum)
+		}
+		if distance(first.Knobs, own) > 0 {
+			continue
+		}
+		j.stories = append(j.stories, tuning.Each(run, func(r evaluate.Row) (out Epoch) {
+			if v, ok := r.Float("loss"); ok {
+				out.Loss = &v
+			}
+			if v, ok := r.Float("quality"); ok {
+				out.Quality = &v
+			}
+			return out
+		}))
+	}
 }

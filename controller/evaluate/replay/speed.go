@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -24,11 +23,7 @@ type SpeedInput struct {
 // for them, and compares its forecast of the others. There is no chance in it.
 func Speed(ctx context.Context, in SpeedInput, progress evaluate.Progress) (evaluate.Report, error) {
 	out := evaluate.Report{Command: "evaluate speed", Data: in.Files()}
-	err := cmp.Or(
-		evaluate.Want(len(in.Trials) > 0, "no trials"),
-		evaluate.Want(in.Samples >= 1, "%d samples: want 1 or more", in.Samples),
-	)
-	if err != nil {
+	if err := evaluate.Want(in.Samples >= 1, "%d samples: want 1 or more", in.Samples); err != nil {
 		return out, err
 	}
 	var left evaluate.LeftOut
@@ -40,7 +35,7 @@ func Speed(ctx context.Context, in SpeedInput, progress evaluate.Progress) (eval
 		}
 		all = append(all, found...)
 	}
-	err = out.Fill(ctx, len(all), progress, func(_ context.Context, i int) (string, []evaluate.Line, error) {
+	err := out.Fill(ctx, len(all), progress, func(_ context.Context, i int) (string, []evaluate.Line, error) {
 		row, err := all[i].measure(in.Samples)
 		return all[i].Name() + " on " + all[i].Machine, []evaluate.Line{row}, err
 	})

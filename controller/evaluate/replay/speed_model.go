@@ -51,11 +51,7 @@ func NewSpace(settings []tuning.Settings) *Space {
 			cores = append(cores, c)
 		}
 	}
-	knobs := tuning.Settings{}
-	for _, x := range seen {
-		maps.Copy(knobs, x)
-	}
-	for name := range knobs { // where a setting lacks a knob, nothing lies between: its values are words
+	for _, name := range tuning.Knobs(seen) { // where a setting lacks a knob, nothing lies between: its values are words
 		for _, x := range seen {
 			if !x[name].IsSet() {
 				x[name] = tuning.Word("")

@@ -115,14 +115,23 @@ func (in TunerInput) row(w *returns) (evaluate.Line, error) {
 	return evaluate.Average(rows).With(best), err
 }
 
-// once replays the tuner and what it is compared with.
-func (in TunerInput) once(w *returns, seed, n, oracle int) (evaluate.Line, error) {
+// tune replays the tuner: what it paid, and what it ends with.
+func (in TunerInput) tune(w *returns, seed, n int) (paid, int, error) {
 	w.seed(seed)
 	tuner, err := recurring.New(w.space, in.Goal, in.Probes)
 	if err != nil {
-		return nil, err
+		return paid{}, 0, err
 	}
 	sum, final := w.replay(tuner, n)
+	return sum, final, nil
+}
+
+// once replays the tuner and what it is compared with.
+func (in TunerInput) once(w *returns, seed, n, oracle int) (evaluate.Line, error) {
+	sum, final, err := in.tune(w, seed, n)
+	if err != nil {
+		return nil, err
+	}
 	own := w.expected(w.space.Own).Times(float64(n))
 	ratio, kept := w.share(final), w.keeps(final)
 	r := evaluate.Line{
@@ -167,12 +176,10 @@ func (in TunerInput) singleKnob(w *returns, n int) (evaluate.Line, error) {
 		v := w.only(k.Name)
 		var rows []evaluate.Line
 		for seed := range in.Seeds {
-			v.seed(seed)
-			tuner, err := recurring.New(v.space, in.Goal, in.Probes)
+			sum, final, err := in.tune(v, seed, n)
 			if err != nil {
 				return nil, err
 			}
-			sum, final := v.replay(tuner, n)
 			rows = append(rows, evaluate.Line{key: v.total(sum, n), "single_knob_final_ratio": evaluate.Figure(v.share(final))})
 		}
 		if one := evaluate.Average(rows); one.Figure(key) < best.Figure(key) {
