@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
@@ -187,18 +188,12 @@ func (w *world) All(context.Context) ([]*reconcile.Record, error) {
 // measure is what an exporter would have reported by now.
 func (w *world) measure(_ context.Context, q reconcile.MeasureRequest) (reconcile.Measurement, error) {
 	m := reconcile.Measurement{Total: w.job.Epochs, Reason: tuning.ReasonWarmingUp, Heard: w.view.Submitted}
-	judged := 0
-	for _, e := range w.epochs {
-		if e.Attempt != q.Attempt {
-			continue
-		}
-		e.Settings = q.Settings
-		e.Warmup = len(m.Epochs) < max(1, q.Policy.Profile.WarmupEpochs)
-		if !e.Warmup {
-			judged++
-		}
-		m.Epochs = append(m.Epochs, e)
+	m.Epochs = evaluate.Only(w.epochs, func(e tuning.Epoch) bool { return e.Attempt == q.Attempt })
+	warmup := max(1, q.Policy.Profile.WarmupEpochs)
+	for i := range m.Epochs {
+		m.Epochs[i].Settings, m.Epochs[i].Warmup = q.Settings, i < warmup
 	}
+	judged := max(0, len(m.Epochs)-warmup)
 	m.Ended = q.Attempt < w.view.Attempt || w.view.State.Ended()
 	switch {
 	case judged >= q.Policy.Profile.Epochs, m.Ended && judged > 0:

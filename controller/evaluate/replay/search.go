@@ -188,12 +188,9 @@ func (in SearchInput) read(p *problem, f evaluate.Format, _ func([]evaluate.Row,
 	}
 	p.worst = math.Inf(-1)
 	for _, rows := range evaluate.Split(ends(f, p.Rows, outcome), evaluate.Setting) {
-		losses := make([]float64, len(rows))
-		for i, r := range rows {
-			if losses[i] = lossOf(r, outcome, whole); !math.IsNaN(losses[i]) {
-				p.worst = max(p.worst, losses[i])
-			}
-		}
+		losses := tuning.Each(rows, func(r evaluate.Row) float64 { return lossOf(r, outcome, whole) })
+		_, worst := evaluate.Range(losses)
+		p.worst = max(p.worst, float64(worst))
 		p.settings, p.runs = append(p.settings, rows[0].Knobs), append(p.runs, losses)
 	}
 	switch {

@@ -207,6 +207,8 @@ type run struct {
 	failed bool
 }
 
+func (r run) ends() bool { return !math.IsInf(r.epochs, 1) }
+
 // measured reads one row. Where epochs are not counted the whole run is one epoch. A table
 // that has rates alone says how long a number of samples takes. The words say why a row
 // cannot be used: it ran, and its time is unknown.
@@ -233,7 +235,7 @@ func measured(r evaluate.Row, counted bool, samples float64) (run, string) {
 	if one.failed {
 		one.epochs = math.Inf(1)
 	}
-	if !(one.epoch.Seconds > 0) && !math.IsInf(one.epochs, 1) {
+	if !(one.epoch.Seconds > 0) && one.ends() {
 		return run{}, "it has no time: want seconds, epoch_seconds or samples_per_second above 0"
 	}
 	return one, ""

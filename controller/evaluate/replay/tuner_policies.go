@@ -89,7 +89,7 @@ func (w *returns) run(t *recurring.Tuner, point int, sum *paid) (last int, reach
 		case progress >= 1-tolerance:
 			t.Reached(point, n)
 			return p, true
-		case n >= w.longest():
+		case n >= w.longest:
 			t.Missed(point)
 			return p, false
 		}
@@ -151,8 +151,8 @@ func (w *returns) wholeReplay(n, tries int) (sum paid, final, tried int, err err
 // once runs a job to its end under one point.
 func (w *returns) once(point int, sum *paid) (recurring.Run, bool) {
 	w.begin()
-	epochs := min(w.epochs(point), w.longest())
-	reached := w.epochs(point) <= w.longest() && !w.cells[point].failed
+	epochs := min(w.epochs(point), w.longest)
+	reached := w.epochs(point) <= w.longest && !w.cells[point].failed
 	w.pay(sum, point, w.cost(point).Times(epochs))
 	return recurring.Run{Parts: []recurring.Part{{Point: point, Epochs: epochs, Cost: w.cost(point)}}, Epochs: epochs, Weight: 1}, reached
 }
@@ -205,7 +205,7 @@ func (l *ledger) runs(p int) (reached bool) {
 	l.begin()
 	c, n, reached := l.cost(p), l.epochs(p), true
 	if math.IsInf(n, 1) {
-		n, reached = l.longest(), false
+		n, reached = l.longest, false
 	}
 	one := l.score(c, p)
 	switch {

@@ -15,22 +15,21 @@ import (
 // returns lets runs of one piece happen. Only it knows what was recorded.
 type returns struct {
 	piece
-	goal      recurring.Goal
-	space     recurring.Space
-	cells     []cell  // by point
-	maxEpochs float64 // after which a run has failed; NaN: unknown
-	absent    int     // settings that lack a number which the goal needs
-	replaced  bool    // the default asked for does not reach its end: the nearest that does
-	rng       *rand.Rand
-	luck      float64 // of the present run: which of the repeats it is
+	goal     recurring.Goal
+	space    recurring.Space
+	cells    []cell  // by point
+	longest  float64 // epochs that a run takes at most
+	absent   int     // settings that lack a number which the goal needs
+	replaced bool    // the default asked for does not reach its end: the nearest that does
+	rng      *rand.Rand
+	luck     float64 // of the present run: which of the repeats it is
 }
 
 // cell is one point: its repeats, in the order of the table.
 type cell struct {
-	epoch   tuning.Spent   // the mean over the repeats that ran; NaN: unknown
-	repeats []float64      // epochs to the end; +Inf: never reached, or failed
-	runs    []tuning.Spent // an epoch of each repeat, where a run is one epoch; nil: all are like epoch
-	failed  bool           // no repeat ran at all
+	epoch   tuning.Spent // the mean over the repeats that ran; NaN: unknown
+	repeats []run        // whose epochs are all like epoch where epochs are counted
+	failed  bool         // no repeat ran at all
 }
 
 // cellOf works out what the repeats of one setting say together.
@@ -40,7 +39,7 @@ func cellOf(rows []evaluate.Row, counted bool) cell {
 		return one
 	})
 	ran := evaluate.Only(all, func(r run) bool { return !r.failed })
-	c := cell{failed: len(ran) == 0, repeats: tuning.Each(all, func(r run) float64 { return r.epochs })}
+	c := cell{failed: len(ran) == 0, repeats: all}
 	if c.failed {
 		ran = all
 	}
@@ -48,20 +47,20 @@ func cellOf(rows []evaluate.Row, counted bool) cell {
 		Seconds: float64(evaluate.Mean(tuning.Each(ran, func(r run) float64 { return r.epoch.Seconds }))),
 		Joules:  float64(evaluate.Mean(tuning.Each(ran, func(r run) float64 { return r.epoch.Joules }))),
 	}
-	for _, r := range all {
-		if !counted {
-			c.runs = append(c.runs, tuning.Spent{Seconds: firstOf(r.epoch.Seconds, c.epoch.Seconds), Joules: firstOf(r.epoch.Joules, c.epoch.Joules)})
+	for i := range all {
+		one := &all[i].epoch
+		if counted {
+			*one = c.epoch
 		}
+		one.Seconds, one.Joules = firstOf(one.Seconds, c.epoch.Seconds), firstOf(one.Joules, c.epoch.Joules)
 	}
 	return c
 }
 
-func (c cell) reaches() bool {
-	return slices.ContainsFunc(c.repeats, func(n float64) bool { return !math.IsInf(n, 1) })
-}
+func (c cell) reaches() bool { return slices.ContainsFunc(c.repeats, run.ends) }
 
 func (w *returns) reliable(point int) bool {
-	return !slices.Contains(w.cells[point].repeats, math.Inf(1))
+	return !slices.ContainsFunc(w.cells[point].repeats, func(r run) bool { return !r.ends() })
 }
 
 // lacks names what a goal needs of a cost and is unknown; empty: all is known.
@@ -78,7 +77,7 @@ func lacks(g recurring.Goal, c tuning.Spent) string {
 // returnsOf gathers the rows of a piece by setting. Settings that lack a number which the
 // goal needs are absent. Where nothing is left there are no cells.
 func returnsOf(t evaluate.Table, p piece, goal recurring.Goal, left *evaluate.LeftOut) *returns {
-	w := &returns{piece: p, goal: goal, maxEpochs: p.target.number("max_epochs")}
+	w := &returns{piece: p, goal: goal}
 	leave := func(rows []evaluate.Row, why string) { left.Add(t.File, p.Name(), p.Machine, rows, why) }
 	counted := t.Has("epochs")
 	rows := slices.DeleteFunc(slices.Clone(p.Rows), func(r evaluate.Row) bool {
@@ -120,7 +119,7 @@ func returnsOf(t evaluate.Table, p piece, goal recurring.Goal, left *evaluate.Le
 			continue
 		}
 		if missing != "" {
-			cells[i].epoch, cells[i].runs = tuning.Spent{Seconds: math.NaN(), Joules: math.NaN()}, nil // it costs what the owner's does
+			cells[i].epoch = tuning.Spent{Seconds: math.NaN(), Joules: math.NaN()} // it costs what the owner's does
 		}
 		kept = append(kept, i)
 	}
@@ -130,12 +129,18 @@ func returnsOf(t evaluate.Table, p piece, goal recurring.Goal, left *evaluate.Le
 	return w
 }
 
-// keep leaves out the other points.
+// keep leaves out the other points. A run takes at most as many epochs as a target says, else
+// as the longest that was recorded.
 func (w *returns) keep(points []int) {
 	all, cells := w.space.Points, w.cells
 	w.space.Points = tuning.Each(points, func(p int) tuning.Settings { return all[p] })
 	w.cells = tuning.Each(points, func(p int) cell { return cells[p] })
 	w.space.Own = slices.Index(points, w.space.Own)
+	w.longest = w.target.number("max_epochs")
+	if math.IsNaN(w.longest) {
+		_, longest := evaluate.Range(slices.Concat(tuning.Each(w.cells, func(c cell) []float64 { return tuning.Each(c.repeats, func(r run) float64 { return r.epochs }) })...))
+		w.longest = float64(max(longest, 1))
+	}
 }
 
 // withCores lets threads count as cores where no knob is called that.
@@ -201,35 +206,19 @@ func (w *returns) seed(n int) {
 // begin draws which of the repeats the next run is.
 func (w *returns) begin() { w.luck = w.rng.Float64() }
 
-// nth is which of a point's repeats the present run is.
-func (w *returns) nth(point int) int {
-	n := len(w.cells[point].repeats)
-	return min(int(w.luck*float64(n)), n-1)
+// drawn is which of a point's repeats the present run is.
+func (w *returns) drawn(point int) run {
+	repeats := w.cells[point].repeats
+	return repeats[min(int(w.luck*float64(len(repeats))), len(repeats)-1)]
 }
 
 // epochs is how many a run under one point takes by the luck of the present run.
-func (w *returns) epochs(point int) float64 { return w.cells[point].repeats[w.nth(point)] }
-
-// longest is how many epochs a run takes at most.
-func (w *returns) longest() float64 {
-	if w.maxEpochs > 0 {
-		return w.maxEpochs
-	}
-	longest := 1.0
-	for _, c := range w.cells {
-		for _, n := range c.repeats {
-			if !math.IsInf(n, 1) {
-				longest = max(longest, n)
-			}
-		}
-	}
-	return longest
-}
+func (w *returns) epochs(point int) float64 { return w.drawn(point).epochs }
 
 // cost is that of an epoch of the present run: what is paid is what is shown.
 func (w *returns) cost(point int) tuning.Spent {
-	if runs := w.cells[point].runs; runs != nil && runs[w.nth(point)].Seconds > 0 {
-		return runs[w.nth(point)]
+	if w.cells[point].epoch.Seconds > 0 {
+		return w.drawn(point).epoch
 	}
 	return w.usual(point)
 }
@@ -252,12 +241,12 @@ func (w *returns) cores(point int) float64 {
 // expected is the mean cost of a run under one point; one that never reaches its end costs
 // as long as it may take.
 func (w *returns) expected(point int) tuning.Spent {
-	sum, longest := 0.0, w.longest()
-	for _, n := range w.cells[point].repeats {
-		if math.IsInf(n, 1) {
-			n = longest
+	sum := 0.0
+	for _, r := range w.cells[point].repeats {
+		if !r.ends() {
+			r.epochs = w.longest
 		}
-		sum += n / float64(len(w.cells[point].repeats))
+		sum += r.epochs / float64(len(w.cells[point].repeats))
 	}
 	return w.usual(point).Times(sum)
 }
