@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -50,38 +49,9 @@ func Hyper(ctx context.Context, in HyperInput, progress evaluate.Progress) (eval
 		return evaluate.Report{}, err
 	}
 	return comparison{
-		methods: methods, seed: in.Seed, lacks: withoutOutcome, read: (*problem).readCurves, rows: in.rows,
+		methods: methods, seeds: in.Seeds, seed: in.Seed, lacks: withoutOutcome, read: (*problem).readCurves, search: in.search, interval: "regret",
 		keys: []string{"method", "workers"}, figures: []string{"regret_mean", "error_mean", "reached_share"},
 	}.report(ctx, "evaluate hyper", in.Curves, progress)
-}
-
-// rows is one row: the mean over the seeds.
-func (in HyperInput) rows(ctx context.Context, p *problem, m Method) ([]evaluate.Line, error) {
-	row := p.Line().With(evaluate.Line{"method": m, "workers": in.Workers, "seeds": in.Seeds})
-	if p.median == 0 {
-		return []evaluate.Line{row}, nil
-	}
-	seconds := cmp.Or(in.Seconds, in.Runs*p.median)
-	row["seconds"] = evaluate.Figure(seconds)
-	row["threshold"] = evaluate.Figure(p.threshold)
-	if m == ASHAWarm && p.alone {
-		return []evaluate.Line{row}, nil
-	}
-	var rows []evaluate.Line
-	for seed := range in.Seeds {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		r, err := p.play(m, in.Workers, seconds, p.luck(in.Seed+uint64(seed), "")) //nolint:gosec // an index
-		if err != nil {
-			return nil, fmt.Errorf("%s with %s: %w", p.Workload, m, err)
-		}
-		rows = append(rows, row.With(r))
-	}
-	out, each := evaluate.Average(rows), evaluate.Column(rows, "regret_mean")
-	out[eachSeed] = each
-	out["regret_low"], out["regret_high"] = evaluate.Interval(each)
-	return []evaluate.Line{out}, nil
 }
 
 const (
@@ -89,15 +59,24 @@ const (
 	equal = 5    // trials that begin every search of a seed
 )
 
-// play plays a search until a wall clock ends it or nothing is left to do: what it reached. Its seconds are simulated:
+// search plays a search until a wall clock ends it or nothing is left to do: what it reached. Its seconds are simulated:
 // the epochs of several workers come in the order in which they end.
-func (p *problem) play(m Method, workers int, budget float64, rng *rand.Rand) (evaluate.Line, error) {
+func (in HyperInput) search(p *problem, m Method, seed uint64) ([]evaluate.Line, error) {
+	out := evaluate.Line{"workers": in.Workers}
+	if p.median == 0 {
+		return []evaluate.Line{out}, nil
+	}
+	budget, rng := cmp.Or(in.Seconds, in.Runs*p.median), p.luck(seed, "")
+	out["seconds"], out["threshold"] = evaluate.Figure(budget), evaluate.Figure(p.threshold)
+	if m == ASHAWarm && p.alone {
+		return []evaluate.Line{out}, nil
+	}
 	method := map[Method]tuning.SearchMethod{
 		GaussianProcess: tuning.GP, ASHA: tuning.ASHA, ASHAStopping: tuning.ASHA, ASHAModel: tuning.ASHAGP, ASHAWarm: tuning.ASHAGP,
 	}[m]
 	plan := searcher.Plan{
 		Search: tuning.Search{
-			Method: cmp.Or(method, tuning.Random), Trials: len(p.settings), Parallel: workers, Epochs: p.full, Eta: tuning.DefaultEta,
+			Method: cmp.Or(method, tuning.Random), Trials: len(p.settings), Parallel: in.Workers, Epochs: p.full, Eta: tuning.DefaultEta,
 			Seed: rng.Uint64(), Failures: len(p.settings), Time: time.Duration(budget * float64(time.Second)),
 		},
 		Minimize: true, Resumes: m != ASHAStopping, Settings: p.settings, First: rng.Perm(len(p.settings))[:min(equal, len(p.settings))],
@@ -130,11 +109,11 @@ func (p *problem) play(m Method, workers int, budget float64, rng *rand.Rand) (e
 			}
 		}
 	}
-	return evaluate.Line{
+	return []evaluate.Line{out.With(evaluate.Line{
 		"regret_mean": evaluate.Figure(best - p.optimum), "error_mean": evaluate.Figure(best),
 		"seconds_used_mean": evaluate.Figure(used), "runs_mean": evaluate.Figure(len(s.Trials)),
 		"seconds_to_threshold_mean": evaluate.Figure(min(reached, budget)), "reached_share": evaluate.Yes(reached <= budget),
-	}, nil
+	})}, nil
 }
 
 // epoch is one of a recorded run. One that was recorded shorter than others stays as it is.

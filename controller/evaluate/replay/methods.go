@@ -119,12 +119,16 @@ func hash(words ...string) uint64 {
 // comparison is how an evaluation of searches compares methods.
 type comparison struct {
 	methods []Method
-	seed    uint64
-	lacks   func(evaluate.Table) error                                                           // a column
-	read    func(p *problem, f evaluate.Format, leave func([]evaluate.Row, string)) (why string) // it cannot be searched
-	rows    func(context.Context, *problem, Method) ([]evaluate.Line, error)
-	keys    []string // of the rows that a mean is over; the first is the method
-	figures []string // whose means are taken; the first is compared with that of random
+	seeds   int    // searches of each problem and method
+	seed    uint64 // the first of them
+
+	lacks  func(evaluate.Table) error // a column
+	read   func(p *problem, f evaluate.Format, leave func([]evaluate.Row, string)) (why string)
+	search func(p *problem, m Method, seed uint64) ([]evaluate.Line, error) // as many rows for each seed
+
+	keys     []string // of the rows that a mean is over; the first is the method
+	figures  []string // whose means are taken; the first is compared with that of random
+	interval string   // begins the keys of the interval of the first figure over the seeds; empty: rows have none
 }
 
 // problems splits a table into workloads that can be searched.
@@ -191,18 +195,40 @@ func (c comparison) report(ctx context.Context, command string, tables []evaluat
 	return out, err
 }
 
+// rows are the means over the seeds.
+func (c comparison) rows(ctx context.Context, p *problem, m Method) ([]evaluate.Line, error) {
+	found := make([][]evaluate.Line, c.seeds)
+	for seed := range found {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		var err error
+		if found[seed], err = c.search(p, m, c.seed+uint64(seed)); err != nil { //nolint:gosec // an index
+			return nil, fmt.Errorf("%s with %s: %w", p.Name(), m, err)
+		}
+	}
+	return tuning.Each(evaluate.Indices(found[0]), func(i int) evaluate.Line {
+		all := tuning.Each(found, func(rows []evaluate.Line) evaluate.Line { return rows[i] })
+		row := evaluate.Average(all).With(p.Line(), evaluate.Line{"method": m, "seeds": c.seeds})
+		if c.interval != "" {
+			each := evaluate.Column(all, c.figures[0])
+			row[eachSeed] = each
+			row[c.interval+"_low"], row[c.interval+"_high"] = evaluate.Interval(each)
+		}
+		return row
+	}), nil
+}
+
 // eachSeed is the key of a row under which the first figure of each seed is kept for means.
 const eachSeed = "each"
 
 // spread is the interval of the ratio of two methods over the same problems and seeds. Each seed shows how
 // far the ratio is from the mean one.
 func (c comparison) spread(rows, random []evaluate.Line, ratio evaluate.Figure) (low, high evaluate.Figure) {
-	total := func(rows []evaluate.Line) (sums []float64) {
-		for _, r := range rows {
+	total := func(rows []evaluate.Line) []float64 {
+		sums := make([]float64, c.seeds)
+		for _, r := range evaluate.Only(rows, func(r evaluate.Line) bool { return r.Figure(c.figures[0]).Known() }) {
 			each, _ := r[eachSeed].([]evaluate.Figure)
-			if sums == nil {
-				sums = make([]float64, len(each))
-			}
 			for i, v := range each {
 				sums[i] += float64(v)
 			}
@@ -210,9 +236,6 @@ func (c comparison) spread(rows, random []evaluate.Line, ratio evaluate.Figure) 
 		return sums
 	}
 	a, b := total(rows), total(random)
-	if len(a) != len(b) {
-		return evaluate.Unknown(), evaluate.Unknown()
-	}
 	for i := range a {
 		a[i] = float64(ratio) + (a[i]-float64(ratio)*b[i])/float64(evaluate.Mean(b))
 	}
@@ -240,7 +263,7 @@ func (c comparison) means(rows []evaluate.Line) []evaluate.Line {
 		if r := evaluate.Mean(evaluate.Column(random, first)); r > 0 {
 			ratio := mean.Figure(first) / r
 			mean["over_random"] = ratio
-			if _, has := rows[0][eachSeed]; has {
+			if c.interval != "" {
 				mean["over_random_low"], mean["over_random_high"] = c.spread(rows, random, ratio)
 			}
 		}

@@ -3,7 +3,6 @@ package replay
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -48,35 +47,17 @@ func Search(ctx context.Context, in SearchInput, progress evaluate.Progress) (ev
 		return evaluate.Report{}, err
 	}
 	return comparison{
-		methods: methods, seed: in.Seed, lacks: in.lacks, read: in.read, rows: in.rows,
+		methods: methods, seeds: in.Seeds, seed: in.Seed, lacks: in.lacks, read: in.read, search: in.search,
 		keys: []string{"method", "outcome", "budget"}, figures: []string{"log_ratio_mean", "found_over_optimum_mean"},
 	}.report(ctx, "evaluate search", slices.Concat(in.Trials, in.Curves), progress)
-}
-
-// rows search one problem with one method and all seeds: a row for each budget.
-func (in SearchInput) rows(ctx context.Context, p *problem, m Method) ([]evaluate.Line, error) {
-	found := make([][]evaluate.Line, len(in.Budgets)) // by budget and seed
-	for seed := range in.Seeds {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		rows, err := in.search(p, m, in.Seed+uint64(seed)) //nolint:gosec // an index
-		if err != nil {
-			return nil, fmt.Errorf("%s with %s: %w", p.Name(), m, err)
-		}
-		for i, row := range rows {
-			found[i] = append(found[i], row.With(p.Line(), evaluate.Line{
-				"outcome": p.outcome, "method": m, "budget": in.Budgets[i], "settings": len(p.settings), "seeds": in.Seeds,
-			}))
-		}
-	}
-	return tuning.Each(found, evaluate.Average), nil
 }
 
 // search is one search: what it found at each budget. A measurement brings one of the
 // recorded runs of a setting, the same for every method of a seed.
 func (in SearchInput) search(p *problem, m Method, seed uint64) ([]evaluate.Line, error) {
-	out := slices.Repeat([]evaluate.Line{{}}, len(in.Budgets))
+	out := tuning.Each(in.Budgets, func(budget int) evaluate.Line {
+		return evaluate.Line{"outcome": p.outcome, "budget": budget, "settings": len(p.settings)}
+	})
 	if m == WarmStart && p.expected == nil {
 		return out, nil // it does not apply
 	}
@@ -98,7 +79,7 @@ func (in SearchInput) search(p *problem, m Method, seed uint64) ([]evaluate.Line
 			}
 			trials = append(trials, propose.Trial{At: at, Losses: []float64{drawn[at]}})
 		}
-		out[i] = p.judge(trials)
+		out[i] = out[i].With(p.judge(trials))
 	}
 	return out, nil
 }

@@ -138,7 +138,8 @@ func (w *returns) keep(points []int) {
 	w.space.Own = slices.Index(points, w.space.Own)
 	w.longest = w.target.number("max_epochs")
 	if math.IsNaN(w.longest) {
-		_, longest := evaluate.Range(slices.Concat(tuning.Each(w.cells, func(c cell) []float64 { return tuning.Each(c.repeats, func(r run) float64 { return r.epochs }) })...))
+		all := slices.Concat(tuning.Each(w.cells, func(c cell) []run { return c.repeats })...)
+		_, longest := evaluate.Range(tuning.Each(all, func(r run) float64 { return r.epochs }))
 		w.longest = float64(max(longest, 1))
 	}
 }
