@@ -45,11 +45,9 @@ func returned(all []story, oracle []float64) evaluate.Line {
 	var again, last []story
 	var oracles []float64
 	for i, s := range all {
-		for n, r := range s.returned {
-			again, oracles = append(again, r), append(oracles, oracle[i])
-			if n == len(s.returned)-1 {
-				last = append(last, r)
-			}
+		if n := len(s.returned); n > 0 {
+			again, last = append(again, s.returned...), append(last, s.returned[n-1])
+			oracles = append(oracles, slices.Repeat(oracle[i:i+1], n)...)
 		}
 	}
 	if len(again) == 0 {

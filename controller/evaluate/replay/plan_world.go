@@ -90,18 +90,17 @@ func (w *world) work() {
 		w.leave(driver.Failed)
 		return
 	}
-	w.next, w.since, w.until = w.ended, w.now, w.now.Add(e.Length)
+	w.next, w.since, w.until = func() { w.ended(e) }, w.now, w.now.Add(e.Length)
 }
 
-func (w *world) ended() {
-	e, _ := w.job.Epoch(w.view.Attempt, w.done+1, w.under)
+func (w *world) ended(e Epoch) {
 	w.done++
 	done := tuning.Epoch{
 		Number: w.done, Attempt: w.view.Attempt, Start: w.since, End: w.now, Settings: w.under,
 		Joules: e.Joules, Loss: e.Loss, Quality: e.Quality, Machine: w.job.Machine,
 	}
 	if e.Joules != nil {
-		done.Source = source
+		done.Source = tuning.Replayed
 	}
 	w.epochs = append(w.epochs, done)
 	switch {
@@ -113,9 +112,6 @@ func (w *world) ended() {
 		w.work()
 	}
 }
-
-// source is where the joules come from.
-const source = tuning.Replayed
 
 // leave ends the present attempt, and the job with it where the state is final.
 func (w *world) leave(s driver.State) {
@@ -201,7 +197,7 @@ func (w *world) measure(_ context.Context, q reconcile.MeasureRequest) (reconcil
 	case judged > 0:
 		m.Reason = tuning.ReasonProfiling
 	}
-	m.Profile = tuning.Profile{Schema: source, Settings: q.Settings, Machine: w.job.Machine, Epochs: judged}
+	m.Profile = tuning.Profile{Schema: tuning.Replayed, Settings: q.Settings, Machine: w.job.Machine, Epochs: judged}
 	if own := w.job.Own[tuning.Cores].Float(); w.job.Busy > 0 && own > 0 && q.Settings.Equal(w.job.Own) {
 		m.Profile.Features = map[string]float64{"cpu_utilisation": w.job.Busy / own}
 	}

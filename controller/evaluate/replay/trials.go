@@ -36,9 +36,9 @@ func (p piece) title() string {
 	return name
 }
 
-// parted are knobs that neither move nor are searched: each value is a job of its own.
-func parted(name string) bool {
-	return slices.Contains([]string{tuning.GPUs, "core_type", "schedule"}, name)
+// partOf names what neither moves nor is searched: each value of these knobs is a job of its own.
+func partOf(r evaluate.Row) string {
+	return r.Knobs.Only(func(name string) bool { return slices.Contains([]string{tuning.GPUs, "core_type", "schedule"}, name) }).Key()
 }
 
 // pieces splits a table, in the order of the first row of each. The owner's settings are
@@ -59,22 +59,13 @@ func pieces(t evaluate.Table, own tuning.Settings) ([]piece, error) {
 		if d := target.defaults(); len(d) > 0 {
 			wanted = d
 		}
-		for _, part := range parts(g) {
-			part.wanted, part.target, part.reference = wanted.Merge(own), target, references.of(g)
-			out = append(out, part)
+		for _, rows := range evaluate.Split(g.Rows, partOf) {
+			p := piece{Group: g, part: partOf(rows[0]), wanted: wanted.Merge(own), target: target, reference: references.of(g)}
+			p.Rows = rows
+			out = append(out, p)
 		}
 	}
 	return out, nil
-}
-
-func parts(g evaluate.Group) []piece {
-	var out []piece
-	part := func(r evaluate.Row) string { return r.Knobs.Only(parted).Key() }
-	for _, rows := range evaluate.Split(g.Rows, part) {
-		out = append(out, piece{Group: g, part: part(rows[0])})
-		out[len(out)-1].Rows = rows
-	}
-	return out
 }
 
 // beside is a table that stands in the folder of the trials: what is known of workloads
@@ -137,16 +128,13 @@ func fairShare(t evaluate.Table) tuning.Settings {
 	if !t.Has("relative_speed") {
 		return nil
 	}
-	tables := 0
-	for _, g := range t.Groups() {
-		tables += len(parts(g))
-	}
+	tables := evaluate.Split(t.Rows, func(r evaluate.Row) [3]string { return [3]string{r.Workload, r.Machine, partOf(r)} })
 	share := func(r evaluate.Row) tuning.Settings {
 		return r.Knobs.Only(func(name string) bool { return name == tuning.Cores || strings.HasPrefix(name, tuning.Memory) })
 	}
 	same := evaluate.Split(t.Rows, func(r evaluate.Row) string { return share(r).Key() })
 	fair := evaluate.Only(same, func(rows []evaluate.Row) bool {
-		return len(rows) >= tables && !slices.ContainsFunc(rows, func(r evaluate.Row) bool { v, _ := r.Float("relative_speed"); return v != 1 })
+		return len(rows) >= len(tables) && !slices.ContainsFunc(rows, func(r evaluate.Row) bool { v, _ := r.Float("relative_speed"); return v != 1 })
 	})
 	if len(fair) == 0 {
 		return nil

@@ -135,7 +135,7 @@ func (in TunerInput) once(w *returns, seed, n, oracle int) (evaluate.Line, error
 	own := w.expected(w.space.Own).Times(float64(n))
 	ratio, kept := w.share(final), w.keeps(final)
 	r := evaluate.Line{
-		"cumulative_ratio": w.total(sum, n), "final_ratio": evaluate.Figure(ratio), "final_kept_ratio": evaluate.Figure(ratio),
+		"cumulative_ratio": w.ratio(sum, n), "final_ratio": evaluate.Figure(ratio), "final_kept_ratio": evaluate.Figure(ratio),
 		"cumulative_time_ratio":   evaluate.Figure(sum.Seconds / own.Seconds),
 		"cumulative_energy_ratio": evaluate.Figure(sum.Joules / own.Joules), // of no joules: unknown
 		"final_time_ratio":        evaluate.Figure(w.expected(final).Seconds / w.expected(w.space.Own).Seconds),
@@ -152,20 +152,16 @@ func (in TunerInput) once(w *returns, seed, n, oracle int) (evaluate.Line, error
 	for name, next := range map[string]policy{"random": random, "grid": grid, "halving": halving()} {
 		w.seed(seed)
 		sum, final := w.follow(next, n)
-		r[name+"_cumulative_ratio"], r[name+"_final_ratio"] = w.total(sum, n), evaluate.Figure(w.share(final))
+		r[name+"_cumulative_ratio"], r[name+"_final_ratio"] = w.ratio(sum, n), evaluate.Figure(w.share(final))
 	}
 	if in.Goal.Least() {
 		return r, nil // has no whole runs to try, see recurring.Whole
 	}
 	w.seed(seed)
 	sum, final, tried, err := w.wholeReplay(n, in.Probes)
-	r["whole_cumulative_ratio"], r["whole_cumulative_energy_ratio"] = w.total(sum, n), evaluate.Figure(sum.Joules/own.Joules)
+	r["whole_cumulative_ratio"], r["whole_cumulative_energy_ratio"] = w.ratio(sum, n), evaluate.Figure(sum.Joules/own.Joules)
 	r["whole_final_ratio"], r["whole_tried"], r["whole_limits_broken"] = evaluate.Figure(w.share(final)), evaluate.Figure(tried), evaluate.Yes(!w.keeps(final))
 	return r, err
-}
-
-func (w *returns) total(sum paid, n int) evaluate.Figure {
-	return evaluate.Figure(w.ratio(sum, float64(n)))
 }
 
 // singleKnob is what the best of the tuners of one knob alone reaches.
@@ -180,7 +176,7 @@ func (in TunerInput) singleKnob(w *returns, n int) (evaluate.Line, error) {
 			if err != nil {
 				return nil, err
 			}
-			rows = append(rows, evaluate.Line{key: v.total(sum, n), "single_knob_final_ratio": evaluate.Figure(v.share(final))})
+			rows = append(rows, evaluate.Line{key: v.ratio(sum, n), "single_knob_final_ratio": evaluate.Figure(v.share(final))})
 		}
 		if one := evaluate.Average(rows); one.Figure(key) < best.Figure(key) {
 			best = one

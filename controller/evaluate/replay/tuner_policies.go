@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/search/recurring"
 	"pitchpipe/controller/tuning"
 )
@@ -26,16 +27,16 @@ func (w *returns) pay(p *paid, point int, c tuning.Spent) {
 
 // ratio compares what runs took with n runs under the owner's settings, in what the goal
 // minimises.
-func (w *returns) ratio(p paid, n float64) float64 {
-	own := w.expected(w.space.Own).Times(n)
+func (w *returns) ratio(p paid, n int) evaluate.Figure {
+	own := w.expected(w.space.Own).Times(float64(n))
 	cores := w.cores(w.space.Own)
 	switch {
 	case w.goal.Attain > 0:
-		return p.cores / (n * cores)
+		return evaluate.Figure(p.cores / (float64(n) * cores))
 	case w.goal.Cores:
-		return p.coreSeconds / (own.Seconds * cores)
+		return evaluate.Figure(p.coreSeconds / (own.Seconds * cores))
 	}
-	return math.Exp(w.goal.Score(p.Spent, 1) - w.goal.Score(own, 1))
+	return evaluate.Figure(math.Exp(w.goal.Score(p.Spent, 1) - w.goal.Score(own, 1)))
 }
 
 // attempts makes one return of the job happen under a point, and again under the best one

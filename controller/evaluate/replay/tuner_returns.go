@@ -158,7 +158,9 @@ func knobs(t evaluate.Table, points []tuning.Settings, counted bool) []recurring
 	for _, name := range t.Knobs() {
 		varies := slices.ContainsFunc(points, func(p tuning.Settings) bool { return p[name] != points[0][name] })
 		if varies && !slices.ContainsFunc(out, func(k recurring.Knob) bool { return decides(points, k.Name, name) }) {
-			out = append(out, recurring.Knob{Name: name, System: !counted || isSystem(name)})
+			// A system knob changes what an epoch costs and not how many there are.
+			system := tuning.IsSystem(unitless(name)) || unitless(name) == "frequency"
+			out = append(out, recurring.Knob{Name: name, System: system || !counted})
 		}
 	}
 	slices.SortStableFunc(out, recurring.CoresFirst)
@@ -167,12 +169,6 @@ func knobs(t evaluate.Table, points []tuning.Settings, counted bool) []recurring
 
 func names(knobs []recurring.Knob) []string {
 	return tuning.Each(knobs, func(k recurring.Knob) string { return k.Name })
-}
-
-// isSystem reports whether a knob changes what an epoch costs and not how many there are.
-func isSystem(name string) bool {
-	name = unitless(name)
-	return tuning.IsSystem(name) || name == "frequency"
 }
 
 // unitless is the name of a knob whose recorded name carries its unit.
