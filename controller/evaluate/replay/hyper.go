@@ -38,19 +38,14 @@ func HyperMethods() []Method {
 // seconds of a simulated clock, in which some workers train side by side.
 func Hyper(ctx context.Context, in HyperInput, progress evaluate.Progress) (evaluate.Report, error) {
 	in.Runs, in.Workers = cmp.Or(in.Runs, 10), cmp.Or(in.Workers, 1)
-	methods, err := chosen(in.Methods, HyperMethods())
-	err = cmp.Or(
-		err,
-		evaluate.Want(in.Seconds >= 0 && in.Runs > 0, "%g seconds, %g runs: want more than 0", in.Seconds, in.Runs),
-		evaluate.Want(in.Workers >= 1, "%d workers: want 1 at least", in.Workers),
-		evaluate.Want(in.Seeds >= 1, "%d seeds: want 1 at least", in.Seeds),
-	)
-	if err != nil {
-		return evaluate.Report{}, err
-	}
 	return comparison{
-		methods: methods, seeds: in.Seeds, seed: in.Seed, lacks: withoutOutcome, read: (*problem).readCurves, search: in.search, interval: "regret",
-		keys: []string{"method", "workers"}, figures: []string{"regret_mean", "error_mean", "reached_share"},
+		asked: in.Methods, methods: HyperMethods(), seeds: in.Seeds, seed: in.Seed,
+		wants: cmp.Or(
+			evaluate.Want(in.Seconds >= 0 && in.Runs > 0, "%g seconds, %g runs: want more than 0", in.Seconds, in.Runs),
+			evaluate.Want(in.Workers >= 1, "%d workers: want 1 at least", in.Workers),
+		),
+		lacks: withoutOutcome, read: (*problem).readCurves, search: in.search,
+		keys: []string{"method", "workers"}, figures: []string{"regret_mean", "error_mean", "reached_share"}, interval: "regret",
 	}.report(ctx, "evaluate hyper", in.Curves, progress)
 }
 

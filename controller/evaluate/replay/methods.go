@@ -59,16 +59,6 @@ type problem struct {
 	threshold float64     // error that one run of twenty reaches
 }
 
-func chosen(asked, all []Method) ([]Method, error) {
-	if m, strange := tuning.First(asked, func(m Method) bool { return !slices.Contains(all, m) }); strange {
-		return nil, evaluate.Invalid("method %q: want one of %s", m, strings.Join(all, ", "))
-	}
-	if len(asked) == 0 {
-		return all, nil
-	}
-	return asked, nil
-}
-
 // method is a way to propose settings, in a budget of so many.
 func (p *problem) method(m Method, budget int, rng *rand.Rand) propose.Method {
 	c := p.candidates
@@ -118,9 +108,11 @@ func hash(words ...string) uint64 {
 
 // comparison is how an evaluation of searches compares methods.
 type comparison struct {
+	asked   []Method // none: all methods
 	methods []Method
 	seeds   int    // searches of each problem and method
 	seed    uint64 // the first of them
+	wants   error  // what is wrong with other choices
 
 	lacks  func(evaluate.Table) error // a column
 	read   func(p *problem, f evaluate.Format, leave func([]evaluate.Row, string)) (why string)
@@ -166,6 +158,18 @@ func (c comparison) report(ctx context.Context, command string, tables []evaluat
 		method  Method
 	}
 	out := evaluate.Report{Command: command, Data: evaluate.Set{Trials: tables}.Files()}
+	strange, is := tuning.First(c.asked, func(m Method) bool { return !slices.Contains(c.methods, m) })
+	err := cmp.Or(
+		evaluate.Want(!is, "method %q: want one of %s", strange, strings.Join(c.methods, ", ")),
+		c.wants,
+		evaluate.Want(c.seeds >= 1, "%d seeds: want 1 at least", c.seeds),
+	)
+	if err != nil {
+		return out, err
+	}
+	if len(c.asked) > 0 {
+		c.methods = c.asked
+	}
 	var all []task
 	var left evaluate.LeftOut
 	for _, t := range tables {
@@ -179,7 +183,7 @@ func (c comparison) report(ctx context.Context, command string, tables []evaluat
 			}
 		}
 	}
-	err := out.Fill(ctx, len(all), progress, func(ctx context.Context, i int) (string, []evaluate.Line, error) {
+	err = out.Fill(ctx, len(all), progress, func(ctx context.Context, i int) (string, []evaluate.Line, error) {
 		t := all[i]
 		rows, err := c.rows(ctx, t.problem, t.method)
 		for _, row := range rows {

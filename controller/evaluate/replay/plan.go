@@ -281,12 +281,11 @@ func goToBest(s tuning.State) tuning.Decision {
 
 // bestSeen are the settings that measured best, the owner's among them.
 func bestSeen(s tuning.State) tuning.Settings {
-	own, ok := tuning.Reference(s.Trials)
-	if !ok || s.Best == nil {
-		return s.Own
+	own, _ := tuning.Reference(s.Trials)
+	if s.Best != nil {
+		if gain, ok := s.Best.LogRatio(own, s.Policy.Measure()); ok && gain < 0 {
+			return s.Best.Settings
+		}
 	}
-	if gain, ok := s.Best.LogRatio(own, s.Policy.Measure()); !ok || gain >= 0 {
-		return s.Own
-	}
-	return s.Best.Settings
+	return s.Own
 }

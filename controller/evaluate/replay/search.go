@@ -35,19 +35,14 @@ func Search(ctx context.Context, in SearchInput, progress evaluate.Progress) (ev
 		in.Budgets = []int{8, 10, 12, 16}
 	}
 	in.Budgets = slices.Compact(slices.Sorted(slices.Values(in.Budgets)))
-	methods, err := chosen(in.Methods, SearchMethods())
-	err = cmp.Or(
-		err,
-		evaluate.Want(len(in.Trials)+len(in.Curves) > 0, "no file: want trials or curves"),
-		evaluate.Want(in.Budgets[0] >= 1, "budget %d: want measurements, 1 at least", in.Budgets[0]),
-		evaluate.Want(in.Seeds >= 1, "%d seeds: want 1 at least", in.Seeds),
-		evaluate.Want(in.Outcome == "" || slices.Contains(Outcomes(), in.Outcome), "outcome %q: want one of %s", in.Outcome, strings.Join(Outcomes(), ", ")),
-	)
-	if err != nil {
-		return evaluate.Report{}, err
-	}
 	return comparison{
-		methods: methods, seeds: in.Seeds, seed: in.Seed, lacks: in.lacks, read: in.read, search: in.search,
+		asked: in.Methods, methods: SearchMethods(), seeds: in.Seeds, seed: in.Seed,
+		wants: cmp.Or(
+			evaluate.Want(len(in.Trials)+len(in.Curves) > 0, "no file: want trials or curves"),
+			evaluate.Want(in.Budgets[0] >= 1, "budget %d: want measurements, 1 at least", in.Budgets[0]),
+			evaluate.Want(in.Outcome == "" || slices.Contains(Outcomes(), in.Outcome), "outcome %q: want one of %s", in.Outcome, strings.Join(Outcomes(), ", ")),
+		),
+		lacks: in.lacks, read: in.read, search: in.search,
 		keys: []string{"method", "outcome", "budget"}, figures: []string{"log_ratio_mean", "found_over_optimum_mean"},
 	}.report(ctx, "evaluate search", slices.Concat(in.Trials, in.Curves), progress)
 }
@@ -157,12 +152,9 @@ func (in SearchInput) read(p *problem, f evaluate.Format, _ func([]evaluate.Row,
 		if !known {
 			order = append(slices.DeleteFunc(order, func(o string) bool { return o == "error" }), "error")
 		}
-		for _, o := range order {
-			if slices.ContainsFunc(ends(f, p.Rows, o), func(r evaluate.Row) bool { return !math.IsNaN(lossOf(r, o, whole)) }) {
-				outcome = o
-				break
-			}
-		}
+		outcome, _ = tuning.First(order, func(o string) bool {
+			return slices.ContainsFunc(ends(f, p.Rows, o), func(r evaluate.Row) bool { return !math.IsNaN(lossOf(r, o, whole)) })
+		})
 	}
 	if p.outcome = outcome; outcome == "error" && !known {
 		return unknownWhole
