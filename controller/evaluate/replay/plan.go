@@ -81,23 +81,18 @@ func (in PlanInput) read() (out []Job, skipped int, err error) {
 	if err := in.check(); err != nil {
 		return nil, 0, err
 	}
-	for _, t := range in.Trials {
-		all, err := pieces(t, in.Default)
-		if err != nil {
-			return nil, 0, err
+	all, err := pieces(in.Trials, in.Default)
+	for _, p := range all {
+		j := in.jobOf(p)
+		if !j.replayable() {
+			skipped++
+			continue
 		}
-		for _, p := range all {
-			j := in.jobOf(t, p)
-			if !j.replayable() {
-				skipped++
-				continue
-			}
-			for _, j.Epochs = range in.Epochs {
-				out = append(out, j)
-			}
+		for _, j.Epochs = range in.Epochs {
+			out = append(out, j)
 		}
 	}
-	return out, skipped, nil
+	return out, skipped, err
 }
 
 func (in *PlanInput) check() error {

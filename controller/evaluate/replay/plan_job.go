@@ -145,11 +145,11 @@ const minute = 60.0
 // jobOf makes cells of the rows that differ from the owner's settings only in what may
 // move. Runs that failed are none: the controller is not sent to settings whose cost is
 // unknown.
-func (in PlanInput) jobOf(t evaluate.Table, p piece) Job {
+func (in PlanInput) jobOf(p piece) Job {
 	out := Job{piece: p, Restart: in.Restart, Wait: in.Wait, Noise: in.Noise, cells: map[string][]tuning.Spent{}}
 	all := tuning.Each(p.Rows, knobsOf)
-	own := all[nearest(all, p.wanted, t.Knobs(), evaluate.Indices(all))]
-	free := slices.DeleteFunc(t.Knobs(), func(name string) bool {
+	own := all[nearest(all, p.wanted, p.table.Knobs(), evaluate.Indices(all))]
+	free := slices.DeleteFunc(p.table.Knobs(), func(name string) bool {
 		if len(in.Knobs) > 0 {
 			return !slices.Contains(in.Knobs, name)
 		}
@@ -160,7 +160,7 @@ func (in PlanInput) jobOf(t evaluate.Table, p piece) Job {
 		return ok && r.Knobs.Equal(own)
 	})
 	rate, _ := rated.Float("samples_per_second")
-	epoch := func(r evaluate.Row) (run, string) { return measured(r, t.Has("epochs"), minute*rate) }
+	epoch := func(r evaluate.Row) (run, string) { return measured(r, p.table.Has("epochs"), minute*rate) }
 	rows := evaluate.Only(p.Rows, func(r evaluate.Row) bool {
 		one, why := epoch(r)
 		fixed := slices.ContainsFunc(own.Diff(r.Knobs), func(name string) bool { return !slices.Contains(free, name) })

@@ -19,6 +19,7 @@ import (
 // of its table: a job has such a part and never changes it.
 type piece struct {
 	evaluate.Group
+	table     evaluate.Table
 	part      string          // such as "gpus=2"; empty: nothing distinguishes parts
 	wanted    tuning.Settings // what the owner asked for, as far as that is known
 	target    beside
@@ -41,28 +42,29 @@ func partOf(r evaluate.Row) string {
 	return r.Knobs.Only(func(name string) bool { return slices.Contains([]string{tuning.GPUs, "core_type", "schedule"}, name) }).Key()
 }
 
-// pieces splits a table, in the order of the first row of each. The owner's settings are
+// pieces splits tables, in the order of the first row of each. The owner's settings are
 // those given, then those of targets.csv, then the fair share of the table.
-func pieces(t evaluate.Table, own tuning.Settings) ([]piece, error) {
-	targets, err := readBeside(t, "targets.csv")
-	if err != nil {
-		return nil, err
-	}
-	references, err := readBeside(t, "reference.csv")
-	if err != nil {
-		return nil, err
-	}
-	fair := fairShare(t)
-	var out []piece
-	for _, g := range t.Jobs() {
-		target, wanted := targets.of(g), fair
-		if d := target.defaults(); len(d) > 0 {
-			wanted = d
+func pieces(tables []evaluate.Table, own tuning.Settings) (out []piece, err error) {
+	for _, t := range tables {
+		targets, err := readBeside(t, "targets.csv")
+		if err != nil {
+			return nil, err
 		}
-		for _, rows := range evaluate.Split(g.Rows, partOf) {
-			p := piece{Group: g, part: partOf(rows[0]), wanted: wanted.Merge(own), target: target, reference: references.of(g)}
-			p.Rows = rows
-			out = append(out, p)
+		references, err := readBeside(t, "reference.csv")
+		if err != nil {
+			return nil, err
+		}
+		fair := fairShare(t)
+		for _, g := range t.Jobs() {
+			target, wanted := targets.of(g), fair
+			if d := target.defaults(); len(d) > 0 {
+				wanted = d
+			}
+			for _, rows := range evaluate.Split(g.Rows, partOf) {
+				p := piece{Group: g, table: t, part: partOf(rows[0]), wanted: wanted.Merge(own), target: target, reference: references.of(g)}
+				p.Rows = rows
+				out = append(out, p)
+			}
 		}
 	}
 	return out, nil

@@ -39,24 +39,22 @@ func Tuner(ctx context.Context, in TunerInput, progress evaluate.Progress) (eval
 	var tables []*returns
 	var left evaluate.LeftOut
 	skipped := 0
-	for _, t := range in.Trials {
-		all, err := pieces(t, in.Default)
-		if err != nil {
-			return rep, err
+	all, err := pieces(in.Trials, in.Default)
+	if err != nil {
+		return rep, err
+	}
+	for _, p := range all {
+		w := returnsOf(p, in.Goal, &left)
+		if len(w.cells) < 2 || w.constant() {
+			skipped++ // there is nothing to choose
+			continue
 		}
-		for _, p := range all {
-			w := returnsOf(t, p, in.Goal, &left)
-			if len(w.cells) < 2 || w.constant() {
-				skipped++ // there is nothing to choose
-				continue
-			}
-			tables = append(tables, w)
-		}
+		tables = append(tables, w)
 	}
 	if len(tables) == 0 && len(left) > 0 {
 		return rep, unusable(left)
 	}
-	err := rep.Fill(ctx, len(tables), progress, func(_ context.Context, i int) (string, []evaluate.Line, error) {
+	err = rep.Fill(ctx, len(tables), progress, func(_ context.Context, i int) (string, []evaluate.Line, error) {
 		row, err := in.row(tables[i])
 		return tables[i].title(), []evaluate.Line{row}, err
 	})

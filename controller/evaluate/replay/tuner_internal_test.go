@@ -111,12 +111,12 @@ func TestTheOracleIsNeverBeatenInExpectation(t *testing.T) {
 
 // firstOfTable is the first job of a table.
 func firstOfTable(t interface{ Fatal(...any) }, file evaluate.Table, goal recurring.Goal, own tuning.Settings) *returns {
-	all, err := pieces(file, own)
+	all, err := pieces([]evaluate.Table{file}, own)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var left evaluate.LeftOut
-	w := returnsOf(file, all[0], recurring.Goal{}, &left) // which leaves nothing out
+	w := returnsOf(all[0], recurring.Goal{}, &left) // which leaves nothing out
 	if len(left) > 0 {
 		t.Fatal(left)
 	}

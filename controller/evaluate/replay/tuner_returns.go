@@ -76,10 +76,10 @@ func lacks(g recurring.Goal, c tuning.Spent) string {
 
 // returnsOf gathers the rows of a piece by setting. Settings that lack a number which the
 // goal needs are absent. Where nothing is left there are no cells.
-func returnsOf(t evaluate.Table, p piece, goal recurring.Goal, left *evaluate.LeftOut) *returns {
+func returnsOf(p piece, goal recurring.Goal, left *evaluate.LeftOut) *returns {
 	w := &returns{piece: p, goal: goal}
-	leave := func(rows []evaluate.Row, why string) { left.Add(t.File, p.Name(), p.Machine, rows, why) }
-	counted := t.Has("epochs")
+	leave := func(rows []evaluate.Row, why string) { left.Add(p.table.File, p.Name(), p.Machine, rows, why) }
+	counted := p.table.Has("epochs")
 	rows := slices.DeleteFunc(slices.Clone(p.Rows), func(r evaluate.Row) bool {
 		_, why := measured(r, counted, 1)
 		if why == "" && goal.Least() && !(withCores(r.Knobs)[tuning.Cores].Float() > 0) {
@@ -102,7 +102,7 @@ func returnsOf(t evaluate.Table, p piece, goal recurring.Goal, left *evaluate.Le
 	for _, same := range settings {
 		points, cells = append(points, withCores(same[0].Knobs)), append(cells, cellOf(same, counted))
 	}
-	order := names(knobs(t, points, counted))
+	order := names(p.knobs(points))
 	usable := evaluate.Only(evaluate.Indices(cells), func(i int) bool { return cells[i].reaches() && lacks(goal, cells[i].epoch) == "" })
 	if len(usable) == 0 {
 		leave(nil, "no setting reaches its end and has what the objective needs")
@@ -125,7 +125,7 @@ func returnsOf(t evaluate.Table, p piece, goal recurring.Goal, left *evaluate.Le
 	}
 	w.cells, w.space = cells, recurring.Space{Points: points, Own: own}
 	w.keep(kept)
-	w.space.Knobs = knobs(t, w.space.Points, counted)
+	w.space.Knobs = p.knobs(w.space.Points)
 	return w
 }
 
@@ -153,14 +153,14 @@ func withCores(s tuning.Settings) tuning.Settings {
 }
 
 // knobs are those whose values differ, without those that an earlier one decides.
-func knobs(t evaluate.Table, points []tuning.Settings, counted bool) []recurring.Knob {
+func (p piece) knobs(points []tuning.Settings) []recurring.Knob {
 	var out []recurring.Knob
-	for _, name := range t.Knobs() {
-		varies := slices.ContainsFunc(points, func(p tuning.Settings) bool { return p[name] != points[0][name] })
+	for _, name := range p.table.Knobs() {
+		varies := slices.ContainsFunc(points, func(s tuning.Settings) bool { return s[name] != points[0][name] })
 		if varies && !slices.ContainsFunc(out, func(k recurring.Knob) bool { return decides(points, k.Name, name) }) {
 			// A system knob changes what an epoch costs and not how many there are.
 			system := tuning.IsSystem(unitless(name)) || unitless(name) == "frequency"
-			out = append(out, recurring.Knob{Name: name, System: system || !counted})
+			out = append(out, recurring.Knob{Name: name, System: system || !p.table.Has("epochs")})
 		}
 	}
 	slices.SortStableFunc(out, recurring.CoresFirst)
