@@ -132,23 +132,18 @@ func speedsOf(t evaluate.Table, outcome string, left *evaluate.LeftOut) (out []*
 	for _, g := range t.Jobs() {
 		w := &speeds{Group: g, rate: strings.HasSuffix(outcome, "_per_second")}
 		named := usualNames(g.Rows)
-		rows := slices.DeleteFunc(slices.Clone(g.Rows), func(r evaluate.Row) bool {
+		rows := usable(t.File, g, left, func(r evaluate.Row) string {
 			_, ok := r.Outcome(outcome)
 			number, known := r.Float(outcome)
-			why := ""
 			switch {
 			case numeric(r.Knobs) != named: // a model over features needs the same ones throughout
-				why = "its settings are not those that the other rows name: " + named
+				return "its settings are not those that the other rows name: " + named
 			case ok || r.Failed() || w.rate && known && number >= 0:
+				return ""
 			case known:
-				why = outcome + " is not above 0"
-			default:
-				why = outcome + " is missing"
+				return outcome + " is not above 0"
 			}
-			if why != "" {
-				left.Add(t.File, g.Name(), g.Machine, []evaluate.Row{r}, why)
-			}
-			return why != ""
+			return outcome + " is missing"
 		})
 		if len(rows) == 0 {
 			continue

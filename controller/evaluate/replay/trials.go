@@ -70,6 +70,17 @@ func pieces(tables []evaluate.Table, own tuning.Settings) (out []piece, err erro
 	return out, nil
 }
 
+// usable are the rows of a group that nothing is wrong with. The others are left out.
+func usable(file string, g evaluate.Group, left *evaluate.LeftOut, wrong func(evaluate.Row) string) []evaluate.Row {
+	return evaluate.Only(g.Rows, func(r evaluate.Row) bool {
+		why := wrong(r)
+		if why != "" {
+			left.Add(file, g.Name(), g.Machine, []evaluate.Row{r}, why)
+		}
+		return why == ""
+	})
+}
+
 // beside is a table that stands in the folder of the trials: what is known of workloads
 // on machines (targets.csv), or what another tuner was published to reach (reference.csv).
 type beside struct {

@@ -80,15 +80,12 @@ func returnsOf(p piece, goal recurring.Goal, left *evaluate.LeftOut) *returns {
 	w := &returns{piece: p, goal: goal}
 	leave := func(rows []evaluate.Row, why string) { left.Add(p.table.File, p.Name(), p.Machine, rows, why) }
 	counted := p.table.Has("epochs")
-	rows := slices.DeleteFunc(slices.Clone(p.Rows), func(r evaluate.Row) bool {
+	rows := usable(p.table.File, p.Group, left, func(r evaluate.Row) string {
 		_, why := measured(r, counted, 1)
 		if why == "" && goal.Least() && !(withCores(r.Knobs)[tuning.Cores].Float() > 0) {
-			why = "its setting names no cores or threads, which the objective counts"
+			return "its setting names no cores or threads, which the objective counts"
 		}
-		if why != "" {
-			leave([]evaluate.Row{r}, why)
-		}
-		return why != ""
+		return why
 	})
 	if len(rows) == 0 {
 		if goal.Least() {
@@ -103,12 +100,12 @@ func returnsOf(p piece, goal recurring.Goal, left *evaluate.LeftOut) *returns {
 		points, cells = append(points, withCores(same[0].Knobs)), append(cells, cellOf(same, counted))
 	}
 	order := names(p.knobs(points))
-	usable := evaluate.Only(evaluate.Indices(cells), func(i int) bool { return cells[i].reaches() && lacks(goal, cells[i].epoch) == "" })
-	if len(usable) == 0 {
+	may := evaluate.Only(evaluate.Indices(cells), func(i int) bool { return cells[i].reaches() && lacks(goal, cells[i].epoch) == "" })
+	if len(may) == 0 {
 		leave(nil, "no setting reaches its end and has what the objective needs")
 		return w
 	}
-	own := nearest(points, p.wanted, order, usable)
+	own := nearest(points, p.wanted, order, may)
 	w.replaced = own != nearest(points, p.wanted, order, evaluate.Indices(points))
 	var kept []int
 	for i := range points {
