@@ -44,7 +44,7 @@ func Hyper(ctx context.Context, in HyperInput, progress evaluate.Progress) (eval
 			evaluate.Want(in.Seconds >= 0 && in.Runs > 0, "%g seconds, %g runs: want more than 0", in.Seconds, in.Runs),
 			evaluate.Want(in.Workers >= 1, "%d workers: want 1 at least", in.Workers),
 		),
-		lacks: withoutOutcome, read: (*problem).readCurves, search: in.search,
+		lacks: withoutOutcome, read: (*problem).readCurves, none: "no workload has two runs with an outcome", search: in.search,
 		keys: []string{"method", "workers"}, figures: []string{"regret_mean", "error_mean", "reached_share"}, interval: "regret",
 	}.report(ctx, "evaluate hyper", in.Curves, progress)
 }

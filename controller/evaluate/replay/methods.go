@@ -116,6 +116,7 @@ type comparison struct {
 
 	lacks  func(evaluate.Table) error // a column
 	read   func(p *problem, f evaluate.Format, leave func([]evaluate.Row, string)) (why string)
+	none   string                                                           // is wrong with a table without a problem
 	search func(p *problem, m Method, seed uint64) ([]evaluate.Line, error) // as many rows for each seed
 
 	keys     []string // of the rows that a mean is over; the first is the method
@@ -142,7 +143,7 @@ func (c comparison) problems(t evaluate.Table, left *evaluate.LeftOut) ([]*probl
 		out = append(out, p)
 	}
 	if len(out) == 0 {
-		return nil, evaluate.Invalid("%s: no workload can be searched: of %s", t.File, reason)
+		return nil, evaluate.Invalid("%s: %s: of %s", t.File, c.none, reason)
 	}
 	if slices.Contains(c.methods, WarmStart) || slices.Contains(c.methods, ASHAWarm) {
 		return out, remember(out)

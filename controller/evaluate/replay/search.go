@@ -42,7 +42,7 @@ func Search(ctx context.Context, in SearchInput, progress evaluate.Progress) (ev
 			evaluate.Want(in.Budgets[0] >= 1, "budget %d: want measurements, 1 at least", in.Budgets[0]),
 			evaluate.Want(in.Outcome == "" || slices.Contains(Outcomes(), in.Outcome), "outcome %q: want one of %s", in.Outcome, strings.Join(Outcomes(), ", ")),
 		),
-		lacks: in.lacks, read: in.read, search: in.search,
+		lacks: in.lacks, read: in.read, none: "no workload can be searched", search: in.search,
 		keys: []string{"method", "outcome", "budget"}, figures: []string{"log_ratio_mean", "found_over_optimum_mean"},
 	}.report(ctx, "evaluate search", slices.Concat(in.Trials, in.Curves), progress)
 }
