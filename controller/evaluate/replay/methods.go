@@ -116,9 +116,9 @@ type comparison struct {
 
 	lacks  func(evaluate.Table) error // a column
 	read   func(p *problem, f evaluate.Format, leave func([]evaluate.Row, string)) (why string)
-	none   string                                                           // is wrong with a table without a problem
 	search func(p *problem, m Method, seed uint64) ([]evaluate.Line, error) // as many rows for each seed
 
+	none     string   // is said of a table without a problem
 	keys     []string // of the rows that a mean is over; the first is the method
 	figures  []string // whose means are taken; the first is compared with that of random
 	interval string   // begins the keys of the interval of the first figure over the seeds; empty: rows have none
