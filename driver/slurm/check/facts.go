@@ -21,7 +21,7 @@ const (
 )
 
 // Facts are what a cluster shows of itself. The zero value of each part says that it
-// is not known.
+// is not known. Cluster gathers them, but for those that a Looker says.
 type Facts struct {
 	Mode       Mode
 	Caller     string // the account that looks
@@ -37,7 +37,7 @@ type Facts struct {
 	Jobs       *Jobs
 
 	Submit     File   // job_submit.lua
-	Modules    []File // of the plugin, in the folder that job_submit.lua names
+	Modules    []File // of the plugin, in the folder that job_submit.lua names, one for each that this version ships
 	Prolog     File
 	PrologConf File
 	Listener   File // the program that reports the progress of jobs
@@ -47,8 +47,6 @@ type Facts struct {
 	Exporters []Exporter
 	Options   File // of the exporter of this machine: /etc/default/pitchpipe-exporter
 	Proof     *Proof
-
-	Shipped Shipped
 }
 
 // Config is what the controller's configuration says.
@@ -76,7 +74,6 @@ type Policy struct {
 
 // Here is the machine that looks.
 type Here struct {
-	Host  string
 	Ctld  bool     // slurmctld runs here
 	Nodes []string // those that this machine is
 	Home  string   // of the account that the controller runs under
@@ -92,6 +89,8 @@ type File struct {
 	Open  bool        // every account can enter the folders above it
 	FS    string      // kind of the filesystem, such as ext4 or nfs
 	Text  string      // what is in it; empty where it is a folder or too long
+
+	Shipped string // what this version has in its place
 }
 
 // Perm is its permissions as chmod takes them.
@@ -151,7 +150,6 @@ type Exporter struct {
 
 // Proof is what two tiny jobs showed.
 type Proof struct {
-	Account   string
 	Bad       string // what sbatch said about the faulty stanza; the job was refused
 	Accepted  bool   // it was not refused
 	Failed    string // why the good job could not be submitted
@@ -160,10 +158,4 @@ type Proof struct {
 	Variable  Seen   // the TaskProlog set the variable of the settings file
 	Measured  Seen   // an exporter has it in its list
 	Unstarted string // why it did not run, or was not waited for
-}
-
-// Shipped are the files of this version.
-type Shipped struct {
-	Modules map[string]string // name of each file of the plugin, and its text
-	Prolog  string
 }

@@ -3,7 +3,6 @@ package check
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -100,10 +99,6 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-func words(list string) []string {
-	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
-}
-
 func (j *judge) Site() bool { return j.Mode == Site }
 
 // Fine reports whether a finding before this one is ok.
@@ -119,41 +114,25 @@ func (j *judge) Is(key string) string {
 	return key + " is not set"
 }
 
-// Has reports whether a list has one of the words, in any case.
-func (j *judge) Has(key, list string) bool {
-	return slices.ContainsFunc(words(j.Slurm[key]), func(have string) bool { return among(have, list) })
-}
-
-func among(word, list string) bool {
-	return slices.ContainsFunc(words(list), func(w string) bool { return strings.EqualFold(word, w) })
-}
-
 // With is the line of a setting after a word was added to its list, and Without is that after
 // words were taken from it, or that the line is taken out where none is left.
 func (j *judge) With(key, word string) string {
-	return key + "=" + strings.Join(append(words(j.Slurm[key]), word), ",")
+	return key + "=" + strings.Join(append(parse.List(j.Slurm[key]), word), ",")
 }
 
 func (j *judge) Without(key, list string) string {
-	left := slices.DeleteFunc(words(j.Slurm[key]), func(have string) bool { return among(have, list) })
+	left := slices.DeleteFunc(parse.List(j.Slurm[key]), func(have string) bool {
+		return slices.ContainsFunc(parse.List(list), func(word string) bool { return strings.EqualFold(word, have) })
+	})
 	if len(left) == 0 {
 		return "take out the line " + key + "=" + j.Slurm[key]
 	}
 	return key + "=" + strings.Join(left, ",")
 }
 
-// Number reads a number with a unit behind it, such as 300 sec; -1 where there is none.
-func (j *judge) Number(key string) int {
-	word, _, _ := strings.Cut(j.Slurm[key], " ")
-	if n, err := strconv.Atoi(word); err == nil {
-		return n
-	}
-	return -1
-}
-
 // Slow names what makes a job wait that was put back into the queue.
 func (j *judge) Slow() string {
-	return strings.Join(slices.DeleteFunc(words(j.Slurm["SchedulerParameters"]), func(word string) bool {
+	return strings.Join(slices.DeleteFunc(parse.List(j.Slurm["SchedulerParameters"]), func(word string) bool {
 		name, value, _ := strings.Cut(word, "=")
 		seconds, err := strconv.Atoi(value)
 		return name != "defer" && (err != nil || name != "batch_sched_delay" && name != "sched_interval" || seconds <= 60)
@@ -224,7 +203,7 @@ func (j *judge) Unseen(f File) string {
 }
 
 // Lua reports whether slurm.conf has the plugin; PluginNamed that job_submit.lua is, or may be, ours.
-func (j *judge) Lua() bool { return j.Has("JobSubmitPlugins", "lua,job_submit/lua") }
+func (j *judge) Lua() bool { return j.Slurm.Has("JobSubmitPlugins", "lua", "job_submit/lua") }
 
 func (j *judge) PluginNamed() bool {
 	return j.Lua() && (j.Submit.Seen != Present || j.Ours.Loads && j.Ours.Calls)
@@ -247,25 +226,21 @@ func (j *judge) Install() string {
 
 // PluginFiles names the files of the plugin that are missing, wrong, closed to slurmctld, or unknown.
 func (j *judge) PluginFiles(state string) string {
-	have := map[string]File{}
-	for _, m := range j.Modules {
-		have[path.Base(m.Path)] = m
-	}
 	var names []string
-	for _, name := range slices.Sorted(maps.Keys(j.Shipped.Modules)) {
+	for _, m := range j.Modules {
 		is := ""
-		switch m := have[name]; {
+		switch {
 		case m.Seen == Closed || m.Seen == NotLooked:
 			is = "unknown"
 		case m.Seen == Absent:
 			is = "missing"
-		case m.Text != j.Shipped.Modules[name]:
+		case m.Text != m.Shipped:
 			is = "wrong"
 		case !m.May(4) || !m.Open:
 			is = "closed"
 		}
 		if is == state {
-			names = append(names, name)
+			names = append(names, path.Base(m.Path))
 		}
 	}
 	return strings.Join(names, ", ")
@@ -313,7 +288,7 @@ func (j *judge) Reads() bool {
 		return false
 	}
 	for _, flag := range regexp.MustCompile(`--api\.readers[= ]+(\S+)`).FindAllStringSubmatch(options[len(options)-1][1], -1) {
-		if names := words(flag[1]); slices.Contains(names, j.Controller) || slices.Contains(names, j.Here.UID) {
+		if names := parse.List(flag[1]); slices.Contains(names, j.Controller) || slices.Contains(names, j.Here.UID) {
 			return true
 		}
 	}

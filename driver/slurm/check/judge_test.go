@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,12 +46,12 @@ func shippedFile(t testing.TB, name string) string {
 	return string(text)
 }
 
-func shipped(t testing.TB) Shipped {
+// installed is a file that is there as this version ships it.
+func installed(t testing.TB, path string, mode fs.FileMode) File {
 	t.Helper()
-	return Shipped{
-		Modules: map[string]string{"pitchpipe.lua": shippedFile(t, "pitchpipe.lua"), "pitchpipe_keys.lua": shippedFile(t, "pitchpipe_keys.lua")},
-		Prolog:  shippedFile(t, "task_prolog"),
-	}
+	f := plain(path, "root", mode, shippedFile(t, filepath.Base(path)))
+	f.Shipped = f.Text
+	return f
 }
 
 func plain(path, owner string, mode fs.FileMode, text string) File {
@@ -70,7 +69,7 @@ func bare(t testing.TB) Facts {
 			File: "/home/ada/.config/pitchpipe/controller.yaml", Driver: "slurm", Mode: Owner, Settings: "/home/ada/.local/state/pitchpipe/slurm-env",
 			State: "/home/ada/.local/state/pitchpipe", Exporter: "/run/pitchpipe/exporter.sock", Policy: Policy{Read: true},
 		},
-		Here:       Here{Host: "head", Home: "/home/ada", UID: "1001"},
+		Here:       Here{Home: "/home/ada", UID: "1001"},
 		Slurm:      parse.Config(recorded(t, "bare.config.txt")),
 		Skew:       &skew,
 		Nodes:      []Node{{Name: "n1", Host: "n1"}, {Name: "n2", Host: "n2"}},
@@ -78,7 +77,6 @@ func bare(t testing.TB) Facts {
 		Jobs:       &Jobs{Seen: 7},
 		Submit:     File{Path: "/etc/slurm/job_submit.lua", Seen: Absent},
 		Exporters:  []Exporter{{Node: "n1"}, {Node: "n2"}},
-		Shipped:    shipped(t),
 	}
 }
 
@@ -91,11 +89,10 @@ func ready(t testing.TB) Facts {
 	f.Nodes = f.Nodes[:1]
 	f.Config.TaskProlog, f.Config.Plugin, f.Config.Policy = true, true, Policy{Read: true, File: "/etc/pitchpipe/site.yaml", Apply: true}
 	f.Submit = plain("/etc/slurm/job_submit.lua", "root", 0o644, shippedFile(t, "job_submit.lua"))
-	f.Modules = nil
-	for _, name := range slices.Sorted(maps.Keys(f.Shipped.Modules)) {
-		f.Modules = append(f.Modules, plain("/etc/slurm/pitchpipe/"+name, "root", 0o644, f.Shipped.Modules[name]))
+	for _, name := range []string{"pitchpipe.lua", "pitchpipe_keys.lua"} {
+		f.Modules = append(f.Modules, installed(t, "/etc/slurm/pitchpipe/"+name, 0o644))
 	}
-	f.Prolog = plain("/etc/slurm/pitchpipe/task_prolog", "root", 0o755, f.Shipped.Prolog)
+	f.Prolog = installed(t, "/etc/slurm/pitchpipe/task_prolog", 0o755)
 	f.PrologConf = plain("/etc/pitchpipe/task_prolog.conf", "root", 0o644,
 		"site_dir=/shared/pitchpipe\nsite_user=pitchpipe\nowner_dir=.local/state/pitchpipe/slurm-env\nexporter=/run/pitchpipe/exporter.sock\nlistener=/usr/bin/pitchpipe\n")
 	f.Listener = plain("/usr/bin/pitchpipe", "root", 0o755, "")
@@ -124,7 +121,7 @@ func site(t testing.TB) Facts {
 		Socket: plain("/run/pitchpipe-broker/broker.sock", "pitchpipe-broker", fs.ModeSocket|0o666, ""), Account: "pitchpipe-broker", Answer: Present,
 	}
 	f.Proof = &Proof{
-		Account: "ada", Job: "12", Bad: `pitchpipe: line 2, column 7: unknown key "mod"`, Comment: "pitchpipe:1:{}", Variable: Present, Measured: Present,
+		Job: "12", Bad: `pitchpipe: line 2, column 7: unknown key "mod"`, Comment: "pitchpipe:1:{}", Variable: Present, Measured: Present,
 	}
 	return f
 }
@@ -157,7 +154,7 @@ func wrong(t testing.TB) Facts {
 	}
 	f.Options.Text = "OPTIONS=\"\"\n"
 	f.Proof = &Proof{
-		Account: "ada", Accepted: true, Job: "12", Variable: Absent, Measured: Absent,
+		Accepted: true, Job: "12", Variable: Absent, Measured: Absent,
 	}
 	return f
 }
@@ -167,7 +164,7 @@ func wrong(t testing.TB) Facts {
 func closed(t testing.TB) Facts {
 	t.Helper()
 	f := site(t)
-	f.Caller, f.Here, f.Config.Policy = "ada", Here{Host: "login", UID: "990"}, Policy{}
+	f.Caller, f.Here, f.Config.Policy = "ada", Here{UID: "990"}, Policy{}
 	f.Submit = File{Path: "/etc/slurm/job_submit.lua", Seen: Absent}
 	f.Modules = nil
 	f.Prolog = File{Path: "/etc/slurm/pitchpipe/task_prolog", Seen: Absent}
@@ -176,7 +173,7 @@ func closed(t testing.TB) Facts {
 	f.Accounts = Accounts{Asked: true, Denied: "slurm_persist_conn_open: access denied"}
 	f.Broker = Broker{Socket: File{Path: "/run/pitchpipe-broker/broker.sock", Seen: Closed}}
 	f.Options = File{}
-	f.Proof = &Proof{Account: "ada", Bad: "the partition is down", Job: "12", Comment: "pitchpipe:1:-", Unstarted: "job 12 was PENDING (Resources) for 1m30s and was cancelled"}
+	f.Proof = &Proof{Bad: "the partition is down", Job: "12", Comment: "pitchpipe:1:-", Unstarted: "job 12 was PENDING (Resources) for 1m30s and was cancelled"}
 	return f
 }
 

@@ -30,16 +30,12 @@ var (
 
 // Looker says who looks, and how.
 type Looker struct {
-	Mode       Mode
-	Caller     string // the account that looks
-	Controller string // the account that the controller runs under
-	Home, UID  string // its home and its number
-	BrokerUser string // the account that the broker runs under; empty = the owner of its socket
-	Config     Config // what the controller's says
-	Broker     string // path of the broker's socket
-	Shipped    fs.FS  // the files of this version: pitchpipe*.lua and task_prolog
+	// Facts are those that are known before: Mode, Caller, Controller, Config, the Home and UID of
+	// Here, and of Broker the path of its socket and its account, where it is not the socket's owner.
+	Facts
 
-	Runner command.Runner // runs Slurm's commands as the caller
+	Shipped fs.FS          // the files of this version: pitchpipe*.lua and task_prolog
+	Runner  command.Runner // runs Slurm's commands as the caller
 	// AsController runs them as the controller's account; nil = it cannot be done.
 	AsController command.Runner
 	// Exporter asks the exporter of a node; here says that this machine is the node.
@@ -51,13 +47,12 @@ type Looker struct {
 // Cluster gathers the facts. There is an error only where slurmctld does not answer, or not
 // as known; the facts say what else is missing.
 func Cluster(ctx context.Context, c Looker) (Facts, error) {
-	f := Facts{Mode: c.Mode, Caller: c.Caller, Controller: c.Controller, Config: c.Config}
-	for _, look := range []func(context.Context, *Facts) error{c.settings, c.shipped, c.nodes, c.partitions, c.jobs, c.broker, c.accounts, c.files, c.exporters} {
-		if err := look(ctx, &f); err != nil {
-			return f, err
+	for _, look := range []func(context.Context) error{c.settings, c.nodes, c.partitions, c.jobs, c.broker, c.accounts, c.files, c.exporters} {
+		if err := look(ctx); err != nil {
+			return c.Facts, err
 		}
 	}
-	return f, nil
+	return c.Facts, nil
 }
 
 // rows runs a command that prints lines of so many fields with | between them.
@@ -67,7 +62,7 @@ func rows(ctx context.Context, run command.Runner, fields int, name string, args
 
 // settings asks slurmctld for its configuration, without which there is nothing. It is asked
 // with TZ=UTC, so that its clock can be compared with this machine's.
-func (c Looker) settings(ctx context.Context, f *Facts) error {
+func (c *Looker) settings(ctx context.Context) error {
 	before := time.Now()
 	out, err := command.Ask(ctx, c.Runner, "scontrol", "show", "config")
 	switch {
@@ -78,52 +73,40 @@ func (c Looker) settings(ctx context.Context, f *Facts) error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrSilent, err)
 	}
-	f.Slurm = parse.Config(out)
-	if f.Slurm["SLURM_VERSION"] == "" {
+	c.Slurm = parse.Config(out)
+	if c.Slurm["SLURM_VERSION"] == "" {
 		return fmt.Errorf("%w: scontrol show config names no SLURM_VERSION", parse.ErrFormat)
 	}
 	if m := regexp.MustCompile(`(?m)^Configuration data as of (\S+)`).FindSubmatch(out); m != nil {
 		if at, err := parse.Instant("Configuration data", string(m[1])); err == nil && !at.IsZero() {
 			// That clock shows whole seconds, and was read between two looks at ours.
-			f.Skew = new(max(0, before.Sub(at.Add(time.Second)), time.Until(at)))
+			c.Skew = new(max(0, before.Sub(at.Add(time.Second)), time.Until(at)))
 		}
 	}
 	return nil
 }
 
-func (c Looker) shipped(_ context.Context, f *Facts) error {
-	f.Shipped.Modules = map[string]string{}
-	names, err := fs.Glob(c.Shipped, "pitchpipe*.lua")
-	for _, name := range append(names, "task_prolog") {
-		text, failed := fs.ReadFile(c.Shipped, name)
-		err = errors.Join(err, failed)
-		f.Shipped.Modules[name], f.Shipped.Prolog = string(text), string(text)
-	}
-	delete(f.Shipped.Modules, "task_prolog")
-	return err
-}
-
 // nodes asks for the nodes, of which each has a line for each of its partitions, and finds
 // out what this machine is to the cluster.
-func (c Looker) nodes(ctx context.Context, f *Facts) error {
+func (c *Looker) nodes(ctx context.Context) error {
 	list, err := rows(ctx, c.Runner, 3, "sinfo", "-h", "-a", "-N", "-o", "%N|%T|%n")
 	if errors.Is(err, parse.ErrFormat) {
 		return err
 	}
 	name, _ := os.Hostname()
-	f.Here = Here{Host: short(name), Home: c.Home, UID: c.UID}
-	for key, value := range f.Slurm {
+	here := short(name)
+	for key, value := range c.Slurm {
 		host, _, _ := strings.Cut(value, "(")
-		f.Here.Ctld = f.Here.Ctld || strings.HasPrefix(key, "SlurmctldHost[") && short(host) == f.Here.Host
+		c.Here.Ctld = c.Here.Ctld || strings.HasPrefix(key, "SlurmctldHost[") && short(host) == here
 	}
 	for _, row := range list {
 		n := Node{Name: row[0], State: row[1], Host: row[2]}
-		if slices.ContainsFunc(f.Nodes, func(have Node) bool { return have.Name == n.Name }) {
+		if slices.ContainsFunc(c.Nodes, func(have Node) bool { return have.Name == n.Name }) {
 			continue
 		}
-		f.Nodes = append(f.Nodes, n)
-		if short(n.Host) == f.Here.Host {
-			f.Here.Nodes = append(f.Here.Nodes, n.Name)
+		c.Nodes = append(c.Nodes, n)
+		if short(n.Host) == here {
+			c.Here.Nodes = append(c.Here.Nodes, n.Name)
 		}
 	}
 	return nil
@@ -134,106 +117,117 @@ func short(host string) string {
 	return name
 }
 
-func (c Looker) partitions(ctx context.Context, f *Facts) error {
+func (c *Looker) partitions(ctx context.Context) error {
 	out, err := command.Ask(ctx, c.Runner, "scontrol", "-a", "-o", "show", "partition")
 	if err != nil || strings.HasPrefix(string(out), "No partitions") {
 		return nil //nolint:nilerr // the facts say what is missing
 	}
-	f.Partitions, err = parse.PartitionRecords(out)
+	c.Partitions, err = parse.PartitionRecords(out)
 	return err
 }
 
 // jobs counts those that are seen, also by the controller's account.
-func (c Looker) jobs(ctx context.Context, f *Facts) error {
+func (c *Looker) jobs(ctx context.Context) error {
 	all := []string{"-h", "-a", "-t", "all", "-o", "%A"}
 	seen, err := rows(ctx, c.Runner, 1, "squeue", all...)
 	if err != nil {
 		return nil //nolint:nilerr // as above
 	}
-	f.Jobs = &Jobs{Seen: len(seen)}
+	c.Jobs = &Jobs{Seen: len(seen)}
 	if c.AsController != nil {
 		seen, err = rows(ctx, c.AsController, 1, "squeue", all...)
-		f.Jobs.BySite, f.Jobs.ByController = len(seen), err == nil
+		c.Jobs.BySite, c.Jobs.ByController = len(seen), err == nil
 	}
 	return nil
 }
 
 // accounts asks for those of the controller and of the broker alone: a site has thousands.
 // An association of an account has no user.
-func (c Looker) accounts(ctx context.Context, f *Facts) error {
-	if f.Accounts.Asked = f.Slurm.Accounts(); !f.Accounts.Asked {
+func (c *Looker) accounts(ctx context.Context) error {
+	if c.Accounts.Asked = c.Slurm.Accounts(); !c.Accounts.Asked {
 		return nil
 	}
-	names := strings.Trim(c.Controller+","+f.Broker.Account, ",")
+	names := strings.Trim(c.Controller+","+c.Broker.Account, ",")
 	users, err := rows(ctx, c.Runner, 2, "sacctmgr", "-nP", "show", "user", "where", "name="+names, "format=User,AdminLevel")
 	var assocs [][]string
 	if err == nil {
-		assocs, err = rows(ctx, c.Runner, 2, "sacctmgr", "-nP", "show", "assoc", "where", "user="+names, "cluster="+f.Slurm["ClusterName"], "format=Account,User")
+		assocs, err = rows(ctx, c.Runner, 2, "sacctmgr", "-nP", "show", "assoc", "where", "user="+names, "cluster="+c.Slurm["ClusterName"], "format=Account,User")
 	}
 	switch {
 	case errors.Is(err, parse.ErrFormat):
 		return err
 	case err != nil:
-		f.Accounts.Denied = err.Error()
+		c.Accounts.Denied = err.Error()
 		return nil
 	}
-	f.Accounts.Levels = map[string]string{}
+	c.Accounts.Levels = map[string]string{}
 	for _, row := range users {
-		f.Accounts.Levels[row[0]] = row[1]
+		c.Accounts.Levels[row[0]] = row[1]
 	}
 	for _, row := range assocs {
-		f.Accounts.Assocs = append(f.Accounts.Assocs, Association{Account: row[0], User: row[1]})
+		c.Accounts.Assocs = append(c.Accounts.Assocs, Association{Account: row[0], User: row[1]})
 	}
 	return nil
 }
 
 // files looks at those that the cluster names.
-func (c Looker) files(ctx context.Context, f *Facts) error {
-	f.Submit = file(ctx, path.Join(path.Dir(cmp.Or(f.Slurm["SLURM_CONF"], "/etc/slurm/slurm.conf")), "job_submit.lua"))
-	folder := cmp.Or(readSubmit(f.Submit.Text).Folder, PluginFolder)
-	if f.Submit.Seen == Present {
-		for name := range f.Shipped.Modules {
-			f.Modules = append(f.Modules, file(ctx, path.Join(folder, name)))
-		}
+func (c *Looker) files(ctx context.Context) error {
+	c.Submit = file(ctx, path.Join(path.Dir(cmp.Or(c.Slurm["SLURM_CONF"], "/etc/slurm/slurm.conf")), "job_submit.lua"))
+	names, err := fs.Glob(c.Shipped, "pitchpipe*.lua")
+	if err != nil {
+		return err
 	}
-	if f.Slurm["TaskProlog"] == "" {
+	for _, name := range names {
+		module, err := c.installed(ctx, path.Join(cmp.Or(readSubmit(c.Submit.Text).Folder, PluginFolder), name), name)
+		if err != nil {
+			return err
+		}
+		c.Modules = append(c.Modules, module)
+	}
+	if c.Slurm["TaskProlog"] == "" {
 		return nil
 	}
-	f.Prolog = file(ctx, f.Slurm["TaskProlog"])
-	f.PrologConf = file(ctx, cmp.Or(confOf(f.Prolog.Text), PrologConfPlace))
-	said := ReadPrologConf(f.PrologConf.Text)
-	f.Listener, f.Settings = file(ctx, said.Listener), file(ctx, said.SettingsDir(c.Mode, c.Home))
+	if c.Prolog, err = c.installed(ctx, c.Slurm["TaskProlog"], "task_prolog"); err != nil {
+		return err
+	}
+	c.PrologConf = file(ctx, cmp.Or(confOf(c.Prolog.Text), PrologConfPlace))
+	said := ReadPrologConf(c.PrologConf.Text)
+	c.Listener, c.Settings = file(ctx, said.Listener), file(ctx, said.SettingsDir(c.Mode, c.Here.Home))
 	return nil
 }
 
-func (c Looker) broker(ctx context.Context, f *Facts) error {
+// installed looks at a file that this version ships under a name.
+func (c *Looker) installed(ctx context.Context, at, name string) (File, error) {
+	text, err := fs.ReadFile(c.Shipped, name)
+	f := file(ctx, at)
+	f.Shipped = string(text)
+	return f, err
+}
+
+func (c *Looker) broker(ctx context.Context) error {
 	if c.Mode != Site {
+		c.Broker = Broker{}
 		return nil
 	}
-	f.Broker = Broker{Socket: file(ctx, c.Broker), Account: c.BrokerUser}
-	if f.Broker.Account == "" && f.Broker.Socket.Seen == Present {
-		f.Broker.Account = f.Broker.Socket.Owner
-	}
-	if f.Broker.Socket.Seen == Present && c.AskBroker != nil {
-		f.Broker.Answer, f.Broker.Text = c.AskBroker(ctx, c.Broker)
+	socket := file(ctx, c.Broker.Socket.Path)
+	c.Broker.Socket, c.Broker.Account = socket, cmp.Or(c.Broker.Account, socket.Owner)
+	if socket.Seen == Present {
+		c.Broker.Answer, c.Broker.Text = c.AskBroker(ctx, socket.Path)
 	}
 	return nil
 }
 
 // exporters asks that of each node, 16 at a time.
-func (c Looker) exporters(ctx context.Context, f *Facts) error {
-	if c.Exporter == nil {
-		return nil
+func (c *Looker) exporters(ctx context.Context) error {
+	if len(c.Here.Nodes) > 0 {
+		c.Options = file(ctx, "/etc/default/pitchpipe-exporter")
 	}
-	if len(f.Here.Nodes) > 0 {
-		f.Options = file(ctx, "/etc/default/pitchpipe-exporter")
-	}
-	f.Exporters = make([]Exporter, len(f.Nodes))
+	c.Exporters = make([]Exporter, len(c.Nodes))
 	var group errgroup.Group
 	group.SetLimit(16)
-	for i, n := range f.Nodes {
+	for i, n := range c.Nodes {
 		group.Go(func() error {
-			f.Exporters[i] = c.Exporter(ctx, n.Name, slices.Contains(f.Here.Nodes, n.Name))
+			c.Exporters[i] = c.Exporter(ctx, n.Name, slices.Contains(c.Here.Nodes, n.Name))
 			return nil
 		})
 	}

@@ -60,7 +60,10 @@ func cluster(t *testing.T, dir string) (Looker, answers) {
 		"sacctmgr -nP show user":        "ctl|None\n",
 		"sacctmgr -nP show assoc":       "physics|\nphysics|ctl\n",
 	}
-	return Looker{Mode: Site, Caller: "root", Controller: "ctl", Shipped: shippedFS(), Runner: a, Broker: filepath.Join(dir, "broker.sock")}, a
+	return Looker{
+		Facts:   Facts{Mode: Site, Caller: "root", Controller: "ctl", Broker: Broker{Socket: File{Path: filepath.Join(dir, "broker.sock")}}},
+		Shipped: shippedFS(), Runner: a,
+	}, a
 }
 
 func write(t *testing.T, dir, name, text string, mode os.FileMode) {
@@ -128,7 +131,7 @@ func TestTheFactsOfACluster(t *testing.T) {
 
 func TestWithoutAClusterThereIsOneError(t *testing.T) {
 	t.Parallel()
-	cfg := Looker{Mode: Owner, Shipped: shippedFS(), Runner: command.Exec{Bin: t.TempDir()}}
+	cfg := Looker{Facts: Facts{Mode: Owner}, Shipped: shippedFS(), Runner: command.Exec{Bin: t.TempDir()}}
 	if _, err := Cluster(t.Context(), cfg); !errors.Is(err, ErrNoSlurm) {
 		t.Errorf("no commands: %v", err)
 	}

@@ -52,14 +52,13 @@ type Trial struct {
 	Partition string         // empty = the cluster's default
 	Settings  *Settings      // nil = the task prolog is not tried
 	Wait      time.Duration  // 0 = TryWait
-	// Measured reports whether the exporter of a node has the job; nil = none is asked.
+	// Measured reports whether the exporter of a node has the job.
 	Measured func(ctx context.Context, node, job string) (bool, error)
 }
 
 // Try submits the two jobs and says what came of them. An error says that something of them
 // may be left.
 func Try(ctx context.Context, c Trial) (p Proof, err error) {
-	p.Account = c.Account
 	name := "pitchpipe-check-" + strings.ToLower(rand.Text()[:10])
 	defer func() { // what was submitted is cancelled, also after an interrupt
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), command.DefaultTimeout)
@@ -79,8 +78,10 @@ func Try(ctx context.Context, c Trial) (p Proof, err error) {
 		return p, fmt.Errorf("look at job %s: %w", p.Job, failed)
 	}
 	p.Comment = parse.Word(string(record), "AdminComment")
-	remove, why := c.give(p.Job)
-	defer func() { err = errors.Join(err, remove()) }()
+	given, why := c.give(p.Job)
+	if given != "" {
+		defer func() { err = errors.Join(err, os.Remove(given)) }()
+	}
 	if _, failed := command.Ask(ctx, c.Runner, "scontrol", "release", p.Job); failed != nil {
 		return p, fmt.Errorf("release job %s: %w", p.Job, failed)
 	}
@@ -130,23 +131,22 @@ func sentences(stderr string) string {
 	return text
 }
 
-// give writes the file that the task prolog reads. Where it cannot, it says why.
-func (c Trial) give(job string) (remove func() error, why string) {
+// give makes the file that the task prolog reads. Where it cannot, or cannot write it, it says why.
+func (c Trial) give(job string) (path, why string) {
 	s, self := c.Settings, os.Geteuid()
-	none := func() error { return nil }
 	switch {
 	case s == nil:
-		return none, "there is no folder of settings to try"
+		return "", "there is no folder of settings to try"
 	case self != 0 && self != s.UID:
-		return none, "only " + s.Account + " may write in " + s.Dir
+		return "", "only " + s.Account + " may write in " + s.Dir
 	}
 	if s.Make && self == s.UID { // where it cannot be made, the file cannot either
 		_ = os.MkdirAll(s.Dir, 0o755) //nolint:gosec // the task prolog of each node reads it
 	}
-	path := filepath.Join(s.Dir, job)
+	path = filepath.Join(s.Dir, job)
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // as above
 	if err != nil {
-		return none, err.Error()
+		return "", err.Error()
 	}
 	_, err = f.WriteString("TUNE_TRY=2\n")
 	if self == 0 {
@@ -155,17 +155,14 @@ func (c Trial) give(job string) (remove func() error, why string) {
 	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
 		why = err.Error()
 	}
-	return func() error { return os.Remove(path) }, why
+	return path, why
 }
 
 // watch follows the good job to its end, asks the exporter while it runs, and returns
 // its exit status.
 func (c Trial) watch(ctx context.Context, p *Proof) (status string, err error) {
 	wait := cmp.Or(c.Wait, TryWait)
-	limit, tick := time.NewTimer(wait), time.NewTicker(pause)
-	defer limit.Stop()
-	defer tick.Stop()
-	for {
+	for began := time.Now(); ; {
 		record, err := command.Ask(ctx, c.Runner, "scontrol", "-o", "show", "job", p.Job)
 		if err != nil {
 			return "", fmt.Errorf("look at job %s: %w", p.Job, err)
@@ -181,20 +178,21 @@ func (c Trial) watch(ctx context.Context, p *Proof) (status string, err error) {
 			}
 			return exit, nil
 		}
+		if time.Since(began) >= wait {
+			p.Unstarted = fmt.Sprintf("job %s was %s (%s) for %v and was cancelled", p.Job, state, parse.Word(string(record), "Reason"), wait)
+			return "", nil
+		}
 		select {
 		case <-ctx.Done():
 			return "", ctx.Err()
-		case <-limit.C:
-			p.Unstarted = fmt.Sprintf("job %s was %s (%s) for %v and was cancelled", p.Job, state, parse.Word(string(record), "Reason"), wait)
-			return "", nil
-		case <-tick.C:
+		case <-time.After(pause):
 		}
 	}
 }
 
 // measure asks whether the exporter has the job by now.
 func (c Trial) measure(ctx context.Context, p *Proof, node string) {
-	if c.Measured == nil || p.Measured == Present || node == "" {
+	if p.Measured == Present || node == "" {
 		return
 	}
 	has, err := c.Measured(ctx, node, p.Job)

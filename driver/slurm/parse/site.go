@@ -202,11 +202,16 @@ func (c Conf) Accounts() bool { return c["AccountingStorageType"] == "accounting
 // Remembers is for how long an ended job is remembered (MinJobAge); 0 = for good, negative
 // = the configuration does not say.
 func (c Conf) Remembers() time.Duration {
-	n, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(c["MinJobAge"], "sec")))
-	if err != nil {
-		return -1
+	return time.Duration(c.Number("MinJobAge")) * time.Second
+}
+
+// Number reads a number with a unit behind it, such as 300 sec; -1 where there is none.
+func (c Conf) Number(key string) int {
+	word, _, _ := strings.Cut(c[key], " ")
+	if n, err := strconv.Atoi(word); err == nil {
+		return n
 	}
-	return time.Duration(n) * time.Second
+	return -1
 }
 
 // HidesJobs reports whether a user is not shown the jobs of others.
@@ -214,13 +219,16 @@ func (c Conf) HidesJobs() bool {
 	return c.Has("PrivateData", "jobs", "all")
 }
 
-// Has reports whether a list has one of the words.
+// Has reports whether a list has one of the words, in any case.
 func (c Conf) Has(key string, words ...string) bool {
-	return slices.ContainsFunc(c.list(key), func(have string) bool { return slices.Contains(words, have) })
+	return slices.ContainsFunc(List(c[key]), func(have string) bool {
+		return slices.ContainsFunc(words, func(word string) bool { return strings.EqualFold(word, have) })
+	})
 }
 
-func (c Conf) list(key string) []string {
-	return strings.FieldsFunc(c[key], func(r rune) bool { return r == ',' || r == ' ' })
+// List splits a list of a setting.
+func List(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // Requeues reports whether a job that leaves with an exit status is put back into the queue.
@@ -230,7 +238,7 @@ func (c Conf) Requeues(exit int) bool {
 
 // Status reports whether a list of statuses and of ranges of them has one.
 func (c Conf) Status(key string, status int) bool {
-	return slices.ContainsFunc(c.list(key), func(part string) bool {
+	return slices.ContainsFunc(List(c[key]), func(part string) bool {
 		from, to, ranged := strings.Cut(part, "-")
 		if !ranged {
 			to = from
@@ -243,9 +251,5 @@ func (c Conf) Status(key string, status int) bool {
 
 // MiB is an amount of memory; 0 = none, or without limit.
 func (c Conf) MiB(key string) int64 {
-	n, err := strconv.ParseInt(c[key], 10, 62)
-	if err != nil {
-		return 0
-	}
-	return max(n, 0)
+	return int64(max(c.Number(key), 0))
 }

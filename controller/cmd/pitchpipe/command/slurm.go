@@ -91,14 +91,17 @@ func (a *app) facts(ctx context.Context, c checking) (check.Facts, error) {
 	}
 	defer exporters.Close()
 	with := check.Looker{
-		Mode: mode, Caller: caller.Username, Controller: a.controllerOf(mode, c.user, caller), BrokerUser: c.broker,
-		Config: a.configured(caller), Broker: a.cfg.Slurm.Broker, Shipped: shipped, Runner: a.commands(nil), AskBroker: askBroker,
+		Facts: check.Facts{
+			Mode: mode, Caller: caller.Username, Controller: a.controllerOf(mode, c.user, caller), Config: a.configured(caller),
+			Broker: check.Broker{Socket: check.File{Path: a.cfg.Slurm.Broker}, Account: c.broker},
+		},
+		Shipped: shipped, Runner: a.commands(nil), AskBroker: askBroker,
 		Exporter: func(ctx context.Context, node string, here bool) check.Exporter {
 			return a.askExporter(ctx, exporters, node, here)
 		},
 	}
 	if u, err := user.Lookup(with.Controller); err == nil {
-		with.Home, with.UID = u.HomeDir, u.Uid
+		with.Here.Home, with.Here.UID = u.HomeDir, u.Uid
 		if caller.Uid == "0" && u.Uid != "0" {
 			credential, err := credentialOf(u)
 			if err != nil {
@@ -108,7 +111,7 @@ func (a *app) facts(ctx context.Context, c checking) (check.Facts, error) {
 		}
 	}
 	if home := a.env("HOME"); home != "" && with.Controller == caller.Username {
-		with.Home = home // as the task prolog has it
+		with.Here.Home = home // as the task prolog has it
 	}
 	facts, err := check.Cluster(ctx, with)
 	facts.Config.Policy = a.policy(facts)
