@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,20 +47,16 @@ func (s *Server) unit(ctx context.Context, conf parse.Conf, partitions []parse.P
 		return 1, nil
 	}
 	printed, err := command.Ask(ctx, s.cfg.Runner, "sinfo", "-h", "-a", "-e", "-o", nodesFormat)
-	if err != nil {
+	nodes, bad := parse.Rows("sinfo", printed, 2)
+	if err = cmp.Or(err, bad); err != nil {
 		return 0, err
 	}
 	most := 1
-	for line := range strings.Lines(string(printed)) {
-		line = strings.TrimSpace(line)
-		if line == "" {
-			continue
-		}
-		cores, threads, ok := strings.Cut(line, "|")
-		c, err := strconv.Atoi(strings.TrimSuffix(cores, "+"))
-		t, err2 := strconv.Atoi(strings.TrimSuffix(threads, "+"))
-		if err := errors.Join(err, err2); !ok || err != nil || c < 1 || t < 1 {
-			return 0, fmt.Errorf("%w: sinfo prints %.40q", parse.ErrFormat, line)
+	for _, node := range nodes {
+		c, err := strconv.Atoi(strings.TrimSuffix(node[0], "+"))
+		t, err2 := strconv.Atoi(strings.TrimSuffix(node[1], "+"))
+		if err := errors.Join(err, err2); err != nil || c < 1 || t < 1 {
+			return 0, fmt.Errorf("%w: sinfo prints %.40q", parse.ErrFormat, strings.Join(node, "|"))
 		}
 		if gives("CR_SOCKET") {
 			t *= c

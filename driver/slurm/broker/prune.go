@@ -13,16 +13,11 @@ const tidy = 24 * time.Hour
 
 // every does something at once and then repeatedly, until the context ends.
 func (s *Server) every(ctx context.Context, period time.Duration, what string, do func(context.Context) error) {
-	tick := time.NewTicker(period)
-	defer tick.Stop()
 	for ctx.Err() == nil {
 		if err := do(ctx); err != nil && ctx.Err() == nil {
 			s.cfg.Logger.Warn("housework fails and is tried again", "what", what, "error", err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
-		}
+		_ = driver.Pause(ctx, period) // the loop looks at ctx
 	}
 }
 

@@ -157,7 +157,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 		mux.HandleFunc("POST /v1/"+verb, func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, verb) })
 	}
 	// What began is finished: a command that is cut off may have had its effect.
-	server := &http.Server{Handler: peercred.Unhurried(mux, maxRequest), ConnContext: withCaller}
+	server := &http.Server{Handler: peercred.Unhurried(mux, maxRequest), ConnContext: withConn}
 	// Few of each user are let in, and what is above that is closed at once.
 	gate := &peercred.Listener{
 		Listener: l, Room: peercred.Room{All: 64, Strangers: 32, Each: 8}, Known: s.controller,
@@ -208,30 +208,23 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, verb string) (respo
 	return response{}, s.effect(ctx, peer, verb, req)
 }
 
-// caller is the key of an opener in the context of a connection.
-type caller struct{}
+// opened is the key of the connection in the context of its requests.
+type opened struct{}
 
-// opener is who opened a connection, or why that is unknown.
-type opener struct {
-	peercred.Caller
-	err error
-}
-
-func withCaller(ctx context.Context, c net.Conn) context.Context {
-	who, err := peercred.Of(c)
-	return context.WithValue(ctx, caller{}, opener{who, err})
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, opened{}, c)
 }
 
 // admit returns the caller, where it is one that may ask.
 func (s *Server) admit(ctx context.Context) (uint32, error) {
-	who, ok := ctx.Value(caller{}).(opener)
+	who, err := peercred.Of(ctx.Value(opened{}).(net.Conn))
 	switch {
-	case !ok || who.err != nil:
-		return peercred.Nobody, fmt.Errorf("the caller is unknown: %w: %w", driver.ErrDenied, who.err)
+	case err != nil:
+		err = fmt.Errorf("the caller is unknown: %w: %w", driver.ErrDenied, err)
 	case !s.controller(who.UID):
-		return who.UID, fmt.Errorf("only the site's controller may ask, and uid %d is not the account that it runs under: %w", who.UID, driver.ErrDenied)
+		err = fmt.Errorf("only the site's controller may ask, and uid %d is not the account that it runs under: %w", who.UID, driver.ErrDenied)
 	}
-	return who.UID, nil
+	return who.UID, err
 }
 
 // controller reports whether requests of this user are answered.

@@ -83,9 +83,7 @@ func Judge(f Facts) Report {
 	r := Report{Cluster: f.Slurm["ClusterName"], Version: f.Slurm["SLURM_VERSION"], Mode: f.Mode, Caller: f.Caller, Passed: true}
 	where := ""
 	for _, rule := range rules {
-		if rule.Where != "" {
-			where = rule.Where
-		}
+		where = cmp.Or(rule.Where, where)
 		rule.Where = where
 		for _, j.It = range j.each(rule.Each) {
 			if rule.If == "" || j.so(rule.If) {

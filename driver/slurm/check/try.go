@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/parse"
 )
@@ -182,10 +183,8 @@ func (c Trial) watch(ctx context.Context, p *Proof) (status string, err error) {
 			p.Unstarted = fmt.Sprintf("job %s was %s (%s) for %v and was cancelled", p.Job, state, parse.Word(string(record), "Reason"), wait)
 			return "", nil
 		}
-		select {
-		case <-ctx.Done():
-			return "", ctx.Err()
-		case <-time.After(pause):
+		if err := driver.Pause(ctx, pause); err != nil {
+			return "", err
 		}
 	}
 }
