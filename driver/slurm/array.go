@@ -111,12 +111,10 @@ func (m *mover) split(ctx context.Context) (move.End, error) {
 	if err := m.d.write(m.r, "splitting"); err != nil {
 		return move.End{}, err
 	}
-	err := m.d.cfg.Actor.Update(ctx, string(m.r.Job), u)
-	if errors.Is(err, driver.ErrDenied) || errors.Is(err, driver.ErrInvalid) {
-		m.r.Delayed = waited
-		return move.End{}, err
-	}
-	if err != nil {
+	if err := m.d.cfg.Actor.Update(ctx, string(m.r.Job), u); err != nil {
+		if errors.Is(err, driver.ErrDenied) || errors.Is(err, driver.ErrInvalid) {
+			m.r.Delayed = waited
+		}
 		return move.End{}, err
 	}
 	m.d.cfg.AfterStep("split")

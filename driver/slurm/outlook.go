@@ -218,12 +218,10 @@ type claim struct {
 	room driver.Room
 }
 
-func roomOf(s Size) driver.Room { return driver.Room{Cores: s.Cores, Memory: total(s)} }
-
 // rooms are what a job that runs has, which may be more CPUs than it asked for, and what it
 // is to have. One that asked for no memory has all that its node has.
 func rooms(j parse.Job, r *Record, c driver.Change) (has, want driver.Room) {
-	has, want = roomOf(sizeOf(j)), roomOf(target(r.Own, c))
+	has, want = resources(sizeOf(j)).Room(), resources(target(r.Own, c)).Room()
 	has.Cores = max(has.Cores, j.CPUs)
 	if has.Memory == 0 {
 		want.Memory = 0
@@ -280,10 +278,10 @@ func (d *Driver) claim(r *Record) {
 	switch m := r.Moving; {
 	case r.Last != nil || r.Node == "":
 	case r.Next != nil:
-		want = roomOf(r.Next.Size)
+		want = resources(r.Next.Size).Room()
 	case m != nil:
-		want = roomOf(target(r.Own, m.Intent.Change))
-		if left := m.Phase == move.Stopped || m.Phase == move.Changed; !left && !want.Beyond(roomOf(r.From.Before)) {
+		want = resources(target(r.Own, m.Intent.Change)).Room()
+		if left := m.Phase == move.Stopped || m.Phase == move.Changed; !left && !want.Beyond(resources(r.From.Before).Room()) {
 			want = driver.Room{}
 		}
 	}

@@ -112,12 +112,6 @@ func settable(file *jobfile.Job) bool {
 	}))
 }
 
-// settingsPath is the file of a job, by its number: that is what the TaskProlog
-// knows.
-func (d *Driver) settingsPath(r *Record) string {
-	return filepath.Join(d.cfg.SettingsDir, cmp.Or(r.Number, string(r.Job)))
-}
-
 // maxNote bounds what is said in a job's output; bytes.
 const maxNote = 200
 
@@ -153,14 +147,11 @@ func (d *Driver) writeSettings(j parse.Job, r *Record, c driver.Change, note str
 	for _, variable := range driver.Environ(c.Env) {
 		text += variable + "\n"
 	}
-	path := d.settingsPath(r)
-	err := d.publish(path, []byte(text), j.UID)
-	live := len(c.Live)+r.Adapts > 0 || slices.ContainsFunc(r.Attempts, func(a driver.Attempt) bool { return len(a.Change.Live) > 0 })
-	if live && err == nil {
-		return d.writeLive(j, r, c)
+	if err := d.publish(r, "", []byte(text), j.UID); err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("settings of job %s: %w: %w", r.Job, driver.ErrTransient, err)
+	if len(c.Live)+r.Adapts > 0 || slices.ContainsFunc(r.Attempts, func(a driver.Attempt) bool { return len(a.Change.Live) > 0 }) {
+		return d.writeLive(j, r, c)
 	}
 	d.cfg.AfterStep("settings")
 	return nil
@@ -173,8 +164,8 @@ func (d *Driver) writeLive(j parse.Job, r *Record, c driver.Change) error {
 	if err != nil {
 		return err
 	}
-	if err := d.publish(d.settingsPath(r)+".json", data, j.UID); err != nil {
-		return fmt.Errorf("settings of job %s: %w: %w", r.Job, driver.ErrTransient, err)
+	if err := d.publish(r, ".json", data, j.UID); err != nil {
+		return err
 	}
 	d.cfg.AfterStep("settings")
 	return nil
@@ -209,29 +200,28 @@ func (d *Driver) dropSettings(r *Record) error {
 	if !d.cfg.TaskProlog {
 		return nil
 	}
-	path := d.settingsPath(r)
-	if err := errors.Join(d.publish(path, nil, 0), d.publish(path+".json", nil, 0)); err != nil {
-		return fmt.Errorf("settings of job %s: %w: %w", r.Job, driver.ErrTransient, err)
-	}
-	return nil
+	return errors.Join(d.publish(r, "", nil, 0), d.publish(r, ".json", nil, 0))
 }
 
-// publish replaces a file that the TaskProlog reads, which runs as the job's user, and
-// which no one else but this process can read. Without data there is none.
-func (d *Driver) publish(path string, data []byte, uid uint32) error {
-	if len(data) == 0 {
-		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return nil
+// publish replaces a file of a job that the TaskProlog reads, which knows the job by its number
+// and runs as its user. No one else but this process can read it. Without data there is none.
+func (d *Driver) publish(r *Record, suffix string, data []byte, uid uint32) error {
+	path := filepath.Join(d.cfg.SettingsDir, cmp.Or(r.Number, string(r.Job))+suffix)
+	openly, err := false, error(nil)
+	if len(data) > 0 {
+		openly, err = publish(path, data, uid, reads)
+	} else if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) {
+		err = nil
 	}
-	openly, err := publish(path, data, uid, reads)
 	if openly {
 		d.openly.Do(func() {
 			d.cfg.Logger.Warn("every user can read the settings of jobs: their filesystem has no access lists", "folder", d.cfg.SettingsDir)
 		})
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("settings of job %s: %w: %w", r.Job, driver.ErrTransient, err)
+	}
+	return nil
 }
 
 // publish writes a file for one user. A user's own controller owns it as he does; a

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 
 	"pitchpipe/driver/slurm/parse"
@@ -43,10 +44,9 @@ type Facts struct {
 	Listener   File // the program that reports the progress of jobs
 	Settings   File // their folder, where task_prolog.conf or the controller's configuration says
 
-	Broker    Broker
-	Exporters []Exporter
-	Options   File // of the exporter of this machine: /etc/default/pitchpipe-exporter
-	Proof     *Proof
+	Broker  Broker
+	Options File // of the exporter of this machine: /etc/default/pitchpipe-exporter
+	Proof   *Proof
 }
 
 // Config is what the controller's configuration says.
@@ -109,8 +109,16 @@ func (f File) Local() bool {
 	return slices.Contains([]string{"ext4", "xfs", "btrfs", "tmpfs", "overlay", "zfs", "f2fs"}, f.FS)
 }
 
-// Node is one of the cluster. A state has signs behind it: * of a node that does not answer.
-type Node struct{ Name, State, Host string }
+// Node is one of the cluster, and its exporter.
+type Node struct {
+	Name, Host, State string // a state has signs behind it: * of a node that does not answer
+	Exporter
+}
+
+// Down reports whether Slurm itself does not reach a node, or was told not to.
+func (n Node) Down() bool {
+	return strings.HasSuffix(n.State, "*") || strings.HasPrefix(n.State, "down") || strings.HasPrefix(n.State, "power")
+}
 
 // Accounts is what the accounting knows of the accounts of the controller and of the broker.
 type Accounts struct {
@@ -140,7 +148,6 @@ type Broker struct {
 
 // Exporter is that of one node.
 type Exporter struct {
-	Node    string
 	Address string // empty = the controller's configuration leads to none
 	Answer  Seen
 	Text    string // why it is silent

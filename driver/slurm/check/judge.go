@@ -59,35 +59,28 @@ func (j *judge) each(list string) (out []any) {
 func (j *judge) groups() (out []any) {
 	var order []Exporter
 	alike := map[Exporter][]string{}
-	for _, e := range j.Exporters {
-		if e.Address == "" {
+	for _, n := range j.Nodes {
+		if n.Address == "" {
 			continue
 		}
-		key := e
-		key.Node, key.Address, key.Text = "", strings.ReplaceAll(e.Address, e.Node, "{node}"), strings.ReplaceAll(e.Text, e.Node, "{node}")
-		if e.Answer == Absent && j.down(e.Node) {
-			key.Answer, key.Text = NotLooked, "Slurm says that the node is down"
+		e := n.Exporter
+		e.Address, e.Text = strings.ReplaceAll(e.Address, n.Name, "{node}"), strings.ReplaceAll(e.Text, n.Name, "{node}")
+		if e.Answer == Absent && n.Down() {
+			e.Answer, e.Text = NotLooked, "Slurm says that the node is down"
 		}
-		if alike[key] == nil {
-			order = append(order, key)
+		if alike[e] == nil {
+			order = append(order, e)
 		}
-		alike[key] = append(alike[key], e.Node)
+		alike[e] = append(alike[e], n.Name)
 	}
 	for _, e := range order {
-		nodes := alike[e]
-		if e.Node = few(nodes); len(nodes) == 1 {
-			e.Address, e.Text = strings.ReplaceAll(e.Address, "{node}", e.Node), strings.ReplaceAll(e.Text, "{node}", e.Node)
+		names := alike[e]
+		if len(names) == 1 {
+			e.Address, e.Text = strings.ReplaceAll(e.Address, "{node}", names[0]), strings.ReplaceAll(e.Text, "{node}", names[0])
 		}
-		out = append(out, e)
+		out = append(out, Node{Name: few(names), Exporter: e})
 	}
 	return out
-}
-
-// down reports whether Slurm itself does not reach a node, or was told not to.
-func (j *judge) down(node string) bool {
-	return slices.ContainsFunc(j.Facts.Nodes, func(n Node) bool {
-		return n.Name == node && (strings.HasSuffix(n.State, "*") || strings.HasPrefix(n.State, "down") || strings.HasPrefix(n.State, "power"))
-	})
 }
 
 // few names some of many.
@@ -167,9 +160,9 @@ func (j *judge) UnknownPartitions() string {
 // WithoutExporter names the nodes to whose exporter the controller's configuration does not lead.
 func (j *judge) WithoutExporter() string {
 	var names []string
-	for _, e := range j.Exporters {
-		if e.Address == "" {
-			names = append(names, e.Node)
+	for _, n := range j.Nodes {
+		if n.Address == "" {
+			names = append(names, n.Name)
 		}
 	}
 	return few(names)
@@ -269,7 +262,7 @@ func (j *judge) Lines(between string) string {
 // Machines is how many the nodes are.
 func (j *judge) Machines() int {
 	hosts := map[string]bool{}
-	for _, n := range j.Facts.Nodes {
+	for _, n := range j.Nodes {
 		hosts[n.Host] = true
 	}
 	return len(hosts)

@@ -76,7 +76,6 @@ func bare(t testing.TB) Facts {
 		Partitions: []parse.Partition{{Name: "main"}},
 		Jobs:       &Jobs{Seen: 7},
 		Submit:     File{Path: "/etc/slurm/job_submit.lua", Seen: Absent},
-		Exporters:  []Exporter{{Node: "n1"}, {Node: "n2"}},
 	}
 }
 
@@ -86,7 +85,7 @@ func ready(t testing.TB) Facts {
 	f := bare(t)
 	f.Slurm = parse.Config(recorded(t, "site.config.txt"))
 	f.Here.Ctld, f.Here.Nodes = true, []string{"n1"}
-	f.Nodes = f.Nodes[:1]
+	f.Nodes = []Node{{Name: "n1", Host: "n1", Exporter: Exporter{Address: "/run/pitchpipe/exporter.sock", Answer: Present, Steps: "supported", Energy: "rapl"}}}
 	f.Config.TaskProlog, f.Config.Plugin, f.Config.Policy = true, true, Policy{Read: true, File: "/etc/pitchpipe/site.yaml", Apply: true}
 	f.Submit = plain("/etc/slurm/job_submit.lua", "root", 0o644, shippedFile(t, "job_submit.lua"))
 	for _, name := range []string{"pitchpipe.lua", "pitchpipe_keys.lua"} {
@@ -101,7 +100,6 @@ func ready(t testing.TB) Facts {
 		Asked: true, Levels: map[string]string{"pitchpipe": "None", "pitchpipe-broker": "Operator", "ada": "None"},
 		Assocs: []Association{{Account: "physics", User: "ada"}},
 	}
-	f.Exporters = []Exporter{{Node: "n1", Address: "/run/pitchpipe/exporter.sock", Answer: Present, Steps: "supported", Energy: "rapl"}}
 	f.Options = plain("/etc/default/pitchpipe-exporter", "root", 0o644, "# flags\nOPTIONS=\"--log.level=info --api.readers=pitchpipe,1234\"\n")
 	return f
 }
@@ -134,6 +132,7 @@ func wrong(t testing.TB) Facts {
 	skew := 42 * time.Second
 	f.Skew, f.Controller = &skew, "slurm"
 	f.Nodes = append(f.Nodes, Node{Name: "n2", Host: "n2"})
+	f.Nodes[0].Steps, f.Nodes[0].Energy = "denied: needs root or CAP_SYS_PTRACE", ""
 	f.Partitions = []parse.Partition{{Name: "main", Exclusive: true}, {Name: "secret", Hidden: true}}
 	f.Config = Config{
 		File: "/etc/pitchpipe/controller.yaml", Driver: "local", Plugin: true, Settings: "/elsewhere", Partitions: []string{"man"},
@@ -149,9 +148,6 @@ func wrong(t testing.TB) Facts {
 	f.Settings.Mode, f.Settings.FS = 0o777|fs.ModeDir, "ext4"
 	f.Accounts.Levels = map[string]string{"slurm": "Administrator"}
 	f.Broker.Answer, f.Broker.Text = Closed, "only the site's controller may ask"
-	f.Exporters = []Exporter{
-		{Node: "n1", Address: "/run/pitchpipe/exporter.sock", Answer: Present, Steps: "denied: needs root or CAP_SYS_PTRACE"}, {Node: "n2"},
-	}
 	f.Options.Text = "OPTIONS=\"\"\n"
 	f.Proof = &Proof{
 		Accepted: true, Job: "12", Variable: Absent, Measured: Absent,
@@ -245,7 +241,7 @@ func TestEachFaultHasItsFinding(t *testing.T) {
 		}, "accounts.association", Missing, true},
 		{"a folder of another account", site, func(f *Facts) { f.Settings.Owner = "ada" }, "settings.folder", Wrong, true},
 		{"a folder that the other nodes do not have", site, func(f *Facts) {
-			f.Settings.FS, f.Nodes = "xfs", append(f.Nodes, Node{Name: "n2", Host: "n2"})
+			f.Settings.FS, f.Nodes = "xfs", append(f.Nodes, Node{Name: "n2", Host: "n2", Exporter: f.Nodes[0].Exporter})
 		}, "settings.folder", Wrong, true},
 		{"settings that the prolog does not read", site, func(f *Facts) { f.Config.Settings = "/elsewhere" }, "controller.settings", Wrong, true},
 		{"a prolog that believes another account", site, func(f *Facts) {
@@ -263,12 +259,12 @@ func TestEachFaultHasItsFinding(t *testing.T) {
 		{"a policy that cannot be used", site, func(f *Facts) { f.Config.Policy.Fault = "line 2" }, "policy.mode", Wrong, true},
 		{"a broker that does not answer", site, func(f *Facts) { f.Broker.Answer = Absent }, "broker.socket", Wrong, true},
 		{"a broker that denies an ordinary user", site, func(f *Facts) { f.Broker.Answer, f.Caller = Closed, "ada" }, "broker.socket", OK, false},
-		{"a node without an exporter", ready, func(f *Facts) { f.Exporters[0].Answer = Absent }, "exporter.answers", Missing, true},
+		{"a node without an exporter", ready, func(f *Facts) { f.Nodes[0].Answer = Absent }, "exporter.answers", Missing, true},
 		{"a node that is down", ready, func(f *Facts) {
-			f.Exporters[0].Answer, f.Nodes[0].State = Absent, "down*"
+			f.Nodes[0].Answer, f.Nodes[0].State = Absent, "down*"
 		}, "exporter.answers", Unknown, false},
 		{"an exporter that finds no job without cgroups", ready, func(f *Facts) {
-			f.Slurm["ProctrackType"], f.Exporters[0].Steps = "proctrack/linuxproc", "denied"
+			f.Slurm["ProctrackType"], f.Nodes[0].Steps = "proctrack/linuxproc", "denied"
 		}, "exporter.finds_jobs", Wrong, true},
 		{"an exporter that shows the controller nothing", site, func(f *Facts) { f.Options.Text = "OPTIONS=\"--api.readers ada\"\n" }, "exporter.readers", Missing, true},
 		{"an exporter that has the controller's number", site, func(f *Facts) { f.Options.Text = "OPTIONS='--api.readers 990'\n" }, "exporter.readers", OK, false},
@@ -319,14 +315,14 @@ func TestTheFolderThatIsProposedIsOneThatJobsReach(t *testing.T) {
 func TestNodesThatAnswerAlikeAreOneFinding(t *testing.T) {
 	t.Parallel()
 	f := ready(t)
-	f.Exporters = nil
+	f.Nodes = nil
 	for i := range 1000 {
 		name := fmt.Sprintf("node%04d", i)
-		e := Exporter{Node: name, Address: "https://" + name + ":9836", Answer: Present, Steps: "supported", Energy: "rapl"}
+		e := Exporter{Address: "https://" + name + ":9836", Answer: Present, Steps: "supported", Energy: "rapl"}
 		if i == 500 || i == 700 {
-			e = Exporter{Node: name, Address: e.Address, Answer: Absent, Text: "dial " + name + ": no route to host"}
+			e = Exporter{Address: e.Address, Answer: Absent, Text: "dial " + name + ": no route to host"}
 		}
-		f.Exporters = append(f.Exporters, e)
+		f.Nodes = append(f.Nodes, Node{Name: name, Host: name, Exporter: e})
 	}
 	r := Judge(f)
 	var got []string

@@ -222,12 +222,11 @@ func (c *Looker) exporters(ctx context.Context) error {
 	if len(c.Here.Nodes) > 0 {
 		c.Options = file(ctx, "/etc/default/pitchpipe-exporter")
 	}
-	c.Exporters = make([]Exporter, len(c.Nodes))
 	var group errgroup.Group
 	group.SetLimit(16)
 	for i, n := range c.Nodes {
 		group.Go(func() error {
-			c.Exporters[i] = c.Exporter(ctx, n.Name, slices.Contains(c.Here.Nodes, n.Name))
+			c.Nodes[i].Exporter = c.Exporter(ctx, n.Name, slices.Contains(c.Here.Nodes, n.Name))
 			return nil
 		})
 	}

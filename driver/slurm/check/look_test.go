@@ -84,12 +84,11 @@ func TestTheFactsOfACluster(t *testing.T) {
 	name, _ := os.Hostname()
 	host := short(name)
 	cfg.AsController = answers{"squeue": "1\n"}
-	cfg.Exporter = func(_ context.Context, node string, here bool) Exporter {
-		e := Exporter{Node: node}
+	cfg.Exporter = func(_ context.Context, _ string, here bool) Exporter {
 		if here {
-			e.Address = "here"
+			return Exporter{Address: "here"}
 		}
-		return e
+		return Exporter{}
 	}
 	f, err := Cluster(t.Context(), cfg)
 	if err != nil {
@@ -114,10 +113,10 @@ func TestTheFactsOfACluster(t *testing.T) {
 		t.Errorf("accounts %+v", f.Accounts)
 	case !slices.Equal(f.Partitions, []parse.Partition{{Name: "main"}, {Name: "whole", Hidden: true, Exclusive: true}}):
 		t.Errorf("partitions %+v", f.Partitions)
-	case !slices.Equal(f.Nodes, []Node{{Name: "n1", State: "idle*", Host: host + ".example"}, {Name: "n2", State: "idle", Host: "elsewhere"}}):
+	case !slices.Equal(f.Nodes, []Node{
+		{Name: "n1", State: "idle*", Host: host + ".example", Exporter: Exporter{Address: "here"}}, {Name: "n2", State: "idle", Host: "elsewhere"},
+	}):
 		t.Errorf("nodes %+v", f.Nodes)
-	case len(f.Exporters) != 2 || f.Exporters[0].Address != "here" || f.Exporters[1].Address != "":
-		t.Errorf("exporters %+v", f.Exporters)
 	}
 	a["sacctmgr -nP show user"] = "denied"
 	if f, err = Cluster(t.Context(), cfg); err != nil || !strings.Contains(f.Accounts.Denied, "Access denied") {

@@ -35,7 +35,7 @@ func credentialOf(u *user.User) (*syscall.Credential, error) {
 }
 
 func (a *app) askExporter(ctx context.Context, exporters *nodes.Exporters, node string, here bool) check.Exporter {
-	e := check.Exporter{Node: node, Address: strings.ReplaceAll(a.cfg.Exporter.Nodes, nodes.Placeholder, node)}
+	e := check.Exporter{Address: strings.ReplaceAll(a.cfg.Exporter.Nodes, nodes.Placeholder, node)}
 	if e.Address == "" && here {
 		e.Address = a.cfg.Exporter.Socket
 	}
