@@ -108,11 +108,10 @@ func (d *Driver) adopt(ctx context.Context, req Request, number driver.JobID, sp
 		err = d.write(r, "created")
 	}
 	release()
-	if err != nil {
-		return driver.Job{}, fmt.Errorf("start: %w: %w", driver.ErrTransient, err)
+	if req.Job = id; err == nil {
+		err = d.journal.Keep(req)
 	}
-	req.Job = id
-	if err := d.journal.Keep(req); err != nil {
+	if err != nil {
 		return driver.Job{}, fmt.Errorf("start: %w: %w", driver.ErrTransient, err)
 	}
 	return d.Get(ctx, id)

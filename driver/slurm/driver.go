@@ -63,10 +63,10 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	if d.lock, err = durable.Lock(cfg.Dir); err != nil {
 		return nil, fmt.Errorf("slurm driver: %w", err)
 	}
-	if _, err := slurmctl.Config(ctx, cfg.Commands); err != nil {
-		return nil, errors.Join(fmt.Errorf("slurm driver: %w", err), d.Close())
+	if _, err = slurmctl.Config(ctx, cfg.Commands); err == nil {
+		err = d.prune(time.Now().Add(-cfg.Keep))
 	}
-	if err := d.prune(time.Now().Add(-cfg.Keep)); err != nil {
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("slurm driver: %w", err), d.Close())
 	}
 	return d, nil

@@ -237,14 +237,11 @@ func (d *Driver) ours(j parse.Job) bool {
 	return known || err != nil
 }
 
-// few is up to how many jobs are read one by one. To read all of a cluster costs as
-// much as reading every hundredth by itself.
-func few(all int) int { return max(20, all/100) }
-
-// details reads jobs, by their numbers.
+// details reads jobs, by their numbers. To read all of a cluster costs as much as reading every
+// hundredth by itself.
 func (d *Driver) details(ctx context.Context, stale []parse.QueueLine, all int) (map[string]parse.Job, error) {
 	fresh := make(map[string]parse.Job, len(stale))
-	if len(stale) > few(all) {
+	if len(stale) > max(20, all/100) {
 		want := make(map[string]bool, len(stale))
 		for _, l := range stale {
 			want[l.ID] = true

@@ -16,7 +16,7 @@ const maxMemory = math.MaxInt64 / 2
 
 // options reads the options of one #SBATCH line from byte i on.
 func (p *parser) options(number int, line string, i int) {
-	rest, _ := p.words(number, line, i)
+	rest := p.words(number, line, i)
 	known := options()
 	for len(rest) > 0 {
 		w := rest[0]
@@ -229,19 +229,18 @@ type word struct {
 // words cuts a #SBATCH line from byte i on. Single quotes are literal, in double
 // quotes and outside of quotes a backslash takes the next byte as it is, and a
 // word that begins with # ends the line.
-func (p *parser) words(number int, line string, i int) ([]word, bool) {
-	var out []word
+func (p *parser) words(number int, line string, i int) (out []word) {
 	for {
 		for i < len(line) && isBlank(line[i]) {
 			i++
 		}
 		if i == len(line) || line[i] == '#' {
-			return out, true
+			return out
 		}
 		text, end, open := oneWord(line, i)
 		if open >= 0 {
 			p.fail(number, open+1, fmt.Sprintf("the quote %c is not closed", line[open]), "want the closing quote on the same line")
-			return nil, false
+			return nil
 		}
 		out = append(out, word{text: text, column: i + 1})
 		i = end

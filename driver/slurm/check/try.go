@@ -53,8 +53,8 @@ type Trial struct {
 	Partition string         // empty = the cluster's default
 	Settings  *Settings      // nil = the task prolog is not tried
 	Wait      time.Duration  // 0 = TryWait
-	// Measured reports whether the exporter of a node has the job.
-	Measured func(ctx context.Context, node, job string) (bool, error)
+	// Measured asks the exporter of a node for the job, and says why that is not known.
+	Measured func(ctx context.Context, node, job string) (Seen, string)
 }
 
 // Try submits the two jobs and says what came of them. An error says that something of them
@@ -171,7 +171,10 @@ func (c Trial) watch(ctx context.Context, p *Proof) (status string, err error) {
 		state, exit := parse.Word(string(record), "JobState"), parse.Word(string(record), "ExitCode")
 		switch state {
 		case "RUNNING", "COMPLETING":
-			c.measure(ctx, p, parse.Word(string(record), "BatchHost"))
+			if node := parse.Word(string(record), "BatchHost"); node != "" && p.Measured != Present {
+				seen, why := c.Measured(ctx, node, p.Job)
+				p.Measured, p.Unstarted = cmp.Or(seen, p.Measured), cmp.Or(why, p.Unstarted)
+			}
 		case "PENDING", "CONFIGURING":
 		default:
 			if state != "COMPLETED" && exit != "3:0" {
@@ -186,21 +189,5 @@ func (c Trial) watch(ctx context.Context, p *Proof) (status string, err error) {
 		if err := driver.Pause(ctx, pause); err != nil {
 			return "", err
 		}
-	}
-}
-
-// measure asks whether the exporter has the job by now.
-func (c Trial) measure(ctx context.Context, p *Proof, node string) {
-	if p.Measured == Present || node == "" {
-		return
-	}
-	has, err := c.Measured(ctx, node, p.Job)
-	switch {
-	case has:
-		p.Measured = Present
-	case err != nil:
-		p.Unstarted = err.Error()
-	default:
-		p.Measured = Absent
 	}
 }

@@ -89,7 +89,9 @@ func config(t *testing.T, f *fake) Trial {
 	return Trial{
 		Account: "ada", Runner: f, Wait: 200 * time.Millisecond, // of a full queue
 		Settings: &Settings{Dir: f.settings, UID: os.Geteuid(), GID: os.Getegid(), Account: "ada", Make: true},
-		Measured: func(_ context.Context, node, job string) (bool, error) { return node == "n1" && job == "7", nil },
+		Measured: func(_ context.Context, node, job string) (Seen, string) {
+			return map[bool]Seen{true: Present, false: Absent}[node == "n1" && job == "7"], ""
+		},
 	}
 }
 

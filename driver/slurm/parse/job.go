@@ -273,10 +273,7 @@ func (j Job) EachTask() []Job {
 	if j.ArrayTask == "" || strings.Trim(j.ArrayTask, "0123456789") == "" {
 		return []Job{j}
 	}
-	numbers, err := Tasks(j.ArrayTask)
-	if err != nil { // not so by Jobs
-		return []Job{j}
-	}
+	numbers, _ := Tasks(j.ArrayTask) // Jobs could read it
 	out := make([]Job, 0, len(numbers))
 	for _, n := range numbers {
 		out = append(out, j.Task(strconv.Itoa(n)))

@@ -109,12 +109,15 @@ func (a *app) prove(ctx context.Context, c checking, facts check.Facts, caller *
 		Account: as.Username, Runner: a.commands(nil),
 		Environ:  []string{"PATH=" + slurmcommand.Path(), "HOME=" + home, "USER=" + as.Username, "LOGNAME=" + as.Username, "LC_ALL=C"},
 		Settings: settingsOf(facts),
-		Measured: func(ctx context.Context, node, job string) (bool, error) {
+		Measured: func(ctx context.Context, node, job string) (check.Seen, string) {
 			_, err := exporters.Window(ctx, node, "slurm/"+job, 0, ^uint64(0))
-			if errors.Is(err, exporterapi.ErrNotFound) {
-				return false, nil
+			switch {
+			case errors.Is(err, exporterapi.ErrNotFound):
+				return check.Absent, ""
+			case err != nil:
+				return check.NotLooked, err.Error()
 			}
-			return err == nil, err
+			return check.Present, ""
 		},
 	}
 	if len(a.cfg.Slurm.Partitions) > 0 {
