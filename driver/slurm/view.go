@@ -212,7 +212,7 @@ func (d *Driver) sketch(j parse.Job, r *Record) driver.Job {
 		job.Started = job.Attempts[0].Started
 	}
 	switch between := parse.Waiting(j.State) || leaving(j, now); {
-	case between && moved(r, j):
+	case between && r.Moving != nil && !r.Moving.Queued && j.Restarts == r.From.Restarts+1: // for the intent in progress
 		job.State = driver.Stopped
 	case parse.Ended(j.State) && r.Moving != nil && r.From.Memory:
 		job.State, job.Ended, job.ExitCode = driver.Stopped, time.Time{}, -1
@@ -241,11 +241,6 @@ func shaped(command string, j parse.Job) string {
 		return command
 	}
 	return fmt.Sprintf("%s of %d tasks on %d nodes", command, max(j.Tasks, 1), max(j.Nodes, 1))
-}
-
-// moved reports whether a waiting job waits for the intent in progress.
-func moved(r *Record, j parse.Job) bool {
-	return r.Moving != nil && !r.Moving.Queued && j.Restarts == r.From.Restarts+1
 }
 
 func resources(s Size) driver.Resources {

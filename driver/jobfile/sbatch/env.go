@@ -56,7 +56,7 @@ func (e *reader) assignments(text string, column int, exported bool) bool {
 		if i == len(text) || text[i] == '#' {
 			return true
 		}
-		name := leadingName(text[i:])
+		name := regexp.MustCompile("^[A-Za-z_][A-Za-z0-9_]*").FindString(text[i:])
 		if name == "" || i+len(name) == len(text) || text[i+len(name)] != '=' {
 			if exported && name != "" && (i+len(name) == len(text) || isBlank(text[i+len(name)])) {
 				i += len(name) // export NAME
@@ -120,10 +120,6 @@ func reference(s string) (name, fallback string, ok bool) {
 		return "", "", false
 	}
 	return m[1], m[2], true
-}
-
-func leadingName(s string) string {
-	return regexp.MustCompile("^[A-Za-z_][A-Za-z0-9_]*").FindString(s)
 }
 
 // shellValue reads one value from i on without expanding it. It is readable if it

@@ -30,9 +30,9 @@
 //     An update: while the job waits, to cores and memory that its stanza allows or its owner
 //     asked for, never to less time than that, and to no more than that but in the partitions of
 //     Config.Above; to less memory where a kill can be taken back (see below).
-//     A start time: only where the wait is of our making, and at most Config.Ahead from now; a
+//     A start time: only where the wait is of our making, and at most Ahead from now; a
 //     task of an array that waits for its first attempt and has no number yet may be made to
-//     wait, for Config.Ahead in all, since only an update gives it the number by which the task
+//     wait, for Ahead in all, since only an update gives it the number by which the task
 //     prolog finds its settings.
 //     A release: only of a job that left for our signal with its stanza's exit status, and that
 //     the cluster holds for that.

@@ -43,11 +43,10 @@ func (s *Server) effect(ctx context.Context, peer uint32, verb string, req reque
 	defer s.jobs.Hold(req.Job)()
 	e := &effect{s: s, peer: peer, verb: verb, req: req}
 	if u := req.Update; verb == verbAdvise || verb == verbUpdate && u != nil && (u.Cores != nil || u.Memory != nil || u.TimeLimit != nil) {
-		leave, err := s.enter(ctx)
-		if err != nil {
-			return e.refused(err)
+		if err := s.sizing.Acquire(ctx, 1); err != nil {
+			return e.refused(fmt.Errorf("other jobs are being changed: %w: %w", driver.ErrTransient, err))
 		}
-		defer leave()
+		defer s.sizing.Release(1)
 	}
 	do, err := e.judge(ctx)
 	switch {
@@ -71,16 +70,6 @@ func (s *Server) effect(ctx context.Context, peer uint32, verb string, req reque
 	}
 	s.cfg.AfterStep(verb + "-done")
 	return nil
-}
-
-// enter has changes of sizes wait for each other, and returns what lets the next one in.
-func (s *Server) enter(ctx context.Context) (leave func(), err error) {
-	select {
-	case s.sizing <- struct{}{}:
-		return func() { <-s.sizing }, nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("other jobs are being changed: %w: %w", driver.ErrTransient, ctx.Err())
-	}
 }
 
 func (e *effect) judge(ctx context.Context) (do func(context.Context) error, err error) {
@@ -197,7 +186,7 @@ func planDiscard(_ context.Context, e *effect) (func(context.Context) error, err
 	switch {
 	case slurmctl.Says(e.job.Comment, slurmctl.Off):
 		return nil, errOff
-	case !e.record.WasPrepared(e.job.Restarts):
+	case e.record.Prepared != e.job.Restarts+1:
 		return nil, fmt.Errorf("the broker changed nothing of this attempt, so it does not discard its work: %w", driver.ErrDenied)
 	}
 	return func(ctx context.Context) error { return e.s.cfg.Actor.Do(ctx, slurmctl.Discard, e.job.name) }, e.leaves()

@@ -114,7 +114,9 @@ func (s *Server) fits(ctx context.Context, j sighting, u slurmctl.Update, after,
 			err = fmt.Errorf("after a kill for memory, its owner's memory might exceed a limit: %w", err)
 		}
 	}
-	if errors.Is(err, limits.ErrUnknown) && (size.Whole || exclusive(partitions, names)) {
+	if errors.Is(err, limits.ErrUnknown) && (size.Whole || slices.ContainsFunc(partitions, func(p parse.Partition) bool {
+		return p.Exclusive && slices.Contains(names, p.Name)
+	})) {
 		return fmt.Errorf("%w: %w", errWhole, err)
 	}
 	return err
@@ -130,10 +132,6 @@ func left(j parse.Job, now time.Time) int64 {
 		return 0
 	}
 	return int64(max(0, j.TimeLimit-now.Sub(j.Started)) / time.Minute)
-}
-
-func exclusive(partitions []parse.Partition, names []string) bool {
-	return slices.ContainsFunc(partitions, func(p parse.Partition) bool { return p.Exclusive && slices.Contains(names, p.Name) })
 }
 
 // counted is what a size comes to in limits.

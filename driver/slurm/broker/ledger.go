@@ -208,9 +208,6 @@ func (r *Record) Asking(restarts int) {
 // WasAsked reports whether the attempt was asked to save.
 func (r *Record) WasAsked(restarts int) bool { return r.Signalled == restarts+1 }
 
-// WasPrepared reports whether the job was changed while it waited for the attempt.
-func (r *Record) WasPrepared(restarts int) bool { return r.Prepared == restarts+1 }
-
 // Ours reports whether the wait of a job is of our making: the attempt before it was
 // asked to save, or discarded, or was killed for memory and put back.
 func (r *Record) Ours(restarts int) bool {

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"pitchpipe/driver"
 	"pitchpipe/driver/durable"
 	"pitchpipe/driver/move"
@@ -29,9 +31,11 @@ var ErrConfig = errors.New("impossible configuration of the broker")
 // Defaults of Config.
 const (
 	DefaultRestarts = 20
-	DefaultAhead    = 10 * time.Minute
 	DefaultRaise    = 2 * time.Minute
 )
+
+// Ahead is how far a start time may be set ahead.
+const Ahead = 10 * time.Minute
 
 // Stanza is what counts here of a job's accepted stanza.
 type Stanza struct {
@@ -64,9 +68,6 @@ type Config struct {
 	// often it is put back into the queue; 0 = DefaultRestarts.
 	Restarts int
 
-	// Ahead is how far a start time may be set ahead; 0 = DefaultAhead.
-	Ahead time.Duration
-
 	// Advice are the partitions in which the time limit and the nice value of jobs without a
 	// stanza may be set, never for more time or a higher priority than their owners asked for.
 	Advice []string
@@ -96,7 +97,7 @@ type Server struct {
 
 	// sizing is held from the look at the limits until a size is set: what one request
 	// takes the next one has to see.
-	sizing chan struct{}
+	sizing *semaphore.Weighted
 
 	complaints peercred.Complaints
 
@@ -110,11 +111,10 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("%w: Actor, Runner and Script are needed", ErrConfig)
 	case !filepath.IsAbs(cfg.Socket) || !filepath.IsAbs(cfg.Dir):
 		return nil, fmt.Errorf("%w: Socket and Dir are absolute paths", ErrConfig)
-	case cfg.Restarts < 0 || cfg.Ahead < 0 || cfg.Raise < 0:
+	case cfg.Restarts < 0 || cfg.Raise < 0:
 		return nil, fmt.Errorf("%w: less than nothing", ErrConfig)
 	}
-	cfg.Restarts, cfg.Ahead = cmp.Or(cfg.Restarts, DefaultRestarts), cmp.Or(cfg.Ahead, DefaultAhead)
-	cfg.Raise = cmp.Or(cfg.Raise, DefaultRaise)
+	cfg.Restarts, cfg.Raise = cmp.Or(cfg.Restarts, DefaultRestarts), cmp.Or(cfg.Raise, DefaultRaise)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.AfterStep == nil {
 		cfg.AfterStep = func(string) {}
@@ -123,7 +123,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	return &Server{cfg: cfg, ledger: l, complaints: peercred.Complaints{Log: cfg.Logger}, sizing: make(chan struct{}, 1)}, nil
+	return &Server{cfg: cfg, ledger: l, complaints: peercred.Complaints{Log: cfg.Logger}, sizing: semaphore.NewWeighted(1)}, nil
 }
 
 // longest bounds one request: some commands of half a minute each.

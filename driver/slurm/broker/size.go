@@ -98,15 +98,15 @@ func (e *effect) wait(start *time.Duration) error {
 	switch {
 	case start == nil:
 		return nil
-	case *start < 0 || *start > e.s.cfg.Ahead:
-		return fmt.Errorf("a start in %v: want at most %v: %w", *start, e.s.cfg.Ahead, driver.ErrInvalid)
+	case *start < 0 || *start > Ahead:
+		return fmt.Errorf("a start in %v: want at most %v: %w", *start, Ahead, driver.ErrInvalid)
 	case e.job.Restarts == 0 && *start == 0 && slurmctl.Says(e.job.Comment, slurmctl.HeadStart):
 		return nil // its owner submitted it so
 	case e.job.Restarts == 0 && e.job.ArrayJob != "":
 		return e.split(*start, time.Now())
 	case !e.record.Ours(e.job.Restarts):
 		return fmt.Errorf("only its owner decides when it begins: the broker did not requeue it: %w", driver.ErrDenied)
-	case time.Until(e.job.Eligible) > e.s.cfg.Ahead+time.Minute:
+	case time.Until(e.job.Eligible) > Ahead+time.Minute:
 		return fmt.Errorf("its owner has it begin at %s: %w", e.job.Eligible.Format(time.RFC3339), driver.ErrDenied)
 	}
 	return nil
@@ -114,19 +114,19 @@ func (e *effect) wait(start *time.Duration) error {
 
 // split has a task of an array wait before its first attempt. Only by an update does such a
 // task get a number, and only by that does the task prolog find its settings: so it may
-// be made to wait until they are there, for Config.Ahead in all, unless its owner has it
+// be made to wait until they are there, for Ahead in all, unless its owner has it
 // begin later. A wait that was made so may be ended.
 func (e *effect) split(start time.Duration, now time.Time) error {
-	ahead, since := e.s.cfg.Ahead, e.record.Delayed
+	since := e.record.Delayed
 	switch begin := e.job.Eligible; {
 	case since.IsZero() && (start == 0 || !e.job.Unnumbered()):
 		return fmt.Errorf("only its owner decides when it begins: the broker did not make it wait: %w", driver.ErrDenied)
-	case since.IsZero() && begin.After(now), begin.After(now.Add(ahead + time.Minute)):
+	case since.IsZero() && begin.After(now), begin.After(now.Add(Ahead + time.Minute)):
 		return fmt.Errorf("its owner has it begin at %s: %w", begin.Format(time.RFC3339), driver.ErrDenied)
 	case since.IsZero():
 		e.record.Delayed = now.UTC()
-	case start > 0 && now.Add(start).After(since.Add(ahead)):
-		return fmt.Errorf("it was made to wait at %s, and may wait for %v in all: %w", since.Format(time.RFC3339), ahead, driver.ErrDenied)
+	case start > 0 && now.Add(start).After(since.Add(Ahead)):
+		return fmt.Errorf("it was made to wait at %s, and may wait for %v in all: %w", since.Format(time.RFC3339), Ahead, driver.ErrDenied)
 	}
 	return nil
 }
