@@ -207,7 +207,8 @@ func (d *Driver) dropSettings(r *Record) error {
 // and runs as its user. No one else but this process can read it. Without data there is none.
 func (d *Driver) publish(r *Record, suffix string, data []byte, uid uint32) error {
 	path := filepath.Join(d.cfg.SettingsDir, cmp.Or(r.Number, string(r.Job))+suffix)
-	openly, err := false, error(nil)
+	var openly bool
+	var err error
 	if len(data) > 0 {
 		openly, err = publish(path, data, uid, reads)
 	} else if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) {

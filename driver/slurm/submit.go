@@ -147,8 +147,7 @@ func environment(set map[string]string) map[string]string {
 			env[name] = v
 		}
 	}
-	maps.Copy(env, set)
-	return env
+	return driver.Merge(env, set)
 }
 
 // ownComment is the comment that a script gives itself, which an option of sbatch

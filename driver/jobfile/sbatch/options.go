@@ -3,6 +3,7 @@ package sbatch
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -122,21 +123,15 @@ func (p *parser) memoryPerCore(at place, value string) (ok bool) {
 
 // memory reads an amount as sbatch does: a whole number, M where no unit stands.
 func memory(s string) (int64, bool) {
-	text := strings.ToUpper(s)
-	if strings.HasSuffix(text, "B") && len(text) > 1 {
-		text = text[:len(text)-1]
+	m := regexp.MustCompile(`^([0-9]+)(?:([KMGT])B?)?$`).FindStringSubmatch(strings.ToUpper(s)) // a lone B is no unit of sbatch
+	if m == nil {
+		return 0, false
 	}
 	shift := 20
-	if i := strings.IndexAny(text, "KMGT"); i >= 0 {
-		if i != len(text)-1 {
-			return 0, false
-		}
-		shift = 10 * (strings.IndexByte("KMGT", text[i]) + 1)
-		text = text[:i]
-	} else if len(text) != len(s) {
-		return 0, false // a lone B is no unit of sbatch
+	if m[2] != "" {
+		shift = 10 * (strings.Index("KMGT", m[2]) + 1)
 	}
-	n, err := strconv.ParseUint(text, 10, 62)
+	n, err := strconv.ParseUint(m[1], 10, 62)
 	if err != nil || n > maxMemory>>shift {
 		return 0, false
 	}
