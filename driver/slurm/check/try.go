@@ -74,11 +74,6 @@ func Try(ctx context.Context, c Trial) (p Proof, err error) {
 		p.Failed = said
 		return p, nil
 	}
-	record, failed := command.Ask(ctx, c.Runner, "scontrol", "-o", "show", "job", p.Job)
-	if failed != nil {
-		return p, fmt.Errorf("look at job %s: %w", p.Job, failed)
-	}
-	p.Comment = parse.Word(string(record), "AdminComment")
 	given, why := c.give(p.Job)
 	if given != "" {
 		defer func() { err = errors.Join(err, os.Remove(given)) }()
@@ -169,6 +164,7 @@ func (c Trial) watch(ctx context.Context, p *Proof) (status string, err error) {
 			return "", fmt.Errorf("look at job %s: %w", p.Job, err)
 		}
 		state, exit := parse.Word(string(record), "JobState"), parse.Word(string(record), "ExitCode")
+		p.Comment = parse.Word(string(record), "AdminComment")
 		switch state {
 		case "RUNNING", "COMPLETING":
 			if node := parse.Word(string(record), "BatchHost"); node != "" && p.Measured != Present {

@@ -154,7 +154,7 @@ func Takes(partitions []parse.Partition, cluster parse.Conf, names []string, bef
 func takes(p parse.Partition, cluster parse.Conf, before, after Size) error {
 	node, cpu := p.MaxMemPerNode>>20, p.MaxMemPerCPU>>20
 	if node == 0 && cpu == 0 {
-		node, cpu = cluster.MiB("MaxMemPerNode"), cluster.MiB("MaxMemPerCPU")
+		node, cpu = int64(cluster.Number("MaxMemPerNode")), int64(cluster.Number("MaxMemPerCPU")) // MiB
 	}
 	for _, l := range []struct {
 		limit             string

@@ -205,7 +205,8 @@ func (c Conf) Remembers() time.Duration {
 	return time.Duration(c.Number("MinJobAge")) * time.Second
 }
 
-// Number reads a number with a unit behind it, such as 300 sec; -1 where there is none.
+// Number reads a number, which may have a unit behind it, such as 300 sec; -1 where there is none,
+// or no limit.
 func (c Conf) Number(key string) int {
 	word, _, _ := strings.Cut(c[key], " ")
 	if n, err := strconv.Atoi(word); err == nil {
@@ -247,9 +248,4 @@ func (c Conf) Status(key string, status int) bool {
 		high, err2 := strconv.Atoi(to)
 		return err == nil && err2 == nil && low <= status && status <= high
 	})
-}
-
-// MiB is an amount of memory; 0 = none, or without limit.
-func (c Conf) MiB(key string) int64 {
-	return int64(max(c.Number(key), 0))
 }
