@@ -173,23 +173,15 @@ func (c *Looker) accounts(ctx context.Context) error {
 // files looks at those that the cluster names.
 func (c *Looker) files(ctx context.Context) error {
 	c.Submit = file(ctx, path.Join(path.Dir(cmp.Or(c.Slurm["SLURM_CONF"], "/etc/slurm/slurm.conf")), "job_submit.lua"))
-	names, err := fs.Glob(c.Shipped, "pitchpipe*.lua")
-	if err != nil {
-		return err
-	}
+	folder := cmp.Or(readSubmit(c.Submit.Text).Folder, PluginFolder)
+	names, _ := fs.Glob(c.Shipped, "pitchpipe*.lua") // it is a pattern
 	for _, name := range names {
-		module, err := c.installed(ctx, path.Join(cmp.Or(readSubmit(c.Submit.Text).Folder, PluginFolder), name), name)
-		if err != nil {
-			return err
-		}
-		c.Modules = append(c.Modules, module)
+		c.Modules = append(c.Modules, c.installed(ctx, path.Join(folder, name), name))
 	}
 	if c.Slurm["TaskProlog"] == "" {
 		return nil
 	}
-	if c.Prolog, err = c.installed(ctx, c.Slurm["TaskProlog"], "task_prolog"); err != nil {
-		return err
-	}
+	c.Prolog = c.installed(ctx, c.Slurm["TaskProlog"], "task_prolog")
 	c.PrologConf = file(ctx, cmp.Or(confOf(c.Prolog.Text), PrologConfPlace))
 	said := ReadPrologConf(c.PrologConf.Text)
 	c.Listener, c.Settings = file(ctx, said.Listener), file(ctx, said.SettingsDir(c.Mode, c.Here.Home))
@@ -197,11 +189,11 @@ func (c *Looker) files(ctx context.Context) error {
 }
 
 // installed looks at a file that this version ships under a name.
-func (c *Looker) installed(ctx context.Context, at, name string) (File, error) {
-	text, err := fs.ReadFile(c.Shipped, name)
+func (c *Looker) installed(ctx context.Context, at, name string) File {
+	text, _ := fs.ReadFile(c.Shipped, name) // it is part of the program
 	f := file(ctx, at)
 	f.Shipped = string(text)
-	return f, err
+	return f
 }
 
 func (c *Looker) broker(ctx context.Context) error {
