@@ -111,7 +111,7 @@ func (s *Scanner) orient() {
 		}
 		from("")
 		for _, m := range self {
-			if !m.In(h) {
+			if !h.Lists(m) {
 				continue
 			}
 			for dir := m.Path; dir != "/" && dir != "."; dir = path.Dir(dir) {

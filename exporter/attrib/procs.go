@@ -9,6 +9,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/prometheus/procfs"
+
 	"pitchpipe/exporter/hostfs"
 )
 
@@ -33,7 +35,7 @@ type procs struct {
 	owner  identity
 	trust  Trust
 	self   uint32
-	cgroup func([]hostfs.Membership) (Key, bool) // the job whose cgroup it is
+	cgroup func([]procfs.Cgroup) (Key, bool) // the job whose cgroup it is
 	known  map[int]*process
 	owners map[Key]uint32 // the first user seen in a job that environments name
 

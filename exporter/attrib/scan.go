@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"pitchpipe/exporter/api"
@@ -199,14 +200,14 @@ func (s *Scanner) Started(pid int) uint64 {
 
 // byCgroup reports which job of the last scan owns one of the cgroups. A path that
 // merely looks like a job's is not enough: the scan has to have found its directory.
-func (s *Scanner) byCgroup(members []hostfs.Membership) (Key, bool) {
+func (s *Scanner) byCgroup(members []procfs.Cgroup) (Key, bool) {
 	for _, m := range members {
 		owner, ok := ParsePath(m.Path)
 		if !ok {
 			continue
 		}
 		for _, h := range s.hierarchies {
-			if key, ok := s.dirs[filepath.Join(h.Dir, owner.Base)]; ok && m.In(h) {
+			if key, ok := s.dirs[filepath.Join(h.Dir, owner.Base)]; ok && h.Lists(m) {
 				return key, true
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/prometheus/procfs"
 )
 
 // Unified is the name under which the v2 hierarchy stands among controllers.
@@ -75,44 +77,25 @@ func PerfHierarchy(all []Hierarchy) (h Hierarchy, ok bool) {
 	return h, ok
 }
 
-// Membership is one line of /proc/<pid>/cgroup.
-type Membership struct {
-	Controllers []string // empty for v2
-	Path        string   // below the hierarchy's root, beginning with a slash
-}
-
-// In reports whether the line is about h.
-func (m Membership) In(h Hierarchy) bool {
-	if h.V2 || len(m.Controllers) == 0 {
-		return h.V2 && len(m.Controllers) == 0
+// Lists reports whether a line of /proc/<pid>/cgroup is about the hierarchy.
+func (h Hierarchy) Lists(line procfs.Cgroup) bool {
+	if h.V2 || len(line.Controllers) == 0 {
+		return h.V2 && len(line.Controllers) == 0
 	}
-	return slices.ContainsFunc(m.Controllers, func(c string) bool {
+	return slices.ContainsFunc(line.Controllers, func(c string) bool {
 		return h.Has(strings.TrimPrefix(c, "name="))
 	})
 }
 
 // Memberships reads the cgroups of a process off /proc/<pid>/cgroup.
-func (r Root) Memberships(pid int) ([]Membership, error) {
-	data, err := Read(r.Pid(pid, "cgroup"))
+func (r Root) Memberships(pid int) ([]procfs.Cgroup, error) {
+	fs, err := procfs.NewFS(r.Proc())
 	if err != nil {
 		return nil, err
 	}
-	return ParseMemberships(data), nil
-}
-
-// ParseMemberships reads such a file; it leaves out lines of another form.
-func ParseMemberships(data []byte) []Membership {
-	var out []Membership
-	for line := range Lines(data) {
-		parts := strings.SplitN(line, ":", 3)
-		if len(parts) != 3 || !strings.HasPrefix(parts[2], "/") {
-			continue
-		}
-		m := Membership{Path: parts[2]}
-		if parts[1] != "" {
-			m.Controllers = strings.Split(parts[1], ",")
-		}
-		out = append(out, m)
+	p, err := fs.Proc(pid)
+	if err != nil {
+		return nil, err
 	}
-	return out
+	return p.Cgroups()
 }
