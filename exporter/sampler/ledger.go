@@ -1,7 +1,6 @@
 package sampler
 
 import (
-	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -9,65 +8,42 @@ import (
 
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/collector/energy"
+	"pitchpipe/exporter/collector/node"
 )
 
 // ledger is what the energy accounts know between two intervals.
 type ledger struct {
-	book     energy.Book
-	last     time.Time
-	lastBusy float64
-	sockets  sockets
-	known    bool                     // an interval was settled
-	covered  float64                  // seconds that were settled
-	users    map[uint32]energy.Joules // what each user's jobs were charged with
-	fault    fault                    // why the last one was not
-	cards    cards
+	book    energy.Book
+	last    time.Time
+	busy    float64 // CPU seconds of all cores then
+	sockets sockets
+	known   bool                     // an interval was settled
+	covered float64                  // seconds that were settled
+	users   map[uint32]energy.Joules // what each user's jobs were charged with
+	fault   fault                    // why the last one was not
+	cards   cards
 
 	perCPUSecond  float64 // active joules of a busy CPU second in the last interval
 	perCoreSecond float64 // idle joules of an allocated core and second
 }
 
-// moment is the node as a tick sees it.
-type moment struct {
-	now   time.Time
-	busy  float64 // CPU seconds of all cores
-	cores int
-	cpus  map[int]float64 // the same by CPU; nil = unknown
-	cards bool            // there are graphics cards
-	gpus  *float64        // joules of them all at gpusAt; nil = not known
-
-	gpusAt time.Time
-}
-
-func (s *Sampler) moment(now time.Time) moment {
-	at := moment{now: now, busy: s.cpu.Busy, cores: cmp.Or(s.cpu.Cores, s.cfg.Cores), cpus: s.cpu.PerCPU}
-	if s.cfg.GPUs != nil {
-		at.cards = true
-		if joules, when, known := s.cfg.GPUs(); known {
-			at.gpus, at.gpusAt = &joules, when
-		}
-	}
-	return at
-}
-
 // settle charges the interval since the last call; unread is why the meter could not be read
 // at its end. An interval without energy is charged with the next one, so that nothing is lost.
-func (l *ledger) settle(meter energy.Meter, unread error, at moment, jobs map[attrib.Key]*job) error {
+func (l *ledger) settle(meter energy.Meter, unread error, now time.Time, cpu node.CPU, jobs map[attrib.Key]*job) error {
 	first := l.last.IsZero()
-	act := energy.Activity{Elapsed: at.now.Sub(l.last), At: at.now, Busy: max(at.busy-l.lastBusy, 0), Cores: at.cores}
+	act := energy.Activity{Elapsed: now.Sub(l.last), At: now, Busy: max(cpu.Busy-l.busy, 0), Cores: cpu.Cores}
 	if first {
-		act = energy.Activity{At: at.now, Cores: at.cores}
+		act = energy.Activity{At: now, Cores: cpu.Cores}
 	}
-	act.Packages = l.sockets.interval(at.cpus)
-	l.cards.see(at)
-	act.GPUs, act.Guessed = l.cards.followed(at.now)-l.cards.reached, l.cards.guess(at)
-	if err := errors.Join(l.cards.missing(at.now), unread); err != nil {
+	act.Packages = l.sockets.interval(cpu.PerCPU)
+	act.GPUs, act.Guessed = l.cards.followed(now)-l.cards.reached, l.cards.guess(now)
+	if err := errors.Join(l.cards.missing(now), unread); err != nil {
 		return err
 	}
 	split, ok := meter.Settle(act)
 	l.cards.counted = l.cards.counted || split.WithGPUs
 	if first || !ok {
-		l.close(at)
+		l.close(now, cpu)
 		for _, j := range jobs {
 			j.settled()
 		}
@@ -80,7 +56,7 @@ func (l *ledger) settle(meter energy.Meter, unread error, at moment, jobs map[at
 		if j.over {
 			continue
 		}
-		u := j.located(j.use(l.last, at.now), l.sockets)
+		u := j.located(j.use(l.last, now), l.sockets)
 		sum.CPUSeconds, sum.Cores = sum.CPUSeconds+u.CPUSeconds, sum.Cores+u.Cores
 		charged, uses = append(charged, j), append(uses, u)
 	}
@@ -91,26 +67,26 @@ func (l *ledger) settle(meter energy.Meter, unread error, at moment, jobs map[at
 		charged[i].charge(joules, uses[i], act.Elapsed)
 		l.bill(charged[i].uid, joules)
 	}
-	l.book.AddGPUs(l.cards.took(at), ofJobs)
+	l.book.AddGPUs(l.cards.took(), ofJobs)
 	seconds := act.Elapsed.Seconds()
 	l.covered += seconds
 	l.known = true
 	if work := max(act.Busy, sum.CPUSeconds); work > 0 {
 		l.perCPUSecond = split.Active() / work
 	}
-	if cores := max(float64(at.cores), sum.Cores); cores > 0 {
+	if cores := max(float64(cpu.Cores), sum.Cores); cores > 0 {
 		l.perCoreSecond = split.Idle / seconds / cores
 	}
-	l.close(at)
+	l.close(now, cpu)
 	return nil
 }
 
-func (l *ledger) close(at moment) {
-	l.last, l.lastBusy = at.now, at.busy
-	if at.cpus != nil {
-		l.sockets.last = at.cpus
+func (l *ledger) close(now time.Time, cpu node.CPU) {
+	l.last, l.busy = now, cpu.Busy
+	if cpu.PerCPU != nil {
+		l.sockets.last = cpu.PerCPU
 	}
-	l.cards.close(at)
+	l.cards.close(now)
 }
 
 // knows reports whether the joules are known at that moment: the last interval could be
@@ -166,6 +142,8 @@ const (
 // in its own interval. Between two readings they go on as between the last two; what that
 // was wrong by is made good with the next reading.
 type cards struct {
+	there   bool      // there are some
+	shown   bool      // the last look at them gave a reading of all
 	at      time.Time // of the newest reading; zero = there was none
 	rated   bool      // there were two
 	joules  float64   // that it showed
@@ -175,12 +153,12 @@ type cards struct {
 	counted bool      // the meter of the node counts the cards too
 }
 
-func (c *cards) see(m moment) {
-	if m.gpus == nil {
-		return
-	}
-	joules, at := *m.gpus, m.gpusAt
+// see takes a look at the cards: what they took by a moment, unless that is not known.
+func (c *cards) see(joules float64, at time.Time, known bool) {
+	c.there, c.shown = true, known
 	switch {
+	case !known:
+		return
 	case c.at.IsZero():
 		c.settled, c.reached = joules, joules
 	case !at.After(c.at):
@@ -200,16 +178,16 @@ func (c *cards) followed(now time.Time) float64 {
 }
 
 // took is what the cards showed more than when the last interval was closed.
-func (c *cards) took(m moment) float64 {
-	if m.gpus == nil {
+func (c *cards) took() float64 {
+	if !c.shown {
 		return 0
 	}
 	return max(c.joules-c.settled, 0)
 }
 
 // guess reports whether it is unknown what the cards take now.
-func (c *cards) guess(m moment) bool {
-	return m.cards && (!c.rated || m.gpus == nil || m.now.Sub(c.at) > guessed)
+func (c *cards) guess(now time.Time) bool {
+	return c.there && (!c.rated || !c.shown || now.Sub(c.at) > guessed)
 }
 
 // missing is an error where the meter counts cards of which nothing is known now. What
@@ -221,9 +199,9 @@ func (c *cards) missing(now time.Time) error {
 	return nil
 }
 
-func (c *cards) close(m moment) {
-	if m.gpus != nil {
+func (c *cards) close(now time.Time) {
+	if c.shown {
 		c.settled = c.joules
 	}
-	c.reached = c.followed(m.now)
+	c.reached = c.followed(now)
 }

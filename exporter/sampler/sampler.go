@@ -182,7 +182,9 @@ func (s *Sampler) tick(ctx context.Context) {
 	// 1. What the node did. Its graphics cards come before the jobs, whose shares of them
 	// are then never behind.
 	s.readNode()
-	at := s.moment(began)
+	if s.cfg.GPUs != nil {
+		s.ledger.cards.see(s.cfg.GPUs())
+	}
 	// 2. What each job did. Those that went since the last tick are read once more,
 	// for what still answers.
 	alive := make([]*job, 0, len(s.jobs))
@@ -196,7 +198,7 @@ func (s *Sampler) tick(ctx context.Context) {
 	s.budget(alive...)
 	// 3. Who pays for the interval.
 	if s.readable() {
-		err := s.ledger.settle(s.meter, s.readMeter(ctx, began), at, s.jobs)
+		err := s.ledger.settle(s.meter, s.readMeter(ctx, began), began, s.cpu, s.jobs)
 		if err != nil {
 			s.stats.ReadErrors++
 		}

@@ -1,6 +1,7 @@
 package sampler
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -28,6 +29,7 @@ func (s *Sampler) readNode() {
 		s.cpu.PerCPU = nil
 	} else {
 		s.cpu = m.cpu
+		s.cpu.Cores = cmp.Or(m.cpu.Cores, s.cfg.Cores)
 	}
 	s.cpuFault.set(s.log, m.err, "node counters")
 	if m.noLoad == nil {
