@@ -92,9 +92,6 @@ type Place struct {
 // no cgroup in the right hierarchy.
 var ErrUnsupported = errors.New("not supported here")
 
-// ErrUnlisted means that a reading needs to know which processes the job has.
-var ErrUnlisted = errors.New("the job's processes cannot be listed")
-
 // Source builds a probe's answer from an error, by whose kind denied differs from
 // unsupported; means says by what it measures without one. What does not answer is supported
 // and silent.

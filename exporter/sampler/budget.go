@@ -63,10 +63,6 @@ type UserJoules struct {
 // forgets those first that have no job and took least.
 const maxUsers = 256
 
-func (l *ledger) bill(uid uint32, j energy.Joules) {
-	l.users[uid] = l.users[uid].Plus(j)
-}
-
 func (s *Sampler) userJoules() []UserJoules {
 	busy := map[uint32]int{}
 	for _, j := range s.jobs {

@@ -111,7 +111,7 @@ func (o owner) Close() error { return nil }
 // runRack starts a sampler on it that looks each five seconds.
 func runRack(t *testing.T, r *rack, dir string) (*sampler.Sampler, *window.Store) {
 	t.Helper()
-	sensors, err := energy.ParseSensors(energy.DefaultSensors())
+	sensors, err := energy.ParseSensors()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -108,7 +108,9 @@ func TestDescriptorsGrowWithJobsTimesCPUsAndNotWithProcesses(t *testing.T) {
 				t.Fatalf("%d jobs, want %d", len(s.jobs), jobs)
 			}
 			held = count() - before
-			s.closeAll()
+			for _, j := range s.jobs {
+				j.close()
+			}
 			if left := count() - before; left != 0 {
 				t.Errorf("%d descriptors are left", left)
 			}

@@ -65,7 +65,7 @@ func (l *ledger) settle(meter energy.Meter, unread error, now time.Time, cpu nod
 		joules.GPU = charged[i].pendingGPU()
 		ofJobs += joules.GPU
 		charged[i].charge(joules, uses[i], act.Elapsed)
-		l.bill(charged[i].uid, joules)
+		l.users[charged[i].uid] = l.users[charged[i].uid].Plus(joules)
 	}
 	l.book.AddGPUs(l.cards.took(), ofJobs)
 	seconds := act.Elapsed.Seconds()

@@ -148,7 +148,11 @@ func (s *Sampler) Run(ctx context.Context) error {
 		defer t.Stop()
 		refresh = t.C
 	}
-	defer s.closeAll()
+	defer func() {
+		for _, j := range s.jobs {
+			j.close()
+		}
+	}()
 	s.discover(ctx)
 	s.tick(ctx)
 	s.started = true
@@ -276,11 +280,5 @@ func (f *fault) set(to *slog.Logger, err error, what string, of ...attrib.Key) {
 		to.Info("no trouble any more", "with", what)
 	} else {
 		to.Warn("trouble", "with", what, "err", string(*f))
-	}
-}
-
-func (s *Sampler) closeAll() {
-	for _, j := range s.jobs {
-		j.close()
 	}
 }

@@ -64,7 +64,7 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 	if err != nil {
 		return equipment{}, err
 	}
-	sensors, err := energy.ParseSensors(append(o.sensors, energy.DefaultSensors()...))
+	sensors, err := energy.ParseSensors(o.sensors...)
 	if err != nil {
 		return equipment{}, fmt.Errorf("--energy.hwmon: %w", err)
 	}

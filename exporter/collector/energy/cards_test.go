@@ -22,7 +22,7 @@ type board struct {
 func newBoard(t *testing.T) *board {
 	t.Helper()
 	root := plant(t, map[string]string{"class/hwmon/hwmon0/name": "power_meter", "class/hwmon/hwmon0/power1_average": "300000000"})
-	sensors, err := energy.ParseSensors(energy.DefaultSensors())
+	sensors, err := energy.ParseSensors()
 	if err != nil {
 		t.Fatal(err)
 	}

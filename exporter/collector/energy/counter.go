@@ -18,6 +18,7 @@ type counter struct {
 	component Component // empty = shown and not counted
 	pkg       int       // Whole = of no one socket
 	read      func() (uint64, error)
+	close     func() error // nil = nothing is open
 	// grew returns the joules between two readings.
 	grew  func(last, now uint64, since time.Duration) float64
 	every time.Duration // the longest time between two readings; 0 = any

@@ -18,7 +18,7 @@ import (
 
 func find(t *testing.T, m *fixtures.Machine, rules ...string) *energy.Found {
 	t.Helper()
-	sensors, err := energy.ParseSensors(append(rules, energy.DefaultSensors()...))
+	sensors, err := energy.ParseSensors(rules...)
 	if err != nil {
 		t.Fatal(err)
 	}

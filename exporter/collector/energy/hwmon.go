@@ -31,8 +31,11 @@ type SensorRule struct {
 	Package     int       // Whole: {n} in Label has it
 }
 
-// ParseSensors reads rules. Every error is ErrSensor.
-func ParseSensors(rules []string) (Sensors, error) {
+// ParseSensors reads rules and puts those of KnownSensors behind them. Every error is ErrSensor.
+func ParseSensors(rules ...string) (Sensors, error) {
+	for _, k := range KnownSensors() {
+		rules = append(rules, k.Rule)
+	}
 	var out Sensors
 	for _, text := range rules {
 		where, as, ok := strings.Cut(text, "=")
@@ -111,15 +114,6 @@ func KnownSensors() []Known {
 		{"fam15h_power=package", "AMD before Zen"},
 		{"apm_xgene/CPU power=package", "X-Gene"},
 	}
-}
-
-// DefaultSensors are the rules of KnownSensors.
-func DefaultSensors() []string {
-	var out []string
-	for _, k := range KnownSensors() {
-		out = append(out, k.Rule)
-	}
-	return out
 }
 
 // NewHWMon returns a meter of the board's sensors that count. If one counts the whole machine,

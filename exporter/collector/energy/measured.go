@@ -20,7 +20,6 @@ type Measured struct {
 	cards    *cards     // nil = no counter includes the graphics cards
 	settled  bool       // Settle was called
 	unread   []string   // parts that could not be read at the start, and why
-	close    func() error
 }
 
 // errTwice means that two counters have one name: one would be taken for the other.
@@ -33,7 +32,7 @@ var _ Meter = (*Measured)(nil)
 // missing. A package that cannot be read is an error: without it the sum would be that of
 // another machine. none says what is missing if no package and no machine is counted.
 func measured(source string, counters []*counter, model Model, none string) (*Measured, error) {
-	m := &Measured{source: source, counters: counters, close: func() error { return nil }}
+	m := &Measured{source: source, counters: counters}
 	seen := map[string]bool{}
 	var base []*counter // what counts beside DRAM
 	for _, c := range counters {
@@ -219,4 +218,12 @@ func (m *Measured) means() string {
 }
 
 // Close closes what the meter holds open.
-func (m *Measured) Close() error { return m.close() }
+func (m *Measured) Close() error {
+	var errs []error
+	for _, c := range m.counters {
+		if c.close != nil {
+			errs = append(errs, c.close())
+		}
+	}
+	return errors.Join(errs...)
+}

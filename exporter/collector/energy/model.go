@@ -52,7 +52,7 @@ var _ Meter = (*Modeller)(nil)
 
 // NewModeller returns a meter.
 func NewModeller(m Model) *Modeller {
-	return &Modeller{model: m, Measured: Measured{source: Modelled, close: func() error { return nil }}}
+	return &Modeller{model: m, Measured: Measured{source: Modelled}}
 }
 
 // Base is the machine.

@@ -20,7 +20,6 @@ type powerPMU struct {
 	opener   perf.Opener
 	cpus     []int // one of each die or package
 	whole    bool  // a package has one counter, whatever its dies
-	groups   []perf.Group
 	counters []*counter
 }
 
@@ -34,9 +33,8 @@ func NewPerfPower(root hostfs.Root, opener perf.Opener, model Model) (*Measured,
 		err = fmt.Errorf("%w: %s", err, perf.Denial(root, err))
 	}
 	if err != nil {
-		return nil, errors.Join(err, p.close())
+		return nil, errors.Join(err, (&Measured{counters: p.counters}).Close())
 	}
-	m.close = p.close
 	return m, nil
 }
 
@@ -98,8 +96,7 @@ func (p *powerPMU) add(event string) error {
 		if err != nil {
 			return fmt.Errorf("CPU %d: %w", cpu, err)
 		}
-		p.groups = append(p.groups, g)
-		c.grew, c.read = growing(joules), func() (uint64, error) {
+		c.grew, c.close, c.read = growing(joules), g.Close, func() (uint64, error) {
 			var now perf.Counts
 			if err := g.Read(&now); err != nil {
 				return 0, err
@@ -145,13 +142,4 @@ func (p *powerPMU) dies(pkg int) int {
 		}
 	}
 	return len(dies)
-}
-
-func (p *powerPMU) close() error {
-	var errs []error
-	for _, g := range p.groups {
-		errs = append(errs, g.Close())
-	}
-	p.groups = nil
-	return errors.Join(errs...)
 }

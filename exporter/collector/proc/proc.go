@@ -3,7 +3,6 @@ package proc
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -83,7 +82,7 @@ type reader struct {
 // error; an error is that what a process counts may not be read.
 func (r *reader) Read(ctx context.Context, m collector.Moment, out collector.Values) error {
 	if m.Unlisted {
-		return fmt.Errorf("proc: %w", collector.ErrUnlisted)
+		return errors.New("proc: the job's processes cannot be listed")
 	}
 	for _, p := range r.alive {
 		p.seen = false
