@@ -20,7 +20,7 @@ func twoGPUs() *gpu.Snapshot {
 
 func TestWhatAGPUDoesNotTellIsNotOnThePage(t *testing.T) {
 	t.Parallel()
-	page := scrape(t, handler(t, full(t)), nil)
+	page := scrape(t, handler(t, full(t)))
 	for _, want := range []string{
 		`pitchpipe_gpu_info{uuid="GPU-a",index="0",name="A",driver="555",backend="helper"} 1`,
 		`pitchpipe_gpu_energy_joules_total{uuid="GPU-a",source="counter"} 1234.5`,

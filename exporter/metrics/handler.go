@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/api/peercred"
 	"pitchpipe/exporter/collector/gpu"
 	"pitchpipe/exporter/sampler"
 	"pitchpipe/exporter/window"
@@ -28,20 +29,20 @@ type Config struct {
 	Others   []prometheus.Collector // beside it, such as those of the process and the Go runtime
 }
 
-// View is what a caller may see of jobs. The zero value sees none.
-type View struct {
-	All  bool // the jobs of all users
-	Some bool // the jobs of the user UID
-	UID  uint32
+// view is what a caller may see of jobs.
+type view struct {
+	all bool   // the jobs of all users
+	uid uint32 // those of this one
 }
 
-func (v View) sees(uid uint32) bool { return v.All || v.Some && uid == v.UID }
+func (v view) sees(uid uint32) bool { return v.all || uid == v.uid }
 
 type viewKey struct{}
 
-// For returns the context of a request whose caller has this view. Without it the caller sees all jobs.
-func For(ctx context.Context, v View) context.Context {
-	return context.WithValue(ctx, viewKey{}, v)
+// For returns the context of a request whose caller sees the jobs of that user alone. Without
+// it the caller sees all jobs.
+func For(ctx context.Context, uid uint32) context.Context {
+	return context.WithValue(ctx, viewKey{}, view{uid: uid})
 }
 
 // maxPages is how many pages are kept until the next sample; those of further users are
@@ -59,7 +60,7 @@ type pages struct {
 	now   []window.Latest
 	tail  []byte // of the process and the runtime
 	users map[uint32]bool
-	kept  map[View]*page
+	kept  map[view]*page
 
 	zipping sync.Mutex
 	zip     *gzip.Writer // whose tables are most of the cost of a page
@@ -84,10 +85,8 @@ func Handler(cfg Config) (http.Handler, error) {
 
 // ServeHTTP implements http.Handler.
 func (s *pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	v, limited := r.Context().Value(viewKey{}).(View)
-	if !limited {
-		v = View{All: true}
-	}
+	v, limited := r.Context().Value(viewKey{}).(view)
+	v.all = !limited
 	p := s.page(v)
 	h := w.Header()
 	h.Set("Content-Type", string(expfmt.NewFormat(expfmt.TypeTextPlain)))
@@ -102,14 +101,14 @@ func (s *pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // page returns the page of the last sample. The first request makes it.
-func (s *pages) page(v View) *page {
+func (s *pages) page(v view) *page {
 	snap := s.cfg.Snapshot()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if snap != s.of || s.kept == nil {
 		s.of, s.now, s.tail = snap, s.cfg.Store.Latest(), s.itself()
 		s.build.learn(s.cfg.Store.Columns())
-		s.kept, s.users = map[View]*page{}, map[uint32]bool{}
+		s.kept, s.users = map[view]*page{}, map[uint32]bool{}
 		for _, l := range s.now {
 			s.users[l.Job.UID] = true
 		}
@@ -117,11 +116,8 @@ func (s *pages) page(v View) *page {
 			s.users[u.UID] = true
 		}
 	}
-	switch { // one page for all who see the same
-	case v.All:
-		v = View{All: true}
-	case v.Some && !s.users[v.UID]:
-		v = View{}
+	if !v.all && !s.users[v.uid] {
+		v.uid = peercred.Nobody // one page for all who see no job
 	}
 	if p := s.kept[v]; p != nil {
 		return p

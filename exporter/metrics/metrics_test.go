@@ -23,6 +23,7 @@ import (
 	"pgregory.net/rapid"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/api/peercred"
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/metrics"
@@ -122,12 +123,12 @@ func measured(t testing.TB) (c metrics.Config, store *window.Store, sample func(
 	return c, store, func() { next := *snap; snap = &next }
 }
 
-// scrape is the page as somebody sees it.
-func scrape(t *testing.T, h http.Handler, v *metrics.View) string {
+// scrape is the page as one who sees all gets it, or as a user does.
+func scrape(t *testing.T, h http.Handler, users ...uint32) string {
 	t.Helper()
 	rec, ctx := httptest.NewRecorder(), t.Context()
-	if v != nil {
-		ctx = metrics.For(ctx, *v)
+	for _, uid := range users {
+		ctx = metrics.For(ctx, uid)
 	}
 	h.ServeHTTP(rec, httptest.NewRequestWithContext(ctx, http.MethodGet, "/metrics", nil))
 	if rec.Code != http.StatusOK {
@@ -162,7 +163,7 @@ func parse(t *testing.T, page string) map[string]*dto.MetricFamily {
 
 func TestEveryFamilyIsShownAndPassesLint(t *testing.T) {
 	t.Parallel()
-	page := scrape(t, handler(t, full(t)), nil)
+	page := scrape(t, handler(t, full(t)))
 	problems, err := promlint.New(strings.NewReader(page)).Lint()
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +204,7 @@ func TestEveryFamilyIsShownAndPassesLint(t *testing.T) {
 
 func TestValuesAreShownWithTheirLabels(t *testing.T) {
 	t.Parallel()
-	page := scrape(t, handler(t, full(t)), nil)
+	page := scrape(t, handler(t, full(t)))
 	for _, want := range []string{
 		"# HELP pitchpipe_job_energy_joules_total Energy attributed to the attempt: active, idle and that of its GPUs. The source is modelled where any part is.\n# TYPE pitchpipe_job_energy_joules_total counter\n" +
 			`pitchpipe_job_energy_joules_total{manager="local",job_id="7",attempt="2",source="rapl"} ` + value(api.ColJoules) + "\n",
@@ -234,14 +235,14 @@ func TestThePageIsEncodedOncePerSample(t *testing.T) {
 	t.Parallel()
 	c, store, sample := measured(t)
 	h := handler(t, c)
-	before := scrape(t, h, nil)
+	before := scrape(t, h)
 	key := attrib.Key{Manager: attrib.Local, ID: "7", Attempt: 2}
 	store.Append(key, time.Unix(102, 0), map[string]float64{api.ColJoules: 500}, nil)
-	if scrape(t, h, nil) != before {
+	if scrape(t, h) != before {
 		t.Error("the page changed between two samples")
 	}
 	sample()
-	if after := scrape(t, h, nil); !strings.Contains(after, "} 500\n") {
+	if after := scrape(t, h); !strings.Contains(after, "} 500\n") {
 		t.Errorf("the next sample is not shown:\n%s", after)
 	}
 }
@@ -254,7 +255,7 @@ func TestACompressedPageIsTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain := scrape(t, h, nil)
+	plain := scrape(t, h)
 	if !strings.Contains(plain, "go_goroutines ") {
 		t.Error("the metrics of the runtime are missing")
 	}
@@ -285,17 +286,16 @@ func TestEachSeesHisOwnPage(t *testing.T) {
 	h := handler(t, full(t))
 	for _, tc := range []struct {
 		name string
-		view *metrics.View
+		user []uint32
 		job  bool
 	}{
 		{"everybody unless it is said", nil, true},
-		{"who may see all", &metrics.View{All: true}, true},
-		{"the job's user", &metrics.View{Some: true, UID: 1000}, true},
-		{"another user", &metrics.View{Some: true, UID: 1001}, false},
-		{"who is not known", &metrics.View{}, false},
-		{"who is not known and says that he is root", &metrics.View{UID: 0}, false},
+		{"the job's user", []uint32{1000}, true},
+		{"another user", []uint32{1001}, false},
+		{"a user with the number of root", []uint32{0}, false},
+		{"who is not known", []uint32{peercred.Nobody}, false},
 	} {
-		text := scrape(t, h, tc.view)
+		text := scrape(t, h, tc.user...)
 		if strings.Contains(text, `job_id="7"`) != tc.job || strings.Contains(text, `uid="1000"`) != tc.job ||
 			!strings.Contains(text, "pitchpipe_node_cores 2") || !strings.Contains(text, "pitchpipe_jobs_running 1") {
 			t.Errorf("%s:\n%s", tc.name, text)
@@ -310,7 +310,7 @@ func TestAnyTextSurvivesThePage(t *testing.T) {
 		reason := rapid.String().Draw(rt, "reason")
 		node := api.Node{Sources: []api.Source{{Name: "x", Support: api.Denied, Reason: reason}}}
 		c := page(func() api.Node { return node }, func() *sampler.Snapshot { return &sampler.Snapshot{} })
-		f := parse(t, scrape(t, handler(t, c), nil))["pitchpipe_source_up"]
+		f := parse(t, scrape(t, handler(t, c)))["pitchpipe_source_up"]
 		for _, l := range f.GetMetric()[0].GetLabel() {
 			if l.GetName() == "reason" && l.GetValue() != reason {
 				rt.Errorf("%q became %q", reason, l.GetValue())

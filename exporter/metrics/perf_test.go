@@ -29,7 +29,7 @@ func TestPerfEventsAreShownWithTheRatioOfTheirGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := scrape(t, h, nil)
+	page := scrape(t, h)
 	of := `{manager="local",job_id="7",attempt="2"`
 	for _, want := range []string{
 		"pitchpipe_job_perf_instructions_total" + of + "} " + value(api.PerfEvent("instructions")),

@@ -17,7 +17,7 @@ func TestASourceThatDoesNotAnswerIsDownAndHasNoTimeInItsLabels(t *testing.T) {
 		{Name: "cgroup/cpu", Support: api.Supported, Reason: "unified"},
 	}}
 	c := page(func() api.Node { return about }, func() *sampler.Snapshot { return &sampler.Snapshot{} })
-	page := scrape(t, handler(t, c), nil)
+	page := scrape(t, handler(t, c))
 	for _, want := range []string{
 		`pitchpipe_source_up{source="perf/task-clock",support="supported",reason="does not answer"} 0`,
 		`pitchpipe_source_up{source="perf/cycles",support="unsupported",reason="no PMU"} 0`,
@@ -34,12 +34,12 @@ func TestThePageTellsTheNodeAsItIsNow(t *testing.T) {
 	now := api.Node{Cores: 2, Sources: []api.Source{{Name: "gpu/nvidia", Support: api.Unsupported, Reason: "no driver yet"}}}
 	snap := &sampler.Snapshot{}
 	h := handler(t, page(func() api.Node { return now }, func() *sampler.Snapshot { return snap }))
-	if page := scrape(t, h, nil); !strings.Contains(page, `reason="no driver yet"} 0`) || !strings.Contains(page, "pitchpipe_node_cores 2\n") {
+	if page := scrape(t, h); !strings.Contains(page, `reason="no driver yet"} 0`) || !strings.Contains(page, "pitchpipe_node_cores 2\n") {
 		t.Error(page)
 	}
 	now.Sources = []api.Source{{Name: "gpu/nvidia", Support: api.Supported, Reason: "1 GPUs by helper"}}
 	snap = &sampler.Snapshot{CPU: node.CPU{Cores: 1}} // one went offline
-	if page := scrape(t, h, nil); !strings.Contains(page, `support="supported",reason="1 GPUs by helper"} 1`) || !strings.Contains(page, "pitchpipe_node_cores 1\n") {
+	if page := scrape(t, h); !strings.Contains(page, `support="supported",reason="1 GPUs by helper"} 1`) || !strings.Contains(page, "pitchpipe_node_cores 1\n") {
 		t.Error(page)
 	}
 }

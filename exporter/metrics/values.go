@@ -14,7 +14,7 @@ import (
 )
 
 // encode writes the page of a caller who sees what v says.
-func (s *pages) encode(snap *sampler.Snapshot, latest []window.Latest, v View) []byte {
+func (s *pages) encode(snap *sampler.Snapshot, latest []window.Latest, v view) []byte {
 	s.addNode(snap, v)
 	s.addSelf(snap)
 	for _, l := range latest {
@@ -25,7 +25,7 @@ func (s *pages) encode(snap *sampler.Snapshot, latest []window.Latest, v View) [
 	return s.build.page(s.tail)
 }
 
-func (s *pages) addNode(snap *sampler.Snapshot, v View) {
+func (s *pages) addNode(snap *sampler.Snapshot, v view) {
 	about, add := s.cfg.Node(), s.addPlain
 	add("pitchpipe_build_info", 1, s.cfg.Version, runtime.Version())
 	for _, source := range about.Sources {

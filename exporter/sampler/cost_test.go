@@ -93,7 +93,7 @@ func TestDescriptorsGrowWithJobsTimesCPUsAndNotWithProcesses(t *testing.T) {
 				return len(fds)
 			}
 			var root hostfs.Root
-			counted := perf.New(root)
+			counted := perf.New(root, perf.Kernel{})
 			for _, s := range counted.Probe(t.Context()) {
 				if s.Support != api.Supported {
 					t.Skipf("%s is %s: %s", s.Name, s.Support, s.Reason)

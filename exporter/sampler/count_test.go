@@ -106,7 +106,7 @@ func localLeaf(t *testing.T, name string) (dirs []string) {
 	if os.Geteuid() != 0 {
 		t.Skip("making cgroups needs root")
 	}
-	for _, s := range perf.New(hostfs.Root{}).Probe(t.Context()) {
+	for _, s := range perf.New(hostfs.Root{}, perf.Kernel{}).Probe(t.Context()) {
 		if s.Support != api.Supported {
 			t.Skipf("%s is %s: %s", s.Name, s.Support, s.Reason)
 		}
@@ -176,7 +176,7 @@ func TestARealJobIsCountedToHalfAPercentWhateverItsProcesses(t *testing.T) {
 			var root hostfs.Root
 			store := window.New(window.Config{Samples: 20_000})
 			s := sampler.New(sampler.Config{Interval: 20 * time.Millisecond, Discover: 10 * time.Millisecond, Cores: 2},
-				only{attrib.NewScanner(root, attrib.TrustNone), id}, []collector.Collector{cgroup.New(root), perf.New(root), proc.New(root)}, newWorld(),
+				only{attrib.NewScanner(root, attrib.TrustNone), id}, []collector.Collector{cgroup.New(root), perf.New(root, perf.Kernel{}), proc.New(root)}, newWorld(),
 				energy.NewModeller(energy.Model{Idle: 40, Max: 120}), store)
 			serve(t, s.Run)
 			see := func(what string, ok func(api.Window) bool) api.Window {

@@ -42,7 +42,7 @@ func TestARealSlurmJobInV1CgroupsIsCountedByPerfInItsLeaf(t *testing.T) {
 		t.Skip("making cgroups needs root")
 	}
 	var root hostfs.Root
-	for _, s := range perf.New(root).Probe(t.Context()) {
+	for _, s := range perf.New(root, perf.Kernel{}).Probe(t.Context()) {
 		if s.Support != api.Supported {
 			t.Skipf("%s is %s: %s", s.Name, s.Support, s.Reason)
 		}
@@ -94,7 +94,7 @@ func TestARealSlurmJobInV1CgroupsIsCountedByPerfInItsLeaf(t *testing.T) {
 
 	store := window.New(window.Config{})
 	s := sampler.New(sampler.Config{Interval: 100 * time.Millisecond, Discover: 20 * time.Millisecond, Cores: 2, PerfCgroups: leaves},
-		only{attrib.NewScanner(root, attrib.TrustNone), job}, []collector.Collector{cgroup.New(root), perf.New(root)}, newWorld(),
+		only{attrib.NewScanner(root, attrib.TrustNone), job}, []collector.Collector{cgroup.New(root), perf.New(root, perf.Kernel{})}, newWorld(),
 		energy.NewModeller(energy.Model{Idle: 40, Max: 120}), store)
 	serve(t, s.Run)
 	until := func(what string, ok func(api.Window) bool) api.Window {

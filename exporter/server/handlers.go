@@ -181,7 +181,7 @@ func (s *Server) mark(w http.ResponseWriter, r *http.Request, nowhere int, pass 
 func (s *Server) scrape(w http.ResponseWriter, r *http.Request) {
 	p := peerOf(r.Context())
 	if !s.cfg.ShowJobs && !p.all {
-		r = r.WithContext(metrics.For(r.Context(), metrics.View{Some: p.err == nil, UID: p.UID}))
+		r = r.WithContext(metrics.For(r.Context(), p.UID))
 	}
 	s.metrics.ServeHTTP(w, r)
 }

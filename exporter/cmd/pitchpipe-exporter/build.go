@@ -54,7 +54,7 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 	if err != nil {
 		return equipment{}, fmt.Errorf("--perf.events: %w", err)
 	}
-	counted := perf.New(o.root, events...)
+	counted := perf.New(o.root, perf.Kernel{}, events...)
 	machine := node.New(o.root)
 	is, err := collector.Ask("the machine's /proc", machine.Machine)
 	if err != nil {

@@ -119,7 +119,7 @@ func TestGroupsAreAsWideAsThePMU(t *testing.T) {
 				if tc.change != nil {
 					tc.change(k)
 				}
-				c := perf.NewWith(k.root, k, chosen(t, tc.chosen...)...)
+				c := perf.New(k.root, k, chosen(t, tc.chosen...)...)
 				got := groups(c.Probe(t.Context()))
 				want := maps.Clone(tc.want)
 				if want["software"] == nil {
@@ -150,7 +150,7 @@ func TestGroupsThatTakeTurnsAreScaledToTheTruth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newFake(t, 2)
 		k.general, k.fixed = 4, nil
-		c := perf.NewWith(k.root, k, chosen(t, "memory")...)
+		c := perf.New(k.root, k, chosen(t, "memory")...)
 		if n := len(groups(c.Probe(t.Context()))); n != 4 {
 			t.Fatalf("%d groups, want the software events and three", n)
 		}
@@ -203,7 +203,7 @@ func TestAGroupThatNeverRunsIsMissingAndNotZero(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		k := newFake(t, 1)
-		c := perf.NewWith(k.root, k, chosen(t, "basic")...)
+		c := perf.New(k.root, k, chosen(t, "basic")...)
 		dir := k.cgroup(t, "job")
 		r := opened(t, c, collector.Target{Dirs: unified(dir)})
 		misses := api.PerfEvent("cache-misses")
@@ -243,7 +243,7 @@ func TestCountersNeverFallWhateverHappens(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			k := newFake(t, 3)
 			k.general, k.fixed = rapid.IntRange(1, 5).Draw(rt, "counters"), nil
-			c := perf.NewWith(k.root, k, chosen(t, "basic", "page-faults")...)
+			c := perf.New(k.root, k, chosen(t, "basic", "page-faults")...)
 			dirs := []string{k.cgroup(t, "a"), k.cgroup(t, "b"), ""}
 			target := collector.Target{Dirs: unified(dirs[0])}
 			r := opened(t, c, target)
@@ -313,7 +313,7 @@ func TestACPUThatGoesAndComesBackLosesNothingButItsAbsence(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				k := newFake(t, 2)
-				c := perf.NewWith(k.root, k, chosen(t, tc.chosen)...)
+				c := perf.New(k.root, k, chosen(t, tc.chosen)...)
 				dir := k.cgroup(t, "job")
 				r := opened(t, c, collector.Target{Dirs: unified(dir), CPUs: tc.cpus})
 				k.run(0, dir, busy())
@@ -396,7 +396,7 @@ func TestARefusalOfTheKernelHasAReason(t *testing.T) {
 				if tc.change != nil {
 					tc.change(t, k)
 				}
-				sources := perf.NewWith(k.root, k, chosen(t, "cycles", "msr/tsc/", "cpu/tx-start/")...).Probe(t.Context())
+				sources := perf.New(k.root, k, chosen(t, "cycles", "msr/tsc/", "cpu/tx-start/")...).Probe(t.Context())
 				i := slices.IndexFunc(sources, func(s api.Source) bool { return s.Name == tc.source })
 				if i < 0 {
 					t.Fatalf("no %s in %+v", tc.source, sources)
@@ -444,7 +444,7 @@ func TestTheReasonOfADenialDependsOnLevelRightsAndKernel(t *testing.T) {
 				k.plant(t, "proc/sys/kernel/perf_event_paranoid", tc.level+"\n")
 				k.plant(t, "proc/sys/kernel/cap_last_cap", tc.last+"\n")
 				k.plant(t, "proc/self/status", "Name:\tx\nCapEff:\t"+tc.held+"\n")
-				for _, s := range perf.NewWith(k.root, k).Probe(t.Context()) {
+				for _, s := range perf.New(k.root, k).Probe(t.Context()) {
 					if _, why, _ := strings.Cut(s.Reason, tc.refused.Error()+": "); s.Support != api.Denied || why != tc.want {
 						t.Errorf("%s: %s, %q; want %s, %q", s.Name, s.Support, why, api.Denied, tc.want)
 					}
@@ -458,7 +458,7 @@ func TestAJobForWhichDescriptorsEndKeepsItsSoftwareEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		k := newFake(t, 2)
-		c := perf.NewWith(k.root, k, chosen(t, "basic")...)
+		c := perf.New(k.root, k, chosen(t, "basic")...)
 		c.Probe(t.Context())
 		dir := k.cgroup(t, "job")
 		k.files = 2*5 + 6 + 3 // the software events, and the others on one of two CPUs
@@ -496,7 +496,7 @@ func TestACgroupThatVanishesIsReadToItsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		k := newFake(t, 1)
-		c := perf.NewWith(k.root, k, chosen(t, "basic")...)
+		c := perf.New(k.root, k, chosen(t, "basic")...)
 		dir := k.cgroup(t, "job")
 		r := opened(t, c, collector.Target{Dirs: unified(dir)})
 		k.run(0, dir, busy())

@@ -45,10 +45,7 @@ var _ collector.Collector = (*Collector)(nil)
 
 // New returns a collector for the cgroups below root. Chosen are what it counts beside
 // the software events that are always counted, as Select returns them.
-func New(root hostfs.Root, chosen ...Event) *Collector { return NewWith(root, Kernel{}, chosen...) }
-
-// NewWith is New with another opener.
-func NewWith(root hostfs.Root, opener Opener, chosen ...Event) *Collector {
+func New(root hostfs.Root, opener Opener, chosen ...Event) *Collector {
 	return &Collector{root: root, opener: opener, chosen: chosen}
 }
 

@@ -147,7 +147,7 @@ func touch(pages, rounds int) {
 func leaf(t testing.TB) string {
 	t.Helper()
 	var root hostfs.Root
-	for _, s := range perf.New(root).Probe(t.Context()) {
+	for _, s := range perf.New(root, perf.Kernel{}).Probe(t.Context()) {
 		if s.Support != api.Supported {
 			t.Skipf("%s is %s: %s", s.Name, s.Support, s.Reason)
 		}
@@ -290,7 +290,7 @@ func TestCountsThreadsAndForksOnce(t *testing.T) {
 			if tc.runtime {
 				locked = 0
 			}
-			c := perf.New(hostfs.Root{}, chosen(t, "page-faults")...)
+			c := perf.New(hostfs.Root{}, perf.Kernel{}, chosen(t, "page-faults")...)
 			p := begin(t, fmt.Sprintf("%d %d %d %d %d", tc.forks, tc.threads, tc.pages, tc.rounds, locked))
 			target := collector.Target{Dirs: unified(dir)}
 			var r rising
@@ -353,7 +353,7 @@ func TestCountersGoOnWhenTheCPUsOrTheCgroupOfAJobChange(t *testing.T) {
 	}
 	one, two := leaf(t), leaf(t)
 	dirs := map[string]string{hostfs.Unified: one}
-	r, err := perf.New(hostfs.Root{}).Open(t.Context(), collector.Target{Dirs: dirs, CPUs: cpus[:1]})
+	r, err := perf.New(hostfs.Root{}, perf.Kernel{}).Open(t.Context(), collector.Target{Dirs: dirs, CPUs: cpus[:1]})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -404,7 +404,7 @@ func TestOnlyAJobWithACgroupInPerfsHierarchyIsCounted(t *testing.T) {
 		"a cgroup that is gone":  {Dirs: map[string]string{hostfs.Unified: filepath.Join(t.TempDir(), "gone")}},
 		"a directory that isn't": {Dirs: map[string]string{hostfs.Unified: t.TempDir()}},
 	} {
-		r, err := perf.New(hostfs.Root{}).Open(t.Context(), target)
+		r, err := perf.New(hostfs.Root{}, perf.Kernel{}).Open(t.Context(), target)
 		if err == nil {
 			t.Errorf("%s: opened", name)
 			_ = r.Close()
@@ -452,7 +452,7 @@ func TestAJobInAPerfCgroupIsCountedWhereverPerfLooks(t *testing.T) {
 			}
 			dir := k.cgroup(t, tree+"/pitchpipe-perf/slurm-42")
 			target := collector.Target{Dirs: map[string]string{"freezer": k.cgroup(t, "freezer/slurm/uid_1/job_42")}, PerfDir: dir}
-			c := perf.NewWith(k.root, k)
+			c := perf.New(k.root, k)
 			r := opened(t, c, target)
 			k.run(0, dir, busy())
 			time.Sleep(time.Second)
@@ -469,7 +469,7 @@ func TestAJobInAPerfCgroupIsCountedWhereverPerfLooks(t *testing.T) {
 
 func TestProbeSaysThatATreeWithoutCgroupsHasNone(t *testing.T) {
 	t.Parallel()
-	sources := perf.New(hostfs.Root{CgroupFS: t.TempDir()}).Probe(t.Context())
+	sources := perf.New(hostfs.Root{CgroupFS: t.TempDir()}, perf.Kernel{}).Probe(t.Context())
 	if len(sources) != 5 {
 		t.Errorf("%d sources, want 5", len(sources))
 	}
@@ -484,7 +484,7 @@ func targetOf(dir string) collector.Target { return collector.Target{Dirs: unifi
 
 // BenchmarkReadingTenJobs reads ten jobs on every CPU once.
 func BenchmarkReadingTenJobs(b *testing.B) {
-	c := perf.New(hostfs.Root{})
+	c := perf.New(hostfs.Root{}, perf.Kernel{})
 	var readers []collector.Reader
 	began := time.Now()
 	for range 10 {

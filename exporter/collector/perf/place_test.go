@@ -17,7 +17,7 @@ func TestAReaderKnowsOnWhichSocketItsJobWorked(t *testing.T) {
 		for cpu, socket := range []string{"0", "0", "1", "1"} {
 			k.plant(t, "sys/devices/system/cpu/cpu"+string(rune('0'+cpu))+"/topology/physical_package_id", socket+"\n")
 		}
-		c := perf.NewWith(k.root, k, chosen(t, "cycles", "cache-misses")...)
+		c := perf.New(k.root, k, chosen(t, "cycles", "cache-misses")...)
 		c.Probe(t.Context())
 		dir := k.cgroup(t, "job")
 		r := opened(t, c, collector.Target{Dirs: unified(dir)})

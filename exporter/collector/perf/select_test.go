@@ -163,7 +163,7 @@ func TestAnEventOfAPMUIsCountedInAGroupOfItsOwn(t *testing.T) {
 		t.Skip("starts processes")
 	}
 	dir := leaf(t)
-	c := perf.New(hostfs.Root{}, chosen(t, "msr/tsc/", "page-faults")...)
+	c := perf.New(hostfs.Root{}, perf.Kernel{}, chosen(t, "msr/tsc/", "page-faults")...)
 	sources := c.Probe(t.Context())
 	i := slices.IndexFunc(sources, func(s api.Source) bool { return s.Name == "perf/msr/tsc/" })
 	if sources[i].Support != api.Supported {
@@ -220,7 +220,7 @@ func TestDescriptorsAreClosedOnExecAndReleased(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := perf.New(hostfs.Root{})
+	c := perf.New(hostfs.Root{}, perf.Kernel{})
 	c.Probe(t.Context())
 	before := count()
 	r, err := c.Open(t.Context(), targetOf(dir))
