@@ -24,8 +24,6 @@ type Collector struct {
 	pools  map[string]*cached[pool]
 }
 
-var _ collector.Collector = (*Collector)(nil)
-
 // New returns a collector for the trees below root.
 func New(root hostfs.Root) *Collector { return &Collector{root: root} }
 

@@ -25,8 +25,6 @@ type Measured struct {
 // errTwice means that two counters have one name: one would be taken for the other.
 var errTwice = errors.New("two counters of one name")
 
-var _ Meter = (*Measured)(nil)
-
 // measured builds a meter. The model's idle power is split evenly over the packages until
 // something better is known; of DRAM nothing is assumed. DRAM that cannot be read is named as
 // missing. A package that cannot be read is an error: without it the sum would be that of

@@ -48,8 +48,6 @@ type Modeller struct {
 	carry float64 // busy seconds that did not fit their interval
 }
 
-var _ Meter = (*Modeller)(nil)
-
 // NewModeller returns a meter.
 func NewModeller(m Model) *Modeller {
 	return &Modeller{model: m, Measured: Measured{source: Modelled}}

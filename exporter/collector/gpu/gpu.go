@@ -11,8 +11,6 @@ import (
 	"pitchpipe/exporter/collector"
 )
 
-var _ collector.Collector = (*Source)(nil)
-
 // Name is "gpu".
 func (*Source) Name() string { return "gpu" }
 

@@ -50,8 +50,6 @@ type Opener interface {
 // does not fit in the others is refused by EMFILE.
 type Kernel struct{}
 
-var _ Opener = Kernel{}
-
 // header is number of events, time enabled, time running.
 const header = 24
 

@@ -41,8 +41,6 @@ func (c *Collector) cpus(now time.Time) ([]int, error) {
 	return slices.Clone(online), nil
 }
 
-var _ collector.Collector = (*Collector)(nil)
-
 // New returns a collector for the cgroups below root. Chosen are what it counts beside
 // the software events that are always counted, as Select returns them.
 func New(root hostfs.Root, opener Opener, chosen ...Event) *Collector {

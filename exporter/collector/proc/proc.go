@@ -33,8 +33,6 @@ type Collector struct {
 	root hostfs.Root
 }
 
-var _ collector.Collector = (*Collector)(nil)
-
 // New returns a collector for the /proc below root.
 func New(root hostfs.Root) *Collector { return &Collector{root: root} }
 
