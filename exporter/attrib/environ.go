@@ -2,7 +2,6 @@ package attrib
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -34,14 +33,11 @@ const (
 	TrustNone
 )
 
-// ErrTrust means that a text names no Trust.
-var ErrTrust = errors.New("want own, any or off")
-
 // ParseTrust reads "own", "any" or "off".
 func ParseTrust(text string) (Trust, error) {
 	i := slices.Index([]string{TrustOwn: "own", TrustAny: "any", TrustNone: "off"}, text)
 	if i < 0 {
-		return TrustNone, fmt.Errorf("%w, not %q", ErrTrust, text)
+		return TrustNone, fmt.Errorf("want own, any or off, not %q", text)
 	}
 	return Trust(i), nil
 }

@@ -37,15 +37,11 @@ type Config struct {
 // shrinks or is replaced is read from its beginning.
 func Follow(ctx context.Context, cfg Config, report func(context.Context, api.Report) error) error {
 	cfg = cfg.filled()
-	return cfg.deliver(ctx, 0, report, func(put func(api.Report), hear func([]byte) []api.Report) error {
+	return cfg.deliver(ctx, 0, report, func(see func(line []byte)) error {
 		if cfg.Path == "" {
 			return errors.New("progress: no file to follow")
 		}
-		t := &tail{path: cfg.Path, offset: max(cfg.Offset, 0), seen: func(line []byte) {
-			for _, r := range hear(line) {
-				put(r)
-			}
-		}}
+		t := &tail{path: cfg.Path, offset: max(cfg.Offset, 0), seen: see}
 		defer t.close()
 		return watch(ctx, cfg, t)
 	})
@@ -70,16 +66,8 @@ const begins = 10 * time.Second
 // exporter knows by the count what was reported before. output.Read has to return when ctx
 // ends, as the body of an HTTP answer does.
 func Read(ctx context.Context, cfg Config, output io.Reader, report func(context.Context, api.Report) error) error {
-	return cfg.filled().deliver(ctx, begins, report, func(put func(api.Report), hear func([]byte) []api.Report) error {
-		count := map[bool]int{} // of epochs, and of what was saved
+	return cfg.filled().deliver(ctx, begins, report, func(see func(line []byte)) error {
 		var cut lines
-		see := func(line []byte) {
-			for _, r := range hear(line) {
-				count[r.Saved]++
-				r.Nth = count[r.Saved]
-				put(r)
-			}
-		}
 		buf := make([]byte, 32<<10)
 		for ctx.Err() == nil {
 			n, err := output.Read(buf)
@@ -103,10 +91,10 @@ func (c Config) filled() Config {
 }
 
 // deliver reads, delivers what was read beside that, and goes on delivering for a while after
-// the reading has ended.
-func (c Config) deliver(ctx context.Context, begins time.Duration, report func(context.Context, api.Report) error, read func(put func(api.Report), hear func([]byte) []api.Report) error) error {
-	hear, err := c.hearer()
-	if err != nil {
+// the reading has ended. Where a job may be beginning, its lines are counted.
+func (c Config) deliver(ctx context.Context, begins time.Duration, report func(context.Context, api.Report) error, read func(see func(line []byte)) error) error {
+	m, err := NewMatcher(c.Pattern, c.Total)
+	if err != nil && (c.Pattern != nil || c.Done == nil) {
 		return err
 	}
 	out := &outbox{log: c.Logger, pause: c.Poll, report: report, begins: begins, waiting: make(chan api.Report, maxWaiting)}
@@ -119,32 +107,31 @@ func (c Config) deliver(ctx context.Context, begins time.Duration, report func(c
 	if c.Pattern != nil {
 		first.Go(func() { out.begin(reading) })
 	}
-	err = read(out.put, hear)
+	count := map[bool]int{} // of epochs, and of what was saved
+	put := func(r api.Report) {
+		r.Time = time.Now()
+		if begins > 0 {
+			count[r.Saved]++
+			r.Nth = count[r.Saved]
+		}
+		out.put(r)
+	}
+	err = read(func(line []byte) {
+		if m != nil {
+			if r, ok := m.Match(string(line)); ok {
+				put(r)
+			}
+		}
+		if c.Done != nil && c.Done.Match(line) {
+			put(api.Report{Saved: true})
+		}
+	})
 	ended()
 	first.Wait()
 	close(out.waiting)
 	end := time.AfterFunc(c.Drain, stop)
 	defer end.Stop()
 	return errors.Join(err, <-delivered)
-}
-
-func (c Config) hearer() (func(line []byte) []api.Report, error) {
-	m, err := NewMatcher(c.Pattern, c.Total)
-	if err != nil && (c.Pattern != nil || c.Done == nil) {
-		return nil, err
-	}
-	return func(line []byte) (out []api.Report) {
-		if m != nil {
-			if r, ok := m.Match(string(line)); ok {
-				r.Time = time.Now()
-				out = append(out, r)
-			}
-		}
-		if c.Done != nil && c.Done.Match(line) {
-			out = append(out, api.Report{Saved: true, Time: time.Now()})
-		}
-		return out
-	}, nil
 }
 
 // ErrPattern means that the pattern cannot name an epoch.
@@ -183,8 +170,9 @@ func (m *Matcher) Match(line string) (api.Report, bool) {
 	if !ok {
 		return api.Report{}, false
 	}
-	loss, quality := group("loss"), group("quality")
-	r := api.Report{Epoch: epoch, Total: m.total, Loss: number(loss), Quality: number(quality), Diverged: diverged(loss) || diverged(quality)}
+	loss, lost := number(group("loss"))
+	quality, spoilt := number(group("quality"))
+	r := api.Report{Epoch: epoch, Total: m.total, Loss: loss, Quality: quality, Diverged: lost || spoilt}
 	if total, ok := positive(group("total")); ok {
 		r.Total = total
 	}
@@ -196,19 +184,17 @@ func positive(text string) (int, bool) {
 	return int(n), err == nil && n > 0
 }
 
-func number(text string) *float64 {
-	v, err := strconv.ParseFloat(text, 64)
-	// Go's own notations no job means.
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || strings.ContainsAny(text, "xX_") {
-		return nil
+// number reads what a job printed. It has diverged if that is NaN or infinity, as C, Python
+// and Java spell them.
+func number(text string) (v *float64, diverged bool) {
+	n, err := strconv.ParseFloat(text, 64)
+	switch {
+	case err != nil, strings.ContainsAny(text, "xX_"): // Go's own notations no job means
+		return nil, false
+	case math.IsNaN(n) || math.IsInf(n, 0):
+		return nil, true
 	}
-	return &v
-}
-
-// diverged reports whether a job printed NaN or infinity, as C, Python and Java spell them.
-func diverged(text string) bool {
-	v, err := strconv.ParseFloat(text, 64)
-	return err == nil && (math.IsNaN(v) || math.IsInf(v, 0))
+	return &n, false
 }
 
 // trim takes off what \S+ catches beside a number: "0.31," "(0.31)" "93.1%". A
