@@ -66,16 +66,10 @@ func (e *procs) stepd(pid int) (job, step string, ok bool) {
 	if !e.runsStepd(pid) || !e.admins(e.root.Pid(pid)) { // the former first, since nearly none does
 		return "", "", false
 	}
-	cmdline, err := hostfs.Read(e.root.Pid(pid, "cmdline"))
+	cmdline, _ := hostfs.Read(e.root.Pid(pid, "cmdline")) // unreadable: no title
 	job, step, ok = ParseTitle(cmdline)
-	if err != nil || !ok || !e.bornByAdmin(pid) {
-		return "", "", false
-	}
 	file, err := os.Stat(exe)
-	if err != nil || file.Mode()&os.ModeSetuid != 0 || !e.admins(exe) {
-		return "", "", false
-	}
-	return job, step, true
+	return job, step, ok && e.bornByAdmin(pid) && err == nil && file.Mode()&os.ModeSetuid == 0 && e.admins(exe)
 }
 
 // runsStepd reports whether a process runs a file named as a step daemon. Debian's is
