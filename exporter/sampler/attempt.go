@@ -65,11 +65,7 @@ func (j *job) usurped(f scanned) bool {
 	if len(j.found.Dirs) > 0 || j.found.Confirmed || len(f.Dirs) == 0 {
 		return false
 	}
-	uid, ok := f.UID, f.HasUID
-	if !ok {
-		uid, ok = f.user, f.owned
-	}
-	return !ok || uid != j.uid
+	return !f.HasUID || f.UID != j.uid
 }
 
 // replacesEnded reports whether f, which only an environment names, would replace an attempt

@@ -15,12 +15,10 @@ const finding = "attrib"
 // scanned is what one look for jobs saw of one.
 type scanned struct {
 	attrib.Found
-	cpus   []int  // that its cpuset gives it; nil = it has none
-	looked bool   // at them
-	anyone bool   // a process is in it; not looked for where the last reading saw one
-	empty  bool   // no process is in it or about to come, and that could be read; of unknown jobs alone
-	user   uint32 // of its processes, where that has to be asked
-	owned  bool   // that is known
+	cpus   []int // that its cpuset gives it; nil = it has none
+	looked bool  // at them
+	anyone bool  // a process is in it; not looked for where the last reading saw one
+	empty  bool  // no process is in it or about to come, and that could be read; of unknown jobs alone
 }
 
 // question is what a look for jobs has to find out about one that is known.
@@ -93,7 +91,7 @@ func (s *Sampler) look(ctx context.Context) ([]scanned, error) {
 				see.anyone = len(f.Processes()) > 0
 			}
 			if w.user && len(f.Dirs) > 0 && !f.HasUID {
-				see.user, see.owned = s.finder.User(f.Processes())
+				see.UID, see.HasUID = s.finder.User(f.Processes())
 			}
 			see.empty = !known && !see.anyone && !f.Fresh() && f.Readable()
 			out = append(out, see)

@@ -56,11 +56,11 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 	}
 	counted := perf.New(o.root, perf.Kernel{}, events...)
 	machine := node.New(o.root)
-	is, err := collector.Ask("the machine's /proc", machine.Machine)
+	about, err := collector.Ask("the machine's /proc", machine.Machine)
 	if err != nil {
 		return equipment{}, err
 	}
-	model, err := o.model.Or(energy.DefaultModel(is.Cores))
+	model, err := o.model.Or(energy.DefaultModel(about.Cores))
 	if err != nil {
 		return equipment{}, err
 	}
@@ -68,20 +68,17 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 	if err != nil {
 		return equipment{}, fmt.Errorf("--energy.hwmon: %w", err)
 	}
-	found, err := energy.Find(energy.Config{Root: o.root, Opener: perf.Kernel{}, Model: model, Sensors: sensors})
+	found, err := energy.Find(o.root, perf.Kernel{}, model, sensors)
 	if err != nil {
 		return equipment{}, err
 	}
 	e := equipment{
-		machine: machine, scanner: attrib.NewScanner(o.root, trust), energy: found, workers: map[string]*collector.Worker{},
+		about: about, machine: machine, scanner: attrib.NewScanner(o.root, trust), energy: found, workers: map[string]*collector.Worker{},
 		// The order is the precedence where two know the same column.
 		sources: []collector.Collector{cgroup.New(o.root), counted, proc.New(o.root)},
 	}
 	e.sockets, _ = collector.Ask("sockets", func() (map[int]int, error) { return sockets(o.root), nil }) // else the packages are taken to be one
-	e.about = api.Node{
-		Hostname: is.Hostname, CPUModel: is.CPUModel, Cores: is.Cores, MemoryBytes: is.MemoryBytes, MachineKind: is.Kind(),
-		Schema: api.SchemaAccounting, EnergySource: found.Meter.Source(), IntervalSecs: o.sampling.Interval.Seconds(),
-	}
+	e.about.Schema, e.about.EnergySource, e.about.IntervalSecs = api.SchemaAccounting, found.Meter.Source(), o.sampling.Interval.Seconds()
 	e.probe("attrib", e.scanner.Sources)
 	e.probe("node", func() []api.Source { return machine.Probe(ctx) })
 	for _, c := range e.sources {

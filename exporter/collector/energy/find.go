@@ -10,14 +10,6 @@ import (
 	"pitchpipe/exporter/hostfs"
 )
 
-// Config says what may be read, and what is computed where nothing can be.
-type Config struct {
-	Root    hostfs.Root
-	Opener  perf.Opener // of the power PMU's events
-	Model   Model
-	Sensors Sensors // of the board, that count
-}
-
 // Found is the meter of a node.
 type Found struct {
 	Meter   Meter
@@ -27,17 +19,17 @@ type Found struct {
 // Find takes one meter, so that nothing is counted twice: the first that there is of the power
 // PMU, powercap, the node's own controller, the board's sensors, and the model. Powercap comes
 // before the PMU only if it counts a component that the PMU does not. A source that does not
-// answer, such as a sensor behind a controller of the board, is skipped. The caller calls
-// Meter.Close.
-func Find(c Config) (*Found, error) {
+// answer, such as a sensor behind a controller of the board, is skipped. The opener is of the
+// power PMU's events, and sensors are those of the board that count. The caller calls Meter.Close.
+func Find(root hostfs.Root, opener perf.Opener, model Model, sensors Sensors) (*Found, error) {
 	tries := []struct {
 		name string
 		open func() (*Measured, error)
 	}{
-		{PerfPower, func() (*Measured, error) { return NewPerfPower(c.Root, c.Opener, c.Model) }},
-		{RAPL, func() (*Measured, error) { return NewPowercap(c.Root, c.Model) }},
-		{BMC, func() (*Measured, error) { return NewPMCounters(c.Root, c.Model) }},
-		{HWMon, func() (*Measured, error) { return NewHWMon(c.Root, c.Sensors, c.Model) }},
+		{PerfPower, func() (*Measured, error) { return NewPerfPower(root, opener, model) }},
+		{RAPL, func() (*Measured, error) { return NewPowercap(root, model) }},
+		{BMC, func() (*Measured, error) { return NewPMCounters(root, model) }},
+		{HWMon, func() (*Measured, error) { return NewHWMon(root, sensors, model) }},
 	}
 	f := &Found{}
 	var best *Measured
@@ -59,9 +51,9 @@ func Find(c Config) (*Found, error) {
 		}
 		f.Sources = append(f.Sources, s)
 	}
-	f.Sources = append(f.Sources, api.Source{Name: "energy/" + Modelled, Support: api.Supported, Reason: c.Model.String()})
+	f.Sources = append(f.Sources, api.Source{Name: "energy/" + Modelled, Support: api.Supported, Reason: model.String()})
 	if f.Meter = best; best == nil {
-		f.Meter = NewModeller(c.Model)
+		f.Meter = NewModeller(model)
 	}
 	return f, errors.Join(errs...)
 }

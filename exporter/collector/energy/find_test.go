@@ -22,7 +22,7 @@ func find(t *testing.T, m *fixtures.Machine, rules ...string) *energy.Found {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := energy.Find(energy.Config{Root: m.Root(), Opener: m.Opener(), Model: energy.Model{Idle: 50, Max: 200}, Sensors: sensors})
+	f, err := energy.Find(m.Root(), m.Opener(), energy.Model{Idle: 50, Max: 200}, sensors)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,20 +27,6 @@ type CPU struct {
 	PerCPU map[int]float64 // busy time by the number of the CPU
 }
 
-// Machine is what does not change while the exporter runs.
-type Machine struct {
-	Hostname    string
-	CPUModel    string
-	Cores       int
-	MemoryBytes int64
-}
-
-// Kind is equal on machines whose profiles may be compared: normalised CPU model
-// and number of cores, such as "amd-epyc-7763×64".
-func (m Machine) Kind() string {
-	return NormaliseModel(m.CPUModel) + "×" + strconv.Itoa(m.Cores)
-}
-
 // Node reads one machine.
 type Node struct {
 	root hostfs.Root
@@ -60,9 +46,9 @@ func (n *Node) Probe(context.Context) []api.Source {
 }
 
 // Machine describes the machine. What cannot be read is left empty, except the
-// cores, without which nothing can be attributed.
-func (n *Node) Machine() (Machine, error) {
-	var m Machine
+// cores, without which nothing can be attributed. Its kind is the normalised CPU model and the
+// number of cores, such as "amd-epyc-7763×64".
+func (n *Node) Machine() (m api.Node, _ error) {
 	cpu, err := n.CPU()
 	if err != nil {
 		return m, err
@@ -74,6 +60,7 @@ func (n *Node) Machine() (Machine, error) {
 	if data, err := hostfs.Read(n.root.Proc("cpuinfo")); err == nil {
 		m.CPUModel = Model(data)
 	}
+	m.MachineKind = NormaliseModel(m.CPUModel) + "×" + strconv.Itoa(m.Cores)
 	if fs, err := n.proc(); err == nil {
 		if mem, err := fs.Meminfo(); err == nil && mem.MemTotalBytes != nil {
 			m.MemoryBytes = int64(min(*mem.MemTotalBytes, math.MaxInt64))

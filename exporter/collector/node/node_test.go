@@ -39,12 +39,9 @@ func TestDescribesAMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := node.Machine{Hostname: "n17", CPUModel: "Intel(R) Xeon(R) Gold 6248 CPU @ 2.50GHz", Cores: 2, MemoryBytes: 16318412 << 10}
+	want := api.Node{Hostname: "n17", CPUModel: "Intel(R) Xeon(R) Gold 6248 CPU @ 2.50GHz", Cores: 2, MemoryBytes: 16318412 << 10, MachineKind: "intel-xeon-gold-6248×2"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("machine (-want +got):\n%s", diff)
-	}
-	if got.Kind() != "intel-xeon-gold-6248×2" {
-		t.Errorf("kind %q", got.Kind())
 	}
 	cpu, err := n.CPU()
 	if diff := cmp.Diff(node.CPU{Busy: 16.5, Idle: 94, Steal: 0.5, Cores: 2, PerCPU: map[int]float64{0: 0.05, 1: 0.05}}, cpu); err != nil || diff != "" {
