@@ -21,11 +21,11 @@ type Backend interface {
 	Run(ctx context.Context, emit func(card.Reading)) error
 }
 
-// pace is the time between readings for an interval that was asked for, 0 = none: 1 s, and at
-// most 2 s, however seldom samples are taken. Integrated power and sensors of a whole machine
-// need that.
+// pace is the time between readings for an interval that was asked for, 0 = none: 1 s, at least
+// the 100 ms that pitchpipe-gpu asks for, and at most 2 s, however seldom samples are taken.
+// Integrated power and sensors of a whole machine need that.
 func pace(interval time.Duration) time.Duration {
-	return min(cmp.Or(max(interval, 0), time.Second), 2*time.Second)
+	return min(max(cmp.Or(interval, time.Second), 100*time.Millisecond), 2*time.Second)
 }
 
 const (

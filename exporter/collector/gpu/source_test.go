@@ -340,7 +340,7 @@ func TestAHelperIsReadUntilItEndsAndSaysWhy(t *testing.T) {
 
 func TestGPUsAreReadOftenHoweverSeldomSamplesAreTaken(t *testing.T) {
 	t.Parallel()
-	for interval, want := range map[time.Duration]string{0: "1s", 250 * time.Millisecond: "250ms", 30 * time.Second: "2s"} {
+	for interval, want := range map[time.Duration]string{0: "1s", 50 * time.Millisecond: "100ms", 250 * time.Millisecond: "250ms", 30 * time.Second: "2s"} {
 		path := program(t, "echo \"$2\" >&2\nexit 1")
 		err := gpu.Helper{Path: path, Interval: interval}.Run(t.Context(), func(card.Reading) {})
 		if err == nil || !strings.Contains(err.Error(), ": "+want) {
