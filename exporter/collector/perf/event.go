@@ -19,8 +19,8 @@ type Event struct {
 	Metric string // middle of its metric's name; empty = it has none of its own
 	Help   string
 
-	attr   Attr    // if pmu is empty, or once it is resolved
-	pmu    string  // that knows it, or "tracepoint"
+	attr   Attr    // of a PMU's and of a tracepoint once it is resolved
+	pmu    string  // in sysfs, that knows it
 	family string  // events of one family may share a group
 	unit   float64 // counts in one of the column; 0 = 1
 	// place is what of a place the event counts; nil = nothing.

@@ -23,22 +23,20 @@ var ErrTerms = errors.New("cannot be understood")
 
 // resolve finds how this machine numbers an event.
 func resolve(root hostfs.Root, e Event) (Event, error) {
-	switch e.pmu {
-	case "":
-	case tracepoint:
-		m := regexp.MustCompile(tracepointForm).FindStringSubmatch(e.Name)
-		attr, err := perfutils.TracepointEventAttr(m[1], m[2])
+	switch {
+	case e.family == tracepoint:
+		system, name, _ := strings.Cut(e.Name, ":")
+		attr, err := perfutils.TracepointEventAttr(system, name)
 		if err != nil {
 			return e, fmt.Errorf("%w: %w", collector.ErrUnsupported, err)
 		}
-		e.attr, e.family = Attr{Type: attr.Type, Config: attr.Config}, tracepoint
-	default:
-		m := regexp.MustCompile(pmuForm).FindStringSubmatch(e.Name)
-		attr, err := PMUEvent(root, m[1], m[2])
+		e.attr = Attr{Type: attr.Type, Config: attr.Config}
+	case e.pmu != "":
+		attr, err := PMUEvent(root, e.pmu, strings.Trim(e.Name[len(e.pmu):], "/"))
 		if err != nil {
 			return e, err
 		}
-		e.attr, e.family = attr, m[1]
+		e.attr, e.family = attr, e.pmu
 		if attr.Type == unix.PERF_TYPE_RAW {
 			e.family = cpuPMU
 		}

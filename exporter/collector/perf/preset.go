@@ -62,16 +62,9 @@ func pipetune() []string {
 	return out
 }
 
-// alias gives an event's second names the first.
-func alias(name string) string {
-	return cmp.Or(map[string]string{
-		"cpu-cycles": "cycles", "branch-instructions": "branches", "faults": "page-faults", "cs": "context-switches", "migrations": "cpu-migrations",
-	}[name], name)
-}
-
 const (
-	pmuForm        = `^([A-Za-z0-9_-]+)/([A-Za-z0-9_][A-Za-z0-9_.-]*)/$`
-	tracepointForm = `^([A-Za-z0-9_-]+):([A-Za-z0-9_]+)$`
+	pmuForm        = `^[A-Za-z0-9_-]+/[A-Za-z0-9_][A-Za-z0-9_.-]*/$`
+	tracepointForm = `^[A-Za-z0-9_-]+:[A-Za-z0-9_]+$`
 	tracepoint     = "tracepoint"
 )
 
@@ -84,8 +77,11 @@ func Select(names []string) ([]Event, error) {
 	catalogue := Catalogue()
 	var out []Event
 	var unknown []string
+	first := map[string]string{ // of the names of one event
+		"cpu-cycles": "cycles", "branch-instructions": "branches", "faults": "page-faults", "cs": "context-switches", "migrations": "cpu-migrations",
+	}
 	take := func(name string) {
-		name = alias(name)
+		name = cmp.Or(first[name], name)
 		e, ok := find(catalogue, name)
 		switch {
 		case !ok:
@@ -117,15 +113,15 @@ func find(catalogue []Event, name string) (Event, bool) {
 		return catalogue[i], true
 	}
 	named := Event{Name: name, Column: api.PerfEvent(name), Help: "As " + name + " is defined by the kernel or the CPU's maker."}
-	if m := regexp.MustCompile(pmuForm).FindStringSubmatch(name); m != nil {
-		named.pmu = m[1]
-		return named, true
+	switch {
+	case regexp.MustCompile(pmuForm).MatchString(name):
+		named.pmu, _, _ = strings.Cut(name, "/")
+	case regexp.MustCompile(tracepointForm).MatchString(name):
+		named.family = tracepoint
+	default:
+		return Event{}, false
 	}
-	if regexp.MustCompile(tracepointForm).MatchString(name) {
-		named.pmu = tracepoint
-		return named, true
-	}
-	return Event{}, false
+	return named, true
 }
 
 // offer is the text that lists what can be chosen.

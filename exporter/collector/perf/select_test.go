@@ -156,6 +156,17 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
+// The kernel lists tracepoints as a PMU too, which names none.
+func TestAnEventThatAPMUDoesNotNameIsUnsupported(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"nothing/x/", "tracepoint/x/", "nothing:x"} {
+		sources := perf.New(hostfs.Root{}, perf.Kernel{}, chosen(t, name)...).Probe(t.Context())
+		if last := sources[len(sources)-1]; last.Name != "perf/"+name || last.Support == api.Supported {
+			t.Errorf("%s: %+v", name, last)
+		}
+	}
+}
+
 // Real hosts have the msr PMU, virtual ones too: it is opened without bits that exclude
 // anything, which it would refuse.
 func TestAnEventOfAPMUIsCountedInAGroupOfItsOwn(t *testing.T) {
