@@ -121,10 +121,7 @@ func Started(pid int) uint64 {
 	if err != nil {
 		return 0
 	}
-	stat, err := p.Stat()
-	if err != nil {
-		return 0
-	}
+	stat, _ := p.Stat() // 0 where it has ended
 	return stat.Starttime
 }
 

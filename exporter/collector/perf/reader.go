@@ -115,7 +115,8 @@ func (r *reader) fill(cpus []int) (refused, err error) {
 	r.complete = cpus
 	for i, t := range r.tallies {
 		for _, cpu := range cpus {
-			if t.off != nil || r.counts(t, cpu) {
+			counts := func(c *counter) bool { return c.tally == t && c.cpu == cpu && c.dir == r.dir }
+			if t.off != nil || slices.ContainsFunc(r.counters, counts) {
 				continue
 			}
 			err := r.open(f, t, cpu)
@@ -136,11 +137,6 @@ func (r *reader) fill(cpus []int) (refused, err error) {
 		}
 	}
 	return errors.Join(others...), errors.Join(errs...)
-}
-
-// counts reports whether a group counts the job on a CPU.
-func (r *reader) counts(t *tally, cpu int) bool {
-	return slices.ContainsFunc(r.counters, func(c *counter) bool { return c.tally == t && c.cpu == cpu && c.dir == r.dir })
 }
 
 func (r *reader) open(cgroup *os.File, t *tally, cpu int) error {
