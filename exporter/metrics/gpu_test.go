@@ -7,6 +7,7 @@ import (
 
 	"pitchpipe/exporter/collector/gpu"
 	"pitchpipe/exporter/collector/gpu/card"
+	"pitchpipe/exporter/metrics"
 )
 
 // twoGPUs are one that tells everything and one that tells nearly nothing.
@@ -20,7 +21,7 @@ func twoGPUs() *gpu.Snapshot {
 
 func TestWhatAGPUDoesNotTellIsNotOnThePage(t *testing.T) {
 	t.Parallel()
-	page := scrape(t, handler(t, full(t)))
+	page := scrape(t, metrics.Handler(full(t)))
 	for _, want := range []string{
 		`pitchpipe_gpu_info{uuid="GPU-a",index="0",name="A",driver="555",backend="helper"} 1`,
 		`pitchpipe_gpu_energy_joules_total{uuid="GPU-a",source="counter"} 1234.5`,

@@ -72,15 +72,11 @@ type page struct {
 	zip   []byte
 }
 
-// Handler serves the newest sample.
-func Handler(cfg Config) (http.Handler, error) {
+// Handler serves the newest sample. The others must not be of one name.
+func Handler(cfg Config) http.Handler {
 	r := prometheus.NewRegistry()
-	for _, m := range cfg.Others {
-		if err := r.Register(m); err != nil {
-			return nil, err
-		}
-	}
-	return &pages{cfg: cfg, others: r, build: newBuilder()}, nil
+	r.MustRegister(cfg.Others...)
+	return &pages{cfg: cfg, others: r, build: newBuilder()}
 }
 
 // ServeHTTP implements http.Handler.

@@ -142,15 +142,6 @@ func page(node func() api.Node, snapshot func() *sampler.Snapshot) metrics.Confi
 	return metrics.Config{Version: "test", Node: node, Store: window.New(window.Config{}), Snapshot: snapshot}
 }
 
-func handler(t *testing.T, c metrics.Config) http.Handler {
-	t.Helper()
-	h, err := metrics.Handler(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
-}
-
 func parse(t *testing.T, page string) map[string]*dto.MetricFamily {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
@@ -163,7 +154,7 @@ func parse(t *testing.T, page string) map[string]*dto.MetricFamily {
 
 func TestEveryFamilyIsShownAndPassesLint(t *testing.T) {
 	t.Parallel()
-	page := scrape(t, handler(t, full(t)))
+	page := scrape(t, metrics.Handler(full(t)))
 	problems, err := promlint.New(strings.NewReader(page)).Lint()
 	if err != nil {
 		t.Fatal(err)
@@ -204,7 +195,7 @@ func TestEveryFamilyIsShownAndPassesLint(t *testing.T) {
 
 func TestValuesAreShownWithTheirLabels(t *testing.T) {
 	t.Parallel()
-	page := scrape(t, handler(t, full(t)))
+	page := scrape(t, metrics.Handler(full(t)))
 	for _, want := range []string{
 		"# HELP pitchpipe_job_energy_joules_total Energy attributed to the attempt: active, idle and that of its GPUs. The source is modelled where any part is.\n# TYPE pitchpipe_job_energy_joules_total counter\n" +
 			`pitchpipe_job_energy_joules_total{manager="local",job_id="7",attempt="2",source="rapl"} ` + value(api.ColJoules) + "\n",
@@ -234,7 +225,7 @@ func TestValuesAreShownWithTheirLabels(t *testing.T) {
 func TestThePageIsEncodedOncePerSample(t *testing.T) {
 	t.Parallel()
 	c, store, sample := measured(t)
-	h := handler(t, c)
+	h := metrics.Handler(c)
 	before := scrape(t, h)
 	key := attrib.Key{Manager: attrib.Local, ID: "7", Attempt: 2}
 	store.Append(key, time.Unix(102, 0), map[string]float64{api.ColJoules: 500}, nil)
@@ -251,10 +242,7 @@ func TestACompressedPageIsTheSame(t *testing.T) {
 	t.Parallel()
 	c := full(t)
 	c.Others = []prometheus.Collector{collectors.NewGoCollector()}
-	h, err := metrics.Handler(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := metrics.Handler(c)
 	plain := scrape(t, h)
 	if !strings.Contains(plain, "go_goroutines ") {
 		t.Error("the metrics of the runtime are missing")
@@ -270,9 +258,11 @@ func TestACompressedPageIsTheSame(t *testing.T) {
 			t.Errorf("%q: %v", accept, rec.Header())
 		}
 		if zipped {
-			if body, err = gzip.NewReader(rec.Body); err != nil {
+			unzipped, err := gzip.NewReader(rec.Body)
+			if err != nil {
 				t.Fatal(err)
 			}
+			body = unzipped
 		}
 		got, err := io.ReadAll(body)
 		if err != nil || string(got) != plain {
@@ -283,7 +273,7 @@ func TestACompressedPageIsTheSame(t *testing.T) {
 
 func TestEachSeesHisOwnPage(t *testing.T) {
 	t.Parallel()
-	h := handler(t, full(t))
+	h := metrics.Handler(full(t))
 	for _, tc := range []struct {
 		name string
 		user []uint32
@@ -310,7 +300,7 @@ func TestAnyTextSurvivesThePage(t *testing.T) {
 		reason := rapid.String().Draw(rt, "reason")
 		node := api.Node{Sources: []api.Source{{Name: "x", Support: api.Denied, Reason: reason}}}
 		c := page(func() api.Node { return node }, func() *sampler.Snapshot { return &sampler.Snapshot{} })
-		f := parse(t, scrape(t, handler(t, c)))["pitchpipe_source_up"]
+		f := parse(t, scrape(t, metrics.Handler(c)))["pitchpipe_source_up"]
 		for _, l := range f.GetMetric()[0].GetLabel() {
 			if l.GetName() == "reason" && l.GetValue() != reason {
 				rt.Errorf("%q became %q", reason, l.GetValue())
@@ -321,10 +311,7 @@ func TestAnyTextSurvivesThePage(t *testing.T) {
 
 func BenchmarkScrape(b *testing.B) {
 	c, _, sample := measured(b)
-	h, err := metrics.Handler(c)
-	if err != nil {
-		b.Fatal(err)
-	}
+	h := metrics.Handler(c)
 	req := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/metrics", nil)
 	b.Run("from memory", func(b *testing.B) {
 		for b.Loop() {

@@ -25,10 +25,7 @@ func value(column string) string { return strconv.Itoa(slices.Index(columns(), c
 
 func TestPerfEventsAreShownWithTheRatioOfTheirGroup(t *testing.T) {
 	t.Parallel()
-	h, err := metrics.Handler(full(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := metrics.Handler(full(t))
 	page := scrape(t, h)
 	of := `{manager="local",job_id="7",attempt="2"`
 	for _, want := range []string{

@@ -6,6 +6,7 @@ import (
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector/node"
+	"pitchpipe/exporter/metrics"
 	"pitchpipe/exporter/sampler"
 )
 
@@ -17,7 +18,7 @@ func TestASourceThatDoesNotAnswerIsDownAndHasNoTimeInItsLabels(t *testing.T) {
 		{Name: "cgroup/cpu", Support: api.Supported, Reason: "unified"},
 	}}
 	c := page(func() api.Node { return about }, func() *sampler.Snapshot { return &sampler.Snapshot{} })
-	page := scrape(t, handler(t, c))
+	page := scrape(t, metrics.Handler(c))
 	for _, want := range []string{
 		`pitchpipe_source_up{source="perf/task-clock",support="supported",reason="does not answer"} 0`,
 		`pitchpipe_source_up{source="perf/cycles",support="unsupported",reason="no PMU"} 0`,
@@ -33,7 +34,7 @@ func TestThePageTellsTheNodeAsItIsNow(t *testing.T) {
 	t.Parallel()
 	now := api.Node{Cores: 2, Sources: []api.Source{{Name: "gpu/nvidia", Support: api.Unsupported, Reason: "no driver yet"}}}
 	snap := &sampler.Snapshot{}
-	h := handler(t, page(func() api.Node { return now }, func() *sampler.Snapshot { return snap }))
+	h := metrics.Handler(page(func() api.Node { return now }, func() *sampler.Snapshot { return snap }))
 	if page := scrape(t, h); !strings.Contains(page, `reason="no driver yet"} 0`) || !strings.Contains(page, "pitchpipe_node_cores 2\n") {
 		t.Error(page)
 	}

@@ -116,12 +116,9 @@ func TestTheMetricsShowEachUserHisOwnJobs(t *testing.T) {
 			t.Parallel()
 			dir := peercredtest.Dir(t)
 			store := fill(t)
-			h, err := metrics.Handler(metrics.Config{
+			h := metrics.Handler(metrics.Config{
 				Node: func() api.Node { return api.Node{Cores: 2} }, Store: store, Snapshot: func() *sampler.Snapshot { return &sampler.Snapshot{} },
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
 			address := freeAddress(t)
 			socket := filepath.Join(dir, "s")
 			s, err := server.New(server.Config{Socket: socket, Metrics: address, Readers: []uint32{reader}, ShowJobs: tc.show == "all"}, static(api.Node{}), store, &marker{}, h)

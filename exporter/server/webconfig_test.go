@@ -31,12 +31,9 @@ func TestAWebConfigAsksForAPasswordAndHidesJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := fill(t)
-	h, err := metrics.Handler(metrics.Config{
+	h := metrics.Handler(metrics.Config{
 		Node: func() api.Node { return api.Node{Cores: 2} }, Store: store, Snapshot: func() *sampler.Snapshot { return &sampler.Snapshot{} },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	address := freeAddress(t)
 	s, err := server.New(server.Config{Socket: filepath.Join(dir, "s"), Metrics: address, WebConfig: config}, static(api.Node{}), store, &marker{}, h)
 	if err != nil {

@@ -207,16 +207,12 @@ func run(ctx context.Context, o options) error {
 	if with.gpus.source != nil {
 		page.GPUs = with.gpus.source.Snapshot
 	}
-	shown, err := metrics.Handler(page)
-	if err != nil {
-		return fmt.Errorf("metrics: %w", err)
-	}
 	serving.Logger, serving.ShowJobs = log, o.jobs == "all"
 	if o.root.Self() != os.Getpid() {
 		serving.Blind, me.is.Blind = namespaced, namespaced
 		log.Warn("no reports are taken", "reason", namespaced)
 	}
-	serve, err := server.New(serving, about, store, sample, shown)
+	serve, err := server.New(serving, about, store, sample, metrics.Handler(page))
 	if err != nil {
 		return err
 	}
