@@ -143,14 +143,13 @@ func (j *job) settled() {
 	j.charged.lost = j.charged.places == nil
 }
 
-// source is what the sum of a job's joules may claim to be: no more than its weakest part,
-// be that its graphics cards' or what an earlier exporter counted.
+// source is what the sum of a job's joules may claim to be: modelled where a part is that an
+// earlier exporter counted.
 func (s *Sampler) source(j *job) string {
-	cards := ""
-	if s.cfg.GPUs != nil {
-		cards = energy.GPU
+	if j.source == energy.Modelled {
+		return energy.Modelled
 	}
-	return energy.Weakest(s.meter.Source(), cards, j.source)
+	return s.meter.Source()
 }
 
 // addEnergy puts the joules into a sample. While those of the job's graphics cards are

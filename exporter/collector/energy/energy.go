@@ -1,9 +1,7 @@
 package energy
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"time"
 )
 
@@ -130,13 +128,4 @@ type Zone struct {
 	Name    string // package-0, core, dram, psys
 	Counted bool   // it is part of the node's total
 	Joules  float64
-}
-
-// Weakest is the source that a sum of joules may claim: modelled if any part is, else the
-// first that is not empty.
-func Weakest(sources ...string) string {
-	if slices.Contains(sources, Modelled) {
-		return Modelled
-	}
-	return cmp.Or(sources...)
 }

@@ -202,22 +202,3 @@ func TestCardsAreNeverCountedTwice(t *testing.T) {
 		t.Errorf("node %+v, system %+v; want 200 J, of which 140 the jobs'", book.Node, book.System)
 	}
 }
-
-func TestASumClaimsNoMoreThanItsWeakestPart(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		name string
-		of   []string
-		want string
-	}{
-		{"both are measured", []string{energy.RAPL, energy.GPU}, energy.RAPL},
-		{"the node is modelled", []string{energy.Modelled, energy.GPU}, energy.Modelled},
-		{"a part is modelled", []string{energy.RAPL, energy.Modelled}, energy.Modelled},
-		{"nothing else is known", []string{"", energy.GPU}, energy.GPU},
-		{"nothing is known", nil, ""},
-	} {
-		if got := energy.Weakest(tc.of...); got != tc.want {
-			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
-		}
-	}
-}

@@ -61,11 +61,11 @@ func (d DCGM) ask(ctx context.Context, client *http.Client) (r card.Reading, err
 	if answer.StatusCode != http.StatusOK {
 		return r, fmt.Errorf("%s answers %s", d.URL, answer.Status)
 	}
-	return parseDCGM(io.LimitReader(answer.Body, maxPage), time.Now())
+	return parseDCGM(io.LimitReader(answer.Body, maxPage))
 }
 
 // parseDCGM reads the families of a page that are about whole GPUs.
-func parseDCGM(page io.Reader, at time.Time) (card.Reading, error) {
+func parseDCGM(page io.Reader) (card.Reading, error) {
 	families, err := familiesOf(page)
 	if err != nil {
 		return card.Reading{}, fmt.Errorf("%w: %w", card.ErrInvalid, err)
@@ -99,7 +99,7 @@ func parseDCGM(page io.Reader, at time.Time) (card.Reading, error) {
 	if len(devices) == 0 {
 		return card.Reading{}, fmt.Errorf("%w: no GPU in the page", card.ErrInvalid)
 	}
-	r := card.Reading{At: at}
+	var r card.Reading
 	for _, d := range devices {
 		r.Devices = append(r.Devices, *d)
 	}

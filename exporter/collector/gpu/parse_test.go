@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -89,20 +88,19 @@ DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-a"} 20
 
 func TestThePageOfADCGMExporterIsReadForWholeGPUs(t *testing.T) {
 	t.Parallel()
-	at := time.Unix(5, 0)
-	got, err := gpu.ParseDCGM(strings.NewReader(page), at)
+	got, err := gpu.ParseDCGM(strings.NewReader(page))
 	if err != nil {
 		t.Fatal(err)
 	}
 	missing := map[string]string{"processes": "dcgm-exporter does not report them"}
-	want := card.Reading{At: at, Devices: []card.Device{
+	want := card.Reading{Devices: []card.Device{
 		{UUID: "GPU-a", Name: "NVIDIA A100", Joules: new(1.5), Watts: new(55.5), Busy: new(0.2), Missing: missing},
 		{UUID: "GPU-b", Index: 1, Name: "NVIDIA A100", Joules: new(9.0), Missing: missing},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := gpu.ParseDCGM(strings.NewReader("up 1\n"), at); !errors.Is(err, card.ErrInvalid) {
+	if _, err := gpu.ParseDCGM(strings.NewReader("up 1\n")); !errors.Is(err, card.ErrInvalid) {
 		t.Errorf("a page without a GPU: %v", err)
 	}
 }
@@ -121,7 +119,7 @@ func FuzzParseSMI(f *testing.F) {
 func FuzzParseDCGM(f *testing.F) {
 	f.Add(page)
 	f.Fuzz(func(t *testing.T, text string) {
-		r, err := gpu.ParseDCGM(strings.NewReader(text), time.Unix(5, 0))
+		r, err := gpu.ParseDCGM(strings.NewReader(text))
 		if err != nil {
 			return
 		}

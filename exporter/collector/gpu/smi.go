@@ -60,7 +60,6 @@ func (s SMI) Run(ctx context.Context, emit func(card.Reading)) error {
 		bad = 0
 		now := time.Now()
 		if slices.ContainsFunc(round.Devices, func(o card.Device) bool { return o.UUID == d.UUID }) { // the first of the next round
-			round.At = now
 			emit(round)
 			round = card.Reading{}
 		}
