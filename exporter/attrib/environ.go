@@ -43,18 +43,18 @@ func ParseTrust(text string) (Trust, error) {
 }
 
 // named reports which job a process's environment names, if it is believed.
-func (e *procs) named(pid int, uid uint32) (Key, bool) {
-	if e.trust == TrustNone || e.trust == TrustOwn && uid != e.self {
+func (s *Scanner) named(pid int, uid uint32) (Key, bool) {
+	if s.trust == TrustNone || s.trust == TrustOwn && uid != s.self {
 		return Key{}, false
 	}
-	data, err := e.buf.Read(e.root.Pid(pid, "environ"))
+	data, err := s.buf.Read(s.root.Pid(pid, "environ"))
 	if err != nil {
 		return Key{}, false
 	}
 	key, ok := ParseEnviron(data)
-	if ok && e.trust == TrustOwn {
+	if ok && s.trust == TrustOwn {
 		// The environment of a setuid program was written by its starter.
-		exe, err := os.Stat(e.root.Pid(pid, "exe"))
+		exe, err := os.Stat(s.root.Pid(pid, "exe"))
 		ok = err != nil || exe.Mode()&(os.ModeSetuid|os.ModeSetgid) == 0
 	}
 	return key, ok

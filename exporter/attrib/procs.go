@@ -9,8 +9,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/prometheus/procfs"
-
 	"pitchpipe/exporter/hostfs"
 )
 
@@ -26,24 +24,6 @@ func due(age int) bool {
 
 // Ancestors are followed this far; nothing nests deeper in practice.
 const maxAncestors = 64
-
-// procs remembers which processes belong to a job without a cgroup: those below a
-// step daemon of Slurm, and those whose environment names a job. Each process is
-// read a few times in its life; a scan only lists them.
-type procs struct {
-	root   hostfs.Root
-	owner  identity
-	trust  Trust
-	self   uint32
-	cgroup func([]procfs.Cgroup) (Key, bool) // the job whose cgroup it is
-	known  map[int]*process
-	owners map[Key]uint32 // the first user seen in a job that environments name
-
-	list  listing    // of the cgroups too
-	alive []numbered // of the last scan, used again
-	buf   hostfs.Buffer
-	round uint64 // scans so far
-}
 
 // numbered is a process as /proc lists it. The inode is that of its directory: the
 // kernel makes one for each process and does not reuse the number soon, so an equal one is an
@@ -66,55 +46,57 @@ type process struct {
 	round     uint64
 }
 
-// scan looks at all processes and returns the jobs that they belong to. all looks again
-// at those that seem to be the same.
-func (e *procs) scan(ctx context.Context, all bool) map[Key]*Found {
+// scan looks at all processes and returns the jobs without a cgroup that they belong to: those
+// below a step daemon of Slurm, and those whose environment names a job. Each process is read a
+// few times in its life; a scan only lists them, and a thorough one looks again at those that
+// seem to be the same.
+func (s *Scanner) scan(ctx context.Context) map[Key]*Found {
 	jobs := map[Key]*Found{}
-	e.enumerate()
-	for _, n := range e.alive {
+	s.enumerate()
+	for _, n := range s.alive {
 		if ctx.Err() != nil {
 			return jobs
 		}
-		e.meet(jobs, n, all)
+		s.meet(jobs, n)
 	}
-	if len(e.known) > len(e.alive) {
-		maps.DeleteFunc(e.known, func(_ int, p *process) bool { return p.round != e.round })
+	if len(s.known) > len(s.alive) {
+		maps.DeleteFunc(s.known, func(_ int, p *process) bool { return p.round != s.round })
 	}
-	maps.DeleteFunc(e.owners, func(key Key, _ uint32) bool { return jobs[key] == nil })
+	maps.DeleteFunc(s.owners, func(key Key, _ uint32) bool { return jobs[key] == nil })
 	return jobs
 }
 
 // enumerate lists the processes. If it fails, as without a free descriptor, they are those of
 // the last scan.
-func (e *procs) enumerate() {
-	was := len(e.alive)
-	err := e.list.each(e.root.Proc(), func(name []byte, _ byte, inode uint64) {
+func (s *Scanner) enumerate() {
+	was := len(s.alive)
+	err := s.list.each(s.root.Proc(), func(name []byte, _ byte, inode uint64) {
 		if pid, ok := number(name); ok {
-			e.alive = append(e.alive, numbered{pid, inode})
+			s.alive = append(s.alive, numbered{pid, inode})
 		}
 	})
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		e.alive = e.alive[:was]
+		s.alive = s.alive[:was]
 		return
 	}
-	e.alive = append(e.alive[:0], e.alive[was:]...)
+	s.alive = append(s.alive[:0], s.alive[was:]...)
 	// Parents mostly before their children.
-	slices.SortFunc(e.alive, func(a, b numbered) int { return cmp.Compare(a.pid, b.pid) })
+	slices.SortFunc(s.alive, func(a, b numbered) int { return cmp.Compare(a.pid, b.pid) })
 }
 
 // meet looks at one process as far as that is due, and enters it into its job.
-func (e *procs) meet(jobs map[Key]*Found, n numbered, all bool) {
-	p := e.known[n.pid]
+func (s *Scanner) meet(jobs map[Key]*Found, n numbered) {
+	p := s.known[n.pid]
 	if p == nil {
 		p = &process{inode: n.inode}
-		e.known[n.pid] = p
+		s.known[n.pid] = p
 	}
-	p.round = e.round
-	if p.inode != n.inode || all && p.isJob {
+	p.round = s.round
+	if p.inode != n.inode || s.all && p.isJob {
 		// Another process under the same number begins anew.
-		if _, start, ok := e.descent(n.pid); ok {
+		if _, start, ok := s.descent(n.pid); ok {
 			if start != p.start {
-				*p = process{round: e.round}
+				*p = process{round: s.round}
 			}
 			p.inode = n.inode
 		}
@@ -123,26 +105,26 @@ func (e *procs) meet(jobs map[Key]*Found, n numbered, all bool) {
 		switch {
 		case !due(p.age):
 		case !p.isJob:
-			e.look(n.pid, p)
+			s.look(n.pid, p)
 		case p.confirmed && p.uid == 0:
 			// A daemon's child is root's until it becomes the job's user.
-			p.uid, _ = e.owner.of(e.root.Pid(n.pid)) // gone: root's for ever
+			p.uid, _ = s.owner.of(s.root.Pid(n.pid)) // gone: root's for ever
 		}
 		p.age++
 	}
-	e.enter(jobs, n.pid, p)
+	s.enter(jobs, n.pid, p)
 }
 
 // enter adds a process to its job.
-func (e *procs) enter(jobs map[Key]*Found, pid int, p *process) {
+func (s *Scanner) enter(jobs map[Key]*Found, pid int, p *process) {
 	if !p.isJob {
 		return
 	}
 	if !p.confirmed {
-		if owner, seen := e.owners[p.key]; seen && owner != p.uid {
+		if owner, seen := s.owners[p.key]; seen && owner != p.uid {
 			return
 		}
-		e.owners[p.key] = p.uid
+		s.owners[p.key] = p.uid
 	}
 	f := jobs[p.key]
 	if f == nil {
@@ -166,38 +148,38 @@ func (e *procs) enter(jobs map[Key]*Found, pid int, p *process) {
 
 // look finds the job of one process: it is a step daemon, or a child of a job's process, or its
 // environment names one. A process in a job's cgroup is left to that.
-func (e *procs) look(pid int, p *process) {
-	uid, ok := e.owner.of(e.root.Pid(pid))
+func (s *Scanner) look(pid int, p *process) {
+	uid, ok := s.owner.of(s.root.Pid(pid))
 	if !ok {
 		return
 	}
-	parent, start, ok := e.descent(pid)
+	parent, start, ok := s.descent(pid)
 	if !ok {
 		return
 	}
-	above := e.known[parent]
+	above := s.known[parent]
 	p.start = start
 	found := *p
 	found.uid = uid
-	job, step, ok := e.stepd(pid)
+	job, step, ok := s.stepd(pid)
 	key := Key{Slurm, job, 1}
 	fork := above != nil && above.isJob && above.key == key && above.daemon == step // of the daemon, until it executes the job
 	if ok && !fork {
 		found.key, found.confirmed, found.daemon = key, true, step
 	} else if above != nil && above.isJob && above.confirmed {
 		found.key, found.confirmed, found.step = above.key, true, cmp.Or(above.step, above.daemon)
-	} else if key, ok := e.named(pid, uid); ok {
+	} else if key, ok := s.named(pid, uid); ok {
 		found.key = key
 	} else if above != nil && above.isJob && above.uid == uid {
 		found.key = above.key
 	} else {
 		return
 	}
-	members, err := e.root.Memberships(pid)
+	members, err := s.root.Memberships(pid)
 	if err != nil {
 		return
 	}
-	if _, ok := e.cgroup(members); ok {
+	if _, ok := s.byCgroup(members); ok {
 		return
 	}
 	found.isJob = true
@@ -205,8 +187,8 @@ func (e *procs) look(pid int, p *process) {
 }
 
 // descent reads a process's parent and when it began, in ticks after boot; 0 = unknown.
-func (e *procs) descent(pid int) (parent int, start uint64, ok bool) {
-	data, err := e.buf.Read(e.root.Pid(pid, "stat"))
+func (s *Scanner) descent(pid int) (parent int, start uint64, ok bool) {
+	data, err := s.buf.Read(s.root.Pid(pid, "stat"))
 	if err != nil {
 		return 0, 0, false
 	}
@@ -221,13 +203,13 @@ func (e *procs) descent(pid int) (parent int, start uint64, ok bool) {
 // of the same user are in it below a step daemon. A listener that the task prolog
 // started is such a process: it has left its daemon, and where Slurm makes no cgroups
 // nothing else ties it to the job. It speaks for a job of its own user alone.
-func (e *procs) ownWord(pid int, uid uint32) (Key, bool) {
-	data, err := hostfs.Read(e.root.Pid(pid, "environ"))
-	if err != nil || uid == 0 || e.trust == TrustNone {
+func (s *Scanner) ownWord(pid int, uid uint32) (Key, bool) {
+	data, err := hostfs.Read(s.root.Pid(pid, "environ"))
+	if err != nil || uid == 0 || s.trust == TrustNone {
 		return Key{}, false
 	}
 	job, _, _ := parseRestarts(data)
-	for _, p := range e.known {
+	for _, p := range s.known {
 		if p.isJob && p.confirmed && p.uid == uid && p.key.Manager == Slurm && p.key.ID == job {
 			return p.key, true
 		}
@@ -238,32 +220,32 @@ func (e *procs) ownWord(pid int, uid uint32) (Key, bool) {
 // locate returns the job of a process that is in no job's cgroup: by the step daemon
 // among its ancestors, else by its environment if uid owns the job that it names.
 // confirmed distinguishes the former from the latter.
-func (e *procs) locate(pid int, uid uint32) (key Key, confirmed, ok bool) {
+func (s *Scanner) locate(pid int, uid uint32) (key Key, confirmed, ok bool) {
 	at := pid
 	for range maxAncestors {
-		parent, start, ok := e.descent(at)
+		parent, start, ok := s.descent(at)
 		if !ok {
 			break
 		}
-		if p := e.known[at]; p != nil && p.isJob && p.confirmed && p.start == start {
+		if p := s.known[at]; p != nil && p.isJob && p.confirmed && p.start == start {
 			return p.key, true, true
 		}
-		if job, _, ok := e.stepd(at); ok {
+		if job, _, ok := s.stepd(at); ok {
 			return Key{Slurm, job, 1}, true, true
 		}
 		if at = parent; at <= 1 {
 			break
 		}
 	}
-	if key, ok := e.ownWord(pid, uid); ok {
+	if key, ok := s.ownWord(pid, uid); ok {
 		return key, true, true
 	}
-	key, ok = e.named(pid, uid)
-	if p := e.known[pid]; !ok && p != nil && p.isJob && !p.confirmed {
-		if _, start, alive := e.descent(pid); alive && start == p.start {
+	key, ok = s.named(pid, uid)
+	if p := s.known[pid]; !ok && p != nil && p.isJob && !p.confirmed {
+		if _, start, alive := s.descent(pid); alive && start == p.start {
 			key, ok = p.key, true
 		}
 	}
-	owner, seen := e.owners[key]
+	owner, seen := s.owners[key]
 	return key, false, ok && seen && owner == uid
 }

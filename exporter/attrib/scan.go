@@ -76,11 +76,21 @@ func (f Found) Renewed() bool {
 
 // Scanner finds the jobs of the node.
 type Scanner struct {
-	procs
+	root  hostfs.Root
+	owner identity
+	trust Trust
+	self  uint32
+
+	known  map[int]*process // that live
+	owners map[Key]uint32   // the first user seen in a job that environments name
+	alive  []numbered       // of the last scan, used again
+	list   listing
+	buf    hostfs.Buffer
 
 	hierarchies []hostfs.Hierarchy // of the last thorough scan
 	bases       []base             // where jobs are looked for in them
 	dirs        map[string]Key     // cgroup directory → job, of the last scan
+	round       uint64             // scans so far
 	all         bool               // the scan is thorough
 
 	aliases      map[string]*alias
@@ -95,11 +105,10 @@ const thorough = 20
 // NewScanner reads below root. Nothing is read before the first call. trust says
 // whose environments may name a job.
 func NewScanner(root hostfs.Root, trust Trust) *Scanner {
-	s := &Scanner{dirs: map[string]Key{}, aliases: map[string]*alias{}, contained: map[Key]uint64{}, incarnations: map[Key]*incarnation{}}
-	s.procs = procs{
-		root: root, trust: trust, self: uint32(os.Geteuid()), cgroup: s.byCgroup, known: map[int]*process{}, owners: map[Key]uint32{},
+	return &Scanner{
+		root: root, trust: trust, self: uint32(os.Geteuid()), known: map[int]*process{}, owners: map[Key]uint32{},
+		dirs: map[string]Key{}, aliases: map[string]*alias{}, contained: map[Key]uint64{}, incarnations: map[Key]*incarnation{},
 	}
-	return s
 }
 
 // Sources says by what means jobs can be found here.
@@ -149,7 +158,7 @@ func (s *Scanner) Scan(ctx context.Context) []Found {
 		}
 		s.walk(jobs, b, b.dir)
 	}
-	for key, f := range s.scan(ctx, s.all) {
+	for key, f := range s.scan(ctx) {
 		if jobs[key] == nil {
 			jobs[key] = f
 		}

@@ -61,37 +61,37 @@ func (i identity) of(path string) (uid uint32, ok bool) {
 // root's. So it has to be root's by its real and saved ids, and to run a file called
 // slurmstepd that is root's and not setuid. To see which file it runs takes root or
 // CAP_SYS_PTRACE; without, nothing is a step daemon.
-func (e *procs) stepd(pid int) (job, step string, ok bool) {
-	exe := e.root.Pid(pid, "exe")
-	if !e.runsStepd(pid) || !e.admins(e.root.Pid(pid)) { // the former first, since nearly none does
+func (s *Scanner) stepd(pid int) (job, step string, ok bool) {
+	exe := s.root.Pid(pid, "exe")
+	if !s.runsStepd(pid) || !s.admins(s.root.Pid(pid)) { // the former first, since nearly none does
 		return "", "", false
 	}
-	cmdline, _ := hostfs.Read(e.root.Pid(pid, "cmdline")) // unreadable: no title
+	cmdline, _ := hostfs.Read(s.root.Pid(pid, "cmdline")) // unreadable: no title
 	job, step, ok = ParseTitle(cmdline)
 	file, err := os.Stat(exe)
-	return job, step, ok && e.bornByAdmin(pid) && err == nil && file.Mode()&os.ModeSetuid == 0 && e.admins(exe)
+	return job, step, ok && s.bornByAdmin(pid) && err == nil && file.Mode()&os.ModeSetuid == 0 && s.admins(exe)
 }
 
 // runsStepd reports whether a process runs a file named as a step daemon. Debian's is
 // slurmstepd-wlm.
-func (e *procs) runsStepd(pid int) bool {
-	target, err := os.Readlink(e.root.Pid(pid, "exe"))
+func (s *Scanner) runsStepd(pid int) bool {
+	target, err := os.Readlink(s.root.Pid(pid, "exe"))
 	name := path.Base(strings.TrimSuffix(target, " (deleted)"))
 	return err == nil && (name == stepdName || strings.HasPrefix(name, stepdName+"-"))
 }
 
 // admins reports whether the administrator, who owns /proc, owns a file.
-func (e *procs) admins(path string) bool {
-	admin, ok := e.owner.of(e.root.Proc())
-	uid, known := e.owner.of(path)
+func (s *Scanner) admins(path string) bool {
+	admin, ok := s.owner.of(s.root.Proc())
+	uid, known := s.owner.of(path)
 	return ok && known && uid == admin
 }
 
 // bornByAdmin reports whether the real and the saved user of a process are the administrator.
 // The effective one may be the job's user for a moment.
-func (e *procs) bornByAdmin(pid int) bool {
-	data, err := hostfs.Read(e.root.Pid(pid, "status"))
-	admin, ok := e.owner.of(e.root.Proc())
+func (s *Scanner) bornByAdmin(pid int) bool {
+	data, err := hostfs.Read(s.root.Pid(pid, "status"))
+	admin, ok := s.owner.of(s.root.Proc())
 	want := strconv.FormatUint(uint64(admin), 10)
 	f := strings.Fields(hostfs.Value(data, "Uid:"))
 	return err == nil && ok && len(f) == 4 && f[0] == want && f[2] == want
@@ -101,11 +101,11 @@ func (e *procs) bornByAdmin(pid int) bool {
 // goes into the task's cgroups, starts the task there and leaves them again: what it
 // took is not the task's, and it would never leave a perf cgroup. It is the
 // administrator's and "nomad executor" by its command line.
-func (e *procs) executor(pid int) bool {
-	if !e.admins(e.root.Pid(pid)) {
+func (s *Scanner) executor(pid int) bool {
+	if !s.admins(s.root.Pid(pid)) {
 		return false
 	}
-	data, err := hostfs.Read(e.root.Pid(pid, "cmdline"))
+	data, err := hostfs.Read(s.root.Pid(pid, "cmdline"))
 	words := bytes.SplitN(data, []byte{0}, 3)
 	return err == nil && len(words) == 3 && string(words[1]) == "executor" && (bytes.HasSuffix(words[0], []byte("/nomad")) || string(words[0]) == "nomad")
 }
