@@ -101,7 +101,7 @@ func (s *Scanner) orient() {
 	}
 	s.hierarchies, s.bases = s.root.Hierarchies(), s.bases[:0]
 	for _, h := range s.hierarchies {
-		owner, owned := s.owner.of(h.Dir)
+		owner, owned := s.ownerOf(h.Dir)
 		from := func(rel string) {
 			at := known[filepath.Join(h.Dir, rel)]
 			if at == nil {
@@ -183,7 +183,7 @@ func (s *Scanner) note(jobs map[Key]*Found, h hostfs.Hierarchy, owner Owner, dir
 // build a scheduler's tree there. st gets what the kernel says of dir.
 func (s *Scanner) admin(b base, dir string, st *unix.Stat_t) bool {
 	return b.owned && unix.Lstat(dir, st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR &&
-		s.owner.say(dir, st.Uid) == b.owner && st.Mode&0o022 == 0
+		s.owner(dir, st.Uid) == b.owner && st.Mode&0o022 == 0
 }
 
 // alias is what is known of a name that stands for a job.

@@ -108,7 +108,7 @@ func (s *Scanner) meet(jobs map[Key]*Found, n numbered) {
 			s.look(n.pid, p)
 		case p.confirmed && p.uid == 0:
 			// A daemon's child is root's until it becomes the job's user.
-			p.uid, _ = s.owner.of(s.root.Pid(n.pid)) // gone: root's for ever
+			p.uid, _ = s.ownerOf(s.root.Pid(n.pid)) // gone: root's for ever
 		}
 		p.age++
 	}
@@ -149,7 +149,7 @@ func (s *Scanner) enter(jobs map[Key]*Found, pid int, p *process) {
 // look finds the job of one process: it is a step daemon, or a child of a job's process, or its
 // environment names one. A process in a job's cgroup is left to that.
 func (s *Scanner) look(pid int, p *process) {
-	uid, ok := s.owner.of(s.root.Pid(pid))
+	uid, ok := s.ownerOf(s.root.Pid(pid))
 	if !ok {
 		return
 	}

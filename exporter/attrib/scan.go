@@ -77,7 +77,7 @@ func (f Found) Renewed() bool {
 // Scanner finds the jobs of the node.
 type Scanner struct {
 	root  hostfs.Root
-	owner identity
+	owner func(path string, uid uint32) uint32 // of what the kernel says is uid's, so that tests need no root
 	trust Trust
 	self  uint32
 
@@ -106,8 +106,9 @@ const thorough = 20
 // whose environments may name a job.
 func NewScanner(root hostfs.Root, trust Trust) *Scanner {
 	return &Scanner{
-		root: root, trust: trust, self: uint32(os.Geteuid()), known: map[int]*process{}, owners: map[Key]uint32{},
-		dirs: map[string]Key{}, aliases: map[string]*alias{}, contained: map[Key]uint64{}, incarnations: map[Key]*incarnation{},
+		root: root, trust: trust, self: uint32(os.Geteuid()), owner: func(_ string, uid uint32) uint32 { return uid },
+		known: map[int]*process{}, owners: map[Key]uint32{}, dirs: map[string]Key{},
+		aliases: map[string]*alias{}, contained: map[Key]uint64{}, incarnations: map[Key]*incarnation{},
 	}
 }
 
@@ -228,7 +229,7 @@ func (s *Scanner) byCgroup(members []procfs.Cgroup) (Key, bool) {
 // since a supervisor may run as root beside the job; ok is false if none lives.
 func (s *Scanner) User(pids []int) (uid uint32, ok bool) {
 	for _, pid := range pids {
-		if owner, alive := s.owner.of(s.root.Pid(pid)); alive {
+		if owner, alive := s.ownerOf(s.root.Pid(pid)); alive {
 			if uid, ok = owner, true; uid != 0 {
 				break
 			}

@@ -35,25 +35,13 @@ func ParseTitle(cmdline []byte) (job, stepName string, ok bool) {
 	return string(m[1]), string(m[2]), err == nil
 }
 
-// identity reports who owns what the kernel says is uid's, so that tests need no root; nil =
-// that user.
-type identity func(path string, uid uint32) uint32
-
-// say names the owner of path, which the kernel says is uid's.
-func (i identity) say(path string, uid uint32) uint32 {
-	if i == nil {
-		return uid
-	}
-	return i(path, uid)
-}
-
-// of asks the kernel; it follows links.
-func (i identity) of(path string) (uid uint32, ok bool) {
+// ownerOf asks the kernel who owns a file; it follows links.
+func (s *Scanner) ownerOf(path string) (uid uint32, ok bool) {
 	var st unix.Stat_t
 	if unix.Stat(path, &st) != nil {
 		return 0, false
 	}
-	return i.say(path, st.Uid), true
+	return s.owner(path, st.Uid), true
 }
 
 // stepd reports whether the process is a step daemon of Slurm, and of which step. A title is
@@ -82,8 +70,8 @@ func (s *Scanner) runsStepd(pid int) bool {
 
 // admins reports whether the administrator, who owns /proc, owns a file.
 func (s *Scanner) admins(path string) bool {
-	admin, ok := s.owner.of(s.root.Proc())
-	uid, known := s.owner.of(path)
+	admin, ok := s.ownerOf(s.root.Proc())
+	uid, known := s.ownerOf(path)
 	return ok && known && uid == admin
 }
 
@@ -91,7 +79,7 @@ func (s *Scanner) admins(path string) bool {
 // The effective one may be the job's user for a moment.
 func (s *Scanner) bornByAdmin(pid int) bool {
 	data, err := hostfs.Read(s.root.Pid(pid, "status"))
-	admin, ok := s.owner.of(s.root.Proc())
+	admin, ok := s.ownerOf(s.root.Proc())
 	want := strconv.FormatUint(uint64(admin), 10)
 	f := strings.Fields(hostfs.Value(data, "Uid:"))
 	return err == nil && ok && len(f) == 4 && f[0] == want && f[2] == want
