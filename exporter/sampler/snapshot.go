@@ -49,11 +49,9 @@ func (s *Snapshot) Mute(sources []api.Source) []api.Source {
 }
 
 func (s *Sampler) publish(at time.Time) {
-	was := s.Snapshot()
-	snap := &Snapshot{
-		CPU: s.cpu, Load: s.load, Book: s.ledger.book, Source: was.Source, Base: was.Base, Stats: s.stats,
-		Silent: s.silent(), Users: s.userJoules(), Covered: s.ledger.covered, At: at,
-	}
+	snap := *s.Snapshot() // what a meter that hangs last answered stays
+	snap.CPU, snap.Load, snap.Book, snap.Stats, snap.Covered = s.cpu, s.load, s.ledger.book, s.stats, s.ledger.covered
+	snap.Silent, snap.Users, snap.At, snap.Running = s.silent(), s.userJoules(), at, 0
 	maps.DeleteFunc(s.ended, func(key attrib.Key, _ *reportLog) bool {
 		a, there := s.store.Attempt(key)
 		return !there || !a.Job.Ended
@@ -61,8 +59,6 @@ func (s *Sampler) publish(at time.Time) {
 	if s.worker("energy").Stuck() == nil {
 		snap.Idle, snap.Zones = s.meter.Calibrations(), s.meter.Zones()
 		snap.IdleWatts, snap.IdleBasis = s.meter.IdleWatts()
-	} else { // its last answers stay
-		snap.Idle, snap.Zones, snap.IdleWatts, snap.IdleBasis = was.Idle, was.Zones, was.IdleWatts, was.IdleBasis
 	}
 	if s.cfg.Keep {
 		snap.State = s.state(at, s.store.Latest())
@@ -74,7 +70,7 @@ func (s *Sampler) publish(at time.Time) {
 		}
 	}
 	s.writeJournal(snap.State)
-	s.snapshot.Store(snap)
+	s.snapshot.Store(&snap)
 }
 
 func (s *Sampler) worker(name string) *collector.Worker {

@@ -21,7 +21,6 @@ import (
 // CPU is the time of all cores together since boot, in seconds.
 type CPU struct {
 	Busy   float64         // user, nice, system, interrupts; guests are part of user
-	Idle   float64         // idle and waiting for IO
 	Steal  float64         // taken by the hypervisor
 	Cores  int             // that are online; 0 = unknown
 	PerCPU map[int]float64 // busy time by the number of the CPU
@@ -88,7 +87,7 @@ func (n *Node) CPU() (CPU, error) {
 	if t == (procfs.CPUStat{}) && len(stat.CPU) == 0 {
 		return CPU{}, fmt.Errorf("node: %w: no cpu line in /proc/stat", hostfs.ErrFormat)
 	}
-	cpu := CPU{Busy: busy(t), Idle: t.Idle + t.Iowait, Steal: t.Steal, Cores: len(stat.CPU), PerCPU: make(map[int]float64, len(stat.CPU))}
+	cpu := CPU{Busy: busy(t), Steal: t.Steal, Cores: len(stat.CPU), PerCPU: make(map[int]float64, len(stat.CPU))}
 	for i, t := range stat.CPU {
 		cpu.PerCPU[int(i)] = busy(t)
 	}
