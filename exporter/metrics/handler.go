@@ -54,13 +54,15 @@ type pages struct {
 	cfg    Config
 	others prometheus.Gatherer
 
-	mu    sync.Mutex
-	build *builder
-	of    *sampler.Snapshot // the sample that the rest is of
-	now   []window.Latest
-	tail  []byte // of the process and the runtime
-	users map[uint32]bool
-	kept  map[view]*page
+	mu       sync.Mutex
+	families []*family // in the order of the table
+	names    map[string]*family
+	columns  []column
+	of       *sampler.Snapshot // the sample that the rest is of
+	now      []window.Latest
+	tail     []byte // of the process and the runtime
+	users    map[uint32]bool
+	kept     map[view]*page
 
 	zipping sync.Mutex
 	zip     *gzip.Writer // whose tables are most of the cost of a page
@@ -76,7 +78,13 @@ type page struct {
 func Handler(cfg Config) http.Handler {
 	r := prometheus.NewRegistry()
 	r.MustRegister(cfg.Others...)
-	return &pages{cfg: cfg, others: r, build: newBuilder()}
+	s := &pages{cfg: cfg, others: r, names: map[string]*family{}}
+	for _, m := range Table() {
+		head := "# HELP " + m.Name + " " + strings.NewReplacer("\\", `\\`, "\n", `\n`).Replace(m.Help) + "\n# TYPE " + m.Name + " " + m.Kind + "\n"
+		f := &family{Metric: m, head: []byte(head)}
+		s.families, s.names[m.Name] = append(s.families, f), f
+	}
+	return s
 }
 
 // ServeHTTP implements http.Handler.
@@ -103,7 +111,7 @@ func (s *pages) page(v view) *page {
 	defer s.mu.Unlock()
 	if snap != s.of || s.kept == nil {
 		s.of, s.now, s.tail = snap, s.cfg.Store.Latest(), s.itself()
-		s.build.learn(s.cfg.Store.Columns())
+		s.learn(s.cfg.Store.Columns())
 		s.kept, s.users = map[view]*page{}, map[uint32]bool{}
 		for _, l := range s.now {
 			s.users[l.Job.UID] = true

@@ -22,7 +22,7 @@ func (s *pages) encode(snap *sampler.Snapshot, latest []window.Latest, v view) [
 			s.addJob(snap, l)
 		}
 	}
-	return s.build.page(s.tail)
+	return s.take()
 }
 
 func (s *pages) addNode(snap *sampler.Snapshot, v view) {
@@ -72,12 +72,12 @@ func (s *pages) addNode(snap *sampler.Snapshot, v view) {
 }
 
 func (s *pages) addPlain(name string, v float64, values ...string) {
-	s.build.add(name, v, nil, values...)
+	s.add(name, v, nil, values...)
 }
 
 func (s *pages) addJob(snap *sampler.Snapshot, l window.Latest) {
 	job := jobLabels(l.Job)
-	add := func(name string, v float64, values ...string) { s.build.add(name, v, job, values...) }
+	add := func(name string, v float64, values ...string) { s.add(name, v, job, values...) }
 	add("pitchpipe_job_info", 1, strconv.FormatUint(uint64(l.Job.UID), 10), l.Job.Cgroup)
 	began := cmp.Or(l.Job.First, l.Job.Started)
 	add("pitchpipe_job_start_time_seconds", float64(began.UnixMilli())/1e3)
@@ -85,7 +85,7 @@ func (s *pages) addJob(snap *sampler.Snapshot, l window.Latest) {
 	add("pitchpipe_job_energy_idle_joules_total", l.Joules.Idle, l.Source)
 	addParts(add, l.Joules, snap.Base, l.Source)
 	for i, v := range l.Values {
-		switch c := s.build.columns[i]; {
+		switch c := s.columns[i]; {
 		case math.IsNaN(v):
 		case c.family != nil && c.family.Column == api.ColJoules:
 			c.family.add(v, job, l.Source)
