@@ -51,13 +51,7 @@ func (c *Collector) probe(ctx context.Context) {
 		}
 	}
 	// 2. Which count together?
-	more, why := learn(ctx, c.opener, cpu, there)
-	for _, e := range there {
-		if why[e.Name] != nil {
-			answers[e.Name] = c.explain(e, why[e.Name])
-		}
-	}
-	c.plans = append([]plan{first}, more...)
+	c.plans = append([]plan{first}, c.learn(ctx, cpu, there, answers)...)
 	// 3. Say so.
 	groups := map[string]string{}
 	for _, p := range c.plans {
@@ -182,9 +176,8 @@ func (p plan) attrs() []Attr {
 
 // learn divides events into groups that the kernel can count, in their order: each
 // group takes events of its family until one does not fit. An event that does not even
-// count alone is in no group, and why says it.
-func learn(ctx context.Context, opener Opener, cpu int, events []Event) (plans []plan, why map[string]error) {
-	why = map[string]error{}
+// count alone is in no group, and its answer says why.
+func (c *Collector) learn(ctx context.Context, cpu int, events []Event, answers map[string]error) (plans []plan) {
 	var families []string
 	for _, e := range events {
 		if !slices.Contains(families, e.family) {
@@ -195,9 +188,9 @@ func learn(ctx context.Context, opener Opener, cpu int, events []Event) (plans [
 		mine := slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return e.family != family })
 		first := len(plans)
 		for len(mine) > 0 {
-			n, err := width(ctx, opener, cpu, mine)
+			n, err := width(ctx, c.opener, cpu, mine)
 			if n == 0 {
-				why[mine[0].Name] = err
+				answers[mine[0].Name] = c.explain(mine[0], err)
 				mine = mine[1:]
 				continue
 			}
@@ -205,7 +198,7 @@ func learn(ctx context.Context, opener Opener, cpu int, events []Event) (plans [
 			mine = mine[n:]
 		}
 	}
-	return plans, why
+	return plans
 }
 
 // width is how many of the first events count as one group; the error says why not
