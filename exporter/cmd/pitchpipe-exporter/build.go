@@ -198,7 +198,7 @@ func run(ctx context.Context, o options) error {
 		}
 	}
 	sample := sampler.New(cfg, with.scanner, with.sources, with.machine, with.energy.Meter, store)
-	me := &self{with: with, is: describeSelf(o), kept: new(atomic.Pointer[string])}
+	me := &self{with: with, is: describeSelf(o)}
 	about := func() api.Node { return me.node(ctx, sample.Snapshot()) }
 	page := metrics.Config{
 		Version: release(), Node: about, Store: store, Snapshot: sample.Snapshot,
@@ -226,7 +226,7 @@ func run(ctx context.Context, o options) error {
 	group.Go(func() error { return serve.Run(ctx) })
 	if o.state != "" {
 		group.Go(func() error {
-			keep(ctx, o.state, sample, me.kept, log)
+			keep(ctx, o.state, sample, &me.unkept, log)
 			return nil
 		})
 	}
@@ -235,10 +235,9 @@ func run(ctx context.Context, o options) error {
 
 // keep writes down now and then, and at the end, what the next exporter has to know.
 // A state that cannot be written stops no sampling.
-func keep(ctx context.Context, path string, sample *sampler.Sampler, why *atomic.Pointer[string], log *slog.Logger) {
+func keep(ctx context.Context, path string, sample *sampler.Sampler, why *atomic.Value, log *slog.Logger) {
 	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()
-	failed := ""
 	for ended := false; !ended; {
 		select {
 		case <-ctx.Done():
@@ -249,11 +248,9 @@ func keep(ctx context.Context, path string, sample *sampler.Sampler, why *atomic
 		if err := sampler.SaveState(path, sample.Snapshot().State); err != nil {
 			text = err.Error()
 		}
-		if text != failed {
+		if was, _ := why.Swap(text).(string); text != was {
 			log.Warn("state changed", "err", text)
 		}
-		failed = text
-		why.Store(&text)
 	}
 }
 

@@ -109,7 +109,7 @@ func TestADriverThatIsLoadedLaterIsAsked(t *testing.T) {
 		// The programs that would be asked are not on this machine.
 		asked := &fakeBackend{}
 		g.source = gpu.NewSource(nil, asked)
-		me := &self{with: equipment{gpus: g, about: api.Node{Sources: []api.Source{{Name: "node/cpu", Support: api.Supported}, {Name: "gpu/nvidia"}}}, parts: map[string]string{"node": "modelled"}}, kept: new(atomic.Pointer[string])}
+		me := &self{with: equipment{gpus: g, about: api.Node{Sources: []api.Source{{Name: "node/cpu", Support: api.Supported}, {Name: "gpu/nvidia"}}}, parts: map[string]string{"node": "modelled"}}}
 		card := func() api.Source { return me.node(t.Context(), &sampler.Snapshot{}).Sources[1] }
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)

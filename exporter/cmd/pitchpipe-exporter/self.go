@@ -18,9 +18,9 @@ import (
 
 // self is the exporter that runs, and the node as it sees it.
 type self struct {
-	with equipment
-	is   api.Exporter
-	kept *atomic.Pointer[string] // why the state was not kept the last time; nil = it was not tried
+	with   equipment
+	is     api.Exporter
+	unkept atomic.Value // string: why the state was not kept the last time; nil = it was not tried
 }
 
 // node is the node as it is now: with what the graphics cards say, and with what does not
@@ -37,9 +37,7 @@ func (s *self) node(ctx context.Context, snap *sampler.Snapshot) api.Node {
 		}
 	}
 	out.Sources = snap.Mute(out.Sources)
-	if why := s.kept.Load(); why != nil {
-		is.StateErr = *why
-	}
+	is.StateErr, _ = s.unkept.Load().(string)
 	out.Exporter = &is
 	return out
 }
