@@ -12,7 +12,6 @@ import (
 
 	"github.com/go-viper/mapstructure/v2"
 	"github.com/spf13/pflag"
-	"github.com/spf13/viper"
 
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver/jobfile"
@@ -125,15 +124,14 @@ func load(flags *pflag.FlagSet, environ []string, path string, euid int) (Config
 	}
 	d.misspelt(env)
 	c := Config{Given: map[string]string{}, Texts: map[string]string{}}
-	v, dirs := viper.New(), directories(env, euid)
+	dirs := directories(env, euid)
 	for _, k := range Keys() {
-		value, given := file[k.Name]
-		checked := given
+		value, given := file[k.Name] // which is checked
 		if text, ok := env[k.variable()]; ok {
-			value, given, checked = scalar{text, place{name: k.variable()}}, true, false
+			value, given = scalar{text, place{name: k.variable()}}, true
 		}
 		if flags != nil && flags.Changed(k.Name) {
-			value, given, checked = scalar{flags.Lookup(k.Name).Value.String(), place{name: "--" + k.Name}}, true, false
+			value, given = scalar{flags.Lookup(k.Name).Value.String(), place{name: "--" + k.Name}}, true
 			if k.Type.path && value.text != "" {
 				value.text, _ = filepath.Abs(value.text) // it fails without a working directory, and then the value is no path
 			}
@@ -147,11 +145,10 @@ func load(flags *pflag.FlagSet, environ []string, path string, euid int) (Config
 		if given {
 			c.Given[k.Name] = value.pos.String()
 		}
-		if !checked {
+		if value.pos.line == 0 {
 			d.check(k.Name, value, k.Type)
 		}
 		c.Texts[k.Name] = value.text
-		v.Set(k.Name, value.text)
 		if k.Name == "state" { // the defaults below it are in it
 			dirs = strings.NewReplacer("{state}", value.text, "{site}", existing(sitePlace))
 		}
@@ -159,9 +156,7 @@ func load(flags *pflag.FlagSet, environ []string, path string, euid int) (Config
 	if len(d.faults) > 0 {
 		return Config{}, joined(d.faults)
 	}
-	if err := v.Unmarshal(&c, strict); err != nil { // the table and the struct disagree
-		return Config{}, fmt.Errorf("decode the configuration: %w", err)
-	}
+	decode(&c, c.Texts)
 	return c, nil
 }
 
@@ -239,11 +234,9 @@ func existing(path string) string {
 
 // strict makes the decoder refuse unknown keys and read texts as the table of keys means them.
 func strict(dc *mapstructure.DecoderConfig) {
-	dc.ErrorUnused, dc.WeaklyTypedInput, dc.MatchName = true, true, sameName
-	dc.DecodeHook = mapstructure.ComposeDecodeHookFunc(units, mapstructure.TextUnmarshallerHookFunc())
-}
-
-// sameName matches the key task_prolog with the field TaskProlog.
-func sameName(key, field string) bool {
-	return strings.EqualFold(strings.ReplaceAll(key, "_", ""), field)
+	dc.ErrorUnused, dc.WeaklyTypedInput, dc.ZeroFields = true, true, true
+	dc.DecodeHook = mapstructure.ComposeDecodeHookFunc(units, mapstructure.StringToWeakSliceHookFunc(","), mapstructure.TextUnmarshallerHookFunc())
+	dc.MatchName = func(key, field string) bool { // the key task_prolog is the field TaskProlog
+		return strings.EqualFold(strings.ReplaceAll(key, "_", ""), field)
+	}
 }

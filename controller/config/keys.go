@@ -50,7 +50,7 @@ func Keys() []Key {
 		{Name: "job_labels", Type: booleans(), Default: "false", Help: "/metrics has pitchpipe_controller_job_info with the name, user and account of each job that has not ended; every user of the machine may read it"},
 		{Name: "local.cluster", Type: names(), Default: "local", Help: "name of the embedded scheduler's cluster"},
 		{Name: "local.cores", Type: whole(0, 65536), Default: "0", Help: "cores that the embedded scheduler gives to jobs; 0 for all of the machine"},
-		{Name: "local.memory", Type: memory(), Default: "0", Help: "memory that the embedded scheduler gives to jobs; 0 for all of the machine"},
+		{Name: "local.memory", Type: parses("an amount of memory such as 256MiB or 4GiB", tuning.ParseBytes, anything), Default: "0", Help: "memory that the embedded scheduler gives to jobs; 0 for all of the machine"},
 		{Name: "local.dir", Type: paths(), Default: "{state}/local", Help: "directory of the embedded scheduler's jobs"},
 
 		{Name: "exporter.socket", Type: sockets(), Default: "/run/pitchpipe/exporter.sock", Help: "Unix socket of the node's exporter"},
@@ -82,7 +82,7 @@ func Keys() []Key {
 		{Name: "broker.raise", Type: period(10*time.Second, time.Hour), Default: "2m", Help: "how long before a lowered time limit the broker restores the owner's limit of a running job"},
 		{Name: "broker.restarts", Type: whole(1, 1000), Default: "20", Help: "most times that the broker puts one job back into the queue"},
 
-		{Name: "nomad.address", Type: optional(nomadAddress()), Instead: "NOMAD_ADDR, else this machine's agent", Help: "address of a Nomad agent; http to another machine only without a token, which others could read on the way"},
+		{Name: "nomad.address", Type: optional(matching("https://HOST:PORT, http://HOST:PORT or unix:///PATH", `https?://[^/?#@:\s]+(:\d{1,5})?/?|https?://\[[0-9a-fA-F:]+\](:\d{1,5})?/?|unix:///[^?#\s]{1,106}`)), Instead: "NOMAD_ADDR, else this machine's agent", Help: "address of a Nomad agent; http to another machine only without a token, which others could read on the way"},
 		{Name: "nomad.namespaces", Type: optional(Type{want: namespaces.want + ", or * alone", valid: func(s string) bool { return s == "*" || namespaces.valid(s) }}), Instead: "default", Help: "namespaces whose jobs are tuned; * for all that the token may read"},
 		{Name: "nomad.people", Type: optional(matching("NAMESPACE=USER with commas between them, with * for every user", person+`(,`+person+`)*`)), Instead: "root, the controller's user, and a user of the namespace's name", Help: "who sees, stops and switches off the jobs of a namespace by this controller as an owner does: Nomad knows no owner of a job"},
 		{Name: "nomad.token_file", Type: file, Instead: "NOMAD_TOKEN, else the workload identity where the controller is a job of Nomad", Help: "file of the token, readable for its owner alone", Live: true},

@@ -16,11 +16,8 @@ import (
 // ControllerSocket is where a user's command finds the controller: at the socket that was
 // named, else at the first usual place that has one.
 func (c Config) ControllerSocket() string {
-	if c.Given["socket"] != "" {
-		return c.Socket
-	}
 	for _, path := range []string{c.Socket, "/run/pitchpipe/controller.sock", "/run/pitchpipe-site/controller.sock"} {
-		if existing(path) != "" {
+		if c.Given["socket"] == "" && existing(path) != "" {
 			return path
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/go-viper/mapstructure/v2"
+	"github.com/spf13/viper"
 	"go.yaml.in/yaml/v3"
 
 	"pitchpipe/controller/tuning"
@@ -25,14 +25,18 @@ import (
 // A SitePolicy does not change and is safe for concurrent use. Its zero value is the policy of
 // a site that wrote none.
 type SitePolicy struct {
-	base  block
-	scope map[string]map[string]block // by scope, then by name
-
-	resolved sync.Map // a tuning.Site by the names of a job: each is asked for again and again
+	blocks   map[[2]string]block // by scope and name
+	resolved sync.Map            // a tuning.Site by the names of a job: each is asked for again and again
 }
 
-// block is what a block sets, key by key.
-type block []func(*tuning.Site)
+// block is what a block sets, by key.
+type block struct {
+	values map[string]scalar // which their types have checked
+	tariff *tuning.Tariff    // nil: it has no prices
+}
+
+// usual is the block that counts for all jobs.
+const usual = "default"
 
 // The scopes, from the widest to the narrowest.
 func scopes() []string { return []string{"partition", "account", "qos", "user"} }
@@ -56,79 +60,73 @@ func (p *SitePolicy) resolve(names [4]string) tuning.Site {
 	for _, k := range siteKeys() {
 		site.Sources[k.Name] = tuning.FromDefault
 	}
-	blocks := []block{p.base}
+	p.blocks[[2]string{usual}].set(&site)
 	for i, name := range names {
-		if name != "" {
-			blocks = append(blocks, p.scope[scopes()[i]][name])
-		}
-	}
-	for _, set := range slices.Concat(blocks...) {
-		set(&site)
+		p.blocks[[2]string{scopes()[i], name}].set(&site)
 	}
 	return site
 }
 
-// setting is what one key sets, to a text that its type has checked.
-func setting(name string, v scalar) func(*tuning.Site) {
-	group, key, _ := strings.Cut(name, ".")
-	from := fmt.Sprintf("%s:%d", v.pos.name, v.pos.line)
-	bytes, err := tuning.ParseBytes(v.text)
-	value := tuning.ParseValue(v.text)
-	if key == tuning.Memory && err == nil {
-		value = tuning.Number(float64(bytes))
-	}
-	return func(s *tuning.Site) {
-		s.Sources[group], s.Sources[name] = from, from
+func (b block) set(s *tuning.Site) {
+	texts := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(b.values)) {
+		v := b.values[name]
+		group, key, _ := strings.Cut(name, ".")
+		s.Sources[name] = fmt.Sprintf("%s:%d", v.pos.name, v.pos.line)
+		s.Sources[group] = s.Sources[name]
 		switch {
 		case group == "prices":
 		case group == "knobs" && v.text == "all":
 			s.Knobs = nil
-		case group == "knobs":
-			s.Knobs = items(v.text)
-		case group == "ceilings":
-			if s.Ceilings = s.Ceilings.With(key, value); v.text == "none" {
-				delete(s.Ceilings, key)
-			}
+		case group != "ceilings":
+			texts[name] = v.text
+		case v.text == "none":
+			delete(s.Ceilings, key)
 		default:
-			decode(s, name, v.text)
+			value := tuning.ParseValue(v.text)
+			if bytes, err := tuning.ParseBytes(v.text); key == tuning.Memory && err == nil {
+				value = tuning.Number(float64(bytes))
+			}
+			s.Ceilings = s.Ceilings.With(key, value)
 		}
+	}
+	decode(s, texts)
+	if b.tariff != nil {
+		s.Tariff = *b.tariff
 	}
 }
 
-// decode sets the field of a key to what a text means that its type has checked.
-func decode[T any](into *T, key, text string) {
-	dc := &mapstructure.DecoderConfig{Result: into}
-	strict(dc)
-	decoder, err := mapstructure.NewDecoder(dc)
-	if err == nil {
-		err = decoder.Decode(map[string]any{key: text})
+// decode sets the fields of keys to what texts mean that their types have checked.
+func decode(into any, texts map[string]string) {
+	v := viper.New()
+	for key, text := range texts {
+		v.Set(key, text)
 	}
-	if err != nil {
+	if err := v.Unmarshal(into, strict); err != nil {
 		panic(fmt.Sprintf("config: the table of keys and %T disagree: %v", into, err)) // a test decodes each key
 	}
 }
 
 func parseSite(file string, data []byte) (*SitePolicy, error) {
 	d := document{file: file}
-	p := &SitePolicy{scope: map[string]map[string]block{}}
+	p := &SitePolicy{blocks: map[[2]string]block{}}
 	for _, top := range d.pairs("", d.parse(data)) {
 		name := top.key.Value
 		switch {
-		case name == "default":
-			p.base = d.block(name, top.value, true)
+		case name == usual:
+			p.blocks[[2]string{usual}] = d.block(name, top.value)
 		case slices.Contains(scopes(), name):
-			p.scope[name] = map[string]block{}
 			for _, one := range d.pairs(name, top.value) {
 				if one.key.Value == "" {
 					d.fault(d.at(one.key), name, "an empty name", "want the name of a "+name)
 					continue
 				}
-				p.scope[name][one.key.Value] = d.block(join(name, one.key.Value), one.value, false)
+				p.blocks[[2]string{name, one.key.Value}] = d.block(join(name, one.key.Value), one.value)
 			}
 		case slices.ContainsFunc(siteKeys(), func(k Key) bool { return k.Name == name || strings.HasPrefix(k.Name, name+".") }):
 			d.fault(d.at(top.key), name, "a key outside of every block", fmt.Sprintf("want it in a block such as default: {%s: %s}", name, top.value.Value))
 		default:
-			d.unknown(top.key, "", name, append([]string{"default"}, scopes()...))
+			d.unknown(top.key, "", name, append([]string{usual}, scopes()...))
 		}
 	}
 	if len(d.faults) > 0 {
@@ -137,35 +135,34 @@ func parseSite(file string, data []byte) (*SitePolicy, error) {
 	return p, nil
 }
 
-func (d *document) block(path string, n *yaml.Node, base bool) (out block) {
-	values, before, tariff, first := map[string]scalar{}, len(d.faults), tuning.Tariff{}, place{}
-	d.flatten(path, "", n, types(siteKeys()), values)
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		v := values[name]
-		out = append(out, setting(name, v))
-		if price, ok := strings.CutPrefix(name, "prices"); ok {
-			if first == (place{}) {
-				first = v.pos
-			}
-			if tariff.Billed = price == ""; !tariff.Billed {
-				decode(&tariff, price[1:], v.text)
-			}
-		}
-	}
+func (d *document) block(path string, n *yaml.Node) block {
+	b, before, first := block{values: map[string]scalar{}}, len(d.faults), place{}
+	d.flatten(path, "", n, types(siteKeys()), b.values)
 	for _, k := range siteKeys() {
-		if v, ok := values[k.Name]; ok && k.Wide && !base {
+		v, ok := b.values[k.Name]
+		if !ok {
+			continue
+		}
+		if k.Wide && path != usual {
 			d.fault(v.pos, join(path, k.Name), "it counts over the whole cluster", "want it in the default block")
 		}
+		if price, ok := strings.CutPrefix(k.Name, "prices"); ok {
+			if b.tariff == nil {
+				b.tariff, first = &tuning.Tariff{}, v.pos
+			}
+			if b.tariff.Billed = price == ""; !b.tariff.Billed {
+				decode(b.tariff, map[string]string{price[1:]: v.text})
+			}
+		}
 	}
-	switch {
-	case len(d.faults) > before, first == (place{}):
-		return out
-	case !tariff.Billed && tariff.CoreHour+tariff.GiBHour+tariff.GPUHour+tariff.KWh == 0:
+	switch t := b.tariff; {
+	case len(d.faults) > before, t == nil, t.Billed:
+	case t.CoreHour+t.GiBHour+t.GPUHour+t.KWh == 0:
 		d.fault(first, join(path, "prices"), "everything is free", "want a price above 0")
-	case !tariff.Billed && tariff.Unit == "":
+	case t.Unit == "":
 		d.fault(first, join(path, "prices"), "prices without a unit", "want unit, such as EUR")
 	}
-	return append(out, func(s *tuning.Site) { s.Tariff = tariff })
+	return b
 }
 
 // LoadSite reads the site's policy. An empty path is the policy of a site that wrote none; a

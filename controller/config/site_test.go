@@ -124,6 +124,17 @@ func TestEachKeySaysWhichLineItComesFrom(t *testing.T) {
 	}
 }
 
+func TestAWholeNumberWithLeadingZerosIsDecimal(t *testing.T) {
+	t.Parallel()
+	p, err := parseSite("site.yaml", []byte("default: {job_restarts: 010, max_tuned: 08}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := p.For("", "", "", ""); s.JobRestarts != 10 || s.MaxTuned != 8 {
+		t.Errorf("010 is %d and 08 is %d, want 10 and 8", s.JobRestarts, s.MaxTuned)
+	}
+}
+
 func TestNoFileIsTheBuiltInPolicyAndAMissingOneIsAnError(t *testing.T) {
 	t.Parallel()
 	p, err := LoadSite("")

@@ -71,10 +71,6 @@ func atLeast(least float64) Type {
 	return parses(fmt.Sprintf("a number of at least %g", least), float, within(least, math.MaxFloat64))
 }
 
-func memory() Type {
-	return parses("an amount of memory such as 256MiB or 4GiB", tuning.ParseBytes, anything)
-}
-
 func times() Type { return parses("a time such as 60s, 90m or 4h", tuning.ParseDuration, anything) }
 
 func period(least, most time.Duration) Type {
@@ -111,8 +107,7 @@ func loopback() Type {
 		want: "a loopback address and a port such as 127.0.0.1:9821 (for other machines put a proxy with TLS and authentication in front)",
 		valid: func(s string) bool {
 			host, port, err := net.SplitHostPort(s)
-			ip := net.ParseIP(host)
-			return err == nil && whole(0, 65535).valid(port) && (host == "localhost" || ip != nil && ip.IsLoopback())
+			return err == nil && whole(0, 65535).valid(port) && (host == "localhost" || net.ParseIP(host).IsLoopback())
 		},
 	}
 }
@@ -122,10 +117,6 @@ func exporterNodes() Type {
 	return Type{want: "unix:/PATH/{node}.sock or https://{node}:PORT", valid: func(s string) bool {
 		return strings.Contains(s, node) && api.CheckAddress(strings.ReplaceAll(s, node, "n")) == nil
 	}}
-}
-
-func nomadAddress() Type {
-	return matching("https://HOST:PORT, http://HOST:PORT or unix:///PATH", `https?://[^/?#@:\s]+(:\d{1,5})?/?|https?://\[[0-9a-fA-F:]+\](:\d{1,5})?/?|unix:///[^?#\s]{1,106}`)
 }
 
 func storePrefix() Type {
@@ -148,27 +139,15 @@ func or(t Type, word string) Type {
 	return t
 }
 
-// units decodes a text into what the units of a key, or the commas of a list, mean.
-func units(from, to reflect.Type, v any) (any, error) {
-	text, ok := v.(string)
-	if !ok || from.Kind() != reflect.String {
-		return v, nil
-	}
-	switch {
-	case to == reflect.TypeFor[time.Duration]():
+// units decodes a text into what the units of a key mean.
+func units(_, to reflect.Type, v any) (any, error) {
+	switch text, _ := v.(string); to {
+	case reflect.TypeFor[time.Duration]():
 		return tuning.ParseDuration(text)
-	case to == reflect.TypeFor[tuning.Bytes]():
+	case reflect.TypeFor[tuning.Bytes]():
 		return tuning.ParseBytes(text)
-	case to.Kind() == reflect.Slice:
-		return items(text), nil
+	case reflect.TypeFor[int](): // the decoder would take 010 for an octal number
+		return strconv.Atoi(text)
 	}
 	return v, nil
-}
-
-// items are those of a list, which is not nil.
-func items(text string) []string {
-	if text == "" {
-		return []string{}
-	}
-	return strings.Split(text, ",")
 }

@@ -149,7 +149,7 @@ func (a *app) nomadClientTo(with config.Nomad, namespace string, log *slog.Logge
 	if err != nil {
 		return nil, fmt.Errorf("%w configuration: nomad.address: %q is no address", errInvalid, c.Address)
 	}
-	if (read != nil || c.SecretID != "") && address.Scheme == "http" && !loopback(address.Hostname()) {
+	if (read != nil || c.SecretID != "") && address.Scheme == "http" && address.Hostname() != "localhost" && !net.ParseIP(address.Hostname()).IsLoopback() {
 		return nil, fmt.Errorf("%w configuration: nomad.address: %s: everybody on the way could read the token; want https://", errInvalid, c.Address)
 	}
 	transport := cleanhttp.DefaultPooledTransport()
@@ -173,11 +173,6 @@ func (a *app) nomadClientTo(with config.Nomad, namespace string, log *slog.Logge
 		return nil, fmt.Errorf("%w configuration: nomad: %w", errInvalid, err)
 	}
 	return client, nil
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // token puts the token of a file into every request: those of workload identities are renewed.
