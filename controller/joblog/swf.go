@@ -3,7 +3,6 @@ package joblog
 import (
 	"bufio"
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -104,8 +103,7 @@ func (l *Log) sacct(in io.Reader) error {
 		return fmt.Errorf("%w", err)
 	}
 	for _, fault := range h.Faults {
-		at, _ := errors.AsType[sacct.Fault](fault)
-		l.Broken = append(l.Broken, Broken{at.Line, strings.TrimPrefix(fault.Error(), fmt.Sprintf("line %d: ", at.Line))})
+		l.Broken = append(l.Broken, Broken(fault))
 	}
 	for _, s := range h.Jobs {
 		j := Job{

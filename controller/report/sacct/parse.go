@@ -15,22 +15,22 @@ import (
 // ErrFormat is what every error of Parse wraps: the text is not what sacct -P prints.
 var ErrFormat = errors.New("not the output of sacct -P")
 
-// Fault is one error, by line and field.
+// Fault is a line that cannot be read.
 type Fault struct {
-	Line  int
-	Field string // empty: the whole line
-	Found string
-	Want  string
+	Line int
+	Why  string
+}
+
+// fault is about a field; empty: about the whole line.
+func fault(line int, field, found, want string) Fault {
+	if field != "" {
+		field += ": "
+	}
+	return Fault{line, field + "found " + found + "; want " + want}
 }
 
 // Error prints one line.
-func (f Fault) Error() string {
-	where := fmt.Sprintf("line %d", f.Line)
-	if f.Field != "" {
-		where += ": " + f.Field
-	}
-	return fmt.Sprintf("%s: found %s; want %s", where, f.Found, f.Want)
-}
+func (f Fault) Error() string { return fmt.Sprintf("line %d: %s", f.Line, f.Why) }
 
 // Unwrap returns ErrFormat.
 func (f Fault) Unwrap() error { return ErrFormat }
@@ -66,12 +66,9 @@ const maxFaults = 10
 
 // History is what a text of sacct holds.
 type History struct {
-	Jobs []Job
-
-	// Left is how many lines are left out since they cannot be read, and Faults are their
-	// faults. Steps of a job that is left out are, too, and do not count.
-	Left   int
-	Faults []error
+	Jobs    []Job
+	Faults  []Fault // lines that are left out. Steps of a job that is left out are, too, and are not among them.
+	records int
 }
 
 // Parse reads what `sacct -P` printed: fields between bars, their names in the
@@ -80,27 +77,23 @@ type History struct {
 // a job that was requeued counts once a run, as with --duplicates. Lines that cannot be
 // read are left out and counted; it is an error where that are more than half of them.
 func Parse(text string) (History, error) {
-	h, records, err := scan(text)
-	if err != nil || 2*h.Left <= records {
+	h, err := Scan(text)
+	if err != nil || 2*len(h.Faults) <= h.records {
 		return h, err
 	}
-	if len(h.Faults) > maxFaults {
-		h.Faults = append(h.Faults[:maxFaults:maxFaults], fmt.Errorf("%w: and %d more", ErrFormat, h.Left-maxFaults))
+	faults := tuning.Each(h.Faults[:min(maxFaults, len(h.Faults))], func(f Fault) error { return f })
+	if more := len(h.Faults) - maxFaults; more > 0 {
+		faults = append(faults, fmt.Errorf("%w: and %d more", ErrFormat, more))
 	}
-	return History{}, errors.Join(h.Faults...)
+	return History{}, errors.Join(faults...)
 }
 
 // Scan is Parse that refuses no text with a header, however many of its lines cannot be read.
-func Scan(text string) (History, error) {
-	h, _, err := scan(text)
-	return h, err
-}
-
-func scan(text string) (h History, records int, err error) {
+func Scan(text string) (h History, err error) {
 	lines := strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n")
 	columns, err := header(strings.TrimSuffix(lines[0], "\r"))
 	if err != nil {
-		return History{}, 0, err
+		return h, err
 	}
 	name := -1               // the job whose name may go on
 	last := map[string]int{} // job id → its newest run, -1 = it is left out
@@ -110,24 +103,22 @@ func scan(text string) (h History, records int, err error) {
 			continue
 		}
 		r := record{line: i + 2, columns: columns, fields: strings.Split(line, "|")}
-		if records > 0 && r.continues() {
+		if h.records > 0 && r.continues() {
 			if name >= 0 {
 				h.Jobs[name].Name += "\n" + strings.TrimSuffix(line, "|")
 			}
 			continue
 		}
-		records++
+		h.records++
 		had := len(h.Jobs)
-		err := r.into(&h.Jobs, last)
+		if bad := r.into(&h.Jobs, last); bad != nil {
+			h.Faults = append(h.Faults, *bad)
+		}
 		if name = -1; len(h.Jobs) > had {
 			name = had
 		}
-		if err != nil {
-			h.Left++
-			h.Faults = append(h.Faults, err)
-		}
 	}
-	return h, records, nil
+	return h, nil
 }
 
 // continues reports whether a line is not a record but a part of the name before it, in which
@@ -155,11 +146,11 @@ func header(line string) ([]string, error) {
 		columns[i] = name
 		seen[name]++
 		if seen[name] > 1 && name != "" {
-			return nil, Fault{1, c, "it twice", "each field once"}
+			return nil, fault(1, c, "it twice", "each field once")
 		}
 	}
 	if seen["jobid"] == 0 {
-		return nil, Fault{1, "", quote(line), "the names of the fields between bars, JobID among them, as `sacct -P -o JobID,User,…` prints"}
+		return nil, fault(1, "", quote(line), "the names of the fields between bars, JobID among them, as `sacct -P -o JobID,User,…` prints")
 	}
 	return columns, nil
 }
@@ -169,10 +160,10 @@ type record struct {
 	line    int
 	columns []string
 	fields  []string
-	err     error // the first
+	fault   *Fault // the first
 }
 
-func (r *record) into(jobs *[]Job, last map[string]int) error {
+func (r *record) into(jobs *[]Job, last map[string]int) *Fault {
 	if n := len(r.fields); n == len(r.columns)+1 && r.fields[n-1] == "" {
 		r.fields = r.fields[:n-1]
 	}
@@ -181,12 +172,12 @@ func (r *record) into(jobs *[]Job, last map[string]int) error {
 		r.fields = append(r.fields[:end:end], strings.Join(r.fields[end:], "|"))
 	}
 	if len(r.fields) != len(r.columns) {
-		return Fault{r.line, "", fmt.Sprintf("%d fields", len(r.fields)), fmt.Sprintf("%d as in the header; where the name of a job has a bar in it, ask for JobName as the last field", len(r.columns))}
+		return r.fail("", fmt.Sprintf("%d fields", len(r.fields)), fmt.Sprintf("%d as in the header; where the name of a job has a bar in it, ask for JobName as the last field", len(r.columns)))
 	}
 	id := r.get("jobid")
 	base, step, isStep := strings.Cut(id, ".")
 	if base == "" || base[0] < '0' || base[0] > '9' || isStep && step == "" {
-		return Fault{r.line, "JobID", quote(id), "a number such as 123, 123_4 or 123.batch"}
+		return r.fail("JobID", quote(id), "a number such as 123, 123_4 or 123.batch")
 	}
 	at, known := last[base]
 	if isStep && known && at < 0 {
@@ -194,15 +185,15 @@ func (r *record) into(jobs *[]Job, last map[string]int) error {
 	}
 	if isStep {
 		if !known {
-			return Fault{r.line, "JobID", quote(id), "the line of job " + base + " before its steps; leave --state and similar filters of steps out"}
+			return r.fail("JobID", quote(id), "the line of job "+base+" before its steps; leave --state and similar filters of steps out")
 		}
 		j := &(*jobs)[at]
 		tasks := max(1, r.number("ntasks"))
 		peak := r.bytes("maxrss", "K")
-		if r.err == nil && peak <= math.MaxInt64/tuning.Bytes(tasks) {
+		if r.fault == nil && peak <= math.MaxInt64/tuning.Bytes(tasks) {
 			j.Peak = max(j.Peak, peak*tuning.Bytes(tasks))
 		}
-		return r.err
+		return r.fault
 	}
 	j := Job{
 		ID: base, User: r.get("user"), Account: r.get("account"), Partition: r.get("partition"), Name: r.get("jobname"), State: r.get("state"),
@@ -217,9 +208,9 @@ func (r *record) into(jobs *[]Job, last map[string]int) error {
 		j.CPU = nil // nothing runs without any: it was not gathered
 	}
 	j.Asked = r.memory(j)
-	if r.err != nil {
+	if r.fault != nil {
 		last[base] = -1
-		return r.err
+		return r.fault
 	}
 	*jobs = append(*jobs, j)
 	last[base] = len(*jobs) - 1
@@ -233,10 +224,11 @@ func (r *record) get(column string) string {
 	return ""
 }
 
-func (r *record) fail(field, found, want string) {
-	if r.err == nil {
-		r.err = Fault{r.line, field, quote(found), want}
+func (r *record) fail(field, found, want string) *Fault {
+	if r.fault == nil {
+		r.fault = new(fault(r.line, field, found, want))
 	}
+	return r.fault
 }
 
 func absent(text string) bool {
@@ -254,7 +246,7 @@ func (r *record) number(column string) int {
 func (r *record) whole(column, text string) int {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 0 {
-		r.fail(column, text, "a whole number")
+		r.fail(column, quote(text), "a whole number")
 		return 0
 	}
 	return int(n)
@@ -268,7 +260,7 @@ func (r *record) duration(column string) *time.Duration {
 	}
 	d, ok := clock(text)
 	if !ok {
-		r.fail(column, text, "a time such as 1-02:03:04, 02:03:04 or 03:04.567")
+		r.fail(column, quote(text), "a time such as 1-02:03:04, 02:03:04 or 03:04.567")
 		return nil
 	}
 	return &d
@@ -282,7 +274,7 @@ func (r *record) time(column string) time.Time {
 	}
 	at, err := time.Parse("2006-01-02T15:04:05", text)
 	if err != nil {
-		r.fail(column, text, "a moment such as 2026-01-31T09:00:00")
+		r.fail(column, quote(text), "a moment such as 2026-01-31T09:00:00")
 	}
 	return at
 }
@@ -324,7 +316,7 @@ func (r *record) bytes(column, unit string) tuning.Bytes {
 	}
 	b, ok := amount(text, unit)
 	if !ok {
-		r.fail(column, text, "an amount of memory such as 1234K or 1.5G")
+		r.fail(column, quote(text), "an amount of memory such as 1234K or 1.5G")
 	}
 	return b
 }
@@ -342,13 +334,9 @@ func (r *record) memory(j Job) tuning.Bytes {
 	} else if per, ok := strings.CutSuffix(text, "n"); ok {
 		text, times = per, j.Nodes
 	}
-	if absent(text) {
-		r.fail("ReqMem", r.get("reqmem"), "an amount of memory such as 4G, 4Gc or 4Gn")
-		return 0
-	}
 	b, ok := amount(text, "M")
 	if !ok || times > 0 && b > math.MaxInt64/tuning.Bytes(times) {
-		r.fail("ReqMem", r.get("reqmem"), "an amount of memory such as 4G, 4Gc or 4Gn")
+		r.fail("ReqMem", quote(r.get("reqmem")), "an amount of memory such as 4G, 4Gc or 4Gn")
 		return 0
 	}
 	return b * tuning.Bytes(times)

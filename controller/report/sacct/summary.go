@@ -45,20 +45,8 @@ type Line struct {
 	ReturningHours float64 `json:"returning_core_hours"`
 }
 
-// Efficiency is the share of the allocated core-hours that was used; not ok where
-// nothing tells.
-func (l Line) Efficiency() (float64, bool) { return l.Used / l.Allocated, l.Allocated > 0 }
-
 // Unused are core-hours allocated and not used, where both are known.
 func (l Line) Unused() float64 { return max(0, l.Allocated-l.Used) }
-
-// Needed is the peak as a share of the memory asked for; not ok where nothing tells.
-func (l Line) Needed() (float64, bool) { return l.Peak / l.Asked, l.Asked > 0 }
-
-// ReturningShare is that of the core-hours; not ok where there are none.
-func (l Line) ReturningShare() (float64, bool) {
-	return l.ReturningHours / l.CoreHours, l.CoreHours > 0
-}
 
 // Summarise sums runs up, in the order in which sacct printed them: of those of
 // one user and name the first is new and the others return.

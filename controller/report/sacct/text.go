@@ -39,18 +39,11 @@ func table(b *strings.Builder, head string, lines []Line, total Line) {
 	b.WriteString("\n")
 	heads := []string{head, "RUNS", "CORE-HOURS", "USED", "CPU EFFICIENCY", "MEMORY NEEDED", "RETURNING"}
 	b.WriteString(report.List(heads, append(slices.Clip(lines[:min(len(lines), mostLines)]), total), func(l Line) []string {
-		hours, used := "-", "-"
-		if l.Timed > 0 {
-			hours = fmt.Sprintf("%.1f", l.CoreHours) + of(l.Timed, l.Runs)
+		return []string{
+			report.Legible(l.Key), strconv.Itoa(l.Runs), of(l.Timed, l.Runs, fmt.Sprintf("%.1f", l.CoreHours)),
+			of(l.CPURuns, l.Runs, fmt.Sprintf("%.1f", l.Used)), share(l.Used, l.Allocated),
+			of(l.MemoryRuns, l.Runs, share(l.Peak, l.Asked)), share(l.ReturningHours, l.CoreHours),
 		}
-		if l.CPURuns > 0 {
-			used = fmt.Sprintf("%.1f", l.Used) + of(l.CPURuns, l.Runs)
-		}
-		memory := share(l.Needed())
-		if l.MemoryRuns > 0 {
-			memory += of(l.MemoryRuns, l.Runs)
-		}
-		return []string{report.Legible(l.Key), strconv.Itoa(l.Runs), hours, used, share(l.Efficiency()), memory, share(l.ReturningShare())}
 	}))
 	if more := len(lines) - mostLines; more > 0 {
 		fmt.Fprintf(b, "and %d more, with fewer unused core-hours\n", more)
@@ -58,18 +51,21 @@ func table(b *strings.Builder, head string, lines []Line, total Line) {
 }
 
 // of says of how many runs a number is, where that is not all.
-func of(n, all int) string {
-	if n == all {
-		return ""
+func of(n, all int, number string) string {
+	switch n {
+	case 0:
+		return report.Unknown
+	case all:
+		return number
 	}
-	return fmt.Sprintf(" in %d of %d", n, all)
+	return fmt.Sprintf("%s in %d of %d", number, n, all)
 }
 
-func share(v float64, ok bool) string {
-	if !ok {
-		return "-"
+func share(part, whole float64) string {
+	if whole <= 0 {
+		return report.Unknown
 	}
-	return fmt.Sprintf("%.0f %%", 100*v)
+	return fmt.Sprintf("%.0f %%", 100*(part/whole))
 }
 
 // could says in words what there is to gain at most, and what it does not mean.
@@ -86,9 +82,9 @@ func could(l Line) string {
 	} else {
 		b.WriteString("Memory is not known: ask sacct for ReqMem and MaxRSS of jobs and steps, since only steps have a peak.\n")
 	}
-	if v, ok := l.ReturningShare(); ok {
-		fmt.Fprintf(&b, "%.0f %% of the core-hours are of runs whose user and name ran before: these could be recognised and\n"+
-			"changed before they start.\n", 100*v)
+	if l.CoreHours > 0 {
+		fmt.Fprintf(&b, "%s of the core-hours are of runs whose user and name ran before: these could be recognised and\n"+
+			"changed before they start.\n", share(l.ReturningHours, l.CoreHours))
 	}
 	b.WriteString("None of this is a saving: that is measured only against jobs that stay untuned.\n")
 	return b.String()

@@ -59,10 +59,10 @@ func amount(text, unit string) (tuning.Bytes, bool) {
 		}
 		return b * 1024, true
 	}
-	if last := text[len(text)-1]; last >= '0' && last <= '9' {
+	if text != "" && text[len(text)-1] >= '0' && text[len(text)-1] <= '9' {
 		text += unit
 	}
-	if strings.ContainsAny(text, "iBb eE") || !strings.ContainsAny(text[len(text)-1:], "KMGT") {
+	if text == "" || strings.ContainsAny(text, "iBb eE") || !strings.ContainsAny(text[len(text)-1:], "KMGT") {
 		return 0, false
 	}
 	b, err := tuning.ParseBytes(text)

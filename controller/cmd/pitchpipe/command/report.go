@@ -97,6 +97,6 @@ func (a *app) fromSacct(cmd *cobra.Command, file, by string) error {
 		fmt.Fprintf(a.Stderr, "pitchpipe: left out: %v\n", fault)
 	}
 	s := sacct.Summarise(h.Jobs)
-	s.Left = h.Left
+	s.Left = len(h.Faults)
 	return a.said(s, "%s", sacct.Text(s, by))
 }
