@@ -137,29 +137,25 @@ func (s Sheet) draw(c draw.Canvas) {
 	s.Plot.Draw(draw.Crop(c, 0, 0, bottom+line-c.Min.Y, top-12-c.Max.Y))
 }
 
-// Black is one of the colours of Okabe and Ito, which stay apart for those who see few.
-func Black() color.Color { return color.NRGBA{0x22, 0x22, 0x22, 0xff} }
+// Colour is 0xRRGGBB.
+type Colour uint32
 
-// Grey is one of the colours of Okabe and Ito, which stay apart for those who see few.
-func Grey() color.Color { return color.NRGBA{0x99, 0x99, 0x99, 0xff} }
+// The colours of Okabe and Ito, which stay apart for those who see few.
+const (
+	Black  Colour = 0x222222
+	Grey   Colour = 0x999999
+	Blue   Colour = 0x0072b2
+	Orange Colour = 0xe69f00
+	Green  Colour = 0x009e73
+	Red    Colour = 0xd55e00
+	Purple Colour = 0xcc79a7
+	Sky    Colour = 0x56b4e9
+)
 
-// Blue is one of the colours of Okabe and Ito, which stay apart for those who see few.
-func Blue() color.Color { return color.NRGBA{0x00, 0x72, 0xb2, 0xff} }
-
-// Orange is one of the colours of Okabe and Ito, which stay apart for those who see few.
-func Orange() color.Color { return color.NRGBA{0xe6, 0x9f, 0x00, 0xff} }
-
-// Green is one of the colours of Okabe and Ito, which stay apart for those who see few.
-func Green() color.Color { return color.NRGBA{0x00, 0x9e, 0x73, 0xff} }
-
-// Red is one of the colours of Okabe and Ito, which stay apart for those who see few.
-func Red() color.Color { return color.NRGBA{0xd5, 0x5e, 0x00, 0xff} }
-
-// Purple is one of the colours of Okabe and Ito, which stay apart for those who see few.
-func Purple() color.Color { return color.NRGBA{0xcc, 0x79, 0xa7, 0xff} }
-
-// Sky is one of the colours of Okabe and Ito, which stay apart for those who see few.
-func Sky() color.Color { return color.NRGBA{0x56, 0xb4, 0xe9, 0xff} }
+// RGBA implements color.Color.
+func (c Colour) RGBA() (r, g, b, a uint32) {
+	return uint32(c>>16) * 0x101, uint32(c>>8&0xff) * 0x101, uint32(c&0xff) * 0x101, 0xffff
+}
 
 // Dots are points of a shape.
 func Dots(at plotter.XYs, c color.Color, radius vg.Length, shape draw.GlyphDrawer) *plotter.Scatter {

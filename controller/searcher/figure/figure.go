@@ -47,6 +47,9 @@ func Draw(w io.Writer, kind Kind, format picture.Format, s *searcher.Searcher) e
 	if !slices.Contains(Kinds(), kind) {
 		return fmt.Errorf("%w: %q, want one of %v", ErrKind, kind, Kinds())
 	}
+	if what != "rungs" && len(s.Ranking()) == 0 {
+		return fmt.Errorf("plot %s: %w: no trial has reported an epoch", kind, ErrEmpty)
+	}
 	sheet, err := of(s, by)
 	if err == nil {
 		err = sheet.Write(w, format)

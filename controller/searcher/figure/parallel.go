@@ -131,10 +131,10 @@ func (all scales) Plot(c draw.Canvas, p *plot.Plot) {
 	style := picture.Words(8, draw.XLeft)
 	for i, s := range all {
 		at := x(float64(i))
-		c.StrokeLine2(draw.LineStyle{Color: picture.Black(), Width: 0.8}, at, y(0), at, y(1))
+		c.StrokeLine2(draw.LineStyle{Color: picture.Black, Width: 0.8}, at, y(0), at, y(1))
 		for _, l := range s.labels {
 			height := y(l.Value)
-			c.StrokeLine2(draw.LineStyle{Color: picture.Black(), Width: 0.8}, at-2, height, at+2, height)
+			c.StrokeLine2(draw.LineStyle{Color: picture.Black, Width: 0.8}, at-2, height, at+2, height)
 			size := style.Width(l.Label)
 			c.FillPolygon(color.NRGBA{0xff, 0xff, 0xff, 0xc8}, []vg.Point{
 				{X: at + 3, Y: height - 4.5}, {X: at + 5 + size, Y: height - 4.5}, {X: at + 5 + size, Y: height + 4.5}, {X: at + 3, Y: height + 4.5},
@@ -150,9 +150,6 @@ func (all scales) Plot(c draw.Canvas, p *plot.Plot) {
 // parallel shows the hyperparameters of each trial as a line, coloured by its rank.
 func parallel(s *searcher.Searcher, _ string) (picture.Sheet, error) {
 	trials := s.Ranking()
-	if len(trials) == 0 {
-		return picture.Sheet{}, fmt.Errorf("%w: no trial has reported an epoch", ErrEmpty)
-	}
 	var settings []tuning.Settings
 	var values []float64
 	for _, t := range trials {
@@ -183,7 +180,7 @@ func parallel(s *searcher.Searcher, _ string) (picture.Sheet, error) {
 		p.Add(draws(t, ramp(float64(i)/float64(len(trials)-1), alpha), thin))
 	}
 	top := trials[len(trials)-1]
-	winner := draws(top, picture.Red(), 2)
+	winner := draws(top, picture.Red, 2)
 	p.Add(winner, all)
 	p.X.Min, p.X.Max = -0.06*float64(len(all)), 1.08*float64(len(all))-1+0.05
 	p.Y.Min, p.Y.Max = missing-0.02, 1.12

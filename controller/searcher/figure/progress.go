@@ -53,10 +53,7 @@ func moments(s *searcher.Searcher, by string) (out []moment, unmeasured int) {
 // progress is the best value so far over what the search used.
 func progress(s *searcher.Searcher, by string) (picture.Sheet, error) {
 	all, unmeasured := moments(s, by)
-	switch {
-	case len(all) == 0:
-		return picture.Sheet{}, fmt.Errorf("%w: no trial has reported an epoch", ErrEmpty)
-	case unmeasured == len(all):
+	if unmeasured == len(all) {
 		return picture.Sheet{}, fmt.Errorf("%w: joules were not measured", ErrEmpty)
 	}
 	seen := clip(s, tuning.Each(all, func(m moment) float64 { return m.Value }))
@@ -81,10 +78,10 @@ func progress(s *searcher.Searcher, by string) (picture.Sheet, error) {
 	}
 	end := steps[len(steps)-1]
 	end.X = all[len(all)-1].used / u.factor
-	over := picture.Line(append(steps, end), picture.Blue(), 1.5)
+	over := picture.Line(append(steps, end), picture.Blue, 1.5)
 	over.StepStyle = plotter.PostStep
 	each := picture.Dots(own, color.NRGBA{0x99, 0x99, 0x99, 0xb0}, 2, draw.CircleGlyph{})
-	gain := picture.Dots(gains, picture.Blue(), 2.5, draw.CircleGlyph{})
+	gain := picture.Dots(gains, picture.Blue, 2.5, draw.CircleGlyph{})
 	p := picture.New(label, "value ("+direction(s)+")")
 	out := picture.Sheet{
 		Title:  fmt.Sprintf("Best value so far: %.4g, trial %d after %s", best.Value, s.Trials[best.trial].Number, report.Count(best.Epoch, "epoch")),
@@ -94,7 +91,7 @@ func progress(s *searcher.Searcher, by string) (picture.Sheet, error) {
 	p.Add(plotter.NewGrid(), each, over, gain)
 	if s.Target != nil {
 		p.Y.Min, p.Y.Max = min(p.Y.Min, *s.Target), max(p.Y.Max, *s.Target)
-		target := picture.Line(plotter.XYs{{X: 0, Y: *s.Target}, {X: max(end.X, 1e-9), Y: *s.Target}}, picture.Red(), 1, 5, 3)
+		target := picture.Line(plotter.XYs{{X: 0, Y: *s.Target}, {X: max(end.X, 1e-9), Y: *s.Target}}, picture.Red, 1, 5, 3)
 		out.Add("target", target)
 	}
 	picture.Pad(&p.Y)
@@ -109,11 +106,8 @@ func progress(s *searcher.Searcher, by string) (picture.Sheet, error) {
 // front is the Pareto front of the value and another measure.
 func front(s *searcher.Searcher, by string) (picture.Sheet, error) {
 	pareto := results.Front(s, tuning.ByQuality, by)
-	switch {
-	case len(pareto.Points) == 0 && pareto.Unmeasured > 0:
+	if len(pareto.Points) == 0 {
 		return picture.Sheet{}, fmt.Errorf("%w: joules were not measured", ErrEmpty)
-	case len(pareto.Points) == 0:
-		return picture.Sheet{}, fmt.Errorf("%w: no trial has reported an epoch", ErrEmpty)
 	}
 	var values []float64
 	least, most := pareto.Points[0].Amounts[1], 0.0
@@ -133,11 +127,11 @@ func front(s *searcher.Searcher, by string) (picture.Sheet, error) {
 			off = append(off, xy)
 		}
 	}
-	path := picture.Line(slices.Clone(on), picture.Blue(), 1.2)
+	path := picture.Line(slices.Clone(on), picture.Blue, 1.2)
 	slices.Reverse(path.XYs) // from the cheapest to the best
 	path.StepStyle = plotter.PostStep
 	p := picture.New(label, "best value of a trial ("+direction(s)+")")
-	best, others := picture.Dots(on, picture.Blue(), 3.5, draw.CircleGlyph{}), picture.Dots(off, picture.Grey(), 2.5, draw.RingGlyph{})
+	best, others := picture.Dots(on, picture.Blue, 3.5, draw.CircleGlyph{}), picture.Dots(off, picture.Grey, 2.5, draw.RingGlyph{})
 	p.Add(plotter.NewGrid(), others, path, best)
 	const room = 15 // for the numbers of trials
 	title := fmt.Sprintf("Value against %s: the Pareto front has %d of %s", by, len(on), report.Count(len(pareto.Points), "trial"))

@@ -2,7 +2,6 @@ package figure
 
 import (
 	"fmt"
-	"image/color"
 	"slices"
 
 	"gonum.org/v1/plot"
@@ -24,7 +23,7 @@ type span struct {
 // bars are the spans of one kind.
 type bars struct {
 	spans []span
-	color color.Color
+	color picture.Colour
 	width vg.Length
 }
 
@@ -41,17 +40,6 @@ func (b bars) Plot(c draw.Canvas, p *plot.Plot) {
 func (b bars) Thumbnail(c *draw.Canvas) {
 	middle := c.Center().Y
 	c.StrokeLine2(draw.LineStyle{Color: b.color, Width: max(min(b.width, 7), 1)}, c.Min.X, middle, c.Max.X, middle)
-}
-
-func states() []searcher.State {
-	return []searcher.State{searcher.Running, searcher.Done, searcher.Stopped, searcher.Paused, searcher.Failed, searcher.Diverged}
-}
-
-func colour(s searcher.State) color.Color {
-	return map[searcher.State]color.Color{
-		searcher.Running: picture.Sky(), searcher.Done: picture.Green(), searcher.Stopped: picture.Grey(), searcher.Paused: picture.Orange(),
-		searcher.Failed: picture.Red(), searcher.Diverged: picture.Purple(),
-	}[s]
 }
 
 // life cuts the time of a trial into what it ran and what it waited: in a queue, or paused.
@@ -80,6 +68,8 @@ func rungs(s *searcher.Searcher, _ string) (picture.Sheet, error) {
 	if len(s.Trials) == 0 {
 		return picture.Sheet{}, fmt.Errorf("%w: no trial has begun", ErrEmpty)
 	}
+	states := []searcher.State{searcher.Running, searcher.Done, searcher.Stopped, searcher.Paused, searcher.Failed, searcher.Diverged}
+	colours := []picture.Colour{picture.Sky, picture.Green, picture.Grey, picture.Orange, picture.Red, picture.Purple}
 	all, _ := moments(s, tuning.ByTime)
 	now := 0.0
 	for _, m := range all {
@@ -89,7 +79,7 @@ func rungs(s *searcher.Searcher, _ string) (picture.Sheet, error) {
 	p := picture.New(label, "trial")
 	row := 0.8 * 270 / vg.Length(len(s.Trials)) // of the plot's height
 	of := map[searcher.State]*bars{}
-	waiting := bars{color: picture.Black(), width: min(max(row/4, 0.4), 0.8)}
+	waiting := bars{color: picture.Black, width: min(max(row/4, 0.4), 0.8)}
 	var ends, marks plotter.XYs
 	for i := range s.Trials {
 		t := &s.Trials[i]
@@ -99,7 +89,7 @@ func rungs(s *searcher.Searcher, _ string) (picture.Sheet, error) {
 		}
 		ran, waited := life(t, began, now)
 		if of[t.State] == nil {
-			of[t.State] = &bars{color: colour(t.State), width: min(max(row, 0.4), 10)}
+			of[t.State] = &bars{width: min(max(row, 0.4), 10)}
 		}
 		of[t.State].spans = append(of[t.State].spans, ran...)
 		waiting.spans = append(waiting.spans, waited...)
@@ -112,7 +102,7 @@ func rungs(s *searcher.Searcher, _ string) (picture.Sheet, error) {
 			ends = append(ends, plotter.XY{X: max(began, t.Last().At) / u.factor, Y: float64(t.Number)})
 		}
 	}
-	out := picture.Sheet{Plot: p, Title: report.Count(len(s.Trials), "trial") + ": " + s.Counts(states()...)}
+	out := picture.Sheet{Plot: p, Title: report.Count(len(s.Trials), "trial") + ": " + s.Counts(states...)}
 	p.Add(plotter.NewGrid())
 	add := func(name string, b bars) {
 		if len(b.spans) == 0 {
@@ -125,18 +115,19 @@ func rungs(s *searcher.Searcher, _ string) (picture.Sheet, error) {
 		out.Add(name, b)
 	}
 	add("waits or is paused", waiting)
-	for _, state := range states() {
+	for i, state := range states {
 		if b := of[state]; b != nil {
+			b.color = colours[i]
 			add(string(state), *b)
 		}
 	}
-	if ticks := picture.Dots(marks, picture.Black(), min(max(row/2, 1), 4), upright{}); row >= 3 {
+	if ticks := picture.Dots(marks, picture.Black, min(max(row/2, 1), 4), upright{}); row >= 3 {
 		out.Add("rung", ticks)
 	} else {
 		out.Notes = append(out.Notes, "There are too many trials to mark their rungs.")
 	}
 	if len(ends) > 0 {
-		out.Add("failed or diverged here", picture.Dots(ends, picture.Red(), min(max(row/2, 1), 3), draw.CrossGlyph{}))
+		out.Add("failed or diverged here", picture.Dots(ends, picture.Red, min(max(row/2, 1), 3), draw.CrossGlyph{}))
 	}
 	if now == 0 {
 		out.Notes = append(out.Notes, "No trial has reported an epoch.")

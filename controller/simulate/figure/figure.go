@@ -2,7 +2,6 @@ package figure
 
 import (
 	"fmt"
-	"image/color"
 	"math"
 	"slices"
 	"strconv"
@@ -30,12 +29,6 @@ func Waits() *Shares {
 // Completions is a picture of the share of jobs by the longest time from submission to end.
 func Completions() *Shares { return shares("Time from submission to end", (*simulate.Job).JCT) }
 
-func colours() []color.Color {
-	return []color.Color{
-		picture.Blue(), picture.Orange(), picture.Green(), picture.Red(), picture.Purple(), picture.Sky(), picture.Black(), picture.Grey(),
-	}
-}
-
 // points is how many points a curve has at most: more are not seen.
 const points = 400
 
@@ -62,11 +55,14 @@ func (s *Shares) Add(r simulate.Result) {
 			curve = append(curve, plotter.XY{X: values[at-1], Y: float64(at) / float64(len(values))})
 		}
 	}
+	colours := []picture.Colour{
+		picture.Blue, picture.Orange, picture.Green, picture.Red, picture.Purple, picture.Sky, picture.Black, picture.Grey,
+	}
 	n, dashes := len(s.sheet.Legend), []vg.Length{}
-	if n >= len(colours()) {
+	if n >= len(colours) {
 		dashes = append(dashes, 5, 3)
 	}
-	s.sheet.Add(r.Spec.Name, picture.Line(curve, colours()[n%len(colours())], 1.5, dashes...))
+	s.sheet.Add(r.Spec.Name, picture.Line(curve, colours[n%len(colours)], 1.5, dashes...))
 }
 
 // Sheet is the picture of what was added.
@@ -88,8 +84,8 @@ func Timeline(r simulate.Result) picture.Sheet {
 		}
 	}
 	out := picture.Sheet{Title: "Jobs under " + r.Spec.Name, Plot: picture.New("days since the first submission", "jobs")}
-	out.Add("run", picture.Line(runs, picture.Blue(), 1))
-	out.Add("wait", picture.Line(waits, picture.Orange(), 1))
+	out.Add("run", picture.Line(runs, picture.Blue, 1))
+	out.Add("wait", picture.Line(waits, picture.Orange, 1))
 	out.Plot.Y.Min = 0
 	return out
 }
@@ -109,7 +105,7 @@ func Term(t durations.Term) (picture.Sheet, error) {
 	if err != nil {
 		return picture.Sheet{}, fmt.Errorf("term %s: %w", t.Name, err)
 	}
-	bars.Horizontal, bars.Color, bars.LineStyle.Width = true, picture.Blue(), 0
+	bars.Horizontal, bars.Color, bars.LineStyle.Width = true, picture.Blue, 0
 	p := picture.New("factor on the duration", "")
 	p.Add(bars)
 	p.NominalY(names...)
