@@ -18,8 +18,9 @@ import (
 type Cgroup interface {
 	// Add moves a process in; what it starts is in from the beginning.
 	Add(pid int) error
-	// Close kills what is left in it, and removes it.
-	Close(ctx context.Context) error
+	// Kill ends what is left in it.
+	Kill(ctx context.Context) error
+	Remove(ctx context.Context) error
 }
 
 // notice is how long a run is held back until the meter has noticed its cgroup.
@@ -97,7 +98,7 @@ func (l *launched) end(ctx context.Context) {
 	// What an interruption leaves behind would run on.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	_ = l.cgroup.Close(ctx) // one that cannot be removed is empty: it measures nothing
+	_ = errors.Join(l.cgroup.Kill(ctx), l.cgroup.Remove(ctx)) // one that cannot be removed is empty: it measures nothing
 	l.cgroup = nil
 }
 

@@ -237,7 +237,9 @@ func (r *room) Add(pid int) error {
 	return nil
 }
 
-func (r *room) Close(context.Context) error {
+func (r *room) Kill(context.Context) error { return nil }
+
+func (r *room) Remove(context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed++

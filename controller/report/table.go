@@ -127,31 +127,13 @@ func (q Query) covers(r Row) bool {
 }
 
 func (by By) key(r Row) string {
-	key := ""
-	switch by {
-	case ByUser:
-		key = r.User
-	case ByAccount:
-		key = r.Account
-	case ByPartition:
-		key = r.Partition
-	case ByKind:
-		key = r.Kind.String()
-	case ByDay:
-		key = ended(r, time.DateOnly)
-	case ByMonth:
-		key = ended(r, "2006-01")
-	case ByJob:
-		key = r.Job
+	day, month := "running", "running"
+	if !r.Ended.IsZero() {
+		day, month = r.Ended.UTC().Format(time.DateOnly), r.Ended.UTC().Format("2006-01")
 	}
-	return cmp.Or(key, Unknown)
-}
-
-func ended(r Row, layout string) string {
-	if r.Ended.IsZero() {
-		return "running"
-	}
-	return r.Ended.UTC().Format(layout)
+	return cmp.Or(map[By]string{
+		ByJob: r.Job, ByUser: r.User, ByAccount: r.Account, ByPartition: r.Partition, ByKind: r.Kind.String(), ByDay: day, ByMonth: month,
+	}[by], Unknown)
 }
 
 func (l *Line) add(r Row) {

@@ -103,66 +103,56 @@ func (c *consulKV) Leader(ctx context.Context) (string, error) {
 // Lock implements KV. Each attempt has a session of its own: one that is left from a lost
 // answer may end too soon.
 func (c *consulKV) Lock(holder string) Lock {
-	l := &consulLock{consulKV: c}
+	session := "" // none
+	pair := func(holder string) *api.KVPair {
+		return &api.KVPair{Key: c.prefix + lockKey, Value: []byte(holder), Session: session}
+	}
+	// Consul delays the next lock of a key that its session ended with, and not of one that was released.
+	release := func(ctx context.Context) error {
+		if session == "" {
+			return nil
+		}
+		_, _, err := c.client.KV().Release(pair(""), consulWrite(ctx))
+		if err == nil {
+			_, err = c.client.Session().Destroy(session, consulWrite(ctx))
+		}
+		return consulError(ctx, err)
+	}
 	return Lock{
-		TTL: c.TTL, Retry: c.Retry, Renew: l.renew, Release: l.release,
+		TTL: c.TTL, Retry: c.Retry, Release: release,
 		Acquire: func(ctx context.Context) (bool, error) {
-			got, err := false, l.release(ctx)
+			got, err := false, release(ctx)
 			if err == nil {
-				l.session, _, err = c.client.Session().CreateNoChecks(&api.SessionEntry{
+				session, _, err = c.client.Session().CreateNoChecks(&api.SessionEntry{
 					Name: "pitchpipe " + c.prefix + lockKey, TTL: c.TTL.String(), LockDelay: c.Delay, Behavior: api.SessionBehaviorRelease,
 				}, consulWrite(ctx))
 			}
 			if err == nil {
-				got, _, err = c.client.KV().Acquire(l.pair(holder), consulWrite(ctx))
+				got, _, err = c.client.KV().Acquire(pair(holder), consulWrite(ctx))
 			}
 			if err == nil && !got {
-				err = l.release(ctx)
+				err = release(ctx)
 			}
 			return got, consulError(ctx, err)
 		},
+		Renew: func(ctx context.Context) error {
+			entry, _, err := c.client.Session().Renew(session, consulWrite(ctx))
+			switch {
+			case err != nil:
+				return consulError(ctx, err)
+			case entry == nil:
+				return fmt.Errorf("%w: Consul ended the session", ErrLost)
+			}
+			locked, _, err := c.client.KV().Get(c.prefix+lockKey, consistent(ctx))
+			switch {
+			case err != nil:
+				return consulError(ctx, err)
+			case locked == nil || locked.Session != session:
+				return fmt.Errorf("%w: the session does not hold the lock", ErrLost)
+			}
+			return nil
+		},
 	}
-}
-
-type consulLock struct {
-	*consulKV
-
-	session string // empty: none
-}
-
-func (l *consulLock) pair(holder string) *api.KVPair {
-	return &api.KVPair{Key: l.prefix + lockKey, Value: []byte(holder), Session: l.session}
-}
-
-func (l *consulLock) renew(ctx context.Context) error {
-	entry, _, err := l.client.Session().Renew(l.session, consulWrite(ctx))
-	if err != nil {
-		return consulError(ctx, err)
-	}
-	if entry == nil {
-		return fmt.Errorf("%w: Consul ended the session", ErrLost)
-	}
-	pair, _, err := l.client.KV().Get(l.prefix+lockKey, consistent(ctx))
-	if err != nil {
-		return consulError(ctx, err)
-	}
-	if pair == nil || pair.Session != l.session {
-		return fmt.Errorf("%w: the session does not hold the lock", ErrLost)
-	}
-	return nil
-}
-
-// Consul delays the next lock of a key that its session ended with, and not of one that was
-// released.
-func (l *consulLock) release(ctx context.Context) error {
-	if l.session == "" {
-		return nil
-	}
-	_, _, err := l.client.KV().Release(l.pair(""), consulWrite(ctx))
-	if err == nil {
-		_, err = l.client.Session().Destroy(l.session, consulWrite(ctx))
-	}
-	return consulError(ctx, err)
 }
 
 // consulError gives an error of the client its name. Some of them are only text.

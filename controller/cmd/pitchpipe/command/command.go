@@ -140,13 +140,7 @@ func (a *app) root() *cobra.Command {
 	flags.BoolVar(&a.json, "json", false, "print JSON")
 	groups := a.groups()
 	for _, g := range groups {
-		if g.title != "" {
-			root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
-		}
-		for _, c := range g.commands {
-			c.GroupID = g.title
-			root.AddCommand(c)
-		}
+		root.AddCommand(g.commands...)
 	}
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { help(cmd, groups) })
 	root.SetUsageFunc(func(cmd *cobra.Command) error { help(cmd, groups); return nil })

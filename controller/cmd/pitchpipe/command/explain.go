@@ -21,18 +21,15 @@ func (a *app) explain() *cobra.Command {
 			"With --json every decision is complete: class, forecast, prices, budgets, and each alternative.",
 		Args: cobra.ExactArgs(1), ValidArgsFunction: a.jobIDs(true, anyJob),
 		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
-			ask := client.Explain
+			ask, text := client.Explain, func(s api.Story) string { return a.story(s, verbose) }
 			if replay {
-				ask = client.Replay
+				ask, text = client.Replay, a.replays
 			}
 			s, err := ask(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			if replay {
-				return a.said(s, "%s", a.replays(s))
-			}
-			return a.said(s, "%s", a.story(s, verbose))
+			return a.said(s, "%s", text(s))
 		}),
 	}
 	cmd.Flags().BoolVar(&replay, "replay", false, "make each decision again from its recorded state, and compare")
@@ -48,11 +45,7 @@ func (a *app) story(s api.Story, verbose bool) string {
 	}
 	if len(s.Usage) > 0 {
 		b.WriteString(report.List([]string{"\nRESOURCE", "USED", "REQUESTED", "SHARE"}, s.Usage, func(u api.Usage) []string {
-			share := "-"
-			if u.Requested > 0 {
-				share = fmt.Sprintf("%.0f %%", 100*u.Used/u.Requested)
-			}
-			return []string{u.Resource, u.Text(u.Used), u.Text(u.Requested), share}
+			return []string{u.Resource, u.Text(u.Used), u.Text(u.Requested), known(fmt.Sprintf("%.0f %%", 100*u.Used/u.Requested), u.Requested > 0)}
 		}))
 	}
 	if !verbose {

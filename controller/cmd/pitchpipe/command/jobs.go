@@ -193,7 +193,7 @@ const completionPatience = 500 * time.Millisecond
 // there is nothing to complete and no message.
 func (a *app) jobIDs(once bool, worth func(api.Job) bool) cobra.CompletionFunc {
 	return ids(a, once, (*api.Client).Jobs, func(j api.Job) (id, what string, ok bool) {
-		return j.ID, printable(j.Name) + ", " + j.State, worth(j)
+		return j.ID, report.Legible(j.Name) + ", " + j.State, worth(j)
 	})
 }
 
@@ -228,7 +228,7 @@ func ids[T any](a *app, once bool, ask func(*api.Client, context.Context) ([]T, 
 
 // named is a name with the search and the trial that it belongs to.
 func named(name string, of trials.Lineage) string {
-	switch name = printable(name); {
+	switch name = report.Legible(name); {
 	case of.Search == "":
 		return name
 	case of.Trial == 0:
@@ -239,16 +239,6 @@ func named(name string, of trials.Lineage) string {
 
 func anyJob(api.Job) bool     { return true }
 func notEnded(j api.Job) bool { return !j.Ended }
-
-// printable keeps a name that a user chose from ending the line or the column.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return '?'
-		}
-		return r
-	}, s)
-}
 
 // screen draws one line per job: in place on a terminal, else a plain line whenever a job's
 // state or a tenth of its epochs changed.
@@ -309,7 +299,7 @@ func (p *screen) line(j api.Job, width int) string {
 }
 
 func summary(j api.Job) string {
-	parts := []string{j.ID + " " + printable(j.Name), "epoch " + strings.TrimSuffix(epochs(j.Epoch, j.Total), "/?"), j.State}
+	parts := []string{j.ID + " " + report.Legible(j.Name), "epoch " + strings.TrimSuffix(epochs(j.Epoch, j.Total), "/?"), j.State}
 	if text := tuningText(j); text != "-" {
 		parts[2] += ", " + text
 	}

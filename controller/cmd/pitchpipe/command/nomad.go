@@ -127,18 +127,17 @@ func (a *app) nomadClientTo(with config.Nomad, namespace string, log *slog.Logge
 	c.TLSConfig.ClientCert = cmp.Or(with.Cert, c.TLSConfig.ClientCert)
 	c.TLSConfig.ClientKey = cmp.Or(with.Key, c.TLSConfig.ClientKey)
 	c.Namespace = namespace
-	read, identity := func() (string, error) { return config.ReadToken(with.TokenFile) }, filepath.Join(a.env("NOMAD_SECRETS_DIR"), "nomad_token")
+	var read func() (string, error)
+	identity := filepath.Join(a.env("NOMAD_SECRETS_DIR"), "nomad_token")
 	switch _, err := os.Stat(identity); {
 	case with.TokenFile != "":
-		c.SecretID = ""
+		c.SecretID, read = "", func() (string, error) { return config.ReadToken(with.TokenFile) }
 	case err == nil && a.env("NOMAD_SECRETS_DIR") != "" && (c.SecretID == "" || strings.HasPrefix(c.SecretID, "eyJ")):
 		// Nomad's agent decides who may read the directory that it is in.
 		read = func() (string, error) {
 			data, err := os.ReadFile(identity)
 			return strings.TrimSpace(string(data)), err
 		}
-	default:
-		read = nil
 	}
 	if read != nil {
 		if _, err := read(); err != nil {

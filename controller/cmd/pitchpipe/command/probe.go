@@ -214,12 +214,9 @@ func probesText(out probe.Result, own tuning.Settings, policy tuning.Policy) str
 		case t.Refused != tuning.ReasonNone:
 			result = "not used: " + string(t.Refused)
 		}
-		energy := "-"
-		if t.Trial.Joules != nil {
-			energy = fmt.Sprintf("%s (%s)", report.Joules(float64(*t.Trial.Joules)), t.Trial.Source)
-		}
 		return []string{
-			cmp.Or(string(t.Job), "-"), t.Trial.Settings.String(), strconv.Itoa(t.Trial.Epochs), fmt.Sprintf("%.2f", t.Trial.Seconds), energy, result,
+			cmp.Or(string(t.Job), "-"), t.Trial.Settings.String(), strconv.Itoa(t.Trial.Epochs), fmt.Sprintf("%.2f", t.Trial.Seconds),
+			joules((*float64)(t.Trial.Joules), t.Trial.Source), result,
 		}
 	})
 	text := "none could be used: the job keeps its own settings"

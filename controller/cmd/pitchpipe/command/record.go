@@ -107,9 +107,9 @@ func (a *app) recordRuns(ctx context.Context, o recording, args []string) error 
 		case tree.Kind == cgroup.None:
 			unconfined = tree.Reason
 		default:
+			// It is as the local driver makes one: perf counts by it, and the exporter knows the run by its name.
 			cfg.Cgroup = func(ctx context.Context, name string, cpus []int) (record.Cgroup, error) {
-				leaf, err := tree.Create(ctx, name, cgroup.Limits{CPUs: cpus})
-				return runCgroup{leaf}, err
+				return tree.Create(ctx, name, cgroup.Limits{CPUs: cpus})
 			}
 		}
 	}

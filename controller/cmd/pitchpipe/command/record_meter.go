@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"pitchpipe/driver/local/cgroup"
 	"pitchpipe/exporter/api"
 )
 
@@ -63,10 +61,3 @@ func (o recording) meter(ctx context.Context) (*api.Client, func(), error) {
 	}
 	return client, func() { exporter.stop(); remove() }, nil
 }
-
-// runCgroup is the cgroup of a recorded run, as the local driver makes one: perf counts by it, and
-// the exporter knows the run by its name.
-type runCgroup struct{ cgroup.Leaf }
-
-// Close implements record.Cgroup.
-func (c runCgroup) Close(ctx context.Context) error { return errors.Join(c.Kill(ctx), c.Remove(ctx)) }

@@ -201,7 +201,7 @@ const headStart = 2 * time.Second
 // for the old one. Change is what short jobs have shown to be better, for Nomad alone; nil: no
 // short jobs ran.
 func (a *app) submitWith(ctx context.Context, client *api.Client, s api.Submission, change *driver.Change) (job api.Job, before time.Time, err error) {
-	register, parse := a.submitToSlurm, detect.For("slurm")
+	register, parse := a.submitToSlurm(command.Exec{Bin: a.cfg.Slurm.Bin, Conf: a.cfg.Slurm.Conf}), detect.For("slurm")
 	if format, err := detect.Format(s.Filename, s.Source); err == nil && format == jobfile.NomadHCL {
 		register, parse = a.submitToNomad(client, change), detect.For("nomad")
 	}
@@ -246,20 +246,18 @@ func (a *app) submitWith(ctx context.Context, client *api.Client, s api.Submissi
 	return job, before, nil
 }
 
-func (a *app) submitToSlurm(ctx context.Context, file *jobfile.Job, s driver.Spec) (driver.JobID, error) {
-	return a.submitBy(ctx, command.Exec{Bin: a.cfg.Slurm.Bin, Conf: a.cfg.Slurm.Conf}, file, s)
-}
-
-// submitBy submits by Slurm's commands, and says where a stanza has it that the job is
+// submitToSlurm submits by Slurm's commands, and says where a stanza has it that the job is
 // moved and Slurm that it is not.
-func (a *app) submitBy(ctx context.Context, run command.Runner, file *jobfile.Job, s driver.Spec) (driver.JobID, error) {
-	id, err := slurm.Submit(ctx, run, file, s)
-	if err != nil || file.Stanza == nil || s.Off || !slices.ContainsFunc(file.Stanza.Blocks, func(b *jobfile.Block) bool { return b.Type == "checkpoint" }) {
-		return id, err
+func (a *app) submitToSlurm(run command.Runner) func(context.Context, *jobfile.Job, driver.Spec) (driver.JobID, error) {
+	return func(ctx context.Context, file *jobfile.Job, s driver.Spec) (driver.JobID, error) {
+		id, err := slurm.Submit(ctx, run, file, s)
+		if err != nil || file.Stanza == nil || s.Off || !slices.ContainsFunc(file.Stanza.Blocks, func(b *jobfile.Block) bool { return b.Type == "checkpoint" }) {
+			return id, err
+		}
+		if moves, err := slurm.Moves(ctx, run, id); err == nil && !moves { // the controller says later what is unknown now
+			fmt.Fprintf(a.Stderr, "pitchpipe: job %s is only observed once it runs, since it may not be put back into the queue: so say --no-requeue, SBATCH_NO_REQUEUE "+
+				"or JobRequeue=0 of the cluster; #SBATCH --requeue in its script allows it\n", id)
+		}
+		return id, nil
 	}
-	if moves, err := slurm.Moves(ctx, run, id); err == nil && !moves { // the controller says later what is unknown now
-		fmt.Fprintf(a.Stderr, "pitchpipe: job %s is only observed once it runs, since it may not be put back into the queue: so say --no-requeue, SBATCH_NO_REQUEUE "+
-			"or JobRequeue=0 of the cluster; #SBATCH --requeue in its script allows it\n", id)
-	}
-	return id, nil
 }

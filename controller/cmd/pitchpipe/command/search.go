@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/report"
 	"pitchpipe/controller/searcher"
 	"pitchpipe/controller/searcher/results"
 	"pitchpipe/controller/trials"
@@ -53,7 +54,7 @@ func (a *app) searchRun() *cobra.Command {
 				return a.follow(ctx, client, x)
 			}
 			if !a.json {
-				fmt.Fprintf(a.Stderr, "%s of %s; pitchpipe search status %s shows them\n", count(x.Plan.Trials, "trial"), printable(x.Name), x.ID)
+				fmt.Fprintf(a.Stderr, "%s of %s; pitchpipe search status %s shows them\n", count(x.Plan.Trials, "trial"), report.Legible(x.Name), x.ID)
 			}
 			return a.said(x, "%s\n", x.ID)
 		}),
@@ -159,7 +160,7 @@ func isOver(x trials.State) bool  { return x.Over }
 // searchIDs completes ids of searches from a running controller.
 func (a *app) searchIDs(worth func(trials.State) bool) cobra.CompletionFunc {
 	return ids(a, true, (*api.Client).Searches, func(x trials.State) (id, what string, ok bool) {
-		return x.ID, printable(x.Name) + ", " + searchState(x), worth(x)
+		return x.ID, report.Legible(x.Name) + ", " + searchState(x), worth(x)
 	})
 }
 

@@ -171,12 +171,11 @@ func (a *app) searchExport() *cobra.Command {
 	f.BoolVar(&epochs, "epochs", false, "a line of CSV for each epoch of each trial")
 	f.StringVarP(&file, "output", "o", "", "write to `FILE` (default: standard output)")
 	offer(cmd, "format", formats)
-	show := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if !slices.Contains(formats, format) {
 			return fmt.Errorf("%w --format %q: want csv or json", errInvalid, format)
 		}
-		return show(cmd, args)
+		return nil
 	}
 	return cmd
 }
@@ -197,7 +196,7 @@ func (a *app) searchPlot() *cobra.Command {
 			}
 			return searches(cmd, args[1:], word)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
 			format := strings.TrimPrefix(filepath.Ext(file), ".")
 			switch {
 			case !slices.Contains(kinds, args[0]):
@@ -205,21 +204,19 @@ func (a *app) searchPlot() *cobra.Command {
 			case !slices.Contains(formats, format):
 				return fmt.Errorf("%w -o %q: want a file that ends in .%s", errInvalid, file, strings.Join(formats, " or ."))
 			}
-			return a.with(func(ctx context.Context, client *api.Client, args []string) error {
-				x, err := a.theSearch(ctx, client, args[1:], anySearch)
-				if err != nil {
-					return err
-				}
-				var b bytes.Buffer // a file is written only where there is something to draw
-				if err := figure.Draw(&b, figure.Kind(args[0]), picture.Format(format), x.Searcher()); err != nil {
-					return fmt.Errorf("%s of %s: %w", args[0], x.ID, err)
-				}
-				if err := a.into(file, os.O_TRUNC, func(w io.Writer) error { _, err := b.WriteTo(w); return err }); err != nil {
-					return err
-				}
-				return a.said(map[string]string{"search": x.ID, "file": file}, "%s of %s: %s\n", args[0], x.ID, file)
-			})(cmd, args)
-		},
+			x, err := a.theSearch(ctx, client, args[1:], anySearch)
+			if err != nil {
+				return err
+			}
+			var b bytes.Buffer // a file is written only where there is something to draw
+			if err := figure.Draw(&b, figure.Kind(args[0]), picture.Format(format), x.Searcher()); err != nil {
+				return fmt.Errorf("%s of %s: %w", args[0], x.ID, err)
+			}
+			if err := a.into(file, os.O_TRUNC, func(w io.Writer) error { _, err := b.WriteTo(w); return err }); err != nil {
+				return err
+			}
+			return a.said(map[string]string{"search": x.ID, "file": file}, "%s of %s: %s\n", args[0], x.ID, file)
+		}),
 	}
 	cmd.Flags().StringVarP(&file, "output", "o", "", "write to `FILE`")
 	return cmd

@@ -21,7 +21,7 @@ func searchBrief(x trials.State, now time.Time) string {
 	if r := s.Ranking(); len(r) > 0 {
 		best = foundText(x, s, r[0])
 	}
-	return fmt.Sprintf("search  %s (%s) %s\nbest    %s\nnext    %s\nspent   %s\n", x.ID, printable(x.Name), searchState(x), best, searchNext(x, now), spentText(x, now))
+	return fmt.Sprintf("search  %s (%s) %s\nbest    %s\nnext    %s\nspent   %s\n", x.ID, report.Legible(x.Name), searchState(x), best, searchNext(x, now), spentText(x, now))
 }
 
 // searchState says how far a search is.
@@ -134,7 +134,7 @@ func searchList(all []trials.State, now time.Time) string {
 			best = value(s.Best(r[0]))
 		}
 		return []string{
-			x.ID, printable(x.Name), x.Owner, state, fmt.Sprintf("%d/%d", len(x.Trials), x.Plan.Trials), best,
+			x.ID, report.Legible(x.Name), x.Owner, state, fmt.Sprintf("%d/%d", len(x.Trials), x.Plan.Trials), best,
 			report.Duration(until.Sub(x.Created).Seconds()), ends, x.Closing,
 		}
 	})
@@ -146,7 +146,7 @@ func searchTrials(x trials.State) string {
 		r := t.Last()
 		return []string{
 			fmt.Sprint(t.Number), trialState(t), epochs(r.Epoch, x.Plan.Epochs), value(r), known(report.Duration(r.Seconds), r.Epoch > 0), joules(r.Joules, r.Source), known(fmt.Sprint(r.Cores), r.Cores > 0), cmp.Or(string(tuning.Last(t.Jobs)), "-"),
-			t.Settings.String(), printable(t.Reason),
+			t.Settings.String(), report.Legible(t.Reason),
 		}
 	})
 }

@@ -152,9 +152,6 @@ func ready(folder string) error {
 }
 
 func inFolder(folder, name string, write func(io.Writer) error) error {
-	if err := ready(folder); err != nil {
-		return err
-	}
 	file, err := os.Create(filepath.Join(folder, name)) //nolint:gosec // the user names it
 	if err != nil {
 		return fmt.Errorf("%w", err)

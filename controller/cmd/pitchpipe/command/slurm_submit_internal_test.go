@@ -48,7 +48,7 @@ func TestAJobThatIsOnlyObservedOnceItRunsIsSaidToBe(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			id, err := a.submitBy(t.Context(), slurmWith{c.requeue}, file, driver.Spec{Filename: "a.sh", Source: []byte(c.script), Off: c.off})
+			id, err := a.submitToSlurm(slurmWith{c.requeue})(t.Context(), file, driver.Spec{Filename: "a.sh", Source: []byte(c.script), Off: c.off})
 			if err != nil || id != "7" {
 				t.Fatalf("job %q, %v", id, err)
 			}
