@@ -205,22 +205,23 @@ func CSV(t Table) string {
 		measured, sources := l.Measured()
 		cost, unit := "", "" // of several units there is no sum
 		if len(l.Cost) == 1 {
-			cost, unit = field(&l.Cost[0].Amount), l.Cost[0].Unit
+			cost, unit = Field(&l.Cost[0].Amount), l.Cost[0].Unit
 		}
 		rows = append(rows, []string{
 			Legible(l.Key), Legible(l.Name), Legible(l.User), l.State, t.Since.UTC().Format(time.RFC3339), t.Until.UTC().Format(time.RFC3339),
 			strconv.Itoa(l.Jobs), strconv.Itoa(l.Running), strconv.Itoa(l.Tuned), strconv.Itoa(l.Untuned),
-			field(l.Seconds), field(l.CoreHours), field(measured), sources, field(l.Modelled()),
+			Field(l.Seconds), Field(l.CoreHours), Field(measured), sources, Field(l.Modelled()),
 			whole(l.Restarts, ""), whole(l.Probes, ""), whole(l.Epochs, ""),
 			strconv.Itoa(l.NoSeconds), strconv.Itoa(l.NoCoreHours), strconv.Itoa(l.NoEnergy), strconv.Itoa(l.Forgotten),
-			field(l.Net), strconv.Itoa(l.NoNet), cost, unit, strconv.Itoa(l.NoCost), strconv.Itoa(l.FreeEnergy),
+			Field(l.Net), strconv.Itoa(l.NoNet), cost, unit, strconv.Itoa(l.NoCost), strconv.Itoa(l.FreeEnergy),
 		})
 	}
 	_ = w.WriteAll(rows) // a Builder takes everything
 	return b.String()
 }
 
-func field(v *float64) string {
+// Field is a number of a CSV: exact, and empty where it is missing.
+func Field(v *float64) string {
 	if v == nil {
 		return ""
 	}

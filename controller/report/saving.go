@@ -18,14 +18,6 @@ type Pair struct {
 	Evidence       verify.Pair
 }
 
-// Compare judges pairs at matching epochs. in has the terms.
-func Compare(pairs []Pair, in verify.Input) tuning.Outcome {
-	for _, p := range pairs {
-		in.Pairs = append(in.Pairs, p.Evidence)
-	}
-	return verify.Compare(in)
-}
-
 // Saving is what tuning brought to jobs of one kind, or to all that are tuned for
 // one objective.
 type Saving struct {
@@ -295,12 +287,11 @@ func (s *Saving) judge(pairs []Pair, q Query, guarded bool) {
 	switch {
 	case len(pairs) > 0:
 		newest := pairs[len(pairs)-1].Tuned.Policy
-		in := verify.Input{Measure: newest.Measure(), At: q.Until}
+		in := verify.Input{Measure: newest.Measure(), At: q.Until, Pairs: tuning.Each(pairs, func(p Pair) verify.Pair { return p.Evidence })}
 		if guarded {
 			in.MaxSlowdown, in.Quality = newest.MaxSlowdown, newest.Quality
 		}
-		o := Compare(pairs, in)
-		s.Outcome = &o
+		s.Outcome = new(verify.Compare(in))
 	case s.Tuned == 0:
 		s.Note = "no tuned job has finished"
 	case s.Kind == "":

@@ -293,7 +293,7 @@ func TestJoulesOfTuningThatWereNotMeasuredAreNotZero(t *testing.T) {
 				if c.unknown && objective == tuning.Energy {
 					pairs = 0
 				}
-				if o := report.Compare(p, verify.Input{Measure: tuning.Measure{Objective: objective}}); o.Pairs != pairs {
+				if o := verify.Compare(verify.Input{Measure: tuning.Measure{Objective: objective}, Pairs: evidence(p)}); o.Pairs != pairs {
 					t.Errorf("%s compared on %d pairs, want %d", objective, o.Pairs, pairs)
 				}
 			}
@@ -329,6 +329,10 @@ func TestWhatTuningHeldIsChargedToTheTunedJob(t *testing.T) {
 	}
 }
 
+func evidence(pairs []report.Pair) []verify.Pair {
+	return tuning.Each(pairs, func(p report.Pair) verify.Pair { return p.Evidence })
+}
+
 func TestEpochsThatChoseTheSettingDoNotJudgeIt(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -339,7 +343,7 @@ func TestEpochsThatChoseTheSettingDoNotJudgeIt(t *testing.T) {
 		for i := range 10 {
 			rows = append(rows, job(fmt.Sprint("t", i), 2*i, tuned(.5), func(r *report.Row) { r.Probed = c.probed }), job(fmt.Sprint("u", i), 2*i+1, untuned))
 		}
-		if got := report.Compare(report.Match(rows), verify.Input{}); got.Reason != c.want {
+		if got := verify.Compare(verify.Input{Pairs: evidence(report.Match(rows))}); got.Reason != c.want {
 			t.Errorf("attempts that chose %v: %s, want %s", c.probed, got.Reason, c.want)
 		}
 		if rows[0].Epochs[2].Warmup {

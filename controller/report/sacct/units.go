@@ -43,11 +43,8 @@ func clock(text string) (time.Duration, bool) {
 }
 
 func digits(s string, most int) (int, bool) {
-	if s == "" || len(s) > most || strings.ContainsFunc(s, func(r rune) bool { return r < '0' || r > '9' }) {
-		return 0, false
-	}
-	n, err := strconv.Atoi(s)
-	return n, err == nil
+	n, err := strconv.ParseUint(s, 10, 32) // it takes digits alone
+	return int(n), err == nil && len(s) <= most
 }
 
 // amount reads what sacct prints of memory; without a unit it is in the given one.

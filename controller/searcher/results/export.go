@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"pitchpipe/controller/report"
@@ -23,16 +24,12 @@ func CSV(w io.Writer, s *searcher.Searcher, epochs bool) error {
 	head = append(head, "seconds", "joules", "joules_source", "core_hours")
 	rows := [][]string{append(head, tuning.Each(knobs, func(name string) string { return "knob_" + name })...)}
 	row := func(t *searcher.Trial, r searcher.Report, own ...string) {
-		own = append([]string{strconv.Itoa(t.Number)}, own...)
-		joules := ""
-		if r.Joules != nil {
-			joules = number(*r.Joules)
+		used := []string{"", "", "", ""} // nothing is known before the first report
+		if r.Epoch > 0 {
+			used = []string{number(r.Seconds), report.Field(r.Joules), r.Source, number(r.CoreHours)}
 		}
-		if own = append(own, number(r.Seconds), joules, r.Source, number(r.CoreHours)); r.Epoch == 0 {
-			own = append(own[:len(own)-4], "", "", "", "") // nothing is known before the first report
-		}
-		own = append(own, tuning.Each(knobs, func(name string) string { return t.Settings[name].String() })...)
-		rows = append(rows, tuning.Each(own, report.Legible))
+		settings := tuning.Each(knobs, func(name string) string { return t.Settings[name].String() })
+		rows = append(rows, tuning.Each(slices.Concat([]string{strconv.Itoa(t.Number)}, own, used, settings), report.Legible))
 	}
 	for i := range s.Trials {
 		t := &s.Trials[i]
@@ -54,7 +51,7 @@ func CSV(w io.Writer, s *searcher.Searcher, epochs bool) error {
 	return nil
 }
 
-func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+func number(v float64) string { return report.Field(&v) }
 
 // positive prints a number of which 0 means that it is unknown.
 func positive(v float64) string {

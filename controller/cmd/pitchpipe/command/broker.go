@@ -103,27 +103,22 @@ const mebibyte = 1 << 20
 // allowed is what the stanza allows of a knob, in whole units as the driver rounds its
 // values up. A knob that follows another is allowed what that one is.
 func allowed(p tuning.Policy, name string, unit float64) broker.Knob {
-	k, ok := p.Knob(name)
-	for range p.Knobs {
-		if !ok || k.Follows == "" || len(k.Values) > 0 || k.Min.IsSet() || k.Max.IsSet() {
-			break
-		}
-		k, ok = p.Knob(k.Follows)
+	k, _ := p.Knob(name)
+	open := func() bool { return len(k.Values) == 0 && !k.Min.IsSet() && !k.Max.IsSet() }
+	if k.Follows != "" && open() {
+		k, _ = p.Knob(k.Follows) // which follows none
 	}
 	whole := func(v tuning.Value) int64 {
 		const most = 1 << 62 // far above what there is, and a whole number of units
 		return int64(min(math.Ceil(v.Float()/unit)*unit, most))
 	}
 	var out broker.Knob
-	if !ok {
-		return out
-	}
 	for _, v := range k.Values {
 		if v.IsNumber() {
 			out.Values = append(out.Values, whole(v))
 		}
 	}
-	if len(k.Values) > 0 || !k.Min.IsSet() && !k.Max.IsSet() {
+	if len(k.Values) > 0 || open() {
 		return out
 	}
 	out.Min, out.Max = 1, math.MaxInt64

@@ -45,11 +45,8 @@ func (a *app) listen() *cobra.Command {
 			}
 			client := api.NewClient(l.socket)
 			defer client.Close()
-			report := func(ctx context.Context, r api.Report) error {
-				return client.Report(ctx, r) // Follow tries again: a missing exporter may come back
-			}
 			if l.slurm {
-				return a.listenInJob(cmd.Context(), l, log, report)
+				return a.listenInJob(cmd.Context(), l, log, client.Report)
 			}
 			pattern, done, err := patterns(l.pattern, l.done)
 			if err != nil {
@@ -59,7 +56,7 @@ func (a *app) listen() *cobra.Command {
 				pattern = regexp.MustCompile("") // Follow says what is missing
 			}
 			cfg := progress.Config{Path: l.file, Offset: l.offset, Total: l.total, Pattern: pattern, Done: done, Logger: log}
-			return progress.Follow(cmd.Context(), cfg, report)
+			return progress.Follow(cmd.Context(), cfg, client.Report) // it tries again: a missing exporter may come back
 		},
 	}
 	f := cmd.Flags()
@@ -113,7 +110,7 @@ func patterns(epoch, saved string) (pattern, done *regexp.Regexp, err error) {
 // listenLog is silent unless a level is set: no one reads a log beside a job.
 func (a *app) listenLog(cmd *cobra.Command) (*slog.Logger, error) {
 	flag := cmd.Flags().Lookup("log.level")
-	if flag == nil || !flag.Changed {
+	if !flag.Changed {
 		return slog.New(slog.DiscardHandler), nil
 	}
 	var level slog.Level

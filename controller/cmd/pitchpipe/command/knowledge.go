@@ -39,21 +39,21 @@ func percent(logRatio float64) float64 { return math.Expm1(logRatio) * 100 }
 
 func knowledgeText(k api.Knowledge) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Learned from %s of %s.\n", count(k.Observations, "observation"), count(len(k.Kinds), "kind"))
+	fmt.Fprintf(&b, "Learned from %s of %s.\n", report.Count(k.Observations, "observation"), report.Count(len(k.Kinds), "kind"))
 	b.WriteString(modelText(k.Model))
 	for _, kind := range k.Kinds {
 		peak := "not measured"
 		if kind.Peak > 0 {
 			peak = kind.Peak.Human()
 		}
-		fmt.Fprintf(&b, "\n%s: %s, class %s, peak memory %s\n", kind.Kind, count(kind.Runs, "run"), cmp.Or(kind.Class, "unknown"), peak)
+		fmt.Fprintf(&b, "\n%s: %s, class %s, peak memory %s\n", kind.Kind, report.Count(kind.Runs, "run"), cmp.Or(kind.Class, "unknown"), peak)
 		effects(&b, kind.Effects)
 		for _, s := range kind.Regressed {
 			fmt.Fprintf(&b, "    made it worse: %s\n", s)
 		}
 	}
 	for _, c := range k.Classes {
-		fmt.Fprintf(&b, "\nclass %s: %s of %s\n", c.ID, count(c.Runs, "run"), strings.Join(c.Kinds, ", "))
+		fmt.Fprintf(&b, "\nclass %s: %s of %s\n", c.ID, report.Count(c.Runs, "run"), strings.Join(c.Kinds, ", "))
 		effects(&b, c.Effects)
 	}
 	return b.String()
@@ -67,7 +67,7 @@ func modelText(m *api.KnownModel) string {
 	fmt.Fprintf(&b, "Model %s (version %d): unknown is what lies outside the radius within which %g %% of a class's runs are expected.\n",
 		m.Name, m.Version, 100*m.Confidence)
 	for _, s := range m.Strata {
-		fmt.Fprintf(&b, "    %s on %s with %s: %s from %s", s.Schema, s.Machine, cmp.Or(s.Settings, "–"), classes(s.K), count(s.Runs, "run"))
+		fmt.Fprintf(&b, "    %s on %s with %s: %s from %s", s.Schema, s.Machine, cmp.Or(s.Settings, "–"), classes(s.K), report.Count(s.Runs, "run"))
 		if s.K > 1 {
 			fmt.Fprintf(&b, ", silhouette %.2f", s.Silhouette)
 		}
@@ -95,7 +95,7 @@ func effects(b *strings.Builder, list []api.KnownEffects) {
 		fmt.Fprintf(b, "    %s%s:\n", of.Objective, by)
 		for _, e := range of.Effects {
 			fmt.Fprintf(b, "        %-32s %+6.1f %%  spread %.1f %%  %s, newest %s\n",
-				e.Settings, percent(e.LogRatio), percent(e.SD), count(e.Runs, "run"), age(e.Age))
+				e.Settings, percent(e.LogRatio), percent(e.SD), report.Count(e.Runs, "run"), age(e.Age))
 		}
 	}
 }
@@ -106,5 +106,3 @@ func age(days float64) string {
 	}
 	return fmt.Sprintf("%.0f days ago", math.Floor(days))
 }
-
-func count(n int, noun string) string { return report.Count(n, noun) }

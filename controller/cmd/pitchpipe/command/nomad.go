@@ -215,18 +215,16 @@ func (a *app) nomadDriver(ctx context.Context, exporters *nodes.Exporters, candi
 	}
 	return nomad.New(ctx, nomad.Config{
 		Client: client, Namespaces: a.cfg.Nomad.Namespaces, Journal: records, Leads: candidate.Leads,
-		Listen: listener(exporters, log), Resync: a.cfg.Nomad.Resync, Logger: log,
+		Listen: listener(exporters.Report, log), Resync: a.cfg.Nomad.Resync, Logger: log,
 	})
-}
-
-type reporter interface {
-	Report(ctx context.Context, node, job string, attempt int, r exporterapi.Report) error
 }
 
 // listener reads the output of an allocation's task, which Nomad's agent streams, and
 // reports each epoch to the exporter of its node. The exporter knows that task as a job
 // of its own, in its first attempt.
-func listener(to reporter, log *slog.Logger) func(context.Context, string, string, driver.Progress, io.Reader) error {
+func listener(
+	report func(ctx context.Context, node, job string, attempt int, r exporterapi.Report) error, log *slog.Logger,
+) func(context.Context, string, string, driver.Progress, io.Reader) error {
 	return func(ctx context.Context, node, unit string, p driver.Progress, output io.Reader) error {
 		pattern, err := regexp.Compile(p.Pattern)
 		if err != nil {
@@ -234,7 +232,7 @@ func listener(to reporter, log *slog.Logger) func(context.Context, string, strin
 		}
 		with := progress.Config{Pattern: pattern, Total: p.Total, Logger: log.With("unit", unit)}
 		err = progress.Read(ctx, with, output, func(ctx context.Context, r exporterapi.Report) error {
-			return to.Report(ctx, node, "nomad/"+unit, 1, r)
+			return report(ctx, node, "nomad/"+unit, 1, r)
 		})
 		if errors.Is(err, progress.ErrPattern) {
 			return fmt.Errorf("%w: %w", driver.ErrInvalid, err)

@@ -203,7 +203,7 @@ func (f *told) Report(_ context.Context, node, job string, attempt int, r export
 func TestTheEpochsOfAnAllocationAreReportedToTheExporterOfItsNode(t *testing.T) {
 	t.Parallel()
 	to := &told{}
-	listen := listener(to, slog.New(slog.DiscardHandler))
+	listen := listener(to.Report, slog.New(slog.DiscardHandler))
 	p := driver.Progress{Pattern: `epoch (?P<epoch>\d+) loss (?P<loss>\S+)`, Total: 9}
 	if err := listen(t.Context(), "n1", "alloc.task", p, strings.NewReader("hello\nepoch 1 loss 0.5\nepoch 2 loss 0.25\nepoch 3")); err != nil {
 		t.Fatal(err)

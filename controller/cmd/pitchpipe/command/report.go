@@ -46,10 +46,11 @@ func (a *app) report() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			text := report.Text
 			if asCSV {
-				return a.said(t, "%s", report.CSV(t))
+				text = report.CSV
 			}
-			return a.said(t, "%s", report.Text(t))
+			return a.said(t, "%s", text(t))
 		},
 	}
 	f := cmd.Flags()

@@ -54,7 +54,7 @@ func (a *app) searchRun() *cobra.Command {
 				return a.follow(ctx, client, x)
 			}
 			if !a.json {
-				fmt.Fprintf(a.Stderr, "%s of %s; pitchpipe search status %s shows them\n", count(x.Plan.Trials, "trial"), report.Legible(x.Name), x.ID)
+				fmt.Fprintf(a.Stderr, "%s of %s; pitchpipe search status %s shows them\n", report.Count(x.Plan.Trials, "trial"), report.Legible(x.Name), x.ID)
 			}
 			return a.said(x, "%s\n", x.ID)
 		}),
@@ -285,7 +285,7 @@ func (a *app) searchResume() *cobra.Command {
 			"on where it gets more of them. A budget counts from the beginning of the search.",
 	}, isOver, func(ctx context.Context, client *api.Client, x trials.State) error {
 		if most := max(more, x.Plan.Trials); isOver(x) && x.Closing == "" && len(x.Trials) >= most {
-			return fmt.Errorf("%w resume: all %s of %s ended; --trials N with a larger N adds some", errInvalid, count(len(x.Trials), "trial"), x.ID)
+			return fmt.Errorf("%w resume: all %s of %s ended; --trials N with a larger N adds some", errInvalid, report.Count(len(x.Trials), "trial"), x.ID)
 		}
 		err := client.ResumeSearch(ctx, x.ID, more)
 		if err == nil {

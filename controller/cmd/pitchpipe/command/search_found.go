@@ -18,6 +18,7 @@ import (
 
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/daemon/verdict"
+	"pitchpipe/controller/report"
 	"pitchpipe/controller/report/picture"
 	"pitchpipe/controller/searcher"
 	"pitchpipe/controller/searcher/figure"
@@ -56,7 +57,7 @@ func (a *app) searchPreview() *cobra.Command {
 			}
 			asked, length := plan.Parallel, "as many epochs as the job says"
 			if plan.Epochs > 0 {
-				length = count(plan.Epochs, "epoch")
+				length = report.Count(plan.Epochs, "epoch")
 			}
 			plan.Parallel = min(asked, a.atOneTime(args[0], variables, v))
 			p, err := preview.Of(plan, epoch)
@@ -67,7 +68,7 @@ func (a *app) searchPreview() *cobra.Command {
 				p.Notes = append(p.Notes, "What an epoch takes is unknown: no controller that answers here has measured a job of this kind while its node did nothing else.")
 			}
 			p.Notes = append(p.Notes, searchWarnings(v, asked, plan.Parallel)...)
-			return a.said(p, "%s: %s by %s, %d at one time, of %s each\n\n%s\nnext    pitchpipe search run %s\n", args[0], count(plan.Trials, "trial"), plan.Method,
+			return a.said(p, "%s: %s by %s, %d at one time, of %s each\n\n%s\nnext    pitchpipe search run %s\n", args[0], report.Count(plan.Trials, "trial"), plan.Method,
 				plan.Parallel, length, preview.Text(p), args[0])
 		}),
 	}

@@ -31,13 +31,13 @@ func searchState(x trials.State) string {
 	case !x.Over && x.Closing == "":
 		return fmt.Sprintf("runs: %s of %d trials", counts(x), x.Plan.Trials)
 	case !x.Settled():
-		return fmt.Sprintf("ends: %s; %s to end", cmp.Or(x.Closing, "nothing is left to begin"), count(busy, "job"))
+		return fmt.Sprintf("ends: %s; %s to end", cmp.Or(x.Closing, "nothing is left to begin"), report.Count(busy, "job"))
 	case x.Closing != "":
 		return fmt.Sprintf("is over: %s; %s of %d trials", x.Closing, counts(x), x.Plan.Trials)
 	case begun < x.Plan.Trials:
-		return fmt.Sprintf("is over: its knobs have no more than %s", count(begun, "combination"))
+		return fmt.Sprintf("is over: its knobs have no more than %s", report.Count(begun, "combination"))
 	}
-	return fmt.Sprintf("is over: all %s ended", count(begun, "trial"))
+	return fmt.Sprintf("is over: all %s ended", report.Count(begun, "trial"))
 }
 
 // counts are the trials by their state.
@@ -53,7 +53,7 @@ func foundText(x trials.State, s *searcher.Searcher, t *searcher.Trial) string {
 	if x.Policy.Quality == nil {
 		what = "loss"
 	}
-	text := fmt.Sprintf("%s %.4g in trial %d after %s: %s", what, best.Value, t.Number, count(best.Epoch, "epoch"), t.Settings)
+	text := fmt.Sprintf("%s %.4g in trial %d after %s: %s", what, best.Value, t.Number, report.Count(best.Epoch, "epoch"), t.Settings)
 	if s.Target != nil && len(t.Reports) > 0 && t.State == searcher.Done && best.Epoch < s.Epochs {
 		text += fmt.Sprintf(" (target %g)", *s.Target)
 	}
