@@ -39,9 +39,9 @@ func moments(s *searcher.Searcher, by string) (out []moment, unmeasured int) {
 	}
 	sum, of := 0.0, make([]float64, len(s.Trials)) // what each trial had at its report before
 	for i, m := range out {
-		if v, ok := results.Amount(by, m.Report); ok {
-			sum += v - of[m.trial]
-			of[m.trial] = v
+		if v := results.Amount(by, m.Report); v != nil {
+			sum += *v - of[m.trial]
+			of[m.trial] = *v
 		} else {
 			unmeasured++
 		}

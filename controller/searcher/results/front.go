@@ -28,21 +28,11 @@ type Pareto struct {
 	Sources    []string `json:"sources"`    // of joules; amounts of several do not compare
 }
 
-// Amount is what a report has of a measure; false: it was not measured.
-func Amount(by string, r searcher.Report) (float64, bool) {
-	switch by {
-	case tuning.ByQuality:
-		return r.Value, true
-	case tuning.ByTime:
-		return r.Seconds, true
-	case tuning.ByCost:
-		return r.CoreHours, true
-	case tuning.ByEnergy:
-		if r.Joules != nil {
-			return *r.Joules, true
-		}
-	}
-	return 0, false
+// Amount is what a report has of a measure; nil: it was not measured.
+func Amount(by string, r searcher.Report) *float64 {
+	return map[string]*float64{
+		tuning.ByQuality: &r.Value, tuning.ByTime: &r.Seconds, tuning.ByCost: &r.CoreHours, tuning.ByEnergy: r.Joules,
+	}[by]
 }
 
 // Front compares the trials by some of tuning.SearchMeasures, by the quality alone where there are none.
@@ -57,15 +47,14 @@ func Front(s *searcher.Searcher, by ...string) Pareto {
 		p := Point{Trial: t.Number, Epoch: best.Epoch, Front: true}
 		var loss []float64
 		for _, m := range by {
-			v, ok := Amount(m, best)
-			if !ok {
+			v := Amount(m, best)
+			if v == nil {
 				break
 			}
-			p.Amounts = append(p.Amounts, v)
+			p.Amounts, loss = append(p.Amounts, *v), append(loss, *v)
 			if m == tuning.ByQuality {
-				v = s.Loss(v)
+				loss[len(loss)-1] = s.Loss(*v)
 			}
-			loss = append(loss, v)
 		}
 		if len(loss) < len(by) {
 			out.Unmeasured++
