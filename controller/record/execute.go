@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/api/progress"
 )
@@ -209,10 +210,8 @@ func ask(ctx context.Context, patience time.Duration, m Meter, id string, attemp
 		if enough(w, err) {
 			return last, err
 		}
-		select {
-		case <-ctx.Done():
-			return last, ctx.Err()
-		case <-time.After(20 * time.Millisecond):
+		if err := driver.Pause(ctx, 20*time.Millisecond); err != nil {
+			return last, err
 		}
 	}
 }

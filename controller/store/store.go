@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"pitchpipe/driver"
 )
 
 const releaseWait = 10 * time.Second
@@ -81,19 +83,14 @@ func (l *Lease) acquire(ctx context.Context, kv KV, holder string) error {
 			l.log.Warn("the store does not answer, still waiting for the leadership", "error", err)
 		}
 		failed = err != nil
-		select {
-		case <-ctx.Done():
-		case <-time.After(l.lock.Retry):
-		}
+		_ = driver.Pause(ctx, l.lock.Retry) // the next call says that ctx has ended
 	}
 }
 
 func (l *Lease) keep(ctx context.Context) {
 	for wait := l.lock.TTL / 3; ; {
-		select {
-		case <-ctx.Done():
+		if driver.Pause(ctx, min(wait, time.Until(l.deadline()))) != nil {
 			return
-		case <-time.After(min(wait, time.Until(l.deadline()))):
 		}
 		err := l.renew(ctx)
 		switch {

@@ -150,11 +150,8 @@ func (all scales) Plot(c draw.Canvas, p *plot.Plot) {
 // parallel shows the hyperparameters of each trial as a line, coloured by its rank.
 func parallel(s *searcher.Searcher, _ string) (picture.Sheet, error) {
 	trials := s.Ranking()
-	var settings []tuning.Settings
-	var values []float64
-	for _, t := range trials {
-		settings, values = append(settings, t.Settings), append(values, s.Best(t).Value)
-	}
+	settings := tuning.Each(trials, func(t *searcher.Trial) tuning.Settings { return t.Settings })
+	values := tuning.Each(trials, func(t *searcher.Trial) float64 { return s.Best(t).Value })
 	slices.SortStableFunc(trials, func(a, b *searcher.Trial) int { // the best is drawn last
 		return cmp.Compare(s.Loss(s.Best(b).Value), s.Loss(s.Best(a).Value))
 	})

@@ -6,6 +6,7 @@ import (
 	"image/color"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/text"
@@ -109,13 +110,9 @@ func front(s *searcher.Searcher, by string) (picture.Sheet, error) {
 	if len(pareto.Points) == 0 {
 		return picture.Sheet{}, fmt.Errorf("%w: joules were not measured", ErrEmpty)
 	}
-	var values []float64
-	least, most := pareto.Points[0].Amounts[1], 0.0
-	for _, p := range pareto.Points {
-		values = append(values, p.Amounts[0])
-		least, most = min(least, p.Amounts[1]), max(most, p.Amounts[1])
-	}
-	seen := clip(s, values)
+	seen := clip(s, tuning.Each(pareto.Points, func(p results.Point) float64 { return p.Amounts[0] }))
+	used := tuning.Each(pareto.Points, func(p results.Point) float64 { return p.Amounts[1] })
+	least, most := floats.Min(used), floats.Max(used)
 	label, u := fitting(by, "up to a trial's best epoch", most)
 	var on, off plotter.XYs
 	var names []string

@@ -13,6 +13,7 @@ import (
 	"pitchpipe/controller/durations"
 	"pitchpipe/controller/report/picture"
 	"pitchpipe/controller/simulate"
+	"pitchpipe/controller/tuning"
 )
 
 // Shares is the share of jobs by a time, a curve for each policy.
@@ -44,10 +45,7 @@ func shares(title string, of func(*simulate.Job) float64) *Shares {
 
 // Add adds the curve of a policy.
 func (s *Shares) Add(r simulate.Result) {
-	values := make([]float64, len(r.Jobs))
-	for i, j := range r.Jobs {
-		values[i] = max(s.of(j), 1) // the axis is logarithmic
-	}
+	values := tuning.Each(r.Jobs, func(j *simulate.Job) float64 { return max(s.of(j), 1) }) // the axis is logarithmic
 	slices.Sort(values)
 	var curve plotter.XYs
 	for k := range points {

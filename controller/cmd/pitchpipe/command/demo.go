@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 	exporterapi "pitchpipe/exporter/api"
 	"pitchpipe/jobspecs"
@@ -216,9 +217,7 @@ func (s *stage) play(ctx context.Context) (r demoReport, err error) {
 		return r, fmt.Errorf("ask about the node: %w", err)
 	}
 	r.Machine, r.Schema, r.EnergySource = node.MachineKind, node.Schema, node.EnergySource
-	for _, src := range node.Sources {
-		r.Sources = append(r.Sources, fmt.Sprintf("%s: %s %s", src.Name, src.Support, src.Reason))
-	}
+	r.Sources = tuning.Each(node.Sources, func(s exporterapi.Source) string { return fmt.Sprintf("%s: %s %s", s.Name, s.Support, s.Reason) })
 	return r, nil
 }
 

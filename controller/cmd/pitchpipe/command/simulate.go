@@ -123,10 +123,9 @@ func (a *app) simulate() *cobra.Command {
 
 // simulated is the summary of what is simulated.
 func simulated(format string, in simulate.Input) evaluate.Line {
-	left := []evaluate.Line{}
-	for _, b := range in.Log.Broken {
-		left = append(left, evaluate.Line{"line": b.Line, "why": b.Why})
-	}
+	left := append([]evaluate.Line{}, tuning.Each(in.Log.Broken, func(b joblog.Broken) evaluate.Line {
+		return evaluate.Line{"line": b.Line, "why": b.Why}
+	})...)
 	nodes, units := 0, 0
 	for _, p := range in.Partitions {
 		nodes, units = nodes+p.Nodes, units+p.Nodes*p.PerNode
