@@ -23,7 +23,7 @@ type Meter interface {
 // Config is what a recording needs beside its plan.
 type Config struct {
 	Dir     string   // of the tables; made where it is not there
-	Tag     string   // of this recording among those made on the machine at the same time; may be empty
+	Tag     string   // of this recording among those made on the machine at the same time
 	Meter   Meter    // nil: only times and epochs are measured
 	Environ []string // that commands inherit
 	CPUs    []int    // that commands may use, in the order in which the knob cores takes them
@@ -37,12 +37,7 @@ type Config struct {
 }
 
 // job is what the meter and the machine call a run.
-func (cfg Config) job(c Cell) string {
-	if cfg.Tag == "" {
-		return c.ID
-	}
-	return c.ID + "-" + cfg.Tag
-}
+func (cfg Config) job(c Cell) string { return c.ID + "-" + cfg.Tag }
 
 // Run is one run that has ended.
 type Run struct {

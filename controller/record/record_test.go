@@ -62,7 +62,7 @@ func shell(t *testing.T, name, script string) record.Workload {
 }
 
 func config(dir string, m record.Meter) record.Config {
-	return record.Config{Dir: dir, Meter: m, Environ: os.Environ(), Progress: func(int, int, string) {}, Log: slog.New(slog.DiscardHandler)}
+	return record.Config{Dir: dir, Tag: "1", Meter: m, Environ: os.Environ(), Progress: func(int, int, string) {}, Log: slog.New(slog.DiscardHandler)}
 }
 
 func table(t *testing.T, dir string, f evaluate.Format) evaluate.Table {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -86,24 +87,15 @@ func exitStatus(err error) int {
 	if !errors.Is(err, errJobFailed) && errors.As(err, &faults) {
 		return ExitInvalid
 	}
-	for _, x := range []struct {
-		err    error
-		status int
-	}{
-		{errJobFailed, ExitFailed},
-		{errInvalid, ExitInvalid},
-		{config.ErrInvalid, ExitInvalid},
-		{api.ErrInvalid, ExitInvalid},
-		{evaluate.ErrInvalid, ExitInvalid},
-		{evaluate.ErrInput, ExitInvalid},
-		{joblog.ErrInvalid, ExitInvalid},
-		{simulate.ErrInput, ExitInvalid},
-		{api.ErrUnavailable, ExitUnavailable},
-		{api.ErrDenied, ExitDenied},
-		{api.ErrNotFound, ExitNotFound},
+	for status, marks := range [][]error{
+		ExitFailed:      {errJobFailed},
+		ExitInvalid:     {errInvalid, config.ErrInvalid, api.ErrInvalid, evaluate.ErrInvalid, evaluate.ErrInput, joblog.ErrInvalid, simulate.ErrInput},
+		ExitUnavailable: {api.ErrUnavailable},
+		ExitDenied:      {api.ErrDenied},
+		ExitNotFound:    {api.ErrNotFound},
 	} {
-		if errors.Is(err, x.err) {
-			return x.status
+		if slices.ContainsFunc(marks, func(mark error) bool { return errors.Is(err, mark) }) {
+			return status
 		}
 	}
 	return ExitFailed
