@@ -187,12 +187,9 @@ func parallel(s *searcher.Searcher, _ string) (picture.Sheet, error) {
 		Notes:  []string{"A trial that ended early counts with the best value that it reached."},
 		Legend: []picture.Entry{{Name: fmt.Sprintf("best: trial %d, %.4g", top.Number, s.Best(top).Value), Mark: winner}},
 	}
-	for _, share := range []struct {
-		name string
-		at   float64
-	}{{"better", 1}, {"middle", 0.5}, {"worse", 0}} {
+	for i, name := range []string{"better", "middle", "worse"} {
 		if len(trials) > 1 {
-			out.Legend = append(out.Legend, picture.Entry{Name: share.name, Mark: picture.Line(nil, ramp(share.at, 0xff), 3)})
+			out.Legend = append(out.Legend, picture.Entry{Name: name, Mark: picture.Line(nil, ramp(1-float64(i)/2, 0xff), 3)})
 		}
 	}
 	if lacking := len(s.Trials) - len(trials); lacking > 0 {
