@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -224,20 +225,15 @@ func (r Row) between() time.Duration {
 // period: another period never pairs them otherwise.
 func savings(rows []Row, q Query) []Saving {
 	groups := map[stratum]*Saving{}
-	var order []stratum
-	at := func(s stratum) *Saving {
-		v := groups[s]
-		if v == nil {
-			v = &Saving{Kind: s.kind.String(), Objective: s.objective, Weight: s.weight, Epochs: s.epochs}
-			groups[s], order = v, append(order, s)
-		}
-		return v
-	}
 	for _, r := range rows {
 		if !r.takesPart() || r.Ended.IsZero() || !q.covers(r) {
 			continue
 		}
-		count(at(r.stratum()), r)
+		s := r.stratum()
+		if groups[s] == nil {
+			groups[s] = &Saving{Kind: s.kind.String(), Objective: s.objective, Weight: s.weight, Epochs: s.epochs}
+		}
+		groups[s].count(r)
 	}
 	pairs := map[stratum][]Pair{}
 	for _, p := range Match(rows) {
@@ -245,8 +241,7 @@ func savings(rows []Row, q Query) []Saving {
 			pairs[p.Tuned.stratum()] = append(pairs[p.Tuned.stratum()], p)
 		}
 	}
-	slices.SortFunc(order, stratum.compare)
-	out := []Saving{}
+	order, out := slices.SortedFunc(maps.Keys(groups), stratum.compare), []Saving{}
 	for i := 0; i < len(order); {
 		s, first := order[i], len(out)
 		var together []Pair
@@ -267,7 +262,7 @@ func savings(rows []Row, q Query) []Saving {
 	return out
 }
 
-func count(s *Saving, r Row) {
+func (s *Saving) count(r Row) {
 	switch {
 	case r.Tuned && r.finished():
 		s.Tuned++

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -85,18 +84,18 @@ func Build(rows []Row, q Query) Table {
 		return cmp.Or(a.Submitted.Compare(b.Submitted), cmp.Compare(a.Job, b.Job))
 	})
 	t := Table{Since: q.Since, Until: q.Until, By: q.By, Lines: []Line{}, Savings: savings(rows, q), Total: Line{Key: "total"}}
-	lines := map[string]*Line{}
-	var order []string
+	at := map[string]int{} // of a line, by its key
 	for _, r := range rows {
 		if !q.covers(r) {
 			continue
 		}
 		key := q.By.key(r)
-		l := lines[key]
-		if l == nil {
-			l = &Line{Key: key}
-			lines[key], order = l, append(order, key)
+		i, known := at[key]
+		if !known {
+			i, at[key] = len(t.Lines), len(t.Lines)
+			t.Lines = append(t.Lines, Line{Key: key})
 		}
+		l := &t.Lines[i]
 		if q.By == ByJob {
 			l.Name, l.User, l.State = r.Name, r.User, r.State
 		}
@@ -104,10 +103,7 @@ func Build(rows []Row, q Query) Table {
 		t.Total.add(r)
 	}
 	if q.By != ByJob { // jobs stand in the order of their submission
-		order = slices.Sorted(maps.Keys(lines))
-	}
-	for _, key := range order {
-		t.Lines = append(t.Lines, *lines[key])
+		slices.SortFunc(t.Lines, func(a, b Line) int { return cmp.Compare(a.Key, b.Key) })
 	}
 	switch n := t.Total.Forgotten; n {
 	case 0:
