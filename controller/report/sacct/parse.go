@@ -172,12 +172,14 @@ func (r *record) into(jobs *[]Job, last map[string]int) *Fault {
 		r.fields = append(r.fields[:end:end], strings.Join(r.fields[end:], "|"))
 	}
 	if len(r.fields) != len(r.columns) {
-		return r.fail("", fmt.Sprintf("%d fields", len(r.fields)), fmt.Sprintf("%d as in the header; where the name of a job has a bar in it, ask for JobName as the last field", len(r.columns)))
+		r.fail("", fmt.Sprintf("%d fields", len(r.fields)), fmt.Sprintf("%d as in the header; where the name of a job has a bar in it, ask for JobName as the last field", len(r.columns)))
+		return r.fault
 	}
 	id := r.get("jobid")
 	base, step, isStep := strings.Cut(id, ".")
 	if base == "" || base[0] < '0' || base[0] > '9' || isStep && step == "" {
-		return r.fail("JobID", quote(id), "a number such as 123, 123_4 or 123.batch")
+		r.fail("JobID", quote(id), "a number such as 123, 123_4 or 123.batch")
+		return r.fault
 	}
 	at, known := last[base]
 	if isStep && known && at < 0 {
@@ -185,7 +187,8 @@ func (r *record) into(jobs *[]Job, last map[string]int) *Fault {
 	}
 	if isStep {
 		if !known {
-			return r.fail("JobID", quote(id), "the line of job "+base+" before its steps; leave --state and similar filters of steps out")
+			r.fail("JobID", quote(id), "the line of job "+base+" before its steps; leave --state and similar filters of steps out")
+			return r.fault
 		}
 		j := &(*jobs)[at]
 		tasks := max(1, r.number("ntasks"))
@@ -224,11 +227,10 @@ func (r *record) get(column string) string {
 	return ""
 }
 
-func (r *record) fail(field, found, want string) *Fault {
+func (r *record) fail(field, found, want string) {
 	if r.fault == nil {
 		r.fault = new(fault(r.line, field, found, want))
 	}
-	return r.fault
 }
 
 func absent(text string) bool {

@@ -148,17 +148,15 @@ func compare(s *searcher.Searcher, rung int) compared {
 
 // knobs are those that differ between settings.
 func knobs(all []tuning.Settings) []string {
-	values := map[string]map[tuning.Value]bool{}
-	for _, s := range all {
-		for name, v := range s {
-			if values[name] == nil {
-				values[name] = map[tuning.Value]bool{}
+	return slices.DeleteFunc(tuning.Knobs(all), func(name string) bool {
+		values := map[tuning.Value]bool{}
+		for _, s := range all {
+			if v, ok := s[name]; ok {
+				values[v] = true
 			}
-			values[name][v] = true
 		}
-	}
-	maps.DeleteFunc(values, func(_ string, v map[tuning.Value]bool) bool { return len(v) < 2 })
-	return slices.Sorted(maps.Keys(values))
+		return len(values) < 2
+	})
 }
 
 // terms are the columns of the model, by knob. A trial in which a knob does not count has 0.

@@ -5,12 +5,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"regexp"
 	"strconv"
 	"strings"
 
 	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/report"
 	"pitchpipe/controller/tuning"
 )
@@ -81,15 +81,14 @@ func (r *demoReport) account(ctx context.Context, client *api.Client, j api.Job)
 }
 
 func (r *demoReport) finish() {
-	sum, n := 0.0, 0
+	var ratios []float64
 	for _, row := range r.Jobs {
 		if row.Tuned != nil && *took(*row.Untuned) > 0 {
-			sum += math.Log(*took(*row.Tuned) / *took(*row.Untuned))
-			n++
+			ratios = append(ratios, *took(*row.Tuned) / *took(*row.Untuned))
 		}
 	}
-	if n > 0 {
-		r.GeometricMean = math.Exp(sum / float64(n))
+	if len(ratios) > 0 {
+		r.GeometricMean = float64(evaluate.GeometricOf(ratios))
 	}
 }
 
