@@ -172,3 +172,10 @@ func TestWarningsBeforeASearch(t *testing.T) {
 		})
 	}
 }
+
+func TestANameCannotSteerTheTerminal(t *testing.T) {
+	t.Parallel()
+	if got, want := named("a\u009b31m\x1bb", trials.Lineage{}), "a?31m?b"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
