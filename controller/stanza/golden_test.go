@@ -24,7 +24,7 @@ func read(filename string, src []byte) (*jobfile.Job, error) {
 	if filepath.Ext(filename) != ".json" {
 		return detect.Parse(filename, src, nil)
 	}
-	block, err := jsontree.Parse(filename, src)
+	block, err := jsontree.Parse(src, func(offset int, _ string) jobfile.Pos { return jobfile.At(filename, src, offset) })
 	if err != nil {
 		return nil, err
 	}

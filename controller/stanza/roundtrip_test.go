@@ -12,7 +12,6 @@ import (
 	"pitchpipe/controller/stanza"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver/jobfile"
-	"pitchpipe/driver/jobfile/jsontree"
 	"pitchpipe/driver/jobfile/nomadhcl"
 	"pitchpipe/driver/jobfile/sbatch"
 )
@@ -229,8 +228,8 @@ func FuzzJSON(f *testing.F) {
 	seeds(f, "valid", ".json")
 	seeds(f, "invalid", ".json")
 	f.Fuzz(func(t *testing.T, src string) {
-		if block, err := jsontree.Parse("stanza.json", []byte(src)); err == nil {
-			accept(t, &jobfile.Job{Stanza: block})
+		if job, err := read("stanza.json", []byte(src)); err == nil {
+			accept(t, job)
 		}
 	})
 }

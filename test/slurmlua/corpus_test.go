@@ -52,7 +52,7 @@ func corpus(t testing.TB) []sample {
 func translate(name string, src []byte) string {
 	var block *jobfile.Block
 	if filepath.Ext(name) == ".json" {
-		read, err := jsontree.Parse(name, src)
+		read, err := jsontree.Parse(src, func(offset int, _ string) jobfile.Pos { return jobfile.At(name, src, offset) })
 		if err != nil {
 			return ""
 		}

@@ -57,7 +57,7 @@ func (r Reader) Stanza(e hcl.Expression) (*jobfile.Block, error) {
 	switch {
 	case n.members != nil:
 	case n.value.Kind == jobfile.String && n.elems == nil: // JSON in a text
-		return ParseAt(func(string) jobfile.Pos { return n.pos }, []byte(n.value.Text))
+		return Parse([]byte(n.value.Text), func(int, string) jobfile.Pos { return n.pos })
 	default:
 		return nil, jobfile.Errors{{
 			Pos: n.pos, Found: "the tuning stanza is not an object", Want: `want an object such as {"mode":"apply"}`,
@@ -216,19 +216,9 @@ func value(n node) jobfile.Value {
 	return v
 }
 
-// Parse reads a stanza from JSON text. Places are lines and columns of that text.
-// The error, if any, is of type jobfile.Errors.
-func Parse(filename string, src []byte) (*jobfile.Block, error) {
-	return parse(src, func(offset int, _ string) jobfile.Pos { return jobfile.At(filename, src, offset) })
-}
-
-// ParseAt reads a stanza from JSON text that was the value of something else: the place of
-// what is in it is that of its path.
-func ParseAt(at func(path string) jobfile.Pos, src []byte) (*jobfile.Block, error) {
-	return parse(src, func(_ int, path string) jobfile.Pos { return at(path) })
-}
-
-func parse(src []byte, pos func(offset int, path string) jobfile.Pos) (*jobfile.Block, error) {
+// Parse reads a stanza from JSON text. pos is the place of an offset in it, which is at a path of
+// names from the outermost object on. The error, if any, is of type jobfile.Errors.
+func Parse(src []byte, pos func(offset int, path string) jobfile.Pos) (*jobfile.Block, error) {
 	fail := func(offset int, found string) error {
 		return jobfile.Errors{{Pos: pos(offset, ""), Found: found, Want: `want a JSON object such as {"mode":"apply"}`}}
 	}

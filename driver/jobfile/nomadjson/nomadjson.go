@@ -154,7 +154,7 @@ func (p *parser) tuning(path string, src []byte) {
 		return
 	}
 	p.stanza = path
-	block, err := jsontree.ParseAt(func(inside string) jobfile.Pos { return p.at(path + inside) }, src)
+	block, err := jsontree.Parse(src, func(_ int, inside string) jobfile.Pos { return p.at(path + inside) })
 	if faults, ok := errors.AsType[jobfile.Errors](err); ok {
 		for _, f := range faults {
 			p.fail(path, f.Found, f.Want)
