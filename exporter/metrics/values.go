@@ -79,7 +79,10 @@ func (s *pages) addJob(snap *sampler.Snapshot, l window.Latest) {
 	job := jobLabels(l.Job)
 	add := func(name string, v float64, values ...string) { s.add(name, v, job, values...) }
 	add("pitchpipe_job_info", 1, strconv.FormatUint(uint64(l.Job.UID), 10), l.Job.Cgroup)
-	began := cmp.Or(l.Job.First, l.Job.Started)
+	began := l.Job.First
+	if began.IsZero() {
+		began = l.Job.Started
+	}
 	add("pitchpipe_job_start_time_seconds", float64(began.UnixMilli())/1e3)
 	add("pitchpipe_job_ended", truth(l.Job.Ended))
 	add("pitchpipe_job_energy_idle_joules_total", l.Joules.Idle, l.Source)
