@@ -108,7 +108,8 @@ func (d *Driver) adopt(ctx context.Context, req Request, number driver.JobID, sp
 		err = d.write(r, "created")
 	}
 	release()
-	if req.Job = id; err == nil {
+	req.Job = id
+	if err == nil {
 		err = d.journal.Keep(req)
 	}
 	if err != nil {
