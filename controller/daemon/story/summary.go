@@ -161,6 +161,8 @@ const spare = 0.5
 func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string {
 	step, known := nextSteps()[r.Reason]
 	switch {
+	case r.Policy.Mode == tuning.Apply && (r.Reason == tuning.ReasonObserveMode || r.Reason == tuning.ReasonRecommend):
+		return "let the site allow it: `default: {max_mode: apply}` in its policy, the file that --site names"
 	case known:
 		return step
 	case len(advice) > 0 && !advice.Equal(settingsNow(r)):

@@ -39,6 +39,15 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 			"none: it runs as its owner asked", "nothing to do: it runs on as it is, and what it shows serves the next run of its kind",
 		},
 		{
+			"a site that lets no job be changed",
+			reconcile.Record{
+				Request: reconcile.Request{Policy: tuning.Policy{Mode: tuning.Apply}}, Course: reconcile.Course{State: driver.Running},
+				Phase: reconcile.Settled, Reason: tuning.ReasonRecommend,
+			},
+			"running, unchanged: its mode is recommend: the better setting is named, not applied", "none: it runs as its owner asked",
+			"let the site allow it: `default: {max_mode: apply}` in its policy, the file that --site names",
+		},
+		{
 			"a cap is named",
 			reconcile.Record{
 				Course: reconcile.Course{State: driver.Running},
