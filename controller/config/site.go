@@ -26,7 +26,7 @@ import (
 // a site that wrote none.
 type SitePolicy struct {
 	blocks   map[[2]string]block // by scope and name
-	resolved sync.Map            // a tuning.Site by the names of a job: each is asked for again and again
+	resolved sync.Map            // a tuning.Site by the names of a job: many jobs share each
 }
 
 // block is what a block sets, by key.

@@ -1,6 +1,7 @@
 package tuning
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -72,6 +73,11 @@ func (v Value) String() string {
 
 // Equal lets go-cmp compare values.
 func (v Value) Equal(o Value) bool { return v == o }
+
+// Compare orders values by their numbers, and those that are none by their texts.
+func (v Value) Compare(o Value) int {
+	return cmp.Or(cmp.Compare(v.Float(), o.Float()), cmp.Compare(v.String(), o.String()))
+}
 
 // MarshalJSON writes a number, a string, or null.
 func (v Value) MarshalJSON() ([]byte, error) {

@@ -53,9 +53,7 @@ func Regret(ctx context.Context, in RegretInput, progress evaluate.Progress) (ev
 	if in.Default == nil {
 		in.Default = tuning.Settings{}
 		for _, k := range in.knobs { // the most of everything
-			in.Default[k.Name] = slices.MaxFunc(k.Values, func(a, b tuning.Value) int {
-				return cmp.Or(cmp.Compare(a.Float(), b.Float()), cmp.Compare(a.String(), b.String()))
-			})
+			in.Default[k.Name] = slices.MaxFunc(k.Values, tuning.Value.Compare)
 		}
 	}
 	own := in.Default.Key()

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -227,9 +226,7 @@ func complete(names []string, own tuning.Settings, settings []tuning.Settings) [
 				k.Env = "KNOB_" + strings.ToUpper(name)
 			}
 			k.Values = tuning.Each(settings, func(s tuning.Settings) tuning.Value { return s[name] })
-			slices.SortFunc(k.Values, func(a, b tuning.Value) int {
-				return cmp.Or(cmp.Compare(a.Float(), b.Float()), cmp.Compare(a.String(), b.String()))
-			})
+			slices.SortFunc(k.Values, tuning.Value.Compare)
 			k.Values = slices.Compact(k.Values)
 			product *= len(k.Values)
 			out = append(out, k)

@@ -63,7 +63,7 @@ func replay(ctx context.Context, job Job, s reconcile.Stages, at *site) (Course,
 		w.forward(again, w.saves() || phase != reconcile.Changing && !away)
 	}
 	if w.view.State != driver.Succeeded || !w.record.Phase.Over() {
-		return Course{}, fmt.Errorf("replay %s: the job does not come to its end: under %s it is %s and %s", job.Workload, w.under, w.view.State, w.record.Phase)
+		return Course{}, fmt.Errorf("replay %s: the job does not end: under %s it is %s and %s", job.Workload, w.under, w.view.State, w.record.Phase)
 	}
 	under := tuning.Each(w.epochs, func(e tuning.Epoch) tuning.Settings { return e.Settings })
 	return Course{Record: w.record, Under: under, Restarts: w.view.Attempt - 1, Probes: len(w.record.Probed), Cut: w.cut}, nil

@@ -294,8 +294,7 @@ func among(knobs []Knob) func(name string) bool {
 
 func (l layout) compare(a, b int) int {
 	for _, k := range l.system {
-		v, w := l.Points[a][k.Name], l.Points[b][k.Name]
-		if c := cmp.Or(cmp.Compare(v.Float(), w.Float()), cmp.Compare(v.String(), w.String())); c != 0 {
+		if c := l.Points[a][k.Name].Compare(l.Points[b][k.Name]); c != 0 {
 			return c
 		}
 	}

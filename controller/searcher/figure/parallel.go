@@ -90,9 +90,7 @@ func axis(trials []*searcher.Trial, knob string) scale {
 		values[v] = true
 		wordy = wordy || !v.IsNumber()
 	}
-	sorted := slices.SortedFunc(maps.Keys(values), func(a, b tuning.Value) int {
-		return cmp.Or(cmp.Compare(a.Float(), b.Float()), cmp.Compare(a.String(), b.String()))
-	})
+	sorted := slices.SortedFunc(maps.Keys(values), tuning.Value.Compare)
 	out := names(sorted)
 	if !wordy {
 		out = numbers(knob, tuning.Each(sorted, tuning.Value.Float), true)

@@ -244,9 +244,7 @@ func best(c compared, name string) string {
 			values = append(values, v)
 		}
 	}
-	slices.SortFunc(values, func(a, b tuning.Value) int {
-		return cmp.Or(cmp.Compare(a.Float(), b.Float()), cmp.Compare(a.String(), b.String()))
-	})
+	slices.SortFunc(values, tuning.Value.Compare)
 	values = slices.Compact(values)
 	switch n := len(values); {
 	case n == 0:

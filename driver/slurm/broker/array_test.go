@@ -130,7 +130,7 @@ func TestAWaitingTaskMayBeMadeToWaitUntilItsSettingsAreThere(t *testing.T) {
 	if err := wait(2 * time.Minute); err != nil {
 		t.Errorf("once more: %v", err)
 	}
-	denied("again and again", wait(broker.Ahead), "may wait for 10m0s in all")
+	denied("repeatedly", wait(broker.Ahead), "may wait for 10m0s in all")
 	if err := wait(0); err != nil {
 		t.Errorf("the end of the wait: %v", err)
 	}
