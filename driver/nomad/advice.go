@@ -22,10 +22,11 @@ var _ driver.Adviser = (*Driver)(nil)
 
 // lowered is on record of a job that has a lower priority than its owner gave it.
 type lowered struct {
-	Job   driver.JobID `json:"job"`
-	Index uint64       `json:"index"` // of the job's creation
-	Own   int          `json:"own"`   // priority
-	Given int          `json:"given"`
+	Job     driver.JobID `json:"job"`
+	Index   uint64       `json:"index"`   // of the job's creation
+	Version uint64       `json:"version"` // that was registered before
+	Own     int          `json:"own"`     // priority
+	Given   int          `json:"given"`
 }
 
 const advicePrefix = "advice-"
@@ -168,8 +169,8 @@ func (d *Driver) Past(ctx context.Context, since, until time.Time) ([]driver.Job
 	}), err
 }
 
-// Advise implements driver.Adviser by the priority of a job that waits. A registration of another
-// priority alone replaces no allocation, and runs no work again that was done meanwhile.
+// Advise implements driver.Adviser by the priority of a job that waits. A job that runs keeps
+// the priority that it has: Nomad runs again what ends just before its job is registered.
 func (d *Driver) Advise(ctx context.Context, a driver.Advice) error {
 	w := place(a.Job)
 	switch {
@@ -197,14 +198,24 @@ func (d *Driver) Advise(ctx context.Context, a driver.Advice) error {
 	l.Given = max(1, l.Own-a.Nice)
 	status := spec.Deref(job.Status)
 	switch {
+	case l.Given == now && now != l.Own: // done already
+		return d.onlyOnce(ctx, w, l.Version)
 	case l.Given == now: // done already, or its owner's new word
 		return d.keepAdvice(ctx, l)
 	case status == "dead" && a.Nice == 0:
 		return nil
-	case status != "pending" && a.Nice > 0:
+	case status != "pending":
 		return fmt.Errorf("advise job %s: it is %s: %w", a.Job, status, driver.ErrConflict)
 	case unknown != "":
 		return fmt.Errorf("advise job %s: this version of Pitchpipe does not know %s, which Nomad does, and would lose it: %w", a.Job, unknown, driver.ErrUnsupported)
+	}
+	l.Version = spec.Deref(job.Version)
+	begun, err := d.ofVersion(ctx, w, l.Version)
+	switch {
+	case err != nil:
+		return err
+	case len(begun) > 0: // it failed, and waits for its next attempt
+		return fmt.Errorf("advise job %s: it ran before, and a registration would start it at once: %w", a.Job, driver.ErrConflict)
 	}
 	if err := d.c.mayAct(ctx); err != nil {
 		return err
@@ -214,10 +225,29 @@ func (d *Driver) Advise(ctx context.Context, a driver.Advice) error {
 			return err
 		}
 	}
-	sub := d.c.submission(ctx, w, spec.Deref(job.Version))
+	sub := d.c.submission(ctx, w, l.Version)
 	job.Priority = &l.Given
 	if err := d.c.register(ctx, w, job, spec.Deref(job.JobModifyIndex), sub); err != nil {
 		return err
 	}
+	if err := d.onlyOnce(ctx, w, l.Version); err != nil {
+		return err
+	}
 	return d.keepAdvice(ctx, l)
+}
+
+// ofVersion lists the allocations that one version of a job has.
+func (d *Driver) ofVersion(ctx context.Context, w where, version uint64) ([]*api.AllocationListStub, error) {
+	allocs, err := d.c.allocations(ctx, w)
+	return slices.DeleteFunc(allocs, func(a *api.AllocationListStub) bool { return a.JobVersion != version }), err
+}
+
+// onlyOnce stops a job that began and ended between the look at it and its registration,
+// which replaced that version and runs it again.
+func (d *Driver) onlyOnce(ctx context.Context, w where, version uint64) error {
+	begun, err := d.ofVersion(ctx, w, version)
+	if err != nil || !slices.ContainsFunc(begun, view.Over) {
+		return err
+	}
+	return d.c.stop(ctx, w)
 }

@@ -2,11 +2,15 @@ package nomad_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/nomad/api"
+
 	"pitchpipe/driver"
 	"pitchpipe/driver/drivertest"
+	"pitchpipe/driver/nomad/view"
 )
 
 // A job that waits behind another one takes a lower priority, whatever becomes of the controller.
@@ -17,7 +21,7 @@ func TestAJobThatWaitsTakesALowerPriority(t *testing.T) {
 			large := s.plain(t, drivertest.Behaviour{Name: "large", Epochs: long, Epoch: epoch, MemoryBytes: (s.memory(t) - 256) << 20})
 			eventually(t, "the large one runs", func() bool { return s.queued(t, large).State == driver.Running })
 			s.advise(t, large, 10, driver.ErrConflict)
-			id := s.plain(t, drivertest.Behaviour{Name: "waits", Epochs: 5, Epoch: epoch, MemoryBytes: 512 << 20, TimeLimit: time.Hour})
+			id := s.plain(t, drivertest.Behaviour{Name: "waits", Epochs: long, Epoch: epoch, MemoryBytes: 512 << 20, TimeLimit: time.Hour})
 			eventually(t, "it waits", func() bool { return s.queued(t, id).State == driver.Pending })
 			want := func(nice, priority int, version uint64) {
 				t.Helper()
@@ -57,11 +61,12 @@ func TestAJobThatWaitsTakesALowerPriority(t *testing.T) {
 			}
 			eventually(t, "it runs", func() bool { return s.queued(t, id).State == driver.Running })
 			want(20, 50, 6)
-			s.advise(t, id, 0, nil)
+			s.advise(t, id, 0, driver.ErrConflict)
+			s.epochs(t, id, 5)
+			s.hurry(t)
 			eventually(t, "it ends", func() bool { return s.queued(t, id).State == driver.Succeeded })
-			want(0, 70, 7)
+			want(0, 50, 6)
 			s.advise(t, id, 10, driver.ErrConflict)
-			time.Sleep(time.Second)
 			if list := s.allocs(t, id); len(list) != 1 {
 				t.Errorf("%d allocations, want that it ran once", len(list))
 			}
@@ -75,6 +80,29 @@ func TestAJobThatWaitsTakesALowerPriority(t *testing.T) {
 			if err != nil || ran != 1 {
 				t.Errorf("the past has %+v (%v), want the run of at least a second", past, err)
 			}
+		},
+		"it begins and ends just before it is registered: what runs again is stopped at once": func(t *testing.T, s *story) {
+			large := s.plain(t, drivertest.Behaviour{Name: "large", Epochs: long, Epoch: epoch, MemoryBytes: (s.memory(t) - 256) << 20})
+			eventually(t, "the large one runs", func() bool { return s.queued(t, large).State == driver.Running })
+			id := s.plain(t, drivertest.Behaviour{Name: "waits", Epochs: 5, Epoch: epoch, MemoryBytes: 512 << 20})
+			eventually(t, "it waits", func() bool { return s.queued(t, id).State == driver.Pending })
+			s.proxy.first(registers, func() {
+				if err := s.d.Stop(t.Context(), large); err != nil {
+					t.Error(err)
+				}
+				eventually(t, "it is done", func() bool {
+					list := s.allocs(t, id)
+					return len(list) > 0 && list[0].ClientStatus == api.AllocClientStatusComplete
+				})
+			})
+			s.advise(t, id, 10, nil)
+			eventually(t, "nothing of it runs", func() bool {
+				return *s.nomadJob(t, id).Status == "dead" && !slices.ContainsFunc(s.allocs(t, id), func(a *api.AllocationListStub) bool { return !view.Over(a) })
+			})
+			if n := len(s.output(t, id)); n > 6 {
+				t.Errorf("%d epochs, want its five and no second run", n)
+			}
+			s.advise(t, id, 10, nil)
 		},
 	})
 }

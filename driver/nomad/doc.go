@@ -102,7 +102,9 @@
 // # Advice
 //
 // A job without a stanza that waits may have its priority lowered, which Nomad's queue goes by
-// (Driver.Advise); the journal has its owner's. It gets no affinities: Nomad packs nodes by itself.
+// (Driver.Advise); the journal has its owner's. Once it runs it keeps the lower one, since Nomad
+// runs again what ends just before a registration: with preemption, jobs of its owner's priority
+// may take its place. It gets no affinities: Nomad packs nodes by itself.
 //
 // # Several controllers
 //
