@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/nomad/api"
+
 	"pitchpipe/driver"
 )
 
@@ -54,5 +56,35 @@ func TestANewLeaderReadsARecordWhenNoOneHasAnOlderOneInHand(t *testing.T) {
 	release()
 	if err := <-done; err != nil || s.early || d.peek(id).record == nil || d.peek(id).record.request != "known" {
 		t.Errorf("recall: %v, read while somebody had an older one in hand: %v, known: %+v", err, s.early, d.peek(id).record)
+	}
+}
+
+// A change of a job that waits is registered at once. One that its template restarts only
+// seems to wait, and its owner may have written what it is restarted for.
+func TestAJobIsQueuedUnlessItRunsOrBeginsAtOnce(t *testing.T) {
+	t.Parallel()
+	event := func(kind, code string) *api.TaskEvent {
+		return &api.TaskEvent{Type: kind, Details: map[string]string{"exit_code": code}}
+	}
+	failed := []*api.TaskEvent{event(api.TaskStarted, ""), event(api.TaskTerminated, "1"), event(api.TaskRestarting, "")}
+	restarted := []*api.TaskEvent{event(api.TaskStarted, ""), event(api.TaskRestartSignal, ""), event(api.TaskTerminated, "0"), event(api.TaskRestarting, "")}
+	for name, tt := range map[string]struct {
+		client, state string
+		events        []*api.TaskEvent
+		want          bool
+	}{
+		"it runs":                            {"running", "running", failed[:1], false},
+		"it is over":                         {"complete", "dead", failed[:2], true},
+		"its policy starts it after a delay": {"pending", "pending", failed, true},
+		"its template restarts it":           {"pending", "pending", restarted, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := &api.AllocationListStub{ClientStatus: tt.client, TaskStates: map[string]*api.TaskState{"main": {State: tt.state, Events: tt.events}}}
+			f := &facts{task: "main", allocs: []*api.AllocationListStub{a}}
+			if got := f.queued(); got != tt.want {
+				t.Errorf("%v, want %v", got, tt.want)
+			}
+		})
 	}
 }

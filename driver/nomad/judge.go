@@ -113,10 +113,15 @@ func (d *Driver) room(ctx context.Context, f *facts, job *api.Job) error {
 }
 
 // queued reports whether nothing of a job runs that would have to save first: it waits
-// for room, for its time, or for its next start in place after a failure.
+// for room, for its time, or for its next start in place after a failure. One that its
+// template restarts begins at once.
 func (f *facts) queued() bool {
 	a := f.latest()
-	return a == nil || view.Over(a) || view.TaskOf(a, f.task).Waits
+	if a == nil || view.Over(a) {
+		return true
+	}
+	t := view.TaskOf(a, f.task)
+	return t.Waits && !t.Killed
 }
 
 // limited is a job with a time limit, which Nomad knows since 2.0. Others drop it.
