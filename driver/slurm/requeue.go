@@ -74,22 +74,16 @@ func (d *Driver) delay(ctx context.Context, j parse.Job, wait time.Duration) err
 	return nil
 }
 
-// restart is the least time between the end of an attempt and the start of the
-// next. Slurm's nodes refuse what was launched in the second in which the attempt
-// before was revoked, and the job fails; or the node waits for a prolog that it never
-// runs, fails the job after two minutes and is drained.
-const restart = 2 * time.Second
-
 // resume ends the wait of a job whose next attempt may start.
 func (d *Driver) resume(ctx context.Context, j parse.Job, r *Record) error {
 	var wait time.Duration
 	if n := len(r.Attempts); n > 0 {
-		wait = time.Until(r.Attempts[n-1].Ended.Add(restart))
+		wait = time.Until(r.Attempts[n-1].Ended.Add(slurmctl.Gap))
 	}
 	// An attempt counts as ended when its processes are signalled. The node revokes it
 	// when they have gone, which is before the job is back in the queue.
 	if r.Moving != nil {
-		wait = max(wait, time.Until(r.Moving.Left.Add(restart)))
+		wait = max(wait, time.Until(r.Moving.Left.Add(slurmctl.Gap)))
 	}
 	if wait > 0 {
 		wait = wait.Truncate(time.Second) + time.Second

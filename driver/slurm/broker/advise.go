@@ -121,10 +121,10 @@ func (e *effect) renice(ctx context.Context, above int, u *slurmctl.Update) erro
 // planOverrun: a job that ran into a limit that was lowered here, since no one gave the owner's
 // back in time, runs again with that.
 func planOverrun(_ context.Context, e *effect) (func(context.Context) error, error) {
-	after, now := e.job.size, time.Duration(0)
+	after, gap := e.job.size, slurmctl.Gap // it has ended at the latest now
 	after.TimeLimit = e.record.Asked.TimeLimit
 	less := e.record.Short != 0 && longer(after.TimeLimit, e.job.size.TimeLimit)
-	return e.rerun("TIMEOUT", "time", less, after, slurmctl.Update{TimeLimit: &after.TimeLimit, Start: &now})
+	return e.rerun("TIMEOUT", "time", less, after, slurmctl.Update{TimeLimit: &after.TimeLimit, Start: &gap})
 }
 
 // extend looks once at the jobs that are about to meet a limit that was lowered here, or did, and

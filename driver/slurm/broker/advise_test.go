@@ -147,7 +147,7 @@ func TestTheOwnersLimitReturnsWithoutAController(t *testing.T) {
 		{"a job that has long to go keeps the lower one", func(j *fakeJob) { j.state, j.ran = "RUNNING", time.Minute }, nil},
 		{"a job that is about to meet the lower one gets it", func(j *fakeJob) { j.state, j.ran = "RUNNING", 14*time.Minute }, []string{"update 7 TimeLimit=60"}},
 		{"a job that is past the lower one gets it", func(j *fakeJob) { j.state, j.ran = "RUNNING", 16*time.Minute }, []string{"update 7 TimeLimit=60"}},
-		{"a job that was ended by the lower one runs again with it", func(j *fakeJob) { j.state, j.ran = "TIMEOUT", 15*time.Minute }, []string{"rerun 7", "update 7 TimeLimit=60 StartTime=now"}},
+		{"a job that was ended by the lower one runs again with it", func(j *fakeJob) { j.state, j.ran = "TIMEOUT", 15*time.Minute }, []string{"rerun 7", "update 7 TimeLimit=60 StartTime=now+2"}},
 		{"a job that was ended by its owner's has ended", func(j *fakeJob) { j.state, j.minutes = "TIMEOUT", 60 }, nil},
 		{"a job that has failed has ended", func(j *fakeJob) { j.state = "FAILED" }, nil},
 	} {
@@ -188,7 +188,7 @@ func TestAJobThatRanIntoALowerLimitIsNotLoweredAgain(t *testing.T) {
 	r := advised(t)
 	r.f.with(func(j *fakeJob) { j.state = "TIMEOUT" })
 	r.restart(t)
-	r.does(t, "rerun 7", "update 7 TimeLimit=60 StartTime=now")
+	r.does(t, "rerun 7", "update 7 TimeLimit=60 StartTime=now+2")
 	if err := r.client.Advise(t.Context(), advice(quarter, 30)); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "ran into a lower limit") {
 		t.Errorf("%v, want %v", err, driver.ErrDenied)
 	}

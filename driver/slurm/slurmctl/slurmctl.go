@@ -92,6 +92,12 @@ type Update struct {
 	Requeue *bool `json:"requeue,omitempty"`
 }
 
+// Gap is the least time between the end of an attempt and the start of the next. Slurm's
+// nodes refuse what was launched in the second in which the attempt before was revoked, and
+// the job fails; or the node waits for a prolog that it never runs, fails the job after two
+// minutes and is drained.
+const Gap = 2 * time.Second
+
 // Judge is an Actor that can be asked beforehand.
 type Judge interface {
 	// May reports whether an update of a size would be refused if the job waited.
