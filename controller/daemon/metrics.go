@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,7 +23,12 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByC
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	family := func(kind prometheus.ValueType, name, help string, labels ...string) func(v float64, values ...string) {
 		desc := prometheus.NewDesc("pitchpipe_"+name, help, labels, nil)
-		return func(v float64, values ...string) { ch <- prometheus.MustNewConstMetric(desc, kind, v, values...) }
+		return func(v float64, values ...string) {
+			for i, text := range values {
+				values[i] = strings.ToValidUTF8(text, "\uFFFD") // users choose names, and a label of other bytes panics
+			}
+			ch <- prometheus.MustNewConstMetric(desc, kind, v, values...)
+		}
 	}
 	gauge := func(name, help string, v float64) { family(prometheus.GaugeValue, name, help)(v) }
 	counter := func(name, help string, v float64) { family(prometheus.CounterValue, name, help)(v) }

@@ -96,7 +96,7 @@ func TestMetrics(t *testing.T) {
 	t.Parallel()
 	c := daemontest.Start(t, daemontest.Options{JobLabels: true})
 	job := submit(t, c, api.Submission{Source: daemontest.Script("train", 3, 0.03, daemontest.Tuned("observe")...)})
-	plain := submit(t, c, api.Submission{Source: daemontest.Script("plain", 1000, 1)})
+	plain := submit(t, c, api.Submission{Source: daemontest.Script("plain\xff", 1000, 1)}) // no UTF-8
 	c.Until(t, job.ID, daemontest.Ended)
 	if err := c.Client.Pause(t.Context(), api.Pause{Scope: "cluster"}); err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestMetrics(t *testing.T) {
 			`pitchpipe_controller_jobs_attention 0`, `pitchpipe_controller_pauses 1`, `pitchpipe_controller_observations 1`,
 			`pitchpipe_controller_restarts_total 0`, `pitchpipe_controller_probes_total 0`, `pitchpipe_controller_records_readable 1`,
 			`pitchpipe_controller_outcomes_total{verdict="improved"} 0`, `pitchpipe_controller_holds{reason="no-stanza"} 1`,
-			fmt.Sprintf(`pitchpipe_controller_job_info{account="",job_id=%q,manager="sim",name="plain",user=%q} 1`, plain.ID, plain.Owner),
+			fmt.Sprintf(`pitchpipe_controller_job_info{account="",job_id=%q,manager="sim",name="plain�",user=%q} 1`, plain.ID, plain.Owner),
 		} {
 			if !strings.Contains(text, line+"\n") {
 				missing += line + "\n"
