@@ -110,7 +110,7 @@ func TestWhatTwoFeaturesSayTogetherIsATermOfItsOwn(t *testing.T) {
 func TestForecastsAreSane(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		word := rapid.SampledFrom([]string{"", "a", "b", "c7"})
+		word := rapid.SampledFrom([]string{"", "a", "b", "c7\x1b"})
 		size := rapid.IntRange(-1, 4)
 		features := rapid.Custom(func(t *rapid.T) durations.Features {
 			return durations.Features{
@@ -143,7 +143,9 @@ func TestForecastsAreSane(t *testing.T) {
 			t.Fatal("the same jobs make another forecast")
 		}
 		for _, term := range m.Terms() {
-			if slices.ContainsFunc(term.Levels, func(l durations.Level) bool { return !(l.Factor > 0) || strings.TrimSpace(l.Name) == "" }) {
+			if slices.ContainsFunc(term.Levels, func(l durations.Level) bool {
+				return !(l.Factor > 0) || strings.TrimSpace(l.Name) == "" || strings.Contains(l.Name, "\x1b")
+			}) {
 				t.Fatalf("%v", term)
 			}
 		}

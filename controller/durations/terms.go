@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"pitchpipe/controller/report"
 )
 
 // Term is a shape function for a person to read.
@@ -48,7 +50,7 @@ func (a *additive) label(t *term, cell int) string {
 	case t.pair != nil:
 		return a.label(a.terms[t.pair[0]], int(t.keys[cell].first)) + ", " + a.label(a.terms[t.pair[1]], int(t.keys[cell].second))
 	case t.say == nil:
-		return cmp.Or(t.keys[cell].word, "unknown")
+		return cmp.Or(report.Legible(t.keys[cell].word), "unknown")
 	case cell == 0:
 		return "unknown"
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"pitchpipe/controller/report"
 )
 
 //go:embed KEYS.md
@@ -81,11 +83,11 @@ func (k Key) print(value any) string {
 		_, _ = fmt.Sscan(k.Digits, &digits) // three where the page has none
 		return v.Print(digits)
 	case []string:
-		return cmp.Or(strings.Join(v, " | "), "-")
+		return cmp.Or(report.Legible(strings.Join(v, " | ")), "-")
 	case int, bool:
 		if k.Optional && slices.Contains([]any{0, false}, value) {
 			return "-"
 		}
 	}
-	return cmp.Or(fmt.Sprint(value), "-")
+	return cmp.Or(report.Legible(fmt.Sprint(value)), "-") // names in a log are those of its users
 }

@@ -68,6 +68,14 @@ func TestTheAgreedKeysAreThere(t *testing.T) {
 	}
 }
 
+func TestANameInALogCannotSteerTheTerminal(t *testing.T) {
+	t.Parallel()
+	r := evaluate.Report{Command: "durations", Summary: evaluate.Line{"terms": []evaluate.Line{{"term": "user\x1b", "longest": []string{"e\x1bve"}}}}}
+	if text := r.Text(); strings.Contains(text, "\x1b") || !strings.Contains(text, "e?ve") {
+		t.Errorf("%q", text)
+	}
+}
+
 // report is one of evaluate speed, whose rows, means and single figures are few.
 func report() evaluate.Report {
 	return evaluate.Report{

@@ -55,6 +55,6 @@ func adviceTable(found []advise.Item) string {
 		if r.With != "" {
 			what += " with " + string(r.With)
 		}
-		return []string{string(r.Job), r.Name, r.Owner, what, text(r.From), text(r.To), string(r.State), why, r.Rule}
+		return []string{string(r.Job), report.Legible(r.Name), r.Owner, what, text(r.From), text(r.To), string(r.State), report.Legible(why), r.Rule}
 	})
 }

@@ -46,14 +46,14 @@ func knowledgeText(k api.Knowledge) string {
 		if kind.Peak > 0 {
 			peak = kind.Peak.Human()
 		}
-		fmt.Fprintf(&b, "\n%s: %s, class %s, peak memory %s\n", kind.Kind, report.Count(kind.Runs, "run"), cmp.Or(kind.Class, "unknown"), peak)
+		fmt.Fprintf(&b, "\n%s: %s, class %s, peak memory %s\n", report.Legible(kind.Kind), report.Count(kind.Runs, "run"), cmp.Or(kind.Class, "unknown"), peak)
 		effects(&b, kind.Effects)
 		for _, s := range kind.Regressed {
 			fmt.Fprintf(&b, "    made it worse: %s\n", s)
 		}
 	}
 	for _, c := range k.Classes {
-		fmt.Fprintf(&b, "\nclass %s: %s of %s\n", c.ID, report.Count(c.Runs, "run"), strings.Join(c.Kinds, ", "))
+		fmt.Fprintf(&b, "\nclass %s: %s of %s\n", c.ID, report.Count(c.Runs, "run"), report.Legible(strings.Join(c.Kinds, ", ")))
 		effects(&b, c.Effects)
 	}
 	return b.String()

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"pitchpipe/controller/advise"
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/searcher"
 	"pitchpipe/controller/trials"
@@ -175,7 +176,15 @@ func TestWarningsBeforeASearch(t *testing.T) {
 
 func TestANameCannotSteerTheTerminal(t *testing.T) {
 	t.Parallel()
-	if got, want := named("a\u009b31m\x1bb", trials.Lineage{}), "a?31m?b"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+	const name, want = "a\u009b31m\x1bb", "a?31m?b"
+	for of, got := range map[string]string{
+		"status":    named(name, trials.Lineage{}),
+		"advice":    adviceTable([]advise.Item{{Name: name, Detail: name}}),
+		"pauses":    pauseList([]api.Pause{{Scope: "user", Name: "eve", By: "eve", Why: name}}),
+		"knowledge": knowledgeText(api.Knowledge{Kinds: []api.KnownKind{{Kind: name}}, Classes: []api.KnownClass{{Kinds: []string{name}}}}),
+	} {
+		if strings.ContainsAny(got, "\u009b\x1b") || !strings.Contains(got, want) {
+			t.Errorf("%s: got %q, want %q", of, got, want)
+		}
 	}
 }

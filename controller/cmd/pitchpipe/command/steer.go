@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/report"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver/slurm/check"
 	slurmcommand "pitchpipe/driver/slurm/command"
@@ -59,13 +60,19 @@ func (a *app) pause() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			lines := tuning.Each(ps, func(p api.Pause) string { return fmt.Sprintf("paused: %s %s by %s %s\n", p.Scope, p.Name, p.By, p.Why) })
-			return a.said(ps, "%s", strings.Join(lines, ""))
+			return a.said(ps, "%s", pauseList(ps))
 		}),
 	}
 	cmd.Flags().StringVar(&why, "why", "", "a reason for others to read")
 	cmd.Flags().BoolVar(&list, "list", false, "only list the pauses in force")
 	return cmd
+}
+
+func pauseList(all []api.Pause) string {
+	lines := tuning.Each(all, func(p api.Pause) string {
+		return report.Legible(fmt.Sprintf("paused: %s %s by %s %s", p.Scope, p.Name, p.By, p.Why)) + "\n"
+	})
+	return strings.Join(lines, "")
 }
 
 func (a *app) resume() *cobra.Command {
