@@ -101,6 +101,11 @@ func New(parts Parts) (*Daemon, error) {
 		Jobs: trialJobs{d}, Store: searchStore{d.store}, Log: parts.Log, Tick: parts.Tick, AfterSave: parts.AfterSearchSave,
 		Took: func(w trials.Work, t time.Duration) { d.took.WithLabelValues(string(w)).Observe(t.Seconds()) },
 	})
+	if d.candidate == nil { // requests may come before Run, and one that is repeated begins no search anew
+		if err := d.searches.Load(context.Background()); err != nil {
+			return nil, errors.Join(err, d.Close())
+		}
+	}
 	d.advisor = d.newAdvisor()
 	d.loop = reconcile.New(reconcile.Config{
 		Scheduler: parts.Driver, Records: d.records, Queue: d.queue, Services: d.bind(), Stages: reconcile.DefaultStages(), Log: parts.Log,
