@@ -82,7 +82,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 // searches are counted; each is named where the site allows it.
 func (c collector) searches(family func(kind prometheus.ValueType, name, help string, labels ...string) func(v float64, values ...string)) {
 	best := family(prometheus.GaugeValue, "search_best", "Best value that a search has found so far.", "search", "name", "user")
-	count, joules, all := map[searcher.State]int{}, 0.0, c.d.searches.List(func(string) bool { return true })
+	count, joules, all := map[searcher.State]int{}, map[string]float64{}, c.d.searches.List(func(string) bool { return true })
 	open := 0
 	for _, x := range all {
 		s := shown(x).Searcher()
@@ -91,9 +91,10 @@ func (c collector) searches(family func(kind prometheus.ValueType, name, help st
 		}
 		for _, t := range s.Trials {
 			count[t.State]++
+			if used := t.Last(); used.Source != "" {
+				joules[used.Source] += used.Measured()
+			}
 		}
-		used, _, _ := s.Spent()
-		joules += used
 		if r := s.Ranking(); len(r) > 0 && c.d.cfg.JobLabels {
 			best(s.Best(r[0]).Value, x.ID, x.Name, x.Owner)
 		}
@@ -105,7 +106,10 @@ func (c collector) searches(family func(kind prometheus.ValueType, name, help st
 	for _, state := range searcher.States() {
 		states(float64(count[state]), string(state))
 	}
-	family(prometheus.GaugeValue, "search_joules", "Measured joules of these trials.")(joules)
+	energy := family(prometheus.GaugeValue, "search_joules", "Joules of the epochs of these trials that have some, by their source.", "source")
+	for source, sum := range joules {
+		energy(sum, source)
+	}
 }
 
 // info names the jobs that have not ended, where the site allows it: every user of the machine

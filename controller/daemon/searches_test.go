@@ -1,6 +1,7 @@
 package daemon_test
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/daemon/daemontest"
+	"pitchpipe/controller/daemon/peer"
 	"pitchpipe/controller/searcher"
 	"pitchpipe/controller/trials"
 	"pitchpipe/test/sim"
@@ -52,6 +54,12 @@ func TestASearchGoesOnInTheNextController(t *testing.T) {
 	before := until(t, c, "s1", func(x trials.State) bool { return len(x.Trials) > 2 && len(x.Trials[0].Reports) > 0 })
 	c.Stop(t)
 
+	c = daemontest.New(t, o) // who asks before the searches go on finds them
+	if w := as(t, c, peer.Peer{}, "GET", "/v1/searches/s1", ""); w.Code != http.StatusOK {
+		t.Errorf("status %d: %s", w.Code, w.Body)
+	}
+	c.Stop(t)
+
 	c = daemontest.Start(t, o)
 	if again, err := c.Client.Search(t.Context(), submission); err != nil || !again.Created.Equal(begun.Created) {
 		t.Errorf("the same request began %v (%v), want %v", again.Created, err, begun.Created)
@@ -79,7 +87,7 @@ func TestASearchGoesOnInTheNextController(t *testing.T) {
 	c.Daemon.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
 	for _, want := range []string{
 		`pitchpipe_searches{state="over"} 1`, `pitchpipe_searches{state="running"} 0`, `pitchpipe_search_trials{state="running"} 0`,
-		`pitchpipe_search_best{name="train",search="s1",user="` + x.Owner + `"} `, `pitchpipe_search_joules `, `pitchpipe_search_seconds_count{work="decision"} `,
+		`pitchpipe_search_best{name="train",search="s1",user="` + x.Owner + `"} `, `pitchpipe_search_joules{source="`, `pitchpipe_search_seconds_count{work="decision"} `,
 	} {
 		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("the metrics lack %s in\n%s", want, w.Body)

@@ -28,11 +28,20 @@ type Report struct {
 	Value     float64  `json:"value"`             // the quality, or the loss of a job that reports no quality
 	At        float64  `json:"at"`                // seconds since the search began
 	Seconds   float64  `json:"seconds"`           // of running
-	Joules    *float64 `json:"joules,omitempty"`  // nil: not measured
+	Joules    *float64 `json:"joules,omitempty"`  // nil: not measured throughout
+	Metered   float64  `json:"metered,omitempty"` // joules of the epochs that were measured, where not all were
 	CoreHours float64  `json:"core_hours"`        //
-	Source    string   `json:"source,omitempty"`  // of the joules
+	Source    string   `json:"source,omitempty"`  // of the joules: modelled where a part is
 	Cores     float64  `json:"cores,omitempty"`   // that the epoch ran on
 	Threads   float64  `json:"threads,omitempty"` // 0: unknown
+}
+
+// Measured are the joules of the epochs that were measured: a lower bound where Joules is nil.
+func (r Report) Measured() float64 {
+	if r.Joules != nil {
+		return *r.Joules
+	}
+	return r.Metered
 }
 
 // Trial is one run of the job file with hyperparameters of its own.

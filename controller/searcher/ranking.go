@@ -21,24 +21,33 @@ func (s *Searcher) reaches(v float64) bool {
 	return s.Target != nil && s.Loss(v) <= s.Loss(*s.Target)
 }
 
-// cost is what a trial used up to a report, by the objective.
-func (s *Searcher) cost(r Report) float64 {
+// cost is what a trial used up to a report, by the objective. Where that lacks joules, it is the seconds, which
+// compare with no joules.
+func (s *Searcher) cost(r Report) (lacks int, amount float64) {
 	switch {
-	case s.Objective == tuning.Time, r.Joules == nil && s.Objective != tuning.Cost:
-		return r.Seconds
 	case s.Objective == tuning.Cost:
-		return r.CoreHours
+		return 0, r.CoreHours
+	case s.Objective == tuning.Time:
+		return 0, r.Seconds
+	case r.Joules == nil:
+		return 1, r.Seconds
 	case s.Objective == tuning.EDP:
-		return *r.Joules * r.Seconds
+		return 0, *r.Joules * r.Seconds
 	}
-	return *r.Joules
+	return 0, *r.Joules
 }
 
-// dearer reports whether a trial has used more without the target than another up to it.
+// dearer reports whether a trial has used more without the target than another up to it: more time where the
+// joules of one of the two are unknown, or of another source.
 func (s *Searcher) dearer(used Report) bool {
 	return slices.ContainsFunc(s.Trials, func(o Trial) bool {
 		r := o.Decisive()
-		return o.State == Done && o.Counted > 0 && s.reaches(r.Value) && s.cost(used) > s.cost(r)
+		without, most := s.cost(r)
+		lacks, amount := s.cost(used)
+		if lacks != without || used.Source != r.Source && s.Objective != tuning.Cost {
+			most, amount = r.Seconds, used.Seconds
+		}
+		return o.State == Done && o.Counted > 0 && s.reaches(r.Value) && amount > most
 	})
 }
 
@@ -70,7 +79,7 @@ func (s *Searcher) Best(t *Trial) (best Report) {
 }
 
 // Ranking lists the trials that have a report, the best first: those that reached the target by what they
-// used, the others by their best value.
+// used, where that is unknown last, and the others by their best value.
 func (s *Searcher) Ranking() []*Trial {
 	var out []*Trial
 	for i := range s.Trials {
@@ -85,7 +94,9 @@ func (s *Searcher) Ranking() []*Trial {
 	slices.SortStableFunc(out, func(a, b *Trial) int {
 		x, y := best[a.Number-1].Value, best[b.Number-1].Value
 		if s.reaches(x) && s.reaches(y) {
-			return cmp.Compare(s.cost(a.Last()), s.cost(b.Last()))
+			lacks, amount := s.cost(a.Last())
+			without, other := s.cost(b.Last())
+			return cmp.Or(cmp.Compare(lacks, without), cmp.Compare(amount, other))
 		}
 		return cmp.Compare(s.Loss(x), s.Loss(y))
 	})

@@ -182,6 +182,54 @@ func TestNoSearchDoesMoreThanItMay(t *testing.T) {
 	})
 }
 
+func TestJoulesCompareWithJoulesOfTheirSourceAlone(t *testing.T) {
+	t.Parallel()
+	joules := func(v float64, source string, seconds float64) searcher.Report {
+		return searcher.Report{Epoch: 1, Joules: &v, Source: source, Seconds: seconds}
+	}
+	unknown := searcher.Report{Epoch: 1, Seconds: 10, Metered: 7}
+	for _, tt := range []struct {
+		name           string
+		reached, other searcher.Report // the other has not reached the target yet
+		stops          bool
+		best           int // once it has
+	}{
+		{"more joules", joules(50, "rapl", 10), joules(100, "rapl", 1), true, 1},
+		{"fewer joules", joules(50, "rapl", 1), joules(10, "rapl", 10), false, 2},
+		{"joules that no seconds equal", unknown, joules(100, "rapl", 1), false, 2},
+		{"no joules, and more seconds", joules(100, "rapl", 1), unknown, true, 1},
+		{"joules of another source", joules(50, "modelled", 10), joules(100, "rapl", 1), false, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := searcher.New(searcher.Plan{
+				Search: tuning.Search{Method: tuning.Random, Trials: 2, Parallel: 2, Epochs: 18, Eta: 3}, Target: new(0.9),
+				Settings: []tuning.Settings{{"x": tuning.Number(1)}, {"x": tuning.Number(2)}},
+			}, searcher.Snapshot{})
+			story(t, s, "open")
+			tt.reached.Value, tt.other.Value = 0.9, 0.1
+			var did []searcher.Action
+			for i, r := range []searcher.Report{tt.reached, tt.other} {
+				var err error
+				if did, err = s.Handle(searcher.Event{Kind: searcher.Reported, Trial: i + 1, Report: r}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if (len(did) > 0) != tt.stops {
+				t.Errorf("actions %v, want that the other trial ends: %t", did, tt.stops)
+			}
+			s.Trials[1].Reports[0].Value = 0.9
+			if got := s.Ranking()[0].Number; got != tt.best {
+				t.Errorf("trial %d is the best, want %d", got, tt.best)
+			}
+			want := tt.reached.Measured() + tt.other.Measured()
+			if got, _, _ := s.Spent(); got != want || want < 60 {
+				t.Errorf("%g joules were measured, want %g", got, want)
+			}
+		})
+	}
+}
+
 // BenchmarkHandle is the report of one of 50 running trials of 1,000, which ends it and begins another.
 func BenchmarkHandle(b *testing.B) {
 	for _, m := range []tuning.SearchMethod{tuning.ASHA, tuning.ASHAGP} {

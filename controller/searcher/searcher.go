@@ -257,14 +257,11 @@ func (s *Searcher) spent(at float64) string {
 	return ""
 }
 
-// Spent is what all trials used so far. Epochs without joules count none.
+// Spent is what all trials used so far. Epochs that were not measured count no joules.
 func (s *Snapshot) Spent() (joules, coreHours float64, failed int) {
 	for _, t := range s.Trials {
 		r := t.Last()
-		coreHours += r.CoreHours
-		if r.Joules != nil {
-			joules += *r.Joules
-		}
+		joules, coreHours = joules+r.Measured(), coreHours+r.CoreHours
 		if t.State == Failed {
 			failed++
 		}

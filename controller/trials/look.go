@@ -39,11 +39,7 @@ func (s *Service) look(ctx context.Context, one *search) (out []searcher.Event, 
 func (s *Service) news(one *search, t *searcher.Trial, jobs *Trial, v View) []searcher.Event {
 	var out []searcher.Event
 	used, last := jobs.Base, v.Started
-	known := jobs.Base.Joules != nil || jobs.Base.Seconds == 0
-	joules := 0.0
-	if jobs.Base.Joules != nil {
-		joules = *jobs.Base.Joules
-	}
+	known, joules := used.Joules != nil || used.Seconds == 0, used.Measured()
 	newest := t.Last().Epoch
 	for i, e := range v.Epochs {
 		took := e.End.Sub(last).Seconds()
@@ -54,11 +50,15 @@ func (s *Service) news(one *search, t *searcher.Trial, jobs *Trial, v View) []se
 		used.Seconds += took
 		used.Cores, used.Threads = number(e.Settings, v.Own, tuning.Cores), number(e.Settings, v.Own, tuning.Threads)
 		used.CoreHours += took / 3600 * used.Cores
-		if known = known && e.Joules != nil; known {
+		if known = known && e.Joules != nil; e.Joules != nil {
 			joules += float64(*e.Joules)
-			used.Joules, used.Source = new(joules), e.Source
-		} else {
-			used.Joules, used.Source = nil, ""
+			if used.Source != tuning.Modelled {
+				used.Source = e.Source
+			}
+		}
+		used.Joules, used.Metered = nil, joules
+		if known {
+			used.Joules, used.Metered = new(joules), 0
 		}
 		if e.Number <= newest {
 			continue

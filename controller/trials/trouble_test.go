@@ -124,6 +124,25 @@ func TestASearchStandsTroubleWithItsScheduler(t *testing.T) {
 				return n > 2 && len(x.Trials[0].Reports) == r.Epoch && *r.Joules == 10*(n+1) && r.Seconds == n+1 && r.CoreHours < 0.01
 			},
 		},
+		{
+			name: "of a trial with an epoch that was not measured the joules of the others count, and a modelled part is named",
+			see: func(_ *cluster, id driver.JobID, v trials.View) (trials.View, error) {
+				for i := range v.Epochs {
+					switch {
+					case id == "j1" && i == 1:
+						v.Epochs[i].Joules, v.Epochs[i].Source = nil, ""
+					case id == "j2" && i == 0:
+						v.Epochs[i].Source = tuning.Modelled
+					}
+				}
+				return v, nil
+			},
+			want: func(x trials.State, _ *troubled) bool {
+				r, second := x.Trials[0].Last(), x.Trials[1].Last()
+				return r.Epoch > 2 && r.Joules == nil && r.Measured() == 10*float64(r.Epoch-1) && r.Source == "rapl" &&
+					second.Epoch > 1 && *second.Joules == 10*float64(second.Epoch) && second.Source == tuning.Modelled
+			},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := &troubled{cluster: newCluster(9), start: tt.start, see: tt.see}

@@ -27,6 +27,9 @@ func CSV(w io.Writer, s *searcher.Searcher, epochs bool) error {
 		used := []string{"", "", "", ""} // nothing is known before the first report
 		if r.Epoch > 0 {
 			used = []string{number(r.Seconds), report.Field(r.Joules), r.Source, number(r.CoreHours)}
+			if r.Joules == nil {
+				used[2] = ""
+			}
 		}
 		settings := tuning.Each(knobs, func(name string) string { return t.Settings[name].String() })
 		rows = append(rows, tuning.Each(slices.Concat([]string{strconv.Itoa(t.Number)}, own, used, settings), report.Legible))

@@ -117,6 +117,17 @@ func TestTheFirstLinesSayStateBestAndNextStep(t *testing.T) {
 	}
 }
 
+func TestJoulesThatEpochsLackAreSaid(t *testing.T) {
+	t.Parallel()
+	x := aSearch(func(x *trials.State) { // its third epoch was not measured
+		r := &x.Trials[1].Reports[2]
+		r.Joules, r.Metered = nil, 200
+	})
+	if text := searchBrief(x, began().Add(time.Minute)); !strings.Contains(text, "at least 1.60 kJ (rapl) of 5.00 kJ") {
+		t.Errorf("%s", text)
+	}
+}
+
 func TestWhatIsWorthALineWhileASearchRuns(t *testing.T) {
 	t.Parallel()
 	mark := func(x trials.State) string { _, m := searchLine(x, began()); return m }

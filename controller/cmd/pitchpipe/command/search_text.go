@@ -105,13 +105,18 @@ func spentText(x trials.State, now time.Time) string {
 	}
 	parts := []string{of(report.Duration(now.Sub(x.Created).Seconds()), report.Duration(x.Plan.Time.Seconds()), x.Plan.Time > 0)}
 	var sources []string
+	least := "" // of what some epochs used nothing is known
 	for _, t := range x.Trials {
-		if source := t.Last().Source; source != "" && !slices.Contains(sources, source) {
-			sources = append(sources, source)
+		r := t.Last()
+		if r.Source != "" && !slices.Contains(sources, r.Source) {
+			sources = append(sources, r.Source)
+		}
+		if r.Epoch > 0 && r.Joules == nil {
+			least = "at least "
 		}
 	}
 	if len(sources) > 0 {
-		have := fmt.Sprintf("%s (%s)", report.Joules(joules), strings.Join(sources, ", "))
+		have := fmt.Sprintf("%s%s (%s)", least, report.Joules(joules), strings.Join(sources, ", "))
 		parts = append(parts, of(have, report.Joules(float64(x.Plan.Energy)), x.Plan.Energy > 0))
 	} else {
 		parts = append(parts, "joules not measured")
