@@ -162,11 +162,17 @@ type Usage struct {
 	Source    string  `json:"source,omitempty"`    // of watts
 }
 
+// Asked prints the amount that was asked for.
+func (u Usage) Asked() string {
+	if u.Requested == 0 {
+		return "-"
+	}
+	return u.Text(u.Requested)
+}
+
 // Text prints an amount of the resource for reading.
 func (u Usage) Text(v float64) string {
 	switch {
-	case v == 0:
-		return "-"
 	case u.Unit == "bytes":
 		return tuning.Bytes(v).Human()
 	case u.Unit == "watts" && u.Source != "":

@@ -119,7 +119,7 @@ func text(s api.Story) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "verdict  %s\neffect   %s\nnext     %s\n", s.Verdict, s.Effect, s.Next)
 	for _, u := range s.Usage {
-		fmt.Fprintf(&b, "%s %s of %s\n", u.Resource, u.Text(u.Used), u.Text(u.Requested))
+		fmt.Fprintf(&b, "%s %s of %s\n", u.Resource, u.Text(u.Used), u.Asked())
 	}
 	for _, l := range s.Lines {
 		fmt.Fprintf(&b, "%s %s\n", l.At.Format("15:04:05"), l.Text)

@@ -126,7 +126,7 @@ func perEpoch(r *reconcile.Record, current tuning.Settings, judged bool) string 
 	if a, b := tariff.Price(own.Seconds, 0, own.Settings), tariff.Price(now.Seconds, 0, now.Settings); a > 0 {
 		change(tuning.Cost, "cost", "", a, b)
 	}
-	if own.Joules != nil && now.Joules != nil {
+	if own.Joules != nil && *own.Joules > 0 && now.Joules != nil && now.Source == own.Source {
 		change(tuning.Energy, "joules", " ("+now.Source+")", float64(*own.Joules), float64(*now.Joules))
 	}
 	if judged || len(parts) == 0 {
@@ -174,7 +174,7 @@ func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string 
 				if u.Unit == "bytes" {
 					what = "less memory"
 				}
-				return fmt.Sprintf("ask for %s in the next run: it used %s of %s", what, u.Text(u.Used), u.Text(u.Requested))
+				return fmt.Sprintf("ask for %s in the next run: it used %s of %s", what, u.Text(u.Used), u.Asked())
 			}
 		}
 		return "nothing to do: the next run of its kind starts from what this one showed"

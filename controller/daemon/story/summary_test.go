@@ -1,6 +1,7 @@
 package story_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -21,11 +22,27 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 		e.Number, e.Attempt, e.Settings, e.End = i+5, 2, cores(2), e.Start.Add(time.Second)
 		tunedEpochs = append(tunedEpochs, e)
 	}
+	elsewhere := slices.Clone(tunedEpochs)
+	for i := range elsewhere[4:] {
+		elsewhere[i+4].Source = tuning.Modelled
+	}
+	nothing := slices.Concat(epochs(4, 0, "rapl"), tunedEpochs[4:])
+	moved := func(epochs []tuning.Epoch) reconcile.Course {
+		return reconcile.Course{State: driver.Running, Epochs: epochs, Runs: []reconcile.Run{{Attempt: 1, Settings: cores(8)}, {Attempt: 2, Settings: cores(2), Action: tuning.Move}}}
+	}
 	for _, c := range []struct {
 		name                  string
 		rec                   reconcile.Record
 		verdict, effect, next string
 	}{
+		{
+			"joules of another source do not compare", reconcile.Record{Course: moved(elsewhere)},
+			"running, tuned to cores=2", "per epoch: time -50.0 %, cost -87.5 %", "wait: Pitchpipe measures it and decides at the end of an epoch",
+		},
+		{
+			"nothing is no measure", reconcile.Record{Course: moved(nothing)},
+			"running, tuned to cores=2", "per epoch: time -50.0 %, cost -87.5 %", "wait: Pitchpipe measures it and decides at the end of an epoch",
+		},
 		{
 			"a job without a checkpoint",
 			reconcile.Record{Course: reconcile.Course{State: driver.Running, Total: 60, Epochs: epochs(3, 0, "")}, Reason: tuning.ReasonNoCheckpoint},
@@ -82,5 +99,15 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestAGPUThatWasNeverBusyUsedNothing(t *testing.T) {
+	t.Parallel()
+	own := cores(8).With(tuning.GPUs, tuning.Number(2))
+	rec := reconcile.Record{Request: reconcile.Request{Own: own}, Course: reconcile.Course{State: driver.Succeeded}, Phase: reconcile.Ended}
+	rec.Profiles = map[string]tuning.Profile{own.Key(): {Features: map[string]float64{"gpu_busy": 0}}}
+	if s := story.Tell(&rec); s.Next != "ask for fewer gpus in the next run: it used 0.00 gpus of 2.00 gpus" {
+		t.Errorf("next %q, usage %+v", s.Next, s.Usage)
 	}
 }

@@ -45,7 +45,7 @@ func (a *app) story(s api.Story, verbose bool) string {
 	}
 	if len(s.Usage) > 0 {
 		b.WriteString(report.List([]string{"\nRESOURCE", "USED", "REQUESTED", "SHARE"}, s.Usage, func(u api.Usage) []string {
-			return []string{u.Resource, u.Text(u.Used), u.Text(u.Requested), known(fmt.Sprintf("%.0f %%", 100*u.Used/u.Requested), u.Requested > 0)}
+			return []string{u.Resource, u.Text(u.Used), u.Asked(), known(fmt.Sprintf("%.0f %%", 100*u.Used/u.Requested), u.Requested > 0)}
 		}))
 	}
 	if !verbose {
