@@ -38,7 +38,7 @@ func figures() []figure {
 }
 
 // row compares a way with base; nil: with nothing. The views are of the same jobs, the estimate first. Where nothing
-// was, nothing can be compared: it has no interval.
+// was, or all jobs are of one user and one day, nothing can be compared: it has no interval.
 func (s *study) row(w way, base []outcome, views [][]outcome) evaluate.Line {
 	changed := 0
 	for i, c := range s.changes {
@@ -66,11 +66,12 @@ func (s *study) row(w way, base []outcome, views [][]outcome) evaluate.Line {
 		low, high := math.Inf(1), 0.0
 		for _, view := range views {
 			for _, by := range []func(joblog.Job) string{user, submitted} {
-				l, h := s.bootstrap(base, view, f.of, by)
-				low, high = min(low, l), max(high, h)
+				if l, h, ok := s.bootstrap(base, view, f.of, by); ok {
+					low, high = min(low, l), max(high, h)
+				}
 			}
 		}
-		if was := float64(all(base)); was > 0 {
+		if was := float64(all(base)); was > 0 && low <= high {
 			out[f.key+"_low"], out[f.key+"_high"] = evaluate.Figure(max(f.least, was*low)), evaluate.Figure(max(f.least, was*high))
 		}
 	}
@@ -80,8 +81,9 @@ func (s *study) row(w way, base []outcome, views [][]outcome) evaluate.Line {
 func user(j joblog.Job) string      { return j.User }
 func submitted(j joblog.Job) string { return fmt.Sprint(math.Floor(j.Submit / day)) }
 
-// bootstrap is the interval of what becomes of each unit of a figure, groups of jobs drawn with replacement (Efron 1979).
-func (s *study) bootstrap(base, view []outcome, of func(outcome) float64, by func(joblog.Job) string) (low, high float64) {
+// bootstrap is the interval of what becomes of each unit of a figure, groups of jobs drawn with replacement (Efron 1979);
+// not ok: a single group says nothing of others.
+func (s *study) bootstrap(base, view []outcome, of func(outcome) float64, by func(joblog.Job) string) (low, high float64, ok bool) {
 	type group struct{ was, is float64 }
 	same := evaluate.Split(evaluate.Indices(base), func(i int) string { return by(s.in.Log.Jobs[i]) })
 	groups := tuning.Each(same, func(jobs []int) (sum group) {
@@ -101,7 +103,7 @@ func (s *study) bootstrap(base, view []outcome, of func(outcome) float64, by fun
 		ratios[d] = all.is / max(all.was, math.SmallestNonzeroFloat64)
 	}
 	slices.Sort(ratios)
-	return ratios[int(tail*draws)], ratios[int((1-tail)*draws)]
+	return ratios[int(tail*draws)], ratios[int((1-tail)*draws)], len(groups) > 1
 }
 
 // recorded are the outcomes that the log shows itself.
