@@ -126,6 +126,9 @@ func (l *Log) add(j Job, why string) {
 	if j.ID == "" {
 		j.ID = strconv.Itoa(j.Line)
 	}
+	if j.Start < j.Submit { // a clock was set back between the two
+		j.Start = 0
+	}
 	l.Jobs = append(l.Jobs, j)
 }
 

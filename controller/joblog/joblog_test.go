@@ -80,6 +80,11 @@ func TestALineBecomesAJobOrIsNamed(t *testing.T) {
 			[]joblog.Broken{{6, "found 2 fields; want 11 as in the header; where the name of a job has a bar in it, ask for JobName as the last field"}, {4, "it has not ended"}, {5, "it was cancelled before it ran"}},
 		},
 		{
+			"sacct: a job that began before its submission, as where summer time ended between", joblog.Sacct,
+			head + "7|eve||COMPLETED|2026-10-25T02:50:00|2026-10-25T02:10:00|00:10:00||4||a\n",
+			[]joblog.Job{{Line: 2, ID: "7", User: "eve", Name: "a", State: "COMPLETED", Submit: 1792896600, Duration: 600, CPUs: 4}}, nil,
+		},
+		{
 			"csv: columns in any order, others left alone, empty cells unknown", joblog.CSV,
 			"\ufeffcpus,colour,duration,submit,kind,memory,id\n4,red,60,0,a/b,,x\n,blue,1,0,,,\n2,,,0,,,\n2,,9,-1,,,\n1.5,,9,0,,,\n2,,NaN,0,,,\n3,,1\n2,\"a\nb\",9,1,,1024,\n",
 			[]joblog.Job{{Line: 2, ID: "x", Duration: 60, CPUs: 4, Kind: "a/b"}, {Line: 9, ID: "9", Submit: 1, Duration: 9, CPUs: 2, Memory: 1024}},

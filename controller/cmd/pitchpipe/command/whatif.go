@@ -19,7 +19,7 @@ func (a *app) whatif() *cobra.Command {
 			"time limits by forecast, idle cores shared, and all together. Core-hours, waits and slowdowns have intervals, and the\n" +
 			"assumptions stand below. A job is changed by what ended runs of its user and name had shown before it came. No\n" +
 			"controller is asked. JobName comes last:\n" +
-			"    sacct -aPD -S 2026-01-01 -o JobID,User,Account,Partition,State,Submit,Start,Elapsed,Timelimit,AllocCPUS,NNodes,AllocTRES,TotalCPU,ReqMem,MaxRSS,NTasks,JobName\n" +
+			"    TZ=UTC sacct -aPD -S 2026-01-01 -o JobID,User,Account,Partition,State,Submit,Start,Elapsed,Timelimit,AllocCPUS,NNodes,AllocTRES,TotalCPU,ReqMem,MaxRSS,NTasks,JobName\n" +
 			"Without --nodes the cluster has as many cores as jobs held at most. controller/evaluate/KEYS.md explains the keys of --json.",
 		Example: "  pitchpipe whatif --from-sacct jobs.txt --nodes 40 --cores-per-node 32 --memory-per-node 128GiB",
 		Args:    cobra.NoArgs,
