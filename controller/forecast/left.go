@@ -109,7 +109,7 @@ func (w Work) ofKind(out tuning.Forecast, left float64) tuning.Forecast {
 func (w Work) source() string {
 	source := ""
 	for _, e := range w.Epochs {
-		if e.Joules != nil && (source == "" || e.Source != tuning.Modelled) {
+		if e.Joules != nil && (source == "" || !tuning.IsModelled(e.Source)) {
 			source = e.Source
 		}
 	}

@@ -73,7 +73,7 @@ func (s view) budgets(target tuning.Settings, probe bool) []tuning.BudgetOutlook
 			continue
 		case b.Own == nil:
 			b.Unenforced = x.unknown
-		case b.Of == "energy" && s.Forecast.JoulesSource == tuning.Modelled && !s.Site.EnforceModel:
+		case b.Of == "energy" && tuning.IsModelled(s.Forecast.JoulesSource) && !s.Site.EnforceModel:
 			b.Unenforced = tuning.ReasonModelled
 		}
 		b.Overruns = b.Own != nil && b.Own.High > b.Limit

@@ -105,7 +105,7 @@ func decideOn(s view) tuning.Decision {
 		return d
 	}
 	// Modelled joules are right on average and wrong for one job.
-	computed := s.JoulesSource == tuning.Modelled && !s.Site.EnforceModel
+	computed := tuning.IsModelled(s.JoulesSource) && !s.Site.EnforceModel
 	if s.Policy.Measure().NeedsJoules() && computed {
 		return advise(s, tuning.ReasonModelled)
 	}
@@ -144,7 +144,7 @@ func Revisable(r tuning.Reason) bool {
 // queue does not count; a reservation takes the nodes whether the job runs or waits.
 func touchable(s view) tuning.Reason {
 	b, r := s.Policy.Budget, s.Policy.Untouchable(s.Site)
-	computed := s.JoulesSource == tuning.Modelled && !s.Site.EnforceModel
+	computed := tuning.IsModelled(s.JoulesSource) && !s.Site.EnforceModel
 	switch {
 	case s.Pending:
 		return tuning.ReasonNone

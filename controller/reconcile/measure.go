@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -91,7 +90,7 @@ func (m Measurement) partial(nodes int) Measurement {
 	m.Epochs = slices.Clone(m.Epochs)
 	for i, e := range m.Epochs {
 		if e.Source != "" {
-			m.Epochs[i].Source = fmt.Sprintf("%s, 1 of %d nodes", e.Source, nodes)
+			m.Epochs[i].Source = tuning.Part(e.Source, nodes)
 		}
 	}
 	m.Profile, m.Peak = tuning.Profile{}, 0
@@ -287,7 +286,7 @@ func (p *reconciliation) allowance(attempt int) Allowance {
 	}
 	out.Modelled = p.services.Site(p.job).EnforceModel
 	for _, e := range p.rec.Epochs {
-		if e.Attempt < attempt && e.Joules != nil && (out.Modelled || e.Source != tuning.Modelled) {
+		if e.Attempt < attempt && e.Joules != nil && (out.Modelled || !tuning.IsModelled(e.Source)) {
 			out.Used += *e.Joules
 		}
 	}

@@ -256,7 +256,7 @@ func (r *Record) Joules() (*tuning.Joules, string) {
 			return nil, ""
 		}
 		sum += *e.Joules
-		if source != tuning.Modelled {
+		if !tuning.IsModelled(source) {
 			source = e.Source
 		}
 	}
@@ -273,8 +273,9 @@ func (r *Record) SpentJoules(modelled bool) (*tuning.Joules, string) {
 	sums, sources := map[bool]tuning.Joules{}, map[bool]string{} // by whether they are modelled
 	for _, e := range r.Epochs {
 		if e.Joules != nil {
-			sums[e.Source == tuning.Modelled] += *e.Joules
-			sources[e.Source == tuning.Modelled] = e.Source
+			modelled := tuning.IsModelled(e.Source)
+			sums[modelled] += *e.Joules
+			sources[modelled] = e.Source
 		}
 	}
 	only := sources[false] == "" // modelled ones

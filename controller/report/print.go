@@ -67,12 +67,17 @@ func (l Line) cells(by By, priced bool) []string {
 	if l.NoEnergy > 0 && l.NoEnergy < l.Jobs {
 		energy += fmt.Sprintf(", %d unmeasured", l.NoEnergy)
 	}
+	modelled, of := l.Modelled()
+	computed := number(modelled, Joules, 0, l.Jobs)
+	if modelled != nil && of != tuning.Modelled { // of a part of the nodes
+		computed += " (" + of + ")"
+	}
 	cells := append(head, number(l.Seconds, Duration, l.NoSeconds, l.Jobs), number(l.CoreHours, twoDigits, l.NoCoreHours, l.Jobs))
 	if priced {
 		cells = append(cells, l.costs())
 	}
 	return append(cells, energy,
-		number(l.Modelled(), Joules, 0, l.Jobs),
+		computed,
 		whole(l.Restarts, Unknown), whole(l.Probes, Unknown), whole(l.Epochs, Unknown), number(l.Net, Duration, l.NoNet, l.Tuned))
 }
 
@@ -203,6 +208,7 @@ func CSV(t Table) string {
 	}}
 	for _, l := range append(slices.Clip(t.Lines), t.Total) {
 		measured, sources := l.Measured()
+		modelled, _ := l.Modelled()
 		cost, unit := "", "" // of several units there is no sum
 		if len(l.Cost) == 1 {
 			cost, unit = Field(&l.Cost[0].Amount), l.Cost[0].Unit
@@ -210,7 +216,7 @@ func CSV(t Table) string {
 		rows = append(rows, []string{
 			Legible(l.Key), Legible(l.Name), Legible(l.User), l.State, t.Since.UTC().Format(time.RFC3339), t.Until.UTC().Format(time.RFC3339),
 			strconv.Itoa(l.Jobs), strconv.Itoa(l.Running), strconv.Itoa(l.Tuned), strconv.Itoa(l.Untuned),
-			Field(l.Seconds), Field(l.CoreHours), Field(measured), sources, Field(l.Modelled()),
+			Field(l.Seconds), Field(l.CoreHours), Field(measured), sources, Field(modelled),
 			whole(l.Restarts, ""), whole(l.Probes, ""), whole(l.Epochs, ""),
 			strconv.Itoa(l.NoSeconds), strconv.Itoa(l.NoCoreHours), strconv.Itoa(l.NoEnergy), strconv.Itoa(l.Forgotten),
 			Field(l.Net), strconv.Itoa(l.NoNet), cost, unit, strconv.Itoa(l.NoCost), strconv.Itoa(l.FreeEnergy),

@@ -111,6 +111,26 @@ func TestTablesAsPeopleAndProgramsReadThem(t *testing.T) {
 	fixtures.Golden(t, *update, filepath.Join("testdata", "empty.txt"), report.Text(report.Build(nil, empty)))
 }
 
+func TestJoulesOfAPartOfTheNodesSaySo(t *testing.T) {
+	t.Parallel()
+	of := func(source string) func(*report.Row) {
+		return func(r *report.Row) {
+			for i := range r.Epochs {
+				r.Epochs[i].Source = tuning.Part(source, 4)
+			}
+		}
+	}
+	total := report.Build([]report.Row{job("1", 0, of("rapl")), job("2", 1, modelled, of(tuning.Modelled))}, query(report.ByJob))
+	measured, sources := total.Total.Measured()
+	computed, model := total.Total.Modelled()
+	if *measured != 1200 || sources != "rapl, 1 of 4 nodes" || *computed != 800 || model != "modelled, 1 of 4 nodes" {
+		t.Errorf("measured %g (%s), computed %g (%s)", *measured, sources, *computed, model)
+	}
+	if text := report.Text(total); !strings.Contains(text, "800 J (modelled, 1 of 4 nodes)") {
+		t.Error(text)
+	}
+}
+
 func TestNothingThatAUserNamedReachesTheTerminalUnprinted(t *testing.T) {
 	t.Parallel()
 	if text := report.Text(report.Build(site(), query(report.ByJob))); strings.ContainsAny(text, "\x1b\t") {

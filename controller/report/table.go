@@ -195,21 +195,18 @@ func plus[N int | float64](sum *N, v N) *N {
 // Measured is the energy that was measured, its sources joined with "+"; nil where
 // there is none.
 func (l Line) Measured() (joules *float64, sources string) {
+	return l.energy(false)
+}
+
+// Modelled is the energy that was computed, likewise.
+func (l Line) Modelled() (joules *float64, sources string) { return l.energy(true) }
+
+func (l Line) energy(modelled bool) (joules *float64, sources string) {
 	var names []string
 	for _, e := range l.Energy {
-		if e.Source != tuning.Modelled {
+		if tuning.IsModelled(e.Source) == modelled {
 			joules, names = plus(joules, e.Joules), append(names, e.Source)
 		}
 	}
 	return joules, strings.Join(names, "+")
-}
-
-// Modelled is the energy that was computed; nil where there is none.
-func (l Line) Modelled() *float64 {
-	for _, e := range l.Energy {
-		if e.Source == tuning.Modelled {
-			return &e.Joules
-		}
-	}
-	return nil
 }

@@ -52,7 +52,7 @@ func (s *Service) news(one *search, t *searcher.Trial, jobs *Trial, v View) []se
 		used.CoreHours += took / 3600 * used.Cores
 		if known = known && e.Joules != nil; e.Joules != nil {
 			joules += float64(*e.Joules)
-			if used.Source != tuning.Modelled {
+			if !tuning.IsModelled(used.Source) {
 				used.Source = e.Source
 			}
 		}

@@ -179,7 +179,9 @@ func (t Tariff) Price(seconds, joules float64, s Settings) float64 {
 }
 
 // Charges reports whether joules of this source have a price.
-func (t Tariff) Charges(source string) bool { return t.KWh > 0 && (source != Modelled || t.Modelled) }
+func (t Tariff) Charges(source string) bool {
+	return t.KWh > 0 && (!IsModelled(source) || t.Modelled) && !IsPart(source)
+}
 
 // WithoutEnergy is the tariff with energy free.
 func (t Tariff) WithoutEnergy() Tariff {

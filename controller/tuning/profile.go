@@ -2,7 +2,9 @@ package tuning
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -42,6 +44,17 @@ type Epoch struct {
 // Modelled is the source of joules that were computed, not measured. They support
 // no claim and enforce no budget unless the site opts in.
 const Modelled = "modelled"
+
+// Part is the source of the joules of the first of so many nodes, which are not those of the job.
+func Part(source string, nodes int) string { return fmt.Sprintf("%s, 1 of %d nodes", source, nodes) }
+
+// IsPart reports whether a source is one of Part: it supports no claim and has no price.
+func IsPart(source string) bool { return strings.Contains(source, ", 1 of ") }
+
+// IsModelled reports whether joules of a source are computed, those of a part of a job too.
+func IsModelled(source string) bool {
+	return source == Modelled || strings.HasPrefix(source, Modelled+", ")
+}
 
 // Replayed is the source of joules that a table recorded, of whole nodes as a rule.
 const Replayed = "replayed"

@@ -53,6 +53,8 @@ func TestOnlyMeasuredJoulesAreCharged(t *testing.T) {
 		{tuning.Tariff{KWh: 1}, tuning.Modelled, false},
 		{tuning.Tariff{KWh: 1, Modelled: true}, tuning.Modelled, true},
 		{tuning.Tariff{CoreHour: 1}, "rapl", false},
+		{tuning.Tariff{KWh: 1}, tuning.Part(tuning.Modelled, 4), false},
+		{tuning.Tariff{KWh: 1, Modelled: true}, tuning.Part("rapl", 4), false},
 	} {
 		if got := c.tariff.Charges(c.source); got != c.want {
 			t.Errorf("%+v charges %s: %t, want %t", c.tariff, c.source, got, c.want)

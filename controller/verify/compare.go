@@ -15,7 +15,8 @@ import (
 //  2. the interval of the time ratio lies wholly above max_slowdown: regressed,
 //     slower-than-allowed;
 //  3. nothing could be compared, or only by modelled joules that the site does
-//     not let support a claim: inconclusive, with what is missing;
+//     not let support a claim, or by those of a part of the nodes: inconclusive,
+//     with what is missing;
 //  4. the interval of the objective's log ratio lies wholly within the margin:
 //     neutral; wholly below 0: improved; wholly above 0: regressed; else
 //     inconclusive.
@@ -62,8 +63,10 @@ func Compare(in Input) tuning.Outcome {
 	switch {
 	case e.n == 0:
 		out.Reason = in.why()
-	case m.source == tuning.Modelled && !in.EnforceModelled:
+	case tuning.IsModelled(m.source) && !in.EnforceModelled:
 		out.Reason = tuning.ReasonModelled
+	case tuning.IsPart(m.source):
+		out.Reason = tuning.ReasonPartial
 	case out.Low >= -margin && out.High <= margin:
 		out.Verdict, out.Reason = tuning.Neutral, tuning.ReasonNeutral
 	case out.High < 0:

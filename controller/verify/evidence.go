@@ -125,8 +125,8 @@ func (in Input) source() string {
 		switch {
 		case n == 0:
 		case best == "",
-			best == tuning.Modelled,
-			s != tuning.Modelled && n > most:
+			tuning.IsModelled(best),
+			!tuning.IsModelled(s) && n > most:
 			best, most = s, n
 		}
 	}

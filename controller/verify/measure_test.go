@@ -37,6 +37,16 @@ func TestCompareByJoules(t *testing.T) {
 			tuning.Improved, tuning.ReasonImproved, "modelled", math.Log(.6),
 		},
 		{
+			"joules of a part of the nodes support no claim",
+			Input{Before: before(tuning.Part("rapl", 4)), After: after(tuning.Part("rapl", 4))},
+			tuning.Inconclusive, tuning.ReasonPartial, tuning.Part("rapl", 4), math.Log(.6),
+		},
+		{
+			"nor do modelled ones",
+			Input{Before: before(tuning.Part("modelled", 4)), After: after(tuning.Part("modelled", 4))},
+			tuning.Inconclusive, tuning.ReasonModelled, tuning.Part("modelled", 4), math.Log(.6),
+		},
+		{
 			"joules of different sources are not compared",
 			Input{Before: before("rapl"), After: after("bmc")},
 			tuning.Inconclusive, tuning.ReasonNoSamples, "", 0,
