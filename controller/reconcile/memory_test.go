@@ -189,6 +189,31 @@ func TestWhatOneSourceComputedIsNoMeasuredSum(t *testing.T) {
 	}
 }
 
+func TestJoulesOfAJobLackNoEpoch(t *testing.T) {
+	t.Parallel()
+	of := func(numbers ...int) *reconcile.Record {
+		var r reconcile.Record
+		for _, n := range numbers {
+			r.Epochs = append(r.Epochs, tuning.Epoch{Number: n, Joules: new(tuning.Joules(1)), Source: "rapl"})
+		}
+		return &r
+	}
+	for _, c := range []struct {
+		name string
+		r    *reconcile.Record
+		want bool
+	}{
+		{"all epochs", of(1, 2, 3), true},
+		{"one was done again", of(1, 2, 2, 3), true},
+		{"it goes on from a checkpoint", of(7, 8), true},
+		{"an exporter was restarted in the second", of(1, 3), false},
+	} {
+		if sum, _ := c.r.Joules(); (sum != nil) != c.want {
+			t.Errorf("%s: %v", c.name, sum)
+		}
+	}
+}
+
 func TestAJobOfDisturbedEpochsSaysSo(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -246,7 +246,7 @@ func (r *Record) touched() bool {
 // Done is the number of epochs that ended, over all attempts.
 func (r *Record) Done() int { return tuning.Done(r.Epochs) }
 
-// Joules is the sum over the measured epochs; nil if any epoch lacks joules. The source is
+// Joules is the sum over the measured epochs; nil if any epoch lacks joules, or is missing. The source is
 // modelled if any epoch's is.
 func (r *Record) Joules() (*tuning.Joules, string) {
 	var sum tuning.Joules
@@ -260,7 +260,7 @@ func (r *Record) Joules() (*tuning.Joules, string) {
 			source = e.Source
 		}
 	}
-	if len(r.Epochs) == 0 {
+	if len(r.Epochs) == 0 || !tuning.Unbroken(r.Epochs) {
 		return nil, ""
 	}
 	return &sum, source

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -130,6 +131,16 @@ func TestJoulesOfAPartOfTheNodesSaySo(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+func TestTheJoulesOfAJobThatLacksAnEpochAreUnknown(t *testing.T) {
+	t.Parallel()
+	hole := func(r *report.Row) { r.Epochs = slices.Delete(slices.Clone(r.Epochs), 1, 2) }
+	if l := report.Build([]report.Row{job("1", 0), job("2", 1, hole)}, query(report.ByJob)).Total; l.NoEnergy != 1 || *must(l.Measured()) != 1200 {
+		t.Errorf("%+v", l)
+	}
+}
+
+func must(joules *float64, _ string) *float64 { return joules }
 
 func TestNothingThatAUserNamedReachesTheTerminalUnprinted(t *testing.T) {
 	t.Parallel()

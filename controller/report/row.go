@@ -126,7 +126,7 @@ func (r Row) Cost() (c Cost, free, ok bool) {
 	return c, false, true
 }
 
-// joules are those of all its epochs, by source; not ok where one lacks them.
+// joules are those of all its epochs, by source; not ok where one lacks them, or is missing.
 func (r Row) joules() ([]Energy, bool) {
 	var out []Energy
 	for _, e := range r.Epochs {
@@ -135,7 +135,7 @@ func (r Row) joules() ([]Energy, bool) {
 		}
 		out = add(out, Energy{Source: e.Source, Joules: float64(*e.Joules)})
 	}
-	return out, len(out) > 0
+	return out, len(out) > 0 && tuning.Unbroken(r.Epochs)
 }
 
 // Energy is what was used according to one source.

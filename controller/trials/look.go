@@ -50,7 +50,8 @@ func (s *Service) news(one *search, t *searcher.Trial, jobs *Trial, v View) []se
 		used.Seconds += took
 		used.Cores, used.Threads = number(e.Settings, v.Own, tuning.Cores), number(e.Settings, v.Own, tuning.Threads)
 		used.CoreHours += took / 3600 * used.Cores
-		if known = known && e.Joules != nil; e.Joules != nil {
+		hole := i > 0 && e.Number > v.Epochs[i-1].Number+1 // an epoch that was not seen
+		if known = known && e.Joules != nil && !hole; e.Joules != nil {
 			joules += float64(*e.Joules)
 			if !tuning.IsModelled(used.Source) {
 				used.Source = e.Source

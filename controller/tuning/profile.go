@@ -70,6 +70,15 @@ func (e Epoch) Compare(o Epoch) int {
 	return cmp.Or(cmp.Compare(e.Attempt, o.Attempt), cmp.Compare(e.Number, o.Number))
 }
 
+// Unbroken reports whether no epoch between the first and the last is missing, as where an exporter was restarted.
+func Unbroken(epochs []Epoch) bool {
+	seen, first := map[int]bool{}, Done(epochs)
+	for _, e := range epochs {
+		seen[e.Number], first = true, min(first, e.Number)
+	}
+	return len(epochs) == 0 || len(seen) == Done(epochs)-first+1
+}
+
 // Done is the number of epochs that ended, over all attempts.
 func Done(epochs []Epoch) int {
 	done := 0

@@ -206,15 +206,18 @@ func usage(r *reconcile.Record, current tuning.Settings) []api.Usage {
 	if busy, ok := p.Features["gpu_busy"]; ok {
 		add("gpu", "gpus", "", busy, current[tuning.GPUs])
 	}
-	seconds, metered := 0.0, reconcile.Record{} // an exporter that began with the job missed its first epochs
+	joules, seconds, source := 0.0, 0.0, "" // of the epochs that were measured
 	for _, e := range r.Epochs {
-		if e.Joules != nil {
-			metered.Epochs = append(metered.Epochs, e)
-			seconds += e.Seconds()
+		if e.Joules == nil {
+			continue
+		}
+		joules, seconds = joules+float64(*e.Joules), seconds+e.Seconds()
+		if !tuning.IsModelled(source) {
+			source = e.Source
 		}
 	}
-	if joules, source := metered.Joules(); joules != nil && seconds > 0 {
-		add("power", "watts", source, float64(*joules)/seconds, current[tuning.PowerLimit])
+	if seconds > 0 {
+		add("power", "watts", source, joules/seconds, current[tuning.PowerLimit])
 	}
 	return out
 }
