@@ -124,6 +124,39 @@ func TestAKillForMemoryStands(t *testing.T) {
 	})
 }
 
+// What killed it the second time is what it was given before the first.
+func TestAJobThatItsOwnerRunsAgainGetsItsMemoryBackToo(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	job := r.start(t)
+	in := intent(job, nil)
+	in.Change = driver.Change{MemoryBytes: 64 << 20}
+	r.settled(t, in)
+	r.f.run(job.ID)
+	r.job(t, job.ID)
+	r.f.with(job.ID, func(j *fakeJob) { r.f.end(j, "FAILED", 1) })
+	if job := r.job(t, job.ID); job.State != driver.Failed {
+		t.Fatalf("it is %s", job.State)
+	}
+	if _, err := r.f.Run(t.Context(), command.Call{Name: "scontrol", Args: []string{"requeue", string(job.ID)}, Effect: true}); err != nil {
+		t.Fatal(err)
+	}
+	r.job(t, job.ID)
+	r.f.run(job.ID)
+	r.job(t, job.ID)
+	r.f.with(job.ID, func(j *fakeJob) { r.f.end(j, "OUT_OF_MEMORY", 0) })
+	for range 6 {
+		if job := r.job(t, job.ID); job.State.Ended() {
+			t.Fatalf("it is %s", job.State)
+		}
+	}
+	r.f.with(job.ID, func(j *fakeJob) {
+		if j.state != "PENDING" || j.restarts != 2 || j.mem != 100 {
+			t.Errorf("Slurm has %+v", j)
+		}
+	})
+}
+
 // judge is a hand that can be asked beforehand, as a broker's is.
 type judge struct{ slurmctl.Commands }
 

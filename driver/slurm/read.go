@@ -100,6 +100,9 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (parse.Job, *Reco
 		return j, nil, nil
 	}
 	before, _ := json.Marshal(r)
+	if !parse.Ended(j.State) {
+		r.Last = nil // its owner put it back into the queue, or slurmctld has forgotten its end
+	}
 	d.listenToOwner(r, j)
 	follow(r, j, time.Now())
 	after, err := json.Marshal(r)
