@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"strings"
@@ -79,5 +80,22 @@ func TestHowAJobEndedSaysWhatBecomesOfItsTrial(t *testing.T) {
 		if got := endOf(tt.state, tt.detail); got != tt.want {
 			t.Errorf("%s, %q: %s, want %s", tt.state, tt.detail, got, tt.want)
 		}
+	}
+}
+
+// unsure is a scheduler that does not know yet whether a submission had its effect.
+type unsure struct{ driver.Driver }
+
+func (unsure) List(context.Context) ([]driver.Job, error) { return nil, nil }
+
+func (unsure) Find(context.Context, driver.RequestID) (driver.JobID, error) {
+	return "", driver.ErrUnknown
+}
+
+func TestAJobThatMayComeYetIsNotTakenForNone(t *testing.T) {
+	t.Parallel()
+	d := trialJobs{&Daemon{services: &services{driver: unsure{}}}}
+	if id, err := d.Find(t.Context(), "alice/search-s/1/1"); !errors.Is(err, driver.ErrUnknown) {
+		t.Errorf("a search that ends finds %q, %v; want %v", id, err, driver.ErrUnknown)
 	}
 }

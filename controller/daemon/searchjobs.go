@@ -109,8 +109,17 @@ func (d trialJobs) Stop(ctx context.Context, id driver.JobID) error {
 	return d.driver.Stop(ctx, id)
 }
 
+// finder is a driver that knows more of a request than its list shows: where it is unknown what
+// became of a submission, its job may be there without a record, or come yet.
+type finder interface {
+	Find(ctx context.Context, id driver.RequestID) (driver.JobID, error)
+}
+
 // Find implements trials.Jobs.
 func (d trialJobs) Find(ctx context.Context, id driver.RequestID) (driver.JobID, error) {
+	if f, ok := d.driver.(finder); ok {
+		return f.Find(ctx, id)
+	}
 	jobs, err := d.driver.List(ctx)
 	if err != nil {
 		return "", err

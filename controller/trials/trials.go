@@ -91,7 +91,7 @@ type Jobs interface {
 	Start(ctx context.Context, s Search, id driver.RequestID, spec driver.Spec) (driver.JobID, error)
 	Stop(ctx context.Context, id driver.JobID) error
 	See(ctx context.Context, id driver.JobID) (View, error)
-	// Find is the job of a request; driver.ErrNotFound: there is none.
+	// Find is the job of a request; driver.ErrNotFound: there is none, and none is to come.
 	Find(ctx context.Context, id driver.RequestID) (driver.JobID, error)
 }
 

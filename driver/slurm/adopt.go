@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -17,21 +18,63 @@ import (
 // find looks for the job that a request made, by its marker. Where none has it the jobs are
 // returned.
 func (d *Driver) find(ctx context.Context, req Request, spec driver.Spec) (driver.Job, []parse.Job, error) {
+	number, jobs, err := d.seek(ctx, req)
+	if err != nil || number == "" {
+		return driver.Job{}, jobs, err
+	}
+	job, err := d.adopt(ctx, req, number, spec)
+	return job, nil, err
+}
+
+// seek is the number of the job that carries the marker of a request, empty where none does.
+func (d *Driver) seek(ctx context.Context, req Request) (driver.JobID, []parse.Job, error) {
 	out, err := d.ask(ctx, "scontrol", "-o", "show", "job")
 	if err != nil {
-		return driver.Job{}, nil, fmt.Errorf("start: looking for request %s: %w", req.ID, err)
+		return "", nil, fmt.Errorf("start: looking for request %s: %w", req.ID, err)
 	}
 	jobs, _ := parse.Jobs(out)
 	for _, j := range jobs {
 		if d.of(j.User) && slices.Contains(strings.Fields(j.Comment), req.Marker) {
-			job, err := d.adopt(ctx, req, scriptID(j), spec)
-			return job, nil, err
+			return scriptID(j), nil, nil
 		}
 	}
 	if bytes.Contains(out, []byte(req.Marker)) {
-		return driver.Job{}, nil, fmt.Errorf("start: request %s made a job that cannot be read: %w", req.ID, driver.ErrUnknown)
+		return "", nil, fmt.Errorf("start: request %s made a job that cannot be read: %w", req.ID, driver.ErrUnknown)
 	}
-	return driver.Job{}, jobs, nil
+	return "", jobs, nil
+}
+
+// Find is the job of a request, so that it can be stopped: driver.ErrNotFound where there is none
+// and none is to come, driver.ErrUnknown while sbatch may have its effect yet.
+func (d *Driver) Find(ctx context.Context, id driver.RequestID) (driver.JobID, error) {
+	defer d.hold(driver.JobID("request " + string(id)))()
+	req, err := d.journal.Request(id)
+	var number driver.JobID
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = fmt.Errorf("it was not submitted: %w", driver.ErrNotFound)
+	case err != nil:
+		err = fmt.Errorf("%w: %w", driver.ErrTransient, err)
+	case req.Job != "":
+		return req.Job, nil
+	case req.Answer != "":
+		number, err = here(ctx, d.cfg.Commands, req.Answer)
+	default:
+		if number, _, err = d.seek(ctx, req); err == nil && number == "" {
+			err = fmt.Errorf("none has its marker: %w", driver.ErrNotFound)
+			if left := d.cfg.Quiet - time.Since(req.Tried); left > 0 {
+				err = fmt.Errorf("sbatch may have its effect during another %v: %w", left.Round(time.Second), driver.ErrUnknown)
+			}
+		}
+	}
+	var j parse.Job
+	if err == nil {
+		j, err = d.submitted(ctx, string(number))
+	}
+	if err != nil {
+		return "", fmt.Errorf("job of request %s: %w", id, err)
+	}
+	return nameOf(j), nil
 }
 
 // margin is by how much the clock of slurmctld may differ.

@@ -101,7 +101,11 @@ func TestASubmissionOfUnknownOutcomeIsLookedForAndNotRepeated(t *testing.T) {
 		t.Fatalf("Start: %v, want %v", err, driver.ErrUnknown)
 	}
 	r.reopen(t)
+	found, err := r.d.Find(t.Context(), "request")
 	job := r.start(t)
+	if found != job.ID || err != nil {
+		t.Errorf("whoever is to stop it finds %q, %v; want %s", found, err, job.ID)
+	}
 	if again := r.start(t); again.ID != job.ID || r.f.count("sbatch") != 1 {
 		t.Errorf("jobs %s and %s after %d submissions, want one", job.ID, again.ID, r.f.count("sbatch"))
 	}
@@ -130,8 +134,17 @@ func TestASubmissionThatWasLostIsRepeatedAfterAQuietTime(t *testing.T) {
 	if n := r.f.count("sbatch"); n != 1 {
 		t.Errorf("%d submissions while no one knows, want 1", n)
 	}
+	sought := func(id driver.RequestID, want error) {
+		t.Helper()
+		if job, err := r.d.Find(t.Context(), id); !errors.Is(err, want) {
+			t.Errorf("whoever is to stop it finds %q, %v; want %v", job, err, want)
+		}
+	}
+	sought("request", driver.ErrUnknown)
+	sought("another", driver.ErrNotFound)
 	r.f.cut, r.cfg.Quiet = nil, time.Nanosecond
 	r.reopen(t)
+	sought("request", driver.ErrNotFound)
 	if job := r.start(t); job.ID != "1" || r.f.count("sbatch") != 2 {
 		t.Errorf("job %s after %d submissions, want 1 after 2", job.ID, r.f.count("sbatch"))
 	}
