@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -28,10 +29,13 @@ func (d *Daemon) newAdvisor() *advise.Service {
 	})
 }
 
-// tuned reports whether a job has a stanza by which the tuner changes it.
+// tuned reports whether a job has a stanza by which the tuner changes it, or may have one.
 func (d *Daemon) tuned(job driver.Job) bool {
 	rec, err := d.records.Load(context.Background(), job.ID)
-	return err == nil && rec.Phase != reconcile.Ignored && rec.Policy.Mode == tuning.Apply
+	if err != nil {
+		return !errors.Is(err, reconcile.ErrNoRecord)
+	}
+	return rec.Phase != reconcile.Ignored && rec.Policy.Mode == tuning.Apply
 }
 
 func (d *Daemon) auditAdvice(ctx context.Context, g advise.Given) error {

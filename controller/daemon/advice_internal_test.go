@@ -2,10 +2,14 @@ package daemon
 
 import (
 	"fmt"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"pitchpipe/controller/advise"
+	"pitchpipe/controller/knowledge"
+	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
 
@@ -34,5 +38,34 @@ func TestForecastsComeFromTheJobsThatEnded(t *testing.T) {
 	job.Owner = "another"
 	if got := f.Forecast(job); got.Samples >= advise.Enough || got.Busy != 0 {
 		t.Errorf("of a user of whom nothing is known: %d jobs, busy %v", got.Samples, got.Busy)
+	}
+}
+
+// What cannot be read is not taken for a job that no one tunes.
+func TestWhetherAJobIsTuned(t *testing.T) {
+	t.Parallel()
+	store, err := knowledge.Open(filepath.Join(t.TempDir(), "knowledge"), knowledge.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	r, err := loadRecords(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &Daemon{records: r}
+	for id, value := range map[string]any{
+		"recommend": reconcile.Record{Phase: reconcile.Held, Request: reconcile.Request{Policy: tuning.Policy{Mode: tuning.Recommend}}},
+		"apply":     reconcile.Record{Phase: reconcile.Held, Request: reconcile.Request{Policy: tuning.Policy{Mode: tuning.Apply}}},
+		"damaged":   "no record",
+	} {
+		if err := store.PutJSON(bucketRecords, id, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for id, want := range map[driver.JobID]bool{"none": false, "recommend": false, "apply": true, "damaged": true} {
+		if got := d.tuned(driver.Job{ID: id}); got != want {
+			t.Errorf("%s: %t, want %t", id, got, want)
+		}
 	}
 }

@@ -62,8 +62,11 @@ func (e *effect) advisable(ctx context.Context) error {
 	case slurmctl.Says(e.job.Comment, slurmctl.Off):
 		return errOff
 	}
-	if st, err := e.s.stanza(ctx, e.job); err == nil && st.Apply {
+	switch st, err := e.s.stanza(ctx, e.job); {
+	case err == nil && st.Apply:
 		return fmt.Errorf("its stanza has it tuned (mode=apply): %w", driver.ErrDenied)
+	case err != nil && !errors.Is(err, driver.ErrDenied): // else it has none
+		return fmt.Errorf("whether its stanza has it tuned is not known: %w", err)
 	}
 	return nil
 }

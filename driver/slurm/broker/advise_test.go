@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -85,6 +86,15 @@ func TestAJobThatOthersDependOnKeepsItsLimit(t *testing.T) {
 	r.f.dependants = "8 7 afterok:7(unfulfilled) x\n"
 	if err := r.client.Advise(t.Context(), advice(quarter, 0)); !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("%v, want %v", err, driver.ErrUnsupported)
+	}
+}
+
+func TestAJobWhoseScriptCannotBeReadIsNotTakenForOneWithoutAStanza(t *testing.T) {
+	t.Parallel()
+	r := waiting(t, func(j *fakeJob) { j.admin = "pitchpipe:1:" })
+	r.f.unread = fmt.Errorf("slurmctld is away: %w", driver.ErrTransient)
+	if err := r.client.Advise(t.Context(), advice(quarter, 0)); !errors.Is(err, driver.ErrTransient) || len(r.f.did()) > 0 {
+		t.Errorf("%v after %q, want %v", err, r.f.did(), driver.ErrTransient)
 	}
 }
 

@@ -36,6 +36,7 @@ type fake struct {
 
 	partition  string // more fields of its record
 	dependants string // of all jobs, as squeue prints them
+	unread     error  // of scripts
 	broken     bool   // nothing answers
 	actions    []string
 	fail       error          // of the next action
@@ -195,7 +196,7 @@ func (f *fake) did() []string {
 func (f *fake) Script(context.Context, string) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return []byte(f.job.script), nil
+	return []byte(f.job.script), f.unread
 }
 
 func (f *fake) Signal(_ context.Context, job, signal string) error {
