@@ -23,6 +23,25 @@ func (d *Driver) repairs(c driver.Change, own Size) bool {
 	return !c.Empty() && (!broker || less(c, own))
 }
 
+// repairable notes whether a kill for memory under what the next attempt is to have may be taken
+// back: until then that is said of the attempt that runs. Less memory that could not be given
+// back any more is refused.
+func (m *mover) repairable(ctx context.Context) error {
+	c := m.r.Moving.Intent.Change
+	if m.r.From.Memory {
+		return nil // it was when the job was changed
+	}
+	repairs := m.d.repairs(c, m.r.Own)
+	if repairs {
+		err := slurmctl.Repairable(ctx, m.d.cfg.Commands, m.j)
+		if repairs = err == nil; !repairs && less(c, m.r.Own) {
+			return err
+		}
+	}
+	m.r.Repairs = repairs
+	return nil
+}
+
 // returnID names the intent that takes back what an attempt was killed for.
 func returnID(attempt int) string { return fmt.Sprintf("memory/%d", attempt) }
 

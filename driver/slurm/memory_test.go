@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm"
 	"pitchpipe/driver/slurm/command"
+	"pitchpipe/driver/slurm/parse"
 	"pitchpipe/driver/slurm/slurmctl"
 )
 
@@ -122,6 +125,69 @@ func TestAKillForMemoryStands(t *testing.T) {
 			t.Errorf("it is %s", job.State)
 		}
 	})
+}
+
+// away is a slurmctld that does not say a second time who depends on whom.
+type away struct {
+	*fake
+
+	asked int
+}
+
+func (a *away) Run(ctx context.Context, c command.Call) (command.Output, error) {
+	if c.Name == "squeue" && slices.Contains(c.Args, parse.DependantsFormat) {
+		if a.asked++; a.asked == 2 {
+			return command.Output{}, fmt.Errorf("slurmctld is away: %w", driver.ErrTransient)
+		}
+	}
+	return a.fake.Run(ctx, c)
+}
+
+func TestMemoryIsNotLoweredWhereItIsNotKnownWhoWouldHearOfAKill(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(cfg *slurm.Config) { cfg.Commands = &away{fake: cfg.Commands.(*fake)} })
+	job := r.start(t)
+	in := intent(job, nil)
+	in.Change = driver.Change{MemoryBytes: 64 << 20}
+	if step, err := r.d.Advance(t.Context(), in); !errors.Is(err, driver.ErrTransient) {
+		t.Errorf("%+v, %v; want %v", step, err, driver.ErrTransient)
+	}
+	r.f.with(job.ID, func(j *fakeJob) {
+		if j.mem != 100 {
+			t.Errorf("Slurm has %d MiB", j.mem)
+		}
+	})
+	if step := r.settled(t, in); step.Kind != driver.StepStarted {
+		t.Errorf("asked again: %+v", step)
+	}
+}
+
+// To save takes memory, and what the attempt has is lower until it is over.
+func TestAKillForMemoryWhileItIsToGoBackToItsOwnersSettingsIsTakenBack(t *testing.T) {
+	t.Parallel()
+	for name, grace := range map[string]time.Duration{"while it is asked to save": time.Hour, "after it did not save in time": time.Nanosecond} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			r.f.conf = strings.ReplaceAll(r.f.conf, "(null)", "85")
+			job := r.start(t)
+			in := intent(job, nil)
+			in.Change = driver.Change{MemoryBytes: 64 << 20}
+			r.settled(t, in)
+			r.f.run(job.ID)
+			in = intent(r.job(t, job.ID), &driver.Checkpoint{Signal: "USR1", Grace: grace, Exit: 85})
+			in.ID, in.Change = "back", driver.Change{}
+			for range 3 {
+				if _, err := r.d.Advance(t.Context(), in); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.f.with(job.ID, func(j *fakeJob) { r.f.end(j, "OUT_OF_MEMORY", 0) })
+			if job := r.job(t, job.ID); job.State != driver.Stopped {
+				t.Errorf("it is %s, want %s", job.State, driver.Stopped)
+			}
+		})
+	}
 }
 
 // What killed it the second time is what it was given before the first.

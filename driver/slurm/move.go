@@ -9,7 +9,6 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/move"
 	"pitchpipe/driver/slurm/parse"
-	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // Advance takes at most one step towards the intent. The steps of a running job
@@ -137,7 +136,6 @@ func (m *mover) applied() bool {
 func (m *mover) Begin(ctx context.Context) (move.End, error) {
 	in := m.r.Moving.Intent
 	m.r.From = From{Restarts: m.j.Restarts, Before: sizeOf(m.j)}
-	m.r.Repairs = m.d.repairs(in.Change, m.r.Own) && slurmctl.Repairable(ctx, m.d.cfg.Commands, m.j) == nil
 	m.r.Node = ""
 	if m.r.Moving.Queued {
 		m.r.From.Restarts--

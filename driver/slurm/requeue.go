@@ -104,6 +104,9 @@ func (m *mover) Plan(ctx context.Context) (move.End, error) {
 			m.r.Number = m.j.ID
 		}
 	}
+	if err := m.repairable(ctx); err != nil {
+		return move.End{}, err
+	}
 	m.r.Next = &Next{
 		Number: m.j.Restarts + 1, Change: moving.Intent.Change, Intent: moving.Intent.ID, Size: m.want(), Before: new(from.Before), At: time.Now().UTC(), Memory: from.Memory,
 	}
