@@ -1,6 +1,7 @@
 package nomad_test
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/drivertest"
 )
 
 // A client that was cut off from its server says late how a task of it ended: its
@@ -63,4 +65,43 @@ func saidLate(t *testing.T, s *story) {
 	if got := s.wait(t, id, "it is over", ended); got.State != driver.Succeeded {
 		t.Errorf("%s (%s), want %s: its work was done", got.State, got.Detail, driver.Succeeded)
 	}
+}
+
+// TestAJobWhoseStartHadNoAnswerIsFound, so that a search that ends can end it.
+func TestAJobWhoseStartHadNoAnswerIsFound(t *testing.T) {
+	t.Parallel()
+	stories(t, map[string]func(*testing.T, *story){"the answer is lost": func(t *testing.T, s *story) {
+		events, err := s.d.Watch(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			for range events { // its list is what List goes by
+			}
+		}()
+		var away atomic.Bool
+		s.proxy.set(func(p *proxy) {
+			p.cut = func(r *http.Request) (before, after bool) {
+				before, after = away.Load(), registers(r)
+				if after {
+					away.Store(true) // and then Nomad is gone
+				}
+				return before, after
+			}
+		})
+		if _, err := s.d.Start(t.Context(), "request", s.job(t, drivertest.Behaviour{Epochs: long, Epoch: epoch})); err == nil {
+			t.Fatal("Start has an answer")
+		}
+		if id, err := s.d.Find(t.Context(), "request"); err == nil || errors.Is(err, driver.ErrNotFound) {
+			t.Errorf("%q, %v; want that it is not known", id, err)
+		}
+		s.proxy.set(func(p *proxy) { p.cut = nil })
+		id, err := s.d.Find(t.Context(), "request")
+		if err != nil || *s.nomadJob(t, id).Status == "dead" {
+			t.Errorf("%q, %v; want the job that runs", id, err)
+		}
+		if _, err := s.d.Find(t.Context(), "another"); !errors.Is(err, driver.ErrNotFound) {
+			t.Errorf("of no request: %v, want %v", err, driver.ErrNotFound)
+		}
+	}})
 }

@@ -56,6 +56,21 @@ func (d *Driver) start(ctx context.Context, id driver.RequestID, s driver.Spec, 
 	return d.registered(ctx, r, at)
 }
 
+// Find is the job of a request, so that it can be stopped: Nomad is asked, since a list that was
+// read before does not have what was registered since. driver.ErrNotFound: there is none.
+func (d *Driver) Find(ctx context.Context, id driver.RequestID) (driver.JobID, error) {
+	for _, known := range d.which(func(r brief) bool { return r.request == id }) {
+		_, err := d.c.job(ctx, place(known))
+		if err == nil {
+			return known, nil
+		}
+		if !errors.Is(err, driver.ErrNotFound) {
+			return "", fmt.Errorf("job of request %s: %w", id, err)
+		}
+	}
+	return "", fmt.Errorf("job of request %s: %w", id, driver.ErrNotFound)
+}
+
 // started returns the job that a request made. It registers the job where a crash came
 // between its record and its registration. It is driver.ErrNotFound where the record was
 // just pruned.
