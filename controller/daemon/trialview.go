@@ -61,13 +61,16 @@ func (d trialJobs) see(ctx context.Context, id driver.JobID) (trials.View, error
 			v.Epochs = append(slices.Clip(v.Epochs), d.unseen(ctx, rec, job)...)
 		}
 		if v.End == searcher.Succeeded && len(v.Epochs) == 0 {
-			v.Detail = "no epoch of it was seen: the exporter has to run, and the progress pattern has to match a line for each epoch"
+			v.Detail = searcher.Unseen + ": the exporter has to run, and the progress pattern has to match a line for each epoch"
 		}
 		row := rowOf(rec)
 		if err == nil {
 			row = seen(row, job, time.Now())
 		}
 		v.Hours = row.CoreHours()
+		if ran := row.Seconds(); ran != nil {
+			v.Ran = *ran
+		}
 	}
 	return v, nil
 }

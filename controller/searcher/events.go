@@ -67,6 +67,20 @@ type Trial struct {
 // Last is the newest report; the zero Report where there is none.
 func (t *Trial) Last() Report { return tuning.Last(t.Reports) }
 
+// Used is the newest report with what all of the trial's jobs used, also before its first epoch, in epochs without a
+// value, and after the last one.
+func (t *Trial) Used() Report {
+	out := t.Last()
+	for _, e := range t.Log {
+		r := e.Report
+		out.Seconds, out.CoreHours = max(out.Seconds, r.Seconds), max(out.CoreHours, r.CoreHours)
+		if r.Measured() > out.Measured() {
+			out.Joules, out.Metered, out.Source = r.Joules, r.Metered, r.Source
+		}
+	}
+	return out
+}
+
 // counted are the reports that decisions depend on. What a trial reports between the decision to end its job and the
 // end depends on the machine, so that it counts only when the trial goes on.
 func (t *Trial) counted() []Report { return t.Reports[:t.Counted] }
@@ -129,12 +143,15 @@ const (
 	Cancelled End = "cancelled"  // by somebody else
 )
 
+// Unseen begins the reason of a trial whose job succeeded, and of which no epoch was seen.
+const Unseen = "no epoch of it was seen"
+
 // Event is something that happened.
 type Event struct {
 	Kind   EventKind      `json:"kind"`
 	Seq    int            `json:"seq"`              // its place; Handle counts
 	Trial  int            `json:"trial,omitempty"`  // number
-	Report Report         `json:"report,omitzero"`  // of Reported; of all its At
+	Report Report         `json:"report,omitzero"`  // of Reported; of all its At, and of a trial what it used
 	End    End            `json:"end,omitempty"`    // of Ended
 	Reason string         `json:"reason,omitempty"` // of Ended and Closed
 	Cost   float64        `json:"cost,omitempty"`   // of Opened and Ended: seconds that queue and restart of a job cost

@@ -92,21 +92,21 @@ func (s *Searcher) Handle(e Event) ([]Action, error) {
 			return nil, fmt.Errorf("%w: %s of trial %d of %d", ErrEvent, e.Kind, e.Trial, len(s.Trials))
 		}
 		t := &s.Trials[e.Trial-1]
+		if e.Kind != Reported {
+			e.Report.Value = 0 // no JSON has what is no number
+			t.Log = append(t.Log, e)
+		}
 		switch e.Kind {
 		case Reported:
 			out = s.report(t, e.Report)
 		case Broke:
 			if t.State == Running {
-				t.State, t.Reason = Diverged, fmt.Sprintf("epoch %d ended with what is no number", e.Report.Epoch)
+				t.State, t.Reason = Diverged, fmt.Sprintf("epoch %d ended with NaN or infinity", e.Report.Epoch)
 				out = []Action{{Stop, t.Number}}
 			}
 		default:
 			s.Restart = max(s.Restart, e.Cost)
 			out = s.end(t, e)
-		}
-		if e.Kind != Reported {
-			e.Report.Value = 0 // no JSON has what is no number
-			t.Log = append(t.Log, e)
 		}
 		s.settle(t)
 	default:
@@ -182,7 +182,7 @@ func (s *Searcher) end(t *Trial, e Event) []Action {
 	}
 	again := e.End == Lost || e.End == NoTime && s.Resumes
 	switch {
-	case again && t.Retries < retries && s.Closing == "":
+	case again && t.Retries < retries && s.Closing == "" && s.spent(e.Report.At) == "":
 		t.Retries++
 		return s.resume(t)
 	case e.End == Succeeded && len(t.Reports) > 0:
@@ -260,7 +260,7 @@ func (s *Searcher) spent(at float64) string {
 // Spent is what all trials used so far. Epochs that were not measured count no joules.
 func (s *Snapshot) Spent() (joules, coreHours float64, failed int) {
 	for _, t := range s.Trials {
-		r := t.Last()
+		r := t.Used()
 		joules, coreHours = joules+r.Measured(), coreHours+r.CoreHours
 		if t.State == Failed {
 			failed++

@@ -84,8 +84,10 @@ func (s *Service) news(one *search, t *searcher.Trial, jobs *Trial, v View) []se
 	if v.Hours != nil {
 		used.CoreHours = jobs.Base.CoreHours + *v.Hours
 	}
+	end := searcher.Event{Kind: searcher.Ended, Trial: t.Number, End: v.End, Reason: v.Detail, Report: searcher.Report{
+		At: s.since(one), Seconds: max(used.Seconds, jobs.Base.Seconds+v.Ran), CoreHours: used.CoreHours, Joules: used.Joules, Metered: used.Metered, Source: used.Source,
+	}}
 	jobs.Base = used
-	end := searcher.Event{Kind: searcher.Ended, Trial: t.Number, End: v.End, Reason: v.Detail, Report: searcher.Report{At: s.since(one)}}
 	if jobs.Renewed {
 		jobs.Renewed, end.End = false, searcher.NoTime
 	}

@@ -83,6 +83,7 @@ type View struct {
 	End     searcher.End
 	Detail  string
 	Hours   *float64 // core-hours of a job that is over; nil: unknown
+	Ran     float64  // seconds of a job that is over; 0: unknown
 }
 
 // Jobs starts, ends and looks at jobs.

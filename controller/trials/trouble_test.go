@@ -42,6 +42,8 @@ func TestASearchStandsTroubleWithItsScheduler(t *testing.T) {
 		start func(asked int, do func() (driver.JobID, error)) (driver.JobID, error)
 		see   func(c *cluster, id driver.JobID, v trials.View) (trials.View, error)
 		want  func(x trials.State, c *troubled) bool
+
+		change func(*tuning.Policy)
 	}{
 		{
 			name: "a scheduler that is away for a while is asked again, and each job starts once",
@@ -147,6 +149,34 @@ func TestASearchStandsTroubleWithItsScheduler(t *testing.T) {
 					second.Epoch > 1 && *second.Joules == 10*float64(second.Epoch) && second.Source == tuning.Modelled
 			},
 		},
+		{
+			name: "a job that fails before its first epoch counts with what it held",
+			see: func(c *cluster, id driver.JobID, v trials.View) (trials.View, error) {
+				if id == "j1" {
+					c.byID(id).stopped = c.byID(id).began
+					v = trials.View{Over: true, End: searcher.Broken, Hours: new(5.0), Ran: 9000}
+				}
+				return v, nil
+			},
+			want: func(x trials.State, _ *troubled) bool {
+				_, hours, _ := x.Searcher().Spent()
+				return hours > 5 && hours < 5.1 && x.Trials[0].Used().Seconds == 9000
+			},
+		},
+		{
+			name: "the end of a search's core-hours counts jobs that failed before their first epoch",
+			see: func(c *cluster, id driver.JobID, v trials.View) (trials.View, error) {
+				if id == "j1" {
+					c.byID(id).stopped = c.byID(id).began
+					v = trials.View{Over: true, End: searcher.Broken, Hours: new(5.0)}
+				}
+				return v, nil
+			},
+			change: func(p *tuning.Policy) { p.Search.CoreHours = 5 },
+			want: func(x trials.State, _ *troubled) bool {
+				return x.Closing == "the budget of 5 core-hours is used up" && len(x.Trials) < 9
+			},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := &troubled{cluster: newCluster(9), start: tt.start, see: tt.see}
@@ -156,7 +186,11 @@ func TestASearchStandsTroubleWithItsScheduler(t *testing.T) {
 			if c.see == nil {
 				c.see = func(_ *cluster, _ driver.JobID, v trials.View) (trials.View, error) { return v, nil }
 			}
-			if x := play(t, c, policy()); !tt.want(x, c) || c.most > 3 {
+			p := policy()
+			if tt.change != nil {
+				tt.change(&p)
+			}
+			if x := play(t, c, p); !tt.want(x, c) || c.most > 3 {
 				t.Errorf("%d starts, %d asked, %d at one time, %q: %+v", c.starts, c.asked, c.most, x.Closing, x.Trials)
 			}
 		})

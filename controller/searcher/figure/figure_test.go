@@ -157,6 +157,9 @@ func TestPicturesSayWhatTheyShow(t *testing.T) {
 	}
 	far := search(t, 12, true, minimum)
 	far.Trials[2].Reports = []searcher.Report{{Seq: 3, Epoch: 1, Value: 1e9, At: 3, Seconds: 3}}
+	failed := searcher.New(loss.Plan, searcher.Snapshot{Trials: []searcher.Trial{{
+		Number: 1, State: searcher.Failed, Began: 1, Log: []searcher.Event{{Kind: searcher.Ended, Seq: 2, Report: searcher.Report{At: 300}}},
+	}}})
 	for _, tc := range []struct {
 		name   string
 		kind   figure.Kind
@@ -171,6 +174,7 @@ func TestPicturesSayWhatTheyShow(t *testing.T) {
 		{"a value far from all others does not hide them", figure.BestTime, far, []string{"1 epoch with a far worse value drawn at the edge."}},
 		{"nor on an axis", figure.Parallel, far, []string{"1 trial with a far worse value drawn at the edge."}},
 		{"a knob that does not count is not set", figure.Parallel, loss, []string{"not set", "<&>", "batch_size", "value"}},
+		{"a trial that failed before its first epoch is where it failed", figure.Rungs, failed, []string{"(min)", "No trial has reported an epoch."}},
 		{"states and rungs have a legend", figure.Rungs, loss, []string{"\ndone\n", "\nstopped\n", "\nrung\n", "\nwaits or is paused\n", "\nfailed or diverged here\n"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

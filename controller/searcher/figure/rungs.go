@@ -63,6 +63,17 @@ func life(t *searcher.Trial, began, now float64) (ran, waited []span) {
 	return ran, waited
 }
 
+// lastOf is when a trial failed or diverged.
+func lastOf(t *searcher.Trial) float64 {
+	at := t.Last().At
+	for _, e := range t.Log {
+		if at = max(at, e.Report.At); e.Kind == searcher.Broke { // its job ends later
+			return e.Report.At
+		}
+	}
+	return at
+}
+
 // rungs is the life of each trial as a bar over time.
 func rungs(s *searcher.Searcher, _ string) (picture.Sheet, error) {
 	if len(s.Trials) == 0 {
@@ -74,6 +85,11 @@ func rungs(s *searcher.Searcher, _ string) (picture.Sheet, error) {
 	now := 0.0
 	for _, m := range all {
 		now = max(now, m.At)
+	}
+	for i := range s.Trials {
+		if t := &s.Trials[i]; t.State == searcher.Failed {
+			now = max(now, lastOf(t))
+		}
 	}
 	label, u := fitting(tuning.ByTime, "since the search began", now)
 	p := picture.New(label, "trial")
@@ -99,7 +115,7 @@ func rungs(s *searcher.Searcher, _ string) (picture.Sheet, error) {
 			}
 		}
 		if t.State == searcher.Failed || t.State == searcher.Diverged {
-			ends = append(ends, plotter.XY{X: max(began, t.Last().At) / u.factor, Y: float64(t.Number)})
+			ends = append(ends, plotter.XY{X: max(began, lastOf(t)) / u.factor, Y: float64(t.Number)})
 		}
 	}
 	out := picture.Sheet{Plot: p, Title: report.Count(len(s.Trials), "trial") + ": " + s.Counts(states...)}
@@ -129,7 +145,7 @@ func rungs(s *searcher.Searcher, _ string) (picture.Sheet, error) {
 	if len(ends) > 0 {
 		out.Add("failed or diverged here", picture.Dots(ends, picture.Red, min(max(row/2, 1), 3), draw.CrossGlyph{}))
 	}
-	if now == 0 {
+	if len(all) == 0 {
 		out.Notes = append(out.Notes, "No trial has reported an epoch.")
 	}
 	p.X.Min, p.X.Max = 0, max(now/u.factor, 1e-3)

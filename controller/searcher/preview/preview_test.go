@@ -188,7 +188,7 @@ func TestASimulatedTrialFailsAndDivergesAsItIsTold(t *testing.T) {
 	if diff := cmp.Diff([]searcher.State{searcher.Failed, searcher.Diverged, searcher.Done}, got); diff != "" {
 		t.Error(diff)
 	}
-	if joules, _, _ := s.Spent(); joules != 2*(1+2+81) {
+	if joules, _, _ := s.Spent(); joules != 2*(1+3+81) {
 		t.Errorf("%g J", joules)
 	}
 }

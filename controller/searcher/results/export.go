@@ -24,8 +24,8 @@ func CSV(w io.Writer, s *searcher.Searcher, epochs bool) error {
 	head = append(head, "seconds", "joules", "joules_source", "core_hours")
 	rows := [][]string{append(head, tuning.Each(knobs, func(name string) string { return "knob_" + name })...)}
 	row := func(t *searcher.Trial, r searcher.Report, own ...string) {
-		used := []string{"", "", "", ""} // nothing is known before the first report
-		if r.Epoch > 0 {
+		used := []string{"", "", "", ""} // nothing is known before the first report, or the end of the job
+		if r.Epoch > 0 || r.Seconds > 0 {
 			used = []string{number(r.Seconds), report.Field(r.Joules), r.Source, number(r.CoreHours)}
 			if r.Joules == nil {
 				used[2] = ""
@@ -46,7 +46,7 @@ func CSV(w io.Writer, s *searcher.Searcher, epochs bool) error {
 		if best := s.Best(t); best.Epoch > 0 {
 			values = []string{strconv.Itoa(t.Last().Epoch), number(best.Value), strconv.Itoa(best.Epoch), number(t.Last().Value)}
 		}
-		row(t, t.Last(), append([]string{string(t.State), t.Reason, strconv.Itoa(t.Attempt)}, values...)...)
+		row(t, t.Used(), append([]string{string(t.State), t.Reason, strconv.Itoa(t.Attempt)}, values...)...)
 	}
 	if err := csv.NewWriter(w).WriteAll(rows); err != nil {
 		return fmt.Errorf("export trials: %w", err)

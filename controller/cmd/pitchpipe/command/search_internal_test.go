@@ -81,6 +81,12 @@ func TestASearchAsAPersonReadsIt(t *testing.T) {
 		"begins":         aSearch(func(x *trials.State) { x.Trials = x.Trials[5:]; x.Trials[0].Number, x.Plan.Epochs = 1, 0 }),
 		"few-values":     aSearch(over),
 		"nothing-learnt": aSearch(stopped, func(x *trials.State) { x.Trials = x.Trials[2:3]; x.Trials[0].Number = 1 }),
+		"unseen": aSearch(stopped, func(x *trials.State) {
+			x.Trials = x.Trials[2:3]
+			t := &x.Trials[0]
+			t.Number, t.Reason = 1, searcher.Unseen+": the progress pattern has to match"
+			t.Log = []searcher.Event{{Kind: searcher.Ended, Report: searcher.Report{At: 60, Seconds: 60, CoreHours: 1. / 30}}}
+		}),
 		"no-joules": aSearch(all, measured, func(x *trials.State) {
 			for _, t := range x.Trials {
 				for i := range t.Reports {

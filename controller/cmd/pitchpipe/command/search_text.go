@@ -67,7 +67,11 @@ func searchNext(x trials.State, now time.Time) string {
 	switch failed := slices.IndexFunc(x.Trials, last); {
 	case len(x.Searcher().Ranking()) == 0 && failed >= 0:
 		t := x.Trials[failed]
-		return fmt.Sprintf("pitchpipe logs %s shows why trial %d failed", t.Jobs[len(t.Jobs)-1], t.Number)
+		job := t.Jobs[len(t.Jobs)-1]
+		if strings.HasPrefix(t.Reason, searcher.Unseen) { // its output alone does not show that
+			return fmt.Sprintf("trial %d failed, since %s; pitchpipe logs %s shows its lines", t.Number, t.Reason, job)
+		}
+		return fmt.Sprintf("pitchpipe logs %s shows why trial %d failed", job, t.Number)
 	case x.Settled() && len(x.Searcher().Ranking()) == 0:
 		return "pitchpipe search status " + x.ID + " shows what became of the trials"
 	case x.Settled() && x.Closing != "":
@@ -107,11 +111,11 @@ func spentText(x trials.State, now time.Time) string {
 	var sources []string
 	least := "" // of what some epochs used nothing is known
 	for _, t := range x.Trials {
-		r := t.Last()
+		r := t.Used()
 		if r.Source != "" && !slices.Contains(sources, r.Source) {
 			sources = append(sources, r.Source)
 		}
-		if r.Epoch > 0 && r.Joules == nil {
+		if r.Seconds > 0 && r.Joules == nil {
 			least = "at least "
 		}
 	}
@@ -148,9 +152,9 @@ func searchList(all []trials.State, now time.Time) string {
 // searchTrials is one line for each trial.
 func searchTrials(x trials.State) string {
 	return report.List(strings.Fields("TRIAL STATE EPOCH VALUE TIME ENERGY CORES JOB HYPERPARAMETERS WHY"), x.Trials, func(t trials.Trial) []string {
-		r := t.Last()
+		r := t.Used()
 		return []string{
-			fmt.Sprint(t.Number), trialState(t), epochs(r.Epoch, x.Plan.Epochs), value(r), known(report.Duration(r.Seconds), r.Epoch > 0), joules(r.Joules, r.Source), known(fmt.Sprint(r.Cores), r.Cores > 0), cmp.Or(string(tuning.Last(t.Jobs)), "-"),
+			fmt.Sprint(t.Number), trialState(t), epochs(r.Epoch, x.Plan.Epochs), value(r), known(report.Duration(r.Seconds), r.Seconds > 0), joules(r.Joules, r.Source), known(fmt.Sprint(r.Cores), r.Cores > 0), cmp.Or(string(tuning.Last(t.Jobs)), "-"),
 			t.Settings.String(), report.Legible(t.Reason),
 		}
 	})
@@ -171,7 +175,7 @@ func searchResults(s *searcher.Searcher, most int) string {
 	lines := [][]string{{"RANK", "TRIAL", "BEST", "EPOCH", "STATE", "TIME", "ENERGY", "CORE-HOURS", "HYPERPARAMETERS"}}
 	ranking := s.Ranking()
 	for i, t := range ranking[:min(most, len(ranking))] {
-		best, r := s.Best(t), t.Last()
+		best, r := s.Best(t), t.Used()
 		lines = append(lines, []string{
 			fmt.Sprint(i + 1), fmt.Sprint(t.Number), value(best), fmt.Sprintf("%d of %d", best.Epoch, r.Epoch), string(t.State), report.Duration(r.Seconds), joules(r.Joules, r.Source),
 			fmt.Sprintf("%.3g", r.CoreHours), t.Settings.String(),
