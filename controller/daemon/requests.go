@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"pitchpipe/controller/daemon/api"
@@ -15,7 +16,9 @@ import (
 	"pitchpipe/controller/daemon/verdict"
 	"pitchpipe/controller/plan"
 	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/searcher"
 	"pitchpipe/controller/stanza"
+	"pitchpipe/controller/trials"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
@@ -102,6 +105,15 @@ func (r request) status() (any, error) {
 	return out, err
 }
 
+// bySearch is the verdict of a trial's job; it says why its search ended the job.
+func bySearch(verdict string, rec *reconcile.Record, t *trials.Trial) string {
+	if rec.State != driver.Cancelled || tuning.Last(t.Jobs) != rec.Job || t.State == searcher.Running || t.Reason == rec.Detail {
+		return verdict // it went on, or somebody else cancelled its job
+	}
+	head, _, _ := strings.Cut(verdict, ": ")
+	return strings.TrimSuffix(fmt.Sprintf("%s by its search: %s, %s", head, t.State, t.Reason), ", ")
+}
+
 func (r request) explain() (any, error) {
 	rec, err := r.d.record(r.Context(), r.job)
 	if err != nil {
@@ -116,6 +128,9 @@ func (r request) explain() (any, error) {
 	}
 	out := story.Tell(rec)
 	out.Lineage = lineage
+	if x, err := r.d.searches.Get(lineage.Search); err == nil {
+		out.Verdict = bySearch(out.Verdict, rec, &x.Trials[lineage.Trial-1])
+	}
 	out.Spent = story.Spent(seen(rowOf(rec), r.job, time.Now()))
 	if r.URL.Query().Get("replay") != "" {
 		story.AddReplays(&out, rec, plan.Decide)

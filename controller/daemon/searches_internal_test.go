@@ -11,6 +11,7 @@ import (
 
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/searcher"
+	"pitchpipe/controller/trials"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
@@ -97,5 +98,29 @@ func TestAJobThatMayComeYetIsNotTakenForNone(t *testing.T) {
 	d := trialJobs{&Daemon{services: &services{driver: unsure{}}}}
 	if id, err := d.Find(t.Context(), "alice/search-s/1/1"); !errors.Is(err, driver.ErrUnknown) {
 		t.Errorf("a search that ends finds %q, %v; want %v", id, err, driver.ErrUnknown)
+	}
+}
+
+func TestTheVerdictOfATrialsJobSaysWhyItsSearchEndedIt(t *testing.T) {
+	const verdict, detail = "cancelled (epoch 4 of 9): killed by SIGTERM", "cancelled, killed by SIGTERM"
+	for _, tt := range []struct {
+		name   string
+		state  driver.State
+		job    driver.JobID
+		trial  searcher.State
+		reason string
+		want   string
+	}{
+		{"at a rung", driver.Cancelled, "local-2", searcher.Paused, "rank 2 of 4 after 3 epochs", "cancelled (epoch 4 of 9) by its search: paused, rank 2 of 4 after 3 epochs"},
+		{"after all epochs of a trial", driver.Cancelled, "local-2", searcher.Done, "", "cancelled (epoch 4 of 9) by its search: done"},
+		{"a job that another went on from", driver.Cancelled, "local-1", searcher.Paused, "rank 2 of 4 after 3 epochs", verdict},
+		{"its owner cancelled it", driver.Cancelled, "local-2", searcher.Stopped, detail, verdict},
+		{"it failed", driver.Failed, "local-2", searcher.Failed, "exit status 3", verdict},
+	} {
+		rec := &reconcile.Record{Identity: reconcile.Identity{Job: tt.job}, Course: reconcile.Course{State: tt.state}, Detail: detail}
+		trial := &trials.Trial{Trial: searcher.Trial{State: tt.trial, Reason: tt.reason}, Jobs: []driver.JobID{"local-1", "local-2"}}
+		if got := bySearch(verdict, rec, trial); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
 	}
 }

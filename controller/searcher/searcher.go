@@ -161,7 +161,7 @@ func (s *Searcher) count(t *Trial, r Report) []Action {
 	for rung := s.next(t); rung < len(s.rungs)-1 && r.Epoch >= s.rungs[rung]; rung = s.next(t) {
 		rank, of := s.rank(t, rung)
 		if rank > s.places(t, of) {
-			t.Reason = fmt.Sprintf("%d of %d after %d epochs", rank, of, s.rungs[rung])
+			t.Reason = fmt.Sprintf("rank %d of %d after %d epochs", rank, of, s.rungs[rung])
 			if t.State = Stopped; s.Resumes {
 				t.State = Paused
 				return []Action{{Pause, t.Number}}

@@ -158,6 +158,12 @@ func TestProspectsSayWhenEachKnobActsAndWhy(t *testing.T) {
 			func(p *tuning.Policy, _ *tuning.Site, _ *tuning.Reach, _ tuning.Settings) { p.Knobs = nil }, nil, "", "",
 			"valid, but nothing can be tuned: the stanza names no knob",
 		},
+		"a search of all knobs": {
+			func(p *tuning.Policy, _ *tuning.Site, _ *tuning.Reach, _ tuning.Settings) {
+				p.Knobs, p.TrialOf = nil, new(tuning.DefaultSearch())
+			}, nil, "", "",
+			"valid; the search varies all knobs, so inside its trials nothing is tuned",
+		},
 		"a job that is only seen": {
 			func(_ *tuning.Policy, _ *tuning.Site, r *tuning.Reach, _ tuning.Settings) {
 				r.Observed = "several nodes"

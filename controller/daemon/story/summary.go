@@ -28,7 +28,7 @@ func verdict(r *reconcile.Record, current tuning.Settings) string {
 		state += fmt.Sprintf(" (epoch %d of %d)", r.Done(), r.Total)
 	}
 	if r.Detail != "" && r.State.Ended() && r.State != driver.Succeeded {
-		return state + ": " + r.Detail
+		return state + ": " + strings.TrimPrefix(r.Detail, string(r.State)+", ")
 	}
 	reason := r.Reason
 	if r.Outcome != nil {
@@ -95,6 +95,8 @@ func effect(r *reconcile.Record, current tuning.Settings) string {
 	switch {
 	case len(parts) > 0:
 		return strings.Join(parts, "; ")
+	case len(r.Restarts)+len(r.Probed) == 0 && current.Equal(r.Own) && r.Phase.Over():
+		return "none: it was left as its owner asked"
 	case len(r.Restarts)+len(r.Probed) == 0 && current.Equal(r.Own):
 		return "none: it runs as its owner asked"
 	}
@@ -155,12 +157,26 @@ func nextSteps() map[tuning.Reason]string {
 	}
 }
 
+// mends are the next steps of an owner whose job ended without its result.
+func mends() map[driver.State]string {
+	return map[driver.State]string{
+		driver.Failed:         "see what it printed: pitchpipe logs ",
+		driver.NotStarted:     "mend the job file, and submit it again",
+		driver.MemoryExceeded: "ask for more memory in the next run",
+		driver.TimeExceeded:   "ask for more time in the next run",
+	}
+}
+
 // spare is the share of a request below which asking for less is worth a word.
 const spare = 0.5
 
 func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string {
 	step, known := nextSteps()[r.Reason]
-	switch {
+	switch mend := mends()[r.State]; {
+	case mend != "" && r.State == driver.Failed:
+		return mend + string(r.Job)
+	case mend != "":
+		return mend
 	case r.Policy.Mode == tuning.Apply && (r.Reason == tuning.ReasonObserveMode || r.Reason == tuning.ReasonRecommend):
 		return "let the site allow it: `default: {max_mode: apply}` in its policy, the file that --site names"
 	case known:

@@ -88,7 +88,22 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 		{
 			"a job that could not be started",
 			reconcile.Record{Course: reconcile.Course{State: driver.NotStarted}, Phase: reconcile.Ended, Reason: tuning.ReasonFailed, Detail: "no such program"},
-			"not-started: no such program", "none: it runs as its owner asked", "nothing to do: the next run of its kind starts from what this one showed",
+			"not-started: no such program", "none: it was left as its owner asked", "mend the job file, and submit it again",
+		},
+		{
+			"a job that failed",
+			reconcile.Record{Identity: reconcile.Identity{Job: "local-6"}, Course: reconcile.Course{State: driver.Failed}, Phase: reconcile.Ended, Reason: tuning.ReasonFailed, Detail: "exit status 3"},
+			"failed: exit status 3", "none: it was left as its owner asked", "see what it printed: pitchpipe logs local-6",
+		},
+		{
+			"a job that met its time limit",
+			reconcile.Record{Course: reconcile.Course{State: driver.TimeExceeded}, Phase: reconcile.Ended, Reason: tuning.ReasonNoCheckpoint, Detail: "time limit"},
+			"time-exceeded: time limit", "none: it was left as its owner asked", "ask for more time in the next run",
+		},
+		{
+			"a job that was cancelled",
+			reconcile.Record{Course: reconcile.Course{State: driver.Cancelled}, Phase: reconcile.Ended, Reason: tuning.ReasonCancelled, Detail: "cancelled, killed by SIGTERM"},
+			"cancelled: killed by SIGTERM", "none: it was left as its owner asked", "nothing to do: the next run of its kind starts from what this one showed",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

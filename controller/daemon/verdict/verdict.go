@@ -132,12 +132,14 @@ func Text(v api.Verdict) string {
 	for _, f := range v.Errors {
 		b.WriteString(f.String() + "\n")
 	}
+	if v.Valid {
+		fmt.Fprintf(&b, "%s: %s\n", v.File, v.Note)
+	}
+	for _, w := range v.Warnings { // one may be why there are errors
+		fmt.Fprintf(&b, "%s:%d:%d: warning: %s; %s\n", w.File, w.Line, w.Column, w.Found, w.Want)
+	}
 	if !v.Valid {
 		return b.String()
-	}
-	fmt.Fprintf(&b, "%s: %s\n", v.File, v.Note)
-	for _, w := range v.Warnings {
-		fmt.Fprintf(&b, "%s:%d:%d: warning: %s; %s\n", w.File, w.Line, w.Column, w.Found, w.Want)
 	}
 	for i, p := range v.Prospects {
 		if i > 0 && alike(v.Prospects[0], p) {

@@ -25,6 +25,7 @@ func TestAJobFileIsJudged(t *testing.T) {
 		{"with a blank before the word", "#!/bin/sh\n# TUNE mode=apply\n", true, 0, 0, 1},
 		{"with lines in another case", "#!/bin/sh\n#Tune mode=apply\n#tune knob cores values=1,2\n", true, 0, 0, 2},
 		{"with one and a line that is none", "#!/bin/sh\n#TUNE mode=observe\n# TUNE knob cores values=1,2\n", true, 0, 0, 1},
+		{"with a fault and a line that is none", "#!/bin/sh\n#TUNE mood=observe\n# TUNE search trials=9\n", false, 1, 2, 1},
 		{"with remarks about tuning", "#!/bin/sh\n# Tune the learning rate when a=b\n# tune\n##TUNE mode=apply\n# #TUNE mode=apply\ntrue\n# TUNE mode=x\n", true, 0, 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

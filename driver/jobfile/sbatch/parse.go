@@ -63,9 +63,14 @@ func (p *parser) pos(line, column int) jobfile.Pos {
 	return jobfile.Pos{Filename: p.filename, Line: line, Column: column}
 }
 
+// mark is a first line behind a byte order mark, which no editor shows.
+const mark = "\ufeff#!"
+
 // whole checks what concerns the script as a whole, as sbatch does.
 func (p *parser) whole(src []byte) {
-	if !bytes.HasPrefix(src, []byte("#!")) {
+	if bytes.HasPrefix(src, []byte(mark)) {
+		p.fail(1, 1, "the script begins with a byte order mark", "want the file saved as UTF-8 without one")
+	} else if !bytes.HasPrefix(src, []byte("#!")) {
 		p.fail(1, 1, "the script does not start with #!",
 			"want the path of its interpreter in the first line, such as #!/bin/sh")
 	}
@@ -100,7 +105,7 @@ func (p *parser) lines(lines []string) {
 			p.job.Warnings = append(p.job.Warnings, jobfile.Error{
 				Pos: p.pos(number, 1), Found: "a comment that looks like a tuning line", Want: "want #TUNE, in capitals and without a blank behind #",
 			})
-		case text[0] != '#':
+		case text[0] != '#' && !(i == 0 && strings.HasPrefix(text, mark)):
 			begun = true
 		default:
 			if rest, ok := directive(line, "#SBATCH"); ok {

@@ -85,6 +85,7 @@ func TestFaults(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, src, want string }{
 		{"no interpreter", "#SBATCH -c 1\n", "1:1: the script does not start with #!"},
+		{"a byte order mark", "\ufeff#!/bin/sh\n#TUNE mode=apply\n", "1:1: the script begins with a byte order mark; want the file saved as UTF-8 without one"},
 		{"DOS line ends", "#!/bin/sh\n#SBATCH -c 1\r\n", "2:13: the line ends as under DOS"},
 		{"a NUL byte", "#!/bin/sh\na\x00\n", "2:2: a NUL byte"},
 		{"an array", "#!/bin/sh\n#SBATCH  --array=1-3\n", "2:10: --array; arrays are not run by the local scheduler; submit them to Slurm"},

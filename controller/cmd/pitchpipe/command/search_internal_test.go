@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,9 +46,9 @@ func aSearch(change ...func(*trials.State)) trials.State {
 		x.Trials = append(x.Trials, t)
 	}
 	trial(searcher.Done, false, "", 0.5, 0.6, 0.7, 0.75, 0.8, 0.82, 0.83, 0.84, 0.83)
-	trial(searcher.Paused, false, "2 of 2 after 3 epochs", 0.4, 0.5, 0.55)
+	trial(searcher.Paused, false, "rank 2 of 2 after 3 epochs", 0.4, 0.5, 0.55)
 	trial(searcher.Failed, false, "out of memory")
-	trial(searcher.Stopped, true, "3 of 4 after 3 epochs", 0.3, 0.4, 0.5)
+	trial(searcher.Stopped, true, "rank 3 of 4 after 3 epochs", 0.3, 0.4, 0.5)
 	trial(searcher.Running, true, "", 0.8, 0.9)
 	trial(searcher.Running, true, "")
 	x.Trials[5].Jobs = nil
@@ -162,11 +163,17 @@ func TestWarningsBeforeASearch(t *testing.T) {
 	p.Knobs = []tuning.Knob{{Name: "lr", Env: "LR"}, {Name: tuning.Cores}}
 	kept := p
 	kept.Checkpoint = &tuning.Checkpoint{}
+	single := kept
+	single.Knobs = []tuning.Knob{{Name: "lr", Env: "LR", Values: []tuning.Value{tuning.Number(1)}}}
 	fixed := kept
 	still := search
 	still.System, fixed.Search = tuning.Fixed, &still
 	prospects := func(when tuning.When) []tuning.Prospects {
 		return []tuning.Prospects{{Headline: "valid, but nothing can be tuned: max_mode", Knobs: []tuning.Prospect{{Knob: tuning.Cores, When: when}}}}
+	}
+	comment := api.Verdict{Policy: &kept, Warnings: []api.Fault{{File: "a.sh", Line: 4, Column: 1, Found: "a comment that looks like a tuning line", Want: "want #TUNE"}}}
+	if got := searchWarnings(comment, 4, 4); !slices.Equal(got, []string{"warning: a.sh:4:1: a comment that looks like a tuning line; want #TUNE"}) {
+		t.Errorf("a comment: %q", got)
 	}
 	for _, tt := range []struct {
 		name     string
@@ -178,6 +185,7 @@ func TestWarningsBeforeASearch(t *testing.T) {
 		{"a good job has none", &kept, tuning.Now, 4, ""},
 		{"without a checkpoint nothing is resumed", &p, tuning.Now, 4, "no checkpoint block"},
 		{"a machine that is too small", &kept, tuning.Now, 2, "2 of the 4 parallel trials"},
+		{"a knob with one value", &single, tuning.Now, 4, "the knob lr has one value"},
 		{"a site that lets nothing be tuned", &kept, tuning.Never, 4, "inside the trials nothing can be tuned: max_mode"},
 		{"which does not matter where the system is fixed", &fixed, tuning.Never, 4, ""},
 	} {

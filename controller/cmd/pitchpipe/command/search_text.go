@@ -207,6 +207,14 @@ func measures(x trials.State) []string {
 func searchWarnings(v api.Verdict, asked, parallel int) []string {
 	var out []string
 	warn := func(format string, args ...any) { out = append(out, "warning: "+fmt.Sprintf(format, args...)) }
+	for _, w := range v.Warnings {
+		warn("%s", w)
+	}
+	for _, k := range v.Policy.Searched() {
+		if len(k.Values) == 1 {
+			warn("the knob %s has one value, so nothing is searched there", k.Name)
+		}
+	}
 	if v.Policy.Checkpoint == nil {
 		warn("the job file has no checkpoint block, so a trial that was stopped, lost its node or met its time limit cannot go on")
 	}
