@@ -72,7 +72,7 @@ func (l Line) cells(by By, priced bool) []string {
 	if modelled != nil && of != tuning.Modelled { // of a part of the nodes
 		computed += " (" + of + ")"
 	}
-	cells := append(head, number(l.Seconds, Duration, l.NoSeconds, l.Jobs), number(l.CoreHours, twoDigits, l.NoCoreHours, l.Jobs))
+	cells := append(head, number(l.Seconds, Duration, l.NoSeconds, l.Jobs), number(l.CoreHours, Amount, l.NoCoreHours, l.Jobs))
 	if priced {
 		cells = append(cells, l.costs())
 	}
@@ -93,8 +93,8 @@ func (l Line) costs() string {
 	return text
 }
 
-// String prints the amount with two digits and the unit.
-func (c Cost) String() string { return twoDigits(c.Amount) + " " + c.Unit }
+// String prints the amount and the unit.
+func (c Cost) String() string { return Amount(c.Amount) + " " + c.Unit }
 
 // number prints a sum, "-" where there is none, and of how many jobs it is where
 // some lack it.
@@ -116,7 +116,13 @@ func whole(v *int, missing string) string {
 	return strconv.Itoa(*v)
 }
 
-func twoDigits(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
+// Amount prints two decimals, and two digits of what is less than 0.1: that is not nothing.
+func Amount(v float64) string {
+	if v != 0 && math.Abs(v) < 0.1 {
+		return strconv.FormatFloat(v, 'g', 2, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 2, 64)
+}
 
 // clean keeps a name that a user chose from steering the terminal or the columns.
 func clean(s string) string { return Legible(cmp.Or(s, Unknown)) }

@@ -259,3 +259,14 @@ func TestAForgottenJobIsInNoPair(t *testing.T) {
 		t.Errorf("%d pairs", len(p))
 	}
 }
+
+func TestASmallAmountIsNotNothing(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]report.Cost{
+		"0.00 EUR": {Unit: "EUR"}, "0.0013 core-hours": {Unit: "core-hours", Amount: 0.00127}, "0.33 EUR": {Unit: "EUR", Amount: 1. / 3}, "12.20 EUR": {Unit: "EUR", Amount: 12.2},
+	} {
+		if got := c.String(); got != want {
+			t.Errorf("%g is %q, want %q", c.Amount, got, want)
+		}
+	}
+}

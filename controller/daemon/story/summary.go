@@ -244,7 +244,7 @@ func Spent(row report.Row) string {
 	if seconds == nil || hours == nil || *seconds == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("Its attempts ran %s in all and held %.2f core-hours", report.Duration(*seconds), *hours)
+	text := fmt.Sprintf("Its attempts ran %s in all and held %s core-hours", report.Duration(*seconds), report.Amount(*hours))
 	if c, free, ok := row.Cost(); ok && c.Unit != tuning.DefaultTariff().Unit {
 		text += ", which cost " + c.String()
 		if free {

@@ -68,13 +68,17 @@ func Run(ctx context.Context, w World) int {
 	root.SetIn(w.Stdin)
 	root.SetOut(w.Stdout)
 	root.SetErr(w.Stderr)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return ExitOK
 	}
 	if !a.began {
 		// cobra puts each suggestion on a line of its own.
-		err = fmt.Errorf("%w command line: %s", errInvalid, strings.Join(strings.Fields(err.Error()), " "))
+		text := strings.Join(strings.Fields(err.Error()), " ")
+		if strings.Contains(text, " arg(s)") {
+			text += "; want " + cmd.UseLine()
+		}
+		err = fmt.Errorf("%w command line: %s", errInvalid, text)
 	}
 	if !errors.Is(err, errShown) {
 		fmt.Fprintln(w.Stderr, "pitchpipe: "+strings.ReplaceAll(err.Error(), "\n", "\npitchpipe: "))

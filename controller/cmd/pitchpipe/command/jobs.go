@@ -120,9 +120,9 @@ func cost(j api.Job) string {
 	case j.Cost == nil:
 		return "-"
 	case j.FreeEnergy:
-		return fmt.Sprintf("%.2f %s without energy", *j.Cost, j.CostUnit)
+		return report.Amount(*j.Cost) + " " + j.CostUnit + " without energy"
 	}
-	return fmt.Sprintf("%.2f %s", *j.Cost, j.CostUnit)
+	return report.Amount(*j.Cost) + " " + j.CostUnit
 }
 
 // moves counts what was done to a job while it ran, and names what was done before.

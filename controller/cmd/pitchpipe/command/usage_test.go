@@ -41,6 +41,7 @@ func TestWrongCommandLinesExitWithTwoAndOneLine(t *testing.T) {
 		{"a period that is none", []string{"report", "--since", "soon"}, "want a time"},
 		{"a report in two forms", []string{"report", "--csv", "--json"}, "exclude"},
 		{"a search of a file that is not there", []string{"search", "run", absent}, "absent"},
+		{"a plot without its kind", []string{"search", "plot", "-o", "x.svg"}, "want pitchpipe search plot KIND [SEARCH] -o FILE"},
 		{"a plot of nothing that is drawn", []string{"search", "plot", "pie", "-o", "x.svg"}, "want one of best-time"},
 		{"a plot in no format", []string{"search", "plot", "rungs", "-o", "x.pdf"}, "ends in .svg or .png"},
 		{"an export in no format", []string{"search", "export", "--format", "xml"}, "want csv or json"},
