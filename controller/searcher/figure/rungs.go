@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -86,11 +87,18 @@ func rungs(s *searcher.Searcher, _ string) (picture.Sheet, error) {
 	for _, m := range all {
 		now = max(now, m.At)
 	}
+	reported := len(all) > 0
 	for i := range s.Trials {
-		if t := &s.Trials[i]; t.State == searcher.Failed {
+		t := &s.Trials[i]
+		if t.State == searcher.Failed {
 			now = max(now, lastOf(t))
 		}
+		for _, e := range t.Log {
+			e.Report.Seq = e.Seq
+			all = append(all, moment{Report: e.Report})
+		}
 	}
+	slices.SortFunc(all, func(a, b moment) int { return cmp.Compare(a.Seq, b.Seq) })
 	label, u := fitting(tuning.ByTime, "since the search began", now)
 	p := picture.New(label, "trial")
 	row := 0.8 * 270 / vg.Length(len(s.Trials)) // of the plot's height
@@ -101,7 +109,7 @@ func rungs(s *searcher.Searcher, _ string) (picture.Sheet, error) {
 		t := &s.Trials[i]
 		began := 0.0
 		if at, _ := slices.BinarySearchFunc(all, t.Began, func(m moment, seq int) int { return m.Seq - seq - 1 }); at > 0 {
-			began = all[at-1].At // of the newest report by then
+			began = all[at-1].At // of the newest event by then
 		}
 		ran, waited := life(t, began, now)
 		if of[t.State] == nil {
@@ -145,7 +153,7 @@ func rungs(s *searcher.Searcher, _ string) (picture.Sheet, error) {
 	if len(ends) > 0 {
 		out.Add("failed or diverged here", picture.Dots(ends, picture.Red, min(max(row/2, 1), 3), draw.CrossGlyph{}))
 	}
-	if len(all) == 0 {
+	if !reported {
 		out.Notes = append(out.Notes, "No trial has reported an epoch.")
 	}
 	p.X.Min, p.X.Max = 0, max(now/u.factor, 1e-3)

@@ -127,6 +127,9 @@ func Of(p searcher.Plan, e Estimate) (Preview, error) {
 			out.CoreHours = new(over(sims, func(t *searcher.Trial) float64 { return t.Last().CoreHours }))
 		}
 	}
+	if e.Seconds != nil && e.Start == 0 {
+		out.Notes = append(out.Notes, "The time leaves out what the start of a job and its wait in the queue take, which is unknown yet.")
+	}
 	if e.Joules != nil {
 		out.Joules = new(summary(sims, func(s *searcher.Searcher) float64 { j, _, _ := s.Spent(); return j }))
 	}

@@ -106,6 +106,7 @@ func TestAPreviewAsPeopleReadIt(t *testing.T) {
 		estimate preview.Estimate
 	}{
 		{"asha", plan(tuning.ASHA), known},
+		{"start-unknown", plan(tuning.ASHA), preview.Estimate{Seconds: known.Seconds}},
 		{"hyperband", plan(tuning.Hyperband), known},
 		{"random-unknown", plan(tuning.Random), preview.Estimate{}},
 		{"few-combinations", plan(tuning.Grid, func(p *searcher.Plan) { p.Settings, p.Target = p.Settings[:9], &target }), known},
