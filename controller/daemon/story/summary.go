@@ -185,6 +185,9 @@ func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string 
 		return "ask for " + settingsText(advice) + " in the next run"
 	case r.Phase.Over():
 		for _, u := range used {
+			if r.Done() == 0 && r.State != driver.Succeeded {
+				break // what it would have used is unknown
+			}
 			if u.Requested > 0 && u.Used < spare*u.Requested && (u.Unit == "bytes" || u.Requested > 1) {
 				what := "fewer " + u.Unit
 				if u.Unit == "bytes" {

@@ -101,14 +101,17 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 			"time-exceeded: time limit", "none: it was left as its owner asked", "ask for more time in the next run",
 		},
 		{
-			"a job that was cancelled",
-			reconcile.Record{Course: reconcile.Course{State: driver.Cancelled}, Phase: reconcile.Ended, Reason: tuning.ReasonCancelled, Detail: "cancelled, killed by SIGTERM"},
+			"a job that was cancelled before its first epoch, with little memory so far",
+			reconcile.Record{Course: reconcile.Course{State: driver.Cancelled, Peak: 1}, Phase: reconcile.Ended, Reason: tuning.ReasonCancelled, Detail: "cancelled, killed by SIGTERM"},
 			"cancelled: killed by SIGTERM", "none: it was left as its owner asked", "nothing to do: the next run of its kind starts from what this one showed",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			c.rec.Own = cores(8)
+			if c.rec.Peak > 0 {
+				c.rec.Own = tuning.Settings{tuning.Memory: tuning.Number(1 << 30)}
+			}
 			s := story.Tell(&c.rec)
 			if diff := cmp.Diff([]string{c.verdict, c.effect, c.next}, []string{s.Verdict, s.Effect, s.Next}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
