@@ -29,7 +29,8 @@ func (r Result) row(name string, pools []*Pool, jobs []*Job) evaluate.Line {
 	requeued, units, used := 0, 0.0, 0.0
 	first, last := math.Inf(1), math.Inf(-1)
 	for _, j := range jobs {
-		jct, wait, slowdown = append(jct, j.JCT()), append(wait, j.Wait), append(slowdown, Slowdown(j.Wait, j.ran))
+		own := min(j.ran, j.duration) // what stopping and sharing cost is no work of the job
+		jct, wait, slowdown = append(jct, j.JCT()), append(wait, j.Wait), append(slowdown, Slowdown(j.JCT()-own, own))
 		first, last, requeued = min(first, j.Submit), max(last, j.End), requeued+j.Preempted
 	}
 	for _, p := range pools {
@@ -49,16 +50,16 @@ func (r Result) row(name string, pools []*Pool, jobs []*Job) evaluate.Line {
 	}
 }
 
-// Slowdown is the bounded slowdown of a job: its time in the system over its time of running, runs below 10 s
-// taken as 10 s (Feitelson and Rudolph 1998).
-func Slowdown(wait, ran float64) float64 { return max(1, (wait+ran)/max(ran, leastRun)) }
+// Slowdown is the bounded slowdown of a job: its time in the system over its time of running alone and at one go, runs
+// below 10 s taken as 10 s (Feitelson and Rudolph 1998).
+func Slowdown(lost, ran float64) float64 { return max(1, (lost+ran)/max(ran, leastRun)) }
 
 // WriteJobs writes a CSV with a line for each job, in the order of the log. Its columns are those that Lucid's simulator
 // has: gpu_num are the units, GPUs or cores, and ckpt_times counts preemptions.
 func WriteJobs(w io.Writer, r Result) error {
 	lines := [][]string{append([]string{"job_id", "vc", "gpu_num", "submit_time", "duration", "start_time", "end_time", "queue", "jct", "ckpt_times"}, r.Spec.Columns...)}
 	cell := func(v float64) string {
-		if math.IsNaN(v) {
+		if math.IsNaN(v) || math.IsInf(v, 0) { // no limit, too
 			return ""
 		}
 		return strconv.FormatFloat(v, 'f', -1, 64)

@@ -288,22 +288,51 @@ func (n nosy) Arrive(j *simulate.Job) {
 
 func TestTheTableOfJobsHasACellForEachColumn(t *testing.T) {
 	t.Parallel()
-	in, err := simulate.Prepare(log("a 0 300 8 0 5 meek, b 11 300 8 0 5 meek, c 12 10 2 0 5 meek"), simulate.Shape{Nodes: 2, GPUsPerNode: 8})
-	if err != nil {
-		t.Fatal(err)
+	const head = "job_id,vc,gpu_num,submit_time,duration,start_time,end_time,queue,jct,ckpt_times,"
+	for _, c := range []struct {
+		policy    string
+		nodes     int
+		log, want string
+	}{
+		{
+			"lucid", 2, "a 0 300 8 0 5 meek, b 11 300 8 0 5 meek, c 12 10 2 0 5 meek", "profiled,profqueue,toskip,exclusive,sharescore,priority\n" +
+				"a,,8,0,300,0,374,0,374,0,1,0,0,1,0,40\nb,,8,11,300,11,612,0,601,0,1,0,0,1,0,40\nc,,2,12,10,200,210,188,198,0,1,188,1,1,,-1\n",
+		},
+		{"easy-forecast", 1, "a 0 300 8 400, b 0 10 8", "first_limit,extended\na,,8,0,300,0,300,0,300,0,400,0\nb,,8,0,10,300,310,300,310,0,,0\n"},
+	} {
+		in, err := simulate.Prepare(log(c.log), simulate.Shape{Nodes: c.nodes, GPUsPerNode: 8})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := simulate.WriteJobs(&b, simulated(t, in, spec(t, c.policy))); err != nil {
+			t.Fatal(err)
+		}
+		if b.String() != head+c.want {
+			t.Errorf("%s", b.String())
+		}
 	}
-	r, err := simulate.Run(t.Context(), in, spec(t, "lucid"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b bytes.Buffer
-	if err := simulate.WriteJobs(&b, r); err != nil {
-		t.Fatal(err)
-	}
-	const want = "job_id,vc,gpu_num,submit_time,duration,start_time,end_time,queue,jct,ckpt_times,profiled,profqueue,toskip,exclusive,sharescore,priority\n" +
-		"a,,8,0,300,0,374,0,374,0,1,0,0,1,0,40\nb,,8,11,300,11,612,0,601,0,1,0,0,1,0,40\nc,,2,12,10,200,210,188,198,0,1,188,1,1,,-1\n"
-	if b.String() != want {
-		t.Errorf("%s", b.String())
+}
+
+func TestWhatStopsAndSharedUnitsCostAJobIsNoRun(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		policy, log string
+		want        float64
+	}{
+		{"fifo", "a 0 100 8, b 0 100 8", 1.5},
+		{"fifo, a limit ends the run", "a 0 100 8 50, b 0 100 8", 1.25},
+		{"srtf", "a 0 100 8, b 10 20 8", (1.62 + 1.05) / 2},
+		{"lucid", "a 0 1000 8 0 1 meek, b 300 300 8 0 1 meek", (1.122 + 601.0/300) / 2},
+	} {
+		in, err := simulate.Prepare(log(c.log), simulate.Shape{Nodes: 1, GPUsPerNode: 8})
+		if err != nil {
+			t.Fatal(err)
+		}
+		policy, _, _ := strings.Cut(c.policy, ",")
+		if got := float64(summed(t, in, spec(t, policy)).Figure("mean_bounded_slowdown")); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: a slowdown of %g, want %g", c.policy, got, c.want)
+		}
 	}
 }
 

@@ -31,13 +31,16 @@ func (a *app) simulate() *cobra.Command {
 		Use: "simulate LOG --format FORMAT --policy NAMES", Short: "Replay a log of jobs under other scheduling policies",
 		Long: "Simulate what policies make of the jobs of a log: waits, completion times, use of the cluster. LOG is a file, gzip\n" +
 			"or not, or - for the standard input: swf (Standard Workload Format), sacct (what sacct -P printed, with Submit,\n" +
-			"Elapsed and AllocCPUS), or csv with the header id,user,group,account,name,state,submit,start,duration,limit,nodes,cpus,\n" +
-			"gpus,memory,memory_used,cpu_seconds,kind (needed: submit, duration and one of cpus, gpus). For venus it is the folder of\n" +
-			"that data set. Jobs need GPUs where the cluster has any, else cores.\n" +
-			"The header of the log says how many nodes and cores there are, unless --nodes and --cores-per-node do; a node has\n" +
-			"one core where neither does. A job that reaches its limit is killed. sjf and srtf know the true durations, as no\n" +
-			"scheduler does. lucid needs what the folder of venus has. qssf takes the forecasts of such a folder, else its own.\n" +
-			"pitchpipe stops jobs for others, so the longest waits can be longer than with easy.\n" +
+			"Elapsed and AllocCPUS), or csv with a header that has some of id,user,group,account,name,state,submit,start,duration,\n" +
+			"limit,nodes,cpus,gpus,memory,memory_used,cpu_seconds,kind (needed: submit, duration and one of cpus, gpus), in seconds\n" +
+			"and bytes; its other columns do not count. For venus it is the folder of that data set. Jobs need GPUs where the\n" +
+			"cluster has any, else cores.\n" +
+			"The cores in the header of the log are one pool, wherever they stand. With --nodes or --cores-per-node they are in\n" +
+			"nodes: what these flags do not say is that of the header, and where it says nothing a node has one core.\n" +
+			"A job that reaches its limit is killed. sjf and srtf know the true durations, as no scheduler does. lucid needs what\n" +
+			"the folder of venus has. qssf takes the forecasts of such a folder, else its own. srtf, tiresias and pitchpipe stop\n" +
+			"jobs for others: each time that costs a job 40 s, on more than 8 cores or GPUs 60 s, and the longest waits can be\n" +
+			"longer than with easy.\n" +
 			"Partitions are printed for a single policy, and with --json always.\n" +
 			"No controller is asked. controller/evaluate/KEYS.md explains the keys of --json.",
 		Example: "  pitchpipe simulate log.swf.gz --format swf --policy fifo,easy --nodes 128 --cores-per-node 4",
@@ -54,10 +57,8 @@ func (a *app) simulate() *cobra.Command {
 			if len(specs) == 0 {
 				return fmt.Errorf("%w --policy: want some of %s", errInvalid, strings.Join(policies, ", "))
 			}
-			for _, name := range []string{"nodes", "cores-per-node", "gpus-per-node"} {
-				if n, err := cmd.Flags().GetInt(name); cmd.Flags().Changed(name) && (err != nil || n < 1) {
-					return fmt.Errorf("%w --%s %d: want 1 or more", errInvalid, name, n)
-				}
+			if err := positive(cmd, "nodes", "cores-per-node", "gpus-per-node"); err != nil {
+				return err
 			}
 			if err := ready(folder); err != nil { // before hours of work
 				return err
@@ -119,6 +120,16 @@ func (a *app) simulate() *cobra.Command {
 	f.StringVar(&folder, "out", "", "folder for jobs_POLICY.csv.gz and pictures")
 	offer(cmd, "policy", policies)
 	return cmd
+}
+
+// positive refuses a flag that is given and below 1.
+func positive(cmd *cobra.Command, names ...string) error {
+	for _, name := range names {
+		if n, err := cmd.Flags().GetInt(name); cmd.Flags().Changed(name) && (err != nil || n < 1) {
+			return fmt.Errorf("%w --%s %d: want 1 or more", errInvalid, name, n)
+		}
+	}
+	return nil
 }
 
 // simulated is the summary of what is simulated.
