@@ -60,7 +60,7 @@ func (s *study) row(w way, base []outcome, views [][]outcome) evaluate.Line {
 			return evaluate.Mean(values)
 		}
 		out[f.key] = all(views[0])
-		if base == nil {
+		if base == nil || !(all(base) > 0) {
 			continue
 		}
 		low, high := math.Inf(1), 0.0
@@ -81,8 +81,8 @@ func (s *study) row(w way, base []outcome, views [][]outcome) evaluate.Line {
 func user(j joblog.Job) string      { return j.User }
 func submitted(j joblog.Job) string { return fmt.Sprint(math.Floor(j.Submit / day)) }
 
-// bootstrap is the interval of what becomes of each unit of a figure, groups of jobs drawn with replacement (Efron 1979);
-// not ok: a single group says nothing of others.
+// bootstrap is the interval of what becomes of each unit of a figure, of which base has some; groups of jobs are drawn with
+// replacement (Efron 1979). Not ok: a single group says nothing of others.
 func (s *study) bootstrap(base, view []outcome, of func(outcome) float64, by func(joblog.Job) string) (low, high float64, ok bool) {
 	type group struct{ was, is float64 }
 	same := evaluate.Split(evaluate.Indices(base), func(i int) string { return by(s.in.Log.Jobs[i]) })
@@ -93,17 +93,20 @@ func (s *study) bootstrap(base, view []outcome, of func(outcome) float64, by fun
 		return sum
 	})
 	r := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // no secret
-	ratios := make([]float64, draws)
-	for d := range ratios {
+	ratios := make([]float64, 0, draws)
+	for range draws {
 		var all group
 		for range groups {
 			g := groups[r.IntN(len(groups))]
 			all.was, all.is = all.was+g.was, all.is+g.is
 		}
-		ratios[d] = all.is / max(all.was, math.SmallestNonzeroFloat64)
+		if all.was > 0 { // else there is nothing to compare
+			ratios = append(ratios, all.is/all.was)
+		}
 	}
 	slices.Sort(ratios)
-	return ratios[int(tail*draws)], ratios[int((1-tail)*draws)], len(groups) > 1
+	kept := float64(len(ratios))
+	return ratios[int(tail*kept)], ratios[int((1-tail)*kept)], len(groups) > 1
 }
 
 // recorded are the outcomes that the log shows itself.

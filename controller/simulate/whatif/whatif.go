@@ -11,6 +11,7 @@ import (
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/joblog"
 	"pitchpipe/controller/simulate"
+	"pitchpipe/controller/tuning"
 )
 
 // Options are what the log does not say.
@@ -134,7 +135,7 @@ func prepare(l joblog.Log, o Options) (study, []evaluate.Line, error) {
 	say := func(about, text string, values ...any) evaluate.Line {
 		return evaluate.Line{"about": about, "assumed": fmt.Sprintf(text, values...)}
 	}
-	return s, []evaluate.Line{
+	out := []evaluate.Line{
 		say("cluster", "one pool of %d nodes with %d cores, %s; all partitions together, every node up", p.Nodes, p.PerNode, source),
 		say("queue", "first come, first served with EASY backfill; no priorities, reservations, dependencies; jobs are killed at their limits"),
 		say("what is known", "a job is changed by what %d runs of its user and name or more had shown that ended before its submission", enoughRuns),
@@ -143,7 +144,12 @@ func prepare(l joblog.Log, o Options) (study, []evaluate.Line, error) {
 		say("limits", "the policy easy-forecast of `pitchpipe simulate`: limits and the order of the queue by forecasts, no job is killed before its owner's limit"),
 		say("packing", "jobs share nodes by %.2f times the cores that their kind keeps busy; the estimate is that they are as fast, the interval that each is up to %.2f times as slow", headroom, mostMixed),
 		say("intervals", "nine of ten: users and days drawn anew, the wider of both, over the best and the worst of the above; none where all jobs are of one user and one day"),
-	}, nil
+	}
+	if n := len(s.in.Log.Broken) - len(l.Broken); n > 0 {
+		b, _ := tuning.First(s.in.Log.Broken, func(b joblog.Broken) bool { return !slices.Contains(l.Broken, b) })
+		out = slices.Insert(out, 1, say("left out", "%d jobs that cannot run there, the first in line %d: %s", n, b.Line, b.Why))
+	}
+	return s, out, nil
 }
 
 // peak is how many cores jobs held at once at most.

@@ -78,3 +78,19 @@ func TestTheEstimateIsNearTheTruthOfASite(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatStaysHasAnIntervalOfNoLength(t *testing.T) {
+	t.Parallel()
+	l := joblog.Log{Jobs: []joblog.Job{
+		{User: "ann", Submit: 1, Start: 1, Duration: 100, CPUs: 4}, {User: "bob", Submit: 11, Start: 101, Duration: 100, CPUs: 4}, // ann never waits
+	}}
+	r, err := whatif.Study(t.Context(), l, whatif.Options{}, func(int, int, string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range r.Rows[2:] {
+		if is, low, high := row.Figure("mean_wait"), row.Figure("mean_wait_low"), row.Figure("mean_wait_high"); is != 45 || low != 45 || high != 45 {
+			t.Errorf("%s: %g, from %g to %g", row.Text("way"), is, low, high)
+		}
+	}
+}
