@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/report"
 	"pitchpipe/controller/report/sacct"
 	"pitchpipe/controller/tuning"
@@ -57,7 +58,7 @@ func (a *app) report() *cobra.Command {
 	f.StringVar(&since, "since", "30d", "length of the period, up to now, such as 12h or 30d")
 	choice(cmd, &by, "by", string(report.ByJob), "what lines are summed over", bys)
 	f.BoolVar(&asCSV, "csv", false, "print the lines as CSV, the total last")
-	f.StringVar(&file, "from-sacct", "", "read what sacct -P printed, - for the standard input, and ask no controller")
+	f.StringVar(&file, "from-sacct", "", "read what sacct -P printed, gzip or not, - for the standard input, and ask no controller")
 	for _, other := range []string{"since", "csv"} {
 		cmd.MarkFlagsMutuallyExclusive("from-sacct", other)
 	}
@@ -83,7 +84,11 @@ func (a *app) fromSacct(cmd *cobra.Command, file, by string) error {
 		defer f.Close() //nolint:errcheck // it was only read
 		in = f
 	}
-	text, err := io.ReadAll(io.LimitReader(in, mostSacct+1))
+	plain, err := evaluate.Unzipped(file, in)
+	if err != nil {
+		return fmt.Errorf("%w accounting: %w", errInvalid, err)
+	}
+	text, err := io.ReadAll(io.LimitReader(plain, mostSacct+1))
 	if err != nil {
 		return fmt.Errorf("read the accounting: %w", err)
 	}

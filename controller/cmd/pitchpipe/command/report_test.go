@@ -2,8 +2,10 @@ package command_test
 
 import (
 	"bufio"
+	"compress/gzip"
 	"encoding/csv"
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 
@@ -66,6 +68,21 @@ func TestKnowledgeAsItWasMeasured(t *testing.T) {
 	}
 }
 
+// gzipped is what a file holds, compressed.
+func gzipped(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write(text); err != nil || z.Close() != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
 func TestAReportFromTheAccountingNeedsNoController(t *testing.T) {
 	t.Parallel()
 	file := write(t, "sacct.txt", "JobID|User|JobName|State|Elapsed|AllocCPUS|TotalCPU\n7|alice|train|COMPLETED|01:00:00|4|01:00:00\n8|alice|train|COMPLETED|01:00:00|4|01:00:00\n")
@@ -78,6 +95,9 @@ func TestAReportFromTheAccountingNeedsNoController(t *testing.T) {
 	}
 	if text := ok(t, "report", "--from-sacct", file, "--by", "kind"); !strings.Contains(text, "alice/train") || strings.Contains(text, "USER") {
 		t.Errorf("%s", text)
+	}
+	if plain, zipped := ok(t, "report", "--from-sacct", file), ok(t, "report", "--from-sacct", write(t, "sacct.txt.gz", gzipped(t, file))); plain != zipped {
+		t.Errorf("%s", zipped)
 	}
 	some := write(t, "some.txt", "JobID|State|Elapsed|AllocCPUS|JobName\n7|COMPLETED|soon|4|a\n8|COMPLETED|01:00:00|4|b\nof two lines\n9|COMPLETED|01:00:00|4|c\n")
 	if r := pitchpipe(t, "report", "--from-sacct", some); r.code != 0 || !strings.Contains(r.errors, "left out: line 2: elapsed") ||
