@@ -51,6 +51,9 @@ func TestWrongCommandLinesExitWithTwoAndOneLine(t *testing.T) {
 		{"a policy that does not exist", []string{"simulate", absent, "--format", "swf", "--policy", "luck"}, "want some of fifo"},
 		{"an accounting that is not there", []string{"whatif", "--from-sacct", absent}, "absent"},
 		{"memory in no unit", []string{"whatif", "--from-sacct", absent, "--memory-per-node", "much"}, "--memory-per-node"},
+		{"memory without a unit", []string{"whatif", "--from-sacct", absent, "--memory-per-node", "128"}, `"128" is 128 bytes: want`},
+		{"nodes of unknown size", []string{"whatif", "--from-sacct", absent, "--nodes", "4"}, "want --cores-per-node too"},
+		{"fewer than no nodes", []string{"whatif", "--from-sacct", absent, "--nodes", "-4", "--cores-per-node", "8"}, "--nodes -4: want 1 or more"},
 		{"a pattern that is no regular expression", []string{"listen", "--pattern", "(", "--file", absent}, "pattern"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -90,6 +93,13 @@ func TestASitePolicyWithErrorsStopsTheController(t *testing.T) {
 	site := write(t, "site.yaml", "default:\n  max_mood: apply\n")
 	r := pitchpipe(t, "controller", "--site", site, "--state", filepath.Join(dir, "state"), "--socket", filepath.Join(dir, "s"), "--listen=")
 	if r.code != command.ExitInvalid || !strings.Contains(r.errors, "max_mood") {
+		t.Errorf("exit %d: %s", r.code, r.errors)
+	}
+	job := jobFile(t, "job", 2, 0.1, "#TUNE mode=observe")
+	if r = pitchpipe(t, "validate", job, "--site", site); r.code != command.ExitInvalid || !strings.Contains(r.errors, "site.yaml:1:") && !strings.Contains(r.errors, "site.yaml:2:") {
+		t.Errorf("exit %d: %s", r.code, r.errors)
+	}
+	if r = pitchpipe(t, "validate", job, "--site", write(t, "good.yaml", "default: {max_mode: apply}")); r.code != 0 {
 		t.Errorf("exit %d: %s", r.code, r.errors)
 	}
 }

@@ -29,7 +29,8 @@ func (a *app) validate() *cobra.Command {
 			"next start (of a pending job, an array's task, the next run of its kind) or never, and which rule\n" +
 			"limits it, with its value and its place. Then follows the policy, defaults included.\n\n" +
 			"A running controller answers for its scheduler and its site's policy. Without one, or with --driver,\n" +
-			"each scheduler that runs such files is considered under the policy of this machine.",
+			"each scheduler that runs such files is considered under the policy of this machine.\n" +
+			"--site FILE tries a site's policy that no controller has yet, and names its errors.",
 		Args: cobra.MinimumNArgs(1),
 		// A configuration with faults does not matter here: then the defaults count.
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -46,6 +47,11 @@ func (a *app) validate() *cobra.Command {
 		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
 			var err error
 			verdicts, bad := []api.Verdict{}, false
+			if a.siteToTry() {
+				if _, err := a.cfg.LoadSite(); err != nil {
+					return err
+				}
+			}
 			for _, path := range args {
 				v := a.judge(ctx, client, path, variables)
 				verdicts = append(verdicts, v)
@@ -73,6 +79,9 @@ func (a *app) validate() *cobra.Command {
 	return cmd
 }
 
+// siteToTry reports whether a flag names a site's policy: that of a controller does not count then.
+func (a *app) siteToTry() bool { return a.cfg.Given["site"] == "--site" }
+
 const validatePatience = 2 * time.Second
 
 func (a *app) judge(ctx context.Context, client *api.Client, path string, variables map[string]string) api.Verdict {
@@ -81,7 +90,7 @@ func (a *app) judge(ctx context.Context, client *api.Client, path string, variab
 		return api.Verdict{File: path, Errors: []api.Fault{{File: path, Found: err.Error()}}}
 	}
 	variables = a.variables(path, source, variables)
-	if a.cfg.Given["driver"] == "" {
+	if a.cfg.Given["driver"] == "" && !a.siteToTry() {
 		ctx, cancel := context.WithTimeout(ctx, validatePatience)
 		defer cancel()
 		if v, err := client.Validate(ctx, api.Draft{Filename: path, Source: source, Variables: variables}); err == nil {
