@@ -96,7 +96,7 @@ func TestASitePolicyWithErrorsStopsTheController(t *testing.T) {
 		t.Errorf("exit %d: %s", r.code, r.errors)
 	}
 	job := jobFile(t, "job", 2, 0.1, "#TUNE mode=observe")
-	if r = pitchpipe(t, "validate", job, "--site", site); r.code != command.ExitInvalid || !strings.Contains(r.errors, "site.yaml:1:") && !strings.Contains(r.errors, "site.yaml:2:") {
+	if r = pitchpipe(t, "validate", job, "--site", site); r.code != command.ExitInvalid || !strings.Contains(r.errors, "invalid site policy: "+site+":2:3: ") {
 		t.Errorf("exit %d: %s", r.code, r.errors)
 	}
 	if r = pitchpipe(t, "validate", job, "--site", write(t, "good.yaml", "default: {max_mode: apply}")); r.code != 0 {

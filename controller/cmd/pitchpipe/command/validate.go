@@ -49,7 +49,7 @@ func (a *app) validate() *cobra.Command {
 			verdicts, bad := []api.Verdict{}, false
 			if a.siteToTry() {
 				if _, err := a.cfg.LoadSite(); err != nil {
-					return err
+					return fmt.Errorf("%w site policy: %w", errInvalid, err)
 				}
 			}
 			for _, path := range args {
