@@ -119,7 +119,7 @@ func knobs() Type { return matching("the name of a knob", knobPattern) }
 func siteKeys() []Key {
 	count, price := whole(0, 1_000_000), atLeast(0)
 	ceiling := parses("a number above 0", float, func(v float64) bool { return v > 0 && v <= math.MaxFloat64 })
-	memory := parses("an amount of memory above 0 such as 4GiB", tuning.ParseBytes, func(b tuning.Bytes) bool { return b > 0 })
+	memory := parses("an amount of memory of at least 1MiB such as 4GiB", tuning.ParseBytes, func(b tuning.Bytes) bool { return b >= 1<<20 })
 	allowed := optional(list("knobs", knobPattern))
 	allowed.want = "a list of knobs such as [cores, memory], each once, or all"
 	billed := words("from-slurm")

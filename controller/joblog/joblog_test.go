@@ -123,6 +123,7 @@ func TestALogWithoutAJobIsRefused(t *testing.T) {
 		{"an empty one", joblog.SWF, "; nothing\n", "it has no job"},
 		{"broken lines alone", joblog.SWF, "1 2\n3\n", "log:1: it has 2 fields: want 18; none of 2 lines can be used"},
 		{"a csv without what is needed", joblog.CSV, "id,submit\n1,2\n", `line 1: column "duration" is missing`},
+		{"a csv without a size of jobs", joblog.CSV, "submit,duration,cpu\n1,2,3\n", `line 1: columns "cpus" and "gpus" are missing`},
 		{"a csv with a column twice", joblog.CSV, "submit,duration,submit\n", `column "submit" is there twice`},
 		{"no header of sacct", joblog.Sacct, "x\n", "line 1"},
 		{"gzip that is cut", joblog.CSV, "\x1f\x8b", "log"},

@@ -111,6 +111,9 @@ func (l *Log) table(in io.Reader, ours map[string]string, kind []string, needed 
 			}
 			at = append(at, slices.Index(columns(), name))
 		}
+		if _, sized := tuning.First([]string{"cpus", "gpus", "nodes"}, func(name string) bool { return slices.Contains(head, name) }); ours == nil && !sized {
+			return errors.New(`line 1: columns "cpus" and "gpus" are missing: want one of them at least`)
+		}
 		return nil
 	}, func(line int, cells []string, err error) {
 		j, why := Job{Line: line}, ""
