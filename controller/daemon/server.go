@@ -169,7 +169,9 @@ func problemOf(err error) (status int, p api.Problem) {
 	}
 	switch {
 	case errors.Is(err, errInput), errors.Is(err, trials.ErrConflict), errors.Is(err, driver.ErrInvalid), errors.Is(err, driver.ErrUnsupported), errors.As(err, &faults):
-		return of(http.StatusBadRequest, "invalid")
+		status, p = of(http.StatusBadRequest, "invalid")
+		p.Error = strings.TrimPrefix(p.Error, errInput.Error()+": ") // its reader says it before
+		return status, p
 	case errors.Is(err, driver.ErrNotFound), errors.Is(err, trials.ErrNotFound):
 		return of(http.StatusNotFound, "not-found")
 	case errors.Is(err, errDenied), errors.Is(err, driver.ErrDenied):

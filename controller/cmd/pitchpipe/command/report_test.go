@@ -24,6 +24,9 @@ func TestTheReportInItsThreeForms(t *testing.T) {
 	if text := ok(t, at("report")...); !strings.Contains(text, "There are none.") {
 		t.Errorf("without jobs: %q", text)
 	}
+	if r := pitchpipe(t, at("advice")...); r.errors != "pitchpipe: invalid: the scheduler takes no advice\n" {
+		t.Errorf("%q", r.errors)
+	}
 	id := strings.TrimSpace(ok(t, at("run", jobFile(t, "train", 3, 0.05, daemontest.Tuned("observe")...))...))
 	done := c.Until(t, id, daemontest.Ended)
 
