@@ -186,7 +186,8 @@ func (s *study) simulate(ctx context.Context, w way, view float64) ([]outcome, e
 	out := make([]outcome, len(r.Jobs))
 	for i, j := range r.Jobs {
 		ran := (j.End - j.First) / hour
-		out[i] = outcome{ran * float64(j.CPUs), ran * float64(j.Memory) / gib, j.Wait, simulate.Slowdown(j.Wait, j.End-j.First)}
+		own := min(j.End-j.First, s.in.Log.Jobs[i].Duration) // what a way adds to it is no work of the job
+		out[i] = outcome{ran * float64(j.CPUs), ran * float64(j.Memory) / gib, j.Wait, simulate.Slowdown(j.JCT()-own, own)}
 	}
 	return out, nil
 }

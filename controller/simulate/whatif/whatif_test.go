@@ -94,3 +94,22 @@ func TestWhatStaysHasAnIntervalOfNoLength(t *testing.T) {
 		}
 	}
 }
+
+func TestAJobThatRunsTwiceIsSlowedDown(t *testing.T) {
+	t.Parallel()
+	var l joblog.Log
+	for i, peak := range []int64{1, 1, 1, 8} { // GiB
+		at := float64(1000 * i)
+		l.Jobs = append(l.Jobs, joblog.Job{User: "ann", Name: "fold", Submit: 1 + at, Start: 1 + at, Duration: 100, CPUs: 1, Memory: 16 << 30, MemoryUsed: peak << 30})
+	}
+	r, err := whatif.Study(t.Context(), l, whatif.Options{}, func(int, int, string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range r.Rows {
+		want := map[string]evaluate.Figure{"right-size memory": 1.25, "all together": 1.25}[row.Text("way")]
+		if is := row.Figure("mean_bounded_slowdown"); is != max(want, 1) {
+			t.Errorf("%s: %g", row.Text("way"), is)
+		}
+	}
+}
