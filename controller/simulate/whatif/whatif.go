@@ -147,7 +147,7 @@ func prepare(l joblog.Log, o Options) (study, []evaluate.Line, error) {
 	}
 	if n := len(s.in.Log.Broken) - len(l.Broken); n > 0 {
 		b, _ := tuning.First(s.in.Log.Broken, func(b joblog.Broken) bool { return !slices.Contains(l.Broken, b) })
-		out = slices.Insert(out, 1, say("left out", "%d jobs that cannot run there, the first in line %d: %s", n, b.Line, b.Why))
+		out = slices.Insert(out, 1, say("left out", "jobs that cannot run there: %d, the first in line %d: %s", n, b.Line, b.Why))
 	}
 	return s, out, nil
 }

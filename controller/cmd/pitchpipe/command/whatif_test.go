@@ -44,7 +44,7 @@ func TestWhatTuningWouldHaveBroughtAsAPersonAndAProgramReadIt(t *testing.T) {
 	update := flag.Lookup("update").Value.String() == "true"
 	fixtures.Golden(t, update, "testdata/whatif.txt", run("--nodes", "1", "--cores-per-node", "8", "--memory-per-node", "64GiB"))
 	fixtures.Golden(t, update, "testdata/whatif.json", run("--json"))
-	if text := run("--nodes", "1", "--cores-per-node", "4"); !strings.Contains(text, "28 jobs that cannot run there, the first in line 2: it needs 8 cores of 4") {
+	if text := run("--nodes", "1", "--cores-per-node", "4"); !strings.Contains(text, "jobs that cannot run there: 28, the first in line 2: it needs 8 cores of 4") {
 		t.Errorf("%s", text)
 	}
 	r := pitchpipe(t, "whatif", "--from-sacct", write(t, "bare.txt", "JobID|State|Submit|Elapsed|AllocCPUS\n1|COMPLETED|2026-01-05T08:00:00|01:00:00|4\n"))
