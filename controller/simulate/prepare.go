@@ -11,6 +11,9 @@ import (
 // Shape is a cluster as a user describes it. 0 is not said.
 type Shape struct{ Nodes, CoresPerNode, GPUsPerNode int }
 
+// The most that a cluster may have: each node takes memory, and their product has to be a number.
+const mostNodes, mostUnits = 1 << 20, 1 << 30
+
 // Prepare fits a log and a cluster together. What the shape does not say is taken from the log. Units are GPUs
 // where nodes have any, and else cores. Jobs that need none, or more than their partition has, are left out as broken.
 func Prepare(l joblog.Log, s Shape) (Input, error) {
@@ -42,6 +45,9 @@ func Prepare(l joblog.Log, s Shape) (Input, error) {
 	for _, p := range in.Partitions {
 		if p.Nodes < 1 || p.PerNode < 1 {
 			return in, fmt.Errorf("%w: partition %q has %d nodes of %d: want at least 1 of 1", ErrInput, p.Group, p.Nodes, p.PerNode)
+		}
+		if p.Nodes > mostNodes || p.PerNode > mostUnits {
+			return in, fmt.Errorf("%w: %d nodes of %d are more than any cluster has: want at most %d of %d", ErrInput, p.Nodes, p.PerNode, mostNodes, mostUnits)
 		}
 		of[p.Group] = p
 	}

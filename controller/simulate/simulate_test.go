@@ -205,6 +205,8 @@ func TestWhatCannotBeSimulatedIsSaid(t *testing.T) {
 	}{
 		{"no nodes anywhere", bare, simulate.Shape{}, "want --nodes"},
 		{"fewer than no nodes", bare, simulate.Shape{Nodes: -1, CoresPerNode: 4}, "-1 nodes of 4"},
+		{"more nodes than memory holds", bare, simulate.Shape{Nodes: 1 << 30, CoresPerNode: 4}, "more than any cluster has"},
+		{"cores beyond numbers", bare, simulate.Shape{Nodes: 2, CoresPerNode: math.MaxInt}, "more than any cluster has"},
 		{"nodes although the log has partitions", two, gpus, "leave --nodes and"},
 		{"a partition of nothing", two, simulate.Shape{}, `partition "y"`},
 		{"jobs without cores", bare, simulate.Shape{Nodes: 9}, "line 1: it needs no cores"},
