@@ -82,7 +82,8 @@ func TestALineBecomesAJobOrIsNamed(t *testing.T) {
 		{
 			"sacct: a job that began before its submission, as where summer time ended between", joblog.Sacct,
 			head + "7|eve||COMPLETED|2026-10-25T02:50:00|2026-10-25T02:10:00|00:10:00||4||a\n",
-			[]joblog.Job{{Line: 2, ID: "7", User: "eve", Name: "a", State: "COMPLETED", Submit: 1792896600, Duration: 600, CPUs: 4}}, nil,
+			[]joblog.Job{{Line: 2, ID: "7", User: "eve", Name: "a", State: "COMPLETED", Submit: 1792896600, Duration: 600, CPUs: 4}},
+			nil,
 		},
 		{
 			"csv: columns in any order, others left alone, empty cells unknown", joblog.CSV,

@@ -36,11 +36,13 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 		verdict, effect, next string
 	}{
 		{
-			"joules of another source do not compare", reconcile.Record{Course: moved(elsewhere)},
+			"joules of another source do not compare",
+			reconcile.Record{Course: moved(elsewhere)},
 			"running, tuned to cores=2", "per epoch: time -50.0 %, cost -87.5 %", "wait: Pitchpipe measures it and decides at the end of an epoch",
 		},
 		{
-			"nothing is no measure", reconcile.Record{Course: moved(nothing)},
+			"nothing is no measure",
+			reconcile.Record{Course: moved(nothing)},
 			"running, tuned to cores=2", "per epoch: time -50.0 %, cost -87.5 %", "wait: Pitchpipe measures it and decides at the end of an epoch",
 		},
 		{
