@@ -124,12 +124,12 @@ func siteKeys() []Key {
 	allowed.want = "a list of knobs such as [cores, memory], each once, or all"
 	billed := words("from-slurm")
 	billed.want = "a block of prices, or from-slurm"
-	return []Key{
+	keys := []Key{
 		{Name: "max_mode", Type: words("observe", "recommend", "apply"), Help: "the highest mode that a stanza may ask for"},
 		{Name: "knobs", Type: allowed, Help: "the knobs that may be changed; an empty list allows none, and all undoes the list of a wider block"},
 		{Name: "ceilings.*", Type: or(ceiling, "none"), Help: "the highest value of the knob of that name; none lifts the ceiling of a wider block"},
 		{Name: "ceilings.memory", Type: or(memory, "none"), Help: "the same for memory"},
-		{Name: "expected_saving", Type: Type{want: "the line deleted: the response model predicts the saving of each setting", valid: func(string) bool { return false }}}, // of older policies
+		{Name: "expected_saving", Type: never("the line deleted: the response model predicts the saving of each setting")}, // of older policies
 		{Name: "above_request", Type: booleans(), Help: "a job may get more cores, memory and GPUs than its owner asked for"},
 		{Name: "may_restart", Type: booleans(), Help: "a running job may be checkpointed and restarted"},
 		{Name: "dry_run", Type: booleans(), Help: "decide and record, and change nothing"},
@@ -157,4 +157,8 @@ func siteKeys() []Key {
 		{Name: "share_classes", Type: booleans(), Help: "what jobs of other users taught about a class may move this one, by system knobs only"},
 		{Name: "pause_after", Type: count, Wide: true, Help: "regressions until the tuner pauses itself; 0 for never"},
 	}
+	for other, knob := range tuning.OtherNames() { // such a ceiling would bound nothing
+		keys = append(keys, Key{Name: "ceilings." + other, Type: never("ceilings." + knob + " in place of ceilings." + other)})
+	}
+	return keys
 }

@@ -57,6 +57,11 @@ func words(list ...string) Type {
 	return Type{want: "one of " + strings.Join(list, ", "), words: list, valid: func(s string) bool { return slices.Contains(list, s) }}
 }
 
+// never takes no value: the key is gone, or another is meant.
+func never(want string) Type {
+	return Type{want: want, valid: func(string) bool { return false }}
+}
+
 func booleans() Type { return parses("true or false", strconv.ParseBool, anything) }
 
 func whole(least, most int) Type {

@@ -120,18 +120,10 @@ func (j *judge) carrier(k *tuning.Knob, f fields, at jobfile.Pos, carriers map[s
 		if j.job.Format == jobfile.Sbatch {
 			want = "want env=NAME or live=true, which say how the value reaches the job"
 		}
-		if near := cmp.Or(otherNames()[k.Name], jobfile.Nearest(k.Name, tuning.SystemKnobs())); near != "" {
+		if near := cmp.Or(tuning.OtherNames()[k.Name], jobfile.Nearest(k.Name, tuning.SystemKnobs())); near != "" {
 			want += fmt.Sprintf("; did you mean the system knob %q?", near)
 		}
 		j.fail(at, fmt.Sprintf("nothing carries the hyperparameter %q to the job", k.Name), want)
-	}
-}
-
-// otherNames are words that schedulers and libraries use for system knobs.
-func otherNames() map[string]string {
-	return map[string]string{
-		"cpu": tuning.Cores, "cpus": tuning.Cores, "ncpus": tuning.Cores, "cpus_per_task": tuning.Cores, "mem": tuning.Memory, "ram": tuning.Memory,
-		"nthreads": tuning.Threads, "omp_num_threads": tuning.Threads, "gres": tuning.GPUs,
 	}
 }
 

@@ -77,6 +77,14 @@ const (
 // SystemKnobs lists the system knobs.
 func SystemKnobs() []string { return []string{Cores, Memory, Threads, GPUs, PowerLimit} }
 
+// OtherNames are words of schedulers and libraries for system knobs.
+func OtherNames() map[string]string {
+	return map[string]string{
+		"cpu": Cores, "cpus": Cores, "core": Cores, "ncpus": Cores, "cpus_per_task": Cores, "mem": Memory, "ram": Memory,
+		"thread": Threads, "nthreads": Threads, "omp_num_threads": Threads, "gpu": GPUs, "gres": GPUs,
+	}
+}
+
 // IsSystem reports whether the drivers know a knob of this name.
 func IsSystem(name string) bool { return slices.Contains(SystemKnobs(), name) }
 
