@@ -91,7 +91,7 @@ func (c collector) searches(family func(kind prometheus.ValueType, name, help st
 		}
 		for _, t := range s.Trials {
 			count[t.State]++
-			if used := t.Last(); used.Source != "" {
+			if used := t.Used(); used.Source != "" {
 				joules[used.Source] += used.Measured()
 			}
 		}

@@ -157,11 +157,11 @@ func nextSteps() map[tuning.Reason]string {
 	}
 }
 
-// mends are the next steps of an owner whose job ended without its result.
-func mends() map[driver.State]string {
+// remedies are the next steps of an owner whose job ended without its result.
+func remedies() map[driver.State]string {
 	return map[driver.State]string{
 		driver.Failed:         "see what it printed: pitchpipe logs ",
-		driver.NotStarted:     "mend the job file, and submit it again",
+		driver.NotStarted:     "correct the job file, and submit it again",
 		driver.MemoryExceeded: "ask for more memory in the next run",
 		driver.TimeExceeded:   "ask for more time in the next run",
 	}
@@ -172,11 +172,11 @@ const spare = 0.5
 
 func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string {
 	step, known := nextSteps()[r.Reason]
-	switch mend := mends()[r.State]; {
-	case mend != "" && r.State == driver.Failed:
-		return mend + string(r.Job)
-	case mend != "":
-		return mend
+	switch remedy := remedies()[r.State]; {
+	case remedy != "" && r.State == driver.Failed:
+		return remedy + string(r.Job)
+	case remedy != "":
+		return remedy
 	case r.Policy.Mode == tuning.Apply && (r.Reason == tuning.ReasonObserveMode || r.Reason == tuning.ReasonRecommend):
 		return "let the site allow it: `default: {max_mode: apply}` in its policy, the file that --site names"
 	case known:
