@@ -141,7 +141,7 @@ func nextSteps() map[tuning.Reason]string {
 	const nothing = "nothing to do: "
 	return map[tuning.Reason]string{
 		tuning.ReasonNoStanza:       "add a stanza to the job file; `pitchpipe validate FILE` explains it",
-		tuning.ReasonBadStanza:      "mend the stanza: `pitchpipe validate FILE` shows each error",
+		tuning.ReasonBadStanza:      "correct the stanza: `pitchpipe validate FILE` shows each error",
 		tuning.ReasonOff:            "submit it without --off to tune it again",
 		tuning.ReasonPaused:         "wait for `pitchpipe resume`; `pitchpipe pause --list` shows who paused it",
 		tuning.ReasonControlGroup:   nothing + "runs like this one show what tuning saves",
