@@ -79,7 +79,7 @@ func moves(times int) func(*testing.T, *Harness) {
 		job := h.runs(t, mover(long), 1)
 		in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
 		wantStep(t, h.drive(t, in, times), driver.StepStarted)
-		h.movedOnce(t, job, in)
+		h.movedOnce(t, job, in, long)
 	}
 }
 
@@ -110,14 +110,14 @@ func supersedes(spoil ...func(*driver.Intent)) func(*testing.T, *Harness) {
 
 // movedOnce waits for the end of a mover of long epochs that was moved once by the
 // intent.
-func (h *Harness) movedOnce(t *testing.T, before driver.Job, in driver.Intent) {
+func (h *Harness) movedOnce(t *testing.T, before driver.Job, in driver.Intent, epochs int) {
 	t.Helper()
 	job := h.succeeded(t, before.ID)
 	if job.Attempt != before.Attempt+1 || len(job.Attempts) != before.Attempt+1 {
 		t.Fatalf("attempt %d of %d, want %d", job.Attempt, len(job.Attempts), before.Attempt+1)
 	}
 	wantLast(t, job, in)
-	h.eachEpochOnce(t, job.ID, long)
+	h.eachEpochOnce(t, job.ID, epochs)
 }
 
 // wantLast fails the test unless the last attempt is that of the intent, and began when the one
@@ -139,7 +139,7 @@ func appliedAgain(t *testing.T, h *Harness) {
 	wantStep(t, h.advance(t, in), driver.StepStarted)
 	h.epochs(t, job.ID, 6)
 	wantStep(t, h.advance(t, in), driver.StepStarted)
-	h.movedOnce(t, job, in)
+	h.movedOnce(t, job, in, long)
 	// Finished would say that the job ended before the change.
 	wantStep(t, h.advance(t, in), driver.StepStarted)
 }
@@ -189,7 +189,7 @@ func olderAttempt(t *testing.T, h *Harness) {
 	job := h.runs(t, mover(long), 1)
 	in := h.applied(t, job, "intent", driver.Change{TimeLimit: time.Hour})
 	wantStep(t, h.drive(t, h.intent(job, "late", driver.Change{TimeLimit: 2 * time.Hour}), 1), driver.StepSuperseded)
-	h.movedOnce(t, job, in)
+	h.movedOnce(t, job, in, long)
 }
 
 // untouched waits for the end of a job that must succeed in its first attempt.

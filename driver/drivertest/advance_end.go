@@ -75,7 +75,7 @@ func changeEnv(t *testing.T, h *Harness) {
 	job = h.get(t, job.ID)
 	shows(job.ID, "owner")
 	in := h.applied(t, job, "intent", driver.Change{TimeLimit: time.Hour, Env: map[string]string{name: "tuned"}})
-	h.movedOnce(t, job, in)
+	h.movedOnce(t, job, in, long)
 	shows(job.ID, "tuned")
 }
 

@@ -62,15 +62,16 @@ func crashSentences() []sentence {
 }
 
 func crashMove(t *testing.T, h *Harness) {
-	job := h.runs(t, mover(long), 1)
+	const epochs = 2 * long // each crash costs a new driver
+	job := h.runs(t, mover(epochs), 1)
 	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
 	h.driveAcrossCrashes(t, in, move.Begun, move.Asked, move.Planned)
 	h.reopened(t, job.ID)
-	h.movedOnce(t, job, in)
+	h.movedOnce(t, job, in, epochs)
 }
 
 func crashSays(t *testing.T, h *Harness) {
-	b := mover(2 * long) // each crash costs a new driver
+	b := mover(2 * long)
 	b.SaysSaved = true
 	job := h.runs(t, b, 2)
 	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})

@@ -245,7 +245,15 @@ func (s *story) drive(t *testing.T, in driver.Intent) driver.Step {
 func (s *story) drives(t *testing.T, in driver.Intent, want driver.StepKind) {
 	t.Helper()
 	if step := s.drive(t, in); step.Kind != want {
-		t.Fatalf("intent %s: step %+v, want %s", in.ID, step, want)
+		var events []string
+		for _, a := range s.allocs(t, in.Job) {
+			for _, task := range a.TaskStates {
+				for _, e := range task.Events {
+					events = append(events, fmt.Sprintf("%s %s %d %v", a.ID[:8], e.Type, e.ExitCode, e.Details))
+				}
+			}
+		}
+		t.Fatalf("intent %s: step %+v, want %s; the allocations had %q", in.ID, step, want, events)
 	}
 }
 
