@@ -2,12 +2,10 @@ package daemon
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"pitchpipe/controller/advise"
-	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
@@ -44,15 +42,7 @@ func TestForecastsComeFromTheJobsThatEnded(t *testing.T) {
 // What cannot be read is not taken for a job that no one tunes.
 func TestWhetherAJobIsTuned(t *testing.T) {
 	t.Parallel()
-	store, err := knowledge.Open(filepath.Join(t.TempDir(), "knowledge"), knowledge.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
-	r, err := loadRecords(store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store, r := stored(t)
 	d := &Daemon{records: r}
 	for id, value := range map[string]any{
 		"recommend": reconcile.Record{Phase: reconcile.Held, Request: reconcile.Request{Policy: tuning.Policy{Mode: tuning.Recommend}}},

@@ -11,6 +11,20 @@ import (
 	"pitchpipe/driver"
 )
 
+func stored(t *testing.T) (*knowledge.Store, *records) {
+	t.Helper()
+	store, err := knowledge.Open(filepath.Join(t.TempDir(), "knowledge"), knowledge.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	r, err := loadRecords(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store, r
+}
+
 func loaded(t *testing.T, r *records, id driver.JobID) *reconcile.Record {
 	t.Helper()
 	rec, err := r.Load(t.Context(), id)
@@ -23,15 +37,7 @@ func loaded(t *testing.T, r *records, id driver.JobID) *reconcile.Record {
 // TestARecordIsWhatTheStoreHolds, although it is not decoded each time.
 func TestARecordIsWhatTheStoreHolds(t *testing.T) {
 	t.Parallel()
-	store, err := knowledge.Open(filepath.Join(t.TempDir(), "knowledge"), knowledge.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
-	r, err := loadRecords(store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store, r := stored(t)
 	if _, err := r.Load(t.Context(), "1"); !errors.Is(err, reconcile.ErrNoRecord) {
 		t.Errorf("before there is one: %v", err)
 	}
