@@ -164,7 +164,7 @@ func TestSteeringAJob(t *testing.T) {
 	t.Parallel()
 	c := daemontest.Start(t, daemontest.Options{})
 	at := func(args ...string) []string { return append(args, "--socket", c.Config.Socket) }
-	id := strings.TrimSpace(ok(t, at("run", jobFile(t, "long", 1000, 1, daemontest.Tuned("apply")...))...))
+	id := strings.TrimSpace(ok(t, at("run", jobFile(t, "long", 1000, 60, daemontest.Tuned("apply")...))...))
 
 	var pauses []api.Pause
 	decoded(t, &pauses, at("pause", "--why", "reboot")...)
