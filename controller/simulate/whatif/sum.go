@@ -60,7 +60,8 @@ func (s *study) row(w way, base []outcome, views [][]outcome) evaluate.Line {
 			return evaluate.Mean(values)
 		}
 		out[f.key] = all(views[0])
-		if base == nil || !(all(base) > 0) {
+		was := float64(all(base)) // NaN of no jobs
+		if !(was > 0) {
 			continue
 		}
 		low, high := math.Inf(1), 0.0
@@ -71,7 +72,7 @@ func (s *study) row(w way, base []outcome, views [][]outcome) evaluate.Line {
 				}
 			}
 		}
-		if was := float64(all(base)); was > 0 && low <= high {
+		if low <= high {
 			out[f.key+"_low"], out[f.key+"_high"] = evaluate.Figure(max(f.least, was*low)), evaluate.Figure(max(f.least, was*high))
 		}
 	}
