@@ -124,39 +124,36 @@ func load(flags *pflag.FlagSet, environ []string, path string, euid int) (Config
 	}
 	d.misspelt(env)
 	c := Config{Given: map[string]string{}, Texts: map[string]string{}}
-	dirs := directories(env, euid)
+	values, dirs := map[string]any{}, directories(env, euid)
 	for _, k := range Keys() {
-		value, given := file[k.Name] // which is checked
-		if text, ok := env[k.variable()]; ok {
-			value, given = scalar{text, place{name: k.variable()}}, true
-		}
-		if flags != nil && flags.Changed(k.Name) {
-			value, given = scalar{flags.Lookup(k.Name).Value.String(), place{name: "--" + k.Name}}, true
-			if k.Type.path && value.text != "" {
-				value.text, _ = filepath.Abs(value.text) // it fails without a working directory, and then the value is no path
+		v, given := file[k.Name]
+		switch text, set := env[k.variable()]; {
+		case flags != nil && flags.Changed(k.Name):
+			v, given = scalar{text: flags.Lookup(k.Name).Value.String(), pos: place{name: "--" + k.Name}}, true
+			if k.Type.path && v.text != "" {
+				v.text, _ = filepath.Abs(v.text) // it fails without a working directory, and then the value is no path
 			}
+		case set:
+			v, given = scalar{text: text, pos: place{name: k.variable()}}, true
+		case !given:
+			v = scalar{text: dirs.Replace(k.Default), pos: place{name: "default"}}
 		}
-		if !given {
-			value = scalar{dirs.Replace(k.Default), place{name: "default"}}
-		}
-		if k.Type.path && value.text != "" {
-			value.text = filepath.Clean(value.text)
+		if k.Type.path && v.text != "" {
+			v.text = filepath.Clean(v.text)
 		}
 		if given {
-			c.Given[k.Name] = value.pos.String()
+			c.Given[k.Name] = v.pos.String()
 		}
-		if value.pos.line == 0 {
-			d.check(k.Name, value, k.Type)
-		}
-		c.Texts[k.Name] = value.text
+		v, _ = d.read(k.Name, v.text, v.pos, k.Type)
+		values[k.Name], c.Texts[k.Name] = v.value, v.text
 		if k.Name == "state" { // the defaults below it are in it
-			dirs = strings.NewReplacer("{state}", value.text, "{site}", existing(sitePlace))
+			dirs = strings.NewReplacer("{state}", v.text, "{site}", existing(sitePlace))
 		}
 	}
 	if len(d.faults) > 0 {
 		return Config{}, joined(d.faults)
 	}
-	decode(&c, c.Texts)
+	decode(&c, values)
 	return c, nil
 }
 
@@ -232,10 +229,10 @@ func existing(path string) string {
 	return path
 }
 
-// strict makes the decoder refuse unknown keys and read texts as the table of keys means them.
+// strict makes the decoder refuse unknown keys.
 func strict(dc *mapstructure.DecoderConfig) {
-	dc.ErrorUnused, dc.WeaklyTypedInput, dc.ZeroFields = true, true, true
-	dc.DecodeHook = mapstructure.ComposeDecodeHookFunc(units, mapstructure.StringToWeakSliceHookFunc(","), mapstructure.TextUnmarshallerHookFunc())
+	dc.ErrorUnused, dc.ZeroFields = true, true
+	dc.DecodeHook = mapstructure.ComposeDecodeHookFunc(mapstructure.StringToWeakSliceHookFunc(","), mapstructure.TextUnmarshallerHookFunc())
 	dc.MatchName = func(key, field string) bool { // the key task_prolog is the field TaskProlog
 		return strings.EqualFold(strings.ReplaceAll(key, "_", ""), field)
 	}

@@ -230,7 +230,7 @@ func set(t *testing.T, c *Config, name, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var value any = text
+	value, _ := types(Keys())[name].read(text)
 	for part := range slices.Backward(strings.Split(name, ".")) {
 		value = map[string]any{strings.Split(name, ".")[part]: value}
 	}

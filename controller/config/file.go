@@ -33,9 +33,11 @@ func (p place) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.name, p.line, p.column)
 }
 
+// scalar is a value as it is written, and what its type reads.
 type scalar struct {
-	text string
-	pos  place
+	text  string
+	pos   place
+	value any
 }
 
 type document struct {
@@ -130,7 +132,7 @@ func (d *document) flatten(block, path string, n *yaml.Node, types map[string]Ty
 		}
 		t, plain := types[name]
 		if every, ok := types[path+".*"]; ok && !plain {
-			if t, plain = every, true; !knobs().valid(p.key.Value) {
+			if t, plain = every, true; !knobs().takes(p.key.Value) {
 				d.fault(d.at(p.key), join(block, path), fmt.Sprintf("found %q", p.key.Value), "want "+knobs().want)
 				continue
 			}
@@ -141,15 +143,15 @@ func (d *document) flatten(block, path string, n *yaml.Node, types map[string]Ty
 		case !plain:
 			d.unknown(p.key, block, name, slices.Compact(beside))
 		default:
-			if text, ok := d.typed(join(block, name), p.value, t); ok {
-				out[name] = scalar{text, d.at(p.value)}
+			if v, ok := d.typed(join(block, name), p.value, t); ok {
+				out[name] = v
 			}
 		}
 	}
 }
 
 // typed reads a value of a type. A list in YAML is its items with commas between them.
-func (d *document) typed(key string, n *yaml.Node, t Type) (text string, ok bool) {
+func (d *document) typed(key string, n *yaml.Node, t Type) (v scalar, ok bool) {
 	items, texts := []*yaml.Node{n}, []string{}
 	if t.list && n.Kind == yaml.SequenceNode {
 		items = n.Content
@@ -157,18 +159,19 @@ func (d *document) typed(key string, n *yaml.Node, t Type) (text string, ok bool
 	for _, item := range items {
 		if item.Kind != yaml.ScalarNode || isNull(item) {
 			d.fault(d.at(item), key, "found "+kindOf(item), "want "+t.want)
-			return "", false
+			return v, false
 		}
 		texts = append(texts, item.Value)
 	}
-	return d.check(key, scalar{strings.Join(texts, ","), d.at(n)}, t)
+	return d.read(key, strings.Join(texts, ","), d.at(n), t)
 }
 
-func (d *document) check(key string, v scalar, t Type) (text string, ok bool) {
-	if ok = t.valid(v.text); !ok {
-		d.fault(v.pos, key, fmt.Sprintf("found %q", v.text), "want "+t.want+jobfile.Suggestion(v.text, t.words))
+func (d *document) read(key, text string, at place, t Type) (v scalar, ok bool) {
+	value, ok := t.read(text)
+	if !ok {
+		d.fault(at, key, fmt.Sprintf("found %q", text), "want "+t.want+jobfile.Suggestion(text, t.words))
 	}
-	return v.text, ok
+	return scalar{text, at, value}, ok
 }
 
 func join(path, name string) string { return strings.Trim(path+"."+name, ".") }

@@ -83,7 +83,7 @@ func Keys() []Key {
 		{Name: "broker.restarts", Type: whole(1, 1000), Default: "20", Help: "most times that the broker puts one job back into the queue"},
 
 		{Name: "nomad.address", Type: optional(matching("https://HOST:PORT, http://HOST:PORT or unix:///PATH", `https?://[^/?#@:\s]+(:\d{1,5})?/?|https?://\[[0-9a-fA-F:]+\](:\d{1,5})?/?|unix:///[^?#\s]{1,106}`)), Instead: "NOMAD_ADDR, else this machine's agent", Help: "address of a Nomad agent; http to another machine only without a token, which others could read on the way"},
-		{Name: "nomad.namespaces", Type: optional(Type{want: namespaces.want + ", or * alone", valid: func(s string) bool { return s == "*" || namespaces.valid(s) }}), Instead: "default", Help: "namespaces whose jobs are tuned; * for all that the token may read"},
+		{Name: "nomad.namespaces", Type: optional(texts(namespaces.want+", or * alone", func(s string) bool { return s == "*" || namespaces.takes(s) })), Instead: "default", Help: "namespaces whose jobs are tuned; * for all that the token may read"},
 		{Name: "nomad.people", Type: optional(matching("NAMESPACE=USER with commas between them, with * for every user", person+`(,`+person+`)*`)), Instead: "root, the controller's user, and a user of the namespace's name", Help: "who sees, stops and switches off the jobs of a namespace by this controller as an owner does: Nomad knows no owner of a job"},
 		{Name: "nomad.token_file", Type: file, Instead: "NOMAD_TOKEN, else the workload identity where the controller is a job of Nomad", Help: "file of the token, readable for its owner alone", Live: true},
 		{Name: "nomad.ca", Type: file, Instead: "NOMAD_CACERT, else the machine's", Help: "certificate of the authority that signs the agent's certificate"},
@@ -95,7 +95,7 @@ func Keys() []Key {
 		{Name: "store.kind", Type: words("none", "file", "nomad", "consul"), Default: "none", Help: "where several controllers share their state, so that one leads and the others stand by: a file of this machine, the variables of Nomad, the keys of Consul; none for a controller that is alone"},
 		{Name: "store.path", Type: file, Instead: "none: needed where store.kind is file", Help: "the shared file, the same for the controllers of a pair; each has its own state"},
 		{Name: "store.prefix", Type: storePrefix(), Default: "pitchpipe", Help: "where the state is in Nomad or Consul: the same for the controllers of one pair, and another one for another cluster"},
-		{Name: "store.address", Type: Type{want: "an address such as https://nomad.example.org:4646, or nothing", valid: func(string) bool { return true }}, Instead: "nomad.address and NOMAD_ADDR, or CONSUL_HTTP_ADDR, else this machine's agent", Help: "address of Nomad or Consul"},
+		{Name: "store.address", Type: texts("an address such as https://nomad.example.org:4646, or nothing", anything), Instead: "nomad.address and NOMAD_ADDR, or CONSUL_HTTP_ADDR, else this machine's agent", Help: "address of Nomad or Consul"},
 		{Name: "store.namespace", Type: optional(names()), Instead: "NOMAD_NAMESPACE, else default", Help: "Nomad's namespace of the variables"},
 		{Name: "store.token_file", Type: file, Instead: "nomad.token_file, NOMAD_TOKEN or the workload identity; CONSUL_HTTP_TOKEN", Help: "file that holds the token for Nomad or Consul, readable for its owner alone"},
 		{Name: "store.ttl", Type: period(10*time.Second, 10*time.Minute), Default: "15s", Help: "for how long a leader that cannot reach Nomad or Consul still leads; another one takes over after at most twice this time plus store.delay"},
@@ -118,8 +118,8 @@ func knobs() Type { return matching("the name of a knob", knobPattern) }
 // dotted name is in a block of its own.
 func siteKeys() []Key {
 	count, price := whole(0, 1_000_000), atLeast(0)
-	ceiling := parses("a number above 0", float, func(v float64) bool { return v > 0 && v <= math.MaxFloat64 })
-	memory := parses("an amount of memory of at least 1MiB such as 4GiB", tuning.ParseBytes, func(b tuning.Bytes) bool { return b >= 1<<20 })
+	ceiling := parses("a number above 0", float, within(math.SmallestNonzeroFloat64, math.MaxFloat64))
+	large := parses("an amount of memory of at least 1MiB such as 4GiB", memory, within(1<<20, math.MaxFloat64))
 	allowed := optional(list("knobs", knobPattern))
 	allowed.want = "a list of knobs such as [cores, memory], each once, or all"
 	billed := words("from-slurm")
@@ -128,7 +128,7 @@ func siteKeys() []Key {
 		{Name: "max_mode", Type: words("observe", "recommend", "apply"), Help: "the highest mode that a stanza may ask for"},
 		{Name: "knobs", Type: allowed, Help: "the knobs that may be changed; an empty list allows none, and all undoes the list of a wider block"},
 		{Name: "ceilings.*", Type: or(ceiling, "none"), Help: "the highest value of the knob of that name; none lifts the ceiling of a wider block"},
-		{Name: "ceilings.memory", Type: or(memory, "none"), Help: "the same for memory"},
+		{Name: "ceilings.memory", Type: or(large, "none"), Help: "the same for memory"},
 		{Name: "expected_saving", Type: never("the line deleted: the response model predicts the saving of each setting")}, // of older policies
 		{Name: "above_request", Type: booleans(), Help: "a job may get more cores, memory and GPUs than its owner asked for"},
 		{Name: "may_restart", Type: booleans(), Help: "a running job may be checkpointed and restarted"},

@@ -13,17 +13,6 @@ import (
 	"syscall"
 )
 
-// ControllerSocket is where a user's command finds the controller: at the socket that was
-// named, else at the first usual place that has one.
-func (c Config) ControllerSocket() string {
-	for _, path := range []string{c.Socket, "/run/pitchpipe/controller.sock", "/run/pitchpipe-site/controller.sock"} {
-		if c.Given["socket"] == "" && existing(path) != "" {
-			return path
-		}
-	}
-	return c.Socket
-}
-
 // LoadSite reads the site's policy that the settings name. The error of a file that cannot be
 // read says which setting names it, and where.
 func (c Config) LoadSite() (*SitePolicy, error) {

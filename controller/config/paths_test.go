@@ -86,22 +86,3 @@ func TestTheUppermostMissingFolderIsNamed(t *testing.T) {
 		}
 	}
 }
-
-func TestAUsersCommandFindsTheController(t *testing.T) {
-	t.Parallel()
-	own := filepath.Join(t.TempDir(), "own.sock")
-	if err := os.WriteFile(own, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		name, want string
-		cfg        Config
-	}{
-		{"at the socket that was named, whatever is there", "/named.sock", Config{Socket: "/named.sock", Given: map[string]string{"socket": "--socket"}}},
-		{"at that of the user's own controller", own, Config{Socket: own}},
-	} {
-		if got := c.cfg.ControllerSocket(); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
-	}
-}

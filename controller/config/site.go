@@ -30,10 +30,7 @@ type SitePolicy struct {
 }
 
 // block is what a block sets, by key.
-type block struct {
-	values map[string]scalar // which their types have checked
-	tariff *tuning.Tariff    // nil: it has no prices
-}
+type block map[string]scalar
 
 // usual is the block that counts for all jobs.
 const usual = "default"
@@ -68,39 +65,48 @@ func (p *SitePolicy) resolve(names [4]string) tuning.Site {
 }
 
 func (b block) set(s *tuning.Site) {
-	texts := map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(b.values)) {
-		v := b.values[name]
-		group, key, _ := strings.Cut(name, ".")
+	values := map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(b)) {
+		v := b[name]
+		group, knob, _ := strings.Cut(name, ".")
 		s.Sources[name] = fmt.Sprintf("%s:%d", v.pos.name, v.pos.line)
 		s.Sources[group] = s.Sources[name]
-		switch {
+		switch most, isNumber := v.value.(float64); {
 		case group == "prices":
 		case group == "knobs" && v.text == "all":
 			s.Knobs = nil
 		case group != "ceilings":
-			texts[name] = v.text
-		case v.text == "none":
-			delete(s.Ceilings, key)
-		default:
-			value := tuning.ParseValue(v.text)
-			if bytes, err := tuning.ParseBytes(v.text); key == tuning.Memory && err == nil {
-				value = tuning.Number(float64(bytes))
-			}
-			s.Ceilings = s.Ceilings.With(key, value)
+			values[name] = v.value
+		case isNumber:
+			s.Ceilings = s.Ceilings.With(knob, tuning.Number(most))
+		default: // none
+			delete(s.Ceilings, knob)
 		}
 	}
-	decode(s, texts)
-	if b.tariff != nil {
-		s.Tariff = *b.tariff
+	decode(s, values)
+	if t, priced := b.tariff(); priced {
+		s.Tariff = t
 	}
 }
 
-// decode sets the fields of keys to what texts mean that their types have checked.
-func decode(into any, texts map[string]string) {
+// tariff is what the prices of the block are; not priced: it has none.
+func (b block) tariff() (t tuning.Tariff, priced bool) {
+	prices := map[string]any{}
+	for name, v := range b {
+		if price, is := strings.CutPrefix(name, "prices."); is {
+			prices[price] = v.value
+		}
+	}
+	decode(&t, prices)
+	_, t.Billed = b["prices"]
+	return t, t.Billed || len(prices) > 0
+}
+
+// decode sets the fields of keys to what their types have read.
+func decode(into any, values map[string]any) {
 	v := viper.New()
-	for key, text := range texts {
-		v.Set(key, text)
+	for key, value := range values {
+		v.Set(key, value)
 	}
 	if err := v.Unmarshal(into, strict); err != nil {
 		panic(fmt.Sprintf("config: the table of keys and %T disagree: %v", into, err)) // a test decodes each key
@@ -136,31 +142,23 @@ func parseSite(file string, data []byte) (*SitePolicy, error) {
 }
 
 func (d *document) block(path string, n *yaml.Node) block {
-	b, before, first := block{values: map[string]scalar{}}, len(d.faults), place{}
-	d.flatten(path, "", n, types(siteKeys()), b.values)
+	b, before, prices := block{}, len(d.faults), []place{}
+	d.flatten(path, "", n, types(siteKeys()), b)
 	for _, k := range siteKeys() {
-		v, ok := b.values[k.Name]
-		if !ok {
-			continue
-		}
-		if k.Wide && path != usual {
+		v, set := b[k.Name]
+		if set && k.Wide && path != usual {
 			d.fault(v.pos, join(path, k.Name), "it counts over the whole cluster", "want it in the default block")
 		}
-		if price, ok := strings.CutPrefix(k.Name, "prices"); ok {
-			if b.tariff == nil {
-				b.tariff, first = &tuning.Tariff{}, v.pos
-			}
-			if b.tariff.Billed = price == ""; !b.tariff.Billed {
-				decode(b.tariff, map[string]string{price[1:]: v.text})
-			}
+		if set && strings.HasPrefix(k.Name, "prices") {
+			prices = append(prices, v.pos)
 		}
 	}
-	switch t := b.tariff; {
-	case len(d.faults) > before, t == nil, t.Billed:
+	switch t, priced := b.tariff(); {
+	case len(d.faults) > before, !priced, t.Billed:
 	case t.CoreHour+t.GiBHour+t.GPUHour+t.KWh == 0:
-		d.fault(first, join(path, "prices"), "everything is free", "want a price above 0")
+		d.fault(prices[0], join(path, "prices"), "everything is free", "want a price above 0")
 	case t.Unit == "":
-		d.fault(first, join(path, "prices"), "prices without a unit", "want unit, such as EUR")
+		d.fault(prices[0], join(path, "prices"), "prices without a unit", "want unit, such as EUR")
 	}
 	return b
 }

@@ -135,6 +135,18 @@ func TestAWholeNumberWithLeadingZerosIsDecimal(t *testing.T) {
 	}
 }
 
+func TestACeilingIsTheNumberThatWasChecked(t *testing.T) {
+	t.Parallel()
+	p, err := parseSite("site.yaml", []byte("default: {ceilings: {cores: 0x10p0, memory: 2GiB}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := tuning.Settings{"cores": tuning.Number(16), "memory": tuning.Number(2 << 30)}
+	if diff := cmp.Diff(want, p.For("", "", "", "").Ceilings); diff != "" {
+		t.Errorf("ceilings (-want +got):\n%s", diff)
+	}
+}
+
 func TestNoFileIsTheBuiltInPolicyAndAMissingOneIsAnError(t *testing.T) {
 	t.Parallel()
 	p, err := LoadSite("")

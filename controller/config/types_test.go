@@ -29,7 +29,7 @@ func TestAKeyTakesWhatItsTypeSays(t *testing.T) {
 	} {
 		i := slices.IndexFunc(Keys(), func(k Key) bool { return k.Name == name })
 		for text, ok := range texts {
-			if got := Keys()[i].Type.valid(text); got != ok {
+			if got := Keys()[i].Type.takes(text); got != ok {
 				t.Errorf("%s: %q is taken: %v, want %v", name, text, got, ok)
 			}
 		}

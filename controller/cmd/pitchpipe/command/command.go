@@ -165,9 +165,17 @@ func (a *app) start(cmd *cobra.Command) error {
 	return nil
 }
 
-// client reaches the controller at the socket that was named, else at the first usual place
-// that has one.
-func (a *app) client() *api.Client { return api.NewClient(a.cfg.ControllerSocket()) }
+func (a *app) client() *api.Client { return api.NewClient(controllerSocket(a.cfg)) }
+
+// controllerSocket is the socket that was named, else the first usual place that has one.
+func controllerSocket(cfg config.Config) string {
+	for _, path := range []string{cfg.Socket, "/run/pitchpipe/controller.sock", "/run/pitchpipe-site/controller.sock"} {
+		if _, err := os.Stat(path); !os.IsNotExist(err) && cfg.Given["socket"] == "" {
+			return path
+		}
+	}
+	return cfg.Socket
+}
 
 func (a *app) logger() *slog.Logger {
 	opts := &slog.HandlerOptions{Level: a.cfg.Log.Level}

@@ -2,9 +2,13 @@ package command
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"pitchpipe/controller/config"
 )
 
 // As nomad job run does it: a variable of the environment counts where the file declares it
@@ -43,5 +47,24 @@ job "train" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestAUsersCommandFindsTheController(t *testing.T) {
+	t.Parallel()
+	own := filepath.Join(t.TempDir(), "own.sock")
+	if err := os.WriteFile(own, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, want string
+		cfg        config.Config
+	}{
+		{"at the socket that was named, whatever is there", "/named.sock", config.Config{Socket: "/named.sock", Given: map[string]string{"socket": "--socket"}}},
+		{"at that of the user's own controller", own, config.Config{Socket: own}},
+	} {
+		if got := controllerSocket(c.cfg); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
 	}
 }
