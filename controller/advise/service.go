@@ -32,24 +32,14 @@ type Given struct {
 	Lowered time.Duration `json:"lowered,omitempty"`
 }
 
-// Store keeps intents.
-type Store interface {
-	All() (map[string]Given, error)
-	Save(g Given) error // durable when it returns
-	Forget(job string) error
-}
-
-// Forecaster learns how long jobs run.
-type Forecaster interface {
-	Learn(ended []driver.Job)
-	Forecast(job driver.Job) Forecast
-}
-
 // Config is what a Service needs.
 type Config struct {
 	Scheduler driver.Adviser
-	Forecasts Forecaster
-	Store     Store
+	Learn     func(ended []driver.Job)         // how long jobs run
+	Forecast  func(driver.Job) Forecast        // by what was learned
+	All       func() (map[string]Given, error) // that are kept, by job
+	Save      func(Given) error                // it is durable when this returns
+	Forget    func(job string) error
 	Site      func(driver.Job) tuning.Site
 	Gate      func(driver.Job) tuning.Reason // why a job may not be changed now
 	Tuned     func(driver.Job) bool          // the tuner changes it
@@ -115,7 +105,7 @@ func (s *Service) Run(ctx context.Context) error {
 
 // begin reads what the last process left, and learns from the past.
 func (s *Service) begin(ctx context.Context) (err error) {
-	if s.given, err = s.cfg.Store.All(); err != nil {
+	if s.given, err = s.cfg.All(); err != nil {
 		return fmt.Errorf("advice: %w", err)
 	}
 	now := s.cfg.Now()
@@ -181,7 +171,7 @@ func (s *Service) learn(queue []driver.Job) {
 		fresh = append(fresh, j)
 	}
 	if s.learned = runs; len(fresh) > 0 {
-		s.cfg.Forecasts.Learn(fresh)
+		s.cfg.Learn(fresh)
 	}
 }
 
@@ -201,7 +191,7 @@ func (s *Service) view(j driver.Job) Job {
 		job.Ran = s.cfg.Now().Sub(j.Started)
 	}
 	j.Resources.TimeLimit = job.Own
-	job.Forecast = s.cfg.Forecasts.Forecast(j)
+	job.Forecast = s.cfg.Forecast(j)
 	return job
 }
 
@@ -275,7 +265,7 @@ func (s *Service) act(ctx context.Context, g Given) error {
 }
 
 func (s *Service) save(g Given) error {
-	err := s.cfg.Store.Save(g)
+	err := s.cfg.Save(g)
 	if err == nil {
 		s.given[string(g.Job)] = g
 	}
@@ -285,7 +275,7 @@ func (s *Service) save(g Given) error {
 func (s *Service) forget(live []Job) (err error) {
 	for id, g := range s.given {
 		if s.cfg.Now().Sub(g.Made) > remembered && !slices.ContainsFunc(live, func(j Job) bool { return j.ID == g.Job }) {
-			err = errors.Join(err, s.cfg.Store.Forget(id))
+			err = errors.Join(err, s.cfg.Forget(id))
 			delete(s.given, id)
 		}
 	}

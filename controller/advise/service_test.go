@@ -96,7 +96,7 @@ func (w *world) last() *driver.Job { return &w.jobs[len(w.jobs)-1] }
 func (w *world) service(t *testing.T) *advise.Service {
 	t.Helper()
 	return advise.New(advise.Config{
-		Scheduler: w, Forecasts: w, Store: w, Now: func() time.Time { return w.now }, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Scheduler: w, Learn: w.Learn, Forecast: w.Forecast, All: w.All, Save: w.Save, Forget: w.Forget, Now: func() time.Time { return w.now }, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Site: func(driver.Job) tuning.Site { return w.site }, Gate: func(driver.Job) tuning.Reason { return w.gate },
 		Tuned: func(j driver.Job) bool { return j.Name == "tuned" }, Leads: func(context.Context) error { return nil },
 		Audit: func(_ context.Context, g advise.Given) error { w.log = append(w.log, "audit "+g.Action); return nil },

@@ -22,9 +22,13 @@ func (d *Daemon) newAdvisor() *advise.Service {
 	if !ok {
 		return nil
 	}
+	f := &forecasts{}
 	return advise.New(advise.Config{
-		Scheduler: scheduler, Forecasts: &forecasts{}, Store: adviceStore{d.services},
-		Site: d.siteFor, Gate: d.pauses.gate, Tuned: d.tuned, Leads: d.candidate.Leads, Audit: d.auditAdvice,
+		Scheduler: scheduler, Learn: f.Learn, Forecast: f.Forecast,
+		All:    func() (map[string]advise.Given, error) { return readAll[advise.Given](d.store, bucketAdvice) },
+		Save:   func(g advise.Given) error { return d.store.PutJSON(bucketAdvice, string(g.Job), g) },
+		Forget: func(job string) error { return d.store.Delete(bucketAdvice, job) },
+		Site:   d.siteFor, Gate: d.pauses.gate, Tuned: d.tuned, Leads: d.candidate.Leads, Audit: d.auditAdvice,
 		Every: d.cfg.Resync, Now: time.Now, Log: d.log.With("service", "advice"),
 	})
 }
@@ -43,26 +47,10 @@ func (d *Daemon) auditAdvice(ctx context.Context, g advise.Given) error {
 	if g.Own > 0 {
 		before["time_limit"], after["time_limit"] = tuning.Number(g.From.Seconds()), tuning.Number(cmp.Or(g.Advice.TimeLimit, g.Own).Seconds())
 	}
-	return d.audit.append(ctx, reconcile.Audit{
+	return d.note(ctx, reconcile.Audit{
 		At: g.Made, Actor: "tuner", Job: string(g.Job), Action: g.Action, Intent: g.Intent, Before: before, After: after,
 	})
 }
-
-// adviceStore keeps the intents of advice in the store of all durable state.
-type adviceStore struct{ *services }
-
-// All implements advise.Store.
-func (s adviceStore) All() (map[string]advise.Given, error) {
-	return readAll[advise.Given](s.store, bucketAdvice)
-}
-
-// Save implements advise.Store.
-func (s adviceStore) Save(g advise.Given) error {
-	return s.store.PutJSON(bucketAdvice, string(g.Job), g)
-}
-
-// Forget implements advise.Store.
-func (s adviceStore) Forget(job string) error { return s.store.Delete(bucketAdvice, job) }
 
 // forecasts are those of package durations. The rounds of advice alone use them.
 type forecasts struct {
@@ -77,7 +65,6 @@ func features(j driver.Job) durations.Features {
 	}
 }
 
-// Learn implements advise.Forecaster.
 func (f *forecasts) Learn(ended []driver.Job) {
 	var all []durations.Ended
 	if f.busy == nil {
@@ -98,7 +85,6 @@ func (f *forecasts) Learn(ended []driver.Job) {
 	}
 }
 
-// Forecast implements advise.Forecaster.
 func (f *forecasts) Forecast(j driver.Job) advise.Forecast {
 	if f.model == nil {
 		return advise.Forecast{}

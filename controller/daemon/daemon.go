@@ -124,7 +124,7 @@ func (d *Daemon) open(dir string) (err error) {
 	if d.store, err = knowledge.Open(filepath.Join(dir, file), options); err != nil {
 		return err
 	}
-	if d.audit.log, err = durable.OpenAudit(dir); err != nil {
+	if d.audit, err = durable.OpenAudit(dir); err != nil {
 		return err
 	}
 	if d.pauses, err = loadPauses(d.store); err != nil {

@@ -202,7 +202,7 @@ func (r request) observations() (any, error) {
 
 // audit notes what the caller does to a job or a scope.
 func (r request) audit(action, of string, why tuning.Reason) error {
-	return r.d.audit.append(r.Context(), reconcile.Audit{At: time.Now(), Actor: r.who.Name, Job: of, Action: action, Reason: why})
+	return r.d.note(r.Context(), reconcile.Audit{At: time.Now(), Actor: r.who.Name, Job: of, Action: action, Reason: why})
 }
 
 // off switches tuning off. A failed audit is an error, and tuning is off all the same.

@@ -36,7 +36,7 @@ type services struct {
 	store     *knowledge.Store
 	site      *config.SitePolicy
 	pauses    *pauses
-	audit     auditLog
+	audit     *durable.Log // lines of JSON, each on disk before the effect that it announces
 	candidate *Candidate // nil: this controller is alone
 	log       *slog.Logger
 
@@ -52,7 +52,7 @@ func (r *services) bind() reconcile.Services {
 	s := reconcile.Services{
 		Read: r.read, Site: r.siteFor, Measure: r.measure, Classify: r.classify, Recall: r.recall, Past: r.past, Curves: r.curves,
 		Step: r.step, Learn: r.learn, Gate: r.pauses.gate, Outlook: r.driver.Outlook, Pause: r.pause, Cleared: r.pauses.clearedAt,
-		Audit: r.audit.append, Offers: offers{r.store},
+		Audit: r.note, Offers: offers{r.store},
 	}
 	if l, ok := r.driver.(driver.Releaser); ok {
 		s.Release = l.Release
@@ -208,7 +208,7 @@ func progress(p tuning.Progress) driver.Progress {
 func (r *services) pause(ctx context.Context, why string) error {
 	r.log.Error("the tuner pauses itself", "why", why)
 	now := time.Now()
-	err := r.audit.append(ctx, reconcile.Audit{
+	err := r.note(ctx, reconcile.Audit{
 		At: now, Actor: "tuner", Job: ScopeCluster + "/", Action: "pause", Reason: tuning.ReasonPaused,
 	})
 	return errors.Join(err, r.pauses.put(api.Pause{Scope: ScopeCluster, By: byTuner, Why: why, At: now}))
@@ -245,11 +245,8 @@ func (r *services) curves(_ context.Context, kind tuning.JobKind) ([]tuning.Curv
 	return knowledge.CurveLessons(obs, kind, forecast.Remembered), err
 }
 
-// auditLog is a file of JSON lines, each on disk before the effect that it announces.
-type auditLog struct{ log *durable.Log }
-
-func (a auditLog) append(_ context.Context, entry reconcile.Audit) error {
-	if err := a.log.Append(entry, true); err != nil {
+func (r *services) note(_ context.Context, entry reconcile.Audit) error {
+	if err := r.audit.Append(entry, true); err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
 	return nil

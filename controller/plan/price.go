@@ -16,7 +16,7 @@ const (
 	dearest = 2      // largest log ratio of one probe that counts for the next
 )
 
-// =>
+// gain is the log ratio of the objective to that under the owner's settings, with its standard error.
 type gain struct{ ratio, se float64 }
 
 // left is how many epochs the job is expected to run. A trial may end at its next rung. What a probe of it shows serves

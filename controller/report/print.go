@@ -59,7 +59,7 @@ func (l Line) cells(by By, priced bool) []string {
 	if by == ByJob {
 		head = []string{clean(l.Key), clean(l.Name), clean(l.User), clean(l.State)}
 	}
-	measured, sources := l.Measured()
+	measured, sources := l.Joules(false)
 	energy := number(measured, Joules, 0, l.Jobs)
 	if measured != nil {
 		energy += " (" + sources + ")"
@@ -67,7 +67,7 @@ func (l Line) cells(by By, priced bool) []string {
 	if l.NoEnergy > 0 && l.NoEnergy < l.Jobs {
 		energy += fmt.Sprintf(", %d unmeasured", l.NoEnergy)
 	}
-	modelled, of := l.Modelled()
+	modelled, of := l.Joules(true)
 	computed := number(modelled, Joules, 0, l.Jobs)
 	if modelled != nil && of != tuning.Modelled { // of a part of the nodes
 		computed += " (" + of + ")"
@@ -178,24 +178,19 @@ func (s Saving) Sentence() string {
 		return fmt.Sprintf("%s: %s per epoch, and %s %s too few for an interval; %s",
 			text, Percent(o.LogRatio), Count(o.Pairs, "pair"), verb, o.Reason.Sentence())
 	}
-	return fmt.Sprintf("%s: %s per epoch (%g %% interval %s), %s; %s",
-		text, Percent(o.LogRatio), 100*o.Level, interval(*o), Count(o.Pairs, "pair"), o.Reason.Sentence())
+	return fmt.Sprintf("%s: %s per epoch (%g %% interval %s to %s), %s; %s",
+		text, Percent(o.LogRatio), 100*o.Level, Bound(o.Low, "open"), Bound(o.High, "open"), Count(o.Pairs, "pair"), o.Reason.Sentence())
 }
 
 // far is a bound that means nothing any more, in natural logs: a factor of 150.
 const far = 5
 
-// interval prints the bounds; those that are too far away to mean anything are
-// called open.
-func interval(o tuning.Outcome) string {
-	low, high := Percent(o.Low), Percent(o.High)
-	if o.Low < -far {
-		low = "open"
+// Bound is one end of an interval of log ratios; one that is too far away to mean anything is open.
+func Bound(logRatio float64, open string) string {
+	if math.Abs(logRatio) > far {
+		return open
 	}
-	if o.High > far {
-		high = "open"
-	}
-	return low + " to " + high
+	return Percent(logRatio)
 }
 
 // Percent prints a log ratio as a change.
@@ -213,8 +208,8 @@ func CSV(t Table) string {
 		"net_seconds", "jobs_without_net", "cost", "cost_unit", "jobs_without_cost", "jobs_with_cost_without_energy",
 	}}
 	for _, l := range append(slices.Clip(t.Lines), t.Total) {
-		measured, sources := l.Measured()
-		modelled, _ := l.Modelled()
+		measured, sources := l.Joules(false)
+		modelled, _ := l.Joules(true)
 		cost, unit := "", "" // of several units there is no sum
 		if len(l.Cost) == 1 {
 			cost, unit = Field(&l.Cost[0].Amount), l.Cost[0].Unit

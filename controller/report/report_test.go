@@ -122,8 +122,8 @@ func TestJoulesOfAPartOfTheNodesSaySo(t *testing.T) {
 		}
 	}
 	total := report.Build([]report.Row{job("1", 0, of("rapl")), job("2", 1, modelled, of(tuning.Modelled))}, query(report.ByJob))
-	measured, sources := total.Total.Measured()
-	computed, model := total.Total.Modelled()
+	measured, sources := total.Total.Joules(false)
+	computed, model := total.Total.Joules(true)
 	if *measured != 1200 || sources != "rapl, 1 of 4 nodes" || *computed != 800 || model != "modelled, 1 of 4 nodes" {
 		t.Errorf("measured %g (%s), computed %g (%s)", *measured, sources, *computed, model)
 	}
@@ -135,7 +135,7 @@ func TestJoulesOfAPartOfTheNodesSaySo(t *testing.T) {
 func TestTheJoulesOfAJobThatLacksAnEpochAreUnknown(t *testing.T) {
 	t.Parallel()
 	hole := func(r *report.Row) { r.Epochs = slices.Delete(slices.Clone(r.Epochs), 1, 2) }
-	if l := report.Build([]report.Row{job("1", 0), job("2", 1, hole)}, query(report.ByJob)).Total; l.NoEnergy != 1 || *must(l.Measured()) != 1200 {
+	if l := report.Build([]report.Row{job("1", 0), job("2", 1, hole)}, query(report.ByJob)).Total; l.NoEnergy != 1 || *must(l.Joules(false)) != 1200 {
 		t.Errorf("%+v", l)
 	}
 }

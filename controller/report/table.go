@@ -192,16 +192,8 @@ func plus[N int | float64](sum *N, v N) *N {
 	return &v
 }
 
-// Measured is the energy that was measured, its sources joined with "+"; nil where
-// there is none.
-func (l Line) Measured() (joules *float64, sources string) {
-	return l.energy(false)
-}
-
-// Modelled is the energy that was computed, likewise.
-func (l Line) Modelled() (joules *float64, sources string) { return l.energy(true) }
-
-func (l Line) energy(modelled bool) (joules *float64, sources string) {
+// Joules are those that were computed, or else those that were measured, with their sources joined by "+"; nil: none were.
+func (l Line) Joules(modelled bool) (joules *float64, sources string) {
 	var names []string
 	for _, e := range l.Energy {
 		if tuning.IsModelled(e.Source) == modelled {

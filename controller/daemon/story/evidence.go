@@ -113,7 +113,7 @@ func printed(e tuning.Evidence, form string) string {
 	case "percent":
 		return report.Percent(e.Value)
 	case "bound":
-		return bound(e.Value)
+		return report.Bound(e.Value, anyAmount)
 	case "spread":
 		return fmt.Sprintf("%.1f %%", math.Expm1(e.Value)*100)
 	case "whole spread":
@@ -144,14 +144,8 @@ func named(e tuning.Evidence) string {
 	return fmt.Sprintf("%s: %.4g", name, e.Value)
 }
 
-// bound is one end of an interval; an end that is too far to mean anything is open.
-func bound(logRatio float64) string {
-	const far = 5 // natural logs: a factor of 150
-	if math.Abs(logRatio) > far {
-		return "any amount"
-	}
-	return report.Percent(logRatio)
-}
+// anyAmount is a bound that is open.
+const anyAmount = "any amount"
 
 func number(v float64, noun string) string {
 	if v == 1 {

@@ -173,7 +173,7 @@ func outcome(o tuning.Outcome) (string, []string) {
 }
 
 func changed(o tuning.Outcome) string {
-	return fmt.Sprintf("%s (%g %% interval %s to %s)", report.Percent(o.LogRatio), o.Level*100, bound(o.Low), bound(o.High))
+	return fmt.Sprintf("%s (%g %% interval %s to %s)", report.Percent(o.LogRatio), o.Level*100, report.Bound(o.Low, anyAmount), report.Bound(o.High, anyAmount))
 }
 
 func measureText(o tuning.Objective) string {
