@@ -129,14 +129,14 @@ func load(flags *pflag.FlagSet, environ []string, path string, euid int) (Config
 		v, given := file[k.Name]
 		switch text, set := env[k.variable()]; {
 		case flags != nil && flags.Changed(k.Name):
-			v, given = scalar{text: flags.Lookup(k.Name).Value.String(), pos: place{name: "--" + k.Name}}, true
+			v, given = scalar{text: flags.Lookup(k.Name).Value.String(), pos: jobfile.Pos{Filename: "--" + k.Name}}, true
 			if k.Type.path && v.text != "" {
 				v.text, _ = filepath.Abs(v.text) // it fails without a working directory, and then the value is no path
 			}
 		case set:
-			v, given = scalar{text: text, pos: place{name: k.variable()}}, true
+			v, given = scalar{text: text, pos: jobfile.Pos{Filename: k.variable()}}, true
 		case !given:
-			v = scalar{text: dirs.Replace(k.Default), pos: place{name: "default"}}
+			v = scalar{text: dirs.Replace(k.Default), pos: jobfile.Pos{Filename: "default"}}
 		}
 		if k.Type.path && v.text != "" {
 			v.text = filepath.Clean(v.text)
@@ -199,7 +199,7 @@ func (d *document) misspelt(env map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		own, ours := strings.CutPrefix(name, prefix)
 		if near := jobfile.Nearest(own, known); ours && near != "" && !slices.Contains(known, own) {
-			d.fault(place{name: name}, "", "unknown variable", fmt.Sprintf("did you mean %q?", prefix+near))
+			d.fault(jobfile.Pos{Filename: name}, "", "unknown variable", fmt.Sprintf("did you mean %q?", prefix+near))
 		}
 	}
 }

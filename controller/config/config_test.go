@@ -336,7 +336,7 @@ func FuzzControllerFile(f *testing.F) {
 		d, values := document{file: "x.yaml"}, map[string]scalar{}
 		d.flatten("", "", d.parse(data), types(Keys()), values)
 		for _, fault := range d.faults {
-			if !strings.HasPrefix(fault.Where.String(), "x.yaml") || fault.Found == "" {
+			if !strings.HasPrefix(fault.Pos.String(), "x.yaml") || fault.fault == "" {
 				t.Errorf("a fault without place or text: %+v", fault)
 			}
 		}

@@ -20,23 +20,10 @@ import (
 // maxFile bounds what is read: a configuration has no megabyte of settings.
 const maxFile = 1 << 20
 
-// place is where something was set: a position in a file, from 1, or a variable or flag.
-type place struct {
-	name         string
-	line, column int
-}
-
-func (p place) String() string {
-	if p.line == 0 {
-		return p.name
-	}
-	return fmt.Sprintf("%s:%d:%d", p.name, p.line, p.column)
-}
-
 // scalar is a value as it is written, and what its type reads.
 type scalar struct {
 	text  string
-	pos   place
+	pos   jobfile.Pos // its name is that of a file, a variable or a flag
 	value any
 }
 
@@ -45,10 +32,12 @@ type document struct {
 	faults []Error
 }
 
-func (d *document) at(n *yaml.Node) place { return place{d.file, n.Line, n.Column} }
+func (d *document) at(n *yaml.Node) jobfile.Pos {
+	return jobfile.Pos{Filename: d.file, Line: n.Line, Column: n.Column}
+}
 
-func (d *document) fault(at place, key, found, want string) {
-	d.faults = append(d.faults, Error{at, key, found, want, nil})
+func (d *document) fault(at jobfile.Pos, key, found, want string) {
+	d.faults = append(d.faults, faultAt(at, key, found, want, nil))
 }
 
 func (d *document) unknown(n *yaml.Node, block, name string, known []string) {
@@ -74,9 +63,9 @@ func (d *document) parse(data []byte) *yaml.Node {
 		d.fault(d.at(&second), "", "a second document", "want one document in a file")
 	case !errors.Is(err, io.EOF):
 		// The parser's error has the line inside its text.
-		text, where := strings.TrimPrefix(err.Error(), "yaml: "), place{name: d.file}
+		text, where := strings.TrimPrefix(err.Error(), "yaml: "), jobfile.Pos{Filename: d.file}
 		if m := regexp.MustCompile(`^line (\d+): `).FindStringSubmatch(text); m != nil {
-			text, where.name = text[len(m[0]):], where.name+":"+m[1]
+			text, where.Filename = text[len(m[0]):], where.Filename+":"+m[1]
 		}
 		d.fault(where, "", text, "want YAML")
 	case doc.Content == nil || isNull(doc.Content[0]):
@@ -166,7 +155,7 @@ func (d *document) typed(key string, n *yaml.Node, t Type) (v scalar, ok bool) {
 	return d.read(key, strings.Join(texts, ","), d.at(n), t)
 }
 
-func (d *document) read(key, text string, at place, t Type) (v scalar, ok bool) {
+func (d *document) read(key, text string, at jobfile.Pos, t Type) (v scalar, ok bool) {
 	value, ok := t.read(text)
 	if !ok {
 		d.fault(at, key, fmt.Sprintf("found %q", text), "want "+t.want+jobfile.Suggestion(text, t.words))
@@ -198,34 +187,34 @@ var ErrInvalid = errors.New("invalid configuration")
 // is a secret: a person has to look at it and set its owner and mode.
 var ErrUntrusted = errors.New("untrusted file")
 
-// Error is one fault.
+// Error is one fault. Its place is in a file, or is a variable or a flag.
 type Error struct {
-	Where place
-	Key   string // empty where the fault is not about one
-	Found string
-	Want  string // what is allowed there, and the nearest known word
+	jobfile.Pos
+	fault string // KEY: what was found; what is allowed there, and the nearest known word
 	cause error  // of a path that cannot be used, else nil
 }
 
-// Error prints one line: where: key: found; want.
-func (e Error) Error() string {
-	text := e.Where.String() + ": "
-	if e.Key != "" {
-		text += e.Key + ": "
+func faultAt(at jobfile.Pos, key, found, want string, cause error) Error {
+	if key != "" {
+		found = key + ": " + found
 	}
-	return text + e.Found + "; " + e.Want
+	return Error{at, found + "; " + want, cause}
 }
 
-// Unwrap returns ErrInvalid, and the system's error where a path cannot be used.
-func (e Error) Unwrap() []error {
-	return slices.DeleteFunc([]error{ErrInvalid, e.cause}, func(err error) bool { return err == nil })
-}
+// Error prints one line: where: key: found; want.
+func (e Error) Error() string { return e.Pos.String() + ": " + e.fault }
+
+// Is reports that a person has to change what is written.
+func (e Error) Is(target error) bool { return target == ErrInvalid }
+
+// Unwrap returns the system's error where a path cannot be used.
+func (e Error) Unwrap() error { return e.cause }
 
 // joined is one error of all faults, those of a file first, in the order of their places; nil:
 // there are none.
 func joined(faults []Error) error {
 	slices.SortStableFunc(faults, func(a, b Error) int {
-		return cmp.Or(cmp.Compare(min(b.Where.line, 1), min(a.Where.line, 1)), cmp.Compare(a.Where.line, b.Where.line), cmp.Compare(a.Where.column, b.Where.column))
+		return cmp.Or(cmp.Compare(min(b.Line, 1), min(a.Line, 1)), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	return errors.Join(tuning.Each(faults, func(e Error) error { return e })...)
 }

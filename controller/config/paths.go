@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+
+	"pitchpipe/driver/jobfile"
 )
 
 // LoadSite reads the site's policy that the settings name. The error of a file that cannot be
@@ -33,7 +35,7 @@ func (c Config) MakeState() error {
 
 // fault is an error about the path that a key names.
 func (c Config) fault(key, path, found, want string, err error) error {
-	where := place{name: cmp.Or(c.Given[key], "default")}
+	where := jobfile.Pos{Filename: cmp.Or(c.Given[key], "default")}
 	why := err.Error()
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		why = pathErr.Err.Error() // it names only the part of the path that failed
@@ -41,7 +43,7 @@ func (c Config) fault(key, path, found, want string, err error) error {
 	if missing := firstMissing(path); errors.Is(err, fs.ErrNotExist) && missing != path {
 		why = "the folder " + missing + " does not exist"
 	}
-	return Error{Where: where, Key: key, Found: fmt.Sprintf("%q %s: %s", path, found, why), Want: want, cause: err}
+	return faultAt(where, key, fmt.Sprintf("%q %s: %s", path, found, why), want, err)
 }
 
 // firstMissing is the uppermost part of the path that does not exist; path where all do.
@@ -101,7 +103,7 @@ func ReadToken(path string) (string, error) {
 		err = errors.New("it holds no token")
 	}
 	if err != nil {
-		return "", Error{Where: place{name: path}, Key: "token", Found: err.Error(), Want: "want a file with the token alone, that only its owner may read", cause: err}
+		return "", faultAt(jobfile.Pos{Filename: path}, "token", err.Error(), "want a file with the token alone, that only its owner may read", err)
 	}
 	return string(token), nil
 }

@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"pitchpipe/controller/tuning"
+	"pitchpipe/driver/jobfile"
 )
 
 // SitePolicy is what the administrator allows: a default block and blocks for single
@@ -69,7 +70,7 @@ func (b block) set(s *tuning.Site) {
 	for _, name := range slices.Sorted(maps.Keys(b)) {
 		v := b[name]
 		group, knob, _ := strings.Cut(name, ".")
-		s.Sources[name] = fmt.Sprintf("%s:%d", v.pos.name, v.pos.line)
+		s.Sources[name] = fmt.Sprintf("%s:%d", v.pos.Filename, v.pos.Line)
 		s.Sources[group] = s.Sources[name]
 		switch most, isNumber := v.value.(float64); {
 		case group == "prices":
@@ -142,7 +143,7 @@ func parseSite(file string, data []byte) (*SitePolicy, error) {
 }
 
 func (d *document) block(path string, n *yaml.Node) block {
-	b, before, prices := block{}, len(d.faults), []place{}
+	b, before, prices := block{}, len(d.faults), []jobfile.Pos{}
 	d.flatten(path, "", n, types(siteKeys()), b)
 	for _, k := range siteKeys() {
 		v, set := b[k.Name]

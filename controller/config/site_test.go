@@ -391,7 +391,7 @@ func FuzzSite(f *testing.F) {
 		p, err := parseSite("site.yaml", data)
 		if err != nil {
 			for _, fault := range faults(t, err) {
-				if !strings.HasPrefix(fault.Where.String(), "site.yaml") || fault.Found == "" {
+				if !strings.HasPrefix(fault.Pos.String(), "site.yaml") || fault.fault == "" {
 					t.Errorf("a fault without place or text: %+v", fault)
 				}
 			}

@@ -27,8 +27,13 @@ type Pos struct {
 	Column   int
 }
 
-// String prints file:line:column.
-func (p Pos) String() string { return fmt.Sprintf("%s:%d:%d", p.Filename, p.Line, p.Column) }
+// String prints file:line:column, and where there is no line the name alone.
+func (p Pos) String() string {
+	if p.Line == 0 {
+		return p.Filename
+	}
+	return fmt.Sprintf("%s:%d:%d", p.Filename, p.Line, p.Column)
+}
 
 // Error is one fault of a job file.
 type Error struct {
