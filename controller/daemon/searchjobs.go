@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"pitchpipe/controller/knowledge"
@@ -25,31 +27,22 @@ var _ trials.Store = searchStore{}
 
 // All implements trials.Store.
 func (s searchStore) All(_ context.Context) (out []trials.State, err error) {
-	at := map[string]int{}
-	return out, errors.Join(
-		s.store.ForEachJSON(bucketSearches, func(key string, decode func(v any) error) error {
-			var x trials.State
-			err := decode(&x.Search)
-			at[key] = len(out)
-			out = append(out, x)
-			return err
-		}),
-		s.store.ForEachJSON(bucketCourses, func(key string, decode func(v any) error) error {
-			if i, ok := at[key]; ok {
-				return decode(&out[i].Course)
-			}
-			return nil
-		}),
-		s.store.ForEachJSON(bucketTrials, func(key string, decode func(v any) error) error {
-			var t trials.Trial
-			id, _, _ := strings.Cut(key, "/")
-			err := decode(&t)
-			if i, ok := at[id]; ok {
-				out[i].Trials = append(out[i].Trials, t) // keys are in order
-			}
-			return err
-		}),
-	)
+	searches, err1 := readAll[trials.Search](s.store, bucketSearches)
+	courses, err2 := readAll[trials.Course](s.store, bucketCourses)
+	all, err3 := readAll[trials.Trial](s.store, bucketTrials)
+	of := map[string][]trials.Trial{}
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		id, _, _ := strings.Cut(key, "/")
+		of[id] = append(of[id], all[key])
+	}
+	for _, id := range slices.Sorted(maps.Keys(searches)) {
+		x := trials.State{Search: searches[id], Trials: of[id]}
+		if course, ok := courses[id]; ok {
+			x.Course = course
+		}
+		out = append(out, x)
+	}
+	return out, errors.Join(err1, err2, err3)
 }
 
 // Save implements trials.Store.

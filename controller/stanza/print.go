@@ -6,6 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/zclconf/go-cty/cty"
+
 	"pitchpipe/controller/tuning"
 )
 
@@ -223,30 +226,7 @@ func line(v any) string {
 }
 
 // hclQuote writes a text as a quoted template without interpolation.
-func hclQuote(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for i := range len(s) {
-		c := s[i]
-		switch {
-		case c == '"' || c == '\\':
-			b.WriteByte('\\')
-			b.WriteByte(c)
-		case c == '\t':
-			b.WriteString(`\t`)
-		case (c == '$' || c == '%') && i > 0 && s[i-1] == c:
-			// "$${" reads as "${", so that a doubled sign needs another spelling.
-			b.WriteString(`\u00` + strconv.FormatInt(int64(c), 16))
-		case (c == '$' || c == '%') && i+1 < len(s) && s[i+1] == '{':
-			b.WriteByte(c)
-			b.WriteByte(c)
-		default:
-			b.WriteByte(c)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
-}
+func hclQuote(s string) string { return string(hclwrite.TokensForValue(cty.StringVal(s)).Bytes()) }
 
 // lineQuote writes a text bare where that is possible, else in single quotes, else in double
 // quotes.

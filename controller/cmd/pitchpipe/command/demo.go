@@ -222,19 +222,17 @@ func (s *stage) play(ctx context.Context) (r demoReport, err error) {
 }
 
 func (s *stage) run(ctx context.Context, j demoJob) (api.Job, error) {
-	file := s.path(filepath.Join("jobspecs", "slurm", j.file+".sbatch"))
-	source, err := os.ReadFile(file)
-	if err != nil {
-		return api.Job{}, fmt.Errorf("read the job file: %w", err)
-	}
 	work := s.path(filepath.Join("work", j.name))
 	if err := os.MkdirAll(work, 0o755); err != nil {
 		return api.Job{}, fmt.Errorf("make the job's directory: %w", err)
 	}
 	env := driver.Merge(map[string]string{"PITCHPIPE_WORKLOAD": beside(s.self, "workload"), "INPUT": fmt.Sprint(j.input)}, j.env)
-	now, err := s.client.Submit(ctx, api.Submission{
-		Request: "demo-" + j.name, Filename: file, Source: source, Dir: work, Env: env, Off: j.off,
-	})
+	job, err := s.people.submission(s.path(filepath.Join("jobspecs", "slurm", j.file+".sbatch")), work, nil, env)
+	if err != nil {
+		return api.Job{}, err
+	}
+	job.Request, job.Off = "demo-"+j.name, j.off
+	now, err := s.client.Submit(ctx, job)
 	if err != nil {
 		return api.Job{}, fmt.Errorf("submit %s: %w", j.name, err)
 	}
