@@ -95,10 +95,8 @@ func (s *Service) Run(ctx context.Context) error {
 		if err := s.Round(ctx); err != nil && ctx.Err() == nil {
 			s.cfg.Log.Warn("a round of advice ends early", "error", err)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err() //nolint:wrapcheck // the caller ended it
-		case <-time.After(s.cfg.Every):
+		if err := driver.Pause(ctx, s.cfg.Every); err != nil {
+			return err //nolint:wrapcheck // the caller ended it
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"pitchpipe/controller/daemon/peer"
+	"pitchpipe/driver"
 	"pitchpipe/exporter/api/peercred"
 )
 
@@ -82,10 +83,8 @@ func (o *owners) follow(ctx context.Context, names func() []string) error {
 		o.mu.Lock()
 		o.uids = uids
 		o.mu.Unlock()
-		select {
-		case <-ctx.Done():
+		if driver.Pause(ctx, ownersAgain) != nil {
 			return nil
-		case <-time.After(ownersAgain):
 		}
 	}
 }

@@ -24,10 +24,8 @@ const (
 // pruneLoop prunes until ctx ends. A failure is logged and tried again the next time.
 func (d *Daemon) pruneLoop(ctx context.Context) error {
 	for wait := time.Minute; ; wait = pruneEvery {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(wait):
+		if err := driver.Pause(ctx, wait); err != nil {
+			return err
 		}
 		if err := d.prune(ctx); err != nil && ctx.Err() == nil {
 			d.log.Warn("old records are not pruned", "error", err)

@@ -37,7 +37,7 @@ type services struct {
 	site      *config.SitePolicy
 	pauses    *pauses
 	audit     *durable.Log // lines of JSON, each on disk before the effect that it announces
-	candidate *Candidate // nil: this controller is alone
+	candidate *Candidate   // nil: this controller is alone
 	log       *slog.Logger
 
 	refitting sync.Mutex

@@ -15,7 +15,7 @@ import (
 var errChild = errors.New("a program that this one started does not run")
 
 type child struct {
-	cmd   *exec.Cmd
+	end   func()
 	log   string
 	ended chan struct{}
 }
@@ -29,13 +29,16 @@ func launch(ctx context.Context, log string, ready func() error, program string,
 	defer func() { _ = out.Close() }() // the child has its own
 	// Its end is ours to choose: it must outlive a cancelled context until its jobs are stopped
 	// and what it counted is read.
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, args...)
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	cmd := exec.CommandContext(life, program, args...)
+	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(syscall.SIGTERM) }, 5*time.Second // then it is killed
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
+		end()
 		return nil, fmt.Errorf("%w: start %s: %w", errChild, program, err)
 	}
-	c := &child{cmd: cmd, log: log, ended: make(chan struct{})}
+	c := &child{end: end, log: log, ended: make(chan struct{})}
 	go func() {
 		_ = cmd.Wait()
 		close(c.ended)
@@ -61,13 +64,8 @@ func launch(ctx context.Context, log string, ready func() error, program string,
 }
 
 func (c *child) stop() {
-	_ = c.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-c.ended:
-	case <-time.After(5 * time.Second):
-		_ = c.cmd.Process.Kill()
-		<-c.ended
-	}
+	c.end()
+	<-c.ended
 }
 
 func (c *child) tail() string {
