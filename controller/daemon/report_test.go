@@ -164,7 +164,7 @@ func TestValidateOverTheSocketSaysWhatTheCommandSays(t *testing.T) {
 		t.Fatalf("a bad file: %+v (%v)", bad, err)
 	}
 	for _, f := range bad.Errors {
-		if f.File != "job.sh" || f.Line < 6 || f.Column == 0 || f.Found == "" {
+		if f.Filename != "job.sh" || f.Line < 6 || f.Column == 0 || f.Found == "" {
 			t.Errorf("fault %+v", f)
 		}
 	}

@@ -22,9 +22,9 @@ const (
 
 // Pos is a place in a job file. Line and Column count from 1, Column in bytes.
 type Pos struct {
-	Filename string
-	Line     int
-	Column   int
+	Filename string `json:"file"`
+	Line     int    `json:"line"` // 0 = the whole file
+	Column   int    `json:"column"`
 }
 
 // String prints file:line:column, and where there is no line the name alone.
@@ -37,9 +37,10 @@ func (p Pos) String() string {
 
 // Error is one fault of a job file.
 type Error struct {
-	Pos   Pos
-	Found string // what was found, such as `unknown key "knobb"`
-	Want  string // what is allowed there, and the nearest known word where one is near
+	Pos
+
+	Found string `json:"found"`          // what was found, such as `unknown key "knobb"`
+	Want  string `json:"want,omitempty"` // what is allowed there, and the nearest known word where one is near
 }
 
 // Error prints one line: file:line:column: found; want.

@@ -71,31 +71,14 @@ type Verdict struct {
 	Valid  bool           `json:"valid"`
 	Policy *tuning.Policy `json:"policy,omitempty"` // defaults included
 	Text   string         `json:"text,omitempty"`   // the policy as a stanza
-	Errors []Fault        `json:"errors,omitempty"`
+	Errors jobfile.Errors `json:"errors,omitempty"`
 	Note   string         `json:"note,omitempty"`
 	// Warnings are comments that look like lines of the stanza and are none.
-	Warnings []Fault `json:"warnings,omitempty"`
+	Warnings jobfile.Errors `json:"warnings,omitempty"`
 	// Prospects say when each knob can act, per scheduler.
 	Prospects []tuning.Prospects `json:"prospects,omitempty"`
 	// Epoch is what an epoch of the jobs of its kind took, where it has a search; nil: none has run.
 	Epoch *preview.Estimate `json:"epoch,omitempty"`
-}
-
-// Fault is one error of a job file. Line and column count from 1, 0 = the whole file.
-type Fault struct {
-	File   string `json:"file"`
-	Line   int    `json:"line"`
-	Column int    `json:"column"`
-	Found  string `json:"found"`
-	Want   string `json:"want,omitempty"`
-}
-
-// String prints one line, as jobfile.Error does; an error without a place is one of its own.
-func (f Fault) String() string {
-	if f.Line == 0 {
-		return f.Found
-	}
-	return jobfile.Error{Pos: jobfile.Pos{Filename: f.File, Line: f.Line, Column: f.Column}, Found: f.Found, Want: f.Want}.Error()
 }
 
 // Job is one job's status.

@@ -43,16 +43,14 @@ func Of(parse detect.Parser, filename string, source []byte, variables map[strin
 	var policy tuning.Policy
 	if err == nil {
 		policy, err = stanza.Policy(file)
-		v.Warnings = faultsOf(file.Warnings)
+		v.Warnings = file.Warnings
 	}
-	var faults jobfile.Errors
 	switch {
 	case errors.Is(err, stanza.ErrNone):
 		v.Valid, v.Note = true, "no tuning stanza, so this job is left alone"
-	case errors.As(err, &faults):
-		v.Errors = faultsOf(faults)
+	case errors.As(err, &v.Errors):
 	case err != nil:
-		v.Errors = []api.Fault{{File: filename, Found: err.Error()}}
+		v.Errors = jobfile.Errors{{Pos: jobfile.Pos{Filename: filename}, Found: err.Error()}}
 	default:
 		v.Valid, v.Policy, v.Note, v.Text = true, &policy, "valid", stanza.Print(policy)
 		for _, g := range grounds {
@@ -70,12 +68,6 @@ func Of(parse detect.Parser, filename string, source []byte, variables map[strin
 		}
 	}
 	return v
-}
-
-func faultsOf(list jobfile.Errors) []api.Fault {
-	return tuning.Each(list, func(f jobfile.Error) api.Fault {
-		return api.Fault{File: f.Pos.Filename, Line: f.Pos.Line, Column: f.Pos.Column, Found: f.Found, Want: f.Want}
-	})
 }
 
 func (g Ground) prospects(file *jobfile.Job, asked tuning.Policy) tuning.Prospects {
@@ -130,13 +122,17 @@ func Reach(name string, can driver.Capabilities) tuning.Reach {
 func Text(v api.Verdict) string {
 	var b strings.Builder
 	for _, f := range v.Errors {
-		b.WriteString(f.String() + "\n")
+		text := f.Error()
+		if f.Line == 0 { // it names the file itself
+			text = f.Found
+		}
+		b.WriteString(text + "\n")
 	}
 	if v.Valid {
 		fmt.Fprintf(&b, "%s: %s\n", v.File, v.Note)
 	}
 	for _, w := range v.Warnings { // one may be why there are errors
-		fmt.Fprintf(&b, "%s:%d:%d: warning: %s; %s\n", w.File, w.Line, w.Column, w.Found, w.Want)
+		fmt.Fprintf(&b, "%s: warning: %s; %s\n", w.Pos, w.Found, w.Want)
 	}
 	if !v.Valid {
 		return b.String()

@@ -14,6 +14,7 @@ import (
 	"pitchpipe/controller/trials"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile"
 	"pitchpipe/test/fixtures"
 )
 
@@ -171,7 +172,7 @@ func TestWarningsBeforeASearch(t *testing.T) {
 	prospects := func(when tuning.When) []tuning.Prospects {
 		return []tuning.Prospects{{Headline: "valid, but nothing can be tuned: max_mode", Knobs: []tuning.Prospect{{Knob: tuning.Cores, When: when}}}}
 	}
-	comment := api.Verdict{Policy: &kept, Warnings: []api.Fault{{File: "a.sh", Line: 4, Column: 1, Found: "a comment that looks like a tuning line", Want: "want #TUNE"}}}
+	comment := api.Verdict{Policy: &kept, Warnings: jobfile.Errors{{Pos: jobfile.Pos{Filename: "a.sh", Line: 4, Column: 1}, Found: "a comment that looks like a tuning line", Want: "want #TUNE"}}}
 	if got := searchWarnings(comment, 4, 4); !slices.Equal(got, []string{"warning: a.sh:4:1: a comment that looks like a tuning line; want #TUNE"}) {
 		t.Errorf("a comment: %q", got)
 	}

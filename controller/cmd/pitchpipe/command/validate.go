@@ -87,7 +87,7 @@ const validatePatience = 2 * time.Second
 func (a *app) judge(ctx context.Context, client *api.Client, path string, variables map[string]string) api.Verdict {
 	source, err := os.ReadFile(path)
 	if err != nil {
-		return api.Verdict{File: path, Errors: []api.Fault{{File: path, Found: err.Error()}}}
+		return api.Verdict{File: path, Errors: jobfile.Errors{{Pos: jobfile.Pos{Filename: path}, Found: err.Error()}}}
 	}
 	variables = a.variables(path, source, variables)
 	if a.cfg.Given["driver"] == "" && !a.siteToTry() {
