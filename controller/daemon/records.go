@@ -63,7 +63,7 @@ type digest struct {
 	pruned           bool
 	attention        bool
 	events           []api.Event
-	seen             **trials.View // what searches made of this record, for their service alone
+	seen             **trials.View // what searches made of this record, for their service alone; nil: it has none
 }
 
 type counts struct {
@@ -277,18 +277,11 @@ func (r *records) owned(may func(owner string) bool) ([]*reconcile.Record, error
 	return slices.DeleteFunc(out, func(rec *reconcile.Record) bool { return !may(rec.Owner) }), err
 }
 
-// owner is the owner of a job, or empty where the job has no record.
-func (r *records) owner(id driver.JobID) string {
+// digest is that of a job's record; the zero digest: it has none.
+func (r *records) digest(id driver.JobID) digest {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.digests[id].owner
-}
-
-// seen is where the searches keep what they made of a job's present record; nil: it has none.
-func (r *records) seen(id driver.JobID) **trials.View {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.digests[id].seen
+	return r.digests[id]
 }
 
 func (r *records) owners() []string {

@@ -229,7 +229,7 @@ func (r request) pauses() (any, error) {
 		case ScopeUser:
 			return !r.who.May(x.Name)
 		case ScopeJob:
-			return x.By != r.who.Name && !r.who.May(r.d.records.owner(driver.JobID(x.Name)))
+			return x.By != r.who.Name && !r.who.May(r.d.records.digest(driver.JobID(x.Name)).owner)
 		}
 		return false
 	}), nil

@@ -21,7 +21,7 @@ import (
 
 // See implements trials.Jobs. A record that did not change since the last look is not read again.
 func (d trialJobs) See(ctx context.Context, id driver.JobID) (trials.View, error) {
-	last := d.records.seen(id)
+	last := d.records.digest(id).seen
 	if last != nil && *last != nil {
 		return **last, nil
 	}

@@ -173,7 +173,8 @@ func outcome(o tuning.Outcome) (string, []string) {
 }
 
 func changed(o tuning.Outcome) string {
-	return fmt.Sprintf("%s (%g %% interval %s to %s)", report.Percent(o.LogRatio), o.Level*100, report.Bound(o.Low, anyAmount), report.Bound(o.High, anyAmount))
+	low, high := report.Bound(o.Low, anyAmount), report.Bound(o.High, anyAmount)
+	return fmt.Sprintf("%s (%g %% interval %s to %s)", report.Percent(o.LogRatio), o.Level*100, low, high)
 }
 
 func measureText(o tuning.Objective) string {
