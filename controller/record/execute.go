@@ -71,12 +71,8 @@ func try(ctx context.Context, p Plan, c Cell, attempt int, cfg Config) (Run, err
 		return Run{}, fmt.Errorf("run %s: %w", c.ID, err)
 	}
 	r := Run{Cell: c}
-	begun, err := launch(within, cmd, cfg.job(c), attempt, cpusFor(c, cfg.CPUs), cfg)
-	r.Start, r.Watched = begun.at, begun.watched
-	if begun.lacks != "" {
-		r.Missing = append(r.Missing, begun.lacks)
-	}
-	defer begun.end(ctx)
+	before, end, err := r.launch(within, cmd, cfg.job(c), attempt, cfg)
+	defer end()
 	if err != nil {
 		r.Failed = err.Error()
 		return r, nil
@@ -84,7 +80,7 @@ func try(ctx context.Context, p Plan, c Cell, attempt int, cfg Config) (Run, err
 	r.Epochs = watch(out, matcher, r.Start)
 	err = cmd.Wait()
 	r.Seconds = time.Since(r.Start).Seconds()
-	r.look(begun.load, cmd.ProcessState, cfg)
+	r.look(before, cmd.ProcessState, cfg)
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what it left behind would disturb the next run
 	switch {
 	case ctx.Err() != nil:
@@ -97,7 +93,7 @@ func try(ctx context.Context, p Plan, c Cell, attempt int, cfg Config) (Run, err
 	if len(r.Epochs) == 0 {
 		r.Missing = append(r.Missing, "epochs: no line of "+c.Workload+"'s output reports progress")
 	}
-	begun.end(ctx) // the meter sees that it is over
+	end() // the meter sees that it is over
 	r.measure(ctx, cfg.job(c), attempt, cfg.Meter)
 	return r, nil
 }

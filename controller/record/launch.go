@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,53 +27,51 @@ type Cgroup interface {
 // notice is how long a run is held back until the meter has noticed its cgroup.
 const notice = 2 * time.Second
 
-// launched is a command that runs.
-type launched struct {
-	at      time.Time
-	load    Load   // of the machine then
-	watched bool   // the meter knew it from its first moment on
-	cgroup  Cgroup // nil = none
-	lacks   string
-}
-
-// launch starts a command that waits in front of its own program until it is bound to its
-// CPUs, in its cgroup, and known to the meter. The error is about the command.
-func launch(ctx context.Context, cmd *exec.Cmd, id string, attempt int, cpus []int, cfg Config) (out launched, err error) {
+// launch starts the command of a run, which waits in front of its own program until it is
+// bound to its CPUs, in its cgroup, and known to the meter. Its end empties and removes the
+// cgroup, once. The error is about the command.
+func (r *Run) launch(ctx context.Context, cmd *exec.Cmd, id string, attempt int, cfg Config) (before Load, end func(), err error) {
+	end = func() {}
 	if cmd.Err != nil {
-		return out, cmd.Err
+		return before, end, cmd.Err
 	}
+	cpus := cpusFor(r.Cell, cfg.CPUs)
+	var cgroup Cgroup
+	lacks := func(err error) { r.Missing = append(r.Missing, "a cgroup for each run: "+err.Error()) }
 	if cfg.Cgroup != nil {
-		out.cgroup, err = cfg.Cgroup(ctx, id+"."+strconv.Itoa(attempt), cpus)
+		made, err := cfg.Cgroup(ctx, id+"."+strconv.Itoa(attempt), cpus)
 		if err != nil { // what may be in it is not ours
-			out.cgroup, out.lacks = nil, "a cgroup for each run: "+err.Error()
+			lacks(err)
+		} else {
+			cgroup, end = made, sync.OnceFunc(func() { vacate(ctx, made) })
 		}
 	}
 	gate, err := hold(cmd)
 	if err != nil {
-		return out, err
+		return before, end, err
 	}
 	defer gate.Close() //nolint:errcheck // the line was written
 	pid := cmd.Process.Pid
-	if out.cgroup != nil {
-		if err := out.cgroup.Add(pid); err != nil {
-			out.lacks = "a cgroup for each run: " + err.Error()
+	if cgroup != nil {
+		if err := cgroup.Add(pid); err != nil {
+			lacks(err)
 		} else if cfg.Meter != nil {
 			_, err := ask(ctx, notice, cfg.Meter, id, attempt, func(_ api.Window, err error) bool { return !errors.Is(err, api.ErrNotFound) })
-			out.watched = err == nil
+			r.Watched = err == nil
 		}
 	}
 	err = bind(pid, cpus)
 	if cfg.Load != nil {
-		out.load, _ = cfg.Load() // where it cannot be read it has no cores
+		before, _ = cfg.Load() // where it cannot be read it has no cores
 	}
-	out.at = time.Now()
+	r.Start = time.Now()
 	if err == nil {
 		_, err = gate.WriteString("go\n")
 	}
 	if err != nil {
-		return out, errors.Join(fmt.Errorf("let the command go: %w", err), cmd.Process.Kill(), cmd.Wait())
+		return before, end, errors.Join(fmt.Errorf("let the command go: %w", err), cmd.Process.Kill(), cmd.Wait())
 	}
-	return out, nil
+	return before, end, nil
 }
 
 // bind binds a process to CPUs; none: to no one in particular.
@@ -90,16 +89,11 @@ func bind(pid int, cpus []int) error {
 	return nil
 }
 
-// end empties and removes the cgroup, once.
-func (l *launched) end(ctx context.Context) {
-	if l.cgroup == nil {
-		return
-	}
-	// What an interruption leaves behind would run on.
+// vacate empties and removes a cgroup. What an interruption leaves behind would run on.
+func vacate(ctx context.Context, l Cgroup) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	_ = errors.Join(l.cgroup.Kill(ctx), l.cgroup.Remove(ctx)) // one that cannot be removed is empty: it measures nothing
-	l.cgroup = nil
+	_ = errors.Join(l.Kill(ctx), l.Remove(ctx)) // one that cannot be removed is empty: it measures nothing
 }
 
 // hold starts a command in front of its program, until a line is written to the file: a

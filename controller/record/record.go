@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"slices"
 	"strconv"
 	"time"
 
 	"pitchpipe/controller/tuning"
+	"pitchpipe/driver/durable"
 	"pitchpipe/exporter/api"
 )
 
@@ -90,8 +92,7 @@ func Record(ctx context.Context, p Plan, cfg Config) (Result, error) {
 			return Result{}, fmt.Errorf("%w: knob cores: %d, and this process may use %d CPUs", ErrPlan, n, len(cfg.CPUs))
 		}
 	}
-	f := folder{cfg.Dir}
-	if err := f.open(p); err != nil {
+	if err := cfg.open(p); err != nil {
 		return Result{}, err
 	}
 	cells := p.Cells()
@@ -111,12 +112,13 @@ func Record(ctx context.Context, p Plan, cfg Config) (Result, error) {
 	var ended error
 	begun := time.Now()
 	for i, c := range cells {
-		r, kept, err := f.load(c)
+		var r Run
+		err := durable.ReadJSON(cfg.path(c), &r)
 		switch {
-		case err != nil:
-			return out, err
-		case kept:
+		case err == nil:
 			out.Kept++
+		case !errors.Is(err, fs.ErrNotExist):
+			return out, err
 		case cfg.Within > 0 && time.Since(begun) >= cfg.Within:
 			out.Left++
 			continue // what was kept from before is in the tables all the same
@@ -124,7 +126,7 @@ func Record(ctx context.Context, p Plan, cfg Config) (Result, error) {
 			cfg.Progress(i, len(cells), c.ID)
 			if r, ended = execute(ctx, p, c, cfg); ended == nil {
 				r.Machine = machine
-				if err := f.save(r); err != nil {
+				if err := durable.WriteJSON(cfg.path(c), r, mode); err != nil {
 					return out, err
 				}
 				out.Made++
@@ -139,7 +141,7 @@ func Record(ctx context.Context, p Plan, cfg Config) (Result, error) {
 	slices.Sort(out.Missing)
 	out.Missing = slices.Compact(out.Missing)
 	var err error
-	out.Files, err = f.write(tables(p, runs))
+	out.Files, err = cfg.write(tables(p, runs))
 	if ended == nil {
 		cfg.Progress(len(cells), len(cells), "done")
 	}
