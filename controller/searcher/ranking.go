@@ -55,13 +55,7 @@ func (s *Searcher) dearer(used Report) bool {
 func (s *Snapshot) Counts(states ...State) string {
 	var out []string
 	for _, state := range states {
-		n := 0
-		for _, t := range s.Trials {
-			if t.State == state {
-				n++
-			}
-		}
-		if n > 0 {
+		if n := tuning.Count(s.Trials, func(t Trial) bool { return t.State == state }); n > 0 {
 			out = append(out, fmt.Sprintf("%d %s", n, state))
 		}
 	}

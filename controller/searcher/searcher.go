@@ -311,15 +311,7 @@ func (s *Searcher) fill() ([]Action, error) {
 }
 
 // Busy is how many trials have a job that has not ended.
-func (s *Snapshot) Busy() int {
-	n := 0
-	for _, t := range s.Trials {
-		if t.Busy {
-			n++
-		}
-	}
-	return n
-}
+func (s *Snapshot) Busy() int { return tuning.Count(s.Trials, func(t Trial) bool { return t.Busy }) }
 
 // seen are the trials as the methods see them.
 func (s *Searcher) seen() []propose.Trial {

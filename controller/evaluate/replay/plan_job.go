@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"pitchpipe/controller/evaluate"
+	"pitchpipe/controller/search/propose"
 	"pitchpipe/controller/tuning"
 )
 
@@ -205,7 +206,7 @@ func independent(names []string, points []tuning.Settings) []string {
 		varies := slices.ContainsFunc(points, func(s tuning.Settings) bool { return s[name] != points[0][name] })
 		decided := false
 		for j, other := range names {
-			decided = decided || i != j && decides(points, other, name) && (j < i || !decides(points, name, other))
+			decided = decided || i != j && propose.Tells(points, other, name) > 0 && (j < i || propose.Tells(points, name, other) == 0)
 		}
 		if varies && !decided {
 			out = append(out, name)

@@ -189,18 +189,6 @@ func distance(s, wanted tuning.Settings) float64 {
 	return d
 }
 
-// decides reports whether each value of one knob goes with one value of another.
-func decides(points []tuning.Settings, one, other string) bool {
-	with := map[tuning.Value]tuning.Value{}
-	for _, p := range points {
-		if v, ok := with[p[one]]; ok && v != p[other] {
-			return false
-		}
-		with[p[one]] = p[other]
-	}
-	return true
-}
-
 // run is what one row measured.
 type run struct {
 	epoch  tuning.Spent // of one epoch; NaN: unknown

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"pitchpipe/controller/evaluate"
+	"pitchpipe/controller/search/propose"
 	"pitchpipe/controller/search/recurring"
 	"pitchpipe/controller/tuning"
 )
@@ -154,7 +155,7 @@ func (p piece) knobs(points []tuning.Settings) []recurring.Knob {
 	var out []recurring.Knob
 	for _, name := range p.table.Knobs() {
 		varies := slices.ContainsFunc(points, func(s tuning.Settings) bool { return s[name] != points[0][name] })
-		if varies && !slices.ContainsFunc(out, func(k recurring.Knob) bool { return decides(points, k.Name, name) }) {
+		if varies && !slices.ContainsFunc(out, func(k recurring.Knob) bool { return propose.Tells(points, k.Name, name) > 0 }) {
 			// A system knob changes what an epoch costs and not how many there are.
 			system := tuning.IsSystem(unitless(name)) || unitless(name) == "frequency"
 			out = append(out, recurring.Knob{Name: name, System: system || !p.table.Has("epochs")})

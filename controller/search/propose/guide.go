@@ -58,7 +58,7 @@ func Normal(values []float64) []float64 {
 
 // Ranks are the ranks of values, from 0 to 1; NaN ranks last, and equal values share their mean rank.
 func Ranks(values []float64) []float64 {
-	order, out := ascending(values), make([]float64, len(values))
+	order, out := Ascending(values), make([]float64, len(values))
 	for from := 0; from < len(order); {
 		to := from + 1
 		for to < len(order) && cmp.Compare(values[order[to]], values[order[from]]) == 0 {
@@ -72,8 +72,8 @@ func Ranks(values []float64) []float64 {
 	return out
 }
 
-// ascending are the places of values, the least first and NaN last.
-func ascending(values []float64) []int {
+// Ascending are the places of values, the least first and NaN last.
+func Ascending(values []float64) []int {
 	out := make([]int, len(values))
 	for i := range out {
 		out[i] = i
@@ -232,7 +232,7 @@ func (c *Candidates) Recall(past []Past) ([][]float64, error) {
 // agreement is how good the tenth of settings is that is expected to be best, as a part of the best tenth.
 func agreement(expected, scores []float64) float64 {
 	picked, best := 0.0, 0.0
-	asked, truth := ascending(expected), ascending(scores)
+	asked, truth := Ascending(expected), Ascending(scores)
 	for k := range max(len(scores)/10, 1) {
 		picked, best = picked+scores[asked[k]], best+scores[truth[k]]
 	}
@@ -246,7 +246,7 @@ func telling(trials []Trial) ([]int, []float64) {
 		return at, y
 	}
 	const best = learned / 2
-	order := ascending(y)
+	order := Ascending(y)
 	keep := slices.Clone(order[:best])
 	for k := range learned - best {
 		keep = append(keep, order[best+k*(len(order)-best)/(learned-best)])

@@ -24,7 +24,7 @@ func TestScoresOrderTrialsAsTheirLossesDo(t *testing.T) {
 		{"a bad trial that went on stays behind a good one that ended early", []Trial{{Losses: []float64{9, 5, 1}}, {Losses: []float64{1}}, {Losses: []float64{2}}}, []int{1, 2, 0}},
 	} {
 		_, scores := Scores(tc.trials)
-		if got := ascending(scores); !cmp.Equal(got, tc.want) {
+		if got := Ascending(scores); !cmp.Equal(got, tc.want) {
 			t.Errorf("%s: %v, want %v; scores %v", tc.name, got, tc.want, scores)
 		}
 	}

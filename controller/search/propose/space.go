@@ -97,23 +97,23 @@ func unevenness(candidates []tuning.Settings, a Axis, scale tuning.Scale) float6
 // The values of the other knob have to come back, twice on average: a knob that never repeats
 // itself would tell anything. One that some settings lack tells nothing: it lies in its middle there.
 func determined(candidates []tuning.Settings, kept []string, name string) bool {
-	for _, by := range kept {
-		if by == name || slices.ContainsFunc(candidates, func(s tuning.Settings) bool { return !s[by].IsSet() }) {
-			continue
+	return slices.ContainsFunc(kept, func(by string) bool {
+		lacks := slices.ContainsFunc(candidates, func(s tuning.Settings) bool { return !s[by].IsSet() })
+		values := Tells(candidates, by, name)
+		return by != name && !lacks && values > 0 && 2*values <= len(candidates)
+	})
+}
+
+// Tells is how many values one knob has where each goes with one value of another; 0: it does not tell the other.
+func Tells(settings []tuning.Settings, by, name string) int {
+	with := map[tuning.Value]tuning.Value{}
+	for _, s := range settings {
+		if v, seen := with[s[by]]; seen && v != s[name] {
+			return 0
 		}
-		values, ok := map[tuning.Value]tuning.Value{}, true
-		for _, c := range candidates {
-			v, seen := values[c[by]]
-			if ok = !seen || v == c[name]; !ok {
-				break
-			}
-			values[c[by]] = c[name]
-		}
-		if ok && 2*len(values) <= len(candidates) {
-			return true
-		}
+		with[s[by]] = s[name]
 	}
-	return false
+	return len(with)
 }
 
 // Of is where settings lie: one number per axis. An unknown word is -1.

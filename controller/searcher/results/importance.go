@@ -233,13 +233,8 @@ func residual(column []float64, base [][]float64) []float64 {
 
 // best are the values of a knob in the best quarter of the trials: the range of numbers, or the words.
 func best(c compared, name string) string {
-	order := make([]int, len(c.losses))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(c.losses[a], c.losses[b]) })
 	var values []tuning.Value
-	for _, i := range order[:max(len(order)/4, 1)] {
+	for _, i := range propose.Ascending(c.losses)[:max(len(c.losses)/4, 1)] {
 		if v := c.settings[i][name]; v.IsSet() {
 			values = append(values, v)
 		}
