@@ -210,11 +210,7 @@ func (s Stratum) recalled(fresh []run, recall func(run string) ([]Sample, error)
 func newest[T any](lists [][]T, room int) [][]T {
 	each := max(0, room)
 	for ; each > 0; each-- {
-		sum := 0
-		for _, l := range lists {
-			sum += min(len(l), each)
-		}
-		if sum <= room {
+		if tuning.Sum(lists, func(l []T) int { return min(len(l), each) }) <= room {
 			break
 		}
 	}

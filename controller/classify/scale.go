@@ -132,10 +132,7 @@ func (s Stratum) values(row []float64) map[string]float64 {
 // point is a row where squared Euclidean distance is the stratum's squared distance. A
 // missing feature stands at the median, so that it pulls nowhere.
 func (s Stratum) point(row []float64) []float64 {
-	weight := 0.0
-	for _, a := range s.Axes {
-		weight += a.Weight
-	}
+	weight := tuning.Sum(s.Axes, func(a Axis) float64 { return a.Weight })
 	out := make([]float64, len(row))
 	for i, a := range s.Axes {
 		if !math.IsNaN(row[i]) {

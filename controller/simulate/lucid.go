@@ -11,6 +11,7 @@ import (
 
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/joblog"
+	"pitchpipe/controller/tuning"
 )
 
 // lucid profiles jobs of up to 8 GPUs for 200 s, orders by forecast seconds times GPUs, and packs two jobs that suffer
@@ -214,11 +215,8 @@ func modes(forecast []joblog.Arrivals) []float64 {
 
 // ahead is the mean of the first five bins.
 func ahead(bins []joblog.Arrivals, value func(joblog.Arrivals) float64) (float64, bool) {
-	sum, n := 0.0, min(5, len(bins))
-	for _, b := range bins[:n] {
-		sum += value(b)
-	}
-	return sum / float64(n), n > 0
+	n := min(5, len(bins))
+	return tuning.Sum(bins[:n], value) / float64(n), n > 0
 }
 
 // profiled is how a job fared in the profiler.

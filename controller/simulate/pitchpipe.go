@@ -8,6 +8,7 @@ import (
 
 	"pitchpipe/controller/durations"
 	"pitchpipe/controller/joblog"
+	"pitchpipe/controller/tuning"
 )
 
 // pitchpipe starts jobs in the order of the Gittins index (Gittins, J. R. Stat. Soc. B 41, 1979; for queues: Aalto,
@@ -179,14 +180,11 @@ func gittins(forecast []float64, worked float64) float64 {
 func (o *pitchpipePolicy) left(j *Job) float64 {
 	worked := o.worked(j)
 	from, _ := slices.BinarySearch(prospects(j).forecast, worked)
-	rest, sum := prospects(j).forecast[from:], 0.0
+	rest := prospects(j).forecast[from:]
 	if len(rest) < 2 {
 		return worked
 	}
-	for _, seconds := range rest {
-		sum += seconds - worked
-	}
-	return sum / float64(len(rest))
+	return tuning.Sum(rest, func(seconds float64) float64 { return seconds - worked }) / float64(len(rest))
 }
 
 // serve starts what waits, in the order.

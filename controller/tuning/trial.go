@@ -277,6 +277,14 @@ func Count[T any](list []T, so func(T) bool) (n int) {
 	return n
 }
 
+// Sum adds up a number of each of a list.
+func Sum[T any, N int | float64](list []T, of func(T) N) (sum N) {
+	for _, x := range list {
+		sum += of(x)
+	}
+	return sum
+}
+
 // First returns the first of a list for which so is true.
 func First[T any](list []T, so func(T) bool) (out T, found bool) {
 	if i := slices.IndexFunc(list, so); i >= 0 {

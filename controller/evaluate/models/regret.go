@@ -57,7 +57,8 @@ func Regret(ctx context.Context, in RegretInput, progress evaluate.Progress) (ev
 		}
 	}
 	own := in.Default.Key()
-	used := slices.DeleteFunc(slices.Clone(all), func(s *factorial) bool { return !s.usable(own) })
+	// Something to choose, and something to judge it by.
+	used := evaluate.Only(all, func(s *factorial) bool { return len(s.repeated()) >= 2 && len(s.runs[own]) >= 2 })
 	if len(used) < 2 {
 		return out, evaluate.Invalid("too little is recorded: %d of %d inputs have two repeats of two settings, the default %s among them, with what %s of %s needs; want two inputs",
 			len(used), len(all), own, in.Objective, in.Energy)

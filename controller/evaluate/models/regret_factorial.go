@@ -55,11 +55,6 @@ func (s *factorial) repeats() []int {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// usable reports whether there is something to choose and something to judge it by.
-func (s *factorial) usable(own string) bool {
-	return len(s.repeated()) >= 2 && len(s.runs[own]) >= 2
-}
-
 // repeated are the settings that were measured twice.
 func (s *factorial) repeated() []string {
 	return evaluate.Only(s.keys(), func(key string) bool { return len(s.runs[key]) >= 2 })
@@ -149,11 +144,8 @@ func spread(all []*factorial) evaluate.Figure {
 	squares, free := 0.0, 0.0
 	for _, s := range all {
 		for _, key := range s.keys() {
-			mean := 0.0
 			repeats := slices.Sorted(maps.Keys(s.runs[key]))
-			for _, r := range repeats {
-				mean += s.runs[key][r].cost / float64(len(repeats))
-			}
+			mean := tuning.Sum(repeats, func(r int) float64 { return s.runs[key][r].cost / float64(len(repeats)) })
 			for _, r := range repeats {
 				squares += (s.runs[key][r].cost - mean) * (s.runs[key][r].cost - mean)
 			}

@@ -75,9 +75,7 @@ func (in RegretInput) learn(jobs []job) (*lessons, error) {
 	if m.model, err = classify.Fit(samples); err != nil {
 		return nil, fmt.Errorf("fit the classes: %w", err)
 	}
-	for _, s := range m.model.Strata {
-		m.classes += len(s.Groups)
-	}
+	m.classes = tuning.Sum(m.model.Strata, func(s classify.Stratum) int { return len(s.Groups) })
 	for _, j := range jobs {
 		if c := m.model.Classify(j.Profiles[0]); c.Known() {
 			m.members[c.ID] = append(m.members[c.ID], j)

@@ -96,11 +96,7 @@ func (in VerifyInput) pairsOf(file, name string, runs []keyed) []null {
 }
 
 func (k kind) pairs() int {
-	n := 0
-	for _, g := range k.groups {
-		n += len(g) / 2
-	}
-	return n
+	return tuning.Sum(k.groups, func(g []keyed) int { return len(g) / 2 })
 }
 
 // drawPairs uses each run at most once, and lets chance say which one of a pair is tuned.
@@ -252,11 +248,7 @@ func (in VerifyInput) fromCurves(t evaluate.Table) []null {
 // than the first by more than what a verdict takes for no effect.
 func drifts(runs []keyed) bool {
 	seconds := func(epochs []tuning.Spent) float64 {
-		sum := 0.0
-		for _, m := range epochs {
-			sum += m.Seconds
-		}
-		return sum
+		return tuning.Sum(epochs, func(m tuning.Spent) float64 { return m.Seconds })
 	}
 	var trends []float64
 	for _, r := range runs {

@@ -9,6 +9,7 @@ import (
 
 	"pitchpipe/controller/allocate"
 	"pitchpipe/controller/evaluate"
+	"pitchpipe/controller/tuning"
 )
 
 const (
@@ -47,10 +48,8 @@ func dividers() []divider {
 // (Grandl et al., "Multi-resource packing for cluster schedulers", SIGCOMM 2014, sections 3.2 and 3.3).
 func tetris(jobs []allocate.Job) (rank func(allocate.Job) float64) {
 	work := func(j allocate.Job) float64 { return j.Sizes[0].Need[0] * j.Left / j.Sizes[0].Speed }
-	var needs, works float64
-	for _, j := range jobs {
-		needs, works = needs+j.Sizes[0].Need[0], works+work(j)
-	}
+	needs := tuning.Sum(jobs, func(j allocate.Job) float64 { return j.Sizes[0].Need[0] })
+	works := tuning.Sum(jobs, work)
 	return func(j allocate.Job) float64 { return 1 - j.Sizes[0].Need[0] + work(j)*needs/works }
 }
 

@@ -202,11 +202,10 @@ func (in TunerInput) summary(rows []evaluate.Line) evaluate.Line {
 	if in.Goal.Attain > 0 && len(rows) > 0 {
 		count("within_one_core_step", func(f figures) bool { return f("steps_above") <= 1 && f("limits_broken") == 0 })
 	}
-	oracle, saved := evaluate.Figure(0), evaluate.Figure(0)
-	for _, r := range rows {
-		oracle += 1 - r.Figure("oracle_ratio")
-		saved += 1 - r.Figure("final_kept_ratio")
+	saving := func(key string) evaluate.Figure {
+		return evaluate.Figure(tuning.Sum(rows, func(r evaluate.Line) float64 { return 1 - float64(r.Figure(key)) }))
 	}
+	oracle, saved := saving("oracle_ratio"), saving("final_kept_ratio")
 	s["within_1_03_of_oracle_share"], s["oracle_saving"] = evaluate.Mean(evaluate.Column(rows, "within_oracle")), oracle
 	if oracle > tolerance {
 		s["saving_share"] = saved / oracle

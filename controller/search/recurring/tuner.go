@@ -311,11 +311,7 @@ func (l layout) line(p int, knob string) []int {
 }
 
 func (l layout) apart(p, q int) float64 {
-	sum := 0.0
-	for _, k := range l.system {
-		sum += math.Abs(octaves(l.Points[p][k.Name], l.Points[q][k.Name]))
-	}
-	return sum
+	return tuning.Sum(l.system, func(k Knob) float64 { return math.Abs(octaves(l.Points[p][k.Name], l.Points[q][k.Name])) })
 }
 
 // octaves is how many a number lies above another one; what else differs lies one.
