@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 
 	"pitchpipe/controller/search/propose"
 	"pitchpipe/controller/tuning"
@@ -65,4 +68,109 @@ func (p *Plan) Warm(past []*Searcher) error {
 	var err error
 	p.History, err = propose.Of(p.Settings).Recall(known)
 	return err
+}
+
+// Candidates are at most n settings of the knobs, the same for the same seed: the full grid where it has
+// no more points, else random ones. A knob whose condition does not hold is left out.
+func Candidates(knobs []tuning.Knob, n int, seed uint64) []tuning.Settings {
+	if !slices.ContainsFunc(knobs, func(k tuning.Knob) bool { return len(k.Values) == 0 }) && product(knobs, 0) <= n {
+		return combine(knobs, 0)
+	}
+	rng := rand.New(rand.NewPCG(seed, 0))
+	var out []tuning.Settings
+	seen := map[string]bool{}
+	for range 4 * n { // of a space of words many draws are alike
+		s := tuning.Settings{}
+		for _, k := range knobs {
+			s[k.Name] = draw(k, rng.Float64())
+		}
+		s = active(knobs, s)
+		if seen[s.Key()] {
+			continue
+		}
+		seen[s.Key()] = true
+		if out = append(out, s); len(out) == n {
+			break
+		}
+	}
+	return out
+}
+
+// Grid is every combination of the knobs' values, with so many values of a range that it has at most n
+// points and two at least.
+func Grid(knobs []tuning.Knob, n int) []tuning.Settings {
+	steps := 2
+	for product(knobs, steps+1) <= n && product(knobs, steps+1) > product(knobs, steps) {
+		steps++
+	}
+	return combine(knobs, steps)
+}
+
+func product(knobs []tuning.Knob, steps int) int {
+	out := 1
+	for _, k := range knobs {
+		if out *= max(len(k.Candidates(steps)), 1); out > math.MaxInt32 {
+			return math.MaxInt32
+		}
+	}
+	return out
+}
+
+func combine(knobs []tuning.Knob, steps int) []tuning.Settings {
+	out := []tuning.Settings{{}}
+	for _, k := range knobs {
+		var next []tuning.Settings
+		for _, s := range out {
+			for _, v := range k.Candidates(steps) {
+				next = append(next, s.With(k.Name, v))
+			}
+		}
+		out = next
+	}
+	seen := map[string]bool{}
+	var distinct []tuning.Settings
+	for _, s := range out {
+		if s = active(knobs, s); !seen[s.Key()] {
+			seen[s.Key()] = true
+			distinct = append(distinct, s)
+		}
+	}
+	return distinct
+}
+
+// active drops the knobs whose conditions do not hold. A condition on a knob that is dropped never holds.
+func active(knobs []tuning.Knob, s tuning.Settings) tuning.Settings {
+	for dropped := true; dropped; {
+		dropped = false
+		for _, k := range knobs {
+			if s[k.Name].IsSet() && !k.When.Holds(s) {
+				s, dropped = s.Clone(), true
+				delete(s, k.Name)
+			}
+		}
+	}
+	return s
+}
+
+// draw is the value at a share of the way from the least to the greatest one, in three digits.
+func draw(k tuning.Knob, u float64) tuning.Value {
+	if len(k.Values) > 0 {
+		return k.Values[min(int(u*float64(len(k.Values))), len(k.Values)-1)]
+	}
+	lo, hi := k.Min.Float(), k.Max.Float()
+	v := lo + u*(hi-lo)
+	switch k.Scale {
+	case tuning.Log:
+		v = lo * math.Pow(hi/lo, u)
+	case tuning.Pow2:
+		v = lo * math.Exp2(math.Floor(u*(math.Floor(math.Log2(hi/lo))+1)))
+	default:
+	}
+	if tuning.IsSystem(k.Name) {
+		return tuning.Number(min(max(math.Round(v), lo), hi))
+	}
+	if short, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64); err == nil {
+		v = short
+	}
+	return tuning.Number(min(max(v, lo), hi))
 }
