@@ -132,15 +132,6 @@ func command(ctx context.Context, w Workload, c Cell, job string, attempt int, d
 	return cmd
 }
 
-// cpusFor are the CPUs that a run is bound to; none: it is not bound.
-func cpusFor(c Cell, cpus []int) []int {
-	n, err := strconv.Atoi(c.Knobs[tuning.Cores])
-	if err != nil {
-		return nil
-	}
-	return cpus[:min(n, len(cpus))]
-}
-
 func watch(out io.Reader, m *progress.Matcher, start time.Time) []Epoch {
 	var epochs []Epoch
 	lines := bufio.NewReaderSize(out, mostLine)

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"pitchpipe/controller/tuning"
 	"pitchpipe/exporter/api"
 )
 
@@ -35,7 +36,10 @@ func (r *Run) launch(ctx context.Context, cmd *exec.Cmd, id string, attempt int,
 	if cmd.Err != nil {
 		return before, end, cmd.Err
 	}
-	cpus := cpusFor(r.Cell, cfg.CPUs)
+	var cpus []int // that the run is bound to; none: it is not bound
+	if n, err := strconv.Atoi(r.Cell.Knobs[tuning.Cores]); err == nil {
+		cpus = cfg.CPUs[:min(n, len(cfg.CPUs))]
+	}
 	var cgroup Cgroup
 	lacks := func(err error) { r.Missing = append(r.Missing, "a cgroup for each run: "+err.Error()) }
 	if cfg.Cgroup != nil {

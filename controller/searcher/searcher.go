@@ -76,10 +76,7 @@ func (s *Searcher) Handle(e Event) ([]Action, error) {
 	var out []Action
 	switch e.Kind {
 	case Opened:
-		if e.Search == nil {
-			search := s.Search
-			e.Search = &search
-		}
+		e.Search = cmp.Or(e.Search, new(s.Search))
 		epochs := s.Epochs
 		s.Search, s.Restart, s.Closing, s.Over = *e.Search, e.Cost, "", false
 		s.Epochs = cmp.Or(s.Epochs, epochs) // which the job said meanwhile

@@ -240,7 +240,7 @@ func replayed(job replay.Job) func(sim.Work) (sim.Measured, bool) {
 			}
 		}
 		e, ok := job.Epoch(w.Attempt, w.Epoch, s)
-		m := sim.Measured{Length: e.Length, Loss: e.Loss, Quality: e.Quality}
+		m := sim.Measured{Length: e.End.Sub(e.Start), Loss: e.Loss, Quality: e.Quality}
 		if e.Joules != nil {
 			m.Joules = float64(*e.Joules)
 		}

@@ -122,10 +122,7 @@ func (p *problem) epoch(t *searcher.Trial, n int) preview.Epoch {
 }
 
 func withoutOutcome(t evaluate.Table) error {
-	if !t.Has("quality") && !t.Has("loss") {
-		return evaluate.Invalid("%s:1:1: no column quality or loss", t.File)
-	}
-	return nil
+	return evaluate.Want(t.Has("quality") || t.Has("loss"), "%s:1:1: no column quality or loss", t.File)
 }
 
 // readCurves reads the runs of a workload, and says why it cannot be searched. What counts

@@ -32,25 +32,17 @@ type Job struct {
 	cells   map[string][]tuning.Spent // what an epoch cost in each repeat, by settings
 	lengths []int                     // epochs that runs under the owner's settings took; none: unknown
 	varies  []float64                 // epochs of recorded curves, over the mean of their run
-	stories [][]Epoch                 // what runs under the owner's settings reported, by epoch
+	stories [][]tuning.Epoch          // what runs under the owner's settings reported, by epoch
 }
 
-// Epoch is one epoch as the controller gets to see it.
-type Epoch struct {
-	Length  time.Duration
-	Joules  *tuning.Joules // nil: not measured
-	Loss    *float64
-	Quality *float64
-}
-
-// Epoch is what an epoch takes in an attempt under the given settings, and false where
-// these were never recorded. The same job gives the same answer: an attempt is one of the
+// Epoch is what the controller gets to see of an epoch in an attempt under the given settings, as if
+// it began at the zero time, and false where these were never recorded. The same job gives the same answer: an attempt is one of the
 // recorded repeats of its settings, and its epochs vary as those of recorded curves did;
 // where there are none that differ, it varies by the job's noise.
-func (j Job) Epoch(attempt, number int, s tuning.Settings) (Epoch, bool) {
+func (j Job) Epoch(attempt, number int, s tuning.Settings) (tuning.Epoch, bool) {
 	repeats := j.cells[j.key(s)]
 	if len(repeats) == 0 {
-		return Epoch{}, false
+		return tuning.Epoch{}, false
 	}
 	luck := j.luck(s, attempt, 0)
 	c := repeats[luck.IntN(len(repeats))]
@@ -62,9 +54,10 @@ func (j Job) Epoch(attempt, number int, s tuning.Settings) (Epoch, bool) {
 	} else if j.Noise.Epoch > 0 {
 		c = c.Times(math.Exp(j.Noise.Epoch * j.luck(s, attempt, number).NormFloat64()))
 	}
-	out := Epoch{Length: max(time.Microsecond, time.Duration(c.Seconds*float64(time.Second)))}
+	length := max(time.Microsecond, time.Duration(c.Seconds*float64(time.Second)))
+	out := tuning.Epoch{Number: number, Attempt: attempt, Settings: s, Machine: j.Machine, End: time.Time{}.Add(length)}
 	if !math.IsNaN(c.Joules) {
-		out.Joules = new(tuning.Joules(c.Joules))
+		out.Joules, out.Source = new(tuning.Joules(c.Joules)), tuning.Replayed
 	}
 	if stories := j.stories; len(stories) > 0 {
 		if story := stories[j.Seed%len(stories)]; number <= len(story) {
@@ -275,7 +268,7 @@ func (j *Job) learn(own tuning.Settings, curves evaluate.Table) {
 		if distance(first.Knobs, own) > 0 {
 			continue
 		}
-		j.stories = append(j.stories, tuning.Each(run, func(r evaluate.Row) (out Epoch) {
+		j.stories = append(j.stories, tuning.Each(run, func(r evaluate.Row) (out tuning.Epoch) {
 			if v, ok := r.Float("loss"); ok {
 				out.Loss = &v
 			}

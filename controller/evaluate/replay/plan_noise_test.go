@@ -51,11 +51,11 @@ func TestNoiseIsAddedWhereNothingRecordedVaries(t *testing.T) {
 				e, _ := j.Epoch(attempt, 1, j.Own)
 				next, _ := j.Epoch(attempt, 2, j.Own)
 				again, _ := j.Epoch(attempt, 1, j.Own)
-				if e.Length != again.Length || math.Abs(float64(*e.Joules)/e.Length.Seconds()-float64(*next.Joules)/next.Length.Seconds()) > 1e-6 {
+				if e.End != again.End || math.Abs(float64(*e.Joules)/e.Seconds()-float64(*next.Joules)/next.Seconds()) > 1e-6 {
 					t.Fatalf("epochs %+v, %+v and %+v", e, again, next)
 				}
-				attempts = append(attempts, math.Sqrt(e.Length.Seconds()*next.Length.Seconds()))
-				within = append(within, e.Length.Seconds()/next.Length.Seconds())
+				attempts = append(attempts, math.Sqrt(e.Seconds()*next.Seconds()))
+				within = append(within, e.Seconds()/next.Seconds())
 			}
 			epoch := spreadOfLogs(within) / math.Sqrt2
 			between := math.Sqrt(max(0, math.Pow(spreadOfLogs(attempts), 2)-epoch*epoch/2))

@@ -246,10 +246,10 @@ func TestAJobHasTheLengthAndTheLuckOfARecordedRun(t *testing.T) {
 		lengths[j.Epochs]++
 		e, ok := j.Epoch(1, 1, j.Own)
 		again, _ := j.Epoch(1, 2, j.Own)
-		if !ok || e.Length != again.Length || e.Loss != nil {
+		if !ok || e.End != again.End || e.Loss != nil {
 			t.Errorf("epochs %+v and %+v", e, again)
 		}
-		seconds[e.Length.Seconds()]++
+		seconds[e.Seconds()]++
 	}
 	if lengths[7] != 10 || lengths[9] != 10 || len(seconds) != 2 || seconds[10] == 0 || seconds[12] == 0 {
 		t.Errorf("lengths %v, seconds %v", lengths, seconds)
@@ -278,7 +278,7 @@ func TestCurvesTellHowEpochsVaryAndWhatTheyReport(t *testing.T) {
 	lengths := map[time.Duration]bool{}
 	for n := 1; n <= 40; n++ {
 		e, _ := jobs[0].Epoch(1, n, jobs[0].Own)
-		lengths[e.Length.Round(time.Millisecond)] = true
+		lengths[e.End.Sub(e.Start).Round(time.Millisecond)] = true
 		if reports := e.Loss != nil && e.Quality != nil; reports != (n <= 3) {
 			t.Errorf("epoch %d reports %+v", n, e)
 		}

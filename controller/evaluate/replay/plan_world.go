@@ -94,19 +94,13 @@ func (w *world) work() {
 		w.leave(driver.Failed)
 		return
 	}
-	w.next, w.since, w.until = func() { w.ended(e) }, w.now, w.now.Add(e.Length)
+	w.next, w.since, w.until = func() { w.ended(e) }, w.now, w.now.Add(e.End.Sub(e.Start))
 }
 
-func (w *world) ended(e Epoch) {
+func (w *world) ended(e tuning.Epoch) {
 	w.done++
-	done := tuning.Epoch{
-		Number: w.done, Attempt: w.view.Attempt, Start: w.since, End: w.now, Settings: w.under,
-		Joules: e.Joules, Loss: e.Loss, Quality: e.Quality, Machine: w.job.Machine,
-	}
-	if e.Joules != nil {
-		done.Source = tuning.Replayed
-	}
-	w.epochs = append(w.epochs, done)
+	e.Start, e.End = w.since, w.now
+	w.epochs = append(w.epochs, e)
 	switch {
 	case w.done == w.job.Epochs:
 		w.leave(driver.Succeeded)

@@ -126,13 +126,11 @@ func outcomeColumn(outcome string) string {
 // lacks says which column a table lacks.
 func (in SearchInput) lacks(t evaluate.Table) error {
 	has := func(o string) bool { return t.Has(outcomeColumn(o)) && (o != "edp" || t.Has("seconds")) }
-	if order := usualOutcomes(t.Format); in.Outcome == "" && !slices.ContainsFunc(order, has) {
-		return evaluate.Invalid("%s:1:1: no column of an outcome: want one of %s", t.File, strings.Join(order, ", "))
+	if in.Outcome != "" {
+		return evaluate.Want(has(in.Outcome), "%s:1:1: no column %q, which the outcome %s needs", t.File, outcomeColumn(in.Outcome), in.Outcome)
 	}
-	if in.Outcome != "" && !has(in.Outcome) {
-		return evaluate.Invalid("%s:1:1: no column %q, which the outcome %s needs", t.File, outcomeColumn(in.Outcome), in.Outcome)
-	}
-	return nil
+	order := usualOutcomes(t.Format)
+	return evaluate.Want(slices.ContainsFunc(order, has), "%s:1:1: no column of an outcome: want one of %s", t.File, strings.Join(order, ", "))
 }
 
 // unknownWhole is why nothing can be said of an error.

@@ -148,8 +148,7 @@ func simulate(p searcher.Plan, e Estimate, rng *rand.Rand) (*searcher.Searcher, 
 		epoch.Seconds = 1
 	}
 	if e.Joules != nil {
-		joules := e.Joules.at(doubt)
-		epoch.Joules = &joules
+		epoch.Joules = new(e.Joules.at(doubt))
 	}
 	luck := make([]float64, p.Search.Trials)
 	for i := range luck {
