@@ -72,10 +72,7 @@ func priceAll(tables []evaluate.Table, objective string) []priced {
 // cheapestOf is the setting that is cheapest for subjects together. Empty: they have none
 // in common.
 func cheapestOf(all []priced) string {
-	if len(all) == 0 {
-		return ""
-	}
-	return cheapest(all, slices.Sorted(maps.Keys(all[0].costs)), priced.at)
+	return cheapest(all, func(p priced) []string { return slices.Sorted(maps.Keys(p.costs)) }, priced.at)
 }
 
 // costs leaves each subject out in turn: the classes are learned from all others'

@@ -76,13 +76,17 @@ func (s *factorial) mean(key string, repeats []int) float64 {
 // cheapest is the setting of some with the least mean over the repeats, of those that were
 // made in all of them. Empty: none.
 func (s *factorial) cheapest(keys []string, repeats []int) string {
-	return cheapest(repeats, keys, func(r int, key string) float64 { return s.cost(key, r) })
+	settings := func(int) []string { return keys }
+	return cheapest(repeats, settings, func(r int, key string) float64 { return s.cost(key, r) })
 }
 
 // cheapest is the setting that costs least in all together, logarithms that are NaN where
 // it was not measured; of equals the first. Empty: none was measured in all.
-func cheapest[T any](all []T, settings []string, cost func(T, string) float64) string {
-	best, _ := evaluate.Least(settings, func(setting string) float64 {
+func cheapest[T any](all []T, settings func(T) []string, cost func(T, string) float64) string {
+	if len(all) == 0 {
+		return ""
+	}
+	best, _ := evaluate.Least(settings(all[0]), func(setting string) float64 {
 		return floats.Sum(tuning.Each(all, func(one T) float64 { return cost(one, setting) })) / float64(len(all))
 	})
 	return best
@@ -127,10 +131,7 @@ func (s *factorial) hindsight(key string) float64 {
 // single is the setting that is cheapest for inputs together. Empty: they have none in
 // common.
 func single(all []*factorial) string {
-	if len(all) == 0 {
-		return ""
-	}
-	return cheapest(all, all[0].repeated(), func(s *factorial, key string) float64 {
+	return cheapest(all, (*factorial).repeated, func(s *factorial, key string) float64 {
 		repeats, keys := s.whole()
 		if !slices.Contains(keys, key) {
 			return math.NaN()
