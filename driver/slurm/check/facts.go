@@ -31,7 +31,7 @@ type Facts struct {
 	Here       Here
 
 	Slurm      parse.Conf     // scontrol show config
-	Skew       *time.Duration // this machine's clock less slurmctld's
+	Skew       *time.Duration // by how many seconds this machine's clock and slurmctld's differ
 	Nodes      []Node
 	Partitions []parse.Partition
 	Accounts   Accounts
@@ -106,7 +106,7 @@ func (f File) May(bits fs.FileMode) bool { return f.Mode.Perm()&bits == bits }
 
 // Local reports whether its filesystem is one of this machine alone.
 func (f File) Local() bool {
-	return slices.Contains([]string{"ext4", "xfs", "btrfs", "tmpfs", "overlay", "zfs", "f2fs"}, f.FS)
+	return slices.Contains([]string{"ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "overlay", "zfs", "f2fs"}, f.FS)
 }
 
 // Node is one of the cluster, and its exporter.

@@ -3,17 +3,17 @@ package check
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/prometheus/procfs"
 )
 
 const (
@@ -54,7 +54,8 @@ func lookAt(path string) (File, error) {
 	if err != nil {
 		return f, err
 	}
-	f.Mode, f.Open, f.FS = info.Mode(), open(path), filesystem(path)
+	target, err := filepath.EvalSymlinks(path)
+	f.Mode, f.Open, f.FS = info.Mode(), err == nil && open(target), filesystem(target)
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		f.Owner = account(st.Uid)
 	}
@@ -73,19 +74,14 @@ func lookAt(path string) (File, error) {
 
 // open reports whether every account can enter the folders above.
 func open(path string) bool {
-	target, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return false
-	}
-	for dir := filepath.Dir(target); ; dir = filepath.Dir(dir) {
+	for dir := path; dir != filepath.Dir(dir); {
+		dir = filepath.Dir(dir)
 		info, err := os.Stat(dir)
 		if err != nil || info.Mode().Perm()&0o001 == 0 {
 			return false
 		}
-		if dir == filepath.Dir(dir) {
-			return true
-		}
 	}
+	return true
 }
 
 func account(uid uint32) string {
@@ -96,21 +92,15 @@ func account(uid uint32) string {
 	return number
 }
 
-// filesystem names the kind of a filesystem; package unix does not know the last four.
+// filesystem names the kind of a filesystem: that of the last mount on the folder nearest above.
 func filesystem(path string) string {
-	var st unix.Statfs_t
-	if err := unix.Statfs(path, &st); err != nil {
-		return "a filesystem that does not say what it is"
+	mounts, _ := procfs.GetMounts() // without them it is unknown
+	kind, nearest := "a filesystem that does not say what it is", 0
+	for _, m := range mounts {
+		point := strings.TrimSuffix(m.MountPoint, "/") + "/"
+		if strings.HasPrefix(path+"/", point) && len(point) >= nearest {
+			kind, nearest = m.FSType, len(point)
+		}
 	}
-	//nolint:unconvert // the field has another type on other architectures
-	magic := int64(st.Type) & 0xffffffff
-	names := map[int64]string{
-		unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs", unix.TMPFS_MAGIC: "tmpfs",
-		unix.OVERLAYFS_SUPER_MAGIC: "overlay", unix.F2FS_SUPER_MAGIC: "f2fs", unix.NFS_SUPER_MAGIC: "nfs", unix.CEPH_SUPER_MAGIC: "ceph",
-		unix.SMB2_SUPER_MAGIC: "smb", unix.FUSE_SUPER_MAGIC: "fuse", 0x0bd00bd0: "lustre", 0x47504653: "gpfs", 0x19830326: "beegfs", 0x2fc12fc1: "zfs",
-	}
-	if name, ok := names[magic]; ok {
-		return name
-	}
-	return fmt.Sprintf("filesystem 0x%x", magic)
+	return kind
 }

@@ -122,7 +122,7 @@ func (j *judge) say(r rule) {
 		r.Then = cmp.Or(c.Then, r.Then)
 		break
 	}
-	f.Looked, f.Why, f.Needed = j.fill(r.Looked), r.Why, j.needed(r.Needed)
+	f.Looked, f.Why, f.Needed = j.fill(r.Looked), r.Why, j.needed(j.fill(r.Needed))
 	if f.Verdict != OK { // else there is nothing to do
 		for _, line := range r.Change {
 			f.Change = append(f.Change, strings.Split(j.fill(line), "\n")...)
@@ -155,15 +155,11 @@ func (j *judge) so(condition string) bool { return j.fill("{if "+condition+"}y{e
 
 // needed are the modes of a word of findings.yaml.
 func (j *judge) needed(word string) []Mode {
-	switch {
-	case word == "both", word == "plugin" && j.Config.Plugin, word == "prolog" && j.Config.TaskProlog:
-		return []Mode{Owner, Site}
-	case word == "plugin" && j.Config.Scripts, word == "":
+	switch word {
+	case "":
 		return []Mode{}
-	case word == "mode":
-		return []Mode{j.Mode}
-	case word == "owner":
-		return []Mode{Owner}
+	case "both":
+		return []Mode{Owner, Site}
 	}
-	return []Mode{Site}
+	return []Mode{Mode(word)}
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"pitchpipe/driver/slurm/parse"
 )
@@ -18,7 +17,6 @@ const (
 	PluginFolder    = "/etc/slurm/pitchpipe"            // where the shipped job_submit.lua looks for the module
 	PrologConfPlace = "/etc/pitchpipe/task_prolog.conf" // where the shipped task prolog looks for its configuration
 
-	packageFolder = "/usr/share/pitchpipe/slurm" // of the package pitchpipe
 	settingsPlace = "/srv/pitchpipe/settings"
 )
 
@@ -92,6 +90,16 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
+// named are the names of those of which something holds.
+func named[T any](all []T, name func(one T) (string, bool)) (names []string) {
+	for _, one := range all {
+		if name, holds := name(one); holds {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 func (j *judge) Site() bool { return j.Mode == Site }
 
 // Fine reports whether a finding before this one is ok.
@@ -132,48 +140,25 @@ func (j *judge) Slow() string {
 	}), ", ")
 }
 
-// Partitions names those of a kind.
+// Partitions names those that give out whole nodes, and those that are hidden and looked at.
 func (j *judge) Partitions(kind string) string {
-	var names []string
-	for _, p := range j.Facts.Partitions {
+	return strings.Join(named(j.Facts.Partitions, func(p parse.Partition) (string, bool) {
 		chosen := len(j.Config.Partitions) == 0 || slices.Contains(j.Config.Partitions, p.Name)
-		if kind == "all" || kind == "exclusive" && p.Exclusive || kind == "hidden" && p.Hidden && chosen {
-			names = append(names, p.Name)
-		}
-	}
-	if kind == "all" {
-		return strings.Join(names, ",")
-	}
-	return strings.Join(names, ", ")
+		return p.Name, kind == "exclusive" && p.Exclusive || kind == "hidden" && p.Hidden && chosen
+	}), ", ")
 }
 
 // UnknownPartitions names those of the controller's configuration that the cluster does not show.
 func (j *judge) UnknownPartitions() string {
-	if len(j.Facts.Partitions) == 0 {
-		return ""
-	}
-	return strings.Join(slices.DeleteFunc(slices.Clone(j.Config.Partitions), func(name string) bool {
-		return slices.ContainsFunc(j.Facts.Partitions, func(p parse.Partition) bool { return p.Name == name })
+	return strings.Join(named(j.Config.Partitions, func(name string) (string, bool) {
+		known := slices.ContainsFunc(j.Facts.Partitions, func(p parse.Partition) bool { return p.Name == name })
+		return name, !known && len(j.Facts.Partitions) > 0
 	}), ", ")
 }
 
 // WithoutExporter names the nodes to whose exporter the controller's configuration does not lead.
 func (j *judge) WithoutExporter() string {
-	var names []string
-	for _, n := range j.Nodes {
-		if n.Address == "" {
-			names = append(names, n.Name)
-		}
-	}
-	return few(names)
-}
-
-// ClockOff is how far the clocks differ; empty where that is little.
-func (j *judge) ClockOff() string {
-	if off := j.Skew.Abs().Round(time.Second); off > 5*time.Second {
-		return off.String()
-	}
-	return ""
+	return few(named(j.Nodes, func(n Node) (string, bool) { return n.Name, n.Address == "" }))
 }
 
 // before is what stands before a bracket, as in slurm(64030).
@@ -185,14 +170,6 @@ func before(text string) string {
 // Ctld is the machine of slurmctld.
 func (j *judge) Ctld() string {
 	return cmp.Or(before(j.Slurm["SlurmctldHost[0]"]), "the machine of slurmctld")
-}
-
-// Unseen says why a file of the nodes is not known.
-func (j *judge) Unseen(f File) string {
-	if f.Seen == Absent {
-		return "the file is read on the nodes, and this machine is none"
-	}
-	return "it cannot be seen by " + j.Caller
 }
 
 // Lua reports whether slurm.conf has the plugin; PluginNamed that job_submit.lua is, or may be, ours.
@@ -207,20 +184,12 @@ func (j *judge) PrologNamed() bool {
 	return j.Slurm["TaskProlog"] != "" && (j.Prolog.Seen != Present || ours(j.Prolog.Text) || callsProlog(j.Prolog.Text))
 }
 
-// Folder is that of the module, and Install what puts it there.
+// Folder is that of the module.
 func (j *judge) Folder() string { return cmp.Or(j.Ours.Folder, PluginFolder) }
-
-func (j *judge) Install() string {
-	if j.Folder() == packageFolder {
-		return "install the package pitchpipe on " + j.Ctld() + " in this version"
-	}
-	return "install -D -m 644 -t " + j.Folder() + " " + packageFolder + "/pitchpipe*.lua"
-}
 
 // PluginFiles names the files of the plugin that are missing, wrong, closed to slurmctld, or unknown.
 func (j *judge) PluginFiles(state string) string {
-	var names []string
-	for _, m := range j.Modules {
+	return strings.Join(named(j.Modules, func(m File) (string, bool) {
 		is := ""
 		switch {
 		case m.Seen == Closed || m.Seen == NotLooked:
@@ -232,11 +201,8 @@ func (j *judge) PluginFiles(state string) string {
 		case !m.May(4) || !m.Open:
 			is = "closed"
 		}
-		if is == state {
-			names = append(names, path.Base(m.Path))
-		}
-	}
-	return strings.Join(names, ", ")
+		return path.Base(m.Path), is == state
+	}), ", ")
 }
 
 // Dir is the folder of the settings that the task prolog reads for jobs of this controller.

@@ -80,7 +80,7 @@ func (c *Looker) settings(ctx context.Context) error {
 	if m := regexp.MustCompile(`(?m)^Configuration data as of (\S+)`).FindSubmatch(out); m != nil {
 		if at, err := parse.Instant("Configuration data", string(m[1])); err == nil && !at.IsZero() {
 			// That clock shows whole seconds, and was read between two looks at ours.
-			c.Skew = new(max(0, before.Sub(at.Add(time.Second)), time.Until(at)))
+			c.Skew = new(max(0, before.Sub(at.Add(time.Second)), time.Until(at)).Round(time.Second))
 		}
 	}
 	return nil

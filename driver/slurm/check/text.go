@@ -8,23 +8,39 @@ import (
 
 // Text is the report for people: grouped by the file to change, each line with the verdict
 // first. What is fine takes one line, what is not also says why, what to change, and what makes
-// the change count.
+// the change count. The last line says whether the mode has what it needs, what else is worth a
+// change, and how much was not seen.
 func Text(r Report) string {
 	var b strings.Builder
 	say := func(format string, args ...any) { b.WriteString(clean(fmt.Sprintf(format, args...)) + "\n") }
 	say("Slurm %s, cluster %s, checked by %s for mode %s.", r.Version, r.Cluster, r.Caller, r.Mode)
 	where := ""
+	var lacking, worth, unseen int
 	for _, f := range r.Findings {
 		if f.Where != where {
 			where = f.Where
 			b.WriteString("\n")
 			say("%s", where)
 		}
-		word, head := string(f.Verdict), "change: "
-		if f.Verdict == Unknown {
+		word, head, need := string(f.Verdict), "change: ", ""
+		switch {
+		case f.Verdict == OK:
+		case f.Verdict == Unknown:
 			word, head = "unseen", "to see: "
+			if slices.Contains(f.Needed, r.Mode) {
+				unseen++
+			}
+		case f.Fails(r.Mode):
+			need = "  NEEDED"
+			lacking++
+		default:
+			need = "  (advice)"
+			if len(f.Needed) > 0 {
+				need = fmt.Sprintf("  (needed in mode %s)", f.Needed[0])
+			}
+			worth++
 		}
-		say("  %-7s  %s%s", word, f.Looked, need(f, r.Mode))
+		say("  %-7s  %s%s", word, f.Looked, need)
 		if f.Verdict == OK {
 			continue
 		}
@@ -39,23 +55,6 @@ func Text(r Report) string {
 			say("           then:   %s", f.Then)
 		}
 	}
-	return b.String() + "\n" + r.Summary() + "\n"
-}
-
-// Summary is one sentence or two: whether the mode has what it needs, what else is worth a
-// change, and how much was not seen.
-func (r Report) Summary() string {
-	var lacking, worth, unseen int
-	for _, f := range r.Findings {
-		switch {
-		case f.Fails(r.Mode):
-			lacking++
-		case f.Verdict == Unknown && slices.Contains(f.Needed, r.Mode):
-			unseen++
-		case f.Verdict == Missing || f.Verdict == Wrong:
-			worth++
-		}
-	}
 	text := fmt.Sprintf("Nothing that mode %s needs is missing.", r.Mode)
 	if lacking > 0 {
 		text = fmt.Sprintf("Mode %s lacks %s, marked NEEDED.", r.Mode, count(lacking, "thing"))
@@ -66,7 +65,7 @@ func (r Report) Summary() string {
 	if worth > 0 {
 		text += fmt.Sprintf(" %s would make it better and can wait.", count(worth, "other change"))
 	}
-	return text
+	return b.String() + "\n" + text + "\n"
 }
 
 func count(n int, noun string) string {
@@ -74,19 +73,6 @@ func count(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// need says behind a line whether the mode of the report, or the other one, hangs on it.
-func need(f Finding, m Mode) string {
-	switch {
-	case f.Verdict == OK || f.Verdict == Unknown:
-		return ""
-	case f.Fails(m):
-		return "  NEEDED"
-	case len(f.Needed) > 0:
-		return fmt.Sprintf("  (needed in mode %s)", f.Needed[0])
-	}
-	return "  (advice)"
 }
 
 // wrap breaks a sentence into lines of at most so many characters, but for longer words.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/durable"
 	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/parse"
 )
@@ -127,7 +128,7 @@ func sentences(stderr string) string {
 	return text
 }
 
-// give makes the file that the task prolog reads. Where it cannot, or cannot write it, it says why.
+// give makes the file that the task prolog reads. Where it cannot, it says why.
 func (c Trial) give(job string) (path, why string) {
 	s, self := c.Settings, os.Geteuid()
 	switch {
@@ -140,18 +141,16 @@ func (c Trial) give(job string) (path, why string) {
 		_ = os.MkdirAll(s.Dir, 0o755) //nolint:gosec // the task prolog of each node reads it
 	}
 	path = filepath.Join(s.Dir, job)
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // as above
+	err := durable.WriteWith(path, []byte("TUNE_TRY=2\n"), 0o644, func(f *os.File) error {
+		if self != 0 {
+			return nil // it is the account's own
+		}
+		return f.Chown(s.UID, s.GID)
+	})
 	if err != nil {
 		return "", err.Error()
 	}
-	_, err = f.WriteString("TUNE_TRY=2\n")
-	if self == 0 {
-		err = errors.Join(err, f.Chown(s.UID, s.GID))
-	}
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
-		why = err.Error()
-	}
-	return path, why
+	return path, ""
 }
 
 // watch follows the good job to its end, asks the exporter while it runs, and returns
