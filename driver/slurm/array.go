@@ -9,7 +9,6 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/move"
-	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/parse"
 	"pitchpipe/driver/slurm/slurmctl"
 )
@@ -51,13 +50,6 @@ func tasks(jobs []parse.Job) []parse.Job {
 		out = append(out, j.EachTask()...)
 	}
 	return out
-}
-
-// noSuchTask reports the answer of scontrol to the id of a task that its array does
-// not have, or not any more. It says so where others print their jobs.
-func noSuchTask(printed []byte, err error) bool {
-	_, failed := errors.AsType[*command.Failed](err)
-	return failed && strings.HasSuffix(strings.TrimSpace(string(printed)), " not found")
 }
 
 // entered is the record of a job, or what it has from its array.

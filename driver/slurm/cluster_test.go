@@ -125,7 +125,7 @@ func newBench(t *testing.T, c *cluster, change func(*slurm.Config)) *bench {
 	b.cfg = slurm.Config{
 		Dir: filepath.Join(t.TempDir(), "state"), User: slurmcluster.Alpha, Partitions: []string{b.partition},
 		Commands: command.Exec{Conf: cl.Conf(), Credential: who}, Parse: detect.Parse, Interval: 200 * time.Millisecond,
-		TaskProlog: true, SettingsDir: c.settings, ReadOutput: true, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		TaskProlog: true, SettingsDir: c.settings, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 	if change != nil {
 		change(&b.cfg)

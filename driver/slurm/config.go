@@ -46,9 +46,9 @@ type Config struct {
 	Actor slurmctl.Actor
 
 	// Everyone: the jobs of all users are seen, and changed by the Actor's rights.
-	// Their users submit them, so that Start is not supported; their output is theirs,
-	// so that Saves counts the checkpoints; and the site's TaskProlog starts the
-	// listener.
+	// Their users submit them, so that Start is not supported; their output is theirs and
+	// is not opened, so that Saves counts the checkpoints; and the site's TaskProlog starts
+	// the listener.
 	Everyone bool
 
 	// Marked: only jobs are seen that the site's submission plugin marked as having a
@@ -98,10 +98,6 @@ type Config struct {
 	// --file, --offset and --total.
 	Listener []string
 
-	// ReadOutput: the jobs' output files may be opened. They always are where User is the
-	// user of this process.
-	ReadOutput bool
-
 	Logger *slog.Logger // default: nothing is logged
 
 	// AfterStep is called after each durable step with its name. Crash tests end
@@ -135,7 +131,6 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Actor == nil {
 		c.Actor = slurmctl.Commands{Runner: c.Commands, Logger: c.Logger}
 	}
-	c.ReadOutput = c.ReadOutput || c.User == self.Username && !c.Everyone
 	c.Interval, c.Keep = cmp.Or(max(c.Interval, 0), 2*time.Second), cmp.Or(max(c.Keep, 0), 30*24*time.Hour)
 	c.Window, c.Quiet = cmp.Or(max(c.Window, 0), 2*time.Minute), cmp.Or(max(c.Quiet, 0), 2*time.Minute)
 	c.SettingsDir = cmp.Or(c.SettingsDir, filepath.Join(dir, "slurm-env"))

@@ -63,7 +63,7 @@ func headStart(j parse.Job) bool {
 func (d *Driver) first(j parse.Job) *Record {
 	have := sizeOf(j)
 	r := &Record{Job: nameOf(j), User: j.User, Submitted: j.Submitted, Own: have, Set: &have}
-	if parse.Waiting(j.State) && d.cfg.ReadOutput {
+	if parse.Waiting(j.State) && !d.cfg.Everyone {
 		r.Output = d.mark(j, j.Restarts+1)
 	}
 	return r
@@ -171,7 +171,7 @@ func (d *Driver) judgeMove(ctx context.Context, j parse.Job, in driver.Intent) e
 		return err
 	}
 	cp := in.Checkpoint
-	if cp.Done != "" && !in.Discard && !d.cfg.ReadOutput && d.cfg.Saves == nil {
+	if cp.Done != "" && !in.Discard && d.cfg.Everyone && d.cfg.Saves == nil {
 		return fmt.Errorf("this user may not read the job's output, so that no line of it can show a checkpoint: %w", driver.ErrUnsupported)
 	}
 	if cp.Done != "" || in.Discard {

@@ -296,16 +296,9 @@ func (d *Driver) pick(out []byte, want map[string]bool, into map[string]parse.Jo
 
 // one reads the job of a number, whoever's it is.
 func (d *Driver) one(ctx context.Context, number string) (parse.Job, time.Duration, error) {
-	out, cost, err := d.paid(ctx, "scontrol", "-o", "show", "job", number)
-	if err != nil {
-		return parse.Job{}, cost, fmt.Errorf("job %s: %w", number, err)
-	}
-	jobs, unreadable := parse.Jobs(out)
+	jobs, cost, err := d.printed(ctx, number)
 	if i := slices.IndexFunc(jobs, func(j parse.Job) bool { return j.ID == number }); i >= 0 {
 		return jobs[i], cost, nil
 	}
-	if unreadable != nil {
-		return parse.Job{}, cost, fmt.Errorf("job %s: %w: %w", number, driver.ErrUnsupported, unreadable)
-	}
-	return parse.Job{}, cost, fmt.Errorf("job %s: %w", number, driver.ErrNotFound)
+	return parse.Job{}, cost, cmp.Or(err, fmt.Errorf("job %s: %w", number, driver.ErrNotFound))
 }

@@ -159,7 +159,7 @@ func (m *mover) Begin(ctx context.Context) (move.End, error) {
 		return move.End{}, err
 	}
 	m.r.From.Offset = size
-	if in.Checkpoint.Done != "" && !m.d.cfg.ReadOutput {
+	if in.Checkpoint.Done != "" && m.d.cfg.Everyone {
 		saves, err := m.d.cfg.Saves(ctx, m.j.Node, driver.JobID(m.j.ID), m.j.Restarts+1)
 		if err != nil {
 			return move.End{}, fmt.Errorf("how often it saved before: %w: %w", driver.ErrTransient, err)

@@ -102,7 +102,7 @@ func (d *Driver) mark(j parse.Job, attempt int) *Mark {
 }
 
 func (d *Driver) piece(j parse.Job, from, n int64) []byte {
-	if !d.cfg.ReadOutput || n <= 0 {
+	if d.cfg.Everyone || n <= 0 {
 		return nil
 	}
 	data, _ := d.outputs.Piece(j.StdOut, int(j.UID), from, n) // what cannot be read is not that place
@@ -137,7 +137,7 @@ func (d *Driver) Logs(ctx context.Context, id driver.JobID, offset int64) (io.Re
 	if offset < 0 {
 		return nil, fmt.Errorf("logs: offset %d: %w", offset, driver.ErrInvalid)
 	}
-	if !d.cfg.ReadOutput {
+	if d.cfg.Everyone {
 		return nil, fmt.Errorf("logs: job %s: its output is not this user's to read: %w", id, driver.ErrUnsupported)
 	}
 	out, err := d.outputs.From(j.StdOut, int(j.UID), offset)
@@ -153,7 +153,7 @@ const maxStart = 10 * time.Second
 // neverStarted reports whether slurmstepd could not execute the script. Slurm says
 // no more than status 2 for that, and the reason in the job's output.
 func (d *Driver) neverStarted(j parse.Job) bool {
-	if j.Exit.Exit != 2 || !d.cfg.ReadOutput || j.Ended.Sub(j.Started) > maxStart {
+	if j.Exit.Exit != 2 || d.cfg.Everyone || j.Ended.Sub(j.Started) > maxStart {
 		return false
 	}
 	data, err := d.outputs.Tail(j.StdErr, int(j.UID), 0)

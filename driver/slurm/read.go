@@ -38,32 +38,45 @@ func (d *Driver) read(ctx context.Context, id driver.JobID) (parse.Job, error) {
 	return parse.Job{}, fmt.Errorf("job %s: %w", id, driver.ErrNotFound)
 }
 
-// show asks scontrol for one job, in whichever partition. An array is not one job:
-// only its tasks are.
+// show reads one job, in whichever partition. An array is not one job: only its tasks are.
 func (d *Driver) show(ctx context.Context, id driver.JobID) (parse.Job, error) {
+	none := fmt.Errorf("job %s: %w", id, driver.ErrNotFound)
 	if !parse.Named(string(id)) {
-		return parse.Job{}, fmt.Errorf("job %q: %w", id, driver.ErrNotFound)
+		return parse.Job{}, none
 	}
-	out, err := d.ask(ctx, "scontrol", "-o", "show", "job", string(id))
-	if noSuchTask(out, err) {
-		return parse.Job{}, fmt.Errorf("job %s: %w", id, driver.ErrNotFound)
-	}
+	printed, _, err := d.printed(ctx, string(id))
 	if err != nil {
-		return parse.Job{}, fmt.Errorf("job %s: %w", id, err)
+		return parse.Job{}, err
 	}
-	printed, unreadable := parse.Jobs(out)
 	jobs := tasks(printed)
-	i := slices.IndexFunc(jobs, func(j parse.Job) bool { return nameOf(j) == id })
-	if i < 0 && len(jobs) > 0 && d.of(jobs[0].User) {
+	switch i := slices.IndexFunc(jobs, func(j parse.Job) bool { return nameOf(j) == id }); {
+	case i >= 0 && d.of(jobs[i].User):
+		return jobs[i], nil
+	case i < 0 && d.of(jobs[0].User):
 		return parse.Job{}, fmt.Errorf("job %s is an array or a task of one, whose ids are like %s: %w", id, nameOf(jobs[0]), driver.ErrNotFound)
 	}
-	if i < 0 && unreadable != nil {
-		return parse.Job{}, fmt.Errorf("job %s: %w: %w", id, driver.ErrUnsupported, unreadable)
+	return parse.Job{}, none
+}
+
+// printed asks scontrol for the job of a name, or for those of an array, whoever's they are. At
+// least one is returned: an answer that cannot be read is driver.ErrUnsupported.
+func (d *Driver) printed(ctx context.Context, name string) ([]parse.Job, time.Duration, error) {
+	out, cost, err := d.paid(ctx, "scontrol", "-o", "show", "job", name)
+	jobs, unreadable := parse.Jobs(out)
+	_, failed := errors.AsType[*command.Failed](err)
+	switch {
+	case failed && strings.HasSuffix(strings.TrimSpace(string(out)), " not found"):
+		err = driver.ErrNotFound // so it says, where others print their jobs, of a task that its array does not have, or not any more
+	case err != nil || len(jobs) > 0:
+	case unreadable != nil:
+		err = fmt.Errorf("%w: %w", driver.ErrUnsupported, unreadable)
+	default:
+		err = driver.ErrNotFound
 	}
-	if i < 0 || !d.of(jobs[i].User) {
-		return parse.Job{}, fmt.Errorf("job %s: %w", id, driver.ErrNotFound)
+	if err != nil {
+		return nil, cost, fmt.Errorf("job %s: %w", name, err)
 	}
-	return jobs[i], nil
+	return jobs, cost, nil
 }
 
 // of reports whether the jobs of a user are seen.

@@ -22,7 +22,7 @@ func (m *mover) heldByTheSite() bool {
 
 func (m *mover) Saved(ctx context.Context) (bool, error) {
 	moving := m.r.Moving
-	if m.d.cfg.ReadOutput {
+	if !m.d.cfg.Everyone {
 		said, err := m.d.outputs.Tail(m.j.StdOut, int(m.j.UID), m.r.From.Offset)
 		if err != nil {
 			return false, err

@@ -86,7 +86,7 @@ func (b *bench) site(t *testing.T) drivertest.Harness {
 	})
 
 	cfg := b.cfg
-	cfg.User, cfg.Everyone, cfg.ReadOutput, cfg.Marked = "", true, false, true
+	cfg.User, cfg.Everyone, cfg.Marked = "", true, true
 	cfg.Dir = filepath.Join(dir, "state")
 	cfg.Commands = command.Exec{Conf: b.c.Conf(), Credential: credential(t, slurmcluster.Beta)} // any ordinary account
 	cfg.Actor = broker.NewClient(socket)

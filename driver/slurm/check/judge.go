@@ -56,27 +56,24 @@ func (j *judge) each(list string) (out []any) {
 // groups puts nodes together whose exporters answer alike.
 func (j *judge) groups() (out []any) {
 	var order []Exporter
-	alike := map[Exporter][]string{}
+	alike := map[Exporter][]Node{}
 	for _, n := range j.Nodes {
-		if n.Address == "" {
-			continue
+		if n.Answer == Absent && n.Down() {
+			n.Answer, n.Text = NotLooked, "Slurm says that the node is down"
 		}
 		e := n.Exporter
 		e.Address, e.Text = strings.ReplaceAll(e.Address, n.Name, "{node}"), strings.ReplaceAll(e.Text, n.Name, "{node}")
-		if e.Answer == Absent && n.Down() {
-			e.Answer, e.Text = NotLooked, "Slurm says that the node is down"
-		}
-		if alike[e] == nil {
+		if alike[e] == nil && n.Address != "" {
 			order = append(order, e)
 		}
-		alike[e] = append(alike[e], n.Name)
+		alike[e] = append(alike[e], n)
 	}
 	for _, e := range order {
-		names := alike[e]
-		if len(names) == 1 {
-			e.Address, e.Text = strings.ReplaceAll(e.Address, "{node}", names[0]), strings.ReplaceAll(e.Text, "{node}", names[0])
+		one := alike[e][0]
+		if len(alike[e]) > 1 {
+			one = Node{Name: few(named(alike[e], func(n Node) (string, bool) { return n.Name, true })), Exporter: e}
 		}
-		out = append(out, Node{Name: few(names), Exporter: e})
+		out = append(out, one)
 	}
 	return out
 }
