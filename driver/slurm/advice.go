@@ -19,7 +19,7 @@ var _ driver.Adviser = (*Driver)(nil)
 func (d *Driver) Queue(ctx context.Context) ([]driver.Job, error) {
 	args := arguments{"-h", "-a", "-r", "-t", "all"}
 	args.when(!d.cfg.Everyone, "-u", d.cfg.User)
-	out, err := d.ask(ctx, "squeue", append(args, "-O", parse.EveryFormat)...)
+	out, err := command.Ask(ctx, d.cfg.Commands, "squeue", append(args, "-O", parse.EveryFormat)...)
 	if err != nil {
 		return nil, fmt.Errorf("queue: %w", err)
 	}

@@ -152,12 +152,6 @@ func Capabilities(taskProlog, everyone bool) driver.Capabilities {
 	}
 }
 
-// ask runs a command that changes nothing.
-func (d *Driver) ask(ctx context.Context, name string, args ...string) ([]byte, error) {
-	out, _, err := d.paid(ctx, name, args...)
-	return out, err
-}
-
 // paid runs a command that changes nothing, and returns what CPU that took.
 func (d *Driver) paid(ctx context.Context, name string, args ...string) ([]byte, time.Duration, error) {
 	out, err := d.cfg.Commands.Run(ctx, command.Call{Name: name, Args: args})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/parse"
 )
 
@@ -246,7 +247,7 @@ func (d *Driver) details(ctx context.Context, stale []parse.QueueLine, all int) 
 		for _, l := range stale {
 			want[l.ID] = true
 		}
-		out, err := d.ask(ctx, "scontrol", "-o", "show", "job")
+		out, err := command.Ask(ctx, d.cfg.Commands, "scontrol", "-o", "show", "job")
 		if err != nil {
 			return nil, err
 		}

@@ -205,7 +205,7 @@ func (d *Driver) touches(ctx context.Context, r parse.Reservation, j parse.Job) 
 	case j.Node == "":
 		return false, nil // no one knows yet where it will run
 	}
-	out, err := d.ask(ctx, "scontrol", "show", "hostnames", r.Nodes)
+	out, err := command.Ask(ctx, d.cfg.Commands, "scontrol", "show", "hostnames", r.Nodes)
 	if err != nil {
 		return false, fmt.Errorf("outlook: nodes of reservation %s: %w", r.Name, err)
 	}

@@ -47,7 +47,7 @@ func (d *Driver) Listen(ctx context.Context, id driver.JobID, attempt int, p dri
 	}
 	again := r.Listening != nil && r.Listening.Attempt == attempt
 	if again {
-		steps, err := d.ask(ctx, "squeue", "-h", "--steps", "-j", j.ID, "-o", "%j")
+		steps, err := command.Ask(ctx, d.cfg.Commands, "squeue", "-h", "--steps", "-j", j.ID, "-o", "%j")
 		if err != nil {
 			return fmt.Errorf("listen: %w", err)
 		}

@@ -155,7 +155,7 @@ func (d *Driver) fits(ctx context.Context, partition string, cores int, memory i
 // seek is the number of the job that carries the marker of a request. Where none has it the jobs
 // are returned.
 func (d *Driver) seek(ctx context.Context, req Request) (driver.JobID, []parse.Job, error) {
-	out, err := d.ask(ctx, "scontrol", "-o", "show", "job")
+	out, err := command.Ask(ctx, d.cfg.Commands, "scontrol", "-o", "show", "job")
 	if err != nil {
 		return "", nil, fmt.Errorf("start: looking for request %s: %w", req.ID, err)
 	}
