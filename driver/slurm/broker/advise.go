@@ -19,10 +19,10 @@ const maxNice = 10_000
 
 // planAdvise: another time limit up to the owner's, and another nice value from the owner's on.
 // What the advice leaves out is the owner's again.
-func planAdvise(ctx context.Context, e *effect) (func(context.Context) error, error) {
+func planAdvise(ctx context.Context, e *effect) error {
 	a := e.req.Advice
 	if a == nil || a.TimeLimit < 0 || a.TimeLimit%time.Minute != 0 || a.Nice < 0 || a.Nice > maxNice {
-		return nil, fmt.Errorf("want a time limit of whole minutes, and a nice value from 0 to %d: %w", maxNice, driver.ErrInvalid)
+		return fmt.Errorf("want a time limit of whole minutes, and a nice value from 0 to %d: %w", maxNice, driver.ErrInvalid)
 	}
 	var u slurmctl.Update
 	after := e.job.size
@@ -31,11 +31,11 @@ func planAdvise(ctx context.Context, e *effect) (func(context.Context) error, er
 	}
 	if after != e.job.size {
 		if longer(after.TimeLimit, e.record.Asked.TimeLimit) {
-			return nil, fmt.Errorf("%v of time limit are more than the %v that its owner asked for: %w", after.TimeLimit, e.record.Asked.TimeLimit, driver.ErrDenied)
+			return fmt.Errorf("%v of time limit are more than the %v that its owner asked for: %w", after.TimeLimit, e.record.Asked.TimeLimit, driver.ErrDenied)
 		}
 		if longer(e.job.size.TimeLimit, after.TimeLimit) {
 			if err := e.shorten(ctx, after); err != nil {
-				return nil, err
+				return err
 			}
 			e.record.Short = after.TimeLimit
 		}
@@ -43,12 +43,10 @@ func planAdvise(ctx context.Context, e *effect) (func(context.Context) error, er
 		e.record.Setting(after, time.Now())
 	}
 	if err := e.renice(ctx, a.Nice, &u); err != nil {
-		return nil, err
+		return err
 	}
-	if u.Empty() {
-		return func(context.Context) error { return nil }, nil
-	}
-	return func(ctx context.Context) error { return e.s.cfg.Actor.Update(ctx, e.job.name, u) }, nil
+	e.update(u)
+	return nil
 }
 
 // advisable refuses what takes something away from a job where the site or its owner does not let
@@ -123,7 +121,7 @@ func (e *effect) renice(ctx context.Context, above int, u *slurmctl.Update) erro
 
 // planOverrun: a job that ran into a limit that was lowered here, since no one gave the owner's
 // back in time, runs again with that.
-func planOverrun(_ context.Context, e *effect) (func(context.Context) error, error) {
+func planOverrun(_ context.Context, e *effect) error {
 	after, gap := e.job.size, slurmctl.Gap // it has ended at the latest now
 	after.TimeLimit = e.record.Asked.TimeLimit
 	less := e.record.Short != 0 && longer(after.TimeLimit, e.job.size.TimeLimit)

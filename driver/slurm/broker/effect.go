@@ -24,15 +24,13 @@ type effect struct {
 	record Record
 	after  *Size // that the job is given
 	detail string
+	do     func(ctx context.Context) error
 }
 
-// plan judges one verb, writes into the record what is about to be done, and returns
-// what does it.
-type plan func(ctx context.Context, e *effect) (do func(context.Context) error, err error)
-
-// plans are those of the verbs; script has no effect.
-func plans() map[string]plan {
-	return map[string]plan{
+// plans judge the verbs. Each writes into the record what is about to be done, and into do what
+// does it where that is more than the verb of its name. Script has no effect.
+func plans() map[string]func(ctx context.Context, e *effect) error {
+	return map[string]func(ctx context.Context, e *effect) error{
 		verbSignal: planSignal, verbRequeue: planRequeue, verbDiscard: planDiscard, verbUpdate: planUpdate, verbRelease: planRelease, verbRerun: planRerun,
 		verbMay: planNothing, verbScript: nil, verbAdvise: planAdvise, verbOverrun: planOverrun,
 	}
@@ -48,7 +46,7 @@ func (s *Server) effect(ctx context.Context, peer uint32, verb string, req reque
 		}
 		defer s.sizing.Release(1)
 	}
-	do, err := e.judge(ctx)
+	err := e.judge(ctx)
 	switch {
 	case verb == verbMay && err != nil:
 		return fmt.Errorf("job %s: %w", req.Job, err)
@@ -65,36 +63,37 @@ func (s *Server) effect(ctx context.Context, peer uint32, verb string, req reque
 	}
 	s.cfg.AfterStep(verb + "-recorded")
 	s.cfg.Logger.Info("acting", "verb", verb, "job", req.Job, "user", e.job.User, "detail", e.detail)
-	if err := do(ctx); err != nil {
+	if err := e.do(ctx); err != nil {
 		return fmt.Errorf("job %s: %w", req.Job, err)
 	}
 	s.cfg.AfterStep(verb + "-done")
 	return nil
 }
 
-func (e *effect) judge(ctx context.Context) (do func(context.Context) error, err error) {
+func (e *effect) judge(ctx context.Context) (err error) {
 	if e.job, err = e.s.look(ctx, e.req.Job); err != nil {
-		return nil, err
+		return err
 	}
 	advice := e.verb == verbAdvise || e.verb == verbOverrun
 	if err := movable(e.job, advice); err != nil {
-		return nil, err
+		return err
 	}
 	if parse.Ended(e.job.State) && e.verb != verbRerun && e.verb != verbOverrun {
-		return nil, fmt.Errorf("it has ended (%s): %w", strings.ToLower(e.job.State), driver.ErrConflict)
+		return fmt.Errorf("it has ended (%s): %w", strings.ToLower(e.job.State), driver.ErrConflict)
 	}
 	if !advice { // which needs the site's word alone
 		if e.stanza, err = e.s.stanza(ctx, e.job); err != nil {
-			return nil, err
+			return err
 		}
 		if !e.stanza.Apply {
-			return nil, fmt.Errorf("its stanza does not say mode=apply: %w", driver.ErrDenied)
+			return fmt.Errorf("its stanza does not say mode=apply: %w", driver.ErrDenied)
 		}
 	}
 	id := Identity{Job: e.job.name, UID: e.job.uid, Restarts: e.job.Restarts, Submitted: e.job.Submitted}
 	if e.record, err = e.s.ledger.Read(id, e.job.size, time.Now()); err != nil {
-		return nil, err
+		return err
 	}
+	e.do = func(ctx context.Context) error { return e.s.cfg.Actor.Do(ctx, slurmctl.Verb(e.verb), e.job.name) }
 	return plans()[e.verb](ctx, e)
 }
 
@@ -123,20 +122,21 @@ func (e *effect) entry(refused error) Entry {
 var errOff = fmt.Errorf("its owner says %s in its comment: %w", slurmctl.Off, driver.ErrDenied)
 
 // planSignal: the signal that the owner named, to what runs.
-func planSignal(_ context.Context, e *effect) (func(context.Context) error, error) {
+func planSignal(_ context.Context, e *effect) error {
 	name := driver.Checkpoint{Signal: e.req.Signal}.SignalName()
 	e.detail = name
 	switch {
 	case e.stanza.Signal == "":
-		return nil, fmt.Errorf("its stanza names no signal by which it saves: %w", driver.ErrDenied)
+		return fmt.Errorf("its stanza names no signal by which it saves: %w", driver.ErrDenied)
 	case name != e.stanza.Signal:
-		return nil, fmt.Errorf("its stanza names %s and not %.20q: %w", e.stanza.Signal, name, driver.ErrDenied)
+		return fmt.Errorf("its stanza names %s and not %.20q: %w", e.stanza.Signal, name, driver.ErrDenied)
 	case e.job.State != "RUNNING":
-		return nil, fmt.Errorf("it does not run (%s): %w", e.job.State, driver.ErrConflict)
+		return fmt.Errorf("it does not run (%s): %w", e.job.State, driver.ErrConflict)
 	case slurmctl.Says(e.job.Comment, slurmctl.Off):
-		return nil, errOff
+		return errOff
 	}
-	return func(ctx context.Context) error { return e.s.cfg.Actor.Signal(ctx, e.job.name, name) }, e.leaves()
+	e.do = func(ctx context.Context) error { return e.s.cfg.Actor.Signal(ctx, e.job.name, name) }
+	return e.leaves()
 }
 
 // leaves counts the attempt among those that leave at the controller's word, and refuses
@@ -164,95 +164,103 @@ func (e *effect) restartable() error {
 }
 
 // planRequeue: a job that was asked to save, if its owner allows restarts.
-func planRequeue(_ context.Context, e *effect) (func(context.Context) error, error) {
+func planRequeue(_ context.Context, e *effect) error {
 	if err := e.restartable(); err != nil {
-		return nil, err
+		return err
 	}
 	switch {
 	case !e.stanza.Done:
-		return nil, fmt.Errorf("it leaves by itself once it saved, and a requeue would only cut that off: %w", driver.ErrDenied)
+		return fmt.Errorf("it leaves by itself once it saved, and a requeue would only cut that off: %w", driver.ErrDenied)
 	case !e.record.WasAsked(e.job.Restarts):
-		return nil, fmt.Errorf("it was not asked to save in this attempt: %w", driver.ErrDenied)
+		return fmt.Errorf("it was not asked to save in this attempt: %w", driver.ErrDenied)
 	}
-	return func(ctx context.Context) error { return e.s.cfg.Actor.Do(ctx, slurmctl.Requeue, e.job.name) }, nil
+	return nil
 }
 
 // planDiscard: an attempt that the controller set up, without asking it to save.
-func planDiscard(_ context.Context, e *effect) (func(context.Context) error, error) {
+func planDiscard(_ context.Context, e *effect) error {
 	e.detail = "its work since its last checkpoint is lost"
 	if err := e.restartable(); err != nil {
-		return nil, err
+		return err
 	}
 	switch {
 	case slurmctl.Says(e.job.Comment, slurmctl.Off):
-		return nil, errOff
+		return errOff
 	case e.record.Prepared != e.job.Restarts+1:
-		return nil, fmt.Errorf("the broker changed nothing of this attempt, so it does not discard its work: %w", driver.ErrDenied)
+		return fmt.Errorf("the broker changed nothing of this attempt, so it does not discard its work: %w", driver.ErrDenied)
 	}
-	return func(ctx context.Context) error { return e.s.cfg.Actor.Do(ctx, slurmctl.Discard, e.job.name) }, e.leaves()
+	return e.leaves()
 }
 
 // planRelease: a job that the cluster holds because it left with the status that its
 // stanza says, after our signal.
-func planRelease(_ context.Context, e *effect) (func(context.Context) error, error) {
+func planRelease(_ context.Context, e *effect) error {
 	switch {
 	case e.job.State != "SPECIAL_EXIT":
-		return nil, fmt.Errorf("the cluster does not hold it (%s), and a hold by its owner or the site stays: %w", e.job.State, driver.ErrDenied)
+		return fmt.Errorf("the cluster does not hold it (%s), and a hold by its owner or the site stays: %w", e.job.State, driver.ErrDenied)
 	case e.stanza.Exit == 0 || e.job.Exit.Exit != e.stanza.Exit || e.job.Exit.Signal != 0:
-		return nil, fmt.Errorf("it left with status %d, which is not that of its checkpoint: %w", e.job.Exit.Code(), driver.ErrDenied)
+		return fmt.Errorf("it left with status %d, which is not that of its checkpoint: %w", e.job.Exit.Code(), driver.ErrDenied)
 	case !e.record.Ours(e.job.Restarts):
-		return nil, fmt.Errorf("it was not asked to save before it left: %w", driver.ErrDenied)
+		return fmt.Errorf("it was not asked to save before it left: %w", driver.ErrDenied)
 	case e.job.Reason != "JobHeldUser" && e.job.Reason != "job_requeued_in_held_state" && e.job.Reason != "":
-		return nil, fmt.Errorf("it is held for another reason (%s): %w", e.job.Reason, driver.ErrDenied)
+		return fmt.Errorf("it is held for another reason (%s): %w", e.job.Reason, driver.ErrDenied)
 	}
-	return func(ctx context.Context) error { return e.s.cfg.Actor.Do(ctx, slurmctl.Release, e.job.name) }, nil
+	return nil
 }
 
 // planUpdate: a job that waits, to no more than its owner asked for.
-func planUpdate(ctx context.Context, e *effect) (func(context.Context) error, error) {
+func planUpdate(ctx context.Context, e *effect) error {
 	u := e.req.Update
 	if u == nil || u.Empty() || u.Nice != nil {
-		return nil, fmt.Errorf("an update of nothing, or of more than a size and a start: %w", driver.ErrInvalid)
+		return fmt.Errorf("an update of nothing, or of more than a size and a start: %w", driver.ErrInvalid)
 	}
 	if !parse.Waiting(e.job.State) {
-		return nil, fmt.Errorf("it does not wait (%s), and what runs is not changed: %w", e.job.State, driver.ErrConflict)
+		return fmt.Errorf("it does not wait (%s), and what runs is not changed: %w", e.job.State, driver.ErrConflict)
 	}
 	after, err := changed(e.job.size, *u)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	e.after = &after
 	if u.Start != nil {
 		e.detail = "start in " + u.Start.String()
 	}
 	if u.Requeue != nil && *u.Requeue != e.job.Requeue {
-		return nil, fmt.Errorf("only its owner decides whether it may be restarted: %w", driver.ErrDenied)
+		return fmt.Errorf("only its owner decides whether it may be restarted: %w", driver.ErrDenied)
 	}
 	if err := errors.Join(e.allowed(ctx, *u, after), e.wait(u.Start)); err != nil {
-		return nil, err
+		return err
 	}
 	e.record.Prepared = e.job.Restarts + 1
 	send := *u
 	if after == e.job.size {
 		// It has that size. To set it once more would free the job from its limits.
 		send.Cores, send.Memory, send.TimeLimit = nil, nil, nil
-		if send.Empty() {
-			return func(context.Context) error { return nil }, nil
-		}
 	} else {
 		if err := e.withinLimits(ctx, *u, after); err != nil {
-			return nil, err
+			return err
 		}
 		e.record.Setting(after, time.Now())
 	}
-	return func(ctx context.Context) error { return e.s.cfg.Actor.Update(ctx, e.job.name, send) }, nil
+	e.update(send)
+	return nil
+}
+
+// update has the job changed, where anything is.
+func (e *effect) update(u slurmctl.Update) {
+	e.do = func(ctx context.Context) error {
+		if u.Empty() {
+			return nil
+		}
+		return e.s.cfg.Actor.Update(ctx, e.job.name, u)
+	}
 }
 
 // planNothing asks of a job that runs or waits what planUpdate asks of a size.
-func planNothing(ctx context.Context, e *effect) (func(context.Context) error, error) {
+func planNothing(ctx context.Context, e *effect) error {
 	u := e.req.Update
 	if u == nil || u.Start != nil || u.Requeue != nil || u.Nice != nil {
-		return nil, fmt.Errorf("want a size: %w", driver.ErrInvalid)
+		return fmt.Errorf("want a size: %w", driver.ErrInvalid)
 	}
 	after, err := changed(e.job.size, *u)
 	if err == nil {
@@ -261,7 +269,7 @@ func planNothing(ctx context.Context, e *effect) (func(context.Context) error, e
 	if err == nil {
 		err = e.withinLimits(ctx, *u, after)
 	}
-	return nil, err
+	return err
 }
 
 // changed is the size after an update.
@@ -286,7 +294,7 @@ func changed(s Size, u slurmctl.Update) (Size, error) {
 
 // planRerun: a job that was killed under less memory than its owner asked for, which was set
 // here. It has his back before it can start, whoever asks for what next.
-func planRerun(_ context.Context, e *effect) (func(context.Context) error, error) {
+func planRerun(_ context.Context, e *effect) error {
 	after := e.record.Back(e.job.size)
 	less := e.record.Lowered != 0 && e.record.Less(e.job.size)
 	return e.rerun("OUT_OF_MEMORY", "memory", less, after, slurmctl.Update{Memory: &after.Memory})
@@ -294,25 +302,26 @@ func planRerun(_ context.Context, e *effect) (func(context.Context) error, error
 
 // rerun puts a job back that ended in this state, where it had less than its owner asked for, and
 // gives it his amount.
-func (e *effect) rerun(state, amount string, less bool, after Size, u slurmctl.Update) (func(context.Context) error, error) {
+func (e *effect) rerun(state, amount string, less bool, after Size, u slurmctl.Update) error {
 	switch {
 	case e.job.State != state:
-		return nil, fmt.Errorf("it was not killed for %s (%s): %w", amount, e.job.State, driver.ErrConflict)
+		return fmt.Errorf("it was not killed for %s (%s): %w", amount, e.job.State, driver.ErrConflict)
 	case !e.job.Requeue:
-		return nil, fmt.Errorf("its owner forbids restarts (--no-requeue): %w", driver.ErrDenied)
+		return fmt.Errorf("its owner forbids restarts (--no-requeue): %w", driver.ErrDenied)
 	case !less:
-		return nil, fmt.Errorf("it had the %s that its owner asked for, and its end stands: %w", amount, driver.ErrDenied)
+		return fmt.Errorf("it had the %s that its owner asked for, and its end stands: %w", amount, driver.ErrDenied)
 	}
 	e.after, e.detail = &after, "it runs again with its owner's "+amount
 	e.record.Rerun = e.job.Restarts + 1
 	e.record.Setting(after, time.Now())
-	return func(ctx context.Context) error {
+	e.do = func(ctx context.Context) error {
 		if err := e.s.cfg.Actor.Do(ctx, slurmctl.Rerun, e.job.name); err != nil {
 			return err
 		}
 		e.s.cfg.AfterStep(e.verb + "-queued")
 		return e.s.cfg.Actor.Update(ctx, e.job.name, u)
-	}, nil
+	}
+	return nil
 }
 
 // returned reports whether a size gives a job its owner's memory back that was killed for less

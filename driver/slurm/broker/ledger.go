@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"pitchpipe/driver"
@@ -74,11 +75,45 @@ type Record struct {
 	Delayed time.Time `json:"delayed,omitzero"`
 }
 
+// Entry is one line of the audit file.
+type Entry struct {
+	Time    time.Time `json:"time"`
+	Peer    uint32    `json:"peer"` // uid of who asked
+	Verb    string    `json:"verb"`
+	Job     string    `json:"job"`
+	User    string    `json:"user,omitempty"` // whose job it is
+	Before  *Size     `json:"before,omitempty"`
+	After   *Size     `json:"after,omitempty"`
+	Detail  string    `json:"detail,omitempty"`  // the signal, the start
+	Allowed bool      `json:"allowed"`           // it is about to be done
+	Refused string    `json:"refused,omitempty"` // why not
+}
+
+// Of one user the audit has at most maxRefusals refusals in each refusalSpan, and how many
+// more there were.
+const (
+	maxRefusals = 30
+	refusalSpan = time.Minute
+)
+
 // ledger is a directory of records, and the audit file beside it. Every record is durable before
 // its effect, so that a process that dies in between loses no ceiling.
 type ledger struct {
 	durable.Folder
 	audit *audit
+}
+
+// audit is the file, and how often each user was refused of late.
+type audit struct {
+	log *durable.Log
+
+	mu      sync.Mutex
+	refused map[uint32]refusals
+}
+
+type refusals struct {
+	since time.Time
+	count int
 }
 
 // openLedger makes the directory where it is missing.
@@ -227,4 +262,38 @@ func (r *Record) Back(s Size) Size {
 		s.Memory = Memory{Bytes: s.Memory.Of(r.Asked.Cores)}
 	}
 	return s
+}
+
+// Audit appends one line to the audit file, and syncs it where it is about an effect. Of a
+// user who is refused often it counts the refusals, and writes their number with the first
+// entry a minute later. The file may be moved away at any time: the next line begins a new one.
+func (l ledger) Audit(e Entry) (err error) {
+	a := l.audit
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for peer, r := range a.refused {
+		if e.Time.Sub(r.since) < refusalSpan {
+			continue
+		}
+		delete(a.refused, peer)
+		if more := r.count - maxRefusals; more > 0 {
+			why := fmt.Sprintf("%d more requests of this user since %s", more, r.since.Format(time.RFC3339))
+			err = errors.Join(err, a.log.Append(Entry{Time: e.Time, Peer: peer, Verb: "refused", Refused: why}, false))
+		}
+	}
+	r, known := a.refused[e.Peer]
+	if !e.Allowed {
+		if !known {
+			r.since = e.Time
+		}
+		r.count++
+		a.refused[e.Peer] = r
+	}
+	if e.Allowed || r.count <= maxRefusals {
+		err = errors.Join(err, a.log.Append(e, e.Allowed))
+	}
+	if err != nil {
+		return fmt.Errorf("audit: %w: %w", driver.ErrTransient, err)
+	}
+	return nil
 }
