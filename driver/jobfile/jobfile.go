@@ -78,6 +78,9 @@ type Job struct {
 	Observed    string        // what keeps its scheduler's driver from changing it, such as --nodes=2 or count = 3
 	Whole       bool          // an sbatch script that gets whole nodes, whatever it asks for
 	OpenMode    string        // of the output, append or truncate; empty = the file does not say
+	Begin       string        // of an sbatch script: when it begins; empty = the file does not say, as with the next two
+	Export      string        // of an sbatch script: which variables its job gets
+	Comment     string        // of an sbatch script
 	Clusters    Pos           // of the option of an sbatch script that names clusters; zero = there is none
 
 	Script []byte   // an sbatch script, run by its own interpreter

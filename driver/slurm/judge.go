@@ -105,13 +105,14 @@ func observedOnly(j parse.Job) string {
 }
 
 func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *Record, c driver.Change) error {
+	t, _ := d.known(j, r)
 	switch {
 	case len(c.Args) > 0:
 		return fmt.Errorf("the command line is inside the script, which Slurm does not change: %w", driver.ErrUnsupported)
 	case len(c.Env)+len(c.Live) > 0 && !d.cfg.TaskProlog:
 		return fmt.Errorf("a job that is put back into the queue keeps its environment; the site's TaskProlog could change that and is not known to be ours: %w",
 			driver.ErrUnsupported)
-	case len(c.Env)+len(c.Live) > 0 && !slurmctl.HasStanza(j) && r.Request != "" && !exported(r.Script):
+	case len(c.Env)+len(c.Live) > 0 && !slurmctl.HasStanza(j) && r.Request != "" && !exported(t.export):
 		return fmt.Errorf("the TaskProlog sets nothing for a job that is not marked, and its option --export keeps the mark from it; add ALL to that option, or let the site's job_submit plugin mark it: %w",
 			driver.ErrUnsupported)
 	case len(c.Env)+len(c.Live) > 0 && !slurmctl.HasStanza(j) && r.Request == "" && !slurmctl.Says(j.Comment, slurmctl.Marked):
@@ -127,7 +128,6 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *Record, c driv
 			return err
 		}
 	}
-	t, _ := d.known(j, r)
 	for name := range c.Env {
 		if _, ok := t.fixed[name]; ok {
 			return fmt.Errorf("the script sets %s to a literal, whatever its environment says: %w", name, driver.ErrUnsupported)

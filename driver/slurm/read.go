@@ -255,6 +255,7 @@ type text struct {
 	command     string
 	env         map[string]string
 	fixed       map[string]jobfile.Pos
+	export      string // of its option
 }
 
 // textKey distinguishes a job from another that has its number later, and what its owner
@@ -296,7 +297,7 @@ func (d *Driver) script(ctx context.Context, j parse.Job, r *Record) (text, erro
 func (d *Driver) learn(j parse.Job, script []byte) text {
 	t := text{key: textKey(j), script: script, fingerprint: fingerprint(script)}
 	if file, err := d.cfg.Parse(j.Name, script, nil); err == nil {
-		t.command, t.env, t.fixed = file.Command, file.Env, file.Fixed
+		t.command, t.env, t.fixed, t.export = file.Command, file.Env, file.Fixed, file.Export
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

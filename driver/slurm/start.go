@@ -264,13 +264,14 @@ func (d *Driver) adopt(ctx context.Context, req Request, number driver.JobID, sp
 	if !ok || another(j, r) || r.Request != "" && r.Request != req.ID {
 		r = d.first(j)
 	}
-	delayed := !spec.NotBefore.IsZero() && !ownBegin(spec.Source)
+	file, bad := d.cfg.Parse(spec.Filename, spec.Source, spec.Variables)
+	waits := bad == nil && delayed(file, spec)
 	r.Request, r.Filename, r.Script, r.Env = req.ID, spec.Filename, spec.Source, maps.Clone(spec.Env)
-	r.Delayed = r.Delayed || delayed && len(r.Attempts) == 0 && r.Moving == nil && r.Next == nil
+	r.Delayed = r.Delayed || waits && len(r.Attempts) == 0 && r.Moving == nil && r.Next == nil
 	if err == nil && j.ArrayJob != "" {
 		err = d.journal.Arrays.Write(&Record{
 			Job: driver.JobID(j.ArrayJob), User: j.User, Request: r.Request, Filename: r.Filename, Script: r.Script, Env: r.Env,
-			Submitted: j.Submitted, Delayed: delayed,
+			Submitted: j.Submitted, Delayed: waits,
 		})
 	}
 	if err == nil {

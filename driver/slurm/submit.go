@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -35,10 +34,10 @@ func Submit(ctx context.Context, run command.Runner, file *jobfile.Job, spec dri
 	}
 	env = driver.Merge(env, driver.Merge(markOf(file, spec), spec.Env))
 	marker := ""
-	if !spec.NotBefore.IsZero() && !ownBegin(spec.Source) {
+	if delayed(file, spec) {
 		marker = slurmctl.HeadStart
 	}
-	if all := env["SBATCH_EXPORT"]; settable(file) && exported(spec.Source) && (all == "" || strings.Contains(all, "ALL")) {
+	if all := env["SBATCH_EXPORT"]; settable(file) && exported(file.Export) && (all == "" || strings.Contains(all, "ALL")) {
 		marker = strings.TrimSpace(marker + " " + slurmctl.Marked)
 	}
 	call, err := submission(file, spec, marker, file.Partition, env)
@@ -79,7 +78,7 @@ func submission(file *jobfile.Job, spec driver.Spec, marker, partition string, e
 	if err := oneCluster(file, env); err != nil {
 		return command.Call{}, err
 	}
-	if len(spec.Env) > 0 && !exported(spec.Source) { // the trials of a search would all be the same
+	if len(spec.Env) > 0 && !exported(file.Export) { // the trials of a search would all be the same
 		return command.Call{}, fmt.Errorf("the option --export of the script keeps %s from its job: want ALL in it, or no such option: %w",
 			strings.Join(slices.Sorted(maps.Keys(spec.Env)), ", "), driver.ErrInvalid)
 	}
@@ -103,7 +102,7 @@ func options(file *jobfile.Job, spec driver.Spec, marker, partition string, env 
 	if spec.Off {
 		marker = strings.TrimSpace(marker + " " + slurmctl.Off)
 	}
-	comment := strings.TrimSpace(ownComment(spec.Source) + " " + marker)
+	comment := strings.TrimSpace(file.Comment + " " + marker) // the option would replace the script's
 	wait := time.Until(spec.NotBefore)
 	args := arguments{"--parsable"}
 	args.when(file.OpenMode == "" && !says("SBATCH_OPEN_MODE"), "--open-mode=append")
@@ -112,7 +111,7 @@ func options(file *jobfile.Job, spec driver.Spec, marker, partition string, env 
 	args.when(partition != "" && !says("SBATCH_PARTITION"), "--partition="+partition)
 	args.when(spec.Dir != "" && file.Dir == "", "--chdir="+spec.Dir)
 	// sbatch counts whole seconds, from the one that has begun.
-	args.when(wait > 0 && !ownBegin(spec.Source), fmt.Sprintf("--begin=now+%dseconds", int(math.Ceil(wait.Seconds()))+1))
+	args.when(wait > 0 && delayed(file, spec), fmt.Sprintf("--begin=now+%dseconds", int(math.Ceil(wait.Seconds()))+1))
 	return args
 }
 
@@ -150,27 +149,14 @@ func environment(set map[string]string) map[string]string {
 	return driver.Merge(env, set)
 }
 
-// ownComment is the comment that a script gives itself, which an option of sbatch
-// would replace.
-func ownComment(script []byte) string {
-	m := regexp.MustCompile(`(?m)^#SBATCH\s(?:.*\s)?--comment[= ](?:"([^"\n]*)"|'([^'\n]*)'|(\S+))`).FindSubmatch(script)
-	if m == nil {
-		return ""
-	}
-	return string(m[1]) + string(m[2]) + string(m[3])
-}
+// exported reports whether the variables that sbatch finds reach the job: the option --export may
+// name those that do.
+func exported(option string) bool { return option == "" || strings.Contains(option, "ALL") }
 
-// exported reports whether the variables that sbatch finds reach the job: an option of the
-// script may name those that do.
-func exported(script []byte) bool {
-	options := regexp.MustCompile(`(?m)^#SBATCH\s(?:.*\s)?--export[=\s]["']?(\S*)`).FindAllSubmatch(script, -1)
-	return !slices.ContainsFunc(options, func(m [][]byte) bool { return !strings.Contains(string(m[1]), "ALL") })
-}
-
-// ownBegin reports whether a script says itself when it is to begin. An option of
-// sbatch would replace that, and the wait is its owner's.
-func ownBegin(script []byte) bool {
-	return regexp.MustCompile(`(?m)^#SBATCH\s(?:.*\s)?(?:--begin[=\s]|-b\s*\S)`).Match(script)
+// delayed reports whether a job is submitted so that it waits. One whose script says itself when
+// it is to begin is not: an option of sbatch would replace that, and the wait is its owner's.
+func delayed(file *jobfile.Job, spec driver.Spec) bool {
+	return !spec.NotBefore.IsZero() && file.Begin == ""
 }
 
 // oneCluster refuses a job that names the cluster it is for, in its script or in the

@@ -213,6 +213,7 @@ func (p *parser) exclusive(_ place, value string) bool {
 }
 
 func (p *parser) export(_ place, value string) bool {
+	p.job.Export = value
 	return p.slurm || !strings.Contains(value, "=")
 }
 

@@ -42,6 +42,7 @@ echo hi
 	want := &jobfile.Job{
 		Format: jobfile.Sbatch, Name: "my job", Partition: "short", Account: "physics", Cores: 4, MemoryBytes: 2 << 30,
 		TimeLimit: 26*time.Hour + 3*time.Minute + 4*time.Second, Dir: "/tmp/a b", Output: "out %j.txt", NoRequeue: true, Whole: true, OpenMode: "append",
+		Export: "ALL", Comment: "x",
 		Script: []byte(src), Env: map[string]string{}, Fixed: map[string]jobfile.Pos{}, Command: got.Command,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

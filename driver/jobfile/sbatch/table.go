@@ -53,6 +53,7 @@ func taken() []option {
 		{long: "partition", short: 'p', takes: argument, use: text(func(j *jobfile.Job) *string { return &j.Partition })},
 		{long: "account", short: 'A', takes: argument, use: text(func(j *jobfile.Job) *string { return &j.Account })},
 		{long: "open-mode", takes: argument, use: text(func(j *jobfile.Job) *string { return &j.OpenMode })},
+		{long: "comment", takes: argument, use: text(func(j *jobfile.Job) *string { return &j.Comment })},
 		{long: "requeue", use: (*parser).requeue},
 		{long: "no-requeue", use: (*parser).requeue},
 		{long: "nodes", short: 'N', takes: argument, use: (*parser).onlyOne, want: one},
@@ -69,7 +70,7 @@ func refused() []option {
 	return []option{
 		{long: "array", short: 'a', takes: argument, why: "arrays are not run by the local scheduler" + toSlurm, slurms: true},
 		{long: "dependency", short: 'd', takes: argument, why: "dependencies are not known to the local scheduler" + toSlurm, slurms: true},
-		{long: "begin", short: 'b', takes: argument, why: "deferred starts are not known to the local scheduler" + toSlurm, slurms: true},
+		{long: "begin", short: 'b', takes: argument, why: "deferred starts are not known to the local scheduler" + toSlurm, slurms: true, use: text(func(j *jobfile.Job) *string { return &j.Begin })},
 		{long: "hold", short: 'H', why: "held jobs are not known to the local scheduler" + toSlurm, slurms: true},
 		{long: "clusters", short: 'M', takes: argument, why: "other clusters are not known to the local scheduler" + toSlurm, slurms: true, use: (*parser).clusters},
 		{long: "input", short: 'i', takes: argument, why: "the input is not connected by the local scheduler; redirect it inside the script with <", slurms: true},
@@ -87,7 +88,7 @@ func ignored() []option {
 		names string
 	}{
 		{argument, "e:error C:constraint w:nodelist x:exclude F:nodefile q:qos G:gpus L:licenses m:distribution B:extra-node-info S:core-spec " +
-			"mail-type mail-user comment signal gres gres-flags gpus-per-node gpus-per-task gpus-per-socket gpu-bind gpu-freq " +
+			"mail-type mail-user signal gres gres-flags gpus-per-node gpus-per-task gpus-per-socket gpu-bind gpu-freq " +
 			"cpus-per-gpu mem-per-gpu mem-bind reservation priority tmp cpu-freq hint threads-per-core cores-per-socket " +
 			"sockets-per-node ntasks-per-core ntasks-per-socket ntasks-per-gpu profile acctg-freq switches time-min wckey " +
 			"thread-spec mincpus delay-boot power wait-all-nodes network mcs-label kill-on-invalid-dep bb bbf prefer extra tres-per-task"},
