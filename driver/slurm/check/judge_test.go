@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -192,7 +193,11 @@ func TestAReportSaysWhatAnAdministratorChanges(t *testing.T) {
 			if r.Passed != c.passed {
 				t.Errorf("passed %v, want %v", r.Passed, c.passed)
 			}
-			fixtures.Golden(t, *update, filepath.Join("testdata", strings.NewReplacer(" ", "-", ",", "").Replace(c.name)+".golden"), Text(r))
+			text, err := json.MarshalIndent(r, "", "\t")
+			if err != nil {
+				t.Fatal(err)
+			}
+			fixtures.Golden(t, *update, filepath.Join("testdata", strings.NewReplacer(" ", "-", ",", "").Replace(c.name)+".json"), string(text)+"\n")
 		})
 	}
 }
@@ -385,9 +390,6 @@ func TestNoFactsAreNoFaults(t *testing.T) {
 					rt.Fatalf("%+v, and no look was made", got)
 				}
 			}
-		}
-		if text := Text(r); strings.ContainsFunc(text, func(c rune) bool { return c < ' ' && c != '\n' }) {
-			rt.Fatalf("a control character in %q", text)
 		}
 	})
 }

@@ -53,7 +53,7 @@ func (a *app) slurmCheck() *cobra.Command {
 				return err
 			}
 			report := check.Judge(facts)
-			if err = a.said(report, "%s", check.Text(report)); err == nil && !report.Passed {
+			if err = a.said(report, "%s", checkText(report)); err == nil && !report.Passed {
 				err = errShown
 			}
 			return err

@@ -105,7 +105,7 @@ func (a *app) prove(ctx context.Context, c checking, facts check.Facts, caller *
 	if as.Username == facts.Controller && facts.Here.Home != "" {
 		home = facts.Here.Home // as the task prolog has it
 	}
-	with := check.Trial{
+	with := trial{
 		Account: as.Username, Runner: a.commands(nil),
 		Environ:  []string{"PATH=" + slurmcommand.Path(), "HOME=" + home, "USER=" + as.Username, "LOGNAME=" + as.Username, "LC_ALL=C"},
 		Settings: settingsOf(facts),
@@ -131,15 +131,15 @@ func (a *app) prove(ctx context.Context, c checking, facts check.Facts, caller *
 		with.Runner = a.commands(credential)
 	}
 	if !a.json {
-		fmt.Fprintf(a.Stderr, "submitting two tiny jobs as %s; this takes up to %v\n", as.Username, check.TryWait)
+		fmt.Fprintf(a.Stderr, "submitting two tiny jobs as %s; this takes up to %v\n", as.Username, tryWait)
 	}
-	p, err := check.Try(ctx, with)
+	p, err := with.run(ctx)
 	return &p, err
 }
 
 // settingsOf is where the task prolog of the cluster reads for this controller; nil =
 // nowhere that is known.
-func settingsOf(facts check.Facts) *check.Settings {
+func settingsOf(facts check.Facts) *trialFolder {
 	conf := check.ReadPrologConf(facts.PrologConf.Text)
 	account := facts.Controller
 	if facts.Mode == check.Site {
@@ -154,7 +154,7 @@ func settingsOf(facts check.Facts) *check.Settings {
 	if err != nil {
 		return nil
 	}
-	return &check.Settings{
+	return &trialFolder{
 		Dir: dir, UID: int(credential.Uid), GID: int(credential.Gid), Account: account, Make: facts.Mode == check.Owner,
 	}
 }

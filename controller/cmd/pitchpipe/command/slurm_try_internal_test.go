@@ -1,4 +1,4 @@
-package check
+package command
 
 import (
 	"context"
@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"pitchpipe/driver"
-	"pitchpipe/driver/slurm/command"
+	"pitchpipe/driver/slurm/check"
+	slurmcommand "pitchpipe/driver/slurm/command"
 )
 
 // fake is a cluster with one node. Its jobs run as soon as they are released and end
@@ -29,7 +30,7 @@ type fake struct {
 	released bool
 }
 
-func (f *fake) Run(_ context.Context, c command.Call) (command.Output, error) {
+func (f *fake) Run(_ context.Context, c slurmcommand.Call) (slurmcommand.Output, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls = append(f.calls, c.String())
@@ -37,19 +38,19 @@ func (f *fake) Run(_ context.Context, c command.Call) (command.Output, error) {
 	case c.Name == "sbatch":
 		return f.sbatch(c)
 	case c.Name == "scancel":
-		return command.Output{}, nil
+		return slurmcommand.Output{}, nil
 	case strings.HasPrefix(c.String(), "scontrol release"):
 		f.released = true
-		return command.Output{}, nil
+		return slurmcommand.Output{}, nil
 	case strings.HasPrefix(c.String(), "scontrol -o show job"):
-		return command.Output{Stdout: []byte(f.record() + "\n")}, nil
+		return slurmcommand.Output{Stdout: []byte(f.record() + "\n")}, nil
 	}
-	return command.Output{}, errors.New("unknown call " + c.String())
+	return slurmcommand.Output{}, errors.New("unknown call " + c.String())
 }
 
-func (f *fake) sbatch(c command.Call) (command.Output, error) {
-	fails := func(text string) (command.Output, error) {
-		return command.Output{Stderr: []byte(text)}, &command.Failed{Call: c, Status: 1, Stderr: text, Cause: driver.ErrInvalid}
+func (f *fake) sbatch(c slurmcommand.Call) (slurmcommand.Output, error) {
+	fails := func(text string) (slurmcommand.Output, error) {
+		return slurmcommand.Output{Stderr: []byte(text)}, &slurmcommand.Failed{Call: c, Status: 1, Stderr: text, Cause: driver.ErrInvalid}
 	}
 	switch bad := strings.Contains(string(c.Stdin), "mod=apply"); {
 	case f.refuses != "":
@@ -58,7 +59,7 @@ func (f *fake) sbatch(c command.Call) (command.Output, error) {
 		return fails("sbatch: error: pitchpipe: line 2, column 7: unknown key \"mod\"\nsbatch: error: Batch job submission failed: Unspecified error\n")
 	}
 	f.jobs++
-	return command.Output{Stdout: []byte("7;cluster\n")}, nil
+	return slurmcommand.Output{Stdout: []byte("7;cluster\n")}, nil
 }
 
 func (f *fake) record() string {
@@ -84,13 +85,13 @@ func (f *fake) has(begin string) bool {
 	return slices.ContainsFunc(f.calls, func(c string) bool { return strings.HasPrefix(c, begin) })
 }
 
-func config(t *testing.T, f *fake) Trial {
+func trialOf(t *testing.T, f *fake) trial {
 	t.Helper()
-	return Trial{
+	return trial{
 		Account: "ada", Runner: f, Wait: 200 * time.Millisecond, // of a full queue
-		Settings: &Settings{Dir: f.settings, UID: os.Geteuid(), GID: os.Getegid(), Account: "ada", Make: true},
-		Measured: func(_ context.Context, node, job string) (Seen, string) {
-			return map[bool]Seen{true: Present, false: Absent}[node == "n1" && job == "7"], ""
+		Settings: &trialFolder{Dir: f.settings, UID: os.Geteuid(), GID: os.Getegid(), Account: "ada", Make: true},
+		Measured: func(_ context.Context, node, job string) (check.Seen, string) {
+			return map[bool]check.Seen{true: check.Present, false: check.Absent}[node == "n1" && job == "7"], ""
 		},
 	}
 }
@@ -98,14 +99,14 @@ func config(t *testing.T, f *fake) Trial {
 func TestAClusterWithAllShowsAll(t *testing.T) {
 	t.Parallel()
 	f := &fake{plugin: true, settings: filepath.Join(t.TempDir(), "made")}
-	cfg := config(t, f)
+	cfg := trialOf(t, f)
 	cfg.Wait = time.Minute
-	p, err := Try(t.Context(), cfg)
+	p, err := cfg.run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p.Accepted || p.Bad != `pitchpipe: line 2, column 7: unknown key "mod"` || !strings.HasPrefix(p.Comment, "pitchpipe:1:{") ||
-		p.Variable != Present || p.Measured != Present || p.Unstarted != "" || p.Failed != "" {
+		p.Variable != check.Present || p.Measured != check.Present || p.Unstarted != "" || p.Failed != "" {
 		t.Errorf("%+v", p)
 	}
 	if left, err := os.ReadDir(f.settings); err != nil || len(left) > 0 {
@@ -119,10 +120,10 @@ func TestAClusterWithAllShowsAll(t *testing.T) {
 func TestABareClusterShowsThatItIsBare(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
-	cfg := config(t, f)
+	cfg := trialOf(t, f)
 	cfg.Settings, cfg.Wait = nil, time.Minute
-	p, err := Try(t.Context(), cfg)
-	if err != nil || !p.Accepted || p.Comment != "" || p.Variable != NotLooked || !strings.Contains(p.Unstarted, "no folder") {
+	p, err := cfg.run(t.Context())
+	if err != nil || !p.Accepted || p.Comment != "" || p.Variable != check.NotLooked || !strings.Contains(p.Unstarted, "no folder") {
 		t.Errorf("%v, %+v", err, p)
 	}
 }
@@ -130,10 +131,10 @@ func TestABareClusterShowsThatItIsBare(t *testing.T) {
 func TestATaskPrologThatReadsElsewhereIsSeen(t *testing.T) {
 	t.Parallel()
 	f := &fake{plugin: true}
-	cfg := config(t, f)
+	cfg := trialOf(t, f)
 	cfg.Settings.Dir, cfg.Wait = t.TempDir(), time.Minute
-	p, err := Try(t.Context(), cfg)
-	if err != nil || p.Variable != Absent {
+	p, err := cfg.run(t.Context())
+	if err != nil || p.Variable != check.Absent {
 		t.Errorf("%v, %+v", err, p)
 	}
 }
@@ -141,8 +142,8 @@ func TestATaskPrologThatReadsElsewhereIsSeen(t *testing.T) {
 func TestAFullQueueProvesNothing(t *testing.T) {
 	t.Parallel()
 	f := &fake{plugin: true, full: true, settings: t.TempDir()}
-	p, err := Try(t.Context(), config(t, f))
-	if err != nil || p.Variable != NotLooked || p.Measured != NotLooked || !strings.Contains(p.Unstarted, "PENDING (Resources)") {
+	p, err := trialOf(t, f).run(t.Context())
+	if err != nil || p.Variable != check.NotLooked || p.Measured != check.NotLooked || !strings.Contains(p.Unstarted, "PENDING (Resources)") {
 		t.Errorf("%v, %+v", err, p)
 	}
 	if !f.has("scancel") {
@@ -153,7 +154,7 @@ func TestAFullQueueProvesNothing(t *testing.T) {
 func TestTheReasonOfSbatchIsKeptWhereNothingCanBeSubmitted(t *testing.T) {
 	t.Parallel()
 	f := &fake{refuses: "Invalid account"}
-	p, err := Try(t.Context(), config(t, f))
+	p, err := trialOf(t, f).run(t.Context())
 	if err != nil || p.Accepted || !strings.Contains(p.Failed, "Invalid account") || !f.has("scancel") {
 		t.Errorf("%v, %+v, %v", err, p, f.calls)
 	}
@@ -163,10 +164,10 @@ func TestAnInterruptCancelsTheJobs(t *testing.T) {
 	t.Parallel()
 	f := &fake{plugin: true, full: true, settings: t.TempDir()}
 	ctx, cancel := context.WithCancel(t.Context())
-	cfg := config(t, f)
+	cfg := trialOf(t, f)
 	cfg.Wait = time.Minute
 	time.AfterFunc(50*time.Millisecond, cancel)
-	if _, err := Try(ctx, cfg); !errors.Is(err, context.Canceled) || !f.has("scancel") {
+	if _, err := cfg.run(ctx); !errors.Is(err, context.Canceled) || !f.has("scancel") {
 		t.Errorf("%v, %v", err, f.calls)
 	}
 	if left, err := os.ReadDir(f.settings); err != nil || len(left) > 0 {

@@ -1,4 +1,4 @@
-package check
+package command
 
 import (
 	"cmp"
@@ -14,21 +14,22 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/durable"
-	"pitchpipe/driver/slurm/command"
+	"pitchpipe/driver/slurm/check"
+	slurmcommand "pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/parse"
 )
 
-// TryWait is for how long Try waits for the good job.
-const TryWait = 90 * time.Second
+// tryWait is for how long a trial waits for the good job.
+const tryWait = 90 * time.Second
 
 const (
-	pause = 500 * time.Millisecond // between two looks at the job
+	tryPause = 500 * time.Millisecond // between two looks at the job
 
-	// bad is refused in line 2, column 7.
-	bad = "#!/bin/sh\n#TUNE mod=apply\nexit 0\n"
+	// tryBad is refused in line 2, column 7.
+	tryBad = "#!/bin/sh\n#TUNE mod=apply\nexit 0\n"
 
-	// good runs some seconds, and its exit status says whether it got the variable.
-	good = `#!/bin/sh
+	// tryGood runs some seconds, and its exit status says whether it got the variable.
+	tryGood = `#!/bin/sh
 #TUNE mode=apply
 #TUNE budget restarts=0 probes=0
 #TUNE knob try env=TUNE_TRY values=1,2 default=1
@@ -38,40 +39,40 @@ while [ $i -lt 8 ]; do sleep 1; i=$((i + 1)); done
 `
 )
 
-// Settings is where the task prolog reads, and whose files it believes there.
-type Settings struct {
+// trialFolder is where the task prolog reads, and whose files it believes there.
+type trialFolder struct {
 	Dir      string
 	UID, GID int    // of whose files it believes
 	Account  string // the same as a name
 	Make     bool   // make the folder where it is missing: it is the account's own
 }
 
-// Trial says who tries, and how.
-type Trial struct {
+// trial says who tries, and how.
+type trial struct {
 	Account   string         // that submits the jobs
-	Runner    command.Runner // runs Slurm's commands as that account
+	Runner    slurmcommand.Runner // runs Slurm's commands as that account
 	Environ   []string       // of the jobs; they get nothing else
 	Partition string         // empty = the cluster's default
-	Settings  *Settings      // nil = the task prolog is not tried
-	Wait      time.Duration  // 0 = TryWait
+	Settings  *trialFolder      // nil = the task prolog is not tried
+	Wait      time.Duration  // 0 = tryWait
 	// Measured asks the exporter of a node for the job, and says why that is not known.
-	Measured func(ctx context.Context, node, job string) (Seen, string)
+	Measured func(ctx context.Context, node, job string) (check.Seen, string)
 }
 
-// Try submits the two jobs and says what came of them. An error says that something of them
+// run submits the two jobs and says what came of them. An error says that something of them
 // may be left.
-func Try(ctx context.Context, c Trial) (p Proof, err error) {
+func (c trial) run(ctx context.Context) (p check.Proof, err error) {
 	name := "pitchpipe-check-" + strings.ToLower(rand.Text()[:10])
 	defer func() { // what was submitted is cancelled, also after an interrupt
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), command.DefaultTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), slurmcommand.DefaultTimeout)
 		defer cancel()
-		if _, failed := command.Ask(ctx, c.Runner, "scancel", "--quiet", "--user="+c.Account, "--name="+name); failed != nil {
+		if _, failed := slurmcommand.Ask(ctx, c.Runner, "scancel", "--quiet", "--user="+c.Account, "--name="+name); failed != nil {
 			err = errors.Join(err, fmt.Errorf("cancel the jobs %s: %w", name, failed))
 		}
 	}()
-	job, said := c.submit(ctx, name, bad)
+	job, said := c.submit(ctx, name, tryBad)
 	p.Accepted, p.Bad = job != "", said
-	if p.Job, said = c.submit(ctx, name, good); p.Job == "" {
+	if p.Job, said = c.submit(ctx, name, tryGood); p.Job == "" {
 		p.Failed = said
 		return p, nil
 	}
@@ -79,20 +80,20 @@ func Try(ctx context.Context, c Trial) (p Proof, err error) {
 	if given != "" {
 		defer func() { err = errors.Join(err, os.Remove(given)) }()
 	}
-	if _, failed := command.Ask(ctx, c.Runner, "scontrol", "release", p.Job); failed != nil {
+	if _, failed := slurmcommand.Ask(ctx, c.Runner, "scontrol", "release", p.Job); failed != nil {
 		return p, fmt.Errorf("release job %s: %w", p.Job, failed)
 	}
 	status, err := c.watch(ctx, &p)
 	p.Unstarted = cmp.Or(p.Unstarted, why)
 	if err == nil && why == "" {
-		p.Variable = map[string]Seen{"0:0": Present, "3:0": Absent}[status]
+		p.Variable = map[string]check.Seen{"0:0": check.Present, "3:0": check.Absent}[status]
 	}
 	return p, err
 }
 
 // submit hands in a held job and returns its number, empty where there is none, and what
 // sbatch says to the user. The mark is what users without the plugin give their jobs.
-func (c Trial) submit(ctx context.Context, name, script string) (job, said string) {
+func (c trial) submit(ctx context.Context, name, script string) (job, said string) {
 	args := []string{
 		"--parsable", "--hold", "--job-name=" + name, "--time=2", "--ntasks=1", "--cpus-per-task=1", "--mem=64M", "--chdir=/",
 		"--output=/dev/null", "--error=/dev/null",
@@ -101,7 +102,7 @@ func (c Trial) submit(ctx context.Context, name, script string) (job, said strin
 		args = append(args, "--partition="+c.Partition)
 	}
 	env := append([]string{"PITCHPIPE_JOB=2::TUNE_TRY=#"}, c.Environ...)
-	out, err := c.Runner.Run(ctx, command.Call{Name: "sbatch", Args: args, Stdin: []byte(script), Effect: true, Env: env})
+	out, err := c.Runner.Run(ctx, slurmcommand.Call{Name: "sbatch", Args: args, Stdin: []byte(script), Effect: true, Env: env})
 	if m := regexp.MustCompile(`(?m)^(\d+)(;\S+)?$`).FindSubmatch(out.Stdout); m != nil && err == nil {
 		job = string(m[1])
 	}
@@ -129,7 +130,7 @@ func sentences(stderr string) string {
 }
 
 // give makes the file that the task prolog reads. Where it cannot, it says why.
-func (c Trial) give(job string) (path, why string) {
+func (c trial) give(job string) (path, why string) {
 	s, self := c.Settings, os.Geteuid()
 	switch {
 	case s == nil:
@@ -155,10 +156,10 @@ func (c Trial) give(job string) (path, why string) {
 
 // watch follows the good job to its end, asks the exporter while it runs, and returns
 // its exit status.
-func (c Trial) watch(ctx context.Context, p *Proof) (status string, err error) {
-	wait := cmp.Or(c.Wait, TryWait)
+func (c trial) watch(ctx context.Context, p *check.Proof) (status string, err error) {
+	wait := cmp.Or(c.Wait, tryWait)
 	for began := time.Now(); ; {
-		record, err := command.Ask(ctx, c.Runner, "scontrol", "-o", "show", "job", p.Job)
+		record, err := slurmcommand.Ask(ctx, c.Runner, "scontrol", "-o", "show", "job", p.Job)
 		if err != nil {
 			return "", fmt.Errorf("look at job %s: %w", p.Job, err)
 		}
@@ -166,7 +167,7 @@ func (c Trial) watch(ctx context.Context, p *Proof) (status string, err error) {
 		p.Comment = parse.Word(string(record), "AdminComment")
 		switch state {
 		case "RUNNING", "COMPLETING":
-			if node := parse.Word(string(record), "BatchHost"); node != "" && p.Measured != Present {
+			if node := parse.Word(string(record), "BatchHost"); node != "" && p.Measured != check.Present {
 				seen, why := c.Measured(ctx, node, p.Job)
 				p.Measured, p.Unstarted = cmp.Or(seen, p.Measured), cmp.Or(why, p.Unstarted)
 			}
@@ -181,7 +182,7 @@ func (c Trial) watch(ctx context.Context, p *Proof) (status string, err error) {
 			p.Unstarted = fmt.Sprintf("job %s was %s (%s) for %v and was cancelled", p.Job, state, parse.Word(string(record), "Reason"), wait)
 			return "", nil
 		}
-		if err := driver.Pause(ctx, pause); err != nil {
+		if err := driver.Pause(ctx, tryPause); err != nil {
 			return "", err
 		}
 	}
