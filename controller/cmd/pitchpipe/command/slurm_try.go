@@ -49,12 +49,12 @@ type trialFolder struct {
 
 // trial says who tries, and how.
 type trial struct {
-	Account   string         // that submits the jobs
+	Account   string              // that submits the jobs
 	Runner    slurmcommand.Runner // runs Slurm's commands as that account
-	Environ   []string       // of the jobs; they get nothing else
-	Partition string         // empty = the cluster's default
-	Settings  *trialFolder      // nil = the task prolog is not tried
-	Wait      time.Duration  // 0 = tryWait
+	Environ   []string            // of the jobs; they get nothing else
+	Partition string              // empty = the cluster's default
+	Settings  *trialFolder        // nil = the task prolog is not tried
+	Wait      time.Duration       // 0 = tryWait
 	// Measured asks the exporter of a node for the job, and says why that is not known.
 	Measured func(ctx context.Context, node, job string) (check.Seen, string)
 }
