@@ -70,7 +70,10 @@ func refused() []option {
 	return []option{
 		{long: "array", short: 'a', takes: argument, why: "arrays are not run by the local scheduler" + toSlurm, slurms: true},
 		{long: "dependency", short: 'd', takes: argument, why: "dependencies are not known to the local scheduler" + toSlurm, slurms: true},
-		{long: "begin", short: 'b', takes: argument, why: "deferred starts are not known to the local scheduler" + toSlurm, slurms: true, use: text(func(j *jobfile.Job) *string { return &j.Begin })},
+		{
+			long: "begin", short: 'b', takes: argument, why: "deferred starts are not known to the local scheduler" + toSlurm, slurms: true,
+			use: text(func(j *jobfile.Job) *string { return &j.Begin }),
+		},
 		{long: "hold", short: 'H', why: "held jobs are not known to the local scheduler" + toSlurm, slurms: true},
 		{long: "clusters", short: 'M', takes: argument, why: "other clusters are not known to the local scheduler" + toSlurm, slurms: true, use: (*parser).clusters},
 		{long: "input", short: 'i', takes: argument, why: "the input is not connected by the local scheduler; redirect it inside the script with <", slurms: true},
