@@ -80,12 +80,12 @@ func (r row) amounts() (memory int64, limit time.Duration, err error) {
 // freed from its limits by that, for good, and is not among what is in use yet. One that
 // is just ending counts too, since it may have been put back. Of an array each task counts
 // for itself. What they ask for is rounded up to units.
-func (s *Server) beside(ctx context.Context, but string, unit int) (map[string]limits.Waiting, error) {
+func (s *Server) beside(ctx context.Context, but string, unit int) (map[string]limits.Job, error) {
 	rows, err := s.squeue(ctx, false)
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]limits.Waiting{}
+	out := map[string]limits.Job{}
 	for _, r := range rows {
 		if r.name == but || !parse.Waiting(r.is["State"]) && r.is["State"] != "COMPLETING" {
 			continue
@@ -107,18 +107,18 @@ func (s *Server) beside(ctx context.Context, but string, unit int) (map[string]l
 // freed is a waiting job with the size that it may start with: the one that was set last
 // here, or where it is more the one that squeue shows. An outcome may be unknown, and
 // an owner may have changed his job since.
-func (r row) freed(set Size, unit int) (limits.Waiting, error) {
+func (r row) freed(set Size, unit int) (limits.Job, error) {
 	most := r.is["NumCPUs"] // or a range
 	if _, high, ok := strings.Cut(most, "-"); ok {
 		most = high
 	}
 	cpus, err := strconv.Atoi(most)
 	if err != nil {
-		return limits.Waiting{}, fmt.Errorf("%w: the CPUs %.20q", parse.ErrFormat, r.is["NumCPUs"])
+		return limits.Job{}, fmt.Errorf("%w: the CPUs %.20q", parse.ErrFormat, r.is["NumCPUs"])
 	}
 	memory, limit, err := r.amounts()
 	if err != nil {
-		return limits.Waiting{}, err
+		return limits.Job{}, err
 	}
 	cores := rounded(max(cpus, set.Cores), unit)
 	if set.Memory.PerCPU {
@@ -127,9 +127,9 @@ func (r row) freed(set Size, unit int) (limits.Waiting, error) {
 	if longer(set.TimeLimit, limit) {
 		limit = set.TimeLimit
 	}
-	return limits.Waiting{
+	return limits.Job{
 		UID: r.uid, Account: parse.Given(r.is["Account"]), QOS: parse.Given(r.is["QOS"]), Partitions: strings.Split(r.is["Partition"], ","),
-		Size: limits.Size{
+		Has: limits.Size{
 			Cores: cores, MiB: max(memory, set.Memory.Of(cores)) >> 20, Minutes: int64(limit / time.Minute),
 			Whole: wholeNode(r.is["OverSubscribe"]) || unit > 1 && fewThreads(r.is["SCT"]),
 		},

@@ -14,7 +14,7 @@ import (
 
 // compare compares each limit with what the job would have. What others that wait will have
 // counts as in use where they share the limits.
-func (c *check) compare(whose string, l parse.Limits, shares func(Waiting) bool) error {
+func (c *check) compare(whose string, l parse.Limits, shares func(Job) bool) error {
 	var errs []error
 	for _, limit := range slices.Sorted(maps.Keys(l)) {
 		b := l[limit]
@@ -52,7 +52,7 @@ func counts(limit string) bool {
 func touched() []string { return []string{"", "cpu", "mem", "node", "billing"} }
 
 // used is what other jobs have of a limit, and will have.
-func (c *check) used(name, resource string, l parse.Limits, shares func(Waiting) bool) (used uint64, known bool) {
+func (c *check) used(name, resource string, l parse.Limits, shares func(Job) bool) (used uint64, known bool) {
 	used = l[name+"="+resource].Used
 	has := c.job.Has.amounts()[resource]
 	// Minutes that running jobs may still use, without those of the job.
@@ -72,8 +72,8 @@ func (c *check) used(name, resource string, l parse.Limits, shares func(Waiting)
 		if !shares(w) {
 			continue
 		}
-		w.Size.Whole = w.Size.Whole || slices.ContainsFunc(w.Partitions, func(p string) bool { return c.partitions[p].Exclusive })
-		add, known := w.Size.of(name, resource)
+		w.Has.Whole = w.Has.Whole || slices.ContainsFunc(w.Partitions, func(p string) bool { return c.partitions[p].Exclusive })
+		add, known := w.Has.of(name, resource)
 		if !known {
 			return 0, false
 		}

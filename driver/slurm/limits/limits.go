@@ -22,7 +22,7 @@ type Job struct {
 
 	// Has is what a job that runs has: it is among what is in use, and would be given
 	// back. Its minutes are those that it has left. The zero value is that of a job that
-	// waits.
+	// waits. Of one of Beside it is what it will have.
 	Has Size
 
 	// Safe: minutes that running jobs may still use count as used (the word safe of
@@ -31,7 +31,7 @@ type Job struct {
 
 	// Beside are other jobs that wait and will start whatever is used up by then. They
 	// count as if they were in use, each where it shares the limit.
-	Beside []Waiting
+	Beside []Job
 }
 
 // Size is what the job would have, on one node.
@@ -44,14 +44,6 @@ type Size struct {
 	Whole bool
 
 	weighed bool // what it is billed is unknown
-}
-
-// Waiting is a job that is not among what is in use yet.
-type Waiting struct {
-	UID          uint32
-	Account, QOS string   // empty = none
-	Partitions   []string // that it may start in
-	Size         Size
 }
 
 // Exceeded is a limit that the job would not pass.
@@ -160,7 +152,7 @@ type check struct {
 
 func (c *check) qos(q parse.QOS) error {
 	j, whose := c.job, "QOS "+q.Name
-	within := func(w Waiting) bool {
+	within := func(w Job) bool {
 		return w.QOS == q.Name || slices.ContainsFunc(w.Partitions, func(p string) bool { return c.partitions[p].QOS == q.Name })
 	}
 	if err := c.compare(whose, q.Limits, within); err != nil {
@@ -175,8 +167,8 @@ func (c *check) qos(q parse.QOS) error {
 		return fmt.Errorf("%s does not say what account %s may use of it: %w", whose, j.Account, ErrUnknown)
 	}
 	return errors.Join(
-		c.compare(fmt.Sprintf("user %d in %s", j.UID, whose), user, func(w Waiting) bool { return within(w) && w.UID == j.UID }),
-		c.compare(fmt.Sprintf("account %s in %s", j.Account, whose), account, func(w Waiting) bool { return within(w) && w.Account == j.Account }),
+		c.compare(fmt.Sprintf("user %d in %s", j.UID, whose), user, func(w Job) bool { return within(w) && w.UID == j.UID }),
+		c.compare(fmt.Sprintf("account %s in %s", j.Account, whose), account, func(w Job) bool { return within(w) && w.Account == j.Account }),
 	)
 }
 
@@ -202,7 +194,7 @@ func (c *check) associations(have parse.Assignments) error {
 	for _, a := range mine {
 		// What one job may have is the user's own, or came down to him from an account.
 		whose := fmt.Sprintf("the association of user %s in account %s", a.User, a.Account)
-		if err := c.compare(whose, a.Limits, func(w Waiting) bool { return w.UID == j.UID && w.Account == j.Account }); err != nil {
+		if err := c.compare(whose, a.Limits, func(w Job) bool { return w.UID == j.UID && w.Account == j.Account }); err != nil {
 			return err
 		}
 	}
@@ -210,7 +202,7 @@ func (c *check) associations(have parse.Assignments) error {
 	for _, a := range above {
 		group := maps.Clone(a.Limits)
 		maps.DeleteFunc(group, func(limit string, _ parse.Bound) bool { return !counts(limit) })
-		err := c.compare("account "+a.Account, group, func(w Waiting) bool {
+		err := c.compare("account "+a.Account, group, func(w Job) bool {
 			over, unknown := chain(have, w.Account)
 			return unknown != nil || slices.ContainsFunc(over, func(b parse.Association) bool { return b.ID == a.ID })
 		})

@@ -45,8 +45,8 @@ func alice() limits.Job {
 }
 
 // beside is a job that waits, of 150 MiB and half an hour.
-func beside(uid uint32, account, qos string, cores int) limits.Waiting {
-	return limits.Waiting{UID: uid, Account: account, QOS: qos, Partitions: []string{"main"}, Size: limits.Size{Cores: cores, MiB: 150, Minutes: 30}}
+func beside(uid uint32, account, qos string, cores int) limits.Job {
+	return limits.Job{UID: uid, Account: account, QOS: qos, Partitions: []string{"main"}, Has: limits.Size{Cores: cores, MiB: 150, Minutes: 30}}
 }
 
 type world struct {
@@ -92,7 +92,7 @@ func TestWhatPassesTheLimits(t *testing.T) {
 		{
 			"another job of the user that waits and will start", func(w world) {
 				w.user()["GrpTRES=cpu"] = parse.Bound{Limit: 6}
-				w.job.Beside = []limits.Waiting{beside(7, "physics", "normal", 3)}
+				w.job.Beside = []limits.Job{beside(7, "physics", "normal", 3)}
 			}, "the association of user alice in account physics has GrpTRES=cpu 6, of which other jobs use 3, and the job would add 4",
 		},
 		{
@@ -100,43 +100,43 @@ func TestWhatPassesTheLimits(t *testing.T) {
 				w.user()["GrpTRES=cpu"] = parse.Bound{Limit: 6}
 				w.have.Associations[2].Limits["GrpTRES=cpu"] = parse.Bound{Limit: 6}
 				w.have.QOS[0].Limits["GrpTRES=mem"] = parse.Bound{Limit: 300}
-				w.job.Beside = []limits.Waiting{beside(8, "science", "high", 3)}
+				w.job.Beside = []limits.Job{beside(8, "science", "high", 3)}
 			}, "",
 		},
 		{
 			"a job of a neighbour that waits, under the limit of an account above", func(w world) {
 				w.have.Associations[1].Limits["GrpTRES=mem"] = parse.Bound{Limit: 300}
-				w.job.Beside = []limits.Waiting{beside(8, "physics", "high", 3)}
+				w.job.Beside = []limits.Job{beside(8, "physics", "high", 3)}
 			}, "account science has GrpTRES=mem 300, of which other jobs use 150",
 		},
 		{
 			"jobs of a QOS that wait", func(w world) {
 				w.have.QOS[0].Limits["GrpTRES=cpu"] = parse.Bound{Limit: 9, Used: 2}
-				w.job.Beside = []limits.Waiting{beside(8, "other", "normal", 3), beside(9, "other", "normal", 1)}
+				w.job.Beside = []limits.Job{beside(8, "other", "normal", 3), beside(9, "other", "normal", 1)}
 			}, "QOS normal has GrpTRES=cpu 9, of which other jobs use 6",
 		},
 		{
 			"what the user has waiting in a QOS", func(w world) {
 				w.have.QOS[0].Users["7"] = parse.Limits{"MaxTRESPerUser=cpu": {Limit: 5}}
-				w.job.Beside = []limits.Waiting{beside(7, "other", "normal", 2)}
+				w.job.Beside = []limits.Job{beside(7, "other", "normal", 2)}
 			}, "MaxTRESPerUser=cpu 5, of which other jobs use 2",
 		},
 		{
 			"what the account has waiting in a QOS", func(w world) {
 				w.have.QOS[0].Accounts["physics"] = parse.Limits{"MaxTRESPerAccount=cpu": {Limit: 5}}
-				w.job.Beside = []limits.Waiting{beside(9, "physics", "normal", 2)}
+				w.job.Beside = []limits.Job{beside(9, "physics", "normal", 2)}
 			}, "MaxTRESPerAccount=cpu 5, of which other jobs use 2",
 		},
 		{
 			"minutes of what waits", func(w world) {
 				w.user()["GrpTRESMins=cpu"] = parse.Bound{Limit: 300}
-				w.job.Beside = []limits.Waiting{beside(7, "physics", "normal", 3)}
+				w.job.Beside = []limits.Job{beside(7, "physics", "normal", 3)}
 			}, "GrpTRESMins=cpu 300, of which other jobs use 90",
 		},
 		{
 			"wall time of what waits", func(w world) {
 				w.have.Associations[2].Limits["GrpWall"] = parse.Bound{Limit: 80}
-				w.job.Beside = []limits.Waiting{beside(9, "physics", "normal", 3)}
+				w.job.Beside = []limits.Job{beside(9, "physics", "normal", 3)}
 			}, "account physics has GrpWall 80, of which other jobs use 30",
 		},
 		{
@@ -145,21 +145,21 @@ func TestWhatPassesTheLimits(t *testing.T) {
 				w.have.QOS[1].Limits["GrpTRES=cpu"] = parse.Bound{Limit: 6}
 				theirs := beside(9, "other", "high", 3)
 				theirs.Partitions = []string{"other"}
-				w.job.Beside = []limits.Waiting{theirs}
+				w.job.Beside = []limits.Job{theirs}
 			}, "QOS part has GrpTRES=cpu 6, of which other jobs use 3",
 		},
 		{
 			"a memory of what waits that no one knows", func(w world) {
 				w.user()["GrpTRES=mem"] = parse.Bound{Limit: 900}
 				theirs := beside(7, "physics", "normal", 3)
-				theirs.Size.MiB = 0
-				w.job.Beside = []limits.Waiting{theirs}
+				theirs.Has.MiB = 0
+				w.job.Beside = []limits.Job{theirs}
 			}, "unknown",
 		},
 		{
 			"the limits of one job count no other", func(w world) {
 				w.user()["MaxTRESPerJob=cpu"] = parse.Bound{Limit: 4}
-				w.job.Beside = []limits.Waiting{beside(7, "physics", "normal", 3)}
+				w.job.Beside = []limits.Job{beside(7, "physics", "normal", 3)}
 			}, "",
 		},
 		{"the most of one job", func(w world) { w.user()["MaxTRESPerJob=cpu"] = parse.Bound{Limit: 3} }, "MaxTRESPerJob=cpu 3"},

@@ -91,8 +91,8 @@ func TestWhatAJobOfWholeNodesGetsIsNotKnown(t *testing.T) {
 			"of another that waits", func(w world) {
 				limit(w)
 				theirs := beside(7, "physics", "normal", 1)
-				theirs.Size.Whole = true
-				w.job.Beside = []limits.Waiting{theirs}
+				theirs.Has.Whole = true
+				w.job.Beside = []limits.Job{theirs}
 			}, limits.ErrUnknown,
 		},
 		{
@@ -101,7 +101,7 @@ func TestWhatAJobOfWholeNodesGetsIsNotKnown(t *testing.T) {
 				w.parts[1].Exclusive = true
 				theirs := beside(7, "physics", "normal", 1)
 				theirs.Partitions = []string{"other"}
-				w.job.Beside = []limits.Waiting{theirs}
+				w.job.Beside = []limits.Job{theirs}
 			}, limits.ErrUnknown,
 		},
 	} {
