@@ -157,7 +157,10 @@ func (s *Server) Run(ctx context.Context) (err error) {
 		mux.HandleFunc("POST /v1/"+verb, func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, verb) })
 	}
 	// What began is finished: a command that is cut off may have had its effect.
-	server := &http.Server{Handler: peercred.Unhurried(mux, maxRequest), ConnContext: withConn}
+	server := &http.Server{
+		Handler:     peercred.Unhurried(mux, maxRequest),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, opened{}, c) },
+	}
 	// Few of each user are let in, and what is above that is closed at once.
 	gate := &peercred.Listener{
 		Listener: l, Room: peercred.Room{All: 64, Strangers: 32, Each: 8}, Known: s.controller,
@@ -210,10 +213,6 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, verb string) (respo
 
 // opened is the key of the connection in the context of its requests.
 type opened struct{}
-
-func withConn(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, opened{}, c)
-}
 
 // admit returns the caller, where it is one that may ask.
 func (s *Server) admit(ctx context.Context) (uint32, error) {
