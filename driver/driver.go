@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// JobID names a job at its scheduler and is kept across attempts where the
-// driver can (Capabilities.KeepsID).
+// JobID names a job at its scheduler and is kept across attempts.
 type JobID string
 
 // RequestID makes Start repeatable: the same request never creates a second job.
@@ -96,12 +95,10 @@ type Billing struct {
 
 // Capabilities tells what a scheduler can do to a job.
 type Capabilities struct {
-	KeepsID bool // the job id survives a restart under other settings
-	Env     bool // a restart can carry other environment variables
-	Args    bool // a restart can carry other command-line arguments
-	Live    bool // a restart can carry the settings file of PITCHPIPE_SETTINGS
-	Memory  bool // memory limits are enforced
-	Cores   bool // CPUs are confined
+	Env    bool // a restart can carry other environment variables
+	Args   bool // a restart can carry other command-line arguments
+	Live   bool // a restart can carry the settings file of PITCHPIPE_SETTINGS
+	Memory bool // memory limits are enforced
 
 	// MemoryReturns: an attempt that was killed for less memory than its owner asked for
 	// runs again with his. Where it does not, a limit is never lowered.

@@ -107,7 +107,7 @@ func (d *Driver) Capabilities() driver.Capabilities { return Capabilities() }
 
 // Capabilities are those of the embedded scheduler.
 func Capabilities() driver.Capabilities {
-	return driver.Capabilities{KeepsID: true, Env: true, Args: true, Live: true, Memory: true, MemoryReturns: true, Cores: true}
+	return driver.Capabilities{Env: true, Args: true, Live: true, Memory: true, MemoryReturns: true}
 }
 
 // Get returns one job.

@@ -145,7 +145,7 @@ func (d *Driver) Capabilities() driver.Capabilities { return Capabilities() }
 // Capabilities are those of every Nomad cluster.
 func Capabilities() driver.Capabilities {
 	return driver.Capabilities{
-		KeepsID: true, Env: true, Args: true, Memory: true, MemoryReturns: true, Cores: true, UsersSubmit: true,
+		Env: true, Args: true, Memory: true, MemoryReturns: true, UsersSubmit: true,
 	}
 }
 

@@ -138,8 +138,7 @@ func (d *Driver) pruneJob(id driver.JobID, before time.Time) (gone bool, err err
 // Name is slurm.
 func (d *Driver) Name() string { return "slurm" }
 
-// Capabilities are what Slurm can do to a job. That memory and cores are
-// confined is the site's word (cgroups).
+// Capabilities are what Slurm can do to a job. That memory is confined is the site's word (cgroups).
 func (d *Driver) Capabilities() driver.Capabilities {
 	return Capabilities(d.cfg.TaskProlog, d.cfg.Everyone)
 }
@@ -148,7 +147,7 @@ func (d *Driver) Capabilities() driver.Capabilities {
 // everybody's jobs or of one user's.
 func Capabilities(taskProlog, everyone bool) driver.Capabilities {
 	return driver.Capabilities{
-		KeepsID: true, Env: taskProlog, Live: taskProlog, Memory: true, MemoryReturns: true, Cores: true, Accounts: true, UsersSubmit: everyone,
+		Env: taskProlog, Live: taskProlog, Memory: true, MemoryReturns: true, Accounts: true, UsersSubmit: everyone,
 	}
 }
 

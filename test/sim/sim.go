@@ -17,7 +17,7 @@ func (c *Cluster) Name() string { return "sim" }
 
 // Capabilities implements driver.Driver: those of Slurm with requeue in place.
 func (c *Cluster) Capabilities() driver.Capabilities {
-	return driver.Capabilities{KeepsID: true, Env: true, Live: true, Memory: true, MemoryReturns: true, Cores: true, Accounts: true}
+	return driver.Capabilities{Env: true, Live: true, Memory: true, MemoryReturns: true, Accounts: true}
 }
 
 // Start implements driver.Driver.
