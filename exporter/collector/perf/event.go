@@ -50,7 +50,13 @@ func Catalogue() []Event {
 	const hw, sw, cache = unix.PERF_TYPE_HARDWARE, unix.PERF_TYPE_SOFTWARE, unix.PERF_TYPE_HW_CACHE
 	const cgroupSwitches = 11 // PERF_COUNT_SW_CGROUP_SWITCHES
 	var out []Event
-	for _, row := range []struct {
+	columns := [always]string{api.ColTaskClock, api.ColContextSwitch, api.ColMigrations, api.ColMinorFaults, api.ColMajorFaults}
+	places := map[string]func(*collector.Place) *float64{
+		"task-clock":   func(p *collector.Place) *float64 { return &p.CPUSeconds },
+		"cycles":       func(p *collector.Place) *float64 { return &p.Cycles },
+		"cache-misses": func(p *collector.Place) *float64 { return &p.Misses },
+	}
+	for i, row := range []struct {
 		kind               uint32
 		config             uint64
 		name, metric, help string
@@ -76,7 +82,10 @@ func Catalogue() []Event {
 		{sw, unix.PERF_COUNT_SW_EMULATION_FAULTS, "emulation-faults", "emulation_faults", "Instructions that the kernel had to emulate."},
 		{sw, cgroupSwitches, "cgroup-switches", "cgroup_switches", "Context switches to another cgroup."},
 	} {
-		e := Event{Name: row.name, Column: api.PerfEvent(row.name), Metric: row.metric, Help: row.help, attr: Attr{Type: row.kind, Config: row.config}, family: cpuPMU}
+		e := Event{Name: row.name, Column: api.PerfEvent(row.name), Metric: row.metric, Help: row.help, attr: Attr{Type: row.kind, Config: row.config}, family: cpuPMU, place: places[row.name]}
+		if i < always {
+			e.Column = columns[i]
+		}
 		if row.kind == sw {
 			e.family = software
 		}
@@ -84,19 +93,6 @@ func Catalogue() []Event {
 			e.unit = nanoseconds
 		}
 		out = append(out, e)
-	}
-	for i, column := range [always]string{api.ColTaskClock, api.ColContextSwitch, api.ColMigrations, api.ColMinorFaults, api.ColMajorFaults} {
-		out[i].Column = column
-	}
-	for i := range out {
-		switch out[i].Name {
-		case "task-clock":
-			out[i].place = func(p *collector.Place) *float64 { return &p.CPUSeconds }
-		case "cycles":
-			out[i].place = func(p *collector.Place) *float64 { return &p.Cycles }
-		case "cache-misses":
-			out[i].place = func(p *collector.Place) *float64 { return &p.Misses }
-		}
 	}
 	for _, c := range []struct {
 		id       uint64

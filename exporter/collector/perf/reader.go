@@ -66,12 +66,18 @@ func (r *reader) follow(t collector.Target) (refused, err error) {
 	if dir == "" {
 		return nil, fmt.Errorf("%w: the job has no cgroup in %s, perf's hierarchy; see --perf.leaf", collector.ErrUnsupported, r.hierarchy.Name)
 	}
-	r.dir, r.cpus = dir, slices.Clone(t.CPUs)
-	cpus, err := r.wanted(time.Time{})
-	if err != nil {
-		return nil, err
+	r.dir, r.cpus, r.complete = dir, slices.Clone(t.CPUs), nil
+	return r.keepUp(time.Time{})
+}
+
+// keepUp closes counters of CPUs that went offline, and of cgroups that the job has left, and
+// opens those of CPUs that came back; as for follow.
+func (r *reader) keepUp(now time.Time) (refused, err error) {
+	cpus, err := r.wanted(now)
+	if err != nil || r.complete != nil && slices.Equal(cpus, r.complete) {
+		return nil, err // to look at each counter for each CPU takes longer than to read them
 	}
-	closed := r.release(func(c *counter) bool { return c.dir != dir || !slices.Contains(cpus, c.cpu) })
+	closed := r.release(func(c *counter) bool { return c.dir != r.dir || !slices.Contains(cpus, c.cpu) })
 	refused, err = r.fill(cpus)
 	return refused, errors.Join(closed, err)
 }
@@ -107,6 +113,7 @@ func (r *reader) release(gone func(*counter) bool) error {
 // fill opens what is not open yet on the CPUs; as for follow.
 func (r *reader) fill(cpus []int) (refused, err error) {
 	f, err := os.Open(r.dir)
+
 	if err != nil {
 		return nil, fmt.Errorf("perf: %w", err)
 	}
@@ -158,7 +165,11 @@ func (r *reader) open(cgroup *os.File, t *tally, cpu int) error {
 // events were multiplexed; NaN if that cannot be done yet. Events still answer after
 // the cgroup is gone, so the last reading of a job is complete.
 func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Values) error {
-	errs := []error{r.keepUp(m.Time)}
+	refused, err := r.keepUp(m.Time)
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil // the job has gone: nothing runs there
+	}
+	errs := []error{err, refused}
 	for _, t := range r.tallies {
 		t.waiting, t.good = 0, false
 	}
@@ -176,22 +187,6 @@ func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Value
 	return errors.Join(errs...)
 }
 
-// keepUp closes counters of CPUs that went offline and opens those of CPUs that came back.
-func (r *reader) keepUp(now time.Time) error {
-	cpus, err := r.wanted(now)
-	if err != nil {
-		return err
-	}
-	if r.complete != nil && slices.Equal(cpus, r.complete) {
-		return nil // to look at each counter for each CPU takes longer than to read them
-	}
-	closed := r.release(func(c *counter) bool { return !slices.Contains(cpus, c.cpu) })
-	refused, err := r.fill(cpus)
-	if errors.Is(err, os.ErrNotExist) {
-		return closed // the job has gone: nothing runs there
-	}
-	return errors.Join(closed, err, refused)
-}
 
 // read adds one CPU's counts to the tally, and reports whether they are the last.
 func (c *counter) read(now *Counts) (gone bool, err error) {
