@@ -44,7 +44,7 @@ func (s *Sampler) restartedInPlace(j *job) {
 	if !ok {
 		return
 	}
-	j.was, j.joules, j.budgets = was.Job, was.Joules, was.Budgets
+	j.was, j.joules = was, was.Joules
 	t := s.ended[j.stored]
 	if t == nil {
 		return
@@ -126,8 +126,8 @@ func (s *Sampler) resume(j *job) bool {
 	if !ok {
 		return false
 	}
-	j.joules, j.source, j.budgets, j.was = was.Joules, was.Source, was.Budgets, was.Job
-	j.reports.saves = j.was.Saves // a reader that begins anew reports them again
+	j.was, j.joules = was, was.Joules
+	j.reports.saves = was.Job.Saves // a reader that begins anew reports them again
 	if !j.counted && was.Job.Attempt > 0 && j.stored.Manager != attrib.Local {
 		j.stored.Attempt = was.Job.Attempt
 	}

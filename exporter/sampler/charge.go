@@ -143,10 +143,10 @@ func (j *job) settled() {
 	j.charged.lost = j.charged.places == nil
 }
 
-// source is what the sum of a job's joules may claim to be: modelled where a part is that an
-// earlier exporter counted.
+// source is what the sum of a job's joules may claim to be: modelled where a part is that was
+// counted before.
 func (s *Sampler) source(j *job) string {
-	if j.source == energy.Modelled {
+	if j.was.Source == energy.Modelled {
 		return energy.Modelled
 	}
 	return s.meter.Source()

@@ -249,16 +249,21 @@ func TestAMeterThatCannotWaitIsReadBetweenTheTicks(t *testing.T) {
 
 func TestASumThatAnEarlierExporterModelledStaysModelled(t *testing.T) {
 	t.Parallel()
-	for _, tc := range []struct{ name, earlier, want string }{
-		{"it measured as this one does", "metered", "metered"},
-		{"it modelled", energy.Modelled, energy.Modelled},
+	for _, tc := range []struct {
+		name, earlier, want string
+		inPlace             bool
+	}{
+		{"it measured as this one does", "metered", "metered", false},
+		{"it modelled", energy.Modelled, energy.Modelled, false},
+		{"it modelled, and the task is restarted in place", energy.Modelled, energy.Modelled, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld()
-				w.jobs[slurm("42")] = &burn{from: time.Now(), cores: 2, dirs: map[string]string{"unified": dir}, confirmed: true}
+				b := &burn{from: time.Now(), cores: 2, dirs: map[string]string{"unified": dir}, birth: 1, confirmed: true}
+				w.jobs[nomad("42")] = b
 				first, _ := runWith(t, w, sampler.Config{Keep: true, Boot: "this"})
 				wait(5 * time.Second)
 				saved := first.Snapshot().State
@@ -269,6 +274,10 @@ func TestASumThatAnEarlierExporterModelledStaysModelled(t *testing.T) {
 				done := make(chan error, 1)
 				go func() { done <- s.Run(ctx) }()
 				wait(2 * time.Second)
+				if tc.inPlace {
+					w.change(func() { *b = burn{from: time.Now(), cores: 2, dirs: b.dirs, birth: 2, confirmed: true} })
+					wait(2 * time.Second)
+				}
 				cancel()
 				if err := <-done; err != nil {
 					t.Fatal(err)

@@ -66,10 +66,8 @@ type job struct {
 	clockAtRead float64       // task clock when CPU seconds were last read
 	limiter     *rate.Limiter // of marks with a sample
 	reports     *reportLog
-	was         api.Job     // of an earlier exporter, or of an earlier start in the same attempt
-	budgets     api.Budgets // that it had there
-	budgetFault fault       // of the administrator's
-	source      string      // of the joules that an earlier exporter counted; empty = none did
+	was         window.Attempt // of an earlier exporter, or of an earlier start in the same attempt
+	budgetFault fault          // of the administrator's
 }
 
 func (s *Sampler) discover(ctx context.Context) {
@@ -187,16 +185,17 @@ func (s *Sampler) take(ctx context.Context, f scanned, now time.Time) {
 	s.readNode() // its first sample is of now, and not of the last tick
 	j.base = s.cpu
 	goesOn := s.resume(j)
-	first := cmp.Or(j.was.First, j.was.Started, now) // an older exporter kept the second only
+	was := j.was.Job
+	first := cmp.Or(was.First, was.Started, now) // an older exporter kept the second only
 	if now.Before(first) {
 		first = now
 	}
 	wire := api.Job{
 		Manager: j.stored.Manager, ID: j.stored.ID, Attempt: j.stored.Attempt, UID: j.uid, Cgroup: firstDir(f.Found), Started: now,
-		First: first, Saves: j.was.Saves, Saved: j.was.Saved, Heard: j.was.Heard,
+		First: first, Saves: was.Saves, Saved: was.Saved, Heard: was.Heard,
 	}
 	if err := s.store.Begin(window.Attempt{
-		Job: wire, Schema: api.SchemaAccounting, Source: s.source(j), Inode: j.inode.number, Joules: j.joules, Budgets: j.budgets,
+		Job: wire, Schema: api.SchemaAccounting, Source: s.source(j), Inode: j.inode.number, Joules: j.joules, Budgets: j.was.Budgets,
 	}); err != nil {
 		s.stats.JobsRefused++
 		s.log.Warn("job not sampled", "job", j.stored.String(), "err", err)
