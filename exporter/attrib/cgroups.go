@@ -91,10 +91,7 @@ type base struct {
 // orient finds the hierarchies, and where in them jobs may begin: at the root, and for
 // local jobs below the exporter's own ancestors too.
 func (s *Scanner) orient() {
-	self, err := s.root.Memberships(s.root.Self())
-	if err != nil {
-		self = nil // a generated tree: only the roots are looked at
-	}
+	self, _ := s.root.Memberships(s.root.Self()) // none in a generated tree: only the roots are looked at
 	known := map[string]*dirCache{}
 	for _, b := range s.bases {
 		known[b.dir.dir] = b.dir

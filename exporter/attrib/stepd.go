@@ -81,7 +81,7 @@ func (s *Scanner) bornByAdmin(pid int) bool {
 	data, err := hostfs.Read(s.root.Pid(pid, "status"))
 	admin, ok := s.ownerOf(s.root.Proc())
 	want := strconv.FormatUint(uint64(admin), 10)
-	f := strings.Fields(hostfs.Value(data, "Uid:"))
+	f := strings.Fields(hostfs.Value(data, "Uid"))
 	return err == nil && ok && len(f) == 4 && f[0] == want && f[2] == want
 }
 

@@ -24,12 +24,13 @@ func Lines(data []byte) iter.Seq[string] {
 	}
 }
 
-// Value finds the line of a file such as /proc/<pid>/status that begins with a key, which
-// includes its colon, and returns the rest; empty where there is none.
+// Value returns what stands behind a key and its colon in a file such as /proc/<pid>/status or
+// /proc/cpuinfo; empty where no line has anything there.
 func Value(data []byte, key string) string {
 	for line := range Lines(data) {
-		if text, ok := strings.CutPrefix(line, key); ok {
-			return strings.TrimSpace(text)
+		name, value, _ := strings.Cut(line, ":")
+		if value = strings.TrimSpace(value); value != "" && strings.TrimSpace(name) == key {
+			return value
 		}
 	}
 	return ""

@@ -48,7 +48,7 @@ func (r Root) Self() int {
 // Capabilities are those that the exporter has, a bit each; 0 where they are unknown.
 func (r Root) Capabilities() uint64 {
 	data, _ := Read(r.Proc("self", "status")) // unreadable: it says of none
-	set, _ := strconv.ParseUint(Value(data, "CapEff:"), 16, 64)
+	set, _ := strconv.ParseUint(Value(data, "CapEff"), 16, 64)
 	return set
 }
 

@@ -123,15 +123,7 @@ func (n *Node) proc() (procfs.FS, error) {
 // Model reads the CPU's name off /proc/cpuinfo, which spells it differently from
 // one architecture to the next.
 func Model(cpuinfo []byte) string {
-	field := func(name string) string {
-		for line := range hostfs.Lines(cpuinfo) {
-			key, value, _ := strings.Cut(line, ":")
-			if value = strings.TrimSpace(value); value != "" && strings.TrimSpace(key) == name {
-				return value
-			}
-		}
-		return ""
-	}
+	field := func(name string) string { return hostfs.Value(cpuinfo, name) }
 	arm := "unknown"
 	if part := field("CPU part"); part != "" { // ARM gives numbers only
 		arm = "arm " + field("CPU implementer") + " " + part

@@ -88,7 +88,7 @@ func parseSwitches(data []byte) (c counts, err error) {
 // Allowed reads how many CPUs a process may run on off /proc/<pid>/status, 0 if
 // it does not say.
 func Allowed(data []byte) int {
-	cpus, err := hostfs.CPUList(hostfs.Value(data, "Cpus_allowed_list:"))
+	cpus, err := hostfs.CPUList(hostfs.Value(data, "Cpus_allowed_list"))
 	if err != nil {
 		return 0
 	}
