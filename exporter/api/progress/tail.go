@@ -39,16 +39,10 @@ func watch(ctx context.Context, cfg Config, t *tail) error {
 				return t.read()
 			case <-ticker.C:
 				relevant = true
-			case e, ok := <-events:
-				if !ok {
-					events = nil
-				}
-				relevant = e.Name == "" || filepath.Base(e.Name) == filepath.Base(cfg.Path)
-			case _, ok := <-faults:
-				if !ok {
-					faults = nil
-				}
-				relevant = true // an overflow: look
+			case e := <-events:
+				relevant = filepath.Base(e.Name) == filepath.Base(cfg.Path)
+			case <-faults: // an overflow: look
+				relevant = true
 			}
 		}
 	}
