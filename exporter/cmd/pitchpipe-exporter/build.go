@@ -40,7 +40,6 @@ type equipment struct {
 	sockets map[int]int
 	gpus    gpus
 	about   api.Node                     // as it was when the exporter began
-	parts   map[string]string            // of jobs' joules, without graphics cards
 	workers map[string]*collector.Worker // of the sources that were asked
 }
 
@@ -90,7 +89,6 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 	if e.gpus = cards; cards.source != nil {
 		e.sources = append(e.sources, cards.source)
 	}
-	e.parts = found.Parts(false)
 	e.about.EnergyParts = found.Parts(chargeable(answers))
 	for _, s := range e.about.Sources {
 		if s.Name == "perf/task-clock" && s.Support == api.Supported {
@@ -130,8 +128,6 @@ func sockets(root hostfs.Root) map[int]int {
 	return out
 }
 
-// namespaced is why reports cannot be taken.
-const namespaced = "the exporter is in a process namespace of its own"
 
 func run(ctx context.Context, o options) error {
 	var level slog.Level
@@ -208,9 +204,8 @@ func run(ctx context.Context, o options) error {
 		page.GPUs = with.gpus.source.Snapshot
 	}
 	serving.Logger, serving.ShowJobs = log, o.jobs == "all"
-	if o.root.Self() != os.Getpid() {
-		serving.Blind, me.is.Blind = namespaced, namespaced
-		log.Warn("no reports are taken", "reason", namespaced)
+	if serving.Blind = me.is.Blind; serving.Blind != "" {
+		log.Warn("no reports are taken", "reason", serving.Blind)
 	}
 	serve, err := server.New(serving, about, store, sample, metrics.Handler(page))
 	if err != nil {

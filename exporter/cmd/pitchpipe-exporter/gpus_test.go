@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/collector/gpu"
 	"pitchpipe/exporter/collector/gpu/card"
 	"pitchpipe/exporter/hostfs"
@@ -109,7 +110,7 @@ func TestADriverThatIsLoadedLaterIsAsked(t *testing.T) {
 		// The programs that would be asked are not on this machine.
 		asked := &fakeBackend{}
 		g.source = gpu.NewSource(nil, asked)
-		me := &self{with: equipment{gpus: g, about: api.Node{Sources: []api.Source{{Name: "node/cpu", Support: api.Supported}, {Name: "gpu/nvidia"}}}, parts: map[string]string{"node": "modelled"}}}
+		me := &self{with: equipment{gpus: g, about: api.Node{Sources: []api.Source{{Name: "node/cpu", Support: api.Supported}, {Name: "gpu/nvidia"}}}, energy: &energy.Found{Meter: energy.NewModeller(energy.Model{})}}}
 		card := func() api.Source { return me.node(t.Context(), &sampler.Snapshot{}).Sources[1] }
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)

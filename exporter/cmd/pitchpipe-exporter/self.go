@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -11,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pitchpipe/exporter/api"
-	"pitchpipe/exporter/collector/energy"
+
 	"pitchpipe/exporter/hostfs"
 	"pitchpipe/exporter/sampler"
 )
@@ -31,10 +30,7 @@ func (s *self) node(ctx context.Context, snap *sampler.Snapshot) api.Node {
 	if s.with.gpus.source != nil {
 		answers := s.with.gpus.sources(ctx)
 		out.Sources = append(slices.DeleteFunc(out.Sources, func(s api.Source) bool { return strings.HasPrefix(s.Name, "gpu/") }), answers...)
-		out.EnergyParts = maps.Clone(s.with.parts)
-		if chargeable(answers) {
-			out.EnergyParts[energy.GPU] = energy.GPU
-		}
+		out.EnergyParts = s.with.energy.Parts(chargeable(answers))
 	}
 	out.Sources = snap.Mute(out.Sources)
 	is.StateErr, _ = s.unkept.Load().(string)
@@ -49,6 +45,9 @@ func describeSelf(o options) api.Exporter {
 	}
 	if path, err := os.Executable(); err == nil {
 		out.Program = path
+	}
+	if o.root.Self() != os.Getpid() {
+		out.Blind = "the exporter is in a process namespace of its own"
 	}
 	return out
 }
