@@ -13,11 +13,9 @@ import (
 )
 
 // restarted reports whether f is a later start of a job that keeps its id: the
-// scheduler counts another one, or the cgroups were made anew. Those of a task of Nomad
-// may stay, empty, until a restart in place.
+// scheduler counts another one, or the cgroups were made anew.
 func (j *job) restarted(f scanned) bool {
-	return f.Reborn(j.found) || j.counted && f.Attempt > 0 && f.Attempt != j.stored.Attempt ||
-		j.over && f.Key.Manager == attrib.Nomad && f.anyone
+	return f.Reborn(j.found) || j.counted && f.Attempt > 0 && f.Attempt != j.stored.Attempt
 }
 
 // number takes over the attempt's number when the scheduler's own becomes known.

@@ -58,7 +58,6 @@ type job struct {
 	gone     bool // to be ended at the next tick
 	goneAt   time.Time
 	vanished bool // the scanner does not find it any more
-	over     bool // ended, and its leftovers are still there
 
 	inode       inode // of the cgroup that stands for it
 	joules      energy.Joules
@@ -85,7 +84,7 @@ func (s *Sampler) discover(ctx context.Context) {
 		}
 		seen[f.Key] = true
 		switch {
-		case j == nil && s.isAbandoned(f):
+		case j == nil && s.isLeftover(f):
 		case j == nil:
 			if s.replacesEnded(f.Found) {
 				s.log.Debug("job not taken for one that ended", "job", f.Key.String(), "uid", f.UID)
@@ -94,7 +93,6 @@ func (s *Sampler) discover(ctx context.Context) {
 			s.take(ctx, f, now)
 		case j.restarted(f):
 			s.replace(ctx, j, f, now)
-		case j.over:
 		case j.usurped(f):
 			// What ran under the job's name before was not the job.
 			s.log.Info("job begins again in its cgroup", "job", j.stored.String(), "uid", j.uid)
@@ -127,17 +125,14 @@ func (s *Sampler) discover(ctx context.Context) {
 	if ctx.Err() != nil {
 		return // the scan was cut short: what is missing need not be gone
 	}
-	maps.DeleteFunc(s.abandoned, func(key attrib.Key, _ attrib.Found) bool { return !seen[key] })
+	maps.DeleteFunc(s.leftovers, func(key attrib.Key, _ leftover) bool { return !seen[key] })
 	for key, j := range s.jobs {
 		if seen[key] {
 			continue
 		}
 		j.vanished = true
 		j.missed++
-		switch {
-		case j.over:
-			delete(s.jobs, key)
-		case !j.gone && (len(j.found.Dirs) > 0 || j.missed >= missedScans):
+		if !j.gone && (len(j.found.Dirs) > 0 || j.missed >= missedScans) {
 			j.gone, j.goneAt = true, now
 		}
 	}
@@ -146,11 +141,9 @@ func (s *Sampler) discover(ctx context.Context) {
 // replace ends what was sampled under a name and begins with what is there now. The
 // old one is not read again: its cgroup's path leads to the new one's.
 func (s *Sampler) replace(ctx context.Context, j *job, f scanned, now time.Time) {
-	if !j.over {
-		j.gone, j.goneAt = true, now
-		s.end(j, now)
-	}
-	delete(s.jobs, f.Key)
+	j.gone, j.goneAt = true, now
+	s.end(j, now)
+	delete(s.leftovers, f.Key)
 	s.take(ctx, f, now)
 }
 

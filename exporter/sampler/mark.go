@@ -160,7 +160,7 @@ func (s *Sampler) mark(ctx context.Context, m markRequest) error {
 func (s *Sampler) locate(m markRequest) (found *job, _ error) {
 	if m.who.PID == onBehalf {
 		for _, j := range s.jobs {
-			if !j.over && j.named(m.name, m.attempt) && (found == nil || j.first.After(found.first)) {
+			if j.named(m.name, m.attempt) && (found == nil || j.first.After(found.first)) {
 				found = j
 			}
 		}
@@ -178,14 +178,14 @@ func (s *Sampler) locate(m markRequest) (found *job, _ error) {
 		return nil, fmt.Errorf("where the reporter is: %w", err)
 	}
 	if at != (attrib.Key{}) {
-		if j := s.jobs[at]; j != nil && !j.over && !j.vanished {
+		if j := s.jobs[at]; j != nil && !j.vanished {
 			return j, nil
 		}
 		return nil, nil //nolint:nilnil // in no job that runs
 	}
 	for _, j := range s.jobs {
 		// Tasks of others in Nomad may have the same uid, and by now the same number.
-		if !j.over && j.reports.knows(m.who) && (m.who.Start != 0 || j.stored.Manager != attrib.Nomad) {
+		if j.reports.knows(m.who) && (m.who.Start != 0 || j.stored.Manager != attrib.Nomad) {
 			return j, nil
 		}
 	}

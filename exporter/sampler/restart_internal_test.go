@@ -19,8 +19,14 @@ func TestATaskThatIsStartedAgainInItsEmptyCgroupIsALaterStart(t *testing.T) {
 		"it is not over":                 {attrib.Nomad, false, []int{7}, false},
 		"what another scheduler left":    {attrib.Slurm, true, []int{7}, false},
 	} {
-		f := attrib.Found{Key: attrib.Key{Manager: tt.manager, ID: "x", Attempt: 1}, Pids: tt.pids}
-		if got := (&job{found: f, over: tt.over}).restarted(scanned{Found: f, anyone: len(tt.pids) > 0}); got != tt.want {
+		f := scanned{Found: attrib.Found{Key: attrib.Key{Manager: tt.manager, ID: "x", Attempt: 1}, Pids: tt.pids}, anyone: len(tt.pids) > 0}
+		j := &job{found: f.Found}
+		got := j.restarted(f)
+		if tt.over {
+			s := &Sampler{leftovers: map[attrib.Key]leftover{f.Key: {f.Found, j}}}
+			got = !s.isLeftover(f)
+		}
+		if got != tt.want {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
 		}
 	}

@@ -89,11 +89,11 @@ type Sampler struct {
 	jobs       map[attrib.Key]*job
 	ended      map[attrib.Key]*reportLog // of attempts that the store still has
 	earlier    map[inode]window.Attempt
-	abandoned  map[attrib.Key]attrib.Found // empty cgroups that were there before the first tick
-	looks      int                         // for jobs
-	began      time.Time                   // of the first tick
-	started    bool                        // the first scan is over: what is new now began now
-	discovered time.Time                   // when the last scan began
+	leftovers  map[attrib.Key]leftover // which are no jobs
+	looks      int                     // for jobs
+	began      time.Time               // of the first tick
+	started    bool                    // the first scan is over: what is new now began now
+	discovered time.Time               // when the last scan began
 	cpu        node.CPU
 	cpuFault   fault
 	load       float64
@@ -126,7 +126,7 @@ func New(cfg Config, finder Finder, collectors []collector.Collector, n NodeRead
 	s := &Sampler{
 		cfg: cfg, log: cfg.Logger, finder: finder, collectors: collectors, node: n, meter: m, store: store,
 		marks: make(chan markRequest), workers: map[string]*collector.Worker{}, mute: map[string]fault{},
-		jobs: map[attrib.Key]*job{}, ended: map[attrib.Key]*reportLog{}, earlier: map[inode]window.Attempt{}, abandoned: map[attrib.Key]attrib.Found{},
+		jobs: map[attrib.Key]*job{}, ended: map[attrib.Key]*reportLog{}, earlier: map[inode]window.Attempt{}, leftovers: map[attrib.Key]leftover{},
 	}
 	maps.Copy(s.workers, cfg.Workers)
 	s.restore(cfg.Earlier)
@@ -193,10 +193,8 @@ func (s *Sampler) tick(ctx context.Context) {
 	// for what still answers.
 	alive := make([]*job, 0, len(s.jobs))
 	for _, j := range s.jobs {
-		if !j.over {
-			s.reopen(ctx, j)
-			alive = append(alive, j)
-		}
+		s.reopen(ctx, j)
+		alive = append(alive, j)
 	}
 	s.read(ctx, alive...)
 	s.budget(alive...)
@@ -209,15 +207,13 @@ func (s *Sampler) tick(ctx context.Context) {
 		s.ledger.fault.set(s.log, err, "the energy of source "+s.meter.Source()+", without which joules are missing")
 	}
 	// 4. Write it down.
-	for _, j := range s.jobs {
-		switch {
-		case j.over:
-		case j.gone:
+	for _, j := range alive {
+		if j.gone {
 			s.end(j, began)
-		default:
-			s.store.Charge(j.stored, j.joules)
-			s.store.Append(j.stored, began, s.complete(j, began, j.joules.Total()), nil)
+			continue
 		}
+		s.store.Charge(j.stored, j.joules)
+		s.store.Append(j.stored, began, s.complete(j, began, j.joules.Total()), nil)
 	}
 	s.store.Prune(began)
 	s.stats.Ticks++
@@ -234,10 +230,10 @@ func (s *Sampler) end(j *job, now time.Time) {
 	s.ended[j.stored] = j.reports
 	j.close()
 	s.removePerfCgroup(j)
-	j.over = true
 	s.log.Info("job ended", "job", j.stored.String(), "cpu_seconds", j.values[api.ColCPUSeconds], "joules", j.joules.Total())
-	if j.vanished {
-		delete(s.jobs, j.found.Key)
+	delete(s.jobs, j.found.Key)
+	if !j.vanished {
+		s.leftovers[j.found.Key] = leftover{j.found, j}
 	}
 }
 

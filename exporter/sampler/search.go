@@ -40,26 +40,40 @@ func (s *Sampler) questions() map[attrib.Key]question {
 		j.looks++
 		out[key] = question{
 			cpus:   j.cpus != nil || j.looks < looksAtFirst || j.looks%looksRarely == 0,
-			anyone: j.over && key.Manager == attrib.Nomad || !j.over && !s.sawSomebody(j),
+			anyone: !s.sawSomebody(j),
 			user:   len(j.found.Dirs) == 0 && !j.found.Confirmed,
 		}
 	}
 	s.looks++
-	for key := range s.abandoned {
+	for key, left := range s.leftovers {
 		now := s.looks%looksForLife == 0
 		out[key] = question{cpus: now, anyone: now}
+		if left.by != nil {
+			out[key] = question{cpus: true, anyone: key.Manager == attrib.Nomad}
+		}
 	}
 	return out
 }
 
-// isAbandoned reports whether a job that is not known is what another left behind that ended
-// before the sampler began: a cgroup that was empty when it was first looked at, and is.
-// One that an earlier exporter counted for is none, since its last value is to be read.
-func (s *Sampler) isAbandoned(f scanned) bool {
-	was, known := s.abandoned[f.Key]
+// leftover is a cgroup that stays behind when its job has ended.
+type leftover struct {
+	found attrib.Found
+	by    *job // nil = it ended before the sampler began
+}
+
+// isLeftover reports whether a job that is not known is what another left behind: one that
+// has ended and was not started again, or that ended before the sampler began, whose cgroup
+// was empty when it was first looked at, and is. One that an earlier exporter counted for is
+// none, since its last value is to be read.
+func (s *Sampler) isLeftover(f scanned) bool {
+	left, known := s.leftovers[f.Key]
+	begins := f.anyone || known && f.Reborn(left.found)
+	if left.by != nil { // a task of Nomad may be restarted in the same cgroups
+		begins = left.by.restarted(f) || f.anyone && f.Key.Manager == attrib.Nomad
+	}
 	switch {
-	case f.anyone || known && f.Reborn(was):
-		delete(s.abandoned, f.Key)
+	case begins:
+		delete(s.leftovers, f.Key)
 		return false
 	case !known && (s.started || !f.empty):
 		return false
@@ -68,7 +82,7 @@ func (s *Sampler) isAbandoned(f scanned) bool {
 			return false
 		}
 	}
-	s.abandoned[f.Key] = f.Found
+	s.leftovers[f.Key] = leftover{f.Found, left.by}
 	return true
 }
 

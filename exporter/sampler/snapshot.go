@@ -51,7 +51,7 @@ func (s *Snapshot) Mute(sources []api.Source) []api.Source {
 func (s *Sampler) publish(at time.Time) {
 	snap := *s.Snapshot() // what a meter that hangs last answered stays
 	snap.CPU, snap.Load, snap.Book, snap.Stats, snap.Covered = s.cpu, s.load, s.ledger.book, s.stats, s.ledger.covered
-	snap.Silent, snap.Users, snap.At, snap.Running = s.silent(), s.userJoules(), at, 0
+	snap.Silent, snap.Users, snap.At, snap.Running = s.silent(), s.userJoules(), at, len(s.jobs)
 	maps.DeleteFunc(s.ended, func(key attrib.Key, _ *reportLog) bool {
 		a, there := s.store.Attempt(key)
 		return !there || !a.Job.Ended
@@ -64,11 +64,7 @@ func (s *Sampler) publish(at time.Time) {
 		snap.State = s.state(at, s.store.Latest())
 		snap.State.Idle = snap.Idle
 	}
-	for _, j := range s.jobs {
-		if !j.over {
-			snap.Running++
-		}
-	}
+
 	s.writeJournal(snap.State)
 	s.snapshot.Store(&snap)
 }
