@@ -43,10 +43,10 @@ func (s *pages) learn(columns []string) {
 	}
 }
 
-// add writes one series. job are the labels of a job, as jobLabels wrote them, or nil;
-// values are those of the family's other labels, in their order.
-func (s *pages) add(name string, v float64, job []byte, values ...string) {
-	s.names[name].add(v, job, values...)
+// adder returns a function that writes one series of a family. job are the labels of a job, as
+// jobLabels wrote them, or nil; values are those of the family's other labels, in their order.
+func (s *pages) adder(job []byte) func(name string, v float64, values ...string) {
+	return func(name string, v float64, values ...string) { s.names[name].add(v, job, values...) }
 }
 
 func (f *family) add(v float64, job []byte, values ...string) {

@@ -107,7 +107,7 @@ func (s *pages) addGPUs() {
 	if s.cfg.GPUs == nil {
 		return
 	}
-	now, add := s.cfg.GPUs(), s.addPlain
+	now, add := s.cfg.GPUs(), s.adder(nil)
 	if now.Backend == "" {
 		return
 	}

@@ -26,7 +26,7 @@ func (s *pages) encode(snap *sampler.Snapshot, latest []window.Latest, v view) [
 }
 
 func (s *pages) addNode(snap *sampler.Snapshot, v view) {
-	about, add := s.cfg.Node(), s.addPlain
+	about, add := s.cfg.Node(), s.adder(nil)
 	add("pitchpipe_build_info", 1, s.cfg.Version, runtime.Version())
 	for _, source := range about.Sources {
 		// A time in a label would make a series of its own of each silence.
@@ -71,13 +71,10 @@ func (s *pages) addNode(snap *sampler.Snapshot, v view) {
 	add("pitchpipe_jobs_running", float64(snap.Running))
 }
 
-func (s *pages) addPlain(name string, v float64, values ...string) {
-	s.add(name, v, nil, values...)
-}
 
 func (s *pages) addJob(snap *sampler.Snapshot, l window.Latest) {
 	job := jobLabels(l.Job)
-	add := func(name string, v float64, values ...string) { s.add(name, v, job, values...) }
+	add := s.adder(job)
 	add("pitchpipe_job_info", 1, strconv.FormatUint(uint64(l.Job.UID), 10), l.Job.Cgroup)
 	began := l.Job.First
 	if began.IsZero() {
@@ -135,7 +132,7 @@ func addParts(add func(name string, v float64, values ...string), j energy.Joule
 }
 
 func (s *pages) addSelf(snap *sampler.Snapshot) {
-	stats, add := snap.Stats, s.addPlain
+	stats, add := snap.Stats, s.adder(nil)
 	if !snap.At.IsZero() {
 		add("pitchpipe_exporter_sample_time_seconds", float64(snap.At.UnixMilli())/1e3)
 	}

@@ -29,7 +29,7 @@ func (p problem) Error() string { return p.err.Error() }
 // register adds what callers on every side may ask.
 func (s *Server) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+api.PathNode, func(w http.ResponseWriter, _ *http.Request) { s.answer(w, s.node()) })
-	mux.Handle("GET "+api.PathJobs, s.handle(func(_ http.ResponseWriter, _ *http.Request, p peer) (any, error) { return s.store.Jobs(p.sees), nil }))
+	mux.Handle("GET "+api.PathJobs, s.handle(func(_ *http.Request, p peer) (any, error) { return s.store.Jobs(p.sees), nil }))
 	mux.Handle("GET "+api.PathSamples, s.handle(s.window))
 	mux.Handle("POST "+api.PathReport, s.handle(s.progressFor))
 	mux.Handle("PUT "+api.PathBudget, s.handle(s.budget))
@@ -37,14 +37,14 @@ func (s *Server) register(mux *http.ServeMux) {
 }
 
 // handle answers an identified caller with what h returns, or with 204 where that is nil.
-func (s *Server) handle(h func(w http.ResponseWriter, r *http.Request, p peer) (any, error)) http.Handler {
+func (s *Server) handle(h func(r *http.Request, p peer) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := peerOf(r.Context())
 		if p.err != nil {
 			s.refuse(w, problem{http.StatusForbidden, p.err})
 			return
 		}
-		switch out, err := h(w, r, p); {
+		switch out, err := h(r, p); {
 		case err != nil:
 			s.refuse(w, err)
 		case out == nil:
@@ -84,8 +84,8 @@ func number(r *http.Request, name string, bits int) (uint64, error) {
 	return v, nil
 }
 
-func body[T any](w http.ResponseWriter, r *http.Request, parse func([]byte) (T, error)) (v T, err error) {
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+func body[T any](r *http.Request, parse func([]byte) (T, error)) (v T, err error) {
+	data, err := io.ReadAll(r.Body)
 	if err != nil {
 		return v, problem{http.StatusRequestEntityTooLarge, err}
 	}
@@ -100,7 +100,7 @@ func noJob(r *http.Request) error {
 	return problem{http.StatusNotFound, fmt.Errorf("no job %q that you may see", r.PathValue("id"))}
 }
 
-func (s *Server) window(_ http.ResponseWriter, r *http.Request, p peer) (any, error) {
+func (s *Server) window(r *http.Request, p peer) (any, error) {
 	attempt, err1 := number(r, "attempt", 31)
 	after, err2 := number(r, "after", 64)
 	if err := errors.Join(err1, err2); err != nil {
@@ -116,9 +116,9 @@ func (s *Server) window(_ http.ResponseWriter, r *http.Request, p peer) (any, er
 // budget takes what a job may use from a caller who sees the job. A caller who sees all jobs
 // sets the controller's budget, the job's user the owner's, and neither can raise what the
 // other set: see api.Budgets.
-func (s *Server) budget(w http.ResponseWriter, r *http.Request, p peer) (any, error) {
+func (s *Server) budget(r *http.Request, p peer) (any, error) {
 	attempt, err1 := number(r, "attempt", 31)
-	b, err2 := body(w, r, api.ParseBudget)
+	b, err2 := body(r, api.ParseBudget)
 	if err := cmp.Or(err1, err2); err != nil {
 		return nil, err
 	}
@@ -138,17 +138,17 @@ func (s *Server) budget(w http.ResponseWriter, r *http.Request, p peer) (any, er
 }
 
 // progress takes a report from inside a job: where its sender runs names the job.
-func (s *Server) progress(w http.ResponseWriter, r *http.Request, p peer) (any, error) {
+func (s *Server) progress(r *http.Request, p peer) (any, error) {
 	if s.cfg.Blind != "" || p.PID <= 0 {
 		return nil, problem{http.StatusForbidden, fmt.Errorf("the caller's process is not known: %s", cmp.Or(s.cfg.Blind, "it is in a process namespace that the exporter does not see"))}
 	}
-	return nil, s.mark(w, r, http.StatusForbidden, func(ctx context.Context, report api.Report) error {
+	return nil, s.mark(r, http.StatusForbidden, func(ctx context.Context, report api.Report) error {
 		return s.marker.Mark(ctx, p.Caller, report)
 	})
 }
 
 // progressFor takes a report about a job from a caller who may see the jobs of all users.
-func (s *Server) progressFor(w http.ResponseWriter, r *http.Request, p peer) (any, error) {
+func (s *Server) progressFor(r *http.Request, p peer) (any, error) {
 	if !p.all {
 		return nil, problem{http.StatusForbidden, errors.New("on behalf of a job only root and the exporter's readers report; a job itself reports at " + api.PathProgress)}
 	}
@@ -156,14 +156,14 @@ func (s *Server) progressFor(w http.ResponseWriter, r *http.Request, p peer) (an
 	if err != nil {
 		return nil, err
 	}
-	return nil, s.mark(w, r, http.StatusNotFound, func(ctx context.Context, report api.Report) error {
+	return nil, s.mark(r, http.StatusNotFound, func(ctx context.Context, report api.Report) error {
 		return s.marker.MarkFor(ctx, r.PathValue("id"), int(attempt), report)
 	})
 }
 
 // mark reads a report and passes it on; nowhere is the status where it belongs to no job.
-func (s *Server) mark(w http.ResponseWriter, r *http.Request, nowhere int, pass func(context.Context, api.Report) error) error {
-	report, err := body(w, r, api.ParseReport)
+func (s *Server) mark(r *http.Request, nowhere int, pass func(context.Context, api.Report) error) error {
+	report, err := body(r, api.ParseReport)
 	if err != nil {
 		return err
 	}

@@ -37,12 +37,9 @@ func (c Remote) asked() bool {
 // ErrRemote means that callers on other machines cannot be served as was asked.
 var ErrRemote = errors.New("serving the API over TLS")
 
-const (
-	maxRequest = 4 << 10
-	// maxCallers is how many connections there are at a time, half of them of one address:
-	// each controller keeps two.
-	maxCallers = 64
-)
+// maxCallers is how many connections there are at a time, half of them of one address:
+// each controller keeps two.
+const maxCallers = 64
 
 type remote struct {
 	*Server
@@ -93,7 +90,7 @@ func (m *remote) config(*tls.ClientHelloInfo) (*tls.Config, error) {
 func (m *remote) handler() http.Handler {
 	mux := http.NewServeMux()
 	m.register(mux)
-	limited := http.MaxBytesHandler(mux, maxRequest)
+	limited := http.MaxBytesHandler(mux, maxBody)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := m.admit(r); err != nil {
 			m.refused.Add(r.RemoteAddr, err)

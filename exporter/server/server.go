@@ -168,5 +168,5 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	s.register(mux)
 	mux.Handle("POST "+api.PathProgress, s.handle(s.progress))
-	return s.rated(mux)
+	return s.rated(http.MaxBytesHandler(mux, maxBody))
 }
