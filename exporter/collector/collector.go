@@ -30,6 +30,21 @@ type Moment struct {
 	Unlisted bool
 }
 
+// Cached is something that seldom changes.
+type Cached[T any] struct {
+	at time.Time
+	v  T
+}
+
+// Get returns it as of less than age before now, or as find finds it; always the latter if now
+// is zero.
+func (c *Cached[T]) Get(now time.Time, age time.Duration, find func() T) T {
+	if old := now.Sub(c.at); now.IsZero() || c.at.IsZero() || old < 0 || old >= age {
+		c.at, c.v = now, find()
+	}
+	return c.v
+}
+
 // Collector is one source of a job's counters.
 type Collector interface {
 	// Name is the first part of its sources' names.

@@ -71,7 +71,6 @@ func (s *pages) addNode(snap *sampler.Snapshot, v view) {
 	add("pitchpipe_jobs_running", float64(snap.Running))
 }
 
-
 func (s *pages) addJob(snap *sampler.Snapshot, l window.Latest) {
 	job := jobLabels(l.Job)
 	add := s.adder(job)

@@ -39,17 +39,16 @@ func (s *Sampler) budget(jobs ...*job) {
 		a := &all[i]
 		a.budget, a.err = s.cfg.Budget(a.of.Manager, a.of.ID)
 	})
+	if silent != nil {
+		all = slices.Repeat([]answer{{err: silent}}, len(jobs))
+	}
 	for i, j := range jobs {
-		b, err := api.Budget{}, silent
-		if silent == nil {
-			b, err = all[i].budget, all[i].err
-		}
-		if err != nil {
+		if all[i].err != nil {
 			s.stats.ReadErrors++
 		} else {
-			s.store.Allow(j.stored, api.ByAdministrator, b)
+			s.store.Allow(j.stored, api.ByAdministrator, all[i].budget)
 		}
-		j.budgetFault.set(s.log, err, "the budget that an administrator wrote for", j.stored)
+		j.budgetFault.set(s.log, all[i].err, "the budget that an administrator wrote for", j.stored)
 	}
 }
 

@@ -128,7 +128,6 @@ func sockets(root hostfs.Root) map[int]int {
 	return out
 }
 
-
 func run(ctx context.Context, o options) error {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.level)); err != nil {

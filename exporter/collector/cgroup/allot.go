@@ -12,21 +12,8 @@ import (
 	"pitchpipe/exporter/hostfs"
 )
 
-// cached is something that seldom changes.
-type cached[T any] struct {
-	at time.Time
-	v  T
-}
-
-// lately is for how long it stands.
+// lately is for how long what seldom changes stands.
 const lately = 4 * time.Second
-
-func (c *cached[T]) get(now time.Time, find func() T) T {
-	if age := now.Sub(c.at); now.IsZero() || c.at.IsZero() || age < 0 || age >= lately {
-		c.at, c.v = now, find()
-	}
-	return c.v
-}
 
 // allotted is how many cores are a job's, 0 = it was given no number, or why it is unknown.
 type allotted struct {
@@ -112,7 +99,7 @@ func (r *reader) affinity(pids []int) int {
 
 // onlineCPUs are those of the node, as of a moment ago; none = unknown.
 func (c *Collector) onlineCPUs(now time.Time) map[int]bool {
-	return c.online.get(now, func() map[int]bool {
+	return c.online.Get(now, lately, func() map[int]bool {
 		out := map[int]bool{}
 		cpus, _ := c.root.OnlineCPUs()
 		for _, cpu := range cpus {
@@ -149,11 +136,11 @@ func (r *reader) part(now time.Time) float64 {
 func (c *Collector) pool(parent, file string, usual float64, now time.Time) pool {
 	if c.pools[parent] == nil {
 		if c.pools == nil || len(c.pools) > 64 { // jobs have few parents
-			c.pools = map[string]*cached[pool]{}
+			c.pools = map[string]*collector.Cached[pool]{}
 		}
-		c.pools[parent] = &cached[pool]{}
+		c.pools[parent] = &collector.Cached[pool]{}
 	}
-	return c.pools[parent].get(now, func() (p pool) {
+	return c.pools[parent].Get(now, lately, func() (p pool) {
 		entries, _ := os.ReadDir(parent) // gone: an empty pool
 		for _, e := range entries {
 			dir := filepath.Join(parent, e.Name())

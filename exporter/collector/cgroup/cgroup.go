@@ -20,8 +20,8 @@ import (
 // Collector reads cgroup files.
 type Collector struct {
 	root   hostfs.Root
-	online cached[map[int]bool] // CPUs
-	pools  map[string]*cached[pool]
+	online collector.Cached[map[int]bool] // CPUs
+	pools  map[string]*collector.Cached[pool]
 }
 
 // New returns a collector for the trees below root.
@@ -95,7 +95,7 @@ type reader struct {
 	peak      float64           // largest use seen, if the kernel keeps none
 
 	buf      hostfs.Buffer
-	allotted cached[allotted]
+	allotted collector.Cached[allotted]
 
 	usage  float64          // CPU seconds at the last reading
 	rest   collector.Values // what else the last whole reading had
@@ -134,7 +134,7 @@ func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Value
 		return nil
 	}
 	clear(r.rest)
-	a := r.allotted.get(m.Time, func() allotted { return r.allot(m) })
+	a := r.allotted.Get(m.Time, lately, func() allotted { return r.allot(m) })
 	if a.cores > 0 {
 		r.rest[api.ColAllocatedCores] = a.cores
 	}

@@ -80,13 +80,3 @@ func (i *idle) now() (watts float64, basis string) {
 		return i.model, basisModelled
 	}
 }
-
-// weaker is the weaker of two bases; empty is none.
-func weaker(a, b string) string {
-	for _, basis := range []string{basisModelled, basisObserved, basisCalibrated} {
-		if a == basis || b == basis {
-			return basis
-		}
-	}
-	return ""
-}

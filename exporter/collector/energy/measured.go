@@ -1,7 +1,6 @@
 package energy
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,14 +109,21 @@ func (m *Measured) Read(_ context.Context, elapsed time.Duration) error {
 
 // IdleWatts is the sum over what counts, with the weakest basis of a part.
 func (m *Measured) IdleWatts() (watts float64, basis string) {
+	known := map[string]bool{}
 	for _, c := range m.counted {
 		if !c.idle.known && c.idle.model == 0 { // nothing is assumed of it
 			continue
 		}
 		w, b := c.idle.now()
-		watts, basis = watts+w, weaker(basis, b)
+		watts += w
+		known[b] = true
 	}
-	return watts, cmp.Or(basis, basisModelled)
+	for _, weakest := range []string{basisModelled, basisObserved, basisCalibrated} {
+		if known[weakest] {
+			return watts, weakest
+		}
+	}
+	return watts, basisModelled // nothing is assumed of any
 }
 
 // Settle returns what the counters grew by.

@@ -1,6 +1,7 @@
 package energy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -117,19 +118,15 @@ func (p *powerPMU) counter(event string, cpu int) *counter {
 	}
 	switch event {
 	case "pkg":
-		c.name, c.component = "package", Package
+		c.id, c.name, c.component = "power:"+where+":package", packageName+where, Package
+	case "psys":
+		c.id, c.pkg = "power:psys", Whole
 	case "ram":
 		c.name, c.component = "dram", DRAM
 	case "cores":
 		c.name = "core"
 	}
-	c.id = "power:" + where + ":" + c.name
-	switch event {
-	case "pkg":
-		c.name = packageName + where
-	case "psys":
-		c.id, c.pkg = "power:psys", Whole
-	}
+	c.id = cmp.Or(c.id, "power:"+where+":"+c.name)
 	return c
 }
 

@@ -21,24 +21,22 @@ type Collector struct {
 	plans   []plan // nil = not probed yet; the software events first
 	sources []api.Source
 
-	online []int     // CPUs
-	asked  time.Time // when that was read
+	online collector.Cached[online] // for all jobs
 }
 
-// lately is for how long the CPUs that are online stand for those of all jobs.
-const lately = 500 * time.Millisecond
+// online are the CPUs that are, or why they are unknown.
+type online struct {
+	cpus []int
+	err  error
+}
 
-// cpus are those that are online, as of no more than lately before now; zero = as of now.
+// cpus are those that are online, as of a moment ago; zero = as of now.
 func (c *Collector) cpus(now time.Time) ([]int, error) {
-	if age := now.Sub(c.asked); !now.IsZero() && len(c.online) > 0 && age >= 0 && age < lately {
-		return slices.Clone(c.online), nil
-	}
-	online, err := c.root.OnlineCPUs()
-	if err != nil {
-		return nil, err
-	}
-	c.online, c.asked = online, now
-	return slices.Clone(online), nil
+	is := c.online.Get(now, 500*time.Millisecond, func() (o online) {
+		o.cpus, o.err = c.root.OnlineCPUs()
+		return o
+	})
+	return slices.Clone(is.cpus), is.err
 }
 
 // New returns a collector for the cgroups below root. Chosen are what it counts beside

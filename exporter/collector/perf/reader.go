@@ -187,7 +187,6 @@ func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Value
 	return errors.Join(errs...)
 }
 
-
 // read adds one CPU's counts to the tally, and reports whether they are the last.
 func (c *counter) read(now *Counts) (gone bool, err error) {
 	if err := c.group.Read(now); err != nil {
