@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -82,6 +83,12 @@ func Read(path string) ([]byte, error) {
 		return nil, err
 	}
 	return bytes.Clone(data), nil
+}
+
+// Text is what a file of one line says; empty where it cannot be read.
+func Text(path string) string {
+	data, _ := Read(path)
+	return strings.TrimSpace(string(data))
 }
 
 // pseudo is as large as nearly all pseudo files are at most.

@@ -134,11 +134,8 @@ func nvidiaCard(root hostfs.Root) bool {
 	const vendor, display = "0x10de", "0x03"
 	devices, _ := filepath.Glob(root.Sys("bus", "pci", "devices", "*")) // the pattern is good
 	return slices.ContainsFunc(devices, func(device string) bool {
-		is := func(file, prefix string) bool {
-			data, err := hostfs.Read(filepath.Join(device, file))
-			return err == nil && strings.HasPrefix(string(data), prefix)
-		}
-		return is("vendor", vendor) && is("class", display)
+		is := func(file string) string { return hostfs.Text(filepath.Join(device, file)) }
+		return is("vendor") == vendor && strings.HasPrefix(is("class"), display)
 	})
 }
 

@@ -141,10 +141,7 @@ func NewHWMon(root hostfs.Root, sensors Sensors, model Model) (*Measured, error)
 // sensorsOf lists a chip's sensors that a rule lets count, in the order of their ids. It reads
 // average power rather than the power of a moment.
 func sensorsOf(dir string, rules Sensors) []*counter {
-	line := func(file string) string {
-		data, _ := hostfs.Read(filepath.Join(dir, file)) // unreadable: no name
-		return strings.TrimSpace(string(data))
-	}
+	line := func(file string) string { return hostfs.Text(filepath.Join(dir, file)) }
 	chip := line("name")
 	entries, err := names(dir, "")
 	if err != nil || chip == "" {

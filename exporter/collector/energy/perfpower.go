@@ -80,7 +80,7 @@ func (p *powerPMU) add(event string) error {
 	if err != nil || !(joules > 0) {
 		return fmt.Errorf("%w: scale %.40q", collector.ErrUnsupported, scale)
 	}
-	if unit, err := hostfs.Read(path + ".unit"); err == nil && strings.TrimSpace(string(unit)) != "Joules" {
+	if unit := cmp.Or(hostfs.Text(path+".unit"), "Joules"); unit != "Joules" {
 		return fmt.Errorf("%w: unit %.40q, want Joules", collector.ErrUnsupported, unit)
 	}
 	cpus, seen := p.cpus, map[string]bool{}

@@ -54,8 +54,8 @@ const (
 
 // newZone returns nil for what is no zone.
 func newZone(top, id string) *counter {
-	name, err := hostfs.Read(filepath.Join(top, id, "name"))
-	if err != nil || !strings.HasPrefix(id, rapl) && !strings.HasPrefix(id, mmio) {
+	name := hostfs.Text(filepath.Join(top, id, "name"))
+	if name == "" || !strings.HasPrefix(id, rapl) && !strings.HasPrefix(id, mmio) {
 		return nil
 	}
 	w := &wrapping{}
@@ -63,7 +63,7 @@ func newZone(top, id string) *counter {
 		w.end, _ = hostfs.Number(data) // wrapping copes without
 	}
 	return &counter{
-		id: id, name: strings.TrimSpace(string(name)), read: fromFile(filepath.Join(top, id, "energy_uj"), hostfs.Number),
+		id: id, name: name, read: fromFile(filepath.Join(top, id, "energy_uj"), hostfs.Number),
 		grew: w.grew, every: w.every(),
 	}
 }

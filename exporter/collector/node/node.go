@@ -65,10 +65,8 @@ func (n *Node) Machine() (m api.Node, _ error) {
 			m.MemoryBytes = int64(min(*mem.MemTotalBytes, math.MaxInt64))
 		}
 	}
-	if data, err := hostfs.Read(n.root.Proc("sys", "kernel", "hostname")); err == nil {
-		m.Hostname = strings.TrimSpace(string(data))
-	} else if name, err := os.Hostname(); err == nil {
-		m.Hostname = name
+	if m.Hostname = hostfs.Text(n.root.Proc("sys", "kernel", "hostname")); m.Hostname == "" {
+		m.Hostname, _ = os.Hostname()
 	}
 	return m, nil
 }

@@ -117,10 +117,7 @@ func (c *Collector) explain(e Event, err error) error {
 // require CAP_SYS_ADMIN.
 func Denial(root hostfs.Root, refused error) string {
 	const mainline = 2
-	kernel := func(file string) string {
-		data, _ := hostfs.Read(root.Proc("sys", "kernel", file)) // unreadable: empty
-		return strings.TrimSpace(string(data))
-	}
+	kernel := func(file string) string { return hostfs.Text(root.Proc("sys", "kernel", file)) }
 	last, err := strconv.Atoi(kernel("cap_last_cap"))
 	knows := err != nil || last >= unix.CAP_PERFMON
 	held := root.Capabilities()
