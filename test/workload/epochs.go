@@ -12,14 +12,11 @@ import (
 // Exit statuses.
 const (
 	exitDone       = 0
-	exitFailed     = 1   // the work failed, or --fail-at asked for it
+	exitFailed     = 1   // the work failed
 	exitUsage      = 2   // a flag, a variable or the checkpoint is unusable
 	exitSaved      = 85  // saved after SIGUSR1: start it again and it continues
 	exitTerminated = 143 // saved after SIGTERM
 )
-
-// errAsked is the failure that --fail-at asks for.
-var errAsked = errors.New("failed as asked")
 
 // request is what a signal asks of a run.
 type request uint8
@@ -132,8 +129,6 @@ func (r *player) answer(requests <-chan request) (status int, leave bool, err er
 		}
 		switch {
 		case r.done >= r.options.params.epochs: // nothing is left to save for
-		case q == saveAndLeave && r.options.ignoreSignal:
-			say(r.messages, "SIGUSR1 is ignored as asked\n")
 		case q == saveAndLeave && r.options.state == "":
 			say(r.messages, "SIGUSR1: there is no --state to save to, going on\n")
 		case r.options.state == "":
@@ -153,9 +148,6 @@ func (r *player) answer(requests <-chan request) (status int, leave bool, err er
 
 func (r *player) next(ctx context.Context) error {
 	n := r.done + 1
-	if n == r.options.failAt {
-		return fmt.Errorf("epoch %d: %w", n, errAsked)
-	}
 	if r.options.growMB > 0 {
 		r.grow()
 	}
@@ -164,11 +156,6 @@ func (r *player) next(ctx context.Context) error {
 		return fmt.Errorf("epoch %d: %w", n, err)
 	}
 	r.done = n
-	if every := r.options.saveEvery; every > 0 && n%every == 0 && n < r.options.params.epochs {
-		if err := save(r.options.state, r.header(), r.work); err != nil {
-			return err
-		}
-	}
 	if _, err := fmt.Fprintf(r.out, "epoch %d/%d loss %.6g acc %.4f\n", n, r.options.params.epochs, res.loss, res.acc); err != nil {
 		return fmt.Errorf("print epoch %d: %w", n, err)
 	}

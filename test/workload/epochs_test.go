@@ -15,13 +15,15 @@ import (
 // set, is called inside of each.
 type counter struct {
 	sum     uint64
-	onEpoch func(n int)
+	onEpoch func(n int) error
 }
 
 func (c *counter) epoch(_ context.Context, n int) (result, error) {
 	c.sum += uint64(n)
 	if c.onEpoch != nil {
-		c.onEpoch(n)
+		if err := c.onEpoch(n); err != nil {
+			return result{}, err
+		}
 	}
 	return result{loss: float64(c.sum), acc: 0.5}, nil
 }
@@ -38,6 +40,7 @@ type outcome struct {
 type job struct {
 	options options
 	epochs  []int // done so far over all runs
+	failAt  int   // epoch that fails, 0 = none
 }
 
 func newJob(t *testing.T, total int) *job {
@@ -59,11 +62,15 @@ func (j *job) run(t *testing.T, askIn int, ask ...request) outcome {
 		send()
 	}
 	k := kind{name: "counter", start: func(params) (work, error) {
-		return &counter{onEpoch: func(n int) {
+		return &counter{onEpoch: func(n int) error {
+			if n == j.failAt {
+				return errBroken
+			}
 			j.epochs = append(j.epochs, n)
 			if n == askIn {
 				send()
 			}
+			return nil
 		}}, nil
 	}}
 	var out, messages strings.Builder
@@ -159,39 +166,15 @@ func TestARunWithoutAFileRefusesToLeaveButCanBeTerminated(t *testing.T) {
 	}
 }
 
-func TestAnIgnoredSignalIsIgnored(t *testing.T) {
-	t.Parallel()
-	j := newJob(t, 3)
-	j.options.ignoreSignal = true
-	if got := j.run(t, 1, saveAndLeave); got.status != exitDone || got.out != lines(1, 3, 3)+"done after 3 epochs\n" {
-		t.Errorf("got %+v", got)
-	}
-	if got := j.run(t, 1, terminate); got.status != exitTerminated {
-		t.Errorf("SIGTERM was ignored as well: %+v", got)
-	}
-}
+var errBroken = errors.New("broken")
 
-func TestARunFailsWhereItIsToldTo(t *testing.T) {
+func TestARunEndsWhereItsWorkFails(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, 5)
-	j.options.failAt = 3
-	if got := j.run(t, -1); got.status != exitFailed || !errors.Is(got.err, errAsked) || got.out != lines(1, 2, 5) {
+	j.failAt = 3
+	if got := j.run(t, -1); got.status != exitFailed || !errors.Is(got.err, errBroken) || got.out != lines(1, 2, 5) {
 		t.Errorf("got %+v", got)
 	}
-}
-
-func TestARegularSaveBoundsWhatAFailureCosts(t *testing.T) {
-	t.Parallel()
-	j := newJob(t, 6)
-	j.options.saveEvery, j.options.failAt = 2, 6
-	if got := j.run(t, -1); got.status != exitFailed || got.out != lines(1, 5, 6) {
-		t.Fatalf("got %+v", got)
-	}
-	j.options.failAt = 0
-	if got := j.run(t, -1); got.out != lines(5, 6, 6)+"done after 6 epochs\n" {
-		t.Errorf("got %+v, want it to go on after epoch 4", got)
-	}
-	j.mustHaveNoState(t)
 }
 
 func TestTheStateOfOtherWorkIsRefusedAndKept(t *testing.T) {

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -146,36 +145,6 @@ func TestAnInterruptedRunPrintsWhatAnUninterruptedOnePrints(t *testing.T) {
 	}
 }
 
-func TestAKilledRunGoesOnFromItsLastRegularSave(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	args := strings.Fields("dense --epochs 400 --scale 0.001 --state job.ckpt --save-every 2")
-	p := start(t, dir, args...)
-	p.until(t, "epoch 5/")
-	p.signal(t, syscall.SIGKILL)
-	if status := p.end(t); status != 128+int(syscall.SIGKILL) {
-		t.Fatalf("status %d", status)
-	}
-	p = start(t, dir, args...)
-	p.until(t, "epoch ")
-	var n int
-	if _, err := fmt.Sscanf(p.out[0], "epoch %d/", &n); err != nil || n < 5 || n > 390 {
-		t.Errorf("it went on with %q", p.out[0])
-	}
-	p.signal(t, syscall.SIGTERM)
-	p.end(t)
-}
-
-func TestAnIgnoredSignalDoesNotEndTheRun(t *testing.T) {
-	t.Parallel()
-	p := start(t, t.TempDir(), strings.Fields("tick --epochs 4 --epoch-seconds 0.05 --ignore-signal --state s")...)
-	p.until(t, "epoch 1/4 ")
-	p.signal(t, syscall.SIGUSR1)
-	if status := p.end(t); status != exitDone || len(p.out) != 5 {
-		t.Errorf("status %d, said %q", status, p.out)
-	}
-}
-
 func TestCommandLinesAndTheirExitStatus(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -186,7 +155,6 @@ func TestCommandLinesAndTheirExitStatus(t *testing.T) {
 		"no kind":        {"", exitUsage, "usage:"},
 		"unknown kind":   {"dence --epochs 3", exitUsage, `unknown kind "dence"`},
 		"bad value":      {"tick --epochs 0", exitUsage, "--epochs: want at least 1"},
-		"told to fail":   {"tick --epochs 3 --epoch-seconds 0 --fail-at 2", exitFailed, "epoch 2: failed as asked"},
 		"no such folder": {"tick --epochs 1 --journal /nonexistent/j", exitUsage, "open journal"},
 		"help":           {"help", exitDone, "dense"},
 		"help of a kind": {"dense --help", exitDone, "-state"},

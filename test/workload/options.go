@@ -20,12 +20,9 @@ var errUsage = errors.New("usage")
 
 // options is a command line and environment that was understood.
 type options struct {
-	params       params
-	state        string // checkpoint file, empty = none
-	saveEvery    int    // also save after every so many epochs, 0 = only when asked
-	failAt       int    // fail instead of doing this epoch, 0 = never
-	ignoreSignal bool   // do as if SIGUSR1 had not come
-	growMB       int    // take so many more MiB in every epoch
+	params params
+	state  string // checkpoint file, empty = none
+	growMB int    // take so many more MiB in every epoch
 }
 
 // params is what a piece of work is made from. Equal params, threads and batch size
@@ -78,9 +75,6 @@ func parse(kind string, args []string, getenv func(string) string, messages io.W
 	fs.Uint64Var(&o.params.seed, "seed", 1, "seed of everything random")
 	fs.Float64Var(&o.params.scale, "scale", 1, "amount of work per epoch, 1 = about half a second on one core")
 	fs.StringVar(&o.state, "state", "", "checkpoint `file`: read if it is there, written when a signal asks for it")
-	fs.IntVar(&o.saveEvery, "save-every", 0, "also save after every so many epochs, 0 = only on a signal")
-	fs.IntVar(&o.failAt, "fail-at", 0, "fail instead of doing this epoch, 0 = never")
-	fs.BoolVar(&o.ignoreSignal, "ignore-signal", false, "do nothing on SIGUSR1")
 	fs.IntVar(&o.growMB, "grow", 0, "take so many more `MiB` of memory in every epoch")
 	fs.Float64Var(&epochLength, "epoch-seconds", 1, "length of an epoch of a kind that only waits")
 	fs.StringVar(&o.params.journal, "journal", "", "`file` to append finished epochs to, for a kind that only waits")
@@ -126,9 +120,6 @@ func (o options) check(epochLength float64) error {
 		{"epochs", o.params.epochs >= 1, "at least 1"},
 		{"input", o.params.input >= 1, "at least 1"},
 		{"scale", o.params.scale > 0 && o.params.scale <= 1000, "more than 0 and at most 1000"},
-		{"save-every", o.saveEvery >= 0, "0 or more"},
-		{"save-every", o.saveEvery == 0 || o.state != "", "a file to save to: give --state as well"},
-		{"fail-at", o.failAt >= 0, "0 or more"},
 		{"grow", o.growMB >= 0 && o.growMB <= 1<<20, "0 to 1048576"},
 		{"epoch-seconds", epochLength >= 0 && epochLength <= math.MaxInt32, "0 or more"},
 	} {

@@ -32,7 +32,6 @@ func TestBadFlagsAndVariablesAreRefusedByName(t *testing.T) {
 		"input zero":                {args: []string{"--input", "0"}, want: "--input"},
 		"scale zero":                {args: []string{"--scale", "0"}, want: "--scale"},
 		"scale that is no number":   {args: []string{"--scale", "NaN"}, want: "--scale"},
-		"saving without a file":     {args: []string{"--save-every", "2"}, want: "--state"},
 		"negative growth":           {args: []string{"--grow", "-1"}, want: "--grow"},
 		"negative length":           {args: []string{"--epoch-seconds", "-1"}, want: "--epoch-seconds"},
 		"endless length":            {args: []string{"--epoch-seconds", "inf"}, want: "--epoch-seconds"},
@@ -72,7 +71,7 @@ func TestWhatIsNotSetHasADefault(t *testing.T) {
 
 func TestFlagsAndVariablesAreRead(t *testing.T) {
 	t.Parallel()
-	args := strings.Fields("--epochs 7 --input 3 --seed 9 --state s --save-every 2 --fail-at 4 --ignore-signal --grow 5 --epoch-seconds 0.25 --journal j --scale 0.5")
+	args := strings.Fields("--epochs 7 --input 3 --seed 9 --state s --grow 5 --epoch-seconds 0.25 --journal j --scale 0.5")
 	o, err := parse("tick", args, env("THREADS", "3", "BATCH_SIZE", "64"), io.Discard)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +81,7 @@ func TestFlagsAndVariablesAreRead(t *testing.T) {
 		p.epochLength != 250*time.Millisecond || p.journal != "j" {
 		t.Errorf("parameters %+v", p)
 	}
-	if o.state != "s" || o.saveEvery != 2 || o.failAt != 4 || !o.ignoreSignal || o.growMB != 5 {
+	if o.state != "s" || o.growMB != 5 {
 		t.Errorf("options %+v", o)
 	}
 }
