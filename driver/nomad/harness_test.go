@@ -8,7 +8,6 @@ import (
 	"hash/fnv"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -22,6 +21,7 @@ import (
 	"pitchpipe/driver/durable"
 	"pitchpipe/driver/nomad"
 	"pitchpipe/driver/nomad/spec"
+	"pitchpipe/test/sandbox"
 )
 
 const savedExit = 85
@@ -34,11 +34,7 @@ var program = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "job")
-	out, err := exec.Command("go", "build", "-o", path, "./testdata/job").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return path, nil
+	return path, sandbox.Build(context.Background(), dir, "driver/nomad/testdata/job")
 })
 
 // bench is one driver of a test, which sees the jobs of a namespace of its own.

@@ -47,12 +47,11 @@ var errUsage = errors.New("want numbers above 0 and no arguments")
 
 // watchFlags are those of the benches that watch a queue.
 func watchFlags(fs *flag.FlagSet, args []string, jobs, stanzas int, trace io.Writer) (options, error) {
-	o := options{trace: trace}
+	o := options{root: ".", trace: trace}
 	fs.IntVar(&o.jobs, "jobs", jobs, "jobs in the queue")
 	fs.IntVar(&o.stanzas, "stanzas", stanzas, "of them that have a stanza")
 	minutes := fs.Float64("minutes", 2, "minutes of each measurement of the cost")
 	fs.IntVar(&o.seen, "seen", 40, "new jobs whose way to the controller is timed, quiet and busy")
-	fs.StringVar(&o.root, "root", ".", "folder of the checkout")
 	if err := fs.Parse(args); err != nil {
 		return o, err
 	}

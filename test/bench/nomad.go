@@ -21,6 +21,7 @@ import (
 
 	controllerapi "pitchpipe/controller/daemon/api"
 	"pitchpipe/test/nomadagent"
+	"pitchpipe/test/sandbox"
 )
 
 // watchNomad measures on an agent of its own. Without an agent the error is
@@ -31,8 +32,7 @@ func watchNomad(ctx context.Context, o options, kind nomadagent.Kind) (r report,
 		return r, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	program, err := build(ctx, o.root, dir)
-	if err != nil {
+	if err := sandbox.Build(ctx, dir, sandbox.Pitchpipe); err != nil {
 		return r, err
 	}
 	agent, err := nomadagent.Launch(ctx, nomadagent.Options{Kind: kind})
@@ -71,7 +71,7 @@ func watchNomad(ctx context.Context, o options, kind nomadagent.Kind) (r report,
 		},
 		add: add,
 		start: func(ctx context.Context) (*site, error) {
-			return startNomad(ctx, program, dir, counter.URL, agent.Token, o.trace, counter)
+			return startNomad(ctx, dir, counter.URL, agent.Token, o.trace, counter)
 		},
 		asked: func(r report) string {
 			return fmt.Sprintf("at most 2 s to seen and under 64 MB; found: %.2f s and %.0f MB at the peak", r.slowest(), float64(r.memory[0].Peak)/1e6)
@@ -80,25 +80,19 @@ func watchNomad(ctx context.Context, o options, kind nomadagent.Kind) (r report,
 }
 
 // startNomad starts the controller of the cluster behind an address.
-func startNomad(ctx context.Context, program, dir, address, token string, trace io.Writer, c *counter) (*site, error) {
+func startNomad(ctx context.Context, dir, address, token string, trace io.Writer, c *counter) (*site, error) {
 	policyFile, socket := filepath.Join(dir, "site.yaml"), filepath.Join(dir, "controller.sock")
 	if err := os.WriteFile(policyFile, []byte(policy), 0o600); err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, "controller", "--driver", "nomad", "--nomad.address", address,
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(dir, "pitchpipe"), "controller", "--driver", "nomad", "--nomad.address", address,
 		"--socket", socket, "--state", filepath.Join(dir, "state"), "--site", policyFile, "--listen=", "--log.level", "warn",
 		"--exporter.socket", filepath.Join(dir, "no-exporter.sock"))
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		return strings.HasPrefix(kv, "NOMAD_") || strings.HasPrefix(kv, "PITCHPIPE_")
 	}), "NOMAD_TOKEN="+token)
-	p, err := startProcess("controller", cmd, trace)
-	if err != nil {
-		return nil, err
-	}
-	return &site{
-		client: controllerapi.NewClient(socket), processes: []*process{p},
-		traffic: func() (int64, int64) { return c.requests.Load(), c.bytes.Load() },
-	}, nil
+	s := &site{client: controllerapi.NewClient(socket), traffic: func() (int64, int64) { return c.requests.Load(), c.bytes.Load() }}
+	return s, s.run("controller", cmd, trace)
 }
 
 // nomadJob is a job that no node may run: it waits, and costs the node nothing.

@@ -60,12 +60,8 @@ func (r report) slowest() float64 {
 func (r report) print(to io.Writer) error {
 	w := tabwriter.NewWriter(to, 0, 8, 2, ' ', 0)
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) } // Flush has the error
-	line("%s, %d cores of %s, Linux %s, %s", r.name, r.machine.Cores, r.machine.CPU, r.machine.Kernel, r.machine.GoVersion)
-	line("load average before %s, after %s", r.machine.Load, r.machine.LoadAfter)
+	line("%s, %s", r.name, r.machine.Heading())
 	line("%d jobs, %d with a stanza, %.0f a second to %s", r.jobs, r.stanzas, float64(r.jobs)/r.filled.Seconds(), r.verb)
-	for _, note := range r.notes {
-		line("%s", note)
-	}
 	line("")
 	line("CPU\tours, with children\t\tof it children\tscheduler\t\trequests a minute\tanswers\tover")
 	busy := "others " + r.verb + " 1 a second"

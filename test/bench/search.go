@@ -22,6 +22,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/procfs"
+
 	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon"
 	"pitchpipe/controller/daemon/api"
@@ -275,16 +277,12 @@ func understand(answer []byte, into any) error { return json.Unmarshal(answer, i
 
 // written is how many bytes this process wrote, into the store for the most part.
 func written() (int64, error) {
-	text, err := os.ReadFile("/proc/self/io")
+	self, err := procfs.Self()
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(string(text)) {
-		if n, ok := strings.CutPrefix(line, "wchar: "); ok {
-			return strconv.ParseInt(strings.TrimSpace(n), 10, 64)
-		}
-	}
-	return 0, errors.New("/proc/self/io has no wchar")
+	io, err := self.IO()
+	return int64(io.WChar), err //nolint:gosec // less than an exabyte
 }
 
 // product is the share of a CPU profile outside of what only tests have: the simulated cluster, and the user.

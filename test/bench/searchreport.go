@@ -84,8 +84,7 @@ func (r *searchReport) times(ctx context.Context, h http.Handler) error {
 func (r searchReport) print(to io.Writer) error {
 	w := tabwriter.NewWriter(to, 0, 8, 2, ' ', 0)
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) } // Flush has the error
-	line("a simulated cluster, %d cores of %s, Linux %s, %s", r.machine.Cores, r.machine.CPU, r.machine.Kernel, r.machine.GoVersion)
-	line("load average before %s, after %s", r.machine.Load, r.machine.LoadAfter)
+	line("a simulated cluster, %s", r.machine.Heading())
 	done := map[searcher.State]int{}
 	for _, t := range r.state.Trials {
 		done[t.State]++

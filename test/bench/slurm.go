@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"pitchpipe/controller/daemon/api"
+	"pitchpipe/test/sandbox"
 	"pitchpipe/test/slurmcluster"
 )
 
@@ -36,10 +37,9 @@ sleep 600
 type slurmBench struct {
 	options
 
-	c       *slurmcluster.Cluster
-	dir     string // of the program, the plugin and the site
-	program string
-	added   atomic.Int64
+	c     *slurmcluster.Cluster
+	dir   string // of the program, the plugin and the site
+	added atomic.Int64
 }
 
 // watchSlurm measures on a cluster of its own. Without Slurm the error is
@@ -57,7 +57,7 @@ func watchSlurm(ctx context.Context, o options) (r report, err error) {
 	if err := slurmcluster.Available(settings); err != nil {
 		return r, err
 	}
-	if b.program, err = build(ctx, o.root, b.dir); err != nil {
+	if err := sandbox.Build(ctx, b.dir, sandbox.Pitchpipe); err != nil {
 		return r, err
 	}
 	if b.c, err = slurmcluster.Start(ctx, settings); err != nil {
@@ -172,15 +172,13 @@ func (b *slurmBench) start(ctx context.Context) (*site, error) {
 			"--socket", socket, "--state", at("controller"), "--site", at("site.yaml"),
 		}},
 	} {
-		cmd, err := b.c.Command(context.WithoutCancel(ctx), p.user, b.program, append(p.args, common...)...) // stop ends it
+		cmd, err := b.c.Command(context.WithoutCancel(ctx), p.user, at("pitchpipe"), append(p.args, common...)...) // stop ends it
+		if err == nil {
+			err = s.run(p.name, cmd, b.trace)
+		}
 		if err != nil {
 			return nil, errors.Join(err, s.stop(nil))
 		}
-		started, err := startProcess(p.name, cmd, b.trace)
-		if err != nil {
-			return nil, errors.Join(err, s.stop(nil))
-		}
-		s.processes = append([]*process{started}, s.processes...)
 	}
 	s.client = api.NewClient(socket)
 	return s, nil

@@ -7,14 +7,15 @@ import (
 	"io"
 	"math/rand/v2"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/driver"
 	"pitchpipe/test/measure"
+	"pitchpipe/test/sandbox"
 )
 
 // policy lets the tuner do what it wants.
@@ -43,7 +44,6 @@ func (o options) tuned(i int) bool {
 // cluster is a scheduler with a queue that others fill.
 type cluster struct {
 	name   string
-	notes  []string
 	verb   string // what a user does with a job
 	server int    // process of the scheduler that costs are measured of, 0 = none
 	settle bool   // a controller that knows all jobs may still be busy with them
@@ -57,9 +57,33 @@ type cluster struct {
 // site is a controller with what belongs to it.
 type site struct {
 	client    *api.Client
-	processes []*process                     // the controller is the first
-	also      []int                          // further processes that count as ours
+	processes []*sandbox.Process             // the controller is the first
 	traffic   func() (requests, bytes int64) // nil = it is not counted
+}
+
+// run starts a program of the site, before those that run already.
+func (s *site) run(name string, cmd *exec.Cmd, trace io.Writer) error {
+	cmd.Stdout, cmd.Stderr = trace, trace
+	p, err := sandbox.Begin(name, "", cmd)
+	if err == nil {
+		s.processes = append([]*sandbox.Process{p}, s.processes...)
+	}
+	return err
+}
+
+// stop ends all. Of a process that was waited for the kernel knows the peak memory of it or
+// of the largest of its children.
+func (s *site) stop(r *report) (err error) {
+	if s.client != nil {
+		s.client.Close()
+	}
+	for i, p := range s.processes {
+		err = errors.Join(err, p.Leave(time.Minute))
+		if u, ok := p.Cmd.ProcessState.SysUsage().(*syscall.Rusage); ok && i == 0 && r != nil {
+			r.largest = u.Maxrss << 10
+		}
+	}
+	return err
 }
 
 // bench is a site on a cluster that is being measured.
@@ -107,15 +131,20 @@ func watch(ctx context.Context, o options, c cluster) (r report, err error) {
 	if err := b.quietAndBusy(ctx, o.over, &r.ours, &r.seen); err != nil {
 		return r, err
 	}
-	for _, p := range append(slices.Clone(b.site.processes), &process{name: "the scheduler", pid: c.server}) {
-		if p.pid == 0 {
-			continue
-		}
-		u, err := measure.Used(p.pid)
-		if err != nil {
+	held := func(name string, pid int) error {
+		u, err := measure.Used(pid)
+		r.memory = append(r.memory, memory{name, u})
+		return err
+	}
+	for _, p := range b.site.processes {
+		if err := held(p.Name, p.Cmd.Process.Pid); err != nil {
 			return r, err
 		}
-		r.memory = append(r.memory, memory{p.name, u})
+	}
+	if c.server != 0 {
+		if err := held("the scheduler", c.server); err != nil {
+			return r, err
+		}
 	}
 	r.machine.LoadAfter = measure.Load()
 	return r, nil
@@ -158,8 +187,8 @@ func (b *bench) spent() (c cost, err error) {
 	if b.site == nil {
 		return c, nil
 	}
-	for _, pid := range b.site.pids() {
-		u, err := measure.Used(pid)
+	for _, p := range b.site.processes {
+		u, err := measure.Used(p.Cmd.Process.Pid)
 		if err != nil {
 			return c, err
 		}
@@ -222,8 +251,8 @@ func (b *bench) await(ctx context.Context, enough func(jobs map[string]bool) boo
 			return nil
 		}
 		for _, p := range b.site.processes {
-			if p.over() {
-				return fmt.Errorf("the %s has ended: %w", p.name, errors.Join(p.status, err))
+			if failed := p.Failed(); failed != nil {
+				return fmt.Errorf("the %w: %w", failed, err)
 			}
 		}
 		if driver.Pause(ctx, every) != nil {
@@ -273,15 +302,4 @@ func (b *bench) others(ctx context.Context) (stop func() error) {
 		cancel()
 		return <-ended
 	}
-}
-
-// build makes the program.
-func build(ctx context.Context, root, dir string) (string, error) {
-	program := filepath.Join(dir, "pitchpipe")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", program, "./controller/cmd/pitchpipe")
-	cmd.Dir = root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return program, nil
 }

@@ -19,6 +19,7 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/test/measure"
 	"pitchpipe/test/powercapsim"
+	"pitchpipe/test/sandbox"
 )
 
 // Options say what is measured.
@@ -96,12 +97,12 @@ func (o Options) measure(ctx context.Context, program, at string, ready func(pag
 	var said strings.Builder
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stderr = &said
-	if err := cmd.Start(); err != nil {
+	p, err := sandbox.Begin(filepath.Base(program), "", cmd)
+	if err != nil {
 		return c, err
 	}
 	defer func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
-		_ = cmd.Wait()
+		p.End(syscall.SIGTERM, time.Minute)
 		if err != nil && said.Len() > 0 {
 			err = fmt.Errorf("%w: %.500s", err, said.String())
 		}

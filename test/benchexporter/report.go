@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	"pitchpipe/test/measure"
 )
@@ -69,8 +67,7 @@ func Workloads() []Workload {
 func (r Report) Print(to io.Writer) error {
 	w := tabwriter.NewWriter(to, 0, 8, 2, ' ', 0)
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) } // Flush tells
-	line("%d cores of %s, Linux %s, %s", r.Machine.Cores, r.Machine.CPU, r.Machine.Kernel, r.Machine.GoVersion)
-	line("load average before %s, after %s", r.Machine.Load, r.Machine.LoadAfter)
+	line("%s", r.Machine.Heading())
 	line("%d jobs of %d processes, perf on, two simulated packages with DRAM", r.Workload.Jobs, r.Workload.Processes)
 	if r.Seen != r.Workload.Jobs {
 		line("the exporter saw %d jobs, those of others on this machine included", r.Seen)
@@ -122,27 +119,18 @@ func (r Report) Print(to io.Writer) error {
 
 // cpuOf is the CPU time of a process in the scheduler's nanoseconds; of its threads those
 // that live.
-func cpuOf(pid int) (time.Duration, error) {
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	if err != nil || len(files) == 0 {
-		used, err := measure.Used(pid) // a kernel without schedstat
-		return used.CPU, err
-	}
-	var sum time.Duration
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // it has just ended
-		}
-		if err != nil {
+func cpuOf(pid int) (sum time.Duration, err error) {
+	threads, err := procfs.AllThreads(pid)
+	for _, t := range threads {
+		stat, err := t.Schedstat()
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it may just have ended
 			return 0, err
 		}
-		first, _, _ := strings.Cut(string(text), " ")
-		n, err := strconv.ParseInt(first, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("%s: %w", file, err)
-		}
-		sum += time.Duration(n)
+		sum += time.Duration(stat.RunningNanoseconds) //nolint:gosec // less than a century
 	}
-	return sum, nil
+	if sum == 0 && err == nil { // a kernel without schedstat
+		used, err := measure.Used(pid)
+		return used.CPU, err
+	}
+	return sum, err
 }

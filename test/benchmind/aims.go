@@ -23,6 +23,18 @@ func atLeast(what string, got float64, known bool, limit float64) aim {
 	return bound(what, got, known, limit, "at least", got >= limit)
 }
 
+// atMost wants the number of a key to be at most a limit.
+func (f fields) atMost(what, key string, limit float64) aim {
+	v, known := f.number(key)
+	return atMost(what, v, known, limit)
+}
+
+// atLeast wants the number of a key to be at least a limit.
+func (f fields) atLeast(what, key string, limit float64) aim {
+	v, known := f.number(key)
+	return atLeast(what, v, known, limit)
+}
+
 func bound(what string, got float64, known bool, limit float64, words string, met bool) aim {
 	a := aim{what: what, want: fmt.Sprintf("%s %.4g", words, limit), got: "-", met: known && met}
 	if known {
@@ -94,14 +106,12 @@ func aimsOfConstrained(o object) []aim {
 }
 
 func aimsOfTen(o object) []aim {
-	worst, known := o.Summary.number("worst_final_ratio")
-	all, knownAll := o.Summary.number("worst_cumulative_ratio")
 	return []aim{
 		counted("tables whose final setting is no worse than the best power limit at the default batch", o.Rows, 2, func(r fields) bool {
 			return ordered(r, "final_ratio", 1+1e-9, "system_knob_oracle_ratio")
 		}),
-		atMost("the worst final setting, relative to the default", worst, known, 1.1),
-		atMost("the worst cost of all runs, relative to the default", all, knownAll, 1.1),
+		o.Summary.atMost("the worst final setting, relative to the default", "worst_final_ratio", 1.1),
+		o.Summary.atMost("the worst cost of all runs, relative to the default", "worst_cumulative_ratio", 1.1),
 	}
 }
 
@@ -136,24 +146,16 @@ func aimsOfAttain(o object) []aim {
 }
 
 func aimsOfClasses(o object) []aim {
-	of := func(f fields, key string, limit float64, what string, most bool) aim {
-		v, ok := f.number(key)
-		if most {
-			return atMost(what, v, ok, limit)
-		}
-		return atLeast(what, v, ok, limit)
-	}
 	s := o.Summary
 	out := []aim{
-		of(s, "recognised", 0.90, "share recognised at equal settings", false),
-		of(s, "precision", 0.97, "precision among the recognised", false),
-		of(s, "unknown_auc", 0.97, "area for programs left out, mean", false),
-		of(s, "unknown_auc_min", 0.93, "area for the worst program left out", false),
-		of(s, "unknown_called_known", 0.05, "programs left out that are called known", true),
+		s.atLeast("share recognised at equal settings", "recognised", 0.90),
+		s.atLeast("precision among the recognised", "precision", 0.97),
+		s.atLeast("area for programs left out, mean", "unknown_auc", 0.97),
+		s.atLeast("area for the worst program left out", "unknown_auc_min", 0.93),
+		s.atMost("programs left out that are called known", "unknown_called_known", 0.05),
 	}
-	if k, ok := s.number("k_max"); ok {
-		programs, _ := s.number("programs")
-		out = append(out, atMost("classes of any fit", k, true, 2*programs))
+	if programs, ok := s.number("programs"); ok && s["k_max"] != nil {
+		out = append(out, s.atMost("classes of any fit", "k_max", 2*programs))
 	}
 	for _, v := range s.list("variations") {
 		switch v.word("name") {
@@ -167,35 +169,29 @@ func aimsOfClasses(o object) []aim {
 				missed: "neither",
 			})
 		case "another set of counters":
-			out = append(out, of(v, "refused", 1, "another set of counters is refused", false))
+			out = append(out, v.atLeast("another set of counters is refused", "refused", 1))
 		}
 	}
 	return out
 }
 
 func aimsOfRegret(o object) []aim {
-	own, knownOwn := o.Summary.number("regret_mean")
-	single, knownSingle := o.Summary.number("single_regret_mean")
 	return []aim{
-		atMost("cost of what an input that was left out got, over its own optimum", own, knownOwn, 1.05),
-		atLeast("cost of the best single setting for all, so that there is something to decide", single, knownSingle, 1.15),
+		o.Summary.atMost("cost of what an input that was left out got, over its own optimum", "regret_mean", 1.05),
+		o.Summary.atLeast("cost of the best single setting for all, so that there is something to decide", "single_regret_mean", 1.15),
 	}
 }
 
 func aimsOfPlan(o object) []aim {
-	paid, _ := o.Summary.number("paid")
-	hurt, known := o.Summary.number("hurt")
-	all, knownAll := o.Summary.number("ratio")
-	worst, knownWorst := o.Summary.number("worst_ratio")
-	again := o.Summary.one("returned")
-	allAgain, knownAgain := again.number("ratio")
-	hurtAgain, knownHurt := again.number("hurt")
+	s, again := o.Summary, o.Summary.one("returned")
+	paid, _ := s.number("paid")
+	all, _ := s.number("ratio")
 	return []aim{
-		atMost("cost of all jobs, relative to never moving", all, knownAll, 1),
-		atMost("share of the jobs that were hurt, not above the share that paid", hurt, known, paid),
-		atMost("cost of the job that was hurt most", worst, knownWorst, 1.05),
-		atMost("cost of the jobs that came again, not above those met for the first time", allAgain, knownAgain, all),
-		atMost("share of these that were hurt", hurtAgain, knownHurt, 0.05),
+		s.atMost("cost of all jobs, relative to never moving", "ratio", 1),
+		s.atMost("share of the jobs that were hurt, not above the share that paid", "hurt", paid),
+		s.atMost("cost of the job that was hurt most", "worst_ratio", 1.05),
+		again.atMost("cost of the jobs that came again, not above those met for the first time", "ratio", all),
+		again.atMost("share of these that were hurt", "hurt", 0.05),
 	}
 }
 
@@ -231,9 +227,8 @@ func aimsOfForecast(o object) []aim {
 
 func aimsOfSpeed(limit float64) func(object) []aim {
 	return func(o object) []aim {
-		mean, known := o.Summary.number("error_mean")
 		return []aim{
-			atMost("mean error on unseen cells", mean, known, limit),
+			o.Summary.atMost("mean error on unseen cells", "error_mean", limit),
 			counted("workloads whose chosen setting attains 0.95 of the best", o.Rows, 0, func(r fields) bool {
 				v, ok := r.number("attained")
 				return ok && v >= 0.95
@@ -263,8 +258,8 @@ func aimsOfHyper(o object) []aim {
 		{"asha_gaussian_process_warm", "the same with a history", 0.22},
 	} {
 		for _, mean := range o.Summary.list("means") {
-			if share, known := mean.number("over_random"); mean.word("method") == m.method {
-				out = append(out, atMost(m.what, share, known, m.most))
+			if mean.word("method") == m.method {
+				out = append(out, mean.atMost(m.what, "over_random", m.most))
 			}
 		}
 	}
@@ -290,12 +285,11 @@ func aimsOfVerdicts(o object) []aim {
 	kept := slices.DeleteFunc(slices.Clone(none), func(r fields) bool { return r.word("limit") != "" })
 	level, _ := o.Summary.number("level")
 	over, _ := o.Summary["over"].([]any)
-	worst, known := o.Summary.number("false_verdicts_max")
 	return []aim{
 		{
 			what: "nulls whose share of false verdicts is above the level by more than chance", want: fmt.Sprintf("none of %d", len(kept)),
 			got: fmt.Sprint(len(over)), met: len(over) == 0 && len(kept) > 0, missed: fmt.Sprint(len(over)),
 		},
-		atMost("share of false verdicts however often it is looked at, worst null", worst, known, level),
+		o.Summary.atMost("share of false verdicts however often it is looked at, worst null", "false_verdicts_max", level),
 	}
 }

@@ -2,8 +2,8 @@ package benchmind
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
-	"image/color"
 	"maps"
 	"math"
 	"os"
@@ -11,16 +11,17 @@ import (
 	"slices"
 	"strings"
 
-	"gonum.org/v1/plot"
+	"pitchpipe/controller/report/picture"
+
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 // chart says what of an evaluation is drawn.
 type chart struct {
 	title, x, y string
+	notes       []string
 	rows        func(object) []fields
 	split       string   // key of a word: one figure for each file that it names; empty: one figure
 	names       []string // keys of the words that name a line, for one key in of
@@ -38,6 +39,7 @@ type line struct {
 type figure struct {
 	name, title string // of its file, without .svg
 	x, y        string
+	notes       []string
 	labels      []string // of x; nil: numbers
 	lines       map[string]map[float64][]float64
 }
@@ -52,7 +54,7 @@ func (c chart) figures(name string, o object) []figure {
 		}
 		f := all[part]
 		if f == nil {
-			f = &figure{name: part, title: c.title, x: c.x, y: c.y, lines: map[string]map[float64][]float64{}}
+			f = &figure{name: part, title: c.title, x: c.x, y: c.y, notes: c.notes, lines: map[string]map[float64][]float64{}}
 			all[part] = f
 		}
 		x, known := float64(i), true
@@ -100,69 +102,46 @@ func mean(values []float64) float64 {
 	return math.Exp(sum / float64(len(values)))
 }
 
-// palette are colours that stay apart for those who see few of them (Okabe and Ito).
-func palette(i int) color.Color {
-	all := []color.RGBA{
-		{0x00, 0x00, 0x00, 0xff},
-		{0x00, 0x72, 0xb2, 0xff},
-		{0xe6, 0x9f, 0x00, 0xff},
-		{0x00, 0x9e, 0x73, 0xff},
-		{0xd5, 0x5e, 0x00, 0xff},
-		{0xcc, 0x79, 0xa7, 0xff},
-		{0x56, 0xb4, 0xe9, 0xff},
-		{0xf0, 0xe4, 0x42, 0xff},
-	}
-	return all[i%len(all)]
-}
-
 // draw writes the figure into the folder.
 func (f figure) draw(folder string) error {
-	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = f.title, f.x, f.y
-	p.Legend.Top, p.BackgroundColor = true, color.White
-	p.Add(plotter.NewGrid())
+	colours := []picture.Colour{picture.Black, picture.Blue, picture.Orange, picture.Green, picture.Red, picture.Purple, picture.Sky, picture.Grey}
+	sheet := picture.Sheet{Title: f.title, Notes: f.notes, Plot: picture.New(f.x, f.y)}
 	for i, name := range slices.Sorted(maps.Keys(f.lines)) {
-		var xys plotter.XYs
+		var at plotter.XYs
 		for _, x := range slices.Sorted(maps.Keys(f.lines[name])) {
-			xys = append(xys, plotter.XY{X: x, Y: mean(f.lines[name][x])})
+			at = append(at, plotter.XY{X: x, Y: mean(f.lines[name][x])})
 		}
-		line, dots, err := plotter.NewLinePoints(xys)
-		if err != nil {
-			return fmt.Errorf("plot %s: %s: %w", f.name, name, err)
+		colour := colours[i%len(colours)]
+		var dashes []vg.Length
+		if i >= len(colours) { // they begin again
+			dashes = []vg.Length{4, 2}
 		}
-		line.Color, line.Width = palette(i), vg.Points(1.5)
-		if i >= 8 { // the colours begin again
-			line.Dashes = []vg.Length{vg.Points(4), vg.Points(2)}
-		}
-		dots.Color, dots.Shape, dots.Radius = palette(i), draw.CircleGlyph{}, vg.Points(2)
 		if f.labels == nil { // rows have no order that a line could show
-			p.Add(line)
+			sheet.Plot.Add(picture.Line(at, colour, 1.5, dashes...))
 		}
-		p.Add(dots)
-		p.Legend.Add(name, line, dots)
+		sheet.Add(name, picture.Dots(at, colour, 2, draw.CircleGlyph{}))
 	}
-	width := 22 * vg.Centimeter
 	if f.labels != nil {
-		width = vg.Centimeter * vg.Length(max(22, 1.6*float64(len(f.labels))))
-		p.NominalX(f.labels...)
-		p.X.Tick.Label.Rotation = math.Pi / 4
-		p.X.Tick.Label.XAlign, p.X.Tick.Label.YAlign = draw.XRight, draw.YCenter
+		sheet.Plot.NominalX(f.labels...)
+		sheet.Plot.X.Tick.Label.Rotation = math.Pi / 4
+		sheet.Plot.X.Tick.Label.XAlign, sheet.Plot.X.Tick.Label.YAlign = draw.XRight, draw.YCenter
 	}
-	p.Y.Max += 0.07 * float64(len(f.lines)) * (p.Y.Max - p.Y.Min) // room for the legend
-	canvas := vgsvg.New(width, 14*vg.Centimeter)
-	p.Draw(draw.New(canvas))
-	var text strings.Builder
-	if _, err := canvas.WriteTo(&text); err != nil {
+	picture.Pad(&sheet.Plot.Y)
+	file, err := os.Create(filepath.Join(folder, f.name+".svg")) //nolint:gosec // a report that others may read
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(sheet.Write(file, picture.SVG), file.Close()); err != nil {
 		return fmt.Errorf("plot %s: %w", f.name, err)
 	}
-	return os.WriteFile(filepath.Join(folder, f.name+".svg"), []byte(text.String()), 0o644) //nolint:gosec // a report that others may read
+	return nil
 }
 
 // savings are shares of the owner's cost that are saved.
 func savings(of string) chart {
 	return chart{
 		title: "Saving of " + of + ", relative to the owner's settings", y: "saving (share; below -0.5 is drawn there)",
-		x: "left out: where the oracle saves under 1 %. A policy that breaks a limit may save more than the oracle.",
+		notes: []string{"Left out: where the oracle saves under 1 %. A policy that breaks a limit may save more than the oracle."},
 		rows: func(o object) []fields {
 			return slices.DeleteFunc(slices.Clone(o.Rows), func(r fields) bool {
 				v, _ := r.number("oracle_ratio")

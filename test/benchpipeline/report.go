@@ -82,13 +82,12 @@ func joules(x row) float64  { return x.joules }
 // Print writes the tables.
 func (r Report) Print(w io.Writer) error {
 	say := func(to io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(to, format, args...) } // Flush has the error
-	m := r.Machine
-	say(w, "%s, %d cores, Linux %s; load %s before and %s after\n", m.CPU, m.Cores, m.Kernel, m.Load, m.LoadAfter)
+	say(w, "%s\n", r.Machine.Heading())
 	say(w, "ASHA, %d trials of up to %d epochs, 2 at a time, %d repetitions, equal seeds\n", r.options.Trials, r.options.Epochs, r.options.Repeats)
 	for _, note := range r.notes {
 		say(w, "%s\n", note)
 	}
-	if load := busy(m); load > 0.5 {
+	if load := busy(r.Machine); load > 0.5 {
 		say(w, "Other work kept %.0f threads waiting or running: it disturbs the epochs, and from disturbed epochs the tuner learns nothing.\n", load)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"pitchpipe/controller/daemon/api"
@@ -20,6 +19,7 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/jobspecs"
 	"pitchpipe/test/measure"
+	"pitchpipe/test/sandbox"
 )
 
 // Options say how much is searched.
@@ -194,7 +194,7 @@ func rowOf(x trials.State, cores float64) (out row) {
 type site struct {
 	dir       string
 	client    *api.Client
-	processes []*exec.Cmd
+	processes []*sandbox.Process
 }
 
 func (s *site) start(ctx context.Context, bin, state string) error {
@@ -234,18 +234,12 @@ func (s *site) start(ctx context.Context, bin, state string) error {
 }
 
 func (s *site) launch(ctx context.Context, program string, args ...string) error {
-	log, err := os.Create(filepath.Join(s.dir, filepath.Base(program)+".log"))
-	if err != nil {
-		return err
+	name := filepath.Base(program)
+	p, err := sandbox.Begin(name, filepath.Join(s.dir, name+".log"), exec.CommandContext(context.WithoutCancel(ctx), program, args...)) // stop ends it
+	if err == nil {
+		s.processes = append(s.processes, p)
 	}
-	defer func() { _ = log.Close() }()                                       // the program has its own
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, args...) // close ends it
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start %s: %w", filepath.Base(program), err)
-	}
-	s.processes = append(s.processes, cmd)
-	return nil
+	return err
 }
 
 // stop ends the jobs that run, then the programs.
@@ -266,12 +260,8 @@ func (s *site) stop() (err error) {
 		}
 	}
 	s.client.Close()
-	for i := range s.processes {
-		p := s.processes[len(s.processes)-1-i]
-		_ = p.Process.Signal(syscall.SIGTERM) // it may have ended
-		late := time.AfterFunc(20*time.Second, func() { _ = p.Process.Kill() })
-		err = errors.Join(err, p.Wait())
-		late.Stop()
+	for _, p := range slices.Backward(s.processes) {
+		err = errors.Join(err, p.Leave(20*time.Second))
 	}
 	return err
 }

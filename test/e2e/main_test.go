@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -24,6 +23,7 @@ import (
 	"pitchpipe/driver/local/supervise"
 	exporterapi "pitchpipe/exporter/api"
 	"pitchpipe/test/filterproxy"
+	"pitchpipe/test/sandbox"
 )
 
 // The test binary is the controller, the supervisor and the listener too, so
@@ -79,11 +79,7 @@ func (w *workshop) make() {
 	if w.err = os.Chmod(w.dir, 0o755); w.err != nil {
 		return
 	}
-	out, err := exec.CommandContext(context.Background(), "go", "build", "-o", w.dir, "pitchpipe/controller/cmd/pitchpipe",
-		"pitchpipe/exporter/cmd/pitchpipe-exporter", "pitchpipe/test/workload", "pitchpipe/test/fault/cmd/faultjob").CombinedOutput()
-	if err != nil {
-		w.err = fmt.Errorf("go build: %w\n%s", err, out)
-	}
+	w.err = sandbox.Build(context.Background(), w.dir, sandbox.Pitchpipe, sandbox.Exporter, sandbox.Workload, sandbox.FaultJob)
 }
 
 func (w *workshop) clear() {

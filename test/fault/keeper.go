@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"pitchpipe/test/sandbox"
 )
 
 // Keeper starts a program again whenever it ends, as systemd would.
@@ -17,7 +19,7 @@ type Keeper struct {
 	done   chan struct{}
 
 	mu      sync.Mutex
-	process *Process
+	process *sandbox.Process
 	planned bool // the next end is ours
 	exits   int  // that were not planned
 }
@@ -43,9 +45,9 @@ func (k *Keeper) loop(ctx context.Context, started chan struct{}) {
 	defer first()
 	for ctx.Err() == nil {
 		cmd, err := k.launch()
-		var p *Process
+		var p *sandbox.Process
 		if err == nil {
-			p, err = Begin(cmd, k.Log)
+			p, err = sandbox.Begin(k.Name, k.Log, cmd)
 		}
 		if err != nil {
 			k.t.Errorf("%s: %v", k.Name, err)
@@ -58,7 +60,9 @@ func (k *Keeper) loop(ctx context.Context, started chan struct{}) {
 		select {
 		case <-p.Ended:
 		case <-ctx.Done():
-			p.End(k.t)
+			if err := p.Leave(30 * time.Second); err != nil {
+				k.t.Error(err)
+			}
 			return
 		}
 		k.mu.Lock()
@@ -75,7 +79,7 @@ func (k *Keeper) loop(ctx context.Context, started chan struct{}) {
 }
 
 // Plan says that the program is about to die by our hand.
-func (k *Keeper) Plan() *Process {
+func (k *Keeper) Plan() *sandbox.Process {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.planned = true
@@ -83,14 +87,14 @@ func (k *Keeper) Plan() *Process {
 }
 
 // Current is the program as it runs now.
-func (k *Keeper) Current() *Process {
+func (k *Keeper) Current() *sandbox.Process {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.process
 }
 
 // Unplan takes a plan back, where the program still runs.
-func (k *Keeper) Unplan(p *Process) {
+func (k *Keeper) Unplan(p *sandbox.Process) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.process == p && p.Alive() {

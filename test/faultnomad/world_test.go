@@ -17,6 +17,7 @@ import (
 	"pitchpipe/test/fault"
 	"pitchpipe/test/filterproxy"
 	"pitchpipe/test/nomadagent"
+	"pitchpipe/test/sandbox"
 )
 
 // policy has no caps, which hundreds of moves and harm done by faults would reach.
@@ -61,10 +62,8 @@ func newWorld(t *testing.T, tuned bool) *world {
 			t.Error(err)
 		}
 	})
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "pitchpipe/controller/cmd/pitchpipe",
-		"pitchpipe/exporter/cmd/pitchpipe-exporter", "pitchpipe/test/fault/cmd/faultjob").CombinedOutput()
-	if err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	if err := sandbox.Build(t.Context(), dir, sandbox.Pitchpipe, sandbox.Exporter, sandbox.FaultJob); err != nil {
+		t.Fatal(err)
 	}
 	if err := os.WriteFile(w.path("site.yaml"), []byte(policy), 0o600); err != nil {
 		t.Fatal(err)
@@ -93,8 +92,7 @@ func (w *world) meter() {
 	socket := w.path("exporter.sock")
 	cmd := exec.CommandContext(context.WithoutCancel(w.t.Context()), w.path("pitchpipe-exporter"), "--socket", socket,
 		"--web.listen-address=", "--sampling.interval=1s", "--sampling.discover=250ms", "--log.level=error")
-	p := fault.Start(w.t, cmd, w.path("exporter.log"))
-	w.t.Cleanup(func() { p.End(w.t) })
+	sandbox.Start(w.t, "the exporter", w.path("exporter.log"), cmd)
 	client := exporterapi.NewClient(socket)
 	defer client.Close()
 	w.await("the exporter", func() error { _, err := client.Node(w.t.Context()); return err })

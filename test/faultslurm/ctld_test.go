@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"pitchpipe/test/fault"
+	"pitchpipe/test/sandbox"
 )
 
 // restartCtld restarts slurmctld in the middle of moves. On SIGTERM it saves
@@ -101,7 +102,7 @@ func (w *world) requeueForgotten(rec record) bool {
 // freeze has everything that moves jobs stand still, so that slurmctld hears nothing, until
 // thaw is called; calls after the first do nothing.
 func (w *world) freeze() (thaw func()) {
-	var frozen []*fault.Process
+	var frozen []*sandbox.Process
 	var release []func()
 	for _, o := range w.owners {
 		for _, k := range o.keepers() {

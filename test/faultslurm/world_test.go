@@ -16,6 +16,7 @@ import (
 
 	exporterapi "pitchpipe/exporter/api"
 	"pitchpipe/test/fault"
+	"pitchpipe/test/sandbox"
 	"pitchpipe/test/slurmcluster"
 )
 
@@ -135,10 +136,8 @@ func (w *world) newBookmark() (err error) {
 // programs builds what jobs and controllers run.
 func (w *world) programs() {
 	w.t.Helper()
-	out, err := exec.CommandContext(w.t.Context(), "go", "build", "-o", w.dir, "pitchpipe/controller/cmd/pitchpipe",
-		"pitchpipe/exporter/cmd/pitchpipe-exporter", "pitchpipe/test/fault/cmd/faultjob").CombinedOutput()
-	if err != nil {
-		w.t.Fatalf("go build: %v\n%s", err, out)
+	if err := sandbox.Build(w.t.Context(), w.dir, sandbox.Pitchpipe, sandbox.Exporter, sandbox.FaultJob); err != nil {
+		w.t.Fatal(err)
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -236,8 +235,7 @@ func (w *world) startExporter() {
 	w.t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(w.t.Context()), w.program("pitchpipe-exporter"), "--socket", w.exporter,
 		"--web.listen-address=", "--sampling.interval=1s", "--sampling.discover=250ms", "--log.level=error", "--api.readers="+slurmcluster.Controller)
-	p := fault.Start(w.t, cmd, filepath.Join(w.dir, "exporter.log"))
-	w.t.Cleanup(func() { p.End(w.t) })
+	sandbox.Start(w.t, "the exporter", filepath.Join(w.dir, "exporter.log"), cmd)
 	meter := exporterapi.NewClient(w.exporter)
 	defer meter.Close()
 	await(w.t, "the exporter", func() error { _, err := meter.Node(w.t.Context()); return err })

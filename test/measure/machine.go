@@ -1,9 +1,13 @@
 package measure
 
 import (
+	"cmp"
+	"fmt"
 	"os"
 	"runtime"
 	"strings"
+
+	"github.com/prometheus/procfs"
 )
 
 // Machine is where it was measured.
@@ -20,15 +24,17 @@ func ThisMachine() Machine {
 	if text, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		m.Kernel = strings.TrimSpace(string(text))
 	}
-	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		for line := range strings.Lines(string(text)) {
-			if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
-				m.CPU = strings.TrimSpace(value)
-				break
-			}
+	if fs, err := procfs.NewDefaultFS(); err == nil {
+		if all, err := fs.CPUInfo(); err == nil && len(all) > 0 {
+			m.CPU = cmp.Or(all[0].ModelName, m.CPU)
 		}
 	}
 	return m
+}
+
+// Heading are two lines that say on which machine something was measured.
+func (m Machine) Heading() string {
+	return fmt.Sprintf("%d cores of %s, Linux %s, %s\nload average before %s, after %s", m.Cores, m.CPU, m.Kernel, m.GoVersion, m.Load, m.LoadAfter)
 }
 
 // Load is the load average of one, five and fifteen minutes.

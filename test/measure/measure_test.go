@@ -1,30 +1,23 @@
 package measure
 
 import (
-	"errors"
 	"os"
+	"os/exec"
 	"testing"
 	"time"
 )
 
-func TestTheCPUOfAProcessIsItsOwnAndThatOfItsChildren(t *testing.T) {
+func TestAProcessIsMeasuredWithTheChildrenThatItWaitedFor(t *testing.T) {
 	t.Parallel()
-	const rest = " S 1 2 3 4 5 6 7 8 9 10 100 20 3 4 20 0 1 0 99 100 200"
-	for stat, want := range map[string]time.Duration{
-		"1 (a)" + rest:              1270 * time.Millisecond,
-		"1 (a name) 9 9 (x)" + rest: 1270 * time.Millisecond,
-		"1 (a) S 1 2":               -1,
-		"1 (a) S 1 2 3 4 5 6 7 8 9 10 many 20 3 4 20": -1,
-		"": -1,
-	} {
-		own, children, err := cpuOf(stat)
-		if want < 0 && !errors.Is(err, errProc) || want >= 0 && (own+children != want || own != 1200*time.Millisecond || err != nil) {
-			t.Errorf("%q: %v and %v (%v), want %v", stat, own, children, err, want)
-		}
+	if err := exec.CommandContext(t.Context(), "sh", "-c", "i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done").Run(); err != nil {
+		t.Fatal(err)
 	}
 	u, err := Used(os.Getpid())
-	if err != nil || u.RSS <= 0 || u.Peak < u.RSS {
+	if err != nil || u.Children <= 0 || u.CPU < u.Children || u.RSS <= 0 || u.Peak < u.RSS {
 		t.Errorf("this process: %+v (%v)", u, err)
+	}
+	if _, err := Used(-1); err == nil {
+		t.Error("a process that is not there was measured")
 	}
 }
 

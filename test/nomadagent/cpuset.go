@@ -16,7 +16,7 @@ import (
 // mountNamespace is a mount namespace with a cpuset hierarchy of its own. A process holds
 // it open, so that an agent that is started again finds what the first one mounted. nil is
 // the namespace of this process.
-type mountNamespace struct{ holder sandbox.Daemon }
+type mountNamespace struct{ holder *sandbox.Process }
 
 // cpuset is the group that is mounted over the root of the hierarchy.
 func cpuset(dir string) string {
@@ -47,21 +47,21 @@ func enter(ctx context.Context, dir string) (*mountNamespace, error) {
 			return nil, err
 		}
 	}
-	r := &mountNamespace{}
 	done := filepath.Join(dir, "mounted")
-	err := start(&r.holder, nil, dir, "holder", "unshare", "--mount", "--propagation", "private",
+	holder, err := start(nil, dir, "holder", "unshare", "--mount", "--propagation", "private",
 		"sh", "-c", `mount --bind "$1" "$2" && : >"$3" && exec sleep infinity`, "sh", cpuset(dir), root, done)
 	if err != nil {
 		return nil, err
 	}
+	r := &mountNamespace{holder}
 	for {
 		if _, err := os.Stat(done); err == nil {
 			return r, nil
 		}
 		select {
-		case <-r.holder.Ended():
+		case <-holder.Ended:
 			text, err := os.ReadFile(filepath.Join(dir, "holder.log"))
-			return nil, errors.Join(r.holder.Failed(), fmt.Errorf("%s", text), err)
+			return nil, errors.Join(holder.Failed(), fmt.Errorf("%s", text), err)
 		case <-ctx.Done():
 			r.leave()
 			return nil, ctx.Err()
@@ -75,7 +75,7 @@ func (r *mountNamespace) inside(argv []string) []string {
 	if r == nil {
 		return argv
 	}
-	return append([]string{"nsenter", "--mount", "--target", strconv.Itoa(r.holder.PID()), "--"}, argv...)
+	return append([]string{"nsenter", "--mount", "--target", strconv.Itoa(r.holder.Cmd.Process.Pid), "--"}, argv...)
 }
 
 func (r *mountNamespace) leave() {

@@ -30,8 +30,8 @@ type program struct {
 	path   string // of nomad
 	dir    string
 	ports  []int // of the server HTTP, RPC, Serf, of the client HTTP
-	server sandbox.Daemon
-	client sandbox.Daemon
+	server *sandbox.Process
+	client *sandbox.Process
 	mounts *mountNamespace
 }
 
@@ -104,11 +104,13 @@ func (p *program) startClient(ctx context.Context) error {
 	return p.startPart(ctx, &p.client, "client", loopback(p.ports[3])+"/v1/agent/health?type=client", "")
 }
 
-func (p *program) startPart(ctx context.Context, d *sandbox.Daemon, name, url, want string) error {
-	if err := start(d, p.mounts, p.dir, name, p.path, "agent", "-config="+filepath.Join(p.dir, name+".hcl")); err != nil {
+func (p *program) startPart(ctx context.Context, part **sandbox.Process, name, url, want string) error {
+	started, err := start(p.mounts, p.dir, name, p.path, "agent", "-config="+filepath.Join(p.dir, name+".hcl"))
+	if err != nil {
 		return err
 	}
-	if err := d.Await(ctx, func(ctx context.Context) error { return ask(ctx, url, want) }); err != nil {
+	*part = started
+	if err := started.Await(ctx, func(ctx context.Context) error { return ask(ctx, url, want) }); err != nil {
 		return fmt.Errorf("%w\n%s", err, tail(p.logs(), 4000))
 	}
 	return nil
@@ -116,9 +118,11 @@ func (p *program) startPart(ctx context.Context, d *sandbox.Daemon, name, url, w
 
 // start starts a program in the namespace; it writes to NAME.log in the folder. Its jobs
 // inherit its environment, and cleanup finds them by that.
-func start(d *sandbox.Daemon, r *mountNamespace, dir, name string, argv ...string) error {
-	env := []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "HOME=" + dir, marker + "=" + dir}
-	return d.Start(name, filepath.Join(dir, name+".log"), dir, nil, env, r.inside(argv)...)
+func start(r *mountNamespace, dir, name string, argv ...string) (*sandbox.Process, error) {
+	argv = r.inside(argv)
+	cmd := exec.CommandContext(context.Background(), argv[0], argv[1:]...) //nolint:gosec // it lives until it is killed
+	cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "HOME=" + dir, marker + "=" + dir}
+	return sandbox.Begin(name, filepath.Join(dir, name+".log"), cmd)
 }
 
 // ask wants an answer that has a text.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -15,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"pitchpipe/test/sandbox"
 )
 
 // patience is how long what must come is waited for. Only a test that fails waits so
@@ -42,11 +43,7 @@ func (s *workshop) make() {
 	if s.dir, s.err = os.MkdirTemp("", "pitchpipe-prometheus-"); s.err != nil {
 		return
 	}
-	out, err := exec.CommandContext(context.Background(), "go", "build", "-o", s.dir, "pitchpipe/controller/cmd/pitchpipe",
-		"pitchpipe/exporter/cmd/pitchpipe-exporter").CombinedOutput()
-	if err != nil {
-		s.err = fmt.Errorf("go build: %w\n%s", err, out)
-	}
+	s.err = sandbox.Build(context.Background(), s.dir, sandbox.Pitchpipe, sandbox.Exporter)
 }
 
 // world is one machine under test.

@@ -1,16 +1,14 @@
 package sandbox
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // file holds the owner of a folder.
@@ -25,11 +23,11 @@ type owner struct {
 
 // Own records that a folder belongs to this process.
 func Own(dir string) error {
-	start, err := startTime(os.Getpid())
+	self, err := stat(os.Getpid())
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(owner{PID: os.Getpid(), Start: start})
+	text, err := json.Marshal(owner{PID: os.Getpid(), Start: self.Starttime})
 	if err != nil {
 		return err
 	}
@@ -45,8 +43,8 @@ func Orphaned(dir string) bool {
 		info, err := os.Stat(dir)
 		return err == nil && time.Since(info.ModTime()) > time.Minute
 	}
-	start, err := startTime(o.PID)
-	return err != nil || start != o.Start
+	now, err := stat(o.PID)
+	return err != nil || now.Starttime != o.Start
 }
 
 // Sweep removes the orphaned folders of this user whose names match the pattern.
@@ -69,30 +67,14 @@ func Sweep(pattern string, remove func(dir string) error) error {
 
 // Dead reports whether a process is gone or a zombie.
 func Dead(pid int) bool {
-	fields, err := stat(pid)
-	return err != nil || fields[0] == "Z" || fields[0] == "X"
+	now, err := stat(pid)
+	return err != nil || now.State == "Z" || now.State == "X"
 }
 
-// stat are the fields of /proc/PID/stat from the state on.
-func stat(pid int) ([]string, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+func stat(pid int) (procfs.ProcStat, error) {
+	p, err := procfs.NewProc(pid)
 	if err != nil {
-		return nil, err
+		return procfs.ProcStat{}, err
 	}
-	// The command may hold anything, so count from its closing bracket.
-	_, rest, ok := bytes.Cut(text[max(0, bytes.LastIndexByte(text, ')')):], []byte(") "))
-	fields := strings.Fields(string(rest))
-	if !ok || len(fields) < 20 {
-		return nil, fmt.Errorf("stat of process %d: %q", pid, text)
-	}
-	return fields, nil
-}
-
-// startTime is when a process began, in the kernel's ticks.
-func startTime(pid int) (uint64, error) {
-	fields, err := stat(pid)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.ParseUint(fields[19], 10, 64)
+	return p.Stat()
 }

@@ -41,7 +41,7 @@ type Cluster struct {
 	password string
 
 	mu      sync.Mutex
-	daemons map[string]*sandbox.Daemon
+	daemons map[string]*sandbox.Process
 }
 
 // Start brings a cluster up and returns when its nodes are idle. The context bounds
@@ -73,7 +73,7 @@ func start(ctx context.Context, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{opts: o, dir: dir, daemons: map[string]*sandbox.Daemon{}, password: rand.Text()}
+	c := &Cluster{opts: o, dir: dir, daemons: map[string]*sandbox.Process{}, password: rand.Text()}
 	c.nodes = nodeNames(dir, o.Nodes)
 	if err := c.up(ctx); err != nil {
 		err = fmt.Errorf("%w%s", err, c.Logs())

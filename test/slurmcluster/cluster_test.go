@@ -285,11 +285,11 @@ func TestAClusterWhoseOwnerWasKilledIsClearedAwayByTheNext(t *testing.T) {
 	if err := slurmcluster.Available(slurmcluster.Options{}); err != nil {
 		slurmcluster.Need(t, nil, err)
 	}
-	program := filepath.Join(t.TempDir(), "slurmcluster")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "pitchpipe/test/slurmcluster/cmd/slurmcluster").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	programs := t.TempDir()
+	if err := sandbox.Build(t.Context(), programs, "test/slurmcluster/cmd/slurmcluster"); err != nil {
+		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), program, "-nodes", "1")
+	cmd := exec.CommandContext(t.Context(), filepath.Join(programs, "slurmcluster"), "-nodes", "1")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package slurmcluster
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -26,9 +25,11 @@ func (c *Cluster) spawn(name, owner, program string, args ...string) error {
 	if err != nil {
 		return err
 	}
-	env := append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=" + c.dir, marker + "=" + c.dir}, c.Env()...)
-	d := &sandbox.Daemon{}
-	if err := d.Start(name, c.path("log", name+".out"), c.dir, who, env, append([]string{path}, args...)...); err != nil {
+	cmd := exec.CommandContext(context.Background(), path, args...) // it lives until it is killed
+	cmd.Dir, cmd.SysProcAttr = c.dir, &syscall.SysProcAttr{Credential: who}
+	cmd.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=" + c.dir, marker + "=" + c.dir}, c.Env()...)
+	d, err := sandbox.Begin(name, c.path("log", name+".out"), cmd)
+	if err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -37,11 +38,11 @@ func (c *Cluster) spawn(name, owner, program string, args ...string) error {
 	return nil
 }
 
-// daemon is one that runs nothing where there is none of that name.
-func (c *Cluster) daemon(name string) *sandbox.Daemon {
+// daemon is nil where there is none of that name.
+func (c *Cluster) daemon(name string) *sandbox.Process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return cmp.Or(c.daemons[name], &sandbox.Daemon{})
+	return c.daemons[name]
 }
 
 // await asks until the answer is nil, the daemon is gone or patience ends. One question
@@ -152,7 +153,7 @@ func (c *Cluster) StartDbd(ctx context.Context) error {
 
 // running refuses to start what runs.
 func (c *Cluster) running(name string) error {
-	if c.daemon(name).PID() != 0 {
+	if c.daemon(name).Alive() {
 		return fmt.Errorf("%s runs already", name)
 	}
 	return nil
@@ -205,7 +206,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 			return err
 		}
 		for _, n := range c.nodes {
-			if c.daemon(n).PID() == 0 {
+			if !c.daemon(n).Alive() {
 				return fmt.Errorf("slurmd of %s does not run", n)
 			}
 		}
@@ -250,8 +251,8 @@ func (c *Cluster) Daemons() map[string]int {
 	defer c.mu.Unlock()
 	out := map[string]int{}
 	for name, d := range c.daemons {
-		if pid := d.PID(); pid != 0 {
-			out[name] = pid
+		if d.Alive() {
+			out[name] = d.Cmd.Process.Pid
 		}
 	}
 	return out

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"pitchpipe/controller/daemon/nodes"
 	"pitchpipe/exporter/api/certs/certstest"
 	"pitchpipe/test/nomadagent"
+	"pitchpipe/test/sandbox"
 )
 
 // An exporter that Nomad runs and gives a port is found by the name of its node, asked,
@@ -34,8 +34,8 @@ func TestTheExporterOfANodeIsFoundByNomadsServices(t *testing.T) {
 
 	dir := t.TempDir()
 	exporter := filepath.Join(dir, "pitchpipe-exporter")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", exporter, "pitchpipe/exporter/cmd/pitchpipe-exporter").CombinedOutput(); err != nil {
-		t.Fatalf("build the exporter: %v\n%s", err, out)
+	if err := sandbox.Build(t.Context(), dir, sandbox.Exporter); err != nil {
+		t.Fatal(err)
 	}
 	ca := certstest.New(t, "site")
 	theirs := ca.Files(t, certstest.Leaf{Name: name, DNS: []string{name}, Server: true}, ca)

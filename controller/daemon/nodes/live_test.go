@@ -15,6 +15,7 @@ import (
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/api/certs/certstest"
+	"pitchpipe/test/sandbox"
 )
 
 func until(t *testing.T, what string, is func() bool) {
@@ -29,11 +30,11 @@ func until(t *testing.T, what string, is func() bool) {
 // program builds the exporter that nodes run.
 func program(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "pitchpipe-exporter")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "pitchpipe/exporter/cmd/pitchpipe-exporter").CombinedOutput(); err != nil {
-		t.Fatalf("build the exporter: %v\n%s", err, out)
+	dir := t.TempDir()
+	if err := sandbox.Build(t.Context(), dir, sandbox.Exporter); err != nil {
+		t.Fatal(err)
 	}
-	return path
+	return filepath.Join(dir, "pitchpipe-exporter")
 }
 
 // launch starts an exporter, and returns what it logs and how it is killed, which

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	exporterapi "pitchpipe/exporter/api"
 	"pitchpipe/jobspecs"
 	"pitchpipe/test/nomadagent"
+	"pitchpipe/test/sandbox"
 )
 
 // policy has no control group, a random draw; jobs that ship ask for one core and are given more.
@@ -96,10 +96,8 @@ func (s *stage) in(t *testing.T) *stage {
 
 func (s *stage) programs() {
 	s.t.Helper()
-	out, err := exec.CommandContext(s.t.Context(), "go", "build", "-o", s.dir, "pitchpipe/controller/cmd/pitchpipe",
-		"pitchpipe/exporter/cmd/pitchpipe-exporter", "pitchpipe/test/workload", "pitchpipe/test/fault/cmd/faultjob").CombinedOutput()
-	if err != nil {
-		s.t.Fatalf("go build: %v\n%s", err, out)
+	if err := sandbox.Build(s.t.Context(), s.dir, sandbox.Pitchpipe, sandbox.Exporter, sandbox.Workload, sandbox.FaultJob); err != nil {
+		s.t.Fatal(err)
 	}
 	if err := os.CopyFS(s.path("jobspecs"), jobspecs.Files()); err != nil {
 		s.t.Fatal(err)
@@ -141,31 +139,7 @@ func (s *stage) command(ctx context.Context, args ...string) *exec.Cmd {
 // spawn starts a process that ends with the test and writes to the file.
 func (s *stage) spawn(cmd *exec.Cmd, log string) {
 	s.t.Helper()
-	out, err := os.Create(s.path(log))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer func() { _ = out.Close() }()
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		late := time.AfterFunc(time.Minute, func() {
-			s.t.Errorf("%s does not end on SIGTERM", cmd.Path)
-			_ = cmd.Process.Kill()
-		})
-		defer late.Stop()
-		if err := cmd.Wait(); err != nil {
-			s.t.Logf("%s: %v", cmd.Path, err)
-		}
-		if s.t.Failed() {
-			text, err := os.ReadFile(s.path(log))
-			lines := strings.Split(string(text), "\n")
-			s.t.Logf("%s: %v\n%s", log, err, strings.Join(lines[max(0, len(lines)-120):], "\n"))
-		}
-	})
+	sandbox.Start(s.t, log, s.path(log), cmd)
 }
 
 func (s *stage) await(what string, ask func() error) {

@@ -8,12 +8,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"pitchpipe/controller/daemon/api"
 	exporterapi "pitchpipe/exporter/api"
+	"pitchpipe/test/sandbox"
 	"pitchpipe/test/slurmcluster"
 )
 
@@ -59,39 +59,7 @@ func (s *stage) node(n int) string { return s.c.Nodes()[n-1] }
 // spawn starts a process that writes to the file and ends with the test, or when it is killed.
 func (s *stage) spawn(cmd *exec.Cmd, log string) (kill func()) {
 	s.t.Helper()
-	path := s.w.path(log)
-	out, err := os.Create(path)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer func() { _ = out.Close() }()
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-	kill = func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	}
-	s.t.Cleanup(func() {
-		if cmd.ProcessState == nil { // it was not killed
-			_ = cmd.Process.Signal(syscall.SIGTERM)
-			late := time.AfterFunc(30*time.Second, func() {
-				s.t.Errorf("%s does not end on SIGTERM", cmd.Path)
-				_ = cmd.Process.Kill()
-			})
-			defer late.Stop()
-			if err := cmd.Wait(); err != nil {
-				s.t.Logf("%s: %v", cmd.Path, err)
-			}
-		}
-		if s.t.Failed() {
-			text, err := os.ReadFile(path)
-			lines := strings.Split(string(text), "\n")
-			s.t.Logf("%s: %v\n%s", log, err, strings.Join(lines[max(0, len(lines)-120):], "\n"))
-		}
-	})
-	return kill
+	return sandbox.Start(s.t, log, s.w.path(log), cmd).Kill
 }
 
 // patience is how long anything may take on a machine that is busy with others.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 	"testing"
 
 	"pitchpipe/jobspecs"
+	"pitchpipe/test/sandbox"
 	"pitchpipe/test/slurmcluster"
 )
 
@@ -90,10 +90,8 @@ func (w *world) make() (err error) {
 	if err := os.Chmod(w.dir, 0o755); err != nil { //nolint:gosec // other users run what is in it
 		return err
 	}
-	out, err := exec.CommandContext(context.Background(), "go", "build", "-o", w.dir, "pitchpipe/controller/cmd/pitchpipe",
-		"pitchpipe/exporter/cmd/pitchpipe-exporter", "pitchpipe/test/workload", "pitchpipe/test/fault/cmd/faultjob").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("go build: %w\n%s", err, out)
+	if err := sandbox.Build(context.Background(), w.dir, sandbox.Pitchpipe, sandbox.Exporter, sandbox.Workload, sandbox.FaultJob); err != nil {
+		return err
 	}
 	if err := errors.Join(copySelf(w.path("roles")), w.jobs(), w.plugin(), w.prolog(), w.hook()); err != nil {
 		return err

@@ -2,10 +2,9 @@ package command_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 
 	"pitchpipe/controller/cmd/pitchpipe/command"
 	"pitchpipe/controller/daemon/daemontest"
+	"pitchpipe/test/sandbox"
 )
 
 func TestMain(m *testing.M) {
@@ -31,7 +31,6 @@ func TestMain(m *testing.M) {
 type built struct {
 	once sync.Once
 	dir  string
-	said []byte
 	err  error
 }
 
@@ -41,14 +40,10 @@ var programs built
 func (b *built) folder() (string, error) {
 	b.once.Do(func() {
 		if b.dir, b.err = os.MkdirTemp("", "pitchpipe-programs-"); b.err == nil {
-			b.said, b.err = exec.Command("go", "build", "-o", b.dir, "pitchpipe/controller/cmd/pitchpipe", //nolint:noctx // no test's end may end it
-				"pitchpipe/exporter/cmd/pitchpipe-exporter").CombinedOutput()
+			b.err = sandbox.Build(context.Background(), b.dir, sandbox.Pitchpipe, sandbox.Exporter)
 		}
 	})
-	if b.err != nil {
-		return "", fmt.Errorf("go build: %w: %s", b.err, b.said)
-	}
-	return b.dir, nil
+	return b.dir, b.err
 }
 
 // install puts a copy of both into a folder.
