@@ -91,7 +91,7 @@ func TestKillsChangeNoSearch(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	for _, a := range fault.Apart(whole, killed) {
+	for _, a := range apart(whole, killed) {
 		t.Error(a)
 	}
 	resumed := 0
@@ -108,4 +108,21 @@ func TestKillsChangeNoSearch(t *testing.T) {
 	if resumed == 0 {
 		t.Error("no trial went on after a pause, so that little was shown")
 	}
+}
+
+// apart returns where two searches decided differently on the same trials, which each depend on their hyperparameters
+// alone.
+func apart(a, b trials.State) (out []string) {
+	for i := range max(len(a.Trials), len(b.Trials)) {
+		if i >= min(len(a.Trials), len(b.Trials)) {
+			return append(out, fmt.Sprintf("%d trials, and %d", len(a.Trials), len(b.Trials)))
+		}
+		x, y := a.Trials[i], b.Trials[i]
+		a, b := x.Decisive(), y.Decisive()
+		if x.State != y.State || !x.Settings.Equal(y.Settings) || x.Passed != y.Passed || a.Epoch != b.Epoch || a.Value != b.Value {
+			out = append(out, fmt.Sprintf("trial %d: %s with %s, %d rungs, %g after %d epochs; and %s with %s, %d, %g, %d", x.Number,
+				x.State, x.Settings, x.Passed, a.Value, a.Epoch, y.State, y.Settings, y.Passed, b.Value, b.Epoch))
+		}
+	}
+	return out
 }

@@ -189,6 +189,3 @@ func (t *Told) Discarded(n int) {
 	t.Epochs = append(t.Epochs, t.Lost[min(n, len(t.Lost)):]...)
 	t.Lost = t.Lost[:min(n, len(t.Lost))]
 }
-
-// Wrong reports whether the job did not do its work once, with no attempt thrown away.
-func (t Told) Wrong() bool { return len(t.Twice)+len(t.Epochs)+len(t.Lost) > 0 }

@@ -123,20 +123,3 @@ func (t Told) reached() (out int) {
 	}
 	return out
 }
-
-// Apart returns where two searches decided differently on the same trials, which each depend on their hyperparameters
-// alone.
-func Apart(a, b trials.State) (apart []string) {
-	for i := range max(len(a.Trials), len(b.Trials)) {
-		if i >= min(len(a.Trials), len(b.Trials)) {
-			return append(apart, fmt.Sprintf("%d trials, and %d", len(a.Trials), len(b.Trials)))
-		}
-		x, y := a.Trials[i], b.Trials[i]
-		a, b := x.Decisive(), y.Decisive()
-		if x.State != y.State || !x.Settings.Equal(y.Settings) || x.Passed != y.Passed || a.Epoch != b.Epoch || a.Value != b.Value {
-			apart = append(apart, fmt.Sprintf("trial %d: %s with %s, %d rungs, %g after %d epochs; and %s with %s, %d, %g, %d", x.Number,
-				x.State, x.Settings, x.Passed, a.Value, a.Epoch, y.State, y.Settings, y.Passed, b.Value, b.Epoch))
-		}
-	}
-	return apart
-}

@@ -168,14 +168,6 @@ func (a *Agent) Revive(ctx context.Context) error {
 	return nil
 }
 
-// Restart is Kill and Revive.
-func (a *Agent) Restart(t testing.TB) {
-	t.Helper()
-	if err := errors.Join(a.Kill(t.Context()), a.Revive(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Stop ends the agent and every process of its jobs, and removes what they left.
 func (a *Agent) Stop(ctx context.Context) error { return a.backend.stop(ctx) }
 

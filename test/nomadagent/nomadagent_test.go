@@ -97,7 +97,9 @@ func TestAJobRunsAndItsTaskSurvivesARestart(t *testing.T) {
 		before := allocation(t, c, "sleeper", "running")
 		id := pid(t, at)
 		addr := a.Addr
-		a.Restart(t)
+		if err := errors.Join(a.Kill(t.Context()), a.Revive(t.Context())); err != nil {
+			t.Fatal(err)
+		}
 		if a.Addr != addr {
 			t.Errorf("the address is %s now and was %s", a.Addr, addr)
 		}

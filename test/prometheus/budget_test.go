@@ -50,7 +50,7 @@ func TestABudgetThatIsOverrunIsReportedByPrometheus(t *testing.T) {
 	prometheus := w.tool("prometheus")
 	sys := filepath.Join(w.dir, "sys")
 	ctx, stopJoules := context.WithCancel(context.WithoutCancel(t.Context()))
-	joules, err := powercapsim.Follow(ctx, powercapsim.Config{Dir: sys, IdleWatts: 20, MaxWatts: 100, DRAM: true})
+	joules, err := powercapsim.Follow(ctx, powercapsim.Config{Dir: sys, Packages: 1, DRAM: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -214,35 +214,6 @@ const (
 	OpNode    = "node"
 )
 
-// Fault is one entry of a script of faults.
-type Fault struct {
-	Op  string
-	Job driver.JobID // empty = any
-	Nth int          // which matching call fails, from 1; 0 = every one
-	Err error
-}
-
-// Script makes a Config.Faults of a list: the first fault that matches a call
-// strikes. It is safe for concurrent use.
-func Script(faults ...Fault) func(op string, job driver.JobID) error {
-	var mu sync.Mutex
-	calls := make([]int, len(faults))
-	return func(op string, job driver.JobID) (err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		for i, f := range faults {
-			if f.Op != op || f.Job != "" && f.Job != job {
-				continue
-			}
-			calls[i]++
-			if err == nil && (f.Nth == 0 || f.Nth == calls[i]) {
-				err = f.Err
-			}
-		}
-		return err
-	}
-}
-
 // do runs one operation under the lock, at the present instant, with the faults
 // that the configuration wants.
 func do[T any](ctx context.Context, c *Cluster, op string, id driver.JobID, f func() (T, error)) (out T, err error) {
