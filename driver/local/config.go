@@ -42,8 +42,7 @@ type Config struct {
 
 	// Listener is the argv prefix of `pitchpipe listen`; empty = no listener. It
 	// gets --pattern, --file, --offset and --total.
-	Listener    []string
-	ListenerEnv []string
+	Listener []string
 
 	// Env is given to every job, such as where the exporter hears reports. The job
 	// file and the submission override it.

@@ -161,8 +161,7 @@ func (d *Driver) plan(r *record) supervise.Plan {
 		p.Notes = []string{r.Next.Note}
 	}
 	if r.Progress.Pattern != "" {
-		p.Listener, p.ListenerEnv = d.cfg.Listener, d.cfg.ListenerEnv
-		p.Pattern, p.File, p.Total = r.Progress.Pattern, r.Progress.File, r.Progress.Total
+		p.Listener, p.Pattern, p.File, p.Total = d.cfg.Listener, r.Progress.Pattern, r.Progress.File, r.Progress.Total
 	}
 	return p
 }
@@ -173,7 +172,7 @@ func (d *Driver) plan(r *record) supervise.Plan {
 func (d *Driver) again(r *record, why string, code int) error {
 	id, now := r.Job.ID, time.Now()
 	f := d.failures[id]
-	if dir := d.store.launch(r); f.launch != r.Launch && fileExists(filepath.Join(dir, supervise.PlanFile)) {
+	if dir := d.store.launch(r); f.launch != r.Launch && supervise.Has(dir, supervise.PlanFile) {
 		f = d.later(id, now)
 		f.launch, f.count = r.Launch, f.count+1
 		d.failures[id] = f

@@ -158,7 +158,7 @@ func TestTheListenerRunsBesideTheJob(t *testing.T) {
 			t.Parallel()
 			out := filepath.Join(t.TempDir(), "listener")
 			b := newBench(t, func(c *local.Config) {
-				c.Listener, c.ListenerEnv = []string{exe, "listen"}, []string{"LISTENER_OUT=" + out, "LISTENER_DEAF=" + deaf}
+				c.Listener = []string{"/usr/bin/env", "LISTENER_OUT=" + out, "LISTENER_DEAF=" + deaf, exe, "listen"}
 			})
 			spec := script("until [ -f "+out+" ]; do sleep 0.02; done", "echo epoch 1/1", "exit 3")
 			spec.Progress = driver.Progress{Pattern: "epoch (?P<epoch>\\d+)", Total: 7}

@@ -2,9 +2,7 @@ package local
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -201,9 +199,4 @@ func (d *Driver) judge(r *record, in driver.Intent) error {
 // stops reports whether the supervisor was asked to end the attempt.
 func (d *Driver) stops(r *record) bool {
 	return durable.ReadJSON(filepath.Join(d.store.launch(r), supervise.StopFile), &supervise.Stop{}) == nil
-}
-
-func fileExists(path string) bool {
-	_, err := os.Stat(path)
-	return !errors.Is(err, os.ErrNotExist)
 }

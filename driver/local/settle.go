@@ -19,12 +19,12 @@ func (d *Driver) harvest(ctx context.Context, r *record) (*record, error) {
 	id, dir := r.Job.ID, d.store.launch(r)
 	exit := supervise.Exit{Code: -1, Detail: "its supervisor does not start; see " + filepath.Join(dir, logFile)}
 	status := supervise.Alive // our own child lives, and may not have its lock yet
-	if !slices.Contains(slices.Collect(maps.Values(d.children)), dir) || fileExists(filepath.Join(dir, supervise.ExitFile)) {
+	if !slices.Contains(slices.Collect(maps.Values(d.children)), dir) || supervise.Has(dir, supervise.ExitFile) {
 		var err error
 		if status, err = supervise.Resolve(dir, &exit); err != nil {
 			return r, err
 		}
-	} else if !fileExists(filepath.Join(dir, supervise.ProcessFile)) {
+	} else if !supervise.Has(dir, supervise.ProcessFile) {
 		return r, nil
 	}
 	if status == supervise.Alive {
@@ -36,7 +36,7 @@ func (d *Driver) harvest(ctx context.Context, r *record) (*record, error) {
 			d.nudge()
 		}
 	}()
-	begun := fileExists(filepath.Join(dir, supervise.ProcessFile))
+	begun := supervise.Has(dir, supervise.ProcessFile)
 	switch {
 	case status == supervise.Died && !begun:
 		exit.Detail = "its supervisor died before it started the job"

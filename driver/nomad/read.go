@@ -44,12 +44,7 @@ const (
 )
 
 func (f *facts) latest() *api.AllocationListStub {
-	for _, a := range slices.Backward(f.allocs) {
-		if f.rec == nil || !slices.Contains(f.rec.Ignored, a.ID) {
-			return a
-		}
-	}
-	return nil
+	return view.Latest(f.allocs, cmp.Or(f.rec, &record{}).Ignored)
 }
 
 func (f *facts) alloc(id string) *api.AllocationListStub {

@@ -24,13 +24,8 @@ import (
 // that are sensitive. What stays keeps its bytes; a stanza that is no block is written anew.
 // The error, if any, is of type jobfile.Errors.
 func Fix(filename string, src []byte, vars map[string]string, f jobfile.Fix) ([]byte, error) {
-	p := newParser(filename, src)
-	p.vars, p.lenient = vars, true
-	body, ok := p.syntax()
-	if ok {
-		p.file(body)
-	}
-	if ok && len(p.errs) == 0 && p.task == nil {
+	p, body := read(filename, src, vars, true)
+	if len(p.errs) == 0 && p.task == nil {
 		p.fail(p.top(), "a job without a main task", "want one group with one task that is no helper")
 	}
 	e := &editor{parser: p, fix: f}

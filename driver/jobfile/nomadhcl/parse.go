@@ -37,16 +37,23 @@ func ParseForNomad(filename string, src []byte, vars map[string]string) (*jobfil
 }
 
 func parse(filename string, src []byte, vars map[string]string, lenient bool) (*jobfile.Job, error) {
-	p := newParser(filename, src)
-	p.vars, p.lenient = vars, lenient
-	if body, ok := p.syntax(); ok {
-		p.file(body)
-	}
+	p, _ := read(filename, src, vars, lenient)
 	if err := p.errs.Err(); err != nil {
 		return nil, err
 	}
 	p.job.Command = jobfile.CommandIdentity(p.job.Argv)
 	return p.job, nil
+}
+
+// read reads a file; the parser has its faults.
+func read(filename string, src []byte, vars map[string]string, lenient bool) (*parser, *hclsyntax.Body) {
+	p := newParser(filename, src)
+	p.vars, p.lenient = vars, lenient
+	body, ok := p.syntax()
+	if ok {
+		p.file(body)
+	}
+	return p, body
 }
 
 func newParser(filename string, src []byte) *parser {

@@ -1,6 +1,7 @@
 package nomadjson
 
 import (
+	"cmp"
 	"maps"
 
 	"github.com/hashicorp/nomad/api"
@@ -21,18 +22,11 @@ func Fix(filename string, src []byte, f jobfile.Fix) ([]byte, error) {
 	if ok && p.main == nil {
 		p.fail("", "a job without a main task", "want one group with one task that is no helper")
 	}
-	if ok && p.main != nil && !SetArgs(p.main, f.Args) {
+	if ok && p.main != nil && !Set(p.main, f.Cores, f.Env, f.Args) {
 		p.fail("", "a task without a command line", "want knobs that variables carry")
 	}
 	if err := p.errs.Err(); err != nil {
 		return nil, err
-	}
-	if p.main.Env == nil {
-		p.main.Env = map[string]string{}
-	}
-	maps.Copy(p.main.Env, f.Env)
-	if f.Cores > 0 {
-		SetCores(p.main, f.Cores)
 	}
 	leave := func(meta map[string]string) {
 		if text, ok := meta["tuning"]; ok {
@@ -52,16 +46,17 @@ func Fix(filename string, src []byte, f jobfile.Fix) ([]byte, error) {
 	return jsontree.Encode(map[string]*api.Job{"Job": j}, "  "), nil
 }
 
-// SetCores gives a task whole cores instead of a share of them: Nomad refuses both.
-func SetCores(t *api.Task, cores int) {
-	if t.Resources == nil {
-		t.Resources = &api.Resources{}
+// Set gives a task variables, flags, and whole cores instead of a share of them, since Nomad
+// refuses both; 0 leaves its cores. False: there are flags, and it has no command line.
+func Set(t *api.Task, cores int, env, args map[string]string) bool {
+	if cores > 0 {
+		t.Resources = cmp.Or(t.Resources, &api.Resources{})
+		t.Resources.CPU, t.Resources.Cores = nil, &cores
 	}
-	t.Resources.CPU, t.Resources.Cores = nil, &cores
-}
-
-// SetArgs changes flags of a task's command line; false: it has none.
-func SetArgs(t *api.Task, args map[string]string) bool {
+	if t.Env == nil {
+		t.Env = map[string]string{}
+	}
+	maps.Copy(t.Env, env)
 	if len(args) == 0 {
 		return true
 	}

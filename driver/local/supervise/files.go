@@ -50,11 +50,10 @@ type Plan struct {
 	MemoryBytes int64         `json:"memory_bytes"` // 0 = no limit
 	TimeLimit   time.Duration `json:"time_limit"`   // 0 = none
 
-	Listener    []string `json:"listener,omitempty"` // argv prefix; empty = none
-	ListenerEnv []string `json:"listener_env,omitempty"`
-	Pattern     string   `json:"pattern,omitempty"`
-	File        string   `json:"file,omitempty"` // progress; empty = Output
-	Total       int      `json:"total,omitempty"`
+	Listener []string `json:"listener,omitempty"` // argv prefix; empty = none
+	Pattern  string   `json:"pattern,omitempty"`
+	File     string   `json:"file,omitempty"` // progress; empty = Output
+	Total    int      `json:"total,omitempty"`
 }
 
 // User is whom the job runs as.
@@ -151,13 +150,15 @@ func Resolve(dir string, exit *Exit) (status Status, err error) {
 		return Ended, nil
 	case !errors.Is(err, os.ErrNotExist):
 		return "", err
-	case exists(filepath.Join(dir, StartedFile)):
+	case Has(dir, StartedFile):
 		return Died, nil
 	}
 	return Void, durable.Write(filepath.Join(dir, VoidFile), nil, 0o600)
 }
 
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
+// Has reports whether an attempt's directory has a file, or may have one where that cannot be
+// read.
+func Has(dir, file string) bool {
+	_, err := os.Lstat(filepath.Join(dir, file))
+	return !errors.Is(err, os.ErrNotExist)
 }

@@ -49,7 +49,6 @@ func (a *attempt) prepareListener() *helper {
 		argv = append(argv, "--total", strconv.Itoa(a.plan.Total))
 	}
 	cmd := exec.Command("/bin/sh", append([]string{"-c", onWord, "listener"}, argv...)...) //nolint:noctx // it is ended after the job, see end
-	cmd.Env = a.plan.ListenerEnv
 	cmd.Dir = "/"
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -56,7 +56,7 @@ func run(ctx context.Context, dir string, logger *slog.Logger) (err error) {
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	for _, name := range []string{VoidFile, StartedFile} {
-		if exists(filepath.Join(dir, name)) {
+		if Has(dir, name) {
 			return fmt.Errorf("not started: %s exists in %s", name, dir)
 		}
 	}
@@ -96,7 +96,7 @@ func tell(ctx context.Context, dir string, exit Exit, logger *slog.Logger) error
 		if err == nil {
 			return nil
 		}
-		if !exists(dir) || time.Now().After(end) {
+		if !Has(dir, "") || time.Now().After(end) {
 			return err
 		}
 		logger.Warn("cannot write how the attempt ended", "error", err)

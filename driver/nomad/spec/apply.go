@@ -1,8 +1,8 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"strings"
 	"time"
 
@@ -43,12 +43,10 @@ func Set(job *api.Job, c driver.Change) error {
 		return err
 	}
 	g, t := Main(job)
-	if t.Resources == nil {
-		t.Resources = &api.Resources{}
+	if !nomadjson.Set(t, c.Cores, c.Env, c.Args) {
+		return fmt.Errorf("the task has no command line: %w", driver.ErrUnsupported)
 	}
-	if c.Cores > 0 {
-		nomadjson.SetCores(t, c.Cores)
-	}
+	t.Resources = cmp.Or(t.Resources, &api.Resources{})
 	if c.MemoryBytes > 0 {
 		mib := int((c.MemoryBytes + mebibyte - 1) / mebibyte)
 		t.Resources.MemoryMB = &mib
@@ -58,13 +56,6 @@ func Set(job *api.Job, c driver.Change) error {
 	}
 	if c.TimeLimit > 0 {
 		g.MaxRunDuration = &c.TimeLimit
-	}
-	if t.Env == nil {
-		t.Env = map[string]string{}
-	}
-	maps.Copy(t.Env, c.Env)
-	if !nomadjson.SetArgs(t, c.Args) {
-		return fmt.Errorf("the task has no command line: %w", driver.ErrUnsupported)
 	}
 	return nil
 }

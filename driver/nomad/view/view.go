@@ -88,10 +88,10 @@ func Job(in Input) (driver.Job, []Known) {
 	return j, known
 }
 
-func latest(in Input) *api.AllocationListStub {
-	var last *api.AllocationListStub
-	for _, a := range in.Allocs {
-		if !slices.Contains(in.Ignored, a.ID) && (last == nil || a.CreateIndex > last.CreateIndex) {
+// Latest is the last allocation, without those that are ignored; nil: there is none.
+func Latest(allocs []*api.AllocationListStub, ignored []string) (last *api.AllocationListStub) {
+	for _, a := range allocs {
+		if !slices.Contains(ignored, a.ID) && (last == nil || a.CreateIndex >= last.CreateIndex) {
 			last = a
 		}
 	}
@@ -100,7 +100,7 @@ func latest(in Input) *api.AllocationListStub {
 
 func state(in Input) (driver.State, string) {
 	stopped := spec.Deref(in.Job.Stop)
-	a := latest(in)
+	a := Latest(in.Allocs, in.Ignored)
 	dead := spec.Deref(in.Job.Status) == "dead"
 	switch {
 	case a == nil && in.Finished:
@@ -212,7 +212,7 @@ func ended(in Input, j driver.Job) time.Time {
 	if n := len(j.Attempts); n > 0 && !j.Attempts[n-1].Ended.IsZero() {
 		return j.Attempts[n-1].Ended
 	}
-	if a := latest(in); a != nil {
+	if a := Latest(in.Allocs, in.Ignored); a != nil {
 		return time.Unix(0, a.ModifyTime).UTC()
 	}
 	return j.Submitted
