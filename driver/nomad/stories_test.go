@@ -22,6 +22,7 @@ import (
 	"pitchpipe/driver/nomad"
 	"pitchpipe/driver/nomad/view"
 	"pitchpipe/test/nomadagent"
+	"pitchpipe/test/sandbox"
 )
 
 // story is one driver behind a proxy, and an agent.
@@ -52,12 +53,7 @@ func stories(t *testing.T, tests map[string]func(t *testing.T, s *story)) {
 // eventually waits for what must come.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(drivertest.Patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if is() {
-			return
-		}
-	}
-	t.Fatalf("waited in vain: %s", what)
+	sandbox.Until(t, drivertest.Patience, what, is)
 }
 
 // stanza is what has a job seen that its owner registered.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -59,10 +58,11 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	if err != nil {
 		return r, err
 	}
-	at, err := freeAddress(ctx)
+	ports, err := sandbox.Ports(2)
 	if err != nil {
 		return r, err
 	}
+	at := sandbox.Loopback(ports[0])
 	r.Exporter, err = o.measure(ctx, o.Exporter, at, func(page string) bool {
 		r.Seen = strings.Count(page, "\npitchpipe_job_info{")
 		return strings.Count(page, `pitchpipe_job_perf_task_clock_seconds_total{manager="local",job_id="`+prefix()) == o.Workload.Jobs && strings.Contains(page, "pitchpipe_node_zone_energy")
@@ -71,9 +71,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		return r, fmt.Errorf("%s: %w", o.Exporter, err)
 	}
 	if o.NodeExporter != "" {
-		if at, err = freeAddress(ctx); err != nil {
-			return r, err
-		}
+		at = sandbox.Loopback(ports[1])
 		other, err := o.measure(ctx, o.NodeExporter, at, func(page string) bool { return strings.Contains(page, "node_rapl_package_joules_total") },
 			"--web.listen-address", at, "--path.sysfs", sys, "--log.level=error", "--collector.disable-defaults", "--collector.cpu", "--collector.meminfo",
 			"--collector.loadavg", "--collector.stat", "--collector.pressure", "--collector.rapl", "--collector.perf")
@@ -239,13 +237,4 @@ func (c *client) scrapes(ctx context.Context, pid, count int, pause time.Duratio
 		s.CPU = max((after-before).Seconds()-sampling*over.Seconds(), 0) * 1000 / float64(count)
 	}
 	return s, nil
-}
-
-func freeAddress(ctx context.Context) (string, error) {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }

@@ -3,12 +3,14 @@ package consulserver
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"os/exec"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
+
+	"pitchpipe/test/sandbox"
 )
 
 // StartAgent starts "consul agent -dev" on free loopback ports and returns its address,
@@ -20,43 +22,26 @@ func StartAgent(t testing.TB) string {
 	if err != nil {
 		t.Skip("the program consul is not on PATH")
 	}
-	address := freePort(t)
-	_, port, err := net.SplitHostPort(address)
+	ports, err := sandbox.Ports(3)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	agent := exec.CommandContext(ctx, program, "agent", "-dev", "-bind=127.0.0.1", "-client=127.0.0.1",
-		"-http-port="+port, "-https-port=-1", "-grpc-port=-1", "-grpc-tls-port=-1", "-dns-port=-1",
-		"-serf-lan-port="+portOf(t), "-serf-wan-port=-1", "-server-port="+portOf(t), "-log-level=error")
-	agent.Dir = t.TempDir()
-	agent.Cancel = func() error { return agent.Process.Signal(syscall.SIGTERM) }
-	agent.WaitDelay = 10 * time.Second
-	if err := agent.Start(); err != nil {
-		cancel()
+	address, port := sandbox.Loopback(ports[0]), strconv.Itoa
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "agent", "-dev", "-bind=127.0.0.1", "-client=127.0.0.1",
+		"-http-port="+port(ports[0]), "-https-port=-1", "-grpc-port=-1", "-grpc-tls-port=-1", "-dns-port=-1",
+		"-serf-lan-port="+port(ports[1]), "-serf-wan-port=-1", "-server-port="+port(ports[2]), "-log-level=error")
+	cmd.Dir = t.TempDir()
+	agent, err := sandbox.Begin("the agent of Consul", "", cmd)
+	if err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = agent.Wait() // it is ended by a signal
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-ended
-	})
-	for deadline := time.Now().Add(time.Minute); ; {
-		if err := leads(t.Context(), address); err == nil {
-			return address
-		} else if time.Now().After(deadline) {
-			t.Fatalf("the agent of Consul is not ready: %v", err)
-		}
-		select {
-		case <-ended:
-			t.Fatal("the agent of Consul ended")
-		case <-time.After(50 * time.Millisecond):
-		}
+	t.Cleanup(func() { agent.End(syscall.SIGTERM, 10*time.Second) })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := agent.Await(ctx, func(ctx context.Context) error { return leads(ctx, address) }); err != nil {
+		t.Fatal(err)
 	}
+	return address
 }
 
 // leads asks whether the agent can write.
@@ -76,24 +61,4 @@ func leads(ctx context.Context, address string) error {
 		return fmt.Errorf("status %s", resp.Status)
 	}
 	return nil
-}
-
-func freePort(t testing.TB) string {
-	t.Helper()
-	var lc net.ListenConfig
-	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close() //nolint:errcheck // nothing was said over it
-	return l.Addr().String()
-}
-
-func portOf(t testing.TB) string {
-	t.Helper()
-	_, port, err := net.SplitHostPort(freePort(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }

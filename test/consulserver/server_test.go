@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"pitchpipe/test/consulserver"
+	"pitchpipe/test/sandbox"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -184,11 +185,7 @@ func TestALockIsFreeAtOnceAfterItsReleaseAndLateAfterItsSession(t *testing.T) {
 
 func await(t *testing.T, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(3 * time.Minute); !done(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it does not come")
-		}
-	}
+	sandbox.Until(t, 3*time.Minute, "it comes", done)
 }
 
 func TestASessionEndsAfterItsTimeAndFreesItsKey(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 
 	"pitchpipe/controller/cmd/pitchpipe/command"
 	"pitchpipe/controller/daemon/api"
+	"pitchpipe/test/sandbox"
 )
 
 // ticking is a job file of short epochs in which nothing is computed.
@@ -40,7 +41,7 @@ func (s *stage) journal(name string) []string {
 func TestJobFilesThatShipRunToSuccess(t *testing.T) {
 	t.Parallel()
 	s := newFlow(t)
-	metrics := freeAddress(t)
+	metrics := sandbox.Address(t)
 	s.argv[len(s.argv)-1] = metrics
 	s.open()
 	const epochs = 8

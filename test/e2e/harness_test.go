@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"bytes"
 	"context"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 
 	"pitchpipe/controller/daemon/api"
 	exporterapi "pitchpipe/exporter/api"
+	"pitchpipe/test/sandbox"
 )
 
 // site has no control group: which jobs stay untuned would be a random draw.
@@ -58,7 +58,7 @@ func newStage(t *testing.T, progs programs, env ...string) *stage {
 	}
 	s := &stage{
 		t: t, dir: dir, progs: progs, env: env, argv: []string{self, roleController}, log: &bytes.Buffer{},
-		client: api.NewClient(filepath.Join(dir, "controller.sock")), metrics: freeAddress(t),
+		client: api.NewClient(filepath.Join(dir, "controller.sock")), metrics: sandbox.Address(t),
 	}
 	t.Cleanup(s.client.Close)
 	socket := filepath.Join(dir, "exporter.sock")
@@ -91,17 +91,7 @@ const patience = 9 * time.Minute
 
 func (s *stage) await(what string, ask func() error) {
 	s.t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		err := ask()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("%s: %v", what, err)
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	sandbox.Await(s.t, patience, what, ask)
 }
 
 // environ is this process's, without what would configure the programs.
@@ -145,16 +135,4 @@ func (s *stage) kill() {
 	}
 	_ = s.ctl.Process.Signal(syscall.SIGKILL)
 	s.ended <- <-s.ended
-}
-
-// freeAddress is a loopback address that was free a moment ago.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	var lc net.ListenConfig
-	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }

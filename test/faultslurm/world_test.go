@@ -244,15 +244,7 @@ func (w *world) startExporter() {
 // await waits for what must come, however loaded the machine is.
 func await(t *testing.T, what string, ask func() error) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		err := ask()
-		if err == nil {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%s: %v", what, err)
-		}
-	}
+	sandbox.Await(t, time.Minute, what, ask)
 }
 
 // run runs a command in the cluster as a user, and once more where slurmctld did not

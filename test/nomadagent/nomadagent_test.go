@@ -15,21 +15,12 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/test/nomadagent"
+	"pitchpipe/test/sandbox"
 )
 
 func await(t *testing.T, what string, ask func() error) {
 	t.Helper()
-	deadline := time.Now().Add(3 * time.Minute)
-	for {
-		err := ask()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	sandbox.Await(t, 3*time.Minute, what, ask)
 }
 
 // submit registers a batch job of one shell script.

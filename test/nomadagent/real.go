@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"pitchpipe/test/sandbox"
@@ -89,7 +88,7 @@ func (p *program) first(ctx context.Context) error {
 
 func (p *program) addr() string { return loopback(p.ports[0]) }
 
-func loopback(port int) string { return "http://127.0.0.1:" + strconv.Itoa(port) }
+func loopback(port int) string { return "http://" + sandbox.Loopback(port) }
 
 // start starts the server, waits until it leads and has the key with which it signs
 // identities, without which it refuses clients, and starts the client.

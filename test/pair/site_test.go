@@ -21,6 +21,7 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/nomad"
 	"pitchpipe/test/nomadagent"
+	"pitchpipe/test/sandbox"
 )
 
 const (
@@ -229,10 +230,5 @@ func (s *site) wait(t *testing.T, m *member, id driver.JobID, what string, is fu
 
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if is() {
-			return
-		}
-	}
-	t.Fatalf("waited in vain: %s", what)
+	sandbox.Until(t, patience, what, is)
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"pitchpipe/test/powercapsim"
+	"pitchpipe/test/sandbox"
 )
 
 // job burns one core until it finds the file, and tells that an epoch ended as often as
@@ -60,7 +61,7 @@ func TestABudgetThatIsOverrunIsReportedByPrometheus(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	metrics, api, socket := freeAddress(t), freeAddress(t), filepath.Join(w.dir, "exporter.sock")
+	metrics, api, socket := sandbox.Address(t), sandbox.Address(t), filepath.Join(w.dir, "exporter.sock")
 	exporter := []string{
 		"exporter", w.program("pitchpipe-exporter"), "--socket", socket, "--web.listen-address", metrics, "--path.sysfs", sys, "--path.cgroupfs", "/sys/fs/cgroup",
 		"--state.file", filepath.Join(w.dir, "exporter.json"), "--budget.dir=", "--sampling.interval=250ms", "--log.level=warn",
@@ -157,7 +158,7 @@ func TestModelledJoulesRaiseNoAlertAboutABudget(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	prometheus := w.tool("prometheus")
-	metrics, api := freeAddress(t), freeAddress(t)
+	metrics, api := sandbox.Address(t), sandbox.Address(t)
 	// No powercap tree: what is shown is a model.
 	budgets := filepath.Join(w.dir, "budgets")
 	if err := os.MkdirAll(filepath.Join(budgets, "local"), 0o755); err != nil { //nolint:gosec // as an administrator makes it

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -150,17 +149,7 @@ func (w *world) write(name, text string) string {
 
 func (w *world) await(what string, ask func() error) {
 	w.t.Helper()
-	began := time.Now()
-	for {
-		err := ask()
-		if err == nil {
-			return
-		}
-		if time.Since(began) > patience {
-			w.t.Fatalf("waited for %s: %v", what, err)
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	sandbox.Await(w.t, patience, what, ask)
 }
 
 // controller runs one with the embedded scheduler, whose jobs end with the test.
@@ -204,16 +193,4 @@ func (w *world) pitchpipe(args ...string) string {
 		w.t.Fatal(err)
 	}
 	return out
-}
-
-// freeAddress is a loopback address that was free a moment ago.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	var lc net.ListenConfig
-	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }

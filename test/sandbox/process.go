@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -176,6 +177,19 @@ func Ports(n int) ([]int, error) {
 	}
 	return nil, errors.New("no free ports on loopback")
 }
+
+// Address is a free one of loopback.
+func Address(t testing.TB) string {
+	t.Helper()
+	ports, err := Ports(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Loopback(ports[0])
+}
+
+// Loopback is the address of a port there.
+func Loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
 func free(port int) bool {
 	at := net.IPv4(127, 0, 0, 1)

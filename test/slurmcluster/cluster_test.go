@@ -19,17 +19,7 @@ import (
 
 func await(t *testing.T, what string, ask func() error) {
 	t.Helper()
-	deadline := time.Now().Add(90 * time.Second)
-	for {
-		err := ask()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	sandbox.Await(t, 90*time.Second, what, ask)
 }
 
 func run(t *testing.T, c *slurmcluster.Cluster, user, program string, args ...string) string {

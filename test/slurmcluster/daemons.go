@@ -62,8 +62,6 @@ func dial(ctx context.Context, network, address string) error {
 	return conn.Close()
 }
 
-func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
-
 func (c *Cluster) startMunge(ctx context.Context) error {
 	socket := c.path("munge", "s")
 	// --force: the folder is below /tmp, which munge rightly warns about.
@@ -108,7 +106,7 @@ func (c *Cluster) startDatabase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.await(ctx, "mariadbd", func(ctx context.Context) error { return dial(ctx, "tcp", loopback(c.ports[2])) })
+	return c.await(ctx, "mariadbd", func(ctx context.Context) error { return dial(ctx, "tcp", sandbox.Loopback(c.ports[2])) })
 }
 
 // accounts makes the accounts of the users, so that sacct and limits mean something.
@@ -143,7 +141,7 @@ func (c *Cluster) StartDbd(ctx context.Context) error {
 		return err
 	}
 	return c.await(ctx, "slurmdbd", func(ctx context.Context) error {
-		if err := dial(ctx, "tcp", loopback(c.ports[1])); err != nil {
+		if err := dial(ctx, "tcp", sandbox.Loopback(c.ports[1])); err != nil {
 			return err
 		}
 		_, err := c.Run(ctx, slurmUser, "sacctmgr", "-n", "-P", "-Q", "show", "cluster")
@@ -168,7 +166,7 @@ func (c *Cluster) StartCtld(ctx context.Context) error {
 		return err
 	}
 	return c.await(ctx, "slurmctld", func(ctx context.Context) error {
-		if err := dial(ctx, "tcp", loopback(c.ports[0])); err != nil {
+		if err := dial(ctx, "tcp", sandbox.Loopback(c.ports[0])); err != nil {
 			return err
 		}
 		_, err := c.Run(ctx, slurmUser, "squeue", "-h", "-o", "%i")
@@ -202,7 +200,7 @@ func (c *Cluster) kill(name string) { c.daemon(name).Kill() }
 // Ready waits until every node takes jobs.
 func (c *Cluster) Ready(ctx context.Context) error {
 	return c.await(ctx, "slurmctld", func(ctx context.Context) error {
-		if err := dial(ctx, "tcp", loopback(c.ports[0])); err != nil {
+		if err := dial(ctx, "tcp", sandbox.Loopback(c.ports[0])); err != nil {
 			return err
 		}
 		for _, n := range c.nodes {

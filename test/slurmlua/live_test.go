@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"pitchpipe/test/sandbox"
 	"pitchpipe/test/slurmcluster"
 )
 
@@ -89,11 +90,7 @@ func (l *live) as(t *testing.T, user, program string, args ...string) string {
 // await waits until a thing holds.
 func (l *live) await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in two minutes: %s", what)
-		}
-	}
+	sandbox.Until(t, 2*time.Minute, what, holds)
 }
 
 func (l *live) home(name string) string { return filepath.Join(l.Home(slurmcluster.Alpha), name) }

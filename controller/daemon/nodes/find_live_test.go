@@ -119,13 +119,5 @@ func systemJob(command string, args ...string) *nomad.Job {
 
 func until(t *testing.T, what string, is func() error) {
 	t.Helper()
-	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		err := is()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not within three minutes: %s: %v", what, err)
-		}
-	}
+	sandbox.Await(t, 3*time.Minute, what, is)
 }

@@ -20,11 +20,7 @@ import (
 
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within two minutes: %s", what)
-		}
-	}
+	sandbox.Until(t, 2*time.Minute, what, is)
 }
 
 // program builds the exporter that nodes run.

@@ -144,17 +144,7 @@ func (s *stage) spawn(cmd *exec.Cmd, log string) {
 
 func (s *stage) await(what string, ask func() error) {
 	s.t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		err := ask()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("%s: %v", what, err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	sandbox.Await(s.t, patience, what, ask)
 }
 
 // run calls the pitchpipe program and returns what it printed.

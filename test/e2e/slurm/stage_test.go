@@ -67,17 +67,7 @@ const patience = 6 * time.Minute
 
 func (s *stage) await(what string, ask func() error) {
 	s.t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		err := ask()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("%s: %v", what, err)
-		}
-		time.Sleep(200 * time.Millisecond)
-	}
+	sandbox.Await(s.t, patience, what, ask)
 }
 
 func (s *stage) as(user, program string, args ...string) string {

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/test/nomadagent"
+	"pitchpipe/test/sandbox"
 )
 
 const patience = 3 * time.Minute
@@ -150,17 +151,7 @@ func (c cluster) allocs(t *testing.T) []*api.AllocationListStub {
 // await asks until there is no error; the last one shows where patience ends.
 func await(t *testing.T, what string, ask func() error) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		err := ask()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		time.Sleep(30 * time.Millisecond)
-	}
+	sandbox.Await(t, patience, what, ask)
 }
 
 // awaitAllocs waits until as many allocations as given have these client statuses,
