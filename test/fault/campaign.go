@@ -1,12 +1,15 @@
 package fault
 
 import (
+	"context"
 	"flag"
 	"math/rand/v2"
 	"os"
 	"sync"
 	"testing"
 	"time"
+
+	"pitchpipe/driver"
 )
 
 // perRound is how many faults meet the jobs of one round.
@@ -43,6 +46,8 @@ type Campaign[V any] struct {
 
 	// Begin submits the jobs of a round.
 	Begin func(r *Round) (Jobs[V], error)
+	// Administer does each second what an administrator would, while the campaign lasts.
+	Administer func(ctx context.Context)
 	// Judge reports whether a job did right, what failed where the system under test did
 	// wrong, and what is worth a note in the story.
 	Judge func(v V) (right bool, failure, note string)
@@ -75,6 +80,7 @@ type Result[V any] struct {
 func (c Campaign[V]) Run(t *testing.T) *Result[V] {
 	t.Helper()
 	began := time.Now()
+	defer c.administer(t)()
 	out := &Result[V]{Options: c.Options, Verdicts: map[string]V{}}
 	random := rand.New(rand.NewPCG(c.Seed, 0))
 	todo := Plan(random, c.Families, c.Owners, c.Faults)
@@ -122,6 +128,23 @@ func (c Campaign[V]) Run(t *testing.T) *Result[V] {
 		t.Errorf("%d faults met something within %v, want %d", done, c.For, c.Faults)
 	}
 	return out
+}
+
+// administer does what an administrator would, until stop is called.
+func (c Campaign[V]) administer(t *testing.T) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil && c.Administer != nil {
+			c.Administer(ctx)
+			_ = driver.Pause(ctx, time.Second) // the loop looks at ctx
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
 }
 
 // judge takes in the verdicts of a round.

@@ -105,9 +105,16 @@ func (k *Keeper) Unplan(p *sandbox.Process) {
 // Crash kills the program.
 func (k *Keeper) Crash() { k.Plan().Kill() }
 
-// Unplanned is how often it ended by itself.
-func (k *Keeper) Unplanned() int {
+// Examine tells the story how often it ended by itself, and fails the test where it did by a
+// fault of its own.
+func (k *Keeper) Examine(story *Story) {
+	k.t.Helper()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.exits
+	story.Logf("%s ended %d times unplanned", k.Name, k.exits)
+	for _, word := range []string{"panic:", "fatal error:", "DATA RACE"} {
+		if found := Grep(k.Log, word); found != "" {
+			k.t.Errorf("%s says:\n%s", k.Name, found)
+		}
+	}
 }

@@ -204,24 +204,9 @@ func (w *world) freeMemory() (int, error) {
 
 // administer sees that no controller pauses itself, and resumes one that did, so that the
 // rest is still struck.
-func (w *world) administer() (stop func()) {
-	ctx, cancel := context.WithCancel(w.t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil {
-			for _, o := range w.owners {
-				o.resume(ctx)
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Second):
-			}
-		}
-	}()
-	return func() {
-		cancel()
-		<-done
+func (w *world) administer(ctx context.Context) {
+	for _, o := range w.owners {
+		o.resume(ctx)
 	}
 }
 
@@ -239,14 +224,8 @@ func (w *world) remains() {
 		}
 	}
 	for _, o := range w.owners {
-		if o.controller == nil {
-			continue
-		}
-		w.story.Logf("%s ended %d times unplanned", o.controller.Name, o.controller.Unplanned())
-		for _, word := range []string{"panic:", "fatal error:", "DATA RACE"} {
-			if found := fault.Grep(o.controller.Log, word); found != "" {
-				w.t.Errorf("%s says:\n%s", o.controller.Name, found)
-			}
+		if o.controller != nil {
+			o.controller.Examine(w.story)
 		}
 	}
 }

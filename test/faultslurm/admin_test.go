@@ -10,26 +10,11 @@ import (
 
 // administer does what an administrator would after a crash of slurmctld: nodes that
 // it drained are resumed, and jobs that it holds after a launch failed are released.
-func (w *world) administer() (stop func()) {
-	ctx, cancel := context.WithCancel(w.t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil {
-			w.reviveCtld(ctx)
-			w.resumeNodes(ctx)
-			w.releaseJobs(ctx)
-			w.askNodes(ctx)
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Second):
-			}
-		}
-	}()
-	return func() {
-		cancel()
-		<-done
-	}
+func (w *world) administer(ctx context.Context) {
+	w.reviveCtld(ctx)
+	w.resumeNodes(ctx)
+	w.releaseJobs(ctx)
+	w.askNodes(ctx)
 }
 
 // reviveCtld starts a slurmctld that ended by itself, as systemd would.
@@ -112,12 +97,7 @@ func (w *world) remains() {
 			w.t.Errorf("jobs %v have ended, and the driver of %s holds that they are moved; its controller says of the first\n%s", ids, o.name, fault.Grep(o.log(), ids[0]))
 		}
 		for _, k := range o.keepers() {
-			w.story.Logf("%s ended %d times unplanned", k.Name, k.Unplanned())
-			for _, word := range []string{"panic:", "fatal error:", "DATA RACE"} {
-				if found := fault.Grep(k.Log, word); found != "" {
-					w.t.Errorf("%s says:\n%s", k.Name, found)
-				}
-			}
+			k.Examine(w.story)
 		}
 	}
 }

@@ -60,18 +60,15 @@ func TestFaultsLoseNoJobAndRunNoneTwice(t *testing.T) {
 // campaign injects the faults that this world can meet.
 func (w *world) campaign(t *testing.T, o fault.Options) *fault.Result[verdict] {
 	t.Helper()
-	stop := w.administer()
-	out := fault.Campaign[verdict]{
+	defer w.remains()
+	return fault.Campaign[verdict]{
 		Options: o, Owners: len(w.owners), Families: w.families(), Story: w.story,
 		Begin: func(r *fault.Round) (fault.Jobs[verdict], error) {
 			own := &round{Round: r, w: w}
 			return own, own.submit(o.Sample())
 		},
-		Judge: w.outcome,
+		Administer: w.administer, Judge: w.outcome,
 	}.Run(t)
-	stop()
-	w.remains()
-	return out
 }
 
 // outcome reports whether a job ended once, what failed where that is ours, and what is

@@ -38,9 +38,8 @@ func TestFaultsChangeNoSearch(t *testing.T) {
 		t.Skip("it takes minutes; scripts/fault search runs it")
 	}
 	w := newWorld(t, true)
-	stop := w.administer()
 	got := fault.Campaign[onTrial]{
-		Options: *options, Owners: 1, Story: w.story,
+		Options: *options, Owners: 1, Story: w.story, Administer: w.administer,
 		Families: []fault.Family{
 			{Kind: kindAnywhere, Weight: 6},
 			{Kind: kindCtldTerm, Weight: 2},
@@ -56,7 +55,6 @@ func TestFaultsChangeNoSearch(t *testing.T) {
 			return failure == "", failure, ""
 		},
 	}.Run(t)
-	stop()
 	w.remains()
 	side := fault.Side{Strikes: got.Strikes, Verdicts: map[string]fault.Verdict{}}
 	for name, v := range got.Verdicts {
