@@ -236,6 +236,9 @@ func TestStopLeavesNothingWhileJobsRunAndAfterFaults(t *testing.T) {
 				_, err = fmt.Sscan(string(text), &pid)
 				return err
 			})
+			// A slurmctld that is killed before it has saved the job, which it does every five seconds,
+			// forgets it, and has it ended.
+			time.Sleep(7 * time.Second)
 			c.KillCtld()
 			if _, err := c.Run(t.Context(), slurmcluster.Alpha, "scontrol", "ping"); err == nil {
 				t.Error("slurmctld answers although it was killed")
