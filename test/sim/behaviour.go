@@ -33,8 +33,6 @@ type Behaviour struct {
 	Base     float64 `sim:"base" in:"0.001 to 1e+09"`
 	Exponent float64 `sim:"exponent" in:"-4 to 4"`
 
-	Loss               float64 `sim:"loss" in:"-1e+09 to 1e+09"`
-	FinalLoss          float64 `sim:"final_loss" in:"-1e+09 to 1e+09"`
 	Quality            float64 `sim:"quality" in:"-1e+09 to 1e+09"`
 	QualityPerDoubling float64 `sim:"quality_per_doubling" in:"-1e+09 to 1e+09"`
 	Tau                float64 `sim:"tau" in:"0 to 1e+09"`
@@ -59,10 +57,8 @@ type Behaviour struct {
 	ClosedAt  time.Duration `sim:"closed_at"`
 	ClosedBy  string        `sim:"closed_by" as:"word"`
 
-	WattsIdle    float64 `sim:"watts_idle" in:"0 to 1e+06"`
-	WattsCore    float64 `sim:"watts_core" in:"0 to 1e+06"`
-	EnergySource string  `sim:"energy_source" as:"rapl, perf-power, gpu, bmc, hwmon, modelled, replayed"` // empty = the cluster's
-	PerfRunning  float64 `sim:"perf_running" in:"0 to 1"`
+	WattsIdle float64 `sim:"watts_idle" in:"0 to 1e+06"`
+	WattsCore float64 `sim:"watts_core" in:"0 to 1e+06"`
 
 	Profile string `sim:"profile" as:"compute, stream, barrier, alloc, io"`
 	Rates
@@ -71,22 +67,16 @@ type Behaviour struct {
 // Span is a range of epochs, both ends included.
 type Span struct{ First, Last int }
 
-// Rates are what the job's counters show.
+// Rates are what the job's counters show: shares of its work, of busy CPUs and of switches,
+// numbers for each CPU second, and stalled seconds per second.
 type Rates struct {
-	CPU             float64 `sim:"cpu" in:"0 to 1"`
-	Spin            float64 `sim:"spin" in:"0 to 1"`
-	System          float64 `sim:"system" in:"0 to 1"`
-	MinorFaults     float64 `sim:"minor_faults" in:"0 to 1e+12"`
-	MajorFaults     float64 `sim:"major_faults" in:"0 to 1e+12"`
-	ContextSwitches float64 `sim:"context_switches" in:"0 to 1e+12"`
-	Involuntary     float64 `sim:"involuntary" in:"0 to 1"`
-	Migrations      float64 `sim:"migrations" in:"0 to 1e+12"`
-	ReadChars       float64 `sim:"read_chars" in:"0 to 1e+12"`
-	WriteChars      float64 `sim:"write_chars" in:"0 to 1e+12"`
-	ReadBytes       float64 `sim:"read_bytes" in:"0 to 1e+12"`
-	WriteBytes      float64 `sim:"write_bytes" in:"0 to 1e+12"`
-	MemoryPressure  float64 `sim:"memory_pressure" in:"0 to 1"`
-	IOPressure      float64 `sim:"io_pressure" in:"0 to 1"`
+	Spin                        float64 `sim:"spin" in:"0 to 1"`
+	CPU, System, Involuntary    float64
+	MinorFaults, MajorFaults    float64
+	ContextSwitches, Migrations float64
+	ReadChars, WriteChars       float64
+	ReadBytes, WriteBytes       float64
+	MemoryPressure, IOPressure  float64
 }
 
 // The bounds of an epoch keep every time within what a Duration holds.
@@ -100,9 +90,9 @@ const stolen = 0.2
 
 func defaults() Behaviour {
 	return Behaviour{
-		Threads: "OMP_NUM_THREADS", Base: 32, Loss: 2.3, FinalLoss: 0.1, Quality: 0.9,
+		Threads: "OMP_NUM_THREADS", Base: 32, Quality: 0.9,
 		Memory: 64 << 20, Checkpoint: -1, CheckpointExit: 85, WattsIdle: 40, WattsCore: 8,
-		Profile: "compute", Rates: profile("compute"), PerfRunning: 1,
+		Profile: "compute", Rates: profile("compute"),
 	}
 }
 
@@ -183,7 +173,7 @@ func (b *Behaviour) contended(epoch int) bool {
 
 // lossAt and qualityAt are the learning curve: exponential approach to the end.
 func (b *Behaviour) lossAt(epoch int) float64 {
-	return b.FinalLoss + (b.Loss-b.FinalLoss)*b.left(epoch)
+	return 0.1 + 2.2*b.left(epoch)
 }
 
 func (b *Behaviour) qualityAt(s setting, epoch int) float64 {

@@ -86,8 +86,6 @@
 //	batch                 none             variable with the batch size
 //	base                  32               batch size that seconds and quality are for; also where the variable is not set
 //	exponent              0                an epoch's work scales with (base/batch)^exponent
-//	loss                  2.3              loss before the first epoch
-//	final_loss            0.1              where the loss tends to
 //	quality               0.9              where the quality tends to at batch size base, from 0
 //	quality_per_doubling  0                added to quality for each doubling of the batch size
 //	tau                   epochs/5         epochs after which the distance to the end is 1/e; 0 = the default
@@ -109,23 +107,8 @@
 //	closed_by             none             its name
 //	watts_idle            40               power of the whole idle node, of which the job bears the share of its cores
 //	watts_core            8                power of one busy core
-//	energy_source         the cluster's    rapl, perf-power, gpu, bmc, modelled or replayed
-//	perf_running          1                share of the time that counters counted; less = multiplexed
-//	profile               compute          compute, stream, barrier, alloc or io: preset of the rates below
-//	cpu                   by profile       CPU seconds per second of work
+//	profile               compute          compute, stream, barrier, alloc or io: what the counters show
 //	spin                  by profile       share of waiting cores' time that is burnt
-//	system                by profile       share of CPU time in the kernel
-//	minor_faults          by profile       per CPU second, as are those below unless said
-//	major_faults          by profile
-//	context_switches      by profile
-//	involuntary           by profile       share of the context switches
-//	migrations            by profile
-//	read_chars            by profile       bytes
-//	write_chars           by profile       bytes
-//	read_bytes            by profile       bytes
-//	write_bytes           by profile       bytes
-//	memory_pressure       by profile       stalled seconds per second
-//	io_pressure           by profile       stalled seconds per second
 //
 // Variables are those of the job file, replaced by those of the submission,
 // replaced by those of the change; but a script that sets one to a literal has the

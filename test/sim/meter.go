@@ -149,7 +149,7 @@ func (c *Cluster) phase(r *run, a activity) {
 			a.rate[nJoules] = a.watts
 		}
 		a.rate[nPerfEnabled] = cores
-		a.rate[nPerfRunning] = cores * act.PerfRunning
+		a.rate[nPerfRunning] = cores
 	}
 	p := phase{at: c.now, activity: a, rss: a.memory * float64(act.Memory)}
 	if limit := float64(r.took.MemoryBytes); limit > 0 {

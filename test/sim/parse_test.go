@@ -86,7 +86,7 @@ func TestTableOfKeysIsComplete(t *testing.T) {
 	for _, row := range regexp.MustCompile(`(?m)^//\t(\w+) {2,}(.+?)(?: {2,}|$)`).FindAllStringSubmatch(table, -1) {
 		described[row[1]] = row[2]
 	}
-	b, err := sim.ParseBehaviour("f", []byte("#SIM epochs=1 seconds=1 batch=B checkpoint=1s contended=1 show_env=E energy_source=rapl closed_by=m"))
+	b, err := sim.ParseBehaviour("f", []byte("#SIM epochs=1 seconds=1 batch=B checkpoint=1s contended=1 show_env=E closed_by=m"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func FuzzParseBehaviour(f *testing.F) {
 	for _, seed := range []string{
 		"#SIM epochs=40 seconds=2 parallel=0.9\n",
 		"#SIM epochs=1 seconds=1 contended=3-5,8 checkpoint=5s checkpoint_exit=none memory=512MiB\n",
-		"#SIM profile=io minor_faults=5e3 epochs=3 seconds=1e-3 seed=-7\n",
+		"#SIM profile=io spin=5e-1 epochs=3 seconds=1e-3 seed=-7\n",
 		"#SIM epochs=1\tseconds=1 batch=B exponent=-0.5 exit=1 at=1\r\n./x\n#SIM",
 		"#SIM epochs== seconds=0x1p3 =3\n",
 		"#SIMX\n #SIM\n#SIM \x00=\xff",

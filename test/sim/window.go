@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -72,7 +71,7 @@ func (c *Cluster) window(r *run, after uint64) api.Window {
 			Started: r.started, Ended: r.ended, Heard: r.started,
 		},
 		Schema: schema,
-		Source: cmp.Or(r.job.act.EnergySource, c.cfg.EnergySource),
+		Source: c.cfg.EnergySource,
 	}
 	end := c.now
 	if r.ended {
