@@ -12,8 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -88,9 +86,7 @@ func startNomad(ctx context.Context, dir, address, token string, trace io.Writer
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(dir, "pitchpipe"), "controller", "--driver", "nomad", "--nomad.address", address,
 		"--socket", socket, "--state", filepath.Join(dir, "state"), "--site", policyFile, "--listen=", "--log.level", "warn",
 		"--exporter.socket", filepath.Join(dir, "no-exporter.sock"))
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(kv string) bool {
-		return strings.HasPrefix(kv, "NOMAD_") || strings.HasPrefix(kv, "PITCHPIPE_")
-	}), "NOMAD_TOKEN="+token)
+	cmd.Env = sandbox.Environ("NOMAD_TOKEN=" + token)
 	s := &site{client: controllerapi.NewClient(socket), traffic: func() (int64, int64) { return c.requests.Load(), c.bytes.Load() }}
 	return s, s.run("controller", cmd, trace)
 }

@@ -18,6 +18,7 @@ import (
 	"pitchpipe/controller/cmd/pitchpipe/command"
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/test/e2e/table"
+	"pitchpipe/test/sandbox"
 )
 
 // newFlow is a machine on which the programs that ship run, controller included.
@@ -105,7 +106,7 @@ func (s *stage) as(user *syscall.Credential, args ...string) answer {
 	// Not the test's context: what cleans up asks too.
 	cmd := exec.CommandContext(context.WithoutCancel(s.t.Context()), s.progs.path("pitchpipe"),
 		append(args, "--socket", filepath.Join(s.dir, "controller.sock"))...)
-	cmd.Dir, cmd.Env = s.dir, s.environ()
+	cmd.Dir, cmd.Env = s.dir, sandbox.Environ("HOME="+s.dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: user}
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said

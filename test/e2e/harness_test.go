@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -94,20 +93,12 @@ func (s *stage) await(what string, ask func() error) {
 	sandbox.Await(s.t, patience, what, ask)
 }
 
-// environ is this process's, without what would configure the programs.
-func (s *stage) environ() []string {
-	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
-		return strings.HasPrefix(kv, "PITCHPIPE_") || strings.HasPrefix(kv, "XDG_")
-	})
-	return append(env, "HOME="+s.dir)
-}
-
 // start begins a life of the controller.
 func (s *stage) start() {
 	s.t.Helper()
 	s.lives++
 	cmd := exec.CommandContext(context.WithoutCancel(s.t.Context()), s.argv[0], s.argv[1:]...)
-	cmd.Env = append(append(s.environ(), envDir+"="+s.dir), s.env...)
+	cmd.Env = append(sandbox.Environ("HOME="+s.dir, envDir+"="+s.dir), s.env...)
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {

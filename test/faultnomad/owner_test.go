@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/test/fault"
+	"pitchpipe/test/sandbox"
 )
 
 // owner is a namespace with jobs, and the controller that tunes them.
@@ -69,9 +69,7 @@ func (o *owner) launch() (*exec.Cmd, error) {
 	cmd := exec.CommandContext(context.WithoutCancel(o.w.t.Context()), o.w.path("pitchpipe"), "controller", "--config=", "--driver=nomad",
 		"--nomad.address="+o.proxy.addr, "--nomad.namespaces="+o.name, "--nomad.dir="+o.path("journal"), "--socket="+o.path("controller.sock"),
 		"--state="+o.path("state"), "--exporter.socket="+o.w.exporter, "--listen=", "--site="+o.w.path("site.yaml"), "--resync=2s")
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(kv string) bool {
-		return strings.HasPrefix(kv, "NOMAD_") || strings.HasPrefix(kv, "PITCHPIPE_") || strings.HasPrefix(kv, "XDG_")
-	}), "NOMAD_TOKEN="+o.w.agent.Token, "HOME="+o.dir)
+	cmd.Env = sandbox.Environ("NOMAD_TOKEN="+o.w.agent.Token, "HOME="+o.dir)
 	return cmd, nil
 }
 

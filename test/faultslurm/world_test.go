@@ -2,9 +2,7 @@ package faultslurm_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -150,18 +148,12 @@ func (w *world) programs() {
 
 func (w *world) program(name string) string { return filepath.Join(w.dir, name) }
 
-func copyFile(from, to string, mode os.FileMode) (err error) {
-	in, err := os.Open(from)
+func copyFile(from, to string, mode os.FileMode) error {
+	text, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = in.Close() }()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
+	return os.WriteFile(to, text, mode)
 }
 
 const scripts = "../../scripts/slurm"

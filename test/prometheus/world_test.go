@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -119,7 +118,7 @@ func (w *world) program(name string) string {
 func (w *world) start(named ...string) (stop func()) {
 	w.t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(w.t.Context()), named[1], named[2:]...)
-	cmd.Env = append(w.environ(), "HOME="+w.dir)
+	cmd.Env = sandbox.Environ("HOME=" + w.dir)
 	out := &lines{}
 	w.log[named[0]] = out
 	cmd.Stdout, cmd.Stderr = out, out
@@ -129,13 +128,6 @@ func (w *world) start(named ...string) (stop func()) {
 	stop = sync.OnceFunc(func() { _ = cmd.Process.Signal(syscall.SIGTERM); _ = cmd.Wait() })
 	w.t.Cleanup(stop)
 	return stop
-}
-
-// environ is this process's, without what would configure the programs.
-func (w *world) environ() []string {
-	return slices.DeleteFunc(os.Environ(), func(kv string) bool {
-		return strings.HasPrefix(kv, "PITCHPIPE_") || strings.HasPrefix(kv, "XDG_")
-	})
 }
 
 func (w *world) write(name, text string) string {
@@ -175,7 +167,7 @@ func (w *world) controller(exporter string) {
 
 func (w *world) ask(args ...string) (string, error) {
 	c := exec.CommandContext(w.t.Context(), w.program("pitchpipe"), append(args, "--socket", filepath.Join(w.dir, "controller.sock"))...)
-	c.Env = append(w.environ(), "HOME="+w.dir)
+	c.Env = sandbox.Environ("HOME=" + w.dir)
 	c.Dir = w.dir
 	var problem bytes.Buffer
 	c.Stderr = &problem

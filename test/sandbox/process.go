@@ -224,3 +224,10 @@ const (
 	Workload  = "test/workload"
 	FaultJob  = "test/fault/cmd/faultjob"
 )
+
+// Environ is this process's environment without what would configure the programs, and more.
+func Environ(more ...string) []string {
+	return append(slices.DeleteFunc(os.Environ(), func(kv string) bool {
+		return slices.ContainsFunc([]string{"NOMAD_", "PITCHPIPE_", "XDG_"}, func(prefix string) bool { return strings.HasPrefix(kv, prefix) })
+	}), more...)
+}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -130,9 +129,7 @@ func (s *stage) listens() {
 // command is the pitchpipe program as a user of the cluster calls it.
 func (s *stage) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, s.path("pitchpipe"), append([]string{args[0], "--socket=" + s.path("controller.sock")}, args[1:]...)...)
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(kv string) bool {
-		return strings.HasPrefix(kv, "NOMAD_") || strings.HasPrefix(kv, "PITCHPIPE_") || strings.HasPrefix(kv, "XDG_")
-	}), "NOMAD_ADDR="+s.agent.Addr, "NOMAD_TOKEN="+s.agent.Token, "HOME="+s.dir, "PITCHPIPE_DRIVER=nomad")
+	cmd.Env = sandbox.Environ("NOMAD_ADDR="+s.agent.Addr, "NOMAD_TOKEN="+s.agent.Token, "HOME="+s.dir, "PITCHPIPE_DRIVER=nomad")
 	return cmd
 }
 

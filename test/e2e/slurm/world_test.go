@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -110,22 +109,16 @@ func (w *world) make() (err error) {
 	return nil
 }
 
-func copySelf(to string) (err error) {
+func copySelf(to string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	from, err := os.Open(self)
+	program, err := os.ReadFile(self)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = from.Close() }()
-	f, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755) //nolint:gosec // it is a program
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, from)
-	return errors.Join(err, f.Close())
+	return os.WriteFile(to, program, 0o755) //nolint:gosec // it is a program
 }
 
 // jobs are the job files that ship, where every user can read them.
