@@ -7,8 +7,9 @@ import (
 	"text/tabwriter"
 
 	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
 
+	"pitchpipe/controller/evaluate"
+	"pitchpipe/controller/tuning"
 	"pitchpipe/test/measure"
 )
 
@@ -56,15 +57,9 @@ func (r Report) compare(of, to string, value func(row) float64) ratio {
 			}
 		}
 	}
-	out := ratio{math.NaN(), 0, math.Inf(1), len(logs)}
-	if len(logs) == 0 {
-		return out
-	}
-	mean, sd := stat.MeanStdDev(logs, nil)
-	out.mean = math.Exp(mean)
-	if n := float64(len(logs)); n > 1 {
-		half := distuv.StudentsT{Sigma: 1, Nu: n - 1}.Quantile(0.975) * sd / math.Sqrt(n)
-		out.low, out.high = math.Exp(mean-half), math.Exp(mean+half)
+	out := ratio{mean: float64(evaluate.Geometric(logs)), high: math.Inf(1), n: len(logs)}
+	if low, high := evaluate.Interval(logs); low.Known() {
+		out.low, out.high = math.Exp(float64(low)), math.Exp(float64(high))
 	}
 	return out
 }
@@ -131,22 +126,14 @@ func (r Report) of(kind, mode string) (out []row) {
 }
 
 func mean(rows []row, value func(row) float64) float64 {
-	sum := 0.0
-	for _, x := range rows {
-		sum += value(x) / float64(len(rows))
-	}
-	return sum
+	return float64(evaluate.Mean(tuning.Each(rows, value)))
 }
 
 // spread is a mean, and the standard deviation between repetitions where there are some.
 func spread(rows []row, value func(row) float64, format string) string {
 	out := fmt.Sprintf(format, mean(rows, value))
 	if len(rows) > 1 {
-		var all []float64
-		for _, x := range rows {
-			all = append(all, value(x))
-		}
-		out += " ± " + fmt.Sprintf(format, stat.StdDev(all, nil))
+		out += " ± " + fmt.Sprintf(format, stat.StdDev(tuning.Each(rows, value), nil))
 	}
 	return out
 }
