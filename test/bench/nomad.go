@@ -83,8 +83,8 @@ func startNomad(ctx context.Context, dir, address, token string, trace io.Writer
 	if err := os.WriteFile(policyFile, []byte(policy), 0o600); err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(dir, "pitchpipe"), "controller", "--driver", "nomad", "--nomad.address", address,
-		"--socket", socket, "--state", filepath.Join(dir, "state"), "--site", policyFile, "--listen=", "--log.level", "warn",
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(dir, "pitchpipe"), "controller", "--driver", "nomad",
+		"--nomad.address", address, "--socket", socket, "--state", filepath.Join(dir, "state"), "--site", policyFile, "--listen=", "--log.level", "warn",
 		"--exporter.socket", filepath.Join(dir, "no-exporter.sock"))
 	cmd.Env = sandbox.Environ("NOMAD_TOKEN=" + token)
 	s := &site{client: controllerapi.NewClient(socket), traffic: func() (int64, int64) { return c.requests.Load(), c.bytes.Load() }}

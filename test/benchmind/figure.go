@@ -104,7 +104,9 @@ func mean(values []float64) float64 {
 
 // draw writes the figure into the folder.
 func (f figure) draw(folder string) error {
-	colours := []picture.Colour{picture.Black, picture.Blue, picture.Orange, picture.Green, picture.Red, picture.Purple, picture.Sky, picture.Grey}
+	colours := []picture.Colour{
+		picture.Black, picture.Blue, picture.Orange, picture.Green, picture.Red, picture.Purple, picture.Sky, picture.Grey,
+	}
 	sheet := picture.Sheet{Title: f.title, Notes: f.notes, Plot: picture.New(f.x, f.y)}
 	for i, name := range slices.Sorted(maps.Keys(f.lines)) {
 		var at plotter.XYs

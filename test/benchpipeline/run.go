@@ -235,7 +235,8 @@ func (s *site) start(ctx context.Context, bin, state string) error {
 
 func (s *site) launch(ctx context.Context, program string, args ...string) error {
 	name := filepath.Base(program)
-	p, err := sandbox.Begin(name, filepath.Join(s.dir, name+".log"), exec.CommandContext(context.WithoutCancel(ctx), program, args...)) // stop ends it
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, args...) // stop ends it
+	p, err := sandbox.Begin(name, filepath.Join(s.dir, name+".log"), cmd)
 	if err == nil {
 		s.processes = append(s.processes, p)
 	}

@@ -34,7 +34,8 @@ func ThisMachine() Machine {
 
 // Heading are two lines that say on which machine something was measured.
 func (m Machine) Heading() string {
-	return fmt.Sprintf("%d cores of %s, Linux %s, %s\nload average before %s, after %s", m.Cores, m.CPU, m.Kernel, m.GoVersion, m.Load, m.LoadAfter)
+	return fmt.Sprintf("%d cores of %s, Linux %s, %s\nload average before %s, after %s",
+		m.Cores, m.CPU, m.Kernel, m.GoVersion, m.Load, m.LoadAfter)
 }
 
 // Load is the load average of one, five and fifteen minutes.
