@@ -11,11 +11,11 @@ import (
 	"slices"
 	"strings"
 
-	"pitchpipe/controller/report/picture"
-
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"pitchpipe/controller/report/picture"
 )
 
 // chart says what of an evaluation is drawn.

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pitchpipe/exporter/api"
-
 	"pitchpipe/exporter/hostfs"
 	"pitchpipe/exporter/sampler"
 )

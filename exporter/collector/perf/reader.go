@@ -113,7 +113,6 @@ func (r *reader) release(gone func(*counter) bool) error {
 // fill opens what is not open yet on the CPUs; as for follow.
 func (r *reader) fill(cpus []int) (refused, err error) {
 	f, err := os.Open(r.dir)
-
 	if err != nil {
 		return nil, fmt.Errorf("perf: %w", err)
 	}
