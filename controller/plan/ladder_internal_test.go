@@ -15,7 +15,7 @@ func rungs(kept ...float64) ladder {
 	l := ladder{{kept: 1}}
 	for i, k := range kept {
 		cores := 16 - 2*float64(i+1)
-		l = append(l, rung{settings: tuning.Settings{tuning.Cores: tuning.Number(cores)}, first: true, kept: k, saves: 1 - cores/16})
+		l = append(l, rung{settings: tuning.Settings{tuning.Cores: tuning.Number(cores)}, kept: k, saves: 1 - cores/16})
 	}
 	return l
 }

@@ -216,6 +216,6 @@ func Unlikely(state tuning.State) func(tuning.Settings) bool {
 			return false
 		}
 		target := s.Policy.Complete(s.Own.With(tuning.Cores, t[tuning.Cores]))
-		return t[tuning.Cores].IsSet() && !target.EqualButMemory(s.Own) && !s.tempting(s.chances(target))
+		return t[tuning.Cores].IsSet() && !target.EqualButMemory(s.Own) && !s.tempting(target, s.chances(target).Saves)
 	}
 }

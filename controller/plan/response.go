@@ -135,8 +135,7 @@ func (s view) promising() (best tuning.Settings, seconds float64) {
 		}
 		p, x := s.model().Predict(c), s.chances(c)
 		r := rung{
-			c, s.Restarts+s.Probes > 0 || s.tempting(x),
-			x.Kept, math.Exp(of) * x.Saves / max(x.Kept, 1e-9), s.loses(c) * float64(s.epochsPerProbe()) / after,
+			c, x.Kept, math.Exp(of) * x.Saves / max(x.Kept, 1e-9), s.loses(c) * float64(s.epochsPerProbe()) / after,
 		}
 		if s.lawless(c) {
 			if v := r.kept*r.saves - r.loses; v > most {
@@ -160,7 +159,7 @@ func (s view) promising() (best tuning.Settings, seconds float64) {
 		if c == nil { // none is allowed, or none is worth it
 			v, c = l.climb(from[tuning.Cores].Float(), 1, 0)
 		}
-		if v > most {
+		if v > most && (s.Restarts+s.Probes > 0 || s.tempting(c, v)) {
 			best, most = c, v
 		}
 	}
@@ -174,7 +173,6 @@ type ladder []rung
 // the rest that it saves then, and the share that its probe loses.
 type rung struct {
 	settings           tuning.Settings
-	first              bool // it may be probed first
 	kept, saves, loses float64
 }
 
@@ -192,7 +190,7 @@ func (l ladder) climb(from float64, probes int, restart float64) (most float64, 
 		l[i].kept = min(l[i].kept, l[i-1].kept)
 	}
 	type span struct{ low, high, probes int }
-	all, known := span{0, len(l), probes}, map[span]float64{}
+	known := map[span]float64{}
 	var value func(s span) (float64, int)
 	value = func(s span) (float64, int) {
 		mass := l[s.low].kept
@@ -207,9 +205,6 @@ func (l ladder) climb(from float64, probes int, restart float64) (most float64, 
 			return v, at
 		}
 		for i := s.low + 1; i < s.high; i++ {
-			if s == all && !l[i].first {
-				continue
-			}
 			down, _ := value(span{s.low, i, s.probes - 1})
 			up, _ := value(span{i, s.high, s.probes - 1})
 			if v := down + up - mass*(restart+l[i].loses); v > best {
@@ -219,7 +214,7 @@ func (l ladder) climb(from float64, probes int, restart float64) (most float64, 
 		known[s] = best
 		return best, at
 	}
-	most, at := value(all)
+	most, at := value(span{0, len(l), probes})
 	return most, l[at].settings
 }
 
@@ -229,17 +224,18 @@ const (
 	maxProbes  = 6   // longest sequence that is weighed
 )
 
-// tempting reports whether a setting is worth the first disturbance of a job. Less is enough for a
-// recurring kind, and if only a probe can show how the job uses its cores.
-func (s view) tempting(x respond.Chances) bool {
-	expected := 0.25
+// tempting reports whether a saving, as a share of the rest, that a setting and the probes after it are
+// expected to bring is worth the first disturbance of a job. Less is enough for a recurring kind, and
+// if only a probe can show how the job uses its cores.
+func (s view) tempting(target tuning.Settings, saving float64) bool {
+	expected := 0.3
 	switch {
 	case respond.UsageOf(s.Profile, s.Own) == nil:
 		expected = 0.08
 	case s.KindRuns > 0 || len(s.KindEffects) > 0 || len(s.Carried) > 0 || s.Returns != nil:
 		expected = 0.15
 	}
-	return x.Likely >= 0.6 || x.Saves >= expected
+	return s.chances(target).Likely >= 0.6 || saving >= expected
 }
 
 func (s view) beyond(t tuning.Settings) bool {

@@ -37,6 +37,11 @@ func TestWhatTheFirstEpochsShowMovesAJobAtOnce(t *testing.T) {
 		}, tuning.Move, tuning.ReasonPredicted, cores(4)},
 		{"where time counts nothing is given up", idling(1.4), func(s *tuning.State) { s.Policy.Objective = tuning.Time }, tuning.Hold, tuning.ReasonUnlikely, nil},
 		{"cores that all work are not given up unseen", idling(8), func(s *tuning.State) { s.Policy.MaxSlowdown = 1.1 }, tuning.Hold, tuning.ReasonUnlikely, nil},
+		{"no single step promises enough, and the steps together do", idling(7.6), func(s *tuning.State) {
+			s.Own, s.Current, s.Trials[0].Settings, s.Profile.Settings = cores(16), cores(16), cores(16), cores(16)
+			s.Policy.Knobs[0].Values = append(s.Policy.Knobs[0].Values, tuning.Number(16))
+			s.Candidates, s.Next, s.Policy.MaxSlowdown = append(s.Candidates, cores(8)), cores(8), 2
+		}, tuning.Probe, tuning.ReasonUnknownProbe, cores(4)},
 		{"where it waits for storage nothing is sure", idling(1.4), func(s *tuning.State) {
 			s.Profile.Features["io_pressure"] = 0.6
 			s.Policy.MaxSlowdown = 1.1
