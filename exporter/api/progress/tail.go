@@ -41,8 +41,8 @@ func watch(ctx context.Context, cfg Config, t *tail) error {
 				relevant = true
 			case e := <-events:
 				relevant = filepath.Base(e.Name) == filepath.Base(cfg.Path)
-			case <-faults: // an overflow: look
-				relevant = true
+			case fault := <-faults: // an overflow: look
+				relevant = fault != nil
 			}
 		}
 	}
