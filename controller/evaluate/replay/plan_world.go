@@ -217,8 +217,8 @@ type Cut struct {
 	Share    float64 // of the epoch, 0 to 1
 }
 
-// looks is how often within an epoch a job is looked at that runs under other settings than
-// its owner's.
+// looks is how often the controller looks, within an epoch, at a job that runs under other
+// settings than its owner's.
 const looks = 8
 
 // Replay lets the controller tune a job from its submission to its end.
@@ -234,7 +234,7 @@ func replay(ctx context.Context, job Job, s reconcile.Stages, at *site) (Course,
 		Scheduler: w, Records: w, Services: w.services(at), Stages: s, Log: slog.New(slog.DiscardHandler),
 		RestartCost: job.Restart, Now: func() time.Time { return w.now },
 	})
-	// A job is looked at a few times an epoch, and more often while it is moved.
+	// The controller looks at a job a few times an epoch, and more often while it moves it.
 	for range 100 * (job.Epochs + 100) {
 		again, err := loop.Reconcile(ctx, w.view.ID)
 		if err := cmp.Or(ctx.Err(), err); err != nil {
