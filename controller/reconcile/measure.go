@@ -249,12 +249,16 @@ func (p *reconciliation) restartCost(attempt int) {
 	p.rec.RestartCosts = append(p.rec.RestartCosts, max(0, gap-p.queued(attempt)))
 }
 
-// queued is how long an attempt waited in the queue, at most as long as announced.
+// queued is how long an attempt waited in the queue, at most as long as announced, unless
+// others were to go first.
 func (p *reconciliation) queued(attempt int) time.Duration {
 	ended, started := p.attempt(attempt-1).Ended, p.attempt(attempt).Started
 	run := p.rec.runOf(attempt)
-	if run == nil || ended.IsZero() || started.Before(ended) {
+	switch {
+	case run == nil || ended.IsZero() || started.Before(ended):
 		return 0
+	case p.rec.divided():
+		return started.Sub(ended)
 	}
 	return min(run.Wait, started.Sub(ended))
 }

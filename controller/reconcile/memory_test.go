@@ -275,18 +275,20 @@ func TestTheFirstUsableProfileIsTheOneThatIsLearned(t *testing.T) {
 }
 
 // The wait that the scheduler announces counts each time anew, so it is no part
-// of what a restart costs; a wait that was not announced is.
+// of what a restart costs. A wait that was not announced is, unless others were to go first.
 func TestAnAnnouncedQueueIsNoPartOfTheCostOfARestart(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name      string
+		reason    tuning.Reason
 		announced *time.Duration
 		low, high time.Duration
 	}{
-		{"announced", new(time.Minute), 0, 10 * time.Second},
-		{"half of it announced", new(30 * time.Second), 30 * time.Second, 40 * time.Second},
-		{"twice as much announced", new(2 * time.Minute), 0, 10 * time.Second},
-		{"it is unknown", nil, time.Minute, 70 * time.Second},
+		{"announced", tuning.ReasonProbeWon, new(time.Minute), 0, 10 * time.Second},
+		{"half of it announced", tuning.ReasonProbeWon, new(30 * time.Second), 30 * time.Second, 40 * time.Second},
+		{"twice as much announced", tuning.ReasonProbeWon, new(2 * time.Minute), 0, 10 * time.Second},
+		{"it is unknown", tuning.ReasonProbeWon, nil, time.Minute, 70 * time.Second},
+		{"the job made room for others", tuning.ReasonAllocation, nil, 0, 10 * time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -295,7 +297,7 @@ func TestAnAnnouncedQueueIsNoPartOfTheCostOfARestart(t *testing.T) {
 					if s.Pending || s.Measured != tuning.ReasonNone || s.Restarts > 0 {
 						return hold(tuning.ReasonProfiling)
 					}
-					return tuning.Decision{Action: tuning.Move, Reason: tuning.ReasonProbeWon, Settings: cores(1)}
+					return tuning.Decision{Action: tuning.Move, Reason: tc.reason, Settings: cores(1)}
 				}
 				w.outlook = func(driver.JobID) (driver.Outlook, error) { return driver.Outlook{Wait: tc.announced}, nil }
 				rec, _ := w.end(t, w.mustSubmit(t, "train", usual+" parallel=0 queue_wait=1m"))
