@@ -144,7 +144,7 @@ func TestListeningEndsAtOnceForAJobThatNamesNoLine(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			r := newInJob(t, &aSlurm{script: tc.script}, "")
-			r.start(t, "echo epoch 1; sleep 600")
+			r.start(t, "echo epoch 1; exec sleep 600")
 			select {
 			case err := <-r.done:
 				if err != nil {
@@ -163,12 +163,12 @@ func TestListeningEndsAtOnceForAJobThatNamesNoLine(t *testing.T) {
 func TestListeningSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	r := newInJob(t, &aSlurm{script: tuneLines + progressLine + "\n", has: "none"}, "")
-	r.start(t, "sleep 600")
+	r.start(t, "exec sleep 600")
 	if err := <-r.done; !errors.Is(err, driver.ErrNotFound) {
 		t.Errorf("a job without a script: %v, want %v", err, driver.ErrNotFound)
 	}
 	r = newInJob(t, &aSlurm{script: tuneLines + progressLine + "\n", away: 1 << 30}, "")
-	stop := r.start(t, "sleep 600")
+	stop := r.start(t, "exec sleep 600")
 	stop()
 	if err := <-r.done; err != nil && !errors.Is(err, context.Canceled) {
 		t.Errorf("told to end: %v", err)
