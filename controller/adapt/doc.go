@@ -1,8 +1,8 @@
 // Package adapt decides whether a job that runs should take one of the actions that it offers,
 // such as to widen its network, by the time left and by what became of earlier runs.
 //
-// In go runs: the actions that each took, with the epochs left at each, and by how much better it
-// ended than undisturbed. Out comes a Model, which expects the gain of any further actions and
+// Input: earlier runs, with the actions that each took, the epochs left at each, and how much better it
+// ended than undisturbed. Output: a Model, which expects the gain of any further actions and
 // knows how sure that is, and a Choice: an action, or none where the evidence does not carry one.
 // What an action does to the first epochs after it is not asked for: over recorded runs it says
 // nothing about the end (correlations from -0.4 to 0.1 within five times 64 runs, none of them

@@ -1,7 +1,7 @@
 // Package advise gives a scheduler better numbers about jobs that run as their owners have them.
 //
-// In go the jobs that wait and run, each with its forecast and what the site allows (For). Out
-// comes advice, each piece with its rule and where that rule was set: a waiting job's time
+// Input: the jobs that wait and run, each with its forecast and what the site allows (For).
+// Output: advice, each piece with its rule and where that rule was set: a waiting job's time
 // limit lowered to an upper quantile of its forecast, so that backfill finds a place for it
 // (Tsafrir, Etsion, Feitelson 2007, "Backfilling using system-generated predictions"); a running
 // job's limit raised to its owner's before the job meets a lower one; a nice value by the expected

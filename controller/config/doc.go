@@ -1,7 +1,7 @@
 // Package config reads the settings of the controller and of the broker, and the site's
 // policy for jobs.
 //
-// In go flags, the environment as a value, and two YAML files. Out come a Config and a
+// Input: flags, the environment as a value, and two YAML files. Output: a Config and a
 // SitePolicy whose fields are all valid, or every fault at once, each with its place, what
 // is there, and what is allowed.
 //

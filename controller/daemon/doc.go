@@ -2,7 +2,7 @@
 // the embedded scheduler, the watcher, the reconcile loop, the HTTP API on a Unix socket,
 // and /metrics.
 //
-// In goes a configuration; out comes a controller that runs until its context ends, and
+// Input: a configuration; output: a controller that runs until its context ends, and
 // leaves every job as it is then. It is the only package that connects the stages of the
 // pipeline, which do not know each other. It never decides about a job.
 //

@@ -1,6 +1,6 @@
 // Package durations forecasts how long jobs run and how many arrive, with a model that a person can read.
 //
-// In go a site's ended jobs (Ended). Out comes, for a job not yet run (Features), a Forecast: median, mean and
+// Input: a site's ended jobs (Ended). Output: a Forecast of a job not yet run (Features): median, mean and
 // quantiles in seconds. The model is additive in the logarithm of seconds: one shape function per feature
 // (user, group, account, name, size, requested limit, hour, weekday, the last runs of the same owner, name and
 // size) and a few pairs of features chosen by what they gain on later jobs (generalised additive models with

@@ -1,7 +1,7 @@
 // Package joblog reads the logs of batch jobs: the Standard Workload Format, what sacct printed, the
 // folder of the Venus trace, and a CSV of our own.
 //
-// In goes a path and a format; a file may be gzip. Out comes a Log: the jobs in the order of the log,
+// Input: a path and a format; a file may be gzip. Output: a Log: the jobs in the order of the log,
 // what it says of the cluster, and the lines that cannot be used, each with its number and the reason.
 // Broken lines are never fatal unless nothing is left. Times are seconds, memory is bytes.
 //

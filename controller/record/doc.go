@@ -1,7 +1,7 @@
 // Package record runs a factorial of commands, inputs and settings for real and writes what
 // it measured as tables of package records: trials.csv, curves.csv and samples.csv.
 //
-// In go a Plan, a folder, a Meter and Cgroups; out come the tables and a Result that says
+// Input: a Plan, a folder, a Meter and Cgroups; output: the tables and a Result that says
 // what could not be measured. Runs come one at a time: each repeat has the inputs in a
 // random order of its own, and the settings of an input one after the other, in random
 // order too. Each run has a cgroup of its own, which the meter knows before the command

@@ -1,7 +1,7 @@
 // Package report sums up what jobs used and what tuning saved.
 //
-// In go rows, one per job: user, attempts with their cores, epochs, and whether it was tuned or
-// drawn into the untuned share. Out comes a Table: time, core-hours, joules with their source,
+// Input: rows, one per job: user, attempts with their cores, epochs, and whether it was tuned or
+// drawn into the untuned share. Output: a Table: time, core-hours, joules with their source,
 // restarts, probes and epochs per job, or summed per user, account, partition, kind, day or
 // month; and the savings of tuned jobs against the untuned share. Text and CSV print it.
 //

@@ -1,6 +1,6 @@
 // Package simulate replays a log of jobs on a cluster under a scheduling policy.
 //
-// In go the jobs of a log, the partitions of a cluster and a Spec, which names a policy. Out comes a Result: when
+// Input: the jobs of a log, the partitions of a cluster and a Spec, which names a policy. Output: a Result: when
 // each job began and ended, how long it waited, and whether it was preempted or killed; and figures of it.
 //
 // A simulation jumps from event to event: a job arrives, a job ends, a policy asked to be woken. At each moment

@@ -1,6 +1,6 @@
 // Package stanza judges the tuning stanza of a job file.
 //
-// In goes a jobfile.Job with its stanza as a tree of blocks. Out comes a tuning.Policy with
+// Input: a jobfile.Job with its stanza as a tree of blocks. Output: a tuning.Policy with
 // every default filled in, or every fault of the stanza at once: file, line and column, what
 // was found, what is allowed, and the nearest known word. Own returns the settings that the
 // job's owner chose. Print and PrintLines write a policy back; read again, it is the same.

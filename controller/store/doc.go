@@ -1,7 +1,7 @@
 // Package store keeps the state that a pair of controllers shares, and says which of
 // them leads.
 //
-// In goes a KV: the file of bbolt, the variables of Nomad, or the keys of Consul. Out come
+// Input: a KV (the file of bbolt, the variables of Nomad, or the keys of Consul). Output:
 // a leader lock (Lead) and a replicated state (Replica): an append-only log of changes,
 // compacted into segments, of which each controller holds a copy in memory. The package
 // never interprets a value, and never repeats a write that may have had its effect without

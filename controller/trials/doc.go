@@ -1,6 +1,6 @@
 // Package trials runs hyperparameter searches as ordinary jobs: search → trial → attempt.
 //
-// In goes a job file with a search block; out come jobs that a driver starts and ends, each with
+// Input: a job file with a search block; output: jobs that a driver starts and ends, each with
 // hyperparameters of its own in its environment. The package feeds what their epochs reported to package
 // searcher, in one order for all trials, and carries out the actions that come back. It decides nothing
 // itself, and never touches the system knobs of a trial: a trial is a job like any other to the rest of

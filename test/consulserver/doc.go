@@ -1,7 +1,7 @@
 // Package consulserver is the part of Consul's HTTP API that the project uses, in one
 // process and in memory, for tests where there is no Consul.
 //
-// In go HTTP requests; out come the answers that the documentation and the published
+// Input: HTTP requests; output: the answers that the documentation and the published
 // client of Consul describe: keys by name and by prefix, transactions of one checked write,
 // locks, sessions that live for twice their time to live, the lock delay, and services in
 // the catalog. A key that its session ended with stays locked for the lock delay, and a

@@ -1,7 +1,7 @@
 // Package nodes reaches the exporters of a cluster: one for everything, or one on each
 // node.
 //
-// In go the name of a node and a request; out comes the answer of its exporter, or an
+// Input: the name of a node and a request; output: the answer of its exporter, or an
 // error. A pattern or a Finder gives the exporter's address: a service in Nomad or Consul.
 // Anyone who may run a job may register a service, so that an address counts only with the
 // node's certificate behind it. The answer of a Finder is used for half a minute, for longer

@@ -2,7 +2,7 @@
 // ends of learning curves (Forecast), the classes of programs (Classifier), the settings
 // that a class suggests (Regret), and verdicts on changes (Verify).
 //
-// In go tables of trials, samples and curves; out comes one evaluate.Report. The models are
+// Input: tables of trials, samples and curves; output: one evaluate.Report. The models are
 // those of the controller. None of them sees what it is asked about: curves are cut, whole
 // executions and inputs are left out, and the regret of a choice is judged in repeats that
 // chose neither it nor its optimum. The same tables, choices and seed give the same report.

@@ -3,7 +3,7 @@
 // curves (Hyper), with the model of speed under unmeasured settings (Speed), with the division of
 // a cluster among elastic jobs (Allocation), and with the actions of running jobs (Adapt).
 //
-// In go tables of trials and curves and the choices of a user; out comes one
+// Input: tables of trials and curves and the choices of a user; output: one
 // evaluate.Report. The code that decides is that of the controller; it sees what it paid for
 // and nothing else, and only the replay knows the table. The same tables, choices and seed
 // give the same report.

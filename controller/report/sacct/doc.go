@@ -1,6 +1,6 @@
 // Package sacct shows from a scheduler's accounting alone what tuning could bring.
 //
-// In goes the text of `sacct -P` with its header. Out come the jobs, their steps merged, and a
+// Input: the text of `sacct -P` with its header. Output: the jobs, their steps merged, and a
 // Summary: core-hours allocated and used, memory requested and needed, and the share of
 // core-hours of recurring jobs. Every number counts the jobs that have it: an empty field, or a
 // peak of 0, is missing and not zero.

@@ -1,6 +1,6 @@
 // Package figure draws what a hyperparameter search did, as SVG or PNG of 800 by 500 pixels.
 //
-// In goes a searcher with its plan and its trials. Out comes one picture: the best value so far over time
+// Input: a searcher with its plan and its trials. Output: one picture of the best value so far over time
 // or joules, the hyperparameters of all trials side by side, the Pareto front, or the life of each trial
 // with its rungs and pauses. The colours stay apart for those who see few of them, and the fonts come
 // with the program, so that the same search gives the same picture everywhere.

@@ -1,6 +1,6 @@
 // Package preview says what a hyperparameter search will use before anything runs.
 //
-// In goes the plan of a search, and what an epoch takes where that is known. Out comes how many trials
+// Input: the plan of a search, and what an epoch takes where that is known. Output: how many trials
 // train for how long, the epochs of all of them, and the time, joules and core-hours that they use, with
 // the range that nine of ten searches fall into.
 //

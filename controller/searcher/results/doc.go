@@ -1,6 +1,6 @@
 // Package results says what a hyperparameter search found.
 //
-// In goes a searcher with its plan and its trials. Out come the Pareto front of several measures, the
+// Input: a searcher with its plan and its trials. Output: the Pareto front of several measures, the
 // knobs that mattered and how sure that is, and exports as CSV and JSON.
 //
 // A missing number is never 0: a trial whose joules were not measured is in no front over joules. Trials

@@ -1,6 +1,6 @@
 // Package whatif estimates from a log of jobs what tuning would have brought a site.
 //
-// In go a log as sacct prints it and a cluster. Out comes a report: core-hours, mean wait and mean bounded
+// Input: a log as sacct prints it and a cluster. Output: a report: core-hours, mean wait and mean bounded
 // slowdown as simulated without us, and with fewer cores, less memory, limits by forecast, idle cores shared, and
 // all together, each with an interval, and the assumptions beside them.
 //

@@ -3,7 +3,7 @@
 // the scheduler meanwhile.
 //
 // Input: the files of one attempt's directory: plan.json (what to run), and while
-// it runs signal.json (ask the job to save) and stop.json (end it). Out come
+// it runs signal.json (ask the job to save) and stop.json (end it). Output:
 // started.json, process.json and exit.json, each whole and durable. The lock on
 // the directory says whether the supervisor lives:
 //
