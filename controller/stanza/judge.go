@@ -90,10 +90,7 @@ func (j *judge) unknownKey(b *jobfile.Block, a jobfile.Attr, known []string) {
 }
 
 func (j *judge) unknownBlock(b *jobfile.Block, parent string) {
-	words := []string{b.Type}
-	for _, a := range b.Attrs {
-		words = append(words, b.Type+"."+a.Name)
-	}
+	words := append([]string{b.Type}, tuning.Each(b.Attrs, func(a jobfile.Attr) string { return b.Type + "." + a.Name })...)
 	suggestion := j.elsewhere(parent, words...)
 	k, isKey := keyOf(parent, b.Type)
 	switch {

@@ -205,7 +205,7 @@ func Keys() []Key {
 			example: "SIGUSR1", field: func(s *subject) any { return &s.save.Signal },
 		},
 		{
-			Block: "checkpoint", Name: "grace", Type: TypeDuration, Default: "60s", Allowed: "a time of more than 0s and at most 1h",
+			Block: "checkpoint", Name: "grace", Type: TypeDuration, Default: "60s", Allowed: "a time with its unit, of more than 0s and at most 1h",
 			Meaning: "How long the job may take to save; after that the move is abandoned and the job runs on.",
 			example: "60s", field: func(s *subject) any { return &s.save.Grace },
 		},
@@ -220,12 +220,12 @@ func Keys() []Key {
 			example: "checkpoint written", field: func(s *subject) any { return &s.save.Done },
 		},
 		{
-			Block: "budget", Name: "energy", Type: TypeEnergy, Allowed: "an amount of energy above 0 such as 2MJ or 0.5kWh",
+			Block: "budget", Name: "energy", Type: TypeEnergy, Allowed: "an amount of energy above 0 with its unit, such as 2MJ or 0.5kWh",
 			Meaning: "The joules of all attempts after which tuning ends; without it there is no bound.",
 			example: "2MJ", field: func(s *subject) any { return &s.Budget.Energy },
 		},
 		{
-			Block: "budget", Name: "time", Type: TypeDuration, Allowed: "a time above 0 such as 90m or 4h",
+			Block: "budget", Name: "time", Type: TypeDuration, Allowed: "a time above 0 with its unit, such as 90m or 4h",
 			Meaning: "The time of all attempts after which tuning ends; without it there is no bound.",
 			example: "4h", field: func(s *subject) any { return &s.Budget.Time },
 		},
@@ -272,12 +272,12 @@ func Keys() []Key {
 		integer("search", "failures", "", 1, "5", "The search ends when more trials than these failed; by default a quarter of them, and 3 at least.",
 			"maxFailedTrialCount max_restarts max_failures", func(s *subject) any { return &s.search.Failures }),
 		{
-			Block: "search", Name: "energy", Type: TypeEnergy, Allowed: "an amount of energy above 0 such as 2MJ or 0.5kWh",
+			Block: "search", Name: "energy", Type: TypeEnergy, Allowed: "an amount of energy above 0 with its unit, such as 2MJ or 0.5kWh",
 			Meaning: "The joules of all trials after which the search ends; without it there is no bound.",
 			example: "20MJ", field: func(s *subject) any { return &s.search.Energy },
 		},
 		{
-			Block: "search", Name: "time", Type: TypeDuration, Allowed: "a time above 0 such as 90m or 4h",
+			Block: "search", Name: "time", Type: TypeDuration, Allowed: "a time above 0 with its unit, such as 90m or 4h",
 			Meaning: "The time from its beginning after which the search ends; without it there is no bound.", Elsewhere: "timeout time_budget_s",
 			example: "12h", field: func(s *subject) any { return &s.search.Time },
 		},

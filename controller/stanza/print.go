@@ -86,10 +86,7 @@ func sections(p tuning.Policy) (out []section) {
 		case "knob":
 			knobs = p.Knobs
 		case "action": // its name is all that it has of a knob
-			knobs = nil
-			for _, o := range p.Actions {
-				knobs = append(knobs, tuning.Knob{Name: o.Name})
-			}
+			knobs = tuning.Each(p.Actions, func(o tuning.Offer) tuning.Knob { return tuning.Knob{Name: o.Name} })
 		}
 		if block == "progress" && !p.Progress.IsSet() || block == "quality" && p.Quality == nil || block == "checkpoint" && p.Checkpoint == nil ||
 			block == "search" && p.Search == nil {
@@ -169,17 +166,9 @@ func literal(knob string, field any) any {
 			return c.Knob + "=" + c.Value.String()
 		}
 	case *[]string:
-		var list []any
-		for _, one := range *v {
-			list = append(list, one)
-		}
-		return list
+		return tuning.Each(*v, func(one string) any { return one })
 	case *[]tuning.Value:
-		var list []any
-		for _, one := range *v {
-			list = append(list, valueLiteral(knob, one))
-		}
-		return list
+		return tuning.Each(*v, func(one tuning.Value) any { return valueLiteral(knob, one) })
 	}
 	return nil
 }

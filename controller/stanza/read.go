@@ -113,10 +113,10 @@ func (k Key) set(into any, v jobfile.Value, text string) bool {
 		return ok
 	case *time.Duration:
 		*into, err = tuning.ParseDuration(text)
-		return err == nil && *into > 0
+		return err == nil && *into > 0 && !value.IsNumber() // 30 is minutes elsewhere, as in #SBATCH --time
 	case *tuning.Joules:
 		*into, err = tuning.ParseJoules(text)
-		return err == nil && *into > 0 && !math.IsInf(float64(*into), 0)
+		return err == nil && *into > 0 && !value.IsNumber() && !math.IsInf(float64(*into), 0)
 	}
 	return false
 }
