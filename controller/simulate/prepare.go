@@ -34,12 +34,13 @@ func Prepare(l joblog.Log, s Shape) (Input, error) {
 		if len(l.Clusters) > 0 {
 			said = l.Clusters[0]
 		}
-		p := Partition{PerNode: cmp.Or(s.GPUsPerNode, s.CoresPerNode, said.Cores/max(said.Nodes, 1), 1), GPUs: s.GPUsPerNode > 0}
-		if p.Nodes = cmp.Or(s.Nodes, said.Nodes); p.Nodes == 0 && !p.GPUs {
-			p.Nodes = said.Cores / p.PerNode
+		p := Partition{PerNode: cmp.Or(s.GPUsPerNode, s.CoresPerNode, said.Cores/cmp.Or(said.Nodes, s.Nodes, 1)), GPUs: s.GPUsPerNode > 0}
+		if p.Nodes = cmp.Or(s.Nodes, said.Nodes); p.Nodes == 0 && !p.GPUs && p.PerNode > 0 {
+			p.Nodes = (said.Cores + p.PerNode - 1) / p.PerNode
 		}
-		p.Nodes = cmp.Or(p.Nodes, 1)
-		in.Partitions = []Partition{p}
+		if p.Nodes != 0 && p.PerNode != 0 {
+			in.Partitions = []Partition{p}
+		}
 	}
 	of := map[string]Partition{}
 	for _, p := range in.Partitions {

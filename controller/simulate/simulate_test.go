@@ -209,7 +209,9 @@ func TestWhatCannotBeSimulatedIsSaid(t *testing.T) {
 		{"cores beyond numbers", bare, simulate.Shape{Nodes: 2, CoresPerNode: math.MaxInt}, "more than any cluster has"},
 		{"nodes although the log has partitions", two, gpus, "leave --nodes and"},
 		{"a partition of nothing", two, simulate.Shape{}, `partition "y"`},
-		{"jobs without cores", bare, simulate.Shape{Nodes: 9}, "line 1: it needs no cores"},
+		{"nodes of unknown size", bare, simulate.Shape{Nodes: 9}, "want --nodes and --cores-per-node or"},
+		{"nodes of unknown number", bare, simulate.Shape{CoresPerNode: 9}, "want --nodes and --cores-per-node or"},
+		{"jobs without cores", bare, simulate.Shape{Nodes: 9, CoresPerNode: 1}, "line 1: it needs no cores"},
 		{"jobs that are too large", log("a 0 10 9"), gpus, "line 1: it needs 9 GPUs of 8"},
 	} {
 		if _, err := simulate.Prepare(c.log, c.shape); !errors.Is(err, simulate.ErrInput) || !strings.Contains(err.Error(), c.says) {
@@ -225,6 +227,8 @@ func TestWhatCannotBeSimulatedIsSaid(t *testing.T) {
 		{"nodes are as the header says", joblog.Cluster{Nodes: 8, Cores: 64}, simulate.Shape{CoresPerNode: 4}, 8, 4},
 		{"or as many as its cores need", joblog.Cluster{Cores: 64}, simulate.Shape{CoresPerNode: 4}, 16, 4},
 		{"or as it says of nodes with GPUs", joblog.Cluster{Nodes: 8, Cores: 64}, simulate.Shape{GPUsPerNode: 2}, 8, 2},
+		{"which share the cores of the header", joblog.Cluster{Cores: 64}, simulate.Shape{Nodes: 4}, 4, 16},
+		{"of which the last node may have fewer", joblog.Cluster{Cores: 2}, simulate.Shape{CoresPerNode: 4}, 1, 4},
 		{"unless somebody says more", joblog.Cluster{Nodes: 8, Cores: 64}, simulate.Shape{Nodes: 3, CoresPerNode: 2}, 3, 2},
 		{"nodes have as many cores as the header says", joblog.Cluster{Nodes: 8, Cores: 64}, simulate.Shape{Nodes: 3}, 3, 8},
 	} {

@@ -21,7 +21,7 @@ func TestPicturesNameWhatTheyShow(t *testing.T) {
 		if s.Name != "fifo" && s.Name != "srtf" {
 			continue
 		}
-		in, err := simulate.Prepare(joblog.Log{Jobs: []joblog.Job{{ID: "a", Duration: 9e5, CPUs: 2}, {ID: "b", Submit: 5, Duration: 10, CPUs: 2}}}, simulate.Shape{Nodes: 2})
+		in, err := simulate.Prepare(joblog.Log{Jobs: []joblog.Job{{ID: "a", Duration: 9e5, CPUs: 2}, {ID: "b", Submit: 5, Duration: 10, CPUs: 2}}}, simulate.Shape{Nodes: 2, CoresPerNode: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -36,7 +36,7 @@ func (a *app) simulate() *cobra.Command {
 			"and bytes; its other columns do not count. For venus it is the folder of that data set. Jobs need GPUs where the\n" +
 			"cluster has any, else cores.\n" +
 			"The cores in the header of the log are one pool, wherever they stand. With --nodes or --cores-per-node they are in\n" +
-			"nodes: what these flags do not say is that of the header, and where it says nothing a node has one core.\n" +
+			"nodes: what these flags do not say is that of the header, and where it says nothing both are needed.\n" +
 			"A job that reaches its limit is killed. sjf and srtf know the true durations, as no scheduler does. lucid needs what\n" +
 			"the folder of venus has. qssf takes the forecasts of such a folder, else its own. srtf, tiresias and pitchpipe stop\n" +
 			"jobs for others: each time that costs a job 40 s, on more than 8 cores or GPUs 60 s, and the longest waits can be\n" +
