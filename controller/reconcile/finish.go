@@ -26,6 +26,9 @@ const (
 func (p *reconciliation) verify(ctx context.Context) error {
 	p.again = p.tick()
 	p.classify()
+	if p.rec.Phase == Settled && !p.rec.NeedsAttention() && p.gate() == tuning.ReasonOff {
+		p.refused(tuning.ReasonOff, nil) // nothing is decided about it again
+	}
 	if p.rec.Phase == Settled && p.rec.Settings(p.job.Attempt).Equal(p.rec.Own) {
 		if p.job.Attempt == 1 && plan.Revisable(p.rec.Reason) && p.grown() {
 			return p.further(ctx, tuning.Inconclusive)

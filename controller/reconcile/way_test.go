@@ -148,9 +148,9 @@ func TestReconcileIsHarmlessHoweverOften(t *testing.T) {
 	}
 }
 
-func TestAHoldForeverWritesNothing(t *testing.T) {
+func TestAHoldForeverWritesNothingUntilTuningIsSwitchedOff(t *testing.T) {
 	t.Parallel()
-	for _, reason := range []tuning.Reason{tuning.ReasonPaused, tuning.ReasonSiteCap, tuning.ReasonRecommend} {
+	for _, reason := range []tuning.Reason{tuning.ReasonPaused, tuning.ReasonSiteCap, tuning.ReasonRecommend, tuning.ReasonNoCheckpoint} {
 		inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
 			w.decide = func(tuning.State) tuning.Decision { return hold(reason) }
 			id := w.mustSubmit(t, "train", "epochs=200 seconds=2 checkpoint=500ms")
@@ -168,6 +168,8 @@ func TestAHoldForeverWritesNothing(t *testing.T) {
 			if len(rec.History) > entries+3 {
 				t.Errorf("held for %s: the history grew from %d to %d entries in 100 looks", reason, entries, len(rec.History))
 			}
+			w.gate = tuning.ReasonOff
+			w.until(t, id, func(r *reconcile.Record) bool { return r.Reason == tuning.ReasonOff })
 		})
 	}
 }

@@ -105,7 +105,7 @@ func (a *app) off() *cobra.Command {
 			if err := errors.Join(client.Off(ctx, args[0]), left); err != nil {
 				return err
 			}
-			return a.said(map[string]string{"off": args[0]}, "tuning is off for %s; it runs on as it is\n", args[0])
+			return a.said(map[string]string{"off": args[0]}, "tuning is off for %s; it is left as it is\n", args[0])
 		}),
 	}
 }
