@@ -44,6 +44,9 @@ type Importance struct {
 	Explained float64 `json:"explained"` // share of the variance that all knobs explain
 	Knobs     []Knob  `json:"knobs"`     // what explains most first
 	Unknown   string  `json:"unknown,omitempty"`
+
+	Failed     int               `json:"failed"`                // trials that failed before they could be compared
+	FailedWith map[string]string `json:"failed_with,omitempty"` // their values, by knob
 }
 
 const (
@@ -76,6 +79,7 @@ func Weigh(s *searcher.Searcher) Importance {
 		}
 	}
 	out := Importance{Epoch: c.epoch, Trials: len(c.losses)}
+	out.Failed, out.FailedWith = failed(s, c.epoch)
 	names := knobs(c.settings)
 	scores := propose.Normal(c.losses)
 	total := residual(scores, nil)
@@ -103,11 +107,12 @@ func Weigh(s *searcher.Searcher) Importance {
 		return out
 	}
 	out.Explained = 1 - rest/variance
+	best := tuning.Each(propose.Ascending(c.losses)[:len(c.losses)/4], func(i int) tuning.Settings { return c.settings[i] })
 	for _, name := range names {
 		others := span(columns, names, name)
 		without := residual(scores, others)
 		lost := max(floats.Dot(without, without)-rest, 0)
-		k := Knob{Name: name, Share: lost / variance, P: 1, Best: best(c, name)}
+		k := Knob{Name: name, Share: lost / variance, P: 1, Best: among(best, name)}
 		if own := float64(len(all) - len(others)); own > 0 {
 			f := distuv.F{D1: own, D2: freedom}
 			k.P = min(f.Survival(lost/own/max(rest/freedom, 1e-12))*float64(len(names)), 1)
@@ -231,11 +236,26 @@ func residual(column []float64, base [][]float64) []float64 {
 	return out
 }
 
-// best are the values of a knob in the best quarter of the trials: the range of numbers, or the words.
-func best(c compared, name string) string {
+// failed are the trials that failed before an epoch, or before their first.
+func failed(s *searcher.Searcher, epoch int) (n int, with map[string]string) {
+	var lost []tuning.Settings
+	with = map[string]string{}
+	for _, t := range s.Trials {
+		if t.State == searcher.Failed && t.Last().Epoch < max(epoch, 1) {
+			lost = append(lost, t.Settings)
+		}
+	}
+	for _, name := range tuning.Knobs(lost) {
+		with[name] = among(lost, name)
+	}
+	return len(lost), with
+}
+
+// among are the values of a knob in some trials: the range of numbers, or the words.
+func among(trials []tuning.Settings, name string) string {
 	var values []tuning.Value
-	for _, i := range propose.Ascending(c.losses)[:max(len(c.losses)/4, 1)] {
-		if v := c.settings[i][name]; v.IsSet() {
+	for _, s := range trials {
+		if v := s[name]; v.IsSet() {
 			values = append(values, v)
 		}
 	}
@@ -252,12 +272,17 @@ func best(c compared, name string) string {
 
 // Text prints the importance for people.
 func (i Importance) Text() string {
+	left := ""
+	if i.Failed > 0 {
+		with := tuning.Each(slices.Sorted(maps.Keys(i.FailedWith)), func(name string) string { return name + " " + i.FailedWith[name] })
+		left = fmt.Sprintf("Left out: %s that failed, with %s.\n", report.Count(i.Failed, "trial"), strings.Join(with, "; "))
+	}
 	if i.Unknown != "" {
-		return "Which hyperparameters mattered is unknown: " + i.Unknown + ".\n"
+		return "Which hyperparameters mattered is unknown: " + i.Unknown + ".\n" + left
 	}
 	return report.List([]string{"KNOB", "EXPLAINS", "VERDICT", "BY LUCK", "IN THE BEST QUARTER"}, i.Knobs, func(k Knob) []string {
 		return []string{k.Name, fmt.Sprintf("%.0f %%", 100*k.Share), string(k.Verdict), luck(k.P), k.Best}
-	}) + fmt.Sprintf("\n%d trials after %d epochs. The knobs together explain %.0f %% of how their values differ.\n", i.Trials, i.Epoch, 100*i.Explained)
+	}) + fmt.Sprintf("\n%d trials after %d epochs. The knobs together explain %.0f %% of how their values differ.\n", i.Trials, i.Epoch, 100*i.Explained) + left
 }
 
 func luck(p float64) string {

@@ -117,12 +117,7 @@ func TestTrialsThatEndedEarlyAreComparedAfterTheSameEpochs(t *testing.T) {
 	t.Parallel()
 	s := search(t, tuning.ASHA, 64, 1)
 	i := results.Weigh(s)
-	reached := 0
-	for _, trial := range s.Trials {
-		if trial.Last().Epoch >= i.Epoch {
-			reached++
-		}
-	}
+	reached := tuning.Count(s.Trials, func(t searcher.Trial) bool { return t.Last().Epoch >= i.Epoch })
 	if !slices.Contains(s.Rungs(), i.Epoch) || i.Epoch >= 27 || i.Trials < reached {
 		t.Errorf("%d trials after %d epochs, which %d reached, of the rungs %v", i.Trials, i.Epoch, reached, s.Rungs())
 	}
@@ -163,6 +158,10 @@ func TestResultsAsPeopleAndProgramsReadThem(t *testing.T) {
 		s.Trials[4].Reports[i].Joules = nil
 	}
 	s.Trials = append(s.Trials, searcher.Trial{Number: 25, Settings: tuning.Settings{"lr": tuning.Number(0.1)}, State: searcher.Running, Busy: true, Attempt: 1})
+	for n, batch := range []float64{512, 1024} {
+		settings := tuning.Settings{"batch": tuning.Number(batch), "optimizer": tuning.Word("adam")}
+		s.Trials = append(s.Trials, searcher.Trial{Number: 26 + n, Settings: settings, State: searcher.Failed, Attempt: 1, Reason: "out of memory"})
+	}
 	fixtures.Golden(t, *update, filepath.Join("testdata", "importance.txt"), results.Weigh(s).Text())
 	fixtures.Golden(t, *update, filepath.Join("testdata", "front.txt"), results.Front(s, tuning.ByQuality, tuning.ByEnergy).Text())
 	fixtures.Golden(t, *update, filepath.Join("testdata", "front-time-cost.txt"), results.Front(s, tuning.ByQuality, tuning.ByTime, tuning.ByCost).Text())
