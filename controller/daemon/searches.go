@@ -59,6 +59,7 @@ func (r request) newSearch() (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errInput, err)
 	}
+	plan.EnforceModel = r.siteOf(file).EnforceModel
 	if err := plan.Warm(r.d.earlier(r.who.Name, file.Name)); err != nil {
 		r.d.log.Warn("earlier searches teach this one nothing", "job", file.Name, "error", err)
 	}
@@ -162,6 +163,10 @@ func (r request) kind(file *jobfile.Job) tuning.JobKind {
 	return out
 }
 
+func (r request) siteOf(file *jobfile.Job) tuning.Site {
+	return r.d.siteFor(driver.Job{Partition: file.Partition, Account: file.Account, Owner: r.kind(file).Owner})
+}
+
 // epoch is what an epoch of jobs of the draft's kind took, under their owner's settings of all
 // hyperparameters, else in earlier searches of that name; nil: none has run.
 func (r request) epoch(d api.Draft) (*preview.Estimate, error) {
@@ -174,30 +179,31 @@ func (r request) epoch(d api.Draft) (*preview.Estimate, error) {
 		return nil, err
 	}
 	kind := r.kind(file)
-	var seconds, joules, cores []float64
-	for _, t := range knowledge.References(obs, kind) {
-		seconds, cores = append(seconds, t.Seconds), append(cores, t.Settings[tuning.Cores].Float())
-		if t.Joules != nil {
-			joules = append(joules, float64(*t.Joules))
+	measured := tuning.Each(knowledge.References(obs, kind), func(t tuning.Trial) searcher.Report {
+		return searcher.Report{Epoch: 1, Seconds: t.Seconds, Joules: (*float64)(t.Joules), Source: t.Source, Cores: t.Settings[tuning.Cores].Float()}
+	})
+	if len(measured) == 0 {
+		for _, s := range r.d.earlier(r.who.Name, file.Name) {
+			measured = append(measured, tuning.Each(s.Trials, func(t searcher.Trial) searcher.Report { return t.Last() })...)
 		}
 	}
-	if len(seconds) == 0 {
-		for _, x := range r.d.searches.List(func(of string) bool { return of == r.who.Name }) {
-			for _, t := range x.Trials {
-				l := t.Last()
-				if x.Name != file.Name || l.Epoch == 0 {
-					continue
-				}
-				seconds, cores = append(seconds, l.Seconds/float64(l.Epoch)), append(cores, l.Cores)
-				if l.Joules != nil {
-					joules = append(joules, *l.Joules/float64(l.Epoch))
-				}
-			}
+	var seconds, joules, cores []float64
+	computed := false
+	for _, m := range measured {
+		if m.Epoch == 0 {
+			continue
+		}
+		seconds, cores = append(seconds, m.Seconds/float64(m.Epoch)), append(cores, m.Cores)
+		if m.Joules != nil {
+			joules, computed = append(joules, *m.Joules/float64(m.Epoch)), computed || tuning.IsModelled(m.Source)
 		}
 	}
 	if len(seconds) == 0 {
 		return nil, nil //nolint:nilnil // no job of the kind has run
 	}
 	start, _ := knowledge.RestartCost(obs, kind)
-	return &preview.Estimate{Seconds: preview.Spread(seconds), Joules: preview.Spread(joules), Cores: cores[len(cores)-1], Start: start.Seconds()}, nil
+	return &preview.Estimate{
+		Seconds: preview.Spread(seconds), Joules: preview.Spread(joules), Cores: cores[len(cores)-1], Start: start.Seconds(),
+		Unenforced: computed && !r.siteOf(file).EnforceModel,
+	}, nil
 }

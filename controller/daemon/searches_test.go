@@ -13,6 +13,7 @@ import (
 	"pitchpipe/controller/daemon/peer"
 	"pitchpipe/controller/searcher"
 	"pitchpipe/controller/trials"
+	"pitchpipe/controller/tuning"
 	"pitchpipe/test/sim"
 )
 
@@ -44,7 +45,7 @@ func TestASearchGoesOnInTheNextController(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cluster.Close()
-	o := daemontest.Options{State: filepath.Join(t.TempDir(), "state"), Cluster: cluster, JobLabels: true}
+	o := daemontest.Options{State: filepath.Join(t.TempDir(), "state"), Cluster: cluster, JobLabels: true, Site: "default: {enforce_model: true}\n"}
 	c := daemontest.Start(t, o)
 	submission := api.Submission{Request: "s1", Filename: "train.sbatch", Source: searched(), Dir: t.TempDir()}
 	begun, err := c.Client.Search(t.Context(), submission)
@@ -60,12 +61,13 @@ func TestASearchGoesOnInTheNextController(t *testing.T) {
 	}
 	c.Stop(t)
 
+	o.Site = "" // the search goes on as it began
 	c = daemontest.Start(t, o)
 	if again, err := c.Client.Search(t.Context(), submission); err != nil || !again.Created.Equal(begun.Created) {
 		t.Errorf("the same request began %v (%v), want %v", again.Created, err, begun.Created)
 	}
 	x := until(t, c, "s1", func(x trials.State) bool { return x.Over })
-	if len(x.Trials) != 6 || x.Closing != "" || x.Ended.IsZero() || string(x.Job.Source) != string(searched()) {
+	if len(x.Trials) != 6 || !x.Plan.EnforceModel || x.Closing != "" || x.Ended.IsZero() || string(x.Job.Source) != string(searched()) {
 		t.Errorf("%d trials, closing %q, ended %v: want 6 and no reason", len(x.Trials), x.Closing, x.Ended)
 	}
 	if a, b := before.Trials[0].Reports[0], x.Trials[0].Reports[0]; a.Seq != b.Seq || a.Value != b.Value {
@@ -75,10 +77,7 @@ func TestASearchGoesOnInTheNextController(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	had := 0
-	for _, tr := range x.Trials {
-		had += len(tr.Jobs)
-	}
+	had := tuning.Sum(x.Trials, func(t trials.Trial) int { return len(t.Jobs) })
 	if had != len(jobs) {
 		t.Errorf("the cluster had %d jobs, and the trials have %d", len(jobs), had)
 	}
@@ -92,6 +91,9 @@ func TestASearchGoesOnInTheNextController(t *testing.T) {
 		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("the metrics lack %s in\n%s", want, w.Body)
 		}
+	}
+	if v, err := c.Client.Validate(t.Context(), api.Draft{Filename: "train.sbatch", Source: searched()}); err != nil || v.Epoch == nil || v.Epoch.Joules == nil || !v.Epoch.Unenforced {
+		t.Errorf("what an epoch took: %+v (%v), want joules, which enforce no budget of a new search", v.Epoch, err)
 	}
 	if len(x.Searcher().Ranking()) == 0 || x.Trials[0].State == searcher.Running {
 		t.Errorf("trials: %+v", x.Trials)

@@ -89,17 +89,15 @@ func endOf(s driver.State, detail string) searcher.End {
 const mostOutput = 64 << 20
 
 // unseen are the epochs at the end of a job that its output shows and no exporter saw: the controller was away, or the
-// listener was ended with the job. When each ended is unknown, so that all end with the job; what each used is as of the
-// last one that was seen.
+// listener was ended with the job. When each ended is unknown, so that all end with the job, and what each used is too.
 func (d trialJobs) unseen(ctx context.Context, rec *reconcile.Record, job driver.Job) (out []tuning.Epoch) {
 	p := rec.Policy.Progress
 	if p.Pattern == "" || p.File != "" || rec.Total > 0 && rec.Done() >= rec.Total {
 		return nil
 	}
-	last := tuning.Epoch{Number: rec.Done(), Attempt: job.Attempt, Settings: rec.Own}
+	last := tuning.Epoch{Number: rec.Done(), Attempt: job.Attempt, Settings: rec.Own, Start: job.Ended, End: job.Ended}
 	if n := len(rec.Epochs); n > 0 {
-		last = rec.Epochs[n-1]
-		last.Number = rec.Done()
+		last.Attempt, last.Settings = rec.Epochs[n-1].Attempt, rec.Epochs[n-1].Settings
 	}
 	pattern, err := regexp.Compile(p.Pattern)
 	if err != nil {
@@ -118,7 +116,6 @@ func (d trialJobs) unseen(ctx context.Context, rec *reconcile.Record, job driver
 	for output := bufio.NewScanner(io.LimitReader(text, mostOutput)); output.Scan(); {
 		if r, ok := m.Match(output.Text()); ok && r.Epoch > last.Number {
 			last.Number, last.Loss, last.Quality, last.Diverged = r.Epoch, r.Loss, r.Quality, r.Diverged
-			last.Start, last.End = job.Ended, job.Ended
 			out = append(out, last)
 		}
 	}

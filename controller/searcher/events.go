@@ -56,6 +56,7 @@ type Trial struct {
 	Passed    int             `json:"passed,omitempty"`  // rungs
 	Retries   int             `json:"retries,omitempty"` // jobs that were lost since its last report
 	Cut       bool            `json:"cut,omitempty"`     // paused by the end of the search, and not at a rung
+	Spared    bool            `json:"spared,omitempty"`  // somebody else cancelled its job: its checkpoint is theirs to delete
 	Reason    string          `json:"reason,omitempty"`  // of its end, in words
 	Reports   []Report        `json:"reports,omitempty"` // by epoch, each once
 	Counted   int             `json:"counted,omitempty"` // of them, those that decisions depend on
@@ -74,7 +75,7 @@ func (t *Trial) Used() Report {
 	for _, e := range t.Log {
 		r := e.Report
 		out.Seconds, out.CoreHours = max(out.Seconds, r.Seconds), max(out.CoreHours, r.CoreHours)
-		if r.Measured() > out.Measured() {
+		if m := r.Measured(); m > 0 && m >= out.Measured() { // equal: of what followed nothing is known
 			out.Joules, out.Metered, out.Source = r.Joules, r.Metered, r.Source
 		}
 	}
@@ -99,6 +100,8 @@ type Plan struct {
 	Settings  []tuning.Settings `json:"candidates,omitempty"` // that may be tried
 	First     []int             `json:"first,omitempty"`      // of them, those that begin before all others
 	History   [][]float64       `json:"history,omitempty"`    // losses that earlier searches let expect of each; nil: there are none
+
+	EnforceModel bool `json:"enforce_model,omitempty"` // modelled joules count towards the budget, as the site said
 }
 
 // Snapshot is what a Searcher knows.

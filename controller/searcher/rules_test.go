@@ -230,6 +230,42 @@ func TestJoulesCompareWithJoulesOfTheirSourceAlone(t *testing.T) {
 	}
 }
 
+func TestModelledJoulesEndASearchOnlyWhereTheSiteLetsThem(t *testing.T) {
+	t.Parallel()
+	const spent = "the budget of 5J is used up"
+	for _, tt := range []struct {
+		source string
+		site   bool
+		want   string
+	}{
+		{"rapl", false, spent},
+		{tuning.Modelled, false, ""},
+		{tuning.Part(tuning.Modelled, 4), false, ""},
+		{tuning.Modelled, true, spent},
+	} {
+		s := searcher.New(searcher.Plan{
+			Search:   tuning.Search{Method: tuning.Random, Trials: 2, Parallel: 1, Epochs: 9, Energy: 5},
+			Settings: []tuning.Settings{{"x": tuning.Number(1)}}, EnforceModel: tt.site,
+		}, searcher.Snapshot{})
+		story(t, s, "open")
+		report := searcher.Report{Epoch: 1, Joules: new(6.0), Source: tt.source}
+		if _, err := s.Handle(searcher.Event{Kind: searcher.Reported, Trial: 1, Report: report}); err != nil || s.Closing != tt.want {
+			t.Errorf("6 J by %s, which the site lets count: %t: the search ends by %q (%v), want %q", tt.source, tt.site, s.Closing, err, tt.want)
+		}
+	}
+}
+
+func TestWhatATrialUsedIsALowerBoundWhereAnEpochWasNotMeasured(t *testing.T) {
+	t.Parallel()
+	trial := searcher.Trial{
+		Reports: []searcher.Report{{Epoch: 1, Seconds: 1, Joules: new(6.0)}},
+		Log:     []searcher.Event{{Kind: searcher.Broke, Report: searcher.Report{Epoch: 2, Seconds: 2, Metered: 6}}},
+	}
+	if r := trial.Used(); r.Joules != nil || r.Measured() != 6 || r.Seconds != 2 {
+		t.Errorf("%+v, want 6 J of 2 s at least", r)
+	}
+}
+
 // BenchmarkHandle is the report of one of 50 running trials of 1,000, which ends it and begins another.
 func BenchmarkHandle(b *testing.B) {
 	for _, m := range []tuning.SearchMethod{tuning.ASHA, tuning.ASHAGP} {

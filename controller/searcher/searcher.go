@@ -185,7 +185,7 @@ func (s *Searcher) end(t *Trial, e Event) []Action {
 	case e.End == Succeeded && len(t.Reports) > 0:
 		t.State = Done
 	case e.End == Cancelled:
-		t.State, t.Reason = Stopped, e.Reason
+		t.State, t.Reason, t.Spared = Stopped, e.Reason, true
 	default:
 		t.State, t.Reason = Failed, e.Reason
 	}
@@ -240,9 +240,9 @@ func (s *Searcher) Reopen(search tuning.Search) ([]Action, error) {
 
 // spent says which budget is used up, or that too many trials failed; empty: neither.
 func (s *Searcher) spent(at float64) string {
-	joules, hours, failed := s.Spent()
+	_, hours, failed := s.Spent()
 	switch {
-	case s.Energy > 0 && joules >= float64(s.Energy):
+	case s.Energy > 0 && s.Charged() >= float64(s.Energy):
 		return fmt.Sprintf("the budget of %s is used up", s.Energy)
 	case s.CoreHours > 0 && hours >= s.CoreHours:
 		return fmt.Sprintf("the budget of %g core-hours is used up", s.CoreHours)
@@ -266,12 +266,24 @@ func (s *Snapshot) Spent() (joules, coreHours float64, failed int) {
 	return joules, coreHours, failed
 }
 
+// Charged are the joules that count towards the budget of energy: those of a trial that has modelled ones only where the
+// site allows that.
+func (s *Searcher) Charged() float64 {
+	return tuning.Sum(s.Trials, func(t Trial) float64 {
+		if r := t.Used(); s.EnforceModel || !tuning.IsModelled(r.Source) {
+			return r.Measured()
+		}
+		return 0
+	})
+}
+
 // fill uses free places.
 func (s *Searcher) fill() ([]Action, error) {
 	var out []Action
 	for s.Busy() < s.Parallel && s.Closing == "" {
-		if t := s.cut(); t != nil {
-			out = append(out, s.resume(t)...)
+		// First a trial that the end of the search interrupted.
+		if i := slices.IndexFunc(s.Trials, func(t Trial) bool { return t.Cut && !t.Busy }); i >= 0 {
+			out = append(out, s.resume(&s.Trials[i])...)
 			continue
 		}
 		t := s.promotable(0)
@@ -331,13 +343,4 @@ func (s *Searcher) bracket() int {
 		}
 	}
 	return best
-}
-
-// cut is a trial that the end of the search interrupted; nil: none.
-func (s *Searcher) cut() *Trial {
-	i := slices.IndexFunc(s.Trials, func(t Trial) bool { return t.Cut && !t.Busy })
-	if i < 0 {
-		return nil
-	}
-	return &s.Trials[i]
 }

@@ -110,7 +110,7 @@ func environment(x Search, t *searcher.Trial, fix jobfile.Fix) map[string]string
 // clean deletes the folder of a trial that no rung can recall, but for that of the best.
 func (s *Service) clean(one *search, t *searcher.Trial, jobs *Trial) {
 	over := t.State == searcher.Stopped || t.State == searcher.Failed || t.State == searcher.Diverged
-	if !over || t.Busy || jobs.Cleaned || t.Cut {
+	if !over || t.Busy || jobs.Cleaned || t.Cut || t.Spared {
 		return
 	}
 	if r := one.brain.Ranking(); len(r) > 0 && r[0].Number == t.Number {

@@ -24,6 +24,12 @@ func TestTheExpectedEndOfASearch(t *testing.T) {
 		{"it goes on at the pace of its epochs", func(*trials.State) {}, 100 * time.Second},
 		{"a budget of time comes first", func(x *trials.State) { x.Plan.Time = 130 * time.Second }, 30 * time.Second},
 		{"a budget of energy comes first", func(x *trials.State) { x.Plan.Energy = 1500 }, 50 * time.Second},
+		{"a budget of energy that modelled joules do not enforce", func(x *trials.State) {
+			x.Plan.Energy = 1500
+			for i := range x.Trials[0].Reports {
+				x.Trials[0].Reports[i].Source = tuning.Modelled
+			}
+		}, 100 * time.Second},
 		{"a budget that is large changes nothing", func(x *trials.State) { x.Plan.Energy = 15000 }, 100 * time.Second},
 		{"before two epochs it is unknown", func(x *trials.State) { x.Trials[0].Reports = x.Trials[0].Reports[:1] }, 0},
 		{"nothing is left", func(x *trials.State) { x.Over = true }, 0},

@@ -178,9 +178,9 @@ func (s State) Left(now time.Time) (time.Duration, bool) {
 	pace := (newest[len(newest)-1] - newest[0]) / float64(len(newest)-1)
 	left := max(path*seconds/float64(n), epochs*pace)
 	spent := now.Sub(s.Created).Seconds()
-	joules, hours, _ := brain.Spent()
+	_, hours, _ := brain.Spent()
 	for _, b := range []struct{ used, most float64 }{
-		{spent, s.Plan.Time.Seconds()}, {joules, float64(s.Plan.Energy)}, {hours, s.Plan.CoreHours},
+		{spent, s.Plan.Time.Seconds()}, {brain.Charged(), float64(s.Plan.Energy)}, {hours, s.Plan.CoreHours},
 	} {
 		if b.most > 0 && b.used > 0 {
 			left = min(left, max(0, b.most-b.used)*spent/b.used)

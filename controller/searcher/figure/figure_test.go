@@ -192,12 +192,7 @@ func TestPicturesSayWhatTheyShow(t *testing.T) {
 func TestAThousandTrialsAreAllDrawn(t *testing.T) {
 	t.Parallel()
 	s := search(t, 1000, true, func(p *searcher.Plan) { p.Parallel, p.Resumes, p.Method = 50, false, tuning.Random; p.Epochs = 3 })
-	begun := 0
-	for _, trial := range s.Trials {
-		if len(trial.Reports) > 0 {
-			begun++
-		}
-	}
+	begun := tuning.Count(s.Trials, func(t searcher.Trial) bool { return len(t.Reports) > 0 })
 	for kind, least := range map[figure.Kind]int{figure.BestTime: begun, figure.Parallel: begun, figure.FrontTime: begun, figure.Rungs: 1000} {
 		svg := drawn(t, kind, picture.SVG, s)
 		texts(t, svg)

@@ -38,6 +38,8 @@ type Estimate struct {
 	Joules  *Range  `json:"joules,omitempty"`  // nil: unknown
 	Cores   float64 `json:"cores,omitempty"`   // 0: unknown
 	Start   float64 `json:"start,omitempty"`   // seconds from the submission of a job until it runs
+
+	Unenforced bool `json:"unenforced,omitempty"` // the joules are modelled, and the site lets such enforce no budget
 }
 
 // Rung is an epoch at which trials are compared; the last is a whole trial.
@@ -97,6 +99,10 @@ func Of(p searcher.Plan, e Estimate) (Preview, error) {
 	if e.Seconds == nil && (p.Time > 0 || p.CoreHours > 0) {
 		p.Time, p.CoreHours = 0, 0
 		out.Notes = append(out.Notes, "How long an epoch takes is unknown, so budgets of time and core-hours are left out.")
+	}
+	if p.Energy > 0 && e.Unenforced {
+		p.Energy = 0
+		out.Notes = append(out.Notes, "The budget of energy is not enforced: the joules are modelled, not measured.")
 	}
 	const least, most, together = 20, 100, 10_000 // simulations, and the trials of all of them
 	sims := make([]*searcher.Searcher, min(max(together/max(n, 1), least), most))
@@ -166,11 +172,8 @@ func simulate(p searcher.Plan, e Estimate, rng *rand.Rand) (*searcher.Searcher, 
 
 // over sums a number up over the trials of each search.
 func over(sims []*searcher.Searcher, of func(*searcher.Trial) float64) Range {
-	return summary(sims, func(s *searcher.Searcher) (sum float64) {
-		for i := range s.Trials {
-			sum += of(&s.Trials[i])
-		}
-		return sum
+	return summary(sims, func(s *searcher.Searcher) float64 {
+		return tuning.Sum(s.Trials, func(t searcher.Trial) float64 { return of(&t) })
 	})
 }
 

@@ -111,6 +111,7 @@ func TestAPreviewAsPeopleReadIt(t *testing.T) {
 		{"random-unknown", plan(tuning.Random), preview.Estimate{}},
 		{"few-combinations", plan(tuning.Grid, func(p *searcher.Plan) { p.Settings, p.Target = p.Settings[:9], &target }), known},
 		{"budget", plan(tuning.ASHAGP, func(p *searcher.Plan) { p.Energy = 100_000 }), known},
+		{"modelled", plan(tuning.ASHA, func(p *searcher.Plan) { p.Energy = 100_000 }), preview.Estimate{Joules: known.Joules, Unenforced: true}},
 		{"no-time-budget-without-seconds", plan(tuning.ASHA, func(p *searcher.Plan) { p.Time = time.Second }), preview.Estimate{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -182,10 +183,7 @@ func TestASimulatedTrialFailsAndDivergesAsItIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []searcher.State
-	for _, trial := range s.Trials {
-		got = append(got, trial.State)
-	}
+	got := tuning.Each(s.Trials, func(t searcher.Trial) searcher.State { return t.State })
 	if diff := cmp.Diff([]searcher.State{searcher.Failed, searcher.Diverged, searcher.Done}, got); diff != "" {
 		t.Error(diff)
 	}

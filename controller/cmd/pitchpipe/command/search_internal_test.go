@@ -131,7 +131,11 @@ func TestJoulesThatEpochsLackAreSaid(t *testing.T) {
 		r := &x.Trials[1].Reports[2]
 		r.Joules, r.Metered = nil, 200
 	})
-	if text := searchBrief(x, began().Add(time.Minute)); !strings.Contains(text, "at least 1.60 kJ (rapl) of 5.00 kJ") {
+	if text := searchBrief(x, began().Add(time.Minute)); !strings.Contains(text, "at least 1.60 kJ (rapl) of 5.00 kJ, ") {
+		t.Errorf("%s", text)
+	}
+	x.Trials[1].Reports[2].Source = tuning.Modelled
+	if text := searchBrief(x, began().Add(time.Minute)); !strings.Contains(text, "(rapl, modelled) of 5.00 kJ (not enforced by modelled joules), ") {
 		t.Errorf("%s", text)
 	}
 }

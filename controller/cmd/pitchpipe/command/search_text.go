@@ -121,7 +121,11 @@ func spentText(x trials.State, now time.Time) string {
 	}
 	if len(sources) > 0 {
 		have := fmt.Sprintf("%s%s (%s)", least, report.Joules(joules), strings.Join(sources, ", "))
-		parts = append(parts, of(have, report.Joules(float64(x.Plan.Energy)), x.Plan.Energy > 0))
+		have = of(have, report.Joules(float64(x.Plan.Energy)), x.Plan.Energy > 0)
+		if x.Plan.Energy > 0 && !x.Plan.EnforceModel && slices.ContainsFunc(sources, tuning.IsModelled) {
+			have += " (not enforced by modelled joules)"
+		}
+		parts = append(parts, have)
 	} else {
 		parts = append(parts, "joules not measured")
 	}
@@ -241,12 +245,7 @@ func searchLine(x trials.State, now time.Time) (line, mark string) {
 	if left, ok := x.Left(now); ok {
 		parts = append(parts, "ends about "+clock(now.Add(left), now))
 	}
-	ended := 0
-	for _, t := range x.Trials {
-		if t.State != searcher.Running && !t.Busy {
-			ended++
-		}
-	}
+	ended := tuning.Count(x.Trials, func(t trials.Trial) bool { return t.State != searcher.Running && !t.Busy })
 	return strings.Join(parts, "  "), fmt.Sprintf("%d %s %t %s", ended, x.Closing, x.Settled(), mark)
 }
 
