@@ -251,6 +251,11 @@ const (
 	Lost           State = "lost"            // its supervisor died: how it ended is unknown
 )
 
+// States lists the states.
+func States() []State {
+	return []State{Pending, Running, Stopped, Succeeded, Failed, MemoryExceeded, TimeExceeded, NotStarted, Cancelled, Lost}
+}
+
 // Beginnings of the Detail of jobs that count as cancelled, and that no person cancelled.
 const (
 	DetailPreempted = "preempted"

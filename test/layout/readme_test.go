@@ -97,6 +97,7 @@ func commandLines(text string) (out []commandLine) {
 func unknown(t *testing.T, text string) string {
 	t.Helper()
 	words, first := strings.Fields(text), regexp.MustCompile(`^[a-z]+$`)
+	group := regexp.MustCompile(`(?m)^  [a-z]+ +[A-Z]`) // help lists its commands, and it takes no argument
 	most := 1
 	for most < min(3, len(words)) && first.MatchString(words[most]) {
 		most++
@@ -111,7 +112,7 @@ func unknown(t *testing.T, text string) string {
 		help.Reset()
 		args := append(slices.Clone(words[1:n]), "--help")
 		status := command.Run(t.Context(), command.World{Args: args, Stdin: strings.NewReader(""), Stdout: &help, Stderr: &said, Version: "test"})
-		if status == command.ExitOK && strings.Contains(help.String(), "\nUsage: "+name+" ") {
+		if status == command.ExitOK && strings.Contains(help.String(), "\nUsage: "+name+" ") && (n == most || !group.MatchString(help.String())) {
 			break
 		}
 	}

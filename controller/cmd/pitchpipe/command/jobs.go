@@ -33,10 +33,14 @@ func (a *app) status() *cobra.Command {
 		Use: "status [JOB…]", Short: "Show jobs, what they use, and what tuning does for them", Args: cobra.ArbitraryArgs,
 		ValidArgsFunction: a.jobIDs(false, anyJob),
 		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
+			wanted, states := strings.Split(strings.ToLower(state), ","), texts(driver.States())
+			if i := slices.IndexFunc(wanted, func(s string) bool { return !slices.Contains(states, s) }); state != "" && i >= 0 {
+				return fmt.Errorf("%w --state %q: want some of %s", errInvalid, wanted[i], strings.Join(states, ", "))
+			}
 			for show := a.screen(); ; {
 				jobs, err := fetch(ctx, client, args)
 				jobs = slices.DeleteFunc(jobs, func(j api.Job) bool {
-					return user != "" && j.Owner != user || state != "" && !slices.Contains(strings.Split(strings.ToLower(state), ","), j.State)
+					return user != "" && j.Owner != user || state != "" && !slices.Contains(wanted, j.State)
 				})
 				switch {
 				case err != nil:

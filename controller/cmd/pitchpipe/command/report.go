@@ -30,14 +30,14 @@ func (a *app) report() *cobra.Command {
 			"    sacct -aPD -S 2026-01-01 -o JobID,User,Account,State,Elapsed,AllocCPUS,NNodes,TotalCPU,ReqMem,MaxRSS,NTasks,JobName",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := tuning.ParseDuration(since)
+			ago, err := tuning.ParseDuration(since)
 			switch {
 			case file != "":
 				return a.fromSacct(cmd, file, by)
 			case !slices.Contains(bys, by):
 				return fmt.Errorf("%w --by %q: want one of %s", errInvalid, by, strings.Join(bys, ", "))
-			case err != nil:
-				return fmt.Errorf("%w --since: %w", errInvalid, err)
+			case err != nil || ago == 0 || tuning.ParseValue(since).IsNumber():
+				return fmt.Errorf("%w --since %q: want a time with its unit, such as 12h or 30d", errInvalid, since)
 			case asCSV && a.json:
 				return fmt.Errorf("%w flags: --csv and --json exclude each other", errInvalid)
 			}
