@@ -206,6 +206,13 @@ func texts[T ~string](words []T) []string {
 
 func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.Stdout, format, args...) }
 
+// beside is a command that prints to the errors' stream: the output belongs to its result.
+func (a *app) beside() *app {
+	out := *a
+	out.Stdout = a.Stderr
+	return &out
+}
+
 func (a *app) terminal() (width int, ok bool) {
 	f, isFile := a.Stdout.(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {

@@ -120,7 +120,7 @@ func (f *tableFlag) add(t evaluate.Table) error {
 // progress shows on the standard error how far an evaluation is: in one line that is
 // rewritten on a terminal, in a line for each part elsewhere.
 func (a *app) progress() evaluate.Progress {
-	_, terminal := a.terminal()
+	_, terminal := a.beside().terminal()
 	return func(done, total int, what string) {
 		line := fmt.Sprintf("%d of %d %s", done, total, what)
 		if terminal {

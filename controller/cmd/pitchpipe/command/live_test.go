@@ -108,16 +108,16 @@ func TestWaitTellsHowTheJobEnded(t *testing.T) {
 	good := jobFile(t, "good", 3, 0.4, daemontest.Tuned("observe")...) // long enough that it is seen to run on a busy machine
 	bad := jobFile(t, "bad", 2, 0.02, "#SIM exit=3")
 
-	text := ok(t, "run", good, "--wait", "--socket", c.Config.Socket)
-	if !strings.Contains(text, "epoch 3/3") || !strings.Contains(text, "succeeded") {
-		t.Errorf("run --wait printed %q", text)
+	r := pitchpipe(t, "run", good, "--wait", "--socket", c.Config.Socket)
+	if r.out != "1\n" || !strings.Contains(r.errors, "epoch 3/3") || !strings.Contains(r.errors, "succeeded") {
+		t.Errorf("run --wait printed %q, %q: want the id alone, and how far it is beside it", r.out, r.errors)
 	}
 	var job api.Job
 	if decoded(t, &job, "run", good, "--wait", "--off", "--socket", c.Config.Socket); !job.Ended || job.State != "succeeded" || job.Reason != "off" {
 		t.Errorf("run --wait --off: %+v", job)
 	}
 
-	r := pitchpipe(t, "run", bad, "--wait", "--socket", c.Config.Socket)
+	r = pitchpipe(t, "run", bad, "--wait", "--socket", c.Config.Socket)
 	if r.code != command.ExitFailed || !strings.Contains(r.errors, "ended as failed (exit 3)") {
 		t.Errorf("a job that failed: exit %d, errors %q", r.code, r.errors)
 	}

@@ -70,16 +70,19 @@ func (a *app) run() *cobra.Command {
 			if !off && !a.json {
 				a.prospects(ctx, client, s)
 			}
-			if wait {
-				return a.wait(ctx, client, job, before)
+			if !wait || !a.json { // else the object says it once the job has ended
+				err = a.said(job, "%s\n", job.ID)
 			}
-			return a.said(job, "%s\n", job.ID)
+			if err == nil && wait {
+				err = a.wait(ctx, client, job, before)
+			}
+			return err
 		}),
 	}
 	f := cmd.Flags()
 	f.Var(variables, "var", "`k=v`, a variable of a Nomad job file; overrides NOMAD_VAR_k")
 	f.Var(environment, "env", "`K=V`, added to the job's environment (repeatable)")
-	f.BoolVar(&wait, "wait", false, "show progress; exit with 1 if the job does not succeed")
+	f.BoolVar(&wait, "wait", false, "show progress on standard error; exit with 1 if the job does not succeed")
 	f.BoolVar(&off, "off", false, "run this job untuned; it is still measured")
 	f.IntVar(&probes, "probe", 0, "first do short runs of the job under its own and `N` other settings")
 	f.Var(shorter, "probe-env", "`K=V` that makes the work of these runs short, such as EPOCHS=3")
@@ -160,7 +163,7 @@ func (p pairs) Set(text string) error {
 // wait follows a job to its end. A job of that id that was submitted before is
 // another one.
 func (a *app) wait(ctx context.Context, client *api.Client, job api.Job, before time.Time) error {
-	for show := a.screen(); ; {
+	for show := a.beside().screen(); ; {
 		j, err := client.Job(ctx, job.ID)
 		switch {
 		case err == nil && !before.IsZero() && j.Submitted.Equal(before):

@@ -26,6 +26,8 @@ func (a *app) search() *cobra.Command {
 		Use: "search", Short: "Search hyperparameters with many runs of one job file",
 		Long: "The search block of the job file says how: #TUNE search method=asha trials=27 parallel=4. Each trial is\n" +
 			"an ordinary job. SEARCH is the id that `run` prints; without it the newest search counts.",
+		Args: cobra.NoArgs, // so that a misspelt command is an error
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.searchPreview(), a.searchRun(), a.searchStatus(), a.searchResults(), a.searchBest(), a.searchImportance(),
 		a.searchExport(), a.searchPlot(), a.searchStop(), a.searchResume())
@@ -51,7 +53,7 @@ func (a *app) searchRun() *cobra.Command {
 				return err
 			}
 			if wait {
-				return a.follow(ctx, client, x)
+				return a.follow(ctx, client, x, a.beside())
 			}
 			if !a.json {
 				fmt.Fprintf(a.Stderr, "%s of %s; pitchpipe search status %s shows them\n", report.Count(x.Plan.Trials, "trial"), report.Legible(x.Name), x.ID)
@@ -62,7 +64,7 @@ func (a *app) searchRun() *cobra.Command {
 	f := cmd.Flags()
 	f.Var(variables, "var", "`k=v`, a variable of a Nomad job file; overrides NOMAD_VAR_k")
 	f.Var(environment, "env", "`K=V`, added to the environment of each trial (repeatable)")
-	f.BoolVar(&wait, "wait", false, "show progress; exit with 1 if no trial ended an epoch")
+	f.BoolVar(&wait, "wait", false, "show progress on standard error, and the results; exit with 1 if no trial ended an epoch")
 	f.StringVar(&dir, "dir", "", "the directory of the jobs (default: that of FILE)")
 	f.StringVar(&request, "request", "", "repeat safely: the same id never starts a second search")
 	return cmd
@@ -71,9 +73,9 @@ func (a *app) searchRun() *cobra.Command {
 // shownTrials is how many trials of a search that is over are shown.
 const shownTrials = 5
 
-// follow shows a search until it is over.
-func (a *app) follow(ctx context.Context, client *api.Client, x trials.State) error {
-	if err := a.watch(ctx, client, x); err != nil {
+// follow shows a search until it is over, and then its results.
+func (a *app) follow(ctx context.Context, client *api.Client, x trials.State, progress *app) error {
+	if err := progress.watch(ctx, client, x); err != nil {
 		if ctx.Err() != nil {
 			return fmt.Errorf("no longer watched; the search goes on: pitchpipe search status %s, pitchpipe search stop %s", x.ID, x.ID)
 		}
@@ -209,7 +211,7 @@ func (a *app) searchStatus() *cobra.Command {
 			}
 			x, err := a.theSearch(ctx, client, args, anySearch)
 			if err == nil && watch {
-				return a.follow(ctx, client, x)
+				return a.follow(ctx, client, x, a)
 			}
 			if err != nil {
 				return err

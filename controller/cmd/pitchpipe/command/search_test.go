@@ -50,9 +50,9 @@ func TestTheWayOfASearchThroughTheCommands(t *testing.T) {
 	}
 
 	// With --wait it is followed to its end, and a repeated request is the same search.
-	text := ok(t, at("run", file, "--wait", "--request", "s1")...)
-	if !strings.Contains(text, "search  s1 (train) is over: all 4 trials ended\nbest    quality 0.6") || !strings.Contains(text, "batch=128\nnext    pitchpipe search best s1 -o FILE") {
-		t.Errorf("run --wait printed %q", text)
+	r := pitchpipe(t, at("run", file, "--wait", "--request", "s1")...)
+	if !strings.HasPrefix(r.out, "search  s1 (train) is over: all 4 trials ended\nbest    quality 0.6") || !strings.Contains(r.out, "batch=128\nnext    pitchpipe search best s1 -o FILE") || !strings.HasPrefix(r.errors, "s1 runs: ") {
+		t.Errorf("run --wait printed %q, %q", r.out, r.errors)
 	}
 	var again trials.State
 	decoded(t, &again, at("run", file, "--request", "s1")...)

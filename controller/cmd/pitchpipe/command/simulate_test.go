@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"pitchpipe/controller/tuning"
 	"pitchpipe/test/fixtures"
 )
 
@@ -54,11 +55,8 @@ func TestASimulationAsAPersonAndAProgramReadIt(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &r); err != nil || r.Summary.Units != 16 || r.Summary.Jobs != 4 || len(r.Summary.LeftOut) != 1 {
 		t.Errorf("two nodes: %+v %v", r, err)
 	}
-	var names []string
 	files, err := os.ReadDir(out)
-	for _, f := range files {
-		names = append(names, f.Name())
-	}
+	names := tuning.Each(files, os.DirEntry.Name)
 	want := strings.Fields("completions.svg jobs_easy.csv.gz jobs_fifo.csv.gz jobs_srtf.csv.gz timeline_easy.svg timeline_fifo.svg timeline_srtf.svg waits.svg")
 	if err != nil || !slices.Equal(names, want) {
 		t.Errorf("%v, want %v (%v)", names, want, err)
