@@ -70,10 +70,7 @@ func Decide(s tuning.State) tuning.Decision {
 // unexplored is an action that too few runs took to say what it brings, and that one more may try.
 func unexplored(offered []tuning.Offer, past []tuning.Adapted) string {
 	for _, o := range offered {
-		tried := 0
-		for _, p := range past {
-			tried += min(1, tuning.Times(p.Taken, o.Name))
-		}
+		tried := tuning.Sum(past, func(p tuning.Adapted) int { return min(1, tuning.Times(p.Taken, o.Name)) })
 		if tried < o.Explore {
 			return o.Name
 		}

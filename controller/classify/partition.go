@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"pitchpipe/controller/classify/kmeans"
+	"pitchpipe/controller/tuning"
 )
 
 const (
@@ -38,10 +39,7 @@ func (s Stratum) partition(runs []run) (clusters [][]run, silhouette float64) {
 	if len(begin) == 0 {
 		begin[0] = points
 	}
-	var centroids [][]float64
-	for _, c := range slices.Sorted(maps.Keys(begin)) {
-		centroids = append(centroids, middle(begin[c]))
-	}
+	centroids := tuning.Each(slices.Sorted(maps.Keys(begin)), func(c int) []float64 { return middle(begin[c]) })
 	distances := kmeans.Distances(points)
 	fine := s.Merge * s.Merge / 2
 	var labels []int

@@ -58,10 +58,7 @@ func Interval[F ~float64](all []F) (low, high Figure) {
 	if n < 2 {
 		return Unknown(), Unknown()
 	}
-	squares := 0.0
-	for _, v := range all {
-		squares += (float64(v) - mean) * (float64(v) - mean)
-	}
+	squares := tuning.Sum(all, func(v F) float64 { return (float64(v) - mean) * (float64(v) - mean) })
 	by := distuv.StudentsT{Sigma: 1, Nu: n - 1}.Quantile(0.975) * math.Sqrt(squares/(n-1)/n)
 	return Figure(mean - by), Figure(mean + by)
 }

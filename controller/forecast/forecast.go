@@ -30,11 +30,7 @@ func New(c Curve, o Options) (Forecast, bool) {
 	}
 	n := len(c.Values)
 	f := Forecast{curve: c, options: o, u: unitOf(c.Values, o.Direction)}
-	var z []float64
-	for _, v := range c.Values {
-		z = append(z, f.u.in(v))
-	}
-	z = mend(z)
+	z := mend(tuning.Each(c.Values, f.u.in))
 	floor := f.u.floor(o.Best, z)
 	first := segment(c.Epochs, z, o.Changes)
 	if n-first < fewest && first > 0 {

@@ -174,11 +174,7 @@ func (l learned) regress(told [models]float64, blend, usual float64) word {
 	}
 	rows, off := mat.NewDense(n, columns, nil), mat.NewVecDense(n, nil)
 	for i, x := range l.lessons {
-		var told []float64
-		for _, v := range x.Told {
-			told = append(told, l.u.in(v))
-		}
-		r := row(told, l.last[i])
+		r := row(tuning.Each(x.Told, l.u.in), l.last[i])
 		floats.Scale(1/l.size[i], r)
 		rows.SetRow(i, r)
 		off.SetVec(i, (l.truth[i]-l.blend[i])/l.size[i])
@@ -217,10 +213,7 @@ const (
 // ends are how many units below and above the value the interval ends: low at most 0,
 // high at least 0. In units less is better, so low is the better end.
 func (l learned) ends() (low, high float64) {
-	var scores []float64
-	for _, x := range l.lessons {
-		scores = append(scores, l.u.sign*(x.Truth-x.Value)/x.Unit)
-	}
+	scores := tuning.Each(l.lessons, func(x tuning.CurveLesson) float64 { return l.u.sign * (x.Truth - x.Value) / x.Unit })
 	for i := range priorLessons {
 		// Evenly spaced over the middle 9/10 of a straight line through both ends.
 		q := (float64(i) + 0.5) / priorLessons

@@ -55,10 +55,7 @@ func Profile(w api.Window, epochs []tuning.Epoch, spec Spec) (tuning.Profile, tu
 	windows := r.merge(clean, spec)
 	full := slices.DeleteFunc(slices.Clone(windows), thin)
 	contention := float64(len(judged)-len(clean)) / float64(max(1, len(judged)))
-	covered := 0
-	for _, x := range full {
-		covered += x.epochs
-	}
+	covered := tuning.Sum(full, func(x stretch) int { return x.epochs })
 	wanted := cmp.Or(spec.Epochs, tuning.DefaultEpochs)
 	reason := tuning.ReasonProfiling
 	switch {

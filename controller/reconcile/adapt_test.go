@@ -50,10 +50,7 @@ func TestActionsAreDecidedAtEpochsAndHandedOverAsCounts(t *testing.T) {
 		if left := rec.Taken[0].Left; left != 8 {
 			t.Errorf("%g epochs left at the first: want it decided after the first of ten, for the third on", left)
 		}
-		var audited []string
-		for _, a := range w.audits {
-			audited = append(audited, a.Action+" "+a.After.String())
-		}
+		audited := tuning.Each(w.audits, func(a reconcile.Audit) string { return a.Action + " " + a.After.String() })
 		if fmt.Sprint(audited) != "[adapt widen=1 adapt widen=2]" {
 			t.Errorf("audited %q", audited)
 		}

@@ -132,10 +132,7 @@ func TestAJobThatBeganWithAnOfferIsTheOneItWasMadeTo(t *testing.T) {
 						t.Errorf("%s: something was done to it again", line)
 					}
 				}
-				var acts []string
-				for _, a := range w.audits {
-					acts = append(acts, a.Action)
-				}
+				acts := tuning.Each(w.audits, func(a reconcile.Audit) string { return a.Action })
 				if diff := cmp.Diff([]string{"offer", "move"}, acts); diff != "" {
 					t.Errorf("the audit: %s", diff)
 				}

@@ -63,12 +63,7 @@ func TestWhatTheOwnerAsksHisSchedulerForIsTakenAnew(t *testing.T) {
 				}
 				runs := len(rec.Runs)
 				rec, _ = w.end(t, s.id)
-				came := 0
-				for _, e := range rec.History {
-					if e.Trigger == reconcile.OwnerChanged {
-						came++
-					}
-				}
+				came := tuning.Count(rec.History, func(e reconcile.Entry) bool { return e.Trigger == reconcile.OwnerChanged })
 				if !rec.Own.Equal(cores(2)) || came != 1 || len(rec.Runs) < runs {
 					t.Errorf("it asks for %s after %d changes, with %d runs; want two cores, one, and the %d of before", rec.Own, came, len(rec.Runs), runs)
 				}

@@ -99,13 +99,7 @@ func TestAnAttemptThatWasNotOursIsLookedAtOnce(t *testing.T) {
 		if len(rec.Harmed) != 1 || !rec.Harmed[0].Equal(small) || len(w.lessons) != 1 || len(w.lessons[0].Regressed) == 0 {
 			t.Errorf("hurt by %v, lessons %+v; want the small memory remembered", rec.Harmed, w.lessons)
 		}
-		looks := 0
-		for _, e := range rec.History {
-			if e.Trigger == reconcile.LookAgain {
-				looks++
-			}
-		}
-		if looks != 1 {
+		if looks := tuning.Count(rec.History, func(e reconcile.Entry) bool { return e.Trigger == reconcile.LookAgain }); looks != 1 {
 			t.Errorf("looked again %d times, want once", looks)
 		}
 	})

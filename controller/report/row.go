@@ -69,11 +69,7 @@ func (r Row) Seconds() *float64 {
 	if r.Spans == nil {
 		return nil
 	}
-	sum := 0.0
-	for _, s := range r.Spans {
-		sum += max(0, s.End.Sub(s.Start).Seconds())
-	}
-	return &sum
+	return new(tuning.Sum(r.Spans, func(s Span) float64 { return max(0, s.End.Sub(s.Start).Seconds()) }))
 }
 
 // CoreHours are the cores that its attempts held times hours; nil where that is unknown.
@@ -81,11 +77,7 @@ func (r Row) CoreHours() *float64 {
 	if r.Spans == nil || slices.ContainsFunc(r.Spans, func(s Span) bool { return s.Cores <= 0 }) {
 		return nil
 	}
-	sum := 0.0
-	for _, s := range r.Spans {
-		sum += float64(s.Cores) * max(0, s.End.Sub(s.Start).Hours())
-	}
-	return &sum
+	return new(tuning.Sum(r.Spans, func(s Span) float64 { return float64(s.Cores) * max(0, s.End.Sub(s.Start).Hours()) }))
 }
 
 // Cost is what jobs were charged, in the unit of their tariff.

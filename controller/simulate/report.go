@@ -16,9 +16,7 @@ import (
 func Rows(r Result) []evaluate.Line {
 	out := []evaluate.Line{r.row("", r.Pools, r.Jobs)}
 	if len(r.Pools) > 1 {
-		for _, p := range r.Pools {
-			out = append(out, r.row(p.Group, []*Pool{p}, p.jobs))
-		}
+		out = append(out, tuning.Each(r.Pools, func(p *Pool) evaluate.Line { return r.row(p.Group, []*Pool{p}, p.jobs) })...)
 	}
 	return out
 }

@@ -11,13 +11,7 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-func numbers(fs ...float64) []tuning.Value {
-	var out []tuning.Value
-	for _, f := range fs {
-		out = append(out, tuning.Number(f))
-	}
-	return out
-}
+func numbers(fs ...float64) []tuning.Value { return tuning.Each(fs, tuning.Number) }
 
 // anyKnob draws a knob as the stanza makes them: values, a range, or a follower.
 func anyKnob(name string, leads []string) *rapid.Generator[tuning.Knob] {

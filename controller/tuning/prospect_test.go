@@ -9,12 +9,6 @@ import (
 
 // prospective is a stanza of which every knob can act under a site that applies.
 func prospective() (tuning.Policy, tuning.Site, tuning.Reach, tuning.Settings) {
-	numbers := func(list ...float64) (out []tuning.Value) {
-		for _, v := range list {
-			out = append(out, tuning.Number(v))
-		}
-		return out
-	}
 	p := tuning.DefaultPolicy()
 	p.Mode = tuning.Apply
 	p.Knobs = []tuning.Knob{

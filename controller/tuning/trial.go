@@ -181,14 +181,8 @@ func sd(x []float64) float64 {
 	if len(x) < 2 {
 		return 0
 	}
-	mean := 0.0
-	for _, v := range x {
-		mean += v / float64(len(x))
-	}
-	sum := 0.0
-	for _, v := range x {
-		sum += (v - mean) * (v - mean)
-	}
+	mean := Sum(x, func(v float64) float64 { return v / float64(len(x)) })
+	sum := Sum(x, func(v float64) float64 { return (v - mean) * (v - mean) })
 	return math.Sqrt(sum / float64(len(x)-1))
 }
 

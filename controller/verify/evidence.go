@@ -138,11 +138,7 @@ func (in Input) comparable(m measure) int {
 	if len(in.Pairs) == 0 {
 		return min(len(m.logs(in.Before)), len(m.logs(in.After)))
 	}
-	n := 0
-	for _, p := range in.Pairs {
-		n += len(m.ratios(p))
-	}
-	return n
+	return tuning.Sum(in.Pairs, func(p Pair) int { return len(m.ratios(p)) })
 }
 
 func (in Input) sources() []string {

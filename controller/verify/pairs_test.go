@@ -148,11 +148,7 @@ func TestJoulesOfPairsAreCharged(t *testing.T) {
 	p := pair(10, 1)
 	powered(p.Untuned, 100, "rapl")
 	powered(p.Tuned, 50, "rapl")
-	var spent float64
-	for _, e := range p.Tuned {
-		spent += float64(*e.Joules)
-	}
-	p.ChargeJoules = tuning.Joules(spent)
+	p.ChargeJoules = tuning.Joules(tuning.Sum(p.Tuned, func(e tuning.Epoch) float64 { return float64(*e.Joules) }))
 	got := Compare(Input{Pairs: []Pair{p}, Measure: tuning.Measure{Objective: tuning.Energy}})
 	if math.Abs(got.LogRatio) > 1e-9 {
 		t.Errorf("half the joules plus as much for tuning: log ratio %g, want 0", got.LogRatio)

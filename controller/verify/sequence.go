@@ -128,11 +128,7 @@ func typical(side, other []float64) [][]float64 {
 }
 
 func squares(xs []float64, mean float64) float64 {
-	var s float64
-	for _, x := range xs {
-		s += (x - mean) * (x - mean)
-	}
-	return s
+	return tuning.Sum(xs, func(x float64) float64 { return (x - mean) * (x - mean) })
 }
 
 // Clipping: an epoch further than clipAt robust standard deviations from the

@@ -231,13 +231,8 @@ func TestTheBayesFactorIsTheIntegralItStandsFor(t *testing.T) {
 	t.Parallel()
 	xs := []float64{.3, -.1, .25, .4, .05}
 	n := float64(len(xs))
-	var mean, sse float64
-	for _, x := range xs {
-		mean += x / n
-	}
-	for _, x := range xs {
-		sse += (x - mean) * (x - mean)
-	}
+	mean := tuning.Sum(xs, func(x float64) float64 { return x / n })
+	sse := tuning.Sum(xs, func(x float64) float64 { return (x - mean) * (x - mean) })
 	// likelihood of the data at standardised effect g, scale integrated by 1/σ.
 	like := func(g float64) float64 {
 		var sum float64

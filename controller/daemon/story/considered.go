@@ -25,9 +25,7 @@ func behind(d *tuning.Decision) []string {
 		}
 	}
 	if d.Prices != nil {
-		for _, a := range d.Alternatives {
-			out = append(out, alternative(a, *d.Prices))
-		}
+		out = append(out, tuning.Each(d.Alternatives, func(a tuning.Alternative) string { return alternative(a, *d.Prices) })...)
 	}
 	return out
 }
