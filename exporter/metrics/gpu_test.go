@@ -1,10 +1,13 @@
 package metrics_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
 
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/collector/gpu"
 	"pitchpipe/exporter/collector/gpu/card"
 	"pitchpipe/exporter/metrics"
@@ -17,6 +20,22 @@ func twoGPUs() *gpu.Snapshot {
 	}}
 	mute := gpu.Account{Device: card.Device{UUID: "GPU-b", Index: 1, Name: "B", MemoryUsed: new(int64(1))}}
 	return &gpu.Snapshot{Backend: "helper", Driver: "555", At: time.Unix(100, 0), Accounts: []gpu.Account{full, mute}}
+}
+
+func TestJoulesThatAreNotKnownNowAreNotOnThePage(t *testing.T) {
+	t.Parallel()
+	c, store, _ := measured(t)
+	missing := map[string]float64{api.ColJoules: math.NaN(), api.ColGPUJoules: math.NaN()}
+	store.Append(attrib.Key{Manager: attrib.Local, ID: "7", Attempt: 2}, time.Unix(102, 0), missing, nil)
+	page := scrape(t, metrics.Handler(c))
+	for what, want := range map[string]bool{
+		"pitchpipe_job_energy_joules_total{": false, "pitchpipe_job_gpu_energy_joules_total{": false, `component="gpu"`: false,
+		`component="package"`: true, "pitchpipe_job_cpu_user_seconds_total{": true,
+	} {
+		if strings.Contains(page, what) != want {
+			t.Errorf("%s on the page, want %v", what, want)
+		}
+	}
 }
 
 func TestWhatAGPUDoesNotTellIsNotOnThePage(t *testing.T) {

@@ -82,9 +82,11 @@ func (s *pages) addJob(snap *sampler.Snapshot, l window.Latest) {
 	add("pitchpipe_job_start_time_seconds", float64(began.UnixMilli())/1e3)
 	add("pitchpipe_job_ended", truth(l.Job.Ended))
 	add("pitchpipe_job_energy_idle_joules_total", l.Joules.Idle, l.Source)
-	addParts(add, l.Joules, snap.Base, l.Source)
+	parts := l.Joules
 	for i, v := range l.Values {
 		switch c := s.columns[i]; {
+		case math.IsNaN(v) && c.family != nil && c.family.Column == api.ColJoules:
+			parts.GPU = 0 // they lack some
 		case math.IsNaN(v):
 		case c.family != nil && c.family.Column == api.ColJoules:
 			c.family.add(v, job, l.Source)
@@ -104,6 +106,7 @@ func (s *pages) addJob(snap *sampler.Snapshot, l window.Latest) {
 			}
 		}
 	}
+	addParts(add, parts, snap.Base, l.Source)
 	b := l.Job.Budget
 	if b == nil {
 		return

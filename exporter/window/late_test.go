@@ -14,6 +14,7 @@ func TestWhatComesLateStandsAtTheEndOfItsAttempt(t *testing.T) {
 	t.Parallel()
 	s := window.New(window.Config{Keep: time.Hour})
 	begin(t, s, "7", 1, 0)
+	s.Append(key("7", 1), at(4), map[string]float64{api.ColCPUSeconds: 8, api.ColJoules: 5}, nil) // which are unknown at its end
 	s.End(key("7", 1), at(5), map[string]float64{api.ColCPUSeconds: 9})
 	begin(t, s, "7", 2, 6)
 	s.End(key("7", 2), at(8), nil)
@@ -37,9 +38,10 @@ func TestWhatComesLateStandsAtTheEndOfItsAttempt(t *testing.T) {
 	}
 	for attempt, want := range map[int][]api.Sample{
 		1: {
-			{Seq: 1, Time: at(5), Values: map[string]float64{api.ColCPUSeconds: 9}, Ended: true},
-			{Seq: 2, Time: at(5), Values: map[string]float64{api.ColCPUSeconds: 9}, Mark: &api.Report{Epoch: 3}, Ended: true},
-			{Seq: 3, Time: at(5), Values: map[string]float64{api.ColCPUSeconds: 9}, Mark: &api.Report{Epoch: 4}, Ended: true},
+			{Seq: 1, Time: at(4), Values: map[string]float64{api.ColCPUSeconds: 8, api.ColJoules: 5}},
+			{Seq: 2, Time: at(5), Values: map[string]float64{api.ColCPUSeconds: 9}, Ended: true},
+			{Seq: 3, Time: at(5), Values: map[string]float64{api.ColCPUSeconds: 9}, Mark: &api.Report{Epoch: 3}, Ended: true},
+			{Seq: 4, Time: at(5), Values: map[string]float64{api.ColCPUSeconds: 9}, Mark: &api.Report{Epoch: 4}, Ended: true},
 		},
 		2: { // of which nothing was read
 			{Seq: 1, Time: at(8), Values: map[string]float64{}, Ended: true},

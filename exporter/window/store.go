@@ -213,8 +213,8 @@ func (s *Store) Append(key attrib.Key, at time.Time, values map[string]float64, 
 		}
 	case a.Job.Ended:
 		r := row{time: a.lastTime, mark: mark, ended: true}
-		if slices.ContainsFunc(a.last, func(v float64) bool { return !math.IsNaN(v) }) {
-			r.values = a.pack(a.last)
+		if slices.ContainsFunc(a.newest, func(v float64) bool { return !math.IsNaN(v) }) {
+			r.values = a.pack(a.newest)
 		}
 		s.push(a, r)
 	default:
@@ -358,10 +358,11 @@ func (s *Store) Columns() []string {
 	return slices.Clip(s.columns)
 }
 
-// Latest is the newest value of each column of an attempt.
+// Latest is the newest value of each column of an attempt. Joules that the last reading lacked
+// are missing: they may stay unknown until the attempt ends.
 type Latest struct {
 	Attempt
-	Values []float64 // in the order of Store.Columns, later ones left out; NaN = never known
+	Values []float64 // in the order of Store.Columns, later ones left out; NaN = not known
 }
 
 // Latest returns the newest values of all attempts, oldest first.
@@ -370,7 +371,13 @@ func (s *Store) Latest() []Latest {
 	defer s.mu.RUnlock()
 	out := make([]Latest, 0, len(s.jobs))
 	for _, a := range s.jobs {
-		out = append(out, Latest{a.Attempt, slices.Clone(a.last)})
+		values := slices.Clone(a.last)
+		for i, column := range s.columns[:len(values)] {
+			if column == api.ColJoules || column == api.ColGPUJoules {
+				values[i] = a.newest[i]
+			}
+		}
+		out = append(out, Latest{a.Attempt, values})
 	}
 	slices.SortFunc(out, func(a, b Latest) int { return byStart(a.Job, b.Job) })
 	return out
