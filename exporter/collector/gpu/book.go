@@ -15,9 +15,16 @@ type Account struct {
 	Covered     float64
 	BusySeconds float64 // the time for which a kernel ran, by the same readings
 
+	told  told
 	at    time.Time // of the last reading that it was in
 	gone  int       // readings since
 	users []int     // processes that were on it then
+}
+
+// told is the last reading that showed what the GPU takes.
+type told struct {
+	joules, watts *float64
+	at            time.Time
 }
 
 // Charge is what one process was charged with since the book was opened: the joules and
@@ -27,6 +34,7 @@ type Charge struct {
 	Memory              int64 // now
 	Devices             int   // that it is on now
 	Unknown             bool  // one of them shows neither energy nor power now
+	Partial             bool  // Joules lack what one took in a time of which nothing is known
 
 	gone int // readings since it was on one
 }
@@ -69,15 +77,24 @@ func (b *Book) Add(r card.Reading) {
 	for _, d := range r.Devices {
 		b.order = append(b.order, d.UUID)
 		a := b.accounts[d.UUID]
-		var used, busy float64
+		used, busy, whole := 0.0, 0.0, true
 		if a == nil {
 			a = &Account{}
 			b.accounts[d.UUID] = a
 		} else {
-			used, busy = a.step(d, r.At.Sub(a.at), b.bridge)
+			used, busy, whole = a.step(d, r.At, b.bridge)
 		}
+		before := a.users
 		a.Device, a.at, a.gone, a.users = d, r.At, 0, nil
+		if d.Joules != nil || d.Watts != nil {
+			a.told = told{d.Joules, d.Watts, r.At}
+		}
 		b.charge(a, used, busy)
+		for _, pid := range append(before, a.users...) {
+			if c := b.charges[pid]; c != nil && !whole {
+				c.Partial = true
+			}
+		}
 	}
 	for _, a := range b.accounts {
 		for _, pid := range a.users {
@@ -100,26 +117,29 @@ func (b *Book) all() (joules float64, lost bool) {
 	return joules, lost
 }
 
-// step adds what passed between two readings and returns it. A counter that fell began again
-// from 0 with the driver.
-func (a *Account) step(d card.Device, apart, bridge time.Duration) (joules, busy float64) {
-	near := apart <= bridge
-	switch {
-	case d.Joules != nil && a.Joules != nil:
-		if joules = *d.Joules - *a.Joules; joules < 0 {
+// step adds what passed since the last readings and returns it; whole is false where joules were
+// left out for good. A counter that fell began again from 0 with the driver.
+func (a *Account) step(d card.Device, at time.Time, bridge time.Duration) (joules, busy float64, whole bool) {
+	since := at.Sub(a.told.at)
+	switch whole = true; {
+	case d.Joules == nil && d.Watts == nil: // a later reading may show what passed
+		since = 0
+	case d.Joules != nil && a.told.joules != nil:
+		if joules = *d.Joules - *a.told.joules; joules < 0 {
 			joules = *d.Joules
 		}
-		a.Covered += apart.Seconds()
-	case near && d.Watts != nil && a.Watts != nil:
-		joules = (*d.Watts + *a.Watts) / 2 * apart.Seconds()
-		a.Covered += apart.Seconds()
+	case since <= bridge && d.Watts != nil && a.told.watts != nil:
+		joules = (*d.Watts + *a.told.watts) / 2 * since.Seconds()
+	default:
+		since, whole = 0, false
 	}
-	if near && d.Busy != nil {
+	if apart := at.Sub(a.at); apart <= bridge && d.Busy != nil {
 		busy = *d.Busy * apart.Seconds()
 	}
 	a.Used += joules
+	a.Covered += since.Seconds()
 	a.BusySeconds += busy
-	return joules, busy
+	return joules, busy, whole
 }
 
 // charge gives each process on a GPU its share: of a split GPU by the multiprocessors of the

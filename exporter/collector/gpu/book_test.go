@@ -1,12 +1,16 @@
 package gpu_test
 
 import (
+	"context"
 	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/gpu"
 	"pitchpipe/exporter/collector/gpu/card"
 )
@@ -24,9 +28,13 @@ func counted(seconds, joules float64, pids ...int) card.Reading {
 	return card.Reading{At: at(seconds), Devices: []card.Device{{UUID: "GPU-a", Joules: &joules, Busy: new(0.5), Processes: &ps}}}
 }
 
-// powered is one without.
+// powered is one without, and one that shows nothing where watts are below 0.
 func powered(seconds, watts float64) card.Reading {
-	return card.Reading{At: at(seconds), Devices: []card.Device{{UUID: "GPU-a", Watts: &watts}}}
+	d := card.Device{UUID: "GPU-a", Watts: &watts, Processes: &[]card.Process{{Pid: 1}}}
+	if watts < 0 {
+		d.Watts = nil
+	}
+	return card.Reading{At: at(seconds), Devices: []card.Device{d}}
 }
 
 func TestJoulesOfAGPU(t *testing.T) {
@@ -35,13 +43,19 @@ func TestJoulesOfAGPU(t *testing.T) {
 		name          string
 		readings      []card.Reading
 		used, covered float64
+		partial       bool // the joules of its process
 	}{
-		{"what the counter showed first is not of this time", []card.Reading{counted(0, 5e9)}, 0, 0},
-		{"the counter's difference, however long it took", []card.Reading{counted(0, 100), counted(1, 400), counted(100, 1000)}, 900, 100},
-		{"a counter that begins anew shows what is known since", []card.Reading{counted(0, 1000), counted(1, 1300), counted(2, 50), counted(3, 80)}, 380, 3},
-		{"without a counter the power is integrated", []card.Reading{powered(0, 100), powered(1, 200), powered(2, 200)}, 350, 2},
-		{"a gap is not bridged, and not covered", []card.Reading{powered(0, 100), powered(1, 100), powered(60, 100), powered(61, 100)}, 200, 2},
-		{"an older reading is dropped", []card.Reading{counted(5, 100), counted(4, 50), counted(6, 130)}, 30, 1},
+		{"what the counter showed first is not of this time", []card.Reading{counted(0, 5e9)}, 0, 0, false},
+		{"the counter's difference, however long it took", []card.Reading{counted(0, 100, 1), counted(1, 400, 1), counted(100, 1000, 1)}, 900, 100, false},
+		{"a counter that begins anew shows what is known since", []card.Reading{counted(0, 1000), counted(1, 1300), counted(2, 50), counted(3, 80)}, 380, 3, false},
+		{"without a counter the power is integrated", []card.Reading{powered(0, 100), powered(1, 200), powered(2, 200)}, 350, 2, false},
+		{"a gap is not bridged, and not covered", []card.Reading{powered(0, 100), powered(1, 100), powered(60, 100), powered(61, 100)}, 200, 2, true},
+		{"what one reading does not show the next does", []card.Reading{powered(0, 100), powered(2, -1), powered(4, 100)}, 400, 4, false},
+		{"as the counter does, however long it took", []card.Reading{counted(0, 100, 1), powered(1, -1), powered(60, -1), counted(61, 400, 1)}, 300, 61, false},
+		{"but power that was not shown for long is lost", []card.Reading{powered(0, 100), powered(3, -1), powered(6, 100)}, 0, 0, true},
+		{"and what a GPU took before it showed anything", []card.Reading{powered(0, -1), powered(1, 100), powered(2, 100)}, 100, 1, true},
+		{"a process that left in a gap lacks it too", []card.Reading{powered(0, 100), counted(1, 0)}, 0, 0, true},
+		{"an older reading is dropped", []card.Reading{counted(5, 100), counted(4, 50), counted(6, 130)}, 30, 1, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -53,8 +67,44 @@ func TestJoulesOfAGPU(t *testing.T) {
 			if math.Abs(a.Used-tc.used) > 1e-9 || math.Abs(a.Covered-tc.covered) > 1e-9 {
 				t.Errorf("%v J in %v s, want %v in %v", a.Used, a.Covered, tc.used, tc.covered)
 			}
+			if c := b.Charges()[1]; c.Partial != tc.partial {
+				t.Errorf("%+v, want partial %v", c, tc.partial)
+			}
 		})
 	}
+}
+
+func TestAJobWhoseJoulesLackATimeHasNoneUntilItsEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &scripted{name: "nvidia-smi", do: func(ctx context.Context, _ int, emit func(card.Reading)) error {
+			return each(ctx, 1000, func(i int) {
+				d := card.Device{UUID: "GPU-a", Watts: new(100.0), Processes: &[]card.Process{{Pid: 8}}}
+				if i < 20 {
+					*d.Processes = append(*d.Processes, card.Process{Pid: 7})
+				}
+				if i < 4 || i >= 10 { // it says nothing for 7 s
+					emit(card.Reading{At: time.Now(), Devices: []card.Device{d}})
+				}
+			})
+		}}
+		s := gpu.NewSource(nil, b)
+		defer run(t, s)()
+		time.Sleep(time.Millisecond)
+		left, stays := open(t, s), open(t, s)
+		for _, now := range []struct{ after, want float64 }{{3, 150}, {12, math.NaN()}, {100, math.NaN()}} {
+			time.Sleep(time.Duration(now.after) * time.Second)
+			for pid, r := range map[int]collector.Reader{7: left, 8: stays} {
+				out := collector.Values{}
+				if err := r.Read(t.Context(), collector.Moment{Time: time.Now(), Pids: []int{pid}}, out); err != nil {
+					t.Fatal(err)
+				}
+				if got := out[api.ColGPUJoules]; got != now.want && !(math.IsNaN(got) && math.IsNaN(now.want)) {
+					t.Errorf("%v s later process %d has %v J, want %v", now.after, pid, got, now.want)
+				}
+			}
+		}
+	})
 }
 
 func TestProcessesShareTheGPUThatTheyAreOn(t *testing.T) {

@@ -70,11 +70,12 @@ type reader struct {
 	source       *Source
 	seen         map[int]Charge // of the job's processes, when they were last read
 	joules, busy float64
+	partial      bool // joules lack some for good
 }
 
 // Read adds what the job's processes used since the last reading. A job that never was
 // on a GPU has no such columns. While the energy of one that it is on is unknown, its
-// joules are NaN.
+// joules are NaN; and from when they lack some until its end.
 func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Values) error {
 	s := r.source.Snapshot()
 	if s.Backend == "" {
@@ -107,11 +108,11 @@ func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Value
 		r.busy += max(c.BusySeconds-before.BusySeconds, 0)
 		memory += float64(c.Memory)
 		devices += float64(c.Devices)
-		unknown = unknown || c.Unknown
+		unknown, r.partial = unknown || c.Unknown, r.partial || c.Partial
 		r.seen[pid] = c
 	}
 	out[api.ColGPUJoules], out[api.ColGPUBusy] = r.joules, r.busy
-	if unknown {
+	if unknown || r.partial {
 		out[api.ColGPUJoules] = math.NaN()
 	}
 	out[api.ColGPUMemory], out[api.ColGPUs] = memory, devices

@@ -39,9 +39,15 @@ func (s *scripted) Run(ctx context.Context, emit func(card.Reading)) error {
 var errGone = errors.New("gone")
 
 func gives(ctx context.Context, n int, emit func(card.Reading)) error {
+	return each(ctx, n, func(i int) {
+		emit(card.Reading{At: time.Now(), Devices: []card.Device{{UUID: "GPU-a", Joules: new(float64(i * 100)), Processes: &[]card.Process{{Pid: 7}}}}})
+	})
+}
+
+// each does something n times, a second apart.
+func each(ctx context.Context, n int, do func(i int)) error {
 	for i := range n {
-		v := float64(i * 100)
-		emit(card.Reading{At: time.Now(), Devices: []card.Device{{UUID: "GPU-a", Joules: &v, Processes: &[]card.Process{{Pid: 7}}}}})
+		do(i)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -51,23 +57,32 @@ func gives(ctx context.Context, n int, emit func(card.Reading)) error {
 	return errGone
 }
 
+// run begins to read and returns how that is ended.
+func run(t *testing.T, s *gpu.Source) (end func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- s.Run(ctx) }()
+	return func() {
+		t.Helper()
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestABackendThatGivesNothingMakesRoomForTheNext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		never := &scripted{name: "helper", do: func(context.Context, int, func(card.Reading)) error { return errGone }}
 		works := &scripted{name: "nvidia-smi", do: func(ctx context.Context, _ int, emit func(card.Reading)) error { return gives(ctx, 1000, emit) }}
 		s := gpu.NewSource(nil, never, works)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { done <- s.Run(ctx) }()
+		end := run(t, s)
 		time.Sleep(10 * time.Second)
 		if got := s.Snapshot(); got.Backend != "nvidia-smi" || never.starts != 3 || works.starts != 1 {
 			t.Errorf("%+v after %d and %d starts; want readings of the second after three tries of the first", got, never.starts, works.starts)
 		}
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		end()
 	})
 }
 
@@ -93,18 +108,13 @@ func TestABackendThatDiesIsStartedAgainAndNothingIsCountedTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &scripted{name: "helper", do: func(ctx context.Context, _ int, emit func(card.Reading)) error { return gives(ctx, 3, emit) }}
 		s := gpu.NewSource(nil, b)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { done <- s.Run(ctx) }()
+		end := run(t, s)
 		time.Sleep(6 * time.Second)
 		// 0, 100, 200, gone; anew at 0 as after a new driver, 100, 200.
 		if got := s.Snapshot(); b.starts < 2 || got.Accounts[0].Used != 300 && got.Accounts[0].Used != 400 {
 			t.Errorf("%v J after %d starts; want the differences within each, and no more", got.Accounts[0].Used, b.starts)
 		}
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		end()
 	})
 }
 
@@ -117,9 +127,7 @@ func TestAJobIsChargedWithWhatItsProcessesUsed(t *testing.T) {
 		if out := (collector.Values{}); early.Read(t.Context(), collector.Moment{Time: time.Now(), Pids: []int{7}}, out) != nil || len(out) != 0 {
 			t.Errorf("before the first reading: %v", out)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { done <- s.Run(ctx) }()
+		end := run(t, s)
 		time.Sleep(100 * time.Millisecond)
 		read := func(r collector.Reader, pids ...int) collector.Values {
 			out := collector.Values{}
@@ -158,10 +166,7 @@ func TestAJobIsChargedWithWhatItsProcessesUsed(t *testing.T) {
 				t.Errorf("%+v", src)
 			}
 		}
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		end()
 		time.Sleep(time.Minute)
 		if err := mine.Read(t.Context(), collector.Moment{Time: time.Now()}, collector.Values{}); err == nil || !strings.Contains(err.Error(), "no reading for 1m") {
 			t.Errorf("a stale reading: %v", err)
@@ -175,32 +180,22 @@ func TestTheClockOfTheHelperIsIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		watts := 100.0
 		b := &scripted{name: "helper", do: func(ctx context.Context, _ int, emit func(card.Reading)) error {
-			for i := 0; ; i++ {
+			return each(ctx, 1000, func(i int) {
 				at := time.Now()
 				if i > 3 {
 					at = at.Add(-time.Hour) // it was set back
 				}
 				emit(card.Reading{At: at, Devices: []card.Device{{UUID: "GPU-a", Watts: &watts, Processes: &[]card.Process{{Pid: 7}}}}})
-				select {
-				case <-ctx.Done():
-					return ctx.Err()
-				case <-time.After(time.Second):
-				}
-			}
+			})
 		}}
 		s := gpu.NewSource(nil, b)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { done <- s.Run(ctx) }()
+		end := run(t, s)
 		time.Sleep(10*time.Second + time.Millisecond)
 		joules, at, known := s.Joules()
 		if joules != 1000 || !known || time.Since(at) > time.Second {
 			t.Errorf("%v J, read at %v, known %v; want 1000 J, just now", joules, at, known)
 		}
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		end()
 	})
 }
 
@@ -209,7 +204,7 @@ func TestACardThatIsLostTakesNoOtherWithIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &scripted{name: "helper", do: func(ctx context.Context, _ int, emit func(card.Reading)) error {
-			for i := 0; ; i++ {
+			return each(ctx, 1000, func(i int) {
 				joules := float64(100 * i)
 				a := card.Device{UUID: "GPU-a", Joules: &joules, Processes: &[]card.Process{{Pid: 7}}}
 				b := card.Device{UUID: "GPU-b", Joules: &joules, Processes: &[]card.Process{{Pid: 8}}}
@@ -218,17 +213,10 @@ func TestACardThatIsLostTakesNoOtherWithIt(t *testing.T) {
 					r.Devices, r.Missing = r.Devices[:1], []string{"GPU 1: the GPU is lost"}
 				}
 				emit(r)
-				select {
-				case <-ctx.Done():
-					return ctx.Err()
-				case <-time.After(time.Second):
-				}
-			}
+			})
 		}}
 		s := gpu.NewSource(nil, b)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { done <- s.Run(ctx) }()
+		end := run(t, s)
 		time.Sleep(time.Millisecond)
 		whole, half := open(t, s), open(t, s)
 		look := func(want, wantHalf, all float64, sure bool, says string) {
@@ -263,10 +251,7 @@ func TestACardThatIsLostTakesNoOtherWithIt(t *testing.T) {
 		look(700, math.NaN(), 1100, false, "GPU 1: the GPU is lost")
 		time.Sleep(4 * time.Second)
 		look(1100, 1100, 2200, true, "")
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		end()
 	})
 }
 
