@@ -49,7 +49,10 @@ type remote struct {
 
 func (s *Server) newRemote() (*remote, error) {
 	cfg := s.cfg.Remote
-	if _, _, err := net.SplitHostPort(cfg.Address); err != nil {
+	if cfg.Address == "" {
+		return nil, fmt.Errorf("%w: --api.listen-address is needed for the other flags of --api", ErrRemote)
+	}
+	if _, err := hostOf(cfg.Address); err != nil {
 		return nil, fmt.Errorf("%w on %q: %w", ErrRemote, cfg.Address, err)
 	}
 	if cfg.Certs.Cert == "" || cfg.Certs.Key == "" || cfg.Certs.CA == "" {

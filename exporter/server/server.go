@@ -61,16 +61,13 @@ type Server struct {
 }
 
 // ErrAddress means that an address is not one to serve metrics on.
-var ErrAddress = errors.New("metrics address")
+var ErrAddress = errors.New("metrics address (--web.listen-address)")
 
 // New builds a server. It fails with ErrAddress where cfg.Metrics is not loopback and has no
 // web config: every caller who reaches the address reads the node's energy, and the kernel
 // knows callers on this machine alone; and with ErrRemote where cfg.Remote has an address
 // and lacks what makes that safe.
 func New(cfg Config, node func() api.Node, store *window.Store, marker Marker, metrics http.Handler) (*Server, error) {
-	if cfg.Socket == "" {
-		return nil, errors.New("server: no socket to listen on")
-	}
 	if err := cfg.checkMetrics(); err != nil {
 		return nil, err
 	}
@@ -89,7 +86,7 @@ func (c Config) checkMetrics() error {
 	if c.Metrics == "" {
 		return nil
 	}
-	host, _, err := net.SplitHostPort(c.Metrics)
+	host, err := hostOf(c.Metrics)
 	if err != nil {
 		return fmt.Errorf("%w %q: %w", ErrAddress, c.Metrics, err)
 	}
@@ -104,6 +101,18 @@ func (c Config) checkMetrics() error {
 		return fmt.Errorf("%w %q: want a loopback address such as 127.0.0.1:9820, or a web config with TLS: beyond loopback scrape the address of the API, which asks for a certificate", ErrAddress, c.Metrics)
 	}
 	return nil
+}
+
+// hostOf is the host of an address that can be listened on.
+func hostOf(address string) (string, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
+		return "", fmt.Errorf("want HOST:PORT: %w", err)
+	}
+	return host, nil
 }
 
 // Run serves until ctx ends and then lets open requests finish for two seconds.

@@ -61,7 +61,7 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 	}
 	model, err := o.model.Or(energy.DefaultModel(about.Cores))
 	if err != nil {
-		return equipment{}, err
+		return equipment{}, fmt.Errorf("--energy.model.idle-watts and --energy.model.max-watts: %w", err)
 	}
 	sensors, err := energy.ParseSensors(o.sensors...)
 	if err != nil {
@@ -130,18 +130,9 @@ func sockets(root hostfs.Root) map[int]int {
 
 func run(ctx context.Context, o options) error {
 	var level slog.Level
-	if err := level.UnmarshalText([]byte(o.level)); err != nil {
-		return fmt.Errorf("--log.level: %w", err)
-	}
+	_ = level.UnmarshalText([]byte(o.level)) // it was checked
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	cfg, serving := o.sampling, o.serving
-	if cfg.Interval < 50*time.Millisecond || cfg.Interval > maxInterval || cfg.Discover < 10*time.Millisecond {
-		return fmt.Errorf("--sampling.interval %v, --sampling.discover %v: want 50ms to %v, and at least 10ms", cfg.Interval, cfg.Discover, maxInterval)
-	}
-
-	if o.jobs != "own" && o.jobs != "all" {
-		return fmt.Errorf("--web.jobs %q: want own or all", o.jobs)
-	}
 	var err error
 	if serving.Readers, err = parseReaders(o.readers); err != nil {
 		return fmt.Errorf("--api.readers: %w", err)

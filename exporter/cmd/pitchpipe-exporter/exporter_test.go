@@ -362,28 +362,6 @@ func TestANodeOnAGeneratedTreeSaysWhatItLacks(t *testing.T) {
 	}
 }
 
-func TestBadFlagsAreErrors(t *testing.T) {
-	for _, args := range [][]string{
-		{"--web.listen-address=0.0.0.0:9820"},
-		{"--sampling.interval=1ms"},
-		{"--log.level=loud"},
-		{"--energy.model.idle-watts=50", "--energy.model.max-watts=10"},
-		{"--path.procfs=/nonexistent"},
-		{"--path.rootfs=/nonexistent"},
-		{"--attrib.environ=yes"},
-		{"--sampling.interval=1m"},
-		{"--unknown"},
-		{"argument"},
-	} {
-		cmd := command()
-		cmd.SetArgs(append([]string{"--socket", filepath.Join(t.TempDir(), "s")}, args...))
-		cmd.SetOut(io.Discard)
-		if err := cmd.ExecuteContext(t.Context()); err == nil {
-			t.Errorf("%v: accepted", args)
-		}
-	}
-}
-
 func ticks(t *testing.T, socket string) int {
 	t.Helper()
 	const name = "\npitchpipe_exporter_ticks_total "

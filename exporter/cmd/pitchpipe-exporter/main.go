@@ -43,10 +43,6 @@ type options struct {
 	gpu      gpuOptions
 }
 
-// What a job did between two samples is shared out as if it had been even. Counters of
-// energy that cannot wait for so long are read between them.
-const maxInterval = 30 * time.Second
-
 func main() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		// Nothing here gains by two cores at once, and to wake a second one for each
@@ -73,14 +69,18 @@ func main() {
 func command() *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
-		Use:              "pitchpipe-exporter",
-		Short:            "Samples the jobs of this node and serves them to the controller and to Prometheus",
-		Args:             cobra.NoArgs,
-		Version:          release(),
-		SilenceUsage:     true,
-		SilenceErrors:    true,
-		PersistentPreRun: func(*cobra.Command, []string) { o.root = o.root.Below(o.rootfs) },
-		RunE:             func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
+		Use:           "pitchpipe-exporter",
+		Short:         "Samples the jobs of this node and serves them to the controller and to Prometheus",
+		Args:          cobra.NoArgs,
+		Version:       release(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			err := o.check()
+			o.root = o.root.Below(o.rootfs)
+			return err
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
 	}
 	f := cmd.PersistentFlags()
 	f.StringVar(&o.serving.Socket, "socket", api.DefaultSocket, "Unix socket for jobs, samples, progress and metrics")

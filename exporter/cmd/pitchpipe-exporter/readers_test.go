@@ -40,29 +40,6 @@ func TestReadersAreNamesOrNumbers(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeServedKeepsTheExporterFromStarting(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		name string
-		args []string
-		says string
-	}{
-		{"an unknown reader", []string{"--api.readers=root,nosuchuser"}, `--api.readers: "nosuchuser": user: unknown user nosuchuser`},
-		{"an address without certificates", []string{"--api.listen-address=127.0.0.1:0", "--api.clients=c"}, "on loopback too"},
-		{"certificates without an address", []string{"--api.cert=/x", "--api.key=/x", "--api.client-ca=/x", "--api.clients=c"}, "missing port"},
-		{"files that are not there", []string{"--api.listen-address=:0", "--api.cert=/nonexistent/c", "--api.key=/nonexistent/k", "--api.client-ca=/nonexistent/a", "--api.clients=c"}, "no such file"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			cmd := command()
-			cmd.SetArgs(append([]string{"--socket", filepath.Join(t.TempDir(), "s"), "--web.listen-address=", "--log.level=error"}, tc.args...))
-			if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), tc.says) {
-				t.Errorf("got %v, want an error that says %q", err, tc.says)
-			}
-		})
-	}
-}
-
 func TestTheAccountOfASitesControllerSeesEverybodysJobs(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("to be another user needs root")
