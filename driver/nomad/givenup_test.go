@@ -36,17 +36,16 @@ func (s *story) ask(t *testing.T, in driver.Intent) {
 
 func anewAsItLeaves(t *testing.T, s *story) {
 	id := s.register(t, mover(long), nil)
-	s.epochs(t, id, 1)
-	s.ask(t, s.intent(s.wait(t, id, "it runs", running), "given-up", driver.Change{TimeLimit: time.Hour}))
+	first := s.started(t, id)
+	s.ask(t, s.intent(first, "given-up", driver.Change{TimeLimit: time.Hour}))
 	s.register(t, mover(long), func(file string) string {
 		return strings.Replace(file, `type      = "batch"`, "type      = \"batch\"\n  priority  = 60", 1)
 	})
-	eventually(t, "what left runs again", func() bool {
-		s.get(t, id)
-		list := s.allocs(t, id)
-		return len(list) == 2 && (list[0].ClientStatus == "running" || list[1].ClientStatus == "running")
+	again := s.wait(t, id, "what left runs again", func(j driver.Job) bool {
+		return running(j) && j.Attempts[j.Attempt-1].Unit != first.Attempts[0].Unit
 	})
-	s.drives(t, s.intent(s.wait(t, id, "it runs again", running), "next", driver.Change{TimeLimit: time.Hour}), driver.StepStarted)
+	s.works(t, id)
+	s.drives(t, s.intent(again, "next", driver.Change{TimeLimit: time.Hour}), driver.StepStarted)
 	if got := s.finish(t, id); got.State != driver.Succeeded {
 		t.Errorf("%s (%s), want %s", got.State, got.Detail, driver.Succeeded)
 	}
@@ -55,8 +54,7 @@ func anewAsItLeaves(t *testing.T, s *story) {
 func endsUnasked(t *testing.T, s *story) {
 	be := drivertest.Behaviour{Epochs: long, Epoch: epoch, IgnoreSignal: true}
 	id := s.register(t, be, nil)
-	s.epochs(t, id, 1)
-	s.ask(t, s.intent(s.wait(t, id, "it runs", running), "given-up", driver.Change{TimeLimit: time.Hour}))
+	s.ask(t, s.intent(s.started(t, id), "given-up", driver.Change{TimeLimit: time.Hour}))
 	first := s.finish(t, id)
 	s.register(t, be, func(file string) string {
 		return strings.Replace(file, `    task "main" {`, "    task \"main\" {\n      meta { again = \"second\" }", 1)
@@ -69,8 +67,7 @@ func endsUnasked(t *testing.T, s *story) {
 
 func rightIsLost(t *testing.T, s *story) {
 	id := s.register(t, mover(long), nil)
-	s.epochs(t, id, 1)
-	in := s.intent(s.wait(t, id, "it runs", running), "refused", driver.Change{TimeLimit: time.Hour})
+	in := s.intent(s.started(t, id), "refused", driver.Change{TimeLimit: time.Hour})
 	s.ask(t, in)
 	s.proxy.set(func(p *proxy) {
 		p.answer = func(r *http.Response) error {
@@ -108,8 +105,7 @@ func nodeIsBack(t *testing.T, s *story) {
 		}
 	})
 	id := s.register(t, sayer(long), nil)
-	s.epochs(t, id, 1)
-	in := says(s.intent(s.wait(t, id, "it runs", running), "too-soon", driver.Change{TimeLimit: time.Hour}))
+	in := says(s.intent(s.started(t, id), "too-soon", driver.Change{TimeLimit: time.Hour}))
 	s.ask(t, in)
 	back.Store(true)
 	eventually(t, "it has saved, and its node has yet to look", func() bool {
@@ -144,8 +140,7 @@ func discardsNothingUnseen(t *testing.T, s *story) {
 		}
 	})
 	id := s.register(t, mover(long), nil)
-	s.epochs(t, id, 1)
-	in := s.intent(s.wait(t, id, "it runs", running), "too-soon", driver.Change{TimeLimit: time.Hour})
+	in := s.intent(s.started(t, id), "too-soon", driver.Change{TimeLimit: time.Hour})
 	in.Discard = true
 	back = time.Now().Unix()
 	s.ask(t, in)

@@ -184,7 +184,7 @@ func restartsSayer(t *testing.T, s *story) {
 func restartsBack(t *testing.T, s *story) {
 	id := s.templated(t, mover(long), soon, nil)
 	for i, c := range []driver.Change{batch("64"), batch("128"), {}} {
-		s.epochs(t, id, len(s.output(t, id))+1)
+		s.works(t, id)
 		job := s.wait(t, id, "it runs", func(j driver.Job) bool { return running(j) && j.Attempt == i+1 })
 		name := fmt.Sprintf("intent-%d", i)
 		s.drives(t, s.intent(job, name, c), driver.StepStarted)
@@ -250,7 +250,7 @@ func restartsThenRegisters(t *testing.T, s *story) {
 	job := s.started(t, id)
 	s.drives(t, s.intent(job, "more", batch("64")), driver.StepStarted)
 	job = s.inPlace(t, id, 2, "more", batch("64"))
-	s.epochs(t, id, len(s.output(t, id))+1)
+	s.works(t, id)
 	c := batch("128")
 	c.TimeLimit = time.Hour
 	s.drives(t, s.intent(job, "longer", c), driver.StepStarted)
@@ -260,7 +260,7 @@ func restartsThenRegisters(t *testing.T, s *story) {
 	}
 	eventually(t, "it has what was registered", func() bool { env := s.environments(t, id); return env[len(env)-1] == "128" })
 	// And from there in place again.
-	s.epochs(t, id, len(s.output(t, id))+1)
+	s.works(t, id)
 	c.Env = map[string]string{"BATCH_SIZE": "256"}
 	if step := s.drive(t, s.intent(got, "largest", c)); step.Kind != driver.StepStarted || step.Attempt != 4 {
 		t.Fatalf("step %+v", step)

@@ -30,7 +30,7 @@ func ranAgain(t *testing.T, s *story) {
 	if second.Attempt != 1 || !second.Submitted.After(first.Submitted) || second.Fingerprint == first.Fingerprint {
 		t.Errorf("run again it is in attempt %d, submitted %v (%v before), fingerprint the same: %v", second.Attempt, second.Submitted, first.Submitted, second.Fingerprint == first.Fingerprint)
 	}
-	s.epochs(t, id, 2)
+	s.works(t, id)
 	s.drives(t, s.intent(second, "changed", driver.Change{TimeLimit: time.Hour}), driver.StepStarted)
 	second = s.finish(t, id)
 	if second.State != driver.Succeeded || len(second.Attempts) != 2 || second.Attempts[1].Intent != "changed" {
@@ -38,7 +38,7 @@ func ranAgain(t *testing.T, s *story) {
 	}
 	s.register(t, mover(long), other("third"))
 	third := s.wait(t, id, "it runs a third time", func(j driver.Job) bool { return j.Submitted.After(second.Submitted) && j.State == driver.Running })
-	s.epochs(t, id, 2)
+	s.works(t, id)
 	if step, err := s.d.Advance(t.Context(), s.intent(third, "changed", driver.Change{TimeLimit: time.Hour})); err != nil || step.Kind == driver.StepStarted {
 		t.Errorf("an intent of a name that one of the job before had: %+v (%v), want a step of its own", step, err)
 	}

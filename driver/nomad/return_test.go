@@ -17,7 +17,7 @@ func TestAChangeThatComesBackIsNotItsOwners(t *testing.T) { // not beside the ot
 		"2.2 a revert to a version that was changed here": func(t *testing.T, s *story) {
 			s.comesBack(t, func(id driver.JobID, name string) {
 				job := s.wait(t, id, "the second attempt runs", func(j driver.Job) bool { return running(j) && j.Attempt == 2 })
-				s.epochs(t, id, len(s.output(t, id))+1)
+				s.works(t, id)
 				s.drives(t, s.intent(job, "second", driver.Change{MemoryBytes: 220 << 20}), driver.StepStarted)
 				done(t)(s.clean.Jobs().Revert(name, 1, nil, s.write(), "", ""))
 			})
@@ -57,7 +57,7 @@ func (s *story) comesBack(t *testing.T, does func(id driver.JobID, name string))
 	if last.Change.MemoryBytes != 200<<20 || last.Cause != driver.CauseSubmitted || last.Intent != "" {
 		t.Errorf("attempt %d of %d: %+v, want the change that came back, by its owner", got.Attempt, len(got.Attempts), last)
 	}
-	s.epochs(t, id, len(s.output(t, id))+1)
+	s.works(t, id)
 	s.drives(t, s.intent(s.get(t, id), "back", driver.Change{}), driver.StepStarted)
 	if mib := *s.nomadJob(t, id).TaskGroups[0].Tasks[0].Resources.MemoryMB; mib != 128 {
 		t.Errorf("%d MiB, want its owner's", mib)

@@ -191,6 +191,12 @@ func (s *story) epochs(t *testing.T, id driver.JobID, n int) {
 	eventually(t, fmt.Sprintf("%d epochs of %s", n, id), func() bool { return len(s.output(t, id)) >= n })
 }
 
+// works waits until the attempt that runs has ended an epoch: from then on it knows signals.
+func (s *story) works(t *testing.T, id driver.JobID) {
+	t.Helper()
+	s.epochs(t, id, len(s.output(t, id))+1)
+}
+
 // found is what the first group of a pattern matches in the job's output, line by line.
 func (s *story) found(t *testing.T, id driver.JobID, pattern string) []string {
 	t.Helper()
@@ -508,9 +514,9 @@ func manyVersions(t *testing.T, s *story) {
 	id := s.register(t, mover(long), nil)
 	own := s.get(t, id).Fingerprint
 	for i := range 8 {
-		s.epochs(t, id, len(s.output(t, id))+1)
+		s.works(t, id)
 		job := s.wait(t, id, "the next attempt runs", func(j driver.Job) bool { return running(j) && j.Attempt == i+1 })
-		s.epochs(t, id, len(s.output(t, id))+1)
+		s.works(t, id)
 		c := driver.Change{TimeLimit: time.Duration(i+1) * time.Hour}
 		if i == 7 {
 			c = driver.Change{}
@@ -643,6 +649,7 @@ func purged(t *testing.T, s *story) {
 	if len(got.Attempts) != 1 || got.Attempts[0].Change.TimeLimit != 0 || got.Attempts[0].Cause != driver.CauseSubmitted {
 		t.Errorf("attempts %+v, want one of its own", got.Attempts)
 	}
+	s.works(t, id)
 	// Whoever counts a job's intents gives the first the name that the other job's first had.
 	s.drives(t, s.intent(got, "first", driver.Change{TimeLimit: time.Hour}), driver.StepStarted)
 	got = s.wait(t, id, "it runs under the change", func(j driver.Job) bool { return running(j) && j.Attempt == 2 })

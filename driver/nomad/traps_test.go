@@ -100,7 +100,7 @@ func preserved(t *testing.T, s *story) {
 		t.Errorf("own %d bytes, changed to %d, fingerprint the same: %v, cause %s; want 128 MiB of its owner and 200 MiB of ours",
 			got.Resources.MemoryBytes, got.Change.MemoryBytes, got.Fingerprint == own, got.Attempts[2].Cause)
 	}
-	s.epochs(t, id, len(s.output(t, id))+1)
+	s.works(t, id)
 	s.drives(t, s.intent(got, "back", driver.Change{}), driver.StepStarted)
 	if mib := *s.nomadJob(t, id).TaskGroups[0].Tasks[0].Resources.MemoryMB; mib != 128 {
 		t.Errorf("%d MiB, want the owner's again", mib)
@@ -169,7 +169,7 @@ func (s *story) sameAttempt(t *testing.T, id driver.JobID, alloc string) {
 	if len(job.Attempts) != 1 || job.Attempts[0].Unit != alloc+".main" || job.Attempts[0].Cause != driver.CauseSubmitted {
 		t.Errorf("attempts %+v, want one", job.Attempts)
 	}
-	s.epochs(t, id, len(s.output(t, id))+1)
+	s.works(t, id)
 	s.drives(t, s.intent(job, "moved", driver.Change{TimeLimit: time.Hour}), driver.StepStarted)
 }
 
