@@ -27,7 +27,10 @@ func TestScrapesAreTimedAndWhatSamplingTookIsLeftOut(t *testing.T) {
 	if err != nil || series != 2 || asked != 3 {
 		t.Errorf("%d series after %d requests, %v", series, asked, err)
 	}
-	all, err := c.scrapes(t.Context(), os.Getpid(), 20, 0, 0)
+	var all Scrapes
+	for rounds := 0; err == nil && all.CPU == 0 && rounds < 200; rounds++ { // the kernel counts a thread's time now and then
+		all, err = c.scrapes(t.Context(), os.Getpid(), 20, 0, 0)
+	}
 	if err != nil || len(all.Times) != 20 || all.CPU <= 0 || all.Bytes != 19 {
 		t.Errorf("%+v, %v", all, err)
 	}
