@@ -147,7 +147,7 @@ func fill(p *tuning.Profile, r *readings, windows []stretch) {
 	for name, v := range values {
 		p.Features[name] = trimmed(v)
 	}
-	if _, ok := p.Features["gpu_busy"]; ok {
+	if slices.ContainsFunc(r.columns(), func(c string) bool { return strings.HasPrefix(c, "gpu_") }) {
 		p.Schema += "+gpu/1" // never compared with a job that was not on a GPU
 	}
 }

@@ -337,6 +337,7 @@ func TestAJobOnGPUsHasASchemaOfItsOwn(t *testing.T) {
 		{"with the events of perf", onGPU(), "sw/1+gpu/1", ""},
 		{"by accounting alone", onGPU().without(api.ColContextSwitch), "acct/1+gpu/1", ""},
 		{"whose energy is unknown", onGPU().without(api.ColGPUJoules), "sw/1+gpu/1", "gpu_watts"},
+		{"whose part of a GPU does not show how busy it is", onGPU().without(api.ColGPUBusy), "sw/1+gpu/1", "gpu_busy"},
 	} {
 		p, reason := of(c.job.window(8, every(2, 3)...), profile.Spec{})
 		if reason != tuning.ReasonNone || p.Schema != c.schema {

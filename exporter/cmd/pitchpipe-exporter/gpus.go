@@ -139,11 +139,11 @@ func nvidiaCard(root hostfs.Root) bool {
 	})
 }
 
-// program finds a program: the one that was named, else one beside this program, else on
-// PATH.
+// program finds a program: the one that was named, which may not be there yet, else one beside
+// this program, else on PATH.
 func program(named, name string) (string, error) {
 	if named != "" {
-		return exec.LookPath(named)
+		return named, nil
 	}
 	if self, err := os.Executable(); err == nil {
 		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), name)); err == nil {

@@ -98,6 +98,14 @@ func TestOnlyACardOfNVIDIAsIsWaitedFor(t *testing.T) {
 	}
 }
 
+func TestAProgramThatWasNamedAndIsNotThereIsNamed(t *testing.T) {
+	t.Parallel()
+	_, said := findGPUs(t.Context(), gpuOptions{helper: "/nonexistent/helper"}, hostfs.Root{}.Below(t.TempDir()), time.Second, slog.New(slog.DiscardHandler))
+	if len(said) != 1 || said[0].Support != api.Unsupported || !strings.Contains(said[0].Reason, "/nonexistent/helper: no such file") {
+		t.Errorf("%+v", said)
+	}
+}
+
 func TestADriverThatIsLoadedLaterIsAsked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

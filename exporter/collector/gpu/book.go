@@ -1,6 +1,8 @@
 package gpu
 
 import (
+	"math"
+	"slices"
 	"time"
 
 	"pitchpipe/exporter/collector/gpu/card"
@@ -31,10 +33,11 @@ type told struct {
 // busy seconds of the GPUs that it is on.
 type Charge struct {
 	Joules, BusySeconds float64
-	Memory              int64 // now
-	Devices             int   // that it is on now
-	Unknown             bool  // one of them shows neither energy nor power now
-	Partial             bool  // Joules lack what one took in a time of which nothing is known
+	Memory              float64 // now; NaN = unknown
+	Devices             int     // that it is on now
+	Unknown             bool    // one of them shows neither energy nor power now
+	Veiled              bool    // one of them does not show how busy it is
+	Partial             bool    // Joules lack what one took in a time of which nothing is known
 
 	gone int // readings since it was on one
 }
@@ -69,7 +72,7 @@ func (b *Book) Add(r card.Reading) {
 		a.gone++
 	}
 	for pid, c := range b.charges {
-		c.Memory, c.Devices, c.Unknown = 0, 0, false
+		c.Memory, c.Devices, c.Unknown, c.Veiled = 0, 0, false, false
 		if c.gone++; c.gone > remember {
 			delete(b.charges, pid)
 		}
@@ -90,8 +93,11 @@ func (b *Book) Add(r card.Reading) {
 			a.told = told{d.Joules, d.Watts, r.At}
 		}
 		b.charge(a, used, busy)
+		if whole && !slices.ContainsFunc(instances(d), func(i card.Instance) bool { return i.Processes == nil }) {
+			continue
+		}
 		for _, pid := range append(before, a.users...) {
-			if c := b.charges[pid]; c != nil && !whole {
+			if c := b.charges[pid]; c != nil {
 				c.Partial = true
 			}
 		}
@@ -142,13 +148,17 @@ func (a *Account) step(d card.Device, at time.Time, bridge time.Duration) (joule
 	return joules, busy, whole
 }
 
+// instances are the parts of a GPU that have processes of their own: itself where it is not split.
+func instances(d card.Device) []card.Instance {
+	if len(d.Instances) > 0 {
+		return d.Instances
+	}
+	return []card.Instance{{Processes: d.Processes}}
+}
+
 // charge gives each process on a GPU its share: of a split GPU by the multiprocessors of the
 // instances that have processes, then equally.
 func (b *Book) charge(a *Account, joules, busy float64) {
-	instances := a.Instances
-	if len(instances) == 0 {
-		instances = []card.Instance{{Processes: a.Processes}}
-	}
 	all := 0.0
 	weight := func(i card.Instance) float64 {
 		if i.Processes == nil || len(*i.Processes) == 0 {
@@ -156,10 +166,10 @@ func (b *Book) charge(a *Account, joules, busy float64) {
 		}
 		return float64(max(i.SMs, 1))
 	}
-	for _, i := range instances {
+	for _, i := range instances(a.Device) {
 		all += weight(i)
 	}
-	for _, i := range instances {
+	for _, i := range instances(a.Device) {
 		if weight(i) == 0 {
 			continue
 		}
@@ -176,9 +186,12 @@ func (b *Book) charge(a *Account, joules, busy float64) {
 			c.gone = 0
 			c.Devices++
 			c.Unknown = c.Unknown || a.Joules == nil && a.Watts == nil
+			c.Veiled = c.Veiled || a.Busy == nil
+			memory := math.NaN()
 			if p.Memory != nil {
-				c.Memory += *p.Memory
+				memory = float64(*p.Memory)
 			}
+			c.Memory += memory
 		}
 	}
 }

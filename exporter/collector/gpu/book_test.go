@@ -28,6 +28,12 @@ func counted(seconds, joules float64, pids ...int) card.Reading {
 	return card.Reading{At: at(seconds), Devices: []card.Device{{UUID: "GPU-a", Joules: &joules, Busy: new(0.5), Processes: &ps}}}
 }
 
+// unseen is one of whose processes nothing is known.
+func unseen(r card.Reading) card.Reading {
+	r.Devices[0].Processes = nil
+	return r
+}
+
 // powered is one without, and one that shows nothing where watts are below 0.
 func powered(seconds, watts float64) card.Reading {
 	d := card.Device{UUID: "GPU-a", Watts: &watts, Processes: &[]card.Process{{Pid: 1}}}
@@ -55,6 +61,7 @@ func TestJoulesOfAGPU(t *testing.T) {
 		{"but power that was not shown for long is lost", []card.Reading{powered(0, 100), powered(3, -1), powered(6, 100)}, 0, 0, true},
 		{"and what a GPU took before it showed anything", []card.Reading{powered(0, -1), powered(1, 100), powered(2, 100)}, 100, 1, true},
 		{"a process that left in a gap lacks it too", []card.Reading{powered(0, 100), counted(1, 0)}, 0, 0, true},
+		{"and one that is not seen any more", []card.Reading{counted(0, 0, 1), unseen(counted(1, 50)), counted(2, 100, 1)}, 100, 2, true},
 		{"an older reading is dropped", []card.Reading{counted(5, 100), counted(4, 50), counted(6, 130)}, 30, 1, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -98,7 +98,7 @@ func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Value
 		return nil
 	}
 	var memory, devices float64
-	unknown := false
+	unknown, veiled := false, false
 	for pid, before := range r.seen {
 		c, known := s.Charges[pid]
 		if !known {
@@ -106,14 +106,17 @@ func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Value
 		}
 		r.joules += max(c.Joules-before.Joules, 0)
 		r.busy += max(c.BusySeconds-before.BusySeconds, 0)
-		memory += float64(c.Memory)
+		memory += c.Memory
 		devices += float64(c.Devices)
-		unknown, r.partial = unknown || c.Unknown, r.partial || c.Partial
+		unknown, veiled, r.partial = unknown || c.Unknown, veiled || c.Veiled, r.partial || c.Partial
 		r.seen[pid] = c
 	}
 	out[api.ColGPUJoules], out[api.ColGPUBusy] = r.joules, r.busy
 	if unknown || r.partial {
 		out[api.ColGPUJoules] = math.NaN()
+	}
+	if veiled {
+		out[api.ColGPUBusy] = math.NaN()
 	}
 	out[api.ColGPUMemory], out[api.ColGPUs] = memory, devices
 	return nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -129,4 +130,36 @@ func FuzzParseDCGM(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestAQuestionAboutProcessesWithoutAnAnswerLosesNothing(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("they are asked for each ten seconds")
+	}
+	path := program(t, `case "$1" in
+*compute-apps*)
+	if [ -e "$0.asked" ]; then sleep 30; fi
+	touch "$0.asked"
+	echo "GPU-1, 4711, 100" ;;
+*) for i in $(seq 32); do
+	echo "0, GPU-1, A, 100.00, 300.00, 10, 5, 100"
+	sleep 0.5
+done ;;
+esac
+`)
+	var last time.Time
+	readings := 0
+	_ = (gpu.SMI{Path: path}).Run(t.Context(), func(r card.Reading) { // until the script ends
+		if gap := time.Since(last); readings > 0 && gap > 4*time.Second {
+			t.Errorf("%v without a reading: power is not integrated over as much", gap)
+		}
+		if ps := r.Devices[0].Processes; ps == nil || len(*ps) != 1 {
+			t.Errorf("reading %d has the processes %v, want the one that was known", readings, ps)
+		}
+		last, readings = time.Now(), readings+1
+	})
+	if readings != 31 {
+		t.Errorf("%d readings", readings)
+	}
 }

@@ -65,7 +65,9 @@ func (s SMI) Run(ctx context.Context, emit func(card.Reading)) error {
 		}
 		if now.Sub(asked) >= processesEvery {
 			asked = now
-			processes = askProcesses(ctx, path)
+			if now := askProcesses(ctx, path); now != nil { // else those of before are likely still there
+				processes = now
+			}
 		}
 		if processes != nil {
 			list := slices.Clone(processes[d.UUID])
@@ -83,10 +85,10 @@ func (s SMI) Run(ctx context.Context, emit func(card.Reading)) error {
 
 // askProcesses returns nil if no answer comes in time.
 func askProcesses(ctx context.Context, path string) map[string][]card.Process {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second) // with an interval less than bridge: no reading is taken meanwhile
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "--query-compute-apps=gpu_uuid,pid,used_memory", "--format=csv,noheader,nounits")
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = 500 * time.Millisecond
 	out, err := cmd.Output()
 	if err != nil {
 		return nil

@@ -143,8 +143,8 @@ func TestAJobIsChargedWithWhatItsProcessesUsed(t *testing.T) {
 		if got := read(early, 7); got[api.ColGPUJoules] != 200 {
 			t.Errorf("%v; want the 200 J of the reader that was opened early", got)
 		}
-		if got := read(mine, 7); got[api.ColGPUJoules] != 200 || got[api.ColGPUs] != 1 {
-			t.Errorf("%v; want 200 J of one GPU", got)
+		if got := read(mine, 7); got[api.ColGPUJoules] != 200 || got[api.ColGPUs] != 1 || !math.IsNaN(got[api.ColGPUBusy]) || !math.IsNaN(got[api.ColGPUMemory]) {
+			t.Errorf("%v; want 200 J of one GPU, which shows neither use nor memory", got)
 		}
 		// The job's cgroups or CPUs changed: what it used so far is still known.
 		follower, ok := mine.(collector.Follower)
