@@ -67,7 +67,7 @@ func TestForgedBudgetsAreRefusedOrCanOnlyLower(t *testing.T) {
 			url := "/v1/jobs/" + id + "/budget?" + query
 			rec := httptest.NewRecorder()
 			s.Handler().ServeHTTP(rec, httptest.NewRequestWithContext(s.As(t.Context(), tc.uid), http.MethodPut, url, strings.NewReader(tc.body)))
-			if rec.Code != tc.status {
+			if rec.Code != tc.status || tc.status == http.StatusBadRequest && !strings.Contains(rec.Body.String(), query) {
 				t.Errorf("status %d, want %d: %s", rec.Code, tc.status, rec.Body)
 			}
 			var got api.Budget

@@ -79,7 +79,7 @@ func number(r *http.Request, name string, bits int) (uint64, error) {
 	}
 	v, err := strconv.ParseUint(text, 10, bits)
 	if err != nil {
-		return 0, problem{http.StatusBadRequest, fmt.Errorf("%q is not a number", text)}
+		return 0, problem{http.StatusBadRequest, fmt.Errorf("%s=%s: want a whole number, 0 or more", name, text)}
 	}
 	return v, nil
 }

@@ -30,10 +30,6 @@ type Remote struct {
 	Scrapers []string
 }
 
-func (c Remote) asked() bool {
-	return c.Address != "" || c.Certs != (certs.Files{}) || len(c.Clients) > 0 || len(c.Scrapers) > 0
-}
-
 // ErrRemote means that callers on other machines cannot be served as was asked.
 var ErrRemote = errors.New("serving the API over TLS")
 
@@ -49,11 +45,8 @@ type remote struct {
 
 func (s *Server) newRemote() (*remote, error) {
 	cfg := s.cfg.Remote
-	if cfg.Address == "" {
-		return nil, fmt.Errorf("%w: --api.listen-address is needed for the other flags of --api", ErrRemote)
-	}
-	if _, err := hostOf(cfg.Address); err != nil {
-		return nil, fmt.Errorf("%w on %q: %w", ErrRemote, cfg.Address, err)
+	if _, _, err := net.SplitHostPort(cfg.Address); err != nil {
+		return nil, fmt.Errorf("%w: --api.listen-address=%s: want HOST:PORT: %w", ErrRemote, cfg.Address, err)
 	}
 	if cfg.Certs.Cert == "" || cfg.Certs.Key == "" || cfg.Certs.CA == "" {
 		return nil, fmt.Errorf("%w on %s: a certificate, its key and the authority of the callers are needed, on loopback too: every user of this machine reaches that", ErrRemote, cfg.Address)

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/api/certs"
 	"pitchpipe/exporter/api/peercred"
 	"pitchpipe/exporter/window"
 )
@@ -61,7 +62,7 @@ type Server struct {
 }
 
 // ErrAddress means that an address is not one to serve metrics on.
-var ErrAddress = errors.New("metrics address (--web.listen-address)")
+var ErrAddress = errors.New("--web.listen-address")
 
 // New builds a server. It fails with ErrAddress where cfg.Metrics is not loopback and has no
 // web config: every caller who reaches the address reads the node's energy, and the kernel
@@ -73,7 +74,7 @@ func New(cfg Config, node func() api.Node, store *window.Store, marker Marker, m
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{cfg: cfg, log: cfg.Logger, node: node, store: store, marker: marker, metrics: metrics, rates: &rates{users: map[asker]*rate.Limiter{}}}
-	if cfg.Remote.asked() {
+	if r := cfg.Remote; r.Address != "" || r.Certs != (certs.Files{}) || len(r.Clients) > 0 || len(r.Scrapers) > 0 {
 		var err error
 		if s.remote, err = s.newRemote(); err != nil {
 			return nil, err
@@ -86,33 +87,21 @@ func (c Config) checkMetrics() error {
 	if c.Metrics == "" {
 		return nil
 	}
-	host, err := hostOf(c.Metrics)
+	host, _, err := net.SplitHostPort(c.Metrics)
 	if err != nil {
-		return fmt.Errorf("%w %q: %w", ErrAddress, c.Metrics, err)
+		return fmt.Errorf("%w=%s: want HOST:PORT: %w", ErrAddress, c.Metrics, err)
 	}
 	if c.WebConfig != "" {
 		if err := web.Validate(c.WebConfig); err != nil {
-			return fmt.Errorf("%w %q: %s: %w", ErrAddress, c.Metrics, c.WebConfig, err)
+			return fmt.Errorf("%w=%s: --web.config.file=%s: %w", ErrAddress, c.Metrics, c.WebConfig, err)
 		}
 		return nil
 	}
 	ip, err := netip.ParseAddr(host)
 	if host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return fmt.Errorf("%w %q: want a loopback address such as 127.0.0.1:9820, or a web config with TLS: beyond loopback scrape the address of the API, which asks for a certificate", ErrAddress, c.Metrics)
+		return fmt.Errorf("%w=%s: want a loopback address such as 127.0.0.1:9820, or a web config with TLS: beyond loopback scrape the address of the API, which asks for a certificate", ErrAddress, c.Metrics)
 	}
 	return nil
-}
-
-// hostOf is the host of an address that can be listened on.
-func hostOf(address string) (string, error) {
-	host, port, err := net.SplitHostPort(address)
-	if err == nil {
-		_, err = net.LookupPort("tcp", port)
-	}
-	if err != nil {
-		return "", fmt.Errorf("want HOST:PORT: %w", err)
-	}
-	return host, nil
 }
 
 // Run serves until ctx ends and then lets open requests finish for two seconds.

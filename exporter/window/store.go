@@ -244,6 +244,9 @@ func (s *Store) append(a *attempt, r row, values map[string]float64) {
 			i := s.column(column)
 			now, a.last = s.grow(now), s.grow(a.last)
 			if math.IsNaN(v) || math.IsInf(v, 0) {
+				if column == api.ColJoules || column == api.ColGPUJoules { // it may stay unknown until the end
+					a.last[i] = math.NaN()
+				}
 				continue
 			}
 			if v < a.last[i] && !api.Gauge(column) {
@@ -358,8 +361,7 @@ func (s *Store) Columns() []string {
 	return slices.Clip(s.columns)
 }
 
-// Latest is the newest value of each column of an attempt. Joules that the last reading lacked
-// are missing: they may stay unknown until the attempt ends.
+// Latest is the newest value of each column of an attempt.
 type Latest struct {
 	Attempt
 	Values []float64 // in the order of Store.Columns, later ones left out; NaN = not known
@@ -371,13 +373,7 @@ func (s *Store) Latest() []Latest {
 	defer s.mu.RUnlock()
 	out := make([]Latest, 0, len(s.jobs))
 	for _, a := range s.jobs {
-		values := slices.Clone(a.last)
-		for i, column := range s.columns[:len(values)] {
-			if column == api.ColJoules || column == api.ColGPUJoules {
-				values[i] = a.newest[i]
-			}
-		}
-		out = append(out, Latest{a.Attempt, values})
+		out = append(out, Latest{a.Attempt, slices.Clone(a.last)})
 	}
 	slices.SortFunc(out, func(a, b Latest) int { return byStart(a.Job, b.Job) })
 	return out

@@ -245,17 +245,15 @@ func keep(ctx context.Context, path string, sample *sampler.Sampler, why *atomic
 func parseReaders(accounts []string) ([]uint32, error) {
 	var out []uint32
 	for _, account := range accounts {
-		number := account
-		if _, err := strconv.ParseUint(account, 10, 32); err != nil {
+		uid, err := strconv.ParseUint(account, 10, 32)
+		if err != nil {
 			known, err := user.Lookup(account)
 			if err != nil {
 				return nil, fmt.Errorf("%q: %w; an account that is not in /etc/passwd is given by its number", account, err)
 			}
-			number = known.Uid
-		}
-		uid, err := strconv.ParseUint(number, 10, 32)
-		if err != nil {
-			return nil, fmt.Errorf("%q has no number: %w", account, err)
+			if uid, err = strconv.ParseUint(known.Uid, 10, 32); err != nil {
+				return nil, fmt.Errorf("%q has no number: %w", account, err)
+			}
 		}
 		out = append(out, uint32(uid))
 	}

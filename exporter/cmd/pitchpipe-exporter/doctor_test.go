@@ -12,21 +12,20 @@ import (
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/doctor"
+	"pitchpipe/test/sandbox"
 )
 
 // node plants a node of one core with a RAPL counter.
 func plantNode(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	for name, text := range map[string]string{
+	sandbox.Plant(t, dir, map[string]string{
 		"proc/stat":                                           "cpu  1 0 1 1 0 0 0 0 0 0\ncpu0 1 0 1 1 0 0 0 0 0 0\n",
 		"proc/loadavg":                                        "0 0 0 1/1 1\n",
 		"sys/class/powercap/intel-rapl:0/name":                "package-0\n",
 		"sys/class/powercap/intel-rapl:0/energy_uj":           "5\n",
 		"sys/class/powercap/intel-rapl:0/max_energy_range_uj": "65532610987\n",
-	} {
-		plantFile(t, filepath.Join(dir, name), text)
-	}
+	})
 	return dir
 }
 

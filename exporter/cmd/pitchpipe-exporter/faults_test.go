@@ -14,6 +14,7 @@ import (
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/api/peercred/peercredtest"
+	"pitchpipe/test/sandbox"
 )
 
 // eventually waits for what the exporter will say.
@@ -198,12 +199,7 @@ func TestACgroupThatVanishesTakesNothingWithIt(t *testing.T) {
 
 func plantFile(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	sandbox.Plant(t, "", map[string]string{path: text})
 }
 
 // What a state that was cut short knew begins at 0, and nothing on the page is negative.

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -51,11 +50,7 @@ func findGPUs(ctx context.Context, o gpuOptions, root hostfs.Root, interval time
 	if waits && !is.card {
 		return gpus{}, []api.Source{{Name: "gpu/nvidia", Support: api.Unsupported, Reason: "no NVIDIA driver: " + driver + " is not there"}}
 	}
-	backends := backends(o, interval, waits)
-	if len(backends) == 0 {
-		return gpus{}, []api.Source{{Name: "gpu/nvidia", Support: api.Unsupported, Reason: "there is a driver, and neither pitchpipe-gpu beside this program nor nvidia-smi on PATH to ask it"}}
-	}
-	g := gpus{source: gpu.NewSource(log, backends...)}
+	g := gpus{source: gpu.NewSource(log, backends(o, interval)...)}
 	if waits {
 		g.driver = driver
 	} else {
@@ -64,28 +59,17 @@ func findGPUs(ctx context.Context, o gpuOptions, root hostfs.Root, interval time
 	return g, g.sources(ctx)
 }
 
-// backends are those that can be asked; with all, also programs that are not there yet,
-// since they may come with the driver.
-func backends(o gpuOptions, interval time.Duration, all bool) []gpu.Backend {
-	var out []gpu.Backend
-	helper, err := program(o.helper, helperName)
-	if self, unknown := os.Executable(); err != nil && all && unknown == nil {
-		helper, err = filepath.Join(filepath.Dir(self), helperName), nil
-	}
-	if err == nil {
-		out = append(out, gpu.Helper{Path: helper, Interval: interval})
-	}
-	smi, err := program(o.smi, smiName)
-	if err == nil || all {
-		out = append(out, gpu.SMI{Path: cmp.Or(smi, smiName), Interval: interval})
+// backends are asked in this order. A program that is not there may come yet, with the driver.
+func backends(o gpuOptions, interval time.Duration) []gpu.Backend {
+	out := []gpu.Backend{
+		gpu.Helper{Path: program(o.helper, "pitchpipe-gpu"), Interval: interval},
+		gpu.SMI{Path: program(o.smi, "nvidia-smi"), Interval: interval},
 	}
 	if o.dcgm != "" {
 		out = append(out, gpu.DCGM{URL: o.dcgm, Interval: interval})
 	}
 	return out
 }
-
-const helperName, smiName = "pitchpipe-gpu", "nvidia-smi"
 
 // driverAgain is how often a driver is looked for that is not loaded.
 const driverAgain = 10 * time.Second
@@ -139,20 +123,13 @@ func nvidiaCard(root hostfs.Root) bool {
 	})
 }
 
-// program finds a program: the one that was named, which may not be there yet, else one beside
-// this program, else on PATH.
-func program(named, name string) (string, error) {
-	if named != "" {
-		return named, nil
-	}
-	if self, err := os.Executable(); err == nil {
-		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), name)); err == nil {
-			return path, nil
+// program is the one that was named, else one beside this program, else one on PATH.
+func program(named, name string) string {
+	self, err := os.Executable()
+	if beside := filepath.Join(filepath.Dir(self), name); err == nil && named == "" {
+		if _, err := exec.LookPath(beside); err == nil {
+			return beside
 		}
 	}
-	path, err := exec.LookPath(name)
-	if err != nil {
-		return "", fmt.Errorf("find %s: %w", name, err)
-	}
-	return path, nil
+	return cmp.Or(named, name)
 }

@@ -17,16 +17,11 @@ type Account struct {
 	Covered     float64
 	BusySeconds float64 // the time for which a kernel ran, by the same readings
 
-	told  told
-	at    time.Time // of the last reading that it was in
-	gone  int       // readings since
-	users []int     // processes that were on it then
-}
-
-// told is the last reading that showed what the GPU takes.
-type told struct {
-	joules, watts *float64
-	at            time.Time
+	told  card.Device // the last that showed what the GPU takes
+	since time.Time   // when it did
+	at    time.Time   // of the last reading that it was in
+	gone  int         // readings since
+	users []int       // processes that were on it then
 }
 
 // Charge is what one process was charged with since the book was opened: the joules and
@@ -90,7 +85,7 @@ func (b *Book) Add(r card.Reading) {
 		before := a.users
 		a.Device, a.at, a.gone, a.users = d, r.At, 0, nil
 		if d.Joules != nil || d.Watts != nil {
-			a.told = told{d.Joules, d.Watts, r.At}
+			a.told, a.since = d, r.At
 		}
 		b.charge(a, used, busy)
 		if whole && !slices.ContainsFunc(instances(d), func(i card.Instance) bool { return i.Processes == nil }) {
@@ -126,16 +121,16 @@ func (b *Book) all() (joules float64, lost bool) {
 // step adds what passed since the last readings and returns it; whole is false where joules were
 // left out for good. A counter that fell began again from 0 with the driver.
 func (a *Account) step(d card.Device, at time.Time, bridge time.Duration) (joules, busy float64, whole bool) {
-	since := at.Sub(a.told.at)
+	since := at.Sub(a.since)
 	switch whole = true; {
 	case d.Joules == nil && d.Watts == nil: // a later reading may show what passed
 		since = 0
-	case d.Joules != nil && a.told.joules != nil:
-		if joules = *d.Joules - *a.told.joules; joules < 0 {
+	case d.Joules != nil && a.told.Joules != nil:
+		if joules = *d.Joules - *a.told.Joules; joules < 0 {
 			joules = *d.Joules
 		}
-	case since <= bridge && d.Watts != nil && a.told.watts != nil:
-		joules = (*d.Watts + *a.told.watts) / 2 * since.Seconds()
+	case since <= bridge && d.Watts != nil && a.told.Watts != nil:
+		joules = (*d.Watts + *a.told.Watts) / 2 * since.Seconds()
 	default:
 		since, whole = 0, false
 	}

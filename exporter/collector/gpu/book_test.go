@@ -64,20 +64,14 @@ func TestJoulesOfAGPU(t *testing.T) {
 		{"and one that is not seen any more", []card.Reading{counted(0, 0, 1), unseen(counted(1, 50)), counted(2, 100, 1)}, 100, 2, true},
 		{"an older reading is dropped", []card.Reading{counted(5, 100), counted(4, 50), counted(6, 130)}, 30, 1, false},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			b := gpu.NewBook(5 * time.Second)
-			for _, r := range tc.readings {
-				b.Add(r)
-			}
-			a := b.Accounts()[0]
-			if math.Abs(a.Used-tc.used) > 1e-9 || math.Abs(a.Covered-tc.covered) > 1e-9 {
-				t.Errorf("%v J in %v s, want %v in %v", a.Used, a.Covered, tc.used, tc.covered)
-			}
-			if c := b.Charges()[1]; c.Partial != tc.partial {
-				t.Errorf("%+v, want partial %v", c, tc.partial)
-			}
-		})
+		b := gpu.NewBook(5 * time.Second)
+		for _, r := range tc.readings {
+			b.Add(r)
+		}
+		a, c := b.Accounts()[0], b.Charges()[1]
+		if math.Abs(a.Used-tc.used) > 1e-9 || math.Abs(a.Covered-tc.covered) > 1e-9 || c.Partial != tc.partial {
+			t.Errorf("%s: %v J in %v s, partial %v; want %v in %v, %v", tc.name, a.Used, a.Covered, c.Partial, tc.used, tc.covered, tc.partial)
+		}
 	}
 }
 
