@@ -35,8 +35,7 @@ func (s *story) ask(t *testing.T, in driver.Intent) {
 }
 
 func anewAsItLeaves(t *testing.T, s *story) {
-	id := s.register(t, mover(long), nil)
-	first := s.started(t, id)
+	id, first := s.runs(t, mover(long), nil)
 	s.ask(t, s.intent(first, "given-up", driver.Change{TimeLimit: time.Hour}))
 	s.register(t, mover(long), func(file string) string {
 		return strings.Replace(file, `type      = "batch"`, "type      = \"batch\"\n  priority  = 60", 1)
@@ -87,21 +86,15 @@ func rightIsLost(t *testing.T, s *story) {
 	}
 }
 
+func ofNode(path string) bool { return strings.HasPrefix(path, "/v1/node/") }
+
 // nodeIsBack: a client that comes back believes of its tasks what it knew when it was
 // killed. Nothing is registered over a job until it has had time to look.
 func nodeIsBack(t *testing.T, s *story) {
 	var back atomic.Bool
-	s.proxy.set(func(p *proxy) {
-		p.answer = func(r *http.Response) error {
-			if !strings.HasPrefix(r.Request.URL.Path, "/v1/node/") || !back.Load() {
-				return nil
-			}
-			var n api.Node
-			if err := heard(r, &n); err != nil {
-				return err
-			}
+	edit(s.proxy, ofNode, func(n *api.Node) {
+		if back.Load() {
 			n.StatusUpdatedAt++
-			return say(r, n)
 		}
 	})
 	id := s.register(t, sayer(long), nil)
@@ -126,19 +119,7 @@ func nodeIsBack(t *testing.T, s *story) {
 // takes for one that runs may have done its work.
 func discardsNothingUnseen(t *testing.T, s *story) {
 	back := time.Now().Unix()
-	s.proxy.set(func(p *proxy) {
-		p.answer = func(r *http.Response) error {
-			if !strings.HasPrefix(r.Request.URL.Path, "/v1/node/") {
-				return nil
-			}
-			var n api.Node
-			if err := heard(r, &n); err != nil {
-				return err
-			}
-			n.StatusUpdatedAt = back
-			return say(r, n)
-		}
-	})
+	edit(s.proxy, ofNode, func(n *api.Node) { n.StatusUpdatedAt = back })
 	id := s.register(t, mover(long), nil)
 	in := s.intent(s.started(t, id), "too-soon", driver.Change{TimeLimit: time.Hour})
 	in.Discard = true

@@ -229,9 +229,7 @@ func beginsThenOwner(t *testing.T, s *story) {
 	before := s.started(t, id)
 	in := s.intent(before, "late", driver.Change{TimeLimit: time.Hour})
 	release := s.hold(t) // it is still saving when its owner comes
-	if step, err := s.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepCheckpointing {
-		t.Fatalf("step %+v (%v), want %s", step, err, driver.StepCheckpointing)
-	}
+	s.ask(t, in)
 	job := s.nomadJob(t, id)
 	job.TaskGroups[0].Tasks[0].Env["BATCH_SIZE"] = "7"
 	done(t)(s.clean.Jobs().Register(job, s.write()))

@@ -26,28 +26,19 @@ func saidLate(t *testing.T, s *story) {
 	id, job := s.runs(t, mover(long), nil)
 	first, _, _ := strings.Cut(job.Attempts[0].Unit, ".")
 	var left, said atomic.Bool
-	s.proxy.set(func(p *proxy) {
-		p.answer = func(r *http.Response) error {
-			if !strings.HasSuffix(r.Request.URL.Path, "/allocations") || !left.Load() {
-				return nil
-			}
-			var list []*api.AllocationListStub
-			if err := heard(r, &list); err != nil {
-				return err
-			}
-			for _, a := range list {
-				if a.ID == first {
-					a.ClientStatus, a.TaskStates = api.AllocClientStatusLost, nil
-					if said.Load() {
-						a.ClientStatus = api.AllocClientStatusComplete
-						a.TaskStates = map[string]*api.TaskState{"main": {State: "dead", StartedAt: job.Started, FinishedAt: job.Started.Add(time.Second), Events: []*api.TaskEvent{
-							{Type: api.TaskStarted, Time: job.Started.UnixNano()},
-							{Type: api.TaskTerminated, Time: job.Started.Add(time.Second).UnixNano(), Details: map[string]string{"exit_code": "0"}},
-						}}}
-					}
+	asked := func(path string) bool { return strings.HasSuffix(path, "/allocations") && left.Load() }
+	edit(s.proxy, asked, func(list *[]*api.AllocationListStub) {
+		for _, a := range *list {
+			if a.ID == first {
+				a.ClientStatus, a.TaskStates = api.AllocClientStatusLost, nil
+				if said.Load() {
+					a.ClientStatus = api.AllocClientStatusComplete
+					a.TaskStates = map[string]*api.TaskState{"main": {State: "dead", StartedAt: job.Started, FinishedAt: job.Started.Add(time.Second), Events: []*api.TaskEvent{
+						{Type: api.TaskStarted, Time: job.Started.UnixNano()},
+						{Type: api.TaskTerminated, Time: job.Started.Add(time.Second).UnixNano(), Details: map[string]string{"exit_code": "0"}},
+					}}}
 				}
 			}
-			return say(r, list)
 		}
 	})
 	in := s.intent(job, "moved", driver.Change{TimeLimit: time.Hour})

@@ -62,9 +62,7 @@ func misread(t *testing.T, s *story) {
 			t.Errorf("%s: %v, want %v and why", name, err, driver.ErrUnsupported)
 		}
 	}
-	s.epochs(t, good, 1)
-	seen := s.wait(t, good, "it runs", running)
-	s.drives(t, s.intent(seen, "moved", driver.Change{TimeLimit: time.Hour}), driver.StepStarted)
+	s.drives(t, s.intent(s.started(t, good), "moved", driver.Change{TimeLimit: time.Hour}), driver.StepStarted)
 }
 
 // stopsByRegistration has a job end with the test that Nomad would not deregister: that is

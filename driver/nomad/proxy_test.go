@@ -126,6 +126,23 @@ func (p *proxy) count(words ...string) int {
 	return n
 }
 
+// edit changes what Nomad answers to requests for some paths.
+func edit[T any](p *proxy, asked func(path string) bool, change func(*T)) {
+	p.set(func(p *proxy) {
+		p.answer = func(r *http.Response) error {
+			if !asked(r.Request.URL.Path) {
+				return nil
+			}
+			var what T
+			if err := heard(r, &what); err != nil {
+				return err
+			}
+			change(&what)
+			return say(r, what)
+		}
+	})
+}
+
 // heard reads an answer.
 func heard(r *http.Response, into any) error {
 	body := io.Reader(r.Body)

@@ -1,7 +1,6 @@
 package nomad_test
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -76,9 +75,7 @@ func lateStays(t *testing.T, s *story) {
 	})
 	job := s.started(t, id)
 	in := s.intent(job, "late", driver.Change{TimeLimit: time.Hour})
-	if step, err := s.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepCheckpointing {
-		t.Fatalf("step %+v (%v), want %s", step, err, driver.StepCheckpointing)
-	}
+	s.ask(t, in)
 	eventually(t, "it left and was started again", func() bool {
 		n := 0
 		for _, e := range s.allocs(t, id)[0].TaskStates["main"].Events {
@@ -114,19 +111,8 @@ func grownInQueue(early bool) func(t *testing.T, s *story) {
 		registrations := 0
 		if early {
 			registrations = 2 // the change and its return
-			s.proxy.set(func(p *proxy) {
-				p.answer = func(r *http.Response) error {
-					if !strings.HasSuffix(r.Request.URL.Path, "/plan") {
-						return nil
-					}
-					var plan api.JobPlanResponse
-					if err := heard(r, &plan); err != nil {
-						return err
-					}
-					plan.FailedTGAllocs = nil
-					return say(r, plan)
-				}
-			})
+			planned := func(path string) bool { return strings.HasSuffix(path, "/plan") }
+			edit(s.proxy, planned, func(plan *api.JobPlanResponse) { plan.FailedTGAllocs = nil })
 		}
 		in := s.intent(second, "larger", driver.Change{MemoryBytes: 256 << 20})
 		for range 2 { // asked again it answers the same

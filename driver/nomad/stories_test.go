@@ -337,9 +337,7 @@ func readBetween(t *testing.T, s *story) {
 	remembers := func(mib string) func(string) string {
 		return func(file string) string { return strings.Replace(file, "memory = 128", "memory = "+mib, 1) }
 	}
-	id := s.register(t, mover(long), nil)
-	s.epochs(t, id, 1)
-	s.wait(t, id, "it runs", running)
+	id, _ := s.runs(t, mover(long), nil)
 	newest := make(chan string, 1)
 	asksForAllocations := func(r *http.Request) bool {
 		return strings.HasPrefix(r.URL.Path, "/v1/job/") && strings.HasSuffix(r.URL.Path, "/allocations")
@@ -545,9 +543,7 @@ func ownersRun(t *testing.T, s *story) {
 	}
 	in := s.intent(job, "second", driver.Change{MemoryBytes: 220 << 20})
 	release := s.hold(t) // it is still saving when its owner comes
-	if step, err := s.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepCheckpointing {
-		t.Fatalf("step %+v (%v), want %s", step, err, driver.StepCheckpointing)
-	}
+	s.ask(t, in)
 	s.register(t, mover(long), nil) // his CI runs the same file again
 	release()
 	s.drives(t, in, driver.StepSuperseded)
@@ -560,9 +556,7 @@ func ownersRun(t *testing.T, s *story) {
 func ownersOtherFile(t *testing.T, s *story) {
 	id, job := s.runs(t, mover(long), nil)
 	in := s.intent(job, "first", driver.Change{MemoryBytes: 200 << 20})
-	if step, err := s.d.Advance(t.Context(), in); err != nil || step.Kind != driver.StepCheckpointing {
-		t.Fatalf("step %+v (%v), want %s", step, err, driver.StepCheckpointing)
-	}
+	s.ask(t, in)
 	s.register(t, mover(long), func(file string) string { return strings.Replace(file, "memory = 128", "memory = 150", 1) })
 	s.drives(t, in, driver.StepSuperseded)
 	if got := s.get(t, id); got.Fingerprint == job.Fingerprint || got.Resources.MemoryBytes != 150<<20 {
