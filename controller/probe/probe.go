@@ -296,10 +296,8 @@ func (p *prober) follow(ctx context.Context, job driver.Job) (ended driver.Job, 
 		case away.IsZero():
 			away, late = time.Now(), true
 		}
-		select {
-		case <-ctx.Done():
-			return job, nil, ctx.Err()
-		case <-time.After(poll):
+		if err := driver.Pause(ctx, poll); err != nil {
+			return job, nil, err
 		}
 	}
 }

@@ -7,17 +7,12 @@ import (
 	"testing"
 
 	"pitchpipe/controller/trials"
+	"pitchpipe/test/sandbox"
 )
 
 func touch(t *testing.T, path ...string) {
 	t.Helper()
-	file := filepath.Join(path...)
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	sandbox.Plant(t, "", map[string]string{filepath.Join(path...): "x"})
 }
 
 func link(t *testing.T, to string, path ...string) {

@@ -42,10 +42,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		w.lists = 0
 		w.list(ctx)
 		w.drain(ctx, events, resync.C)
-		select {
-		case <-ctx.Done():
-		case <-time.After(orElse(w.Retry, time.Second)):
-		}
+		_ = driver.Pause(ctx, orElse(w.Retry, time.Second)) // the loop looks whether ctx has ended
 	}
 	return ctx.Err()
 }

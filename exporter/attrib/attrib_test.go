@@ -10,6 +10,7 @@ import (
 
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/hostfs"
+	"pitchpipe/test/sandbox"
 )
 
 const alloc = "8a7f2c1e-0b1d-4c56-9c3e-1f2e3d4c5b6a"
@@ -99,24 +100,11 @@ func FuzzParseEnviron(f *testing.F) {
 	})
 }
 
-func plant(t testing.TB, dir string, files map[string]string) {
-	t.Helper()
-	for name, text := range files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func TestScanFindsJobsInEveryHierarchy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	root := hostfs.Root{ProcFS: filepath.Join(dir, "proc"), SysFS: filepath.Join(dir, "sys")}
-	plant(t, root.Cgroup(), map[string]string{
+	sandbox.Plant(t, root.Cgroup(), map[string]string{
 		"unified/cgroup.controllers":                                         "",
 		"unified/pitchpipe/7.2/cgroup.procs":                                 "10\n11\n",
 		"unified/system.slice/a.service/pitchpipe/9.1/cgroup.procs":          "66\n", // in somebody's own subtree
@@ -127,7 +115,7 @@ func TestScanFindsJobsInEveryHierarchy(t *testing.T) {
 		"memory/slurm/uid_1001/job_42/step_0/task_0/cgroup.procs":            "21\n0\n",
 		"unified/nomad.slice/share.slice/" + alloc + ".t.scope/cgroup.procs": "30\n",
 	})
-	plant(t, root.Proc(), map[string]string{
+	sandbox.Plant(t, root.Proc(), map[string]string{
 		"10/environ": envOf("7", "2"), "10/cgroup": "0::/pitchpipe/7.2\n", "10/stat": "10 (a b) S 1 1",
 		"50/environ": envOf("55", "3"), "50/cgroup": "0::/user.slice\n", "50/stat": "50 (x) S 1 1",
 		"51/environ": "", "51/cgroup": "0::/user.slice\n", "51/stat": "51 (a) b) S 50 50", // its parent is in the job
@@ -197,7 +185,7 @@ func TestScanForgetsJobsThatAreGone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	root := hostfs.Root{ProcFS: filepath.Join(dir, "proc"), SysFS: filepath.Join(dir, "sys")}
-	plant(t, root.Proc(), map[string]string{
+	sandbox.Plant(t, root.Proc(), map[string]string{
 		"50/environ": envOf("55", "3"), "50/cgroup": "0::/user.slice\n", "50/stat": "50 (x) S 1 1",
 	})
 	s := attrib.NewScanner(root, attrib.TrustAny)

@@ -10,6 +10,7 @@ import (
 
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/hostfs"
+	"pitchpipe/test/sandbox"
 )
 
 // The ids of two containers.
@@ -71,12 +72,12 @@ func TestADockerTaskOfNomadIsFoundByItsContainer(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			root := hostfs.Root{ProcFS: filepath.Join(dir, "proc"), SysFS: filepath.Join(dir, "sys")}
-			plant(t, root.Cgroup(), tc.tree)
-			plant(t, root.Cgroup(), map[string]string{
+			sandbox.Plant(t, root.Cgroup(), tc.tree)
+			sandbox.Plant(t, root.Cgroup(), map[string]string{
 				"unified/cgroup.controllers": "", "memory/cgroup.procs": "", "cpuacct/cgroup.procs": "", "freezer/cgroup.procs": "",
 			})
-			plant(t, root.Pid(30), map[string]string{"cgroup": tc.member, "stat": "30 (x) S 1 1", "environ": nomadEnv(alloc, "train"), "cmdline": "x\x00"})
-			plant(t, root.Pid(31), map[string]string{"cgroup": tc.member, "stat": "31 (x) S 30 1", "environ": "", "cmdline": "x\x00"})
+			sandbox.Plant(t, root.Pid(30), map[string]string{"cgroup": tc.member, "stat": "30 (x) S 1 1", "environ": nomadEnv(alloc, "train"), "cmdline": "x\x00"})
+			sandbox.Plant(t, root.Pid(31), map[string]string{"cgroup": tc.member, "stat": "31 (x) S 30 1", "environ": "", "cmdline": "x\x00"})
 			s := attrib.NewScanner(root, attrib.TrustOwn)
 			for range 3 {
 				found := s.Scan(t.Context())
@@ -110,9 +111,9 @@ func TestAContainerIsATasksOnlyWhereItIs(t *testing.T) {
 	box := func(id, pid string) map[string]string {
 		return map[string]string{"docker/" + id + "/cgroup.procs": pid + "\n"}
 	}
-	plant(t, root.Cgroup(), map[string]string{"cgroup.controllers": ""})
-	plant(t, root.Cgroup(), box(boxA, "30"))
-	plant(t, root.Pid(30), map[string]string{"cgroup": "0::/docker/" + boxA + "\n", "stat": "30 (x) S 1 1", "environ": nomadEnv(alloc, "train"), "cmdline": "x\x00"})
+	sandbox.Plant(t, root.Cgroup(), map[string]string{"cgroup.controllers": ""})
+	sandbox.Plant(t, root.Cgroup(), box(boxA, "30"))
+	sandbox.Plant(t, root.Pid(30), map[string]string{"cgroup": "0::/docker/" + boxA + "\n", "stat": "30 (x) S 1 1", "environ": nomadEnv(alloc, "train"), "cmdline": "x\x00"})
 	s := attrib.NewScanner(root, attrib.TrustOwn)
 	look := func() (dirs []string) {
 		for _, f := range s.Scan(t.Context()) {
@@ -124,10 +125,10 @@ func TestAContainerIsATasksOnlyWhereItIs(t *testing.T) {
 		t.Fatalf("found in %v", got)
 	}
 	// Another container says that it is the same task, and one is of no task.
-	plant(t, root.Cgroup(), box(boxB, "40"))
-	plant(t, root.Pid(40), map[string]string{"cgroup": "0::/docker/" + boxB + "\n", "stat": "40 (x) S 1 1", "environ": nomadEnv(alloc, "train"), "cmdline": "x\x00"})
-	plant(t, root.Cgroup(), box(strings.Repeat("c3", 32), "50"))
-	plant(t, root.Pid(50), map[string]string{"cgroup": "0::/\n", "stat": "50 (x) S 1 1", "environ": "PATH=/bin\x00", "cmdline": "x\x00"})
+	sandbox.Plant(t, root.Cgroup(), box(boxB, "40"))
+	sandbox.Plant(t, root.Pid(40), map[string]string{"cgroup": "0::/docker/" + boxB + "\n", "stat": "40 (x) S 1 1", "environ": nomadEnv(alloc, "train"), "cmdline": "x\x00"})
+	sandbox.Plant(t, root.Cgroup(), box(strings.Repeat("c3", 32), "50"))
+	sandbox.Plant(t, root.Pid(50), map[string]string{"cgroup": "0::/\n", "stat": "50 (x) S 1 1", "environ": "PATH=/bin\x00", "cmdline": "x\x00"})
 	for range 15 {
 		if got := look(); len(got) != 1 || got[0] != boxA {
 			t.Fatalf("found in %v, want the first container alone", got)
@@ -135,7 +136,7 @@ func TestAContainerIsATasksOnlyWhereItIs(t *testing.T) {
 	}
 	// It ends; Nomad's own cgroup of the task, which is empty and stays for a while, does
 	// not begin the job again.
-	plant(t, root.Cgroup(), map[string]string{"nomad.slice/share.slice/" + alloc + ".train.scope/cgroup.procs": ""})
+	sandbox.Plant(t, root.Cgroup(), map[string]string{"nomad.slice/share.slice/" + alloc + ".train.scope/cgroup.procs": ""})
 	look()
 	if err := os.Rename(root.Cgroup("docker", boxA), filepath.Join(dir, "gone")); err != nil {
 		t.Fatal(err)
@@ -146,7 +147,7 @@ func TestAContainerIsATasksOnlyWhereItIs(t *testing.T) {
 		}
 	}
 	// Who turned environments off has no such jobs.
-	plant(t, root.Cgroup(), box(boxA, "30"))
+	sandbox.Plant(t, root.Cgroup(), box(boxA, "30"))
 	if got := attrib.NewScanner(root, attrib.TrustNone).Scan(t.Context()); len(got) != 1 || len(got[0].Processes()) != 0 {
 		t.Errorf("found %+v, want Nomad's own cgroup alone", got)
 	}

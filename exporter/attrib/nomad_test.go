@@ -10,6 +10,7 @@ import (
 
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/hostfs"
+	"pitchpipe/test/sandbox"
 )
 
 // The trees are those that clients of 2.0.6 made, under v2 those that their source says.
@@ -64,13 +65,13 @@ func TestTasksOfNomadAreFoundAsItsClientsPlaceThem(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			root := hostfs.Root{ProcFS: filepath.Join(dir, "proc"), SysFS: filepath.Join(dir, "sys")}
-			plant(t, root.Cgroup(), tc.tree)
-			plant(t, root.Cgroup(), map[string]string{
+			sandbox.Plant(t, root.Cgroup(), tc.tree)
+			sandbox.Plant(t, root.Cgroup(), map[string]string{
 				"unified/cgroup.controllers": "", "cpuset/nomad/share/cgroup.procs": "30\n31\n", "cpuacct/cgroup.procs": "30\n31\n",
 				"freezer/cgroup.procs": "", "cpu/cgroup.procs": "", "memory/cgroup.procs": "", "cpuset/cgroup.procs": "",
 			})
 			for pid, of := range map[string]string{"30": "/usr/bin/python3\x00train.py\x00", "31": "/usr/bin/nomad\x00executor\x00{}\x00"} {
-				plant(t, root.Proc(pid), map[string]string{"cgroup": tc.member, "stat": pid + " (x) S 1 1", "environ": "", "cmdline": of})
+				sandbox.Plant(t, root.Proc(pid), map[string]string{"cgroup": tc.member, "stat": pid + " (x) S 1 1", "environ": "", "cmdline": of})
 			}
 			s := attrib.NewScanner(root, attrib.TrustOwn)
 			found := s.Scan(t.Context())
@@ -122,7 +123,7 @@ func TestATaskWhoseCgroupIsMadeAnewIsRenewed(t *testing.T) {
 	dir := t.TempDir()
 	root := hostfs.Root{ProcFS: filepath.Join(dir, "proc"), SysFS: filepath.Join(dir, "sys")}
 	const path = "nomad.slice/share.slice/" + alloc + ".train.scope"
-	plant(t, root.Cgroup(), map[string]string{"cgroup.controllers": "", path + "/cgroup.procs": ""})
+	sandbox.Plant(t, root.Cgroup(), map[string]string{"cgroup.controllers": "", path + "/cgroup.procs": ""})
 	s := attrib.NewScanner(root, attrib.TrustOwn)
 	first := s.Scan(t.Context())[0]
 	if first.Renewed() {
@@ -134,7 +135,7 @@ func TestATaskWhoseCgroupIsMadeAnewIsRenewed(t *testing.T) {
 	if first.Renewed() {
 		t.Error("renewed while it is gone")
 	}
-	plant(t, root.Cgroup(), map[string]string{path + "/cgroup.procs": ""})
+	sandbox.Plant(t, root.Cgroup(), map[string]string{path + "/cgroup.procs": ""})
 	if !first.Renewed() {
 		t.Error("not renewed")
 	}

@@ -15,6 +15,7 @@ import (
 
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/hostfs"
+	"pitchpipe/test/sandbox"
 )
 
 // onlyProcesses scans this machine's own /proc and no cgroups.
@@ -114,7 +115,7 @@ func TestAProcessOfThisMachineThatBecomesAJobsByExecIsSeen(t *testing.T) {
 func TestOneOfFewCgroupsThatTakesTheNextOnesPlaceIsSeen(t *testing.T) {
 	t.Parallel()
 	root := hostfs.Root{ProcFS: t.TempDir(), CgroupFS: t.TempDir()}
-	plant(t, root.Cgroup(), map[string]string{"cgroup.controllers": "cpu\n", "pitchpipe/0.1/cgroup.procs": "1\n", "pitchpipe/1.1/cgroup.procs": "1\n"})
+	sandbox.Plant(t, root.Cgroup(), map[string]string{"cgroup.controllers": "cpu\n", "pitchpipe/0.1/cgroup.procs": "1\n", "pitchpipe/1.1/cgroup.procs": "1\n"})
 	s := attrib.NewScanner(root, attrib.TrustOwn)
 	ids := func() string {
 		var out []string
@@ -132,6 +133,6 @@ func TestOneOfFewCgroupsThatTakesTheNextOnesPlaceIsSeen(t *testing.T) {
 		if err := os.RemoveAll(root.Cgroup("pitchpipe", fmt.Sprintf("%d.1", n))); err != nil {
 			t.Fatal(err)
 		}
-		plant(t, root.Cgroup("pitchpipe", fmt.Sprintf("%d.1", n+2)), map[string]string{"cgroup.procs": "1\n"})
+		sandbox.Plant(t, root.Cgroup("pitchpipe", fmt.Sprintf("%d.1", n+2)), map[string]string{"cgroup.procs": "1\n"})
 	}
 }

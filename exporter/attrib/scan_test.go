@@ -12,6 +12,7 @@ import (
 
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/hostfs"
+	"pitchpipe/test/sandbox"
 )
 
 // crowd is a node with jobs in v2 cgroups, and processes that are in none.
@@ -27,9 +28,9 @@ func crowd(tb testing.TB, jobs, processes int) hostfs.Root {
 		files[fmt.Sprintf("cgroup.file%d", n)] = ""
 		files[fmt.Sprintf("system.slice/s%d.service/cgroup.procs", n)] = ""
 	}
-	plant(tb, root.Cgroup(), files)
+	sandbox.Plant(tb, root.Cgroup(), files)
 	for p := range processes {
-		plant(tb, root.Pid(1000+p), map[string]string{
+		sandbox.Plant(tb, root.Pid(1000+p), map[string]string{
 			"stat": fmt.Sprintf("%d (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 %d 0 0", 1000+p, p+1), "environ": "", "cgroup": "0::/\n", "cmdline": "x\x00",
 		})
 	}
@@ -82,23 +83,23 @@ func TestWhatComesAndGoesIsSeenByTheNextScan(t *testing.T) {
 	}
 	// One goes and another comes, so that their number is the same.
 	move(root.Cgroup("pitchpipe/0.1"))
-	plant(t, root.Cgroup(), map[string]string{"pitchpipe/7.1/cgroup.procs": "9\n"})
+	sandbox.Plant(t, root.Cgroup(), map[string]string{"pitchpipe/7.1/cgroup.procs": "9\n"})
 	look("local/1.1", "local/7.1")
 	// A tree that was not there.
-	plant(t, root.Cgroup(), map[string]string{"nomad.slice/share.slice/" + alloc + ".t.scope/cgroup.procs": "9\n"})
+	sandbox.Plant(t, root.Cgroup(), map[string]string{"nomad.slice/share.slice/" + alloc + ".t.scope/cgroup.procs": "9\n"})
 	look("local/1.1", "local/7.1", "nomad/"+alloc+".t.1")
 	move(root.Cgroup("nomad.slice"))
 	look("local/1.1", "local/7.1")
 	// Another process under a number that was in no job.
 	move(root.Pid(1003))
-	plant(t, root.Pid(1003), map[string]string{"stat": "1003 (y) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 77 0 0", "environ": envOf("55", "1"), "cgroup": "0::/\n", "cmdline": "y\x00"})
+	sandbox.Plant(t, root.Pid(1003), map[string]string{"stat": "1003 (y) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 77 0 0", "environ": envOf("55", "1"), "cgroup": "0::/\n", "cmdline": "y\x00"})
 	look("local/1.1", "local/55.1", "local/7.1")
 	move(root.Pid(1003))
 	look("local/1.1", "local/7.1")
 	// A whole tree goes and comes back.
 	move(root.Cgroup("pitchpipe"))
 	look()
-	plant(t, root.Cgroup(), map[string]string{"pitchpipe/1.2/cgroup.procs": "9\n"})
+	sandbox.Plant(t, root.Cgroup(), map[string]string{"pitchpipe/1.2/cgroup.procs": "9\n"})
 	look("local/1.2")
 }
 
@@ -108,10 +109,10 @@ func TestAHierarchyThatIsMountedLaterIsFoundWithinSomeScans(t *testing.T) {
 	if err := os.Rename(root.Cgroup("cgroup.controllers"), root.Cgroup("unmounted")); err != nil {
 		t.Fatal(err)
 	}
-	plant(t, root.Cgroup(), map[string]string{"memory/cgroup.procs": ""})
+	sandbox.Plant(t, root.Cgroup(), map[string]string{"memory/cgroup.procs": ""})
 	s := attrib.NewScanner(root, attrib.TrustOwn)
 	settle(t, s, 0)
-	plant(t, root.Cgroup(), map[string]string{"unified/cgroup.controllers": "", "unified/pitchpipe/7.1/cgroup.procs": "9\n"})
+	sandbox.Plant(t, root.Cgroup(), map[string]string{"unified/cgroup.controllers": "", "unified/pitchpipe/7.1/cgroup.procs": "9\n"})
 	for range 20 {
 		if len(s.Scan(t.Context())) == 1 {
 			return
@@ -125,13 +126,13 @@ func TestAHierarchyThatHadNothingOfOursIsLookedAtWhenItChanges(t *testing.T) {
 	t.Parallel()
 	empty := func() (hostfs.Root, *attrib.Scanner) {
 		root := hostfs.Root{ProcFS: t.TempDir(), SysFS: t.TempDir()}
-		plant(t, root.Cgroup(), map[string]string{"unified/cgroup.controllers": "", "unified/init/cgroup.procs": "1\n", "memory/cgroup.procs": "", "memory/init/cgroup.procs": "1\n"})
+		sandbox.Plant(t, root.Cgroup(), map[string]string{"unified/cgroup.controllers": "", "unified/init/cgroup.procs": "1\n", "memory/cgroup.procs": "", "memory/init/cgroup.procs": "1\n"})
 		s := attrib.NewScanner(root, attrib.TrustNone)
 		settle(t, s, 0)
 		return root, s
 	}
 	root, s := empty()
-	plant(t, root.Cgroup(), map[string]string{"memory/pitchpipe/7.1/cgroup.procs": "9\n"})
+	sandbox.Plant(t, root.Cgroup(), map[string]string{"memory/pitchpipe/7.1/cgroup.procs": "9\n"})
 	if got := s.Scan(t.Context()); len(got) != 1 {
 		t.Errorf("%d jobs at the next look, want the one that came", len(got))
 	}
@@ -139,7 +140,7 @@ func TestAHierarchyThatHadNothingOfOursIsLookedAtWhenItChanges(t *testing.T) {
 	if err := os.RemoveAll(root.Cgroup("memory/init")); err != nil {
 		t.Fatal(err)
 	}
-	plant(t, root.Cgroup(), map[string]string{"memory/pitchpipe/7.1/cgroup.procs": "9\n"}) // as many as before
+	sandbox.Plant(t, root.Cgroup(), map[string]string{"memory/pitchpipe/7.1/cgroup.procs": "9\n"}) // as many as before
 	for n := 1; len(s.Scan(t.Context())) == 0; n++ {
 		if n == 20 {
 			t.Fatal("a job is not found by twenty looks")
@@ -160,7 +161,7 @@ func TestAProcessThatBecomesAJobsAfterItsForkIsFound(t *testing.T) {
 				t.Fatalf("%+v", got)
 			}
 		}
-		plant(t, root.Pid(1000), map[string]string{"environ": envOf("5", "1")}) // exec
+		sandbox.Plant(t, root.Pid(1000), map[string]string{"environ": envOf("5", "1")}) // exec
 		found := 0
 		for n := 1; n <= 12 && found == 0; n++ {
 			if len(s.Scan(t.Context())) == 1 {
@@ -187,7 +188,7 @@ func TestProcessesAreThoseOfTheTreeThatKnowsMost(t *testing.T) {
 		{"nothing there", nil, nil},
 	} {
 		dir := t.TempDir()
-		plant(t, dir, tc.files)
+		sandbox.Plant(t, dir, tc.files)
 		f := attrib.Found{Dirs: map[string]string{hostfs.Unified: filepath.Join(dir, "a"), "memory": filepath.Join(dir, "b")}}
 		if got := f.Processes(); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: processes %v, want %v", tc.name, got, tc.want)

@@ -13,6 +13,7 @@ import (
 
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/hostfs"
+	"pitchpipe/test/sandbox"
 )
 
 const sluid = "s5K1KKYAYG5D00"
@@ -32,14 +33,14 @@ func newHost(t *testing.T) *host {
 		t: t, root: hostfs.Root{ProcFS: filepath.Join(dir, "proc"), SysFS: filepath.Join(dir, "sys")},
 		stepd: filepath.Join(dir, "sbin", "slurmstepd"), owners: map[string]uint32{},
 	}
-	plant(t, dir, map[string]string{"sbin/slurmstepd": "", "sbin/su": "", "proc/stat": ""})
+	sandbox.Plant(t, dir, map[string]string{"sbin/slurmstepd": "", "sbin/su": "", "proc/stat": ""})
 	return h
 }
 
 // cgroups plants cgroup files; each directory has its list of processes.
 func (h *host) cgroups(files map[string]string) {
 	h.t.Helper()
-	plant(h.t, h.root.Cgroup(), files)
+	sandbox.Plant(h.t, h.root.Cgroup(), files)
 	err := filepath.WalkDir(h.root.Cgroup(), func(path string, d os.DirEntry, err error) error {
 		if err != nil || !d.IsDir() || path == h.root.Cgroup() {
 			return err
@@ -83,7 +84,7 @@ func (h *host) process(p proc) {
 		born = strconv.Itoa(int(p.uid))
 	}
 	dir := strconv.Itoa(p.pid)
-	plant(h.t, h.root.Proc(), map[string]string{
+	sandbox.Plant(h.t, h.root.Proc(), map[string]string{
 		dir + "/stat":    fmt.Sprintf("%d (a) b) S %d 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 %d 0 0", p.pid, p.parent, p.start),
 		dir + "/status":  fmt.Sprintf("Name:\tx\nUid:\t%s\t%d\t%s\t%d\n", born, p.uid, born, p.uid),
 		dir + "/cmdline": p.cmdline, dir + "/environ": p.environ, dir + "/cgroup": p.cgroup + "0::/\n",
@@ -494,7 +495,7 @@ func TestACgroupThatWasMadeAnewIsAnotherStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.cgroups(files)
-	plant(t, h.root.Proc(), map[string]string{"21/environ": slurmEnv("42", "1")})
+	sandbox.Plant(t, h.root.Proc(), map[string]string{"21/environ": slurmEnv("42", "1")})
 	second := scan(t, s)["slurm/42.1"]
 	if !second.Reborn(first) || first.Attempt != 1 || second.Attempt != 2 {
 		t.Errorf("attempt %d, then %d, reborn %v; want 1, 2, true", first.Attempt, second.Attempt, second.Reborn(first))

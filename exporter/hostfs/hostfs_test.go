@@ -12,20 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitchpipe/exporter/hostfs"
+	"pitchpipe/test/sandbox"
 )
-
-func plant(t *testing.T, dir string, files map[string]string) {
-	t.Helper()
-	for name, text := range files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 func TestTheZeroRootIsTheMachine(t *testing.T) {
 	t.Parallel()
@@ -68,7 +56,7 @@ func TestHierarchiesAreFoundByTheirShape(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			plant(t, dir, tc.files)
+			sandbox.Plant(t, dir, tc.files)
 			for from, to := range tc.links {
 				if err := os.Symlink(to, filepath.Join(dir, from)); err != nil {
 					t.Fatal(err)

@@ -96,7 +96,7 @@ func (s *pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", string(expfmt.NewFormat(expfmt.TypeTextPlain)))
 	h.Add("Vary", "Accept-Encoding")
 	body := p.plain
-	if acceptsGzip(r.Header.Get("Accept-Encoding")) {
+	if a := strings.ReplaceAll(r.Header.Get("Accept-Encoding"), " ", ""); strings.Contains(a, "gzip") && !strings.Contains(a, "gzip;q=0") {
 		h.Set("Content-Encoding", "gzip")
 		body = s.zipped(p)
 	}
@@ -159,10 +159,4 @@ func (s *pages) zipped(p *page) []byte {
 		p.zip = b.Bytes()
 	})
 	return p.zip
-}
-
-// acceptsGzip reports whether a header names gzip without refusing it.
-func acceptsGzip(header string) bool {
-	header = strings.ReplaceAll(header, " ", "")
-	return strings.Contains(header, "gzip") && !strings.Contains(header, "gzip;q=0")
 }

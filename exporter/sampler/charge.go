@@ -78,7 +78,7 @@ func (j *job) located(u energy.Use, s sockets) energy.Use {
 	if !missed {
 		u.Misses = 0
 	}
-	if !s.several() {
+	if len(s.pkgs) < 2 || s.did == nil { // nothing to tell apart
 		return u
 	}
 	allowed := slices.Values(j.cpus)
@@ -173,13 +173,6 @@ type sockets struct {
 	did  map[int]float64 // in the interval that is being settled
 	pkgs []int
 }
-
-func newSockets(of map[int]int) sockets {
-	return sockets{of: of, pkgs: slices.Compact(slices.Sorted(maps.Values(of)))}
-}
-
-// several reports whether there is anything to tell apart.
-func (s sockets) several() bool { return len(s.pkgs) > 1 && s.did != nil }
 
 // interval is what each package did since the last one was closed; nil where there is
 // one package, or what CPUs did is not known.

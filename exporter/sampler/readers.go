@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/attrib"
 	"pitchpipe/exporter/collector"
 )
@@ -62,13 +61,6 @@ func (s *Sampler) open(ctx context.Context, j *job) {
 		j.readers = append(j.readers, n)
 	}
 	s.describe(j)
-}
-
-// reopen tries the sources again that did not answer when the job was opened.
-func (s *Sampler) reopen(ctx context.Context, j *job) {
-	if slices.ContainsFunc(j.absent, func(a api.Source) bool { return a.Silent && s.worker(a.Name).Stuck() == nil }) {
-		s.open(ctx, j)
-	}
 }
 
 // follow lets readers that can do it go on with the job's cgroups and CPUs as they are now.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -130,7 +131,8 @@ func New(cfg Config, finder Finder, collectors []collector.Collector, n NodeRead
 	}
 	maps.Copy(s.workers, cfg.Workers)
 	s.restore(cfg.Earlier)
-	s.ledger.sockets, s.ledger.users = newSockets(cfg.Sockets), map[uint32]energy.Joules{}
+	s.ledger.sockets = sockets{of: cfg.Sockets, pkgs: slices.Compact(slices.Sorted(maps.Values(cfg.Sockets)))}
+	s.ledger.users = map[uint32]energy.Joules{}
 	m.Recall(cfg.Earlier.Idle)
 	s.snapshot.Store(&Snapshot{Source: m.Source(), Base: m.Base(), State: cfg.Earlier})
 	return s
@@ -193,7 +195,10 @@ func (s *Sampler) tick(ctx context.Context) {
 	// for what still answers.
 	alive := make([]*job, 0, len(s.jobs))
 	for _, j := range s.jobs {
-		s.reopen(ctx, j)
+		// Sources that did not answer when the job was opened are tried again.
+		if slices.ContainsFunc(j.absent, func(a api.Source) bool { return a.Silent && s.worker(a.Name).Stuck() == nil }) {
+			s.open(ctx, j)
+		}
 		alive = append(alive, j)
 	}
 	s.read(ctx, alive...)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // fields are the keys of one row or summary.
@@ -60,13 +61,7 @@ func (f fields) list(key string) []fields {
 
 // where are the rows that have all of the given words and numbers.
 func where(rows []fields, has fields) []fields {
-	var out []fields
-	for _, r := range rows {
-		if matches(r, has) {
-			out = append(out, r)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(rows), func(r fields) bool { return !matches(r, has) })
 }
 
 func matches(r, has fields) bool {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/nomad/api"
+
+	"pitchpipe/driver"
 )
 
 const patience = 3 * time.Minute // for an agent to be ready or gone, on a machine that is busy
@@ -124,10 +126,8 @@ func (a *Agent) await(ctx context.Context, ask func(context.Context) error) erro
 		if w, ok := a.backend.(interface{ gone() error }); ok && w.gone() != nil {
 			return fmt.Errorf("%w: %w", w.gone(), err)
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", ctx.Err(), err)
-		case <-time.After(50 * time.Millisecond):
+		if over := driver.Pause(ctx, 50*time.Millisecond); over != nil {
+			return fmt.Errorf("%w: %w", over, err)
 		}
 	}
 }

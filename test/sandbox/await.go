@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 )
@@ -30,6 +32,17 @@ func Until(t testing.TB, patience time.Duration, what string, is func() bool) {
 		}
 		return nil
 	})
+}
+
+// Plant writes files below a folder, by their paths there.
+func Plant(t testing.TB, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 var errNotYet = errors.New("not yet")

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"pitchpipe/driver"
 )
 
 // Process is a program that runs beside this one, in a session of its own. It is killed
@@ -150,10 +152,8 @@ func (p *Process) Await(ctx context.Context, ask func(context.Context) error) er
 		if failed := p.Failed(); failed != nil {
 			return fmt.Errorf("%w: %w", failed, err)
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s: %w: %w", p.Name, ctx.Err(), err)
-		case <-time.After(20 * time.Millisecond):
+		if over := driver.Pause(ctx, 20*time.Millisecond); over != nil {
+			return fmt.Errorf("%s: %w: %w", p.Name, over, err)
 		}
 	}
 }

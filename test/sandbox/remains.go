@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"pitchpipe/driver"
 )
 
 // CgroupRoot is where control groups are mounted.
@@ -118,10 +120,8 @@ func (r Remains) Remove(ctx context.Context) error {
 		if err == nil && len(rest) == 0 {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("left behind: %s: %w", strings.Join(rest, ", "), ctx.Err()), err)
-		case <-time.After(20 * time.Millisecond):
+		if over := driver.Pause(ctx, 20*time.Millisecond); over != nil {
+			return errors.Join(fmt.Errorf("left behind: %s: %w", strings.Join(rest, ", "), over), err)
 		}
 	}
 }

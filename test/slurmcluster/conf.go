@@ -201,26 +201,19 @@ func (c *Cluster) files() error {
 	if c.opts.Track == TrackCgroup {
 		list = append(list, file{c.path("etc", "cgroup.conf"), slurmUser, 0o644, []byte(c.cgroupConf())})
 	}
-	if c.opts.JobSubmitLua != "" {
-		text, err := os.ReadFile(c.opts.JobSubmitLua)
-		if err != nil {
-			return err
-		}
-		list = append(list, file{c.path("etc", "job_submit.lua"), slurmUser, 0o644, text})
-	}
+	copies := map[string]string{"job_submit.lua": c.opts.JobSubmitLua, "task_prolog": c.opts.TaskProlog}
 	for _, from := range c.opts.Files {
+		copies[filepath.Base(from)] = from
+	}
+	for name, from := range copies {
+		if from == "" {
+			continue
+		}
 		text, err := os.ReadFile(from)
 		if err != nil {
 			return err
 		}
-		list = append(list, file{c.path("etc", filepath.Base(from)), slurmUser, 0o644, text})
-	}
-	if c.opts.TaskProlog != "" {
-		text, err := os.ReadFile(c.opts.TaskProlog)
-		if err != nil {
-			return err
-		}
-		list = append(list, file{c.path("etc", "task_prolog"), slurmUser, 0o755, text})
+		list = append(list, file{c.path("etc", name), slurmUser, map[bool]os.FileMode{true: 0o755, false: 0o644}[name == "task_prolog"], text})
 	}
 	for _, f := range list {
 		who, err := lookup(f.owner)

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pitchpipe/driver/local/cgroup"
+	"pitchpipe/test/sandbox"
 )
 
 const mount = "/sys/fs/cgroup"
@@ -24,15 +25,7 @@ const mount = "/sys/fs/cgroup"
 func fakeTree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
-	for name, text := range files {
-		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	sandbox.Plant(t, root, files)
 	return root
 }
 

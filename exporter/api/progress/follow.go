@@ -162,7 +162,8 @@ func (m *Matcher) Match(line string) (api.Report, bool) {
 	}
 	group := func(name string) string {
 		if i := m.pattern.SubexpIndex(name); i >= 0 {
-			return trim(groups[i])
+			// \S+ catches more beside a number: "0.31," "(0.31)" "93.1%". A percentage stays the number that was printed.
+			return strings.Trim(groups[i], " \t,;:=()[]{}%\"'")
 		}
 		return ""
 	}
@@ -195,12 +196,6 @@ func number(text string) (v *float64, diverged bool) {
 		return nil, true
 	}
 	return &n, false
-}
-
-// trim takes off what \S+ catches beside a number: "0.31," "(0.31)" "93.1%". A
-// percentage stays the number that was printed.
-func trim(text string) string {
-	return strings.Trim(text, " \t,;:=()[]{}%\"'")
 }
 
 // maxWaiting bounds the reports that wait for an exporter that is away.

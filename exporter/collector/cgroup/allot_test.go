@@ -10,6 +10,7 @@ import (
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/cgroup"
 	"pitchpipe/exporter/hostfs"
+	"pitchpipe/test/sandbox"
 )
 
 // A node of eight CPUs, and what is said of a job that may use them all.
@@ -72,8 +73,8 @@ func TestAJobHasTheCoresThatItWasGiven(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			plant(t, dir, map[string]string{"sys/devices/system/cpu/online": "0-7\n"})
-			plant(t, dir, tc.files)
+			sandbox.Plant(t, dir, map[string]string{"sys/devices/system/cpu/online": "0-7\n"})
+			sandbox.Plant(t, dir, tc.files)
 			target := collector.Target{Dirs: map[string]string{}}
 			for tree, path := range tc.dirs {
 				target.Dirs[tree] = filepath.Join(dir, path)
@@ -97,7 +98,7 @@ func TestAJobHasTheCoresThatItWasGiven(t *testing.T) {
 func TestTheCoresOfAJobFollowItsCpusetAndItsNeighbours(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	plant(t, dir, map[string]string{
+	sandbox.Plant(t, dir, map[string]string{
 		"sys/devices/system/cpu/online": "0-7\n",
 		"s/job/cpuset.cpus":             "\n", "s/job/cpuset.cpus.effective": "0-7\n", "s/job/cpu.weight": "10\n", "s/job/cgroup.events": "populated 1\n",
 	})
@@ -114,7 +115,7 @@ func TestTheCoresOfAJobFollowItsCpusetAndItsNeighbours(t *testing.T) {
 		{map[string]string{"s/job/cpuset.cpus": "0-2\n", "s/job/cpuset.cpus.effective": "0-2\n"}, 3},
 		{map[string]string{"sys/devices/system/cpu/online": "0-1\n"}, 2},
 	} {
-		plant(t, dir, step.files)
+		sandbox.Plant(t, dir, step.files)
 		out := collector.Values{}
 		_ = r.Read(t.Context(), collector.Moment{Time: time.Unix(int64(100+10*i), 0)}, out) // most files are not there
 		if got := out[api.ColAllocatedCores]; got != step.want {

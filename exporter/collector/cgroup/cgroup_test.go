@@ -3,7 +3,6 @@ package cgroup_test
 import (
 	"errors"
 	"math"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -13,20 +12,8 @@ import (
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/cgroup"
 	"pitchpipe/exporter/hostfs"
+	"pitchpipe/test/sandbox"
 )
-
-func plant(t testing.TB, dir string, files map[string]string) {
-	t.Helper()
-	for name, text := range files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 func pressure(usec string) string {
 	return "some avg10=0.00 avg60=0.00 avg300=0.00 total=" + usec + "\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=1\n"
@@ -114,12 +101,12 @@ func TestReadsWhatEachLayoutHas(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			plant(t, dir, tc.files)
+			sandbox.Plant(t, dir, tc.files)
 			dirs := map[string]string{}
 			for _, d := range tc.dirs {
 				dirs[d] = filepath.Join(dir, d)
 			}
-			plant(t, dir, map[string]string{"sys/devices/system/cpu/online": "0-7\n"})
+			sandbox.Plant(t, dir, map[string]string{"sys/devices/system/cpu/online": "0-7\n"})
 			r, err := cgroup.New(hostfs.Root{SysFS: filepath.Join(dir, "sys")}).Open(t.Context(), collector.Target{Dirs: dirs})
 			if err != nil {
 				t.Fatal(err)
@@ -144,7 +131,7 @@ func TestPeakIsKeptWhereTheKernelKeepsNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, use := range []string{"10", "700", "30"} {
-		plant(t, dir, map[string]string{"memory.stat": "anon 1\nfile 1\n", "memory.current": use})
+		sandbox.Plant(t, dir, map[string]string{"memory.stat": "anon 1\nfile 1\n", "memory.current": use})
 		got := collector.Values{}
 		if err := r.Read(t.Context(), collector.Moment{}, got); err != nil {
 			t.Fatal(err)
@@ -165,7 +152,7 @@ func TestAJobWithoutACgroupIsUnsupported(t *testing.T) {
 func TestProbeAnswersForEachController(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	plant(t, dir, map[string]string{
+	sandbox.Plant(t, dir, map[string]string{
 		"unified/cgroup.controllers": "", "unified/cgroup.procs": "", "unified/cpu.pressure": pressure("1"),
 		"memory/cgroup.procs": "",
 	})
@@ -189,7 +176,7 @@ func FuzzRead(f *testing.F) {
 	f.Add("usage_usec 1\nuser_usec 1\n", "8:0 rbytes=1 wbytes=2\n", "8:0 Read 3\n", "0-3")
 	f.Fuzz(func(t *testing.T, cpu, io, blkio, cpuset string) {
 		dir := t.TempDir()
-		plant(t, dir, map[string]string{
+		sandbox.Plant(t, dir, map[string]string{
 			"u/cpu.stat": cpu, "u/io.stat": io, "u/cpuset.cpus.effective": cpuset, "u/memory.stat": cpu,
 			"b/blkio.throttle.io_service_bytes": blkio,
 		})

@@ -8,13 +8,14 @@ import (
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/cgroup"
 	"pitchpipe/exporter/hostfs"
+	"pitchpipe/test/sandbox"
 )
 
 func TestOfAJobThatSleepsOnlyEachEighthReadingIsWhole(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write := func(usage, memory int) {
-		plant(t, dir, map[string]string{
+		sandbox.Plant(t, dir, map[string]string{
 			"cgroup.controllers": "", "j/cgroup.procs": "",
 			"j/cpu.stat": fmt.Sprintf("usage_usec %d\nuser_usec 0\nsystem_usec 0\n", usage), "j/memory.stat": fmt.Sprintf("anon %d\nfile 0\n", memory),
 		})
@@ -29,7 +30,7 @@ func TestOfAJobThatSleepsOnlyEachEighthReadingIsWhole(t *testing.T) {
 		_ = r.Read(t.Context(), collector.Moment{}, out) // the tree lacks most files
 		return out[api.ColRSS]
 	}
-	plant(t, dir, map[string]string{"j/memory.peak": "1\n"})
+	sandbox.Plant(t, dir, map[string]string{"j/memory.peak": "1\n"})
 	if got := read(); got != 100 {
 		t.Fatalf("at first %v bytes", got)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/hostfs"
+	"pitchpipe/test/sandbox"
 )
 
 // tree is a powercap tree whose counters wrap as the hardware's do.
@@ -44,13 +45,7 @@ func newTree(t testing.TB, zones map[string]string, wrap uint64) *tree {
 
 func (s *tree) write(id, file, text string) {
 	s.t.Helper()
-	path := filepath.Join(s.dir, "class/powercap", id, file)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		s.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	sandbox.Plant(s.t, filepath.Join(s.dir, "class/powercap", id), map[string]string{file: text})
 }
 
 func (s *tree) add(id string, joules float64) {

@@ -51,7 +51,8 @@ func Find(root hostfs.Root, opener perf.Opener, model Model, sensors Sensors) (*
 		}
 		f.Sources = append(f.Sources, s)
 	}
-	f.Sources = append(f.Sources, api.Source{Name: "energy/" + Modelled, Support: api.Supported, Reason: model.String()})
+	means := fmt.Sprintf("idle %g W, all cores busy %g W", model.Idle, model.Max)
+	f.Sources = append(f.Sources, api.Source{Name: "energy/" + Modelled, Support: api.Supported, Reason: means})
 	if f.Meter = best; best == nil {
 		f.Meter = NewModeller(model)
 	}

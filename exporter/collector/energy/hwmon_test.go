@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/hostfs"
+	"pitchpipe/test/sandbox"
 )
 
 // plant writes files below a sysfs.
@@ -21,10 +21,7 @@ func plant(t *testing.T, files map[string]string) hostfs.Root {
 	t.Helper()
 	root := hostfs.Root{SysFS: t.TempDir()}
 	for name, text := range files {
-		path := filepath.Join(root.SysFS, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text+"\n"), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		sandbox.Plant(t, root.SysFS, map[string]string{name: text + "\n"})
 	}
 	return root
 }

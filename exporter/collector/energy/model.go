@@ -35,11 +35,6 @@ func (m Model) Or(other Model) (Model, error) {
 	return m, nil
 }
 
-// String prints the parameters.
-func (m Model) String() string {
-	return fmt.Sprintf("idle %g W, all cores busy %g W", m.Idle, m.Max)
-}
-
 // Modeller is the meter of a Model. It has no counters.
 type Modeller struct {
 	Measured

@@ -12,6 +12,7 @@ import (
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/collector/node"
 	"pitchpipe/exporter/hostfs"
+	"pitchpipe/test/sandbox"
 )
 
 const stat = "cpu  1000 100 500 9000 400 30 20 50 7 0\ncpu0 1 1 1 1 1 1 1 1 0 0\ncpu1 1 1 1 1 1 1 1 1 0 0\nintr 5\n"
@@ -19,21 +20,13 @@ const stat = "cpu  1000 100 500 9000 400 30 20 50 7 0\ncpu0 1 1 1 1 1 1 1 1 0 0\
 func TestDescribesAMachine(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for name, text := range map[string]string{
+	sandbox.Plant(t, dir, map[string]string{
 		"stat":                stat,
 		"loadavg":             "1.25 0.5 0.1 1/100 99\n",
 		"cpuinfo":             "processor\t: 0\nmodel name\t: Intel(R) Xeon(R) Gold 6248 CPU @ 2.50GHz\n",
 		"meminfo":             "MemTotal:       16318412 kB\nMemFree: 1 kB\n",
 		"sys/kernel/hostname": "n17\n",
-	} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	n := node.New(hostfs.Root{ProcFS: dir})
 	got, err := n.Machine()
 	if err != nil {

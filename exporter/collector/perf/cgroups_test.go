@@ -14,20 +14,8 @@ import (
 
 	"pitchpipe/exporter/collector/perf"
 	"pitchpipe/exporter/hostfs"
+	"pitchpipe/test/sandbox"
 )
-
-func plant(t *testing.T, dir string, files map[string]string) {
-	t.Helper()
-	for name, text := range files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 func TestPerfCgroupsAreInTheTreeThatPerfLooksIn(t *testing.T) {
 	t.Parallel()
@@ -46,7 +34,7 @@ func TestPerfCgroupsAreInTheTreeThatPerfLooksIn(t *testing.T) {
 		{"hybrid", map[string]string{"unified/cgroup.controllers": "", "memory/cgroup.procs": ""}, "unified", nil},
 	} {
 		dir := t.TempDir()
-		plant(t, dir, tc.files)
+		sandbox.Plant(t, dir, tc.files)
 		m, err := perf.NewCgroups(hostfs.Root{CgroupFS: dir})
 		if !errors.Is(err, tc.err) || (m == nil) != (tc.err != nil) {
 			t.Errorf("%s: got %v, want %v", tc.name, err, tc.err)
@@ -61,7 +49,7 @@ func TestPerfCgroupsAreInTheTreeThatPerfLooksIn(t *testing.T) {
 func TestProcessesAreMovedInPerfsTreeAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	plant(t, dir, map[string]string{
+	sandbox.Plant(t, dir, map[string]string{
 		"unified/cgroup.controllers": "", "perf_event/cgroup.procs": "7\n", "freezer/cgroup.procs": "", "freezer/slurm/uid_1/job_42/cgroup.procs": "7\n",
 		"perf_event/pitchpipe-perf/slurm-42/cgroup.procs": "",
 	})
@@ -89,7 +77,7 @@ func TestProcessesAreMovedInPerfsTreeAlone(t *testing.T) {
 func TestNamesOutsideTheTreeAreRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	plant(t, dir, map[string]string{"unified/cgroup.controllers": "", "memory/cgroup.procs": ""})
+	sandbox.Plant(t, dir, map[string]string{"unified/cgroup.controllers": "", "memory/cgroup.procs": ""})
 	m, err := perf.NewCgroups(hostfs.Root{CgroupFS: dir})
 	if err != nil {
 		t.Fatal(err)

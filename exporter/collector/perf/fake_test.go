@@ -15,6 +15,7 @@ import (
 
 	"pitchpipe/exporter/collector/perf"
 	"pitchpipe/exporter/hostfs"
+	"pitchpipe/test/sandbox"
 )
 
 // fakeKernel opens groups as Linux does, in the time of its synctest bubble: a group
@@ -83,13 +84,7 @@ func newFake(t testing.TB, cpus int) *fakeKernel {
 
 func (k *fakeKernel) plant(t testing.TB, name, text string) {
 	t.Helper()
-	path := filepath.Join(filepath.Dir(k.tree), name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	sandbox.Plant(t, filepath.Dir(k.tree), map[string]string{name: text})
 }
 
 // setOnline says that the first CPUs are online and no others.

@@ -18,6 +18,7 @@ import (
 	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/proc"
 	"pitchpipe/exporter/hostfs"
+	"pitchpipe/test/sandbox"
 )
 
 // fake is a process on a generated tree.
@@ -44,15 +45,7 @@ func (f fake) write(t testing.TB, root hostfs.Root, pid int) {
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	sandbox.Plant(t, dir, files)
 }
 
 func open(t testing.TB, root hostfs.Root) collector.Reader {
@@ -76,13 +69,7 @@ func read(t testing.TB, r collector.Reader, pids ...int) collector.Values {
 func newRoot(t testing.TB) hostfs.Root {
 	t.Helper()
 	dir := t.TempDir()
-	online := filepath.Join(dir, "sys/devices/system/cpu/online")
-	if err := os.MkdirAll(filepath.Dir(online), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(online, []byte("0-3\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	sandbox.Plant(t, dir, map[string]string{"sys/devices/system/cpu/online": "0-3\n"})
 	return hostfs.Root{ProcFS: filepath.Join(dir, "proc"), SysFS: filepath.Join(dir, "sys")}
 }
 

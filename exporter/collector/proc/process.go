@@ -3,6 +3,7 @@ package proc
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 )
 
@@ -145,13 +146,7 @@ func (p *process) total() counts { return p.use().plus(p.io).plus(p.switches()) 
 // children that it includes.
 func (p *process) wait(children uint64) {
 	p.waited = children - min(p.stat.children.ticks(), children)
-	rest := p.waiting[:0]
-	for _, w := range p.waiting {
-		if !p.covers(w) {
-			rest = append(rest, w)
-		}
-	}
-	p.waiting = rest
+	p.waiting = slices.DeleteFunc(p.waiting, p.covers)
 }
 
 // heir takes over what a child took that has ended. A parent that ignores its children never

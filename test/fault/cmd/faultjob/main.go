@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -125,12 +126,10 @@ func again(a *attempt, ended <-chan os.Signal) (int, error) {
 
 // hurries reports whether the job is to come to its end.
 func (o options) hurries() bool {
-	for _, file := range o.hurry {
-		if _, err := os.Stat(file); err == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.hurry, func(file string) bool {
+		_, err := os.Stat(file)
+		return err == nil
+	})
 }
 
 // env is a variable, "-" where it is not set.
