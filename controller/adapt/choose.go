@@ -28,8 +28,8 @@ type Choice struct {
 
 // What the choice relies on.
 const (
-	// sure is how many standard deviations an expected gain has to be above nothing: two times of three
-	// it is one. By how much single runs differ is luck, which is no reason for or against an action.
+	// sure is how many standard deviations an expected gain must be above nothing: two times of three
+	// it is one. The difference between single runs is luck, not a reason for or against an action.
 	sure = 0.5
 	// ahead is how many decisions are planned together: all sequences of that length are compared.
 	ahead = 3

@@ -11,11 +11,11 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// Run is what became of a run that took actions.
+// Run is the course and outcome of a run that took actions.
 type Run struct {
 	Kind    string         // runs of a kind are of one program
 	Actions []tuning.Taken // in order, at least one
-	Gain    float64        // by how much better it ended than undisturbed, as a share of the undisturbed quality
+	Gain    float64        // how much better it ended than undisturbed, as a share of the undisturbed quality
 }
 
 // Model expects what actions bring: a sum of terms for acting at all, for each action, for each

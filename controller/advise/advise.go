@@ -21,12 +21,12 @@ const (
 	Packing   What = "packing"    // cores that the job and another use together; for people alone
 )
 
-// Enough is how many ended jobs a forecast has to stand on.
+// Enough is how many ended jobs a forecast needs.
 const Enough = 20
 
 // Forecast is how long a job will run, in seconds from its start.
 type Forecast struct {
-	Samples  int // ended jobs that it stands on
+	Samples  int // ended jobs that it is based on
 	Median   float64
 	Quantile func(q float64) float64
 	Busy     float64 // share of its cores that such jobs kept busy; 0 = unknown
@@ -121,7 +121,7 @@ func limit(j Job) (Item, bool) {
 // fullNice is the expected work, in core-hours or GPU-hours, that gets the site's full nice value.
 const fullNice = 1000
 
-// nice advises by how much a waiting job stands back. It grows with the logarithm of the work, so
+// nice advises how much a waiting job gives way. It grows with the logarithm of the work, so
 // that it stays the same while other jobs come and go, and a job is advised once.
 func nice(j Job) (Item, bool) {
 	s := j.Site
@@ -169,7 +169,7 @@ func pack(jobs []Job) (out []Item) {
 	return out
 }
 
-// doubt says why a forecast is no ground to act on; empty: it is one.
+// doubt says why not to act on a forecast; empty: it is good enough.
 func doubt(f Forecast) string {
 	if f.Samples < Enough || f.Quantile == nil {
 		return fmt.Sprintf("%d ended jobs are like it, and %d are needed", f.Samples, Enough)

@@ -1,4 +1,4 @@
-// Package advise gives a scheduler better numbers about jobs that run as their owners have them.
+// Package advise gives a scheduler better numbers about jobs that run under their owners' own settings.
 //
 // Input: the jobs that wait and run, each with its forecast and what the site allows (For).
 // Output: advice, each piece with its rule and where that rule was set: a waiting job's time
@@ -13,6 +13,6 @@
 // durable before the scheduler hears of it, is repeated until it is answered, and is taken back
 // where the job is switched off or paused, or the site changes its mind. A job is advised once.
 //
-// Nothing is advised above what the owner asked for, of a job of which too little is known, or of
+// Advice never exceeds what the owner asked for. A job of which too little is known gets none, nor does
 // one that the tuner changes. Where no controller lives, the scheduler's side raises limits again.
 package advise

@@ -72,7 +72,7 @@ const (
 // New makes a Service; it does nothing before Run.
 func New(cfg Config) *Service { return &Service{cfg: cfg} }
 
-// Rows are those of the last round.
+// Rows returns the items of the last round.
 func (s *Service) Rows() []Item {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -179,7 +179,7 @@ func (s *Service) known(j driver.Job) (Given, bool) {
 	return g, ok && g.Owner == j.Owner && !j.Submitted.Before(g.Submitted)
 }
 
-// view adds to a job of the queue what advice goes by.
+// view adds to a job of the queue what advice is based on.
 func (s *Service) view(j driver.Job) Job {
 	job := Job{Job: j, Own: j.Resources.TimeLimit, Site: s.cfg.Site(j)}
 	if g, ok := s.known(j); ok && job.Own == g.Lowered && job.Own > 0 {
@@ -193,7 +193,7 @@ func (s *Service) view(j driver.Job) Job {
 	return job
 }
 
-// intent is what is to be done to a job now; not ok: nothing.
+// intent returns the advice to send for a job now; not ok: nothing to send.
 func (s *Service) intent(j Job, items []Item) (Given, bool) {
 	g, known := s.known(j.Job)
 	now, waits, has := s.cfg.Now(), j.State == driver.Pending, j.Resources.TimeLimit
@@ -216,7 +216,7 @@ func (s *Service) intent(j Job, items []Item) (Given, bool) {
 		return next, true
 	}
 	if known && g.State == Intended {
-		return g, true // once more: it is unknown what became of it
+		return g, true // once more: its outcome is unknown
 	}
 	if !waits || !free || known && g.State != Withdrawn {
 		return next, false
@@ -280,7 +280,7 @@ func (s *Service) forget(live []Job) (err error) {
 	return err
 }
 
-// show keeps what the round found for whoever asks: what a job was given, else what it would be.
+// show keeps what the round found for queries: what a job was given, else what it would get.
 func (s *Service) show(jobs []Job, found map[driver.JobID][]Item) {
 	var rows []Item
 	for _, j := range jobs {

@@ -186,7 +186,7 @@ func TestWhatBecomesOfAnAdvisedJob(t *testing.T) {
 	}
 }
 
-// run has the job run for a time.
+// run lets the job run for a time.
 func (w *world) run(ran time.Duration) {
 	w.last().State, w.last().Started, w.now = driver.Running, w.now, w.now.Add(ran)
 }

@@ -12,7 +12,7 @@ type Size struct {
 	Speed float64   // work per second, above 0
 }
 
-// dominant is the largest share of any resource.
+// dominant returns the largest share of any resource that the size takes, 0 to 1.
 func (s Size) dominant() float64 { return slices.Max(s.Need) }
 
 // Job is one elastic job. A job that must not change has one size.
@@ -68,7 +68,7 @@ func Choose(jobs []Job) []int {
 	return best
 }
 
-// allot fills from what the jobs have, or anew, and takes back what does not pay.
+// allot fills from what the jobs have, or from nothing, and takes back what does not pay.
 func allot(jobs []Job, v Value, keep bool) []int {
 	out := Fill(jobs, start(jobs, keep), v)
 	for i, j := range jobs { // a change that saves less than it costs
@@ -121,7 +121,7 @@ func Admit(jobs []Job, keep bool, rank func(Job) float64) []int {
 
 const rounding = 1e-9
 
-// free is the share of each resource that is left.
+// free returns the share of each resource that the sizes leave, 0 to 1.
 func free(jobs []Job, sizes []int) []float64 {
 	var out []float64
 	for i, j := range jobs {

@@ -50,7 +50,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// anyJobs draws jobs on a cluster, of which those that run fit it.
+// anyJobs draws jobs on a cluster; those that run fit it.
 func anyJobs(t *rapid.T) []allocate.Job {
 	const cores = 8
 	free := cores

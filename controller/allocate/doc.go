@@ -2,7 +2,8 @@
 // jobs that run with more or with less, and that keep their work by a checkpoint when they change.
 //
 // Input: the jobs in the order of their arrival, each with the work it has left, its sizes (speed
-// and share of the cluster), the size that it has, and what a change costs it. Output: a size for each job: jobs shrink when others wait, and grow when they end.
+// and share of the cluster), the size that it has, and what a change costs it. Output: a size for
+// each job: jobs shrink when others wait, and grow when others end.
 //
 // Every rule is a Fill: the next size goes to the job with the largest gain per dominant share
 // (Peng et al., "Optimus", EuroSys 2018, section 4.1). Optimus's gain is the time that one job

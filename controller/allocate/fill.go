@@ -35,7 +35,7 @@ func Fill(jobs []Job, from []int, v Value) []int {
 // step is the best next size of a job.
 type step struct {
 	to   int
-	gain float64 // per dominant share; 0: there is none
+	gain float64 // per dominant share; 0: none
 }
 
 // next is the step that gains most per dominant share among those that fit.

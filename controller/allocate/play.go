@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// play runs the jobs to their end, beginning with sizes: at each end the rule allots anew, from what the
-// jobs have. It returns the sum of the times at which they end. No further job arrives.
+// play runs the jobs to their end, beginning with sizes: at each end the rule allots again, from what
+// the jobs have. It returns the sum of the times at which they end. No further job arrives.
 func play(jobs []Job, sizes []int, v Value) (total float64) {
 	live, busy := slices.Clone(jobs), make([]float64, len(jobs)) // with a restart until then
 	for now := 0.0; len(live) > 0; sizes = allot(live, v, true) {

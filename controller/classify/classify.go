@@ -49,7 +49,7 @@ func (m *Model) Classify(p tuning.Profile) tuning.Class {
 	}
 	first := near[0]
 	out.NearestID, out.Distance, out.Radius, out.Support = first.group.ID, first.distance, first.reach, len(first.group.Runs)
-	// That there are no perf events is no caution: the schema says so, and is compared.
+	// Missing perf events need no caution: the schema says so, and is compared.
 	out.Cautions = slices.DeleteFunc(slices.Clone(p.Flags), func(f tuning.Flag) bool { return f == tuning.FlagNoPerf })
 	for _, c := range near[:min(len(near), neighbours)] {
 		out.Neighbours = append(out.Neighbours, tuning.Neighbour{ID: c.group.ID, Distance: c.distance, Radius: c.reach})
@@ -84,12 +84,12 @@ type candidate struct {
 	reach float64 // radius
 }
 
-// depth is below 1 within the radius.
+// depth is the distance over the radius: below 1 inside the class.
 func (c candidate) depth() float64 { return c.distance / c.reach }
 
-// surprise is the negative logarithm of how probable a run of the class at this
-// distance is, but for a constant: normal noise of as many features, around a
-// centre that is itself the mean of few runs.
+// surprise is the negative logarithm, up to a constant, of how probable a run of the
+// class at this distance is: normal noise of as many features, around a centre that is
+// itself the mean of few runs.
 func (c candidate) surprise() float64 {
 	variance := c.group.Spread * (1 + 1/float64(len(c.group.Runs)))
 	return c.freedom / 2 * (c.distance*c.distance/variance + math.Log(variance))

@@ -228,7 +228,7 @@ func TestIdsSurviveARefit(t *testing.T) {
 	t.Parallel()
 	samples := []classify.Sample{sample("m", "dense", at(3)), sample("n", "sort", at(9))}
 	old := fit(t, samples...)
-	// Of the new runs one sorts first, so that ids by order would be others.
+	// One of the new runs sorts first, so that ids by order would be others.
 	more := append(slices.Clone(samples), sample("a", "hash", at(30)), sample("b", "dense", at(3.5)), sample("c", "sort", at(8.5)))
 	m, err := classify.Refit(old, more, memory{}.recall)
 	if err != nil {

@@ -6,12 +6,11 @@
 // radius and reason. Profiles are compared only within one Stratum: same schema, same
 // kind of machine, same cores and threads. Distances are measured in units of noise: how much a feature of an averaged
 // profile differs between two runs of the same kind (PRIORS.md), learned from
-// the samples where there are enough. Rates of what costs next to nothing are alike.
+// the samples where there are enough. Rates of events that cost next to nothing count as alike.
 //
-// A profile with too few samples is neither learned from nor classified, a
-// contended one is not learned from, and whatever else flags a profile is named
-// with its class as a caution. Of two classes that cannot be told apart neither is
-// the answer.
+// A profile with too few samples is neither learned nor classified. A contended one is classified
+// but not learned. Any other flag of a profile is returned with its class as a caution. If two
+// classes cannot be told apart, neither is the answer.
 //
 // The package is pure. It never takes a missing feature for zero, never forces a profile
 // into the nearest class, and never decides what to do with a class.

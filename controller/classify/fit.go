@@ -43,10 +43,10 @@ type Sample struct {
 	Kind    string // what was run, such as tuning.JobKind prints it; may be empty
 }
 
-// Fit learns classes from samples, the oldest first, but for those whose profile has few
-// samples or was contended: they show noise, or others' work. Without samples the model
-// knows nothing and says so. The order matters only to strata of more than 400 runs,
-// which are learned from the newest of each kind.
+// Fit learns classes from samples, the oldest first, except those whose profile has few samples
+// or was contended: they show noise, or others' work. Without samples the model knows nothing and
+// says so. The order matters only to strata of more than 400 runs, which are learned from the
+// newest of each kind.
 //
 // One run makes a class: it gets a name and the widest radius, and
 // tuning.Class.Support says how thin it is. To ask for two would leave 11 more of 100
@@ -55,11 +55,11 @@ func Fit(samples []Sample) (*Model, error) {
 	return Refit(nil, samples, nil)
 }
 
-// Refit learns from further samples: it fits anew the strata that they belong to and
+// Refit learns from further samples: it fits again the strata that they belong to and
 // leaves the others as they are. It returns old itself where they teach nothing new. The
 // work is bounded, however many runs were learned before: a stratum keeps at most 400 of
-// them, the newest of each class, and recall returns the samples of such a run, none
-// where the run is lost.
+// them, the newest of each class, and recall returns the samples of such a run, none where
+// the run is lost.
 //
 // Each class gets the id of the nearest class of the old model that lies within its
 // radius, so that ids keep their meaning as knowledge grows. Each id is given once;
@@ -222,9 +222,9 @@ func newest[T any](lists [][]T, room int) [][]T {
 }
 
 // learn makes the stratum of one key; its classes have no ids yet. Repeats of a program
-// may agree better in its hardware counters than is documented. Since inputs that were
-// not run yet differ more than they do, that counts only where it tells kinds apart that
-// would share a class, at least a quarter of their runs, and as little of it as does.
+// may agree better in its hardware counters than is documented. But inputs that were not run yet
+// differ more than repeats. So closer agreement counts only where it tells apart kinds that would
+// share a class, in at least a quarter of their runs, and only as much of it as that takes.
 func learn(key Key, runs []run) Stratum {
 	best := learnAt(1, key, runs)
 	if !strings.HasPrefix(key.Schema, hardware) {

@@ -55,9 +55,9 @@ func quiet() []quietFeature {
 	}
 }
 
-// simulation draws profiles of kinds. Of the variance that was measured, a share
-// is the input's, a trend over the sizes in a direction of its own for each kind
-// and feature; the rest is noise of each window.
+// simulation draws profiles of kinds. A share of the measured variance is the
+// input's: a trend over the sizes, in its own direction for each kind and feature.
+// The rest is noise of each window.
 type simulation struct {
 	rng       *rand.Rand
 	sizeShare float64
@@ -235,8 +235,8 @@ func TestAWholeSortOfProgramsThatWasNotLearnedIsMostlyUnknown(t *testing.T) {
 	}
 }
 
-// support is what becomes of one more run of each kind, and of strangers of a sort
-// that was not learned, where each kind was learned from so many runs.
+// support is how one more run of each kind is classified, and how strangers of an
+// unknown kind are, after so many runs of each kind were learned.
 type support struct{ own, other, ambiguous, ambiguousWrong, questions, strangers, taken float64 }
 
 func supported(t *testing.T, runs int) support {

@@ -18,7 +18,7 @@ import (
 
 const version = 1
 
-// ErrModel: a text is no model of this version.
+// ErrModel: a text is not a model of this version.
 var ErrModel = errors.New("not a model of classes")
 
 // Model is what one fit has learned. It is never changed after the fit, so that

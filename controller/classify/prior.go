@@ -7,7 +7,7 @@ type Prior struct {
 	Feature string
 	Noise   float64 // standard deviation between averaged profiles of two runs of one kind, other inputs included
 	Weight  float64 // how much it counts; features that say nearly the same share a weight
-	Floor   float64 // of ln(1 + rate): the rate that costs about 1 ‰ of the CPU time, below which all rates count as equal; 0 = there is none
+	Floor   float64 // of ln(1 + rate): the rate that costs about 1 ‰ of the CPU time, below which all rates count as equal; 0 = none
 	Why     string
 }
 

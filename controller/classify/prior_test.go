@@ -74,10 +74,10 @@ func TestPriorsAreDocumentedForEveryFeature(t *testing.T) {
 }
 
 // TestAnIdleCoreSeparatesByItself is where the weight of cpu_utilisation is from. Kinds
-// differ in logarithms of rates by many units of noise, and in a share by ten at most. Yet
-// by that share it is decided how many cores a job keeps: a program that leaves one of its
-// two cores idle must be no relative of one that uses both, whatever else they have in
-// common, and one that differs by no more than noise must be one.
+// differ in logarithms of rates by many units of noise, and in a share by ten at most. But
+// that share decides how many cores a job keeps: a program that leaves one of its two
+// cores idle must not be a relative of one that uses both, whatever else they have in
+// common. One that differs only by noise must be one.
 func TestAnIdleCoreSeparatesByItself(t *testing.T) {
 	t.Parallel()
 	using := func(kind string, share float64) classify.Sample {

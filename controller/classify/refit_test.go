@@ -154,7 +154,7 @@ func TestOfTooManyRunsTheNewestOfEachKindAreLearned(t *testing.T) {
 	}
 	m := fit(t, slices.Concat(rare, samples)...)
 	check("at once", m, samples[2499].Run)
-	// A class of which half is something new is learned from further runs, too.
+	// A class is learned from further runs, too, where half of it is new.
 	more := many(2505, 5)[2500:]
 	for i := range more {
 		for name := range more[i].Profile.Features {

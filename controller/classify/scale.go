@@ -24,12 +24,12 @@ type Axis struct {
 	Median  float64 `json:"median"` // over the runs; where a run without the feature is put while clusters are sought
 	Scale   float64 `json:"scale"`  // noise between runs of one kind
 	Weight  float64 `json:"weight"`
-	Floor   float64 `json:"floor,omitempty"` // of a feature that is ln(1 + rate): see Prior; 0 = there is none
+	Floor   float64 `json:"floor,omitempty"` // of a feature that is ln(1 + rate): see Prior; 0 = none
 }
 
 // place is where a value lies on the axis. A rate, told as ln(1 + rate), lies at
-// ln(1 + rate / floor): far above the floor as before but for a constant, and far
-// below it all near 0.
+// ln(1 + rate / floor): far above the floor as before up to a constant, and far below it
+// all near 0.
 func (a Axis) place(v float64) float64 {
 	if a.Floor == 0 {
 		return v
@@ -37,7 +37,7 @@ func (a Axis) place(v float64) float64 {
 	return over(v, a.Floor)
 }
 
-// value is what lies at a place.
+// value returns the value at a place of the scale.
 func (a Axis) value(place float64) float64 {
 	if a.Floor == 0 {
 		return place
@@ -130,7 +130,7 @@ func (s Stratum) values(row []float64) map[string]float64 {
 }
 
 // point is a row where squared Euclidean distance is the stratum's squared distance. A
-// missing feature stands at the median, so that it pulls nowhere.
+// missing feature gets the median, so that it pulls nowhere.
 func (s Stratum) point(row []float64) []float64 {
 	weight := tuning.Sum(s.Axes, func(a Axis) float64 { return a.Weight })
 	out := make([]float64, len(row))
@@ -189,8 +189,8 @@ func (s Stratum) freedom() float64 {
 	return s.compare(all, all).freedom
 }
 
-// mergeDistance is how far apart the means of two runs of one kind are at most, but for
-// a share of the cases: the difference has twice the variance of one.
+// mergeDistance is how far apart the means of two runs of one kind are at most, except in a
+// share of the cases: the difference has twice the variance of one.
 func mergeDistance(freedom, but float64) float64 {
 	if freedom == 0 {
 		return 0

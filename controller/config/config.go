@@ -76,7 +76,7 @@ type Nomad struct {
 }
 
 // Person is a user of this machine who counts as an owner of the jobs of a namespace: Nomad
-// knows no owner of a job. The name * stands for every user.
+// knows no owner of a job. The name * means every user.
 type Person struct{ Namespace, Name string }
 
 // UnmarshalText reads NAMESPACE=USER.
@@ -131,7 +131,7 @@ func load(flags *pflag.FlagSet, environ []string, path string, euid int) (Config
 		case flags != nil && flags.Changed(k.Name):
 			v, given = scalar{text: flags.Lookup(k.Name).Value.String(), pos: jobfile.Pos{Filename: "--" + k.Name}}, true
 			if k.Type.path && v.text != "" {
-				v.text, _ = filepath.Abs(v.text) // it fails without a working directory, and then the value is no path
+				v.text, _ = filepath.Abs(v.text) // it fails without a working directory, and then the value is not a path
 			}
 		case set:
 			v, given = scalar{text: text, pos: jobfile.Pos{Filename: k.variable()}}, true
@@ -193,7 +193,7 @@ func environment(environ []string) map[string]string {
 }
 
 // misspelt finds the variables that are nearly a known one. Others with the prefix stay, since
-// jobs carry some of their own, such as PITCHPIPE_SETTINGS.
+// jobs carry their own, such as PITCHPIPE_SETTINGS.
 func (d *document) misspelt(env map[string]string) {
 	known := tuning.Each(Keys(), func(k Key) string { return strings.TrimPrefix(k.variable(), prefix) })
 	for _, name := range slices.Sorted(maps.Keys(env)) {

@@ -6,8 +6,8 @@
 // is there, and what is allowed.
 //
 // A flag overrides the environment, the environment the file, and the file the default.
-// Both files are strict: an unknown key is an error, since a misspelt limit is no limit.
-// One table of keys (keys.go) makes flags, variables, checks and REFERENCE.md.
+// Both files are strict: an unknown key is an error, since a misspelt limit limits
+// nothing. One table of keys (keys.go) makes flags, variables, checks and REFERENCE.md.
 //
 // The package never watches a file, never writes one, and creates no directory but that of
 // the state (MakeState).

@@ -104,8 +104,8 @@ func (d *document) pairs(path string, n *yaml.Node) (out []pair) {
 	return out
 }
 
-// flatten gathers the values of a block by their dotted names, of which types has each; one that
-// ends in .* stands for every name in its block. Block is where the block is in the file.
+// flatten gathers the values of a block by their dotted names, each of which is in types; one
+// that ends in .* stands for every name in its block. Block is where the block is in the file.
 func (d *document) flatten(block, path string, n *yaml.Node, types map[string]Type, out map[string]scalar) {
 	for _, p := range d.pairs(join(block, path), n) {
 		name := join(path, p.key.Value)
@@ -167,8 +167,8 @@ func join(path, name string) string { return strings.Trim(path+"."+name, ".") }
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
-// kindOf names what is there. An alias is refused like everything else that is no plain value:
-// a policy has to be readable from top to bottom.
+// kindOf names what is there. An alias is refused like everything else that is not a plain
+// value: a policy must be readable from top to bottom.
 func kindOf(n *yaml.Node) string {
 	switch {
 	case isNull(n):
@@ -211,7 +211,7 @@ func (e Error) Is(target error) bool { return target == ErrInvalid }
 func (e Error) Unwrap() error { return e.cause }
 
 // joined is one error of all faults, those of a file first, in the order of their places; nil:
-// there are none.
+// none.
 func joined(faults []Error) error {
 	slices.SortStableFunc(faults, func(a, b Error) int {
 		return cmp.Or(cmp.Compare(min(b.Line, 1), min(a.Line, 1)), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))

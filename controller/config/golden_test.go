@@ -19,7 +19,7 @@ type golden struct {
 	archive    *txtar.Archive
 }
 
-// goldens reads the archives, of which there have to be so many at least.
+// goldens reads the archives; there must be at least so many.
 func goldens(t *testing.T, pattern string, least int) []golden {
 	t.Helper()
 	paths, err := filepath.Glob(pattern)

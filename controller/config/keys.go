@@ -115,7 +115,7 @@ const knobPattern = `[A-Za-z_][A-Za-z0-9_]{0,63}`
 func knobs() Type { return matching("the name of a knob", knobPattern) }
 
 // siteKeys lists the keys of a block of the site's policy, in the order of the reference. A
-// dotted name is in a block of its own.
+// dotted name is in its own block.
 func siteKeys() []Key {
 	count, price := whole(0, 1_000_000), atLeast(0)
 	ceiling := parses("a number above 0", float, within(math.SmallestNonzeroFloat64, math.MaxFloat64))

@@ -25,7 +25,7 @@ func (c Config) LoadSite() (*SitePolicy, error) {
 	return nil, c.fault("site", c.Site, "cannot be read", "want a readable file with the site's policy, or the key left out", err)
 }
 
-// MakeState makes the directory of the durable state, for its owner alone, where it is missing.
+// MakeState makes the directory of the durable state, only for its owner, where it is missing.
 func (c Config) MakeState() error {
 	if err := os.MkdirAll(c.State, 0o700); err != nil {
 		return c.fault("state", c.State, "cannot be made", fmt.Sprintf("want a directory that exists or that uid %d may make", os.Geteuid()), err)

@@ -18,9 +18,9 @@ import (
 	"pitchpipe/driver/jobfile"
 )
 
-// SitePolicy is what the administrator allows: a default block and blocks for single
-// partitions, accounts, QOS and users, each of which says only what it changes. They apply from
-// the widest to the narrowest, and for each field the narrowest that sets it wins, whether it
+// SitePolicy is what the administrator allows: a default block, and blocks for single
+// partitions, accounts, QOS and users, which hold only what they change. They apply from the
+// widest to the narrowest, and for each field the narrowest that sets it wins, whether it
 // allows more or less: a site may forbid everything and allow it for one user, or the reverse.
 //
 // A SitePolicy does not change and is safe for concurrent use. Its zero value is the policy of
@@ -90,7 +90,7 @@ func (b block) set(s *tuning.Site) {
 	}
 }
 
-// tariff is what the prices of the block are; not priced: it has none.
+// tariff returns the prices of the block; not priced: it has none.
 func (b block) tariff() (t tuning.Tariff, priced bool) {
 	prices := map[string]any{}
 	for name, v := range b {

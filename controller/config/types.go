@@ -40,7 +40,7 @@ func parses[T any](want string, parse func(string) (T, error), ok func(T) bool) 
 	}}
 }
 
-// texts are those of which something is true.
+// texts returns the texts for which something is true.
 func texts(want string, is func(string) bool) Type {
 	return Type{want: want, read: func(s string) (any, bool) { return s, is(s) }}
 }

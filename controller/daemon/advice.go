@@ -33,7 +33,7 @@ func (d *Daemon) newAdvisor() *advise.Service {
 	})
 }
 
-// tuned reports whether a job has a stanza by which the tuner changes it, or may have one.
+// tuned reports whether a job has a stanza that lets the tuner change it, or may have one.
 func (d *Daemon) tuned(job driver.Job) bool {
 	rec, err := d.records.Load(context.Background(), job.ID)
 	if err != nil {

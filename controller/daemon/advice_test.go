@@ -15,7 +15,7 @@ import (
 	"pitchpipe/driver"
 )
 
-// advisable is a scheduler that takes advice about jobs of which the driver knows nothing.
+// advisable is a scheduler that takes advice about jobs that the driver does not know.
 type advisable struct {
 	driver.Driver
 	mu   sync.Mutex

@@ -30,13 +30,13 @@ var (
 )
 
 const (
-	// refreshEvery is how old the answers of a controller that stands by may be.
+	// refreshEvery is how old the answers of a standby controller may be.
 	refreshEvery = 3 * time.Second
 	// lookUp bounds the question who leads.
 	lookUp = 5 * time.Second
 )
 
-// Candidate is a controller's part of a pair: it leads, or it stands by. A nil Candidate
+// Candidate is a controller's part of a pair: leader or standby. A nil Candidate
 // is a controller that is alone, and always leads.
 type Candidate struct {
 	kv      store.KV
@@ -44,7 +44,7 @@ type Candidate struct {
 	holder  string
 	log     *slog.Logger
 
-	lease atomic.Pointer[store.Lease] // nil: it stands by
+	lease atomic.Pointer[store.Lease] // nil: it is a standby
 
 	loading   sync.Mutex // one load of the shared state at a time
 	refreshed time.Time
@@ -159,7 +159,7 @@ func (c *Candidate) mayChange(ctx context.Context) error {
 	return err
 }
 
-// refresh brings the answers of a controller that stands by up to date. Where that
+// refresh brings the answers of a standby controller up to date. Where that
 // fails they are old ones.
 func (c *Candidate) refresh(ctx context.Context, d *Daemon) {
 	if c == nil || !errors.Is(c.leads(), ErrStandby) {
@@ -227,10 +227,10 @@ func (d *Daemon) lead(ctx context.Context) error {
 	})
 }
 
-// reload reads anew what is kept in memory of the durable state.
+// reload reads again the part of the durable state that is kept in memory.
 func (d *Daemon) reload() error {
 	model := d.loadModel()
-	if errors.Is(model, knowledge.ErrStale) { // the leader fits classes anew that cannot be read
+	if errors.Is(model, knowledge.ErrStale) { // the leader fits again classes that it cannot read
 		model = nil
 	}
 	return errors.Join(d.pauses.reload(), d.records.reload(), d.searches.Load(context.Background()), model)

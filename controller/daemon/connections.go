@@ -90,7 +90,7 @@ func (o *owners) follow(ctx context.Context, names func() []string) error {
 }
 
 // ownersNow are the owners of the live jobs. A namespace of Nomad counts for itself and for
-// the users to whom the configuration gives it.
+// the users that the configuration gives it to.
 func (d *Daemon) ownersNow() []string {
 	names := d.records.owners()
 	if d.cfg.Driver == "nomad" {

@@ -12,9 +12,9 @@ import (
 	"pitchpipe/exporter/api/peercred/peercredtest"
 )
 
-// Others who take all connections that they get, idle or slow, keep neither the owner of a
-// job from it nor the operator from the controller, over the socket or the metrics' address.
-// It runs beside no other test, since it holds each answer to a time.
+// Others who take all connections that they get, idle or slow, do not lock out the owner of
+// a job or the operator, over the socket or the metrics' address. It does not run in
+// parallel, since it holds each answer to a time.
 func TestOwnersAndOperatorsGetInBesideACrowd(t *testing.T) {
 	const owner, ownerName = 64101, "64101"
 	socket, address := filepath.Join(peercredtest.Dir(t), "s"), freeAddress(t)

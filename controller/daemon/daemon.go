@@ -32,7 +32,7 @@ import (
 	"pitchpipe/exporter/api/peercred"
 )
 
-// runner is a driver that runs beside the controller, as the embedded scheduler
+// runner is a driver that runs alongside the controller, as the embedded scheduler
 // does.
 type runner interface {
 	Run(ctx context.Context) error
@@ -48,7 +48,7 @@ type Parts struct {
 	Meter     nodes.Meter
 	Log       *slog.Logger
 
-	// Candidate is this controller's part of a pair, of which one leads. Nil: this one is
+	// Candidate is this controller's part of a pair; one of the two leads. Nil: this one is
 	// alone.
 	Candidate *Candidate
 
@@ -101,7 +101,7 @@ func New(parts Parts) (*Daemon, error) {
 		Jobs: trialJobs{d}, Store: searchStore{d.store}, Log: parts.Log, Tick: parts.Tick, AfterSave: parts.AfterSearchSave,
 		Took: func(w trials.Work, t time.Duration) { d.took.WithLabelValues(string(w)).Observe(t.Seconds()) },
 	})
-	if d.candidate == nil { // requests may come before Run, and one that is repeated begins no search anew
+	if d.candidate == nil { // requests may come before Run, and a repeated one does not begin a search again
 		if err := d.searches.Load(context.Background()); err != nil {
 			return nil, errors.Join(err, d.Close())
 		}

@@ -18,22 +18,22 @@
 // # Two controllers
 //
 // Controllers that share a store (store.kind; package controller/store) have one leader.
-// The others stand by: they answer questions from a copy that is a few seconds old, and
-// refuse every change by the name of the leader; pitchpipe_leader is 0 there. The embedded
-// scheduler, the watcher and the loop run at the leader only. A new leader loads the
-// shared state and goes on with every intent where it was. The file copy.db is a working
-// copy of that state. A controller that is alone has its own file, knowledge.db; neither
+// The others are standbys: they answer questions from a copy that is a few seconds old, and
+// refuse every change, naming the leader. Their pitchpipe_leader is 0. The embedded
+// scheduler, the watcher and the loop run at the leader only. A new leader loads the shared
+// state and goes on with every intent where it was. The file copy.db is a working copy of
+// that state. A controller that is alone has its own file, knowledge.db; neither file
 // becomes the other. The audit stays on each machine.
 //
 // No job is moved twice. The log of the store has one writer, so that each job has one line
 // of intents. An intent is in the log before its first step. Before each step the store is
 // asked whether this controller still leads. Any time can pass between that answer and the
-// effect, so that the driver compares the intent with the job's present attempt. A
-// controller that lost the leadership, or met an entry of another in the log, stops the
-// loop at once and ends with ErrDeposed: the service manager starts it again, and it stands
-// by. It releases the leadership after everything else has ended. After a leader that went
-// silent the next one leads within twice store.ttl and store.delay.
+// effect, so the driver compares the intent with the job's present attempt. A controller
+// that lost the leadership, or met an entry of another in the log, stops the loop at once
+// and ends with ErrDeposed: the service manager starts it again, as a standby. It releases
+// the leadership after everything else has ended. After a leader that went silent the next
+// one leads within twice store.ttl and store.delay.
 //
-// Of a Slurm cluster the journal of the driver (slurm.dir) has to be on a file system that
-// both controllers see. The journal of Nomad's driver is in the shared state.
+// On a Slurm cluster the driver's journal (slurm.dir) must be on a file system that both
+// controllers see. The journal of Nomad's driver is in the shared state.
 package daemon

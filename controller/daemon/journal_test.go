@@ -14,8 +14,8 @@ import (
 	"pitchpipe/controller/store"
 )
 
-// candidateAt is one at a file, which leads until the function that it returns is called,
-// or stands by.
+// candidateAt returns a candidate at a file: a standby, or one that leads until the
+// returned function is called.
 func candidateAt(t *testing.T, path string, lead bool) (*Candidate, func()) {
 	t.Helper()
 	kv, err := store.OpenFile(t.Context(), path)

@@ -17,9 +17,9 @@ import (
 const shownEffects = 6
 
 // knowledge shows what the jobs taught that the caller may see. Effects on a
-// class are derived from these jobs alone too: what others' jobs did is theirs. Of
-// the model, which is fitted from all jobs, users see where their own stand: on
-// which machines and with how many cores others work is not theirs to know.
+// class are derived from these jobs alone too: what others' jobs did is theirs. The model
+// is fitted from all jobs, but users see only the place of their own in it: the machines
+// and core counts of others are not theirs to know.
 func (r request) knowledge() (any, error) {
 	obs, err := r.d.observations(r.who.May)
 	if err != nil {

@@ -31,7 +31,7 @@ func (r *services) recall(ctx context.Context, q reconcile.Question) (reconcile.
 	so := append(slices.Clip(recent), q.Live...)
 	usable := len(q.Policy.Knobs) > 0 // else there is nothing to choose
 	if m.NeedsJoules() && !q.Site.EnforceModel {
-		// Effects on computed joules are no effects; where the node is unknown, hold.
+		// Effects on computed joules are not effects; wait where the node is unknown.
 		node, err := r.nodes.Node(ctx, q.Node)
 		usable = usable && err == nil && node.EnergySource != tuning.Modelled
 	}
@@ -104,7 +104,7 @@ func (r *services) classOf(o knowledge.Observation) string {
 	return known.class
 }
 
-// use makes a model the present one. Of what was judged there remains what belongs to
+// use makes a model the current one. Of what was judged there remains what belongs to
 // strata that are as they were.
 func (r *services) use(model *classify.Model) {
 	r.mu.Lock()
@@ -190,7 +190,7 @@ func samplesOf(o knowledge.Observation) []classify.Sample {
 	})
 }
 
-// samples are those of a run that was learned from before.
+// samples returns the samples of a run that was learned before.
 func (r *services) samples(run string) ([]classify.Sample, error) {
 	o, err := r.store.Observation(run)
 	if errors.Is(err, knowledge.ErrNotFound) {
@@ -233,8 +233,8 @@ func (r *services) loadModel() error {
 	if err != nil {
 		return err
 	}
-	// A model that cannot be read is fitted anew: it is derived, the
-	// observations are what is kept.
+	// A model that cannot be read is fitted again: it is derived from the observations, which are
+	// kept.
 	model, err := classify.Decode(raw)
 	if err != nil {
 		r.log.Warn("the classes cannot be read and are fitted anew", "error", err)

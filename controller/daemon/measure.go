@@ -88,7 +88,7 @@ func (r *services) measure(ctx context.Context, q reconcile.MeasureRequest) (rec
 	return m, nil
 }
 
-// within drops the samples before and after an attempt. A zero time is no bound.
+// within drops the samples before and after an attempt. A zero time means no bound.
 func within(w api.Window, from, to time.Time) api.Window {
 	if w.Job.Started.Before(from) {
 		w.Dropped++ // the rest does not count from the attempt's start

@@ -18,7 +18,7 @@ const (
 	// keepOffers is how long an offer is remembered whose job was not seen, as while no
 	// controller runs.
 	keepOffers = 24 * time.Hour
-	// mostOffers bounds them: whoever asks and never submits keeps nothing full for long.
+	// mostOffers bounds them: users who only ask do not fill the table for long.
 	mostOffers = 1000
 )
 
@@ -36,7 +36,7 @@ type foreseer interface {
 func (r request) headStart() (any, error) {
 	f, ok := r.d.driver.(foreseer)
 	if !ok {
-		return api.HeadStart{}, nil // its scheduler has it wait
+		return api.HeadStart{}, nil // its scheduler makes it wait
 	}
 	source, err := io.ReadAll(io.LimitReader(r.Body, 16<<20))
 	if err != nil {

@@ -99,7 +99,7 @@ func TestAUserWhoSubmitsGetsTheSettingsThatHisJobMayBeginWith(t *testing.T) {
 	}
 }
 
-// Where a scheduler has its jobs wait there is nothing to be asked before.
+// Where a scheduler makes its jobs wait there is nothing to ask before.
 func TestASchedulerThatHasJobsWaitOffersNothingBefore(t *testing.T) {
 	t.Parallel()
 	c := daemontest.New(t, daemontest.Options{})

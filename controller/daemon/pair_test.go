@@ -33,8 +33,8 @@ const (
 	pairDelay = 5 * time.Second
 )
 
-// link is a controller's way to the shared store, which can be cut. It fails at once
-// then and does not hang: virtual time stands still while anybody waits for a mutex.
+// link is a controller's way to the shared store, which can be cut. It then fails at once
+// and does not hang: virtual time stops while anybody waits for a mutex.
 type link struct {
 	http.RoundTripper
 	down atomic.Bool
@@ -111,8 +111,7 @@ type member struct {
 	done   chan error
 }
 
-// start runs a controller by a name that has not been there yet, on a state that may
-// be that of one before.
+// start runs a controller under a new name, on a state that may be an earlier one's.
 func (p *pair) start(state string) *member {
 	p.t.Helper()
 	p.mu.Lock()
@@ -172,8 +171,8 @@ func (a *acting) Advance(ctx context.Context, in driver.Intent) (driver.Step, er
 	stops := a.pair.stops
 	a.pair.mu.Unlock()
 	if stops && a.pair.draw(8) == 0 {
-		// The whole process is stopped here, by SIGSTOP or a machine that stands still, and
-		// goes on with the step that it was about to take.
+		// The whole process is stopped here, by SIGSTOP or a machine that stalls, and goes
+		// on with the step that it was about to take.
 		a.who.way.cut()
 		time.Sleep(time.Duration(a.pair.draw(120)) * time.Second)
 		a.who.way.mend()
@@ -232,7 +231,7 @@ func TestOneOfTwoControllersLeadsAndTheOtherTakesOver(t *testing.T) {
 		}
 		id := p.submit(first, "work")
 		root := peer.Peer{Name: "root"}
-		// Who stands by answers, changes nothing, and says who leads.
+		// A standby answers, changes nothing, and says who leads.
 		time.Sleep(30 * time.Second)
 		here, there := ask(t, first.Controller, id), ask(t, second.Controller, id)
 		if here.Phase == "seen" || there.Phase != here.Phase {
@@ -354,7 +353,7 @@ func faults(t *testing.T, seed uint64) map[string]int {
 	time.Sleep(5 * time.Second)
 	var ids []string
 	leaders := map[string]bool{}
-	// Who was deposed or could not take over is started again, as by systemd.
+	// A controller that was deposed or could not take over is started again, as by systemd.
 	revive := func() {
 		for i, m := range members {
 			select {

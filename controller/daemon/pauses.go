@@ -90,7 +90,7 @@ func (p *pauses) reload() error {
 // cluster.
 func automatic(x api.Pause) bool { return x.By == byTuner && x.Scope == ScopeCluster }
 
-// clearedAt is reconcile.Stages.Cleared.
+// clearedAt implements reconcile.Services.Cleared.
 func (p *pauses) clearedAt() time.Time {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -131,7 +131,7 @@ func (p *pauses) drop(scope, name string) error {
 	return nil
 }
 
-// list is sorted, widest scope first, then by name.
+// list returns the pauses, widest scope first, then by name.
 func (p *pauses) list() []api.Pause {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

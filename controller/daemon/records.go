@@ -254,7 +254,7 @@ func (r *records) totals() totals {
 	return out
 }
 
-// loadPruned is what pruned records counted.
+// loadPruned returns the stored counts of pruned records.
 func (r *records) loadPruned() (c counts, err error) {
 	if err = r.store.GetJSON(bucketMarks, keyPruned, &c); errors.Is(err, knowledge.ErrNotFound) {
 		err = nil
@@ -277,7 +277,7 @@ func (r *records) owned(may func(owner string) bool) ([]*reconcile.Record, error
 	return slices.DeleteFunc(out, func(rec *reconcile.Record) bool { return !may(rec.Owner) }), err
 }
 
-// digest is that of a job's record; the zero digest: it has none.
+// digest returns the digest of a job's record; zero: the job has none.
 func (r *records) digest(id driver.JobID) digest {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

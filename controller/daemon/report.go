@@ -69,7 +69,7 @@ func (d *Daemon) reportRows(ctx context.Context, may func(owner string) bool, no
 	rows := []report.Row{}
 	for _, r := range records {
 		row := rowOf(r)
-		// A scheduler that counts anew gives the id to another job.
+		// A scheduler that starts to count again gives the id to another job.
 		if job, ok := known[r.Job]; ok && job.Submitted.Equal(r.Submitted) {
 			row = seen(row, job, now)
 		}

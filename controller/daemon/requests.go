@@ -154,7 +154,7 @@ func (r request) logs() (any, error) {
 	}}, nil
 }
 
-// history is that of the jobs, and when the searches began and ended.
+// history returns the jobs' events, and when the searches began and ended.
 func (r request) history() (any, error) {
 	out, of := r.d.records.events(r.who.May), r.d.searches.Lineages()
 	for i, e := range out {
@@ -222,7 +222,7 @@ func (r request) stop() (any, error) {
 	return nil, errors.Join(err, stopped)
 }
 
-// pauses lists them. Others do not see what a user paused of his own.
+// pauses lists them. Others do not see the pauses that users made of their own jobs.
 func (r request) pauses() (any, error) {
 	return slices.DeleteFunc(r.d.pauses.list(), func(x api.Pause) bool {
 		switch x.Scope {

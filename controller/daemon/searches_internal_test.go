@@ -59,7 +59,7 @@ func TestEpochsThatNoExporterSawAreReadFromTheOutputOfAJobThatEnded(t *testing.T
 	}
 }
 
-// What a scheduler did to a job is no wish of its owner: the trial goes on in another.
+// What a scheduler did to a job is not its owner's wish: the trial goes on in another.
 func TestHowAJobEndedSaysWhatBecomesOfItsTrial(t *testing.T) {
 	for _, tt := range []struct {
 		state  driver.State

@@ -102,8 +102,8 @@ func (d trialJobs) Stop(ctx context.Context, id driver.JobID) error {
 	return d.driver.Stop(ctx, id)
 }
 
-// finder is a driver that knows more of a request than its list shows: where it is unknown what
-// became of a submission, its job may be there without a record, or come yet.
+// finder is a driver that knows more of a request than its list shows. After a submission with
+// an unknown outcome, the job may be there without a record, or still appear.
 type finder interface {
 	Find(ctx context.Context, id driver.RequestID) (driver.JobID, error)
 }

@@ -80,7 +80,7 @@ func (d *Daemon) handler(metrics http.Handler) http.Handler {
 	return mux
 }
 
-// serve finds out who asks, and for which job, before it lets a request through.
+// serve finds out who asks, and about which job, before it lets a request through.
 func (d *Daemon) serve(req *http.Request, changes bool, serve func(request) (any, error)) (any, error) {
 	ctx := req.Context()
 	if changes {

@@ -18,7 +18,7 @@ func status(job driver.Job, rec *reconcile.Record, now time.Time) api.Job {
 		Attempt: job.Attempt, ExitCode: job.ExitCode, Submitted: job.Submitted, Started: job.Started,
 		EndedAt: job.Ended, Phase: string(reconcile.Seen),
 	}
-	// The time in the queue is no run time: a requeued job has both, in turns.
+	// Time in the queue is not run time: a requeued job has both, in turns.
 	out.Seconds = runTime(job, now).Seconds()
 	until := now
 	if !job.Ended.IsZero() {

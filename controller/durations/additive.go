@@ -11,16 +11,16 @@ import (
 
 // The settings of the additive model, chosen on the first week of a log and on made logs, where they matter little.
 const (
-	ridge     = 10.0 // rows' worth of doubt by which a level is drawn towards the average
+	ridge     = 10.0 // rows' worth of doubt that draws a level towards the average
 	mostBins  = 32   // of an ordered feature
 	mostPairs = 4
 	passes    = 12
-	sample    = 10_000 // the latest rows, by which pairs are chosen
+	sample    = 10_000 // the latest rows, which choose the pairs
 	worth     = 0.002  // share of the squared error that a pair has to take away
 )
 
-// term is a shape function: an effect per cell, and how many rows stand behind it. The cells are the words of a
-// category, the bins of an ordered feature (0: it is unknown), or the pairs of cells of two other terms.
+// term is a shape function: an effect per cell, and the number of rows that support it. The cells are the words
+// of a category, the bins of an ordered feature (0: it is unknown), or the pairs of cells of two other terms.
 type term struct {
 	name         string
 	say          func(float64) string // prints a value of an ordered feature; nil: it is none
@@ -38,7 +38,7 @@ type key struct {
 	first, second int32
 }
 
-// row is what a model knows of a job or of a moment: words, then numbers, of which NaN is unknown.
+// row is what a model knows of a job or of a moment: words, then numbers; NaN is unknown.
 type row struct {
 	words   []string
 	numbers []float64
@@ -103,7 +103,7 @@ func (a *additive) predict(r row) float64 {
 	return sum
 }
 
-// nudge moves the cells of a row towards its value, the less the more rows stand behind them.
+// nudge moves the cells of a row towards its value, less the more rows support them.
 func (a *additive) nudge(r row, value float64) {
 	wrong, total, at := value-a.predict(r), 1.0, a.at(r, true)
 	for k, t := range a.terms {
@@ -229,8 +229,8 @@ type Term struct {
 // Level is a level of a term.
 type Level struct {
 	Name   string
-	Jobs   int     // that stand behind it
-	Factor float64 // by which it multiplies a typical duration
+	Jobs   int     // that support it
+	Factor float64 // factor on a typical duration
 }
 
 // Terms are the terms of the model as of the last fit and what was learnt since, those that move jobs most first.

@@ -64,7 +64,7 @@ func (a Arrivals) row(i int) row {
 		mean(a.GPUs, now-hour, now), mean(a.GPUs, now-day, now))}
 }
 
-// mean is that of a part of a series, NaN where the series does not have it.
+// mean returns the mean of x[from:to], NaN where the series is too short.
 func mean(x []float64, from, to int) float64 {
 	if from < 0 || to > len(x) {
 		return math.NaN()

@@ -21,7 +21,7 @@ func memory() [rungs]int { return [...]int{4096, 2048, 128, 64} }
 // doubts are what may count against a rung, as a number of jobs of the rung below.
 func doubts() [5]float64 { return [...]float64{32, 2, 8, 128, math.Inf(1)} }
 
-// Of the levels at which jobs ended, how many are kept, and how many of a user weigh as much as those of all.
+// How many of the levels at which jobs ended are kept, and how many of a user weigh as much as those of all.
 const kept, enough = 1000, 100
 
 // set is a set of jobs whose durations are kept together.
@@ -51,7 +51,7 @@ type opinion struct {
 
 func newBlend() blend { return blend{sets: map[set]*spread{}, held: map[string]*spread{}} }
 
-// opinion is made of what the additive model says, and of what it says of an average job.
+// opinion is a job's forecast by the additive model, with the forecast for an average job.
 func (b *blend) opinion(f Features, value, average float64) opinion {
 	k := f.kin()
 	whole := k[ofBoth]
@@ -86,7 +86,7 @@ func (b *blend) doubt(rung int) float64 {
 	return doubts()[floats.MinIdx(b.lost[rung][:])]
 }
 
-// learn takes in the logarithm of the seconds that a job took, and what was said of it.
+// learn takes in the logarithm of the seconds that a job took, and its earlier forecast.
 func (b *blend) learn(said opinion, value float64) {
 	if said.parts[every] != nil {
 		b.judge(said, value)

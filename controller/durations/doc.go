@@ -6,11 +6,11 @@
 // size) and a few pairs of features chosen by what they gain on later jobs (generalised additive models with
 // pairwise interactions: Lou, Caruana, Gehrke, Hooker 2013, "Accurate intelligible models with pairwise
 // interactions"). So each level of a term is a factor on the duration. The shapes are fitted by backfitting
-// with a ridge penalty, by which a rare level stays near the average.
+// with a ridge penalty, which keeps a rare level near the average.
 //
-// The spread around the model is what it got wrong for jobs that it had not seen yet, blended from all jobs,
-// jobs of like length and the user's own. A job counts with what was known when it was submitted, never with
-// runs that ended later.
+// The spread around the model comes from its errors on jobs that it had not seen yet. It blends those of all
+// jobs, of jobs of like length and of the user's own. A job counts with what was known when it was
+// submitted, never with runs that ended later.
 //
-// The package is pure and deterministic. An unknown value is a level of its own, never zero.
+// The package is pure and deterministic. An unknown value is its own level, never zero.
 package durations

@@ -22,7 +22,7 @@ type Features struct {
 	Submit                     float64 // Unix seconds
 }
 
-// Of is what a log says of a job when it is submitted; origin is second 0 of the log in Unix time.
+// Of returns what a log knows about a job when it is submitted; origin is second 0 of the log in Unix time.
 func Of(j joblog.Job, origin float64) Features {
 	return Features{
 		User: j.User, Group: j.Group, Account: j.Account, Name: j.Name,
@@ -83,7 +83,7 @@ func Stem(name string) string {
 	}, name)
 }
 
-// terms are those of the features of a row.
+// terms returns one term for each feature of a row.
 func terms() []*term {
 	seconds := func(log float64) string { return report.Duration(math.Exp(log)) }
 	return slices.Concat(
@@ -93,7 +93,7 @@ func terms() []*term {
 	)
 }
 
-// rhythm are the terms of a clock.
+// rhythm returns the terms for the hour and the weekday.
 func rhythm() []*term { return append(named(count, true, "hour"), named(weekday, true, "weekday")...) }
 
 func named(say func(float64) string, whole bool, names ...string) []*term {
@@ -139,7 +139,7 @@ func (p *past) add(end, value float64) {
 	p.ends, p.means = append(p.ends, end), append(p.means, value)
 }
 
-// before is the mean at a time, NaN where no run had ended.
+// before returns the mean of the runs that ended before t, NaN without any.
 func (p *past) before(t float64) float64 {
 	if p == nil || p.ends[0] > t {
 		return math.NaN()

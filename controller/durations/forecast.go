@@ -10,7 +10,7 @@ import (
 // print, and to judge. The mean weighs rare long runs as what they cost, and a limit is an upper quantile.
 type Forecast struct {
 	Median, Mean float64 // NaN where nothing is known
-	Samples      int     // the latest ended jobs of the same user that stand behind it, up to 128
+	Samples      int     // the latest ended jobs of the same user that support it, up to 128
 	known        bool
 	grid         grid
 }
@@ -42,7 +42,7 @@ func between(v []float64, x float64) float64 {
 	return v[i] + (x-float64(i))*(v[min(i+1, len(v)-1)]-v[i])
 }
 
-// level is the level of a value: the middle where several have it.
+// level returns the quantile level of a value, 0 to 1: the middle where several have it.
 func (g *grid) level(value float64) float64 {
 	below := sort.SearchFloat64s(g[:], value)
 	upTo := sort.Search(levels, func(k int) bool { return g[k] > value })

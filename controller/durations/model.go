@@ -12,7 +12,7 @@ import (
 const (
 	first  = 50               // ended jobs before the first fit
 	window = 100_000          // the latest ended jobs, on which the model is fitted
-	growth = 0.25             // by which the history grows until the next fit
+	growth = 0.25             // growth of the history until the next fit
 	gone   = 90 * 24 * 3600.0 // seconds after which a job that was noted is forgotten
 )
 
@@ -28,7 +28,7 @@ type Model struct {
 	pending map[Features]noted
 }
 
-// noted is what was said of jobs that were submitted at the same second and look the same.
+// noted is the forecast of jobs that were submitted in the same second and look the same.
 type noted struct {
 	said opinion
 	jobs int
@@ -69,7 +69,7 @@ func Replay[T any](jobs []T, submit, end func(T) float64, submitted func(rest []
 	}
 }
 
-// Note takes in that a job was submitted: what the model says of it now counts when it has ended.
+// Note takes in that a job was submitted: the model's forecast of now is judged when it has ended.
 func (m *Model) Note(f Features) {
 	if m.seen > 0 {
 		if was := m.pending[f]; was.jobs > 0 {
@@ -88,9 +88,9 @@ func (m *Model) Submitted(j joblog.Job, origin float64) (Features, Forecast) {
 	return f, said
 }
 
-// Learn takes in a job that ended; one with an impossible time is left out. What the model said of it when it
-// was noted, else says now, shows how wrong the model is. Then the model is moved towards the job, and fitted
-// anew when the history has grown by a quarter. Jobs are best learnt in the order of their ends.
+// Learn takes in a job that ended; one with an impossible time is left out. The model's forecast from when
+// the job was noted, else that of now, shows how wrong the model is. Then the model moves towards the job; it
+// is fitted again when the history has grown by a quarter. Jobs are best learnt in the order of their ends.
 func (m *Model) Learn(e Ended) {
 	if !e.possible() {
 		return

@@ -64,13 +64,13 @@ func (s *score) line(week, forecast string) evaluate.Line {
 	return out
 }
 
-// miss is the mean absolute error.
+// miss is the mean absolute error of forecasts, in the unit of truth.
 func miss(truth, said []float64) evaluate.Figure {
 	return evaluate.Figure(floats.Distance(truth, said, 1) / float64(len(truth)))
 }
 
 // Rolling forecasts each job of a log from the jobs that had ended before: all of a week from those before its
-// first submission, then each one from those before its own, beside simple medians. Weeks begin on Mondays, UTC;
+// first submission, then each one from those before its own, next to simple medians. Weeks begin on Mondays, UTC;
 // the first before which 50 jobs have ended is the first that counts. The model of the whole log comes back, too.
 func Rolling(ctx context.Context, jobs []Ended, progress evaluate.Progress) (evaluate.Report, *Model, error) {
 	r, m, scores := evaluate.Report{Command: "durations"}, New(), map[[2]string]*score{}

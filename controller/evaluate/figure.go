@@ -41,7 +41,7 @@ func (f Figure) Print(digits int) string {
 // Share is a part of a whole, unknown where the whole is nothing.
 func Share(part, whole int) Figure { return Figure(float64(part) / float64(whole)) }
 
-// Mean is that of the known figures, unknown where there are none.
+// Mean is the mean of the known figures, unknown without any.
 func Mean[F ~float64](all []F) Figure {
 	sum, n := 0.0, 0.0
 	for _, v := range all {
@@ -115,17 +115,17 @@ func Yes(is bool) Figure {
 	return 0
 }
 
-// ShareOf is the share of a list for which something holds.
+// ShareOf is the share of a list for which holds is true.
 func ShareOf[T any](all []T, holds func(T) bool) Figure {
 	return Share(len(Only(all, holds)), len(all))
 }
 
-// Only are those of a list for which something holds.
+// Only returns the elements of a list for which holds is true.
 func Only[T any](all []T, holds func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(all), func(one T) bool { return !holds(one) })
 }
 
-// Indices are those of a list, in order.
+// Indices returns 0 to len(all)-1.
 func Indices[T any](all []T) []int {
 	out := make([]int, len(all))
 	for i := range out {

@@ -41,10 +41,9 @@ func (g Group) Line() Line {
 	return Line{"workload": g.Workload, "machine": g.Machine, "input": g.Input}
 }
 
-// Runs splits rows by run, in the order of the first row of each. A name stands for one
-// run of a workload, machine, scenario and input; others may have runs of the same name.
-// Where it goes on under other settings without going on in time, it stands for a run
-// under each of them.
+// Runs splits rows by run, in the order of the first row of each. A name means one run of a
+// workload, machine, scenario and input; others may have runs of the same name. A name with
+// other settings that does not go on in time means one run under each of them.
 func Runs(rows []Row) [][]Row {
 	var out [][]Row
 	for _, run := range Split(rows, func(r Row) [5]string {

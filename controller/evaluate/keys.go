@@ -32,12 +32,12 @@ func Keys(command string) (rows, summary []Key) {
 	return nested(keysOf(parts[0])), nested(keysOf(parts[len(parts)-1]))
 }
 
-// keysOf reads the lines of a table behind its heading.
+// keysOf reads the lines of a table below its heading.
 func keysOf(text string) []Key {
 	var out []Key
 	_, text, _ = strings.Cut(text, "|---|\n")
 	for line := range strings.Lines(text) {
-		cells := strings.Split(strings.ReplaceAll(line, `\|`, "\x00"), "|") // and what is before and behind the table
+		cells := strings.Split(strings.ReplaceAll(line, `\|`, "\x00"), "|") // and what is before and after the table
 		if len(cells) != 5 {
 			continue
 		}

@@ -28,7 +28,7 @@ func Read(path string, formats ...Format) (Table, error) {
 }
 
 // Parse reads a table in the first of several formats that its columns fit, and in the first
-// of all where they fit none: the error then says what is missing. name stands in its errors.
+// of all where they fit none: the error then says what is missing. Errors contain name.
 func Parse(name string, in io.Reader, formats ...Format) (Table, error) {
 	in, err := Unzipped(name, in)
 	if err != nil {
@@ -56,7 +56,7 @@ func Parse(name string, in io.Reader, formats ...Format) (Table, error) {
 	return p.table, nil
 }
 
-// fits is the format that the columns show.
+// fits returns the format that matches the columns.
 func (t Table) fits() Format {
 	switch {
 	case t.Has("t_seconds"):
@@ -69,7 +69,7 @@ func (t Table) fits() Format {
 	return Trials
 }
 
-// Unzipped unpacks what is gzip and returns anything else as it is; name stands in its errors.
+// Unzipped unpacks what is gzip and returns anything else as it is; errors contain name.
 func Unzipped(name string, in io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReader(in)
 	if magic, _ := buffered.Peek(2); len(magic) < 2 || magic[0] != 0x1f || magic[1] != 0x8b {
@@ -160,8 +160,7 @@ func (p *parser) row() (Row, error) {
 	return r, nil
 }
 
-// take keeps a cell. An infinite number is missing. False: it is a word where a number
-// has to stand.
+// take keeps a cell. An infinite number is missing. False: it is a word instead of a number.
 func (r *Row) take(column, cell string, holds holds) bool {
 	if holds == words {
 		r.words[column] = cell

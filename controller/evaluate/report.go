@@ -80,14 +80,14 @@ func Average(lines []Line) Line {
 
 // Report is what an evaluation found.
 type Report struct {
-	Command string   // the words behind `pitchpipe`, such as "evaluate tuner"
+	Command string   // the words after `pitchpipe`, such as "evaluate tuner"
 	Data    []string // the files that it read, as they were named
 	Rows    []Line
 	Summary Line
-	Hidden  func(row Line) bool // rows that the JSON alone has; nil: there are none
+	Hidden  func(row Line) bool // rows that only the JSON has; nil: none
 }
 
-// Progress receives how many of how many parts are done, and which one was done last.
+// Progress receives the number of parts done, of all parts, and the part done last.
 type Progress func(done, total int, what string)
 
 // Fill makes the rows of n independent parts on all processors, in the order of the parts,

@@ -71,7 +71,7 @@ func needed() map[Format][]string {
 	}
 }
 
-// missing are the words for a cell in which nothing stands.
+// missing are the words for an empty cell.
 func missing() []string { return []string{"", "NaN", "nan", "NA", "N/A", "null"} }
 
 // Row is one line of a table.
@@ -99,11 +99,11 @@ func (r Row) Numbers() iter.Seq2[string, float64] { return maps.All(r.numbers) }
 // Text returns the word of a column, empty where it is missing.
 func (r Row) Text(column string) string { return r.words[column] }
 
-// Input is which of its workload's inputs a run had, as it stands in the table; empty
-// where the table has none.
+// Input is which of its workload's inputs a run had, as the table gives it; empty where
+// it gives none.
 func (r Row) Input() string { return r.text("input") }
 
-// text is a number or word of a column as it stands in a table.
+// text is a number or word of a column as a table gives it.
 func (r Row) text(column string) string {
 	if v, ok := r.numbers[column]; ok {
 		return strconv.FormatFloat(v, 'g', -1, 64)

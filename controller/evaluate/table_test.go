@@ -148,7 +148,7 @@ func TestOnlyWhatRanHasAnOutcome(t *testing.T) {
 		_, ok := r.Outcome("seconds")
 		got = append(got, ok)
 	}
-	// The placeholder stands for what did not fit, which is so at the least memory alone.
+	// The placeholder stands for what did not fit: only runs with the least memory.
 	if want := []bool{false, true, false, false, true, false, false}; !cmp.Equal(got, want) {
 		t.Errorf("outcomes %v, want %v", got, want)
 	}

@@ -22,7 +22,7 @@ type Curve struct {
 	Values []float64 // after each epoch, finite
 }
 
-// Seen is the curve after a share of its values. False: that is none of them, or all.
+// Seen is the curve after a share of its values. False: the share is none of them, or all.
 func (c Curve) Seen(share float64) (Curve, bool) {
 	n := int(math.Round(share * float64(len(c.Values))))
 	if n < 1 || n >= len(c.Values) {
@@ -49,7 +49,7 @@ type Options struct {
 	Lessons   []Lesson  // of ended jobs of the same kind and measure, oldest first
 }
 
-// fewest is the number of epochs without which nothing is said.
+// fewest is the number of epochs that a forecast needs.
 const fewest = 3
 
 // tells reports whether enough epochs were seen for a forecast, all numbers are finite, epochs
@@ -150,8 +150,8 @@ func mend(z []float64) []float64 {
 func width(z []float64) float64 { return slices.Max(z) - slices.Min(z) }
 
 // segment is where the newest piece of a curve begins: at the last epoch from which on
-// another learning rate holds, as declared, else as seen in a fall that stands out of
-// the noise and of the falls before it, and that lasts.
+// another learning rate holds, as declared, else as seen in a lasting fall that is clearly
+// larger than the noise and the falls before it.
 func segment(epochs, z []float64, changes []float64) int {
 	if len(changes) > 0 {
 		start := len(epochs) - 1

@@ -7,8 +7,8 @@
 // with nothing negative, power law, exponential, a one-parameter rule counted from now,
 // and the last value. Each is fitted on prefixes of what was seen and judged by the rest;
 // what the ensemble got wrong there is partly taken off, and shrinks how far it goes on.
-// Lessons of the kind move value and interval. A single odd epoch is mended, and where the
-// learning rate changed, the fit begins anew.
+// Lessons of the kind move value and interval. A single odd epoch is mended. The fit
+// starts again where the learning rate changed.
 //
 // Left tells the planner what is left of a job: its epochs, and the seconds and joules
 // that they take, with their intervals. Epochs come in (Work), a tuning.Forecast goes

@@ -119,7 +119,7 @@ func (f *Forecast) value(k float64) (v, width float64) {
 const leastWidth = 0.01
 
 // Value is the value after an epoch that is still to come, with an interval that holds the
-// truth four times out of five. False: nothing is said of it, as where the learning rate will change
+// truth four times out of five. False: there is no forecast, as where the learning rate will change
 // before.
 func (f *Forecast) Value(epoch float64) (tuning.Estimate, bool) {
 	changes := slices.ContainsFunc(f.options.Changes, func(c float64) bool { return c > f.last() && c <= epoch })

@@ -10,8 +10,8 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// Lesson is what the forecast of a job was worth, known once the job has ended: where
-// runs of this kind end, by how much the ensemble and its models are off, and how wide the
+// Lesson is what the forecast of a job was worth, known once the job has ended: where runs
+// of this kind end, how much the ensemble and its models are off, and how wide the
 // interval must be.
 type Lesson = tuning.CurveLesson
 
@@ -23,9 +23,9 @@ const Remembered = 1500
 // dense that whatever was seen of another job, from a sixth to two thirds, one is near.
 func Shares() []float64 { return []float64{0.2, 0.3, 0.5} }
 
-// Teach is what the forecasts of a curve that came to its end were worth, or would have
-// been, had they been made with o.Lessons at each of Shares. None where there was no
-// forecast, or where the curve does not reach o.Total.
+// Teach returns how good the forecasts of a finished curve were, or would have been with
+// o.Lessons at each of Shares. It is empty without a forecast, or where the curve does not
+// reach o.Total.
 func Teach(c Curve, o Options) []Lesson {
 	n := len(c.Values)
 	if n == 0 || len(c.Epochs) != n || c.Epochs[n-1] != o.Total {
@@ -51,9 +51,9 @@ const (
 	sameShare = 1.3  // lessons made at a share of the way within this ratio count
 	hedge     = 3.0  // how fast a word that is wrong about a kind loses its weight
 	pull      = 1.0  // lessons in weight against what the regression takes off
-	elsewhere = 0.1  // of a lesson: what it counts that earlier runs stood elsewhere
+	elsewhere = 0.1  // of a lesson: how much it counts that earlier runs were elsewhere
 	leastSize = 0.05 // of the median size: a lesson that every model knew does not outweigh all
-	mostOwn   = 0.95 // of what the regression says of a run comes from that run
+	mostOwn   = 0.95 // of the regression's answer for a run comes from that run
 )
 
 // learned is what lessons say to one forecast, in its units: its last value is 0.
@@ -95,8 +95,8 @@ type word struct {
 	before []float64 // of each earlier one, learned from all but it
 }
 
-// end is the end of this run by what earlier ones came to, where told and blend are what
-// the models and the ensemble say of it without lessons. It is a mean of five words: the
+// end is the end of this run by the ends of earlier ones; told and blend are the forecasts
+// of the models and the ensemble without lessons. It is a mean of five words: the
 // ensemble; that runs end where others did; that they go on by as much as others did; a
 // regression of what the ensemble was off; and the models, each alone. Weights fall
 // exponentially with the errors on earlier runs (Vovk, "Aggregating strategies", 1990).
@@ -126,7 +126,7 @@ func (l learned) end(told [models]float64, blend float64) float64 {
 			losses[i] += math.Abs(w.before[j]-truth) / l.size[j]
 		}
 	}
-	losses[0] += elsewhere * math.Abs(tuning.Quantile(l.last, 0.5)) / tuning.Quantile(l.size, 0.5) // where runs stand apart, they may end so
+	losses[0] += elsewhere * math.Abs(tuning.Quantile(l.last, 0.5)) / tuning.Quantile(l.size, 0.5) // where runs differ, they may end so
 	least := floats.Min(losses)
 	var out, sum float64
 	for i, w := range words {
@@ -142,7 +142,7 @@ func (l learned) end(told [models]float64, blend float64) float64 {
 	return out
 }
 
-// middle says the median of all, and of each the median of the others.
+// middle returns the median of x, and for each value the median of the others.
 func middle(x []float64) word {
 	n := len(x)
 	out := word{end: tuning.Quantile(x, 0.5), before: make([]float64, n)}

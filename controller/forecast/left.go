@@ -20,7 +20,7 @@ type Work struct {
 	Total   int // epochs in all; 0: unknown
 
 	// Kind is what the newest untuned job of the kind measured under the very settings
-	// Own; nil: there was none. It counts only until the job has epochs of its own.
+	// Own; nil: there was none. It counts only until the job has its own epochs.
 	Kind *tuning.Trial
 
 	// Curve asks where the loss or quality is heading, which takes longer. Direction is
@@ -35,12 +35,12 @@ type Work struct {
 
 // What is assumed of an epoch's seconds and joules.
 const (
-	// usualSD is by how much ln(seconds) of epochs of one job usually spreads; it counts
+	// usualSD is how much ln(seconds) of epochs of one job usually spreads; it counts
 	// as much as usualDegrees epochs, since early on there are few.
 	usualSD      = 0.05
 	usualDegrees = 4
 
-	// betweenAttempts is by how much two attempts of one job usually differ, in natural
+	// betweenAttempts is how much two attempts of one job usually differ, in natural
 	// logs, and betweenInputs two jobs of one kind, whose inputs are another's.
 	betweenAttempts = 0.04
 	betweenInputs   = 0.25
@@ -105,7 +105,7 @@ func (w Work) ofKind(out tuning.Forecast, left float64) tuning.Forecast {
 	return out
 }
 
-// source is that of the newest measured joules, and modelled where all are.
+// source returns the source of the newest measured joules, modelled if all are modelled.
 func (w Work) source() string {
 	source := ""
 	for _, e := range w.Epochs {
@@ -142,7 +142,7 @@ func (w Work) spent(source string, known []float64) *tuning.Estimate {
 }
 
 // rest is what n epochs to come take in all, by what those before took; nil: there were
-// none. between is by how much what comes may differ as a whole, in natural logs.
+// none. between is how much the rest may differ as a whole, in natural logs.
 func rest(seen []float64, n, between float64) *tuning.Estimate {
 	if len(seen) == 0 {
 		return nil
@@ -235,7 +235,7 @@ func (w Work) curve(m measure) Curve {
 }
 
 // changes are the epochs from which on the job learned under other hyperparameters: the
-// curve begins anew there.
+// curve starts again there.
 func (w Work) changes() []float64 {
 	if w.Learns == nil {
 		return nil

@@ -213,7 +213,7 @@ func BenchmarkLongForecasts(b *testing.B) {
 	}
 }
 
-// Where epochs are as long as they were but for chance, the interval holds the truth
+// Where epochs are as long as they were up to chance, the interval holds the truth
 // about as often as it says, and never less for the attempt's own difference.
 func TestTheIntervalHoldsWhatItSays(t *testing.T) {
 	t.Parallel()

@@ -46,7 +46,7 @@ func fitAll(z, k []float64, floor float64) ensemble {
 			d := t.told[m] - t.truth
 			square += t.weight * d * d
 		}
-		if m != FromNow || !math.IsInf(floor, -1) { // else it is no word of its own
+		if m != FromNow || !math.IsInf(floor, -1) { // else it is not its own word
 			e.weights[m] = 1 / (noiseShare*e.noise + smallest + math.Sqrt(square))
 		}
 		sum += e.weights[m]
@@ -122,7 +122,7 @@ const (
 	// the curve does now says more about what it will do than how it began.
 	recency = 16
 	shapes  = 15 // into which a range of shapes is cut
-	rounds  = 3  // of which each looks closer at the best of the one before
+	rounds  = 3  // each looks closer at the best of the one before
 )
 
 // shapeOf spaces the shapes by ratio: t from 0 to 1, for a piece of n epochs.
@@ -196,8 +196,8 @@ func (f fitter) fit(m Model) fitted {
 	return out
 }
 
-// linear fits limit and size for a given shape by weighted least squares, neither the
-// size nor the height of the limit over the floor below 0, and returns the loss.
+// linear fits limit and size for a given shape by weighted least squares and returns the
+// loss. Neither the size nor the height of the limit over the floor falls below 0.
 func (f fitter) linear(m Model, shape float64) (fitted, float64) {
 	var s0, s1, s2, sy, sxy float64
 	for i, w := range f.w {

@@ -56,7 +56,7 @@ func TestScalingOrShiftingACurveScalesOrShiftsItsForecast(t *testing.T) {
 		scale := rapid.SampledFrom([]float64{1e-3, 0.25, 4, 1e4}).Draw(t, "scale")
 		shift := rapid.SampledFrom([]float64{0, -2, 8}).Draw(t, "shift") * scale
 		if lo, hi := ends(c.Values); hi-lo < 1e-3 {
-			shift = 0 // a flat curve has no width of its own but its height
+			shift = 0 // a flat curve has its height as its only width
 		}
 		moved, to := c, o
 		moved.Values = nil

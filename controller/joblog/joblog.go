@@ -47,7 +47,7 @@ type Broken struct {
 	Why  string
 }
 
-// Cluster is what a log says of a partition. A count of 0 is unknown.
+// Cluster is what a log says about a partition. A count of 0 is unknown.
 type Cluster struct {
 	Group              string // empty: all
 	Nodes, Cores, GPUs int    // Cores: of all nodes; GPUs: of each node
@@ -58,7 +58,7 @@ type Log struct {
 	Jobs     []Job
 	Broken   []Broken
 	Clusters []Cluster // in the order of the log
-	Models   Models    // what the folder of a venus log holds beside its jobs
+	Models   Models    // what the folder of a venus log holds besides its jobs
 	Origin   float64   // Unix time of second 0 of the jobs' times; 0: they are Unix times, or it is unknown
 }
 
@@ -103,7 +103,7 @@ func Parse(format Format, name string, in io.Reader) (Log, error) {
 	return l, l.usable(name)
 }
 
-// usable is an error where no job is left.
+// usable returns an error if no job is left.
 func (l Log) usable(name string) error {
 	switch {
 	case len(l.Jobs) > 0:

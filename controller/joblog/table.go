@@ -14,7 +14,7 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// columns are the names of those of our CSV.
+// columns are the column names of our CSV.
 func columns() []string {
 	return strings.Fields("id user group account name state kind submit start duration limit cpu_seconds nodes cpus gpus memory memory_used")
 }
@@ -56,7 +56,7 @@ func set(name string, field any, text string) string {
 	return ""
 }
 
-// records calls each with every row of a CSV behind its header: line and the cells by column. A row that is no
+// records calls each with every row of a CSV after its header: line and the cells by column. A row that is not
 // CSV has an error.
 func records(in io.Reader, header func([]string) error, each func(line int, cells []string, err error)) error {
 	r := csv.NewReader(in)
@@ -92,7 +92,7 @@ func records(in io.Reader, header func([]string) error, each func(line int, cell
 	}
 }
 
-// table reads a CSV of jobs. The needed columns have to be there, and hold something in each row; the columns of
+// table reads a CSV of jobs. The needed columns must be there, and hold something in each row; the columns of
 // kind make the kind of a job. ours are our names of columns by those of the file; nil: they have our names.
 func (l *Log) table(in io.Reader, ours map[string]string, kind []string, needed ...string) error {
 	var head []string

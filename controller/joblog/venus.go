@@ -14,8 +14,8 @@ import (
 	"pitchpipe/controller/evaluate"
 )
 
-// Models is what a folder such as that of Venus holds beside its jobs: what others measured or forecast. What
-// the folder lacks is empty.
+// Models is what a folder such as that of Venus holds besides its jobs: the measurements and forecasts of
+// others. What the folder lacks is empty.
 type Models struct {
 	Alone    map[string]Alone   // by kind
 	Pairs    map[[2]string]Pair // by the kinds of two jobs that share a GPU
@@ -25,7 +25,7 @@ type Models struct {
 
 // Alone is a kind that has a GPU for itself.
 type Alone struct {
-	Sharing float64 // how much it suffers beside others: 0 little, 1, 2 much
+	Sharing float64 // how much it suffers next to others: 0 little, 1, 2 much
 	Memory  float64 // of the GPU, MiB
 	Busy    float64 // share of the time in which the GPU computes
 }

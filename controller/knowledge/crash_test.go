@@ -68,7 +68,7 @@ func TestNothingIsLostWhenTheWriterIsKilled(t *testing.T) {
 	last := -1
 	for round := range 4 {
 		cmd := exec.CommandContext(t.Context(), exe)
-		if round > 0 { // its own numbers begin anew: a put of the same ID changes nothing
+		if round > 0 { // its own numbers begin again: a put of the same ID changes nothing
 			if err := os.Remove(path); err != nil {
 				t.Fatal(err)
 			}

@@ -285,8 +285,8 @@ func KindProfile(obs []Observation, a Asker) *tuning.Profile {
 	return out
 }
 
-// KindSeconds is the median of the seconds per epoch under the very settings of the asker, and in how many
-// jobs. Where there are none it is what runs that learned something else foretell.
+// KindSeconds is the median of the seconds per epoch under the very settings of the asker, with the number
+// of jobs. Where there are none it is what runs that learned something else foretell.
 func KindSeconds(obs []Observation, a Asker) (seconds float64, jobs int) {
 	var all []float64
 	of := runs(ofKind(obs, a.Kind))
@@ -308,7 +308,7 @@ func KindSeconds(obs []Observation, a Asker) (seconds float64, jobs int) {
 	return math.Exp(work), len(lessons)
 }
 
-// RestartCost is the median cost of a restart of the kind, else of all jobs, and of how many.
+// RestartCost is the median cost of a restart of the kind, else of all jobs, with their number.
 func RestartCost(obs []Observation, kind tuning.JobKind) (cost time.Duration, restarts int) {
 	var all, own []time.Duration
 	for _, o := range unique(obs) {

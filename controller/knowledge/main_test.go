@@ -45,7 +45,7 @@ func writeUntilKilled(path string) int {
 	}
 }
 
-// Put keeps an observation in a change of its own.
+// Put keeps an observation in its own change.
 func (s *Store) Put(o Observation) (added bool, err error) {
 	err = s.Update(func(tx *Tx) error {
 		added, err = tx.Put(o)

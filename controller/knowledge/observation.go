@@ -56,7 +56,7 @@ type Observation struct {
 
 	Adapted *tuning.Adapted `json:"adapted,omitempty"` // nil: it could take no actions
 
-	// Polluted marks a job of which others disturbed most epochs. It teaches no
+	// Polluted marks a job most of whose epochs were disturbed by others. It teaches no
 	// effect and no time; its memory, its quality and what hurt it count.
 	Polluted bool `json:"polluted,omitempty"`
 }

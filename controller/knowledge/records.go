@@ -154,12 +154,12 @@ func (t *Tx) GetJSON(bucket, key string, v any) error {
 	return readJSON(t.tx, bucket, key, func(raw []byte) error { return json.Unmarshal(raw, v) })
 }
 
-// PutJSON stores v in a change of its own; see Tx.PutJSON.
+// PutJSON stores v in its own change; see Tx.PutJSON.
 func (s *Store) PutJSON(bucket, key string, v any) error {
 	return s.Update(func(tx *Tx) error { return tx.PutJSON(bucket, key, v) })
 }
 
-// Delete removes a key in a change of its own; see Tx.Delete.
+// Delete removes a key in its own change; see Tx.Delete.
 func (s *Store) Delete(bucket, key string) error {
 	return s.Update(func(tx *Tx) error { return tx.Delete(bucket, key) })
 }

@@ -24,19 +24,19 @@ type Asker struct {
 
 // How much the epochs of two jobs differ that do different work, in natural logs.
 const (
-	// knobWork is by how much the work of an epoch may change, per unit of the logarithm of
+	// knobWork is how much the work of an epoch may change, per unit of the logarithm of
 	// a knob that changes what the job learns, or from one of its words to another. Most of
 	// them change nothing: learning rate, momentum, seed.
 	knobWork = 0.3
 	// workNoise is how far the work of an epoch is from the line through that of others.
 	workNoise = 0.1
-	// workEffect is by how much an effect may change, per unit of the logarithm of the work.
+	// workEffect is how much an effect may change, per unit of the logarithm of the work.
 	workEffect = 0.15
 	// workBend is how far an effect is from the line along which it changes, per unit of the same.
 	workBend = 0.1
 	// foretold is how well the work of an epoch must be known, as a standard deviation.
 	foretold = 0.25
-	// alikeProfile is by how much the work may differ of jobs that make the same use of their cores.
+	// alikeProfile is how much the work of jobs may differ that make the same use of their cores.
 	alikeProfile = 0.2
 	// alikeWork is from which difference of the work on a run counts half.
 	alikeWork = 0.7
@@ -51,7 +51,7 @@ func (a Asker) others(s tuning.Settings) tuning.Settings {
 
 func (a Asker) learns(knob string) bool { return a.Learns != nil && a.Learns(knob) }
 
-// lesson is a run that was measured under the asker's own settings, but for what it learned.
+// lesson is a run that was measured under the asker's own settings, apart from what it learned.
 type lesson struct {
 	run
 	base tuning.Trial

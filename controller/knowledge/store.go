@@ -57,7 +57,7 @@ type Store struct {
 	db     *bolt.DB
 	mirror Mirror      // nil = none
 	shared bool        // the mirror has a schema; only Adopt and Refresh use it, one at a time
-	stale  atomic.Bool // the mirror has what the file has not
+	stale  atomic.Bool // the mirror has what the file lacks
 
 	mu    sync.Mutex
 	cache *cache // nil: to be read

@@ -10,7 +10,7 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// why is what became of each alternative.
+// why is the outcome of each alternative.
 func why(d tuning.Decision) []string {
 	var out []string
 	for _, a := range d.Alternatives {

@@ -8,7 +8,7 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// costly is a job on four cores, of which 1.3 work, that is tuned for its cost, has 360 epochs
+// costly is a job on four cores (1.3 of them busy) that is tuned for its cost, has 360 epochs
 // of ten seconds left, and may be probed on two cores.
 func costly() tuning.State {
 	s := running()

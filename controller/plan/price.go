@@ -66,7 +66,7 @@ func (s view) paid() float64 {
 }
 
 // repays returns why a saving of so many seconds is not worth so many restarts. A saving that is
-// no number is never worth it.
+// not a number is never worth it.
 func (s view) repays(saving, prices float64, otherwise tuning.Reason) tuning.Reason {
 	prices *= s.paid()
 	switch {

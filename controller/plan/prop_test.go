@@ -134,7 +134,7 @@ func TestNoDecisionLeavesItsBounds(t *testing.T) {
 	})
 }
 
-// held draws a state under a policy of which much may be missing or forbidden.
+// held draws a state under a policy that may lack or forbid much.
 func held(t *rapid.T) tuning.State {
 	s := anyState(t)
 	s.Policy.Mode, s.Site.DryRun = tuning.Apply, false // most say nothing about single knobs

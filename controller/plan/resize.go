@@ -56,7 +56,7 @@ func (s view) fixed() tuning.Reason {
 	return cmp.Or(s.Gate, r)
 }
 
-// resize moves a job to the size that it was allotted among others, whoever it is that gains.
+// resize moves a job to the size that it was allotted among others, whichever job gains.
 func resize(s view) tuning.Decision {
 	left := map[string]float64{} // seconds by size
 	for _, x := range Sizes(s.State) {

@@ -11,8 +11,8 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// returning is a pending job whose kind ran four times, one of which tried a setting; two
-// cores are worth a try.
+// returning is a pending job whose kind ran four times, once to try a setting; two cores
+// are worth a try.
 func returning() tuning.State {
 	s := pending()
 	s.Policy.Budget.Returns = 3

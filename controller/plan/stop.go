@@ -116,7 +116,7 @@ func (s view) lossEvidence() []tuning.Evidence {
 }
 
 const (
-	// doubtMargin is by how much an epoch must exceed the longest one that is no surprise.
+	// doubtMargin is how much an epoch must exceed the longest one that is expected.
 	// Inputs of one kind differ: below a quarter that is the likelier cause, and a check
 	// would cost two restarts.
 	doubtMargin = 0.25
@@ -126,7 +126,7 @@ const (
 )
 
 // doubt probes the owner's settings once on a job that runs clearly slower than its kind did
-// untuned. Its input may be larger, so this is no verdict.
+// untuned. Its input may be larger, so this is not a verdict.
 func doubt(s view) (tuning.Decision, bool) {
 	_, measured := tuning.Reference(s.Trials)
 	// With other hyperparameters the epochs do different work, and cannot be compared.
@@ -154,7 +154,7 @@ func doubt(s view) (tuning.Decision, bool) {
 	return decide(s, tuning.Probe, tuning.ReasonDoubted, s.Own, evidence...), true
 }
 
-// unsurprising is how long an epoch may take without a check.
+// unsurprising is how many seconds an epoch may take without a check.
 func (s view) unsurprising() float64 {
 	slower := max(1, s.Policy.MaxSlowdown)
 	for _, e := range s.KindEffects {

@@ -117,7 +117,7 @@ func decide(s view, a tuning.Action, r tuning.Reason, to tuning.Settings, eviden
 	return tuning.Decision{Action: a, Reason: r, Settings: to, Evidence: legible(evidence), At: s.Now}
 }
 
-// restrain is the last guard.
+// restrain is the last guard on a decision: it returns d, or a hold instead.
 func restrain(s view, d tuning.Decision) tuning.Decision {
 	if d.Action == tuning.Hold {
 		return d
@@ -175,7 +175,7 @@ func classEvidence(c *tuning.Class) []tuning.Evidence {
 
 const (
 	classRuns   = 2    // jobs in which a class must have shown an effect
-	betweenRuns = 0.04 // log ratio by which two runs of the same job usually differ
+	betweenRuns = 0.04 // usual log ratio between two runs of the same job
 )
 
 func known(s view) (tuning.Effect, tuning.Reason, bool) {

@@ -6,7 +6,7 @@
 // proposes and judges the settings as it does for a running job.
 //
 // A result is stored as soon as its job has ended. After a kill the next run continues
-// behind the last result. A job that was stopped, or that ended while its output was not
+// after the last result. A job that was stopped, or that ended while its output was not
 // read, is run again, since the times of its epochs are unknown. When ctx ends, the running
 // job is stopped.
 //

@@ -52,7 +52,7 @@ type Config struct {
 	Spec   driver.Spec // of the job; its variables make the work short
 	Policy tuning.Policy
 	Own    tuning.Settings // as its owner would submit it
-	Probes int             // at most so many settings beside the owner's
+	Probes int             // at most so many settings besides the owner's
 	File   string          // keeps the results
 	// Change translates settings for the driver.
 	Change func(target tuning.Settings) (driver.Change, error)
@@ -77,7 +77,7 @@ type Tried struct {
 type Result struct {
 	Tried  []Tried
 	Change driver.Change // from the owner's settings to the chosen
-	Gain   *search.Gain  // of the best; nil: there is none but the owner's
+	Gain   *search.Gain  // of the best; nil: none but the owner's
 	Reason tuning.Reason // why no more was tried
 }
 
@@ -149,7 +149,7 @@ func (p *prober) study() search.Study {
 	return s
 }
 
-// result is the best of what was tried.
+// result returns the best of the tried settings.
 func (p *prober) result() (Result, error) {
 	out := Result{Tried: p.tried}
 	_, out.Reason = p.study().Next()
@@ -276,7 +276,7 @@ type mark struct {
 func (p *prober) follow(ctx context.Context, job driver.Job) (ended driver.Job, marks []mark, err error) {
 	var rest []byte
 	offset, away := int64(0), time.Time{}
-	// What is there when the reading begins, or is read behind a gap, was written at an
+	// What is there when the reading begins, or is read after a gap, was written at an
 	// unknown time.
 	late := true
 	for {

@@ -26,7 +26,7 @@ type Spec struct {
 	Settings     tuning.Settings // what the attempt runs under
 	Machine      string          // api.Node.MachineKind
 	NodeCores    int             // api.Node.Cores; 0 = pollution by others cannot be judged
-	Still        []tuning.Span   // in which the scheduler had it stand still
+	Still        []tuning.Span   // in which the scheduler had it suspended
 	Siblings     int             // other jobs of its kind that run on its node: that they crowd it is usual
 }
 
@@ -205,15 +205,15 @@ func (r *readings) shared(windows []stretch) bool {
 }
 
 // Epochs cuts one attempt's window into the epochs that ended in it, in order. The window must be
-// whole but for what the ring dropped (api.Window.Dropped).
+// whole except for what the ring dropped (api.Window.Dropped).
 //
 // Epoch n lasts from the mark of n-1 to its own; the first of the attempt from the attempt's start,
 // and it is always warm-up. Where marks skip numbers, time and joules are shared out evenly. Where
 // the ring dropped samples, the first mark left is only a beginning, unless it is that of epoch 1.
-// Joules is nil where the energy column has a hole at one end of the epoch. Beside a late mark
-// epochs are polluted: when they ended is unknown. Where lines may have been there before their reader, as
-// on Slurm, where it comes seconds after the job, they and the epoch after them are warm-up. So are the epochs
-// that an attempt reports in one go first: its start is in their time.
+// Joules is nil where the energy column has a hole at one end of the epoch. Epochs next to a late mark are
+// polluted: their end is unknown. Where lines may have been there before their reader, as on Slurm, where it
+// comes seconds after the job, they and the epoch after them are warm-up. So are the epochs that an attempt
+// reports in one go first: its start is in their time.
 func Epochs(w api.Window, spec Spec) []tuning.Epoch {
 	r := read(w)
 	var out []tuning.Epoch
@@ -271,7 +271,7 @@ func between(from, to time.Time, k, n int) time.Time {
 	return from.Add(to.Sub(from) / time.Duration(n) * time.Duration(k))
 }
 
-// Whoever runs inside a job can report progress: a mark that cannot be true is not believed.
+// Any process inside a job can report progress: a mark that cannot be true is ignored.
 const (
 	// maxGap bounds how many epochs may end between two marks.
 	maxGap = 64
@@ -288,10 +288,10 @@ const (
 	// pieces is the same where lines may have been read in pieces: where none came for 100 times as long before.
 	pieces = 20 * time.Millisecond
 
-	// whole is after how long without another report a burst has all of its own.
+	// whole is how long without another report makes a burst complete.
 	whole = 500 * time.Millisecond
 
-	// backlog is for how long a reader that came later than the job may read what was written before.
+	// backlog is how long a reader that came later than the job may read what was written before.
 	backlog = 250 * time.Millisecond
 )
 
@@ -313,8 +313,8 @@ func (m mark) with(before mark, silence time.Duration) bool {
 		!now.IsZero() && !last.IsZero() && (now.Sub(last).Abs() < burst || now.Sub(first).Abs() < min(silence/100, pieces))
 }
 
-// marks reads the ends of epochs, in time and in number both rising. Of several marks for one epoch
-// the last wins: the job reported within the epoch, or once for training and once for validation.
+// marks reads the ends of epochs, in time and in number both rising. The last of several marks for
+// one epoch wins: the job reported within the epoch, or once for training and once for validation.
 // Of a burst only the last is left, and the time is shared out.
 func (r *readings) marks(spec Spec) []mark {
 	var out []mark

@@ -175,8 +175,8 @@ func TestDisturbedEpochsAreLeftOutAndCounted(t *testing.T) {
 	}
 }
 
-// Short epochs, of which hardly two in a row were left alone: while the job runs more
-// may come; of one that has ended the whole is a profile, and two samples are none.
+// Short epochs, hardly two in a row undisturbed. More may come while the job runs. Of
+// an ended job the whole is a profile, and two samples are not.
 func TestWhereTooLittleIsLeftUndisturbedAnEndedJobIsProfiledAsAWhole(t *testing.T) {
 	t.Parallel()
 	w := steady().window(1.3, every(0.1, 13)...)

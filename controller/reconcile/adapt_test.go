@@ -151,7 +151,7 @@ func TestAKilledControllerHandsOverEachActionOnce(t *testing.T) {
 					break
 				}
 			}
-			// Counts, so that one that is handed over again is no further action.
+			// Counts, so that one that is handed over again does not count as a further action.
 			if !slices.IsSorted(handed) || handed[len(handed)-1] != "2" {
 				t.Errorf("death at step %d: handed over %v, want no count that falls, and 2 in the end", step, handed)
 			}

@@ -156,7 +156,7 @@ func (c *caps) shows(id driver.JobID) (ok bool) {
 	return ok
 }
 
-// others are the other live jobs, ordered by job.
+// others calls each with every other live job, ordered by job.
 func (c *caps) others(r *Record, each func(counted)) {
 	c.edit("", func(*counted) {
 		for _, id := range slices.Sorted(maps.Keys(c.live)) {

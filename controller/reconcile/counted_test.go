@@ -14,7 +14,7 @@ import (
 	"pitchpipe/test/sim"
 )
 
-// played is a scheduler that says of its one job what a test wants.
+// played is a scheduler that reports its one job as a test wants.
 type played struct {
 	*sim.Cluster
 	job driver.Job
@@ -22,8 +22,8 @@ type played struct {
 
 func (p *played) Get(context.Context, driver.JobID) (driver.Job, error) { return p.job, nil }
 
-// is puts the job into a state with so many attempts, of which those behind the first so
-// many are of the intent.
+// is puts the job into a state with so many attempts; those after the first so many
+// belong to the intent.
 func (p *played) is(state driver.State, attempts, owners int, intent string) {
 	p.job.State, p.job.Attempt, p.job.Attempts = state, attempts, nil
 	for n := 1; n <= attempts; n++ {
@@ -38,7 +38,7 @@ func (p *played) is(state driver.State, attempts, owners int, intent string) {
 	}
 }
 
-// Every attempt behind the first is counted once, as a restart or as a probe, however the
+// Every attempt after the first is counted once, as a restart or as a probe, however the
 // change and the moment in which the job begins or ends come together.
 func TestEachAttemptBehindTheFirstIsCountedOnce(t *testing.T) {
 	t.Parallel()

@@ -207,7 +207,7 @@ func (p *reconciliation) teach(ctx context.Context) []tuning.CurveLesson {
 func (p *reconciliation) record(ctx context.Context, s tuning.State, d tuning.Decision) tuning.Decision {
 	waiting := d.Action == tuning.Hold && d.Reason == s.Measured && plan.Waits(d.Reason)
 	if waiting || p.rec.repeats(d) {
-		return d // waiting for a profile is no news
+		return d // waiting for a profile is not news
 	}
 	w := p.work(s.Policy, s.Current)
 	w.Curve, w.Lessons = true, p.lessons(ctx)

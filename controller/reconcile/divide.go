@@ -28,9 +28,9 @@ type division struct {
 	to map[driver.JobID]tuning.Settings
 }
 
-// divide decides how many cores an elastic job has, where the site has the jobs of its partition
-// share a number of them. It takes the place of decisions about the job alone; false: these
-// are to be made.
+// divide decides how many cores an elastic job has, where the site makes the jobs of its partition
+// share a number of them. It takes the place of decisions about the job alone; false: these are to
+// be made.
 func (p *reconciliation) divide(ctx context.Context) (done bool, err error) {
 	site := p.services.Site(p.job)
 	policy := site.Narrow(p.rec.Policy, p.rec.Own)
@@ -92,7 +92,7 @@ func (p *reconciliation) divide(ctx context.Context) (done bool, err error) {
 	return true, p.begin(ctx, by, d)
 }
 
-// elastic is the job as it looks now.
+// elastic returns the job as the division of the cluster sees it now.
 func (p *reconciliation) elastic(s tuning.State, runs bool) *elastic {
 	sizes := plan.Sizes(s)
 	if p.rec.refused() != tuning.ReasonNone {
@@ -133,9 +133,9 @@ func (r *Record) divided() bool {
 	})
 }
 
-// divide notes how a job looks, and returns the settings that it gets and the share of the cores that is
-// free beside the other jobs that run. The jobs of a partition are divided once in a while, and
-// not before all had the time to be noted.
+// divide notes how a job looks, and returns the settings that it gets and the share of the cores that
+// the other running jobs leave free. The jobs of a partition are divided once in a while, and not before
+// all had the time to be noted.
 func (c *caps) divide(now time.Time, id driver.JobID, e *elastic, tick time.Duration) (to tuning.Settings, free float64) {
 	c.edit(id, func(x *counted) {
 		x.elastic = e
@@ -179,8 +179,8 @@ func (c *caps) divide(now time.Time, id driver.JobID, e *elastic, tick time.Dura
 	return to, free
 }
 
-// guess takes a job of which nothing is known to last as long as the others have left, and an hour
-// where nothing is known of any.
+// guess assumes that an unknown job lasts as long as the others have left, and an hour where no
+// time is known.
 func guess(jobs []allocate.Job) []allocate.Job {
 	known, usual := 0.0, 0.0
 	for _, j := range jobs {

@@ -33,7 +33,7 @@ func TestJobsOfAPartitionAreDividedOnceAllWereNoted(t *testing.T) {
 		id    driver.JobID
 		job   *elastic
 		cores int     // 0: none yet
-		free  float64 // beside the others that run
+		free  float64 // that the other running jobs leave
 	}{
 		{"the first look decides nothing", 0, "1", long, 0, 1},
 		{"nor does the next job's", 0, "2", short, 0, 0},

@@ -190,7 +190,7 @@ func (p *reconciliation) advance(ctx context.Context) error {
 		p.fail(Entry{Reason: tuning.ReasonDriverFailure, Detail: "the intent is missing"})
 		return nil
 	}
-	// A pause ends an intent that had no effect yet; a stopped job is started again. After
+	// A pause ends an intent that has had no effect; a stopped job is started again. After
 	// the first try it is unknown whether it had an effect, since the answer may have been
 	// lost. The intent stays open, so that a job that saves and leaves is started again.
 	untouched := m.Step == "" || m.Step == driver.StepRunning || m.Step == driver.StepCheckpointing

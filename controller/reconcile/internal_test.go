@@ -298,7 +298,7 @@ func TestOfSeveralNodesOnlyTheFirstIsMeasured(t *testing.T) {
 	}
 }
 
-// The scheduler says for how long in all a job stood still; the epochs say after when.
+// The scheduler says for how long in all a job was suspended; the epochs say after when.
 func TestWhenAJobWasSuspended(t *testing.T) {
 	t.Parallel()
 	at := func(s int64) time.Time { return time.Unix(s, 0) }
@@ -337,7 +337,7 @@ func TestWhenAJobWasSuspended(t *testing.T) {
 }
 
 // Once an attempt is over the scheduler may not tell where it ran, and its last
-// epochs still have to be asked for, there.
+// epochs must still be asked for, there.
 func TestEachAttemptIsMeasuredWhereItRan(t *testing.T) {
 	t.Parallel()
 	type ask struct {

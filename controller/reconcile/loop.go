@@ -62,7 +62,7 @@ type Loop struct {
 	caps     caps
 }
 
-// inMemory is what is kept of a live job in memory alone. One worker at a time uses it.
+// inMemory is what is kept of a live job only in memory. One worker at a time uses it.
 type inMemory struct {
 	outlook   driver.Outlook // as the scheduler last said
 	outlookAt time.Time
@@ -81,7 +81,7 @@ type recalled struct {
 	class           string // and the fit of the model that named it
 }
 
-// recallTicks is for how many ticks the knowledge about a running job counts as new: many jobs of one kind
+// recallTicks is how many ticks the knowledge about a running job counts as new: many jobs of one kind
 // ask the same question.
 const recallTicks = 10
 
@@ -244,7 +244,7 @@ type Question struct {
 	Live []knowledge.Observation
 }
 
-// Asker is who asks the knowledge.
+// Asker describes the job that asks the knowledge.
 func (q Question) Asker() knowledge.Asker {
 	known := map[string]bool{} // it is asked of each setting of each run
 	learns := func(knob string) bool {
@@ -272,7 +272,7 @@ type Services struct {
 	Read    func(ctx context.Context, job driver.Job) Reading
 	Site    func(job driver.Job) tuning.Site
 	Measure func(ctx context.Context, r MeasureRequest) (Measurement, error)
-	// Release has a job begin that waits for the tuner alone; nil: none waits so.
+	// Release starts a job that waits only for the tuner; nil: none waits so.
 	Release func(ctx context.Context, id driver.JobID) error
 	// Listen starts the listener inside a running attempt; nil: the scheduler starts it.
 	// driver.ErrUnsupported: it cannot be started.
@@ -316,7 +316,7 @@ type Stages struct {
 	Compare  func(in verify.Input) tuning.Outcome
 }
 
-// DefaultStages are the product's.
+// DefaultStages are the stages of the product.
 func DefaultStages() Stages {
 	return Stages{
 		Propose: search.Study.Propose, Refused: search.Refused,

@@ -10,7 +10,7 @@ import (
 	"pitchpipe/test/sim"
 )
 
-// on has each attempt run on a machine of such a kind.
+// on makes each attempt run on a machine of such a kind.
 func on(kinds ...string) func(*tuning.Epoch) {
 	return func(e *tuning.Epoch) { e.Machine = kinds[min(e.Attempt, len(kinds))-1] }
 }

@@ -225,7 +225,7 @@ func (p *reconciliation) merge(attempt int, m Measurement, siblings int) {
 
 // restartCost measures the cost of the restart before this attempt: the time between the last
 // epoch before and the first after it, less one epoch and less the announced wait in the
-// queue, which each decision accounts for anew.
+// queue, which each decision accounts for again.
 func (p *reconciliation) restartCost(attempt int) {
 	if attempt < 2 || len(p.rec.RestartCosts) >= attempt-1 {
 		return

@@ -256,8 +256,8 @@ func TestThePlannerIsToldHowLongUntunedJobsOfTheKindTook(t *testing.T) {
 	})
 }
 
-// The profile that is learned is that which was classified, whatever the later
-// epochs looked like; the peak is that of all of them.
+// The learned profile is the classified one, whatever the later epochs looked like; the peak
+// is that of all epochs.
 func TestTheFirstUsableProfileIsTheOneThatIsLearned(t *testing.T) {
 	t.Parallel()
 	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
@@ -274,8 +274,8 @@ func TestTheFirstUsableProfileIsTheOneThatIsLearned(t *testing.T) {
 	})
 }
 
-// The wait that the scheduler announces counts each time anew, so it is no part
-// of what a restart costs. A wait that was not announced is, unless others were to go first.
+// The wait that the scheduler announces counts each time, so it is not part of what a
+// restart costs. A wait that was not announced is, unless others were to go first.
 func TestAnAnnouncedQueueIsNoPartOfTheCostOfARestart(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -102,8 +102,8 @@ func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(
 	return o, nil
 }
 
-// spoils reports whether the change would prevent tuning while the job runs, of which only the
-// memory of its kind is known.
+// spoils reports whether the change would prevent tuning while the job runs. Only the memory
+// of its kind is known.
 func spoils(s tuning.State, d tuning.Decision) bool {
 	diff := s.Own.Diff(d.Settings)
 	memory := len(diff) == 1 && diff[0] == tuning.Memory

@@ -128,8 +128,8 @@ func TestASettledJobThatGotWorseGoesWhereThePlannerSends(t *testing.T) {
 	}
 }
 
-// What the planner would do with a recalled job but for a doubt is not done: its
-// setting stays until it was compared.
+// A doubt keeps the planner from changing a recalled job: its setting stays
+// until it was compared.
 func TestARecalledJobIsLeftAloneWithoutADoubt(t *testing.T) {
 	t.Parallel()
 	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
@@ -146,7 +146,7 @@ func TestARecalledJobIsLeftAloneWithoutADoubt(t *testing.T) {
 	})
 }
 
-// A change of the memory alone is no recall: there is nothing to doubt.
+// A change of only the memory is not a recall: there is nothing to doubt.
 func TestAJobGivenLessMemoryIsNotRecalled(t *testing.T) {
 	t.Parallel()
 	big, small := tuning.Number(8<<30), tuning.Number(1<<30)

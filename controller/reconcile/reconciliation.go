@@ -19,7 +19,7 @@ type reconciliation struct {
 	now       time.Time
 	job       driver.Job
 	rec       *Record
-	dirty     bool  // the record has to be saved
+	dirty     bool  // the record must be saved
 	bug       error // a transition that is not permitted
 	grew      bool  // a new epoch was measured
 	again     time.Duration
@@ -39,7 +39,7 @@ func (l *Loop) Reconcile(ctx context.Context, id driver.JobID) (time.Duration, e
 	if done, err := p.look(ctx, id); done || err != nil {
 		return p.again, err
 	}
-	// 2. Did its owner change it? Then start anew.
+	// 2. Did its owner change it? Then start again.
 	p.superseded()
 	// 3. What does it allow?
 	if err := p.read(ctx); err != nil {
@@ -152,7 +152,7 @@ func (p *reconciliation) look(ctx context.Context, id driver.JobID) (done bool, 
 	return false, nil
 }
 
-// superseded starts anew with a job that its owner changed: by another job file, or by
+// superseded starts again with a job that its owner changed: by another job file, or by
 // another size through the scheduler's own command. During an intent the driver handles a
 // change of size.
 func (p *reconciliation) superseded() {
@@ -283,8 +283,8 @@ func another(r *Record, job driver.Job) bool {
 // Of reports whether the record is of this job, and not of an earlier one with the same id.
 func (r *Record) Of(job driver.Job) bool { return !r.Phase.Over() || !another(r, job) }
 
-// replaced reports whether a job is another one than that of the open record: it was
-// submitted later and its attempts began anew. A requeued job keeps its attempts.
+// replaced reports whether a job is not the one of the open record: it was submitted later
+// and its attempts began again. A requeued job keeps its attempts.
 func replaced(r *Record, job driver.Job) bool {
 	if r.Requested != "" && job.Request != "" {
 		return r.Requested != job.Request

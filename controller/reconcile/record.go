@@ -35,7 +35,7 @@ type Identity struct {
 	Owner       string         `json:"owner"`
 	Kind        tuning.JobKind `json:"kind"`
 	Fingerprint string         `json:"fingerprint"`     // of the owner's spec when it was read
-	Alias       string         `json:"alias,omitempty"` // by which exporters know it, where not by its id
+	Alias       string         `json:"alias,omitempty"` // its name for exporters, where not its id
 	Submitted   time.Time      `json:"submitted"`
 	// Requested is the request that made it; empty: unknown, or its owner submitted it himself.
 	Requested driver.RequestID `json:"requested,omitempty"`
@@ -49,7 +49,7 @@ type Request struct {
 	Control bool            `json:"control,omitempty"` // drawn into the untuned share
 }
 
-// Course is what became of the job so far.
+// Course is the history of the job so far.
 type Course struct {
 	State       driver.State `json:"state"` // when last seen
 	Started     time.Time    `json:"started,omitzero"`
@@ -114,8 +114,8 @@ type Run struct {
 	Intent   string          `json:"intent,omitempty"`
 	Wait     time.Duration   `json:"wait,omitempty"` // the wait in the queue that the scheduler announced
 	Read     bool            `json:"read,omitempty"` // its epochs are complete, and the exporter is not asked again
-	// Suspended is for how long the scheduler had it suspended, and Still are the spans in
-	// which it was. They never change in place.
+	// Suspended is how long the scheduler had it suspended, and Still are the spans of that time.
+	// They never change in place.
 	Suspended time.Duration `json:"stood,omitempty"`
 	Still     []tuning.Span `json:"still,omitempty"`
 }
@@ -330,7 +330,7 @@ func (r *Record) NeedsAttention() bool {
 	return r.Unreachable
 }
 
-// Rest is what is kept of an old record.
+// Rest returns the part of an old record that is kept.
 func (r *Record) Rest() *Record {
 	return &Record{
 		Identity: Identity{Job: r.Job, Name: r.Name, Owner: r.Owner, Kind: r.Kind, Fingerprint: r.Fingerprint, Submitted: r.Submitted, Requested: r.Requested},

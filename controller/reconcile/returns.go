@@ -129,7 +129,7 @@ func (r *Record) began() *tuning.Decision {
 	return nil
 }
 
-// tries is the decision by which a live job tries a setting or will.
+// tries is the decision for a live job to try a setting, now or later.
 func (r *Record) tries() (tuning.Decision, bool) {
 	d := r.began()
 	switch {

@@ -122,7 +122,7 @@ func (p *reconciliation) cost(known Recollection) time.Duration {
 	return out
 }
 
-// startup is by how much the first epoch, which begins with the attempt, is longer than the second.
+// startup is how much longer the first epoch, which begins with the attempt, is than the second.
 func (p *reconciliation) startup() time.Duration {
 	if e := p.rec.Epochs; len(e) > 1 && e[0].Number == 1 && e[0].Attempt == 1 && e[1].Attempt == 1 {
 		return max(0, e[0].End.Sub(e[0].Start)-e[1].End.Sub(e[1].Start))

@@ -16,7 +16,7 @@ import (
 // usual is a job that saves when asked: 12 epochs of 2 s on its four cores.
 const usual = "epochs=12 seconds=2 checkpoint=500ms start=500ms"
 
-// inWorld runs f in a bubble with a world of its own.
+// inWorld runs f in a bubble with its own world.
 func inWorld(t *testing.T, cfg sim.Config, f func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -125,7 +125,7 @@ func command(ctx context.Context, w Workload, c Cell, job string, attempt int, d
 		cmd.Env = append(cmd.Env, name+"="+c.fill(w.Env[name], dir))
 	}
 	cmd.Env = append(cmd.Env, "PITCHPIPE_JOB_ID="+job, "PITCHPIPE_ATTEMPT="+strconv.Itoa(attempt))
-	// A group of its own, so that its children end with it.
+	// Its own group, so that its children end with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = patience

@@ -80,7 +80,7 @@ func tables(p Plan, runs []Run) []evaluate.Table {
 	for _, r := range runs {
 		trials.Rows = append(trials.Rows, r.trial(first))
 		if r.Failed != "" {
-			continue // it stands in the trials alone
+			continue // it is only in the trials
 		}
 		curves.Rows = append(curves.Rows, r.curve()...)
 		samples.Rows = append(samples.Rows, r.sampled()...)
@@ -134,7 +134,7 @@ func (r Run) row() row {
 	return out
 }
 
-// trial is a row of its own; first is when the first of all runs began.
+// trial is its own row; first is when the first of all runs began.
 func (r Run) trial(first time.Time) evaluate.Row {
 	out := r.row()
 	out.set("repeat", float64(r.Cell.Repeat), true)
@@ -171,7 +171,7 @@ func (r Run) trial(first time.Time) evaluate.Row {
 
 func (r Run) measured() bool { return r.Source != "" && r.Source != tuning.Modelled }
 
-// epochSeconds is the median length of the epochs behind the first.
+// epochSeconds is the median length of the epochs after the first.
 func (r Run) epochSeconds() (float64, bool) {
 	var lengths []float64
 	for i, e := range r.Epochs {
@@ -195,9 +195,9 @@ func (r Run) curve() []evaluate.Row {
 }
 
 // sampled turns what grew into counts per interval. The first interval begins with the
-// run, but for the node's own counters, which count from whenever they like; those
-// have no count there. Of a run that was watched from before it began the readings until
-// then are what its first interval grows from.
+// run, except for the node's own counters, which start at any time; those have no count
+// there. Of a run that was watched from before it began the readings until then are what
+// its first interval grows from.
 func (r Run) sampled() []evaluate.Row {
 	var out []evaluate.Row
 	before := map[string]float64{}

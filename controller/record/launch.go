@@ -28,7 +28,7 @@ type Cgroup interface {
 // notice is how long a run is held back until the meter has noticed its cgroup.
 const notice = 2 * time.Second
 
-// launch starts the command of a run, which waits in front of its own program until it is
+// launch starts the command of a run, which waits before it runs its program until it is
 // bound to its CPUs, in its cgroup, and known to the meter. Its end empties and removes the
 // cgroup, once. The error is about the command.
 func (r *Run) launch(ctx context.Context, cmd *exec.Cmd, id string, attempt int, cfg Config) (before Load, end func(), err error) {

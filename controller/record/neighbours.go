@@ -35,13 +35,13 @@ func ReadLoad() (Load, error) {
 
 // Neighbours is what else went on while a run was made.
 type Neighbours struct {
-	Others    float64 `json:"others"` // cores that others kept busy, in the mean
+	Others    float64 `json:"others"` // cores that others kept busy, on average
 	Steal     float64 `json:"steal"`  // share of the machine's CPU time that the hypervisor took
 	NodeCores int     `json:"node_cores"`
 	Disturbed string  `json:"disturbed,omitempty"` // why the run does not show the command alone; empty = nothing disturbed it
 }
 
-// disturbance orders runs by how much others did meanwhile, in cores; +Inf: unknown.
+// disturbance orders runs by what others did meanwhile, in cores; +Inf: unknown.
 func (n *Neighbours) disturbance() float64 {
 	if n == nil {
 		return math.Inf(1)

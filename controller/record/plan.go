@@ -37,7 +37,7 @@ const (
 	mostRetries = 10
 )
 
-// spread stands for the words of an input, each an argument of its own.
+// spread stands for the words of an input, each its own argument.
 const spread = "{input...}"
 
 // Plan is what to run.
@@ -56,11 +56,11 @@ type Plan struct {
 type Workload struct {
 	Name    string            `json:"name" yaml:"name"`
 	Command []string          `json:"command" yaml:"command"` // {KNOB}, {input} and {dir} are replaced; {input...} becomes an argument for each of the input's words
-	Env     map[string]string `json:"env" yaml:"env"`         // beside the caller's; replaced likewise
+	Env     map[string]string `json:"env" yaml:"env"`         // besides the caller's; replaced likewise
 	Inputs  []string          `json:"inputs" yaml:"inputs"`   // none = one without a name
 }
 
-// Parse reads a plan in YAML; name stands in its errors.
+// Parse reads a plan in YAML; errors contain name.
 func Parse(name string, text []byte) (Plan, error) {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)

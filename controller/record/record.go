@@ -15,14 +15,14 @@ import (
 	"pitchpipe/exporter/api"
 )
 
-// Meter counts for jobs by the id that stands in their environment; *api.Client is
+// Meter counts for jobs by the id in their environment; *api.Client is
 // one.
 type Meter interface {
 	Node(ctx context.Context) (api.Node, error)
 	Window(ctx context.Context, jobID string, attempt int, after uint64) (api.Window, error)
 }
 
-// Config is what a recording needs beside its plan.
+// Config is what a recording needs besides its plan.
 type Config struct {
 	Dir     string   // of the tables; made where it is not there
 	Tag     string   // of this recording among those made on the machine at the same time
@@ -47,7 +47,7 @@ type Run struct {
 	Machine string    `json:"machine"`
 	Start   time.Time `json:"start"`
 	Seconds float64   `json:"seconds"`
-	Failed  string    `json:"failed,omitempty"` // why it is no measurement
+	Failed  string    `json:"failed,omitempty"` // why it is not a measurement
 	Epochs  []Epoch   `json:"epochs,omitempty"`
 	Source  string    `json:"energy_source,omitempty"`
 	Watched bool      `json:"watched,omitempty"` // the samples begin before the run does

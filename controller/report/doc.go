@@ -5,12 +5,12 @@
 // restarts, probes and epochs per job, or summed per user, account, partition, kind, day or
 // month; and the savings of tuned jobs against the untuned share. Text and CSV print it.
 //
-// A missing number is never 0: a sum counts the jobs that lack it, and a job whose details are
-// gone is neither tuned nor untuned. Modelled joules are separate from measured ones, are never
-// added to them, and never support a saving.
+// A missing number is never 0: a sum counts the jobs that lack it. A job whose details are gone
+// is neither tuned nor untuned. Modelled joules are separate from measured ones, are never added
+// to them, and never support a saving.
 //
-// A saving compares pairs of ended jobs (see Match) with package verify. Without an untuned
-// job there is no number. The verdict is inconclusive until the interval says otherwise.
+// A saving compares pairs of ended jobs (see Match) with package verify. There is no number
+// without an untuned job. The verdict is inconclusive until the interval says otherwise.
 //
 // The package is pure: it never reads a clock, never does I/O, and never estimates.
 package report

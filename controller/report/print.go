@@ -96,8 +96,8 @@ func (l Line) costs() string {
 // String prints the amount and the unit.
 func (c Cost) String() string { return Amount(c.Amount) + " " + c.Unit }
 
-// number prints a sum, "-" where there is none, and of how many jobs it is where
-// some lack it.
+// number prints a sum, "-" where there is none, and the number of jobs in it
+// where some lack it.
 func number(v *float64, form func(float64) string, without, jobs int) string {
 	switch {
 	case v == nil:
@@ -108,7 +108,7 @@ func number(v *float64, form func(float64) string, without, jobs int) string {
 	return form(*v)
 }
 
-// whole prints a count; of how many jobs it is the note on forgotten ones says.
+// whole prints a count; the note on forgotten jobs says how many it covers.
 func whole(v *int, missing string) string {
 	if v == nil {
 		return missing
@@ -210,7 +210,7 @@ func CSV(t Table) string {
 	for _, l := range append(slices.Clip(t.Lines), t.Total) {
 		measured, sources := l.Joules(false)
 		modelled, _ := l.Joules(true)
-		cost, unit := "", "" // of several units there is no sum
+		cost, unit := "", "" // several units have no sum
 		if len(l.Cost) == 1 {
 			cost, unit = Field(&l.Cost[0].Amount), l.Cost[0].Unit
 		}

@@ -37,7 +37,7 @@ type Saving struct {
 	UntunedUnfinished int `json:"untuned_unfinished"`
 }
 
-// NoUntuned is the note where nothing can be said for want of an untuned job.
+// NoUntuned is the note where nothing can be said without an untuned job.
 const NoUntuned = "no untuned job to compare with"
 
 // stratum holds jobs that may be paired.

@@ -148,7 +148,7 @@ func TestWhatTuningCostIsCharged(t *testing.T) {
 func TestAnEpochThatWasDoneAgainIsCharged(t *testing.T) {
 	t.Parallel()
 	plain, moved := charged()
-	lost := moved.Epochs[1] // the second epoch, in the first attempt, of which nothing was saved
+	lost := moved.Epochs[1] // the second epoch, in the first attempt, which saved nothing
 	lost.Attempt, lost.Start, lost.End = 1, noon().Add(10*time.Second), noon().Add(13*time.Second)
 	joules := tuning.Joules(30)
 	lost.Joules = &joules

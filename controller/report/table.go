@@ -48,8 +48,8 @@ type Table struct {
 	Notes   []string  `json:"notes,omitempty"` // what a reader has to know of the numbers
 }
 
-// Line is one job, or the sum of several. A sum over jobs of which some lack the
-// number is that of the others, and says how many lack it; null: all do.
+// Line is one job, or the sum of several. A sum over jobs leaves out those that
+// lack the number and says how many they are; null: all do.
 type Line struct {
 	Key       string   `json:"key"`
 	Name      string   `json:"name,omitempty"`  // of a single job
@@ -102,7 +102,7 @@ func Build(rows []Row, q Query) Table {
 		l.add(r)
 		t.Total.add(r)
 	}
-	if q.By != ByJob { // jobs stand in the order of their submission
+	if q.By != ByJob { // jobs are in the order of their submission
 		slices.SortFunc(t.Lines, func(a, b Line) int { return cmp.Compare(a.Key, b.Key) })
 	}
 	switch n := t.Total.Forgotten; n {

@@ -51,7 +51,7 @@ func (l law) joules(cores, own float64) float64 {
 	return (l.busy(cores) + l.idle*max(cores, 1) + l.floor*max(own, 1)) * l.time(cores)
 }
 
-// balanced is the parallel share by which so many cores look busy where nothing waits actively;
+// balanced is the parallel share that makes so many cores look busy where nothing waits actively;
 // outside 0 to 1 where no share explains it.
 func (l law) balanced(busy, n float64) float64 {
 	most, lost := min(n, l.saturated), l.coherence*(n-1)
@@ -76,8 +76,8 @@ func shapes(own float64) []weighed[law] {
 }
 
 const (
-	// fineness is by how much the cores that really work differ from one law to the next,
-	// in natural logarithms.
+	// fineness is how much the cores that really work differ from one law to the next, in natural
+	// logarithms.
 	fineness = 0.1
 
 	// How likely it is beforehand that the cores which wait look idle, that all of them look
@@ -90,11 +90,11 @@ const (
 	// that runtimes of OpenMP and MPI wait actively before they sleep.
 	chatty = 1000
 
-	// fitting is how many owners asked for what their job makes use of, for each of whom
-	// nothing is presumed.
+	// fitting is how many owners, per owner of whom nothing is presumed, asked for what their job
+	// uses.
 	fitting = 0.4
 
-	// few is the number of cores by which evenly spaces its laws for a job of one core, whose
+	// few is the number of cores that evenly uses to space its laws for a job of one core, whose
 	// use of that core says nothing.
 	few = 16
 
@@ -330,7 +330,7 @@ func strange(name string, was, now float64) (time, joules Ratio) {
 	return Ratio{0, knobSD}, Ratio{0, knobSD}
 }
 
-// powers is the power to which the watts of a processor rise with a knob that bounds them.
+// powers is the exponent with which a processor's watts rise with a knob that bounds them.
 func powers(name string) float64 {
 	for _, unit := range []string{"_watts", "_mhz", "_ghz", "_khz"} {
 		name = strings.TrimSuffix(name, unit)

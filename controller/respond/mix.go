@@ -9,8 +9,8 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// step is what one law says of the way from one setting to another: log ratios, and the variance of
-// what it does not explain.
+// step is what one law expects of the way from one setting to another: log ratios, and the variance
+// of what it does not explain.
 type step struct{ weight, time, objective, variance float64 }
 
 func (m *Model) steps(from, to tuning.Settings) []step {
@@ -59,7 +59,7 @@ type Chances struct {
 	Saves  float64 // the expected share that it saves where it keeps to the slowdown, times Kept
 }
 
-// Chances are those of one setting beside another, of which a log ratio up to -least is a saving.
+// Chances are those of one setting against another; a log ratio up to -least is a saving.
 func (m *Model) Chances(from, to tuning.Settings, least float64) Chances {
 	return memo(m.chances, bet{from.Key(), to.Key(), least}, func() Chances { return m.hope(from, to, least) })
 }
@@ -168,7 +168,7 @@ func (m *Model) prior(s tuning.Settings) Prediction {
 // Ratio is a log ratio to the owner's settings: its mean and standard deviation.
 type Ratio struct{ Mean, SD float64 }
 
-// Quantile is the value that a standard normal quantile z stands for.
+// Quantile is the value of a standard normal quantile z.
 func (r Ratio) Quantile(z float64) float64 { return r.Mean + z*r.SD }
 
 // Below is how likely it is less than a bound.

@@ -22,7 +22,7 @@ type Facts struct {
 type shown struct {
 	tuning.Effect
 	target tuning.Settings // complete
-	sd     float64         // by which this job's may differ
+	sd     float64         // that this job's may differ by
 }
 
 func (f Facts) shown() []shown {

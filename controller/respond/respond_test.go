@@ -20,7 +20,7 @@ func policy(o tuning.Objective) tuning.Policy {
 	return p
 }
 
-// amdahl is the time of an epoch on n cores, of which a share runs in parallel.
+// amdahl is the time of an epoch on n cores; a share of it runs in parallel.
 func amdahl(parallel, n float64) float64 { return 1 - parallel + parallel/n }
 
 func TestPredictionsFollowAmdahl(t *testing.T) {

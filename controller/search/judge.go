@@ -18,7 +18,7 @@ const (
 	priorDegrees = 4
 )
 
-// spread is that of ln(seconds) of an epoch over all trials.
+// spread returns the spread of ln(seconds) of an epoch over all trials, and its degrees of freedom.
 func spread(trials []tuning.Trial) (sd, degrees float64) {
 	out := recurring.Usual(priorSD, priorDegrees)
 	for _, t := range trials {
@@ -138,8 +138,8 @@ type guard struct {
 
 // verdict is what the guard says about settings.
 type verdict struct {
-	// t is by how many standard errors their mean final quality is better than the worst
-	// that is accepted; NaN: not known.
+	// t is how many standard errors their mean final quality is better than the worst that is
+	// accepted; NaN: not known.
 	t      float64
 	kept   bool // it is better, beyond doubt
 	broken bool // it is worse, beyond doubt
@@ -197,7 +197,7 @@ func (h *history) learning(s tuning.Settings) string {
 	return out.Key()
 }
 
-// length is after how many epochs a run was done, or reached the guard's target. 0: unknown. It
+// length is how many epochs a run took to be done, or to reach the guard's target. 0: unknown. It
 // missed the target where it ended without, under other hyperparameters than the owner's.
 func (h *history) length(p tuning.PastRun) (epochs float64, missed bool) {
 	if p.End != tuning.EndReached || len(p.Began) == 0 {

@@ -10,7 +10,7 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// Returning is a kind of job one run of which is about to start.
+// Returning is a kind of job that is about to run once more.
 type Returning struct {
 	Policy   tuning.Policy     // narrowed by the site
 	Own      tuning.Settings   // as its owner submitted this run
@@ -79,7 +79,7 @@ func (r Returning) Propose() tuning.Returns {
 	return out
 }
 
-// standLevel is the level of an interval of which each end is sure at 95 %.
+// standLevel is the level of an interval with each end sure at 95 %.
 const standLevel = 0.90
 
 // Stands compares the runs under the settings s with those under the owner's, by the mixed model of
@@ -173,8 +173,8 @@ func (h *history) index(s tuning.Settings) int {
 	return slices.IndexFunc(h.points, h.study.point(s).Equal)
 }
 
-// comparable reports whether settings differ from the owner's in searched knobs, their followers
-// and memory alone.
+// comparable reports whether settings differ from the owner's only in searched knobs, their
+// followers and memory.
 func (h *history) comparable(s tuning.Settings) bool {
 	return !slices.ContainsFunc(h.Own.Diff(s), func(name string) bool {
 		k, _ := h.Policy.Knob(name)

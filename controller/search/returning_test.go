@@ -28,7 +28,7 @@ func times(n int, p tuning.PastRun) []tuning.PastRun {
 	return slices.Repeat([]tuning.PastRun{p}, n)
 }
 
-// returning is a job that asks for eight cores and may have fewer, six returns of which
+// returning is a job that asks for eight cores and may have fewer; six of its returns
 // may try.
 func returning(runs ...[]tuning.PastRun) Returning {
 	p := policy(tuning.Knob{Name: tuning.Cores, Values: nums(1, 2, 4, 8)}, tuning.Knob{Name: tuning.Threads, Env: "T", Follows: tuning.Cores})
@@ -205,7 +205,7 @@ func TestAProposalKeepsItsBounds(t *testing.T) {
 	})
 }
 
-// within fails where settings are none that a return may be given.
+// within fails if a return may not be given the settings.
 func (r Returning) within(t *rapid.T, s tuning.Settings) {
 	t.Helper()
 	if knob, ok := r.Policy.Permits(r.Own, s); !ok {

@@ -146,7 +146,7 @@ func explore(p tuning.Policy, own tuning.Settings, w world) (tried []string, s S
 	return tried, s, tuning.ReasonNone
 }
 
-// amdahl is a job of which the given share is parallel; a core burns 10 W, the
+// amdahl is a job with the given parallel share; a core burns 10 W, the
 // machine 5 W, and larger batches save a little.
 func amdahl(parallel float64) world {
 	return func(s tuning.Settings) (float64, float64) {

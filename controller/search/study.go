@@ -123,7 +123,7 @@ func (s Study) Best() (Gain, bool) {
 	return Better(s.Trials, reference, s.Policy)
 }
 
-// Propose is what Next, All and Best return.
+// Propose returns what Next, All and Best return, as one proposal.
 func (s Study) Propose() tuning.Proposal {
 	out := tuning.Proposal{Candidates: s.All()}
 	out.Next, out.NextReason = s.Next()

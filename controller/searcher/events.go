@@ -7,14 +7,14 @@ import (
 // State is where a trial is.
 type State string
 
-// The states. A trial that is not Running may still be Busy: its job has not ended yet.
+// The states. A trial that is not Running may still be Busy: its job goes on.
 const (
 	Running  State = "running"  // its job waits or runs
 	Paused   State = "paused"   // ended at a rung; its checkpoint is kept, since it may go on
 	Stopped  State = "stopped"  // ended early for good
 	Done     State = "done"     // it did all of its epochs, or reached the target
 	Failed   State = "failed"   // its job failed, by lack of memory too
-	Diverged State = "diverged" // it reported what is no finite number
+	Diverged State = "diverged" // it reported a number that is not finite
 )
 
 // States lists the states.
@@ -44,7 +44,7 @@ func (r Report) Measured() float64 {
 	return r.Metered
 }
 
-// Trial is one run of the job file with hyperparameters of its own.
+// Trial is one run of the job file with its own hyperparameters.
 type Trial struct {
 	Number    int             `json:"number"` // from 1
 	Candidate int             `json:"candidate"`
@@ -62,7 +62,7 @@ type Trial struct {
 	Counted   int             `json:"counted,omitempty"` // of them, those that decisions depend on
 	Began     int             `json:"began"`             // Seq
 	Ended     int             `json:"ended,omitempty"`   // Seq of the end of its last job
-	Log       []Event         `json:"log,omitempty"`     // its events that are no reports
+	Log       []Event         `json:"log,omitempty"`     // its events other than reports
 }
 
 // Last is the newest report; the zero Report where there is none.
@@ -111,7 +111,7 @@ type Snapshot struct {
 	Trials []Trial `json:"trials"`
 }
 
-// Head is what it knows beside the trials.
+// Head is what it knows besides the trials.
 type Head struct {
 	Seq     int     `json:"seq"`               // events so far
 	Closing string  `json:"closing,omitempty"` // why no trial begins any more; empty: some may
@@ -128,7 +128,7 @@ const (
 	Opened   EventKind = "opened"   // the search begins, or goes on after its end
 	Waited   EventKind = "waited"   // time went by
 	Reported EventKind = "reported" // an epoch ended
-	Broke    EventKind = "broke"    // an epoch ended with what is no finite number
+	Broke    EventKind = "broke"    // an epoch ended with a number that is not finite
 	Ended    EventKind = "ended"    // the trial's job is over
 	Closed   EventKind = "closed"   // the owner ends the search
 )
@@ -146,7 +146,7 @@ const (
 	Cancelled End = "cancelled"  // by somebody else
 )
 
-// Unseen begins the reason of a trial whose job succeeded, and of which no epoch was seen.
+// Unseen begins the reason of a trial whose job succeeded without an epoch that was seen.
 const Unseen = "no epoch of it was seen"
 
 // Event is something that happened.

@@ -90,7 +90,7 @@ func (s *Searcher) Handle(e Event) ([]Action, error) {
 		}
 		t := &s.Trials[e.Trial-1]
 		if e.Kind != Reported {
-			e.Report.Value = 0 // no JSON has what is no number
+			e.Report.Value = 0 // JSON has no NaN
 			t.Log = append(t.Log, e)
 		}
 		switch e.Kind {
@@ -170,7 +170,7 @@ func (s *Searcher) count(t *Trial, r Report) []Action {
 	return nil
 }
 
-// end is what becomes of a trial whose job is over.
+// end is what happens to a trial whose job is over.
 func (s *Searcher) end(t *Trial, e Event) []Action {
 	t.Busy, t.Ended = false, s.Seq
 	if t.State != Running {
@@ -330,7 +330,7 @@ func (s *Searcher) seen() []propose.Trial {
 	return s.tries
 }
 
-// bracket is that which is furthest behind its share.
+// bracket is the bracket that is furthest behind its share.
 func (s *Searcher) bracket() int {
 	have := make([]float64, len(s.ways))
 	for _, t := range s.Trials {

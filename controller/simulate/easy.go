@@ -18,7 +18,7 @@ func easy() Spec {
 type backfill struct {
 	pool    *Pool
 	queue   map[alike][]*Job   // by arrival
-	rank    func(*Job) float64 // by which the queue is ordered at each decision, the least first; nil: by arrival
+	rank    func(*Job) float64 // orders the queue at each decision, the least first; nil: by arrival
 	ends    []item             // those that run, by the moment at which they are to end
 	longest float64            // that was asked for, s
 }
@@ -126,8 +126,8 @@ func unreserved(n *node) int { return min(n.free, n.spare) }
 // leastSpare puts nodes first that the reservation needs: those to spare are left for longer jobs.
 func leastSpare(a, b *node) int { return cmp.Compare(unreserved(a), unreserved(b)) }
 
-// reserve finds when the job can start if all run as long as their limits allow, and sets what each node has to
-// spare beside it then.
+// reserve finds when the job can start if all run as long as their limits allow, and sets what each node then
+// has to spare besides.
 func (b *backfill) reserve(j *Job) float64 {
 	p := b.pool
 	for _, n := range p.nodes {

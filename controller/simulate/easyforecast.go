@@ -33,7 +33,7 @@ func easyForecast() Spec {
 
 const (
 	limitQuantile = 0.99 // of the forecast
-	limitMargin   = 2    // times that quantile; also by how much a limit grows when a job reaches it
+	limitMargin   = 2    // times that quantile; also the growth of a limit when a job reaches it
 	enough        = 100  // ended jobs that such a quantile needs
 	leastLimit    = 60   // s; schedulers count limits in minutes
 	leastRun      = 10   // s, below which slowdowns do not count
@@ -41,7 +41,7 @@ const (
 	growth        = 20   // a part of that many more waits, and they are looked at again
 )
 
-// expected is what easy-forecast holds of a job, and qssf its features and run alone.
+// expected is what easy-forecast holds of a job, and qssf only its features and run.
 type expected struct {
 	features durations.Features
 	owner    float64 // limit that the owner asked for
@@ -99,7 +99,7 @@ func (f *forecasts) Ended(j *Job) {
 // waits are those of the jobs that ended.
 type waits struct {
 	all  []float64
-	due  int     // the number of them at which long is determined anew
+	due  int     // the number of them at which long is determined again
 	long float64 // a longer one is too long
 }
 

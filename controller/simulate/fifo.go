@@ -10,7 +10,7 @@ func fifo() Spec {
 	return Spec{Name: "fifo", New: inOrder(func(*Pool, *Job) float64 { return 0 })}
 }
 
-// sjf is fifo in the order of the true durations: an oracle.
+// sjf is fifo ordered by the true durations: an oracle.
 func sjf() Spec { return Spec{Name: "sjf", Oracle: true, New: inOrder((*Pool).Remaining)} }
 
 // line starts jobs from the head of an order and stops at the first that does not fit. Of the same key those come

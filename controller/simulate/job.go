@@ -19,7 +19,7 @@ type Job struct {
 	Preempted  int
 	Killed     bool    // at its limit
 	Note       any     // of its policy
-	key        float64 // by which its policy orders it
+	key        float64 // its policy orders by it
 	ran        float64 // seconds of its runs that are over, elsewhere too
 	limit      float64 // of a run; +Inf: none
 	duration   float64 // true work in seconds at rate 1

@@ -118,7 +118,7 @@ func (l *lucidPolicy) Decide() float64 {
 	return min(again, l.lend())
 }
 
-// pack puts a job beside the first that can be its host.
+// pack puts a job on the GPUs of the first that can be its host.
 func (l *lucidPolicy) pack(j *Job) bool {
 	const most, memory, sharing, longer = 8, 24576, 2, 2 // GPUs; MiB of an RTX 3090; sum of scores; times the host's priority
 	n := note(j)

@@ -16,9 +16,9 @@ import (
 // follows from how long the job has run and from a forecast, which learned from jobs that ended before. A job that has
 // waited for long moves up.
 //
-// A job that does not fit stops jobs that come much later in the order, as few as possible. Those that can go on beside
-// another job, on the same GPUs, do so at once; the others wait. When GPUs become free, a guest moves to its own if that
-// saves more time than it costs.
+// A job that does not fit stops jobs that come much later in the order, as few as possible. Those that can share the
+// GPUs of another job go on at once; the others wait. When GPUs become free, a guest moves to its own if that saves more
+// time than it costs.
 //
 // The policy learns how much memory and GPU time a job needs once the job has run for a while, and then judges which jobs
 // can share. It does not know the measured speeds of pairs: only the simulation applies them.
@@ -36,11 +36,11 @@ const (
 	memory     = 24576     // MiB of a GPU
 	slowest    = 0.6       // of its own speed at which a job may share: taking turns would give each 0.5
 	largest    = 8         // units of jobs that share: sharing was never measured for jobs of several machines
-	patience   = 2         // times the index of a job must another have to be stopped for it
+	patience   = 2         // times a job's index that another must have to stop it
 	turn       = 600       // s that a job may run after each time it was stopped, so that stopping costs less than a tenth
 	long       = 12 * 3600 // s of waiting that halve the index, or as long as 99 % of the jobs wait if that is more
 	glance     = 60        // s between two decisions while jobs wait
-	resort     = 600       // s after which lines are sorted anew: an index falls by 5.6 % in it at most
+	resort     = 600       // s after which lines are sorted again: an index falls by 5.6 % in it at most
 	indistinct = 60        // s: the least index, about what a restart costs
 )
 
@@ -198,7 +198,7 @@ func (o *pitchpipePolicy) serve() {
 	for l := range o.waiting {
 		push(l)
 	}
-	least := math.MaxInt // units for which there was no room: jobs that come later may stop even fewer
+	least := math.MaxInt // units that found no room: jobs that come later may stop even fewer
 	for len(heads) > 0 {
 		j := heads.pop().job
 		l := o.need(j)
@@ -291,8 +291,8 @@ func (o *pitchpipePolicy) room(j *Job) []*Job {
 	return out
 }
 
-// survey finds who is on each place, and what the place is worth: the index of the most urgent job there that cannot go on
-// beside another. It reports whether any is worth more than the bar.
+// survey finds who is on each place, and what the place is worth: the index of the most urgent job there that cannot share
+// with another. It reports whether any is worth more than the bar.
 func (o *pitchpipePolicy) survey(bar float64) bool {
 	for _, n := range o.pool.nodes {
 		n.places = n.places[:0]

@@ -11,7 +11,7 @@ import (
 // Shape is a cluster as a user describes it. 0 is not said.
 type Shape struct{ Nodes, CoresPerNode, GPUsPerNode int }
 
-// The most that a cluster may have: each node takes memory, and their product has to be a number.
+// The most that a cluster may have: each node takes memory, and their product must be a number.
 const mostNodes, mostUnits = 1 << 20, 1 << 30
 
 // Prepare fits a log and a cluster together. What the shape does not say is taken from the log. Units are GPUs
@@ -24,7 +24,7 @@ func Prepare(l joblog.Log, s Shape) (Input, error) {
 	case len(l.Clusters) > 1 || s == (Shape{}):
 		for _, c := range l.Clusters {
 			p := Partition{Group: c.Group, Nodes: c.Nodes, PerNode: cmp.Or(s.GPUsPerNode, c.GPUs)}
-			if p.GPUs = p.PerNode > 0; !p.GPUs { // where the cores stand is unknown: one pool
+			if p.GPUs = p.PerNode > 0; !p.GPUs { // the place of the cores is unknown: one pool
 				p.Nodes, p.PerNode = 1, c.Cores
 			}
 			in.Partitions = append(in.Partitions, p)

@@ -27,7 +27,7 @@ func (r Result) row(name string, pools []*Pool, jobs []*Job) evaluate.Line {
 	requeued, units, used := 0, 0.0, 0.0
 	first, last := math.Inf(1), math.Inf(-1)
 	for _, j := range jobs {
-		own := min(j.ran, j.duration) // what stopping and sharing cost is no work of the job
+		own := min(j.ran, j.duration) // the cost of stopping and sharing is not work of the job
 		jct, wait, slowdown = append(jct, j.JCT()), append(wait, j.Wait), append(slowdown, Slowdown(j.JCT()-own, own))
 		first, last, requeued = min(first, j.Submit), max(last, j.End), requeued+j.Preempted
 	}

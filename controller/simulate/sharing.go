@@ -15,7 +15,7 @@ func (o *pitchpipePolicy) sharer(j *Job) bool {
 	return j.Units <= largest && m.alone.Memory > 0 && m.partner == nil && !m.leaving && math.IsInf(j.limit, 1) && o.pool.Ran(j) >= profiling
 }
 
-// host is the job beside which another runs fastest, and of several the least urgent one; nil: there is none.
+// host is the job whose GPUs another shares at the highest speed, of several the least urgent; nil: none.
 func (o *pitchpipePolicy) host(j *Job) *Job {
 	if !o.sharer(j) {
 		return nil

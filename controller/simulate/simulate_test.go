@@ -158,7 +158,7 @@ func TestWhateverComesUnitsAreGivenOnceAndWorkIsDone(t *testing.T) {
 						t.Fatalf("waited %g, ran %g of %g: %+v", j.Wait, ran, work, j)
 					}
 				}
-				if used := float64(simulate.Rows(r)[0].Figure("utilisation")); !(used > 0 && used <= 1) && s.Name != "lucid" { // whose profiler has nodes of its own here
+				if used := float64(simulate.Rows(r)[0].Figure("utilisation")); !(used > 0 && used <= 1) && s.Name != "lucid" { // whose profiler has its own nodes here
 					t.Fatal(used)
 				}
 			})

@@ -7,8 +7,8 @@ import (
 	"pitchpipe/controller/evaluate"
 )
 
-// srtf runs the jobs with the least work left, whoever runs now: an oracle. To stop and go on costs a job as much as
-// with tiresias.
+// srtf runs the jobs with the least work left, whichever run now: an oracle. To stop and go on costs a job as much
+// as with tiresias.
 func srtf() Spec {
 	return Spec{Name: "srtf", Oracle: true, Ticks: true, New: whatever(func(p *Pool) Policy {
 		order := func(j *Job) (float64, float64) { return p.Remaining(j), float64(evaluate.Yes(j.Running())) }
@@ -52,7 +52,7 @@ func (*quota) Ended(*Job) {}
 // choose reports whether it started or stopped a job.
 func (q *quota) choose() bool {
 	left, running := q.pool.Free(), []item(nil)
-	if q.units > left { // else there is room beside those that run
+	if q.units > left { // else there is room next to those that run
 		left, running = q.pool.Units(), q.ranked()
 	}
 	var heads events // the first of each size that may fit

@@ -6,7 +6,7 @@
 // job's owner chose. Print and PrintLines write a policy back; read again, it is the same.
 //
 // Keys is the one table of what a stanza may say. Reading, printing, errors, suggestions, the
-// reference page REFERENCE.md and the key table of Slurm's submission plugin come from it.
+// reference page REFERENCE.md and the key table of Slurm's submission plugin use it.
 // test/slurmlua compares the plugin with this package.
 //
 // The package never opens a file, never looks at a site's policy, and never accepts what it

@@ -147,7 +147,7 @@ func TestLuaTableIsCurrent(t *testing.T) {
 }
 
 // TestEveryExampleOfTheReferenceIsAccepted holds the table to its word: an
-// example may fail only for what stands around it, never by itself.
+// example may fail only for what is around it, never by itself.
 func TestEveryExampleOfTheReferenceIsAccepted(t *testing.T) {
 	t.Parallel()
 	companions := map[string]string{

@@ -25,12 +25,12 @@ type fields struct {
 	block *jobfile.Block
 	data  map[string]datum
 
-	// strange says that unknown keys stand there: then what is missing is most
-	// likely what they meant, and one error is enough.
+	// strange means that the block has unknown keys: most likely they meant
+	// what is missing, and one error is enough.
 	strange bool
 }
 
-// given reports whether one of the keys stands in the block, readable or not.
+// given reports whether one of the keys is in the block, readable or not.
 func (f fields) given(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		_, ok := f.data[name]
@@ -81,7 +81,7 @@ func (j *judge) unknownKey(b *jobfile.Block, a jobfile.Attr, known []string) {
 		return
 	}
 	suggestion := cmp.Or(j.elsewhere(b.Type, a.Name), jobfile.Suggestion(a.Name, known))
-	if suggestion == "" { // a key that stands in the wrong block
+	if suggestion == "" { // a key in the wrong block
 		if i := slices.IndexFunc(Keys(), func(k Key) bool { return k.Name == a.Name }); i >= 0 {
 			suggestion = fmt.Sprintf("; %s belongs to %s", a.Name, where(Keys()[i].Block))
 		}

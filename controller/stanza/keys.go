@@ -34,7 +34,7 @@ const (
 
 // Key describes one key of the stanza.
 type Key struct {
-	Block     string // the block that it stands in; empty = the top level
+	Block     string // the block that it is in; empty = the top level
 	Name      string
 	Type      Type
 	Default   string               // as written; empty = none

@@ -39,7 +39,7 @@ func (j *judge) knobs(p *tuning.Policy, blocks []*jobfile.Block) {
 	}
 }
 
-// label judges the name of a knob or an action; first says where the others stand.
+// label judges the name of a knob or an action; first says where the others are.
 func (j *judge) label(b *jobfile.Block, first map[string]jobfile.Pos) (at jobfile.Pos, ok bool) {
 	at = b.Pos
 	if b.Label != "" {

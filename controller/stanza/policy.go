@@ -26,8 +26,8 @@ type subject struct {
 	action *tuning.Offer
 }
 
-// Policy judges the stanza of a job. The error is ErrNone where there is no stanza, and
-// otherwise of type jobfile.Errors with every fault in the order of the places.
+// Policy judges the stanza of a job. The error is ErrNone without a stanza, otherwise
+// jobfile.Errors with every fault in the order of the places.
 func Policy(job *jobfile.Job) (tuning.Policy, error) {
 	if job == nil || job.Stanza == nil {
 		return tuning.Policy{}, ErrNone
@@ -108,7 +108,7 @@ func Policy(job *jobfile.Job) (tuning.Policy, error) {
 	return p, nil
 }
 
-// Places says where the stanza's keys and blocks stand, file:line by names such as mode,
+// Places says where the stanza's keys and blocks are, file:line by names such as mode,
 // knob cores and budget returns.
 func Places(job *jobfile.Job) map[string]string {
 	out := map[string]string{}
@@ -167,7 +167,7 @@ func (j *judge) progress(p tuning.Progress, f fields) (groups []string, known bo
 	return groups, true
 }
 
-// search judges the search block by what the stanza says of progress and quality.
+// search judges the search block by what the stanza says about progress and quality.
 func (j *judge) search(p *tuning.Policy, blocks map[string]fields, groups []string, known bool) {
 	f, search := blocks["search"], p.Search
 	switch {

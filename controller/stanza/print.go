@@ -12,7 +12,7 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// entry is one key of a printed stanza, with a remark behind it, or a remark alone.
+// entry is one key of a printed stanza, with a remark after it, or only a remark.
 type entry struct {
 	key    string
 	value  any // a literal

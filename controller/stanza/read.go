@@ -15,7 +15,7 @@ import (
 	"pitchpipe/driver/jobfile"
 )
 
-// datum is a value as it stands in a block. A key whose value could not be read has no text.
+// datum is a value as a block gives it. A key whose value could not be read has no text.
 type datum struct {
 	key, at jobfile.Pos
 	text    string
@@ -23,7 +23,7 @@ type datum struct {
 	bad     bool           // it is not what the key wants
 }
 
-// readValue reads the value of a key into its field. Found is empty, or says what stands there
+// readValue reads the value of a key into its field. Found is empty, or says what is there
 // instead of what the key wants.
 func readValue(k Key, a jobfile.Attr, into any) (d datum, found string) {
 	d = datum{key: a.Pos, at: a.ValuePos}
@@ -84,7 +84,7 @@ func (k Key) set(into any, v jobfile.Value, text string) bool {
 	value := tuning.ParseValue(text)
 	number := positiveZero(value.Float())
 	if word {
-		number = 0 // of none, which is no bound
+		number = 0 // of none, which bounds nothing
 	}
 	numeric := word || value.IsNumber() && v.Kind != jobfile.Bool && number >= k.Low && number <= k.High
 	var err error
@@ -158,7 +158,7 @@ func scalarText(v jobfile.Value) (string, bool) {
 	return "", false
 }
 
-// printable reports whether a text can stand in both spellings of a stanza.
+// printable reports whether a text fits both spellings of a stanza.
 func printable(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool {
 		return unicode.IsControl(r) && r != '\t' || r == utf8.RuneError || r == '\uFEFF'

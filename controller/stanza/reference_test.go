@@ -35,7 +35,7 @@ first command, one block a line, and several lines for one block add up.
 				b.WriteString("- in other tools: " + strings.Join(strings.Fields(k.Elsewhere), ", ") + "\n")
 			}
 			b.WriteString("- Nomad: `" + k.HCL() + "`\n")
-			if k.Type != TypeFlag { // a script has no command line of its own
+			if k.Type != TypeFlag { // a script has no own command line
 				b.WriteString("- batch script: `" + prefix + k.Line() + "`\n")
 			}
 		}
@@ -92,7 +92,7 @@ func LuaTable() string {
 	}
 	fmt.Fprintf(&b, "  },\n  want = %q,\n", oneOf(Blocks()[1:]))
 	b.WriteString("  amounts = { memory = true, power_limit = true },\n")
-	// In a Lua pattern % escapes the byte behind it.
+	// In a Lua pattern % escapes the byte after it.
 	fmt.Fprintf(&b, "  other_bytes = %q,\n}\n", "[^"+strings.NewReplacer("%", "%%", "=-", "=%-").Replace(jobfile.ValueBytes)+"]")
 	return b.String()
 }

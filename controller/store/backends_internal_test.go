@@ -187,7 +187,7 @@ func TestAnAbsentNomadIsUnavailable(t *testing.T) {
 	checkErrors(t, NewNomad(c, "", "p", Options{}), ErrUnavailable)
 }
 
-// Nomad frees a lock that lapsed when its delay is over, whoever has it by then. Lead
+// Nomad frees a lapsed lock when its delay is over, even if another holds it by then. Lead
 // therefore releases no lock that it lost. This test may go when a later Nomad differs.
 func TestNomadFreesTheNextHoldersLockAfterALateRelease(t *testing.T) {
 	t.Parallel()

@@ -89,7 +89,7 @@ func (f *file) with(ctx context.Context, readOnly bool, fn func(tx *bolt.Tx) err
 	return errors.Join(run(fn), db.Close())
 }
 
-// decodeEntry reads eight bytes of version and the value behind them.
+// decodeEntry reads eight bytes of version and the value after them.
 func decodeEntry(key, raw []byte) (Entry, error) {
 	switch {
 	case raw == nil:

@@ -100,8 +100,8 @@ func (c *consulKV) Leader(ctx context.Context) (string, error) {
 	return string(pair.Value), nil
 }
 
-// Lock implements KV. Each attempt has a session of its own: one that is left from a lost
-// answer may end too soon.
+// Lock implements KV. Each attempt has its own session: one left from a lost answer may end too
+// soon.
 func (c *consulKV) Lock(holder string) Lock {
 	session := "" // none
 	pair := func(holder string) *api.KVPair {

@@ -3,17 +3,17 @@
 //
 // Input: a KV (the file of bbolt, the variables of Nomad, or the keys of Consul). Output:
 // a leader lock (Lead) and a replicated state (Replica): an append-only log of changes,
-// compacted into segments, of which each controller holds a copy in memory. The package
-// never interprets a value, and never repeats a write that may have had its effect without
+// compacted into segments. Each controller holds a copy in memory. The package never
+// interprets a value, and never repeats a write that may have had its effect without
 // looking first.
 //
 // # Why a deposed leader does no harm
 //
 // The log is a ring of slots. An entry is written with check-and-set against the version
 // of its slot that the writer knows, and slots are never deleted. A new leader reads the
-// log to its end and appends an entry of its own: from then on the next append of any
-// earlier leader meets a version that it does not know and fails, however long its request
-// was under way. The lock only decides who may append that first entry, and guards what is
+// log to its end and appends its own entry. From then on the next append of any earlier
+// leader meets a version that it does not know and fails, however long its request was
+// under way. The lock only decides who may append that first entry, and guards what is
 // done outside of the store: Lease.Check asks the store before each such effect.
 //
 // # Why the lock is not consul/api.Lock or nomad/api.Locks

@@ -341,8 +341,8 @@ func endedContext(t *testing.T, of target) {
 	}
 }
 
-// likeAMap draws calls by two clients and compares them with a map. It has a seed of its
-// own: opening a store for each of rapid's runs takes too long where it is a cluster.
+// likeAMap draws calls by two clients and compares them with a map. It has its own seed:
+// opening a store for each of rapid's runs takes too long on a cluster.
 func likeAMap(t *testing.T, of target) {
 	open := of.open(t)
 	clients := []KV{open(t), open(t)}

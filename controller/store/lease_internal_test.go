@@ -15,7 +15,7 @@ import (
 
 func silentLog() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// leader is a candidate that leads, in a goroutine of its own.
+// leader is a candidate that leads, in its own goroutine.
 type leader struct {
 	*Lease
 
@@ -414,7 +414,7 @@ func TestACandidateGivesUpWhereWaitingDoesNotHelp(t *testing.T) {
 	})
 }
 
-// The context that ends a term may be the reason: the release has one of its own.
+// The context that ends a term may be the reason: the release has its own.
 func TestATermEndsWithItsContextAndReleasesTheLock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

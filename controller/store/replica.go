@@ -344,7 +344,7 @@ func (r *Replica) record(name string) ([]byte, uint64) {
 }
 
 // SetRecord replaces a record in the version that this process last read or wrote, else it returns
-// ErrConflict. A nil record is deleted, whoever wrote it.
+// ErrConflict. A nil record is deleted, no matter who wrote it.
 func (r *Replica) SetRecord(ctx context.Context, name string, record []byte) error {
 	ctx, end := r.begin(ctx)
 	defer end()

@@ -205,7 +205,7 @@ type KV interface {
 	// Put stores a value where the key has this version, else it returns ErrConflict. The
 	// value is durable when Put returns.
 	Put(ctx context.Context, key string, value []byte, version Version) (Version, error)
-	// Delete removes a key. A missing key is no error.
+	// Delete removes a key. A missing key is not an error.
 	Delete(ctx context.Context, key string) error
 	// Lock is the leader lock as one candidate uses it. Holder names the candidate.
 	Lock(holder string) Lock

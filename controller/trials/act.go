@@ -99,7 +99,7 @@ func (s *Service) start(ctx context.Context, one *search, t *searcher.Trial, job
 	return nil
 }
 
-// environment is what a trial's job gets beside its owner's environment.
+// environment is what a trial's job gets besides its owner's environment.
 func environment(x Search, t *searcher.Trial, fix jobfile.Fix) map[string]string {
 	return driver.Merge(driver.Merge(x.Job.Env, fix.Env), map[string]string{
 		"PITCHPIPE_SEARCH": x.ID, "PITCHPIPE_TRIAL": strconv.Itoa(t.Number),

@@ -54,7 +54,7 @@ func newCluster(epochs int) *cluster {
 	}
 }
 
-// view is what became of a job by now.
+// view is the state of a job by now.
 func (c *cluster) view(j *job, now time.Time) trials.View {
 	x, _ := strconv.ParseFloat(j.spec.Env["X"], 64)
 	v := trials.View{Total: c.epochs, Started: j.began, Own: tuning.Settings{tuning.Cores: tuning.Number(2)}}

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// ErrNotOurs means that a folder of a search is no folder, or belongs to somebody else.
+// ErrNotOurs means that a folder of a search is not a folder, or belongs to somebody else.
 var ErrNotOurs = errors.New("not a folder of this search's owner")
 
 // Folder is where a trial keeps its checkpoint.
@@ -34,7 +34,7 @@ func makeFolder(folder string, uid uint32) error {
 
 // Remove deletes the folder of a trial. The directory of the job belongs to somebody who may
 // change it at any moment, so no link below it is followed, and each folder on the way has to
-// belong to uid (ErrNotOurs). A folder that is not there is no error.
+// belong to uid (ErrNotOurs). A missing folder is not an error.
 func Remove(dir, name, search string, trial int, uid uint32) error {
 	root, err := os.OpenRoot(dir)
 	if err == nil {

@@ -31,7 +31,7 @@ func TestRemoveDeletesTheFolderOfOneTrialAndNothingElse(t *testing.T) {
 	const folder = "job.search/s1/trial-007"
 	for _, tt := range []struct {
 		name  string
-		make  func(t *testing.T, dir string) // beside kept, which always stays
+		make  func(t *testing.T, dir string) // besides kept, which always stays
 		uid   int
 		there string // what has to be there afterwards; empty: the folder is gone
 		err   error

@@ -16,7 +16,7 @@ func (s *Service) look(ctx context.Context, one *search) (out []searcher.Event, 
 	for i := range one.brain.Trials {
 		t, jobs := &one.brain.Trials[i], &one.jobs[i]
 		if !t.Busy || len(jobs.Jobs) < t.Attempt {
-			continue // its job is to be started yet
+			continue // its job is yet to be started
 		}
 		v, err := s.cfg.Jobs.See(ctx, jobs.Jobs[t.Attempt-1])
 		if err != nil {

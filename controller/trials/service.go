@@ -117,7 +117,7 @@ func (x *search) settled() bool {
 	return !slices.ContainsFunc(x.jobs, func(t Trial) bool { return t.Todo != "" })
 }
 
-// Begin stores a new search, of which the restart of a job costs so much: queue, start and load. Nothing runs before
+// Begin stores a new search; the restart of a job costs so much: queue, start and load. Nothing runs before
 // the next look.
 func (s *Service) Begin(ctx context.Context, x Search, restart time.Duration) (State, error) {
 	s.work.Lock()

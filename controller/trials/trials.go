@@ -45,7 +45,7 @@ type JobFile struct {
 type Trial struct {
 	searcher.Trial
 	Jobs []driver.JobID `json:"jobs,omitempty"` // one per attempt
-	// Todo is the action that was decided and may not be carried out yet.
+	// Todo is the action that was decided and perhaps not yet carried out.
 	Todo    searcher.ActionKind `json:"todo,omitempty"`
 	Base    searcher.Report     `json:"base,omitzero"`     // what its earlier jobs used
 	Renewed bool                `json:"renewed,omitempty"` // its job is ended before its time limit, and another goes on
@@ -127,7 +127,7 @@ var (
 	ErrConflict = errors.New("not possible for this search now")
 )
 
-// Lineage says which trial of which search a job is; zero: of none.
+// Lineage says which trial of which search a job is; zero: it is not one.
 type Lineage struct {
 	Search string `json:"search,omitempty"`
 	Trial  int    `json:"trial,omitempty"`

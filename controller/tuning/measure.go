@@ -41,7 +41,7 @@ func (m Measure) NeedsJoules() bool {
 	return joules > 0
 }
 
-// Degree is the power to which the measure grows with work.
+// Degree is the exponent of the measure's growth with work.
 func (m Measure) Degree() float64 {
 	joules, seconds := m.Weights()
 	return joules + seconds
@@ -89,7 +89,7 @@ func (m Measure) Log(a Spent) float64 {
 	return v
 }
 
-// LogOf is the natural logarithm; +Inf of what is not above 0.
+// LogOf is the natural logarithm of v; +Inf if v is not above 0.
 func LogOf(v float64) float64 {
 	if !(v > 0) {
 		return math.Inf(1)

@@ -56,11 +56,11 @@ type Policy struct {
 	Budget      Budget      `json:"budget"`
 	Actions     []Offer     `json:"actions,omitempty"`  // in the order written
 	Search      *Search     `json:"search,omitempty"`   // nil: the job file is one job
-	TrialOf     *Search     `json:"trial_of,omitempty"` // nil: the job is no trial of a search
+	TrialOf     *Search     `json:"trial_of,omitempty"` // nil: the job is not a trial of a search
 	Tariff      Tariff      `json:"tariff,omitzero"`    // the site's, as it was when the job was read
 
-	// Limits are what the scheduler and the site took away from the knobs, and Sources
-	// says where the stanza's keys and blocks stand: file:line; nil = unknown.
+	// Limits are what the scheduler and the site took away from the knobs, and Sources says where
+	// the stanza's keys and blocks are: file:line; nil = unknown.
 	Limits  []Limit           `json:"limits,omitempty"`
 	Sources map[string]string `json:"sources,omitempty"`
 }
@@ -320,7 +320,7 @@ func (p Policy) Relearns(own, s Settings) bool {
 	return false
 }
 
-// CoresAlone reports whether settings differ in cores, what follows these, and memory alone.
+// CoresAlone reports whether settings differ only in cores, what follows these, and memory.
 func (p Policy) CoresAlone(a, b Settings) bool {
 	return !slices.ContainsFunc(a.Diff(b), func(name string) bool {
 		k, _ := p.Knob(name)

@@ -38,7 +38,7 @@ type Epoch struct {
 	Together int       `json:"together,omitempty"` // epochs that its report ended; 0 = it alone
 	Cut      bool      `json:"cut,omitempty"`      // it did not end: its attempt was ended first, so it would have taken longer
 
-	Diverged bool `json:"diverged,omitempty"` // its loss or quality is no finite number
+	Diverged bool `json:"diverged,omitempty"` // its loss or quality is not a finite number
 }
 
 // Modelled is the source of joules that were computed, not measured. They support

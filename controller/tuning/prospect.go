@@ -128,7 +128,7 @@ type outlook struct {
 	own           Settings
 }
 
-// prospect is that of a knob that follows none.
+// prospect returns the prospect of a knob that follows no other.
 func (o outlook) prospect(asked Knob) Prospect {
 	out := Prospect{Knob: asked.Name, When: Never}
 	own := o.own[asked.Name]
@@ -272,7 +272,7 @@ func (o outlook) follow(k Knob, out *Prospect, all []Prospect) {
 	}
 }
 
-// headline says all of it in one line.
+// headline sums up the prospects in one line.
 func headline(frozen Cause, knobs []Prospect) string {
 	by := map[When][]string{}
 	tried := false
@@ -301,7 +301,7 @@ func headline(frozen Cause, knobs []Prospect) string {
 	return "valid; " + strings.Join(parts, "; ")
 }
 
-// whyNot says why no knob can act. Knobs with the same reason stand together.
+// whyNot says why no knob can act. Knobs with the same reason are listed together.
 func whyNot(knobs []Prospect) string {
 	var why []string
 	by := map[string][]string{}

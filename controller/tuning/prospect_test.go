@@ -7,7 +7,7 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// prospective is a stanza of which every knob can act under a site that applies.
+// prospective is a stanza whose every knob can act under a site that applies.
 func prospective() (tuning.Policy, tuning.Site, tuning.Reach, tuning.Settings) {
 	p := tuning.DefaultPolicy()
 	p.Mode = tuning.Apply

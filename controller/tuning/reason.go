@@ -221,7 +221,7 @@ func (p Policy) Rule(key string) Rule {
 	return r
 }
 
-// Rules are those by which a job is held for a reason; p is narrowed by the site. Other
+// Rules are those that hold a job for a reason; p is narrowed by the site. Other
 // reasons come from what was measured.
 func Rules(r Reason, p Policy, s Site) []Rule {
 	var out []Rule

@@ -41,7 +41,7 @@ const (
 // SystemModes lists the modes.
 func SystemModes() []SystemMode { return []SystemMode{Pipelined, Searched, Fixed} }
 
-// Measure names of what trials are compared by, beside the quality.
+// Measure names what trials are compared by, besides the quality.
 const (
 	ByQuality = "quality"
 	ByEnergy  = "energy"
@@ -56,7 +56,7 @@ func SearchMeasures() []string { return []string{ByQuality, ByEnergy, ByTime, By
 type Search struct {
 	Method    SearchMethod `json:"method"`
 	Trials    int          `json:"trials"`
-	Parallel  int          `json:"parallel"`             // trials that run at one time
+	Parallel  int          `json:"parallel"`             // trials that run at a time
 	Epochs    int          `json:"epochs,omitempty"`     // of a whole trial; 0: as many as the job says
 	MinEpochs int          `json:"min_epochs,omitempty"` // before a trial is ended early; 0: a thirtieth of Epochs, 1 at least
 	Eta       int          `json:"eta"`                  // one of so many trials goes on at each rung
@@ -84,7 +84,7 @@ func DefaultSearch() Search {
 	return Search{Method: DefaultMethod, Trials: DefaultTrials, Parallel: DefaultParallel, Eta: DefaultEta, System: DefaultSystem}
 }
 
-// MostFailures is how many failed trials a search stands.
+// MostFailures is how many failed trials a search tolerates.
 func (s Search) MostFailures() int {
 	if s.Failures > 0 {
 		return s.Failures
@@ -147,7 +147,7 @@ type Condition struct {
 func (c *Condition) Holds(s Settings) bool { return c == nil || s[c.Knob] == c.Value }
 
 // Searched are the knobs that the search varies: those that change what the job learns, and with the
-// SystemMode Searched the others that are found out by trying. What follows another knob is none of them.
+// SystemMode Searched the others that are found out by trying. What follows another knob is not one of them.
 func (p Policy) Searched() []Knob {
 	if p.Search == nil {
 		return nil
@@ -158,7 +158,7 @@ func (p Policy) Searched() []Knob {
 }
 
 // Trial is the policy of one trial of the search, an ordinary job whose hyperparameters are given: what
-// the search varies is no knob of it, and unless the search is pipelined it is only observed.
+// the search varies is not a knob of it. The trial is only observed unless the search is pipelined.
 func (p Policy) Trial() Policy {
 	if p.Search == nil {
 		return p

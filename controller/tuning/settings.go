@@ -74,7 +74,7 @@ func (v Value) String() string {
 // Equal lets go-cmp compare values.
 func (v Value) Equal(o Value) bool { return v == o }
 
-// Compare orders values by their numbers, and those that are none by their texts.
+// Compare orders values by their numbers, and other values by their texts.
 func (v Value) Compare(o Value) int {
 	return cmp.Or(cmp.Compare(v.Float(), o.Float()), cmp.Compare(v.String(), o.String()))
 }
@@ -147,7 +147,7 @@ func (s Settings) Only(keep func(name string) bool) Settings {
 }
 
 // Key is a canonical text, equal exactly when the settings are: "batch_size=32 cores=2". Words that
-// would read as something else stand in double quotes.
+// would read as something else are in double quotes.
 func (s Settings) Key() string {
 	var b strings.Builder
 	for i, name := range slices.Sorted(maps.Keys(s)) {
@@ -244,7 +244,7 @@ func binaryUnits() []unit {
 	return []unit{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}}
 }
 
-// Longer names stand first, so that "MiB" is not read as "B".
+// Longer names come first, so that "MiB" is not read as "B".
 func byteUnits() []unit {
 	return append(
 		binaryUnits(),

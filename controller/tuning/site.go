@@ -28,9 +28,9 @@ type Site struct {
 	Tariff        Tariff        `json:"prices"`         // what jobs are charged
 
 	Advice         Advice        `json:"advice"`          // what is done with advice to the scheduler
-	AdviceQuantile float64       `json:"advice_quantile"` // of the forecast, to which a waiting job's time limit is lowered
+	AdviceQuantile float64       `json:"advice_quantile"` // of the forecast: a waiting job's time limit is lowered to it
 	AdviceMargin   time.Duration `json:"advice_margin"`   // that the lowered limit leaves beyond it
-	AdviceNice     int           `json:"advice_nice"`     // by how much the priority of the largest jobs may be lowered, 0 = no job's
+	AdviceNice     int           `json:"advice_nice"`     // how much the priority of the largest jobs may be lowered, 0 = no job's
 
 	EnforceModel bool `json:"enforce_model"` // modelled joules may support claims and budgets
 	ShareClasses bool `json:"share_classes"` // class effects from other users' jobs count
@@ -131,8 +131,8 @@ func (k Knob) atMost(ceiling Value, rule Rule) (narrowed Knob, taken []Limit, ok
 		k.Values = slices.DeleteFunc(slices.Clone(k.Values), func(v Value) bool { return !within(v) })
 		return k, taken, len(k.Values) > 0
 	}
-	// A knob that follows another has no range of its own until now; one with
-	// neither values nor range allows nothing, and must not begin to.
+	// A knob that follows another has no own range until now; one with neither values nor range
+	// allows nothing, and must not begin to.
 	if !within(k.Max) || !k.Max.IsSet() && (k.Min.IsSet() || k.Follows != "") {
 		k.Max = ceiling
 	}

@@ -154,8 +154,8 @@ type Returns struct {
 	// owner's own settings, per run.
 	Expected float64 `json:"expected"`
 	Error    float64 `json:"error"`
-	// Between is by how much runs under one setting differ, as a standard deviation of
-	// logarithms: inputs differ, and neighbours.
+	// Between is how much runs under one setting differ, as a standard deviation of logarithms:
+	// inputs differ, and neighbours.
 	Between float64 `json:"between,omitempty"`
 
 	// Ends are the earlier runs under the owner's own hyperparameters that showed the quality
@@ -182,7 +182,7 @@ const (
 	Probe    Action = "probe"     // run the next epochs under a setting to learn its effect
 	Move     Action = "move"      // run the rest under a better setting
 	RollBack Action = "roll-back" // return to the owner's own settings
-	Adapt    Action = "adapt"     // have the running job take an action that it offers; Settings counts all that it is to have taken
+	Adapt    Action = "adapt"     // make the running job take an action that it offers; Settings counts all that it is to have taken
 )
 
 // Evidence is one number or word behind a decision, in the order in which a reader needs them.
@@ -232,15 +232,15 @@ type Effect struct {
 	From     Settings `json:"from,omitempty"`    // what they were compared with; nil: the owner's own
 	LogRatio float64  `json:"log_ratio"`         // negative is better
 	SD       float64  `json:"sd"`                // standard deviation between runs
-	Apart    float64  `json:"apart,omitzero"`    // standard error by which it may differ here, where the epochs of the runs did other work
+	Apart    float64  `json:"apart,omitzero"`    // standard error of its difference here, where the epochs of the runs did other work
 	LogTime  float64  `json:"log_time"`          // of the seconds alone, for max_slowdown
 	Runs     int      `json:"runs"`              // jobs that it was measured in
 	Age      float64  `json:"age"`               // days since the newest
 	Between  bool     `json:"between,omitempty"` // only a hint: the epoch times of two runs, which may have done other work
 }
 
-// halfLife is after how many days an effect counts as if half of its runs were gone: machines,
-// libraries and inputs drift.
+// halfLife is how many days it takes until an effect counts as if half of its runs were gone:
+// machines, libraries and inputs drift.
 const halfLife = 90
 
 // Fresh is how many runs of today an effect is worth.

@@ -16,7 +16,7 @@ const (
 // TrialsOf summarises epochs into one Trial per setting, in the order of first use. Own marks the
 // reference.
 //
-// A reference is made of clean epochs alone: no warm-up, no disturbance, no cut. So is every other
+// A reference is made only of clean epochs: no warm-up, no disturbance, no cut. So is every other
 // trial, but harm is never noise: disturbed and cut epochs count, with less weight, where they make
 // a setting worse. A setting without a clean epoch has a trial with Epochs 0 only where its epochs,
 // warm-up included, are far longer than the reference's.
@@ -64,8 +64,8 @@ func keysOf(epochs []Epoch) []string {
 	return out
 }
 
-// trendSD is by how much an epoch usually differs from the one before by the job's own trend. More
-// than trendMost is no trend: then something else happened.
+// trendSD is how much an epoch usually differs from the one before by the job's own trend. More
+// than trendMost is not a trend: something else happened.
 const (
 	trendSD     = 0.003
 	trendEpochs = 6
@@ -194,7 +194,7 @@ func (t Trial) Weight() float64 {
 // epochSD is the usual log difference between epochs, as long as few were measured.
 const epochSD = 0.05
 
-// EpochSD is the spread of the epochs of a job, beside which what is usual counts as four epochs.
+// EpochSD is the spread of the epochs of a job; what is usual counts as four more epochs.
 func EpochSD(trials ...Trial) float64 { return math.Sqrt(EpochVariance(trials)) }
 
 // EpochVariance is the square of EpochSD.
@@ -219,7 +219,7 @@ func Reference(trials []Trial) (Trial, bool) {
 	return First(trials, func(t Trial) bool { return t.Reference })
 }
 
-// Quantile is that of numbers, between their order statistics; 0 of none.
+// Quantile returns the q-quantile of x, between order statistics; 0 of none.
 func Quantile(x []float64, q float64) float64 {
 	if len(x) == 0 {
 		return 0
@@ -245,7 +245,7 @@ func Median[T time.Duration | float64](x []T) T {
 // Finite reports whether v is a number that can be stored.
 func Finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// Each is what a function makes of each of a list; nil of none.
+// Each returns the results of a function over a list; nil for an empty one.
 func Each[T, U any](list []T, of func(T) U) (out []U) {
 	for _, x := range list {
 		out = append(out, of(x))
@@ -261,7 +261,7 @@ func Last[T any](list []T) (out T) {
 	return out
 }
 
-// Count is of how many of a list so is true.
+// Count returns for how many of a list so is true.
 func Count[T any](list []T, so func(T) bool) (n int) {
 	for _, x := range list {
 		if so(x) {
@@ -292,8 +292,8 @@ func First[T any](list []T, so func(T) bool) (out T, found bool) {
 const emptier = 1.4
 
 // InCompany returns epochs as they can be compared where jobs of one kind run side by side on a node all
-// the time. That siblings crowd an epoch is then no disturbance, but for a setting with more cores than the
-// owner's, which takes them from the siblings. An epoch under another setting than the owner's counts as
+// the time. Siblings that crowd an epoch then do not disturb it, unless the setting has more cores than the
+// owner's, which it takes from the siblings. An epoch under another setting than the owner's counts as
 // disturbed where clearly fewer siblings ran than under the owner's.
 func InCompany(epochs []Epoch, own Settings) []Epoch {
 	if !slices.ContainsFunc(epochs, func(e Epoch) bool { return e.Siblings > 0 }) {

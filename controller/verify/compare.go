@@ -22,8 +22,8 @@ import (
 //     inconclusive.
 //
 // The claims of 2 and 4 share the error where they are made by different
-// measures, so that the level holds for the verdict as a whole. A quality guard
-// is no claim but a precaution: it acts on the numbers as they are.
+// measures, so that the level holds for the verdict as a whole. A quality guard is a
+// precaution, not a claim: it acts on the numbers as they are.
 func Compare(in Input) tuning.Outcome {
 	in.Objective = cmp.Or(in.Objective, tuning.DefaultObjective)
 	in.Level = cmp.Or(in.Level, DefaultLevel)

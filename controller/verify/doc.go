@@ -8,13 +8,13 @@
 // allows. The verdict is inconclusive until the interval says otherwise.
 //
 // Warm-up epochs, polluted epochs and epochs that chose the setting, which the caller marks as
-// warm-up, are left out. Two equal jobs differ, and so do two attempts of one job: both is
+// warm-up, are left out. Two equal jobs differ, and so do two attempts of one job: both are
 // part of the interval.
 //
-// Of pairs nothing is assumed about how the two jobs differ but what chance guarantees:
+// How the two jobs of a pair differ is not assumed beyond what chance guarantees:
 // Pair says how pairs are built.
 //
-// What no interval repairs: within one job the untuned epochs come first, so an
+// No interval repairs this: within one job the untuned epochs come first, so an
 // effect of time itself (epochs that get longer as the job goes on) counts as
 // an effect of the setting; only pairs of jobs, compared at matching epochs, are
 // free of it.

@@ -116,7 +116,7 @@ func byNumber(epochs []tuning.Epoch) []tuning.Epoch {
 	return slices.SortedStableFunc(slices.Values(epochs), order)
 }
 
-// source picks the source of joules by which most can be compared; any measured
+// source picks the source of joules that allows most comparisons; any measured
 // one goes before modelled joules. Empty: no source is on both sides.
 func (in Input) source() string {
 	best, most := "", 0

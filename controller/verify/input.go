@@ -18,9 +18,9 @@ import (
 //     same settings asked for, the same kind of machine. The inputs may differ.
 //   - The rule that pairs them looks at no result. Each job is used once, with a
 //     partner near in time, since machines and neighbours change.
-//   - A pair stays as it is once it was made, and pairs stand in the order in which
-//     they were made: the interval holds at all times only over a sequence that
-//     grows and is never shuffled again.
+//   - A pair does not change once it was made, and pairs are in the order in which they
+//     were made: the interval holds at all times only over a sequence that grows and is
+//     never shuffled again.
 //   - A tuned job counts whatever became of it. Its probe epochs are marked as warm-up,
 //     and what they and the restarts with their warm-up cost beyond the untuned job's
 //     same epochs is the charge.
@@ -35,7 +35,7 @@ type Pair struct {
 	// compared. Charged to the tuned side, spread over those epochs.
 	ChargeSeconds float64
 	ChargeJoules  tuning.Joules
-	ChargeHeld    float64 // what of tuning.Cost is no energy, in its unit
+	ChargeHeld    float64 // the part of tuning.Cost that is not energy, in its unit
 	ChargeSource  string  // of ChargeJoules; empty: that of the epochs that are compared
 	// JoulesUnknown: tuning cost joules that were not measured. The pair is then left
 	// out wherever joules count, since taking them for none would flatter tuning.

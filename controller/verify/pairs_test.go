@@ -8,7 +8,7 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// pair makes two jobs of n epochs whose seconds stand in the given ratio.
+// pair makes two jobs of n epochs whose seconds have the given ratio.
 func pair(n int, ratio float64) Pair {
 	return Pair{Untuned: epochs(1, around(n, 10, .02)...), Tuned: epochs(1, around(n, 10*ratio, .02)...)}
 }

@@ -95,14 +95,14 @@ func between(before, after []float64, alpha float64) estimate {
 	return estimate{value: m2 - m1, half: halfWidth(sse, n1*n2/(n1+n2), n1+n2-1, alpha), n: min(len(before), len(after))}
 }
 
-// tie is by how much an epoch may be nearer to one end and still be in the middle: it is of
+// tie is how much an epoch may be nearer to one end and still be in the middle: it is of
 // both parts, or rounding would choose.
 const tie = 1e-9
 
 // hidesFrom is from how many epochs on a side would hide the doubt about the other.
 const hidesFrom = 2 * clipFrom
 
-// typical are the epochs of a side that may stand for it. A side that is too short to
+// typical are the epochs of a side that may represent it. A side that is too short to
 // clip by itself is held against the deviation of the other. Where its epochs are further
 // apart than one stall away, one of them stalled, and the many epochs of the other side
 // would hide how little is known of this one: it is taken for the fast ones and for the
@@ -132,7 +132,7 @@ func squares(xs []float64, mean float64) float64 {
 }
 
 // Clipping: an epoch further than clipAt robust standard deviations from the
-// median of its side counts as if it stood there. It stays a slow epoch, but one
+// median of its side counts as if it were there. It stays a slow epoch, but one
 // stall does not hide the effect of all others. Below clipFrom epochs the median
 // deviation is too uncertain to clip by. This bends the martingale a little; the
 // simulations in the tests hold the error below the level with it.
@@ -155,7 +155,7 @@ func clip(xs []float64) []float64 {
 	return out
 }
 
-// reach is the median, and how far from it an epoch counts as it is.
+// reach returns the median m, and the distance r up to which an epoch counts as it is.
 func reach(xs []float64) (m, r float64) {
 	m = tuning.Median(xs)
 	deviations := make([]float64, len(xs))

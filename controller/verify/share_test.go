@@ -10,7 +10,7 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// share draws pairs of jobs of one kind, of which chance chose one to stay untuned:
+// share draws pairs of jobs of one kind; chance chose one of each to stay untuned:
 // their inputs differ as the size function says, their runs and epochs by a few
 // percent, and tuning has the given effect.
 func share(rng *rand.Rand, pairs int, size func(*rand.Rand) float64, effect float64) []Pair {

@@ -23,7 +23,7 @@ type Watcher struct {
 	Retry  time.Duration // pause before a broken stream is opened again, default one second
 	Log    *slog.Logger
 
-	listed map[driver.JobID]driver.Job // what the last list said of jobs that do not run
+	listed map[driver.JobID]driver.Job // what the last list said about jobs that do not run
 	lists  int                         // since the stream was opened
 }
 

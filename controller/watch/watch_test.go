@@ -97,7 +97,7 @@ func TestAClosedQueueForgetsItsTimers(t *testing.T) {
 	})
 }
 
-// source is a stream that breaks, beside a list that is always right.
+// source is a stream that breaks, with a list that is always right.
 type source struct {
 	mu      sync.Mutex
 	streams []chan driver.Event

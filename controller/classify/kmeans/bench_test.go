@@ -18,7 +18,7 @@ const (
 	benchFeatures = 60
 )
 
-// profiles draws points like averaged profiles: kinds that stand apart in some
+// profiles draws points like averaged profiles: kinds that are separate in some
 // features and overlap in others, and noise of one unit.
 func profiles(n int) [][]float64 {
 	rng := source(42)
@@ -50,8 +50,8 @@ func BenchmarkCluster(b *testing.B) {
 	}
 }
 
-// TestForComparison writes what scripts/bench-kmeans lays beside another program: the
-// points as rows of little-endian floats, and what Cluster took and reached.
+// TestForComparison writes what scripts/bench-kmeans compares with another program:
+// the points as rows of little-endian floats, and what Cluster took and reached.
 func TestForComparison(t *testing.T) {
 	dir := os.Getenv("PITCHPIPE_KMEANS_BENCH")
 	if dir == "" {

@@ -63,7 +63,7 @@ func Next(distances [][]float64, r Result) int {
 	return at
 }
 
-// packed copies the points, one behind the other in memory.
+// packed copies the points, one after the other in memory.
 func packed(points [][]float64) [][]float64 {
 	if len(points) == 0 {
 		return nil
@@ -168,7 +168,7 @@ func squaredBelow(a, b []float64, limit float64) float64 {
 }
 
 // Silhouette returns the mean silhouette width of a partition (Rousseeuw, 1987),
-// from -1 to 1: near 1 the clusters stand apart, near 0 they touch. A point alone
+// from -1 to 1: near 1 the clusters are well separated, near 0 they touch. A point alone
 // in its cluster counts 0, and so does a partition into fewer than two clusters.
 // distances are the squared ones of Distances; labels has one label, at least 0, for
 // each point.

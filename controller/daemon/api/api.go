@@ -48,8 +48,8 @@ type Submission struct {
 	Off       bool              `json:"off,omitempty"` // run it untuned
 }
 
-// HeadStart is with what a job is to be submitted by its user, who asked before, instead
-// of its own settings; the zero HeadStart: as it is.
+// HeadStart is what a user who asked before submits a job with, instead of its own
+// settings; the zero HeadStart: as it is.
 type HeadStart struct {
 	Intent   string          `json:"intent,omitempty"` // the scheduler gets it with the change
 	Change   driver.Change   `json:"change,omitzero"`
@@ -83,7 +83,7 @@ type Verdict struct {
 
 // Job is one job's status.
 type Job struct {
-	trials.Lineage // of which search it is
+	trials.Lineage // the search that it belongs to
 
 	ID       string        `json:"id"`
 	Name     string        `json:"name"`
@@ -117,7 +117,7 @@ type Job struct {
 	Current  tuning.Settings `json:"current,omitempty"`
 	Advice   tuning.Settings `json:"advice,omitempty"`
 	Recalled bool            `json:"recalled,omitempty"` // changed before its start
-	// RightSized: changed before its start in memory alone, since jobs of its kind
+	// RightSized: only its memory was changed before its start, since jobs of its kind
 	// needed less than its owner asked for.
 	RightSized bool            `json:"right_sized,omitempty"`
 	Trials     []tuning.Trial  `json:"trials,omitempty"`
@@ -166,7 +166,7 @@ func (u Usage) Text(v float64) string {
 
 // Story is what happened to a job, in order.
 type Story struct {
-	trials.Lineage // of which search it is
+	trials.Lineage // the search that it belongs to
 
 	Job     string  `json:"job"`
 	Verdict string  `json:"verdict"` // where it is, and what tuning did for it
@@ -177,8 +177,8 @@ type Story struct {
 	Lines []Line `json:"lines"`
 	Spent string `json:"spent,omitempty"` // what its attempts held and were charged so far, in words
 
-	// Replays are its decisions made again, oldest first, where that was asked for.
-	// Dropped is how many there were before those, of which the state is not kept.
+	// Replays are its decisions made again, oldest first, where the request asks for it.
+	// Dropped counts the earlier ones, whose state is not kept.
 	Replays []Replay `json:"replays,omitempty"`
 	Dropped int      `json:"dropped,omitempty"`
 }
@@ -198,7 +198,7 @@ type Replay struct {
 
 // Event is one line of the history of all jobs.
 type Event struct {
-	trials.Lineage // of which search the job is, or which search it is about
+	trials.Lineage // the search that the job belongs to, or that the event is about
 
 	At     time.Time     `json:"at"`
 	Job    string        `json:"job"` // empty: none
@@ -238,7 +238,7 @@ type KnownClass struct {
 type KnownModel struct {
 	Name       string         `json:"name"`
 	Version    int            `json:"version"`    // of its form
-	Fits       int            `json:"fits"`       // of which it is the last
+	Fits       int            `json:"fits"`       // it is the last of so many
 	Confidence float64        `json:"confidence"` // share of a class's runs within its radius; farther away is unknown
 	Strata     []KnownStratum `json:"strata"`
 }
@@ -259,7 +259,7 @@ type Knowledge struct {
 	Observations int          `json:"observations"`
 	Kinds        []KnownKind  `json:"kinds"`
 	Classes      []KnownClass `json:"classes"`
-	Model        *KnownModel  `json:"model"` // null: none was fitted yet
+	Model        *KnownModel  `json:"model"` // null: none has been fitted
 }
 
 // Pause says that the tuner does nothing in a scope.

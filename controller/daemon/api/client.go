@@ -161,7 +161,7 @@ func (c *Client) Pauses(ctx context.Context) ([]Pause, error) {
 	return get[[]Pause](ctx, c, PathPauses)
 }
 
-// Advice is what the scheduler is advised about the caller's jobs, and what became of it.
+// Advice is what the scheduler is advised about the caller's jobs, and the outcome.
 func (c *Client) Advice(ctx context.Context) ([]advise.Item, error) {
 	return get[[]advise.Item](ctx, c, PathAdvice)
 }
@@ -253,7 +253,7 @@ func (c *Client) send(ctx context.Context, method, target string, in any) (*http
 	return nil, problem{errorOf(p.Kind, resp.StatusCode), p.Error}
 }
 
-// problem is what the controller answers, under the error that its kind stands for.
+// problem is what the controller answers, as the error of its kind.
 type problem struct {
 	kind error
 	text string

@@ -31,7 +31,7 @@ type Options struct {
 	// Tick is how often a job is looked at; 0 = 20 ms, which in virtual time is
 	// much work.
 	Tick time.Duration
-	// Driver, where not nil, stands between the controller and the cluster.
+	// Driver, where not nil, is between the controller and the cluster.
 	Driver func(driver.Driver) driver.Driver
 
 	// Cluster, where not nil, is one that exists already and outlives the controller:

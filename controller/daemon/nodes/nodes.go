@@ -171,7 +171,7 @@ func (e *Exporters) Window(ctx context.Context, node, job string, attempt int, a
 
 // Saves are the checkpoints that an attempt reported to its node's exporter.
 func (e *Exporters) Saves(ctx context.Context, node, job string, attempt int) (api.Saves, error) {
-	// No sample has that number: the answer has the job alone.
+	// No sample has that number: the answer has only the job.
 	w, err := e.Window(ctx, node, job, attempt, ^uint64(0))
 	return api.Saves{Count: w.Job.Saves, Last: w.Job.Saved, Now: w.Now}, err
 }

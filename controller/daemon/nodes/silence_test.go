@@ -44,7 +44,7 @@ func TestASilentExporterIsLoggedOnce(t *testing.T) {
 			{"it lets the controller in", nil, nil, 5, "answers again"},
 		} {
 			f.set(c.err, false)
-			// Whoever comes after the wait brings a try about, the one after that gets
+			// The first call after the wait makes a try; the one after that gets
 			// through.
 			for range 2 {
 				_, _ = e.Window(t.Context(), "n1", "j", 1, 0)

@@ -16,7 +16,7 @@ const Placeholder = "{node}"
 // ErrPattern means that a pattern leads to no exporter.
 var ErrPattern = errors.New("want unix:/PATH/{node}.sock or https://{node}:PORT")
 
-// ErrNode means that a node has no name, or one that is no host name.
+// ErrNode means that a node has no name, or one that is not a host name.
 var ErrNode = errors.New("not a node that can be asked")
 
 // hostName is a name that can be put into a path or an address.

@@ -24,7 +24,7 @@ var ErrUnknown = errors.New("caller unknown: not a Unix socket")
 type Peer struct {
 	UID  uint32
 	Name string
-	also string // owners whose jobs are his too, with a comma behind each
+	also string // owners whose jobs are his too, with a comma after each
 }
 
 // With is the same caller, who may act for another owner as well. An owner's name has no

@@ -11,7 +11,7 @@ import (
 )
 
 // behind lists all that a decision rests on: the numbers that it was compared by, what is
-// left of the job, how its budgets stand, and what else was considered.
+// left of the job, the state of its budgets, and what else was considered.
 func behind(d *tuning.Decision) []string {
 	numbers := d.Evidence
 	if d.Forecast.IsKnown() { // which says it with its interval
@@ -60,7 +60,7 @@ func span(e tuning.Estimate, form func(float64) string) string {
 	return form(e.Low) + " to " + form(e.High)
 }
 
-// budget says how a budget stands; one that is far is not worth a line.
+// budget returns a line on the state of a budget, none while its limit is far.
 func budget(b tuning.BudgetOutlook) []string {
 	form, noun := report.Duration, "time"
 	if b.Of == "energy" {

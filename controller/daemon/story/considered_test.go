@@ -16,7 +16,7 @@ func about(value, low, high float64) *tuning.Estimate {
 	return &tuning.Estimate{Value: value, Low: low, High: high}
 }
 
-// considered is a job of which a forecast was made, with a budget that it may not keep.
+// considered is a job with a forecast and a budget that it may exceed.
 func considered() *reconcile.Record {
 	class := &tuning.Class{ID: "c2", Reason: tuning.ReasonNearest, NearestID: "c2", Distance: 0.8, Radius: 2, Neighbours: []tuning.Neighbour{
 		{ID: "c2", Distance: 0.8, Radius: 2}, {ID: "c7", Distance: 3.1, Radius: 2.5},

@@ -28,7 +28,7 @@ func Tell(r *reconcile.Record) api.Story {
 
 // Sentence is one entry as a sentence; not ok where nothing is worth saying.
 func Sentence(r *reconcile.Record, e reconcile.Entry) (string, bool) {
-	if d := e.Decision; d != nil { // what is behind it is not asked for
+	if d := e.Decision; d != nil { // what follows it is not asked for
 		e.Decision = &tuning.Decision{Action: d.Action, Reason: d.Reason, Settings: d.Settings, Advice: d.Advice}
 	}
 	line, ok := tell(r, e)
@@ -96,7 +96,7 @@ func ending(r *reconcile.Record) string {
 	}[r.State], "It failed")
 	switch {
 	case r.Ended.IsZero():
-	case r.Started.IsZero() && r.Done() == 0: // the time in the queue is no run time
+	case r.Started.IsZero() && r.Done() == 0: // time in the queue is not run time
 		text += fmt.Sprintf(" after %s in the queue", report.Duration(r.Ended.Sub(r.Submitted).Seconds()))
 	default:
 		text += fmt.Sprintf(" after %s and %s", report.Duration(r.Ended.Sub(cmp.Or(r.Started, r.Submitted)).Seconds()), number(float64(r.Done()), "epoch"))
@@ -160,7 +160,7 @@ func outcome(o tuning.Outcome) (string, []string) {
 		text = fmt.Sprintf("Compared with runs of its kind under its owner's settings: %s.", o.Reason.Sentence())
 		over = number(float64(o.Runs), "run") + " of its kind under " + settingsText(o.Tuned)
 	case o.Pairs == 0:
-		return text, nil // there is no number
+		return text, nil // without a number
 	}
 	why := measureText(o.Measure) + " changed by " + changed(o) + " over " + over
 	if o.Source != "" {

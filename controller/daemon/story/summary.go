@@ -103,7 +103,7 @@ func effect(r *reconcile.Record, current tuning.Settings) string {
 	return "not measured yet"
 }
 
-// perEpoch is by how much time, cost and joules of an epoch differ from those under the owner's
+// perEpoch is how much time, cost and joules of an epoch differ from those under the owner's
 // settings. With judged it leaves out what the outcome has judged.
 func perEpoch(r *reconcile.Record, current tuning.Settings, judged bool) string {
 	var own, now *tuning.Trial

@@ -28,7 +28,7 @@ type Ground struct {
 	User   string
 }
 
-// PolicyOf says which policy the file at path is; empty: there is none.
+// PolicyOf says which policy the file at path is; empty: none.
 func PolicyOf(path string) string {
 	if path == "" {
 		return "site policy: none, so the built-in one counts"

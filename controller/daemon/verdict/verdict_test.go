@@ -55,7 +55,7 @@ func TestTheVerdictOnASearchSaysHowItStarts(t *testing.T) {
 		if said := strings.Contains(verdict.Text(v), "pitchpipe search run job.sh starts the search for lr"); !v.Valid || said != want {
 			t.Errorf("%q: %s", search, verdict.Text(v))
 		}
-		if knobs := v.Prospects[0].Knobs; (len(knobs) == 1) != want { // a trial has its lr, so that cores alone can act in it
+		if knobs := v.Prospects[0].Knobs; (len(knobs) == 1) != want { // a trial has its lr, so that only cores can act in it
 			t.Errorf("%q: %v", search, knobs)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"pitchpipe/controller/evaluate"
 )
 
-// Path is where a file of recorded runs stands: in the folder that PITCHPIPE_DATA names,
-// else beside the repository. The test is skipped where there is none, and with -short,
+// Path is where a file of recorded runs is: in the folder that PITCHPIPE_DATA names,
+// else next to the repository. The test is skipped where there is none, and with -short,
 // since replaying them takes a while.
 func Path(t testing.TB, parts ...string) string {
 	t.Helper()
@@ -45,7 +45,7 @@ func Recorded(t testing.TB, f evaluate.Format, files ...string) []evaluate.Table
 	return out
 }
 
-// Table parses a table that stands in the test.
+// Table parses a table that the test contains.
 func Table(t testing.TB, name, text string, f evaluate.Format) evaluate.Table {
 	t.Helper()
 	out, err := evaluate.Parse(name, strings.NewReader(text), f)

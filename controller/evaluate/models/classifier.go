@@ -260,7 +260,7 @@ func area(high, low []float64) float64 {
 	return sum / float64(len(high)*len(low))
 }
 
-// insert adds a word to sorted ones that does not stand there.
+// insert adds a word to sorted ones unless it is there.
 func insert(all []string, one string) []string {
 	if i, found := slices.BinarySearch(all, one); !found {
 		all = slices.Insert(all, i, one)

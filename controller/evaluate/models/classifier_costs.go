@@ -75,9 +75,9 @@ func cheapestOf(all []priced) string {
 	return cheapest(all, func(p priced) []string { return slices.Sorted(maps.Keys(p.costs)) }, priced.at)
 }
 
-// costs leaves each subject out in turn: the classes are learned from all others'
-// executions, those of its program's other inputs included, and each of its own is
-// classified and gets what is cheapest for the subjects of its class.
+// costs leaves each subject out in turn: the classes are learned from the executions of
+// all others, also of its program's other inputs. Each of its own executions is classified
+// and gets what is cheapest for the subjects of its class.
 func (b *bench) costs(tables []evaluate.Table, objective string) (evaluate.Line, error) {
 	if !slices.Contains(Objectives(), objective) {
 		return nil, evaluate.Invalid("objective %q: want one of %s", objective, strings.Join(Objectives(), ", "))

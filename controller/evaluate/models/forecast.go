@@ -179,8 +179,8 @@ func (f family) target(r run, n int) (int, bool) {
 	return at, at >= n
 }
 
-// How far beyond its end a run is searched for its target, as a multiple of its epochs,
-// and by how much the steps there grow.
+// How far beyond its end a run is searched for its target, as a multiple of its epochs, and
+// how much the steps there grow.
 const (
 	beyond = 10
 	stride = 1.02
@@ -277,7 +277,7 @@ func (f family) measure(ctx context.Context, shares []float64, heard func(run in
 	return rows, nil
 }
 
-// add compares the forecasts of one run with its truth. False: there was none of its end.
+// add compares the forecasts of one run with its truth. False: no forecast of its end was made.
 func (e *errorsOf) add(f family, r run, n int, alone, taught forecast.Forecast) (tuning.Estimate, bool) {
 	truth := r.Values[len(r.Values)-1]
 	off := func(v float64) float64 { return math.Abs(v-truth) / max(math.Abs(truth), math.SmallestNonzeroFloat64) }

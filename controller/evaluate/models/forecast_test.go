@@ -59,7 +59,7 @@ func TestAForecastKnowsNothingOfLaterRunsOrOfItsOwnRest(t *testing.T) {
 	whole := smallForecast(t)
 	in := models.ForecastInput{Set: evaluate.Set{Curves: []evaluate.Table{whole}}, Seen: []float64{0.5}}
 	first := whole
-	first.Rows = whole.Rows[:20] // the first run alone
+	first.Rows = whole.Rows[:20] // only the first run
 	alone := runForecast(t, models.ForecastInput{Set: evaluate.Set{Curves: []evaluate.Table{first}}, Seen: in.Seen}).Rows[0]
 	if alone.Figure("final_error_median") != alone.Figure("alone_error_median") {
 		t.Errorf("the first run has no other to learn from: %g and %g", alone.Figure("final_error_median"), alone.Figure("alone_error_median"))
@@ -108,7 +108,7 @@ func BenchmarkForecasts(b *testing.B) {
 }
 
 // TestTheAimsAreMetOnRecordedCurves holds what was reached on the development data. The
-// ratio when it was written: 0.68 in the geometric mean, and 1.02 at most but for one
+// ratio when it was written: 0.68 in the geometric mean, and 1.02 at most except in one
 // row, the loss of lcbench-34539 at 0.3, which hardly moves on and where the last value
 // is best: 1.03. Of the two workloads with fewer than ten runs the rows are within as
 // measured, and so few runs could have shown another ratio. Coverage was 0.76 to 0.88.

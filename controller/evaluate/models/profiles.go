@@ -17,7 +17,7 @@ import (
 	"pitchpipe/exporter/api"
 )
 
-// moment is when every recorded run began: nothing has aged.
+// moment is one start time for every recorded run: nothing has aged.
 func moment() time.Time { return time.Unix(0, 0).UTC() }
 
 // accounted makes the profile of a run that was recorded with the exporter's columns, by
@@ -192,9 +192,9 @@ func counted(column string) bool {
 		!slices.ContainsFunc(words, func(w string) bool { return slices.Contains(gauges, w) })
 }
 
-// recordings says which recording a table is of, by its place among those of its kind: those
-// of one folder belong together, and where several of a kind stand in one, the first of each
-// do, and so on.
+// recordings returns which recording each table belongs to, by its place among those of its
+// kind. Tables of one folder belong together: where a folder holds several of a kind, the
+// first of each kind, then the second, and so on.
 func (in RegretInput) recordings() func(i int, t evaluate.Table) string {
 	folder := func(t evaluate.Table) string { return filepath.Dir(t.File) }
 	crowded := slices.ContainsFunc([][]evaluate.Table{in.Trials, in.Samples, in.Curves}, func(all []evaluate.Table) bool {

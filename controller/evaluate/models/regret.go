@@ -84,7 +84,7 @@ func Regret(ctx context.Context, in RegretInput, progress evaluate.Progress) (ev
 	return out, nil
 }
 
-// knobs are what the settings name, with every value that was measured.
+// knobs returns the knobs that the settings name, with every measured value.
 func knobs(all []*factorial) []tuning.Knob {
 	var settings []tuning.Settings
 	for _, s := range all {
@@ -105,7 +105,7 @@ func knobs(all []*factorial) []tuning.Knob {
 	})
 }
 
-// judgement is what became of one input.
+// judgement is the result for one input.
 type judgement struct {
 	row       evaluate.Line
 	single    string  // the best single setting for all others
@@ -163,7 +163,7 @@ func (in RegretInput) leaveOut(s *factorial, all []*factorial, jobs []job) (judg
 	return out, nil
 }
 
-// costs are the means over all repeats of verdicts.
+// costs returns the geometric mean regrets over all repeats of verdicts.
 func costs(all []verdict) (regret, probed evaluate.Figure) {
 	var got, tried []float64
 	for _, v := range all {
@@ -324,8 +324,8 @@ func (m *lessons) decide(j job) verdict {
 	return out
 }
 
-// state is that of a job of which nearly all is still to come, and which can be moved
-// for nothing: whether a move repays its restart is another question.
+// state is that of a job that is near its start and can be moved at no cost: whether a
+// move repays its restart is another question.
 func (in RegretInput) state(class tuning.Class, effects []tuning.Effect, o knowledge.Observation) tuning.State {
 	const epochs = 1_000_000
 	seconds := 1.0

@@ -41,8 +41,8 @@ type factorial struct {
 	runs              map[string]map[int]trial // by the key of the settings, and repeat
 }
 
-// name is what the input's jobs are called: each input is a kind of job of its own, so
-// that the classes do not know which inputs are of one workload.
+// name is what the input's jobs are called: each input is its own kind of job, so that the
+// classes do not know which inputs belong to one workload.
 func (s *factorial) name() string { return fmt.Sprintf("%s/%d", s.workload, s.input) }
 
 func (s *factorial) keys() []string { return slices.Sorted(maps.Keys(s.runs)) }
@@ -156,10 +156,9 @@ func spread(all []*factorial) evaluate.Figure {
 	return evaluate.Figure(math.Sqrt(squares / free))
 }
 
-// gather sorts the trials by input. Runs that failed are no runs; those whose cost was
-// not measured are listed. Repeats of several recordings are repeats of their own. Inputs
-// have the numbers that the tables give them, or, of a workload whose inputs are words, those
-// of their places.
+// gather sorts the trials by input. Failed runs do not count; those whose cost was not
+// measured are listed. Each recording has its own repeats. Inputs have the numbers that the
+// tables give them, or, of a workload whose inputs are words, those of their places.
 func (in RegretInput) gather(sampled sampledRuns) ([]*factorial, evaluate.LeftOut, error) {
 	at := map[[3]string]*factorial{}
 	var out []*factorial
@@ -233,8 +232,8 @@ func (s *factorial) add(r evaluate.Row, one trial, offset int) (repeat int, ok b
 	return repeat, true
 }
 
-// trial reads what a run took: as a whole, and an epoch of it. Without epochs the run is
-// one. Nil: it is no measurement; the words say why where it did not fail.
+// trial reads what a run took: as a whole, and an epoch of it. Without epochs the run is one.
+// Nil: it is not a measurement; the words say why unless it failed.
 func (in RegretInput) trial(r evaluate.Row) (*trial, string) {
 	disturbed, _ := r.Float("disturbed")
 	if r.Failed() || disturbed != 0 && in.Undisturbed {

@@ -287,7 +287,7 @@ func TestRecordingsThatCannotAnswerAreRefused(t *testing.T) {
 }
 
 // Two recordings whose runs, repeats and inputs have the same names, on two machines and
-// again on the first: each trial is profiled by the samples that stand beside it.
+// again on the first: each trial is profiled by the samples next to it.
 func TestRunsOfSeveralRecordingsAreKeptApart(t *testing.T) {
 	t.Parallel()
 	var in models.RegretInput

@@ -16,15 +16,15 @@ import (
 	"pitchpipe/controller/verify"
 )
 
-// VerifyInput is what Verify measures. Without any table the simulated nulls stand alone.
+// VerifyInput is what Verify measures. Without any table it measures only the simulated nulls.
 type VerifyInput struct {
 	evaluate.Set
 	Seeds      int     // replays of each null
 	Seed       uint64  // of the first
 	Level      float64 // share of false verdicts that is allowed
 	Untuned    int     // epochs of a job before its move
-	Epochs     int     // epochs after it, each of which is looked at
-	Pairs      int     // pairs of jobs, each of which is looked at
+	Epochs     int     // epochs after it; each is looked at
+	Pairs      int     // pairs of jobs; each is looked at
 	Candidates int     // settings that were tried with the same untuned epochs; 0 and 1: one
 }
 
@@ -36,7 +36,7 @@ func DefaultVerify() VerifyInput {
 // The comparisons that the controller makes.
 const (
 	Job   = "job"   // one job: its epochs before and after its move
-	Pairs = "pairs" // jobs of which chance left one untuned, inputs unknown
+	Pairs = "pairs" // jobs, one left untuned by chance; inputs unknown
 )
 
 // Recorded and Simulated are where a null comes from.
@@ -45,7 +45,7 @@ const (
 	Simulated = "simulated"
 )
 
-// Effects are the shares by which the tuned side is made shorter.
+// Effects are the shares that the tuned side is made shorter by.
 func Effects() []float64 { return []float64{0, 0.02, 0.05, 0.10, 0.20} }
 
 // null is a source of replays in which nothing has an effect.

@@ -118,7 +118,7 @@ func TestAJobIsUndisturbedBetweenItsChanges(t *testing.T) {
 	}
 }
 
-// Repeats that are alike, and a tuned side that is a fifth less: eight pairs of which all
+// Repeats that are alike, and a tuned side that is a fifth less: eight pairs that all
 // agree are the fewest that bring a verdict.
 func TestAVerdictOverPairsThatAllAgreeComesWithTheEighth(t *testing.T) {
 	t.Parallel()

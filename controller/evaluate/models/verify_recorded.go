@@ -17,9 +17,8 @@ const (
 	fewestAfter = 4 // epochs that a job has to have after its move to be looked at
 )
 
-// keyed is a run, and what it has in common with those that it is compared with: its
-// workload, machine and setting, or, where settings stand for inputs that are unknown, not
-// the setting.
+// keyed is a run, and what it shares with the runs that it is compared with: its workload,
+// machine and setting. The setting is left out where it stands for an unknown input.
 type keyed struct {
 	key, workload string
 	epochs        []tuning.Spent // a whole run counts as one
@@ -61,7 +60,7 @@ func place(r evaluate.Row) string {
 }
 
 // fromTrials makes pairs of whole runs: of repeats of one setting, and of runs whose
-// settings stand for inputs that are unknown.
+// settings stand for unknown inputs.
 func (in VerifyInput) fromTrials(t evaluate.Table) []null {
 	var repeats, mixed []keyed
 	for _, r := range t.Rows {
@@ -227,8 +226,8 @@ func (in VerifyInput) drawStretch(rng *rand.Rand, s []keyed) replay {
 }
 
 // fromCurves takes the epochs of each run, from one change of the job to the next, in
-// their order. The first epoch of a run is warm-up. Workloads whose epochs grow or shrink
-// as they go on stand by themselves: that is a drift.
+// their order. The first epoch of a run is warm-up. Workloads whose epochs grow or shrink as
+// they go on are listed by themselves: that is a drift.
 func (in VerifyInput) fromCurves(t evaluate.Table) []null {
 	var runs []keyed
 	for _, rows := range evaluate.Runs(t.Rows) {
@@ -278,7 +277,7 @@ func unchanged(rows []evaluate.Row) [][]tuning.Spent {
 			seconds, ok = until-from, known && knew
 		}
 		if !ok || seconds <= 0 {
-			out = append(out, nil) // not measured: what follows stands by itself
+			out = append(out, nil) // not measured: the slices after it have no sum
 			continue
 		}
 		out[len(out)-1] = append(out[len(out)-1], tuning.Spent{Seconds: seconds})

@@ -65,7 +65,7 @@ func heavy(sd float64) series {
 	})
 }
 
-// stalls are epochs of which one in twenty takes twice as long.
+// stalls are epochs; one in twenty takes twice as long.
 func stalls(sd float64) series {
 	return func(rng *rand.Rand, n int) []float64 {
 		out := normal(sd)(rng, n)
@@ -93,7 +93,7 @@ func (in VerifyInput) simulated() []null {
 			draw: func(rng *rand.Rand, _ kind) replay { return draw(rng) },
 		}
 	}
-	// The noise of a job goes on over its move; each attempt has a level of its own.
+	// The noise of a job goes on over its move; each attempt has its own level.
 	job := func(name string, noise series, attempts float64, limit string) null {
 		return simulated(Job, name, limit, func(rng *rand.Rand) replay {
 			logs := noise(rng, in.Untuned+in.Epochs)

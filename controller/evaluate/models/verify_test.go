@@ -35,7 +35,7 @@ func runVerify(t *testing.T, in models.VerifyInput) evaluate.Report {
 }
 
 // trials are repeats of two workloads under three settings, which differ by what spread
-// says of each.
+// gives for each.
 func trials(t *testing.T, spread func(nth int) float64) evaluate.Table {
 	t.Helper()
 	var b strings.Builder

@@ -131,7 +131,7 @@ func onsetsOf(file string, g evaluate.Group, left *evaluate.LeftOut) []onset {
 	return out
 }
 
-// ending is the mean quality of the last epochs.
+// ending returns the mean quality of a run's last epochs; false: unknown.
 func ending(run []evaluate.Row) (float64, bool) {
 	sum := 0.0
 	for _, r := range run[max(0, len(run)-lastOnes):] {

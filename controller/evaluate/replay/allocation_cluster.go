@@ -197,7 +197,7 @@ type lesson struct {
 	epochs   map[float64]float64 // steps of an epoch by batch
 	units    int                 // the most measured
 	batch    float64             // the largest measured
-	forecast []float64           // seconds of an epoch by size, as last made; nil: make it anew
+	forecast []float64           // seconds of an epoch by size, as last made; nil: make it again
 }
 
 // newLesson knows what an epoch is defined as: one pass over the data at the smallest batch.

@@ -10,14 +10,14 @@
 //
 // # Tuner
 //
-// A run goes on epoch by epoch: what is measured within it is paid as part of it. A run
-// that does not reach its end is stopped by rule, paid, and run again under the best
-// settings known, paid too, since its owner wants the result. Where there is no column of
-// epochs a run counts as one epoch, and each return is one of the recorded repeats. A
-// repeat that failed never reaches its end. A setting that lacks a number which the goal
-// needs is absent. What breaks a limit saves nothing. Each table is also replayed as a job
-// that cannot be moved: every return runs as a whole under one setting (recurring.Whole), at
-// most half of the returns try one. That is what the controller does before a job starts.
+// A run goes on epoch by epoch: what is measured within it is paid as part of it. A run that does
+// not reach its end is stopped by rule and run again under the best settings known, since its
+// owner wants the result. Both are paid. Where there is no column of epochs a run counts as one
+// epoch, and each return is one of the recorded repeats. A repeat that failed never reaches its
+// end. A setting that lacks a number which the goal needs is absent. What breaks a limit saves
+// nothing. Each table is also replayed as a job that cannot be moved: every return runs as a
+// whole under one setting (recurring.Whole), and at most half of the returns try one. That is
+// what the controller does before a job starts.
 //
 // # Plan
 //
@@ -26,7 +26,7 @@
 // clock are replaced. What the controller sees has the noise of the recorded repeats, or,
 // where a cell has none that differ, the noise asked for; what a job cost is stated in
 // expectation, so that luck pays for nothing. Each job may return to a site that remembers
-// what its runs taught. Only knobs move that leave alone what a job learns.
+// what its runs taught. Only knobs that do not change what a job learns are moved.
 //
 // # Search and Hyper
 //
@@ -41,7 +41,7 @@
 // # Allocation
 //
 // Jobs of the recorded workloads arrive at a simulated cluster, which several policies divide. A
-// policy never sees a speed that no job of the kind has shown, nor a job that has not arrived.
+// policy never sees a speed that no job of the kind has shown, or a job that has not arrived.
 // Speeds are those of workers on as few nodes as the table has: placement is not simulated.
 //
 // The package writes nothing, asks no controller, and counts nothing missing as zero.

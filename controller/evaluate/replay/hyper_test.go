@@ -15,8 +15,8 @@ import (
 	"pitchpipe/test/fixtures"
 )
 
-// curvesOfTwo are two workloads of 12 runs: the error falls to that of the setting, the best
-// of which is 0.01 above the floor at 5, and an epoch costs a second. One run breaks.
+// curvesOfTwo are two workloads of 12 runs: the error falls to that of the setting, at best (5)
+// 0.01 above the floor, and an epoch costs a second. One run breaks.
 func curvesOfTwo(t *testing.T) evaluate.Table {
 	t.Helper()
 	var b strings.Builder

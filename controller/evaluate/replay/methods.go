@@ -41,20 +41,20 @@ type problem struct {
 	outcome    string
 	settings   []tuning.Settings
 	candidates *propose.Candidates
-	expected   []float64 // by the other workloads of the table; nil: there is none
+	expected   []float64 // by the other workloads of the table; nil: none
 	truth      []float64 // by setting
 	worst      float64   // of a run
 
 	runs [][]float64 // by setting; NaN: it failed
 
-	curves  [][]preview.Epoch // by setting, each of which has one run here; a value less is better, NaN: the run broke
+	curves  [][]preview.Epoch // by setting, with one run each; a smaller value is better; NaN: the run broke
 	full    int               // epochs of the longest run
 	cadence int               // epochs that runs usually go without an outcome
 	median  float64           // seconds of a run; 0: seconds are not recorded
 	optimum float64           // least error of a run at any epoch
 	begin   float64           // the worst error of a run at its first epoch: that of a search without a report
 
-	recalled  [][]float64 // by the other workloads of the table, each by itself; nil: they are no help
+	recalled  [][]float64 // by the other workloads of the table, each by itself; nil: they do not help
 	alone     bool        // there is no other workload
 	threshold float64     // error that one run of twenty reaches
 }
@@ -99,7 +99,7 @@ func (p *problem) luck(seed uint64, of string) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, hash(p.Name(), p.Machine+of)))
 }
 
-// hash is a number for words, by which what they name has luck of its own.
+// hash is a number for words, so that what they name has its own luck.
 func hash(words ...string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(strings.Join(words, "\x00"))) // never fails
@@ -118,7 +118,7 @@ type comparison struct {
 	read   func(p *problem, f evaluate.Format, leave func([]evaluate.Row, string)) (why string)
 	search func(p *problem, m Method, seed uint64) ([]evaluate.Line, error) // as many rows for each seed
 
-	none     string   // is said of a table without a problem
+	none     string   // what is printed for a table without a problem
 	keys     []string // of the rows that a mean is over; the first is the method
 	figures  []string // whose means are taken; the first is compared with that of random
 	interval string   // begins the keys of the interval of the first figure over the seeds; empty: rows have none
@@ -200,7 +200,7 @@ func (c comparison) report(ctx context.Context, command string, tables []evaluat
 	return out, err
 }
 
-// rows are the means over the seeds.
+// rows returns the lines of a search, averaged over the seeds.
 func (c comparison) rows(ctx context.Context, p *problem, m Method) ([]evaluate.Line, error) {
 	found := make([][]evaluate.Line, c.seeds)
 	for seed := range found {

@@ -33,15 +33,15 @@ type PlanInput struct {
 	Returns int // times that each of these comes again, to a site that remembers it
 	Tries   int // of these that may try a setting from their start, see tuning.Budget
 
-	Default tuning.Settings // the owner's settings, in place of those that stand with the data
+	Default tuning.Settings // the owner's settings, instead of those that come with the data
 	Knobs   []string        // that may move; none: those that are known to leave alone what a job learns
-	Site    *tuning.Site    // its policy, of which mode and untuned share do not count; nil: the default
+	Site    *tuning.Site    // its policy, without mode and untuned share; nil: the default
 	Above   bool            // the site lets jobs have more than they asked for
 }
 
-// Noise is by how much what the controller sees varies, as standard deviations of natural
-// logarithms, where what was recorded does not: a cell of one run, or whose repeats are
-// all alike, says nothing of how another run would differ. The zero Noise adds none.
+// Noise is how much the controller's view varies, as standard deviations of natural logarithms,
+// where the recording does not vary: a cell of one run, or whose repeats are all alike, says
+// nothing of how another run would differ. The zero Noise adds none.
 type Noise struct {
 	Attempt float64 // between attempts under the same settings
 	Epoch   float64 // between the epochs of an attempt, where no curves say
@@ -169,7 +169,7 @@ func (in PlanInput) rule(j *Job, knobs []tuning.Knob) {
 	}
 }
 
-// drawn is a job with luck of its own. One without a length is as long as a recorded run.
+// drawn is a job with its own luck. One without a length is as long as a recorded run.
 func (j Job) drawn(seed int) Job {
 	j.Seed = seed
 	if n := len(j.lengths); j.Epochs == 0 && n > 0 {

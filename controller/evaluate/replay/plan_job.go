@@ -72,7 +72,7 @@ func alike(repeats []tuning.Spent) bool {
 	return !slices.ContainsFunc(repeats, func(c tuning.Spent) bool { return math.Abs(c.Seconds/repeats[0].Seconds-1) > rounding })
 }
 
-// rounding is by how much numbers differ that were printed and read.
+// rounding is how much numbers change by being printed and read.
 const rounding = 1e-6
 
 // Expected is the mean of what an epoch cost under the settings; false: never recorded.
@@ -136,7 +136,7 @@ func movable(name string) bool {
 const minute = 60.0
 
 // jobOf makes cells of the rows that differ from the owner's settings only in what may
-// move. Runs that failed are none: the controller is not sent to settings whose cost is
+// move. Runs that failed do not count: the controller is not sent to settings whose cost is
 // unknown.
 func (in PlanInput) jobOf(p piece) Job {
 	out := Job{piece: p, Restart: in.Restart, Wait: in.Wait, Noise: in.Noise, cells: map[string][]tuning.Spent{}}

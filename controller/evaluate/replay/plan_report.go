@@ -40,7 +40,7 @@ func compared(all []story, oracle []float64) evaluate.Line {
 	})
 }
 
-// returned sums up the runs that came again; nil: there are none.
+// returned sums up the runs that came again; nil: none.
 func returned(all []story, oracle []float64) evaluate.Line {
 	var again, last []story
 	var oracles []float64

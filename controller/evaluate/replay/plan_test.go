@@ -34,7 +34,7 @@ func runPlan(t testing.TB, in replay.PlanInput) evaluate.Report {
 	return r
 }
 
-// byCores is the same for what the cores cost, of which fewer are sure to be cheaper.
+// byCores is the same for the cost of the cores: fewer are sure to be cheaper.
 func byCores(t testing.TB, files ...string) replay.PlanInput {
 	in := smallPlan(t, files...)
 	in.Objective = tuning.Cost
@@ -329,9 +329,9 @@ func draws(t *rapid.T, folder string, cost func(cores int) float64) (replay.Plan
 	return in, r
 }
 
-// TestWithoutAnyEffectNoJobIsHurtByMoreThanTheMoves: all settings cost the same in the
-// mean, so that a move can gain nothing, and costs no more than the restarts that the
-// budgets allow; each of these is worth less than the work that it was weighed against.
+// TestWithoutAnyEffectNoJobIsHurtByMoreThanTheMoves: all settings cost the same on average, so
+// that a move can gain nothing, and costs no more than the restarts that the budgets allow; each
+// of these is worth less than the work that it was weighed against.
 func TestWithoutAnyEffectNoJobIsHurtByMoreThanTheMoves(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -37,7 +37,7 @@ type world struct {
 	next  func()    // nil: nothing does, since the job left or ended
 
 	move driver.Intent   // the last
-	step driver.StepKind // of the intent under way; empty: there is none
+	step driver.StepKind // of the intent under way; empty: none
 }
 
 func newWorld(job Job) *world {

@@ -112,7 +112,7 @@ func usualOutcomes(f evaluate.Format) []string {
 	return []string{"joules", "seconds", "samples_per_second", "epoch_seconds", "error", "loss"}
 }
 
-// outcomeColumn is where an outcome stands.
+// outcomeColumn is the column of an outcome.
 func outcomeColumn(outcome string) string {
 	switch outcome {
 	case "error":
@@ -133,12 +133,12 @@ func (in SearchInput) lacks(t evaluate.Table) error {
 	return evaluate.Want(slices.ContainsFunc(order, has), "%s:1:1: no column of an outcome: want one of %s", t.File, strings.Join(order, ", "))
 }
 
-// unknownWhole is why nothing can be said of an error.
+// unknownWhole says why an error cannot be judged.
 const unknownWhole = "a quality above 100 is neither a share nor a percentage: what is perfect is unknown"
 
 // read sorts the runs of a workload by their settings, and says why it cannot be searched.
-// An outcome that is empty is the first of the usual ones of which a run has a value; an
-// error comes last where it is unknown what quality is perfect.
+// An empty outcome is the first of the usual ones for which a run has a value; an error
+// comes last where the perfect quality is unknown.
 func (in SearchInput) read(p *problem, f evaluate.Format, _ func([]evaluate.Row, string)) (why string) {
 	outcome := in.Outcome
 	whole, known := evaluate.Whole(p.Rows)
@@ -210,8 +210,8 @@ func lossOf(r evaluate.Row, outcome string, whole float64) float64 {
 	return math.Log(orNaN(v))
 }
 
-// ends are the rows that say what became of runs: of trials all of them, of curves the
-// last epochs that have the outcome; the last of all where the run broke before.
+// ends returns the rows that hold the outcome of runs: all rows of trials, and of curves
+// the last epoch that has the outcome, or the last of all where the run broke before.
 func ends(f evaluate.Format, rows []evaluate.Row, outcome string) []evaluate.Row {
 	if f != evaluate.Curves {
 		return rows

@@ -75,7 +75,7 @@ func TestEverySearchOfAllSettingsFindsWhatWasMeasuredBest(t *testing.T) {
 		if r.Text("workload") == "b" && r.Figure("budget") == 9 && (r.Figure("log_ratio_mean") != 0 || r.Figure("found_over_optimum_mean") != 1) {
 			t.Errorf("%s: not the best of all five: %v", r.Text("method"), r.Figure("log_ratio_mean"))
 		}
-		// Of a the setting 400 shows 190 and fails every second time: by the mean, a
+		// In a the setting 400 shows 190 and fails every second time: by the mean, a
 		// failure at the worst, it is far from the best.
 		if r.Text("workload") == "a" && r.Figure("log_ratio_mean") < 0 {
 			t.Errorf("%s: better than the best: %g", r.Text("method"), r.Figure("log_ratio_mean"))

@@ -133,7 +133,7 @@ func regret(p tuning.Policy, trials []tuning.Trial, chosen tuning.Trial) float64
 	return v - least
 }
 
-// surprises are by how many of its standard errors each effect was wrong.
+// surprises are how many of its standard errors each effect was off.
 func surprises(p tuning.Policy, trials []tuning.Trial, effects []tuning.Effect) (out []float64) {
 	const between = 0.04 // as the planner has it
 	for _, e := range effects {

@@ -123,8 +123,8 @@ func (w *speeds) convert(i int, v float64) float64 {
 
 func (w *speeds) score(i int, seconds float64) float64 { return w.steps(i) / seconds }
 
-// speedsOf splits a table, and lists the rows that it could not use: runs of which it is
-// unknown whether they ran. A rate of 0 is a run that got nowhere: it failed.
+// speedsOf splits a table, and lists the rows that it could not use: runs without word
+// of whether they ran. A rate of 0 is a run that got nowhere: it failed.
 func speedsOf(t evaluate.Table, outcome string, left *evaluate.LeftOut) (out []*speeds, err error) {
 	if !t.Has(outcome) {
 		return nil, evaluate.Invalid("%s: there is no column %q", t.File, outcome)

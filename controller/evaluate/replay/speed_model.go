@@ -110,17 +110,17 @@ func partsOf(s tuning.Settings, saturated []float64) []float64 {
 	return append(out, first(s, batchKnobs()), several, across, (1-across)*max(workers-1, 0), across*workers)
 }
 
-// ErrSamples marks samples that no model can be made of. Samples are the seconds of a step by setting, above 0, of several
-// measurements their mean; +Inf: the job could not run, which is taken for want of memory.
+// ErrSamples marks samples that no model can be made of. Samples are the seconds of a step by setting, above 0, the mean
+// of several measurements; +Inf: the job could not run, presumably for lack of memory.
 var ErrSamples = errors.New("invalid samples")
 
 const (
-	ridge   = 0.01 // by which all parts but the constant are held back, and those that the samples cannot tell apart share what they explain
-	atLeast = 0.05 // of the shortest step measured: where no part speaks of a setting, it is no step of no time
+	ridge   = 0.01 // holds back all parts but the constant, and those that the samples cannot tell apart share what they explain
+	atLeast = 0.05 // of the shortest step measured: where no part speaks of a setting, it is not a step of no time
 )
 
-// Forecast is the seconds of a step under each setting of the space: as measured, else estimated by those that were, at least
-// one of which ran; +Inf: the job is expected to fail.
+// Forecast is the seconds of a step under each setting of the space: as measured, else estimated by those that were; at least
+// one of them ran. +Inf: the job is expected to fail.
 func (s *Space) Forecast(samples map[int]float64) ([]float64, error) {
 	ceiling, least := 0.0, math.Inf(1) // memory that is too little; seconds that no part's absence goes below
 	var ran []int
@@ -228,7 +228,7 @@ func (s *Space) Next(samples map[int]float64, budget int, rate func(setting int,
 	}), true
 }
 
-// most is the first of the settings of which a number is greatest.
+// most is the first of the settings with the greatest number.
 func most(settings []int, of func(int) float64) int {
 	best, _ := evaluate.Least(settings, func(i int) float64 { return -of(i) })
 	return best

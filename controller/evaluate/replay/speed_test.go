@@ -135,10 +135,10 @@ func TestSettingsThatLackAKnobAreLeftOutAndListed(t *testing.T) {
 }
 
 // TestTheAimsAreMetOnRecordedTrials holds what was reached on the development data. The
-// margins when it was written: synergy 0.00 to 0.10 of error by workload and 0.034 in
-// the mean, adaptdl 0.142 and 0.129, and the best setting attained everywhere. The
-// choice on cifar10 is luck in part: with a quarter of the settings left out at random,
-// in 11 of 12 draws the best was attained, in one 0.67; its error was 0.151 in the mean.
+// margins when it was written: synergy 0.00 to 0.10 of error by workload and 0.034 on
+// average, adaptdl 0.142 and 0.129, and the best setting attained everywhere. The choice
+// on cifar10 is luck in part: with a quarter of the settings left out at random, in 11
+// of 12 draws the best was attained, in one 0.67; its error was 0.151 on average.
 func TestTheAimsAreMetOnRecordedTrials(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

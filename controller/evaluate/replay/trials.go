@@ -37,7 +37,7 @@ func (p piece) title() string {
 	return name
 }
 
-// partOf names what neither moves nor is searched: each value of these knobs is a job of its own.
+// partOf names what neither moves nor is searched: each value of these knobs is its own job.
 func partOf(r evaluate.Row) string {
 	return r.Knobs.Only(func(name string) bool { return slices.Contains([]string{tuning.GPUs, "core_type", "schedule"}, name) }).Key()
 }
@@ -81,7 +81,7 @@ func usable(file string, g evaluate.Group, left *evaluate.LeftOut, wrong func(ev
 	})
 }
 
-// beside is a table that stands in the folder of the trials: what is known of workloads
+// beside is a table in the folder of the trials: what is known of workloads
 // on machines (targets.csv), or what another tuner was published to reach (reference.csv).
 type beside struct {
 	evaluate.Table
@@ -99,7 +99,7 @@ func readBeside(t evaluate.Table, name string) (beside, error) {
 	return beside{Table: other}, nil
 }
 
-// of is what is known of a group; the row is empty where nothing is.
+// of returns what the table knows of a group, empty where it knows nothing.
 func (b beside) of(g evaluate.Group) beside {
 	i := slices.IndexFunc(b.Rows, func(r evaluate.Row) bool { return r.Workload == g.Workload && r.Machine == g.Machine })
 	if i >= 0 {
@@ -108,8 +108,8 @@ func (b beside) of(g evaluate.Group) beside {
 	return b
 }
 
-// number is that of the first column with an ending, NaN where it is not above 0. Whose
-// numbers they are stands before the ending.
+// number is that of the first column with an ending, NaN where it is not above 0. The text
+// before the ending says whose numbers they are.
 func (b beside) number(ending string) float64 {
 	for _, c := range slices.Sorted(slices.Values(b.Columns)) {
 		if strings.HasSuffix(c, ending) {
@@ -230,13 +230,13 @@ func measured(r evaluate.Row, counted bool, samples float64) (run, string) {
 	return one, ""
 }
 
-// firstOf is the first number that is known, else NaN.
+// firstOf returns the first number that is not NaN, else NaN.
 func firstOf(all ...float64) float64 {
 	v, _ := tuning.First(all, func(v float64) bool { return orNaN(v) > 0 })
 	return orNaN(v)
 }
 
-// orNaN is a finite number above 0, else NaN.
+// orNaN returns v if it is finite and above 0, else NaN.
 func orNaN(v float64) float64 {
 	if v > 0 && !math.IsInf(v, 1) {
 		return v

@@ -19,7 +19,7 @@ type TunerInput struct {
 	Recurrences int             // 0: as many as the reference had, else Recurrences
 	Probes      int             // settings besides the owner's that may be tried; 0: no limit
 	Seeds       int             // replays, each with other luck
-	Default     tuning.Settings // the owner's settings, in place of those that stand with the data
+	Default     tuning.Settings // the owner's settings, instead of those that come with the data
 }
 
 // Recurrences is how often a job returns by default.

@@ -53,7 +53,7 @@ func TestAsManyReturnsAsThePublishedTunerHadCostNoMoreEnergy(t *testing.T) {
 		return r.Figure("cumulative_energy_ratio") <= r.Figure("reference_cumulative_energy_ratio")
 	})
 	// What the controller does of that before a job starts, a whole run at a time: 5 of 12
-	// at or below the reference, and 0.65 of the owner's cost in the mean, when this was
+	// at or below the reference, and 0.65 of the owner's cost on average, when this was
 	// written, where the tuner that measures within a run has 0.64.
 	reached, cost := 0, 0.0
 	for _, r := range rep.Rows {
@@ -76,7 +76,7 @@ func TestEnergyUnderALimitOfTimeEndsNearTheOracle(t *testing.T) {
 	})
 	t.Logf("%.3f of the seeds", rep.Summary.Figure("within_1_03_of_oracle_share"))
 	// What the controller does of that a whole run at a time: 9 of 12, and 1.02 of the
-	// oracle in the mean, when this was written.
+	// oracle on average, when this was written.
 	reached, above := 0, 0.0
 	for _, r := range rep.Rows {
 		above += math.Log(float64(r.Figure("whole_final_ratio")/r.Figure("oracle_ratio"))) / float64(len(rep.Rows))
@@ -95,7 +95,7 @@ func TestTenReturnsAreEnoughToBeNoWorseThanTheBestPowerLimit(t *testing.T) {
 	for _, goal := range []recurring.Goal{{Measure: tuning.Measure{Objective: tuning.Blend, Weight: .5}}, {Measure: tuning.Measure{Objective: tuning.Energy}}} {
 		rep := aimed(t, replay.TunerInput{Set: trialsIn(t, evaluatetest.Path(t, "zeus", "trials.csv")), Goal: goal, Recurrences: 10})
 		s := rep.Summary
-		for _, r := range rep.Rows { // a whole run at a time, half of which try
+		for _, r := range rep.Rows { // a whole run at a time; half of them try
 			if r.Figure("whole_cumulative_ratio") > 1.1 || r.Figure("whole_final_ratio") > 1 {
 				t.Errorf("%s: %s on %s: whole runs cost %g of the owner's, the final settings %g", goal.Objective, r.Text("workload"), r.Text("machine"), r.Figure("whole_cumulative_ratio"), r.Figure("whole_final_ratio"))
 			}

@@ -231,7 +231,7 @@ func (l *ledger) runs(p int) (reached bool) {
 // policy says which point is next; -1: the best one known.
 type policy func(l *ledger, i int) int
 
-// follow runs a policy over n returns, of which the first is under the owner's settings.
+// follow runs a policy over n returns, the first under the owner's settings.
 func (w *returns) follow(next policy, n int) (paid, int) {
 	l := &ledger{returns: w, seen: make([]float64, len(w.cells)), costs: make([]tuning.Spent, len(w.cells))}
 	for i := range n {

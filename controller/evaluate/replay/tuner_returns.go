@@ -185,7 +185,7 @@ func (w *returns) only(knob string) *returns {
 	return &sub
 }
 
-// within are the points that differ from the owner's in some knobs alone.
+// within returns the points that differ from the owner's only in some knobs.
 func (w *returns) within(may func(recurring.Knob) bool) []int {
 	own := w.space.Points[w.space.Own]
 	return slices.DeleteFunc(evaluate.Indices(w.cells), func(p int) bool {

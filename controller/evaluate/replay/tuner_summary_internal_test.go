@@ -8,7 +8,7 @@ import (
 )
 
 // The final settings of three seeds in ten are cheaper than the oracle's since they break
-// a limit: that is no table within its cost, and nothing is saved by it.
+// a limit: such a table is not within its cost and saves nothing.
 func TestABrokenLimitDoesNotFlatter(t *testing.T) {
 	t.Parallel()
 	s := TunerInput{}.summary([]evaluate.Line{

@@ -10,8 +10,8 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// Twenty returns of jobs that cannot be moved, six of which may try a setting. The bars
-// stand below what was reached when they were written: 0.86 of the saving, and 1.05.
+// Twenty returns of jobs that cannot be moved; six may try a setting. The bars are
+// below what was reached when they were written: 0.86 of the saving, and 1.05.
 func TestSixTriesInTwentyReturnsFindMostOfTheSaving(t *testing.T) {
 	t.Parallel()
 	rep := runTuner(t, replay.TunerInput{

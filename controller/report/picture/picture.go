@@ -51,7 +51,7 @@ type Entry struct {
 	Mark plot.Thumbnailer
 }
 
-// Mark is what is drawn and stands in the legend.
+// Mark is what is drawn, with its entry in the legend.
 type Mark interface {
 	plot.Plotter
 	plot.Thumbnailer

@@ -128,8 +128,8 @@ func (r *record) continues() bool {
 	return end > 0 && r.columns[end] == "jobname" && (id >= len(r.fields) || !begins(r.fields[id]))
 }
 
-// begins reports whether a field may be the id of a job or a step: a number, and behind it
-// nothing, a task, a component or a step.
+// begins reports whether a field may be the id of a job or a step: a number, followed by nothing, a
+// task, a component or a step.
 func begins(id string) bool {
 	rest := strings.TrimLeft(id, "0123456789")
 	return rest != id && (rest == "" || strings.ContainsRune("_.+[", rune(rest[0]))) && !strings.ContainsAny(rest, " \t")
@@ -168,7 +168,7 @@ func (r *record) into(jobs *[]Job, last map[string]int) *Fault {
 		r.fields = r.fields[:n-1]
 	}
 	end := len(r.columns) - 1
-	if r.columns[end] == "jobname" && len(r.fields) > len(r.columns) { // behind the last bar of the others all is the name
+	if r.columns[end] == "jobname" && len(r.fields) > len(r.columns) { // after the last bar of the others all is the name
 		r.fields = append(r.fields[:end:end], strings.Join(r.fields[end:], "|"))
 	}
 	if len(r.fields) != len(r.columns) {
@@ -281,7 +281,7 @@ func (r *record) time(column string) time.Time {
 	return at
 }
 
-// limit is nil where the job has none of its own.
+// limit is nil where the job has no own limit.
 func (r *record) limit() *time.Duration {
 	for _, column := range []string{"timelimitraw", "timelimit"} {
 		if text := r.get(column); text == "UNLIMITED" || text == "Partition_Limit" {

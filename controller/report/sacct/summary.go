@@ -29,12 +29,12 @@ type Line struct {
 	CoreHours float64 `json:"core_hours"` // allocated
 	Timed     int     `json:"runs_with_core_hours"`
 
-	// Runs of which the processor time is known.
+	// Runs whose processor time is known.
 	CPURuns   int     `json:"runs_with_cpu_time"`
 	Allocated float64 `json:"core_hours_of_these"`
 	Used      float64 `json:"core_hours_used"`
 
-	// Runs of which both the memory asked for and the peak are known, in GiB-hours.
+	// Runs whose memory asked for and peak are both known, in GiB-hours.
 	MemoryRuns int     `json:"runs_with_memory"`
 	Asked      float64 `json:"gib_hours_asked"`
 	Peak       float64 `json:"gib_hours_peak"`

@@ -50,7 +50,7 @@ func table(b *strings.Builder, head string, lines []Line, total Line) {
 	}
 }
 
-// of says of how many runs a number is, where that is not all.
+// of says how many runs a number covers, where that is not all.
 func of(n, all int, number string) string {
 	switch n {
 	case 0:

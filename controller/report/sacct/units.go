@@ -29,7 +29,7 @@ func clock(text string) (time.Duration, bool) {
 		if i == 0 && len(parts) == 3 {
 			base = 24
 		} else if i == 0 {
-			base = 24 * 60 // there are no hours
+			base = 24 * 60 // no hours
 		}
 		total = total*base + n
 	}

@@ -46,7 +46,7 @@ type data struct {
 	x        [][]float64
 	y        []float64
 	expected [][]float64 // by point; nil: 0
-	doubt    float64     // standard deviation of the factor, 1 in the mean, by which a source has to be stretched
+	doubt    float64     // standard deviation of the factor, 1 on average, that a source must be stretched by
 }
 
 func (c *Candidates) data(at []int, y []float64, expected [][]float64, doubt float64) data {
@@ -79,7 +79,7 @@ const (
 	noiseSD     = 1.5 // of its logarithm
 	sumSD       = 1.5 // of the logit of the share of the sum, about 0
 	signalCount = 2   // how many outcomes the belief counts for that the signal varies as they do
-	trendSD     = 0.3 // of the factor, 1 in the mean, by which what was expected has to be stretched
+	trendSD     = 0.3 // of the factor, 1 on average, that the expectation must be stretched by
 	fine        = 0.2 // step of a parameter, in standard deviations of what is believed
 	jitter      = 1e-9
 )
@@ -141,7 +141,7 @@ func (c *Candidates) fit(d data, usual, sd, finest float64) (*process, error) {
 type pairs struct {
 	n     int
 	apart [][]float64 // by axis, of the points (1,0), (2,0), (2,1), (3,0), ...
-	near  [][]float64 // what Matérn says of them at the last lengths
+	near  [][]float64 // their Matérn kernel at the last lengths
 	at    []float64   // the last lengths
 }
 
@@ -285,9 +285,8 @@ type Past struct {
 // memory is how many settings a history is made of, spread evenly by the golden ratio.
 const memory = 100
 
-// History is what earlier jobs let expect of each candidate, from each job's outcomes about their
-// own mean and in units of their own spread. It is nil where no earlier job has two different
-// outcomes.
+// History is the outcome that earlier jobs suggest for each candidate, relative to each job's own
+// mean and in units of its own spread. It is nil where no earlier job has two different outcomes.
 func (c *Candidates) History(past []Past) ([]float64, error) {
 	out, spread, err := c.joint(past, c.Points)
 	floats.Scale(spread, out)

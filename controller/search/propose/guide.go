@@ -89,7 +89,7 @@ const (
 	learned  = 30   // trials that a process is fitted to: the best half, and of the others evenly many
 	looked   = 256  // candidates that are looked at for a trial
 	scatter  = 0.05 // usual variance of the noise of a score
-	surprise = 1    // standard deviation of the factor by which an earlier job has to be stretched, 1 in the mean
+	surprise = 1    // standard deviation of the factor that an earlier job must be stretched by, 1 on average
 	coarse   = 0.4  // step of a parameter: a finer one changes little and takes longer
 )
 
@@ -117,7 +117,7 @@ func (c *Candidates) byCandidate(jobs [][]float64) [][]float64 {
 }
 
 // Gaussian begins with a few evenly spread candidates and then asks a Gaussian process over the
-// losses at the lowest rung. expected is from a History; nil: there is none.
+// losses at the lowest rung. expected is from a History; nil: none.
 func (c *Candidates) Gaussian(expected []float64, rng *rand.Rand) Method {
 	few, jobs := 3, [][]float64{expected}
 	if expected == nil { // enough to tell the axes apart
@@ -175,8 +175,7 @@ func (m improvement) Next(trials []Trial) (int, error) {
 }
 
 // Guide asks a Gaussian process over Scores once a few trials have some; before, its Next is -1.
-// expected is what earlier searches let expect of each candidate, of which the order counts; nil:
-// there are none.
+// expected is what earlier searches suggest for each candidate (only the order counts); nil: none.
 func (c *Candidates) Guide(expected [][]float64) Method {
 	m := improvement{
 		Candidates: c, expected: c.byCandidate(expected), outcomes: telling, looked: looked, ahead: true, doubt: surprise, noise: scatter, finest: coarse,
@@ -187,7 +186,7 @@ func (c *Candidates) Guide(expected [][]float64) Method {
 	return m
 }
 
-// Recall is what each earlier job lets expect of each candidate, in the unit of Scores; together they
+// Recall is what each earlier job suggests for each candidate, in the unit of Scores; together they
 // count as one. The better the jobs would have foretold the best settings of one another, the more is
 // expected; where one of them would have been misled, nothing is: it is nil.
 func (c *Candidates) Recall(past []Past) ([][]float64, error) {

@@ -24,7 +24,7 @@ func square(n int) *Candidates {
 	return Of(out)
 }
 
-// all are the methods over the candidates, each with luck of its own.
+// all are the methods over the candidates, each with its own luck.
 func all(c *Candidates, seed uint64) map[string]Method {
 	expected := make([]float64, len(c.Points))
 	for i := range expected {

@@ -116,7 +116,7 @@ func Tells(settings []tuning.Settings, by, name string) int {
 	return len(with)
 }
 
-// Of is where settings lie: one number per axis. An unknown word is -1.
+// Of returns the points of settings: one number per axis. An unknown word is -1.
 func (c *Candidates) Of(settings []tuning.Settings) [][]float64 {
 	out := make([][]float64, len(settings))
 	for i, s := range settings {
@@ -147,7 +147,7 @@ func (a Axis) at(v tuning.Value) float64 {
 	return math.Log(v.Float()/a.Low) / math.Log(a.High/a.Low)
 }
 
-// Distance is that of two points over all axes.
+// Distance returns the distance of two points over all axes.
 func (c *Candidates) Distance(p, q []float64) float64 {
 	squares := 0.0
 	for a := range c.Axes {
@@ -317,7 +317,7 @@ func (c *Candidates) latin(n int, rng *rand.Rand) []int {
 // Then begins what First has and goes on as Rest does.
 type Then struct{ First, Rest Method }
 
-// Next is that of First as long as it has one.
+// Next returns First's candidate as long as it has one.
 func (t Then) Next(trials []Trial) (int, error) {
 	if at, err := t.First.Next(trials); at >= 0 || err != nil {
 		return at, err
@@ -331,7 +331,7 @@ type Turns struct {
 	Every      int
 }
 
-// Next is that of the method whose turn it is.
+// Next returns the candidate of the method whose turn it is.
 func (t Turns) Next(trials []Trial) (int, error) {
 	if (len(trials)+1)%t.Every == 0 {
 		return t.One.Next(trials)

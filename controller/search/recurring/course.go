@@ -166,7 +166,7 @@ func covariance(a, b []float64) float64 {
 	return v
 }
 
-// Course is a point of the course that the next run takes.
+// Course returns a point of the course for the next run.
 func (t *Tuner) Course() int {
 	own := t.arms[t.of[t.Own]]
 	if own.reached == 0 || t.goal.Least() || len(t.courses) == 1 {

@@ -8,9 +8,9 @@
 // still to come outweighs what it is expected to cost now, by a Gaussian process over the
 // logarithms of its knobs.
 //
-// A job that cannot be moved has one point a run (Whole). Each run has an unknown factor of its own,
-// that of its input, whose spread is learned from runs of the same point: a mixed model. A point is
-// called best only when its gain is clear of that doubt, the error of five percent shared among all
+// A job that cannot be moved has one point a run (Whole). Each run has its own unknown factor, that of
+// its input. The spread of the factors is learned from runs of the same point: a mixed model. A point
+// is called best only when its gain is clear of that doubt, the error of five percent shared among all
 // that were tried. Nothing untried is run once tries have lost more than a share of all runs.
 //
 // The owner's settings come first and are never stopped. Nothing that was not measured is ever

@@ -13,7 +13,7 @@ import (
 // doubt is the error that all that was tried is allowed together (Bonferroni).
 const doubt = 0.05
 
-// Beyond is by how many standard errors something must be better, one-sided at 95 %, where it is
+// Beyond is how many standard errors something must be better, one-sided at 95 %, where it is
 // one of several.
 func Beyond(degrees float64, tried int) float64 {
 	return distuv.StudentsT{Sigma: 1, Nu: degrees}.Quantile(1 - doubt/float64(max(tried, 1)))
@@ -32,7 +32,7 @@ func (s *Spread) Add(group []float64) {
 	}
 }
 
-// AddVariance joins a group of which the variance is known.
+// AddVariance joins a group with a known variance.
 func (s *Spread) AddVariance(variance, degrees float64) {
 	s.squares += variance * degrees
 	s.Degrees += degrees
@@ -46,7 +46,7 @@ type Run struct {
 	Parts  []Part
 	Epochs float64 // after which it reached its end; 0: it did not, or that is not known
 	Place  string  // runs at different places (kinds of machines) cost differently
-	Weight float64 // of its evidence beside that of a run of today, above 0 and at most 1
+	Weight float64 // of its evidence against that of a run of today, above 0 and at most 1
 }
 
 // Part is what a run measured under one point.
@@ -61,7 +61,7 @@ const (
 	// runSD is between runs under one point: inputs, neighbours and weather differ.
 	runSD      = 0.1
 	runDegrees = 2
-	// pointSD is by how much two points may compare otherwise in the next run.
+	// pointSD is how much the ratio of two points may change in the next run.
 	pointSD = 0.028
 	// epochSD is that of one epoch.
 	epochSD = 0.05
@@ -73,8 +73,8 @@ const (
 	noSD = 1e-4
 )
 
-// evidence is what runs say of the points, against the owner's. Each run has an unknown factor of
-// its own, that of its input: a mixed model, solved by generalised least squares.
+// evidence is what runs say about the points, against the owner's. Each run has its own unknown
+// factor, that of its input: a mixed model, solved by generalised least squares.
 type evidence struct {
 	mean, variance map[int]float64 // 0 at the owner's
 	between        Spread          // between runs under one point at one place
@@ -86,7 +86,7 @@ type part struct {
 	y, precision  float64
 }
 
-// weigh joins the runs. A part for which the measure is no number is left out. False: the owner's
+// weigh joins the runs. A part whose measure is not a number is left out. False: the owner's
 // point was not measured.
 func weigh(runs []Run, own int, measure func(Part) float64) (evidence, bool) {
 	// The unknowns: an effect for each point, which is 0 for the owner's, and a level for

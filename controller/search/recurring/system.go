@@ -119,7 +119,7 @@ func (t *Tuner) surprise(line []int, best int) int {
 }
 
 // guess is the score of an epoch from the nearest measured points of a line: between two of them,
-// or beyond one as it is there. NaN: there are none.
+// or beyond one as it is there. NaN: none.
 func (t *Tuner) guess(line []int, i int) float64 {
 	score := func(step int) (score float64, steps int) {
 		for j := i + step; j >= 0 && j < len(line); j += step {
@@ -161,7 +161,7 @@ func (t *Tuner) start(course int) int {
 const bulge = 0.1
 
 // valley is the point to measure next of a line with one valley: in the middle of the wider gap
-// beside the best, and at most an octave away. Between two measured points it is followed at the
+// next to the best, and at most an octave away. Between two measured points it is followed at the
 // price of an epoch, but not always at that of a whole run.
 func (t *Tuner) valley(line []int, best int) int {
 	at, low, high := slices.Index(line, best), -1, len(line)

@@ -42,7 +42,7 @@ func (g Goal) Score(c tuning.Spent, cores float64) float64 {
 	return g.Log(c)
 }
 
-// Excess is by how much, in natural logarithms, the limits are broken; 0: kept.
+// Excess is how much, in natural logarithms, the limits are exceeded; 0: kept.
 func (g Goal) Excess(c, own tuning.Spent) float64 {
 	if !g.Limited() {
 		return 0
@@ -167,7 +167,7 @@ func (t *Tuner) ownCost() (tuning.Spent, bool) {
 	return c.cost().Times(a.mean()), a.reached > 0 && c.n > 0
 }
 
-// choice is a point with its score and by how much it breaks the limits.
+// choice is a point with its score and how much it exceeds the limits.
 type choice struct {
 	point         int
 	score, excess float64

@@ -14,7 +14,7 @@ const (
 	// leastGain is the smallest gain that is worth a word, in natural logarithms.
 	leastGain = 0.03
 
-	// effectSD is by how much an untried point may differ from the best of its course.
+	// effectSD is how much an untried point may differ from the best of its course.
 	effectSD = 0.15
 
 	// wholeAllowance is the share of all runs that may be lost: nothing stops a whole run.
@@ -50,7 +50,7 @@ type Advice struct {
 
 	Between float64 // standard deviation of the score between runs under one point
 
-	Standings []Standing // of the points that were measured, but for the owner's, ascending
+	Standings []Standing // of the measured points except the owner's, ascending
 	Degrees   float64    // of freedom behind their errors
 }
 
@@ -119,7 +119,7 @@ func (w Whole) clear(t *Tuner, st Standing, beyond float64) bool {
 		(w.Unproven == nil || !w.Unproven[st.Point]) && t.choiceAt(st.Point, t.expectedEpochs(t.of[st.Point])).excess == 0
 }
 
-// verdicts is what whole runs say of the points of a tuner.
+// verdicts is what whole runs say about the points of a tuner.
 type verdicts struct {
 	of    map[int]Standing // by point measured, the owner's included
 	noise float64          // variance of the score between runs of one point
@@ -127,8 +127,8 @@ type verdicts struct {
 	lost  float64          // what all runs cost more than the owner's, in those
 }
 
-// expected is what is believed of a point against the owner's: as it was measured, but for what the
-// other courses make doubtful.
+// expected is what is believed of a point against the owner's: as measured, less what the other
+// courses make doubtful.
 func (t *Tuner) expected(l *belief, p int) (ratio, se float64) {
 	if p == t.Own {
 		return 0, 0
@@ -246,7 +246,7 @@ func (l lengths) variance() float64 {
 	return spread.Variance()
 }
 
-// longer is by how much the runs of a course are longer than the owner's, with its variance.
+// longer is how much longer the runs of a course are than the owner's, with its variance.
 func (l lengths) longer(course int) (longer, variance float64, known bool) {
 	its, own := l.of[course], l.of[l.own]
 	if course == l.own {

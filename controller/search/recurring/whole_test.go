@@ -297,8 +297,8 @@ func TestTheNextReturnStaysInItsSpaceAndIsTheSameEachTime(t *testing.T) {
 	})
 }
 
-// returns plays a job whose runs cost what cost says, each second of which may try: the
-// points tried, in order, and the best known in the end.
+// returns plays a job whose runs cost what cost says; every second run may try. It
+// returns the points tried, in order, and the best known in the end.
 func returns(t *testing.T, w recurring.Whole, n int, cost func(point int) float64) (tried []int, best int) {
 	t.Helper()
 	for i := range n {
@@ -356,7 +356,7 @@ func TestWholeRunsGoAlongALineByNoMoreThanAnOctave(t *testing.T) {
 	}
 }
 
-// A course of which a run failed, and none ever reached its end, is left alone.
+// A course with a failed run and no run that reached its end is left alone.
 func TestHyperparametersThatFailedAreNotTriedUnderOtherCores(t *testing.T) {
 	t.Parallel()
 	space := recurring.Space{Knobs: []recurring.Knob{{Name: tuning.Cores, System: true}, {Name: "batch"}}}

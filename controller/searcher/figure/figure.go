@@ -66,7 +66,7 @@ type unit struct {
 	factor float64
 }
 
-// fitting is the greatest unit of a measure of which there are at least two, and a label with what is counted.
+// fitting is the greatest unit of a measure that fits at least twice, and a label with what is counted.
 func fitting(by, of string, most float64) (label string, u unit) {
 	all := map[string][]unit{ // ascending
 		tuning.ByEnergy: {{"J", 1}, {"kJ", 1e3}, {"MJ", 1e6}, {"GJ", 1e9}},

@@ -56,7 +56,7 @@ func CSV(w io.Writer, s *searcher.Searcher, epochs bool) error {
 
 func number(v float64) string { return report.Field(&v) }
 
-// positive prints a number of which 0 means that it is unknown.
+// positive prints a number; 0 means that it is unknown.
 func positive(v float64) string {
 	if v == 0 {
 		return ""

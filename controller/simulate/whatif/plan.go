@@ -14,7 +14,7 @@ const (
 	mostSlower  = 1.10 // times the seconds on the cores asked for, at worst: the default of max_slowdown
 	agreement   = 0.8  // least share of the saving of the better bound that the worse one has to confirm
 	headroom    = 1.25 // times the largest memory seen, and the cores kept busy: that of the tuner
-	whollyAlike = 0.01 // cores by which averages differ for no reason
+	whollyAlike = 0.01 // cores that averages differ by for no reason
 )
 
 // change is what the tuner would have done to a job, by what was known when it was submitted.
@@ -42,7 +42,7 @@ type speed struct {
 
 func (s speed) busy() float64 { return s.cpu / s.seconds }
 
-// kind says which runs are alike.
+// kind returns a key that is equal for runs that are alike.
 func kind(j joblog.Job) string {
 	if name := durations.Stem(j.Name); name != "" {
 		return j.User + "\x00" + name
@@ -53,7 +53,7 @@ func kind(j joblog.Job) string {
 // ended is when the job ended in the log; where its start is unknown, it began at once.
 func ended(j joblog.Job) float64 { return max(j.Submit, j.Start) + j.Duration }
 
-// plan is the change of each job.
+// plan returns a change for each job, in the order of jobs.
 func plan(jobs []joblog.Job) []change {
 	out, kinds := make([]change, len(jobs)), map[string]*past{}
 	durations.Replay(evaluate.Indices(jobs), func(i int) float64 { return jobs[i].Submit }, func(i int) float64 { return ended(jobs[i]) }, func(rest []int) {

@@ -10,7 +10,7 @@ import (
 	"pitchpipe/controller/joblog"
 )
 
-// run is an hour of a program on some cores, of which it keeps so many busy.
+// run is an hour of a program that keeps so many of its cores busy.
 func run(cores int, busy float64) joblog.Job {
 	return joblog.Job{User: "ann", Name: "fold-7", Duration: 3600, CPUs: cores, CPUSeconds: 3600 * busy, Memory: 16 << 30, MemoryUsed: 4 << 30}
 }

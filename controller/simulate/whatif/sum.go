@@ -82,7 +82,7 @@ func (s *study) row(w way, base []outcome, views [][]outcome) evaluate.Line {
 func user(j joblog.Job) string      { return j.User }
 func submitted(j joblog.Job) string { return fmt.Sprint(math.Floor(j.Submit / day)) }
 
-// bootstrap is the interval of what becomes of each unit of a figure, of which base has some; groups of jobs are drawn with
+// bootstrap is the interval of what each of a figure's base units turns into; groups of jobs are drawn with
 // replacement (Efron 1979). Not ok: a single group says nothing of others.
 func (s *study) bootstrap(base, view []outcome, of func(outcome) float64, by func(joblog.Job) string) (low, high float64, ok bool) {
 	type group struct{ was, is float64 }

@@ -165,7 +165,7 @@ func peak(jobs []joblog.Job) int {
 	return most
 }
 
-// outcome is what became of a job; NaN is unknown.
+// outcome is how a job went; NaN is unknown.
 type outcome struct{ coreHours, gibHours, wait, slowdown float64 }
 
 const gib, hour = 1 << 30, 3600
@@ -186,7 +186,7 @@ func (s *study) simulate(ctx context.Context, w way, view float64) ([]outcome, e
 	out := make([]outcome, len(r.Jobs))
 	for i, j := range r.Jobs {
 		ran := (j.End - j.First) / hour
-		own := min(j.End-j.First, s.in.Log.Jobs[i].Duration) // what a way adds to it is no work of the job
+		own := min(j.End-j.First, s.in.Log.Jobs[i].Duration) // what a way adds to it is not work of the job
 		out[i] = outcome{ran * float64(j.CPUs), ran * float64(j.Memory) / gib, j.Wait, simulate.Slowdown(j.JCT()-own, own)}
 	}
 	return out, nil

@@ -26,7 +26,7 @@ func (a *app) broker() *cobra.Command {
 			"broker.advice, on time limits and priorities. It never gives a job more than its owner asked\n" +
 			"for, except in the partitions of broker.above, and restores a lowered time limit by itself.",
 		Args: cobra.NoArgs,
-		// The broker has a file of its own, which the package installs.
+		// The broker has its own file, which the package installs.
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("config") {
 				a.file = config.File(a.Environ, "/etc/pitchpipe/broker.yaml")

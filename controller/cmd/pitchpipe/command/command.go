@@ -73,7 +73,7 @@ func Run(ctx context.Context, w World) int {
 		return ExitOK
 	}
 	if !a.began {
-		// cobra puts each suggestion on a line of its own.
+		// cobra puts each suggestion on its own line.
 		text := strings.Join(strings.Fields(err.Error()), " ")
 		if strings.Contains(text, " arg(s)") {
 			text += "; want " + cmd.UseLine()
@@ -143,8 +143,8 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// configure reads the configuration. A command that works without it has a
-// PersistentPreRunE of its own.
+// configure reads the configuration. A command that works without it has its own
+// PersistentPreRunE.
 func (a *app) configure(cmd *cobra.Command) error {
 	if err := a.start(cmd); err != nil || cmd.HasParent() && cmd.Parent().Name() == "completion" {
 		return err
@@ -156,7 +156,7 @@ func (a *app) configure(cmd *cobra.Command) error {
 	return nil
 }
 
-// start marks the end of the command line's checks, of which cobra makes two too late.
+// start marks the end of the command line's checks; cobra makes two of them too late.
 func (a *app) start(cmd *cobra.Command) error {
 	if err := errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups()); err != nil {
 		return err

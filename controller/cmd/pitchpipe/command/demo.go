@@ -36,7 +36,7 @@ func (a *app) demo() *cobra.Command {
 				if dir, err = os.MkdirTemp("", "pitchpipe-demo-"); err != nil {
 					return fmt.Errorf("make a directory: %w", err)
 				}
-				defer func() { _ = os.RemoveAll(dir) }() // what stays behind is in the temporary folder
+				defer func() { _ = os.RemoveAll(dir) }() // leftovers are in the temporary folder
 			} else if dir, err = absolute(keep); err != nil {
 				return err
 			}
@@ -70,7 +70,7 @@ func (a *app) demo() *cobra.Command {
 	return cmd
 }
 
-// stage is where the demo plays: an exporter and a controller of its own.
+// stage is where the demo plays: its own exporter and controller.
 type stage struct {
 	people    *app
 	screen    *screen

@@ -78,7 +78,7 @@ func (a *app) printReport(r evaluate.Report) error {
 	return a.said(r, "%s", r.Text())
 }
 
-// load reads the tables. Arguments behind the flags go to the flag that takes tables with
+// load reads the tables. Arguments after the flags go to the flag that takes tables with
 // such columns: which flag each of them followed is unknown, as in --samples a b --trials c d.
 func load(tables []*tableFlag, more []string) error {
 	for _, f := range tables {

@@ -40,7 +40,7 @@ func recordings(t *testing.T, half int) (trials, samples, curves string) {
 	return write(t, "trials.csv", a.String()), write(t, "samples.csv", b.String()), write(t, "curves.csv", c.String())
 }
 
-// Every evaluation takes its files as repeated flags, as a comma list, and behind one
+// Every evaluation takes its files as repeated flags, as a comma list, and after one
 // flag, as the shell makes them of a pattern; the output is the same.
 func TestEvaluationsTakeFilesInEveryWay(t *testing.T) {
 	t.Parallel()
@@ -107,7 +107,7 @@ const (
 	jobsFile = "workload,machine,knob_cores,seconds,joules,cpu_seconds\na,m,4,100,1000,105\na,m,2,100,600,105\nb,m,4,100,1000,400\n"
 )
 
-// learned are three runs whose loss falls towards an end of its own.
+// learned are three runs whose loss falls towards its own end.
 func learned() string {
 	var b strings.Builder
 	b.WriteString("run,workload,machine,knob_lr,epoch,seconds,loss,quality\n")
@@ -143,7 +143,7 @@ func TestEvaluationsPrintBothForms(t *testing.T) {
 		name string
 		args []string
 		rows int
-		json []string // that stand in it, without white space
+		json []string // that are in it, without white space
 		text string
 		says string // on the standard error
 	}{
@@ -351,7 +351,7 @@ func decode(t *testing.T, text string, into any) {
 	}
 }
 
-// adapted has two scenarios of 4 runs, half of which grow.
+// adapted has two scenarios of 4 runs; half of them grow.
 func adapted() string {
 	var b strings.Builder
 	b.WriteString("run,workload,scenario,epoch,seconds,action,quality,budget_seconds\n")

@@ -20,7 +20,7 @@ const exitHelp = `Exit status:
   4  only the job's owner or root may do this
   5  there is no such job or search`
 
-// exitStatusHelp is a topic of the help: a command that does nothing.
+// exitStatusHelp is a help topic: a command that does nothing.
 func exitStatusHelp() *cobra.Command {
 	return &cobra.Command{Use: "exit-status", Short: "What the exit status means", Long: exitHelp}
 }

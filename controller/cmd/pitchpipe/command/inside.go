@@ -107,7 +107,7 @@ func patterns(epoch, saved string) (pattern, done *regexp.Regexp, err error) {
 	return pattern, done, nil
 }
 
-// listenLog is silent unless a level is set: no one reads a log beside a job.
+// listenLog is silent unless a level is set: no one reads a log next to a job.
 func (a *app) listenLog(cmd *cobra.Command) (*slog.Logger, error) {
 	flag := cmd.Flags().Lookup("log.level")
 	if !flag.Changed {

@@ -201,7 +201,7 @@ func (a *app) jobIDs(once bool, worth func(api.Job) bool) cobra.CompletionFunc {
 	})
 }
 
-// ids completes ids from a list of a running controller, the newest first: each that is not named yet, or the first alone.
+// ids completes ids from a list of a running controller, the newest first: each that is not named yet, or only the first.
 func ids[T any](a *app, once bool, ask func(*api.Client, context.Context) ([]T, error), describe func(T) (id, what string, ok bool)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, word string) (out []cobra.Completion, how cobra.ShellCompDirective) {
 		if once && len(args) > 0 {

@@ -93,7 +93,7 @@ func pitchpipe(t *testing.T, args ...string) result {
 	return result{code, out.String(), errs.String()}
 }
 
-// ok runs a command line that has to succeed. Run says beside its output what will happen.
+// ok runs a command line that has to succeed. Run says what will happen next to its output.
 func ok(t *testing.T, args ...string) string {
 	t.Helper()
 	r := pitchpipe(t, args...)

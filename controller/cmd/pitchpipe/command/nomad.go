@@ -39,7 +39,7 @@ import (
 const nomadRestart = 5 * time.Second
 
 func (a *app) nomadEnvironment() *nomadapi.Config {
-	insecure, _ := strconv.ParseBool(a.env("NOMAD_SKIP_VERIFY")) // what is no boolean is false, as for nomad
+	insecure, _ := strconv.ParseBool(a.env("NOMAD_SKIP_VERIFY")) // what is not a boolean is false, as for nomad
 	c := &nomadapi.Config{
 		Address: cmp.Or(a.env("NOMAD_ADDR"), "http://127.0.0.1:4646"), Region: a.env("NOMAD_REGION"),
 		Namespace: a.env("NOMAD_NAMESPACE"), SecretID: a.env("NOMAD_TOKEN"),
@@ -220,8 +220,8 @@ func (a *app) nomadDriver(ctx context.Context, exporters *nodes.Exporters, candi
 }
 
 // listener reads the output of an allocation's task, which Nomad's agent streams, and
-// reports each epoch to the exporter of its node. The exporter knows that task as a job
-// of its own, in its first attempt.
+// reports each epoch to the exporter of its node. The exporter knows that task as its own job,
+// in its first attempt.
 func listener(
 	report func(ctx context.Context, node, job string, attempt int, r exporterapi.Report) error, log *slog.Logger,
 ) func(context.Context, string, string, driver.Progress, io.Reader) error {

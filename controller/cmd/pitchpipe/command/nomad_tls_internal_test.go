@@ -132,7 +132,7 @@ func overTLS(t *testing.T, a *app, log *slog.Logger) {
 	}
 }
 
-// The store's own keys stand over those of the driver, and a file for everybody is refused.
+// The store's own keys override those of the driver, and a file for everybody is refused.
 func TestTheStoresWayToNomad(t *testing.T) {
 	t.Parallel()
 	address, tokens := asked(t, nil)

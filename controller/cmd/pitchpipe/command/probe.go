@@ -35,7 +35,7 @@ import (
 )
 
 type probing struct {
-	settings int               // at most so many beside the owner's
+	settings int               // at most so many besides the owner's
 	short    map[string]string // variables that make the work short
 }
 

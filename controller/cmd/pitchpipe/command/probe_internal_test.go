@@ -41,7 +41,7 @@ const threaded = `job "train" {
       driver = "raw_exec"
       config {
         command = "/bin/sh"
-        args    = ["-c", "n=0; while [ $n -lt $EPOCHS ]; do case $OMP_NUM_THREADS in 1) sleep 1;; 2) sleep 0.9;; 4) sleep 0.1;; esac; n=$((n+1)); echo epoch $n/$EPOCHS; done"]
+        args    = ["-c", "n=0; while [ $n -lt $EPOCHS ]; do case $OMP_NUM_THREADS in 1) sleep 1;; 2) sleep 0.9;; 4) sleep 0.4;; esac; n=$((n+1)); echo epoch $n/$EPOCHS; done"]
       }
       env {
         OMP_NUM_THREADS = 1

@@ -27,7 +27,7 @@ func ownCPUs() ([]int, error) {
 	return out, nil
 }
 
-// meter starts an exporter of its own: it samples as often as asked, and believes the
+// meter starts its own exporter: it samples as often as asked, and believes the
 // environment of this user's processes. nil: there is none.
 func (o recording) meter(ctx context.Context) (*api.Client, func(), error) {
 	nothing := func() {}

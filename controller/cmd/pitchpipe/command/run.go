@@ -114,7 +114,7 @@ func submit[T any](ctx context.Context, s api.Submission, to func(context.Contex
 	}
 }
 
-// prospects prints beside the output when the knobs of a job can act.
+// prospects prints when the knobs of a job can act, next to the output.
 func (a *app) prospects(ctx context.Context, client *api.Client, s api.Submission) {
 	v, err := client.Validate(ctx, api.Draft{Filename: s.Filename, Source: s.Source, Variables: s.Variables})
 	if err != nil || len(v.Prospects) == 0 {
@@ -201,7 +201,7 @@ const headStart = 2 * time.Second
 // submitWith submits a job file as the caller, where the controller tunes everybody's jobs and
 // submits none. The controller has checked the file. Where a job of that id has run before,
 // before is when that one was submitted: until the controller has seen the new job, it answers
-// for the old one. Change is what short jobs have shown to be better, for Nomad alone; nil: no
+// for the old one. Change is what short jobs have shown to be better, only for Nomad; nil: no
 // short jobs ran.
 func (a *app) submitWith(ctx context.Context, client *api.Client, s api.Submission, change *driver.Change) (job api.Job, before time.Time, err error) {
 	register, parse := a.submitToSlurm(command.Exec{Bin: a.cfg.Slurm.Bin, Conf: a.cfg.Slurm.Conf}), detect.For("slurm")
@@ -235,7 +235,7 @@ func (a *app) submitWith(ctx context.Context, client *api.Client, s api.Submissi
 	if err != nil {
 		return api.Job{}, before, err
 	}
-	// From here on the job is there, whatever becomes of the questions about it.
+	// From here on the job is there, whatever happens to the questions about it.
 	unseen := api.Job{ID: string(id), Name: file.Name, State: string(driver.Pending), Submitted: time.Now()}
 	before = known[unseen.ID]
 	job, err = client.Job(ctx, unseen.ID)

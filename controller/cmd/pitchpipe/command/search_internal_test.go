@@ -21,7 +21,7 @@ import (
 // began is when the searches of these tests began.
 func began() time.Time { return time.Date(2026, 3, 4, 10, 0, 0, 0, time.Local) }
 
-// aSearch is one of nine trials, of which six began.
+// aSearch has nine trials; six began.
 func aSearch(change ...func(*trials.State)) trials.State {
 	p := tuning.DefaultPolicy()
 	s := tuning.DefaultSearch()

@@ -24,7 +24,7 @@ func searchBrief(x trials.State, now time.Time) string {
 	return fmt.Sprintf("search  %s (%s) %s\nbest    %s\nnext    %s\nspent   %s\n", x.ID, report.Legible(x.Name), searchState(x), best, searchNext(x, now), spentText(x, now))
 }
 
-// searchState says how far a search is.
+// searchState returns the progress of a search as text.
 func searchState(x trials.State) string {
 	begun, busy := len(x.Trials), x.Searcher().Busy()
 	switch {
@@ -60,7 +60,7 @@ func foundText(x trials.State, s *searcher.Searcher, t *searcher.Trial) string {
 	return text
 }
 
-// searchNext is what its owner can do.
+// searchNext returns the commands that its owner can run next.
 func searchNext(x trials.State, now time.Time) string {
 	last := func(t trials.Trial) bool { return t.State == searcher.Failed && len(t.Jobs) > 0 }
 	left, known := x.Left(now)
@@ -206,8 +206,8 @@ func measures(x trials.State) []string {
 	return nil
 }
 
-// searchWarnings are what a user ought to know before a search begins, of which the machine takes fewer trials
-// at one time than asked for.
+// searchWarnings are what a user ought to know before a search begins, if the machine takes fewer trials at a
+// time than asked for.
 func searchWarnings(v api.Verdict, asked, parallel int) []string {
 	var out []string
 	warn := func(format string, args ...any) { out = append(out, "warning: "+fmt.Sprintf(format, args...)) }

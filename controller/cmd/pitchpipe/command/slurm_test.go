@@ -249,12 +249,12 @@ func TestASiteWithAllInstalledIsToldAsReady(t *testing.T) {
 	}
 	nothingLeft(t, c)
 
-	// Whoever looks is not taken for the controller, and so not told to name himself.
+	// A user who only looks is not taken for the controller, and so not told to name himself.
 	_, got = i.check(t, c, slurmcluster.Beta, append(slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return strings.HasPrefix(f, "--user=") }),
 		"--broker.controller="+slurmcluster.Controller)...)
 	expect(t, got, map[string]check.Verdict{"broker.socket": check.OK, "accounts.controller": check.OK})
 
-	// A user of the same cluster with a controller of his own.
+	// A user of the same cluster with his own controller.
 	own := filepath.Join(c.Home(slurmcluster.Alpha), ".local", "state", "pitchpipe", "slurm-env")
 	report, got = i.check(t, c, slurmcluster.Alpha, "--slurm.task_prolog=true", "--slurm.settings="+own, "--try")
 	expect(t, got, map[string]check.Verdict{
