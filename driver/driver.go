@@ -64,7 +64,7 @@ type Driver interface {
 }
 
 // Listener is a driver that does not start a job's processes itself, so that it
-// has to be told to start the listener inside an attempt.
+// must be told to start the listener inside an attempt.
 type Listener interface {
 	// Listen starts the listener for the progress of a running attempt, inside the
 	// job and as the job's user. Repeated for the same attempt it does nothing. It
@@ -73,7 +73,7 @@ type Listener interface {
 	Listen(ctx context.Context, id JobID, attempt int, p Progress) error
 }
 
-// Releaser is a driver that can have a job wait (Spec.NotBefore).
+// Releaser is a driver that can make a job wait (Spec.NotBefore).
 type Releaser interface {
 	// Release ends the wait of a job for the tuner (Job.NotBefore). It does nothing to one that does not wait so.
 	Release(ctx context.Context, id JobID) error
@@ -86,7 +86,7 @@ type Biller interface {
 }
 
 // Billing is what a scheduler bills for an hour of a core, of a GiB of memory and of a
-// GPU, in units of its own.
+// GPU, in its own units.
 type Billing struct {
 	Core, GiB, GPU float64
 	Dearest        bool // it bills for that one of them which costs most, not for their sum
@@ -243,7 +243,7 @@ const (
 	Running        State = "running"         // an attempt runs
 	Stopped        State = "stopped"         // between two attempts, held by an intent
 	Succeeded      State = "succeeded"       // exit status 0
-	Failed         State = "failed"          // another exit status, or a signal of its own
+	Failed         State = "failed"          // another exit status, or its own signal
 	MemoryExceeded State = "memory-exceeded" // killed for memory under its owner's own settings
 	TimeExceeded   State = "time-exceeded"   // killed at its time limit
 	NotStarted     State = "not-started"     // the command is missing or may not run
@@ -304,7 +304,7 @@ type Job struct {
 	// Intent is that of Change where the job was submitted with one and has not begun.
 	Intent string `json:"intent,omitempty"`
 
-	Nice int           `json:"nice,omitempty"` // by how much its priority is lower; of an Adviser's jobs alone
+	Nice int           `json:"nice,omitempty"` // how much its priority is lower; only of an Adviser's jobs
 	Used time.Duration `json:"used,omitempty"` // of CPU, likewise; 0 = unknown
 
 	Node  string `json:"node,omitempty"`  // the first, where it has several
@@ -343,17 +343,17 @@ type Attempt struct {
 	// none, as after a return of memory, which takes back part of the Change or all.
 	Intent string `json:"intent,omitempty"`
 
-	// Unit is the id under which the scheduler's processes and exporters know this
-	// attempt alone, as their first attempt of it, where each has an id of its own:
-	// ALLOCATION.TASK under Nomad.
+	// Unit is the id under which the scheduler's processes and exporters know only this attempt,
+	// as their first attempt of it, where each attempt has its own id: ALLOCATION.TASK under
+	// Nomad.
 	Unit string `json:"unit,omitempty"`
 
 	// CPUs are those that the scheduler gave it in all, over its nodes and tasks; 0 = not
 	// known. They may be more than it asked for, as where it has whole nodes.
 	CPUs int `json:"cpus,omitempty"`
 
-	// Suspended is for how long of its time the scheduler had it stand still, as far as
-	// that is known.
+	// Suspended is how long of its time the scheduler kept it suspended, as far as that is
+	// known.
 	Suspended time.Duration `json:"suspended,omitempty"`
 }
 

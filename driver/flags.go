@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// WithFlags sets flags of a command line: "--k v" and "--k=v" are replaced where they
-// stand, all of them, and what is not there is appended in the order of the names. What
-// stands behind "--" are no flags.
+// WithFlags sets flags of a command line: "--k v" and "--k=v" are all replaced in
+// place, and the missing ones are appended in the order of the names. Arguments after
+// "--" are not flags.
 func WithFlags(argv []string, args map[string]string) []string {
 	var out, rest []string
 	flags := argv

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Clone copies the job, but for its Source, which no one changes.
+// Clone copies the job except its Source, which no one changes.
 func (j Job) Clone() Job {
 	j.Attempts = slices.Clone(j.Attempts)
 	for i := range j.Attempts {

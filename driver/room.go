@@ -14,10 +14,10 @@ func (r Room) Holds(want Room) bool {
 	return want.Cores <= r.Cores && (want.Memory == 0 || want.Memory <= r.Memory)
 }
 
-// Minus is what is left of it.
+// Minus returns what o leaves of it.
 func (r Room) Minus(o Room) Room { return Room{r.Cores - o.Cores, r.Memory - o.Memory} }
 
-// Plus is both together.
+// Plus returns the sum of both.
 func (r Room) Plus(o Room) Room { return Room{r.Cores + o.Cores, r.Memory + o.Memory} }
 
 // Beyond reports whether it is more than the other, of cores or of memory.

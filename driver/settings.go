@@ -24,8 +24,8 @@ type Adapter interface {
 // {"revision": N, "settings": {name: value}} and a newline. The revision is
 // positive and never falls during a job, so that the job can say which one it has
 // read. A value whose text is a number as JSON writes it is a number, any other a
-// string; no settings are {}. A driver writes the file beside its place, syncs it,
-// and renames it there, readable by the job's user alone. The error is ErrInvalid.
+// string; no settings are {}. A driver writes the file next to its place, syncs it, and renames it
+// there, readable only by the job's user. The error is ErrInvalid.
 func EncodeSettings(revision int, live map[string]string) ([]byte, error) {
 	content := struct {
 		Revision int            `json:"revision"`
@@ -47,8 +47,7 @@ func EncodeSettings(revision int, live map[string]string) ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// isNumber reports whether a text is a number to JSON and to whoever reads it as a
-// float64.
+// isNumber reports whether a text is a number to JSON and to a reader of float64.
 func isNumber(text string) bool {
 	_, err := strconv.ParseFloat(text, 64)
 	return err == nil && json.Valid([]byte(text))

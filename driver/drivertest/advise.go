@@ -9,7 +9,7 @@ import (
 	"pitchpipe/driver"
 )
 
-// Untuned is the name of a job that has no stanza by which it is changed, so that it takes advice.
+// Untuned is the name of a job without a stanza to change it by, so that it takes advice.
 const Untuned = "untuned"
 
 func adviceSentences() []sentence {

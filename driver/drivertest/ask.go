@@ -106,8 +106,8 @@ func (h *Harness) epochs(t *testing.T, id driver.JobID, n int) {
 	})
 }
 
-// another waits until the job has ended one more epoch than by now: an attempt that
-// has just begun cannot be asked to save yet.
+// another waits until the job has ended one more epoch: an attempt that has just
+// begun cannot be asked to save yet.
 func (h *Harness) another(t *testing.T, id driver.JobID) {
 	t.Helper()
 	h.epochs(t, id, len(epochLines(h.logs(t, id, 0)))+1)

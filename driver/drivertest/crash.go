@@ -98,7 +98,7 @@ func crashDiscard(t *testing.T, h *Harness) {
 	h.discarded(t, in, n)
 }
 
-// driveAcrossCrashes advances the intent until it is applied. The driver is opened anew
+// driveAcrossCrashes advances the intent until it is applied. The driver is opened again
 // after every step, and crashes once at every point that a step passes. Every driver passes
 // those that are given; whether it passes the others is up to it and to the moment.
 func (h *Harness) driveAcrossCrashes(t *testing.T, in driver.Intent, points ...string) {

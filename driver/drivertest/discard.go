@@ -29,7 +29,7 @@ func (h *Harness) discard(job driver.Job) driver.Intent {
 	return in
 }
 
-// longer is epochs of a job that the suite acts upon twice.
+// longer is epochs of a job that the suite acts on twice.
 const longer = 2 * long
 
 // saved starts a mover of so many epochs, moves it once, so that it has a checkpoint, and

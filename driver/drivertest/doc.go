@@ -3,5 +3,5 @@
 //
 // Input: a function that makes a Harness: a driver that runs until the test
 // ends, and a way to turn an abstract Behaviour into a job of that driver. Output: failures of the test. The suite never looks inside a driver, and never
-// waits by the wall clock where the Harness brings a clock of its own.
+// waits by the wall clock where the Harness brings its own clock.
 package drivertest

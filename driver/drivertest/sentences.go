@@ -8,7 +8,7 @@ import (
 
 const mebibyte = 1 << 20
 
-// Lengths of the suite's jobs. A job that the suite acts upon while it runs has
+// Lengths of the suite's jobs. A job that the suite acts on while it runs has
 // several seconds left to run then: on a busy machine the suite is late.
 const (
 	epoch = 300 * time.Millisecond

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WriteJSON replaces path by the JSON of v: a temporary file beside it, written
-// and synced, renamed over it, and the directory synced.
+// WriteJSON replaces path by the JSON of v: a temporary file next to it, written and synced,
+// renamed over it, and the directory synced.
 func WriteJSON(path string, v any, mode os.FileMode) error {
 	data, err := json.MarshalIndent(v, "", "\t")
 	if err != nil {
@@ -25,8 +25,8 @@ func Write(path string, data []byte, mode os.FileMode) error {
 	return WriteWith(path, data, mode, nil)
 }
 
-// WriteWith is Write of a file that prepare, where there is one, gets before it has anything
-// in it, its mode and its name. Where that fails there is no file.
+// WriteWith is Write with a hook: prepare, unless nil, gets the file before it has content,
+// its mode and its name. There is no file where prepare fails.
 func WriteWith(path string, data []byte, mode os.FileMode, prepare func(f *os.File) error) error {
 	return put(path, data, mode, prepare, os.Rename)
 }
@@ -43,7 +43,7 @@ func Claim(path string, v any) error {
 	return put(path, data, 0o600, nil, func(from, to string) error { return errors.Join(os.Link(from, to), os.Remove(from)) })
 }
 
-// put writes and syncs a temporary file beside path, gives it the name, and syncs the directory.
+// put writes and syncs a temporary file next to path, gives it the name, and syncs the directory.
 func put(path string, data []byte, mode os.FileMode, prepare func(f *os.File) error, name func(from, to string) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Fix is what a job file is written anew with, so that it runs one trial of a search.
+// Fix holds the changes that make a job file run one trial of a search.
 type Fix struct {
 	Env   map[string]string // variables that it sets
 	Args  map[string]string // flag → value, where the file has a command line
@@ -34,7 +34,7 @@ func (f Fix) Drops(block, key string) bool {
 	return !f.Search && (block == "knob" && key == "when" || block == "quality" && key == "measures")
 }
 
-// Check refuses what no job file can say. Nomad replaces what stands in ${...} itself.
+// Check refuses what no job file can say. Nomad itself replaces what is in ${...}.
 func (f Fix) Check(filename string, format Format) error {
 	var faults Errors
 	fail := func(found, want string) {

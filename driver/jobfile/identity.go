@@ -120,8 +120,8 @@ func word(line string, i int) (string, int) {
 	return b.String(), i
 }
 
-// closing returns the index behind the parenthesis that closes the one at i, or
-// behind the line.
+// closing returns the index after the parenthesis that closes the one at i, or after the
+// line.
 func closing(line string, i int) int {
 	depth := 0
 	for ; i < len(line); i++ {
@@ -154,7 +154,7 @@ type machine struct {
 	skip      bool    // the next word is the target of a redirection
 }
 
-// reading takes a word by where in a command it stands.
+// reading takes a word by its place in a command.
 type reading func(m *machine, word string)
 
 func normalise(tokens []token) []string {
@@ -187,7 +187,7 @@ func (m *machine) operator(op string) {
 	m.next, m.code = (*machine).command, ""
 }
 
-// declared reads a word behind export and the like.
+// declared reads a word after export and the like.
 func (m *machine) declared(w string) {
 	if name, value, assigned := assignment(w); assigned {
 		m.assign(name, value)
@@ -205,7 +205,7 @@ func (m *machine) command(w string) {
 	m.next, m.code = behind(w), ""
 }
 
-// behind reads the words behind a word: one of the shell's own, or a program.
+// behind reads the words after a word: one of the shell's own, or a program.
 func behind(w string) reading {
 	base := path.Base(w)
 	for _, row := range []struct {
@@ -235,7 +235,7 @@ func (m *machine) assign(name, value string) {
 	m.emit(name + "=")
 }
 
-// wrapped reads a word behind srun, env, nice and the like: flags, values and
+// wrapped reads a word after srun, env, nice and the like: flags, values and
 // assignments until the program.
 func (m *machine) wrapped(w string) {
 	_, _, assigned := assignment(w)
@@ -251,7 +251,7 @@ func (m *machine) wrapped(w string) {
 	}
 }
 
-// interpreted reads a word behind an interpreter: its script comes.
+// interpreted reads a word after an interpreter: its script comes.
 func (m *machine) interpreted(w string) {
 	switch {
 	case m.code != "":
@@ -275,7 +275,7 @@ func (m *machine) interpreted(w string) {
 	}
 }
 
-// argument reads a word behind the program.
+// argument reads a word after the program.
 func (m *machine) argument(w string) {
 	switch {
 	case isNumber(w):

@@ -27,7 +27,7 @@ type Pos struct {
 	Column   int    `json:"column"`
 }
 
-// String prints file:line:column, and where there is no line the name alone.
+// String prints file:line:column, or only the name without a line.
 func (p Pos) String() string {
 	if p.Line == 0 {
 		return p.Filename
@@ -81,7 +81,7 @@ type Job struct {
 	Begin       string        // of an sbatch script: when it begins; empty = the file does not say, as with the next two
 	Export      string        // of an sbatch script: which variables its job gets
 	Comment     string        // of an sbatch script
-	Clusters    Pos           // of the option of an sbatch script that names clusters; zero = there is none
+	Clusters    Pos           // of the option of an sbatch script that names clusters; zero = none
 
 	Script []byte   // an sbatch script, run by its own interpreter
 	Argv   []string // or a command and its arguments
@@ -182,8 +182,8 @@ type Item struct {
 // Kind is the type of a Value.
 type Kind uint8
 
-// The kinds. Bare is a word or number of a #TUNE line, which has no types of its
-// own: the key decides what it is read as.
+// The kinds. Bare is a word or number of a #TUNE line, which has no types: the key decides what
+// it is read as.
 const (
 	String Kind = iota
 	Number
@@ -216,7 +216,7 @@ func Fault(filename, found, want string) Errors {
 	return Errors{{Pos: Pos{Filename: filename, Line: 1, Column: 1}, Found: found, Want: want}}
 }
 
-// At is the place of a byte of a file, of the first behind its end where there is none.
+// At is the place of a byte of a file, or of the first after its end without one.
 func At(filename string, src []byte, offset int) Pos {
 	before := src[:min(offset, len(src))]
 	return Pos{Filename: filename, Line: bytes.Count(before, []byte("\n")) + 1, Column: len(before) - bytes.LastIndexByte(before, '\n')}

@@ -42,7 +42,7 @@ func TestCrashAtEveryStep(t *testing.T) {
 			}
 		})
 	}
-	// The job has saved nothing by then, and begins anew.
+	// The job has saved nothing by then, and starts again.
 	for _, step := range []string{"stopping", "end-sent", "ended", "stopped", "changed", "queued"} {
 		t.Run("discarded after "+step, func(t *testing.T) {
 			t.Parallel()
@@ -55,7 +55,7 @@ func TestCrashAtEveryStep(t *testing.T) {
 }
 
 // crashAt runs driver processes until one comes to the end, the first two of them
-// dying at the step, and checks what became of the job.
+// dying at the step, and checks the state of the job.
 func crashAt(t *testing.T, cluster, step string, discard bool) (crashes int) {
 	t.Helper()
 	exe, err := os.Executable()

@@ -22,8 +22,8 @@
 // never to do so: void, under its lock, or begun by a supervisor that ended without
 // process.json, which is durable before the job is let go.
 //
-// A disk that is full refuses what is asked for meanwhile, and delays what is due:
-// nothing is given up for it, and a supervisor tries for a day to write how its attempt ended.
+// While the disk is full, new requests are refused and what is due is delayed. Nothing is
+// given up, and a supervisor tries for a day to write how its attempt ended.
 //
 // # The queue
 //
@@ -48,7 +48,7 @@
 // abandoned, with the cause driver.CauseLate: saving late loses nothing. The time limit is
 // each attempt's own.
 //
-// An intent with Discard has the supervisor kill the attempt at once, its main process
+// An intent with Discard makes the supervisor kill the attempt at once, its main process
 // first, so that nothing but the job itself can make it end well: an attempt that ended
 // by itself before it was killed has ended.
 //
@@ -64,13 +64,13 @@
 // In a Nomad job file ${NAME}, ${env["NAME"]}, ${node.unique.name},
 // ${attr.unique.hostname}, ${attr.kernel.name} and ${attr.cpu.arch} are replaced as
 // Nomad does it: in env by what comes from outside of the task, in command, args
-// and work_dir by the whole environment. What only Nomad could know is refused when
-// the job is started; a ${NAME} that is unknown may be a shell's and stays. Each
-// attempt is an allocation of its own. What a change sets is never interpolated.
+// and work_dir by the whole environment. What only Nomad could know is refused when the job is
+// started; an unknown ${NAME} may be a shell's and stays. Each attempt is its own allocation.
+// What a change sets is never interpolated.
 //
 // PITCHPIPE_SETTINGS is set where the job file's stanza names a live knob or an action, and
 // from the first attempt with a live change on. The file is then there in every attempt,
-// readable by the job's user alone; the owner's own settings are no settings at all. Adapt
+// readable only by the job's user. It is empty ({}) under the owner's own settings. Adapt
 // replaces it while the job runs. Its revision is the attempt's number, and one more for each
 // Adapt.
 //
@@ -80,5 +80,5 @@
 // lack of memory end the job.
 //
 // The package never reads knowledge, never decides that a job should change, and
-// never starts an attempt of which it does not know that nothing else runs.
+// never starts an attempt unless it knows that no other runs.
 package local

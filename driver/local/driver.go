@@ -146,10 +146,10 @@ func (d *Driver) Watch(ctx context.Context) (<-chan driver.Event, error) {
 	return d.watch.Watch(ctx, d.order), nil
 }
 
-// Outlook of a job on this machine: none reserves it. A job that ran keeps its
-// room between two attempts and comes before all that did not run yet, so that its
-// next attempt waits for nothing: it is moved to more only where that is free. How long a
-// job waits that never ran depends on the others, and is unknown.
+// Outlook of a job on this machine: none reserves it. A job that ran keeps its room between two
+// attempts and comes before all that did not run yet. So its next attempt waits for nothing: it is
+// moved to more only where that is free. How long a job waits that never ran depends on the others,
+// and is unknown.
 func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (driver.Outlook, error) {
 	job, err := d.Get(ctx, id)
 	if err != nil {

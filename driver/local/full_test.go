@@ -19,7 +19,7 @@ import (
 // disk is a small file system for a driver's state that can be full.
 type disk struct{ dir string }
 
-// newFullBench makes a bench whose state lies on a disk of its own.
+// newFullBench makes a bench whose state has its own disk.
 func newFullBench(t *testing.T) (*bench, disk) {
 	t.Helper()
 	var d disk
@@ -82,7 +82,7 @@ func (d disk) free(t *testing.T) {
 	}
 }
 
-// missing are the bytes that are neither free nor in a file.
+// missing are the bytes that are not free and not in a file.
 func (d disk) missing(t *testing.T) int64 {
 	t.Helper()
 	var fs unix.Statfs_t

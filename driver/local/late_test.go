@@ -14,7 +14,7 @@ import (
 	"pitchpipe/driver/local/supervise"
 )
 
-// saysSaved starts a job that says saved and works on, and has it asked to.
+// saysSaved starts a job that says saved and works on, and lets it be asked to save.
 func (b *bench) saysSaved(t *testing.T, grace time.Duration) (driver.Job, driver.Intent) {
 	t.Helper()
 	job := b.start(t, "request", b.job(t, drivertest.Behaviour{Epochs: 80, Epoch: 200 * time.Millisecond, Saves: true, SaysSaved: true}))

@@ -34,7 +34,7 @@ type failures struct {
 	count  int       // supervisors that died before they started the job; others end no job
 }
 
-// later has the next try wait.
+// later makes the next try wait.
 func (d *Driver) later(id driver.JobID, now time.Time) failures {
 	f := d.failures[id]
 	f.again = now.Add(failureDelay << min(f.tries, maxDoublings))
@@ -80,8 +80,8 @@ func (d *Driver) allot(n int) []int {
 	return free[:min(n, len(free))]
 }
 
-// launch writes the plan of the present launch and forks its supervisor. Where it cannot
-// be prepared, as on a full disk, that is no fault of the job, which waits.
+// launch writes the plan of the present launch and forks its supervisor. The job waits where the
+// launch cannot be prepared, as on a full disk: that is not its fault.
 func (d *Driver) launch(r *record) error {
 	dir := d.store.launch(r)
 	err := durable.MkdirAll(filepath.Dir(dir), 0o711)
@@ -108,8 +108,7 @@ func (d *Driver) launch(r *record) error {
 	return nil
 }
 
-// fork starts the supervisor in a session of its own, so that nothing that ends
-// this process reaches it.
+// fork starts the supervisor in its own session, so that nothing that ends this process reaches it.
 func (d *Driver) fork(dir string) (pid int, err error) {
 	log, err := os.OpenFile(filepath.Join(dir, logFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {

@@ -129,7 +129,7 @@ func TestWhatRemainsOfAJobEndsWithIt(t *testing.T) {
 		t.Run("cgroups at "+root, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, func(c *local.Config) { c.CgroupRoot = root })
-			// One in the background, one in a session of its own.
+			// One in the background, one in its own session.
 			ready := filepath.Join(b.dir, "ready")
 			job := b.start(t, "request", script("sleep 1000 & echo $!",
 				"setsid sh -c 'echo $$; : >"+ready+"; exec sleep 1000' &", "until [ -f "+ready+" ]; do sleep 0.02; done", "exit 0"))

@@ -43,8 +43,8 @@ func (r *record) nomad(env map[string]string, s store) {
 	}
 }
 
-// allocation is an id of the attempt in the shape that Nomad gives allocations:
-// each attempt is one of its own, as a changed job's is there.
+// allocation is an id of the attempt in the shape of Nomad's allocation ids: each
+// attempt is its own allocation, as a changed job's is there.
 func allocation(r *record) string {
 	h := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", r.Job.Submitted.UTC(), r.Job.ID, r.Job.Attempt))
 	return fmt.Sprintf("%x-%x-%x-%x-%x", h[:4], h[4:6], h[6:8], h[8:10], h[10:16])

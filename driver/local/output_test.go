@@ -12,8 +12,8 @@ import (
 	outputs "pitchpipe/driver/output"
 )
 
-// hostile starts a job of nobody that works in a directory of its own, and whose output
-// is out.txt there.
+// hostile starts a job of nobody that works in its own directory, with out.txt there as
+// its output.
 func (b *bench) hostile(t *testing.T, lines ...string) (driver.Job, string) {
 	t.Helper()
 	needsRootAndNobody(t)

@@ -32,7 +32,7 @@ func (d *Driver) Run(ctx context.Context) error {
 	}
 }
 
-// pass is one round of the loop, and returns when the next is due.
+// pass makes one round of the loop, and returns the time until the next is due.
 func (d *Driver) pass(ctx context.Context, now time.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -101,8 +101,8 @@ func (d *Driver) pick(now time.Time) []driver.JobID {
 	return schedule(now, free, append(again, queue...), running)
 }
 
-// grow refuses more than a job that runs has where it would have to wait for that: behind
-// what others hold, or will have before those that did not run yet.
+// grow refuses to give a running job more where it would have to wait: for what others hold, or
+// will have before the jobs that did not run yet.
 func (d *Driver) grow(r *record, c driver.Change) error {
 	if c.Empty() { // the way back to what its owner asked for is always open
 		return nil
@@ -173,7 +173,7 @@ func (d *Driver) refit(r *record) error {
 	return d.commit(c, "unfit")
 }
 
-// patience is until when a job waits for the next Advance of its intent.
+// patience returns the time until which a job waits for its intent's next Advance.
 func (d *Driver) patience(r *record) time.Time {
 	from := d.since
 	if r.Moving.Left.After(from) {

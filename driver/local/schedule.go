@@ -33,16 +33,16 @@ type busy struct {
 //     time at which, by the time limits of what runs, it fits.
 //  3. A later job that fits now may start if its own time limit ends it by then,
 //     or if it leaves the head's share of the machine free at that time.
-//  4. Where the limits promise the head no time at all, because what it waits for
-//     has none, a later job may start only if it takes nothing of what the head
-//     may be short of: the head must fit beside it and all that runs, in each of
-//     cores and memory that it takes.
+//  4. The limits promise the head no time where what it waits for has none. Then a
+//     later job may start only if it takes nothing that the head may lack: the head
+//     must fit next to it and all that runs, in each of cores and memory that it
+//     takes.
 func schedule(now time.Time, free driver.Room, queue []waiting, running []busy) []driver.JobID {
 	var out []driver.JobID
 	running = slices.Clone(running)
 	var head *waiting
 	var reserved time.Time
-	var beside driver.Room // free at the head's time, beside the head
+	var beside driver.Room // free at the head's time, besides the head
 	for i := range queue {
 		w := queue[i]
 		if w.NotBefore.After(now) {
@@ -67,8 +67,8 @@ func schedule(now time.Time, free driver.Room, queue []waiting, running []busy) 
 	return out
 }
 
-// reservation is when the head fits by the time limits of what runs, and what
-// is then free beside it. The zero time means that no limit promises it.
+// reservation is when the head fits by the time limits of what runs, and what is
+// then free besides. The zero time means that no limit promises it.
 func reservation(free, head driver.Room, running []busy) (time.Time, driver.Room) {
 	known := slices.DeleteFunc(slices.Clone(running), func(b busy) bool { return b.Ends.IsZero() })
 	slices.SortStableFunc(known, func(a, b busy) int { return a.Ends.Compare(b.Ends) })
@@ -82,11 +82,11 @@ func reservation(free, head driver.Room, running []busy) (time.Time, driver.Room
 	return time.Time{}, driver.Room{}
 }
 
-// harmless reports whether a job that fits now may pass the head, and takes it from
-// what is free beside the head where it will still run then.
+// harmless reports whether a job that fits now may pass the head, and subtracts it
+// from what is free besides the head if it will still run then.
 func harmless(now time.Time, w waiting, head driver.Room, reserved time.Time, beside *driver.Room, free driver.Room) bool {
 	if reserved.IsZero() {
-		rest := free.Minus(head).Minus(w.Want) // beside all that runs
+		rest := free.Minus(head).Minus(w.Want) // next to all that runs
 		return (w.Want.Cores == 0 || rest.Cores >= 0) && (w.Want.Memory == 0 || rest.Memory >= 0)
 	}
 	if w.Limit > 0 && !now.Add(w.Limit).After(reserved) {

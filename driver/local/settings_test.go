@@ -214,7 +214,7 @@ func TestNoReferenceOfAShippedJobFileIsLeft(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("job files %v: %v", files, err)
 	}
-	// What only Nomad runs has no state of its own.
+	// What only Nomad runs has no state here.
 	files = slices.DeleteFunc(files, func(path string) bool {
 		source, err := os.ReadFile(path)
 		return err == nil && !strings.Contains(string(source), `variable "state_dir"`)

@@ -161,7 +161,7 @@ func (d *Driver) fits(want driver.Room) error {
 }
 
 // setOutput decides where the output goes: the job file's own pattern, relative to
-// the working directory, or a file beside the record.
+// the working directory, or a file next to the record.
 func (r *record) setOutput(s store) {
 	if r.File.Output == "" {
 		r.Output, r.OwnOut = filepath.Join(s.job(r.Job.ID), "output.log"), true

@@ -7,8 +7,8 @@
 //
 // # The machine
 //
-// Machine.Advance reads the job (Scheduler.Look), asks the pure function Next what is to
-// be done, writes the record where an effect follows, and has the driver do one verb:
+// Machine.Advance reads the job (Scheduler.Look), asks the pure function Next what to do,
+// writes the record where an effect follows, and makes the driver do one verb:
 //
 //	phase      what is on record             verb      answer
 //	asking     it is to be asked to save     Ask       checkpointing
@@ -35,9 +35,9 @@
 //     that it was to come (phases stopping and changed, and the intent itself). So no
 //     effect is taken for the owner's word, and no word of the owner for an effect.
 //  3. Each verb can be repeated. Asked twice, a job saves twice. An end does nothing to an
-//     attempt that has ended, a change to what the job has already is no change, and a
-//     start of a job that has started is none. A crash between an effect and its record
-//     therefore repeats the effect.
+//     attempt that has ended. A change to what the job already has does nothing, and
+//     neither does a start of a job that has started. A crash between an effect and its
+//     record therefore repeats the effect.
 //  4. Nothing that has ended runs again. Stop and Change are conditional at the scheduler
 //     (requeue Incomplete, compare-and-set, the supervisor's lock). What the condition
 //     cannot see, the driver looks for after the change and undoes (View.End).

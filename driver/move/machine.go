@@ -27,7 +27,7 @@ const (
 
 // Scheduler is how the machine finds a job.
 type Scheduler interface {
-	// Look reads the job and its record anew and holds it until release is called, so
+	// Look reads the job and its record again and holds it until release is called, so
 	// that nothing else changes it or its record. Its error is driver.ErrNotFound where
 	// nothing is known of the job; of one that the scheduler forgot there is a record.
 	Look(ctx context.Context, id driver.JobID, intent string) (j Job, release func(), err error)
@@ -36,7 +36,7 @@ type Scheduler interface {
 // Job is one job as it was read in this call, and the verbs of its driver. Each verb can
 // be repeated, and the record is written before Ask, Stop and Change.
 type Job interface {
-	// View is where the job stands towards the intent, which may be in progress or new.
+	// View is the state of the job towards the intent, which may be in progress or new.
 	View(in driver.Intent) View
 	// Attempt is the one that the job is in now.
 	Attempt() int
@@ -63,7 +63,7 @@ type Job interface {
 	Plan(ctx context.Context) (End, error)
 	// Change gives the next attempt what was planned. An End says that it could not.
 	Change(ctx context.Context) (End, error)
-	// Start lets the next attempt start. An End says that it cannot yet, or how it ended.
+	// Start lets the next attempt start. An End says that it cannot start yet, or how it ended.
 	Start(ctx context.Context) (End, error)
 	// Over undoes what an intent leaves that ends so: a job that was made to wait goes on
 	// with what it had. The record is saved after it.
@@ -76,7 +76,7 @@ type Defaults struct{}
 // Begin notes nothing.
 func (Defaults) Begin(context.Context) (End, error) { return End{}, nil }
 
-// Saved is no.
+// Saved implements Job: no saved state is ever seen.
 func (Defaults) Saved(context.Context) (bool, error) { return false, nil }
 
 // Stop leaves it to the change.
@@ -88,7 +88,7 @@ func (Defaults) Keep(context.Context) error { return nil }
 // Plan plans nothing.
 func (Defaults) Plan(context.Context) (End, error) { return End{}, nil }
 
-// Change changes nothing beside the record.
+// Change changes nothing but the record.
 func (Defaults) Change(context.Context) (End, error) { return End{}, nil }
 
 // Over undoes nothing.
@@ -174,8 +174,8 @@ func (m *Machine) Proceed(ctx context.Context, j Job) (driver.Step, error) {
 	return m.do(ctx, j, Next(j.View(r.Moving.Intent), r.Moving, time.Now()))
 }
 
-// do carries an action out, and ends an intent of which a step was refused: whoever asked
-// for it gives it up then, and no other could begin.
+// do carries an action out, and ends an intent that had a step refused: its caller then
+// gives it up, and no other could begin.
 func (m *Machine) do(ctx context.Context, j Job, a Action) (driver.Step, error) {
 	in := j.Record().Moving.Intent
 	end, err := m.verb(ctx, j, a)

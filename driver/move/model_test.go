@@ -15,7 +15,7 @@ import (
 )
 
 // world is a scheduler with one job, and what a driver has on record of it. Whatever
-// happens in it is an effect of a verb or an event of its own.
+// happens in it is an effect of a verb or its own event.
 type world struct {
 	t *rapid.T
 

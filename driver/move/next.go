@@ -42,7 +42,7 @@ type View struct {
 	Final   bool // the change can no longer be taken back: an error of a verb ends no intent
 }
 
-// Verb is what Next has the driver do.
+// Verb is what Next tells the driver to do.
 type Verb int
 
 // The verbs.
@@ -103,7 +103,7 @@ func Next(v View, m *Moving, now time.Time) Action {
 	return Action{Wait, End{driver.StepCheckpointing, "has not saved yet"}}
 }
 
-// Stands is where an intent stands that is not in progress. The zero End: it is new.
+// Stands returns the state of an intent that is not in progress. The zero End: it is new.
 func Stands(v View, r *Record, in driver.Intent) End {
 	kind, closed := r.Closed[in.ID]
 	switch {

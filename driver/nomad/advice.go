@@ -149,7 +149,7 @@ func (d *Driver) Queue(ctx context.Context) (jobs []driver.Job, err error) {
 func plain(id driver.JobID, job *api.Job, s *api.JobListStub, allocs []*api.AllocationListStub) driver.Job {
 	now := *job
 	now.Status, now.Stop = &s.Status, &s.Stop
-	if s.Status != "dead" { // what ended before it was registered anew is no run of it
+	if s.Status != "dead" { // what ended before it was registered again is not a run of it
 		allocs = slices.DeleteFunc(allocs, func(a *api.AllocationListStub) bool { return a.JobVersion < spec.Deref(job.Version) && view.Over(a) })
 	}
 	in := view.Input{ID: id, Job: &now, Own: &now, Allocs: allocs}
@@ -161,7 +161,7 @@ func plain(id driver.JobID, job *api.Job, s *api.JobListStub, allocs []*api.Allo
 	return j
 }
 
-// Past implements driver.Adviser by what Nomad has not forgotten yet: it has no accounting.
+// Past implements driver.Adviser by what Nomad still remembers: it has no accounting.
 func (d *Driver) Past(ctx context.Context, since, until time.Time) ([]driver.Job, error) {
 	jobs, err := d.Queue(ctx)
 	return slices.DeleteFunc(jobs, func(j driver.Job) bool {

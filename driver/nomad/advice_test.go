@@ -13,7 +13,7 @@ import (
 	"pitchpipe/driver/nomad/view"
 )
 
-// A job that waits behind another one takes a lower priority, whatever becomes of the controller.
+// A job that waits behind another one takes a lower priority, whatever happens to the controller.
 func TestAJobThatWaitsTakesALowerPriority(t *testing.T) {
 	t.Parallel()
 	stories(t, map[string]func(*testing.T, *story){

@@ -19,7 +19,7 @@ type cached struct {
 // seen is whether a registration carries a stanza. The zero value: it was not read.
 type seen struct {
 	index     uint64 // of the registration
-	submitted int64  // when, in nanoseconds: indexes of a cluster that is set up anew come again
+	submitted int64  // when, in nanoseconds: indexes of a cluster that is set up again repeat
 	stanza    bool
 	again     time.Time // it could not be read: when to ask again; zero: it was read
 }
@@ -68,7 +68,7 @@ func (d *Driver) unlearn(namespace string, there map[driver.JobID]struct{}) {
 	}
 }
 
-// which are the jobs on record of which something is true.
+// which returns the jobs on record for which something is true.
 func (d *Driver) which(is func(brief) bool) []driver.JobID {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -94,7 +94,7 @@ func (c cluster) blocked(ctx context.Context, w where) (blocked *api.Evaluation,
 		}
 	}
 	if blocked != nil && len(blocked.FailedTGAllocs) == 0 {
-		// What failed stands in the evaluation that it was made for.
+		// What failed is in the evaluation that it was made for.
 		for _, e := range list {
 			if e.ID == blocked.PreviousEval {
 				blocked.FailedTGAllocs = e.FailedTGAllocs
@@ -117,7 +117,7 @@ func (c cluster) deregistered(ctx context.Context, w where) (out bool, err error
 }
 
 // register replaces a job whose index is still the one that was read; 0 makes one that
-// is not there. Without a source of its own Nomad would show that of the version before.
+// is not there. Without its own source Nomad would show that of the version before.
 func (c cluster) register(ctx context.Context, w where, job *api.Job, index uint64, sub *api.JobSubmission) error {
 	if sub == nil {
 		sub = &api.JobSubmission{Source: string(source(job)), Format: "json"}

@@ -12,7 +12,7 @@ import (
 )
 
 // A move goes on wherever the controller died: before a request of it reached Nomad,
-// or behind it and before the answer.
+// or after it and before the answer.
 func TestAMoveGoesOnAfterACrashAtEachRequest(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(*testing.T, *story){}
@@ -31,8 +31,8 @@ func TestAMoveGoesOnAfterACrashAtEachRequest(t *testing.T) {
 	stories(t, tests)
 }
 
-// dieAt has the intent carried out by a controller that dies before or behind the request
-// of this number that changes something, and is started again.
+// dieAt lets a controller carry out the intent that dies before or after the changing
+// request of this number, and is started again.
 func (s *story) dieAt(t *testing.T, in driver.Intent, n int64, after bool) {
 	t.Helper()
 	var seen atomic.Int64

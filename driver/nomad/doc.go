@@ -20,26 +20,25 @@
 //
 // The list of jobs is the truth: a blocking query that returns when any job of the
 // namespace or the count of its allocations by status changes. The informer compares each
-// list with the last. Get, List, Logs and Outlook answer from a snapshot while the list
-// says that nothing happened to the job since; Advance, Check, Listen and Stop read anew.
-// Each registration is read once by a controller, to know whether it carries a stanza. A
-// job that cannot be read hides no other. The event stream is not used: it ends
-// without a word in a burst, and would wake no sooner than the list does.
+// list with the last. Get, List, Logs and Outlook answer from a snapshot while the list says
+// that nothing happened to the job since. Advance, Check, Listen and Stop read again. Each
+// registration is read once by a controller, to know whether it carries a stanza. A job that
+// cannot be read hides no other. The event stream is not used: it ends without a word in a
+// burst, and would wake no sooner than the list does.
 //
 // A job is listed where it carries a stanza (in a group's scaling policy, or in the meta
 // of the job, a group or a task) or where it was made or changed here. Package spec has the
-// reasons for which a job is only observed.
+// reasons why a job is only observed.
 //
 // # Starting
 //
 // Nomad starts a job at once and cannot hold one. Submit registers a job as its user, under
-// the file's own id, and never over a job that lives. It may ask with what the job is to
-// begin (Submission.Ask), just before the one registration. That has the change then, and in
-// its mark what the owner wrote where the change stands: no journal is needed to know what is
-// whose. Foresee is the job that a registration would make, and MayBegin the dry run. Start
-// registers a job under an id of its own, with compare-and-set on its absence: repeated it is
-// the same job. The commands of both are wrapped so that finished work is not done again
-// (package once).
+// the file's own id, and never over a job that lives. It may ask what the job is to begin with
+// (Submission.Ask), just before the one registration. The registration then has the change, and
+// in its mark what the owner wrote in place of it: no journal is needed to know what is whose.
+// Foresee is the job that a registration would make, and MayBegin the dry run. Start registers a
+// job under its own id, with compare-and-set on its absence: repeated it is the same job. The
+// commands of both are wrapped so that finished work is not done again (package once).
 //
 // # Moving
 //
@@ -53,9 +52,9 @@
 // The registration leaves a mark in the group's scaling policy and a variable in the task's
 // environment: the mark says whose a version is, and the variable makes every change
 // destructive. A version that has no mark, or one that was not expected, is its owner's
-// word, and supersedes an intent. A version with a change of ours that he brought back, by a
-// revert, a stop and a start, or -preserve-resources, leaves that ours to take back. A
-// change always starts from the owner's own specification, which is kept here, as Nomad
+// word, and supersedes an intent. If he brings back a version with a change of ours, by a
+// revert, a stop and a start, or -preserve-resources, that change stays ours to take back. A
+// change always starts from the owner's own specification, which is kept here, since Nomad
 // remembers six versions and the source of no more.
 //
 // Compare-and-set does not see completion. So the attempt before is looked at until it
@@ -76,10 +75,9 @@
 // waiting for ever.
 //
 // A job that leaves with the checkpoint's status has failed for Nomad, whose restart
-// policy runs it again after a delay, in the same allocation and under the old
-// settings: it is changed before. Where that delay is over first, the move is abandoned.
-// A job whose policies are off and that saves too late is registered again, with its
-// settings.
+// policy runs it again after a delay, in the same allocation and under the old settings. It must
+// be changed before the delay is over, else the move is abandoned. A job whose policies are off
+// and that saves too late is registered again, with its settings.
 //
 // Nothing is signalled where the token may not register: a job that has saved and left could
 // not be started again. A job with settings that this program does not know, as a newer Nomad
@@ -95,21 +93,21 @@
 // environment a moment before it says that the task has started, and drops the restart for a
 // template that is rendered just then; so a start that may be such a one is followed by a
 // restart from here. A template that is not rendered in time has its variable taken back. The
-// variable is removed when the job has ended. A token without rights to the variables
-// nomad/jobs/*/*/* has the change registered, and so has a change that takes a registered
-// variable back or has values that need quotes. What its owner writes into the variable stays.
+// variable is removed when the job has ended. A change is registered with a token without rights
+// to the variables nomad/jobs/*/*/*, and also if it takes a registered variable back or has
+// values that need quotes. What its owner writes into the variable stays.
 //
 // # Advice
 //
-// A job without a stanza that waits may have its priority lowered, which Nomad's queue goes by
+// A job without a stanza that waits may have its priority lowered, which orders Nomad's queue
 // (Driver.Advise); the journal has its owner's. Once it runs it keeps the lower one, since Nomad
 // runs again what ends just before a registration: with preemption, jobs of its owner's priority
 // may take its place. It gets no affinities: Nomad packs nodes by itself.
 //
 // # Several controllers
 //
-// Config.Leads is asked before anything is changed in Nomad. One that stands by looks and
-// answers; Recall reads what the one before noted.
+// Config.Leads is asked before anything is changed in Nomad. A standby looks and answers; Recall
+// reads what the leader before noted.
 //
 // # Memory
 //

@@ -86,7 +86,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	return d, nil
 }
 
-// Recall reads the journal anew, which another controller may have written: it is for one
+// Recall reads the journal again, which another controller may have written: it is for one
 // that begins to lead. Everything on record is looked at then.
 func (d *Driver) Recall(ctx context.Context) error {
 	d.mu.Lock()
@@ -124,9 +124,9 @@ func (d *Driver) recall(ctx context.Context) error {
 	return nil
 }
 
-// recallOne reads one record. Whoever looks after its job in this moment read it before
-// this controller began to lead, and must not save what it made of that over what is read
-// now: it is waited for, and its save is refused.
+// recallOne reads one record. A call that is handling its job now read the record before
+// this controller began to lead, and must not save its result over what is read now:
+// recallOne waits for it, and its save is refused.
 func (d *Driver) recallOne(ctx context.Context, name string) error {
 	defer d.locks.Hold(name)()
 	r, err := d.loadName(ctx, name)
@@ -215,13 +215,13 @@ type Config struct {
 	// ErrUnsupported.
 	Listen func(ctx context.Context, node, unit string, p driver.Progress, output io.Reader) error
 	// Leads is asked before anything is changed in Nomad: an error and it is not. Nil: this
-	// process is alone. Where it stands by, jobs are only looked at; see Driver.Recall.
+	// process is alone. A standby only looks at jobs; see Driver.Recall.
 	Leads func(ctx context.Context) error
-	// Resync is how often everything is read anew, 0 = 30 s.
+	// Resync is how often everything is read again, 0 = 30 s.
 	Resync time.Duration
 	// AfterStep is called at the points of package move; tests crash there.
 	AfterStep func(point string)
-	// Now is the time by which what is old is forgotten; nil = time.Now.
+	// Now is the clock for forgetting what is old; nil = time.Now.
 	Now func() time.Time
 	// Logger logs what was done; nil = silent.
 	Logger *slog.Logger

@@ -33,7 +33,7 @@ func (s *shelf) Load(context.Context, string) ([]byte, error) {
 	return s.record, nil
 }
 
-// A controller that stands by looks at jobs too. What it read of one before it began to
+// A standby controller looks at jobs too. What it read of one before it began to
 // lead must not be saved over what the one before wrote in its last moment.
 func TestANewLeaderReadsARecordWhenNoOneHasAnOlderOneInHand(t *testing.T) {
 	t.Parallel()

@@ -35,7 +35,7 @@ const (
 	destroyVariable right = "destroy"
 )
 
-// lacks says in a sentence what a token has not that was denied something.
+// lacks returns a sentence about the rights that a denied token lacks.
 func (r right) lacks(namespace string) string {
 	if r == readNodes {
 		return `the token has not the rule node { policy = "read" }`
@@ -55,9 +55,9 @@ func asked(what string, r right, namespace string, err error) error {
 	return named(what, r, namespace, err, driver.ErrTransient)
 }
 
-// named says by which of the contract's errors a request failed, and of one that was
-// denied which right is missing. Nomad answers most faults with status 500 and a text, a
-// stale index too; lost is what an answer that never came means.
+// named returns the contract's error of a failed request, and for a denied one the
+// missing right. Nomad answers most faults with status 500 and a text, a stale index
+// too; lost is what an answer that never came means.
 func named(what string, r right, namespace string, err, lost error) error {
 	if err == nil {
 		return nil
@@ -76,7 +76,7 @@ func named(what string, r right, namespace string, err, lost error) error {
 	return fmt.Errorf("%s: %w: %w", what, kind, err)
 }
 
-// answered is what a status and its text mean.
+// answered returns the error that an HTTP status and its text mean.
 func answered(status int, body string) error {
 	has := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(body, w) })

@@ -25,7 +25,7 @@ func source(job *api.Job) []byte {
 	return append(data, '\n')
 }
 
-// snapshot is what was read of a job, and what the list said of it before that.
+// snapshot is what was read of a job, and what the list said about it before.
 type snapshot struct {
 	mark string
 	f    *facts
@@ -39,8 +39,7 @@ func (d *Driver) Get(ctx context.Context, id driver.JobID) (driver.Job, error) {
 	_, job, err := d.snapshot(ctx, id)
 	if errors.Is(err, driver.ErrNotFound) {
 		// A job that had not ended and that somebody took out of Nomad: its evaluations outlive
-		// it for some hours and say that it was deregistered. Without them nothing says what
-		// became of it.
+		// it for some hours and say that it was deregistered. Without them its end is unknown.
 		if r, failed := d.load(ctx, id); failed == nil && r != nil && r.Own != nil && r.Last == nil {
 			if out, failed := d.c.deregistered(ctx, place(id)); failed == nil && out {
 				return d.cancelled(r, "it was purged"), nil
@@ -53,7 +52,7 @@ func (d *Driver) Get(ctx context.Context, id driver.JobID) (driver.Job, error) {
 	return job, nil
 }
 
-// cancelled is a job on record that Nomad has not any more.
+// cancelled returns a job on record that Nomad no longer has, as cancelled.
 func (d *Driver) cancelled(r *record, detail string) driver.Job {
 	return driver.Job{
 		ID: r.Job, Request: r.Request, Name: spec.Deref(r.Own.Name), Owner: place(r.Job).namespace, State: driver.Cancelled,
@@ -85,7 +84,7 @@ func (d *Driver) acted(id driver.JobID) {
 	d.informer.acted.Add(1)
 }
 
-// get reads a job anew and takes what steps are the driver's own. The caller holds the job.
+// get reads a job again and takes the steps that are the driver's own. The caller holds the job.
 func (d *Driver) get(ctx context.Context, id driver.JobID) (*facts, driver.Job, error) {
 	f, err := d.observe(ctx, id)
 	if err != nil {

@@ -37,7 +37,7 @@ var program = sync.OnceValues(func() (string, error) {
 	return path, sandbox.Build(context.Background(), dir, "driver/nomad/testdata/job")
 })
 
-// bench is one driver of a test, which sees the jobs of a namespace of its own.
+// bench is one driver of a test, which sees the jobs of its own namespace.
 type bench struct {
 	client *api.Client
 	ns     string

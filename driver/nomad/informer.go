@@ -121,7 +121,7 @@ func (e *informer) learn(ctx context.Context, namespace string, stubs []*api.Job
 			return nil
 		})
 	}
-	_ = g.Wait() // none of them returns an error
+	_ = g.Wait() // they return no errors
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -148,7 +148,7 @@ func (e *informer) look(ctx context.Context, namespace string) {
 			pause = min(pause, urgent)
 		}
 		if l.index < index || l.acted != e.acted.Load() {
-			l.index = 0 // a server that was set up anew, or something done here that may not be in it
+			l.index = 0 // a server that was set up again, or something done here that may not be in it
 		}
 		index = l.index
 	}
@@ -180,7 +180,7 @@ func (e *informer) now(namespace string) (*listing, bool) {
 	return l, l != nil && l.acted == e.acted.Load() && time.Since(l.at) <= 2*e.d.cfg.Resync
 }
 
-// mark is what the last list says of a job; empty where there is none that counts.
+// mark is what the last list says about a job; empty where there is none that counts.
 func (e *informer) mark(id driver.JobID) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -230,7 +230,7 @@ func (e *informer) keep(ctx context.Context) {
 				return nil
 			})
 		}
-		_ = g.Wait() // none of them returns an error
+		_ = g.Wait() // they return no errors
 	}
 }
 

@@ -18,11 +18,11 @@ import (
 	"pitchpipe/driver/nomad/view"
 )
 
-// patienceInPlace is for how long a template may take to be rendered and to restart its
-// task, beside the time that its author gives it.
+// patienceInPlace is how long a template may take to be rendered and to restart its
+// task, on top of the time that its author gives it.
 const patienceInPlace = time.Minute
 
-// has is what the present allocation has instead of its owner's settings.
+// has returns what the present allocation has instead of its owner's settings.
 func (f *facts) has() driver.Change {
 	if a := f.latest(); a != nil && f.rec != nil {
 		for _, t := range slices.Backward(f.rec.Restarts) {
@@ -262,7 +262,7 @@ func (d *Driver) clear(ctx context.Context, f *facts) {
 		err = d.c.write(ctx, f.at, at.Path, nil, v)
 	}
 	if errors.Is(err, ErrNotLeading) || errors.Is(err, driver.ErrTransient) || errors.Is(err, driver.ErrUnknown) {
-		return // whoever looks next
+		return // whichever call looks next
 	}
 	if err != nil {
 		d.cfg.Logger.Info("the variable of a job that has ended is not removed", "job", string(f.id), "variable", at.Path, "error", err)

@@ -21,7 +21,7 @@ import (
 
 // 2.4: a change of the environment alone, by a variable that the job's own template
 // renders. No version of the job is made by it.
-func TestMayRestart(t *testing.T) { // not beside the others: a machine has its limits
+func TestMayRestart(t *testing.T) { // not parallel: a machine has its limits
 	tests := map[string]func(*testing.T, *story){
 		"2.4 a change of the environment alone is written to a variable, and its template restarts it in place": restartsOnce,
 		"2.4 a job that says that it saved goes on with the variables of its template":                          restartsSayer,
@@ -46,8 +46,8 @@ func TestMayRestart(t *testing.T) { // not beside the others: a machine has its 
 	stories(t, tests)
 }
 
-// templated registers a job whose environment can be changed in place: wait is for how long
-// its template waits for more.
+// templated registers a job whose environment can be changed in place: wait is how long its
+// template waits for more.
 func (s *story) templated(t *testing.T, be drivertest.Behaviour, wait time.Duration, change func(string) string) driver.JobID {
 	t.Helper()
 	s.policy = "attempts = 9\n      delay    = \"10s\"\n      mode     = \"fail\""
@@ -321,7 +321,7 @@ func anotherTemplate(t *testing.T, s *story) {
 	}
 }
 
-// restartCrash: the controller dies before or behind one of the requests that change
+// restartCrash: the controller dies before or after one of the requests that change
 // something: the signal and the write.
 func restartCrash(t *testing.T, s *story, n int64, after bool) {
 	id := s.templated(t, mover(long), soon, nil)

@@ -48,8 +48,8 @@ func (f *facts) rename(job *api.Job) {
 	job.ID, job.Name, job.ParentID, job.Namespace, job.Region = &f.at.id, f.job.Name, f.job.ParentID, f.job.Namespace, f.job.Region
 }
 
-// judge refuses an intent that this cluster or this job cannot follow. Nothing was
-// done yet.
+// judge refuses an intent that this cluster or this job cannot follow, before anything is
+// done.
 func (d *Driver) judge(ctx context.Context, f *facts, in driver.Intent) error {
 	if why := spec.ObservedOnly(f.own); why != "" {
 		return fmt.Errorf("%s: %w", why, driver.ErrUnsupported)
@@ -158,7 +158,7 @@ func (d *Driver) knowsLimits(ctx context.Context, namespace string) error {
 // noJob is the id of a job that there never is.
 const noJob = "pitchpipe-may-register"
 
-// granted is for how long a right counts that a token had.
+// granted is how long a right counts that a token had.
 const granted = 10 * time.Minute
 
 // mayRegister refuses what only a registration can finish where the token may not

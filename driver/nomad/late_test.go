@@ -67,7 +67,7 @@ func TestAJobWhoseStartHadNoAnswerIsFound(t *testing.T) {
 			t.Fatal(err)
 		}
 		go func() {
-			for range events { // its list is what List goes by
+			for range events { // List uses its list
 			}
 		}()
 		var away atomic.Bool

@@ -13,9 +13,9 @@ import (
 	"pitchpipe/driver"
 )
 
-// An id may end as a path does by which Nomad is asked something: what is asked of such a
-// job is taken for a question about another.
-func TestAnIDThatNomadTakesForAQuestionHidesNoOtherJob(t *testing.T) { // not beside the others: a machine has its limits
+// An id may end like one of Nomad's query paths: a query about such a job is taken for one
+// about another.
+func TestAnIDThatNomadTakesForAQuestionHidesNoOtherJob(t *testing.T) { // not parallel: a machine has its limits
 	stories(t, map[string]func(*testing.T, *story){
 		"2.3 a job whose id ends as a question is seen and refused": misread,
 	})
@@ -65,8 +65,8 @@ func misread(t *testing.T, s *story) {
 	s.drives(t, s.intent(s.started(t, good), "moved", driver.Change{TimeLimit: time.Hour}), driver.StepStarted)
 }
 
-// stopsByRegistration has a job end with the test that Nomad would not deregister: that is
-// asked for by a path too.
+// stopsByRegistration makes a job end with the test that Nomad would not deregister: a
+// path asks for that, too.
 func (s *story) stopsByRegistration(t *testing.T, name string) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -82,7 +82,7 @@ func (s *story) stopsByRegistration(t *testing.T, name string) {
 }
 
 // A job that cannot be read hides no other, and is looked at again.
-func TestAJobThatCannotBeReadHidesNoOther(t *testing.T) { // not beside the others: a machine has its limits
+func TestAJobThatCannotBeReadHidesNoOther(t *testing.T) { // not parallel: a machine has its limits
 	stories(t, map[string]func(*testing.T, *story){
 		"2.3 a job that Nomad answers for with something else": unreadable,
 	})

@@ -208,8 +208,8 @@ func (m *mover) grows(in driver.Intent) bool {
 	return err == nil && !m.f.queued() && larger(m.f.job, job)
 }
 
-// open makes the record of a job of which there is none: what its owner wrote is kept
-// before it is changed for the first time.
+// open makes the record of a job without one: what its owner wrote is kept before the
+// first change.
 func (m *mover) open(ctx context.Context) {
 	m.f.rec = m.r
 	m.f.open()

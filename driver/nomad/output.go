@@ -60,7 +60,7 @@ func (d *Driver) Listen(ctx context.Context, id driver.JobID, attempt int, p dri
 		if err != nil && d.life.Err() == nil {
 			d.cfg.Logger.Warn("the epochs of a job are not heard any more", "job", string(id), "attempt", attempt, "error", err)
 			d.mu.Lock()
-			delete(d.heard, a.ID) // whoever asks next tries again
+			delete(d.heard, a.ID) // the next call tries again
 			d.mu.Unlock()
 		}
 	})
@@ -189,9 +189,9 @@ func (f *follower) drop() {
 	}
 }
 
-// Logs returns what the job's attempts wrote to their standard output, one behind the
-// other, from byte offset on, as far as it is written. What Nomad has rotated away or
-// collected is missing.
+// Logs returns what the job's attempts wrote to their standard output, one after the other,
+// from byte offset on, as far as it is written. What Nomad has rotated away or collected is
+// missing.
 func (d *Driver) Logs(ctx context.Context, id driver.JobID, offset int64) (io.ReadCloser, error) {
 	if offset < 0 {
 		return nil, fmt.Errorf("logs of %s: offset %d: %w", id, offset, driver.ErrInvalid)
@@ -205,7 +205,7 @@ func (d *Driver) Logs(ctx context.Context, id driver.JobID, offset int64) (io.Re
 	all := &joined{}
 	var readers []io.Reader
 	for _, a := range f.allocs {
-		// What runs for a moment before Nomad's servers know of it is no attempt yet.
+		// What runs for a moment before Nomad's servers know of it is not an attempt yet.
 		if f.rec != nil && slices.Contains(f.rec.Ignored, a.ID) || view.TaskOf(a, f.task).Began.IsZero() {
 			continue
 		}

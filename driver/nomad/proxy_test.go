@@ -156,7 +156,7 @@ func heard(r *http.Response, into any) error {
 	return json.NewDecoder(body).Decode(into)
 }
 
-// say has an answer say something else.
+// say makes an answer say something else.
 func say(r *http.Response, what any) error {
 	data, err := json.Marshal(what)
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(data)), int64(len(data))

@@ -19,8 +19,8 @@ const (
 	pruneEvery = 6 * time.Hour
 )
 
-// missing notes that Nomad does not know a job on record any more of which it saw no
-// end: it was purged. After a day of that it counts as lost, and is asked for no more.
+// missing notes that Nomad no longer knows a job on record whose end was not seen: it was
+// purged. After a day of that it counts as lost, and is asked for no more.
 func (d *Driver) missing(ctx context.Context, id driver.JobID) error {
 	if !d.sees(place(id).namespace) {
 		return nil // Nomad was not asked
@@ -31,7 +31,7 @@ func (d *Driver) missing(ctx context.Context, id driver.JobID) error {
 		return err
 	}
 	if r.Index == 0 && len(r.Attempts) == 0 {
-		return nil // it was never there: whoever repeats the request makes it
+		return nil // it was never there: a repeated request makes it
 	}
 	switch now := d.cfg.Now(); {
 	case r.Missing.IsZero():

@@ -22,7 +22,7 @@ func TestRecordsOfJobsThatNomadHasForgottenArePruned(t *testing.T) {
 	})
 }
 
-// aged has the driver look every moment, by a clock that goes ahead when told to.
+// aged makes the driver look every moment, by a clock that jumps ahead when told to.
 func (s *story) aged(t *testing.T) (after func(time.Duration)) {
 	t.Helper()
 	var ahead atomic.Int64

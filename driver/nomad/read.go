@@ -21,12 +21,12 @@ type facts struct {
 	job     *api.Job // as it is registered
 	unknown string   // what of it is not known here
 	allocs  []*api.AllocationListStub
-	rec     *record // nil: there is none
+	rec     *record // nil: none
 
 	own   *api.Job   // what its owner wrote
 	whose whose      // the present version
 	mark  *spec.Mark // of the present version, where it has a change
-	first uint64     // version with which its owner last ran it anew
+	first uint64     // version with which its owner last registered it
 	task  string     // the main task's name
 
 	blocked *api.Evaluation
@@ -36,7 +36,7 @@ type facts struct {
 type whose int
 
 const (
-	owners  whose = iota // its owner, or whoever stopped it
+	owners  whose = iota // its owner, or another who stopped it
 	ours                 // this controller, or one before it
 	kept                 // its owner, with a change of ours in it: that stays ours to take back
 	begun                // its owner, with a change that he let the controller choose
@@ -58,7 +58,7 @@ func (f *facts) version() uint64 { return spec.Deref(f.job.Version) }
 func (f *facts) stopped() bool   { return spec.Deref(f.job.Stop) }
 func (f *facts) dead() bool      { return spec.Deref(f.job.Status) == "dead" }
 
-// observe reads a job and its allocations anew. The caller holds the job.
+// observe reads a job and its allocations again. The caller holds the job.
 func (d *Driver) observe(ctx context.Context, id driver.JobID) (*facts, error) {
 	// A job for which no answer comes does not hold up the others for long.
 	ctx, done := context.WithTimeout(ctx, answersWithin)
@@ -84,7 +84,7 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (*facts, error) {
 	if rec != nil && rec.Index != 0 && rec.Index != spec.Deref(job.CreateIndex) {
 		// Its owner purged the job and made another of that id.
 		d.cfg.Logger.Info("another job has the id", "job", string(id))
-		rec = &record{Job: id, saved: rec.saved} // whoever names intents by the job may give a name again
+		rec = &record{Job: id, saved: rec.saved} // a caller that names intents by the job may give a name again
 	}
 	f := &facts{id: id, at: at, job: job, unknown: unknown, rec: rec}
 	if f.allocs, err = d.c.allocations(ctx, f.at); err != nil {
@@ -105,8 +105,8 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (*facts, error) {
 	return f, err
 }
 
-// catchUp reads the job again where it was registered anew before its allocations were
-// read: an attempt would be shown with the settings of a version that it does not have.
+// catchUp reads the job again if it was registered again before its allocations were read: an
+// attempt would be shown with the settings of a version that it does not have.
 func (d *Driver) catchUp(ctx context.Context, f *facts) error {
 	if !slices.ContainsFunc(f.allocs, func(a *api.AllocationListStub) bool { return a.JobVersion > f.version() }) {
 		return nil
@@ -172,7 +172,7 @@ func (d *Driver) understand(f *facts) (err error) {
 	return nil
 }
 
-// resources are those of the last change before a version, or of its own.
+// resources are those of the last change before a version, or its own.
 func (r *record) resources(version uint64) driver.Change {
 	last, ok := r.Ours[version]
 	for before := version; !ok && before > 0; {
@@ -227,9 +227,9 @@ func (f *facts) ownersWord() bool {
 	return f.whose == kept || f.whose == begun || f.mark == nil
 }
 
-// recollect notes what the present version has of a change, also where its owner runs the
-// job anew with it. A job that he registered with a change gets a record: what he wrote is
-// kept before anything else is done to it.
+// recollect notes what the present version has of a change, also where its owner registers the
+// job again with it. A job that he registered with a change gets a record: what he wrote is kept
+// before anything else is done to it.
 func (f *facts) recollect() {
 	if f.whose != begun && f.whose != kept {
 		return
@@ -250,10 +250,10 @@ func (f *facts) open() {
 	_, r.Attempts = view.Job(view.Input{ID: f.id, Job: f.job, Own: f.own, Task: f.task, Allocs: f.allocs, Marks: r.Ours})
 }
 
-// begin finds the version with which the job began that the id stands for now, and leaves
-// out what ran before. A job file that is run again after its job has ended is a new job
-// under the same id: it was submitted then, and has its own attempts. A registration
-// while an attempt runs, and one that is not its owner's, is of the same job.
+// begin finds the version with which the id's present job began, and leaves out what ran before.
+// A job file that is run again after its job has ended is a new job under the same id: it was
+// submitted then, and has its own attempts. A registration while an attempt runs, and one that
+// is not its owner's, is of the same job.
 func (d *Driver) begin(f *facts) {
 	r := f.rec
 	if r != nil {
@@ -267,8 +267,8 @@ func (d *Driver) begin(f *facts) {
 		f.first = v
 		if r != nil && r.Own != nil {
 			d.cfg.Logger.Info("its owner runs it again", "job", string(f.id), "version", v)
-			// Intents of the job before are over, and whoever names them by the job may give
-			// one of their names again.
+			// Intents of the job before are over, and a caller that names them by the job may
+			// give one of their names again.
 			*r = record{Job: r.Job, Index: r.Index, Own: f.own, First: v, saved: r.saved}
 		}
 	}

@@ -35,8 +35,8 @@ type from struct {
 	Restarted time.Time `json:"restarted,omitzero"` // when it was restarted from here last, whose template had not done so
 }
 
-// late is an allocation that was asked to save: where it is seen to have left for that
-// reason, it is ours to have it run again.
+// late is an allocation that was asked to save: if it left for that reason, we must
+// make it run again.
 type late struct {
 	Alloc string `json:"alloc"`
 	Since int64  `json:"since"`
@@ -49,12 +49,12 @@ type expected struct {
 	Mark    spec.Mark `json:"mark"`
 }
 
-// record is what is known of one job beside what Nomad says.
+// record is what is known of one job besides what Nomad says.
 type record struct {
 	Version   int               `json:"version"`
 	Job       driver.JobID      `json:"job"`
 	Index     uint64            `json:"index,omitempty"` // of the job's creation; 0: not seen yet
-	First     uint64            `json:"first,omitempty"` // version with which its owner last ran it anew
+	First     uint64            `json:"first,omitempty"` // version with which its owner last registered it
 	Request   driver.RequestID  `json:"request,omitempty"`
 	Filename  string            `json:"filename,omitempty"`
 	Source    []byte            `json:"source,omitempty"`
@@ -108,7 +108,7 @@ func (d *Driver) loadName(ctx context.Context, name string) (*record, error) {
 		return nil, err
 	}
 	if r.Version == 1 {
-		// What is in From now stood beside the intent, and there were two phases more.
+		// What is in From now was next to the intent, and there were two more phases.
 		var old struct {
 			Moving from `json:"moving"`
 		}

@@ -19,8 +19,8 @@ import (
 	"pitchpipe/driver/output"
 )
 
-// past is how the intent in progress, of which nothing is registered, has ended by what
-// others did; empty: it goes on.
+// past is how the intent in progress, with nothing registered, has ended by what others
+// did; empty: it goes on.
 func (m *mover) past() (kind driver.StepKind, why string) {
 	f, moving := m.f, m.f.rec.Moving
 	switch {
@@ -33,8 +33,8 @@ func (m *mover) past() (kind driver.StepKind, why string) {
 	return "", ""
 }
 
-// settling is how long a client that has come back takes at most to report what
-// has ended while it was away: where its first word is lost it is said again 5 s later.
+// settling is how long a client that has come back takes at most to report what has ended
+// while it was away: it repeats a lost first report 5 s later.
 const settling = 10 * time.Second
 
 // lives reports whether Nomad can be believed that the job runs. A client that was killed
@@ -227,7 +227,7 @@ func (d *Driver) reregister(ctx context.Context, f *facts, mark *spec.Mark, why 
 	return d.c.register(ctx, f.at, job, spec.Deref(f.job.JobModifyIndex), sub)
 }
 
-// stopAgain stops a run of work that was done. Its record is durable first: whoever looks
+// stopAgain stops a run of work that was done. Its record is durable first: the next look
 // after a crash sees the same again.
 func (d *Driver) stopAgain(ctx context.Context, f *facts) error {
 	f.rec.Finished = true

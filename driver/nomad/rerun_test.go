@@ -53,8 +53,8 @@ func ranAgain(t *testing.T, s *story) {
 	}
 }
 
-// stoppedStays: Nomad makes a version of a stop, in which the change stands like in the
-// one before. It isn't one that the owner wrote.
+// stoppedStays: Nomad makes a version of a stop, which has the change like the one
+// before. It isn't one that the owner wrote.
 func stoppedStays(t *testing.T, s *story) {
 	id, job := s.runs(t, mover(long), nil)
 	in := s.intent(job, "changed", driver.Change{Env: map[string]string{"BATCH_SIZE": "2"}})
@@ -95,8 +95,8 @@ func lateStays(t *testing.T, s *story) {
 }
 
 // grownInQueue: a job that has run before waits for room under its id, and is given more
-// than there is room for. Where the dry run tells so nothing is registered; where it was
-// too early to tell, the registration is taken back, once, and is no run of its owner's.
+// than there is room for. Where the dry run tells so, nothing is registered. Where it was
+// too early to tell, the registration is taken back, once, and is not a run of its owner's.
 func grownInQueue(early bool) func(t *testing.T, s *story) {
 	return func(t *testing.T, s *story) {
 		id := s.register(t, drivertest.Behaviour{Epochs: 1}, nil)

@@ -12,7 +12,7 @@ import (
 
 // A version that was changed here may come back by Nomad's own ways. Its owner has written
 // nothing then: his settings stay his, and the change stays ours to take back.
-func TestAChangeThatComesBackIsNotItsOwners(t *testing.T) { // not beside the others: a machine has its limits
+func TestAChangeThatComesBackIsNotItsOwners(t *testing.T) { // not parallel: a machine has its limits
 	stories(t, map[string]func(*testing.T, *story){
 		"2.2 a revert to a version that was changed here": func(t *testing.T, s *story) {
 			s.comesBack(t, func(id driver.JobID, name string) {
@@ -39,8 +39,8 @@ func TestAChangeThatComesBackIsNotItsOwners(t *testing.T) { // not beside the ot
 	})
 }
 
-// comesBack changes a job, does something by which the change comes back, and wants the
-// last attempt to be known as changed by us.
+// comesBack changes a job, does something that brings the change back, and wants the last
+// attempt to be known as changed by us.
 func (s *story) comesBack(t *testing.T, does func(id driver.JobID, name string)) {
 	t.Helper()
 	id, job := s.runs(t, mover(long), nil)
@@ -62,7 +62,7 @@ func (s *story) comesBack(t *testing.T, does func(id driver.JobID, name string))
 	if mib := *s.nomadJob(t, id).TaskGroups[0].Tasks[0].Resources.MemoryMB; mib != 128 {
 		t.Errorf("%d MiB, want its owner's", mib)
 	}
-	// Whoever looks later sees the same.
+	// A later look sees the same.
 	s.reopen(t)
 	if got := s.wait(t, id, "it runs", running); got.Fingerprint != job.Fingerprint {
 		t.Error("the fingerprint is another when the controller is started again")

@@ -25,7 +25,7 @@ func rules(namespace, without string) string {
 
 // TestADeniedTokenIsToldWhatItLacks: 2.8, each capability left out. The job goes on as
 // it is, and another in a namespace where nothing is missing is moved.
-func TestADeniedTokenIsToldWhatItLacks(t *testing.T) { // not beside the others: a machine has its limits
+func TestADeniedTokenIsToldWhatItLacks(t *testing.T) { // not parallel: a machine has its limits
 	move := func(t *testing.T, s *story, id driver.JobID) error {
 		t.Helper()
 		job := s.started(t, id)
@@ -95,7 +95,7 @@ func TestADeniedTokenIsToldWhatItLacks(t *testing.T) { // not beside the others:
 
 // 2.4 with rights: a task reads its own variable without a policy, and where the
 // controller may not a change is registered.
-func TestWithoutTheVariableAChangeIsRegistered(t *testing.T) { // not beside the others: a machine has its limits
+func TestWithoutTheVariableAChangeIsRegistered(t *testing.T) { // not parallel: a machine has its limits
 	nomadagent.Both(t, nomadagent.Options{ACL: true}, func(t *testing.T, a *nomadagent.Agent) {
 		for _, tt := range []struct {
 			name, capabilities string
@@ -129,7 +129,7 @@ func TestWithoutTheVariableAChangeIsRegistered(t *testing.T) { // not beside the
 }
 
 // untouched fails the test unless the job runs as its owner registered it, and no one
-// asked it to save who could not have it started again.
+// asked it to save who could not restart it.
 func untouched(t *testing.T, s *story, id driver.JobID) {
 	t.Helper()
 	list := s.allocs(t, id)

@@ -11,7 +11,7 @@ import (
 	"pitchpipe/driver/nomad/view"
 )
 
-// going is what becomes of a job whose attempt has ended for a reason of ours.
+// going is what happens to a job whose attempt we ended.
 type going int
 
 const (
@@ -21,7 +21,7 @@ const (
 	returns              // it was killed for memory under a change
 )
 
-// goes is why a job goes on whose attempt has ended.
+// goes returns why a job goes on although its attempt has ended.
 func (d *Driver) goes(f *facts) going {
 	a, r := f.latest(), f.rec
 	if a == nil || r == nil || f.stopped() || r.Finished {
@@ -44,8 +44,8 @@ func (d *Driver) goes(f *facts) going {
 	return stays
 }
 
-// settle takes the steps that are the driver's own, whoever looks. The caller holds the
-// job. It reports whether something was done.
+// settle takes the steps that are the driver's own, in any call that looks. The caller holds
+// the job. It reports whether something was done.
 func (d *Driver) settle(ctx context.Context, f *facts) (bool, error) {
 	r := f.rec
 	m := newMover(d, f, d.look(f))
@@ -62,7 +62,7 @@ func (d *Driver) settle(ctx context.Context, f *facts) (bool, error) {
 		r.Finished = false // its owner runs it again
 		return true, d.save(ctx, r)
 	case m.registered(), r.inPlace() && f.version() == r.From.Before, passed != "":
-		// Whoever wants it may have given it up for the same reason, and not ask again.
+		// Its caller may have given it up for the same reason, and not ask again.
 		step, err := new(move.Machine).Proceed(ctx, m)
 		return step.Kind.Done(), err
 	}
@@ -91,7 +91,7 @@ func (d *Driver) settle(ctx context.Context, f *facts) (bool, error) {
 	return false, nil
 }
 
-// verify looks what became of the registration.
+// verify looks up the result of the registration.
 func (m *mover) verify(ctx context.Context) (move.End, error) {
 	f := m.f
 	var fresh *api.AllocationListStub
@@ -131,7 +131,7 @@ func (m *mover) verify(ctx context.Context) (move.End, error) {
 
 // kill spares an attempt that is discarded, and that Nomad has begun to end, the rest of its
 // kill_timeout: where its kill_signal asks it to save, it would go on until it has. Sent
-// before that, the signal would be a kill for memory to whoever reads the events.
+// before that, the signal would look like a kill for memory in the events.
 func (m *mover) kill(ctx context.Context, a *api.AllocationListStub) {
 	if moving := m.f.rec.Moving; !moving.Intent.Discard || a.ID != m.r.From.Alloc || !view.Ending(a, m.f.task) {
 		return

@@ -14,7 +14,7 @@ import (
 	"pitchpipe/driver/nomad/spec"
 )
 
-// Start registers a job under an id of its own: the name in its file and a short hash of
+// Start registers a job under its own id: the name in its file and a short hash of
 // the request. Repeated it returns that job. Nomad starts a job at once, so that one that is
 // to wait (Spec.NotBefore) is refused with driver.ErrUnsupported.
 func (d *Driver) Start(ctx context.Context, id driver.RequestID, s driver.Spec) (driver.Job, error) {
@@ -97,7 +97,7 @@ func (d *Driver) started(ctx context.Context, id driver.JobID) (driver.Job, erro
 	return d.registered(ctx, r, place(id))
 }
 
-// draft is the record of the job that a request is to make. Nothing was done yet.
+// draft is the record of the job that a request is to make, before anything is done.
 func (d *Driver) draft(ctx context.Context, id driver.RequestID, s driver.Spec, change driver.Change) (*record, where, error) {
 	job, sub, err := parse(ctx, d.cfg.Client, d.own, s, change)
 	if err != nil {
@@ -136,7 +136,7 @@ func (d *Driver) draft(ctx context.Context, id driver.RequestID, s driver.Spec, 
 func (d *Driver) registered(ctx context.Context, r *record, at where) (driver.Job, error) {
 	err := d.c.register(ctx, at, r.Own, 0, r.Submission)
 	if errors.Is(err, driver.ErrConflict) {
-		// It is ours where a crash came behind the registration.
+		// It is ours where a crash came after the registration.
 		there, rerr := d.c.job(ctx, at)
 		if rerr != nil {
 			return driver.Job{}, rerr
@@ -159,8 +159,8 @@ func (d *Driver) registered(ctx context.Context, r *record, at where) (driver.Jo
 	return out, err
 }
 
-// fits refuses a job that is larger than the largest node. Where the token may not list
-// nodes, Nomad has it wait.
+// fits refuses a job that is larger than the largest node. Where the token may not list nodes,
+// Nomad makes it wait.
 func (d *Driver) fits(ctx context.Context, job *api.Job) error {
 	_, t := spec.Main(job)
 	if t == nil || t.Resources == nil {

@@ -243,7 +243,7 @@ func (s *story) drive(t *testing.T, in driver.Intent) driver.Step {
 	return step
 }
 
-// drives advances the intent until it is done, which has to be by that step.
+// drives advances the intent until it is done, which must be by that step.
 func (s *story) drives(t *testing.T, in driver.Intent, want driver.StepKind) {
 	t.Helper()
 	if step := s.drive(t, in); step.Kind != want {
@@ -458,7 +458,7 @@ func (s *story) wantRefused(t *testing.T, id driver.JobID, reason string) {
 
 func planFirst(t *testing.T, s *story) {
 	id, job := s.runs(t, mover(long), nil)
-	// As large as the node, beside which something runs that is not this job.
+	// As large as the node, on which something runs that is not this job.
 	other := s.register(t, drivertest.Behaviour{Name: "other", Epochs: 1000, Epoch: epoch}, nil)
 	s.epochs(t, other, 1)
 	in := s.intent(job, "large", driver.Change{MemoryBytes: (s.memory(t) - 64) << 20})
@@ -644,7 +644,7 @@ func purged(t *testing.T, s *story) {
 		t.Errorf("attempts %+v, want one of its own", got.Attempts)
 	}
 	s.works(t, id)
-	// Whoever counts a job's intents gives the first the name that the other job's first had.
+	// A caller that counts intents gives the first the name of the other job's first.
 	s.drives(t, s.intent(got, "first", driver.Change{TimeLimit: time.Hour}), driver.StepStarted)
 	got = s.wait(t, id, "it runs under the change", func(j driver.Job) bool { return running(j) && j.Attempt == 2 })
 	if got.Attempts[1].Change.TimeLimit != time.Hour {

@@ -30,8 +30,8 @@ type Submission struct {
 	// a remark what it was.
 	Change driver.Change
 	// Ask is called, just before a job is registered, with what it is to begin; it is given
-	// the job as JSON. The job is registered once, with the answer or without one: what
-	// comes of asking neither fails a submission nor makes it twice. Nil: it begins as it is.
+	// the job as JSON. The job is registered once, with the answer or without one: asking
+	// never fails a submission or makes it twice. Nil: it begins as it is.
 	Ask func(ctx context.Context, job []byte) (Beginning, bool)
 	// Warn gets, in a sentence each, what the job's user should know: where the
 	// completion marker does not reach, and what Nomad warns of. Nil: nothing does.
@@ -93,7 +93,7 @@ func (u Submission) draft(ctx context.Context, s driver.Spec) (*api.Job, *api.Jo
 	if !u.Change.Empty() {
 		sub = note(sub, "chosen by short probes", spec.Mark{Change: u.Change})
 	}
-	// A submission is a run of its own, whoever repeats it.
+	// A submission is its own run, no matter who repeats it.
 	if err := once(job, rand.Text()[:12], u.Warn); err != nil {
 		return nil, nil, err
 	}

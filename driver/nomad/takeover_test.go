@@ -15,7 +15,7 @@ import (
 	"pitchpipe/test/nomadagent"
 )
 
-func TestWhatIsKnownStaysKnown(t *testing.T) { // not beside the others: a machine has its limits
+func TestWhatIsKnownStaysKnown(t *testing.T) { // not parallel: a machine has its limits
 	stories(t, map[string]func(*testing.T, *story){
 		"a controller that stands by changes nothing, and knows after Recall what the one before noted": standsBy,
 	})
@@ -50,7 +50,7 @@ func standsBy(t *testing.T, s *story) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// By another, since whoever is asked for a job looks up what is on record of it.
+	// By another, since each driver that is asked for a job looks up its record.
 	if err := standby().Stop(t.Context(), job.ID); !errors.Is(err, nomad.ErrNotLeading) || !errors.Is(err, driver.ErrTransient) {
 		t.Errorf("Stop while another leads: %v, want %v", err, nomad.ErrNotLeading)
 	}
@@ -83,7 +83,7 @@ func standsBy(t *testing.T, s *story) {
 	}
 }
 
-func TestAllNamespacesAreSeenAndAJobInEachIsMoved(t *testing.T) { // not beside the others: a machine has its limits
+func TestAllNamespacesAreSeenAndAJobInEachIsMoved(t *testing.T) { // not parallel: a machine has its limits
 	nomadagent.Both(t, nomadagent.Options{ACL: true}, func(t *testing.T, a *nomadagent.Agent) {
 		clean := a.Client(t)
 		// The token may list everything that it may read, which is not all there is.

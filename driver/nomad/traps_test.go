@@ -22,8 +22,8 @@ import (
 	"pitchpipe/test/nomadagent"
 )
 
-// TestTraps: what Nomad does against expectation, beside TestStories.
-func TestTraps(t *testing.T) { // not beside the others: a machine has its limits
+// TestTraps: what Nomad does against expectation, in addition to TestStories.
+func TestTraps(t *testing.T) { // not parallel: a machine has its limits
 	stories(t, map[string]func(*testing.T, *story){
 		"2.1 a setting that this program does not know is not dropped by a change":         unknownSetting,
 		"2.1 a version without a source would show that of the one before: it has its own": ownSource,

@@ -13,7 +13,7 @@ import (
 
 // A job that Nomad does not answer for, however long, is shown as what is known of it, and
 // does not hold up the others.
-func TestAJobThatNomadDoesNotAnswerForIsShownAsItWasRead(t *testing.T) { // not beside the others: a machine has its limits
+func TestAJobThatNomadDoesNotAnswerForIsShownAsItWasRead(t *testing.T) { // not parallel: a machine has its limits
 	stories(t, map[string]func(*testing.T, *story){
 		"2.3 a job that Nomad does not answer for is reported, and the others go on": unanswered,
 	})

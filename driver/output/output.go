@@ -37,14 +37,14 @@ type Reader struct {
 	calls map[int]int // that have not returned, by user
 }
 
-// Open opens the file for reading. Its error is fs.ErrNotExist, driver.ErrUnsupported for
-// what is no plain file, driver.ErrDenied for what is not the user's, or
-// driver.ErrTransient where the file system does not answer.
+// Open opens the file for reading. Its error is fs.ErrNotExist, driver.ErrUnsupported for what
+// is not a plain file, driver.ErrDenied for what is not the user's, or driver.ErrTransient
+// where the file system does not answer.
 func (r *Reader) Open(path string, uid int) (*os.File, error) {
 	return within(r, path, uid, func() (*os.File, error) { return open(path, uid) })
 }
 
-// From reads the file from offset on, and nothing where there is no file. Its errors are
+// From reads the file from offset on, nothing without a file. Its errors are
 // those of Open otherwise.
 func (r *Reader) From(path string, uid int, offset int64) (io.ReadCloser, error) {
 	f, err := r.Open(path, uid)
@@ -77,7 +77,7 @@ func (r *Reader) Size(path string, uid int) (n int64, err error) {
 	return n, err
 }
 
-// Piece reads at most n bytes from offset on, none where there is no file.
+// Piece reads at most n bytes from offset on, none without a file.
 func (r *Reader) Piece(path string, uid int, offset, n int64) ([]byte, error) {
 	data, err := within(r, path, uid, func() ([]byte, error) {
 		f, err := open(path, uid)

@@ -80,7 +80,7 @@ func (d *Driver) ended(ctx context.Context, since, until time.Time) ([]driver.Jo
 	return jobs, nil
 }
 
-// plain is a job as Slurm prints it, whoever tunes it.
+// plain is a job as Slurm prints it, no matter who tunes it.
 func plain(j parse.Job) driver.Job {
 	job := driver.Job{
 		Off: slurmctl.Says(j.Comment, slurmctl.Off), ID: jobID(j.ID, j.ArrayJob, j.ArrayTask), Name: j.Name, Owner: j.User, Partition: j.Partition, Account: j.Account, QOS: j.QOS,

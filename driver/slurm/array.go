@@ -25,8 +25,8 @@ func arrayOf(id driver.JobID) string {
 	return array
 }
 
-// numberOf is the number of its own that an array's task has; empty where it has
-// none yet, and for other jobs.
+// numberOf is the own number of an array's task; empty where it has none yet, and
+// for other jobs.
 func numberOf(j parse.Job) string {
 	if j.ArrayJob == "" || j.Unnumbered() {
 		return ""
@@ -42,8 +42,8 @@ func scriptID(j parse.Job) driver.JobID {
 	return driver.JobID(j.ID)
 }
 
-// tasks are the jobs among those of scontrol: the tasks of an array for what stands
-// for several.
+// tasks returns the jobs of scontrol's records: the tasks of an array for a record
+// that stands for several.
 func tasks(jobs []parse.Job) []parse.Job {
 	out := make([]parse.Job, 0, len(jobs))
 	for _, j := range jobs {
@@ -61,8 +61,8 @@ func (d *Driver) entered(j parse.Job) (*Record, bool, error) {
 	return r, ok, err
 }
 
-// inherit is the record of an array's task of which there is none, where the array
-// was submitted here. It is not written yet.
+// inherit makes the record of an array's task that has none, where the array was
+// submitted here. It is not written yet.
 func (d *Driver) inherit(j parse.Job) (*Record, bool, error) {
 	if j.ArrayJob == "" {
 		return nil, false, nil
@@ -78,7 +78,7 @@ func (d *Driver) inherit(j parse.Job) (*Record, bool, error) {
 }
 
 // enlist makes the record of an array's task that is about to be stopped: slurmctld
-// keeps nothing of one that has no number yet.
+// keeps nothing of a task without a number.
 func (d *Driver) enlist(ctx context.Context, id driver.JobID) error {
 	defer d.hold(id)()
 	_, r, err := d.opened(ctx, id)
@@ -88,10 +88,9 @@ func (d *Driver) enlist(ctx context.Context, id driver.JobID) error {
 	return d.write(r, "entered")
 }
 
-// split gives a waiting task a number of its own, by which the TaskProlog finds its
-// settings. It is done by having it wait for the window, so that it does not start
-// before they are there; where it waits for a time of its owner's that is left
-// alone.
+// split gives a waiting task its own number; the TaskProlog finds its settings by
+// it. It is done by having it wait for the window, so that it does not start before
+// they are there; where it waits for a time of its owner's that is left alone.
 func (m *mover) split(ctx context.Context) (move.End, error) {
 	own := m.j.Eligible.After(time.Now().Add(ample))
 	u := slurmctl.Update{Start: &m.d.cfg.Window}
@@ -114,6 +113,6 @@ func (m *mover) split(ctx context.Context) (move.End, error) {
 	return move.End{Kind: driver.StepStopped, Why: "has a record of its own"}, m.d.write(m.r, "split-acknowledged")
 }
 
-// ample is how long a job must still have to wait for its own reasons that nothing
-// more is done to have it wait.
+// ample is the remaining wait of a job, for its own reasons, that needs no further
+// delay.
 const ample = 30 * time.Second

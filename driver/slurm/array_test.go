@@ -77,8 +77,8 @@ func TestTheScriptOfAnArrayIsReadOnce(t *testing.T) {
 	}
 }
 
-// settled advances an intent until it is done, and opens the driver anew where it
-// crashed.
+// settled advances an intent until it is done, and opens the driver again where
+// it crashed.
 func (r *rig) settled(t *testing.T, in driver.Intent) driver.Step {
 	t.Helper()
 	for range 30 {
@@ -249,11 +249,11 @@ func TestOneTaskWakesItsArray(t *testing.T) {
 	}
 }
 
-// named is a broker that writes down by which names it is asked.
+// named is a broker that writes down the names it is asked by.
 type named struct {
 	slurmctl.Actor
 	asked map[string]bool
-	split error // of an update by which a task would get its number
+	split error // of an update that would give a task its number
 }
 
 func (n named) Update(ctx context.Context, job string, u slurmctl.Update) error {

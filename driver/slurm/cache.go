@@ -31,8 +31,8 @@ func (d *Driver) hold(id driver.JobID) func() {
 	}
 }
 
-// doubt has the job read anew by whoever asks next; a reading that is under way
-// does not count.
+// doubt makes the next call read the job again; a reading that is under way does not
+// count.
 func (d *Driver) doubt(id driver.JobID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -48,7 +48,7 @@ func (d *Driver) remember(id driver.JobID, s seen) {
 	}
 }
 
-// recall is what was read of a job, where it still counts, and what squeue said of it last.
+// recall is what was read of a job, where it still counts, and its last line in squeue.
 func (d *Driver) recall(id driver.JobID) (s seen, counts bool, line uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -67,14 +67,14 @@ func (d *Driver) keep(id driver.JobID, s seen, answer driver.Job) {
 }
 
 // trust says until when what was seen counts: until the watch would have looked
-// again. The zero time has everything read anew.
+// again. The zero time makes everything be read again.
 func (d *Driver) trust(until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.until = until
 }
 
-// print is what reports whether a job has to be looked at. It is never 0.
+// print is a hash that changes when a job must be looked at. It is never 0.
 func (d *Driver) print(l parse.QueueLine) uint64 { return maphash.String(d.hashes, l.Print) | 1 }
 
 // Get returns one job: as slurmctld has it, as it was seen last where slurmctld

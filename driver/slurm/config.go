@@ -72,17 +72,16 @@ type Config struct {
 	Interval time.Duration
 
 	// Wake is a file that the site's hooks touch when a job begins or ends, so that a
-	// watch looks sooner; empty = there is none.
+	// watch looks sooner; empty = none.
 	Wake string
 
-	// Window is for how long a job that was put back into the queue waits for its
+	// Window is how long a job that was put back into the queue waits for its
 	// new settings before it starts again by itself; default 2 min. Slurm's
 	// own is about two minutes.
 	Window time.Duration
 
-	// Quiet is for how long after an sbatch whose outcome is unknown its job is
-	// looked for before another is submitted; default 2 min. A slurmctld was
-	// seen to stall for 76 s.
+	// Quiet is how long after an sbatch with an unknown outcome its job is looked for before
+	// another is submitted; default 2 min. A slurmctld was seen to stall for 76 s.
 	Quiet time.Duration
 
 	// Keep is how long the record of an ended job is kept; default 30 days.

@@ -11,9 +11,9 @@
 // the user's own, a job's output.
 //
 // Watch takes compact looks at the whole queue; Get and List answer from what it saw while it
-// runs. Advance, Check, Outlook and Listen read the job anew, and what the cluster's
-// configuration says is read where it is needed. A record that cannot be read strictly is an
-// error, never a guess. A task of an array is a job of its own, with the id ARRAY_TASK.
+// runs. Advance, Check, Outlook and Listen read the job again. The cluster's configuration is
+// read where it is needed. A record that cannot be read strictly is an error, never a guess. A
+// task of an array is its own job, with the id ARRAY_TASK.
 //
 // A move is: scancel --signal, wait until the job saved, scontrol requeue Incomplete, scontrol
 // update while it waits, scontrol update StartTime=now. The job keeps its number.

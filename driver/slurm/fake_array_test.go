@@ -23,8 +23,8 @@ func (f *fake) isArray(c command.Call) (int, bool) {
 	return 0, false
 }
 
-// records is what scontrol prints of every job, or of an array: its tasks that have
-// no number of their own are one.
+// records is what scontrol prints of every job, or of an array: its tasks without a
+// number share one record.
 func (f *fake) records(array int) string {
 	var b strings.Builder
 	shared := map[int][]string{}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// wait has a job begin at such a time: now, now+N.
+// wait makes a job begin at such a time: now, now+N.
 func (j *fakeJob) wait(until string) {
 	n := 0
 	_, _ = fmt.Sscanf(until, "now+%d", &n)

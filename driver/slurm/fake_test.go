@@ -23,7 +23,7 @@ type fake struct {
 	user   string
 	conf   string
 	gives  string // more fields of the partition's record
-	free   string // what sinfo says of the nodes
+	free   string // what sinfo says about the nodes
 	waits  string // who waits for it
 	stdout string
 	jobs   map[int]*fakeJob

@@ -14,7 +14,7 @@ import (
 	"pitchpipe/driver/slurm/command"
 )
 
-// forgetAll is a slurmctld to which MinJobAge has come.
+// forgetAll is a slurmctld that has reached MinJobAge.
 func (r *rig) forgetAll() {
 	r.f.mu.Lock()
 	defer r.f.mu.Unlock()

@@ -127,7 +127,7 @@ func TestAnIntentThatIsRefusedIsInTheWayOfNoOther(t *testing.T) {
 	}
 }
 
-// A site holds jobs that leave with a status of its own, for someone to look at them.
+// A site holds jobs that leave with a certain status, for someone to look at them.
 func TestAJobThatTheSiteHoldsForAnotherStatusIsNotLetGo(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -184,7 +184,7 @@ func (w wider) Run(ctx context.Context, c command.Call) (command.Output, error) 
 	return out, err
 }
 
-// says lets a job run whose output is a file, and returns what has it say that it saved.
+// says lets a job run whose output is a file, and returns a function that makes it say that it saved.
 func says(t *testing.T, r *rig, id driver.JobID) func() {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")

@@ -41,7 +41,7 @@ func (d *Driver) opened(ctx context.Context, id driver.JobID) (parse.Job, *Recor
 	return j, r, err
 }
 
-// open is the record of a job of which there was none.
+// open makes the record of a job that had none.
 func (d *Driver) open(ctx context.Context, j parse.Job) (*Record, error) {
 	t, err := d.script(ctx, j, nil)
 	if err != nil {
@@ -54,12 +54,12 @@ func (d *Driver) open(ctx context.Context, j parse.Job) (*Record, error) {
 	return r, nil
 }
 
-// headStart reports whether the owner has a job wait for the tuner.
+// headStart reports whether the owner lets a job wait for the tuner.
 func headStart(j parse.Job) bool {
 	return parse.Waiting(j.State) && j.Restarts == 0 && slurmctl.Says(j.Comment, slurmctl.HeadStart)
 }
 
-// first is what a record says of a job that is seen for the first time.
+// first is the record of a job that is seen for the first time.
 func (d *Driver) first(j parse.Job) *Record {
 	have := sizeOf(j)
 	r := &Record{Job: nameOf(j), User: j.User, Submitted: j.Submitted, Own: have, Set: &have}
@@ -211,7 +211,7 @@ func target(own Size, c driver.Change) Size {
 	return s
 }
 
-// rules are those of the partitions and of the cluster.
+// rules returns all partitions and the configuration of the cluster.
 func (d *Driver) rules(ctx context.Context) ([]parse.Partition, parse.Conf, error) {
 	partitions, err := command.Read(ctx, d.cfg.Commands, parse.PartitionRecords, "scontrol", "-o", "show", "partition")
 	if err != nil {
@@ -221,7 +221,7 @@ func (d *Driver) rules(ctx context.Context) ([]parse.Partition, parse.Conf, erro
 	return partitions, conf, err
 }
 
-// Billing implements driver.Biller: TRESBillingWeights, and the CPUs where there are none.
+// Billing implements driver.Biller: TRESBillingWeights, else the CPUs.
 // Of several partitions the first counts.
 func (d *Driver) Billing(ctx context.Context, partition string) (driver.Billing, error) {
 	partitions, conf, err := d.rules(ctx)

@@ -61,7 +61,7 @@ func (d *Driver) List(ctx context.Context) ([]driver.Job, error) {
 	return out, nil
 }
 
-// listed is a job as it was seen.
+// listed returns a job as it was last seen.
 func (d *Driver) listed(s seen) (driver.Job, error) {
 	if s.answer != nil {
 		return s.answer.Clone(), nil
@@ -93,7 +93,7 @@ func (d *Driver) older(ctx context.Context, id driver.JobID) (driver.Job, error)
 
 func ordinal(id driver.JobID) int {
 	n, _, _ := strings.Cut(string(id), "_")
-	i, _ := strconv.Atoi(n) // of what is no number 0
+	i, _ := strconv.Atoi(n) // 0 for what is not a number
 	return i
 }
 
@@ -123,8 +123,7 @@ func (d *Driver) queue(ctx context.Context) ([]parse.QueueLine, time.Duration, e
 	return lines, cost + min(cost, time.Since(begin)), nil
 }
 
-// survey looks at the whole queue and reads the jobs of which squeue says something
-// new.
+// survey looks at the whole queue and reads the jobs about which squeue says something new.
 func (d *Driver) survey(ctx context.Context) (survey, error) {
 	d.polling.Lock()
 	defer d.polling.Unlock()
@@ -176,8 +175,8 @@ func (d *Driver) survey(ctx context.Context) (survey, error) {
 	return s, nil
 }
 
-// compare fills in what squeue printed, and returns the jobs that have to be read:
-// those of which it printed something new, or all.
+// compare fills in what squeue printed, and returns the jobs that must be read:
+// those with something new, or all.
 func (d *Driver) compare(s *survey, lines []parse.QueueLine, at time.Time) (stale []parse.QueueLine, whole bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -195,8 +194,7 @@ func (d *Driver) compare(s *survey, lines []parse.QueueLine, at time.Time) (stal
 	return stale, whole
 }
 
-// anew is how often everything is read anew, since squeue does not print all that
-// can change.
+// anew is how often everything is read again, since squeue does not print all that can change.
 const anew = 10 * time.Minute
 
 // forget drops what is known of jobs that are gone. Those that were met after the
@@ -263,17 +261,17 @@ func (d *Driver) details(ctx context.Context, stale []parse.QueueLine, all int) 
 			fresh[l.ID] = j
 		case ctx.Err() != nil:
 			return nil, err
-		case !errors.Is(err, driver.ErrNotFound): // whoever asks for it reads it by itself
+		case !errors.Is(err, driver.ErrNotFound): // a call for it reads it by itself
 			d.cfg.Logger.Warn("a job cannot be read", "job", l.ID, "error", err)
 		}
 	}
 	return fresh, nil
 }
 
-// pick reads those records of `scontrol -o show job` that are wanted. Each is read
-// from a copy of its own, or one job would keep the text of all in memory. A number
-// that stands there twice is left out: texts that users write are printed as they are,
-// and one of the two may be such a text. It is then read by itself.
+// pick reads those records of `scontrol -o show job` that are wanted. Each is read from its own
+// copy, or one job would keep the text of all in memory. A number that is there twice is left
+// out: texts that users write are printed as they are, and one of the two may be such a text.
+// It is then read by itself.
 func (d *Driver) pick(out []byte, want map[string]bool, into map[string]parse.Job) {
 	times := make(map[string]int, len(want))
 	for record := range bytes.SplitSeq(out, []byte("\nJobId=")) {
@@ -295,7 +293,7 @@ func (d *Driver) pick(out []byte, want map[string]bool, into map[string]parse.Jo
 	}
 }
 
-// one reads the job of a number, whoever's it is.
+// one reads the job of a number, no matter whose it is.
 func (d *Driver) one(ctx context.Context, number string) (parse.Job, time.Duration, error) {
 	jobs, cost, err := d.printed(ctx, number)
 	if i := slices.IndexFunc(jobs, func(j parse.Job) bool { return j.ID == number }); i >= 0 {

@@ -24,7 +24,7 @@ func (d *Driver) repairs(c driver.Change, own Size) bool {
 }
 
 // repairable notes whether a kill for memory under what the next attempt is to have may be taken
-// back: until then that is said of the attempt that runs. Less memory that could not be given
+// back. Until then the note is about the attempt that runs. Less memory that could not be given
 // back any more is refused.
 func (m *mover) repairable(ctx context.Context) error {
 	c := m.r.Moving.Intent.Change
@@ -78,13 +78,13 @@ func takeBack(j parse.Job, r *Record) {
 	r.From = From{Restarts: j.Restarts, Before: sizeOf(j), Memory: true}
 }
 
-// giveBackMemory takes the next step of the return of memory; whoever looks at the job does
-// so, for no one else has it in progress.
+// giveBackMemory takes the next step of the return of memory; any call that looks at the job
+// does so, since no other has it in progress.
 func (d *Driver) giveBackMemory(ctx context.Context, j parse.Job, r *Record) error {
 	_, err := d.moves.Proceed(ctx, &mover{d: d, j: j, r: r})
 	switch {
 	case errors.Is(err, driver.ErrTransient), errors.Is(err, driver.ErrUnknown):
-		return nil // whoever looks next tries again
+		return nil // the next look tries again
 	case err != nil && r.Moving == nil:
 		d.cfg.Logger.Warn("a job that was killed for memory under changed settings does not run again", "job", string(r.Job), "error", err)
 		return nil

@@ -162,7 +162,7 @@ func TestMemoryIsNotLoweredWhereItIsNotKnownWhoWouldHearOfAKill(t *testing.T) {
 	}
 }
 
-// To save takes memory, and what the attempt has is lower until it is over.
+// Saving takes memory, and the attempt has less until it is over.
 func TestAKillForMemoryWhileItIsToGoBackToItsOwnersSettingsIsTakenBack(t *testing.T) {
 	t.Parallel()
 	for name, grace := range map[string]time.Duration{"while it is asked to save": time.Hour, "after it did not save in time": time.Nanosecond} {

@@ -169,8 +169,8 @@ func (m *mover) Begin(ctx context.Context) (move.End, error) {
 	return move.End{}, nil
 }
 
-// Ask implements move.Job. A crash between the signal and its record sends it again; that
-// is why a job's handler must bear a second one.
+// Ask implements move.Job. A crash between the signal and its record sends it again, so a
+// job's handler must tolerate a second one.
 func (m *mover) Ask(ctx context.Context) error {
 	err := m.d.cfg.Actor.Signal(ctx, string(m.r.Job), m.r.Moving.Intent.Checkpoint.SignalName())
 	if errors.Is(err, driver.ErrNotFound) {

@@ -20,10 +20,10 @@ import (
 // queue now, and which reservation takes the job's node next. Where no other job
 // waits for the room that it has, and its node takes jobs, that room is still there. Else
 // Slurm is asked when a job of this size would start if it were submitted now, which is an
-// estimate from above: the room that the job itself leaves is not counted. Where that
-// cannot be asked, or others wait for the same limit, Outlook.Crowded says why. A task of
-// an array of which only some may run at a time would leave its turn to another, and no one
-// can tell when one is free again: the array as a whole loses nothing by that.
+// estimate from above: the room that the job itself leaves is not counted. Outlook.Crowded says
+// why where that cannot be asked, or others wait for the same limit. A task of an array that
+// may run only some at a time would leave its turn to another, and no one can tell when one is
+// free again: the array as a whole loses nothing by that.
 func (d *Driver) Outlook(ctx context.Context, id driver.JobID) (driver.Outlook, error) {
 	j, err := d.read(ctx, id)
 	if errors.Is(err, driver.ErrNotFound) && parse.Named(string(id)) {
@@ -78,7 +78,7 @@ func (d *Driver) wait(ctx context.Context, j parse.Job) (*time.Duration, string,
 	return new(min(max(time.Until(start), 0), longest)), "", nil
 }
 
-// room is what becomes of the room that a job has once it is back in the queue.
+// room is what happens to a job's room once the job is back in the queue.
 type room struct {
 	taken   bool   // others may be given it
 	ahead   bool   // another waits for room there
@@ -162,9 +162,9 @@ func (d *Driver) expected(ctx context.Context, j parse.Job) (time.Time, error) {
 }
 
 // closed finds the reservation that next takes the job's node, or its partition. A job that
-// runs in a reservation of its own is started there only while its whole limit fits. It
-// reports whether a reservation begins within a time limit from now, so that Slurm would not
-// put the job where it is.
+// runs in its own reservation is started there only while its whole limit fits. It reports
+// whether a reservation begins within a time limit from now, so that Slurm would not put the
+// job where it is.
 func (d *Driver) closed(ctx context.Context, j parse.Job, now time.Time, next *driver.Outlook) (overlaps bool, err error) {
 	all, err := command.Read(ctx, d.cfg.Commands, parse.Reservations, "scontrol", "-o", "show", "reservation")
 	if err != nil {
@@ -229,9 +229,9 @@ func rooms(j parse.Job, r *Record, c driver.Change) (has, want driver.Room) {
 	return has, want
 }
 
-// grow refuses more than a job that runs has where it would have to wait for that: behind
-// those that wait, or since no node has it free beside what others that are being moved
-// will have. The way back to what its owner asked for is always open.
+// grow refuses to give a running job more where it would have to wait: behind those that wait,
+// or since no node has it free besides what others that are being moved will have. The way back
+// to what its owner asked for is always open.
 func (d *Driver) grow(ctx context.Context, j parse.Job, r *Record, c driver.Change) error {
 	has, want := rooms(j, r, c)
 	if c.Empty() || !want.Beyond(has) {

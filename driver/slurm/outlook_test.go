@@ -57,7 +57,7 @@ func (c *crowd) Run(ctx context.Context, call command.Call) (command.Output, err
 	return c.Runner.Run(ctx, call)
 }
 
-// startsIn is what sbatch --test-only says of a job that would start after a time.
+// startsIn is what sbatch --test-only says about a job that would start after a time.
 func startsIn(wait time.Duration) func([]string) string {
 	return func([]string) string {
 		at := time.Now().UTC().Add(wait).Format("2006-01-02T15:04:05")

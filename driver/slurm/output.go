@@ -25,7 +25,7 @@ const arrival = 30 * time.Second
 
 var _ driver.Listener = (*Driver)(nil)
 
-// Listen starts the listener as a step of its own inside the job, which overlaps
+// Listen starts the listener as its own step inside the job, which overlaps
 // the job's other steps, counts among its processes and ends with it. Which
 // attempts have one is durable; where that is old news, Slurm is asked for the
 // step, so that a listener that died is started again.
@@ -72,8 +72,8 @@ func (d *Driver) Listen(ctx context.Context, id driver.JobID, attempt int, p dri
 	case !filepath.IsAbs(file):
 		file = filepath.Join(j.WorkDir, file)
 	}
-	// What stands there already would be reported as of now: only where it is known
-	// to be this attempt's, and not reported yet, is it read.
+	// What is already there would be reported as of now. It is read only if it is
+	// known to be this attempt's, and not reported yet.
 	offset, err := d.outputs.Size(file, int(j.UID))
 	if err != nil {
 		return fmt.Errorf("listen: job %s: %w", id, err)
@@ -109,13 +109,13 @@ func (d *Driver) piece(j parse.Job, from, n int64) []byte {
 	return data
 }
 
-// began is the byte of the output at which the attempt began. Whether Slurm
-// appends to an output or begins it anew is the job's own choice, so the place is
-// known by what stands before it. Where it is not known, what is there already is
-// passed over: epochs of an earlier attempt must not be reported again.
+// began is the byte of the output at which the attempt began. The job chooses
+// whether Slurm appends to an output or truncates it, so the place is known by what
+// precedes it. Where it is not known, what is there already is passed over: epochs
+// of an earlier attempt must not be reported again.
 func (d *Driver) began(j parse.Job, r *Record, attempt int) int64 {
 	switch {
-	case attempt == 1 && r.Output == nil: // first seen when it ran: Slurm's own way is to begin anew
+	case attempt == 1 && r.Output == nil: // first seen when it ran: Slurm's own way is to truncate
 		return 0
 	case r.Output == nil || r.Output.Attempt != attempt:
 		return d.mark(j, attempt).Offset

@@ -84,10 +84,10 @@ func (d *Driver) overrule(r *Record, j parse.Job) {
 	r.Note(next.Intent, driver.StepStarted, "its owner has changed the job since")
 }
 
-// heed takes for the owner's what he changed of a job that waited for an intent, and
-// that began before the intent could answer him: sizes that are neither those before it
-// nor those that it gives. Of one that waited before the intent an allocation may have
-// rounded cores and memory, and a limit that no one had asked for appears at the start.
+// heed finds what the owner changed of a job that waited for an intent and began before
+// the intent could answer him: sizes that are not those before the intent or those that it
+// gives. Of one that waited before the intent an allocation may have rounded cores and
+// memory, and a limit that no one had asked for appears at the start.
 func (m *mover) heed() {
 	before, want, now := m.r.From.Before, m.want(), sizeOf(m.j)
 	if m.r.Moving.Queued {

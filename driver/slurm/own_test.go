@@ -236,7 +236,7 @@ func TestWhatTheOwnerHoldsIsNotReleased(t *testing.T) {
 func TestAScriptThatSaysWhenToBeginIsNotDelayed(t *testing.T) {
 	t.Parallel()
 	for option, passed := range map[string]bool{
-		"--begin=now+1hour": false, "-b now+1hour": false, "--job-name=b": true, "--job-name=b\ntrue\n#SBATCH --begin=now+1hour": true, // none behind the first command
+		"--begin=now+1hour": false, "-b now+1hour": false, "--job-name=b": true, "--job-name=b\ntrue\n#SBATCH --begin=now+1hour": true, // none after the first command
 	} {
 		r := newRig(t, func(c *slurm.Config) { c.Parse = detect.For("slurm") })
 		s := driver.Spec{Filename: "a.sh", Source: []byte("#!/bin/sh\n#SBATCH " + option + "\ntrue\n"), NotBefore: time.Now().Add(time.Hour)}

@@ -10,7 +10,7 @@ import (
 	"pitchpipe/driver/slurm"
 )
 
-// TestOldRecordsGoWhileTheControllerRuns: one that runs for months is never started anew.
+// TestOldRecordsGoWhileTheControllerRuns: one that runs for months is never restarted.
 func TestOldRecordsGoWhileTheControllerRuns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -60,15 +60,15 @@ func (d *Driver) show(ctx context.Context, id driver.JobID) (parse.Job, error) {
 	return parse.Job{}, none
 }
 
-// printed asks scontrol for the job of a name, or for those of an array, whoever's they are. At
-// least one is returned: an answer that cannot be read is driver.ErrUnsupported.
+// printed asks scontrol for the job of a name, or for those of an array, no matter whose they
+// are. At least one is returned: an answer that cannot be read is driver.ErrUnsupported.
 func (d *Driver) printed(ctx context.Context, name string) ([]parse.Job, time.Duration, error) {
 	out, cost, err := d.paid(ctx, "scontrol", "-o", "show", "job", name)
 	jobs, unreadable := parse.Jobs(out)
 	_, failed := errors.AsType[*command.Failed](err)
 	switch {
 	case failed && strings.HasSuffix(strings.TrimSpace(string(out)), " not found"):
-		err = driver.ErrNotFound // so it says, where others print their jobs, of a task that its array does not have, or not any more
+		err = driver.ErrNotFound // so it says, where others print their jobs, of a task that its array does not have, or no longer has
 	case err != nil || len(jobs) > 0:
 	case unreadable != nil:
 		err = fmt.Errorf("%w: %w", driver.ErrUnsupported, unreadable)
@@ -191,7 +191,7 @@ func (d *Driver) accounted(ctx context.Context, id driver.JobID, r *Record) (dri
 			jobs = nil
 		}
 	}
-	// The accounting does not say whether it was marked: it was seen then, or is none.
+	// The accounting does not say whether it was marked: it was seen then, or was not marked.
 	if len(jobs) == 0 || !d.watched(jobs[0].User, jobs[0].Partition) || d.cfg.Marked && r == nil {
 		return driver.Job{}, fmt.Errorf("get: job %s: %w", id, driver.ErrNotFound)
 	}
@@ -224,8 +224,8 @@ func (d *Driver) conclude(r *Record, last driver.Job, step string) error {
 }
 
 // forgotten is a job on record that no one remembers. It has ended, and how is not
-// known: where an intent of ours was in progress it counts as lost by us, else it is
-// as one of which its owner has disposed, neither a success nor a failure.
+// known: where an intent of ours was in progress it counts as lost by us, else as disposed of
+// by its owner, which is neither a success nor a failure.
 func (d *Driver) forgotten(id driver.JobID, r *Record) (driver.Job, error) {
 	j := parse.Job{
 		ID: string(id), State: "CANCELLED", User: r.User, Submitted: r.Submitted, Ended: time.Now().UTC(),
@@ -292,8 +292,8 @@ func (d *Driver) script(ctx context.Context, j parse.Job, r *Record) (text, erro
 	return d.learn(j, sbatch.WithComment(out, j.Comment)), nil
 }
 
-// learn keeps what a script says. A script that this module cannot read is a job
-// without a stanza: its reader says so to whoever asks for it.
+// learn keeps what a script says. A script that this module cannot read is a job without a
+// stanza: its reader says so when asked.
 func (d *Driver) learn(j parse.Job, script []byte) text {
 	t := text{key: textKey(j), script: script, fingerprint: fingerprint(script)}
 	if file, err := d.cfg.Parse(j.Name, script, nil); err == nil {

@@ -21,7 +21,7 @@ const recordVersion = 2
 type Request struct {
 	Version int              `json:"version"`
 	ID      driver.RequestID `json:"id"`
-	Marker  string           `json:"marker"`        // stands in the job's comment
+	Marker  string           `json:"marker"`        // is in the job's comment
 	Tried   time.Time        `json:"tried"`         // when sbatch was last called
 	Job     driver.JobID     `json:"job,omitempty"` // empty: not known to exist
 
@@ -37,7 +37,7 @@ type From struct {
 	Offset   int64     `json:"offset,omitempty"` // of the output
 	Saves    int       `json:"saves,omitempty"`  // that the job had reported
 	Since    time.Time `json:"since,omitzero"`   // when that was, by the clock of its node
-	Split    bool      `json:"split,omitempty"`  // the array's task has a number of its own by now, for certain
+	Split    bool      `json:"split,omitempty"`  // the array's task certainly has its own number by now
 	Memory   bool      `json:"memory,omitempty"` // the attempt was killed for memory, and what it was killed under is taken back
 }
 
@@ -76,7 +76,7 @@ type Next struct {
 type Mark struct {
 	Attempt int    `json:"attempt"`
 	Offset  int64  `json:"offset"`
-	Tail    []byte `json:"tail,omitempty"` // what stood before it, to know the place again
+	Tail    []byte `json:"tail,omitempty"` // what precedes it, to know the place again
 }
 
 // Late is a job that was asked to save, whether its intent was carried out since or
@@ -92,11 +92,11 @@ type Listening struct {
 	At      time.Time `json:"at"`
 }
 
-// Record is what is known of one job beside what Slurm says.
+// Record is what is known of one job besides what Slurm says.
 type Record struct {
 	Version   int               `json:"version"`
 	Job       driver.JobID      `json:"job"`
-	Number    string            `json:"number,omitempty"` // of an array's task, once it has one of its own
+	Number    string            `json:"number,omitempty"` // of an array's task, once it has its own
 	User      string            `json:"user,omitempty"`
 	Request   driver.RequestID  `json:"request,omitempty"`
 	Filename  string            `json:"filename,omitempty"`
@@ -195,7 +195,7 @@ func (f Records) Read(id driver.JobID) (*Record, error) {
 		return nil, err
 	}
 	if r.Version == 1 {
-		// What is in From now stood beside the intent.
+		// What is in From now was next to the intent.
 		var old struct {
 			Moving From `json:"moving"`
 		}

@@ -113,7 +113,7 @@ func (m *mover) Plan(ctx context.Context) (move.End, error) {
 	m.r.Output = m.d.mark(m.j, m.r.Next.Number)
 	note := moving.Intent.Note
 	if m.j.Unnumbered() && m.r.Number == "" {
-		note = "" // the TaskProlog knows a task by its number, which this one has not yet
+		note = "" // the TaskProlog knows a task by its number, which this one lacks so far
 	}
 	return move.End{}, m.d.writeSettings(m.j, m.r, moving.Intent.Change, note)
 }
@@ -193,7 +193,7 @@ func (d *Driver) wake(ctx context.Context, j parse.Job, r *Record) error {
 		return nil
 	}
 	if j.Unnumbered() {
-		// One of them is enough to have slurmctld look at all.
+		// One of them is enough to make slurmctld look at all.
 		if req, err := d.journal.Request(r.Request); err != nil || req.Job != r.Job {
 			return nil //nolint:nilerr // then it is left to slurmctld
 		}
@@ -206,7 +206,7 @@ func (d *Driver) free(ctx context.Context, j parse.Job, r *Record) error {
 	if parse.Waiting(j.State) {
 		err := d.resume(ctx, j, r)
 		if errors.Is(err, driver.ErrTransient) || errors.Is(err, driver.ErrUnknown) {
-			return nil //nolint:nilerr // whoever asks next tries again
+			return nil //nolint:nilerr // the next call tries again
 		}
 		if err != nil {
 			d.cfg.Logger.Warn("a wait that is over is not ours to end", "job", string(r.Job), "error", err)

@@ -12,7 +12,7 @@ import (
 	"pitchpipe/test/slurmcluster"
 )
 
-// What Slurm says of a job is what its owner asks for, whatever stands in his script.
+// What Slurm says about a job is what its owner asks for, whatever his script says.
 func saidToSlurm(t *testing.T, c *cluster) {
 	b := newBench(t, c, nil)
 	script := filepath.Join(b.dir, "train.sh")

@@ -46,8 +46,8 @@ func judgeEnv(env map[string]string) error {
 const nothing = "2::"
 
 // mark is the value of PITCHPIPE_JOB, 2:live:NAME=#|WORD;NAME=#: the variables that the
-// TaskProlog may set for a job, each to a number (#) or one of the words. In place of live, action
-// stands for a job that offers actions, and nothing for one without a settings file. The mark is
+// TaskProlog may set for a job, each to a number (#) or one of the words. It has action instead of
+// live for a job that offers actions, and nothing for one without a settings file. The mark is
 // empty for a job without a stanza.
 func mark(file *jobfile.Job) string {
 	switch {
@@ -112,7 +112,7 @@ func settable(file *jobfile.Job) bool {
 	}))
 }
 
-// maxNote bounds what is said in a job's output; bytes.
+// maxNote bounds what is written to a job's output, in bytes.
 const maxNote = 200
 
 // noteLine is the first line of a settings file, which the TaskProlog prints into the
@@ -134,7 +134,7 @@ func noteLine(note string) string {
 }
 
 // writeSettings replaces the files from which the TaskProlog sets up the next
-// attempt: what is said of it in the job's output, the variables, and the settings of
+// attempt: what the job's output says about it, the variables, and the settings of
 // live knobs, which stay once they were there.
 func (d *Driver) writeSettings(j parse.Job, r *Record, c driver.Change, note string) error {
 	if !d.cfg.TaskProlog {
@@ -232,7 +232,7 @@ func publish(path string, data []byte, uid uint32, grant func(f *os.File, uid ui
 	if int(uid) == os.Geteuid() {
 		return false, durable.Write(path, data, 0o600)
 	}
-	// What the mode says of the group is the most that the list may grant.
+	// The mode's group bits are the most that the list may grant.
 	err = durable.WriteWith(path, data, 0o640, func(f *os.File) error { return grant(f, uid) })
 	if errors.Is(err, unix.ENOTSUP) {
 		return true, durable.Write(path, data, 0o644)
@@ -243,7 +243,7 @@ func publish(path string, data []byte, uid uint32, grant func(f *os.File, uid ui
 // accessList is the name under which Linux keeps a file's POSIX access list.
 const accessList = "system.posix_acl_access"
 
-// reads has the file be read by one more user, and no group. Whoever made it owns it.
+// reads lets one more user read the file, and no group. Its maker owns it.
 func reads(f *os.File, uid uint32) error {
 	return unix.Fsetxattr(int(f.Fd()), accessList, listOf(uid), 0)
 }

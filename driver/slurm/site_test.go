@@ -19,9 +19,9 @@ import (
 	"pitchpipe/test/slurmcluster"
 )
 
-// asSite is the driver of a site, to which a user's own hand is lent for what only
-// users do: they submit their jobs and cancel them. What it sees and changes it sees
-// and changes as the driver of a site, through a broker.
+// asSite is the driver of a site, with a user's rights for what only users do: they
+// submit their jobs and cancel them. What it sees and changes it sees and changes as
+// the driver of a site, through a broker.
 type asSite struct {
 	*slurm.Driver
 	owner *slurm.Driver
@@ -35,7 +35,7 @@ func (s asSite) Capabilities() driver.Capabilities {
 	return c
 }
 
-// Start submits as the user, who says of a wait that it may be ended.
+// Start submits as the user, who says that a wait may be ended.
 func (s asSite) Start(ctx context.Context, id driver.RequestID, spec driver.Spec) (driver.Job, error) {
 	job, err := s.owner.Start(ctx, id, spec)
 	if err != nil {

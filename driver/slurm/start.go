@@ -152,8 +152,8 @@ func (d *Driver) fits(ctx context.Context, partition string, cores int, memory i
 	return fmt.Errorf("no node of the partition has %d cores and %d bytes of memory: %w", cores, memory, driver.ErrInvalid)
 }
 
-// seek is the number of the job that carries the marker of a request. Where none has it the jobs
-// are returned.
+// seek is the number of the job that carries the marker of a request. The jobs are returned where
+// none has it.
 func (d *Driver) seek(ctx context.Context, req Request) (driver.JobID, []parse.Job, error) {
 	out, err := command.Ask(ctx, d.cfg.Commands, "scontrol", "-o", "show", "job")
 	if err != nil {
@@ -172,7 +172,7 @@ func (d *Driver) seek(ctx context.Context, req Request) (driver.JobID, []parse.J
 }
 
 // Find is the job of a request, so that it can be stopped: driver.ErrNotFound where there is none
-// and none is to come, driver.ErrUnknown while sbatch may have its effect yet.
+// and none is to come, driver.ErrUnknown while sbatch may still have its effect.
 func (d *Driver) Find(ctx context.Context, id driver.RequestID) (driver.JobID, error) {
 	defer d.hold(driver.JobID("request " + string(id)))()
 	req, err := d.journal.Request(id)
@@ -204,12 +204,12 @@ func (d *Driver) Find(ctx context.Context, id driver.RequestID) (driver.JobID, e
 	return nameOf(j), nil
 }
 
-// margin is by how much the clock of slurmctld may differ.
+// margin is how much the clock of slurmctld may differ.
 const margin = time.Minute
 
 // suspect looks for a job that the request may have made although it does not carry
-// its marker: its owner can edit the comment. One of the same name and script that
-// was submitted since and is no one else's is a reason not to submit again.
+// its marker: its owner can edit the comment. One of the same name and script that was submitted
+// since and has no other owner is a reason not to submit again.
 func (d *Driver) suspect(ctx context.Context, req Request, spec driver.Spec, jobs []parse.Job) error {
 	file, err := d.cfg.Parse(spec.Filename, spec.Source, spec.Variables)
 	if err != nil {
@@ -254,7 +254,7 @@ func (d *Driver) submitted(ctx context.Context, number string) (parse.Job, error
 func (d *Driver) adopt(ctx context.Context, req Request, number driver.JobID, spec driver.Spec) (driver.Job, error) {
 	j, err := d.submitted(ctx, string(number))
 	if err != nil {
-		return driver.Job{}, fmt.Errorf("start: request %s made job %s: %w: %v", req.ID, number, driver.ErrUnknown, err) //nolint:errorlint // not found would have it submitted again
+		return driver.Job{}, fmt.Errorf("start: request %s made job %s: %w: %v", req.ID, number, driver.ErrUnknown, err) //nolint:errorlint // not found would submit it again
 	}
 	id := nameOf(j)
 	release := d.hold(id)

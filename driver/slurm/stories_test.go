@@ -143,7 +143,7 @@ func memoryIsEnforced(t *testing.T, c *cluster) {
 }
 
 // A job that was submitted with --cpus-per-task keeps that many CPUs of its node
-// unless it is asked otherwise, whatever else is said of its CPUs.
+// unless it is asked otherwise, whatever else is said about its CPUs.
 func loweredForReal(t *testing.T, c *cluster) {
 	b := newBench(t, c, nil)
 	be := saver(many)
@@ -215,8 +215,8 @@ func noRequeue(t *testing.T, c *cluster) {
 	}
 }
 
-// A requeue ends an attempt by SIGTERM, to which a job may answer as it likes, and which a
-// plain child of the script does not get.
+// A requeue ends an attempt by SIGTERM. A job may answer it as it likes, and a plain child
+// of the script does not get it.
 func discardedForReal(t *testing.T, c *cluster) {
 	b := newBench(t, c, nil)
 	for _, tt := range []struct{ name, first string }{

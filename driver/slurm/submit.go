@@ -86,8 +86,8 @@ func submission(file *jobfile.Job, spec driver.Spec, marker, partition string, e
 	return command.Call{Name: "sbatch", Args: args, Stdin: spec.Source, Effect: true, Env: driver.Environ(env)}, nil
 }
 
-// options are those of sbatch. The output is appended to, since an attempt begun
-// anew would lose what the one before wrote.
+// options are those of sbatch. The output is appended to, since a restarted attempt would
+// otherwise lose what the one before wrote.
 //
 // An option overrides what its user says in a variable of sbatch, and over what his
 // script says. So none is given that he answers himself, and never --requeue: by itself
@@ -178,7 +178,7 @@ func oneCluster(file *jobfile.Job, env map[string]string) error {
 
 // here reports whether what sbatch --parsable printed, NUMBER or NUMBER;CLUSTER, is a job
 // of this cluster, and returns its number. One of another cluster, as where clusters are
-// federated, is driver.ErrUnknown: it is there, and no one here can say what becomes of it.
+// federated, is driver.ErrUnknown: it is there, and its fate cannot be known here.
 func here(ctx context.Context, run command.Runner, answer string) (driver.JobID, error) {
 	number, cluster, named := strings.Cut(answer, ";")
 	if !parse.Digits(number) {

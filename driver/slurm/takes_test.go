@@ -18,7 +18,7 @@ func TestFewerCoresWithMoreMemoryEachThanAPartitionGivesAreRefusedBeforehand(t *
 			t.Parallel()
 			r := newRig(t, nil)
 			job := r.start(t)
-			r.f.with(job.ID, func(j *fakeJob) { j.cores, j.mem = 4, 120 }) // of which each has 30 MiB
+			r.f.with(job.ID, func(j *fakeJob) { j.cores, j.mem = 4, 120 }) // each has 30 MiB
 			r.f.gives, r.f.conf = c.partition, r.f.conf+c.conf
 			in := intent(r.job(t, job.ID), nil)
 			for cores, want := range map[int]error{3: nil, 2: driver.ErrDenied} {

@@ -51,7 +51,7 @@ func final(j parse.Job) driver.State {
 	return cmp.Or(known[j.State], driver.Lost) // BOOT_FAIL, NODE_FAIL, and what is not known
 }
 
-// sizeOf is what Slurm gives a job of what can be changed.
+// sizeOf returns the part of what Slurm gives a job that can be changed.
 func sizeOf(j parse.Job) Size {
 	return Size{Cores: j.Cores(), Memory: Memory{Bytes: j.MemoryBytes, PerCPU: j.MemoryPerCPU}, TimeLimit: j.Limit()}
 }
@@ -69,8 +69,8 @@ func same(want, have Size) bool {
 	return want.Cores == have.Cores && want.Memory == have.Memory && (want.TimeLimit == 0 || want.TimeLimit == have.TimeLimit)
 }
 
-// relimited reports whether a job has what an intent gave it but for the limit, which its
-// owner changed after that and no one saw before the attempt began.
+// relimited reports whether a job has what an intent gave it except the limit, which its
+// owner changed later, unseen before the attempt began.
 func relimited(next Next, have Size) bool {
 	size := next.Size
 	size.TimeLimit = have.TimeLimit
@@ -128,7 +128,7 @@ func granted(a *driver.Attempt, j parse.Job, now time.Time) {
 	}
 }
 
-// begin is a new attempt.
+// begin returns a new attempt with number n.
 func begin(r *Record, j parse.Job, n int, present bool) driver.Attempt {
 	a := driver.Attempt{Number: n, ExitCode: -1, Cause: driver.CauseSubmitted}
 	if n > 1 {

@@ -28,8 +28,8 @@ const (
 	// news is up to how many new jobs are read by their numbers; the next look at the whole
 	// queue finds more of them.
 	news = 20
-	// spare is how many readings of new jobs cost nothing yet, so that a quiet queue shows
-	// them at once.
+	// spare is how many readings of new jobs are free, so that a quiet queue shows them at
+	// once.
 	spare = 10
 	// grace is how long the watch is trusted beyond the time when it should have
 	// looked again: squeue takes its time on a busy machine.
@@ -126,7 +126,7 @@ func (w *watcher) due() time.Duration {
 	return max(w.d.cfg.Interval-w.slack(), paid)
 }
 
-// slack is by how much a step may be early.
+// slack is how much a step may be early.
 func (w *watcher) slack() time.Duration { return w.d.cfg.Interval / (2 * asks) }
 
 // step returns the jobs that may have changed.
@@ -209,8 +209,8 @@ func (w *watcher) overspent(calls int) bool {
 	return float64(w.spent)+float64(calls)*float64(w.call) > 2*share*float64(time.Since(w.looked))+float64(spare)*float64(w.call)
 }
 
-// meet reads a job that squeue has not shown yet, and returns its ids: of a new array
-// those of its tasks, and none of a job that is none of ours.
+// meet reads a job that squeue has not shown yet, and returns its ids: for a new array those
+// of its tasks, and none for a job that is not ours.
 func (d *Driver) meet(ctx context.Context, number string) (ids []driver.JobID, cost time.Duration, err error) {
 	begin := time.Now()
 	j, cost, err := d.one(ctx, number)

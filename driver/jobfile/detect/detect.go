@@ -17,11 +17,10 @@ import (
 // Parser reads a job file.
 type Parser func(filename string, src []byte, vars map[string]string) (*jobfile.Job, error)
 
-// For is the parser for job files that the named driver runs. That for slurm takes what of a batch
-// script only Slurm itself can run. That for nomad leaves to an agent what only it understands,
-// and reads registered jobs as its API shows them. Batch scripts have no
-// variables, so that values for some are an error there. The error, if any, is of type
-// jobfile.Errors.
+// For is the parser for job files that the named driver runs. The one for slurm also takes parts
+// of a batch script that only Slurm itself can run. That for nomad leaves to an agent what only it
+// understands, and reads registered jobs as its API shows them. Batch scripts have no variables,
+// so that values for some are an error there. The error, if any, is of type jobfile.Errors.
 func For(driver string) Parser {
 	return func(filename string, src []byte, vars map[string]string) (*jobfile.Job, error) {
 		if driver == "nomad" && path.Ext(filename) == ".json" {
@@ -63,8 +62,8 @@ func Format(filename string, src []byte) (jobfile.Format, error) {
 		"want a Nomad job file (its name ends in .nomad or .hcl) or a batch script (its first line begins with #!)")
 }
 
-// Fix writes a job file anew, with values of its variables, and a tuning stanza that is of no
-// search any more. The error, if any, is of type jobfile.Errors.
+// Fix rewrites a job file with values of its variables and a tuning stanza without its search. The
+// error, if any, is of type jobfile.Errors.
 func Fix(filename string, src []byte, vars map[string]string, f jobfile.Fix) ([]byte, error) {
 	format := jobfile.NomadJSON
 	if path.Ext(filename) != ".json" {

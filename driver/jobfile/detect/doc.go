@@ -1,4 +1,4 @@
-// Package detect picks the format of a job file, and reads it or writes it anew.
+// Package detect picks the format of a job file, and reads or rewrites it.
 //
 // Input: a file name, bytes and the values of variables. Output: a jobfile.Job, or the text
 // with what a jobfile.Fix changes. A name that

@@ -37,8 +37,8 @@ func without(v any, kind string, f jobfile.Fix) any {
 	return v
 }
 
-// WithoutIn is JSON text of a stanza without what a Fix leaves out, and text that is no JSON
-// as it is.
+// WithoutIn is JSON text of a stanza without what a Fix leaves out, and any text that is not
+// JSON unchanged.
 func WithoutIn(text string, f jobfile.Fix) string {
 	var v any
 	if json.Unmarshal([]byte(text), &v) != nil {

@@ -14,7 +14,7 @@ func at(line, column int) jobfile.Pos {
 	return jobfile.Pos{Filename: "f", Line: line, Column: column}
 }
 
-// parse reads a text of its own, whose places are its lines and columns.
+// parse reads a text by itself, whose places are its lines and columns.
 func parse(text string) (*jobfile.Block, error) {
 	src := []byte(text)
 	return jsontree.Parse(src, func(offset int, _ string) jobfile.Pos { return jobfile.At("f", src, offset) })

@@ -16,10 +16,10 @@ import (
 	"pitchpipe/driver/jobfile"
 )
 
-// ForAgent is a job file as a Nomad agent parses it: blanks stand where the tuning blocks
-// of the job and its groups stood, which Nomad does not know. Every other byte keeps its
-// place. Group is the group that a block was of; empty: of the job, or of none. A file
-// that cannot be read is returned as it is.
+// ForAgent is a job file as a Nomad agent parses it: blanks replace the tuning blocks of
+// the job and its groups, which Nomad does not know. Every other byte keeps its place.
+// Group is the group that a block was of; empty: of the job, or of none. A file that
+// cannot be read is returned as it is.
 func ForAgent(filename string, src []byte) (out []byte, group string) {
 	out = bytes.Clone(src)
 	body, ok := newParser(filename, src).syntax()
@@ -48,17 +48,17 @@ func ForAgent(filename string, src []byte) (out []byte, group string) {
 	return out, group
 }
 
-// complaint is one line of what an agent says of a file that it cannot parse, such as
+// complaint is one line of an agent's answer to a file that it cannot parse, such as
 // "input.hcl:6,3-9: Unsupported block type; Blocks of type ... are not expected here."
 // A range over several lines is "6,3-8,4".
 var complaint = regexp.MustCompile(`input\.hcl:(\d+),(\d+)-(?:\d+,)?\d+: (.*)`)
 
-// Faults turns what an agent said of a job file into its faults, and all that it says of
-// no place into one of the first line. The result is never empty.
+// Faults turns an agent's answer about a job file into faults. Everything without a place
+// becomes one fault of the first line. The result is never empty.
 func Faults(filename string, src []byte, said string) jobfile.Errors {
 	var out jobfile.Errors
 	if strings.Count(said, ")") == strings.Count(said, "(") && strings.HasSuffix(said, ")") {
-		said = strings.TrimSuffix(said, ")") // the answer stands in brackets behind its status
+		said = strings.TrimSuffix(said, ")") // the answer is in brackets after its status
 	}
 	lines := strings.Split(string(src), "\n")
 	for _, m := range complaint.FindAllStringSubmatch(said, -1) {
@@ -95,7 +95,7 @@ func Declared(filename string, src []byte) []string {
 	return out
 }
 
-// VariableFile is the values as a file of variables, which an agent takes beside a job
+// VariableFile is the values as a file of variables, which an agent takes with a job
 // file: a text in quotes, or where the file declares a list, a map or an object the
 // expression as it was given, as --var of Nomad's own command has it.
 func VariableFile(filename string, src []byte, vars map[string]string) string {

@@ -13,12 +13,12 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// The bounds of what a file computes: forty lines of which each doubles the one before
-// are a terabyte.
+// The bounds of what a file computes: forty lines that each double the one before are a
+// terabyte.
 const (
 	maxValue = 1 << 20  // of one value, in bytes of text
 	maxWork  = 64 << 20 // of all values of a file, those on the way included
-	fixed    = 16       // of a value beside its text
+	fixed    = 16       // of a value besides its text
 )
 
 // counted is an expression whose value counts. Where the file has computed too much it is
@@ -53,7 +53,7 @@ func (p *parser) counted(e hclsyntax.Expression) hclsyntax.Expression {
 	return counted{e, &p.left}
 }
 
-// count has the parts counted of which a larger value can be made.
+// count counts the parts that can make up a larger value.
 func (p *parser) count(node hclsyntax.Node) hcl.Diagnostics {
 	switch n := node.(type) {
 	case counted:

@@ -11,9 +11,9 @@
 // is refused with the reason, so that a job never runs as something that its author did
 // not write.
 //
-// Fix writes a job file anew with values of its environment, its flags and its variables.
+// Fix rewrites a job file with values of its environment, its flags and its variables.
 //
 // Interpolation that Nomad does on the node (${NOMAD_...}, ${env...}, ${attr...},
-// ${node...}, ${meta...}) stays as it stands, as text. There is one tuning stanza or none:
+// ${node...}, ${meta...}) stays unchanged, as text. There is one tuning stanza or none:
 // a tuning block of the job or the group, in the group's scaling policy, or JSON in meta.
 package nomadhcl

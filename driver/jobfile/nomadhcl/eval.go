@@ -83,7 +83,7 @@ func (p *parser) eval(e hcl.Expression) (cty.Value, bool) {
 	return v, true
 }
 
-// try computes what the file alone determines.
+// try computes what the file determines by itself.
 func (p *parser) try(e hcl.Expression) (cty.Value, bool) {
 	v, diags := p.value(e)
 	return v, !diags.HasErrors() && v.IsWhollyKnown()
@@ -99,7 +99,7 @@ func (p *parser) value(e hcl.Expression) (cty.Value, hcl.Diagnostics) {
 	return v, diags
 }
 
-// as computes what the file alone determines, as a value of the type.
+// as computes what the file determines by itself, as a value of the type.
 func (p *parser) as(e hcl.Expression, kind cty.Type) (cty.Value, bool) {
 	v, ok := p.try(e)
 	if !ok || v.IsNull() {

@@ -20,9 +20,9 @@ import (
 	"pitchpipe/driver/jobfile/jsontree"
 )
 
-// Fix writes a job file anew. The variables that are given become defaults, but for those
-// that are sensitive. What stays keeps its bytes; a stanza that is no block is written anew.
-// The error, if any, is of type jobfile.Errors.
+// Fix rewrites a job file. The given variables become defaults, except for sensitive ones.
+// What stays keeps its bytes; a stanza that is not a block is rewritten. The error, if any,
+// is of type jobfile.Errors.
 func Fix(filename string, src []byte, vars map[string]string, f jobfile.Fix) ([]byte, error) {
 	p, body := read(filename, src, vars, true)
 	if len(p.errs) == 0 && p.task == nil {
@@ -77,7 +77,7 @@ func (e *editor) line(i int) string {
 	return string(e.src[strings.LastIndexByte(string(e.src[:i]), '\n')+1 : i])
 }
 
-// cut takes what stands on lines of its own out with them.
+// cut takes what is on its own lines out with them.
 func (e *editor) cut(r hcl.Range) {
 	from, to := r.Start.Byte, r.End.Byte
 	rest, _, found := strings.Cut(string(e.src[to:]), "\n")
@@ -87,7 +87,7 @@ func (e *editor) cut(r hcl.Range) {
 	e.put(from, to, "")
 }
 
-// add puts lines at the end of a block, which may stand on one line.
+// add puts lines at the end of a block, which may be on one line.
 func (e *editor) add(b *hclsyntax.Block, lines ...string) {
 	if len(lines) == 0 {
 		return
@@ -112,7 +112,7 @@ func literal(v cty.Value) string { return string(hclwrite.TokensForValue(v).Byte
 
 func quoted(text string) string { return literal(cty.StringVal(text)) }
 
-// pairs are NAME = "value" in the order of the names.
+// pairs returns lines NAME = "value" in the order of the names.
 func pairs(values map[string]string) (out []string) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		out = append(out, name+" = "+quoted(values[name]))
@@ -186,7 +186,7 @@ func (e *editor) args() {
 		e.fail(e.pos(a.Expr.Range()), "arguments that are no list", `want them written out, such as ["--lr", "0.1"]`)
 		return
 	}
-	// WithFlags keeps the words up to "--" in their places, and adds behind them.
+	// WithFlags keeps the words up to "--" in their places, and adds after them.
 	words := e.words(a)
 	flags := words
 	if i := slices.Index(words, "--"); i >= 0 {
@@ -277,7 +277,7 @@ func (e *editor) keys(b *hclsyntax.Block) {
 	}
 }
 
-// rewrite is for the stanza, or what a key of it holds, as an expression.
+// rewrite rewrites the stanza, or the value of one of its keys, as an expression.
 func (e *editor) rewrite(x hcl.Expression, key string) {
 	v, ok := e.try(x)
 	if _, written := x.(hclsyntax.Expression); !ok || !written {

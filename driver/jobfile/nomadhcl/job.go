@@ -109,7 +109,7 @@ func (p *parser) tunedGroup(job *hclsyntax.Block) *hclsyntax.Block {
 }
 
 // mainTask is the task whose end is the end of its group's work: the only one that is
-// no helper, or the leader.
+// not a helper, or the leader.
 func (p *parser) mainTask(tasks []*hclsyntax.Block) *hclsyntax.Block {
 	var main []*hclsyntax.Block
 	for _, t := range tasks {

@@ -15,7 +15,7 @@ import (
 	"pitchpipe/driver/jobfile"
 )
 
-// level is what may stand in one kind of block where the local scheduler runs the job as
+// level is what one kind of block may hold where the local scheduler runs the job as
 // its author wrote it.
 type level struct {
 	name    string
@@ -23,8 +23,8 @@ type level struct {
 	blocks  map[string]level // of these there is one at most
 	ignored string           // keys and blocks that change nothing here
 	entries bool             // any key, whose value is a text
-	named   bool             // it has one label, and several may stand beside each other
-	need    []string         // what has to be there
+	named   bool             // it has one label, and there may be several
+	need    []string         // what must be there
 }
 
 // kind is what the value of a key has to be.

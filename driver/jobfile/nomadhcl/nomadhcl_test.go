@@ -30,7 +30,7 @@ job "train" {
 }
 `
 
-// with puts text where a remark stands: "job: text".
+// with puts text in place of a remark: "job: text".
 func with(places ...string) string {
 	out := file
 	for _, p := range places {

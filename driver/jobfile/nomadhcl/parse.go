@@ -28,10 +28,10 @@ func Parse(filename string, src []byte, vars map[string]string) (*jobfile.Job, e
 
 // ParseForNomad reads a Nomad job file that an agent will read too: the tuning stanza,
 // and of the rest what the file alone determines. Everything that only Nomad
-// understands is left to it. What is refused is what no agent could mend: broken
-// syntax, a stanza that cannot be read, and a stanza of a job that cannot be tuned
-// (a service; several tasks of which none is the main one). A task that asks for
-// a share of the CPU has one core. The error, if any, is of type jobfile.Errors.
+// understands is left to it. It refuses what no agent could mend: broken syntax, a stanza that
+// cannot be read, and a stanza of a job that cannot be tuned (a service; several tasks without
+// a main one). A task that asks for a share of the CPU has one core. The error, if any, is of
+// type jobfile.Errors.
 func ParseForNomad(filename string, src []byte, vars map[string]string) (*jobfile.Job, error) {
 	return parse(filename, src, vars, true)
 }
@@ -73,7 +73,7 @@ type parser struct {
 	job      *jobfile.Job
 	errs     jobfile.Errors
 
-	stanzaAt *jobfile.Pos // where the tuning stanza stands, nil before one was found
+	stanzaAt *jobfile.Pos // where the tuning stanza is, nil until one is found
 
 	// What a Fix changes, nil where there is none: the main task, and the stanza as a block or
 	// as an expression.
@@ -142,8 +142,8 @@ func (p *parser) syntax() (*hclsyntax.Body, bool) {
 	return body, true
 }
 
-// depth bounds the depth of the syntax tree from above: brackets that are open at
-// a time, and all operators, which may stand in a row or on top of each other.
+// depth bounds the depth of the syntax tree from above: brackets that are open at a time, and
+// all operators, which may follow or contain each other.
 func depth(src []byte, filename string) int {
 	tokens, _ := hclsyntax.LexConfig(src, filename, hcl.InitialPos) // its faults come again from the parser
 	open, deepest, operators := 0, 0, 0
@@ -169,7 +169,7 @@ func (p *parser) file(body *hclsyntax.Body) {
 	p.locals(blocksOf(body, "locals"))
 	jobs := blocksOf(body, "job")
 	if len(p.errs) > 0 {
-		return // every use of them would be an error of its own
+		return // every use of them would be an extra error
 	}
 	if len(jobs) != 1 {
 		p.fail(p.top(), fmt.Sprintf("%d jobs", len(jobs)), "want one job block")

@@ -12,7 +12,7 @@ import (
 	"pitchpipe/driver/jobfile/jsontree"
 )
 
-// claim notes where a stanza stands, and refuses a second one.
+// claim notes where a stanza is, and refuses a second one.
 func (p *parser) claim(at jobfile.Pos) bool {
 	if p.stanzaAt != nil {
 		p.fail(at, "a second tuning stanza", fmt.Sprintf("want one; the first is at %s", *p.stanzaAt))

@@ -9,8 +9,8 @@
 // such as group "g" scaling.policy.tuning.knob.cores: it is part of Pos.Filename, and of
 // what was found.
 //
-// Fix writes a job anew with values of its environment and its flags.
+// Fix rewrites a job with values of its environment and its flags.
 //
-// Nothing is refused but broken JSON and stanzas that cannot be read or that stand in
-// jobs that cannot be tuned. The package knows no client and opens no file.
+// It refuses only broken JSON, unreadable stanzas, and stanzas in jobs that cannot be
+// tuned. The package knows no client and opens no file.
 package nomadjson

@@ -12,7 +12,7 @@ import (
 	"pitchpipe/driver/jobfile/once"
 )
 
-// Fix writes a job anew. The error, if any, is of type jobfile.Errors.
+// Fix rewrites a job. The error, if any, is of type jobfile.Errors.
 func Fix(filename string, src []byte, f jobfile.Fix) ([]byte, error) {
 	p := newParser(filename)
 	j, ok := p.decode(src)

@@ -15,7 +15,7 @@ import (
 	"pitchpipe/driver/jobfile/jsontree"
 )
 
-// maxSize bounds the JSON, of which the servers take a few MiB at most.
+// maxSize bounds the JSON; the servers take a few MiB at most.
 const maxSize = 16 << 20
 
 // Parse reads a registered job. Such a job has no variables: they were replaced when
@@ -37,7 +37,7 @@ func Parse(filename string, src []byte, vars map[string]string) (*jobfile.Job, e
 type parser struct {
 	filename string
 	job      *jobfile.Job
-	main     *api.Task // nil: there is none
+	main     *api.Task // nil: none
 	errs     jobfile.Errors
 	stanza   string // the path of the stanza, empty before one was found
 }

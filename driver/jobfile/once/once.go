@@ -10,7 +10,7 @@ import (
 // Shell runs the wrapper.
 const Shell = "/bin/sh"
 
-// Name is the wrapper's own name ($0), by which a wrapped command is known.
+// Name is the wrapper's own name ($0), which marks a wrapped command.
 const Name = "pitchpipe-once"
 
 // Variable names the directory for marks that the author of a job may set.
@@ -18,7 +18,7 @@ const Variable = "PITCHPIPE_MARKS"
 
 // script is what the shell runs: $0 is Name, $1 the run, the rest the command. It
 // becomes text of a job's configuration, where Nomad replaces a dollar sign or a per
-// cent sign with a brace behind it: it has none.
+// cent sign with a brace after it: it has none.
 //
 // The command runs in the background, since a shell handles no signal while a command
 // in front of it runs. A background command ignores INT, which Nomad sends where a task
@@ -26,9 +26,9 @@ const Variable = "PITCHPIPE_MARKS"
 // A wait that a signal ended says nothing of the command and is repeated; the second
 // answer counts unless the first had been the command's own.
 //
-// A command that was asked to end may save and end with 0, and has done a part of its work:
-// once TERM, INT, HUP or QUIT was handed on there is no mark. Where the work ended in that
-// very moment it is run again, from its checkpoint.
+// A command that was asked to end may save and end with 0 after a part of its work: there
+// is no mark once TERM, INT, HUP or QUIT was handed on. Where the work ended in that very
+// moment it is run again, from its checkpoint.
 //
 //go:embed once.sh
 var script string

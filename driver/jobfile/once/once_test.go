@@ -195,7 +195,7 @@ func TestACommandIsLookedForAsNomadDoes(t *testing.T) {
 		}
 		for i, place := range []string{"false", "local/false"} {
 			path := filepath.Join(n.dir, "a/t", place)
-			if err := os.WriteFile(path, []byte("#!/bin/sh\nexit 4"+string(rune('0'+i))+"\n"), 0o755); err != nil { //nolint:gosec // a program has to be executable
+			if err := os.WriteFile(path, []byte("#!/bin/sh\nexit 4"+string(rune('0'+i))+"\n"), 0o755); err != nil { //nolint:gosec // a program must be executable
 				t.Fatal(err)
 			}
 			if status, out := n.status(t, "a", "r", nil, "false"); status != 40+i {

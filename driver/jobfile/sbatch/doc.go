@@ -2,17 +2,17 @@
 // the #TUNE lines of the tuning stanza, and the variables that the script sets
 // at its top.
 //
-// Input: the bytes of a script. Output: a jobfile.Job, or every fault of the
-// script with line and column; of Fix the script with variables that have values. The package never runs or expands anything, never
-// judges the stanza, and never drops an option silently that would change what
-// the job does: what cannot be honoured outside Slurm is refused with the reason.
+// Input: the bytes of a script. Output: a jobfile.Job, or every fault of the script with line and
+// column; the output of Fix is the script with values for its variables. The package never runs or
+// expands anything, never judges the stanza, and never drops an option silently that would change
+// what the job does: what cannot be honoured outside Slurm is refused with the reason.
 //
 // # Where lines count
 //
 // #SBATCH and #TUNE lines count before the first command, at the start of a
-// line. A #TUNE line that is indented or stands behind the first command is an
-// error, because its author would otherwise be left untuned without a word. A comment that
-// only looks like one, such as "# TUNE mode=apply" or "#Tune mode=apply", is a warning.
+// line. A #TUNE line that is indented or after the first command is an error, because otherwise the
+// job would silently stay untuned. A comment that only looks like one, such as "# TUNE mode=apply"
+// or "#Tune mode=apply", is a warning.
 //
 // # The stanza
 //

@@ -10,7 +10,7 @@ import (
 	"pitchpipe/driver/jobfile"
 )
 
-// Fix writes a script anew with variables that have values: lines behind its last directive
+// Fix rewrites a script with variables that have values: lines after its last directive
 // export them. A variable of a knob that stays gets its value only where the environment has
 // none, since a restart sets it. The error, if any, is of type jobfile.Errors.
 func Fix(filename string, src []byte, f jobfile.Fix) ([]byte, error) {
@@ -83,7 +83,7 @@ func exports(filename string, src []byte, job *jobfile.Job, f jobfile.Fix) (line
 }
 
 // without is a #TUNE line, empty where its block is left out, else without the keys that are.
-// Rest is what stands behind #TUNE.
+// Rest is what follows #TUNE.
 func without(line, rest string, f jobfile.Fix) string {
 	words := append(strings.Fields(rest), "", "")
 	if f.Leaves(words[0], words[1]) {

@@ -121,9 +121,9 @@ func (p *parser) memoryPerCore(at place, value string) (ok bool) {
 	return ok
 }
 
-// memory reads an amount as sbatch does: a whole number, M where no unit stands.
+// memory reads an amount as sbatch does: a whole number, in M without a unit.
 func memory(s string) (int64, bool) {
-	m := regexp.MustCompile(`^([0-9]+)(?:([KMGT])B?)?$`).FindStringSubmatch(strings.ToUpper(s)) // a lone B is no unit of sbatch
+	m := regexp.MustCompile(`^([0-9]+)(?:([KMGT])B?)?$`).FindStringSubmatch(strings.ToUpper(s)) // a lone B is not a unit of sbatch
 	if m == nil {
 		return 0, false
 	}
@@ -153,8 +153,8 @@ func TimeLimit(s string) (time.Duration, bool) {
 		days, clock = "0", s
 	}
 	fields := append([]string{days}, strings.Split(clock, ":")...)
-	// A lone number is minutes, but hours behind days; two are minutes and seconds,
-	// but hours and minutes behind days.
+	// A lone number is minutes, but hours after days; two are minutes and seconds,
+	// but hours and minutes after days.
 	units := []time.Duration{24 * time.Hour, time.Hour, time.Minute, time.Second}
 	switch {
 	case len(fields) > len(units):

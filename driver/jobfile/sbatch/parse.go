@@ -51,7 +51,7 @@ type parser struct {
 	errs     jobfile.Errors
 
 	perCore    int64       // bytes of --mem-per-cpu, 0 = not given
-	perCoreAt  jobfile.Pos // where it stands
+	perCoreAt  jobfile.Pos // where it is
 	totalGiven bool        // --mem was given
 }
 
@@ -63,7 +63,7 @@ func (p *parser) pos(line, column int) jobfile.Pos {
 	return jobfile.Pos{Filename: p.filename, Line: line, Column: column}
 }
 
-// mark is a first line behind a byte order mark, which no editor shows.
+// mark is a first line after a byte order mark, which no editor shows.
 const mark = "\ufeff#!"
 
 // whole checks what concerns the script as a whole, as sbatch does.
@@ -84,8 +84,8 @@ func (p *parser) whole(src []byte) {
 	}
 }
 
-// lines reads the directives. Slurm stops at the first line that is neither
-// blank nor a comment.
+// lines reads the directives. Slurm stops at the first line that is not blank or a
+// comment.
 func (p *parser) lines(lines []string) {
 	begun := false
 	for i, raw := range lines {

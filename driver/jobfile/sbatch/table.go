@@ -83,7 +83,7 @@ func refused() []option {
 	}
 }
 
-// ignored are options that change nothing here, each behind its letter where it has one.
+// ignored are options that change nothing here, each after its letter where it has one.
 func ignored() []option {
 	var out []option
 	for _, these := range []struct {

@@ -105,7 +105,7 @@ func (s *scanner) pos(i int) jobfile.Pos {
 	return jobfile.Pos{Filename: s.filename, Line: s.number, Column: i + 1}
 }
 
-// value reads the value behind the equals sign at i: one element, or several with
+// value reads the value after the equals sign at i: one element, or several with
 // commas between them.
 func (s *scanner) value(name string) (jobfile.Value, jobfile.Pos) {
 	if name == "" {
@@ -184,14 +184,13 @@ func (s *scanner) quoted() string {
 	return ""
 }
 
-// WithComment returns a script with the #TUNE lines that stand in the job's comment,
-// behind its first line, so that a stanza can come by
+// WithComment returns a script with the #TUNE lines of the job's comment after its first line,
+// so that a stanza can come by
 //
 //	sbatch --comment='#TUNE mode=apply #TUNE knob cores values=1,2' train.sbatch
 //
-// where a script cannot be changed. Each #TUNE that begins a word begins a line. A
-// script that has a #TUNE line of its own is returned as it is, and so is any where
-// the comment has none.
+// where a script cannot be changed. Each #TUNE that begins a word begins a line. A script is
+// returned as it is if it has its own #TUNE line, or if the comment has none.
 func WithComment(script []byte, comment string) []byte {
 	lines := fromComment(comment)
 	if len(lines) == 0 || bytes.HasPrefix(script, []byte("#TUNE")) || bytes.Contains(script, []byte("\n#TUNE")) {

@@ -265,7 +265,7 @@ func TestALeafConfinesAndEnds(t *testing.T) {
 			t.Errorf("left: %v", left)
 		}
 	})
-	// A process that starts others, some in sessions of their own.
+	// A process that starts others, some in their own sessions.
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "read go; sleep 1000 & setsid sleep 1000 & exec sleep 1000")
 	pids := begun(t, leaf, cmd, 3)
 	if len(pids) != 3 || !slices.Contains(pids, cmd.Process.Pid) {

@@ -59,7 +59,7 @@ func (t Tree) Create(ctx context.Context, name string, limits Limits) (Leaf, err
 }
 
 func (l Leaf) create(limits Limits) error {
-	// Again: whoever found the parent empty may have removed it since Probe.
+	// Again: another process that found the parent empty may have removed it since Probe.
 	if why := l.tree.prepare(); len(why) > 0 {
 		if now := l.tree.offered(); l.tree.Cpuset && !now.Cpuset || l.tree.Memory && !now.Memory {
 			return errors.Join(why...)
@@ -211,8 +211,7 @@ func (l Leaf) has(pid int) bool {
 	return err == nil && slices.Contains(pids, pid)
 }
 
-// Remove removes the leaf with what is below it. A leaf that is not there is no
-// error.
+// Remove removes the leaf with what is below it. A missing leaf is not an error.
 func (l Leaf) Remove(ctx context.Context) error {
 	for _, dir := range l.Dirs() {
 		if err := removeTree(ctx, dir); err != nil {

@@ -51,8 +51,8 @@ func (p Process) Lives() bool {
 }
 
 // Signal signals the process with a number that was read a moment ago, if it still is the
-// one that is meant. It is held (see pidfd_open(2)) before that question is asked, so that
-// none that gets the number afterwards is signalled. One that is gone is no error.
+// one that is meant. It is held (see pidfd_open(2)) before that check, so that none that gets the
+// number afterwards is signalled. One that is gone is not an error.
 func Signal(pid int, sig unix.Signal, still func() bool) (err error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ENOSYS) && still() { // before Linux 5.3: better than nothing

@@ -46,8 +46,8 @@ func Probe(root string) Tree {
 	case root == "":
 		why = []error{errors.New("cgroups are switched off")}
 	case exists(filepath.Join(root, "cgroup.controllers")):
-		// To be moved into a leaf, a process must be allowed to leave where it is: in a
-		// delegated tree whoever may write the root's own list moves what is below it.
+		// A process can move into a leaf only if it may leave its present cgroup: in a
+		// delegated tree a user who may write the root's list can move what is below it.
 		procs := filepath.Join(root, "cgroup.procs")
 		if err := unix.Access(procs, unix.W_OK); err != nil {
 			why = append(why, fmt.Errorf("moving processes in %s: %w", root, err))

@@ -56,7 +56,7 @@ func KillRemains(ctx context.Context, dir string) error {
 // killSession kills the processes of the session that the process began: all of
 // them while it lives, since its number names nothing else then; after that those
 // that carry the job's name. Numbers are used again; both together are not. It
-// returns only when there is none of which it does not know.
+// returns only when it knows of all of them.
 //
 // An environment that is empty is looked at again until ctx ends: the process may
 // be about to execute another program. One that was empty all that time, from one

@@ -1,5 +1,5 @@
-// Package supervise is the small process beside each attempt of a job: it starts
-// the job in its cgroup, waits, and writes down how it ended, whatever becomes of
+// Package supervise is the small process next to each attempt of a job: it starts
+// the job in its cgroup, waits, and writes down how it ended, whatever happens to
 // the scheduler meanwhile.
 //
 // Input: the files of one attempt's directory: plan.json (what to run), and while
@@ -13,13 +13,13 @@
 //	lock free, neither                 never started; whoever takes the lock may
 //	                                   write `void`, after which no one starts it
 //
-// An attempt is started by whoever finds the lock free and neither void nor
-// started.json, and so at most once.
+// The process that finds the lock free and neither void nor started.json starts the
+// attempt, so it starts at most once.
 //
-// The supervisor is the program's own binary, executed again in a session of its
-// own; the job is first a stage of the same binary, which waits until it is in
-// its cgroups, becomes the job's user, and then executes the job. The listener waits
-// for its cgroups too, in a shell. The supervisor never decides what the end of an
-// attempt means for the job, never starts anything a second time, and never ends
-// by a polite signal: only with its job.
+// The supervisor is the program's own binary, executed again in its own session; the
+// job is first a stage of the same binary, which waits until it is in its cgroups,
+// becomes the job's user, and then executes the job. The listener waits for its
+// cgroups too, in a shell. The supervisor never decides what the end of an attempt
+// means for the job, never starts anything a second time, and never ends by a polite
+// signal: only with its job.
 package supervise

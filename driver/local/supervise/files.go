@@ -99,7 +99,7 @@ type Reason string
 // The reasons.
 const (
 	Exited     Reason = "exited"      // by itself, with Code
-	Signalled  Reason = "signalled"   // by a signal of its own
+	Signalled  Reason = "signalled"   // by its own signal
 	Memory     Reason = "memory"      // killed for memory
 	TimeUp     Reason = "time"        // killed at the time limit
 	NotStarted Reason = "not-started" // nothing was executed; Code is 127 or 126 as a shell has it

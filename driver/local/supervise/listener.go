@@ -16,7 +16,7 @@ import (
 	"pitchpipe/driver/local/cgroup"
 )
 
-// helper is the listener beside the job. It never influences how the job ends;
+// helper is the listener that runs with the job. It never influences how the job ends;
 // a nil helper does nothing.
 type helper struct {
 	cmd    *exec.Cmd
@@ -24,7 +24,7 @@ type helper struct {
 }
 
 // onWord executes its arguments when a line comes: what a listener reports before it is in the
-// job's cgroup is no job's. It ends where the supervisor does.
+// job's cgroup belongs to no job. It ends where the supervisor does.
 const onWord = `read -r _ && exec "$@" </dev/null`
 
 // prepareListener makes the listener's command line before the job runs, so that
@@ -72,7 +72,7 @@ func (h *helper) start(leaf cgroup.Leaf, log *slog.Logger) {
 	}
 	h.waited = make(chan error, 1)
 	go func() { h.waited <- h.cmd.Wait() }()
-	// The exporter knows the job by the cgroup of whoever reports.
+	// The exporter knows the job by the cgroup of the reporting process.
 	if err := leaf.Add(h.cmd.Process.Pid); err != nil {
 		log.Warn("the listener is not in the job's cgroup", "error", err)
 	}

@@ -48,7 +48,7 @@ func Owner(job *api.Job) (*api.Job, error) {
 	}
 	for _, g := range own.TaskGroups {
 		unmark(g)
-		// Servers add some at each registration, of which one kind comes again each time.
+		// Servers add some at each registration; one kind is added each time.
 		var each []*api.Constraint
 		for _, c := range g.Constraints {
 			if !slices.ContainsFunc(each, func(other *api.Constraint) bool { return reflect.DeepEqual(c, other) }) {
@@ -66,7 +66,7 @@ func Owner(job *api.Job) (*api.Job, error) {
 	return own, nil
 }
 
-// servers takes off a job what servers say of a registered one.
+// servers removes from a job what servers add to a registered one.
 func servers(job *api.Job) {
 	job.Stop, job.Status, job.StatusDescription, job.Stable = nil, nil, nil, nil
 	job.Version, job.SubmitTime, job.CreateIndex, job.ModifyIndex, job.JobModifyIndex = nil, nil, nil, nil, nil
@@ -194,7 +194,7 @@ func Read(data []byte) (job *api.Job, unknown string, err error) {
 	return job, lost(prune(have), known, ""), err
 }
 
-// tree is a job as the JSON that says it, without what is empty.
+// tree returns a job as decoded JSON, without empty values.
 func tree(job *api.Job) (any, error) {
 	data, err := json.Marshal(job)
 	if err != nil {

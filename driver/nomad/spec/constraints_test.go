@@ -11,7 +11,7 @@ import (
 )
 
 // Servers add constraints for what tasks use. A change keeps all, each once, and whether they
-// are there makes no difference to whoever compares jobs; what an owner asks of a node does.
+// are there makes no difference when jobs are compared; what an owner asks of a node does.
 func TestConstraintsThatServersAddDoNotCount(t *testing.T) {
 	t.Parallel()
 	c := api.NewConstraint

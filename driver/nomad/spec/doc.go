@@ -14,9 +14,9 @@
 // restarts nothing, and the variable PITCHPIPE_INTENT in the task's env, so that each
 // change is destructive to Nomad: an allocation has what its version says.
 //
-// A job that its owner registers with a change himself has in its Mark what he wrote
-// where the change stands (Begin), and Owner gives that back as long as the change stands
-// as it was written.
+// A job that its owner registers with a change himself has in its Mark what he wrote in
+// place of the change (Begin). Owner gives that back as long as the change is as it was
+// written.
 //
 // The package is pure: it knows no clock and makes no request.
 package spec

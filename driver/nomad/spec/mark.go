@@ -24,7 +24,7 @@ const Variable = "PITCHPIPE_INTENT"
 // OffMeta is in the meta of a job whose owner submitted it to run untuned.
 const OffMeta = "pitchpipe_off"
 
-// key is the block of a scaling policy in which a Mark stands.
+// key is the block of a scaling policy that holds a Mark.
 const key = "pitchpipe"
 
 // made is where a Mark says that the scaling block is not the owner's.
@@ -36,8 +36,8 @@ type Mark struct {
 	Cause  driver.Cause
 	Change driver.Change
 
-	// Again counts registrations that change nothing but have a job run again that left
-	// to save, for an intent that was given up.
+	// Again counts registrations that change nothing but run a job again that left to save
+	// for an abandoned intent.
 	Again int
 
 	// Was is what the owner of a job wrote that he registered with the change himself;
@@ -50,7 +50,7 @@ func (m Mark) Is(o Mark) bool {
 	return m.Intent == o.Intent && m.Cause == o.Cause && m.Again == o.Again
 }
 
-// word is what the task's environment says of the mark.
+// word is what the task's environment says about the mark.
 func (m Mark) word() string {
 	word := cmp.Or(m.Intent, string(m.Cause))
 	if m.Again > 0 {
@@ -153,8 +153,8 @@ func text(v any) string {
 	return s
 }
 
-// Was is what the owner of a job wrote where a change stands with which the job was
-// registered first, so that no journal is needed to know it.
+// Was is what the owner wrote in place of the change that the job was first registered
+// with, so that no journal is needed to know it.
 type Was struct {
 	CPU       *int               `json:"cpu,omitempty"`
 	Cores     *int               `json:"cores,omitempty"`
@@ -201,7 +201,7 @@ func Begin(own *api.Job, m Mark) (*api.Job, error) {
 }
 
 // Begun is the mark of a job that was registered with a change by its owner himself,
-// where the change still stands as it was written; false: it has none, or its owner has
+// where the change is still as it was written. False: it has none, or its owner has
 // registered other settings over it, which are his own then.
 func Begun(job *api.Job) (Mark, bool) {
 	m, ok := Marked(job)

@@ -13,9 +13,9 @@ import (
 // Once wraps the main task's command so that a finished run is not done again, and lets
 // the allocation's data follow a replacement to another node where the author says
 // nothing of the ephemeral disk. That is right for raw_exec and exec with a command; an
-// image of docker need not have a shell, and its entry point is unknown. A wrapped job stays as it is but for the name of its
-// run. The warnings say where the mark is not seen; they are for the owner. The error
-// is driver.ErrInvalid: the run has no usable name.
+// image of docker need not have a shell, and its entry point is unknown. A wrapped job stays as it is except for the name of
+// its run. The warnings say where the mark is not seen; they are for the owner. The error is driver.ErrInvalid: the run has
+// no usable name.
 func Once(job *api.Job, run string) (warnings []string, err error) {
 	if !once.Run(run) {
 		return nil, fmt.Errorf("the name %q of a run: %w", run, driver.ErrInvalid)

@@ -40,7 +40,7 @@ func register(t *testing.T, c *api.Client, job *api.Job) {
 	}
 }
 
-// allocs waits until a job has so many allocations of which the newest is as wanted.
+// allocs waits until a job has so many allocations and the newest is as wanted.
 func allocs(t *testing.T, c *api.Client, id string, n int, is func(*api.AllocationListStub) bool) []*api.AllocationListStub {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -15,8 +15,8 @@ import (
 
 const mebibyte = 1 << 20
 
-// Main returns the group and the task that do a job's work: those of a job with one
-// group, and in it one task beside prestart hooks and sidecars. Nil: there is no such.
+// Main returns the group and the task that do a job's work: those of a job with one group,
+// and in it one task besides prestart hooks and sidecars. Nil: there is no such.
 func Main(job *api.Job) (*api.TaskGroup, *api.Task) {
 	if len(job.TaskGroups) != 1 {
 		return nil, nil
@@ -35,8 +35,8 @@ func Main(job *api.Job) (*api.TaskGroup, *api.Task) {
 	return g, main
 }
 
-// Misread is with what a job's id ends that Nomad takes for a question about another job,
-// since the paths by which it is asked about a job end so; empty: with no such.
+// Misread is the ending of a job's id that Nomad takes for a query about another job, since
+// its query paths for a job end so; empty: none.
 func Misread(id string) string {
 	for _, q := range []string{
 		"/action", "/actions", "/allocations", "/deployment", "/deployments", "/dispatch", "/dispatch/payload", "/evaluate",

@@ -165,7 +165,7 @@ func TestJobsThatAreOnlyObserved(t *testing.T) {
 		}
 	}
 	job := batch()
-	job.ParentID = new("nightly") // what a periodic job has started is a job of its own
+	job.ParentID = new("nightly") // what a periodic job has started is its own job
 	job.TaskGroups[0].Tasks = append(job.TaskGroups[0].Tasks, &api.Task{Name: "fetch", Lifecycle: &api.TaskLifecycle{Hook: "prestart"}})
 	if why := spec.ObservedOnly(job); why != "" {
 		t.Errorf("a periodic child with a prestart task: %s", why)

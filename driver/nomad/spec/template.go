@@ -14,10 +14,9 @@ import (
 	"pitchpipe/driver/move"
 )
 
-// Template is the text of a template by which the author of a job lets its environment
-// be changed without a registration: it renders the items of a variable at the task's own
-// path where they are meant for the very allocation. What an allocation before it was
-// given says nothing to it.
+// Template is the text of a template that lets a job's environment be changed without a
+// registration: it renders the items of a variable at the task's own path where they are
+// meant for the very allocation. What an allocation before it was given says nothing to it.
 const Template = `{{ $path := printf "nomad/jobs/%s/%s/%s" (or (env "NOMAD_JOB_PARENT_ID") (env "NOMAD_JOB_ID")) (env "NOMAD_GROUP_NAME") (env "NOMAD_TASK_NAME") }}
 {{ if nomadVarExists $path }}{{ with nomadVar $path }}{{ if eq (print .PITCHPIPE_ALLOC) (env "NOMAD_ALLOC_ID") }}
 {{ range .Tuples }}
@@ -113,7 +112,7 @@ func Items(alloc string, registered driver.Change, m Mark) (map[string]string, b
 	return out, true
 }
 
-// same reports whether two changes are equal beside their variables.
+// same reports whether two changes are equal apart from their variables.
 func same(a, b driver.Change) bool {
 	return maps.Equal(a.Args, b.Args) && maps.Equal(a.Live, b.Live) &&
 		a.Cores == b.Cores && a.MemoryBytes == b.MemoryBytes && a.TimeLimit == b.TimeLimit

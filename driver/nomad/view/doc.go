@@ -4,7 +4,7 @@
 // Input: an Input of things that were read. Output: the job with its attempts. An
 // attempt is an allocation that began: a restart in place by the job's restart policy
 // belongs to it; one with other variables (Restart) begins another, and an allocation that
-// was replaced before any task began is none.
+// was replaced before any task began is not an attempt.
 //
 // # How an allocation ended
 //

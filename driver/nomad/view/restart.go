@@ -73,9 +73,9 @@ const ready = time.Second
 // Has is the start with which the task certainly has the variables of a file that a
 // template rendered at the time. Nomad's client makes up the
 // environment of a run a moment before it says "Started", and a template that is rendered
-// in that moment neither is in the environment nor restarts the task. So a start counts
-// where the task was ended for it after the file was there, or was to wait until then.
-// Doubtful: it runs, and nothing says what it has.
+// in that moment is not in the environment and does not restart the task. So a start
+// counts where the task was ended for it after the file was there, or was to wait until
+// then. Doubtful: it runs, and nothing says what it has.
 func Has(a *api.AllocationListStub, name string, rendered int64) (restart Restart, certain, doubtful bool) {
 	restart = Restart{Alloc: a.ID, Exit: -1}
 	armed := false

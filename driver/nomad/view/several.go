@@ -80,7 +80,7 @@ func whole(in Input, j *driver.Job) {
 }
 
 // mains are the tasks whose end is that of an allocation: the leader of its group, or else
-// those that are no helpers of others.
+// those that are not helpers of others.
 func mains(job *api.Job, a *api.AllocationListStub) []string {
 	var out []string
 	for _, g := range job.TaskGroups {

@@ -94,8 +94,8 @@ func events(a *api.AllocationListStub, name string) iter.Seq[*api.TaskEvent] {
 	}
 }
 
-// after is the first event of a kind behind a time, which is one of the node's clock; nil:
-// there is none.
+// after is the first event of a kind after a time of the node's clock; nil:
+// none.
 func after(a *api.AllocationListStub, name, kind string, since int64) *api.TaskEvent {
 	for e := range events(a, name) {
 		if e.Type == kind && e.Time > since {
@@ -163,7 +163,7 @@ func Again(a *api.AllocationListStub, task string) bool {
 	if Over(a) {
 		return false
 	}
-	// Nomad keeps ten events: what stands before the first start is not believed.
+	// Nomad keeps ten events: what is before the first start is not believed.
 	ran, killing, done, again := false, false, false, false
 	for e := range events(a, task) {
 		switch e.Type {
@@ -183,8 +183,8 @@ func Again(a *api.AllocationListStub, task string) bool {
 // noCommand and notExecutable are with what a shell ends that cannot run a command.
 const notExecutable, noCommand = 126, 127
 
-// ending says how an allocation ended that nothing follows. Of a wrapped command it is
-// the wrapper who says that there is none.
+// ending says how an allocation ended that nothing follows. For a wrapped command the
+// wrapper says that there is none.
 func ending(a *api.AllocationListStub, task string, wrapped bool) (driver.State, string) {
 	t := TaskOf(a, task)
 	switch {

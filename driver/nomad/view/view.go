@@ -20,7 +20,7 @@ import (
 // before it.
 const CauseRescheduled driver.Cause = "rescheduled"
 
-// Known is an attempt of which a record is kept, since Nomad forgets allocations.
+// Known is the kept record of an attempt, since Nomad forgets allocations.
 type Known struct {
 	Alloc   string         `json:"alloc"`
 	Index   uint64         `json:"index"` // of its creation
@@ -88,7 +88,7 @@ func Job(in Input) (driver.Job, []Known) {
 	return j, known
 }
 
-// Latest is the last allocation, without those that are ignored; nil: there is none.
+// Latest is the last allocation, without those that are ignored; nil: none.
 func Latest(allocs []*api.AllocationListStub, ignored []string) (last *api.AllocationListStub) {
 	for _, a := range allocs {
 		if !slices.Contains(ignored, a.ID) && (last == nil || a.CreateIndex >= last.CreateIndex) {

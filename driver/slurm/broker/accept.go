@@ -11,8 +11,8 @@ import (
 )
 
 // scriptOf is the script of a job, and whether the submission plugin marked it: it accepted a
-// stanza in the script, and wrote its word into the AdminComment, an older plugin the stanza
-// behind it. Where there is no plugin (Config.Scripts), the job's comment may have a stanza too.
+// stanza in the script, and wrote its word into the AdminComment (an older plugin also the
+// stanza after it). Without a plugin (Config.Scripts) the job's comment may have a stanza too.
 func (s *Server) scriptOf(ctx context.Context, j sighting) (script []byte, marked bool, err error) {
 	if marked = slurmctl.HasStanza(j.Job); !marked && !s.cfg.Scripts {
 		return nil, false, fmt.Errorf("the site's submission plugin accepted no stanza of it: %w", driver.ErrDenied)
@@ -40,8 +40,8 @@ func (s *Server) stanza(ctx context.Context, j sighting) (Stanza, error) {
 }
 
 // script hands out the script of a job that has a stanza, whatever its mode and its
-// shape: the controller shows it and learns from it. Of any other job, where there is no
-// plugin, it is the first line, so that the controller sees that there is nothing for it.
+// shape: the controller shows it and learns from it. Without a plugin it hands out the first
+// line of any other job, so that the controller sees that there is nothing for it.
 func (s *Server) script(ctx context.Context, id string) ([]byte, error) {
 	j, err := s.look(ctx, id)
 	switch {

@@ -14,7 +14,7 @@ import (
 	"pitchpipe/driver/slurm/slurmctl"
 )
 
-// maxNice is the most by which advice lowers a job's priority.
+// maxNice is the most that advice lowers a job's priority.
 const maxNice = 10_000
 
 // planAdvise: another time limit up to the owner's, and another nice value from the owner's on.

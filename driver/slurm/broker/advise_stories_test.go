@@ -9,8 +9,8 @@ import (
 )
 
 // anOverrun: a job waits with a minute instead of half an hour, and each broker that is to give it
-// its owner's limit back is gone or dies before it does. Slurm ends the job; the next broker has it
-// run again, with its owner's limit, and it runs to its end.
+// its owner's limit back is gone or dies before it does. Slurm ends the job; the next broker makes
+// it run again, with its owner's limit, and it runs to its end.
 func anOverrun(t *testing.T, s *site) {
 	lets := func(r *role) { r.Advice, r.Raise = []string{"main"}, 40*time.Second }
 	first := s.broker(t, "advice", lets)

@@ -37,8 +37,8 @@ func (s *site) array(t *testing.T, user, set string, args ...string) (tasks []st
 }
 
 // anArray: a driver whose commands have no rights moves one task of a user's array while
-// another runs and a third waits, by the hand of a broker, and touches neither those nor
-// the other user's array.
+// another runs and a third waits, by the hand of a broker, and leaves those and the
+// other user's array alone.
 func anArray(t *testing.T, s *site) {
 	b := s.broker(t, "array", nil)
 	tasks, output := s.array(t, slurmcluster.Alpha, "1-3%2")

@@ -13,8 +13,8 @@ import (
 	"pitchpipe/driver/slurm/slurmctl"
 )
 
-// taskRig is a rig with task 2 of array 5, which waits and has no number of its own,
-// and task 3, which runs.
+// taskRig is a rig with task 2 of array 5, which waits and has no own number, and
+// task 3, which runs.
 func taskRig(t *testing.T, change func(*broker.Config)) *rig {
 	t.Helper()
 	r := newRig(t, change)
@@ -92,7 +92,7 @@ func TestEachWaitingTaskWithASizeOfOursCountsAsUsed(t *testing.T) {
 	r := taskRig(t, func(c *broker.Config) { c.Above = []string{"main"} })
 	r.f.mu.Lock()
 	r.f.config, r.f.assoc = "AccountingStorageEnforce = associations,limits,qos\n", strings.ReplaceAll(limited, "cpu=6(3)", "cpu=6(0)")
-	r.f.second.state, r.f.second.number = "PENDING", "5" // neither has a number of its own
+	r.f.second.state, r.f.second.number = "PENDING", "5" // neither has its own number
 	r.f.mu.Unlock()
 	if err := r.client.Update(t.Context(), "5_3", size(5, 0, 0)); err != nil {
 		t.Fatal(err)

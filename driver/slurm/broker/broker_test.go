@@ -131,7 +131,7 @@ func TestRestartsHaveAnEnd(t *testing.T) {
 func TestAnAttemptThatWasChangedHereMayBeDiscarded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *broker.Config) { c.Restarts = 2 })
-	// runs has the job begin, as an attempt that was changed while it waited or not.
+	// runs lets the job begin, as an attempt that was changed while it waited or not.
 	runs := func(changed bool) {
 		if changed {
 			if err := r.client.Update(t.Context(), "7", size(2, 0, 0)); err != nil {
@@ -232,7 +232,7 @@ func TestAnotherJobUnderTheSameNumber(t *testing.T) {
 	if err := r.client.Update(t.Context(), "7", size(1, 0, 0)); err != nil {
 		t.Fatal(err)
 	}
-	// slurmctld began to count anew.
+	// slurmctld began to count again.
 	r.f.with(func(j *fakeJob) { j.submitted, j.cores = j.submitted.Add(time.Hour), 2 })
 	if err := r.client.Update(t.Context(), "7", size(4, 0, 0)); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "more than the 2") {
 		t.Errorf("%v, want that 2 is the ceiling", err)

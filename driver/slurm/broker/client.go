@@ -20,9 +20,9 @@ import (
 // DefaultTimeout bounds one request of a Client.
 const DefaultTimeout = 2 * time.Minute
 
-// Client asks a broker. It has the verbs of slurmctl.Actor, but for slurmctl.Cancel, which no broker
-// has. Its errors wrap package driver's: ErrTransient where the broker was not reached,
-// ErrUnknown where it was and its outcome is unknown.
+// Client asks a broker. It has the verbs of slurmctl.Actor except slurmctl.Cancel, which no broker
+// has. Its errors wrap package driver's: ErrTransient where the broker was not reached, ErrUnknown
+// where it was and its outcome is unknown.
 type Client struct {
 	// Timeout bounds one request; 0 = DefaultTimeout.
 	Timeout time.Duration

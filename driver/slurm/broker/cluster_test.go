@@ -185,7 +185,7 @@ func (s *site) broker(t *testing.T, name string, change func(*role)) *running {
 	}
 }
 
-// ask has an account ask the broker.
+// ask makes an account ask the broker.
 func (r *running) ask(t *testing.T, account string, ask role) error {
 	t.Helper()
 	ask.Socket = r.role.Socket

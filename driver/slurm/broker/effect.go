@@ -117,7 +117,7 @@ func (e *effect) entry(refused error) Entry {
 	return out
 }
 
-// errOff says that an owner's word stands against a change. What was begun before he gave it
+// errOff says that an owner's word forbids a change. What was begun before he gave it
 // can be ended: his own size be given back, the wait be ended.
 var errOff = fmt.Errorf("its owner says %s in its comment: %w", slurmctl.Off, driver.ErrDenied)
 
@@ -246,7 +246,7 @@ func planUpdate(ctx context.Context, e *effect) error {
 	return nil
 }
 
-// update has the job changed, where anything is.
+// update changes the job, unless it is as wanted.
 func (e *effect) update(u slurmctl.Update) {
 	e.do = func(ctx context.Context) error {
 		if u.Empty() {
@@ -272,7 +272,7 @@ func planNothing(ctx context.Context, e *effect) error {
 	return err
 }
 
-// changed is the size after an update.
+// changed returns the size after an update.
 func changed(s Size, u slurmctl.Update) (Size, error) {
 	if u.Cores != nil {
 		if s.Cores = *u.Cores; s.Cores < 1 {
@@ -293,7 +293,7 @@ func changed(s Size, u slurmctl.Update) (Size, error) {
 }
 
 // planRerun: a job that was killed under less memory than its owner asked for, which was set
-// here. It has his back before it can start, whoever asks for what next.
+// here. It has his back before it can start, whatever is asked next.
 func planRerun(_ context.Context, e *effect) error {
 	after := e.record.Back(e.job.size)
 	less := e.record.Lowered != 0 && e.record.Less(e.job.size)

@@ -262,7 +262,7 @@ func newRig(t *testing.T, change func(*broker.Config)) *rig {
 			uid: 7, cores: 4, mib: 100, minutes: 60, submitted: now.Add(-time.Minute), eligible: now, script: "#!/bin/sh\n#TUNE mode=apply\n",
 		},
 	}}
-	// The path of a socket has to be short.
+	// The path of a socket must be short.
 	dir, err := os.MkdirTemp("", "pp-broker-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
@@ -285,8 +285,8 @@ func newRig(t *testing.T, change func(*broker.Config)) *rig {
 	return r
 }
 
-// judged is a stanza of which the mode counts, and which saves at SIGUSR1 unless it
-// says otherwise.
+// judged is a stanza whose mode counts, and which saves at SIGUSR1 unless it says
+// otherwise.
 func judged(text []byte) (broker.Stanza, error) {
 	s := string(text)
 	cores, memory := broker.Knob{Min: 1, Max: 64}, broker.Knob{Values: []int64{60 << 20, 900 << 20}}

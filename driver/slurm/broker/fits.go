@@ -19,11 +19,11 @@ import (
 	"pitchpipe/driver/slurm/slurmctl"
 )
 
-// withinLimits refuses a size that would not pass the limits of the job's association and QOS
-// beside what others use of them now. A smaller size is asked too: Slurm frees a job
-// whose size an Operator set from these limits, and would start it where they are used
-// up. Only one that ran a moment ago, and so had its room, may be made smaller where the
-// limits cannot be read.
+// withinLimits refuses a size that would not pass the limits of the job's association and
+// QOS, given what others use of them now. A smaller size is asked too: Slurm frees a job
+// whose size an Operator set from these limits, and would start it where they are used up.
+// Only one that ran a moment ago, and so had its room, may be made smaller where the limits
+// cannot be read.
 func (e *effect) withinLimits(ctx context.Context, u slurmctl.Update, after Size) error {
 	if after == e.job.size || e.returned(after) {
 		return nil
@@ -52,11 +52,11 @@ func smaller(a, b Size) bool {
 	return a.Cores <= b.Cores && a.Memory.Of(a.Cores) <= b.Memory.Of(b.Cores) && !longer(a.TimeLimit, b.TimeLimit)
 }
 
-// fits asks slurmctld what a partition gives one job, and where it enforces limits what is
-// in use of them, to which it adds what waits with a size of ours: Slurm starts those jobs
-// whatever is used up by then. Back is what the job would have after a kill for less memory
-// than its owner asked for, else as after. It gets that whatever is used up, so that no limit
-// may count memory then.
+// fits asks slurmctld what a partition gives one job, and where it enforces limits what is in
+// use of them. It adds what waits with a size of ours: Slurm starts those jobs whatever is
+// used up by then. Back is what the job would have after a kill for less memory than its
+// owner asked for, else as after. It gets that whatever is used up, so that no limit may
+// count memory then.
 func (s *Server) fits(ctx context.Context, j sighting, u slurmctl.Update, after, back Size) error {
 	conf, err := s.config(ctx)
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *Server) fits(ctx context.Context, j sighting, u slurmctl.Update, after,
 // for is unknown.
 var errWhole = errors.New("it gets more than the cores that it asks for, such as a whole node")
 
-// left is for how many whole minutes a job that runs may run on; 0 = not known.
+// left is how many more whole minutes a running job may run; 0 = not known.
 func left(j parse.Job, now time.Time) int64 {
 	if j.TimeLimit == 0 || j.Started.IsZero() {
 		return 0
@@ -158,8 +158,8 @@ func limited(conf parse.Conf) bool {
 // nodesFormat is what sinfo is asked for: cores of a socket and threads of a core.
 const nodesFormat = "%Y|%Z"
 
-// unit is by how many CPUs a job of these partitions gets them: the threads of a core, of
-// the nodes of the cluster that have most, or of a socket, unless single CPUs are given.
+// unit is the number of CPUs that a job of these partitions gets at a time: the threads of a
+// core, of the nodes of the cluster that have most, or of a socket, unless single CPUs are given.
 func (s *Server) unit(ctx context.Context, conf parse.Conf, partitions []parse.Partition, names string) (int, error) {
 	how := []string{conf["SelectTypeParameters"]}
 	for _, p := range partitions {

@@ -12,8 +12,8 @@ import (
 	"pitchpipe/driver/slurm/broker"
 )
 
-// twoJobs is a rig with jobs 7 and 8 of alice that wait, and her limit of six CPUs, of
-// which others use none.
+// twoJobs is a rig with jobs 7 and 8 of alice that wait, and her limit of six CPUs,
+// unused by others.
 func twoJobs(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t, func(c *broker.Config) { c.Above = []string{"main"} })

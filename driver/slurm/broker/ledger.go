@@ -38,7 +38,7 @@ type Identity struct {
 	Job       string    `json:"job"` // its number, or ARRAY_TASK
 	UID       uint32    `json:"uid"`
 	Restarts  int       `json:"restarts"`
-	Submitted time.Time `json:"submitted"` // last: a requeue sets it anew, to a later time
+	Submitted time.Time `json:"submitted"` // last: a requeue sets it again, to a later time
 }
 
 // Record is what is known of one job.
@@ -65,7 +65,7 @@ type Record struct {
 	Lowered int64 `json:"lowered,omitempty"`
 	Rerun   int   `json:"rerun,omitempty"`
 
-	// Short is the last time limit below the owner's that was set; 0 = none was. Nice is by how
+	// Short is the last time limit below the owner's that was set; 0 = none was. Nice is how
 	// much its owner lowered its priority, and Niced what was set instead; nil = nothing was.
 	Short time.Duration `json:"short,omitempty"`
 	Nice  int           `json:"nice,omitempty"`
@@ -89,21 +89,21 @@ type Entry struct {
 	Refused string    `json:"refused,omitempty"` // why not
 }
 
-// Of one user the audit has at most maxRefusals refusals in each refusalSpan, and how many
-// more there were.
+// The audit has at most maxRefusals refusals of one user in each refusalSpan, and how many more
+// there were.
 const (
 	maxRefusals = 30
 	refusalSpan = time.Minute
 )
 
-// ledger is a directory of records, and the audit file beside it. Every record is durable before
-// its effect, so that a process that dies in between loses no ceiling.
+// ledger is a directory of records, and the audit file next to it. Every record is durable
+// before its effect, so that a process that dies in between loses no ceiling.
 type ledger struct {
 	durable.Folder
 	audit *audit
 }
 
-// audit is the file, and how often each user was refused of late.
+// audit is the file, and how often each user was refused lately.
 type audit struct {
 	log *durable.Log
 
@@ -130,7 +130,7 @@ func openLedger(dir string) (ledger, error) {
 }
 
 // Read returns the record of the job as it is seen now, brought up to date with its
-// size: a new one where there is none or where it is another job's. What is returned
+// size: a new one if there is none or it is another job's. What is returned
 // is not yet durable.
 func (l ledger) Read(id Identity, have Size, now time.Time) (Record, error) {
 	r, known, err := l.load(id.Job)
@@ -163,8 +163,8 @@ func (l ledger) load(job string) (r Record, known bool, err error) {
 	return r, true, nil
 }
 
-// another says that the number came round, or that slurmctld began to count anew. A
-// slurmctld that died may go back behind a restart, and then to the time before it.
+// another reports whether the number wrapped around, or slurmctld began to count again. A
+// slurmctld that died may forget a restart and go back to the time before it.
 func (r *Record) another(id Identity) bool {
 	switch {
 	case r.UID != id.UID:
@@ -193,7 +193,7 @@ func (l ledger) LastSet(job string, uid uint32) (last Size, ok bool, err error) 
 	return r.Sets[len(r.Sets)-1].Size, true, nil
 }
 
-// lasting is for how long a size that another has replaced may still be seen:
+// lasting is how long a size that another has replaced may still be seen:
 // slurmctld writes down seconds later what it acknowledged, and where it dies before
 // it comes back with what was.
 const lasting = 10 * time.Minute
@@ -255,7 +255,7 @@ func (r *Record) Less(s Size) bool {
 	return n > 0 && n < r.Asked.Memory.Of(r.Asked.Cores)
 }
 
-// Back is a size with the memory that the job's owner asked for.
+// Back returns a size with the memory that the job's owner asked for.
 func (r *Record) Back(s Size) Size {
 	s.Memory = r.Asked.Memory
 	if s.Memory.PerCPU && s.Cores != r.Asked.Cores { // his total stays

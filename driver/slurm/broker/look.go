@@ -17,14 +17,14 @@ import (
 // sighting is a job as it was seen: what scontrol says, in agreement with squeue.
 type sighting struct {
 	parse.Job
-	name  string // by which it is asked for: its number, or ARRAY_TASK
+	name  string // its name in queries: its number, or ARRAY_TASK
 	uid   uint32
 	size  Size
-	nice  int  // by how much its priority is lower
+	nice  int  // how much its priority is lower
 	least int  // CPUs of a node that it gets at least
 	whole bool // it gets a whole node, or more than the CPUs that it asks for
 	apart bool // it says how many threads of a core it uses, and gets the others too
-	alone bool // scontrol printed one line, of which nothing is left unread
+	alone bool // scontrol printed one line, and all of it was read
 }
 
 // looks is how often a job is read that changes between the two readings.
@@ -66,7 +66,7 @@ func (s *Server) sight(ctx context.Context, id string) (j sighting, err error) {
 	text := string(record)
 	j = sighting{
 		Job: jobs[i], name: id, uid: numbers.uid, size: sizeOf(jobs[i]),
-		// These stand in each record; parse.Jobs has refused one where they stand twice.
+		// These are in each record; parse.Jobs has refused one that has them twice.
 		whole: wholeNode(parse.Word(text, "OverSubscribe")), apart: fewThreads(parse.Word(text, "ReqB:S:C:T")),
 		alone: unreadable == nil && len(jobs) == 1 && !bytes.ContainsAny(bytes.TrimSpace(record), "\n\r"),
 	}
@@ -84,7 +84,7 @@ func (s *Server) sight(ctx context.Context, id string) (j sighting, err error) {
 }
 
 // wholeNode reports whether a job that says so of its nodes gets all of one. One that shares
-// its nodes with jobs of its user alone (USER) gets the CPUs that it asks for.
+// its nodes only with jobs of its user (USER) gets the CPUs that it asks for.
 func wholeNode(shares string) bool { return shares == "NO" }
 
 // fewThreads reports whether a job names a number of threads of a core, last in a text such
@@ -94,7 +94,7 @@ func fewThreads(text string) bool {
 	return threads != "" && threads != "*" && threads != "0"
 }
 
-// only is the one row that is about this job.
+// only returns the one row about this job.
 func only(rows []row, id string) (own row, err error) {
 	n, task := 0, ""
 	for _, r := range rows {
@@ -115,8 +115,8 @@ func only(rows []row, id string) (own row, err error) {
 	return row{}, driver.ErrNotFound
 }
 
-// task is the array of a task and its number; empty of a job that is none, which Slurm says is
-// an array of its own number.
+// task is the array of a task and its number; empty for a job that is not one, which Slurm
+// says is an array of its own number.
 func (r row) task() (array, task string) {
 	if r.is["JobID"] == r.name {
 		return "", ""
@@ -125,7 +125,7 @@ func (r row) task() (array, task string) {
 }
 
 // about reports whether a record is that of the job. A task that began between the two
-// readings has got a number of its own.
+// readings has got its own number.
 func (r row) about(j parse.Job) bool {
 	array, task := r.task()
 	return j.ID == r.is["JobID"] || array != "" && j.ArrayJob == array && j.ArrayTask == task
@@ -160,8 +160,8 @@ func (r row) agree(j parse.Job) error {
 	return nil
 }
 
-// leastCPUs reads a field that stands in each record, and so twice where a text imitates it,
-// which parse.Jobs has refused by then. It has memory by node or by CPU.
+// leastCPUs reads a field of each record; parse.Jobs has refused one that has it twice since a
+// text imitates it. It has memory by node or by CPU.
 func leastCPUs(record string) (int, error) {
 	if strings.Contains(record, " MinMemoryNode=") && strings.Contains(record, " MinMemoryCPU=") {
 		return 0, fmt.Errorf("a text of its owner imitates a field of scontrol: %w", driver.ErrDenied)
@@ -174,7 +174,7 @@ func leastCPUs(record string) (int, error) {
 }
 
 // mark is the job's AdminComment, where it is certain that scontrol printed it as such:
-// behind the job's folder, which squeue names, and before what its owner wrote.
+// after the job's folder, which squeue names, and before what its owner wrote.
 func mark(record string, j parse.Job, folder string) (string, error) {
 	if j.AdminComment == "" {
 		return "", nil
@@ -193,7 +193,7 @@ func sizeOf(j parse.Job) Size {
 	return Size{Cores: j.Cores(), Memory: Memory{Bytes: j.MemoryBytes, PerCPU: j.MemoryPerCPU}, TimeLimit: j.Limit()}
 }
 
-// movable says why a job is none that is moved, or none that advice is for.
+// movable returns an error that says why a job may not be moved or advised.
 func movable(j sighting, advice bool) error {
 	switch {
 	case j.uid == 0:

@@ -11,7 +11,7 @@ import (
 	"pitchpipe/driver/slurm/slurmctl"
 )
 
-// killed has the broker lower the memory of a job that waits, for which it is then killed.
+// killed makes the broker lower the memory of a waiting job, which is then killed for it.
 func killed(t *testing.T, change func(*broker.Config)) *rig {
 	t.Helper()
 	r := newRig(t, change)
@@ -171,7 +171,7 @@ func TestMemoryThatWasGivenIsNeverLessAgain(t *testing.T) {
 		{0, 60, nil}, // a repeat
 		{0, 50, driver.ErrDenied},
 		{0, 70, nil},
-		{2, 0, nil}, // beside the memory that it has, whoever depends on it by now
+		{2, 0, nil}, // besides the memory that it has, whatever depends on it by now
 		{0, 60, nil},
 		{0, 59, driver.ErrDenied},
 		{4, 100, nil},

@@ -61,7 +61,7 @@ func aDriver(t *testing.T, s *site) {
 		s.run(t, slurmcluster.Alpha, "scancel", id)
 	}()
 	begun := 0
-	// advance has the driver follow one intent to its end.
+	// advance makes the driver follow one intent to its end.
 	advance := func(name string, cores int, discard bool) error {
 		begun++
 		s.said(t, output, begun)

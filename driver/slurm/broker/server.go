@@ -42,10 +42,10 @@ type Stanza struct {
 	Apply  bool   // mode apply: the job may be changed
 	Signal string // that asks it to save, with SIG; empty = it cannot be asked
 	Exit   int    // status with which it leaves once it saved; 0 = it goes on
-	Done   bool   // it says that it saved and goes on, so that it has to be put back
+	Done   bool   // it says that it saved and goes on, so that it must be put back
 
-	// Cores and Memory, in bytes of the whole job, are what the owner allows beside what
-	// he asked for.
+	// Cores and Memory, in bytes of the whole job, are what the owner allows besides what he
+	// asked for.
 	Cores, Memory Knob
 }
 
@@ -58,7 +58,7 @@ type Config struct {
 	Actor  slurmctl.Actor
 	Runner command.Runner
 
-	// Controllers are the uids that are answered, beside root.
+	// Controllers are the uids that are answered, besides root.
 	Controllers []uint32
 
 	// Above are the partitions in which a job may get more than its owner asked for.
@@ -101,7 +101,7 @@ type Server struct {
 
 	complaints peercred.Complaints
 
-	jobs move.Locks // has the requests about one job wait for each other
+	jobs move.Locks // makes the requests about one job wait for each other
 }
 
 // New checks the configuration and opens the state.

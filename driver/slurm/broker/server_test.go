@@ -84,7 +84,7 @@ func TestRequestsThatMakeNoSense(t *testing.T) {
 
 func TestWhatAClientMakesOfABrokerThatIsAway(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "pp-broker-") //nolint:usetesting // the path of a socket has to be short
+	dir, err := os.MkdirTemp("", "pp-broker-") //nolint:usetesting // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestWhatAClientMakesOfABrokerThatIsAway(t *testing.T) {
 
 func TestABrokerThatDoesNotAnswerInTime(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "pp-broker-") //nolint:usetesting // the path of a socket has to be short
+	dir, err := os.MkdirTemp("", "pp-broker-") //nolint:usetesting // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}

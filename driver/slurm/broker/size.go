@@ -25,8 +25,8 @@ func (k Knob) Allows(n int64) bool {
 	return k.Max > 0 && k.Min <= n && n <= k.Max
 }
 
-// allowed refuses a size that neither the stanza allows nor the job's owner asked for, and more
-// than that but where the site says that a job may get more. An amount that is no knob may only
+// allowed refuses a size that the stanza does not allow and the owner did not ask for, and more
+// than that unless the site says that a job may get more. An amount that is not a knob may only
 // go back. Too little time would end a job for good, so that it is never less than asked for.
 func (e *effect) allowed(ctx context.Context, u slurmctl.Update, after Size) error {
 	asked, above := e.record.Asked, within(e.s.cfg.Above, e.job.Partition)
@@ -81,7 +81,7 @@ func memoryText(m Memory) string {
 	return fmt.Sprintf("%d MiB of memory", m.Bytes>>20)
 }
 
-// longer compares time limits, of which 0 is none.
+// longer compares time limits; 0 is none.
 func longer(a, b time.Duration) bool {
 	return b != 0 && (a == 0 || a > b)
 }
@@ -112,10 +112,10 @@ func (e *effect) wait(start *time.Duration) error {
 	return nil
 }
 
-// split has a task of an array wait before its first attempt. Only by an update does such a
-// task get a number, and only by that does the task prolog find its settings: so it may
-// be made to wait until they are there, for Ahead in all, unless its owner has it
-// begin later. A wait that was made so may be ended.
+// split has a task of an array wait before its first attempt. Such a task gets a number only by
+// an update, and the task prolog finds its settings only by that number. So it may be made to
+// wait until they are there, for Ahead in all, unless its owner makes it begin later. A wait
+// that was made so may be ended.
 func (e *effect) split(start time.Duration, now time.Time) error {
 	since := e.record.Delayed
 	switch begin := e.job.Eligible; {

@@ -17,7 +17,7 @@ const columns = "JobID ArrayJobID ArrayTaskID UserID State NumCPUs MinMemory Tim
 
 // row is a job that squeue -r prints, or a task of an array: what it says in each column.
 type row struct {
-	name   string // by which it is asked for: its number, or ARRAY_TASK
+	name   string // its name in queries: its number, or ARRAY_TASK
 	uid    uint32
 	is     map[string]string
 	folder string
@@ -76,10 +76,10 @@ func (r row) amounts() (memory int64, limit time.Duration, err error) {
 	return memory, limit, err
 }
 
-// beside are the other jobs, by name, whose size was set here and that wait: each was
-// freed from its limits by that, for good, and is not among what is in use yet. One that
-// is just ending counts too, since it may have been put back. Of an array each task counts
-// for itself. What they ask for is rounded up to units.
+// beside are the other jobs, by name, whose size was set here and that wait: that freed
+// each from its limits, for good, and it is not yet among what is in use. One that is just
+// ending counts too, since it may have been put back. Of an array each task counts for
+// itself. What they ask for is rounded up to units.
 func (s *Server) beside(ctx context.Context, but string, unit int) (map[string]limits.Job, error) {
 	rows, err := s.squeue(ctx, false)
 	if err != nil {

@@ -38,13 +38,13 @@ func aGroupLimit(t *testing.T, s *site) {
 		t.Errorf("the job that an Operator changed by hand has %s CPUs, want 4: does Slurm look at the limit now?", got)
 	}
 
-	// Nor is a smaller size harmless: the limit is used up, and an Operator's update
+	// A smaller size is not harmless either: the limit is used up, and an Operator's update
 	// would let the job start all the same.
 	refused(t, "one core of none that is left", b.controller(t, role{Verb: "update", Job: ours, Update: size(1, 200, 0)}), driver.ErrDenied, "of which other jobs use 4")
 	s.run(t, slurmcluster.Beta, "scancel", ours, theirs)
 	s.until(t, theirs, "JobState", "CANCELLED")
 
-	// Of two that wait the second is refused: the first will start whatever is used.
+	// The second of two that wait is refused: the first will start whatever is used.
 	first := s.submit(t, slurmcluster.Beta, true, "--begin=now+1hour", "-c", "1", "--mem=100", "--wrap", "#TUNE mode=apply\nsleep 600")
 	second := s.submit(t, slurmcluster.Beta, true, "--begin=now+1hour", "-c", "1", "--mem=100", "--wrap", "#TUNE mode=apply\nsleep 600")
 	var full error

@@ -60,7 +60,7 @@ func kinds() []kind {
 	}
 }
 
-// kindOf is the kind of an error. One that is none of package driver's is transient:
+// kindOf is the kind of an error. One that is not of package driver is transient:
 // nothing was done for it.
 func kindOf(err error) kind {
 	all := kinds()

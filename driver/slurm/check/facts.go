@@ -10,10 +10,10 @@ import (
 	"pitchpipe/driver/slurm/parse"
 )
 
-// Seen is what became of a look at a file, or of a question to a service.
+// Seen is the outcome of a look at a file, or of a question to a service.
 type Seen string
 
-// What became of it.
+// The outcomes.
 const (
 	NotLooked Seen = ""
 	Present   Seen = "present" // it is there, and answers
@@ -22,7 +22,7 @@ const (
 )
 
 // Facts are what a cluster shows of itself. The zero value of each part says that it
-// is not known. Cluster gathers them, but for those that a Looker says.
+// is not known. Cluster gathers them, except those that a Looker says.
 type Facts struct {
 	Mode       Mode
 	Caller     string // the account that looks
@@ -31,7 +31,7 @@ type Facts struct {
 	Here       Here
 
 	Slurm      parse.Conf     // scontrol show config
-	Skew       *time.Duration // by how many seconds this machine's clock and slurmctld's differ
+	Skew       *time.Duration // seconds that this machine's clock and slurmctld's differ
 	Nodes      []Node
 	Partitions []parse.Partition
 	Accounts   Accounts
@@ -66,7 +66,7 @@ type Config struct {
 
 // Policy is what the site lets stanzas do.
 type Policy struct {
-	File  string // its path; empty = there is none
+	File  string // its path; empty = none
 	Read  bool   // it was looked at; else nothing is known
 	Fault string // why it cannot be used
 	Apply bool   // by default, or in a known partition or account, a stanza's mode=apply is followed
@@ -111,7 +111,7 @@ func (f File) Local() bool {
 
 // Node is one of the cluster, and its exporter.
 type Node struct {
-	Name, Host, State string // a state has signs behind it: * of a node that does not answer
+	Name, Host, State string // a state has signs after it: * of a node that does not answer
 	Exporter
 }
 

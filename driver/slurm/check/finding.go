@@ -153,7 +153,7 @@ func (j *judge) fill(text string) string {
 // so reports whether a condition holds.
 func (j *judge) so(condition string) bool { return j.fill("{if "+condition+"}y{end}") == "y" }
 
-// needed are the modes of a word of findings.yaml.
+// needed returns the modes that a word of findings.yaml means.
 func (j *judge) needed(word string) []Mode {
 	switch word {
 	case "":

@@ -36,7 +36,7 @@ type level struct {
 	Known                       bool
 }
 
-// each is what a rule is made for.
+// each returns the list that a rule is repeated for.
 func (j *judge) each(list string) (out []any) {
 	account := func(whose, name, want string) []any {
 		found, known := j.Accounts.Levels[name]
@@ -87,7 +87,7 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// named are the names of those of which something holds.
+// named are the names of those for which something holds.
 func named[T any](all []T, name func(one T) (string, bool)) (names []string) {
 	for _, one := range all {
 		if name, holds := name(one); holds {
@@ -104,7 +104,7 @@ func (j *judge) Fine(name string) bool {
 	return slices.ContainsFunc(j.out, func(f Finding) bool { return f.Name == name && f.Verdict == OK })
 }
 
-// Is is a line of slurm.conf.
+// Is returns a setting as a line of slurm.conf.
 func (j *judge) Is(key string) string {
 	if v := j.Slurm[key]; v != "" {
 		return key + "=" + v
@@ -158,13 +158,13 @@ func (j *judge) WithoutExporter() string {
 	return few(named(j.Nodes, func(n Node) (string, bool) { return n.Name, n.Address == "" }))
 }
 
-// before is what stands before a bracket, as in slurm(64030).
+// before is what precedes a bracket, as in slurm(64030).
 func before(text string) string {
 	name, _, _ := strings.Cut(text, "(")
 	return name
 }
 
-// Ctld is the machine of slurmctld.
+// Ctld returns the host name of slurmctld.
 func (j *judge) Ctld() string {
 	return cmp.Or(before(j.Slurm["SlurmctldHost[0]"]), "the machine of slurmctld")
 }
@@ -181,7 +181,7 @@ func (j *judge) PrologNamed() bool {
 	return j.Slurm["TaskProlog"] != "" && (j.Prolog.Seen != Present || ours(j.Prolog.Text) || callsProlog(j.Prolog.Text))
 }
 
-// Folder is that of the module.
+// Folder returns the folder of the plugin's module.
 func (j *judge) Folder() string { return cmp.Or(j.Ours.Folder, PluginFolder) }
 
 // PluginFiles names the files of the plugin that are missing, wrong, closed to slurmctld, or unknown.
@@ -205,7 +205,7 @@ func (j *judge) PluginFiles(state string) string {
 // Dir is the folder of the settings that the task prolog reads for jobs of this controller.
 func (j *judge) Dir() string { return j.Read.SettingsDir(j.Mode, j.Here.Home) }
 
-// Lines are those of task_prolog.conf that fit this controller.
+// Lines returns the lines of task_prolog.conf that fit this controller.
 func (j *judge) Lines(between string) string {
 	dir := j.Config.Settings
 	if j.Mode == Owner {
@@ -222,7 +222,7 @@ func (j *judge) Lines(between string) string {
 	}, between)
 }
 
-// Machines is how many the nodes are.
+// Machines returns the number of machines that the nodes share.
 func (j *judge) Machines() int {
 	hosts := map[string]bool{}
 	for _, n := range j.Nodes {

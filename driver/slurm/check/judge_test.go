@@ -59,8 +59,8 @@ func plain(path, owner string, mode fs.FileMode, text string) File {
 	return File{Path: path, Seen: Present, Owner: owner, Mode: mode, Open: true, FS: "ext4", Text: text}
 }
 
-// bare is a cluster where nothing was installed, seen by a user who has a
-// controller of his own.
+// bare is a cluster where nothing was installed, seen by a user who has his own
+// controller.
 func bare(t testing.TB) Facts {
 	t.Helper()
 	skew := time.Duration(0)
@@ -156,8 +156,8 @@ func wrong(t testing.TB) Facts {
 	return f
 }
 
-// closed is a site seen by an ordinary user from a machine that is neither the
-// controller's nor a node.
+// closed is a site seen by an ordinary user from a machine that is not the
+// controller's and not a node.
 func closed(t testing.TB) Facts {
 	t.Helper()
 	f := site(t)
@@ -293,7 +293,7 @@ func TestEachFaultHasItsFinding(t *testing.T) {
 	}
 }
 
-// TestTheFolderThatIsProposedIsOneThatJobsReach: below the controller's state is none.
+// TestTheFolderThatIsProposedIsOneThatJobsReach: none below the controller's state is.
 func TestTheFolderThatIsProposedIsOneThatJobsReach(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -92,8 +92,8 @@ func (c *Looker) settings(ctx context.Context) error {
 	return nil
 }
 
-// nodes asks for the nodes, of which each has a line for each of its partitions, and finds
-// out what this machine is to the cluster.
+// nodes asks for the nodes (each has a line for each of its partitions) and finds out what this
+// machine is to the cluster.
 func (c *Looker) nodes(ctx context.Context) error {
 	list, err := rows(ctx, c.Runner, 3, "sinfo", "-h", "-a", "-N", "-o", "%N|%T|%n")
 	if errors.Is(err, parse.ErrFormat) {

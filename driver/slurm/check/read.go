@@ -9,8 +9,8 @@ import (
 // PrologConf is what task_prolog.conf says.
 type PrologConf struct{ SiteDir, SiteUser, OwnerDir, Exporter, Listener string }
 
-// ReadPrologConf reads it as the task prolog does: lines NAME=value, of which the last of a
-// name counts, nothing is trimmed, and others are passed over.
+// ReadPrologConf reads it as the task prolog does: lines NAME=value, where the last of a name
+// counts, nothing is trimmed, and others are passed over.
 func ReadPrologConf(text string) PrologConf {
 	v := map[string]string{}
 	for line := range strings.Lines(text) {

@@ -120,7 +120,7 @@ func (e Exec) Run(ctx context.Context, c Call) (Output, error) {
 	cmd.Env = e.env(c)
 	cmd.Dir = "/"
 	cmd.WaitDelay = time.Second
-	// A group of its own: Ctrl-C at the terminal of this process is not for it.
+	// Its own group: Ctrl-C at the terminal of this process is not for it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: e.Credential, Setpgid: true}
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -153,7 +153,7 @@ func unclear(effect bool) error {
 	return driver.ErrTransient
 }
 
-// Launch starts the call in a session of its own.
+// Launch starts the call in its own session.
 func (e Exec) Launch(c Call) error {
 	cmd := exec.Command(e.path(c.Name), c.Args...) //nolint:noctx // it is not this process's to end
 	cmd.Env = e.env(c)
@@ -195,7 +195,7 @@ func Path() string {
 }
 
 // Cause is the one of package driver's errors for a command's message. A message
-// that is not known is driver.ErrTransient: to look again does no harm. Of a
+// that is not known is driver.ErrTransient: another look does no harm. Of a
 // command that has an effect it is driver.ErrUnknown.
 func Cause(stderr string, effect bool) error {
 	says := func(texts ...string) bool {

@@ -2,7 +2,7 @@
 //
 // In: a command with its arguments. Out: what it printed, or an error that wraps one of package
 // driver's: driver.ErrTransient where slurmctld is away, driver.ErrUnknown where the call may
-// have had its effect. Every call has a time limit and an environment of its own, so no SQUEUE_
+// have had its effect. Every call has a time limit and its own environment, so no SQUEUE_
 // or SBATCH_ variable of a user's shell changes what a command does; times are printed in UTC.
 // The package never interprets standard output and never repeats a call.
 package command

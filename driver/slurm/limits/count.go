@@ -47,7 +47,7 @@ func counts(limit string) bool {
 	return strings.HasPrefix(limit, "Grp") || strings.HasPrefix(limit, "MaxTRESPerUser") || strings.HasPrefix(limit, "MaxTRESPerAccount")
 }
 
-// touched are the resources of which a change of a job's size changes what it has. Limits of
+// touched are the resources that a change of a job's size changes. Limits of
 // time have none.
 func touched() []string { return []string{"", "cpu", "mem", "node", "billing"} }
 
@@ -65,7 +65,7 @@ func (c *check) used(name, resource string, l parse.Limits, shares func(Job) boo
 		used = running
 	case name == "GrpTRESMins" && c.job.Safe:
 		used = plus(used, running)
-	case name != "GrpTRESMins": // minutes of its own are spent
+	case name != "GrpTRESMins": // its own minutes are spent
 		used -= min(used, has)
 	}
 	for _, w := range c.job.Beside {

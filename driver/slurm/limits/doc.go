@@ -1,9 +1,9 @@
 // Package limits reports whether a job of some size would pass the limits of its association,
-// its QOS and the QOS of its partition. Whoever calls it changes jobs with rights for which
-// Slurm skips these limits.
+// its QOS and the QOS of its partition. Its caller changes jobs with rights that make Slurm
+// skip these limits.
 //
 // In: what slurmctld counts against (parse.Assignments), the job, the other jobs that wait and
-// will start beside it, and the size. Out: nil, or an error that names whose limit it is, its
+// will start with it, and the size. Out: nil, or an error that names whose limit it is, its
 // value, what is in use, and what the job would add. As in Slurm, a limit of a QOS hides the
 // same limit of the association and of the accounts above. Takes checks the same against what
 // a partition gives one job.

@@ -22,7 +22,7 @@ type Job struct {
 
 	// Has is what a job that runs has: it is among what is in use, and would be given
 	// back. Its minutes are those that it has left. The zero value is that of a job that
-	// waits. Of one of Beside it is what it will have.
+	// waits. For one of Beside it is what it will have.
 	Has Size
 
 	// Safe: minutes that running jobs may still use count as used (the word safe of
@@ -51,13 +51,13 @@ type Exceeded struct {
 	Whose  string // such as: the association of user alice in account physics
 	Limit  string // as sacctmgr calls it, such as GrpTRES=cpu
 	Value  uint64
-	Used   uint64 // by other jobs, with Job.Beside
+	Used   uint64 // by other jobs, including Job.Beside
 	Wanted uint64 // by this one; parse.Unlimited where it has no time limit
 	Least  bool   // Value is the least and not the most
-	One    bool   // it is one of each job alone
+	One    bool   // it applies to each job by itself
 }
 
-// Error is a sentence.
+// Error returns the refusal as a sentence.
 func (e *Exceeded) Error() string {
 	wanted := strconv.FormatUint(e.Wanted, 10)
 	if e.Wanted == parse.Unlimited {
@@ -115,7 +115,7 @@ func Check(have parse.Assignments, partitions []parse.Partition, j Job, s Size) 
 	return c.associations(have)
 }
 
-// longest is for how long a job without a time limit may run: Slurm gives it the
+// longest is how long a job without a time limit may run: Slurm gives it the
 // shortest MaxWall when it starts. 0 = for ever.
 func longest(have parse.Assignments, qos []parse.QOS, j Job) int64 {
 	most := parse.Unlimited
@@ -172,7 +172,7 @@ func (c *check) qos(q parse.QOS) error {
 	)
 }
 
-// associations are that of the user and those of the accounts above him.
+// associations checks the limits of the user's association and of the accounts above.
 func (c *check) associations(have parse.Assignments) error {
 	j := c.job
 	var mine []parse.Association

@@ -14,7 +14,7 @@ import (
 
 func none(used uint64) parse.Bound { return parse.Bound{Limit: parse.Unlimited, Used: used} }
 
-// open are limits of which none is set.
+// open are limits with none set.
 func open() parse.Limits {
 	return parse.Limits{
 		"GrpTRES=cpu": none(0), "GrpTRES=mem": none(0), "GrpTRES=billing": none(0), "GrpTRES=energy": none(0),

@@ -171,7 +171,7 @@ func (l Limits) add(field, name, text string, used bool) error {
 	return nil
 }
 
-// bound reads LIMIT, or LIMIT(USED), of which LIMIT may be N and USED may have a fraction.
+// bound reads LIMIT, or LIMIT(USED); LIMIT may be N and USED may have a fraction.
 func bound(field, s string, withUse bool) (Bound, error) {
 	b, limit := Bound{Limit: Unlimited}, s
 	var err error
@@ -194,7 +194,7 @@ func bound(field, s string, withUse bool) (Bound, error) {
 	return b, nil
 }
 
-// words splits a line at its blanks. A key that stands twice is an error.
+// words splits a line at its blanks. A repeated key is an error.
 func words(line string) (map[string]string, error) {
 	out := map[string]string{}
 	for word := range strings.FieldsSeq(line) {

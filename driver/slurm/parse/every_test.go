@@ -11,7 +11,7 @@ import (
 	"pitchpipe/driver/slurm/parse"
 )
 
-// As 22.05.8 printed it, but for the GPUs.
+// As 22.05.8 printed it, except the GPUs.
 const every = `18114003|18114003|3|u1|alpha|main|normal|PENDING|1|1|30:00|2026-11-26T04:33:11|2026-11-26T05:03:11|2026-11-26T05:33:11|0|N/A|N/A|(null)|wrap
 18114004|18114004|N/A|u1|alpha|main|normal|PENDING|8|2|UNLIMITED|2026-11-26T04:33:11|N/A|NONE|-3|N/A|gres:gpu:2|(null)|wrap
 18114005|18114003|1|u1|alpha|main|normal|COMPLETED|1|1|30:00|2026-11-26T04:33:11|2026-11-26T04:33:11|2026-11-26T04:34:01|0|gres:gpu:1|N/A|pitchpipe:off|a | b

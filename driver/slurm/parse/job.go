@@ -34,14 +34,14 @@ type Job struct {
 	MemoryPerCPU                    bool
 	TimeLimit                       time.Duration // 0 = none
 	GPUs                            int           // that it asks for in all
-	Nice                            int           // by how much its priority is lower; of Every alone
+	Nice                            int           // how much its priority is lower; only from Every
 
-	// Picky are the fields by which the job asks for more than CPUs, memory and time, as
-	// KEY=VALUE: devices, features, licences, nodes.
+	// Picky are the fields that ask for more than CPUs, memory and time, as KEY=VALUE:
+	// devices, features, licences, nodes.
 	Picky []string
 
 	Submitted, Eligible, Started, Ended time.Time     // Submitted is that of the last requeue
-	Deadline                            time.Time     // by which it has to end, else Slurm removes it; zero = none
+	Deadline                            time.Time     // it must end by then, else Slurm removes it; zero = none
 	Paused                              time.Time     // when it was last suspended or resumed; zero = never
 	Ran                                 time.Duration // of its run before that
 }
@@ -207,9 +207,8 @@ func (j Job) Limit() time.Duration {
 	return j.TimeLimit
 }
 
-// Suspended is for how long the attempt that runs, or ran last, has been suspended.
-// Slurm shows the last time that it was suspended or resumed, and for how long it had
-// run by then.
+// Suspended is how long the attempt that runs, or ran last, has been suspended. Slurm shows
+// the last time that it was suspended or resumed, and how long it had run by then.
 func (j Job) Suspended(now time.Time) time.Duration {
 	if j.Paused.IsZero() || j.Started.IsZero() || j.Paused.Before(j.Started) {
 		return 0
@@ -235,7 +234,7 @@ func Tasks(s string) ([]int, error) {
 		return nil, badValue(field, s)
 	}
 	if whole, cut := strings.CutSuffix(list, "..."); cut {
-		list = whole[:max(strings.LastIndexByte(whole, ','), 0)] // what stands behind it may go on
+		list = whole[:max(strings.LastIndexByte(whole, ','), 0)] // what follows it may go on
 	}
 	var out []int
 	for part := range strings.SplitSeq(list, ",") {
@@ -260,9 +259,9 @@ func Tasks(s string) ([]int, error) {
 	return out, nil
 }
 
-// Unnumbered reports whether a task may have no number of its own yet: tasks that wait,
-// or were cancelled together while they did, and which were not changed since
-// share the record of their array. The last of them keeps the array's number.
+// Unnumbered reports whether a task may not have its own number yet. Tasks that wait, or
+// were cancelled together while they did, share the record of their array if they were not
+// changed since. The last of them keeps the array's number.
 func (j Job) Unnumbered() bool {
 	return j.ArrayJob != "" && j.ID == j.ArrayJob && j.Node == "" && j.Restarts == 0
 }
@@ -281,7 +280,7 @@ func (j Job) EachTask() []Job {
 	return out
 }
 
-// Task returns the job of one task of those that a record stands for.
+// Task returns the job of one of the tasks that a record stands for.
 func (j Job) Task(n string) Job {
 	if j.ArrayTask != n {
 		j.ArrayTask = n

@@ -12,7 +12,7 @@ const NodeFormat = "NodeList:|,PartitionName:|,Available:|,StateLong:|,CPUsState
 type Node struct {
 	Name, Partition string
 	Up              bool // the partition starts jobs
-	Open            bool // the node would take another job: it is neither drained nor down
+	Open            bool // the node would take another job: it is not drained or down
 	CPUs, Idle      int  // in all, and those of whole cores that no job has
 	Memory, Free    int64
 }
@@ -32,7 +32,7 @@ func Nodes(output []byte) ([]Node, error) {
 	})
 }
 
-// open reports whether a node in this state takes jobs. Signs behind the word say what else is
+// open reports whether a node in this state takes jobs. Signs after the word say what else is
 // known of it: * that it does not answer, - that the scheduler keeps it for a job.
 func open(state string) bool {
 	word := strings.ToLower(strings.TrimRight(state, "-+"))
@@ -74,7 +74,7 @@ const (
 	Limited Way = "limited" // it waits for a limit of its account, its QOS or its user
 )
 
-// Way says for what the job waits. What is not known counts as room.
+// Way says what the job waits for. What is not known counts as room.
 func (w Wait) Way() Way {
 	switch w.Reason {
 	case "Dependency", "DependencyNeverSatisfied", "BeginTime", "JobHeldUser", "JobHeldAdmin", "Prolog", "Cleaning", "DeadLine",

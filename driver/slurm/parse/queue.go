@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// QueueFormat is what squeue -r -O is asked for: only what shows whether a job has
-// to be looked at, and no text that a user wrote. Without -r squeue prints tasks of
-// an array that wait in one line, with the size of one of them.
+// QueueFormat is what squeue -r -O is asked for: only what shows whether a job must be looked at,
+// and no text that a user wrote. Without -r squeue prints tasks of an array that wait in one line,
+// with the size of one of them.
 const QueueFormat = "JobID:|,ArrayJobID:|,ArrayTaskID:|,HetJobID:|,State:|,Reason:|,RestartCnt:|,NumCPUs:|,MinMemory:|,TimeLimit:|,Partition:|"
 
 // QueueLine is one line of squeue.
@@ -17,14 +17,14 @@ type QueueLine struct {
 	ArrayJob  string // equal to ID, or that of the array
 	ArrayTask string // empty outside of arrays, else one number
 
-	// Print is equal as long as there is no reason to look at the job. Why it waits is left
-	// out, since that changes with every look of the scheduler at its queue, but for whether
-	// it is held.
+	// Print stays equal until there is a reason to look at the job. Why it waits is left
+	// out, since that changes with every look of the scheduler at its queue, except whether it is
+	// held.
 	Print string
 }
 
-// Queue reads the output of squeue under QueueFormat. Of the tasks of one array that
-// have no number of their own yet MaxTasks are returned.
+// Queue reads the output of squeue under QueueFormat. At most MaxTasks tasks of one array are
+// returned that have no own number yet.
 func Queue(output []byte) ([]QueueLine, error) {
 	rows, err := Rows("squeue", output, strings.Count(QueueFormat, "|")+1)
 	var out []QueueLine
@@ -54,8 +54,8 @@ func Queue(output []byte) ([]QueueLine, error) {
 const EveryFormat = "JobID:|,ArrayJobID:|,ArrayTaskID:|,UserName:|,Account:|,Partition:|,QOS:|,State:|,NumCPUs:|,NumNodes:|,TimeLimit:|,SubmitTime:|,StartTime:|,EndTime:|,Nice:|,tres-per-job:|,tres-per-node:|,Comment:|,Name:"
 
 // Every reads the output of squeue under EveryFormat, and how many lines it could not read. A text
-// may have several lines, and may imitate one: a job that is there twice is left out. Of the tasks
-// of one array that have no number yet MaxTasks are returned.
+// may have several lines, and may imitate one: a job that is there twice is left out. At most
+// MaxTasks tasks of one array are returned that have no number yet.
 func Every(output []byte) (out []Job, left int) {
 	keys := strings.Split(strings.ReplaceAll(strings.ReplaceAll(EveryFormat, "|", ""), ":", ""), ",")
 	times := map[string]int{}
@@ -78,7 +78,7 @@ func Every(output []byte) (out []Job, left int) {
 			continue
 		}
 		times[j.ID+"_"+j.ArrayTask]++
-		if j.ID == j.ArrayJob { // it has no number of its own yet, and advice would give it one
+		if j.ID == j.ArrayJob { // it has no own number yet, and advice would give it one
 			if times[j.ID]++; times[j.ID] > MaxTasks {
 				continue
 			}

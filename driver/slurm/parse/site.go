@@ -22,7 +22,7 @@ type Partition struct {
 	MaxTime       time.Duration // of a job; 0 = none
 	MaxMemPerNode int64         // bytes that one job may have; 0 = what the cluster says, as the next
 	MaxMemPerCPU  int64
-	Select        string // SelectTypeParameters of its own; empty = the cluster's
+	Select        string // its own SelectTypeParameters; empty = the cluster's
 }
 
 // PartitionRecords reads `scontrol -o show partition`.
@@ -89,7 +89,7 @@ func Billing(s string) (Weights, error) {
 const SacctFields = "JobIDRaw,User,State,ExitCode,Submit,Start,End,ReqCPUS,ReqMem,Timelimit,Partition,Account,QOS,NNodes,JobName"
 
 // Accounting reads the output of sacct under SacctFields. Of what is in a Job it says little.
-// A name may have several lines: one that is no record belongs to the name of the job before it.
+// A name may have several lines: one that is not a record belongs to the name of the job before it.
 func Accounting(output []byte) ([]Job, error) {
 	var out []Job
 	names := strings.Split(SacctFields, ",")
@@ -141,13 +141,13 @@ func CPUTimes(output []byte) (map[string]time.Duration, error) {
 	return out, err
 }
 
-// Reservation is a time for which nodes are kept from other jobs.
+// Reservation is a time in which nodes are kept from other jobs.
 type Reservation struct {
 	Name       string
 	Start, End time.Time
 	Nodes      string // a host list
 	Partition  string
-	Flexible   bool // jobs in it may run on behind its end (FLEX)
+	Flexible   bool // jobs in it may run on after its end (FLEX)
 }
 
 // Reservations reads `scontrol -o show reservation`.
@@ -199,13 +199,13 @@ func (c Conf) Booted() (time.Time, error) { return Instant("BOOT_TIME", c["BOOT_
 // Accounts reports whether there is accounting to ask.
 func (c Conf) Accounts() bool { return c["AccountingStorageType"] == "accounting_storage/slurmdbd" }
 
-// Remembers is for how long an ended job is remembered (MinJobAge); 0 = for good, negative
+// Remembers is how long an ended job is remembered (MinJobAge); 0 = for good, negative
 // = the configuration does not say.
 func (c Conf) Remembers() time.Duration {
 	return time.Duration(c.Number("MinJobAge")) * time.Second
 }
 
-// Number reads a number, which may have a unit behind it, such as 300 sec; -1 where there is none,
+// Number reads a number, which may have a unit after it, such as 300 sec; -1 where there is none,
 // or no limit.
 func (c Conf) Number(key string) int {
 	word, _, _ := strings.Cut(c[key], " ")

@@ -40,12 +40,12 @@ func Limit(field, s string) (time.Duration, error) {
 	}
 	limit, ok := sbatch.TimeLimit(s)
 	if colons := strings.Count(s, ":"); !ok || colons == 0 || colons == 1 && strings.Contains(s, "-") {
-		return 0, badValue(field, s) // minutes alone, or hours behind days: no command prints these
+		return 0, badValue(field, s) // only minutes, or hours after days: no command prints these
 	}
 	return limit, nil
 }
 
-// Memory reads an amount in MiB, or with K, M, G or T behind it, as bytes.
+// Memory reads an amount in MiB, or with K, M, G or T after it, as bytes.
 func Memory(field, s string) (int64, error) {
 	number, shift := s, 20
 	if i := strings.IndexAny(s, "KMGT"); i >= 0 && i == len(s)-1 {
@@ -58,8 +58,8 @@ func Memory(field, s string) (int64, error) {
 	return int64(f * float64(int64(1)<<shift)), nil
 }
 
-// ReqMem reads what sacct says of the memory that a job asked for, in all. Before 21.08
-// an n or a c behind it says that it is that of each node or CPU.
+// ReqMem reads what sacct says about the memory that a job asked for, in all. Before
+// 21.08 an n or a c after it says that it is that of each node or CPU.
 func ReqMem(field, s string, cpus, nodes int) (int64, error) {
 	each := 1
 	switch {
@@ -122,7 +122,7 @@ func low(field, s string) (int, error) {
 	return count(field, a)
 }
 
-// state takes a state's word, without what sacct adds behind it.
+// state takes a state's word, without what sacct adds after it.
 func state(field, s string) (string, error) {
 	word, rest, _ := strings.Cut(s, " ")
 	if word == "" || strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") != "" || rest != "" && !strings.HasPrefix(rest, "by ") {
@@ -184,7 +184,7 @@ func table[T any](command, format string, output []byte, row func(r *reader) T) 
 	}, row)
 }
 
-// each reads lines, of which each has fields; empty lines count for nothing.
+// each reads lines of fields; empty lines count for nothing.
 func each[T any](of string, output []byte, fields func(line string) (map[string]string, error), read func(r *reader) T) ([]T, error) {
 	var out []T
 	for line := range strings.Lines(string(output)) {

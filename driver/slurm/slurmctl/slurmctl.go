@@ -58,16 +58,16 @@ func ScriptOf(ctx context.Context, hand Actor, name, number string) ([]byte, err
 	return script, err
 }
 
-// HeadStart is the word in a job's comment by which its owner says that its begin time
-// is only there so that the job can be changed before it starts, and may be ended.
+// HeadStart is the word in a job's comment that says that its begin time is only there so that the
+// job can be changed before it starts, and may be ended.
 const HeadStart = "pitchpipe:head-start"
 
-// Marked is the word in a job's comment by which whoever submitted it says that its
-// environment has the mark of the TaskProlog, which Slurm shows no one. Where the site's
-// plugin marks jobs it is not needed.
+// Marked is the word in a job's comment by which its submitter says that its environment has the
+// mark of the TaskProlog, which Slurm shows no one. Where the site's plugin marks jobs it is not
+// needed.
 const Marked = "pitchpipe:marked"
 
-// Off is the word in a job's comment by which its owner says that it is not to be tuned.
+// Off is the word in a job's comment that keeps it from being tuned.
 const Off = "pitchpipe:off"
 
 // Says reports whether a comment has one of these words.
@@ -85,10 +85,10 @@ type Update struct {
 	Memory    *Memory        `json:"memory,omitempty"`
 	TimeLimit *time.Duration `json:"time_limit,omitempty"` // whole minutes; 0 = none
 	Start     *time.Duration `json:"start,omitempty"`      // from now on; 0 = now
-	Nice      *int           `json:"nice,omitempty"`       // by how much its priority is lower
+	Nice      *int           `json:"nice,omitempty"`       // how much its priority is lower
 
-	// Requeue is whether the job's owner allows restarts, as it stands, once more: that
-	// changes nothing, and has a waiting task of an array get a number of its own.
+	// Requeue repeats the present setting of whether the job's owner allows restarts: that changes
+	// nothing, and gives a waiting task of an array its own number.
 	Requeue *bool `json:"requeue,omitempty"`
 }
 
@@ -156,7 +156,7 @@ func (u Update) Args() []string {
 	return args
 }
 
-// Commands acts by Slurm's commands, with the rights of whoever runs them.
+// Commands acts by Slurm's commands, with the rights of the user who runs them.
 type Commands struct {
 	Runner command.Runner
 	Logger *slog.Logger // nil: nothing is logged
@@ -174,9 +174,9 @@ func (c Commands) Script(ctx context.Context, job string) ([]byte, error) {
 // scancel does every five seconds, for a minute.
 const once = 4 * time.Second
 
-// Signal is scancel --full --signal. To a task of an array it is cut off before scancel
-// repeats it, and that is no error, since it is the usual: where slurmctld itself hangs
-// the job is not asked, does not save, and its move is abandoned.
+// Signal is scancel --full --signal. For a task of an array it is cut off before scancel repeats
+// it. That is usual and not an error: where slurmctld itself hangs the job is not asked, does not
+// save, and its move is abandoned.
 func (c Commands) Signal(ctx context.Context, job, signal string) error {
 	short, cancel := ctx, func() {}
 	if strings.Contains(job, "_") {
@@ -226,8 +226,8 @@ func Config(ctx context.Context, run command.Runner) (parse.Conf, error) {
 	return parse.Config(out), nil
 }
 
-// remembered is for how long slurmctld must remember an ended job at least, where one that
-// is killed for memory is to run again: so long a controller may be away.
+// remembered is how long slurmctld must remember an ended job at least if one that is killed for
+// memory is to run again: a controller may be away that long.
 const remembered = 2 * time.Minute
 
 // Repairable refuses less memory where a kill for it could not be taken back, or others
