@@ -66,7 +66,7 @@ type Node struct {
 	Exporter *Exporter `json:"exporter,omitempty"`
 }
 
-// Exporter says how an exporter runs, as far as that bears on what it can measure and keep.
+// Exporter says how an exporter runs, as far as that affects what it can measure and keep.
 type Exporter struct {
 	UID          uint32   `json:"uid"`
 	Capabilities []string `json:"capabilities"` // of those that it may need, such as cap_perfmon
@@ -102,7 +102,7 @@ type Job struct {
 	Absent []Source `json:"absent,omitempty"`
 }
 
-// Saves is what an attempt has said of checkpoints that it saved.
+// Saves is what an attempt has reported about the checkpoints that it saved.
 type Saves struct {
 	Count int
 	Last  time.Time // when the latest was saved, by the clock of its node; zero = unknown
@@ -181,8 +181,8 @@ type Report struct {
 	Diverged bool      `json:"diverged,omitempty"`
 	Time     time.Time `json:"time"` // when the line was read
 	// Nth counts, from 1, the lines of the whole output of the same kind, so
-	// that on a job's behalf a line is not counted twice by a reader that begins
-	// anew; 0 = not counted.
+	// that on a job's behalf a line is not counted twice by a reader that starts again; 0 = not
+	// counted.
 	Nth int `json:"nth,omitempty"`
 }
 

@@ -29,7 +29,7 @@ const maxAnswer = 64 << 20
 // open between calls; it never repeats a request.
 type Client struct {
 	where string // the socket, or the address
-	base  string // what paths are put behind
+	base  string // what paths are appended to
 	http  *http.Client
 }
 
@@ -95,7 +95,7 @@ func (c *Client) ReportFor(ctx context.Context, jobID string, attempt int, r Rep
 }
 
 // SetBudget sets what a job may use, for the caller's own origin: a caller who sees the jobs of
-// all users speaks as the controller, a user of his own jobs as their owner. A budget without
+// all users speaks as the controller, any other as the owner of his jobs. A budget without
 // joules removes the caller's. The job is named as for Window, and attempt 0 means the newest.
 // ErrNotFound: the exporter does not know it, or it is not the caller's.
 func (c *Client) SetBudget(ctx context.Context, jobID string, attempt int, b Budget) error {
@@ -171,7 +171,7 @@ const (
 	schemeTLS  = "https://"
 	// The longest path that fits into the kernel's sockaddr_un with its ending zero.
 	maxSocketPath = 107
-	// dialPatience is for how long an address is tried, dialNext where there are more.
+	// dialPatience is how long an address is tried, dialNext where there are more.
 	dialPatience = 10 * time.Second
 	dialNext     = time.Second
 )
@@ -202,7 +202,7 @@ func host(address string) (string, error) {
 }
 
 // NewClientAt returns a client for the exporter at an address that CheckAddress takes. The
-// certificates are for https alone: the caller shows his own, and the exporter's has to be for
+// certificates are only for https: the caller shows his own, and the exporter's must be for
 // that host and from their authority. Their files are read when a connection is made. A job
 // reports its own progress on sockets only: elsewhere Report is ErrNotFound, and ReportFor
 // works.
@@ -217,11 +217,11 @@ func NewClientAt(address string, own *certs.Store) (*Client, error) {
 	return overTLS(address, address, func(context.Context) ([]string, error) { return []string{at}, nil }, own)
 }
 
-// NewClientOf returns a client for the exporter of the node with that name, which has to
-// be in the exporter's certificate. Each time when a connection is made, addresses returns
-// where it may be, as HOST:PORT; they are tried one after the other, so that one that is
-// out of date, or that another program has taken, leads nowhere and hides none of the
-// others. What addresses fails with is wrapped, in ErrUnavailable too.
+// NewClientOf returns a client for the exporter of the node with that name, which must be in
+// the exporter's certificate. Each time when a connection is made, addresses returns where it
+// may be, as HOST:PORT; they are tried one after the other, so that one that is out of date, or
+// that another program has taken, leads nowhere and hides none of the others. What addresses
+// fails with is wrapped, in ErrUnavailable too.
 func NewClientOf(node string, addresses func(context.Context) ([]string, error), own *certs.Store) (*Client, error) {
 	return overTLS("node "+node, schemeTLS+node+":443", addresses, own) // the port is never dialled
 }

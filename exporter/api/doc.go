@@ -16,8 +16,8 @@
 //
 //	epoch=3 total=10 loss=0.41 quality=0.93
 //
-// Only epoch is needed, and epochs count from 1; epoch=3/10 includes the total. Loss
-// and quality that are no finite number are left out. From a shell:
+// Only epoch is needed, and epochs count from 1; epoch=3/10 includes the total. Loss and
+// quality that are not finite numbers are left out. From a shell:
 //
 //	curl -sf --unix-socket "$PITCHPIPE_EXPORTER" -d "epoch=$e/$n loss=$loss" http://exporter/v1/progress
 //
@@ -27,9 +27,8 @@
 //	line = f"epoch={e}/{n} loss={loss}"
 //	s.sendall(f"POST /v1/progress HTTP/1.0\r\nContent-Length: {len(line)}\r\n\r\n{line}".encode()); s.recv(99)
 //
-// The answer comes when the exporter has taken the counters of that moment, so that
-// the call should be waited for; 204 means that it has, 403 that the caller is in no
-// job. Which job is meant is never said: it is the one in which the caller runs, by
-// its cgroup, by Slurm's step daemon above it, or by its environment where that is
-// believed.
+// The answer comes when the exporter has taken the counters of that moment, so the caller
+// should wait for it; 204 means that it has, 403 that the caller is in no job. A report
+// never names its job: it is the one that the caller runs in, by its cgroup, by Slurm's step
+// daemon above it, or by its environment where that is believed.
 package api

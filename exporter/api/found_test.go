@@ -32,8 +32,8 @@ func answering(t *testing.T, ca *certstest.Authority, node string) string {
 	return s.Listener.Addr().String()
 }
 
-// Whoever may run a job may register a service: an address leads to the exporter of the
-// node only where the node's certificate is.
+// Anyone who may run a job may register a service: an address leads to the exporter of
+// the node only where the node's certificate is.
 func TestAnExporterThatIsFoundHasTheCertificateOfItsNode(t *testing.T) {
 	t.Parallel()
 	ca, other := certstest.New(t, "site"), certstest.New(t, "another site")

@@ -76,7 +76,7 @@ func natural(text string) (int, error) {
 	return int(n), nil
 }
 
-// number reads a number. NaN and infinity are no error, since the epoch ended all the same.
+// number reads a number. NaN and infinity are not errors, since the epoch ended all the same.
 func number(text string, into **float64, diverged *bool) error {
 	v, err := strconv.ParseFloat(text, 64)
 	switch {

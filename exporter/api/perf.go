@@ -16,7 +16,7 @@ const (
 
 // PerfEvent is the column of a perf event that is not among those of SchemaSoftware:
 // "perf/cache-misses". It is scaled up for the time in which its group did not count,
-// and missing from a sample where that could not be done yet.
+// and missing from a sample where that is not possible yet.
 func PerfEvent(name string) string { return perfEvent + name }
 
 // EventOf returns the name of the perf event that a column of PerfEvent counts.

@@ -129,7 +129,7 @@ func (s *Scanner) walk(jobs map[Key]*Found, b base, at *dirCache) {
 				s.walk(jobs, b, child)
 			}
 		case owner.Key.Manager == Local:
-			s.note(jobs, b.hierarchy, owner, child.dir) // each attempt has a name of its own
+			s.note(jobs, b.hierarchy, owner, child.dir) // each attempt has its own name
 		case !s.admin(b, child.dir, &st):
 		case owner.Alias:
 			key, ok := s.resolve(owner.Key, child.dir)
@@ -157,7 +157,7 @@ func (s *Scanner) walk(jobs map[Key]*Found, b base, at *dirCache) {
 	}
 }
 
-// passing is for how long after its creation a task's cgroup may hold Nomad's executor.
+// passing is how long after its creation a task's cgroup may hold Nomad's executor.
 const passing = 30 * time.Second
 
 // note enters a job's cgroup.
@@ -177,7 +177,7 @@ func (s *Scanner) note(jobs map[Key]*Found, h hostfs.Hierarchy, owner Owner, dir
 
 // admin reports whether only the administrator can make cgroups in dir: it is owned
 // as the hierarchy's root is, and not open to others. Otherwise the owner of a subtree could
-// build a scheduler's tree there. st gets what the kernel says of dir.
+// build a scheduler's tree there. st gets what the kernel says about dir.
 func (s *Scanner) admin(b base, dir string, st *unix.Stat_t) bool {
 	return b.owned && unix.Lstat(dir, st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR &&
 		s.owner(dir, st.Uid) == b.owner && st.Mode&0o022 == 0

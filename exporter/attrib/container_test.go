@@ -23,8 +23,8 @@ func nomadEnv(alloc, task string) string {
 	return "PATH=/bin\x00NOMAD_ALLOC_ID=" + alloc + "\x00NOMAD_TASK_NAME=" + task + "\x00"
 }
 
-// Docker's cgroups as its two drivers make them under v1 and v2, beside the empty one that
-// Nomad makes for each task.
+// Docker's cgroups as its two drivers make them under v1 and v2, next to the empty one
+// that Nomad makes for each task.
 func TestADockerTaskOfNomadIsFoundByItsContainer(t *testing.T) {
 	t.Parallel()
 	const own = "nomad.slice/share.slice/" + alloc + ".train.scope"
@@ -146,7 +146,7 @@ func TestAContainerIsATasksOnlyWhereItIs(t *testing.T) {
 			t.Errorf("found in %v after its container went", got)
 		}
 	}
-	// Who turned environments off has no such jobs.
+	// An exporter that does not read environments has no such jobs.
 	sandbox.Plant(t, root.Cgroup(), box(boxA, "30"))
 	if got := attrib.NewScanner(root, attrib.TrustNone).Scan(t.Context()); len(got) != 1 || len(got[0].Processes()) != 0 {
 		t.Errorf("found %+v, want Nomad's own cgroup alone", got)

@@ -18,9 +18,9 @@
 // environment of its batch step, which only the job's own user can forge; until that is
 // known, new cgroups (Found.Reborn) tell one start from the next.
 //
-// A Nomad task that Docker runs is in its container's cgroup. Which task it is stands in
-// NOMAD_ALLOC_ID and NOMAD_TASK_NAME in the environment of the container's first process,
-// which is read once and only with CAP_SYS_PTRACE; a second container that claims a task is
+// A Nomad task that Docker runs is in its container's cgroup. NOMAD_ALLOC_ID and
+// NOMAD_TASK_NAME in the environment of the container's first process say which task it is.
+// They are read once and only with CAP_SYS_PTRACE; a second container that claims a task is
 // ignored. Each allocation is a job with one attempt; a task that is restarted in place stays
 // in it.
 //

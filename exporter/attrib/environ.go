@@ -75,7 +75,7 @@ func ParseEnviron(data []byte) (Key, bool) {
 	return key, ok && isName(key.ID)
 }
 
-// ParseTask reads off /proc/<pid>/environ which task of which allocation Nomad started
+// ParseTask reads from /proc/<pid>/environ the allocation and the task that Nomad started
 // the process for, in the form in which Nomad names a task's cgroup.
 func ParseTask(data []byte) (id string, ok bool) {
 	env := hostfs.Env(data, "NOMAD_ALLOC_ID", "NOMAD_TASK_NAME")

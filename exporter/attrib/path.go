@@ -27,7 +27,7 @@ func (k Key) String() string { return k.Manager + "/" + k.ID + "." + strconv.Ito
 // Owner is what a cgroup path says about the job that owns it.
 type Owner struct {
 	Key    Key
-	Base   string // path of the job's own cgroup, of which the given one may be a descendant
+	Base   string // path of the job's own cgroup; the given one may be a descendant
 	UID    uint32
 	HasUID bool // Slurm writes the user into the v1 path
 	// Alias means that Key.ID is a name from which the job's id does not follow: an SLUID of
@@ -125,8 +125,8 @@ func ParsePath(cgroup string) (Owner, bool) {
 	return Owner{}, false
 }
 
-// leads reports whether job cgroups may be below a path that is none itself, so that a scan
-// descends only there.
+// leads reports whether job cgroups may be below a path that is not one itself, so that a
+// scan descends only there.
 func leads(cgroup string) bool {
 	s := strings.Split(strings.Trim(cgroup, "/"), "/")
 	for _, r := range rules() {

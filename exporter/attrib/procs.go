@@ -93,7 +93,7 @@ func (s *Scanner) meet(jobs map[Key]*Found, n numbered) {
 	}
 	p.round = s.round
 	if p.inode != n.inode || s.all && p.isJob {
-		// Another process under the same number begins anew.
+		// Another process under the same number begins from 0.
 		if _, start, ok := s.descent(n.pid); ok {
 			if start != p.start {
 				*p = process{round: s.round}
@@ -131,13 +131,13 @@ func (s *Scanner) enter(jobs map[Key]*Found, pid int, p *process) {
 		f = &Found{Key: p.key, Confirmed: p.confirmed}
 		jobs[p.key] = f
 	}
-	// Beside the job's processes there are root's, such as its daemon.
+	// Besides the job's processes there are root's, such as its daemon.
 	if !f.HasUID && (p.uid != 0 || !p.confirmed) {
 		f.UID, f.HasUID = p.uid, true
 	}
 	f.Pids = append(f.Pids, pid)
 	if p.daemon == stepBatch {
-		// Each start of the job has one of its own. It distinguishes a start from the one
+		// Each start of the job has its own. It distinguishes a start from the one
 		// before if no scan was in between, or if a process of that still lives.
 		f.born(bornBatch, max(p.start, f.Birth[bornBatch]))
 	}
@@ -202,7 +202,7 @@ func (s *Scanner) descent(pid int) (parent int, start uint64, ok bool) {
 // ownWord returns the Slurm job that a process names in its environment, if processes
 // of the same user are in it below a step daemon. A listener that the task prolog
 // started is such a process: it has left its daemon, and where Slurm makes no cgroups
-// nothing else ties it to the job. It speaks for a job of its own user alone.
+// nothing else ties it to the job. It speaks only for a job of its own user.
 func (s *Scanner) ownWord(pid int, uid uint32) (Key, bool) {
 	data, err := hostfs.Read(s.root.Pid(pid, "environ"))
 	if err != nil || uid == 0 || s.trust == TrustNone {

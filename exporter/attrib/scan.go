@@ -37,7 +37,7 @@ type Found struct {
 
 	batch []int // processes of Slurm's batch step, if it has no cgroup
 	// passer recognises a process that is in the cgroup for a moment and is not the job's; nil
-	// = there are none.
+	// = none.
 	passer func(pid int) bool
 }
 
@@ -48,7 +48,7 @@ func (f *Found) born(name string, number uint64) {
 	f.Birth[name] = number
 }
 
-// Reborn reports whether f's cgroups were made anew since was found.
+// Reborn reports whether f's cgroups were made again since was found.
 func (f Found) Reborn(was Found) bool {
 	for name, ino := range was.Birth {
 		if now, ok := f.Birth[name]; ok && now != ino {
@@ -202,7 +202,7 @@ func (s *Scanner) Locate(pid int, uid uint32) (Key, bool) {
 	return key, ok
 }
 
-// Started returns when a process began, in ticks after boot; 0 = there is none.
+// Started returns when a process began, in ticks after boot; 0 = none.
 func (s *Scanner) Started(pid int) uint64 {
 	_, start, _ := s.descent(pid)
 	return start
@@ -226,7 +226,7 @@ func (s *Scanner) byCgroup(members []procfs.Cgroup) (Key, bool) {
 }
 
 // User reports whose processes these are: the first user among them who is not root,
-// since a supervisor may run as root beside the job; ok is false if none lives.
+// since a supervisor may run as root with the job; ok is false if none lives.
 func (s *Scanner) User(pids []int) (uid uint32, ok bool) {
 	for _, pid := range pids {
 		if owner, alive := s.ownerOf(s.root.Pid(pid)); alive {

@@ -151,7 +151,7 @@ func TestAHierarchyThatHadNothingOfOursIsLookedAtWhenItChanges(t *testing.T) {
 func TestAProcessThatBecomesAJobsAfterItsForkIsFound(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		after int // scans for which it is still its parent's
+		after int // scans that still count it as its parent's
 		want  int // scans after which it is found at most
 	}{{0, 1}, {1, 1}, {2, 1}, {3, 2}, {5, 3}, {8, 4}} {
 		root := crowd(t, 0, 1)

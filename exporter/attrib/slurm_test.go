@@ -323,7 +323,7 @@ func TestAJobWithoutACgroupIsFoundBelowItsStepDaemon(t *testing.T) {
 	h.process(proc{pid: 202, parent: 201, uid: 1000, environ: envOf("7", "1")}) // names another job
 	h.daemon(210, "42.0")
 	h.process(proc{pid: 211, parent: 210, uid: 1000, environ: slurmEnv("42", "")})
-	h.process(proc{pid: 100, parent: 1, uid: 1000, environ: slurmEnv("42", "")}) // only says so: it may speak for the job, and is none of its processes
+	h.process(proc{pid: 100, parent: 1, uid: 1000, environ: slurmEnv("42", "")}) // only says so: it may speak for the job, but is not one of its processes
 	s := h.scanner(attrib.TrustAny)
 	scan(t, s)
 	jobs := scan(t, s)

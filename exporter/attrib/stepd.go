@@ -44,11 +44,11 @@ func (s *Scanner) ownerOf(path string) (uid uint32, ok bool) {
 	return s.owner(path, st.Uid), true
 }
 
-// stepd reports whether the process is a step daemon of Slurm, and of which step. A title is
+// stepd reports whether the process is a step daemon of Slurm, and for which step. A title is
 // not enough: every user may start a setuid program under any name, and that process is
-// root's. So it has to be root's by its real and saved ids, and to run a file called
-// slurmstepd that is root's and not setuid. To see which file it runs takes root or
-// CAP_SYS_PTRACE; without, nothing is a step daemon.
+// root's. So it must be root's by its real and saved ids, and must run a file called slurmstepd
+// that is root's and not setuid. To see which file it runs takes root or CAP_SYS_PTRACE;
+// without, nothing is a step daemon.
 func (s *Scanner) stepd(pid int) (job, step string, ok bool) {
 	exe := s.root.Pid(pid, "exe")
 	if !s.runsStepd(pid) || !s.admins(s.root.Pid(pid)) { // the former first, since nearly none does

@@ -20,7 +20,7 @@ type Target struct {
 	PerfDir string            // a cgroup in perf's hierarchy that holds its processes and limits nothing, where Dirs has none
 }
 
-// Moment is when, and of which processes, a reading is taken.
+// Moment is the time of a reading, and the processes that it is taken of.
 type Moment struct {
 	Time time.Time
 	Pids []int

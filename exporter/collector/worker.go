@@ -19,15 +19,15 @@ const (
 	Patience = 5 * time.Second
 )
 
-// Worker makes the calls of one source, one at a time and each in a goroutine of its own, so
-// that a source that hangs in the kernel holds up no other. Until the call that hangs
-// returns, the worker refuses others. A worker belongs to one goroutine.
+// Worker makes the calls of one source, one at a time and each in its own goroutine, so that
+// a source that hangs in the kernel holds up no other. Until the call that hangs returns, the
+// worker refuses others. A worker belongs to one goroutine.
 type Worker struct {
 	name string
 
 	mu      sync.Mutex
 	calling bool
-	since   time.Time // when the call began that hangs; zero = there is none
+	since   time.Time // when the call began that hangs; zero = none
 	later   []func()  // to be done when it returns
 }
 

@@ -3,5 +3,5 @@
 //
 // They need Grafana 9.5 or newer and a Prometheus that loads exporter/rules. The tests check
 // that each is valid, that Prometheus understands each query, and that each metric exists.
-// There is no code.
+// The package has no code.
 package dashboards

@@ -16,7 +16,7 @@ type State string
 // The states, from good to bad.
 const (
 	Works   State = "works"
-	Limited State = "limited" // works for some; Why says for whom
+	Limited State = "limited" // works for some; Why says who
 	Absent  State = "absent"  // the node does not have it
 	Denied  State = "denied"  // it is there, and the exporter may not use it
 	Silent  State = "silent"  // it is there, and a read of it hangs
@@ -31,13 +31,13 @@ type Finding struct {
 	Mend  string `json:"mend,omitempty"` // one command, or one flag of the exporter
 }
 
-// Facts are what a doctor has to know beside the probes.
+// Facts are what a doctor has to know besides the probes.
 type Facts struct {
 	Node      api.Node
 	Exporter  api.Exporter // that runs, or as one would that this shell starts
 	Running   bool         // the former
 	Flags     bool         // flags were given, so those of one that runs do not matter
-	Hybrid    bool         // perf cgroups could be made: v1 trees beside the one that perf looks in
+	Hybrid    bool         // perf cgroups could be made: v1 trees besides the one that perf looks in
 	Managers  []string     // of the jobs that run now
 	Uncounted []string     // those whose cgroups are not where perf looks
 	Socket    string
@@ -169,7 +169,7 @@ func Examine(f Facts) []Finding {
 	)
 }
 
-// ownOnly is in the reason of sources that see the processes of the exporter's user alone.
+// ownOnly is in the reason of sources that see only the processes of the exporter's user.
 const ownOnly = "own processes only"
 
 func source(s api.Source, f Facts) Finding {
@@ -185,7 +185,7 @@ func source(s api.Source, f Facts) Finding {
 			"put pitchpipe-gpu beside the exporter, or name it with --gpu.helper",
 		},
 		answer{s.Support == api.Unsupported, Absent, why, ""},
-		// To open it would improve nothing, and RAPL reports what others compute.
+		// Opening it would improve nothing, and RAPL reports what others compute.
 		answer{
 			denied && strings.HasPrefix(s.Name, "energy/") && s.Name != "energy/"+better && better != "modelled",
 			Absent, "not needed, " + better + " is read: " + s.Reason, "",
@@ -208,8 +208,8 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// What sources say of a kernel of Debian's or Ubuntu's that CAP_PERFMON does not satisfy, and
-// of one that does not know it.
+// What sources report under a Debian or Ubuntu kernel that CAP_PERFMON does not satisfy, and
+// under one that does not know it.
 const (
 	asksAdmin = "asks for CAP_SYS_ADMIN above 2"
 	oldKernel = "has no CAP_PERFMON"
@@ -234,7 +234,7 @@ func mend(name string, f Facts) string {
 			mend: "systemctl edit pitchpipe-exporter, with CapabilityBoundingSet=" + right + " below [Service]; in a container: the capability " + right,
 		},
 		answer{when: counts && f.root(), mend: "sysctl -w kernel.perf_event_paranoid=0"},
-		// The power PMU opens the counters to the exporter alone.
+		// The power PMU opens the counters only to the exporter.
 		answer{when: counts || name == "energy/rapl" && f.denied("energy/perf-power", ""), mend: capabilities(f)},
 		answer{
 			when: name == "energy/rapl",

@@ -24,7 +24,7 @@ func Lines(data []byte) iter.Seq[string] {
 	}
 }
 
-// Value returns what stands behind a key and its colon in a file such as /proc/<pid>/status or
+// Value returns what follows a key and its colon in a file such as /proc/<pid>/status or
 // /proc/cpuinfo; empty where no line has anything there.
 func Value(data []byte, key string) string {
 	for line := range Lines(data) {
@@ -48,7 +48,7 @@ func Env(data []byte, names ...string) map[string]string {
 }
 
 // ProcStat are the fields of /proc/<pid>/stat by their numbers in proc(5), which count
-// from 1. What is no count, as the name, the state and what is negative, is 0.
+// from 1. What is not a count (the name, the state and what is negative) is 0.
 type ProcStat [53]uint64
 
 // ParseProcStat returns the fields, and the number of the last one that is there.
@@ -101,8 +101,8 @@ func Uint(text []byte) (uint64, error) {
 	return v, nil
 }
 
-// Number reads a file that holds one count. "max" is ErrFormat, as is everything
-// else that is no count.
+// Number reads a file that holds one count. "max" is ErrFormat, as is everything else that is
+// not a count.
 func Number(data []byte) (uint64, error) {
 	return Uint(bytes.TrimSpace(data))
 }
@@ -124,7 +124,7 @@ func PressureTotal(data []byte) (uint64, error) {
 const maxCPU = 1 << 14
 
 // CPUList reads "0-3,8,10-11" into ascending numbers. An empty list is empty, not
-// an error: so is a cpuset that was not yet written.
+// an error: a cpuset that was not yet written is empty, too.
 func CPUList(text string) ([]int, error) {
 	var out []int
 	text = strings.TrimSpace(text)

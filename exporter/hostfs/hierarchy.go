@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Unified is the name under which the v2 hierarchy stands among controllers.
+// Unified is the name of the v2 hierarchy among controllers.
 const Unified = "unified"
 
 // Hierarchy is one mounted cgroup tree.
@@ -20,9 +20,8 @@ type Hierarchy struct {
 	Controllers []string // of v1: cpuacct, memory, …, systemd; of v2 the enabled ones
 }
 
-// Hierarchies finds the cgroup trees by their shape: v2 at the root, or v2 at
-// unified/ beside v1 trees named by their controllers. It returns nothing where
-// there are none.
+// Hierarchies finds the cgroup trees by their shape: v2 at the root, or v2 at unified/
+// next to v1 trees named by their controllers. It returns nothing where there are none.
 func (r Root) Hierarchies() []Hierarchy {
 	var out []Hierarchy
 	if h, ok := unified(r.Cgroup()); ok {
@@ -63,8 +62,8 @@ func unified(dir string) (Hierarchy, bool) {
 // Has reports whether a controller lives in the hierarchy.
 func (h Hierarchy) Has(controller string) bool { return slices.Contains(h.Controllers, controller) }
 
-// PerfHierarchy is where perf looks for cgroups: a v1 tree of its own if one is mounted,
-// else v2.
+// PerfHierarchy is where perf looks for cgroups: its own v1 tree if one is mounted, else
+// v2.
 func PerfHierarchy(all []Hierarchy) (h Hierarchy, ok bool) {
 	for _, o := range all {
 		switch {

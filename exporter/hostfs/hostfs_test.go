@@ -173,8 +173,8 @@ func TestAFileIsReadIntoTheRoomThatThereIs(t *testing.T) {
 	}
 }
 
-// The kernel hands files of many lines out in pieces, the first of which may be shorter
-// than what it was asked for.
+// The kernel hands out files of many lines in pieces. The first may be shorter than
+// what it was asked for.
 func TestFilesOfTheKernelAreReadToTheirEnd(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/proc/cpuinfo", "/proc/crypto", "/proc/devices", "/proc/filesystems", "/proc/modules", "/proc/self/cmdline", "/proc/self/environ", "/proc/self/limits"} {

@@ -48,7 +48,7 @@ func (r Root) Self() int {
 
 // Capabilities are those that the exporter has, a bit each; 0 where they are unknown.
 func (r Root) Capabilities() uint64 {
-	data, _ := Read(r.Proc("self", "status")) // unreadable: it says of none
+	data, _ := Read(r.Proc("self", "status")) // unreadable: it lists none
 	set, _ := strconv.ParseUint(Value(data, "CapEff"), 16, 64)
 	return set
 }
@@ -94,9 +94,9 @@ func Text(path string) string {
 // pseudo is as large as nearly all pseudo files are at most.
 const pseudo = 4096
 
-// whole is how long a first reading may be that is all there is, so that no second one has
-// to be made to see the end: the kernel fills what it is given, up to a page of its own,
-// but for a last line that does not fit. None of those that are read here is as long.
+// whole is how long a first reading may be that needs no second one to see the end: the
+// kernel fills what it is given, up to one of its pages, but for a last line that does not
+// fit. None of those that are read here is as long.
 const whole = pseudo / 2
 
 // Buffer is room to read one file after the other. It grows where it has to.

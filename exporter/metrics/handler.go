@@ -26,7 +26,7 @@ type Config struct {
 	Store    *window.Store
 	Snapshot func() *sampler.Snapshot
 	GPUs     func() *gpu.Snapshot   // nil = there are none
-	Others   []prometheus.Collector // beside it, such as those of the process and the Go runtime
+	Others   []prometheus.Collector // besides it, such as those of the process and the Go runtime
 }
 
 // view is what a caller may see of jobs.

@@ -20,7 +20,7 @@ type family struct {
 
 // column says where a column of a sample is shown.
 type column struct {
-	family *family // nil = in none of its own
+	family *family // nil = it is in no family
 	event  string  // of perf, which some machines alone name
 	group  string  // of perf events, whose time this is
 	other  int     // column of the time for which that group counted, -1 = unknown
@@ -95,7 +95,7 @@ func label(b []byte, name, value string) []byte {
 	return append(append(append(append(b, name...), '=', '"'), value...), '"')
 }
 
-// take returns what was added, and begins anew. Families without a series are left out.
+// take returns what was added, and starts again. Families without a series are left out.
 func (s *pages) take() []byte {
 	size := len(s.tail)
 	for _, f := range s.families {

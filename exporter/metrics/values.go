@@ -29,9 +29,9 @@ func (s *pages) addNode(snap *sampler.Snapshot, v view) {
 	about, add := s.cfg.Node(), s.adder(nil)
 	add("pitchpipe_build_info", 1, s.cfg.Version, runtime.Version())
 	for _, source := range about.Sources {
-		// A time in a label would make a series of its own of each silence.
+		// A time in a label would make a new series of each silence.
 		reason, _, _ := strings.Cut(source.Reason, " since ")
-		add("pitchpipe_source_up", map[bool]float64{true: 1}[source.Support == api.Supported && !source.Silent], source.Name, string(source.Support), reason)
+		add("pitchpipe_source_up", truth(source.Support == api.Supported && !source.Silent), source.Name, string(source.Support), reason)
 		if name, ok := api.EventOf(source.Name); ok && source.Group != "" {
 			add(perfInfo, 1, name, source.Group)
 		}
@@ -80,7 +80,7 @@ func (s *pages) addJob(snap *sampler.Snapshot, l window.Latest) {
 		began = l.Job.Started
 	}
 	add("pitchpipe_job_start_time_seconds", float64(began.UnixMilli())/1e3)
-	add("pitchpipe_job_ended", map[bool]float64{true: 1}[l.Job.Ended])
+	add("pitchpipe_job_ended", truth(l.Job.Ended))
 	add("pitchpipe_job_energy_idle_joules_total", l.Joules.Idle, l.Source)
 	parts := l.Joules
 	for i, v := range l.Values {
@@ -146,4 +146,11 @@ func (s *pages) addSelf(snap *sampler.Snapshot) {
 	}
 	add("pitchpipe_exporter_saves_total", float64(stats.Saves))
 	add("pitchpipe_exporter_jobs_refused_total", float64(stats.JobsRefused))
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }

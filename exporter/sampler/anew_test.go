@@ -17,8 +17,8 @@ import (
 
 func nomad(id string) attrib.Key { return attrib.Key{Manager: attrib.Nomad, ID: id, Attempt: 1} }
 
-// folder is a directory that a test makes anew under its name, as schedulers do with the
-// cgroup of a job that they start again.
+// folder is a directory that a test makes again under its name, as schedulers do with
+// the cgroup of a job that they start again.
 type folder struct {
 	path string
 	old  int
@@ -99,8 +99,8 @@ func TestAReportOfAStartThatNoScanHasSeenIsThatStarts(t *testing.T) {
 	}
 }
 
-// Where Nomad's client restarts a task in place with cgroups that are made anew, the
-// allocation is still the one attempt that the controller knows.
+// Where Nomad's client restarts a task in place with new cgroups, the allocation is
+// still the one attempt that the controller knows.
 func TestATaskThatNomadRestartsInPlaceStaysOneAttempt(t *testing.T) {
 	t.Parallel()
 	for name, gap := range map[string]time.Duration{"at once": 0, "after a while": 15 * time.Second} {
@@ -127,7 +127,7 @@ func TestATaskThatNomadRestartsInPlaceStaysOneAttempt(t *testing.T) {
 				wait(gap)
 				w.change(func() { *b = burn{from: time.Now(), cores: 2, dirs: b.dirs, birth: 2, confirmed: true} })
 				wait(3 * time.Second)
-				tell(api.Report{Epoch: 4, Nth: 1}) // the output goes on, and is read anew
+				tell(api.Report{Epoch: 4, Nth: 1}) // the output goes on, and is read again
 				tell(api.Report{Saved: true, Nth: 1})
 				tell(api.Report{Epoch: 1, Nth: 2})
 				win, ok := store.Window("nomad/"+key.ID, 1, 0, func(api.Job) bool { return true })

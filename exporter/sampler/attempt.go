@@ -13,7 +13,7 @@ import (
 )
 
 // restarted reports whether f is a later start of a job that keeps its id: the
-// scheduler counts another one, or the cgroups were made anew.
+// scheduler counts another one, or the cgroups were made again.
 func (j *job) restarted(f scanned) bool {
 	return f.Reborn(j.found) || j.counted && f.Attempt > 0 && f.Attempt != j.stored.Attempt
 }
@@ -36,7 +36,7 @@ func (s *Sampler) number(j *job, f attrib.Found) {
 }
 
 // restartedInPlace lets a job of Nomad go on with what an earlier start in the same
-// allocation has used: that is one attempt, whose samples begin anew.
+// allocation has used: that is one attempt, whose samples begin again.
 func (s *Sampler) restartedInPlace(j *job) {
 	was, ok := s.store.Attempt(j.stored)
 	if !ok {
@@ -125,7 +125,7 @@ func (s *Sampler) resume(j *job) bool {
 		return false
 	}
 	j.was, j.joules = was, was.Joules
-	j.reports.saves = was.Job.Saves // a reader that begins anew reports them again
+	j.reports.saves = was.Job.Saves // a reader that starts again repeats them
 	if !j.counted && was.Job.Attempt > 0 && j.stored.Manager != attrib.Local {
 		j.stored.Attempt = was.Job.Attempt
 	}
@@ -136,7 +136,7 @@ func (s *Sampler) resume(j *job) bool {
 // knew of jobs that it has not found: it may be ended, too, before it finds them.
 const forgotten = 15 * time.Minute
 
-// state is what the next exporter has to know.
+// state returns what the next exporter must know.
 func (s *Sampler) state(at time.Time, latest []window.Latest) State {
 	out := State{Boot: s.cfg.Boot, At: at, Jobs: make([]window.Attempt, 0, len(latest))}
 	for _, l := range latest {

@@ -58,8 +58,8 @@ type UserJoules struct {
 	Joules energy.Joules
 }
 
-// maxUsers is of how many users the joules are counted: a node that as many work on
-// forgets those first that have no job and took least.
+// maxUsers is how many users have their joules counted: a node with more forgets those
+// first that have no job and took least.
 const maxUsers = 256
 
 func (s *Sampler) userJoules() []UserJoules {
@@ -80,7 +80,7 @@ func (s *Sampler) userJoules() []UserJoules {
 	return out
 }
 
-// ErrBudgetFile means that a file is there and is no budget that may be believed.
+// ErrBudgetFile means that a file is there but is not a trusted budget.
 var ErrBudgetFile = errors.New("budget")
 
 // A budget is a line.
@@ -97,7 +97,7 @@ const maxBudgetFile = 4 << 10
 // it, that another user than root and the exporter's own can write is refused.
 type BudgetFolder struct {
 	Path string
-	// Trusted are the users beside root who may write there.
+	// Trusted are the users besides root who may write there.
 	Trusted []uint32
 }
 
@@ -133,7 +133,7 @@ func (f BudgetFolder) read(path string) (b api.Budget, err error) {
 	if err := f.trusted(st, path); err != nil {
 		return b, err
 	}
-	// Who can write a folder can put another job's file into it.
+	// A user who can write a folder can put another job's file into it.
 	for _, dir := range []string{filepath.Dir(path), f.Path} {
 		above, err := os.Stat(dir)
 		if err == nil {

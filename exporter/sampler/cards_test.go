@@ -28,7 +28,7 @@ type rack struct {
 	file string
 
 	lock  sync.Mutex
-	host  float64 // watts beside the cards
+	host  float64 // watts besides the cards
 	cards float64 // watts of these
 	took  float64 // joules of these up to since
 	since time.Time
@@ -127,7 +127,7 @@ func runRack(t *testing.T, r *rack, dir string) (*sampler.Sampler, *window.Store
 	return s, store
 }
 
-// The cards' power is none of the machine's without work, and none of its jobs'.
+// The cards' power does not count as the idle machine's or as its jobs'.
 func TestCardsThatTheNodesMeterCountsAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -166,7 +166,7 @@ func TestCardsThatTheNodesMeterCountsAreCountedOnce(t *testing.T) {
 	})
 }
 
-// What a job's cards take is its own, beside its share of the rest, and no one else's.
+// What a job's cards take is charged only to it, in addition to its share of the rest.
 func TestAJobsCardsThatTheNodesMeterCountsAreChargedOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -53,7 +53,7 @@ func (j *job) places() map[int]collector.Place {
 	return nil
 }
 
-// located adds where the job worked, and the events by which its energy is shared out.
+// located adds where the job worked, and the events that its energy is shared out by.
 // Its CPU seconds are divided among the packages as a reader saw them on each, else as
 // the CPUs that it may use were busy; its cores as its cpuset lies, else as its CPU seconds.
 func (j *job) located(u energy.Use, s sockets) energy.Use {

@@ -23,7 +23,7 @@ import (
 	"pitchpipe/exporter/window"
 )
 
-// sleepers are jobs in cgroups of their own, of processes that do nothing.
+// sleepers are jobs in their own cgroups, of processes that do nothing.
 func sleepers(tb testing.TB, jobs, processes int) {
 	tb.Helper()
 	if os.Geteuid() != 0 {

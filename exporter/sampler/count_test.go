@@ -93,7 +93,7 @@ func touch(pages, rounds int) error {
 		for i := 0; i < size; i += os.Getpagesize() {
 			mem[i] = 1
 		}
-		if err := unix.Madvise(mem, unix.MADV_DONTNEED); err != nil { // to be touched anew
+		if err := unix.Madvise(mem, unix.MADV_DONTNEED); err != nil { // to be touched again
 			return err
 		}
 	}

@@ -7,13 +7,13 @@
 // on request: readers of the store see what the timer saw.
 //
 // Jobs are searched for several times a second, so that short ones are seen and perf events
-// are opened early. A cgroup that was empty before the exporter began is no job until a
-// process enters it. A job that only an environment names never continues or replaces a job
-// with a cgroup or of another user.
+// are opened early. A cgroup that was empty before the exporter began is not a job until a
+// process enters it. A job that only an environment names never continues or replaces a job with
+// a cgroup or of another user.
 //
 // The attempt of a Slurm job is Slurm's own count as soon as it is known, else the next free
 // number. New cgroups or a higher count end an attempt. A task that Nomad restarts in place
-// stays in one attempt: its samples begin anew, its joules and checkpoints go on. Readers
+// stays in one attempt: its samples begin again, its joules and checkpoints go on. Readers
 // that can follow a job (collector.Follower) count on when its CPUs or cgroups change.
 //
 // A mark of an epoch takes a sample of its job at once, up to Config.MarkRate a second, and
@@ -26,12 +26,12 @@
 // else by what the CPUs of its cpuset did. A job's joules include its graphics cards'; while
 // those are unknown the sum is missing, and what they took comes later. The joules on a mark
 // are extrapolated from the last tick; while the meter fails, or after three intervals without
-// a reading, they are missing. A sum is called modelled where a part of it is.
+// a reading, they are missing. A sum is called modelled if a part of it is modelled.
 //
-// Each source has a worker (collector.Worker): where a call makes no step within two seconds,
-// the others go on. The snapshot says since when the source is silent, its columns are
-// missing, and what a meter counted meanwhile is in the next interval. While jobs cannot be
-// searched for, none ends and none begins, and the sender of a mark is asked to try again.
+// Each source has a worker (collector.Worker): if a call makes no progress within two seconds,
+// the others go on. The snapshot says since when the source is silent, its columns are missing,
+// and what a meter counted meanwhile is in the next interval. While jobs cannot be searched for,
+// none ends and none begins, and the sender of a mark is asked to try again.
 //
 // With Config.Keep the snapshot has the State: a job in the same cgroup of the same boot keeps
 // its joules and its count of checkpoints, and attempts that ended stay readable. Config.Journal

@@ -17,7 +17,7 @@ import (
 	"pitchpipe/exporter/window"
 )
 
-// cards are graphics cards of 50 W, of which the job in dir has one since it began.
+// cards are graphics cards of 50 W; the job in dir has one since it began.
 type cards struct {
 	mu    sync.Mutex
 	from  time.Time
@@ -176,7 +176,7 @@ func TestTheJoulesOfCardsSurviveARestartAndStayAfterTheEnd(t *testing.T) {
 		first, _ := runCards(t, w, c, sampler.Config{Keep: true, Boot: "this"})
 		wait(10*time.Second + time.Millisecond)
 		saved := first.Snapshot().State
-		again := &cards{from: time.Now(), dir: dir, all: 1, own: time.Now()} // its book begins anew
+		again := &cards{from: time.Now(), dir: dir, all: 1, own: time.Now()} // its book begins again
 		_, store := runCards(t, w, again, sampler.Config{Keep: true, Boot: "this", Earlier: saved})
 		wait(10*time.Second + time.Millisecond)
 		w.change(func() { w.jobs[key].to = time.Now() })

@@ -116,7 +116,7 @@ func later(a, b time.Time) time.Time {
 	return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare)
 }
 
-// growth is how much a counter grew; 0 where it is not known or began anew.
+// growth is how much a counter grew; 0 where it is not known or began again.
 func growth(from, to float64) float64 {
 	if math.IsNaN(from) || math.IsNaN(to) {
 		return 0
@@ -167,7 +167,7 @@ func (c *cards) see(joules float64, at time.Time, known bool) {
 	c.joules, c.at = joules, at
 }
 
-// followed is what the cards have come to by now. It never falls.
+// followed returns the cards' joules so far. It never falls.
 func (c *cards) followed(now time.Time) float64 {
 	if !c.rated {
 		return c.reached
@@ -175,7 +175,7 @@ func (c *cards) followed(now time.Time) float64 {
 	return max(c.joules+c.watts*max(now.Sub(c.at), 0).Seconds(), c.reached)
 }
 
-// took is what the cards showed more than when the last interval was closed.
+// took returns the joules that the cards added since the last interval was closed.
 func (c *cards) took() float64 {
 	if !c.shown {
 		return 0
@@ -188,7 +188,7 @@ func (c *cards) guess(now time.Time) bool {
 	return c.there && (!c.rated || !c.shown || now.Sub(c.at) > guessed)
 }
 
-// missing is an error where the meter counts cards of which nothing is known now. What
+// missing is an error where the meter counts cards that are unknown now. What
 // is not shared out meanwhile is when the cards are known again.
 func (c *cards) missing(now time.Time) error {
 	if age := now.Sub(c.at); c.counted && c.rated && age > lost {

@@ -63,8 +63,8 @@ func (s *Sampler) Mark(ctx context.Context, who peercred.Caller, report api.Repo
 // MarkFor records what a caller outside a job read in its output, with the counters of the
 // moment. The name is an id such as 42, or manager and id such as slurm/42; attempt 0 is the
 // newest. For a job that has ended and is still kept the mark is put at its end, since its
-// last lines are often read later. A line counts once, whoever reports it and however often it
-// is read. A job that is not there is ErrNoJob, once jobs have been searched for since.
+// last lines are often read later. A line counts once, no matter who reports it and how often
+// it is read. A job that is not there is ErrNoJob, once jobs have been searched for since.
 func (s *Sampler) MarkFor(ctx context.Context, name string, attempt int, report api.Report) error {
 	return s.place(ctx, markRequest{who: peercred.Caller{PID: onBehalf}, name: name, attempt: attempt, report: report})
 }
@@ -196,8 +196,8 @@ func (j *job) named(name string, attempt int) bool {
 	return (name == j.stored.ID || name == j.stored.Manager+"/"+j.stored.ID) && (attempt == 0 || attempt == j.stored.Attempt)
 }
 
-// accepts reports whether the caller may speak for the job that he is in: its user, or root
-// beside it. A task of Nomad belongs to a namespace, and runs as the users of its image.
+// accepts reports whether the caller may speak for the job that he is in: its user, or root. A
+// task of Nomad belongs to a namespace, and runs as the users of its image.
 func (s *Sampler) accepts(j *job, who peercred.Caller) bool {
 	if who.PID == onBehalf || who.UID == 0 || j.stored.Manager == attrib.Nomad || who.UID == j.uid {
 		return true
@@ -215,8 +215,8 @@ func (s *Sampler) accepts(j *job, who peercred.Caller) bool {
 	return who.UID == j.uid
 }
 
-// onBehalf stands for the process of who reports on a job's behalf: it is none of
-// this machine, and one for all jobs.
+// onBehalf stands for the process that reports on a job's behalf: it is not on this machine,
+// and one for all jobs.
 const onBehalf = -1
 
 // late records a mark for a job that has ended, and reports whether there is one. The

@@ -79,7 +79,7 @@ func TestWhatIsToldOnAJobsBehalfCountsOnce(t *testing.T) {
 	}
 }
 
-// However often its reader begins anew, each line of an output counts once.
+// Each line of an output counts once, however often its reader starts again.
 func TestEachLineOfAnOutputCountsOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -10,7 +10,7 @@ import (
 	"pitchpipe/exporter/sampler"
 )
 
-// On hosts where perf has a tree of its own, a cgroup in v2 is not where it looks.
+// On hosts where perf has its own tree, a cgroup in v2 is not where it looks.
 func TestAJobGetsAPerfCgroupWhereItHasNoneInPerfsTree(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -68,15 +68,15 @@ func (s *Sampler) readSource(ctx context.Context, name string, jobs []*job) {
 	}
 }
 
-// idleListings is how many readings in a row the processes of a job of which nothing ran
-// are taken to be those of before: they can only change by who is moved into its cgroup.
+// idleListings is how many readings in a row the processes of an idle job are taken to be
+// those of before: they can only change by what is moved into its cgroup.
 const idleListings = 7
 
 // listing is who is in a job. A call that hangs keeps its own.
 type listing struct {
 	found    attrib.Found
 	whose    bool // the job seems to be root's
-	whenever bool // and is asked for its user whoever is in it
+	whenever bool // and is asked for its user no matter who is in it
 	pids     []int
 	uid      uint32
 	known    bool

@@ -63,7 +63,7 @@ func (t *reportLog) knows(who peercred.Caller) bool {
 
 // repeated reports whether another process has reported the same already. For an epoch that
 // is: the same numbers for the newest epoch, or an older epoch; for a checkpoint: one
-// at the same time. What is none is remembered.
+// at the same time. What is not one is remembered.
 func (t *reportLog) repeated(pid int, r api.Report) bool {
 	again := pid == onBehalf && t.again(r)
 	if r.Saved {
@@ -91,7 +91,7 @@ func (t *reportLog) repeated(pid int, r api.Report) bool {
 }
 
 // again reports whether a report on the job's behalf may be of a line that was reported
-// before: its reader begins anew with the output when it is restarted. Which line it
+// before: its reader starts again with the output when it is restarted. Which line it
 // is, it counts (Report.Nth); without that every line may be.
 func (t *reportLog) again(r api.Report) bool {
 	n := &t.epochs

@@ -34,8 +34,8 @@ func marked(t *testing.T, store *window.Store, id string) string {
 	return strings.Join(out, " ")
 }
 
-// Two listeners on one output, a job that reports by itself, or both: what is said
-// twice by different processes counts once.
+// Two listeners on one output, a job that reports by itself, or both: what different processes
+// report twice counts once.
 func TestWhatAnotherProcessHasToldCountsOnce(t *testing.T) {
 	t.Parallel()
 	type say struct {
@@ -186,8 +186,8 @@ func TestAReportIsRefusedUnlessItsOwnProcessIsInTheJobOfItsUser(t *testing.T) {
 	}
 }
 
-// Slurm kills a listener right after its last line. Whoever gets its number and ends as
-// fast looks the same, but for a user of his own.
+// Slurm kills a listener right after its last line. A process that gets its number and ends as
+// fast looks the same, but for its own user.
 func TestOneThatHadEndedWhenItsConnectionWasAcceptedCountsForItsUsersJobAlone(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

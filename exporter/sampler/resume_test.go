@@ -69,7 +69,7 @@ func TestAJobsJoulesSurviveARestartOfTheExporter(t *testing.T) {
 	}
 }
 
-// restarted is the world of an exporter that begins anew and has not found a job yet, which had used joules before.
+// restarted is the world of an exporter that starts again and has not yet found a job, which had used joules before.
 func restarted(t *testing.T) (w *world, b *burn, before float64, saved sampler.State) {
 	t.Helper()
 	w = newWorld()

@@ -25,7 +25,7 @@ var ErrNoJob = errors.New("the process is in no job")
 type Finder interface {
 	Scan(ctx context.Context) []attrib.Found
 	Locate(pid int, uid uint32) (attrib.Key, bool)
-	Started(pid int) uint64 // when a process began, in ticks after boot; 0 = there is none
+	Started(pid int) uint64 // when a process began, in ticks after boot; 0 = none
 	User(pids []int) (uid uint32, ok bool)
 }
 
@@ -52,7 +52,7 @@ type Config struct {
 	PerfCgroups PerfCgroups   // default: jobs keep the cgroups that they have
 	Keep        bool          // snapshots hold what the next exporter has to know
 	Earlier     State         // what an earlier exporter left
-	Boot        string        // of the machine, by which that is believed about jobs that run
+	Boot        string        // of the machine, whose word about running jobs is believed
 	// Budget is what the administrator lets a job use, without joules where that is any number,
 	// such as BudgetFolder.Budget; nil = there are no budgets.
 	Budget func(manager, id string) (api.Budget, error)
@@ -62,7 +62,7 @@ type Config struct {
 	// "attrib" and "node": a call of one may still hang.
 	Workers map[string]*collector.Worker
 	// GPUs returns the joules of all graphics cards since any beginning, and when they were
-	// read; nil = there are none.
+	// read; nil = none.
 	GPUs func() (joules float64, at time.Time, known bool)
 	// Journal keeps at each tick what the next exporter has to know where Keep is set, so
 	// that even one that is killed sets no job's counter back; nil = it is not kept.
@@ -90,7 +90,7 @@ type Sampler struct {
 	jobs       map[attrib.Key]*job
 	ended      map[attrib.Key]*reportLog // of attempts that the store still has
 	earlier    map[inode]window.Attempt
-	leftovers  map[attrib.Key]leftover // which are no jobs
+	leftovers  map[attrib.Key]leftover // which are not jobs
 	looks      int                     // for jobs
 	began      time.Time               // of the first tick
 	started    bool                    // the first scan is over: what is new now began now
@@ -116,8 +116,7 @@ type Stats struct {
 	TickSeconds   float64 // wall-clock time that all ticks took
 }
 
-// New builds a sampler. Collectors that stand earlier win where two know the same
-// column of a job.
+// New builds a sampler. Earlier collectors win where two know the same column of a job.
 func New(cfg Config, finder Finder, collectors []collector.Collector, n NodeReader, m energy.Meter, store *window.Store) *Sampler {
 	cfg.Interval = cmp.Or(max(cfg.Interval, 0), time.Second)
 	cfg.Discover = cmp.Or(max(cfg.Discover, 0), 250*time.Millisecond)

@@ -32,8 +32,8 @@ const (
 	looksForLife = 4  // at a cgroup that was empty from the first: one look in so many
 )
 
-// questions are what the next look has to find out. They are values of their own: a look
-// that hangs must not see what becomes of the jobs meanwhile.
+// questions are what the next look has to find out. They are separate values: a look that
+// hangs must not see changes of the jobs meanwhile.
 func (s *Sampler) questions() map[attrib.Key]question {
 	out := make(map[attrib.Key]question, len(s.jobs))
 	for key, j := range s.jobs {
@@ -64,7 +64,7 @@ type leftover struct {
 // isLeftover reports whether a job that is not known is what another left behind: one that
 // has ended and was not started again, or that ended before the sampler began, whose cgroup
 // was empty when it was first looked at, and is. One that an earlier exporter counted for is
-// none, since its last value is to be read.
+// not a leftover, since its last value is to be read.
 func (s *Sampler) isLeftover(f scanned) bool {
 	left, known := s.leftovers[f.Key]
 	begins := f.anyone || known && f.Reborn(left.found)

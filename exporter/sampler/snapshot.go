@@ -19,7 +19,7 @@ type Snapshot struct {
 	Load      float64
 	Book      energy.Book
 	Source    string
-	Base      energy.Component // what the meter counts beside DRAM
+	Base      energy.Component // what the meter counts besides DRAM
 	Idle      []energy.Calibration
 	Zones     []energy.Zone // of the meter, where it has some
 	IdleWatts float64

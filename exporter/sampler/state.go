@@ -22,7 +22,7 @@ import (
 const stateVersion = 1
 
 // State is what an exporter leaves to the next one: a file that is whole or not there, and
-// beside it a Journal that is newer.
+// next to it a newer Journal.
 type State struct {
 	Version int                  `json:"version"`
 	Boot    string               `json:"boot"` // of the machine when it was written
@@ -31,7 +31,7 @@ type State struct {
 	Idle    []energy.Calibration `json:"idle,omitempty"` // what the node's parts took without work
 }
 
-// ErrState means that a file is there and is no state.
+// ErrState means that a file is there but is not a state.
 var ErrState = errors.New("state")
 
 // Boot distinguishes the machine's boots; empty where it does not say.
@@ -144,7 +144,7 @@ const (
 	// slotBytes is the size of each of the two slots, for some thousands of jobs; the file has
 	// holes.
 	slotBytes = 4 << 20
-	// recent is for how long a job that ended is in the journal: SaveState comes sooner.
+	// recent is how long a job that ended is in the journal: SaveState comes sooner.
 	recent = time.Minute
 )
 

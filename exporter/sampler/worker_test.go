@@ -106,7 +106,7 @@ func TestASourceThatHangsHoldsUpNoOther(t *testing.T) {
 		release := make(chan struct{})
 		f.set(release, nil)
 		wait(20 * time.Second)
-		// The page has its age, and of which job it is missing.
+		// The page has its age, and the job that lacks it.
 		if got := s.Snapshot().Silent; len(got) != 1 || got[0].Name != "slow" || !strings.HasPrefix(got[0].Reason, "does not answer since ") {
 			t.Errorf("silent %+v", got)
 		}

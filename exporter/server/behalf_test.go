@@ -15,7 +15,7 @@ import (
 	"pitchpipe/exporter/sampler"
 )
 
-// Who may see everything tells the same whichever way he comes.
+// A caller who may see everything tells the same whichever way he comes.
 func TestProgressIsReportedOnAJobsBehalf(t *testing.T) {
 	t.Parallel()
 	overTLS, onSocket := newSite(t, node()), &marker{}

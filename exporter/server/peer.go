@@ -107,7 +107,7 @@ func (r *rates) allow(who peercred.Share, report bool, now time.Time) bool {
 	return r.users[key].AllowN(now, 1)
 }
 
-// rated answers those who ask too often with 429. Who is not known counts as one user.
+// rated answers those who ask too often with 429. Unknown callers count as one user.
 func (s *Server) rated(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := peerOf(r.Context())

@@ -73,7 +73,7 @@ func (m *remote) serve(ctx context.Context, l net.Listener) error {
 	}, tls.NewListener(bounded, &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: m.config}), graceful)
 }
 
-// config is that of one handshake, with what the files hold now.
+// config returns the TLS configuration of one handshake, with what the files hold now.
 func (m *remote) config(*tls.ClientHelloInfo) (*tls.Config, error) {
 	now := m.own.Current()
 	return &tls.Config{

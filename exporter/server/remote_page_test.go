@@ -13,7 +13,7 @@ import (
 	"pitchpipe/exporter/server"
 )
 
-// The commands of the page make certificates by which a controller reads an exporter.
+// The commands of the page make certificates that let a controller read an exporter.
 func TestTheCertificatesOfThePageLetTheControllerIn(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("openssl"); err != nil {

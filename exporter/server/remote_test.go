@@ -173,8 +173,8 @@ func TestCertificatesAreRenewedWithoutARestart(t *testing.T) {
 	if _, err := c.Jobs(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// The exporter gets a new certificate and a new authority for its callers. Who
-	// has the old one is out, with the connection that he has.
+	// The exporter gets a new certificate and a new authority for its callers. A
+	// caller with the old one is out, with the connection that he has.
 	next := certstest.New(t, "next")
 	next.Renew(t, s.files, node(), next)
 	until(t, "the old certificate is refused", func() bool {
@@ -250,7 +250,7 @@ func TestServingOverTLSNeedsAllThatMakesItSafe(t *testing.T) {
 	good := ca.Files(t, node(), ca)
 	another := ca.Files(t, node(), ca)
 	open := ca.Files(t, node(), ca)
-	if err := os.Chmod(open.Key, 0o604); err != nil { //nolint:gosec // that is what has to be refused
+	if err := os.Chmod(open.Key, 0o604); err != nil { //nolint:gosec // that is what must be refused
 		t.Fatal(err)
 	}
 	empty := filepath.Join(t.TempDir(), "empty")

@@ -40,7 +40,7 @@ type Config struct {
 	// refuses all reports: a number that means another process would credit them to
 	// its job. Empty = it can.
 	Blind string
-	// Readers are the users beside root who may see the jobs of all users.
+	// Readers are the users besides root who may see the jobs of all users.
 	Readers []uint32
 	// ShowJobs shows on /metrics the jobs of all users to every user of this machine;
 	// else each sees those that he sees on the socket.
@@ -124,8 +124,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// bindAgain is after how long an address is tried again that cannot be listened on: at boot it
-// may not be there yet.
+// bindAgain is the wait before an address that cannot be listened on is tried again: at boot
+// it may not be there yet.
 const bindAgain = 5 * time.Second
 
 // listen serves an address, and tries again where that cannot be: the jobs' samples matter more.

@@ -92,7 +92,7 @@ func (s *site) client(t *testing.T, own certs.Files) *api.Client {
 	return c
 }
 
-// hears waits until the log has a text: a handshake is refused beside the answer.
+// hears waits until the log has a text: a handshake is refused concurrently with the answer.
 func (s *site) hears(t *testing.T, text string) {
 	t.Helper()
 	until(t, "the log has "+text, func() bool { return strings.Contains(s.said.String(), text) })

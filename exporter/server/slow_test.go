@@ -15,8 +15,8 @@ import (
 	"pitchpipe/exporter/server"
 )
 
-// A caller who asks for megabytes and reads none of them holds up neither the samples nor
-// those who read.
+// A caller who asks for megabytes and reads none of them does not hold up the samples or
+// other readers.
 func TestASlowClientHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	store := fill(t)

@@ -23,7 +23,7 @@ func TestWhatComesLateStandsAtTheEndOfItsAttempt(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		attempt int
-		want    int // attempt; 0 = there is none
+		want    int // attempt; 0 = none
 	}{
 		{"local/7", 1, 1}, {"7", 1, 1}, {"local/7", 0, 2}, {"local/7", 3, 0}, {"nomad/7", 1, 0}, {"local/8", 1, 0}, {"9", 0, 0},
 	} {
@@ -43,7 +43,7 @@ func TestWhatComesLateStandsAtTheEndOfItsAttempt(t *testing.T) {
 			{Seq: 3, Time: at(5), Values: map[string]float64{api.ColCPUSeconds: 9}, Mark: &api.Report{Epoch: 3}, Ended: true},
 			{Seq: 4, Time: at(5), Values: map[string]float64{api.ColCPUSeconds: 9}, Mark: &api.Report{Epoch: 4}, Ended: true},
 		},
-		2: { // of which nothing was read
+		2: { // that was never read
 			{Seq: 1, Time: at(8), Values: map[string]float64{}, Ended: true},
 			{Seq: 2, Time: at(8), Values: map[string]float64{}, Mark: &api.Report{Epoch: 3}, Ended: true},
 			{Seq: 3, Time: at(8), Values: map[string]float64{}, Mark: &api.Report{Epoch: 4}, Ended: true},

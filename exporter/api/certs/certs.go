@@ -21,7 +21,7 @@ type Files struct {
 	CA   string // certificates of the authorities that are believed
 }
 
-// Material is what the files held at one time. It does not change.
+// Material is what the files held at a certain time. It does not change.
 type Material struct {
 	Certificate tls.Certificate
 	CA          *x509.CertPool

@@ -114,7 +114,7 @@ func TestFilesThatCannotBeUsedAreRefused(t *testing.T) {
 		{"a file is missing", func(_ *testing.T, f *certs.Files) { f.CA += ".missing" }, "no such file"},
 		{"a folder", func(_ *testing.T, f *certs.Files) { f.Cert = filepath.Dir(f.Cert) }, "no file of at most"},
 		{"a key that all users can read", func(t *testing.T, f *certs.Files) {
-			if err := os.Chmod(f.Key, 0o644); err != nil { //nolint:gosec // that is what has to be refused
+			if err := os.Chmod(f.Key, 0o644); err != nil { //nolint:gosec // that is what must be refused
 				t.Fatal(err)
 			}
 		}, "want 0600 or 0640"},

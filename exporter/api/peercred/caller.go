@@ -114,7 +114,7 @@ func (c *Caller) find(conn *net.UnixConn) {
 	})
 }
 
-// Started returns when a process began, in ticks after boot; 0 = there is none. A number
+// Started returns when a process began, in ticks after boot; 0 = none. A number
 // recurs only after all others, which takes many ticks.
 func Started(pid int) uint64 {
 	p, err := procfs.NewProc(pid)

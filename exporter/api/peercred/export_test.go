@@ -1,6 +1,6 @@
 package peercred
 
-// Enter takes a place; nil = there is none.
+// Enter takes a place; nil = none.
 func (l *Listener) Enter(uid uint32, known, owns bool) (leave func()) {
 	return l.enter(Share{UID: uid}, known, owns)
 }

@@ -135,7 +135,7 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
-// Subordinates are the uids that users may take beside their own, as /etc/subuid gives
+// Subordinates are the uids that users may take besides their own, as /etc/subuid gives
 // them out. It is read again when it changes.
 type Subordinates struct {
 	Path string // empty = /etc/subuid
@@ -151,7 +151,7 @@ type span struct {
 	owner       uint32
 }
 
-// owner returns the user who holds a uid: its own one where it is no subordinate.
+// owner returns the user who holds a uid: itself where it is not a subordinate.
 func (s *Subordinates) owner(uid uint32) uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,7 +173,7 @@ func (s *Subordinates) owner(uid uint32) uint32 {
 	return uid
 }
 
-// Above that a range is no user's: it covers the machine's own.
+// Above that a range belongs to no user: it covers the machine's own.
 const maxRange = 1 << 24
 
 // parse reads lines of OWNER:FIRST:COUNT, in which the owner is a name in /etc/passwd or a

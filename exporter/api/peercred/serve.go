@@ -119,8 +119,8 @@ type Complaints struct {
 
 const maxComplaints = 20
 
-// Handle implements slog.Handler for what http.Server logs: a handshake that failed, or
-// trouble of its own.
+// Handle implements slog.Handler for what http.Server logs: a handshake that failed, or its own
+// trouble.
 func (c *Complaints) Handle(_ context.Context, r slog.Record) error {
 	if rest, ok := strings.CutPrefix(r.Message, "http: TLS handshake error from "); ok {
 		caller, reason, _ := strings.Cut(rest, ": ")

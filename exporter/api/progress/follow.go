@@ -47,16 +47,16 @@ func Follow(ctx context.Context, cfg Config, report func(context.Context, api.Re
 	})
 }
 
-// begins is for how long an exporter that does not know a job may only not know it yet:
-// it looks for jobs several times a second, and a loaded node takes its time.
+// begins is how long an exporter may take to find a job: it looks for jobs several times a second,
+// and a loaded node takes its time.
 const begins = 10 * time.Second
 
-// Read is Follow for a process outside the job, to which its output comes as a stream: it
-// reads from output until that ends, fails or ctx ends, and calls report for each line
-// that matches, with the time at which it was read and its count (Report.Nth); Path,
-// Offset and Poll's use for looking are Follow's alone. What was read is then delivered
-// for at most Drain. The end of the stream is no error; a stream that failed is, and so
-// is what could not be delivered. A line that is cut off by the end is not reported.
+// Read is Follow for a process outside the job that gets its output as a stream: it reads from
+// output until that ends, fails or ctx ends, and calls report for each line that matches, with the
+// time at which it was read and its count (Report.Nth); Path, Offset and Poll's use for looking are
+// Follow's alone. What was read is then delivered for at most Drain. The end of the stream is not
+// an error. A failed stream is one, and so is a report that could not be delivered. A line that is
+// cut off by the end is not reported.
 //
 // report is usually api.Client.ReportFor. A report that it answers with api.ErrNotFound
 // is tried again for ten seconds, since the job may just begin, then given up; others as
@@ -90,8 +90,8 @@ func (c Config) filled() Config {
 	return c
 }
 
-// deliver reads, delivers what was read beside that, and goes on delivering for a while after
-// the reading has ended. Where a job may be beginning, its lines are counted.
+// deliver reads, delivers what was read meanwhile, and goes on delivering for a while after the
+// reading has ended. Where a job may be beginning, its lines are counted.
 func (c Config) deliver(ctx context.Context, begins time.Duration, report func(context.Context, api.Report) error, read func(see func(line []byte)) error) error {
 	m, err := NewMatcher(c.Pattern, c.Total)
 	if err != nil && (c.Pattern != nil || c.Done == nil) {
@@ -207,7 +207,7 @@ type outbox struct {
 	log     *slog.Logger
 	pause   time.Duration
 	report  func(context.Context, api.Report) error
-	begins  time.Duration // for how long a job that is not known may be beginning; 0 = without end
+	begins  time.Duration // how long a job that is not known may be beginning; 0 = without end
 	absent  bool          // it is not: what comes is tried once
 	waiting chan api.Report
 	lost    int // the oldest ones, when as many waited as there is room for
@@ -248,8 +248,8 @@ func (o *outbox) run(ctx context.Context) error {
 	return errors.Join(refused, o.losses(0))
 }
 
-// begin reports that the reading begins, beside what is read, until that ends. The exporter may
-// not have found the job yet, and an older one does not know such a report.
+// begin reports that the reading begins, concurrently with the reading, until that ends. The
+// exporter may not have found the job yet, and an older one does not know such a report.
 func (o *outbox) begin(ctx context.Context) {
 	r := api.Report{Begins: true, Time: time.Now()}
 	for pause := o.pause; ; pause = min(2*pause, 2*time.Second) {

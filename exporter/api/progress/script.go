@@ -24,8 +24,8 @@ var ErrHidden = errors.New("the process does not show its files")
 // line that it writes before it is seen may be lost.
 const look = time.Millisecond
 
-// Script is the process of a batch script of the caller's own user, beside which a scheduler
-// started the caller. Nothing of the job is opened, and no signal is sent.
+// Script is the process of a batch script of the caller's own user; a scheduler started the
+// caller next to it. Nothing of the job is opened, and no signal is sent.
 type Script struct {
 	pid   int
 	fd    int       // of the process, so that no other under its number is meant
@@ -44,7 +44,7 @@ func FindScript(pid int) (*Script, error) {
 		return nil, errors.Join(fmt.Errorf("process %d: %w", pid, err), t.Close())
 	}
 	t.began = began
-	// Of a process that init has adopted the parent says nothing.
+	// The parent of a process that init has adopted says nothing.
 	if _, made, err := birth(parent); err == nil && parent > 1 {
 		t.began = made
 	}
@@ -76,10 +76,10 @@ func (t *Script) Wait(ctx context.Context) error {
 	}
 }
 
-// Output waits until the process runs what its scheduler made it for, and returns the
-// file that its standard output goes to, and the size of that when this attempt began:
-// what stands before it belongs to others. The path is empty where it is no plain file.
-// A process that ends before is fs.ErrNotExist.
+// Output waits until the process runs what its scheduler made it for. It returns the file
+// that its standard output goes to, and the size of that when this attempt began: what comes
+// before belongs to others. The path is empty where it is not a plain file. A process that
+// ends before is fs.ErrNotExist.
 func (t *Script) Output(ctx context.Context) (path string, offset int64, err error) {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()

@@ -48,7 +48,7 @@ func TestOutputIsWhereItStays(t *testing.T) {
 	}
 }
 
-// A shell that is stopped within a command of its own with a redirection is not followed there.
+// A shell that is stopped within its own command with a redirection is not followed there.
 func TestAShellThatPutItsOutputAsideIsFoundOut(t *testing.T) {
 	t.Parallel()
 	for _, shell := range []string{"sh", "bash"} {

@@ -15,8 +15,8 @@ import (
 	"pitchpipe/exporter/api/peercred/peercredtest"
 )
 
-// Others who take all connections that they get, idle or slow, keep neither the owner of a
-// job nor the operator out, and the sampler samples on.
+// Others who take all connections that they get, idle or slow, do not keep out the owner
+// of a job or the operator, and the sampler samples on.
 func TestOwnersAndOperatorsGetInBesideACrowd(t *testing.T) {
 	const owner, id = 64101, "crowded"
 	dirs := leaves(t, id+".1")

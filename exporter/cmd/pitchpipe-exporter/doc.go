@@ -3,20 +3,19 @@
 // which ones are missing and why; pitchpipe-exporter doctor says it to people, with
 // the command that mends each.
 //
-// Which perf events are counted beside the software events --perf.events says; those
-// that the node lacks are left out, and each job's schema names those that are counted.
+// --perf.events says which perf events are counted besides the software events. Those that
+// the node lacks are left out, and each job's schema names those that are counted.
 //
-// What further sources take, all of it opt-in: CAP_PERFMON for perf (CAP_SYS_ADMIN before
-// Linux 5.8, and on kernels of Debian and Ubuntu while kernel.perf_event_paranoid is above
-// 2); CAP_SYS_PTRACE, and CAP_DAC_READ_SEARCH since such files are their owners' alone, for
-// the environments, IO and programs of others' processes, by which
-// Slurm jobs without cgroups are found; read access to energy_uj for RAPL. --perf.leaf moves
-// schedulers' jobs on hosts with v1 cgroups, in the tree that perf looks in (see
-// perf.Cgroups), and needs root. --attrib.environ=any lets every user name any job in his
-// processes' environments, which only a node without cgroups, with users who trust each
-// other, has a use for.
+// Further sources need the following, all of it opt-in: CAP_PERFMON for perf (CAP_SYS_ADMIN
+// before Linux 5.8, and on kernels of Debian and Ubuntu while kernel.perf_event_paranoid is
+// above 2); CAP_SYS_PTRACE, and CAP_DAC_READ_SEARCH since such files are their owners'
+// alone, for the environments, IO and programs of others' processes, which identify Slurm
+// jobs without cgroups; read access to energy_uj for RAPL. --perf.leaf moves schedulers'
+// jobs on hosts with v1 cgroups, in the tree that perf looks in (see perf.Cgroups), and
+// needs root. --attrib.environ=any lets every user name any job in his processes'
+// environments. That is useful only on a node without cgroups whose users trust each other.
 //
-// Who reads beside root: each user his own jobs; the accounts of --api.readers, on the
+// Who may read besides root: each user his own jobs; the accounts of --api.readers, on the
 // socket, all; and the certificates of --api.clients, on --api.listen-address, all (see
 // exporter/server/REMOTE.md).
 //

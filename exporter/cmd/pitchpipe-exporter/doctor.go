@@ -90,7 +90,7 @@ func consult(ctx context.Context, o options, flags bool) (doctor.Facts, error) {
 	f := doctor.Facts{Socket: o.serving.Socket, SocketErr: err, Flags: flags}
 	if err == nil && !flags && running.Exporter != nil {
 		f.Node, f.Exporter, f.Running = running, *running.Exporter, true
-		jobs, _ := client.Jobs(ask) // without them nothing is said of any
+		jobs, _ := client.Jobs(ask) // without them none is mentioned
 		count(&f, jobs)
 	} else if err := imagine(ctx, o, &f); err != nil {
 		return doctor.Facts{}, err

@@ -155,7 +155,7 @@ func TestJobsThatPerfDoesNotCountAreNamed(t *testing.T) {
 	}
 }
 
-// A recorded host of RHEL 8's kind: perf has a tree of its own, in which Slurm makes nothing.
+// A recorded host of RHEL 8's kind: perf has its own tree, in which Slurm makes nothing.
 func TestTheDoctorComparesTheCgroupsOfJobsWithPerfsTree(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

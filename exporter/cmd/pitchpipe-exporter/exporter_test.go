@@ -140,7 +140,7 @@ func exporterOn(t *testing.T, socket string, more ...string) *api.Client {
 	}
 }
 
-// leaves makes the job's cgroup in every hierarchy of which a job has one, or skips
+// leaves makes the job's cgroup in every hierarchy where a job has one, or skips
 // and says why.
 func leaves(t *testing.T, name string) (dirs []string) {
 	t.Helper()

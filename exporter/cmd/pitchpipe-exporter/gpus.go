@@ -19,7 +19,7 @@ import (
 
 // gpuOptions are where readings of GPUs may come from.
 type gpuOptions struct {
-	helper string // program, empty = pitchpipe-gpu beside this program or on PATH
+	helper string // program, empty = pitchpipe-gpu next to this program or on PATH
 	smi    string // program, empty = nvidia-smi on PATH
 	dcgm   string // URL, empty = none
 }
@@ -97,7 +97,7 @@ func (g gpus) waits() bool {
 	return g.driver != "" && err != nil
 }
 
-// sources is what there is to be said of the cards at this moment.
+// sources is the state of the cards at this moment.
 func (g gpus) sources(ctx context.Context) []api.Source {
 	if g.waits() {
 		return []api.Source{{Name: "gpu/nvidia", Support: api.Unsupported, Reason: "there is an NVIDIA card, and no driver yet: " + g.driver + " is not there"}}
@@ -123,7 +123,7 @@ func nvidiaCard(root hostfs.Root) bool {
 	})
 }
 
-// program is the one that was named, else one beside this program, else one on PATH.
+// program is the one that was named, else one next to this program, else one on PATH.
 func program(named, name string) string {
 	self, err := os.Executable()
 	if beside := filepath.Join(filepath.Dir(self), name); err == nil && named == "" {

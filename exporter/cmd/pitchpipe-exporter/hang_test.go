@@ -27,7 +27,7 @@ func hang(t *testing.T, path, text string) (free func()) {
 		t.Fatal(err)
 	}
 	free = sync.OnceFunc(func() {
-		// Whoever waits for a writer has one now, and reads on until it is gone.
+		// A reader that waits for a writer has one now, and reads on until it is gone.
 		writer, err := os.OpenFile(path, os.O_RDWR, 0)
 		if err != nil {
 			t.Error(err)
@@ -42,7 +42,7 @@ func hang(t *testing.T, path, text string) (free func()) {
 	return free
 }
 
-// up is what the page says of a source: its whole line.
+// up is what the page says about a source: its whole line.
 func up(t *testing.T, socket, source string) string {
 	t.Helper()
 	for line := range strings.Lines(scrape(t, socket)) {
@@ -66,8 +66,8 @@ func plantJob(t *testing.T, root string) (dir string) {
 	return dir
 }
 
-// Sources that hang while the exporter begins keep none of the others away, and are told
-// as silent, which is neither denied nor absent.
+// Sources that hang while the exporter begins do not keep others away, and are reported
+// as silent, not as denied or absent.
 func TestSourcesThatHangWhenItBeginsStopNoSampling(t *testing.T) {
 	t.Parallel()
 	dir := plantNode(t)

@@ -115,8 +115,8 @@ func tell(ctx context.Context, c *nomad.Client, client *api.Client, alloc *nomad
 	})
 }
 
-// output reads by the plain path: each call of AllocFS leaves a connection behind, of
-// which an agent allows a hundred.
+// output reads by the plain path: each call of AllocFS leaves a connection behind, and an
+// agent allows a hundred.
 func output(ctx context.Context, c *nomad.Client, alloc *nomad.Allocation, to io.Writer) error {
 	for offset := int64(0); ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
 		now, _, err := c.Allocations().Info(alloc.ID, nil)

@@ -1,6 +1,6 @@
 // Pitchpipe-gpu writes what the node's NVIDIA GPUs do, one JSON object of package card a line,
 // until it is stopped or its output is closed. The exporter starts it, and kills it when it
-// falls silent: a call into a driver that hangs does not return, and stops this program alone.
+// falls silent: a call into a driver that hangs does not return, and stops only this program.
 //
 // In: the path of NVIDIA's management library, which is loaded while the program runs; so this
 // is not a static program like the exporter. Out: readings. A function that the library lacks,

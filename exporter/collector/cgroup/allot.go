@@ -12,7 +12,7 @@ import (
 	"pitchpipe/exporter/hostfs"
 )
 
-// lately is for how long what seldom changes stands.
+// lately is how long a reading of what seldom changes is kept.
 const lately = 4 * time.Second
 
 // allotted is how many cores are a job's, 0 = it was given no number, or why it is unknown.
@@ -22,9 +22,9 @@ type allotted struct {
 }
 
 // allot says how many cores are the job's: the CPUs of a cpuset that was made for it; of
-// CPUs that it shares with others, those of a narrower affinity, else its part by the
-// weights of its cgroup and of those beside it. Without any of these it was given no number of
-// cores: that it may use them all is no allocation.
+// CPUs that it shares with others, those of a narrower affinity, else its part by the weights
+// of its cgroup and of the sibling cgroups. Without any of these it was given no number of
+// cores: permission to use them all is not an allocation.
 func (r *reader) allot(m collector.Moment) allotted {
 	online := r.collector.onlineCPUs(m.Time)
 	set, err := cpuset(r.legacy["cpuset"], r.unified)
@@ -72,7 +72,7 @@ func cpuset(v1, v2 string) ([]int, error) {
 	return nil, nil
 }
 
-// CPUs reads the CPUs that a job's cpuset gives it, nil if it has none of its own.
+// CPUs reads the CPUs that a job's cpuset gives it, nil if it has no own cpuset.
 func CPUs(dirs map[string]string) []int {
 	cpus, _ := cpuset(legacy(dirs)["cpuset"], dirs[hostfs.Unified])
 	return cpus
@@ -115,8 +115,8 @@ type pool struct {
 	telling bool    // one of them has not the weight that the kernel gives them all
 }
 
-// part is the job's share of the CPUs by the weights of its cgroup and those beside it; 0
-// if none of them was given a weight.
+// part is the job's share of the CPUs by the weights of its cgroup and its siblings; 0 if none
+// of them was given a weight.
 func (r *reader) part(now time.Time) float64 {
 	dir, file, usual := r.unified, "cpu.weight", 100.0
 	if v1 := r.legacy["cpu"]; v1 != "" {

@@ -13,7 +13,7 @@ import (
 	"pitchpipe/test/sandbox"
 )
 
-// A node of eight CPUs, and what is said of a job that may use them all.
+// A node of eight CPUs, and what is said about a job that may use them all.
 func TestAJobHasTheCoresThatItWasGiven(t *testing.T) {
 	t.Parallel()
 	const (

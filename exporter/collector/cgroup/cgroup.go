@@ -103,8 +103,8 @@ type reader struct {
 	failed bool             // the last whole reading was incomplete
 }
 
-// skipped is how many readings in a row of a job of which nothing ran repeat what the last
-// whole one found: only others change it then, who take its memory or write its pages back.
+// skipped is how many readings in a row of an idle job repeat what the last whole one
+// found: then only others change it, by taking its memory or writing its pages back.
 const skipped = 7
 
 // read reads a file of a cgroup; the result is valid until the next call.
@@ -122,7 +122,7 @@ func (r *reader) number(dir, file string) (float64, error) {
 }
 
 // Read reads each group of columns by itself, so one that is missing does not
-// affect the others. Files that a hierarchy does not have are no error.
+// affect the others. Files that a hierarchy does not have are not an error.
 func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Values) error {
 	failed := ignoreMissing("cpu", r.cpu(out))
 	usage, known := out[api.ColCPUSeconds]

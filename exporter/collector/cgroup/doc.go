@@ -9,6 +9,6 @@
 // The cores of a job are those of a cpuset that was written for it. If it shares its CPUs,
 // they are those of its first process's affinity if that is narrower, else its share by
 // cpu.weight or cpu.shares among the sibling cgroups with processes, as those of Nomad. If
-// no sibling was given a weight, the number is missing: to be allowed on every CPU is no
-// allocation.
+// no sibling was given a weight, the number is missing: permission to use every CPU is not
+// an allocation.
 package cgroup

@@ -42,9 +42,9 @@ func (c *cards) take(joules float64) float64 {
 	return took
 }
 
-// rest reports whether the remainder is what the machine takes beside cards that do nothing.
-// Beside working cards it is not: both meters are some per cent off, and fans and power
-// supplies work for the cards.
+// rest reports whether the remainder is what the machine takes besides idle cards. With
+// working cards it is not: both meters are some per cent off, and fans and power supplies
+// work for the cards.
 func (c *cards) rest() bool { return c.calm && c.owed == 0 }
 
 // end bounds what is owed.

@@ -31,7 +31,7 @@ type counter struct {
 	idle    idle
 }
 
-// update reads the counter. After an error it stands still: the next reading has what it missed.
+// update reads the counter. After an error it does not move: the next reading has what it missed.
 func (c *counter) update(elapsed time.Duration) error {
 	c.since += max(elapsed, 0)
 	now, err := c.read()
@@ -92,9 +92,9 @@ func knownRanges() []uint64 {
 }
 
 const (
-	// No part of a machine that has a counter of its own takes more.
+	// No part of a machine that has its own counter takes more.
 	mostWatts = 5_000
-	// usualWatts is a heavy load, by which the time between two readings is bounded.
+	// usualWatts is a heavy load, which bounds the time between two readings.
 	usualWatts = 1_000
 	// A range that the kernel does not state is believed if it gives at most so many times the
 	// power before, plus so many watts.

@@ -10,7 +10,7 @@ import (
 )
 
 // NewPMCounters returns a meter of /sys/cray/pm_counters, which the controller of a Cray node
-// updates ten times a second and shows to all users: processors and memory, and beside them
+// updates ten times a second and shows to all users: processors and memory, and in addition
 // the node and its accelerators. A node without parts is counted as a whole, accelerators
 // included.
 func NewPMCounters(root hostfs.Root, model Model) (*Measured, error) {

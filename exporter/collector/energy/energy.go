@@ -58,7 +58,7 @@ func (a Activity) share(c Cores) float64 {
 	return min(max(c.Busy/all, 0), 1)
 }
 
-// of is what the cores of a package did.
+// of returns what the cores of a package did.
 func (a Activity) of(pkg int) Cores {
 	if c, ok := a.Packages[pkg]; ok && pkg != Whole {
 		return c
@@ -84,7 +84,7 @@ type Split struct {
 	WithGPUs bool
 }
 
-// Active is what the work took.
+// Active returns the joules above idle.
 func (s Split) Active() float64 { return s.Total - s.Idle }
 
 func split(parts []Part) Split {
@@ -100,12 +100,12 @@ func split(parts []Part) Split {
 type Meter interface {
 	// Source is PerfPower, RAPL, BMC, HWMon or Modelled.
 	Source() string
-	// Base is what it counts beside DRAM: Package or Node. It never changes.
+	// Base is what it counts besides DRAM: Package or Node. It never changes.
 	Base() Component
 	// Within is the longest time that it may go unread; 0 = any.
 	Within() time.Duration
 	// Read updates its counters; elapsed is the time since the last call. An error concerns
-	// counters that stand still: the next reading has what they missed.
+	// counters that did not move: the next reading has what they missed.
 	Read(ctx context.Context, elapsed time.Duration) error
 	// Settle returns the joules since the last call, as of the last reading. ok is false for
 	// the first call.

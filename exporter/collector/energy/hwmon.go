@@ -31,7 +31,7 @@ type SensorRule struct {
 	Package     int       // Whole: {n} in Label has it
 }
 
-// ParseSensors reads rules and puts those of KnownSensors behind them. Every error is ErrSensor.
+// ParseSensors reads rules and puts those of KnownSensors after them. Every error is ErrSensor.
 func ParseSensors(rules ...string) (Sensors, error) {
 	for _, k := range KnownSensors() {
 		rules = append(rules, k.Rule)
@@ -61,7 +61,7 @@ func ParseSensors(rules ...string) (Sensors, error) {
 	return out, nil
 }
 
-// judge reports what a sensor counts, and of which socket.
+// judge returns what a sensor counts, and its socket.
 func (s Sensors) judge(chip, label, file string) (Component, int) {
 	for _, r := range s {
 		if _, ok := fits(r.Chip, chip); !ok {
@@ -99,8 +99,8 @@ func fits(pattern, name string) (number int, ok bool) {
 type Known struct{ Rule, What string }
 
 // KnownSensors are those that measure a socket or the machine. All others are ignored: rails
-// of regulators, power supplies of which there may be several, disks, and graphics cards,
-// which have a source of their own.
+// of regulators, power supplies (there may be several), disks, and graphics cards, which have
+// their own source.
 func KnownSensors() []Known {
 	return []Known{
 		{"amd_energy/Esocket{n}=package", "energy of AMD EPYC's sockets"},

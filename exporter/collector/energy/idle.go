@@ -69,7 +69,7 @@ func (i *idle) add(joules, busyShare float64, a Activity) {
 // stir ends a calm.
 func (i *idle) stir() { i.joules, i.calm = 0, 0 }
 
-// now is what the part takes without work, and how that is known.
+// now returns the idle watts of the part, and how they are known.
 func (i *idle) now() (watts float64, basis string) {
 	switch {
 	case i.known:

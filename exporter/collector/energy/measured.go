@@ -31,7 +31,7 @@ var errTwice = errors.New("two counters of one name")
 func measured(source string, counters []*counter, model Model, none string) (*Measured, error) {
 	m := &Measured{source: source, counters: counters}
 	seen := map[string]bool{}
-	var base []*counter // what counts beside DRAM
+	var base []*counter // what counts besides DRAM
 	for _, c := range counters {
 		if seen[c.id] {
 			return nil, fmt.Errorf("%s: %w: %s", source, errTwice, c.id)

@@ -11,7 +11,7 @@ import (
 )
 
 // NewPowercap returns a meter of the package and DRAM zones of the powercap tree. The others
-// are shown: core and uncore are part of package, psys is beside all of them, and
+// are shown: core and uncore are part of package, psys is apart from all of them, and
 // intel-rapl-mmio counts a package a second time, unless it alone counts it. The error says
 // why there is none: collector.ErrUnsupported, or fs.ErrPermission if the counters are closed.
 func NewPowercap(root hostfs.Root, model Model) (*Measured, error) {
@@ -52,7 +52,7 @@ const (
 	packageName = "package-"
 )
 
-// newZone returns nil for what is no zone.
+// newZone returns nil for what is not a zone.
 func newZone(top, id string) *counter {
 	name := hostfs.Text(filepath.Join(top, id, "name"))
 	if name == "" || !strings.HasPrefix(id, rapl) && !strings.HasPrefix(id, mmio) {

@@ -6,10 +6,10 @@ type Joules struct {
 	Idle   float64 // of the same: what they would have taken without work
 	// DRAMActive and DRAMIdle are the DRAM's part of these two.
 	DRAMActive, DRAMIdle float64
-	GPU                  float64 // of graphics cards, beside both
+	GPU                  float64 // of graphics cards, besides both
 }
 
-// Total is all of it.
+// Total returns the sum of all parts, in joules.
 func (j Joules) Total() float64 { return j.Active + j.Idle + j.GPU }
 
 // Plus adds.

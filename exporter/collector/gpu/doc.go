@@ -1,6 +1,6 @@
 // Package gpu knows what the node's NVIDIA GPUs do and which job does it.
 //
-// In: readings of the helper program pitchpipe-gpu, a process of its own, so that a driver
+// In: readings of the helper program pitchpipe-gpu, a separate process, so that a driver
 // that hangs stops nothing else; if that gives none, of one long-lived nvidia-smi; if that
 // gives none, of a dcgm-exporter on this machine. Out: joules, watts, busy share and memory of
 // each GPU, and each job's share. The package never loads a library and never changes

@@ -15,7 +15,7 @@ import (
 func (*Source) Name() string { return "gpu" }
 
 // Probe reports what the last reading has. A driver that refuses is "denied"; GPUs that
-// cannot be read beside others that can are a source of their own that does not answer.
+// cannot be read while others can are a separate source that does not answer.
 func (s *Source) Probe(context.Context) []api.Source {
 	now := s.Snapshot()
 	if now.Backend == "" {

@@ -110,7 +110,7 @@ func TestABackendThatDiesIsStartedAgainAndNothingIsCountedTwice(t *testing.T) {
 		s := gpu.NewSource(nil, b)
 		end := run(t, s)
 		time.Sleep(6 * time.Second)
-		// 0, 100, 200, gone; anew at 0 as after a new driver, 100, 200.
+		// 0, 100, 200, gone; again at 0 as after a new driver, 100, 200.
 		if got := s.Snapshot(); b.starts < 2 || got.Accounts[0].Used != 300 && got.Accounts[0].Used != 400 {
 			t.Errorf("%v J after %d starts; want the differences within each, and no more", got.Accounts[0].Used, b.starts)
 		}
@@ -334,7 +334,7 @@ func TestGPUsAreReadOftenHoweverSeldomSamplesAreTaken(t *testing.T) {
 	}
 }
 
-// A driver that hangs lets no helper go: whoever reads it goes on all the same.
+// A driver that hangs lets no helper go: its reader goes on all the same.
 func TestAHelperThatHangsIsEndedWithItsChildren(t *testing.T) {
 	t.Parallel()
 	mark := filepath.Join(t.TempDir(), "child")

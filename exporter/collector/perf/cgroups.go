@@ -41,8 +41,8 @@ type Cgroups struct {
 }
 
 // CgroupsNeeded returns the hierarchy that perf looks in, on hosts whose schedulers make their
-// cgroups in others: a v1 tree of perf's own, which neither Slurm nor Nomad knows, else v2
-// beside v1. On others it returns ErrNoCgroupsNeeded.
+// cgroups in others: perf's own v1 tree, which Slurm and Nomad do not know, else v2 next to
+// v1. On others it returns ErrNoCgroupsNeeded.
 func CgroupsNeeded(root hostfs.Root) (hostfs.Hierarchy, error) {
 	all := root.Hierarchies()
 	h, ok := hostfs.PerfHierarchy(all)
@@ -81,7 +81,7 @@ func NewCgroups(root hostfs.Root) (*Cgroups, error) {
 func (m *Cgroups) Hierarchy() string { return m.tree }
 
 // Put makes a cgroup if it is not there and moves those of the processes to it
-// that are elsewhere. Processes that ended meanwhile are no error; an error of some
+// that are elsewhere. Processes that ended meanwhile are not an error; an error of some
 // processes does not keep the others away.
 func (m *Cgroups) Put(name string, pids []int) (dir string, err error) {
 	if name == "" || strings.ContainsAny(name, "/\n") || strings.HasPrefix(name, ".") {

@@ -15,10 +15,10 @@
 // A group of further events that cannot be opened on each CPU of a job is not counted
 // for that job, and the reader says why (collector.Selective).
 //
-// Groups are opened by x/sys/unix. hodgesds/perf-utils hides the kernel's error number, by
-// which denied differs from unsupported, excludes the hypervisor, which the power, msr and
-// uncore PMUs refuse, ignores short reads, by which an offline CPU is known, and keeps its
-// buffers in a global. It numbers the tracepoints.
+// Groups are opened by x/sys/unix. hodgesds/perf-utils hides the kernel's error number, which
+// tells denied from unsupported, excludes the hypervisor, which the power, msr and uncore
+// PMUs refuse, ignores short reads, which show an offline CPU, and keeps its buffers in a
+// global. It numbers the tracepoints.
 //
 // Cgroups gives jobs of v1 hosts a cgroup where perf looks, on request.
 package perf

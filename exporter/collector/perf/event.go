@@ -16,7 +16,7 @@ const nanoseconds = 1e9
 type Event struct {
 	Name   string // as perf list has it
 	Column string // of a sample
-	Metric string // middle of its metric's name; empty = it has none of its own
+	Metric string // middle of its metric's name; empty = it has no own name
 	Help   string
 
 	attr   Attr    // of a PMU's and of a tracepoint once it is resolved
@@ -42,10 +42,9 @@ const (
 // package metrics names.
 const always = 5
 
-// Catalogue lists every event that has a name of its own on any machine, those that
-// are always counted first. Metrics of the generic ones end as node_exporter's
-// node_perf_… do; those of caches say loads, which is what the kernel counts, while
-// node_exporter says hits.
+// Catalogue lists every event that has its own name on any machine, those that are always
+// counted first. Metrics of the generic ones end as node_exporter's node_perf_… do; those
+// of caches say loads, which is what the kernel counts, while node_exporter says hits.
 func Catalogue() []Event {
 	const hw, sw, cache = unix.PERF_TYPE_HARDWARE, unix.PERF_TYPE_SOFTWARE, unix.PERF_TYPE_HW_CACHE
 	const cgroupSwitches = 11 // PERF_COUNT_SW_CGROUP_SWITCHES

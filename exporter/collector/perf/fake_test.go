@@ -19,16 +19,16 @@ import (
 )
 
 // fakeKernel opens groups as Linux does, in the time of its synctest bubble: a group
-// that can never fit the PMU is refused; one that does not fit beside what a watchdog
-// holds is opened and never runs; groups that do not fit at once take turns every 4 ms
-// of their cgroup's time; a group is enabled only while its cgroup runs on the CPU.
+// that can never fit the PMU is refused; one that does not fit next to what a watchdog
+// holds is opened and never runs; groups that do not fit at once take turns every 4 ms of
+// their cgroup's time; a group is enabled only while its cgroup runs on the CPU.
 type fakeKernel struct {
 	root hostfs.Root
 	tree string // of the cgroups
 	now  time.Time
 
 	general  int                 // counters of each CPU
-	fixed    []string            // events that have a counter of their own
+	fixed    []string            // events that have their own counter
 	held     int                 // general counters that a watchdog has; opening does not see it
 	lacks    []string            // events that the CPU does not have
 	noPMU    bool                // nor any other

@@ -288,8 +288,8 @@ func TestCountersNeverFallWhateverHappens(t *testing.T) {
 					rt.Fatalf("ran %v s of %v s", r, e)
 				}
 			}
-			// What the software events say is the truth but for what a CPU did before
-			// events were on it; scaled events agree where they are known.
+			// The software events are the truth except for what a CPU did before events were
+			// on it; scaled events agree where they are known.
 			faults, pages := last[api.ColMinorFaults], last[api.PerfEvent("page-faults")]
 			if math.Abs(pages-faults*5002/5000) > 40 {
 				rt.Fatalf("%v page faults, %v of them minor", pages, faults)
@@ -321,7 +321,7 @@ func TestACPUThatGoesAndComesBackLosesNothingButItsAbsence(t *testing.T) {
 				time.Sleep(time.Second)
 				_ = values(t, r)
 				time.Sleep(500 * time.Millisecond)
-				k.setOnline(t, 1) // half a second of CPU 1 is not read yet
+				k.setOnline(t, 1) // half a second of CPU 1 is unread
 				if k.detached == 0 {
 					t.Fatal("nothing was open on CPU 1")
 				}

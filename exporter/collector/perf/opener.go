@@ -53,7 +53,7 @@ type Kernel struct{}
 // header is number of events, time enabled, time running.
 const header = 24
 
-// Open opens the events, the first of which leads, and begins to count.
+// Open opens the events, with the first as leader, and begins to count.
 func (Kernel) Open(events []Attr, on Where) (Group, error) {
 	pid, flags := -1, unix.PERF_FLAG_FD_CLOEXEC
 	if on.Cgroup != nil {
@@ -121,7 +121,7 @@ func (g *group) Read(c *Counts) error {
 	if !c.Detached {
 		return nil
 	}
-	// The CPU went offline, upon which the kernel takes groups apart: each event still
+	// The CPU went offline, and the kernel takes its groups apart: each event still
 	// answers for itself.
 	var own Counts
 	for _, fd := range g.fds[len(c.Values):] {

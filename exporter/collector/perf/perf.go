@@ -16,7 +16,7 @@ import (
 type Collector struct {
 	root   hostfs.Root
 	opener Opener
-	chosen []Event // beside those that are always counted
+	chosen []Event // besides those that are always counted
 
 	plans   []plan // nil = not probed yet; the software events first
 	sources []api.Source
@@ -39,8 +39,8 @@ func (c *Collector) cpus(now time.Time) ([]int, error) {
 	return slices.Clone(is.cpus), is.err
 }
 
-// New returns a collector for the cgroups below root. Chosen are what it counts beside
-// the software events that are always counted, as Select returns them.
+// New returns a collector for the cgroups below root. Chosen are what it counts
+// besides the software events that are always counted, as Select returns them.
 func New(root hostfs.Root, opener Opener, chosen ...Event) *Collector {
 	return &Collector{root: root, opener: opener, chosen: chosen}
 }

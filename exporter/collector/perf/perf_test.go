@@ -137,7 +137,7 @@ func touch(pages, rounds int) {
 		for i := 0; i < size; i += os.Getpagesize() {
 			mem[i] = 1
 		}
-		if err := unix.Madvise(mem, unix.MADV_DONTNEED); err != nil { // to be touched anew
+		if err := unix.Madvise(mem, unix.MADV_DONTNEED); err != nil { // to be touched again
 			panic(err)
 		}
 	}
@@ -432,7 +432,7 @@ func TestEventsLeaveDescriptorsForConnections(t *testing.T) {
 		if _, err := fmt.Sscanf(string(out), "events %d\nfiles %d\n", &events, &files); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		// A few are the process's own, of which the runtime takes some only when files are opened.
+		// A few are the process's own; the runtime takes some only when files are opened.
 		if events < want[0] || files < want[1] {
 			t.Errorf("of %d descriptors %d are events and %d are left; want at least %v", limit, events, files, want)
 		}

@@ -14,15 +14,15 @@ import (
 // ErrUnknown means that there is no such event and no such preset.
 var ErrUnknown = errors.New("unknown perf event")
 
-// Preset is a named choice of events beside those that are always counted.
+// Preset is a named choice of events besides those that are always counted.
 type Preset struct {
 	Name   string
 	Help   string
 	Events []string
 }
 
-// Presets lists them. In each, events that are to be compared with one another stand
-// side by side, so that they come into one group where the PMU is wide enough.
+// Presets lists them. In each, events that are to be compared with one another are
+// next to each other, so that they come into one group where the PMU is wide enough.
 func Presets() []Preset {
 	return []Preset{
 		{"software", "the five software events alone, which are always counted", nil},
@@ -37,8 +37,8 @@ func Presets() []Preset {
 	}
 }
 
-// pipetune is the 58 events of PipeTune's figure, of which 7 are generic events under
-// a second name: here each has one.
+// pipetune is the 58 events of PipeTune's figure. Seven are generic events under a
+// second name: here each has one.
 func pipetune() []string {
 	out := []string{
 		"cycles", "instructions", "cache-references", "cache-misses", "branches", "branch-misses", "bus-cycles",

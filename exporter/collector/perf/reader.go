@@ -196,7 +196,7 @@ func (c *counter) read(now *Counts) (gone bool, err error) {
 	return now.Detached, nil
 }
 
-// unread is the time for which it is unknown yet what happened (ns).
+// unread is the time without a reading so far (ns).
 func (c *counter) unread() float64 {
 	return float64(c.seen - min(c.seen, c.last.Enabled))
 }
@@ -227,12 +227,12 @@ const (
 	negligible = 1e6
 )
 
-// add takes what one CPU counted since the last reading. If the events were
-// enabled and none of the time running, nothing is known of that time yet: last stays,
-// and the next reading scales over all of it. Counts that fall are never subtracted.
+// add takes what one CPU counted since the last reading. If the events were enabled but never
+// running, nothing is known of that time yet: last stays, and the next reading scales over
+// all of it. Counts that fall are never subtracted.
 func (c *counter) add(now Counts) {
 	if now.Enabled < c.last.Enabled || now.Running < c.last.Running {
-		// The kernel never does that; what counts from anew counts from 0.
+		// The kernel never does that; what starts again counts from 0.
 		c.last = Counts{Values: make([]uint64, len(now.Values))}
 	}
 	enabled, running := float64(now.Enabled-c.last.Enabled), float64(now.Running-c.last.Running)
@@ -269,7 +269,7 @@ func (t *tally) known() bool {
 	return true
 }
 
-// show writes the totals. It leaves out a group of which nothing could be read.
+// show writes the totals. It leaves out a group that could not be read.
 func (r *reader) show(out collector.Values) {
 	if !slices.ContainsFunc(r.tallies, func(t *tally) bool { return t.good }) {
 		return

@@ -60,7 +60,7 @@ func TestChildrenCountOnceWhetherTheyWereSeenOrNot(t *testing.T) {
 
 // A tree of processes that come, work, end and are waited for, read now and then: what
 // is measured never decreases, is never more than what was done, and in the end misses
-// only what was done after a reading by those for which no process of the job waited.
+// only what was done after a reading by those that no process of the job waited for.
 func TestTheSumOverATreeIsWhatItsProcessesDid(t *testing.T) {
 	t.Parallel()
 	root := newRoot(t)

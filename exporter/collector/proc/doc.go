@@ -8,12 +8,12 @@
 // lost if no parent in the job waits for it. Switches are those of living threads: the
 // kernel sums them nowhere.
 //
-// While a job has the same processes, one whose stat is as before is not read further, and of a job
-// of which nothing ran (Moment.Idle) not even that is read; each eighth reading of the former
-// is whole, and each 64th of the latter.
+// While a job has the same processes, one whose stat is as before is not read further, but each
+// eighth reading is whole. Of an idle job (Moment.Idle) not even stat is read; each 64th reading is
+// whole.
 //
 // prometheus/procfs is not used here: it takes twice the time and a hundred times the memory
-// for stat, io and status of a process, of which there may be thousands.
+// for stat, io and status of a process, and there may be thousands.
 //
 // The package never reads memory maps, which would stall the job, and never a process that is
 // not the job's.

@@ -24,7 +24,7 @@ const (
 	// its stat, and its stat although nothing of the job ran: others may take its memory or
 	// its CPUs.
 	wholly = 8
-	// And everything is read of a job of which nothing ran each so many.
+	// And every so many readings an idle job is read as a whole.
 	rarely = 8 * wholly
 )
 
@@ -76,8 +76,8 @@ type reader struct {
 	cores int // that the first processes may use
 }
 
-// Read looks at each process and adds up. Processes that end meanwhile are no
-// error; an error is that what a process counts may not be read.
+// Read looks at each process and adds up. Processes that end meanwhile are not an error;
+// denied access to a process's counts is one.
 func (r *reader) Read(ctx context.Context, m collector.Moment, out collector.Values) error {
 	if m.Unlisted {
 		return errors.New("proc: the job's processes cannot be listed")
@@ -169,9 +169,9 @@ func (r *reader) sum(out collector.Values, noIO, noSwitches bool) {
 	out[api.ColThreads], out[api.ColProcesses] = float64(threads), float64(len(r.alive))
 }
 
-// allowed is how many CPUs the job's processes are confined to; 0 if they may
-// use them all, which is no allocation. The processes of a job share one mask nearly always:
-// two are asked.
+// allowed is how many CPUs the job's processes are confined to; 0 if they may use them all,
+// which is not an allocation. The processes of a job share one mask nearly always: two are
+// asked.
 func (r *reader) allowed(pids []int) int {
 	online, err := r.root.OnlineCPUs()
 	if err != nil {

@@ -18,7 +18,7 @@ type process struct {
 	path     string
 
 	waited  uint64   // ticks of children that it waited for since the reading before
-	waiting []counts // of children that ended and for which it has not waited yet
+	waiting []counts // of children that ended and that it has not waited for yet
 }
 
 // readStat reads a process's stat, and reports whether nothing in it changed but its memory.
@@ -130,8 +130,8 @@ func (r *reader) bury() {
 
 func (r *reader) retire(p *process) { r.gone = r.gone.plus(p.total()) }
 
-// use is what a process and those that it answers for took: the children for which it
-// waited, and those for which it has yet to wait.
+// use is what a process and those that it answers for took: the children that it waited for,
+// and those that it has yet to wait for.
 func (p *process) use() counts {
 	u := p.stat.own.plus(p.stat.children)
 	for _, w := range p.waiting {

@@ -28,7 +28,7 @@ type Authority struct {
 // Leaf is a certificate to be signed.
 type Leaf struct {
 	Name   string   // common name
-	DNS    []string // names beside it
+	DNS    []string // names besides it
 	IPs    []net.IP
 	Server bool          // it may be a server's
 	Client bool          // it may be a client's

@@ -109,8 +109,8 @@ func (c *Crowd) Settle(t testing.TB, room int) {
 	}
 }
 
-// Surround has users ask for so many connections each, of which some stay idle and some send
-// a request a byte at a time; it returns when all have tried once. What is closed they open
+// Surround makes users ask for so many connections each. Some stay idle and some send a
+// request a byte at a time. It returns when all have tried once. What is closed they open
 // again once a second.
 func Surround(t testing.TB, network, address string, idle, slow int, uids ...uint32) *Crowd {
 	t.Helper()
