@@ -22,7 +22,7 @@ import (
 	"pitchpipe/test/sandbox"
 )
 
-// watchNomad measures on an agent of its own. Without an agent the error is
+// watchNomad measures on its own agent. Without an agent the error is
 // nomadagent.ErrUnavailable.
 func watchNomad(ctx context.Context, o options, kind nomadagent.Kind) (r report, err error) {
 	dir, err := os.MkdirTemp("", "pitchpipe-bench-")
@@ -77,7 +77,7 @@ func watchNomad(ctx context.Context, o options, kind nomadagent.Kind) (r report,
 	})
 }
 
-// startNomad starts the controller of the cluster behind an address.
+// startNomad starts the controller of the cluster at an address.
 func startNomad(ctx context.Context, dir, address, token string, trace io.Writer, c *counter) (*site, error) {
 	policyFile, socket := filepath.Join(dir, "site.yaml"), filepath.Join(dir, "controller.sock")
 	if err := os.WriteFile(policyFile, []byte(policy), 0o600); err != nil {

@@ -42,7 +42,7 @@ type slurmBench struct {
 	added atomic.Int64
 }
 
-// watchSlurm measures on a cluster of its own. Without Slurm the error is
+// watchSlurm measures on its own cluster. Without Slurm the error is
 // slurmcluster.ErrUnavailable.
 func watchSlurm(ctx context.Context, o options) (r report, err error) {
 	b := &slurmBench{options: o}

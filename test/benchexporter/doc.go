@@ -1,5 +1,5 @@
 // Package benchexporter measures what the exporter costs: how long a scrape takes, what
-// CPU time scrapes and sampling take, its memory, descriptors and size, beside Debian's
+// CPU time scrapes and sampling take, its memory, descriptors and size, against Debian's
 // prometheus-node-exporter with the same sources on the same machine in the same run.
 //
 // The input is the two programs and a workload, which is so many jobs of so many processes

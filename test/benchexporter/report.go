@@ -47,7 +47,7 @@ type Workload struct {
 	Bars            Bars
 }
 
-// Bars are upper limits; 0 = there is none.
+// Bars are upper limits; 0 = none.
 type Bars struct {
 	Scrape, NewSample float64 // ms, median
 	CPU               float64 // seconds per 1000 scrapes

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// aim is what was asked for, beside what was reached.
+// aim is what was asked for, next to what was reached.
 type aim struct {
 	what   string
 	want   string

@@ -2,7 +2,7 @@
 // writes what they found into one report with plots.
 //
 // In: the program pitchpipe, the folder of recorded runs and one to write into. Out:
-// report.md, an SVG for each plot, and the JSON of each evaluation. The aims stand
-// beside what was reached. The package reads nothing of an evaluation but the documented
-// keys of its JSON, decides nothing about its results, and never changes the data.
+// report.md, an SVG for each plot, and the JSON of each evaluation. The aims are next to
+// what was reached. The package reads nothing of an evaluation but the documented keys
+// of its JSON, decides nothing about its results, and never changes the data.
 package benchmind

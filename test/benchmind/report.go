@@ -18,7 +18,7 @@ type result struct {
 	object  object
 	took    time.Duration
 	used    time.Duration // CPU time
-	err     error         // why there is no object
+	err     error         // why the object is missing
 	figures []figure
 }
 

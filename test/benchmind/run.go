@@ -29,7 +29,7 @@ type Options struct {
 // ErrData means that there are no recorded runs.
 var ErrData = errors.New("no recorded runs")
 
-// Run runs the evaluations one after the other, each of which uses all cores as it can.
+// Run runs the evaluations one after the other; each uses all cores if it can.
 // One that fails does not stop the others: the report says so.
 func Run(ctx context.Context, o Options) (Report, error) {
 	r := Report{Machine: measure.ThisMachine(), Data: o.Data}

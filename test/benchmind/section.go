@@ -9,7 +9,7 @@ import (
 type section struct {
 	name  string // of its files
 	title string
-	// asks are the words behind `pitchpipe evaluate`; a path is relative to the data.
+	// asks are the words after `pitchpipe evaluate`; a path is relative to the data.
 	asks  []string
 	files []files
 	rows  string // key of the summary whose list is shown; empty: the rows
@@ -24,7 +24,7 @@ type files struct {
 }
 
 // sections are all evaluations, in the order of the report. Own is a folder that
-// scripts/regret recorded into; empty: there is none.
+// scripts/regret recorded into; empty: none.
 func sections(own string) []section {
 	zeus := files{"trials", []string{"zeus/trials.csv"}}
 	out := []section{

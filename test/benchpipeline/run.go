@@ -127,7 +127,7 @@ type bench struct {
 	done, left int
 }
 
-// search runs one search with a controller of its own. state names the store that it shares; empty: with none.
+// search runs one search with its own controller. state names the store that it shares; empty: with none.
 func (b *bench) search(ctx context.Context, k kind, m mode, repeat, cores int, state string) (out row, err error) {
 	b.done++
 	dir := filepath.Join(b.Dir, fmt.Sprintf("%02d", b.done))

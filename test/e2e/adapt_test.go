@@ -47,7 +47,7 @@ BEGIN {
 
 // TestAnActionIsTriedOnceAndTakenOnceItIsKnownToHelp runs three jobs of a kind: one goes on
 // undisturbed, the second may try the action, and the third takes it by what these two showed. The
-// controller dies behind the third one's first action.
+// controller dies after the third one's first action.
 func TestAnActionIsTriedOnceAndTakenOnceItIsKnownToHelp(t *testing.T) {
 	t.Parallel()
 	s := newFlow(t)

@@ -118,7 +118,7 @@ func (s *stage) as(user *syscall.Credential, args ...string) answer {
 }
 
 // ok is the output of a command that must succeed and has nothing to complain of. Run says
-// beside its output what will happen.
+// what will happen next to its output.
 func (s *stage) ok(args ...string) string {
 	s.t.Helper()
 	a := s.pitchpipe(args...)
@@ -162,7 +162,7 @@ func (s *stage) until(id, what string, is func(api.Job) bool) (j api.Job) {
 
 func ended(j api.Job) bool { return j.Ended }
 
-// write puts a job file into a folder of its own and returns its path.
+// write puts a job file into its own folder and returns its path.
 func (s *stage) write(name, text string) string {
 	s.t.Helper()
 	dir := filepath.Join(s.dir, "work", strings.TrimSuffix(name, filepath.Ext(name)))

@@ -26,7 +26,7 @@ func block(t *testing.T, page, after string) string {
 	return strings.TrimSpace(strings.Join(text, "\n"))
 }
 
-// alone runs commands in dir and in namespaces of their own, since they use the default paths and ports. It returns
+// alone runs commands in dir and in their own namespaces, since they use the default paths and ports. It returns
 // what they write to descriptor 3.
 func alone(t *testing.T, progs programs, dir, commands string) string {
 	t.Helper()
@@ -51,7 +51,7 @@ func alone(t *testing.T, progs programs, dir, commands string) string {
 	return string(out)
 }
 
-// The commands of the README's first tuned job run as they stand; only the job is shorter. A job of this
+// The commands of the README's first tuned job run unchanged; only the job is shorter. A job of this
 // length on a shared machine may end untuned, so that the form of the answer is compared.
 func TestTheFirstTunedJobOfTheReadmeRuns(t *testing.T) {
 	t.Parallel()
@@ -76,7 +76,7 @@ func TestTheFirstTunedJobOfTheReadmeRuns(t *testing.T) {
 	}
 	out := alone(t, progs, dir, strings.TrimSuffix(commands, "pitchpipe explain local-1")+`
 		pitchpipe explain local-1 >&3`)
-	// The words that stand first in a row are the same for every job.
+	// The first words of a row are the same for every job.
 	words := regexp.MustCompile(`(?m)^(verdict  succeeded|effect  |next  |RESOURCE  USED  .*REQUESTED  .*SHARE|memory  .* MiB  .* MiB  .* %|power  .* W \(modelled\))`)
 	want := len(words.FindAllString(block(t, string(text), "`pack` asks for two cores and uses one. The last command prints:"), -1))
 	if got := len(words.FindAllString(out, -1)); got != want || want != 6 {

@@ -14,7 +14,7 @@ import (
 	"pitchpipe/driver/jobfile/detect"
 )
 
-// searchPage is jobspecs/SEARCH.md with what stands between fences, by language.
+// searchPage is jobspecs/SEARCH.md with the text between fences, by language.
 func searchPage(t *testing.T) (page string, code map[string]string) {
 	t.Helper()
 	text, err := os.ReadFile("../../jobspecs/SEARCH.md")
@@ -42,7 +42,7 @@ func shorter(t *testing.T, text string, pairs ...string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// The commands of the page run as they stand, on fewer and shorter trials. Without PyTorch a few lines of shell train.
+// The commands of the page run unchanged, on fewer and shorter trials. Without PyTorch a few lines of shell train.
 func TestTheSearchOfThePageRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains networks: make check runs it")

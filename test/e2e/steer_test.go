@@ -20,7 +20,7 @@ func TestAPauseStopsEveryEffect(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, build(t))
 	s.open()
-	const epochs = 40000 // twenty minutes: a probe costs little beside that, on a busy machine too; the job is stopped before
+	const epochs = 40000 // twenty minutes: a probe costs little against that, on a busy machine too; the job is stopped before
 	file := s.ticking("probed", epochs)
 	text, err := os.ReadFile(file)
 	if err != nil {

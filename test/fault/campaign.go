@@ -58,7 +58,7 @@ type Jobs[V any] interface {
 	// Inject does the faults until all are done or no job is moved any more, and returns
 	// what is left.
 	Inject(faults []Fault) (left []Fault)
-	// Finish has the jobs come to their end and returns the verdict on each.
+	// Finish lets the jobs come to their end and returns the verdict on each.
 	Finish() (map[string]V, error)
 	// Passive are the faults that happen by themselves.
 	Passive() []Strike
@@ -66,7 +66,7 @@ type Jobs[V any] interface {
 	Clear() error
 }
 
-// Result is what became of all jobs.
+// Result is the outcome of all jobs.
 type Result[V any] struct {
 	Options
 

@@ -2,9 +2,9 @@
 // that meet them in the middle of that, round after round.
 //
 // In: kinds of faults with their weights, a seed, and an adapter that submits jobs, does a
-// fault, reports which jobs it touched, and judges what became of them. Out: the faults
-// that met something, and a table of what became of every job. A fault that met no job in
-// the middle of a move does not count and is tried again at another point.
+// fault, reports which jobs it touched, and judges their outcome. Out: the faults that met
+// something, and a table of the outcome of every job. A fault that met no job in the
+// middle of a move does not count and is tried again at another point.
 //
 // The engine knows no scheduler and judges no job but by the journal that the job keeps
 // itself. The program of the jobs is cmd/faultjob; the adapters are faultslurm and

@@ -21,7 +21,7 @@ type Told struct {
 	// attempt that its controller threw away.
 	Lost []string
 	// What is wrong with it, empty where nothing is.
-	Twice  []string // it ran beside itself, or again after its end
+	Twice  []string // it ran twice at once, or again after its end
 	Epochs []string // that are missing, out of order, or were done again without a checkpoint that explains it
 }
 

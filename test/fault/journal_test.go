@@ -70,7 +70,7 @@ func TestAJournalTellsWhatBecameOfItsJob(t *testing.T) {
 	}
 }
 
-// Whatever is cut out of a journal, or stands in it twice, is seen.
+// Whatever is cut out of a journal, or is in it twice, is seen.
 func TestAJournalWithAnEpochTooFewOrTooManyIsSeen(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

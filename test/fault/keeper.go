@@ -24,7 +24,7 @@ type Keeper struct {
 	exits   int  // that were not planned
 }
 
-// Keep has the program run until the test ends.
+// Keep makes the program run until the test ends.
 func Keep(t testing.TB, name, log string, launch func() (*exec.Cmd, error)) *Keeper {
 	t.Helper()
 	k := &Keeper{t: t, Name: name, Log: log, launch: launch, done: make(chan struct{})}
@@ -105,8 +105,8 @@ func (k *Keeper) Unplan(p *sandbox.Process) {
 // Crash kills the program.
 func (k *Keeper) Crash() { k.Plan().Kill() }
 
-// Examine tells the story how often it ended by itself, and fails the test where it did by a
-// fault of its own.
+// Examine tells the story how often it ended by itself, and fails the test where it did by
+// its own fault.
 func (k *Keeper) Examine(story *Story) {
 	k.t.Helper()
 	k.mu.Lock()

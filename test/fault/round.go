@@ -50,7 +50,7 @@ func (r *Round) Random(n int) int {
 	return r.dice.IntN(n)
 }
 
-// Complain notes what went wrong beside the jobs.
+// Complain notes what went wrong apart from the jobs.
 func (r *Round) Complain(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,7 +114,7 @@ type Work struct {
 	Inflict  func(f *Fault) ([]string, error)
 	Families []Family
 	// Left counts the jobs that are not at their end, and Moved reports whether one of them is
-	// being moved. Both are asked beside Inflict.
+	// being moved. Both are asked during Inflict.
 	Left  func() int
 	Moved func() bool
 	Log   func(format string, args ...any)

@@ -15,7 +15,7 @@ import (
 )
 
 // SearchFile is a job file whose trials are faultjobs: what one learns depends on its hyperparameter alone. The
-// journals stand in the folder, and more lines follow the first.
+// journals are in the folder, and more lines follow the first.
 func SearchFile(name, program, folder string, trials, parallel, epochs int, epoch, more string) string {
 	return fmt.Sprintf(`#!/bin/sh
 #SBATCH --job-name=%s --cpus-per-task=1 --mem=256M --time=01:00:00
@@ -35,9 +35,9 @@ func (w Wrong) add(trial int, format string, args ...any) {
 	w[trial] = append(w[trial], fmt.Sprintf(format, args...))
 }
 
-// Judge returns what is wrong with a search that is over, whatever met it meanwhile: beside what Decided finds, a trial
-// that ran beside itself, or did work twice that was not done since its checkpoint by a job that was lost. The journals of
-// its trials stand in the folder.
+// Judge returns what is wrong with a search that is over, whatever met it meanwhile. Besides what Decided finds, that is a
+// trial that ran twice at once, or that repeated work other than a lost job's since its checkpoint. The journals of its
+// trials are in the folder.
 func Judge(x trials.State, folder string) Wrong {
 	wrong := Decided(x)
 	for _, t := range x.Trials {

@@ -16,8 +16,8 @@ type Strike struct {
 	Touched []string // jobs that were in the middle of something
 }
 
-// Verdict is what became of a job: whether it counts in each of the table's columns, and
-// a time of which the table shows the longest.
+// Verdict is the outcome of a job: whether it counts in each of the table's columns, and a
+// time; the table shows the longest.
 type Verdict struct {
 	Counts []bool // as long as the columns
 	Took   time.Duration
@@ -42,7 +42,7 @@ func (r *row) add(v Verdict) {
 	}
 }
 
-// Side is one system of which the table shows the rows.
+// Side is one system whose rows the table shows.
 type Side struct {
 	Strikes  []Strike
 	Verdicts map[string]Verdict

@@ -15,8 +15,8 @@ func Progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, time.Now().Format("15:04:05 ")+format+"\n", args...)
 }
 
-// Story is what happened beside the verdicts. It is printed behind them: who cuts a long
-// output keeps its beginning.
+// Story is what happened apart from the verdicts. It is printed after them: a cut of a
+// long output keeps its beginning.
 type Story struct {
 	mu    sync.Mutex
 	lines []string

@@ -13,8 +13,8 @@ import (
 	"pitchpipe/test/fault"
 )
 
-// newHand moves the owner's jobs: it asks a job to save and registers it anew with another
-// variable.
+// newHand moves the owner's jobs: it asks a job to save and registers it again with
+// another variable.
 func newHand(o *owner) *fault.Hand {
 	return fault.ByHand(o.w.t, o.w.story, 2, func() (out []fault.Move) {
 		for _, j := range o.w.every() {

@@ -181,7 +181,7 @@ func (j *job) registerAnew(what string) error {
 	return nil
 }
 
-// stop has the owner stop the job.
+// stop makes the owner stop the job.
 func (j *job) stop(purge bool) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -197,7 +197,7 @@ func (j *job) was() (stopped, purged bool) {
 	return j.stopped, j.purged
 }
 
-// end has the job come to its end.
+// end lets the job come to its end.
 func (j *job) end() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

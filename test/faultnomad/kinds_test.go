@@ -39,7 +39,7 @@ func with(word string, points ...string) []string {
 }
 
 // What happens in the window: to a job with the completion marker or without it, and
-// whether the controller dies behind the registration.
+// whether the controller dies after the registration.
 const (
 	windowMarked      = "marked"
 	windowPlain       = "unmarked"

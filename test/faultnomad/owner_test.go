@@ -27,7 +27,7 @@ type owner struct {
 	client     *api.Client
 	controller *fault.Keeper
 	down       spans       // of the controller, and of its way to the agent
-	hand       *fault.Hand // that moves the jobs where there is no tuner
+	hand       *fault.Hand // that moves the jobs without a tuner
 
 	mu      sync.Mutex
 	records map[string]record // by file
@@ -123,7 +123,7 @@ func (o *owner) moving() []string {
 	return out
 }
 
-// explain is what the controller says of a job; nothing where there is none.
+// explain is what the controller says about a job; nothing without one.
 func (o *owner) explain(job string) (api.Story, error) {
 	if o.client == nil {
 		return api.Story{}, nil
@@ -151,8 +151,8 @@ func (o *owner) meets(job string) []string {
 func (o *owner) read() *nomadapi.QueryOptions  { return &nomadapi.QueryOptions{Namespace: o.name} }
 func (o *owner) write() *nomadapi.WriteOptions { return &nomadapi.WriteOptions{Namespace: o.name} }
 
-// resume ends a pause of the tuner's own, for which there is no reason here: a job that its
-// owner purges is cancelled and not lost.
+// resume ends a pause of the tuner's own, which has no reason here: a job that its owner
+// purges is cancelled and not lost.
 func (o *owner) resume(ctx context.Context) {
 	if o.client == nil {
 		return

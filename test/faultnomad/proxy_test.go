@@ -61,7 +61,7 @@ type hit struct {
 	lost       chan bool
 }
 
-// proxy stands between a controller and the agent.
+// proxy is between a controller and the agent.
 type proxy struct {
 	addr      string
 	namespace string
@@ -130,7 +130,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.reached(before+kind, job) {
 		panic(http.ErrAbortHandler)
 	}
-	// A request that is to be lost behind its effect has it, whoever hangs up.
+	// A request that is to be lost after its effect has it, no matter who hangs up.
 	rec := httptest.NewRecorder()
 	p.forward.ServeHTTP(rec, r.WithContext(context.WithoutCancel(ctx)))
 	p.passed(kind, job)
@@ -172,7 +172,7 @@ func (p *proxy) cut(down bool) {
 	}
 }
 
-// understand tells which request of a move it is, and of which job; empty where it is none.
+// understand returns which request of a move it is, and its job; empty where it is not one.
 func (p *proxy) understand(r *http.Request) (kind, job string) {
 	path := r.URL.Path
 	words := strings.Split(strings.TrimPrefix(path, "/v1/"), "/")

@@ -72,7 +72,7 @@ func (r *round) Inject(faults []fault.Fault) (left []fault.Fault) {
 	return r.Round.Inject(fault.Work{Queues: queues, Inflict: r.inflict, Families: r.w.families(), Left: r.left, Moved: r.moved, Log: r.w.story.Logf})
 }
 
-// tell logs what the controllers are about, for whoever wonders why no job is moved.
+// tell logs what the controllers are doing, to show why no job is moved.
 func (r *round) tell() {
 	for _, j := range r.jobs {
 		if j.owner.client == nil {

@@ -84,8 +84,8 @@ func (r *round) await(ord *order, owners ...*owner) (h hit, err error) {
 	}
 }
 
-// killAt kills the controller at a point. What is lost behind its effect is lost since
-// no one is there any more.
+// killAt kills the controller at a point. What is lost after its effect is lost since no
+// one is there any more.
 func (r *round) killAt(o *owner, f *fault.Fault) ([]string, error) {
 	h, err := r.hit(f, nil, o)
 	if err != nil {
@@ -137,7 +137,7 @@ func (r *round) cut(o *owner) ([]string, error) {
 	return touched, err
 }
 
-// endInWindow has a job do its work between two requests of a move, which goes on when
+// endInWindow makes a job do its work between two requests of a move, which goes on when
 // Nomad knows of it.
 func (r *round) endInWindow(o *owner, f *fault.Fault) ([]string, error) {
 	marked := f.Action == windowMarked || f.Action == windowMarkedCrash
@@ -170,7 +170,7 @@ func (r *round) endInWindow(o *owner, f *fault.Fault) ([]string, error) {
 	return []string{h.job}, o.crash()
 }
 
-// meddle has the owner do something to a job that is just between two requests.
+// meddle makes the owner do something to a job that is just between two requests.
 func (r *round) meddle(o *owner, f *fault.Fault) ([]string, error) {
 	h, err := r.hit(f, func(j *job) bool { return j.way != wayEnd && j.lives() }, o)
 	if err != nil {
@@ -216,7 +216,7 @@ func (r *round) restart(kill, revive func(context.Context) error) ([]string, err
 	return touched, err
 }
 
-// fill lets a job be registered when there is no room for it, and makes room later.
+// fill lets a job be registered without room for it, and makes room later.
 func (r *round) fill(f *fault.Fault) ([]string, error) {
 	// What runs has its own room, which is enough: only a node that takes nothing new has
 	// none for it.

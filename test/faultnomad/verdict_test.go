@@ -15,14 +15,14 @@ import (
 	"pitchpipe/test/fault"
 )
 
-// verdict is what became of a job.
+// verdict is the outcome of a job.
 type verdict struct {
 	job       *job
 	once      bool // its work was done exactly once, as it had to
 	lost      bool
 	twice     bool
 	epochs    bool
-	nomads    bool          // Nomad's own: it started the task beside itself, or told it to end as it ended
+	nomads    bool          // Nomad's own: it started the task twice at once, or told it to end as it ended
 	cancelled bool          // its owner's stop was the end
 	again     bool          // Nomad began its finished work again
 	took      time.Duration // for which its task did that; where it happened twice, the longer
@@ -30,7 +30,7 @@ type verdict struct {
 	why       []string      // empty where all is right
 }
 
-// Finish has the jobs come to their end and says what became of them.
+// Finish lets the jobs come to their end and says how they ended.
 func (r *round) Finish() (map[string]verdict, error) {
 	if err := os.WriteFile(r.hurry(), nil, 0o600); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (r *round) Finish() (map[string]verdict, error) {
 }
 
 // ended says why a job has not ended: nothing of it may run or wait, and its controller
-// has to be through with it.
+// must be through with it.
 func (j *job) ended() error {
 	list, err := j.allocations()
 	if err != nil && !absent(err) {
@@ -94,7 +94,7 @@ func (j *job) ended() error {
 	return nil
 }
 
-// judge says what became of a job that should be through by now; open is why it is not.
+// judge returns the outcome of a job that should be through by now; open is why it is not.
 func (w *world) judge(j *job, open error) verdict {
 	v := verdict{job: j}
 	say := func(flag *bool, format string, args ...any) {

@@ -39,7 +39,7 @@ type world struct {
 	dir      string
 	agent    *nomadagent.Agent
 	nomad    *nomadapi.Client
-	exporter string // socket, behind what hides the neighbours
+	exporter string // socket, after what hides the neighbours
 	owners   []*owner
 	down     spans // of the agent
 
@@ -131,7 +131,7 @@ func (w *world) add(j *job) {
 	w.jobs[j.id()] = j
 }
 
-// byID is a job of any round, nil where it is none of ours.
+// byID is a job of any round, nil if it is not ours.
 func (w *world) byID(id string) *job {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -139,7 +139,7 @@ func (w *world) byID(id string) *job {
 }
 
 // starts notes the jobs whose tasks are being started. A client that is killed between a
-// task's start and its own record of that starts the task again, beside itself.
+// task's start and its own record of that starts the task again, twice at once.
 func (w *world) starts() error {
 	list, _, err := w.nomad.Allocations().List(&nomadapi.QueryOptions{Namespace: nomadapi.AllNamespacesNamespace})
 	if err != nil {
@@ -155,7 +155,7 @@ func (w *world) starts() error {
 	return nil
 }
 
-// beside reports whether Nomad started a job beside itself for that reason: its own journal
+// beside reports whether Nomad ran a job twice at once for that reason: its own journal
 // says that there were two, and its task was being started when the client was killed.
 func (w *world) beside(j *job) bool {
 	w.mu.Lock()
@@ -211,7 +211,7 @@ func (w *world) administer(ctx context.Context) {
 }
 
 // remains fails the test where something is left of the jobs, or where a controller ended
-// by a fault of its own.
+// by its own fault.
 func (w *world) remains() {
 	w.t.Helper()
 	list, _, err := w.nomad.Allocations().List(&nomadapi.QueryOptions{Namespace: nomadapi.AllNamespacesNamespace})
@@ -230,7 +230,7 @@ func (w *world) remains() {
 	}
 }
 
-// over reports whether nothing of an allocation runs any more, nor will.
+// over reports whether nothing of an allocation runs any more or will run.
 func over(a *nomadapi.AllocationListStub) bool {
 	return terminal(a) || a.DesiredStatus != nomadapi.AllocDesiredStatusRun && a.ClientStatus == nomadapi.AllocClientStatusPending
 }

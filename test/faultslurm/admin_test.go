@@ -45,7 +45,7 @@ func (w *world) resumeNodes(ctx context.Context) {
 	}
 }
 
-// askNodes has them tell what they run, where that is due.
+// askNodes makes the nodes tell what they run, where that is due.
 func (w *world) askNodes(ctx context.Context) {
 	w.mu.Lock()
 	due := len(w.reminders) > 0 && time.Now().After(w.reminders[0])
@@ -83,7 +83,7 @@ func (w *world) releaseJobs(ctx context.Context) {
 }
 
 // remains fails the test where something is left of the jobs, or where a controller
-// ended by a fault of its own.
+// ended by its own fault.
 func (w *world) remains() {
 	w.t.Helper()
 	if _, err := w.run("root", "scancel", w.bookmark); err != nil {
@@ -102,7 +102,7 @@ func (w *world) remains() {
 	}
 }
 
-// unseen are jobs that have ended, and of which the driver did not come to know that.
+// unseen are jobs that ended without the driver's knowing.
 func (o *owner) unseen() []string {
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Second) {
 		var ids []string

@@ -39,11 +39,11 @@ const (
 	brokerSocket   = "broker.sock"
 )
 
-// patient is how long one command of Slurm may take: short, so that a slurmctld that
-// stands still is a time-out.
+// patient is how long one command of Slurm may take: short, so that a stalled
+// slurmctld is a time-out.
 const patient = 6 * time.Second
 
-// controller runs in a process of its own as the user whose jobs it tunes. It is the
+// controller runs in its own process as the user whose jobs it tunes. It is the
 // one of the pitchpipe program but for its haste and for dying where an order says so.
 func controller(dir string) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)

@@ -31,7 +31,7 @@ func (r *round) restartCtld(end func()) ([]string, error) {
 }
 
 // killBusyCtld kills slurmctld in the middle of its work: what it acknowledged since it
-// last saved is lost, and what becomes of those jobs is Slurm's own.
+// last saved is lost, and the fate of those jobs is Slurm's own.
 func (r *round) killBusyCtld() ([]string, error) {
 	time.Sleep(time.Until(r.Began.Add(8 * time.Second))) // what is lost is to be lost of moves
 	var before map[string]record
@@ -99,8 +99,8 @@ func (w *world) requeueForgotten(rec record) bool {
 	return slices.ContainsFunc(w.kills, func(k kill) bool { return at.After(k.saved.Add(-time.Second)) && at.Before(k.back.Add(30*time.Second)) })
 }
 
-// freeze has everything that moves jobs stand still, so that slurmctld hears nothing, until
-// thaw is called; calls after the first do nothing.
+// freeze stops everything that moves jobs, so that slurmctld hears nothing, until thaw is
+// called; calls after the first do nothing.
 func (w *world) freeze() (thaw func()) {
 	var frozen []*sandbox.Process
 	var release []func()
@@ -195,7 +195,7 @@ func (w *world) remind() {
 	w.reminders = []time.Time{now.Add(batchStart + 12*time.Second), now.Add(batchStart + 20*time.Second)}
 }
 
-// forgotten finds the jobs of which a killed slurmctld lost something: what it showed
+// forgotten finds the jobs that a killed slurmctld lost something of: what it showed
 // before and not after, or was told after it last saved.
 func (w *world) forgotten(saved, at time.Time, before, after map[string]record) {
 	// Dumping takes a moment, in which more messages arrive.
@@ -230,7 +230,7 @@ func (w *world) forgotten(saved, at time.Time, before, after map[string]record) 
 	}
 }
 
-// stopCtld has slurmctld stand still until commands time out.
+// stopCtld suspends slurmctld until commands time out.
 func (r *round) stopCtld() ([]string, error) {
 	touched, err := r.met(r.w.owners...)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"pitchpipe/test/fault"
 )
 
-// Finish has the jobs come to their end and says what became of them.
+// Finish lets the jobs come to their end and says how they ended.
 func (r *round) Finish() (map[string]verdict, error) {
 	if err := os.WriteFile(r.hurry(), nil, 0o644); err != nil { //nolint:gosec // the jobs look for it
 		return nil, err
@@ -74,7 +74,7 @@ func (r *round) ended() (records map[string]record, at map[string]time.Time, err
 	}
 }
 
-// hasten ends waits that are Slurm's: two minutes after a requeue of its own. An owner
+// hasten ends waits that are Slurm's: two minutes after its own requeue. An owner
 // whose release was forgotten releases again.
 func (r *round) hasten(records map[string]record, since map[string]time.Time) {
 	for _, j := range r.jobs {

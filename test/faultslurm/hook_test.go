@@ -33,7 +33,7 @@ type order struct {
 	Action string   `json:"action"` // kill or pause
 }
 
-// hit is what the process says of itself when it is struck.
+// hit is what the process says about itself when it is struck.
 type hit struct {
 	Point string `json:"point"`
 	Job   string `json:"job"` // that was being worked at; empty where it is unknown
@@ -64,7 +64,7 @@ func (h *hook) reached(point string) {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
 	case actionPause:
-		// A harness that died must not leave a controller behind that stands still.
+		// A harness that died must not leave a suspended controller behind.
 		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 			if os.Remove(filepath.Join(h.dir, goFile)) == nil {
 				return

@@ -35,7 +35,7 @@ type job struct {
 	by     bool // submitted by the controller
 
 	id     string
-	hurry  string     // file that has it come to its end
+	hurry  string     // file that makes it come to its end
 	waited chan error // how sbatch --wait ended
 
 	// What the harness did to it; all but the first are asked for when the round is over.

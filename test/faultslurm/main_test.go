@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 
 // TestFaultsLoseNoJobAndRunNoneTwice runs the same jobs twice, with a tuner and without one,
 // where their owners move them by hand. Both meet the same kills of Slurm's own processes,
-// so that what slurmctld itself forgets stands beside what happens to tuned jobs.
+// so that what slurmctld itself forgets is shown next to what happens to tuned jobs.
 func TestFaultsLoseNoJobAndRunNoneTwice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills the processes of two clusters: make check and make fault-slurm run it")

@@ -31,14 +31,14 @@ type owner struct {
 	partition string
 	uid, gid  int // of the account
 	home      string
-	dir       string // the controller's; a small file system of its own where that can be had
+	dir       string // the controller's; its own small file system where possible
 	orders    string // for the hook of the controller
-	disk      bool   // dir is a file system of its own
+	disk      bool   // dir is its own file system
 	client    *api.Client
 
 	controller *fault.Keeper
 	broker     *fault.Keeper // nil where the controller acts by its own rights
-	hand       *fault.Hand   // that moves the jobs where there is no tuner
+	hand       *fault.Hand   // that moves the jobs without a tuner
 }
 
 // diskBytes is how large the disk of a controller is: large enough for the database
@@ -85,7 +85,7 @@ func newOwner(w *world, name string, site bool) *owner {
 	return o
 }
 
-// mount gives the controller a small disk of its own. Where this machine has no right to
+// mount gives the controller its own small disk. Where this machine has no right to
 // mount, its disk is not filled.
 func (o *owner) mount(mode os.FileMode) {
 	options := fmt.Sprintf("size=%d,mode=%o,uid=%d,gid=%d", diskBytes, mode, o.uid, o.gid)
@@ -210,7 +210,7 @@ func (o *owner) records() map[string]*slurm.Record {
 	return out
 }
 
-// explain is what the controller says of a job; nothing where there is none.
+// explain is what the controller says about a job; nothing without one.
 func (o *owner) explain(id string) (api.Story, error) {
 	if o.client == nil {
 		return api.Story{}, nil

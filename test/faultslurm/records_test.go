@@ -28,8 +28,8 @@ func (w *world) through(j *job) {
 	w.over[j.id] = true
 }
 
-// known is a job that Slurm has not done with, as far as anybody knows; nil where it is none
-// of ours.
+// known is a job that Slurm has not done with, as far as anybody knows; nil if it is not
+// ours.
 func (w *world) known(id string) *job {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -20,7 +20,7 @@ const (
 	searchEpoch                                = "1s"
 )
 
-// onTrial is what became of a trial.
+// onTrial is the outcome of a trial.
 type onTrial struct {
 	name   string
 	wrong  []string
@@ -30,9 +30,9 @@ type onTrial struct {
 }
 
 // TestFaultsChangeNoSearch: searches meet kills of their controller and of Slurm's processes. No trial is lost, none runs
-// beside itself, no report counts twice, only work since a checkpoint is done again, and the events that were logged lead
-// to what became of the search. slurmctld is ended with SIGTERM: one that is killed forgets what it acknowledged, gives ids
-// again and runs ended jobs again, which is Slurm's own (see doc.go).
+// twice at once, no report counts twice, only work since a checkpoint is done again, and the logged events lead to the
+// outcome of the search. slurmctld is ended with SIGTERM: one that is killed forgets what it acknowledged, gives ids again
+// and runs ended jobs again, which is Slurm's own (see doc.go).
 func TestFaultsChangeNoSearch(t *testing.T) {
 	if options.Sample() {
 		t.Skip("it takes minutes; scripts/fault search runs it")
@@ -224,7 +224,7 @@ func (s *searching) bury(x trials.State, slurms map[int]bool) {
 	}
 }
 
-// journal is what a trial says of itself.
+// journal is what a trial says about itself.
 type journal struct{ fault.Told }
 
 func (s *searching) told(trial int) journal {

@@ -149,8 +149,8 @@ func (r *round) awake(o *owner) error {
 	}
 }
 
-// pause has the controller stand still where it works at one of the round's jobs, just
-// between two steps, until goOn is called.
+// pause suspends the controller while it works at one of the round's jobs, just between two
+// steps, until goOn is called.
 func (r *round) pause(o *owner, f *fault.Fault, fits func(*job) bool) (j *job, goOn func(), err error) {
 	goOn = func() { o.goOn() }
 	for end := time.Now().Add(fault.Opportunity); ; {
@@ -168,7 +168,7 @@ func (r *round) pause(o *owner, f *fault.Fault, fits func(*job) bool) (j *job, g
 	}
 }
 
-// meddle has the owner do something to a job that is just between two steps.
+// meddle makes the owner do something to a job that is just between two steps.
 func (r *round) meddle(o *owner, f *fault.Fault) ([]string, error) {
 	j, goOn, err := r.pause(o, f, func(j *job) bool { return !j.cancelled.Load() && (f.Kind != kindCancel || !j.by && !r.needed(j)) })
 	if err != nil {
@@ -177,7 +177,7 @@ func (r *round) meddle(o *owner, f *fault.Fault) ([]string, error) {
 	defer goOn()
 	switch f.Kind {
 	case kindCancel:
-		j.cancelled.Store(true) // whatever scancel says of it
+		j.cancelled.Store(true) // whatever scancel says about it
 		_, err = o.as("scancel", j.id)
 	case kindHold:
 		if _, err = o.as("scontrol", "hold", j.id); err == nil {

@@ -6,7 +6,7 @@ import (
 	"pitchpipe/test/fault"
 )
 
-// verdict is what became of a job.
+// verdict is the outcome of a job.
 type verdict struct {
 	job     *job
 	once    bool // it ended exactly once, as it had to

@@ -11,8 +11,8 @@ import (
 	"pitchpipe/test/fault"
 )
 
-// fates are jobs of which a killed slurmctld forgot something that it had
-// acknowledged, and what.
+// fates are jobs that a killed slurmctld had acknowledged something of and forgot, and what
+// that was.
 type fates struct {
 	mu  sync.Mutex
 	why map[string][]string
@@ -33,7 +33,7 @@ func (f *fates) of(id string) []string {
 	return slices.Clone(f.why[id])
 }
 
-// judge says what became of a job that should be through by now.
+// judge returns the outcome of a job that should be through by now.
 func (w *world) judge(j *job, r record) verdict {
 	v := verdict{job: j}
 	say := func(flag *bool, format string, args ...any) {

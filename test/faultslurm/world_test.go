@@ -40,7 +40,7 @@ const (
 )
 
 const (
-	clusterCPUs     = 96 // of each node: jobs mostly wait, and none of them for another
+	clusterCPUs     = 96 // of each node: jobs mostly wait, but not for one another
 	clusterMemoryMB = 65536
 
 	// After this, and ten seconds, slurmctld believes a node that it has no process of a job.

@@ -1,4 +1,4 @@
-// Package filterproxy stands between a controller and an exporter and hides what other
+// Package filterproxy runs between a controller and an exporter and hides what other
 // processes do on the node. A machine that runs tests is busy, and without the filter
 // every epoch would count as disturbed.
 //

@@ -39,7 +39,7 @@ func pure() map[string][]string {
 }
 
 // stages are the rooms of the pipeline: each knows the nouns and none knows a
-// sibling. The response model is none: every room that predicts asks it.
+// sibling. The response model is not one: every room that predicts asks it.
 func stages() []string {
 	return []string{
 		"watch", "stanza", "profile", "classify", "forecast", "search", "plan", "verify", "knowledge",

@@ -17,8 +17,8 @@ import (
 // pages are what a newcomer reads first.
 func pages() []string { return []string{"README.md", "CONTRIBUTING.md", "jobspecs/SEARCH.md"} }
 
-// stanzas are the blocks of #TUNE lines that stand together on a page, with the
-// line where each begins.
+// stanzas are the blocks of adjacent #TUNE lines on a page, with the line where
+// each begins.
 func stanzas(text string) map[int]string {
 	out := map[int]string{}
 	at := 0
@@ -36,7 +36,7 @@ func stanzas(text string) map[int]string {
 	return out
 }
 
-// understood tells what is wrong with a stanza that stands in a job file.
+// understood returns what is wrong with a stanza in a job file.
 func understood(lines string) error {
 	job, err := detect.Parse("job.sbatch", []byte("#!/bin/sh\n#SBATCH --job-name=job\n#SBATCH --cpus-per-task=1\n"+lines+"exec ./program\n"), nil)
 	if err != nil {
@@ -72,9 +72,8 @@ type commandLine struct {
 	text string
 }
 
-// commandLines are the uses of the program: in code that stands indented, its
-// remark included, and between backticks. What a page says does not exist yet is
-// left out.
+// commandLines are the uses of the program: in indented code, with its remark,
+// and between backticks. What a page says does not exist yet is left out.
 func commandLines(text string) (out []commandLine) {
 	inline := regexp.MustCompile("`(?:bin/)?(pitchpipe(?: [^`]*)?)`")
 	code := regexp.MustCompile(`^ {4,}(?:\$ )?(?:sudo )?(?:bin/)?(pitchpipe(?: .*)?)$`)

@@ -203,7 +203,7 @@ func TestFilesNameNoMachine(t *testing.T) {
 }
 
 // TestPrometheusRulesHold runs promtool on every file of rules and on the tests
-// beside them.
+// next to them.
 func TestPrometheusRulesHold(t *testing.T) {
 	t.Parallel()
 	promtool, err := exec.LookPath("promtool")

@@ -111,7 +111,7 @@ func (a *Agent) Ready(ctx context.Context) error {
 	})
 }
 
-// await asks until there is no error or patience ends. One question may take seconds: a
+// await asks until the error is gone or patience ends. One question may take seconds: a
 // server without a leader lets its clients wait.
 func (a *Agent) await(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -132,7 +132,7 @@ func (a *Agent) await(ctx context.Context, ask func(context.Context) error) erro
 	}
 }
 
-// dial makes a client with connections of its own, so that none stays idle in a shared
+// dial makes a client with its own connections, so that none stays idle in a shared
 // pool.
 func (a *Agent) dial() (*api.Client, error) {
 	return api.NewClient(&api.Config{Address: a.Addr, SecretID: a.Token, Namespace: api.DefaultNamespace})

@@ -13,7 +13,7 @@ import (
 	"pitchpipe/test/sandbox"
 )
 
-// mountNamespace is a mount namespace with a cpuset hierarchy of its own. A process holds
+// mountNamespace is a mount namespace with its own cpuset hierarchy. A process holds
 // it open, so that an agent that is started again finds what the first one mounted. nil is
 // the namespace of this process.
 type mountNamespace struct{ holder *sandbox.Process }

@@ -12,8 +12,8 @@
 // All agents of a machine make the cgroups of their tasks below one parent, /nomad. In the
 // cpuset hierarchy of version 1 two agents disturb each other: while one has a task with
 // reserved cores, every allocation of the other fails with "unable to update reserve
-// cpuset". So each agent has a mount namespace with a cpuset tree of its own, and from
-// outside the cpuset groups of its tasks are below /ppnomadNUMBER/nomad.
+// cpuset". So each agent has a mount namespace with its own cpuset tree, and from outside
+// the cpuset groups of its tasks are below /ppnomadNUMBER/nomad.
 //
 // After Stop no process, mount or folder of the agent and no cgroup of its allocations is
 // left; the parent cgroup, which others may share, stays. The next start removes what an

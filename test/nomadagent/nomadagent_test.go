@@ -131,7 +131,7 @@ func TestStopLeavesNothingOfAgentAndJobs(t *testing.T) {
 			}()
 			c := a.Client(t)
 			dir := t.TempDir()
-			// A session of its own, no signal heard: only the marker or the cgroup finds it.
+			// Its own session, no signal heard: only the marker or the cgroup finds it.
 			submit(t, c, "stubborn", "echo $$ >"+dir+"/a; setsid sh -c 'trap \"\" INT TERM HUP; echo $$ >"+dir+"/b; while :; do sleep 1; done' & exec sleep 600")
 			ids := []int{pid(t, dir+"/a"), pid(t, dir+"/b")}
 			stopped = true

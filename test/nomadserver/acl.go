@@ -13,8 +13,8 @@ import (
 	"github.com/hashicorp/nomad/api"
 )
 
-// policy is what a policy file says. Namespaces are named in full; of the paths of
-// variables, in which * stands for anything, the longest that matches counts.
+// policy is what a policy file says. Namespaces are named in full. Paths of
+// variables may have * for anything; the longest that matches counts.
 type policy struct {
 	Namespaces []struct {
 		Name         string   `hcl:"name,label"`
@@ -66,7 +66,7 @@ func (a *authority) of(token string) (list []*policy, root bool) {
 	return list, a.root != "" && token == a.root
 }
 
-// submitJob are the rights for which submit-job stands, which it was split into in 2.0.
+// submitJob are the rights of submit-job, which it was split into in 2.0.
 func submitJob() []string {
 	return []string{"register-job", "revert-job", "deregister-job", "plan-job", "tag-job-version", "parse-job"}
 }

@@ -138,7 +138,7 @@ func (s *Server) newAlloc(e *api.Evaluation, job *api.Job, p cluster.Place) *api
 	return a
 }
 
-// finish notes what became of an evaluation: what found no room waits in a blocked
+// finish notes the outcome of an evaluation: what found no room waits in a blocked
 // evaluation, what is to be done later in one that is pending until then.
 func (s *Server) finish(tx *cluster.Tx, e api.Evaluation, p *cluster.Plan) {
 	id := cluster.ID{Namespace: e.Namespace, Job: e.JobID}

@@ -73,7 +73,7 @@ func (n *node) offer(t *cluster.Tables) cluster.Node {
 	}
 }
 
-// attributes are what a client says of its machine.
+// attributes are what a client says about its machine.
 func (n *node) attributes() map[string]string {
 	return map[string]string{
 		"cpu.arch": runtime.GOARCH, "cpu.numcores": strconv.Itoa(n.s.opts.Cores), "driver.raw_exec": "1", "kernel.name": runtime.GOOS,

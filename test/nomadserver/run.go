@@ -14,7 +14,7 @@ import (
 )
 
 // run runs one allocation: it waits for the one before, starts the tasks and writes down
-// what becomes of them.
+// their course.
 type run struct {
 	n     *node
 	alloc *api.Allocation // as it was placed

@@ -14,7 +14,7 @@ import (
 
 const mostItems = 64 << 10 // bytes of keys and values of a variable
 
-// invalid is what the server says of a request that it looked into: it shows the seam
+// invalid is what the server says about a request that it looked into: it shows the seam
 // between the agent and the server.
 func invalid(text string) error {
 	return refuse(http.StatusBadRequest, "RPC Error:: 400,%s", text)
@@ -196,7 +196,7 @@ func (c *call) acquire(tx *cluster.Tx, in api.Variable) (api.Variable, error) {
 	}
 	lock.TTL, lock.LockDelay = v.TTL.String(), v.Delay.String()
 	v.Lock = &lock
-	if old != nil && old.Lock != nil { // by its holder: this is no renewal
+	if old != nil && old.Lock != nil { // by its holder: this is not a renewal
 		v.Renewed = old.Renewed
 	}
 	tx.PutVariable(v, time.Now())

@@ -29,7 +29,7 @@ const (
 	killed   strike = "it is killed, and its lock lapses"
 )
 
-// signalled and registered are the requests of a move behind which it does.
+// signalled and registered are the requests of a move after which it does.
 func signalled(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/signal") }
 
 func registered(r *http.Request) bool {

@@ -130,7 +130,7 @@ func (s *site) freeLock(t *testing.T) {
 }
 
 // script is the job: it keeps a journal of each start, of each epoch and of its end, and
-// leaves when it is asked to, behind the epoch that it is in.
+// leaves when it is asked to, after its present epoch.
 const script = `cd "$1" || exit 1
 trap 'exit 85' USR1
 echo "${MOVED:-owner}" >>starts

@@ -23,7 +23,7 @@ type way struct {
 	asked  []*http.Request
 }
 
-// strike has something done behind the first request of a kind, and before its answer.
+// strike does something after the first request of a kind and before its answer.
 // Where it kills nothing comes through any more, the answer neither.
 func (w *way) strike(behind func(*http.Request) bool, kills bool, do func()) {
 	w.mu.Lock()

@@ -14,7 +14,7 @@ import (
 const (
 	IdleWatts = 20.0  // of all packages without work
 	MaxWatts  = 100.0 // of all packages with all cores busy
-	DRAMShare = 0.1   // of a package's watts, which its DRAM takes beside it
+	DRAMShare = 0.1   // of a package's watts, which its DRAM takes in addition
 )
 
 // wrap is that of a real counter in microjoules.
@@ -25,7 +25,7 @@ type Config struct {
 	Dir      string // of the tree: the sysfs whose class/powercap it is
 	Cores    int    // that are behind the load
 	Packages int    // which share the load evenly
-	DRAM     bool   // each package has a DRAM zone beside it
+	DRAM     bool   // each package has a DRAM zone next to it
 }
 
 // Sim is the tree. It is used by one goroutine.
@@ -121,7 +121,7 @@ func (z *zone) show() error {
 	return z.write("energy_uj", strconv.FormatUint(uint64(z.value)%wrap, 10))
 }
 
-// write writes a file so that whoever opens it finds all of it.
+// write writes a file so that its readers find all of it.
 func (z *zone) write(name, text string) error {
 	path := filepath.Join(z.dir, name)
 	tmp := path + ".new"

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Await asks until there is no error. The patience is long, for machines that are busy: only
+// Await asks until the error is gone. The patience is long, for machines that are busy: only
 // a test that fails waits for it.
 func Await(t testing.TB, patience time.Duration, what string, ask func() error) {
 	t.Helper()

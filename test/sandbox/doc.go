@@ -1,4 +1,4 @@
-// Package sandbox runs programs beside a test, such as daemons in a folder, and removes
+// Package sandbox runs programs next to a test, such as daemons in a folder, and removes
 // what is left of them when the process that started them was killed.
 //
 // In: commands, and a description of what belongs to a folder: a variable in the

@@ -21,7 +21,7 @@ import (
 	"pitchpipe/driver"
 )
 
-// Process is a program that runs beside this one, in a session of its own. It is killed
+// Process is a program that runs next to this one, in its own session. It is killed
 // where this process is. A nil Process runs nothing.
 type Process struct {
 	Name  string
@@ -217,7 +217,7 @@ func Build(ctx context.Context, into string, programs ...string) error {
 	return nil
 }
 
-// The programs that tests run beside themselves.
+// The programs that tests run next to themselves.
 const (
 	Pitchpipe = "controller/cmd/pitchpipe"
 	Exporter  = "exporter/cmd/pitchpipe-exporter"

@@ -163,9 +163,9 @@ func alike(t *testing.T, job replay.Job) {
 	}
 }
 
-// lines prints choices, a line for each. When within its epochs a job is looked at, and so
-// after how many of them a stop-loss strikes and what is said of the setting before, is not
-// the same in both.
+// lines prints choices, a line for each. The moments within its epochs when a job is looked
+// at differ between the two, so a stop-loss strikes after another number of epochs and the
+// setting before gets another comment.
 func lines(choices []choice) []string {
 	var out []string
 	for i, c := range choices {

@@ -262,7 +262,7 @@ func TestIntentMeetsTheReturnOfMemory(t *testing.T) {
 			if i == 0 && b.advance(in) != driver.StepCheckpointing {
 				b.Error("the attempt was not asked to save")
 			}
-			b.until(20 * time.Second) // killed after 5 s, now behind the other
+			b.until(20 * time.Second) // killed after 5 s, now after the other
 			b.wantState(job.ID, driver.Pending)
 			b.wantState(other.ID, driver.Running)
 			if got := b.advance(in); got != driver.StepSuperseded {

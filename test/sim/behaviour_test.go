@@ -162,7 +162,7 @@ func TestStartRefusesWhatItCannotRun(t *testing.T) {
 	}
 }
 
-// Whoever looks late sees what happened at its own instants all the same.
+// A late look sees what happened at its own instants all the same.
 func TestLookingLateChangesNothing(t *testing.T) {
 	t.Parallel()
 	story := func(late bool) (out string) {

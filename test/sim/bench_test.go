@@ -39,7 +39,7 @@ type bench struct {
 	start time.Time
 }
 
-// inBubble runs f in virtual time on a cluster of its own.
+// inBubble runs f in virtual time on its own cluster.
 func inBubble(t *testing.T, cfg sim.Config, f func(b *bench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -141,7 +141,7 @@ func (c *Cluster) Close() {
 	c.watchers.Close()
 }
 
-// at puts f on the agenda, behind what happens at the same instant. The caller holds the lock.
+// at puts f on the agenda, after what happens at the same instant. The caller holds the lock.
 func (c *Cluster) at(when time.Time, f func()) {
 	i, _ := slices.BinarySearchFunc(c.agenda, when, func(e event, t time.Time) int {
 		if e.at.After(t) {

@@ -32,8 +32,8 @@
 // checkpoint= and without ignore_signal= dies of the signal.
 //
 // An intent with Discard ends the attempt at once, with the exit status 137. The next
-// attempt goes on after the last epoch that was saved, so that the epochs since then
-// stand in the output again.
+// attempt goes on after the last epoch that was saved, so that the epochs since then are in
+// the output again.
 //
 // A job that outgrows its memory limit is killed in the middle of its first
 // epoch. Under a change it runs again, first with its owner's memory where the
@@ -63,10 +63,9 @@
 //
 // # The #SIM lines
 //
-// They stand at the beginning of a line before the first command and hold
-// key=value pairs without spaces or quotes. All lines count as one. A key stands
-// once; epochs and seconds are needed, before at and hang_at. Every fault is reported with
-// its line.
+// They are at the beginning of a line before the first command and hold key=value pairs
+// without spaces or quotes. All lines count as one. Each key is given once; epochs and
+// seconds are needed, before at and hang_at. Every fault is reported with its line.
 //
 //	key                   default          meaning
 //	epochs                needed           epochs in all
@@ -105,7 +104,7 @@
 //	queue_wait            by the queue     time that each attempt after the first waits before it may start
 //	closed_at             never            time after submission at which a reservation or maintenance takes the nodes
 //	closed_by             none             its name
-//	watts_idle            40               power of the whole idle node, of which the job bears the share of its cores
+//	watts_idle            40               power of the whole idle node; the job is charged the share of its cores
 //	watts_core            8                power of one busy core
 //	profile               compute          compute, stream, barrier, alloc or io: what the counters show
 //	spin                  by profile       share of waiting cores' time that is burnt

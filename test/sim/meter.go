@@ -49,7 +49,7 @@ func counterColumns() [counters]string {
 	}
 }
 
-// meter is a course of phases, in each of which all rates are constant.
+// meter is a course of phases with constant rates in each.
 type meter []phase
 
 type phase struct {
@@ -59,7 +59,7 @@ type phase struct {
 	rss, peak float64
 }
 
-// activity is what a job does while nothing changes. Its zero value is no process at all.
+// activity is what a job does while nothing changes. Its zero value means no process at all.
 type activity struct {
 	rate      [counters]float64 // per second; joules come with the phase
 	watts     float64           // measured; 0 = by the work

@@ -87,7 +87,7 @@ func (m *mover) View(driver.Intent) move.View {
 	return v
 }
 
-// Ask implements move.Job. A job that can neither save nor ignore the signal dies of it.
+// Ask implements move.Job. A job that cannot save or ignore the signal dies of it.
 func (m *mover) Ask(context.Context) error {
 	r, cp, intent := m.current(), *m.rec.Moving.Intent.Checkpoint, m.rec.Moving.Intent.ID
 	if m.act.Checkpoint < 0 && !m.act.IgnoreSignal {

@@ -49,7 +49,7 @@ func ParseBehaviour(filename string, src []byte) (Behaviour, error) {
 			}
 		}
 	}
-	// The profile comes first wherever it stands, so that explicit rates win.
+	// The profile comes first wherever it is, so that explicit rates win.
 	if i := slices.IndexFunc(pairs, func(p pair) bool { return p.key == "profile" }); i > 0 {
 		pairs[0], pairs[i] = pairs[i], pairs[0]
 	}

@@ -11,7 +11,7 @@ import (
 
 // first finds the job that is next in a queue, and the node that has room for it, -1 where none
 // has: it keeps those behind it waiting. A held job counts for nothing, but for the target,
-// whose hold a change would end. There is no next one where the queue has held jobs alone.
+// whose hold a change would end. There is no next one where the queue has only held jobs.
 func first(now time.Time, queue []*job, free []driver.Room, target *job) (next, on int) {
 	next = slices.IndexFunc(queue, func(j *job) bool { return j == target || !j.view.NotBefore.After(now) })
 	if next < 0 {
@@ -29,7 +29,7 @@ func (c *Cluster) rooms() (out []driver.Room) {
 	return out
 }
 
-// schedule starts what fits, and says of the others for what they wait.
+// schedule starts what fits, and says what the others wait for.
 func (c *Cluster) schedule() {
 	next, on := first(c.now, c.queue, c.rooms(), nil)
 	for ; on >= 0; next, on = first(c.now, c.queue, c.rooms(), nil) {
@@ -98,8 +98,8 @@ func (c *Cluster) grow(r *run, want driver.Room) error {
 	return driver.Grow(has, want, nodes...)
 }
 
-// more is what a job that is being moved will take beside what it has; r is its attempt,
-// nil between two.
+// more is what a job that is being moved will take in addition to what it has; r is its
+// attempt, nil between two.
 func more(r *run, to driver.Room) driver.Room {
 	if r == nil {
 		return to

@@ -32,7 +32,7 @@ func TestQueueIsFirstComeFirstServed(t *testing.T) {
 	inBubble(t, sim.Config{Nodes: []sim.NodeSpec{{Name: "n", Cores: 4, MemoryBytes: 1 << 30}}}, func(b *bench) {
 		first := b.submit("cpus-per-task=3", "epochs=10 seconds=1")
 		large := b.submit("cpus-per-task=4", "epochs=5 seconds=1")
-		small := b.submit("cpus-per-task=1", "epochs=1 seconds=1") // would fit beside the first
+		small := b.submit("cpus-per-task=1", "epochs=1 seconds=1") // would fit next to the first
 		if got := b.get(large.ID).Detail; got != "waits for room" {
 			b.Errorf("detail of the large job is %q", got)
 		}

@@ -97,7 +97,7 @@ func (c *Cluster) Logs(ctx context.Context, id driver.JobID, offset int64) (io.R
 		if offset < 0 {
 			return nil, fmt.Errorf("%w: offset %d", driver.ErrInvalid, offset)
 		}
-		// What is written never changes: the next line lands behind this slice.
+		// What is written never changes: the next line lands after this slice.
 		text := j.log[min(offset, int64(len(j.log))):len(j.log):len(j.log)]
 		return io.NopCloser(bytes.NewReader(text)), nil
 	})

@@ -147,7 +147,7 @@ func (c *Cluster) sample(r *run, at time.Time, ended bool) api.Sample {
 	return api.Sample{Time: at, Values: values}
 }
 
-// Node is what the exporter of the first node says of its machine.
+// Node is what the exporter of the first node says about its machine.
 func (c *Cluster) Node(ctx context.Context) (api.Node, error) {
 	return do(ctx, c, OpNode, "", func() (api.Node, error) {
 		spec := c.nodes[0].spec

@@ -249,8 +249,8 @@ func TestTwoRunsOfOneStoryAreEqual(t *testing.T) {
 	}
 }
 
-// A profile differs from another by its rates: explicit ones win over it
-// wherever they stand.
+// A profile differs from another by its rates: explicit ones win over it wherever they
+// are.
 func TestProfilesDiffer(t *testing.T) {
 	t.Parallel()
 	faults := func(behaviour string) (v float64) {

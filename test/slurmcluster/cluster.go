@@ -141,7 +141,7 @@ func (c *Cluster) Conf() string { return c.path("etc", "slurm.conf") }
 // Nodes are the names of the nodes.
 func (c *Cluster) Nodes() []string { return append([]string(nil), c.nodes...) }
 
-// Home is a folder of the user alone. It is where Command runs.
+// Home is a folder only for the user. It is where Command runs.
 func (c *Cluster) Home(name string) string { return c.path("home", name) }
 
 // Env is what clients need in their environment. munge needs nothing: slurm.conf names
@@ -192,7 +192,7 @@ func (c *Cluster) Run(ctx context.Context, name, program string, args ...string)
 	return strings.TrimSuffix(string(out), "\n"), nil
 }
 
-// lookup are the ids of a user, without the groups of whoever runs this.
+// lookup are the ids of a user, without the groups of the user who runs this.
 func lookup(name string) (*syscall.Credential, error) {
 	u, err := user.Lookup(name)
 	if err != nil {

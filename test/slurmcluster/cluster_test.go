@@ -225,7 +225,7 @@ func TestStopLeavesNothingWhileJobsRunAndAfterFaults(t *testing.T) {
 			if conf := run(t, c, slurmcluster.Beta, "scontrol", "show", "config"); !strings.Contains(conf, "KillWait                = 7 sec") {
 				t.Error("the line for slurm.conf is not in force")
 			}
-			// A session and a group of its own, so that only Slurm or the harness finds it.
+			// Its own session and group, so that only Slurm or the harness finds it.
 			id := submit(t, c, slurmcluster.Alpha, "setsid sh -c 'trap \"\" TERM HUP INT; echo $$ >pid; while :; do sleep 1; done' &\nexec sleep 600\n")
 			var pid int
 			await(t, "the job", func() error {
@@ -237,7 +237,7 @@ func TestStopLeavesNothingWhileJobsRunAndAfterFaults(t *testing.T) {
 				return err
 			})
 			// A slurmctld that is killed before it has saved the job, which it does every five seconds,
-			// forgets it, and has it ended.
+			// forgets it, and makes it end.
 			time.Sleep(7 * time.Second)
 			c.KillCtld()
 			if _, err := c.Run(t.Context(), slurmcluster.Alpha, "scontrol", "ping"); err == nil {

@@ -12,9 +12,9 @@
 // cluster whose owner was killed is cleared away by the next Start. Every process is
 // ended by its id, after a look that it belongs to the cluster.
 //
-// What Slurm does with a job that starts again in the second in which its last
-// attempt was ended is worth knowing to whoever writes such a test: it is killed with
-// "Job credential revoked" and has failed. Leave two seconds between.
+// Authors of such a test should know what Slurm does with a job that starts again in
+// the second in which its last attempt was ended: it is killed with "Job credential
+// revoked" and has failed. Leave two seconds between.
 //
 // It needs root, the packages and the users that scripts/setup-slurm installs; where
 // one is missing Start says so with ErrUnavailable. It starts no service of the

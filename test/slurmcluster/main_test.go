@@ -9,7 +9,7 @@ import (
 	"pitchpipe/test/slurmcluster"
 )
 
-// shared is the cluster of those tests that do not need one of their own.
+// shared is the cluster of those tests that do not need their own.
 var shared = &slurmcluster.Shared{Options: slurmcluster.Options{Accounting: true, Nodes: 2}}
 
 func TestMain(m *testing.M) {

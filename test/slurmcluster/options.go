@@ -24,7 +24,7 @@ var (
 )
 
 // The users that scripts/setup-slurm makes. The first two are ordinary; with
-// accounting each has an account of his own, Operator has Slurm's administrator level
+// accounting each has his own account, Operator has Slurm's administrator level
 // Operator, and Controller, who runs the controller of a site, has none.
 const (
 	Alpha      = "pitchpipe-u1"
@@ -66,7 +66,7 @@ type Options struct {
 	MemoryMB int
 	Track    Track
 	// JobSubmitLua is a file that becomes the cluster's job_submit.lua; files lists
-	// more that are put beside it, such as a module that it loads.
+	// more that are put next to it, such as a module that it loads.
 	JobSubmitLua string
 	Files        []string
 	// TaskProlog is a program that is copied into the cluster and run for each task as

@@ -26,8 +26,8 @@ func (s *Shared) Get(t testing.TB) *Cluster {
 	return Need(t, s.cluster, s.err)
 }
 
-// Need hands on what Start returned, with the test skipped or failed where that is no
-// cluster.
+// Need hands on what Start returned, with the test skipped or failed where that is
+// not a cluster.
 func Need(t testing.TB, c *Cluster, err error) *Cluster {
 	t.Helper()
 	if errors.Is(err, ErrUnavailable) && os.Getenv("PITCHPIPE_REQUIRE_TOOLS") == "" {

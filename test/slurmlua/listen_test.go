@@ -244,8 +244,8 @@ func TestTheListenerThatThePrologStartsReportsEachAttemptsEpochsAndSaves(t *test
 	}
 }
 
-// Without cgroups the listener is no part of the job once the prolog has ended. It must
-// neither stay nor be in the way.
+// Without cgroups the listener is not part of the job once the prolog has ended. It
+// must not stay or be in the way.
 func TestWhereSlurmMakesNoCgroupsTheListenerEndsWithTheScript(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, slurmcluster.Options{CPUs: 4, Track: slurmcluster.TrackLinux})
@@ -260,7 +260,7 @@ func TestWhereSlurmMakesNoCgroupsTheListenerEndsWithTheScript(t *testing.T) {
 		t.Errorf("the job is %s", state)
 	}
 
-	// And a job without a mark has none, nor one whose script names no line for long.
+	// A job without a mark has none; one whose script names no line soon has none.
 	plain, _ := s.sbatch(t, "#!/bin/sh\necho \"exporter <$PITCHPIPE_EXPORTER>\"\n", nil, "--wait")
 	if text, err := os.ReadFile(s.home(plain + ".out")); string(text) != "exporter <>\n" {
 		t.Errorf("a job without a mark wrote %q (%v)", text, err)
@@ -272,7 +272,7 @@ func TestWhereSlurmMakesNoCgroupsTheListenerEndsWithTheScript(t *testing.T) {
 	s.ends(t, id)
 }
 
-// requeue puts a running job back and has it start again soon: Slurm by itself waits
+// requeue puts a running job back and makes it start again soon: Slurm by itself waits
 // for two minutes.
 func (s *stage) requeue(t *testing.T, id string) {
 	t.Helper()

@@ -153,7 +153,7 @@ func TestOnARunningSlurm(t *testing.T) {
 			script: strings.NewReplacer("#!/bin/sh\n", "#!/bin/sh\n#SBATCH --export=NONE\n", printer, "export PATH=/usr/bin:/bin SLURM_EXPORT_ENV=ALL\n"+printer).Replace(good),
 		},
 		{what: "a job with a stanza and without settings", script: good, want: unset},
-		{ // Whoever took over the account of the controller writes what a shell runs.
+		{ // An attacker with the account of the controller writes what a shell runs.
 			what: "a job whose file has what a shell runs", script: strings.NewReplacer("#!/bin/sh\n", "#!/bin/bash\n", printer, "[[ $OMP_NUM_THREADS -gt 4 ]]\n"+printer).Replace(good),
 			settings: "OMP_NUM_THREADS=a[$(id >pwned; echo 0)]\n", uid: nobody, want: not + "the value of OMP_NUM_THREADS has a character that no value has\n" + unset,
 		},

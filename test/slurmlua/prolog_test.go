@@ -17,7 +17,7 @@ import (
 	"pitchpipe/driver/jobfile"
 )
 
-// Any two users that are neither root nor anyone who could be logged in, and the account
+// Any two users other than root who cannot be logged in, and the account
 // that every Linux has, under which the controller of these tests runs.
 const (
 	owner    = 64801
@@ -375,7 +375,7 @@ func titled(t *testing.T, title string) int {
 	return cmd.Process.Pid
 }
 
-// TestTheProlog_asItIsShipped denies what the stanza denies, and names neither exporter nor
+// TestTheProlog_asItIsShipped denies what the stanza denies, and names no exporter or
 // listener, so that an administrator's choice starts them.
 func TestTheProlog_asItIsShipped(t *testing.T) {
 	t.Parallel()

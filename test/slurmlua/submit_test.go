@@ -71,7 +71,7 @@ const (
 	badScript = "#!/bin/sh\n#SBATCH -c 2\n#TUNE mod=apply\n#TUNE knob cores values=0 scale=x%s\n./train\n"
 )
 
-// TestSubmissions shows what becomes of jobs. Each line that is wanted must be there, in its
+// TestSubmissions shows what happens to jobs. Each line that is wanted must be there, in its
 // kind, as a part, and no others.
 func TestSubmissions(t *testing.T) {
 	t.Parallel()
@@ -186,7 +186,7 @@ func TestSubmissions(t *testing.T) {
 
 // TestTheWorkIsBounded gives the plugin scripts that are made to keep it busy. While it works
 // slurmctld does nothing else; it is left after some 0.1 s of CPU time, and what patterns
-// take, which no limit ends, must stay small beside that.
+// take, which no limit ends, must stay small against that.
 func TestTheWorkIsBounded(t *testing.T) {
 	t.Parallel()
 	const most = 0.5 // seconds of CPU time

@@ -13,7 +13,7 @@ import (
 	"pitchpipe/driver/durable"
 )
 
-// errCorrupt is returned for a file that is no checkpoint or not a whole one.
+// errCorrupt is returned for a file that is not a whole checkpoint.
 var errCorrupt = errors.New("not a whole checkpoint")
 
 // header says which work a state belongs to. Threads and batch size are not in it: a run

@@ -28,12 +28,12 @@ const (
 	judgePieces  = 32
 )
 
-// dense trains a network by mini-batch gradient descent. The task is synthetic but has to
-// be learned: classes are several clouds each, bent by a random map. The learning rate
-// grows with the batch (Goyal et al., "Accurate, large minibatch SGD", 2017), so that
-// larger batches reach the same accuracy with fewer and cheaper updates. Examples of a
-// batch are cut into a fixed number of pieces whose gradients are added in order, so that
-// the result is the same on any number of threads.
+// dense trains a network by mini-batch gradient descent. The task is synthetic but must be
+// learned: classes are several clouds each, bent by a random map. The learning rate grows
+// with the batch (Goyal et al., "Accurate, large minibatch SGD", 2017), so that larger
+// batches reach the same accuracy with fewer and cheaper updates. Examples of a batch are
+// cut into a fixed number of pieces whose gradients are added in order, so that the result
+// is the same on any number of threads.
 type dense struct {
 	params      params
 	train, test examples
@@ -61,7 +61,7 @@ func newDense(p params) (work, error) {
 	return t, nil
 }
 
-// epoch passes once over the training examples, in an order of its own, and judges the
+// epoch passes once over the training examples, in its own order, and judges the
 // network on those held out.
 func (t *dense) epoch(_ context.Context, n int) (result, error) {
 	order := rand.New(rand.NewPCG(t.params.stream(1<<48 | uint64(n)))).Perm(t.train.len())

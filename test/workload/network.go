@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// layer is where the weights of one layer stand among all weights: out rows of in
+// layer is where the weights of one layer are among all weights: out rows of in
 // weights and one bias each.
 type layer struct {
 	in, out int

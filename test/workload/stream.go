@@ -12,7 +12,7 @@ const (
 	streamProbes = 16        // elements of a piece that are checked
 
 	// streamFactor makes a pass multiply a by factor² + 2·factor = 1, so that the numbers
-	// neither grow nor vanish.
+	// do not grow or vanish.
 	streamFactor = math.Sqrt2 - 1
 )
 

@@ -70,7 +70,7 @@ func (d dice) chance(share float64) bool { return d.Float64() < share }
 
 func one[T any](d dice, of ...T) T { return of[d.IntN(len(of))] }
 
-// objective draws one. For time alone few jobs gain from what is within their request.
+// objective draws one. For time by itself few jobs gain from what is within their request.
 func (d dice) objective() tuning.Objective {
 	o := one(d, tuning.Energy, tuning.Energy, tuning.Time, "cost", "cost")
 	if !slices.Contains(tuning.Objectives(), o) {
@@ -232,7 +232,7 @@ func (p program) wall(cores int) float64 {
 	return 1 - p.parallel + p.parallel/float64(faster) + p.coherence*float64(cores-1)
 }
 
-// run is one of the kind, with luck and input of its own.
+// run is one of the kind, with its own luck and input.
 func (p program) run(w world, n, cores int, d dice) job {
 	j := p.job
 	j.own = setting{cores, baseBatch}

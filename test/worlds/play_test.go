@@ -20,7 +20,7 @@ import (
 	"pitchpipe/test/sim"
 )
 
-// played is what became of a run.
+// played is the outcome of a run.
 type played struct {
 	job   driver.Job
 	cost  cost

@@ -26,7 +26,7 @@ const (
 
 func groups() []group { return []group{save, some, none, again, tries} }
 
-// row is what became of a run. Ratios are costs in its objective, or what they say, over
+// row is the outcome of a run. Ratios are costs in its objective, or what they say, over
 // those of the same run that was never moved.
 type row struct {
 	Seed      uint64           `json:"seed"`

@@ -42,7 +42,7 @@ func (s spent) String() string {
 	return fmt.Sprintf("%6.0f s, %7.0f core-seconds, %2d probes among %2d restarts, %2d began tuned", s.seconds, s.coreSeconds, s.probes, s.restarts, s.known)
 }
 
-// inCluster gives what it runs a controller and 16 cores of its own.
+// inCluster gives what it runs its own controller and 16 cores.
 func inCluster(t *testing.T, run func(t *testing.T, cluster *sim.Cluster, ask asker)) {
 	t.Helper()
 	state := t.TempDir()
@@ -83,7 +83,7 @@ func search(t *testing.T, source string) (out spent) {
 	return out
 }
 
-// alone runs the same trials, each on a cluster of its own: none knows of the others.
+// alone runs the same trials, each on its own cluster: none knows of the others.
 func alone(t *testing.T, source string, of []trials.Trial) (out spent) {
 	t.Helper()
 	for _, trial := range of {

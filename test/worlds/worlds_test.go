@@ -24,8 +24,8 @@ var (
 	jsonFlag   = flag.String("json", "", "file to write all figures into")
 )
 
-// live plays a world and returns what became of its runs; none where no run of it is in
-// the group, if one is named.
+// live plays a world and returns the outcomes of its runs; none where no run of it is in the
+// group, if one is named.
 func live(t *testing.T, seed uint64, g group, tell bool) (out rows) {
 	t.Helper()
 	w := draw(seed)

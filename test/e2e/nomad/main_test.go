@@ -13,7 +13,7 @@ import (
 	"pitchpipe/test/filterproxy"
 )
 
-// roleCalm is what the test binary is beside a test; see package calm.
+// roleCalm is what the test binary is besides a test; see package calm.
 const roleCalm = "e2e-calm"
 
 // report is what the tests have to show when all have ended.

@@ -86,7 +86,7 @@ func (s *stage) exporter(at string) {
 }
 
 // unmarked is a program that runs without the variable by which the agent of a test
-// marks the processes of its jobs, and which is none of ours.
+// marks the processes of its jobs, and which is not one of ours.
 func (s *stage) unmarked(program string) string {
 	s.t.Helper()
 	path := s.path(program + "-as-job")

@@ -68,7 +68,7 @@ func bareStage(t *testing.T, o nomadagent.Options) *stage {
 	return s
 }
 
-// calm has what others do on this machine hidden from those who ask at a socket.
+// calm hides what others do on this machine from those who ask at a socket.
 func (s *stage) calm(exporter, socket string) {
 	s.t.Helper()
 	meter := exporterapi.NewClient(exporter)

@@ -27,7 +27,7 @@ type shipped struct {
 	tuned int          // epochs when it is met for the first time and tuned
 }
 
-// all has every job file run, which takes some minutes more; scripts/e2e-nomad does.
+// all makes every job file run, which takes some minutes more; scripts/e2e-nomad does.
 var all = flag.Bool("all", false, "run every job file, not the first alone")
 
 func shippedFiles() []shipped {
@@ -82,7 +82,7 @@ func TestTheJobFilesThatShipAreTunedOnNomad(t *testing.T) {
 		// What its first run showed is the machine's affair; it is to be used, or why not said.
 		// Memory that it did not use is given up without being told as recalled, and the
 		// change may have met the moment in which it began.
-		// A machine that is slower meanwhile may have the stop-loss take it back.
+		// A machine that is slower meanwhile may make the stop-loss take it back.
 		used := r.Tuned.Recalled || r.Tuned.Reason == tuning.ReasonRightSized || r.Tuned.Restarts > 0
 		used = used && r.Tuned.Reason != tuning.ReasonStopLoss
 		if used != !r.Tuned.Current.Equal(r.Tuned.Own) || r.Tuned.Reason == "" {
@@ -133,7 +133,7 @@ func (s *stage) atOnce(f shipped, r table.Row) table.Row {
 	return r
 }
 
-// send submits the job file as it ships, under an id of its own.
+// send submits the job file as it ships, under its own id.
 func (s *stage) send(f shipped, epochs int, args ...string) string {
 	s.t.Helper()
 	file := s.path("jobspecs", "nomad", f.name+".nomad.hcl")
@@ -150,7 +150,7 @@ func (s *stage) send(f shipped, epochs int, args ...string) string {
 	return s.run(append(args, f.vars...)...)
 }
 
-// occupy has a job take every core of the node, and returns what ends it.
+// occupy makes a job take every core of the node, and returns what ends it.
 func (s *stage) occupy() (free func()) {
 	s.t.Helper()
 	id := fmt.Sprintf("occupy-%d", len(s.allocations("")))

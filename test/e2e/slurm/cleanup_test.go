@@ -50,7 +50,7 @@ func sweep() error {
 }
 
 // remains is an error that names whatever is left after stop: a process that runs one
-// of the programs, stands in one of the folders or names one, a mount, a cgroup, a
+// of the programs, is in one of the folders or names one, a mount, a cgroup, a
 // folder. What ends by itself is given time.
 func (w *world) remains() error {
 	var found []string

@@ -48,8 +48,8 @@ func (s *stage) startOwn(log string) deployment {
 
 // siteDeployment starts the controller of a site and its broker, the programs that ship: the
 // controller under an ordinary account, the broker under that with Slurm's administrator
-// level Operator. Between the controller and the exporter stands what hides the machine's
-// other work; the jobs' listeners talk to the exporter itself.
+// level Operator. A proxy between the controller and the exporter hides the machine's other
+// work; the jobs' listeners talk to the exporter itself.
 func (s *stage) siteDeployment() deployment {
 	s.t.Helper()
 	broker, site := s.folder("broker-run", slurmcluster.Operator), s.folder("site", slurmcluster.Controller)
@@ -110,7 +110,7 @@ func (s *stage) open(mode, partition, user, socket string) deployment {
 	return h
 }
 
-// follow logs what became of jobs where the test fails.
+// follow logs the history of jobs where the test fails.
 func (s *stage) follow(h deployment, subs ...submission) {
 	s.t.Helper()
 	s.t.Cleanup(func() {

@@ -2,8 +2,8 @@
 // the shipped submission plugin and the shipped task prolog. Jobs that ordinary users
 // submit with sbatch are tuned and keep everything that their owners and other jobs know
 // them by, in both modes: by a user's own controller, and by a site's controller with
-// its broker, the programs that ship, under accounts that are neither root nor slurm.
-// At the end stands a table of the job files that ship, untuned against tuned.
+// its broker, the programs that ship, under accounts other than root and slurm. At the
+// end comes a table of the job files that ship, untuned against tuned.
 //
 // It holds only tests. The cluster is test/slurmcluster's, one for all tests; where
 // there can be none the tests are skipped and say why. After them nothing is left: no

@@ -9,7 +9,7 @@ import (
 )
 
 // grows is a batch script that asks for much memory and takes as much in each epoch as a file
-// beside it says. It waits for a while, as jobs do in a queue.
+// next to it says. It waits for a while, as jobs do in a queue.
 func (s *stage) grows() string {
 	return fmt.Sprintf(`#!/bin/sh
 #SBATCH --job-name=grows --output=%%j.out --open-mode=append --requeue
@@ -26,9 +26,9 @@ exec %[3]s tick --epochs 8 --epoch-seconds 1 --grow $(cat grow)
 const asked = 2048
 
 // memoryStory: after one run, the memory of a pending job of the kind is lowered. One that
-// outgrows it is killed while no controller runs; the next controller has it run again, once,
-// with its owner's memory, and lowers none of the kind for a while. It kills the controller of
-// the deployment, and is the last story of it.
+// outgrows it is killed while no controller runs; the next controller makes it run again,
+// once, with its owner's memory, and lowers none of the kind for a while. It kills the
+// controller of the deployment, and is the last story of it.
 func (s *stage) memoryStory(h deployment) {
 	s.t.Helper()
 	t, user := s.t, h.user

@@ -73,10 +73,10 @@ func (s *stage) lasted(sub submission) float64 {
 	return ended - began
 }
 
-// neighbourStory: beside a busy process, programs that must not have a second core lose at most
-// a twentieth, however often they are submitted, of the slower of two untuned runs, one before
-// and one after. Once it is gone, a program that profits from a second core gains, by the
-// epoch, against a shorter untuned run.
+// neighbourStory: next to a busy process, programs that must not have a second core lose at
+// most a twentieth, however often they are submitted. The twentieth is of the slower of two
+// untuned runs, one before and one after. Once it is gone, a program that profits from a second
+// core gains, by the epoch, against a shorter untuned run.
 func (s *stage) neighbourStory(h deployment) {
 	const most = 1.05
 	t, user := s.t, slurmcluster.Alpha

@@ -18,7 +18,7 @@ import (
 	"pitchpipe/test/filterproxy"
 )
 
-// What the test binary is beside a test: a process of another user.
+// What the test binary is besides a test: a process of another user.
 const (
 	roleController = "e2e-controller"
 	roleCalm       = "e2e-calm"
@@ -72,7 +72,7 @@ func playController(args []string) (err error) {
 	return d.Run(ctx)
 }
 
-// playCalm stands between a controller and the exporter and hides the same from a
+// playCalm runs between a controller and the exporter and hides the same from a
 // program that cannot be changed. It runs as the controller's user, so that the exporter
 // shows what that user may see. Its arguments are its socket and the exporter's.
 func playCalm(args []string) error {

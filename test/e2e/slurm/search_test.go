@@ -19,8 +19,8 @@ const (
 	trialMark                                  = "search=" // begins the line of each trial's job in squeue
 )
 
-// searchFile is the job file of a search, small enough for every test run: the digits, or where there is no PyTorch a
-// job that learns nothing.
+// searchFile is the job file of a search, small enough for every test run: the digits, or without PyTorch a job that
+// learns nothing.
 func (s *stage) searchFile(dir string) (file string, args []string) {
 	s.t.Helper()
 	name, text := "faults", fault.SearchFile("faults", s.w.path("faultjob"), dir, searchTrials, searchParallel, searchEpochs, "200ms", "")

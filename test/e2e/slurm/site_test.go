@@ -16,9 +16,9 @@ import (
 	"pitchpipe/test/slurmcluster"
 )
 
-// siteStory: the controller of a site, which is neither root nor slurm and has no right
-// over anybody's job, tunes the jobs of two users through the broker, and neither user
-// sees or steers the other's.
+// siteStory: the controller of a site is not root or slurm and has no right over
+// anybody's job. It tunes the jobs of two users through the broker, and neither user sees
+// or steers the other's.
 func (s *stage) siteStory(h deployment) {
 	t := s.t
 	alpha, beta := slurmcluster.Alpha, slurmcluster.Beta
@@ -100,8 +100,8 @@ func (s *stage) runs(h deployment) {
 	s.whole(submission{user: j.user, name: j.name, id: id}, j, s.discards(h, id))
 }
 
-// apart: through the controller's socket each user has his own job, and of the other's
-// there is none.
+// apart: through the controller's socket each user sees his own job, and none of the
+// other's.
 func (s *stage) apart(h deployment, his, hers submission) {
 	s.t.Helper()
 	for _, c := range []struct{ mine, other submission }{{his, hers}, {hers, his}} {

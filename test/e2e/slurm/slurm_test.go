@@ -3,7 +3,7 @@ package slurm_test
 import "testing"
 
 // The whole of it: the job files that ship run as they are; then a user's own
-// controller and a site's tune jobs at the same time, each in a partition of its own,
+// controller and a site's tune jobs at the same time, each in its own partition,
 // while the job files are tuned in both modes, one after the other and alone on their
 // node, which gives the table.
 func TestJobsAreTunedOnSlurmInBothModes(t *testing.T) {
@@ -42,7 +42,7 @@ func TestJobsAreTunedOnSlurmInBothModes(t *testing.T) {
 		}
 		s.in(t).adaptStory(own)
 	})
-	if *all { // beside other tests nothing is sure of what a job makes of its cores
+	if *all { // next to other tests nothing is sure about what a job makes of its cores
 		t.Run("jobs that ask for more than they use end and begin on less", func(t *testing.T) { s.in(t).oversizedStory(own) })
 		t.Run("a recurring training job gets another batch size", func(t *testing.T) { s.in(t).batchStory(own) })
 		t.Run("jobs beside a busy process lose little", func(t *testing.T) { s.in(t).neighbourStory(own) })

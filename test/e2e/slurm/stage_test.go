@@ -91,7 +91,7 @@ func (s *stage) record(id string) map[string]string {
 	return out
 }
 
-// read is a file in the home of a user; empty where there is none yet.
+// read is a file in the home of a user; empty if there is none yet.
 func (s *stage) read(user, name string) string {
 	s.t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.c.Home(user), name))
@@ -155,7 +155,7 @@ func (s *stage) status(sub submission) int {
 }
 
 // succeeded waits until a job, or each task of an array, has ended, and fails the test
-// where one was no success. sbatch --wait would look for its end every few seconds only.
+// where one did not succeed. sbatch --wait would look for its end every few seconds only.
 func (s *stage) succeeded(sub submission) {
 	s.t.Helper()
 	s.await("the end of "+sub.name, func() error {

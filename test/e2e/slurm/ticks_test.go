@@ -21,12 +21,12 @@ type ticks struct {
 }
 
 const (
-	// epochSeconds is an epoch of one thread, long beside how late a busy machine may read
+	// epochSeconds is an epoch of one thread, long against how late a busy machine may read
 	// a line.
 	epochSeconds = 1.5
 
 	// movedEpochs are those of a job that is to be moved: half an hour untuned, and a minute
-	// with three threads. Restarts are little beside them, also where each takes half a
+	// with three threads. Restarts are short against them, even where each takes half a
 	// minute.
 	movedEpochs  = 1200
 	returnEpochs = 15 // of one that returns

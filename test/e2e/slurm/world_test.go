@@ -18,9 +18,9 @@ import (
 )
 
 // Partitions. Each mode has its own, so that the two controllers keep apart; a job
-// that waits for another has a partition of its own, because Slurm adds the time limit
-// of every waiting job of a partition to what it foretells for the next one. Plain is
-// no one's.
+// that waits for another has its own partition, because Slurm adds the time limit of
+// every waiting job of a partition to what it foretells for the next one. Plain is no
+// one's.
 const (
 	ownerPartition = "own"
 	sitePartition  = "site"

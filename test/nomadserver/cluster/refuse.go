@@ -116,8 +116,8 @@ func number(p *int) int {
 	return *p
 }
 
-// Warnings are what Nomad says of a job that it accepts nevertheless; memoryMax means
-// that memory oversubscription is on.
+// Warnings are what Nomad says about a job that it accepts nevertheless; memoryMax
+// means that memory oversubscription is on.
 func Warnings(j *api.Job, memoryMax bool) string {
 	var list Problems
 	for _, g := range j.TaskGroups {

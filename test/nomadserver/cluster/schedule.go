@@ -77,7 +77,7 @@ type placement struct {
 }
 
 // Decide makes the plan for a job: which allocations are stopped, replaced, updated in
-// place or placed anew.
+// place or placed again.
 //
 // An allocation that has ended belongs to its version of a batch job: a newer version
 // does all work again. A replacement that finds no room leaves its predecessor alone.
@@ -190,7 +190,7 @@ func (g *scheduler) failed(a *api.Allocation) {
 }
 
 // rescheduleAt says when a failed allocation may be replaced; false means never. The delay
-// is constant, whatever the policy says of its growth.
+// is constant, whatever the policy says about its growth.
 func rescheduleAt(a *api.Allocation, p *api.ReschedulePolicy) (time.Time, bool) {
 	if p == nil || *p.Attempts == 0 && !*p.Unlimited {
 		return time.Time{}, false

@@ -116,7 +116,7 @@ func TestAFailedAllocationIsReplacedWhenItsPolicySays(t *testing.T) {
 	}
 }
 
-// TestAPlanNeverGivesAwayMoreThanThereIs draws states and looks at what would stand on
+// TestAPlanNeverGivesAwayMoreThanThereIs draws states and looks at what would be on
 // the node afterwards.
 func TestAPlanNeverGivesAwayMoreThanThereIs(t *testing.T) {
 	t.Parallel()

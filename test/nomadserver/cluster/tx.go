@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 )
 
-// Kept is how many versions of a job are kept beside the tagged ones.
+// Kept is how many versions of a job are kept besides the tagged ones.
 const Kept = 6
 
 // The statuses of a job.

@@ -61,7 +61,7 @@ func (tx *Tx) PutVariable(v *Variable, now time.Time) {
 	tx.touched[Variables] = tx.at
 }
 
-// Renew notes when the lock of a variable was renewed, which is no change of it.
+// Renew notes when the lock of a variable was renewed, which does not change the variable.
 func (tx *Tx) Renew(v *Variable, now time.Time) {
 	renewed := *v
 	renewed.Renewed = now

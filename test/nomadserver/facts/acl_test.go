@@ -120,7 +120,7 @@ func smallest(t *testing.T, c cluster) {
 	}
 }
 
-// request is answered with 403 where the token has not the right.
+// request is answered with 403 where the token lacks the right.
 type request struct {
 	right, method, path, body string
 	by                        agents

@@ -148,7 +148,7 @@ func (c cluster) allocs(t *testing.T) []*api.AllocationListStub {
 	return list
 }
 
-// await asks until there is no error; the last one shows where patience ends.
+// await asks until the error is gone; the last one shows where patience ends.
 func await(t *testing.T, what string, ask func() error) {
 	t.Helper()
 	sandbox.Await(t, patience, what, ask)

@@ -53,7 +53,7 @@ func with(place string) string {
 	return strings.Replace(file, "#"+where+"\n", text+"\n", 1)
 }
 
-// faults are job files with what an agent says of them.
+// faults are job files with what an agent says about them.
 func faults() map[string][2]string {
 	return map[string][2]string{
 		"a tuning block of the job":         {with("job: tuning {}"), `input.hcl:4,1-7: Unsupported block type; Blocks of type "tuning" are not expected here.`},
@@ -116,7 +116,7 @@ func parseFile(t *testing.T, c cluster) {
 	}
 }
 
-// parsesTo proves that a file of testdata is the job beside it.
+// parsesTo proves that a file of testdata is the job next to it.
 func parsesTo(name, variables string) func(*testing.T, cluster) {
 	return func(t *testing.T, c cluster) {
 		src, err := os.ReadFile("testdata/" + name + ".hcl")

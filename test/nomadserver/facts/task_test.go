@@ -55,7 +55,7 @@ func (c cluster) awaitTask(t *testing.T, state, text string) (now api.TaskState,
 	return now, said
 }
 
-// story is what happens to a task and what its events say of it.
+// story is what happens to a task and what its events say about it.
 type story struct {
 	script string
 	change func(*api.Job, *api.TaskGroup, *api.Task)
@@ -266,7 +266,7 @@ func wantedEnvironment() map[string]string {
 }
 
 func leavesNothing(t *testing.T, c cluster) {
-	// A session of its own, and no signal that it hears.
+	// Its own session, and no signal that it hears.
 	c.register(t, c.job(`setsid sh -c 'trap "" INT TERM; while :; do sleep 0.1; done' & echo $!; sleep 0.3`))
 	_, text := c.awaitTask(t, "dead", "\n")
 	pid := strings.TrimSpace(text)

@@ -213,7 +213,7 @@ func (c cluster) oldest(t *testing.T, query string) api.Events {
 	return b
 }
 
-// next is the next batch that is no heartbeat; io.EOF at the end.
+// next is the next batch that is not a heartbeat; io.EOF at the end.
 func (s *stream) next() (api.Events, error) {
 	for {
 		line, err := s.in.ReadBytes('\n')

@@ -136,8 +136,8 @@ func (p *process) left() bool {
 	return false
 }
 
-// signal sends a signal to the first process alone. A name that Nomad does not know, such
-// as one without SIG, is SIGINT: so the real driver has it, and the task dies of it.
+// signal sends a signal only to the first process. A name that Nomad does not know, such as
+// one without SIG, is SIGINT: the real driver does so, and the task dies of it.
 func (p *process) signal(name string) error {
 	number := unix.SignalNum(name)
 	if number == 0 {

@@ -270,7 +270,7 @@ func (t *Task) attempt(ctx context.Context, first bool) (outcome, bool) {
 // 200 ms late, and no process has its signal handlers in its first moment.
 const ahead = 50 * time.Millisecond
 
-// launch starts the process. Whoever has seen its output finds the task started.
+// launch starts the process. A reader of its output finds the task started.
 func (t *Task) launch(c config, env map[string]string) (*process, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

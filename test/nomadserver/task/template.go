@@ -105,7 +105,7 @@ func (t *Task) render() (texts []string, waits bool, err error) {
 }
 
 // write puts the texts in their places, each at once as the agent does, and keeps what
-// they say of the environment for the next start.
+// they say about the environment for the next start.
 func (t *Task) write(texts []string) error {
 	rendered := map[string]string{}
 	for i, tmpl := range t.spec.Task.Templates {

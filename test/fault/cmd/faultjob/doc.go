@@ -1,4 +1,4 @@
-// Command faultjob is a job that knows what became of it: it waits in epochs and
+// Command faultjob is a job that records its own history: it waits in epochs and
 // writes down each of them, each attempt, and what it was asked.
 //
 //	faultjob --journal FILE --epochs N [--epoch 150ms] [--way leave|say|end] [--hurry FILE]
@@ -8,13 +8,13 @@
 // prints "saved" and goes on, with end it saves, prints "saved" and comes to its own
 // end within --late: its end falls into the move that asked. A job whose end is brought
 // forward notes which epoch is its last. The journal is the
-// checkpoint, too: an attempt goes on behind the last epoch that was saved. Where an
+// checkpoint, too: an attempt goes on after the last epoch that was saved. Where an
 // attempt before still runs it waits for it and notes that there were two at a time.
 //
 // With --term, SIGTERM and SIGINT end it: an attempt that was never asked saves first, and
 // one that was dies with what it did since. With --rerun an attempt that finds the work
-// done notes that it runs, until somebody stops it; else it goes on behind the last epoch
-// that was saved.
+// done notes that it runs, until somebody stops it; else it goes on after the last epoch that was
+// saved.
 //
 // With LEARNING_RATE in its environment its accuracy depends on that and the epoch alone, so that it can be the trial of
 // a search.

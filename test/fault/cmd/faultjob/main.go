@@ -180,7 +180,7 @@ func (a *attempt) recall() error {
 	return lines.Err()
 }
 
-// hasten has the job end after a few more epochs, which is noted once: later attempts
+// hasten makes the job end after a few more epochs, which is noted once: later attempts
 // do as many.
 func (a *attempt) hasten(more int) error {
 	if a.hurried {
