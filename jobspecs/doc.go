@@ -3,6 +3,6 @@
 //
 // SEARCH.md and CHECKPOINT.md show how a program is made searchable and restartable.
 //
-// Out goes a read-only file system with the folders slurm and nomad. Nothing is
-// parsed or run here.
+// Output: a read-only file system with the folders slurm and nomad. The package
+// parses and runs nothing.
 package jobspecs

@@ -99,7 +99,7 @@ func TestTheUsersOwnSettingsAreKnownAndAllowed(t *testing.T) {
 				want = tuning.Settings{tuning.Cores: tuning.Number(2)}
 			case policy.Search != nil:
 				want[tuning.Memory] = tuning.Number(2 << 30)
-				policy = policy.Trial() // what is searched has no value of its own
+				policy = policy.Trial() // what is searched has no value in the file
 			}
 			for name, v := range want {
 				if own[name] != v {

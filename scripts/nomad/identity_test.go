@@ -34,7 +34,7 @@ func TestTheControllerRunsWithTheIdentityOfItsTask(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "pitchpipe/controller/cmd/pitchpipe").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	// The agent of a test marks the processes of its jobs by a variable that is none of ours.
+	// The agent of a test marks the processes of its jobs by a variable that is not ours.
 	started := filepath.Join(dir, "started")
 	script := "#!/bin/sh\nunset PITCHPIPE_NOMADAGENT\nexec " + program + " \"$@\"\n"
 	if err := os.WriteFile(started, []byte(script), 0o700); err != nil { //nolint:gosec // a program

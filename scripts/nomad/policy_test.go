@@ -236,7 +236,7 @@ func (c cluster) denied(t *testing.T, token string) []string {
 		case http.StatusForbidden:
 			out = append(out, r.name)
 		default:
-			if status == http.StatusNotFound && r.name == "read its submission" { // it was registered anew without one
+			if status == http.StatusNotFound && r.name == "read its submission" { // it was registered again without one
 				continue
 			}
 			if strings.Contains(said, "Unknown allocation") || strings.Contains(said, "Permission denied") {

@@ -1,4 +1,4 @@
--- job_submit.lua: for a site that has none of its own. A site that has one takes the marked
+-- job_submit.lua: for a site that does not have its own. A site that has one takes the marked
 -- lines over into it. It belongs into the folder of slurm.conf, with JobSubmitPlugins=lua there.
 
 -- >>> pitchpipe
