@@ -237,7 +237,7 @@ func (r *services) loadModel() error {
 	// kept.
 	model, err := classify.Decode(raw)
 	if err != nil {
-		r.log.Warn("the classes cannot be read and are fitted anew", "error", err)
+		r.log.Warn("the classes cannot be read and are fitted again", "error", err)
 		return r.refit()
 	}
 	r.use(model)

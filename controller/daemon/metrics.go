@@ -46,7 +46,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		for _, r := range c.d.advisor.Rows() {
 			count[[2]string{string(r.What), string(r.State)}]++
 		}
-		advice := family(prometheus.GaugeValue, "controller_advice", "Pieces of advice to the scheduler about jobs that have not ended, by what they set and what became of them.", "what", "state")
+		advice := family(prometheus.GaugeValue, "controller_advice", "Pieces of advice to the scheduler about jobs that have not ended, by what they set and their outcome.", "what", "state")
 		for k, n := range count {
 			advice(float64(n), k[0], k[1])
 		}

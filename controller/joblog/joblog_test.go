@@ -64,7 +64,7 @@ func TestALineBecomesAJobOrIsNamed(t *testing.T) {
 				{2, "it has 36 fields: want 18"},
 				{3, `field 4 is "x": want a number`},
 				{5, "its run time is unknown"},
-				{6, "it is a part of a job that has a line of its own"},
+				{6, "it is a part of a job that has its own line"},
 				{7, "it has no nodes, cpus or gpus: it never ran"},
 				{8, "its submission is unknown"},
 				{10, "it was cancelled before it ran"},

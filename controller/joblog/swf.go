@@ -72,7 +72,7 @@ func swfLine(n int, fields []string) (Job, string) {
 	cpus := cmp.Or(known(5), known(8))
 	switch {
 	case f[11] >= part && f[11] <= last:
-		return j, "it is a part of a job that has a line of its own"
+		return j, "it is a part of a job that has its own line"
 	case f[4] < 0:
 		return j, "its run time is unknown"
 	case f[2] < 0:

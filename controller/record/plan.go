@@ -99,7 +99,7 @@ func (p Plan) Check() error {
 	for i, w := range p.Workloads {
 		switch {
 		case w.Name == "" || names[w.Name]:
-			return fmt.Errorf("%w: workload %d: want a name of its own, got %q", ErrPlan, i+1, w.Name)
+			return fmt.Errorf("%w: workload %d: want a unique name, got %q", ErrPlan, i+1, w.Name)
 		case len(w.Command) == 0 || w.Command[0] == "":
 			return fmt.Errorf("%w: workload %q has no command", ErrPlan, w.Name)
 		}

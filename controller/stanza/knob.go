@@ -78,7 +78,7 @@ func (j *judge) actions(p *tuning.Policy, actions []*jobfile.Block, blocks map[s
 		case blocks["quality"].block == nil:
 			j.fail(at, fmt.Sprintf("the action %q without a quality", o.Name), "want a quality block: runs with and without it are compared by that")
 		case p.Search != nil:
-			j.fail(at, fmt.Sprintf("the action %q beside a search", o.Name), "want one of them: trials are compared by their hyperparameters")
+			j.fail(at, fmt.Sprintf("the action %q with a search", o.Name), "want one of them: trials are compared by their hyperparameters")
 		}
 		p.Actions = append(p.Actions, o)
 	}
@@ -147,7 +147,7 @@ func (j *judge) arg(d datum) {
 	case !flagName.MatchString(d.text):
 		j.fail(d.at, fmt.Sprintf("arg is %q", d.text), "want "+key.allowed())
 	case j.job.Format == jobfile.Sbatch:
-		j.fail(d.key, "arg in a batch script", "want env: a script has no command line of its own that could be changed")
+		j.fail(d.key, "arg in a batch script", "want env: a script has no command line that could be changed")
 	}
 }
 
@@ -166,7 +166,7 @@ func (j *judge) span(k *tuning.Knob, f fields, at jobfile.Pos) {
 	scale, hasScale := f.get("scale")
 	switch {
 	case hasValues && (hasMin || hasMax):
-		j.fail(values.key, "values beside min and max", "want one of them")
+		j.fail(values.key, "values with min and max", "want one of them")
 	case f.strange:
 	case !f.given("values", "min", "max"):
 		j.fail(at, fmt.Sprintf("the knob %q has no values", k.Name), "want values, min and max, or follows")
@@ -176,7 +176,7 @@ func (j *judge) span(k *tuning.Knob, f fields, at jobfile.Pos) {
 	if hasValues {
 		j.values(k, values)
 		if hasScale {
-			j.fail(scale.key, "scale beside values", "want it only with min and max")
+			j.fail(scale.key, "scale with values", "want it only with min and max")
 		}
 		return
 	}

@@ -145,11 +145,11 @@ func (j *judge) progress(p tuning.Progress, f fields) (groups []string, known bo
 	file, hasFile := f.get("file")
 	switch {
 	case hasPattern && p.Report:
-		j.fail(report.key, "report beside pattern", "want one of them")
+		j.fail(report.key, "report with pattern", "want one of them")
 	case !p.Report && !f.data["report"].bad:
 		f.need("progress without a source", "want pattern, or report = true", "pattern")
 	case hasFile && p.Report:
-		j.fail(file.key, "file beside report", "want file only with pattern")
+		j.fail(file.key, "file with report", "want file only with pattern")
 	}
 	if !hasPattern {
 		return nil, !f.data["pattern"].bad && !f.strange

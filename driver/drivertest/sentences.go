@@ -35,7 +35,7 @@ func (h *Harness) lacks(what string) string {
 		{"no live", !can.Live, "a restart carries a settings file here"},
 		{"env", can.Env, "a restart carries no environment variables here"},
 		{"hold", h.Begin == nil, "the scheduler starts each job at once"},
-		{"reopen", h.Reopen != nil, "the driver has no state of its own to be opened again"},
+		{"reopen", h.Reopen != nil, "the driver has no state to open again"},
 		{"size", h.Cores > 0, "how large the largest job may be is unknown"},
 		{"advice", h.takesAdvice(), "the scheduler takes no advice"},
 		{"room", h.Cores > 1 && h.MemoryBytes > 0, "the machine is too small, or its size is unknown"},

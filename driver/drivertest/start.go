@@ -16,7 +16,7 @@ func startSentences() []sentence {
 		{"a job larger than the machine is invalid and leaves nothing behind", "size", tooLarge},
 		{"a held job waits and starts by itself when its time has come", "hold", notBefore},
 		{"a held job begins once it is released, as its owner wrote it", "hold", released},
-		{"two jobs that do not fit beside each other run one after the other", "size", oneAfterTheOther},
+		{"two jobs that do not fit next to each other run one after the other", "size", oneAfterTheOther},
 		{"the memory that a job asks for is what it gets", "memory", enoughMemory},
 	}
 }

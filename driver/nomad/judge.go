@@ -58,7 +58,7 @@ func (d *Driver) judge(ctx context.Context, f *facts, in driver.Intent) error {
 		return fmt.Errorf("Nomad keeps a setting of it that this version of Pitchpipe does not know, and that a change would drop: %s: %w", f.unknown, driver.ErrUnsupported) //nolint:staticcheck // a name
 	}
 	if f.whose == foreign {
-		return fmt.Errorf("it was changed by a controller whose journal is not here: register it anew to have it changed: %w", driver.ErrUnsupported)
+		return fmt.Errorf("it was changed by a controller whose journal is not here: register it again to have it changed: %w", driver.ErrUnsupported)
 	}
 	job, err := d.target(f, markOf(in))
 	if err != nil {

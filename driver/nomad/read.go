@@ -117,7 +117,7 @@ func (d *Driver) catchUp(ctx context.Context, f *facts) error {
 		return err
 	}
 	if spec.Deref(f.job.CreateIndex) != created {
-		return fmt.Errorf("job %s was purged and registered anew while it was read: %w", f.id, driver.ErrTransient)
+		return fmt.Errorf("job %s was purged and registered again while it was read: %w", f.id, driver.ErrTransient)
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func (m *mover) past() (kind driver.StepKind, why string) {
 	case m.job.State.Ended() && !m.r.inPlace():
 		return driver.StepFinished, string(m.job.State)
 	case f.version() != m.r.From.Before || m.job.Fingerprint != moving.Intent.Fingerprint:
-		return driver.StepSuperseded, "its owner registered the job anew"
+		return driver.StepSuperseded, "its owner registered the job again"
 	}
 	return "", ""
 }

@@ -122,7 +122,7 @@ func periodicChild(t *testing.T, s *story) {
 	parent := s.register(t, mover(long), func(file string) string {
 		return strings.Replace(file, `group "g" {`, "periodic {\n    crons = [\"0 0 1 1 *\"]\n  }\n  group \"g\" {", 1)
 	})
-	s.wantRefused(t, parent, "each of which is a job of its own")
+	s.wantRefused(t, parent, "each of which is its own job")
 	name := strings.TrimSuffix(string(parent), "@"+s.ns)
 	done(t)(s.clean.Jobs().PeriodicForce(name, s.write()))
 	var id driver.JobID

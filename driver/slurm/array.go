@@ -110,7 +110,7 @@ func (m *mover) split(ctx context.Context) (move.End, error) {
 	}
 	m.d.cfg.AfterStep("split")
 	m.r.From.Split = true
-	return move.End{Kind: driver.StepStopped, Why: "has a record of its own"}, m.d.write(m.r, "split-acknowledged")
+	return move.End{Kind: driver.StepStopped, Why: "has its own record"}, m.d.write(m.r, "split-acknowledged")
 }
 
 // ample is the remaining wait of a job, for its own reasons, that needs no further

@@ -151,7 +151,7 @@ func Examine(f Facts) []Finding {
 			answer{f.Exporter.State == "", Limited, begin, "--state.file=/var/lib/pitchpipe-exporter/state.json, as the packaged service has it"},
 			answer{
 				f.Exporter.StateErr != "", Limited, begin + ": " + f.Exporter.StateErr,
-				"--state.file, in a directory that the exporter's user may write; a file that is no state is kept beside it",
+				"--state.file, in a directory that the exporter's user may write; a file that is not a state is kept next to it",
 			},
 			answer{true, Works, "joules and budgets go on over a restart by " + f.Exporter.State, ""},
 		),
@@ -182,7 +182,7 @@ func source(s api.Source, f Facts) Finding {
 		answer{s.Support == api.Supported, Works, why, ""},
 		answer{
 			s.Support == api.Unsupported && s.Name == "gpu/nvidia" && f.NVIDIA, Limited, why,
-			"put pitchpipe-gpu beside the exporter, or name it with --gpu.helper",
+			"put pitchpipe-gpu next to the exporter, or name it with --gpu.helper",
 		},
 		answer{s.Support == api.Unsupported, Absent, why, ""},
 		// Opening it would improve nothing, and RAPL reports what others compute.

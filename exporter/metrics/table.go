@@ -78,7 +78,7 @@ func Table() []Metric {
 		{"pitchpipe_exporter_ticks_total", "counter", "Samples of the node taken.", nil, ""},
 		{"pitchpipe_exporter_tick_seconds_total", "counter", "Time that sampling took.", nil, ""},
 		{"pitchpipe_exporter_read_errors_total", "counter", "Readings that were incomplete.", nil, ""},
-		{"pitchpipe_exporter_marks_total", "counter", "Progress marks by what became of them: snapshot, bare (above the rate), refused (from no job), repeated (reported before, checkpoints included).", []string{"result"}, ""},
+		{"pitchpipe_exporter_marks_total", "counter", "Progress marks by outcome: snapshot, bare (above the rate), refused (from no job), repeated (reported before, checkpoints included).", []string{"result"}, ""},
 		{"pitchpipe_exporter_saves_total", "counter", "Checkpoints that jobs said they had saved.", nil, ""},
 		{"pitchpipe_exporter_jobs_refused_total", "counter", "Jobs not sampled because as many as are held run already.", nil, ""},
 	}, append(gpuTable(), perfTable()...)...)

@@ -196,7 +196,7 @@ func (in RegretInput) gather(sampled sampledRuns) ([]*factorial, evaluate.LeftOu
 			repeat, ok := s.add(r, *one, offset)
 			if !ok {
 				number, _ := r.Float("repeat")
-				return nil, nil, evaluate.Invalid("%s:%d: %s has repeat %g of %s twice; want a number of its own for each repeat", t.File, r.Line, s.name(), number, r.Knobs.Key())
+				return nil, nil, evaluate.Invalid("%s:%d: %s has repeat %g of %s twice; want another number for each repeat", t.File, r.Line, s.name(), number, r.Knobs.Key())
 			}
 			next = max(next, repeat+1)
 		}

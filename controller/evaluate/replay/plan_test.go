@@ -153,7 +153,7 @@ func TestTheOwnersSettingsAreFound(t *testing.T) {
 		want    float64 // seconds of an epoch
 	}{
 		"the most of everything":                  {"", nil, 4},
-		"those of targets.csv beside the data":    {targets, nil, 8},
+		"those of targets.csv next to the data":   {targets, nil, 8},
 		"those that were given":                   {"", tuning.Settings{"batch_size": tuning.Number(32)}, 7},
 		"those that were given, over targets":     {targets, tuning.Settings{"cores": tuning.Number(4)}, 7},
 		"the nearest to those that are not there": {"", tuning.Settings{"cores": tuning.Number(1.4), "batch_size": tuning.Number(33)}, 9},

@@ -94,7 +94,7 @@ func readBeside(t evaluate.Table, name string) (beside, error) {
 		return beside{}, nil
 	}
 	if err != nil {
-		return beside{}, fmt.Errorf("beside the trials: %w", err)
+		return beside{}, fmt.Errorf("next to the trials: %w", err)
 	}
 	return beside{Table: other}, nil
 }

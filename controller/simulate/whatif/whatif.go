@@ -143,7 +143,7 @@ func prepare(l joblog.Log, o Options) (study, []evaluate.Line, error) {
 		say("memory", "%.2f times the largest seen; a job for which that is too little runs a second time in full; %s", headroom, memory),
 		say("limits", "the policy easy-forecast of `pitchpipe simulate`: limits and the order of the queue by forecasts, no job is killed before its owner's limit"),
 		say("packing", "jobs share nodes by %.2f times the cores that their kind keeps busy; the estimate is that they are as fast, the interval that each is up to %.2f times as slow", headroom, mostMixed),
-		say("intervals", "nine of ten: users and days drawn anew, the wider of both, over the best and the worst of the above; none where all jobs are of one user and one day"),
+		say("intervals", "nine of ten: users and days drawn again, the wider of both, over the best and the worst of the above; none where all jobs are of one user and one day"),
 	}
 	if n := len(s.in.Log.Broken) - len(l.Broken); n > 0 {
 		b, _ := tuning.First(s.in.Log.Broken, func(b joblog.Broken) bool { return !slices.Contains(l.Broken, b) })

@@ -233,7 +233,7 @@ func (a *attempt) exit(err error) Exit {
 	case Memory:
 		e.Reason, e.Detail = Memory, fmt.Sprintf("over the memory limit of %d bytes", a.plan.MemoryBytes)
 		if a.plan.MemoryBytes <= 0 {
-			e.Detail = "killed by the kernel for memory, without a limit of its own: the machine was full"
+			e.Detail = "killed by the kernel for memory, although it has no limit: the machine was full"
 		}
 	case TimeUp:
 		e.Reason, e.Detail = TimeUp, fmt.Sprintf("over the time limit of %v", a.plan.TimeLimit)

@@ -67,7 +67,7 @@ func (h *helper) start(leaf cgroup.Leaf, log *slog.Logger) {
 		err = h.cmd.Start()
 	}
 	if err != nil {
-		log.Warn("no listener beside the job", "error", err)
+		log.Warn("no listener next to the job", "error", err)
 		return
 	}
 	h.waited = make(chan error, 1)

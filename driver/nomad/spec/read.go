@@ -61,7 +61,7 @@ func ObservedOnly(job *api.Job) string {
 	case job.ParameterizedJob != nil:
 		return "a parameterized job runs only as what is dispatched from it, which Nomad lets no one change"
 	case job.Periodic != nil:
-		return "a periodic job runs only as its children, each of which is a job of its own"
+		return "a periodic job runs only as its children, each of which is its own job"
 	case Deref(job.Type) != "batch":
 		return fmt.Sprintf("jobs of type %q are observed, not changed: they have no end to bring forward", Deref(job.Type))
 	case job.IsMultiregion():
@@ -75,7 +75,7 @@ func ObservedOnly(job *api.Job) string {
 	case !slices.Contains([]string{"raw_exec", "exec", "docker"}, t.Driver):
 		return fmt.Sprintf("tasks of driver %q are observed, not changed: want raw_exec, exec or docker", t.Driver)
 	case t.Config["cgroup_v1_override"] != nil || t.Config["cgroup_v2_override"] != nil:
-		return "a task with cgroups of its own choice (cgroup_v1_override, cgroup_v2_override) is observed, not changed: Nomad's cores and memory do not bind it, and it cannot be measured"
+		return "a task that chooses its cgroups (cgroup_v1_override, cgroup_v2_override) is observed, not changed: Nomad's cores and memory do not bind it, and it cannot be measured"
 	}
 	return ""
 }

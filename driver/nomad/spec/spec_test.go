@@ -149,7 +149,7 @@ func TestJobsThatAreOnlyObserved(t *testing.T) {
 		"a dispatched child":     func(j *api.Job) { j.Dispatched = true },
 		"a periodic parent":      func(j *api.Job) { j.Periodic = &api.PeriodicConfig{} },
 		"another task driver":    func(j *api.Job) { j.TaskGroups[0].Tasks[0].Driver = "java" },
-		"a task with cgroups of its own choice": func(j *api.Job) {
+		"a task that chooses its cgroups": func(j *api.Job) {
 			j.TaskGroups[0].Tasks[0].Config["cgroup_v2_override"] = "mine.slice/app.scope"
 		},
 		"an id that Nomad takes for a question": func(j *api.Job) { j.ID = new("x/plan") },

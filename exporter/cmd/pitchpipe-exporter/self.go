@@ -46,7 +46,7 @@ func describeSelf(o options) api.Exporter {
 		out.Program = path
 	}
 	if o.root.Self() != os.Getpid() {
-		out.Blind = "the exporter is in a process namespace of its own"
+		out.Blind = "the exporter is in its own process namespace"
 	}
 	return out
 }

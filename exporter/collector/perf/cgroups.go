@@ -25,7 +25,7 @@ const youngCgroup = time.Minute
 
 // ErrNoCgroupsNeeded means that perf cgroups are of no use here: there is v2 alone, where
 // jobs have cgroups where perf looks, or no tree that perf looks in.
-var ErrNoCgroupsNeeded = errors.New("no v1 trees beside the one that perf looks in")
+var ErrNoCgroupsNeeded = errors.New("no v1 trees besides the one that perf looks in")
 
 // Cgroups gives jobs that have no cgroup in perf's hierarchy one there. It moves processes
 // in that hierarchy only: the v1 tree of perf_event where one is mounted, else v2 on a

@@ -17,7 +17,7 @@ func (a *app) evaluateClassifier() *cobra.Command {
 		Long: "Learn classes from recorded runs as the controller does, and ask about whole executions that were held\n" +
 			"out, and about each program in turn when it was not learned. With --trials, tables recorded with the samples,\n" +
 			"the keys regret.* say what deciding by classes costs. Runs under other core counts, on other machines or\n" +
-			"with other counters are never compared: each of these has classes of its own.",
+			"with other counters are never compared: each of these has its own classes.",
 		Example: "  pitchpipe evaluate classifier --samples samples.csv.gz",
 	}
 	f := cmd.Flags()

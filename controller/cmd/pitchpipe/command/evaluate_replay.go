@@ -27,7 +27,7 @@ func (a *app) evaluateTuner() *cobra.Command {
 			"measured to cost and learns; it sees nothing else. System knobs are measured within a run, one epoch each,\n" +
 			"as part of that run. A run that is stopped for costing twice the best is paid, and so is the run after it.\n" +
 			"\n" +
-			"All is relative to the owner's settings: those of a targets.csv beside the data, else the setting that\n" +
+			"All is relative to the owner's settings: those of a targets.csv next to the data, else the setting that\n" +
 			"relative_speed is relative to, else the most of everything. targets.csv also has the epochs after which a run\n" +
 			"has failed; reference.csv says how often a job returns. What a policy saved by breaking the limits is not\n" +
 			"counted. Objective cores asks for the fewest core-seconds that --max-slowdown and --max-joules allow, or, with\n" +

@@ -36,14 +36,14 @@ func (a *app) record() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "record --out DIR (--plan FILE | [--knob NAME=V,V]... -- COMMAND [ARG]...)", Short: "Run a command under many settings and record what it took",
 		Long: "Run a factorial of commands, inputs and settings for real, one run at a time, and write trials.csv,\n" +
-			"curves.csv and samples.csv, which the evaluations read. Each repeat has the inputs in a random order\n" +
-			"of its own, and the settings of an input one after the other, in random order too, so that what drifts\n" +
-			"on the machine falls on no setting alone. In the command and in --env, {NAME} stands for the value of\n" +
+			"curves.csv and samples.csv, which the evaluations read. Each repeat has its own random order of the\n" +
+			"inputs, and runs the settings of an input one after the other, in random order too, so that a drift\n" +
+			"of the machine does not fall on one setting. In the command and in --env, {NAME} stands for the value of\n" +
 			"a knob, {input} for the input ({input...}: an argument for each of its words) and {dir} for a scratch\n" +
 			"folder; the knob cores also binds the command to so many CPUs. Runs that have ended are kept when a\n" +
 			"recording is interrupted, and are not made again. Counters come from an exporter, which is started\n" +
-			"for the recording, and each run gets a cgroup of its own where this user may make one. What others\n" +
-			"did meanwhile stands beside each run (others_cores, steal_share); a run that they disturbed, by the\n" +
+			"for the recording, and each run gets its own cgroup where this user may make one. Each run records what\n" +
+			"others did meanwhile (others_cores, steal_share); a run that they disturbed, by the\n" +
 			"controller's own rule, is marked (disturbed) and with --retries made again. What cannot be measured\n" +
 			"is an empty cell, and is listed at the end.\n\n" +
 			"    pitchpipe record --out DIR --knob cores=1,2 --knob threads=1,2 --env THREADS={threads} -- ./train --data {input}\n\n" +
@@ -69,7 +69,7 @@ func (a *app) record() *cobra.Command {
 	f.StringVar(&o.Timeout, "timeout", record.DefaultTimeout.String(), "length after which a run counts as failed")
 	f.IntVar(&o.Retries, "retries", 0, "how often a run that others disturbed is made again; the least disturbed is kept")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the order")
-	f.StringVar(&o.exporter, "exporter", "", "program that counts; default pitchpipe-exporter beside this one or on the PATH; none = only times are recorded")
+	f.StringVar(&o.exporter, "exporter", "", "program that counts; default pitchpipe-exporter next to this one or on the PATH; none = only times are recorded")
 	f.DurationVar(&o.interval, "interval", 500*time.Millisecond, "time between samples")
 	f.DurationVar(&o.within, "within", 0, "begin no run later than this; the same command goes on another time. 0 = no limit")
 	f.StringVar(&o.cgroups, "cgroups", "/sys/fs/cgroup", "where cgroups are mounted; none = runs are known by their environment alone")

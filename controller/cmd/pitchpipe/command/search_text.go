@@ -73,7 +73,7 @@ func searchNext(x trials.State, now time.Time) string {
 		}
 		return fmt.Sprintf("pitchpipe logs %s shows why trial %d failed", job, t.Number)
 	case x.Settled() && len(x.Searcher().Ranking()) == 0:
-		return "pitchpipe search status " + x.ID + " shows what became of the trials"
+		return "pitchpipe search status " + x.ID + " shows how the trials ended"
 	case x.Settled() && x.Closing != "":
 		return fmt.Sprintf("pitchpipe search resume %s goes on; pitchpipe search best %s -o FILE writes a job file with the best values", x.ID, x.ID)
 	case x.Settled():

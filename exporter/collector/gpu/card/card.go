@@ -69,7 +69,7 @@ func Decode(line []byte) (Reading, error) {
 	seen := map[string]bool{}
 	for _, d := range r.Devices {
 		if d.UUID == "" || seen[d.UUID] {
-			return Reading{}, fmt.Errorf("%w: GPU %d has no UUID of its own: %q", ErrInvalid, d.Index, d.UUID)
+			return Reading{}, fmt.Errorf("%w: GPU %d has no unique UUID: %q", ErrInvalid, d.Index, d.UUID)
 		}
 		seen[d.UUID] = true
 		if err := d.Check(); err != nil {
