@@ -63,7 +63,7 @@ func (e estimate) low() float64  { return max(e.value-e.half, -Unbounded) }
 func (e estimate) high() float64 { return min(e.value+e.half, Unbounded) }
 
 // twoSamples compares the epochs of one job before and after. The effect of
-// having been started again is an own random term with the given deviation on
+// having been started again is a random term of its own with the given deviation on
 // both sides; half of alpha pays for it and the widths add, which is rigorous
 // whatever the terms' dependence.
 func twoSamples(before, after []float64, attemptSD, alpha float64) estimate {

@@ -147,7 +147,7 @@ func (a *app) searchImportance() *cobra.Command {
 		Use: "importance [SEARCH]", Short: "Show which hyperparameters mattered, and how sure that is",
 		Long: "Compares trials after the same epochs. A share is the part of the differences between trials that a\n" +
 			"hyperparameter explains by itself; \"by luck\" is how often chance alone shows as much. Trials that failed\n" +
-			"before are left out, and said with their values.",
+			"before are left out and listed with their values.",
 	}, anySearch, func(_ context.Context, _ *api.Client, x trials.State) error {
 		i := results.Weigh(x.Searcher())
 		return a.said(i, "%s", i.Text())
