@@ -14,8 +14,8 @@ func TestALineThatNoHelperWritesIsRefused(t *testing.T) {
 	for _, tc := range []struct{ name, line, want string }{
 		{"no JSON", `GPU 0`, "invalid character"},
 		{"no time", `{"devices":[]}`, "it has no time"},
-		{"no name", `{"at":"2026-01-01T00:00:00Z","devices":[{"index":3}]}`, `GPU 3 has no UUID of its own: ""`},
-		{"a name twice", `{"at":"2026-01-01T00:00:00Z","devices":[{"uuid":"a"},{"uuid":"a"}]}`, `no UUID of its own: "a"`},
+		{"no name", `{"at":"2026-01-01T00:00:00Z","devices":[{"index":3}]}`, `GPU 3 has no unique UUID: ""`},
+		{"a name twice", `{"at":"2026-01-01T00:00:00Z","devices":[{"uuid":"a"},{"uuid":"a"}]}`, `no unique UUID: "a"`},
 		{"less than nothing", `{"at":"2026-01-01T00:00:00Z","devices":[{"uuid":"a","watts":-1}]}`, "watts is -1"},
 		{"more than all", `{"at":"2026-01-01T00:00:00Z","devices":[{"uuid":"a","busy":35}]}`, "busy is 35, more than all of the time"},
 		{"negative memory", `{"at":"2026-01-01T00:00:00Z","devices":[{"uuid":"a","memory_used_bytes":-1}]}`, "memory is negative"},
