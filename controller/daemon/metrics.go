@@ -33,7 +33,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(name, help string, v float64) { family(prometheus.GaugeValue, name, help)(v) }
 	counter := func(name, help string, v float64) { family(prometheus.CounterValue, name, help)(v) }
 
-	gauge("leader", "1 where this controller leads, 0 where it stands by for another.", map[bool]float64{true: 1}[c.d.candidate.leads() == nil])
+	gauge("leader", "1 where this controller leads, 0 where it stands by for another.", truth(c.d.candidate.leads() == nil))
 	gauge("controller_pauses", "Pauses in force.", float64(len(c.d.pauses.list())))
 	exporters := family(prometheus.GaugeValue, "controller_exporters", "Exporters of nodes that were asked lately, by how they took it.", "state")
 	for state, n := range c.d.nodes.Count() {
@@ -52,7 +52,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	_, err := c.d.records.loadPruned()
-	gauge("controller_records_readable", "1 when the durable state can be read.", map[bool]float64{true: 1}[err == nil])
+	gauge("controller_records_readable", "1 when the durable state can be read.", truth(err == nil))
 	if err != nil {
 		return
 	}
@@ -130,4 +130,11 @@ func (c collector) info(family func(kind prometheus.ValueType, name, help string
 			info(1, c.d.driver.Name(), cmp.Or(tuning.Last(j.Attempts).Unit, j.Alias, string(j.ID)), j.Name, j.Owner, j.Account)
 		}
 	}
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }

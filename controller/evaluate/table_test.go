@@ -148,7 +148,7 @@ func TestOnlyWhatRanHasAnOutcome(t *testing.T) {
 		_, ok := r.Outcome("seconds")
 		got = append(got, ok)
 	}
-	// The placeholder stands for what did not fit: only runs with the least memory.
+	// A relative speed of 0.1 marks runs that did not fit: only those with the least memory.
 	if want := []bool{false, true, false, false, true, false, false}; !cmp.Equal(got, want) {
 		t.Errorf("outcomes %v, want %v", got, want)
 	}

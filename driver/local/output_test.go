@@ -12,8 +12,7 @@ import (
 	outputs "pitchpipe/driver/output"
 )
 
-// hostile starts a job of nobody that works in its own directory, with out.txt there as
-// its output.
+// hostile starts a job of the user nobody in its own directory. Its output is out.txt there.
 func (b *bench) hostile(t *testing.T, lines ...string) (driver.Job, string) {
 	t.Helper()
 	needsRootAndNobody(t)

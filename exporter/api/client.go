@@ -202,7 +202,7 @@ func host(address string) (string, error) {
 }
 
 // NewClientAt returns a client for the exporter at an address that CheckAddress takes. The
-// certificates are only for https: the caller shows his own, and the exporter's must be for
+// certificates are only for https: callers show their own, and the exporter's must be for
 // that host and from their authority. Their files are read when a connection is made. A job
 // reports its own progress on sockets only: elsewhere Report is ErrNotFound, and ReportFor
 // works.

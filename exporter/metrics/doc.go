@@ -1,7 +1,7 @@
 // Package metrics shows the exporter's store and node to Prometheus.
 //
 // The input is the newest value of each column of each job and the sampler's last snapshot;
-// the output is a page in base units, each user's with his own jobs. A scrape never reads a
+// the output is a page in base units, each user's with their own jobs. A scrape never reads a
 // host file: the first one after a sample makes the page, the others are served from memory.
 //
 // No label is called job, which is Prometheus's own; only a job's info series has the labels

@@ -115,7 +115,7 @@ func reference() string {
 	var b strings.Builder
 	b.WriteString("# Metrics of pitchpipe-exporter\n\nGenerated from `exporter/metrics` by `go test ./exporter/metrics -update`. " +
 		"Base units only; counters of a job begin at 0 with its attempt. No label is called `job`. " +
-		"Of jobs each user of the machine sees his own; root, the accounts of `--api.readers` and callers over TLS see all, and with `--web.jobs=all` everybody does. " +
+		"Of jobs each user of the machine sees their own; root, the accounts of `--api.readers` and callers over TLS see all, and with `--web.jobs=all` everybody does. " +
 		"The page is made once per sample (`--sampling.interval`) and served from memory: to ask more often shows nothing more and costs next to nothing.\n\n" +
 		"| metric | type | labels | meaning |\n|---|---|---|---|\n")
 	for _, m := range metrics.Table() {

@@ -24,7 +24,7 @@ var (
 )
 
 // The users that scripts/setup-slurm makes. The first two are ordinary; with
-// accounting each has his own account, Operator has Slurm's administrator level
+// accounting each has their own account, Operator has Slurm's administrator level
 // Operator, and Controller, who runs the controller of a site, has none.
 const (
 	Alpha      = "pitchpipe-u1"

@@ -23,8 +23,8 @@ type VerifyInput struct {
 	Seed       uint64  // of the first
 	Level      float64 // share of false verdicts that is allowed
 	Untuned    int     // epochs of a job before its move
-	Epochs     int     // epochs after it; each is looked at
-	Pairs      int     // pairs of jobs; each is looked at
+	Epochs     int     // epochs after it, all judged
+	Pairs      int     // pairs of jobs, all judged
 	Candidates int     // settings that were tried with the same untuned epochs; 0 and 1: one
 }
 

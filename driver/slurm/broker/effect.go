@@ -117,8 +117,8 @@ func (e *effect) entry(refused error) Entry {
 	return out
 }
 
-// errOff says that an owner's word forbids a change. What was begun before he gave it
-// can be ended: his own size be given back, the wait be ended.
+// errOff says that an owner's word forbids a change. What was begun before that
+// can be ended: the owner's size is given back, the wait ends.
 var errOff = fmt.Errorf("its owner says %s in its comment: %w", slurmctl.Off, driver.ErrDenied)
 
 // planSignal: the signal that the owner named, to what runs.

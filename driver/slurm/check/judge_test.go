@@ -59,7 +59,7 @@ func plain(path, owner string, mode fs.FileMode, text string) File {
 	return File{Path: path, Seen: Present, Owner: owner, Mode: mode, Open: true, FS: "ext4", Text: text}
 }
 
-// bare is a cluster where nothing was installed, seen by a user who has his own
+// bare is a cluster where nothing was installed, seen by a user who has their own
 // controller.
 func bare(t testing.TB) Facts {
 	t.Helper()

@@ -15,7 +15,7 @@
 // needs root. --attrib.environ=any lets every user name any job in his processes'
 // environments. That is useful only on a node without cgroups whose users trust each other.
 //
-// Who may read besides root: each user his own jobs; the accounts of --api.readers, on the
+// Who may read besides root: each user their own jobs; the accounts of --api.readers, on the
 // socket, all; and the certificates of --api.clients, on --api.listen-address, all (see
 // exporter/server/REMOTE.md).
 //

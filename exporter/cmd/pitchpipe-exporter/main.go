@@ -86,7 +86,7 @@ func command() *cobra.Command {
 	f.StringVar(&o.serving.Socket, "socket", api.DefaultSocket, "Unix socket for jobs, samples, progress and metrics")
 	f.StringVar(&o.serving.Metrics, "web.listen-address", "127.0.0.1:9820", "address for /metrics, on loopback unless --web.config.file is given; empty = none")
 	f.StringVar(&o.serving.WebConfig, "web.config.file", "", "file with TLS and basic auth for --web.listen-address, which need not be loopback then, in the form of all exporters of Prometheus (exporter-toolkit); callers from other machines see the node, and the jobs with --web.jobs=all")
-	f.StringVar(&o.jobs, "web.jobs", "own", "whose jobs /metrics shows to users of this machine: own (each sees his own, root and --api.readers, such as the account of a Prometheus, see all) or all (everybody sees those of all users)")
+	f.StringVar(&o.jobs, "web.jobs", "own", "whose jobs /metrics shows to users of this machine: own (each sees their own, root and --api.readers, such as the account of a Prometheus, see all) or all (everybody sees those of all users)")
 	f.StringSliceVar(&o.readers, "api.readers", nil, "accounts besides root that see the jobs of all users on the socket and on /metrics, and report on their behalf, such as the site's controller: names in /etc/passwd, or numbers")
 	f.StringVar(&o.serving.Remote.Address, "api.listen-address", "", "HOST:PORT on which jobs, samples and metrics are served to other machines, and progress is taken on behalf of jobs, over TLS with certificates on both sides; empty = none")
 	f.StringVar(&o.serving.Remote.Certs.Cert, "api.cert", "", "PEM file of the exporter's certificate for that address; read again when it changes, as the next two")

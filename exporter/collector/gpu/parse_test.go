@@ -135,7 +135,7 @@ func FuzzParseDCGM(f *testing.F) {
 func TestAQuestionAboutProcessesWithoutAnAnswerLosesNothing(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("they are asked for each ten seconds")
+		t.Skip("waits 17 s for a second look at the processes: make check runs it")
 	}
 	path := program(t, `case "$1" in
 *compute-apps*)

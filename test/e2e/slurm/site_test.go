@@ -100,7 +100,7 @@ func (s *stage) runs(h deployment) {
 	s.whole(submission{user: j.user, name: j.name, id: id}, j, s.discards(h, id))
 }
 
-// apart: through the controller's socket each user sees his own job, and none of the
+// apart: through the controller's socket each user sees their own job, and none of the
 // other's.
 func (s *stage) apart(h deployment, his, hers submission) {
 	s.t.Helper()

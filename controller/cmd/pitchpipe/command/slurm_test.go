@@ -254,7 +254,7 @@ func TestASiteWithAllInstalledIsToldAsReady(t *testing.T) {
 		"--broker.controller="+slurmcluster.Controller)...)
 	expect(t, got, map[string]check.Verdict{"broker.socket": check.OK, "accounts.controller": check.OK})
 
-	// A user of the same cluster with his own controller.
+	// A user of the same cluster with their own controller.
 	own := filepath.Join(c.Home(slurmcluster.Alpha), ".local", "state", "pitchpipe", "slurm-env")
 	report, got = i.check(t, c, slurmcluster.Alpha, "--slurm.task_prolog=true", "--slurm.settings="+own, "--try")
 	expect(t, got, map[string]check.Verdict{
