@@ -219,23 +219,17 @@ func (l ladder) climb(from float64, probes int, restart float64) (most float64, 
 }
 
 const (
+	likely     = 0.6 // how likely a setting saves that no more need be expected of
 	worthwhile = 0.1 // smallest log ratio that is worth a first disturbance
 	stride     = 2   // octaves of cores that a probe may go beyond the measured ones
 	maxProbes  = 6   // longest sequence that is weighed
 )
 
 // tempting reports whether a saving, as a share of the rest, that a setting and the probes after it are
-// expected to bring is worth the first disturbance of a job. Less is enough for a recurring kind, and
-// if only a probe can show how the job uses its cores.
+// expected to bring is worth the first disturbance of a job. Where the use of its cores is unknown, its
+// owner is taken to know what it needs; where it is known, probes need only repay their price.
 func (s view) tempting(target tuning.Settings, saving float64) bool {
-	expected := 0.3
-	switch {
-	case respond.UsageOf(s.Profile, s.Own) == nil:
-		expected = 0.08
-	case s.KindRuns > 0 || len(s.KindEffects) > 0 || len(s.Carried) > 0 || s.Returns != nil:
-		expected = 0.15
-	}
-	return s.chances(target).Likely >= 0.6 || saving >= expected
+	return respond.UsageOf(s.Profile, s.Own) != nil || saving >= 0.08 || s.chances(target).Likely >= likely
 }
 
 func (s view) beyond(t tuning.Settings) bool {

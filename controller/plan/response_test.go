@@ -36,7 +36,10 @@ func TestWhatTheFirstEpochsShowMovesAJobAtOnce(t *testing.T) {
 			s.Policy.MaxSlowdown = 1.1
 		}, tuning.Move, tuning.ReasonPredicted, cores(4)},
 		{"where time counts nothing is given up", idling(1.4), func(s *tuning.State) { s.Policy.Objective = tuning.Time }, tuning.Hold, tuning.ReasonUnlikely, nil},
-		{"cores that all work are not given up unseen", idling(8), func(s *tuning.State) { s.Policy.MaxSlowdown = 1.1 }, tuning.Hold, tuning.ReasonUnlikely, nil},
+		{"cores that all seem to work are probed, since some may only wait", idling(8), func(s *tuning.State) { s.Policy.MaxSlowdown = 1.1 }, tuning.Probe, tuning.ReasonUnknownProbe, nil},
+		{"they are left alone where two restarts cost more than that may save", idling(8), func(s *tuning.State) {
+			s.Policy.MaxSlowdown, s.RestartCost = 1.1, 20*time.Second
+		}, tuning.Hold, tuning.ReasonWorthless, nil},
 		{"no single step promises enough, and the steps together do", idling(7.6), func(s *tuning.State) {
 			s.Own, s.Current, s.Trials[0].Settings, s.Profile.Settings = cores(16), cores(16), cores(16), cores(16)
 			s.Policy.Knobs[0].Values = append(s.Policy.Knobs[0].Values, tuning.Number(16))
@@ -45,7 +48,7 @@ func TestWhatTheFirstEpochsShowMovesAJobAtOnce(t *testing.T) {
 		{"where it waits for storage nothing is sure", idling(1.4), func(s *tuning.State) {
 			s.Profile.Features["io_pressure"] = 0.6
 			s.Policy.MaxSlowdown = 1.1
-		}, tuning.Hold, tuning.ReasonUnlikely, nil},
+		}, tuning.Probe, tuning.ReasonUnknownProbe, nil},
 		{"a restart that costs what it saves is not made", idling(1.4), func(s *tuning.State) { s.RestartCost = 5 * time.Minute }, tuning.Hold, tuning.ReasonTooShort, nil},
 		{"without a profile its owner is taken to know what it needs", idling(1.4), func(s *tuning.State) { s.Profile = nil }, tuning.Hold, tuning.ReasonUnlikely, nil},
 		{"so few cores that an epoch outlasts the time to save are not taken", idling(1.4), func(s *tuning.State) {
