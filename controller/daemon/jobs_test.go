@@ -164,6 +164,8 @@ func TestWrongRequestsAreRefusedWithTheirKind(t *testing.T) {
 		{"a scope that does not exist", func() error { return c.Client.Pause(ctx, api.Pause{Scope: "galaxy"}) }, api.ErrInvalid, "galaxy"},
 		{"a cluster with a name", func() error { return c.Client.Pause(ctx, api.Pause{Scope: "cluster", Name: "x"}) }, api.ErrInvalid, ""},
 		{"a user without a name", func() error { return c.Client.Pause(ctx, api.Pause{Scope: "user"}) }, api.ErrInvalid, ""},
+		{"a pause of a job that does not exist", func() error { return c.Client.Pause(ctx, api.Pause{Scope: "job", Name: "absent-1"}) }, api.ErrNotFound, "absent-1"},
+		{"the end of a pause that is not in force", func() error { return c.Client.Resume(ctx, "user", "bob") }, api.ErrInvalid, "user bob is not paused"},
 		{"the end of a pause in no scope", func() error { return c.Client.Resume(ctx, "", "") }, api.ErrInvalid, ""},
 	} {
 		t.Run(x.name, func(t *testing.T) {

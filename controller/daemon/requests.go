@@ -250,14 +250,16 @@ func (r request) pause() (any, error) {
 
 func (r request) resume() (any, error) {
 	scope, name := r.URL.Query().Get("scope"), r.URL.Query().Get("name")
-	err := r.mayPause(scope, name)
-	if err == nil {
-		err = r.audit("resume", pauseKey(scope, name), tuning.ReasonPaused)
+	if err := r.mayPause(scope, name); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		err = r.d.pauses.drop(scope, name)
+	if _, on := r.d.pauses.get(scope, name); !on {
+		return nil, fmt.Errorf("%w: %s is not paused", errInput, strings.TrimSpace(scope+" "+name))
 	}
-	return nil, err
+	if err := r.audit("resume", pauseKey(scope, name), tuning.ReasonPaused); err != nil {
+		return nil, err
+	}
+	return nil, r.d.pauses.drop(scope, name)
 }
 
 // mayPause refuses a caller who may not change this pause. Root and the controller's own user
@@ -268,16 +270,19 @@ func (r request) mayPause(scope, name string) error {
 		return fmt.Errorf("%w: scope %q; want one of %v", errInput, scope, Scopes())
 	case (scope == ScopeCluster) != (name == ""):
 		return fmt.Errorf("%w: scope %s and name %q do not go together", errInput, scope, name)
-	case r.who.Privileged():
-		return nil
 	}
+	x, on := r.d.pauses.get(scope, name)
 	own := scope == ScopeUser && r.who.Name == name
 	if scope == ScopeJob {
 		job, err := r.d.driver.Get(r.Context(), driver.JobID(name))
+		if !on && errors.Is(err, driver.ErrNotFound) {
+			return noJob(name)
+		}
 		own = err == nil && r.who.May(job.Owner)
 	}
-	x, on := r.d.pauses.get(scope, name)
 	switch {
+	case r.who.Privileged():
+		return nil
 	case !own:
 		return errDenied
 	case on && x.By != r.who.Name:

@@ -15,8 +15,9 @@ import (
 
 // Tell returns the story of a job in the order in which it happened.
 func Tell(r *reconcile.Record) api.Story {
-	s := api.Story{Job: string(r.Job)}
-	s.Lines = append(s.Lines, api.Line{At: r.Submitted, Text: opening(r)})
+	asked := cmp.Or(r.Own.String(), "no setting that the tuner knows")
+	opening := api.Line{At: r.Submitted, Text: fmt.Sprintf("%s submitted %q, asking for %s.", r.Owner, r.Name, asked)}
+	s := api.Story{Job: string(r.Job), Lines: []api.Line{opening}}
 	for _, e := range r.History {
 		if line, ok := tell(r, e); ok {
 			s.Lines = append(s.Lines, line)
@@ -33,10 +34,6 @@ func Sentence(r *reconcile.Record, e reconcile.Entry) (string, bool) {
 	}
 	line, ok := tell(r, e)
 	return line.Text, ok
-}
-
-func opening(r *reconcile.Record) string {
-	return fmt.Sprintf("%s submitted %q, asking for %s.", r.Owner, r.Name, cmp.Or(r.Own.String(), "no setting that the tuner knows"))
 }
 
 func tell(r *reconcile.Record, e reconcile.Entry) (api.Line, bool) {
