@@ -46,7 +46,7 @@ func leavesOtherwise(t *testing.T, h *Harness) {
 }
 
 func saysSaved(t *testing.T, h *Harness) {
-	b := mover(long)
+	b := mover(longer)
 	b.SaysSaved = true
 	job := h.runs(t, b, 2)
 	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
@@ -55,7 +55,7 @@ func saysSaved(t *testing.T, h *Harness) {
 	job = h.succeeded(t, job.ID)
 	wantAttempts(t, job, 2)
 	// What ran between saving and being stopped is done again.
-	h.eachEpoch(t, job.ID, long)
+	h.eachEpoch(t, job.ID, longer)
 }
 
 func changeEnv(t *testing.T, h *Harness) {

@@ -40,7 +40,7 @@ func (h *Harness) settings(t *testing.T, id driver.JobID) []*settingsFile {
 }
 
 func changeLive(t *testing.T, h *Harness) {
-	b := mover(long)
+	b := mover(longer)
 	b.ShowSettings = true
 	live := map[string]string{"rate": "0.25", "mode": "fast"}
 	job := h.changes(t, b, driver.Change{TimeLimit: time.Hour, Live: live}, driver.Change{})

@@ -62,7 +62,7 @@ func crashSentences() []sentence {
 }
 
 func crashMove(t *testing.T, h *Harness) {
-	const epochs = 2 * long // each crash costs a new driver
+	const epochs = longer // each crash costs a new driver
 	job := h.runs(t, mover(epochs), 1)
 	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
 	h.driveAcrossCrashes(t, in, move.Begun, move.Asked, move.Planned)
@@ -71,7 +71,7 @@ func crashMove(t *testing.T, h *Harness) {
 }
 
 func crashSays(t *testing.T, h *Harness) {
-	b := mover(2 * long)
+	b := mover(longer)
 	b.SaysSaved = true
 	job := h.runs(t, b, 2)
 	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})

@@ -29,9 +29,6 @@ func (h *Harness) discard(job driver.Job) driver.Intent {
 	return in
 }
 
-// longer is epochs of a job that the suite acts on twice.
-const longer = 2 * long
-
 // saved starts a mover of so many epochs, moves it once, so that it has a checkpoint, and
 // waits until its second attempt has ended epochs that no checkpoint has. It returns the
 // job and how many epochs are saved at most; two are at least.
