@@ -207,8 +207,8 @@ func (s view) wholeRuns() []tuning.Evidence {
 	return append(out, tuning.Evidence{Name: "returns_allowed", Value: float64(s.Policy.Budget.Returns)})
 }
 
-// Unlikely returns a function that reports whether a whole run, which nothing stops, is unlikely to save
-// enough, judged by the profile of an earlier run.
+// Unlikely returns a function that reports whether a whole run is unlikely to save enough, judged by the
+// profile of an earlier run.
 func Unlikely(state tuning.State) func(tuning.Settings) bool {
 	s := look(state)
 	return func(t tuning.Settings) bool {
@@ -217,6 +217,6 @@ func Unlikely(state tuning.State) func(tuning.Settings) bool {
 		}
 		target := s.Policy.Complete(s.Own.With(tuning.Cores, t[tuning.Cores]))
 		x := s.chances(target)
-		return t[tuning.Cores].IsSet() && !target.EqualButMemory(s.Own) && x.Saves < 0.15 && x.Likely < likely
+		return t[tuning.Cores].IsSet() && !target.EqualButMemory(s.Own) && x.Saves < runSaves && x.Likely < likely
 	}
 }

@@ -219,17 +219,19 @@ func (l ladder) climb(from float64, probes int, restart float64) (most float64, 
 }
 
 const (
-	likely     = 0.6 // how likely a setting saves that no more need be expected of
-	worthwhile = 0.1 // smallest log ratio that is worth a first disturbance
-	stride     = 2   // octaves of cores that a probe may go beyond the measured ones
-	maxProbes  = 6   // longest sequence that is weighed
+	worthwhile = 0.1  // smallest log ratio that is worth a first disturbance
+	likely     = 0.6  // how likely that is for a setting of which no more is expected
+	probeSaves = 0.08 // share of the rest that probes must save where the use of cores is unknown
+	runSaves   = 0.15 // share that a whole run must save, which nothing stops
+	stride     = 2    // octaves of cores that a probe may go beyond the measured ones
+	maxProbes  = 6    // longest sequence that is weighed
 )
 
 // tempting reports whether a saving, as a share of the rest, that a setting and the probes after it are
 // expected to bring is worth the first disturbance of a job. Where the use of its cores is unknown, its
 // owner is taken to know what it needs; where it is known, probes need only repay their price.
 func (s view) tempting(target tuning.Settings, saving float64) bool {
-	return respond.UsageOf(s.Profile, s.Own) != nil || saving >= 0.08 || s.chances(target).Likely >= likely
+	return respond.UsageOf(s.Profile, s.Own) != nil || saving >= probeSaves || s.chances(target).Likely >= likely
 }
 
 func (s view) beyond(t tuning.Settings) bool {
