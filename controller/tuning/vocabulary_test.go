@@ -113,7 +113,10 @@ func TestSmallQuestions(t *testing.T) {
 func TestWhatIsMinimisedGrowsWithWhatWorkTakes(t *testing.T) {
 	t.Parallel()
 	for _, m := range []tuning.Measure{
-		{Objective: tuning.Energy}, {Objective: tuning.Time}, {Objective: tuning.EDP}, {Objective: tuning.Blend, Weight: 0.3},
+		{Objective: tuning.Energy},
+		{Objective: tuning.Time},
+		{Objective: tuning.EDP},
+		{Objective: tuning.Blend, Weight: 0.3},
 		{Objective: tuning.Cost, Tariff: tuning.Tariff{CoreHour: 1}},
 	} {
 		once := m.Spent(100, 1000, tuning.Settings{tuning.Cores: tuning.Number(2)})
