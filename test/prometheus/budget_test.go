@@ -105,9 +105,9 @@ func TestABudgetThatIsOverrunIsReportedByPrometheus(t *testing.T) {
 		t.Errorf("the alert fires at %+v, %v", ratio, err)
 	}
 	// Between two readings of the meter the joules are carried forward; a restart goes on from a
-	// reading.
+	// reading, which is seconds old on a busy machine.
 	w.await("the budget to be exceeded for certain", func() error {
-		_, err := p.one("pitchpipe:job_energy_budget:ratio" + of + " > 1.1")
+		_, err := p.one("pitchpipe:job_energy_budget:ratio" + of + " > 2")
 		return err
 	})
 
