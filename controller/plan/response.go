@@ -220,9 +220,9 @@ func (l ladder) climb(from float64, probes int, restart float64) (most float64, 
 
 const (
 	worthwhile = 0.1  // smallest log ratio that is worth a first disturbance
-	likely     = 0.6  // how likely that is for a setting of which no more is expected
-	probeSaves = 0.08 // share of the rest that probes must save where the use of cores is unknown
-	runSaves   = 0.15 // share that a whole run must save, which nothing stops
+	likely     = 0.6  // probability of that from which no expected saving is asked for
+	probeSaves = 0.08 // share of the rest that probes must be expected to save where the use of cores is unknown
+	runSaves   = 0.15 // share that a whole run must be expected to save, which nothing stops
 	stride     = 2    // octaves of cores that a probe may go beyond the measured ones
 	maxProbes  = 6    // longest sequence that is weighed
 )

@@ -253,6 +253,10 @@ func byteUnits() []unit {
 	)
 }
 
+func energyUnits() []unit {
+	return []unit{{"MWh", 3.6e9}, {"kWh", 3.6e6}, {"Wh", 3600}, {"GJ", 1e9}, {"MJ", 1e6}, {"kJ", 1e3}, {"KJ", 1e3}, {"J", 1}, {"", 1}}
+}
+
 // ParseBytes reads "256MiB", "4GiB", "16G" (binary, as schedulers mean it),
 // "1.5GB" (decimal) or a plain number of bytes.
 func ParseBytes(s string) (Bytes, error) {
@@ -273,7 +277,7 @@ func ParseBytes(s string) (Bytes, error) {
 
 // ParseJoules reads "2MJ", "500kJ", "0.5kWh" or a plain number of joules.
 func ParseJoules(s string) (Joules, error) {
-	v, err := parseQuantity(s, []unit{{"MWh", 3.6e9}, {"kWh", 3.6e6}, {"Wh", 3600}, {"GJ", 1e9}, {"MJ", 1e6}, {"kJ", 1e3}, {"KJ", 1e3}, {"J", 1}, {"", 1}})
+	v, err := parseQuantity(s, energyUnits())
 	if err != nil {
 		return 0, fmt.Errorf("%w: want an amount of energy such as 2MJ or 0.5kWh", err)
 	}

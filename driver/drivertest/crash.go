@@ -62,12 +62,11 @@ func crashSentences() []sentence {
 }
 
 func crashMove(t *testing.T, h *Harness) {
-	const epochs = longer // each crash costs a new driver
-	job := h.runs(t, mover(epochs), 1)
+	job := h.runs(t, mover(longer), 1) // each crash costs a new driver
 	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
 	h.driveAcrossCrashes(t, in, move.Begun, move.Asked, move.Planned)
 	h.reopened(t, job.ID)
-	h.movedOnce(t, job, in, epochs)
+	h.movedOnce(t, job, in, longer)
 }
 
 func crashSays(t *testing.T, h *Harness) {
