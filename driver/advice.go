@@ -8,7 +8,7 @@ import (
 // Adviser is a driver whose scheduler takes other numbers for jobs that no one tunes.
 type Adviser interface {
 	// Queue returns the jobs that wait, run, or ended a short while ago, no matter who tunes them,
-	// without their files. Their TimeLimit and Nice are what they have now.
+	// without their files. Their TimeLimit, Nice and Prefers are what they have now.
 	Queue(ctx context.Context) ([]Job, error)
 
 	// Past returns the jobs that ended between these times, as far as the scheduler's accounting
@@ -28,4 +28,7 @@ type Advice struct {
 	Job       JobID         `json:"job"`
 	TimeLimit time.Duration `json:"time_limit,omitempty"` // whole minutes, not above the owner's; 0 = the owner's
 	Nice      int           `json:"nice,omitempty"`       // above the owner's: how much its priority is lower
+
+	// Class of nodes that it prefers, where its owner prefers none.
+	Class string `json:"class,omitempty"`
 }

@@ -304,8 +304,11 @@ type Job struct {
 	// Intent is that of Change where the job was submitted with one and has not begun.
 	Intent string `json:"intent,omitempty"`
 
-	Nice int           `json:"nice,omitempty"` // how much its priority is lower; only of an Adviser's jobs
-	Used time.Duration `json:"used,omitempty"` // of CPU, likewise; 0 = unknown
+	// Of an Adviser's jobs alone.
+	Nice    int           `json:"nice,omitempty"`    // how much its priority is lower
+	Used    time.Duration `json:"used,omitempty"`    // of CPU; 0 = unknown
+	Class   string        `json:"class,omitempty"`   // of the nodes that it ran on; empty = unknown, or several
+	Prefers string        `json:"prefers,omitempty"` // the nodes that it prefers, by its owner or by advice; empty = none
 
 	Node  string `json:"node,omitempty"`  // the first, where it has several
 	Nodes int    `json:"nodes,omitempty"` // how many, where they are several

@@ -18,6 +18,7 @@ type What string
 const (
 	TimeLimit What = "time-limit" // seconds
 	Nice      What = "nice"       // above the owner's
+	Affinity  What = "affinity"   // seconds of a run on nodes of another class, and of the one that is preferred
 	Packing   What = "packing"    // cores that the job and another use together; for people alone
 )
 
@@ -30,6 +31,7 @@ type Forecast struct {
 	Median   float64
 	Quantile func(q float64) float64
 	Busy     float64 // share of its cores that such jobs kept busy; 0 = unknown
+	Runs     Runs    // of such jobs that succeeded
 }
 
 // Job is a job that waits or runs, with the numbers that it has now.
@@ -67,7 +69,8 @@ type Item struct {
 	What      What         `json:"what"`
 	From      float64      `json:"from"`
 	To        float64      `json:"to"`
-	With      driver.JobID `json:"with,omitempty"` // the other job of a pair
+	With      driver.JobID `json:"with,omitempty"`  // the other job of a pair
+	Class     string       `json:"class,omitempty"` // of the nodes that it is to prefer
 	Why       string       `json:"why"`
 	Rule      string       `json:"rule"` // KEY=VALUE (PLACE), of the site's policy
 	State     State        `json:"state"`
@@ -77,7 +80,7 @@ type Item struct {
 // For returns the advice about jobs, in their order: all Recommended or Held.
 func For(jobs []Job) (out []Item) {
 	for _, j := range jobs {
-		for _, rule := range []func(Job) (Item, bool){limit, nice} {
+		for _, rule := range []func(Job) (Item, bool){limit, nice, affinity} {
 			if i, ok := rule(j); ok {
 				out = append(out, i.about(j))
 			}
@@ -137,6 +140,18 @@ func nice(j Job) (Item, bool) {
 	i.To = math.Round(float64(s.AdviceNice) * min(1, math.Log1p(work)/math.Log1p(fullNice)))
 	i.Why = fmt.Sprintf("%.3g %s-hours are expected of it, by %d jobs like it", work, unit, j.Forecast.Samples)
 	return i, i.To > 0
+}
+
+// affinity advises the class of nodes on which jobs like it ended sooner.
+func affinity(j Job) (Item, bool) {
+	s := j.Site
+	i := Item{What: Affinity, Rule: rule(s, "advice", s.Advice)}
+	if s.Advice == tuning.AdviceOff || j.running() || j.Prefers != "" {
+		return i, false
+	}
+	i.Class, i.To, i.From = j.Forecast.Runs.fastest()
+	i.Why = fmt.Sprintf("%d jobs like it ended sooner on nodes of class %s than on others, at %g confidence", len(j.Forecast.Runs[i.Class]), i.Class, confidence)
+	return i, i.Class != ""
 }
 
 // idle is how much of their cores jobs may use that are worth packing.

@@ -127,3 +127,54 @@ func TestJobsOfOneOwnerThatLeaveTheirCoresIdleArePaired(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+func TestAJobPrefersTheNodesOnWhichSuchJobsEndSooner(t *testing.T) {
+	t.Parallel()
+	about := func(seconds float64, n int) (out []float64) {
+		for k := range n {
+			out = append(out, seconds*(1+0.02*float64(k%5)))
+		}
+		return out
+	}
+	for _, tc := range []struct {
+		name   string
+		runs   map[string][]float64
+		change func(*advise.Job)
+		want   string // empty: no advice
+	}{
+		{"one class is faster than the other", map[string][]float64{"new": about(60, 5), "old": about(100, 5)}, nil, "new, 62 instead of 104 s"},
+		{"equal runs leave no doubt", map[string][]float64{"new": {60, 60, 60, 60, 60}, "old": {61, 61, 61, 61, 61}}, nil, "new, 60 instead of 61 s"},
+		{"the fastest of several is faster than all others together", map[string][]float64{"new": about(60, 9), "old": about(100, 9), "older": about(120, 9)}, nil, "new, 62 instead of 113 s"},
+		{"a difference below the noise is none", map[string][]float64{"new": about(99.5, 5), "old": about(100, 5)}, nil, ""},
+		{"four runs are too few", map[string][]float64{"new": about(60, 4), "old": about(100, 9)}, nil, ""},
+		{"four runs on others are too few", map[string][]float64{"new": about(60, 9), "old": about(100, 4)}, nil, ""},
+		{"runs on nodes of one class have nothing to be compared with", map[string][]float64{"new": about(60, 20)}, nil, ""},
+		{"what its owner prefers counts", map[string][]float64{"new": about(60, 5), "old": about(100, 5)}, func(j *advise.Job) { j.Prefers = "old" }, ""},
+		{"a running job stays where it is", map[string][]float64{"new": about(60, 5), "old": about(100, 5)}, func(j *advise.Job) { j.State = driver.Running }, ""},
+		{"a site that wants none gets none", map[string][]float64{"new": about(60, 5), "old": about(100, 5)}, func(j *advise.Job) { j.Site.Advice = tuning.AdviceOff }, ""},
+		{"only the last runs count", map[string][]float64{"new": append(about(999, 9), about(60, 50)...), "old": about(100, 5)}, nil, "new, 62 instead of 104 s"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			runs := advise.Runs{}
+			for class, all := range tc.runs {
+				for _, seconds := range all {
+					runs.Add(class, seconds)
+				}
+			}
+			got := ""
+			for _, i := range advise.For([]advise.Job{job(func(j *advise.Job) {
+				if j.Forecast.Runs = runs; tc.change != nil {
+					tc.change(j)
+				}
+			})}) {
+				if i.What == advise.Affinity {
+					got = fmt.Sprintf("%s, %.0f instead of %.0f s", i.Class, i.To, i.From)
+				}
+			}
+			if got != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
+	}
+}

@@ -5,8 +5,8 @@
 // limit lowered to an upper quantile of its forecast, so that backfill finds a place for it
 // (Tsafrir, Etsion, Feitelson 2007, "Backfilling using system-generated predictions"); a running
 // job's limit raised to its owner's before the job meets a lower one; a nice value by the expected
-// work, so that short jobs go first; and which jobs leave so many of their cores idle that two of
-// them fit where one is. For is pure.
+// work, so that short jobs go first; a preference for the class of nodes on which jobs like it ended
+// sooner; and which jobs leave so many of their cores idle that two of them fit where one is. For is pure.
 //
 // A Service takes advice to the scheduler in rounds. Each looks at the queue, learns from the jobs
 // that ended, and decides. Where the site applies advice, a job's intent (Given) is audited and

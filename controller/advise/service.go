@@ -136,17 +136,17 @@ func (s *Service) Round(ctx context.Context) error {
 	if err := s.forget(jobs); err != nil {
 		return err
 	}
-	todo, changed := map[driver.JobID][]Item{}, 0
+	todo, acted := map[driver.JobID][]Item{}, map[driver.JobID]bool{}
 	for _, i := range For(jobs) {
 		todo[i.Job] = append(todo[i.Job], i)
 	}
 	for _, j := range jobs {
-		if g, ok := s.intent(j, todo[j.ID]); ok && (j.running() || changed < most) {
-			changed++
+		if g, ok := s.intent(j, todo[j.ID]); ok && (j.running() || len(acted) < most) {
+			acted[j.ID] = true
 			err = errors.Join(err, s.act(ctx, g))
 		}
 	}
-	s.show(jobs, todo)
+	s.show(jobs, todo, acted)
 	return err
 }
 
@@ -231,10 +231,12 @@ func (s *Service) intent(j Job, items []Item) (Given, bool) {
 			next.Lowered = next.Advice.TimeLimit
 		case i.What == Nice:
 			next.Advice.Nice = int(i.To)
+		case i.What == Affinity:
+			next.Advice.Class = i.Class
 		}
 		next.Items = append(next.Items, i)
 	}
-	return next, next.Advice.TimeLimit > 0 || next.Advice.Nice > 0
+	return next, next.Advice != driver.Advice{Job: j.ID}
 }
 
 // act carries out an intent: audited and durable first, and durable again when it was answered.
@@ -281,12 +283,12 @@ func (s *Service) forget(live []Job) (err error) {
 }
 
 // show keeps what the round found for queries: what a job was given, else what it would get.
-func (s *Service) show(jobs []Job, found map[driver.JobID][]Item) {
+func (s *Service) show(jobs []Job, found map[driver.JobID][]Item, acted map[driver.JobID]bool) {
 	var rows []Item
 	for _, j := range jobs {
 		g, ok := s.known(j.Job)
 		if ok = ok && g.State != Withdrawn; ok {
-			if g.State == Applied && g.Lowered > 0 && j.Resources.TimeLimit > g.Lowered {
+			if g.State == Applied && !acted[j.ID] && g.Lowered > 0 && j.Resources.TimeLimit > g.Lowered {
 				g.State = Extended // by the scheduler's side
 			}
 			for _, i := range g.Items {

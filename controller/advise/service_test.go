@@ -26,6 +26,7 @@ type world struct {
 	site    tuning.Site
 	gate    tuning.Reason
 	now     time.Time
+	runs    advise.Runs
 	die     int // at the save of this number a process dies; 0 = at none
 }
 
@@ -46,6 +47,7 @@ func (w *world) Advise(_ context.Context, a driver.Advice) error {
 	w.asked = append(w.asked, a)
 	for i := range w.jobs {
 		if w.jobs[i].ID == a.Job {
+			w.jobs[i].Prefers = a.Class
 			if w.jobs[i].Nice, w.jobs[i].Resources.TimeLimit = a.Nice, a.TimeLimit; a.TimeLimit == 0 {
 				w.jobs[i].Resources.TimeLimit = ownLimit
 			}
@@ -70,7 +72,7 @@ func (w *world) Forget(job string) error { delete(w.given, job); return nil }
 func (w *world) Learn(ended []driver.Job) { w.learned = append(w.learned, ended...) }
 
 func (w *world) Forecast(driver.Job) advise.Forecast {
-	return advise.Forecast{Samples: len(w.learned), Median: 600, Quantile: func(float64) float64 { return 600 }}
+	return advise.Forecast{Samples: len(w.learned), Median: 600, Quantile: func(float64) float64 { return 600 }, Runs: w.runs}
 }
 
 const ownLimit = 8 * time.Hour
@@ -189,6 +191,24 @@ func TestWhatBecomesOfAnAdvisedJob(t *testing.T) {
 // run lets the job run for a time.
 func (w *world) run(ran time.Duration) {
 	w.last().State, w.last().Started, w.now = driver.Running, w.now, w.now.Add(ran)
+}
+
+func TestAJobThatPrefersNodesByAdviceHasItsOwnersAgainWhereThatIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.runs = advise.Runs{"new": {4, 4, 4, 4, 4}, "old": {5, 5, 5, 5, 5}}
+	s := w.service(t)
+	for range 2 {
+		round(t, s, nil)
+		if rows := s.Rows(); w.last().Prefers != "new" || len(rows) != 2 || rows[1].What != advise.Affinity || rows[1].State != advise.Applied {
+			t.Fatalf("it prefers %q; shown: %+v", w.last().Prefers, rows)
+		}
+	}
+	w.gate = tuning.ReasonOff
+	round(t, s, nil)
+	if w.last().Prefers != "" || w.given["77"].State != advise.Withdrawn {
+		t.Errorf("it prefers %q, and its advice is %s", w.last().Prefers, w.given["77"].State)
+	}
 }
 
 func TestWhoIsNotAdvised(t *testing.T) {

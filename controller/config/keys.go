@@ -149,7 +149,7 @@ func siteKeys() []Key {
 		{Name: "prices.gpu_hour", Type: price, Help: "price of a GPU for an hour"},
 		{Name: "prices.kwh", Type: price, Help: "price of a kilowatt-hour of the job's energy"},
 		{Name: "prices.unit", Type: matching("a word such as EUR", `[\pL\p{Sc}][-\pL\pN\p{Sc}]{0,15}`), Help: "unit of the prices"},
-		{Name: "advice", Type: words("off", "recommend", "apply"), Help: "apply lowers a waiting job's time limit to what jobs like it need, recommend only shows that limit, off does neither; a job that outlives it gets its owner's limit back. On Slurm, apply needs mode site and broker.advice; Nomad takes only priorities (advice_nice)"},
+		{Name: "advice", Type: words("off", "recommend", "apply"), Help: "apply lowers a waiting job's time limit to what jobs like it need, recommend only shows that limit, off does neither; a job that outlives it gets its owner's limit back. On Slurm, apply needs mode site and broker.advice; Nomad takes priorities (advice_nice), and affinities for the class of nodes on which such jobs end sooner"},
 		{Name: "advice_quantile", Type: parses("a number from 0.5 to 0.999", float, within(0.5, 0.999)), Help: "share of similar jobs for which the lowered time limit is long enough"},
 		{Name: "advice_margin", Type: times(), Help: "time that is added to advice_quantile's limit; it should exceed broker.raise, or limits are restored early"},
 		{Name: "advice_nice", Type: whole(0, 10_000), Help: "by how much the priority of a waiting job of 1000 or more expected core-hours is lowered (nice); smaller jobs are lowered less, by the logarithm; 0 for no job"},

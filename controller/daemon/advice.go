@@ -47,6 +47,9 @@ func (d *Daemon) auditAdvice(ctx context.Context, g advise.Given) error {
 	if g.Own > 0 {
 		before["time_limit"], after["time_limit"] = tuning.Number(g.From.Seconds()), tuning.Number(cmp.Or(g.Advice.TimeLimit, g.Own).Seconds())
 	}
+	if g.Advice.Class != "" {
+		after["prefers_class"] = tuning.Word(g.Advice.Class)
+	}
 	return d.note(ctx, reconcile.Audit{
 		At: g.Made, Actor: "tuner", Job: string(g.Job), Action: g.Action, Intent: g.Intent, Before: before, After: after,
 	})
@@ -54,8 +57,9 @@ func (d *Daemon) auditAdvice(ctx context.Context, g advise.Given) error {
 
 // forecasts are those of package durations. The rounds of advice alone use them.
 type forecasts struct {
-	model *durations.Model      // nil: no job has ended
-	busy  map[string][2]float64 // CPU seconds that jobs used, and that their cores had, by owner and name
+	model *durations.Model       // nil: no job has ended
+	busy  map[string][2]float64  // CPU seconds that jobs used, and that their cores had, by owner and name
+	runs  map[string]advise.Runs // by owner, name and cores
 }
 
 func features(j driver.Job) durations.Features {
@@ -65,14 +69,22 @@ func features(j driver.Job) durations.Features {
 	}
 }
 
+func sized(j driver.Job) string { return fmt.Sprint(j.Owner, "/", j.Name, "/", j.Resources.Cores) }
+
 func (f *forecasts) Learn(ended []driver.Job) {
 	var all []durations.Ended
 	if f.busy == nil {
-		f.busy = map[string][2]float64{}
+		f.busy, f.runs = map[string][2]float64{}, map[string]advise.Runs{}
 	}
 	for _, j := range ended {
 		if b := f.busy[j.Owner+"/"+j.Name]; j.Used > 0 {
 			f.busy[j.Owner+"/"+j.Name] = [2]float64{b[0] + j.Used.Seconds(), b[1] + j.Ended.Sub(j.Started).Seconds()*float64(j.Resources.Cores)}
+		}
+		if ran, key := j.Ended.Sub(j.Started).Seconds(), sized(j); j.State == driver.Succeeded && j.Class != "" && ran > 0 {
+			if f.runs[key] == nil {
+				f.runs[key] = advise.Runs{}
+			}
+			f.runs[key].Add(j.Class, ran)
 		}
 		all = append(all, durations.Ended{Features: features(j), Duration: j.Ended.Sub(j.Started).Seconds(), End: float64(j.Ended.Unix())})
 	}
@@ -89,11 +101,12 @@ func (f *forecasts) Forecast(j driver.Job) advise.Forecast {
 	if f.model == nil {
 		return advise.Forecast{}
 	}
+	out := advise.Forecast{Runs: f.runs[sized(j)]}
 	p := f.model.Predict(features(j))
 	if !p.Known() {
-		return advise.Forecast{}
+		return out
 	}
-	out := advise.Forecast{Samples: p.Samples, Median: p.Median, Quantile: p.Quantile}
+	out.Samples, out.Median, out.Quantile = p.Samples, p.Median, p.Quantile
 	if b := f.busy[j.Owner+"/"+j.Name]; b[1] > 0 {
 		out.Busy = b[0] / b[1]
 	}

@@ -39,6 +39,19 @@ func TestForecastsComeFromTheJobsThatEnded(t *testing.T) {
 	}
 }
 
+func TestRunsThatSucceededTellWhichNodesAreFaster(t *testing.T) {
+	t.Parallel()
+	var f forecasts
+	job := driver.Job{Name: "train", Owner: "u", State: driver.Succeeded, Class: "new", Started: time.Unix(1e9, 0), Ended: time.Unix(1e9+60, 0)}
+	failed, elsewhere, larger := job, job, job
+	failed.State, elsewhere.Class, larger.Resources.Cores = driver.Failed, "", 8
+	f.Learn([]driver.Job{job, failed, elsewhere, larger})
+	f.Learn([]driver.Job{job})
+	if got := f.Forecast(job).Runs; len(got) != 1 || len(got["new"]) != 2 {
+		t.Errorf("%v, want two runs on new nodes", got)
+	}
+}
+
 // What cannot be read is not taken for a job that no one tunes.
 func TestWhetherAJobIsTuned(t *testing.T) {
 	t.Parallel()

@@ -20,28 +20,53 @@ import (
 
 var _ driver.Adviser = (*Driver)(nil)
 
-// lowered is on record of a job that has a lower priority than its owner gave it.
-type lowered struct {
+// advised is on record of a job that has a lower priority than its owner gave it, or prefers nodes.
+type advised struct {
 	Job     driver.JobID `json:"job"`
 	Index   uint64       `json:"index"`   // of the job's creation
 	Version uint64       `json:"version"` // that was registered before
 	Own     int          `json:"own"`     // priority
 	Given   int          `json:"given"`
+	Class   string       `json:"class,omitempty"` // of the nodes that it prefers; empty = no advice
 }
 
 const advicePrefix = "advice-"
 
-func (l lowered) name() string { return advicePrefix + driver.Digest(string(l.Job))[:40] }
+func (l advised) name() string { return advicePrefix + driver.Digest(string(l.Job))[:40] }
 
-// of reports whether a job still has the priority that it was given, and no new one by its owner.
-func (l lowered) of(created uint64, priority int) bool {
-	return l.Index == created && l.Given == priority
+// none reports whether the job is as its owner has it.
+func (l advised) none() bool { return l.Given == l.Own && l.Class == "" }
+
+// of reports whether a job still has what it was given, and no new word of its owner.
+func (l advised) of(job *api.Job) bool {
+	return l.Index == spec.Deref(job.CreateIndex) && l.Given == spec.Deref(job.Priority) && (l.Class == "" || prefers(job) == l.Class)
 }
 
-// advised is what is remembered between two looks at the queue.
-type advised struct {
+// nodeClass is what an affinity for a class of nodes compares.
+const nodeClass = "${node.class}"
+
+// preference is the weight of an affinity, of -100 to 100: Nomad's own for an affinity without one.
+const preference = 50
+
+// prefers is the first of the affinities of a job, its group and its task: the class of nodes that it names, or another value.
+func prefers(job *api.Job) string {
+	all := slices.Clone(job.Affinities)
+	for _, g := range job.TaskGroups {
+		all = append(all, g.Affinities...)
+		for _, t := range g.Tasks {
+			all = append(all, t.Affinities...)
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return cmp.Or(all[0].RTarget, all[0].Operand)
+}
+
+// advice is what is remembered between two looks at the queue.
+type advice struct {
 	mu    sync.Mutex
-	given map[driver.JobID]lowered  // as the journal has it; nil: not read
+	given map[driver.JobID]advised  // as the journal has it; nil: not read
 	read  map[driver.JobID]*api.Job // registrations
 }
 
@@ -51,13 +76,13 @@ func (d *Driver) recallAdvice(ctx context.Context) error {
 		return nil
 	}
 	names, err := d.cfg.Journal.List(ctx)
-	given := map[driver.JobID]lowered{}
+	given := map[driver.JobID]advised{}
 	for _, name := range names {
 		if err != nil || !strings.HasPrefix(name, advicePrefix) {
 			continue
 		}
 		var data []byte
-		var l lowered
+		var l advised
 		if data, err = d.cfg.Journal.Load(ctx, name); err == nil {
 			err = json.Unmarshal(data, &l)
 		}
@@ -70,14 +95,14 @@ func (d *Driver) recallAdvice(ctx context.Context) error {
 	return nil
 }
 
-// keepAdvice makes what a job was given durable, or forgets it where that is its owner's priority.
-func (d *Driver) keepAdvice(ctx context.Context, l lowered) (err error) {
+// keepAdvice makes what a job was given durable, or forgets it where that is what its owner wrote.
+func (d *Driver) keepAdvice(ctx context.Context, l advised) (err error) {
 	was, known := d.advice.given[l.Job]
 	switch {
-	case l.Given == l.Own && known:
+	case l.none() && known:
 		delete(d.advice.given, l.Job)
 		err = d.cfg.Journal.Delete(ctx, l.name())
-	case l.Given != l.Own && l != was:
+	case !l.none() && l != was:
 		d.advice.given[l.Job] = l
 		var data []byte
 		if data, err = json.Marshal(l); err == nil {
@@ -91,11 +116,15 @@ func (d *Driver) keepAdvice(ctx context.Context, l lowered) (err error) {
 	return nil
 }
 
-// Queue implements driver.Adviser by two lists for each namespace. The jobs have no time limits (Advise).
+// Queue implements driver.Adviser by two lists for each namespace and one of nodes. The jobs have no time limits (Advise).
 func (d *Driver) Queue(ctx context.Context) (jobs []driver.Job, err error) {
 	d.advice.mu.Lock()
 	defer d.advice.mu.Unlock()
 	if err := d.recallAdvice(ctx); err != nil {
+		return nil, err
+	}
+	classes, err := d.classes(ctx)
+	if err != nil {
 		return nil, err
 	}
 	next := map[driver.JobID]*api.Job{}
@@ -128,14 +157,14 @@ func (d *Driver) Queue(ctx context.Context) (jobs []driver.Job, err error) {
 				}
 			}
 			next[w.jobID()] = job
-			j := plain(w.jobID(), job, s, by[w.jobID()])
+			j := plain(w.jobID(), job, s, by[w.jobID()], classes)
 			switch l, ok := d.advice.given[j.ID]; {
 			case ok && j.State.Ended() && d.c.mayAct(ctx) == nil:
-				l.Given = l.Own
+				l.Given, l.Class = l.Own, ""
 				if err := d.keepAdvice(ctx, l); err != nil {
 					return nil, err
 				}
-			case ok && l.of(s.CreateIndex, s.Priority):
+			case ok && l.of(job):
 				j.Nice = l.Own - l.Given
 			}
 			jobs = append(jobs, j)
@@ -145,8 +174,21 @@ func (d *Driver) Queue(ctx context.Context) (jobs []driver.Job, err error) {
 	return jobs, nil
 }
 
-// plain is a job as its registration, the list of jobs and its allocations, the oldest first, show it.
-func plain(id driver.JobID, job *api.Job, s *api.JobListStub, allocs []*api.AllocationListStub) driver.Job {
+// classes are those of the nodes by their ids. Where the token may not list nodes, none is known.
+func (d *Driver) classes(ctx context.Context) (map[string]string, error) {
+	nodes, _, err := d.c.api.Nodes().List(query(ctx, ""))
+	if err = asked("nodes", readNodes, "", err); err != nil && !errors.Is(err, driver.ErrDenied) {
+		return nil, err
+	}
+	out := map[string]string{}
+	for _, n := range nodes {
+		out[n.ID] = n.NodeClass
+	}
+	return out, nil
+}
+
+// plain is a job as its registration, the list of jobs, its allocations, the oldest first, and the classes of nodes show it.
+func plain(id driver.JobID, job *api.Job, s *api.JobListStub, allocs []*api.AllocationListStub, classes map[string]string) driver.Job {
 	now := *job
 	now.Status, now.Stop = &s.Status, &s.Stop
 	if s.Status != "dead" { // what ended before it was registered again is not a run of it
@@ -157,7 +199,14 @@ func plain(id driver.JobID, job *api.Job, s *api.JobListStub, allocs []*api.Allo
 		in.Task = t.Name
 	}
 	j, _ := view.Job(in)
-	j.Name, j.Resources.TimeLimit = cmp.Or(s.ParentID, j.Name), 0
+	j.Name, j.Resources.TimeLimit, j.Prefers = cmp.Or(s.ParentID, j.Name), 0, prefers(job)
+	for k, a := range allocs {
+		if k > 0 && classes[a.NodeID] != j.Class {
+			j.Class = ""
+			break
+		}
+		j.Class = classes[a.NodeID]
+	}
 	return j
 }
 
@@ -169,8 +218,8 @@ func (d *Driver) Past(ctx context.Context, since, until time.Time) ([]driver.Job
 	}), err
 }
 
-// Advise implements driver.Adviser by the priority of a job that waits. A job that runs keeps
-// the priority that it has: Nomad runs again what ends just before its job is registered.
+// Advise implements driver.Adviser by the priority of a job that waits and an affinity for a class
+// of nodes. A job that runs keeps what it has: Nomad runs again what ends just before its job is registered.
 func (d *Driver) Advise(ctx context.Context, a driver.Advice) error {
 	w := place(a.Job)
 	switch {
@@ -190,20 +239,23 @@ func (d *Driver) Advise(ctx context.Context, a driver.Advice) error {
 	if err != nil {
 		return err
 	}
-	now, created := spec.Deref(job.Priority), spec.Deref(job.CreateIndex)
-	l := d.advice.given[a.Job]
-	if !l.of(created, now) {
-		l = lowered{Job: a.Job, Index: created, Own: now}
+	was := d.advice.given[a.Job]
+	if !was.of(job) {
+		own := spec.Deref(job.Priority)
+		was = advised{Job: a.Job, Index: spec.Deref(job.CreateIndex), Own: own, Given: own}
 	}
-	l.Given = max(1, l.Own-a.Nice)
+	l := was
+	l.Given, l.Class = max(1, l.Own-a.Nice), a.Class
 	status := spec.Deref(job.Status)
 	switch {
-	case l.Given == now && now != l.Own: // done already
+	case l == was && !l.none(): // done already
 		return d.onlyOnce(ctx, w, l.Version)
-	case l.Given == now: // done already, or its owner's new word
+	case l == was: // done already, or its owner's new word
 		return d.keepAdvice(ctx, l)
-	case status == "dead" && a.Nice == 0:
+	case status == "dead" && l.none():
 		return nil
+	case a.Class != "" && was.Class == "" && prefers(job) != "":
+		return fmt.Errorf("advise job %s: its owner says which nodes it prefers: %w", a.Job, driver.ErrDenied)
 	case status != "pending":
 		return fmt.Errorf("advise job %s: it is %s: %w", a.Job, status, driver.ErrConflict)
 	case unknown != "":
@@ -220,13 +272,19 @@ func (d *Driver) Advise(ctx context.Context, a driver.Advice) error {
 	if err := d.c.mayAct(ctx); err != nil {
 		return err
 	}
-	if l.Given != l.Own { // on the way back the record stays until the job has its owner's priority
+	if !l.none() { // on the way back the record stays until the job is as its owner has it
 		if err := d.keepAdvice(ctx, l); err != nil {
 			return err
 		}
 	}
 	sub := d.c.submission(ctx, w, l.Version)
 	job.Priority = &l.Given
+	if was.Class != "" {
+		job.Affinities = job.Affinities[1:]
+	}
+	if l.Class != "" {
+		job.Affinities = slices.Insert(job.Affinities, 0, api.NewAffinity(nodeClass, "=", l.Class, preference))
+	}
 	if err := d.c.register(ctx, w, job, spec.Deref(job.JobModifyIndex), sub); err != nil {
 		return err
 	}

@@ -48,24 +48,40 @@ func TestAJobThatWaitsTakesALowerPriority(t *testing.T) {
 				s.advise(t, id, 0, nil)
 				want(0, 50, 3)
 			}
-			s.advise(t, id, 20, nil)
+			for _, class := range []string{"fast", "fast", "faster", "", ""} {
+				if err := s.d.Advise(t.Context(), driver.Advice{Job: id, Class: class}); err != nil {
+					t.Fatal(err)
+				}
+				s.reopen(t)
+				if got := s.queued(t, id).Prefers; got != class {
+					t.Errorf("it prefers %q, want %q", got, class)
+				}
+			}
+			want(0, 50, 6)
 			own := s.nomadJob(t, id)
+			own.TaskGroups[0].Affinities = []*api.Affinity{api.NewAffinity("${node.class}", "=", "mine", -50)}
+			done(t)(s.clean.Jobs().Register(own, s.write()))
+			if err := s.d.Advise(t.Context(), driver.Advice{Job: id, Class: "fast"}); !errors.Is(err, driver.ErrDenied) || s.queued(t, id).Prefers != "mine" {
+				t.Errorf("where its owner prefers nodes: %v", err)
+			}
+			s.advise(t, id, 20, nil)
+			own = s.nomadJob(t, id)
 			own.Priority = new(70)
 			done(t)(s.clean.Jobs().Register(own, s.write()))
-			want(0, 70, 5)
+			want(0, 70, 9)
 			s.advise(t, id, 0, nil)
-			want(0, 70, 5)
+			want(0, 70, 9)
 			s.advise(t, id, 20, nil)
 			if err := s.d.Stop(t.Context(), large); err != nil {
 				t.Fatal(err)
 			}
 			eventually(t, "it runs", func() bool { return s.queued(t, id).State == driver.Running })
-			want(20, 50, 6)
+			want(20, 50, 10)
 			s.advise(t, id, 0, driver.ErrConflict)
 			s.epochs(t, id, 5)
 			s.hurry(t)
 			eventually(t, "it ends", func() bool { return s.queued(t, id).State == driver.Succeeded })
-			want(0, 50, 6)
+			want(0, 50, 10)
 			s.advise(t, id, 10, driver.ErrConflict)
 			if list := s.allocs(t, id); len(list) != 1 {
 				t.Errorf("%d allocations, want that it ran once", len(list))
@@ -73,7 +89,7 @@ func TestAJobThatWaitsTakesALowerPriority(t *testing.T) {
 			past, err := s.d.Past(t.Context(), time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
 			ran := 0
 			for _, j := range past {
-				if j.ID == id && j.State == driver.Succeeded && j.Ended.Sub(j.Started) >= time.Second {
+				if j.ID == id && j.State == driver.Succeeded && j.Class == "test" && j.Ended.Sub(j.Started) >= time.Second {
 					ran++
 				}
 			}

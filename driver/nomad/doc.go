@@ -102,8 +102,8 @@
 // A job without a stanza that waits may have its priority lowered, which orders Nomad's queue
 // (Driver.Advise); the journal has its owner's. Once it runs it keeps the lower one, since Nomad
 // runs again what ends just before a registration: with preemption, jobs of its owner's priority
-// may take its place. It gets no affinities: Nomad packs nodes by itself, and prefers the node of
-// the allocation before for a job whose disk follows it, as Once lets it.
+// may take its place. It may also get an affinity for a class of nodes, where its owner has none:
+// Nomad weighs that against how full nodes are, and the job never waits for such a node.
 //
 // # Several controllers
 //

@@ -34,7 +34,7 @@ type Driver struct {
 	followers atomic.Int64 // outputs that are followed by a stream
 	moves     move.Machine
 	locks     move.Locks // by the names of records
-	advice    advised
+	advice    advice
 
 	mu        sync.Mutex
 	jobs      map[driver.JobID]*cached

@@ -102,6 +102,9 @@ func plain(j parse.Job) driver.Job {
 // Advise implements driver.Adviser through the broker of a site. The rights of a user suffice
 // to lower a time limit and not to raise it again.
 func (d *Driver) Advise(ctx context.Context, a driver.Advice) error {
+	if a.Class != "" {
+		return fmt.Errorf("advise job %s: nodes of class %s: %w", a.Job, a.Class, driver.ErrUnsupported)
+	}
 	hand, ok := d.cfg.Actor.(interface {
 		Advise(ctx context.Context, a driver.Advice) error
 	})

@@ -79,6 +79,7 @@ func (p *program) clientConfig() string {
 }
 client {
   enabled = true
+  node_class = "test"
   servers = ["127.0.0.1:%d"]
   network_interface = "lo"
   gc_disk_usage_threshold = 100

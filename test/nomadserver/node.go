@@ -16,6 +16,9 @@ import (
 	"pitchpipe/test/nomadserver/cluster"
 )
 
+// class is that of the one node.
+const class = "test"
+
 // version is that of the agent whose behaviour this is.
 const version = "2.0.6-dev"
 
@@ -84,7 +87,7 @@ func (n *node) attributes() map[string]string {
 
 // targets are the names by which constraints and tasks find them.
 func (n *node) targets() map[string]string {
-	out := map[string]string{"node.unique.id": n.id, "node.unique.name": n.name, "node.datacenter": "dc1", "node.class": ""}
+	out := map[string]string{"node.unique.id": n.id, "node.unique.name": n.name, "node.datacenter": "dc1", "node.class": class}
 	for k, v := range n.attributes() {
 		out["attr."+k] = v
 	}
@@ -102,7 +105,7 @@ func (n *node) body() *api.Node {
 		res.Cpu.ReservableCpuCores = append(res.Cpu.ReservableCpuCores, uint16(c))
 	}
 	return &api.Node{
-		ID: n.id, Name: n.name, Datacenter: "dc1", NodePool: "default", HTTPAddr: strings.TrimPrefix(n.s.Addr(), "http://"),
+		ID: n.id, Name: n.name, Datacenter: "dc1", NodePool: "default", NodeClass: class, HTTPAddr: strings.TrimPrefix(n.s.Addr(), "http://"),
 		Attributes: n.attributes(), Status: api.NodeStatusReady, SchedulingEligibility: api.NodeSchedulingEligible,
 		NodeResources: res, ReservedResources: &api.NodeReservedResources{},
 		Drivers:         map[string]*api.DriverInfo{"raw_exec": {Detected: true, Healthy: true, HealthDescription: "Healthy"}},
@@ -114,7 +117,7 @@ func listNodes(c *call, _ *cluster.Tables) (any, uint64, error) {
 	b := c.s.node.body()
 	stub := &api.NodeListStub{
 		Address: "127.0.0.1", ID: b.ID, Name: b.Name, Datacenter: b.Datacenter, NodePool: b.NodePool, Status: b.Status,
-		SchedulingEligibility: b.SchedulingEligibility, Version: version, Drivers: maps.Clone(b.Drivers),
+		SchedulingEligibility: b.SchedulingEligibility, NodeClass: b.NodeClass, Version: version, Drivers: maps.Clone(b.Drivers),
 		CreateIndex: b.CreateIndex, ModifyIndex: b.ModifyIndex,
 	}
 	if c.truth("resources") {

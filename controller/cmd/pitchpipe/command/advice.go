@@ -16,10 +16,11 @@ import (
 func (a *app) advice() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
-		Use: "advice [JOB…]", Short: "Show the advice about time limits and priorities",
+		Use: "advice [JOB…]", Short: "Show the advice about time limits, priorities and nodes",
 		Long: "A time limit that is longer than similar jobs need keeps a waiting job out of gaps in the queue.\n" +
 			"Where the site's policy says advice: apply, the scheduler gets a shorter one, and a job that\n" +
-			"outlives it gets its owner's limit back. `pitchpipe off JOB` gives a job back what its owner asked for.\n\n" +
+			"outlives it gets its owner's limit back. Jobs of Nomad prefer the class of nodes on which jobs of\n" +
+			"the same user, name and cores ended sooner. `pitchpipe off JOB` gives a job back what its owner asked for.\n\n" +
 			"STATE: recommended (the scheduler was not asked), intended, applied, extended, refused, withdrawn, held.",
 		Args: cobra.ArbitraryArgs,
 		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
@@ -44,7 +45,7 @@ func (a *app) advice() *cobra.Command {
 func adviceTable(found []advise.Item) string {
 	return report.List(strings.Fields("JOB NAME USER WHAT FROM TO STATE WHY RULE"), found, func(r advise.Item) []string {
 		text := func(v float64) string { return fmt.Sprint(v) }
-		if r.What == advise.TimeLimit {
+		if r.What == advise.TimeLimit || r.What == advise.Affinity {
 			text = report.Duration
 		}
 		why := r.Why
@@ -54,6 +55,9 @@ func adviceTable(found []advise.Item) string {
 		what := string(r.What)
 		if r.With != "" {
 			what += " with " + string(r.With)
+		}
+		if r.Class != "" {
+			what += " for " + report.Legible(r.Class)
 		}
 		return []string{string(r.Job), report.Legible(r.Name), r.Owner, what, text(r.From), text(r.To), string(r.State), report.Legible(why), r.Rule}
 	})
