@@ -308,19 +308,20 @@ func KindSeconds(obs []Observation, a Asker) (seconds float64, jobs int) {
 	return math.Exp(work), len(lessons)
 }
 
-// RestartCost is the median cost of a restart of the kind, else of all jobs, with their number.
+// RestartCost is the median cost of a restart of the kind, else of all jobs, with their number. A kind that
+// was never restarted does not take less than its start.
 func RestartCost(obs []Observation, kind tuning.JobKind) (cost time.Duration, restarts int) {
-	var all, own []time.Duration
+	var all, own, starts []time.Duration
 	for _, o := range unique(obs) {
 		all = append(all, o.RestartCosts...)
 		if o.Kind == kind {
-			own = append(own, o.RestartCosts...)
+			own, starts = append(own, o.RestartCosts...), append(starts, o.Startup)
 		}
 	}
 	if len(own) > 0 {
 		return tuning.Median(own), len(own)
 	}
-	return tuning.Median(all), len(all)
+	return max(tuning.Median(all), tuning.Median(starts)), len(all)
 }
 
 // PastRuns are the runs of a kind, the oldest first. That a disturbed run was there, what it was to

@@ -301,6 +301,11 @@ func TestFactsOfAKind(t *testing.T) {
 	if cost, n := RestartCost(obs, kind("other")); cost != 2*time.Second || n != 3 {
 		t.Errorf("RestartCost of a kind without any = %s of %d, want that of all", cost, n)
 	}
+	c.Kind, c.Startup = kind("slow"), time.Minute
+	if cost, n := RestartCost([]Observation{b, c}, kind("slow")); cost != time.Minute || n != 3 {
+		t.Errorf("RestartCost of a kind that was never restarted = %s of %d, want its start", cost, n)
+	}
+	c.Kind = kind("train")
 	if cost, n := RestartCost(nil, kind("train")); cost != 0 || n != 0 {
 		t.Errorf("RestartCost of nothing = %s of %d", cost, n)
 	}

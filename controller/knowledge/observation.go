@@ -31,6 +31,7 @@ type Observation struct {
 	Outcome      *tuning.Outcome   `json:"outcome,omitempty"`
 	Regressed    []tuning.Settings `json:"regressed,omitempty"` // that made the job worse, or under which it could not run
 	RestartCosts []time.Duration   `json:"restart_costs,omitempty"`
+	Startup      time.Duration     `json:"startup,omitempty"` // before its first epoch; 0 = unknown
 
 	// Final is what the job reached; nil: it did not end well, or its
 	// hyperparameters changed on the way.

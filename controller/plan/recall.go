@@ -41,7 +41,9 @@ func recall(s view) tuning.Decision {
 			reason = tuning.ReasonRemembered
 		}
 	} else if s.returning() {
-		reason, evidence = s.untriable(), s.returnsEvidence()
+		if reason, evidence = s.untriable(), s.returnsEvidence(); reason == tuning.ReasonLossLimit {
+			evidence = append(evidence, tuning.Evidence{Name: "restart_cost_seconds", Value: s.price().Seconds()}, tuning.Evidence{Name: "loss_limit_share", Value: lossShare})
+		}
 	} else if s.Policy.Budget.Returns == 0 && s.NextReason == tuning.ReasonWholeRuns {
 		reason = tuning.ReasonWholeRuns
 	}
@@ -150,6 +152,8 @@ func (s view) untriable() tuning.Reason {
 		return tuning.ReasonAlreadyBest
 	case s.harmed(target):
 		return tuning.ReasonRemembered
+	case s.Policy.Checkpoint != nil && r.Longest > 0 && s.factors()*s.price().Seconds() > lossShare*r.Longest && !s.surely(s.Own, target):
+		return tuning.ReasonLossLimit // the way back alone would cost more
 	}
 	return tuning.ReasonNone
 }

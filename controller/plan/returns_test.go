@@ -3,6 +3,7 @@ package plan_test
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -36,6 +37,18 @@ func TestAReturnMayTryASetting(t *testing.T) {
 		{"they would be more than the site's share of the runs", func(s *tuning.State) { s.Returns.Runs, s.Returns.Spent = 2, 1 }, tuning.Hold, tuning.ReasonSiteCap, nil},
 		{"the site allows none", func(s *tuning.State) { s.Site.ProbeShare = 0 }, tuning.Hold, tuning.ReasonSiteCap, nil},
 		{"the setting is remembered to have hurt", func(s *tuning.State) { s.Regressed = []tuning.Settings{cores(2)} }, tuning.Hold, tuning.ReasonRemembered, nil},
+		{"the way back would cost more than failed tuning may", func(s *tuning.State) {
+			s.RestartCost, s.Returns.Longest = time.Minute, 1000
+		}, tuning.Hold, tuning.ReasonLossLimit, nil},
+		{"the wait in the queue is a part of the way back", func(s *tuning.State) {
+			s.RestartCost, s.Wait, s.Returns.Longest = time.Second, time.Minute, 1000
+		}, tuning.Hold, tuning.ReasonLossLimit, nil},
+		{"the way back is short beside the run", func(s *tuning.State) {
+			s.RestartCost, s.Returns.Longest = time.Minute, 2000
+		}, tuning.Move, tuning.ReasonTryingReturn, cores(2)},
+		{"there is no way back", func(s *tuning.State) {
+			s.RestartCost, s.Returns.Longest, s.Policy.Checkpoint = time.Minute, 1000, nil
+		}, tuning.Move, tuning.ReasonTryingReturn, cores(2)},
 		{"nothing is worth a try", func(s *tuning.State) { s.Returns = &tuning.Returns{Runs: 4, Reason: tuning.ReasonAlreadyBest} }, tuning.Hold, tuning.ReasonAlreadyBest, nil},
 		{"the search is not asked for a job without a past", func(s *tuning.State) { s.Returns = nil }, tuning.Hold, tuning.ReasonFirstSeen, nil},
 		{"what is recommended is not tried", func(s *tuning.State) { s.Policy.Mode = tuning.Recommend }, tuning.Hold, tuning.ReasonRecommend, nil},

@@ -209,7 +209,7 @@ func (p *reconciliation) learn(ctx context.Context) error {
 	}
 	o := p.shown()
 	o.Outcome, o.Peak, o.RestartCosts, o.Toll, o.Adapted = p.rec.Outcome, p.rec.Peak, p.rec.RestartCosts, p.rec.Toll, p.adapted()
-	o.Final, o.Reached, o.Curve = p.final(), p.reached(), p.teach(ctx)
+	o.Final, o.Reached, o.Curve, o.Startup = p.final(), p.reached(), p.teach(ctx), p.startup()
 	o.Trying, o.Epochs, o.End = p.rec.Trying(), p.rec.Done(), p.end()
 	if len(p.rec.Runs) > 0 {
 		o.Began = p.rec.Settings(1)
