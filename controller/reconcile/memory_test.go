@@ -271,6 +271,9 @@ func TestTheFirstUsableProfileIsTheOneThatIsLearned(t *testing.T) {
 		if len(l.Profiles) != 1 || l.Profiles[0].Epochs > 3 || l.Peak != 12<<30 {
 			t.Errorf("learned %+v with a peak of %d, want one of the early epochs and the peak of all 12", l.Profiles, l.Peak)
 		}
+		if l.Startup != 500*time.Millisecond {
+			t.Errorf("learned a start of %s, want 500ms", l.Startup)
+		}
 	})
 }
 
