@@ -130,7 +130,7 @@ func (s view) times(t tuning.Settings) (seconds, joules tuning.Estimate) {
 	power := math.Max(1, s.moreCores(t)) // more cores draw more power, at most in proportion
 	if x, ok := s.trialOf(t); ok {
 		if own, ok := tuning.Reference(s.Trials); ok && x.Seconds > 0 && own.Seconds > 0 {
-			se := s.trialError(x, own) / s.factors()
+			se := x.RatioError(own, tuning.EpochSD(s.Trials...))
 			seconds = around(math.Log(x.Seconds/own.Seconds), se)
 			if ratio := x.JoulesRatio(own); !math.IsNaN(ratio) {
 				return seconds, around(ratio, se)

@@ -237,13 +237,7 @@ func (s view) gainOf(t tuning.Trial) (gain, bool) {
 	if !ok || t.Reference {
 		return gain{}, ok
 	}
-	return gain{ratio, s.trialError(t, own)}, true
-}
-
-// Joules are taken to vary with the seconds.
-func (s view) trialError(t, own tuning.Trial) float64 {
-	n, m := float64(max(t.Epochs, 1)), float64(max(own.Epochs, 1))
-	return s.factors() * math.Sqrt(tuning.EpochVariance(s.Trials)*(1/n+1/m))
+	return gain{ratio, s.factors() * t.RatioError(own, tuning.EpochSD(s.Trials...))}, true // joules are taken to vary with the seconds
 }
 
 func gainOfEffect(e tuning.Effect) gain { return gain{e.LogRatio, standardError(e)} }

@@ -27,7 +27,8 @@ func TrialsOf(epochs []Epoch, own Settings) []Trial {
 	var order []Settings
 	groups := map[string]*epochGroup{}
 	keys := keysOf(epochs)
-	for i, e := range asOfNow(epochs, keys) {
+	now, slopeSD := asOfNow(epochs, keys)
+	for i, e := range now {
 		if e.Seconds() <= 0 {
 			continue
 		}
@@ -39,13 +40,17 @@ func TrialsOf(epochs []Epoch, own Settings) []Trial {
 		}
 		g.add(e)
 	}
-	reference := 0.0
+	reference, at := 0.0, math.NaN()
 	if g := groups[own.Key()]; g != nil && len(g.clean) > 0 {
 		reference, _, _ = means(g.clean)
+		at = g.at()
 	}
 	trials := make([]Trial, 0, len(order))
 	for _, s := range order {
 		if t, ok := groups[s.Key()].trial(s, s.Equal(own), reference); ok {
+			if away := math.Abs(groups[s.Key()].at() - at); away > 0 {
+				t.TrendSD = away * slopeSD
+			}
 			trials = append(trials, t)
 		}
 	}
@@ -74,8 +79,8 @@ const (
 
 // asOfNow scales epochs to the length that they would have now, by the analysis of covariance
 // (Fisher, "Statistical Methods for Research Workers", 1932) as a ridge with a prior around no
-// trend.
-func asOfNow(epochs []Epoch, keys []string) []Epoch {
+// trend. slopeSD is what remains unknown of the trend, per epoch, in natural logs.
+func asOfNow(epochs []Epoch, keys []string) (out []Epoch, slopeSD float64) {
 	type group struct{ n, x, y, xx, xy, yy float64 }
 	groups := map[string]group{}
 	first, latest := math.MaxInt, 0
@@ -89,7 +94,7 @@ func asOfNow(epochs []Epoch, keys []string) []Epoch {
 		groups[keys[i]] = group{g.n + 1, g.x + x, g.y + y, g.xx + x*x, g.xy + x*y, g.yy + y*y}
 	}
 	if latest-first < trendEpochs {
-		return epochs
+		return epochs, trendSD
 	}
 	within, covary, around, spare := 0.0, 0.0, 0.0, 0.0
 	for _, g := range groups {
@@ -99,11 +104,11 @@ func asOfNow(epochs []Epoch, keys []string) []Epoch {
 		spare += g.n - 1
 	}
 	if spare < trendEpochs || !(within > 0) {
-		return epochs
+		return epochs, trendSD
 	}
 	noise := max(epochSD*epochSD, (around-covary*covary/within)/(spare-1)) // variance around the line
 	slope := covary / (within + noise/(trendSD*trendSD))
-	out := slices.Clone(epochs)
+	out = slices.Clone(epochs)
 	for i, e := range out {
 		factor := math.Exp(min(max(slope*float64(latest-e.Number), -trendMost), trendMost))
 		out[i].End = e.Start.Add(time.Duration(float64(e.End.Sub(e.Start)) * factor))
@@ -111,10 +116,15 @@ func asOfNow(epochs []Epoch, keys []string) []Epoch {
 			out[i].Joules = new(Joules(factor) * *e.Joules)
 		}
 	}
-	return out
+	return out, math.Sqrt(noise / (within + noise/(trendSD*trendSD)))
 }
 
 type epochGroup struct{ clean, disturbed, warmup []Epoch }
+
+// at is the mean number of the clean epochs; NaN: there are none.
+func (g *epochGroup) at() float64 {
+	return Sum(g.clean, func(e Epoch) float64 { return float64(e.Number) }) / float64(len(g.clean))
+}
 
 func (g *epochGroup) add(e Epoch) {
 	switch {
@@ -209,9 +219,9 @@ func EpochVariance(trials []Trial) float64 {
 	return squares / degrees
 }
 
-// RatioError is the standard error of the log ratio of two trials.
+// RatioError is the standard error of the log ratio of a trial to the reference.
 func (t Trial) RatioError(reference Trial, sd float64) float64 {
-	return sd * math.Sqrt(1/max(t.Weight(), 0.25)+1/max(reference.Weight(), 1))
+	return math.Hypot(sd*math.Sqrt(1/max(t.Weight(), 0.25)+1/max(reference.Weight(), 1)), t.TrendSD)
 }
 
 // Reference returns the trial of the owner's own settings.

@@ -221,3 +221,33 @@ func TestWhatIsNoTrendMovesTheReferenceLittle(t *testing.T) {
 		t.Errorf("the owner's epochs of 1.5 s are taken for %g s", reference.Seconds)
 	}
 }
+
+func TestWhatIsUnknownOfATrendWidensTheErrorOfWhatWasMeasuredLongAfterTheReference(t *testing.T) {
+	t.Parallel()
+	own := tuning.Settings{"cores": tuning.Number(4)}
+	// The owner's settings for four epochs, two cores for four, and one core for the rest.
+	under := func(epochs int) map[string]float64 {
+		var all []tuning.Epoch
+		for i := range epochs {
+			e := epoch(max(1, 4-2*(i/4)), 10, 0, "")
+			e.Number = i + 1
+			all = append(all, e)
+		}
+		out := map[string]float64{}
+		for _, x := range tuning.TrialsOf(all, own) {
+			out[x.Settings["cores"].String()] = x.TrendSD
+		}
+		return out
+	}
+	few, many := under(12), under(100)
+	if few["4"] != 0 || !(few["2"] > 0) || !(few["1"] > few["2"]) {
+		t.Errorf("after 12 epochs %v, want more for one core than for two, and none for the owner's", few)
+	}
+	if !(many["2"] < few["2"]/10) {
+		t.Errorf("after 100 epochs %v, want little, since the last 92 show the trend", many)
+	}
+	all := tuning.Trial{Epochs: 9, TrendSD: 0.3}
+	if got := all.RatioError(tuning.Trial{Epochs: 9}, 0.4); math.Abs(got-math.Hypot(0.4*math.Sqrt(2)/3, 0.3)) > 1e-12 {
+		t.Errorf("the error of the ratio is %g", got)
+	}
+}
