@@ -114,14 +114,15 @@ func (in TunerInput) row(w *returns) (evaluate.Line, error) {
 }
 
 // tune replays the tuner: what it paid, and what it ends with.
-func (in TunerInput) tune(w *returns, seed, n int) (paid, int, error) {
+func (in TunerInput) tune(w *returns, seed, n int) (bill, int, error) {
 	w.seed(seed)
 	tuner, err := recurring.New(w.space, in.Goal, in.Probes)
 	if err != nil {
-		return paid{}, 0, err
+		return bill{}, 0, err
 	}
-	sum, final := w.replay(tuner, n)
-	return sum, final, nil
+	t := &tuned{bill{returns: w}, tuner}
+	final := follow(t, n)
+	return t.bill, final, nil
 }
 
 // once replays the tuner and what it is compared with.
@@ -133,7 +134,7 @@ func (in TunerInput) once(w *returns, seed, n, oracle int) (evaluate.Line, error
 	own := w.expected(w.space.Own).Times(float64(n))
 	ratio, kept := w.share(final), w.keeps(final)
 	r := evaluate.Line{
-		"cumulative_ratio": w.ratio(sum, n), "final_ratio": evaluate.Figure(ratio), "final_kept_ratio": evaluate.Figure(ratio),
+		"cumulative_ratio": sum.ratio(n), "final_ratio": evaluate.Figure(ratio), "final_kept_ratio": evaluate.Figure(ratio),
 		"cumulative_time_ratio":   evaluate.Figure(sum.Seconds / own.Seconds),
 		"cumulative_energy_ratio": evaluate.Figure(sum.Joules / own.Joules), // of no joules: unknown
 		"final_time_ratio":        evaluate.Figure(w.expected(final).Seconds / w.expected(w.space.Own).Seconds),
@@ -149,17 +150,19 @@ func (in TunerInput) once(w *returns, seed, n, oracle int) (evaluate.Line, error
 	}
 	for name, next := range map[string]policy{"random": random, "grid": grid, "halving": halving()} {
 		w.seed(seed)
-		sum, final := w.follow(next, n)
-		r[name+"_cumulative_ratio"], r[name+"_final_ratio"] = w.ratio(sum, n), evaluate.Figure(w.share(final))
+		l := &ledger{bill: bill{returns: w}, policy: next, seen: make([]float64, len(w.cells)), costs: make([]tuning.Spent, len(w.cells))}
+		final := follow(l, n)
+		r[name+"_cumulative_ratio"], r[name+"_final_ratio"] = l.ratio(n), evaluate.Figure(w.share(final))
 	}
 	if in.Goal.Least() {
 		return r, nil // has no whole runs to try, see recurring.Whole
 	}
 	w.seed(seed)
-	sum, final, tried, err := w.wholeReplay(n, in.Probes)
-	r["whole_cumulative_ratio"], r["whole_cumulative_energy_ratio"] = w.ratio(sum, n), evaluate.Figure(sum.Joules/own.Joules)
-	r["whole_final_ratio"], r["whole_tried"], r["whole_limits_broken"] = evaluate.Figure(w.share(final)), evaluate.Figure(tried), evaluate.Yes(!w.keeps(final))
-	return r, err
+	past := whole{bill: bill{returns: w}, past: recurring.Whole{Space: w.space, Goal: w.goal}, tries: in.Probes}
+	final = follow(&past, n)
+	r["whole_cumulative_ratio"], r["whole_cumulative_energy_ratio"] = past.ratio(n), evaluate.Figure(past.Joules/own.Joules)
+	r["whole_final_ratio"], r["whole_tried"], r["whole_limits_broken"] = evaluate.Figure(w.share(final)), evaluate.Figure(past.tried), evaluate.Yes(!w.keeps(final))
+	return r, past.err
 }
 
 // singleKnob is what the best of the tuners of one knob alone reaches.
@@ -174,7 +177,7 @@ func (in TunerInput) singleKnob(w *returns, n int) (evaluate.Line, error) {
 			if err != nil {
 				return nil, err
 			}
-			rows = append(rows, evaluate.Line{key: v.ratio(sum, n), "single_knob_final_ratio": evaluate.Figure(v.share(final))})
+			rows = append(rows, evaluate.Line{key: sum.ratio(n), "single_knob_final_ratio": evaluate.Figure(v.share(final))})
 		}
 		if one := evaluate.Average(rows); one.Figure(key) < best.Figure(key) {
 			best = one

@@ -60,7 +60,8 @@ func TestWhatIsPaidIsTheSumOfWhatWasMeasured(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		whole, final := w.replay(tuner, returns)
+		whole := &tuned{bill{returns: w}, tuner}
+		final := follow(whole, returns)
 
 		w.seed(1)
 		again, err := recurring.New(w.space, goal, 0)
@@ -71,8 +72,8 @@ func TestWhatIsPaidIsTheSumOfWhatWasMeasured(t *testing.T) {
 		for range returns {
 			point := again.Course()
 			for range patience {
-				var one paid
-				_, reached := w.run(again, point, &one)
+				one := tuned{bill{returns: w}, again}
+				reached := one.run(point)
 				parts = parts.Plus(one.Spent)
 				if reached {
 					break
@@ -98,7 +99,7 @@ func TestTheOracleIsNeverBeatenInExpectation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, final := w.replay(tuner, rapid.IntRange(1, 30).Draw(t, "returns"))
+		final := follow(&tuned{bill{returns: w}, tuner}, rapid.IntRange(1, 30).Draw(t, "returns"))
 		oracle := w.oracle(evaluate.Indices(w.cells))
 		if w.keeps(final) && w.share(final) < w.share(oracle)-tolerance {
 			t.Fatalf("%s at %g beats the oracle's %s at %g", w.chosen(final), w.share(final), w.chosen(oracle), w.share(oracle))

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
@@ -14,92 +13,94 @@ import (
 // patience is how many attempts a run is given to reach its end at all.
 const patience = 20
 
-type paid struct {
+// chooser chooses the points of a job that returns, and lets its runs happen.
+type chooser interface {
+	next() (point int)          // of the next return
+	best() (point int)          // by what it paid so far
+	run(point int) (ended bool) // false: the run did not reach its end
+}
+
+// follow lets a job return n times: what its chooser would choose from then on. A run that
+// does not reach its end happens again under the best point known, paid too.
+func follow(c chooser, n int) int {
+	for range n {
+		point := c.next()
+		for tries := 0; tries < patience && !c.run(point); tries++ {
+			point = c.best()
+		}
+	}
+	return c.best()
+}
+
+// bill is what the runs of a job that returns took.
+type bill struct {
+	*returns
 	tuning.Spent
 	coreSeconds float64
-	cores       float64 // summed over runs
+	allCores    float64 // summed over runs
 }
 
-func (w *returns) pay(p *paid, point int, c tuning.Spent) {
-	p.Spent = p.Plus(c)
-	p.coreSeconds += c.Seconds * w.cores(point)
+func (b *bill) pay(point int, c tuning.Spent) {
+	b.Spent = b.Plus(c)
+	b.coreSeconds += c.Seconds * b.cores(point)
 }
 
-// ratio compares what runs took with n runs under the owner's settings, in what the goal
-// minimises.
-func (w *returns) ratio(p paid, n int) evaluate.Figure {
-	own := w.expected(w.space.Own).Times(float64(n))
-	cores := w.cores(w.space.Own)
+// ratio compares it with n runs under the owner's settings, in what the goal minimises.
+func (b *bill) ratio(n int) evaluate.Figure {
+	own := b.expected(b.space.Own).Times(float64(n))
+	cores := b.cores(b.space.Own)
 	switch {
-	case w.goal.Attain > 0:
-		return evaluate.Figure(p.cores / (float64(n) * cores))
-	case w.goal.Cores:
-		return evaluate.Figure(p.coreSeconds / (own.Seconds * cores))
+	case b.goal.Attain > 0:
+		return evaluate.Figure(b.allCores / (float64(n) * cores))
+	case b.goal.Cores:
+		return evaluate.Figure(b.coreSeconds / (own.Seconds * cores))
 	}
-	return evaluate.Figure(math.Exp(w.goal.Score(p.Spent, 1) - w.goal.Score(own, 1)))
+	return evaluate.Figure(math.Exp(b.goal.Score(b.Spent, 1) - b.goal.Score(own, 1)))
 }
 
-// attempts makes one return of the job happen under a point, and again under the best one
-// known where it does not reach its end.
-func attempts(point int, best func() int, reaches func(point int) bool) {
-	for range patience {
-		if reaches(point) {
-			return
-		}
-		point = best()
-	}
+// tuned is a job that the tuner moves within its runs.
+type tuned struct {
+	bill
+	*recurring.Tuner
 }
 
-// replay lets a tuner choose for n returns of the job: what it paid, and what it would
-// choose from then on.
-func (w *returns) replay(t *recurring.Tuner, n int) (paid, int) {
-	var sum paid
-	for range n {
-		attempts(t.Course(), t.Best, func(point int) bool {
-			last, reached := w.run(t, point, &sum)
-			sum.cores += w.cores(last)
-			return reached
-		})
-	}
-	return sum, t.Best()
-}
+func (t *tuned) next() int { return t.Course() }
+func (t *tuned) best() int { return t.Best() }
 
-// run lets one run happen, epoch by epoch: the point of its last epoch, and whether it
-// reached its end.
-func (w *returns) run(t *recurring.Tuner, point int, sum *paid) (last int, reached bool) {
-	w.begin()
+// run goes on epoch by epoch.
+func (t *tuned) run(point int) bool {
+	t.begin()
 	var spent tuning.Spent
-	progress := 0.0
+	progress, p := 0.0, point
+	defer func() { t.allCores += t.cores(p) }()
 	for n := 1.0; ; n++ {
-		p := t.Epoch(point)
-		c := w.cost(p)
-		if part := untilStop(t, point, spent, c); part < 1 {
-			w.pay(sum, p, c.Times(part))
-			t.Missed(point)
-			return p, false
-		}
-		w.pay(sum, p, c)
-		if w.cells[p].failed {
+		p = t.Epoch(point)
+		c := t.cost(p)
+		part := t.untilStop(point, spent, c)
+		t.pay(p, c.Times(part))
+		if part == 1 && t.cells[p].failed {
 			t.Failed(p)
-			return p, false
+			return false
 		}
-		spent = spent.Plus(c)
-		t.Measured(p, c)
-		progress += 1 / w.epochs(p)
+		if part == 1 {
+			spent = spent.Plus(c)
+			t.Measured(p, c)
+			progress += 1 / t.epochs(p)
+		}
 		switch {
 		case progress >= 1-tolerance:
 			t.Reached(point, n)
-			return p, true
-		case n >= w.longest:
+			return true
+		case part < 1, n >= t.longest:
 			t.Missed(point)
-			return p, false
+			return false
 		}
 	}
 }
 
 // untilStop is the share of an epoch after which a run that has cost so much is stopped;
 // 1: it is not.
-func untilStop(t *recurring.Tuner, point int, spent, epoch tuning.Spent) float64 {
+func (t *tuned) untilStop(point int, spent, epoch tuning.Spent) float64 {
 	stops := func(part float64) bool { return t.Stops(point, spent.Plus(epoch.Times(part))) }
 	if !stops(1) {
 		return 1
@@ -115,55 +116,53 @@ func untilStop(t *recurring.Tuner, point int, spent, epoch tuning.Spent) float64
 	return high
 }
 
-// wholeReplay lets a job return n times that cannot be moved while it runs: each return
-// runs as a whole under one point. At most so many returns try a point (0: no limit), and
-// never more than a site's share. A run that does not reach its end is run again under the
-// best point known, paid too.
-func (w *returns) wholeReplay(n, tries int) (sum paid, final, tried int, err error) {
-	past := recurring.Whole{Space: w.space, Goal: w.goal}
-	share := tuning.DefaultSite().ProbeShare
-	for i := range n + 1 {
-		advice, err := past.Next()
-		if err != nil {
-			return paid{}, 0, 0, fmt.Errorf("whole runs: %w", err)
-		}
-		point := advice.Best.Point
-		if final = point; i == n { // what it would choose from then on
-			break
-		}
-		within := float64(tried+1) <= share*float64(len(past.Runs)+1)
-		if advice.Trying && (tries == 0 || tried < tries) && within {
-			point = advice.Next.Point
-			tried++
-		}
-		attempts(point, func() int { return advice.Best.Point }, func(point int) bool {
-			one, reached := w.once(point, &sum)
-			if reached {
-				past.Runs = append(past.Runs, one)
-			} else {
-				past.Failed = append(past.Failed, point)
-			}
-			return reached
-		})
-	}
-	return sum, final, tried, nil
+// whole is a job that cannot be moved while it runs: each return runs as a whole under one
+// point. At most so many returns try a point (0: no limit), and never more than a site's share.
+type whole struct {
+	bill
+	past         recurring.Whole
+	tries, tried int
+	err          error
 }
 
-// once runs a job to its end under one point.
-func (w *returns) once(point int, sum *paid) (recurring.Run, bool) {
+func (w *whole) advice() recurring.Advice {
+	out, err := w.past.Next()
+	w.err = cmp.Or(w.err, err)
+	return out
+}
+
+func (w *whole) best() int { return w.advice().Best.Point }
+
+func (w *whole) next() int {
+	advice := w.advice()
+	within := float64(w.tried+1) <= tuning.DefaultSite().ProbeShare*float64(len(w.past.Runs)+1)
+	if advice.Trying && (w.tries == 0 || w.tried < w.tries) && within {
+		w.tried++
+		return advice.Next.Point
+	}
+	return advice.Best.Point
+}
+
+func (w *whole) run(point int) bool {
 	w.begin()
 	epochs := min(w.epochs(point), w.longest)
-	reached := w.epochs(point) <= w.longest && !w.cells[point].failed
-	w.pay(sum, point, w.cost(point).Times(epochs))
-	return recurring.Run{Parts: []recurring.Part{{Point: point, Epochs: epochs, Cost: w.cost(point)}}, Epochs: epochs, Weight: 1}, reached
+	w.pay(point, w.cost(point).Times(epochs))
+	if w.epochs(point) > w.longest || w.cells[point].failed {
+		w.past.Failed = append(w.past.Failed, point)
+		return false
+	}
+	one := recurring.Part{Point: point, Epochs: epochs, Cost: w.cost(point)}
+	w.past.Runs = append(w.past.Runs, recurring.Run{Parts: []recurring.Part{one}, Epochs: epochs, Weight: 1})
+	return true
 }
 
 // ledger is what a policy without a model knows: what each point cost it.
 type ledger struct {
-	*returns
-	seen  []float64 // runs by point
-	costs []tuning.Spent
-	sum   paid
+	bill
+	policy policy
+	nth    int       // return
+	seen   []float64 // runs by point
+	costs  []tuning.Spent
 }
 
 // mean is what a run under a point took.
@@ -192,9 +191,20 @@ func (l *ledger) best() int {
 	return best
 }
 
-// runs makes one run happen under a point, and says whether it reached its end. It is stopped
-// when it costs beta times the best.
-func (l *ledger) runs(p int) (reached bool) {
+// next is the owner's point at first.
+func (l *ledger) next() int {
+	p := l.space.Own
+	if l.nth > 0 {
+		p = l.policy(l, l.nth-1)
+	}
+	if l.nth++; p < 0 {
+		p = l.best()
+	}
+	return p
+}
+
+// run is stopped when it costs beta times the best.
+func (l *ledger) run(p int) bool {
 	powers := 1.0 // how often the score counts a factor that seconds and joules share
 	if !l.goal.Least() {
 		powers = l.goal.Degree()
@@ -215,8 +225,8 @@ func (l *ledger) runs(p int) (reached bool) {
 	case one+powers*math.Log(n) > stop:
 		n, reached = math.Exp((stop-one)/powers), false
 	}
-	l.pay(&l.sum, p, c.Times(n))
-	l.sum.cores += l.cores(p)
+	l.pay(p, c.Times(n))
+	l.allCores += l.cores(p)
 	l.seen[p]++
 	l.costs[p] = l.costs[p].Plus(c.Times(n))
 	if l.cells[p].failed {
@@ -230,22 +240,6 @@ func (l *ledger) runs(p int) (reached bool) {
 
 // policy says which point is next; -1: the best one known.
 type policy func(l *ledger, i int) int
-
-// follow runs a policy over n returns, the first under the owner's settings.
-func (w *returns) follow(next policy, n int) (paid, int) {
-	l := &ledger{returns: w, seen: make([]float64, len(w.cells)), costs: make([]tuning.Spent, len(w.cells))}
-	for i := range n {
-		p := w.space.Own
-		if i > 0 {
-			p = next(l, i-1)
-		}
-		if p < 0 {
-			p = l.best()
-		}
-		attempts(p, l.best, l.runs)
-	}
-	return l.sum, l.best()
-}
 
 func random(l *ledger, _ int) int { return l.rng.IntN(len(l.cells)) }
 

@@ -79,9 +79,9 @@ func TestTheControllerChoosesWhatTheEvaluationMeasures(t *testing.T) {
 			point = advice.Next.Point
 			tried++
 		}
-		var sum paid
-		run, _ := w.once(point, &sum)
-		past.Runs = append(past.Runs, run)
+		one := whole{bill: bill{returns: w}, past: past}
+		one.run(point)
+		past = one.past
 		joules := tuning.Joules(w.cost(point).Joules)
 		kind.Past = append(kind.Past, tuning.PastRun{
 			Began: w.space.Points[point], End: tuning.EndReached, Epochs: 1, Trying: point != advice.Best.Point,
@@ -102,9 +102,10 @@ func TestAReplayOfWholeRunsKeepsItsBudget(t *testing.T) {
 	t.Parallel()
 	for _, tries := range []int{1, 3, 6} {
 		w := returnsIn(t, recordedTable, recurring.Goal{Measure: tuning.Measure{Objective: tuning.Energy}})
-		sum, final, tried, err := w.wholeReplay(20, tries)
-		if err != nil || tried > tries || w.share(final) > 1+tolerance || !(sum.Seconds > 0) {
-			t.Errorf("%d tries of %d, ended at %g, error %v", tried, tries, w.share(final), err)
+		past := whole{bill: bill{returns: w}, past: recurring.Whole{Space: w.space, Goal: w.goal}, tries: tries}
+		final := follow(&past, 20)
+		if past.err != nil || past.tried > tries || w.share(final) > 1+tolerance || !(past.Seconds > 0) {
+			t.Errorf("%d tries of %d, ended at %g, error %v", past.tried, tries, w.share(final), past.err)
 		}
 	}
 }
