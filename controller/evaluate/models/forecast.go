@@ -217,18 +217,11 @@ func (f family) arrival(r run, n int, model forecast.Forecast, target float64) (
 	return epoch, r.seconds[n-1] + max(float64(pace), 0)*(epoch-now)
 }
 
-type errorsOf struct {
-	runs                                       int
-	final, alone, last, target, seconds, width []float64
-	single                                     [forecast.Last][]float64 // by model
-	inside                                     int
-}
-
 // measure makes a row for each share. The runs come one after the other, and what they
 // teach is what the controller keeps of a job: see forecast.Teach. heard receives each
 // forecast of an end; it may be nil.
 func (f family) measure(ctx context.Context, shares []float64, heard func(run int, seen float64, end tuning.Estimate)) ([]evaluate.Line, error) {
-	sums := make([]errorsOf, len(shares))
+	found := make([][]evaluate.Line, len(shares)) // by share, of each run; empty: no forecast was made
 	var lessons []forecast.Lesson
 	for at, r := range f.runs {
 		if err := ctx.Err(); err != nil {
@@ -239,13 +232,9 @@ func (f family) measure(ctx context.Context, shares []float64, heard func(run in
 			if !ok {
 				continue
 			}
-			sums[i].runs++
-			alone, known := forecast.New(cut, f.options(r))
-			if !known {
-				continue
-			}
-			end, ok := sums[i].add(f, r, len(cut.Values), alone, alone.Taught(lessons))
-			if ok && heard != nil {
+			one, end := f.compare(r, cut, lessons)
+			found[i] = append(found[i], one)
+			if one != nil && heard != nil {
 				heard(at, share, end)
 			}
 		}
@@ -253,53 +242,64 @@ func (f family) measure(ctx context.Context, shares []float64, heard func(run in
 		o.Lessons = lessons
 		lessons = append(lessons, forecast.Teach(r.Curve, o)...)
 	}
-	var rows []evaluate.Line
-	for i, e := range sums {
-		single, name := evaluate.Unknown(), ""
-		for m, errs := range e.single {
-			if v := evaluate.Median(errs); v.Known() && !(v >= single) {
-				single, name = v, forecast.Model(m).String()
-			}
-		}
-		row := f.Line().With(evaluate.Line{
-			"measure": f.measured, "seen": evaluate.Figure(shares[i]), "runs": e.runs, "targets": len(e.target),
-			"final_error_median": evaluate.Median(e.final), "alone_error_median": evaluate.Median(e.alone), "last_value_error_median": evaluate.Median(e.last),
-			"best_single_error_median": single, "best_single": name,
-			"target_error_median": evaluate.Median(e.target), "target_seconds_error_median": evaluate.Median(e.seconds),
-			"interval80_coverage": evaluate.Share(e.inside, len(e.final)), "interval80_width_median": evaluate.Median(e.width),
-			"unknown_share": evaluate.Figure(0),
-		})
-		if e.runs > 0 {
-			row["unknown_share"] = 1 - evaluate.Share(len(e.final), e.runs)
-		}
-		rows = append(rows, row)
-	}
-	return rows, nil
+	return tuning.Each(evaluate.Indices(shares), func(i int) evaluate.Line { return f.row(shares[i], found[i]) }), nil
 }
 
-// add compares the forecasts of one run with its truth. False: no forecast of its end was made.
-func (e *errorsOf) add(f family, r run, n int, alone, taught forecast.Forecast) (tuning.Estimate, bool) {
-	truth := r.Values[len(r.Values)-1]
-	off := func(v float64) float64 { return math.Abs(v-truth) / max(math.Abs(truth), math.SmallestNonzeroFloat64) }
-	got, known := taught.Value(r.end())
-	bare, _ := alone.Value(r.end())
-	if !known {
-		return tuning.Estimate{}, false
+// row has the medians over runs, whose lines have the same keys.
+func (f family) row(share float64, all []evaluate.Line) evaluate.Line {
+	each := func(key string) []evaluate.Figure {
+		return slices.DeleteFunc(evaluate.Column(all, key), func(v evaluate.Figure) bool { return math.IsNaN(float64(v)) })
 	}
-	e.final, e.alone = append(e.final, off(got.Value)), append(e.alone, off(bare.Value))
-	e.last, e.width = append(e.last, off(r.Values[n-1])), append(e.width, off(truth+got.High-got.Low))
-	if got.Low <= truth && truth <= got.High {
-		e.inside++
+	out := f.Line().With(evaluate.Line{
+		"measure": f.measured, "seen": evaluate.Figure(share), "runs": len(all), "targets": len(each("target_error_median")),
+		"interval80_coverage": evaluate.Mean(each("interval80_coverage")), "unknown_share": evaluate.Figure(0),
+	})
+	if len(all) > 0 {
+		out["unknown_share"] = 1 - evaluate.Share(len(each("interval80_coverage")), len(all))
+	}
+	for _, key := range []string{
+		"final_error_median", "alone_error_median", "last_value_error_median", "target_error_median", "target_seconds_error_median", "interval80_width_median",
+	} {
+		out[key] = evaluate.Median(each(key))
+	}
+	for m := range forecast.Last {
+		if v := evaluate.Median(each(m.String())); v.Known() && !(v >= out.Figure("best_single_error_median")) {
+			out["best_single_error_median"], out["best_single"] = v, m.String()
+		}
+	}
+	return out
+}
+
+// compare compares the forecasts of one run with its truth: errors by key of the row, and by
+// name of a model alone. Nil: no forecast of its end was made.
+func (f family) compare(r run, cut forecast.Curve, lessons []forecast.Lesson) (evaluate.Line, tuning.Estimate) {
+	n, truth := len(cut.Values), r.Values[len(r.Values)-1]
+	off := func(v float64) evaluate.Figure {
+		return evaluate.Figure(math.Abs(v-truth) / max(math.Abs(truth), math.SmallestNonzeroFloat64))
+	}
+	alone, known := forecast.New(cut, f.options(r))
+	if !known {
+		return nil, tuning.Estimate{}
+	}
+	taught := alone.Taught(lessons)
+	end, known := taught.Value(r.end())
+	if !known {
+		return nil, end
+	}
+	bare, _ := alone.Value(r.end())
+	out := evaluate.Line{
+		"final_error_median": off(end.Value), "alone_error_median": off(bare.Value), "last_value_error_median": off(r.Values[n-1]),
+		"interval80_width_median": off(truth + end.High - end.Low), "interval80_coverage": evaluate.Yes(end.Low <= truth && truth <= end.High),
 	}
 	for m, v := range taught.Lesson(truth).Told[:forecast.Last] {
-		e.single[m] = append(e.single[m], off(v))
+		out[forecast.Model(m).String()] = off(v)
 	}
 	if at, ok := f.target(r, n); ok {
 		epoch, seconds := f.arrival(r, n, taught, r.Values[at])
-		e.target = append(e.target, math.Abs(epoch-r.Epochs[at])/r.Epochs[at])
+		out["target_error_median"] = evaluate.Figure(math.Abs(epoch-r.Epochs[at]) / r.Epochs[at])
 		if len(r.seconds) > 0 && r.seconds[at] > 0 {
-			e.seconds = append(e.seconds, math.Abs(seconds-r.seconds[at])/r.seconds[at])
+			out["target_seconds_error_median"] = evaluate.Figure(math.Abs(seconds-r.seconds[at]) / r.seconds[at])
 		}
 	}
-	return got, true
+	return out, end
 }
