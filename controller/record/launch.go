@@ -10,9 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"pitchpipe/controller/tuning"
+	"pitchpipe/driver/local/cgroup"
 	"pitchpipe/exporter/api"
 )
 
@@ -40,14 +39,14 @@ func (r *Run) launch(ctx context.Context, cmd *exec.Cmd, id string, attempt int,
 	if n, err := strconv.Atoi(r.Cell.Knobs[tuning.Cores]); err == nil {
 		cpus = cfg.CPUs[:min(n, len(cfg.CPUs))]
 	}
-	var cgroup Cgroup
+	var leaf Cgroup
 	lacks := func(err error) { r.Missing = append(r.Missing, "a cgroup for each run: "+err.Error()) }
 	if cfg.Cgroup != nil {
 		made, err := cfg.Cgroup(ctx, id+"."+strconv.Itoa(attempt), cpus)
 		if err != nil { // what may be in it is not ours
 			lacks(err)
 		} else {
-			cgroup, end = made, sync.OnceFunc(func() { vacate(ctx, made) })
+			leaf, end = made, sync.OnceFunc(func() { vacate(ctx, made) })
 		}
 	}
 	gate, err := hold(cmd)
@@ -56,15 +55,15 @@ func (r *Run) launch(ctx context.Context, cmd *exec.Cmd, id string, attempt int,
 	}
 	defer gate.Close() //nolint:errcheck // the line was written
 	pid := cmd.Process.Pid
-	if cgroup != nil {
-		if err := cgroup.Add(pid); err != nil {
+	if leaf != nil {
+		if err := leaf.Add(pid); err != nil {
 			lacks(err)
 		} else if cfg.Meter != nil {
 			_, err := ask(ctx, notice, cfg.Meter, id, attempt, func(_ api.Window, err error) bool { return !errors.Is(err, api.ErrNotFound) })
 			r.Watched = err == nil
 		}
 	}
-	err = bind(pid, cpus)
+	err = cgroup.Bind(pid, cpus)
 	if cfg.Load != nil {
 		before, _ = cfg.Load() // where it cannot be read it has no cores
 	}
@@ -76,21 +75,6 @@ func (r *Run) launch(ctx context.Context, cmd *exec.Cmd, id string, attempt int,
 		return before, end, errors.Join(fmt.Errorf("let the command go: %w", err), cmd.Process.Kill(), cmd.Wait())
 	}
 	return before, end, nil
-}
-
-// bind binds a process to CPUs; none: to no one in particular.
-func bind(pid int, cpus []int) error {
-	if len(cpus) == 0 {
-		return nil
-	}
-	var set unix.CPUSet
-	for _, cpu := range cpus {
-		set.Set(cpu)
-	}
-	if err := unix.SchedSetaffinity(pid, &set); err != nil {
-		return fmt.Errorf("bind it to CPUs %v: %w", cpus, err)
-	}
-	return nil
 }
 
 // vacate empties and removes a cgroup. What an interruption leaves behind would run on.

@@ -105,18 +105,14 @@ func (c Config) withDefaults() (_ Config, cpus []int, tree cgroup.Tree, err erro
 
 // allowedCPUs lists the CPUs that this process may use and its jobs can have.
 func allowedCPUs(tree cgroup.Tree) ([]int, error) {
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		return nil, fmt.Errorf("local driver: CPUs of this process: %w", err)
+	own, err := cgroup.OwnCPUs()
+	if err != nil {
+		return nil, fmt.Errorf("local driver: %w", err)
 	}
-	offered := tree.CPUs()
-	var out []int
-	for c := range 8 * len(set) * 8 {
-		if set.IsSet(c) && (len(offered) == 0 || slices.Contains(offered, c)) {
-			out = append(out, c)
-		}
+	if offered := tree.CPUs(); len(offered) > 0 {
+		own = slices.DeleteFunc(own, func(cpu int) bool { return !slices.Contains(offered, cpu) })
 	}
-	return out, nil
+	return own, nil
 }
 
 // baseEnv is what every job gets from this process, and the given.

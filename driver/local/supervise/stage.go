@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pitchpipe/driver/durable"
+	"pitchpipe/driver/local/cgroup"
 )
 
 // File descriptors that the supervisor hands to the stage. Both close when the
@@ -64,7 +65,7 @@ func stageExec(dir string, ready io.Reader) error {
 	}
 	// Affinity belongs to the thread that executes the job.
 	runtime.LockOSThread()
-	if err := setAffinity(plan.CPUs); err != nil {
+	if err := cgroup.Bind(0, plan.CPUs); err != nil {
 		return err
 	}
 	if err := plan.User.become(); err != nil {
@@ -93,20 +94,6 @@ func stageExec(dir string, ready io.Reader) error {
 	}
 	if err := syscall.Exec(path, plan.Argv, plan.Env); err != nil {
 		return fmt.Errorf("executing %s: %w", path, err)
-	}
-	return nil
-}
-
-func setAffinity(cpus []int) error {
-	if len(cpus) == 0 {
-		return nil
-	}
-	var set unix.CPUSet
-	for _, c := range cpus {
-		set.Set(c)
-	}
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return fmt.Errorf("binding to CPUs %v: %w", cpus, err)
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func (a *app) recordRuns(ctx context.Context, o recording, args []string) error 
 	if o.dir == "" || o.interval < 50*time.Millisecond || o.within < 0 {
 		return fmt.Errorf("%w recording: want --out DIR, an --interval of 50ms or more, and --within 0 or more", errInvalid)
 	}
-	cpus, err := ownCPUs()
+	cpus, err := cgroup.OwnCPUs()
 	if err != nil {
 		return err
 	}

@@ -8,24 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"golang.org/x/sys/unix"
-
 	"pitchpipe/exporter/api"
 )
-
-func ownCPUs() ([]int, error) {
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		return nil, fmt.Errorf("ask for the CPUs of this process: %w", err)
-	}
-	var out []int
-	for cpu := range len(set) * 64 {
-		if set.IsSet(cpu) {
-			out = append(out, cpu)
-		}
-	}
-	return out, nil
-}
 
 // meter starts its own exporter: it samples as often as asked, and believes the
 // environment of this user's processes. nil: there is none.
