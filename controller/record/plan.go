@@ -90,53 +90,44 @@ func located(name string, err error) string {
 	return name + ":1:1: " + strings.ReplaceAll(text, "\n", ";")
 }
 
+// want is nil where ok, else an ErrPlan.
+func want(ok bool, format string, args ...any) error {
+	if ok {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", ErrPlan, fmt.Sprintf(format, args...))
+}
+
 // Check says what is wrong with a plan.
 func (p Plan) Check() error {
-	if len(p.Workloads) == 0 {
-		return fmt.Errorf("%w: it has no workloads", ErrPlan)
-	}
+	err := want(len(p.Workloads) > 0, "it has no workloads")
 	names := map[string]bool{}
 	for i, w := range p.Workloads {
-		switch {
-		case w.Name == "" || names[w.Name]:
-			return fmt.Errorf("%w: workload %d: want a unique name, got %q", ErrPlan, i+1, w.Name)
-		case len(w.Command) == 0 || w.Command[0] == "":
-			return fmt.Errorf("%w: workload %q has no command", ErrPlan, w.Name)
-		}
+		err = cmp.Or(err,
+			want(w.Name != "" && !names[w.Name], "workload %d: want a unique name, got %q", i+1, w.Name),
+			want(len(w.Command) > 0 && w.Command[0] != "", "workload %q has no command", w.Name),
+			p.holes(w))
 		names[w.Name] = true
-		if err := p.holes(w); err != nil {
-			return err
-		}
 	}
 	runs := max(p.Repeats, 1)
 	for _, name := range slices.Sorted(maps.Keys(p.Knobs)) {
 		values := p.Knobs[name]
-		if !knobName().MatchString(name) || name == "input" || name == "dir" {
-			return fmt.Errorf("%w: knob %q: want a name of lower-case letters, digits and _, and not input or dir", ErrPlan, name)
-		}
-		if len(values) == 0 || slices.Contains(values, "") {
-			return fmt.Errorf("%w: knob %s: want values, none of them empty", ErrPlan, name)
-		}
-		if len(slices.Compact(slices.Sorted(slices.Values(values)))) < len(values) {
-			return fmt.Errorf("%w: knob %s has a value twice", ErrPlan, name)
-		}
+		err = cmp.Or(err,
+			want(knobName().MatchString(name) && name != "input" && name != "dir", "knob %q: want a name of lower-case letters, digits and _, and not input or dir", name),
+			want(len(values) > 0 && !slices.Contains(values, ""), "knob %s: want values, none of them empty", name),
+			want(len(slices.Compact(slices.Sorted(slices.Values(values)))) == len(values), "knob %s has a value twice", name))
 		for _, v := range values {
-			if n, err := strconv.Atoi(v); name == tuning.Cores && (err != nil || n < 1) {
-				return fmt.Errorf("%w: knob cores: want whole numbers from 1, got %q", ErrPlan, v)
-			}
+			n, bad := strconv.Atoi(v)
+			err = cmp.Or(err, want(name != tuning.Cores || bad == nil && n >= 1, "knob cores: want whole numbers from 1, got %q", v))
 		}
-		if runs *= len(values); runs > mostRuns {
-			return fmt.Errorf("%w: more than %d runs of each workload", ErrPlan, mostRuns)
-		}
+		runs = min(runs*len(values), mostRuns+1) // of many knobs the product overflows
 	}
-	if p.Repeats < 0 {
-		return fmt.Errorf("%w: repeats: want 1 or more, got %d", ErrPlan, p.Repeats)
-	}
-	if p.Retries < 0 || p.Retries > mostRetries {
-		return fmt.Errorf("%w: retries: want 0 to %d, got %d", ErrPlan, mostRetries, p.Retries)
-	}
-	_, _, err := p.limits()
-	return err
+	_, _, limits := p.limits()
+	return cmp.Or(err,
+		want(runs <= mostRuns, "more than %d runs of each workload", mostRuns),
+		want(p.Repeats >= 0, "repeats: want 1 or more, got %d", p.Repeats),
+		want(p.Retries >= 0 && p.Retries <= mostRetries, "retries: want 0 to %d, got %d", mostRetries, p.Retries),
+		limits)
 }
 
 func knobName() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_]*$`) }

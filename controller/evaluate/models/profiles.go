@@ -210,35 +210,36 @@ func (in RegretInput) recordings() func(i int, t evaluate.Table) string {
 
 // sampledRun is one run that was sampled, and the ends of its epochs where they are known.
 type sampledRun struct {
-	recording string
 	intervals []evaluate.Row
 	ends      []float64
 }
 
-// sampledRuns has the runs by machine, workload and name, which those of several recordings
-// may share.
-type sampledRuns map[[3]string][]*sampledRun
+// sampledRuns has the runs by recording, machine, workload and name. Without a recording it
+// has those whose name no other run has, and nil for the others.
+type sampledRuns map[[4]string]*sampledRun
 
-func nameOf(r evaluate.Row) [3]string { return [3]string{r.Machine, r.Workload, r.Run} }
+func nameOf(recording string, r evaluate.Row) [4]string {
+	return [4]string{recording, r.Machine, r.Workload, r.Run}
+}
 
 // find is the run of a row: that of the same recording, or the only one of its name. Nil: there is none.
 func (s sampledRuns) find(recording string, r evaluate.Row) *sampledRun {
-	all := s[nameOf(r)]
-	if run, ok := tuning.First(all, func(run *sampledRun) bool { return run.recording == recording }); ok || len(all) != 1 {
-		return run
-	}
-	return all[0]
+	return cmp.Or(s[nameOf(recording, r)], s[nameOf("", r)])
 }
 
 func (in RegretInput) sampled() (sampledRuns, error) {
 	out, of := sampledRuns{}, in.recordings()
 	for i, t := range in.Samples {
 		for _, rows := range evaluate.Runs(t.Rows) {
-			recording, r := of(i, t), rows[0]
-			if have := out.find(recording, r); have != nil && have.recording == recording {
+			r, run := rows[0], &sampledRun{intervals: rows}
+			own, only := nameOf(of(i, t), r), nameOf("", r)
+			if out[own] != nil {
 				return out, evaluate.Invalid("%s:%d: run %q of %s on %s stands twice", t.File, r.Line, r.Run, r.Workload, r.Machine)
 			}
-			out[nameOf(r)] = append(out[nameOf(r)], &sampledRun{recording: recording, intervals: rows})
+			_, others := out[only]
+			if out[own], out[only] = run, run; others {
+				out[only] = nil
+			}
 		}
 	}
 	for i, t := range in.Curves {
