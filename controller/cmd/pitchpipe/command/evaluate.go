@@ -135,33 +135,16 @@ func (a *app) progress() evaluate.Progress {
 }
 
 func ownFlag(cmd *cobra.Command, into *tuning.Settings) {
-	cmd.Flags().Var(settingsFlag{into}, "default", "the owner's settings, such as cores=3,memory_gib=62.5")
-}
-
-// settingsFlag reads NAME=VALUE,NAME=VALUE.
-type settingsFlag struct{ into *tuning.Settings }
-
-// String implements pflag.Value.
-func (f settingsFlag) String() string {
-	if f.into == nil || *f.into == nil {
-		return ""
-	}
-	return f.into.Key()
-}
-
-// Type implements pflag.Value.
-func (settingsFlag) Type() string { return "stringToString" }
-
-// Set implements pflag.Value.
-func (f settingsFlag) Set(text string) error {
-	for pair := range strings.SplitSeq(text, ",") {
-		name, value, ok := strings.Cut(pair, "=")
-		if !ok {
-			return fmt.Errorf("%q: want NAME=VALUE", pair)
+	cmd.Flags().Func("default", "the owner's `settings`, such as cores=3,memory_gib=62.5", func(text string) error {
+		for pair := range strings.SplitSeq(text, ",") {
+			name, value, ok := strings.Cut(pair, "=")
+			if !ok {
+				return fmt.Errorf("%q: want NAME=VALUE", pair)
+			}
+			*into = into.With(name, tuning.ParseValue(value))
 		}
-		*f.into = f.into.With(name, tuning.ParseValue(value))
-	}
-	return nil
+		return nil
+	})
 }
 
 func objectives() []string { return texts(tuning.Objectives()) }
