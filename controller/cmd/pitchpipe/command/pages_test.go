@@ -79,11 +79,8 @@ func flags(b *strings.Builder, set *pflag.FlagSet) {
 		if f.Hidden || f.Name == "help" {
 			return
 		}
-		kind := " " + f.Value.Type()
-		if f.Value.Type() == "bool" {
-			kind = ""
-		}
-		fmt.Fprintf(b, "| `--%s%s` | %s |\n", f.Name, kind, strings.ReplaceAll(f.Usage, "|", `\|`))
+		kind, usage := pflag.UnquoteUsage(f) // as --help says it
+		fmt.Fprintf(b, "| `%s` | %s |\n", strings.TrimSpace("--"+f.Name+" "+kind), strings.ReplaceAll(usage, "|", `\|`))
 	})
 }
 
