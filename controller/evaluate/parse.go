@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -135,7 +134,7 @@ func (p *parser) row() (Row, error) {
 		return Row{}, p.broken(err)
 	}
 	line, _ := p.csv.FieldPos(0)
-	r := Row{Line: line, Knobs: tuning.Settings{}, numbers: make(map[string]float64, len(cells)), words: map[string]string{}}
+	r := Row{Line: line, Knobs: tuning.Settings{}, Cells: make(tuning.Settings, len(cells))}
 	for i, cell := range cells {
 		cell = strings.TrimSpace(cell)
 		if cell == "" || p.holds[i] != words && slices.Contains(missing(), cell) {
@@ -150,7 +149,7 @@ func (p *parser) row() (Row, error) {
 			return Row{}, p.at(line, column, "%s is %q: want a number, or nothing where it is missing", name, cell)
 		}
 	}
-	r.Workload, r.Machine, r.Run = r.words["workload"], r.words["machine"], r.words["run"]
+	r.Workload, r.Machine, r.Run = r.Text("workload"), r.Text("machine"), r.Text("run")
 	if r.Workload == "" {
 		return Row{}, p.at(line, 1, "the workload is missing")
 	}
@@ -162,21 +161,19 @@ func (p *parser) row() (Row, error) {
 
 // take keeps a cell. An infinite number is missing. False: it is a word instead of a number.
 func (r *Row) take(column, cell string, holds holds) bool {
-	if holds == words {
-		r.words[column] = cell
-		return true
-	}
 	v, err := strconv.ParseFloat(cell, 64)
 	switch {
-	case err == nil && !math.IsNaN(v) && !math.IsInf(v, 0):
-		r.numbers[column] = v
-	case math.IsInf(v, 0) || math.IsNaN(v): // of any spelling, or too large
+	case holds == words:
+		r.Cells[column] = tuning.Word(cell)
+	case err == nil && tuning.Finite(v):
+		r.Cells[column] = tuning.Number(v)
+	case !tuning.Finite(v): // of any spelling, or too large
 	case holds == anything:
-		r.words[column] = cell
+		r.Cells[column] = tuning.Word(cell)
 	case holds == numbersOrFlags && strings.EqualFold(cell, "true"):
-		r.numbers[column] = 1
+		r.Cells[column] = tuning.Number(1)
 	case holds == numbersOrFlags && strings.EqualFold(cell, "false"):
-		r.numbers[column] = 0
+		r.Cells[column] = tuning.Number(0)
 	default:
 		return false
 	}

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"pitchpipe/controller/tuning"
@@ -81,44 +78,32 @@ type Row struct {
 	Machine  string          // empty where the format has none
 	Run      string          // empty where the format has none
 	Knobs    tuning.Settings // by name without knob_; a missing name: the cell is empty
-	numbers  map[string]float64
-	words    map[string]string
-	standIn  bool // its relative_speed stands for a run that did not fit the memory
+	Cells    tuning.Settings // of the other columns, likewise
+	standIn  bool            // its relative_speed stands for a run that did not fit the memory
 }
 
 // Float returns the number of a column. False: the cell is empty, or there is no such
 // column.
 func (r Row) Float(column string) (float64, bool) {
-	v, ok := r.numbers[column]
-	return v, ok
+	v := r.Cells[column]
+	return v.Float(), v.IsNumber()
 }
 
-// Numbers are those of all columns that have one, in no order.
-func (r Row) Numbers() iter.Seq2[string, float64] { return maps.All(r.numbers) }
-
-// Text returns the word of a column, empty where it is missing.
-func (r Row) Text(column string) string { return r.words[column] }
+// Text returns what a column has, empty where it is missing.
+func (r Row) Text(column string) string { return r.Cells[column].String() }
 
 // Input is which of its workload's inputs a run had, as the table gives it; empty where
 // it gives none.
-func (r Row) Input() string { return r.text("input") }
-
-// text is a number or word of a column as a table gives it.
-func (r Row) text(column string) string {
-	if v, ok := r.numbers[column]; ok {
-		return strconv.FormatFloat(v, 'g', -1, 64)
-	}
-	return r.words[column]
-}
+func (r Row) Input() string { return r.Text("input") }
 
 // Failed reports whether the run of a row failed: by its column, or since its
 // relative_speed is the Placeholder at the least memory of its workload.
-func (r Row) Failed() bool { return r.numbers["failed"] != 0 || r.standIn }
+func (r Row) Failed() bool { return r.Cells["failed"].Float() != 0 || r.standIn }
 
 // Outcome is what came out of a run that did not fail: a number above 0. False: it
 // failed, or the column does not tell.
 func (r Row) Outcome(column string) (float64, bool) {
-	v, ok := r.numbers[column]
+	v, ok := r.Float(column)
 	if !ok || !(v > 0) || r.Failed() {
 		return 0, false
 	}
@@ -127,10 +112,10 @@ func (r Row) Outcome(column string) (float64, bool) {
 
 // Set gives a column a number.
 func (r *Row) Set(column string, v float64) {
-	if r.numbers == nil {
-		r.numbers = map[string]float64{}
+	if r.Cells == nil {
+		r.Cells = tuning.Settings{}
 	}
-	r.numbers[column] = v
+	r.Cells[column] = tuning.Number(v)
 }
 
 // Table is a file of records.
@@ -180,7 +165,7 @@ func (r Row) cell(column string) string {
 	case "run":
 		return r.Run
 	}
-	return r.text(column)
+	return r.Text(column)
 }
 
 // Gauge reports whether a column of samples holds what was at that time. Every other

@@ -35,9 +35,10 @@ func accounted(intervals []evaluate.Row, ends []float64, spec profile.Spec) tuni
 	}
 	for i, row := range intervals {
 		values := map[string]float64{}
-		for column, v := range row.Numbers() {
+		for column, cell := range row.Cells {
+			v := cell.Float()
 			switch {
-			case column == "t_seconds", column == "input":
+			case !cell.IsNumber(), column == "t_seconds", column == "input":
 			case evaluate.Gauge(column):
 				values[column] = v
 			default:

@@ -22,8 +22,8 @@ type piece struct {
 	table     evaluate.Table
 	part      string          // such as "gpus=2"; empty: nothing distinguishes parts
 	wanted    tuning.Settings // what the owner asked for, as far as that is known
-	target    beside
-	reference beside
+	target    evaluate.Row    // of targets.csv
+	reference evaluate.Row    // of reference.csv
 }
 
 func (p piece) title() string {
@@ -46,22 +46,22 @@ func partOf(r evaluate.Row) string {
 // those given, then those of targets.csv, then the fair share of the table.
 func pieces(tables []evaluate.Table, own tuning.Settings) (out []piece, err error) {
 	for _, t := range tables {
-		targets, err := readBeside(t, "targets.csv")
+		targets, err := beside(t, "targets.csv")
 		if err != nil {
 			return nil, err
 		}
-		references, err := readBeside(t, "reference.csv")
+		references, err := beside(t, "reference.csv")
 		if err != nil {
 			return nil, err
 		}
 		fair := fairShare(t)
 		for _, g := range t.Jobs() {
-			target, wanted := targets.of(g), fair
-			if d := target.defaults(); len(d) > 0 {
+			target, wanted := about(targets, g), fair
+			if d := defaults(target); len(d) > 0 {
 				wanted = d
 			}
 			for _, rows := range evaluate.Split(g.Rows, partOf) {
-				p := piece{Group: g, table: t, part: partOf(rows[0]), wanted: wanted.Merge(own), target: target, reference: references.of(g)}
+				p := piece{Group: g, table: t, part: partOf(rows[0]), wanted: wanted.Merge(own), target: target, reference: about(references, g)}
 				p.Rows = rows
 				out = append(out, p)
 			}
@@ -83,52 +83,36 @@ func usable(file string, g evaluate.Group, left *evaluate.LeftOut, wrong func(ev
 
 // beside is a table in the folder of the trials: what is known of workloads
 // on machines (targets.csv), or what another tuner was published to reach (reference.csv).
-type beside struct {
-	evaluate.Table
-	row evaluate.Row // of one workload on one machine
-}
-
-func readBeside(t evaluate.Table, name string) (beside, error) {
+// It is empty where there is none.
+func beside(t evaluate.Table, name string) (evaluate.Table, error) {
 	other, err := evaluate.Read(filepath.Join(filepath.Dir(t.File), name), evaluate.Trials)
 	if errors.Is(err, fs.ErrNotExist) {
-		return beside{}, nil
+		return evaluate.Table{}, nil
 	}
 	if err != nil {
-		return beside{}, fmt.Errorf("next to the trials: %w", err)
+		return evaluate.Table{}, fmt.Errorf("next to the trials: %w", err)
 	}
-	return beside{Table: other}, nil
+	return other, nil
 }
 
-// of returns what the table knows of a group, empty where it knows nothing.
-func (b beside) of(g evaluate.Group) beside {
-	i := slices.IndexFunc(b.Rows, func(r evaluate.Row) bool { return r.Workload == g.Workload && r.Machine == g.Machine })
-	if i >= 0 {
-		b.row = b.Rows[i]
-	}
-	return b
+// about is what a table knows of a group, empty where it knows nothing.
+func about(t evaluate.Table, g evaluate.Group) evaluate.Row {
+	r, _ := tuning.First(t.Rows, func(r evaluate.Row) bool { return r.Workload == g.Workload && r.Machine == g.Machine })
+	return r
 }
 
-// number is that of the first column with an ending, NaN where it is not above 0. The text
+// numberOf is that of the first column with an ending, NaN where it is not above 0. The text
 // before the ending says whose numbers they are.
-func (b beside) number(ending string) float64 {
-	for _, c := range slices.Sorted(slices.Values(b.Columns)) {
-		if strings.HasSuffix(c, ending) {
-			v, _ := b.row.Float(c)
-			return orNaN(v)
-		}
-	}
-	return math.NaN()
+func numberOf(r evaluate.Row, ending string) float64 {
+	column, _ := tuning.First(slices.Sorted(maps.Keys(r.Cells)), func(c string) bool { return strings.HasSuffix(c, ending) })
+	return orNaN(r.Cells[column].Float())
 }
 
-func (b beside) defaults() tuning.Settings {
+func defaults(r evaluate.Row) tuning.Settings {
 	out := tuning.Settings{}
-	for _, c := range b.Columns {
-		if name, ok := strings.CutPrefix(c, "default_knob_"); ok {
-			if v, ok := b.row.Float(c); ok {
-				out[name] = tuning.Number(v)
-			} else if word := b.row.Text(c); word != "" {
-				out[name] = tuning.ParseValue(word)
-			}
+	for column, v := range r.Cells {
+		if name, ok := strings.CutPrefix(column, "default_knob_"); ok {
+			out[name] = v
 		}
 	}
 	return out

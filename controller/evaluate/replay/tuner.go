@@ -88,7 +88,7 @@ func (in TunerInput) check() error {
 // row replays one table with each seed. Its figures are the means over the seeds.
 func (in TunerInput) row(w *returns) (evaluate.Line, error) {
 	n := in.Recurrences
-	if published := w.reference.number("recurrences"); n == 0 && published > 0 {
+	if published := numberOf(w.reference, "recurrences"); n == 0 && published > 0 {
 		n = int(published)
 	}
 	n = cmp.Or(n, Recurrences)
@@ -97,9 +97,9 @@ func (in TunerInput) row(w *returns) (evaluate.Line, error) {
 		"part": w.part, "settings": len(w.cells), "absent": w.absent, "recurrences": n, "seeds": in.Seeds,
 		"oracle_ratio": evaluate.Figure(w.share(oracle)), "oracle": w.chosen(oracle), "default": w.chosen(w.space.Own), "default_replaced": w.replaced,
 		"system_knob_oracle_ratio":          evaluate.Figure(w.share(w.oracle(w.within(func(k recurring.Knob) bool { return k.System })))),
-		"reference_cumulative_energy_ratio": evaluate.Figure(w.reference.number("_cumulative_energy_ratio")),
-		"reference_final_energy_ratio":      evaluate.Figure(w.reference.number("_last5_eta_ratio")),
-		"reference_final_time_ratio":        evaluate.Figure(w.reference.number("_last5_tta_ratio")),
+		"reference_cumulative_energy_ratio": evaluate.Figure(numberOf(w.reference, "_cumulative_energy_ratio")),
+		"reference_final_energy_ratio":      evaluate.Figure(numberOf(w.reference, "_last5_eta_ratio")),
+		"reference_final_time_ratio":        evaluate.Figure(numberOf(w.reference, "_last5_tta_ratio")),
 	})
 	var rows []evaluate.Line
 	for seed := range in.Seeds {

@@ -134,7 +134,7 @@ func (w *returns) keep(points []int) {
 	w.space.Points = tuning.Each(points, func(p int) tuning.Settings { return all[p] })
 	w.cells = tuning.Each(points, func(p int) cell { return cells[p] })
 	w.space.Own = slices.Index(points, w.space.Own)
-	w.longest = w.target.number("max_epochs")
+	w.longest = numberOf(w.target, "max_epochs")
 	if math.IsNaN(w.longest) {
 		all := slices.Concat(tuning.Each(w.cells, func(c cell) []run { return c.repeats })...)
 		_, longest := evaluate.Range(tuning.Each(all, func(r run) float64 { return r.epochs }))
