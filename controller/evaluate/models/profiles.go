@@ -74,8 +74,7 @@ type execution struct {
 	evaluate.Row                // the first, but that the name of the run is different from all others'
 	nth          int            // among the executions of one workload under the same settings, from 0
 	intervals    []evaluate.Row // all
-	counts       []string       // columns of its table that count events
-	events       []string       // columns that the machine's runs have
+	events       []string       // columns that count events and that the machine's runs have
 	profile      tuning.Profile
 }
 
@@ -95,7 +94,7 @@ func executions(tables []evaluate.Table) ([]execution, error) {
 				return nil, evaluate.Invalid("%s:%d: run %q changes its settings; want one run for each", t.File, r.Line, r.Run)
 			}
 			names[first.Run]++
-			out = append(out, execution{Row: first, counts: counts, intervals: rows})
+			out = append(out, execution{Row: first, events: counts, intervals: rows})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b execution) int { return cmp.Compare(a.Run, b.Run) })
@@ -139,7 +138,7 @@ func describe(all []execution) {
 // sum over others would be too low.
 func (e execution) sum(intervals []evaluate.Row) map[string]float64 {
 	out := map[string]float64{}
-	for _, event := range e.counts {
+	for _, event := range e.events {
 		sum, whole := 0.0, true
 		for _, r := range intervals {
 			v, ok := r.Float(event)
@@ -158,11 +157,9 @@ func (e execution) describe(intervals []evaluate.Row) tuning.Profile {
 	if !e.hardware() {
 		return accounted(intervals, nil, profile.Spec{Settings: e.Knobs, Machine: e.Machine})
 	}
-	counts := e.sum(intervals)
-	maps.DeleteFunc(counts, func(event string, _ float64) bool { return !slices.Contains(e.events, event) })
 	return tuning.Profile{
 		Schema: countSchema(e.events), Machine: e.Machine, Settings: e.Knobs,
-		Features: countFeatures(counts), Samples: len(intervals),
+		Features: countFeatures(e.sum(intervals)), Samples: len(intervals),
 	}
 }
 
