@@ -14,45 +14,25 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// newest is how many of the newest observations of a kind effects are derived from. A kind whose jobs
-// are the trials of searches has thousands, and each job asks several times. What does harm is recalled
-// from all.
-const newest = 128
-
 func (r *services) recall(ctx context.Context, q reconcile.Question) (reconcile.Recollection, error) {
-	var out reconcile.Recollection
 	all, err := r.store.All()
 	obs, of := r.store.Observations(q.Kind)
 	if err = errors.Join(err, of); err != nil {
-		return out, err
+		return reconcile.Recollection{}, err
 	}
-	now, m, a := time.Now(), q.Policy.Measure(), q.Asker()
-	recent := obs[max(0, len(obs)-newest):]
-	so := append(slices.Clip(recent), q.Live...)
+	now, m := time.Now(), q.Policy.Measure()
 	usable := len(q.Policy.Knobs) > 0 // else there is nothing to choose
 	if m.NeedsJoules() && !q.Site.EnforceModel {
 		// Effects on computed joules are not effects; wait where the node is unknown.
 		node, err := r.nodes.Node(ctx, q.Node)
 		usable = usable && err == nil && node.EnergySource != tuning.Modelled
 	}
-	if usable {
-		out.KindEffects = knowledge.Effects(so, a, m, now)
-		out.Carried = knowledge.Carried(so, a, m, now)
-		out.Profile = knowledge.KindProfile(so, a)
-	}
+	out := q.Recall(obs, usable, now)
 	if usable && q.Class != nil && q.Class.Known() {
 		class := slices.DeleteFunc(slices.Clone(all), func(o knowledge.Observation) bool { return r.teaches(q, o) != q.Class.ID })
 		out.ClassEffects = knowledge.ClassEffects(class, q.Own, r.target(ctx, q.Node), m, now)
 	}
-	out.Regressed = knowledge.Regressions(append(slices.Clip(obs), q.Live...), q.Kind)
-	out.PeakRSS, out.PeakRuns = knowledge.PeakRSS(recent, a)
-	out.MemoryHeld = knowledge.MemoryHeld(obs, q.Kind)
-	out.KindSeconds, out.KindRuns = knowledge.KindSeconds(so, a)
-	if last, ok := knowledge.LastReference(recent, q.Kind); ok {
-		out.Reference = &last
-	}
-	restarts := 0
-	if out.RestartCost, restarts = knowledge.RestartCost(obs, q.Kind); restarts == 0 {
+	if out.RestartCost == 0 { // no job of the kind was moved
 		out.RestartCost, _ = knowledge.RestartCost(all, q.Kind)
 	}
 	return out, nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -264,6 +265,35 @@ type Recollection struct {
 	Profile     *tuning.Profile // of the newest job of the kind under its owner's settings; nil: none
 	RestartCost time.Duration   // mean of those measured; 0 = none yet
 	Reference   *tuning.Trial   // what the newest untuned job of the kind measured; nil: none did
+}
+
+// newest is how many of the newest observations of a kind effects are derived from. A kind whose jobs
+// are the trials of searches has thousands, and each job asks several times. What does harm is recalled
+// from all.
+const newest = 128
+
+// Recall is what the observations of the job's kind answer, the newest last. Its class, of
+// which others' teach too, is not among it. Without usable there are no effects: nothing can
+// be chosen, or they would be on computed joules.
+func (q Question) Recall(obs []knowledge.Observation, usable bool, now time.Time) Recollection {
+	var out Recollection
+	a, m := q.Asker(), q.Policy.Measure()
+	recent := obs[max(0, len(obs)-newest):]
+	so := append(slices.Clip(recent), q.Live...)
+	if usable {
+		out.KindEffects = knowledge.Effects(so, a, m, now)
+		out.Carried = knowledge.Carried(so, a, m, now)
+		out.Profile = knowledge.KindProfile(so, a)
+	}
+	out.Regressed = knowledge.Regressions(append(slices.Clip(obs), q.Live...), q.Kind)
+	out.PeakRSS, out.PeakRuns = knowledge.PeakRSS(recent, a)
+	out.MemoryHeld = knowledge.MemoryHeld(obs, q.Kind)
+	out.KindSeconds, out.KindRuns = knowledge.KindSeconds(so, a)
+	if last, ok := knowledge.LastReference(recent, q.Kind); ok {
+		out.Reference = &last
+	}
+	out.RestartCost, _ = knowledge.RestartCost(obs, q.Kind)
+	return out
 }
 
 // Services connect the loop to job files, exporters, the knowledge, the scheduler and the

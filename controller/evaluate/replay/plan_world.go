@@ -271,7 +271,7 @@ func (w *world) services(at *site) reconcile.Services {
 		Measure:  w.measure,
 		Classify: func(tuning.Profile) tuning.Class { return tuning.Class{Reason: tuning.ReasonNoModel} },
 		Recall: func(_ context.Context, q reconcile.Question) (reconcile.Recollection, error) {
-			return at.recall(w.now, q), nil
+			return q.Recall(at.seen, true, w.now), nil
 		},
 		Past: func(_ context.Context, kind tuning.JobKind) ([]tuning.PastRun, error) {
 			return knowledge.PastRuns(at.seen, kind, w.now), nil
@@ -294,24 +294,6 @@ func (w *world) services(at *site) reconcile.Services {
 	}
 }
 
-// site is what the runs of one job taught so far, as the controller keeps and derives it.
-// Classes are not among it: tables of trials have no profiles.
+// site is what the runs of one job taught so far, as the controller keeps it. Classes are not
+// among it: tables of trials have no profiles.
 type site struct{ seen []knowledge.Observation }
-
-// recall is what the controller's stages answer from the same observations.
-func (s *site) recall(now time.Time, q reconcile.Question) reconcile.Recollection {
-	m := q.Policy.Measure()
-	out := reconcile.Recollection{
-		Knowledge: tuning.Knowledge{
-			KindEffects: knowledge.Effects(s.seen, q.Asker(), m, now),
-			Carried:     knowledge.Carried(s.seen, q.Asker(), m, now),
-			Regressed:   knowledge.Regressions(s.seen, q.Kind),
-		},
-	}
-	out.KindSeconds, out.KindRuns = knowledge.KindSeconds(s.seen, q.Asker())
-	out.RestartCost, _ = knowledge.RestartCost(s.seen, q.Kind)
-	if last, ok := knowledge.LastReference(s.seen, q.Kind); ok {
-		out.Reference = &last
-	}
-	return out
-}
