@@ -9,6 +9,7 @@ import (
 
 // Group are the rows of one workload on one machine, in the order of the file.
 type Group struct {
+	File              string // of the table
 	Workload, Machine string
 	Input             string // of the workload, where Jobs made the group; empty: the table does not tell
 	Rows              []Row
@@ -24,7 +25,7 @@ func (t Table) Jobs() []Group { return t.groups(Row.Input) }
 func (t Table) groups(input func(Row) string) []Group {
 	same := Split(t.Rows, func(r Row) [3]string { return [3]string{r.Workload, r.Machine, input(r)} })
 	return tuning.Each(same, func(rows []Row) Group {
-		return Group{Workload: rows[0].Workload, Machine: rows[0].Machine, Input: input(rows[0]), Rows: rows}
+		return Group{File: t.File, Workload: rows[0].Workload, Machine: rows[0].Machine, Input: input(rows[0]), Rows: rows}
 	})
 }
 

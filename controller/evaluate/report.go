@@ -206,16 +206,16 @@ func table(keys []Key, lines []Line) string {
 // LeftOut lists what of the files cannot be used, and why.
 type LeftOut []Line
 
-// Add counts rows that cannot be used: one entry stands for all rows of a workload on a
-// machine that are left out for the same reason. Without rows the workload as a whole is.
-func (l *LeftOut) Add(file, workload, machine string, rows []Row, why string) {
-	one := Line{"data": file, "workload": workload, "machine": machine, "why": why}
+// Add counts rows of a group that cannot be used: one entry stands for all that are left out
+// for the same reason. Without rows the group as a whole is.
+func (l *LeftOut) Add(g Group, rows []Row, why string) {
+	one := Line{"data": g.File, "workload": g.Name(), "machine": g.Machine, "why": why}
 	if len(rows) == 0 {
 		*l = append(*l, one)
 		return
 	}
 	for _, have := range *l {
-		if have["data"] == file && have["workload"] == workload && have["machine"] == machine && have["why"] == why && have["rows"] != nil {
+		if have["data"] == g.File && have["workload"] == g.Name() && have["machine"] == g.Machine && have["why"] == why && have["rows"] != nil {
 			have["rows"] = have["rows"].(int) + len(rows) //nolint:forcetypeassert // written below
 			return
 		}

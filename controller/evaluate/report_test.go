@@ -162,10 +162,11 @@ func TestRowsLeftOutForOneReasonAreCountedTogether(t *testing.T) {
 	t.Parallel()
 	var all evaluate.LeftOut
 	for i, why := range []string{"late", "late", "lost", "late"} {
-		all.Add("x.csv", "a", "m", []evaluate.Row{{Line: i + 2}}, why)
+		all.Add(evaluate.Group{File: "x.csv", Workload: "a", Machine: "m"}, []evaluate.Row{{Line: i + 2}}, why)
 	}
-	all.Add("x.csv", "b", "", nil, "nothing")
-	all.Add("x.csv", "b", "", nil, "nothing")
+	whole := evaluate.Group{File: "x.csv", Workload: "b"}
+	all.Add(whole, nil, "nothing")
+	all.Add(whole, nil, "nothing")
 	if len(all) != 4 || all[0]["rows"] != 3 || all[0]["line"] != 2 || all[1]["rows"] != 1 {
 		t.Errorf("%+v", all)
 	}

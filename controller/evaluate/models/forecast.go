@@ -98,8 +98,8 @@ type run struct {
 func familiesOf(t evaluate.Table, measure string) ([]family, error) {
 	var out []family
 	for _, g := range t.Groups() {
-		loss, err := familyOf(t, g, Loss)
-		quality, failed := familyOf(t, g, Quality)
+		loss, err := familyOf(g, Loss)
+		quality, failed := familyOf(g, Quality)
 		if err := cmp.Or(err, failed); err != nil {
 			return nil, err
 		}
@@ -114,7 +114,7 @@ func familiesOf(t evaluate.Table, measure string) ([]family, error) {
 	return out, evaluate.Want(len(out) > 0, "%s: no row has a value of the measure", t.File)
 }
 
-func familyOf(t evaluate.Table, g evaluate.Group, measure string) (family, error) {
+func familyOf(g evaluate.Group, measure string) (family, error) {
 	f := family{Group: g, measured: measure}
 	for _, rows := range evaluate.Runs(g.Rows) {
 		var r run
@@ -126,13 +126,13 @@ func familyOf(t evaluate.Table, g evaluate.Group, measure string) (family, error
 			}
 			epoch, ok := row.Float("epoch")
 			if !ok {
-				return family{}, evaluate.Invalid("%s:%d: the epoch is missing", t.File, row.Line)
+				return family{}, evaluate.Invalid("%s:%d: the epoch is missing", g.File, row.Line)
 			}
 			if len(r.Values) == 0 {
 				base = epoch - 1
 			}
 			if k := len(r.Epochs); k > 0 && epoch-base <= r.Epochs[k-1] {
-				return family{}, evaluate.Invalid("%s:%d: epoch %g of run %s does not come after the one before", t.File, row.Line, epoch, row.Run)
+				return family{}, evaluate.Invalid("%s:%d: epoch %g of run %s does not come after the one before", g.File, row.Line, epoch, row.Run)
 			}
 			r.Epochs, r.Values = append(r.Epochs, epoch-base), append(r.Values, v)
 			s, ok := row.Float("seconds")

@@ -187,7 +187,7 @@ func (in RegretInput) gather(sampled sampledRuns) ([]*factorial, evaluate.LeftOu
 			cores[r.Machine] = max(cores[r.Machine], int(node), r.Knobs[tuning.Cores].Int())
 			one, why := in.trial(r)
 			if why != "" {
-				left.Add(t.File, s.name(), r.Machine, []evaluate.Row{r}, why)
+				left.Add(evaluate.Group{File: t.File, Workload: s.name(), Machine: r.Machine}, []evaluate.Row{r}, why)
 			}
 			if one == nil {
 				continue

@@ -42,7 +42,7 @@ func Adapt(ctx context.Context, in AdaptInput, progress evaluate.Progress) (eval
 	for _, t := range in.Tables {
 		out.Data = append(out.Data, t.File)
 		for _, g := range t.Groups() {
-			all = append(all, onsetsOf(t.File, g, &left)...)
+			all = append(all, onsetsOf(g, &left)...)
 		}
 	}
 	var cases []held
@@ -70,7 +70,7 @@ func Adapt(ctx context.Context, in AdaptInput, progress evaluate.Progress) (eval
 }
 
 // onsetsOf reads the scenarios of a workload.
-func onsetsOf(file string, g evaluate.Group, left *evaluate.LeftOut) []onset {
+func onsetsOf(g evaluate.Group, left *evaluate.LeftOut) []onset {
 	undisturbed := map[string][]evaluate.Row{}
 	var longest []evaluate.Row
 	scenarios := evaluate.Split(g.Rows, func(r evaluate.Row) string { return r.Text("scenario") })
@@ -106,7 +106,7 @@ func onsetsOf(file string, g evaluate.Group, left *evaluate.LeftOut) []onset {
 				one.Actions = append(one.Actions, tuning.Taken{Name: r.Text("action"), Left: s.left - float64(p)})
 			}
 			if !ok || decisions == 0 || len(one.Actions) < decisions || tuning.Times(one.Actions, "") > 0 {
-				left.Add(file, s.workload, "", run, "an action, or a quality at the end, is missing")
+				left.Add(g, run, "an action, or a quality at the end, is missing")
 				continue
 			}
 			s.runs = append(s.runs, one)
@@ -116,7 +116,7 @@ func onsetsOf(file string, g evaluate.Group, left *evaluate.LeftOut) []onset {
 			s.never = float64(evaluate.Mean(qualities[idle]))
 		}
 		if len(s.runs) == 0 || !(s.never > 0) {
-			left.Add(file, s.workload, "", of, "no run "+before+"… and none without an action says what never to act comes to")
+			left.Add(g, of, "no run "+before+"… and none without an action says what never to act comes to")
 			continue
 		}
 		s.qualities = map[string]evaluate.Figure{"": evaluate.Figure(s.never)}

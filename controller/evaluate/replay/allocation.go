@@ -93,7 +93,7 @@ func elasticKinds(tables []evaluate.Table, most int, left *evaluate.LeftOut) (ou
 				units := int(cmp.Or(r.Knobs["replicas"], r.Knobs[tuning.GPUs], r.Knobs[tuning.Cores]).Float())
 				seconds, ok := r.Outcome("seconds")
 				if !ok || units < 1 || units > most {
-					left.Add(t.File, g.Name(), g.Machine, []evaluate.Row{r}, fmt.Sprintf("it lacks seconds, or 1 to %d workers or cores", most))
+					left.Add(g, []evaluate.Row{r}, fmt.Sprintf("it lacks seconds, or 1 to %d workers or cores", most))
 					continue
 				}
 				m := sized{units: units, batch: r.Knobs["batch_size"].Float(), seconds: seconds, epoch: seconds}
@@ -111,7 +111,7 @@ func elasticKinds(tables []evaluate.Table, most int, left *evaluate.LeftOut) (ou
 				k.sizes, settings = append(k.sizes, m), append(settings, seen)
 			}
 			if !slices.ContainsFunc(k.sizes, func(m sized) bool { return m.units != k.sizes[0].units }) {
-				left.Add(t.File, g.Name(), g.Machine, nil, "none of its jobs can have two sizes")
+				left.Add(g, nil, "none of its jobs can have two sizes")
 				continue
 			}
 			k.space = NewSpace(settings)

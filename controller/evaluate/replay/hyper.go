@@ -128,7 +128,7 @@ func withoutOutcome(t evaluate.Table) error {
 // readCurves reads the runs of a workload, and says why it cannot be searched. What counts
 // is the error of the quality where a row has one, else the loss. Runs without seconds are
 // left out where others have some.
-func (p *problem) readCurves(_ evaluate.Format, leave func(rows []evaluate.Row, why string)) string {
+func (p *problem) readCurves(_ evaluate.Format, left *evaluate.LeftOut) string {
 	has := func(column string) bool {
 		return slices.ContainsFunc(p.Rows, func(r evaluate.Row) bool { _, ok := r.Float(column); return ok })
 	}
@@ -163,7 +163,7 @@ func (p *problem) readCurves(_ evaluate.Format, leave func(rows []evaluate.Row, 
 	for _, run := range runs {
 		seconds, why := secondsOf(run)
 		if why != "" && timed {
-			leave(run, why)
+			left.Add(p.Group, run, why)
 			continue
 		}
 		last, broke := evaluate.Last(run, column, p.cadence)

@@ -115,7 +115,7 @@ type comparison struct {
 	wants   error  // what is wrong with other choices
 
 	lacks  func(evaluate.Table) error // a column
-	read   func(p *problem, f evaluate.Format, leave func([]evaluate.Row, string)) (why string)
+	read   func(p *problem, f evaluate.Format, left *evaluate.LeftOut) (why string)
 	search func(p *problem, m Method, seed uint64) ([]evaluate.Line, error) // as many rows for each seed
 
 	none     string   // what is printed for a table without a problem
@@ -133,9 +133,8 @@ func (c comparison) problems(t evaluate.Table, left *evaluate.LeftOut) ([]*probl
 	reason := ""
 	for _, g := range t.Jobs() {
 		p := &problem{Group: g}
-		leave := func(rows []evaluate.Row, why string) { left.Add(t.File, g.Name(), g.Machine, rows, why) }
-		if why := c.read(p, t.Format, leave); why != "" {
-			leave(nil, why)
+		if why := c.read(p, t.Format, left); why != "" {
+			left.Add(g, nil, why)
 			reason = cmp.Or(reason, g.Name()+", "+why)
 			continue
 		}
@@ -154,7 +153,6 @@ func (c comparison) problems(t evaluate.Table, left *evaluate.LeftOut) ([]*probl
 // report searches every problem of every table with every method.
 func (c comparison) report(ctx context.Context, command string, tables []evaluate.Table, progress evaluate.Progress) (evaluate.Report, error) {
 	type task struct {
-		file    string
 		problem *problem
 		method  Method
 	}
@@ -180,16 +178,13 @@ func (c comparison) report(ctx context.Context, command string, tables []evaluat
 		}
 		for _, p := range problems {
 			for _, m := range c.methods {
-				all = append(all, task{t.File, p, m})
+				all = append(all, task{p, m})
 			}
 		}
 	}
 	err = out.Fill(ctx, len(all), progress, func(ctx context.Context, i int) (string, []evaluate.Line, error) {
 		t := all[i]
 		rows, err := c.rows(ctx, t.problem, t.method)
-		for _, row := range rows {
-			row["data"] = t.file
-		}
 		return strings.TrimSpace(t.problem.Name()+" "+t.problem.Machine) + ", " + t.method, rows, err
 	})
 	out.Summary = evaluate.Line{"seed": c.seed, "means": c.means(out.Rows), "left_out": []evaluate.Line(left)}
@@ -214,7 +209,7 @@ func (c comparison) rows(ctx context.Context, p *problem, m Method) ([]evaluate.
 	}
 	return tuning.Each(evaluate.Indices(found[0]), func(i int) evaluate.Line {
 		all := tuning.Each(found, func(rows []evaluate.Line) evaluate.Line { return rows[i] })
-		row := evaluate.Average(all).With(p.Line(), evaluate.Line{"method": m, "seeds": c.seeds})
+		row := evaluate.Average(all).With(p.Line(), evaluate.Line{"data": p.File, "method": m, "seeds": c.seeds})
 		if c.interval != "" {
 			each := evaluate.Column(all, c.figures[0])
 			row[eachSeed] = each

@@ -139,7 +139,7 @@ const unknownWhole = "a quality above 100 is neither a share nor a percentage: w
 // read sorts the runs of a workload by their settings, and says why it cannot be searched.
 // An empty outcome is the first of the usual ones for which a run has a value; an error
 // comes last where the perfect quality is unknown.
-func (in SearchInput) read(p *problem, f evaluate.Format, _ func([]evaluate.Row, string)) (why string) {
+func (in SearchInput) read(p *problem, f evaluate.Format, _ *evaluate.LeftOut) (why string) {
 	outcome := in.Outcome
 	whole, known := evaluate.Whole(p.Rows)
 	if !known {

@@ -132,7 +132,7 @@ func speedsOf(t evaluate.Table, outcome string, left *evaluate.LeftOut) (out []*
 	for _, g := range t.Jobs() {
 		w := &speeds{Group: g, rate: strings.HasSuffix(outcome, "_per_second")}
 		named := usualNames(g.Rows)
-		rows := usable(t.File, g, left, func(r evaluate.Row) string {
+		rows := usable(g, left, func(r evaluate.Row) string {
 			_, ok := r.Outcome(outcome)
 			number, known := r.Float(outcome)
 			switch {

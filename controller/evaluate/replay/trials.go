@@ -71,11 +71,11 @@ func pieces(tables []evaluate.Table, own tuning.Settings) (out []piece, err erro
 }
 
 // usable are the rows of a group that nothing is wrong with. The others are left out.
-func usable(file string, g evaluate.Group, left *evaluate.LeftOut, wrong func(evaluate.Row) string) []evaluate.Row {
+func usable(g evaluate.Group, left *evaluate.LeftOut, wrong func(evaluate.Row) string) []evaluate.Row {
 	return evaluate.Only(g.Rows, func(r evaluate.Row) bool {
 		why := wrong(r)
 		if why != "" {
-			left.Add(file, g.Name(), g.Machine, []evaluate.Row{r}, why)
+			left.Add(g, []evaluate.Row{r}, why)
 		}
 		return why == ""
 	})

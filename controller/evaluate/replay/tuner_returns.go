@@ -79,9 +79,8 @@ func lacks(g recurring.Goal, c tuning.Spent) string {
 // goal needs are absent. Where nothing is left there are no cells.
 func returnsOf(p piece, goal recurring.Goal, left *evaluate.LeftOut) *returns {
 	w := &returns{piece: p, goal: goal}
-	leave := func(rows []evaluate.Row, why string) { left.Add(p.table.File, p.Name(), p.Machine, rows, why) }
 	counted := p.table.Has("epochs")
-	rows := usable(p.table.File, p.Group, left, func(r evaluate.Row) string {
+	rows := usable(p.Group, left, func(r evaluate.Row) string {
 		_, why := measured(r, counted, 1)
 		if why == "" && goal.Least() && !(withCores(r.Knobs)[tuning.Cores].Float() > 0) {
 			return "its setting names no cores or threads, which the objective counts"
@@ -90,7 +89,7 @@ func returnsOf(p piece, goal recurring.Goal, left *evaluate.LeftOut) *returns {
 	})
 	if len(rows) == 0 {
 		if goal.Least() {
-			leave(nil, "no knob of cores or threads, which the objective counts")
+			left.Add(p.Group, nil, "no knob of cores or threads, which the objective counts")
 		}
 		return w
 	}
@@ -103,7 +102,7 @@ func returnsOf(p piece, goal recurring.Goal, left *evaluate.LeftOut) *returns {
 	order := names(p.knobs(points))
 	may := evaluate.Only(evaluate.Indices(cells), func(i int) bool { return cells[i].reaches() && lacks(goal, cells[i].epoch) == "" })
 	if len(may) == 0 {
-		leave(nil, "no setting reaches its end and has what the objective needs")
+		left.Add(p.Group, nil, "no setting reaches its end and has what the objective needs")
 		return w
 	}
 	own := nearest(points, p.wanted, order, may)
@@ -113,7 +112,7 @@ func returnsOf(p piece, goal recurring.Goal, left *evaluate.LeftOut) *returns {
 		missing := lacks(goal, cells[i].epoch)
 		if missing != "" && cells[i].reaches() {
 			w.absent++
-			leave(settings[i], "no "+missing+", which the objective needs")
+			left.Add(p.Group, settings[i], "no "+missing+", which the objective needs")
 			continue
 		}
 		if missing != "" {
