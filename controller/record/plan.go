@@ -132,8 +132,6 @@ func (p Plan) Check() error {
 
 func knobName() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_]*$`) }
 
-func hole() *regexp.Regexp { return regexp.MustCompile(`\{[a-z][a-z0-9_]*\}`) }
-
 // holes checks that all that is to be replaced can be.
 func (p Plan) holes(w Workload) error {
 	var texts []string
@@ -150,7 +148,7 @@ func (p Plan) holes(w Workload) error {
 		texts = append(texts, w.Env[name])
 	}
 	for _, text := range texts {
-		for _, found := range hole().FindAllString(text, -1) {
+		for _, found := range regexp.MustCompile(`\{[a-z][a-z0-9_]*\}`).FindAllString(text, -1) {
 			name := strings.Trim(found, "{}")
 			if _, ok := p.Knobs[name]; !ok && name != "dir" && (name != "input" || len(w.Inputs) == 0) {
 				return fmt.Errorf("%w: workload %q: %s in %q is no knob, nor {input} or {dir}", ErrPlan, w.Name, found, text)
@@ -259,16 +257,11 @@ func (c Cell) settings() tuning.Settings {
 }
 
 func (c Cell) fill(text, dir string) string {
-	return hole().ReplaceAllStringFunc(text, func(found string) string {
-		switch name := strings.Trim(found, "{}"); name {
-		case "input":
-			return c.Word
-		case "dir":
-			return dir
-		default:
-			return c.Knobs[name]
-		}
-	})
+	words := []string{"{input}", c.Word, "{dir}", dir}
+	for name, v := range c.Knobs {
+		words = append(words, "{"+name+"}", v)
+	}
+	return strings.NewReplacer(words...).Replace(text)
 }
 
 func (c Cell) arguments(command []string, dir string) []string {
