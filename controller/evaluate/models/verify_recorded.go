@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/interp"
+
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/controller/verify"
@@ -153,47 +156,34 @@ func sliced(rows []evaluate.Row, n int) []tuning.Spent {
 	return nil
 }
 
+// slicedBy reads the seconds and joules so far at equal steps of the work so far.
 func slicedBy(rows []evaluate.Row, column string, n int) ([]tuning.Spent, bool) {
-	total := 0.0
+	work, seconds, joules := []float64{0}, []float64{0}, []float64{0}
+	began, energetic := 0.0, true
 	for _, r := range rows {
-		v, ok := r.Float(column)
-		if !ok || v < 0 {
+		done, counted := r.Float(column)
+		until, timed := r.Float("t_seconds")
+		if !counted || done < 0 || !timed || until <= began {
 			return nil, false
 		}
-		total += v
-	}
-	if total <= 0 {
-		return nil, false
-	}
-	out := make([]tuning.Spent, n)
-	at, done, energetic := 0.0, 0.0, true
-	for _, r := range rows {
-		until, ok := r.Float("t_seconds")
-		if !ok || until <= at {
-			return nil, false
-		}
-		work, _ := r.Float(column)
 		watts, ok := r.Float("watts")
 		energetic = energetic && ok && watts > 0
-		// The interval is shared among the slices that its work falls into.
-		for left := work; left > 0; {
-			i := min(int(done/total*float64(n)*(1+1e-12)), n-1)
-			space := total*float64(i+1)/float64(n) - done
-			if i == n-1 || space <= 0 {
-				space = left
-			}
-			part := min(left, space)
-			seconds := (until - at) * part / work
-			out[i].Seconds += seconds
-			out[i].Joules += seconds * watts
-			done += part
-			left -= part
+		if sum := tuning.Last(work) + done; sum > tuning.Last(work) { // else the interval is in no slice
+			work, seconds = append(work, sum), append(seconds, tuning.Last(seconds)+until-began)
+			joules = append(joules, tuning.Last(joules)+(until-began)*watts)
 		}
-		at = until
+		began = until
 	}
-	for i := range out {
-		if !energetic {
-			out[i].Joules = 0
+	if len(work) < 2 {
+		return nil, false
+	}
+	var clock, meter interp.PiecewiseLinear
+	_, _ = clock.Fit(work, seconds), meter.Fit(work, joules) // which never fail where the work grows
+	out := make([]tuning.Spent, n)
+	for i, steps := 0, floats.Span(make([]float64, n+1), 0, tuning.Last(work)); i < n; i++ {
+		out[i].Seconds = clock.Predict(steps[i+1]) - clock.Predict(steps[i])
+		if energetic {
+			out[i].Joules = meter.Predict(steps[i+1]) - meter.Predict(steps[i])
 		}
 	}
 	return out, !slices.ContainsFunc(out, func(m tuning.Spent) bool { return m.Seconds <= 0 })

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sort"
 
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/search/recurring"
@@ -101,19 +102,12 @@ func (t *tuned) run(point int) bool {
 // untilStop is the share of an epoch after which a run that has cost so much is stopped;
 // 1: it is not.
 func (t *tuned) untilStop(point int, spent, epoch tuning.Spent) float64 {
-	stops := func(part float64) bool { return t.Stops(point, spent.Plus(epoch.Times(part))) }
-	if !stops(1) {
+	const steps = 1 << 20
+	stops := func(n int) bool { return t.Stops(point, spent.Plus(epoch.Times(float64(n)/steps))) }
+	if !stops(steps) {
 		return 1
 	}
-	low, high := 0.0, 1.0
-	for range 20 {
-		if mid := (low + high) / 2; stops(mid) {
-			high = mid
-		} else {
-			low = mid
-		}
-	}
-	return high
+	return float64(1+sort.Search(steps-1, func(i int) bool { return stops(1 + i) })) / steps
 }
 
 // whole is a job that cannot be moved while it runs: each return runs as a whole under one
