@@ -120,19 +120,17 @@ func (in VerifyInput) drawPairs(rng *rand.Rand, of kind) replay {
 // slices.
 func (in VerifyInput) fromSamples(t evaluate.Table) []null {
 	var repeats []keyed
-	runs, pieces := evaluate.Runs(t.Rows), map[string]int{} // slices of each setting
-	for _, rows := range runs {
-		key := settingOf(rows[0])
-		n := min(len(rows)/2, in.Untuned+in.Epochs)
-		if have, ok := pieces[key]; !ok || n < have {
-			pieces[key] = n
+	for _, same := range evaluate.Split(evaluate.Runs(t.Rows), func(run []evaluate.Row) string { return settingOf(run[0]) }) {
+		n := in.Untuned + in.Epochs // slices of each run
+		for _, run := range same {
+			n = min(n, len(run)/2)
 		}
-	}
-	for _, rows := range runs {
-		key := settingOf(rows[0])
-		if n := pieces[key]; n >= in.Untuned+fewestAfter {
-			if run := sliced(rows, n); run != nil {
-				repeats = append(repeats, keyed{key, rows[0].Workload, run})
+		for _, run := range same {
+			if n < in.Untuned+fewestAfter {
+				break
+			}
+			if epochs := sliced(run, n); epochs != nil {
+				repeats = append(repeats, keyed{settingOf(run[0]), run[0].Workload, epochs})
 			}
 		}
 	}
