@@ -13,6 +13,10 @@ import (
 // and gauges. NaN is a column that is measured and not known at this moment.
 type Values map[string]float64
 
+// Bridge is the longest gap between two readings over which power, or how busy something is, is
+// integrated. What passed in a longer one is unknown, and a sum lacks it for good.
+const Bridge = 5 * time.Second
+
 // Target is the job that a reader is opened for.
 type Target struct {
 	Dirs    map[string]string // cgroup directory by hierarchy; hostfs.Unified for v2; nil = none

@@ -244,7 +244,7 @@ func (s *Store) append(a *attempt, r row, values map[string]float64) {
 			i := s.column(column)
 			now, a.last = s.grow(now), s.grow(a.last)
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				if column == api.ColJoules || column == api.ColGPUJoules { // it may stay unknown until the end
+				if slices.Contains([]string{api.ColJoules, api.ColGPUJoules, api.ColGPUBusy}, column) { // it may stay unknown until the end
 					a.last[i] = math.NaN()
 				}
 				continue

@@ -17,11 +17,11 @@ type Account struct {
 	Covered     float64
 	BusySeconds float64 // the time for which a kernel ran, by the same readings
 
-	told  card.Device // the last that showed what the GPU takes
-	since time.Time   // when it did
-	at    time.Time   // of the last reading that it was in
-	gone  int         // readings since
-	users []int       // processes that were on it then
+	told   card.Device // the last that showed what the GPU takes
+	since  time.Time   // when it did
+	looked time.Time   // when one last showed how busy it is
+	gone   int         // readings since the last that it was in
+	users  []int       // processes that were on it then
 }
 
 // Charge is what one process was charged with since the book was opened: the joules and
@@ -33,6 +33,7 @@ type Charge struct {
 	Unknown             bool    // one of them shows neither energy nor power now
 	Veiled              bool    // one of them does not show how busy it is
 	Partial             bool    // Joules lack what one took in a time of which nothing is known
+	Gapped              bool    // BusySeconds lack such a time
 
 	gone int // readings since it was on one
 }
@@ -75,32 +76,34 @@ func (b *Book) Add(r card.Reading) {
 	for _, d := range r.Devices {
 		b.order = append(b.order, d.UUID)
 		a := b.accounts[d.UUID]
-		used, busy, whole := 0.0, 0.0, true
+		used, busy, partial, gapped := 0.0, 0.0, false, false
 		if a == nil {
 			a = &Account{}
 			b.accounts[d.UUID] = a
 		} else {
-			used, busy, whole = a.step(d, r.At, b.bridge)
+			used, partial = a.took(d, r.At, b.bridge)
+			busy, gapped = a.worked(d, r.At, b.bridge)
 		}
 		before := a.users
-		a.Device, a.at, a.gone, a.users = d, r.At, 0, nil
+		a.Device, a.gone, a.users = d, 0, nil
 		if d.Joules != nil || d.Watts != nil {
 			a.told, a.since = d, r.At
 		}
-		b.charge(a, used, busy)
-		if whole && !slices.ContainsFunc(instances(d), func(i card.Instance) bool { return i.Processes == nil }) {
-			continue
+		if d.Busy != nil {
+			a.looked = r.At
 		}
+		b.charge(a, used, busy)
+		hidden := slices.ContainsFunc(instances(d), func(i card.Instance) bool { return i.Processes == nil })
 		for _, pid := range append(before, a.users...) {
 			if c := b.charges[pid]; c != nil {
-				c.Partial = true
+				c.Partial, c.Gapped = c.Partial || partial || hidden, c.Gapped || gapped || hidden
 			}
 		}
 	}
 	for _, a := range b.accounts {
 		for _, pid := range a.users {
-			if c := b.charges[pid]; c != nil && a.missed() { // what it takes for them is unknown now
-				c.Unknown = true
+			if c := b.charges[pid]; c != nil && a.missed() { // what it does for them is unknown now
+				c.Unknown, c.Veiled = true, true
 			}
 		}
 	}
@@ -118,13 +121,13 @@ func (b *Book) all() (joules float64, lost bool) {
 	return joules, lost
 }
 
-// step adds what passed since the last readings and returns it; whole is false where joules were
-// left out for good. A counter that fell began again from 0 with the driver.
-func (a *Account) step(d card.Device, at time.Time, bridge time.Duration) (joules, busy float64, whole bool) {
+// took adds the joules since the last reading that showed some and returns them; partial means
+// that some were left out for good. A counter that fell began again from 0 with the driver.
+func (a *Account) took(d card.Device, at time.Time, bridge time.Duration) (joules float64, partial bool) {
 	since := at.Sub(a.since)
-	switch whole = true; {
+	switch {
 	case d.Joules == nil && d.Watts == nil: // a later reading may show what passed
-		since = 0
+		return 0, false
 	case d.Joules != nil && a.told.Joules != nil:
 		if joules = *d.Joules - *a.told.Joules; joules < 0 {
 			joules = *d.Joules
@@ -132,15 +135,22 @@ func (a *Account) step(d card.Device, at time.Time, bridge time.Duration) (joule
 	case since <= bridge && d.Watts != nil && a.told.Watts != nil:
 		joules = (*d.Watts + *a.told.Watts) / 2 * since.Seconds()
 	default:
-		since, whole = 0, false
-	}
-	if apart := at.Sub(a.at); apart <= bridge && d.Busy != nil {
-		busy = *d.Busy * apart.Seconds()
+		return 0, true
 	}
 	a.Used += joules
 	a.Covered += since.Seconds()
+	return joules, false
+}
+
+// worked does the same with the busy seconds.
+func (a *Account) worked(d card.Device, at time.Time, bridge time.Duration) (busy float64, gapped bool) {
+	since := at.Sub(a.looked)
+	if d.Busy == nil || since > bridge {
+		return 0, d.Busy != nil
+	}
+	busy = *d.Busy * since.Seconds()
 	a.BusySeconds += busy
-	return joules, busy, whole
+	return busy, false
 }
 
 // instances are the parts of a GPU that have processes of their own: itself where it is not split.

@@ -34,6 +34,12 @@ func unseen(r card.Reading) card.Reading {
 	return r
 }
 
+// mute is one that does not show how busy the GPU is.
+func mute(r card.Reading) card.Reading {
+	r.Devices[0].Busy = nil
+	return r
+}
+
 // powered is one without, and one that shows nothing where watts are below 0.
 func powered(seconds, watts float64) card.Reading {
 	d := card.Device{UUID: "GPU-a", Watts: &watts, Processes: &[]card.Process{{Pid: 1}}}
@@ -50,27 +56,30 @@ func TestJoulesOfAGPU(t *testing.T) {
 		readings      []card.Reading
 		used, covered float64
 		partial       bool // the joules of its process
+		gapped        bool // and its busy seconds
 	}{
-		{"what the counter showed first is not of this time", []card.Reading{counted(0, 5e9)}, 0, 0, false},
-		{"the counter's difference, however long it took", []card.Reading{counted(0, 100, 1), counted(1, 400, 1), counted(100, 1000, 1)}, 900, 100, false},
-		{"a counter that begins anew shows what is known since", []card.Reading{counted(0, 1000), counted(1, 1300), counted(2, 50), counted(3, 80)}, 380, 3, false},
-		{"without a counter the power is integrated", []card.Reading{powered(0, 100), powered(1, 200), powered(2, 200)}, 350, 2, false},
-		{"a gap is not bridged, and not covered", []card.Reading{powered(0, 100), powered(1, 100), powered(60, 100), powered(61, 100)}, 200, 2, true},
-		{"what one reading does not show the next does", []card.Reading{powered(0, 100), powered(2, -1), powered(4, 100)}, 400, 4, false},
-		{"as the counter does, however long it took", []card.Reading{counted(0, 100, 1), powered(1, -1), powered(60, -1), counted(61, 400, 1)}, 300, 61, false},
-		{"but power that was not shown for long is lost", []card.Reading{powered(0, 100), powered(3, -1), powered(6, 100)}, 0, 0, true},
-		{"and what a GPU took before it showed anything", []card.Reading{powered(0, -1), powered(1, 100), powered(2, 100)}, 100, 1, true},
-		{"a process that left in a gap lacks it too", []card.Reading{powered(0, 100), counted(1, 0)}, 0, 0, true},
-		{"and one that is not seen any more", []card.Reading{counted(0, 0, 1), unseen(counted(1, 50)), counted(2, 100, 1)}, 100, 2, true},
-		{"an older reading is dropped", []card.Reading{counted(5, 100), counted(4, 50), counted(6, 130)}, 30, 1, false},
+		{"what the counter showed first is not of this time", []card.Reading{counted(0, 5e9)}, 0, 0, false, false},
+		{"the counter's difference, however long it took", []card.Reading{counted(0, 100, 1), counted(1, 400, 1), counted(100, 1000, 1)}, 900, 100, false, true},
+		{"a counter that begins anew shows what is known since", []card.Reading{counted(0, 1000), counted(1, 1300), counted(2, 50), counted(3, 80)}, 380, 3, false, false},
+		{"without a counter the power is integrated", []card.Reading{powered(0, 100), powered(1, 200), powered(2, 200)}, 350, 2, false, false},
+		{"a gap is not bridged, and not covered", []card.Reading{powered(0, 100), powered(1, 100), powered(60, 100), powered(61, 100)}, 200, 2, true, false},
+		{"what one reading does not show the next does", []card.Reading{powered(0, 100), powered(2, -1), powered(4, 100)}, 400, 4, false, false},
+		{"as the counter does, however long it took", []card.Reading{counted(0, 100, 1), powered(1, -1), powered(60, -1), counted(61, 400, 1)}, 300, 61, false, true},
+		{"but power that was not shown for long is lost", []card.Reading{powered(0, 100), powered(3, -1), powered(6, 100)}, 0, 0, true, false},
+		{"and what a GPU took before it showed anything", []card.Reading{powered(0, -1), powered(1, 100), powered(2, 100)}, 100, 1, true, false},
+		{"a process that left in a gap lacks it too", []card.Reading{powered(0, 100), counted(1, 0)}, 0, 0, true, true},
+		{"and one that is not seen any more", []card.Reading{counted(0, 0, 1), unseen(counted(1, 50)), counted(2, 100, 1)}, 100, 2, true, true},
+		{"the seconds of a reading that does not show how busy it is are in the next", []card.Reading{counted(0, 0, 1), mute(counted(2, 50, 1)), counted(4, 100, 1)}, 100, 4, false, false},
+		{"unless that comes late", []card.Reading{counted(0, 0, 1), mute(counted(3, 50, 1)), counted(6, 100, 1)}, 100, 6, false, true},
+		{"an older reading is dropped", []card.Reading{counted(5, 100), counted(4, 50), counted(6, 130)}, 30, 1, false, false},
 	} {
 		b := gpu.NewBook(5 * time.Second)
 		for _, r := range tc.readings {
 			b.Add(r)
 		}
 		a, c := b.Accounts()[0], b.Charges()[1]
-		if math.Abs(a.Used-tc.used) > 1e-9 || math.Abs(a.Covered-tc.covered) > 1e-9 || c.Partial != tc.partial {
-			t.Errorf("%s: %v J in %v s, partial %v; want %v in %v, %v", tc.name, a.Used, a.Covered, c.Partial, tc.used, tc.covered, tc.partial)
+		if math.Abs(a.Used-tc.used) > 1e-9 || math.Abs(a.Covered-tc.covered) > 1e-9 || c.Partial != tc.partial || c.Gapped != tc.gapped {
+			t.Errorf("%s: %v J in %v s, partial %v, gapped %v; want %v in %v, %v, %v", tc.name, a.Used, a.Covered, c.Partial, c.Gapped, tc.used, tc.covered, tc.partial, tc.gapped)
 		}
 	}
 }
@@ -80,7 +89,7 @@ func TestAJobWhoseJoulesLackATimeHasNoneUntilItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &scripted{name: "nvidia-smi", do: func(ctx context.Context, _ int, emit func(card.Reading)) error {
 			return each(ctx, 1000, func(i int) {
-				d := card.Device{UUID: "GPU-a", Watts: new(100.0), Processes: &[]card.Process{{Pid: 8}}}
+				d := card.Device{UUID: "GPU-a", Watts: new(100.0), Busy: new(0.5), Processes: &[]card.Process{{Pid: 8}}}
 				if i < 20 {
 					*d.Processes = append(*d.Processes, card.Process{Pid: 7})
 				}
@@ -102,6 +111,9 @@ func TestAJobWhoseJoulesLackATimeHasNoneUntilItsEnd(t *testing.T) {
 				}
 				if got := out[api.ColGPUJoules]; got != now.want && !(math.IsNaN(got) && math.IsNaN(now.want)) {
 					t.Errorf("%v s later process %d has %v J, want %v", now.after, pid, got, now.want)
+				}
+				if got := out[api.ColGPUBusy]; got != now.want/200 && !(math.IsNaN(got) && math.IsNaN(now.want)) {
+					t.Errorf("%v s later process %d was busy for %v s, want %v", now.after, pid, got, now.want/200)
 				}
 			}
 		}

@@ -7,9 +7,10 @@
 // anything about a GPU; what a GPU does not report is missing, with the reason, and never zero.
 //
 // Joules are the driver's own counter if it has one. Without a counter, power is integrated
-// over readings that are close to each other; longer gaps are not covered, and the jobs that were
-// on the GPU then have no joules until they end: a sum would lack some. The sensor of recent data
-// centre GPUs samples a part of the time only.
+// over readings that are close to each other (collector.Bridge), as the busy share is; longer
+// gaps are not covered, and the jobs that were on the GPU then have no joules, or no busy seconds,
+// until they end: a sum would lack some. The sensor of recent data centre GPUs samples a part of
+// the time only.
 //
 // A GPU belongs to the jobs whose processes are on it, by their share of the processes; a
 // split GPU first by the instances' multiprocessors. A GPU without processes is the system's.

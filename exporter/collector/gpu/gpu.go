@@ -71,11 +71,12 @@ type reader struct {
 	seen         map[int]Charge // of the job's processes, when they were last read
 	joules, busy float64
 	partial      bool // joules lack some for good
+	gapped       bool // and busy
 }
 
 // Read adds what the job's processes used since the last reading. A job that never was
 // on a GPU has no such columns. While the energy of one that it is on is unknown, its
-// joules are NaN; and from when they lack some until its end.
+// joules are NaN; and from when they lack some until its end. So are its busy seconds.
 func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Values) error {
 	s := r.source.Snapshot()
 	if s.Backend == "" {
@@ -83,7 +84,7 @@ func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Value
 	}
 	if age := m.Time.Sub(s.At); age > Stale {
 		if len(r.seen) > 0 {
-			out[api.ColGPUJoules] = math.NaN() // it was on one, and what that takes is unknown
+			out[api.ColGPUJoules], out[api.ColGPUBusy] = math.NaN(), math.NaN() // it was on one, and what that does is unknown
 		}
 		return fmt.Errorf("gpu: no reading for %v: %s", age.Round(time.Second), s.Why)
 	}
@@ -108,14 +109,15 @@ func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Value
 		r.busy += max(c.BusySeconds-before.BusySeconds, 0)
 		memory += c.Memory
 		devices += float64(c.Devices)
-		unknown, veiled, r.partial = unknown || c.Unknown, veiled || c.Veiled, r.partial || c.Partial
+		unknown, r.partial = unknown || c.Unknown, r.partial || c.Partial
+		veiled, r.gapped = veiled || c.Veiled, r.gapped || c.Gapped
 		r.seen[pid] = c
 	}
 	out[api.ColGPUJoules], out[api.ColGPUBusy] = r.joules, r.busy
 	if unknown || r.partial {
 		out[api.ColGPUJoules] = math.NaN()
 	}
-	if veiled {
+	if veiled || r.gapped {
 		out[api.ColGPUBusy] = math.NaN()
 	}
 	out[api.ColGPUMemory], out[api.ColGPUs] = memory, devices

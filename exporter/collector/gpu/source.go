@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/gpu/card"
 )
 
@@ -28,12 +29,8 @@ func pace(interval time.Duration) time.Duration {
 	return min(max(cmp.Or(interval, time.Second), 100*time.Millisecond), 2*time.Second)
 }
 
-const (
-	// bridge is the longest gap over which power is integrated.
-	bridge = 5 * time.Second
-	// Stale is the age from which on a snapshot says nothing about now.
-	Stale = 30 * time.Second
-)
+// Stale is the age from which on a snapshot says nothing about now.
+const Stale = 30 * time.Second
 
 // Snapshot is what is known after a reading. Its readers do not change it.
 type Snapshot struct {
@@ -84,7 +81,7 @@ func (s *Source) Try(ctx context.Context, patience time.Duration) error {
 	var why []error
 	for _, b := range s.backends {
 		within, cancel := context.WithTimeout(ctx, patience)
-		book := NewBook(bridge)
+		book := NewBook(collector.Bridge)
 		err := b.Run(within, func(r card.Reading) {
 			s.take(b, book, r)
 			cancel()
@@ -115,7 +112,7 @@ func (s *Source) take(b Backend, book *Book, r card.Reading) {
 // Run reads until ctx ends. A backend that gave readings and ended is started again. After one
 // that gives none the next is tried, and after the last the first again, later.
 func (s *Source) Run(ctx context.Context) error {
-	book := NewBook(bridge)
+	book := NewBook(collector.Bridge)
 	for ctx.Err() == nil {
 		for _, b := range s.backends {
 			s.use(ctx, b, book)
