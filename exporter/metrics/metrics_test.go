@@ -198,7 +198,8 @@ func TestValuesAreShownWithTheirLabels(t *testing.T) {
 	page := scrape(t, metrics.Handler(full(t)))
 	for _, want := range []string{
 		"# HELP pitchpipe_job_energy_joules_total Energy attributed to the attempt: active, idle and that of its GPUs. The source is modelled where any part is.\n# TYPE pitchpipe_job_energy_joules_total counter\n" +
-			`pitchpipe_job_energy_joules_total{manager="local",job_id="7",attempt="2",source="rapl"} ` + value(api.ColJoules) + "\n",
+			`pitchpipe_job_energy_joules_total{manager="local",job_id="7",attempt="2",source="rapl"} 34` + "\n",
+		`pitchpipe_job_gpu_energy_joules_total{manager="local",job_id="7",attempt="2"} 7` + "\n",
 		`pitchpipe_source_up{source="perf/task-clock",support="denied",reason="a \"b\\c\"\nd"} 0` + "\n",
 		`pitchpipe_job_energy_budget_joules{manager="local",job_id="7",attempt="2",by="owner",counts="measured"} 2e+06` + "\n",
 		`pitchpipe_job_energy_budget_used_joules{manager="local",job_id="7",attempt="2"} 5` + "\n",
@@ -222,12 +223,30 @@ func TestValuesAreShownWithTheirLabels(t *testing.T) {
 	}
 }
 
+// The joules on a mark are extrapolated: a page that showed them would be set back by a restart.
+func TestThePageHasTheJoulesThatTheNextExporterGoesOnFrom(t *testing.T) {
+	t.Parallel()
+	c, store, _ := measured(t)
+	store.Append(attrib.Key{Manager: attrib.Local, ID: "7", Attempt: 2}, time.Unix(102, 0), map[string]float64{api.ColJoules: 5000, api.ColGPUJoules: 3000}, &api.Report{Epoch: 1})
+	families := parse(t, scrape(t, metrics.Handler(c)))
+	sum := func(name string) (joules float64) {
+		for _, m := range families[name].GetMetric() {
+			joules += m.GetCounter().GetValue()
+		}
+		return joules
+	}
+	if all, parts, gpu := sum("pitchpipe_job_energy_joules_total"), sum("pitchpipe_job_energy_component_joules_total"), sum("pitchpipe_job_gpu_energy_joules_total"); all != 34 || parts != 34 || gpu != 7 {
+		t.Errorf("%v J, whose parts are %v, GPUs %v; want 34 and 7", all, parts, gpu)
+	}
+}
+
 func TestThePageIsEncodedOncePerSample(t *testing.T) {
 	t.Parallel()
 	c, store, sample := measured(t)
 	h := metrics.Handler(c)
 	before := scrape(t, h)
 	key := attrib.Key{Manager: attrib.Local, ID: "7", Attempt: 2}
+	store.Charge(key, energy.Joules{Active: 500})
 	store.Append(key, time.Unix(102, 0), map[string]float64{api.ColJoules: 500}, nil)
 	if scrape(t, h) != before {
 		t.Error("the page changed between two samples")

@@ -88,8 +88,11 @@ func (s *pages) addJob(snap *sampler.Snapshot, l window.Latest) {
 		case math.IsNaN(v) && c.family != nil && c.family.Column == api.ColJoules:
 			parts.GPU = 0 // they lack some
 		case math.IsNaN(v):
+		// Not those of a mark, which are ahead: the next exporter goes on from these.
 		case c.family != nil && c.family.Column == api.ColJoules:
-			c.family.add(v, job, l.Source)
+			c.family.add(l.Joules.Total(), job, l.Source)
+		case c.family != nil && c.family.Column == api.ColGPUJoules:
+			c.family.add(l.Joules.GPU, job)
 		case c.family != nil:
 			c.family.add(v, job)
 		case c.event != "":

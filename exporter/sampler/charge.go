@@ -17,10 +17,8 @@ type charged struct {
 	cpu    float64 // CPU seconds
 	gpu    float64 // joules of graphics cards, as their reader counts
 	places map[int]collector.Place
-	lost   bool // where it had worked was not known then
-
-	rated                       bool    // it has been through an interval in which it ran
-	perCPUSecond, perCoreSecond float64 // joules, in the last such
+	lost   bool  // where it had worked was not known then
+	rates  rates // of the intervals in which it ran
 }
 
 // use is what the job did since it was last charged; from is when that was.
@@ -127,8 +125,7 @@ func (j *job) pendingGPU() float64 {
 func (j *job) charge(joules energy.Joules, u energy.Use, elapsed time.Duration) {
 	j.joules = j.joules.Plus(joules)
 	if held := u.Cores * elapsed.Seconds(); u.CPUSeconds > 0 && held > 0 {
-		j.charged.rated = true
-		j.charged.perCPUSecond, j.charged.perCoreSecond = joules.Active/u.CPUSeconds, joules.Idle/held
+		j.charged.rates.add(joules.Active, u.CPUSeconds, joules.Idle, held)
 	}
 	j.settled()
 }

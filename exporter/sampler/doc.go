@@ -25,8 +25,9 @@
 // Each interval's energy is shared out by package: by where a job worked (collector.Placed),
 // else by what the CPUs of its cpuset did. A job's joules include its graphics cards'; while
 // those are unknown the sum is missing, and what they took comes later. The joules on a mark
-// are extrapolated from the last tick; while the meter fails, or after three intervals without
-// a reading, they are missing. A sum is called modelled if a part of it is modelled.
+// are extrapolated from the last tick, and the metrics leave that out; while the meter fails, or
+// after three intervals without a reading, they are missing. A sum is called modelled if a part of
+// it is modelled.
 //
 // Each source has a worker (collector.Worker): if a call makes no progress within two seconds,
 // the others go on. The snapshot says since when the source is silent, its columns are missing,

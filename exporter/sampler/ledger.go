@@ -22,9 +22,7 @@ type ledger struct {
 	users   map[uint32]energy.Joules // what each user's jobs were charged with
 	fault   fault                    // why the last one was not
 	cards   cards
-
-	perCPUSecond  float64 // active joules of a busy CPU second in the last interval
-	perCoreSecond float64 // idle joules of an allocated core and second
+	rates   rates // of the node
 }
 
 // settle charges the interval since the last call; unread is why the meter could not be read
@@ -69,12 +67,7 @@ func (l *ledger) settle(meter energy.Meter, unread error, now time.Time, cpu nod
 	seconds := act.Elapsed.Seconds()
 	l.covered += seconds
 	l.known = true
-	if work := max(act.Busy, sum.CPUSeconds); work > 0 {
-		l.perCPUSecond = split.Active() / work
-	}
-	if cores := max(float64(cpu.Cores), sum.Cores); cores > 0 {
-		l.perCoreSecond = split.Idle / seconds / cores
-	}
+	l.rates.add(split.Active(), max(act.Busy, sum.CPUSeconds), split.Idle, max(float64(cpu.Cores), sum.Cores)*seconds)
 	l.close(now, cpu)
 	return nil
 }
@@ -100,16 +93,36 @@ const (
 	staleSoonest = time.Second
 )
 
-// ahead carries a job's joules forward to now, at the rates of its last interval, or where
-// it has none yet at the node's.
+// ahead carries a job's joules forward to now, at its own rates, or where it has none yet at the
+// node's.
 func (l *ledger) ahead(j *job, now time.Time) float64 {
 	elapsed := max(now.Sub(later(l.last, j.first)).Seconds(), 0)
-	u := j.use(later(l.last, j.first), now)
-	perCPU, perCore := l.perCPUSecond, l.perCoreSecond
-	if j.charged.rated {
-		perCPU, perCore = j.charged.perCPUSecond, j.charged.perCoreSecond
+	u, r := j.use(later(l.last, j.first), now), l.rates
+	if j.charged.rates != (rates{}) {
+		r = j.charged.rates
 	}
-	return j.joules.Total() + perCPU*u.CPUSeconds + perCore*elapsed*u.Cores + j.pendingGPU()
+	return j.joules.Total() + r.of(u.CPUSeconds, u.Cores*elapsed) + j.pendingGPU()
+}
+
+// rates are joules and the work that they were measured over. The last intervals weigh more, and
+// none counts alone: in a short one, meter and clocks do not show the same moments.
+type rates struct{ active, cpuSeconds, idle, coreSeconds float64 }
+
+func (r *rates) add(active, cpuSeconds, idle, coreSeconds float64) {
+	const before = 0.8
+	r.active, r.cpuSeconds = before*r.active+active, before*r.cpuSeconds+cpuSeconds
+	r.idle, r.coreSeconds = before*r.idle+idle, before*r.coreSeconds+coreSeconds
+}
+
+// of returns the joules of so much work, and no more than were measured.
+func (r rates) of(cpuSeconds, coreSeconds float64) (joules float64) {
+	if cpuSeconds > 0 {
+		joules += r.active * cpuSeconds / max(r.cpuSeconds, cpuSeconds)
+	}
+	if coreSeconds > 0 {
+		joules += r.idle * coreSeconds / max(r.coreSeconds, coreSeconds)
+	}
+	return joules
 }
 
 func later(a, b time.Time) time.Time {

@@ -74,6 +74,65 @@ func runZoned(t *testing.T, w *world, z *zoned) (*sampler.Sampler, *window.Store
 	return s, store, out
 }
 
+// lumpy shows each second's 100 J at once, a moment before its end.
+type lumpy struct {
+	*energy.Modeller
+	from  time.Time
+	shown float64
+}
+
+func (l *lumpy) Settle(energy.Activity) (energy.Split, bool) {
+	was := l.shown
+	l.shown = 100 * (time.Since(l.from) + 200*time.Microsecond).Truncate(time.Second).Seconds()
+	p := energy.Part{Component: energy.Node, Package: energy.Whole, Total: l.shown - was}
+	return energy.Split{Total: p.Total, Parts: []energy.Part{p}}, true
+}
+
+// late is a source of which one reading takes nearly two intervals: two ticks come at once.
+type late struct {
+	collector.Static
+	at time.Time
+}
+
+func (*late) Name() string { return "late" }
+
+func (*late) Probe(context.Context) []api.Source { return nil }
+
+func (l *late) Open(context.Context, collector.Target) (collector.Reader, error) { return l, nil }
+
+func (l *late) Read(context.Context, collector.Moment, collector.Values) error {
+	if now := time.Now(); now.After(l.at) && now.Sub(l.at) < time.Second {
+		time.Sleep(1999500 * time.Microsecond)
+	}
+	return nil
+}
+
+// In an interval of no length the meter may show the joules of a whole one: at that rate a mark
+// would have a thousand times what the job takes.
+func TestAMarkAfterAShortIntervalIsNotFarAhead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, store := newWorld(), window.New(window.Config{})
+		w.pids[77] = local("a")
+		w.begin("a", 1)
+		began := time.Now()
+		m := &lumpy{Modeller: energy.NewModeller(energy.Model{}), from: began}
+		s := sampler.New(sampler.Config{Cores: 4}, w, []collector.Collector{counter{w}, &late{at: began.Add(4900 * time.Millisecond)}}, w, m, store)
+		serve(t, s.Run)
+		for range 10 {
+			wait(900 * time.Millisecond)
+			if err := s.Mark(t.Context(), who(77, 1000), api.Report{Epoch: 1}); err != nil {
+				t.Fatal(err)
+			}
+			samples := see(t, store, "a").Samples
+			got, want := samples[len(samples)-1].Values[api.ColJoules], 100*time.Since(began).Seconds()
+			if got < want-200 || got > want+200 {
+				t.Errorf("%v J after %v, want about %v", got, time.Since(began), want)
+			}
+		}
+	})
+}
+
 func TestWhileTheMeterFailsJoulesAreMissingAndItIsSaidWhy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

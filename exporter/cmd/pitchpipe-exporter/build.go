@@ -207,18 +207,22 @@ func run(ctx context.Context, o options) error {
 	if with.gpus.source != nil {
 		group.Go(func() error { return with.gpus.run(ctx, log) })
 	}
-	group.Go(func() error { return sample.Run(ctx) })
+	sampled, last := context.WithCancel(context.WithoutCancel(ctx))
+	group.Go(func() error {
+		defer last()
+		return sample.Run(ctx)
+	})
 	group.Go(func() error { return serve.Run(ctx) })
 	if o.state != "" {
 		group.Go(func() error {
-			keep(ctx, o.state, sample, &me.unkept, log)
+			keep(sampled, o.state, sample, &me.unkept, log)
 			return nil
 		})
 	}
 	return group.Wait()
 }
 
-// keep writes down now and then, and at the end, what the next exporter has to know.
+// keep writes down now and then, and after the last sample, what the next exporter has to know.
 // A state that cannot be written stops no sampling.
 func keep(ctx context.Context, path string, sample *sampler.Sampler, why *atomic.Value, log *slog.Logger) {
 	tick := time.NewTicker(10 * time.Second)

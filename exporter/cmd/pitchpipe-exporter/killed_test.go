@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"pitchpipe/exporter/api"
+	"pitchpipe/exporter/sampler"
 )
 
 // The test binary is an exporter: this variable has its arguments, one a line.
@@ -20,9 +22,9 @@ func beExporter(args string) error {
 	return cmd.ExecuteContext(context.Background())
 }
 
-// An exporter that is killed, as one that the machine had no memory for, has shown figures
-// that the next one goes on from: a counter that falls looks like one that begins at 0.
-func TestAnExporterThatIsKilledSetsNoJobsJoulesBack(t *testing.T) {
+// machineWithAJob is the root of a machine where local/killed runs.
+func machineWithAJob(t *testing.T) string {
+	t.Helper()
 	dir := t.TempDir()
 	cgroup := filepath.Join(dir, "sys/fs/cgroup/pitchpipe/killed.1")
 	for name, text := range map[string]string{
@@ -37,6 +39,36 @@ func TestAnExporterThatIsKilledSetsNoJobsJoulesBack(t *testing.T) {
 	} {
 		plantFile(t, name, text)
 	}
+	return dir
+}
+
+// Without a journal too: the state is saved when the last sample has been taken, and not before.
+func TestAnExporterThatIsStoppedKeepsItsLastSample(t *testing.T) {
+	dir := machineWithAJob(t)
+	state, socket := filepath.Join(dir, "state.json"), filepath.Join(t.TempDir(), "s")
+	plantFile(t, filepath.Join(state+".journal", "is"), "a folder")
+	cmd := command()
+	cmd.SetArgs([]string{"--socket", socket, "--web.listen-address=", "--path.rootfs", dir, "--state.file", state, "--sampling.interval=30s", "--log.level=error"})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.ExecuteContext(ctx) }()
+	client := api.NewClient(socket)
+	defer client.Close()
+	eventually(t, "the job is seen", func() bool { jobs, err := client.Jobs(t.Context()); return err == nil && len(jobs) == 1 })
+	time.Sleep(300 * time.Millisecond)
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if s, err := sampler.LoadState(state); err != nil || len(s.Jobs) != 1 || s.Jobs[0].Joules.Total() < 1 {
+		t.Errorf("%+v, %v; want the joules of the time between the first and the last sample", s.Jobs, err)
+	}
+}
+
+// An exporter that is killed, as one that the machine had no memory for, has shown figures
+// that the next one goes on from: a counter that falls looks like one that begins at 0.
+func TestAnExporterThatIsKilledSetsNoJobsJoulesBack(t *testing.T) {
+	dir := machineWithAJob(t)
 	const series = `pitchpipe_job_energy_joules_total{manager="local",job_id="killed"`
 	last := 0.0
 	for range 3 {
