@@ -2,6 +2,8 @@ package sampler
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -97,9 +99,8 @@ type inode struct {
 	number uint64
 }
 
-// inodeOf is that of the cgroup that stands for a job; the zero value = unknown.
-func (s *Sampler) inodeOf(f attrib.Found) inode {
-	dir := firstDir(f)
+// inodeOf is that of a cgroup; the zero value = unknown.
+func (s *Sampler) inodeOf(dir string) inode {
 	found, _ := collector.Get(s.worker(finding), func() (inode, error) {
 		var st unix.Stat_t
 		if err := unix.Stat(dir, &st); err != nil {
@@ -110,20 +111,23 @@ func (s *Sampler) inodeOf(f attrib.Found) inode {
 	return found
 }
 
-// counted is what an earlier exporter counted for a job in that cgroup that ran when it ended.
-func (s *Sampler) counted(in inode, key attrib.Key) (was window.Attempt, ok bool) {
-	was, ok = s.earlier[in]
-	return was, ok && was.Job.Manager == key.Manager && was.Job.ID == key.ID
+// counted reports in which cgroup of a job that ran when it ended an earlier exporter counted.
+func (s *Sampler) counted(f attrib.Found) (in inode, ok bool) {
+	for in, was := range s.earlier {
+		if was.Job.Manager == f.Key.Manager && was.Job.ID == f.Key.ID && slices.Contains(slices.Collect(maps.Values(f.Dirs)), in.dir) && s.inodeOf(in.dir) == in {
+			return in, true
+		}
+	}
+	return s.inodeOf(firstDir(f)), false
 }
 
 // resume gives a job the joules that an earlier exporter counted for it, and reports
 // whether there were any. It does not forget them.
-func (s *Sampler) resume(j *job) bool {
-	j.inode = s.inodeOf(j.found)
-	was, ok := s.counted(j.inode, j.stored)
-	if !ok {
+func (s *Sampler) resume(j *job) (ok bool) {
+	if j.inode, ok = s.counted(j.found); !ok {
 		return false
 	}
+	was := s.earlier[j.inode]
 	j.was, j.joules = was, was.Joules
 	j.reports.saves = was.Job.Saves // a reader that starts again repeats them
 	if !j.counted && was.Job.Attempt > 0 && j.stored.Manager != attrib.Local {

@@ -105,6 +105,9 @@ func (s *Sampler) discover(ctx context.Context) {
 			s.number(j, f.Found)
 			changed, cpus := !maps.Equal(j.found.Dirs, f.Dirs), j.cpus
 			j.found = f.Found
+			if changed {
+				j.inode = cmp.Or(s.inodeOf(firstDir(f.Found)), j.inode)
+			}
 			if f.looked {
 				j.cpus = f.cpus
 			}
@@ -184,7 +187,7 @@ func (s *Sampler) take(ctx context.Context, f scanned, now time.Time) {
 		first = now
 	}
 	wire := api.Job{
-		Manager: j.stored.Manager, ID: j.stored.ID, Attempt: j.stored.Attempt, UID: j.uid, Cgroup: firstDir(f.Found), Started: now,
+		Manager: j.stored.Manager, ID: j.stored.ID, Attempt: j.stored.Attempt, UID: j.uid, Cgroup: cmp.Or(j.inode.dir, firstDir(f.Found)), Started: now,
 		First: first, Saves: was.Saves, Saved: was.Saved, Heard: was.Heard,
 	}
 	if err := s.store.Begin(window.Attempt{
@@ -230,7 +233,7 @@ func (s *Sampler) describe(j *job) {
 			absent = append(absent, collector.Source(n.name, "", err))
 		}
 	}
-	s.store.Describe(j.stored, j.uid, firstDir(j.found), schema, absent)
+	s.store.Describe(j.stored, j.uid, cmp.Or(j.inode.dir, firstDir(j.found)), j.inode.number, schema, absent)
 }
 
 func (j *job) close() {

@@ -84,6 +84,28 @@ func restarted(t *testing.T) (w *world, b *burn, before float64, saved sampler.S
 }
 
 // One that is found late, as where its user's directory was not readable at first.
+// A job is often seen before the last of its cgroups is made, and which of them stands for it
+// changes then.
+func TestAJobWhoseCgroupsCameOneByOneKeepsItsJoules(t *testing.T) {
+	t.Parallel()
+	v1, v2 := t.TempDir(), t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		b := &burn{from: time.Now(), cores: 2, dirs: map[string]string{"cpuacct": v1}, confirmed: true, attempt: 1}
+		w.jobs[slurm("42")] = b
+		cfg := sampler.Config{Keep: true, Boot: "this"}
+		s, _ := runWith(t, w, cfg)
+		wait(time.Second)
+		w.change(func() { b.dirs = map[string]string{"cpuacct": v1, "unified": v2} })
+		wait(10 * time.Second)
+		cfg.Earlier = s.Snapshot().State
+		again, _ := runWith(t, w, cfg)
+		if before, after := cfg.Earlier.Jobs[0].Joules.Total(), again.Snapshot().State.Jobs[0].Joules.Total(); len(again.Snapshot().State.Jobs) != 1 || after < before || before == 0 {
+			t.Errorf("%v J after %v J", after, before)
+		}
+	})
+}
+
 func TestAJobThatIsFoundLateAfterARestartPaysForNothingTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -78,7 +78,7 @@ func (s *Sampler) isLeftover(f scanned) bool {
 	case !known && (s.started || !f.empty):
 		return false
 	case !known:
-		if _, counted := s.counted(s.inodeOf(f.Found), f.Key); counted {
+		if _, counted := s.counted(f.Found); counted {
 			return false
 		}
 	}

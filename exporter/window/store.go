@@ -168,11 +168,11 @@ func (s *Store) Charge(key attrib.Key, joules energy.Joules) {
 	s.change(key, func(a *attempt) { a.Joules = joules })
 }
 
-// Describe changes what became known after the beginning: the user, the cgroup, the
-// schema, and which sources cannot measure the job.
-func (s *Store) Describe(key attrib.Key, uid uint32, cgroup, schema string, absent []api.Source) {
+// Describe changes what became known after the beginning: the user, the cgroup with its inode,
+// the schema, and which sources cannot measure the job.
+func (s *Store) Describe(key attrib.Key, uid uint32, cgroup string, inode uint64, schema string, absent []api.Source) {
 	s.change(key, func(a *attempt) {
-		a.Job.UID, a.Job.Cgroup, a.Schema, a.Job.Absent = uid, cgroup, schema, absent
+		a.Job.UID, a.Job.Cgroup, a.Inode, a.Schema, a.Job.Absent = uid, cgroup, inode, schema, absent
 	})
 }
 
