@@ -73,8 +73,8 @@ func (s *Sampler) discover(ctx context.Context) {
 	now := time.Now()
 	s.discovered = now
 	found, err := s.look(ctx)
-	if err != nil {
-		return // nothing is known of any
+	if err != nil || ctx.Err() != nil {
+		return // nothing is known of any, or not all: the scan was cut short
 	}
 	seen := map[attrib.Key]bool{}
 	for _, f := range found {
@@ -124,9 +124,6 @@ func (s *Sampler) discover(ctx context.Context) {
 			}
 			s.checkEmpty(j, now, f.anyone)
 		}
-	}
-	if ctx.Err() != nil {
-		return // the scan was cut short: what is missing need not be gone
 	}
 	maps.DeleteFunc(s.leftovers, func(key attrib.Key, _ leftover) bool { return !seen[key] })
 	for key, j := range s.jobs {

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,6 +86,50 @@ func restarted(t *testing.T) (w *world, b *burn, before float64, saved sampler.S
 }
 
 // One that is found late, as where its user's directory was not readable at first.
+// cut is a world in which the exporter is stopped in the middle of a look for jobs.
+type cut struct {
+	*world
+	stop func()
+	now  atomic.Bool
+}
+
+func (c *cut) Scan(ctx context.Context) []attrib.Found {
+	out := c.world.Scan(ctx)
+	if c.now.Load() {
+		c.stop()
+		for i := range out {
+			out[i].Dirs = maps.Clone(out[i].Dirs)
+			delete(out[i].Dirs, "unified") // it was not looked at any more
+		}
+	}
+	return out
+}
+
+func TestAStopInTheMiddleOfALookForJobsLosesNoJoules(t *testing.T) {
+	t.Parallel()
+	v1, v2 := t.TempDir(), t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := &cut{world: newWorld()}
+		w.jobs[slurm("42")] = &burn{from: time.Now(), cores: 2, dirs: map[string]string{"cpuacct": v1, "unified": v2}, confirmed: true, attempt: 1}
+		cfg := sampler.Config{Keep: true, Boot: "this", Cores: 4}
+		s := sampler.New(cfg, w, []collector.Collector{counter{w.world}}, w, energy.NewModeller(energy.Model{Idle: 40, Max: 120}), window.New(window.Config{}))
+		ctx, stop := context.WithCancel(t.Context())
+		w.stop = stop
+		go func() { _ = s.Run(ctx) }() // it returns none
+		wait(10*time.Second + time.Millisecond)
+		w.now.Store(true)
+		wait(time.Second)
+		cfg.Earlier = s.Snapshot().State
+		if got := cfg.Earlier.Jobs[0].Job.Cgroup; got != v2 || cfg.Earlier.At.Before(w.start.Add(10100*time.Millisecond)) {
+			t.Errorf("the job is in %s at %v, want %s as before the stop", got, cfg.Earlier.At.Sub(w.start), v2)
+		}
+		again, _ := runWith(t, w.world, cfg)
+		if before, after := cfg.Earlier.Jobs[0].Joules.Total(), again.Snapshot().State.Jobs[0].Joules.Total(); after < before || before == 0 {
+			t.Errorf("%v J after %v J", after, before)
+		}
+	})
+}
+
 // A job is often seen before the last of its cgroups is made, and which of them stands for it
 // changes then.
 func TestAJobWhoseCgroupsCameOneByOneKeepsItsJoules(t *testing.T) {
