@@ -2,12 +2,14 @@ package sampler_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"math"
 	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -236,4 +238,81 @@ func TestCardsThatAreNotReadAreGuessedForAWhileAndThenTheJoulesAreMissing(t *tes
 			t.Errorf("known %v; node %.0f J, want the meter's %.0f", known(), node, want)
 		}
 	})
+}
+
+// gappy is a meter that lacks a time at each interval in which it is told to.
+type gappy struct {
+	*energy.Modeller
+	lacks atomic.Bool
+}
+
+func (g *gappy) Settle(a energy.Activity) (energy.Split, bool) {
+	s, ok := g.Modeller.Settle(a)
+	s.Lacks = g.lacks.Load()
+	return s, ok
+}
+
+// Of a time of which the meter, or the cards, say nothing any more, a job's sum lacks what it took:
+// it has none until its end, whatever exporter goes on with it.
+func TestAJobWhoseJoulesLackATimeHasNoneUntilItsEndAlsoAfterARestart(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name             string
+		meter, cards     bool // which lacks the time
+		joules, gpuKnown bool // afterwards
+	}{
+		{"neither", false, false, true, true},
+		{"the meter", true, false, false, true},
+		{"the cards when the exporter is stopped", false, true, false, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				w, key := newWorld(), local("7")
+				w.jobs[key] = &burn{from: time.Now(), cores: 2, dirs: map[string]string{"unified": dir}, confirmed: true}
+				var kept sampler.State
+				meter := &gappy{}
+				start := func() (*window.Store, func()) {
+					store, c := window.New(window.Config{}), &cards{from: time.Now(), dir: dir, all: 1, own: time.Now()}
+					meter.Modeller = energy.NewModeller(energy.Model{Idle: 40, Max: 120})
+					cfg := sampler.Config{Cores: 4, GPUs: c.total, Keep: true, Boot: "this", Earlier: kept}
+					s := sampler.New(cfg, w, []collector.Collector{counter{w}, c}, w, meter, store)
+					ctx, stop := context.WithCancel(t.Context())
+					go func() { _ = s.Run(ctx) }() // it returns none
+					return store, func() {
+						c.set(func() { c.blind = tc.cards })
+						wait(3 * time.Second)
+						stop()
+						synctest.Wait()
+						text, err := json.Marshal(s.Snapshot().State)
+						if err = errors.Join(err, json.Unmarshal(text, &kept)); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				_, stop := start()
+				wait(3500 * time.Millisecond)
+				meter.lacks.Store(tc.meter)
+				wait(time.Second)
+				meter.lacks.Store(false)
+				stop()
+				tc.cards = false
+				store, stop := start()
+				wait(5500 * time.Millisecond)
+				last := see(t, store, "7").Samples
+				_, joules := last[len(last)-1].Values[api.ColJoules]
+				_, gpu := last[len(last)-1].Values[api.ColGPUJoules]
+				if joules != tc.joules || gpu != tc.gpuKnown {
+					t.Errorf("joules known %v, of cards %v; want %v and %v", joules, gpu, tc.joules, tc.gpuKnown)
+				}
+				w.change(func() { w.jobs[key].to = time.Now() })
+				wait(2 * time.Second)
+				if v := store.Named(store.Latest()[0]); (v[api.ColJoules] > 0) != tc.joules {
+					t.Errorf("at its end it has %v J", v[api.ColJoules])
+				}
+				stop()
+			})
+		})
+	}
 }

@@ -149,17 +149,25 @@ func (s *Sampler) source(j *job) string {
 	return s.meter.Source()
 }
 
+// kept is what a later exporter, or start of the job, goes on from: what the cards took while they
+// were not known it will not learn.
+func (j *job) kept() energy.Joules {
+	return j.joules.Plus(energy.Joules{GPULacks: math.IsNaN(j.values[api.ColGPUJoules])})
+}
+
 // addEnergy puts the joules into a sample. While those of the job's graphics cards are
-// not known neither is the sum, which would lack them.
+// not known neither is the sum, which would lack them; nor is one that lacks some for good.
 func (j *job) addEnergy(out collector.Values, joules float64) {
 	out[api.ColJoules] = joules
 	cards, ok := j.values[api.ColGPUJoules]
 	switch {
-	case !ok:
-	case math.IsNaN(cards), !j.fresh[api.ColGPUJoules] && !j.gone:
+	case j.joules.GPULacks, ok && (math.IsNaN(cards) || !j.fresh[api.ColGPUJoules] && !j.gone):
 		out[api.ColJoules], out[api.ColGPUJoules] = math.NaN(), math.NaN()
-	default:
+	case ok:
 		out[api.ColGPUJoules] = j.joules.GPU + j.pendingGPU()
+	}
+	if j.joules.Lacks {
+		out[api.ColJoules] = math.NaN()
 	}
 }
 

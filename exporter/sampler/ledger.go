@@ -58,15 +58,16 @@ func (l *ledger) settle(meter energy.Meter, unread error, now time.Time, cpu nod
 	}
 	ofJobs := 0.0
 	for i, joules := range l.book.Add(split, act, uses) {
-		joules.GPU = charged[i].pendingGPU()
+		joules.GPU, joules.Lacks = charged[i].pendingGPU(), split.Lacks
 		ofJobs += joules.GPU
 		charged[i].charge(joules, uses[i], act.Elapsed)
 		l.users[charged[i].uid] = l.users[charged[i].uid].Plus(joules)
 	}
 	l.book.AddGPUs(l.cards.took(), ofJobs)
 	seconds := act.Elapsed.Seconds()
-	l.covered += seconds
-	l.known = true
+	if l.known = true; !split.Lacks {
+		l.covered += seconds
+	}
 	l.rates.add(split.Active(), max(act.Busy, sum.CPUSeconds), split.Idle, max(float64(cpu.Cores), sum.Cores)*seconds)
 	l.close(now, cpu)
 	return nil

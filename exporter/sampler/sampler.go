@@ -216,7 +216,7 @@ func (s *Sampler) tick(ctx context.Context) {
 			s.end(j, began)
 			continue
 		}
-		s.store.Charge(j.stored, j.joules)
+		s.store.Charge(j.stored, j.kept())
 		s.store.Append(j.stored, began, s.complete(j, began, j.joules.Total()), nil)
 	}
 	s.store.Prune(began)
@@ -229,7 +229,7 @@ func (s *Sampler) readable() bool { return s.cpuFault == "" }
 
 // end writes the last sample of a job that went.
 func (s *Sampler) end(j *job, now time.Time) {
-	s.store.Charge(j.stored, j.joules)
+	s.store.Charge(j.stored, j.kept())
 	s.store.End(j.stored, j.goneAt, s.complete(j, now, j.joules.Total()))
 	s.ended[j.stored] = j.reports
 	j.close()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"time"
 
@@ -19,11 +20,12 @@ type counter struct {
 	pkg       int       // Whole = of no one socket
 	read      func() (uint64, error)
 	close     func() error // nil = nothing is open
-	// grew returns the joules between two readings.
+	// grew returns the joules between two readings; NaN = unknown for good.
 	grew  func(last, now uint64, since time.Duration) float64
 	every time.Duration // the longest time between two readings; 0 = any
 
 	joules  float64       // since the meter was opened; never falls
+	lacks   bool          // some since the last Settle
 	last    uint64        // reading
 	seen    bool          // there is one
 	since   time.Duration // the last reading
@@ -39,7 +41,11 @@ func (c *counter) update(elapsed time.Duration) error {
 		return fmt.Errorf("%s: %w", c.name, err)
 	}
 	if c.seen {
-		c.joules += c.grew(c.last, now, c.since)
+		grew := c.grew(c.last, now, c.since)
+		if math.IsNaN(grew) {
+			grew, c.lacks = 0, true
+		}
+		c.joules += grew
 	}
 	c.last, c.seen, c.since = now, true, 0
 	return nil
@@ -82,6 +88,9 @@ func growing(unit float64) func(last, now uint64, _ time.Duration) float64 {
 
 // integrated is for sensors of power in microwatts.
 func integrated(last, now uint64, since time.Duration) float64 {
+	if since > collector.Bridge {
+		return math.NaN()
+	}
 	return (float64(last) + float64(now)) / 2 / 1e6 * since.Seconds()
 }
 

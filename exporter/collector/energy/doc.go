@@ -13,7 +13,8 @@
 //   - rapl: the package and DRAM zones of the powercap tree, repaired when a counter wraps.
 //     prometheus/procfs does not repair, and fails as a whole if one zone's range is unreadable;
 //   - bmc: pm_counters of the controller of a Cray node;
-//   - hwmon: sensors of the board. SENSORS.md lists those that count, --energy.hwmon adds some;
+//   - hwmon: sensors of the board. SENSORS.md lists those that count, --energy.hwmon adds some.
+//     What power was over more than collector.Bridge without a reading is unknown (Split.Lacks);
 //   - modelled: idle watts, plus a part of the rest up to the maximum in proportion to the busy
 //     share of the cores: right on average and wrong on any one job.
 //

@@ -79,6 +79,8 @@ type Split struct {
 	Total float64
 	Idle  float64 // what the node would have taken without work, at most Total
 	Parts []Part  // that sum to both
+	// Lacks means that some of its energy is unknown for good: a sum lacks it from now on.
+	Lacks bool
 	// WithGPUs means that the meter counts the graphics cards too, and that Activity.GPUs
 	// was subtracted.
 	WithGPUs bool

@@ -98,8 +98,12 @@ func TestASensorCountsAsItsRuleSays(t *testing.T) {
 			}
 			var text []string
 			for i := range 3 {
-				s, _, err := step(t.Context(), m, energy.Activity{Elapsed: time.Duration(i) * 10 * time.Second, Cores: 4})
-				if err != nil || i > 0 && s.WithGPUs != tc.gpus {
+				var err error
+				for range 5 { // sensors of power are read as often
+					err = errors.Join(err, m.Read(t.Context(), time.Duration(i)*2*time.Second))
+				}
+				s, _ := m.Settle(energy.Activity{Elapsed: time.Duration(i) * 10 * time.Second, Cores: 4})
+				if err != nil || i > 0 && (s.WithGPUs != tc.gpus || s.Lacks) {
 					t.Errorf("%+v, %v; want with cards %v", s, err, tc.gpus)
 				}
 				if i < 2 {
@@ -177,6 +181,29 @@ func TestRulesAboutSensorsAreChecked(t *testing.T) {
 		if _, err := energy.ParseSensors(bad); !errors.Is(err, energy.ErrSensor) {
 			t.Errorf("%q: %v, want %v", bad, err, energy.ErrSensor)
 		}
+	}
+}
+
+// What a sensor of power showed before and after a long time says nothing of the time between.
+func TestPowerIsNotIntegratedOverALongGap(t *testing.T) {
+	t.Parallel()
+	sensors := energy.Sensors{{Chip: "power_meter", As: energy.Node}}
+	m, err := energy.NewHWMon(plant(t, map[string]string{"class/hwmon/hwmon0/name": "power_meter", "class/hwmon/hwmon0/power1_average": "100000000"}), sensors, energy.Model{Idle: 90})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, tc := range []struct {
+		elapsed time.Duration
+		joules  float64
+		lacks   bool
+	}{{0, 0, false}, {5 * time.Second, 500, false}, {time.Minute, 0, true}, {time.Second, 100, false}} {
+		s, _, err := step(t.Context(), m, energy.Activity{Elapsed: tc.elapsed, Cores: 4})
+		if err != nil || s.Total != tc.joules || s.Lacks != tc.lacks {
+			t.Errorf("step %d: %+v, %v; want %v J, lacking some: %v", i, s, err, tc.joules, tc.lacks)
+		}
+	}
+	if watts, basis := m.IdleWatts(); watts != 90 { // that of the gap, 0 W, was learned
+		t.Errorf("%v W idle, %s", watts, basis)
 	}
 }
 

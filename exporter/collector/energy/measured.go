@@ -142,31 +142,36 @@ func (m *Measured) Settle(a Activity) (Split, bool) {
 		m.cards.begin(a)
 	}
 	var parts []Part
+	lacks := false
 	for _, c := range m.counted {
 		p := Part{Component: c.component, Package: c.pkg, Total: c.joules - c.settled}
-		c.settled = c.joules
+		lacks = lacks || c.lacks
 		m.learn(c, &p, a)
+		c.settled, c.lacks = c.joules, false
 		watts, _ := c.idle.now()
 		p.Idle = min(watts*a.Elapsed.Seconds(), p.Total)
 		parts = append(parts, p)
 	}
 	s := split(parts)
+	s.Lacks = lacks
 	if s.WithGPUs = m.cards != nil; s.WithGPUs {
-		m.cards.end()
+		m.cards.end(lacks)
 	}
 	return s, true
 }
 
 // learn takes the graphics cards out of a part that includes them, and learns from the rest.
 func (m *Measured) learn(c *counter, p *Part, a Activity) {
+	calm := !c.lacks
 	if m.cards != nil && p.Component == Node {
 		p.Total -= m.cards.take(p.Total)
-		if !m.cards.rest() {
-			c.idle.stir()
-			return
-		}
+		calm = calm && m.cards.rest()
 	}
-	c.idle.add(p.Total, a.share(a.of(p.Package)), a)
+	if calm {
+		c.idle.add(p.Total, a.share(a.of(p.Package)), a)
+	} else {
+		c.idle.stir()
+	}
 }
 
 // Zones lists what each counter counted.

@@ -7,6 +7,9 @@ type Joules struct {
 	// DRAMActive and DRAMIdle are the DRAM's part of these two.
 	DRAMActive, DRAMIdle float64
 	GPU                  float64 // of graphics cards, besides both
+	// Lacks means that a time is left out of which nothing is known, but for the cards' part,
+	// and GPULacks the same of that.
+	Lacks, GPULacks bool
 }
 
 // Total returns the sum of all parts, in joules.
@@ -17,6 +20,7 @@ func (j Joules) Plus(o Joules) Joules {
 	return Joules{
 		Active: j.Active + o.Active, Idle: j.Idle + o.Idle,
 		DRAMActive: j.DRAMActive + o.DRAMActive, DRAMIdle: j.DRAMIdle + o.DRAMIdle, GPU: j.GPU + o.GPU,
+		Lacks: j.Lacks || o.Lacks, GPULacks: j.GPULacks || o.GPULacks,
 	}
 }
 
