@@ -81,9 +81,6 @@ func (s *pages) addJob(snap *sampler.Snapshot, l window.Latest) {
 	}
 	add("pitchpipe_job_start_time_seconds", float64(began.UnixMilli())/1e3)
 	add("pitchpipe_job_ended", truth(l.Job.Ended))
-	if !l.Joules.Lacks {
-		add("pitchpipe_job_energy_idle_joules_total", l.Joules.Idle, l.Source)
-	}
 	parts := l.Joules
 	for i, v := range l.Values {
 		switch c := s.columns[i]; {
@@ -128,6 +125,7 @@ const jobParts = "pitchpipe_job_energy_component_joules_total"
 // addParts writes what a job's joules are made of; source is that of what the meter counts.
 func addParts(add func(name string, v float64, values ...string), j energy.Joules, base energy.Component, source string) {
 	if !j.Lacks {
+		add("pitchpipe_job_energy_idle_joules_total", j.Idle, source)
 		add(jobParts, j.Active-j.DRAMActive, string(base), "active", source)
 		add(jobParts, j.Idle-j.DRAMIdle, string(base), "idle", source)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"pitchpipe/exporter/attrib"
+	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/collector/node"
 )
@@ -141,13 +142,8 @@ func growth(from, to float64) float64 {
 // errCards means that what is left for the jobs is not known.
 var errCards = errors.New("the meter counts the graphics cards too, and they are not read any more")
 
-const (
-	// guessed is the age from which on what the cards took since their last reading is a
-	// guess: they are read at least each two seconds.
-	guessed = 5 * time.Second
-	// lost is the age from which on that guess is not believed.
-	lost = 30 * time.Second
-)
+// lost is the age from which on the cards' last reading does not help to guess what they take.
+const lost = 30 * time.Second
 
 // cards follows what all graphics cards take from one reading of them to the next, which
 // come when they come, so that a meter that counts the cards too gets what they took
@@ -199,7 +195,7 @@ func (c *cards) took() float64 {
 
 // guess reports whether it is unknown what the cards take now.
 func (c *cards) guess(now time.Time) bool {
-	return c.there && (!c.rated || !c.shown || now.Sub(c.at) > guessed)
+	return c.there && (!c.rated || !c.shown || now.Sub(c.at) > collector.Bridge)
 }
 
 // missing is an error where the meter counts cards that are unknown now. What

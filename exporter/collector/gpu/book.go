@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/gpu/card"
 )
 
@@ -45,17 +46,15 @@ const remember = 60
 
 // Book adds up readings. It belongs to one goroutine.
 type Book struct {
-	bridge   time.Duration
 	at       time.Time
 	accounts map[string]*Account
 	charges  map[int]*Charge
 	order    []string
 }
 
-// NewBook returns an empty book; it integrates power between readings that are at most
-// bridge apart.
-func NewBook(bridge time.Duration) *Book {
-	return &Book{bridge: bridge, accounts: map[string]*Account{}, charges: map[int]*Charge{}}
+// NewBook returns an empty book.
+func NewBook() *Book {
+	return &Book{accounts: map[string]*Account{}, charges: map[int]*Charge{}}
 }
 
 // Add takes the next reading, unless it is not younger than the last.
@@ -81,8 +80,8 @@ func (b *Book) Add(r card.Reading) {
 			a = &Account{}
 			b.accounts[d.UUID] = a
 		} else {
-			used, partial = a.took(d, r.At, b.bridge)
-			busy, gapped = a.worked(d, r.At, b.bridge)
+			used, partial = a.took(d, r.At)
+			busy, gapped = a.worked(d, r.At)
 		}
 		before := a.users
 		a.Device, a.gone, a.users = d, 0, nil
@@ -123,7 +122,7 @@ func (b *Book) all() (joules float64, lost bool) {
 
 // took adds the joules since the last reading that showed some and returns them; partial means
 // that some were left out for good. A counter that fell began again from 0 with the driver.
-func (a *Account) took(d card.Device, at time.Time, bridge time.Duration) (joules float64, partial bool) {
+func (a *Account) took(d card.Device, at time.Time) (joules float64, partial bool) {
 	since := at.Sub(a.since)
 	switch {
 	case d.Joules == nil && d.Watts == nil: // a later reading may show what passed
@@ -132,7 +131,7 @@ func (a *Account) took(d card.Device, at time.Time, bridge time.Duration) (joule
 		if joules = *d.Joules - *a.told.Joules; joules < 0 {
 			joules = *d.Joules
 		}
-	case since <= bridge && d.Watts != nil && a.told.Watts != nil:
+	case since <= collector.Bridge && d.Watts != nil && a.told.Watts != nil:
 		joules = (*d.Watts + *a.told.Watts) / 2 * since.Seconds()
 	default:
 		return 0, true
@@ -143,9 +142,9 @@ func (a *Account) took(d card.Device, at time.Time, bridge time.Duration) (joule
 }
 
 // worked does the same with the busy seconds.
-func (a *Account) worked(d card.Device, at time.Time, bridge time.Duration) (busy float64, gapped bool) {
+func (a *Account) worked(d card.Device, at time.Time) (busy float64, gapped bool) {
 	since := at.Sub(a.looked)
-	if d.Busy == nil || since > bridge {
+	if d.Busy == nil || since > collector.Bridge {
 		return 0, d.Busy != nil
 	}
 	busy = *d.Busy * since.Seconds()

@@ -73,7 +73,7 @@ func TestJoulesOfAGPU(t *testing.T) {
 		{"unless that comes late", []card.Reading{counted(0, 0, 1), mute(counted(3, 50, 1)), counted(6, 100, 1)}, 100, 6, false, true},
 		{"an older reading is dropped", []card.Reading{counted(5, 100), counted(4, 50), counted(6, 130)}, 30, 1, false, false},
 	} {
-		b := gpu.NewBook(5 * time.Second)
+		b := gpu.NewBook()
 		for _, r := range tc.readings {
 			b.Add(r)
 		}
@@ -122,7 +122,7 @@ func TestAJobWhoseJoulesLackATimeHasNoneUntilItsEnd(t *testing.T) {
 
 func TestProcessesShareTheGPUThatTheyAreOn(t *testing.T) {
 	t.Parallel()
-	b := gpu.NewBook(5 * time.Second)
+	b := gpu.NewBook()
 	b.Add(counted(0, 0, 1))
 	b.Add(counted(1, 100, 1))
 	b.Add(counted(2, 200, 1, 2))
@@ -146,7 +146,7 @@ func TestInstancesShareByTheirMultiprocessors(t *testing.T) {
 			{UUID: "m3", SMs: 20, Processes: &[]card.Process{}},
 		}}}}
 	}
-	b := gpu.NewBook(5 * time.Second)
+	b := gpu.NewBook()
 	b.Add(split(0, 0))
 	b.Add(split(1, 80))
 	if c := b.Charges(); c[1].Joules != 20 || c[2].Joules != 30 || c[3].Joules != 30 {
@@ -157,7 +157,7 @@ func TestInstancesShareByTheirMultiprocessors(t *testing.T) {
 func TestProcessesAreChargedNoMoreThanTheGPUsUsed(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		b := gpu.NewBook(5 * time.Second)
+		b := gpu.NewBook()
 		now, joules, before := 0.0, 0.0, 0.0
 		for range rapid.IntRange(2, 20).Draw(t, "readings") {
 			now += rapid.Float64Range(0.1, 10).Draw(t, "seconds")

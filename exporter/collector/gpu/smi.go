@@ -85,7 +85,7 @@ func (s SMI) Run(ctx context.Context, emit func(card.Reading)) error {
 
 // askProcesses returns nil if no answer comes in time.
 func askProcesses(ctx context.Context, path string) map[string][]card.Process {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second) // with an interval less than bridge: no reading is taken meanwhile
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second) // with an interval less than collector.Bridge: no reading is taken meanwhile
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "--query-compute-apps=gpu_uuid,pid,used_memory", "--format=csv,noheader,nounits")
 	cmd.WaitDelay = 500 * time.Millisecond

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"pitchpipe/exporter/collector"
 	"pitchpipe/exporter/collector/gpu/card"
 )
 
@@ -81,7 +80,7 @@ func (s *Source) Try(ctx context.Context, patience time.Duration) error {
 	var why []error
 	for _, b := range s.backends {
 		within, cancel := context.WithTimeout(ctx, patience)
-		book := NewBook(collector.Bridge)
+		book := NewBook()
 		err := b.Run(within, func(r card.Reading) {
 			s.take(b, book, r)
 			cancel()
@@ -112,7 +111,7 @@ func (s *Source) take(b Backend, book *Book, r card.Reading) {
 // Run reads until ctx ends. A backend that gave readings and ended is started again. After one
 // that gives none the next is tried, and after the last the first again, later.
 func (s *Source) Run(ctx context.Context) error {
-	book := NewBook(collector.Bridge)
+	book := NewBook()
 	for ctx.Err() == nil {
 		for _, b := range s.backends {
 			s.use(ctx, b, book)
