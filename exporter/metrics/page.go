@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,16 +65,7 @@ func (f *family) add(v float64, job []byte, values ...string) {
 	if job != nil || len(values) > 0 {
 		f.body = append(f.body, '}')
 	}
-	f.body = append(f.body, ' ')
-	switch {
-	case math.IsInf(v, 1):
-		f.body = append(f.body, "+Inf"...)
-	case math.IsInf(v, -1):
-		f.body = append(f.body, "-Inf"...)
-	default:
-		f.body = strconv.AppendFloat(f.body, v, 'g', -1, 64)
-	}
-	f.body = append(f.body, '\n')
+	f.body = append(strconv.AppendFloat(append(f.body, ' '), v, 'g', -1, 64), '\n')
 }
 
 // jobLabels writes the labels that all series of a job begin with.
