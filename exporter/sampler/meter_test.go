@@ -185,6 +185,27 @@ func TestWhileTheMeterFailsJoulesAreMissingAndItIsSaidWhy(t *testing.T) {
 	})
 }
 
+func TestAJobThatEndsWhileTheMeterFailsHasNoJoules(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.begin("a", 1)
+		z := &zoned{Modeller: energy.NewModeller(energy.Model{Idle: 40, Max: 120}), t: t}
+		_, store, _ := runZoned(t, w, z)
+		wait(5500 * time.Millisecond)
+		z.set(nil, syscall.EIO)
+		wait(time.Minute)
+		w.end("a")
+		wait(2 * time.Second)
+		z.set(nil, nil)
+		wait(2 * time.Second)
+		last := store.Latest()[0]
+		if v, known := store.Named(last)[api.ColJoules]; !last.Job.Ended || known {
+			t.Errorf("ended %v with %v J, of which a minute is missing", last.Job.Ended, v)
+		}
+	})
+}
+
 func TestAMeterThatHangsIsAskedNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

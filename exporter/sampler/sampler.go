@@ -229,6 +229,8 @@ func (s *Sampler) readable() bool { return s.cpuFault == "" }
 
 // end writes the last sample of a job that went.
 func (s *Sampler) end(j *job, now time.Time) {
+	// What it took while the meter failed is charged to others, or to none.
+	j.joules.Lacks = j.joules.Lacks || s.ledger.fault != ""
 	s.store.Charge(j.stored, j.kept())
 	s.store.End(j.stored, j.goneAt, s.complete(j, now, j.joules.Total()))
 	s.ended[j.stored] = j.reports
@@ -254,7 +256,7 @@ func (s *Sampler) complete(j *job, now time.Time, joules float64) collector.Valu
 		out[api.ColNodeBusy] = max(s.cpu.Busy-j.base.Busy, 0)
 		out[api.ColNodeSteal] = max(s.cpu.Steal-j.base.Steal, 0)
 	}
-	if s.ledger.knows(now, s.cfg.Interval) {
+	if s.ledger.knows(now, s.cfg.Interval) || j.joules.Lacks {
 		j.addEnergy(out, joules)
 	}
 	return out
