@@ -144,7 +144,8 @@ func (s *Scanner) Sources() []api.Source {
 	return []api.Source{cgroups, stepd, environ}
 }
 
-// Scan lists the jobs of the node, in the order of their keys.
+// Scan lists the jobs of the node, in the order of their keys. When ctx ends it has a part of them,
+// and of their cgroups, and is the last.
 func (s *Scanner) Scan(ctx context.Context) []Found {
 	jobs := map[Key]*Found{}
 	clear(s.dirs)
@@ -171,11 +172,9 @@ func (s *Scanner) Scan(ctx context.Context) []Found {
 		}
 		out = append(out, *f)
 	}
-	if ctx.Err() == nil { // else what is missing need not be gone
-		maps.DeleteFunc(s.aliases, func(_ string, a *alias) bool { return a.seen != s.round })
-		maps.DeleteFunc(s.contained, func(_ Key, round uint64) bool { return round != s.round })
-		maps.DeleteFunc(s.incarnations, func(k Key, _ *incarnation) bool { return jobs[k] == nil })
-	}
+	maps.DeleteFunc(s.aliases, func(_ string, a *alias) bool { return a.seen != s.round })
+	maps.DeleteFunc(s.contained, func(_ Key, round uint64) bool { return round != s.round })
+	maps.DeleteFunc(s.incarnations, func(k Key, _ *incarnation) bool { return jobs[k] == nil })
 	slices.SortFunc(out, func(a, b Found) int {
 		return cmp.Or(cmp.Compare(a.Key.Manager, b.Key.Manager), cmp.Compare(a.Key.ID, b.Key.ID), a.Key.Attempt-b.Key.Attempt)
 	})

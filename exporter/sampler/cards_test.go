@@ -240,7 +240,7 @@ func TestCardsThatAreNotReadAreGuessedForAWhileAndThenTheJoulesAreMissing(t *tes
 	})
 }
 
-// gappy is a meter that lacks a time at each interval in which it is told to.
+// gappy is a meter of whose intervals those lack a time that a test chooses.
 type gappy struct {
 	*energy.Modeller
 	lacks atomic.Bool

@@ -47,10 +47,5 @@ func (c *cards) take(joules float64) float64 {
 // work for the cards.
 func (c *cards) rest() bool { return c.calm && c.owed == 0 }
 
-// end bounds what is owed. A meter that lacks a time will not show what the cards took in it.
-func (c *cards) end(lacks bool) {
-	c.owed = min(c.owed, c.watts*owedFor.Seconds())
-	if lacks {
-		c.owed = 0
-	}
-}
+// end bounds what is owed.
+func (c *cards) end() { c.owed = min(c.owed, c.watts*owedFor.Seconds()) }

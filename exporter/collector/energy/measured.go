@@ -131,21 +131,23 @@ func (m *Measured) Settle(a Activity) (Split, bool) {
 	if !m.settled {
 		m.settled = true
 		for _, c := range m.counted {
-			c.settled = c.joules
+			c.settled, c.lacks = c.joules, false
 		}
 		return Split{}, false
 	}
 	if a.Elapsed <= 0 {
 		return Split{}, false
 	}
+	lacks := slices.ContainsFunc(m.counted, func(c *counter) bool { return c.lacks })
+	if lacks {
+		a.GPUs, a.Guessed = 0, true // what the cards took in that time the meter will not show
+	}
 	if m.cards != nil {
 		m.cards.begin(a)
 	}
 	var parts []Part
-	lacks := false
 	for _, c := range m.counted {
 		p := Part{Component: c.component, Package: c.pkg, Total: c.joules - c.settled}
-		lacks = lacks || c.lacks
 		m.learn(c, &p, a)
 		c.settled, c.lacks = c.joules, false
 		watts, _ := c.idle.now()
@@ -155,23 +157,22 @@ func (m *Measured) Settle(a Activity) (Split, bool) {
 	s := split(parts)
 	s.Lacks = lacks
 	if s.WithGPUs = m.cards != nil; s.WithGPUs {
-		m.cards.end(lacks)
+		m.cards.end()
 	}
 	return s, true
 }
 
 // learn takes the graphics cards out of a part that includes them, and learns from the rest.
 func (m *Measured) learn(c *counter, p *Part, a Activity) {
-	calm := !c.lacks
-	if m.cards != nil && p.Component == Node {
+	withCards := m.cards != nil && p.Component == Node
+	if withCards {
 		p.Total -= m.cards.take(p.Total)
-		calm = calm && m.cards.rest()
 	}
-	if calm {
-		c.idle.add(p.Total, a.share(a.of(p.Package)), a)
-	} else {
+	if c.lacks || withCards && !m.cards.rest() {
 		c.idle.stir()
+		return
 	}
+	c.idle.add(p.Total, a.share(a.of(p.Package)), a)
 }
 
 // Zones lists what each counter counted.
