@@ -31,10 +31,6 @@ func remove(ctx context.Context, dir string) error {
 	return remains(dir).Remove(ctx)
 }
 
-// Leftovers lists what there is of the agent in a folder: processes, mounts, control groups
-// and the folder itself.
-func Leftovers(dir string) []string { return remains(dir).List() }
-
 // remains finds processes by the marker, which jobs inherit, or by the control group of
 // an allocation, which stays where a job clears its environment. It reads the allocations
 // once: with the folder their ids are lost.

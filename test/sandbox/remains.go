@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
+
 	"pitchpipe/driver"
 )
 
@@ -26,7 +28,7 @@ type Remains struct {
 	// Cgroups lists the control groups that exist: each process in or below them belongs.
 	Cgroups func() []string
 	// Belongs finds more processes by their environment; nil = none.
-	Belongs func(pid int, env map[string]string) bool
+	Belongs func(p procfs.Proc, env map[string]string) bool
 }
 
 // Processes lists those that belong to the folder and are not dead.
@@ -44,27 +46,21 @@ func (r Remains) Processes() []int {
 			return nil
 		})
 	}
-	entries, _ := os.ReadDir("/proc")
+	all, _ := procfs.AllProcs()
 	var out []int
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == os.Getpid() || Dead(pid) {
+	for _, p := range all {
+		if p.PID == os.Getpid() || Dead(p.PID) {
 			continue
 		}
-		env := environ(pid)
-		if in[pid] || env[r.Marker] == r.Dir || r.Belongs != nil && r.Belongs(pid, env) {
-			out = append(out, pid)
+		env := map[string]string{}
+		vars, _ := p.Environ() // it may be gone
+		for _, kv := range vars {
+			name, value, _ := strings.Cut(kv, "=")
+			env[name] = value
 		}
-	}
-	return out
-}
-
-func environ(pid int) map[string]string {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)) // it may be gone
-	out := map[string]string{}
-	for kv := range strings.SplitSeq(string(text), "\x00") {
-		name, value, _ := strings.Cut(kv, "=")
-		out[name] = value
+		if in[p.PID] || env[r.Marker] == r.Dir || r.Belongs != nil && r.Belongs(p, env) {
+			out = append(out, p.PID)
+		}
 	}
 	return out
 }

@@ -2,12 +2,11 @@ package slurmcluster
 
 import (
 	"context"
-	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/prometheus/procfs"
 
 	"pitchpipe/test/sandbox"
 )
@@ -48,28 +47,16 @@ func remains(dir string, nodes []string) sandbox.Remains {
 			}
 			return out
 		},
-		Belongs: func(pid int, env map[string]string) bool {
-			comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)) // it may be gone
-			switch strings.TrimSpace(string(comm)) {
+		Belongs: func(p procfs.Proc, env map[string]string) bool {
+			comm, _ := p.Comm() // it may be gone
+			switch comm {
 			case "srun": // of a step that someone waits for; it may outlive the cluster
 				return strings.HasPrefix(env["SLURM_CONF"], dir+"/")
 			case "slurmstepd": // it writes its title over its environment, and has logs open
-				return slices.ContainsFunc(open(pid), func(file string) bool { return strings.HasPrefix(file, dir+"/") })
+				open, _ := p.FileDescriptorTargets()
+				return slices.ContainsFunc(open, func(file string) bool { return strings.HasPrefix(file, dir+"/") })
 			}
 			return slices.Contains(nodes, env["SLURMD_NODENAME"])
 		},
 	}
-}
-
-// open lists the files that a process has open.
-func open(pid int) []string {
-	fds := fmt.Sprintf("/proc/%d/fd", pid)
-	var out []string
-	_ = filepath.WalkDir(fds, func(path string, _ fs.DirEntry, _ error) error {
-		if to, err := os.Readlink(path); err == nil {
-			out = append(out, to)
-		}
-		return nil
-	})
-	return out
 }

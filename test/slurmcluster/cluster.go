@@ -113,7 +113,7 @@ func (c *Cluster) up(ctx context.Context) (err error) {
 		if err := c.startDatabase(ctx); err != nil {
 			return err
 		}
-		if err := c.StartDbd(ctx); err != nil {
+		if err := c.startDbd(ctx); err != nil {
 			return err
 		}
 		if err := c.accounts(ctx); err != nil {

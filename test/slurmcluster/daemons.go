@@ -132,11 +132,7 @@ func (c *Cluster) startNode(i int) error {
 	return c.spawn(c.nodes[i], "root", "slurmd", "-D", "-N", c.nodes[i])
 }
 
-// StartDbd starts slurmdbd and waits until it answers.
-func (c *Cluster) StartDbd(ctx context.Context) error {
-	if err := c.running("slurmdbd"); err != nil {
-		return err
-	}
+func (c *Cluster) startDbd(ctx context.Context) error {
 	if err := c.spawn("slurmdbd", slurmUser, "slurmdbd", "-D"); err != nil {
 		return err
 	}
@@ -191,9 +187,6 @@ func (c *Cluster) StopCtld() { c.daemon("slurmctld").End(syscall.SIGTERM, patien
 
 // KillNode kills the slurmd of a node; its jobs run on.
 func (c *Cluster) KillNode(i int) { c.kill(c.nodes[i]) }
-
-// KillDbd kills slurmdbd.
-func (c *Cluster) KillDbd() { c.kill("slurmdbd") }
 
 func (c *Cluster) kill(name string) { c.daemon(name).Kill() }
 

@@ -1,7 +1,6 @@
 package task
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,11 +10,12 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"pitchpipe/test/sandbox"
 )
 
 // process is one run of a task.
@@ -178,46 +178,11 @@ func (p *process) clear() {
 	}
 }
 
-// pids are the processes of the task: those of its group, or, where there is none, those
-// that have the allocation and the task in their environment.
+// pids are the processes of the task: those of its groups, and those that have its folder in their environment.
 func (p *process) pids() []int {
-	var names []string
-	if len(p.groups) > 0 {
-		text, err := os.ReadFile(filepath.Join(p.groups[0], "cgroup.procs"))
-		if err != nil {
-			return nil
-		}
-		names = strings.Fields(string(text))
-	} else if entries, err := os.ReadDir("/proc"); err == nil {
-		for _, e := range entries {
-			names = append(names, e.Name())
-		}
-	}
-	var out []int
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err == nil && (len(p.groups) > 0 || p.marked(pid)) && !gone(pid) {
-			out = append(out, pid)
-		}
-	}
-	return out
-}
-
-func (p *process) marked(pid int) bool {
-	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	env = append([]byte{0}, env...)
-	return err == nil && bytes.Contains(env, []byte("\x00NOMAD_ALLOC_ID="+p.spec.Alloc.ID+"\x00")) &&
-		bytes.Contains(env, []byte("\x00NOMAD_TASK_NAME="+p.spec.Task.Name+"\x00"))
-}
-
-// gone reports whether a process is gone or a zombie.
-func gone(pid int) bool {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return true
-	}
-	i := bytes.LastIndexByte(text, ')')
-	return i >= 0 && i+2 < len(text) && (text[i+2] == 'Z' || text[i+2] == 'X')
+	return sandbox.Remains{
+		Dir: filepath.Join(p.spec.dir(), "local"), Marker: "NOMAD_TASK_DIR", Cgroups: func() []string { return p.groups },
+	}.Processes()
 }
 
 // groups are the cgroups of one task, the freezer's first; none where this process may
