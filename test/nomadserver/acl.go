@@ -54,8 +54,12 @@ type authority struct {
 	tokens   map[string][]string // names of policies, by secret
 }
 
-// of are the policies of a token; root may do everything.
-func (a *authority) of(token string) (list []*policy, root bool) {
+// policies are those of the token; management may do everything, as all may without an authority.
+func (c *call) policies() (list []*policy, management bool) {
+	a, token := c.s.authority, c.r.Header.Get("X-Nomad-Token")
+	if a == nil {
+		return nil, true
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, name := range a.tokens[token] {
@@ -73,11 +77,8 @@ func submitJob() []string {
 
 // may reports whether the token has any of the rights, separated by |, in a namespace.
 func (c *call) may(namespace, rights string) bool {
-	if c.s.authority == nil {
-		return true
-	}
-	list, root := c.s.authority.of(c.r.Header.Get("X-Nomad-Token"))
-	return root || slices.ContainsFunc(list, func(p *policy) bool {
+	list, management := c.policies()
+	return management || slices.ContainsFunc(list, func(p *policy) bool {
 		return slices.ContainsFunc(strings.Split(rights, "|"), func(right string) bool { return p.allows(namespace, right) })
 	})
 }
@@ -96,11 +97,8 @@ func (p *policy) allows(namespace, right string) bool {
 
 // mayVariable reports whether the token may list, read, write or destroy a variable.
 func (c *call) mayVariable(namespace, path, right string) bool {
-	if c.s.authority == nil {
-		return true
-	}
-	list, root := c.s.authority.of(c.r.Header.Get("X-Nomad-Token"))
-	spec, allowed := "", root
+	list, management := c.policies()
+	spec, allowed := "", management
 	for _, p := range list {
 		for _, n := range p.Namespaces {
 			if n.Name != namespace || n.Variables == nil {
@@ -112,7 +110,7 @@ func (c *call) mayVariable(namespace, path, right string) bool {
 					continue
 				}
 				has := func(word string) bool { return slices.Contains(at.Capabilities, word) }
-				spec, allowed = at.Spec, root || has(right) || right == "list" && (has("read") || has("write"))
+				spec, allowed = at.Spec, management || has(right) || right == "list" && (has("read") || has("write"))
 			}
 		}
 	}
@@ -121,20 +119,24 @@ func (c *call) mayVariable(namespace, path, right string) bool {
 
 // management reports whether the token may do everything.
 func (c *call) management() bool {
-	if c.s.authority == nil {
-		return true
+	_, management := c.policies()
+	return management
+}
+
+// governed serves a change of the authority, which there is where the cluster has ACLs.
+func governed(serve func(*call) error) func(*call) error {
+	return func(c *call) error {
+		if c.s.authority == nil {
+			return refuse(http.StatusInternalServerError, "ACL support disabled")
+		}
+		c.s.authority.mu.Lock()
+		defer c.s.authority.mu.Unlock()
+		return serve(c)
 	}
-	_, root := c.s.authority.of(c.r.Header.Get("X-Nomad-Token"))
-	return root
 }
 
 func bootstrap(c *call) error {
 	a := c.s.authority
-	if a == nil {
-		return refuse(http.StatusInternalServerError, "ACL support disabled")
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	if a.root != "" {
 		return refuse(http.StatusBadRequest, "ACL bootstrap already done (reset index: 1)")
 	}
@@ -147,13 +149,7 @@ func writePolicy(c *call, in api.ACLPolicy) error {
 	if err != nil {
 		return refuse(http.StatusBadRequest, "policy 0 invalid: 1 error occurred:\n\t* failed to parse rules: %v\n\n", err)
 	}
-	a := c.s.authority
-	if a == nil {
-		return refuse(http.StatusInternalServerError, "ACL support disabled")
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.policies[c.name] = p
+	c.s.authority.policies[c.name] = p
 	return c.reply(nil, 1)
 }
 
@@ -161,14 +157,8 @@ func writeToken(c *call, in api.ACLToken) error {
 	if in.Type != "client" || len(in.Policies) == 0 {
 		return refuse(http.StatusBadRequest, "token 0 invalid: 1 error occurred:\n\t* client token missing policies or roles\n\n")
 	}
-	a := c.s.authority
-	if a == nil {
-		return refuse(http.StatusInternalServerError, "ACL support disabled")
-	}
 	in.AccessorID, in.SecretID = uuid(), uuid()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.tokens[in.SecretID] = in.Policies
+	c.s.authority.tokens[in.SecretID] = in.Policies
 	return c.reply(in, 1)
 }
 

@@ -72,9 +72,9 @@ func routes() []route {
 		{"GET /v1/var/*", "", query(readVariable)},
 		{"PUT /v1/var/*", "", body(writeVariable)},
 		{"DELETE /v1/var/*", "", deleteVariable},
-		{"PUT /v1/acl/bootstrap", "", bootstrap},
-		{"PUT /v1/acl/policy/*", "acl:write", body(writePolicy)},
-		{"PUT /v1/acl/token", "acl:write", body(writeToken)},
+		{"PUT /v1/acl/bootstrap", "", governed(bootstrap)},
+		{"PUT /v1/acl/policy/*", "acl:write", governed(body(writePolicy))},
+		{"PUT /v1/acl/token", "acl:write", governed(body(writeToken))},
 	}...)
 }
 
