@@ -16,6 +16,7 @@ import (
 	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/slurmctl"
 	"pitchpipe/exporter/api"
+	"pitchpipe/test/sandbox"
 	"pitchpipe/test/slurmcluster"
 )
 
@@ -75,15 +76,7 @@ func (b *bench) site(t *testing.T) drivertest.Harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- server.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("the broker ended with: %v", err)
-		}
-	})
+	sandbox.Beside(t, "the broker", server.Run)
 
 	cfg := b.cfg
 	cfg.User, cfg.Everyone, cfg.Marked = "", true, true

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -43,14 +44,15 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		return r, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	ctx, cancel := context.WithCancel(ctx)
 	sys := filepath.Join(dir, "sys")
-	joules, err := powercapsim.Follow(ctx, powercapsim.Config{Dir: sys, Packages: 2, DRAM: true})
+	follow, err := powercapsim.Follow(powercapsim.Config{Dir: sys, Packages: 2, DRAM: true})
 	if err != nil {
-		cancel()
 		return r, err
 	}
-	defer func() { cancel(); _ = joules() }() // the tree ends with the bench
+	ctx, cancel := context.WithCancel(ctx)
+	var joules sync.WaitGroup
+	joules.Go(func() { _ = follow(ctx) }) // the tree ends with the bench
+	defer func() { cancel(); joules.Wait() }()
 
 	_, _ = fmt.Fprintf(o.Trace, "making %d jobs of %d processes\n", o.Workload.Jobs, o.Workload.Processes)
 	work, err := begin(ctx, o.Workload.Jobs, o.Workload.Processes)

@@ -13,7 +13,6 @@ type fields map[string]any
 // object is what an evaluation prints with --json.
 type object struct {
 	Command string   `json:"command"`
-	Data    []string `json:"data"`
 	Rows    []fields `json:"rows"`
 	Summary fields   `json:"summary"`
 }

@@ -38,17 +38,16 @@ type mode struct {
 	name   string
 	system tuning.SystemMode
 	best   bool // under the best system setting found beforehand
-	known  bool // after a search of the same kind
 }
 
 // modes in the order of the table.
 func modes() []mode {
 	return []mode{
-		{"fixed (V1)", tuning.Fixed, false, false},
-		{"searched (V2)", tuning.Searched, false, false},
-		{"pipelined", tuning.Pipelined, false, false},
-		{"fixed, best setting", tuning.Fixed, true, false},
-		{"pipelined, known kind", tuning.Pipelined, false, true},
+		{"fixed (V1)", tuning.Fixed, false},
+		{"searched (V2)", tuning.Searched, false},
+		{"pipelined", tuning.Pipelined, false},
+		{"fixed, best setting", tuning.Fixed, true},
+		{"pipelined, known kind", tuning.Pipelined, false},
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"pitchpipe/driver"
+	"pitchpipe/test/sandbox"
 )
 
 // perRound is how many faults meet the jobs of one round.
@@ -80,7 +81,7 @@ type Result[V any] struct {
 func (c Campaign[V]) Run(t *testing.T) *Result[V] {
 	t.Helper()
 	began := time.Now()
-	defer c.administer(t)()
+	defer sandbox.Beside(t, "the administrator", c.administer)()
 	out := &Result[V]{Options: c.Options, Verdicts: map[string]V{}}
 	random := rand.New(rand.NewPCG(c.Seed, 0))
 	todo := Plan(random, c.Families, c.Owners, c.Faults)
@@ -130,21 +131,13 @@ func (c Campaign[V]) Run(t *testing.T) *Result[V] {
 	return out
 }
 
-// administer does what an administrator would, until stop is called.
-func (c Campaign[V]) administer(t *testing.T) (stop func()) {
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil && c.Administer != nil {
-			c.Administer(ctx)
-			_ = driver.Pause(ctx, time.Second) // the loop looks at ctx
-		}
-	}()
-	return func() {
-		cancel()
-		<-done
+// administer does what an administrator would.
+func (c Campaign[V]) administer(ctx context.Context) error {
+	for ctx.Err() == nil && c.Administer != nil {
+		c.Administer(ctx)
+		_ = driver.Pause(ctx, time.Second) // the loop looks at ctx
 	}
+	return nil
 }
 
 // judge takes in the verdicts of a round.

@@ -7,6 +7,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"pitchpipe/driver"
+	"pitchpipe/test/sandbox"
 )
 
 // Move is a job in the middle of a move by hand.
@@ -33,21 +36,12 @@ type Hand struct {
 func ByHand(t testing.TB, story *Story, atOnce int, ready func() []Move, step func(m *Move) (over bool, err error)) *Hand {
 	t.Helper()
 	h := &Hand{moving: map[string]*Move{}}
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	sandbox.Beside(t, "the hand", func(ctx context.Context) error {
 		for ctx.Err() == nil {
 			h.round(story, atOnce, ready, step)
-			select {
-			case <-ctx.Done():
-			case <-time.After(300 * time.Millisecond):
-			}
+			_ = driver.Pause(ctx, 300*time.Millisecond) // the loop looks at ctx
 		}
-	}()
-	t.Cleanup(func() {
-		stop()
-		<-done
+		return nil
 	})
 	return h
 }

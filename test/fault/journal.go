@@ -34,7 +34,6 @@ type Attempt struct {
 	Saved int // the last epoch that was saved; 0 = it never was
 	Ended bool
 	Left  bool
-	Cpus  string
 	Batch string
 }
 
@@ -140,9 +139,6 @@ func (t *Told) begin(words []string, checkpoint, reached int) {
 	a.From = number(words)
 	a.Done = a.From
 	for _, w := range words {
-		if v, ok := strings.CutPrefix(w, "cpus="); ok {
-			a.Cpus = v
-		}
 		if v, ok := strings.CutPrefix(w, "batch="); ok {
 			a.Batch = v
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"pitchpipe/driver"
 	"pitchpipe/test/sandbox"
 )
 
@@ -16,7 +17,6 @@ type Keeper struct {
 	Name   string
 	Log    string // file
 	launch func() (*exec.Cmd, error)
-	done   chan struct{}
 
 	mu      sync.Mutex
 	process *sandbox.Process
@@ -27,20 +27,14 @@ type Keeper struct {
 // Keep makes the program run until the test ends.
 func Keep(t testing.TB, name, log string, launch func() (*exec.Cmd, error)) *Keeper {
 	t.Helper()
-	k := &Keeper{t: t, Name: name, Log: log, launch: launch, done: make(chan struct{})}
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	k := &Keeper{t: t, Name: name, Log: log, launch: launch}
 	started := make(chan struct{})
-	go k.loop(ctx, started)
-	t.Cleanup(func() {
-		stop()
-		<-k.done
-	})
+	sandbox.Beside(t, name, func(ctx context.Context) error { return k.loop(ctx, started) })
 	<-started
 	return k
 }
 
-func (k *Keeper) loop(ctx context.Context, started chan struct{}) {
-	defer close(k.done)
+func (k *Keeper) loop(ctx context.Context, started chan struct{}) error {
 	first := sync.OnceFunc(func() { close(started) })
 	defer first()
 	for ctx.Err() == nil {
@@ -50,8 +44,7 @@ func (k *Keeper) loop(ctx context.Context, started chan struct{}) {
 			p, err = sandbox.Begin(k.Name, k.Log, cmd)
 		}
 		if err != nil {
-			k.t.Errorf("%s: %v", k.Name, err)
-			return
+			return err
 		}
 		k.mu.Lock()
 		k.process = p
@@ -60,10 +53,7 @@ func (k *Keeper) loop(ctx context.Context, started chan struct{}) {
 		select {
 		case <-p.Ended:
 		case <-ctx.Done():
-			if err := p.Leave(30 * time.Second); err != nil {
-				k.t.Error(err)
-			}
-			return
+			return p.Leave(30 * time.Second)
 		}
 		k.mu.Lock()
 		if !k.planned {
@@ -71,11 +61,9 @@ func (k *Keeper) loop(ctx context.Context, started chan struct{}) {
 		}
 		k.planned = false
 		k.mu.Unlock()
-		select {
-		case <-ctx.Done():
-		case <-time.After(100 * time.Millisecond):
-		}
+		_ = driver.Pause(ctx, 100*time.Millisecond) // the loop looks at ctx
 	}
+	return nil
 }
 
 // Plan says that the program is about to die by our hand.

@@ -20,15 +20,6 @@ type Family struct {
 	Points, Actions []string
 }
 
-// Elsewhere is the same fault at another of the points, for one that met nothing where it
-// was.
-func (f Fault) Elsewhere(points []string, random func(int) int) Fault {
-	if len(points) > 0 {
-		f.Point = points[random(len(points))]
-	}
-	return f
-}
-
 // Points are those at which a kind can strike.
 func Points(fs []Family, kind string) []string {
 	for _, f := range fs {

@@ -144,7 +144,10 @@ func (r *Round) Inject(w Work) (left []Fault) {
 				if !errors.Is(err, ErrMissed) {
 					r.Complain("%s %s %s: %v", f.Kind, f.Point, f.Action, err)
 				}
-				queue = append(queue, f.Elsewhere(Points(w.Families, f.Kind), r.Random))
+				if points := Points(w.Families, f.Kind); len(points) > 0 {
+					f.Point = points[r.Random(len(points))]
+				}
+				queue = append(queue, f)
 			}
 			mu.Lock()
 			defer mu.Unlock()

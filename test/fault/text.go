@@ -58,16 +58,6 @@ func Grep(path, word string) string {
 	return strings.Join(found[max(0, len(found)-40):], "")
 }
 
-// Tail are the last lines of a file.
-func Tail(path string, n int) string {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
-}
-
 // Shorten leaves out of a journal the epochs between the first and the last of a run of
 // them.
 func Shorten(journal string) string {

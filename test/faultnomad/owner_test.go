@@ -76,7 +76,7 @@ func (o *owner) launch() (*exec.Cmd, error) {
 func (o *owner) answers() error {
 	_, err := o.client.Jobs(o.w.t.Context())
 	if err != nil {
-		err = fmt.Errorf("%w\n%s", err, fault.Tail(o.controller.Log, 20))
+		err = fmt.Errorf("%w\n%s", err, sandbox.Tail(o.controller.Log, 20))
 	}
 	return err
 }

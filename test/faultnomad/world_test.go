@@ -96,15 +96,7 @@ func (w *world) meter() {
 	client := exporterapi.NewClient(socket)
 	defer client.Close()
 	w.await("the exporter", func() error { _, err := client.Node(w.t.Context()); return err })
-	ctx, stop := context.WithCancel(context.WithoutCancel(w.t.Context()))
-	served := make(chan error, 1)
-	go func() { served <- filterproxy.Serve(ctx, w.exporter, socket) }()
-	w.t.Cleanup(func() {
-		stop()
-		if err := <-served; err != nil {
-			w.t.Error(err)
-		}
-	})
+	sandbox.Beside(w.t, "what hides others", func(ctx context.Context) error { return filterproxy.Serve(ctx, w.exporter, socket) })
 	w.await("what hides others", func() error { _, err := os.Stat(w.exporter); return err })
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"pitchpipe/test/sandbox"
 )
 
 // Ways in which a job answers when it is asked to save.
@@ -209,11 +211,4 @@ func (j *job) journal() string {
 }
 
 // said is the end of the job's output.
-func (j *job) said() string {
-	text, err := os.ReadFile(j.path(".out"))
-	if err != nil {
-		return err.Error() + "\n"
-	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return strings.Join(lines[max(0, len(lines)-12):], "\n") + "\n"
-}
+func (j *job) said() string { return sandbox.Tail(j.path(".out"), 12) + "\n" }

@@ -19,6 +19,7 @@ import (
 	"pitchpipe/driver/move"
 	"pitchpipe/driver/slurm"
 	"pitchpipe/test/fault"
+	"pitchpipe/test/sandbox"
 	"pitchpipe/test/slurmcluster"
 )
 
@@ -158,7 +159,7 @@ func (o *owner) awaken() {
 	await(o.w.t, "the controller of "+o.name, func() error {
 		_, err := o.client.Jobs(o.w.t.Context())
 		if err != nil {
-			err = fmt.Errorf("%w\n%s", err, fault.Tail(o.log(), 20))
+			err = fmt.Errorf("%w\n%s", err, sandbox.Tail(o.log(), 20))
 		}
 		return err
 	})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"pitchpipe/test/fault"
+	"pitchpipe/test/sandbox"
 )
 
 // inflict does a fault and returns the jobs that it touched.
@@ -144,7 +145,7 @@ func (r *round) awake(o *owner) error {
 			return nil
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("the controller of %s does not come back: %w\n%s", o.name, err, fault.Tail(o.log(), 20))
+			return fmt.Errorf("the controller of %s does not come back: %w\n%s", o.name, err, sandbox.Tail(o.log(), 20))
 		}
 	}
 }

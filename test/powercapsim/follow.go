@@ -10,9 +10,9 @@ import (
 	"pitchpipe/exporter/hostfs"
 )
 
-// Follow makes a tree whose joules follow this machine's own load, with as many cores, until
-// ctx ends; wait returns how that went.
-func Follow(ctx context.Context, cfg Config) (wait func() error, err error) {
+// Follow makes a tree. While run runs, its joules follow this machine's own load, with as many
+// cores.
+func Follow(cfg Config) (run func(context.Context) error, err error) {
 	machine := node.New(hostfs.Root{})
 	is, err := machine.Machine()
 	if err != nil {
@@ -34,12 +34,10 @@ func Follow(ctx context.Context, cfg Config) (wait func() error, err error) {
 	if err := os.WriteFile(filepath.Join(cpus, "online"), online, 0o644); err != nil { //nolint:gosec // sysfs files are for all to read
 		return nil, err
 	}
-	ended := make(chan error, 1)
-	go func() {
-		ended <- sim.Run(ctx, 100*time.Millisecond, func() (float64, error) {
+	return func(ctx context.Context) error {
+		return sim.Run(ctx, 100*time.Millisecond, func() (float64, error) {
 			cpu, err := machine.CPU()
 			return cpu.Busy, err
 		})
-	}()
-	return func() error { return <-ended }, nil
+	}, nil
 }

@@ -50,17 +50,11 @@ func TestABudgetThatIsOverrunIsReportedByPrometheus(t *testing.T) {
 	w := newWorld(t)
 	prometheus := w.tool("prometheus")
 	sys := filepath.Join(w.dir, "sys")
-	ctx, stopJoules := context.WithCancel(context.WithoutCancel(t.Context()))
-	joules, err := powercapsim.Follow(ctx, powercapsim.Config{Dir: sys, Packages: 1, DRAM: true})
+	joules, err := powercapsim.Follow(powercapsim.Config{Dir: sys, Packages: 1, DRAM: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		stopJoules()
-		if err := joules(); err != nil {
-			t.Error(err)
-		}
-	})
+	sandbox.Beside(t, "what takes joules", joules)
 	metrics, api, socket := sandbox.Address(t), sandbox.Address(t), filepath.Join(w.dir, "exporter.sock")
 	exporter := []string{
 		"exporter", w.program("pitchpipe-exporter"), "--socket", socket, "--web.listen-address", metrics, "--path.sysfs", sys, "--path.cgroupfs", "/sys/fs/cgroup",

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -75,12 +76,37 @@ func Start(t testing.TB, name, log string, cmd *exec.Cmd) *Process {
 			t.Error(err)
 		}
 		if t.Failed() {
-			text, err := os.ReadFile(log)
-			lines := strings.Split(string(text), "\n")
-			t.Logf("%s: %v\n%s", log, err, strings.Join(lines[max(0, len(lines)-120):], "\n"))
+			t.Logf("%s:\n%s", log, Tail(log, 120))
 		}
 	})
 	return p
+}
+
+// Tail are the last lines of a file.
+func Tail(path string, n int) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// Beside runs a function next to the test until stop is called, at the latest until the test
+// ends; then its context is done. The test fails where it returns an error.
+func Beside(t testing.TB, name string, run func(ctx context.Context) error) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("%s ended with: %v", name, err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
 }
 
 // Alive reports whether it runs.

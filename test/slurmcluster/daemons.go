@@ -226,12 +226,9 @@ func (c *Cluster) Logs() string {
 	}
 	var b strings.Builder
 	for _, f := range found {
-		text, err := os.ReadFile(f)
-		if err != nil || len(text) == 0 {
-			continue
+		if said := sandbox.Tail(f, 40); said != "" {
+			fmt.Fprintf(&b, "\n== %s\n%s", filepath.Base(f), said)
 		}
-		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-		fmt.Fprintf(&b, "\n== %s\n%s", filepath.Base(f), strings.Join(lines[max(0, len(lines)-40):], "\n"))
 	}
 	return b.String()
 }

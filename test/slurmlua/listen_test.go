@@ -2,7 +2,6 @@ package slurmlua_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -26,6 +25,7 @@ import (
 	"pitchpipe/exporter/sampler"
 	"pitchpipe/exporter/server"
 	"pitchpipe/exporter/window"
+	"pitchpipe/test/sandbox"
 	"pitchpipe/test/slurmcluster"
 )
 
@@ -63,18 +63,8 @@ func (s *stage) export(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	done := make(chan error, 2)
-	go func() { done <- marks.Run(ctx) }()
-	go func() { done <- serve.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		for range 2 {
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	sandbox.Beside(t, "the sampler", marks.Run)
+	sandbox.Beside(t, "the exporter's server", serve.Run)
 }
 
 // submit submits a script with the mark that the plugin would have given it, as where a

@@ -2,7 +2,6 @@ package daemontest
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"pitchpipe/controller/daemon"
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/driver"
+	"pitchpipe/test/sandbox"
 	"pitchpipe/test/sim"
 )
 
@@ -74,28 +74,18 @@ func New(t testing.TB, o Options) *Controller {
 func Start(t testing.TB, o Options) *Controller {
 	t.Helper()
 	c := New(t, o)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	done := make(chan error, 1)
-	go func() { done <- c.Daemon.Run(ctx) }()
-	release := c.stop
+	release, end := c.stop, sandbox.Beside(t, "the controller", c.Daemon.Run)
 	c.stop = sync.OnceValue(func() error {
-		cancel()
 		c.Client.Close()
-		err := <-done
-		if closing := release(); err == nil {
-			err = closing
-		}
+		end()
+		return release()
+	})
+	t.Cleanup(func() { c.Stop(t) })
+	sandbox.Await(t, 10*time.Second, "the controller answers", func() error {
+		_, err := c.Client.Pauses(t.Context())
 		return err
 	})
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		_, err := c.Client.Pauses(t.Context())
-		if err == nil {
-			return c
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the controller does not answer: %v", err)
-		}
-	}
+	return c
 }
 
 // Stop ends the controller and waits for it; a second one does nothing.
@@ -154,20 +144,18 @@ func siteOf(dir, text string) (*config.SitePolicy, error) {
 
 // Until asks for a job until it is as wanted, and fails the test after a time
 // that is far longer than that takes.
-func (c *Controller) Until(t testing.TB, id string, wanted func(api.Job) bool) api.Job {
+func (c *Controller) Until(t testing.TB, id string, wanted func(api.Job) bool) (j api.Job) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		j, err := c.Client.Job(t.Context(), id)
-		if err != nil {
+	sandbox.Await(t, 30*time.Second, "job "+id+" becomes what is wanted", func() (err error) {
+		if j, err = c.Client.Job(t.Context(), id); err != nil {
 			t.Fatalf("job %s: %v", id, err)
 		}
-		if wanted(j) {
-			return j
+		if !wanted(j) {
+			err = fmt.Errorf("it is %+v", j)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("job %s did not become what was wanted: %+v", id, j)
-		}
-	}
+		return err
+	})
+	return j
 }
 
 // Ended is for Until.

@@ -22,6 +22,7 @@ import (
 	"pitchpipe/driver/slurm/broker"
 	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/slurmctl"
+	"pitchpipe/test/sandbox"
 )
 
 // fake is a Slurm with one job, number 7, and where second is set another, number 8;
@@ -312,16 +313,7 @@ func (r *rig) serve(t *testing.T) (stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("the broker ended with %v", err)
-		}
-	})
-	t.Cleanup(stop)
+	stop = sandbox.Beside(t, "the broker", s.Run)
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		info, err := os.Stat(r.cfg.Socket) // it listens before everybody may connect
 		if err == nil && info.Mode().Perm() == 0o666 {
