@@ -74,26 +74,25 @@ func (s *Server) lockKey(req *http.Request, key string) (any, error) {
 		return nil, err
 	}
 	q := req.URL.Query()
-	held := s.keys[key].Session
-	switch id := q.Get("acquire") + q.Get("release"); {
-	case q.Has("acquire") && s.sessions[id] == nil:
+	acquires, releases := q.Has("acquire"), q.Has("release")
+	id, held := q.Get("acquire")+q.Get("release"), s.keys[key].Session
+	switch {
+	case acquires && s.sessions[id] == nil:
 		return nil, fail(http.StatusInternalServerError, "invalid session %q", id)
-	case q.Has("acquire") && (held != "" && held != id || time.Now().Before(s.delays[key])), q.Has("release") && (held == "" || held != id):
+	case acquires && (held != "" && held != id || time.Now().Before(s.delays[key])), releases && (held == "" || held != id):
 		return false, nil
-	case q.Has("acquire"):
-		p := s.set(key, body)
+	}
+	p := s.set(key, body)
+	switch {
+	case acquires:
 		if held != id {
 			p.LockIndex++
 		}
 		p.Session = id
-		s.keys[key] = p
-	default:
-		p := s.set(key, body)
-		if q.Has("release") {
-			p.Session = ""
-		}
-		s.keys[key] = p
+	case releases:
+		p.Session = ""
 	}
+	s.keys[key] = p
 	return true, nil
 }
 

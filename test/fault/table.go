@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
 )
 
@@ -75,69 +76,59 @@ func (s Side) rows(columns int) (kinds map[string]*row, all *row) {
 	return kinds, all
 }
 
-// sheet prints rows.
-type sheet struct {
-	strings.Builder
-
-	columns []string
-	longest string // the name of the last column
+// named is a row with its name.
+type named struct {
+	name string
+	*row
 }
 
-func newSheet(columns []string, longest string) *sheet {
-	s := &sheet{columns: columns, longest: longest}
-	fmt.Fprintf(&s.Builder, "%-46s %6s %6s %6s", "fault", "rounds", "times", "jobs")
-	for _, c := range columns {
-		fmt.Fprintf(&s.Builder, " %*s", width(c), c)
+// sheet prints rows; longest is the name of the last column.
+func sheet(columns []string, longest string, rows []named) string {
+	var b strings.Builder // to which no writing fails
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintf(w, "fault\trounds\ttimes\tjobs\t%s\t%s\n", strings.Join(columns, "\t"), longest)
+	for _, r := range rows {
+		_, _ = fmt.Fprintf(w, "%s\t%d\t%d\t%d", r.name, len(r.rounds), r.strikes, r.jobs)
+		for _, n := range r.counts {
+			_, _ = fmt.Fprintf(w, "\t%d", n)
+		}
+		_, _ = fmt.Fprintf(w, "\t%.1fs\n", r.longest.Seconds())
 	}
-	fmt.Fprintf(&s.Builder, " %*s\n", width(longest), longest)
-	return s
-}
-
-func (s *sheet) line(name string, r *row) {
-	fmt.Fprintf(&s.Builder, "%-46s %6d %6d %6d", name, len(r.rounds), r.strikes, r.jobs)
-	for i, c := range s.columns {
-		fmt.Fprintf(&s.Builder, " %*d", width(c), r.counts[i])
-	}
-	fmt.Fprintf(&s.Builder, " %*.1fs\n", width(s.longest)-1, r.longest.Seconds())
+	_ = w.Flush()
+	return b.String()
 }
 
 // Table has a row for each kind, one of all jobs, and the points that were met.
 func Table(of Side, columns []string, longest string) string {
-	s := newSheet(columns, longest)
 	kinds, all := of.rows(len(columns))
+	var rows []named
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		s.line(kind, kinds[kind])
+		rows = append(rows, named{kind, kinds[kind]})
 	}
-	s.line("all faults, every job counted once", all)
 	points := map[string]int{}
 	for _, st := range of.Strikes {
 		if st.Point != "" {
 			points[st.Point]++
 		}
 	}
-	s.WriteString("\npoints:")
+	met := "points:"
 	for _, p := range slices.Sorted(maps.Keys(points)) {
-		fmt.Fprintf(&s.Builder, " %s %d", p, points[p])
+		met += fmt.Sprintf(" %s %d", p, points[p])
 	}
-	s.WriteString("\n")
-	return s.String()
+	return sheet(columns, longest, append(rows, named{"all faults, every job counted once", all})) + "\n" + met + "\n"
 }
 
 // Beside has two rows for each kind that the second side met: what the first side made of
 // it, and the second.
 func Beside(first, second Side, names [2]string, columns []string, longest string) string {
-	s := newSheet(columns, longest)
 	a, allA := first.rows(len(columns))
 	b, allB := second.rows(len(columns))
+	var rows []named
 	for _, kind := range slices.Sorted(maps.Keys(b)) {
 		if r := a[kind]; r != nil {
-			s.line(kind+", "+names[0], r)
+			rows = append(rows, named{kind + ", " + names[0], r})
 		}
-		s.line(kind+", "+names[1], b[kind])
+		rows = append(rows, named{kind + ", " + names[1], b[kind]})
 	}
-	s.line("every job counted once, "+names[0], allA)
-	s.line("every job counted once, "+names[1], allB)
-	return s.String()
+	return sheet(columns, longest, append(rows, named{"every job counted once, " + names[0], allA}, named{"every job counted once, " + names[1], allB}))
 }
-
-func width(column string) int { return max(6, len(column)) }
