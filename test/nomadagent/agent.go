@@ -24,9 +24,10 @@ type backend interface {
 	start(context.Context) error // after kill
 	stop(context.Context) error  // nothing is left
 	logs() string
+	gone() error // why it ended by itself; nil while it runs
 }
 
-// Agent is a running Nomad: a server and a client on one node. Only Client and Logs are safe
+// Agent is a running Nomad: a server and a client on one node. Only Client is safe
 // for concurrent use.
 type Agent struct {
 	Addr    string // http://127.0.0.1:port, the same after a restart
@@ -74,7 +75,7 @@ func (a *Agent) up(ctx context.Context, o Options) error {
 }
 
 func (a *Agent) bootstrap(ctx context.Context) error {
-	c, err := a.dial()
+	c, err := a.Connect()
 	if err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func (a *Agent) bootstrap(ctx context.Context) error {
 // Ready waits until there is a leader and the node takes jobs.
 func (a *Agent) Ready(ctx context.Context) error {
 	return a.await(ctx, func(ctx context.Context) error {
-		c, err := a.dial()
+		c, err := a.Connect()
 		if err != nil {
 			return err
 		}
@@ -123,8 +124,8 @@ func (a *Agent) await(ctx context.Context, ask func(context.Context) error) erro
 		if err == nil {
 			return nil
 		}
-		if w, ok := a.backend.(interface{ gone() error }); ok && w.gone() != nil {
-			return fmt.Errorf("%w: %w", w.gone(), err)
+		if gone := a.backend.gone(); gone != nil {
+			return fmt.Errorf("%w: %w", gone, err)
 		}
 		if over := driver.Pause(ctx, 50*time.Millisecond); over != nil {
 			return fmt.Errorf("%w: %w", over, err)
@@ -132,19 +133,16 @@ func (a *Agent) await(ctx context.Context, ask func(context.Context) error) erro
 	}
 }
 
-// dial makes a client with its own connections, so that none stays idle in a shared
-// pool.
-func (a *Agent) dial() (*api.Client, error) {
+// Connect makes a client with the management token and its own connections, so that none stays
+// idle in a shared pool. Close it.
+func (a *Agent) Connect() (*api.Client, error) {
 	return api.NewClient(&api.Config{Address: a.Addr, SecretID: a.Token, Namespace: api.DefaultNamespace})
 }
-
-// Connect makes a client with the management token. Close it.
-func (a *Agent) Connect() (*api.Client, error) { return a.dial() }
 
 // Client is a client with the management token, closed with the test.
 func (a *Agent) Client(t testing.TB) *api.Client {
 	t.Helper()
-	c, err := a.dial()
+	c, err := a.Connect()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,9 +168,6 @@ func (a *Agent) Revive(ctx context.Context) error {
 
 // Stop ends the agent and every process of its jobs, and removes what they left.
 func (a *Agent) Stop(ctx context.Context) error { return a.backend.stop(ctx) }
-
-// Logs is what the agent has logged.
-func (a *Agent) Logs() string { return a.backend.logs() }
 
 // Name says which Nomad it is, for tables and reports.
 func (a *Agent) Name() string {

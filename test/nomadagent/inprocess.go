@@ -54,6 +54,8 @@ func (s *inProcess) stop(context.Context) error { return s.Close() }
 
 func (s *inProcess) logs() string { return s.said.String() }
 
+func (s *inProcess) gone() error { return nil }
+
 // buffer is safe for concurrent use.
 type buffer struct {
 	mu   sync.Mutex

@@ -19,7 +19,7 @@ func Start(t testing.TB, o Options) *Agent {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("%s logged:\n%s", a.Name(), tail(a.Logs(), 8000))
+			t.Logf("%s logged:\n%s", a.Name(), tail(a.backend.logs(), 8000))
 		}
 		if err := a.Stop(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
