@@ -97,13 +97,12 @@ type Task struct {
 	process  *process          // nil where none runs
 	rendered map[string]string // environment of its templates
 	restart  bool              // the next end is followed by a start, whatever the policy says
-	states   []api.TaskState   // that changed has not seen
-	notify   chan struct{}     // states has grown; closed: no more will come
 }
 
 // Start begins to run the task and returns at once. It hands every new state to changed,
-// one at a time and in order, the last one before Done is closed. When the context ends
-// the processes are killed without an event, as when a machine is switched off.
+// one at a time and in order, the last one before Done is closed; changed calls no method of
+// the task. When the context ends the processes are killed without an event, as when a
+// machine is switched off.
 func Start(ctx context.Context, s Spec, changed func(api.TaskState)) (*Task, error) {
 	switch {
 	case s.Task.Driver != "raw_exec":
@@ -111,38 +110,20 @@ func Start(ctx context.Context, s Spec, changed func(api.TaskState)) (*Task, err
 	case len(s.Task.Artifacts) > 0 || s.Task.User != "" || s.Task.Lifecycle != nil || s.Task.DispatchPayload != nil:
 		return nil, fmt.Errorf("%w: artifacts, users, lifecycles and payloads are not known here", ErrSpec)
 	}
-	t := &Task{
-		spec: s, changed: changed, done: make(chan struct{}), kill: make(chan struct{}), over: make(chan struct{}), notify: make(chan struct{}, 1),
-	}
+	t := &Task{spec: s, changed: changed, done: make(chan struct{}), kill: make(chan struct{}), over: make(chan struct{})}
 	t.state.State = pending
-	go t.report()
 	go func() {
+		defer close(t.done)
 		t.run(ctx)
-		close(t.over)
-		t.watchers.Wait()
 		t.mu.Lock()
-		defer t.mu.Unlock()
-		close(t.notify)
+		close(t.over)
+		t.mu.Unlock()
+		t.watchers.Wait()
 	}()
 	return t, nil
 }
 
-// report hands the states on.
-func (t *Task) report() {
-	for more := true; more; {
-		_, more = <-t.notify
-		t.mu.Lock()
-		list := t.states
-		t.states = nil
-		t.mu.Unlock()
-		for _, s := range list {
-			t.changed(s)
-		}
-	}
-	close(t.done)
-}
-
-// update changes the state and adds events to it.
+// update changes the state, adds events to it and hands it on.
 func (t *Task) update(change func(*api.TaskState), events ...*api.TaskEvent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -158,11 +139,7 @@ func (t *Task) updateLocked(change func(*api.TaskState), events ...*api.TaskEven
 	change(&t.state)
 	all := slices.Concat(t.state.Events, events)
 	t.state.Events = all[max(0, len(all)-10):] // a real agent keeps as many
-	t.states = append(t.states, t.state)
-	select {
-	case t.notify <- struct{}{}:
-	default:
-	}
+	t.changed(t.state)
 }
 
 func (t *Task) emit(events ...*api.TaskEvent) { t.update(func(*api.TaskState) {}, events...) }
