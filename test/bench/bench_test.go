@@ -39,8 +39,7 @@ func TestASmallQueueIsMeasuredFromItsFirstJobToTheReport(t *testing.T) {
 			says: []string{"200 jobs, 5 with a stanza", "slurm", "no controller", "broker"},
 		},
 		"nomad": {
-			options: options{jobs: 60, stanzas: 5, over: 3 * time.Second},
-			watch:   func(ctx context.Context, o options) (report, error) { return watchNomad(ctx, o, nomadagent.InProcess) },
+			options: options{jobs: 60, stanzas: 5, over: 3 * time.Second, nomad: nomadagent.InProcess}, watch: watchNomad,
 			check: func(t *testing.T, r report) {
 				t.Helper()
 				if a := r.arrived; a.cpu <= 0 || a.requests < 1 || a.bytes < 100 || a.over <= 0 {

@@ -24,7 +24,7 @@ import (
 
 // watchNomad measures on its own agent. Without an agent the error is
 // nomadagent.ErrUnavailable.
-func watchNomad(ctx context.Context, o options, kind nomadagent.Kind) (r report, err error) {
+func watchNomad(ctx context.Context, o options) (r report, err error) {
 	dir, err := os.MkdirTemp("", "pitchpipe-bench-")
 	if err != nil {
 		return r, err
@@ -33,7 +33,7 @@ func watchNomad(ctx context.Context, o options, kind nomadagent.Kind) (r report,
 	if err := sandbox.Build(ctx, dir, sandbox.Pitchpipe); err != nil {
 		return r, err
 	}
-	agent, err := nomadagent.Launch(ctx, nomadagent.Options{Kind: kind})
+	agent, err := nomadagent.Launch(ctx, nomadagent.Options{Kind: o.nomad})
 	if err != nil {
 		return r, err
 	}

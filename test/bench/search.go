@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -61,24 +60,21 @@ type searchBench struct {
 	starts []time.Time
 }
 
-func benchSearch(ctx context.Context, fs *flag.FlagSet, args []string, out, trace io.Writer) error {
-	b := &searchBench{trace: trace, pace: 1, epochs: map[string]int{}}
-	fs.IntVar(&b.trials, "trials", 1000, "trials of the search")
-	fs.IntVar(&b.parallel, "parallel", 50, "trials that run at one time")
-	fs.BoolVar(&b.system, "system", false, "the trials also tune their cores")
-	fs.DurationVar(&b.look, "look", 2*time.Second, "between two looks of a user at the search")
-	profile := fs.String("profile", "", "a file for the CPU profile; empty = none is kept")
-	if err := fs.Parse(args); err != nil {
+func benchSearch(ctx context.Context, c command) error {
+	b := &searchBench{trace: c.trace, pace: 1, epochs: map[string]int{}}
+	c.IntVar(&b.trials, "trials", 1000, "trials of the search")
+	c.IntVar(&b.parallel, "parallel", 50, "trials that run at one time")
+	c.BoolVar(&b.system, "system", false, "the trials also tune their cores")
+	c.DurationVar(&b.look, "look", 2*time.Second, "between two looks of a user at the search")
+	profile := c.String("profile", "", "a file for the CPU profile; empty = none is kept")
+	if err := c.parse(func() bool { return b.trials >= 1 && b.parallel >= 1 && b.look > 0 }); err != nil {
 		return err
-	}
-	if b.trials < 1 || b.parallel < 1 || b.look <= 0 || fs.NArg() > 0 {
-		return errUsage
 	}
 	report, err := b.run(ctx, *profile)
 	if err != nil {
 		return err
 	}
-	return report.print(out)
+	return report.print(c.out)
 }
 
 // recorded is an epoch of a trial. A trial that goes on says again what it had done.

@@ -15,6 +15,7 @@ import (
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/driver"
 	"pitchpipe/test/measure"
+	"pitchpipe/test/nomadagent"
 	"pitchpipe/test/sandbox"
 )
 
@@ -33,6 +34,7 @@ type options struct {
 	seen    int           // new jobs, each time
 	root    string        // of this checkout
 	trace   io.Writer     // what is being done
+	nomad   nomadagent.Kind
 }
 
 // tuned reports whether job i of the queue has a stanza.
