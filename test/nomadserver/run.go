@@ -1,10 +1,11 @@
 package nomadserver
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
@@ -20,24 +21,25 @@ type run struct {
 	alloc *api.Allocation // as it was placed
 	over  chan struct{}   // closed when the allocation has ended
 
-	stopped  chan struct{}
-	stopOnce sync.Once
-	limited  atomic.Bool // it was stopped at its max_run_duration
+	ctx  context.Context //nolint:containedctx // done when the allocation is to end
+	stop context.CancelFunc
 
 	mu    sync.Mutex
 	tasks map[string]*task.Task
 }
 
+// errLimit is why an allocation ends at its max_run_duration.
+var errLimit = errors.New("allocation exceeded max_run_duration")
+
 func newRun(n *node, a *api.Allocation) *run {
-	return &run{n: n, alloc: a, over: make(chan struct{}), stopped: make(chan struct{}), tasks: map[string]*task.Task{}}
+	r := &run{n: n, alloc: a, over: make(chan struct{}), tasks: map[string]*task.Task{}}
+	r.ctx, r.stop = context.WithCancel(context.WithoutCancel(n.s.ctx))
+	return r
 }
 
 func (r *run) dir() string { return filepath.Join(r.n.s.dir, r.alloc.ID) }
 
 func (r *run) group() *api.TaskGroup { return r.alloc.Job.LookupTaskGroup(r.alloc.TaskGroup) }
-
-// stop begins the end of the allocation.
-func (r *run) stop() { r.stopOnce.Do(func() { close(r.stopped) }) }
 
 func (r *run) all() map[string]*task.Task {
 	r.mu.Lock()
@@ -49,29 +51,26 @@ func (r *run) all() map[string]*task.Task {
 func (r *run) execute() {
 	defer r.n.s.retryBlocked()
 	defer close(r.over)
+	defer r.stop()
 	if before := r.n.run(r.alloc.PreviousAllocation); before != nil {
 		select {
 		case <-before.over:
-		case <-r.stopped:
+		case <-r.ctx.Done():
 		case <-r.n.s.ctx.Done():
 			return
 		}
 	}
-	select {
-	case <-r.stopped: // before anything of it ran
+	if r.ctx.Err() != nil { // before anything of it ran
 		for _, t := range r.group().Tasks {
 			r.changed(t.Name, api.TaskState{State: "dead", FinishedAt: time.Now(), Events: []*api.TaskEvent{}})
 		}
 		return
-	default:
 	}
 	if limit := r.group().MaxRunDuration; limit != nil && *limit > 0 {
 		// It counts from the placement, not from the start of a task.
-		timer := time.AfterFunc(time.Until(time.Unix(0, r.alloc.CreateTime).Add(*limit)), func() {
-			r.limited.Store(true)
-			r.stop()
-		})
-		defer timer.Stop()
+		ctx, cancel := context.WithDeadlineCause(r.ctx, time.Unix(0, r.alloc.CreateTime).Add(*limit), errLimit)
+		defer cancel()
+		r.ctx = ctx
 	}
 	r.work()
 }
@@ -103,7 +102,7 @@ func (r *run) work() {
 			t.Kill()
 		}
 	}
-	stopped := r.stopped
+	stopped := r.ctx.Done()
 	for left := len(r.group().Tasks); left > 0; {
 		select {
 		case name := <-ended:
@@ -145,8 +144,8 @@ func (r *run) changed(name string, st api.TaskState) {
 		a.TaskStates = maps.Clone(a.TaskStates)
 		a.TaskStates[name] = &st
 		a.ClientStatus, a.ClientDescription = clientStatus(&a)
-		if r.limited.Load() && a.ClientTerminalStatus() {
-			a.ClientStatus, a.ClientDescription = api.AllocClientStatusComplete, "allocation exceeded max_run_duration"
+		if errors.Is(context.Cause(r.ctx), errLimit) && a.ClientTerminalStatus() {
+			a.ClientStatus, a.ClientDescription = api.AllocClientStatusComplete, errLimit.Error()
 		}
 		tx.PutAlloc(&a, true)
 		job := tx.Job(cluster.ID{Namespace: a.Namespace, Job: a.JobID})
