@@ -54,10 +54,39 @@ type Controller struct {
 // New builds a controller that does not run yet; it is closed with the test.
 func New(t testing.TB, o Options) *Controller {
 	t.Helper()
-	c, err := build(t, o)
-	if err != nil {
-		t.Fatalf("build a controller: %v", err)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("build a controller: %v", err)
+		}
 	}
+	dir := t.TempDir()
+	o.Tick = cmp.Or(o.Tick, 20*time.Millisecond)
+	c := &Controller{Cluster: o.Cluster, Config: config.Config{
+		Socket: cmp.Or(o.Socket, filepath.Join(dir, "s")), State: cmp.Or(o.State, filepath.Join(dir, "state")), Listen: o.Listen, JobLabels: o.JobLabels, Driver: "local", Resync: time.Second,
+		Log: config.Log{Level: slog.LevelInfo, Format: "text"}, Given: map[string]string{"listen": "--listen"},
+	}}
+	policy := ""
+	if o.Site != "" {
+		policy = filepath.Join(dir, "site.yaml")
+		must(os.WriteFile(policy, []byte(o.Site), 0o600))
+	}
+	site, err := config.LoadSite(policy)
+	must(err)
+	if c.Cluster == nil {
+		c.Cluster, err = sim.New(o.Sim)
+		must(err)
+	}
+	var drv driver.Driver = c.Cluster
+	if o.Driver != nil {
+		drv = o.Driver(drv)
+	}
+	c.Daemon, err = daemon.New(daemon.Parts{
+		Config: c.Config, Site: site, Driver: drv, Meter: c.Cluster, Log: slog.New(slog.DiscardHandler),
+		Tick: o.Tick, Step: o.Tick / 4, Candidate: o.Candidate,
+	})
+	must(err)
+	c.Client = api.NewClient(c.Config.Socket)
 	c.stop = sync.OnceValue(func() error {
 		c.Client.Close()
 		if o.Cluster == nil {
@@ -94,52 +123,6 @@ func (c *Controller) Stop(t testing.TB) {
 	if err := c.stop(); err != nil {
 		t.Errorf("the controller ended with: %v", err)
 	}
-}
-
-func build(t testing.TB, o Options) (*Controller, error) {
-	t.Helper()
-	dir := t.TempDir()
-	o.Tick = cmp.Or(o.Tick, 20*time.Millisecond)
-	c := &Controller{Config: config.Config{
-		Socket: cmp.Or(o.Socket, filepath.Join(dir, "s")), State: cmp.Or(o.State, filepath.Join(dir, "state")), Listen: o.Listen, JobLabels: o.JobLabels, Driver: "local", Resync: time.Second,
-		Log: config.Log{Level: slog.LevelInfo, Format: "text"}, Given: map[string]string{"listen": "--listen"},
-	}}
-	site, err := siteOf(dir, o.Site)
-	if err != nil {
-		return nil, err
-	}
-	if c.Cluster = o.Cluster; c.Cluster == nil {
-		if c.Cluster, err = sim.New(o.Sim); err != nil {
-			return nil, err
-		}
-	}
-	var drv driver.Driver = c.Cluster
-	if o.Driver != nil {
-		drv = o.Driver(drv)
-	}
-	c.Daemon, err = daemon.New(daemon.Parts{
-		Config: c.Config, Site: site, Driver: drv, Meter: c.Cluster, Log: slog.New(slog.DiscardHandler),
-		Tick: o.Tick, Step: o.Tick / 4, Candidate: o.Candidate,
-	})
-	if err != nil {
-		if o.Cluster == nil {
-			c.Cluster.Close()
-		}
-		return nil, err
-	}
-	c.Client = api.NewClient(c.Config.Socket)
-	return c, nil
-}
-
-func siteOf(dir, text string) (*config.SitePolicy, error) {
-	if text == "" {
-		return config.LoadSite("")
-	}
-	path := filepath.Join(dir, "site.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		return nil, err
-	}
-	return config.LoadSite(path)
 }
 
 // Until asks for a job until it is as wanted, and fails the test after a time
