@@ -45,17 +45,22 @@ func leavesOtherwise(t *testing.T, h *Harness) {
 	}
 }
 
-func saysSaved(t *testing.T, h *Harness) {
+// says is a job that runs and says that it saved, and an intent that listens for that.
+func (h *Harness) says(t *testing.T) driver.Intent {
+	t.Helper()
 	b := mover(longer)
 	b.SaysSaved = true
-	job := h.runs(t, b, 2)
-	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
+	in := h.intent(h.runs(t, b, 2), "intent", driver.Change{TimeLimit: time.Hour})
 	in.Checkpoint.Exit, in.Checkpoint.Done = 0, "^saved$"
+	return in
+}
+
+func saysSaved(t *testing.T, h *Harness) {
+	in := h.says(t)
 	wantStep(t, h.drive(t, in, 1), driver.StepStarted)
-	job = h.succeeded(t, job.ID)
-	wantAttempts(t, job, 2)
+	wantAttempts(t, h.succeeded(t, in.Job), 2)
 	// What ran between saving and being stopped is done again.
-	h.eachEpoch(t, job.ID, longer)
+	h.eachEpoch(t, in.Job, longer)
 }
 
 func changeEnv(t *testing.T, h *Harness) {

@@ -70,13 +70,9 @@ func crashMove(t *testing.T, h *Harness) {
 }
 
 func crashSays(t *testing.T, h *Harness) {
-	b := mover(longer)
-	b.SaysSaved = true
-	job := h.runs(t, b, 2)
-	in := h.intent(job, "intent", driver.Change{TimeLimit: time.Hour})
-	in.Checkpoint.Exit, in.Checkpoint.Done = 0, "^saved$"
+	in := h.says(t)
 	h.driveAcrossCrashes(t, in, move.Begun, move.Asked, move.Planned)
-	job = h.reopened(t, job.ID)
+	job := h.reopened(t, in.Job)
 	wantState(t, job, driver.Succeeded)
 	if len(job.Attempts) != 2 || job.Attempts[1].Intent != in.ID {
 		t.Errorf("attempts %+v, want two, the second with the intent", job.Attempts)

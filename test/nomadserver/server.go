@@ -45,7 +45,6 @@ type Server struct {
 	mu         sync.Mutex
 	http       *http.Server
 	addr       string // host:port
-	served     chan struct{}
 	namespaces map[string]struct{}
 }
 
@@ -97,15 +96,13 @@ func (s *Server) Addr() string {
 // Down closes the listener and every connection; the cluster goes on.
 func (s *Server) Down() {
 	s.mu.Lock()
-	srv, served := s.http, s.served
-	s.mu.Unlock()
-	if srv == nil {
+	defer s.mu.Unlock()
+	if s.http == nil {
 		return
 	}
-	if err := srv.Close(); err != nil {
+	if err := s.http.Close(); err != nil {
 		s.opts.Logger.Debug("closing the listener", "error", err)
 	}
-	<-served
 }
 
 // Up listens again on the port of before.
@@ -141,16 +138,14 @@ func (s *Server) listen(ctx context.Context, addr string) error {
 		return fmt.Errorf("listening on %s: %w", addr, err)
 	}
 	srv := &http.Server{Handler: s.handler(), ReadHeaderTimeout: time.Minute}
-	served := make(chan struct{})
 	s.mu.Lock()
-	s.http, s.addr, s.served = srv, l.Addr().String(), served
+	s.http, s.addr = srv, l.Addr().String()
 	s.mu.Unlock()
-	go func() {
-		defer close(served)
+	s.work.Go(func() {
 		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			s.opts.Logger.Error("serving ended", "error", err)
 		}
-	}()
+	})
 	return nil
 }
 
