@@ -81,7 +81,13 @@ type Result[V any] struct {
 func (c Campaign[V]) Run(t *testing.T) *Result[V] {
 	t.Helper()
 	began := time.Now()
-	defer sandbox.Beside(t, "the administrator", c.administer)()
+	defer sandbox.Beside(t, "the administrator", func(ctx context.Context) error {
+		for ctx.Err() == nil && c.Administer != nil {
+			c.Administer(ctx)
+			_ = driver.Pause(ctx, time.Second) // the loop looks at ctx
+		}
+		return nil
+	})()
 	out := &Result[V]{Options: c.Options, Verdicts: map[string]V{}}
 	random := rand.New(rand.NewPCG(c.Seed, 0))
 	todo := Plan(random, c.Families, c.Owners, c.Faults)
@@ -129,15 +135,6 @@ func (c Campaign[V]) Run(t *testing.T) *Result[V] {
 		t.Errorf("%d faults met something within %v, want %d", done, c.For, c.Faults)
 	}
 	return out
-}
-
-// administer does what an administrator would.
-func (c Campaign[V]) administer(ctx context.Context) error {
-	for ctx.Err() == nil && c.Administer != nil {
-		c.Administer(ctx)
-		_ = driver.Pause(ctx, time.Second) // the loop looks at ctx
-	}
-	return nil
 }
 
 // judge takes in the verdicts of a round.

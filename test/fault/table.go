@@ -111,11 +111,11 @@ func Table(of Side, columns []string, longest string) string {
 			points[st.Point]++
 		}
 	}
-	met := "points:"
+	met := []string{"\npoints:"}
 	for _, p := range slices.Sorted(maps.Keys(points)) {
-		met += fmt.Sprintf(" %s %d", p, points[p])
+		met = append(met, fmt.Sprint(p, " ", points[p]))
 	}
-	return sheet(columns, longest, append(rows, named{"all faults, every job counted once", all})) + "\n" + met + "\n"
+	return sheet(columns, longest, append(rows, named{"all faults, every job counted once", all})) + strings.Join(met, " ") + "\n"
 }
 
 // Beside has two rows for each kind that the second side met: what the first side made of

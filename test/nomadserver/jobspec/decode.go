@@ -2,6 +2,7 @@ package jobspec
 
 import (
 	"fmt"
+	"maps"
 	"math/big"
 	"reflect"
 	"slices"
@@ -111,7 +112,8 @@ func (p *parser) blocks(v reflect.Value, f field, found hcl.Blocks) hcl.Diagnost
 		case reflect.TypeFor[map[string]string]():
 			attrs, more := body.JustAttributes()
 			out := map[string]string{}
-			for _, a := range inOrder(attrs) {
+			inOrder := func(a, b *hcl.Attribute) int { return a.NameRange.Start.Byte - b.NameRange.Start.Byte }
+			for _, a := range slices.SortedFunc(maps.Values(attrs), inOrder) {
 				var text string
 				more = append(more, p.attribute(reflect.ValueOf(&text).Elem(), a.Expr)...)
 				out[a.Name] = text
@@ -148,15 +150,6 @@ func (p *parser) blocks(v reflect.Value, f field, found hcl.Blocks) hcl.Diagnost
 	return diags
 }
 
-func inOrder(attrs hcl.Attributes) []*hcl.Attribute {
-	var out []*hcl.Attribute
-	for _, a := range attrs {
-		out = append(out, a)
-	}
-	slices.SortFunc(out, func(a, b *hcl.Attribute) int { return a.NameRange.Start.Byte - b.NameRange.Start.Byte })
-	return out
-}
-
 // free reads a body without a schema: a driver's config or the policy of a scaling block.
 // A block is a list of maps, with a map around it for each label, and an object written
 // after = is a list of one map.
@@ -164,7 +157,7 @@ func (p *parser) free(body *hclsyntax.Body) (map[string]any, hcl.Diagnostics) {
 	out := map[string]any{}
 	var diags hcl.Diagnostics
 	for name, a := range body.Attributes {
-		v, more := p.value(a.Expr)
+		v, more := a.Expr.Value(p.scope(a.Expr))
 		diags = append(diags, more...)
 		out[name] = plain(v)
 		if m, ok := out[name].(map[string]any); ok {

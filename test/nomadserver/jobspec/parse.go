@@ -135,11 +135,8 @@ func inputs(content *hcl.BodyContent, variables string) (map[string]cty.Value, h
 	return out, diags
 }
 
-// value computes an expression. Names that the file does not define, such as
+// scope is the context of an expression. Names in it that the file does not define, such as
 // NOMAD_JOB_ID or attr.kernel.name, stay as their own text in ${}.
-func (p *parser) value(e hcl.Expression) (cty.Value, hcl.Diagnostics) { return e.Value(p.scope(e)) }
-
-// scope is the context with the unknown names of an expression in it.
 func (p *parser) scope(e hcl.Expression) *hcl.EvalContext {
 	later := names{}
 	for _, t := range e.Variables() {
