@@ -12,17 +12,11 @@ import (
 )
 
 func listAllocs(c *call, t *cluster.Tables) (any, uint64, error) {
-	ns, resources := c.namespace(), c.truth("resources")
 	out := []*api.AllocationListStub{}
-	for _, a := range t.Allocs(ns) {
-		if !c.may(a.Namespace, "read-job") {
-			continue
+	for _, a := range t.Allocs(c.namespace()) {
+		if c.may(a.Namespace, "read-job") {
+			out = append(out, a.Stub())
 		}
-		s := a.Stub()
-		if resources {
-			s.AllocatedResources = a.AllocatedResources
-		}
-		out = append(out, s)
 	}
 	return out, t.Touched(cluster.Allocs), nil
 }

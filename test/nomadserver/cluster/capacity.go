@@ -113,7 +113,7 @@ func (r *capacity) unfit(j *api.Job, g *api.TaskGroup) string {
 	return ""
 }
 
-// meets knows the operands "=", "!=" and "set_contains". A constraint with another one is
+// meets knows the operands "=" and "set_contains". A constraint with another one is
 // never met, so that a test that needs it shows it.
 func (r *capacity) meets(c *api.Constraint) bool {
 	left := c.LTarget
@@ -123,8 +123,6 @@ func (r *capacity) meets(c *api.Constraint) bool {
 	switch c.Operand {
 	case "", "=", "==", "is":
 		return left == c.RTarget
-	case "!=", "not":
-		return left != c.RTarget
 	case "set_contains":
 		have := strings.Split(left, ",")
 		return !slices.ContainsFunc(strings.Split(c.RTarget, ","), func(want string) bool { return !slices.Contains(have, want) })
