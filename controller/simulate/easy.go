@@ -19,6 +19,7 @@ type backfill struct {
 	pool    *Pool
 	queue   map[alike][]*Job   // by arrival
 	rank    func(*Job) float64 // orders the queue at each decision, the least first; nil: by arrival
+	begins  func(*Job)         // hears of a job that began; may be nil
 	ends    []item             // those that run, by the moment at which they are to end
 	longest float64            // that was asked for, s
 }
@@ -114,7 +115,9 @@ func (b *backfill) Decide() float64 {
 			delete(b.queue, like)
 		}
 		p.take(at, 1)
-		p.begin(j, at)
+		if p.begin(j, at); b.begins != nil {
+			b.begins(j)
+		}
 		b.runs(j)
 	}
 	return math.Inf(1)

@@ -11,6 +11,7 @@ import (
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/joblog"
 	"pitchpipe/controller/simulate"
+	"pitchpipe/controller/tuning"
 	"pitchpipe/test/site"
 )
 
@@ -64,6 +65,58 @@ func TestForecastsShortenTheQueueOfASite(t *testing.T) {
 				t.Errorf("want a slowdown at least 15 %% lower, shorter waits, few limits raised, and no job killed for it:\n%v", rows)
 			}
 		})
+	}
+}
+
+// forecastLimits are the limits that jobs begin with.
+func forecastLimits(t *testing.T, l joblog.Log) []float64 {
+	t.Helper()
+	in, err := simulate.Prepare(l, simulate.Shape{Nodes: 1, CoresPerNode: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := simulated(t, in, spec(t, "easy-forecast"))
+	return tuning.Each(r.Jobs, func(j *simulate.Job) float64 { return r.Spec.Cells(j)[0] })
+}
+
+func TestAForecastLowersLimitsOfUsersThatAreKnownUntilItFails(t *testing.T) {
+	t.Parallel()
+	const owner = 36000
+	var l joblog.Log
+	job := func(user string, at, seconds float64) int {
+		l.Jobs = append(l.Jobs, joblog.Job{ID: fmt.Sprint(len(l.Jobs)), Line: 1, User: user, Submit: at, Duration: seconds, Limit: owner, CPUs: 1})
+		return len(l.Jobs) - 1
+	}
+	for i := range 200 {
+		job("ann", float64(i), 60)
+	}
+	stranger, known := job("bob", 1000, 3000), job("ann", 1000, 60)
+	for i := range 10 { // all much longer at once
+		job("ann", float64(10000+i), 9000)
+	}
+	later := job("ann", 12000, 60)
+	for i := range 3000 {
+		job("ann", float64(30000+i), 60)
+	}
+	settled := job("ann", 50000, 60)
+	got := forecastLimits(t, l)
+	for _, c := range []struct {
+		what  string
+		job   int
+		below bool
+	}{
+		{"of a user of whom no job has ended", stranger, false}, {"of a user who is known", known, true},
+		{"that begins when too many have reached theirs", later, false}, {"that begins when few have", settled, true},
+	} {
+		if (got[c.job] < owner) != c.below {
+			t.Errorf("a job %s has a limit of %g, want one below its owner's: %v", c.what, got[c.job], c.below)
+		}
+	}
+	for i := range l.Jobs {
+		l.Jobs[i].User = ""
+	}
+	if got := forecastLimits(t, l)[known]; got >= owner {
+		t.Errorf("where the log names no users a job has a limit of %g", got)
 	}
 }
 

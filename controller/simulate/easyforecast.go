@@ -10,9 +10,11 @@ import (
 
 // easyForecast is easy with forecasts in place of what users asked for, made from the jobs that have ended.
 //
-// The limit of a job is lowered to twice the 0.99 quantile of its forecast. A job that reaches that limit gets twice
-// as much, up to what its owner asked for: no job is killed earlier than with easy, and the head waits where it must
-// (correction of predictions: Tsafrir, Etsion and Feitelson, IEEE TPDS 18(6), 2007). The queue is ordered by the slowdown
+// The limit of a job is lowered to twice the 0.99 quantile of its forecast, once enough jobs of its user have ended, as
+// advice to a real scheduler has it. A job that reaches that limit gets twice as much, up to what its owner asked for: no
+// job is killed earlier than with easy, and the head waits where it must (correction of predictions: Tsafrir, Etsion and
+// Feitelson, IEEE TPDS 18(6), 2007). Once too many jobs did, those that begin have their owners' limits, until
+// fewer did: a user's jobs may all have become longer at once. The queue is ordered by the slowdown
 // that a job would have if it began now and took its median (largest expansion factor first: Chiang,
 // Arpaci-Dusseau and Vernon, JSSPP 2002). Jobs that wait longer than 99 % of those before them did come first, the
 // oldest at the head, so that long waits do not grow.
@@ -22,7 +24,7 @@ func easyForecast() Spec {
 		New: func(_ context.Context, in Input) (func(*Pool) Policy, error) {
 			return func(p *Pool) Policy {
 				f := &forecasts{backfill: backfill{pool: p}, model: durations.New(), origin: in.Log.Origin, waits: waits{long: math.Inf(1)}}
-				f.rank = f.urgency
+				f.rank, f.begins = f.urgency, f.began
 				return f
 			}, nil
 		},
@@ -35,6 +37,8 @@ const (
 	limitQuantile = 0.99 // of the forecast
 	limitMargin   = 2    // times that quantile; also the growth of a limit when a job reaches it
 	enough        = 100  // ended jobs that such a quantile needs
+	enoughOwn     = 20   // of them of the same user, where the log names users
+	mostRaised    = 300  // one of so many ended jobs may have reached a lowered limit
 	leastLimit    = 60   // s; schedulers count limits in minutes
 	leastRun      = 10   // s, below which slowdowns do not count
 	patient       = 0.99 // share of the jobs whose waits are not yet too long
@@ -58,6 +62,7 @@ type forecasts struct {
 	model  *durations.Model
 	origin float64
 	waits  waits
+	raised int // jobs that reached a lowered limit
 }
 
 func (f *forecasts) Arrive(j *Job) {
@@ -65,7 +70,7 @@ func (f *forecasts) Arrive(j *Job) {
 	n := &expected{owner: j.limit, features: features}
 	j.Note, n.first, n.run = n, n.owner, n.owner
 	if said.Known() {
-		if len(f.waits.all) >= enough {
+		if len(f.waits.all) >= enough && (j.User == "" || said.Samples >= enoughOwn) {
 			n.first = min(n.owner, max(leastLimit, limitMargin*coarse(said.Quantile(limitQuantile))))
 		}
 		n.run = min(n.owner, coarse(said.Median))
@@ -73,6 +78,14 @@ func (f *forecasts) Arrive(j *Job) {
 	j.key = n.run
 	f.pool.SetLimit(j, n.first)
 	f.backfill.Arrive(j)
+}
+
+// began gives a job its owner's limit while forecasts fail too often.
+func (f *forecasts) began(j *Job) {
+	if n := expect(j); mostRaised*f.raised > len(f.waits.all) {
+		n.first = n.owner
+		f.pool.SetLimit(j, n.owner)
+	}
 }
 
 // coarse rounds seconds up by 9 % at most, so that jobs are alike.
@@ -86,7 +99,9 @@ func (f *forecasts) Expire(j *Job) {
 		f.backfill.Ended(j)
 		f.pool.SetLimit(j, min(n.owner, limitMargin*j.limit))
 		f.runs(j)
-		n.extended++
+		if n.extended++; n.extended == 1 {
+			f.raised++
+		}
 	}
 }
 
