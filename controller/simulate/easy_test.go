@@ -11,7 +11,6 @@ import (
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/joblog"
 	"pitchpipe/controller/simulate"
-	"pitchpipe/controller/tuning"
 	"pitchpipe/test/site"
 )
 
@@ -68,55 +67,43 @@ func TestForecastsShortenTheQueueOfASite(t *testing.T) {
 	}
 }
 
-// forecastLimits are the limits that jobs begin with.
-func forecastLimits(t *testing.T, l joblog.Log) []float64 {
-	t.Helper()
-	in, err := simulate.Prepare(l, simulate.Shape{Nodes: 1, CoresPerNode: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := simulated(t, in, spec(t, "easy-forecast"))
-	return tuning.Each(r.Jobs, func(j *simulate.Job) float64 { return r.Spec.Cells(j)[0] })
-}
-
 func TestAForecastLowersLimitsOfUsersThatAreKnownUntilItFails(t *testing.T) {
 	t.Parallel()
 	const owner = 36000
-	var l joblog.Log
-	job := func(user string, at, seconds float64) int {
-		l.Jobs = append(l.Jobs, joblog.Job{ID: fmt.Sprint(len(l.Jobs)), Line: 1, User: user, Submit: at, Duration: seconds, Limit: owner, CPUs: 1})
-		return len(l.Jobs) - 1
+	in := simulate.Input{Partitions: []simulate.Partition{{Nodes: 1, PerNode: 100}}}
+	jobs := func(n int, user string, at, seconds float64) (last int) {
+		for i := range n {
+			in.Log.Jobs = append(in.Log.Jobs, joblog.Job{User: user, Submit: at + float64(i), Duration: seconds, Limit: owner, CPUs: 1})
+		}
+		return len(in.Log.Jobs) - 1
 	}
-	for i := range 200 {
-		job("ann", float64(i), 60)
+	jobs(200, "ann", 0, 60)
+	stranger, known := jobs(1, "bob", 1000, 3000), jobs(1, "ann", 1000, 60)
+	jobs(10, "ann", 10000, 9000) // all much longer at once
+	later := jobs(1, "ann", 12000, 60)
+	jobs(3000, "ann", 30000, 60)
+	settled := jobs(1, "ann", 50000, 60)
+	lowered := func(job int) bool {
+		r := simulated(t, in, spec(t, "easy-forecast"))
+		return r.Spec.Cells(r.Jobs[job])[0] < owner
 	}
-	stranger, known := job("bob", 1000, 3000), job("ann", 1000, 60)
-	for i := range 10 { // all much longer at once
-		job("ann", float64(10000+i), 9000)
-	}
-	later := job("ann", 12000, 60)
-	for i := range 3000 {
-		job("ann", float64(30000+i), 60)
-	}
-	settled := job("ann", 50000, 60)
-	got := forecastLimits(t, l)
 	for _, c := range []struct {
-		what  string
-		job   int
-		below bool
+		what string
+		job  int
+		want bool
 	}{
 		{"of a user of whom no job has ended", stranger, false}, {"of a user who is known", known, true},
 		{"that begins when too many have reached theirs", later, false}, {"that begins when few have", settled, true},
 	} {
-		if (got[c.job] < owner) != c.below {
-			t.Errorf("a job %s has a limit of %g, want one below its owner's: %v", c.what, got[c.job], c.below)
+		if lowered(c.job) != c.want {
+			t.Errorf("the limit of a job %s is lowered: %v, want %v", c.what, !c.want, c.want)
 		}
 	}
-	for i := range l.Jobs {
-		l.Jobs[i].User = ""
+	for i := range in.Log.Jobs {
+		in.Log.Jobs[i].User = ""
 	}
-	if got := forecastLimits(t, l)[known]; got >= owner {
-		t.Errorf("where the log names no users a job has a limit of %g", got)
+	if !lowered(known) {
+		t.Error("where the log names no users no limit is lowered")
 	}
 }
 

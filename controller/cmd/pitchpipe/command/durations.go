@@ -23,11 +23,11 @@ func (a *app) durations() *cobra.Command {
 		Example: "  pitchpipe durations jobs.csv.gz --format csv --plot terms",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := ready(folder); err != nil {
-				return err
-			}
 			l, err := a.readLog(joblog.Format(format), args[0])
 			if err != nil {
+				return err
+			}
+			if err := ready(folder); err != nil {
 				return err
 			}
 			jobs := durations.History(l)

@@ -43,9 +43,16 @@ func TestDurationsAreForecastFromALog(t *testing.T) {
 	if got = pitchpipe(t, "durations", file, "--format", "csv"); got.code != command.ExitOK || !strings.Contains(got.out, "TERM") {
 		t.Error(got)
 	}
-	for _, wrong := range [][]string{{"durations", file}, {"durations", file, "--format", "pbs"}, {"durations", write(t, "short.csv", "submit,duration,cpus\n1,2,3\n"), "--format", "csv"}} {
+	none := filepath.Join(t.TempDir(), "none")
+	for _, wrong := range [][]string{
+		{"durations", file}, {"durations", file, "--format", "pbs"}, {"durations", file + ".none", "--format", "csv", "--plot", none},
+		{"durations", write(t, "short.csv", "submit,duration,cpus\n1,2,3\n"), "--format", "csv"},
+	} {
 		if got := pitchpipe(t, wrong...); got.code != command.ExitInvalid || got.out != "" || got.errors == "" {
 			t.Errorf("%v: %v", wrong, got)
+		}
+		if _, err := os.Stat(none); err == nil {
+			t.Errorf("%v leaves a folder", wrong)
 		}
 	}
 }

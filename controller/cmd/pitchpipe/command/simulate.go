@@ -60,9 +60,6 @@ func (a *app) simulate() *cobra.Command {
 			if err := positive(cmd, "nodes", "cores-per-node", "gpus-per-node"); err != nil {
 				return err
 			}
-			if err := ready(folder); err != nil { // before hours of work
-				return err
-			}
 			l, err := a.openLog(joblog.Format(format), args[0])
 			if err != nil {
 				return err
@@ -71,10 +68,13 @@ func (a *app) simulate() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, s := range specs { // before hours of work, too
+			for _, s := range specs { // before hours of work
 				if _, err := s.New(cmd.Context(), in); err != nil {
 					return fmt.Errorf("--policy %s: %w", s.Name, err)
 				}
+			}
+			if err := ready(folder); err != nil { // before hours of work, too, but of no log that is refused
+				return err
 			}
 			r := evaluate.Report{Command: "simulate", Data: args, Summary: simulated(format, in)}
 			began, waits, completions := processorSeconds(), figure.Waits(), figure.Completions()

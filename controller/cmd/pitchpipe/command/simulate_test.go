@@ -82,8 +82,11 @@ func TestASimulationAsAPersonAndAProgramReadIt(t *testing.T) {
 
 func TestASimulationThatCannotBeIsRefusedBeforeItBegins(t *testing.T) {
 	t.Parallel()
-	path := write(t, "log.swf", swf)
+	path, folder := write(t, "log.swf", swf), filepath.Join(t.TempDir(), "results")
 	for _, c := range []struct{ name, args, says string }{
+		{"results of a log of another format", "--format csv --out " + folder, `line 1: column "submit" is missing`},
+		{"results of jobs that are too large", "--format swf --nodes 2 --cores-per-node 1 --out " + folder, "line 2: it needs 5 cores of 2"},
+		{"results of a policy without its models", "--format swf --policy lucid --out " + folder, "--policy lucid: "},
 		{"a policy that is none", "--format swf --policy fast", `--policy "fast": want some of fifo`},
 		{"no policy", "--format swf --policy=", "--policy: want some of fifo"},
 		{"no nodes", "--format swf --nodes 0", "--nodes 0: want 1 or more"},
@@ -96,6 +99,9 @@ func TestASimulationThatCannotBeIsRefusedBeforeItBegins(t *testing.T) {
 		r := pitchpipe(t, append([]string{"simulate", path}, strings.Fields(c.args)...)...)
 		if r.code != 2 || r.out != "" || strings.Count(r.errors, "\n") != 1 || !strings.Contains(r.errors, c.says) {
 			t.Errorf("%s: %d %s%s\nwant %s", c.name, r.code, r.out, r.errors, c.says)
+		}
+		if _, err := os.Stat(folder); err == nil {
+			t.Errorf("%s: it leaves a folder", c.name)
 		}
 	}
 }
