@@ -97,6 +97,10 @@ func TestAForecastLowersLimitsOfUsersThatAreKnownUntilItFails(t *testing.T) {
 			t.Errorf("the limit of a job %s is lowered: %v, want %v", c.what, !c.want, c.want)
 		}
 	}
+	in.Log.Jobs[stranger].Limit = 0
+	if r = simulated(t, in, spec(t, "easy-forecast")); !lowered(stranger) {
+		t.Error("a job whose owner asked for no limit has no forecast")
+	}
 	for i := range in.Log.Jobs {
 		in.Log.Jobs[i].User = ""
 	}

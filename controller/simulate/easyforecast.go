@@ -14,7 +14,8 @@ import (
 // advice to a real scheduler has it. A job that reaches that limit gets twice as much, up to what its owner asked for: no
 // job is killed earlier than with easy, and the head waits where it must (correction of predictions: Tsafrir, Etsion and
 // Feitelson, IEEE TPDS 18(6), 2007). Once too many jobs did, those that begin have their owners' limits, until
-// fewer did: a user's jobs may all have become longer at once. The queue is ordered by the slowdown
+// fewer did: a user's jobs may all have become longer at once. A job without a limit is not cut short, and the forecast
+// goes for all of these. The queue is ordered by the slowdown
 // that a job would have if it began now and took its median (largest expansion factor first: Chiang,
 // Arpaci-Dusseau and Vernon, JSSPP 2002). Jobs that wait longer than 99 % of those before them did come first, the
 // oldest at the head, so that long waits do not grow.
@@ -70,7 +71,7 @@ func (f *forecasts) Arrive(j *Job) {
 	n := &expected{owner: j.limit, features: features}
 	j.Note, n.first, n.run = n, n.owner, n.owner
 	if said.Known() {
-		if len(f.waits.all) >= enough && (j.User == "" || said.Samples >= enoughOwn) {
+		if len(f.waits.all) >= enough && (j.Limit == 0 || j.User == "" || said.Samples >= enoughOwn) {
 			n.first = min(n.owner, max(leastLimit, limitMargin*coarse(said.Quantile(limitQuantile))))
 		}
 		n.run = min(n.owner, coarse(said.Median))
@@ -82,7 +83,7 @@ func (f *forecasts) Arrive(j *Job) {
 
 // began gives a job its owner's limit while forecasts fail too often.
 func (f *forecasts) began(j *Job) {
-	if n := expect(j); mostRaised*f.raised > len(f.waits.all) {
+	if n := expect(j); j.Limit > 0 && mostRaised*f.raised > len(f.waits.all) {
 		n.first = n.owner
 		f.pool.SetLimit(j, n.owner)
 	}
@@ -99,7 +100,7 @@ func (f *forecasts) Expire(j *Job) {
 		f.backfill.Ended(j)
 		f.pool.SetLimit(j, min(n.owner, limitMargin*j.limit))
 		f.runs(j)
-		if n.extended++; n.extended == 1 {
+		if n.extended++; n.extended == 1 && j.Limit > 0 {
 			f.raised++
 		}
 	}
