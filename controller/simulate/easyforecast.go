@@ -13,12 +13,12 @@ import (
 // The limit of a job is lowered to twice the 0.99 quantile of its forecast, once enough jobs of its user have ended, as
 // advice to a real scheduler has it. A job that reaches that limit gets twice as much, up to what its owner asked for: no
 // job is killed earlier than with easy, and the head waits where it must (correction of predictions: Tsafrir, Etsion and
-// Feitelson, IEEE TPDS 18(6), 2007). Once too many jobs did, those that begin have their owners' limits, until
-// fewer did: a user's jobs may all have become longer at once. A job without a limit is not cut short, and the forecast
-// goes for all of these. The queue is ordered by the slowdown
-// that a job would have if it began now and took its median (largest expansion factor first: Chiang,
-// Arpaci-Dusseau and Vernon, JSSPP 2002). Jobs that wait longer than 99 % of those before them did come first, the
-// oldest at the head, so that long waits do not grow.
+// Feitelson, IEEE TPDS 18(6), 2007). While too many have reached theirs, jobs begin with their owners' limits: all jobs of
+// a user may become longer at once. A job whose owner asked for no limit cannot be cut short: its forecast always counts.
+//
+// The queue is ordered by the slowdown that a job would have if it began now and took its median (largest expansion factor
+// first: Chiang, Arpaci-Dusseau and Vernon, JSSPP 2002). Jobs that wait longer than 99 % of those before them did come
+// first, the oldest at the head, so that long waits do not grow.
 func easyForecast() Spec {
 	return Spec{
 		Name: "easy-forecast",
