@@ -60,8 +60,8 @@ func TestForecastsShortenTheQueueOfASite(t *testing.T) {
 			}
 			change := func(key string) float64 { return float64(rows[1].Figure(key)/rows[0].Figure(key)) - 1 }
 			t.Logf("slowdown %+.2f, mean wait %+.2f, p99.9 %+.2f; limits raised %.4f", change("mean_bounded_slowdown"), change("mean_wait"), change("p999_wait"), raised)
-			if change("mean_bounded_slowdown") > -0.15 || change("mean_wait") > 0 || change("p999_wait") > 0.1 || raised > 0.005 || rows[0]["killed"] != rows[1]["killed"] {
-				t.Errorf("want a slowdown at least 15 %% lower, shorter waits, few limits raised, and no job killed for it:\n%v", rows)
+			if change("mean_bounded_slowdown") > -0.4 || change("mean_wait") > 0 || change("p999_wait") > 0.2 || raised > 0.005 || rows[0]["killed"] != rows[1]["killed"] {
+				t.Errorf("want a slowdown at least 40 %% lower, shorter waits, the longest by 20 %% longer at most, few limits raised, and no job killed for it:\n%v", rows)
 			}
 		})
 	}

@@ -17,8 +17,9 @@ import (
 // a user may become longer at once. A job whose owner asked for no limit cannot be cut short: its forecast always counts.
 //
 // The queue is ordered by the slowdown that a job would have if it began now and took its median (largest expansion factor
-// first: Chiang, Arpaci-Dusseau and Vernon, JSSPP 2002). Jobs that wait longer than 99 % of those before them did come
-// first, the oldest at the head, so that long waits do not grow.
+// first: Chiang, Arpaci-Dusseau and Vernon, JSSPP 2002). Jobs that wait longer by a quarter than 99 % of those before them
+// did come first, the oldest at the head, so that long waits grow little. Without the quarter a backlog of days turns into
+// first come, first served.
 func easyForecast() Spec {
 	return Spec{
 		Name: "easy-forecast",
@@ -42,7 +43,8 @@ const (
 	mostRaised    = 300  // one of so many ended jobs may have reached a lowered limit
 	leastLimit    = 60   // s; schedulers count limits in minutes
 	leastRun      = 10   // s, below which slowdowns do not count
-	patient       = 0.99 // share of the jobs whose waits are not yet too long
+	patient       = 0.99 // share of the jobs whose waits are not yet long
+	overdue       = 1.25 // times a long wait is too long
 	growth        = 20   // a part of that many more waits, and they are looked at again
 )
 
@@ -131,7 +133,7 @@ func (w *waits) ended(seconds float64) {
 // urgency is lower for what should begin earlier.
 func (f *forecasts) urgency(j *Job) float64 {
 	wait := f.pool.Now - j.Submit
-	if wait > f.waits.long {
+	if wait > overdue*f.waits.long {
 		return math.Inf(-1)
 	}
 	return -wait / max(leastRun, expect(j).run)
