@@ -194,6 +194,22 @@ func (a *app) said(v any, format string, args ...any) error {
 	return err
 }
 
+// answer is said, unless what was to be said or done failed.
+func (a *app) answer(err error, v any, format string, args ...any) error {
+	if err != nil {
+		return err
+	}
+	return a.said(v, format, args...)
+}
+
+// family makes a command that only has subcommands.
+func family(cmd *cobra.Command, of ...*cobra.Command) *cobra.Command {
+	cmd.Args = cobra.NoArgs // so that a misspelt command is an error
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(of...)
+	return cmd
+}
+
 func (a *app) printJSON(v any) error {
 	e := json.NewEncoder(a.Stdout)
 	e.SetIndent("", "  ")

@@ -40,10 +40,9 @@ func (a *app) demo() *cobra.Command {
 			} else if dir, err = absolute(keep); err != nil {
 				return err
 			}
-			// With --json the object has the output to itself; people watch the errors' stream.
-			people := &app{World: a.World}
-			if a.json {
-				people.Stdout = a.Stderr
+			people := a
+			if a.json { // the object has the output to itself; people watch the errors' stream
+				people = a.beside()
 			}
 			s := &stage{people: people, screen: people.screen(), began: time.Now(), self: self, dir: dir}
 			defer s.stop(context.WithoutCancel(ctx))
@@ -127,11 +126,10 @@ func (s *stage) start(ctx context.Context) error {
 	controller, err := launch(ctx, s.path("controller.log"), func() error { _, err := s.client.Jobs(ctx); return err }, s.self, "controller",
 		"--config=", "--state", s.path("state"), "--socket", s.path("controller.sock"),
 		"--exporter.socket", s.path("exporter.sock"), "--local.cluster", "demo", "--listen=", "--site", s.path("site.yaml"))
-	if err != nil {
-		return err
+	if err == nil {
+		s.children = append(s.children, controller)
 	}
-	s.children = append(s.children, controller)
-	return nil
+	return err
 }
 
 // stop ends what still runs: a job outlives its controller, so an interrupted demo cancels its
@@ -182,11 +180,10 @@ func (s *stage) play(ctx context.Context) (r demoReport, err error) {
 		with := demoJob{name: kind, file: kind, input: input}
 		without := demoJob{name: kind + "-untuned", file: kind, input: input, off: true}
 		if untunedFirst {
-			untuned, tuned = run(without), run(with)
-		} else {
-			tuned, untuned = run(with), run(without)
+			untuned = run(without)
+			return run(with), untuned
 		}
-		return tuned, untuned
+		return run(with), run(without)
 	}
 	first := map[string]api.Job{}
 	say("First encounters: each kind under its user's poor settings; unknown, so it is probed.")

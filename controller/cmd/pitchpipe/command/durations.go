@@ -50,7 +50,7 @@ func (a *app) durations() *cobra.Command {
 					return err
 				}
 			}
-			return a.printReport(r)
+			return a.said(r, "%s", r.Text())
 		},
 	}
 	logFormat(cmd, &format)

@@ -14,18 +14,14 @@ import (
 )
 
 func (a *app) evaluate() *cobra.Command {
-	cmd := &cobra.Command{
+	return family(&cobra.Command{
 		Use: "evaluate", Short: "Measure the models on recorded runs",
 		Long: "Run the code that the controller decides by over recorded runs, so that a site can judge it on\n" +
 			"its own history. The files are CSV, gzip or not, in four formats: trials, curves, samples and\n" +
 			"adaptations. Nothing is written and no controller is asked; the same data and seed give the same\n" +
 			"output. controller/evaluate/KEYS.md explains the columns and the keys of --json. Files are named by\n" +
 			"repeated flags, by lists with commas, or one after the other. Rows that cannot be used are listed.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.evaluateRegret(), a.evaluateTuner(), a.evaluateSearch(), a.evaluateHyper(), a.evaluateClassifier(), a.evaluateForecast(), a.evaluateSpeed(), a.evaluatePlan(), a.evaluateVerify(), a.evaluateAllocation(), a.evaluateAdapt())
-	return cmd
+	}, a.evaluateRegret(), a.evaluateTuner(), a.evaluateSearch(), a.evaluateHyper(), a.evaluateClassifier(), a.evaluateForecast(), a.evaluateSpeed(), a.evaluatePlan(), a.evaluateVerify(), a.evaluateAllocation(), a.evaluateAdapt())
 }
 
 // tableFlag is named as the first of its formats.
@@ -46,11 +42,10 @@ func optional(into *[]evaluate.Table, formats ...evaluate.Format) *tableFlag {
 
 func (f *tableFlag) name() string { return string(f.formats[0]) }
 
-// evaluation completes a subcommand: it gets its flags of tables, loads them, lets prepare
-// fill in the rest of the input, and prints the report. prepare may be nil.
+// evaluation completes a subcommand: it gets its flags of tables, loads them, and prints the
+// report. A PreRunE may have filled in the rest of the input.
 func evaluation[In any](
-	a *app, cmd *cobra.Command, tables []*tableFlag, in *In,
-	run func(context.Context, In, evaluate.Progress) (evaluate.Report, error), prepare func() error,
+	a *app, cmd *cobra.Command, tables []*tableFlag, in *In, run func(context.Context, In, evaluate.Progress) (evaluate.Report, error),
 ) *cobra.Command {
 	for _, f := range tables {
 		cmd.Flags().StringSliceVar(&f.files, f.name(), nil, "tables of "+strings.Join(texts(f.formats), " or ")+"; further files may follow as arguments")
@@ -60,22 +55,10 @@ func evaluation[In any](
 		if err := load(tables, more); err != nil {
 			return err
 		}
-		if prepare != nil {
-			if err := prepare(); err != nil {
-				return err
-			}
-		}
 		r, err := run(cmd.Context(), *in, a.progress())
-		if err != nil {
-			return err
-		}
-		return a.printReport(r)
+		return a.answer(err, r, "%s", r.Text())
 	}
 	return cmd
-}
-
-func (a *app) printReport(r evaluate.Report) error {
-	return a.said(r, "%s", r.Text())
 }
 
 // load reads the tables. Arguments after the flags go to the flag that takes tables with

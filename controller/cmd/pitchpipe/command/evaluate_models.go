@@ -26,7 +26,7 @@ func (a *app) evaluateClassifier() *cobra.Command {
 	f.IntVar(&in.Resamples, "resamples", models.DefaultResamples, "how often the stability is asked")
 	offer(cmd, "objective", models.Objectives())
 	tables := []*tableFlag{needed(&in.Samples, evaluate.Samples), optional(&in.Trials, evaluate.Trials)}
-	return evaluation(a, cmd, tables, &in, models.Classifier, nil)
+	return evaluation(a, cmd, tables, &in, models.Classifier)
 }
 
 func (a *app) evaluateRegret() *cobra.Command {
@@ -48,7 +48,7 @@ func (a *app) evaluateRegret() *cobra.Command {
 	var seed uint64
 	f.Uint64Var(&seed, "seed", 1, "has no effect: nothing here is random")
 	tables := []*tableFlag{needed(&in.Trials, evaluate.Trials), needed(&in.Samples, evaluate.Samples), optional(&in.Curves, evaluate.Curves)}
-	return evaluation(a, cmd, tables, &in, models.Regret, nil)
+	return evaluation(a, cmd, tables, &in, models.Regret)
 }
 
 func (a *app) evaluateForecast() *cobra.Command {
@@ -64,7 +64,7 @@ func (a *app) evaluateForecast() *cobra.Command {
 	f.Float64SliceVar(&in.Seen, "seen", []float64{0.2, 0.3, 0.5}, "shares of the epochs that are seen")
 	f.StringVar(&in.Measure, "measure", models.Auto, "what is forecast: "+strings.Join(models.Measures(), ", ")+"; auto is the loss where there is one, else the quality")
 	offer(cmd, "measure", models.Measures())
-	return evaluation(a, cmd, []*tableFlag{needed(&in.Curves, evaluate.Curves, evaluate.Adaptations)}, &in, models.Forecast, nil)
+	return evaluation(a, cmd, []*tableFlag{needed(&in.Curves, evaluate.Curves, evaluate.Adaptations)}, &in, models.Forecast)
 }
 
 func (a *app) evaluateVerify() *cobra.Command {
@@ -86,5 +86,5 @@ func (a *app) evaluateVerify() *cobra.Command {
 	f.IntVar(&in.Pairs, "pairs", in.Pairs, "pairs of jobs, each looked at")
 	f.IntVar(&in.Candidates, "candidates", in.Candidates, "settings that were compared with the same untuned epochs")
 	tables := []*tableFlag{optional(&in.Trials, evaluate.Trials), optional(&in.Samples, evaluate.Samples), optional(&in.Curves, evaluate.Curves, evaluate.Adaptations)}
-	return evaluation(a, cmd, tables, &in, models.Verify, nil)
+	return evaluation(a, cmd, tables, &in, models.Verify)
 }

@@ -44,7 +44,7 @@ func (a *app) evaluateTuner() *cobra.Command {
 	f.IntVar(&in.Probes, "probes", 0, "settings besides the owner's that may be tried (0: no limit)")
 	f.IntVar(&in.Seeds, "seeds", 10, "replays of each table, each with other luck")
 	ownFlag(cmd, &in.Default)
-	return evaluation(a, cmd, []*tableFlag{needed(&in.Trials, evaluate.Trials)}, &in, replay.Tuner, func() error {
+	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if !slices.Contains(words, objective) {
 			return evaluate.Invalid("objective %q: want one of %s", objective, strings.Join(words, ", "))
 		}
@@ -55,7 +55,8 @@ func (a *app) evaluateTuner() *cobra.Command {
 			}
 		}
 		return nil
-	})
+	}
+	return evaluation(a, cmd, []*tableFlag{needed(&in.Trials, evaluate.Trials)}, &in, replay.Tuner)
 }
 
 func (a *app) evaluatePlan() *cobra.Command {
@@ -93,7 +94,7 @@ func (a *app) evaluatePlan() *cobra.Command {
 	f.StringVar(&site, "site", "", "the site's policy, whose defaults bound what is done (default: that of a site that wrote none)")
 	f.BoolVar(&in.Above, "above-request", false, "jobs may be given more than their owners asked for")
 	tables := []*tableFlag{needed(&in.Trials, evaluate.Trials), optional(&in.Curves, evaluate.Curves)}
-	return evaluation(a, cmd, tables, &in, replay.Plan, func() error {
+	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if len(noise) < 1 || len(noise) > 2 {
 			return evaluate.Invalid("--noise: %d numbers: want that between attempts and that between epochs", len(noise))
 		}
@@ -108,7 +109,8 @@ func (a *app) evaluatePlan() *cobra.Command {
 		in.Restart, in.Wait = seconds(restart), seconds(wait)
 		in.Noise = replay.Noise{Attempt: noise[0], Epoch: noise[len(noise)-1]}
 		return nil
-	})
+	}
+	return evaluation(a, cmd, tables, &in, replay.Plan)
 }
 
 // seconds is a duration of so many; more than a duration holds is the longest there is.
@@ -143,7 +145,7 @@ func (a *app) evaluateSearch() *cobra.Command {
 	offer(cmd, "outcome", replay.Outcomes())
 	methodFlag(cmd, &in.Methods, replay.SearchMethods())
 	tables := []*tableFlag{optional(&in.Trials, evaluate.Trials, evaluate.Curves), optional(&in.Curves, evaluate.Curves)}
-	return evaluation(a, cmd, tables, &in, replay.Search, nil)
+	return evaluation(a, cmd, tables, &in, replay.Search)
 }
 
 func (a *app) evaluateHyper() *cobra.Command {
@@ -169,7 +171,7 @@ func (a *app) evaluateHyper() *cobra.Command {
 	f.IntVar(&in.Seeds, "seeds", 20, "searches of each workload and method")
 	f.Uint64Var(&in.Seed, "seed", 1, "the first of their seeds")
 	methodFlag(cmd, &in.Methods, replay.HyperMethods())
-	return evaluation(a, cmd, []*tableFlag{needed(&in.Curves, evaluate.Curves)}, &in, replay.Hyper, nil)
+	return evaluation(a, cmd, []*tableFlag{needed(&in.Curves, evaluate.Curves)}, &in, replay.Hyper)
 }
 
 func (a *app) evaluateSpeed() *cobra.Command {
@@ -184,7 +186,7 @@ func (a *app) evaluateSpeed() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&in.Outcome, "outcome", "samples_per_second", "column that is forecast")
 	f.IntVar(&in.Samples, "samples", 8, "settings of each workload that are measured")
-	return evaluation(a, cmd, []*tableFlag{needed(&in.Trials, evaluate.Trials)}, &in, replay.Speed, nil)
+	return evaluation(a, cmd, []*tableFlag{needed(&in.Trials, evaluate.Trials)}, &in, replay.Speed)
 }
 
 func (a *app) evaluateAllocation() *cobra.Command {
@@ -205,7 +207,7 @@ func (a *app) evaluateAllocation() *cobra.Command {
 	f.Float64Var(&in.Restart, "restart-cost", 30, "seconds that a change of a running job takes")
 	f.IntVar(&in.Seeds, "seeds", 20, "sets of jobs")
 	f.Uint64Var(&in.Seed, "seed", 1, "the first of their seeds")
-	return evaluation(a, cmd, []*tableFlag{needed(&in.Trials, evaluate.Trials), optional(&in.Curves, evaluate.Curves)}, &in, replay.Allocation, nil)
+	return evaluation(a, cmd, []*tableFlag{needed(&in.Trials, evaluate.Trials), optional(&in.Curves, evaluate.Curves)}, &in, replay.Allocation)
 }
 
 func (a *app) evaluateAdapt() *cobra.Command {
@@ -220,5 +222,5 @@ func (a *app) evaluateAdapt() *cobra.Command {
 			"The oracle is the best recorded run, and partly luck: expected_share compares without that luck.",
 		Example: "  pitchpipe evaluate adapt adaptations.csv --json",
 	}
-	return evaluation(a, cmd, []*tableFlag{needed(&in.Tables, evaluate.Adaptations)}, &in, replay.Adapt, nil)
+	return evaluation(a, cmd, []*tableFlag{needed(&in.Tables, evaluate.Adaptations)}, &in, replay.Adapt)
 }

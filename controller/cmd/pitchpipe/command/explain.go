@@ -26,10 +26,7 @@ func (a *app) explain() *cobra.Command {
 				ask, text = client.Replay, a.replays
 			}
 			s, err := ask(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return a.said(s, "%s", text(s))
+			return a.answer(err, s, "%s", text(s))
 		}),
 	}
 	cmd.Flags().BoolVar(&replay, "replay", false, "make each decision again from its recorded state, and compare")

@@ -180,11 +180,8 @@ func (a *app) history() *cobra.Command {
 				}
 			}
 			events, err := client.History(ctx)
-			if err != nil {
-				return err
-			}
 			events = slices.DeleteFunc(events, func(e api.Event) bool { return len(args) > 0 && e.Job != args[0] })
-			return a.said(events, "%s", report.Columns(tuning.Each(events, func(e api.Event) []string {
+			return a.answer(err, events, "%s", report.Columns(tuning.Each(events, func(e api.Event) []string {
 				return []string{e.At.Local().Format(time.DateTime), cmp.Or(e.Job, "-"), named(e.Name, e.Lineage), e.Text}
 			})...))
 		}),

@@ -25,10 +25,7 @@ func (a *app) knowledge() *cobra.Command {
 				return client.Observations(ctx, a.Stdout)
 			}
 			k, err := client.Knowledge(ctx)
-			if err != nil {
-				return err
-			}
-			return a.said(k, "%s", knowledgeText(k))
+			return a.answer(err, k, "%s", knowledgeText(k))
 		}),
 	}
 	cmd.Flags().BoolVar(&raw, "raw", false, "print the observations as they were measured, one JSON object a line")

@@ -44,14 +44,11 @@ func (a *app) report() *cobra.Command {
 			client := a.client()
 			defer client.Close()
 			t, err := client.Report(cmd.Context(), since, report.By(by))
-			if err != nil {
-				return err
-			}
 			text := report.Text
 			if asCSV {
 				text = report.CSV
 			}
-			return a.said(t, "%s", text(t))
+			return a.answer(err, t, "%s", text(t))
 		},
 	}
 	f := cmd.Flags()

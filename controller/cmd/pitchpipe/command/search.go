@@ -22,16 +22,12 @@ import (
 )
 
 func (a *app) search() *cobra.Command {
-	cmd := &cobra.Command{
+	return family(&cobra.Command{
 		Use: "search", Short: "Search hyperparameters with many runs of one job file",
 		Long: "The search block of the job file says how: #TUNE search method=asha trials=27 parallel=4. Each trial is\n" +
 			"an ordinary job. SEARCH is the id that `run` prints; without it the newest search counts.",
-		Args: cobra.NoArgs, // so that a misspelt command is an error
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.searchPreview(), a.searchRun(), a.searchStatus(), a.searchResults(), a.searchBest(), a.searchImportance(),
+	}, a.searchPreview(), a.searchRun(), a.searchStatus(), a.searchResults(), a.searchBest(), a.searchImportance(),
 		a.searchExport(), a.searchPlot(), a.searchStop(), a.searchResume())
-	return cmd
 }
 
 func (a *app) searchRun() *cobra.Command {
@@ -258,7 +254,7 @@ func (a *app) printResults(x trials.State, most int, now time.Time) error {
 	}
 	n, text := len(out.Trials), searchBrief(x, now)
 	if n > 0 {
-		text += "\n" + searchResults(s, most)
+		text += "\n" + searchResults(out.Trials[:min(most, n)])
 	}
 	if n > most {
 		text += fmt.Sprintf("and %d more: pitchpipe search results %s\n", n-most, x.ID)
@@ -272,10 +268,7 @@ func (a *app) printResults(x trials.State, most int, now time.Time) error {
 func (a *app) searchStop() *cobra.Command {
 	return a.ofSearch(&cobra.Command{Use: "stop [SEARCH]", Short: "End a search and its jobs"}, goesOn,
 		func(ctx context.Context, client *api.Client, x trials.State) error {
-			if err := client.StopSearch(ctx, x.ID); err != nil {
-				return err
-			}
-			return a.said(map[string]string{"stopped": x.ID}, "stopping %s; pitchpipe search resume %s goes on with it\n", x.ID, x.ID)
+			return a.answer(client.StopSearch(ctx, x.ID), map[string]string{"stopped": x.ID}, "stopping %s; pitchpipe search resume %s goes on with it\n", x.ID, x.ID)
 		})
 }
 

@@ -175,17 +175,14 @@ func trialState(t trials.Trial) string {
 }
 
 // searchResults ranks the trials.
-func searchResults(s *searcher.Searcher, most int) string {
-	lines := [][]string{{"RANK", "TRIAL", "BEST", "EPOCH", "STATE", "TIME", "ENERGY", "CORE-HOURS", "HYPERPARAMETERS"}}
-	ranking := s.Ranking()
-	for i, t := range ranking[:min(most, len(ranking))] {
-		best, r := s.Best(t), t.Used()
-		lines = append(lines, []string{
-			fmt.Sprint(i + 1), fmt.Sprint(t.Number), value(best), fmt.Sprintf("%d of %d", best.Epoch, r.Epoch), string(t.State), report.Duration(r.Seconds), joules(r.Joules, r.Source),
+func searchResults(all []ranked) string {
+	return report.List(strings.Fields("RANK TRIAL BEST EPOCH STATE TIME ENERGY CORE-HOURS HYPERPARAMETERS"), all, func(t ranked) []string {
+		r := t.Used()
+		return []string{
+			fmt.Sprint(t.Rank), fmt.Sprint(t.Number), value(t.Best), fmt.Sprintf("%d of %d", t.Best.Epoch, r.Epoch), string(t.State), report.Duration(r.Seconds), joules(r.Joules, r.Source),
 			fmt.Sprintf("%.3g", r.CoreHours), t.Settings.String(),
-		})
-	}
-	return report.Columns(lines...)
+		}
+	})
 }
 
 // known is a text, and "-" where what it says is unknown.

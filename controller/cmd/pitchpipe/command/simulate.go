@@ -108,7 +108,7 @@ func (a *app) simulate() *cobra.Command {
 			if left := r.Summary.Lines("left_out"); !a.json {
 				r.Summary["left_out"] = left[:min(10, len(left))] // more are likely alike
 			}
-			return a.printReport(r)
+			return a.said(r, "%s", r.Text())
 		},
 	}
 	logFormat(cmd, &format)

@@ -22,13 +22,7 @@ import (
 )
 
 func (a *app) slurm() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "slurm", Short: "Look after a Slurm cluster",
-		Args: cobra.NoArgs, // so that a misspelt command is an error
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.slurmCheck())
-	return cmd
+	return family(&cobra.Command{Use: "slurm", Short: "Look after a Slurm cluster"}, a.slurmCheck())
 }
 
 type checking struct {

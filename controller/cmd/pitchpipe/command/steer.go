@@ -57,10 +57,7 @@ func (a *app) pause() *cobra.Command {
 				}
 			}
 			ps, err := client.Pauses(ctx)
-			if err != nil {
-				return err
-			}
-			return a.said(ps, "%s", pauseList(ps))
+			return a.answer(err, ps, "%s", pauseList(ps))
 		}),
 	}
 	cmd.Flags().StringVar(&why, "why", "", "a reason for others to read")
@@ -83,10 +80,7 @@ func (a *app) resume() *cobra.Command {
 			if err == nil {
 				err = client.Resume(ctx, s, name)
 			}
-			if err != nil {
-				return err
-			}
-			return a.said(map[string]string{"resumed": s, "name": name}, "resumed: %s %s\n", s, name)
+			return a.answer(err, map[string]string{"resumed": s, "name": name}, "resumed: %s %s\n", s, name)
 		}),
 	}
 }
@@ -102,10 +96,7 @@ func (a *app) off() *cobra.Command {
 				home, err := os.UserHomeDir()
 				left = errors.Join(err, leaveOff(check.ReadPrologConf(string(text)).SettingsDir(check.Owner, home), args[0]))
 			}
-			if err := errors.Join(client.Off(ctx, args[0]), left); err != nil {
-				return err
-			}
-			return a.said(map[string]string{"off": args[0]}, "tuning is off for %s; it is left as it is\n", args[0])
+			return a.answer(errors.Join(client.Off(ctx, args[0]), left), map[string]string{"off": args[0]}, "tuning is off for %s; it is left as it is\n", args[0])
 		}),
 	}
 }
@@ -131,10 +122,7 @@ func (a *app) stop() *cobra.Command {
 				run := slurmcommand.Exec{Bin: a.cfg.Slurm.Bin, Conf: a.cfg.Slurm.Conf}
 				_, err = run.Run(ctx, slurmcommand.Call{Name: "scancel", Args: []string{args[0]}, Effect: true})
 			}
-			if err != nil {
-				return err
-			}
-			return a.said(map[string]string{"stopped": args[0]}, "stopping %s\n", args[0])
+			return a.answer(err, map[string]string{"stopped": args[0]}, "stopping %s\n", args[0])
 		}),
 	}
 }

@@ -47,11 +47,8 @@ func (a *app) whatif() *cobra.Command {
 				return err
 			}
 			r, err := whatif.Study(cmd.Context(), l, o, a.progress())
-			if err != nil {
-				return err
-			}
 			r.Data = []string{file}
-			return a.printReport(r)
+			return a.answer(err, r, "%s", r.Text())
 		},
 	}
 	f := cmd.Flags()
