@@ -27,13 +27,6 @@ import (
 	exporterapi "pitchpipe/exporter/api"
 )
 
-// localRestart is what a restart costs in the embedded scheduler, which has no
-// queue to speak of, until one was measured.
-const localRestart = time.Second
-
-// slurmRestart is the same for Slurm, whose nodes and scheduler take their time.
-const slurmRestart = 10 * time.Second
-
 func (a *app) controller() *cobra.Command {
 	return settings(&cobra.Command{
 		Use: "controller", Short: "Run the controller, with the scheduler of the local driver",
@@ -112,10 +105,10 @@ func (a *app) driver(ctx context.Context, site *config.SitePolicy, exporters *no
 	log := a.logger().With("service", "scheduler")
 	listener := []string{self, "listen", "--socket", a.cfg.Exporter.Socket}
 	var drv driver.Driver
-	cost := localRestart
+	cost := time.Second // the embedded scheduler has no queue to speak of
 	switch a.cfg.Driver {
 	case "slurm":
-		cost = slurmRestart
+		cost = 10 * time.Second // nodes and scheduler take their time
 		cfg := slurm.Config{
 			Dir: a.cfg.Slurm.Dir, Partitions: a.cfg.Slurm.Partitions, Interval: a.cfg.Slurm.Interval, Marked: a.cfg.Slurm.Plugin, Wake: a.cfg.Slurm.Wake,
 			Commands: command.Exec{Bin: a.cfg.Slurm.Bin, Conf: a.cfg.Slurm.Conf}, Listener: listener,
@@ -130,7 +123,7 @@ func (a *app) driver(ctx context.Context, site *config.SitePolicy, exporters *no
 		}
 		drv, err = slurm.New(ctx, cfg)
 	case "nomad":
-		cost = nomadRestart
+		cost = 5 * time.Second // an evaluation, a placement, and the task's directory
 		drv, err = a.nomadDriver(ctx, exporters, candidate, log)
 	default:
 		drv, err = local.New(local.Config{

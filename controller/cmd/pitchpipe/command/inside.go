@@ -16,16 +16,12 @@ import (
 	"pitchpipe/exporter/api/progress"
 )
 
-type listening struct {
-	socket, pattern, done, file string
-	offset                      int64
-	total, task                 int
-	slurm                       bool
-}
-
 // listen runs inside a job as its user and reports its epochs.
 func (a *app) listen() *cobra.Command {
-	var l listening
+	var socket, pattern, done string
+	var task int
+	var inside bool
+	var cfg progress.Config
 	cmd := &cobra.Command{
 		Use: "listen", Short: "Report a job's progress to the exporter, from inside the job",
 		Long: "Reads the lines that a job writes and tells the node's exporter which epoch ended.\n" +
@@ -36,38 +32,36 @@ func (a *app) listen() *cobra.Command {
 		Args:              cobra.NoArgs,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.start(cmd) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := a.listenLog(cmd)
-			if err != nil {
+			var err error
+			if cfg.Logger, err = a.listenLog(cmd); err != nil {
 				return err
 			}
-			if socket := a.env(api.EnvSocket); socket != "" && !cmd.Flags().Changed("socket") {
-				l.socket = socket
+			if given := a.env(api.EnvSocket); given != "" && !cmd.Flags().Changed("socket") {
+				socket = given
 			}
-			client := api.NewClient(l.socket)
+			client := api.NewClient(socket)
 			defer client.Close()
-			if l.slurm {
-				return a.listenInJob(cmd.Context(), l, log, client.Report)
+			if inside {
+				return a.listenInJob(cmd.Context(), task, cfg.Logger, client.Report)
 			}
-			pattern, done, err := patterns(l.pattern, l.done)
-			if err != nil {
+			if cfg.Pattern, cfg.Done, err = patterns(pattern, done); err != nil {
 				return err
 			}
-			if pattern == nil && done == nil {
-				pattern = regexp.MustCompile("") // Follow says what is missing
+			if cfg.Pattern == nil && cfg.Done == nil {
+				cfg.Pattern = regexp.MustCompile("") // Follow says what is missing
 			}
-			cfg := progress.Config{Path: l.file, Offset: l.offset, Total: l.total, Pattern: pattern, Done: done, Logger: log}
 			return progress.Follow(cmd.Context(), cfg, client.Report) // it tries again: a missing exporter may come back
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&l.socket, "socket", api.DefaultSocket, "the exporter's socket; where it is not given, what PITCHPIPE_EXPORTER says goes first")
-	f.StringVar(&l.pattern, "pattern", "", "regular expression with groups epoch, total, loss, quality")
-	f.StringVar(&l.done, "done", "", "regular expression of a line that says that the job saved a checkpoint")
-	f.StringVar(&l.file, "file", "", "file to read")
-	f.Int64Var(&l.offset, "offset", 0, "byte to begin at")
-	f.IntVar(&l.total, "total", 0, "epochs in all, where no line says it")
-	f.BoolVar(&l.slurm, "slurm", false, "ask Slurm what to read, from inside a job")
-	f.IntVar(&l.task, "task", 0, "with --slurm: the process of the batch script; 0 = SLURM_TASK_PID")
+	f.StringVar(&socket, "socket", api.DefaultSocket, "the exporter's socket; where it is not given, what PITCHPIPE_EXPORTER says goes first")
+	f.StringVar(&pattern, "pattern", "", "regular expression with groups epoch, total, loss, quality")
+	f.StringVar(&done, "done", "", "regular expression of a line that says that the job saved a checkpoint")
+	f.StringVar(&cfg.Path, "file", "", "file to read")
+	f.Int64Var(&cfg.Offset, "offset", 0, "byte to begin at")
+	f.IntVar(&cfg.Total, "total", 0, "epochs in all, where no line says it")
+	f.BoolVar(&inside, "slurm", false, "ask Slurm what to read, from inside a job")
+	f.IntVar(&task, "task", 0, "with --slurm: the process of the batch script; 0 = SLURM_TASK_PID")
 	for _, name := range []string{"pattern", "done", "file", "offset", "total"} { // the job's stanza says what is read
 		cmd.MarkFlagsMutuallyExclusive("slurm", name)
 	}
@@ -76,19 +70,19 @@ func (a *app) listen() *cobra.Command {
 
 // listenInJob takes the job from the environment that Slurm gave it, and the process of its batch
 // script from --task, else from there too.
-func (a *app) listenInJob(ctx context.Context, l listening, log *slog.Logger, report func(context.Context, api.Report) error) error {
+func (a *app) listenInJob(ctx context.Context, task int, log *slog.Logger, report func(context.Context, api.Report) error) error {
 	job := a.env("SLURM_JOB_ID")
 	if job == "" || strings.Trim(job, "0123456789") != "" {
 		return fmt.Errorf("%w: SLURM_JOB_ID %q: --slurm is for inside a job", errInvalid, job)
 	}
-	if pid, err := strconv.Atoi(a.env("SLURM_TASK_PID")); l.task <= 0 && err == nil {
-		l.task = pid
+	if pid, err := strconv.Atoi(a.env("SLURM_TASK_PID")); task <= 0 && err == nil {
+		task = pid
 	}
-	if l.task <= 0 {
+	if task <= 0 {
 		return fmt.Errorf("%w: SLURM_TASK_PID %q: --slurm is for inside a job", errInvalid, a.env("SLURM_TASK_PID"))
 	}
 	return inJob{
-		id: job, array: a.env("SLURM_ARRAY_JOB_ID"), pid: l.task, slurm: command.Exec{}, report: report, log: log,
+		id: job, array: a.env("SLURM_ARRAY_JOB_ID"), pid: task, slurm: command.Exec{}, report: report, log: log,
 	}.run(ctx)
 }
 

@@ -188,8 +188,6 @@ func (a *app) history() *cobra.Command {
 	}
 }
 
-const completionPatience = 500 * time.Millisecond
-
 // jobIDs completes ids of jobs from a running controller. Without one, or where it is slow,
 // there is nothing to complete and no message.
 func (a *app) jobIDs(once bool, worth func(api.Job) bool) cobra.CompletionFunc {
@@ -210,7 +208,7 @@ func ids[T any](a *app, once bool, ask func(*api.Client, context.Context) ([]T, 
 		if a.cfg, err = config.Load(cmd.Flags(), a.Environ, a.file); err != nil {
 			return nil, how
 		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
+		ctx, cancel := context.WithTimeout(cmd.Context(), 500*time.Millisecond)
 		defer cancel()
 		client := a.client()
 		defer client.Close()

@@ -34,10 +34,6 @@ import (
 	"pitchpipe/exporter/api/progress"
 )
 
-// nomadRestart is what a restart costs under Nomad until one was measured: an
-// evaluation, a placement, and the task's directory.
-const nomadRestart = 5 * time.Second
-
 func (a *app) nomadEnvironment() *nomadapi.Config {
 	insecure, _ := strconv.ParseBool(a.env("NOMAD_SKIP_VERIFY")) // what is not a boolean is false, as for nomad
 	c := &nomadapi.Config{
@@ -62,10 +58,6 @@ func (a *app) nomadAsCaller() (*nomadapi.Client, error) {
 	return client, nil
 }
 
-// headStartPatience is how long a submission may wait for what the controller knows of
-// jobs of its kind: after that the job is submitted as it is.
-const headStartPatience = 2 * time.Second
-
 // submitToNomad registers the job with the caller's own rights, as Nomad's environment
 // variables give them. Where it is to be tuned and nothing was chosen for it, the
 // controller is asked first with what it is to begin, since Nomad starts it at once.
@@ -84,25 +76,25 @@ func (a *app) submitToNomad(controller *api.Client, change *driver.Change) func(
 		case change != nil:
 			u.Change = *change
 		case file.Stanza != nil && !s.Off:
-			u.Ask = a.headStart(controller)
+			u.Ask = func(ctx context.Context, job []byte) (nomad.Beginning, bool) {
+				return a.headStart(ctx, controller, job)
+			}
 		}
 		return u.Submit(ctx, s)
 	}
 }
 
-// headStart asks the controller with what a job is to begin. Whatever goes wrong with
-// that, the job begins as it is.
-func (a *app) headStart(controller *api.Client) func(context.Context, []byte) (nomad.Beginning, bool) {
-	return func(ctx context.Context, job []byte) (nomad.Beginning, bool) {
-		ctx, cancel := context.WithTimeout(ctx, headStartPatience)
-		defer cancel()
-		h, err := controller.HeadStart(ctx, job)
-		if err != nil {
-			a.logger().Debug("the job begins as it is", "err", err)
-			return nomad.Beginning{}, false
-		}
-		return nomad.Beginning{Intent: h.Intent, Change: h.Change}, h.Intent != ""
+// headStart asks the controller, which knows jobs of this kind, with what a job is to begin.
+// Whatever goes wrong with that, the job begins as it is.
+func (a *app) headStart(ctx context.Context, controller *api.Client, job []byte) (nomad.Beginning, bool) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second) // for so long a submission may wait
+	defer cancel()
+	h, err := controller.HeadStart(ctx, job)
+	if err != nil {
+		a.logger().Debug("the job begins as it is", "err", err)
+		return nomad.Beginning{}, false
 	}
+	return nomad.Beginning{Intent: h.Intent, Change: h.Change}, h.Intent != ""
 }
 
 // nomadClient is a client with the rights of the controller. Its token is, in this

@@ -101,12 +101,9 @@ func (a *app) submission(file, dir string, variables, environment pairs) (api.Su
 	return api.Submission{Filename: file, Source: source, Variables: a.variables(file, source, variables), Dir: dir, Env: environment}, err
 }
 
-// starting is how long a controller that was just started may take to answer.
-const starting = 5 * time.Second
-
-// submit waits for a controller that starts. The same request never makes a second job or search.
+// submit waits for a controller that was just started. The same request never makes a second job or search.
 func submit[T any](ctx context.Context, s api.Submission, to func(context.Context, api.Submission) (T, error)) (T, error) {
-	for end := time.Now().Add(starting); ; {
+	for end := time.Now().Add(5 * time.Second); ; {
 		out, err := to(ctx, s)
 		if !errors.Is(err, api.ErrUnavailable) || time.Now().After(end) || driver.Pause(ctx, 100*time.Millisecond) != nil {
 			return out, err
@@ -194,10 +191,6 @@ func (a *app) wait(ctx context.Context, client *api.Client, job api.Job, before 
 	return nil
 }
 
-// headStart is how long a job with a stanza waits before its start, so that the
-// controller can change it while it costs nothing. Slurm ends the wait by itself.
-const headStart = 2 * time.Second
-
 // submitWith submits a job file as the caller, where the controller tunes everybody's jobs and
 // submits none. The controller has checked the file. Where a job of that id has run before,
 // before is when that one was submitted: until the controller has seen the new job, it answers
@@ -214,7 +207,8 @@ func (a *app) submitWith(ctx context.Context, client *api.Client, s api.Submissi
 	}
 	spec := driver.Spec{Filename: s.Filename, Source: s.Source, Variables: s.Variables, Dir: s.Dir, Env: s.Env}
 	if spec.Off = s.Off && file.Stanza != nil; file.Stanza != nil && !spec.Off {
-		spec.NotBefore = time.Now().Add(headStart)
+		// The controller can change it meanwhile at no cost. Slurm ends the wait by itself.
+		spec.NotBefore = time.Now().Add(2 * time.Second)
 	}
 	known := map[string]time.Time{}
 	if file.Format == jobfile.NomadHCL {

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,16 +52,12 @@ func (a *app) searchPreview() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("%w job file: %w", errInvalid, err)
 			}
-			epoch := preview.Estimate{}
-			if v.Epoch != nil {
-				epoch = *v.Epoch
-			}
 			asked, length := plan.Parallel, "as many epochs as the job says"
 			if plan.Epochs > 0 {
 				length = report.Count(plan.Epochs, "epoch")
 			}
 			plan.Parallel = min(asked, a.atOneTime(args[0], variables, v))
-			p, err := preview.Of(plan, epoch)
+			p, err := preview.Of(plan, *cmp.Or(v.Epoch, &preview.Estimate{}))
 			if err != nil {
 				return fmt.Errorf("%w job file: %w", errInvalid, err)
 			}

@@ -19,11 +19,8 @@ import (
 	"pitchpipe/driver/slurm/parse"
 )
 
-// tryWait is for how long a trial waits for the good job.
-const tryWait = 90 * time.Second
-
 const (
-	tryPause = 500 * time.Millisecond // between two looks at the job
+	tryWait = 90 * time.Second // for the good job
 
 	// tryBad is refused in line 2, column 7.
 	tryBad = "#!/bin/sh\n#TUNE mod=apply\nexit 0\n"
@@ -182,7 +179,7 @@ func (c trial) watch(ctx context.Context, p *check.Proof) (status string, err er
 			p.Unstarted = fmt.Sprintf("job %s was %s (%s) for %v and was cancelled", p.Job, state, parse.Word(string(record), "Reason"), wait)
 			return "", nil
 		}
-		if err := driver.Pause(ctx, tryPause); err != nil {
+		if err := driver.Pause(ctx, 500*time.Millisecond); err != nil {
 			return "", err
 		}
 	}

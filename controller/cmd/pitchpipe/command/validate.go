@@ -82,8 +82,6 @@ func (a *app) validate() *cobra.Command {
 // siteToTry reports whether a flag names a site's policy: that of a controller does not count then.
 func (a *app) siteToTry() bool { return a.cfg.Given["site"] == "--site" }
 
-const validatePatience = 2 * time.Second
-
 func (a *app) judge(ctx context.Context, client *api.Client, path string, variables map[string]string) api.Verdict {
 	source, err := os.ReadFile(path)
 	if err != nil {
@@ -91,7 +89,7 @@ func (a *app) judge(ctx context.Context, client *api.Client, path string, variab
 	}
 	variables = a.variables(path, source, variables)
 	if a.cfg.Given["driver"] == "" && !a.siteToTry() {
-		ctx, cancel := context.WithTimeout(ctx, validatePatience)
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Second) // a controller that hangs keeps no one waiting
 		defer cancel()
 		if v, err := client.Validate(ctx, api.Draft{Filename: path, Source: source, Variables: variables}); err == nil {
 			return v
