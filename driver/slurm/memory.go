@@ -54,13 +54,13 @@ func (d *Driver) killed(j parse.Job, r *Record) bool {
 		return false
 	}
 	_, given := r.Closed[returnID(n)]
-	return !given && d.repairs(r.Attempts[n-1].Change, r.Own)
+	return !given && d.repairs(r.latest().Change, r.Own)
 }
 
 // takeBack makes it durable that the job runs again: with its owner's memory where the
 // change had less, else under all of its owner's settings.
 func takeBack(j parse.Job, r *Record) {
-	last := r.Attempts[len(r.Attempts)-1]
+	last := r.latest()
 	left := last.Change
 	if less(left, r.Own) {
 		left.MemoryBytes = 0

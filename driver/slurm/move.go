@@ -125,11 +125,7 @@ func (m *mover) began() bool {
 
 // applied reports whether the attempt that runs has the settings of the intent in progress.
 func (m *mover) applied() bool {
-	n := len(m.r.Attempts)
-	if n == 0 {
-		return false
-	}
-	a := m.r.Attempts[n-1]
+	a := m.r.latest()
 	return a.Intent == m.r.Moving.Intent.ID || m.r.From.Memory && a.Cause == driver.CauseMemory
 }
 

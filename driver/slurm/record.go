@@ -120,12 +120,12 @@ type Record struct {
 	move.Record
 }
 
-// latest is what the last attempt differs in from what the owner asked for.
-func (r *Record) latest() driver.Change {
+// latest is the last attempt; zero: none has begun.
+func (r *Record) latest() driver.Attempt {
 	if n := len(r.Attempts); n > 0 {
-		return r.Attempts[n-1].Change
+		return r.Attempts[n-1]
 	}
-	return driver.Change{}
+	return driver.Attempt{}
 }
 
 // Journal is the state directory: the records of jobs in jobs/ID.json, what the tasks of an

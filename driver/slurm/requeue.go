@@ -76,10 +76,7 @@ func (d *Driver) delay(ctx context.Context, j parse.Job, wait time.Duration) err
 
 // resume ends the wait of a job whose next attempt may start.
 func (d *Driver) resume(ctx context.Context, j parse.Job, r *Record) error {
-	var wait time.Duration
-	if n := len(r.Attempts); n > 0 {
-		wait = time.Until(r.Attempts[n-1].Ended.Add(slurmctl.Gap))
-	}
+	wait := time.Until(r.latest().Ended.Add(slurmctl.Gap))
 	// An attempt counts as ended when its processes are signalled. The node revokes it
 	// when they have gone, which is before the job is back in the queue.
 	if r.Moving != nil {
@@ -144,7 +141,7 @@ func (m *mover) letGo(ctx context.Context) error {
 
 // keepSettings puts the settings of the last attempt back.
 func (m *mover) keepSettings() error {
-	return m.d.writeSettings(m.j, m.r, m.r.latest(), "")
+	return m.d.writeSettings(m.j, m.r, m.r.latest().Change, "")
 }
 
 // difference is the update of Slurm, so that a job gets the wanted size.

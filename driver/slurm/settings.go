@@ -192,7 +192,7 @@ func (d *Driver) Adapt(ctx context.Context, id driver.JobID, settings map[string
 			return err
 		}
 	}
-	return d.writeLive(j, r, r.latest())
+	return d.writeLive(j, r, r.latest().Change)
 }
 
 // dropSettings removes the files of a job that ended.
