@@ -48,7 +48,7 @@ func (a *app) newBroker() (*broker.Server, error) {
 	with := a.cfg.Broker
 	controllers, err := uids(with.Controller)
 	if err != nil {
-		return nil, fmt.Errorf("%w configuration: broker.controller: %w", errInvalid, err)
+		return nil, invalid("configuration: broker.controller", err)
 	}
 	log := a.logger().With("service", "broker")
 	run := slurmcommand.Exec{Bin: a.cfg.Slurm.Bin, Conf: a.cfg.Slurm.Conf}

@@ -51,6 +51,14 @@ var (
 	errShown = errors.New("already said")
 )
 
+// invalid says what of a command line, a file or the configuration is wrong; nil: nothing is.
+func invalid(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w %s: %w", errInvalid, what, err)
+}
+
 type app struct {
 	World
 	json bool
@@ -149,11 +157,9 @@ func (a *app) configure(cmd *cobra.Command) error {
 	if err := a.start(cmd); err != nil || cmd.HasParent() && cmd.Parent().Name() == "completion" {
 		return err
 	}
-	var err error
-	if a.cfg, err = config.Load(cmd.Flags(), a.Environ, a.file); err != nil {
-		return fmt.Errorf("%w configuration: %w", errInvalid, err)
-	}
-	return nil
+	cfg, err := config.Load(cmd.Flags(), a.Environ, a.file)
+	a.cfg = cfg
+	return invalid("configuration", err)
 }
 
 // start marks the end of the command line's checks; cobra makes two of them too late.

@@ -34,10 +34,10 @@ func (a *app) controller() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			site, err := a.cfg.LoadSite()
 			if err != nil {
-				return fmt.Errorf("%w site policy: %w", errInvalid, err)
+				return invalid("site policy", err)
 			}
 			if err := a.cfg.MakeState(); err != nil {
-				return fmt.Errorf("%w configuration: %w", errInvalid, err)
+				return invalid("configuration", err)
 			}
 			exporters, err := a.exporters(a.logger().With("service", "exporters"))
 			if err != nil {
@@ -47,7 +47,7 @@ func (a *app) controller() *cobra.Command {
 			storeLog := a.logger().With("service", "store")
 			candidate, err := daemon.OpenCandidate(cmd.Context(), a.cfg.Store, func() (*nomadapi.Client, error) { return a.nomadStore(storeLog) }, storeLog)
 			if err != nil {
-				return fmt.Errorf("%w configuration: %w", errInvalid, err)
+				return invalid("configuration", err)
 			}
 			drv, cost, err := a.driver(cmd.Context(), site, exporters, candidate)
 			if err != nil {
@@ -86,13 +86,10 @@ func (a *app) exporters(log *slog.Logger) (*nodes.Exporters, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w configuration: exporter.service: %w", errInvalid, err)
+		return nil, invalid("configuration: exporter.service", err)
 	}
 	e, err := nodes.New(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("%w configuration: exporter: %w", errInvalid, err)
-	}
-	return e, nil
+	return e, invalid("configuration: exporter", err)
 }
 
 // driver opens the scheduler that the configuration names, and says what a restart
@@ -141,8 +138,5 @@ func (a *app) driver(ctx context.Context, site *config.SitePolicy, exporters *no
 
 func absolute(path string) (string, error) {
 	abs, err := filepath.Abs(path)
-	if err != nil {
-		return "", fmt.Errorf("%w path %q: %w", errInvalid, path, err)
-	}
-	return abs, nil
+	return abs, invalid(fmt.Sprintf("path %q", path), err)
 }

@@ -101,7 +101,7 @@ func (a *app) evaluatePlan() *cobra.Command {
 		if site != "" {
 			policy, err := config.LoadSite(site)
 			if err != nil {
-				return fmt.Errorf("%w site policy: %w", errInvalid, err)
+				return invalid("site policy", err)
 			}
 			forAll := policy.For("", "", "", "")
 			in.Site = &forAll

@@ -47,7 +47,11 @@ func help(cmd *cobra.Command, groups []group) {
 		fmt.Fprintf(out, "\n%s\n", cmd.Long)
 	}
 	if cmd.Runnable() {
-		fmt.Fprintf(out, "\nUsage: %s\n", usageLine(cmd))
+		flags := ""
+		if cmd.HasAvailableLocalFlags() {
+			flags = " [flags]"
+		}
+		fmt.Fprintf(out, "\nUsage: %s%s%s\n", cmd.CommandPath(), strings.TrimPrefix(cmd.Use, cmd.Name()), flags)
 	}
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintln(out)
@@ -60,14 +64,6 @@ func help(cmd *cobra.Command, groups []group) {
 	if cmd.HasAvailableLocalFlags() {
 		fmt.Fprintf(out, "\n%s", cmd.LocalFlags().FlagUsagesWrapped(100))
 	}
-}
-
-func usageLine(cmd *cobra.Command) string {
-	line := cmd.CommandPath() + strings.TrimPrefix(cmd.Use, cmd.Name())
-	if cmd.HasAvailableLocalFlags() {
-		line += " [flags]"
-	}
-	return line
 }
 
 // overview fits the 24 lines of a small terminal: each group starts on the line of its first

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -88,17 +89,14 @@ func (a *app) listenInJob(ctx context.Context, task int, log *slog.Logger, repor
 
 // patterns compiles those of epochs and of saved checkpoints; nil where there is none.
 func patterns(epoch, saved string) (pattern, done *regexp.Regexp, err error) {
+	var faulty error
 	if epoch != "" {
-		if pattern, err = regexp.Compile(epoch); err != nil {
-			return nil, nil, fmt.Errorf("%w pattern: %w", errInvalid, err)
-		}
+		pattern, err = regexp.Compile(epoch)
 	}
 	if saved != "" {
-		if done, err = regexp.Compile(saved); err != nil {
-			return nil, nil, fmt.Errorf("%w pattern of a saved checkpoint: %w", errInvalid, err)
-		}
+		done, faulty = regexp.Compile(saved)
 	}
-	return pattern, done, nil
+	return pattern, done, cmp.Or(invalid("pattern", err), invalid("pattern of a saved checkpoint", faulty))
 }
 
 // listenLog is silent unless a level is set: no one reads a log next to a job.
@@ -109,7 +107,7 @@ func (a *app) listenLog(cmd *cobra.Command) (*slog.Logger, error) {
 	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(flag.Value.String())); err != nil {
-		return nil, fmt.Errorf("%w --log.level: %w", errInvalid, err)
+		return nil, invalid("--log.level", err)
 	}
 	return slog.New(slog.NewTextHandler(a.Stderr, &slog.HandlerOptions{Level: level})), nil
 }

@@ -52,10 +52,7 @@ func (a *app) nomadEnvironment() *nomadapi.Config {
 
 func (a *app) nomadAsCaller() (*nomadapi.Client, error) {
 	client, err := nomadapi.NewClient(a.nomadEnvironment())
-	if err != nil {
-		return nil, fmt.Errorf("%w way to Nomad: %w", errInvalid, err)
-	}
-	return client, nil
+	return client, invalid("way to Nomad", err)
 }
 
 // submitToNomad registers the job with the caller's own rights, as Nomad's environment
@@ -133,7 +130,7 @@ func (a *app) nomadClientTo(with config.Nomad, namespace string, log *slog.Logge
 	}
 	if read != nil {
 		if _, err := read(); err != nil {
-			return nil, fmt.Errorf("%w configuration: nomad: %w", errInvalid, err)
+			return nil, invalid("configuration: nomad", err)
 		}
 	}
 	address, err := url.Parse(c.Address)
@@ -153,17 +150,14 @@ func (a *app) nomadClientTo(with config.Nomad, namespace string, log *slog.Logge
 	}
 	hc := &http.Client{Transport: transport}
 	if err := nomadapi.ConfigureTLS(hc, c.TLSConfig); err != nil {
-		return nil, fmt.Errorf("%w configuration: nomad: %w", errInvalid, err)
+		return nil, invalid("configuration: nomad", err)
 	}
 	if read != nil {
 		hc.Transport = &token{read: read, next: transport, log: log}
 	}
 	c.HttpClient = hc
 	client, err := nomadapi.NewClient(c)
-	if err != nil {
-		return nil, fmt.Errorf("%w configuration: nomad: %w", errInvalid, err)
-	}
-	return client, nil
+	return client, invalid("configuration: nomad", err)
 }
 
 // token puts the token of a file into every request: those of workload identities are renewed.

@@ -98,11 +98,11 @@ func (a *app) probe(ctx context.Context, s api.Submission, with probing) (change
 
 func (a *app) probeAndSubmit(ctx context.Context, client *api.Client, s api.Submission, with probing) (job api.Job, before time.Time, err error) {
 	change, done, err := a.probe(ctx, s, with)
-	if err != nil {
-		return api.Job{}, before, err
+	if err == nil {
+		job, before, err = a.submitWith(ctx, client, s, &change)
 	}
-	if job, before, err = a.submitWith(ctx, client, s, &change); err != nil {
-		return api.Job{}, before, err
+	if err != nil {
+		return job, before, err
 	}
 	if err := done(); err != nil {
 		a.logger().Warn("what the short jobs measured is still there", "err", err)

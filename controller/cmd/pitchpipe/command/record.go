@@ -79,7 +79,7 @@ func (a *app) record() *cobra.Command {
 func (a *app) recordRuns(ctx context.Context, o recording, args []string) error {
 	plan, err := o.read(args)
 	if err != nil {
-		return fmt.Errorf("%w recording: %w", errInvalid, err)
+		return invalid("recording", err)
 	}
 	if o.dir == "" || o.interval < 50*time.Millisecond || o.within < 0 {
 		return fmt.Errorf("%w recording: want --out DIR, an --interval of 50ms or more, and --within 0 or more", errInvalid)
@@ -119,7 +119,7 @@ func (a *app) recordRuns(ctx context.Context, o recording, args []string) error 
 	}
 	switch {
 	case errors.Is(err, record.ErrPlan), errors.Is(err, record.ErrFolder):
-		return fmt.Errorf("%w recording: %w", errInvalid, err)
+		return invalid("recording", err)
 	case err != nil && len(result.Files) == 0:
 		return err
 	case a.json:

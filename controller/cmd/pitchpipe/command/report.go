@@ -76,14 +76,14 @@ func (a *app) fromSacct(cmd *cobra.Command, file, by string) error {
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
-			return fmt.Errorf("%w accounting: %w", errInvalid, err)
+			return invalid("accounting", err)
 		}
 		defer f.Close() //nolint:errcheck // it was only read
 		in = f
 	}
 	plain, err := evaluate.Unzipped(file, in)
 	if err != nil {
-		return fmt.Errorf("%w accounting: %w", errInvalid, err)
+		return invalid("accounting", err)
 	}
 	text, err := io.ReadAll(io.LimitReader(plain, mostSacct+1))
 	if err != nil {

@@ -95,7 +95,7 @@ func (a *app) run() *cobra.Command {
 func (a *app) submission(file, dir string, variables, environment pairs) (api.Submission, error) {
 	source, err := os.ReadFile(file)
 	if err != nil {
-		return api.Submission{}, fmt.Errorf("%w job file: %w", errInvalid, err)
+		return api.Submission{}, invalid("job file", err)
 	}
 	dir, err = absolute(cmp.Or(dir, filepath.Dir(file)))
 	return api.Submission{Filename: file, Source: source, Variables: a.variables(file, source, variables), Dir: dir, Env: environment}, err

@@ -50,7 +50,7 @@ func (a *app) searchPreview() *cobra.Command {
 			}
 			plan, err := searcher.PlanOf(*v.Policy)
 			if err != nil {
-				return fmt.Errorf("%w job file: %w", errInvalid, err)
+				return invalid("job file", err)
 			}
 			asked, length := plan.Parallel, "as many epochs as the job says"
 			if plan.Epochs > 0 {
@@ -59,7 +59,7 @@ func (a *app) searchPreview() *cobra.Command {
 			plan.Parallel = min(asked, a.atOneTime(args[0], variables, v))
 			p, err := preview.Of(plan, *cmp.Or(v.Epoch, &preview.Estimate{}))
 			if err != nil {
-				return fmt.Errorf("%w job file: %w", errInvalid, err)
+				return invalid("job file", err)
 			}
 			if v.Epoch == nil {
 				p.Notes = append(p.Notes, "What an epoch takes is unknown: no controller that answers here has measured a job of this kind while its node did nothing else.")
@@ -112,7 +112,7 @@ func (a *app) searchBest() *cobra.Command {
 		if file != "" {
 			text, err := fixed(x, t.Settings)
 			if err != nil {
-				return fmt.Errorf("%w -o: %w", errInvalid, err)
+				return invalid("-o", err)
 			}
 			if err := a.into(file, os.O_EXCL, func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil { // it may be that of the search
 				return err
@@ -231,7 +231,7 @@ func (a *app) into(file string, flag int, write func(io.Writer) error) error {
 		err = fmt.Errorf("%s exists: name another file", file)
 	}
 	if err != nil {
-		return fmt.Errorf("%w -o: %w", errInvalid, err)
+		return invalid("-o", err)
 	}
 	return errors.Join(write(f), f.Close())
 }

@@ -98,9 +98,7 @@ func clock(at, now time.Time) string {
 // spentText is what all trials used, and the budget where there is one.
 func spentText(x trials.State, now time.Time) string {
 	joules, hours, _ := x.Searcher().Spent()
-	if !x.Ended.IsZero() {
-		now = x.Ended
-	}
+	now = cmp.Or(x.Ended, now)
 	of := func(have, budget string, bound bool) string {
 		if bound {
 			return have + " of " + budget

@@ -155,10 +155,7 @@ func ready(folder string) error {
 	if folder == "" {
 		return nil
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // results are for all to read
-		return fmt.Errorf("%w folder: %w", errInvalid, err)
-	}
-	return nil
+	return invalid("folder", os.MkdirAll(folder, 0o755)) //nolint:gosec // results are for all to read
 }
 
 func inFolder(folder, name string, write func(io.Writer) error) error {

@@ -98,7 +98,7 @@ func (a *app) prove(ctx context.Context, c checking, facts check.Facts, caller *
 	if c.as != "" {
 		var err error
 		if as, err = user.Lookup(c.as); err != nil {
-			return nil, fmt.Errorf("%w --as: %w", errInvalid, err)
+			return nil, invalid("--as", err)
 		}
 	}
 	home := as.HomeDir

@@ -14,6 +14,8 @@ import (
 	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/daemon/verdict"
+	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/detect"
 	"pitchpipe/driver/local"
@@ -39,7 +41,7 @@ func (a *app) validate() *cobra.Command {
 			}
 			cfg, err := config.Load(cmd.Flags(), a.Environ, a.file)
 			if f := cmd.Flags().Lookup("driver"); err != nil && f.Changed {
-				return fmt.Errorf("%w configuration: %w", errInvalid, err)
+				return invalid("configuration", err)
 			}
 			a.cfg = cfg
 			return nil
@@ -49,7 +51,7 @@ func (a *app) validate() *cobra.Command {
 			verdicts, bad := []api.Verdict{}, false
 			if a.siteToTry() {
 				if _, err := a.cfg.LoadSite(); err != nil {
-					return fmt.Errorf("%w site policy: %w", errInvalid, err)
+					return invalid("site policy", err)
 				}
 			}
 			for _, path := range args {
@@ -117,16 +119,10 @@ func (a *app) grounds(path string, source []byte) []verdict.Ground {
 	if u, err := user.Current(); err == nil {
 		name = u.Username
 	}
-	var out []verdict.Ground
-	for _, d := range drivers {
-		can := local.Capabilities()
-		switch d {
-		case "slurm":
-			can = slurm.Capabilities(a.cfg.Slurm.TaskProlog, a.cfg.Slurm.Mode == "site")
-		case "nomad":
-			can = nomad.Capabilities()
-		}
-		out = append(out, verdict.Ground{Driver: d, Can: can, Given: a.cfg.Given, Site: site, Policy: policy, User: name})
+	can := map[string]driver.Capabilities{
+		"local": local.Capabilities(), "slurm": slurm.Capabilities(a.cfg.Slurm.TaskProlog, a.cfg.Slurm.Mode == "site"), "nomad": nomad.Capabilities(),
 	}
-	return out
+	return tuning.Each(drivers, func(d string) verdict.Ground {
+		return verdict.Ground{Driver: d, Can: can[d], Given: a.cfg.Given, Site: site, Policy: policy, User: name}
+	})
 }

@@ -35,7 +35,7 @@ func (a *app) whatif() *cobra.Command {
 			if memory != "" {
 				bytes, err := tuning.ParseBytes(memory)
 				if err != nil {
-					return fmt.Errorf("%w --memory-per-node: %w", errInvalid, err)
+					return invalid("--memory-per-node", err)
 				}
 				if bytes < least {
 					return fmt.Errorf("%w --memory-per-node: %q is %d bytes: want an amount of memory such as 128GiB", errInvalid, memory, bytes)
