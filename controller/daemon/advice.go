@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"pitchpipe/controller/advise"
@@ -117,11 +118,5 @@ func (r request) advice() (any, error) {
 	if r.d.advisor == nil {
 		return nil, fmt.Errorf("%w: the scheduler takes no advice", errInput)
 	}
-	out := []advise.Item{}
-	for _, row := range r.d.advisor.Rows() {
-		if r.who.May(row.Owner) {
-			out = append(out, row)
-		}
-	}
-	return out, nil
+	return slices.DeleteFunc(append([]advise.Item{}, r.d.advisor.Rows()...), func(row advise.Item) bool { return !r.who.May(row.Owner) }), nil
 }

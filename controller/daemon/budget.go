@@ -27,12 +27,10 @@ func (r *services) sendBudget(ctx context.Context, sent sentBudget, q reconcile.
 	}
 	now := time.Now()
 	lost := want.Joules > 0 && job.Budget == nil // it was restarted without its state
-	switch {
-	case job.Ended, want == (api.Budget{}) && sent.budget == (api.Budget{}):
-		return sent
-	case want == sent.budget && sent.failed == "" && !lost:
-		return sent
-	case (sent.failed != "" || want == sent.budget) && now.Sub(sent.at) < budgetRetry:
+	none := want == (api.Budget{}) && sent.budget == (api.Budget{})
+	taken := want == sent.budget && sent.failed == "" && !lost
+	soon := (sent.failed != "" || want == sent.budget) && now.Sub(sent.at) < budgetRetry
+	if job.Ended || none || taken || soon {
 		return sent
 	}
 	sent.at = now

@@ -181,11 +181,6 @@ func (c *Candidate) refresh(ctx context.Context, d *Daemon) {
 	}
 }
 
-// recaller is a driver that keeps in memory what others may have written.
-type recaller interface {
-	Recall(ctx context.Context) error
-}
-
 // take begins a term: it loads the shared state, and becomes the only writer.
 func (c *Candidate) take(ctx context.Context, lease *store.Lease, depose func(error), d *Daemon) error {
 	c.loading.Lock()
@@ -195,7 +190,7 @@ func (c *Candidate) take(ctx context.Context, lease *store.Lease, depose func(er
 	if err == nil {
 		err = d.store.Adopt(ctx)
 	}
-	if r, ok := d.driver.(recaller); ok && err == nil {
+	if r, ok := d.driver.(interface{ Recall(context.Context) error }); ok && err == nil { // others may have written what it keeps in memory
 		err = r.Recall(ctx)
 	}
 	if err == nil {

@@ -32,12 +32,6 @@ import (
 	"pitchpipe/exporter/api/peercred"
 )
 
-// runner is a driver that runs alongside the controller, as the embedded scheduler
-// does.
-type runner interface {
-	Run(ctx context.Context) error
-}
-
 // Parts are what a Daemon is built from.
 type Parts struct {
 	Config config.Config
@@ -227,7 +221,7 @@ func (d *Daemon) Tune(ctx context.Context) error {
 // tune runs what only the leader does.
 func (d *Daemon) tune(ctx context.Context) error {
 	group, gctx := errgroup.WithContext(ctx)
-	if r, ok := d.driver.(runner); ok {
+	if r, ok := d.driver.(interface{ Run(context.Context) error }); ok { // as the embedded scheduler does
 		group.Go(func() error { return r.Run(gctx) })
 	}
 	group.Go(func() error {

@@ -74,12 +74,10 @@ func (r *services) known(ctx context.Context, obs []knowledge.Observation, now t
 	}
 	for _, id := range slices.Sorted(maps.Keys(byClass)) {
 		of := byClass[id]
-		kinds := map[string]bool{}
-		for _, o := range of {
-			kinds[o.Kind.String()] = true
-		}
+		kinds := tuning.Each(of, func(o knowledge.Observation) string { return o.Kind.String() })
+		slices.Sort(kinds)
 		out.Classes = append(out.Classes, api.KnownClass{
-			ID: id, Runs: knowledge.Jobs(of), Kinds: slices.Sorted(maps.Keys(kinds)),
+			ID: id, Runs: knowledge.Jobs(of), Kinds: slices.Compact(kinds),
 			Effects: effectsOn(of, site, func(m tuning.Measure) []tuning.Effect {
 				return knowledge.ClassEffects(of, nil, target, m, now)
 			}),

@@ -105,13 +105,10 @@ func (s offers) Put(_ context.Context, o reconcile.Offer) error {
 func (s offers) Get(_ context.Context, id string) (reconcile.Offer, error) {
 	var o reconcile.Offer
 	err := s.store.GetJSON(bucketOffers, id, &o)
-	switch {
-	case errors.Is(err, knowledge.ErrNotFound), errors.Is(err, knowledge.ErrDamaged):
-		return o, reconcile.ErrNoOffer
-	case err != nil:
-		return o, err
+	if errors.Is(err, knowledge.ErrNotFound) || errors.Is(err, knowledge.ErrDamaged) {
+		err = reconcile.ErrNoOffer
 	}
-	return o, nil
+	return o, err
 }
 
 // Delete implements reconcile.Offers.

@@ -105,12 +105,9 @@ func (r *services) readFile(job driver.Job) reconcile.Reading {
 	}
 	policy.Sources = stanza.Places(file)
 	reading.Policy = policy.Carried(verdict.Reach(r.driver.Name(), r.driver.Capabilities()))
-	for i, l := range reading.Policy.Limits {
-		if i == 0 {
-			reading.Detail = strings.TrimPrefix(reading.Detail+"\n", "\n") + "The driver for " + r.driver.Name() + " cannot set these knobs of the job: " + l.Knob
-		} else {
-			reading.Detail += ", " + l.Knob
-		}
+	if limits := reading.Policy.Limits; len(limits) > 0 {
+		reading.Detail = strings.TrimPrefix(reading.Detail+"\n", "\n") + "The driver for " + r.driver.Name() + " cannot set these knobs of the job: " +
+			strings.Join(tuning.Each(limits, func(l tuning.Limit) string { return l.Knob }), ", ")
 	}
 	return reading
 }

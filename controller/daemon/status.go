@@ -20,11 +20,7 @@ func status(job driver.Job, rec *reconcile.Record, now time.Time) api.Job {
 	}
 	// Time in the queue is not run time: a requeued job has both, in turns.
 	out.Seconds = runTime(job, now).Seconds()
-	until := now
-	if !job.Ended.IsZero() {
-		until = job.Ended
-	}
-	out.Waited = max(0, until.Sub(job.Submitted).Seconds()-out.Seconds)
+	out.Waited = max(0, cmp.Or(job.Ended, now).Sub(job.Submitted).Seconds()-out.Seconds)
 	if rec == nil {
 		return out
 	}
@@ -76,9 +72,7 @@ func recalled(rec *reconcile.Record) (changed, memoryOnly bool) {
 
 // runTime is how long the job's attempts ran, as far as its scheduler says.
 func runTime(job driver.Job, now time.Time) (ran time.Duration) {
-	if !job.Ended.IsZero() {
-		now = job.Ended
-	}
+	now = cmp.Or(job.Ended, now)
 	attempts := job.Attempts
 	if len(attempts) == 0 && job.State != driver.Pending {
 		attempts = []driver.Attempt{{Started: job.Started, Ended: job.Ended}}

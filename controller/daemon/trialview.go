@@ -57,15 +57,13 @@ func (d trialJobs) see(ctx context.Context, id driver.JobID) (trials.View, error
 		}
 		end, _ := tuning.First(rec.History, func(e reconcile.Entry) bool { return e.To.Over() })
 		v.End, v.Detail = endOf(rec.State, end.Detail), end.Detail
+		row := rowOf(rec)
 		if err == nil {
 			v.Epochs = append(slices.Clip(v.Epochs), d.unseen(ctx, rec, job)...)
+			row = seen(row, job, time.Now())
 		}
 		if v.End == searcher.Succeeded && len(v.Epochs) == 0 {
 			v.Detail = searcher.Unseen + ": the exporter has to run, and the progress pattern has to match a line for each epoch"
-		}
-		row := rowOf(rec)
-		if err == nil {
-			row = seen(row, job, time.Now())
 		}
 		v.Hours = row.CoreHours()
 		if ran := row.Seconds(); ran != nil {
