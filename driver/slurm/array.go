@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -36,10 +37,7 @@ func numberOf(j parse.Job) string {
 
 // scriptID is the job under which a job's script is kept: all tasks of an array have one.
 func scriptID(j parse.Job) driver.JobID {
-	if j.ArrayJob != "" {
-		return driver.JobID(j.ArrayJob)
-	}
-	return driver.JobID(j.ID)
+	return driver.JobID(cmp.Or(j.ArrayJob, j.ID))
 }
 
 // tasks returns the jobs of scontrol's records: the tasks of an array for a record

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -65,11 +66,8 @@ func (d *Driver) Listen(ctx context.Context, id driver.JobID, attempt int, p dri
 		"--job-name=" + listenStep, "--chdir=" + j.WorkDir, "--input=none", "--output=none", "--error=none", "--quiet",
 	}
 	args = append(append(args, d.cfg.Listener...), "--pattern", p.Pattern)
-	file := p.File
-	switch {
-	case file == "":
-		file = j.StdOut
-	case !filepath.IsAbs(file):
+	file := cmp.Or(p.File, j.StdOut)
+	if !filepath.IsAbs(file) {
 		file = filepath.Join(j.WorkDir, file)
 	}
 	// What is already there would be reported as of now. It is read only if it is
