@@ -122,33 +122,29 @@ func (a *app) recordRuns(ctx context.Context, o recording, args []string) error 
 		return invalid("recording", err)
 	case err != nil && len(result.Files) == 0:
 		return err
-	case a.json:
-		if printed := a.printJSON(result); printed != nil {
-			return printed
-		}
-	default:
-		a.printRuns(result)
 	}
-	if err != nil {
-		return fmt.Errorf("interrupted; the same command goes on: %w", err)
+	if unsaid := a.said(result, "%s", runsText(result)); unsaid != nil || err == nil {
+		return unsaid
 	}
-	return nil
+	return fmt.Errorf("interrupted; the same command goes on: %w", err)
 }
 
-func (a *app) printRuns(r record.Result) {
-	a.printf("%d of %d runs: %d made now, %d kept, %d failed\n", r.Made+r.Kept, r.Runs, r.Made, r.Kept, r.Failed)
+func runsText(r record.Result) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d of %d runs: %d made now, %d kept, %d failed\n", r.Made+r.Kept, r.Runs, r.Made, r.Kept, r.Failed)
 	if r.Again+r.Noisy > 0 {
-		a.printf("disturbed by others: %d marked so, %d made more than once\n", r.Noisy, r.Again)
+		fmt.Fprintf(&b, "disturbed by others: %d marked so, %d made more than once\n", r.Noisy, r.Again)
 	}
 	if r.Left > 0 {
-		a.printf("%d were not begun within the time; the same command goes on\n", r.Left)
+		fmt.Fprintf(&b, "%d were not begun within the time; the same command goes on\n", r.Left)
 	}
 	for _, file := range r.Files {
-		a.printf("wrote %s\n", file)
+		fmt.Fprintf(&b, "wrote %s\n", file)
 	}
 	for _, m := range r.Missing {
-		a.printf("not measured: %s\n", m)
+		fmt.Fprintf(&b, "not measured: %s\n", m)
 	}
+	return b.String()
 }
 
 func (o recording) read(args []string) (record.Plan, error) {

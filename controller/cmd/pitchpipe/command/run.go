@@ -180,10 +180,8 @@ func (a *app) wait(ctx context.Context, client *api.Client, job api.Job, before 
 			return fmt.Errorf("%s goes on, and this command no longer waits for it: %w", job.ID, ctx.Err())
 		}
 	}
-	if a.json {
-		if err := a.printJSON(job); err != nil {
-			return err
-		}
+	if err := a.said(job, ""); err != nil { // people have seen it
+		return err
 	}
 	if job.State != "succeeded" {
 		return fmt.Errorf("%w: %s ended as %s (exit %d) %s", errJobFailed, job.ID, job.State, job.ExitCode, job.Detail)
