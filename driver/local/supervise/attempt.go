@@ -187,6 +187,7 @@ func (a *attempt) watch(ctx context.Context) Exit {
 			a.executed = true
 			a.listener.start(a.leaf, a.log)
 		case err := <-a.ended:
+			err = errors.Join(err, a.job.Wait()) // here, so that cleanUp does not wait for an end that was seen
 			if a.reported != nil {
 				if f := <-a.reported; f.Detail != "" {
 					return a.notExecuted(f)
@@ -194,7 +195,7 @@ func (a *attempt) watch(ctx context.Context) Exit {
 				// A job this short is listened to afterwards.
 				a.listener.start(a.leaf, a.log)
 			}
-			return a.exit(errors.Join(err, a.job.Wait()))
+			return a.exit(err)
 		case now := <-tick.C:
 			a.look(ctx, now)
 		}

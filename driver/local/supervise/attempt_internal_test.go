@@ -3,6 +3,7 @@ package supervise
 import (
 	"os/exec"
 	"testing"
+	"time"
 )
 
 func TestHowAnAttemptEndedThatWasToBeDiscarded(t *testing.T) {
@@ -22,6 +23,40 @@ func TestHowAnAttemptEndedThatWasToBeDiscarded(t *testing.T) {
 			a := attempt{ending: Stopped, stop: StopDiscarded, job: exec.CommandContext(t.Context(), "sh", "-c", tt.script)}
 			if got := a.exit(a.job.Run()); got.Reason != tt.want || got.Code != tt.code {
 				t.Errorf("exit %+v, want %s with %d", got, tt.want, tt.code)
+			}
+		})
+	}
+}
+
+// cleanUp waits up to killLimit for a stage whose end was not waited for, and the job holds its
+// cores for so long.
+func TestTheEndOfAStageThatExecutedNothingIsWaitedForWhicheverWordOfItComesFirst(t *testing.T) {
+	t.Parallel()
+	for _, first := range []string{"its end", "its report"} {
+		t.Run(first, func(t *testing.T) {
+			t.Parallel()
+			a := &attempt{job: exec.Command("false"), ended: make(chan error, 1), reported: make(chan fault, 1)} //nolint:noctx // it ends by itself
+			if err := a.job.Start(); err != nil {
+				t.Fatal(err)
+			}
+			end := func() { a.ended <- awaitEnd(a.job.Process.Pid) }
+			report := func() { a.reported <- fault{Code: codeCannotRun, Detail: "no such directory"} }
+			if first == "its end" {
+				end()
+				go func(ended chan error) {
+					for len(ended) > 0 {
+						time.Sleep(time.Millisecond)
+					}
+					report()
+				}(a.ended)
+			} else {
+				report()
+			}
+			if exit := a.watch(t.Context()); exit.Reason != NotStarted || exit.Code != codeCannotRun {
+				t.Errorf("the attempt ended as %+v", exit)
+			}
+			if a.job.ProcessState == nil {
+				t.Error("the end of the stage was not waited for")
 			}
 		})
 	}
