@@ -171,10 +171,13 @@ func TestSteeringAJob(t *testing.T) {
 	if len(pauses) != 1 || pauses[0].Scope != "cluster" || pauses[0].Why != "reboot" || pauses[0].By == "" {
 		t.Errorf("pauses %+v", pauses)
 	}
+	if text := ok(t, at("pause", "--why", "reboot")...); text != "paused: cluster by "+pauses[0].By+" reboot\n" {
+		t.Errorf("pause printed %q", text)
+	}
 	if text := ok(t, at("pause", "job", id)...); !strings.Contains(text, "paused: cluster") || !strings.Contains(text, "paused: job "+id) {
 		t.Errorf("pause printed %q", text)
 	}
-	if text := ok(t, at("resume")...); !strings.Contains(text, "resumed: cluster") {
+	if text := ok(t, at("resume")...); text != "resumed: cluster\n" {
 		t.Errorf("resume printed %q", text)
 	}
 	var resumed map[string]string
@@ -202,6 +205,9 @@ func TestSteeringAJob(t *testing.T) {
 	var stopped map[string]string
 	if decoded(t, &stopped, at("stop", id)...); stopped["stopped"] != id {
 		t.Errorf("stop as JSON: %v", stopped)
+	}
+	if text := ok(t, at("stop", id)...); text != id+" has already ended: cancelled\n" {
+		t.Errorf("stop of a job that ended printed %q", text)
 	}
 }
 

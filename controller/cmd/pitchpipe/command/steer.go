@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -67,9 +68,14 @@ func (a *app) pause() *cobra.Command {
 
 func pauseList(all []api.Pause) string {
 	lines := tuning.Each(all, func(p api.Pause) string {
-		return report.Legible(fmt.Sprintf("paused: %s %s by %s %s", p.Scope, p.Name, p.By, p.Why)) + "\n"
+		return report.Legible("paused: "+words(p.Scope, p.Name, "by", p.By, p.Why)) + "\n"
 	})
 	return strings.Join(lines, "")
+}
+
+// words has one blank between the words that are there.
+func words(all ...string) string {
+	return strings.Join(slices.DeleteFunc(all, func(w string) bool { return w == "" }), " ")
 }
 
 func (a *app) resume() *cobra.Command {
@@ -80,7 +86,7 @@ func (a *app) resume() *cobra.Command {
 			if err == nil {
 				err = client.Resume(ctx, s, name)
 			}
-			return a.answer(err, map[string]string{"resumed": s, "name": name}, "resumed: %s %s\n", s, name)
+			return a.answer(err, map[string]string{"resumed": s, "name": name}, "resumed: %s\n", words(s, name))
 		}),
 	}
 }
@@ -117,12 +123,17 @@ func (a *app) stop() *cobra.Command {
 	return &cobra.Command{
 		Use: "stop JOB", Short: "Cancel a job of yours", Args: cobra.ExactArgs(1), ValidArgsFunction: a.jobIDs(true, notEnded),
 		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
-			err := client.Stop(ctx, args[0])
+			before, unseen := client.Job(ctx, args[0])
+			err := client.Stop(ctx, args[0])      // whatever was seen: a new run of that id may have begun since
 			if errors.Is(err, api.ErrUsersStop) { // the controller of a Slurm site has no right to
 				run := slurmcommand.Exec{Bin: a.cfg.Slurm.Bin, Conf: a.cfg.Slurm.Conf}
 				_, err = run.Run(ctx, slurmcommand.Call{Name: "scancel", Args: []string{args[0]}, Effect: true})
 			}
-			return a.answer(err, map[string]string{"stopped": args[0]}, "stopping %s\n", args[0])
+			text := "stopping " + args[0]
+			if unseen == nil && before.Ended {
+				text = args[0] + " has already ended: " + before.State
+			}
+			return a.answer(err, map[string]string{"stopped": args[0]}, "%s\n", text)
 		}),
 	}
 }
