@@ -97,6 +97,9 @@ func (a *app) submission(file, dir string, variables, environment pairs) (api.Su
 	if err != nil {
 		return api.Submission{}, invalid("job file", err)
 	}
+	if i, err := os.Stat(dir); dir != "" && (err != nil || !i.IsDir()) {
+		return api.Submission{}, fmt.Errorf("%w --dir %s: want a folder that exists", errInvalid, dir)
+	}
 	dir, err = absolute(cmp.Or(dir, filepath.Dir(file)))
 	return api.Submission{Filename: file, Source: source, Variables: a.variables(file, source, variables), Dir: dir, Env: environment}, err
 }

@@ -12,7 +12,7 @@ import (
 
 func TestWrongCommandLinesExitWithTwoAndOneLine(t *testing.T) {
 	t.Parallel()
-	absent := filepath.Join(t.TempDir(), "absent")
+	absent, present := filepath.Join(t.TempDir(), "absent"), jobFile(t, "present", 1, 0.01)
 	for _, c := range []struct {
 		name string
 		args []string
@@ -35,6 +35,8 @@ func TestWrongCommandLinesExitWithTwoAndOneLine(t *testing.T) {
 		{"a variable without a value", []string{"run", absent, "--var", "x"}, "name=value"},
 		{"an environment without a name", []string{"run", absent, "--env", "=x"}, "name=value"},
 		{"a job file that is not there", []string{"run", absent}, "absent"},
+		{"a folder of a job that is not there", []string{"run", present, "--dir", absent}, "--dir " + absent + ": want a folder that exists"},
+		{"a folder of a search that is a file", []string{"search", "run", present, "--dir", present}, "--dir " + present + ": want a folder that exists"},
 		{"a scope that is incomplete", []string{"pause", "user"}, "user NAME"},
 		{"a cluster with a name", []string{"resume", "cluster", "x"}, "cluster"},
 		{"a sum over what nothing is summed over", []string{"report", "--by", "planet"}, "want one of job, user"},
