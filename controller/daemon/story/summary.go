@@ -28,6 +28,9 @@ func verdict(r *reconcile.Record, current tuning.Settings) string {
 		state += fmt.Sprintf(" (epoch %d of %d)", r.Done(), r.Total)
 	}
 	if r.Detail != "" && r.State.Ended() && r.State != driver.Succeeded {
+		if r.Detail == string(r.State) {
+			return state // it says no more
+		}
 		return state + ": " + strings.TrimPrefix(r.Detail, string(r.State)+", ")
 	}
 	reason := r.Reason

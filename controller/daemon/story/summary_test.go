@@ -103,6 +103,11 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 			"time-exceeded: time limit", "none: it was left as its owner asked", "ask for more time in the next run",
 		},
 		{
+			"a job whose scheduler says only that it was cancelled",
+			reconcile.Record{Course: reconcile.Course{State: driver.Cancelled, Total: 60, Epochs: epochs(3, 0, "")}, Phase: reconcile.Ended, Reason: tuning.ReasonCancelled, Detail: "cancelled"},
+			"cancelled (epoch 3 of 60)", "none: it was left as its owner asked", "nothing to do: the next run of its kind starts from what this one showed",
+		},
+		{
 			"a job that was cancelled before its first epoch, with little memory so far",
 			reconcile.Record{Course: reconcile.Course{State: driver.Cancelled, Peak: 1}, Phase: reconcile.Ended, Reason: tuning.ReasonCancelled, Detail: "cancelled, killed by SIGTERM"},
 			"cancelled: killed by SIGTERM", "none: it was left as its owner asked", "nothing to do: the next run of its kind starts from what this one showed",
