@@ -57,6 +57,13 @@ func sentences() map[string]string {
 		"returns_allowed=0": "no run may try others, since budget returns is 0", "return_setting": "the setting is {text}",
 		"return_setting_runs": "{count run} had it, which is too few to be sure", "return_setting_runs=0": "no run had it yet",
 		"return_expected_log_ratio": "it is expected to change the objective by {percent}", "return_standard_error": "give or take {whole spread}",
+		"pace":                "an epoch takes at least {short} times as long as under its owner's settings",
+		"attempt_loss_epochs": "this attempt cost so far {epochs}", "leaving_epochs": "leaving it now costs {epochs}",
+		"loss_epochs": "what did not work out cost so far {epochs}", "way_back_epochs": "the way back costs {epochs}",
+		"loss_limit_epochs": "tuning that fails may cost {epochs}", "loss_limit_share": "tuning that fails may cost {share} of its objective",
+		"proven_saving_epochs": "its best setting is sure to save {epochs}",
+		"predicted_log_ratio":  "the response model expects its objective to change by {percent}", "predicted_log_ratio_at_most": "with 95 % certainty by at most {percent}",
+		"predicted_log_time": "the response model expects its time to change by {percent}", "predicted_log_time_at_most": "with 95 % certainty by at most {percent}",
 		"returns_differ": "runs under one setting differ by about {whole spread}",
 	}
 }

@@ -68,6 +68,27 @@ func TestEveryDecisionHasItsNumbersInWords(t *testing.T) {
 			},
 		},
 		{
+			"a setting costs more than it may", tuning.RollBack, tuning.ReasonStopLoss,
+			[]tuning.Evidence{
+				number("pace", 1.52), number("attempt_loss_epochs", 3), number("leaving_epochs", 1), number("loss_epochs", 4), number("way_back_epochs", 2),
+				number("loss_limit_epochs", 6), number("loss_limit_share", .05), number("proven_saving_epochs", 5),
+			},
+			[]string{
+				"an epoch takes at least 1.52 times as long as under its owner's settings", "this attempt cost so far as much as 3 epochs under its owner's settings",
+				"leaving it now costs as much as 1 epoch under its owner's settings", "what did not work out cost so far as much as 4 epochs under its owner's settings",
+				"the way back costs as much as 2 epochs under its owner's settings", "tuning that fails may cost as much as 6 epochs under its owner's settings",
+				"tuning that fails may cost 5.0 % of its objective", "its best setting is sure to save as much as 5 epochs under its owner's settings",
+			},
+		},
+		{
+			"a prediction decides", tuning.Hold, tuning.ReasonWorthless,
+			[]tuning.Evidence{number("predicted_log_ratio", -.1), number("predicted_log_ratio_at_most", .1), number("predicted_log_time", 0), number("predicted_log_time_at_most", .2)},
+			[]string{
+				"the response model expects its objective to change by -9.5 %", "with 95 % certainty by at most +10.5 %",
+				"the response model expects its time to change by +0.0 %", "with 95 % certainty by at most +22.1 %",
+			},
+		},
+		{
 			"memory is right-sized", tuning.Move, tuning.ReasonRightSized,
 			[]tuning.Evidence{number("memory_peak_bytes", 1.5*(1<<30)), number("memory_runs_seen", 3)},
 			[]string{"jobs of its kind needed at most 1.5 GiB", "seen in 3 runs"},

@@ -114,7 +114,11 @@ func net(r *reconcile.Record) string {
 	verb := func(x float64) string { return map[bool]string{true: "saved ", false: "added "}[x < 0] }
 	text := " Overall, tuning " + verb(t.Seconds) + report.Duration(math.Abs(t.Seconds))
 	if n := max(r.Total, r.Done()); n > 0 {
-		text += fmt.Sprintf(" (%.1f %% of the untuned time)", 100*math.Abs(t.Seconds)/(t.Own*float64(n)))
+		if share := 100 * math.Abs(t.Seconds) / (t.Own * float64(n)); share < .05 { // it would read 0.0 %
+			text = " Overall, tuning changed the time by less than 0.1 %"
+		} else {
+			text += fmt.Sprintf(" (%.1f %% of the untuned time)", share)
+		}
 	}
 	if t.Joules != nil {
 		joules := float64(*t.Joules)

@@ -88,6 +88,24 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 			"wait: Pitchpipe measures it and decides at the end of an epoch",
 		},
 		{
+			"a job whose tuning took no time to speak of",
+			reconcile.Record{
+				Course: reconcile.Course{State: driver.Succeeded, Total: 60}, Phase: reconcile.Ended,
+				Tuning: reconcile.Tuning{Toll: &tuning.Toll{Seconds: .029, Own: 1, Joules: new(tuning.Joules(-40)), Source: "rapl"}},
+			},
+			"succeeded (epoch 0 of 60), unchanged so far", "overall, tuning changed the time by less than 0.1 % and saved 40.0 J (rapl)",
+			"nothing to do: the next run of its kind starts from what this one showed",
+		},
+		{
+			"a job whose tuning took some time",
+			reconcile.Record{
+				Course: reconcile.Course{State: driver.Succeeded, Total: 60}, Phase: reconcile.Ended,
+				Tuning: reconcile.Tuning{Toll: &tuning.Toll{Seconds: .031, Own: 1}},
+			},
+			"succeeded (epoch 0 of 60), unchanged so far", "overall, tuning added 31 ms (0.1 % of the untuned time)",
+			"nothing to do: the next run of its kind starts from what this one showed",
+		},
+		{
 			"a job that could not be started",
 			reconcile.Record{Course: reconcile.Course{State: driver.NotStarted}, Phase: reconcile.Ended, Reason: tuning.ReasonFailed, Detail: "no such program"},
 			"not-started: no such program", "none: it was left as its owner asked", "correct the job file, and submit it again",
