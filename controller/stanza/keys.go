@@ -94,7 +94,7 @@ func Keys() []Key {
 		},
 		{
 			Block: "knob", Name: "env", Type: TypeEnv,
-			Allowed: "the name of an environment variable that no shell, linker, language runtime or scheduler acts on, such as PATH, LD_* or SLURM_*",
+			Allowed: "the name of an environment variable, but none that a shell, linker, language runtime or scheduler acts on, such as PATH, LD_* or SLURM_*",
 			Meaning: "The environment variable that carries the value to the job.",
 			example: "BATCH_SIZE", field: func(s *subject) any { return &s.knob.Env },
 		},
