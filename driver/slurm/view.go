@@ -249,7 +249,10 @@ func resources(s Size) driver.Resources {
 
 func detail(j parse.Job) string {
 	word := strings.ToLower(strings.ReplaceAll(j.State, "_", " "))
-	if j.Reason != "" {
+	switch {
+	case j.Reason == "NonZeroExitCode":
+		word += fmt.Sprintf(": exit status %d", j.Exit.Code())
+	case j.Reason != "":
 		word += ": " + j.Reason
 	}
 	return word

@@ -31,7 +31,7 @@ func verdict(r *reconcile.Record, current tuning.Settings) string {
 		if r.Detail == string(r.State) {
 			return state // it says no more
 		}
-		return state + ": " + strings.TrimPrefix(r.Detail, string(r.State)+", ")
+		return state + ": " + strings.TrimLeft(strings.TrimPrefix(r.Detail, string(r.State)), ",: ")
 	}
 	reason := r.Reason
 	if r.Outcome != nil {
@@ -180,6 +180,8 @@ func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string 
 		return remedy + string(r.Job)
 	case remedy != "":
 		return remedy
+	case r.State == driver.Succeeded && r.Done() == 0 && r.Policy.Progress.Pattern != "" && r.Reason != tuning.ReasonNoSamples && r.Reason != tuning.ReasonOff:
+		return "compare progress pattern= with what it printed: no line that matches was seen, see pitchpipe logs " + string(r.Job)
 	case r.Policy.Mode == tuning.Apply && (r.Reason == tuning.ReasonObserveMode || r.Reason == tuning.ReasonRecommend):
 		return "let the site allow it: `default: {max_mode: apply}` in its policy, the file that --site names"
 	case known:
@@ -222,7 +224,11 @@ func usage(r *reconcile.Record, current tuning.Settings) []api.Usage {
 		cores := p.Settings[tuning.Cores]
 		add("cpu", "cores", "", busy*cores.Float(), cores)
 	}
-	if peak := max(r.Peak, p.PeakRSS); peak > 0 {
+	peak := max(r.Peak, p.PeakRSS)
+	if r.State == driver.MemoryExceeded { // what it took last is between two samples
+		peak = max(peak, tuning.Bytes(current[tuning.Memory].Float()))
+	}
+	if peak > 0 {
 		add("memory", "bytes", "", float64(peak), current[tuning.Memory])
 	}
 	if busy, ok := p.Features["gpu_busy"]; ok {

@@ -116,6 +116,20 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 			"failed: exit status 3", "none: it was left as its owner asked", "see what it printed: pitchpipe logs local-6",
 		},
 		{
+			"a job that failed under Slurm",
+			reconcile.Record{Identity: reconcile.Identity{Job: "6"}, Course: reconcile.Course{State: driver.Failed}, Phase: reconcile.Ended, Reason: tuning.ReasonFailed, Detail: "failed: exit status 3"},
+			"failed: exit status 3", "none: it was left as its owner asked", "see what it printed: pitchpipe logs 6",
+		},
+		{
+			"a job of whose lines none matched",
+			reconcile.Record{
+				Identity: reconcile.Identity{Job: "7"}, Request: reconcile.Request{Policy: tuning.Policy{Progress: tuning.Progress{Pattern: "epoch"}}},
+				Course: reconcile.Course{State: driver.Succeeded}, Phase: reconcile.Ended, Reason: tuning.ReasonNoCheckpoint,
+			},
+			"succeeded, unchanged: it has no checkpoint, so it is never touched while it runs", "none: it was left as its owner asked",
+			"compare progress pattern= with what it printed: no line that matches was seen, see pitchpipe logs 7",
+		},
+		{
 			"a job that met its time limit",
 			reconcile.Record{Course: reconcile.Course{State: driver.TimeExceeded}, Phase: reconcile.Ended, Reason: tuning.ReasonNoCheckpoint, Detail: "time limit"},
 			"time-exceeded: time limit", "none: it was left as its owner asked", "ask for more time in the next run",
@@ -152,5 +166,14 @@ func TestAGPUThatWasNeverBusyUsedNothing(t *testing.T) {
 	rec.Profiles = map[string]tuning.Profile{own.Key(): {Features: map[string]float64{"gpu_busy": 0}}}
 	if s := story.Tell(&rec); s.Next != "ask for fewer gpus in the next run: it used 0.00 gpus of 2.00 gpus" {
 		t.Errorf("next %q, usage %+v", s.Next, s.Usage)
+	}
+}
+
+func TestAJobThatWasKilledForMemoryUsedAllOfIt(t *testing.T) {
+	t.Parallel()
+	own := tuning.Settings{tuning.Memory: tuning.Number(64 << 20)}
+	got := story.Tell(&reconcile.Record{Request: reconcile.Request{Own: own}, Course: reconcile.Course{State: driver.MemoryExceeded, Peak: 6 << 20}, Phase: reconcile.Ended})
+	if len(got.Usage) != 1 || got.Usage[0].Used != 64<<20 {
+		t.Errorf("usage %+v: want what the job was given, although the last sample showed less", got.Usage)
 	}
 }
