@@ -82,7 +82,7 @@ func classes(k int) string {
 
 func effects(b *strings.Builder, list []api.KnownEffects) {
 	if len(list) == 0 {
-		b.WriteString("    no other setting was tried yet\n")
+		b.WriteString("    no other setting was compared with the owner's yet\n")
 	}
 	for _, of := range list {
 		by := ""
