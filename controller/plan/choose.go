@@ -276,6 +276,8 @@ func (s view) alternatives(d tuning.Decision) []tuning.Alternative {
 		switch {
 		case d.Action == tuning.Hold && c.from == tuning.OriginPresent, d.Action != tuning.Hold && c.settings.EqualButMemory(d.Settings):
 			a.Taken, a.Reason = true, d.Reason
+		case d.Action == tuning.RollBack && c.from == tuning.OriginPresent:
+			a.Reason = d.Reason // it may promise more and be slower than its owner allows
 		case c.from == tuning.OriginPresent, c.why == tuning.ReasonNone && d.Action != tuning.Hold:
 			a.Reason = tuning.ReasonLessPromising
 		default:

@@ -45,6 +45,13 @@ func TestEveryAlternativeHasAReason(t *testing.T) {
 		"the best probe stays": {probed, []string{
 			"present cores=2 threads=2: taken, already-best", "owner cores=1 threads=1: worthless",
 		}},
+		"a setting that is slower than allowed is left": {func() tuning.State {
+			s := probed()
+			s.Outcome = &tuning.Outcome{Verdict: tuning.Regressed, Reason: tuning.ReasonSlower, LogRatio: -0.2}
+			return s
+		}, []string{
+			"present cores=2 threads=2: slower-than-allowed", "owner cores=1 threads=1: taken, slower-than-allowed",
+		}},
 		"in recommend mode nothing is done": {func() tuning.State {
 			s := running()
 			known(&s, -0.5, 0.05)
