@@ -90,8 +90,10 @@ func TestAForecastLowersLimitsOfUsersThatAreKnownUntilItFails(t *testing.T) {
 		job  int
 		want bool
 	}{
-		{"of a user of whom no job has ended", stranger, false}, {"of a user who is known", known, true},
-		{"that begins when too many have reached theirs", later, false}, {"that begins when few have", settled, true},
+		{"of a user of whom no job has ended", stranger, false},
+		{"of a user who is known", known, true},
+		{"that begins when too many have reached theirs", later, false},
+		{"that begins when few have", settled, true},
 	} {
 		if lowered(c.job) != c.want {
 			t.Errorf("the limit of a job %s is lowered: %v, want %v", c.what, !c.want, c.want)

@@ -45,7 +45,9 @@ func TestDurationsAreForecastFromALog(t *testing.T) {
 	}
 	none := filepath.Join(t.TempDir(), "none")
 	for _, wrong := range [][]string{
-		{"durations", file}, {"durations", file, "--format", "pbs"}, {"durations", file + ".none", "--format", "csv", "--plot", none},
+		{"durations", file},
+		{"durations", file, "--format", "pbs"},
+		{"durations", file + ".none", "--format", "csv", "--plot", none},
 		{"durations", write(t, "short.csv", "submit,duration,cpus\n1,2,3\n"), "--format", "csv"},
 	} {
 		if got := pitchpipe(t, wrong...); got.code != command.ExitInvalid || got.out != "" || got.errors == "" {
