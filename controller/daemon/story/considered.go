@@ -96,7 +96,7 @@ func alternative(a tuning.Alternative, p tuning.Prices) string {
 	case a.Rest != nil:
 		text += fmt.Sprintf(", remaining work about %s (%s)", form(a.Rest.Value), span(*a.Rest, form))
 	case a.From == tuning.OriginSearch:
-		text += ", whose effect is unknown"
+		text += ", which was not measured"
 	}
 	if a.Saving != nil && a.Saving.Value > 0 {
 		text += fmt.Sprintf(", saving %s (%s)", form(a.Saving.Value), span(*a.Saving, form))

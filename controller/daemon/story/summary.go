@@ -102,6 +102,10 @@ func effect(r *reconcile.Record, current tuning.Settings) string {
 		return "none: it was left as its owner asked"
 	case len(r.Restarts)+len(r.Probed) == 0 && current.Equal(r.Own):
 		return "none: it runs as its owner asked"
+	case current.Equal(r.Own) && r.Phase.Over():
+		return "none at the end; what the tries cost is unknown"
+	case current.Equal(r.Own):
+		return "none now; its end shows what the tries cost"
 	}
 	return "not measured yet"
 }
@@ -155,6 +159,7 @@ func nextSteps() map[tuning.Reason]string {
 		tuning.ReasonNoTotal:        "let the progress line name the number of epochs, or set progress total=",
 		tuning.ReasonNoCheckpoint:   "add a checkpoint to the stanza, so that the job can change while it runs",
 		tuning.ReasonNoSamples:      "start pitchpipe-exporter on the node of the job",
+		tuning.ReasonPolluted:       "let it run where no other work uses its cores, so that it can be measured",
 		tuning.ReasonNoKnobs:        "give a knob more values, or ask the administrator for above_request",
 		tuning.ReasonNoQualityGuard: "add quality max_loss= to the stanza to let hyperparameters change",
 	}
