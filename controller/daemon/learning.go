@@ -32,7 +32,7 @@ func (r *services) recall(ctx context.Context, q reconcile.Question) (reconcile.
 		class := slices.DeleteFunc(slices.Clone(all), func(o knowledge.Observation) bool { return r.teaches(q, o) != q.Class.ID })
 		out.ClassEffects = knowledge.ClassEffects(class, q.Own, r.target(ctx, q.Node), m, now)
 	}
-	if _, restarts := knowledge.RestartCost(obs, q.Kind); restarts == 0 {
+	if out.Restarts == 0 {
 		out.RestartCost, _ = knowledge.RestartCost(all, q.Kind)
 	}
 	return out, nil

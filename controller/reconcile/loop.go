@@ -263,7 +263,8 @@ func (q Question) Asker() knowledge.Asker {
 type Recollection struct {
 	tuning.Knowledge
 	Profile     *tuning.Profile // of the newest job of the kind under its owner's settings; nil: none
-	RestartCost time.Duration   // mean of those measured; 0 = none yet
+	RestartCost time.Duration   // as knowledge.RestartCost has it; 0 = unknown
+	Restarts    int             // that it was measured in; 0: it is others', or the kind's start
 	Reference   *tuning.Trial   // what the newest untuned job of the kind measured; nil: none did
 }
 
@@ -292,7 +293,7 @@ func (q Question) Recall(obs []knowledge.Observation, usable bool, now time.Time
 	if last, ok := knowledge.LastReference(recent, q.Kind); ok {
 		out.Reference = &last
 	}
-	out.RestartCost, _ = knowledge.RestartCost(obs, q.Kind)
+	out.RestartCost, out.Restarts = knowledge.RestartCost(obs, q.Kind)
 	return out
 }
 

@@ -47,8 +47,9 @@ func TrialsOf(epochs []Epoch, own Settings) []Trial {
 	}
 	trials := make([]Trial, 0, len(order))
 	for _, s := range order {
-		if t, ok := groups[s.Key()].trial(s, s.Equal(own), reference); ok {
-			if away := math.Abs(groups[s.Key()].at() - at); away > 0 {
+		g := groups[s.Key()]
+		if t, ok := g.trial(s, s.Equal(own), reference); ok {
+			if away := math.Abs(g.at() - at); away > 0 {
 				t.TrendSD = away * slopeSD
 			}
 			trials = append(trials, t)
@@ -107,7 +108,8 @@ func asOfNow(epochs []Epoch, keys []string) (out []Epoch, slopeSD float64) {
 		return epochs, trendSD
 	}
 	noise := max(epochSD*epochSD, (around-covary*covary/within)/(spare-1)) // variance around the line
-	slope := covary / (within + noise/(trendSD*trendSD))
+	known := within + noise/(trendSD*trendSD)                              // the precision of the slope, times noise
+	slope := covary / known
 	out = slices.Clone(epochs)
 	for i, e := range out {
 		factor := math.Exp(min(max(slope*float64(latest-e.Number), -trendMost), trendMost))
@@ -116,7 +118,7 @@ func asOfNow(epochs []Epoch, keys []string) (out []Epoch, slopeSD float64) {
 			out[i].Joules = new(Joules(factor) * *e.Joules)
 		}
 	}
-	return out, math.Sqrt(noise / (within + noise/(trendSD*trendSD)))
+	return out, math.Sqrt(noise / known)
 }
 
 type epochGroup struct{ clean, disturbed, warmup []Epoch }

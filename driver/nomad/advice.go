@@ -42,11 +42,8 @@ func (l advised) of(job *api.Job) bool {
 	return l.Index == spec.Deref(job.CreateIndex) && l.Given == spec.Deref(job.Priority) && (l.Class == "" || prefers(job) == l.Class)
 }
 
-// nodeClass is what an affinity for a class of nodes compares.
-const nodeClass = "${node.class}"
-
-// preference is the weight of an affinity, of -100 to 100: Nomad's own for an affinity without one.
-const preference = 50
+// What an affinity for a class of nodes compares, and its weight of -100 to 100: Nomad's own where none is named.
+const nodeClass, preference = "${node.class}", 50
 
 // prefers is the first of the affinities of a job, its group and its task: the class of nodes that it names, or another value.
 func prefers(job *api.Job) string {
