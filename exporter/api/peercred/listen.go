@@ -9,6 +9,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -25,8 +27,7 @@ func Listen(ctx context.Context, path string) (net.Listener, error) {
 	if err := free(ctx, path); err != nil {
 		return nil, fmt.Errorf("socket %s: %w", path, err)
 	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "unix", path)
+	l, err := bind(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("socket: %w", err)
 	}
@@ -34,6 +35,23 @@ func Listen(ctx context.Context, path string) (net.Listener, error) {
 		return nil, errors.Join(fmt.Errorf("socket: %w", err), l.Close())
 	}
 	return l, nil
+}
+
+// bind makes a socket that others may connect to from the moment they see it. Its thread
+// gets a umask of its own and ends with it. Where the kernel refuses that, as in some
+// containers, others have to wait until Listen has changed the mode.
+func bind(ctx context.Context, path string) (l net.Listener, err error) {
+	var once sync.WaitGroup
+	once.Go(func() {
+		runtime.LockOSThread() // and never unlock it
+		if syscall.Unshare(syscall.CLONE_FS) == nil {
+			syscall.Umask(0o111)
+		}
+		var lc net.ListenConfig
+		l, err = lc.Listen(ctx, "unix", path)
+	})
+	once.Wait()
+	return l, err //nolint:wrapcheck // Listen wraps it
 }
 
 // Anybody can keep the backlog of a socket full for a while. Who tries again at random

@@ -48,6 +48,32 @@ func TestASocketIsTakenFromTheDeadAlone(t *testing.T) {
 	}
 }
 
+func TestASocketThatIsSeenIsOpenToEverybody(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "s")
+	for range 200 {
+		seen := make(chan os.FileMode)
+		go func() {
+			for {
+				if info, err := os.Stat(path); err == nil {
+					seen <- info.Mode().Perm()
+					return
+				}
+			}
+		}()
+		l, err := peercred.Listen(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := <-seen; mode != 0o666 {
+			t.Fatalf("it was seen with mode %#o, want 0666", mode)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestTheKernelSaysWhoComes(t *testing.T) {
 	t.Parallel()
 	_, there := pair(t, "unix", filepath.Join(t.TempDir(), "s"))
