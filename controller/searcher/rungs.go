@@ -74,16 +74,16 @@ func (s *Searcher) stand(t *Trial, loss float64) {
 func (s *Searcher) came(t *Trial) int { return len(s.tries[t.Number-1].Losses) }
 
 // places is how many of the trials that came to a rung go on at once, t among them. One that can be
-// resumed cheaply waits for others to compare it with. Where none is, the number counts against the
-// others alone, else too many would go on while few have come; and of a search of many trials the first ones
-// end at the lowest rung, where they show what is usual: else the first of all would be trained to its end
-// whatever it is.
+// resumed cheaply waits for others to compare it with. Where none is, one for each eta+1 of the others goes
+// on, fewer than where a trial that ends early can come back, since too many would go on while few have come;
+// and of a search of many trials the first ones end at the lowest rung, where they show what is usual: else
+// the first of all would be trained to its end whatever it is.
 func (s *Searcher) places(t *Trial, of int) int {
 	const many = 27
 	if s.Resumes && s.worthwhile(t) {
 		return of / s.Eta
 	}
-	others := (of - 1) / s.Eta
+	others := (of - 1) / (s.Eta + 1)
 	if t.Passed == 0 && s.Search.Trials >= many {
 		return others
 	}
