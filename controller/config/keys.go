@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -120,8 +121,13 @@ func siteKeys() []Key {
 	count, price := whole(0, 1_000_000), atLeast(0)
 	ceiling := parses("a number above 0", float, within(math.SmallestNonzeroFloat64, math.MaxFloat64))
 	large := parses("an amount of memory of at least 1MiB such as 4GiB", memory, within(1<<20, math.MaxFloat64))
-	allowed := optional(list("knobs", knobPattern))
-	allowed.want = "a list of knobs such as [cores, memory], each once, or all"
+	allowed, others := optional(list("knobs", knobPattern)), tuning.OtherNames()
+	names := allowed.read
+	allowed.want = "a list of knobs such as [cores, memory], each once and by the name that a stanza uses, or all"
+	allowed.read = func(s string) (any, bool) {
+		v, ok := names(s)
+		return v, ok && !slices.ContainsFunc(strings.Split(s, ","), func(name string) bool { return others[name] != "" })
+	}
 	billed := words("from-slurm")
 	billed.want = "a block of prices, or from-slurm"
 	keys := []Key{
@@ -157,7 +163,7 @@ func siteKeys() []Key {
 		{Name: "share_classes", Type: booleans(), Help: "what jobs of other users taught about a class may move this one, by system knobs only"},
 		{Name: "pause_after", Type: count, Wide: true, Help: "regressions until the tuner pauses itself; 0 for never"},
 	}
-	for other, knob := range tuning.OtherNames() { // such a ceiling would bound nothing
+	for other, knob := range others { // such a ceiling would bound nothing
 		keys = append(keys, Key{Name: "ceilings." + other, Type: never("ceilings." + knob + " in place of ceilings." + other)})
 	}
 	return keys

@@ -48,7 +48,9 @@ func (a *app) status() *cobra.Command {
 				case watch && !a.json:
 					show.update(jobs)
 				default:
-					err = a.said(jobs, "%s", jobTable(jobs))
+					var pauses []api.Pause
+					pauses, err = client.Pauses(ctx)
+					err = a.answer(err, jobs, "%s", jobTable(jobs)+pauseList(pauses))
 				}
 				if err != nil || !watch || !slices.ContainsFunc(jobs, notEnded) || driver.Pause(ctx, 500*time.Millisecond) != nil {
 					return err
