@@ -60,7 +60,7 @@ func (s *Service) stop(ctx context.Context, one *search, t *searcher.Trial, jobs
 		if err != nil {
 			return err
 		}
-		jobs.Jobs = append(jobs.Jobs, found)
+		jobs.has(t.Attempt, found)
 	}
 	if err := s.cfg.Jobs.Stop(ctx, jobs.Jobs[t.Attempt-1]); err != nil && !errors.Is(err, driver.ErrNotFound) {
 		return err
@@ -95,8 +95,15 @@ func (s *Service) start(ctx context.Context, one *search, t *searcher.Trial, job
 	case err != nil:
 		return err
 	}
-	jobs.Jobs, jobs.Todo = append(jobs.Jobs, id), ""
+	jobs.has(t.Attempt, id)
+	jobs.Todo = ""
 	return nil
+}
+
+// has notes the job of an attempt. An earlier attempt that never started has none.
+func (t *Trial) has(attempt int, id driver.JobID) {
+	t.Jobs = append(t.Jobs, make([]driver.JobID, max(0, attempt-1-len(t.Jobs)))...)
+	t.Jobs = append(t.Jobs, id)
 }
 
 // environment is what a trial's job gets besides its owner's environment.

@@ -44,7 +44,7 @@ type JobFile struct {
 // Trial is a trial with its jobs.
 type Trial struct {
 	searcher.Trial
-	Jobs []driver.JobID `json:"jobs,omitempty"` // one per attempt
+	Jobs []driver.JobID `json:"jobs,omitempty"` // one per attempt; empty: it never started
 	// Todo is the action that was decided and perhaps not yet carried out.
 	Todo    searcher.ActionKind `json:"todo,omitempty"`
 	Base    searcher.Report     `json:"base,omitzero"`     // what its earlier jobs used
@@ -145,6 +145,7 @@ func (s *Service) Lineages() map[driver.JobID]Lineage {
 			}
 		}
 	}
+	delete(out, "") // of an attempt that never started
 	return out
 }
 

@@ -1,0 +1,45 @@
+package trials_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pitchpipe/controller/searcher"
+)
+
+func TestASearchThatIsStoppedBeforeSomeFirstJobsGoesOn(t *testing.T) {
+	const ms = time.Millisecond
+	for _, waits := range [][]time.Duration{ // before a stop, before a resume, and so on
+		{200 * ms, 2000 * ms},
+		{200 * ms, 2000 * ms, 100 * ms, 2000 * ms, 5000 * ms, 2000 * ms},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := several(t, newCluster(9), newMemory(), 1)
+			for i, wait := range waits {
+				time.Sleep(wait)
+				do := func() error { return s.Stop(t.Context(), "s1", "alice") }
+				if i%2 > 0 {
+					do = func() error { return s.Resume(t.Context(), "s1", 0) }
+				}
+				if err := do(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Minute)
+			x, err := s.Get("s1")
+			if err != nil || !x.Settled() || x.Closing != "" || states(x)[searcher.Done] == 0 {
+				t.Fatalf("%v: over %t, %q: %+v", err, x.Over, x.Closing, x.Trials)
+			}
+			replays(t, x)
+			for _, tr := range x.Trials {
+				if len(tr.Reports) == 0 {
+					t.Errorf("trial %d of jobs %q has no epoch", tr.Number, tr.Jobs)
+				}
+			}
+			if _, is := s.Lineages()[""]; is {
+				t.Error("a job that never was is a trial")
+			}
+		})
+	}
+}
