@@ -1,11 +1,14 @@
 package trials_test
 
 import (
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"pitchpipe/controller/searcher"
+	"pitchpipe/controller/trials"
+	"pitchpipe/controller/tuning"
 )
 
 func TestASearchThatIsStoppedBeforeSomeFirstJobsGoesOn(t *testing.T) {
@@ -42,4 +45,21 @@ func TestASearchThatIsStoppedBeforeSomeFirstJobsGoesOn(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAResumeThatFindsNothingToDoLeavesASearchThatIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := trials.New(trials.Config{Jobs: newCluster(9), Store: newMemory(), Log: slog.New(slog.DiscardHandler)})
+		begin(t, s, policy(func(p *tuning.Policy) { p.Search.Energy = 200 }))
+		run(t, s)
+		if err := s.Resume(t.Context(), "s1", 0); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := s.Prune(t.Context(), time.Now().Add(-24*time.Hour)); n != 0 || err != nil {
+			t.Errorf("%d searches forgotten (%v), want none that ended today", n, err)
+		}
+		if x, err := s.Get("s1"); err != nil || x.Ended.IsZero() {
+			t.Errorf("%+v (%v), want an end", x.Course, err)
+		}
+	})
 }

@@ -157,7 +157,7 @@ func (s *Service) Resume(ctx context.Context, id string, trials int) error {
 			return fmt.Errorf("%w: %w", ErrConflict, err)
 		}
 		one.Plan, one.Ended, one.head = one.brain.Plan, time.Time{}, nil
-		one.note(actions)
+		s.note(one, actions)
 		return nil
 	})
 }
@@ -188,7 +188,7 @@ func (s *Service) Prune(ctx context.Context, before time.Time) (n int, err error
 	s.work.Lock()
 	defer s.work.Unlock()
 	for id, one := range s.searches {
-		if !one.Over || !one.settled() || !one.Ended.Before(before) {
+		if !one.Over || !one.settled() || one.Ended.IsZero() || !one.Ended.Before(before) {
 			continue
 		}
 		x, err := s.Get(id)
@@ -259,23 +259,23 @@ func (s *Service) handle(one *search, e searcher.Event) error {
 	began := time.Now()
 	actions, err := one.brain.Handle(e)
 	s.cfg.Took(Decision, time.Since(began))
-	one.note(actions)
-	if one.brain.Over && one.Ended.IsZero() {
-		one.Ended = s.cfg.Now()
-	}
+	s.note(one, actions)
 	return err
 }
 
-func (x *search) note(actions []searcher.Action) {
-	for len(x.jobs) < len(x.brain.Trials) {
-		x.jobs = append(x.jobs, Trial{})
+func (s *Service) note(one *search, actions []searcher.Action) {
+	for len(one.jobs) < len(one.brain.Trials) {
+		one.jobs = append(one.jobs, Trial{})
 	}
 	for _, a := range actions {
 		if a.Kind != searcher.Finish {
-			x.jobs[a.Trial-1].Todo = a.Kind
+			one.jobs[a.Trial-1].Todo = a.Kind
 		}
 	}
-	x.Head = x.brain.Head
+	one.Head = one.brain.Head
+	if one.Over && one.Ended.IsZero() {
+		one.Ended = s.cfg.Now()
+	}
 }
 
 // save stores what changed.
