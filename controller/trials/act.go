@@ -26,9 +26,11 @@ const requestMark = "search-"
 func IsTrial(job driver.Job) bool { return strings.Contains(string(job.Request), "/"+requestMark) }
 
 // act carries out what was decided. All searches together start one job at most in the time of a round, so
-// that a scheduler gets two a second.
+// that a scheduler gets two a second. The trial that was started last comes last: its start may fail for ever.
 func (s *Service) act(ctx context.Context, one *search) (failed error) {
-	for i := range one.jobs {
+	first, n := one.tried, len(one.jobs)
+	for k := range n {
+		i := (first + k) % n
 		t, jobs := &one.brain.Trials[i], &one.jobs[i]
 		var err error
 		switch jobs.Todo {
@@ -36,7 +38,7 @@ func (s *Service) act(ctx context.Context, one *search) (failed error) {
 			err = s.stop(ctx, one, t, jobs)
 		case searcher.Create, searcher.Resume:
 			if now := s.cfg.Now(); now.Sub(s.started) >= s.cfg.Tick {
-				s.started, s.last = now, one.ID
+				s.started, s.last, one.tried = now, one.ID, i+1
 				err = s.start(ctx, one, t, jobs)
 			}
 		default:

@@ -33,6 +33,7 @@ type search struct {
 	jobs  []Trial // by number, without the searcher's part
 	saved []stamp // of each trial, as it was last stored
 	head  *Course // as it was last stored; nil: more than it changed
+	tried int     // number of the trial that was started last
 }
 
 // stamp changes with everything that is stored of a trial.

@@ -18,13 +18,13 @@ type troubled struct {
 	*cluster
 
 	asked int // starts
-	start func(asked int, do func() (driver.JobID, error)) (driver.JobID, error)
+	start func(asked int, spec driver.Spec, do func() (driver.JobID, error)) (driver.JobID, error)
 	see   func(c *cluster, id driver.JobID, v trials.View) (trials.View, error)
 }
 
 func (c *troubled) Start(ctx context.Context, x trials.Search, id driver.RequestID, spec driver.Spec) (driver.JobID, error) {
 	c.asked++
-	return c.start(c.asked, func() (driver.JobID, error) { return c.cluster.Start(ctx, x, id, spec) })
+	return c.start(c.asked, spec, func() (driver.JobID, error) { return c.cluster.Start(ctx, x, id, spec) })
 }
 
 func (c *troubled) See(ctx context.Context, id driver.JobID) (trials.View, error) {
@@ -39,7 +39,7 @@ func TestASearchStandsTroubleWithItsScheduler(t *testing.T) {
 	transient := fmt.Errorf("slurmctld: %w", driver.ErrTransient)
 	for _, tt := range []struct {
 		name  string
-		start func(asked int, do func() (driver.JobID, error)) (driver.JobID, error)
+		start func(asked int, spec driver.Spec, do func() (driver.JobID, error)) (driver.JobID, error)
 		see   func(c *cluster, id driver.JobID, v trials.View) (trials.View, error)
 		want  func(x trials.State, c *troubled) bool
 
@@ -47,7 +47,7 @@ func TestASearchStandsTroubleWithItsScheduler(t *testing.T) {
 	}{
 		{
 			name: "a scheduler that is away for a while is asked again, and each job starts once",
-			start: func(asked int, do func() (driver.JobID, error)) (driver.JobID, error) {
+			start: func(asked int, _ driver.Spec, do func() (driver.JobID, error)) (driver.JobID, error) {
 				if asked%3 > 0 {
 					return "", transient
 				}
@@ -57,7 +57,7 @@ func TestASearchStandsTroubleWithItsScheduler(t *testing.T) {
 		},
 		{
 			name: "a job whose start had an unknown outcome is not started again",
-			start: func(asked int, do func() (driver.JobID, error)) (driver.JobID, error) {
+			start: func(asked int, _ driver.Spec, do func() (driver.JobID, error)) (driver.JobID, error) {
 				id, err := do()
 				if asked%2 > 0 {
 					return "", fmt.Errorf("sbatch: %w", driver.ErrUnknown)
@@ -65,6 +65,23 @@ func TestASearchStandsTroubleWithItsScheduler(t *testing.T) {
 				return id, err
 			},
 			want: func(x trials.State, c *troubled) bool { return c.starts == jobs(x) },
+		},
+		{
+			name: "a job that cannot be started holds up no other",
+			start: func(asked int, spec driver.Spec, do func() (driver.JobID, error)) (driver.JobID, error) {
+				if spec.Env["PITCHPIPE_TRIAL"] == "1" && asked < 60 {
+					return "", fmt.Errorf("sbatch: %w", driver.ErrUnknown)
+				}
+				return do()
+			},
+			want: func(x trials.State, _ *troubled) bool {
+				for _, tr := range x.Trials[:3] {
+					if len(tr.Reports) == 0 || (tr.Reports[0].At < 5) != (tr.Number > 1) {
+						return false
+					}
+				}
+				return true
+			},
 		},
 		{
 			name: "a job that its owner cancelled stays cancelled, and the search goes on",
@@ -169,7 +186,7 @@ func TestASearchStandsTroubleWithItsScheduler(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := &troubled{cluster: newCluster(9), start: tt.start, see: tt.see}
 			if c.start == nil {
-				c.start = func(_ int, do func() (driver.JobID, error)) (driver.JobID, error) { return do() }
+				c.start = func(_ int, _ driver.Spec, do func() (driver.JobID, error)) (driver.JobID, error) { return do() }
 			}
 			if c.see == nil {
 				c.see = func(_ *cluster, _ driver.JobID, v trials.View) (trials.View, error) { return v, nil }
