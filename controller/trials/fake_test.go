@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -223,7 +224,7 @@ func begin(t *testing.T, s *trials.Service, p tuning.Policy) trials.State {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := s.Begin(t.Context(), trials.Search{ID: "s1", Name: "train", Owner: "alice", Created: time.Now(), Policy: p, Plan: plan, Job: trials.JobFile{Dir: t.TempDir()}}, 0)
+	x, err := s.Begin(t.Context(), trials.Search{ID: "s1", Name: "train", Owner: "alice", UID: uint32(os.Geteuid()), Created: time.Now(), Policy: p, Plan: plan, Job: trials.JobFile{Dir: t.TempDir()}}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"pitchpipe/driver"
 )
 
 // ErrNotOurs means that a folder of a search is not a folder, or belongs to somebody else.
@@ -29,7 +31,11 @@ func makeFolder(folder string, uid uint32) error {
 	if int64(os.Geteuid()) != int64(uid) {
 		return nil
 	}
-	return os.MkdirAll(folder, 0o755)
+	err := os.MkdirAll(folder, 0o755)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EROFS) { // as it will be the next time
+		return fmt.Errorf("%w: %w", driver.ErrInvalid, err)
+	}
+	return err
 }
 
 // Remove deletes the folder of a trial. The directory of the job belongs to somebody who may

@@ -3,8 +3,13 @@ package trials_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pitchpipe/controller/searcher"
@@ -200,6 +205,19 @@ func TestASearchStandsTroubleWithItsScheduler(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestASearchWhoseFoldersCannotBeMadeEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := trials.New(trials.Config{Jobs: newCluster(9), Store: newMemory(), Log: slog.New(slog.DiscardHandler)})
+		x := begin(t, s, policy())
+		if err := os.WriteFile(filepath.Join(x.Job.Dir, x.Name+".search"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if x = run(t, s); states(x)[searcher.Failed] == 0 || !strings.Contains(x.Trials[0].Reason, "not a directory") {
+			t.Errorf("%q: %+v", x.Closing, x.Trials)
+		}
+	})
 }
 
 // The best is what a search is for, also where a rung gave it up.
