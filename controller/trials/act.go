@@ -95,6 +95,7 @@ func (s *Service) start(ctx context.Context, one *search, t *searcher.Trial, job
 			Kind: searcher.Ended, Trial: t.Number, End: searcher.Broken, Reason: err.Error(), Report: searcher.Report{At: s.since(one)},
 		})
 	case err != nil:
+		jobs.Trouble = err.Error()
 		return err
 	}
 	jobs.has(t.Attempt, id)
@@ -105,7 +106,7 @@ func (s *Service) start(ctx context.Context, one *search, t *searcher.Trial, job
 // has notes the job of an attempt. An earlier attempt that never started has none.
 func (t *Trial) has(attempt int, id driver.JobID) {
 	t.Jobs = append(t.Jobs, make([]driver.JobID, max(0, attempt-1-len(t.Jobs)))...)
-	t.Jobs = append(t.Jobs, id)
+	t.Jobs, t.Trouble = append(t.Jobs, id), ""
 }
 
 // environment is what a trial's job gets besides its owner's environment.

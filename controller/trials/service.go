@@ -37,7 +37,7 @@ type search struct {
 }
 
 // stamp changes with everything that is stored of a trial.
-type stamp [12]any
+type stamp [13]any
 
 // New makes a Service; it does nothing before Run.
 func New(cfg Config) *Service {
@@ -313,6 +313,6 @@ func (x *search) stamp(i int) stamp {
 	t, j := &x.brain.Trials[i], &x.jobs[i]
 	return stamp{
 		t.State, t.Busy, j.Renewed, j.Cleaned, t.Attempt, t.Passed, len(t.Reports), len(j.Jobs), len(t.Log),
-		j.Todo, j.Base.Seconds, t.Reason,
+		j.Todo, j.Base.Seconds, t.Reason, j.Trouble,
 	}
 }

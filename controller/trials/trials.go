@@ -50,6 +50,7 @@ type Trial struct {
 	Base    searcher.Report     `json:"base,omitzero"`     // what its earlier jobs used
 	Renewed bool                `json:"renewed,omitempty"` // its job is ended before its time limit, and another goes on
 	Cleaned bool                `json:"cleaned,omitempty"` // its folder is deleted
+	Trouble string              `json:"trouble,omitempty"` // why its newest start, which is tried again, failed
 }
 
 // State is a search with its trials.

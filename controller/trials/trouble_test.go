@@ -220,6 +220,26 @@ func TestASearchWhoseFoldersCannotBeMadeEnds(t *testing.T) {
 	})
 }
 
+func TestAUserSeesWhyAJobDoesNotStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &troubled{cluster: newCluster(9), start: func(asked int, _ driver.Spec, do func() (driver.JobID, error)) (driver.JobID, error) {
+			if asked == 1 {
+				return "", driver.ErrTransient
+			}
+			return do()
+		}}
+		c.see = func(_ *cluster, _ driver.JobID, v trials.View) (trials.View, error) { return v, nil }
+		s := several(t, c, newMemory(), 1)
+		for _, want := range []string{driver.ErrTransient.Error(), ""} {
+			synctest.Wait()
+			if x, err := s.Get("s1"); err != nil || x.Trials[0].Trouble != want {
+				t.Errorf("%v after the begin: %q (%v), want %q", time.Since(x.Created), x.Trials[0].Trouble, err, want)
+			}
+			time.Sleep(3 * time.Second)
+		}
+	})
+}
+
 // The best is what a search is for, also where a rung gave it up.
 func TestTheCheckpointOfTheBestStaysAndThoseOfOthersThatWereStoppedDoNot(t *testing.T) {
 	c := newCluster(9)

@@ -75,12 +75,15 @@ func TestASearchAsAPersonReadsIt(t *testing.T) {
 	stopped := func(x *trials.State) { over(x); x.Closing = "stopped by alice" }
 	measured := func(x *trials.State) { x.Policy.Quality.Measures = []string{tuning.ByQuality, tuning.ByEnergy} }
 	for name, x := range map[string]trials.State{
-		"runs":           aSearch(),
-		"over":           aSearch(all),
-		"front":          aSearch(all, measured),
-		"stopped":        aSearch(stopped),
-		"ends":           aSearch(func(x *trials.State) { x.Closing = "the budget of 5kJ is used up" }),
-		"begins":         aSearch(func(x *trials.State) { x.Trials = x.Trials[5:]; x.Trials[0].Number, x.Plan.Epochs = 1, 0 }),
+		"runs":    aSearch(),
+		"over":    aSearch(all),
+		"front":   aSearch(all, measured),
+		"stopped": aSearch(stopped),
+		"ends":    aSearch(func(x *trials.State) { x.Closing = "the budget of 5kJ is used up" }),
+		"begins": aSearch(func(x *trials.State) {
+			x.Trials = x.Trials[5:]
+			x.Trials[0].Number, x.Plan.Epochs, x.Trials[0].Trouble = 1, 0, "sbatch: timed out"
+		}),
 		"few-values":     aSearch(over),
 		"nothing-learnt": aSearch(stopped, func(x *trials.State) { x.Trials = x.Trials[2:3]; x.Trials[0].Number = 1 }),
 		"unseen": aSearch(stopped, func(x *trials.State) {

@@ -157,7 +157,7 @@ func searchTrials(x trials.State) string {
 		r := t.Used()
 		return []string{
 			fmt.Sprint(t.Number), trialState(t), epochs(r.Epoch, x.Plan.Epochs), value(r), known(report.Duration(r.Seconds), r.Seconds > 0), joules(r.Joules, r.Source), known(fmt.Sprint(r.Cores), r.Cores > 0), cmp.Or(string(tuning.Last(t.Jobs)), "-"),
-			t.Settings.String(), report.Legible(t.Reason),
+			t.Settings.String(), report.Legible(cmp.Or(t.Reason, t.Trouble)),
 		}
 	})
 }
