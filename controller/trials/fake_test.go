@@ -76,11 +76,8 @@ func (c *cluster) view(j *job, now time.Time) trials.View {
 			return v
 		}
 		e := tuning.Epoch{Number: n, Start: at.Add(-time.Second), End: at, Joules: new(tuning.Joules(10)), Source: "rapl", Settings: v.Own}
-		if q, ok := c.value(x, n); ok {
-			e.Quality = &q
-		} else {
-			e.Diverged = true
-		}
+		q, ok := c.value(x, n)
+		e.Quality, e.Diverged = &q, !ok // its loss, where its quality is finite
 		v.Epochs = append(v.Epochs, e)
 		if how := c.end(j.trial, j.attempt, n); how != "" {
 			v.Over, v.End, v.Detail = true, how, "as the test has it"

@@ -70,11 +70,11 @@ func (s *Service) news(one *search, t *searcher.Trial, jobs *Trial, v View) []se
 			value = e.Quality
 		}
 		switch {
+		case e.Diverged:
+			out = append(out, searcher.Event{Kind: searcher.Broke, Trial: t.Number, Report: used})
 		case value != nil:
 			used.Value = *value
 			out = append(out, searcher.Event{Kind: searcher.Reported, Trial: t.Number, Report: used})
-		case e.Diverged:
-			out = append(out, searcher.Event{Kind: searcher.Broke, Trial: t.Number, Report: used})
 		}
 	}
 	if !v.Over {
