@@ -70,6 +70,7 @@ func (s *Service) news(one *search, t *searcher.Trial, jobs *Trial, v View) []se
 			value = e.Quality
 		}
 		switch {
+		case e.Diverged && t.State != searcher.Running: // its end was decided on
 		case e.Diverged:
 			out = append(out, searcher.Event{Kind: searcher.Broke, Trial: t.Number, Report: used})
 		case value != nil:

@@ -81,7 +81,8 @@ func TestWhatBecomesOfTrials(t *testing.T) {
 			}, nil,
 			func(x trials.State) bool {
 				for _, tr := range x.Trials {
-					if tr.Settings["x"].Float() >= 0.5 && (tr.State != searcher.Diverged || len(tr.Reports) > 0) {
+					broke := tuning.Count(tr.Log, func(e searcher.Event) bool { return e.Kind == searcher.Broke })
+					if tr.Settings["x"].Float() >= 0.5 && (tr.State != searcher.Diverged || len(tr.Reports) > 0 || broke != 1) {
 						return false
 					}
 				}
