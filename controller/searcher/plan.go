@@ -154,17 +154,14 @@ func active(knobs []tuning.Knob, s tuning.Settings) tuning.Settings {
 
 // draw is the value at a share of the way from the least to the greatest one, in three digits.
 func draw(k tuning.Knob, u float64) tuning.Value {
-	if len(k.Values) > 0 {
-		return k.Values[min(int(u*float64(len(k.Values))), len(k.Values)-1)]
+	if len(k.Values) > 0 || k.Scale == tuning.Pow2 {
+		all := k.Candidates(math.MaxInt)
+		return all[min(int(u*float64(len(all))), len(all)-1)]
 	}
 	lo, hi := k.Min.Float(), k.Max.Float()
 	v := lo + u*(hi-lo)
-	switch k.Scale {
-	case tuning.Log:
+	if k.Scale == tuning.Log {
 		v = lo * math.Pow(hi/lo, u)
-	case tuning.Pow2:
-		v = lo * math.Exp2(math.Floor(u*(math.Floor(math.Log2(hi/lo))+1)))
-	default:
 	}
 	if tuning.IsSystem(k.Name) {
 		return tuning.Number(min(max(math.Round(v), lo), hi))

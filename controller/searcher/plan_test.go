@@ -1,6 +1,7 @@
 package searcher_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -88,6 +89,16 @@ func TestASpaceLeavesOutWhatItsConditionsLeaveOut(t *testing.T) {
 	momentum.When = &tuning.Condition{Knob: "optimizer", Value: tuning.Word("sgd")}
 	for _, s := range searcher.Candidates([]tuning.Knob{{Name: "optimizer", Env: "O", Values: []tuning.Value{tuning.Word("sgd"), tuning.Word("adam")}}, momentum}, 50, 1) {
 		if s["momentum"].IsSet() != (s["optimizer"] == tuning.Word("sgd")) {
+			t.Errorf("%s", s)
+		}
+	}
+}
+
+func TestRangesOfPow2GiveDoublings(t *testing.T) {
+	t.Parallel()
+	k := tuning.Knob{Name: "batch", Env: "B", Min: tuning.Number(64), Max: tuning.Number(4096), Scale: tuning.Pow2}
+	for _, s := range searcher.Candidates([]tuning.Knob{k}, 50, 1) {
+		if !slices.Contains(k.Candidates(math.MaxInt), s["batch"]) {
 			t.Errorf("%s", s)
 		}
 	}
