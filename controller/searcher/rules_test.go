@@ -75,6 +75,21 @@ func TestWhatASearchDoesAboutItsEvents(t *testing.T) {
 			want:   "create 1; pause 1; create 2; pause 2; resume 2; pause 2; resume 2; ; finish",
 		},
 		{
+			name: "where the best fails on its way the next one is trained to its end", trials: 9, resumes: true,
+			events: []string{
+				"open", "1@2=0.9", "1 cancelled", "2@2=0.8", "2 cancelled", "3@2=0.7", "3 cancelled", "1@6=0.9", "1 cancelled",
+				"4@2=0.6", "4 cancelled", "5@2=0.5", "5 cancelled", "6@2=0.4", "6 cancelled", "2@6=0.8", "2 cancelled",
+				"7@2=0.3", "7 cancelled", "8@2=0.2", "8 cancelled", "9@2=0.1", "9 cancelled", "3@6=0.7", "3 cancelled", "1 failed",
+			},
+			want: "create 1; pause 1; create 2; pause 2; create 3; pause 3; resume 1; pause 1; create 4; pause 4; create 5; pause 5; create 6; pause 6; resume 2; pause 2; " +
+				"create 7; pause 7; create 8; pause 8; create 9; pause 9; resume 3; pause 3; resume 1; resume 2",
+		},
+		{
+			name: "a trial that is worse than one that failed is not given up", trials: 4, resumes: true,
+			events: []string{"open", "1@2=0.5", "1 cancelled", "2@2=0.6", "2 cancelled", "3@2=0.9", "3 failed", "4@2=0.8", "4 cancelled"},
+			want:   "create 1; pause 1; create 2; pause 2; create 3; ; create 4; pause 4; resume 4",
+		},
+		{
 			name: "a restart that costs more than it saves is none", trials: 9, resumes: true,
 			change: func(p *searcher.Plan) { p.Parallel = 2 },
 			events: []string{"open", "1 lost", "1@2=0.5", "2@2=0.4", "2 cancelled"},

@@ -103,6 +103,14 @@ func (s *Searcher) rank(t *Trial, rung int) (rank, of int) {
 	return at + 1, len(list)
 }
 
+// alive are the standings of the trials that did not fail, also later than at that rung.
+func (s *Searcher) alive(list []standing) []standing {
+	return slices.DeleteFunc(slices.Clone(list), func(one standing) bool {
+		t := &s.Trials[one.trial-1]
+		return t.State == Failed || t.State == Diverged || t.Spared
+	})
+}
+
 // release gives up the paused trials that no later trial can make one of the best.
 func (s *Searcher) release() {
 	for i := range s.Trials {
@@ -110,7 +118,8 @@ func (s *Searcher) release() {
 		if t.State != Paused || t.Busy || t.Cut {
 			continue
 		}
-		if rank, _ := s.rank(t, s.next(t)); rank > max(s.Search.Trials/s.Eta, 1) {
+		rank, _ := s.rank(t, s.next(t))
+		if ahead := s.there[t.Bracket][s.next(t)][:rank-1]; len(s.alive(ahead)) >= max(s.Search.Trials/s.Eta, 1) {
 			t.State = Stopped
 		}
 	}
@@ -125,6 +134,9 @@ func (s *Searcher) promotable(least int) *Trial {
 	for rung := len(s.rungs) - 2; rung >= 0; rung-- {
 		for _, lists := range s.there {
 			list := lists[rung]
+			if least > 0 {
+				list = s.alive(list)
+			}
 			for _, one := range list[:min(max(len(list)/s.Eta, least), len(list))] {
 				t := &s.Trials[one.trial-1]
 				if t.State == Paused && !t.Busy && !t.Cut && s.next(t) == rung && (least > 0 || s.worthwhile(t)) {
