@@ -72,8 +72,14 @@ func (s *Searcher) Best(t *Trial) (best Report) {
 	return best
 }
 
+// reached is the first report with the target, which the trial has.
+func (s *Searcher) reached(t *Trial) Report {
+	r, _ := tuning.First(t.Reports, func(r Report) bool { return s.reaches(r.Value) })
+	return r
+}
+
 // Ranking lists the trials that have a report, the best first: those that reached the target by what they
-// used, where that is unknown last, and the others by their best value.
+// used up to it, where that is unknown last, and the others by their best value.
 func (s *Searcher) Ranking() []*Trial {
 	var out []*Trial
 	for i := range s.Trials {
@@ -88,8 +94,8 @@ func (s *Searcher) Ranking() []*Trial {
 	slices.SortStableFunc(out, func(a, b *Trial) int {
 		x, y := best[a.Number-1].Value, best[b.Number-1].Value
 		if s.reaches(x) && s.reaches(y) {
-			lacks, amount := s.cost(a.Last())
-			without, other := s.cost(b.Last())
+			lacks, amount := s.cost(s.reached(a))
+			without, other := s.cost(s.reached(b))
 			return cmp.Or(cmp.Compare(lacks, without), cmp.Compare(amount, other))
 		}
 		return cmp.Compare(s.Loss(x), s.Loss(y))

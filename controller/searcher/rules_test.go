@@ -245,6 +245,27 @@ func TestJoulesCompareWithJoulesOfTheirSourceAlone(t *testing.T) {
 	}
 }
 
+func TestTrialsCompareByWhatTheyUsedUpToTheTarget(t *testing.T) {
+	t.Parallel()
+	s := searcher.New(searcher.Plan{
+		Search: tuning.Search{Method: tuning.Random, Trials: 2, Parallel: 2, Epochs: 18, Eta: 3}, Objective: tuning.Energy, Target: new(0.9),
+		Settings: []tuning.Settings{{"x": tuning.Number(1)}, {"x": tuning.Number(2)}},
+	}, searcher.Snapshot{})
+	story(t, s, "open")
+	for _, r := range []struct {
+		trial, epoch  int
+		joules, value float64
+	}{{2, 1, 20, 0.5}, {1, 1, 80, 0.9}, {2, 2, 50, 0.9}, {2, 3, 90, 0.95}} { // the last one before its job was ended
+		report := searcher.Report{Epoch: r.epoch, Joules: new(r.joules), Value: r.value}
+		if _, err := s.Handle(searcher.Event{Kind: searcher.Reported, Trial: r.trial, Report: report}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := s.Ranking()[0].Number; got != 2 {
+		t.Errorf("trial %d is the best, want the one that reached the target at 50 J", got)
+	}
+}
+
 func TestModelledJoulesEndASearchOnlyWhereTheSiteLetsThem(t *testing.T) {
 	t.Parallel()
 	const spent = "the budget of 5J is used up"
