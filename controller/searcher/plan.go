@@ -17,10 +17,11 @@ import (
 var ErrPolicy = errors.New("no search")
 
 // Of the settings that may be tried there are some for each trial, so that a model has a choice, and a bounded
-// number, so that it has an answer at once.
+// number, so that it has an answer at once. A search of more trials than that gets one for each, within reason.
 const (
 	perTrial             = 8
 	fewest, mostSettings = 256, 1024
+	mostTrials           = 8192
 )
 
 // PlanOf is the search that a stanza asks for.
@@ -40,7 +41,8 @@ func PlanOf(p tuning.Policy) (Plan, error) {
 		return Plan{}, fmt.Errorf("%w: hyperband plans its brackets before the first trial: want epochs in the search block", ErrPolicy)
 	}
 	knobs := p.Searched()
-	out.Settings = Candidates(knobs, min(max(perTrial*out.Search.Trials, fewest), mostSettings), out.Seed)
+	most := max(mostSettings, min(out.Search.Trials, mostTrials))
+	out.Settings = Candidates(knobs, min(max(perTrial*out.Search.Trials, fewest), most), out.Seed)
 	if out.Method == tuning.Grid {
 		out.Settings = Grid(knobs, out.Search.Trials)
 	}

@@ -103,3 +103,13 @@ func TestRangesOfPow2GiveDoublings(t *testing.T) {
 		}
 	}
 }
+
+func TestASearchDrawsSettingsForAllOfItsTrials(t *testing.T) {
+	t.Parallel()
+	rate := tuning.Knob{Name: "lr", Env: "LR", Min: tuning.Number(1e-5), Max: tuning.Number(1), Scale: tuning.Log}
+	p := policyOf(rate)
+	p.Search.Trials = 2000
+	if n := len(plan(t, p).Settings); n < 2000 {
+		t.Errorf("%d settings for 2000 trials", n)
+	}
+}
