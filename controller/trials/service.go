@@ -150,6 +150,9 @@ func (s *Service) Stop(ctx context.Context, id, by string) error {
 func (s *Service) Resume(ctx context.Context, id string, trials int) error {
 	return s.change(ctx, id, func(one *search) error {
 		search := one.Plan.Search
+		if n := len(one.Plan.Settings); trials > n {
+			return fmt.Errorf("%w: %d settings were drawn when it began; begin a new search for more", ErrConflict, n)
+		}
 		if trials > 0 {
 			search.Trials = trials
 		}

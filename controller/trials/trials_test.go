@@ -169,6 +169,9 @@ func TestAStoppedSearchGoesOnWhereItWas(t *testing.T) {
 		if err != nil || !x.Over || x.Closing != "stopped by alice" {
 			t.Fatalf("%v: over %t, %q", err, x.Over, x.Closing)
 		}
+		if err := s.Resume(ctx, "s1", 400); !errors.Is(err, trials.ErrConflict) {
+			t.Errorf("resumed with more trials than settings: %v", err)
+		}
 		if err := s.Resume(ctx, "s1", 12); err != nil {
 			t.Fatal(err)
 		}
