@@ -157,7 +157,7 @@ type Event struct {
 	Report Report         `json:"report,omitzero"`  // of Reported; of all its At, and of a trial what it used
 	End    End            `json:"end,omitempty"`    // of Ended
 	Reason string         `json:"reason,omitempty"` // of Ended and Closed
-	Cost   float64        `json:"cost,omitempty"`   // of Opened and Ended: seconds that queue and restart of a job cost
+	Cost   float64        `json:"cost,omitempty"`   // of Opened: seconds that queue and restart of a job cost
 	Search *tuning.Search `json:"search,omitempty"` // of Opened: what is searched from now on; nil: what the plan says
 }
 

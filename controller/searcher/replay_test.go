@@ -62,7 +62,7 @@ func happens(t *rapid.T, s *searcher.Searcher) (searcher.Event, bool) {
 	e.Report = searcher.Report{Epoch: last.Epoch + rapid.IntRange(0, 2).Draw(t, "epochs"), Value: rapid.Float64Range(-1, 1).Draw(t, "value"), Seconds: last.Seconds + 1}
 	if e.Kind == searcher.Ended {
 		e.End = rapid.SampledFrom([]searcher.End{searcher.Succeeded, searcher.Broken, searcher.NoMemory, searcher.NoTime, searcher.Lost, searcher.Cancelled}).Draw(t, "end")
-		e.Reason, e.Cost = "the scheduler's word", rapid.Float64Range(0, 10).Draw(t, "cost")
+		e.Reason = "the scheduler's word"
 	}
 	return e, true
 }

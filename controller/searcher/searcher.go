@@ -102,7 +102,6 @@ func (s *Searcher) Handle(e Event) ([]Action, error) {
 				out = []Action{{Stop, t.Number}}
 			}
 		default:
-			s.Restart = max(s.Restart, e.Cost)
 			out = s.end(t, e)
 		}
 		s.settle(t)
