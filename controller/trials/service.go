@@ -105,7 +105,7 @@ func (s *Service) round(ctx context.Context) {
 	}
 	for _, id := range slices.Concat(ids[next:], ids[:next]) {
 		one := s.searches[id]
-		if one.Over && one.settled() {
+		if one.settled() {
 			continue
 		}
 		if err := s.step(ctx, one); err != nil && ctx.Err() == nil {
@@ -114,9 +114,7 @@ func (s *Service) round(ctx context.Context) {
 	}
 }
 
-func (x *search) settled() bool {
-	return !slices.ContainsFunc(x.jobs, func(t Trial) bool { return t.Todo != "" })
-}
+func (x *search) settled() bool { return State{x.Search, x.jobs}.Settled() }
 
 // Begin stores a new search; the restart of a job costs so much: queue, start and load. Nothing runs before
 // the next look.
@@ -192,7 +190,7 @@ func (s *Service) Prune(ctx context.Context, before time.Time) (n int, err error
 	s.work.Lock()
 	defer s.work.Unlock()
 	for id, one := range s.searches {
-		if !one.Over || !one.settled() || one.Ended.IsZero() || !one.Ended.Before(before) {
+		if !one.settled() || one.Ended.IsZero() || !one.Ended.Before(before) {
 			continue
 		}
 		x, err := s.Get(id)

@@ -150,9 +150,9 @@ func (s *Service) Lineages() map[driver.JobID]Lineage {
 	return out
 }
 
-// Settled reports whether a search is over, its jobs included.
+// Settled reports whether a search is over and nothing is left to be done for its trials.
 func (s State) Settled() bool {
-	return s.Over && !slices.ContainsFunc(s.Trials, func(t Trial) bool { return t.Busy || t.Todo != "" })
+	return s.Over && !slices.ContainsFunc(s.Trials, func(t Trial) bool { return t.Todo != "" })
 }
 
 // window is how many of the newest reports show the pace of a search.
