@@ -35,11 +35,8 @@ func Amount(by string, r searcher.Report) *float64 {
 	}[by]
 }
 
-// Front compares the trials by some of tuning.SearchMeasures, by the quality alone where there are none.
+// Front compares the trials by some of tuning.SearchMeasures, one at least.
 func Front(s *searcher.Searcher, by ...string) Pareto {
-	if len(by) == 0 {
-		by = []string{tuning.ByQuality}
-	}
 	out := Pareto{By: by}
 	var losses [][]float64
 	for _, t := range s.Ranking() {

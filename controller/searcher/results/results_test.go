@@ -244,10 +244,10 @@ func TestTheFrontHoldsWhatNoOtherBeats(t *testing.T) {
 	})
 }
 
-func TestWithoutMeasuresTheFrontIsTheBestTrial(t *testing.T) {
+func TestByTheQualityAloneTheFrontIsTheBestTrial(t *testing.T) {
 	t.Parallel()
 	s := search(t, tuning.Random, 5, 5)
-	f := results.Front(s)
+	f := results.Front(s, tuning.ByQuality)
 	for i, p := range f.Points {
 		if p.Front != (i == 0) || i == 0 && p.Trial != s.Ranking()[0].Number {
 			t.Errorf("%+v", f.Points)
