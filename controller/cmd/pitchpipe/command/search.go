@@ -86,8 +86,8 @@ func (a *app) follow(ctx context.Context, client *api.Client, x trials.State, pr
 	default:
 		err = a.printResults(x, shownTrials, time.Now())
 	}
-	if err == nil && len(x.Searcher().Ranking()) == 0 {
-		err = fmt.Errorf("%w: no trial of %s ended an epoch: %s", errJobFailed, x.ID, searchNext(x, time.Now()))
+	if s := x.Searcher(); err == nil && len(s.Ranking()) == 0 {
+		err = fmt.Errorf("%w: no trial of %s ended an epoch: %s", errJobFailed, x.ID, searchNext(x, s, time.Now()))
 	}
 	return err
 }
@@ -158,7 +158,7 @@ func isOver(x trials.State) bool  { return x.Over }
 // searchIDs completes ids of searches from a running controller.
 func (a *app) searchIDs(worth func(trials.State) bool) cobra.CompletionFunc {
 	return ids(a, true, (*api.Client).Searches, func(x trials.State) (id, what string, ok bool) {
-		return x.ID, report.Legible(x.Name) + ", " + searchState(x), worth(x)
+		return x.ID, report.Legible(x.Name) + ", " + searchState(x, x.Searcher()), worth(x)
 	})
 }
 
@@ -289,7 +289,7 @@ func (a *app) searchResume() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.said(map[string]string{"resumed": x.ID}, "%s %s\n", x.ID, searchState(x))
+		return a.said(map[string]string{"resumed": x.ID}, "%s %s\n", x.ID, searchState(x, x.Searcher()))
 	})
 	cmd.Flags().IntVar(&more, "trials", 0, "trials in all from now on (default: as many as before)")
 	return cmd

@@ -21,19 +21,19 @@ func searchBrief(x trials.State, now time.Time) string {
 	if r := s.Ranking(); len(r) > 0 {
 		best = foundText(x, s, r[0])
 	}
-	return fmt.Sprintf("search  %s (%s) %s\nbest    %s\nnext    %s\nspent   %s\n", x.ID, report.Legible(x.Name), searchState(x), best, searchNext(x, now), spentText(x, now))
+	return fmt.Sprintf("search  %s (%s) %s\nbest    %s\nnext    %s\nspent   %s\n", x.ID, report.Legible(x.Name), searchState(x, s), best, searchNext(x, s, now), spentText(x, s, now))
 }
 
 // searchState returns the progress of a search as text.
-func searchState(x trials.State) string {
-	begun, busy := len(x.Trials), x.Searcher().Busy()
+func searchState(x trials.State, s *searcher.Searcher) string {
+	begun := len(x.Trials)
 	switch {
 	case !x.Over && x.Closing == "":
-		return fmt.Sprintf("runs: %s of %d trials", counts(x), x.Plan.Trials)
+		return fmt.Sprintf("runs: %s of %d trials", counts(s), x.Plan.Trials)
 	case !x.Settled():
-		return fmt.Sprintf("ends: %s; %s to end", cmp.Or(x.Closing, "nothing is left to begin"), report.Count(busy, "job"))
+		return fmt.Sprintf("ends: %s; %s to end", cmp.Or(x.Closing, "nothing is left to begin"), report.Count(s.Busy(), "job"))
 	case x.Closing != "":
-		return fmt.Sprintf("is over: %s; %s of %d trials", x.Closing, counts(x), x.Plan.Trials)
+		return fmt.Sprintf("is over: %s; %s of %d trials", x.Closing, counts(s), x.Plan.Trials)
 	case begun < x.Plan.Trials:
 		return fmt.Sprintf("is over: its knobs have no more than %s", report.Count(begun, "combination"))
 	}
@@ -41,8 +41,7 @@ func searchState(x trials.State) string {
 }
 
 // counts are the trials by their state.
-func counts(x trials.State) string {
-	s := x.Searcher()
+func counts(s *searcher.Searcher) string {
 	return s.Counts(searcher.Done, searcher.Stopped, searcher.Failed, searcher.Diverged, searcher.Paused, searcher.Running)
 }
 
@@ -61,18 +60,18 @@ func foundText(x trials.State, s *searcher.Searcher, t *searcher.Trial) string {
 }
 
 // searchNext returns the commands that its owner can run next.
-func searchNext(x trials.State, now time.Time) string {
+func searchNext(x trials.State, s *searcher.Searcher, now time.Time) string {
 	last := func(t trials.Trial) bool { return t.State == searcher.Failed && len(t.Jobs) > 0 }
 	left, known := x.Left(now)
 	switch failed := slices.IndexFunc(x.Trials, last); {
-	case len(x.Searcher().Ranking()) == 0 && failed >= 0:
+	case len(s.Ranking()) == 0 && failed >= 0:
 		t := x.Trials[failed]
 		job := t.Jobs[len(t.Jobs)-1]
 		if strings.HasPrefix(t.Reason, searcher.Unseen) { // its output alone does not show that
 			return fmt.Sprintf("trial %d failed, since %s; pitchpipe logs %s shows its lines", t.Number, t.Reason, job)
 		}
 		return fmt.Sprintf("pitchpipe logs %s shows why trial %d failed", job, t.Number)
-	case x.Settled() && len(x.Searcher().Ranking()) == 0:
+	case x.Settled() && len(s.Ranking()) == 0:
 		return "pitchpipe search status " + x.ID + " shows how the trials ended"
 	case x.Settled() && x.Closing != "":
 		return fmt.Sprintf("pitchpipe search resume %s goes on; pitchpipe search best %s -o FILE writes a job file with the best values", x.ID, x.ID)
@@ -96,8 +95,8 @@ func clock(at, now time.Time) string {
 }
 
 // spentText is what all trials used, and the budget where there is one.
-func spentText(x trials.State, now time.Time) string {
-	joules, hours, _ := x.Searcher().Spent()
+func spentText(x trials.State, s *searcher.Searcher, now time.Time) string {
+	joules, hours, _ := s.Spent()
 	now = cmp.Or(x.Ended, now)
 	of := func(have, budget string, bound bool) string {
 		if bound {
@@ -231,8 +230,8 @@ func searchWarnings(v api.Verdict, asked, parallel int) []string {
 
 // searchLine is a search in a line, and what of it is worth another line.
 func searchLine(x trials.State, now time.Time) (line, mark string) {
-	parts := []string{x.ID + " " + searchState(x)}
 	s := x.Searcher()
+	parts := []string{x.ID + " " + searchState(x, s)}
 	if r := s.Ranking(); len(r) > 0 {
 		parts = append(parts, fmt.Sprintf("best %s in trial %d", value(s.Best(r[0])), r[0].Number))
 		mark = parts[1]
