@@ -61,7 +61,7 @@ func TestWhatASearchDoesAboutItsEvents(t *testing.T) {
 		},
 		{
 			name: "of many trials the first ones only show what is usual", trials: 27,
-			events: []string{"open", "1@2=0.5", "1 cancelled", "2@2=0.6", "2 cancelled", "3@2=0.7", "3 cancelled", "4@2=0.8", "4 cancelled", "5@2=0.4", "5@6=0.9"},
+			events: []string{"open", "1@2=0.5", "1 cancelled", "2@2=0.6", "2 cancelled", "3@2=0.7", "3 cancelled", "4@2=0.8", "4 cancelled", "5@2=0.9", "5@6=0.9"},
 			want:   "create 1; stop 1; create 2; stop 2; create 3; stop 3; create 4; stop 4; create 5; ; ",
 		},
 		{
