@@ -47,7 +47,7 @@ type Job struct {
 }
 
 // pickyKeys are the fields that make a job harder to place than its size.
-const pickyKeys = "ReqNodeList Features Prefer Licenses Reservation TresPerJob TresPerNode TresPerSocket TresPerTask"
+const pickyKeys = "ReqNodeList Features Prefer Licenses Reservation TresPerJob TresPerNode TresPerSocket TresPerTask MemPerTres"
 
 func picky(f map[string]string) (out []string) {
 	for key := range strings.FieldsSeq(pickyKeys) {
@@ -124,7 +124,9 @@ func job(line string) (Job, error) {
 	if _, j.MemoryPerCPU = f["MinMemoryCPU"]; j.MemoryPerCPU {
 		memory = "MinMemoryCPU"
 	}
-	j.MemoryBytes = read(&r, memory, Memory)
+	if _, perTRES := f["MinMemoryTRES"]; !perTRES || f[memory] != "" { // else MemPerTres says how much
+		j.MemoryBytes = read(&r, memory, Memory)
+	}
 	for _, g := range []struct {
 		key   string
 		times int

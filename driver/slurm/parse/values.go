@@ -299,5 +299,7 @@ func jobKeys() []string {
 		MinTmpDiskNode Features Prefer DelayBoot Reservation OverSubscribe Contiguous Licenses LicensesAlloc Network Command
 		Submitline SubmitLine WorkDir AdminComment SystemComment Comment Extra StdErr StdIn StdOut BatchFeatures ClusterFeatures
 		CpusPerTres MemPerTres TresBind TresFreq TresPerJob TresPerNode TresPerSocket TresPerTask MailUser MailType
-		OriginalCluster BurstBuffer BurstBufferState Switches Container ContainerID SegmentSize Power NtasksPerTRES`)
+		OriginalCluster BurstBuffer BurstBufferState Switches Container ContainerID SegmentSize Power NtasksPerTRES
+		CronJob CrontabSpec FedOrigin FedViableSiblings FedActiveSiblings CPU_min_freq CPU_max_freq Governor GresAllowTaskSharing
+		GresEnforceBind GresOneTaskPerSharing KillOInInvalidDependent SpreadJob OOMKillStep MinMemoryTRES SELinuxContext ResvPorts JOB_GRES`)
 }
