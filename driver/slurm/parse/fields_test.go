@@ -30,3 +30,16 @@ func TestAFieldOfAnotherVersionIsNotPartOfTheOneBeforeIt(t *testing.T) {
 		}
 	}
 }
+
+// From 23.11 on Slurm prints it for -c too.
+func TestCoresOfATaskAreNotWhatAJobAsksForBesideItsSize(t *testing.T) {
+	t.Parallel()
+	for tres, want := range map[string][]string{
+		"cpu:24": nil, "cpu=2": nil, "cpu=2,gres/gpu=1": {"TresPerTask=gres/gpu=1"}, "gres/gpu:1,cpu:2": {"TresPerTask=gres/gpu:1"},
+	} {
+		jobs, err := parse.Jobs([]byte(requeued + "TresPerTask=" + tres))
+		if err != nil || len(jobs) != 1 || !slices.Equal(jobs[0].Picky, want) {
+			t.Errorf("%s: %+v (%v), want %q", tres, jobs, err, want)
+		}
+	}
+}

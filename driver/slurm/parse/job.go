@@ -50,8 +50,13 @@ type Job struct {
 const pickyKeys = "ReqNodeList Features Prefer Licenses Reservation TresPerJob TresPerNode TresPerSocket TresPerTask MemPerTres"
 
 func picky(f map[string]string) (out []string) {
+	cores := func(item string) bool { return strings.HasPrefix(item, "cpu=") || strings.HasPrefix(item, "cpu:") }
 	for key := range strings.FieldsSeq(pickyKeys) {
-		if v := Given(f[key]); v != "" {
+		v := Given(f[key])
+		if key == "TresPerTask" { // from 23.11 on it repeats -c
+			v = strings.Join(slices.DeleteFunc(strings.Split(v, ","), cores), ",")
+		}
+		if v != "" {
 			out = append(out, key+"="+v)
 		}
 	}
