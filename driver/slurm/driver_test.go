@@ -152,17 +152,22 @@ func TestASubmissionThatWasLostIsRepeatedAfterAQuietTime(t *testing.T) {
 
 func TestARefusedSubmissionFreesItsRequest(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
-	r.f.cut = func(c command.Call, _ bool) error {
-		const says = "sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified"
-		return &command.Failed{Call: c, Status: 1, Stderr: says, Cause: command.Cause(says, true)}
-	}
-	if _, err := r.d.Start(t.Context(), "request", spec()); !errors.Is(err, driver.ErrDenied) {
-		t.Fatalf("Start: %v, want %v", err, driver.ErrDenied)
-	}
-	r.f.cut = nil
-	if job := r.start(t); job.State != driver.Pending {
-		t.Errorf("the corrected submission is %s, want %s", job.State, driver.Pending)
+	for says, want := range map[string]error{
+		"sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified": driver.ErrDenied,
+		"sbatch: error: Ask for a project first\nsbatch: error: Batch job submission failed: Unspecified error":  driver.ErrDenied,
+	} {
+		r := newRig(t, nil)
+		r.f.cut = func(c command.Call, _ bool) error {
+			return &command.Failed{Call: c, Status: 1, Stderr: says, Cause: command.Cause(says, true)}
+		}
+		words, _, _ := strings.Cut(says, "\n")
+		if _, err := r.d.Start(t.Context(), "request", spec()); !errors.Is(err, want) || !strings.Contains(err.Error(), words) {
+			t.Fatalf("Start: %v, want %v with %q", err, want, words)
+		}
+		r.f.cut = nil
+		if job := r.start(t); job.State != driver.Pending {
+			t.Errorf("the corrected submission is %s, want %s", job.State, driver.Pending)
+		}
 	}
 }
 

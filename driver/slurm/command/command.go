@@ -202,6 +202,8 @@ func Cause(stderr string, effect bool) error {
 		return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(strings.ToLower(stderr), strings.ToLower(t)) })
 	}
 	switch {
+	case says("submission failed: Unspecified error"): // the site's plugin refuses it, in words of its own
+		return driver.ErrDenied
 	case says("Invalid job id", "Invalid job_id", "Invalid job array ID"):
 		return driver.ErrNotFound
 	case says("Socket timed out", "Zero Bytes were transmitted", "Unexpected message received", "Connection reset"):
@@ -209,7 +211,7 @@ func Cause(stderr string, effect bool) error {
 	case says("Unable to contact", "connect failure", "Connection refused", "standby mode", "Munge", "temporarily unable", "try again"):
 		return driver.ErrTransient
 	case says("denied", "Invalid user id", "disabled", "not permitted", "User does not have", "Invalid account or account/partition",
-		"Invalid qos", "violates accounting"):
+		"Invalid qos", "violates accounting", "No partition specified", "More processors requested"):
 		return driver.ErrDenied
 	case says("no longer pending", "already completing or completed", "is pending execution", "already finished",
 		"not heterogeneous job leader", "in progress"):

@@ -30,6 +30,10 @@ func TestWhatAMessageMeans(t *testing.T) {
 		{"Job is no longer pending execution for job 2", true, driver.ErrConflict},
 		{"Requested partition configuration not available now for job 3", true, driver.ErrInvalid},
 		{"sbatch: error: This does not look like a batch script.", true, driver.ErrInvalid},
+		{"sbatch: error: Ask for a project first\nsbatch: error: Batch job submission failed: Unspecified error", true, driver.ErrDenied},
+		{"sbatch: error: Batch job submission failed: No partition specified or system default partition", true, driver.ErrDenied},
+		{"sbatch: error: Batch job submission failed: More processors requested than permitted", true, driver.ErrDenied},
+		{"sbatch: error: QOSMaxCpuPerUserLimit\nsbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)", true, driver.ErrDenied},
 		{"something that no one has seen", false, driver.ErrTransient},
 		{"something that no one has seen", true, driver.ErrUnknown},
 	} {
