@@ -20,7 +20,8 @@ var (
 // The request may succeed later.
 var (
 	ErrTransient = errors.New("scheduler unavailable")
-	// ErrNoRoom means that the cluster has no room for the change now. Nothing was changed.
+	// ErrNoRoom means that the cluster has no room for the change now, or takes no more jobs
+	// of the user. Nothing was changed.
 	ErrNoRoom = errors.New("no room")
 	// ErrUnknown means that it is unknown whether the step was taken, as after a
 	// time-out: look before acting again.

@@ -67,7 +67,7 @@ func (r request) submit() (any, error) {
 		undo = func() error { return r.d.pauses.switchOn(requestKey(id)) }
 	}
 	job, err := r.d.driver.Start(r.Context(), id, spec)
-	if errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrUnsupported) || errors.Is(err, driver.ErrDenied) {
+	if errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrUnsupported) || errors.Is(err, driver.ErrDenied) || errors.Is(err, driver.ErrNoRoom) {
 		return nil, errors.Join(err, undo()) // after any other error a job may exist, or the request may be repeated
 	}
 	if err != nil {

@@ -174,7 +174,7 @@ func problemOf(err error) (status int, p api.Problem) {
 		return status, p
 	case errors.Is(err, driver.ErrNotFound), errors.Is(err, trials.ErrNotFound):
 		return of(http.StatusNotFound, "not-found")
-	case errors.Is(err, errDenied), errors.Is(err, driver.ErrDenied):
+	case errors.Is(err, errDenied), errors.Is(err, driver.ErrDenied), errors.Is(err, driver.ErrNoRoom):
 		return of(http.StatusForbidden, "denied")
 	case errors.Is(err, errUsersSubmit):
 		return of(http.StatusConflict, "users-submit")

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/searcher"
@@ -37,7 +39,7 @@ func (s *Service) act(ctx context.Context, one *search) (failed error) {
 		case searcher.Stop, searcher.Pause:
 			err = s.stop(ctx, one, t, jobs)
 		case searcher.Create, searcher.Resume:
-			if now := s.cfg.Now(); now.Sub(s.started) >= s.cfg.Tick {
+			if now := s.cfg.Now(); now.Sub(s.started) >= s.cfg.Tick && now.Sub(one.refused) >= pause {
 				s.started, s.last, one.tried = now, one.ID, i+1
 				err = s.start(ctx, one, t, jobs)
 			}
@@ -71,6 +73,13 @@ func (s *Service) stop(ctx context.Context, one *search, t *searcher.Trial, jobs
 	return nil
 }
 
+// Where a search's owner may have no more jobs (driver.ErrNoRoom) it asks again after a pause. Where it has no job
+// that could end, it gives its trials up when its patience is at its end: the limit may be 0.
+const (
+	pause    = 10 * time.Second
+	patience = time.Hour
+)
+
 func (s *Service) start(ctx context.Context, one *search, t *searcher.Trial, jobs *Trial) error {
 	fix, err := FixOf(one.Policy, t.Settings)
 	var file JobFile
@@ -88,8 +97,15 @@ func (s *Service) start(ctx context.Context, one *search, t *searcher.Trial, job
 		}
 		id, err = s.cfg.Jobs.Start(ctx, one.Search, Request(one.Search, t.Number, t.Attempt), spec)
 	}
+	full, now := errors.Is(err, driver.ErrNoRoom), s.cfg.Now()
+	if full {
+		one.refused = now
+	}
+	if !full || one.room.IsZero() || slices.ContainsFunc(one.brain.Trials, func(t searcher.Trial) bool { return t.Busy && len(one.jobs[t.Number-1].Jobs) == t.Attempt }) {
+		one.room = now
+	}
 	switch {
-	case errors.Is(err, driver.ErrInvalid), errors.Is(err, driver.ErrUnsupported), errors.Is(err, driver.ErrDenied):
+	case errors.Is(err, driver.ErrInvalid), errors.Is(err, driver.ErrUnsupported), errors.Is(err, driver.ErrDenied), now.Sub(one.room) >= patience:
 		jobs.Todo = ""
 		return s.handle(one, searcher.Event{
 			Kind: searcher.Ended, Trial: t.Number, End: searcher.Broken, Reason: err.Error(), Report: searcher.Report{At: s.since(one)},

@@ -34,6 +34,9 @@ type search struct {
 	saved []stamp // of each trial, as it was last stored
 	head  *Course // as it was last stored; nil: more than it changed
 	tried int     // number of the trial that was started last
+
+	refused time.Time // when its owner might have no more jobs
+	room    time.Time // when that was otherwise, or it had a job that could end; zero: it was not asked yet
 }
 
 // stamp changes with everything that is stored of a trial.

@@ -269,3 +269,52 @@ func TestTheCheckpointOfTheBestStaysAndThoseOfOthersThatWereStoppedDoNot(t *test
 func jobs(x trials.State) int {
 	return tuning.Sum(x.Trials, func(t trials.Trial) int { return len(t.Jobs) })
 }
+
+// full takes so many jobs of a user at a time.
+type full struct {
+	*cluster
+
+	most  int
+	asked int // in vain
+}
+
+func (c *full) Start(ctx context.Context, x trials.Search, id driver.RequestID, spec driver.Spec) (driver.JobID, error) {
+	running := 0
+	for _, j := range c.jobs {
+		if !c.view(j, time.Now()).Over {
+			running++
+		}
+	}
+	if running >= c.most {
+		c.asked++
+		return "", fmt.Errorf("QOSMaxSubmitJobPerUserLimit: %w", driver.ErrNoRoom)
+	}
+	return c.cluster.Start(ctx, x, id, spec)
+}
+
+func TestASearchWaitsWhileItsOwnerMayHaveNoMoreJobs(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		most   int
+		hasten time.Duration // how much faster the search's clock is
+		want   func(x trials.State, asked int) bool
+	}{
+		{"until one of them has ended", 2, 1, func(x trials.State, _ int) bool {
+			return len(x.Trials) == 9 && states(x)[searcher.Failed] == 0
+		}},
+		{"but not for ever where it has none that could end", 0, 10, func(x trials.State, asked int) bool {
+			return asked < 1000 && x.Closing == "4 trials failed" && strings.Contains(x.Trials[0].Reason, "QOSMaxSubmitJobPerUserLimit")
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, start := &full{newCluster(9), tt.most, 0}, time.Now()
+				s := trials.New(trials.Config{Jobs: c, Store: newMemory(), Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return start.Add(tt.hasten * time.Since(start)) }})
+				begin(t, s, policy())
+				if x := run(t, s); !tt.want(x, c.asked) {
+					t.Errorf("%d refused, %q: %+v", c.asked, x.Closing, x.Trials)
+				}
+			})
+		})
+	}
+}

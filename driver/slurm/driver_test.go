@@ -153,8 +153,9 @@ func TestASubmissionThatWasLostIsRepeatedAfterAQuietTime(t *testing.T) {
 func TestARefusedSubmissionFreesItsRequest(t *testing.T) {
 	t.Parallel()
 	for says, want := range map[string]error{
-		"sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified": driver.ErrDenied,
-		"sbatch: error: Ask for a project first\nsbatch: error: Batch job submission failed: Unspecified error":  driver.ErrDenied,
+		"sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified":          driver.ErrDenied,
+		"sbatch: error: Ask for a project first\nsbatch: error: Batch job submission failed: Unspecified error":           driver.ErrDenied,
+		"sbatch: error: QOSMaxSubmitJobPerUserLimit\nsbatch: error: Job violates accounting/QOS policy (job submit limit": driver.ErrNoRoom,
 	} {
 		r := newRig(t, nil)
 		r.f.cut = func(c command.Call, _ bool) error {

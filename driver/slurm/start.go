@@ -98,7 +98,8 @@ func (d *Driver) answered(ctx context.Context, req Request, answer string, spec 
 
 // refused frees a request that certainly made no job.
 func (d *Driver) refused(id driver.RequestID, err error) error {
-	if failed, ok := errors.AsType[*command.Failed](err); ok && (errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrDenied) || failed.Unreached()) {
+	none := errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrDenied) || errors.Is(err, driver.ErrNoRoom)
+	if failed, ok := errors.AsType[*command.Failed](err); ok && (none || failed.Unreached()) {
 		if free := d.journal.Free(id); free != nil {
 			return fmt.Errorf("start: %w: %w", err, free)
 		}

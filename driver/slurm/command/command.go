@@ -210,6 +210,8 @@ func Cause(stderr string, effect bool) error {
 		return unclear(effect)
 	case says("Unable to contact", "connect failure", "Connection refused", "standby mode", "Munge", "temporarily unable", "try again"):
 		return driver.ErrTransient
+	case says("MaxSubmitJob", "GrpSubmitJobs"): // until a job of those has ended
+		return driver.ErrNoRoom
 	case says("denied", "Invalid user id", "disabled", "not permitted", "User does not have", "Invalid account or account/partition",
 		"Invalid qos", "violates accounting", "No partition specified", "More processors requested"):
 		return driver.ErrDenied

@@ -33,6 +33,8 @@ func TestWhatAMessageMeans(t *testing.T) {
 		{"sbatch: error: Ask for a project first\nsbatch: error: Batch job submission failed: Unspecified error", true, driver.ErrDenied},
 		{"sbatch: error: Batch job submission failed: No partition specified or system default partition", true, driver.ErrDenied},
 		{"sbatch: error: Batch job submission failed: More processors requested than permitted", true, driver.ErrDenied},
+		{"sbatch: error: QOSMaxSubmitJobPerUserLimit\nsbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)", true, driver.ErrNoRoom},
+		{"sbatch: error: AssocGrpSubmitJobsLimit\nsbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)", true, driver.ErrNoRoom},
 		{"sbatch: error: QOSMaxCpuPerUserLimit\nsbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)", true, driver.ErrDenied},
 		{"something that no one has seen", false, driver.ErrTransient},
 		{"something that no one has seen", true, driver.ErrUnknown},
