@@ -101,7 +101,8 @@ type Job struct {
 	// Stanza is the tuning block, nil where there is none.
 	Stanza *Block
 
-	// Warnings are comments that look like lines of the stanza and are none.
+	// Warnings are comments that look like lines of the stanza and are none, and options that
+	// are left to Slurm.
 	Warnings Errors
 }
 

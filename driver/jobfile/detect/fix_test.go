@@ -307,7 +307,7 @@ func TestAFileThatCannotHaveTheValuesIsRefused(t *testing.T) {
 		{"arguments that are computed", "a.nomad", list, args, "a.nomad:8:9: arguments that are no list"},
 		{"two main tasks", "a.json", `{"ID":"j","Type":"batch","TaskGroups":[{"Tasks":[{"Name":"a"},{"Name":"b"}]}]}`, env("1"), "a.json:1:1: a job without a main task"},
 		{"a task without a command", "a.json", `{"ID":"j","Type":"batch","TaskGroups":[{"Tasks":[{"Name":"a"}]}]}`, args, "a.json:1:1: a task without a command line"},
-		{"a broken script", "a.sh", "#!/bin/sh\n#SBATCH --x\n", env("1"), "a.sh:2:9"},
+		{"a broken script", "a.sh", "#!/bin/sh\n#SBATCH --time\n", env("1"), "a.sh:2:9"},
 		{"a file of no format", "a.txt", "x", env("1"), "a.txt:1:1: a file of no known format"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

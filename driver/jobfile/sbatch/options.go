@@ -100,7 +100,12 @@ func (p *parser) unknown(at place, known []option) {
 	for i, o := range known {
 		names[i] = "--" + o.long
 	}
-	p.fail(at.line, at.column, fmt.Sprintf("unknown option %q", at.name), "want an option of sbatch"+jobfile.Suggestion(at.name, names))
+	found, near := fmt.Sprintf("unknown option %q", at.name), jobfile.Suggestion(at.name, names)
+	if p.slurm { // which refuses it itself, unless it is one of a plugin, of another version, or shortened
+		p.job.Warnings = append(p.job.Warnings, jobfile.Error{Pos: p.pos(at.line, at.column), Found: found, Want: "left to Slurm" + near})
+		return
+	}
+	p.fail(at.line, at.column, found, "want an option of sbatch"+near)
 }
 
 func (p *parser) cores(_ place, value string) bool {

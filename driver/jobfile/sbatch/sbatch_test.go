@@ -242,3 +242,27 @@ func TestWhatSlurmRunsAndItsDriverLeavesAlone(t *testing.T) {
 		}
 	}
 }
+
+func TestAnOptionThatOnlySlurmMayKnowIsAWarning(t *testing.T) {
+	t.Parallel()
+	for option, warns := range map[string]string{
+		"--container-image=x":        `2:9: unknown option "--container-image"; left to Slurm`,
+		"--container-image x -c 4":   `2:9: unknown option "--container-image"; left to Slurm`,
+		"--hooks -c 4":               `2:9: unknown option "--hooks"; left to Slurm`,
+		"--cpus-per-tsk=4":           `2:9: unknown option "--cpus-per-tsk"; left to Slurm; did you mean "--cpus-per-task"?`,
+		"--stepmgr --oom-kill-step":  "",
+		"--batch=a --segment 2 -c 4": "",
+	} {
+		job, err := sbatch.ParseForSlurm("f", []byte("#!/bin/sh\n#SBATCH "+option+"\n#TUNE mode=apply\n"))
+		if err != nil {
+			t.Errorf("%s: %v", option, err)
+			continue
+		}
+		if warns != "" {
+			warns = "f:" + warns
+		}
+		if got := job.Warnings.Error(); job.Stanza == nil || got != warns || (job.Cores == 4) != strings.HasSuffix(option, "-c 4") {
+			t.Errorf("%s: %d cores, stanza %v, warnings %q, want %q", option, job.Cores, job.Stanza, got, warns)
+		}
+	}
+}

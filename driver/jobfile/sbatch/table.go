@@ -94,9 +94,9 @@ func ignored() []option {
 			"mail-type mail-user signal gres gres-flags gpus-per-node gpus-per-task gpus-per-socket gpu-bind gpu-freq " +
 			"cpus-per-gpu mem-per-gpu mem-bind reservation priority tmp cpu-freq hint threads-per-core cores-per-socket " +
 			"sockets-per-node ntasks-per-core ntasks-per-socket ntasks-per-gpu profile acctg-freq switches time-min wckey " +
-			"thread-spec mincpus delay-boot power wait-all-nodes network mcs-label kill-on-invalid-dep bb bbf prefer extra tres-per-task"},
-		{maybe, "nice propagate get-user-env k:no-kill"},
-		{nothing, "s:oversubscribe O:overcommit Q:quiet v:verbose W:wait contiguous parsable spread-job use-min-nodes reboot ignore-pbs test-only"},
+			"thread-spec mincpus delay-boot power wait-all-nodes network mcs-label kill-on-invalid-dep bb bbf prefer extra tres-per-task batch cluster-constraint segment"},
+		{maybe, "nice propagate get-user-env oom-kill-step k:no-kill"},
+		{nothing, "s:oversubscribe O:overcommit Q:quiet v:verbose W:wait contiguous parsable spread-job use-min-nodes reboot ignore-pbs test-only stepmgr"},
 	} {
 		for name := range strings.FieldsSeq(these.names) {
 			o := option{long: name, takes: these.takes}
