@@ -141,7 +141,7 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *Record, c driv
 	}
 	size := target(r.Own, c)
 	if c.Cores > 0 || c.MemoryBytes > 0 {
-		if err := d.fits(ctx, firstOf(j.Partition), size.Cores, total(size)); err != nil {
+		if err := d.fits(ctx, j.Partition, size.Cores, total(size)); err != nil {
 			return err
 		}
 	}
@@ -158,11 +158,6 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *Record, c driv
 
 // whole reports whether a job gets whole nodes.
 func whole(j parse.Job) bool { return slices.Contains(j.Picky, "OverSubscribe=NO") }
-
-func firstOf(partitions string) string {
-	p, _, _ := strings.Cut(partitions, ",")
-	return p
-}
 
 // judgeMove refuses the end of a running attempt. How a job shows that it saved does not count where
 // the intent discards: none is waited for.
@@ -228,7 +223,7 @@ func (d *Driver) Billing(ctx context.Context, partition string) (driver.Billing,
 	if err != nil {
 		return driver.Billing{}, fmt.Errorf("billing: %w", err)
 	}
-	name := firstOf(partition)
+	name, _, _ := strings.Cut(partition, ",")
 	i := slices.IndexFunc(partitions, func(p parse.Partition) bool { return p.Name == name })
 	if i < 0 {
 		return driver.Billing{}, fmt.Errorf("billing: partition %q: %w", name, driver.ErrNotFound)

@@ -1,11 +1,15 @@
 package slurm_test
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/slurm"
+	"pitchpipe/driver/slurm/command"
 )
 
 func TestFewerCoresWithMoreMemoryEachThanAPartitionGivesAreRefusedBeforehand(t *testing.T) {
@@ -29,6 +33,30 @@ func TestFewerCoresWithMoreMemoryEachThanAPartitionGivesAreRefusedBeforehand(t *
 				}
 			}
 		})
+	}
+}
+
+// small has a partition short of small nodes besides main.
+type small struct{ command.Runner }
+
+func (s small) Run(ctx context.Context, c command.Call) (command.Output, error) {
+	i := slices.Index(c.Args, "-p")
+	if c.Name != "sinfo" || i < 0 || c.Args[i+1] != "short" {
+		return s.Runner.Run(ctx, c)
+	}
+	return command.Output{Stdout: []byte("n2|short|up|idle|0/1/0/1|1|10|10|\n")}, nil
+}
+
+func TestAJobOfSeveralPartitionsMayHaveWhatANodeOfOneOfThemHas(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *slurm.Config) { c.Commands = small{c.Commands} })
+	job := r.start(t)
+	for partitions, want := range map[string]error{"short,main": nil, "short": driver.ErrInvalid} {
+		r.f.with(job.ID, func(j *fakeJob) { j.partition = partitions })
+		in := intent(r.job(t, job.ID), nil)
+		if err := r.d.Check(t.Context(), in); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", partitions, err, want)
+		}
 	}
 }
 
