@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pitchpipe/driver"
@@ -52,6 +53,40 @@ func TestTheEndOfAForgottenJobIsNotGuessedWhileTheAccountingIsAway(t *testing.T)
 	if got := r.job(t, job.ID); got.State != driver.Cancelled {
 		t.Errorf("the job is %s, want %s where the accounting knows nothing of it either", got.State, driver.Cancelled)
 	}
+}
+
+// `sacctmgr show runawayjobs` names it.
+func TestAJobThatTheAccountingAloneHasForRunningHasEndedAfterAnHour(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var l *ledger
+		r := newRig(t, func(c *slurm.Config) {
+			l = &ledger{fake: c.Commands.(*fake)}
+			c.Commands = l
+		})
+		r.f.conf += "AccountingStorageType = accounting_storage/slurmdbd\n"
+		job := r.start(t)
+		r.f.run(job.ID)
+		r.job(t, job.ID)
+		l.says = fmt.Sprintf("%s|%s|RUNNING|0:0|2026-11-22T15:12:29|2026-11-22T15:12:30|Unknown|1|100M|UNLIMITED|main|a|normal|1|sbatch\n", job.ID, r.f.user)
+		known := r.f.jobs
+		for _, want := range []driver.State{driver.Running, driver.Running, driver.Cancelled} {
+			r.f.jobs = map[int]*fakeJob{}
+			if got := r.job(t, job.ID); got.State != want {
+				t.Errorf("the job is %s, want %s", got.State, want)
+			}
+			time.Sleep(40 * time.Minute)
+			r.reopen(t)
+		}
+		r.f.jobs = known
+		if got := r.job(t, job.ID); got.State != driver.Running {
+			t.Errorf("the job that slurmctld knows again is %s, want %s", got.State, driver.Running)
+		}
+		r.f.jobs = map[int]*fakeJob{}
+		if got := r.job(t, job.ID); got.State != driver.Running {
+			t.Errorf("the job is %s, want %s until another hour has passed", got.State, driver.Running)
+		}
+	})
 }
 
 // slurmctld judges at the moment of the requeue itself: no look before it could be newer.

@@ -116,7 +116,7 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (parse.Job, *Reco
 	}
 	before, _ := json.Marshal(r)
 	if !parse.Ended(j.State) {
-		r.Last = nil // its owner put it back into the queue, or slurmctld has forgotten its end
+		r.Last, r.Missed = nil, time.Time{} // its owner put it back into the queue, or slurmctld has forgotten its end
 	}
 	d.listenToOwner(r, j)
 	follow(r, j, time.Now())
@@ -165,7 +165,11 @@ func (d *Driver) past(ctx context.Context, id driver.JobID) (driver.Job, error) 
 	}
 	if conf.Accounts() {
 		job, err := d.accounted(ctx, id, r)
-		if err == nil || !errors.Is(err, driver.ErrNotFound) {
+		runaway := false
+		if err == nil && ok && !job.State.Ended() {
+			runaway, err = d.runaway(r)
+		}
+		if !runaway && !errors.Is(err, driver.ErrNotFound) {
 			return job, err
 		}
 	}
@@ -212,6 +216,16 @@ func (d *Driver) accounted(ctx context.Context, id driver.JobID, r *Record) (dri
 	job = d.sketch(j, r)
 	job.Node = ""
 	return job, d.conclude(r, job, "accounted")
+}
+
+// runaway reports whether slurmctld has not known a job for an hour, of which the accounting says that it
+// has not ended: what slurmctld had to write there was lost.
+func (d *Driver) runaway(r *Record) (bool, error) {
+	if r.Missed.IsZero() {
+		r.Missed = time.Now().UTC()
+		return false, d.write(r, "missed")
+	}
+	return time.Since(r.Missed) >= time.Hour, nil
 }
 
 // conclude notes how a job ended.

@@ -116,7 +116,8 @@ type Record struct {
 	Output    *Mark             `json:"output,omitempty"`  // of the latest attempt that an intent brought about
 	Attempts  []driver.Attempt  `json:"attempts,omitempty"`
 	From      From              `json:"from,omitzero"`
-	Last      *driver.Job       `json:"last,omitempty"` // how it ended
+	Last      *driver.Job       `json:"last,omitempty"`  // how it ended
+	Missed    time.Time         `json:"missed,omitzero"` // when slurmctld was first seen not to know it, while the accounting says that it has not ended
 	move.Record
 }
 
