@@ -101,8 +101,7 @@ type Job struct {
 	// Stanza is the tuning block, nil where there is none.
 	Stanza *Block
 
-	// Warnings are comments that look like lines of the stanza and are none, and options that
-	// are left to Slurm.
+	// Warnings are comments that look like lines of the stanza, and options that are left to Slurm.
 	Warnings Errors
 }
 

@@ -73,8 +73,7 @@ type Verdict struct {
 	Text   string         `json:"text,omitempty"`   // the policy as a stanza
 	Errors jobfile.Errors `json:"errors,omitempty"`
 	Note   string         `json:"note,omitempty"`
-	// Warnings are comments that look like lines of the stanza and are none, and options that
-	// are left to Slurm.
+	// Warnings are comments that look like lines of the stanza, and options that are left to Slurm.
 	Warnings jobfile.Errors `json:"warnings,omitempty"`
 	// Prospects say when each knob can act, per scheduler.
 	Prospects []tuning.Prospects `json:"prospects,omitempty"`

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -115,7 +116,7 @@ type Exec struct {
 func (e Exec) Run(ctx context.Context, c Call) (Output, error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(e.Timeout, DefaultTimeout))
 	defer cancel()
-	cmd := exec.CommandContext(ctx, e.path(c.Name), c.Args...)
+	cmd := exec.CommandContext(ctx, filepath.Join(e.Bin, c.Name), c.Args...)
 	cmd.Stdin = bytes.NewReader(c.Stdin)
 	cmd.Env = e.env(c)
 	cmd.Dir = "/"
@@ -155,7 +156,7 @@ func unclear(effect bool) error {
 
 // Launch starts the call in its own session.
 func (e Exec) Launch(c Call) error {
-	cmd := exec.Command(e.path(c.Name), c.Args...) //nolint:noctx // it is not this process's to end
+	cmd := exec.Command(filepath.Join(e.Bin, c.Name), c.Args...) //nolint:noctx // it is not this process's to end
 	cmd.Env = e.env(c)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: e.Credential, Setsid: true}
@@ -164,13 +165,6 @@ func (e Exec) Launch(c Call) error {
 	}
 	go func() { _ = cmd.Wait() }() // so that nothing is left of it when it ends
 	return nil
-}
-
-func (e Exec) path(name string) string {
-	if e.Bin != "" {
-		return e.Bin + "/" + name
-	}
-	return name
 }
 
 func (e Exec) env(c Call) []string {

@@ -276,14 +276,11 @@ func record(line string, known []string) (map[string]string, error) {
 		if _, twice := out[next]; twice || next == key {
 			return nil, fmt.Errorf("%w: the field %s stands twice", ErrFormat, next)
 		}
-		if key != "" {
-			out[key] = strings.TrimSpace(line[value:i])
-		}
+		out[key] = strings.TrimSpace(line[value:i])
 		key, value = next, i+equals+1
 	}
-	if key != "" {
-		out[key] = strings.TrimSpace(line[value:])
-	}
+	out[key] = strings.TrimSpace(line[value:])
+	delete(out, "") // what stands before the first key
 	return out, nil
 }
 
