@@ -175,7 +175,8 @@ func (m *Machine) Proceed(ctx context.Context, j Job) (driver.Step, error) {
 }
 
 // do carries an action out, and ends an intent that had a step refused: its caller then
-// gives it up, and no other could begin.
+// gives it up, and no other could begin. After a conflict the next look shows how the job
+// changed; one that cannot be asked to save until its grace is over is left alone.
 func (m *Machine) do(ctx context.Context, j Job, a Action) (driver.Step, error) {
 	in := j.Record().Moving.Intent
 	end, err := m.verb(ctx, j, a)
@@ -183,11 +184,18 @@ func (m *Machine) do(ctx context.Context, j Job, a Action) (driver.Step, error) 
 	switch moving := j.Record().Moving; {
 	case moving == nil:
 	case refused && !j.View(in).Final:
-		if failed := m.close(ctx, j, End{driver.StepSuperseded, err.Error()}); failed != nil {
-			return driver.Step{}, errors.Join(err, failed)
-		}
+		err = errors.Join(err, m.close(ctx, j, End{driver.StepSuperseded, err.Error()}))
+	case errors.Is(err, driver.ErrConflict) && a.Verb == Ask && moving.late(time.Now()):
+		end = End{driver.StepAbandoned, err.Error()}
+		err = m.close(ctx, j, end)
 	case err == nil && end.Kind.Done():
 		err = m.close(ctx, j, end)
+	}
+	if errors.Is(err, driver.ErrConflict) && j.Record().Moving != nil {
+		end, err = End{a.Step.Kind, err.Error()}, nil
+		if end.Kind.Done() {
+			end.Kind = driver.StepChanged
+		}
 	}
 	if err != nil {
 		return driver.Step{}, err

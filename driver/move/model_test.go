@@ -28,8 +28,8 @@ type world struct {
 	record      move.Record
 	direct      bool
 
-	failing bool // the next verb has its effect and fails
-	crash   int  // after so many points the process dies; 0: it does not
+	failing error // the next verb has its effect and fails so; nil: it does not
+	crash   int   // after so many points the process dies; 0: it does not
 }
 
 var errCrash = errors.New("crash")
@@ -95,11 +95,9 @@ func (j *job) effect(phases ...move.Phase) error {
 	if m == nil || !slices.Contains(phases, m.Phase) {
 		j.t.Fatalf("an effect with the record %+v, want one of %v", m, phases)
 	}
-	if j.failing {
-		j.failing = false
-		return driver.ErrUnknown
-	}
-	return nil
+	err := j.failing
+	j.failing = nil
+	return err
 }
 
 func (j *job) Judge(context.Context, driver.Intent) error { return nil }
@@ -198,7 +196,7 @@ func TestCrashesAtAnyPoint(t *testing.T) {
 		}
 		advance := func() {
 			step, err := crashing(func() (driver.Step, error) { return machine.Advance(t.Context(), w, in) })
-			w.crash, w.failing = 0, false
+			w.crash, w.failing = 0, nil
 			switch {
 			case errors.Is(err, errCrash) || errors.Is(err, driver.ErrUnknown):
 			case err != nil:
@@ -217,7 +215,7 @@ func TestCrashesAtAnyPoint(t *testing.T) {
 				w.crash = rapid.IntRange(1, 4).Draw(t, "crash")
 				advance()
 			case 2:
-				w.failing = true
+				w.failing = rapid.SampledFrom([]error{driver.ErrUnknown, driver.ErrConflict}).Draw(t, "failure")
 				advance()
 			default:
 				advance()

@@ -101,7 +101,7 @@ func anArray(t *testing.T, s *site) {
 		for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
 			step, err := d.Advance(t.Context(), in)
 			switch {
-			case err != nil && !errors.Is(err, driver.ErrConflict) && !errors.Is(err, driver.ErrTransient):
+			case err != nil && !errors.Is(err, driver.ErrTransient):
 				t.Fatal(err)
 			case step.Kind == driver.StepStarted:
 				return
