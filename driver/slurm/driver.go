@@ -33,7 +33,7 @@ type Driver struct {
 	mu        sync.Mutex
 	lines     map[driver.JobID]uint64     // what squeue said last of each job that is seen; replaced, never changed
 	seen      map[driver.JobID]seen       // what was read of them
-	strangers map[string]time.Time        // numbers of jobs that are none of ours, and since when
+	strangers map[string]time.Time        // numbers of jobs that are none of ours or cannot be read, and since when
 	doubted   map[driver.JobID]time.Time  // when something was done here to a job
 	until     time.Time                   // until when seen counts
 	whole     time.Time                   // when the last of what squeue does not print was read

@@ -134,13 +134,12 @@ func (d *Driver) survey(ctx context.Context) (survey, error) {
 	}
 	s := survey{lines: make(map[driver.JobID]uint64, len(lines)), cost: cost}
 	stale, whole := d.compare(&s, lines, begin)
-	fresh, err := d.details(ctx, stale, len(lines))
+	fresh, others, err := d.details(ctx, stale, len(lines))
 	if err != nil {
 		return survey{}, err
 	}
-	ours := make(map[string]bool, len(fresh))
 	for number, j := range fresh {
-		ours[number] = d.ours(j)
+		others[number] = !d.ours(j)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -148,11 +147,11 @@ func (d *Driver) survey(ctx context.Context) (survey, error) {
 		id := jobID(l.ID, l.ArrayJob, l.ArrayTask)
 		j, ok := fresh[l.ID]
 		switch {
-		case !ok: // no one can read it, or it is gone
-			delete(d.seen, id)
-		case !ours[l.ID]:
+		case others[l.ID]:
 			d.strangers[strings.Clone(l.ID)] = begin // or the number would keep all that was printed
 			delete(s.lines, id)
+			delete(d.seen, id)
+		case !ok: // it is gone
 			delete(d.seen, id)
 		default:
 			delete(d.strangers, l.ID)
@@ -236,36 +235,37 @@ func (d *Driver) ours(j parse.Job) bool {
 	return known || err != nil
 }
 
-// details reads jobs, by their numbers. To read all of a cluster costs as much as reading every
-// hundredth by itself.
-func (d *Driver) details(ctx context.Context, stale []parse.QueueLine, all int) (map[string]parse.Job, error) {
-	fresh := make(map[string]parse.Job, len(stale))
-	if len(stale) > max(20, all/100) {
-		want := make(map[string]bool, len(stale))
-		for _, l := range stale {
-			want[l.ID] = true
-		}
+// details reads jobs, by their numbers, and returns which numbers have a record that cannot be
+// read. To read all of a cluster costs as much as reading every hundredth by itself.
+func (d *Driver) details(ctx context.Context, stale []parse.QueueLine, all int) (fresh map[string]parse.Job, unreadable map[string]bool, err error) {
+	fresh, unreadable = map[string]parse.Job{}, map[string]bool{}
+	want := map[string]bool{} // all waiting tasks of an array have one number
+	for _, l := range stale {
+		want[l.ID] = true
+	}
+	if len(want) > max(20, all/100) {
 		out, err := command.Ask(ctx, d.cfg.Commands, "scontrol", "-o", "show", "job")
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		d.pick(out, want, fresh)
 	}
-	for _, l := range stale {
-		if _, ok := fresh[l.ID]; ok {
+	for number := range want {
+		if _, ok := fresh[number]; ok {
 			continue
 		}
-		j, _, err := d.one(ctx, l.ID)
+		j, _, err := d.one(ctx, number)
 		switch {
 		case err == nil:
-			fresh[l.ID] = j
+			fresh[number] = j
 		case ctx.Err() != nil:
-			return nil, err
+			return nil, nil, err
 		case !errors.Is(err, driver.ErrNotFound): // a call for it reads it by itself
-			d.cfg.Logger.Warn("a job cannot be read", "job", l.ID, "error", err)
+			d.cfg.Logger.Warn("a job cannot be read", "job", number, "error", err)
+			unreadable[number] = errors.Is(err, driver.ErrUnsupported)
 		}
 	}
-	return fresh, nil
+	return fresh, unreadable, nil
 }
 
 // pick reads those records of `scontrol -o show job` that are wanted. Each is read from its own

@@ -239,3 +239,24 @@ func TestAListWhileAWatchRunsAsksSlurmNothing(t *testing.T) {
 		}
 	}
 }
+
+// Waiting tasks of an array share a record.
+func TestAJobThatCannotBeReadIsReadOnce(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t, 0, 1, nil)
+	w.f.mu.Lock()
+	for task := range 3 {
+		w.f.jobs[2+task] = &fakeJob{id: 2 + task, array: 4, task: task, state: "PENDING", admin: mark, cores: 1, mem: 100, more: "Partition=main"}
+	}
+	w.f.mu.Unlock()
+	go func() {
+		for range w.events {
+		}
+	}()
+	for looks := w.f.count("squeue") + 5; w.f.count("squeue") < looks; {
+		time.Sleep(time.Millisecond)
+	}
+	if n := w.f.count("scontrol -o show job 4"); n == 0 || n > 2 { // new jobs are read by their numbers, and at the next look
+		t.Errorf("read %d times in five looks, want once or twice", n)
+	}
+}
