@@ -115,11 +115,17 @@ func (d *Driver) observe(ctx context.Context, id driver.JobID) (parse.Job, *Reco
 		return j, nil, nil
 	}
 	before, _ := json.Marshal(r)
+	back := r.Last != nil && !parse.Ended(j.State) // by its owner's word, or slurmctld has forgotten its end
 	if !parse.Ended(j.State) {
-		r.Last, r.Missed = nil, time.Time{} // its owner put it back into the queue, or slurmctld has forgotten its end
+		r.Last, r.Missed = nil, time.Time{}
 	}
 	d.listenToOwner(r, j)
 	follow(r, j, time.Now())
+	if back { // it still has the size that goes with the settings
+		if err := d.writeSettings(j, r, d.sketch(j, r).Change, ""); err != nil {
+			return j, r, err
+		}
+	}
 	after, err := json.Marshal(r)
 	switch {
 	case err != nil || bytes.Equal(before, after) && (r.Last != nil || !parse.Ended(j.State)):
