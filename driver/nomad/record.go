@@ -16,8 +16,7 @@ import (
 	"pitchpipe/driver/nomad/view"
 )
 
-// recordVersion is that of the records. Version 1 is read, and an intent that was in
-// progress goes on.
+// recordVersion is that of the records.
 const recordVersion = 2
 
 // from is where the job was when the intent in progress came.
@@ -106,19 +105,6 @@ func (d *Driver) loadName(ctx context.Context, name string) (*record, error) {
 	r := &record{saved: data}
 	if err := json.Unmarshal(data, r); err != nil {
 		return nil, err
-	}
-	if r.Version == 1 {
-		// What is in From now was next to the intent, and there were two more phases.
-		var old struct {
-			Moving from `json:"moving"`
-		}
-		if err := json.Unmarshal(data, &old); err != nil {
-			return nil, err
-		}
-		r.From, r.Version = old.Moving, recordVersion
-		if m := r.Moving; m != nil && (m.Phase == "changing" || m.Phase == "turning") {
-			m.Phase = move.Changed
-		}
 	}
 	if r.Version != recordVersion || recordName(r.Job) != name {
 		return nil, fmt.Errorf("version %d of job %q is not known: %w", r.Version, r.Job, driver.ErrInvalid)

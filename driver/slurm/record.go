@@ -14,7 +14,7 @@ import (
 	"pitchpipe/driver/move"
 )
 
-// recordVersion is that of the records. Version 1 is read, and an intent that was in progress goes on.
+// recordVersion is that of the records.
 const recordVersion = 2
 
 // Request is a claimed request id.
@@ -166,7 +166,7 @@ func (j Journal) Marker(id driver.RequestID) string {
 func (j Journal) Request(id driver.RequestID) (Request, error) {
 	var r Request
 	err := durable.ReadJSON(j.request(id), &r)
-	if err == nil && (r.Version < 1 || r.Version > recordVersion) {
+	if err == nil && r.Version != recordVersion {
 		err = fmt.Errorf("request %s: version %d of the journal is not known: %w", id, r.Version, driver.ErrInvalid)
 	}
 	return r, err
@@ -194,16 +194,6 @@ func (f Records) Read(id driver.JobID) (*Record, error) {
 	var r Record
 	if err := f.store.LoadJSON(string(id), &r); err != nil {
 		return nil, err
-	}
-	if r.Version == 1 {
-		// What is in From now was next to the intent.
-		var old struct {
-			Moving From `json:"moving"`
-		}
-		if err := f.store.LoadJSON(string(id), &old); err != nil {
-			return nil, err
-		}
-		r.From, r.Version = old.Moving, recordVersion
 	}
 	if r.Version != recordVersion || r.Job != id {
 		return nil, fmt.Errorf("record of job %s: version %d of job %q is not known: %w", id, r.Version, r.Job, driver.ErrInvalid)

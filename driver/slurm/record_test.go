@@ -85,13 +85,6 @@ func TestARecordComesBackAsItWas(t *testing.T) {
 	if _, err := j.Read("5"); !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("a record of another version: %v, want %v", err, driver.ErrInvalid)
 	}
-	old := `{"version":1,"job":"6","moving":{"intent":{"id":"i"},"phase":"stopping","restarts":4,"before":{"cores":2},"requeued":true}}`
-	if err := os.WriteFile(filepath.Join(dir, "jobs", "6.json"), []byte(old), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if r, err := j.Read("6"); err != nil || r.From.Restarts != 4 || r.From.Before.Cores != 2 || r.Moving.Phase != move.Ending || !r.Moving.Ended {
-		t.Errorf("a record of version 1 (%v): %+v, want its intent in progress", err, r)
-	}
 	if err := j.Forget("9_1"); err != nil {
 		t.Fatal(err)
 	}
