@@ -150,7 +150,7 @@ func (d *Driver) overdue(ctx context.Context, r *record, now time.Time) error {
 		_, err := new(move.Machine).Proceed(ctx, m)
 		return err
 	}
-	kind := move.Overdue(r.Moving, r.Job.State == driver.Stopped, d.patience(r).Add(-d.cfg.Hold), now, d.cfg.Hold)
+	kind := move.Overdue(r.Moving, r.Job.State == driver.Stopped, d.patience(r), now)
 	if kind == "" {
 		return nil
 	}

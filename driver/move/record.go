@@ -67,12 +67,12 @@ func (r *Record) Note(intent string, kind driver.StepKind, why string) {
 	r.Why[intent] = why
 }
 
-// Overdue is how an intent ends that no Advance has come for since it was touched; empty:
-// it goes on. A job that left runs on under the settings before; one that was asked to save
-// is not waited for after its grace.
-func Overdue(m *Moving, waits bool, touched, now time.Time, hold time.Duration) driver.StepKind {
+// Overdue is how an intent ends that no Advance has come for until then; empty: it goes on.
+// A job that left runs on under the settings before; one that was asked to save is not
+// waited for after its grace.
+func Overdue(m *Moving, waits bool, until, now time.Time) driver.StepKind {
 	switch {
-	case now.Before(touched.Add(hold)):
+	case now.Before(until):
 	case waits:
 		return driver.StepSuperseded
 	case m.Phase == Asking && m.late(now):

@@ -149,9 +149,10 @@ func (c *Cluster) expire(j *job, intent string) {
 	if r == nil || r.Intent.ID != intent || j.view.State != driver.Stopped {
 		return
 	}
-	kind := move.Overdue(r, true, j.touched, c.now, hold)
+	until := j.touched.Add(hold)
+	kind := move.Overdue(r, true, until, c.now)
 	if kind == "" {
-		c.after(j.touched.Add(hold).Sub(c.now), func() { c.expire(j, intent) })
+		c.after(until.Sub(c.now), func() { c.expire(j, intent) })
 		return
 	}
 	j.intents.Close(kind, "the tuner did not come back")
