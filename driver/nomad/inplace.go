@@ -121,15 +121,13 @@ func (m *mover) planInPlace(ctx context.Context, a *api.AllocationListStub) (pla
 func (m *mover) writes(ctx context.Context) (move.End, error) {
 	err := m.d.c.write(ctx, m.f.at, m.write.Path, m.write.items, m.write.now)
 	switch {
-	case errors.Is(err, driver.ErrConflict):
-		return ends(driver.StepChanged, "its variable was written meanwhile") // the next look says by whom
 	case errors.Is(err, driver.ErrDenied):
 		m.d.cfg.Logger.Info("a change of the environment is registered, as its variable may not be written", "job", string(m.f.id), "error", err)
 		return m.register(ctx)
 	case errors.Is(err, driver.ErrInvalid):
 		m.r.From.Wrote = time.Time{} // so that its refusal ends the intent
 		return move.End{}, err
-	case err != nil:
+	case err != nil: // of a conflict the next look says who wrote it
 		return move.End{}, err
 	}
 	m.d.cfg.Logger.Info("variable written", "job", string(m.f.id), "intent", m.r.Moving.Intent.ID, "variable", m.write.Path)
