@@ -16,8 +16,7 @@ import (
 	"pitchpipe/driver/move"
 )
 
-// recordVersion is the shape of job.json. Version 1 is read, and an intent that was in
-// progress then goes on: see upgrade.
+// recordVersion is the shape of job.json.
 const recordVersion = 2
 
 // record is everything known of one job: the content of job.json.
@@ -148,35 +147,13 @@ func (s store) load() ([]*record, error) {
 		if err := durable.ReadJSON(path, r); err != nil {
 			return nil, err
 		}
-		if err := r.upgrade(path); err != nil {
-			return nil, err
+		if r.Version != recordVersion {
+			return nil, fmt.Errorf("%s: version %d, want %d", path, r.Version, recordVersion)
 		}
 		out = append(out, r)
 	}
 	slices.SortFunc(out, func(a, b *record) int { return int(a.Number - b.Number) })
 	return out, nil
-}
-
-// upgrade reads what version 1 had elsewhere.
-func (r *record) upgrade(path string) error {
-	if r.Version == 1 {
-		var old struct {
-			Moving struct {
-				Offset int64 `json:"offset"`
-			} `json:"moving"`
-		}
-		if err := durable.ReadJSON(path, &old); err != nil {
-			return err
-		}
-		r.Offset, r.Version = old.Moving.Offset, recordVersion
-		if r.Moving != nil && r.Moving.Phase == "left" {
-			r.Moving.Phase = move.Ending
-		}
-	}
-	if r.Version != recordVersion {
-		return fmt.Errorf("%s: version %d, want %d", path, r.Version, recordVersion)
-	}
-	return nil
 }
 
 // number returns the number of the next job and makes durable that it is taken.
