@@ -336,6 +336,26 @@ func TestWhenAJobWasSuspended(t *testing.T) {
 	}
 }
 
+// Others' requeues wait for room as long as it takes, and say nothing of what a move would cost.
+func TestOnlyRestartsThatTuningMadeHaveACost(t *testing.T) {
+	t.Parallel()
+	for action, want := range map[tuning.Action][]time.Duration{tuning.Hold: nil, tuning.Move: {6 * time.Hour}} {
+		p := &reconciliation{rec: &Record{Course: Course{Runs: []Run{{Attempt: 1, Action: tuning.Hold}, {Attempt: 2, Action: tuning.Hold}, {Attempt: 3, Action: action}}}}}
+		at := time.Unix(0, 0)
+		for number := 1; number <= 9; number++ {
+			if number%3 == 1 {
+				at = at.Add(6 * time.Hour)
+			}
+			e := tuning.Epoch{Number: number, Attempt: (number + 2) / 3, Start: at, End: at.Add(time.Minute)}
+			at = e.End
+			p.merge(e.Attempt, Measurement{Epochs: []tuning.Epoch{e}}, 0)
+		}
+		if diff := cmp.Diff(want, p.rec.RestartCosts); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", action, diff)
+		}
+	}
+}
+
 // Once an attempt is over the scheduler may not tell where it ran, and its last
 // epochs must still be asked for, there.
 func TestEachAttemptIsMeasuredWhereItRan(t *testing.T) {

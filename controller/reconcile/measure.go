@@ -202,7 +202,7 @@ func (p *reconciliation) tick() time.Duration {
 // merge updates the attempt's epochs. If the exporter restarted and lost some, the known ones
 // stay. What is new ended while so many siblings ran.
 func (p *reconciliation) merge(attempt int, m Measurement, siblings int) {
-	old := len(p.rec.Epochs)
+	old, had := len(p.rec.Epochs), tuning.Count(p.rec.Epochs, func(e tuning.Epoch) bool { return e.Attempt == attempt })
 	fresh := make(map[int]int, len(m.Epochs))
 	for i, e := range m.Epochs {
 		fresh[e.Number], m.Epochs[i].Siblings = i, siblings
@@ -219,15 +219,17 @@ func (p *reconciliation) merge(attempt int, m Measurement, siblings int) {
 	set(p, &p.rec.Total, cmp.Or(m.Total, p.rec.Total))
 	if len(p.rec.Epochs) != old {
 		p.dirty, p.grew = true, true
-		p.restartCost(attempt)
+		if had < 2 {
+			p.restartCost(attempt)
+		}
 	}
 }
 
-// restartCost measures the cost of the restart before this attempt: the time between the last
-// epoch before and the first after it, less one epoch and less the announced wait in the
+// restartCost measures the cost of the tuner's restart before this attempt: the time between the
+// last epoch before and the first after it, less one epoch and less the announced wait in the
 // queue, which each decision accounts for again.
 func (p *reconciliation) restartCost(attempt int) {
-	if attempt < 2 || len(p.rec.RestartCosts) >= attempt-1 {
+	if run := p.rec.runOf(attempt); attempt < 2 || run == nil || run.Action == tuning.Hold {
 		return
 	}
 	var last, first *tuning.Epoch
