@@ -356,6 +356,31 @@ func TestOnlyRestartsThatTuningMadeHaveACost(t *testing.T) {
 	}
 }
 
+func TestRestartsOfOthersUseUpNoBudget(t *testing.T) {
+	t.Parallel()
+	given := func(attempt int) []Entry {
+		return []Entry{{Trigger: IntentVoid, Reason: tuning.ReasonGraceExpired, Attempt: attempt}}
+	}
+	for _, tc := range []struct {
+		name    string
+		cause   driver.Cause
+		intents [2]string // of the second and the third attempt
+		history []Entry
+		want    int
+	}{
+		{"two requeues by others", "requeue", [2]string{}, nil, 0},
+		{"it saved after its move was given up, as the scheduler knows", driver.CauseLate, [2]string{}, nil, 2},
+		{"it saved after its move was given up, as the record knows", "requeue", [2]string{}, given(1), 1},
+		{"the intent that was given up had its effect, and others requeued it then", "requeue", [2]string{"1/2", "1/2"}, nil, 1},
+	} {
+		attempts := []driver.Attempt{{Number: 1}, {Number: 2, Cause: tc.cause, Intent: tc.intents[0]}, {Number: 3, Cause: tc.cause, Intent: tc.intents[1]}}
+		p := &reconciliation{Loop: &Loop{}, rec: &Record{Story: Story{History: tc.history}}, job: driver.Job{Attempts: attempts}}
+		if err := p.adopt(t.Context()); err != nil || len(p.rec.Restarts) != tc.want {
+			t.Errorf("%s: %d restarts, want %d: %v", tc.name, len(p.rec.Restarts), tc.want, err)
+		}
+	}
+}
+
 // Once an attempt is over the scheduler may not tell where it ran, and its last
 // epochs must still be asked for, there.
 func TestEachAttemptIsMeasuredWhereItRan(t *testing.T) {

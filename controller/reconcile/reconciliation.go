@@ -213,6 +213,7 @@ func (p *reconciliation) adopt(ctx context.Context) error {
 			continue
 		}
 		run := Run{Attempt: a.Number, Action: tuning.Hold, Intent: a.Intent, Settings: SettingsOf(p.rec.Policy, p.rec.Own, a.Change)}
+		fresh := a.Intent != "" && !slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Intent == a.Intent })
 		ours := false // counted with its intent
 		if m := p.rec.Move; m != nil && m.Driver.ID == a.Intent {
 			run.Action, run.Wait, ours = m.Decision.Action, m.Wait, true
@@ -228,9 +229,9 @@ func (p *reconciliation) adopt(ctx context.Context) error {
 		}
 		p.rec.Runs = append(p.rec.Runs, run)
 		p.dirty = true
-		if a.Number > max(1, p.rec.Counted) && !(a.Cause == driver.CauseIntent && ours) && a.Cause != driver.CauseMemory {
-			// It saved after its move was abandoned, or the abandoned intent had its effect:
-			// that is a restart too.
+		// It saved after its move was abandoned, or the abandoned intent had its effect: that is a restart too.
+		late := a.Cause == driver.CauseLate || p.gaveUp(a.Number-1)
+		if a.Number > max(1, p.rec.Counted) && !ours && a.Cause != driver.CauseMemory && (late || fresh) {
 			p.rec.Restarts = append(p.rec.Restarts, a.Started)
 		}
 		if a.Cause == driver.CauseMemory {
@@ -247,6 +248,13 @@ func (p *reconciliation) adopt(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// gaveUp reports whether an attempt did not save in time for a change.
+func (p *reconciliation) gaveUp(attempt int) bool {
+	return slices.ContainsFunc(p.rec.History, func(e Entry) bool {
+		return e.Trigger == IntentVoid && e.Reason == tuning.ReasonGraceExpired && e.Attempt == attempt
+	})
 }
 
 // place notes where the present attempt runs, since the scheduler may forget it.
