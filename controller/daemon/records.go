@@ -118,7 +118,7 @@ func (r *records) reload() error {
 
 func digestOf(rec *reconcile.Record) digest {
 	d := digest{
-		owner: rec.Owner, submitted: rec.Submitted, phase: rec.Phase, reason: rec.Reason, restarts: len(rec.Restarts), probes: len(rec.Probed),
+		owner: rec.Owner, submitted: rec.Submitted, phase: rec.Phase, reason: rec.Because(), restarts: len(rec.Restarts), probes: len(rec.Probed),
 		pruned: rec.Pruned, attention: rec.NeedsAttention(), seen: new(*trials.View),
 	}
 	if rec.Phase.Over() {

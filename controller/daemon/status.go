@@ -26,7 +26,7 @@ func status(job driver.Job, rec *reconcile.Record, now time.Time) api.Job {
 	}
 	// Ended means that the tuner is done with it too.
 	out.Ended = job.State.Ended() && rec.Phase.Over()
-	out.Phase, out.Reason, out.Sentence = string(rec.Phase), rec.Reason, story.Because(rec)
+	out.Phase, out.Reason, out.Sentence = string(rec.Phase), rec.Because(), story.Because(rec)
 	out.Detail = cmp.Or(rec.Detail, out.Detail)
 	out.Class, out.Epoch, out.Total = rec.Class, rec.Done(), rec.Total
 	out.Restarts, out.Probes = len(rec.Restarts), len(rec.Probed)

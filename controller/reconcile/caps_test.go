@@ -178,3 +178,22 @@ func TestAnUnreachableSchedulerChangesNothing(t *testing.T) {
 		}
 	})
 }
+
+func TestAReasonOutlivesASchedulerThatDidNotAnswer(t *testing.T) {
+	t.Parallel()
+	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+		w.decide = func(tuning.State) tuning.Decision { return hold(tuning.ReasonTooShort) }
+		id := w.mustSubmit(t, "train", usual)
+		w.until(t, id, func(r *reconcile.Record) bool { return r.Phase == reconcile.Settled })
+		for _, tc := range []struct {
+			err   error
+			shown tuning.Reason
+		}{{driver.ErrTransient, tuning.ReasonUnreachable}, {nil, tuning.ReasonTooShort}, {driver.ErrTransient, tuning.ReasonUnreachable}, {driver.ErrNotFound, tuning.ReasonLost}} {
+			w.fault(sim.OpGet, tc.err)
+			_ = w.look(id)
+			if rec, err := w.records.Load(t.Context(), id); err != nil || rec.Because() != tc.shown || tc.err == nil && rec.Reason != tc.shown {
+				t.Errorf("after %v the reason shown is %s, and %s is kept; want %s: %v", tc.err, rec.Because(), rec.Reason, tc.shown, err)
+			}
+		}
+	})
+}

@@ -120,6 +120,9 @@ func (p *reconciliation) look(ctx context.Context, id driver.JobID) (done bool, 
 		}
 		p.rec = nil
 	}
+	if p.rec != nil && (err == nil || errors.Is(err, driver.ErrNotFound)) {
+		set(p, &p.rec.Unreachable, false)
+	}
 	switch {
 	case err == nil:
 	case errors.Is(err, driver.ErrNotFound) && p.rec != nil:
@@ -127,8 +130,8 @@ func (p *reconciliation) look(ctx context.Context, id driver.JobID) (done bool, 
 	case errors.Is(err, driver.ErrNotFound):
 		return true, nil
 	case p.rec != nil && !p.rec.Unreachable && !errors.Is(err, context.Canceled):
-		p.rec.Unreachable, p.rec.Reason, p.rec.Detail = true, tuning.ReasonUnreachable, err.Error()
-		p.add(Entry{Reason: p.rec.Reason, Detail: p.rec.Detail})
+		p.rec.Unreachable = true
+		p.add(Entry{Reason: tuning.ReasonUnreachable, Detail: err.Error()})
 		return true, errors.Join(err, p.store(ctx))
 	default:
 		return true, fmt.Errorf("get job %s: %w", id, err)
@@ -145,7 +148,6 @@ func (p *reconciliation) look(ctx context.Context, id driver.JobID) (done bool, 
 		}
 		p.dirty = true
 	}
-	set(p, &p.rec.Unreachable, false)
 	set(p, &p.rec.State, p.job.State)
 	set(p, &p.rec.Started, cmp.Or(p.rec.Started, p.job.Started))
 	set(p, &p.rec.Limit, limit(p.job))

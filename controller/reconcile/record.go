@@ -313,6 +313,14 @@ func (r *Record) harmful() bool {
 	return !tried || r.Outcome.Reason != tuning.ReasonStopLoss && r.Outcome.Reason != tuning.ReasonSlower
 }
 
+// Because is why the job is left as it is now.
+func (r *Record) Because() tuning.Reason {
+	if r.Unreachable && !r.Phase.Over() {
+		return tuning.ReasonUnreachable
+	}
+	return r.Reason
+}
+
 // NeedsAttention reports whether our handling of the job failed, or its scheduler does not
 // answer.
 func (r *Record) NeedsAttention() bool {

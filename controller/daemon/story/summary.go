@@ -44,15 +44,15 @@ func verdict(r *reconcile.Record, current tuning.Settings) string {
 		state += ", back under its owner's settings"
 	case len(r.Taken) > 0:
 		return state + ", asked to take " + settingsText(tuning.Counts(r.Taken)) + " in total"
-	case r.Reason == tuning.ReasonNone:
+	case r.Because() == tuning.ReasonNone:
 		return state + ", unchanged so far"
 	default:
-		reason, state = r.Reason, state+", unchanged"
+		reason, state = r.Because(), state+", unchanged"
 	}
 	if reason == tuning.ReasonNone {
 		return state
 	}
-	if reason == r.Reason {
+	if reason == r.Because() {
 		return state + ": " + Because(r)
 	}
 	return state + ": " + reason.Sentence()
@@ -60,8 +60,8 @@ func verdict(r *reconcile.Record, current tuning.Settings) string {
 
 // Because is the sentence of the record's reason. A cap of the site's policy is named.
 func Because(r *reconcile.Record) string {
-	sentence := r.Reason.Sentence()
-	if r.Reason != tuning.ReasonSiteCap {
+	sentence := r.Because().Sentence()
+	if r.Because() != tuning.ReasonSiteCap {
 		return sentence
 	}
 	for _, e := range slices.Backward(r.History) {
