@@ -113,6 +113,11 @@ func (l *Loop) Run(ctx context.Context) error {
 		return fmt.Errorf("read the records: %w", err)
 	}
 	l.caps.restore(records)
+	for _, r := range records {
+		if !r.Phase.Over() { // its scheduler may have forgotten it, and names it no more
+			l.cfg.Queue.AddAfter(r.Job, 0)
+		}
+	}
 	var workers sync.WaitGroup
 	for range workerCount {
 		workers.Go(func() {

@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -107,6 +108,53 @@ func TestOneBadJobNeverStopsTheOthers(t *testing.T) {
 		queue.Close()
 		if ended == nil {
 			t.Error("Run ended without the error of its context")
+		}
+	})
+}
+
+type asked struct {
+	idle
+
+	ids []driver.JobID
+}
+
+func (q *asked) AddAfter(id driver.JobID, _ time.Duration) { q.ids = append(q.ids, id) }
+
+// A scheduler may forget a job before the controller is there again, and then names it no more.
+func TestAStartLooksAtEachOpenRecord(t *testing.T) {
+	t.Parallel()
+	records, queue := newMemory(), &asked{}
+	for id, phase := range map[driver.JobID]reconcile.Phase{"1": reconcile.Settled, "2": reconcile.Ended} {
+		if err := records.Save(t.Context(), &reconcile.Record{Identity: reconcile.Identity{Job: id}, Phase: phase}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_ = reconcile.New(reconcile.Config{Records: records, Queue: queue, Log: slog.New(slog.DiscardHandler)}).Run(ended)
+	if len(queue.ids) != 1 || queue.ids[0] != "1" {
+		t.Errorf("it looks at %q, want 1", queue.ids)
+	}
+}
+
+func TestAJobWhoseFileItsSchedulerForgotIsTheSame(t *testing.T) {
+	t.Parallel()
+	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+		w.decide = func(tuning.State) tuning.Decision { return hold(tuning.ReasonTooShort) }
+		s := &returned{Cluster: w.cluster}
+		w.scheduler = s
+		w.restart()
+		s.id = w.mustSubmit(t, "train", usual)
+		w.until(t, s.id, func(r *reconcile.Record) bool { return len(r.Epochs) > 2 })
+		s.changed = func(j *driver.Job) {
+			j.Source, j.Fingerprint, j.State, j.Ended = nil, "", driver.Succeeded, time.Now()
+		}
+		if err := w.drive(s.id); err != nil {
+			t.Fatal(err)
+		}
+		rec, err := w.records.Load(w.ctx, s.id)
+		if err != nil || len(w.lessons) != 1 || slices.ContainsFunc(rec.History, func(e reconcile.Entry) bool { return e.Trigger == reconcile.OwnerChanged }) {
+			t.Errorf("%d lessons, want one and no change of its owner's: %v, %+v", len(w.lessons), err, rec.History)
 		}
 	})
 }

@@ -158,7 +158,7 @@ func (p *reconciliation) look(ctx context.Context, id driver.JobID) (done bool, 
 // another size through the scheduler's own command. During an intent the driver handles a
 // change of size.
 func (p *reconciliation) superseded() {
-	edited := p.rec.Fingerprint != p.job.Fingerprint
+	edited := p.job.Fingerprint != "" && p.rec.Fingerprint != p.job.Fingerprint // empty: the scheduler forgot the file
 	old, now := p.rec.Asked, asked(p.job)
 	resized := old != nil && *old != *now && p.rec.Move == nil && p.rec.Phase != Seen && !p.job.State.Ended()
 	if !edited && !resized {
