@@ -61,6 +61,11 @@ func TestEachAttemptBehindTheFirstIsCountedOnce(t *testing.T) {
 			{driver.Pending, 0, 0, driver.Step{Kind: driver.StepStarted}, ""},
 			{driver.Running, 1, 0, driver.Step{}, ""},
 		}, 0, 0},
+		{"a job that waits is changed, and its owner changes it back", tuning.Hold, []scene{
+			{driver.Pending, 0, 0, changed, ""},
+			{driver.Pending, 0, 0, driver.Step{Kind: driver.StepStarted}, ""},
+			{driver.Running, 1, 1, driver.Step{}, ""},
+		}, 0, 0},
 		{"the change meets the moment in which it begins", tuning.Hold, []scene{
 			{driver.Pending, 0, 0, changed, ""},
 			{driver.Running, 1, 1, changed, ""},
@@ -152,6 +157,13 @@ func TestEachAttemptBehindTheFirstIsCountedOnce(t *testing.T) {
 					t.Fatal(err)
 				}
 				last := c.scenes[len(c.scenes)-1]
+				under := cores(2)
+				if last.attempts == last.owners {
+					under = cores(4)
+				}
+				if !rec.Settings(last.attempts).Equal(under) || rec.Phase == reconcile.Verifying && last.attempts == last.owners {
+					t.Errorf("it is %s under %s, want %s", rec.Phase, rec.Settings(last.attempts), under)
+				}
 				if len(rec.Restarts) != c.restarts || len(rec.Probed) != c.probes || len(rec.Restarts)+len(rec.Probed) != last.attempts-1 {
 					t.Errorf("%s: %d restarts and %d probes of %d attempts; want %d and %d", fmt.Sprint(rec.Phase), len(rec.Restarts), len(rec.Probed), last.attempts, c.restarts, c.probes)
 				}

@@ -92,7 +92,7 @@ func (p *reconciliation) further(ctx context.Context, verdict tuning.Verdict) er
 func (p *reconciliation) foreign() bool {
 	ours := slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == p.job.Attempt && r.Action != tuning.Hold })
 	return !ours && slices.ContainsFunc(p.job.Attempts, func(a driver.Attempt) bool {
-		return a.Number == p.job.Attempt && a.Number > 1 && a.Started.After(p.rec.Settle)
+		return a.Number == p.job.Attempt && a.Started.After(p.rec.Settle)
 	})
 }
 

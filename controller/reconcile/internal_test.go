@@ -356,6 +356,17 @@ func TestOnlyRestartsThatTuningMadeHaveACost(t *testing.T) {
 	}
 }
 
+func TestAResizeBeforeTheStartDropsTheRunThatDidNotBegin(t *testing.T) {
+	t.Parallel()
+	p := &reconciliation{
+		Loop: &Loop{cfg: Config{Log: slog.New(slog.DiscardHandler)}}, job: driver.Job{Attempt: 1, Resources: driver.Resources{Cores: 2}},
+		rec: &Record{Phase: Verifying, Request: Request{Asked: &Asked{Cores: 4}}, Course: Course{Runs: []Run{{Attempt: 1}, {Attempt: 2}}, Queued: &Run{Attempt: 3}}},
+	}
+	if p.superseded(); len(p.rec.Runs) != 1 || p.rec.Queued != nil || p.rec.Phase != Seen {
+		t.Errorf("it is %s with runs %+v, and %+v waits; want seen with the one that began", p.rec.Phase, p.rec.Runs, p.rec.Queued)
+	}
+}
+
 func TestRestartsOfOthersUseUpNoBudget(t *testing.T) {
 	t.Parallel()
 	given := func(attempt int) []Entry {

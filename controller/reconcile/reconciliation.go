@@ -165,12 +165,14 @@ func (p *reconciliation) superseded() {
 		return
 	}
 	p.caps.untry(p.rec.Job)
-	p.rec.NoRoom, p.rec.Outcome, p.rec.Class = false, nil, nil
-	if edited { // its earlier attempts ran another file
+	p.rec.NoRoom, p.rec.Outcome, p.rec.Class, p.rec.Queued = false, nil, nil, nil
+	if !edited { // what did not begin will not begin so
+		p.rec.Runs = slices.DeleteFunc(p.rec.Runs, func(r Run) bool { return r.Attempt > p.job.Attempt })
+	} else { // its earlier attempts ran another file
 		for _, r := range p.rec.Runs {
 			p.rec.Counted = max(p.rec.Counted, r.Attempt)
 		}
-		p.rec.Fingerprint, p.rec.KeepMemory, p.rec.Move, p.rec.Queued, p.rec.Runs = p.job.Fingerprint, false, nil, nil, nil
+		p.rec.Fingerprint, p.rec.KeepMemory, p.rec.Move, p.rec.Runs = p.job.Fingerprint, false, nil, nil
 	}
 	p.to(Seen, OwnerChanged, Entry{Reason: tuning.ReasonOwnerChanged})
 }
@@ -211,8 +213,13 @@ func (p *reconciliation) read(ctx context.Context) error {
 // adopt records each attempt once, ours or not.
 func (p *reconciliation) adopt(ctx context.Context) error {
 	for _, a := range p.job.Attempts {
-		if p.rec.runOf(a.Number) != nil {
-			continue
+		if known := p.rec.runOf(a.Number); known != nil {
+			measured := func(e tuning.Epoch) bool { return e.Attempt == a.Number }
+			if known.Intent == "" || known.Intent == a.Intent || a.Number < p.job.Attempt || slices.ContainsFunc(p.rec.Epochs, measured) {
+				continue
+			}
+			// It was to begin with a change, and its owner undid that.
+			p.rec.Runs = slices.DeleteFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == a.Number })
 		}
 		run := Run{Attempt: a.Number, Action: tuning.Hold, Intent: a.Intent, Settings: SettingsOf(p.rec.Policy, p.rec.Own, a.Change)}
 		fresh := a.Intent != "" && !slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Intent == a.Intent })
