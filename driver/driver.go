@@ -294,6 +294,7 @@ type Job struct {
 	Submitted time.Time         `json:"submitted"`
 	Started   time.Time         `json:"started,omitzero"` // of the first attempt
 	Ended     time.Time         `json:"ended,omitzero"`
+	Suspended bool              `json:"suspended,omitempty"` // it counts as running, and makes no progress
 
 	// NotBefore is until when it waits for the tuner alone; zero: it does not, or no longer.
 	NotBefore time.Time `json:"not_before,omitzero"`

@@ -13,8 +13,8 @@ import (
 )
 
 func (p *reconciliation) act(ctx context.Context) error {
-	if p.rec.Phase != Changing && p.job.Attempt > 0 && p.job.State != driver.Running {
-		// Between two attempts there is nothing to decide.
+	if p.rec.Phase != Changing && p.job.Attempt > 0 && (p.job.State != driver.Running || p.job.Suspended) {
+		// Between two attempts, and while it is suspended, there is nothing to decide.
 		p.again = p.cfg.Tick
 		return nil
 	}
@@ -203,6 +203,10 @@ func (p *reconciliation) advance(ctx context.Context) error {
 			p.again = p.cfg.Step
 			return nil
 		}
+	}
+	if p.job.Suspended && untouched && m.Step != driver.StepCheckpointing { // it would not hear the signal
+		p.again = p.cfg.Tick
+		return nil
 	}
 	if !m.Tried {
 		m.Tried, p.dirty = true, true

@@ -180,6 +180,9 @@ func (p *reconciliation) toll(trials []tuning.Trial, kindSeconds float64) *tunin
 		Reference: own, Kind: !measured, Epochs: p.comparable(p.course()), Running: p.job.State == driver.Running, Heard: p.heard, Now: p.now,
 		Ours: func(attempt int) bool { return p.rec.run(attempt).Action != tuning.Hold },
 	}
+	for _, run := range p.rec.Runs {
+		c.Still = append(c.Still, run.Still...)
+	}
 	if n := len(p.job.Attempts); n > 0 {
 		c.Started = p.job.Attempts[n-1].Started
 	}

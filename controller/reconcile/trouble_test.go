@@ -78,6 +78,34 @@ func TestAJobThatWaitsForRoomBetweenTwoAttemptsIsLeftAlone(t *testing.T) {
 	})
 }
 
+func TestNothingIsDecidedAboutASuspendedJob(t *testing.T) {
+	t.Parallel()
+	for _, when := range []reconcile.Phase{reconcile.Profiling, reconcile.Changing} {
+		inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+			w.decide = probeThenMove
+			s := &returned{Cluster: w.cluster}
+			w.scheduler = s
+			w.restart()
+			s.id = w.mustSubmit(t, "train", usual)
+			w.until(t, s.id, func(r *reconcile.Record) bool { return r.Phase == when })
+			s.changed = func(j *driver.Job) { j.Suspended = true }
+			for range 10 {
+				if err := w.look(s.id); err != nil {
+					t.Fatal(err)
+				}
+			}
+			rec, err := w.records.Load(t.Context(), s.id)
+			if err != nil || rec.Phase != when || slices.ContainsFunc(w.trace, func(s string) bool { return strings.Contains(s, "advance") }) {
+				t.Errorf("it is %s, trace %q; want %s and no step: %v", rec.Phase, w.trace, when, err)
+			}
+			s.changed = nil
+			if _, job := w.end(t, s.id); len(job.Attempts) != 3 {
+				t.Errorf("%d attempts, want 3", len(job.Attempts))
+			}
+		})
+	}
+}
+
 func TestAnAttemptThatWasNotOursIsLookedAtOnce(t *testing.T) {
 	t.Parallel()
 	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {

@@ -52,6 +52,7 @@ type Course struct {
 	Reference Trial                  // what an epoch takes under Own
 	Kind      bool                   // Reference is that of other runs of the kind
 	Epochs    []Epoch                // of all attempts, by attempt and number; cut ones included
+	Still     []Span                 // in which the job was suspended; what meets them is neither lost nor saved
 	Ours      func(attempt int) bool // reports whether tuning began the attempt
 	Started   time.Time              // of the present attempt
 	Running   bool                   // the present attempt runs: an epoch is under way
@@ -73,7 +74,7 @@ func (c Course) Toll() *Toll {
 		e := &c.Epochs[i]
 		first := last == nil || last.Attempt != e.Attempt
 		if last != nil && first {
-			t.gap(e.Attempt, e.Start.Sub(last.End))
+			t.gap(e.Attempt, last.End, e.Start)
 		}
 		t.epoch(*e, first)
 		last = e
@@ -96,8 +97,13 @@ type ledger struct {
 	out      Toll
 }
 
-func (t *ledger) gap(attempt int, d time.Duration) {
-	if !t.Ours(attempt) || d <= 0 {
+func (t *ledger) stood(from, to time.Time) bool {
+	return slices.ContainsFunc(t.Still, func(s Span) bool { return s.Meets(from, to) })
+}
+
+func (t *ledger) gap(attempt int, from, to time.Time) {
+	d := to.Sub(from)
+	if !t.Ours(attempt) || d <= 0 || t.stood(from, to) {
 		return
 	}
 	n := d.Seconds() / t.Reference.Seconds
@@ -115,7 +121,7 @@ func (t *ledger) add(seconds, epochs float64) {
 // A cut epoch did no work.
 func (t *ledger) epoch(e Epoch, first bool) {
 	home := e.Settings.Equal(t.Own)
-	if home && !(first && e.Attempt > 1 && t.Ours(e.Attempt)) {
+	if home && !(first && e.Attempt > 1 && t.Ours(e.Attempt)) || t.stood(e.Start, e.End) {
 		return
 	}
 	loss := t.loss(e)
@@ -191,7 +197,7 @@ func (t *ledger) running(last *Epoch) {
 	case last != nil && last.Attempt == t.Attempt:
 		from = last.End
 	case last != nil:
-		t.gap(t.Attempt, t.Started.Sub(last.End))
+		t.gap(t.Attempt, last.End, t.Started)
 	}
 	if t.Heard.IsZero() {
 		return // how long the running epoch takes is unknown
@@ -200,7 +206,7 @@ func (t *ledger) running(last *Epoch) {
 		from = t.Heard
 	}
 	elapsed := t.Now.Sub(from).Seconds() / t.burst()
-	if t.Current.Equal(t.Own) || !(elapsed > 0) {
+	if t.Current.Equal(t.Own) || !(elapsed > 0) || t.stood(from, t.Now) {
 		return
 	}
 	t.out.Present.Running = elapsed

@@ -27,6 +27,29 @@ func (l *lane) run(attempt, cores int, seconds float64, change func(*tuning.Epoc
 	l.epochs = append(l.epochs, e)
 }
 
+// What its scheduler suspends is no slower for that.
+func TestSuspendedTimeIsNoToll(t *testing.T) {
+	t.Parallel()
+	l := lane{at: time.Unix(0, 0)}
+	for range 3 {
+		l.run(1, 1, 60, nil)
+	}
+	from := l.at
+	l.wait(3600)
+	l.run(2, 2, 3600, nil)
+	c := tuning.Course{
+		Policy: tuning.DefaultPolicy(), Own: l.epochs[0].Settings, Current: l.epochs[3].Settings, Attempt: 2, Reference: tuning.Trial{Epochs: 3, Seconds: 60},
+		Epochs: l.epochs, Ours: func(attempt int) bool { return attempt > 1 }, Started: from, Heard: from, Running: true, Now: l.at.Add(time.Hour),
+	}
+	if toll := c.Toll(); toll.Harm < 100 {
+		t.Errorf("harm %g of a job that ran, want more than 100", toll.Harm)
+	}
+	c.Still = []tuning.Span{{From: from, To: c.Now}}
+	if toll := c.Toll(); toll.Harm != 0 || toll.Seconds != 0 || toll.Present != (tuning.Present{}) {
+		t.Errorf("%+v of a job that was suspended, want nothing", toll)
+	}
+}
+
 func TestTheTollCountsEveryEpochAndEveryGap(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -46,6 +46,9 @@ func TestASuspendedJobIsNotAskedToSave(t *testing.T) {
 	job := r.start(t)
 	r.f.run(job.ID)
 	r.f.with(job.ID, func(j *fakeJob) { j.state = "SUSPENDED" })
+	if seen := r.job(t, job.ID); seen.State != driver.Running || !seen.Suspended {
+		t.Errorf("it is %s, and suspended: %t; want running and suspended", seen.State, seen.Suspended)
+	}
 	in := intent(r.job(t, job.ID), &driver.Checkpoint{Signal: "USR1", Grace: time.Minute, Done: "^saved$"})
 	discard := in
 	discard.Discard = true

@@ -179,7 +179,7 @@ func (d *Driver) sketch(j parse.Job, r *Record) driver.Job {
 	number := begun(j, r, now)
 	job := plain(j)
 	job.Attempt, job.Filename, job.Node, job.Resources = number, j.Name, j.Node, resources(sizeOf(j))
-	job.Resources.GPUs, job.Resources.Whole = j.GPUs, whole(j)
+	job.Resources.GPUs, job.Resources.Whole, job.Suspended = j.GPUs, whole(j), j.State == "SUSPENDED"
 	if parse.Ended(j.State) && number != j.Restarts {
 		job.ExitCode = j.Exit.Code()
 	}
