@@ -194,7 +194,7 @@ func (p *reconciliation) read(ctx context.Context) error {
 	reading := p.services.Read(ctx, p.job)
 	p.rec.Kind = reading.Kind
 	if reading.Reason != tuning.ReasonNone {
-		p.rec.Own, p.rec.Policy.Tariff = reading.Own, reading.Policy.Tariff
+		p.rec.Own, p.rec.Asked, p.rec.Policy = reading.Own, nil, tuning.Policy{Tariff: reading.Policy.Tariff}
 		p.to(Ignored, NoStanza, Entry{Reason: reading.Reason, Detail: reading.Detail})
 		return nil
 	}

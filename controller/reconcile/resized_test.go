@@ -74,3 +74,29 @@ func TestWhatTheOwnerAsksHisSchedulerForIsTakenAnew(t *testing.T) {
 		})
 	}
 }
+
+func TestAJobWhoseStanzaBrokeInAnEditWasChangedOnce(t *testing.T) {
+	t.Parallel()
+	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+		w.decide = func(tuning.State) tuning.Decision { return hold(tuning.ReasonProfiling) }
+		s := &returned{Cluster: w.cluster}
+		w.scheduler = s
+		w.restart()
+		s.id = w.mustSubmit(t, "train", usual)
+		w.until(t, s.id, func(r *reconcile.Record) bool { return r.Phase == reconcile.Profiling })
+		s.changed = func(j *driver.Job) { j.Fingerprint, j.Resources.Cores = "edited", 2 }
+		w.read = func(driver.Job) reconcile.Reading { return reconcile.Reading{Reason: tuning.ReasonBadStanza} }
+		for range 10 {
+			if err := w.look(s.id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rec, err := w.records.Load(w.ctx, s.id)
+		if err != nil || rec.Phase != reconcile.Ignored || rec.Policy.Mode != "" {
+			t.Fatalf("it is %s in mode %q, want ignored and in none: %v", rec.Phase, rec.Policy.Mode, err)
+		}
+		if came := tuning.Count(rec.History, func(e reconcile.Entry) bool { return e.Trigger == reconcile.OwnerChanged }); came != 1 {
+			t.Errorf("its owner changed it %d times, want once", came)
+		}
+	})
+}
