@@ -367,6 +367,19 @@ func TestAResizeBeforeTheStartDropsTheRunThatDidNotBegin(t *testing.T) {
 	}
 }
 
+func TestQueuedAndSuspendedTimeIsNotUsedUp(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1e9, 0)
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	job := driver.Job{Resources: driver.Resources{TimeLimit: 3 * time.Hour}, Attempts: []driver.Attempt{
+		{Number: 1, Started: ago(9*time.Hour + 10*time.Minute), Ended: ago(9 * time.Hour)},
+		{Number: 2, Started: ago(160 * time.Minute), Suspended: 150 * time.Minute},
+	}}
+	if left, used := limitLeft(job, now), elapsed(job, now); left != 170*time.Minute || used != 20*time.Minute {
+		t.Errorf("%v are left until the limit and %v were used; want 2h50m and 20m", left, used)
+	}
+}
+
 func TestRestartsOfOthersUseUpNoBudget(t *testing.T) {
 	t.Parallel()
 	given := func(attempt int) []Entry {

@@ -299,8 +299,8 @@ func (p *reconciliation) allowance(attempt int) Allowance {
 	out.Time = p.job.Resources.TimeLimit
 	if limit := p.rec.Policy.Budget.Time; limit > 0 {
 		for _, a := range p.job.Attempts {
-			if a.Number < attempt && !a.Started.IsZero() && a.Ended.After(a.Started) {
-				limit -= a.Ended.Sub(a.Started)
+			if a.Number < attempt && !a.Ended.IsZero() {
+				limit -= runTime(a, p.now)
 			}
 		}
 		limit = max(limit, time.Second) // used up; 0 would mean unknown

@@ -49,9 +49,7 @@ func (p *reconciliation) state(ctx context.Context) (tuning.State, error) {
 	s.Regressed = append(s.Regressed, p.rec.Harmed...)
 	s.MemoryHeld = s.MemoryHeld || p.rec.KeepMemory
 	s.Joules, s.JoulesSource = p.rec.SpentJoules(site.EnforceModel)
-	if !p.rec.Started.IsZero() {
-		s.Elapsed = p.now.Sub(p.rec.Started)
-	}
+	s.Elapsed = elapsed(p.job, p.now)
 	if profile, ok := p.rec.Profiles[p.rec.Own.Key()]; ok {
 		s.Profile = &profile
 	} else if _, measured := tuning.Reference(trials); !measured {
@@ -130,6 +128,21 @@ func (p *reconciliation) startup() time.Duration {
 	return 0
 }
 
+// elapsed is how long the attempts ran in all. Time in the queue and suspended time do not count.
+func elapsed(job driver.Job, now time.Time) (sum time.Duration) {
+	for _, a := range job.Attempts {
+		sum += runTime(a, now)
+	}
+	return sum
+}
+
+func runTime(a driver.Attempt, now time.Time) time.Duration {
+	if a.Started.IsZero() {
+		return 0
+	}
+	return max(0, cmp.Or(a.Ended, now).Sub(a.Started)-a.Suspended)
+}
+
 func limitLeft(job driver.Job, now time.Time) time.Duration {
 	at := limit(job)
 	if at.IsZero() {
@@ -144,7 +157,7 @@ func limit(job driver.Job) time.Time {
 	if job.Resources.TimeLimit <= 0 || n == 0 {
 		return time.Time{}
 	}
-	return job.Attempts[n-1].Started.Add(job.Resources.TimeLimit)
+	return job.Attempts[n-1].Started.Add(job.Resources.TimeLimit + job.Attempts[n-1].Suspended)
 }
 
 // The first of a kind is never drawn, since all others learn from it.
