@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
 	"testing"
@@ -65,5 +66,40 @@ func TestARecordIsWhatTheStoreHolds(t *testing.T) {
 	}
 	if _, err := r.Load(t.Context(), "1"); !errors.Is(err, knowledge.ErrDamaged) {
 		t.Errorf("of what is no record: %v", err)
+	}
+}
+
+type listedJobs struct {
+	driver.Driver
+
+	jobs []driver.Job
+}
+
+func (l listedJobs) List(context.Context) ([]driver.Job, error) { return l.jobs, nil }
+
+// Some schedulers report a requeue as a submission.
+func TestTheReportHasTheTimeOfARequeuedJob(t *testing.T) {
+	t.Parallel()
+	_, r := stored(t)
+	at := func(s int64) time.Time { return time.Unix(s, 0) }
+	for _, id := range []driver.JobID{"requeued", "reused"} {
+		rec := &reconcile.Record{Identity: reconcile.Identity{Job: id, Submitted: at(1)}, Phase: reconcile.Ended, Course: reconcile.Course{Ended: at(7202), Runs: []reconcile.Run{{Attempt: 1}, {Attempt: 2}}}}
+		if err := r.Save(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	job := driver.Job{ID: "requeued", Submitted: at(3000), State: driver.Succeeded, Ended: at(7202), Resources: driver.Resources{Cores: 2}, Attempts: []driver.Attempt{
+		{Number: 1, Started: at(2), Ended: at(1802)}, {Number: 2, Started: at(5402), Ended: at(7202)},
+	}}
+	another := driver.Job{ID: "reused", Submitted: at(8000), State: driver.Pending}
+	d := &Daemon{records: r, services: &services{driver: listedJobs{jobs: []driver.Job{job, another}}}}
+	rows, err := d.reportRows(t.Context(), func(string) bool { return true }, at(9000))
+	if err != nil || len(rows) != 2 {
+		t.Fatal(rows, err)
+	}
+	for _, row := range rows {
+		if hours, known := row.CoreHours(), row.Job == "requeued"; known != (hours != nil) || known && *hours != 2 {
+			t.Errorf("%s: %v core-hours", row.Job, hours)
+		}
 	}
 }

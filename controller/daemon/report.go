@@ -70,7 +70,7 @@ func (d *Daemon) reportRows(ctx context.Context, may func(owner string) bool, no
 	for _, r := range records {
 		row := rowOf(r)
 		// A scheduler that starts to count again gives the id to another job.
-		if job, ok := known[r.Job]; ok && job.Submitted.Equal(r.Submitted) {
+		if job, ok := known[r.Job]; ok && r.Of(job) {
 			row = seen(row, job, now)
 		}
 		rows = append(rows, row)
