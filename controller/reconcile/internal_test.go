@@ -15,25 +15,28 @@ import (
 	"pitchpipe/driver"
 )
 
-// The control group is a fixed function of the job's id; over many jobs its share
+// The control group is a fixed function of the job's id and its hour; over many jobs its share
 // is the site's, within five standard deviations of a fair draw, for ids of every
-// form that schedulers give.
+// form that schedulers give, and for one id that is used again and again.
 func TestTheControlGroupHasTheShareThatTheSiteWants(t *testing.T) {
 	t.Parallel()
 	const jobs = 10_000
-	for _, form := range []string{"%d", "local-%06d", "job/%x/0"} {
+	for _, form := range []string{"%d", "local-%06d", "job/%x/0", "train"} {
 		for _, share := range []float64{0, 0.01, 0.1, 0.5, 0.9, 1} {
 			n := 0
 			for i := range jobs {
-				id := fmt.Sprintf(form, i)
-				first := drawn(id, share)
-				if first != drawn(id, share) {
+				id, at := form, time.Unix(int64(i)*3600+7, 0)
+				if strings.Contains(form, "%") {
+					id = fmt.Sprintf(form, i)
+				}
+				first := drawn(id, at, share)
+				if first != drawn(id, at.Add(20*time.Minute), share) {
 					t.Fatalf("%s: drawn and not drawn", id)
 				}
 				if first {
 					n++
 				}
-				if first && !drawn(id, min(1, share+0.05)) {
+				if first && !drawn(id, at, min(1, share+0.05)) {
 					t.Errorf("%s: drawn at %g and not at a larger share", id, share)
 				}
 			}

@@ -54,7 +54,7 @@ func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(
 		return none(reading.Reason)
 	}
 	rec := &Record{
-		Identity: Identity{Job: o.key(), Name: job.Name, Owner: job.Owner, Kind: reading.Kind},
+		Identity: Identity{Job: o.key(), Name: job.Name, Owner: job.Owner, Kind: reading.Kind, Submitted: o.At},
 		Phase:    Waiting,
 		Request:  Request{Policy: reading.Policy, Own: reading.Own},
 		Course:   Course{Total: reading.Policy.Progress.Total},
@@ -154,6 +154,7 @@ func (p *reconciliation) accept(ctx context.Context, o Offer) error {
 		Driver:   driver.Intent{ID: o.ID, Job: p.job.ID, Fingerprint: p.job.Fingerprint, Change: o.Change},
 		Decision: o.Decision, Made: o.At, Tried: true, Step: driver.StepStarted,
 	}
+	p.rec.Control = false // it was drawn in another hour
 	d := o.Decision
 	p.to(Changing, KnownKind, Entry{Reason: d.Reason, Decision: &d})
 	p.started(driver.Step{Kind: driver.StepStarted, Attempt: p.job.Attempt})

@@ -162,7 +162,7 @@ func limit(job driver.Job) time.Time {
 
 // The first of a kind is never drawn, since all others learn from it.
 func (p *reconciliation) draw(ctx context.Context) error {
-	if p.rec.Control || p.rec.Policy.Mode != tuning.Apply || !drawn(string(p.job.ID), p.services.Site(p.job).Control) {
+	if p.rec.Control || p.rec.Policy.Mode != tuning.Apply || !drawn(string(p.job.ID), p.rec.Submitted, p.services.Site(p.job).Control) {
 		return nil
 	}
 	if past, err := p.past(ctx); err != nil || len(past) == 0 {
@@ -172,10 +172,10 @@ func (p *reconciliation) draw(ctx context.Context) error {
 	return nil
 }
 
-// drawn is random over jobs, and always the same for one job.
-func drawn(id string, share float64) bool {
+// drawn is random over jobs, and always the same for one job. Users may give each run the same id.
+func drawn(id string, submitted time.Time, share float64) bool {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte("control/" + id))
+	_, _ = fmt.Fprintf(h, "control/%d/%s", submitted.Truncate(time.Hour).Unix(), id)
 	// FNV's high bits are weak for short keys; a multiply spreads them.
 	return float64((h.Sum64()*0x9e3779b97f4a7c15)>>11)/math.Pow(2, 53) < share
 }
