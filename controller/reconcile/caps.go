@@ -94,7 +94,7 @@ func (c *caps) restore(records []*Record) {
 			case r.Phase != Seen && r.Phase != Ignored:
 				x.kind = &r.Kind
 			}
-			if d, ok := r.tries(); ok {
+			if d := r.tries(); d != nil {
 				x.trying = &attempt{kind: r.Kind, settings: d.Settings, reason: d.Reason}
 			}
 			if d := r.probes(); d != nil {

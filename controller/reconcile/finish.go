@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -281,13 +282,7 @@ func (p *reconciliation) pauseIfHarmful(ctx context.Context, tried bool) error {
 }
 
 func endReason(s driver.State) tuning.Reason {
-	switch s { //nolint:exhaustive // the others failed
-	case driver.Succeeded:
-		return tuning.ReasonFinished
-	case driver.Cancelled:
-		return tuning.ReasonCancelled
-	case driver.Lost:
-		return tuning.ReasonLost
-	}
-	return tuning.ReasonFailed
+	return cmp.Or(map[driver.State]tuning.Reason{
+		driver.Succeeded: tuning.ReasonFinished, driver.Cancelled: tuning.ReasonCancelled, driver.Lost: tuning.ReasonLost,
+	}[s], tuning.ReasonFailed)
 }

@@ -129,19 +129,16 @@ func (r *Record) began() *tuning.Decision {
 	return nil
 }
 
-// tries is the decision for a live job to try a setting, now or later.
-func (r *Record) tries() (tuning.Decision, bool) {
+// tries is the decision for a live job to try a setting, now or later; nil: it tries none.
+func (r *Record) tries() *tuning.Decision {
 	d := r.began()
-	switch {
-	case r.Phase.Over():
-		return tuning.Decision{}, false
-	case r.Move != nil && r.Move.AtStart():
+	if r.Move != nil && r.Move.AtStart() {
 		d = &r.Move.Decision
 	}
 	if d == nil || !tries(d.Reason) {
-		return tuning.Decision{}, false
+		return nil
 	}
-	return *d, true
+	return d
 }
 
 func (p *reconciliation) end() tuning.End {

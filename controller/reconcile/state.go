@@ -97,27 +97,19 @@ func (p *reconciliation) gate() tuning.Reason {
 
 // The owner's settings count first.
 func epochSeconds(trials []tuning.Trial, current tuning.Settings) float64 {
-	if t, ok := tuning.Reference(trials); ok {
-		return t.Seconds
+	t, ok := tuning.Reference(trials)
+	if !ok {
+		t, _ = tuning.First(trials, func(t tuning.Trial) bool { return t.Settings.Equal(current) })
 	}
-	for _, t := range trials {
-		if t.Settings.Equal(current) {
-			return t.Seconds
-		}
-	}
-	return 0
+	return t.Seconds
 }
 
 // cost is the dearest restart of this job, else that of others, else the configured one.
 func (p *reconciliation) cost(known Recollection) time.Duration {
-	out := p.startup()
-	for _, c := range p.rec.RestartCosts {
-		out = max(out, c)
-	}
 	if len(p.rec.RestartCosts) == 0 {
-		out = max(out, cmp.Or(known.RestartCost, p.cfg.RestartCost))
+		return max(p.startup(), cmp.Or(known.RestartCost, p.cfg.RestartCost))
 	}
-	return out
+	return max(p.startup(), slices.Max(p.rec.RestartCosts))
 }
 
 // startup is how much longer the first epoch, which begins with the attempt, is than the second.

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"reflect"
@@ -32,7 +33,7 @@ const every = 10
 
 // Run feeds the queue until ctx ends.
 func (w *Watcher) Run(ctx context.Context) error {
-	resync := time.NewTicker(orElse(w.Resync, time.Minute))
+	resync := time.NewTicker(cmp.Or(max(w.Resync, 0), time.Minute))
 	defer resync.Stop()
 	for ctx.Err() == nil {
 		events, err := w.Source.Watch(ctx)
@@ -42,7 +43,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		w.lists = 0
 		w.list(ctx)
 		w.drain(ctx, events, resync.C)
-		_ = driver.Pause(ctx, orElse(w.Retry, time.Second)) // the loop looks whether ctx has ended
+		_ = driver.Pause(ctx, cmp.Or(max(w.Retry, 0), time.Second)) // the loop looks whether ctx has ended
 	}
 	return ctx.Err()
 }
@@ -85,11 +86,4 @@ func (w *Watcher) list(ctx context.Context) {
 		}
 	}
 	w.listed = listed
-}
-
-func orElse(d, fallback time.Duration) time.Duration {
-	if d <= 0 {
-		return fallback
-	}
-	return d
 }
