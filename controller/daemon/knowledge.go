@@ -83,10 +83,7 @@ func (r *services) known(ctx context.Context, obs []knowledge.Observation, now t
 			}),
 		})
 	}
-	r.mu.Lock()
-	model := r.model
-	r.mu.Unlock()
-	out.Model = modelOf(model)
+	out.Model = modelOf(r.model.Load())
 	return out
 }
 

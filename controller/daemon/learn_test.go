@@ -182,9 +182,7 @@ func TestAJobIsLearnedTogetherWithItsClassOrNotAtAll(t *testing.T) {
 	if now := model(t, store); now != was {
 		t.Errorf("the classes were\n%s\nand are\n%s", was, now)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if n := r.model.Strata[0].Runs; n != 1 {
+	if n := r.model.Load().Strata[0].Runs; n != 1 {
 		t.Errorf("classes of %d runs are used", n)
 	}
 }

@@ -69,7 +69,7 @@ type judged struct {
 // the profile under the owner's own settings, else of any.
 func (r *services) classOf(o knowledge.Observation) string {
 	r.mu.Lock()
-	model := r.model
+	model := r.model.Load()
 	known, ok := r.judged[o.ID]
 	r.mu.Unlock()
 	if model == nil || ok {
@@ -78,7 +78,7 @@ func (r *services) classOf(o knowledge.Observation) string {
 	known.class, known.strata = classIn(model, o), tuning.Each(o.Profiles, classify.KeyOf)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.model == model { // else another one came meanwhile
+	if r.model.Load() == model { // else another one came meanwhile
 		r.judged[o.ID] = known
 	}
 	return known.class
@@ -89,14 +89,14 @@ func (r *services) classOf(o knowledge.Observation) string {
 func (r *services) use(model *classify.Model) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.model == nil {
+	old := r.model.Swap(model)
+	if old == nil {
 		r.judged = map[string]judged{}
 	}
-	changed := model.Changed(r.model)
+	changed := model.Changed(old)
 	maps.DeleteFunc(r.judged, func(_ string, j judged) bool {
 		return slices.ContainsFunc(j.strata, func(key classify.Key) bool { return slices.Contains(changed, key) })
 	})
-	r.model = model
 }
 
 func classIn(model *classify.Model, o knowledge.Observation) string {
@@ -135,9 +135,7 @@ func (r *services) learn(ctx context.Context, o knowledge.Observation, node stri
 	}
 	r.refitting.Lock() // one at a time: each model follows from the one before
 	defer r.refitting.Unlock()
-	r.mu.Lock()
-	old := r.model
-	r.mu.Unlock()
+	old := r.model.Load()
 	model, err := classify.Refit(old, samplesOf(o), r.samples)
 	if err != nil {
 		return fmt.Errorf("fit the classes: %w", err)

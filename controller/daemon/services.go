@@ -8,6 +8,7 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"pitchpipe/controller/classify"
@@ -43,9 +44,9 @@ type services struct {
 	refitting sync.Mutex
 	mu        sync.Mutex
 	windows   map[windowKey]*attemptWindow
-	model     *classify.Model
-	judged    map[string]judged // by observation id
-	billings  map[string]billed // by partition
+	model     atomic.Pointer[classify.Model] // changed under mu, with judged; nil: none was fitted
+	judged    map[string]judged              // by observation id
+	billings  map[string]billed              // by partition
 }
 
 func (r *services) bind() reconcile.Services {
@@ -222,9 +223,7 @@ func (r *services) step(ctx context.Context, in driver.Intent) (driver.Step, tun
 }
 
 func (r *services) classify(p tuning.Profile) tuning.Class {
-	r.mu.Lock()
-	model := r.model
-	r.mu.Unlock()
+	model := r.model.Load()
 	if model == nil {
 		return tuning.Class{Reason: tuning.ReasonNoModel}
 	}
