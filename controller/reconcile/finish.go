@@ -151,7 +151,7 @@ func (p *reconciliation) finish(ctx context.Context) error {
 }
 
 // gone closes the record of a job that the scheduler forgot. A job whose end was not seen is
-// lost; if the tuner had changed it, the tuner pauses itself.
+// lost; if the tuner had changed it and it ended while this controller ran, the tuner pauses itself.
 func (p *reconciliation) gone(ctx context.Context) error {
 	if !p.rec.State.Ended() {
 		p.rec.State = driver.Lost
@@ -177,7 +177,9 @@ func (p *reconciliation) close(ctx context.Context, e Entry) error {
 	if p.rec.Reason == tuning.ReasonNone && p.measured == tuning.ReasonNoSamples && p.rec.Policy.Progress.IsSet() && e.Reason == tuning.ReasonNone {
 		p.rec.Reason = tuning.ReasonNoSamples
 	}
-	tried, why := p.rec.Move != nil && p.rec.Move.Tried, p.rec.Reason
+	why := p.rec.Reason
+	// One that ended unseen while no controller ran is lost by no move.
+	lost := p.job.State == driver.Lost && (p.rec.Move != nil && p.rec.Move.Tried || p.inMemory(p.rec.Job).seen && p.rec.touched())
 	p.countUnseen()
 	p.rec.Ended, p.rec.Move, e.Outcome = p.job.Ended, nil, p.rec.Outcome
 	p.to(Ended, JobEnded, e)
@@ -188,7 +190,7 @@ func (p *reconciliation) close(ctx context.Context, e Entry) error {
 	p.mu.Lock()
 	delete(p.jobs, p.rec.Job)
 	p.mu.Unlock()
-	return p.pauseIfHarmful(ctx, tried)
+	return p.pauseIfHarmful(ctx, lost)
 }
 
 func (p *reconciliation) learn(ctx context.Context) error {
@@ -262,9 +264,9 @@ func (p *reconciliation) killed() bool {
 	return (p.job.State == driver.MemoryExceeded || p.job.State == driver.TimeExceeded) && p.diedTuned()
 }
 
-func (p *reconciliation) pauseIfHarmful(ctx context.Context, tried bool) error {
+func (p *reconciliation) pauseIfHarmful(ctx context.Context, lost bool) error {
 	why := ""
-	if p.job.State == driver.Lost && (tried || p.rec.touched()) {
+	if lost {
 		why = fmt.Sprintf("job %s was lost after it had been moved", p.rec.Job)
 	} else if p.rec.harmful() {
 		n := p.caps.regressed(p.rec.Job, p.rec.OverAt(), p.services.Cleared())

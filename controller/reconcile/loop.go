@@ -65,6 +65,7 @@ type Loop struct {
 
 // inMemory is what is kept of a live job only in memory. One worker at a time uses it.
 type inMemory struct {
+	seen      bool           // its scheduler showed it since this controller began
 	outlook   driver.Outlook // as the scheduler last said
 	outlookAt time.Time
 	listening int       // the attempt whose listener was last checked

@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,6 +46,7 @@ func TestAPauseThatWasLiftedForgivesWhatCameBefore(t *testing.T) {
 
 func TestAJobThatItsSchedulerForgotIsLost(t *testing.T) {
 	t.Parallel()
+	moved := func(r *reconcile.Record) bool { return len(r.Restarts) == 1 && r.Move == nil }
 	for _, tc := range []struct {
 		name   string
 		decide func(tuning.State) tuning.Decision
@@ -52,6 +54,7 @@ func TestAJobThatItsSchedulerForgotIsLost(t *testing.T) {
 		reason tuning.Reason
 		pauses int
 	}{
+		{"it had been moved, and ended while no controller ran", probeThenMove, moved, tuning.ReasonLost, 0},
 		{"it had been moved", probeThenMove, func(r *reconcile.Record) bool { return len(r.Restarts) == 1 }, tuning.ReasonLost, 1},
 		{"it had been probed", probeThenMove, func(r *reconcile.Record) bool { return len(r.Probed) == 1 }, tuning.ReasonLost, 1},
 		{
@@ -72,6 +75,9 @@ func TestAJobThatItsSchedulerForgotIsLost(t *testing.T) {
 				w.decide = tc.decide
 				id := w.mustSubmit(t, "train", usual)
 				w.until(t, id, tc.until)
+				if strings.Contains(tc.name, "no controller ran") {
+					w.restart()
+				}
 				w.fault(sim.OpGet, driver.ErrNotFound)
 				if err := w.drive(id); err != nil {
 					t.Fatal(err)

@@ -125,6 +125,7 @@ func (p *reconciliation) look(ctx context.Context, id driver.JobID) (done bool, 
 	}
 	switch {
 	case err == nil:
+		p.inMemory(id).seen = true
 	case errors.Is(err, driver.ErrNotFound) && p.rec != nil:
 		return true, p.gone(ctx)
 	case errors.Is(err, driver.ErrNotFound):
