@@ -19,7 +19,7 @@ type Driver interface {
 	// Name is the scheduler's name: local, sim, slurm, nomad.
 	Name() string
 
-	// Capabilities tells what the scheduler can do.
+	// Capabilities reports what the scheduler can do.
 	Capabilities() Capabilities
 
 	// Start creates a job. Repeated with the same request id it returns the job
@@ -38,7 +38,7 @@ type Driver interface {
 	// change, ErrUnsupported, ErrDenied or ErrNoRoom with the reason when not.
 	Check(ctx context.Context, intent Intent) error
 
-	// Outlook tells what the scheduler expects for the job if it were restarted now.
+	// Outlook reports what the scheduler expects for the job if it restarts now.
 	// A scheduler that cannot tell, or whose job has ended, returns the zero Outlook.
 	Outlook(ctx context.Context, id JobID) (Outlook, error)
 
@@ -93,7 +93,7 @@ type Billing struct {
 	Whole          bool // its jobs get whole nodes, whatever they ask for
 }
 
-// Capabilities tells what a scheduler can do to a job.
+// Capabilities are what a scheduler can do to a job.
 type Capabilities struct {
 	Env    bool // a restart can carry other environment variables
 	Args   bool // a restart can carry other command-line arguments
@@ -199,7 +199,7 @@ type Intent struct {
 	Discard bool `json:"discard,omitempty"`
 }
 
-// StepKind tells where an Advance left the job.
+// StepKind says where an Advance left the job.
 type StepKind string
 
 // The steps. Started, Finished, Superseded, NoRoom and Abandoned end an intent. An intent

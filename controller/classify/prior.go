@@ -19,7 +19,7 @@ type Prior struct {
 // its lines of progress would tell it from the very same program with more to do.
 func Priors() []Prior {
 	return []Prior{
-		{"minor_faults", 0.4, 1, 500, "of what allocates all the time; what starts, grows or collects now and then stays below the floor"},
+		{"minor_faults", 0.4, 1, 500, "high if it allocates all the time; starts, growth and garbage collection stay below the floor"},
 		{"major_faults", 1, 0.25, 0, "rare, and a cold page cache looks the same in any kind"},
 		{"context_switches", 0.7, 1, 0, "half to one log unit"},
 		{"voluntary_ratio", 0.8, 0.5, 0, "noise of both rates; the same voluntary switches count above"},
@@ -29,7 +29,7 @@ func Priors() []Prior {
 		{"read_chars", 1, 1, 1e5, "near constant for what computes, by many log units more for what reads"},
 		{"write_chars", 1, 0.5, 1e5, "progress lines and checkpoints move it"},
 		{"read_bytes", 2, 0.25, 0, "a warm page cache hides it"},
-		{"write_bytes", 2, 0.25, 0, "written back whenever the kernel likes"},
+		{"write_bytes", 2, 0.25, 0, "the kernel decides when to write back"},
 		{"rss", 1, 0.25, 0, "depends mostly on the size of the input"},
 		{"rss_growth", 0.3, 0.25, 0, "garbage collection makes it swing"},
 		{"threads_per_core", 0.4, 0.25, 0, "run-times keep threads that sleep"},

@@ -35,7 +35,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 
 	gauge("leader", "1 where this controller leads, 0 where it stands by for another.", truth(c.d.candidate.leads() == nil))
 	gauge("controller_pauses", "Pauses in force.", float64(len(c.d.pauses.list())))
-	exporters := family(prometheus.GaugeValue, "controller_exporters", "Exporters of nodes that were asked lately, by how they took it.", "state")
+	exporters := family(prometheus.GaugeValue, "controller_exporters", "Node exporters asked recently, by their answer.", "state")
 	for state, n := range c.d.nodes.Count() {
 		exporters(float64(n), state)
 	}

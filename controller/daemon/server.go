@@ -25,8 +25,8 @@ var (
 	errDenied = errors.New("only the job's owner or root may do this")
 	errInput  = errors.New("invalid request")
 
-	errUsersSubmit = errors.New("the job file is valid, and its user submits it")
-	errUsersStop   = errors.New("this controller has no right to stop the job, and its user has")
+	errUsersSubmit = errors.New("the job file is valid, but its user must submit it")
+	errUsersStop   = errors.New("this controller may not stop the job, but its user may")
 )
 
 // request is one call of the API by a known caller.

@@ -187,7 +187,7 @@ func (r *services) billing(ctx context.Context, partition string) (driver.Billin
 	}
 	b, err := biller.Billing(ctx, partition)
 	if err != nil {
-		r.log.Warn("what the scheduler bills is not known", "partition", partition, "error", err)
+		r.log.Warn("the scheduler's billing is unknown", "partition", partition, "error", err)
 		return last.Billing, known
 	}
 	r.mu.Lock()

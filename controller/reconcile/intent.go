@@ -61,7 +61,7 @@ func (p *reconciliation) waiting(ctx context.Context) error {
 	p.again = p.patience()
 	if p.job.NotBefore.After(p.now) && p.services.Release != nil {
 		if err := p.services.Release(ctx, p.job.ID); err != nil { // it begins by itself
-			p.cfg.Log.Warn("the wait for the tuner goes on although nothing is changed", "job", p.rec.Job, "error", err)
+			p.cfg.Log.Warn("a job that stays unchanged could not be released", "job", p.rec.Job, "error", err)
 		}
 	}
 	return nil

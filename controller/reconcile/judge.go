@@ -199,7 +199,7 @@ func (p *reconciliation) total(ctx context.Context) *tuning.Toll {
 	}
 	known, err := p.recall(ctx, p.rec.Policy, p.services.Site(p.job))
 	if err != nil {
-		p.cfg.Log.Warn("what its kind takes untuned is unknown", "job", p.rec.Job, "error", err)
+		p.cfg.Log.Warn("the untuned time of its kind is unknown", "job", p.rec.Job, "error", err)
 	}
 	return p.toll(p.trials(), known.KindSeconds)
 }

@@ -185,7 +185,7 @@ func (p *reconciliation) foresee(ctx context.Context, s *tuning.State) {
 		if err != nil {
 			answer = driver.Outlook{}
 			if !errors.Is(err, driver.ErrUnsupported) {
-				p.cfg.Log.Warn("what a restart would meet is unknown", "job", p.rec.Job, "error", err)
+				p.cfg.Log.Warn("the wait that a restart faces is unknown", "job", p.rec.Job, "error", err)
 			}
 		}
 		m.outlook, m.outlookAt = answer, p.now

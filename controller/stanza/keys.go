@@ -172,7 +172,7 @@ func Keys() []Key {
 			Meaning: "The job reports its epochs to the exporter's socket itself.",
 			example: bare("true"), field: func(s *subject) any { return &s.Progress.Report },
 		},
-		integer("progress", "total", "", 1, "50", "The epochs in all, where no line says it.", "", func(s *subject) any { return &s.Progress.Total }),
+		integer("progress", "total", "", 1, "50", "The total epochs, if no output line has them.", "", func(s *subject) any { return &s.Progress.Total }),
 		{
 			Block: "quality", Name: "direction", Type: TypeWord, Words: []string{"max", "min"},
 			Meaning:   "Whether more or less of the quality is better; needed.",
@@ -232,7 +232,7 @@ func Keys() []Key {
 		integer("budget", "restarts", "2", 0, "2", "How often the job may be moved or rolled back.", "", func(s *subject) any { return &s.Budget.Restarts }),
 		integer("budget", "probes", "4", 0, "4", "How many settings may be tried on the early epochs.", "", func(s *subject) any { return &s.Budget.Probes }),
 		integer("budget", "returns", "0", 0, "6", "How many whole runs of this kind of job may use a setting that is not yet known to be better, so that later runs profit. "+
-			"A job that cannot be moved is tuned in this way. 0: only what is known is used.",
+			"A job that cannot be moved is tuned in this way. 0: only known settings are used.",
 			"", func(s *subject) any { return &s.Budget.Returns }),
 		{
 			Block: "search", Name: "method", Type: TypeWord, Default: string(tuning.DefaultMethod), Words: words(tuning.SearchMethods()),
@@ -269,7 +269,7 @@ func Keys() []Key {
 			Meaning: "How system knobs and knobs with quality=same are treated: tuned inside the epochs of the trials, searched like hyperparameters (memory is not), or left as they are.",
 			example: string(tuning.Pipelined), field: func(s *subject) any { return (*string)(&s.search.System) },
 		},
-		integer("search", "failures", "", 1, "5", "The search ends when more trials than these failed; by default a quarter of them, and 3 at least.",
+		integer("search", "failures", "", 1, "5", "The search ends when more trials than this failed; by default a quarter of all, and at least 3.",
 			"maxFailedTrialCount max_restarts max_failures", func(s *subject) any { return &s.search.Failures }),
 		{
 			Block: "search", Name: "energy", Type: TypeEnergy, Allowed: "an amount of energy above 0 with its unit, such as 2MJ or 0.5kWh",
@@ -289,7 +289,7 @@ func Keys() []Key {
 		integer("action", "max", "1", 1, "2",
 			"How often one run can take the action. The settings file holds the total number of times to take it.", "", func(s *subject) any { return &s.action.Max }),
 		integer("action", "explore", "0", 0, "2",
-			"How many runs of this kind may take the action, in their first half, before any showed what it brings. 0: only what is known is used.", "",
+			"How many runs of this kind may take the action, in their first half, before its effect is known. 0: none.", "",
 			func(s *subject) any { return &s.action.Explore }),
 	}
 }

@@ -12,9 +12,9 @@ func Reference() string {
 	var b strings.Builder
 	b.WriteString(`# The tuning stanza
 
-This page is generated from the table of keys that the stanza is judged by. In a Nomad job file the keys stand in a
-` + "`tuning`" + ` block of the job or the group, and blocks in braces; in a batch script they stand in ` + "`#TUNE`" + ` lines before the
-first command, one block a line, and several lines for one block add up.
+This page is generated from the table of keys that checks the stanza. A Nomad job file has the keys in a
+` + "`tuning`" + ` block of the job or the group, with nested blocks. A batch script has them in ` + "`#TUNE`" + ` lines before the
+first command: one block per line, and lines of the same block are merged.
 `)
 	for _, block := range Blocks() {
 		title, prefix := "The top level", "#TUNE "
@@ -48,8 +48,8 @@ func blockMeaning(block string) string {
 	case "knob":
 		return "One thing that may be set. cores, memory, threads, gpus and power_limit are known to the tuner; every other\n" +
 			"name needs exactly one of env, arg and live, and is a hyperparameter unless it says quality = \"same\". A knob has\n" +
-			"values, or min and max, or follows another knob. Under Slurm memory is lowered only before a start, and where\n" +
-			"a kill for it can be taken back. No knob is a time limit: it stays its owner's everywhere."
+			"values, or min and max, or follows another knob. Under Slurm memory is lowered only before a start, and\n" +
+			"only if a job killed for it can run again. No knob sets the time limit."
 	case "progress":
 		return "How the job says that an epoch ended: pattern or report is needed."
 	case "quality":
@@ -59,21 +59,21 @@ func blockMeaning(block string) string {
 		return "Which epochs the job is judged by."
 	case "checkpoint":
 		return "How the job is asked to save; exit or done is needed. Without this block a running job is never touched.\n" +
-			"A job that prints the line of done should then wait to be put back, and go on if it is not: if it works\n" +
-			"on, it may end just before that, and does again what it did since it saved."
+			"A job that prints the line of done should then wait to be requeued, and go on if it is not. One that works on\n" +
+			"may end just before the requeue, and then repeats its work since it saved."
 	case "search":
 		return "A search for hyperparameters: `pitchpipe search run FILE` runs many trials of the job file, and compares them by the\n" +
 			"quality, or by the loss where there is no quality block. Submitted by itself the job is one job, and this block\n" +
 			"is ignored. With this block mode is by default apply where system is pipelined, else observe."
 	case "action":
 		return "Something that the job can do to itself between two epochs, such as to widen its network. After an epoch the tuner may\n" +
-			"ask for it through the file that PITCHPIPE_SETTINGS names, whose settings count how often each action is to have\n" +
-			"been taken since the job began: {\"widen\": 1}. The job reads it before each epoch and takes what is missing; one that\n" +
-			"starts from a checkpoint counts what it took before that. It is asked only if runs of its kind with the action ended\n" +
-			"better than undisturbed ones, with as much time left; needs a quality block. Under Nomad it is\n" +
-			"never asked; under Slurm the site's task prolog names the file, which may not be there before the first request."
+			"ask for it through the file that PITCHPIPE_SETTINGS names. The file holds how often each action should have been\n" +
+			"taken since the job began: {\"widen\": 1}. The job reads it before each epoch and takes the missing actions; after a\n" +
+			"restart it counts those before its checkpoint. An action is requested only if runs of its kind with it ended\n" +
+			"better than those without, with as much time left; it needs a quality block. Under Nomad no action is\n" +
+			"requested; under Slurm the site's task prolog names the file, which may not exist before the first request."
 	case "budget":
-		return "What tuning may cost over all attempts. Its end stops tuning, never the job."
+		return "What tuning may cost over all attempts. Once it is used up, only tuning stops."
 	}
 	return "What the job is tuned for, and how far."
 }

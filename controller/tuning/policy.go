@@ -208,7 +208,7 @@ func doublings(lo, hi float64, n int) []Value {
 	return out
 }
 
-// Progress tells how a job says that an epoch ended.
+// Progress specifies how a job reports the end of an epoch.
 type Progress struct {
 	Pattern string `json:"pattern,omitempty"` // regular expression with groups epoch, total, loss, quality
 	File    string `json:"file,omitempty"`    // where the lines are; empty = the job's output
@@ -240,13 +240,13 @@ func (q Quality) Reaches(v float64) bool {
 	return v >= *q.Target
 }
 
-// ProfileSpec tells which epochs make the profile.
+// ProfileSpec selects the epochs of the profile.
 type ProfileSpec struct {
 	WarmupEpochs int `json:"warmup_epochs"`
 	Epochs       int `json:"epochs"`
 }
 
-// Checkpoint tells how a job is asked to save and leave.
+// Checkpoint specifies how a job is asked to save and leave.
 type Checkpoint struct {
 	Signal string        `json:"signal"`         // with SIG
 	Grace  time.Duration `json:"grace"`          // after this the move is abandoned and the job runs on

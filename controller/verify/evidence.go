@@ -169,7 +169,7 @@ func (in Input) estimate(m measure, alpha float64) estimate {
 	return symmetricPairs(pairs, alpha)
 }
 
-// why tells what is missing where nothing could be compared.
+// why says what is missing if nothing could be compared.
 func (in Input) why() tuning.Reason {
 	for _, side := range in.sides() {
 		if slices.ContainsFunc(side, func(e tuning.Epoch) bool { return e.Polluted && !e.Warmup }) {

@@ -13,7 +13,7 @@ import (
 // JudgeChange refuses what no driver could give a job.
 func JudgeChange(c driver.Change) error {
 	if c.Cores < 0 || c.MemoryBytes < 0 || c.TimeLimit < 0 {
-		return fmt.Errorf("a change to less than nothing: %w", driver.ErrInvalid)
+		return fmt.Errorf("a change to a negative amount: %w", driver.ErrInvalid)
 	}
 	if err := jobfile.CheckValues(c.Env, c.Args, c.Live); err != nil {
 		return fmt.Errorf("%w: %w", err, driver.ErrInvalid)

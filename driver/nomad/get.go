@@ -93,9 +93,9 @@ func (d *Driver) get(ctx context.Context, id driver.JobID) (*facts, driver.Job, 
 	if f.rec == nil {
 		// Nothing is the driver's own to do.
 	} else if acted, err := d.settle(ctx, f); errors.Is(err, ErrNotLeading) {
-		d.cfg.Logger.Debug("what is to be done is the leader's to do", "job", string(id), "error", err)
+		d.cfg.Logger.Debug("only the leader takes the driver's own steps", "job", string(id), "error", err)
 	} else if err != nil {
-		d.cfg.Logger.Warn("what is the driver's own to do is not done yet", "job", string(id), "error", err)
+		d.cfg.Logger.Warn("the driver's own step failed; it is retried", "job", string(id), "error", err)
 	} else if acted {
 		d.acted(id)
 		if f, err = d.observe(ctx, id); err != nil {

@@ -32,7 +32,7 @@ type facts struct {
 	blocked *api.Evaluation
 }
 
-// whose is who registered the present version of a job.
+// whose says who registered the present version of a job.
 type whose int
 
 const (

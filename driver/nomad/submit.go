@@ -15,7 +15,7 @@ import (
 	"pitchpipe/driver/nomad/spec"
 )
 
-// Beginning is a change with which a job may be registered, and the intent that it is of.
+// Beginning is a change that a job may be registered with, and its intent.
 type Beginning struct {
 	Intent string
 	Change driver.Change

@@ -55,7 +55,7 @@ func (d *Driver) redo(ctx context.Context, j parse.Job, r *Record) (bool, error)
 		return false, err
 	}
 	if err != nil {
-		d.cfg.Logger.Warn("what slurmctld forgot cannot be given again", "job", string(r.Job), "error", err)
+		d.cfg.Logger.Warn("cannot restore a size that slurmctld forgot", "job", string(r.Job), "error", err)
 		return false, nil
 	}
 	d.cfg.AfterStep("redone")
@@ -92,7 +92,7 @@ func (d *Driver) settle(ctx context.Context, j parse.Job, r *Record) error {
 		if err = d.resume(ctx, j, r); !errors.Is(err, driver.ErrDenied) {
 			return err
 		}
-		d.cfg.Logger.Warn("a job that saved is not ours to let go", "job", string(r.Job), "error", err)
+		d.cfg.Logger.Warn("cannot release a job that saved", "job", string(r.Job), "error", err)
 	}
 	if late == nil || !special && j.Restarts <= late.Restarts {
 		return nil

@@ -110,13 +110,13 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *Record, c driv
 	case len(c.Args) > 0:
 		return fmt.Errorf("the command line is inside the script, which Slurm does not change: %w", driver.ErrUnsupported)
 	case len(c.Env)+len(c.Live) > 0 && !d.cfg.TaskProlog:
-		return fmt.Errorf("a job that is put back into the queue keeps its environment; the site's TaskProlog could change that and is not known to be ours: %w",
+		return fmt.Errorf("a requeued job keeps its environment, and slurm.task_prolog does not say that the site runs Pitchpipe's task prolog: %w",
 			driver.ErrUnsupported)
 	case len(c.Env)+len(c.Live) > 0 && !slurmctl.HasStanza(j) && r.Request != "" && !exported(t.export):
-		return fmt.Errorf("the TaskProlog sets nothing for a job that is not marked, and its option --export keeps the mark from it; add ALL to that option, or let the site's job_submit plugin mark it: %w",
+		return fmt.Errorf("the task prolog serves only marked jobs, and this job's --export drops the mark; add ALL to --export, or let the site's submission plugin mark it: %w",
 			driver.ErrUnsupported)
 	case len(c.Env)+len(c.Live) > 0 && !slurmctl.HasStanza(j) && r.Request == "" && !slurmctl.Says(j.Comment, slurmctl.Marked):
-		return fmt.Errorf("the TaskProlog sets nothing for a job that is not marked; submit it with pitchpipe run, or let the site's job_submit plugin mark it: %w",
+		return fmt.Errorf("the task prolog serves only marked jobs; submit the job with pitchpipe run, or let the site's submission plugin mark it: %w",
 			driver.ErrUnsupported)
 	case c.Cores > 0 && whole(j):
 		return fmt.Errorf("it has its node to itself (--exclusive), however many cores it asks for: %w", driver.ErrUnsupported)
@@ -179,8 +179,8 @@ func (d *Driver) judgeMove(ctx context.Context, j parse.Job, in driver.Intent) e
 		return err
 	}
 	if !conf.Requeues(cp.Exit) {
-		return fmt.Errorf("a job that leaves with status %d has ended here, and its dependants with it, since neither RequeueExitHold nor RequeueExit of this cluster names it; "+
-			"let the job say that it saved and go on (checkpoint done=...): %w", cp.Exit, driver.ErrUnsupported)
+		return fmt.Errorf("a job that exits with status %d fails here, for its dependants too: neither RequeueExit nor RequeueExitHold of this cluster names the status; "+
+			"print a line and keep running instead (checkpoint done=...): %w", cp.Exit, driver.ErrUnsupported)
 	}
 	return nil
 }

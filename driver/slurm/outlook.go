@@ -65,7 +65,7 @@ const longest = 365 * 24 * time.Hour
 // can tell.
 func (d *Driver) wait(ctx context.Context, j parse.Job) (*time.Duration, string, error) {
 	if len(j.Picky) > 0 {
-		return nil, "others may be given its room, and Slurm cannot be asked when there is some for " + strings.Join(j.Picky, ", "), nil
+		return nil, "others may take its room, and Slurm predicts no start for a job with " + strings.Join(j.Picky, ", "), nil
 	}
 	start, err := d.expected(ctx, j)
 	if err != nil && ctx.Err() != nil {
@@ -73,7 +73,7 @@ func (d *Driver) wait(ctx context.Context, j parse.Job) (*time.Duration, string,
 	}
 	if err != nil {
 		d.cfg.Logger.Debug("when a job would start is not known", "job", string(nameOf(j)), "error", err)
-		return nil, "others may be given its room, and Slurm does not tell when a job of its size would start", nil
+		return nil, "others may take its room, and Slurm predicts no start for a job of its size", nil
 	}
 	return new(min(max(time.Until(start), 0), longest)), "", nil
 }

@@ -206,7 +206,7 @@ func (d *Driver) free(ctx context.Context, j parse.Job, r *Record) error {
 			return nil //nolint:nilerr // the next call tries again
 		}
 		if err != nil {
-			d.cfg.Logger.Warn("a wait that is over is not ours to end", "job", string(r.Job), "error", err)
+			d.cfg.Logger.Warn("cannot end a wait that is over", "job", string(r.Job), "error", err)
 		}
 	}
 	r.Delayed = false

@@ -69,7 +69,7 @@ func Heading(f Facts) string {
 	case f.SocketErr != nil:
 		return fmt.Sprintf("No exporter answers: judged with this shell's rights: %s. Those of the packaged service differ.", who)
 	case f.Flags:
-		return fmt.Sprintf("Judged with this shell's rights, %s, and the flags that were given; an exporter answers on %s, and without flags it is examined.", who, f.Socket)
+		return fmt.Sprintf("Judged with this shell's rights, %s, and the given flags; without flags doctor examines the exporter on %s.", who, f.Socket)
 	default:
 		return fmt.Sprintf("Judged with this shell's rights: %s. The exporter that answers on %s is too old to say what it may.", who, f.Socket)
 	}
@@ -97,7 +97,7 @@ func Examine(f Facts) []Finding {
 		out = append(out, source(s, f))
 	}
 	const (
-		legacy = "on this host Slurm and Nomad make v1 cgroups, and perf looks in another tree: their jobs have accounting alone"
+		legacy = "Slurm and Nomad make v1 cgroups here, and perf reads another tree: their jobs get only accounting counters"
 		begin  = "jobs begin at 0 joules, and what they used of their budgets is forgotten, whenever the exporter is restarted"
 	)
 	uncounted, now := some(f.Uncounted), ""
@@ -134,7 +134,7 @@ func Examine(f Facts) []Finding {
 			answer{f.Hybrid, Limited, legacy + now, "--perf.leaf"},
 			answer{
 				uncounted != "", Limited, "the cgroups of " + uncounted + " are not where perf looks",
-				"systemctl restart pitchpipe-exporter after the hierarchies of cgroups were changed; else this is for pitchpipe's authors",
+				"systemctl restart pitchpipe-exporter if the cgroup hierarchies changed; else report it to Pitchpipe's authors",
 			},
 			answer{true, Works, "their cgroups are where perf looks", ""},
 		),

@@ -174,8 +174,8 @@ func TestTheHeadingSaysWhoseRightsAreJudged(t *testing.T) {
 	for want, change := range map[string]func(*doctor.Facts){
 		"The exporter that answers on /run/s, with its rights: user 0, cap_perfmon": func(f *doctor.Facts) { f.Running, f.Exporter.Capabilities = true, []string{"cap_perfmon"} },
 		"No exporter answers: judged with this shell's rights: user 0, no capab":    func(f *doctor.Facts) { f.SocketErr = errors.New("refused") },
-		"and the flags that were given":                                             func(f *doctor.Facts) { f.Flags = true },
-		"too old to say":                                                            func(*doctor.Facts) {},
+		"and the given flags": func(f *doctor.Facts) { f.Flags = true },
+		"too old to say":      func(*doctor.Facts) {},
 	} {
 		if got := doctor.Heading(facts(change)); !strings.Contains(got, want) {
 			t.Errorf("%q does not say %q", got, want)

@@ -64,7 +64,7 @@ func parseState(data []byte, err error) (s State, _ error) {
 		err = json.Unmarshal(data, &s)
 	}
 	if err == nil && s.Version != stateVersion {
-		err = fmt.Errorf("it is of version %d, want %d", s.Version, stateVersion)
+		err = fmt.Errorf("it has version %d, want %d", s.Version, stateVersion)
 	}
 	for _, j := range s.Jobs {
 		const rounding = 1e-3

@@ -56,7 +56,7 @@ func TestAnActionIsTriedOnceAndTakenOnceItIsKnownToHelp(t *testing.T) {
 	if err := os.WriteFile(file, []byte(widening), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	reasons := []string{"is compared", "its owner allows one more try", "ended better than undisturbed ones"}
+	reasons := []string{"is compared", "its owner allows one more try", "ended better than those without it"}
 	var fits [3]float64
 	for i := range fits {
 		id := strings.TrimSpace(s.ok("run", file, "--dir", s.dir))
@@ -82,7 +82,7 @@ func TestAnActionIsTriedOnceAndTakenOnceItIsKnownToHelp(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := s.ok("explain", "-v", id)
-		if i > 0 && (!strings.Contains(text, reasons[i]) || !strings.Contains(text, "asked to take widen=")) {
+		if i > 0 && (!strings.Contains(text, reasons[i]) || !strings.Contains(text, "asked to bring its actions to widen=")) {
 			t.Errorf("explain of run %d does not say %q:\n%s", i, reasons[i], text)
 		}
 		for _, r := range told[api.Story](s, "explain", id, "--replay").Replays {

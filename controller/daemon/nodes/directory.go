@@ -62,14 +62,14 @@ func (d *directory) addresses(ctx context.Context, key string) ([]string, error)
 		case len(at) > 0:
 			return at, nil
 		case ready == nil && err != nil:
-			return nil, fmt.Errorf("%w: where the exporter of node %s is: %w", api.ErrUnavailable, key, err)
+			return nil, fmt.Errorf("%w: look up the exporter of node %s: %w", api.ErrUnavailable, key, err)
 		case ready == nil:
 			return nil, fmt.Errorf("%w: the exporter of node %s is not registered as %s", api.ErrUnavailable, key, d.finder)
 		}
 		select {
 		case <-ready:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: where the exporter of node %s is, by %s: %w", api.ErrUnavailable, key, d.finder, ctx.Err())
+			return nil, fmt.Errorf("%w: look up the exporter of node %s by %s: %w", api.ErrUnavailable, key, d.finder, ctx.Err())
 		}
 	}
 }

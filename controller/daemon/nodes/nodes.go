@@ -70,7 +70,7 @@ func New(cfg Config) (*Exporters, error) {
 		}
 	}
 	if cfg.Pattern != "" && cfg.Find != nil {
-		return nil, fmt.Errorf("%w: exporters that are found, and %q", ErrPattern, cfg.Pattern)
+		return nil, fmt.Errorf("%w: %q with exporter.discovery", ErrPattern, cfg.Pattern)
 	}
 	if e.byTLS() {
 		var err error
@@ -249,7 +249,7 @@ func (e *Exporters) common() (api.Node, error) {
 			return api.Node{MachineKind: k.machine, Cores: k.cores, EnergySource: k.energy}, nil
 		}
 	}
-	return api.Node{}, fmt.Errorf("%w: it is open where the job will run, and %d kinds of machines are known", ErrNode, len(e.kinds))
+	return api.Node{}, fmt.Errorf("%w: the job has no node yet, and %d kinds of machines are known", ErrNode, len(e.kinds))
 }
 
 func (e *Exporters) key(node string) string {

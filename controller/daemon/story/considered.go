@@ -44,8 +44,8 @@ func left(f *tuning.Forecast) []string {
 		text += fmt.Sprintf(" and %s (%s; %s)", report.Joules(f.Joules.Value), span(*f.Joules, report.Joules), f.JoulesSource)
 	}
 	text += map[tuning.Basis]string{
-		tuning.BasisOwn:     " under its owner's settings, by " + number(float64(f.Measured), "epoch") + " measured there",
-		tuning.BasisPresent: " under the present settings, by " + number(float64(f.Measured), "epoch") + " measured there",
+		tuning.BasisOwn:     " under its owner's settings, from " + number(float64(f.Measured), "epoch") + " measured there",
+		tuning.BasisPresent: " under the present settings, from " + number(float64(f.Measured), "epoch") + " measured there",
 		tuning.BasisKind:    " under its owner's settings, as the last such job took",
 	}[f.Basis]
 	out := []string{text}

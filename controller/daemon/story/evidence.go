@@ -21,13 +21,13 @@ func sentences() map[string]string {
 
 		"remaining_seconds": "its remaining epochs take about {time}", "allotted_seconds": "with the cores that it gets, about {time}", "predicted_saving_seconds": "predicted to save {time}",
 		"predicted_saving_share": "the response model expects it to save {share} of each epoch",
-		"log_time_beside":        "its epochs take {times} of an earlier run with {text}",
+		"log_time_beside":        "its epochs take {times} as long as in an earlier run with {text}",
 		"restart_cost_seconds":   "restarting it costs about {time}", "saving_at_least_seconds": "in nine of ten cases at least {time}",
-		"queue_wait_seconds": "it would wait about {time} in the queue", "closed_in_seconds": "its nodes are taken in {time}",
-		"closed_by": "by the reservation or maintenance {text}", "reserve_seconds": "the site wants {time} left before that",
+		"queue_wait_seconds": "it would wait about {time} in the queue", "closed_in_seconds": "its nodes are unavailable in {time}",
+		"closed_by": "because of reservation or maintenance {text}", "reserve_seconds": "the site wants {time} left before that",
 		"limit_left_seconds": "its time limit is reached in {time}", "margin": "the saving must be {short} times the cost",
 		"epoch_seconds": "an epoch takes {time}", "kind_untuned_epoch_seconds": "untuned, jobs of its kind took {time} an epoch",
-		"kind_untuned_runs": "seen in {count untuned run}", "doubted_above_seconds": "more than {time} an epoch is doubtful",
+		"kind_untuned_runs": "seen in {count untuned run}", "doubted_above_seconds": "above {time} an epoch tuning is in doubt",
 		"epochs_left": "{count epoch} left, too few to see whether it helps", "epochs_measured": "measured over {count epoch}",
 		"disturbed_epochs": "other work disturbed {count epoch}", "known_setting": "that setting is {text}",
 		"known_log_ratio": "the best setting known changed the objective by {percent}", "known_runs": "seen in {count run}",
@@ -47,19 +47,19 @@ func sentences() map[string]string {
 		"pairs": "from {count pair of epochs}", "best": "best so far: {text}", "best_log_ratio": "the best setting changes its objective by {percent}",
 		"best_standard_error": "give or take {spread}", "settings_tried": "{count setting} measured, its own included", "knob": "the knob is {text}",
 
-		"epochs_to_go": "{count epoch} left after the present one", "undisturbed_runs": "{count run} of its kind ended undisturbed",
+		"epochs_to_go": "{count epoch} left after the present one", "undisturbed_runs": "{count run} of its kind took no action",
 		"adapted_runs": "{count run} of its kind took actions", "action_gain": "the quality is expected to end {share} better",
 		"action_standard_error": "give or take {share}",
 
 		"returns_seen": "{count earlier run} of its kind measured", "returns_tried": "settings tried so far by {count run} of its kind, those under way included",
-		"hyperparameters": "these knobs change what it learns: {list}", "own_runs_seen": "{count run} under its owner's values showed what they end with",
+		"hyperparameters": "these knobs change what it learns: {list}", "own_runs_seen": "{count run} under its owner's values showed their final quality",
 		"own_runs_needed": "others are tried after {count such run}", "returns_allowed": "at most {count run} may try one",
 		"returns_allowed=0": "no run may try others, since budget returns is 0", "return_setting": "the setting is {text}",
 		"return_setting_runs": "{count run} had it, which is too few to be sure", "return_setting_runs=0": "no run had it yet",
 		"return_expected_log_ratio": "it is expected to change the objective by {percent}", "return_standard_error": "give or take {whole spread}",
 		"pace":                "an epoch takes at least {short} times as long as under its owner's settings",
-		"attempt_loss_epochs": "this attempt cost so far {epochs}", "leaving_epochs": "leaving it now costs {epochs}",
-		"loss_epochs": "what did not work out cost so far {epochs}", "way_back_epochs": "the way back costs {epochs}",
+		"attempt_loss_epochs": "this attempt has cost {epochs}", "leaving_epochs": "leaving it now costs {epochs}",
+		"loss_epochs": "failed tuning has cost {epochs}", "way_back_epochs": "going back costs {epochs}",
 		"loss_limit_epochs": "tuning that fails may cost {epochs}", "loss_limit_share": "tuning that fails may cost {share} of its objective",
 		"proven_saving_epochs": "its best setting is sure to save {epochs}",
 		"predicted_log_ratio":  "the response model expects its objective to change by {percent}", "predicted_log_ratio_at_most": "with 95 % certainty by at most {percent}",
@@ -116,7 +116,7 @@ func printed(e tuning.Evidence, form string) string {
 	case "epochs":
 		return "as much as " + number(e.Value, "epoch") + " under its owner's settings"
 	case "times":
-		return fmt.Sprintf("%.2f times those", math.Exp(e.Value))
+		return fmt.Sprintf("%.2f times", math.Exp(e.Value))
 	case "percent":
 		return report.Percent(e.Value)
 	case "bound":

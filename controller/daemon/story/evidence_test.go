@@ -57,14 +57,14 @@ func TestEveryDecisionHasItsNumbersInWords(t *testing.T) {
 		{
 			"a reservation is near", tuning.Hold, tuning.ReasonNearClosing,
 			[]tuning.Evidence{number("closed_in_seconds", 0.25), word("closed_by", "yearly"), number("reserve_seconds", 300)},
-			[]string{"its nodes are taken in 250 ms", "by the reservation or maintenance yearly", "the site wants 5 min left before that"},
+			[]string{"its nodes are unavailable in 250 ms", "because of reservation or maintenance yearly", "the site wants 5 min left before that"},
 		},
 		{
 			"a recalled setting is doubted", tuning.Probe, tuning.ReasonDoubted,
 			[]tuning.Evidence{number("epoch_seconds", 12), number("kind_untuned_epoch_seconds", 10), number("kind_untuned_runs", 1), number("doubted_above_seconds", 11), number("epochs_measured", 2)},
 			[]string{
 				"an epoch takes 12.0 s", "untuned, jobs of its kind took 10.0 s an epoch", "seen in 1 untuned run",
-				"more than 11.0 s an epoch is doubtful", "measured over 2 epochs",
+				"above 11.0 s an epoch tuning is in doubt", "measured over 2 epochs",
 			},
 		},
 		{
@@ -74,9 +74,9 @@ func TestEveryDecisionHasItsNumbersInWords(t *testing.T) {
 				number("loss_limit_epochs", 6), number("loss_limit_share", .05), number("proven_saving_epochs", 5),
 			},
 			[]string{
-				"an epoch takes at least 1.52 times as long as under its owner's settings", "this attempt cost so far as much as 3 epochs under its owner's settings",
-				"leaving it now costs as much as 1 epoch under its owner's settings", "what did not work out cost so far as much as 4 epochs under its owner's settings",
-				"the way back costs as much as 2 epochs under its owner's settings", "tuning that fails may cost as much as 6 epochs under its owner's settings",
+				"an epoch takes at least 1.52 times as long as under its owner's settings", "this attempt has cost as much as 3 epochs under its owner's settings",
+				"leaving it now costs as much as 1 epoch under its owner's settings", "failed tuning has cost as much as 4 epochs under its owner's settings",
+				"going back costs as much as 2 epochs under its owner's settings", "tuning that fails may cost as much as 6 epochs under its owner's settings",
 				"tuning that fails may cost 5.0 % of its objective", "its best setting is sure to save as much as 5 epochs under its owner's settings",
 			},
 		},
@@ -133,7 +133,7 @@ func TestEveryDecisionHasItsNumbersInWords(t *testing.T) {
 			[]string{
 				"these knobs change what it learns: batch, lr", "2 earlier runs of its kind measured",
 				"settings tried so far by 0 runs of its kind, those under way included", "at most 6 runs may try one",
-				"2 runs under its owner's values showed what they end with", "others are tried after 3 such runs",
+				"2 runs under its owner's values showed their final quality", "others are tried after 3 such runs",
 			},
 		},
 		{

@@ -37,7 +37,7 @@ func replayed(x reconcile.Replayed) string {
 }
 
 func decisionText(a tuning.Action, r tuning.Reason, to tuning.Settings) string {
-	does := map[tuning.Action]string{tuning.Probe: "try ", tuning.Move: "move to ", tuning.RollBack: "return to ", tuning.Adapt: "have it take "}
+	does := map[tuning.Action]string{tuning.Probe: "try ", tuning.Move: "move to ", tuning.RollBack: "return to ", tuning.Adapt: "bring its actions to "}
 	if verb, ok := does[a]; ok {
 		return verb + settingsText(to) + ", since " + r.Sentence()
 	}

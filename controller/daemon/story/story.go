@@ -76,7 +76,7 @@ func decided(e reconcile.Entry) string {
 	case d.Action == tuning.Probe:
 		form = "Its next epochs try %s: %s."
 	case d.Action == tuning.Adapt:
-		form = "It is asked to take %s in total: %s."
+		form = "It is asked to bring its actions to %s: %s."
 	case d.Action == tuning.Move && e.Trigger == reconcile.KnownKind:
 		form = "Before it started it was given %s: %s."
 	case d.Action == tuning.RollBack:

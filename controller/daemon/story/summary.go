@@ -43,7 +43,7 @@ func verdict(r *reconcile.Record, current tuning.Settings) string {
 	case len(r.Restarts)+len(r.Probed) > 0:
 		state += ", back under its owner's settings"
 	case len(r.Taken) > 0:
-		return state + ", asked to take " + settingsText(tuning.Counts(r.Taken)) + " in total"
+		return state + ", asked to bring its actions to " + settingsText(tuning.Counts(r.Taken))
 	case r.Because() == tuning.ReasonNone:
 		return state + ", unchanged so far"
 	default:
@@ -103,9 +103,9 @@ func effect(r *reconcile.Record, current tuning.Settings) string {
 	case len(r.Restarts)+len(r.Probed) == 0 && current.Equal(r.Own):
 		return "none: it runs as its owner asked"
 	case current.Equal(r.Own) && r.Phase.Over():
-		return "none at the end; what the tries cost is unknown"
+		return "none at the end; the cost of trying is unknown"
 	case current.Equal(r.Own):
-		return "none now; its end shows what the tries cost"
+		return "none now; the cost of trying is known at its end"
 	}
 	return "not measured yet"
 }
@@ -155,7 +155,7 @@ func nextSteps() map[tuning.Reason]string {
 		tuning.ReasonObserveMode:    "set mode=apply in the stanza to let it be changed",
 		tuning.ReasonRecommend:      "set mode=apply in the stanza to let it be changed, where the site allows that",
 		tuning.ReasonSiteForbids:    "ask the administrator: the site's policy decides, see `pitchpipe validate FILE`",
-		tuning.ReasonNoProgress:     "let the job print a line at the end of each epoch, and name it by progress pattern=",
+		tuning.ReasonNoProgress:     "print a line after each epoch, and match it with progress pattern=",
 		tuning.ReasonNoTotal:        "let the progress line name the number of epochs, or set progress total=",
 		tuning.ReasonNoCheckpoint:   "add a checkpoint to the stanza, so that the job can change while it runs",
 		tuning.ReasonNoSamples:      "start pitchpipe-exporter on the node of the job",
@@ -186,7 +186,7 @@ func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string 
 	case remedy != "":
 		return remedy
 	case r.State == driver.Succeeded && r.Done() == 0 && r.Policy.Progress.Pattern != "" && r.Reason != tuning.ReasonNoSamples && r.Reason != tuning.ReasonOff:
-		return "compare progress pattern= with what it printed: no line that matches was seen, see pitchpipe logs " + string(r.Job)
+		return "no output line matched progress pattern=: compare it with pitchpipe logs " + string(r.Job)
 	case r.Policy.Mode == tuning.Apply && (r.Reason == tuning.ReasonObserveMode || r.Reason == tuning.ReasonRecommend):
 		return "let the site allow it: `default: {max_mode: apply}` in its policy, the file that --site names"
 	case known:

@@ -127,7 +127,7 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 				Course: reconcile.Course{State: driver.Succeeded}, Phase: reconcile.Ended, Reason: tuning.ReasonNoCheckpoint,
 			},
 			"succeeded, unchanged: it has no checkpoint, so it is never touched while it runs", "none: it was left as its owner asked",
-			"compare progress pattern= with what it printed: no line that matches was seen, see pitchpipe logs 7",
+			"no output line matched progress pattern=: compare it with pitchpipe logs 7",
 		},
 		{
 			"a job that met its time limit",

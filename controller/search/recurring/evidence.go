@@ -38,7 +38,7 @@ func (s *Spread) AddVariance(variance, degrees float64) {
 	s.Degrees += degrees
 }
 
-// Variance is that of one value; no number where there are no degrees of freedom.
+// Variance is the variance of one value; not a number without degrees of freedom.
 func (s Spread) Variance() float64 { return s.squares / s.Degrees }
 
 // Run is one past run, as far as it was measured.

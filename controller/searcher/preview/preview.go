@@ -85,7 +85,7 @@ func Of(p searcher.Plan, e Estimate) (Preview, error) {
 		out.Notes = append(out.Notes, fmt.Sprintf("The search ends earlier for trials that reach %g.", *p.Target))
 	}
 	if p.Epochs <= 0 {
-		out.Notes = append(out.Notes, "How many epochs a trial has is unknown until its first job says so: epochs= in the search block says it now.")
+		out.Notes = append(out.Notes, "The epochs of a trial are unknown until its first job reports them: set epochs= in the search block.")
 		return out, nil
 	}
 	p.Target, p.History, p.Settings, p.Search.Trials = nil, nil, make([]tuning.Settings, n), n
@@ -134,7 +134,7 @@ func Of(p searcher.Plan, e Estimate) (Preview, error) {
 		}
 	}
 	if e.Seconds != nil && e.Start == 0 {
-		out.Notes = append(out.Notes, "The time leaves out what the start of a job and its wait in the queue take, which is unknown yet.")
+		out.Notes = append(out.Notes, "The time excludes job starts and queue waits, which are not known yet.")
 	}
 	if e.Joules != nil {
 		out.Joules = new(summary(sims, func(s *searcher.Searcher) float64 { j, _, _ := s.Spent(); return j }))
@@ -185,7 +185,7 @@ func summary(sims []*searcher.Searcher, of func(*searcher.Searcher) float64) Ran
 func Text(p Preview) string {
 	var b strings.Builder
 	if p.Epochs != nil {
-		table := report.List([]string{"EPOCHS", "TRIALS THAT TRAIN SO LONG", "AT MOST"}, p.Rungs, func(r Rung) []string {
+		table := report.List([]string{"EPOCHS", "TRIALS THAT GET SO FAR", "AT MOST"}, p.Rungs, func(r Rung) []string {
 			return []string{strconv.Itoa(r.Epoch), r.Trials.text(whole), strconv.Itoa(r.Most)}
 		})
 		fmt.Fprintf(&b, "%s\nIn all %s epochs, at most %d.\n", table, p.Epochs.text(whole), p.Most)

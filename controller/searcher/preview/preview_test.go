@@ -132,7 +132,7 @@ func TestOfTrialsOfUnknownLengthAPreviewSaysThat(t *testing.T) {
 	if err != nil || len(p.Rungs) > 0 || p.Epochs != nil || p.Seconds != nil || p.CoreHours != nil {
 		t.Fatalf("%+v (%v), want that nothing is known", p, err)
 	}
-	if text := preview.Text(p); !strings.HasPrefix(text, "Time: unknown\nEnergy: unknown\nCore-hours: unknown\nHow many epochs a trial has is unknown") {
+	if text := preview.Text(p); !strings.HasPrefix(text, "Time: unknown\nEnergy: unknown\nCore-hours: unknown\nThe epochs of a trial are unknown") {
 		t.Errorf("it says\n%s", text)
 	}
 }

@@ -96,7 +96,7 @@ func (p Pareto) Notes() []string {
 		out = append(out, fmt.Sprintf("%d of %d trials lack joules and are left out.", p.Unmeasured, p.Unmeasured+len(p.Points)))
 	}
 	if len(p.Sources) > 1 {
-		out = append(out, fmt.Sprintf("The joules come from %s, which do not compare.", strings.Join(p.Sources, " and ")))
+		out = append(out, fmt.Sprintf("The joules come from %s and cannot be compared.", strings.Join(p.Sources, " and ")))
 	}
 	return out
 }

@@ -85,7 +85,7 @@ func Weigh(s *searcher.Searcher) Importance {
 	total := residual(scores, nil)
 	switch {
 	case len(c.losses) < fewest:
-		out.Unknown = fmt.Sprintf("trials that compare: %d, and it takes %d at least", len(c.losses), fewest)
+		out.Unknown = fmt.Sprintf("%d comparable trials, and at least %d are needed", len(c.losses), fewest)
 		return out
 	case len(names) == 0:
 		out.Unknown = "no knob differs between the trials"
@@ -103,7 +103,7 @@ func Weigh(s *searcher.Searcher) Importance {
 	noise := residual(scores, all)
 	rest, freedom := floats.Dot(noise, noise), float64(len(scores)-1-len(all))
 	if freedom < left {
-		out.Unknown = fmt.Sprintf("trials that compare: %d, and %d knobs take %d at least", len(c.losses), len(names), len(all)+1+left)
+		out.Unknown = fmt.Sprintf("%d comparable trials, and %d knobs need at least %d", len(c.losses), len(names), len(all)+1+left)
 		return out
 	}
 	out.Explained = 1 - rest/variance

@@ -138,9 +138,9 @@ func TestImportanceIsUnknownWhereItHasTo(t *testing.T) {
 		name, want string
 		search     *searcher.Searcher
 	}{
-		{"no trial", "trials that compare: 0, and it takes 10 at least", searcher.New(searcher.Plan{Search: tuning.DefaultSearch()}, searcher.Snapshot{})},
-		{"one trial", "trials that compare: 1, and it takes 10 at least", search(t, tuning.Random, 1, 2)},
-		{"nine trials", "trials that compare: 9, and it takes 10 at least", search(t, tuning.Random, 9, 2)},
+		{"no trial", "0 comparable trials, and at least 10 are needed", searcher.New(searcher.Plan{Search: tuning.DefaultSearch()}, searcher.Snapshot{})},
+		{"one trial", "1 comparable trials, and at least 10 are needed", search(t, tuning.Random, 1, 2)},
+		{"nine trials", "9 comparable trials, and at least 10 are needed", search(t, tuning.Random, 9, 2)},
 		{"equal values", "all trials have the same value", same},
 		{"equal settings", "no knob differs between the trials", alike},
 	} {
@@ -266,7 +266,7 @@ func TestAFrontSaysWhatDoesNotCompare(t *testing.T) {
 		}
 	}
 	got := strings.Join(results.Front(s, tuning.ByQuality, tuning.ByEnergy).Notes(), " ")
-	for _, want := range []string{"1 of 3 trials lack joules", "which do not compare"} {
+	for _, want := range []string{"1 of 3 trials lack joules", "and cannot be compared"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q lacks %q", got, want)
 		}

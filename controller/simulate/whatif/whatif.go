@@ -16,7 +16,7 @@ import (
 
 // Options are what the log does not say.
 type Options struct {
-	Shape  simulate.Shape // Nodes 0: as many cores as jobs held at most
+	Shape  simulate.Shape // Nodes 0: as many cores as jobs held at the peak
 	Memory int64          // bytes of a node; 0: unknown, and no job waits for memory
 	// Seconds overrides the estimate of how long a job would run without a limit, where the truth is known. It gets the
 	// job's place among those that can run, and its cores. nil: estimate.
@@ -112,7 +112,7 @@ func prepare(l joblog.Log, o Options) (study, []evaluate.Line, error) {
 		if most == 0 {
 			return s, nil, fmt.Errorf("%w: the size of the cluster is unknown, and no job has a Start: want --nodes and --cores-per-node", simulate.ErrInput)
 		}
-		source = "as many cores as jobs held at most"
+		source = "as many cores as jobs held at the peak"
 		shape.CoresPerNode = cmp.Or(shape.CoresPerNode, most)
 		shape.Nodes = (most + shape.CoresPerNode - 1) / shape.CoresPerNode
 	}

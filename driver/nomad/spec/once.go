@@ -27,7 +27,7 @@ func Once(job *api.Job, run string) (warnings []string, err error) {
 	Unwrap(t)
 	command, ok := t.Config["command"].(string)
 	if t.Driver != "raw_exec" && t.Driver != "exec" || !ok {
-		return []string{fmt.Sprintf("a task of the driver %q gets no completion marker: if a change meets its end, it runs again until the controller sees that", t.Driver)}, nil
+		return []string{fmt.Sprintf("a task of the driver %q gets no completion marker: if it ends during a change, it runs again until the controller stops it", t.Driver)}, nil
 	}
 	var args []string
 	command, args = once.Wrap(run, command, nomadjson.Words(t.Config["args"]))
@@ -38,7 +38,7 @@ func Once(job *api.Job, run string) (warnings []string, err error) {
 	}
 	if t.Env[once.Variable] == "" && t.Driver == "exec" {
 		warnings = append(warnings, "a task of the driver exec sees no other allocation: set "+once.Variable+
-			" to a directory of a mounted volume, or, if a change meets its end, the task runs again until the controller sees that")
+			" to a directory of a mounted volume, or a task that ends during a change runs again until the controller stops it")
 	}
 	return warnings, nil
 }

@@ -55,11 +55,11 @@ func ObservedOnly(job *api.Job) string {
 	g, t := Main(job)
 	switch {
 	case Misread(Deref(job.ID)) != "":
-		return fmt.Sprintf("the id of the job ends in %s, which Nomad takes for a question about another job, so that this one could not be stopped: give it another id", Misread(Deref(job.ID)))
+		return fmt.Sprintf("its id ends in %s, which Nomad's API reads as a request about another job, so it could not be stopped: give it another id", Misread(Deref(job.ID)))
 	case job.Dispatched || Deref(job.ParentID) != "" && job.ParameterizedJob != nil:
 		return "a dispatched job cannot be changed, Nomad refuses it; tune its parameterized parent, which later dispatches follow"
 	case job.ParameterizedJob != nil:
-		return "a parameterized job runs only as what is dispatched from it, which Nomad lets no one change"
+		return "a parameterized job runs only as dispatched jobs, which Nomad does not allow to change"
 	case job.Periodic != nil:
 		return "a periodic job runs only as its children, each of which is its own job"
 	case Deref(job.Type) != "batch":

@@ -123,7 +123,7 @@ func TestRestartsHaveAnEnd(t *testing.T) {
 		r.waits(t)
 		r.f.with(func(j *fakeJob) { j.state = "RUNNING" })
 	}
-	if err := r.client.Signal(t.Context(), "7", "USR1"); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "in 2 attempts, which is the most") {
+	if err := r.client.Signal(t.Context(), "7", "USR1"); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "in 2 attempts, the limit") {
 		t.Errorf("a third: %v, want %v", err, driver.ErrDenied)
 	}
 }
@@ -165,7 +165,7 @@ func TestAnAttemptThatWasChangedHereMayBeDiscarded(t *testing.T) {
 	}
 	r.f.with(func(j *fakeJob) { j.state = "PENDING" })
 	runs(true)
-	if err := r.client.Do(t.Context(), slurmctl.Discard, "7"); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "in 2 attempts, which is the most") {
+	if err := r.client.Do(t.Context(), slurmctl.Discard, "7"); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "in 2 attempts, the limit") {
 		t.Errorf("a third: %v, want %v", err, driver.ErrDenied)
 	}
 	for i, e := range r.entries(t) {

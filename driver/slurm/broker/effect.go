@@ -59,7 +59,7 @@ func (s *Server) effect(ctx context.Context, peer uint32, verb string, req reque
 		return e.refused(err)
 	}
 	if err := s.ledger.Audit(e.entry(nil)); err != nil {
-		return fmt.Errorf("job %s: nothing is done that cannot be written down: %w", req.Job, err)
+		return fmt.Errorf("job %s: nothing was done, since the audit failed: %w", req.Job, err)
 	}
 	s.cfg.AfterStep(verb + "-recorded")
 	s.cfg.Logger.Info("acting", "verb", verb, "job", req.Job, "user", e.job.User, "detail", e.detail)
@@ -144,7 +144,7 @@ func planSignal(_ context.Context, e *effect) error {
 func (e *effect) leaves() error {
 	e.record.Asking(e.job.Restarts)
 	if most := e.s.cfg.Restarts; e.record.Moves > most {
-		return fmt.Errorf("it was asked to save, or discarded, in %d attempts, which is the most: %w", most, driver.ErrDenied)
+		return fmt.Errorf("it was asked to save, or discarded, in %d attempts, the limit: %w", most, driver.ErrDenied)
 	}
 	return nil
 }
@@ -170,7 +170,7 @@ func planRequeue(_ context.Context, e *effect) error {
 	}
 	switch {
 	case !e.stanza.Done:
-		return fmt.Errorf("it leaves by itself once it saved, and a requeue would only cut that off: %w", driver.ErrDenied)
+		return fmt.Errorf("it exits by itself after it saved; a requeue would interrupt that: %w", driver.ErrDenied)
 	case !e.record.WasAsked(e.job.Restarts):
 		return fmt.Errorf("it was not asked to save in this attempt: %w", driver.ErrDenied)
 	}
@@ -212,7 +212,7 @@ func planRelease(_ context.Context, e *effect) error {
 func planUpdate(ctx context.Context, e *effect) error {
 	u := e.req.Update
 	if u == nil || u.Empty() || u.Nice != nil {
-		return fmt.Errorf("an update of nothing, or of more than a size and a start: %w", driver.ErrInvalid)
+		return fmt.Errorf("an update must set a size or a start, and nothing else: %w", driver.ErrInvalid)
 	}
 	if !parse.Waiting(e.job.State) {
 		return fmt.Errorf("it does not wait (%s), and what runs is not changed: %w", e.job.State, driver.ErrConflict)
@@ -309,7 +309,7 @@ func (e *effect) rerun(state, amount string, less bool, after Size, u slurmctl.U
 	case !e.job.Requeue:
 		return fmt.Errorf("its owner forbids restarts (--no-requeue): %w", driver.ErrDenied)
 	case !less:
-		return fmt.Errorf("it had the %s that its owner asked for, and its end stands: %w", amount, driver.ErrDenied)
+		return fmt.Errorf("it had the %s that its owner asked for, so it is not rerun: %w", amount, driver.ErrDenied)
 	}
 	e.after, e.detail = &after, "it runs again with its owner's "+amount
 	e.record.Rerun = e.job.Restarts + 1

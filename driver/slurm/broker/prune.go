@@ -15,7 +15,7 @@ const tidy = 24 * time.Hour
 func (s *Server) every(ctx context.Context, period time.Duration, what string, do func(context.Context) error) {
 	for ctx.Err() == nil {
 		if err := do(ctx); err != nil && ctx.Err() == nil {
-			s.cfg.Logger.Warn("housework fails and is tried again", "what", what, "error", err)
+			s.cfg.Logger.Warn("a periodic task failed; it is retried", "what", what, "error", err)
 		}
 		_ = driver.Pause(ctx, period) // the loop looks at ctx
 	}

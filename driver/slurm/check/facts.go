@@ -146,7 +146,7 @@ type Broker struct {
 	Text    string // of the answer, where it is not the expected one
 }
 
-// Exporter is that of one node.
+// Exporter is the exporter of one node.
 type Exporter struct {
 	Address string // empty = the controller's configuration leads to none
 	Answer  Seen

@@ -105,7 +105,7 @@ func (e *equipment) probe(name string, ask func() []api.Source) {
 	e.workers[name] = w
 	answers, silent := collector.GetIn(collector.Patience, w, func() ([]api.Source, error) { return ask(), nil })
 	if silent != nil {
-		answers = []api.Source{{Name: name, Support: api.Supported, Reason: "had not answered when the exporter began; after a restart it says what it can measure"}}
+		answers = []api.Source{{Name: name, Support: api.Supported, Reason: "did not answer when the exporter started; restart it to probe the source again"}}
 	}
 	e.about.Sources = append(e.about.Sources, answers...)
 }
@@ -161,11 +161,11 @@ func run(ctx context.Context, o options) error {
 		cfg.Keep, cfg.Boot = true, sampler.Boot(o.root)
 		if cfg.Earlier, err = sampler.LoadState(o.state); err != nil {
 			kept, aside := sampler.SetAside(o.state)
-			log.Warn("jobs begin at 0: what was kept of them is no state", "err", err, "kept_aside", kept, "not_kept", aside)
+			log.Warn("the state file is unusable: jobs begin at 0", "err", err, "kept_aside", kept, "not_kept", aside)
 		}
 		journal, err := sampler.OpenJournal(o.state)
 		if err != nil {
-			log.Warn("an exporter that is killed will set jobs' joules back by some seconds", "err", err)
+			log.Warn("no journal: a killed exporter loses some seconds of joules", "err", err)
 		} else {
 			cfg.Journal = journal.Write
 			defer func() { _ = journal.Close() }() // what was written stays

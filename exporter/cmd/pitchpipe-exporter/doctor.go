@@ -28,8 +28,8 @@ func doctorCommand(o *options) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Tells what works on this node, what does not, why, and what mends it",
-		Long: `Tells what works on this node, what does not, why, and what mends it.
+		Short: "Reports what works on this node, what does not, why, and what fixes it",
+		Long: `Reports what works on this node, what does not, why, and what fixes it.
 
 Where an exporter answers on --socket, that one is examined: its sources, its
 rights and its flags. Where none does, or other flags are given, the node is

@@ -30,7 +30,7 @@ done
 // adaptStory runs three jobs of a kind: one goes on undisturbed, the second may try the action, and the
 // third takes it by what these two showed. Another controller goes on after the third one's first action.
 func (s *stage) adaptStory(h deployment) {
-	reasons := []string{"is compared", "its owner allows one more try", "ended better than undisturbed ones"}
+	reasons := []string{"is compared", "its owner allows one more try", "ended better than those without it"}
 	for i, reason := range reasons {
 		sub := s.sbatch(slurmcluster.Alpha, "widening", widening, nil, "--partition="+h.partition, "--nodelist="+s.node(2))
 		s.follow(h, sub)
@@ -50,7 +50,7 @@ func (s *stage) adaptStory(h deployment) {
 			s.t.Errorf("run %d took the action %d times, want %d at most, and each epoch once:\n%s", i, n, most, out)
 		}
 		said := s.as(h.user, s.w.path("pitchpipe"), "explain", "-v", sub.id, "--socket", h.socket)
-		if i > 0 && (!strings.Contains(said, reason) || !strings.Contains(said, "asked to take widen=")) {
+		if i > 0 && (!strings.Contains(said, reason) || !strings.Contains(said, "asked to bring its actions to widen=")) {
 			s.t.Errorf("explain of run %d does not say %q:\n%s", i, reason, said)
 		}
 	}

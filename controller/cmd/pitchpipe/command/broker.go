@@ -20,7 +20,7 @@ import (
 // broker runs under the account that has Slurm's administrator level Operator.
 func (a *app) broker() *cobra.Command {
 	return settings(&cobra.Command{
-		Use: "broker", Short: "Act for a Slurm site's controller within owners' rights",
+		Use: "broker", Short: "Change Slurm jobs on behalf of a site's controller",
 		Long: "Runs under an account with Slurm's administrator level Operator and answers the site's\n" +
 			"controller alone. It acts only for jobs with an accepted stanza and, in the partitions of\n" +
 			"broker.advice, on time limits and priorities. It never gives a job more than its owner asked\n" +

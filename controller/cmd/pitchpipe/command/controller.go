@@ -29,7 +29,7 @@ import (
 
 func (a *app) controller() *cobra.Command {
 	return settings(&cobra.Command{
-		Use: "controller", Short: "Run the controller, with the scheduler of the local driver",
+		Use: "controller", Short: "Run the controller, and the scheduler if driver is local",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			site, err := a.cfg.LoadSite()

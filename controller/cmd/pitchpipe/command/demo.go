@@ -23,7 +23,7 @@ func (a *app) demo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "demo", Short: "Tune real jobs on this machine and compare the results",
 		Long: "Starts an exporter and a controller in a temporary directory, runs tunable jobs whose users asked\n" +
-			"for poor settings, and compares tuned with untuned. It takes a few minutes and two cores.",
+			"for poor settings, and compares tuned with untuned. It takes about 12 minutes and two cores.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()

@@ -33,9 +33,9 @@ func (a *app) evaluateRegret() *cobra.Command {
 	var in models.RegretInput
 	cmd := &cobra.Command{
 		Use: "regret --trials FILE... --samples FILE...", Short: "Measure what the setting of a class costs an input that was never seen",
-		Long: "Leave each input of each workload out in turn, of a factorial that `pitchpipe record` made: learn classes\n" +
+		Long: "In a factorial that `pitchpipe record` made, leave out each input of each workload in turn: learn classes\n" +
 			"from all others, profile the input under its default setting, and let the planner decide, all by the\n" +
-			"controller's own code. Where no class is worth a move the input keeps its default, and that is what it costs.\n" +
+			"controller's own code. If no class is worth a move, the input keeps its default and is charged for that.\n" +
 			"Where joules are not measured, core-seconds stand for energy.",
 		Example: "  pitchpipe evaluate regret --trials trials.csv --samples samples.csv --default cores=2,threads=2 --json",
 	}
@@ -73,8 +73,8 @@ func (a *app) evaluateVerify() *cobra.Command {
 		Use: "verify --trials FILE...", Short: "Measure how often verdicts are wrong, and how soon they find a real effect",
 		Long: "Replay jobs and pairs of jobs in which nothing was changed, recorded and simulated, and ask for the\n" +
 			"controller's verdict after every epoch and every pair; then make the tuned side shorter by 2, 5, 10 and 20 %.\n" +
-			"Where a null breaks what an interval relies on, its limit says so and it is summed up apart. Without a file\n" +
-			"the simulated nulls stand alone.",
+			"A null that violates an assumption of the interval is marked with that limit and summarised separately.\n" +
+			"Without a file only simulated nulls run.",
 		Example: "  pitchpipe evaluate verify --trials trials.csv --samples samples.csv.gz --curves curves.csv",
 	}
 	f := cmd.Flags()

@@ -25,10 +25,10 @@ func (a *app) evaluateTuner() *cobra.Command {
 		Use: "tuner --trials FILE...", Short: "Measure what the tuner saves over the runs of a recurring job, learning included",
 		Long: "Replay recurring jobs on recorded trials. At each run the tuner picks settings, pays what they were\n" +
 			"measured to cost and learns; it sees nothing else. System knobs are measured within a run, one epoch each,\n" +
-			"as part of that run. A run that is stopped for costing twice the best is paid, and so is the run after it.\n" +
+			"as part of that run. A run stopped for costing twice the best is charged, and so is the run that repeats it.\n" +
 			"\n" +
-			"All is relative to the owner's settings: those of a targets.csv next to the data, else the setting that\n" +
-			"relative_speed is relative to, else the most of everything. targets.csv also has the epochs after which a run\n" +
+			"Figures are relative to the owner's settings: those in a targets.csv next to the data, else the reference of\n" +
+			"relative_speed, else the highest value of every knob. targets.csv also has the epochs after which a run\n" +
 			"has failed; reference.csv says how often a job returns. What a policy saved by breaking the limits is not\n" +
 			"counted. Objective cores asks for the fewest core-seconds that --max-slowdown and --max-joules allow, or, with\n" +
 			"--attain, for the fewest cores that attain that share of full speed.",
@@ -37,8 +37,8 @@ func (a *app) evaluateTuner() *cobra.Command {
 	f := cmd.Flags()
 	choice(cmd, &objective, "objective", string(tuning.Energy), "what is minimised", words)
 	f.Float64Var(&in.Goal.Weight, "weight", tuning.DefaultWeight, "share of energy in blend")
-	f.Float64Var(&in.Goal.MaxSlowdown, "max-slowdown", 0, "seconds at most so many times the owner's (0: no limit)")
-	f.Float64Var(&in.Goal.MaxJoules, "max-joules", 0, "with cores: joules at most so many times the owner's (0: no limit)")
+	f.Float64Var(&in.Goal.MaxSlowdown, "max-slowdown", 0, "maximum time, in multiples of the owner's (0: no limit)")
+	f.Float64Var(&in.Goal.MaxJoules, "max-joules", 0, "with cores: maximum joules, in multiples of the owner's (0: no limit)")
 	f.Float64Var(&in.Goal.Attain, "attain", 0, "with cores: the share of full speed to attain, in place of the limits")
 	f.IntVar(&in.Recurrences, "recurrences", 0, fmt.Sprintf("how often a job returns (0: as in reference.csv, else %d)", replay.Recurrences))
 	f.IntVar(&in.Probes, "probes", 0, "settings besides the owner's that may be tried (0: no limit)")
@@ -79,7 +79,7 @@ func (a *app) evaluatePlan() *cobra.Command {
 	f := cmd.Flags()
 	choice(cmd, (*string)(&in.Objective), "objective", string(tuning.Energy), "what is minimised", objectives())
 	f.Float64Var(&in.Weight, "weight", tuning.DefaultWeight, "share of energy in blend")
-	f.Float64Var(&in.MaxSlowdown, "max-slowdown", 0, "seconds of an epoch at most so many times the owner's (0: no limit)")
+	f.Float64Var(&in.MaxSlowdown, "max-slowdown", 0, "maximum epoch time, in multiples of the owner's (0: no limit)")
 	f.Float64Var(&restart, "restart-cost", 30, "seconds that a move takes: to save, to leave and to start again")
 	f.Float64Var(&wait, "wait", 0, "seconds in the queue at each move")
 	usual := replay.UsualNoise()
@@ -87,11 +87,11 @@ func (a *app) evaluatePlan() *cobra.Command {
 	f.IntVar(&in.Probes, "probes", tuning.DefaultProbes, "settings that a job may try")
 	f.IntSliceVar(&in.Epochs, "epochs", []int{0}, fmt.Sprintf("lengths of the jobs (0: as recorded, else %d)", replay.Recorded))
 	f.IntVar(&in.Seeds, "seeds", 10, "jobs of each table and length, each with other luck")
-	f.IntVar(&in.Returns, "returns", 2, "times that each job comes again, to a site that knows what its earlier runs taught")
+	f.IntVar(&in.Returns, "returns", 2, "how often each job recurs, at a site that remembers its earlier runs")
 	f.IntVar(&in.Tries, "tries", 0, "of these, runs that may try a setting from their start (budget returns of the stanza)")
 	ownFlag(cmd, &in.Default)
 	f.StringSliceVar(&in.Knobs, "knob", nil, "which knobs may move (default: those that leave alone what a job learns)")
-	f.StringVar(&site, "site", "", "the site's policy, whose defaults bound what is done (default: that of a site that wrote none)")
+	f.StringVar(&site, "site", "", "file of a site's policy, whose default block applies (default: the built-in policy)")
 	f.BoolVar(&in.Above, "above-request", false, "jobs may be given more than their owners asked for")
 	tables := []*tableFlag{needed(&in.Trials, evaluate.Trials), optional(&in.Curves, evaluate.Curves)}
 	cmd.PreRunE = func(*cobra.Command, []string) error {
@@ -166,7 +166,7 @@ func (a *app) evaluateHyper() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.Float64Var(&in.Seconds, "seconds", 0, "seconds of the clock for each search (default: those of --runs)")
-	f.Float64Var(&in.Runs, "runs", 10, "seconds as many as those of so many median full runs of the workload")
+	f.Float64Var(&in.Runs, "runs", 10, "length of the clock, in median full runs of the workload")
 	f.IntVar(&in.Workers, "workers", 1, "runs that train side by side")
 	f.IntVar(&in.Seeds, "seeds", 20, "searches of each workload and method")
 	f.Uint64Var(&in.Seed, "seed", 1, "the first of their seeds")
@@ -179,7 +179,7 @@ func (a *app) evaluateSpeed() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "speed --trials FILE...", Short: "Measure how well a few measured settings forecast the speed of the others",
 		Long: "Measure a few recorded settings of each workload, one after the other as the model asks for them, and forecast\n" +
-			"the others. Runs that failed are no part of a mean nor of the error; measuring one is paid for. An outcome\n" +
+			"the others. Failed runs enter no mean and no error, but measuring one counts as a sample. An outcome\n" +
 			"whose name ends in _per_second is a rate, any other a cost.",
 		Example: "  pitchpipe evaluate speed --trials trials.csv --outcome samples_per_second --samples 8",
 	}
@@ -214,12 +214,12 @@ func (a *app) evaluateAdapt() *cobra.Command {
 	var in replay.AdaptInput
 	cmd := &cobra.Command{
 		Use: "adapt FILE...", Short: "Measure which actions a running job takes, and what they bring",
-		Long: "Learn from recorded runs what changing a job while it runs brings, and decide in a scenario that was held\n" +
-			"out; where the files have several workloads, also in a whole workload that was. The quality of a run is the\n" +
-			"mean of its last three epochs. Never to act is the longest run before a scenario, which goes on undisturbed,\n" +
-			"or where there is none the runs without an action.\n" +
-			"A policy that does nothing has that quality, and one that acts that of the recorded run that did the same.\n" +
-			"The oracle is the best recorded run, and partly luck: expected_share compares without that luck.",
+		Long: "Learn from recorded runs what changing a running job brings, and decide in a held-out scenario; if the files\n" +
+			"have several workloads, also in a held-out workload. The quality of a run is the mean of its last three\n" +
+			"epochs. The baseline never is the longest run before a scenario, which goes on unchanged, else the runs\n" +
+			"without an action.\n" +
+			"A policy that does nothing scores the baseline, one that acts scores as the recorded run that did the same.\n" +
+			"The oracle is the best recorded run, partly by luck: expected_share compares without that luck.",
 		Example: "  pitchpipe evaluate adapt adaptations.csv --json",
 	}
 	return evaluation(a, cmd, []*tableFlag{needed(&in.Tables, evaluate.Adaptations)}, &in, replay.Adapt)

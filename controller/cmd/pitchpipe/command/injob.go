@@ -29,7 +29,7 @@ var errNothing = errors.New("nothing to listen to")
 // inJob listens inside a job of Slurm, as its user: it asks Slurm what the job is, and
 // follows what its batch script writes until that ends.
 type inJob struct {
-	id, array string // the job's number, and that of the array it is of
+	id, array string // the numbers of the job and of its array
 	pid       int    // of the batch script, 0 = not known
 	slurm     command.Runner
 	report    func(context.Context, api.Report) error

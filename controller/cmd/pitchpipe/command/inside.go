@@ -60,7 +60,7 @@ func (a *app) listen() *cobra.Command {
 	f.StringVar(&done, "done", "", "regular expression of a line that says that the job saved a checkpoint")
 	f.StringVar(&cfg.Path, "file", "", "file to read")
 	f.Int64Var(&cfg.Offset, "offset", 0, "byte to begin at")
-	f.IntVar(&cfg.Total, "total", 0, "epochs in all, where no line says it")
+	f.IntVar(&cfg.Total, "total", 0, "total epochs, if no output line has them")
 	f.BoolVar(&inside, "slurm", false, "ask Slurm what to read, from inside a job")
 	f.IntVar(&task, "task", 0, "with --slurm: the process of the batch script; 0 = SLURM_TASK_PID")
 	for _, name := range []string{"pattern", "done", "file", "offset", "total"} { // the job's stanza says what is read

@@ -84,7 +84,7 @@ func (a *app) probe(ctx context.Context, s api.Submission, with probing) (change
 	})
 	switch {
 	case ctx.Err() != nil:
-		return change, nil, fmt.Errorf("%w; nothing was submitted, and the same command goes on behind the last short job that was measured", err)
+		return change, nil, fmt.Errorf("%w; nothing was submitted, and the same command resumes after the last measured short job", err)
 	case errors.Is(err, probe.ErrPolicy), errors.Is(err, driver.ErrInvalid), errors.Is(err, driver.ErrDenied), errors.Is(err, driver.ErrUnsupported):
 		return change, nil, fmt.Errorf("%w: %w", errInvalid, err)
 	case err != nil:

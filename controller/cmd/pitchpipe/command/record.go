@@ -67,11 +67,11 @@ func (a *app) record() *cobra.Command {
 	f.IntVar(&o.Repeats, "repeats", record.DefaultRepeats, "runs of each setting")
 	f.StringVar(&o.Progress, "progress", "", "pattern of the output lines that end an epoch, with a group named epoch and, where there are such, total, loss and quality; default understands \"epoch 3/10 loss 0.1 acc 0.9\"")
 	f.StringVar(&o.Timeout, "timeout", record.DefaultTimeout.String(), "length after which a run counts as failed")
-	f.IntVar(&o.Retries, "retries", 0, "how often a run that others disturbed is made again; the least disturbed is kept")
+	f.IntVar(&o.Retries, "retries", 0, "how often a disturbed run is repeated; the least disturbed one is kept")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the order")
 	f.StringVar(&o.exporter, "exporter", "", "program that counts; default pitchpipe-exporter next to this one or on the PATH; none = only times are recorded")
 	f.DurationVar(&o.interval, "interval", 500*time.Millisecond, "time between samples")
-	f.DurationVar(&o.within, "within", 0, "begin no run later than this; the same command goes on another time. 0 = no limit")
+	f.DurationVar(&o.within, "within", 0, "start no run after this time; the same command resumes later. 0 = no limit")
 	f.StringVar(&o.cgroups, "cgroups", "/sys/fs/cgroup", "where cgroups are mounted; none = runs are known by their environment alone")
 	return cmd
 }
@@ -126,17 +126,17 @@ func (a *app) recordRuns(ctx context.Context, o recording, args []string) error 
 	if unsaid := a.said(result, "%s", runsText(result)); unsaid != nil || err == nil {
 		return unsaid
 	}
-	return fmt.Errorf("interrupted; the same command goes on: %w", err)
+	return fmt.Errorf("interrupted; the same command resumes: %w", err)
 }
 
 func runsText(r record.Result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d of %d runs: %d made now, %d kept, %d failed\n", r.Made+r.Kept, r.Runs, r.Made, r.Kept, r.Failed)
 	if r.Again+r.Noisy > 0 {
-		fmt.Fprintf(&b, "disturbed by others: %d marked so, %d made more than once\n", r.Noisy, r.Again)
+		fmt.Fprintf(&b, "disturbed by other work: %d marked, %d repeated\n", r.Noisy, r.Again)
 	}
 	if r.Left > 0 {
-		fmt.Fprintf(&b, "%d were not begun within the time; the same command goes on\n", r.Left)
+		fmt.Fprintf(&b, "%d were not started in time; the same command resumes\n", r.Left)
 	}
 	for _, file := range r.Files {
 		fmt.Fprintf(&b, "wrote %s\n", file)

@@ -48,7 +48,7 @@ func (a *app) run() *cobra.Command {
 			case probes < 0 || (probes > 0) != (len(shorter) > 0):
 				return fmt.Errorf("%w --probe %d with %d --probe-env: want how many settings to try, and at least one variable that makes the work short", errInvalid, probes, len(shorter))
 			case chosen && probes > 0:
-				return fmt.Errorf("%w --request: short jobs are remembered by the job file and its variables", errInvalid)
+				return fmt.Errorf("%w --request: not with --probe, which knows its short jobs by file and variables", errInvalid)
 			}
 			s.Request, s.Off = cmp.Or(request, rand.Text()), off
 			var job api.Job
@@ -60,7 +60,7 @@ func (a *app) run() *cobra.Command {
 			}
 			if errors.Is(err, api.ErrUsersSubmit) {
 				if chosen {
-					return fmt.Errorf("%w --request: the controller of this cluster submits no jobs, and knows no request by its name", errInvalid)
+					return fmt.Errorf("%w --request: the controller of this cluster submits no jobs, so it cannot recognise a repeat", errInvalid)
 				}
 				job, before, err = a.submitWith(ctx, client, s, nil)
 			}
@@ -253,8 +253,8 @@ func (a *app) submitToSlurm(run command.Runner) func(context.Context, *jobfile.J
 			return id, err
 		}
 		if moves, err := slurm.Moves(ctx, run, id); err == nil && !moves { // the controller says later what is unknown now
-			fmt.Fprintf(a.Stderr, "pitchpipe: job %s is only observed once it runs, since it may not be put back into the queue: so say --no-requeue, SBATCH_NO_REQUEUE "+
-				"or JobRequeue=0 of the cluster; #SBATCH --requeue in its script allows it\n", id)
+			fmt.Fprintf(a.Stderr, "pitchpipe: job %s is only observed once it runs: --no-requeue, SBATCH_NO_REQUEUE or the cluster's JobRequeue=0 "+
+				"forbids a requeue; #SBATCH --requeue in its script allows it\n", id)
 		}
 		return id, nil
 	}

@@ -176,7 +176,7 @@ func TestTheWayOfASearchThroughTheCommands(t *testing.T) {
 	t.Run("a preview knows what epochs took", func(t *testing.T) {
 		t.Parallel()
 		var p preview.Preview
-		if decoded(t, &p, at("preview", file)...); p.Seconds == nil || p.Joules == nil || p.CoreHours == nil || p.Seconds.Mean <= 0 || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "the start of a job") {
+		if decoded(t, &p, at("preview", file)...); p.Seconds == nil || p.Joules == nil || p.CoreHours == nil || p.Seconds.Mean <= 0 || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "job starts") {
 			t.Errorf("preview %+v", p)
 		}
 	})

@@ -35,12 +35,11 @@ func (a *app) simulate() *cobra.Command {
 			"limit,nodes,cpus,gpus,memory,memory_used,cpu_seconds,kind (needed: submit, duration and one of cpus, gpus), in seconds\n" +
 			"and bytes; its other columns do not count. For venus it is the folder of that data set. Jobs need GPUs where the\n" +
 			"cluster has any, else cores.\n" +
-			"The cores in the header of the log are one pool, wherever they stand. With --nodes or --cores-per-node they are in\n" +
-			"nodes: what these flags do not say is that of the header, and where it says nothing both are needed.\n" +
-			"A job that reaches its limit is killed. sjf and srtf know the true durations, as no scheduler does. lucid needs what\n" +
-			"the folder of venus has. qssf takes the forecasts of such a folder, else its own. srtf, tiresias and pitchpipe stop\n" +
-			"jobs for others: each time that costs a job 40 s, on more than 8 cores or GPUs 60 s, and the longest waits can be\n" +
-			"longer than with easy.\n" +
+			"The cores in the log's header form one pool. --nodes or --cores-per-node split them into nodes: the header\n" +
+			"supplies the value that is missing, and if it has none, both flags are needed.\n" +
+			"A job that reaches its limit is killed. sjf and srtf know the true durations, as no scheduler does. lucid needs a\n" +
+			"venus folder. qssf uses the forecasts of that folder, else its own. srtf, tiresias and pitchpipe preempt jobs: each\n" +
+			"preemption costs a job 40 s (60 s on more than 8 cores or GPUs), and their longest waits can exceed those of easy.\n" +
 			"Partitions are printed for a single policy, and with --json always.\n" +
 			"No controller is asked. controller/evaluate/KEYS.md explains the keys of --json.",
 		Example: "  pitchpipe simulate log.swf.gz --format swf --policy fifo,easy --nodes 128 --cores-per-node 4",

@@ -18,10 +18,10 @@ func (a *app) whatif() *cobra.Command {
 		Use: "whatif --from-sacct FILE", Short: "Estimate what tuning would have brought this site",
 		Long: "Simulate the jobs of an accounting as they were and as tuning would have changed them: fewer cores, less memory,\n" +
 			"time limits by forecast, idle cores shared, and all together. Core-hours, waits and slowdowns have intervals, and the\n" +
-			"assumptions stand below. A job is changed by what ended runs of its user and name had shown before it came. No\n" +
+			"assumptions stand below. Changes use only runs of the same user and name that had ended before. No\n" +
 			"controller is asked. JobName comes last:\n" +
 			"    TZ=UTC sacct -aPD -S 2026-01-01 -o JobID,User,Account,Partition,State,Submit,Start,Elapsed,Timelimit,AllocCPUS,NNodes,AllocTRES,TotalCPU,ReqMem,MaxRSS,NTasks,JobName\n" +
-			"Without --nodes the cluster has as many cores as jobs held at most; --nodes needs --cores-per-node, which sacct does\n" +
+			"Without --nodes the cluster has as many cores as jobs held at the peak; --nodes needs --cores-per-node, which sacct does\n" +
 			"not say. controller/evaluate/KEYS.md explains the keys of --json.",
 		Example: "  pitchpipe whatif --from-sacct jobs.txt --nodes 40 --cores-per-node 32 --memory-per-node 128GiB",
 		Args:    cobra.NoArgs,
