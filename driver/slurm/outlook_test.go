@@ -113,7 +113,7 @@ func TestWhatARestartWouldMeet(t *testing.T) {
 		},
 		"where no one waits its feature is there, too": {crowd: crowd{places: place}, job: func(j *fakeJob) { j.more = "Features=gpu" }},
 		"where Slurm does not answer there is a queue all the same": {
-			crowd: crowd{places: place, waits: map[string]string{"main": ahead}}, wait: -1, why: "does not tell",
+			crowd: crowd{places: place, waits: map[string]string{"main": ahead}}, wait: -1, why: "predicts no start",
 		},
 		"a site that may not name the account of a job asks without it": {
 			crowd: crowd{places: place, waits: map[string]string{"main": ahead}, expects: func(args []string) string {

@@ -71,7 +71,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{"a requeue against the owner's word", func(j *fakeJob) { j.noRequeue = true }, requeue, driver.ErrDenied, "--no-requeue"},
 		{"a requeue of what cannot save", func(j *fakeJob) { j.script = "#!/bin/sh\n#TUNE apply,nosave\n" }, requeue, driver.ErrDenied, "no checkpoint"},
 
-		{"a requeue of what leaves by itself", func(j *fakeJob) { j.script = "#!/bin/sh\n#TUNE apply,noknob\n" }, requeue, driver.ErrDenied, "leaves by itself"},
+		{"a requeue of what leaves by itself", func(j *fakeJob) { j.script = "#!/bin/sh\n#TUNE apply,noknob\n" }, requeue, driver.ErrDenied, "exits by itself"},
 
 		{"a discard of an attempt of its owner's own", nothing, discard, driver.ErrDenied, "the broker changed nothing of this attempt"},
 		{"a discard against the owner's word", func(j *fakeJob) { j.noRequeue = true }, discard, driver.ErrDenied, "--no-requeue"},
