@@ -15,7 +15,7 @@ import (
 	"pitchpipe/driver"
 )
 
-// The control group is a fixed function of the job's id and its hour; over many jobs its share
+// The control group is a fixed function of the job's id and its day; over many jobs its share
 // is the site's, within five standard deviations of a fair draw, for ids of every
 // form that schedulers give, and for one id that is used again and again.
 func TestTheControlGroupHasTheShareThatTheSiteWants(t *testing.T) {
@@ -25,7 +25,7 @@ func TestTheControlGroupHasTheShareThatTheSiteWants(t *testing.T) {
 		for _, share := range []float64{0, 0.01, 0.1, 0.5, 0.9, 1} {
 			n := 0
 			for i := range jobs {
-				id, at := form, time.Unix(int64(i)*3600+7, 0)
+				id, at := form, time.Unix(int64(i)*86400+7, 0)
 				if strings.Contains(form, "%") {
 					id = fmt.Sprintf(form, i)
 				}

@@ -154,7 +154,7 @@ func (p *reconciliation) accept(ctx context.Context, o Offer) error {
 		Driver:   driver.Intent{ID: o.ID, Job: p.job.ID, Fingerprint: p.job.Fingerprint, Change: o.Change},
 		Decision: o.Decision, Made: o.At, Tried: true, Step: driver.StepStarted,
 	}
-	p.rec.Control = false // it was drawn in another hour
+	p.rec.Control = false // it was drawn on another day
 	d := o.Decision
 	p.to(Changing, KnownKind, Entry{Reason: d.Reason, Decision: &d})
 	p.started(driver.Step{Kind: driver.StepStarted, Attempt: p.job.Attempt})

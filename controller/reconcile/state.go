@@ -164,10 +164,10 @@ func (p *reconciliation) draw(ctx context.Context) error {
 	return nil
 }
 
-// drawn is random over jobs, and always the same for one job. Users may give each run the same id.
+// drawn is random over jobs, and the same for all runs of one id in a day.
 func drawn(id string, submitted time.Time, share float64) bool {
 	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "control/%d/%s", submitted.Truncate(time.Hour).Unix(), id)
+	_, _ = fmt.Fprintf(h, "control/%s:%d", id, submitted.Unix()/86400)
 	// FNV's high bits are weak for short keys; a multiply spreads them.
 	return float64((h.Sum64()*0x9e3779b97f4a7c15)>>11)/math.Pow(2, 53) < share
 }
