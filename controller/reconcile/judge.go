@@ -159,13 +159,24 @@ func (p *reconciliation) trials() []tuning.Trial {
 	return tuning.TrialsOf(p.comparable(p.course()), p.rec.Own)
 }
 
-// course is every epoch of the job, cut ones included.
+// course is every epoch of the job, cut ones included, and without those in which it was suspended.
 func (p *reconciliation) course() []tuning.Epoch {
-	if len(p.rec.Cut) == 0 {
+	still := p.still()
+	if len(p.rec.Cut)+len(still) == 0 {
 		return p.rec.Epochs
 	}
-	out := slices.Concat(p.rec.Epochs, p.rec.Cut)
+	out := slices.DeleteFunc(slices.Concat(p.rec.Epochs, p.rec.Cut), func(e tuning.Epoch) bool {
+		return slices.ContainsFunc(still, func(s tuning.Span) bool { return s.Meets(e.Start, e.End) })
+	})
 	slices.SortStableFunc(out, tuning.Epoch.Compare)
+	return out
+}
+
+// still are the spans in which the job was suspended.
+func (p *reconciliation) still() (out []tuning.Span) {
+	for _, run := range p.rec.Runs {
+		out = append(out, run.Still...)
+	}
 	return out
 }
 
@@ -178,10 +189,7 @@ func (p *reconciliation) toll(trials []tuning.Trial, kindSeconds float64) *tunin
 	c := tuning.Course{
 		Policy: p.rec.Policy, Own: p.rec.Own, Current: p.rec.Settings(p.job.Attempt), Attempt: p.job.Attempt,
 		Reference: own, Kind: !measured, Epochs: p.comparable(p.course()), Running: p.job.State == driver.Running, Heard: p.heard, Now: p.now,
-		Ours: func(attempt int) bool { return p.rec.run(attempt).Action != tuning.Hold },
-	}
-	for _, run := range p.rec.Runs {
-		c.Still = append(c.Still, run.Still...)
+		Ours: func(attempt int) bool { return p.rec.run(attempt).Action != tuning.Hold }, Still: p.still(),
 	}
 	if n := len(p.job.Attempts); n > 0 {
 		c.Started = p.job.Attempts[n-1].Started

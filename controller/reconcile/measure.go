@@ -100,21 +100,29 @@ func (m Measurement) partial(nodes int) Measurement {
 	return m
 }
 
-// The scheduler reports only the total time: it was after the last known epoch, since no epoch
-// ends meanwhile.
+// The scheduler reports only the total time, by its clock of whole seconds: it was after the last known
+// epoch, since no epoch ends meanwhile, or, where less time has passed since then, in the newest epoch that
+// took as long.
 func (p *reconciliation) suspensions() {
 	for _, a := range p.job.Attempts {
-		run, from := p.rec.runOf(a.Number), a.Started
+		run := p.rec.runOf(a.Number)
 		if run == nil || a.Suspended <= run.Suspended {
 			continue
 		}
+		more, at, within := a.Suspended-run.Suspended-2*time.Second, tuning.Span{From: a.Started, To: p.now}, tuning.Span{}
 		for _, e := range p.rec.Epochs {
-			if e.Attempt == a.Number && e.End.After(from) {
-				from = e.End
+			if e.Attempt != a.Number || !e.End.After(at.From) {
+				continue
+			}
+			if at.From = e.End; e.End.Sub(e.Start) >= more {
+				within = tuning.Span{From: e.Start, To: e.End}
 			}
 		}
-		still := slices.DeleteFunc(slices.Clone(run.Still), func(s tuning.Span) bool { return s.From.Equal(from) })
-		run.Suspended, run.Still, p.dirty = a.Suspended, append(still, tuning.Span{From: from, To: p.now}), true
+		if at.To.Sub(at.From) < more && !within.To.IsZero() {
+			at = within
+		}
+		still := slices.DeleteFunc(slices.Clone(run.Still), func(s tuning.Span) bool { return s.From.Equal(at.From) })
+		run.Suspended, run.Still, p.dirty = a.Suspended, append(still, at), true
 	}
 }
 
