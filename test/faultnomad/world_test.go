@@ -184,7 +184,7 @@ func (w *world) freeMemory() (int, error) {
 	}
 	free := nodeMemory
 	for _, a := range list {
-		if terminal(a) || a.AllocatedResources == nil {
+		if terminal(a) {
 			continue
 		}
 		for _, t := range a.AllocatedResources.Tasks {

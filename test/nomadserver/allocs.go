@@ -14,9 +14,14 @@ import (
 func listAllocs(c *call, t *cluster.Tables) (any, uint64, error) {
 	out := []*api.AllocationListStub{}
 	for _, a := range t.Allocs(c.namespace()) {
-		if c.may(a.Namespace, "read-job") {
-			out = append(out, a.Stub())
+		if !c.may(a.Namespace, "read-job") {
+			continue
 		}
+		s := a.Stub()
+		if c.truth("resources") {
+			s.AllocatedResources = a.AllocatedResources
+		}
+		out = append(out, s)
 	}
 	return out, t.Touched(cluster.Allocs), nil
 }
