@@ -2,7 +2,6 @@ package profile
 
 import (
 	"math"
-	"slices"
 
 	"pitchpipe/controller/tuning"
 	"pitchpipe/exporter/api"
@@ -159,7 +158,7 @@ func Disturbed(w api.Window, e tuning.Epoch, spec Spec) Disturbance {
 }
 
 func (r *readings) disturbance(during tuning.Span, spec Spec) Disturbance {
-	if slices.ContainsFunc(spec.Still, func(s tuning.Span) bool { return s.Meets(during.From, during.To) }) {
+	if tuning.Meet(spec.Still, during.From, during.To) {
 		return Still
 	}
 	from, to := r.seconds(during.From), r.seconds(during.To)

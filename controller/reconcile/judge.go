@@ -156,28 +156,27 @@ func (p *reconciliation) disproved(trials []tuning.Trial) (tuning.Settings, bool
 }
 
 func (p *reconciliation) trials() []tuning.Trial {
-	return tuning.TrialsOf(p.comparable(p.course()), p.rec.Own)
+	return tuning.TrialsOf(p.awake(), p.rec.Own)
 }
 
-// course is every epoch of the job, cut ones included, and without those in which it was suspended.
+// course is every epoch of the job, cut ones included.
 func (p *reconciliation) course() []tuning.Epoch {
-	still := p.still()
-	if len(p.rec.Cut)+len(still) == 0 {
+	if len(p.rec.Cut) == 0 {
 		return p.rec.Epochs
 	}
-	out := slices.DeleteFunc(slices.Concat(p.rec.Epochs, p.rec.Cut), func(e tuning.Epoch) bool {
-		return slices.ContainsFunc(still, func(s tuning.Span) bool { return s.Meets(e.Start, e.End) })
-	})
+	out := slices.Concat(p.rec.Epochs, p.rec.Cut)
 	slices.SortStableFunc(out, tuning.Epoch.Compare)
 	return out
 }
 
+// awake are the epochs that tell of their settings: the job was not suspended in them.
+func (p *reconciliation) awake() []tuning.Epoch {
+	return tuning.Awake(p.comparable(p.course()), p.still())
+}
+
 // still are the spans in which the job was suspended.
-func (p *reconciliation) still() (out []tuning.Span) {
-	for _, run := range p.rec.Runs {
-		out = append(out, run.Still...)
-	}
-	return out
+func (p *reconciliation) still() []tuning.Span {
+	return slices.Concat(tuning.Each(p.rec.Runs, func(r Run) []tuning.Span { return r.Still })...)
 }
 
 // An untuned epoch that was not measured is taken to last as long as for the kind.

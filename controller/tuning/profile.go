@@ -156,5 +156,7 @@ type Span struct {
 	To   time.Time `json:"to"`
 }
 
-// Meets reports whether a part of the time from begin to end lies in the span.
-func (s Span) Meets(begin, end time.Time) bool { return begin.Before(s.To) && s.From.Before(end) }
+// Meet reports whether a part of the time from begin to end lies in one of the spans.
+func Meet(spans []Span, begin, end time.Time) bool {
+	return slices.ContainsFunc(spans, func(s Span) bool { return begin.Before(s.To) && s.From.Before(end) })
+}

@@ -65,6 +65,7 @@ func (c Course) Toll() *Toll {
 	if !(c.Reference.Seconds > 0) {
 		return nil
 	}
+	c.Epochs = Awake(c.Epochs, c.Still)
 	t := ledger{Course: c, restart: c.Policy.Measure().Degree(), out: Toll{Kind: c.Kind, Own: c.Reference.Seconds}, settings: map[string]float64{}}
 	if j := c.Reference.Joules; j != nil && *j > 0 {
 		t.out.Joules, t.out.Source = new(Joules), c.Reference.Source
@@ -97,13 +98,17 @@ type ledger struct {
 	out      Toll
 }
 
-func (t *ledger) stood(from, to time.Time) bool {
-	return slices.ContainsFunc(t.Still, func(s Span) bool { return s.Meets(from, to) })
+// Awake leaves out the epochs that meet one of the spans.
+func Awake(epochs []Epoch, still []Span) []Epoch {
+	if len(still) == 0 {
+		return epochs
+	}
+	return slices.DeleteFunc(slices.Clone(epochs), func(e Epoch) bool { return Meet(still, e.Start, e.End) })
 }
 
 func (t *ledger) gap(attempt int, from, to time.Time) {
 	d := to.Sub(from)
-	if !t.Ours(attempt) || d <= 0 || t.stood(from, to) {
+	if !t.Ours(attempt) || d <= 0 || Meet(t.Still, from, to) {
 		return
 	}
 	n := d.Seconds() / t.Reference.Seconds
@@ -121,7 +126,7 @@ func (t *ledger) add(seconds, epochs float64) {
 // A cut epoch did no work.
 func (t *ledger) epoch(e Epoch, first bool) {
 	home := e.Settings.Equal(t.Own)
-	if home && !(first && e.Attempt > 1 && t.Ours(e.Attempt)) || t.stood(e.Start, e.End) {
+	if home && !(first && e.Attempt > 1 && t.Ours(e.Attempt)) {
 		return
 	}
 	loss := t.loss(e)
@@ -206,7 +211,7 @@ func (t *ledger) running(last *Epoch) {
 		from = t.Heard
 	}
 	elapsed := t.Now.Sub(from).Seconds() / t.burst()
-	if t.Current.Equal(t.Own) || !(elapsed > 0) || t.stood(from, t.Now) {
+	if t.Current.Equal(t.Own) || !(elapsed > 0) || Meet(t.Still, from, t.Now) {
 		return
 	}
 	t.out.Present.Running = elapsed

@@ -75,8 +75,8 @@ func TestSmallQuestions(t *testing.T) {
 	}
 	taken := []tuning.Taken{{Name: "widen"}, {Name: "deepen"}, {Name: "widen"}}
 	for name, is := range map[string]bool{
-		"a span meets what begins within it":           hour.Meets(at.Add(time.Minute), at.Add(2*time.Hour)),
-		"it does not meet what begins at its end":      !hour.Meets(hour.To, hour.To.Add(1)),
+		"a span meets what begins within it":           tuning.Meet([]tuning.Span{hour}, at.Add(time.Minute), at.Add(2*time.Hour)),
+		"it does not meet what begins at its end":      !tuning.Meet([]tuning.Span{hour}, hour.To, hour.To.Add(1)),
 		"memory alone is no other work":                both.EqualButMemory(cores) && !both.Equal(cores),
 		"the shape is cores and threads":               follows.Shape().Equal(follows.WithoutMemory()) && len(memory.Shape()) == 0,
 		"what follows cores differs in cores alone":    policy.CoresAlone(cores, follows),

@@ -151,7 +151,7 @@ func (d *Driver) survey(ctx context.Context) (survey, error) {
 			d.strangers[strings.Clone(l.ID)] = begin // or the number would keep all that was printed
 			delete(s.lines, id)
 			delete(d.seen, id)
-		case !ok: // it is gone
+		case !ok: // it is gone, or Slurm did not answer
 			delete(d.seen, id)
 		default:
 			delete(d.strangers, l.ID)
