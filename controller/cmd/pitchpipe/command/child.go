@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -20,7 +21,8 @@ type child struct {
 	ended chan struct{}
 }
 
-// launch starts a program and waits until ready gives no error.
+// launch starts a program and waits until ready gives no error. What configures the user's own controller in
+// the environment does not reach it: else a demo would play on their real scheduler.
 func launch(ctx context.Context, log string, ready func() error, program string, args ...string) (*child, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
@@ -32,6 +34,7 @@ func launch(ctx context.Context, log string, ready func() error, program string,
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	cmd := exec.CommandContext(life, program, args...)
 	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(syscall.SIGTERM) }, 5*time.Second // then it is killed
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PITCHPIPE_") })
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
