@@ -161,7 +161,10 @@ func TestThePagesLinkToWhatIsThere(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	known := files(t)
 	found := 0
-	for _, page := range pages() {
+	for _, page := range known {
+		if path.Ext(page) != ".md" || strings.Contains(page, "/testdata/") {
+			continue
+		}
 		text, _ := read(t, page)
 		for _, m := range link.FindAllStringSubmatch(text, -1) {
 			target, _, _ := strings.Cut(m[1], "#")
