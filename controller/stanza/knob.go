@@ -101,7 +101,7 @@ func (j *judge) carrier(k *tuning.Knob, f fields, at jobfile.Pos, carriers map[s
 		}
 		carriers[name+" "+d.text] = k.Name
 		if name == "env" {
-			j.env(d)
+			j.env(d, f.given("follows"))
 		} else {
 			j.arg(d)
 		}
@@ -127,9 +127,11 @@ func (j *judge) carrier(k *tuning.Knob, f fields, at jobfile.Pos, carriers map[s
 	}
 }
 
-func (j *judge) env(d datum) {
+// A script may take what follows another knob from its scheduler.
+func (j *judge) env(d datum, follows bool) {
 	key, _ := keyOf("knob", "env")
 	at, fixed := j.job.Fixed[d.text]
+	from, computed := j.job.Computed[d.text]
 	switch {
 	case !envName.MatchString(d.text):
 		j.fail(d.at, fmt.Sprintf("env is %q", d.text), "want "+key.allowed())
@@ -138,6 +140,9 @@ func (j *judge) env(d datum) {
 	case fixed:
 		j.fail(d.at, fmt.Sprintf("the script itself sets %s at line %d, which would undo the knob", d.text, at.Line),
 			fmt.Sprintf("want %s=${%s:-%s} there", d.text, d.text, j.job.Env[d.text]))
+	case computed && !follows:
+		j.fail(d.at, fmt.Sprintf("the script itself sets %s at line %d, which would undo the knob", d.text, from.Line),
+			fmt.Sprintf("want %s=${%s:-VALUE} there, or a knob that follows cores", d.text, d.text))
 	}
 }
 

@@ -94,6 +94,10 @@ type Job struct {
 	// nothing.
 	Fixed map[string]Pos
 
+	// Computed are the variables that an sbatch script takes from elsewhere, as from
+	// $SLURM_CPUS_PER_TASK, whatever its environment says, and where.
+	Computed map[string]Pos
+
 	// Command identifies what is run with inputs and numbers left out: equal for
 	// two runs of the same thing on different inputs or under other settings.
 	Command string

@@ -33,5 +33,6 @@
 // double quotes without $ ` and \), or ${NAME:-default} or ${NAME-default}, whose
 // default is taken for NAME too. ": ${NAME:=default}" counts as well. Any other
 // value makes its variable unknown. Job.Fixed names the variables whose value
-// the script sets to a literal, whatever the environment holds.
+// the script sets to a literal, whatever the environment holds, and Job.Computed
+// those that it takes from elsewhere.
 package sbatch

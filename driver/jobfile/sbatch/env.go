@@ -10,21 +10,21 @@ import (
 )
 
 // environment reads the assignments at the top of the script; doc.go says which.
-func environment(filename string, lines []string) (env map[string]string, fixed map[string]jobfile.Pos) {
-	e := &reader{env: map[string]string{}, fixed: map[string]jobfile.Pos{}}
+func environment(filename string, lines []string) *reader {
+	e := &reader{env: map[string]string{}, fixed: map[string]jobfile.Pos{}, computed: map[string]jobfile.Pos{}}
 	for i, line := range lines {
 		e.at = jobfile.Pos{Filename: filename, Line: i + 1}
 		if !e.line(line) {
 			break
 		}
 	}
-	return e.env, e.fixed
+	return e
 }
 
 type reader struct {
-	env   map[string]string
-	fixed map[string]jobfile.Pos
-	at    jobfile.Pos
+	env             map[string]string
+	fixed, computed map[string]jobfile.Pos
+	at              jobfile.Pos
 }
 
 // line reads one line and reports whether reading goes on.
@@ -48,7 +48,7 @@ func (e *reader) line(line string) bool {
 
 // assignments reads NAME=value words; column is the offset of text in its line.
 func (e *reader) assignments(text string, column int, exported bool) bool {
-	env, fixed := maps.Clone(e.env), maps.Clone(e.fixed)
+	env, fixed, computed := maps.Clone(e.env), maps.Clone(e.fixed), maps.Clone(e.computed)
 	for i := 0; ; {
 		for i < len(text) && isBlank(text[i]) {
 			i++
@@ -62,7 +62,7 @@ func (e *reader) assignments(text string, column int, exported bool) bool {
 				i += len(name) // export NAME
 				continue
 			}
-			e.env, e.fixed = env, fixed // the assignments were for one command only
+			e.env, e.fixed, e.computed = env, fixed, computed // the assignments were for one command only
 			return false
 		}
 		at := e.at
@@ -82,8 +82,12 @@ func (e *reader) assign(name, value string, readable bool, at jobfile.Pos) {
 	from, fallback, isDefault := reference(value)
 	_, fixed := e.fixed[from]
 	delete(e.fixed, name)
+	delete(e.computed, name)
 	if !readable {
 		delete(e.env, name)
+		if !strings.Contains(value, name) {
+			e.computed[name] = at
+		}
 		return
 	}
 	if !isDefault {

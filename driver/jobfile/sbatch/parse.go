@@ -39,7 +39,8 @@ func read(filename string, src []byte, slurm bool) (*jobfile.Job, error) {
 	if err := p.errs.Err(); err != nil {
 		return nil, err
 	}
-	p.job.Env, p.job.Fixed = environment(filename, lines)
+	e := environment(filename, lines)
+	p.job.Env, p.job.Fixed, p.job.Computed = e.env, e.fixed, e.computed
 	p.job.Command = jobfile.ScriptIdentity(src)
 	return p.job, nil
 }

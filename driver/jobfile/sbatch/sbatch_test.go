@@ -43,7 +43,7 @@ echo hi
 		Format: jobfile.Sbatch, Name: "my job", Partition: "short", Account: "physics", Cores: 4, MemoryBytes: 2 << 30,
 		TimeLimit: 26*time.Hour + 3*time.Minute + 4*time.Second, Dir: "/tmp/a b", Output: "out %j.txt", NoRequeue: true, Whole: true, OpenMode: "append",
 		Export: "ALL", Comment: "x",
-		Script: []byte(src), Env: map[string]string{}, Fixed: map[string]jobfile.Pos{}, Command: got.Command,
+		Script: []byte(src), Env: map[string]string{}, Fixed: map[string]jobfile.Pos{}, Computed: map[string]jobfile.Pos{}, Command: got.Command,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -211,6 +211,9 @@ func TestVariables(t *testing.T) {
 			}
 			if got := slices.Sorted(maps.Keys(job.Fixed)); !slices.Equal(got, tt.fixed) {
 				t.Errorf("fixed %v, want %v", got, tt.fixed)
+			}
+			if must := strings.Contains(tt.name, "must run"); must != (len(job.Computed) == 4) || !must && len(job.Computed) > 0 {
+				t.Errorf("computed %v", job.Computed)
 			}
 		})
 	}
