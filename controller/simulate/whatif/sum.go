@@ -54,10 +54,13 @@ func (s *study) row(w way, base []outcome, views [][]outcome) evaluate.Line {
 	for _, f := range figures() {
 		all := func(jobs []outcome) evaluate.Figure {
 			values := tuning.Each(jobs, f.of)
-			if f.sum {
-				return evaluate.Figure(floats.Sum(values))
+			if !f.sum {
+				return evaluate.Mean(values)
 			}
-			return evaluate.Mean(values)
+			if total := floats.Sum(values); total > 0 {
+				return evaluate.Figure(total)
+			}
+			return evaluate.Figure(math.NaN()) // as of memory that no job of the log names
 		}
 		out[f.key] = all(views[0])
 		was := float64(all(base)) // NaN of no jobs

@@ -79,7 +79,7 @@ func TestTheEstimateIsNearTheTruthOfASite(t *testing.T) {
 	}
 }
 
-func TestWhatStaysHasAnIntervalOfNoLength(t *testing.T) {
+func TestWhatStaysHasAnIntervalOfNoLengthAndMemoryThatNoJobNamesIsUnknown(t *testing.T) {
 	t.Parallel()
 	l := joblog.Log{Jobs: []joblog.Job{
 		{User: "ann", Submit: 1, Start: 1, Duration: 100, CPUs: 4}, {User: "bob", Submit: 11, Start: 101, Duration: 100, CPUs: 4}, // ann never waits
@@ -91,6 +91,9 @@ func TestWhatStaysHasAnIntervalOfNoLength(t *testing.T) {
 	for _, row := range r.Rows[2:] {
 		if is, low, high := row.Figure("mean_wait"), row.Figure("mean_wait_low"), row.Figure("mean_wait_high"); is != 45 || low != 45 || high != 45 {
 			t.Errorf("%s: %g, from %g to %g", row.Text("way"), is, low, high)
+		}
+		if hours := row.Figure("gib_hours"); hours.Known() {
+			t.Errorf("%s: %g GiB-hours", row.Text("way"), hours)
 		}
 	}
 }
