@@ -114,7 +114,7 @@ func (d *document) flatten(block, path string, n *yaml.Node, types map[string]Ty
 		for _, known := range slices.Sorted(maps.Keys(types)) {
 			if strings.HasPrefix(known, name+".") {
 				below = true
-			} else if rest, ok := strings.CutPrefix(known, path); ok {
+			} else if rest, ok := strings.CutPrefix(known, path); ok && !types[known].gone {
 				next, _, _ := strings.Cut(strings.Trim(rest, "."), ".")
 				beside = append(beside, join(path, next))
 			}

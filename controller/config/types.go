@@ -22,6 +22,7 @@ type Type struct {
 	words []string // the values of a closed list
 	list  bool     // a list in YAML is its items with commas between them
 	path  bool     // a relative one on the command line counts from the working directory
+	gone  bool     // a key of older versions, which takes no value
 	read  func(text string) (value any, ok bool)
 }
 
@@ -69,7 +70,9 @@ func words(list ...string) Type {
 }
 
 // never takes no value: the key is gone, or another is meant.
-func never(want string) Type { return texts(want, func(string) bool { return false }) }
+func never(want string) Type {
+	return Type{want: want, gone: true, read: func(string) (any, bool) { return nil, false }}
+}
 
 func booleans() Type { return parses("true or false", strconv.ParseBool, anything) }
 
