@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/spf13/pflag"
 	"golang.org/x/tools/txtar"
+
+	"pitchpipe/test/fixtures"
 )
 
 func write(t *testing.T, name, text string) string {
@@ -315,7 +317,7 @@ func TestFaultsOfTheController(t *testing.T) {
 
 func TestReferenceIsUpToDate(t *testing.T) {
 	t.Parallel()
-	compare(t, "REFERENCE.md", reference())
+	fixtures.Golden(t, *update, "REFERENCE.md", reference())
 }
 
 func FuzzControllerFile(f *testing.F) {

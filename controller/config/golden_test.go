@@ -79,20 +79,3 @@ func (g golden) want(t *testing.T, name, got string) {
 		t.Errorf("%s, %s (-want +got):\n%s", g.path, name, diff)
 	}
 }
-
-func compare(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s is out of date, run make generate (-want +got):\n%s", path, diff)
-	}
-}

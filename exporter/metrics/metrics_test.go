@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,24 +28,14 @@ import (
 	"pitchpipe/exporter/metrics"
 	"pitchpipe/exporter/sampler"
 	"pitchpipe/exporter/window"
+	"pitchpipe/test/fixtures"
 )
 
 var update = flag.Bool("update", false, "rewrite exporter/metrics.md and exporter/rules/compat.scrape.yml")
 
 func TestThePagesAreThoseOfTheTables(t *testing.T) {
 	for path, got := range map[string]string{"../metrics.md": reference(), "../rules/compat.scrape.yml": relabelling()} {
-		if *update {
-			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), got); diff != "" {
-			t.Errorf("%s is old; run with -update (-want +got):\n%s", path, diff)
-		}
+		fixtures.Golden(t, *update, path, got)
 	}
 }
 

@@ -82,7 +82,6 @@ func newServer(ctx context.Context, opts Options) (*Server, error) {
 		s.authority = &authority{policies: map[string]*policy{}, tokens: map[string][]string{}}
 	}
 	s.work.Go(s.evaluate)
-	s.work.Go(s.launchPeriodic)
 	return s, nil
 }
 

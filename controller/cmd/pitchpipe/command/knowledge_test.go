@@ -1,14 +1,12 @@
 package command
 
 import (
-	"os"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/tuning"
+	"pitchpipe/test/fixtures"
 )
 
 func TestKnowledgeAsAPersonReadsIt(t *testing.T) {
@@ -35,20 +33,5 @@ func TestKnowledgeAsAPersonReadsIt(t *testing.T) {
 		}}},
 	}
 	got := knowledgeText(k) + "----\n" + knowledgeText(api.Knowledge{})
-	const path = "testdata/knowledge.txt"
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	fixtures.Golden(t, *update, "testdata/knowledge.txt", got)
 }
