@@ -15,7 +15,7 @@
 // SLUID into the job's number.
 //
 // A requeued Slurm job keeps its id. Its attempt is SLURM_RESTART_COUNT + 1 in the
-// environment of its batch step, which only the job's own user can forge; until that is
+// environment of its steps, which only the job's own user can forge; until that is
 // known, new cgroups (Found.Reborn) tell one start from the next.
 //
 // A Nomad task that Docker runs is in its container's cgroup. NOMAD_ALLOC_ID and

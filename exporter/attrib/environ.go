@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"pitchpipe/exporter/hostfs"
@@ -89,15 +88,4 @@ func ParseTask(data []byte) (id string, ok bool) {
 // isName reports whether a text from an environment can be a name.
 func isName(text string) bool {
 	return text != "" && len(text) <= 200 && !strings.ContainsAny(text, "/\n")
-}
-
-// parseRestarts reads what the environment of a Slurm job's process says: the job
-// and how often it was requeued; counted is false if it has no count,
-// which in the batch step means never.
-func parseRestarts(data []byte) (job string, restarts int, counted bool) {
-	env := hostfs.Env(data, "SLURM_JOB_ID", "SLURM_RESTART_COUNT")
-	if n, err := strconv.ParseUint(env["SLURM_RESTART_COUNT"], 10, 20); err == nil {
-		restarts, counted = int(n), true
-	}
-	return env["SLURM_JOB_ID"], restarts, counted
 }

@@ -208,7 +208,7 @@ func (s *Scanner) ownWord(pid int, uid uint32) (Key, bool) {
 	if err != nil || uid == 0 || s.trust == TrustNone {
 		return Key{}, false
 	}
-	job, _, _ := parseRestarts(data)
+	job := hostfs.Env(data, "SLURM_JOB_ID")["SLURM_JOB_ID"]
 	for _, p := range s.known {
 		if p.isJob && p.confirmed && p.uid == uid && p.key.Manager == Slurm && p.key.ID == job {
 			return p.key, true

@@ -453,8 +453,10 @@ func TestTheAttemptOfASlurmJobIsRead(t *testing.T) {
 	}{
 		{"the batch step of a first start has no count", map[string]string{"step_batch/task_0": "21"}, map[int]string{21: slurmEnv("42", "")}, 1},
 		{"a requeued one has", map[string]string{"step_batch/task_0": "21"}, map[int]string{21: slurmEnv("42", "3")}, 4},
-		{"other steps that have no count do not tell", map[string]string{"step_0/task_0": "21"}, map[int]string{21: slurmEnv("42", "")}, 0},
+		{"other processes that have no count do not tell", map[string]string{"step_0/task_0": "21"}, map[int]string{21: slurmEnv("42", "")}, 0},
 		{"other steps that have one do", map[string]string{"step_0/task_0": "21"}, map[int]string{21: slurmEnv("42", "1")}, 2},
+		{"a step that has none shows that there was no requeue", map[string]string{"step_0/task_0": "21"}, map[int]string{21: slurmEnv("42", "") + "SLURM_STEP_ID=0\x00"}, 1},
+		{"a count goes before none", map[string]string{"step_0": "21\n22"}, map[int]string{21: slurmEnv("42", "") + "SLURM_STEP_ID=0\x00", 22: slurmEnv("42", "1")}, 2},
 		{"the batch step goes first", map[string]string{"step_0/task_0": "21", "step_batch": "22"}, map[int]string{21: slurmEnv("42", "7"), 22: slurmEnv("42", "")}, 1},
 		{"an environment of another job does not tell", map[string]string{"step_batch/task_0": "21"}, map[int]string{21: slurmEnv("43", "3")}, 0},
 		{"one that is cut off, since its process has just ended, does not tell", map[string]string{"step_batch/task_0": "21"}, map[int]string{21: slurmEnv("42", "") + "MODULEPA"}, 0},

@@ -105,7 +105,7 @@ type incarnation struct {
 	looks   int
 }
 
-// An attempt that is unknown after this many looks stays so: the job has no batch step on
+// An attempt that is unknown after this many looks stays so: the job has no step on
 // this node, or its environment may not be read.
 const maxRestartLooks = 240
 
@@ -132,7 +132,9 @@ func (s *Scanner) restarts(f *Found) {
 	f.Attempt = i.attempt
 }
 
-func (s *Scanner) readRestarts(f *Found) int {
+// readRestarts returns the attempt's number, 0 = unknown. The batch step knows it; of other steps
+// a count goes before none, since an srun from outside the job has none.
+func (s *Scanner) readRestarts(f *Found) (attempt int) {
 	batch, others := f.batch, f.Pids
 	for _, dir := range f.Dirs {
 		batch = append(batch, processes(filepath.Join(dir, "step_"+stepBatch))...)
@@ -144,11 +146,18 @@ func (s *Scanner) readRestarts(f *Found) int {
 			if err != nil || !bytes.HasSuffix(data, []byte{0}) {
 				continue // a process that ends while it is read shows the beginning alone
 			}
-			job, restarts, counted := parseRestarts(data)
-			if job == f.Key.ID && (counted || n == 0) {
-				return restarts + 1
+			env := hostfs.Env(data, "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT")
+			restarts, err := strconv.ParseUint(env["SLURM_RESTART_COUNT"], 10, 20)
+			switch {
+			case env["SLURM_JOB_ID"] != f.Key.ID:
+			case err == nil: // a job that was never requeued has no count
+				return int(restarts) + 1
+			case n == 0:
+				return 1
+			case env["SLURM_STEP_ID"] != "":
+				attempt = 1
 			}
 		}
 	}
-	return 0
+	return attempt
 }

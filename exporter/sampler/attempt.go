@@ -29,28 +29,28 @@ func (s *Sampler) number(j *job, f attrib.Found) {
 	if f.Attempt == j.stored.Attempt {
 		return
 	}
+	to := j.stored
+	to.Attempt = f.Attempt
+	was, earlier := s.store.Attempt(to)
 	if !s.store.Renumber(j.stored, f.Attempt) {
 		s.log.Warn("attempt keeps its own number", "job", j.stored.String(), "attempt", f.Attempt)
 		return
 	}
 	s.log.Info("attempt number known from the job", "job", j.stored.String(), "attempt", f.Attempt)
-	j.stored.Attempt = f.Attempt
+	j.stored = to
+	if earlier {
+		s.goOn(j, was)
+	}
 }
 
-// restartedInPlace lets a job of Nomad go on with what an earlier start in the same
-// allocation has used: that is one attempt, whose samples begin again.
-func (s *Sampler) restartedInPlace(j *job) {
-	was, ok := s.store.Attempt(j.stored)
-	if !ok {
-		return
+// goOn lets a job go on with what the same attempt has used before: Nomad restarted the task in
+// its allocation, or the cgroups of a Slurm job were gone between two of its steps. The
+// samples begin again.
+func (s *Sampler) goOn(j *job, was window.Attempt) {
+	j.was, j.joules = was, j.joules.Plus(was.Joules)
+	if t, r := s.ended[j.stored], j.reports; t != nil { // its output goes on too
+		r.epochs, r.saves, r.before = max(r.epochs, t.epochs), max(r.saves, t.saves), max(t.epoch, t.before)
 	}
-	j.was, j.joules = was, was.Joules
-	t := s.ended[j.stored]
-	if t == nil {
-		return
-	}
-	// Its output goes on too.
-	j.reports.epochs, j.reports.saves, j.reports.before = t.epochs, t.saves, max(t.epoch, t.before)
 }
 
 // claimed reports whether f is only a claim to the job: an environment names it, but

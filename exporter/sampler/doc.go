@@ -13,7 +13,8 @@
 //
 // The attempt of a Slurm job is Slurm's own count as soon as it is known, else the next free
 // number. New cgroups or a higher count end an attempt. A task that Nomad restarts in place
-// stays in one attempt: its samples begin again, its joules and checkpoints go on. Readers
+// stays in one attempt, and so does a Slurm job whose cgroups are gone between two steps: its
+// samples begin again, its joules and checkpoints go on. Readers
 // that can follow a job (collector.Follower) count on when its CPUs or cgroups change.
 //
 // A mark of an epoch takes a sample of its job at once, up to Config.MarkRate a second, and

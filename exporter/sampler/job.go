@@ -170,10 +170,11 @@ func (s *Sampler) take(ctx context.Context, f scanned, now time.Time) {
 	switch {
 	case f.Attempt > 0:
 		j.stored.Attempt, j.counted = f.Attempt, true
-	case f.Key.Manager == attrib.Nomad:
-		s.restartedInPlace(j)
-	case f.Key.Manager != attrib.Local:
+	case f.Key.Manager == attrib.Slurm:
 		j.stored.Attempt = s.store.NextAttempt(f.Key.Manager, f.Key.ID)
+	}
+	if was, ok := s.store.Attempt(j.stored); ok && f.Key.Manager != attrib.Local {
+		s.goOn(j, was)
 	}
 	s.readNode() // its first sample is of now, and not of the last tick
 	j.base = s.cpu

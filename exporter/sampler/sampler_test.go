@@ -554,6 +554,44 @@ func TestTheSchedulersCountReplacesAGuessedAttempt(t *testing.T) {
 	})
 }
 
+// Where Slurm keeps no step of its own on each node (PrologFlags without Contain), the cgroups
+// of a job are there only while one of its steps runs.
+func TestAJobWhoseCgroupsLiveForAStepStaysOneAttempt(t *testing.T) {
+	t.Parallel()
+	for name, shownAfter := range map[string]time.Duration{"its number is read at once": 0, "later": 700 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				b := &burn{from: time.Now(), cores: 1, dirs: map[string]string{"unified": "/42"}, birth: 5, attempt: 1, confirmed: true}
+				w.jobs[slurm("42")] = b
+				s, store := run(t, w)
+				wait(2500 * time.Millisecond)
+				if err := s.MarkFor(t.Context(), "slurm/42", 1, api.Report{Saved: true, Nth: 1, Time: time.Now()}); err != nil {
+					t.Fatal(err)
+				}
+				first, joules := see(t, store, "42").Job.First, charged(store)[slurm("42")].Total()
+				w.change(func() { b.to = time.Now() })
+				wait(3 * time.Second)
+				w.change(func() { *b = burn{from: time.Now(), cores: 1, dirs: b.dirs, birth: 6, confirmed: true} })
+				wait(shownAfter)
+				w.change(func() { b.attempt = 1 })
+				wait(2 * time.Second)
+				win, ok := store.Window("42", 1, 0, func(api.Job) bool { return true })
+				if !ok || win.Job.Ended || win.Job.Saves != 1 || !win.Job.First.Equal(first) {
+					t.Errorf("attempt 1: %v %+v, want it to run with one save since %v", ok, win.Job, first)
+				}
+				if now := charged(store)[slurm("42")].Total(); now < joules*1.5 || joules == 0 {
+					t.Errorf("%v J after the first step, %v J in the second", joules, now)
+				}
+				if all := store.Jobs(func(api.Job) bool { return true }); len(all) != 1 {
+					t.Errorf("attempts %+v, want one", all)
+				}
+			})
+		})
+	}
+}
+
 func TestAJobThatAStepDaemonNamedIsNotOverriddenByAClaim(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

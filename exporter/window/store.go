@@ -176,19 +176,29 @@ func (s *Store) Describe(key attrib.Key, uid uint32, cgroup string, inode uint64
 	})
 }
 
-// Renumber gives an attempt the number that it turned out to have. One that ended
-// under that number is forgotten; one that runs keeps it, and false is returned.
+// Renumber gives an attempt the number that it turned out to have. It goes on with one that
+// ended under that number, but for the samples; one that runs keeps it, and false is returned.
 func (s *Store) Renumber(key attrib.Key, attempt int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.jobs[key]
 	to := attrib.Key{Manager: key.Manager, ID: key.ID, Attempt: attempt}
-	if other := s.jobs[to]; a == nil || other != nil && !other.Job.Ended {
+	other := s.jobs[to]
+	if a == nil || other != nil && !other.Job.Ended {
 		return false
 	}
 	delete(s.jobs, key)
 	a.Job.Attempt = attempt
 	s.jobs[to] = a
+	if other != nil {
+		was, all := other.Job, other.Budgets
+		a.Job.First, a.Job.Saves = was.First, a.Job.Saves+was.Saves
+		a.Job.Saved, a.Job.Heard = cmp.Or(a.Job.Saved, was.Saved), cmp.Or(a.Job.Heard, was.Heard)
+		for by, b := range a.Budgets {
+			all = all.With(by, b)
+		}
+		a.allow(all)
+	}
 	return true
 }
 
