@@ -2,7 +2,6 @@ package window
 
 import (
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -21,7 +20,7 @@ var ErrFull = errors.New("too many jobs")
 
 // Config bounds a store; zero fields take the defaults.
 type Config struct {
-	Samples int           // per attempt, default 1800
+	Samples int           // per attempt, default 1800; fewer where there are many attempts
 	Jobs    int           // attempts in all, default 512
 	Keep    time.Duration // how long an ended attempt is kept, default 15 min
 }
@@ -50,7 +49,7 @@ type Attempt struct {
 
 type attempt struct {
 	Attempt
-	ring     []row // grows to Config.Samples, then turns
+	ring     []row // grows to Store.most, then turns
 	first    int   // index of the oldest row
 	next     uint64
 	dropped  uint64
@@ -58,38 +57,6 @@ type attempt struct {
 	oldest   []float64 // values before the first row, NaN = missing
 	newest   []float64 // values of the last row that has some
 	lastTime time.Time
-}
-
-// row is one sample. Of its values it holds those that differ from the row before, which
-// are few where a job sleeps: each as the number of its column and the bits of the value,
-// NaN = missing. nil = it has no values at all.
-type row struct {
-	seq    uint64
-	time   time.Time
-	values []byte
-	mark   *api.Report
-	ended  bool
-}
-
-// pack turns values into what a row holds.
-func (a *attempt) pack(values []float64) []byte {
-	out := make([]byte, 0, 64)
-	for i, v := range values {
-		if bits := math.Float64bits(v); bits != math.Float64bits(a.newest[i]) {
-			out = binary.NativeEndian.AppendUint64(binary.AppendUvarint(out, uint64(i)), bits)
-			a.newest[i] = v
-		}
-	}
-	return append(make([]byte, 0, len(out)), out...)
-}
-
-// unpack turns the values of the row before into those of this one.
-func (r row) unpack(values []float64) {
-	for b := r.values; len(b) > 0; {
-		i, n := binary.Uvarint(b)
-		values[i] = math.Float64frombits(binary.NativeEndian.Uint64(b[n:]))
-		b = b[n+8:]
-	}
 }
 
 // grow adds columns that came since, without a value.
@@ -151,6 +118,10 @@ func (s *Store) Begin(began Attempt) error {
 	a.Values, a.Job.Ended, a.Ended = nil, false, time.Time{}
 	a.allow(began.Budgets)
 	s.jobs[key] = a
+	most := s.most()
+	for _, other := range s.jobs {
+		other.shorten(most)
+	}
 	return nil
 }
 
@@ -268,19 +239,6 @@ func (s *Store) append(a *attempt, r row, values map[string]float64) {
 		r.values = a.pack(now)
 	}
 	s.push(a, r)
-}
-
-func (s *Store) push(a *attempt, r row) {
-	r.seq = a.next
-	a.next++
-	if len(a.ring) < s.cfg.Samples {
-		a.ring = append(a.ring, r)
-		return
-	}
-	a.ring[a.first].unpack(a.oldest)
-	a.ring[a.first] = r
-	a.first = (a.first + 1) % len(a.ring)
-	a.dropped++
 }
 
 // Prune forgets the attempts that ended long enough ago.
