@@ -121,6 +121,10 @@ func (s *Sampler) counted(f attrib.Found) (in inode, ok bool) {
 	return s.inodeOf(firstDir(f)), false
 }
 
+// unwatched is how long no exporter may have run for a job's joules to go on. A restart takes
+// seconds, which they lack.
+const unwatched = time.Minute
+
 // resume gives a job the joules that an earlier exporter counted for it, and reports
 // whether there were any. It does not forget them.
 func (s *Sampler) resume(j *job) (ok bool) {
@@ -129,6 +133,9 @@ func (s *Sampler) resume(j *job) (ok bool) {
 	}
 	was := s.earlier[j.inode]
 	j.was, j.joules = was, was.Joules
+	if last := s.cfg.Earlier.At; !last.IsZero() && time.Since(last) > unwatched {
+		j.joules.Lacks, j.joules.GPULacks = true, j.joules.GPULacks || j.joules.GPU > 0
+	}
 	j.reports.saves = was.Job.Saves // a reader that starts again repeats them
 	if !j.counted && was.Job.Attempt > 0 && j.stored.Manager != attrib.Local {
 		j.stored.Attempt = was.Job.Attempt

@@ -259,11 +259,13 @@ func TestAJobWhoseJoulesLackATimeHasNoneUntilItsEndAlsoAfterARestart(t *testing.
 	for _, tc := range []struct {
 		name             string
 		meter, cards     bool // which lacks the time
+		stopped          time.Duration
 		joules, gpuKnown bool // afterwards
 	}{
-		{"neither", false, false, true, true},
-		{"the meter", true, false, false, true},
-		{"the cards when the exporter is stopped", false, true, false, false},
+		{"neither", false, false, 5 * time.Second, true, true},
+		{"the meter", true, false, 0, false, true},
+		{"the cards when the exporter is stopped", false, true, 0, false, false},
+		{"both, while no exporter ran", false, false, 2 * time.Minute, false, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -298,6 +300,7 @@ func TestAJobWhoseJoulesLackATimeHasNoneUntilItsEndAlsoAfterARestart(t *testing.
 				meter.lacks.Store(false)
 				stop()
 				tc.cards = false
+				time.Sleep(tc.stopped)
 				store, stop := start()
 				wait(5500 * time.Millisecond)
 				last := see(t, store, "7").Samples

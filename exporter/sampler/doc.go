@@ -28,7 +28,8 @@
 // those are unknown the sum is missing, and what they took comes later. The joules on a mark
 // are extrapolated from the last tick, and the metrics leave that out; while the meter fails, or
 // after three intervals without a reading, they are missing. From when a sum lacks some for good it
-// is missing until the job's end, also after a restart. A sum is called modelled if a part of
+// is missing until the job's end, also after a restart; so it is where no exporter ran for a
+// minute. A sum is called modelled if a part of
 // it is modelled.
 //
 // Each source has a worker (collector.Worker): if a call makes no progress within two seconds,
