@@ -22,7 +22,8 @@ type Account struct {
 	since  time.Time   // when it did
 	looked time.Time   // when one last showed how busy it is
 	gone   int         // readings since the last that it was in
-	users  []int       // processes that were on it then
+	users  []int       // processes that were on it then, sorted
+	mixed  bool        // others were on it between since and then
 }
 
 // Charge is what one process was charged with since the book was opened: the joules and
@@ -74,19 +75,20 @@ func (b *Book) Add(r card.Reading) {
 	}
 	for _, d := range r.Devices {
 		b.order = append(b.order, d.UUID)
-		a := b.accounts[d.UUID]
+		a, now := b.accounts[d.UUID], users(d)
 		used, busy, partial, gapped := 0.0, 0.0, false, false
 		if a == nil {
 			a = &Account{}
 			b.accounts[d.UUID] = a
 		} else {
+			a.mixed = a.mixed || !slices.Equal(a.users, now)
 			used, partial = a.took(d, r.At)
 			busy, gapped = a.worked(d, r.At)
 		}
 		before := a.users
-		a.Device, a.gone, a.users = d, 0, nil
+		a.Device, a.gone, a.users = d, 0, now
 		if d.Joules != nil || d.Watts != nil {
-			a.told, a.since = d, r.At
+			a.told, a.since, a.mixed = d, r.At, false
 		}
 		if d.Busy != nil {
 			a.looked = r.At
@@ -120,8 +122,9 @@ func (b *Book) all() (joules float64, lost bool) {
 	return joules, lost
 }
 
-// took adds the joules since the last reading that showed some and returns them; partial means
-// that some were left out for good. A counter that fell began again from 0 with the driver.
+// took adds the joules since the last reading that showed some and returns those that the
+// processes are charged with; partial means that they lack some for good: nothing is known of
+// them, or in a long gap not whose they are. A counter that fell began again from 0 with the driver.
 func (a *Account) took(d card.Device, at time.Time) (joules float64, partial bool) {
 	since := at.Sub(a.since)
 	switch {
@@ -138,6 +141,9 @@ func (a *Account) took(d card.Device, at time.Time) (joules float64, partial boo
 	}
 	a.Used += joules
 	a.Covered += since.Seconds()
+	if a.mixed && since > collector.Bridge {
+		return 0, true
+	}
 	return joules, false
 }
 
@@ -160,6 +166,19 @@ func instances(d card.Device) []card.Instance {
 	return []card.Instance{{Processes: d.Processes}}
 }
 
+// users are the processes on a GPU, sorted.
+func users(d card.Device) (pids []int) {
+	for _, i := range instances(d) {
+		if i.Processes != nil {
+			for _, p := range *i.Processes {
+				pids = append(pids, p.Pid)
+			}
+		}
+	}
+	slices.Sort(pids)
+	return pids
+}
+
 // charge gives each process on a GPU its share: of a split GPU by the multiprocessors of the
 // instances that have processes, then equally.
 func (b *Book) charge(a *Account, joules, busy float64) {
@@ -178,7 +197,6 @@ func (b *Book) charge(a *Account, joules, busy float64) {
 			continue
 		}
 		for _, p := range *i.Processes {
-			a.users = append(a.users, p.Pid)
 			c := b.charges[p.Pid]
 			if c == nil {
 				c = &Charge{}

@@ -64,6 +64,7 @@ func TestJoulesOfAGPU(t *testing.T) {
 		{"without a counter the power is integrated", []card.Reading{powered(0, 100), powered(1, 200), powered(2, 200)}, 350, 2, false, false},
 		{"a gap is not bridged, and not covered", []card.Reading{powered(0, 100), powered(1, 100), powered(60, 100), powered(61, 100)}, 200, 2, true, false},
 		{"what one reading does not show the next does", []card.Reading{powered(0, 100), powered(2, -1), powered(4, 100)}, 400, 4, false, false},
+		{"a process that left in a long gap lacks what it took", []card.Reading{counted(0, 100, 1), counted(100, 900)}, 800, 100, true, true},
 		{"as the counter does, however long it took", []card.Reading{counted(0, 100, 1), powered(1, -1), powered(60, -1), counted(61, 400, 1)}, 300, 61, false, true},
 		{"but power that was not shown for long is lost", []card.Reading{powered(0, 100), powered(3, -1), powered(6, 100)}, 0, 0, true, false},
 		{"and what a GPU took before it showed anything", []card.Reading{powered(0, -1), powered(1, 100), powered(2, 100)}, 100, 1, true, false},
@@ -134,6 +135,23 @@ func TestProcessesShareTheGPUThatTheyAreOn(t *testing.T) {
 	}
 	if c[1].Devices != 0 || c[2].Devices != 1 {
 		t.Errorf("%+v; want the first gone from the GPU and the second on it", c)
+	}
+}
+
+// What passed in a long gap cannot be divided among the processes before and after it.
+func TestAProcessIsNotChargedForALongGapInWhichAnotherWasOnTheGPU(t *testing.T) {
+	t.Parallel()
+	for name, readings := range map[string][]card.Reading{
+		"no reading":                       {counted(0, 0, 2), counted(300, 9000, 1), counted(301, 9500, 1)},
+		"readings that do not show joules": {counted(0, 0, 2), powered(100, -1), counted(300, 9000, 1), counted(301, 9500, 1)},
+	} {
+		b := gpu.NewBook()
+		for _, r := range readings {
+			b.Add(r)
+		}
+		if a, c := b.Accounts()[0], b.Charges(); a.Used != 9500 || c[1].Joules != 500 || !c[1].Partial || c[2].Joules != 0 {
+			t.Errorf("%s: the GPU used %v J, charged are %+v; want 9500 J, and 500 J of process 1, which are partial", name, a.Used, c)
+		}
 	}
 }
 
