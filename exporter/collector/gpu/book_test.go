@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"pitchpipe/exporter/api"
@@ -117,6 +118,40 @@ func TestAJobWhoseJoulesLackATimeHasNoneUntilItsEnd(t *testing.T) {
 					t.Errorf("%v s later process %d was busy for %v s, want %v", now.after, pid, got, now.want/200)
 				}
 			}
+		}
+	})
+}
+
+// Numbers of processes are used again.
+func TestAJobIsNotChargedForALaterProcessWithTheNumberOfOneOfIts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := gpu.NewSource(nil, &scripted{name: "nvidia-smi", do: func(ctx context.Context, _ int, emit func(card.Reading)) error {
+			return each(ctx, 1000, func(i int) {
+				r := counted(0, float64(100*i))
+				if r.At = time.Now(); i < 4 || i >= 90 {
+					r.Devices[0].Processes = &[]card.Process{{Pid: 7}}
+				}
+				emit(r)
+			})
+		}})
+		defer run(t, s)()
+		time.Sleep(time.Millisecond)
+		job := open(t, s)
+		var got []float64
+		for _, pids := range [][]int{{7}, {}, {}, {}} {
+			time.Sleep(25 * time.Second)
+			for range 2 {
+				out := collector.Values{}
+				if err := job.Read(t.Context(), collector.Moment{Time: time.Now(), Pids: pids}, out); err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, out[api.ColGPUJoules])
+				time.Sleep(time.Second)
+			}
+		}
+		if diff := cmp.Diff([]float64{300, 300, 300, 300, 300, 300, 300, 300}, got); diff != "" {
+			t.Errorf("joules (-want +got):\n%s", diff)
 		}
 	})
 }

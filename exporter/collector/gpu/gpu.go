@@ -68,7 +68,8 @@ type reader struct {
 	collector.Static
 
 	source       *Source
-	seen         map[int]Charge // of the job's processes, when they were last read
+	used         bool           // the job was on a GPU
+	seen         map[int]Charge // of its processes that the book has, when they were last read
 	joules, busy float64
 	partial      bool // joules lack some for good
 	gapped       bool // and busy
@@ -83,19 +84,18 @@ func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Value
 		return nil // no reading yet
 	}
 	if age := m.Time.Sub(s.At); age > Stale {
-		if len(r.seen) > 0 {
+		if r.used {
 			out[api.ColGPUJoules], out[api.ColGPUBusy] = math.NaN(), math.NaN() // it was on one, and what that does is unknown
 		}
 		return fmt.Errorf("gpu: no reading for %v: %s", age.Round(time.Second), s.Why)
 	}
 	for _, pid := range m.Pids { // if they cannot be listed, those that are known go on
-		if _, known := r.seen[pid]; !known {
-			if _, charged := s.Charges[pid]; charged {
-				r.seen[pid] = Charge{}
-			}
+		_, known := r.seen[pid]
+		if _, charged := s.Charges[pid]; charged && !known {
+			r.seen[pid], r.used = Charge{}, true
 		}
 	}
-	if len(r.seen) == 0 {
+	if !r.used {
 		return nil
 	}
 	var memory, devices float64
@@ -103,7 +103,8 @@ func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Value
 	for pid, before := range r.seen {
 		c, known := s.Charges[pid]
 		if !known {
-			continue // long gone
+			delete(r.seen, pid) // long gone, and another process may get its number
+			continue
 		}
 		r.joules += max(c.Joules-before.Joules, 0)
 		r.busy += max(c.BusySeconds-before.BusySeconds, 0)
