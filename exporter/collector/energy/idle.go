@@ -18,7 +18,7 @@ const (
 	// calmAge is the age from which on a higher calibration replaces a lower one: fans,
 	// firmware and memory change.
 	calmAge = 24 * time.Hour
-	// Shorter intervals are no more than a counter's own granularity.
+	// Shorter intervals are no more than a counter's own granularity: they are added up.
 	shortest = 500 * time.Millisecond
 )
 
@@ -40,26 +40,31 @@ type idle struct {
 
 	joules float64 // of the calm so far
 	calm   time.Duration
+
+	taken, busy float64 // joules, and seconds times the busy share, of short intervals so far
+	span        time.Duration
 }
 
 // add takes an interval in which that share of the cores was busy.
 func (i *idle) add(joules, busyShare float64, a Activity) {
-	if a.Elapsed < shortest || joules <= 0 {
-		i.stir()
+	i.taken, i.busy, i.span = i.taken+joules, i.busy+busyShare*a.Elapsed.Seconds(), i.span+a.Elapsed
+	if i.span < shortest {
 		return
 	}
-	if watts := joules / a.Elapsed.Seconds(); i.lowest == 0 || watts < i.lowest {
+	busyShare, watts := i.busy/i.span.Seconds(), i.taken/i.span.Seconds()
+	if watts > 0 && (i.lowest == 0 || watts < i.lowest) {
 		i.lowest = watts
 	}
-	if busyShare > calmShare {
+	if watts <= 0 || busyShare > calmShare {
 		i.stir()
 		return
 	}
-	i.joules, i.calm = i.joules+joules, i.calm+a.Elapsed
+	i.joules, i.calm = i.joules+i.taken, i.calm+i.span
+	i.taken, i.busy, i.span = 0, 0, 0
 	if i.calm < calmFor {
 		return
 	}
-	watts := i.joules / i.calm.Seconds()
+	watts = i.joules / i.calm.Seconds()
 	i.stir()
 	if !i.known || watts < i.watts || a.At.Sub(i.at) > calmAge {
 		i.known, i.watts, i.at = true, watts, a.At
@@ -67,7 +72,7 @@ func (i *idle) add(joules, busyShare float64, a Activity) {
 }
 
 // stir ends a calm.
-func (i *idle) stir() { i.joules, i.calm = 0, 0 }
+func (i *idle) stir() { i.joules, i.calm, i.taken, i.busy, i.span = 0, 0, 0, 0, 0 }
 
 // now returns the idle watts of the part, and how they are known.
 func (i *idle) now() (watts float64, basis string) {

@@ -88,6 +88,30 @@ func TestIdlePowerIsCalibratedAndDated(t *testing.T) {
 	}
 }
 
+func TestIdlePowerIsLearnedFromShortIntervalsToo(t *testing.T) {
+	t.Parallel()
+	c := newCalm(t)
+	quarters := func(n int, busy float64) {
+		for range n {
+			c.tree.add("intel-rapl:0", 15)
+			c.at = c.at.Add(250 * time.Millisecond)
+			if _, _, err := step(t.Context(), c.m, energy.Activity{Elapsed: 250 * time.Millisecond, At: c.at, Busy: busy, Cores: 8}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	quarters(1, 1)
+	c.want(100, "modelled") // which is no longer than a counter's grain
+	quarters(39, 1)
+	c.want(60, "observed")
+	quarters(39, 0.01)
+	c.want(60, "observed")
+	quarters(1, 0.01)
+	if got := c.m.Calibrations(); len(got) != 1 || got[0].Watts != 60 {
+		t.Errorf("calibrations %+v, want 60 W", got)
+	}
+}
+
 func TestACalibrationIsBelievedUntilThereIsABetterOne(t *testing.T) {
 	t.Parallel()
 	c := newCalm(t)
