@@ -76,7 +76,8 @@ func (s *Sampler) discover(ctx context.Context) {
 	if err != nil || ctx.Err() != nil {
 		return // nothing is known of any, or not all: the scan was cut short
 	}
-	seen := map[attrib.Key]bool{}
+	seen, room := map[attrib.Key]bool{}, s.room
+	s.room = false
 	for _, f := range found {
 		j := s.jobs[f.Key]
 		if j != nil && j.claimed(f.Found) {
@@ -84,7 +85,7 @@ func (s *Sampler) discover(ctx context.Context) {
 		}
 		seen[f.Key] = true
 		switch {
-		case j == nil && s.isLeftover(f):
+		case j == nil && (s.isLeftover(f) || s.refused[f.Key] && !room):
 		case j == nil:
 			if s.replacesEnded(f.Found) {
 				s.log.Debug("job not taken for one that ended", "job", f.Key.String(), "uid", f.UID)
@@ -125,6 +126,7 @@ func (s *Sampler) discover(ctx context.Context) {
 			s.checkEmpty(j, now, f.anyone)
 		}
 	}
+	maps.DeleteFunc(s.refused, func(key attrib.Key, _ bool) bool { return !seen[key] })
 	maps.DeleteFunc(s.leftovers, func(key attrib.Key, _ leftover) bool { return !seen[key] })
 	for key, j := range s.jobs {
 		if seen[key] {
@@ -191,8 +193,11 @@ func (s *Sampler) take(ctx context.Context, f scanned, now time.Time) {
 	if err := s.store.Begin(window.Attempt{
 		Job: wire, Schema: api.SchemaAccounting, Source: s.source(j), Inode: j.inode.number, Joules: j.joules, Budgets: j.was.Budgets,
 	}); err != nil {
-		s.stats.JobsRefused++
-		s.log.Warn("job not sampled", "job", j.stored.String(), "err", err)
+		if !s.refused[f.Key] {
+			s.stats.JobsRefused++
+			s.log.Warn("job not sampled", "job", j.stored.String(), "err", err)
+		}
+		s.refused[f.Key] = true
 		return
 	}
 	s.jobs[f.Key] = j
@@ -208,11 +213,12 @@ func (s *Sampler) take(ctx context.Context, f scanned, now time.Time) {
 	}
 	s.checkEmpty(j, now, f.anyone)
 	s.read(ctx, j)
-	if !s.started || goesOn {
-		// What it did before the exporter began belongs to no interval, and what an
-		// earlier exporter counted is charged already.
+	if !s.started || goesOn || s.refused[f.Key] {
+		// What it did before the exporter began, or had room for it, belongs to no interval, and
+		// what an earlier exporter counted is charged already.
 		j.settled()
 	}
+	delete(s.refused, f.Key)
 	s.store.Append(j.stored, now, s.complete(j, now, j.joules.Total()), nil)
 	s.log.Info("job seen", "job", j.stored.String(), "uid", j.uid, "cgroup", wire.Cgroup)
 }

@@ -196,6 +196,28 @@ func TestAJobThatThereWasNoRoomForKeepsItsEarlierJoules(t *testing.T) {
 	})
 }
 
+func TestAJobThatThereIsNoRoomForIsRefusedOnceAndPaysFromWhenThereIs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, small := newWorld(), window.New(window.Config{Jobs: 1})
+		w.others = 2
+		w.begin("7", 1)
+		s := runIn(t, w, small, sampler.Config{})
+		w.begin("8", 1)
+		wait(20 * time.Second)
+		if n := s.Snapshot().Stats.JobsRefused; n != 1 {
+			t.Errorf("%d jobs refused, want 1", n)
+		}
+		w.end("7")
+		wait(5 * time.Second)
+		samples := see(t, small, "8").Samples
+		used := func(i int) float64 { return samples[i].Values[api.ColJoules] - samples[i-1].Values[api.ColJoules] }
+		if used(1) > 1.5*used(3) || used(3) == 0 {
+			t.Errorf("%v J in its first interval and %v J in its third", used(1), used(3))
+		}
+	})
+}
+
 func TestTheLastValuesOfAJobOutliveTheExporter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

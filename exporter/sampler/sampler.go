@@ -91,6 +91,8 @@ type Sampler struct {
 	ended      map[attrib.Key]*reportLog // of attempts that the store still has
 	earlier    map[inode]window.Attempt
 	leftovers  map[attrib.Key]leftover // which are not jobs
+	refused    map[attrib.Key]bool     // jobs that the store had no room for
+	room       bool                    // an attempt has ended since
 	looks      int                     // for jobs
 	began      time.Time               // of the first tick
 	started    bool                    // the first scan is over: what is new now began now
@@ -126,7 +128,7 @@ func New(cfg Config, finder Finder, collectors []collector.Collector, n NodeRead
 	s := &Sampler{
 		cfg: cfg, log: cfg.Logger, finder: finder, collectors: collectors, node: n, meter: m, store: store,
 		marks: make(chan markRequest), workers: map[string]*collector.Worker{}, mute: map[string]fault{},
-		jobs: map[attrib.Key]*job{}, ended: map[attrib.Key]*reportLog{}, earlier: map[inode]window.Attempt{}, leftovers: map[attrib.Key]leftover{},
+		jobs: map[attrib.Key]*job{}, ended: map[attrib.Key]*reportLog{}, earlier: map[inode]window.Attempt{}, leftovers: map[attrib.Key]leftover{}, refused: map[attrib.Key]bool{},
 	}
 	maps.Copy(s.workers, cfg.Workers)
 	s.restore(cfg.Earlier)
@@ -233,7 +235,7 @@ func (s *Sampler) end(j *job, now time.Time) {
 	j.joules.Lacks = j.joules.Lacks || s.ledger.fault != ""
 	s.store.Charge(j.stored, j.kept())
 	s.store.End(j.stored, j.goneAt, s.complete(j, now, j.joules.Total()))
-	s.ended[j.stored] = j.reports
+	s.ended[j.stored], s.room = j.reports, true
 	j.close()
 	s.removePerfCgroup(j)
 	s.log.Info("job ended", "job", j.stored.String(), "cpu_seconds", j.values[api.ColCPUSeconds], "joules", j.joules.Total())
