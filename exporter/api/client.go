@@ -153,6 +153,8 @@ func sentinel(status int) error {
 		return ErrDenied
 	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge:
 		return ErrInvalid
+	case http.StatusTooManyRequests:
+		return ErrBusy
 	default:
 		return ErrUnavailable
 	}
@@ -284,6 +286,8 @@ var (
 	ErrInvalid = errors.New("invalid request to the exporter")
 	// ErrUnavailable: no exporter answers, or it is in trouble; it may succeed later.
 	ErrUnavailable = errors.New("exporter unavailable")
+	// ErrBusy is ErrUnavailable of an exporter that answers: the caller asks too often.
+	ErrBusy = fmt.Errorf("%w for now", ErrUnavailable)
 )
 
 // Problem is the body of every answer that is not a success.

@@ -71,6 +71,7 @@ func TestClientSaysWhatTheCallerCanDo(t *testing.T) {
 		{"an unknown job is not found", http.StatusNotFound, api.ErrNotFound},
 		{"a stranger is denied", http.StatusForbidden, api.ErrDenied},
 		{"a bad request is invalid", http.StatusBadRequest, api.ErrInvalid},
+		{"who asks too often may ask later", http.StatusTooManyRequests, api.ErrBusy},
 		{"trouble inside is unavailable", http.StatusInternalServerError, api.ErrUnavailable},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -99,7 +99,7 @@ func (e *Exporters) enter(node string) (*exporter, error) {
 }
 
 func isSilence(err error) bool {
-	return errors.Is(err, api.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
+	return errors.Is(err, api.ErrUnavailable) && !errors.Is(err, api.ErrBusy) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // leave counts the caller out. Counts says whether err is evidence about the exporter, which

@@ -38,6 +38,7 @@ func TestASilentExporterIsLoggedOnce(t *testing.T) {
 			{"it stays silent", errGone, api.ErrUnavailable, 1, "no socket"},
 			{"the node is named", errGone, api.ErrUnavailable, 1, "node=n1"},
 			{"it is back and does not know the job", api.ErrNotFound, api.ErrNotFound, 2, "answers again"},
+			{"it is asked too often", api.ErrBusy, api.ErrBusy, 2, "answers again"},
 			{"it falls silent again", errGone, api.ErrUnavailable, 3, "level=WARN"},
 			{"it is back and refuses", api.ErrDenied, api.ErrDenied, 4, "refuses the controller"},
 			{"it goes on refusing", api.ErrDenied, api.ErrDenied, 4, "refuses the controller"},
@@ -55,7 +56,7 @@ func TestASilentExporterIsLoggedOnce(t *testing.T) {
 			if !errors.Is(err, c.want) {
 				t.Errorf("%s: error %v, want %v", c.name, err, c.want)
 			}
-			state := map[error]string{api.ErrUnavailable: "silent", api.ErrDenied: "refusing", api.ErrNotFound: "answering", nil: "answering"}[c.want]
+			state := map[error]string{api.ErrUnavailable: "silent", api.ErrDenied: "refusing", api.ErrNotFound: "answering", api.ErrBusy: "answering", nil: "answering"}[c.want]
 			if n := e.Count()[state]; n != 1 {
 				t.Errorf("%s: %v, want one that is %s", c.name, e.Count(), state)
 			}
