@@ -122,7 +122,8 @@ func (r *reader) number(dir, file string) (float64, error) {
 }
 
 // Read reads each group of columns by itself, so one that is missing does not
-// affect the others. Files that a hierarchy does not have are not an error.
+// affect the others. Files that a hierarchy does not have are not an error, nor are those of
+// pressure where the kernel's accounting of it is turned off.
 func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Values) error {
 	failed := ignoreMissing("cpu", r.cpu(out))
 	usage, known := out[api.ColCPUSeconds]
@@ -145,7 +146,7 @@ func (r *reader) Read(_ context.Context, m collector.Moment, out collector.Value
 }
 
 func ignoreMissing(what string, err error) error {
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
+	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errors.ErrUnsupported) {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", what, err)
