@@ -6,7 +6,9 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -356,6 +358,43 @@ func TestAHelperThatHangsIsEndedWithItsChildren(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	t.Error("its child is still there")
+}
+
+// The kernel ends a helper with the thread that started it, and a socket is made by a thread
+// that ends (peercred.Listen).
+func TestAHelperOutlivesThreadsThatEnd(t *testing.T) { // not parallel: it ends all that are idle
+	resume := filepath.Join(t.TempDir(), "resume")
+	if err := syscall.Mkfifo(resume, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pipe, err := os.OpenFile(resume, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = pipe.Close() }()
+	path := program(t, "echo '"+line+"'\nread x <"+resume+"\necho '"+line+"'\n")
+	readings, ended := make(chan card.Reading), make(chan error)
+	go func() { ended <- gpu.Helper{Path: path}.Run(t.Context(), func(r card.Reading) { readings <- r }) }()
+	<-readings
+	var all, gone sync.WaitGroup
+	all.Add(64)
+	for range 64 {
+		gone.Go(func() {
+			runtime.LockOSThread()
+			all.Done()
+			all.Wait()
+		})
+	}
+	gone.Wait()
+	if _, err := pipe.WriteString("\n"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-readings:
+		<-ended // it says no more
+	case err := <-ended:
+		t.Error(err)
+	}
 }
 
 func TestOneNvidiaSMIIsReadRoundByRound(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -50,6 +51,8 @@ const maxLine = 4 << 20
 func stream(ctx context.Context, silence time.Duration, argv []string, take func(line []byte) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	runtime.LockOSThread() // Pdeathsig means the thread that starts it
+	defer runtime.UnlockOSThread()
 	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // its whole group is killed below
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()
