@@ -1,10 +1,12 @@
 package nodes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -97,9 +99,7 @@ func One(m Meter, log *slog.Logger) *Exporters {
 }
 
 func start(cfg Config) *Exporters {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	return &Exporters{background: newBackground(), cfg: cfg, log: cfg.Log, known: map[string]*exporter{}, kinds: map[kind]time.Time{}}
 }
 
@@ -209,18 +209,12 @@ func (e *Exporters) ask(ctx context.Context, node string, call func(context.Cont
 	if err != nil {
 		return err
 	}
-	left := false
-	defer func() {
-		if !left { // the call panicked
-			e.leave(x, nil, false)
-		}
-	}()
+	counts := false
+	defer func() { e.leave(x, err, counts) }() // also where the call panics
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err = call(limited, x.meter)
-	// A call that its caller cancelled says nothing about the exporter.
-	left = true
-	e.leave(x, err, ctx.Err() == nil)
+	counts = ctx.Err() == nil // a call that its caller cancelled says nothing about the exporter
 	if err != nil && x.name != "" {
 		return fmt.Errorf("exporter of node %s: %w", x.name, err)
 	}
@@ -239,11 +233,7 @@ const kindsAge = 24 * time.Hour
 func (e *Exporters) common() (api.Node, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for k, last := range e.kinds {
-		if time.Since(last) > kindsAge {
-			delete(e.kinds, k)
-		}
-	}
+	maps.DeleteFunc(e.kinds, func(_ kind, last time.Time) bool { return time.Since(last) > kindsAge })
 	for k := range e.kinds {
 		if len(e.kinds) == 1 {
 			return api.Node{MachineKind: k.machine, Cores: k.cores, EnergySource: k.energy}, nil
