@@ -159,9 +159,7 @@ func (s *Sampler) state(at time.Time, latest []window.Latest) State {
 		out.Jobs = append(out.Jobs, l.Attempt)
 	}
 	if at.Sub(s.began) < forgotten {
-		for _, j := range s.earlier { // which were not found yet
-			out.Jobs = append(out.Jobs, j)
-		}
+		out.Jobs = slices.AppendSeq(out.Jobs, maps.Values(s.earlier)) // which were not found yet
 	}
 	return out
 }

@@ -52,7 +52,6 @@ func (l *ledger) settle(meter energy.Meter, unread error, now time.Time, cpu nod
 	uses := make([]energy.Use, 0, len(jobs))
 	var sum energy.Load
 	for _, j := range jobs {
-
 		u := j.located(j.use(l.last, now), l.sockets)
 		sum.CPUSeconds, sum.Cores = sum.CPUSeconds+u.CPUSeconds, sum.Cores+u.Cores
 		charged, uses = append(charged, j), append(uses, u)

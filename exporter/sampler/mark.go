@@ -127,29 +127,26 @@ func (s *Sampler) mark(ctx context.Context, m markRequest) error {
 		return fmt.Errorf("%w of this user: %s", ErrNoJob, m.sender())
 	}
 	j.reports.by(m.who)
+	var values collector.Values
 	switch {
 	case report.Begins:
-		s.store.Append(j.stored, now, nil, &report)
-		return nil
 	case j.reports.repeated(m.who.PID, report):
 		s.repeat(j.stored, m)
 		return nil
 	case report.Saved:
 		s.stats.Saves++
-		s.store.Append(j.stored, now, nil, &report)
 		s.log.Info("job saved", "job", j.stored.String())
-		return nil
-	}
-	s.stats.Marks++
-	if !j.limiter.AllowN(now, 1) {
+	case !j.limiter.AllowN(now, 1):
+		s.stats.Marks++
 		s.stats.MarksBare++
-		s.store.Append(j.stored, now, nil, &report)
-		return nil
+	default:
+		s.stats.Marks++
+		s.readNode()
+		s.read(ctx, j)
+		now = time.Now()
+		values = s.complete(j, now, s.ledger.ahead(j, now))
 	}
-	s.readNode()
-	s.read(ctx, j)
-	at := time.Now()
-	s.store.Append(j.stored, at, s.complete(j, at, s.ledger.ahead(j, at)), &report)
+	s.store.Append(j.stored, now, values, &report)
 	return nil
 }
 

@@ -64,7 +64,6 @@ func (s *Sampler) publish(at time.Time) {
 		snap.State = s.state(at, s.store.Latest())
 		snap.State.Idle = snap.Idle
 	}
-
 	s.writeJournal(snap.State)
 	s.snapshot.Store(&snap)
 }

@@ -102,17 +102,11 @@ func (s *Store) Begin(began Attempt) error {
 	}
 	delete(s.jobs, key)
 	if len(s.jobs) >= s.cfg.Jobs {
-		var oldest attrib.Key
-		var at time.Time
-		for k, a := range s.jobs {
-			if a.Job.Ended && (at.IsZero() || a.Ended.Before(at)) {
-				oldest, at = k, a.Ended
-			}
-		}
-		if at.IsZero() {
+		ended := slices.DeleteFunc(slices.Collect(maps.Keys(s.jobs)), func(k attrib.Key) bool { return !s.jobs[k].Job.Ended })
+		if len(ended) == 0 {
 			return fmt.Errorf("%w: %d run already", ErrFull, len(s.jobs))
 		}
-		delete(s.jobs, oldest)
+		delete(s.jobs, slices.MinFunc(ended, func(a, b attrib.Key) int { return s.jobs[a].Ended.Compare(s.jobs[b].Ended) }))
 	}
 	a := &attempt{Attempt: began, next: 1}
 	a.Values, a.Job.Ended, a.Ended = nil, false, time.Time{}

@@ -207,18 +207,14 @@ func (m *Measured) Recall(known []Calibration) {
 
 // means names what counts, and after a semicolon what is only shown.
 func (m *Measured) means() string {
-	var counted, shown []string
+	parts := map[bool][]string{} // of those that count, and of those that are only shown
 	for _, c := range m.counters {
-		if c.component != "" {
-			counted = append(counted, c.name)
-		} else {
-			shown = append(shown, c.name)
-		}
+		parts[c.component != ""] = append(parts[c.component != ""], c.name)
 	}
-	slices.Sort(counted)
-	slices.Sort(shown)
-	text := strings.Join(counted, " ")
-	if len(shown) > 0 {
+	slices.Sort(parts[true])
+	slices.Sort(parts[false])
+	text := strings.Join(parts[true], " ")
+	if shown := parts[false]; len(shown) > 0 {
 		text += "; shown: " + strings.Join(shown, " ")
 	}
 	if len(m.unread) > 0 {
