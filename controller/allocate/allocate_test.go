@@ -26,6 +26,9 @@ func TestChoose(t *testing.T) {
 	old.Waited = 2000
 	dear := elastic(10, 0, 4, 4, 1)
 	dear.Restart = 8
+	half := func(left, speed float64) allocate.Job {
+		return allocate.Job{Left: left, Restart: 1, Sizes: []allocate.Size{{Need: []float64{0.5}, Speed: speed}}}
+	}
 	for _, test := range []struct {
 		name string
 		jobs []allocate.Job
@@ -40,6 +43,7 @@ func TestChoose(t *testing.T) {
 		{"a job that scales gets what one that does not would waste", []allocate.Job{elastic(100, 0.9, 4, 4, 0), elastic(100, 0, 4, 4, 0)}, []int{0, 2}},
 		{"a job that waited longer than it would run goes first", []allocate.Job{elastic(10, 0, 1, 1, allocate.Waits), old}, []int{allocate.Waits, 0}},
 		{"of two that wait the shorter goes first", []allocate.Job{elastic(1000, 0, 1, 1, allocate.Waits), elastic(10, 0, 1, 1, allocate.Waits)}, []int{allocate.Waits, 0}},
+		{"of two jobs the second ends 3 ms after the first", []allocate.Job{half(23536.35591565674, 0.14302060167127723), half(139710.01881500485, 0.8489593995678604)}, []int{0, 0}},
 		{"a running job is not stopped for a shorter one", []allocate.Job{elastic(1000, 0, 1, 1, 0), elastic(10, 0, 1, 1, allocate.Waits)}, []int{0, allocate.Waits}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -10,14 +10,15 @@ import (
 func play(jobs []Job, sizes []int, v Value) (total float64) {
 	live, busy := slices.Clone(jobs), make([]float64, len(jobs)) // with a restart until then
 	for now := 0.0; len(live) > 0; sizes = allot(live, v, true) {
-		end := math.Inf(1)
+		end, ends := math.Inf(1), make([]float64, len(live))
 		for i := range live {
 			j := &live[i]
 			if j.Has != Waits && sizes[i] != j.Has {
 				busy[i] = max(busy[i], now) + j.Restart
 			}
 			if j.Has = sizes[i]; j.Has != Waits {
-				end = min(end, max(now, busy[i])+j.seconds(j.Has))
+				ends[i] = max(now, busy[i]) + j.seconds(j.Has)
+				end = min(end, ends[i])
 			}
 		}
 		if math.IsInf(end, 1) {
@@ -26,14 +27,14 @@ func play(jobs []Job, sizes []int, v Value) (total float64) {
 		var stay []Job
 		var still []float64
 		for i, j := range live {
-			if j.Has == Waits {
+			switch {
+			case j.Has == Waits:
 				j.Waited += end - now
-			} else {
-				work := j.Sizes[j.Has].Speed * max(0, end-max(now, busy[i]))
-				if j.Left -= work; j.Left <= rounding*work {
-					total += end
-					continue
-				}
+			case ends[i] <= end*(1+rounding): // what is left may be too short to be seen in a sum
+				total += end
+				continue
+			default:
+				j.Left -= j.Sizes[j.Has].Speed * max(0, end-max(now, busy[i]))
 			}
 			stay, still = append(stay, j), append(still, busy[i])
 		}
