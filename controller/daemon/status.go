@@ -31,7 +31,7 @@ func status(job driver.Job, rec *reconcile.Record, now time.Time) api.Job {
 	out.Class, out.Epoch, out.Total = rec.Class, rec.Done(), rec.Total
 	out.Restarts, out.Probes = len(rec.Restarts), len(rec.Probed)
 	out.Own, out.Current, out.Outcome = rec.Own, rec.Settings(job.Attempt), rec.Outcome
-	out.Trials = tuning.TrialsOf(rec.Epochs, rec.Own)
+	out.Trials = rec.Trials()
 	if rec.Policy.Mode != "" { // it has a stanza, and that was read
 		out.Policy = &rec.Policy
 	}

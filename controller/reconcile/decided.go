@@ -169,7 +169,7 @@ func sumOf(d tuning.Decision) (string, error) {
 
 func (p *reconciliation) work(policy tuning.Policy, current tuning.Settings) forecast.Work {
 	w := forecast.Work{
-		Epochs: p.comparable(p.rec.Epochs), Own: p.rec.Own, Current: current, Done: p.rec.Done(), Total: p.rec.Total, Learns: policy.Learns,
+		Epochs: p.rec.comparable(p.rec.Epochs), Own: p.rec.Own, Current: current, Done: p.rec.Done(), Total: p.rec.Total, Learns: policy.Learns,
 	}
 	if policy.Quality != nil {
 		w.Direction = forecast.Direction(policy.Quality.Direction)

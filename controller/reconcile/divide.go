@@ -47,7 +47,7 @@ func (p *reconciliation) divide(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	epochs := slices.Clone(p.awake())
+	epochs := slices.Clone(p.rec.awake())
 	for i := range epochs {
 		epochs[i].Polluted = false // by the others, among whom it will be
 	}

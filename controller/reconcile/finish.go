@@ -112,7 +112,7 @@ func (p *reconciliation) compareWith(tuned tuning.Settings, chosen time.Time) (t
 		EnforceModelled: p.services.Site(p.job).EnforceModel, Candidates: len(p.rec.Probed),
 		Baseline: p.rec.Own, Tuned: tuned, At: p.now,
 	}
-	for _, e := range p.comparable(p.rec.Epochs) {
+	for _, e := range p.rec.comparable(p.rec.Epochs) {
 		switch {
 		case e.Inner: // all epochs of a report are one measurement
 		case e.Settings.Equal(p.rec.Own):
@@ -250,7 +250,7 @@ func (p *reconciliation) diedTuned() bool {
 	case driver.Failed, driver.NotStarted, driver.MemoryExceeded:
 		return !current.Equal(p.rec.Own)
 	case driver.TimeExceeded:
-		trials := p.trials()
+		trials := p.rec.Trials()
 		own, ok := tuning.Reference(trials)
 		faster := ok && slices.ContainsFunc(trials, func(t tuning.Trial) bool {
 			return t.Settings.Equal(current) && t.Seconds < own.Seconds

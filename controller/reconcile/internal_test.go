@@ -336,7 +336,7 @@ func TestWhenAJobWasSuspended(t *testing.T) {
 			began = at(end)
 		}
 	}
-	if n := len(p.awake()); n != len(p.rec.Epochs)-2 {
+	if n := len(p.rec.awake()); n != len(p.rec.Epochs)-2 {
 		t.Errorf("%d of %d epochs tell of their settings, want all but the two in which it was suspended", n, len(p.rec.Epochs))
 	}
 	if p.rec.Runs[0].Still != nil || len(p.rec.Runs) != 2 {

@@ -73,7 +73,7 @@ func (p *reconciliation) compareWithKind(past []tuning.PastRun, current tuning.S
 		return
 	}
 	past = append(slices.Clip(past), tuning.PastRun{
-		Job: string(p.rec.Job), Machine: kindOf(p.rec.Epochs), Began: current, Trials: p.trials(), Epochs: p.rec.Done(), End: p.end(),
+		Job: string(p.rec.Job), Machine: kindOf(p.rec.Epochs), Began: current, Trials: p.rec.Trials(), Epochs: p.rec.Done(), End: p.end(),
 	})
 	site := p.services.Site(p.job)
 	q := returning(site.Narrow(p.rec.Policy, p.rec.Own), p.rec.Own, past)
@@ -155,28 +155,27 @@ func (p *reconciliation) disproved(trials []tuning.Trial) (tuning.Settings, bool
 	return nil, false
 }
 
-func (p *reconciliation) trials() []tuning.Trial {
-	return tuning.TrialsOf(p.awake(), p.rec.Own)
-}
+// Trials are the trials that decisions compare: of epochs on machines of one kind, in which the job was not suspended.
+func (r *Record) Trials() []tuning.Trial { return tuning.TrialsOf(r.awake(), r.Own) }
 
 // course is every epoch of the job, cut ones included.
-func (p *reconciliation) course() []tuning.Epoch {
-	if len(p.rec.Cut) == 0 {
-		return p.rec.Epochs
+func (r *Record) course() []tuning.Epoch {
+	if len(r.Cut) == 0 {
+		return r.Epochs
 	}
-	out := slices.Concat(p.rec.Epochs, p.rec.Cut)
+	out := slices.Concat(r.Epochs, r.Cut)
 	slices.SortStableFunc(out, tuning.Epoch.Compare)
 	return out
 }
 
 // awake are the epochs that tell of their settings: the job was not suspended in them.
-func (p *reconciliation) awake() []tuning.Epoch {
-	return tuning.Awake(p.comparable(p.course()), p.still())
+func (r *Record) awake() []tuning.Epoch {
+	return tuning.Awake(r.comparable(r.course()), r.still())
 }
 
 // still are the spans in which the job was suspended.
-func (p *reconciliation) still() []tuning.Span {
-	return slices.Concat(tuning.Each(p.rec.Runs, func(r Run) []tuning.Span { return r.Still })...)
+func (r *Record) still() []tuning.Span {
+	return slices.Concat(tuning.Each(r.Runs, func(run Run) []tuning.Span { return run.Still })...)
 }
 
 // An untuned epoch that was not measured is taken to last as long as for the kind.
@@ -187,8 +186,8 @@ func (p *reconciliation) toll(trials []tuning.Trial, kindSeconds float64) *tunin
 	}
 	c := tuning.Course{
 		Policy: p.rec.Policy, Own: p.rec.Own, Current: p.rec.Settings(p.job.Attempt), Attempt: p.job.Attempt,
-		Reference: own, Kind: !measured, Epochs: p.comparable(p.course()), Running: p.job.State == driver.Running, Heard: p.heard, Now: p.now,
-		Ours: func(attempt int) bool { return p.rec.run(attempt).Action != tuning.Hold }, Still: p.still(),
+		Reference: own, Kind: !measured, Epochs: p.rec.comparable(p.rec.course()), Running: p.job.State == driver.Running, Heard: p.heard, Now: p.now,
+		Ours: func(attempt int) bool { return p.rec.run(attempt).Action != tuning.Hold }, Still: p.rec.still(),
 	}
 	if n := len(p.job.Attempts); n > 0 {
 		c.Started = p.job.Attempts[n-1].Started
@@ -208,7 +207,7 @@ func (p *reconciliation) total(ctx context.Context) *tuning.Toll {
 	if err != nil {
 		p.cfg.Log.Warn("the untuned time of its kind is unknown", "job", p.rec.Job, "error", err)
 	}
-	return p.toll(p.trials(), known.KindSeconds)
+	return p.toll(p.rec.Trials(), known.KindSeconds)
 }
 
 // watch is the stop-loss: it takes a job off a setting that costs too much.
@@ -218,7 +217,7 @@ func (p *reconciliation) watch(ctx context.Context) (stopped bool, err error) {
 		return false, nil
 	}
 	// Without a toll the job itself cannot show what the attempt costs.
-	if toll := p.toll(p.trials(), 0); toll != nil && toll.Present.Epochs <= 0 && (p.rec.Policy.MaxSlowdown <= 0 || toll.Pace() <= p.rec.Policy.MaxSlowdown) {
+	if toll := p.toll(p.rec.Trials(), 0); toll != nil && toll.Present.Epochs <= 0 && (p.rec.Policy.MaxSlowdown <= 0 || toll.Pace() <= p.rec.Policy.MaxSlowdown) {
 		return false, nil
 	}
 	d, err := p.decide(ctx)

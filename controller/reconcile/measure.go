@@ -78,7 +78,7 @@ func (p *reconciliation) show() {
 // shown is what the job measured so far.
 func (p *reconciliation) shown() knowledge.Observation {
 	o := p.observation()
-	o.Trials, o.Regressed, o.Polluted = p.trials(), slices.Clone(p.rec.Harmed), p.polluted()
+	o.Trials, o.Regressed, o.Polluted = p.rec.Trials(), slices.Clone(p.rec.Harmed), p.polluted()
 	for _, key := range slices.Sorted(maps.Keys(p.rec.Profiles)) {
 		o.Profiles = append(o.Profiles, p.rec.Profiles[key])
 	}

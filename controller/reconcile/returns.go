@@ -62,7 +62,7 @@ func (p *reconciliation) claim(d tuning.Decision) tuning.Reason {
 	most, full := p.triable, tuning.ReasonBudgetReturns
 	switch share := p.services.Site(p.job).ProbeShare; {
 	case d.Action == tuning.Probe && !d.Settings.Equal(p.rec.Own):
-		if !p.caps.probe(p.now, p.rec, d, p.trials()) {
+		if !p.caps.probe(p.now, p.rec, d, p.rec.Trials()) {
 			return tuning.ReasonSiblingProbes
 		}
 		return tuning.ReasonNone

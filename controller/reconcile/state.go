@@ -24,7 +24,7 @@ func (p *reconciliation) state(ctx context.Context) (tuning.State, error) {
 		site.AboveRequest = false
 	}
 	policy := site.Narrow(p.rec.Policy, p.rec.Own)
-	trials := p.trials()
+	trials := p.rec.Trials()
 	known, err := p.recall(ctx, policy, site)
 	if err != nil {
 		return tuning.State{}, err
@@ -70,7 +70,7 @@ func (p *reconciliation) recall(ctx context.Context, policy tuning.Policy, site 
 	if p.rec.Phase != Waiting && last.knownOf == of && p.now.Sub(last.knownAt) < recallTicks*p.cfg.Tick {
 		return last.known, nil
 	}
-	own, _ := tuning.Reference(p.trials())
+	own, _ := tuning.Reference(p.rec.Trials())
 	known, err := p.services.Recall(ctx, Question{
 		Kind: p.rec.Kind, Class: p.rec.Class, Own: p.rec.Own, Policy: policy, Site: site, Node: p.rec.Node(p.job.Attempt),
 		Seconds: own.Seconds, Live: p.caps.shown(p.rec),
@@ -210,8 +210,8 @@ func alike(epochs []tuning.Epoch) []tuning.Epoch {
 	return slices.DeleteFunc(slices.Clone(epochs), other)
 }
 
-func (p *reconciliation) comparable(epochs []tuning.Epoch) []tuning.Epoch {
-	return tuning.InCompany(alike(epochs), p.rec.Own)
+func (r *Record) comparable(epochs []tuning.Epoch) []tuning.Epoch {
+	return tuning.InCompany(alike(epochs), r.Own)
 }
 
 // kindOf is the kind of machine of the latest epoch.

@@ -114,7 +114,7 @@ func effect(r *reconcile.Record, current tuning.Settings) string {
 // settings. With judged it leaves out what the outcome has judged.
 func perEpoch(r *reconcile.Record, current tuning.Settings, judged bool) string {
 	var own, now *tuning.Trial
-	for _, t := range tuning.TrialsOf(r.Epochs, r.Own) {
+	for _, t := range r.Trials() {
 		if t.Reference {
 			own = &t
 		} else if t.Settings.Equal(current) {

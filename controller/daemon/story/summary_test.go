@@ -26,10 +26,17 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 	for i := range elsewhere[4:] {
 		elsewhere[i+4].Source = tuning.Modelled
 	}
-	nothing := slices.Concat(epochs(4, 0, "rapl"), tunedEpochs[4:])
 	moved := func(epochs []tuning.Epoch) reconcile.Course {
 		return reconcile.Course{State: driver.Running, Epochs: epochs, Runs: []reconcile.Run{{Attempt: 1, Settings: cores(8)}, {Attempt: 2, Settings: cores(2), Action: tuning.Move}}}
 	}
+	another := slices.Clone(tunedEpochs)
+	for i := range another {
+		another[i].Machine = map[bool]string{true: "a", false: "b"}[i < 4]
+	}
+	suspended := moved(slices.Clone(tunedEpochs))
+	suspended.Epochs[7].Polluted, suspended.Epochs[7].End = true, at(3600)
+	suspended.Runs[1].Still = []tuning.Span{{From: at(30), To: at(3000)}}
+	nothing := slices.Concat(epochs(4, 0, "rapl"), tunedEpochs[4:])
 	for _, c := range []struct {
 		name                  string
 		rec                   reconcile.Record
@@ -39,6 +46,16 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 			"joules of another source do not compare",
 			reconcile.Record{Course: moved(elsewhere)},
 			"running, tuned to cores=2", "per epoch: time -50.0 %, cost -87.5 %", "wait: Pitchpipe measures it and decides at the end of an epoch",
+		},
+		{
+			"epochs on another kind of machine do not compare",
+			reconcile.Record{Course: moved(another)},
+			"running, tuned to cores=2", "not measured yet", "wait: Pitchpipe measures it and decides at the end of an epoch",
+		},
+		{
+			"a suspended epoch says nothing of its setting",
+			reconcile.Record{Course: suspended},
+			"running, tuned to cores=2", "per epoch: time -50.0 %, cost -87.5 %, joules +0.0 % (rapl)", "wait: Pitchpipe measures it and decides at the end of an epoch",
 		},
 		{
 			"nothing is no measure",
