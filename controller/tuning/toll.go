@@ -65,7 +65,6 @@ func (c Course) Toll() *Toll {
 	if !(c.Reference.Seconds > 0) {
 		return nil
 	}
-	c.Epochs = Awake(c.Epochs, c.Still)
 	t := ledger{Course: c, restart: c.Policy.Measure().Degree(), out: Toll{Kind: c.Kind, Own: c.Reference.Seconds}, settings: map[string]float64{}}
 	if j := c.Reference.Joules; j != nil && *j > 0 {
 		t.out.Joules, t.out.Source = new(Joules), c.Reference.Source
@@ -77,7 +76,9 @@ func (c Course) Toll() *Toll {
 		if last != nil && first {
 			t.gap(e.Attempt, last.End, e.Start)
 		}
-		t.epoch(*e, first)
+		if !Meet(t.Still, e.Start, e.End) {
+			t.epoch(*e, first)
+		}
 		last = e
 	}
 	t.running(last)

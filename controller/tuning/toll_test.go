@@ -50,6 +50,24 @@ func TestSuspendedTimeIsNoToll(t *testing.T) {
 	}
 }
 
+func TestAfterASuspendedEpochTheTollGoesOn(t *testing.T) {
+	t.Parallel()
+	l := lane{at: time.Unix(0, 0)}
+	l.run(1, 1, 60, nil)
+	l.run(1, 1, 3660, nil)
+	suspended := []tuning.Span{{From: l.at.Add(-time.Hour), To: l.at.Add(-time.Minute)}}
+	l.wait(120)
+	l.run(2, 2, 3660, nil)
+	suspended = append(suspended, tuning.Span{From: l.at.Add(-time.Hour), To: l.at.Add(-time.Minute)})
+	toll := tuning.Course{
+		Policy: tuning.DefaultPolicy(), Own: l.epochs[0].Settings, Current: l.epochs[2].Settings, Attempt: 2, Reference: tuning.Trial{Epochs: 1, Seconds: 60},
+		Epochs: l.epochs, Still: suspended, Ours: func(attempt int) bool { return attempt > 1 }, Started: l.epochs[2].Start, Heard: l.epochs[2].Start, Running: true, Now: l.at.Add(20 * time.Minute),
+	}.Toll()
+	if toll.Seconds != 120+1140 || toll.Present.Running != 1200 {
+		t.Errorf("%+v, want 120 s of the restart, and 1200 s of the running epoch", toll)
+	}
+}
+
 func TestTheTollCountsEveryEpochAndEveryGap(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
