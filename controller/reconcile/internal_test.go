@@ -344,11 +344,24 @@ func TestWhenAJobWasSuspended(t *testing.T) {
 	}
 }
 
-// Others' requeues wait for room as long as it takes, and say nothing of what a move would cost.
+// Others' requeues wait for room as long as it takes, and say nothing of what a move would cost. Nor does suspended time.
 func TestOnlyRestartsThatTuningMadeHaveACost(t *testing.T) {
 	t.Parallel()
-	for action, want := range map[tuning.Action][]time.Duration{tuning.Hold: nil, tuning.Move: {6 * time.Hour}} {
-		p := &reconciliation{rec: &Record{Course: Course{Runs: []Run{{Attempt: 1, Action: tuning.Hold}, {Attempt: 2, Action: tuning.Hold}, {Attempt: 3, Action: action}}}}}
+	hours := func(from, to int) []tuning.Span {
+		return []tuning.Span{{From: time.Unix(0, 0).Add(time.Duration(from) * time.Hour), To: time.Unix(0, 0).Add(time.Duration(to) * time.Hour)}}
+	}
+	for _, tc := range []struct {
+		name   string
+		action tuning.Action
+		still  []tuning.Span
+		want   []time.Duration
+	}{
+		{"a requeue by others", tuning.Hold, nil, nil},
+		{"a move", tuning.Move, nil, []time.Duration{6 * time.Hour}},
+		{"a move, and it is suspended before its first epoch", tuning.Move, hours(15, 16), nil},
+		{"a move, and it was suspended long before", tuning.Move, hours(7, 8), []time.Duration{6 * time.Hour}},
+	} {
+		p := &reconciliation{rec: &Record{Course: Course{Runs: []Run{{Attempt: 1, Action: tuning.Hold}, {Attempt: 2, Action: tuning.Hold}, {Attempt: 3, Action: tc.action, Still: tc.still}}}}}
 		at := time.Unix(0, 0)
 		for number := 1; number <= 9; number++ {
 			if number%3 == 1 {
@@ -358,8 +371,24 @@ func TestOnlyRestartsThatTuningMadeHaveACost(t *testing.T) {
 			at = e.End
 			p.merge(e.Attempt, Measurement{Epochs: []tuning.Epoch{e}}, 0)
 		}
-		if diff := cmp.Diff(want, p.rec.RestartCosts); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", action, diff)
+		if diff := cmp.Diff(tc.want, p.rec.RestartCosts); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
+		}
+	}
+}
+
+func TestAStartThatWasSuspendedHasNoLength(t *testing.T) {
+	t.Parallel()
+	at := func(s int64) time.Time { return time.Unix(s, 0) }
+	for _, tc := range []struct {
+		still []tuning.Span
+		want  time.Duration
+	}{{nil, 90 * time.Second}, {[]tuning.Span{{From: at(0), To: at(80)}}, 0}, {[]tuning.Span{{From: at(110), To: at(300)}}, 90 * time.Second}} {
+		p := &reconciliation{rec: &Record{Course: Course{
+			Runs: []Run{{Attempt: 1, Still: tc.still}}, Epochs: []tuning.Epoch{{Number: 1, Attempt: 1, Start: at(0), End: at(100)}, {Number: 2, Attempt: 1, Start: at(100), End: at(110)}},
+		}}}
+		if got := p.startup(); got != tc.want {
+			t.Errorf("suspended in %v: the start took %s, want %s", tc.still, got, tc.want)
 		}
 	}
 }

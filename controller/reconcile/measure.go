@@ -235,27 +235,26 @@ func (p *reconciliation) merge(attempt int, m Measurement, siblings int) {
 
 // restartCost measures the cost of the tuner's restart before this attempt: the time between the
 // last epoch before and the first after it, less one epoch and less the announced wait in the
-// queue, which each decision accounts for again.
+// queue, which each decision accounts for again. Of suspended ones it is unknown.
 func (p *reconciliation) restartCost(attempt int) {
 	if run := p.rec.runOf(attempt); attempt < 2 || run == nil || run.Action == tuning.Hold {
 		return
 	}
-	var last, first *tuning.Epoch
-	typical := 0.0
+	var last, first, second *tuning.Epoch
 	for i, e := range p.rec.Epochs {
 		switch {
 		case e.Attempt < attempt:
 			last = &p.rec.Epochs[i]
 		case e.Attempt == attempt && first == nil:
 			first = &p.rec.Epochs[i]
-		case e.Attempt == attempt && typical == 0:
-			typical = e.Seconds()
+		case e.Attempt == attempt && second == nil:
+			second = &p.rec.Epochs[i]
 		}
 	}
-	if last == nil || first == nil || typical == 0 {
+	if last == nil || second == nil || tuning.Meet(p.rec.still(), last.End, second.End) {
 		return
 	}
-	gap := first.End.Sub(last.End) - time.Duration(typical*float64(time.Second))
+	gap := first.End.Sub(last.End) - second.End.Sub(second.Start)
 	p.rec.RestartCosts = append(p.rec.RestartCosts, max(0, gap-p.queued(attempt)))
 }
 

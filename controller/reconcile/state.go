@@ -114,7 +114,7 @@ func (p *reconciliation) cost(known Recollection) time.Duration {
 
 // startup is how much longer the first epoch, which begins with the attempt, is than the second.
 func (p *reconciliation) startup() time.Duration {
-	if e := p.rec.Epochs; len(e) > 1 && e[0].Number == 1 && e[0].Attempt == 1 && e[1].Attempt == 1 {
+	if e := p.rec.Epochs; len(e) > 1 && e[0].Number == 1 && e[0].Attempt == 1 && e[1].Attempt == 1 && !tuning.Meet(p.rec.still(), e[0].Start, e[1].End) {
 		return max(0, e[0].End.Sub(e[0].Start)-e[1].End.Sub(e[1].Start))
 	}
 	return 0
