@@ -113,7 +113,7 @@ func net(r *reconcile.Record) string {
 	}
 	verb := func(x float64) string { return map[bool]string{true: "saved ", false: "added "}[x < 0] }
 	text := " Overall, tuning " + verb(t.Seconds) + report.Duration(math.Abs(t.Seconds))
-	if n := max(r.Total, r.Done()); n > 0 {
+	if n := r.Done(); n > 0 { // an early end leaves epochs that nothing was saved on
 		if share := 100 * math.Abs(t.Seconds) / (t.Own * float64(n)); share < .05 { // it would read 0.0 %
 			text = " Overall, tuning changed the time by less than 0.1 %"
 		} else {

@@ -107,19 +107,28 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 		{
 			"a job whose tuning took no time to speak of",
 			reconcile.Record{
-				Course: reconcile.Course{State: driver.Succeeded, Total: 60}, Phase: reconcile.Ended,
+				Course: reconcile.Course{State: driver.Succeeded, Total: 60, Epochs: epochs(60, 0, "")}, Phase: reconcile.Ended,
 				Tuning: reconcile.Tuning{Toll: &tuning.Toll{Seconds: .029, Own: 1, Joules: new(tuning.Joules(-40)), Source: "rapl"}},
 			},
-			"succeeded (epoch 0 of 60), unchanged so far", "overall, tuning changed the time by less than 0.1 % and saved 40.0 J (rapl)",
+			"succeeded (epoch 60 of 60), unchanged so far", "overall, tuning changed the time by less than 0.1 % and saved 40.0 J (rapl)",
 			"nothing to do: the next run of its kind starts from what this one showed",
 		},
 		{
 			"a job whose tuning took some time",
 			reconcile.Record{
-				Course: reconcile.Course{State: driver.Succeeded, Total: 60}, Phase: reconcile.Ended,
+				Course: reconcile.Course{State: driver.Succeeded, Total: 60, Epochs: epochs(60, 0, "")}, Phase: reconcile.Ended,
 				Tuning: reconcile.Tuning{Toll: &tuning.Toll{Seconds: .031, Own: 1}},
 			},
-			"succeeded (epoch 0 of 60), unchanged so far", "overall, tuning added 31 ms (0.1 % of the untuned time)",
+			"succeeded (epoch 60 of 60), unchanged so far", "overall, tuning added 31 ms (0.1 % of the untuned time)",
+			"nothing to do: the next run of its kind starts from what this one showed",
+		},
+		{
+			"a job that was cancelled early compares with the work that it did",
+			reconcile.Record{
+				Course: reconcile.Course{State: driver.Cancelled, Total: 200, Epochs: epochs(20, 0, "")}, Phase: reconcile.Ended,
+				Tuning: reconcile.Tuning{Toll: &tuning.Toll{Seconds: -12, Own: 2}},
+			},
+			"cancelled (epoch 20 of 200), unchanged so far", "overall, tuning saved 12.0 s (30.0 % of the untuned time)",
 			"nothing to do: the next run of its kind starts from what this one showed",
 		},
 		{
