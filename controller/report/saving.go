@@ -89,11 +89,11 @@ func (r Row) finished() bool { return r.Succeeded && r.Total > 0 && tuning.Done(
 // time between the last epoch of an attempt and the beginning of the next; each
 // epoch that a later attempt did again, since it was not saved; and
 // for each epoch that was a probe, or warm-up after a restart, the difference to
-// the same epoch of the untuned job. What was burnt between two attempts is not
-// measured; it is charged at the mean power of the job's epochs, and at the price of
-// what its owner asked for. Joules that
-// were not measured, or by another source than the others, cannot be charged, and
-// are not taken for none: see verify.Pair.
+// the same epoch of the untuned job, or to its median epoch where it lacks that.
+// What was burnt between two attempts is not measured; it is charged at the mean
+// power of the job's epochs, and at the price of what its owner asked for. Joules
+// that were not measured, or by another source than the others, cannot be charged,
+// and are not taken for none: see verify.Pair.
 func Match(rows []Row) []Pair {
 	rows = slices.DeleteFunc(slices.Clone(rows), func(r Row) bool {
 		return !r.takesPart() || r.Ended.IsZero() || !r.finished()
@@ -128,10 +128,12 @@ func Match(rows []Row) []Pair {
 
 func pairUp(tuned, untuned Row) Pair {
 	p := verify.Pair{Tuned: tuned.evidence(), Untuned: untuned.evidence()}
-	same := map[int]tuning.Epoch{}
+	same, usual := map[int]tuning.Epoch{}, tuning.Epoch{Settings: untuned.Own} // of unknown joules
+	var lengths []time.Duration
 	for _, e := range untuned.epochs() {
-		same[e.Number] = e
+		same[e.Number], lengths = e, append(lengths, e.End.Sub(e.Start))
 	}
+	usual.End = usual.Start.Add(tuning.Median(lengths))
 	var bill bill
 	held := tuned.Policy.Measure().Tariff.WithoutEnergy()
 	price := func(e tuning.Epoch) float64 { return held.Price(e.Seconds(), 0, e.Settings) }
@@ -140,12 +142,13 @@ func pairUp(tuned, untuned Row) Pair {
 			continue
 		}
 		u, both := same[e.Number]
-		if both {
-			p.ChargeSeconds += e.Seconds() - u.Seconds()
-			p.ChargeHeld += price(e) - price(u)
+		if !both {
+			u = usual
 		}
+		p.ChargeSeconds += e.Seconds() - u.Seconds()
+		p.ChargeHeld += price(e) - price(u)
 		bill.add(e, 1)
-		bill.add(u, -1) // where the untuned job lacks the epoch, its joules are unknown
+		bill.add(u, -1)
 	}
 	for _, e := range tuned.repeated() {
 		p.ChargeSeconds += e.Seconds()

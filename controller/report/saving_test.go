@@ -3,6 +3,7 @@ package report_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -142,6 +143,10 @@ func TestWhatTuningCostIsCharged(t *testing.T) {
 	}
 	if p := report.Match([]report.Row{job("u", 0, untuned), job("t", 9, tuned(.5))}); p[0].Evidence.ChargeSeconds != 0 || p[0].Evidence.ChargeJoules != 0 {
 		t.Errorf("one that was tuned before it started is charged %g s", p[0].Evidence.ChargeSeconds)
+	}
+	plain.Epochs = slices.Delete(plain.Epochs, 1, 2) // the probe has no partner
+	if p := report.Match([]report.Row{plain, moved})[0].Evidence; p.ChargeSeconds != 3+4+2+1 || !p.JoulesUnknown {
+		t.Errorf("charged %g s, joules unknown: %t; want 10 s, since its other epochs took 10 s each, and unknown joules", p.ChargeSeconds, p.JoulesUnknown)
 	}
 }
 
