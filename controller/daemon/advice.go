@@ -58,9 +58,9 @@ func (d *Daemon) auditAdvice(ctx context.Context, g advise.Given) error {
 
 // forecasts are those of package durations. The rounds of advice alone use them.
 type forecasts struct {
-	model *durations.Model       // nil: no job has ended
-	busy  map[string][2]float64  // CPU seconds that jobs used, and that their cores had, by owner and name
-	runs  map[string]advise.Runs // by owner, name and cores
+	model *durations.Model                      // nil: no job has ended
+	busy  durations.Latest[string, [2]float64]  // CPU seconds that jobs used, and that their cores had, by owner and name
+	runs  durations.Latest[string, advise.Runs] // by owner, name and cores
 }
 
 func features(j driver.Job) durations.Features {
@@ -74,20 +74,20 @@ func sized(j driver.Job) string { return fmt.Sprint(j.Owner, "/", j.Name, "/", j
 
 func (f *forecasts) Learn(ended []driver.Job) {
 	var all []durations.Ended
-	if f.busy == nil {
-		f.busy, f.runs = map[string][2]float64{}, map[string]advise.Runs{}
-	}
 	for _, j := range ended {
-		if b := f.busy[j.Owner+"/"+j.Name]; j.Used > 0 {
-			f.busy[j.Owner+"/"+j.Name] = [2]float64{b[0] + j.Used.Seconds(), b[1] + j.Ended.Sub(j.Started).Seconds()*float64(j.Resources.Cores)}
+		ran := j.Ended.Sub(j.Started).Seconds()
+		if j.Used > 0 {
+			b := f.busy.Use(j.Owner + "/" + j.Name)
+			b[0], b[1] = b[0]+j.Used.Seconds(), b[1]+ran*float64(j.Resources.Cores)
 		}
-		if ran, key := j.Ended.Sub(j.Started).Seconds(), sized(j); j.State == driver.Succeeded && j.Class != "" && ran > 0 {
-			if f.runs[key] == nil {
-				f.runs[key] = advise.Runs{}
+		if j.State == driver.Succeeded && j.Class != "" && ran > 0 {
+			runs := f.runs.Use(sized(j))
+			if *runs == nil {
+				*runs = advise.Runs{}
 			}
-			f.runs[key].Add(j.Class, ran)
+			runs.Add(j.Class, ran)
 		}
-		all = append(all, durations.Ended{Features: features(j), Duration: j.Ended.Sub(j.Started).Seconds(), End: float64(j.Ended.Unix())})
+		all = append(all, durations.Ended{Features: features(j), Duration: ran, End: float64(j.Ended.Unix())})
 	}
 	if f.model == nil { // the past, as a whole
 		f.model = durations.Fit(all)
@@ -102,13 +102,16 @@ func (f *forecasts) Forecast(j driver.Job) advise.Forecast {
 	if f.model == nil {
 		return advise.Forecast{}
 	}
-	out := advise.Forecast{Runs: f.runs[sized(j)]}
+	var out advise.Forecast
+	if runs := f.runs.Get(sized(j)); runs != nil {
+		out.Runs = *runs
+	}
 	p := f.model.Predict(features(j))
 	if !p.Known() {
 		return out
 	}
 	out.Samples, out.Median, out.Quantile = p.Samples, p.Median, p.Quantile
-	if b := f.busy[j.Owner+"/"+j.Name]; b[1] > 0 {
+	if b := f.busy.Get(j.Owner + "/" + j.Name); b != nil && b[1] > 0 {
 		out.Busy = b[0] / b[1]
 	}
 	return out

@@ -36,9 +36,9 @@ type set struct {
 // under which the forecasts so far would have lost least, by the sum of quantile losses. Upper levels are moved
 // so that they would have held for the jobs so far.
 type blend struct {
-	sets map[set]*spread
-	lost [rungs][5]float64  // by doubt
-	held map[string]*spread // the levels at which jobs ended, by user; "": of all
+	sets [2]Latest[set, spread]
+	lost [rungs][5]float64      // by doubt
+	held Latest[string, spread] // the levels at which jobs ended, by user; "": of all
 }
 
 // opinion is a forecast before its levels are moved, and what it is made of.
@@ -49,8 +49,6 @@ type opinion struct {
 	grid  grid
 }
 
-func newBlend() blend { return blend{sets: map[set]*spread{}, held: map[string]*spread{}} }
-
 // opinion is a job's forecast by the additive model, with the forecast for an average job.
 func (b *blend) opinion(f Features, value, average float64) opinion {
 	k := f.kin()
@@ -60,7 +58,7 @@ func (b *blend) opinion(f Features, value, average float64) opinion {
 	}
 	out := opinion{sets: [...]set{{}, {rung: alike, length: int(2 * value)}, {rung: user, kin: k[ofUser]}, {rung: narrow, kin: whole}}}
 	for r, at := range out.sets {
-		s := b.sets[at]
+		s := b.sets[at.kin.named()].Get(at)
 		if s == nil && r == alike && out.parts[every] != nil { // all jobs, moved to where this one is
 			for k, x := range out.grid {
 				out.grid[k] = min(max(x+value-average, out.parts[every][0]), out.parts[every][levels-1])
@@ -91,17 +89,11 @@ func (b *blend) learn(said opinion, value float64) {
 	if said.parts[every] != nil {
 		b.judge(said, value)
 		for who := range map[string]bool{"": true, said.sets[user].kin.user: true} {
-			if b.held[who] == nil {
-				b.held[who] = &spread{}
-			}
-			b.held[who].add(said.grid.level(value), kept)
+			b.held.Use(who).add(said.grid.level(value), kept)
 		}
 	}
 	for r, at := range said.sets {
-		if b.sets[at] == nil {
-			b.sets[at] = &spread{}
-		}
-		b.sets[at].add(value, memory()[r])
+		b.sets[at.kin.named()].Use(at).add(value, memory()[r])
 	}
 }
 
@@ -135,7 +127,7 @@ func loss(q, miss float64) float64 { return max(q*miss, (q-1)*miss) }
 // enough. The lower half stays: the median is best as it is.
 func (b *blend) cautious(said opinion) grid {
 	out := said.grid
-	all, own := b.held[""], b.held[said.sets[user].kin.user]
+	all, own := b.held.Get(""), b.held.Get(said.sets[user].kin.user)
 	for k := levels / 2; k < levels && all != nil; k++ {
 		level := all.quantile[k]
 		if own != nil {

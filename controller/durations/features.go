@@ -49,6 +49,9 @@ type kin struct {
 	cpus, gpus, nodes int
 }
 
+// named is 1 with a name and 0 without: names may be ever new ones, and the others are kept in spite of them.
+func (k kin) named() int { return min(len(k.name), 1) }
+
 // The kinds of a job, by what jobs have in common with it. What is unknown of the job makes no kind.
 const (
 	ofUser = iota
@@ -114,7 +117,7 @@ func (m *Model) row(f Features) row {
 	}
 	out.numbers = append(out.numbers, clock(f.Submit)...)
 	for _, k := range f.kin() {
-		out.numbers = append(out.numbers, m.past[k].before(f.Submit))
+		out.numbers = append(out.numbers, m.past[k.named()].Get(k).before(f.Submit))
 	}
 	return out
 }
@@ -137,6 +140,9 @@ func (p *past) add(end, value float64) {
 		end = max(end, p.ends[n-1])
 	}
 	p.ends, p.means = append(p.ends, end), append(p.means, value)
+	if n := sort.SearchFloat64s(p.ends, end-gone) - 1; 2*n > len(p.ends) { // no job asks for those before
+		p.ends, p.means = slices.Clone(p.ends[n:]), slices.Clone(p.means[n:])
+	}
 }
 
 // before returns the mean of the runs that ended before t, NaN without any.

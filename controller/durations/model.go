@@ -11,14 +11,14 @@ import (
 
 const (
 	first  = 50               // ended jobs before the first fit
-	window = 100_000          // the latest ended jobs, on which the model is fitted
+	window = 100_000          // the latest ended jobs, on which the model is fitted, and the latest keys of a Latest
 	growth = 0.25             // growth of the history until the next fit
 	gone   = 90 * 24 * 3600.0 // seconds after which a job that was noted is forgotten
 )
 
 // Model forecasts durations. It is not safe for use by several goroutines at once.
 type Model struct {
-	past    map[kin]*past
+	past    [2]Latest[kin, past] // those without a name and those with one
 	rows    []row
 	logs    []float64
 	seen    int
@@ -36,7 +36,7 @@ type noted struct {
 
 // New is a model that knows nothing.
 func New() *Model {
-	return &Model{past: map[kin]*past{}, shape: &additive{}, blend: newBlend(), pending: map[Features]noted{}}
+	return &Model{shape: &additive{}, pending: map[Features]noted{}}
 }
 
 // Fit is a model of a history: each job is noted when it was submitted and learnt when it had ended.
@@ -106,13 +106,9 @@ func (m *Model) Learn(e Ended) {
 	m.blend.learn(was.said, value)
 	m.shape.nudge(job, value)
 	for _, k := range e.kin() {
-		if k == (kin{}) {
-			continue
+		if k != (kin{}) {
+			m.past[k.named()].Use(k).add(e.end(), value)
 		}
-		if m.past[k] == nil {
-			m.past[k] = &past{}
-		}
-		m.past[k].add(e.end(), value)
 	}
 	m.rows, m.logs = append(m.rows, job), append(m.logs, value)
 	if over := len(m.rows) - window; over > window/5 {
