@@ -94,7 +94,7 @@ func predicted(s view) (d tuning.Decision, seconds float64) {
 	if s.spent() != tuning.ReasonNone || s.Profile == nil {
 		return tuning.Decision{}, 0
 	}
-	from, _ := s.present()
+	from, logTime := s.present()
 	var best tuning.Decision
 	most := 0.0
 	for _, c := range s.searched() {
@@ -103,7 +103,7 @@ func predicted(s view) (d tuning.Decision, seconds float64) {
 		if !s.Current.Equal(s.Own) {
 			gains = s.model().Between(s.Current, c)
 		}
-		if target.Equal(s.Current) || !s.surely(s.Current, c) || s.outlasts(p) || s.overruns(math.Exp(p.Time.Mean)) {
+		if target.Equal(s.Current) || !s.surely(s.Current, c) || s.outlasts(p) || s.overruns(math.Exp(p.Time.Mean-logTime)) {
 			continue
 		}
 		saving := s.saves(gain{ratio: from.ratio}, gain{from.ratio + gains.Mean, gains.SD})

@@ -29,6 +29,15 @@ func idling(used float64) func() tuning.State {
 
 func TestWhatTheFirstEpochsShowMovesAJobAtOnce(t *testing.T) {
 	t.Parallel()
+	moved := func(seconds float64, limit time.Duration) func(*tuning.State) { // to four cores, with 390 epochs left
+		return func(s *tuning.State) {
+			joules := tuning.Joules(70)
+			s.Current, s.Restarts, s.EpochsDone, s.LimitLeft, s.Site.LimitReserve = cores(4), 1, 10, limit, time.Second
+			s.Policy.Budget.Restarts, s.Policy.Budget.Probes = 9, 0
+			s.Trials = append(s.Trials, tuning.Trial{Settings: cores(4), Epochs: 5, Seconds: seconds, Joules: &joules, Source: "rapl"})
+			s.Best, s.BestGain, s.BestError = &s.Trials[1], -0.35, 0.03
+		}
+	}
 	decideAll(t, []row{
 		{"eight cores of which 1.4 work are too many", idling(1.4), nil, tuning.Move, tuning.ReasonPredicted, nil},
 		{"one core at work needs one", idling(1), nil, tuning.Move, tuning.ReasonPredicted, cores(1)},
@@ -60,6 +69,13 @@ func TestWhatTheFirstEpochsShowMovesAJobAtOnce(t *testing.T) {
 			s.Trials = append(s.Trials, tuning.Trial{Settings: cores(4), Epochs: 5, Seconds: 1.02, Joules: &joules, Source: "rapl"})
 			s.Best, s.BestGain, s.BestError = &s.Trials[1], -0.35, 0.03
 		}, tuning.Probe, tuning.ReasonPredicted, nil},
+		{"what takes longer than the present setting must fit the time limit", idling(1.4), moved(0.9, 6*time.Minute), tuning.Move, tuning.ReasonPredicted, cores(2)},
+		{"and may where that is further off", idling(1.4), moved(0.9, 7*time.Minute), tuning.Move, tuning.ReasonPredicted, cores(1)},
+		{"the time is that of its epochs, however slow the present setting", idling(2), moved(1.3, 1000*time.Second), tuning.Move, tuning.ReasonPredicted, cores(1)},
+		{"nor is a setting that lost quality left for one that takes too long", idling(1.4), func(s *tuning.State) {
+			moved(0.8, 5*time.Minute)(s)
+			s.Outcome = &tuning.Outcome{Verdict: tuning.Regressed, Reason: tuning.ReasonQualityLost, Tuned: cores(4)}
+		}, tuning.RollBack, tuning.ReasonQualityLost, cores(8)},
 		{"what made its kind worse is left out", idling(1), func(s *tuning.State) { s.Regressed = []tuning.Settings{cores(1)} }, tuning.Move, tuning.ReasonPredicted, cores(2)},
 		{"no budget of restarts, no move", idling(1), func(s *tuning.State) { s.Policy.Budget.Restarts = 0 }, tuning.Hold, tuning.ReasonBudgetRestarts, nil},
 	})
