@@ -315,7 +315,9 @@ func RestartCost(obs []Observation, kind tuning.JobKind) (cost time.Duration, re
 	for _, o := range unique(obs) {
 		all = append(all, o.RestartCosts...)
 		if o.Kind == kind {
-			own, starts = append(own, o.RestartCosts...), append(starts, o.Startup)
+			if own = append(own, o.RestartCosts...); o.Startup > 0 {
+				starts = append(starts, o.Startup)
+			}
 		}
 	}
 	if len(own) > 0 {

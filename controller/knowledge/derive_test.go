@@ -305,6 +305,11 @@ func TestFactsOfAKind(t *testing.T) {
 	if cost, n := RestartCost([]Observation{b, c}, kind("slow")); cost != time.Minute || n != 3 {
 		t.Errorf("RestartCost of a kind that was never restarted = %s of %d, want its start", cost, n)
 	}
+	d, e := c, c // cancelled in their first epochs
+	d.ID, d.Startup, e.ID, e.Startup = "slow-2", 0, "slow-3", 0
+	if cost, _ := RestartCost([]Observation{b, c, d, e}, kind("slow")); cost != time.Minute {
+		t.Errorf("RestartCost = %s, where two starts of three are unknown, want the known one", cost)
+	}
 	c.Kind = kind("train")
 	if cost, n := RestartCost(nil, kind("train")); cost != 0 || n != 0 {
 		t.Errorf("RestartCost of nothing = %s of %d", cost, n)
