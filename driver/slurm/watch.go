@@ -7,15 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
-
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/parse"
+	"pitchpipe/exporter/api/progress"
 )
 
 const (
@@ -240,36 +238,9 @@ func wakes(ctx context.Context, file string, log *slog.Logger) <-chan struct{} {
 	if file == "" {
 		return nil
 	}
-	w, err := fsnotify.NewWatcher()
-	if err == nil {
-		// The folder, since the file may not be there yet.
-		if err = w.Add(filepath.Dir(file)); err != nil {
-			_ = w.Close() // it has watched nothing
-		}
-	}
+	touched, err := progress.Touched(ctx, file)
 	if err != nil {
 		log.Warn("no hook wakes the watch", "file", file, "error", err)
-		return nil
 	}
-	out := make(chan struct{}, 1)
-	go func() {
-		defer func() { _ = w.Close() }()
-		for {
-			select {
-			case e := <-w.Events:
-				if filepath.Base(e.Name) != filepath.Base(file) {
-					continue
-				}
-			case err := <-w.Errors: // an overflow: something happened
-				log.Debug("events of a folder were lost", "file", file, "error", err)
-			case <-ctx.Done():
-				return
-			}
-			select {
-			case out <- struct{}{}:
-			default: // one look answers both
-			}
-		}
-	}()
-	return out
+	return touched
 }

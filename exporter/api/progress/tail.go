@@ -15,37 +15,59 @@ import (
 
 // watch reads whenever the file may have grown, and once more at the end.
 func watch(ctx context.Context, cfg Config, t *tail) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	ticker := time.NewTicker(cfg.Poll)
 	defer ticker.Stop()
-	var events chan fsnotify.Event
-	var faults chan error
-	// The directory is watched, since the file may not exist yet. Without a
-	// watcher (limits, network file systems) the ticks alone do the work.
-	if w, err := fsnotify.NewWatcher(); err == nil {
-		defer func() { _ = w.Close() }() // nothing was written through it
-		if err := w.Add(filepath.Dir(cfg.Path)); err == nil {
-			events, faults = w.Events, w.Errors
-		} else {
-			cfg.Logger.Debug("no notifications, polling instead", "path", cfg.Path, "err", err)
-		}
+	// Without a watcher (limits, network file systems) the ticks alone do the work.
+	touched, err := Touched(ctx, cfg.Path)
+	if err != nil {
+		cfg.Logger.Debug("no notifications, polling instead", "path", cfg.Path, "err", err)
 	}
 	for {
 		if err := t.read(); err != nil {
 			return err
 		}
-		for relevant := false; !relevant; {
-			select {
-			case <-ctx.Done():
-				return t.read()
-			case <-ticker.C:
-				relevant = true
-			case e := <-events:
-				relevant = filepath.Base(e.Name) == filepath.Base(cfg.Path)
-			case fault := <-faults: // an overflow: look
-				relevant = fault != nil
-			}
+		select {
+		case <-ctx.Done():
+			return t.read()
+		case <-ticker.C:
+		case <-touched:
 		}
 	}
+}
+
+// Touched sends when a file is written, made or touched, until ctx ends. One answer may stand for
+// several events, and for events that were lost.
+func Touched(ctx context.Context, path string) (<-chan struct{}, error) {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, fmt.Errorf("watch %s: %w", path, err)
+	}
+	// The directory is watched, since the file may not exist yet.
+	if err := w.Add(filepath.Dir(path)); err != nil {
+		return nil, errors.Join(fmt.Errorf("watch %s: %w", path, err), w.Close())
+	}
+	out := make(chan struct{}, 1)
+	go func() {
+		defer func() { _ = w.Close() }() // nothing was written through it
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case e := <-w.Events:
+				if filepath.Base(e.Name) != filepath.Base(path) {
+					continue
+				}
+			case <-w.Errors: // an overflow: something happened
+			}
+			select {
+			case out <- struct{}{}:
+			default: // one look answers both
+			}
+		}
+	}()
+	return out, nil
 }
 
 type tail struct {
