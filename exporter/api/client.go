@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -37,19 +36,12 @@ type Client struct {
 // empty means DefaultSocket. Nothing is dialled before the first call.
 func NewClient(socket string) *Client {
 	socket = cmp.Or(socket, DefaultSocket)
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return peercred.Dial(ctx, socket)
-	}
-	return newClient(socket, "http://exporter", &http.Transport{DialContext: dial})
+	return newClient(socket, "http://exporter", peercred.Transport(socket))
 }
 
 func newClient(where, base string, t *http.Transport) *Client {
 	t.MaxIdleConnsPerHost, t.IdleConnTimeout = 2, 30*time.Second
-	return &Client{where: where, base: base, http: &http.Client{
-		Transport: t,
-		// An exporter never redirects.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	return &Client{where: where, base: base, http: peercred.Client(t)}
 }
 
 // Close drops the connections that are kept open. The client can still be used.
@@ -115,20 +107,10 @@ func jobPath(pattern, jobID string, attempt int, after uint64) string {
 }
 
 func (c *Client) call(ctx context.Context, method, path string, question, answer any) error {
-	body, err := []byte(nil), error(nil)
-	if question != nil {
-		if body, err = json.Marshal(question); err != nil {
-			return fmt.Errorf("%s %s: %w: %w", method, path, ErrInvalid, err)
-		}
-	}
-	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
-	if err != nil {
+	res, err := peercred.Ask(ctx, c.http, method, c.base+path, question)
+	if _, sent := errors.AsType[*url.Error](err); err != nil && !sent {
 		return fmt.Errorf("%s %s: %w: %w", method, path, ErrInvalid, err)
 	}
-	if question != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	res, err := c.http.Do(req)
 	if err != nil {
 		return fmt.Errorf("%s %s on %s: %w: %w", method, path, c.where, ErrUnavailable, err)
 	}

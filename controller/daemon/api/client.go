@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -42,14 +41,7 @@ type Client struct {
 
 // NewClient makes a client for the controller at the Unix socket.
 func NewClient(socket string) *Client {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return peercred.Dial(ctx, socket)
-	}
-	return &Client{socket: socket, http: &http.Client{
-		Transport: &http.Transport{DialContext: dial},
-		// An id such as ".." would lead elsewhere.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	return &Client{socket: socket, http: peercred.Client(peercred.Transport(socket))}
 }
 
 // Close drops idle connections.
@@ -220,22 +212,13 @@ func (c *Client) do(ctx context.Context, method, target string, in any) error {
 }
 
 func (c *Client) send(ctx context.Context, method, target string, in any) (*http.Response, error) {
-	var body io.Reader
-	if in != nil {
-		b, err := json.Marshal(in)
-		if err != nil {
-			return nil, fmt.Errorf("encode the request: %w", err)
-		}
-		body = bytes.NewReader(b)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://controller"+target, body)
-	if err != nil {
-		return nil, fmt.Errorf("make the request: %w", err)
-	}
-	resp, err := c.http.Do(req)
+	resp, err := peercred.Ask(ctx, c.http, method, "http://controller"+target, in)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
+		}
+		if _, sent := errors.AsType[*url.Error](err); !sent {
+			return nil, err
 		}
 		if dial, ok := errors.AsType[*net.OpError](err); ok {
 			err = dial.Err // the rest repeats the socket

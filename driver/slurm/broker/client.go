@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -37,15 +36,11 @@ var (
 
 // NewClient returns a client of the broker on this socket.
 func NewClient(socket string) *Client {
-	return &Client{http: &http.Client{
-		Transport: &http.Transport{
-			// One request a connection: of a connection that breaks it is unknown whether
-			// the broker had read the request.
-			DisableKeepAlives: true,
-			DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return peercred.Dial(ctx, socket) },
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	t := peercred.Transport(socket)
+	// One request a connection: of a connection that breaks it is unknown whether
+	// the broker had read the request.
+	t.DisableKeepAlives = true
+	return &Client{http: peercred.Client(t)}
 }
 
 // Script returns the batch script of a job that has a stanza. Of one that has none it
@@ -95,16 +90,7 @@ func (c *Client) Advise(ctx context.Context, a driver.Advice) error {
 func (c *Client) ask(ctx context.Context, verb string, req request) (response, error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Timeout, DefaultTimeout))
 	defer cancel()
-	body, err := json.Marshal(req)
-	if err != nil {
-		return response{}, fmt.Errorf("broker: %w: %w", driver.ErrInvalid, err)
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://broker/v1/"+verb, bytes.NewReader(body))
-	if err != nil {
-		return response{}, fmt.Errorf("broker: %w: %w", driver.ErrInvalid, err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	answer, err := c.http.Do(r)
+	answer, err := peercred.Ask(ctx, c.http, http.MethodPost, "http://broker/v1/"+verb, req) // every request can be made
 	if err != nil {
 		return response{}, lost(verb, err)
 	}
