@@ -28,7 +28,7 @@ import (
 // that does not, and one that runs faster on fewer.
 func recorded(t *testing.T, objective tuning.Objective, epochs ...int) []replay.Job {
 	t.Helper()
-	jobs, err := replay.PlanJobs(replay.PlanInput{
+	return drawn(t, replay.PlanInput{
 		Set: evaluate.Set{
 			Trials: loaded(t, evaluate.Trials, filepath.Join("testdata", "recorded", "trials.csv")),
 			Curves: loaded(t, evaluate.Curves, filepath.Join("testdata", "recorded", "curves.csv")),
@@ -36,10 +36,15 @@ func recorded(t *testing.T, objective tuning.Objective, epochs ...int) []replay.
 		Measure: tuning.Measure{Objective: objective, Weight: tuning.DefaultWeight}, Probes: tuning.DefaultProbes, MaxSlowdown: 1.5,
 		Restart: 500 * time.Millisecond, Epochs: epochs, Seeds: 1,
 	})
+}
+
+func drawn(t *testing.T, in replay.PlanInput) []replay.Job {
+	t.Helper()
+	jobs, _, err := in.Jobs()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return jobs
+	return tuning.Each(jobs, func(j replay.Job) replay.Job { return j.Drawn(0) })
 }
 
 func loaded(t *testing.T, format evaluate.Format, file string) []evaluate.Table {
@@ -83,14 +88,10 @@ func TestSharedRecordedJobsAreDecidedAboutAlike(t *testing.T) {
 	if _, err := os.Stat(file); err != nil || testing.Short() {
 		t.Skipf("recorded runs are absent, or it is to be short: %v; PITCHPIPE_DATA names their folder", err)
 	}
-	jobs, err := replay.PlanJobs(replay.PlanInput{
+	for _, job := range drawn(t, replay.PlanInput{
 		Set: evaluate.Set{Trials: loaded(t, evaluate.Trials, file)}, Measure: tuning.Measure{Objective: tuning.Energy}, Probes: tuning.DefaultProbes, MaxSlowdown: 1.05,
 		Restart: time.Second, Epochs: []int{20}, Seeds: 1,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, job := range jobs {
+	}) {
 		own, _ := job.Expected(job.Own)
 		if job.Machine == "tx2" || own.Seconds > 10 || own.Seconds < 3 {
 			continue // the seconds of the others are too many to be sampled in a test

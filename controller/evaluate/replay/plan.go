@@ -63,21 +63,9 @@ const (
 	longestMove = 365 * 24 * time.Hour
 )
 
-// PlanJobs are the whole jobs that Plan replays, in its order.
-func PlanJobs(in PlanInput) ([]Job, error) {
-	all, _, err := in.read()
-	var out []Job
-	for _, j := range all {
-		for seed := range in.Seeds {
-			out = append(out, j.drawn(seed))
-		}
-	}
-	return out, err
-}
-
-// read makes a job of each table and length, see drawn. Skipped are tables in which nothing can move, or whose
+// Jobs makes a job of each table and length, see Drawn. Skipped are tables in which nothing can move, or whose
 // cost is unknown in what the objective minimises.
-func (in PlanInput) read() (out []Job, skipped int, err error) {
+func (in PlanInput) Jobs() (out []Job, skipped int, err error) {
 	if err := in.check(); err != nil {
 		return nil, 0, err
 	}
@@ -169,8 +157,8 @@ func (in PlanInput) rule(j *Job, knobs []tuning.Knob) {
 	}
 }
 
-// drawn is a job with its own luck. One without a length is as long as a recorded run.
-func (j Job) drawn(seed int) Job {
+// Drawn is a job with its own luck. One without a length is as long as a recorded run.
+func (j Job) Drawn(seed int) Job {
 	j.Seed = seed
 	if n := len(j.lengths); j.Epochs == 0 && n > 0 {
 		j.Epochs = j.lengths[seed%n]
@@ -181,7 +169,7 @@ func (j Job) drawn(seed int) Job {
 
 // Plan replays the jobs of every table.
 func Plan(ctx context.Context, in PlanInput, progress evaluate.Progress) (evaluate.Report, error) {
-	all, skipped, err := in.read()
+	all, skipped, err := in.Jobs()
 	if err != nil {
 		return evaluate.Report{}, err
 	}
@@ -218,7 +206,7 @@ func (in PlanInput) play(ctx context.Context, job Job) ([]story, error) {
 	stages, moving := reconcile.DefaultStages(), reconcile.DefaultStages()
 	moving.Choose, moving.Explain = goToBest, func(_ tuning.State, d tuning.Decision) tuning.Decision { return d }
 	for seed := range out {
-		j := job.drawn(seed)
+		j := job.Drawn(seed)
 		own, _ := j.Expected(j.Own)
 		var knows site
 		var err error // of the first that failed: what follows is not played
@@ -234,7 +222,7 @@ func (in PlanInput) play(ctx context.Context, job Job) ([]story, error) {
 		}
 		s := play(j, stages, &knows)
 		for n := 1; n <= in.Returns; n++ { // each of another length and luck
-			again := job.drawn(seed + n*in.Seeds)
+			again := job.Drawn(seed + n*in.Seeds)
 			again.begins = time.Duration(n) * between
 			s.returned = append(s.returned, play(again, stages, &knows))
 		}

@@ -41,11 +41,11 @@ func TestNoiseIsAddedWhereNothingRecordedVaries(t *testing.T) {
 			t.Parallel()
 			in := smallPlan(t, write(t, "trials.csv", "workload,machine,knob_cores,seconds,joules,repeat\n"+tc.rows+"a,m,2,100,600,0\n"))
 			in.Noise = tc.noise
-			jobs, err := replay.PlanJobs(in)
+			jobs, _, err := in.Jobs()
 			if err != nil {
 				t.Fatal(err)
 			}
-			j := jobs[0]
+			j := jobs[0].Drawn(0)
 			var attempts, within []float64
 			for attempt := range 400 {
 				e, _ := j.Epoch(attempt, 1, j.Own)

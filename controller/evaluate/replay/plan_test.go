@@ -222,9 +222,12 @@ func TestAnEpochOfRatesIsAMinuteOfTheOwners(t *testing.T) {
 	t.Parallel()
 	in := smallPlan(t, write(t, "trials.csv", "workload,machine,knob_cores,samples_per_second\na,m,2,10\na,m,4,20\n"))
 	in.Objective = tuning.Time
-	jobs, err := replay.PlanJobs(in)
-	if err != nil || len(jobs) != 1 || jobs[0].Epochs != replay.Recorded {
+	jobs, _, err := in.Jobs()
+	if err != nil || len(jobs) != 1 {
 		t.Fatalf("%v: %+v", err, jobs)
+	}
+	if jobs[0] = jobs[0].Drawn(0); jobs[0].Epochs != replay.Recorded {
+		t.Fatalf("%d epochs", jobs[0].Epochs)
 	}
 	c, ok := jobs[0].Expected(tuning.Settings{"cores": tuning.Number(2)})
 	if own, _ := jobs[0].Expected(jobs[0].Own); !ok || own.Seconds != 60 || c.Seconds != 120 || !math.IsNaN(c.Joules) {
@@ -237,12 +240,13 @@ func TestAJobHasTheLengthAndTheLuckOfARecordedRun(t *testing.T) {
 	in := smallPlan(t, write(t, "trials.csv", "workload,machine,knob_cores,epochs,epoch_seconds,watts,repeat\n"+
 		"a,m,2,7,10,1,0\na,m,2,9,12,1,1\na,m,1,8,30,1,0\n"))
 	in.Seeds = 20
-	jobs, err := replay.PlanJobs(in)
+	jobs, _, err := in.Jobs()
 	if err != nil {
 		t.Fatal(err)
 	}
 	lengths, seconds := map[int]int{}, map[float64]int{}
-	for _, j := range jobs {
+	for seed := range in.Seeds {
+		j := jobs[0].Drawn(seed)
 		lengths[j.Epochs]++
 		e, ok := j.Epoch(1, 1, j.Own)
 		again, _ := j.Epoch(1, 2, j.Own)
@@ -271,10 +275,11 @@ func TestCurvesTellHowEpochsVaryAndWhatTheyReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	in.Curves = []evaluate.Table{curves}
-	jobs, err := replay.PlanJobs(in)
+	jobs, _, err := in.Jobs()
 	if err != nil {
 		t.Fatal(err)
 	}
+	jobs[0] = jobs[0].Drawn(0)
 	lengths := map[time.Duration]bool{}
 	for n := 1; n <= 40; n++ {
 		e, _ := jobs[0].Epoch(1, n, jobs[0].Own)
