@@ -94,7 +94,6 @@ func (i Item) about(j Job) Item {
 	return i
 }
 
-// limit advises the time limit.
 func limit(j Job) (Item, bool) {
 	s, f, has := j.Site, j.Forecast, j.Resources.TimeLimit
 	i := Item{What: TimeLimit, From: has.Seconds(), To: has.Seconds(), Rule: rule(s, "advice_quantile", s.AdviceQuantile)}

@@ -106,7 +106,6 @@ func compareKeys(a, b Key) int {
 	return cmp.Or(cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.Machine, b.Machine), cmp.Compare(a.Settings, b.Settings))
 }
 
-// run is the mean profile of one run.
 type run struct {
 	id, kind string
 	features map[string]float64

@@ -37,7 +37,6 @@ func (a Axis) place(v float64) float64 {
 	return over(v, a.Floor)
 }
 
-// value returns the value at a place of the scale.
 func (a Axis) value(place float64) float64 {
 	if a.Floor == 0 {
 		return place

@@ -86,14 +86,12 @@ func (r Result) Better() bool { return !r.Change.Empty() }
 
 const version = 1
 
-// memory is the content of the file.
 type memory struct {
 	Version int     `json:"version"`
 	Name    string  `json:"name"` // begins the names of the requests; no two runs of probes have the same
 	Tried   []Tried `json:"tried"`
 }
 
-// prober is one run of probes.
 type prober struct {
 	Config
 	space   []search.Dimension

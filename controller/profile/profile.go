@@ -295,7 +295,6 @@ const (
 	backlog = 250 * time.Millisecond
 )
 
-// mark is the end of an epoch.
 type mark struct {
 	epoch int
 	at    time.Time

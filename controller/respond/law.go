@@ -58,7 +58,6 @@ func (l law) balanced(busy, n float64) float64 {
 	return (busy - 1 - lost*(n-busy)) / (n/most - 1 + busy*(1-1/most))
 }
 
-// weighed is a value with its weight.
 type weighed[T any] struct {
 	value  T
 	weight float64

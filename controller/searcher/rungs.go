@@ -90,7 +90,6 @@ func (s *Searcher) places(t *Trial, of int) int {
 	return max(others, 1)
 }
 
-// next is the rung that a trial comes to.
 func (s *Searcher) next(t *Trial) int { return t.Bracket + t.Passed }
 
 // rank is the place of a trial among those of its bracket that came to a rung so far, from 1.

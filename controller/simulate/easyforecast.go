@@ -121,7 +121,6 @@ type waits struct {
 	long float64 // a longer one is too long
 }
 
-// ended adds a wait.
 func (w *waits) ended(seconds float64) {
 	if w.all = append(w.all, seconds); len(w.all) >= w.due {
 		slices.Sort(w.all)

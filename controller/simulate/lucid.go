@@ -51,7 +51,6 @@ func lucid() Spec {
 	}
 }
 
-// lucidNote is what lucid knows of a job.
 type lucidNote struct {
 	profile  profiled
 	waited   float64 // for the profiler

@@ -61,7 +61,6 @@ type need struct {
 	kind  string // of a job that may share; else empty
 }
 
-// prospect is what is known of a job.
 type prospect struct {
 	features durations.Features
 	forecast []float64 // seconds, some quantiles, ascending; nil: nothing is known

@@ -191,7 +191,6 @@ func (p *Pool) schedule(j *Job) {
 	p.sim.calendar.push(item{key: end, seq: j.order, job: j, turn: j.turn})
 }
 
-// stop takes a job from its units.
 func (p *Pool) stop(j *Job) {
 	j.remain = p.left(j)
 	j.ran += p.Elapsed(j)

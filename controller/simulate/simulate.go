@@ -225,7 +225,6 @@ func jobs(in Input, of map[string]*Pool, out *Result) []*Job {
 	return sorted
 }
 
-// events are a heap of items.
 type events []item
 
 func (e *events) push(x item) { heap.Push(e, x) }

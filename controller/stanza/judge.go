@@ -19,7 +19,6 @@ func (j *judge) fail(at jobfile.Pos, found, want string) {
 	j.errs = append(j.errs, jobfile.Error{Pos: at, Found: found, Want: want})
 }
 
-// fields are the keys of one block.
 type fields struct {
 	*judge
 	block *jobfile.Block

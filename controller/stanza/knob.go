@@ -268,7 +268,6 @@ func (j *judge) follows(k tuning.Knob, all []tuning.Knob, f fields) {
 	}
 }
 
-// when judges the condition of a knob of a search.
 func (j *judge) when(p tuning.Policy, k tuning.Knob, f fields) {
 	d, ok := f.get("when")
 	if !ok {

@@ -56,7 +56,6 @@ func readValue(k Key, a jobfile.Attr, into any) (d datum, found string) {
 	return d, ""
 }
 
-// readWords reads a list of different words.
 func readWords(k Key, a jobfile.Attr, into *[]string) (found string) {
 	items := a.Value.List
 	if a.Value.Kind != jobfile.List {

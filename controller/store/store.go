@@ -237,5 +237,4 @@ func (o Options) or(ttl, delay time.Duration) Options {
 	return Options{cmp.Or(o.TTL, ttl), cmp.Or(o.Delay, delay), cmp.Or(o.Retry, time.Second)}
 }
 
-// lockKey is the key of the leader lock in Nomad and Consul.
 const lockKey = "lock/leader"

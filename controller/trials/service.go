@@ -26,7 +26,6 @@ type Service struct {
 	shown map[string]State // as they were last stored
 }
 
-// search is one that is worked at.
 type search struct {
 	Search
 	brain *searcher.Searcher
@@ -283,7 +282,6 @@ func (s *Service) note(one *search, actions []searcher.Action) {
 	}
 }
 
-// save stores what changed.
 func (s *Service) save(ctx context.Context, one *search) error {
 	var changed []Trial
 	for i := range one.jobs {

@@ -9,7 +9,6 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// measure is what is compared.
 type measure struct {
 	tuning.Measure
 	source    string // of the joules that count; empty: none do

@@ -59,7 +59,6 @@ func headStart(j parse.Job) bool {
 	return parse.Waiting(j.State) && j.Restarts == 0 && slurmctl.Says(j.Comment, slurmctl.HeadStart)
 }
 
-// first is the record of a job that is seen for the first time.
 func (d *Driver) first(j parse.Job) *Record {
 	have := sizeOf(j)
 	r := &Record{Job: nameOf(j), User: j.User, Submitted: j.Submitted, Own: have, Set: &have}
@@ -206,7 +205,6 @@ func target(own Size, c driver.Change) Size {
 	return s
 }
 
-// rules returns all partitions and the configuration of the cluster.
 func (d *Driver) rules(ctx context.Context) ([]parse.Partition, parse.Conf, error) {
 	partitions, err := command.Read(ctx, d.cfg.Commands, parse.PartitionRecords, "scontrol", "-o", "show", "partition")
 	if err != nil {

@@ -61,7 +61,6 @@ func (d *Driver) List(ctx context.Context) ([]driver.Job, error) {
 	return out, nil
 }
 
-// listed returns a job as it was last seen.
 func (d *Driver) listed(s seen) (driver.Job, error) {
 	if s.answer != nil {
 		return s.answer.Clone(), nil

@@ -18,7 +18,6 @@ import (
 	"pitchpipe/driver/slurm/parse"
 )
 
-// listenStep is the name of the step that listens.
 const listenStep = "pitchpipe-listen"
 
 // arrival is how long a step that was started may take to be seen.

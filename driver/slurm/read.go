@@ -185,7 +185,6 @@ func (d *Driver) past(ctx context.Context, id driver.JobID) (driver.Job, error) 
 	return driver.Job{}, fmt.Errorf("get: job %s: %w", id, driver.ErrNotFound)
 }
 
-// accounted asks the accounting for a job.
 func (d *Driver) accounted(ctx context.Context, id driver.JobID, r *Record) (driver.Job, error) {
 	args := arguments{"-n", "-P", "-X", "-j", string(id), "-S", "1970-01-01", "-o", parse.SacctFields}
 	args.when(d.cfg.Everyone, "-a")

@@ -14,7 +14,6 @@ import (
 	"pitchpipe/driver/move"
 )
 
-// recordVersion is that of the records.
 const recordVersion = 2
 
 // Request is a claimed request id.

@@ -70,7 +70,6 @@ func Moves(ctx context.Context, run command.Runner, id driver.JobID) (bool, erro
 	return jobs[0].Requeue, nil
 }
 
-// submission is the call of sbatch.
 func submission(file *jobfile.Job, spec driver.Spec, marker, partition string, env map[string]string) (command.Call, error) {
 	if file.Format != jobfile.Sbatch {
 		return command.Call{}, fmt.Errorf("Slurm runs batch scripts, not a file of format %s: %w", file.Format, driver.ErrInvalid) //nolint:staticcheck // a name
@@ -115,7 +114,6 @@ func options(file *jobfile.Job, spec driver.Spec, marker, partition string, env 
 	return args
 }
 
-// arguments are those of a command.
 type arguments []string
 
 func (a *arguments) when(wanted bool, more ...string) {

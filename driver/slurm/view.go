@@ -41,7 +41,6 @@ func neverBegan(j parse.Job, r *Record) bool {
 	return !started.IsZero() && started.Equal(j.Started)
 }
 
-// final translates a final state.
 func final(j parse.Job) driver.State {
 	known := map[string]driver.State{
 		"COMPLETED": driver.Succeeded, "OUT_OF_MEMORY": driver.MemoryExceeded, "TIMEOUT": driver.TimeExceeded, "DEADLINE": driver.TimeExceeded,
@@ -165,7 +164,6 @@ func begin(r *Record, j parse.Job, n int, present bool) driver.Attempt {
 	return a
 }
 
-// view is a job with its script.
 func (d *Driver) view(ctx context.Context, j parse.Job, r *Record) (driver.Job, error) {
 	if _, err := d.script(ctx, j, r); err != nil {
 		return driver.Job{}, err

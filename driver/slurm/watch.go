@@ -147,7 +147,6 @@ func (w *watcher) step(ctx context.Context, now time.Time) ([]driver.JobID, erro
 	return met, nil
 }
 
-// look looks at the whole queue.
 func (w *watcher) look(ctx context.Context) ([]driver.JobID, error) {
 	w.looked, w.woken = time.Now(), false
 	all, err := w.d.survey(ctx)

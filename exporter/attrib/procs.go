@@ -115,7 +115,6 @@ func (s *Scanner) meet(jobs map[Key]*Found, n numbered) {
 	s.enter(jobs, n.pid, p)
 }
 
-// enter adds a process to its job.
 func (s *Scanner) enter(jobs map[Key]*Found, pid int, p *process) {
 	if !p.isJob {
 		return

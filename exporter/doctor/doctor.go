@@ -49,7 +49,6 @@ type Facts struct {
 // root reports whether the exporter runs as root, with what capabilities it ever has.
 func (f Facts) root() bool { return f.Exporter.UID == 0 }
 
-// program is the path of the exporter.
 func (f Facts) program() string { return cmp.Or(f.Exporter.Program, "pitchpipe-exporter") }
 
 // denied reports whether a source is denied for a reason that contains a text.
@@ -199,7 +198,6 @@ func source(s api.Source, f Facts) Finding {
 	)
 }
 
-// some names the first of many.
 func some(names []string) string {
 	const most = 3
 	if len(names) <= most {

@@ -45,7 +45,6 @@ func (s *Store) Allow(key attrib.Key, by api.Origin, b api.Budget) {
 	s.change(key, func(a *attempt) { a.allow(a.Budgets.With(by, b)) })
 }
 
-// change changes an attempt, where it is there.
 func (s *Store) change(key attrib.Key, how func(*attempt)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

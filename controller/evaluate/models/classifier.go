@@ -103,7 +103,6 @@ type learned struct {
 	strata []evaluate.Line
 }
 
-// fit learns from the executions chosen.
 func (b *bench) fit(choose func(execution) bool, kinds bool) (learned, error) {
 	var samples []classify.Sample
 	of := map[string]string{}

@@ -66,7 +66,6 @@ type replay struct {
 	pairs         [][2][]tuning.Spent // tuned and untuned
 }
 
-// title names the null of a line.
 func title(l evaluate.Line) string {
 	if l["source"] == Simulated {
 		return fmt.Sprintf("%s, %s, %s", l["comparison"], l["null"], l["source"])

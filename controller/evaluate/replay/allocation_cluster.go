@@ -53,7 +53,6 @@ func tetris(jobs []allocate.Job) (rank func(allocate.Job) float64) {
 	return func(j allocate.Job) float64 { return 1 - j.Sizes[0].Need[0] + work(j)*needs/works }
 }
 
-// running is a job in the cluster.
 type running struct {
 	kind *kind
 	asks int     // the size that its owner asks for
@@ -64,13 +63,11 @@ type running struct {
 	ready float64 // it works from then on
 }
 
-// now is its present size.
 func (r *running) now() sized { return r.kind.sizes[r.size] }
 
 // shows is when the speed of its size is known.
 func (r *running) shows() float64 { return r.ready + min(r.now().epoch, probation) }
 
-// cluster is a cluster under a policy.
 type cluster struct {
 	AllocationInput
 

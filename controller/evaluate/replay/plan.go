@@ -200,7 +200,6 @@ type story struct {
 	returned []story // the runs that came after it
 }
 
-// play replays a job with each seed.
 func (in PlanInput) play(ctx context.Context, job Job) ([]story, error) {
 	out := make([]story, in.Seeds)
 	stages, moving := reconcile.DefaultStages(), reconcile.DefaultStages()

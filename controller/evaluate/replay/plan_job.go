@@ -86,7 +86,6 @@ func (j Job) Expected(s tuning.Settings) (tuning.Spent, bool) {
 	return j.Policy.Measure().Spent(mean.Seconds, mean.Joules, s), len(repeats) > 0
 }
 
-// key names the cell of settings.
 func (j Job) key(s tuning.Settings) string {
 	return s.Only(func(name string) bool { _, ok := j.Own[name]; return ok }).Key()
 }

@@ -112,7 +112,6 @@ func usualOutcomes(f evaluate.Format) []string {
 	return []string{"joules", "seconds", "samples_per_second", "epoch_seconds", "error", "loss"}
 }
 
-// outcomeColumn is the column of an outcome.
 func outcomeColumn(outcome string) string {
 	switch outcome {
 	case "error":
@@ -123,7 +122,6 @@ func outcomeColumn(outcome string) string {
 	return outcome
 }
 
-// lacks says which column a table lacks.
 func (in SearchInput) lacks(t evaluate.Table) error {
 	has := func(o string) bool { return t.Has(outcomeColumn(o)) && (o != "edp" || t.Has("seconds")) }
 	if in.Outcome != "" {

@@ -119,7 +119,6 @@ func (w *window) at(v float64) float64 {
 	return v
 }
 
-// note adds what was moved to the notes.
 func (w *window) note(notes []string, noun string) []string {
 	if w.edge == 0 {
 		return notes
@@ -127,7 +126,6 @@ func (w *window) note(notes []string, noun string) []string {
 	return append(notes, fmt.Sprintf("%s with a far worse value drawn at the edge.", report.Count(w.edge, noun)))
 }
 
-// short cuts a text.
 func short(s string, most int) string {
 	if r := []rune(s); len(r) > most {
 		return strings.TrimSpace(string(r[:most-1])) + "…"

@@ -78,7 +78,6 @@ func names(values []tuning.Value) scale {
 	return out
 }
 
-// axis is that of one knob.
 func axis(trials []*searcher.Trial, knob string) scale {
 	values, wordy, absent := map[tuning.Value]bool{}, false, false
 	for _, t := range trials {

@@ -21,7 +21,6 @@ type span struct {
 	trial, from, to float64
 }
 
-// bars are the spans of one kind.
 type bars struct {
 	spans []span
 	color picture.Colour
@@ -165,7 +164,6 @@ func rungs(s *searcher.Searcher, _ string) (picture.Sheet, error) {
 	return out, nil
 }
 
-// upright is a vertical tick.
 type upright struct{}
 
 // DrawGlyph implements draw.GlyphDrawer.

@@ -23,7 +23,6 @@ type Options struct {
 	Seconds func(job, cores int) float64
 }
 
-// way is what is done to the jobs.
 type way struct {
 	name, policy           string
 	cores, memory, packing bool

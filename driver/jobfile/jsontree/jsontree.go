@@ -17,7 +17,6 @@ import (
 
 const knob = "knob"
 
-// hasNames reports whether blocks of a type have names.
 func hasNames(block string) bool { return block == knob || block == "action" }
 
 // Reader reads expressions.

@@ -27,7 +27,6 @@ type reader struct {
 	at              jobfile.Pos
 }
 
-// line reads one line and reports whether reading goes on.
 func (e *reader) line(line string) bool {
 	text := strings.TrimLeft(line, " \t")
 	if text == "" || text[0] == '#' {

@@ -23,7 +23,6 @@ func (s *Server) scriptOf(ctx context.Context, j sighting) (script []byte, marke
 	return script, marked, nil
 }
 
-// stanza is the accepted stanza of a job.
 func (s *Server) stanza(ctx context.Context, j sighting) (Stanza, error) {
 	script, marked, err := s.scriptOf(ctx, j)
 	if err != nil {

@@ -272,7 +272,6 @@ func planNothing(ctx context.Context, e *effect) error {
 	return err
 }
 
-// changed returns the size after an update.
 func changed(s Size, u slurmctl.Update) (Size, error) {
 	if u.Cores != nil {
 		if s.Cores = *u.Cores; s.Cores < 1 {

@@ -14,7 +14,6 @@ import (
 	"pitchpipe/driver/slurm/slurmctl"
 )
 
-// recordVersion is that of the records.
 const recordVersion = 1
 
 // Memory is that of a Size; 0 bytes = none asked for.

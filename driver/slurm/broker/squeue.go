@@ -68,7 +68,6 @@ func (r row) called() string {
 	return name
 }
 
-// amounts are a row's memory and time limit.
 func (r row) amounts() (memory int64, limit time.Duration, err error) {
 	if memory, err = parse.Memory("MinMemory", r.is["MinMemory"]); err == nil {
 		limit, err = parse.Limit("TimeLimit", r.is["TimeLimit"])

@@ -103,7 +103,6 @@ func Judge(f Facts) Report {
 	return r
 }
 
-// say adds the finding of a rule.
 func (j *judge) say(r rule) {
 	f := Finding{Name: r.Name, Where: j.fill(r.Where), Verdict: OK}
 	for _, c := range r.Cases {
@@ -134,7 +133,6 @@ func (j *judge) say(r rule) {
 	j.out = append(j.out, f)
 }
 
-// fill executes a template.
 func (j *judge) fill(text string) string {
 	var b strings.Builder
 	t, err := template.New("").Delims("{", "}").Option("missingkey=zero").Funcs(template.FuncMap{
@@ -150,7 +148,6 @@ func (j *judge) fill(text string) string {
 	return b.String()
 }
 
-// so reports whether a condition holds.
 func (j *judge) so(condition string) bool { return j.fill("{if "+condition+"}y{end}") == "y" }
 
 // needed returns the modes that a word of findings.yaml means.

@@ -78,7 +78,6 @@ func (j *judge) groups() (out []any) {
 	return out
 }
 
-// few names some of many.
 func few(names []string) string {
 	const most = 8
 	if len(names) > most {

@@ -123,7 +123,6 @@ func (l *library) memoryUsed(d device, m *memory) status {
 	return 0
 }
 
-// text calls a function that writes a text.
 func text(call func(*byte, uint32) status) (string, error) {
 	room := make([]byte, 96)
 	if err := call(&room[0], uint32(len(room))).err(); err != nil {

@@ -60,7 +60,6 @@ func (l *library) look(i uint32) (card.Device, error) {
 	return k.Device, nil
 }
 
-// look is one GPU that is read.
 type look struct {
 	card.Device
 	*library

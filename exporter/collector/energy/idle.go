@@ -71,7 +71,6 @@ func (i *idle) add(joules, busyShare float64, a Activity) {
 	}
 }
 
-// stir ends a calm.
 func (i *idle) stir() { i.joules, i.calm, i.taken, i.busy, i.span = 0, 0, 0, 0, 0 }
 
 // now returns the idle watts of the part, and how they are known.

@@ -69,7 +69,6 @@ func measured(source string, counters []*counter, model Model, none string) (*Me
 // Source names what is read.
 func (m *Measured) Source() string { return m.source }
 
-// has reports whether a component is counted.
 func (m *Measured) has(what Component) bool {
 	return slices.ContainsFunc(m.counted, func(c *counter) bool { return c.component == what })
 }

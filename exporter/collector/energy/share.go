@@ -114,7 +114,6 @@ func Share(s Split, a Activity, uses []Use) (jobs []Joules, system Joules) {
 	return jobs, system
 }
 
-// as assigns joules to a component.
 func (j Joules) as(c Component) Joules {
 	if c == DRAM {
 		j.DRAMActive, j.DRAMIdle = j.Active, j.Idle

@@ -26,7 +26,6 @@ type DCGM struct {
 // Name is "dcgm-exporter".
 func (DCGM) Name() string { return "dcgm-exporter" }
 
-// maxPage bounds what is read of the page.
 const maxPage = 16 << 20
 
 // Run asks for the page until one answer fails.

@@ -221,7 +221,6 @@ func width(ctx context.Context, opener Opener, cpu int, events []Event) (int, er
 	return 0, refused
 }
 
-// try opens a group and closes it.
 func try(opener Opener, attrs []Attr, on Where) error {
 	g, err := opener.Open(attrs, on)
 	if err != nil {

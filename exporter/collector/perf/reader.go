@@ -17,7 +17,6 @@ import (
 	"pitchpipe/exporter/hostfs"
 )
 
-// reader counts one job.
 type reader struct {
 	collector *Collector
 	hierarchy hostfs.Hierarchy // perf's

@@ -7,7 +7,6 @@ import (
 	"strconv"
 )
 
-// process is what was last seen of one.
 type process struct {
 	stat     stat
 	io       counts

@@ -45,7 +45,6 @@ func counts(s *searcher.Searcher) string {
 	return s.Counts(searcher.Done, searcher.Stopped, searcher.Failed, searcher.Diverged, searcher.Paused, searcher.Running)
 }
 
-// foundText is a trial with its best epoch.
 func foundText(x trials.State, s *searcher.Searcher, t *searcher.Trial) string {
 	best := s.Best(t)
 	what := "quality"
@@ -130,7 +129,6 @@ func spentText(x trials.State, s *searcher.Searcher, now time.Time) string {
 	return strings.Join(parts, ", ")
 }
 
-// searchList is one line for each search.
 func searchList(all []trials.State, now time.Time) string {
 	return report.List(strings.Fields("SEARCH NAME USER STATE TRIALS BEST TIME ENDS WHY"), all, func(x trials.State) []string {
 		state, best, ends, until := "running", "-", "-", now
@@ -150,7 +148,6 @@ func searchList(all []trials.State, now time.Time) string {
 	})
 }
 
-// searchTrials is one line for each trial.
 func searchTrials(x trials.State) string {
 	return report.List(strings.Fields("TRIAL STATE EPOCH VALUE TIME ENERGY CORES JOB HYPERPARAMETERS WHY"), x.Trials, func(t trials.Trial) []string {
 		r := t.Used()
@@ -171,7 +168,6 @@ func trialState(t trials.Trial) string {
 	return string(t.State)
 }
 
-// searchResults ranks the trials.
 func searchResults(all []ranked) string {
 	return report.List(strings.Fields("RANK TRIAL BEST EPOCH STATE TIME ENERGY CORE-HOURS HYPERPARAMETERS"), all, func(t ranked) []string {
 		r := t.Used()

@@ -131,7 +131,6 @@ func positive(cmd *cobra.Command, names ...string) error {
 	return nil
 }
 
-// simulated is the summary of what is simulated.
 func simulated(format string, in simulate.Input) evaluate.Line {
 	left := append([]evaluate.Line{}, tuning.Each(in.Log.Broken, func(b joblog.Broken) evaluate.Line {
 		return evaluate.Line{"line": b.Line, "why": b.Why}
@@ -168,7 +167,6 @@ func inFolder(folder, name string, write func(io.Writer) error) error {
 	return nil
 }
 
-// processorSeconds is what this process has used of the processors.
 func processorSeconds() float64 {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // it does not fail for oneself
