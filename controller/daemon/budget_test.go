@@ -17,6 +17,8 @@ import (
 
 // keeper is an exporter with one job that remembers the budgets that it got.
 type keeper struct {
+	nodes.Meter // of what it is not asked here
+
 	job     api.Job
 	err     error
 	budgets []api.Budget
@@ -81,13 +83,4 @@ func TestABudgetIsSentOnceAndAgainWhenTheExporterLostIt(t *testing.T) {
 			t.Errorf("the refusal was logged %d times:\n%s", n, said.String())
 		}
 	})
-}
-
-func TestAMeterThatTakesNoBudgetsGetsNone(t *testing.T) {
-	t.Parallel()
-	r := &services{nodes: nodes.One(struct{ nodes.Meter }{&keeper{}}, nil), log: slog.New(slog.DiscardHandler)}
-	q := reconcile.MeasureRequest{Job: "42", Allowed: reconcile.Allowance{Energy: 5}}
-	if sent := r.sendBudget(t.Context(), sentBudget{}, q, "slurm/42", 1, api.Job{}); sent.failed != "" || sent.budget.Joules != 5 {
-		t.Errorf("%+v", sent)
-	}
 }

@@ -15,7 +15,11 @@ import (
 
 // unit is an exporter that knows one task of Nomad in its first attempt, which has gone
 // on over a restart in place.
-type unit struct{ started time.Time }
+type unit struct {
+	nodes.Meter // of what it is not asked here
+
+	started time.Time
+}
 
 func (unit) Node(context.Context) (api.Node, error) { return api.Node{Cores: 2, MachineKind: "m"}, nil }
 
@@ -38,7 +42,7 @@ func (u unit) Window(_ context.Context, job string, attempt int, after uint64) (
 func TestAttemptsOfOneUnitDoNotMixTheirEpochs(t *testing.T) {
 	t.Parallel()
 	began := time.Unix(1000, 0)
-	r := &services{driver: listing{}, nodes: nodes.One(unit{began}, nil), log: slog.New(slog.DiscardHandler)}
+	r := &services{driver: listing{}, nodes: nodes.One(unit{started: began}, nil), log: slog.New(slog.DiscardHandler)}
 	policy := tuning.DefaultPolicy()
 	turn := began.Add(28 * time.Second)
 	for _, tt := range []struct {
@@ -71,7 +75,7 @@ func TestAttemptsOfOneUnitDoNotMixTheirEpochs(t *testing.T) {
 func TestWhatAnEarlierJobUnderTheIDDidIsNotMeasured(t *testing.T) {
 	t.Parallel()
 	began := time.Unix(1000, 0)
-	r := &services{driver: listing{}, nodes: nodes.One(unit{began}, nil), log: slog.New(slog.DiscardHandler)}
+	r := &services{driver: listing{}, nodes: nodes.One(unit{started: began}, nil), log: slog.New(slog.DiscardHandler)}
 	q := reconcile.MeasureRequest{Job: "local-1", Attempt: 2, From: began.Add(time.Hour), Policy: tuning.DefaultPolicy()}
 	if m, err := r.measure(t.Context(), q); !errors.Is(err, api.ErrNotFound) {
 		t.Errorf("%+v, %v", m, err)

@@ -71,10 +71,10 @@ type crash struct {
 }
 
 // meter is the cluster's exporter, with jobs that break it.
-type meter struct{ p *play }
-
-// Node implements nodes.Meter.
-func (m meter) Node(ctx context.Context) (exporter.Node, error) { return m.p.cluster.Node(ctx) }
+type meter struct {
+	*sim.Cluster
+	p *play
+}
 
 // Window implements nodes.Meter.
 func (m meter) Window(ctx context.Context, job string, attempt int, after uint64) (exporter.Window, error) {
@@ -84,7 +84,7 @@ func (m meter) Window(ctx context.Context, job string, attempt int, after uint64
 	if broken {
 		panic("measurements of job " + job + " are broken")
 	}
-	return m.p.cluster.Window(ctx, job, attempt, after)
+	return m.Cluster.Window(ctx, job, attempt, after)
 }
 
 // complaints are the errors that were logged.
@@ -110,7 +110,7 @@ func (c *complaints) Handle(_ context.Context, r slog.Record) error {
 func (p *play) start() {
 	p.Helper()
 	d, err := daemon.New(daemon.Parts{
-		Config: p.config, Site: p.site, Driver: p.cluster, Meter: meter{p}, Log: slog.New(p.log), AfterSave: p.saved,
+		Config: p.config, Site: p.site, Driver: p.cluster, Meter: meter{p.cluster, p}, Log: slog.New(p.log), AfterSave: p.saved,
 		Tick: cmp.Or(p.look, tick), RestartCost: p.restart,
 	})
 	if err != nil {

@@ -64,6 +64,12 @@ func (c *Cluster) Window(ctx context.Context, name string, attempt int, after ui
 	})
 }
 
+// ReportFor takes no reports: its jobs report by themselves.
+func (*Cluster) ReportFor(context.Context, string, int, api.Report) error { return api.ErrInvalid }
+
+// SetBudget has no use for a budget.
+func (*Cluster) SetBudget(context.Context, string, int, api.Budget) error { return nil }
+
 func (c *Cluster) window(r *run, after uint64) api.Window {
 	w := api.Window{
 		Job: api.Job{

@@ -14,6 +14,8 @@ import (
 
 // fake is an exporter with settable answers.
 type fake struct {
+	Meter // of what it is not asked here
+
 	mu     sync.Mutex
 	err    error
 	hangs  bool // until its caller gives up

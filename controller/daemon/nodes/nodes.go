@@ -19,15 +19,7 @@ import (
 type Meter interface {
 	Node(ctx context.Context) (api.Node, error)
 	Window(ctx context.Context, job string, attempt int, after uint64) (api.Window, error)
-}
-
-// Reporter is a Meter that takes reports on behalf of a job.
-type Reporter interface {
 	ReportFor(ctx context.Context, job string, attempt int, r api.Report) error
-}
-
-// Budgeter is a Meter that takes the budget of a job.
-type Budgeter interface {
 	SetBudget(ctx context.Context, job string, attempt int, b api.Budget) error
 }
 
@@ -182,25 +174,12 @@ func (e *Exporters) Saves(ctx context.Context, node, job string, attempt int) (a
 // api.ErrDenied: the controller is not one of its readers; api.ErrUnavailable: it does not
 // answer.
 func (e *Exporters) Report(ctx context.Context, node, job string, attempt int, r api.Report) error {
-	return e.ask(ctx, node, func(ctx context.Context, m Meter) error {
-		to, ok := m.(Reporter)
-		if !ok {
-			return fmt.Errorf("%w: it takes no reports", api.ErrInvalid)
-		}
-		return to.ReportFor(ctx, job, attempt, r)
-	})
+	return e.ask(ctx, node, func(ctx context.Context, m Meter) error { return m.ReportFor(ctx, job, attempt, r) })
 }
 
-// SetBudget sends the budget of a job, named as for Report: see api.Client.SetBudget. A
-// simulated meter has no use for it.
+// SetBudget sends the budget of a job, named as for Report: see api.Client.SetBudget.
 func (e *Exporters) SetBudget(ctx context.Context, node, job string, attempt int, b api.Budget) error {
-	return e.ask(ctx, node, func(ctx context.Context, m Meter) error {
-		to, ok := m.(Budgeter)
-		if !ok {
-			return nil
-		}
-		return to.SetBudget(ctx, job, attempt, b)
-	})
+	return e.ask(ctx, node, func(ctx context.Context, m Meter) error { return m.SetBudget(ctx, job, attempt, b) })
 }
 
 // ask calls a node's exporter, with a time limit, unless it is silent.

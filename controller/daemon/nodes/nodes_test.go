@@ -215,7 +215,7 @@ func TestACallThatPanicsLeavesTheExporterUsable(t *testing.T) {
 	}
 }
 
-type panicking struct{}
+type panicking struct{ Meter }
 
 func (panicking) Window(context.Context, string, int, uint64) (api.Window, error) {
 	panic("broken")

@@ -30,9 +30,4 @@ func TestAReportGoesToTheExporterOfItsNode(t *testing.T) {
 	if err := e.Report(t.Context(), "", "nomad/a.train", 1, api.Report{Epoch: 4}); !errors.Is(err, ErrNode) {
 		t.Errorf("no node: %v, want %v", err, ErrNode)
 	}
-	deaf := One(struct{ Meter }{n1}, nil)
-	defer deaf.Close()
-	if err := deaf.Report(t.Context(), "", "nomad/a.train", 1, api.Report{Epoch: 1}); !errors.Is(err, api.ErrInvalid) {
-		t.Errorf("a meter that takes no reports: %v, want %v", err, api.ErrInvalid)
-	}
 }
