@@ -1,6 +1,9 @@
 package driver
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Room is what a node has free, or what a job takes of it.
 type Room struct {
@@ -26,13 +29,8 @@ func (r Room) Beyond(o Room) bool { return r.Cores > o.Cores || r.Memory > o.Mem
 // Grow is ErrNoRoom where a job would have to wait for more than it has: no node has free
 // now, the job's own room counted, what it is to have.
 func Grow(has, want Room, nodes ...Room) error {
-	if !want.Beyond(has) {
+	if !want.Beyond(has) || slices.ContainsFunc(nodes, func(free Room) bool { return free.Holds(want) }) {
 		return nil
-	}
-	for _, free := range nodes {
-		if free.Holds(want) {
-			return nil
-		}
 	}
 	return fmt.Errorf("%w now for %d cores and %d bytes of memory, where it has %d and %d", ErrNoRoom, want.Cores, want.Memory, has.Cores, has.Memory)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"time"
@@ -190,9 +191,5 @@ func firstProfile(w api.Window, epochs []tuning.Epoch, spec profile.Spec) *tunin
 func (r *services) forget(job string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for key := range r.windows {
-		if key.job == job {
-			delete(r.windows, key)
-		}
-	}
+	maps.DeleteFunc(r.windows, func(key windowKey, _ *attemptWindow) bool { return key.job == job })
 }

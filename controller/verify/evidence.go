@@ -170,10 +170,8 @@ func (in Input) estimate(m measure, alpha float64) estimate {
 
 // why says what is missing if nothing could be compared.
 func (in Input) why() tuning.Reason {
-	for _, side := range in.sides() {
-		if slices.ContainsFunc(side, func(e tuning.Epoch) bool { return e.Polluted && !e.Warmup }) {
-			return tuning.ReasonPolluted
-		}
+	if slices.ContainsFunc(slices.Concat(in.sides()...), func(e tuning.Epoch) bool { return e.Polluted && !e.Warmup }) {
+		return tuning.ReasonPolluted
 	}
 	return tuning.ReasonNoSamples
 }

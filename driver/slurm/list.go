@@ -214,11 +214,7 @@ func (d *Driver) forget(begin time.Time, numbers map[string]bool) {
 			delete(d.texts, id)
 		}
 	}
-	for id, at := range d.doubted {
-		if begin.Sub(at) > anew { // no reading takes as long
-			delete(d.doubted, id)
-		}
-	}
+	maps.DeleteFunc(d.doubted, func(_ driver.JobID, at time.Time) bool { return begin.Sub(at) > anew }) // no reading takes as long
 }
 
 // ours reports whether a job is one of those that are seen, or was when something was
