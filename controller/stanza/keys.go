@@ -105,7 +105,7 @@ func Keys() []Key {
 		},
 		{
 			Block: "knob", Name: "live", Type: TypeBool, Default: "false", Allowed: "true or false",
-			Meaning: "The value reaches the running job through the file that PITCHPIPE_SETTINGS names.",
+			Meaning: "The value reaches the job through the file that PITCHPIPE_SETTINGS names. It changes when the job restarts.",
 			example: bare("true"), field: func(s *subject) any { return &s.knob.Live },
 		},
 		{

@@ -16,7 +16,8 @@
 #   nodes                 to where the exporters are: empty for one on the same node,
 #                         https://{node}:9836 for one on each
 #   site                  to the site's policy file; without one nothing is changed, only recommended
-#   driver                to raw_exec where exec is off. The controller needs no rights on its node
+#   driver                to exec where that is on: raw_exec runs it as the user of Nomad's client, often root, and
+#                         the controller needs no rights on its node
 
 variable "program" {
   type        = string

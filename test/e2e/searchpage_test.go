@@ -90,6 +90,25 @@ for e in 1 2 3; do sleep 0.5; echo $e >$d/model.pt; echo "epoch $e/3 loss 1 acc 
 	}
 }
 
+func TestThePreviewIsThatOfTheSearchPage(t *testing.T) {
+	t.Parallel()
+	page, code := searchPage(t)
+	file := filepath.Join(t.TempDir(), "train.sbatch")
+	if err := os.WriteFile(file, []byte(code["sh"]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), filepath.Join(build(t).dir, "pitchpipe"), "search", "preview", file, "--socket", file+".sock").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	shown := "`preview` says what the search will use; where an epoch was measured before, its time, joules and core-hours too:"
+	for line := range strings.SplitSeq(block(t, page, shown), "\n") {
+		if !strings.Contains(string(out), line) {
+			t.Errorf("the page shows %q, and preview says\n%s", line, out)
+		}
+	}
+}
+
 func TestTheStanzasOfTheSearchPageAreUnderstood(t *testing.T) {
 	t.Parallel()
 	page, code := searchPage(t)

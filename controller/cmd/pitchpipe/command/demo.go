@@ -228,7 +228,7 @@ func (s *stage) run(ctx context.Context, j demoJob) (api.Job, error) {
 	if err != nil {
 		return api.Job{}, err
 	}
-	job.Request, job.Off = "demo-"+j.name, j.off
+	job.Request, job.Off = fmt.Sprintf("demo-%s-%d", j.name, s.began.UnixNano()), j.off // those of an earlier demo in this folder are over
 	now, err := s.client.Submit(ctx, job)
 	if err != nil {
 		return api.Job{}, fmt.Errorf("submit %s: %w", j.name, err)

@@ -35,8 +35,9 @@ func (a *app) simulate() *cobra.Command {
 			"limit,nodes,cpus,gpus,memory,memory_used,cpu_seconds,kind (needed: submit, duration and one of cpus, gpus), in seconds\n" +
 			"and bytes; its other columns do not count. For venus it is the folder of that data set. Jobs need GPUs where the\n" +
 			"cluster has any, else cores.\n" +
-			"The cores in the log's header form one pool. --nodes or --cores-per-node split them into nodes: the header\n" +
-			"supplies the value that is missing, and if it has none, both flags are needed.\n" +
+			"The cores in the log's header form one pool. --nodes and --cores-per-node make nodes of them: the value that is\n" +
+			"missing is the header's number of nodes, or its cores divided by the nodes and rounded down; if the header has\n" +
+			"none, both flags are needed.\n" +
 			"A job that reaches its limit is killed. sjf and srtf know the true durations, as no scheduler does. lucid needs a\n" +
 			"venus folder. qssf uses the forecasts of that folder, else its own. srtf, tiresias and pitchpipe preempt jobs: each\n" +
 			"preemption costs a job 40 s (60 s on more than 8 cores or GPUs), and their longest waits can exceed those of easy.\n" +
