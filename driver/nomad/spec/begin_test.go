@@ -91,6 +91,20 @@ func TestWhatAnOwnerWroteComesBackFromAJobThatBeganWithAChange(t *testing.T) {
 	})
 }
 
+// Anyone who may register a job may write such a mark.
+func TestAMarkOfAVariableThatTheJobDoesNotHaveIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	job := batch()
+	job.TaskGroups[0].Tasks[0].Env = nil
+	job.TaskGroups[0].Scaling = &api.ScalingPolicy{Policy: map[string]any{"pitchpipe": []any{map[string]any{
+		"intent": "i", "cause": "intent", "change": `{"env": {"A": ""}}`, "was": `{"env": {"A": "x"}}`,
+	}}}}
+	own, err := spec.Owner(job)
+	if _, ok := spec.Begun(job); ok || err != nil || own.TaskGroups[0].Tasks[0].Env != nil {
+		t.Errorf("it counts as begun: %v, its owner's is %+v (%v)", ok, own, err)
+	}
+}
+
 func TestWhatAnOwnerWritesOverABeginningIsHisOwn(t *testing.T) {
 	t.Parallel()
 	c := driver.Change{Cores: 2, MemoryBytes: 512 << 20, TimeLimit: time.Hour, Env: map[string]string{"BATCH": "2"}, Args: map[string]string{"--lr": "0.5"}}

@@ -208,6 +208,12 @@ func Begun(job *api.Job) (Mark, bool) {
 	if !ok || m.Was == nil || ObservedOnly(job) != "" {
 		return Mark{}, false
 	}
+	_, t := Main(job)
+	for name := range m.Change.Env {
+		if _, ok := t.Env[name]; !ok { // the trees below have no empty values
+			return Mark{}, false
+		}
+	}
 	own, err := Clone(job)
 	if err == nil {
 		err = Set(own, m.Change) // what restore needs is there then
