@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -252,23 +253,35 @@ const maxFile = 64 << 10
 // file reads a file of an allocation and when it was written, by its node's clock; the
 // zero time: it is not there.
 func (c cluster) file(ctx context.Context, w where, alloc, path string) ([]byte, time.Time, error) {
+	var text []byte
+	var info api.AllocFileInfo
+	in, err := c.part(ctx, w, alloc, path, 0, maxFile)
+	if err == nil {
+		text, err = io.ReadAll(in)
+		err = asked("file "+path+" of "+alloc, readFS, w.namespace, errors.Join(err, in.Close()))
+	}
+	if err == nil {
+		info, err = c.stat(ctx, w, alloc, path)
+	}
+	if err != nil && absent(err) {
+		return nil, time.Time{}, nil
+	}
+	return text, info.ModTime, err
+}
+
+// part reads a part of a file of an allocation. Of a file that is not there Nomad sends the
+// error as if it were its text: stat says which it was.
+func (c cluster) part(ctx context.Context, w where, alloc, path string, offset, size int64) (io.ReadCloser, error) {
+	q := query(ctx, w.namespace)
+	q.Params = map[string]string{"path": path, "offset": strconv.FormatInt(offset, 10), "limit": strconv.FormatInt(size, 10)}
+	in, err := c.api.Raw().Response("/v1/client/fs/readat/"+alloc, q)
+	return in, asked("file "+path+" of "+alloc, readFS, w.namespace, err)
+}
+
+// stat is driver.ErrNotFound where there is no such file.
+func (c cluster) stat(ctx context.Context, w where, alloc, path string) (info api.AllocFileInfo, err error) {
 	q := query(ctx, w.namespace)
 	q.Params = map[string]string{"path": path}
-	in, err := c.api.Raw().Response("/v1/client/fs/cat/"+alloc, q)
-	if err = asked("file "+path+" of "+alloc, readFS, w.namespace, err); err != nil {
-		if absent(err) {
-			return nil, time.Time{}, nil
-		}
-		return nil, time.Time{}, err
-	}
-	text, err := io.ReadAll(io.LimitReader(in, maxFile))
-	if err = errors.Join(err, in.Close()); err != nil {
-		return nil, time.Time{}, asked("file "+path+" of "+alloc, readFS, w.namespace, err)
-	}
-	var info api.AllocFileInfo
 	_, err = c.api.Raw().Query("/v1/client/fs/stat/"+alloc, &info, q)
-	if err = asked("file "+path+" of "+alloc, readFS, w.namespace, err); err != nil {
-		return nil, time.Time{}, err
-	}
-	return text, info.ModTime, nil
+	return info, asked("file "+path+" of "+alloc, readFS, w.namespace, err)
 }

@@ -166,8 +166,7 @@ func (f *follower) read(p []byte, last bool) (int, error) {
 		if last { // it has all that is there, and ends
 			ctx = f.life
 		}
-		var err error
-		if f.in, err = f.d.c.output(ctx, f.at, f.alloc, f.task, f.file, f.from, f.follow && !last); err != nil {
+		if err := f.open(ctx, f.follow && !last); err != nil {
 			return 0, err
 		}
 	}
@@ -179,6 +178,26 @@ func (f *follower) read(p []byte, last bool) (int, error) {
 		}
 	}
 	return n, err
+}
+
+// open reads on from where it was, and a file that has become shorter from its beginning.
+func (f *follower) open(ctx context.Context, follow bool) (err error) {
+	if f.file == "" {
+		f.in, err = f.d.c.output(ctx, f.at, f.alloc, f.task, f.from, follow)
+		return err
+	}
+	info, err := f.d.c.stat(ctx, f.at, f.alloc, f.file)
+	if err != nil {
+		return err
+	}
+	if info.Size < f.from {
+		f.from = 0
+	}
+	if info.Size == f.from {
+		return io.EOF
+	}
+	f.in, err = f.d.c.part(ctx, f.at, f.alloc, f.file, f.from, info.Size-f.from)
+	return err
 }
 
 // drop forgets a stream that has ended.
@@ -219,7 +238,7 @@ func (d *Driver) Logs(ctx context.Context, id driver.JobID, offset int64) (io.Re
 				continue
 			}
 		}
-		out, err := d.c.output(ctx, f.at, a.ID, f.task, "", offset, false)
+		out, err := d.c.output(ctx, f.at, a.ID, f.task, offset, false)
 		offset = 0
 		if errors.Is(err, driver.ErrNotFound) {
 			continue
@@ -246,19 +265,14 @@ func (j *joined) Close() (err error) {
 	return err
 }
 
-// output reads the standard output of a task, or a file of its allocation, from an offset on.
-// It is driver.ErrNotFound where there is none yet or no more.
-func (c cluster) output(ctx context.Context, w where, alloc, task, file string, offset int64, follow bool) (io.ReadCloser, error) {
-	kind, v := "logs", url.Values{
+// output reads the standard output of a task from an offset on. It is driver.ErrNotFound
+// where there is none yet or no more.
+func (c cluster) output(ctx context.Context, w where, alloc, task string, offset int64, follow bool) (io.ReadCloser, error) {
+	v := url.Values{
 		"origin": {"start"}, "offset": {strconv.FormatInt(offset, 10)}, "plain": {"true"}, "follow": {strconv.FormatBool(follow)},
 		"task": {task}, "type": {"stdout"},
 	}
-	if file != "" {
-		kind = "readat"
-		v.Set("path", file)
-		v.Set("limit", strconv.Itoa(1<<20))
-	}
-	in, err := c.api.Raw().Response("/v1/client/fs/"+kind+"/"+url.PathEscape(alloc)+"?"+v.Encode(), query(ctx, w.namespace))
+	in, err := c.api.Raw().Response("/v1/client/fs/logs/"+url.PathEscape(alloc)+"?"+v.Encode(), query(ctx, w.namespace))
 	if err = asked("output of "+alloc, readFS, w.namespace, err); err != nil && absent(err) {
 		err = fmt.Errorf("%w: %w", driver.ErrNotFound, err)
 	}

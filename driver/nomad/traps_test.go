@@ -197,19 +197,31 @@ func variableTemplate(t *testing.T, s *story) {
 }
 
 func listensToFile(t *testing.T, s *story) {
+	const old = 100000 // bytes of what was in the file before
 	heard := make(chan string, 1)
 	if err := s.d.Close(); err != nil {
 		t.Fatal(err)
 	}
 	s.cfg.Listen = func(_ context.Context, _, _ string, _ driver.Progress, output io.Reader) error {
-		text, err := io.ReadAll(output)
-		heard <- string(text)
-		return err
+		before, err := io.ReadAll(io.LimitReader(output, old))
+		err = errors.Join(err, os.WriteFile(filepath.Join(s.dir, "heard"), nil, 0o600))
+		now, failed := io.ReadAll(output)
+		heard <- string(before) + string(now)
+		return errors.Join(err, failed)
 	}
 	s.open(t)
+	s.proxy.set(func(p *proxy) {
+		p.answer = func(r *http.Response) error {
+			if path := r.Request.URL.Path; strings.Contains(path, "/fs/stat/") || strings.Contains(path, "/fs/readat/") {
+				return os.WriteFile(filepath.Join(s.dir, "asked"), nil, 0o600)
+			}
+			return nil
+		}
+	})
 	id := s.register(t, drivertest.Behaviour{Epochs: long, Epoch: epoch}, func(file string) string {
-		// What the task writes goes to a file of the allocation.
-		return strings.Replace(strings.Replace(file, `command = "`, `command = "/bin/sh"`+"\n        # ", 1), "args    = [", `args    = ["-c", "\"$0\" \"$@\" >local/progress", `+"\""+programOf(t)+"\", ", 1)
+		// What the task writes goes to a file of the allocation that is not there at first, and is written anew later.
+		script := fmt.Sprintf(`file() { until [ -e %s/$1 ]; do sleep 0.1; done; }; file asked; head -c %d /dev/zero >local/progress; file heard; "$0" "$@" >local/progress`, s.dir, old)
+		return strings.Replace(strings.Replace(file, `command = "`, `command = "/bin/sh"`+"\n        # ", 1), "args    = [", fmt.Sprintf("args    = [\"-c\", %q, %q, ", script, programOf(t)), 1)
 	})
 	s.wait(t, id, "it runs", running)
 	if err := s.d.Listen(t.Context(), id, 1, driver.Progress{File: "${NOMAD_TASK_DIR}/progress"}); err != nil {
@@ -218,8 +230,9 @@ func listensToFile(t *testing.T, s *story) {
 	s.finish(t, id)
 	select {
 	case text := <-heard:
-		if n := strings.Count(text, "epoch "); n != long {
-			t.Errorf("%d epochs heard, want %d", n, long)
+		rest, ok := strings.CutPrefix(text, strings.Repeat("\x00", old))
+		if n := strings.Count(rest, "epoch "); n != long || !ok {
+			t.Errorf("%d epochs heard behind what was there before (%v), want %d", n, ok, long)
 		}
 	case <-time.After(drivertest.Patience):
 		t.Fatal("the reader does not end with the attempt")

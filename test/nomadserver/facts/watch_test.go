@@ -479,9 +479,11 @@ func files(t *testing.T, c cluster) {
 	_, _, err = c.AllocFS().Stat(a, "t/local/none", nil)
 	refused(t, err, 404, "no such file or directory")
 	// A file that is not there is an answer like any other.
-	resp := c.get(t, "/v1/client/fs/cat/"+a.ID+"?path=t/local/none")
-	if text := bodyOf(t, resp); resp.StatusCode != 200 || !strings.Contains(text, "no such file or directory") {
-		t.Errorf("%d %q", resp.StatusCode, text)
+	for _, kind := range []string{"cat", "readat"} {
+		resp := c.get(t, "/v1/client/fs/"+kind+"/"+a.ID+"?path=t/local/none&offset=0&limit=9")
+		if text := bodyOf(t, resp); resp.StatusCode != 200 || !strings.Contains(text, "no such file or directory") {
+			t.Errorf("%s: %d %q", kind, resp.StatusCode, text)
+		}
 	}
 }
 
