@@ -86,6 +86,8 @@ func answered(status int, body string) error {
 		return driver.ErrConflict
 	case status == http.StatusForbidden || has("Permission denied"):
 		return driver.ErrDenied
+	case has(noPath):
+		return driver.ErrTransient
 	case status == http.StatusNotFound || has("job not found", "alloc not found", "unknown allocation", "Unknown allocation"):
 		return driver.ErrNotFound
 	case status == http.StatusTooManyRequests:
@@ -99,6 +101,9 @@ func answered(status int, body string) error {
 	}
 	return driver.ErrTransient
 }
+
+// noPath is what Nomad answers with 404 while no server is connected to the client of a node.
+const noPath = "No path to node"
 
 // refused reports whether a request certainly did not reach an agent.
 func refused(err error) bool {

@@ -24,6 +24,7 @@ func TestAnIntentThatIsNotAskedForAgainIsClosed(t *testing.T) {
 		"a right is lost when the job has left, and it runs again":                        rightIsLost,
 		"its client was restarted, and the job has ended meanwhile":                       nodeIsBack,
 		"its client was restarted, and the job has ended before its attempt is discarded": discardsNothingUnseen,
+		"its client cannot be reached for a moment: nothing counts as asked or seen":      clientIsAway,
 	})
 }
 
@@ -129,5 +130,46 @@ func discardsNothingUnseen(t *testing.T, s *story) {
 	s.drives(t, in, driver.StepFinished)
 	if n := s.proxy.count("PUT /v1/job"); n != 0 {
 		t.Errorf("%d registrations, want none", n)
+	}
+}
+
+// clientIsAway: where no server is connected to a client, as while it is restarted, Nomad answers with 404.
+func clientIsAway(t *testing.T, s *story) {
+	id := s.register(t, mover(long), nil)
+	job := s.started(t, id)
+	discards := s.intent(job, "discards", driver.Change{TimeLimit: time.Hour})
+	discards.Discard = true
+	in := s.intent(job, "moved", driver.Change{TimeLimit: time.Hour})
+	away := func(alloc string) {
+		s.proxy.set(func(p *proxy) {
+			p.answer = func(r *http.Response) error {
+				if path := r.Request.URL.Path; !strings.HasPrefix(path, "/v1/client/") || !strings.Contains(path, alloc) {
+					return nil
+				}
+				r.StatusCode = http.StatusNotFound
+				return say(r, "No path to node")
+			}
+		})
+	}
+	first := s.allocs(t, id)[0].ID
+	away(first)
+	for _, in := range []driver.Intent{says(s.intent(job, "says", driver.Change{TimeLimit: time.Hour})), discards} {
+		if step, err := s.d.Advance(t.Context(), in); !errors.Is(err, driver.ErrTransient) {
+			t.Errorf("step %+v (%v), want %v", step, err, driver.ErrTransient)
+		}
+	}
+	if _, err := s.d.Logs(t.Context(), id, 0); !errors.Is(err, driver.ErrTransient) {
+		t.Errorf("Logs: %v, want %v", err, driver.ErrTransient)
+	}
+	s.ask(t, in)
+	away("none")
+	s.drives(t, in, driver.StepStarted)
+	away(first) // its node may be gone for good, and hides nothing of the next
+	for _, offset := range []int64{0, 1} {
+		in, err := s.d.Logs(t.Context(), id, offset)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = in.Close()
 	}
 }

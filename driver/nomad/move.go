@@ -225,6 +225,9 @@ func (m *mover) Ask(ctx context.Context) error {
 	if err != nil && (errors.Is(err, driver.ErrNotFound) || strings.Contains(err.Error(), "not running")) {
 		return nil // it has just ended: the next look shows how
 	}
+	if err != nil && strings.Contains(err.Error(), noPath) {
+		return fmt.Errorf("%w: %w", driver.ErrConflict, err) // once more, until its grace is over
+	}
 	return err
 }
 

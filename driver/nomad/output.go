@@ -230,7 +230,7 @@ func (d *Driver) Logs(ctx context.Context, id driver.JobID, offset int64) (io.Re
 		}
 		if offset > 0 {
 			size, err := d.outputSize(ctx, f.at, a.ID, f.task)
-			if err != nil {
+			if err != nil && !gone(a, err) {
 				return nil, errors.Join(fmt.Errorf("logs of %s: %w", id, err), all.Close())
 			}
 			if offset >= size {
@@ -240,7 +240,7 @@ func (d *Driver) Logs(ctx context.Context, id driver.JobID, offset int64) (io.Re
 		}
 		out, err := d.c.output(ctx, f.at, a.ID, f.task, offset, false)
 		offset = 0
-		if errors.Is(err, driver.ErrNotFound) {
+		if err != nil && gone(a, err) {
 			continue
 		}
 		if err != nil {
@@ -250,6 +250,11 @@ func (d *Driver) Logs(ctx context.Context, id driver.JobID, offset int64) (io.Re
 	}
 	all.Reader = io.MultiReader(readers...)
 	return all, nil
+}
+
+// gone reports whether there is no output of an allocation, or its node may be gone for good.
+func gone(a *api.AllocationListStub, err error) bool {
+	return errors.Is(err, driver.ErrNotFound) || view.Over(a) && strings.Contains(err.Error(), noPath)
 }
 
 // joined reads several outputs as one.
