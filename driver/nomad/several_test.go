@@ -16,7 +16,8 @@ import (
 func TestAJobOfSeveralIsDoneWhenAllOfItIs(t *testing.T) {
 	t.Parallel()
 	stories(t, map[string]func(*testing.T, *story){
-		"the last index of two is done first": lastFirst,
+		"the last index of two is done first":              lastFirst,
+		"a leader is changed, and its end ends its helper": leads,
 	})
 }
 
@@ -43,5 +44,33 @@ func lastFirst(t *testing.T, s *story) {
 	}
 	if got := s.wait(t, id, "it has ended", ended); got.State != driver.Succeeded || got.ExitCode != 0 {
 		t.Errorf("%s (%s) with status %d, want %s", got.State, got.Detail, got.ExitCode, driver.Succeeded)
+	}
+}
+
+func leads(t *testing.T, s *story) {
+	if !s.agent.Real {
+		t.Skip("the server of the tests ends no helpers")
+	}
+	id, job := s.runs(t, mover(long), func(file string) string {
+		return strings.Replace(file, `task "main" {`, `task "helper" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sleep"
+        args    = ["1000"]
+      }
+      resources {
+        cpu    = 50
+        memory = 32
+      }
+    }
+    task "main" {
+      leader = true`, 1)
+	})
+	s.drives(t, s.intent(job, "moved", driver.Change{Env: map[string]string{"A": "1"}}), driver.StepStarted)
+	in := s.intent(s.started(t, id), "discards", driver.Change{Env: map[string]string{"A": "2"}})
+	in.Discard = true
+	s.drives(t, in, driver.StepStarted)
+	if got := s.finish(t, id); got.State != driver.Succeeded || got.Attempt != 3 {
+		t.Errorf("%s (%s) in attempt %d, want %s in the third", got.State, got.Detail, got.Attempt, driver.Succeeded)
 	}
 }

@@ -16,12 +16,15 @@ import (
 const mebibyte = 1 << 20
 
 // Main returns the group and the task that do a job's work: those of a job with one group,
-// and in it one task besides prestart hooks and sidecars. Nil: there is no such.
+// and in it its leader, or one task besides prestart hooks and sidecars. Nil: there is no such.
 func Main(job *api.Job) (*api.TaskGroup, *api.Task) {
 	if len(job.TaskGroups) != 1 {
 		return nil, nil
 	}
 	g := job.TaskGroups[0]
+	if i := slices.IndexFunc(g.Tasks, func(t *api.Task) bool { return t.Leader }); i >= 0 {
+		return g, g.Tasks[i]
+	}
 	var main *api.Task
 	for _, t := range g.Tasks {
 		if t.Lifecycle != nil && !t.Lifecycle.Empty() {
@@ -71,7 +74,7 @@ func ObservedOnly(job *api.Job) string {
 	case g.Count != nil && *g.Count != 1:
 		return fmt.Sprintf("jobs of count %d are observed, not changed: Nomad would run their finished indexes again", *g.Count)
 	case t == nil:
-		return "groups of several main tasks are observed, not changed"
+		return "groups of several main tasks without a leader are observed, not changed"
 	case !slices.Contains([]string{"raw_exec", "exec", "docker"}, t.Driver):
 		return fmt.Sprintf("tasks of driver %q are observed, not changed: want raw_exec, exec or docker", t.Driver)
 	case t.Config["cgroup_v1_override"] != nil || t.Config["cgroup_v2_override"] != nil:

@@ -170,6 +170,10 @@ func TestJobsThatAreOnlyObserved(t *testing.T) {
 	if why := spec.ObservedOnly(job); why != "" {
 		t.Errorf("a periodic child with a prestart task: %s", why)
 	}
+	job.TaskGroups[0].Tasks = append(job.TaskGroups[0].Tasks, &api.Task{Name: "leads", Driver: "exec", Leader: true})
+	if _, main := spec.Main(job); spec.ObservedOnly(job) != "" || main.Name != "leads" {
+		t.Errorf("of a group with a leader %+v is tuned (%s)", main, spec.ObservedOnly(job))
+	}
 }
 
 // registered is what Nomad shows of a job: its own additions are there.

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/nomad/spec"
 	"pitchpipe/driver/nomad/view"
 )
 
@@ -85,9 +86,9 @@ func TestHowAJobOfSeveralEnded(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			task := "main"
-			if len(tt.job.TaskGroups) > 1 || len(tt.job.TaskGroups[0].Tasks) > 1 {
-				task = ""
+			task := ""
+			if _, main := spec.Main(tt.job); main != nil {
+				task = main.Name
 			}
 			got, _ := view.Job(view.Input{ID: "train", Job: tt.job, Own: tt.job, Task: task, Allocs: tt.allocs})
 			if got.State != tt.want || got.ExitCode != tt.exit {
