@@ -129,7 +129,16 @@ func (p *parser) mainTask(tasks []*hclsyntax.Block) *hclsyntax.Block {
 func (p *parser) nomadTask(b *hclsyntax.Block) {
 	p.nomadMeta(b.Body)
 	p.knownMap(p.job.Env, b.Body, "env")
+	kind := "exec"
+	if p.known(&kind, b.Body, "driver"); !slices.Contains(nomadjson.Drivers(), kind) {
+		p.job.Observed = "driver = " + kind
+	}
 	for _, c := range blocksOf(b.Body, "config") {
+		for _, own := range []string{"cgroup_v1_override", "cgroup_v2_override"} {
+			if c.Body.Attributes[own] != nil || len(blocksOf(c.Body, own)) > 0 {
+				p.job.Observed = own
+			}
+		}
 		command := ""
 		for _, key := range []string{"image", "command"} { // a command overrides the image that it runs in
 			p.known(&command, c.Body, key)

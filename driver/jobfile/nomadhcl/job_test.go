@@ -186,6 +186,9 @@ func TestWhatNomadRunsAndItsDriverLeavesAlone(t *testing.T) {
 		"another group":            {"", "", "group \"b\" {\n task \"t\" {\n driver = \"exec\"\n }\n }", "2 groups"},
 		"a periodic job":           {`periodic { crons = ["@daily"] }`, "", "", "a block periodic"},
 		"a parameterized job":      {"parameterized {}", "", "", "a block parameterized"},
+		"a driver of its own":      {"", "task \"l\" {\n leader = true\n driver = \"java\"\n }", "", "driver = java"},
+		"cgroups of its own":       {"", "task \"l\" {\n leader = true\n config { cgroup_v2_override = \"a\" }\n }", "", "cgroup_v2_override"},
+		"old cgroups of its own":   {"", "task \"l\" {\n leader = true\n config {\n cgroup_v1_override {}\n }\n }", "", "cgroup_v1_override"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -33,6 +33,9 @@ func Decode(data []byte) (*api.Job, error) {
 	return job, nil
 }
 
+// Drivers are those of the tasks that are tuned.
+func Drivers() []string { return []string{"raw_exec", "exec", "docker"} }
+
 // Argv is the command line of a task as its owner wrote it, nil where it has none.
 func Argv(t *api.Task) []string {
 	_, given := t.Config["command"].(string)

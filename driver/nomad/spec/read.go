@@ -75,7 +75,7 @@ func ObservedOnly(job *api.Job) string {
 		return fmt.Sprintf("jobs of count %d are observed, not changed: Nomad would run their finished indexes again", *g.Count)
 	case t == nil:
 		return "groups of several main tasks without a leader are observed, not changed"
-	case !slices.Contains([]string{"raw_exec", "exec", "docker"}, t.Driver):
+	case !slices.Contains(nomadjson.Drivers(), t.Driver):
 		return fmt.Sprintf("tasks of driver %q are observed, not changed: want raw_exec, exec or docker", t.Driver)
 	case t.Config["cgroup_v1_override"] != nil || t.Config["cgroup_v2_override"] != nil:
 		return "a task that chooses its cgroups (cgroup_v1_override, cgroup_v2_override) is observed, not changed: Nomad's cores and memory do not bind it, and it cannot be measured"
