@@ -246,7 +246,7 @@ func (d *Driver) Advise(ctx context.Context, a driver.Advice) error {
 	status := spec.Deref(job.Status)
 	switch {
 	case l == was && !l.none(): // done already
-		return d.onlyOnce(ctx, w, l.Version)
+		return d.onlyOnce(ctx, w, job, l.Version)
 	case l == was: // done already, or its owner's new word
 		return d.keepAdvice(ctx, l)
 	case status == "dead" && l.none():
@@ -285,7 +285,7 @@ func (d *Driver) Advise(ctx context.Context, a driver.Advice) error {
 	if err := d.c.register(ctx, w, job, spec.Deref(job.JobModifyIndex), sub); err != nil {
 		return err
 	}
-	if err := d.onlyOnce(ctx, w, l.Version); err != nil {
+	if err := d.onlyOnce(ctx, w, job, l.Version); err != nil {
 		return err
 	}
 	return d.keepAdvice(ctx, l)
@@ -297,11 +297,11 @@ func (d *Driver) ofVersion(ctx context.Context, w where, version uint64) ([]*api
 	return slices.DeleteFunc(allocs, func(a *api.AllocationListStub) bool { return a.JobVersion != version }), err
 }
 
-// onlyOnce stops a job that began and ended between the look at it and its registration,
+// onlyOnce stops a job that began and was done between the look at it and its registration,
 // which replaced that version and runs it again.
-func (d *Driver) onlyOnce(ctx context.Context, w where, version uint64) error {
+func (d *Driver) onlyOnce(ctx context.Context, w where, job *api.Job, version uint64) error {
 	begun, err := d.ofVersion(ctx, w, version)
-	if err != nil || !slices.ContainsFunc(begun, view.Over) {
+	if err != nil || !slices.ContainsFunc(begun, func(a *api.AllocationListStub) bool { return view.Done(job, a) }) {
 		return err
 	}
 	return d.c.stop(ctx, w)

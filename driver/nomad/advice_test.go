@@ -2,7 +2,10 @@ package nomad_test
 
 import (
 	"errors"
+	"net/http"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -119,6 +122,38 @@ func TestAJobThatWaitsTakesALowerPriority(t *testing.T) {
 				t.Errorf("%d epochs, want its five and no second run", n)
 			}
 			s.advise(t, id, 10, nil)
+		},
+		"it begins just before it is registered, and is replaced: what was not done runs on": func(t *testing.T, s *story) {
+			large := s.plain(t, drivertest.Behaviour{Name: "large", Epochs: long, Epoch: epoch, MemoryBytes: (s.memory(t) - 256) << 20})
+			eventually(t, "the large one runs", func() bool { return s.queued(t, large).State == driver.Running })
+			id := s.plain(t, drivertest.Behaviour{Name: "waits", Epochs: long, Epoch: epoch, MemoryBytes: 512 << 20})
+			eventually(t, "it waits", func() bool { return s.queued(t, id).State == driver.Pending })
+			s.proxy.first(registers, func() {
+				if err := s.d.Stop(t.Context(), large); err != nil {
+					t.Error(err)
+				}
+				s.epochs(t, id, 1)
+			})
+			var lost atomic.Bool
+			s.proxy.set(func(p *proxy) {
+				p.cut = func(r *http.Request) (bool, bool) { return false, registers(r) && lost.CompareAndSwap(false, true) }
+			})
+			advice := driver.Advice{Job: id, Class: "fast"}
+			if err := s.d.Advise(t.Context(), advice); !errors.Is(err, driver.ErrUnknown) {
+				t.Fatalf("Advise whose answer is lost: %v", err)
+			}
+			// Nomad before 2.0 replaces an allocation for an affinity.
+			edit(s.proxy, func(path string) bool { return strings.HasSuffix(path, "/allocations") }, func(list *[]*api.AllocationListStub) {
+				was := *(*list)[0]
+				was.ID, was.JobVersion, was.ClientStatus, was.DesiredStatus = "replaced", 0, api.AllocClientStatusComplete, api.AllocDesiredStatusStop
+				was.TaskStates = map[string]*api.TaskState{"main": {State: "dead", Events: []*api.TaskEvent{
+					{Type: api.TaskStarted, Time: 1}, {Type: api.TaskKilling, Time: 2}, {Type: api.TaskTerminated, Time: 3, Details: map[string]string{"exit_code": "0"}},
+				}}}
+				*list = append(*list, &was)
+			})
+			if err := s.d.Advise(t.Context(), advice); err != nil || *s.nomadJob(t, id).Stop {
+				t.Errorf("Advise once more: %v; it was stopped: %v", err, *s.nomadJob(t, id).Stop)
+			}
 		},
 	})
 }

@@ -79,6 +79,11 @@ func whole(in Input, j *driver.Job) {
 	}
 }
 
+// Done reports whether an allocation did its work, in all of its main tasks.
+func Done(job *api.Job, a *api.AllocationListStub) bool {
+	return !slices.ContainsFunc(mains(job, a), func(task string) bool { return !Finished(a, task) })
+}
+
 // mains are the tasks whose end is that of an allocation: the leader of its group, or else
 // those that are not helpers of others.
 func mains(job *api.Job, a *api.AllocationListStub) []string {
