@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -39,11 +40,12 @@ func (l advised) none() bool { return l.Given == l.Own && l.Class == "" }
 
 // of reports whether a job still has what it was given, and no new word of its owner.
 func (l advised) of(job *api.Job) bool {
-	return l.Index == spec.Deref(job.CreateIndex) && l.Given == spec.Deref(job.Priority) && (l.Class == "" || prefers(job) == l.Class)
+	return l.Index == spec.Deref(job.CreateIndex) && l.Given == spec.Deref(job.Priority) &&
+		(l.Class == "" || len(job.Affinities) > 0 && reflect.DeepEqual(job.Affinities[0], affinity(l.Class)))
 }
 
-// What an affinity for a class of nodes compares, and its weight of -100 to 100: Nomad's own where none is named.
-const nodeClass, preference = "${node.class}", 50
+// affinity is what an advised class is given by. Its weight, of -100 to 100, is Nomad's own where none is named.
+func affinity(class string) *api.Affinity { return api.NewAffinity("${node.class}", "=", class, 50) }
 
 // prefers is the first of the affinities of a job, its group and its task: the class of nodes that it names, or another value.
 func prefers(job *api.Job) string {
@@ -280,7 +282,7 @@ func (d *Driver) Advise(ctx context.Context, a driver.Advice) error {
 		job.Affinities = job.Affinities[1:]
 	}
 	if l.Class != "" {
-		job.Affinities = slices.Insert(job.Affinities, 0, api.NewAffinity(nodeClass, "=", l.Class, preference))
+		job.Affinities = slices.Insert(job.Affinities, 0, affinity(l.Class))
 	}
 	if err := d.c.register(ctx, w, job, spec.Deref(job.JobModifyIndex), sub); err != nil {
 		return err

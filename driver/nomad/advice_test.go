@@ -61,30 +61,37 @@ func TestAJobThatWaitsTakesALowerPriority(t *testing.T) {
 				}
 			}
 			want(0, 50, 6)
+			if err := s.d.Advise(t.Context(), driver.Advice{Job: id, Class: "mine"}); err != nil {
+				t.Fatal(err)
+			}
 			own := s.nomadJob(t, id)
+			own.Affinities = nil
 			own.TaskGroups[0].Affinities = []*api.Affinity{api.NewAffinity("${node.class}", "=", "mine", -50)}
 			done(t)(s.clean.Jobs().Register(own, s.write()))
-			if err := s.d.Advise(t.Context(), driver.Advice{Job: id, Class: "fast"}); !errors.Is(err, driver.ErrDenied) || s.queued(t, id).Prefers != "mine" {
+			if err := s.d.Advise(t.Context(), driver.Advice{Job: id, Class: "fast"}); !errors.Is(err, driver.ErrDenied) {
 				t.Errorf("where its owner prefers nodes: %v", err)
+			}
+			if err := s.d.Advise(t.Context(), driver.Advice{Job: id}); err != nil || s.queued(t, id).Prefers != "mine" {
+				t.Errorf("where its owner has come to prefer the same: %v", err)
 			}
 			s.advise(t, id, 20, nil)
 			own = s.nomadJob(t, id)
 			own.Priority = new(70)
 			done(t)(s.clean.Jobs().Register(own, s.write()))
-			want(0, 70, 9)
+			want(0, 70, 10)
 			s.advise(t, id, 0, nil)
-			want(0, 70, 9)
+			want(0, 70, 10)
 			s.advise(t, id, 20, nil)
 			if err := s.d.Stop(t.Context(), large); err != nil {
 				t.Fatal(err)
 			}
 			eventually(t, "it runs", func() bool { return s.queued(t, id).State == driver.Running })
-			want(20, 50, 10)
+			want(20, 50, 11)
 			s.advise(t, id, 0, driver.ErrConflict)
 			s.epochs(t, id, 5)
 			s.hurry(t)
 			eventually(t, "it ends", func() bool { return s.queued(t, id).State == driver.Succeeded })
-			want(0, 50, 10)
+			want(0, 50, 11)
 			s.advise(t, id, 10, driver.ErrConflict)
 			if list := s.allocs(t, id); len(list) != 1 {
 				t.Errorf("%d allocations, want that it ran once", len(list))
