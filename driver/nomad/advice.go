@@ -116,6 +116,7 @@ func (d *Driver) keepAdvice(ctx context.Context, l advised) (err error) {
 }
 
 // Queue implements driver.Adviser by two lists for each namespace and one of nodes. The jobs have no time limits (Advise).
+// A namespace that the token may not list hides no other, nor does a job that cannot be read: it is as it was last read.
 func (d *Driver) Queue(ctx context.Context) (jobs []driver.Job, err error) {
 	d.advice.mu.Lock()
 	defer d.advice.mu.Unlock()
@@ -127,14 +128,21 @@ func (d *Driver) Queue(ctx context.Context) (jobs []driver.Job, err error) {
 		return nil, err
 	}
 	next := map[driver.JobID]*api.Job{}
+	var denied []error
 	for _, ns := range d.ns {
 		stubs, _, err := d.c.api.Jobs().List(query(ctx, ns))
-		if err != nil {
-			return nil, asked("jobs of "+ns, listJobs, ns, err)
+		err = asked("jobs of "+ns, listJobs, ns, err)
+		var allocs []*api.AllocationListStub
+		if err == nil {
+			allocs, _, err = d.c.api.Allocations().List(query(ctx, ns))
+			err = asked("allocations of "+ns, readJob, ns, err)
 		}
-		allocs, _, err := d.c.api.Allocations().List(query(ctx, ns))
-		if err != nil {
-			return nil, asked("allocations of "+ns, readJob, ns, err)
+		switch {
+		case errors.Is(err, driver.ErrDenied):
+			denied = append(denied, err)
+			continue
+		case err != nil:
+			return nil, err
 		}
 		slices.SortFunc(allocs, func(a, b *api.AllocationListStub) int { return cmp.Compare(a.CreateIndex, b.CreateIndex) })
 		by := map[driver.JobID][]*api.AllocationListStub{}
@@ -149,10 +157,10 @@ func (d *Driver) Queue(ctx context.Context) (jobs []driver.Job, err error) {
 			case s.Type != api.JobTypeBatch || (s.Periodic || s.ParameterizedJob) && s.ParentID == "":
 				continue
 			case job == nil || spec.Deref(job.JobModifyIndex) != s.JobModifyIndex:
-				if job, err = d.c.job(ctx, w); errors.Is(err, driver.ErrNotFound) || errors.Is(err, driver.ErrInvalid) {
-					continue // gone meanwhile, or not to be read: it hides no other
-				} else if err != nil {
-					return nil, err
+				if now, err := d.c.job(ctx, w); err == nil {
+					job = now
+				} else if job == nil || errors.Is(err, driver.ErrNotFound) {
+					continue
 				}
 			}
 			next[w.jobID()] = job
@@ -170,6 +178,9 @@ func (d *Driver) Queue(ctx context.Context) (jobs []driver.Job, err error) {
 		}
 	}
 	d.advice.read = next
+	if len(denied) == len(d.ns) {
+		return nil, errors.Join(denied...)
+	}
 	return jobs, nil
 }
 

@@ -130,6 +130,23 @@ func TestAJobThatWaitsTakesALowerPriority(t *testing.T) {
 			}
 			s.advise(t, id, 10, nil)
 		},
+		"a namespace that may not be listed and a job that Nomad does not answer for hide no other": func(t *testing.T, s *story) {
+			s.cfg.Namespaces = append(s.cfg.Namespaces, "denied")
+			s.reopen(t)
+			s.proxy.set(func(p *proxy) {
+				p.answer = func(r *http.Response) error {
+					switch {
+					case r.Request.URL.Query().Get("namespace") == "denied":
+						r.StatusCode = http.StatusForbidden
+					case r.Request.Method == http.MethodGet && r.Request.URL.Path == "/v1/job/bad":
+						r.StatusCode = http.StatusInternalServerError
+					}
+					return nil
+				}
+			})
+			s.plain(t, drivertest.Behaviour{Name: "bad", Epochs: long, Epoch: epoch})
+			s.queued(t, s.plain(t, drivertest.Behaviour{Epochs: long, Epoch: epoch}))
+		},
 		"it begins just before it is registered, and is replaced: what was not done runs on": func(t *testing.T, s *story) {
 			large := s.plain(t, drivertest.Behaviour{Name: "large", Epochs: long, Epoch: epoch, MemoryBytes: (s.memory(t) - 256) << 20})
 			eventually(t, "the large one runs", func() bool { return s.queued(t, large).State == driver.Running })
