@@ -264,6 +264,8 @@ func (d *Driver) Advise(ctx context.Context, a driver.Advice) error {
 		return d.keepAdvice(ctx, l)
 	case status == "dead" && l.none():
 		return nil
+	case spec.Stanza(job) && !l.none(): // with another priority it would be another job to the tuner
+		return fmt.Errorf("advise job %s: it has a stanza: %w", a.Job, driver.ErrDenied)
 	case a.Class != "" && was.Class == "" && prefers(job) != "":
 		return fmt.Errorf("advise job %s: its owner says which nodes it prefers: %w", a.Job, driver.ErrDenied)
 	case status != "pending":

@@ -130,6 +130,12 @@ func TestAJobThatWaitsTakesALowerPriority(t *testing.T) {
 			}
 			s.advise(t, id, 10, nil)
 		},
+		"it has a stanza, and keeps what its owner wrote": func(t *testing.T, s *story) {
+			id := s.register(t, drivertest.Behaviour{Epochs: 1, Epoch: epoch, MemoryBytes: s.memory(t) << 21}, func(file string) string {
+				return strings.Replace(file, `"apply"`, `"observe"`, 1)
+			})
+			s.advise(t, id, 10, driver.ErrDenied)
+		},
 		"a namespace that may not be listed and a job that Nomad does not answer for hide no other": func(t *testing.T, s *story) {
 			s.cfg.Namespaces = append(s.cfg.Namespaces, "denied")
 			s.reopen(t)
