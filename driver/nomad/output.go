@@ -87,10 +87,12 @@ func inside(file, task string) (string, error) {
 // of 100 connections for each address; what is beyond is asked for now and then.
 const maxFollowers = 50
 
-// Between two questions of a follower: after a stream broke, and without a stream.
+// Between two questions of a follower, after a stream broke and without a stream, and how often
+// it may fail to read what an allocation left that is over.
 const (
-	between = 500 * time.Millisecond
-	polling = 5 * time.Second
+	between  = 500 * time.Millisecond
+	polling  = 5 * time.Second
+	attempts = 120
 )
 
 // follower reads an output while it grows, until its allocation is over. A stream that
@@ -105,6 +107,7 @@ type follower struct {
 	file   string // empty: the standard output
 	follow bool   // by a stream
 	from   int64
+	failed int           // to read what is left
 	in     io.ReadCloser // nil: none is being read
 }
 
@@ -145,10 +148,14 @@ func (f *follower) Read(p []byte) (int, error) {
 			return n, nil
 		}
 		ended := errors.Is(err, io.EOF) || errors.Is(err, driver.ErrNotFound)
+		again := errors.Is(err, driver.ErrTransient) || errors.Is(err, driver.ErrUnknown)
+		if last && !ended {
+			f.failed++
+		}
 		switch {
 		case last && ended:
 			return 0, io.EOF
-		case err != nil && !ended && !errors.Is(err, driver.ErrTransient) && f.life.Err() == nil && f.runs.Err() == nil:
+		case err != nil && !ended && (!again || f.failed > attempts) && f.life.Err() == nil:
 			return 0, err
 		}
 		wait, until := polling, f.runs
