@@ -59,10 +59,10 @@ func (d *Driver) Listen(ctx context.Context, id driver.JobID, attempt int, p dri
 		in.drop()
 		if err != nil && d.life.Err() == nil {
 			d.cfg.Logger.Warn("the epochs of a job are not heard any more", "job", string(id), "attempt", attempt, "error", err)
-			d.mu.Lock()
-			delete(d.heard, a.ID) // the next call tries again
-			d.mu.Unlock()
 		}
+		d.mu.Lock()
+		delete(d.heard, a.ID) // it is over, or the next call tries again
+		d.mu.Unlock()
 	})
 	return nil
 }
