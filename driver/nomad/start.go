@@ -103,11 +103,8 @@ func (d *Driver) draft(ctx context.Context, id driver.RequestID, s driver.Spec, 
 	if err != nil {
 		return nil, where{}, err
 	}
-	at := where{namespace: d.own, id: ownID(spec.Deref(job.ID), id)}
+	at := where{namespace: cmp.Or(spec.Deref(job.Namespace), d.own), id: ownID(spec.Deref(job.ID), id)}
 	job.Name = cmp.Or(job.Name, job.ID)
-	if ns := spec.Deref(job.Namespace); ns != "" && ns != api.DefaultNamespace {
-		at.namespace = ns
-	}
 	if !d.sees(at.namespace) {
 		return nil, where{}, fmt.Errorf("%s: namespace %s is not seen here: %w", s.Filename, at.namespace, driver.ErrInvalid)
 	}

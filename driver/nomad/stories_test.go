@@ -705,10 +705,11 @@ func signalOnce(t *testing.T, s *story) {
 
 func badFile(t *testing.T, s *story) {
 	for name, source := range map[string]string{
-		"an unknown block":    strings.Replace(s.file(t, mover(1)), `task "main" {`, "nonsense {}\n    task \"main\" {", 1),
-		"both cpu and cores":  strings.Replace(s.file(t, mover(1)), "cpu = 50", "cpu = 50\n        cores = 1", 1),
-		"JSON without an ID":  `{"Job":{"Name":"x"}}`,
-		"JSON that is broken": `{"Job":`,
+		"an unknown block":             strings.Replace(s.file(t, mover(1)), `task "main" {`, "nonsense {}\n    task \"main\" {", 1),
+		"both cpu and cores":           strings.Replace(s.file(t, mover(1)), "cpu = 50", "cpu = 50\n        cores = 1", 1),
+		"JSON without an ID":           `{"Job":{"Name":"x"}}`,
+		"JSON that is broken":          `{"Job":`,
+		"a namespace that is not seen": strings.Replace(s.file(t, mover(1)), s.ns, "default", 1),
 	} {
 		_, err := s.d.Start(t.Context(), "request", driver.Spec{Filename: "bad.nomad.hcl", Source: []byte(source)})
 		if !errors.Is(err, driver.ErrInvalid) {
@@ -717,6 +718,10 @@ func badFile(t *testing.T, s *story) {
 	}
 	if jobs, err := s.d.List(t.Context()); err != nil || len(jobs) != 0 {
 		t.Errorf("%d jobs (%v), want none", len(jobs), err)
+	}
+	nowhere := strings.Replace(s.file(t, mover(1)), "namespace = ", "# ", 1)
+	if job, err := s.d.Start(t.Context(), "request", driver.Spec{Filename: "x.nomad.hcl", Source: []byte(nowhere)}); err != nil || job.Owner != s.ns {
+		t.Errorf("of a file that names no namespace: %s in %q (%v), want %q", job.ID, job.Owner, err, s.ns)
 	}
 }
 
