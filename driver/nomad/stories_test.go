@@ -705,11 +705,12 @@ func signalOnce(t *testing.T, s *story) {
 
 func badFile(t *testing.T, s *story) {
 	for name, source := range map[string]string{
-		"an unknown block":             strings.Replace(s.file(t, mover(1)), `task "main" {`, "nonsense {}\n    task \"main\" {", 1),
-		"both cpu and cores":           strings.Replace(s.file(t, mover(1)), "cpu = 50", "cpu = 50\n        cores = 1", 1),
-		"JSON without an ID":           `{"Job":{"Name":"x"}}`,
-		"JSON that is broken":          `{"Job":`,
-		"a namespace that is not seen": strings.Replace(s.file(t, mover(1)), s.ns, "default", 1),
+		"an unknown block":                      strings.Replace(s.file(t, mover(1)), `task "main" {`, "nonsense {}\n    task \"main\" {", 1),
+		"both cpu and cores":                    strings.Replace(s.file(t, mover(1)), "cpu = 50", "cpu = 50\n        cores = 1", 1),
+		"JSON without an ID":                    `{"Job":{"Name":"x"}}`,
+		"JSON that is broken":                   `{"Job":`,
+		"JSON with a setting that is not known": `{"Job":{"ID":"x","New":1,"Type":"batch","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t","Driver":"raw_exec","Config":{"command":"/bin/true"}}]}]}}`,
+		"a namespace that is not seen":          strings.Replace(s.file(t, mover(1)), s.ns, "default", 1),
 	} {
 		_, err := s.d.Start(t.Context(), "request", driver.Spec{Filename: "bad.nomad.hcl", Source: []byte(source)})
 		if !errors.Is(err, driver.ErrInvalid) {

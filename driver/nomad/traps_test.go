@@ -254,8 +254,9 @@ func TestUnknownSettingsAreNamed(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"ID":"x","Meta":{"a":"b"},"TaskGroups":[{"Name":"g","Tasks":[{"Name":"t","Config":{"deep":[{"er":1}]}}]}]}`: "",
 		`{"ID":"x","New":null,"Newer":[],"Newest":{"Deep":{"er":""}},"N":0,"B":false}`:                                "",
-		`{"id":"x"}`:              "",
-		`{"ID":"x","New":"text"}`: "New",
+		`{"id":"x"}`:                           "",
+		`{"ID":"x","New":"text"}`:              "New",
+		`{"Job":{"ID":"x","New":1},"Outer":1}`: "New",
 		`{"ID":"x","TaskGroups":[{"Name":"g"},{"Name":"h","Tasks":[{"Name":"t","New":{"Deep":1}}]}]}`: "TaskGroups.Tasks.New",
 	} {
 		if _, unknown, err := spec.Read([]byte(text)); err != nil || unknown != want {

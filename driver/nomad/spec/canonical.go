@@ -179,7 +179,7 @@ func prune(v any) any {
 	return v
 }
 
-// Read reads a job as a server shows it. Unknown names what of it this program does not
+// Read reads a job as a server or `nomad job inspect` shows it. Unknown names what of it this program does not
 // know, empty where it knows all: a Nomad that is newer than this program's library may
 // have more settings, and drops without a word what a registration does not bring along.
 func Read(data []byte) (job *api.Job, unknown string, err error) {
@@ -189,6 +189,10 @@ func Read(data []byte) (job *api.Job, unknown string, err error) {
 	}
 	if job, err = Decode(data); err != nil {
 		return nil, "", err
+	}
+	outer, _ := have.(map[string]any)
+	if inner, ok := find(outer, "Job"); ok { // see Decode
+		have = inner
 	}
 	known, err := tree(job)
 	return job, lost(prune(have), known, ""), err
