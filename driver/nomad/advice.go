@@ -115,6 +115,15 @@ func (d *Driver) keepAdvice(ctx context.Context, l advised) (err error) {
 	return nil
 }
 
+// forgetAdvice is for a job that has ended or is not there any more.
+func (d *Driver) forgetAdvice(ctx context.Context, l advised) error {
+	if d.c.mayAct(ctx) != nil {
+		return nil
+	}
+	l.Given, l.Class = l.Own, ""
+	return d.keepAdvice(ctx, l)
+}
+
 // Queue implements driver.Adviser by two lists for each namespace and one of nodes. The jobs have no time limits (Advise).
 // A namespace that the token may not list hides no other, nor does a job that cannot be read: it is as it was last read.
 func (d *Driver) Queue(ctx context.Context) (jobs []driver.Job, err error) {
@@ -166,9 +175,8 @@ func (d *Driver) Queue(ctx context.Context) (jobs []driver.Job, err error) {
 			next[w.jobID()] = job
 			j := plain(w.jobID(), job, s, by[w.jobID()], classes)
 			switch l, ok := d.advice.given[j.ID]; {
-			case ok && j.State.Ended() && d.c.mayAct(ctx) == nil:
-				l.Given, l.Class = l.Own, ""
-				if err := d.keepAdvice(ctx, l); err != nil {
+			case ok && j.State.Ended():
+				if err := d.forgetAdvice(ctx, l); err != nil {
 					return nil, err
 				}
 			case ok && l.of(job):
@@ -178,6 +186,17 @@ func (d *Driver) Queue(ctx context.Context) (jobs []driver.Job, err error) {
 		}
 	}
 	d.advice.read = next
+	for id, l := range d.advice.given {
+		if next[id] != nil {
+			continue
+		}
+		if _, err := d.c.job(ctx, place(id)); !errors.Is(err, driver.ErrNotFound) {
+			continue // it is on no list that the token may see, or cannot be read
+		}
+		if err := d.forgetAdvice(ctx, l); err != nil {
+			return nil, err
+		}
+	}
 	if len(denied) == len(d.ns) {
 		return nil, errors.Join(denied...)
 	}

@@ -136,6 +136,18 @@ func TestAJobThatWaitsTakesALowerPriority(t *testing.T) {
 			})
 			s.advise(t, id, 10, driver.ErrDenied)
 		},
+		"it is purged while it waits, and nothing of it stays on record": func(t *testing.T, s *story) {
+			id := s.plain(t, drivertest.Behaviour{Epochs: 1, Epoch: epoch, MemoryBytes: s.memory(t) << 21})
+			s.advise(t, id, 10, nil)
+			s.queued(t, id)
+			s.deregister(t)
+			if _, err := s.d.Queue(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if names, err := s.cfg.Journal.List(t.Context()); err != nil || len(names) != 0 {
+				t.Errorf("on record are %q (%v)", names, err)
+			}
+		},
 		"a namespace that may not be listed and a job that Nomad does not answer for hide no other": func(t *testing.T, s *story) {
 			s.cfg.Namespaces = append(s.cfg.Namespaces, "denied")
 			s.reopen(t)
