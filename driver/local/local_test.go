@@ -31,7 +31,7 @@ func fakeListener(args []string) int {
 		return 1
 	}
 	out := os.Getenv("LISTENER_OUT")
-	text := fmt.Sprintf("pid %d\nargs %q\n%s", os.Getpid(), args, where)
+	text := fmt.Sprintf("pid %d\nargs %q\nenvironment %q\n%s", os.Getpid(), args, os.Environ(), where)
 	if err := os.WriteFile(out, []byte(text), 0o600); err != nil {
 		return 1
 	}
@@ -158,6 +158,7 @@ func TestTheListenerRunsBesideTheJob(t *testing.T) {
 			t.Parallel()
 			out := filepath.Join(t.TempDir(), "listener")
 			b := newBench(t, func(c *local.Config) {
+				c.Supervisor = append([]string{"/usr/bin/env", "TOKEN=of the scheduler"}, c.Supervisor...)
 				c.Listener = []string{"/usr/bin/env", "LISTENER_OUT=" + out, "LISTENER_DEAF=" + deaf, exe, "listen"}
 			})
 			spec := script("until [ -f "+out+" ]; do sleep 0.02; done", "echo epoch 1/1", "exit 3")
@@ -176,6 +177,9 @@ func TestTheListenerRunsBesideTheJob(t *testing.T) {
 			want := fmt.Sprintf("args %q\n", []string{"--pattern", spec.Progress.Pattern, "--file", file, "--offset", "0", "--total", "7"})
 			if !strings.Contains(text, want) {
 				t.Errorf("listener:\n%s\nwant %s", text, want)
+			}
+			if strings.Contains(text, "TOKEN=") {
+				t.Errorf("listener:\n%s\nwant nothing of the scheduler's environment", text)
 			}
 			if (deaf == "") != strings.HasSuffix(text, "drained\n") {
 				t.Errorf("listener:\n%s\nwant drained only where it is not deaf", text)

@@ -49,7 +49,8 @@ func (a *attempt) prepareListener() *helper {
 		argv = append(argv, "--total", strconv.Itoa(a.plan.Total))
 	}
 	cmd := exec.Command("/bin/sh", append([]string{"-c", onWord, "listener"}, argv...)...) //nolint:noctx // it is ended after the job, see end
-	cmd.Dir = "/"
+	// The job's user could read the scheduler's environment there.
+	cmd.Dir, cmd.Env = "/", []string{}
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if u := a.plan.User; u != nil {
