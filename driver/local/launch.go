@@ -152,7 +152,7 @@ func (d *Driver) plan(r *record) supervise.Plan {
 	p := supervise.Plan{
 		Job: string(r.Job.ID), Attempt: r.Job.Attempt, Self: d.cfg.Supervisor,
 		Argv: argv, Dir: r.workDir(env), Env: driver.Environ(env), User: r.User,
-		Output: r.Output, Own: r.OwnOut, Truncate: r.Job.Attempt == 1,
+		Output: r.Output, Own: r.OwnOut, Truncate: r.Job.Attempt == 1 && !r.File.Append,
 		Tree: d.tree, Leaf: fmt.Sprintf("%s.%d", r.Job.ID, r.Job.Attempt),
 		CPUs: r.CPUs, MemoryBytes: r.want(r.Job.Change).Memory, TimeLimit: r.limit(r.Job.Change),
 	}

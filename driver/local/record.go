@@ -60,6 +60,7 @@ type file struct {
 	Meta        map[string]string      `json:"meta,omitempty"`
 	Interpreter []string               `json:"interpreter,omitempty"` // of a script
 	Output      string                 `json:"output,omitempty"`      // pattern
+	Append      bool                   `json:"append,omitempty"`      // the first attempt keeps what the output has
 	Fixed       map[string]jobfile.Pos `json:"fixed,omitempty"`       // variables that a script sets whatever its environment says
 	NoRequeue   bool                   `json:"no_requeue,omitempty"`
 	Live        bool                   `json:"live,omitempty"` // its stanza names a live knob

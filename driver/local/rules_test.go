@@ -148,6 +148,24 @@ func TestWhatAJobFinds(t *testing.T) {
 	}
 }
 
+func TestTheFirstAttemptEmptiesItsOutputUnlessTheScriptAppends(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[string]string{"": "new\n", "--open-mode=truncate": "new\n", "--open-mode=append": "old\nnew\n"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, nil)
+			path := filepath.Join(t.TempDir(), "train.log")
+			if err := os.WriteFile(path, []byte("old\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			job := b.ended(t, b.start(t, "request", script("#SBATCH --output="+path+" "+mode, "echo new")).ID, driver.Succeeded)
+			if got := output(t, b.d, job.ID); got != want {
+				t.Errorf("output %q, want %q", got, want)
+			}
+		})
+	}
+}
+
 func TestANomadJobGetsItsArgumentsAndEnvironment(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)

@@ -106,7 +106,7 @@ func (d *Driver) draft(id driver.RequestID, spec driver.Spec) (*record, []byte, 
 		Version: recordVersion,
 		File: file{
 			Format: job.Format, Argv: job.Argv, Env: job.Env, Meta: job.Meta, Interpreter: interpreter(job.Script),
-			NoRequeue: job.NoRequeue, Output: job.Output, Fixed: job.Fixed, Live: job.Live(),
+			NoRequeue: job.NoRequeue, Output: job.Output, Append: strings.HasPrefix(job.OpenMode, "a"), Fixed: job.Fixed, Live: job.Live(),
 		},
 		Env: maps.Clone(spec.Env), Progress: spec.Progress,
 		Next: next{Cause: driver.CauseSubmitted},

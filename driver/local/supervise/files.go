@@ -42,7 +42,7 @@ type Plan struct {
 	// Own: the output lies in the scheduler's own directory and is made for the
 	// user. Otherwise the user's own rights must do.
 	Own      bool `json:"own"`
-	Truncate bool `json:"truncate"` // the first attempt starts an empty output
+	Truncate bool `json:"truncate"` // the first attempt starts an empty output, unless its job file appends
 
 	Tree        cgroup.Tree   `json:"tree"`
 	Leaf        string        `json:"leaf"`
