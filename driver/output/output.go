@@ -98,7 +98,8 @@ func (r *Reader) Tail(path string, uid int, offset int64) ([]byte, error) {
 	return r.Piece(path, uid, offset, maxTail)
 }
 
-// Says reports whether a whole line of the output matches the pattern of a checkpoint.
+// Says reports whether a whole line of the output matches the pattern of a checkpoint. A carriage
+// return ends a line too, since progress bars rewrite theirs.
 func Says(data []byte, pattern string) (bool, error) {
 	re, err := regexp.Compile(pattern)
 	if err != nil {
@@ -106,7 +107,7 @@ func Says(data []byte, pattern string) (bool, error) {
 	}
 	for line := range bytes.Lines(data) {
 		text, whole := bytes.CutSuffix(line, []byte("\n"))
-		if whole && re.Match(text) {
+		if whole && (re.Match(text) || slices.ContainsFunc(bytes.Split(text, []byte("\r")), re.Match)) {
 			return true, nil
 		}
 	}

@@ -149,7 +149,10 @@ func TestAFileSystemThatHangsHoldsUpItsUserOnly(t *testing.T) {
 
 func TestOnlyWholeLinesCount(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]bool{"saved": false, "saved\n": true, "x\nsaved\ny": true, "": false, "unsaved\n": false} {
+	for text, want := range map[string]bool{
+		"saved": false, "saved\n": true, "x\nsaved\ny": true, "": false, "unsaved\n": false,
+		"99%|#\r     \rsaved\n": true, "saved\r\n": true, "99%|#\runsaved\n": false, "99%|#\rsaved": false,
+	} {
 		if got, err := output.Says([]byte(text), "^saved$"); err != nil || got != want {
 			t.Errorf("%q says saved: %v (%v), want %v", text, got, err, want)
 		}
