@@ -24,7 +24,10 @@ type said struct {
 }
 
 func (s said) Logs(context.Context, driver.JobID, int64) (io.ReadCloser, error) {
-	return io.NopCloser(strings.NewReader(s.text)), nil
+	return struct {
+		*strings.Reader
+		io.Closer
+	}{strings.NewReader(s.text), io.NopCloser(nil)}, nil
 }
 
 func TestEpochsThatNoExporterSawAreReadFromTheOutputOfAJobThatEnded(t *testing.T) {
@@ -39,6 +42,8 @@ func TestEpochsThatNoExporterSawAreReadFromTheOutputOfAJobThatEnded(t *testing.T
 		{"those after the last that was seen", []tuning.Epoch{seen}, "epoch 1/5 acc 0.1\nepoch 2/5 acc 0.2\nepoch 3/5 acc 0.3\nepoch 4/5 acc 0.4\n", []int{3, 4}},
 		{"all where none was seen", nil, "hello\nepoch 1/5 acc 0.3\nepoch 2/5 acc 0.4\n", []int{1, 2}},
 		{"each once, where an attempt did some again", []tuning.Epoch{seen}, "epoch 3/5 acc 0.3\nepoch 3/5 acc 0.4\n", []int{3}},
+		{"those behind a progress bar", nil, strings.Repeat("\r 99%|###", 1<<13) + "\repoch 1/5 acc 0.3\n", []int{1}},
+		{"those at the end of a long output", nil, "epoch 1/5 acc 0.3\n" + strings.Repeat(strings.Repeat("x", 1023)+"\n", mostOutput>>10) + "epoch 2/5 acc 0.4", []int{2}},
 		{"none where all were seen", []tuning.Epoch{{Number: 5, Attempt: 1}}, "epoch 6/5 acc 0.3\n", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -16,7 +15,7 @@ import (
 	"pitchpipe/controller/trials"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
-	lines "pitchpipe/exporter/api/progress"
+	output "pitchpipe/exporter/api/progress"
 )
 
 // See implements trials.Jobs. A record that did not change since the last look is not read again.
@@ -83,7 +82,7 @@ func endOf(s driver.State, detail string) searcher.End {
 	}[s], searcher.Broken)
 }
 
-// mostOutput is how much of a job's output is read for epochs that were missed.
+// mostOutput is how much of a job's output is read for epochs that were missed: its end, where the scheduler keeps a file.
 const mostOutput = 64 << 20
 
 // unseen are the epochs at the end of a job that its output shows and no exporter saw: the controller was away, or the
@@ -97,25 +96,26 @@ func (d trialJobs) unseen(ctx context.Context, rec *reconcile.Record, job driver
 	if n := len(rec.Epochs); n > 0 {
 		last.Attempt, last.Settings = rec.Epochs[n-1].Attempt, rec.Epochs[n-1].Settings
 	}
-	pattern, err := regexp.Compile(p.Pattern)
-	if err != nil {
-		return nil
-	}
-	m, err := lines.NewMatcher(pattern, p.Total)
+	pattern, _ := regexp.Compile(p.Pattern) // nil is none
+	m, err := output.NewMatcher(pattern, p.Total)
 	if err != nil {
 		return nil
 	}
 	text, err := d.driver.Logs(ctx, job.ID, 0)
+	if err == nil {
+		defer func() { _ = text.Close() }()
+		if f, ok := text.(io.Seeker); ok {
+			_, _ = f.Seek(-mostOutput, io.SeekEnd) // it fails where the output is shorter, which is then read from its beginning
+		}
+		err = output.Lines(ctx, io.MultiReader(io.LimitReader(text, mostOutput), strings.NewReader("\n")), func(line []byte) {
+			if r, ok := m.Match(string(line)); ok && r.Epoch > last.Number {
+				last.Number, last.Loss, last.Quality, last.Diverged = r.Epoch, r.Loss, r.Quality, r.Diverged
+				out = append(out, last)
+			}
+		})
+	}
 	if err != nil {
 		d.log.Info("the output of a trial cannot be read", "job", job.ID, "error", err)
-		return nil
-	}
-	defer func() { _ = text.Close() }()
-	for output := bufio.NewScanner(io.LimitReader(text, mostOutput)); output.Scan(); {
-		if r, ok := m.Match(output.Text()); ok && r.Epoch > last.Number {
-			last.Number, last.Loss, last.Quality, last.Diverged = r.Epoch, r.Loss, r.Quality, r.Diverged
-			out = append(out, last)
-		}
 	}
 	return out
 }

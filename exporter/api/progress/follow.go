@@ -66,21 +66,25 @@ const begins = 10 * time.Second
 // exporter knows by the count what was reported before. output.Read has to return when ctx
 // ends, as the body of an HTTP answer does.
 func Read(ctx context.Context, cfg Config, output io.Reader, report func(context.Context, api.Report) error) error {
-	return cfg.filled().deliver(ctx, begins, report, func(see func(line []byte)) error {
-		var cut lines
-		buf := make([]byte, 32<<10)
-		for ctx.Err() == nil {
-			n, err := output.Read(buf)
-			cut.feed(buf[:n], see)
-			switch {
-			case errors.Is(err, io.EOF), err != nil && ctx.Err() != nil:
-				return nil
-			case err != nil:
-				return fmt.Errorf("progress: read the output: %w", err)
-			}
+	return cfg.filled().deliver(ctx, begins, report, func(see func(line []byte)) error { return Lines(ctx, output, see) })
+}
+
+// Lines calls see for each line of an output that a line feed or a carriage return ends, until the
+// output ends, fails or ctx ends. It skips lines of more than 64 KiB.
+func Lines(ctx context.Context, output io.Reader, see func(line []byte)) error {
+	var cut lines
+	buf := make([]byte, 32<<10)
+	for ctx.Err() == nil {
+		n, err := output.Read(buf)
+		cut.feed(buf[:n], see)
+		switch {
+		case errors.Is(err, io.EOF), err != nil && ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return fmt.Errorf("progress: read the output: %w", err)
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 func (c Config) filled() Config {
