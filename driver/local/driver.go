@@ -45,6 +45,7 @@ type Driver struct {
 	children map[int]string // supervisors by number, and their launches, until they were waited for
 	failures map[driver.JobID]failures
 	touched  map[driver.JobID]time.Time // the last Advance
+	told     map[driver.JobID]time.Time // the last error that was logged
 }
 
 var _ driver.Driver = (*Driver)(nil)
@@ -64,6 +65,7 @@ func New(cfg Config) (*Driver, error) {
 		cfg: cfg, store: store{cfg.Dir}, tree: tree, cpus: cpus, node: node, env: baseEnv(cfg.Env),
 		room: driver.Room{Cores: len(cpus), Memory: cfg.MemoryBytes}, wake: make(chan struct{}, 1), since: time.Now(),
 		jobs: map[driver.JobID]*record{}, children: map[int]string{}, failures: map[driver.JobID]failures{}, touched: map[driver.JobID]time.Time{},
+		told: map[driver.JobID]time.Time{},
 	}
 	d.moves.AfterStep = cfg.AfterStep
 	if err := d.store.prepare(); err != nil {

@@ -1,7 +1,10 @@
 package local
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -205,5 +208,23 @@ func TestTheDelayBetweenFailuresIsBounded(t *testing.T) {
 	}
 	if last < 10*time.Second {
 		t.Errorf("the longest delay is %v", last)
+	}
+}
+
+func TestWhatGoesOnFailingIsLoggedOnceAMinute(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	d := &Driver{cfg: Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, told: map[driver.JobID]time.Time{}}
+	now := time.Unix(1_000_000, 0)
+	for range int(time.Minute/lookEvery) + 1 {
+		d.check("job", errClosed, now)
+		now = now.Add(lookEvery)
+	}
+	if n := strings.Count(log.String(), "job is not handled"); n != 2 {
+		t.Errorf("%d lines in a minute, want one at each end", n)
+	}
+	d.check("another", errClosed, now)
+	if !strings.Contains(log.String(), "another") {
+		t.Error("another job's error is not logged")
 	}
 }

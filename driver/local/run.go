@@ -44,26 +44,26 @@ func (d *Driver) pass(ctx context.Context, now time.Time) time.Duration {
 	for _, id := range d.order {
 		if d.jobs[id].Job.State == driver.Running {
 			_, err := d.harvest(ctx, d.jobs[id])
-			d.check(id, err)
+			d.check(id, err, now)
 		}
 		if r := d.jobs[id]; r.Job.State == driver.Running && r.Cancel {
-			d.check(id, d.requestStop(r, supervise.StopCancelled))
+			d.check(id, d.requestStop(r, supervise.StopCancelled), now)
 		}
 	}
 	// 2. Intents whose controller does not come back: nothing is held for ever.
 	for _, id := range d.order {
 		if d.jobs[id].Moving != nil {
-			d.check(id, d.overdue(ctx, d.jobs[id], now))
+			d.check(id, d.overdue(ctx, d.jobs[id], now), now)
 		}
 	}
 	// 3. What no longer fits, and what may start.
 	for _, id := range d.order {
 		if d.jobs[id].Job.State == driver.Pending {
-			d.check(id, d.refit(d.jobs[id]))
+			d.check(id, d.refit(d.jobs[id]), now)
 		}
 	}
 	for _, id := range d.pick(now) {
-		d.check(id, d.begin(d.jobs[id]))
+		d.check(id, d.begin(d.jobs[id]), now)
 	}
 	if len(d.children) > 0 || slices.ContainsFunc(d.order, func(id driver.JobID) bool { return d.jobs[id].Job.State == driver.Running }) {
 		return lookEvery
@@ -71,9 +71,10 @@ func (d *Driver) pass(ctx context.Context, now time.Time) time.Duration {
 	return idle
 }
 
-// check logs what went wrong with one job; the next round tries again.
-func (d *Driver) check(id driver.JobID, err error) {
-	if err != nil {
+// check logs what went wrong with one job, at most once a minute: the next round tries again.
+func (d *Driver) check(id driver.JobID, err error, now time.Time) {
+	if err != nil && now.Sub(d.told[id]) >= time.Minute {
+		d.told[id] = now
 		d.cfg.Logger.Error("job is not handled", "job", string(id), "error", err)
 	}
 }
