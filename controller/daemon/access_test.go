@@ -1,6 +1,7 @@
 package daemon_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -138,6 +139,53 @@ func TestUsersSeeAndSteerTheirOwnJobsOnly(t *testing.T) {
 	for _, path := range []string{"/v1/jobs", "/v1/history", "/v1/pauses"} {
 		if w := as(t, c, bob, "GET", path, ""); strings.TrimSpace(w.Body.String()) != "[]" {
 			t.Errorf("bob sees at %s: %s", path, w.Body)
+		}
+	}
+}
+
+// failing is a scheduler that answers for no job while err is set.
+type failing struct {
+	driver.Driver
+
+	err error
+}
+
+func (f *failing) Get(ctx context.Context, id driver.JobID) (driver.Job, error) {
+	if f.err != nil {
+		return driver.Job{}, f.err
+	}
+	return f.Driver.Get(ctx, id)
+}
+
+func TestAPauseOfAJobIsLiftedByItsMakerAlsoWhereTheSchedulerDoesNotKnowTheJob(t *testing.T) {
+	t.Parallel()
+	scheduler := &failing{}
+	c := daemontest.New(t, daemontest.Options{Driver: func(d driver.Driver) driver.Driver { scheduler.Driver = d; return scheduler }})
+	job, err := c.Cluster.Start(t.Context(), "r", driver.Spec{Owner: "alice", Filename: "job.sh", Source: daemontest.Script("job", 1000, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	alice, bob, root := peer.Peer{UID: 4242, Name: "alice"}, peer.Peer{UID: 4243, Name: "bob"}, peer.Peer{Name: "root"}
+	pause, lift := `{"scope":"job","name":"`+string(job.ID)+`"}`, "/v1/pauses?scope=job&name="+string(job.ID)
+	for _, x := range []struct {
+		name               string
+		err                error
+		who                peer.Peer
+		method, path, body string
+		code               int
+	}{
+		{"a job that does not exist is not paused", driver.ErrNotFound, bob, "POST", "/v1/pauses", pause, 404},
+		{"whose job it is may be unknown for now", driver.ErrTransient, alice, "POST", "/v1/pauses", pause, 503},
+		{"which root need not know", driver.ErrTransient, root, "POST", "/v1/pauses", pause, 204},
+		{"root lifts it", driver.ErrNotFound, root, "DELETE", lift, "", 204},
+		{"the owner pauses it", nil, alice, "POST", "/v1/pauses", pause, 204},
+		{"another may be the owner", driver.ErrTransient, bob, "DELETE", lift, "", 503},
+		{"another is not", driver.ErrNotFound, bob, "DELETE", lift, "", 403},
+		{"its maker lifts it", driver.ErrNotFound, alice, "DELETE", lift, "", 204},
+	} {
+		scheduler.err = x.err
+		if w := as(t, c, x.who, x.method, x.path, x.body); w.Code != x.code {
+			t.Errorf("%s: status %d (%s), want %d", x.name, w.Code, w.Body, x.code)
 		}
 	}
 }

@@ -263,7 +263,7 @@ func (r request) resume() (any, error) {
 }
 
 // mayPause refuses a caller who may not change this pause. Root and the controller's own user
-// may change every pause; others may change their own pauses of their own jobs.
+// may change every pause; others may make pauses of their own jobs, and lift what they made.
 func (r request) mayPause(scope, name string) error {
 	switch {
 	case !slices.Contains(Scopes(), scope):
@@ -272,17 +272,20 @@ func (r request) mayPause(scope, name string) error {
 		return fmt.Errorf("%w: scope %s and name %q do not go together", errInput, scope, name)
 	}
 	x, on := r.d.pauses.get(scope, name)
-	own := scope == ScopeUser && r.who.Name == name
+	own, unknown := scope == ScopeUser && r.who.Name == name, error(nil)
 	if scope == ScopeJob {
-		job, err := r.d.driver.Get(r.Context(), driver.JobID(name))
-		if !on && errors.Is(err, driver.ErrNotFound) {
+		var job driver.Job
+		job, unknown = r.d.driver.Get(r.Context(), driver.JobID(name))
+		if !on && errors.Is(unknown, driver.ErrNotFound) {
 			return noJob(name)
 		}
-		own = err == nil && r.who.May(job.Owner)
+		own = unknown == nil && r.who.May(job.Owner) || on && x.By == r.who.Name
 	}
 	switch {
 	case r.who.Privileged():
 		return nil
+	case !own && unknown != nil && !errors.Is(unknown, driver.ErrNotFound):
+		return unknown
 	case !own:
 		return errDenied
 	case on && x.By != r.who.Name:
