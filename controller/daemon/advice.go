@@ -29,7 +29,11 @@ func (d *Daemon) newAdvisor() *advise.Service {
 		All:    func() (map[string]advise.Given, error) { return readAll[advise.Given](d.store, bucketAdvice) },
 		Save:   func(g advise.Given) error { return d.store.PutJSON(bucketAdvice, string(g.Job), g) },
 		Forget: func(job string) error { return d.store.Delete(bucketAdvice, job) },
-		Site:   d.siteFor, Gate: d.pauses.gate, Tuned: d.tuned, Leads: d.candidate.Leads, Audit: d.auditAdvice,
+		Gate: func(j driver.Job) tuning.Reason {
+			j.Submitted = d.records.digest(j.ID).submitted
+			return d.pauses.gate(j)
+		},
+		Site: d.siteFor, Tuned: d.tuned, Leads: d.candidate.Leads, Audit: d.auditAdvice,
 		Every: d.cfg.Resync, Now: time.Now, Log: d.log.With("service", "advice"),
 	})
 }

@@ -42,7 +42,7 @@ type pauses struct {
 	store *knowledge.Store
 	mu    sync.RWMutex
 	on    map[string]api.Pause
-	off   map[string]string // job id or requestKey → who asked
+	off   map[string]string // job id or requestKey → see submitted
 	// cleared is when the tuner last paused itself, or when that pause was lifted.
 	cleared time.Time
 }
@@ -152,11 +152,18 @@ func (p *pauses) get(scope, name string) (api.Pause, bool) {
 // requestKey names a job that may not exist yet. No job has it as id.
 func requestKey(id driver.RequestID) string { return "request/" + string(id) }
 
-func (p *pauses) switchOff(id, by string) error {
+// submitted is when the job of an entry of off was submitted: a later job with its id is another.
+// Zero: an older entry, which has who asked and counts for every job with the id.
+func submitted(entry string) time.Time {
+	at, _ := time.Parse(time.RFC3339Nano, entry)
+	return at
+}
+
+func (p *pauses) switchOff(id string, submitted time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.off[id] = by
-	return p.store.PutJSON(bucketOff, id, by)
+	p.off[id] = submitted.Format(time.RFC3339Nano)
+	return p.store.PutJSON(bucketOff, id, p.off[id])
 }
 
 // isOff reports whether tuning is off for a job id or a requestKey.
@@ -167,7 +174,7 @@ func (p *pauses) isOff(key string) bool {
 	return off
 }
 
-// switchOn undoes switchOff for a job whose submission failed.
+// switchOn undoes switchOff, as for a job whose submission failed.
 func (p *pauses) switchOn(key string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -178,17 +185,40 @@ func (p *pauses) switchOn(key string) error {
 	return nil
 }
 
-// gate returns why the job may not be changed now, or ReasonNone.
+// prune drops what is said of jobs that the scheduler does not know and that were submitted, or
+// paused, before the given time. Known has ids and requestKeys.
+func (p *pauses) prune(before time.Time, known map[string]bool) error {
+	p.mu.RLock()
+	off := maps.Clone(p.off)
+	p.mu.RUnlock()
+	var err error
+	for key, entry := range off {
+		if !known[key] && submitted(entry).Before(before) {
+			err = errors.Join(err, p.switchOn(key))
+		}
+	}
+	for _, x := range p.list() {
+		if x.Scope == ScopeJob && !known[x.Name] && x.At.Before(before) {
+			err = errors.Join(err, p.drop(x.Scope, x.Name))
+		}
+	}
+	return err
+}
+
+// gate returns why the job may not be changed now, or ReasonNone. Its Submitted is that of its
+// first submission: some schedulers set it again when they requeue a job. Zero is unknown.
 func (p *pauses) gate(job driver.Job) tuning.Reason {
 	if job.Off {
 		return tuning.ReasonOff
 	}
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	for _, id := range []string{string(job.ID), requestKey(job.Request)} {
-		if _, off := p.off[id]; off {
-			return tuning.ReasonOff
-		}
+	entry, off := p.off[string(job.ID)]
+	if at := submitted(entry); off && (at.IsZero() || !job.Submitted.After(at)) {
+		return tuning.ReasonOff
+	}
+	if _, off := p.off[requestKey(job.Request)]; off {
+		return tuning.ReasonOff
 	}
 	for _, key := range []string{
 		pauseKey(ScopeCluster, ""), pauseKey(ScopePartition, job.Partition), pauseKey(ScopeUser, job.Owner),

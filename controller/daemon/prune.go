@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -38,19 +39,19 @@ func (d *Daemon) prune(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list the jobs: %w", err)
 	}
-	known := make(map[driver.JobID]bool, len(jobs))
+	known := make(map[string]bool, 2*len(jobs))
 	for _, j := range jobs {
-		known[j.ID] = true
+		known[string(j.ID)], known[requestKey(j.Request)] = true, true
 	}
 	before := time.Now().Add(-keepRecords)
 	searches, err := d.searches.Prune(ctx, before)
 	if searches > 0 {
 		d.log.Info("old searches pruned", "searches", searches)
 	}
-	if err != nil {
+	if err := errors.Join(err, d.pauses.prune(before, known)); err != nil {
 		return err
 	}
-	n, err := d.records.prune(before, keepEnded, func(id driver.JobID) bool { return known[id] })
+	n, err := d.records.prune(before, keepEnded, func(id driver.JobID) bool { return known[string(id)] })
 	if n > 0 {
 		d.log.Info("old records pruned", "records", n)
 	}

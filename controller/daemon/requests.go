@@ -61,7 +61,7 @@ func (r request) submit() (any, error) {
 	undo := func() error { return nil }
 	if s.Off && !r.d.pauses.isOff(requestKey(id)) {
 		// Written before the job exists, so that the loop cannot see the job first.
-		if err := r.d.pauses.switchOff(requestKey(id), r.who.Name); err != nil {
+		if err := r.d.pauses.switchOff(requestKey(id), time.Now()); err != nil {
 			return nil, err
 		}
 		undo = func() error { return r.d.pauses.switchOn(requestKey(id)) }
@@ -208,7 +208,7 @@ func (r request) audit(action, of string, why tuning.Reason) error {
 // off switches tuning off. A failed audit is an error, and tuning is off all the same.
 func (r request) off() (any, error) {
 	id := string(r.job.ID)
-	err := errors.Join(r.audit("off", id, tuning.ReasonOff), r.d.pauses.switchOff(id, r.who.Name))
+	err := errors.Join(r.audit("off", id, tuning.ReasonOff), r.d.pauses.switchOff(id, r.job.Submitted))
 	r.d.queue.Add(r.job.ID)
 	return nil, err
 }

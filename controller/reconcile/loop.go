@@ -323,7 +323,8 @@ type Services struct {
 	Step   func(ctx context.Context, in driver.Intent) (driver.Step, tuning.Reason, error)
 	// Learn stores the observation of a job that last ran on the node; empty = unknown.
 	Learn func(ctx context.Context, o knowledge.Observation, node string) error
-	// Gate returns why a job must not be changed now, such as a pause; ReasonNone: it may.
+	// Gate returns why a job must not be changed now, such as a pause; ReasonNone: it may. The
+	// job's Submitted is its record's.
 	Gate func(job driver.Job) tuning.Reason
 	// Outlook is called only when a running job is about to be changed.
 	Outlook func(ctx context.Context, id driver.JobID) (driver.Outlook, error)

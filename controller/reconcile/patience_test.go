@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
 
@@ -26,5 +27,22 @@ func TestTheLongerAJobHasWaitedTheLessOftenItIsDecidedAbout(t *testing.T) {
 	p := reconciliation{Loop: New(Config{Tick: time.Hour}), now: now, job: driver.Job{Submitted: now.Add(-24 * time.Hour)}}
 	if got := p.patience(); got != time.Hour {
 		t.Errorf("with a tick of an hour: %v, want no more often than that", got)
+	}
+}
+
+func TestARequeuedJobIsOffAsItWasFirstSubmitted(t *testing.T) {
+	t.Parallel()
+	first := time.Unix(1000, 0)
+	gate := func(j driver.Job) tuning.Reason {
+		if j.Submitted.Equal(first) {
+			return tuning.ReasonOff
+		}
+		return tuning.ReasonNone
+	}
+	p := reconciliation{
+		Loop: New(Config{Services: Services{Gate: gate}}), rec: &Record{Identity: Identity{Submitted: first}}, job: driver.Job{Submitted: first.Add(time.Hour)},
+	}
+	if got := p.gate(); got != tuning.ReasonOff {
+		t.Errorf("gate %q, want %q", got, tuning.ReasonOff)
 	}
 }

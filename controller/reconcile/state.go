@@ -83,7 +83,9 @@ func (p *reconciliation) recall(ctx context.Context, policy tuning.Policy, site 
 }
 
 func (p *reconciliation) gate() tuning.Reason {
-	if r := p.services.Gate(p.job); r != tuning.ReasonNone {
+	job := p.job
+	job.Submitted = p.rec.Submitted
+	if r := p.services.Gate(job); r != tuning.ReasonNone {
 		return r
 	}
 	if p.rec.Control {
