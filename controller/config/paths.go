@@ -12,6 +12,7 @@ import (
 	"slices"
 	"syscall"
 
+	"pitchpipe/driver/durable"
 	"pitchpipe/driver/jobfile"
 )
 
@@ -25,9 +26,14 @@ func (c Config) LoadSite() (*SitePolicy, error) {
 	return nil, c.fault("site", c.Site, "cannot be read", "want a readable file with the site's policy, or the key left out", err)
 }
 
-// MakeState makes the directory of the durable state, only for its owner, where it is missing.
+// MakeState makes the directory of the durable state, only for its owner, where it is missing. Under
+// root the jobs of other users pass through it to what the local driver keeps for them.
 func (c Config) MakeState() error {
-	if err := os.MkdirAll(c.State, 0o700); err != nil {
+	mode := os.FileMode(0o700)
+	if c.Driver == "local" && os.Geteuid() == 0 {
+		mode = 0o711
+	}
+	if err := durable.Mkdir(c.State, mode); err != nil {
 		return c.fault("state", c.State, "cannot be made", fmt.Sprintf("want a directory that exists or that uid %d may make", os.Geteuid()), err)
 	}
 	return nil

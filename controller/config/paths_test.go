@@ -75,6 +75,33 @@ func TestTheStateIsMadeForItsOwnerAlone(t *testing.T) {
 	}
 }
 
+func TestJobsOfOthersPassThroughTheStateOfRootsLocalDriver(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		driver          string
+		was, want, user os.FileMode // user: want of a controller that is not root's
+	}{
+		{"local", 0, 0o711, 0o700},
+		{"local", 0o700, 0o711, 0o700},
+		{"local", 0o750, 0o751, 0o750},
+		{"slurm", 0o700, 0o700, 0o700},
+	} {
+		state := filepath.Join(t.TempDir(), "state")
+		if c.was != 0 {
+			if err := os.Mkdir(state, c.was); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if os.Geteuid() != 0 {
+			c.want = c.user
+		}
+		err := Config{State: state, Driver: c.driver}.MakeState()
+		if info, errStat := os.Stat(state); err != nil || errStat != nil || info.Mode().Perm() != c.want {
+			t.Errorf("%s, %v before: %v (%v), want %v", c.driver, c.was, info.Mode(), err, c.want)
+		}
+	}
+}
+
 func TestTheUppermostMissingFolderIsNamed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

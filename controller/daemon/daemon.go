@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -74,8 +73,8 @@ type Daemon struct {
 // New opens the durable state and connects the services; nothing runs before Run. The
 // caller closes the Daemon.
 func New(parts Parts) (*Daemon, error) {
-	if err := os.MkdirAll(parts.Config.State, 0o700); err != nil {
-		return nil, fmt.Errorf("make the state directory: %w", err)
+	if err := parts.Config.MakeState(); err != nil {
+		return nil, err
 	}
 	d := &Daemon{cfg: parts.Config, queue: watch.NewQueue(), services: &services{
 		driver: parts.Driver, nodes: parts.Exporters, site: parts.Site, candidate: parts.Candidate, log: parts.Log,

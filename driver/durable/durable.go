@@ -84,12 +84,27 @@ func ReadJSON(path string, v any) error {
 	return nil
 }
 
-// MkdirAll makes the directory and its parents, and syncs the last parent.
+// MkdirAll is Mkdir that syncs the last parent.
 func MkdirAll(path string, mode os.FileMode) error {
-	if err := os.MkdirAll(path, mode); err != nil {
+	if err := Mkdir(path, mode); err != nil {
 		return fmt.Errorf("making a state directory: %w", err)
 	}
 	return SyncDir(filepath.Dir(path))
+}
+
+// Mkdir makes the directory and its parents, and adds the mode to that of a directory which the
+// umask or an earlier version kept closed. One of another user, who alone can do it, stays as it is.
+func Mkdir(path string, mode os.FileMode) error {
+	if err := os.MkdirAll(path, mode); err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err == nil && info.Mode()&mode != mode {
+		if err = os.Chmod(path, info.Mode()|mode); errors.Is(err, os.ErrPermission) {
+			return nil
+		}
+	}
+	return err
 }
 
 // SyncDir makes the names in a directory durable.

@@ -75,6 +75,17 @@ func TestWriteLeavesTheOldFileWhereItFails(t *testing.T) {
 	}
 }
 
+func TestADirectoryIsOpenedToTheModeAndKeepsWhatItHas(t *testing.T) {
+	t.Parallel()
+	for was, want := range map[os.FileMode]os.FileMode{0o700: 0o711, 0o600: 0o711, 0o755: 0o755, 0o750 | os.ModeSetgid: 0o751 | os.ModeSetgid} {
+		dir := filepath.Join(t.TempDir(), "dir")
+		err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, was), durable.MkdirAll(dir, 0o711))
+		if info, errStat := os.Stat(dir); err != nil || errStat != nil || info.Mode() != want|os.ModeDir {
+			t.Errorf("%v became %v (%v), want %v", was, info.Mode(), err, want)
+		}
+	}
+}
+
 func TestWriteWithGivesTheFileAway(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")

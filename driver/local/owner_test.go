@@ -58,6 +58,40 @@ func TestAJobRunsAsItsOwner(t *testing.T) {
 	}
 }
 
+// The umask is the process's own, so that no test runs beside this one.
+func TestAJobOfAnotherUserRunsInAStateThatWasClosedAndUnderAnyUmask(t *testing.T) {
+	u := needsRootAndNobody(t)
+	umask := unix.Umask(0o077)
+	t.Cleanup(func() { unix.Umask(umask) })
+	b := newBench(t, func(c *local.Config) {
+		if err := os.MkdirAll(filepath.Join(c.Dir, "jobs"), 0o700); err != nil { // as an earlier version made it
+			t.Fatal(err)
+		}
+	})
+	passable(t, b.dir)
+	spec := script("id -u")
+	spec.Owner, spec.Dir = "nobody", "/"
+	job := b.ended(t, b.start(t, "request", spec).ID, driver.Succeeded)
+	if text := output(t, b.d, job.ID); text != u.Uid+"\n" {
+		t.Errorf("output %q, want user %s", text, u.Uid)
+	}
+	others := map[string]os.FileMode{".": 0o011, "jobs": 0o011, filepath.Join("jobs", string(job.ID)): 0o011} // all else is closed
+	err := filepath.WalkDir(b.cfg.Dir, func(path string, e os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, _ := filepath.Rel(b.cfg.Dir, path)
+		info, err := e.Info()
+		if err == nil && info.Mode().Perm()&0o077 != others[name] {
+			t.Errorf("%s has mode %v, want %v for others", name, info.Mode(), others[name])
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTheDriverReadsNothingForAJobThatItsOwnerMayNotRead(t *testing.T) {
 	t.Parallel()
 	needsRootAndNobody(t)

@@ -187,9 +187,9 @@ func (d *Driver) makeJob(r *record, script []byte) error {
 		}
 		return r.own(path)
 	}
-	for sub, mode := range map[string]os.FileMode{"alloc": 0o755, "local": 0o755, "secrets": 0o700} {
+	for _, sub := range []string{"alloc", "local", "secrets"} {
 		path := filepath.Join(dir, sub)
-		if err := durable.MkdirAll(path, mode); err != nil {
+		if err := durable.MkdirAll(path, 0o700); err != nil {
 			return err
 		}
 		if err := r.own(path); err != nil {

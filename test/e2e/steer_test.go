@@ -1,7 +1,11 @@
 package e2e_test
 
 import (
+	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -112,5 +116,41 @@ func TestTheOwnerSwitchesTuningOffAndStops(t *testing.T) {
 	}
 	if a := s.pitchpipe("off", "nothing-1"); a.code != command.ExitNotFound {
 		t.Errorf("off for no job: exit %d, %s", a.code, a.errors)
+	}
+}
+
+func TestAnotherUsersJobRunsInAStateThatWasClosedAndUnderAnyUmask(t *testing.T) {
+	t.Parallel()
+	s := newFlow(t)
+	if err := errors.Join(os.Chmod(s.dir, 0o711), os.Mkdir(filepath.Join(s.dir, "state"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	s.argv = append([]string{"/bin/sh", "-c", `umask 077 && exec "$@"`, "controller"}, s.argv...)
+	s.argv = append(s.argv, "--local.dir", filepath.Join(s.dir, "state", "local")) // where it is by default
+	s.open()
+	file := filepath.Join(s.dir, "theirs.sbatch")
+	if err := os.WriteFile(file, []byte("#!/bin/sh\nid -u\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	other := &syscall.Credential{Uid: 65534, Gid: 65534}
+	a := s.as(other, "run", "--wait", "--json", file)
+	var job api.Job
+	if err := json.Unmarshal([]byte(a.out), &job); err != nil || job.State != "succeeded" {
+		t.Fatalf("run: exit %d, %s, %s (%v)", a.code, a.out, a.errors, err)
+	}
+	if a := s.as(other, "logs", job.ID); a.out != "65534\n" {
+		t.Errorf("its output is %q, %s", a.out, a.errors)
+	}
+	if err := filepath.WalkDir(filepath.Join(s.dir, "state"), func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil && (info.Mode()&0o066 != 0 || !e.IsDir() && info.Mode()&0o011 != 0) {
+			t.Errorf("%s has mode %v, want that others pass through folders and read nothing", path, info.Mode())
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
 	}
 }
