@@ -121,6 +121,32 @@ func TestTheDriverReadsNothingForAJobThatItsOwnerMayNotRead(t *testing.T) {
 	}
 }
 
+// Programs that stand for the directory service know a user that /etc/passwd does not.
+func TestAJobRunsAsAUserOfTheDirectoryService(t *testing.T) {
+	u := needsRootAndNobody(t)
+	bin := t.TempDir()
+	for program, says := range map[string]string{"getent": "far-away:x:" + u.Uid + ":" + u.Gid + "::/far:/bin/sh", "id": u.Gid + " 4711"} {
+		text := "#!/bin/sh\n[ \"$1 $2 $3\" = 'passwd -- far-away' -o \"$1 $2 $3\" = '-G -- far-away' ] && echo " + says + "\n"
+		if err := os.WriteFile(filepath.Join(bin, program), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := os.Getenv("PATH")
+	b := newBench(t, nil)
+	passable(t, b.dir)
+	t.Setenv("PATH", bin+":"+path)
+	spec := script("id -u; id -g; id -G; echo $HOME $USER")
+	spec.Owner, spec.Dir = "far-away", "/"
+	job := b.ended(t, b.start(t, "request", spec).ID, driver.Succeeded)
+	if got, want := output(t, b.d, job.ID), u.Uid+"\n"+u.Gid+"\n"+u.Gid+" 4711\n/far far-away\n"; got != want || job.Owner != "far-away" {
+		t.Errorf("owner %q, output %q, want %q", job.Owner, got, want)
+	}
+	spec.Owner = "no-such-user-here"
+	if _, err := b.d.Start(t.Context(), "unknown", spec); !errors.Is(err, driver.ErrInvalid) {
+		t.Errorf("a user whom nothing knows: %v, want %v", err, driver.ErrInvalid)
+	}
+}
+
 func TestAnUnknownOwnerIsInvalid(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"os/user"
 	"path/filepath"
 	"slices"
@@ -30,7 +31,8 @@ type claim struct {
 // Start creates a job. The request id is claimed before anything of the job
 // exists; a Start that a crash interrupted after that is completed by its
 // repetition, under the same number.
-func (d *Driver) Start(_ context.Context, id driver.RequestID, spec driver.Spec) (driver.Job, error) {
+func (d *Driver) Start(ctx context.Context, id driver.RequestID, spec driver.Spec) (driver.Job, error) {
+	r, script, invalid := d.draft(ctx, id, spec) // without the lock: a directory of users may be slow
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -50,9 +52,8 @@ func (d *Driver) Start(_ context.Context, id driver.RequestID, spec driver.Spec)
 		return r.Job.Clone(), nil
 	}
 	// 2. Whether it can run at all, before anything is created.
-	r, script, err := d.draft(id, spec)
-	if err != nil {
-		return driver.Job{}, fmt.Errorf("start: %w", err)
+	if invalid != nil {
+		return driver.Job{}, fmt.Errorf("start: %w", invalid)
 	}
 	if n := d.pending(r.Job.Owner); n >= d.cfg.MaxPending {
 		return driver.Job{}, fmt.Errorf("start: %d jobs of user %s wait already, which is the most: %w", n, r.Job.Owner, driver.ErrDenied)
@@ -97,7 +98,7 @@ func (d *Driver) jobID(n int64) driver.JobID {
 }
 
 // draft reads and judges what is to run.
-func (d *Driver) draft(id driver.RequestID, spec driver.Spec) (*record, []byte, error) {
+func (d *Driver) draft(ctx context.Context, id driver.RequestID, spec driver.Spec) (*record, []byte, error) {
 	job, err := detect.Parse(spec.Filename, spec.Source, spec.Variables)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
@@ -120,7 +121,7 @@ func (d *Driver) draft(id driver.RequestID, spec driver.Spec) (*record, []byte, 
 			},
 		},
 	}
-	if err := r.runAs(spec.Owner); err != nil {
+	if err := r.runAs(ctx, spec.Owner); err != nil {
 		return nil, nil, err
 	}
 	if err := d.fits(r.want(driver.Change{})); err != nil {
@@ -215,7 +216,7 @@ func interpreter(script []byte) []string {
 }
 
 // runAs sets the user that a job runs as. Only root runs jobs for others.
-func (r *record) runAs(name string) error {
+func (r *record) runAs(ctx context.Context, name string) error {
 	self, err := user.Current()
 	if err != nil {
 		return fmt.Errorf("who runs this driver: %w: %w", driver.ErrTransient, err)
@@ -224,19 +225,14 @@ func (r *record) runAs(name string) error {
 		r.Job.Owner, r.Home = self.Username, self.HomeDir
 		return nil
 	}
-	u, err := user.Lookup(name)
-	if _, ok := errors.AsType[user.UnknownUserError](err); ok {
-		return fmt.Errorf("user %q is unknown: %w", name, driver.ErrInvalid)
-	}
-	if err != nil {
+	u, ids, err := lookup(ctx, name)
+	switch {
+	case err != nil:
 		return fmt.Errorf("user %q: %w: %w", name, driver.ErrTransient, err)
-	}
-	if os.Geteuid() != 0 {
+	case u == nil:
+		return fmt.Errorf("user %q is unknown: %w", name, driver.ErrInvalid)
+	case os.Geteuid() != 0:
 		return fmt.Errorf("user %s may not run jobs of user %s: %w", self.Username, name, driver.ErrDenied)
-	}
-	ids, err := u.GroupIds()
-	if err != nil {
-		return fmt.Errorf("groups of user %q: %w: %w", name, driver.ErrTransient, err)
 	}
 	var numbers []uint32
 	for _, text := range append([]string{u.Uid, u.Gid}, ids...) {
@@ -249,4 +245,26 @@ func (r *record) runAs(name string) error {
 	r.Job.Owner, r.Home = u.Username, u.HomeDir
 	r.User = &supervise.User{UID: numbers[0], GID: numbers[1], Groups: numbers[2:]}
 	return nil
+}
+
+// lookup returns a user with the groups, nil where there is none. A static program reads
+// /etc/passwd alone, so that the machine's directory service is asked about others.
+func lookup(ctx context.Context, name string) (*user.User, []string, error) {
+	u, err := user.Lookup(name)
+	if err == nil {
+		ids, err := u.GroupIds()
+		return u, ids, err
+	}
+	if _, ok := errors.AsType[user.UnknownUserError](err); !ok {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	entry, _ := exec.CommandContext(ctx, "getent", "passwd", "--", name).Output()
+	ids, _ := exec.CommandContext(ctx, "id", "-G", "--", name).Output()
+	f, groups := strings.Split(string(entry), ":"), strings.Fields(string(ids))
+	if len(f) < 7 || f[0] != name || len(groups) == 0 { // getent takes a number for a uid
+		return nil, nil, ctx.Err()
+	}
+	return &user.User{Username: f[0], Uid: f[2], Gid: f[3], HomeDir: f[5]}, groups, nil
 }
