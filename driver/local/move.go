@@ -28,7 +28,8 @@ func (d *Driver) Look(ctx context.Context, id driver.JobID, intent string) (move
 	if err == nil {
 		d.touched[id] = time.Now()
 		if r.Job.State == driver.Running {
-			r, err = d.harvest(ctx, r)
+			err = d.harvest(ctx, r)
+			r = d.jobs[id]
 		}
 	}
 	if err != nil {

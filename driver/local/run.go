@@ -43,8 +43,7 @@ func (d *Driver) pass(ctx context.Context, now time.Time) time.Duration {
 	d.bury()
 	for _, id := range d.order {
 		if d.jobs[id].Job.State == driver.Running {
-			_, err := d.harvest(ctx, d.jobs[id])
-			d.check(id, err, now)
+			d.check(id, d.harvest(ctx, d.jobs[id]), now)
 		}
 		if r := d.jobs[id]; r.Job.State == driver.Running && r.Cancel {
 			d.check(id, d.requestStop(r, supervise.StopCancelled), now)

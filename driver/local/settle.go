@@ -14,22 +14,22 @@ import (
 )
 
 // harvest looks at the running attempt of a job and draws the consequences of its
-// end. It returns the record as it is then.
-func (d *Driver) harvest(ctx context.Context, r *record) (*record, error) {
+// end.
+func (d *Driver) harvest(ctx context.Context, r *record) error {
 	id, dir := r.Job.ID, d.store.launch(r)
 	exit := supervise.Exit{Code: -1, Detail: "its supervisor does not start; see " + filepath.Join(dir, logFile)}
 	status := supervise.Alive // our own child lives, and may not have its lock yet
 	if !slices.Contains(slices.Collect(maps.Values(d.children)), dir) || supervise.Has(dir, supervise.ExitFile) {
 		var err error
 		if status, err = supervise.Resolve(dir, &exit); err != nil {
-			return r, err
+			return err
 		}
 	} else if !supervise.Has(dir, supervise.ProcessFile) {
-		return r, nil
+		return nil
 	}
 	if status == supervise.Alive {
 		delete(d.failures, id)
-		return r, nil
+		return nil
 	}
 	defer func() {
 		if d.jobs[id] != r {
@@ -42,27 +42,24 @@ func (d *Driver) harvest(ctx context.Context, r *record) (*record, error) {
 		exit.Detail = "its supervisor died before it started the job"
 		fallthrough
 	case status == supervise.Void, exit.Reason == supervise.NotStarted && !r.Cancel && !begun:
-		err := d.again(r, exit.Detail, exit.Code)
-		return d.jobs[id], err
+		return d.again(r, exit.Detail, exit.Code)
 	case status == supervise.Died:
 		now := time.Now()
 		if now.Before(d.failures[id].again) {
-			return r, nil
+			return nil
 		}
 		if err := supervise.KillRemains(ctx, dir); err != nil {
 			d.later(id, now)
-			return r, err // not lost while something of it may run
+			return err // not lost while something of it may run
 		}
 		c := r.clone()
 		c.endAttempt(now, -1)
 		d.close(c, driver.Lost, "its supervisor died; what was left of it was ended", now)
-		err := d.commit(c, "lost")
-		return d.jobs[id], err
+		return d.commit(c, "lost")
 	}
 	c := r.clone()
 	d.settle(c, exit)
-	err := d.commit(c, "ended")
-	return d.jobs[id], err
+	return d.commit(c, "ended")
 }
 
 // settle decides what the end of an attempt means for its job.
