@@ -215,10 +215,5 @@ func (r *record) writeSettings(s store) error {
 	if err != nil {
 		return err
 	}
-	return durable.WriteWith(s.settings(r.Job.ID), data, 0o400, func(f *os.File) error {
-		if r.User == nil {
-			return nil
-		}
-		return f.Chown(int(r.User.UID), int(r.User.GID))
-	})
+	return r.give(s.settings(r.Job.ID), data, 0o400)
 }

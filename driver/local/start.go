@@ -182,11 +182,7 @@ func (d *Driver) makeJob(r *record, script []byte) error {
 		return err
 	}
 	if script != nil {
-		path := d.store.script(r.Job.ID)
-		if err := durable.Write(path, script, 0o500); err != nil {
-			return err
-		}
-		return r.own(path)
+		return r.give(d.store.script(r.Job.ID), script, 0o500)
 	}
 	for _, sub := range []string{"alloc", "local", "secrets"} {
 		path := filepath.Join(dir, sub)
@@ -205,6 +201,11 @@ func (r *record) own(path string) error {
 		return nil
 	}
 	return os.Chown(path, int(r.User.UID), int(r.User.GID))
+}
+
+// give writes a file of the job's user.
+func (r *record) give(path string, data []byte, mode os.FileMode) error {
+	return durable.WriteWith(path, data, mode, func(f *os.File) error { return r.own(f.Name()) })
 }
 
 // interpreter splits a script's first line as the kernel does: one command and at
