@@ -50,17 +50,8 @@ type pauses struct {
 func pauseKey(scope, name string) string { return scope + "/" + name }
 
 func loadPauses(store *knowledge.Store) (*pauses, error) {
-	on, err1 := readAll[api.Pause](store, bucketPauses)
-	off, err2 := readAll[string](store, bucketOff)
-	p := &pauses{store: store, on: on, off: off}
-	err3 := store.GetJSON(bucketMarks, keyCleared, &p.cleared)
-	if errors.Is(err3, knowledge.ErrNotFound) {
-		err3 = nil
-	}
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return nil, fmt.Errorf("read what is paused: %w", err)
-	}
-	return p, nil
+	p := &pauses{store: store}
+	return p, p.reload()
 }
 
 func readAll[T any](store *knowledge.Store, bucket string) (map[string]T, error) {
@@ -74,15 +65,21 @@ func readAll[T any](store *knowledge.Store, bucket string) (map[string]T, error)
 	return out, err
 }
 
-// reload reads everything again after another controller wrote it.
+// reload reads everything, as after another controller wrote it.
 func (p *pauses) reload() error {
-	fresh, err := loadPauses(p.store)
-	if err != nil {
-		return err
+	on, err1 := readAll[api.Pause](p.store, bucketPauses)
+	off, err2 := readAll[string](p.store, bucketOff)
+	var cleared time.Time
+	err3 := p.store.GetJSON(bucketMarks, keyCleared, &cleared)
+	if errors.Is(err3, knowledge.ErrNotFound) {
+		err3 = nil
+	}
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return fmt.Errorf("read what is paused: %w", err)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.on, p.off, p.cleared = fresh.on, fresh.off, fresh.cleared
+	p.on, p.off, p.cleared = on, off, cleared
 	return nil
 }
 

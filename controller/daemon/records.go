@@ -90,29 +90,27 @@ func (c *counts) add(d digest) {
 func (c counts) clone() counts { c.Outcomes = maps.Clone(c.Outcomes); return c }
 
 func loadRecords(store *knowledge.Store) (*records, error) {
-	r := &records{store: store, digests: map[driver.JobID]digest{}}
-	all, err := r.All(context.Background())
-	if err != nil {
-		return nil, fmt.Errorf("read the records: %w", err)
-	}
-	for _, rec := range all {
-		r.digests[rec.Job] = digestOf(rec)
-	}
-	if r.pruned, err = r.loadPruned(); err != nil {
-		return nil, fmt.Errorf("read what pruned records counted: %w", err)
-	}
-	return r, nil
+	r := &records{store: store}
+	return r, r.reload()
 }
 
-// reload reads all records again after another controller wrote them.
+// reload reads all records, as after another controller wrote them.
 func (r *records) reload() error {
-	fresh, err := loadRecords(r.store)
+	all, err := r.All(context.Background())
 	if err != nil {
-		return err
+		return fmt.Errorf("read the records: %w", err)
+	}
+	digests := map[driver.JobID]digest{}
+	for _, rec := range all {
+		digests[rec.Job] = digestOf(rec)
+	}
+	pruned, err := r.loadPruned()
+	if err != nil {
+		return fmt.Errorf("read what pruned records counted: %w", err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.digests, r.pruned = fresh.digests, fresh.pruned
+	r.digests, r.pruned = digests, pruned
 	return nil
 }
 
