@@ -274,14 +274,8 @@ func (d *Driver) Adapt(_ context.Context, id driver.JobID, settings map[string]s
 // changes nothing.
 func (d *Driver) requestStop(r *record, why supervise.StopReason) error {
 	path := filepath.Join(d.store.launch(r), supervise.StopFile)
-	var have supervise.Stop
-	if err := durable.ReadJSON(path, &have); err == nil && have.Reason == why {
-		return nil
-	}
-	if err := durable.WriteJSON(path, supervise.Stop{Reason: why}, 0o600); err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			return nil // not launched yet; the launch looks at the record
-		}
+	err := order(path, supervise.Stop{Reason: why}, func(have supervise.Stop) bool { return have.Reason == why })
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // else it is not launched yet; the launch looks at the record
 		return fmt.Errorf("job %s: asking for its end: %w: %w", r.Job.ID, driver.ErrTransient, err)
 	}
 	return nil

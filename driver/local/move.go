@@ -97,15 +97,20 @@ func (m *mover) Begin(context.Context) (move.End, error) {
 // Ask implements move.Job: the supervisor sends the signal, once for each intent.
 func (m *mover) Ask(context.Context) error {
 	path, in := filepath.Join(m.d.store.launch(m.r), supervise.SignalFile), m.r.Moving.Intent
-	var have supervise.Signal
-	if err := durable.ReadJSON(path, &have); err == nil && have.ID == in.ID {
-		return nil
-	}
 	sig := supervise.Signal{ID: in.ID, Signal: in.Checkpoint.SignalName(), At: time.Now()}
-	if err := durable.WriteJSON(path, sig, 0o600); err != nil {
+	if err := order(path, sig, func(have supervise.Signal) bool { return have.ID == in.ID }); err != nil {
 		return fmt.Errorf("asking it to save: %w: %w", driver.ErrTransient, err)
 	}
 	return nil
+}
+
+// order writes what a supervisor is to do, unless that is there.
+func order[T any](path string, want T, is func(have T) bool) error {
+	var have T
+	if err := durable.ReadJSON(path, &have); err == nil && is(have) {
+		return nil
+	}
+	return durable.WriteJSON(path, want, 0o600)
 }
 
 func (m *mover) Saved(context.Context) (bool, error) {

@@ -186,10 +186,7 @@ func (d *Driver) makeJob(r *record, script []byte) error {
 	}
 	for _, sub := range []string{"alloc", "local", "secrets"} {
 		path := filepath.Join(dir, sub)
-		if err := durable.MkdirAll(path, 0o700); err != nil {
-			return err
-		}
-		if err := r.own(path); err != nil {
+		if err := errors.Join(durable.MkdirAll(path, 0o700), r.own(path)); err != nil {
 			return err
 		}
 	}
