@@ -183,12 +183,12 @@ func (d *Driver) commit(r *record, step string) error {
 	if err := d.store.write(r); err != nil {
 		return fmt.Errorf("job %s: %s: %w: %w", r.Job.ID, step, driver.ErrTransient, err)
 	}
-	if _, known := d.jobs[r.Job.ID]; !known {
+	old, known := d.jobs[r.Job.ID]
+	if !known {
 		d.order = append(d.order, r.Job.ID)
 	}
-	old := d.jobs[r.Job.ID]
 	d.jobs[r.Job.ID] = r
-	if old == nil || old.Job.State != r.Job.State {
+	if !known || old.Job.State != r.Job.State {
 		d.cfg.Logger.Info("job", "job", string(r.Job.ID), "state", string(r.Job.State),
 			"attempt", r.Job.Attempt, "detail", r.Job.Detail)
 	}

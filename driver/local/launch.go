@@ -84,10 +84,7 @@ func (d *Driver) allot(n int) []int {
 // launch cannot be prepared, as on a full disk: that is not its fault.
 func (d *Driver) launch(r *record) error {
 	dir := d.store.launch(r)
-	err := durable.MkdirAll(filepath.Dir(dir), 0o700)
-	if err == nil {
-		err = durable.MkdirAll(dir, 0o700)
-	}
+	err := errors.Join(durable.MkdirAll(filepath.Dir(dir), 0o700), durable.MkdirAll(dir, 0o700))
 	if err == nil {
 		err = r.writeSettings(d.store)
 	}

@@ -175,12 +175,5 @@ func (d *Driver) refit(r *record) error {
 
 // patience returns the time until which a job waits for its intent's next Advance.
 func (d *Driver) patience(r *record) time.Time {
-	from := d.since
-	if r.Moving.Left.After(from) {
-		from = r.Moving.Left
-	}
-	if at := d.touched[r.Job.ID]; at.After(from) {
-		from = at
-	}
-	return from.Add(d.cfg.Hold)
+	return slices.MaxFunc([]time.Time{d.since, r.Moving.Left, d.touched[r.Job.ID]}, time.Time.Compare).Add(d.cfg.Hold)
 }

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -84,13 +85,10 @@ func stateOf(exit supervise.Exit) driver.State {
 	if exit.Reason == supervise.Exited && exit.Code == 0 {
 		return driver.Succeeded
 	}
-	if state, ok := map[supervise.Reason]driver.State{
+	return cmp.Or(map[supervise.Reason]driver.State{
 		supervise.Memory: driver.MemoryExceeded, supervise.TimeUp: driver.TimeExceeded,
 		supervise.NotStarted: driver.NotStarted, supervise.Stopped: driver.Cancelled,
-	}[exit.Reason]; ok {
-		return state
-	}
-	return driver.Failed
+	}[exit.Reason], driver.Failed)
 }
 
 // goesOn reports whether the job goes on after the attempt: it had saved, for the intent
