@@ -58,17 +58,16 @@ func (r request) submit() (any, error) {
 	// The caller's name keeps the requests of two users apart: none gets or switches off
 	// the other's job.
 	id := driver.RequestID(r.who.Name + "/" + cmp.Or(s.Request, newRequestID()))
-	undo := func() error { return nil }
-	if s.Off && !r.d.pauses.isOff(requestKey(id)) {
+	off := s.Off && !r.d.pauses.isOff(requestKey(id))
+	if off {
 		// Written before the job exists, so that the loop cannot see the job first.
 		if err := r.d.pauses.switchOff(requestKey(id), time.Now()); err != nil {
 			return nil, err
 		}
-		undo = func() error { return r.d.pauses.switchOn(requestKey(id)) }
 	}
 	job, err := r.d.driver.Start(r.Context(), id, spec)
-	if errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrUnsupported) || errors.Is(err, driver.ErrDenied) || errors.Is(err, driver.ErrNoRoom) {
-		return nil, errors.Join(err, undo()) // after any other error a job may exist, or the request may be repeated
+	if off && (errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrUnsupported) || errors.Is(err, driver.ErrDenied) || errors.Is(err, driver.ErrNoRoom)) {
+		err = errors.Join(err, r.d.pauses.switchOn(requestKey(id))) // after any other error a job may exist, or the request may be repeated
 	}
 	if err != nil {
 		return nil, err
