@@ -39,6 +39,7 @@ func fakeListener(args []string) int {
 	if os.Getenv("LISTENER_DEAF") != "" {
 		time.Sleep(time.Hour)
 	}
+	time.Sleep(50 * time.Millisecond) // longer than the times of files are coarse
 	if err := os.WriteFile(out, []byte(text+"drained\n"), 0o600); err != nil {
 		return 1
 	}
@@ -183,6 +184,9 @@ func TestTheListenerRunsBesideTheJob(t *testing.T) {
 			}
 			if (deaf == "") != strings.HasSuffix(text, "drained\n") {
 				t.Errorf("listener:\n%s\nwant drained only where it is not deaf", text)
+			}
+			if info, err := os.Stat(out); err != nil || deaf == "" && !info.ModTime().After(job.Ended) {
+				t.Errorf("%v: the job ended at %v, its listener at %v: want the job's end to be its own", err, job.Ended, info.ModTime())
 			}
 			if tree := cgroup.Probe(local.DefaultCgroupRoot); tree.Kind != cgroup.None {
 				if leaf := "/" + cgroup.Parent + "/" + string(job.ID) + ".1"; !strings.Contains(text, leaf+"\n") {

@@ -58,8 +58,8 @@ func (a *attempt) perform(ctx context.Context) Exit {
 		return Exit{Reason: NotStarted, Code: codeCannotRun, Detail: err.Error()}
 	}
 	exit := a.watch(ctx)
+	exit.Started, exit.Ended = a.began, time.Now() // its listener may take seconds to end
 	a.cleanUp(ctx)
-	exit.Started = a.began
 	return exit
 }
 

@@ -75,10 +75,9 @@ func run(ctx context.Context, dir string, logger *slog.Logger) (err error) {
 	// 3. The attempt itself, and how it ended.
 	a := &attempt{dir: dir, plan: plan, log: logger}
 	exit := a.perform(ctx)
-	if exit.Started.IsZero() {
-		exit.Started = started.At
+	if exit.Started.IsZero() { // nothing of the job ran
+		exit.Started, exit.Ended = started.At, time.Now()
 	}
-	exit.Ended = time.Now()
 	return tell(ctx, dir, exit, logger)
 }
 
