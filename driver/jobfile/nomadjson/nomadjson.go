@@ -106,27 +106,26 @@ func (p *parser) read(j *api.Job) {
 	}
 	g := j.TaskGroups[max(tuned, 0)]
 	maps.Copy(p.job.Meta, g.Meta)
-	if p.main = mainTask(g.Tasks); p.main != nil {
+	if mains := Mains(g.Tasks); len(mains) == 1 {
+		p.main = mains[0]
 		p.task(p.main)
 	} else {
 		refuse(fmt.Sprintf("a group of %d main tasks", len(g.Tasks)), "want one main task: the others have a lifecycle block, or the main one has leader = true")
 	}
 }
 
-// mainTask is the task whose end is the end of its group's work.
-func mainTask(tasks []*api.Task) (main *api.Task) {
+// Mains are the tasks whose end is the end of their group's work: its leader, or else those
+// that are not helpers of others.
+func Mains(tasks []*api.Task) (mains []*api.Task) {
 	for _, t := range tasks {
-		switch {
-		case t.Leader:
-			return t
-		case t.Lifecycle != nil && t.Lifecycle.Hook != "":
-		case main != nil:
-			return nil
-		default:
-			main = t
+		if t.Leader {
+			return []*api.Task{t}
+		}
+		if t.Lifecycle == nil || t.Lifecycle.Hook == "" {
+			mains = append(mains, t)
 		}
 	}
-	return main
+	return mains
 }
 
 func (p *parser) task(t *api.Task) {

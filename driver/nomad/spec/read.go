@@ -22,20 +22,10 @@ func Main(job *api.Job) (*api.TaskGroup, *api.Task) {
 		return nil, nil
 	}
 	g := job.TaskGroups[0]
-	if i := slices.IndexFunc(g.Tasks, func(t *api.Task) bool { return t.Leader }); i >= 0 {
-		return g, g.Tasks[i]
+	if mains := nomadjson.Mains(g.Tasks); len(mains) == 1 {
+		return g, mains[0]
 	}
-	var main *api.Task
-	for _, t := range g.Tasks {
-		if t.Lifecycle != nil && !t.Lifecycle.Empty() {
-			continue
-		}
-		if main != nil {
-			return g, nil
-		}
-		main = t
-	}
-	return g, main
+	return g, nil
 }
 
 // Misread is the ending of a job's id that Nomad takes for a query about another job, since

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile/nomadjson"
 	"pitchpipe/driver/nomad/spec"
 )
 
@@ -84,22 +85,15 @@ func Done(job *api.Job, a *api.AllocationListStub) bool {
 	return !slices.ContainsFunc(mains(job, a), func(task string) bool { return !Finished(a, task) })
 }
 
-// mains are the tasks whose end is that of an allocation: the leader of its group, or else
-// those that are not helpers of others.
-func mains(job *api.Job, a *api.AllocationListStub) []string {
-	var out []string
+// mains are the tasks whose end is that of an allocation.
+func mains(job *api.Job, a *api.AllocationListStub) (names []string) {
 	for _, g := range job.TaskGroups {
 		if spec.Deref(g.Name) != a.TaskGroup {
 			continue
 		}
-		for _, t := range g.Tasks {
-			switch {
-			case t.Leader:
-				return []string{t.Name}
-			case t.Lifecycle == nil || t.Lifecycle.Empty():
-				out = append(out, t.Name)
-			}
+		for _, t := range nomadjson.Mains(g.Tasks) {
+			names = append(names, t.Name)
 		}
 	}
-	return out
+	return names
 }
