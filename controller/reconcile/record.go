@@ -1,8 +1,6 @@
 package reconcile
 
 import (
-	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -146,30 +144,6 @@ type Entry struct {
 	Decision *tuning.Decision `json:"decision,omitempty"`
 	Class    *tuning.Class    `json:"class,omitempty"`
 	Outcome  *tuning.Outcome  `json:"outcome,omitempty"`
-}
-
-// UnmarshalJSON also reads records that were written when there were sixteen phases.
-func (r *Record) UnmarshalJSON(raw []byte) error {
-	type plain Record
-	old := struct {
-		*plain
-		Before Phase `json:"before"`
-		Final  bool  `json:"final"`
-	}{plain: (*plain)(r)}
-	if err := json.Unmarshal(raw, &old); err != nil {
-		return err
-	}
-	if r.Phase == "suspended" {
-		r.Phase, r.Unreachable = old.Before, true
-	}
-	if r.Phase == Held && old.Final {
-		r.Phase = Settled
-	}
-	r.Phase = cmp.Or(map[Phase]Phase{
-		"eligible": Waiting, "classified": Profiling, "failed": Settled, "cancelled": Ended,
-		"recalled": Changing, "probing": Changing, "moving": Changing, "rolling-back": Changing,
-	}[r.Phase], r.Phase)
-	return nil
 }
 
 // Clone is a copy with its own lists, maps and pointers. The copies share what these hold in
