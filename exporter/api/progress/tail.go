@@ -59,7 +59,7 @@ func Touched(ctx context.Context, path string) (<-chan struct{}, error) {
 				if filepath.Base(e.Name) != filepath.Base(path) {
 					continue
 				}
-			case <-w.Errors: // an overflow: something happened
+			case <-w.Errors: //nolint:errcheck // an overflow: something happened
 			}
 			select {
 			case out <- struct{}{}:

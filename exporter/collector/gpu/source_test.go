@@ -391,7 +391,7 @@ func TestAHelperOutlivesThreadsThatEnd(t *testing.T) { // not parallel: it ends 
 	}
 	select {
 	case <-readings:
-		<-ended // it says no more
+		_ = <-ended // it says no more
 	case err := <-ended:
 		t.Error(err)
 	}
