@@ -1,7 +1,7 @@
 // Package slurm drives the jobs of a Slurm cluster through Slurm's own commands: the jobs of
 // one user with that user's rights, or everybody's (Config.Everyone) through a broker.
 //
-// In: job files and intents. Out: calls of sbatch, scancel and scontrol; jobs as squeue and
+// Input: job files and intents. Output: calls of sbatch, scancel and scontrol; jobs as squeue and
 // scontrol show them; and a journal of what Slurm does not keep: which request made which
 // job, what its owner asked for before it was changed, and which step of which intent was
 // taken. The process may die at any moment, and the next one on the same directory goes on.

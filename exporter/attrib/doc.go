@@ -1,6 +1,6 @@
 // Package attrib finds the jobs of a node, and the job that a process belongs to.
 //
-// In: the host's cgroup trees and /proc. Out: jobs with their cgroups, processes and users.
+// Input: the host's cgroup trees and /proc. Output: jobs with their cgroups, processes and users.
 // The package never measures anything, never signals or moves a process, and does not decide
 // whether a job is new or gone: its caller does.
 //

@@ -6,7 +6,7 @@
 //	bench mind [flags]          the evaluations of the tuner's mind on recorded runs
 //	bench pipeline [flags]      searches with system knobs fixed, searched and pipelined
 //
-// In: numbers of jobs and times. Out: a report with the machine and its load, and the
+// Input: numbers of jobs and times. Output: a report with the machine and its load, and the
 // project's demands next to the findings. It never measures on a cluster that it did not
 // start itself, and leaves nothing behind.
 package main

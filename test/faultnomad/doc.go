@@ -2,7 +2,7 @@
 // jobs, and counts the outcome of every job: the real agent where nomad is on PATH, else
 // the in-process server that behaves like it.
 //
-// In: a number of faults and a seed. Out: a table, for each kind of fault how
+// Input: a number of faults and a seed. Output: a table, for each kind of fault how
 // often it struck, how many jobs it touched, and how many of them did their work exactly
 // once. Every job keeps its own journal, which knows of each epoch and each attempt; the
 // verdict is the journal's and Nomad's, never the controller's. Two controllers run, each

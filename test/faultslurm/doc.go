@@ -1,7 +1,7 @@
 // Package faultslurm injects faults into a real Slurm on loopback with controllers
 // that move jobs, and counts the outcome of every job.
 //
-// In: a number of faults and a seed. Out: a table, for each kind of fault
+// Input: a number of faults and a seed. Output: a table, for each kind of fault
 // how often it struck, how many jobs it touched, and how many of them ended exactly
 // once. Every job keeps its own journal, which knows of each epoch and each attempt; the verdict is
 // the journal's and Slurm's, never the controller's. A fault that met no job in the middle of

@@ -2,7 +2,7 @@
 // processes do on the node. A machine that runs tests is busy, and without the filter
 // every epoch would count as disturbed.
 //
-// In: the exporter's answers. Out: the same answers without the columns about neighbours;
+// Input: the exporter's answers. Output: the same answers without the columns about neighbours;
 // everything else passes unchanged, reports to the exporter included. It never changes
 // what a job used.
 package filterproxy

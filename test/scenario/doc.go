@@ -1,10 +1,10 @@
 // Package scenario plays stories about the whole controller: real services, real
 // durable state, the real API, on a simulated cluster in virtual time.
 //
-// In: the files *.txtar. One file is one story: a comment that
+// Input: the files *.txtar. One file is one story: a comment that
 // tells it in plain words; site.yaml, the administrator's policy (left out = a
 // site that wrote none); job files with #SBATCH, #TUNE and #SIM lines; script,
-// what people and misfortune do; and expect, what came of it. Out: a failing
+// what people and misfortune do; and expect, what came of it. Output: a failing
 // test where the story ends otherwise. `go test ./test/scenario -update` rewrites
 // expect; read the difference before you keep it.
 //

@@ -1,6 +1,6 @@
 // Package site draws the job log of a synthetic site, and knows what its jobs need.
 //
-// In: a seed and how large, how long and how busy the site is. Out: jobs as a log shows them, in the
+// Input: a seed and how large, how long and how busy the site is. Output: jobs as a log shows them, in the
 // order of submission, each with the truth that no log shows: how long it runs on other numbers of cores.
 //
 // What is drawn follows published logs of parallel machines: few users submit most jobs, in sessions, by day

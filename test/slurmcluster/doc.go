@@ -1,8 +1,8 @@
 // Package slurmcluster brings up a real Slurm of Debian's packages on loopback in a
 // private folder, for tests and for people who want to try something.
 //
-// In: options: how many nodes, accounting or not, a job_submit.lua, a TaskProlog,
-// more lines for slurm.conf. Out: a running munged, slurmctld and slurmd's, with
+// Input: options: how many nodes, accounting or not, a job_submit.lua, a TaskProlog,
+// more lines for slurm.conf. Output: a running munged, slurmctld and slurmd's, with
 // accounting also mariadbd and slurmdbd, a way to run commands in it as ordinary
 // users, and faults: daemons killed and started again.
 //

@@ -4,8 +4,8 @@
 //
 //	workload KIND [flags]
 //
-// In: the command line, THREADS (1 where it is not set) and BATCH_SIZE (for the kinds that
-// learn in batches), both read once. Out: one line an epoch, a checkpoint, and the exit
+// Input: the command line, THREADS (1 where it is not set) and BATCH_SIZE (for the kinds that
+// learn in batches), both read once. Output: one line an epoch, a checkpoint, and the exit
 // status: 0 done, 1 failed, 2 a flag, a variable or the checkpoint is unusable, 85 saved
 // after SIGUSR1, 143 saved after SIGTERM. A run that continues never repeats an epoch and
 // reaches, bit for bit, what an uninterrupted run reaches, on any number of threads.

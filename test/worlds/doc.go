@@ -1,7 +1,7 @@
 // Package worlds plays random worlds through the whole controller, in virtual time.
 //
-// In: a seed; it draws a machine, a job or a kind of jobs, and what their owner
-// allows. Out: what the jobs cost in their objective, probes and restarts included, next
+// Input: a seed; it draws a machine, a job or a kind of jobs, and what their owner
+// allows. Output: what the jobs cost in their objective, probes and restarts included, next
 // to the same jobs under the same noise that were never moved, and next to a net oracle
 // that moves once, right after the profile, and pays for it. The simulated cluster says
 // what a job cost, never the controller.

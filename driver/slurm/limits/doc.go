@@ -2,8 +2,8 @@
 // its QOS and the QOS of its partition. Its caller changes jobs with rights that make Slurm
 // skip these limits.
 //
-// In: what slurmctld counts against (parse.Assignments), the job, the other jobs that wait and
-// will start with it, and the size. Out: nil, or an error that names whose limit it is, its
+// Input: what slurmctld counts against (parse.Assignments), the job, the other jobs that wait and
+// will start with it, and the size. Output: nil, or an error that names whose limit it is, its
 // value, what is in use, and what the job would add. As in Slurm, a limit of a QOS hides the
 // same limit of the association and of the accounts above. Takes checks the same against what
 // a partition gives one job.

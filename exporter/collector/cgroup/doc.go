@@ -1,7 +1,7 @@
 // Package cgroup reads what the kernel accounts to a job's cgroup: CPU time, memory, block
 // IO, pressure, and how many cores it was given, under v1, v2 and hybrids.
 //
-// In: the job's directory in each hierarchy. Out: values by column. If several hierarchies
+// Input: the job's directory in each hierarchy. Output: values by column. If several hierarchies
 // know the same, the finer one is read (cpu.stat in microseconds before cpuacct). If a job's
 // CPU time did not change, only each eighth reading is whole. The package never writes to a
 // cgroup.

@@ -1,8 +1,8 @@
 // Package energy measures or models what the node consumes and gives each job its share.
 //
-// In: the node's counters of energy, or its busy time and two parameters; for each interval
+// Input: the node's counters of energy, or its busy time and two parameters; for each interval
 // the CPU seconds, cycles, cache misses and allocated cores of the jobs, by package if known.
-// Out: joules of the node, of each job, and of the system, which gets what no job is charged
+// Output: joules of the node, of each job, and of the system, which gets what no job is charged
 // with; the parts sum to the node in each interval. The package never reads on request: that
 // would be a side channel.
 //

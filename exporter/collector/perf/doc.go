@@ -1,7 +1,7 @@
 // Package perf counts kernel, hardware and cache events of a job's cgroup.
 //
-// In: the job's cgroup in perf's hierarchy, its CPUs, and the events that the administrator
-// chose (Select). Out: values by column. Five software events are always counted. Events are
+// Input: the job's cgroup in perf's hierarchy, its CPUs, and the events that the administrator
+// chose (Select). Output: values by column. Five software events are always counted. Events are
 // opened on the cgroup, per CPU, so threads, forks and processes of any lifetime are counted
 // once. The package never samples, and never reads addresses or data of a job.
 //

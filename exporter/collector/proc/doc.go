@@ -1,7 +1,7 @@
 // Package proc adds up what /proc says about the processes of a job: CPU time, page faults,
 // resident memory, threads, context switches and IO.
 //
-// In: the job's process ids at each reading. Out: values by column. What a
+// Input: the job's process ids at each reading. Output: values by column. What a
 // process counted when it was last seen stays counted after its end, so that counters never
 // decrease. A parent that waits for its child takes over in the kernel's accounts what the
 // child used, which is then not counted twice. What a process did after it was last seen is

@@ -3,6 +3,6 @@
 //
 //	go run ./test/slurmcluster/cmd/slurmcluster -accounting -nodes 2
 //
-// In: what cluster is wanted, as flags. Out: lines for a shell on standard
+// Input: what cluster is wanted, as flags. Output: lines for a shell on standard
 // output, and nothing is left behind. It never touches a Slurm of the machine.
 package main
