@@ -8,27 +8,5 @@
 // sides. Callers who see all jobs may also report on behalf of a job that they name
 // (PathReport). The package never measures anything.
 //
-// # Reports without a listener
-//
-// A job whose stanza says progress { report = true } reports by itself that an epoch
-// ended. It finds the socket in PITCHPIPE_EXPORTER and posts one line, which is
-// either JSON, as Report has it, or words:
-//
-//	epoch=3 total=10 loss=0.41 quality=0.93
-//
-// Only epoch is needed, and epochs count from 1; epoch=3/10 includes the total. Loss and
-// quality that are not finite numbers are left out. From a shell:
-//
-//	curl -sf --unix-socket "$PITCHPIPE_EXPORTER" -d "epoch=$e/$n loss=$loss" http://exporter/v1/progress
-//
-// and from Python:
-//
-//	s = socket.socket(socket.AF_UNIX); s.connect(os.environ["PITCHPIPE_EXPORTER"])
-//	line = f"epoch={e}/{n} loss={loss}"
-//	s.sendall(f"POST /v1/progress HTTP/1.0\r\nContent-Length: {len(line)}\r\n\r\n{line}".encode()); s.recv(99)
-//
-// The answer comes when the exporter has taken the counters of that moment, so the caller
-// should wait for it; 204 means that it has, 403 that the caller is in no job. A report
-// never names its job: it is the one that the caller runs in, by its cgroup, by Slurm's step
-// daemon above it, or by its environment where that is believed.
+// PROGRESS.md says how a job reports by itself that an epoch ended.
 package api
