@@ -6,7 +6,8 @@
 // own random order, and the settings of an input one after the other, in random order too.
 // Each run has a scratch folder and its own cgroup, which the meter knows before the
 // command begins. Each run that ended has its own file, written atomically, so that an
-// interrupted recording goes on where it stopped. What was not measured is an empty cell.
+// interrupted recording goes on where it stopped; what failed is made again. What was not
+// measured is an empty cell.
 // What others on the machine did meanwhile is recorded with each run. A run that they
 // disturbed, by the rule of package profile, is repeated as often as the plan says, and
 // marked where that does not help. Which repeat is kept never depends on what it took.

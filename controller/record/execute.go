@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -118,6 +119,9 @@ func (p Plan) workload(c Cell) Workload {
 
 func command(ctx context.Context, w Workload, c Cell, job string, attempt int, dir string, environ []string) *exec.Cmd {
 	args := c.arguments(w.Command, dir)
+	if strings.Contains(args[0], "/") { // a program of the user's folder, although it runs in another
+		args[0], _ = filepath.Abs(args[0])
+	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // running the user's command is what this is for
 	cmd.Dir = dir
 	cmd.Env = slices.Clone(environ)

@@ -73,15 +73,15 @@ type Result struct {
 	Runs    int      `json:"runs"`   // of the plan
 	Made    int      `json:"made"`   // now
 	Kept    int      `json:"kept"`   // from before
-	Failed  int      `json:"failed"` // among both
+	Failed  int      `json:"failed"` // of those made
 	Left    int      `json:"left"`   // not made: the time was over
 	Again   int      `json:"again"`  // among those made and kept: made more than once, since others disturbed them
 	Noisy   int      `json:"noisy"`  // likewise: disturbed all the same, and marked so
 	Missing []string `json:"missing,omitempty"`
 }
 
-// Record makes the runs of the plan that the folder does not hold yet, and writes the
-// tables. Where ctx ends, the run under way is dropped, the tables of what there is are
+// Record makes the runs of the plan of which the folder holds no measurement yet, and writes
+// the tables. Where ctx ends, the run under way is dropped, the tables of what there is are
 // written, and the error is that of ctx.
 func Record(ctx context.Context, p Plan, cfg Config) (Result, error) {
 	if err := p.Check(); err != nil {
@@ -115,9 +115,9 @@ func Record(ctx context.Context, p Plan, cfg Config) (Result, error) {
 		var r Run
 		err := durable.ReadJSON(cfg.path(c), &r)
 		switch {
-		case err == nil:
+		case err == nil && r.Failed == "":
 			out.Kept++
-		case !errors.Is(err, fs.ErrNotExist):
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return out, err
 		case cfg.Within > 0 && time.Since(begun) >= cfg.Within:
 			out.Left++

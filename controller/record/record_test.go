@@ -183,6 +183,34 @@ func TestAFailedRunIsNoMeasurementAndEndsNoOther(t *testing.T) {
 	}
 }
 
+func TestAProgramWithARelativePathIsThatOfTheUsersFolder(t *testing.T) {
+	w := shell(t, "train", "true")
+	t.Chdir(t.TempDir())
+	if err := os.Symlink(w.Command[0], "train"); err != nil {
+		t.Fatal(err)
+	}
+	w.Command[0] = "./train"
+	if got, err := record.Record(t.Context(), record.Plan{Workloads: []record.Workload{w}}, config(t.TempDir(), nil)); err != nil || got.Made != 2 || got.Failed != 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestARunThatFailedIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	mended := filepath.Join(t.TempDir(), "mended")
+	p := record.Plan{Workloads: []record.Workload{shell(t, "w", "test -e "+mended), shell(t, "fine", "true")}, Repeats: 1}
+	cfg := config(t.TempDir(), nil)
+	if got, err := record.Record(t.Context(), p, cfg); err != nil || got.Made != 2 || got.Failed != 1 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if err := os.WriteFile(mended, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := record.Record(t.Context(), p, cfg); err != nil || got.Made != 1 || got.Kept != 1 || got.Failed != 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestAnInterruptedRecordingGoesOn(t *testing.T) {
 	t.Parallel()
 	p := record.Plan{Workloads: []record.Workload{shell(t, "w", "echo epoch 1")}, Knobs: map[string][]string{"x": {"1", "2", "3"}}, Repeats: 1}

@@ -39,9 +39,10 @@ func (a *app) record() *cobra.Command {
 			"curves.csv and samples.csv, which the evaluations read. Each repeat has its own random order of the\n" +
 			"inputs, and runs the settings of an input one after the other, in random order too, so that a drift\n" +
 			"of the machine does not fall on one setting. In the command and in --env, {NAME} stands for the value of\n" +
-			"a knob, {input} for the input ({input...}: an argument for each of its words) and {dir} for a scratch\n" +
-			"folder; the knob cores also binds the command to so many CPUs. Runs that have ended are kept when a\n" +
-			"recording is interrupted, and are not made again. Counters come from an exporter, which is started\n" +
+			"a knob, {input} for the input ({input...}: an argument for each of its words) and {dir} for the scratch\n" +
+			"folder in which it runs: name inputs by their full path. The knob cores also binds the command to so\n" +
+			"many CPUs. The same command resumes a recording that was interrupted and makes the runs that failed\n" +
+			"again; the exit status is 1 where none succeeded. Counters come from an exporter, which is started\n" +
 			"for the recording, and each run gets its own cgroup where this user may make one. Each run records what\n" +
 			"others did meanwhile (others_cores, steal_share); a run that they disturbed, by the\n" +
 			"controller's own rule, is marked (disturbed) and with --retries made again. What cannot be measured\n" +
@@ -123,7 +124,10 @@ func (a *app) recordRuns(ctx context.Context, o recording, args []string) error 
 	case err != nil && len(result.Files) == 0:
 		return err
 	}
-	if unsaid := a.said(result, "%s", runsText(result)); unsaid != nil || err == nil {
+	switch unsaid := a.said(result, "%s", runsText(result)); {
+	case unsaid == nil && err == nil && result.Failed > 0 && result.Failed == result.Made+result.Kept:
+		return errShown
+	case unsaid != nil || err == nil:
 		return unsaid
 	}
 	return fmt.Errorf("interrupted; the same command resumes: %w", err)

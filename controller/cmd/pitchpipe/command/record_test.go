@@ -44,6 +44,14 @@ func TestACommandIsRecordedUnderEverySetting(t *testing.T) {
 	}
 }
 
+func TestARecordingWhoseRunsAllFailFails(t *testing.T) {
+	t.Parallel()
+	r := pitchpipe(t, "record", "--out", t.TempDir(), "--exporter", "none", "--", "false")
+	if r.code != command.ExitFailed || !strings.Contains(r.out, "2 made now, 0 kept, 2 failed") {
+		t.Errorf("exit %d: %s%s", r.code, r.out, r.errors)
+	}
+}
+
 func TestRecordingsThatCannotBegin(t *testing.T) {
 	t.Parallel()
 	plan := write(t, "plan.yaml", "workloads: []\n")
