@@ -25,8 +25,10 @@ import (
 const (
 	// mostLine is the longest line that is read for progress.
 	mostLine = 1 << 20
-	// patience is how long a command that is stopped, and the meter that looks at it, get.
+	// patience is how long the meter that looks at a run, and the removal of its cgroup, get.
 	patience = 10 * time.Second
+	// linger is how long what a command left behind may still write.
+	linger = time.Second
 )
 
 // execute makes one run, again where others disturbed it and the plan has retries; then
@@ -66,11 +68,8 @@ func try(ctx context.Context, p Plan, c Cell, attempt int, cfg Config) (Run, err
 	defer cancel()
 	cmd := command(within, p.workload(c), c, cfg.job(c), attempt, dir, cfg.Environ)
 	var said tail
-	cmd.Stderr = &said
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return Run{}, fmt.Errorf("run %s: %w", c.ID, err)
-	}
+	out, in := io.Pipe()
+	cmd.Stdout, cmd.Stderr = in, &said
 	r := Run{Cell: c}
 	before, end, err := r.launch(within, cmd, cfg.job(c), attempt, cfg)
 	defer end()
@@ -78,18 +77,22 @@ func try(ctx context.Context, p Plan, c Cell, attempt int, cfg Config) (Run, err
 		r.Failed = err.Error()
 		return r, nil
 	}
-	r.Epochs = watch(out, matcher, r.Start)
-	err = cmd.Wait()
+	epochs := make(chan []Epoch, 1)
+	go func() { epochs <- watch(out, matcher, r.Start) }()
+	ended, err := cmd.Process.Wait()
 	r.Seconds = time.Since(r.Start).Seconds()
-	r.look(before, cmd.ProcessState, cfg)
+	r.look(before, ended, cfg)
+	_ = errors.Join(cmd.Wait(), in.Close()) // until the output ends too; how the command ended is known
+	r.Epochs = <-epochs
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what it left behind would disturb the next run
 	switch {
 	case ctx.Err() != nil:
 		return Run{}, ctx.Err()
+	case err == nil && ended.Success():
 	case within.Err() != nil:
 		r.Failed = "it ran past " + limit.String()
-	case err != nil:
-		r.Failed = strings.TrimSpace(err.Error() + ": " + said.String())
+	default:
+		r.Failed = strings.TrimSpace(ended.String() + ": " + said.String())
 	}
 	if len(r.Epochs) == 0 {
 		r.Missing = append(r.Missing, "epochs: no line of "+c.Workload+"'s output reports progress")
@@ -132,7 +135,7 @@ func command(ctx context.Context, w Workload, c Cell, job string, attempt int, d
 	// Its own group, so that its children end with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = patience
+	cmd.WaitDelay = linger
 	return cmd
 }
 

@@ -183,6 +183,15 @@ func TestAFailedRunIsNoMeasurementAndEndsNoOther(t *testing.T) {
 	}
 }
 
+func TestARunEndsWithItsCommand(t *testing.T) {
+	t.Parallel()
+	p := record.Plan{Workloads: []record.Workload{shell(t, "w", "sleep 1000 & echo epoch 1")}, Repeats: 1, Timeout: "20s"}
+	dir := t.TempDir()
+	if got, err := record.Record(t.Context(), p, config(dir, nil)); err != nil || got.Failed != 0 || len(table(t, dir, evaluate.Curves).Rows) != 1 {
+		t.Errorf("%+v, %v: what the command left behind counts", got, err)
+	}
+}
+
 func TestAProgramWithARelativePathIsThatOfTheUsersFolder(t *testing.T) {
 	w := shell(t, "train", "true")
 	t.Chdir(t.TempDir())
