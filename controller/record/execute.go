@@ -41,7 +41,7 @@ func execute(ctx context.Context, p Plan, c Cell, cfg Config) (Run, error) {
 		if err != nil {
 			return Run{}, err
 		}
-		if attempt == 1 || r.Neighbours.disturbance() < best.Neighbours.disturbance() {
+		if attempt == 1 || r.Failed == "" && r.Neighbours.disturbance() < best.Neighbours.disturbance() {
 			best = r
 		}
 		best.Attempts = attempt

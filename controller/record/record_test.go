@@ -344,7 +344,7 @@ func load(others ...float64) func() (record.Load, error) {
 
 func TestARunThatOthersDisturbedIsMadeAgainAndMarked(t *testing.T) {
 	t.Parallel()
-	work := shell(t, "w", "sleep 0.2; echo epoch 1")
+	work := shell(t, "w", "sleep 0.2; echo epoch 1; test $PITCHPIPE_ATTEMPT != 4")
 	for name, c := range map[string]struct {
 		others    []float64
 		retries   int
@@ -355,6 +355,7 @@ func TestARunThatOthersDisturbedIsMadeAgainAndMarked(t *testing.T) {
 		"no one disturbs":              {[]float64{0.1}, 2, 1, 0, 0.1},
 		"once, and then no more":       {[]float64{1.5, 0.1}, 2, 2, 0, 0.1},
 		"the least disturbed is kept":  {[]float64{1.5, 0.8, 1.9}, 2, 3, 1, 0.8},
+		"a repeat that fails is not":   {[]float64{1.5, 1.9, 1.9, 0.1}, 3, 4, 1, 1.5},
 		"without retries it is marked": {[]float64{1.5}, 0, 1, 1, 1.5},
 	} {
 		t.Run(name, func(t *testing.T) {
