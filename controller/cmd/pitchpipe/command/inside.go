@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"regexp"
@@ -51,7 +52,11 @@ func (a *app) listen() *cobra.Command {
 			if cfg.Pattern == nil && cfg.Done == nil {
 				cfg.Pattern = regexp.MustCompile("") // Follow says what is missing
 			}
-			return progress.Follow(cmd.Context(), cfg, client.Report) // it tries again: a missing exporter may come back
+			err = progress.Follow(cmd.Context(), cfg, client.Report) // it tries again: a missing exporter may come back
+			if errors.Is(err, progress.ErrPattern) {
+				return invalid("--pattern", err)
+			}
+			return err
 		},
 	}
 	f := cmd.Flags()

@@ -27,6 +27,8 @@ func TestListenRefusesCommandLinesThatCannotBeMeant(t *testing.T) {
 		{"--slurm without the batch script's process", []string{"--slurm"}, []string{"SLURM_JOB_ID=42"}, "SLURM_TASK_PID"},
 		{"a process that is no number", []string{"--slurm"}, []string{"SLURM_JOB_ID=42", "SLURM_TASK_PID=x"}, "SLURM_TASK_PID"},
 		{"a line of a checkpoint that is no regular expression", []string{"--file=x", "--pattern=(?P<epoch>x)", "--done=("}, nil, "checkpoint"},
+		{"neither a pattern nor a line of a checkpoint", []string{"--file=x"}, nil, "--pattern"},
+		{"a pattern without an epoch", []string{"--file=x", "--pattern=x"}, nil, "--pattern"},
 		{"a level that is none", []string{"--file=x", "--log.level=loud"}, nil, "log.level"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
