@@ -186,6 +186,9 @@ func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string 
 	case remedy != "":
 		return remedy
 	case r.State == driver.Succeeded && r.Done() == 0 && r.Policy.Progress.Pattern != "" && r.Reason != tuning.ReasonNoSamples && r.Reason != tuning.ReasonOff:
+		if r.Peak == 0 { // no exporter measured it, or that of the first of several nodes alone
+			return "see that pitchpipe-exporter runs on its node, and compare progress pattern= with pitchpipe logs " + string(r.Job)
+		}
 		return "no output line matched progress pattern=: compare it with pitchpipe logs " + string(r.Job)
 	case r.Policy.Mode == tuning.Apply && (r.Reason == tuning.ReasonObserveMode || r.Reason == tuning.ReasonRecommend):
 		return "let the site allow it: `default: {max_mode: apply}` in its policy, the file that --site names"

@@ -150,10 +150,19 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 			"a job of whose lines none matched",
 			reconcile.Record{
 				Identity: reconcile.Identity{Job: "7"}, Request: reconcile.Request{Policy: tuning.Policy{Progress: tuning.Progress{Pattern: "epoch"}}},
-				Course: reconcile.Course{State: driver.Succeeded}, Phase: reconcile.Ended, Reason: tuning.ReasonNoCheckpoint,
+				Course: reconcile.Course{State: driver.Succeeded, Peak: 1}, Phase: reconcile.Ended, Reason: tuning.ReasonNoCheckpoint,
 			},
 			"succeeded, unchanged: it has no checkpoint, so it is never touched while it runs", "none: it was left as its owner asked",
 			"no output line matched progress pattern=: compare it with pitchpipe logs 7",
+		},
+		{
+			"a job that no exporter measured",
+			reconcile.Record{
+				Identity: reconcile.Identity{Job: "7"}, Request: reconcile.Request{Policy: tuning.Policy{Progress: tuning.Progress{Pattern: "epoch"}}},
+				Course: reconcile.Course{State: driver.Succeeded}, Phase: reconcile.Ended, Reason: tuning.ReasonNoCheckpoint,
+			},
+			"succeeded, unchanged: it has no checkpoint, so it is never touched while it runs", "none: it was left as its owner asked",
+			"see that pitchpipe-exporter runs on its node, and compare progress pattern= with pitchpipe logs 7",
 		},
 		{
 			"a job that met its time limit",
