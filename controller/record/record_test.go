@@ -392,16 +392,3 @@ func TestNoRunBeginsWhenTheTimeIsOver(t *testing.T) {
 		t.Errorf("the same plan goes on: %+v, %v", got, err)
 	}
 }
-
-func TestCoresThatTheMachineLacksAreRefusedBeforeAnythingRuns(t *testing.T) {
-	t.Parallel()
-	p := record.Plan{Workloads: []record.Workload{shell(t, "w", "true")}, Knobs: map[string][]string{"cores": {"1", "3"}}}
-	cfg := config(filepath.Join(t.TempDir(), "new"), nil)
-	cfg.CPUs = []int{0, 1}
-	if _, err := record.Record(t.Context(), p, cfg); !errors.Is(err, record.ErrPlan) {
-		t.Errorf("got %v", err)
-	}
-	if _, err := os.Stat(cfg.Dir); err == nil {
-		t.Error("the folder was made")
-	}
-}
