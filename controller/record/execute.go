@@ -23,8 +23,6 @@ import (
 )
 
 const (
-	// mostLine is the longest line that is read for progress.
-	mostLine = 1 << 20
 	// patience is how long the meter that looks at a run, and the removal of its cgroup, get.
 	patience = 10 * time.Second
 	// linger is how long what a command left behind may still write.
@@ -141,7 +139,7 @@ func command(ctx context.Context, w Workload, c Cell, job string, attempt int, d
 
 func watch(out io.Reader, m *progress.Matcher, start time.Time) []Epoch {
 	var epochs []Epoch
-	lines := bufio.NewReaderSize(out, mostLine)
+	lines := bufio.NewReader(out)
 	for {
 		line, err := lines.ReadString('\n')
 		if report, ok := m.Match(strings.TrimRight(line, "\r\n")); ok {
