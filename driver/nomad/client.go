@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -153,10 +152,6 @@ func (c cluster) stop(ctx context.Context, w where) error {
 	})
 }
 
-func (c cluster) signal(ctx context.Context, w where, alloc, task, signal string) error {
-	return c.task(ctx, w, alloc, "signal", map[string]string{"Signal": signal, "Task": task})
-}
-
 // task does something to a task of an allocation: signal or restart.
 func (c cluster) task(ctx context.Context, w where, alloc, what string, in map[string]string) error {
 	return c.act(ctx, what+" of "+alloc, allocLifecycle, w.namespace, func(o *api.WriteOptions) error {
@@ -261,27 +256,10 @@ func (c cluster) file(ctx context.Context, w where, alloc, path string) ([]byte,
 		err = asked("file "+path+" of "+alloc, readFS, w.namespace, errors.Join(err, in.Close()))
 	}
 	if err == nil {
-		info, err = c.stat(ctx, w, alloc, path)
+		err = c.show(ctx, w, "stat", alloc, path, &info)
 	}
-	if err != nil && absent(err) {
+	if errors.Is(err, driver.ErrNotFound) {
 		return nil, time.Time{}, nil
 	}
 	return text, info.ModTime, err
-}
-
-// part reads a part of a file of an allocation. Of a file that is not there Nomad sends the
-// error as if it were its text: stat says which it was.
-func (c cluster) part(ctx context.Context, w where, alloc, path string, offset, size int64) (io.ReadCloser, error) {
-	q := query(ctx, w.namespace)
-	q.Params = map[string]string{"path": path, "offset": strconv.FormatInt(offset, 10), "limit": strconv.FormatInt(size, 10)}
-	in, err := c.api.Raw().Response("/v1/client/fs/readat/"+alloc, q)
-	return in, asked("file "+path+" of "+alloc, readFS, w.namespace, err)
-}
-
-// stat is driver.ErrNotFound where there is no such file.
-func (c cluster) stat(ctx context.Context, w where, alloc, path string) (info api.AllocFileInfo, err error) {
-	q := query(ctx, w.namespace)
-	q.Params = map[string]string{"path": path}
-	_, err = c.api.Raw().Query("/v1/client/fs/stat/"+alloc, &info, q)
-	return info, asked("file "+path+" of "+alloc, readFS, w.namespace, err)
 }

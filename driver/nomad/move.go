@@ -221,7 +221,7 @@ func (m *mover) open(ctx context.Context) {
 // Ask implements move.Job. A crash between the signal and its record would send it again,
 // were it not for the events that show it.
 func (m *mover) Ask(ctx context.Context) error {
-	err := m.d.c.signal(ctx, m.f.at, m.r.From.Alloc, m.f.task, m.r.Moving.Intent.Checkpoint.SignalName())
+	err := m.d.c.task(ctx, m.f.at, m.r.From.Alloc, "signal", map[string]string{"Signal": m.r.Moving.Intent.Checkpoint.SignalName(), "Task": m.f.task})
 	if err != nil && (errors.Is(err, driver.ErrNotFound) || strings.Contains(err.Error(), "not running")) {
 		return nil // it has just ended: the next look shows how
 	}

@@ -2,6 +2,7 @@ package nomad
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -193,8 +194,8 @@ func (f *follower) open(ctx context.Context, follow bool) (err error) {
 		f.in, err = f.d.c.output(ctx, f.at, f.alloc, f.task, f.from, follow)
 		return err
 	}
-	info, err := f.d.c.stat(ctx, f.at, f.alloc, f.file)
-	if err != nil {
+	var info api.AllocFileInfo
+	if err := f.d.c.show(ctx, f.at, "stat", f.alloc, f.file, &info); err != nil {
 		return err
 	}
 	if info.Size < f.from {
@@ -277,31 +278,19 @@ func (j *joined) Close() (err error) {
 	return err
 }
 
-// output reads the standard output of a task from an offset on. It is driver.ErrNotFound
-// where there is none yet or no more.
+// output reads the standard output of a task from an offset on.
 func (c cluster) output(ctx context.Context, w where, alloc, task string, offset int64, follow bool) (io.ReadCloser, error) {
-	v := url.Values{
-		"origin": {"start"}, "offset": {strconv.FormatInt(offset, 10)}, "plain": {"true"}, "follow": {strconv.FormatBool(follow)},
-		"task": {task}, "type": {"stdout"},
-	}
-	in, err := c.api.Raw().Response("/v1/client/fs/logs/"+url.PathEscape(alloc)+"?"+v.Encode(), query(ctx, w.namespace))
-	if err = asked("output of "+alloc, readFS, w.namespace, err); err != nil && absent(err) {
-		err = fmt.Errorf("%w: %w", driver.ErrNotFound, err)
-	}
-	return in, err
+	return c.open(ctx, w, "logs", alloc, map[string]string{
+		"origin": "start", "offset": strconv.FormatInt(offset, 10), "plain": "true", "follow": strconv.FormatBool(follow), "task": task, "type": "stdout",
+	})
 }
 
 // outputSize is how long the standard output of a task is.
-func (d *Driver) outputSize(ctx context.Context, at where, alloc, task string) (int64, error) {
+func (d *Driver) outputSize(ctx context.Context, at where, alloc, task string) (size int64, err error) {
 	var files []*api.AllocFileInfo
-	path := "/v1/client/fs/ls/" + url.PathEscape(alloc) + "?" + url.Values{"path": {"alloc/logs"}}.Encode()
-	if _, err := d.c.api.Raw().Query(path, &files, query(ctx, at.namespace)); err != nil {
-		if err = asked("output of "+alloc, readFS, at.namespace, err); absent(err) {
-			return 0, nil
-		}
+	if err := d.c.show(ctx, at, "ls", alloc, "alloc/logs", &files); err != nil && !errors.Is(err, driver.ErrNotFound) {
 		return 0, err
 	}
-	size := int64(0)
 	for _, f := range files {
 		rest, ok := strings.CutPrefix(f.Name, task+".stdout.")
 		if _, err := strconv.Atoi(rest); ok && err == nil {
@@ -311,8 +300,31 @@ func (d *Driver) outputSize(ctx context.Context, at where, alloc, task string) (
 	return size, nil
 }
 
-// absent reports whether there is no output, rather than that it could not be read.
-func absent(err error) bool {
-	texts := []string{"not started yet", "no such file", "log entry for task", "state for allocation", "Unknown allocation"}
-	return errors.Is(err, driver.ErrNotFound) || slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(err.Error(), text) })
+// open reads what an allocation wrote, and show what is known of it. They are
+// driver.ErrNotFound where there is none yet or no more; but of a file that is not there open
+// reads the error as if it were its text.
+func (c cluster) open(ctx context.Context, w where, kind, alloc string, params map[string]string) (io.ReadCloser, error) {
+	q := query(ctx, w.namespace)
+	q.Params = params
+	in, err := c.api.Raw().Response("/v1/client/fs/"+kind+"/"+url.PathEscape(alloc), q)
+	err = asked(kind+" of "+alloc, readFS, w.namespace, err)
+	for _, text := range []string{"not started yet", "no such file", "log entry for task", "state for allocation", "Unknown allocation"} {
+		if err != nil && strings.Contains(err.Error(), text) {
+			return nil, fmt.Errorf("%w: %w", driver.ErrNotFound, err)
+		}
+	}
+	return in, err
+}
+
+func (c cluster) show(ctx context.Context, w where, kind, alloc, path string, out any) error {
+	in, err := c.open(ctx, w, kind, alloc, map[string]string{"path": path})
+	if err != nil {
+		return err
+	}
+	return asked(kind+" of "+alloc, readFS, w.namespace, errors.Join(json.NewDecoder(in).Decode(out), in.Close()))
+}
+
+// part reads a part of a file.
+func (c cluster) part(ctx context.Context, w where, alloc, path string, offset, size int64) (io.ReadCloser, error) {
+	return c.open(ctx, w, "readat", alloc, map[string]string{"path": path, "offset": strconv.FormatInt(offset, 10), "limit": strconv.FormatInt(size, 10)})
 }

@@ -52,12 +52,12 @@ func read(ctx context.Context, client *api.Client, namespace string, s driver.Sp
 		return nil, nil, fmt.Errorf("%s: no text: %w", s.Filename, driver.ErrInvalid)
 	}
 	if text := bytes.TrimSpace(s.Source); bytes.HasPrefix(text, []byte("{")) {
-		job, err := known(s.Filename, text)
+		job, err := known(text)
 		if err == nil { // one that was read from Nomad has what Nomad and changes left in it, a stop included
 			job, err = spec.Owner(job)
 		}
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, fmt.Errorf("%s: %w", s.Filename, err)
 		}
 		if spec.Deref(job.ID) == "" {
 			return nil, nil, fmt.Errorf("%s: a job without an ID: %w", s.Filename, driver.ErrInvalid)
@@ -78,28 +78,23 @@ func read(ctx context.Context, client *api.Client, namespace string, s driver.Sp
 		}
 		return nil, nil, err
 	}
-	job, err := known(s.Filename, data)
-	if err != nil {
-		return nil, nil, err
+	job, err := known(data)
+	if err == nil && !bytes.Equal(source, s.Source) {
+		err = spec.Carry(job, group, file.Stanza)
 	}
-	if !bytes.Equal(source, s.Source) {
-		if err := spec.Carry(job, group, file.Stanza); err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", s.Filename, err)
-		}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", s.Filename, err)
 	}
 	return job, &api.JobSubmission{Source: string(s.Source), Format: "hcl2", VariableFlags: maps.Clone(s.Variables)}, nil
 }
 
 // known reads the JSON of a job, and refuses one with settings that are not known here.
-func known(filename string, data []byte) (*api.Job, error) {
+func known(data []byte) (*api.Job, error) {
 	job, unknown, err := spec.Read(data)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", filename, err)
-	case unknown != "":
-		return nil, fmt.Errorf("%s: this version of Pitchpipe does not know %s, which Nomad does, and would lose it: %w", filename, unknown, driver.ErrInvalid)
+	if err == nil && unknown != "" {
+		err = fmt.Errorf("this version of Pitchpipe does not know %s, which Nomad does, and would lose it: %w", unknown, driver.ErrInvalid)
 	}
-	return job, nil
+	return job, err
 }
 
 // once gives the job its completion marker, and Nomad's defaults.

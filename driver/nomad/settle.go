@@ -136,7 +136,7 @@ func (m *mover) kill(ctx context.Context, a *api.AllocationListStub) {
 	if moving := m.f.rec.Moving; !moving.Intent.Discard || a.ID != m.r.From.Alloc || !view.Ending(a, m.f.task) {
 		return
 	}
-	if err := m.d.c.signal(ctx, m.f.at, a.ID, m.f.task, "SIGKILL"); err != nil {
+	if err := m.d.c.task(ctx, m.f.at, a.ID, "signal", map[string]string{"Signal": "SIGKILL", "Task": m.f.task}); err != nil {
 		m.d.cfg.Logger.Info("a discarded attempt is left to its kill_timeout", "job", string(m.f.id), "allocation", a.ID, "error", err)
 	}
 }
