@@ -115,15 +115,6 @@ func (d *Driver) keepAdvice(ctx context.Context, l advised) (err error) {
 	return nil
 }
 
-// forgetAdvice is for a job that has ended or is not there any more.
-func (d *Driver) forgetAdvice(ctx context.Context, l advised) error {
-	if d.c.mayAct(ctx) != nil {
-		return nil
-	}
-	l.Given, l.Class = l.Own, ""
-	return d.keepAdvice(ctx, l)
-}
-
 // Queue implements driver.Adviser by two lists for each namespace and one of nodes. The jobs have no time limits (Advise).
 // A namespace that the token may not list hides no other, nor does a job that cannot be read: it is as it was last read.
 func (d *Driver) Queue(ctx context.Context) (jobs []driver.Job, err error) {
@@ -136,7 +127,7 @@ func (d *Driver) Queue(ctx context.Context) (jobs []driver.Job, err error) {
 	if err != nil {
 		return nil, err
 	}
-	next := map[driver.JobID]*api.Job{}
+	next, over := map[driver.JobID]*api.Job{}, map[driver.JobID]bool{}
 	var denied []error
 	for _, ns := range d.ns {
 		stubs, _, err := d.c.api.Jobs().List(query(ctx, ns))
@@ -174,12 +165,8 @@ func (d *Driver) Queue(ctx context.Context) (jobs []driver.Job, err error) {
 			}
 			next[w.jobID()] = job
 			j := plain(w.jobID(), job, s, by[w.jobID()], classes)
-			switch l, ok := d.advice.given[j.ID]; {
-			case ok && j.State.Ended():
-				if err := d.forgetAdvice(ctx, l); err != nil {
-					return nil, err
-				}
-			case ok && l.of(job):
+			over[j.ID] = j.State.Ended()
+			if l, ok := d.advice.given[j.ID]; ok && !over[j.ID] && l.of(job) {
 				j.Nice = l.Own - l.Given
 			}
 			jobs = append(jobs, j)
@@ -187,14 +174,14 @@ func (d *Driver) Queue(ctx context.Context) (jobs []driver.Job, err error) {
 	}
 	d.advice.read = next
 	for id, l := range d.advice.given {
-		if next[id] != nil {
-			continue
+		if next[id] == nil {
+			_, err := d.c.job(ctx, place(id))
+			over[id] = errors.Is(err, driver.ErrNotFound) // else it could only not be listed or read
 		}
-		if _, err := d.c.job(ctx, place(id)); !errors.Is(err, driver.ErrNotFound) {
-			continue // it is on no list that the token may see, or cannot be read
-		}
-		if err := d.forgetAdvice(ctx, l); err != nil {
-			return nil, err
+		if l.Given, l.Class = l.Own, ""; over[id] && d.c.mayAct(ctx) == nil {
+			if err := d.keepAdvice(ctx, l); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if len(denied) == len(d.ns) {

@@ -248,13 +248,12 @@ func (d *Driver) Logs(ctx context.Context, id driver.JobID, offset int64) (io.Re
 		}
 		out, err := d.c.output(ctx, f.at, a.ID, f.task, offset, false)
 		offset = 0
-		if err != nil && gone(a, err) {
-			continue
-		}
-		if err != nil {
+		switch {
+		case err == nil:
+			all.parts, readers = append(all.parts, out), append(readers, out)
+		case !gone(a, err):
 			return nil, errors.Join(fmt.Errorf("logs of %s: %w", id, err), all.Close())
 		}
-		all.parts, readers = append(all.parts, out), append(readers, out)
 	}
 	all.Reader = io.MultiReader(readers...)
 	return all, nil
