@@ -143,8 +143,7 @@ func (d *Driver) knowsLimits(ctx context.Context, namespace string) error {
 		if err = asked("whether Nomad knows time limits", parseJob, namespace, err); err != nil && !errors.Is(err, driver.ErrInvalid) {
 			return err
 		}
-		yes := err == nil && len(job.TaskGroups) == 1 && job.TaskGroups[0].MaxRunDuration != nil
-		known = &yes
+		known = new(err == nil && len(job.TaskGroups) == 1 && job.TaskGroups[0].MaxRunDuration != nil)
 		d.mu.Lock()
 		d.limits = known
 		d.mu.Unlock()

@@ -148,16 +148,14 @@ func (f *follower) Read(p []byte) (int, error) {
 		if n > 0 {
 			return n, nil
 		}
-		ended := errors.Is(err, io.EOF) || errors.Is(err, driver.ErrNotFound)
-		again := errors.Is(err, driver.ErrTransient) || errors.Is(err, driver.ErrUnknown)
-		if last && !ended {
-			f.failed++
-		}
-		switch {
+		switch ended := errors.Is(err, io.EOF) || errors.Is(err, driver.ErrNotFound); {
 		case last && ended:
 			return 0, io.EOF
-		case err != nil && !ended && (!again || f.failed > attempts) && f.life.Err() == nil:
+		case err == nil, ended, f.life.Err() != nil:
+		case !errors.Is(err, driver.ErrTransient) && !errors.Is(err, driver.ErrUnknown), f.failed == attempts:
 			return 0, err
+		case last:
+			f.failed++
 		}
 		wait, until := polling, f.runs
 		if last || f.follow { // not long where the allocation is over

@@ -114,8 +114,7 @@ func block(g *api.TaskGroup, name string, body map[string]any) {
 		if g.Count != nil {
 			count = int64(*g.Count)
 		}
-		disabled := false
-		g.Scaling = &api.ScalingPolicy{Min: &count, Max: &count, Enabled: &disabled, Type: "horizontal"}
+		g.Scaling = &api.ScalingPolicy{Min: &count, Max: &count, Enabled: new(false), Type: "horizontal"}
 	}
 	if g.Scaling.Policy == nil {
 		g.Scaling.Policy = map[string]any{}

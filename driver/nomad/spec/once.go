@@ -33,8 +33,7 @@ func Once(job *api.Job, run string) (warnings []string, err error) {
 	command, args = once.Wrap(run, command, nomadjson.Words(t.Config["args"]))
 	t.Config["command"], t.Config["args"] = command, args
 	if g.EphemeralDisk == nil {
-		yes := true
-		g.EphemeralDisk = &api.EphemeralDisk{Sticky: &yes, Migrate: &yes}
+		g.EphemeralDisk = &api.EphemeralDisk{Sticky: new(true), Migrate: new(true)}
 	}
 	if t.Env[once.Variable] == "" && t.Driver == "exec" {
 		warnings = append(warnings, "a task of the driver exec sees no other allocation: set "+once.Variable+
