@@ -86,12 +86,10 @@ func answered(status int, body string) error {
 		return driver.ErrConflict
 	case status == http.StatusForbidden || has("Permission denied"):
 		return driver.ErrDenied
-	case has(noPath):
+	case has(noPath), status == http.StatusTooManyRequests:
 		return driver.ErrTransient
 	case status == http.StatusNotFound || has("job not found", "alloc not found", "unknown allocation", "Unknown allocation"):
 		return driver.ErrNotFound
-	case status == http.StatusTooManyRequests:
-		return driver.ErrTransient
 	case status >= 400 && status < 500:
 		return driver.ErrInvalid
 	case has("rpc error", "i/o timeout", "connection lost", "EOF", "leadership lost", "raft"):

@@ -36,11 +36,10 @@ func parse(ctx context.Context, client *api.Client, namespace string, s driver.S
 		}
 		maps.Copy(t.Env, s.Env)
 	}
-	if c.Empty() {
-		return job, sub, nil
-	}
-	if err := spec.Set(job, c); err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", s.Filename, err)
+	if !c.Empty() {
+		if err := spec.Set(job, c); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", s.Filename, err)
+		}
 	}
 	return job, sub, nil
 }

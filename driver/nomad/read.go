@@ -301,9 +301,8 @@ func (d *Driver) look(f *facts) driver.Job {
 		in.Marks, in.Known, in.Restarts, in.Ignored, in.Finished, in.Goes = r.Ours, r.Attempts, r.Restarts, r.Ignored, r.Finished, d.goes(f) != stays
 	}
 	j, known := view.Job(in)
-	j.Filename, j.Fingerprint = place(f.id).id+".nomad.json", d.fingerprint(f.own)
+	j.Filename, j.Fingerprint, j.Source = place(f.id).id+".nomad.json", d.fingerprint(f.own), source(f.own)
 	if r == nil {
-		j.Source = source(f.own)
 		return j
 	}
 	r.Attempts = known
@@ -311,10 +310,8 @@ func (d *Driver) look(f *facts) driver.Job {
 	if !r.Submitted.IsZero() {
 		j.Submitted = r.Submitted
 	}
-	if j.Source = r.Source; j.Source != nil {
-		j.Filename = r.Filename
-	} else {
-		j.Source = source(f.own)
+	if r.Source != nil {
+		j.Filename, j.Source = r.Filename, r.Source
 	}
 	if f.mark != nil && (len(j.Attempts) == 0 || j.State == driver.Pending) {
 		j.Change, j.Intent = f.mark.Change.Clone(), f.mark.Intent
