@@ -111,7 +111,7 @@ func (s *Searcher) Handle(e Event) ([]Action, error) {
 	if e.Trial == 0 {
 		s.Log = append(s.Log, e)
 	}
-	if why := s.spent(e.Report.At); why != "" && s.Closing == "" {
+	if why := s.Bound(e.Report.At); why != "" && s.Closing == "" {
 		out = append(out, s.close(why)...)
 	}
 	more, err := s.fill()
@@ -178,7 +178,7 @@ func (s *Searcher) end(t *Trial, e Event) []Action {
 	}
 	again := e.End == Lost || e.End == NoTime && s.Resumes
 	switch {
-	case again && t.Retries < retries && s.Closing == "" && s.spent(e.Report.At) == "":
+	case again && t.Retries < retries && s.Closing == "" && s.Bound(e.Report.At) == "":
 		t.Retries++
 		return s.resume(t)
 	case e.End == Succeeded && len(t.Reports) > 0:
@@ -226,19 +226,28 @@ func (s *Searcher) close(why string) []Action {
 	return out
 }
 
-// ErrOpen means that a search that is to go on was not over.
-var ErrOpen = errors.New("the search is not over")
+// Errors of Reopen.
+var (
+	ErrOpen  = errors.New("the search is not over")
+	ErrSpent = errors.New("budgets and failures count from the beginning of the search; begin a new one")
+)
 
-// Reopen goes on with a search that is over, with more trials or larger budgets perhaps.
-func (s *Searcher) Reopen(search tuning.Search) ([]Action, error) {
+// Reopen goes on after so many seconds with a search that is over, with more trials or larger budgets perhaps.
+// Where a bound would end it at once nothing changes, and the error is ErrSpent.
+func (s *Searcher) Reopen(search tuning.Search, at float64) ([]Action, error) {
 	if !s.Over {
 		return nil, ErrOpen
+	}
+	next := *s
+	next.Search = search
+	if why := next.Bound(at); why != "" {
+		return nil, fmt.Errorf("%s: %w", why, ErrSpent)
 	}
 	return s.Handle(Event{Kind: Opened, Cost: s.Restart, Search: &search})
 }
 
-// spent says which budget is used up, or that too many trials failed; empty: neither.
-func (s *Searcher) spent(at float64) string {
+// Bound says which budget is used up after so many seconds, or that too many trials failed; empty: neither.
+func (s *Searcher) Bound(at float64) string {
 	_, hours, failed := s.Spent()
 	switch {
 	case s.Energy > 0 && s.Charged() >= float64(s.Energy):

@@ -1,7 +1,9 @@
 package trials_test
 
 import (
+	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,7 +52,7 @@ func TestASearchThatIsStoppedBeforeSomeFirstJobsGoesOn(t *testing.T) {
 func TestAResumeThatFindsNothingToDoLeavesASearchThatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := trials.New(trials.Config{Jobs: newCluster(9), Store: newMemory(), Log: slog.New(slog.DiscardHandler)})
-		begin(t, s, policy(func(p *tuning.Policy) { p.Search.Energy = 200 }))
+		begin(t, s, policy())
 		run(t, s)
 		if err := s.Resume(t.Context(), "s1", 0); err != nil {
 			t.Fatal(err)
@@ -62,4 +64,32 @@ func TestAResumeThatFindsNothingToDoLeavesASearchThatIsOver(t *testing.T) {
 			t.Errorf("%+v (%v), want an end", x.Course, err)
 		}
 	})
+}
+
+func TestAResumePastABoundIsRefusedAndChangesNothing(t *testing.T) {
+	for _, tt := range []struct {
+		bound func(*tuning.Search)
+		end   searcher.End // of each job after its first epoch
+		why   string
+	}{
+		{func(s *tuning.Search) { s.Energy = 200 }, "", "the budget of 200J is used up"},
+		{func(s *tuning.Search) { s.Time = 7 * time.Second }, "", "the budget of 7s is used up"},
+		{func(s *tuning.Search) { s.Failures = 2 }, searcher.Broken, "3 trials failed"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(9)
+			c.end = func(int, int, int) searcher.End { return tt.end }
+			s := trials.New(trials.Config{Jobs: c, Store: newMemory(), Log: slog.New(slog.DiscardHandler)})
+			begin(t, s, policy(func(p *tuning.Policy) { tt.bound(p.Search) }))
+			was := run(t, s)
+			time.Sleep(time.Hour)
+			if err := s.Resume(t.Context(), "s1", 12); !errors.Is(err, trials.ErrConflict) || !strings.Contains(err.Error(), tt.why) {
+				t.Errorf("%v, want %q", err, tt.why)
+			}
+			x, err := s.Get("s1")
+			if err != nil || x.Seq != was.Seq || x.Plan.Trials != was.Plan.Trials || !x.Ended.Equal(was.Ended) {
+				t.Errorf("%v: %d trials, %+v; want %+v", err, x.Plan.Trials, x.Course, was.Course)
+			}
+		})
+	}
 }

@@ -145,8 +145,8 @@ func (s *Service) Stop(ctx context.Context, id, by string) error {
 	})
 }
 
-// Resume goes on with a search that was stopped, or whose budget was raised; trials above 0 is how many it
-// has in all from now on.
+// Resume goes on with a search that is over, unless a bound would end it at once; trials above 0 is how many it has
+// in all from now on.
 func (s *Service) Resume(ctx context.Context, id string, trials int) error {
 	return s.change(ctx, id, func(one *search) error {
 		search := one.Plan.Search
@@ -156,7 +156,7 @@ func (s *Service) Resume(ctx context.Context, id string, trials int) error {
 		if trials > 0 {
 			search.Trials = trials
 		}
-		actions, err := one.brain.Reopen(search)
+		actions, err := one.brain.Reopen(search, s.since(one))
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrConflict, err)
 		}

@@ -277,7 +277,7 @@ func (a *app) searchResume() *cobra.Command {
 	cmd := a.ofSearch(&cobra.Command{
 		Use: "resume [SEARCH]", Short: "Go on with a search that is over or was stopped",
 		Long: "Trials that the stop interrupted go on from their checkpoints. A search whose trials have all ended\n" +
-			"needs --trials to go on. Budgets count from the beginning of the search.",
+			"needs --trials to go on. Budgets and failures count from the beginning of the search.",
 	}, isOver, func(ctx context.Context, client *api.Client, x trials.State) error {
 		if most := max(more, x.Plan.Trials); isOver(x) && x.Closing == "" && len(x.Trials) >= most {
 			return fmt.Errorf("%w resume: all %s of %s ended; --trials N with a larger N adds some", errInvalid, report.Count(len(x.Trials), "trial"), x.ID)

@@ -128,6 +128,14 @@ func TestTheFirstLinesSayStateBestAndNextStep(t *testing.T) {
 	}
 }
 
+func TestASearchPastItsBudgetIsNotToBeResumed(t *testing.T) {
+	t.Parallel()
+	x := aSearch(over, func(x *trials.State) { x.Closing, x.Plan.Energy = "the budget of 1kJ is used up", 1000 })
+	if next := searchNext(x, x.Searcher(), began()); !strings.HasPrefix(next, "pitchpipe search best q7 ") {
+		t.Errorf("next %s", next)
+	}
+}
+
 func TestJoulesThatEpochsLackAreSaid(t *testing.T) {
 	t.Parallel()
 	x := aSearch(func(x *trials.State) { // its third epoch was not measured

@@ -72,7 +72,7 @@ func searchNext(x trials.State, s *searcher.Searcher, now time.Time) string {
 		return fmt.Sprintf("pitchpipe logs %s shows why trial %d failed", job, t.Number)
 	case x.Settled() && len(s.Ranking()) == 0:
 		return "pitchpipe search status " + x.ID + " shows how the trials ended"
-	case x.Settled() && x.Closing != "":
+	case x.Settled() && x.Closing != "" && s.Bound(now.Sub(x.Created).Seconds()) == "":
 		return fmt.Sprintf("pitchpipe search resume %s goes on; pitchpipe search best %s -o FILE writes a job file with the best values", x.ID, x.ID)
 	case x.Settled():
 		return "pitchpipe search best " + x.ID + " -o FILE writes a job file with the best values"
