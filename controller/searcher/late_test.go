@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"pitchpipe/controller/searcher"
+	"pitchpipe/controller/tuning"
 )
 
 // playAlone plays a search whose trials only depend on their hyperparameters. A job whose end was decided on does
@@ -68,4 +69,18 @@ func TestEpochsAfterTheDecisionChangeNothing(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestEpochsAfterAWholeTrialMakeItNoBetter(t *testing.T) {
+	t.Parallel()
+	p := searcher.Plan{Search: tuning.Search{Method: tuning.Random, Trials: 2, Parallel: 2, Epochs: 2, Eta: 3}, Total: 9, Target: new(0.9)}
+	p.Settings = []tuning.Settings{{"x": tuning.Number(1)}, {"x": tuning.Number(2)}}
+	s := searcher.New(p, searcher.Snapshot{})
+	story(t, s, "open", "1@1=0.5", "1@2=0.7", "2@1=0.5", "2@2=0.6", "2@3=0.95") // its job ends late
+	for i, want := range []struct{ trial, epoch int }{{1, 2}, {2, 2}} {
+		tr := s.Ranking()[i]
+		if best := s.Best(tr); tr.Number != want.trial || best.Epoch != want.epoch {
+			t.Errorf("rank %d is trial %d by its epoch %d, want %+v", i+1, tr.Number, best.Epoch, want)
+		}
+	}
 }

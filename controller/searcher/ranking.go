@@ -62,10 +62,14 @@ func (s *Snapshot) Counts(states ...State) string {
 	return strings.Join(out, ", ")
 }
 
+// Whole reports whether a report is of the epochs of a whole trial. How many follow them depends on how soon its job
+// ends.
+func (s *Searcher) Whole(r Report) bool { return s.Epochs == 0 || r.Epoch <= s.Epochs }
+
 // Best is the epoch of a trial at which it was best; the zero Report where it has none.
 func (s *Searcher) Best(t *Trial) (best Report) {
 	for i, r := range t.Reports {
-		if i == 0 || s.Loss(r.Value) < s.Loss(best.Value) {
+		if i == 0 || s.Whole(r) && s.Loss(r.Value) < s.Loss(best.Value) {
 			best = r
 		}
 	}

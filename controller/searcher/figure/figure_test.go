@@ -157,6 +157,10 @@ func TestPicturesSayWhatTheyShow(t *testing.T) {
 	}
 	far := search(t, 12, true, minimum)
 	far.Trials[2].Reports = []searcher.Report{{Seq: 3, Epoch: 1, Value: 1e9, At: 3, Seconds: 3}}
+	long := search(t, 12, true)
+	best := long.Ranking()[0]
+	title := fmt.Sprintf("%.4g, trial %d", long.Best(best).Value, best.Number)
+	long.Trials[0].Reports = append(long.Trials[0].Reports, searcher.Report{Seq: 1000, Epoch: 28, Value: 99})
 	failed := searcher.New(loss.Plan, searcher.Snapshot{Trials: []searcher.Trial{{
 		Number: 1, State: searcher.Failed, Began: 1, Log: []searcher.Event{{Kind: searcher.Ended, Seq: 2, Report: searcher.Report{At: 300}}},
 	}}})
@@ -172,6 +176,7 @@ func TestPicturesSayWhatTheyShow(t *testing.T) {
 		{"trials without joules are left out", figure.FrontEnergy, partly, []string{"1 of 12 trials lack joules"}},
 		{"cost is in core-hours", figure.FrontCost, loss, []string{"(core-hours)"}},
 		{"a value far from all others does not hide them", figure.BestTime, far, []string{"1 epoch with a far worse value drawn at the edge."}},
+		{"an epoch after a whole trial is not the best", figure.BestTime, long, []string{title}},
 		{"nor on an axis", figure.Parallel, far, []string{"1 trial with a far worse value drawn at the edge."}},
 		{"a knob that does not count is not set", figure.Parallel, loss, []string{"not set", "<&>", "batch_size", "value"}},
 		{"a trial that failed before its first epoch is where it failed", figure.Rungs, failed, []string{"(min)", "No trial has reported an epoch."}},

@@ -64,10 +64,10 @@ func progress(s *searcher.Searcher, by string) (picture.Sheet, error) {
 	best, bests := all[0], map[int]plotter.XY{}
 	for i, m := range all {
 		at := plotter.XY{X: m.used / u.factor, Y: seen.at(m.Value)}
-		if old, known := bests[m.trial]; !known || s.Loss(at.Y) < s.Loss(old.Y) {
+		if old, known := bests[m.trial]; !known || s.Whole(m.Report) && s.Loss(at.Y) < s.Loss(old.Y) {
 			bests[m.trial] = at
 		}
-		if i == 0 || s.Loss(m.Value) < s.Loss(best.Value) {
+		if i == 0 || s.Whole(m.Report) && s.Loss(m.Value) < s.Loss(best.Value) {
 			best = m
 			steps, gains = append(steps, at), append(gains, at)
 		}
