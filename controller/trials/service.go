@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"pitchpipe/controller/searcher"
+	"pitchpipe/driver"
 )
 
 // Service runs searches. Use New.
@@ -124,6 +125,9 @@ func (s *Service) Begin(ctx context.Context, x Search, restart time.Duration) (S
 	s.work.Lock()
 	defer s.work.Unlock()
 	if old, err := s.Get(x.ID); err == nil { // a repeated request
+		if file := old.Job; old.Owner == x.Owner && driver.Fingerprint(file.Source, file.Variables) != driver.Fingerprint(x.Job.Source, x.Job.Variables) {
+			return State{}, fmt.Errorf("%w: the request id %s was used for another job file, %s", ErrConflict, x.ID, old.Name)
+		}
 		return old, nil
 	}
 	one := &search{Search: x, brain: searcher.New(x.Plan, searcher.Snapshot{})}

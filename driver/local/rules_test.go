@@ -80,6 +80,16 @@ func TestManyStartsOfOneRequestMakeOneJob(t *testing.T) {
 	}
 }
 
+func TestARequestIsOfOneJobFile(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	job := b.start(t, "request", script("exit 0"))
+	_, err := b.d.Start(t.Context(), "request", script("exit 1"))
+	if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), string(job.ID)) {
+		t.Errorf("%v, want one that names %s", err, job.ID)
+	}
+}
+
 func TestOneDirectoryIsOpenedOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)

@@ -49,6 +49,9 @@ func (d *Driver) Start(ctx context.Context, id driver.RequestID, spec driver.Spe
 		return driver.Job{}, fmt.Errorf("start: %w: %w", driver.ErrTransient, err)
 	}
 	if r, ok := d.jobs[d.jobID(have.Number)]; have.Number > 0 && ok {
+		if r.Job.Fingerprint != driver.Fingerprint(spec.Source, spec.Variables) {
+			return driver.Job{}, fmt.Errorf("start: the request id was used for another job file, %s (%s): %w", r.Job.Name, r.Job.ID, driver.ErrInvalid)
+		}
 		return r.Job.Clone(), nil
 	}
 	// 2. Whether it can run at all, before anything is created.

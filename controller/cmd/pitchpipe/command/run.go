@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/daemon/verdict"
@@ -87,8 +88,18 @@ func (a *app) run() *cobra.Command {
 	f.IntVar(&probes, "probe", 0, "first do short runs of the job under its own and `N` other settings")
 	f.Var(shorter, "probe-env", "`K=V` that makes the work of these runs short, such as EPOCHS=3")
 	f.StringVar(&dir, "dir", "", "the job's directory (default: that of FILE)")
-	f.StringVar(&request, "request", "", "repeat a submission safely: the same id never creates a second job")
+	identified(f, &request, "repeat a submission safely: the same `id` never creates a second job")
 	return cmd
+}
+
+// identified adds the flag for a request id. An empty one, as of a variable that is not set, would protect from nothing.
+func identified(f *pflag.FlagSet, request *string, usage string) {
+	f.Func("request", usage, func(id string) error {
+		if *request = id; id == "" {
+			return errors.New("want an id")
+		}
+		return nil
+	})
 }
 
 // submission is a job file as it is sent. Its folder is that of the file where none is named.

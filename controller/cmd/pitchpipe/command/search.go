@@ -62,7 +62,7 @@ func (a *app) searchRun() *cobra.Command {
 	f.Var(environment, "env", "`K=V`, added to the environment of each trial (repeatable)")
 	f.BoolVar(&wait, "wait", false, "show progress on standard error, and the results; exit with 1 if no trial ended an epoch")
 	f.StringVar(&dir, "dir", "", "the directory of the jobs (default: that of FILE)")
-	f.StringVar(&request, "request", "", "repeat safely: the same id never starts a second search")
+	identified(f, &request, "repeat safely: the same `id` never starts a second search")
 	return cmd
 }
 

@@ -59,6 +59,8 @@ func TestWrongCommandLinesExitWithTwoAndOneLine(t *testing.T) {
 		{"memory without a unit", []string{"whatif", "--from-sacct", absent, "--memory-per-node", "128"}, `"128" is 128 bytes: want`},
 		{"nodes of unknown size", []string{"whatif", "--from-sacct", absent, "--nodes", "4"}, "want --cores-per-node too"},
 		{"fewer than no nodes", []string{"whatif", "--from-sacct", absent, "--nodes", "-4", "--cores-per-node", "8"}, "--nodes -4: want 1 or more"},
+		{"a request id that is empty", []string{"run", absent, "--request="}, "want an id"},
+		{"a request id of a search that is empty", []string{"search", "run", absent, "--request="}, "want an id"},
 		{"a pattern that is no regular expression", []string{"listen", "--pattern", "(", "--file", absent}, "pattern"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
