@@ -223,6 +223,11 @@ func CSV(t Table) string {
 			Field(l.Net), strconv.Itoa(l.NoNet), cost, unit, strconv.Itoa(l.NoCost), strconv.Itoa(l.FreeEnergy),
 		})
 	}
+	if t.By == ByUser {
+		for i := range rows {
+			rows[i] = slices.Delete(rows[i], 2, 3) // which has the name of the first column
+		}
+	}
 	_ = w.WriteAll(rows) // a Builder takes everything
 	return b.String()
 }

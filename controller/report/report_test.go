@@ -107,6 +107,10 @@ func TestTablesAsPeopleAndProgramsReadThem(t *testing.T) {
 		table.Notes = []string{"A note."}
 		fixtures.Golden(t, *update, filepath.Join("testdata", "by-"+string(by)+".txt"), report.Text(table))
 		fixtures.Golden(t, *update, filepath.Join("testdata", "by-"+string(by)+".csv"), report.CSV(table))
+		head, _, _ := strings.Cut(report.CSV(table), "\n")
+		if columns := strings.Split(head, ","); len(slices.Compact(slices.Sorted(slices.Values(columns)))) < len(columns) {
+			t.Errorf("two columns of one name: %s", head)
+		}
 	}
 	empty := query(report.ByUser)
 	fixtures.Golden(t, *update, filepath.Join("testdata", "empty.txt"), report.Text(report.Build(nil, empty)))
