@@ -154,6 +154,20 @@ func TestWhatASearchDoesAboutItsEvents(t *testing.T) {
 	}
 }
 
+func TestATrialSaysWhyItWentNoFurther(t *testing.T) {
+	t.Parallel()
+	s := searcher.New(searcher.Plan{
+		Search:  tuning.Search{Method: tuning.ASHA, Trials: 3, Parallel: 1, Epochs: 18, Eta: 3, Seed: 1},
+		Resumes: true, Settings: []tuning.Settings{{"x": tuning.Number(1)}, {"x": tuning.Number(2)}, {"x": tuning.Number(3)}},
+	}, searcher.Snapshot{})
+	story(t, s, "open", "1@2=0.5", "1 cancelled", "2@2=0.6", "2 cancelled", "3@2=0.4", "3 cancelled", "2@6=0.7", "2 cancelled", "2@12=0.8", "2 succeeded")
+	for i, want := range []string{"rank 2 of 2 after 2 epochs", "its job ended after 12 of 18 epochs", "rank 3 of 3 after 2 epochs"} {
+		if got := s.Trials[i]; got.Reason != want {
+			t.Errorf("trial %d is %s: %s, want %s", i+1, got.State, got.Reason, want)
+		}
+	}
+}
+
 // TestNoSearchDoesMoreThanItMay plays any events.
 func TestNoSearchDoesMoreThanItMay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -2,6 +2,7 @@ package searcher
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -102,6 +103,10 @@ func (s *Searcher) rank(t *Trial, rung int) (rank, of int) {
 	return at + 1, len(list)
 }
 
+func (s *Searcher) place(rank, of, rung int) string {
+	return fmt.Sprintf("rank %d of %d after %d epochs", rank, of, s.rungs[rung])
+}
+
 // alive are the standings of the trials that did not fail, also later than at that rung.
 func (s *Searcher) alive(list []standing) []standing {
 	return slices.DeleteFunc(slices.Clone(list), func(one standing) bool {
@@ -117,9 +122,9 @@ func (s *Searcher) release() {
 		if t.State != Paused || t.Busy || t.Cut {
 			continue
 		}
-		rank, _ := s.rank(t, s.next(t))
+		rank, of := s.rank(t, s.next(t))
 		if ahead := s.there[t.Bracket][s.next(t)][:rank-1]; len(s.alive(ahead)) >= max(s.Search.Trials/s.Eta, 1) {
-			t.State = Stopped
+			t.State, t.Reason = Stopped, s.place(rank, of, s.next(t))
 		}
 	}
 }

@@ -157,7 +157,7 @@ func (s *Searcher) count(t *Trial, r Report) []Action {
 	for rung := s.next(t); rung < len(s.rungs)-1 && r.Epoch >= s.rungs[rung]; rung = s.next(t) {
 		rank, of := s.rank(t, rung)
 		if rank > s.places(t, of) {
-			t.Reason = fmt.Sprintf("rank %d of %d after %d epochs", rank, of, s.rungs[rung])
+			t.Reason = s.place(rank, of, rung)
 			if t.State = Stopped; s.Resumes {
 				t.State = Paused
 				return []Action{{Pause, t.Number}}
@@ -183,6 +183,9 @@ func (s *Searcher) end(t *Trial, e Event) []Action {
 		return s.resume(t)
 	case e.End == Succeeded && len(t.Reports) > 0:
 		t.State = Done
+		if last := t.Last().Epoch; last < s.Epochs {
+			t.Reason = fmt.Sprintf("its job ended after %d of %d epochs", last, s.Epochs)
+		}
 	case e.End == Cancelled:
 		t.State, t.Reason, t.Spared = Stopped, e.Reason, true
 	default:
