@@ -222,8 +222,9 @@ func (a *app) searchStatus() *cobra.Command {
 func (a *app) searchResults() *cobra.Command {
 	return a.ofSearch(&cobra.Command{
 		Use: "results [SEARCH]", Short: "Rank the trials, the best first",
-		Long: "Trials that reached the target are ranked by what they used, the others by their best value. Where the\n" +
-			"quality block names measures, the Pareto front follows: trials that no other beats in all of them.",
+		Long: "Trials that reached the target are ranked by what they used, the others by their best value; AT is the\n" +
+			"epoch that had it. Where the quality block names measures, the Pareto front follows: trials that no other\n" +
+			"beats in all of them.",
 	}, anySearch, func(_ context.Context, _ *api.Client, x trials.State) error {
 		return a.printResults(x, len(x.Trials), time.Now())
 	})
@@ -254,10 +255,17 @@ func (a *app) printResults(x trials.State, most int, now time.Time) error {
 	}
 	n, text := len(out.Trials), searchBrief(x, now)
 	if n > 0 {
-		text += "\n" + searchResults(out.Trials[:min(most, n)])
+		text += "\n" + searchResults(out.Trials[:min(most, n)], x.Plan.Epochs)
 	}
 	if n > most {
 		text += fmt.Sprintf("and %d more: pitchpipe search results %s\n", n-most, x.ID)
+	}
+	rest := searcher.Snapshot{Trials: slices.DeleteFunc(slices.Clone(s.Trials), func(t searcher.Trial) bool { return len(t.Reports) > 0 })}
+	if n > 0 && len(rest.Trials) > 0 {
+		text += fmt.Sprintf("%s without a value: %s\n", report.Count(len(rest.Trials), "trial"), rest.Counts(searcher.States()...))
+	}
+	if n > 0 && s.Target != nil {
+		text += fmt.Sprintf("Trials that reached the target of %g come first, by what they used up to it (objective=%s).\n", *s.Target, s.Objective)
 	}
 	if n > 0 && by != nil {
 		text += fmt.Sprintf("\nNo other trial is better in all of these (%s):\n%s", strings.Join(by, ", "), out.Front.Text())

@@ -79,6 +79,7 @@ func TestASearchAsAPersonReadsIt(t *testing.T) {
 		"over":    aSearch(all),
 		"front":   aSearch(all, measured),
 		"stopped": aSearch(stopped),
+		"target":  aSearch(all, func(x *trials.State) { x.Plan.Target, x.Plan.Objective = new(0.8), tuning.Time }),
 		"ends":    aSearch(func(x *trials.State) { x.Closing = "the budget of 5kJ is used up" }),
 		"begins": aSearch(func(x *trials.State) {
 			x.Trials = x.Trials[5:]

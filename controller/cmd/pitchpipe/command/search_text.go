@@ -168,11 +168,11 @@ func trialState(t trials.Trial) string {
 	return string(t.State)
 }
 
-func searchResults(all []ranked) string {
-	return report.List(strings.Fields("RANK TRIAL BEST EPOCH STATE TIME ENERGY CORE-HOURS HYPERPARAMETERS"), all, func(t ranked) []string {
+func searchResults(all []ranked, whole int) string {
+	return report.List(strings.Fields("RANK TRIAL BEST AT EPOCH STATE TIME ENERGY CORE-HOURS HYPERPARAMETERS"), all, func(t ranked) []string {
 		r := t.Used()
 		return []string{
-			fmt.Sprint(t.Rank), fmt.Sprint(t.Number), value(t.Best), fmt.Sprintf("%d of %d", t.Best.Epoch, r.Epoch), string(t.State), report.Duration(r.Seconds), joules(r.Joules, r.Source),
+			fmt.Sprint(t.Rank), fmt.Sprint(t.Number), value(t.Best), fmt.Sprint(t.Best.Epoch), epochs(r.Epoch, whole), string(t.State), report.Duration(r.Seconds), joules(r.Joules, r.Source),
 			fmt.Sprintf("%.3g", r.CoreHours), t.Settings.String(),
 		}
 	})
