@@ -161,6 +161,12 @@ func TestPicturesSayWhatTheyShow(t *testing.T) {
 	best := long.Ranking()[0]
 	title := fmt.Sprintf("%.4g, trial %d", long.Best(best).Value, best.Number)
 	long.Trials[0].Reports = append(long.Trials[0].Reports, searcher.Report{Seq: 1000, Epoch: 28, Value: 99})
+	modelled := search(t, 12, true)
+	for i := range modelled.Trials {
+		for k := range modelled.Trials[i].Reports {
+			modelled.Trials[i].Reports[k].Source = tuning.Modelled
+		}
+	}
 	failed := searcher.New(loss.Plan, searcher.Snapshot{Trials: []searcher.Trial{{
 		Number: 1, State: searcher.Failed, Began: 1, Log: []searcher.Event{{Kind: searcher.Ended, Seq: 2, Report: searcher.Report{At: 300}}},
 	}}})
@@ -174,6 +180,8 @@ func TestPicturesSayWhatTheyShow(t *testing.T) {
 		{"energy has a unit", figure.BestEnergy, loss, []string{"energy of the whole search (kJ)"}},
 		{"epochs without joules are counted", figure.BestEnergy, partly, []string{"Joules were not measured in "}},
 		{"trials without joules are left out", figure.FrontEnergy, partly, []string{"1 of 12 trials lack joules"}},
+		{"joules of a search carry their source", figure.BestEnergy, modelled, []string{"Source of the joules: modelled."}},
+		{"joules of trials carry their source", figure.FrontEnergy, modelled, []string{"Source of the joules: modelled."}},
 		{"cost is in core-hours", figure.FrontCost, loss, []string{"(core-hours)"}},
 		{"a value far from all others does not hide them", figure.BestTime, far, []string{"1 epoch with a far worse value drawn at the edge."}},
 		{"an epoch after a whole trial is not the best", figure.BestTime, long, []string{title}},

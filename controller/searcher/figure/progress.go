@@ -61,11 +61,15 @@ func progress(s *searcher.Searcher, by string) (picture.Sheet, error) {
 	of := map[string]string{tuning.ByTime: "since the search began", tuning.ByEnergy: "of the whole search"}[by]
 	label, u := fitting(by, of, all[len(all)-1].used)
 	var steps, gains, own plotter.XYs
+	var sources []string
 	best, bests := all[0], map[int]plotter.XY{}
 	for i, m := range all {
 		at := plotter.XY{X: m.used / u.factor, Y: seen.at(m.Value)}
 		if old, known := bests[m.trial]; !known || s.Whole(m.Report) && s.Loss(at.Y) < s.Loss(old.Y) {
 			bests[m.trial] = at
+		}
+		if by == tuning.ByEnergy && m.Source != "" && !slices.Contains(sources, m.Source) {
+			sources = append(sources, m.Source)
 		}
 		if i == 0 || s.Whole(m.Report) && s.Loss(m.Value) < s.Loss(best.Value) {
 			best = m
@@ -97,7 +101,7 @@ func progress(s *searcher.Searcher, by string) (picture.Sheet, error) {
 	}
 	picture.Pad(&p.Y)
 	p.X.Min, p.X.Max = 0, max(p.X.Max, 1e-3)
-	out.Notes = seen.note(out.Notes, "epoch")
+	out.Notes = seen.note(results.Origin(sources), "epoch")
 	if unmeasured > 0 {
 		out.Notes = append(out.Notes, fmt.Sprintf("Joules were not measured in %d of %s.", unmeasured, report.Count(len(all), "epoch")))
 	}

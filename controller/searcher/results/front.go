@@ -95,10 +95,15 @@ func (p Pareto) Notes() []string {
 	case p.Unmeasured > 0:
 		out = append(out, fmt.Sprintf("%d of %d trials lack joules and are left out.", p.Unmeasured, p.Unmeasured+len(p.Points)))
 	}
-	if len(p.Sources) > 1 {
-		out = append(out, fmt.Sprintf("The joules come from %s and cannot be compared.", strings.Join(p.Sources, " and ")))
+	return append(out, Origin(p.Sources)...)
+}
+
+// Origin says where joules come from.
+func Origin(sources []string) []string {
+	if len(sources) < 2 {
+		return tuning.Each(sources, func(s string) string { return "Source of the joules: " + s + "." })
 	}
-	return out
+	return []string{fmt.Sprintf("The joules come from %s and cannot be compared.", strings.Join(sources, " and "))}
 }
 
 // Text prints the trials of the front for people.
