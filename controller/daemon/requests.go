@@ -88,7 +88,7 @@ func (r request) jobs() (any, error) {
 			return nil, err
 		}
 		one := status(j, rec, time.Now())
-		one.Lineage = of[j.ID]
+		r.trialOf(&one, rec, of[j.ID])
 		out = append(out, one)
 	}
 	return out, err
@@ -100,17 +100,31 @@ func (r request) status() (any, error) {
 		r.d.queue.Add(r.job.ID)
 	}
 	out := status(r.job, rec, time.Now())
-	out.Lineage = r.d.searches.Lineages()[r.job.ID]
+	r.trialOf(&out, rec, r.d.searches.Lineages()[r.job.ID])
 	return out, err
 }
 
-// bySearch is the verdict of a trial's job; it says why its search ended the job.
-func bySearch(verdict string, rec *reconcile.Record, t *trials.Trial) string {
-	if rec.State != driver.Cancelled || tuning.Last(t.Jobs) != rec.Job || t.State == searcher.Running || t.Reason == rec.Detail {
-		return verdict // it went on, or somebody else cancelled its job
+// bySearch adds to what is said of a trial's job why its search ended it.
+func bySearch(said string, rec *reconcile.Record, t *trials.Trial) string {
+	why := fmt.Sprintf("%s, %s", t.State, t.Reason)
+	switch {
+	case endOf(rec.State, rec.Detail) != searcher.Cancelled:
+		return said
+	case tuning.Last(t.Jobs) != rec.Job:
+		why = "another job of the trial went on"
+	case t.State == searcher.Running || t.Reason == rec.Detail: // somebody else cancelled its job
+		return said
 	}
-	head, _, _ := strings.Cut(verdict, ": ")
-	return strings.TrimSuffix(fmt.Sprintf("%s by its search: %s, %s", head, t.State, t.Reason), ", ")
+	said, _, _ = strings.Cut(said, ": ")
+	return said + " by its search: " + strings.TrimSuffix(why, ", ")
+}
+
+// trialOf adds which trial a job is, and whether its search ended it.
+func (r request) trialOf(out *api.Job, rec *reconcile.Record, of trials.Lineage) {
+	out.Lineage = of
+	if x, err := r.d.searches.Get(of.Search); err == nil && rec != nil {
+		out.Sentence = bySearch(out.Sentence, rec, &x.Trials[of.Trial-1])
+	}
 }
 
 func (r request) explain() (any, error) {

@@ -117,7 +117,7 @@ func TestTheVerdictOfATrialsJobSaysWhyItsSearchEndedIt(t *testing.T) {
 	}{
 		{"at a rung", driver.Cancelled, "local-2", searcher.Paused, "rank 2 of 4 after 3 epochs", "cancelled (epoch 4 of 9) by its search: paused, rank 2 of 4 after 3 epochs"},
 		{"after all epochs of a trial", driver.Cancelled, "local-2", searcher.Done, "", "cancelled (epoch 4 of 9) by its search: done"},
-		{"a job that another went on from", driver.Cancelled, "local-1", searcher.Paused, "rank 2 of 4 after 3 epochs", verdict},
+		{"a job that another went on from", driver.Cancelled, "local-1", searcher.Paused, "rank 2 of 4 after 3 epochs", "cancelled (epoch 4 of 9) by its search: another job of the trial went on"},
 		{"its owner cancelled it", driver.Cancelled, "local-2", searcher.Stopped, detail, verdict},
 		{"it failed", driver.Failed, "local-2", searcher.Failed, "exit status 3", verdict},
 	} {

@@ -77,6 +77,15 @@ func TestASearchGoesOnInTheNextController(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	shown, err := c.Client.Jobs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range shown {
+		if j.State == "cancelled" && !strings.HasPrefix(j.Sentence, "it was cancelled by its search: ") {
+			t.Errorf("%s was cancelled, since %s", j.ID, j.Sentence)
+		}
+	}
 	had := tuning.Sum(x.Trials, func(t trials.Trial) int { return len(t.Jobs) })
 	if had != len(jobs) {
 		t.Errorf("the cluster had %d jobs, and the trials have %d", len(jobs), had)
