@@ -136,7 +136,7 @@ func flock(dir string, how int) (*os.File, error) {
 		err = unix.Flock(int(f.Fd()), how)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("another process has %s open: %w", dir, err), f.Close())
+		return nil, errors.Join(fmt.Errorf("another process, such as a second controller, has %s open: %w", dir, err), f.Close())
 	}
 	return f, nil
 }

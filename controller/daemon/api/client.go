@@ -231,7 +231,9 @@ func (c *Client) send(ctx context.Context, method, target string, in any) (*http
 	defer resp.Body.Close()
 	var p Problem
 	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&p); err != nil || p.Error == "" {
-		p.Error = resp.Status
+		if p.Error = resp.Status; resp.StatusCode < http.StatusBadRequest { // an id such as ../x leads elsewhere
+			p.Error = "there is no such job or search: " + resp.Status
+		}
 	}
 	return nil, problem{errorOf(p.Kind, resp.StatusCode), p.Error}
 }

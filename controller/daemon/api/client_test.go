@@ -66,6 +66,7 @@ func TestAnswersThatAreErrorsHaveTheirKind(t *testing.T) {
 		{"a bad request without a kind", 400, "", api.ErrInvalid, "400 Bad Request"},
 		{"an error without a body", 500, "", api.ErrUnavailable, "500"},
 		{"a redirect is not followed", 301, "", api.ErrNotFound, "301"},
+		{"an id such as ../jobs", 307, "", api.ErrNotFound, "there is no such job or search"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

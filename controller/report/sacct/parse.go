@@ -140,17 +140,19 @@ func header(line string) ([]string, error) {
 	if len(columns) > 1 && columns[len(columns)-1] == "" {
 		columns = columns[:len(columns)-1] // --parsable ends each line with a bar, --parsable2 does not
 	}
-	seen := map[string]int{}
+	seen, twice := map[string]int{}, ""
 	for i, c := range columns {
 		name := strings.ToLower(strings.TrimSpace(c))
 		columns[i] = name
-		seen[name]++
-		if seen[name] > 1 && name != "" {
-			return nil, fault(1, c, "it twice", "each field once")
+		if seen[name]++; seen[name] > 1 && name != "" {
+			twice = c
 		}
 	}
 	if seen["jobid"] == 0 {
-		return nil, fault(1, "", quote(line), "the names of the fields between bars, JobID among them, as `sacct -P -o JobID,User,…` prints")
+		return nil, fault(1, "", quote(line), "the names of the fields between bars, JobID among them, as `sacct -P -o JobID,User,…` prints without -n")
+	}
+	if twice != "" {
+		return nil, fault(1, twice, "it twice", "each field once")
 	}
 	return columns, nil
 }

@@ -171,6 +171,7 @@ func TestWhatIsNotSacctsIsRefusedWithItsPlace(t *testing.T) {
 	for _, c := range []struct{ name, text, says string }{
 		{"nothing", "", "line 1: found \"\"; want the names of the fields"},
 		{"the columns of sacct without -P", "JobID    JobName\n7   n\n", "line 1"},
+		{"no header", "1|a|1|b\n", "names of the fields"},
 		{"a field twice", "JobID|User|user\n", "line 1: user: found it twice"},
 		{"a name with a bar before other fields", "JobID|JobName|State\n7|a|b|COMPLETED\n", "line 2: found 4 fields; want 3 as in the header; where the name of a job has a bar in it, ask for JobName as the last field"},
 		{"a step without its job", "JobID\n7.batch\n", "line 2: JobID: found \"7.batch\""},

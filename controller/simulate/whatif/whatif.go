@@ -128,7 +128,7 @@ func prepare(l joblog.Log, o Options) (study, []evaluate.Line, error) {
 	memory := "its amount is unknown: no job waits for it"
 	if o.Memory > 0 {
 		s.perUnit = float64(o.Memory) / float64(p.PerNode)
-		memory = fmt.Sprintf("%.1f GiB a node: a job that asks for more than its cores' share blocks further cores", float64(o.Memory)/gib)
+		memory = fmt.Sprintf("%.1f GiB a node: a job that asks for more than its cores' share blocks further cores, which count as its core-hours in all rows but the first", float64(o.Memory)/gib)
 	}
 	s.changes = plan(s.in.Log.Jobs)
 	say := func(about, text string, values ...any) evaluate.Line {

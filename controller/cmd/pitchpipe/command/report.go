@@ -37,7 +37,7 @@ func (a *app) report() *cobra.Command {
 			case !slices.Contains(bys, by):
 				return fmt.Errorf("%w --by %q: want one of %s", errInvalid, by, strings.Join(bys, ", "))
 			case err != nil || ago == 0 || tuning.ParseValue(since).IsNumber():
-				return fmt.Errorf("%w --since %q: want a time with its unit, such as 12h or 30d", errInvalid, since)
+				return fmt.Errorf("%w --since %q: want a time above 0 and of at most 146 years with its unit, such as 12h or 30d", errInvalid, since)
 			case asCSV && a.json:
 				return fmt.Errorf("%w flags: --csv and --json exclude each other", errInvalid)
 			}

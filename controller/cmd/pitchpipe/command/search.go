@@ -146,7 +146,7 @@ func (a *app) theSearch(ctx context.Context, client *api.Client, args []string, 
 		}
 	}
 	if len(all) > 0 {
-		return trials.State{}, fmt.Errorf("%w: none of your searches is in that state now; pitchpipe search status lists them", api.ErrNotFound)
+		return trials.State{}, fmt.Errorf("%w: stop takes one that runs, and resume one that is over; pitchpipe search status lists yours", api.ErrNotFound)
 	}
 	return trials.State{}, fmt.Errorf("%w: there is no search yet; pitchpipe search run FILE starts one", api.ErrNotFound)
 }

@@ -137,6 +137,14 @@ func TestASearchPastItsBudgetIsNotToBeResumed(t *testing.T) {
 	}
 }
 
+func TestASearchThatIsLateEndsNotBeforeASecondHasPassed(t *testing.T) {
+	t.Parallel()
+	x := aSearch(func(x *trials.State) { x.Plan.Time = time.Minute })
+	if next := searchNext(x, x.Searcher(), began().Add(time.Hour)); !strings.HasSuffix(next, "in 1.0 s") {
+		t.Errorf("next %s", next)
+	}
+}
+
 func TestJoulesThatEpochsLackAreSaid(t *testing.T) {
 	t.Parallel()
 	x := aSearch(func(x *trials.State) { // its third epoch was not measured

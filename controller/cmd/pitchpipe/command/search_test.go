@@ -161,7 +161,7 @@ func TestTheWayOfASearchThroughTheCommands(t *testing.T) {
 			says string
 		}{
 			"resume":               {command.ExitInvalid, "all 4 trials of s1 ended; --trials N with a larger N adds some"},
-			"stop":                 {command.ExitNotFound, "none of your searches is in that state now"},
+			"stop":                 {command.ExitNotFound, "takes one that runs"},
 			"status s2":            {command.ExitNotFound, "search not found: s2; pitchpipe search status lists yours"},
 			"resume s1 --trials 3": {command.ExitInvalid, "all 4 trials"},
 		} {

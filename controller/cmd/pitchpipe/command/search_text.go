@@ -81,7 +81,7 @@ func searchNext(x trials.State, s *searcher.Searcher, now time.Time) string {
 	case !known:
 		return "wait: the end is unknown before some epochs have ended"
 	default:
-		return fmt.Sprintf("wait: it ends about %s, in %s", clock(now.Add(left), now), report.Duration(left.Round(time.Second).Seconds()))
+		return fmt.Sprintf("wait: it ends about %s, in %s", clock(now.Add(left), now), report.Duration(max(left.Round(time.Second), time.Second).Seconds()))
 	}
 }
 

@@ -41,6 +41,7 @@ func TestWrongCommandLinesExitWithTwoAndOneLine(t *testing.T) {
 		{"a cluster with a name", []string{"resume", "cluster", "x"}, "cluster"},
 		{"a sum over what nothing is summed over", []string{"report", "--by", "planet"}, "want one of job, user"},
 		{"a period that is none", []string{"report", "--since", "soon"}, "want a time"},
+		{"a period that is too long", []string{"report", "--since", "99999d"}, "at most 146 years"},
 		{"a period without its unit", []string{"report", "--since", "30"}, "such as 12h or 30d"},
 		{"a state that no job has", []string{"status", "--state", "running,idle"}, `"idle": want some of pending, running`},
 		{"a search command that does not exist", []string{"search", "statsu"}, `"statsu"`},
