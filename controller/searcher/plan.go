@@ -61,11 +61,7 @@ func (p *Plan) Warm(past []*Searcher) error {
 		if len(at) == 0 || s.Minimize != p.Minimize || !slices.Equal(tuning.Knobs(p.Settings), tuning.Knobs(s.Settings)) {
 			continue
 		}
-		one := propose.Past{Losses: scores}
-		for _, i := range at {
-			one.Settings = append(one.Settings, s.Settings[i])
-		}
-		known = append(known, one)
+		known = append(known, propose.Past{Losses: scores, Settings: tuning.Each(at, func(i int) tuning.Settings { return s.Settings[i] })})
 	}
 	var err error
 	p.History, err = propose.Of(p.Settings).Recall(known)

@@ -86,14 +86,11 @@ func (s *Searcher) reached(t *Trial) Report {
 // used up to it, where that is unknown last, and the others by their best value.
 func (s *Searcher) Ranking() []*Trial {
 	var out []*Trial
-	for i := range s.Trials {
-		if len(s.Trials[i].Reports) > 0 {
-			out = append(out, &s.Trials[i])
-		}
-	}
 	best := make([]Report, len(s.Trials)) // by number
-	for _, t := range out {
-		best[t.Number-1] = s.Best(t)
+	for i := range s.Trials {
+		if t := &s.Trials[i]; len(t.Reports) > 0 {
+			out, best[i] = append(out, t), s.Best(t)
+		}
 	}
 	slices.SortStableFunc(out, func(a, b *Trial) int {
 		x, y := best[a.Number-1].Value, best[b.Number-1].Value

@@ -132,12 +132,9 @@ func Weigh(s *searcher.Searcher) Importance {
 }
 
 func compare(s *searcher.Searcher, rung int) compared {
-	out := compared{epoch: rung}
-	before := 0 // the rung below
-	for _, r := range s.Rungs() {
-		if r < rung {
-			before = r
-		}
+	out, before := compared{epoch: rung}, 0 // the rung below
+	if rungs := s.Rungs(); rung > rungs[0] {
+		before = rungs[slices.Index(rungs, rung)-1]
 	}
 	for _, t := range s.Trials {
 		loss, there := math.Inf(1), t.State == searcher.Diverged && t.Last().Epoch >= before
