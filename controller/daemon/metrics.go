@@ -10,6 +10,7 @@ import (
 
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/searcher"
+	"pitchpipe/controller/trials"
 	"pitchpipe/controller/tuning"
 )
 
@@ -83,12 +84,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 func (c collector) searches(family func(kind prometheus.ValueType, name, help string, labels ...string) func(v float64, values ...string)) {
 	best := family(prometheus.GaugeValue, "search_best", "Best value that a search has found so far.", "search", "name", "user")
 	count, joules, all := map[searcher.State]int{}, map[string]float64{}, c.d.searches.List(func(string) bool { return true })
-	open := 0
+	open := tuning.Count(all, func(x trials.State) bool { return !x.Over })
 	for _, x := range all {
 		s := shown(x).Searcher()
-		if !x.Over {
-			open++
-		}
 		for _, t := range s.Trials {
 			count[t.State]++
 			if used := t.Used(); used.Source != "" {

@@ -76,8 +76,7 @@ func (l Line) cells(by By, priced bool) []string {
 	if priced {
 		cells = append(cells, l.costs())
 	}
-	return append(cells, energy,
-		computed,
+	return append(cells, energy, computed,
 		whole(l.Restarts, Unknown), whole(l.Probes, Unknown), whole(l.Epochs, Unknown), number(l.Net, Duration, l.NoNet, l.Tuned))
 }
 

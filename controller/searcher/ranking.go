@@ -110,10 +110,10 @@ func (s *Searcher) Left() (epochs, path float64) {
 	if s.Closing != "" || s.Over {
 		return 0, 0
 	}
-	whole := false
+	whole, furthest := false, 0
 	for i := range s.Trials {
 		t := &s.Trials[i]
-		whole = whole || t.State == Done
+		whole, furthest = whole || t.State == Done, max(furthest, t.Last().Epoch)
 		if t.State == Running {
 			epochs += s.Search.Left(s.rungs[s.next(t):], t.Last().Epoch)
 			path = max(path, float64(s.NextRung(t)-t.Last().Epoch))
@@ -122,10 +122,6 @@ func (s *Searcher) Left() (epochs, path float64) {
 	fresh := max(s.Search.Trials-len(s.Trials), 0)
 	epochs += float64(fresh) * s.Search.Left(s.rungs, 0)
 	if !whole { // one of them trains to the end
-		furthest := 0
-		for _, t := range s.Trials {
-			furthest = max(furthest, t.Last().Epoch)
-		}
 		path = max(path, float64(s.Epochs-furthest))
 	}
 	return max(epochs, path), path

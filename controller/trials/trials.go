@@ -166,9 +166,7 @@ func (s State) Left(now time.Time) (time.Duration, bool) {
 	var ends []float64
 	var seconds float64
 	for _, t := range s.Trials {
-		for _, r := range t.Reports {
-			ends = append(ends, r.At)
-		}
+		ends = append(ends, tuning.Each(t.Reports, func(r searcher.Report) float64 { return r.At })...)
 		seconds += t.Last().Seconds
 	}
 	n := len(ends)
