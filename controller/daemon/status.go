@@ -29,7 +29,7 @@ func status(job driver.Job, rec *reconcile.Record, now time.Time) api.Job {
 	out.Phase, out.Reason, out.Sentence = string(rec.Phase), rec.Because(), story.Because(rec)
 	out.Detail = cmp.Or(rec.Detail, out.Detail)
 	out.Class, out.Epoch, out.Total = rec.Class, rec.Done(), rec.Total
-	out.Restarts, out.Probes = len(rec.Restarts), len(rec.Probed)
+	out.Restarts, out.Probes = rec.Restarted(), len(rec.Probed)
 	out.Own, out.Current, out.Outcome = rec.Own, rec.Settings(job.Attempt), rec.Outcome
 	out.Trials = rec.Trials()
 	if rec.Policy.Mode != "" { // it has a stanza, and that was read

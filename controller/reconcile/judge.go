@@ -187,7 +187,7 @@ func (p *reconciliation) toll(trials []tuning.Trial, kindSeconds float64) *tunin
 	c := tuning.Course{
 		Policy: p.rec.Policy, Own: p.rec.Own, Current: p.rec.Settings(p.job.Attempt), Attempt: p.job.Attempt,
 		Reference: own, Kind: !measured, Epochs: p.rec.comparable(p.rec.course()), Running: p.job.State == driver.Running, Heard: p.heard, Now: p.now,
-		Ours: func(attempt int) bool { return p.rec.run(attempt).Action != tuning.Hold }, Still: p.rec.still(),
+		Ours: func(attempt int) bool { return p.rec.run(attempt).Action != tuning.Hold || p.rec.starved(attempt) }, Still: p.rec.still(), Began: p.rec.Started,
 	}
 	if n := len(p.job.Attempts); n > 0 {
 		c.Started = p.job.Attempts[n-1].Started

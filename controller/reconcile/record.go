@@ -213,6 +213,19 @@ func (r *Record) runOf(attempt int) *Run {
 	return &r.Runs[i]
 }
 
+// starved reports whether an attempt began since the one before ran out of memory under a tuned limit.
+func (r *Record) starved(attempt int) bool {
+	return slices.ContainsFunc(r.History, func(e Entry) bool {
+		return e.Reason == tuning.ReasonOutOfMemory && e.Attempt == attempt
+	})
+}
+
+// Restarted counts the restarts that tuning caused: moves, roll-backs and returns of memory.
+// Only Restarts count towards budgets and caps.
+func (r *Record) Restarted() int {
+	return len(r.Restarts) + tuning.Count(r.Runs, func(x Run) bool { return r.starved(x.Attempt) })
+}
+
 func (r *Record) touched() bool {
 	return slices.ContainsFunc(r.Runs, func(x Run) bool { return x.Action != tuning.Hold })
 }
@@ -291,6 +304,9 @@ func (r *Record) harmful() bool {
 func (r *Record) Because() tuning.Reason {
 	if r.Unreachable && !r.Phase.Over() {
 		return tuning.ReasonUnreachable
+	}
+	if (!r.Phase.Over() || r.State == driver.Succeeded) && r.starved(tuning.Last(r.Runs).Attempt) {
+		return tuning.ReasonOutOfMemory
 	}
 	return r.Reason
 }

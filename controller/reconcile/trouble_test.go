@@ -110,6 +110,9 @@ func TestAnAttemptThatWasNotOursIsLookedAtOnce(t *testing.T) {
 	t.Parallel()
 	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
 		w.policy.Knobs = append(w.policy.Knobs, tuning.Knob{Name: tuning.Memory, Min: tuning.Number(1 << 20), Max: tuning.Number(1 << 40)})
+		w.recall = func(reconcile.Question) reconcile.Recollection {
+			return reconcile.Recollection{Knowledge: tuning.Knowledge{KindSeconds: 2}}
+		}
 		small := cores(2).With(tuning.Memory, tuning.Number(1<<20))
 		w.decide = func(s tuning.State) tuning.Decision {
 			if s.Pending {
@@ -126,6 +129,12 @@ func TestAnAttemptThatWasNotOursIsLookedAtOnce(t *testing.T) {
 		}
 		if len(rec.Harmed) != 1 || !rec.Harmed[0].Equal(small) || len(w.lessons) != 1 || len(w.lessons[0].Regressed) == 0 {
 			t.Errorf("hurt by %v, lessons %+v; want the small memory remembered", rec.Harmed, w.lessons)
+		}
+		if rec.Restarted() != 1 || len(rec.Restarts) != 0 || rec.Because() != tuning.ReasonOutOfMemory {
+			t.Errorf("restarted %d times, of which %d count for the budget; reason %s", rec.Restarted(), len(rec.Restarts), rec.Because())
+		}
+		if rec.Toll == nil || rec.Toll.Seconds < 1 {
+			t.Errorf("toll %+v; want that of the attempt that was killed", rec.Toll)
 		}
 		if looks := tuning.Count(rec.History, func(e reconcile.Entry) bool { return e.Trigger == reconcile.LookAgain }); looks != 1 {
 			t.Errorf("looked again %d times, want once", looks)

@@ -1,6 +1,7 @@
 package tuning
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -54,6 +55,7 @@ type Course struct {
 	Epochs    []Epoch                // of all attempts, by attempt and number; cut ones included
 	Still     []Span                 // in which the job was suspended; what meets them is neither lost nor saved
 	Ours      func(attempt int) bool // reports whether tuning began the attempt
+	Began     time.Time              // the first attempt
 	Started   time.Time              // of the present attempt
 	Running   bool                   // the present attempt runs: an epoch is under way
 	Heard     time.Time              // since when ended epochs of that are reported; zero: some may have ended unreported
@@ -70,14 +72,21 @@ func (c Course) Toll() *Toll {
 		t.out.Joules, t.out.Source = new(Joules), c.Reference.Source
 	}
 	var last *Epoch
+	done := 0 // epochs that earlier attempts ended
 	for i := range c.Epochs {
 		e := &c.Epochs[i]
 		first := last == nil || last.Attempt != e.Attempt
+		if last == nil && e.Attempt > 1 && e.Number == 1 { // the attempt before ended no epoch
+			t.gap(e.Attempt, cmp.Or(c.Began, e.Start), e.Start)
+		}
 		if last != nil && first {
 			t.gap(e.Attempt, last.End, e.Start)
+			if done = max(done, last.Number); last.Cut {
+				done--
+			}
 		}
 		if !Meet(t.Still, e.Start, e.End) {
-			t.epoch(*e, first)
+			t.epoch(*e, first, e.Number <= done && t.Ours(e.Attempt))
 		}
 		last = e
 	}
@@ -124,24 +133,20 @@ func (t *ledger) add(seconds, epochs float64) {
 	}
 }
 
-// A cut epoch did no work.
-func (t *ledger) epoch(e Epoch, first bool) {
+// An epoch that was cut, or is done again, did no work.
+func (t *ledger) epoch(e Epoch, first, again bool) {
 	home := e.Settings.Equal(t.Own)
-	if home && !(first && e.Attempt > 1 && t.Ours(e.Attempt)) {
+	if home && !again && !(first && e.Attempt > 1 && t.Ours(e.Attempt)) {
 		return
 	}
-	loss := t.loss(e)
-	if e.Cut {
-		loss++
+	loss, work := t.loss(e), 1.0
+	if e.Cut || again {
+		loss, work = loss+1, 0
 	}
 	if home {
 		t.restarts += max(loss, 0) // it loads what it saved
 	} else {
 		t.settings[e.Settings.Key()] += loss
-	}
-	work := 1.0
-	if e.Cut {
-		work = 0
 	}
 	t.out.Seconds += e.Seconds() - work*t.Reference.Seconds
 	if t.out.Joules != nil {

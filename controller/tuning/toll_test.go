@@ -118,6 +118,14 @@ func TestTheTollCountsEveryEpochAndEveryGap(t *testing.T) {
 			l.run(3, 1, 3, nil)
 			l.run(3, 1, 9, nil) // and this one is slow by itself
 		}, 1, 0.5, 0.5, tuning.Present{}},
+		{"what is done again after our restart is lost", 1, 3, 0, func(l *lane) {
+			again := func(e *tuning.Epoch) { e.Number-- }
+			l.run(2, 2, 2, nil)
+			l.run(2, 2, 2, nil)
+			l.wait(1)
+			l.run(3, 1, 2, again) // its second epoch
+			l.run(3, 1, 2, again)
+		}, 1 + 2, 1.5, 1.5, tuning.Present{}},
 		{"a restart that the scheduler made is not ours", 1, 9, 0, func(l *lane) {
 			l.run(1, 1, 2, nil)
 			l.wait(100)

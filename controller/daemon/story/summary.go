@@ -37,10 +37,13 @@ func verdict(r *reconcile.Record, current tuning.Settings) string {
 	if r.Outcome != nil {
 		reason = r.Outcome.Reason
 	}
+	if r.Because() == tuning.ReasonOutOfMemory {
+		reason = tuning.ReasonOutOfMemory
+	}
 	switch {
 	case !current.Equal(r.Own):
 		state += ", tuned to " + settingsText(current)
-	case len(r.Restarts)+len(r.Probed) > 0:
+	case r.Restarted()+len(r.Probed) > 0:
 		state += ", back under its owner's settings"
 	case len(r.Taken) > 0:
 		return state + ", asked to bring its actions to " + settingsText(tuning.Counts(r.Taken))
@@ -98,9 +101,9 @@ func effect(r *reconcile.Record, current tuning.Settings) string {
 	switch {
 	case len(parts) > 0:
 		return strings.Join(parts, "; ")
-	case len(r.Restarts)+len(r.Probed) == 0 && current.Equal(r.Own) && r.Phase.Over():
+	case r.Restarted()+len(r.Probed) == 0 && current.Equal(r.Own) && r.Phase.Over():
 		return "none: it was left as its owner asked"
-	case len(r.Restarts)+len(r.Probed) == 0 && current.Equal(r.Own):
+	case r.Restarted()+len(r.Probed) == 0 && current.Equal(r.Own):
 		return "none: it runs as its owner asked"
 	case current.Equal(r.Own) && r.Phase.Over():
 		return "none at the end; the cost of trying is unknown"
@@ -161,6 +164,7 @@ func nextSteps() map[tuning.Reason]string {
 		tuning.ReasonNoSamples:      "start pitchpipe-exporter on the node of the job",
 		tuning.ReasonPolluted:       "let it run where no other work uses its cores, so that it can be measured",
 		tuning.ReasonNoKnobs:        "give a knob more values, or ask the administrator for above_request",
+		tuning.ReasonOutOfMemory:    "give the knob memory a higher min=, or leave it out",
 		tuning.ReasonNoQualityGuard: "add quality max_loss= to the stanza to let hyperparameters change",
 	}
 }
@@ -179,7 +183,7 @@ func remedies() map[driver.State]string {
 const spare = 0.5
 
 func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string {
-	step, known := nextSteps()[r.Reason]
+	step, known := nextSteps()[r.Because()]
 	switch remedy := remedies()[r.State]; {
 	case remedy != "" && r.State == driver.Failed:
 		return remedy + string(r.Job)

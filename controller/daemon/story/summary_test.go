@@ -137,6 +137,16 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 			"not-started: no such program", "none: it was left as its owner asked", "correct the job file, and submit it again",
 		},
 		{
+			"a job whose memory was cut too far",
+			reconcile.Record{
+				Course: reconcile.Course{State: driver.Succeeded, Total: 8, Epochs: epochs(8, 0, ""), Runs: []reconcile.Run{{Attempt: 1, Settings: cores(8).With(tuning.Memory, tuning.Number(1)), Action: tuning.Move}, {Attempt: 2, Settings: cores(8)}}},
+				Phase:  reconcile.Ended, Reason: tuning.ReasonNoCheckpoint,
+				Story: reconcile.Story{History: []reconcile.Entry{{Reason: tuning.ReasonOutOfMemory, Attempt: 2}}},
+			},
+			"succeeded (epoch 8 of 8), back under its owner's settings: it ran out of memory under a tuned limit, so its owner's value is back",
+			"none at the end; the cost of trying is unknown", "give the knob memory a higher min=, or leave it out",
+		},
+		{
 			"a job that failed",
 			reconcile.Record{Identity: reconcile.Identity{Job: "local-6"}, Course: reconcile.Course{State: driver.Failed}, Phase: reconcile.Ended, Reason: tuning.ReasonFailed, Detail: "exit status 3"},
 			"failed: exit status 3", "none: it was left as its owner asked", "see what it printed: pitchpipe logs local-6",
