@@ -242,6 +242,8 @@ func (o outlook) unmoved() Cause {
 		return Cause{"the site restarts no running job", Rules(r, o.policy, o.site)}
 	case r == ReasonNone && p.Total == 0 && !p.Report && !regexp.MustCompile(`\(\?P?<total>`).MatchString(p.Pattern):
 		r = ReasonNoTotal
+	case r == ReasonNone && o.reach.Limit > 0 && o.reach.Limit <= o.site.LimitReserve:
+		r = ReasonNearLimit
 	case r == ReasonNone && o.policy.Budget.Restarts == 0:
 		return Cause{"no restart is allowed while it runs", Rules(ReasonBudgetRestarts, o.policy, o.site)}
 	case r == ReasonNone:

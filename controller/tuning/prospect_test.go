@@ -3,6 +3,7 @@ package tuning_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"pitchpipe/controller/tuning"
 )
@@ -97,6 +98,10 @@ func TestProspectsSayWhenEachKnobActsAndWhy(t *testing.T) {
 		},
 		"an owner who forbids requeues": {
 			func(_ *tuning.Policy, _ *tuning.Site, r *tuning.Reach, _ tuning.Settings) { r.Stays = "--no-requeue" }, late, tuning.Cores, "--no-requeue", "",
+		},
+		"a time limit within the reserve": {
+			func(_ *tuning.Policy, _ *tuning.Site, r *tuning.Reach, _ tuning.Settings) { r.Limit = 5 * time.Minute }, late, tuning.Cores,
+			"its time limit is too near for a restart [limit_reserve=5m0s]", "",
 		},
 		"no quality guard": {
 			func(p *tuning.Policy, _ *tuning.Site, _ *tuning.Reach, _ tuning.Settings) { p.Quality = nil }, with(usual, "lr", never), "lr",

@@ -163,6 +163,7 @@ func nextSteps() map[tuning.Reason]string {
 		tuning.ReasonNoCheckpoint:   "add a checkpoint to the stanza, so that the job can change while it runs",
 		tuning.ReasonNoSamples:      "start pitchpipe-exporter on the node of the job",
 		tuning.ReasonPolluted:       "let it run where no other work uses its cores, so that it can be measured",
+		tuning.ReasonNearLimit:      "ask for a longer time limit: in the last minutes before it, the site's limit_reserve, no job is restarted",
 		tuning.ReasonNoKnobs:        "give a knob more values, or ask the administrator for above_request",
 		tuning.ReasonOutOfMemory:    "give the knob memory a higher min=, or leave it out",
 		tuning.ReasonNoQualityGuard: "add quality max_loss= to the stanza to let hyperparameters change",

@@ -147,6 +147,12 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 			"none at the end; the cost of trying is unknown", "give the knob memory a higher min=, or leave it out",
 		},
 		{
+			"a job with a short time limit",
+			reconcile.Record{Course: reconcile.Course{State: driver.Succeeded}, Phase: reconcile.Ended, Reason: tuning.ReasonNearLimit},
+			"succeeded, unchanged: its time limit is too near for a restart", "none: it was left as its owner asked",
+			"ask for a longer time limit: in the last minutes before it, the site's limit_reserve, no job is restarted",
+		},
+		{
 			"a job that failed",
 			reconcile.Record{Identity: reconcile.Identity{Job: "local-6"}, Course: reconcile.Course{State: driver.Failed}, Phase: reconcile.Ended, Reason: tuning.ReasonFailed, Detail: "exit status 3"},
 			"failed: exit status 3", "none: it was left as its owner asked", "see what it printed: pitchpipe logs local-6",

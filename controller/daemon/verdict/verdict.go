@@ -94,6 +94,7 @@ func (g Ground) prospects(file *jobfile.Job, asked tuning.Policy) tuning.Prospec
 
 func (g Ground) reach(file *jobfile.Job) tuning.Reach {
 	r := Reach(g.Driver, g.Can)
+	r.Limit = file.TimeLimit
 	if r.Lacks.Name != "" {
 		r.Lacks.From = cmp.Or(g.Given[r.Lacks.Name], tuning.FromDefault)
 	}
