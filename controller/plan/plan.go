@@ -76,7 +76,7 @@ func decideOn(s view) tuning.Decision {
 		return hold(s, s.Gate)
 	case s.Policy.Mode == tuning.Observe:
 		return hold(s, tuning.ReasonObserveMode)
-	case len(s.Policy.Knobs) == 0:
+	case len(s.Policy.Knobs) == 0, s.Pending && s.stuck() != tuning.ReasonNone:
 		return hold(s, tuning.ReasonNoKnobs)
 	}
 	// 2. A tuned job that costs too much, or got worse, leaves its setting.
@@ -94,6 +94,9 @@ func decideOn(s view) tuning.Decision {
 	if r := touchable(s); r != tuning.ReasonNone {
 		if d, ok := conclude(s, r); ok {
 			return d
+		}
+		if r == tuning.ReasonNoCheckpoint || r == tuning.ReasonNearLimit {
+			r = cmp.Or(s.stuck(), r)
 		}
 		return advise(s, r, s.outlook(r)...)
 	}
@@ -160,6 +163,18 @@ func touchable(s view) tuning.Reason {
 		return tuning.ReasonNearClosing
 	case s.EpochsTotal == 0 && s.EpochsDone > 0:
 		return tuning.ReasonNoTotal
+	}
+	return tuning.ReasonNone
+}
+
+// stuck is why no knob of a job under its owner's settings could change, whatever else held it. Memory
+// changes before a start.
+func (s view) stuck() tuning.Reason {
+	_, memory := s.Policy.Knob(tuning.Memory)
+	switch r := s.NextReason; {
+	case !s.Current.Equal(s.Own), s.Pending && (memory || r != tuning.ReasonNoKnobs):
+	case r == tuning.ReasonNoKnobs, r == tuning.ReasonNoQualityGuard, r == tuning.ReasonWholeRuns:
+		return r
 	}
 	return tuning.ReasonNone
 }

@@ -75,6 +75,19 @@ func TestDecide(t *testing.T) {
 		{"observe mode only watches", running, func(s *tuning.State) { s.Policy.Mode = tuning.Observe }, tuning.Hold, tuning.ReasonObserveMode, nil},
 		{"recommend mode only says", running, func(s *tuning.State) { s.Policy.Mode = tuning.Recommend }, tuning.Hold, tuning.ReasonRecommend, nil},
 		{"a dry run only records", running, func(s *tuning.State) { s.Site.DryRun = true }, tuning.Hold, tuning.ReasonDryRun, nil},
+		{"what no checkpoint would help asks for none", running, func(s *tuning.State) {
+			s.Policy.Checkpoint, s.Next, s.NextReason = nil, nil, tuning.ReasonWholeRuns
+		}, tuning.Hold, tuning.ReasonWholeRuns, nil},
+		{"nor for a longer time limit", running, func(s *tuning.State) {
+			s.LimitLeft, s.Next, s.NextReason = time.Minute, nil, tuning.ReasonNoKnobs
+		}, tuning.Hold, tuning.ReasonNoKnobs, nil},
+		{"a tuned job without a checkpoint says so", probed, func(s *tuning.State) {
+			s.Policy.Checkpoint, s.Next, s.NextReason = nil, nil, tuning.ReasonNoKnobs
+		}, tuning.Hold, tuning.ReasonNoCheckpoint, nil},
+		{"a job whose knobs have no other value waits for no other job", pending, func(s *tuning.State) {
+			s.Policy.Knobs, s.Next, s.NextReason = s.Policy.Knobs[:1], nil, tuning.ReasonNoKnobs
+		}, tuning.Hold, tuning.ReasonNoKnobs, nil},
+		{"but its memory does", pending, func(s *tuning.State) { s.Next, s.NextReason = nil, tuning.ReasonNoKnobs }, tuning.Hold, tuning.ReasonFirstSeen, nil},
 		{"without knobs there is nothing to do", running, func(s *tuning.State) { s.Policy.Knobs = nil }, tuning.Hold, tuning.ReasonNoKnobs, nil},
 		{"a job that reports no progress is left alone", running, func(s *tuning.State) { s.Policy.Progress = tuning.Progress{} }, tuning.Hold, tuning.ReasonNoProgress, nil},
 		{"a job without a checkpoint is never touched while it runs", running, func(s *tuning.State) { s.Policy.Checkpoint = nil }, tuning.Hold, tuning.ReasonNoCheckpoint, nil},

@@ -185,6 +185,9 @@ const spare = 0.5
 
 func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string {
 	step, known := nextSteps()[r.Because()]
+	if _, memory := r.Policy.Knob(tuning.Memory); memory && r.Because() == tuning.ReasonNoKnobs {
+		step = "nothing to do: memory changes before a start, once earlier runs have shown how much such jobs need"
+	}
 	switch remedy := remedies()[r.State]; {
 	case remedy != "" && r.State == driver.Failed:
 		return remedy + string(r.Job)

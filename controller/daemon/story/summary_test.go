@@ -153,6 +153,12 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 			"ask for a longer time limit: in the last minutes before it, the site's limit_reserve, no job is restarted",
 		},
 		{
+			"a job with the knob memory alone",
+			reconcile.Record{Request: reconcile.Request{Policy: tuning.Policy{Knobs: []tuning.Knob{{Name: tuning.Memory}}}}, Course: reconcile.Course{State: driver.Running}, Reason: tuning.ReasonNoKnobs},
+			"running, unchanged: no knob has another value that its owner and the site allow while it runs", "none: it runs as its owner asked",
+			"nothing to do: memory changes before a start, once earlier runs have shown how much such jobs need",
+		},
+		{
 			"a job that failed",
 			reconcile.Record{Identity: reconcile.Identity{Job: "local-6"}, Course: reconcile.Course{State: driver.Failed}, Phase: reconcile.Ended, Reason: tuning.ReasonFailed, Detail: "exit status 3"},
 			"failed: exit status 3", "none: it was left as its owner asked", "see what it printed: pitchpipe logs local-6",
