@@ -187,10 +187,14 @@ func (r request) validate() (any, error) {
 	if err := decode(r, 16<<20, &draft); err != nil {
 		return nil, err
 	}
-	v := verdict.Of(r.d.parse, draft.Filename, draft.Source, draft.Variables, verdict.Ground{
+	ground := verdict.Ground{
 		Driver: r.d.driver.Name(), Can: r.d.driver.Capabilities(), Given: r.d.cfg.Given, Site: r.d.site,
 		Policy: verdict.PolicyOf(r.d.cfg.Site), User: r.who.Name,
-	})
+	}
+	if sizer, ok := r.d.driver.(driver.Sizer); ok {
+		ground.Fits = sizer.Fits
+	}
+	v := verdict.Of(r.d.parse, draft.Filename, draft.Source, draft.Variables, ground)
 	if v.Policy != nil && v.Policy.Search != nil {
 		var err error
 		if v.Epoch, err = r.epoch(draft); err != nil {

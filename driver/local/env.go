@@ -63,7 +63,7 @@ func (d *Driver) checkChange(r *record, c driver.Change) error {
 	if err := move.JudgeChange(c); err != nil {
 		return err
 	}
-	if err := d.fits(r.want(c)); err != nil {
+	if err := d.Fits(r.want(c)); err != nil {
 		return err
 	}
 	for name := range c.Env {

@@ -3,6 +3,7 @@ package local
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -191,6 +192,23 @@ func TestAfterAKillForMemory(t *testing.T) {
 				t.Errorf("the next attempt is said to be of intent %q, of which it lacks a part", r.Next.Intent)
 			}
 		})
+	}
+}
+
+func TestAJobThatIsTooLargeForTheMachineSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	d := Driver{room: driver.Room{Cores: 2, Memory: 1 << 30}}
+	for _, c := range []struct {
+		want driver.Room
+		text string
+	}{
+		{driver.Room{Cores: 2, Memory: 1 << 30}, ""},
+		{driver.Room{Cores: 16}, "invalid job: it asks for 16 cores, and this machine has 2 for jobs; ask for fewer"},
+		{driver.Room{Cores: 1, Memory: 64 << 30}, "invalid job: it asks for 65536 MiB of memory, and this machine has 1024 MiB for jobs; ask for less"},
+	} {
+		if err := d.Fits(c.want); (err != nil || c.text != "") && fmt.Sprint(err) != c.text {
+			t.Errorf("%+v: %v, want %q", c.want, err, c.text)
+		}
 	}
 }
 

@@ -91,7 +91,7 @@ func (d *Driver) pick(now time.Time) []driver.JobID {
 			b := d.holds(r)
 			running = append(running, b)
 			free = free.Minus(b.Has)
-		case r.Job.State != driver.Pending || d.fits(w.Want) != nil: // it would hold up all others for ever
+		case r.Job.State != driver.Pending || d.Fits(w.Want) != nil: // it would hold up all others for ever
 		case r.Job.Attempt > 1:
 			again = append(again, w)
 		default:
@@ -113,7 +113,7 @@ func (d *Driver) grow(r *record, c driver.Change) error {
 		case id == r.Job.ID:
 		case s == driver.Running || s == driver.Stopped:
 			free = free.Minus(d.holds(other).Has)
-		case s == driver.Pending && other.Job.Attempt > 1 && d.fits(other.want(other.Next.Change)) == nil:
+		case s == driver.Pending && other.Job.Attempt > 1 && d.Fits(other.want(other.Next.Change)) == nil:
 			free = free.Minus(other.want(other.Next.Change))
 		}
 	}
@@ -146,14 +146,14 @@ const waitsForRoom = "waits for a larger machine: "
 // refit looks whether a queued job fits the machine, which may have less room than
 // when the job was accepted. A change that is too large is dropped.
 func (d *Driver) refit(r *record) error {
-	tooLarge := d.fits(r.want(r.Next.Change))
+	tooLarge := d.Fits(r.want(r.Next.Change))
 	detail := r.Job.Detail
 	switch {
 	case tooLarge == nil:
 		if strings.HasPrefix(detail, waitsForRoom) {
 			detail = ""
 		}
-	case d.fits(r.want(driver.Change{})) == nil:
+	case d.Fits(r.want(driver.Change{})) == nil:
 		c := r.clone()
 		c.Close(driver.StepSuperseded, "its change no longer fits the machine")
 		c.Next = next{Cause: driver.CauseSubmitted, Note: oneLine("its change no longer fits the machine; running under its own settings: " + tooLarge.Error())}

@@ -122,7 +122,7 @@ func (r *record) returnMemory() {
 	if tuned, own := r.Job.Change.MemoryBytes, r.Job.Resources.MemoryBytes; tuned > 0 && (own == 0 || tuned < own) {
 		change = r.Job.Change.Clone()
 		change.MemoryBytes = 0
-		note = fmt.Sprintf("killed for memory at the tuned limit of %d bytes; the owner's limit returns", tuned)
+		note = fmt.Sprintf("killed for memory at the tuned limit of %g MiB; the owner's limit returns", float64(tuned)/(1<<20))
 	}
 	r.requeue(change, driver.CauseMemory, note)
 	r.Next.Intent = ""

@@ -127,7 +127,7 @@ func (d *Driver) draft(ctx context.Context, id driver.RequestID, spec driver.Spe
 	if err := r.runAs(ctx, spec.Owner); err != nil {
 		return nil, nil, err
 	}
-	if err := d.fits(r.want(driver.Change{})); err != nil {
+	if err := d.Fits(r.want(driver.Change{})); err != nil {
 		return nil, nil, err
 	}
 	var script []byte
@@ -150,15 +150,15 @@ func (d *Driver) draft(ctx context.Context, id driver.RequestID, spec driver.Spe
 	return r, script, nil
 }
 
-// fits reports whether the machine could ever run it.
-func (d *Driver) fits(want driver.Room) error {
-	if want.Cores > d.room.Cores {
-		return fmt.Errorf("%d cores, this machine has %d for jobs: %w", want.Cores, d.room.Cores, driver.ErrInvalid)
-	}
-	if want.Memory > d.room.Memory {
-		return fmt.Errorf("%d bytes of memory, this machine has %d for jobs: %w", want.Memory, d.room.Memory, driver.ErrInvalid)
-	}
-	if want.Cores < 1 || want.Memory < 0 {
+// Fits implements driver.Sizer.
+func (d *Driver) Fits(want driver.Room) error {
+	const mib = 1 << 20
+	switch {
+	case want.Cores > d.room.Cores:
+		return fmt.Errorf("%w: it asks for %d cores, and this machine has %d for jobs; ask for fewer", driver.ErrInvalid, want.Cores, d.room.Cores)
+	case want.Memory > d.room.Memory:
+		return fmt.Errorf("%w: it asks for %d MiB of memory, and this machine has %d MiB for jobs; ask for less", driver.ErrInvalid, want.Memory/mib, d.room.Memory/mib)
+	case want.Cores < 1 || want.Memory < 0:
 		return fmt.Errorf("%d cores and %d bytes of memory: %w", want.Cores, want.Memory, driver.ErrInvalid)
 	}
 	return nil

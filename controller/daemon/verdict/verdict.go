@@ -26,6 +26,7 @@ type Ground struct {
 	Site   *config.SitePolicy
 	Policy string // says which policy Site is
 	User   string
+	Fits   func(driver.Room) error // see driver.Sizer; nil: every job fits
 }
 
 // PolicyOf says which policy the file at path is; empty: none.
@@ -44,6 +45,14 @@ func Of(parse detect.Parser, filename string, source []byte, variables map[strin
 	if err == nil {
 		policy, err = stanza.Policy(file)
 		v.Warnings = file.Warnings
+		room := driver.Room{Cores: max(file.Cores, 1), Memory: file.MemoryBytes}
+		for _, g := range grounds {
+			if g.Fits != nil && (err == nil || errors.Is(err, stanza.ErrNone)) {
+				if large := g.Fits(room); large != nil {
+					err = fmt.Errorf("%s: %w", filename, large)
+				}
+			}
+		}
 	}
 	switch {
 	case errors.Is(err, stanza.ErrNone):

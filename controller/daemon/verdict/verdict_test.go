@@ -1,12 +1,14 @@
 package verdict_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"pitchpipe/controller/config"
 	"pitchpipe/controller/daemon/verdict"
 	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile/detect"
 )
 
@@ -44,6 +46,24 @@ func TestAJobFileIsJudged(t *testing.T) {
 				t.Errorf("%+v", v)
 			}
 		})
+	}
+}
+
+func TestAJobThatIsTooLargeForItsSchedulerIsNotValid(t *testing.T) {
+	t.Parallel()
+	fits := func(want driver.Room) error {
+		if want.Cores > 2 {
+			return errors.New("it asks for 16 cores")
+		}
+		return nil
+	}
+	for cores, want := range map[string]string{"2": "", "16": "job.sh: it asks for 16 cores\n"} {
+		for _, stanza := range []string{"", "#TUNE mode=observe\n"} {
+			v := verdict.Of(detect.Parse, "job.sh", []byte("#!/bin/sh\n#SBATCH -c "+cores+"\n"+stanza), nil, verdict.Ground{Driver: "local", Site: &config.SitePolicy{}, Fits: fits})
+			if v.Valid != (want == "") || !v.Valid && verdict.Text(v) != want {
+				t.Errorf("%s cores: %q, %+v", cores, verdict.Text(v), v)
+			}
+		}
 	}
 }
 

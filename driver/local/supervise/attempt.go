@@ -232,7 +232,7 @@ func (a *attempt) exit(err error) Exit {
 	switch a.ending {
 	case "", Exited, Signalled, NotStarted:
 	case Memory:
-		e.Reason, e.Detail = Memory, fmt.Sprintf("over the memory limit of %d bytes", a.plan.MemoryBytes)
+		e.Reason, e.Detail = Memory, fmt.Sprintf("over the memory limit of %g MiB", float64(a.plan.MemoryBytes)/(1<<20))
 		if a.plan.MemoryBytes <= 0 {
 			e.Detail = "killed by the kernel for memory, although it has no limit: the machine was full"
 		}
