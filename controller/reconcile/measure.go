@@ -22,6 +22,12 @@ func (p *reconciliation) measure(ctx context.Context) {
 	case p.job.Attempt == 0:
 		p.measured = tuning.ReasonWarmingUp
 		return
+	case p.job.State == driver.NotStarted: // another job had its id, as under another controller on its node
+		p.rec.Epochs = slices.DeleteFunc(p.rec.Epochs, func(e tuning.Epoch) bool { return e.Attempt == p.job.Attempt })
+		if p.dirty = true; len(p.rec.Epochs) == 0 {
+			p.rec.Peak, p.rec.Profiles, p.rec.Class = 0, nil, nil
+		}
+		return
 	}
 	p.ensureListener(ctx)
 	p.suspensions()

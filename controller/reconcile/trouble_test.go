@@ -106,6 +106,23 @@ func TestNothingIsDecidedAboutASuspendedJob(t *testing.T) {
 	}
 }
 
+func TestWhatWasMeasuredOfAJobThatNeverBeganIsAnotherJobs(t *testing.T) {
+	t.Parallel()
+	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+		w.decide = func(tuning.State) tuning.Decision { return hold(tuning.ReasonProfiling) }
+		s := &returned{Cluster: w.cluster}
+		w.scheduler = s
+		w.restart()
+		s.id = w.mustSubmit(t, "train", usual)
+		w.until(t, s.id, func(r *reconcile.Record) bool { return r.Done() > 2 })
+		s.changed = func(j *driver.Job) { j.State, j.Ended = driver.NotStarted, time.Now() }
+		rec := w.until(t, s.id, func(r *reconcile.Record) bool { return r.Phase.Over() })
+		if rec.Done() != 0 || rec.Peak != 0 || len(w.lessons) != 0 {
+			t.Errorf("%d epochs, peak %d, lessons %+v; want none", rec.Done(), rec.Peak, w.lessons)
+		}
+	})
+}
+
 func TestAnAttemptThatWasNotOursIsLookedAtOnce(t *testing.T) {
 	t.Parallel()
 	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {

@@ -124,7 +124,7 @@ func TestTwoSchedulersOfOneNameDoNotShareACgroup(t *testing.T) {
 		t.Fatalf("job ids %s and %s, want the same", first.ID, second.ID)
 	}
 	got := other.ended(t, second.ID, driver.NotStarted)
-	if !strings.Contains(got.Detail, "in use") {
+	if !strings.Contains(got.Detail, "in use by another job of this id") {
 		t.Errorf("detail %q, want that the cgroup is in use", got.Detail)
 	}
 	other.shut(t)

@@ -174,7 +174,7 @@ func nextSteps() map[tuning.Reason]string {
 func remedies() map[driver.State]string {
 	return map[driver.State]string{
 		driver.Failed:         "see what it printed: pitchpipe logs ",
-		driver.NotStarted:     "correct the job file, and submit it again",
+		driver.NotStarted:     "correct what kept it from starting, and submit it again",
 		driver.MemoryExceeded: "ask for more memory in the next run",
 		driver.TimeExceeded:   "ask for more time in the next run",
 	}

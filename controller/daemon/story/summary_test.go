@@ -134,7 +134,7 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 		{
 			"a job that could not be started",
 			reconcile.Record{Course: reconcile.Course{State: driver.NotStarted}, Phase: reconcile.Ended, Reason: tuning.ReasonFailed, Detail: "no such program"},
-			"not-started: no such program", "none: it was left as its owner asked", "correct the job file, and submit it again",
+			"not-started: no such program", "none: it was left as its owner asked", "correct what kept it from starting, and submit it again",
 		},
 		{
 			"a job whose memory was cut too far",

@@ -21,7 +21,7 @@ import (
 
 // ErrInUse means that the leaf exists and holds processes: another scheduler of
 // the same name runs on this machine.
-var ErrInUse = errors.New("cgroup is in use")
+var ErrInUse = errors.New("cgroup is in use by another job of this id, as under another controller of this machine: give one of them another --local.cluster")
 
 // Limits are what a leaf confines. Zero fields confine nothing.
 type Limits struct {
