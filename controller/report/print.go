@@ -139,7 +139,7 @@ func Legible(s string) string {
 func printSavings(b *strings.Builder, savings []Saving) {
 	b.WriteString("\nWhat tuning saved, compared with jobs of the same work in the untuned control group:\n")
 	if len(savings) == 0 {
-		b.WriteString("  no job in apply mode has ended, tuned or untuned, so there is nothing to compare\n")
+		b.WriteString("  no tuned job and no job of the control group has ended, so there is nothing to compare\n")
 	}
 	for _, s := range savings {
 		kind := "all kinds"
