@@ -158,7 +158,7 @@ func Keys() []Key {
 		{
 			Block: "progress", Name: "pattern", Type: TypePattern,
 			Allowed:   "a regular expression with the named group epoch, and if wanted total, loss and quality",
-			Meaning:   "A line of the job that matches says that this epoch ended.",
+			Meaning:   "A line of the job that matches says that this epoch ended. Epochs count from 1. The job has to flush each line, as with print(..., flush=True) or python -u. Lines of more than 64 KiB do not count.",
 			Elsewhere: "metric metric.name objectiveMetricName objective.objectiveMetricName metricsCollectorSpec metricsCollector",
 			example:   `epoch (?P<epoch>\d+)/(?P<total>\d+)`, field: func(s *subject) any { return &s.Progress.Pattern },
 		},

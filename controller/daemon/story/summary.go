@@ -64,6 +64,9 @@ func verdict(r *reconcile.Record, current tuning.Settings) string {
 // Because is the sentence of the record's reason. A cap of the site's policy is named.
 func Because(r *reconcile.Record) string {
 	sentence := r.Because().Sentence()
+	if unmatched(r) && r.Peak > 0 && (r.Reason == tuning.ReasonNoCheckpoint || r.Reason == tuning.ReasonNearLimit) {
+		return "no output line matched progress pattern="
+	}
 	if r.Because() != tuning.ReasonSiteCap {
 		return sentence
 	}
@@ -183,6 +186,11 @@ func remedies() map[driver.State]string {
 // spare is the share of a request below which asking for less is worth a word.
 const spare = 0.5
 
+// unmatched reports whether a job that did its work showed no epoch.
+func unmatched(r *reconcile.Record) bool {
+	return r.State == driver.Succeeded && r.Done() == 0 && r.Policy.Progress.Pattern != "" && r.Reason != tuning.ReasonNoSamples && r.Reason != tuning.ReasonOff
+}
+
 func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string {
 	step, known := nextSteps()[r.Because()]
 	if _, memory := r.Policy.Knob(tuning.Memory); memory && r.Because() == tuning.ReasonNoKnobs {
@@ -193,11 +201,14 @@ func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string 
 		return remedy + string(r.Job)
 	case remedy != "":
 		return remedy
-	case r.State == driver.Succeeded && r.Done() == 0 && r.Policy.Progress.Pattern != "" && r.Reason != tuning.ReasonNoSamples && r.Reason != tuning.ReasonOff:
-		if r.Peak == 0 { // no exporter measured it, or that of the first of several nodes alone
-			return "see that pitchpipe-exporter runs on its node, and compare progress pattern= with pitchpipe logs " + string(r.Job)
-		}
-		return "no output line matched progress pattern=: compare it with pitchpipe logs " + string(r.Job)
+	case unmatched(r) && r.Peak == 0: // no exporter measured it, or that of the first of several nodes alone
+		return "see that pitchpipe-exporter runs on its node, and compare progress pattern= with pitchpipe logs " + string(r.Job)
+	case unmatched(r):
+		return "compare progress pattern= with pitchpipe logs " + string(r.Job) + "; lines of more than 64 KiB do not count"
+	case r.State == driver.Succeeded && r.Done() > 0 && r.Done() == r.Total-1:
+		return fmt.Sprintf("its last line said epoch %d of %d: let it count its epochs from 1", r.Done(), r.Total)
+	case r.State == driver.Succeeded && r.Done() > 1 && tuning.Last(r.Epochs).Together >= r.Done():
+		return "its lines came all at once: flush each of them, as with print(..., flush=True) or python -u"
 	case r.Policy.Mode == tuning.Apply && (r.Reason == tuning.ReasonObserveMode || r.Reason == tuning.ReasonRecommend):
 		return "let the site allow it: `default: {max_mode: apply}` in its policy, the file that --site names"
 	case known:
@@ -220,6 +231,8 @@ func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string 
 		return "nothing to do: the next run of its kind starts from what this one showed"
 	case r.Move != nil:
 		return "wait: the change is under way"
+	case r.Phase == reconcile.Settled && r.Done() == 0 && r.Policy.Progress.Pattern != "":
+		return "wait for its first epoch; if it has printed one, compare progress pattern= with pitchpipe logs " + string(r.Job)
 	case r.Phase == reconcile.Settled:
 		return "nothing to do: it runs on as it is, and what it shows serves the next run of its kind"
 	}

@@ -36,6 +36,8 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 	suspended := moved(slices.Clone(tunedEpochs))
 	suspended.Epochs[7].Polluted, suspended.Epochs[7].End = true, at(3600)
 	suspended.Runs[1].Still = []tuning.Span{{From: at(30), To: at(3000)}}
+	together := epochs(5, 0, "")
+	together[4].Together = 5
 	nothing := slices.Concat(epochs(4, 0, "rapl"), tunedEpochs[4:])
 	for _, c := range []struct {
 		name                  string
@@ -174,8 +176,35 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 				Identity: reconcile.Identity{Job: "7"}, Request: reconcile.Request{Policy: tuning.Policy{Progress: tuning.Progress{Pattern: "epoch"}}},
 				Course: reconcile.Course{State: driver.Succeeded, Peak: 1}, Phase: reconcile.Ended, Reason: tuning.ReasonNoCheckpoint,
 			},
-			"succeeded, unchanged: it has no checkpoint, so it is never touched while it runs", "none: it was left as its owner asked",
-			"no output line matched progress pattern=: compare it with pitchpipe logs 7",
+			"succeeded, unchanged: no output line matched progress pattern=", "none: it was left as its owner asked",
+			"compare progress pattern= with pitchpipe logs 7; lines of more than 64 KiB do not count",
+		},
+		{
+			"a job that counts its epochs from zero",
+			reconcile.Record{
+				Identity: reconcile.Identity{Job: "7"}, Request: reconcile.Request{Policy: tuning.Policy{Progress: tuning.Progress{Pattern: "epoch"}}},
+				Course: reconcile.Course{State: driver.Succeeded, Total: 5, Epochs: epochs(4, 0, "")}, Phase: reconcile.Ended, Reason: tuning.ReasonNoCheckpoint,
+			},
+			"succeeded (epoch 4 of 5), unchanged: it has no checkpoint, so it is never touched while it runs", "none: it was left as its owner asked",
+			"its last line said epoch 4 of 5: let it count its epochs from 1",
+		},
+		{
+			"a job whose lines came all at once",
+			reconcile.Record{
+				Identity: reconcile.Identity{Job: "7"}, Request: reconcile.Request{Policy: tuning.Policy{Progress: tuning.Progress{Pattern: "epoch"}}},
+				Course: reconcile.Course{State: driver.Succeeded, Total: 5, Epochs: together}, Phase: reconcile.Ended, Reason: tuning.ReasonNoCheckpoint,
+			},
+			"succeeded (epoch 5 of 5), unchanged: it has no checkpoint, so it is never touched while it runs", "none: it was left as its owner asked",
+			"its lines came all at once: flush each of them, as with print(..., flush=True) or python -u",
+		},
+		{
+			"a running job without an epoch",
+			reconcile.Record{
+				Identity: reconcile.Identity{Job: "7"}, Request: reconcile.Request{Policy: tuning.Policy{Progress: tuning.Progress{Pattern: "epoch"}}},
+				Course: reconcile.Course{State: driver.Running}, Phase: reconcile.Settled, Reason: tuning.ReasonTooShort,
+			},
+			"running, unchanged: what remains of it is too short for a restart", "none: it runs as its owner asked",
+			"wait for its first epoch; if it has printed one, compare progress pattern= with pitchpipe logs 7",
 		},
 		{
 			"a job that no exporter measured",
