@@ -108,6 +108,14 @@ func (p *parser) unknown(at place, known []option) {
 	p.fail(at.line, at.column, found, "want an option of sbatch"+near)
 }
 
+// idle warns of an option that changes what a job does under Slurm, and nothing here.
+func (p *parser) idle(at place, _ string) bool {
+	if !p.slurm {
+		p.job.Warnings = append(p.job.Warnings, jobfile.Error{Pos: p.pos(at.line, at.column), Found: at.name, Want: "the local scheduler ignores it"})
+	}
+	return true
+}
+
 func (p *parser) cores(_ place, value string) bool {
 	n, err := strconv.Atoi(value)
 	p.job.Cores = n

@@ -39,8 +39,12 @@ echo hi
 #SBATCH -c 97
 `
 	got := parse(t, src)
+	idle := func(line, column int, option string) jobfile.Error {
+		return jobfile.Error{Pos: jobfile.Pos{Filename: "dir/job.sh", Line: line, Column: column}, Found: option, Want: "the local scheduler ignores it"}
+	}
 	want := &jobfile.Job{
-		Format: jobfile.Sbatch, Name: "my job", Partition: "short", Account: "physics", Cores: 4, MemoryBytes: 2 << 30,
+		Warnings: jobfile.Errors{idle(8, 79, "-e"), idle(8, 90, "--signal"), idle(9, 9, "--gres")},
+		Format:   jobfile.Sbatch, Name: "my job", Partition: "short", Account: "physics", Cores: 4, MemoryBytes: 2 << 30,
 		TimeLimit: 26*time.Hour + 3*time.Minute + 4*time.Second, Dir: "/tmp/a b", Output: "out %j.txt", NoRequeue: true, Whole: true, OpenMode: "append",
 		Export: "ALL", Comment: "x",
 		Script: []byte(src), Env: map[string]string{}, Fixed: map[string]jobfile.Pos{}, Computed: map[string]jobfile.Pos{}, Command: got.Command,

@@ -33,8 +33,7 @@ type place struct {
 }
 
 // options lists every option that is known. Those without use and why do not
-// change what a job does on one machine, or only where its output's errors, mail
-// or accounting go.
+// change what a job does on one machine, or only where its mail or accounting go.
 func options() []option {
 	return append(taken(), append(refused(), ignored()...)...)
 }
@@ -88,18 +87,20 @@ func ignored() []option {
 	var out []option
 	for _, these := range []struct {
 		takes takes
+		use   func(p *parser, at place, value string) bool
 		names string
 	}{
-		{argument, "e:error C:constraint w:nodelist x:exclude F:nodefile q:qos G:gpus L:licenses m:distribution B:extra-node-info S:core-spec " +
-			"mail-type mail-user signal gres gres-flags gpus-per-node gpus-per-task gpus-per-socket gpu-bind gpu-freq " +
+		{argument, (*parser).idle, "e:error signal gres G:gpus gpus-per-node gpus-per-task gpus-per-socket"},
+		{argument, nil, "C:constraint w:nodelist x:exclude F:nodefile q:qos L:licenses m:distribution B:extra-node-info S:core-spec " +
+			"mail-type mail-user gres-flags gpu-bind gpu-freq " +
 			"cpus-per-gpu mem-per-gpu mem-bind reservation priority tmp cpu-freq hint threads-per-core cores-per-socket " +
 			"sockets-per-node ntasks-per-core ntasks-per-socket ntasks-per-gpu profile acctg-freq switches time-min wckey " +
 			"thread-spec mincpus delay-boot power wait-all-nodes network mcs-label kill-on-invalid-dep bb bbf prefer extra tres-per-task batch cluster-constraint segment"},
-		{maybe, "nice propagate get-user-env oom-kill-step k:no-kill"},
-		{nothing, "s:oversubscribe O:overcommit Q:quiet v:verbose W:wait contiguous parsable spread-job use-min-nodes reboot ignore-pbs test-only stepmgr"},
+		{maybe, nil, "nice propagate get-user-env oom-kill-step k:no-kill"},
+		{nothing, nil, "s:oversubscribe O:overcommit Q:quiet v:verbose W:wait contiguous parsable spread-job use-min-nodes reboot ignore-pbs test-only stepmgr"},
 	} {
 		for name := range strings.FieldsSeq(these.names) {
-			o := option{long: name, takes: these.takes}
+			o := option{long: name, takes: these.takes, use: these.use}
 			if letter, long, has := strings.Cut(name, ":"); has {
 				o.short, o.long = letter[0], long
 			}
