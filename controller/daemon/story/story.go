@@ -85,12 +85,16 @@ func decided(e reconcile.Entry) string {
 	return fmt.Sprintf(form, settingsText(d.Settings), d.Reason.Sentence())
 }
 
-func ending(r *reconcile.Record) string {
-	text := cmp.Or(map[driver.State]string{
+func ends() map[driver.State]string {
+	return map[driver.State]string{
 		driver.Succeeded: "It finished its work", driver.Cancelled: "It was cancelled", driver.Lost: "Its scheduler lost it",
 		driver.MemoryExceeded: "It ran out of its owner's own memory limit", driver.TimeExceeded: "It reached its time limit",
 		driver.NotStarted: "It could not be started",
-	}[r.State], "It failed")
+	}
+}
+
+func ending(r *reconcile.Record) string {
+	text := cmp.Or(ends()[r.State], "It failed")
 	switch {
 	case r.Ended.IsZero():
 	case r.Started.IsZero() && r.Done() == 0: // time in the queue is not run time

@@ -33,12 +33,9 @@ func verdict(r *reconcile.Record, current tuning.Settings) string {
 		}
 		return state + ": " + strings.TrimLeft(strings.TrimPrefix(r.Detail, string(r.State)), ",: ")
 	}
-	reason := r.Reason
-	if r.Outcome != nil {
+	reason := r.Because()
+	if r.Outcome != nil && r.Outcome.Verdict != tuning.Inconclusive && r.Because() != tuning.ReasonOutOfMemory {
 		reason = r.Outcome.Reason
-	}
-	if r.Because() == tuning.ReasonOutOfMemory {
-		reason = tuning.ReasonOutOfMemory
 	}
 	switch {
 	case !current.Equal(r.Own):
@@ -66,6 +63,9 @@ func Because(r *reconcile.Record) string {
 	sentence := r.Because().Sentence()
 	if unmatched(r) && r.Peak > 0 && (r.Reason == tuning.ReasonNoCheckpoint || r.Reason == tuning.ReasonNearLimit) {
 		return "no output line matched progress pattern="
+	}
+	if text := ends()[r.State]; text != "" && r.Reason == tuning.ReasonFailed {
+		return strings.ToLower(text[:1]) + text[1:]
 	}
 	if r.Because() != tuning.ReasonSiteCap {
 		return sentence
@@ -112,6 +112,8 @@ func effect(r *reconcile.Record, current tuning.Settings) string {
 		return "none at the end; the cost of trying is unknown"
 	case current.Equal(r.Own):
 		return "none now; the cost of trying is known at its end"
+	case r.Phase.Over() && r.Outcome != nil:
+		return "unknown: " + r.Outcome.Reason.Sentence()
 	}
 	return "not measured yet"
 }
@@ -197,6 +199,8 @@ func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string 
 		step = "nothing to do: memory changes before a start, once earlier runs have shown how much such jobs need"
 	}
 	switch remedy := remedies()[r.State]; {
+	case r.State == driver.Failed && r.Policy.Checkpoint != nil && strings.HasSuffix(r.Detail, fmt.Sprintf("exit status %d", r.Policy.Checkpoint.Exit)):
+		return fmt.Sprintf("let it exit with %d, the status of its checkpoint, only after the signal: no save was asked for", r.Policy.Checkpoint.Exit)
 	case remedy != "" && r.State == driver.Failed:
 		return remedy + string(r.Job)
 	case remedy != "":
@@ -220,12 +224,15 @@ func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string 
 			if r.Done() == 0 && r.State != driver.Succeeded {
 				break // what it would have used is unknown
 			}
+			name := u.Unit
+			if u.Resource == tuning.Memory {
+				name = tuning.Memory
+			}
+			if _, tuned := r.Policy.Knob(name); tuned {
+				continue
+			}
 			if u.Requested > 0 && u.Used < spare*u.Requested && (u.Unit == "bytes" || u.Requested > 1) {
-				what := "fewer " + u.Unit
-				if u.Unit == "bytes" {
-					what = "less memory"
-				}
-				return fmt.Sprintf("ask for %s in the next run: it used %s of %s", what, u.Text(u.Used), u.Asked())
+				return fmt.Sprintf("ask for %s %s in the next run: it used %s of %s", map[bool]string{true: "less", false: "fewer"}[name == tuning.Memory], name, u.Text(u.Used), u.Asked())
 			}
 		}
 		return "nothing to do: the next run of its kind starts from what this one showed"
@@ -251,14 +258,14 @@ func usage(r *reconcile.Record, current tuning.Settings) []api.Usage {
 	}
 	if busy, ok := p.Features["cpu_utilisation"]; ok {
 		cores := p.Settings[tuning.Cores]
-		add("cpu", "cores", "", busy*cores.Float(), cores)
+		add("cpu", "cores", "", busy*cores.Float(), r.Own[tuning.Cores])
 	}
 	peak := max(r.Peak, p.PeakRSS)
 	if r.State == driver.MemoryExceeded { // what it took last is between two samples
 		peak = max(peak, tuning.Bytes(current[tuning.Memory].Float()))
 	}
 	if peak > 0 {
-		add("memory", "bytes", "", float64(peak), current[tuning.Memory])
+		add("memory", "bytes", "", float64(peak), r.Own[tuning.Memory])
 	}
 	if busy, ok := p.Features["gpu_busy"]; ok {
 		add("gpu", "gpus", "", busy, current[tuning.GPUs])

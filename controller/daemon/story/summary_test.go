@@ -161,6 +161,25 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 			"nothing to do: memory changes before a start, once earlier runs have shown how much such jobs need",
 		},
 		{
+			"a tuned job that was not measured well",
+			reconcile.Record{
+				Course: reconcile.Course{State: driver.Succeeded, Total: 8, Epochs: epochs(8, 0, ""), Runs: []reconcile.Run{{Attempt: 1, Settings: cores(2), Action: tuning.Move}}},
+				Phase:  reconcile.Ended, Reason: tuning.ReasonRecalled,
+				Tuning: reconcile.Tuning{Outcome: &tuning.Outcome{Verdict: tuning.Inconclusive, Reason: tuning.ReasonPolluted}},
+			},
+			"succeeded (epoch 8 of 8), tuned to cores=2: jobs of this kind have run before and their best setting is known",
+			"unknown: other work on the node disturbed the measurement", "nothing to do: the next run of its kind starts from what this one showed",
+		},
+		{
+			"a job that left as if it had saved",
+			reconcile.Record{
+				Request: reconcile.Request{Policy: tuning.Policy{Checkpoint: &tuning.Checkpoint{Exit: 85}}},
+				Course:  reconcile.Course{State: driver.Failed}, Phase: reconcile.Ended, Reason: tuning.ReasonFailed, Detail: "exit status 85",
+			},
+			"failed: exit status 85", "none: it was left as its owner asked",
+			"let it exit with 85, the status of its checkpoint, only after the signal: no save was asked for",
+		},
+		{
 			"a job that failed",
 			reconcile.Record{Identity: reconcile.Identity{Job: "local-6"}, Course: reconcile.Course{State: driver.Failed}, Phase: reconcile.Ended, Reason: tuning.ReasonFailed, Detail: "exit status 3"},
 			"failed: exit status 3", "none: it was left as its owner asked", "see what it printed: pitchpipe logs local-6",
@@ -252,6 +271,34 @@ func TestAGPUThatWasNeverBusyUsedNothing(t *testing.T) {
 	rec.Profiles = map[string]tuning.Profile{own.Key(): {Features: map[string]float64{"gpu_busy": 0}}}
 	if s := story.Tell(&rec); s.Next != "ask for fewer gpus in the next run: it used 0.00 gpus of 2.00 gpus" {
 		t.Errorf("next %q, usage %+v", s.Next, s.Usage)
+	}
+}
+
+func TestWhatAJobAskedForIsWhatItsOwnerAskedFor(t *testing.T) {
+	t.Parallel()
+	own, tuned := tuning.Settings{tuning.Memory: tuning.Number(200 << 20)}, tuning.Settings{tuning.Memory: tuning.Number(27 << 20)}
+	rec := reconcile.Record{
+		Request: reconcile.Request{Own: own}, Phase: reconcile.Ended,
+		Course: reconcile.Course{State: driver.Succeeded, Peak: 9 << 20, Runs: []reconcile.Run{{Attempt: 1, Settings: tuned, Action: tuning.Move}}},
+	}
+	if s := story.Tell(&rec); s.Next != "ask for less memory in the next run: it used 9 MiB of 200 MiB" {
+		t.Errorf("next %q", s.Next)
+	}
+	rec.Policy.Knobs = []tuning.Knob{{Name: tuning.Memory}}
+	if s := story.Tell(&rec); s.Next != "nothing to do: the next run of its kind starts from what this one showed" || s.Usage[0].Requested != 200<<20 {
+		t.Errorf("next %q, usage %+v of a job whose memory is tuned", s.Next, s.Usage)
+	}
+}
+
+func TestAJobThatEndedAtALimitDidNotFailByItself(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[driver.State]string{
+		driver.TimeExceeded: "it reached its time limit", driver.MemoryExceeded: "it ran out of its owner's own memory limit",
+		driver.NotStarted: "it could not be started", driver.Failed: "it failed by itself",
+	} {
+		if got := story.Because(&reconcile.Record{Course: reconcile.Course{State: state}, Reason: tuning.ReasonFailed}); got != want {
+			t.Errorf("%s: %q, want %q", state, got, want)
+		}
 	}
 }
 
