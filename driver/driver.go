@@ -79,12 +79,6 @@ type Releaser interface {
 	Release(ctx context.Context, id JobID) error
 }
 
-// Sizer is a driver that knows how large a job can be.
-type Sizer interface {
-	// Fits is ErrInvalid where its nodes could never run a job of this size.
-	Fits(want Room) error
-}
-
 // Biller is a driver whose scheduler says what it bills.
 type Biller interface {
 	// Billing is what the scheduler bills the jobs of a partition.

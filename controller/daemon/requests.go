@@ -191,8 +191,8 @@ func (r request) validate() (any, error) {
 		Driver: r.d.driver.Name(), Can: r.d.driver.Capabilities(), Given: r.d.cfg.Given, Site: r.d.site,
 		Policy: verdict.PolicyOf(r.d.cfg.Site), User: r.who.Name,
 	}
-	if sizer, ok := r.d.driver.(driver.Sizer); ok {
-		ground.Fits = sizer.Fits
+	if d, ok := r.d.driver.(interface{ Fits(driver.Room) error }); ok {
+		ground.Fits = d.Fits
 	}
 	v := verdict.Of(r.d.parse, draft.Filename, draft.Source, draft.Variables, ground)
 	if v.Policy != nil && v.Policy.Search != nil {

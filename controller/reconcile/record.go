@@ -198,10 +198,8 @@ func (r *Record) Advice() tuning.Settings {
 func (r *Record) Node(attempt int) string { return r.run(attempt).Node }
 
 func (r *Record) run(attempt int) Run {
-	if run := r.runOf(attempt); run != nil {
-		return *run
-	}
-	return Run{}
+	run, _ := tuning.First(r.Runs, func(run Run) bool { return run.Attempt == attempt })
+	return run
 }
 
 // runOf points into the record until another attempt is added.

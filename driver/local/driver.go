@@ -48,10 +48,7 @@ type Driver struct {
 	told     map[driver.JobID]time.Time // the last error that was logged
 }
 
-var (
-	_ driver.Driver = (*Driver)(nil)
-	_ driver.Sizer  = (*Driver)(nil)
-)
+var _ driver.Driver = (*Driver)(nil)
 
 // New opens the state directory, which it locks until Run returns or Close is
 // called, and reads what is there. It starts nothing: that is Run's work.

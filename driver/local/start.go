@@ -150,7 +150,7 @@ func (d *Driver) draft(ctx context.Context, id driver.RequestID, spec driver.Spe
 	return r, script, nil
 }
 
-// Fits implements driver.Sizer.
+// Fits is ErrInvalid where the machine could never run a job of this size.
 func (d *Driver) Fits(want driver.Room) error {
 	const mib = 1 << 20
 	switch {

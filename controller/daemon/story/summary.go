@@ -33,9 +33,9 @@ func verdict(r *reconcile.Record, current tuning.Settings) string {
 		}
 		return state + ": " + strings.TrimLeft(strings.TrimPrefix(r.Detail, string(r.State)), ",: ")
 	}
-	reason := r.Because()
-	if r.Outcome != nil && r.Outcome.Verdict != tuning.Inconclusive && r.Because() != tuning.ReasonOutOfMemory {
-		reason = r.Outcome.Reason
+	why := Because(r)
+	if o := r.Outcome; o != nil && o.Verdict != tuning.Inconclusive && r.Because() != tuning.ReasonOutOfMemory {
+		why = o.Reason.Sentence()
 	}
 	switch {
 	case !current.Equal(r.Own):
@@ -47,15 +47,9 @@ func verdict(r *reconcile.Record, current tuning.Settings) string {
 	case r.Because() == tuning.ReasonNone:
 		return state + ", unchanged so far"
 	default:
-		reason, state = r.Because(), state+", unchanged"
+		why, state = Because(r), state+", unchanged"
 	}
-	if reason == tuning.ReasonNone {
-		return state
-	}
-	if reason == r.Because() {
-		return state + ": " + Because(r)
-	}
-	return state + ": " + reason.Sentence()
+	return strings.TrimSuffix(state+": "+why, ": ")
 }
 
 // Because is the sentence of the record's reason. A cap of the site's policy is named.
@@ -104,10 +98,8 @@ func effect(r *reconcile.Record, current tuning.Settings) string {
 	switch {
 	case len(parts) > 0:
 		return strings.Join(parts, "; ")
-	case r.Restarted()+len(r.Probed) == 0 && current.Equal(r.Own) && r.Phase.Over():
-		return "none: it was left as its owner asked"
 	case r.Restarted()+len(r.Probed) == 0 && current.Equal(r.Own):
-		return "none: it runs as its owner asked"
+		return "none: it " + map[bool]string{true: "was left", false: "runs"}[r.Phase.Over()] + " as its owner asked"
 	case current.Equal(r.Own) && r.Phase.Over():
 		return "none at the end; the cost of trying is unknown"
 	case current.Equal(r.Own):
@@ -224,10 +216,7 @@ func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string 
 			if r.Done() == 0 && r.State != driver.Succeeded {
 				break // what it would have used is unknown
 			}
-			name := u.Unit
-			if u.Resource == tuning.Memory {
-				name = tuning.Memory
-			}
+			name := map[string]string{"cpu": tuning.Cores, "memory": tuning.Memory, "gpu": tuning.GPUs}[u.Resource]
 			if _, tuned := r.Policy.Knob(name); tuned {
 				continue
 			}
@@ -257,8 +246,7 @@ func usage(r *reconcile.Record, current tuning.Settings) []api.Usage {
 		p = r.Profiles[r.Own.Key()]
 	}
 	if busy, ok := p.Features["cpu_utilisation"]; ok {
-		cores := p.Settings[tuning.Cores]
-		add("cpu", "cores", "", busy*cores.Float(), r.Own[tuning.Cores])
+		add("cpu", "cores", "", busy*p.Settings[tuning.Cores].Float(), r.Own[tuning.Cores])
 	}
 	peak := max(r.Peak, p.PeakRSS)
 	if r.State == driver.MemoryExceeded { // what it took last is between two samples

@@ -26,7 +26,7 @@ type Ground struct {
 	Site   *config.SitePolicy
 	Policy string // says which policy Site is
 	User   string
-	Fits   func(driver.Room) error // see driver.Sizer; nil: every job fits
+	Fits   func(driver.Room) error // why its nodes could never run a job of this size; nil: unknown
 }
 
 // PolicyOf says which policy the file at path is; empty: none.
