@@ -114,7 +114,9 @@ func (s *Store) Begin(began Attempt) error {
 	s.jobs[key] = a
 	most := s.most()
 	for _, other := range s.jobs {
-		other.shorten(most)
+		if len(other.ring) > most { // else it is copied for nothing
+			other.shorten(most)
+		}
 	}
 	return nil
 }
