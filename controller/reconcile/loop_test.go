@@ -141,10 +141,7 @@ func TestAJobWhoseFileItsSchedulerForgotIsTheSame(t *testing.T) {
 	t.Parallel()
 	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
 		w.decide = func(tuning.State) tuning.Decision { return hold(tuning.ReasonTooShort) }
-		s := &returned{Cluster: w.cluster}
-		w.scheduler = s
-		w.restart()
-		s.id = w.mustSubmit(t, "train", usual)
+		s := w.answering(t, "train")
 		w.until(t, s.id, func(r *reconcile.Record) bool { return len(r.Epochs) > 2 })
 		s.changed = func(j *driver.Job) {
 			j.Source, j.Fingerprint, j.State, j.Ended = nil, "", driver.Succeeded, time.Now()

@@ -31,10 +31,7 @@ func TestWhatTheOwnerAsksHisSchedulerForIsTakenAnew(t *testing.T) {
 					}
 					return hold(tuning.ReasonProfiling)
 				}
-				s := &returned{Cluster: w.cluster}
-				w.scheduler = s
-				w.restart()
-				s.id = w.mustSubmit(t, "train", usual)
+				s := w.answering(t, "train")
 				look := func() *reconcile.Record {
 					t.Helper()
 					if err := w.look(s.id); err != nil {
@@ -79,10 +76,7 @@ func TestAJobWhoseStanzaBrokeInAnEditWasChangedOnce(t *testing.T) {
 	t.Parallel()
 	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
 		w.decide = func(tuning.State) tuning.Decision { return hold(tuning.ReasonProfiling) }
-		s := &returned{Cluster: w.cluster}
-		w.scheduler = s
-		w.restart()
-		s.id = w.mustSubmit(t, "train", usual)
+		s := w.answering(t, "train")
 		w.until(t, s.id, func(r *reconcile.Record) bool { return r.Phase == reconcile.Profiling })
 		s.changed = func(j *driver.Job) { j.Fingerprint, j.Resources.Cores = "edited", 2 }
 		w.read = func(driver.Job) reconcile.Reading { return reconcile.Reading{Reason: tuning.ReasonBadStanza} }

@@ -13,7 +13,7 @@ import (
 	"pitchpipe/test/sim"
 )
 
-// returned is a scheduler that has given the id of a job that ended to another.
+// returned is a scheduler that answers otherwise for one job, as when it has given the id of a job that ended to another.
 type returned struct {
 	*sim.Cluster
 
@@ -41,14 +41,21 @@ func (r *returned) Get(ctx context.Context, id driver.JobID) (driver.Job, error)
 	return job, err
 }
 
+// answering submits a job to a scheduler that can answer otherwise for it.
+func (w *world) answering(t *testing.T, name string) *returned {
+	t.Helper()
+	s := &returned{Cluster: w.cluster}
+	w.scheduler = s
+	w.restart()
+	s.id = w.mustSubmit(t, name, usual)
+	return s
+}
+
 // ended is a world with a job whose story is over, and the scheduler that tells of it.
 func ended(t *testing.T, w *world) (*reconcile.Record, *returned) {
 	t.Helper()
 	w.decide = func(tuning.State) tuning.Decision { return hold(tuning.ReasonTooShort) }
-	s := &returned{Cluster: w.cluster}
-	w.scheduler = s
-	w.restart()
-	s.id = w.mustSubmit(t, "first", usual)
+	s := w.answering(t, "first")
 	rec, _ := w.end(t, s.id)
 	return rec, s
 }

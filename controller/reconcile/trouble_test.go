@@ -83,10 +83,7 @@ func TestNothingIsDecidedAboutASuspendedJob(t *testing.T) {
 	for _, when := range []reconcile.Phase{reconcile.Profiling, reconcile.Changing} {
 		inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
 			w.decide = probeThenMove
-			s := &returned{Cluster: w.cluster}
-			w.scheduler = s
-			w.restart()
-			s.id = w.mustSubmit(t, "train", usual)
+			s := w.answering(t, "train")
 			w.until(t, s.id, func(r *reconcile.Record) bool { return r.Phase == when })
 			s.changed = func(j *driver.Job) { j.Suspended = true }
 			for range 10 {
@@ -110,10 +107,7 @@ func TestWhatWasMeasuredOfAJobThatNeverBeganIsAnotherJobs(t *testing.T) {
 	t.Parallel()
 	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
 		w.decide = func(tuning.State) tuning.Decision { return hold(tuning.ReasonProfiling) }
-		s := &returned{Cluster: w.cluster}
-		w.scheduler = s
-		w.restart()
-		s.id = w.mustSubmit(t, "train", usual)
+		s := w.answering(t, "train")
 		w.until(t, s.id, func(r *reconcile.Record) bool { return r.Done() > 2 })
 		s.changed = func(j *driver.Job) { j.State, j.Ended = driver.NotStarted, time.Now() }
 		rec := w.until(t, s.id, func(r *reconcile.Record) bool { return r.Phase.Over() })
