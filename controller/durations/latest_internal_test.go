@@ -13,7 +13,7 @@ func TestOnlyTheLatestNamesAreKept(t *testing.T) {
 		*l.Use(key)++
 	}
 	if first := l.Get(0); first == nil || *first != 5*window+1 {
-		t.Errorf("the key that is used again and again has %v, want what it had each time", first)
+		t.Errorf("the key that is used most has %v, want the same value after each use", first)
 	}
 	if kept := len(l.now) + len(l.before); l.Get(4*window+2) == nil || l.Get(window) != nil || kept > 2*window {
 		t.Errorf("%d keys are kept, the latest: %v, an old one: %v", kept, l.Get(4*window+2), l.Get(window))

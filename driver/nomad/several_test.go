@@ -49,7 +49,7 @@ func lastFirst(t *testing.T, s *story) {
 
 func leads(t *testing.T, s *story) {
 	if !s.agent.Real {
-		t.Skip("the server of the tests ends no helpers")
+		t.Skip("the server of the tests ends no helpers with their leader: packages spec and view have tests of which task is tuned and how such a job ends")
 	}
 	id, job := s.runs(t, mover(long), func(file string) string {
 		return strings.Replace(file, `task "main" {`, `task "helper" {

@@ -269,7 +269,7 @@ var (
 	// ErrUnavailable: no exporter answers, or it is in trouble; it may succeed later.
 	ErrUnavailable = errors.New("exporter unavailable")
 	// ErrBusy is ErrUnavailable of an exporter that answers: the caller asks too often.
-	ErrBusy = fmt.Errorf("%w for now", ErrUnavailable)
+	ErrBusy = fmt.Errorf("%w: it answers, and refuses further requests", ErrUnavailable)
 )
 
 // Problem is the body of every answer that is not a success.
