@@ -194,12 +194,19 @@ func (h *history) whole() recurring.Whole {
 	for _, d := range h.study.Space {
 		w.Space.Knobs = append(w.Space.Knobs, recurring.Knob{Name: d.Knob, System: !d.Learns})
 	}
+	var broken []tuning.Settings
 	for i, p := range h.points {
 		settings := h.study.settings(p)
 		_, permitted := h.Policy.Permits(h.Own, settings)
 		at := h.guard.of(h.learning(p))
+		if at.broken {
+			broken = append(broken, p)
+		}
 		w.Barred[i] = !permitted || at.t < 0 || h.Unlikely != nil && h.Unlikely(settings)
 		w.Unproven[i] = !at.kept
+	}
+	for i, p := range h.points {
+		w.Barred[i] = w.Barred[i] || slices.ContainsFunc(broken, func(b tuning.Settings) bool { return h.further(b, p) })
 	}
 	for _, s := range slices.Concat(h.Avoid, h.Underway) {
 		if i := h.index(s); i > 0 && len(s) > 0 {
@@ -221,6 +228,23 @@ func (h *history) whole() recurring.Whole {
 		}
 	}
 	return w
+}
+
+// further reports whether s lies beyond b, seen from the owner's settings: what learns worse there learns no better
+// further on.
+func (h *history) further(b, s tuning.Settings) bool {
+	out := false
+	for _, d := range h.study.Space {
+		own, from, to := d.of(h.Own).Float(), d.of(b).Float(), d.of(s).Float()
+		switch {
+		case !d.Learns || d.of(b).Equal(d.of(s)):
+		case (from-own)*(to-from) > 0:
+			out = true
+		default:
+			return false
+		}
+	}
+	return out
 }
 
 func (h *history) run(p tuning.PastRun, m tuning.Measure, source string) recurring.Run {
