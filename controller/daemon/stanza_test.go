@@ -19,6 +19,8 @@ func TestWhatIsWrongWithAStanzaStandsInTheStory(t *testing.T) {
 		"a pattern that does not compile": {"#TUNE progress pattern='('", "bad-stanza", "pattern does not compile"},
 		"a knob without a way to the job": {"#TUNE knob batch values=1,2 default=1", "bad-stanza", "nothing carries"},
 		"a blank before the word":         {"# TUNE knob cores values=1,2", "no-stanza", "a comment that looks like a tuning line"},
+		"a colon behind the word":         {"#TUNE: knob cores values=1,2", "no-stanza", "a comment that looks like a tuning line"},
+		"no blank behind the word":        {"#TUNEknob cores values=1,2", "no-stanza", "a comment that looks like a tuning line"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			started, err := c.Cluster.Start(t.Context(), driver.RequestID(name), driver.Spec{Owner: me(t), Filename: "job.sh", Source: daemontest.Script("train", 2, 0.05, tt.line)})

@@ -111,10 +111,10 @@ local function tune_line(line, number, i)
   return block
 end
 
--- looks_like reports whether a comment has the form of a #TUNE line but not its first word.
+-- looks_like reports whether a comment has the form of a #TUNE line but begins otherwise.
 local function looks_like(line)
-  local head = line:match("^#[ \t]*[Tt][Uu][Nn][Ee][ \t]+([^=]*[a-z_])=")
-  return head ~= nil and select(2, head:gsub("[^ \t]+", "")) <= 3
+  local head = line:match("^#[ \t]*[Tt][Uu][Nn][Ee]:?[ \t]+([a-z][^=]*)=") or line:match("^#[ \t]*TUNE:?([a-z][^=]*)=")
+  return head ~= nil and head:find("[a-z_]$") ~= nil and select(2, head:gsub("[^ \t]+", "")) <= 3
 end
 
 -- read returns the blocks of a script, nil where it has none, then the faults of its lines,
@@ -143,7 +143,7 @@ local function read(text)
         into[#into + 1] = block
       end
     elseif looks_like(line) then
-      note(warnings, 1, "a comment that looks like a tuning line", "want #TUNE, in capitals and without a blank behind #")
+      note(warnings, 1, "a comment that looks like a tuning line", "want #TUNE and a blank, in capitals and without a blank behind #")
     elseif rest ~= "" and rest:sub(1, 1) ~= "#" then -- the first command
       local behind = text:sub(stop, stop + most_late) .. "\n"
       local at, _, indent = behind:find("\n([ \t]*)#TUNE[ \t\r\n]")

@@ -153,6 +153,7 @@ func scripts() (out []sample) {
 		"behind a command and a good line before it":   "#TUNE mode=apply\ntrue\n#TUNE mode=apply\n",
 		"a blank before the word":                      "# TUNE mode=apply\n",
 		"the word in another case":                     "#Tune knob cores values=1,2\n#tune\tmode=apply\n",
+		"the word runs into the next":                  "#TUNE: mode=apply\n#TUNEknob cores values=1,2\n#TUNE:mode=apply\n#TUNEmode=apply\n#tuned for n=4\n#TUNE_X=1\n",
 		"remarks about tuning":                         "# tune it when a=b\n#tune = x\n# TUNE\n#TUNE mode=apply\n",
 		"no stanza":                                    "\n",
 		"a longer word":                                "#TUNED mode=x\ntrue\n#TUNED x\n",

@@ -111,7 +111,7 @@ func (p *parser) unknown(at place, known []option) {
 // idle warns of an option that changes what a job does under Slurm, and nothing here.
 func (p *parser) idle(at place, _ string) bool {
 	if !p.slurm {
-		p.job.Warnings = append(p.job.Warnings, jobfile.Error{Pos: p.pos(at.line, at.column), Found: at.name, Want: "the local scheduler ignores it"})
+		p.job.Warnings = append(p.job.Warnings, jobfile.Error{Pos: p.pos(at.line, at.column), Found: at.name, Want: "the local scheduler, unlike Slurm, ignores it"})
 	}
 	return true
 }

@@ -104,7 +104,7 @@ func (p *parser) lines(lines []string) {
 		case begun || text == "":
 		case looksLike(line):
 			p.job.Warnings = append(p.job.Warnings, jobfile.Error{
-				Pos: p.pos(number, 1), Found: "a comment that looks like a tuning line", Want: "want #TUNE, in capitals and without a blank behind #",
+				Pos: p.pos(number, 1), Found: "a comment that looks like a tuning line", Want: "want #TUNE and a blank, in capitals and without a blank behind #",
 			})
 		case text[0] != '#' && !(i == 0 && strings.HasPrefix(text, mark)):
 			begun = true
@@ -117,10 +117,10 @@ func (p *parser) lines(lines []string) {
 }
 
 // looksLike reports whether a comment has the form of a #TUNE line, at most two words and
-// then key=value, but another first word, such as "# TUNE" or "#Tune".
+// then key=value, but begins otherwise, such as "# TUNE", "#Tune", "#TUNE:" or "#TUNEknob".
 func looksLike(line string) bool {
-	head, _, found := strings.Cut(line, "=")
-	return found && regexp.MustCompile(`^#[ \t]*[Tt][Uu][Nn][Ee]([ \t]+[^ \t]+){0,2}[ \t]+[^ \t]*[a-z_]$`).MatchString(head)
+	m := regexp.MustCompile(`^#[ \t]*(?:[Tt][Uu][Nn][Ee]:?[ \t]+|TUNE:?)([a-z](?:[^=]*[a-z_])?)=`).FindStringSubmatch(line)
+	return m != nil && len(strings.FieldsFunc(m[1], func(r rune) bool { return r == ' ' || r == '\t' })) <= 3
 }
 
 // directive returns what follows the word, if the line begins with it.

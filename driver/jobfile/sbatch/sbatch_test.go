@@ -40,7 +40,7 @@ echo hi
 `
 	got := parse(t, src)
 	idle := func(line, column int, option string) jobfile.Error {
-		return jobfile.Error{Pos: jobfile.Pos{Filename: "dir/job.sh", Line: line, Column: column}, Found: option, Want: "the local scheduler ignores it"}
+		return jobfile.Error{Pos: jobfile.Pos{Filename: "dir/job.sh", Line: line, Column: column}, Found: option, Want: "the local scheduler, unlike Slurm, ignores it"}
 	}
 	want := &jobfile.Job{
 		Warnings: jobfile.Errors{idle(8, 79, "-e"), idle(8, 90, "--signal"), idle(9, 9, "--gres")},
