@@ -177,6 +177,12 @@ func TestSteeringAJob(t *testing.T) {
 	if text := ok(t, at("pause", "job", id)...); !strings.Contains(text, "paused: cluster") || !strings.Contains(text, "paused: job "+id) {
 		t.Errorf("pause printed %q", text)
 	}
+	for name, warned := range map[string]bool{pauses[0].By: false, "mispelt": true} {
+		if r := pitchpipe(t, at("pause", "user", name)...); r.code != command.ExitOK || strings.Contains(r.errors, "no job of user") != warned {
+			t.Errorf("pause of user %s: status %d, errors %q", name, r.code, r.errors)
+		}
+		ok(t, at("resume", "user", name)...)
+	}
 	if text := ok(t, at("resume")...); text != "resumed: cluster\n" {
 		t.Errorf("resume printed %q", text)
 	}

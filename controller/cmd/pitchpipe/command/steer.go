@@ -49,7 +49,8 @@ func (a *app) pause() *cobra.Command {
 			"has already stopped a job is completed, so that no job stays held. A pause survives restarts.",
 		Args: cobra.MaximumNArgs(2), ValidArgsFunction: a.scopes,
 		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
-			if s, name, err := scope(args); !list {
+			s, name, err := scope(args)
+			if !list {
 				if err == nil {
 					err = client.Pause(ctx, api.Pause{Scope: s, Name: name, Why: why})
 				}
@@ -58,6 +59,10 @@ func (a *app) pause() *cobra.Command {
 				}
 			}
 			ps, err := client.Pauses(ctx)
+			theirs := func(j api.Job) bool { return j.Owner == name }
+			if jobs, unseen := client.Jobs(ctx); !list && s == "user" && unseen == nil && !slices.ContainsFunc(jobs, theirs) {
+				a.beside().printf("warning: no job of user %s is known here; the pause holds for later ones\n", name)
+			}
 			return a.answer(err, ps, "%s", pauseList(ps))
 		}),
 	}
