@@ -17,8 +17,10 @@ export FUZZTIME COUNT
 # How the tests and their programs are compiled in three quarters of the time: without
 # debugging information, and with memory in place of time for the compiler.
 COMPILE := GOGC=400 GOFLAGS="$(GOFLAGS) -gcflags=all=-dwarf=false -ldflags=-w"
+GO_TEST = $(COMPILE) go test -exec '$(CURDIR)/scripts/test-exec' -race -shuffle=on -parallel 4 -vet=off $(SHORT) $(TESTFLAGS)
 
-# The packages whose tests take longest, the longest first.
+# The packages whose tests measure jobs, and those whose tests take longest, the longest first.
+MEASURING := ./test/e2e/slurm ./test/e2e
 LONGEST := ./test/e2e/slurm ./driver/slurm ./test/e2e ./controller/evaluate/replay ./driver/slurm/broker ./test/worlds ./driver/nomad \
 	./test/scenario ./driver/local ./test/faultslurm ./controller/cmd/pitchpipe/command ./exporter/cmd/pitchpipe-exporter ./test/faultnomad
 
@@ -43,9 +45,11 @@ test: ## install what the tests need, where it is missing, and run those that do
 		echo "compiling the tests with the race detector: the first time this takes minutes" && wait
 	@# Most of these tests wait for schedulers and processes: four packages share two cores,
 	@# each with four tests at a time, and those that take longest begin first. With all tests,
-	@# some of which measure, two packages do. Vet is a gate
-	@# of make check.
-	@$(COMPILE) go test -exec '$(CURDIR)/scripts/test-exec' -race -shuffle=on -timeout $(if $(SHORT),20m,60m) -p $(if $(SHORT),4,2) -parallel 4 -vet=off $(SHORT) $(TESTFLAGS) $(LONGEST) ./...
+	@# those that measure jobs run before the others, so that nothing disturbs the jobs. Vet is a
+	@# gate of make check.
+	@failed=0; $(if $(SHORT),,$(GO_TEST) -timeout 60m -p 1 $(MEASURING) || failed=1;) \
+		$(GO_TEST) -timeout $(if $(SHORT),20m,60m) -p $(if $(SHORT),4,2) \
+		$(if $(SHORT),$(LONGEST) ./...,$$(go list $(LONGEST) ./... | grep -v /test/e2e)) || failed=1; exit $$failed
 
 check: ## every gate: format, lint, vet, tests, rules, generated pages, coverage, scripts
 	@scripts/setup-check

@@ -54,7 +54,7 @@ func modes() []mode {
 // row is what one search took.
 type row struct {
 	kind, mode string
-	repeat     int
+	repeat     int // from 1; 0: beforehand
 	seconds    float64
 	joules     float64
 	source     string // of the joules; empty: some trial has none
@@ -139,8 +139,12 @@ func (b *bench) search(ctx context.Context, k kind, m mode, repeat, cores int, s
 	if err := s.start(ctx, b.Bin, filepath.Join(b.Dir, "state-"+state)); err != nil {
 		return out, err
 	}
+	o := b.Options
+	if repeat == 0 {
+		o.Trials = (o.Trials + 1) / 2 // enough to tell the better number of cores
+	}
 	x, err := s.client.Search(ctx, api.Submission{
-		Filename: "job.sbatch", Source: []byte(k.file(b.Options, cores, string(m.system), 100+repeat)), Dir: dir,
+		Filename: "job.sbatch", Source: []byte(k.file(o, cores, string(m.system), 100+repeat)), Dir: dir,
 		Env: map[string]string{"PITCHPIPE_WORKLOAD": filepath.Join(b.Bin, "workload")},
 	})
 	if err != nil {
