@@ -57,7 +57,7 @@ func Table() []Metric {
 		{"pitchpipe_job_memory_file_bytes", "gauge", "Page cache charged to the attempt.", job(), api.ColCache},
 		{"pitchpipe_job_memory_peak_bytes", "gauge", "Largest memory use so far.", job(), api.ColPeak},
 		{"pitchpipe_job_processes", "gauge", "Processes that live.", job(), api.ColProcesses},
-		{"pitchpipe_job_threads", "gauge", "Threads that live.", job(), api.ColThreads},
+		{"pitchpipe_job_threads", "gauge", "Threads of the processes that work: each took at least a fifth of their mean CPU time.", job(), api.ColThreads},
 		{"pitchpipe_job_voluntary_switches_total", "counter", "Context switches that threads asked for by waiting.", job(), api.ColVoluntary},
 		{"pitchpipe_job_involuntary_switches_total", "counter", "Context switches forced on threads.", job(), api.ColInvoluntary},
 		{"pitchpipe_job_read_chars_bytes_total", "counter", "Bytes read by system calls, cached or not.", job(), api.ColReadChars},

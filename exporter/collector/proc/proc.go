@@ -26,6 +26,9 @@ const (
 	wholly = 8
 	// And every so many readings an idle job is read as a whole.
 	rarely = 8 * wholly
+	// A process with less than this part of the mean CPU time of the job's does not work for it: it is
+	// a daemon of the scheduler or a listener to its output.
+	working = 5
 )
 
 // Collector adds up /proc.
@@ -143,11 +146,16 @@ func ignoreGone(err error) error {
 
 func (r *reader) sum(out collector.Values, noIO, noSwitches bool) {
 	total := r.gone
-	var threads, pages uint64
+	var ticks, threads, pages uint64
 	for _, p := range r.alive {
 		total = total.plus(p.total())
-		threads += p.stat.threads
+		ticks += p.stat.own.ticks()
 		pages += p.stat.rssPages
+	}
+	for _, p := range r.alive {
+		if working*p.stat.own.ticks()*uint64(len(r.alive)) >= ticks {
+			threads += p.stat.threads
+		}
 	}
 	put := func(column string, v float64) {
 		r.last[column] = max(v, r.last[column])

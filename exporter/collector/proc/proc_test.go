@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -88,6 +89,37 @@ func TestAddsUpTheProcessesOfAJob(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("values (-want +got):\n%s", diff)
+	}
+}
+
+func TestThreadsAreThoseOfTheProcessesThatWork(t *testing.T) {
+	t.Parallel()
+	threads := func(n int) map[int][2]uint64 {
+		out := map[int][2]uint64{}
+		for i := range n {
+			out[i+1] = [2]uint64{}
+		}
+		return out
+	}
+	for _, tc := range []struct {
+		name  string
+		users []uint64 // ticks of each process, which has a thread more than the one before
+		want  float64
+	}{
+		{"all while none has done anything", []uint64{0, 0, 0}, 6},
+		{"not those of a listener", []uint64{1000, 3}, 1},
+		{"not those of a scheduler's daemon", []uint64{0, 1000, 1000}, 5},
+		{"those of a main process that leads its workers", []uint64{200, 1000, 1000, 1000}, 10},
+		{"all of many that share the work", slices.Repeat([]uint64{100}, 20), 210},
+	} {
+		root, pids := newRoot(t), []int{}
+		for i, user := range tc.users {
+			pids = append(pids, 10+i)
+			fake{parent: 1, start: 5, user: user, threads: threads(i + 1)}.write(t, root, 10+i)
+		}
+		if got := read(t, open(t, root), pids...)[api.ColThreads]; got != tc.want {
+			t.Errorf("%s: %v threads, want %v", tc.name, got, tc.want)
+		}
 	}
 }
 
