@@ -199,6 +199,8 @@ func (p *reconciliation) toll(trials []tuning.Trial, kindSeconds float64) *tunin
 // larger input: so much is not blamed on a setting while the job runs.
 const inputsDiffer = 1.25
 
+// total is what tuning cost a job that ended; nil: it is unknown, or other runs differ from this one, of which only
+// the memory was changed, by no more than their inputs do.
 func (p *reconciliation) total(ctx context.Context) *tuning.Toll {
 	if !p.rec.touched() {
 		return nil
@@ -207,7 +209,12 @@ func (p *reconciliation) total(ctx context.Context) *tuning.Toll {
 	if err != nil {
 		p.cfg.Log.Warn("the untuned time of its kind is unknown", "job", p.rec.Job, "error", err)
 	}
-	return p.toll(p.rec.Trials(), known.KindSeconds)
+	out := p.toll(p.rec.Trials(), known.KindSeconds)
+	others := func(x Run) bool { return !p.rec.Settings(x.Attempt).EqualButMemory(p.rec.Own) }
+	if out != nil && out.Kind && p.rec.Restarted() == 0 && !slices.ContainsFunc(p.rec.Runs, others) && out.Harm <= (inputsDiffer-1)*float64(p.rec.Done()) {
+		return nil
+	}
+	return out
 }
 
 // watch is the stop-loss: it takes a job off a setting that costs too much.

@@ -153,6 +153,37 @@ func TestAnAttemptThatWasNotOursIsLookedAtOnce(t *testing.T) {
 	})
 }
 
+func TestLessMemoryThatSufficesIsNotBlamedForWhatOtherRunsTook(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name    string
+		kind    float64 // seconds of an epoch of other runs; this one takes 2
+		setting tuning.Settings
+		unknown bool
+	}{
+		{"memory alone, and it took a little longer", 1.9, cores(4).With(tuning.Memory, tuning.Number(1<<30)), true},
+		{"memory alone, and it took far longer", 1, cores(4).With(tuning.Memory, tuning.Number(1<<30)), false},
+		{"other cores too", 1.9, cores(2).With(tuning.Memory, tuning.Number(1<<30)), false},
+	} {
+		inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+			w.policy.Knobs = append(w.policy.Knobs, tuning.Knob{Name: tuning.Memory, Min: tuning.Number(1 << 20), Max: tuning.Number(1 << 40)})
+			w.recall = func(reconcile.Question) reconcile.Recollection {
+				return reconcile.Recollection{Knowledge: tuning.Knowledge{KindSeconds: tc.kind}}
+			}
+			w.decide = func(s tuning.State) tuning.Decision {
+				if s.Pending {
+					return tuning.Decision{Action: tuning.Move, Reason: tuning.ReasonRightSized, Settings: tc.setting}
+				}
+				return hold(tuning.ReasonAlreadyBest)
+			}
+			rec, _ := w.end(t, w.mustSubmit(t, "train", "epochs=10 seconds=2 parallel=0 memory=64MiB"))
+			if got := rec.Toll == nil; got != tc.unknown {
+				t.Errorf("%s: toll %+v", tc.name, rec.Toll)
+			}
+		})
+	}
+}
+
 func TestAJobThatDoesNotSaveInTimeRunsOnAndIsNotAskedAgain(t *testing.T) {
 	t.Parallel()
 	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {

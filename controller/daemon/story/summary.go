@@ -104,6 +104,8 @@ func effect(r *reconcile.Record, current tuning.Settings) string {
 		return "none at the end; the cost of trying is unknown"
 	case current.Equal(r.Own):
 		return "none now; the cost of trying is known at its end"
+	case current.EqualButMemory(r.Own) && r.Restarted() == 0:
+		return "none on its time: only its memory is another"
 	case r.Phase.Over() && r.Outcome != nil:
 		return "unknown: " + r.Outcome.Reason.Sentence()
 	}

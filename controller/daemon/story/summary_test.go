@@ -50,6 +50,14 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 			"running, tuned to cores=2", "per epoch: time -50.0 %, cost -87.5 %", "wait: Pitchpipe measures it and decides at the end of an epoch",
 		},
 		{
+			"less memory alone changes no time",
+			reconcile.Record{
+				Phase: reconcile.Ended, Course: reconcile.Course{State: driver.Succeeded, Runs: []reconcile.Run{{Attempt: 1, Settings: cores(8).With(tuning.Memory, tuning.Number(1<<30)), Action: tuning.Move}}},
+			},
+			"succeeded, tuned to cores=8 memory=1GiB", "none on its time: only its memory is another",
+			"nothing to do: the next run of its kind starts from what this one showed",
+		},
+		{
 			"epochs on another kind of machine do not compare",
 			reconcile.Record{Course: moved(another)},
 			"running, tuned to cores=2", "not measured yet", "wait: Pitchpipe measures it and decides at the end of an epoch",
