@@ -32,7 +32,7 @@ func Text(t Table) string {
 	if t.Total.priced() {
 		head = append(head, "COST")
 	}
-	head = append(head, "ENERGY", "MODELLED", "RESTARTS", "PROBES", "EPOCHS", "NET SAVED")
+	head = append(head, "ENERGY", "MODELLED", "RESTARTS", "PROBES", "EPOCHS", "TIME SAVED", "NET SAVED")
 	total := t.Total
 	if t.By == ByJob {
 		total.Name = fmt.Sprintf("%d jobs", total.Jobs)
@@ -77,7 +77,7 @@ func (l Line) cells(by By, priced bool) []string {
 		cells = append(cells, l.costs())
 	}
 	return append(cells, energy, computed,
-		whole(l.Restarts, Unknown), whole(l.Probes, Unknown), whole(l.Epochs, Unknown), number(l.Net, Duration, l.NoNet, l.Tuned))
+		whole(l.Restarts, Unknown), whole(l.Probes, Unknown), whole(l.Epochs, Unknown), number(l.Net, Duration, l.NoNet, l.Tuned), number(l.NetShare, share, 0, l.Tuned))
 }
 
 func (l Line) costs() string {
@@ -192,6 +192,8 @@ func Bound(logRatio float64, open string) string {
 	return Percent(logRatio)
 }
 
+func share(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
+
 // Percent prints a log ratio as a change.
 func Percent(logRatio float64) string { return fmt.Sprintf("%+.1f %%", math.Expm1(logRatio)*100) }
 
@@ -204,7 +206,7 @@ func CSV(t Table) string {
 		string(t.By), "name", "user", "state", "since", "until", "jobs", "running", "tuned", "untuned_share", "seconds", "core_hours",
 		"joules", "joules_source", "joules_modelled", "restarts", "probes", "epochs",
 		"jobs_without_seconds", "jobs_without_core_hours", "jobs_without_energy", "jobs_forgotten",
-		"net_seconds", "jobs_without_net", "cost", "cost_unit", "jobs_without_cost", "jobs_with_cost_without_energy",
+		"net_seconds", "jobs_without_net", "cost", "cost_unit", "jobs_without_cost", "jobs_with_cost_without_energy", "net_share",
 	}}
 	for _, l := range append(slices.Clip(t.Lines), t.Total) {
 		measured, sources := l.Joules(false)
@@ -219,7 +221,7 @@ func CSV(t Table) string {
 			Field(l.Seconds), Field(l.CoreHours), Field(measured), sources, Field(modelled),
 			whole(l.Restarts, ""), whole(l.Probes, ""), whole(l.Epochs, ""),
 			strconv.Itoa(l.NoSeconds), strconv.Itoa(l.NoCoreHours), strconv.Itoa(l.NoEnergy), strconv.Itoa(l.Forgotten),
-			Field(l.Net), strconv.Itoa(l.NoNet), cost, unit, strconv.Itoa(l.NoCost), strconv.Itoa(l.FreeEnergy),
+			Field(l.Net), strconv.Itoa(l.NoNet), cost, unit, strconv.Itoa(l.NoCost), strconv.Itoa(l.FreeEnergy), Field(l.NetShare),
 		})
 	}
 	if t.By == ByUser {

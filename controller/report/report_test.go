@@ -3,6 +3,7 @@ package report_test
 import (
 	"flag"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -220,7 +221,7 @@ func TestMissingNumbersAreMissing(t *testing.T) {
 			t.Parallel()
 			c.want.Key = "total"
 			got := report.Build(c.rows, query(report.ByUser)).Total
-			if diff := cmp.Diff(c.want, got, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
+			if diff := cmp.Diff(c.want, got, cmpopts.EquateApprox(1e-9, 0), cmpopts.IgnoreUnexported(report.Line{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -235,7 +236,7 @@ func TestWhatWasDoneToAForgottenJobIsUnknown(t *testing.T) {
 	t.Parallel()
 	one := report.Build([]report.Row{job("1", 0, forgotten)}, query(report.ByUser))
 	want := report.Line{Key: "total", Jobs: 1, Seconds: new(600.0), CoreHours: new(1. / 3), NoEnergy: 1, NoCost: 1, Forgotten: 1}
-	if diff := cmp.Diff(want, one.Total, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
+	if diff := cmp.Diff(want, one.Total, cmpopts.EquateApprox(1e-9, 0), cmpopts.IgnoreUnexported(report.Line{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if len(one.Notes) != 1 || !strings.HasPrefix(one.Notes[0], "The details of 1 job of the period are gone") {
@@ -244,7 +245,7 @@ func TestWhatWasDoneToAForgottenJobIsUnknown(t *testing.T) {
 	if text := report.Text(one); !strings.Contains(text, "alice  1     -      -              10 min  0.33        -       -         -         -       -       -") {
 		t.Errorf("%s", text)
 	}
-	if lines := strings.Split(report.CSV(one), "\n"); !strings.HasSuffix(lines[1], ",,,,,,0,0,1,1,,0,,,1,0") {
+	if lines := strings.Split(report.CSV(one), "\n"); !strings.HasSuffix(lines[1], ",,,,,,0,0,1,1,,0,,,1,0,") {
 		t.Errorf("%q", lines[1])
 	}
 	many := report.Build([]report.Row{job("1", 0, forgotten), job("2", 1, forgotten), job("3", 2, tuned(.5)), job("old", -2000, forgotten)}, query(report.ByUser))
@@ -261,6 +262,22 @@ func TestAForgottenJobIsInNoPair(t *testing.T) {
 	gone := func(r *report.Row) { r.Forgotten = true }
 	if p := report.Match([]report.Row{job("t", 0, tuned(.5)), job("u", 9, untuned, gone)}); len(p) != 0 {
 		t.Errorf("%d pairs", len(p))
+	}
+}
+
+func TestWhatTuningSavedIsAShareOfWhatJobsAreTunedFor(t *testing.T) {
+	t.Parallel()
+	paid := func(own, epochs float64) func(*report.Row) {
+		return func(r *report.Row) { r.Toll = &tuning.Toll{Seconds: 7, Own: own, Epochs: epochs} }
+	}
+	line := report.Build([]report.Row{
+		job("half its cost, in a little more time", 1, tuned(1), paid(100, -2)), job("a quarter more of a short one", 2, tuned(1), paid(10, 1)), job("untuned", 3, untuned),
+	}, query(report.ByUser)).Total
+	if want := (2*100 - 1*10) / float64(4*100+4*10); line.NetShare == nil || math.Abs(*line.NetShare-want) > 1e-12 || *line.Net != -14 {
+		t.Errorf("net %v s and a share of %v, want -14 and %g", line.Net, line.NetShare, want)
+	}
+	if got := report.Build([]report.Row{job("untuned", 1, untuned)}, query(report.ByUser)).Total.NetShare; got != nil {
+		t.Errorf("an untuned job saved %g", *got)
 	}
 }
 

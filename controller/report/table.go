@@ -67,14 +67,17 @@ type Line struct {
 	Probes    *int     `json:"probes"`
 	Epochs    *int     `json:"epochs"`
 	Net       *float64 `json:"net_seconds"` // that tuning saved, below 0 lost, restarts and probes included; null: unknown
+	NetShare  *float64 `json:"net_share"`   // likewise of what the jobs are tuned for, over what that takes untuned, by untuned time
 
 	Forgotten   int `json:"jobs_forgotten"` // their details are gone: no restarts, probes, epochs
 	NoSeconds   int `json:"jobs_without_seconds"`
 	NoCoreHours int `json:"jobs_without_core_hours"`
 	NoEnergy    int `json:"jobs_without_energy"` // an epoch was not measured, or there was none
 	NoNet       int `json:"jobs_without_net"`    // that were tuned, and what they take untuned is unknown
-	NoCost      int `json:"jobs_without_cost"`
-	FreeEnergy  int `json:"jobs_with_cost_without_energy"` // which has a price, and was not measured throughout
+
+	saved, untuned float64 // of NetShare, in seconds of the owners' settings
+	NoCost         int     `json:"jobs_without_cost"`
+	FreeEnergy     int     `json:"jobs_with_cost_without_energy"` // which has a price, and was not measured throughout
 }
 
 // Build sums the rows up. It needs no order of them.
@@ -179,6 +182,10 @@ func (l *Line) addTuning(r Row) {
 	switch {
 	case r.Toll != nil:
 		l.Net = plus(l.Net, -r.Toll.Seconds)
+		l.saved -= r.Toll.Epochs * r.Toll.Own
+		if l.untuned += float64(tuning.Done(r.Epochs)) * r.Toll.Own; l.untuned > 0 {
+			l.NetShare = new(l.saved / l.untuned)
+		}
 	case r.Tuned && !r.Ended.IsZero():
 		l.NoNet++
 	}

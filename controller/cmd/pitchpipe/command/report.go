@@ -24,7 +24,8 @@ func (a *app) report() *cobra.Command {
 		Long: "Seconds, core-hours, joules with their source, restarts, probes and epochs of the jobs that ended\n" +
 			"in the period or still run. What was not measured is \"-\", never 0; modelled joules are apart and\n" +
 			"support no saving. A saving compares tuned jobs with those that were drawn to stay untuned, in pairs\n" +
-			"of the same kind, objective, epochs and request; restarts and probes count on the tuned side.\n\n" +
+			"of the same kind, objective, epochs and request; restarts and probes count on the tuned side. NET SAVED is the\n" +
+			"part of what a job is tuned for, such as its cost, that tuning saved; below 0 it lost.\n\n" +
 			"--from-sacct asks no controller: it reads how much of their cores and memory jobs used, and which\n" +
 			"return. That is what tuning could bring at most, not a saving. JobName comes last and -D shows each run:\n" +
 			"    sacct -aPD -S 2026-01-01 -o JobID,User,Account,State,Elapsed,AllocCPUS,NNodes,TotalCPU,ReqMem,MaxRSS,NTasks,JobName",
