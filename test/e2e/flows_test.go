@@ -187,7 +187,7 @@ func TestEachBadEndHasItsName(t *testing.T) {
 		ids[filepath.Base(file)] = strings.TrimSpace(s.ok("run", file))
 	}
 	a := s.pitchpipe("run", "--wait", fails)
-	if a.code != command.ExitFailed || !strings.Contains(a.errors, "ended as failed (exit 7)") || !strings.Contains(a.errors, "3/3") {
+	if a.code != command.ExitFailed || !strings.Contains(a.errors, "ended as failed (exit status 7)") || !strings.Contains(a.errors, "3/3") {
 		t.Errorf("run --wait of a job that fails: exit %d, %q, %q", a.code, a.out, a.errors)
 	}
 	for _, j := range told[[]api.Job](s, "status") {

@@ -198,7 +198,8 @@ func (a *app) wait(ctx context.Context, client *api.Client, job api.Job, before 
 		return err
 	}
 	if job.State != "succeeded" {
-		return fmt.Errorf("%w: %s ended as %s (exit %d) %s", errJobFailed, job.ID, job.State, job.ExitCode, job.Detail)
+		return fmt.Errorf("%w: %s ended as %s (%s): `pitchpipe logs %[2]s` shows its output", errJobFailed, job.ID, job.State,
+			cmp.Or(job.Detail, fmt.Sprint("exit status ", job.ExitCode)))
 	}
 	return nil
 }
