@@ -72,6 +72,10 @@ func TestHyperparametersChangeBetweenRunsAndByWhatTheseEndWith(t *testing.T) {
 		{"what ends worse is not tried again", studied(most, slices.Concat(usual, ends(64, 5, .745))), "", tuning.ReasonAlreadyBest, ""},
 		{"nor is what lies beyond it", studied(most, slices.Concat(usual, ends(64, 5, .745)), batch(32, 64, 128)), "", tuning.ReasonAlreadyBest, ""},
 		{"what lies beyond is, where seeds may explain it", studied(most, slices.Concat(ends(32, 10, .91, .89, .9), ends(64, 5, .88)), batch(32, 64, 128)), "128", "", ""},
+		{
+			"what was proven stays the best, whatever lies before it",
+			studied(most, slices.Concat(usual, ends(64, 9, .745), ends(128, 5, .9, .9, .9)), batch(32, 64, 128)), "", tuning.ReasonAlreadyBest, "128",
+		},
 		{"what lies on the other side is", studied(most, slices.Concat(usual, ends(64, 5, .745)), batch(16, 32, 64)), "16", "", ""},
 		{"what may end worse is tried again", studied(most, slices.Concat(ends(32, 10, .91, .89, .9), ends(64, 5, .91, .89))), "64", "", ""},
 		{
