@@ -229,7 +229,7 @@ func (o outlook) schedule(k Knob, values string, out *Prospect) {
 	if n > 0 {
 		rules = []Rule{o.site.Rule("probe_share")}
 	}
-	out.because("no run tries values from its start, so a run gets a value only where earlier runs of its kind have shown that it is better", rules...)
+	out.because("no run tries values from its start, so a run gets a value only where earlier runs of its kind have shown that it is better, or their use of cores leaves no doubt", rules...)
 }
 
 // unmoved is why a running job is not restarted for a change; without a text: it may be.
