@@ -58,9 +58,15 @@ func TestElasticJobsShareTheCoresOfAPartition(t *testing.T) {
 #TUNE progress pattern='%[4]s'
 #TUNE checkpoint signal=USR1 grace=60s exit=85
 echo "$(date +%%s) on $SLURM_CPUS_ON_NODE" >>$SLURM_JOB_ID.attempts
-export THREADS=$SLURM_CPUS_ON_NODE
-exec %[5]s dense --scale 0.5 --epochs %[6]d --state $SLURM_JOB_ID.state
-`, j.name, elastic, j.cores, pattern, s.w.path("workload"), j.epochs)
+trap 'asked=1' USR1
+n=$(cat $SLURM_JOB_ID.state 2>/dev/null || echo 0)
+while [ $n -lt %[5]d ]; do
+	sleep 0.$((4000 / SLURM_CPUS_ON_NODE)) # twice as fast on two cores, whatever machine this is
+	[ -z "$asked" ] || { echo $n >$SLURM_JOB_ID.state; exit 85; }
+	n=$((n + 1))
+	echo "epoch $n/%[5]d loss 1 acc 0.9"
+done
+`, j.name, elastic, j.cores, pattern, j.epochs)
 		subs = append(subs, s.sbatch(user, j.name, script, nil))
 	}
 	s.follow(h, subs...)
