@@ -194,20 +194,13 @@ func (h *history) whole() recurring.Whole {
 	for _, d := range h.study.Space {
 		w.Space.Knobs = append(w.Space.Knobs, recurring.Knob{Name: d.Knob, System: !d.Learns})
 	}
-	verdicts := tuning.Each(h.points, func(p tuning.Settings) verdict { return h.guard.of(h.learning(p)) })
-	spoiled := func(p tuning.Settings) bool {
-		for i, at := range verdicts {
-			if at.broken && h.further(h.points[i], p) {
-				return true
-			}
-		}
-		return false
-	}
+	broken := slices.DeleteFunc(slices.Clone(h.points), func(p tuning.Settings) bool { return !h.guard.of(h.learning(p)).broken })
 	for i, p := range h.points {
 		settings := h.study.settings(p)
 		_, permitted := h.Policy.Permits(h.Own, settings)
-		at := verdicts[i]
-		w.Barred[i] = !permitted || at.t < 0 || math.IsNaN(at.t) && spoiled(p) || h.Unlikely != nil && h.Unlikely(settings)
+		at := h.guard.of(h.learning(p))
+		spoiled := math.IsNaN(at.t) && slices.ContainsFunc(broken, func(b tuning.Settings) bool { return h.further(b, p) })
+		w.Barred[i] = !permitted || at.t < 0 || spoiled || h.Unlikely != nil && h.Unlikely(settings)
 		w.Unproven[i] = !at.kept
 	}
 	for _, s := range slices.Concat(h.Avoid, h.Underway) {
