@@ -110,28 +110,41 @@ func ending(r *reconcile.Record) string {
 	return text + fmt.Sprintf(". It was %s and %s.%s", times("moved", len(r.Restarts)), times("probed", len(r.Probed)), net(r))
 }
 
+// net is what tuning did to the time, the cost and the joules of a job in all, over the epochs that it did.
 func net(r *reconcile.Record) string {
-	t := r.Toll
+	t, n := r.Toll, float64(r.Done())
 	if t == nil {
 		return ""
 	}
-	verb := func(x float64) string { return map[bool]string{true: "saved ", false: "added "}[x < 0] }
-	text := " Overall, tuning " + verb(t.Seconds) + report.Duration(math.Abs(t.Seconds))
-	if n := r.Done(); n > 0 { // an early end leaves epochs that nothing was saved on
-		if share := 100 * math.Abs(t.Seconds) / (t.Own * float64(n)); share < .05 { // it would read 0.0 %
-			text = " Overall, tuning changed the time by less than 0.1 %"
-		} else {
-			text += fmt.Sprintf(" (%.1f %% of the untuned time)", share)
-		}
+	var parts []string
+	say := func(x float64, format string, args ...any) {
+		verb := map[bool]string{true: "saved ", false: "added "}[x < 0]
+		parts = append(parts, verb+fmt.Sprintf(format, args...))
+	}
+	switch share := 100 * math.Abs(t.Seconds) / (t.Own * n); {
+	case n == 0:
+		say(t.Seconds, "%s", report.Duration(math.Abs(t.Seconds)))
+	case share < .05: // it would read 0.0 %
+		parts = append(parts, "changed the time by less than 0.1 %")
+	default:
+		say(t.Seconds, "%s (%.1f %% of the untuned time)", report.Duration(math.Abs(t.Seconds)), share)
+	}
+	if o := r.Policy.Objective; n > 0 && (o == tuning.Cost || o == tuning.EDP || o == tuning.Blend) {
+		say(t.Epochs, "%.1f %% of its untuned %s", 100*math.Abs(t.Epochs)/n, strings.TrimSuffix(measureText(o), " per epoch"))
 	}
 	if t.Joules != nil {
 		joules := float64(*t.Joules)
-		text += fmt.Sprintf(" and %s%s (%s)", verb(joules), report.Joules(math.Abs(joules)), t.Source)
+		say(joules, "%s (%s)", report.Joules(math.Abs(joules)), t.Source)
+	}
+	last := len(parts) - 1
+	text := parts[last]
+	if last > 0 {
+		text = strings.Join(parts[:last], ", ") + " and " + text
 	}
 	if t.Kind {
 		text += ", judged by other runs of its kind"
 	}
-	return text + "."
+	return " Overall, tuning " + text + "."
 }
 
 func times(what string, n int) string {

@@ -133,6 +133,17 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 			"nothing to do: the next run of its kind starts from what this one showed",
 		},
 		{
+			"a job that costs less in a little more time",
+			reconcile.Record{
+				Request: reconcile.Request{Policy: tuning.Policy{Objective: tuning.Cost}},
+				Course:  reconcile.Course{State: driver.Succeeded, Total: 60, Epochs: epochs(60, 0, "")}, Phase: reconcile.Ended,
+				Tuning: reconcile.Tuning{Toll: &tuning.Toll{Seconds: 1.4, Own: 1, Epochs: -29.4, Joules: new(tuning.Joules(-40)), Source: tuning.Part("rapl", 2)}},
+			},
+			"succeeded (epoch 60 of 60), unchanged so far",
+			"overall, tuning added 1.4 s (2.3 % of the untuned time), saved 49.0 % of its untuned cost and saved 40.0 J (rapl, 1 of 2 nodes)",
+			"nothing to do: the next run of its kind starts from what this one showed",
+		},
+		{
 			"a job that was cancelled early compares with the work that it did",
 			reconcile.Record{
 				Course: reconcile.Course{State: driver.Cancelled, Total: 200, Epochs: epochs(20, 0, "")}, Phase: reconcile.Ended,
