@@ -118,7 +118,7 @@ func TestWaitTellsHowTheJobEnded(t *testing.T) {
 	}
 
 	r = pitchpipe(t, "run", bad, "--wait", "--socket", c.Config.Socket)
-	if r.code != command.ExitFailed || !strings.Contains(r.errors, "ended as failed (exit 3)") {
+	if r.code != command.ExitFailed || !strings.Contains(r.errors, "ended as failed (exit status 3)") {
 		t.Errorf("a job that failed: exit %d, errors %q", r.code, r.errors)
 	}
 	r = pitchpipe(t, "run", bad, "--wait", "--json", "--socket", c.Config.Socket)
