@@ -77,7 +77,7 @@ func (l Line) cells(by By, priced bool) []string {
 		cells = append(cells, l.costs())
 	}
 	return append(cells, energy, computed,
-		whole(l.Restarts, Unknown), whole(l.Probes, Unknown), whole(l.Epochs, Unknown), number(l.Net, Duration, l.NoNet, l.Tuned), number(l.NetShare, share, 0, l.Tuned))
+		whole(l.Restarts, Unknown), whole(l.Probes, Unknown), whole(l.Epochs, Unknown), number(l.Net, Duration, l.NoNet, l.Tuned), number(l.NetShare, share, l.NoNet, l.Tuned))
 }
 
 func (l Line) costs() string {

@@ -74,10 +74,10 @@ type Line struct {
 	NoCoreHours int `json:"jobs_without_core_hours"`
 	NoEnergy    int `json:"jobs_without_energy"` // an epoch was not measured, or there was none
 	NoNet       int `json:"jobs_without_net"`    // that were tuned, and what they take untuned is unknown
+	NoCost      int `json:"jobs_without_cost"`
+	FreeEnergy  int `json:"jobs_with_cost_without_energy"` // which has a price, and was not measured throughout
 
 	saved, untuned float64 // of NetShare, in seconds of the owners' settings
-	NoCost         int     `json:"jobs_without_cost"`
-	FreeEnergy     int     `json:"jobs_with_cost_without_energy"` // which has a price, and was not measured throughout
 }
 
 // Build sums the rows up. It needs no order of them.

@@ -153,12 +153,15 @@ func (g guard) of(settings string) verdict {
 	if settings == g.own {
 		return verdict{kept: true}
 	}
+	own, ends := g.ends[g.own], g.ends[settings]
+	if len(own) == 0 || len(ends) == 0 { // as of most points, so that it comes first
+		return verdict{t: math.NaN()}
+	}
 	var spread recurring.Spread
 	for _, key := range slices.Sorted(maps.Keys(g.ends)) {
 		spread.Add(g.ends[key])
 	}
-	own, ends := g.ends[g.own], g.ends[settings]
-	if len(own) == 0 || len(ends) == 0 || spread.Degrees == 0 {
+	if spread.Degrees == 0 {
 		return verdict{t: math.NaN()}
 	}
 	better, usual := 1.0, stat.Mean(own, nil)

@@ -59,9 +59,11 @@ func (a *app) pause() *cobra.Command {
 				}
 			}
 			ps, err := client.Pauses(ctx)
-			theirs := func(j api.Job) bool { return j.Owner == name }
-			if jobs, unseen := client.Jobs(ctx); !list && s == "user" && unseen == nil && !slices.ContainsFunc(jobs, theirs) {
-				a.beside().printf("warning: no job of user %s is known here; the pause holds for later ones\n", name)
+			if !list && s == "user" {
+				jobs, unseen := client.Jobs(ctx)
+				if unseen == nil && !slices.ContainsFunc(jobs, func(j api.Job) bool { return j.Owner == name }) {
+					a.beside().printf("warning: no job of user %s is known here; the pause holds for later ones\n", name)
+				}
 			}
 			return a.answer(err, ps, "%s", pauseList(ps))
 		}),
