@@ -11,7 +11,7 @@ import (
 
 func TestTheSchedulersRecordOverridesTheJobFile(t *testing.T) {
 	t.Parallel()
-	const stanzaLines = "#TUNE mode=apply\n#TUNE knob cores values=1,2,4,8\n#TUNE knob threads env=OMP_NUM_THREADS follows=cores\ntrue\n"
+	const stanzaLines = "#TUNE mode=apply\n#TUNE knob cores values=1,2,4,8\n#TUNE knob threads env=OMP_NUM_THREADS follows=cores\nexport OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK\n"
 	for name, c := range map[string]struct {
 		script string
 		asked  driver.Resources

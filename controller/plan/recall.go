@@ -219,7 +219,7 @@ func Unlikely(state tuning.State) func(tuning.Settings) bool {
 		if respond.UsageOf(s.Profile, s.Own) == nil {
 			return false
 		}
-		target := s.Policy.Complete(s.Own.With(tuning.Cores, t[tuning.Cores]))
+		target := s.Policy.Over(s.Own, tuning.Settings{tuning.Cores: t[tuning.Cores]})
 		x := s.chances(target)
 		return t[tuning.Cores].IsSet() && !target.EqualButMemory(s.Own) && x.Saves < runSaves && x.Likely < likely
 	}

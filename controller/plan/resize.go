@@ -26,8 +26,9 @@ func Sizes(state tuning.State) []Size {
 	size := func(t tuning.Settings) Size { return Size{t, base * math.Exp(s.model().Predict(t).Time.Mean)} }
 	out, last := []Size{size(s.Current)}, !s.Pending && s.Restarts+1 >= s.Policy.Budget.Restarts
 	if k, ok := s.Policy.Knob(tuning.Cores); ok && s.fixed() == tuning.ReasonNone {
+		leads := func(name string) bool { k, _ := s.Policy.Knob(name); return k.Follows == "" }
 		for _, v := range append(k.Counts(), s.Own[tuning.Cores]) {
-			t := s.Policy.Complete(s.Current.With(tuning.Cores, v))
+			t := s.Policy.Over(s.Own, s.Current.Only(leads).With(tuning.Cores, v))
 			stuck := last && v.Float() < s.Current[tuning.Cores].Float() // it could never grow again
 			if _, permitted := s.Policy.Permits(s.Own, t); !permitted || stuck || s.harmed(t) || s.kept(s.model().Predict(t)) <= likelyKept {
 				continue

@@ -17,7 +17,7 @@ const (
 
 func answer(s tuning.State) *respond.Model {
 	f := respond.Facts{Policy: s.Policy, Own: s.Own, Usage: respond.UsageOf(s.Profile, s.Own), Trials: s.Trials, Kind: slices.Clone(s.KindEffects), Others: s.Carried}
-	target := func(e tuning.Effect) tuning.Settings { return s.Policy.Complete(s.Own.Merge(e.Settings)) }
+	target := func(e tuning.Effect) tuning.Settings { return s.Policy.Over(s.Own, e.Settings) }
 	if s.Returns != nil { // between runs, where nothing was seen within
 		f.Kind = append(f.Kind, slices.DeleteFunc(slices.Clone(s.Returns.Seen), func(e tuning.Effect) bool {
 			return slices.ContainsFunc(s.KindEffects, func(k tuning.Effect) bool { return target(k).EqualButMemory(target(e)) })
@@ -65,6 +65,9 @@ func (s view) withinSlowdown(logTime float64) bool {
 // natural bound; more of anything may turn out hopeless.
 func (s view) exposure(target tuning.Settings) float64 {
 	for _, name := range s.Own.Diff(target) {
+		if k, _ := s.Policy.Knob(name); k.Follows != "" && target[k.Follows] != s.Own[k.Follows] {
+			continue
+		}
 		was, now := s.Own[name].Float(), target[name].Float()
 		if name != tuning.Memory && !(was > 0 && now > 0 && now < was) {
 			return lookingOn
@@ -137,13 +140,20 @@ func (s view) promising() (best tuning.Settings, seconds float64) {
 		r := rung{
 			c, x.Kept, math.Exp(of) * x.Saves / max(x.Kept, 1e-9), s.loses(c) * float64(s.epochsPerProbe()) / after,
 		}
+		alone := r.kept*r.saves - r.loses
 		if s.lawless(c) {
-			if v := r.kept*r.saves - r.loses; v > most {
-				best, most = c, v
+			if alone > most {
+				best, most = c, alone
 			}
 			continue
 		}
 		if x.Saves < noise || s.beyond(c) || s.outlasts(p) {
+			continue
+		}
+		if c[tuning.Cores] == s.Own[tuning.Cores] { // only what follows them changes
+			if alone > most && (s.Restarts+s.Probes > 0 || s.tempting(c, alone)) {
+				best, most = c, alone
+			}
 			continue
 		}
 		if c[tuning.Cores].Float() < from[tuning.Cores].Float() {

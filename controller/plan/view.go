@@ -15,7 +15,7 @@ type view struct {
 }
 
 func (s view) target(t tuning.Settings) tuning.Settings {
-	return s.Policy.Complete(s.Own.Merge(t))
+	return s.Policy.Over(s.Own, t)
 }
 
 // goal is target for a running job: its memory is worth no restart.
@@ -39,7 +39,10 @@ func (s view) usable(t tuning.Settings) tuning.Settings {
 func (s view) possible(t tuning.Settings) tuning.Settings {
 	return t.Only(func(name string) bool {
 		k, ok := s.Policy.Knob(name)
-		return ok && k.Follows == "" && k.Allows(t[name]) && tuning.Settable(name) && s.Policy.Guarded(name)
+		if ok && k.Follows != "" { // left to the program, or as the knob that it follows
+			return !s.Own[name].IsSet() && t[name] == t[k.Follows]
+		}
+		return ok && k.Allows(t[name]) && tuning.Settable(name) && s.Policy.Guarded(name)
 	})
 }
 

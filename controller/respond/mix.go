@@ -153,10 +153,18 @@ func (m *Model) prior(s tuning.Settings) Prediction {
 	}
 	for _, name := range m.facts.Own.Diff(s) {
 		k, _ := m.facts.Policy.Knob(name)
-		if name == tuning.Cores || name == tuning.Memory || k.Follows != "" {
+		time, joules := Ratio{}, Ratio{}
+		switch {
+		case k.Follows == tuning.Cores && !m.facts.Own[name].IsSet() && s[tuning.Cores] == m.facts.Own[tuning.Cores]:
+			if time = m.facts.Usage.unfit(); time.SD == 0 {
+				continue
+			}
+			joules = time
+		case name == tuning.Cores || name == tuning.Memory || k.Follows != "":
 			continue
+		default:
+			time, joules = m.slope(name, s)
 		}
-		time, joules := m.slope(name, s)
 		objective := m.objectiveOf(s)
 		o := objective(math.Exp(time.Mean), math.Exp(joules.Mean)) - objective(1, 1)
 		sd := math.Max(math.Abs(objective(math.Exp(time.SD), math.Exp(joules.SD))-objective(1, 1)), knobSD/2)

@@ -33,7 +33,7 @@ func (f Facts) shown() []shown {
 			between = classSD
 		}
 		if e.Runs > 0 {
-			out = append(out, shown{e, f.Policy.Complete(f.Own.Merge(e.Settings)), differs(e, between)})
+			out = append(out, shown{e, f.Policy.Over(f.Own, e.Settings), differs(e, between)})
 		}
 	}
 	return out
@@ -259,6 +259,33 @@ func (u *Usage) threads() float64 {
 		return 0
 	}
 	return min(u.Threads, 1)
+}
+
+// How far the threads of a program may be from a thread per core without an effect, in natural logs, and from where more
+// changes nothing; and the share of the time that counts as all of it.
+const (
+	fit     = 0.4
+	far     = 1.4
+	working = 0.6
+)
+
+// unfit is what a thread per core would do to the seconds of a program that chose another number: too many wait for cores
+// and for each other, while of too few it is unknown whether the program can use more. The zero Ratio: nothing. Many
+// run-times keep threads that sleep.
+func (u *Usage) unfit() Ratio {
+	if u == nil || !(u.Threads > 0) {
+		return Ratio{}
+	}
+	n := min(math.Abs(math.Log(u.Threads)), far)
+	waiting := u.Pressure >= working || u.Switches > chatty && u.Busy >= working*u.Cores
+	switch {
+	case n < fit:
+	case u.Threads > 1 && waiting:
+		return Ratio{-n / 4, n / 3}
+	case u.Threads < 1 && u.Busy >= working*u.Cores*u.Threads:
+		return Ratio{-n / 8, n / 4}
+	}
+	return Ratio{}
 }
 
 // UsageOf reads a profile; nil: it does not say.

@@ -105,6 +105,34 @@ func TestSpinningIsNotTakenForWork(t *testing.T) {
 	}
 }
 
+func TestThreadsThatAProgramChose(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		usage  *respond.Usage
+		faster bool // with a thread per core, perhaps
+	}{
+		{"many that wait for a core", &respond.Usage{Cores: 4, Busy: 3.8, Threads: 4, Pressure: 0.9}, true},
+		{"many that wait for each other, where nothing tells of cores", &respond.Usage{Cores: 4, Busy: 3.8, Threads: 4, Switches: 5000}, true},
+		{"many of which most sleep", &respond.Usage{Cores: 4, Busy: 3.8, Threads: 4, Switches: 300}, false},
+		{"many that wait for storage", &respond.Usage{Cores: 4, Busy: 0.4, Threads: 4, Switches: 5000}, false},
+		{"one that works on four cores", &respond.Usage{Cores: 4, Busy: 1, Threads: 0.25}, true},
+		{"one that sleeps", &respond.Usage{Cores: 4, Busy: 0.2, Threads: 0.25}, false},
+		{"one for each core", &respond.Usage{Cores: 4, Busy: 3.8, Threads: 1, Pressure: 0.9}, false},
+		{"an unknown number", &respond.Usage{Cores: 4, Busy: 3.8, Pressure: 0.9}, false},
+		{"of unknown use", nil, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			m := respond.New(respond.Facts{Policy: policy(tuning.Time), Own: cores(4), Usage: c.usage})
+			got := m.Predict(cores(4).With(tuning.Threads, tuning.Number(4))).Time
+			if c.faster != (got.Mean < 0) || c.faster && got.Quantile(1.6449) < 0 {
+				t.Errorf("a thread per core: %+v, want it faster, and not for sure: %t", got, c.faster)
+			}
+		})
+	}
+}
+
 func TestEveryPredictionIsFinite(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

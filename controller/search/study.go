@@ -97,6 +97,11 @@ func (s Study) All() []tuning.Settings {
 	s, _ = s.epochal()
 	own := s.point(s.Own)
 	var out []tuning.Settings
+	if t := s.Policy.Complete(s.Own); len(t) > len(s.Own) { // what the owner leaves to the program follows as well
+		if _, ok := s.Policy.Permits(s.Own, t); ok {
+			out = append(out, t)
+		}
+	}
 	for _, d := range s.Space {
 		values := d.Values
 		if d.Knob == tuning.Cores {
@@ -156,13 +161,13 @@ func (s Study) point(t tuning.Settings) tuning.Settings {
 }
 
 func (s Study) settings(p tuning.Settings) tuning.Settings {
-	out := s.Own.Clone()
+	out := tuning.Settings{}
 	for _, d := range s.Space {
 		if p[d.Knob] != d.Own {
 			out[d.Knob] = p[d.Knob]
 		}
 	}
-	return s.Policy.Complete(out)
+	return s.Policy.Over(s.Own, out)
 }
 
 func (s Study) tried(others []tuning.Settings) []tuning.Settings {

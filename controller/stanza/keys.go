@@ -110,7 +110,7 @@ func Keys() []Key {
 		},
 		{
 			Block: "knob", Name: "follows", Type: TypeKnob, Allowed: "the name of another knob that follows none, without quality, values, min, max, scale, default and when",
-			Meaning: "The knob always equals this other knob.",
+			Meaning: "The knob equals this other knob. Threads whose variable the job file does not set are the program's own until then, and a thread per core is tried where too many or too few seem to work.",
 			example: "cores", field: func(s *subject) any { return &s.knob.Follows },
 		},
 		{

@@ -1,6 +1,7 @@
 package stanza
 
 import (
+	"slices"
 	"strings"
 
 	"pitchpipe/controller/tuning"
@@ -10,7 +11,8 @@ import (
 // Own returns the settings that the job's owner chose: cores and memory as the
 // job asks its scheduler for them, every other knob as the job file's environment
 // or command line shows it, else its default, and following knobs as shown, else
-// as the knob that they follow. What is not known is left out.
+// as the knob that they follow. A program whose variable the file does not set may take another
+// number of threads than it has cores. What is not known is left out.
 func Own(job *jobfile.Job, p tuning.Policy) tuning.Settings {
 	own := tuning.Settings{}
 	if job == nil {
@@ -36,7 +38,7 @@ func Own(job *jobfile.Job, p tuning.Policy) tuning.Settings {
 		if _, known := own[k.Name]; known || k.Follows == "" {
 			continue
 		}
-		if v, ok := own[k.Follows]; ok {
+		if v, ok := own[k.Follows]; ok && !left(job, k) {
 			own[k.Name] = v
 		}
 	}
@@ -73,4 +75,13 @@ func argument(argv []string, flag string) (value string, ok bool) {
 		}
 	}
 	return value, ok
+}
+
+// left reports whether a job file leaves the variable of a knob that follows the cores to its program: no line of its
+// script and no word of its command names it.
+func left(job *jobfile.Job, k tuning.Knob) bool {
+	words := append(strings.Split(string(job.Script), "\n"), job.Argv...)
+	return k.Follows == tuning.Cores && k.Env != "" && !slices.ContainsFunc(words, func(word string) bool {
+		return !strings.HasPrefix(strings.TrimSpace(word), "#") && strings.Contains(word, k.Env)
+	})
 }

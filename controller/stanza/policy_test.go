@@ -223,9 +223,27 @@ func TestOwn(t *testing.T) {
 		},
 		{
 			"a value that the knob cannot have is not shown",
-			&jobfile.Job{Cores: 4, Env: map[string]string{"OMP_NUM_THREADS": "many"}},
+			&jobfile.Job{Cores: 4, Env: map[string]string{"OMP_NUM_THREADS": "many"}, Script: []byte("export OMP_NUM_THREADS=many")},
 			tuning.Policy{Knobs: []tuning.Knob{{Name: "threads", Env: "OMP_NUM_THREADS", Follows: "cores"}}},
 			tuning.Settings{"cores": n(4), "threads": n(4)},
+		},
+		{
+			"threads that a script takes from its scheduler follow the cores",
+			&jobfile.Job{Cores: 4, Script: []byte("#!/bin/sh\nexport OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK\n")},
+			tuning.Policy{Knobs: []tuning.Knob{{Name: "threads", Env: "OMP_NUM_THREADS", Follows: "cores"}}},
+			tuning.Settings{"cores": n(4), "threads": n(4)},
+		},
+		{
+			"threads that a command sets follow the cores",
+			&jobfile.Job{Cores: 4, Argv: []string{"sh", "-c", "OMP_NUM_THREADS=$(nproc) ./train"}},
+			tuning.Policy{Knobs: []tuning.Knob{{Name: "threads", Env: "OMP_NUM_THREADS", Follows: "cores"}}},
+			tuning.Settings{"cores": n(4), "threads": n(4)},
+		},
+		{
+			"threads that the file leaves to its program are not known",
+			&jobfile.Job{Cores: 4, Script: []byte("#!/bin/sh\n#TUNE knob threads env=OMP_NUM_THREADS follows=cores\n./train\n")},
+			tuning.Policy{Knobs: []tuning.Knob{{Name: "threads", Env: "OMP_NUM_THREADS", Follows: "cores"}}},
+			tuning.Settings{"cores": n(4)},
 		},
 		{
 			"a following knob is as shown",

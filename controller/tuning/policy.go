@@ -341,6 +341,18 @@ func (p Policy) Complete(s Settings) Settings {
 	return out
 }
 
+// Over returns own with the settings of s, and every following knob set equal to the one it follows. What own leaves
+// to the program stays so, unless s names it or changes the one that it follows.
+func (p Policy) Over(own, s Settings) Settings {
+	out := p.Complete(own.Merge(s))
+	for _, k := range p.Knobs {
+		if k.Follows != "" && !own[k.Name].IsSet() && !s[k.Name].IsSet() && out[k.Follows] == own[k.Follows] {
+			delete(out, k.Name)
+		}
+	}
+	return out
+}
+
 // Permits reports whether the stanza allows every value that differs from own, or names the first
 // that it does not allow.
 func (p Policy) Permits(own, s Settings) (knob string, ok bool) {

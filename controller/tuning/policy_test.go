@@ -249,6 +249,24 @@ func TestCandidatesAreAllowedOrderedAndFew(t *testing.T) {
 	})
 }
 
+func TestWhatAnOwnerLeavesToTheProgramStaysSo(t *testing.T) {
+	t.Parallel()
+	n := tuning.Number
+	p := tuning.Policy{Knobs: []tuning.Knob{{Name: "cores", Values: numbers(1, 2, 4)}, {Name: "threads", Follows: "cores"}, {Name: "batch"}}}
+	left, set := tuning.Settings{"cores": n(4)}, tuning.Settings{"cores": n(4), "threads": n(1)}
+	for name, c := range map[string]struct{ own, s, want tuning.Settings }{
+		"where another knob changes":             {left, tuning.Settings{"batch": n(8)}, tuning.Settings{"cores": n(4), "batch": n(8)}},
+		"where the cores are named as they were": {left, tuning.Settings{"cores": n(4)}, left},
+		"unless the cores change":                {left, tuning.Settings{"cores": n(2)}, tuning.Settings{"cores": n(2), "threads": n(2)}},
+		"unless it is named":                     {left, tuning.Settings{"threads": n(4)}, tuning.Settings{"cores": n(4), "threads": n(4)}},
+		"but what the owner sets follows":        {set, tuning.Settings{"batch": n(8)}, tuning.Settings{"cores": n(4), "threads": n(4), "batch": n(8)}},
+	} {
+		if diff := cmp.Diff(c.want, p.Over(c.own, c.s)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestCompleteSetsFollowers(t *testing.T) {
 	t.Parallel()
 	n := tuning.Number

@@ -264,7 +264,14 @@ func (o outlook) follow(k Knob, out *Prospect, all []Prospect) {
 	switch {
 	case known && all[i].When != Never:
 		out.When, out.Values, out.Tried = all[i].When, all[i].Values, all[i].Tried
-		out.because("with " + lead.Name + ", which it follows")
+		with := "with " + lead.Name + ", which it follows"
+		if !mine.IsSet() && k.Env != "" && own.IsSet() {
+			with += "; until then the program chooses, since the job file does not set " + k.Env
+			if lead.Allows(own) {
+				out.Values += "," + k.spell(own)
+			}
+		}
+		out.because(with)
 	case !known || !own.IsSet() || mine == own || !k.Allows(own) || !lead.Allows(own):
 		out.because("it follows " + k.Follows + ", which stays as it is")
 	default:

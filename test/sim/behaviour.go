@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
@@ -17,6 +18,7 @@ type Behaviour struct {
 	Seconds       float64       `sim:"seconds" in:"1e-06 to 1e+06"`
 	Parallel      float64       `sim:"parallel" in:"0 to 1"`
 	Threads       string        `sim:"threads" as:"variable"`
+	Chosen        int           `sim:"chosen_threads" in:"0 to 1000000"`
 	Oversubscribe float64       `sim:"oversubscribe" in:"0 to 100"`
 	Saturate      int           `sim:"saturate" in:"0 to 1000000"`
 	Coherence     float64       `sim:"coherence" in:"0 to 100"`
@@ -121,7 +123,7 @@ type setting struct {
 
 // settingOf reads the environment of an attempt as the job would.
 func (b *Behaviour) settingOf(cores int, env map[string]string) setting {
-	s := setting{cores: cores, threads: cores, batch: b.Base}
+	s := setting{cores: cores, threads: cmp.Or(b.Chosen, cores), batch: b.Base}
 	if n, err := strconv.Atoi(env[b.Threads]); err == nil && n > 0 {
 		s.threads = n
 	}

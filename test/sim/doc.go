@@ -71,7 +71,8 @@
 //	epochs                needed           epochs in all
 //	seconds               needed           work of one epoch: seconds on one core at batch size base
 //	parallel              0                Amdahl's share p: an epoch on c cores takes seconds * ((1-p) + p/c)
-//	threads               OMP_NUM_THREADS  variable with the number of threads; c is at most that many; not set = one for each core
+//	threads               OMP_NUM_THREADS  variable with the number of threads; c is at most that many
+//	chosen_threads        0                threads of a program whose variable is not set; 0 = one for each core
 //	oversubscribe         0                share of time added for each thread per core beyond the first
 //	saturate              0                cores beyond which p gets no faster, as where memory is the limit; they look busy; 0 = none
 //	coherence             0                time added for each core beyond the first, as a share of seconds, in which all cores look busy
