@@ -269,23 +269,26 @@ const (
 	working = 0.6
 )
 
-// unfit is what a thread per core would do to the seconds of a program that chose another number: too many wait for cores
-// and for each other, while of too few it is unknown whether the program can use more. The zero Ratio: nothing. Many
-// run-times keep threads that sleep.
+// unfit is what a thread per core would do to the seconds of a program that chose another number: too many are in each
+// other's way, while of too few it is unknown whether the program can use more. The zero Ratio: nothing.
 func (u *Usage) unfit() Ratio {
 	if u == nil || !(u.Threads > 0) {
 		return Ratio{}
 	}
 	n := min(math.Abs(math.Log(u.Threads)), far)
-	waiting := u.Pressure >= working || u.Switches > chatty && u.Busy >= working*u.Cores
 	switch {
-	case n < fit:
-	case u.Threads > 1 && waiting:
+	case u.Crowded():
 		return Ratio{-n / 4, n / 3}
-	case u.Threads < 1 && u.Busy >= working*u.Cores*u.Threads:
+	case n >= fit && u.Threads < 1 && u.Busy >= working*u.Cores*u.Threads:
 		return Ratio{-n / 8, n / 4}
 	}
 	return Ratio{}
+}
+
+// Crowded reports whether a job has more threads than cores, which wait for cores or for each other. Many run-times
+// keep threads that sleep.
+func (u *Usage) Crowded() bool {
+	return u != nil && math.Log(u.Threads) >= fit && (u.Pressure >= working || u.Switches > chatty && u.Busy >= working*u.Cores)
 }
 
 // UsageOf reads a profile; nil: it does not say.

@@ -9,6 +9,7 @@ import (
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/report"
+	"pitchpipe/controller/respond"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
@@ -189,6 +190,9 @@ func unmatched(r *reconcile.Record) bool {
 
 func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string {
 	step, known := nextSteps()[r.Because()]
+	_, threads := r.Policy.Knob(tuning.Threads)
+	untuned := r.Profiles[r.Own.Key()]
+	use := respond.UsageOf(&untuned, r.Own)
 	if _, memory := r.Policy.Knob(tuning.Memory); memory && r.Because() == tuning.ReasonNoKnobs {
 		step = "nothing to do: memory changes before a start, once earlier runs have shown how much such jobs need"
 	}
@@ -211,6 +215,8 @@ func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string 
 		return "let the site allow it: `default: {max_mode: apply}` in its policy, the file that --site names"
 	case known:
 		return step
+	case !threads && use.Crowded():
+		return fmt.Sprintf("let it run one thread per core, where %.0f share one: set its OMP_NUM_THREADS, or the like, or add knob threads env=OMP_NUM_THREADS follows=cores", use.Threads)
 	case len(advice) > 0 && !advice.Equal(settingsNow(r)):
 		return "ask for " + settingsText(advice) + " in the next run"
 	case r.Phase.Over():

@@ -1,6 +1,7 @@
 package story_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -290,6 +291,21 @@ func TestAGPUThatWasNeverBusyUsedNothing(t *testing.T) {
 	rec.Profiles = map[string]tuning.Profile{own.Key(): {Features: map[string]float64{"gpu_busy": 0}}}
 	if s := story.Tell(&rec); s.Next != "ask for fewer gpus in the next run: it used 0.00 gpus of 2.00 gpus" {
 		t.Errorf("next %q, usage %+v", s.Next, s.Usage)
+	}
+}
+
+func TestThreadsThatCrowdTheirCoresAreNamed(t *testing.T) {
+	t.Parallel()
+	features := map[string]float64{"cpu_utilisation": 0.95, "cpu_pressure": 0.9, "threads_per_core": math.Log(4)}
+	rec := reconcile.Record{Request: reconcile.Request{Own: cores(2)}, Course: reconcile.Course{State: driver.Succeeded}, Phase: reconcile.Ended}
+	rec.Profiles = map[string]tuning.Profile{rec.Own.Key(): {Features: features}}
+	const want = "let it run one thread per core, where 4 share one: set its OMP_NUM_THREADS, or the like, or add knob threads env=OMP_NUM_THREADS follows=cores"
+	if s := story.Tell(&rec); s.Next != want {
+		t.Errorf("next %q", s.Next)
+	}
+	rec.Policy.Knobs = []tuning.Knob{{Name: tuning.Threads, Env: "OMP_NUM_THREADS", Follows: tuning.Cores}}
+	if s := story.Tell(&rec); s.Next == want {
+		t.Error("it has that knob")
 	}
 }
 
