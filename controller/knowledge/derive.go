@@ -116,8 +116,11 @@ func ClassEffects(class []Observation, own tuning.Settings, to Target, m tuning.
 			return scaled(s, scale)
 		}
 		if own != nil {
-			asked := scaled(own, 1)
-			base, ok = r.longest(func(s tuning.Settings) bool { return others(s).Equal(rest) && agree(scaled(s, scale), asked) })
+			asked, left := scaled(own, 1), !base.Settings[tuning.Threads].IsSet() // to the program
+			base, ok = r.longest(func(s tuning.Settings) bool {
+				alike := !left || !r.threaded() || s[tuning.Threads].IsSet() == own[tuning.Threads].IsSet()
+				return alike && others(s).Equal(rest) && agree(scaled(s, scale), asked)
+			})
 		}
 		if ok {
 			sums.collect(lesson{run: r, base: base}, view, m, now)
@@ -134,6 +137,11 @@ func (t Target) scale(r run) (float64, bool) {
 		return float64(t.Cores) / float64(r.cores), true
 	}
 	return 0, false
+}
+
+// threaded reports whether any trial of the run names its threads.
+func (r run) threaded() bool {
+	return slices.ContainsFunc(r.trials, func(t tuning.Trial) bool { return t.Settings[tuning.Threads].IsSet() })
 }
 
 func (r run) longest(under func(tuning.Settings) bool) (tuning.Trial, bool) {
@@ -277,7 +285,7 @@ func KindProfile(obs []Observation, a Asker) *tuning.Profile {
 			continue
 		}
 		for _, p := range o.Profiles {
-			if cores, known := p.Settings[tuning.Cores]; known && cores == own.Settings[tuning.Cores] && !p.Poor() {
+			if p.Settings[tuning.Cores].IsSet() && p.Settings.Shape().Equal(own.Settings.Shape()) && !p.Poor() {
 				out = &p
 			}
 		}

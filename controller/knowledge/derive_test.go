@@ -229,6 +229,13 @@ func TestClassEffects(t *testing.T) {
 	sized.Trials[1].Settings = onCores(2).With("batch", tuning.Number(32)).With(tuning.Memory, tuning.Number(5))
 	unknown := observation("unknown", 0)
 	unknown.Machine, unknown.Cores = "", 0
+	chosen := observation("chosen", 0) // 100 s with threads of its program's own, 50 s with one per core, 70 s on one core
+	both := tuning.Settings{"cores": tuning.Number(2), "threads": tuning.Number(2)}
+	chosen.Trials = []tuning.Trial{
+		{Settings: onCores(2), Reference: true, Epochs: 2, Seconds: 100},
+		{Settings: both, Epochs: 40, Seconds: 50},
+		{Settings: tuning.Settings{"cores": tuning.Number(1), "threads": tuning.Number(1)}, Epochs: 2, Seconds: 70},
+	}
 	tests := []struct {
 		name string
 		obs  []Observation
@@ -236,6 +243,20 @@ func TestClassEffects(t *testing.T) {
 		to   Target
 		want map[string]float64
 	}{
+		{
+			"who leaves threads to the program is compared with that",
+			[]Observation{chosen},
+			onCores(2),
+			Target{"m/8", 8},
+			map[string]float64{"cores=2 threads=2": .5, "cores=1 threads=1": .7},
+		},
+		{
+			"who sets them is not",
+			[]Observation{chosen},
+			both,
+			Target{"m/8", 8},
+			map[string]float64{"cores=2": 2, "cores=1 threads=1": 1.4},
+		},
 		{"a class without members teaches nothing", nil, nil, Target{"m/8", 8}, map[string]float64{}},
 		{"on the same machine counts are exact", []Observation{observation("a", 0)}, nil, Target{"m/8", 8}, map[string]float64{"cores=2": .5}},
 		{"on a machine twice the size shares stay", []Observation{observation("a", 0)}, nil, Target{"n/16", 16}, map[string]float64{"cores=4": .5}},

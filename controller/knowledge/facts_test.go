@@ -99,6 +99,9 @@ func TestWhatAKindMakesOfItsCoresIsThatOfItsNewestUntunedRun(t *testing.T) {
 		{"nothing is known of a kind that never ran", nil, ""},
 		{"the newest counts", []Observation{left("b", 5, 2), left("a", 1, 2)}, "b"},
 		{"a tuned one does not", []Observation{left("a", 1, 2), left("b", 5, 1)}, "a"},
+		{"nor does one with other threads", []Observation{left("a", 1, 2, func(o *Observation) {
+			o.Profiles[0].Settings = o.Profiles[0].Settings.With(tuning.Threads, tuning.Number(2))
+		})}, ""},
 		{"nor a disturbed job", []Observation{left("a", 1, 2, func(o *Observation) { o.Polluted = true })}, ""},
 		{"nor a profile of few samples", []Observation{left("a", 1, 2, func(o *Observation) { o.Profiles[0].Flags = []tuning.Flag{tuning.FlagFewSamples} })}, ""},
 		{"nor another kind", []Observation{left("a", 1, 2, func(o *Observation) { o.Kind = kind("other") })}, ""},

@@ -20,7 +20,8 @@ type Size struct {
 func Sizes(state tuning.State) []Size {
 	s := look(state)
 	base := cmp.Or(s.EpochSeconds, s.KindSeconds)
-	if _, measured := tuning.Reference(s.Trials); !measured && s.EpochSeconds > 0 {
+	_, measured := tuning.Reference(s.Trials)
+	if !measured && s.EpochSeconds > 0 {
 		base /= math.Exp(s.model().Predict(s.Current).Time.Mean)
 	}
 	size := func(t tuning.Settings) Size { return Size{t, base * math.Exp(s.model().Predict(t).Time.Mean)} }
@@ -29,6 +30,9 @@ func Sizes(state tuning.State) []Size {
 		leads := func(name string) bool { k, _ := s.Policy.Knob(name); return k.Follows == "" }
 		for _, v := range append(k.Counts(), s.Own[tuning.Cores]) {
 			t := s.Policy.Over(s.Own, s.Current.Only(leads).With(tuning.Cores, v))
+			if all := s.Policy.Complete(t); !measured || s.ranUnder(all) { // threads that its owner leaves to the program
+				t = all
+			}
 			stuck := last && v.Float() < s.Current[tuning.Cores].Float() // it could never grow again
 			if _, permitted := s.Policy.Permits(s.Own, t); !permitted || stuck || s.harmed(t) || s.kept(s.model().Predict(t)) <= likelyKept {
 				continue

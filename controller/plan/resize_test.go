@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -25,6 +26,18 @@ func shared() tuning.State {
 		Standing:       tuning.Standing{Own: own, Current: own, EpochsDone: 10, EpochsTotal: 100, EpochSeconds: 10},
 		RestartOutlook: tuning.RestartOutlook{RestartCost: 5 * time.Second},
 		Findings:       tuning.Findings{Trials: []tuning.Trial{{Settings: own, Reference: true, Epochs: 5, Seconds: 10}}},
+	}
+}
+
+func TestASizeKeepsTheThreadsThatWereMeasuredWithIt(t *testing.T) {
+	s := shared()
+	s.Policy.Knobs = append(s.Policy.Knobs, tuning.Knob{Name: tuning.Threads, Env: "T", Follows: tuning.Cores})
+	one := withCores(1).With(tuning.Threads, tuning.Number(1))
+	all := s.Own.With(tuning.Threads, s.Own[tuning.Cores])
+	s.Current = one
+	s.Trials = append(s.Trials, tuning.Trial{Settings: all, Epochs: 5, Seconds: 6}, tuning.Trial{Settings: one, Epochs: 5, Seconds: 11})
+	if !slices.ContainsFunc(plan.Sizes(s), func(x plan.Size) bool { return x.Settings.Equal(all) }) {
+		t.Errorf("sizes %v, want %s among them", plan.Sizes(s), all)
 	}
 }
 

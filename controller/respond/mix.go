@@ -151,15 +151,16 @@ func (m *Model) prior(s tuning.Settings) Prediction {
 			out = by
 		}
 	}
+	unfit := m.facts.Usage.unfit()
 	for _, name := range m.facts.Own.Diff(s) {
 		k, _ := m.facts.Policy.Knob(name)
 		time, joules := Ratio{}, Ratio{}
 		switch {
 		case k.Follows == tuning.Cores && !m.facts.Own[name].IsSet() && s[tuning.Cores] == m.facts.Own[tuning.Cores]:
-			if time = m.facts.Usage.unfit(); time.SD == 0 {
+			if unfit.SD == 0 {
 				continue
 			}
-			joules = time
+			time, joules, unfit = unfit, unfit, Ratio{} // several variables may set the same threads
 		case name == tuning.Cores || name == tuning.Memory || k.Follows != "":
 			continue
 		default:

@@ -133,6 +133,21 @@ func TestThreadsThatAProgramChose(t *testing.T) {
 	}
 }
 
+func TestSeveralVariablesOfTheSameThreadsAreOneChange(t *testing.T) {
+	t.Parallel()
+	p, all := policy(tuning.Time), cores(4)
+	p.Knobs = p.Knobs[:1]
+	var got []respond.Ratio
+	for _, name := range []string{tuning.Threads, "mkl", "blas"} {
+		p.Knobs, all = append(p.Knobs, tuning.Knob{Name: name, Follows: tuning.Cores}), all.With(name, tuning.Number(4))
+		m := respond.New(respond.Facts{Policy: p, Own: cores(4), Usage: &respond.Usage{Cores: 4, Busy: 3.8, Threads: 4, Pressure: 0.9}})
+		got = append(got, m.Predict(all).Time)
+	}
+	if got[0] != got[1] || got[1] != got[2] {
+		t.Errorf("one, two and three variables: %+v", got)
+	}
+}
+
 func TestEveryPredictionIsFinite(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -180,7 +180,10 @@ func (h *history) comparable(s tuning.Settings) bool {
 		k, _ := h.Policy.Knob(name)
 		searched := slices.ContainsFunc(h.study.Space, func(d Dimension) bool { return d.Knob == name })
 		d := Dimension{Knob: name, Own: k.Default}
-		return name != tuning.Memory && k.Follows == "" && !searched && d.of(h.Own) != d.of(s)
+		if k.Follows != "" { // in runs of its owner they are the program's
+			return !h.Own[name].IsSet() && s[k.Follows] == h.Own[k.Follows]
+		}
+		return name != tuning.Memory && !searched && d.of(h.Own) != d.of(s)
 	})
 }
 

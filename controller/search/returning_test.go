@@ -37,6 +37,40 @@ func returning(runs ...[]tuning.PastRun) Returning {
 	return Returning{Policy: p, Own: own, Space: Space(p, own, 5), Past: slices.Concat(runs...)}
 }
 
+func TestThreadsThatProvedBetterStayWhenAnotherKnobIsTried(t *testing.T) {
+	t.Parallel()
+	p := policy(cores(4, 8), tuning.Knob{Name: tuning.Threads, Env: "T", Follows: tuning.Cores}, same(batch(32, 64)))
+	set := own().With(tuning.Cores, tuning.Number(8))
+	s := Study{Policy: p, Own: set, Space: Space(p, set, 5), Trials: []tuning.Trial{
+		{Settings: set, Reference: true, Epochs: 5, Seconds: 100}, {Settings: set.With(tuning.Threads, tuning.Number(8)), Epochs: 5, Seconds: 50},
+	}}
+	for _, c := range s.All() {
+		if c[tuning.Threads] != c[tuning.Cores] {
+			t.Errorf("%s would give the threads back to the program", c)
+		}
+	}
+}
+
+// Runs with a thread per core are not those of an owner who leaves the threads to the program.
+func TestRunsWithOtherThreadsAreNotTheOwners(t *testing.T) {
+	t.Parallel()
+	took := func(cores, threads, seconds float64) []tuning.PastRun {
+		p := past(cores, seconds, 100, "rapl")
+		if threads > 0 {
+			p.Began = p.Began.With(tuning.Threads, tuning.Number(threads))
+			p.Trials[0].Settings = p.Began
+		}
+		return times(3, p)
+	}
+	r := returning(took(8, 0, 100), took(8, 8, 50), took(4, 4, 80))
+	r.Policy.Objective = tuning.Time
+	r.Own = tuning.Settings{tuning.Cores: tuning.Number(8)}
+	r.Space = Space(r.Policy, r.Own, 5)
+	if out := r.Propose(); len(out.Seen) != 1 || !(out.Seen[0].LogRatio < -0.15) {
+		t.Errorf("seen of four cores: %+v, want it faster by a fifth", out.Seen)
+	}
+}
+
 func TestWhatTheNextReturnMayTry(t *testing.T) {
 	t.Parallel()
 	untuned := times(6, past(8, 10, 100, "rapl"))

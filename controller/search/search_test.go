@@ -227,6 +227,12 @@ func TestTheOrderOfProbes(t *testing.T) {
 			[]string{"cores=2 threads=2"},
 			tuning.ReasonProbesDone,
 		},
+		{
+			"threads that the file leaves to the program do not change with another knob",
+			policy(cores(2), tuning.Knob{Name: tuning.Threads, Env: "OMP_NUM_THREADS", Follows: tuning.Cores}, same(batch(32, 64))), own().With(tuning.Cores, tuning.Number(2)), amdahl(1),
+			[]string{"batch=64 cores=2"},
+			tuning.ReasonProbesDone,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

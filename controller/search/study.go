@@ -167,6 +167,9 @@ func (s Study) settings(p tuning.Settings) tuning.Settings {
 			out[d.Knob] = p[d.Knob]
 		}
 	}
+	if best, ok := s.Best(); ok && best.Expected < 0 && len(best.Trial.Settings) > len(s.Own) { // so do what its owner left to the program
+		return s.Policy.Complete(s.Own.Merge(out))
+	}
 	return s.Policy.Over(s.Own, out)
 }
 

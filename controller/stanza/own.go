@@ -77,11 +77,12 @@ func argument(argv []string, flag string) (value string, ok bool) {
 	return value, ok
 }
 
-// left reports whether a job file leaves the variable of a knob that follows the cores to its program: no line of its
-// script and no word of its command names it.
+// left reports whether a job file leaves the variable of a knob that follows the cores to its program: its
+// environment, the lines of its script and the words of its command do not name it.
 func left(job *jobfile.Job, k tuning.Knob) bool {
 	words := append(strings.Split(string(job.Script), "\n"), job.Argv...)
-	return k.Follows == tuning.Cores && k.Env != "" && !slices.ContainsFunc(words, func(word string) bool {
+	_, set := job.Env[k.Env]
+	return k.Follows == tuning.Cores && k.Env != "" && !set && !slices.ContainsFunc(words, func(word string) bool {
 		return !strings.HasPrefix(strings.TrimSpace(word), "#") && strings.Contains(word, k.Env)
 	})
 }

@@ -228,6 +228,12 @@ func TestOwn(t *testing.T) {
 			tuning.Settings{"cores": n(4), "threads": n(4)},
 		},
 		{
+			"threads that only the node can tell follow the cores",
+			&jobfile.Job{Cores: 4, Env: map[string]string{"OMP_NUM_THREADS": "${attr.cpu.numcores}"}},
+			tuning.Policy{Knobs: []tuning.Knob{{Name: "threads", Env: "OMP_NUM_THREADS", Follows: "cores"}}},
+			tuning.Settings{"cores": n(4), "threads": n(4)},
+		},
+		{
 			"threads that a script takes from its scheduler follow the cores",
 			&jobfile.Job{Cores: 4, Script: []byte("#!/bin/sh\nexport OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK\n")},
 			tuning.Policy{Knobs: []tuning.Knob{{Name: "threads", Env: "OMP_NUM_THREADS", Follows: "cores"}}},

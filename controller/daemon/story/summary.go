@@ -190,7 +190,7 @@ func unmatched(r *reconcile.Record) bool {
 
 func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string {
 	step, known := nextSteps()[r.Because()]
-	_, threads := r.Policy.Knob(tuning.Threads)
+	tuned := slices.ContainsFunc(r.Policy.Knobs, func(k tuning.Knob) bool { return k.Follows == tuning.Cores })
 	untuned := r.Profiles[r.Own.Key()]
 	use := respond.UsageOf(&untuned, r.Own)
 	if _, memory := r.Policy.Knob(tuning.Memory); memory && r.Because() == tuning.ReasonNoKnobs {
@@ -215,10 +215,10 @@ func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string 
 		return "let the site allow it: `default: {max_mode: apply}` in its policy, the file that --site names"
 	case known:
 		return step
-	case !threads && use.Crowded():
-		return fmt.Sprintf("let it run one thread per core, where %.0f share one: set its OMP_NUM_THREADS, or the like, or add knob threads env=OMP_NUM_THREADS follows=cores", use.Threads)
 	case len(advice) > 0 && !advice.Equal(settingsNow(r)):
 		return "ask for " + settingsText(advice) + " in the next run"
+	case !r.Own[tuning.Threads].IsSet() && !tuned && use.Crowded():
+		return fmt.Sprintf("let it run one thread per core, where %.1f share one: set OMP_NUM_THREADS, or what its program reads, in the job file", use.Threads)
 	case r.Phase.Over():
 		for _, u := range used {
 			if r.Done() == 0 && r.State != driver.Succeeded {

@@ -299,7 +299,7 @@ func TestThreadsThatCrowdTheirCoresAreNamed(t *testing.T) {
 	features := map[string]float64{"cpu_utilisation": 0.95, "cpu_pressure": 0.9, "threads_per_core": math.Log(4)}
 	rec := reconcile.Record{Request: reconcile.Request{Own: cores(2)}, Course: reconcile.Course{State: driver.Succeeded}, Phase: reconcile.Ended}
 	rec.Profiles = map[string]tuning.Profile{rec.Own.Key(): {Features: features}}
-	const want = "let it run one thread per core, where 4 share one: set its OMP_NUM_THREADS, or the like, or add knob threads env=OMP_NUM_THREADS follows=cores"
+	const want = "let it run one thread per core, where 4.0 share one: set OMP_NUM_THREADS, or what its program reads, in the job file"
 	if s := story.Tell(&rec); s.Next != want {
 		t.Errorf("next %q", s.Next)
 	}
