@@ -51,6 +51,20 @@ func TestThreadsThatProvedBetterStayWhenAnotherKnobIsTried(t *testing.T) {
 	}
 }
 
+func TestABetterBatchDoesNotMakeThreadsFollow(t *testing.T) {
+	t.Parallel()
+	p := policy(cores(4, 8), tuning.Knob{Name: tuning.Threads, Env: "T", Follows: tuning.Cores}, same(batch(32, 64)))
+	set := tuning.Settings{tuning.Cores: tuning.Number(8)} // neither batch nor threads are known
+	s := Study{Policy: p, Own: set, Space: Space(p, set, 5), Trials: []tuning.Trial{
+		{Settings: set, Reference: true, Epochs: 5, Seconds: 100}, {Settings: set.With("batch", tuning.Number(64)), Epochs: 5, Seconds: 50},
+	}}
+	for _, c := range s.All()[1:] { // the first is that of a thread per core
+		if c[tuning.Cores] == set[tuning.Cores] && c[tuning.Threads].IsSet() {
+			t.Errorf("%s changes the threads as well", c)
+		}
+	}
+}
+
 // Runs with a thread per core are not those of an owner who leaves the threads to the program.
 func TestRunsWithOtherThreadsAreNotTheOwners(t *testing.T) {
 	t.Parallel()

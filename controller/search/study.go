@@ -167,10 +167,13 @@ func (s Study) settings(p tuning.Settings) tuning.Settings {
 			out[d.Knob] = p[d.Knob]
 		}
 	}
-	if best, ok := s.Best(); ok && best.Expected < 0 && len(best.Trial.Settings) > len(s.Own) { // so do what its owner left to the program
-		return s.Policy.Complete(s.Own.Merge(out))
+	own := s.Own
+	if len(s.Policy.Complete(own)) > len(own) { // what the owner leaves to the program goes on to follow where that proved better
+		if best, ok := s.Best(); ok && best.Expected < 0 {
+			own = own.Merge(best.Trial.Settings.Only(s.Policy.Follows))
+		}
 	}
-	return s.Policy.Over(s.Own, out)
+	return s.Policy.Over(own, out)
 }
 
 func (s Study) tried(others []tuning.Settings) []tuning.Settings {

@@ -328,6 +328,12 @@ func (p Policy) CoresAlone(a, b Settings) bool {
 	})
 }
 
+// Follows reports whether a knob follows another.
+func (p Policy) Follows(name string) bool {
+	k, _ := p.Knob(name)
+	return k.Follows != ""
+}
+
 // Complete returns s with every following knob set equal to the one it follows.
 func (p Policy) Complete(s Settings) Settings {
 	out := s.Clone()
