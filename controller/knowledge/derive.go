@@ -116,9 +116,10 @@ func ClassEffects(class []Observation, own tuning.Settings, to Target, m tuning.
 			return scaled(s, scale)
 		}
 		if own != nil {
-			asked, left := scaled(own, 1), !base.Settings[tuning.Threads].IsSet() // to the program
+			names := func(t tuning.Trial) bool { return t.Settings[tuning.Threads].IsSet() }
+			asked, left := scaled(own, 1), !names(base) && slices.ContainsFunc(r.trials, names) // to the program
 			base, ok = r.longest(func(s tuning.Settings) bool {
-				alike := !left || !r.threaded() || s[tuning.Threads].IsSet() == own[tuning.Threads].IsSet()
+				alike := !left || s[tuning.Threads].IsSet() == own[tuning.Threads].IsSet()
 				return alike && others(s).Equal(rest) && agree(scaled(s, scale), asked)
 			})
 		}
@@ -137,11 +138,6 @@ func (t Target) scale(r run) (float64, bool) {
 		return float64(t.Cores) / float64(r.cores), true
 	}
 	return 0, false
-}
-
-// threaded reports whether any trial of the run names its threads.
-func (r run) threaded() bool {
-	return slices.ContainsFunc(r.trials, func(t tuning.Trial) bool { return t.Settings[tuning.Threads].IsSet() })
 }
 
 func (r run) longest(under func(tuning.Settings) bool) (tuning.Trial, bool) {

@@ -27,9 +27,9 @@ func Sizes(state tuning.State) []Size {
 	size := func(t tuning.Settings) Size { return Size{t, base * math.Exp(s.model().Predict(t).Time.Mean)} }
 	out, last := []Size{size(s.Current)}, !s.Pending && s.Restarts+1 >= s.Policy.Budget.Restarts
 	if k, ok := s.Policy.Knob(tuning.Cores); ok && s.fixed() == tuning.ReasonNone {
-		leads := func(name string) bool { k, _ := s.Policy.Knob(name); return k.Follows == "" }
+		leads := s.Current.Only(func(name string) bool { return !s.Policy.Follows(name) })
 		for _, v := range append(k.Counts(), s.Own[tuning.Cores]) {
-			t := s.Policy.Over(s.Own, s.Current.Only(leads).With(tuning.Cores, v))
+			t := s.Policy.Over(s.Own, leads.With(tuning.Cores, v))
 			if all := s.Policy.Complete(t); !measured || s.ranUnder(all) { // threads that its owner leaves to the program
 				t = all
 			}

@@ -140,19 +140,13 @@ func (s view) promising() (best tuning.Settings, seconds float64) {
 		r := rung{
 			c, x.Kept, math.Exp(of) * x.Saves / max(x.Kept, 1e-9), s.loses(c) * float64(s.epochsPerProbe()) / after,
 		}
-		alone := r.kept*r.saves - r.loses
-		if s.lawless(c) {
-			if alone > most {
-				best, most = c, alone
-			}
+		lawless := s.lawless(c)
+		if !lawless && (x.Saves < noise || s.beyond(c) || s.outlasts(p)) {
 			continue
 		}
-		if x.Saves < noise || s.beyond(c) || s.outlasts(p) {
-			continue
-		}
-		if c[tuning.Cores] == s.Own[tuning.Cores] { // only what follows them changes
-			if alone > most && (s.Restarts+s.Probes > 0 || s.tempting(c, alone)) {
-				best, most = c, alone
+		if lawless || c[tuning.Cores] == s.Own[tuning.Cores] { // where only what follows them changes
+			if v := r.kept*r.saves - r.loses; v > most && (lawless || s.Restarts+s.Probes > 0 || s.tempting(c, v)) {
+				best, most = c, v
 			}
 			continue
 		}

@@ -174,15 +174,15 @@ func (h *history) index(s tuning.Settings) int {
 }
 
 // comparable reports whether settings differ from the owner's only in searched knobs, their
-// followers and memory.
+// followers and memory. Followers alone, which the owner leaves to the program, make them other settings.
 func (h *history) comparable(s tuning.Settings) bool {
 	return !slices.ContainsFunc(h.Own.Diff(s), func(name string) bool {
 		k, _ := h.Policy.Knob(name)
-		searched := slices.ContainsFunc(h.study.Space, func(d Dimension) bool { return d.Knob == name })
-		d := Dimension{Knob: name, Own: k.Default}
-		if k.Follows != "" { // in runs of its owner they are the program's
+		if k.Follows != "" { // in runs of its owner it is the program's
 			return !h.Own[name].IsSet() && s[k.Follows] == h.Own[k.Follows]
 		}
+		searched := slices.ContainsFunc(h.study.Space, func(d Dimension) bool { return d.Knob == name })
+		d := Dimension{Knob: name, Own: k.Default}
 		return name != tuning.Memory && !searched && d.of(h.Own) != d.of(s)
 	})
 }

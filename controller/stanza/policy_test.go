@@ -223,7 +223,7 @@ func TestOwn(t *testing.T) {
 		},
 		{
 			"a value that the knob cannot have is not shown",
-			&jobfile.Job{Cores: 4, Env: map[string]string{"OMP_NUM_THREADS": "many"}, Script: []byte("export OMP_NUM_THREADS=many")},
+			&jobfile.Job{Cores: 4, Env: map[string]string{"OMP_NUM_THREADS": "many"}},
 			tuning.Policy{Knobs: []tuning.Knob{{Name: "threads", Env: "OMP_NUM_THREADS", Follows: "cores"}}},
 			tuning.Settings{"cores": n(4), "threads": n(4)},
 		},

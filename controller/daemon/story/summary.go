@@ -188,11 +188,19 @@ func unmatched(r *reconcile.Record) bool {
 	return r.State == driver.Succeeded && r.Done() == 0 && r.Policy.Progress.Pattern != "" && r.Reason != tuning.ReasonNoSamples && r.Reason != tuning.ReasonOff
 }
 
+// crowding is how many threads share a core of a job and are in each other's way; 0: none, or they follow its cores.
+func crowding(r *reconcile.Record) float64 {
+	profile := r.Profiles[r.Own.Key()]
+	u := respond.UsageOf(&profile, r.Own)
+	follow := slices.ContainsFunc(r.Policy.Knobs, func(k tuning.Knob) bool { return k.Follows == tuning.Cores })
+	if follow || r.Own[tuning.Threads].IsSet() || !u.Crowded() {
+		return 0
+	}
+	return u.Threads
+}
+
 func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string {
 	step, known := nextSteps()[r.Because()]
-	tuned := slices.ContainsFunc(r.Policy.Knobs, func(k tuning.Knob) bool { return k.Follows == tuning.Cores })
-	untuned := r.Profiles[r.Own.Key()]
-	use := respond.UsageOf(&untuned, r.Own)
 	if _, memory := r.Policy.Knob(tuning.Memory); memory && r.Because() == tuning.ReasonNoKnobs {
 		step = "nothing to do: memory changes before a start, once earlier runs have shown how much such jobs need"
 	}
@@ -217,8 +225,8 @@ func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string 
 		return step
 	case len(advice) > 0 && !advice.Equal(settingsNow(r)):
 		return "ask for " + settingsText(advice) + " in the next run"
-	case !r.Own[tuning.Threads].IsSet() && !tuned && use.Crowded():
-		return fmt.Sprintf("let it run one thread per core, where %.1f share one: set OMP_NUM_THREADS, or what its program reads, in the job file", use.Threads)
+	case crowding(r) > 0:
+		return fmt.Sprintf("let it run one thread per core, where %.1f share one: set OMP_NUM_THREADS, or what its program reads, in the job file", crowding(r))
 	case r.Phase.Over():
 		for _, u := range used {
 			if r.Done() == 0 && r.State != driver.Succeeded {
