@@ -16,7 +16,8 @@ func days(at, now time.Time) float64 { return max(0, now.Sub(at).Hours()/24) }
 // knob but memory, which follows from the peak.
 //
 // Only pairs within one job count: a job that did not run under the asker's own settings, or whose
-// joules come from another source or are missing where the measure needs them, teaches nothing here.
+// joules come from another source or are missing where the measure needs them, teaches nothing here,
+// unless the asker is a trial of a search: the others trained on the same data.
 // A job that learned something else (another learning rate, batch size, width) teaches what the
 // other knobs do, the more the nearer the work of its epochs is: see Effect.Apart.
 func Effects(obs []Observation, a Asker, m tuning.Measure, now time.Time) []tuning.Effect {
@@ -29,8 +30,8 @@ func Effects(obs []Observation, a Asker, m tuning.Measure, now time.Time) []tuni
 		a.Own = t.Settings
 	}
 	a.Own = a.Own.WithoutMemory()
-	sums := tallies{}
-	lessons, _, sd := a.lessons(runs(of))
+	sums, all := tallies{}, runs(of)
+	lessons, _, sd := a.lessons(all)
 	for _, l := range lessons {
 		view := tuning.Settings.WithoutMemory
 		if !l.same {
@@ -43,7 +44,20 @@ func Effects(obs []Observation, a Asker, m tuning.Measure, now time.Time) []tuni
 		}
 		sums.collect(l, view, m, now)
 	}
-	return sums.effects(now, sd)
+	out := sums.effects(now, sd)
+	if !a.Trial {
+		return out
+	}
+	for _, e := range a.between(all, m, now) {
+		switch i := slices.IndexFunc(out, func(x tuning.Effect) bool { return x.Settings.Equal(e.Settings) }); {
+		case i < 0:
+			out = append(out, e)
+		case e.Error(0) < out[i].Error(0):
+			out[i] = e
+		}
+	}
+	slices.SortStableFunc(out, func(x, y tuning.Effect) int { return cmp.Compare(x.LogRatio, y.LogRatio) })
+	return out
 }
 
 // Carried derives the same against what the owner of the newest untuned run asked for, where that

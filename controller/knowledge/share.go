@@ -20,14 +20,16 @@ type Asker struct {
 	Own     tuning.Settings        // what its owner asked for; nil: as the newest untuned run
 	Learns  func(knob string) bool // whether a knob changes what the job learns; nil: none does
 	Seconds float64                // that its epochs take under Own; 0: not measured
+	Trial   bool                   // it is a trial of a search: what others ran under all the time is compared with it
 }
 
 // How much the epochs of two jobs differ that do different work, in natural logs.
 const (
 	// knobWork is how much the work of an epoch may change, per unit of the logarithm of
-	// a knob that changes what the job learns, or from one of its words to another. Most of
-	// them change nothing: learning rate, momentum, seed.
-	knobWork = 0.3
+	// a knob that changes what the job learns, or from one of its words to another, where it
+	// changes at all. Many change nothing: learning rate, momentum, seed.
+	knobWork = 1.0
+	idleWork = 0.02
 	// workNoise is how far the work of an epoch is from the line through that of others.
 	workNoise = 0.1
 	// workEffect is how much an effect may change, per unit of the logarithm of the work.
@@ -38,6 +40,10 @@ const (
 	foretold = 0.25
 	// alikeProfile is how much the work of jobs may differ that make the same use of their cores.
 	alikeProfile = 0.2
+	// apartSD is how much a setting or another machine may change.
+	apartSD = 1.0
+	// mostUncertain is of how many knobs it is weighed whether they matter; the others may.
+	mostUncertain = 6
 	// alikeWork is from which difference of the work on a run counts half.
 	alikeWork = 0.7
 )
@@ -97,48 +103,175 @@ type point struct {
 }
 
 // foretell is the value at the asker's hyperparameters: the mean of those there, else by the line through
-// the others (Bayesian linear regression).
+// the others.
 func (a Asker) foretell(from []point) (value, sd float64) {
-	own, index := a.learned(a.Own), map[string]int{}
+	own := a.learned(a.Own)
 	var sum, n float64
 	for _, p := range from {
-		away := own.Diff(p.at)
-		if len(away) == 0 {
+		if own.Equal(p.at) {
 			sum, n = sum+p.value, n+1
 		}
-		for _, knob := range away {
-			if _, known := index[knob]; !known {
-				index[knob] = len(index) + 1
+	}
+	if n > 0 {
+		return sum / n, 0
+	}
+	f, ok := a.fit(from)
+	if !ok {
+		return 0, math.MaxFloat64
+	}
+	return f[""].value, math.Hypot(f[""].sd, workNoise)
+}
+
+// estimate is a number with its standard error.
+type estimate struct{ value, sd float64 }
+
+// fit is by how much the values change per unit of each knob in which they are away from the asker, and under the name ""
+// the value at the asker itself. It is a Bayesian linear regression, averaged over which of the hyperparameters matter
+// (Hoeting et al., "Bayesian Model Averaging", 1999).
+func (a Asker) fit(from []point) (map[string]estimate, bool) {
+	own, columns, mean := a.learned(a.Own), []string{""}, 0.0
+	for _, p := range from {
+		mean += p.value / float64(len(from))
+		for _, knob := range own.Diff(p.at) {
+			if !slices.Contains(columns, knob) {
+				columns = append(columns, knob)
 			}
 		}
 	}
-	switch {
-	case n > 0:
-		return sum / n, 0
-	case len(from) == 0:
-		return 0, math.MaxFloat64
+	if len(from) == 0 {
+		return nil, false
 	}
-	// At the asker all knobs differ by 0, so that its value is the intercept.
-	precision, right := mat.NewSymDense(len(index)+1, nil), mat.NewVecDense(len(index)+1, nil)
-	for i := 1; i <= len(index); i++ {
-		precision.SetSym(i, i, 1/(knobWork*knobWork))
-	}
+	slices.Sort(columns)
+	n := len(columns)
+	gram, right, squares := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil), 0.0
 	for _, p := range from {
-		row := mat.NewVecDense(len(index)+1, nil)
+		row := mat.NewVecDense(n, nil)
 		row.SetVec(0, 1)
-		for knob, i := range index {
-			row.SetVec(i, away(own[knob], p.at[knob]))
+		for i, knob := range columns[1:] {
+			row.SetVec(i+1, away(own[knob], p.at[knob]))
 		}
-		precision.SymRankOne(precision, 1/(workNoise*workNoise), row)
-		right.AddScaledVec(right, p.value/(workNoise*workNoise), row)
+		y := p.value - mean
+		gram.SymRankOne(gram, 1/(workNoise*workNoise), row)
+		right.AddScaledVec(right, y/(workNoise*workNoise), row)
+		squares += y * y / (workNoise * workNoise)
 	}
-	var cholesky mat.Cholesky
-	var line mat.VecDense
-	var covariance mat.SymDense
-	if !cholesky.Factorize(precision) || cholesky.SolveVecTo(&line, right) != nil || cholesky.InverseTo(&covariance) != nil {
-		return 0, math.MaxFloat64
+	uncertain := min(tuning.Count(columns[1:], a.learns), mostUncertain)
+	sums, weights, most := make([]estimate, n), 0.0, math.Inf(-1)
+	for matter := range 1 << uncertain {
+		precision := mat.NewSymDense(n, nil)
+		precision.CopySym(gram)
+		evidence, bit := -squares/2, 0
+		for i, knob := range columns[1:] {
+			sd := apartSD
+			if a.learns(knob) {
+				if sd = idleWork; bit >= uncertain || matter>>bit&1 == 1 {
+					sd = knobWork
+				}
+				bit++
+			}
+			precision.SetSym(i+1, i+1, precision.At(i+1, i+1)+1/(sd*sd))
+			evidence -= math.Log(sd)
+		}
+		var cholesky mat.Cholesky
+		var line mat.VecDense
+		var covariance mat.SymDense
+		if !cholesky.Factorize(precision) || cholesky.SolveVecTo(&line, right) != nil || cholesky.InverseTo(&covariance) != nil {
+			return nil, false
+		}
+		evidence += (mat.Dot(&line, right) - cholesky.LogDet()) / 2
+		if evidence > most { // weights are those of the likeliest so far
+			shrink := math.Exp(most - evidence)
+			for i := range sums {
+				sums[i] = estimate{sums[i].value * shrink, sums[i].sd * shrink}
+			}
+			weights, most = weights*shrink, evidence
+		}
+		w := math.Exp(evidence - most)
+		weights += w
+		for i := range sums {
+			v := line.AtVec(i)
+			sums[i].value += w * v
+			sums[i].sd += w * (v*v + covariance.At(i, i))
+		}
 	}
-	return line.AtVec(0), math.Sqrt(covariance.At(0, 0) + workNoise*workNoise)
+	out := make(map[string]estimate, n)
+	for i, name := range columns {
+		v := sums[i].value / weights
+		out[name] = estimate{v, math.Sqrt(max(sums[i].sd/weights-v*v, 0))}
+	}
+	out[""] = estimate{out[""].value + mean, out[""].sd}
+	return out, true
+}
+
+// between are the effects of settings that the trials of a search ran under, whether or not they ran under
+// the asker's own too: what the epochs of all of them take is laid to the setting, the machine and the
+// hyperparameters.
+func (a Asker) between(all []run, m tuning.Measure, now time.Time) []tuning.Effect {
+	slices.SortStableFunc(all, func(x, y run) int { return y.at.Compare(x.at) })
+	type seen struct {
+		effect tuning.Effect
+		at     []int // rows
+	}
+	var times, joules []point
+	under, source, others := map[string]*seen{}, "", a.others(a.Own).WithoutMemory()
+	for _, r := range all {
+		for _, t := range r.trials {
+			if source = cmp.Or(source, t.Source); !(t.Weight() >= 1) {
+				continue
+			}
+			at := a.learned(t.Settings)
+			if r.machine != all[0].machine {
+				at = at.With(" machine "+r.machine, tuning.Number(1))
+			}
+			if s := a.others(t.Settings).WithoutMemory(); !s.Equal(others) {
+				key := " " + s.Key()
+				at = at.With(key, tuning.Number(1))
+				if under[key] == nil {
+					under[key] = &seen{effect: tuning.Effect{Settings: a.learned(a.Own).Merge(s), Age: days(r.at, now)}}
+				}
+				under[key].effect.Runs++
+				under[key].at = append(under[key].at, len(times))
+			}
+			times = append(times, point{at, math.Log(t.Seconds)})
+			if t.Joules != nil && *t.Joules > 0 && t.Source == source {
+				joules = append(joules, point{at, math.Log(float64(*t.Joules))})
+			}
+		}
+	}
+	if a.Seconds > 0 {
+		times = append(times, point{a.learned(a.Own), math.Log(a.Seconds)})
+	}
+	took, ok := a.fit(times)
+	spent, counted := a.fit(joules)
+	if len(under) == 0 || !ok {
+		return nil
+	}
+	own := tuning.Trial{Settings: a.Own, Seconds: 1, Source: source}
+	if counted {
+		own.Joules = new(tuning.Joules(1))
+	}
+	var out []tuning.Effect
+	for _, key := range slices.Sorted(maps.Keys(under)) {
+		u, e := under[key], took[key]
+		t := tuning.Trial{Settings: u.effect.Settings, Seconds: math.Exp(e.value), Source: source}
+		if j, so := spent[key]; so {
+			t.Joules = new(tuning.Joules(math.Exp(j.value)))
+		}
+		ratio, ok := t.LogRatio(own, m)
+		if !ok {
+			continue
+		}
+		far := 0.0
+		for _, i := range u.at {
+			away := times[i].value - e.value - took[""].value
+			far += away * away / float64(len(u.at))
+		}
+		u.effect.LogRatio, u.effect.LogTime = ratio, e.value
+		u.effect.SD = m.Degree() * e.sd * math.Sqrt(float64(u.effect.Runs))
+		u.effect.Apart = workEffect * math.Sqrt(far)
+		out = append(out, u.effect)
+	}
+	return out
 }
 
 // away is how far one value of a knob is from another: the log ratio of numbers, 1 for words.

@@ -3,6 +3,7 @@ package knowledge
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -144,4 +145,65 @@ func TestWhatIsSharedIsFinite(t *testing.T) {
 			t.Fatalf("%g seconds", s)
 		}
 	})
+}
+
+// A search whose trials each ran on one number of cores only: what fewer cores do is told from what the hyperparameters do,
+// with an error that holds.
+func TestTrialsThatRanOnOtherCoresThroughoutAreCompared(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	const searches = 300
+	for _, trials := range []int{4, 6, 12} {
+		within, sure := 0, 0
+		for range searches {
+			ratio, slopes := r.NormFloat64()*.4, [3]float64{}
+			for i := range slopes {
+				if r.IntN(2) == 0 {
+					slopes[i] = r.NormFloat64()
+				}
+			}
+			var obs []Observation
+			took := func(x [3]float64) float64 {
+				return 3 + slopes[0]*x[0] + slopes[1]*x[1] + slopes[2]*x[2] + r.NormFloat64()*workNoise/2
+			}
+			draw := func() (x [3]float64, named []any) {
+				x = [3]float64{r.NormFloat64() * .8, r.NormFloat64() * .4, r.NormFloat64() * 2}
+				return x, []any{"batch", math.Exp(x[0]), "width", math.Exp(x[1]), "lr", math.Exp(x[2])}
+			}
+			for i := range trials {
+				x, named := draw()
+				o := learnt(1, 1, named...)
+				o.ID = fmt.Sprint(i)
+				if o.Job = o.ID; i%2 == 0 {
+					o.Trials = o.Trials[:1]
+					o.Trials[0].Seconds = math.Exp(took(x))
+				} else {
+					o.Trials = o.Trials[1:]
+					o.Trials[0].Seconds = math.Exp(took(x) + ratio)
+				}
+				obs = append(obs, o)
+			}
+			_, named := draw()
+			a := asks(named...)
+			if effects := Effects(obs, a, byTimeAlone(), at(0)); len(effects) > 0 {
+				t.Fatalf("Effects of jobs that are no trials of a search = %+v, want none", effects)
+			}
+			a.Trial = true
+			effects := Effects(obs, a, byTimeAlone(), at(0))
+			if len(effects) != 1 || effects[0].Runs != trials/2 || !effects[0].Settings.Equal(a.Own.With(tuning.Cores, tuning.Number(2))) {
+				t.Fatalf("Effects = %+v, want one of two cores", effects)
+			}
+			e := effects[0]
+			if math.Abs(e.LogRatio-ratio) < 1.645*e.Error(0) {
+				within++
+			}
+			if e.Error(0) < .2 {
+				sure++
+			}
+		}
+		t.Logf("of %d trials: %.2f within 90 %%, %.2f known to .2", trials, float64(within)/searches, float64(sure)/searches)
+		if within < searches*85/100 || trials == 12 && sure < searches/2 {
+			t.Errorf("of %d trials: %d of %d within their 90 %% interval, %d known to .2", trials, within, searches, sure)
+		}
+	}
 }

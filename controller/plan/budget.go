@@ -139,7 +139,7 @@ func (s view) times(t tuning.Settings) (seconds, joules tuning.Estimate) {
 		}
 	}
 	if e, ok := s.effectOf(t); ok {
-		se := standardError(e)
+		se := e.Error(betweenRuns)
 		seconds = around(e.LogTime, se)
 		wj, ws := s.Policy.Measure().Weights()
 		if wj > 0 {

@@ -220,7 +220,7 @@ func (s view) objection(e tuning.Effect) tuning.Reason {
 		return tuning.ReasonFewRuns
 	case math.IsInf(e.LogRatio, 0) || !(e.LogRatio <= -noise):
 		return tuning.ReasonNeutral
-	case !(e.LogRatio+sigmas*standardError(e) < 0):
+	case !(e.LogRatio+sigmas*e.Error(betweenRuns) < 0):
 		return tuning.ReasonInconclusive
 	case !s.withinSlowdown(e.LogTime + sure*e.Apart):
 		return tuning.ReasonSlower
@@ -243,12 +243,7 @@ func (s view) gainOf(t tuning.Trial) (gain, bool) {
 	return gain{ratio, s.factors() * t.RatioError(own, tuning.EpochSD(s.Trials...))}, true // joules are taken to vary with the seconds
 }
 
-func gainOfEffect(e tuning.Effect) gain { return gain{e.LogRatio, standardError(e)} }
-
-// An effect has at least the usual spread between runs, and more with age.
-func standardError(e tuning.Effect) float64 {
-	return math.Hypot(math.Hypot(e.SD, betweenRuns)/math.Sqrt(e.Fresh()), e.Apart)
-}
+func gainOfEffect(e tuning.Effect) gain { return gain{e.LogRatio, e.Error(betweenRuns)} }
 
 func supported(effects []tuning.Effect) []tuning.Effect {
 	return slices.DeleteFunc(slices.Clone(effects), func(e tuning.Effect) bool { return e.Runs < classRuns })

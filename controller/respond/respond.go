@@ -33,15 +33,10 @@ func (f Facts) shown() []shown {
 			between = classSD
 		}
 		if e.Runs > 0 {
-			out = append(out, shown{e, f.Policy.Over(f.Own, e.Settings), differs(e, between)})
+			out = append(out, shown{e, f.Policy.Over(f.Own, e.Settings), e.Error(between)})
 		}
 	}
 	return out
-}
-
-// differs is how far a job differs from an effect of others, which is never worth nothing.
-func differs(e tuning.Effect, between float64) float64 {
-	return math.Hypot(math.Hypot(e.SD, between)/math.Sqrt(math.Max(e.Fresh(), 1e-3)), e.Apart)
 }
 
 // Prediction is what a setting does, per epoch.
@@ -112,10 +107,10 @@ func New(f Facts) *Model {
 		was, now := e.From[tuning.Cores].Float(), e.Settings[tuning.Cores].Float()
 		if was >= 1 && now >= 1 && was != now && e.Runs > 0 && f.Policy.CoresAlone(e.From, e.From.Merge(e.Settings)) {
 			if e.Between {
-				m.hint(was, now, e.LogTime, differs(e, inputSD))
+				m.hint(was, now, e.LogTime, e.Error(inputSD))
 				continue
 			}
-			m.learn(was, now, e.LogTime, m.effectJoules(e), differs(e, betweenSD))
+			m.learn(was, now, e.LogTime, m.effectJoules(e), e.Error(betweenSD))
 		}
 	}
 	most := heaviest(m.laws)

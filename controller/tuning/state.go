@@ -247,6 +247,11 @@ const halfLife = 90
 // Fresh is how many runs of today an effect is worth.
 func (e Effect) Fresh() float64 { return float64(e.Runs) * Aged(e.Age) }
 
+// Error is the standard error of an effect, for a job that differs from others by so much: more with age.
+func (e Effect) Error(between float64) float64 {
+	return math.Hypot(math.Hypot(e.SD, between)/math.Sqrt(max(e.Fresh(), 1e-3)), e.Apart)
+}
+
 // Aged is what a run counts that ended so many days ago: 1 today.
 func Aged(days float64) float64 { return math.Exp2(-max(days, 0) / halfLife) }
 
