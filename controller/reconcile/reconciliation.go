@@ -23,12 +23,13 @@ type reconciliation struct {
 	bug       error // a transition that is not permitted
 	grew      bool  // a new epoch was measured
 	again     time.Duration
-	measured  tuning.Reason // why the present attempt has no usable profile yet
-	endSeen   bool          // the exporter saw the end of the present attempt
-	heard     time.Time     // since when its ended epochs are reported; zero: some may be missing
-	wait      time.Duration // how long a restart would queue; 0 = none, or not asked
-	reference *tuning.Trial // what the newest untuned job of the kind measured; nil: none did
-	triable   int           // how many more returns of the kind may try a setting, running ones not counted
+	measured  tuning.Reason   // why the present attempt has no usable profile yet
+	endSeen   bool            // the exporter saw the end of the present attempt
+	heard     time.Time       // since when its ended epochs are reported; zero: some may be missing
+	wait      time.Duration   // how long a restart would queue; 0 = none, or not asked
+	reference *tuning.Trial   // what the newest untuned job of the kind measured; nil: none did
+	effects   []tuning.Effect // what runs of the kind showed
+	triable   int             // how many more returns of the kind may try a setting, running ones not counted
 }
 
 // Reconcile looks at one job and takes at most one step with it. It returns when to look

@@ -24,7 +24,7 @@ func (p *reconciliation) returns(ctx context.Context, s *tuning.State) error {
 	q := returning(s.Policy, s.Own, past)
 	q.Avoid, q.Underway, q.Modelled, q.Unlikely = s.Regressed, p.caps.underway(p.rec), s.Site.EnforceModel, plan.Unlikely(*s)
 	out := p.stages.Return(q)
-	s.Returns = &out
+	s.Returns, p.effects = &out, slices.Concat(p.effects, out.Seen)
 	p.triable = s.Policy.Budget.Returns - tuning.Count(past, func(r tuning.PastRun) bool { return r.Trying })
 	return nil
 }
@@ -70,7 +70,7 @@ func (p *reconciliation) claim(d tuning.Decision) tuning.Reason {
 		p.caps.edit(p.rec.Job, func(x *counted) { x.probing = nil })
 		return tuning.ReasonNone
 	case d.Reason == tuning.ReasonPredictedStart && share > 0:
-		most, full = max(1, int(share*float64(p.caps.alive(p.rec.Kind)))), tuning.ReasonSiteCap
+		most, full = max(1, int(share*float64(p.caps.alive(p.rec.Kind))))+perRun*p.runsUnder(d.Settings), tuning.ReasonSiteCap
 	case d.Reason == tuning.ReasonPredictedStart:
 		return tuning.ReasonSiteCap
 	}
@@ -78,6 +78,19 @@ func (p *reconciliation) claim(d tuning.Decision) tuning.Reason {
 		return tuning.ReasonNone
 	}
 	return full
+}
+
+// perRun is how many more jobs may run under what is predicted for each run that showed it.
+const perRun = 2
+
+// runsUnder is in how many runs of the kind a setting was seen.
+func (p *reconciliation) runsUnder(s tuning.Settings) (n int) {
+	for _, e := range p.effects {
+		if p.rec.Policy.Over(p.rec.Own, e.Settings).EqualButMemory(s) {
+			n = max(n, e.Runs)
+		}
+	}
+	return n
 }
 
 // tries reports whether no run of the kind has proven the setting.

@@ -176,12 +176,14 @@ func TestOfAKindAtMostTheSitesShareBeginsUnderWhatIsOnlyPredicted(t *testing.T) 
 	for _, tc := range []struct {
 		name  string
 		share float64
+		runs  int // that showed it
 		tuned int
 	}{
-		{"half of six", 0.5, 3},
-		{"one where the share is less than one", 0.1, 1},
-		{"none where the site wants none", 0, 0},
-		{"all that wait", 1, 4},
+		{"half of six", 0.5, 0, 3},
+		{"one where the share is less than one", 0.1, 0, 1},
+		{"two more for a run that showed it", 0.1, 1, 3},
+		{"none where the site wants none", 0, 1, 0},
+		{"all that wait", 1, 0, 4},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -191,7 +193,9 @@ func TestOfAKindAtMostTheSitesShareBeginsUnderWhatIsOnlyPredicted(t *testing.T) 
 					return reconcile.Reading{Policy: w.policy, Own: own(job), Kind: tuning.JobKind{Owner: job.Owner, Name: "task"}}
 				}
 				w.recall = func(q reconcile.Question) reconcile.Recollection {
-					return reconcile.Recollection{Profile: knowledge.KindProfile(q.Live, q.Asker())}
+					out := reconcile.Recollection{Profile: knowledge.KindProfile(q.Live, q.Asker())}
+					out.KindEffects = []tuning.Effect{{Settings: cores(1), Runs: tc.runs}}
+					return out
 				}
 				w.decide = foreseeing
 				var ids []driver.JobID

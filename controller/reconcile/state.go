@@ -59,6 +59,7 @@ func (p *reconciliation) state(ctx context.Context) (tuning.State, error) {
 	s.Proposal = p.stages.Propose(search.Study{
 		Policy: policy, Own: p.rec.Own, Space: search.Space(policy, p.rec.Own, rangeValues), Trials: trials, Avoid: s.Regressed,
 	})
+	p.effects = s.KindEffects
 	return s, p.returns(ctx, &s)
 }
 

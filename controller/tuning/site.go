@@ -22,7 +22,7 @@ type Site struct {
 	TotalRestarts int           `json:"total_restarts"` // in all per hour, 0 = unbounded
 	MaxTuned      int           `json:"max_tuned"`      // jobs tuned at a time, 0 = unbounded
 	Allocate      int           `json:"allocate"`       // cores that the elastic jobs of a partition share, 0 = each job is tuned alone
-	ProbeShare    float64       `json:"probe_share"`    // largest share of a job's epochs spent on probes, of a kind's runs spent on trying, and of its live jobs under what is only predicted
+	ProbeShare    float64       `json:"probe_share"`    // largest share of a job's epochs spent on probes, of a kind's runs spent on trying, and of its live jobs under what is only predicted, two more for each run that showed it
 	LimitReserve  time.Duration `json:"limit_reserve"`  // no restart this near to the time limit
 	Margin        float64       `json:"margin"`         // the predicted saving must exceed the cost of the restart times this
 	Tariff        Tariff        `json:"prices"`         // what jobs are charged
