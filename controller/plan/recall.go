@@ -50,6 +50,9 @@ func recall(s view) tuning.Decision {
 	if reason == tuning.ReasonWholeRuns {
 		evidence = s.wholeRuns()
 	}
+	if t, why, ok := explored(s, target); ok {
+		target, reason, evidence = t, tuning.ReasonTryingTrial, why
+	}
 	if memory, ok := rightSize(s); ok {
 		if target.Equal(s.Own) {
 			reason = tuning.ReasonRightSized
@@ -87,6 +90,32 @@ func foreseen(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence,
 			s.LimitLeft > 0 && slowest > 0 && longest*math.Exp(slowest)*(1+doubtMargin) > s.LimitLeft.Seconds()
 		if gains.Quantile(sure) < -noise && gains.Mean < least && !tooSlow {
 			best, least, evidence = target, gains.Mean, predictedEvidence(p)
+		}
+	}
+	return best, evidence, best != nil
+}
+
+// explored is a setting under which a trial of a search begins, since it may be better than another for all
+// trials that follow. No restart is paid for it.
+func explored(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence, bool) {
+	search, r := s.Policy.TrialOf, s.Returns
+	if search == nil || r == nil || respond.UsageOf(s.Profile, s.Own) == nil || r.Spent >= s.Policy.Budget.Probes {
+		return nil, nil, false
+	}
+	after := float64(search.Trials - r.All - search.Parallel)
+	var best tuning.Settings
+	var evidence []tuning.Evidence
+	most := 0.0
+	for _, t := range s.searched() {
+		p, x, gains := s.model().Predict(t), s.model().Chances(from, t, noise), s.model().Between(from, t)
+		loss := lost(gains)
+		if t.EqualButMemory(from) || x.Kept < likely || x.Saves < noise || s.outlasts(p) ||
+			math.Expm1(gains.Quantile(sure)) > lossShare*float64(search.Trials) {
+			continue
+		}
+		if v := after*x.Saves - s.Site.Margin*loss; v > most {
+			most, best, evidence = v, t, append(predictedEvidence(p),
+				tuning.Evidence{Name: "predicted_saving_share", Value: x.Saves}, tuning.Evidence{Name: "trials_to_follow", Value: after}, tuning.Evidence{Name: "predicted_loss_share", Value: loss})
 		}
 	}
 	return best, evidence, best != nil

@@ -45,8 +45,10 @@ func (s view) chances(target tuning.Settings) respond.Chances {
 	return s.model().Chances(best, target, noise)
 }
 
-func (s view) loses(target tuning.Settings) float64 {
-	r := s.model().Predict(target).Objective
+func (s view) loses(target tuning.Settings) float64 { return lost(s.model().Predict(target).Objective) }
+
+// lost is the expected share that a setting costs, where it costs more.
+func lost(r respond.Ratio) float64 {
 	return math.Min(respond.Ratio{Mean: -r.Mean, SD: r.SD}.Saved()*math.Exp(r.Mean+r.SD*r.SD/2), math.Expm1(dearest))
 }
 

@@ -25,7 +25,11 @@ func (p *reconciliation) returns(ctx context.Context, s *tuning.State) error {
 	q.Avoid, q.Underway, q.Modelled, q.Unlikely = s.Regressed, p.caps.underway(p.rec), s.Site.EnforceModel, plan.Unlikely(*s)
 	out := p.stages.Return(q)
 	s.Returns, p.effects = &out, slices.Concat(p.effects, out.Seen)
-	p.triable = s.Policy.Budget.Returns - tuning.Count(past, func(r tuning.PastRun) bool { return r.Trying })
+	p.triable = s.Policy.Budget.Returns
+	if s.Policy.TrialOf != nil {
+		p.triable = s.Policy.Budget.Probes
+	}
+	p.triable -= tuning.Count(past, func(r tuning.PastRun) bool { return r.Trying })
 	return nil
 }
 
@@ -60,7 +64,9 @@ func (p *reconciliation) reserve(d tuning.Decision) (tuning.Reason, []tuning.Rul
 // tries; the site bounds the share of jobs with predicted settings.
 func (p *reconciliation) claim(d tuning.Decision) tuning.Reason {
 	most, full := p.triable, tuning.ReasonBudgetReturns
-	switch share := p.services.Site(p.job).ProbeShare; {
+	share := p.services.Site(p.job).ProbeShare
+	few := max(1, int(share*float64(p.caps.alive(p.rec.Kind))))
+	switch {
 	case d.Action == tuning.Probe && !d.Settings.Equal(p.rec.Own):
 		if !p.caps.probe(p.now, p.rec, d, p.rec.Trials()) {
 			return tuning.ReasonSiblingProbes
@@ -69,10 +75,13 @@ func (p *reconciliation) claim(d tuning.Decision) tuning.Reason {
 	case !tries(d.Reason):
 		p.caps.edit(p.rec.Job, func(x *counted) { x.probing = nil })
 		return tuning.ReasonNone
-	case d.Reason == tuning.ReasonPredictedStart && share > 0:
-		most, full = max(1, int(share*float64(p.caps.alive(p.rec.Kind))))+perRun*p.runsUnder(d.Settings), tuning.ReasonSiteCap
-	case d.Reason == tuning.ReasonPredictedStart:
+	case d.Reason == tuning.ReasonTryingReturn:
+	case !(share > 0):
 		return tuning.ReasonSiteCap
+	case d.Reason == tuning.ReasonPredictedStart:
+		most, full = few+perRun*p.runsUnder(d.Settings), tuning.ReasonSiteCap
+	default: // a trial of a search
+		most, full = min(most, few), tuning.ReasonSiteCap
 	}
 	if p.caps.try(p.rec, d, most) {
 		return tuning.ReasonNone
@@ -95,7 +104,7 @@ func (p *reconciliation) runsUnder(s tuning.Settings) (n int) {
 
 // tries reports whether no run of the kind has proven the setting.
 func tries(r tuning.Reason) bool {
-	return r == tuning.ReasonTryingReturn || r == tuning.ReasonPredictedStart
+	return r == tuning.ReasonTryingReturn || r == tuning.ReasonTryingTrial || r == tuning.ReasonPredictedStart
 }
 
 func (p *reconciliation) unclaim(d tuning.Decision) {
@@ -126,7 +135,7 @@ func (r *Record) probes() tuning.Settings {
 // Trying reports whether the job started under a setting to try, within its owner's budget.
 func (r *Record) Trying() bool {
 	d := r.began()
-	return d != nil && d.Reason == tuning.ReasonTryingReturn
+	return d != nil && (d.Reason == tuning.ReasonTryingReturn || d.Reason == tuning.ReasonTryingTrial)
 }
 
 // began is the decision that started the job under another setting than its owner's.

@@ -27,7 +27,7 @@ type Returning struct {
 
 // Propose returns what this run should try and what is known to be better.
 func (r Returning) Propose() tuning.Returns {
-	out := tuning.Returns{Spent: len(r.Underway) + tuning.Count(r.Past, func(p tuning.PastRun) bool { return p.Trying })}
+	out := tuning.Returns{All: len(r.Past), Spent: len(r.Underway) + tuning.Count(r.Past, func(p tuning.PastRun) bool { return p.Trying })}
 	h := r.history()
 	epochal, reason := h.study.epochal()
 	if reason != tuning.ReasonNone && reason != tuning.ReasonWholeRuns {

@@ -57,6 +57,7 @@ const (
 	ReasonRecalled       Reason = "recalled"
 	ReasonRightSized     Reason = "memory-right-sized"
 	ReasonTryingReturn   Reason = "trying-return"
+	ReasonTryingTrial    Reason = "trying-trial"
 	ReasonBudgetReturns  Reason = "budget-returns"
 	ReasonOwnFirst       Reason = "own-settings-first"
 	ReasonAllocation     Reason = "allocation"

@@ -140,8 +140,9 @@ type Reached struct {
 
 // Returns is what the earlier runs of a kind of job say about the next one.
 type Returns struct {
-	Runs  int `json:"runs"`  // earlier runs that were measured
-	Spent int `json:"spent"` // returns that tried a setting so far, those under way included
+	Runs  int `json:"runs"`         // earlier runs that were measured
+	Spent int `json:"spent"`        // returns that tried a setting so far, those under way included
+	All   int `json:"all,omitzero"` // earlier runs, whatever they learned
 
 	// Next is the setting that this return would try, complete, and Reason
 	// ReasonNone; or none, and why.
