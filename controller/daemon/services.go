@@ -101,8 +101,9 @@ func (r *services) readFile(job driver.Job) reconcile.Reading {
 		return reading
 	}
 	reading.Own = own(job, file, policy)
-	if trials.IsTrial(job) {
+	if id := trials.SearchOf(job); id != "" && policy.Search != nil {
 		policy = policy.Trial()
+		policy.TrialOf.ID = id
 	}
 	policy.Sources = stanza.Places(file)
 	reading.Policy = policy.Carried(verdict.Reach(r.driver.Name(), r.driver.Capabilities()))

@@ -45,7 +45,7 @@ func Effects(obs []Observation, a Asker, m tuning.Measure, now time.Time) []tuni
 		sums.collect(l, view, m, now)
 	}
 	out := sums.effects(now, sd)
-	if !a.Trial {
+	if a.Search == "" {
 		return out
 	}
 	for _, e := range a.between(all, m, now) {
@@ -349,7 +349,7 @@ func RestartCost(obs []Observation, kind tuning.JobKind) (cost time.Duration, re
 func PastRuns(obs []Observation, kind tuning.JobKind, now time.Time) []tuning.PastRun {
 	var out []tuning.PastRun
 	for _, r := range runs(ofKind(obs, kind)) {
-		p := tuning.PastRun{Trials: r.trials}
+		p := tuning.PastRun{Trials: r.trials, Search: r.search}
 		for _, o := range r.observations {
 			p.Job = o.Job
 			p.Age = days(o.At, now)

@@ -14,6 +14,7 @@ type Observation struct {
 	Job     string         `json:"job"` // observations of one job count as one run, see Submitted
 	Kind    tuning.JobKind `json:"kind"`
 	User    string         `json:"user,omitempty"`
+	Search  string         `json:"search,omitempty"`  // that the job is a trial of; empty: of none
 	Machine string         `json:"machine,omitempty"` // kind of machine, as in tuning.Profile
 	Cores   int            `json:"cores,omitempty"`   // of the node; 0 = unknown
 	At      time.Time      `json:"at"`
@@ -89,6 +90,7 @@ func byTime(a, b Observation) int {
 type run struct {
 	observations []Observation
 	machine      string
+	search       string
 	cores        int
 	at           time.Time // the newest
 	trials       []tuning.Trial
@@ -112,7 +114,7 @@ func runs(obs []Observation) []run {
 			out = append(out, run{})
 		}
 		r := &out[i]
-		r.observations = append(r.observations, o)
+		r.observations, r.search = append(r.observations, o), o.Search
 		if o.Polluted {
 			continue
 		}

@@ -20,7 +20,7 @@ type Asker struct {
 	Own     tuning.Settings        // what its owner asked for; nil: as the newest untuned run
 	Learns  func(knob string) bool // whether a knob changes what the job learns; nil: none does
 	Seconds float64                // that its epochs take under Own; 0: not measured
-	Trial   bool                   // it is a trial of a search: what others ran under all the time is compared with it
+	Search  string                 // that it is a trial of; empty: of none
 }
 
 // How much the epochs of two jobs differ that do different work, in natural logs.
@@ -143,24 +143,21 @@ func (a Asker) fit(from []point) (map[string]estimate, bool) {
 	}
 	slices.Sort(columns)
 	n := len(columns)
-	gram, right, squares := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil), 0.0
+	gram, right := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
 	for _, p := range from {
 		row := mat.NewVecDense(n, nil)
 		row.SetVec(0, 1)
 		for i, knob := range columns[1:] {
 			row.SetVec(i+1, away(own[knob], p.at[knob]))
 		}
-		y := p.value - mean
 		gram.SymRankOne(gram, 1/(workNoise*workNoise), row)
-		right.AddScaledVec(right, y/(workNoise*workNoise), row)
-		squares += y * y / (workNoise * workNoise)
+		right.AddScaledVec(right, (p.value-mean)/(workNoise*workNoise), row)
 	}
 	uncertain := min(tuning.Count(columns[1:], a.learns), mostUncertain)
-	sums, weights, most := make([]estimate, n), 0.0, math.Inf(-1)
-	for matter := range 1 << uncertain {
-		precision := mat.NewSymDense(n, nil)
+	lines, covariances, evidences := make([]mat.VecDense, 1<<uncertain), make([]mat.SymDense, 1<<uncertain), make([]float64, 1<<uncertain)
+	for matter := range evidences {
+		precision, bit := mat.NewSymDense(n, nil), 0
 		precision.CopySym(gram)
-		evidence, bit := -squares/2, 0
 		for i, knob := range columns[1:] {
 			sd := apartSD
 			if a.learns(knob) {
@@ -170,42 +167,30 @@ func (a Asker) fit(from []point) (map[string]estimate, bool) {
 				bit++
 			}
 			precision.SetSym(i+1, i+1, precision.At(i+1, i+1)+1/(sd*sd))
-			evidence -= math.Log(sd)
+			evidences[matter] -= math.Log(sd)
 		}
 		var cholesky mat.Cholesky
-		var line mat.VecDense
-		var covariance mat.SymDense
-		if !cholesky.Factorize(precision) || cholesky.SolveVecTo(&line, right) != nil || cholesky.InverseTo(&covariance) != nil {
+		if !cholesky.Factorize(precision) || cholesky.SolveVecTo(&lines[matter], right) != nil || cholesky.InverseTo(&covariances[matter]) != nil {
 			return nil, false
 		}
-		evidence += (mat.Dot(&line, right) - cholesky.LogDet()) / 2
-		if evidence > most { // weights are those of the likeliest so far
-			shrink := math.Exp(most - evidence)
-			for i := range sums {
-				sums[i] = estimate{sums[i].value * shrink, sums[i].sd * shrink}
-			}
-			weights, most = weights*shrink, evidence
-		}
-		w := math.Exp(evidence - most)
-		weights += w
-		for i := range sums {
-			v := line.AtVec(i)
-			sums[i].value += w * v
-			sums[i].sd += w * (v*v + covariance.At(i, i))
-		}
+		evidences[matter] += (mat.Dot(&lines[matter], right) - cholesky.LogDet()) / 2
 	}
-	out := make(map[string]estimate, n)
+	sum, out := floats.LogSumExp(evidences), make(map[string]estimate, n)
 	for i, name := range columns {
-		v := sums[i].value / weights
-		out[name] = estimate{v, math.Sqrt(max(sums[i].sd/weights-v*v, 0))}
+		value, squares := 0.0, 0.0
+		for m, e := range evidences {
+			w, v := math.Exp(e-sum), lines[m].AtVec(i)
+			value, squares = value+w*v, squares+w*(v*v+covariances[m].At(i, i))
+		}
+		out[name] = estimate{value, math.Sqrt(max(squares-value*value, 0))}
 	}
 	out[""] = estimate{out[""].value + mean, out[""].sd}
 	return out, true
 }
 
 // between are the effects of settings that the trials of a search ran under, whether or not they ran under
-// the asker's own too: what the epochs of all of them take is laid to the setting, the machine and the
-// hyperparameters.
+// the asker's own too: what the epochs of all of them take is laid to the setting, the machine, the
+// hyperparameters and, since its data may have been others, the search.
 func (a Asker) between(all []run, m tuning.Measure, now time.Time) []tuning.Effect {
 	slices.SortStableFunc(all, func(x, y run) int { return y.at.Compare(x.at) })
 	type seen struct {
@@ -222,6 +207,9 @@ func (a Asker) between(all []run, m tuning.Measure, now time.Time) []tuning.Effe
 			at := a.learned(t.Settings)
 			if r.machine != all[0].machine {
 				at = at.With(" machine "+r.machine, tuning.Number(1))
+			}
+			if r.search != a.Search {
+				at = at.With(" search "+r.search, tuning.Number(1))
 			}
 			if s := a.others(t.Settings).WithoutMemory(); !s.Equal(others) {
 				key := " " + s.Key()

@@ -147,7 +147,7 @@ func TestWhatIsSharedIsFinite(t *testing.T) {
 	})
 }
 
-// A search whose trials each ran on one number of cores only: what fewer cores do is told from what the hyperparameters do,
+// A search whose trials each ran on one number of cores only: the effect of fewer cores is separated from that of the hyperparameters,
 // with an error that holds.
 func TestTrialsThatRanOnOtherCoresThroughoutAreCompared(t *testing.T) {
 	t.Parallel()
@@ -188,7 +188,7 @@ func TestTrialsThatRanOnOtherCoresThroughoutAreCompared(t *testing.T) {
 			if effects := Effects(obs, a, byTimeAlone(), at(0)); len(effects) > 0 {
 				t.Fatalf("Effects of jobs that are no trials of a search = %+v, want none", effects)
 			}
-			a.Trial = true
+			a.Search = "s"
 			effects := Effects(obs, a, byTimeAlone(), at(0))
 			if len(effects) != 1 || effects[0].Runs != trials/2 || !effects[0].Settings.Equal(a.Own.With(tuning.Cores, tuning.Number(2))) {
 				t.Fatalf("Effects = %+v, want one of two cores", effects)

@@ -86,13 +86,17 @@ func foreseen(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence,
 	for _, target := range s.searched() {
 		p := s.model().Predict(target)
 		gains, slowest := s.model().Between(from, target), p.Time.Quantile(z)
-		tooSlow := !s.withinSlowdown(slowest) ||
-			s.LimitLeft > 0 && slowest > 0 && longest*math.Exp(slowest)*(1+doubtMargin) > s.LimitLeft.Seconds()
-		if gains.Quantile(sure) < -noise && gains.Mean < least && !tooSlow {
+		if gains.Quantile(sure) < -noise && gains.Mean < least && s.withinSlowdown(slowest) && !s.lasts(longest, slowest) {
 			best, least, evidence = target, gains.Mean, predictedEvidence(p)
 		}
 	}
 	return best, evidence, best != nil
+}
+
+// lasts reports whether a run, of so many seconds under its owner's settings, may exceed its time limit where it is slower
+// by a log ratio.
+func (s view) lasts(seconds, slower float64) bool {
+	return s.LimitLeft > 0 && slower > 0 && seconds*math.Exp(slower)*(1+doubtMargin) > s.LimitLeft.Seconds()
 }
 
 // explored is a setting under which a trial of a search begins, since it may be better than another for all
@@ -109,7 +113,7 @@ func explored(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence,
 	for _, t := range s.searched() {
 		p, x, gains := s.model().Predict(t), s.model().Chances(from, t, noise), s.model().Between(from, t)
 		loss := lost(gains)
-		if t.EqualButMemory(from) || x.Kept < likely || x.Saves < noise || s.outlasts(p) ||
+		if t.EqualButMemory(from) || x.Kept < likely || x.Saves < noise || s.beyond(t) || s.outlasts(p) || s.lasts(s.KindSeconds*float64(search.Epochs), p.Time.Quantile(sure)) ||
 			math.Expm1(gains.Quantile(sure)) > lossShare*float64(search.Trials) {
 			continue
 		}

@@ -236,7 +236,8 @@ func (p *reconciliation) learn(ctx context.Context) error {
 
 func (p *reconciliation) observation() knowledge.Observation {
 	return knowledge.Observation{
-		ID: fmt.Sprintf("%s@%d", p.rec.Job, p.rec.Submitted.Unix()), Job: string(p.rec.Job), Submitted: p.rec.Submitted,
+		Search: p.rec.Policy.SearchID(),
+		ID:     fmt.Sprintf("%s@%d", p.rec.Job, p.rec.Submitted.Unix()), Job: string(p.rec.Job), Submitted: p.rec.Submitted,
 		Kind: p.rec.Kind, User: p.rec.Owner, At: p.now,
 	}
 }

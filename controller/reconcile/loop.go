@@ -262,7 +262,7 @@ func (q Question) Asker() knowledge.Asker {
 		}
 		return does
 	}
-	return knowledge.Asker{Kind: q.Kind, Own: q.Own, Learns: learns, Seconds: q.Seconds, Trial: q.Policy.TrialOf != nil}
+	return knowledge.Asker{Kind: q.Kind, Own: q.Own, Learns: learns, Seconds: q.Seconds, Search: q.Policy.SearchID()}
 }
 
 // Recollection is the answer to a Question.

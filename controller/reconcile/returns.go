@@ -25,11 +25,10 @@ func (p *reconciliation) returns(ctx context.Context, s *tuning.State) error {
 	q.Avoid, q.Underway, q.Modelled, q.Unlikely = s.Regressed, p.caps.underway(p.rec), s.Site.EnforceModel, plan.Unlikely(*s)
 	out := p.stages.Return(q)
 	s.Returns, p.effects = &out, slices.Concat(p.effects, out.Seen)
-	p.triable = s.Policy.Budget.Returns
-	if s.Policy.TrialOf != nil {
-		p.triable = s.Policy.Budget.Probes
+	_, tried := s.Policy.Earlier(past)
+	if p.triable = s.Policy.Budget.Returns - tried; s.Policy.TrialOf != nil {
+		p.triable = s.Policy.Budget.Probes - tried
 	}
-	p.triable -= tuning.Count(past, func(r tuning.PastRun) bool { return r.Trying })
 	return nil
 }
 

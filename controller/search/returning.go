@@ -27,7 +27,8 @@ type Returning struct {
 
 // Propose returns what this run should try and what is known to be better.
 func (r Returning) Propose() tuning.Returns {
-	out := tuning.Returns{All: len(r.Past), Spent: len(r.Underway) + tuning.Count(r.Past, func(p tuning.PastRun) bool { return p.Trying })}
+	all, tried := r.Policy.Earlier(r.Past)
+	out := tuning.Returns{All: all, Spent: len(r.Underway) + tried}
 	h := r.history()
 	epochal, reason := h.study.epochal()
 	if reason != tuning.ReasonNone && reason != tuning.ReasonWholeRuns {

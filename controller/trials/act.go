@@ -24,8 +24,12 @@ func Request(x Search, trial, attempt int) driver.RequestID {
 
 const requestMark = "search-"
 
-// IsTrial reports whether a job was started as a trial.
-func IsTrial(job driver.Job) bool { return strings.Contains(string(job.Request), "/"+requestMark) }
+// SearchOf is the search that a job was started for, as a trial; empty: for none.
+func SearchOf(job driver.Job) string {
+	_, request, _ := strings.Cut(string(job.Request), "/"+requestMark)
+	id, _, _ := strings.Cut(request, "/")
+	return id
+}
 
 // act carries out what was decided. All searches together start one job at most in the time of a round, so
 // that a scheduler gets two a second. The trial that was started last comes last: its start may fail for ever.

@@ -54,6 +54,7 @@ func SearchMeasures() []string { return []string{ByQuality, ByEnergy, ByTime, By
 
 // Search is a hyperparameter search: many runs of one job file.
 type Search struct {
+	ID        string       `json:"id,omitempty"` // in the policy of a trial
 	Method    SearchMethod `json:"method"`
 	Trials    int          `json:"trials"`
 	Parallel  int          `json:"parallel"`             // trials that run at a time
@@ -176,6 +177,27 @@ func (p Policy) Trial() Policy {
 	}
 	p.Search, p.TrialOf = nil, p.Search
 	return p
+}
+
+// SearchID is the search that a job is a trial of; empty: of none.
+func (p Policy) SearchID() string {
+	if p.TrialOf == nil {
+		return ""
+	}
+	return p.TrialOf.ID
+}
+
+// Earlier counts the runs of a kind, for a trial those of its own search, and how many of them tried a setting.
+func (p Policy) Earlier(past []PastRun) (all, tried int) {
+	for _, r := range past {
+		if p.TrialOf == nil || r.Search == p.TrialOf.ID {
+			all++
+			if r.Trying {
+				tried++
+			}
+		}
+	}
+	return all, tried
 }
 
 // Likely is about how many epochs a job still runs that has done some of all; 0: all that are left.

@@ -120,6 +120,7 @@ const (
 // PastRun is one earlier run of a kind of job.
 type PastRun struct {
 	Job     string   `json:"job"`
+	Search  string   `json:"search,omitempty"`  // that it was a trial of; empty: of none
 	Machine string   `json:"machine,omitempty"` // kind of machine that it ran on; empty = not known
 	Began   Settings `json:"began,omitempty"`   // what its first attempt ran under; empty = not known
 	Trying  bool     `json:"trying,omitempty"`  // it began under a setting that was to be tried
@@ -142,7 +143,7 @@ type Reached struct {
 type Returns struct {
 	Runs  int `json:"runs"`         // earlier runs that were measured
 	Spent int `json:"spent"`        // returns that tried a setting so far, those under way included
-	All   int `json:"all,omitzero"` // earlier runs, whatever they learned
+	All   int `json:"all,omitzero"` // earlier trials of the search; of no search, all earlier runs
 
 	// Next is the setting that this return would try, complete, and Reason
 	// ReasonNone; or none, and why.
