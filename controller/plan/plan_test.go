@@ -195,7 +195,7 @@ func TestDecide(t *testing.T) {
 			e := effect(two, -0.5)
 			e.LogTime, s.Policy.MaxSlowdown = math.Log(1.3), 1.1
 			s.KindEffects = []tuning.Effect{e}
-		}, tuning.Hold, tuning.ReasonAlreadyBest, nil},
+		}, tuning.Hold, tuning.ReasonSlower, nil},
 		{"one run supports no small effect", pending, func(s *tuning.State) {
 			e := effect(two, -0.07)
 			e.Runs, e.SD = 1, 0.001

@@ -37,6 +37,9 @@ func recall(s view) tuning.Decision {
 		target, reason, evidence = t, tuning.ReasonPredictedStart, why
 	} else if len(s.KindEffects) > 0 {
 		reason = tuning.ReasonAlreadyBest
+		if e, ok := tuning.First(s.KindEffects, func(e tuning.Effect) bool { return s.objection(e) == tuning.ReasonSlower }); ok {
+			reason, evidence = tuning.ReasonSlower, effectEvidence(e)
+		}
 		if remembered(s) {
 			reason = tuning.ReasonRemembered
 		}

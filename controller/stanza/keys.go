@@ -230,7 +230,7 @@ func Keys() []Key {
 			example: "4h", field: func(s *subject) any { return &s.Budget.Time },
 		},
 		integer("budget", "restarts", "2", 0, "2", "How often the job may be moved or rolled back.", "", func(s *subject) any { return &s.Budget.Restarts }),
-		integer("budget", "probes", "4", 0, "4", "How many settings may be tried on the early epochs.", "", func(s *subject) any { return &s.Budget.Probes }),
+		integer("budget", "probes", "4", 0, "4", "How many settings may be tried on the early epochs. In a search, so many trials may also try one from their start.", "", func(s *subject) any { return &s.Budget.Probes }),
 		integer("budget", "returns", "0", 0, "6", "How many whole runs of this kind of job may use a setting that is not yet known to be better, so that later runs profit. "+
 			"A job that cannot be moved is tuned in this way. 0: only known settings are used.",
 			"", func(s *subject) any { return &s.Budget.Returns }),
@@ -266,7 +266,7 @@ func Keys() []Key {
 		},
 		{
 			Block: "search", Name: "system", Type: TypeWord, Default: string(tuning.DefaultSystem), Words: words(tuning.SystemModes()),
-			Meaning: "How system knobs and knobs with quality=same are treated: tuned inside the epochs of the trials, searched like hyperparameters (memory is not), or left as they are.",
+			Meaning: "How system knobs and knobs with quality=same are treated: tuned inside the epochs of the trials and, by what earlier trials showed, from the start of the next; searched like hyperparameters (memory is not), or left as they are.",
 			example: string(tuning.Pipelined), field: func(s *subject) any { return (*string)(&s.search.System) },
 		},
 		integer("search", "failures", "", 1, "5", "The search ends when more trials than this failed; by default a quarter of all, and at least 3.",
