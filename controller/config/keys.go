@@ -146,7 +146,7 @@ func siteKeys() []Key {
 		{Name: "total_restarts", Type: count, Wide: true, Help: "hourly restart limit of the whole cluster; 0 for no limit"},
 		{Name: "max_tuned", Type: count, Wide: true, Help: "limit on jobs tuned at a time on the whole cluster; 0 for no limit"},
 		{Name: "allocate", Type: count, Help: "cores that the elastic jobs of a partition share: those whose stanza has mode=apply, a checkpoint and several values of cores get more or fewer so that all end soonest on average; 0 tunes each job alone. Under Slurm a job that gives cores up goes back into the queue, where jobs that do not share may be ahead of it"},
-		{Name: "probe_share", Type: share(), Help: "largest share of a job's epochs spent on probes, of a kind's runs that try a setting from their start, and of a kind's live jobs under a setting that is only predicted, two more for each run that showed its effect; 0 for none"},
+		{Name: "probe_share", Type: share(), Help: "largest share of a job's epochs spent on probes, of a kind's runs and live trials that try a setting from their start, and of a kind's live jobs under a setting that is only predicted, two more for each run that showed its effect; 0 for none"},
 		{Name: "limit_reserve", Type: times(), Help: "no restart this near to the job's time limit"},
 		{Name: "margin", Type: atLeast(1), Help: "the predicted saving has to exceed the cost of the restart this many times"},
 		{Name: "prices", Type: billed, Help: "what a job is charged, which objective=cost minimises: from-slurm takes TRESBillingWeights and MAX_TRES, in billing-hours. Without prices a core-hour costs 1"},

@@ -17,7 +17,7 @@ func days(at, now time.Time) float64 { return max(0, now.Sub(at).Hours()/24) }
 //
 // Only pairs within one job count: a job that did not run under the asker's own settings, or whose
 // joules come from another source or are missing where the measure needs them, teaches nothing here,
-// unless the asker is a trial of a search: the others trained on the same data.
+// unless the asker is a trial of a search.
 // A job that learned something else (another learning rate, batch size, width) teaches what the
 // other knobs do, the more the nearer the work of its epochs is: see Effect.Apart.
 func Effects(obs []Observation, a Asker, m tuning.Measure, now time.Time) []tuning.Effect {
@@ -29,6 +29,7 @@ func Effects(obs []Observation, a Asker, m tuning.Measure, now time.Time) []tuni
 		}
 		a.Own = t.Settings
 	}
+	asked := a
 	a.Own = a.Own.WithoutMemory()
 	sums, all := tallies{}, runs(of)
 	lessons, _, sd := a.lessons(all)
@@ -44,20 +45,10 @@ func Effects(obs []Observation, a Asker, m tuning.Measure, now time.Time) []tuni
 		}
 		sums.collect(l, view, m, now)
 	}
-	out := sums.effects(now, sd)
 	if a.Search == "" {
-		return out
+		return sums.effects(now, sd)
 	}
-	for _, e := range a.between(all, m, now) {
-		switch i := slices.IndexFunc(out, func(x tuning.Effect) bool { return x.Settings.Equal(e.Settings) }); {
-		case i < 0:
-			out = append(out, e)
-		case e.Error(0) < out[i].Error(0):
-			out[i] = e
-		}
-	}
-	slices.SortStableFunc(out, func(x, y tuning.Effect) int { return cmp.Compare(x.LogRatio, y.LogRatio) })
-	return out
+	return surer(sums.effects(now, sd), asked.between(all, m, now))
 }
 
 // Carried derives the same against what the owner of the newest untuned run asked for, where that

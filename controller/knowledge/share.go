@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"gonum.org/v1/gonum/floats"
@@ -20,6 +21,7 @@ type Asker struct {
 	Own     tuning.Settings        // what its owner asked for; nil: as the newest untuned run
 	Learns  func(knob string) bool // whether a knob changes what the job learns; nil: none does
 	Seconds float64                // that its epochs take under Own; 0: not measured
+	Machine string                 // kind of machine that they ran on; empty: unknown
 	Search  string                 // that it is a trial of; empty: of none
 }
 
@@ -28,8 +30,9 @@ const (
 	// knobWork is how much the work of an epoch may change, per unit of the logarithm of
 	// a knob that changes what the job learns, or from one of its words to another, where it
 	// changes at all. Many change nothing: learning rate, momentum, seed.
-	knobWork = 1.0
-	idleWork = 0.02
+	knobWork  = 1.0
+	idleWork  = 0.02
+	usualWork = 0.3 // as long as that is not weighed
 	// workNoise is how far the work of an epoch is from the line through that of others.
 	workNoise = 0.1
 	// workEffect is how much an effect may change, per unit of the logarithm of the work.
@@ -42,8 +45,8 @@ const (
 	alikeProfile = 0.2
 	// apartSD is how much a setting or another machine may change.
 	apartSD = 1.0
-	// mostUncertain is of how many knobs it is weighed whether they matter; the others may.
-	mostUncertain = 6
+	// mostUncertain is of how many knobs it is weighed whether they matter.
+	mostUncertain = 4
 	// alikeWork is from which difference of the work on a run counts half.
 	alikeWork = 0.7
 )
@@ -95,6 +98,9 @@ func (a Asker) lessons(all []run) (out []lesson, work, sd float64) {
 	}
 	return out, work, sd
 }
+
+// otherSettings begins the name of a column for runs under other settings. No knob begins with a space.
+const otherSettings = " under "
 
 // point is what a run under some hyperparameters showed.
 type point struct {
@@ -153,18 +159,19 @@ func (a Asker) fit(from []point) (map[string]estimate, bool) {
 		gram.SymRankOne(gram, 1/(workNoise*workNoise), row)
 		right.AddScaledVec(right, (p.value-mean)/(workNoise*workNoise), row)
 	}
-	uncertain := min(tuning.Count(columns[1:], a.learns), mostUncertain)
+	hyper := func(column string) bool { return column[0] != ' ' && a.learns(column) }
+	uncertain := min(tuning.Count(columns[1:], hyper), mostUncertain)
 	lines, covariances, evidences := make([]mat.VecDense, 1<<uncertain), make([]mat.SymDense, 1<<uncertain), make([]float64, 1<<uncertain)
 	for matter := range evidences {
 		precision, bit := mat.NewSymDense(n, nil), 0
 		precision.CopySym(gram)
 		for i, knob := range columns[1:] {
 			sd := apartSD
-			if a.learns(knob) {
-				if sd = idleWork; bit >= uncertain || matter>>bit&1 == 1 {
-					sd = knobWork
+			if hyper(knob) {
+				sd = []float64{idleWork, knobWork}[matter>>bit&1]
+				if bit++; bit > uncertain {
+					sd = usualWork
 				}
-				bit++
 			}
 			precision.SetSym(i+1, i+1, precision.At(i+1, i+1)+1/(sd*sd))
 			evidences[matter] -= math.Log(sd)
@@ -189,36 +196,30 @@ func (a Asker) fit(from []point) (map[string]estimate, bool) {
 }
 
 // between are the effects of settings that the trials of a search ran under, whether or not they ran under
-// the asker's own too: what the epochs of all of them take is laid to the setting, the machine, the
-// hyperparameters and, since its data may have been others, the search.
-func (a Asker) between(all []run, m tuning.Measure, now time.Time) []tuning.Effect {
-	slices.SortStableFunc(all, func(x, y run) int { return y.at.Compare(x.at) })
-	type seen struct {
-		effect tuning.Effect
-		at     []int // rows
-	}
+// the asker's own too: what the epochs of all of them take is laid to the setting, the hyperparameters, the
+// machine and, since its data may have been others, the search.
+func (a Asker) between(all []run, m tuning.Measure, now time.Time) (out []tuning.Effect) {
+	source, machine, under := commonSource(all), a.Machine, map[string]*tuning.Effect{}
 	var times, joules []point
-	under, source, others := map[string]*seen{}, "", a.others(a.Own).WithoutMemory()
-	for _, r := range all {
+	for _, r := range slices.Backward(all) {
+		machine = cmp.Or(machine, r.machine)
+		had := map[string]bool{}
 		for _, t := range r.trials {
-			if source = cmp.Or(source, t.Source); !(t.Weight() >= 1) {
+			at, s := a.learned(t.Settings), a.others(t.Settings).WithoutMemory()
+			key := otherSettings + s.Key()
+			if s.Equal(a.others(a.Own).WithoutMemory()) {
+				key = ""
+			} else if under[key] == nil {
+				under[key] = &tuning.Effect{Settings: a.learned(a.Own).Merge(s), Age: days(r.at, now)}
+			}
+			if had[key] || !(t.Weight() >= 1) {
 				continue
 			}
-			at := a.learned(t.Settings)
-			if r.machine != all[0].machine {
-				at = at.With(" machine "+r.machine, tuning.Number(1))
-			}
-			if r.search != a.Search {
-				at = at.With(" search "+r.search, tuning.Number(1))
-			}
-			if s := a.others(t.Settings).WithoutMemory(); !s.Equal(others) {
-				key := " " + s.Key()
-				at = at.With(key, tuning.Number(1))
-				if under[key] == nil {
-					under[key] = &seen{effect: tuning.Effect{Settings: a.learned(a.Own).Merge(s), Age: days(r.at, now)}}
+			had[key] = true
+			for column, apart := range map[string]bool{key: key != "", " machine " + r.machine: r.machine != machine, " search " + r.search: r.search != a.Search} {
+				if apart {
+					at = at.With(column, tuning.Number(1))
 				}
-				under[key].effect.Runs++
-				under[key].at = append(under[key].at, len(times))
 			}
 			times = append(times, point{at, math.Log(t.Seconds)})
 			if t.Joules != nil && *t.Joules > 0 && t.Source == source {
@@ -226,40 +227,79 @@ func (a Asker) between(all []run, m tuning.Measure, now time.Time) []tuning.Effe
 			}
 		}
 	}
-	if a.Seconds > 0 {
+	if a.Seconds > 0 && a.Machine != "" {
 		times = append(times, point{a.learned(a.Own), math.Log(a.Seconds)})
 	}
-	took, ok := a.fit(times)
-	spent, counted := a.fit(joules)
-	if len(under) == 0 || !ok {
-		return nil
-	}
-	own := tuning.Trial{Settings: a.Own, Seconds: 1, Source: source}
-	if counted {
-		own.Joules = new(tuning.Joules(1))
-	}
-	var out []tuning.Effect
+	took, known := a.fit(times)
+	spent, _ := a.fit(joules)
+	wj, ws := m.Weights()
 	for _, key := range slices.Sorted(maps.Keys(under)) {
-		u, e := under[key], took[key]
-		t := tuning.Trial{Settings: u.effect.Settings, Seconds: math.Exp(e.value), Source: source}
-		if j, so := spent[key]; so {
-			t.Joules = new(tuning.Joules(math.Exp(j.value)))
+		e, sum, squares := under[key], 0.0, 0.0
+		own := tuning.Trial{Settings: a.Own, Seconds: math.Exp(took[""].value), Source: source}
+		t := tuning.Trial{Settings: a.Own.Merge(e.Settings), Seconds: own.Seconds * math.Exp(took[key].value), Source: source}
+		if among(joules, key) && among(joules, "") {
+			own.Joules = new(tuning.Joules(math.Exp(spent[""].value)))
+			t.Joules = new(*own.Joules * tuning.Joules(math.Exp(spent[key].value)))
+		}
+		for _, p := range times {
+			if p.under(key) {
+				work := p.value - took[key].value - took[""].value
+				e.Runs, sum, squares = e.Runs+1, sum+work, squares+work*work
+			}
 		}
 		ratio, ok := t.LogRatio(own, m)
-		if !ok {
-			continue
+		sd := math.Hypot(ws*took[key].sd, wj*spent[key].sd)
+		e.LogRatio, e.LogTime, e.SD = ratio, took[key].value, sd*math.Sqrt(float64(e.Runs))
+		e.Apart = math.Hypot(workEffect*sum/float64(e.Runs), workBend*math.Sqrt(squares/float64(e.Runs)))
+		if ok && known && among(times, "") && e.Error(0) < foretold {
+			out = append(out, *e)
 		}
-		far := 0.0
-		for _, i := range u.at {
-			away := times[i].value - e.value - took[""].value
-			far += away * away / float64(len(u.at))
-		}
-		u.effect.LogRatio, u.effect.LogTime = ratio, e.value
-		u.effect.SD = m.Degree() * e.sd * math.Sqrt(float64(u.effect.Runs))
-		u.effect.Apart = workEffect * math.Sqrt(far)
-		out = append(out, u.effect)
 	}
 	return out
+}
+
+// surer are the effects of two lists, the surer where both have one.
+func surer(out, others []tuning.Effect) []tuning.Effect {
+	for _, e := range others {
+		switch i := slices.IndexFunc(out, func(x tuning.Effect) bool { return x.Settings.Equal(e.Settings) }); {
+		case i < 0:
+			out = append(out, e)
+		case e.Error(0) < out[i].Error(0):
+			out[i] = e
+		}
+	}
+	slices.SortStableFunc(out, func(x, y tuning.Effect) int { return cmp.Compare(x.LogRatio, y.LogRatio) })
+	return out
+}
+
+// under reports whether a run had the settings of a column; "" are the asker's own.
+func (p point) under(key string) bool {
+	if key != "" {
+		return p.at[key].IsSet()
+	}
+	for name := range p.at {
+		if strings.HasPrefix(name, otherSettings) {
+			return false
+		}
+	}
+	return true
+}
+
+func among(from []point, key string) bool {
+	return slices.ContainsFunc(from, func(p point) bool { return p.under(key) })
+}
+
+// commonSource is where most trials have their joules from.
+func commonSource(all []run) (source string) {
+	n := map[string]int{}
+	for _, r := range all {
+		for _, t := range r.trials {
+			if n[t.Source]++; t.Joules != nil && n[t.Source] > n[source] {
+				source = t.Source
+			}
+		}
+	}
+	return source
 }
 
 // away is how far one value of a knob is from another: the log ratio of numbers, 1 for words.

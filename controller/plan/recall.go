@@ -89,7 +89,7 @@ func foreseen(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence,
 	for _, target := range s.searched() {
 		p := s.model().Predict(target)
 		gains, slowest := s.model().Between(from, target), p.Time.Quantile(z)
-		if gains.Quantile(sure) < -noise && gains.Mean < least && s.withinSlowdown(slowest) && !s.lasts(longest, slowest) {
+		if gains.Quantile(sure) < -noise && gains.Mean < least && s.withinSlowdown(slowest) && (longest == 0 || !s.lasts(longest, slowest)) {
 			best, least, evidence = target, gains.Mean, predictedEvidence(p)
 		}
 	}
@@ -97,32 +97,36 @@ func foreseen(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence,
 }
 
 // lasts reports whether a run, of so many seconds under its owner's settings, may exceed its time limit where it is slower
-// by a log ratio.
+// by a log ratio. 0: how long it runs is unknown.
 func (s view) lasts(seconds, slower float64) bool {
-	return s.LimitLeft > 0 && slower > 0 && seconds*math.Exp(slower)*(1+doubtMargin) > s.LimitLeft.Seconds()
+	return s.LimitLeft > 0 && slower > 0 && (seconds == 0 || seconds*math.Exp(slower)*(1+doubtMargin) > s.LimitLeft.Seconds())
 }
 
+// riskiest is the largest share by which a trial that tries a setting may cost more at 95 %.
+const riskiest = 1.0
+
 // explored is a setting under which a trial of a search begins, since it may be better than another for all
-// trials that follow. No restart is paid for it.
+// trials that follow. No restart is paid for it. Values of a knob without a law are left to probes, which end.
 func explored(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence, bool) {
 	search, r := s.Policy.TrialOf, s.Returns
-	if search == nil || r == nil || respond.UsageOf(s.Profile, s.Own) == nil || r.Spent >= s.Policy.Budget.Probes {
+	if search == nil || r == nil || r.Room <= 0 || respond.UsageOf(s.Profile, s.Own) == nil {
 		return nil, nil, false
 	}
-	after := float64(search.Trials - r.All - search.Parallel)
+	after, longest := float64(search.Trials-r.All-search.Parallel), max(s.KindSeconds*float64(search.Epochs), r.Longest)
 	var best tuning.Settings
 	var evidence []tuning.Evidence
 	most := 0.0
 	for _, t := range s.searched() {
 		p, x, gains := s.model().Predict(t), s.model().Chances(from, t, noise), s.model().Between(from, t)
-		loss := lost(gains)
-		if t.EqualButMemory(from) || x.Kept < likely || x.Saves < noise || s.beyond(t) || s.outlasts(p) || s.lasts(s.KindSeconds*float64(search.Epochs), p.Time.Quantile(sure)) ||
-			math.Expm1(gains.Quantile(sure)) > lossShare*float64(search.Trials) {
+		loss, slowest := lost(gains), p.Time.Quantile(sure)
+		tooSlow := x.Kept < likely || s.Policy.Checkpoint == nil && !s.withinSlowdown(slowest) || s.outlasts(p) || s.lasts(longest, slowest)
+		if t.EqualButMemory(from) || s.lawless(t) || s.beyond(t) || tooSlow || x.Saves < noise ||
+			math.Expm1(gains.Quantile(sure)) > min(lossShare*float64(search.Trials), riskiest) {
 			continue
 		}
 		if v := after*x.Saves - s.Site.Margin*loss; v > most {
-			most, best, evidence = v, t, append(predictedEvidence(p),
-				tuning.Evidence{Name: "predicted_saving_share", Value: x.Saves}, tuning.Evidence{Name: "trials_to_follow", Value: after}, tuning.Evidence{Name: "predicted_loss_share", Value: loss})
+			most, best, evidence = v, t, append(predictedEvidence(p), tuning.Evidence{Name: "predicted_saving_share", Value: x.Saves},
+				tuning.Evidence{Name: "trials_to_follow", Value: after}, tuning.Evidence{Name: "predicted_loss_share", Value: loss})
 		}
 	}
 	return best, evidence, best != nil

@@ -249,9 +249,8 @@ func (s view) beyond(t tuning.Settings) bool {
 
 // outlasts reports whether an epoch may be too long to reach its checkpoint in time.
 func (s view) outlasts(p respond.Prediction) bool {
-	c := s.Policy.Checkpoint
-	return c != nil && c.Grace > 0 && s.EpochSeconds*math.Exp(p.Time.Quantile(sure)) > c.Grace.Seconds() &&
-		s.EpochSeconds <= c.Grace.Seconds()
+	c, now := s.Policy.Checkpoint, cmp.Or(s.EpochSeconds, s.KindSeconds)
+	return c != nil && c.Grace > 0 && now*math.Exp(p.Time.Quantile(sure)) > c.Grace.Seconds() && now <= c.Grace.Seconds()
 }
 
 func (s view) lawless(t tuning.Settings) bool { return !s.Policy.CoresAlone(s.Own, t) }

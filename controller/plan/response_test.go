@@ -100,17 +100,22 @@ func TestATrialOfASearchBeginsUnderASettingThatMayServeThoseAfterIt(t *testing.T
 			s := recurring(used)()
 			s.Policy.Objective, s.Policy.MaxSlowdown, s.Policy.Budget.Probes = objective, 0, 4
 			s.Policy.TrialOf = &tuning.Search{Trials: 30, Parallel: 2, Epochs: 20, System: tuning.Pipelined}
-			s.Returns, s.KindSeconds, s.KindRuns = &tuning.Returns{All: 2}, 1, 2
+			s.Returns, s.KindSeconds, s.KindRuns = &tuning.Returns{All: 2, Room: 1}, 1, 2
 			return s
 		}
 	}
 	decideAll(t, []row{
 		{"fewer cores may cost less", trial(8, tuning.Cost), nil, tuning.Move, tuning.ReasonTryingTrial, cores(2)},
 		{"as long as many trials follow", trial(8, tuning.Cost), func(s *tuning.State) { s.Returns.All = 28 }, tuning.Hold, tuning.ReasonFirstSeen, nil},
-		{"and few have tried others", trial(8, tuning.Cost), func(s *tuning.State) { s.Returns.Spent = 4 }, tuning.Hold, tuning.ReasonFirstSeen, nil},
+		{"and others have not tried enough", trial(8, tuning.Cost), func(s *tuning.State) { s.Returns.Room = 0 }, tuning.Hold, tuning.ReasonFirstSeen, nil},
 		{"not before one of them was measured", trial(8, tuning.Cost), func(s *tuning.State) { s.Profile = nil }, tuning.Hold, tuning.ReasonFirstSeen, nil},
 		{"nor where they must not take longer", trial(8, tuning.Cost), func(s *tuning.State) { s.Policy.MaxSlowdown = 1.1 }, tuning.Hold, tuning.ReasonFirstSeen, nil},
 		{"nor where that may exceed the time limit", trial(8, tuning.Cost), func(s *tuning.State) { s.LimitLeft = 25 * time.Second }, tuning.Hold, tuning.ReasonFirstSeen, nil},
+		{"nor where it is unknown how long it runs", trial(8, tuning.Cost), func(s *tuning.State) { s.LimitLeft, s.KindSeconds = time.Hour, 0 }, tuning.Hold, tuning.ReasonFirstSeen, nil},
+		{"nor where a job without a checkpoint may take too long", trial(8, tuning.Cost), func(s *tuning.State) { s.Policy.MaxSlowdown = 2 }, tuning.Hold, tuning.ReasonFirstSeen, nil},
+		{"nor where an epoch may outlast the time to save", trial(8, tuning.Cost), func(s *tuning.State) {
+			s.Policy.Checkpoint, s.KindSeconds = &tuning.Checkpoint{Grace: time.Minute}, 30
+		}, tuning.Hold, tuning.ReasonFirstSeen, nil},
 		{"no faster with fewer cores, none tried", trial(8, tuning.Time), nil, tuning.Hold, tuning.ReasonFirstSeen, nil},
 		{"what is sure is begun at once", trial(1, tuning.Cost), nil, tuning.Move, tuning.ReasonPredictedStart, cores(1)},
 		{"a job of its own is not for others", trial(8, tuning.Cost), func(s *tuning.State) { s.Policy.TrialOf = nil }, tuning.Hold, tuning.ReasonFirstSeen, nil},

@@ -246,6 +246,7 @@ type Question struct {
 	Site    tuning.Site
 	Node    string  // where the job runs; empty = not decided yet
 	Seconds float64 // that its epochs take under Own; 0: not measured
+	Machine string  // kind of machine that they ran on; empty = unknown
 
 	// Live are the other jobs of the kind that have not ended, as far as they were measured.
 	Live []knowledge.Observation
@@ -262,7 +263,7 @@ func (q Question) Asker() knowledge.Asker {
 		}
 		return does
 	}
-	return knowledge.Asker{Kind: q.Kind, Own: q.Own, Learns: learns, Seconds: q.Seconds, Search: q.Policy.SearchID()}
+	return knowledge.Asker{Kind: q.Kind, Own: q.Own, Learns: learns, Seconds: q.Seconds, Machine: q.Machine, Search: q.Policy.SearchID()}
 }
 
 // Recollection is the answer to a Question.

@@ -84,6 +84,7 @@ func (p *reconciliation) show() {
 // shown is what the job measured so far.
 func (p *reconciliation) shown() knowledge.Observation {
 	o := p.observation()
+	o.Machine = kindOf(p.rec.Epochs)
 	o.Trials, o.Regressed, o.Polluted = p.rec.Trials(), slices.Clone(p.rec.Harmed), p.polluted()
 	for _, key := range slices.Sorted(maps.Keys(p.rec.Profiles)) {
 		o.Profiles = append(o.Profiles, p.rec.Profiles[key])

@@ -28,6 +28,7 @@ func (p *reconciliation) returns(ctx context.Context, s *tuning.State) error {
 	_, tried := s.Policy.Earlier(past)
 	if p.triable = s.Policy.Budget.Returns - tried; s.Policy.TrialOf != nil {
 		p.triable = s.Policy.Budget.Probes - tried
+		out.Room = min(p.triable, p.few()) - len(q.Underway)
 	}
 	return nil
 }
@@ -63,9 +64,7 @@ func (p *reconciliation) reserve(d tuning.Decision) (tuning.Reason, []tuning.Rul
 // tries; the site bounds the share of jobs with predicted settings.
 func (p *reconciliation) claim(d tuning.Decision) tuning.Reason {
 	most, full := p.triable, tuning.ReasonBudgetReturns
-	share := p.services.Site(p.job).ProbeShare
-	few := max(1, int(share*float64(p.caps.alive(p.rec.Kind))))
-	switch {
+	switch few := p.few(); {
 	case d.Action == tuning.Probe && !d.Settings.Equal(p.rec.Own):
 		if !p.caps.probe(p.now, p.rec, d, p.rec.Trials()) {
 			return tuning.ReasonSiblingProbes
@@ -75,17 +74,24 @@ func (p *reconciliation) claim(d tuning.Decision) tuning.Reason {
 		p.caps.edit(p.rec.Job, func(x *counted) { x.probing = nil })
 		return tuning.ReasonNone
 	case d.Reason == tuning.ReasonTryingReturn:
-	case !(share > 0):
-		return tuning.ReasonSiteCap
-	case d.Reason == tuning.ReasonPredictedStart:
+	case d.Reason == tuning.ReasonPredictedStart && few > 0:
 		most, full = few+perRun*p.runsUnder(d.Settings), tuning.ReasonSiteCap
-	default: // a trial of a search
+	default:
 		most, full = min(most, few), tuning.ReasonSiteCap
 	}
 	if p.caps.try(p.rec, d, most) {
 		return tuning.ReasonNone
 	}
 	return full
+}
+
+// few is how many live jobs of the kind the site lets run under what no run has proven.
+func (p *reconciliation) few() int {
+	share := p.services.Site(p.job).ProbeShare
+	if !(share > 0) {
+		return 0
+	}
+	return max(1, int(share*float64(p.caps.alive(p.rec.Kind))))
 }
 
 // perRun is how many more jobs may run under what is predicted for each run that showed it.

@@ -74,7 +74,7 @@ func (p *reconciliation) recall(ctx context.Context, policy tuning.Policy, site 
 	own, _ := tuning.Reference(p.rec.Trials())
 	known, err := p.services.Recall(ctx, Question{
 		Kind: p.rec.Kind, Class: p.rec.Class, Own: p.rec.Own, Policy: policy, Site: site, Node: p.rec.Node(p.job.Attempt),
-		Seconds: own.Seconds, Live: p.caps.shown(p.rec),
+		Seconds: own.Seconds, Machine: kindOf(p.rec.Epochs), Live: p.caps.shown(p.rec),
 	})
 	if err != nil {
 		return known, fmt.Errorf("recall %s: %w", p.rec.Kind, err)

@@ -221,9 +221,12 @@ func (o outlook) schedule(k Knob, values string, out *Prospect) {
 	}
 	out.When, out.Values = NextStart, values
 	rules := Rules(ReasonBudgetReturns, o.policy, o.site)
-	n := o.policy.Budget.Returns
+	n, who := o.policy.Budget.Returns, "runs of its kind"
+	if o.policy.TrialOf != nil && k.Name == Cores {
+		n, who, rules = o.policy.Budget.Probes, "trials", Rules(ReasonBudgetProbes, o.policy, o.site)
+	}
 	if out.Tried = n > 0 && o.site.ProbeShare > 0; out.Tried {
-		out.because(fmt.Sprintf("at most %d runs of its kind try values from their start", n), rules...)
+		out.because(fmt.Sprintf("at most %d %s try values from their start", n, who), rules...)
 		return
 	}
 	if n > 0 {

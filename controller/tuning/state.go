@@ -141,9 +141,11 @@ type Reached struct {
 
 // Returns is what the earlier runs of a kind of job say about the next one.
 type Returns struct {
-	Runs  int `json:"runs"`         // earlier runs that were measured
-	Spent int `json:"spent"`        // returns that tried a setting so far, those under way included
-	All   int `json:"all,omitzero"` // earlier trials of the search; of no search, all earlier runs
+	Runs  int `json:"runs"`  // earlier runs that were measured
+	Spent int `json:"spent"` // returns that tried a setting so far, those under way included
+	// Of a trial of a search: the earlier jobs of the search, and how many more may try a setting now.
+	All  int `json:"all,omitzero"`
+	Room int `json:"room,omitzero"`
 
 	// Next is the setting that this return would try, complete, and Reason
 	// ReasonNone; or none, and why.
