@@ -139,7 +139,7 @@ func siteKeys() []Key {
 		{Name: "above_request", Type: booleans(), Help: "a job may get more cores, memory and GPUs than its owner asked for"},
 		{Name: "may_restart", Type: booleans(), Help: "a running job may be checkpointed and restarted"},
 		{Name: "dry_run", Type: booleans(), Help: "decide and record, and change nothing"},
-		{Name: "control", Type: share(), Help: "share of the eligible jobs, except the first of a kind, that randomly stays untuned as the control group that savings are measured against"},
+		{Name: "control", Type: share(), Help: "share of the eligible jobs and searches, except the first of a kind, that randomly stays untuned as the control group that savings are measured against"},
 		{Name: "job_restarts", Type: count, Help: "restart limit per job; 0 for that of its stanza"},
 		{Name: "kind_returns", Type: count, Help: "limit on runs of a kind that try a setting from their start; 0 for that of its stanza"},
 		{Name: "user_restarts", Type: count, Help: "hourly restart limit per user; 0 for no limit"},

@@ -289,17 +289,27 @@ func TestAJobThatBeganTunedIsComparedWithTheUntunedRunsOfItsKind(t *testing.T) {
 
 func TestTheFirstRunOfAKindIsNeverDrawnIntoTheUntunedShare(t *testing.T) {
 	t.Parallel()
-	for name, known := range map[string]bool{"its kind never ran": false, "its kind ran": true} {
-		t.Run(name, func(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		search string // that it is a trial of
+		past   []tuning.PastRun
+		drawn  bool
+	}{
+		{"its kind never ran", "", nil, false},
+		{"its kind ran", "", []tuning.PastRun{{Job: "earlier", Began: cores(4)}}, true},
+		{"only other trials of its search ran", "s", []tuning.PastRun{{Job: "earlier", Search: "s"}}, false},
+		{"another search ran", "s", []tuning.PastRun{{Job: "earlier", Search: "r"}, {Job: "other", Search: "s"}}, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
-				w.site.Control = 1
-				if known {
-					w.past = []tuning.PastRun{{Job: "earlier", Began: cores(4)}}
+				w.site.Control, w.past = 1, tc.past
+				if tc.search != "" {
+					w.policy.TrialOf = &tuning.Search{ID: tc.search}
 				}
 				w.decide = func(tuning.State) tuning.Decision { return hold(tuning.ReasonNoCheckpoint) }
 				rec, _ := w.end(t, w.mustSubmit(t, "train", "epochs=4 seconds=2"))
-				if rec.Control != known {
+				if rec.Control != tc.drawn {
 					t.Errorf("drawn: %v", rec.Control)
 				}
 			})

@@ -155,19 +155,25 @@ func limit(job driver.Job) time.Time {
 	return job.Attempts[n-1].Started.Add(job.Resources.TimeLimit + job.Attempts[n-1].Suspended)
 }
 
-// The first of a kind is never drawn, since all others learn from it.
+// The first of a kind is never drawn, since all others learn from it. A search is drawn whole, since its trials
+// share what they learn and the cores that others leave.
 func (p *reconciliation) draw(ctx context.Context) error {
-	if p.rec.Control || p.rec.Policy.Mode != tuning.Apply || !drawn(string(p.job.ID), p.rec.Submitted, p.services.Site(p.job).Control) {
+	id, at := string(p.job.ID), p.rec.Submitted
+	if search := p.rec.Policy.SearchID(); search != "" {
+		id, at = search, time.Time{}
+	}
+	if p.rec.Control || p.rec.Policy.Mode != tuning.Apply || !drawn(id, at, p.services.Site(p.job).Control) {
 		return nil
 	}
-	if past, err := p.past(ctx); err != nil || len(past) == 0 {
+	past, err := p.past(ctx)
+	if err != nil || !slices.ContainsFunc(past, func(r tuning.PastRun) bool { return r.Search == "" || r.Search != p.rec.Policy.SearchID() }) {
 		return err
 	}
 	p.rec.Control, p.dirty = true, true
 	return nil
 }
 
-// drawn is random over jobs, and the same for all runs of one id in a day.
+// drawn is random over jobs and searches, and the same for all runs of one id in a day.
 func drawn(id string, submitted time.Time, share float64) bool {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "control/%s:%d", id, submitted.Unix()/86400)

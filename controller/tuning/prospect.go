@@ -115,7 +115,11 @@ func (s Site) Prospects(asked Policy, r Reach, own Settings) Prospects {
 		out.Headline = "valid; the search varies all knobs, so inside its trials nothing is tuned"
 	}
 	if s.Control > 0 && slices.ContainsFunc(out.Knobs, func(k Prospect) bool { return k.When != Never }) {
-		out.Notes = append(out.Notes, fmt.Sprintf("%.3g %% of the jobs stay untuned for comparison [%s]", 100*s.Control, s.Rule("control")))
+		who := "jobs"
+		if asked.TrialOf != nil {
+			who = "searches"
+		}
+		out.Notes = append(out.Notes, fmt.Sprintf("%.3g %% of the %s stay untuned for comparison [%s]", 100*s.Control, who, s.Rule("control")))
 	}
 	return out
 }
