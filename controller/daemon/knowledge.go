@@ -66,7 +66,11 @@ func (r *services) known(ctx context.Context, obs []knowledge.Observation, now t
 			Kind: name, Runs: knowledge.Jobs(of), Newest: newest.At, Class: r.classOf(newest),
 			Regressed: knowledge.Regressions(of, newest.Kind),
 			Effects: effectsOn(of, site, func(m tuning.Measure) []tuning.Effect {
-				return knowledge.Effects(of, knowledge.Asker{Kind: newest.Kind}, m, now)
+				a := knowledge.Asker{Kind: newest.Kind}
+				if newest.Search != "" {
+					a.Search, a.Learns = newest.Search, func(knob string) bool { return !tuning.IsSystem(knob) }
+				}
+				return knowledge.Effects(of, a, m, now)
 			}),
 		}
 		known.Peak, _ = knowledge.PeakRSS(of, knowledge.Asker{Kind: newest.Kind})

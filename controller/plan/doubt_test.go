@@ -44,6 +44,14 @@ func TestARecalledSettingIsDoubtedOnce(t *testing.T) {
 		{"an allowance below one does not raise more doubts", recalled, func(s *tuning.State) { s.Policy.MaxSlowdown, s.Trials[0].Seconds = 0.5, 1.2 }, tuning.Hold, tuning.ReasonAlreadyBest, nil},
 		{"a setting chosen for joules may take the time that it is known to take", recalled, slowerKnown, tuning.Hold, tuning.ReasonAlreadyBest, nil},
 		{"and no more", recalled, func(s *tuning.State) { slowerKnown(s); s.Trials[0].Seconds = 2.2 }, tuning.Probe, tuning.ReasonDoubted, cores(1)},
+		{"nor is longer on fewer cores, where only what they cost counts", recalled, func(s *tuning.State) {
+			s.Policy.Objective, s.Own, s.Current, s.KindEffects = tuning.Cost, cores(4), cores(2), nil
+			s.Trials[0].Seconds = 1.6
+		}, tuning.Hold, tuning.ReasonAlreadyBest, nil},
+		{"but what costs more is doubted", recalled, func(s *tuning.State) {
+			s.Policy.Objective, s.Own, s.Current, s.KindEffects = tuning.Cost, cores(4), cores(2), nil
+			s.Trials[0].Seconds = 2.6
+		}, tuning.Probe, tuning.ReasonDoubted, cores(4)},
 		{"one epoch is no reason to doubt", recalled, func(s *tuning.State) { s.Trials[0].Epochs = 1 }, tuning.Hold, tuning.ReasonAlreadyBest, nil},
 		{"nor are fewer than make a profile", recalled, func(s *tuning.State) { s.Policy.Profile.Epochs = 4 }, tuning.Hold, tuning.ReasonAlreadyBest, nil},
 		{"a kind that never ran untuned raises none", recalled, func(s *tuning.State) { s.KindSeconds, s.KindRuns = 0, 0 }, tuning.Hold, tuning.ReasonAlreadyBest, nil},

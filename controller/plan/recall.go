@@ -109,7 +109,8 @@ const riskiest = 1.0
 // trials that follow. No restart is paid for it. Values of a knob without a law are left to probes, which end.
 func explored(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence, bool) {
 	search, r := s.Policy.TrialOf, s.Returns
-	if search == nil || r == nil || r.Room <= 0 || respond.UsageOf(s.Profile, s.Own) == nil {
+	unready := s.Policy.Mode != tuning.Apply || s.Site.DryRun
+	if unready || search == nil || r == nil || r.Room <= 0 || respond.UsageOf(s.Profile, s.Own) == nil {
 		return nil, nil, false
 	}
 	after, longest := float64(search.Trials-r.All-search.Parallel), max(s.KindSeconds*float64(search.Epochs), r.Longest)

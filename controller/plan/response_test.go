@@ -116,6 +116,7 @@ func TestATrialOfASearchBeginsUnderASettingThatMayServeThoseAfterIt(t *testing.T
 		{"nor where an epoch may outlast the time to save", trial(8, tuning.Cost), func(s *tuning.State) {
 			s.Policy.Checkpoint, s.KindSeconds = &tuning.Checkpoint{Grace: time.Minute}, 30
 		}, tuning.Hold, tuning.ReasonFirstSeen, nil},
+		{"what is not sure is not recommended", trial(8, tuning.Cost), func(s *tuning.State) { s.Policy.Mode = tuning.Recommend }, tuning.Hold, tuning.ReasonFirstSeen, nil},
 		{"no faster with fewer cores, none tried", trial(8, tuning.Time), nil, tuning.Hold, tuning.ReasonFirstSeen, nil},
 		{"what is sure is begun at once", trial(1, tuning.Cost), nil, tuning.Move, tuning.ReasonPredictedStart, cores(1)},
 		{"a job of its own is not for others", trial(8, tuning.Cost), func(s *tuning.State) { s.Policy.TrialOf = nil }, tuning.Hold, tuning.ReasonFirstSeen, nil},

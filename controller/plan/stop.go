@@ -139,6 +139,13 @@ func doubt(s view) (tuning.Decision, bool) {
 	if !ok || t.Epochs < enough || !(t.Seconds > s.KindSeconds*(1+doubtMargin)) || !(t.Seconds > s.unsurprising()) {
 		return tuning.Decision{}, false
 	}
+	// Fewer cores may take as long as they like where only what they cost counts.
+	if s.Policy.Objective == tuning.Cost && s.Policy.MaxSlowdown == 0 {
+		ratio, ok := t.LogRatio(tuning.Trial{Settings: s.Own, Seconds: s.KindSeconds}, s.Policy.Measure())
+		if ok && math.Expm1(ratio) < doubtMargin {
+			return tuning.Decision{}, false
+		}
+	}
 	// If its kind's seconds hold for this job, every epoch after the probe saves this.
 	saving := s.epochsAfterProbe() * (t.Seconds - s.KindSeconds)
 	evidence := append([]tuning.Evidence{

@@ -73,8 +73,9 @@ func (c Course) Toll() *Toll {
 	}
 	var last *Epoch
 	done := 0 // epochs that earlier attempts ended
-	for i := range c.Epochs {
-		e := &c.Epochs[i]
+	epochs := c.begun()
+	for i := range epochs {
+		e := &epochs[i]
 		first := last == nil || last.Attempt != e.Attempt
 		if last == nil && e.Attempt > 1 && e.Number == 1 { // the attempt before ended no epoch
 			t.gap(e.Attempt, cmp.Or(c.Began, e.Start), e.Start)
@@ -98,6 +99,26 @@ func (c Course) Toll() *Toll {
 	t.out.Epochs += t.restarts
 	t.out.Harm += t.restarts
 	return &t.out
+}
+
+// begun are the epochs without the start of the program, which takes as long under any settings: the first epoch of
+// a first attempt that ended is no longer than the next, or than the reference.
+func (c Course) begun() []Epoch {
+	if c.Running || len(c.Epochs) == 0 || c.Epochs[0].Attempt != 1 {
+		return c.Epochs
+	}
+	out, usual := slices.Clone(c.Epochs), c.Reference.Seconds
+	if len(out) > 1 && out[1].Attempt == 1 && !out[1].Cut {
+		usual = out[1].Seconds()
+	}
+	e := &out[0]
+	if share := usual / e.Seconds(); share > 0 && share < 1 {
+		e.Start = e.End.Add(-time.Duration(usual * float64(time.Second)))
+		if e.Joules != nil {
+			e.Joules = new(*e.Joules * Joules(share))
+		}
+	}
+	return out
 }
 
 type ledger struct {

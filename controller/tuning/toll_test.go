@@ -82,6 +82,12 @@ func TestTheTollCountsEveryEpochAndEveryGap(t *testing.T) {
 		present tuning.Present
 	}{
 		{"a job under its owner's settings has no toll", 1, 1, 5, func(l *lane) { l.run(1, 1, 2, nil); l.run(1, 1, 9, nil) }, 0, 0, 0, tuning.Present{}},
+		{"the start of a program that begins under another setting is its own", 2, 1, 0, func(l *lane) {
+			l.run(1, 2, 9, nil)
+			l.run(1, 2, 3, nil)
+			l.run(1, 2, 3, nil)
+		}, 3, 1.5, 1.5, tuning.Present{Epochs: 1.5, Done: 3, Seconds: 9}},
+		{"of one epoch alone nothing more is known", 2, 1, 0, func(l *lane) { l.run(1, 2, 9, nil) }, 0, 0, 0, tuning.Present{Done: 1, Seconds: 2}},
 		{"a probe costs its restart and what its epochs take longer", 2, 2, 0, func(l *lane) {
 			l.run(1, 1, 2, nil)
 			l.wait(3)
