@@ -57,6 +57,23 @@ func TestEachTaskOfAnArrayIsAJob(t *testing.T) {
 	}
 }
 
+// One task has the number of its array, and may be in the accounting before the others.
+func TestATaskThatIsAloneInTheAccountingIsNotItsArray(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *slurm.Config) {
+		f := c.Commands.(*fake)
+		f.conf += "AccountingStorageType = accounting_storage/slurmdbd\n"
+		c.Commands = &ledger{fake: f, says: "1|" + f.user + "|COMPLETED|0:0|2026-11-22T15:12:29|2026-11-22T15:12:30|2026-11-22T15:12:32|1|100M|UNLIMITED|main|a|normal|1|sbatch\n"}
+		c.Parse, c.TaskProlog = detect.For("slurm"), true
+	})
+	if _, err := r.d.Start(t.Context(), "request", arraySpec()); err != nil {
+		t.Fatal(err)
+	}
+	if job, err := r.d.Get(t.Context(), "1"); !errors.Is(err, driver.ErrNotFound) {
+		t.Errorf("the array is %+v (%v), want %v", job, err, driver.ErrNotFound)
+	}
+}
+
 func TestTheScriptOfAnArrayIsReadOnce(t *testing.T) {
 	t.Parallel()
 	r, ids := arrayRig(t)

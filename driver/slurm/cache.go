@@ -101,7 +101,7 @@ func (d *Driver) Get(ctx context.Context, id driver.JobID) (driver.Job, error) {
 		now.job, r, err = d.observe(ctx, id)
 	}
 	if errors.Is(err, driver.ErrNotFound) && parse.Named(string(id)) {
-		return d.past(ctx, id)
+		return d.past(ctx, id, err)
 	}
 	if err != nil {
 		return driver.Job{}, fmt.Errorf("get: %w", err)

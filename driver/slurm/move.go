@@ -32,7 +32,7 @@ func (d *Driver) Look(ctx context.Context, id driver.JobID, _ string) (move.Job,
 func (d *Driver) look(ctx context.Context, id driver.JobID) (*mover, error) {
 	j, r, err := d.opened(ctx, id)
 	if errors.Is(err, driver.ErrNotFound) && parse.Named(string(id)) {
-		job, err := d.past(ctx, id)
+		job, err := d.past(ctx, id, err)
 		if !job.State.Ended() {
 			job.State = driver.Lost
 		}

@@ -40,6 +40,8 @@ func (d *Driver) read(ctx context.Context, id driver.JobID) (parse.Job, error) {
 	return parse.Job{}, fmt.Errorf("job %s: %w", id, driver.ErrNotFound)
 }
 
+var errArray = errors.New("an array or a task of one")
+
 // show reads one job, in whichever partition. An array is not one job: only its tasks are.
 func (d *Driver) show(ctx context.Context, id driver.JobID) (parse.Job, error) {
 	none := fmt.Errorf("job %s: %w", id, driver.ErrNotFound)
@@ -55,7 +57,7 @@ func (d *Driver) show(ctx context.Context, id driver.JobID) (parse.Job, error) {
 	case i >= 0 && d.of(jobs[i].User):
 		return jobs[i], nil
 	case i < 0 && d.of(jobs[0].User):
-		return parse.Job{}, fmt.Errorf("job %s is an array or a task of one, whose ids are like %s: %w", id, nameOf(jobs[0]), driver.ErrNotFound)
+		return parse.Job{}, fmt.Errorf("job %s is %w, whose ids are like %s: %w", id, errArray, nameOf(jobs[0]), driver.ErrNotFound)
 	}
 	return parse.Job{}, none
 }
@@ -156,8 +158,8 @@ func another(j parse.Job, r *Record) bool {
 	return len(r.Attempts) > j.Restarts+1 || j.Restarts == 0 && j.Submitted.After(r.Last.Ended)
 }
 
-// past returns a job that slurmctld no longer knows.
-func (d *Driver) past(ctx context.Context, id driver.JobID) (driver.Job, error) {
+// past returns a job that slurmctld no longer knows; why is what it answered.
+func (d *Driver) past(ctx context.Context, id driver.JobID, why error) (driver.Job, error) {
 	r, ok, err := d.journal.Find(id)
 	if err != nil {
 		return driver.Job{}, fmt.Errorf("get: %w", err)
@@ -169,7 +171,7 @@ func (d *Driver) past(ctx context.Context, id driver.JobID) (driver.Job, error) 
 	if err != nil {
 		return driver.Job{}, fmt.Errorf("get: job %s: %w", id, err)
 	}
-	if conf.Accounts() {
+	if conf.Accounts() && !errors.Is(why, errArray) { // a task that has the array's number may be there before the others
 		job, err := d.accounted(ctx, id, r)
 		runaway := false
 		if err == nil && ok && !job.State.Ended() {
