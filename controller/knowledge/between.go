@@ -12,7 +12,7 @@ import (
 )
 
 // between are the effects of settings that the trials of a search ran under, whether or not they ran under
-// the asker's own too: what the epochs of all of them take is laid to the setting, the hyperparameters, the
+// the asker's own too: the time of all their epochs is attributed to the setting, the hyperparameters, the
 // machine and, since its data may have been others, the search.
 func (a Asker) between(all []run, m tuning.Measure, now time.Time) (out []tuning.Effect) {
 	source, machine, under := commonSource(all), a.Machine, map[string]*tuning.Effect{}

@@ -208,7 +208,7 @@ func TestTrialsThatRanOnOtherCoresThroughoutAreCompared(t *testing.T) {
 	}
 }
 
-func TestWhatDiffersBesidesTheSettingIsNotLaidToIt(t *testing.T) {
+func TestWhatDiffersBesidesTheSettingIsNotAttributedToIt(t *testing.T) {
 	t.Parallel()
 	own := tuning.Settings{tuning.Cores: tuning.Number(4), tuning.Memory: tuning.Number(16 << 30)}
 	ran := func(cores, seconds, joules float64, in func(*Observation)) (out []Observation) {
