@@ -46,15 +46,20 @@ func (a Asker) between(all []run, m tuning.Measure, now time.Time) (out []tuning
 	if a.Seconds > 0 && a.Machine != "" {
 		times = append(times, point{a.learned(a.Own), math.Log(a.Seconds)})
 	}
-	took, known := a.fit(times)
+	took, ok := a.fit(times)
+	if !ok || !among(times, "") {
+		return nil
+	}
 	spent, _ := a.fit(joules)
 	wj, ws := m.Weights()
+	own := tuning.Trial{Settings: a.Own, Seconds: math.Exp(took[""].value), Source: source}
+	if among(joules, "") {
+		own.Joules = new(tuning.Joules(math.Exp(spent[""].value)))
+	}
 	for _, key := range slices.Sorted(maps.Keys(under)) {
 		e, sum, squares := under[key], 0.0, 0.0
-		own := tuning.Trial{Settings: a.Own, Seconds: math.Exp(took[""].value), Source: source}
 		t := tuning.Trial{Settings: a.Own.Merge(e.Settings), Seconds: own.Seconds * math.Exp(took[key].value), Source: source}
-		if among(joules, key) && among(joules, "") {
-			own.Joules = new(tuning.Joules(math.Exp(spent[""].value)))
+		if own.Joules != nil && among(joules, key) {
 			t.Joules = new(*own.Joules * tuning.Joules(math.Exp(spent[key].value)))
 		}
 		for _, p := range times {
@@ -67,7 +72,7 @@ func (a Asker) between(all []run, m tuning.Measure, now time.Time) (out []tuning
 		sd := math.Hypot(ws*took[key].sd, wj*spent[key].sd)
 		e.LogRatio, e.LogTime, e.SD = ratio, took[key].value, sd*math.Sqrt(float64(e.Runs))
 		e.Apart = math.Hypot(workEffect*sum/float64(e.Runs), workBend*math.Sqrt(squares/float64(e.Runs)))
-		if ok && known && among(times, "") && e.Error(0) < foretold {
+		if ok && e.Error(0) < foretold {
 			out = append(out, *e)
 		}
 	}

@@ -256,7 +256,7 @@ func (c *caps) untry(id driver.JobID) { c.edit(id, func(x *counted) { x.trying =
 func (c *caps) underway(r *Record) []tuning.Settings {
 	out := []tuning.Settings{}
 	c.others(r, func(x counted) {
-		if a := x.trying; a != nil && a.kind == r.Kind && (a.reason == tuning.ReasonTryingReturn || a.reason == tuning.ReasonTryingTrial) {
+		if a := x.trying; a != nil && a.kind == r.Kind && trying(a.reason) {
 			out = append(out, a.settings)
 		}
 	})

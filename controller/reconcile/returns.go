@@ -107,10 +107,13 @@ func (p *reconciliation) runsUnder(s tuning.Settings) (n int) {
 	return n
 }
 
-// tries reports whether no run of the kind has proven the setting.
-func tries(r tuning.Reason) bool {
-	return r == tuning.ReasonTryingReturn || r == tuning.ReasonTryingTrial || r == tuning.ReasonPredictedStart
+// trying reports whether a setting is to be tried, so that others of the kind profit.
+func trying(r tuning.Reason) bool {
+	return r == tuning.ReasonTryingReturn || r == tuning.ReasonTryingTrial
 }
+
+// tries reports whether no run of the kind has proven the setting.
+func tries(r tuning.Reason) bool { return trying(r) || r == tuning.ReasonPredictedStart }
 
 func (p *reconciliation) unclaim(d tuning.Decision) {
 	switch {
@@ -140,7 +143,7 @@ func (r *Record) probes() tuning.Settings {
 // Trying reports whether the job started under a setting to try, within its owner's budget.
 func (r *Record) Trying() bool {
 	d := r.began()
-	return d != nil && (d.Reason == tuning.ReasonTryingReturn || d.Reason == tuning.ReasonTryingTrial)
+	return d != nil && trying(d.Reason)
 }
 
 // began is the decision that started the job under another setting than its owner's.
