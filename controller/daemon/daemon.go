@@ -100,8 +100,10 @@ func New(parts Parts) (*Daemon, error) {
 		}
 	}
 	d.advisor = d.newAdvisor()
+	services := d.bind()
+	services.Share = d.searches.Share
 	d.loop = reconcile.New(reconcile.Config{
-		Scheduler: parts.Driver, Records: d.records, Queue: d.queue, Services: d.bind(), Stages: reconcile.DefaultStages(), Log: parts.Log,
+		Scheduler: parts.Driver, Records: d.records, Queue: d.queue, Services: services, Stages: reconcile.DefaultStages(), Log: parts.Log,
 		Tick: parts.Tick, Step: parts.Step, RestartCost: parts.RestartCost, AfterSave: parts.AfterSave,
 	})
 	return d, nil

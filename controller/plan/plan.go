@@ -112,7 +112,7 @@ func decideOn(s view) tuning.Decision {
 	if s.Policy.Measure().NeedsJoules() && computed {
 		return advise(s, tuning.ReasonModelled)
 	}
-	if own, ok := tuning.Reference(s.Trials); ok && s.Policy.Objective == tuning.Cost {
+	if own, ok := tuning.Reference(s.Trials); ok && s.Policy.Measure().Priced() {
 		if _, counted := own.LogRatio(own, s.Policy.Measure()); !counted {
 			return hold(s, tuning.ReasonUncounted)
 		}

@@ -58,7 +58,7 @@ func (s view) factors() float64 { return s.Policy.Measure().Degree() }
 // paid is factors for a restart from here: while the job saves and waits it uses the joules
 // and core-hours of its present settings.
 func (s view) paid() float64 {
-	if o := s.Policy.Objective; o == tuning.Cost || o == tuning.Energy {
+	if m := s.Policy.Measure(); m.Priced() || m.Objective == tuning.Energy {
 		now, logTime := s.present()
 		return s.factors() * min(math.Exp(now.ratio-logTime), 1)
 	}
@@ -166,14 +166,14 @@ func (s view) limit() []tuning.Evidence {
 // unit is the unit of the objective, and how much of it a second of the rest costs. An objective
 // without a unit is counted in epochs under the owner's settings.
 func (s view) unit() (name string, perSecond float64) {
-	switch f := s.Forecast; s.Policy.Objective {
+	switch f := s.Forecast; s.Policy.Measure().Objective {
 	case tuning.Energy:
 		if f.IsKnown() && f.Joules != nil && f.Seconds.Value > 0 {
 			return "joules", f.Joules.Value / f.Seconds.Value
 		}
 	case tuning.Time, "":
 		return "seconds", 1
-	case tuning.Cost:
+	case tuning.Cost, tuning.SearchTime:
 		t, joules := s.tariff(), 0.0
 		if t.KWh > 0 {
 			joules = f.Joules.Value / f.Seconds.Value

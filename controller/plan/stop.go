@@ -140,7 +140,7 @@ func doubt(s view) (tuning.Decision, bool) {
 		return tuning.Decision{}, false
 	}
 	// Fewer cores may take as long as they like where only what they cost counts.
-	if s.Policy.Objective == tuning.Cost && s.Policy.MaxSlowdown == 0 {
+	if s.Policy.Measure().Priced() && s.Policy.MaxSlowdown == 0 {
 		ratio, ok := t.LogRatio(tuning.Trial{Settings: s.Own, Seconds: s.KindSeconds}, s.Policy.Measure())
 		if ok && math.Expm1(ratio) < doubtMargin {
 			return tuning.Decision{}, false

@@ -126,7 +126,7 @@ func (p *reconciliation) compareWith(tuned tuning.Settings, chosen time.Time) (t
 	}
 	if len(in.Before) == 0 && p.elsewhere() {
 		return tuning.Outcome{
-			Verdict: tuning.Inconclusive, Reason: tuning.ReasonOtherMachine, Measure: policy.Objective,
+			Verdict: tuning.Inconclusive, Reason: tuning.ReasonOtherMachine, Measure: policy.Measure().Objective,
 			Baseline: p.rec.Own, Tuned: tuned, At: p.now,
 		}, true
 	}

@@ -59,7 +59,7 @@ func (p *reconciliation) judgeAtEnd(ctx context.Context) error {
 
 // regressed notes that a setting made the job worse, with what was measured of it before.
 func (p *reconciliation) regressed(tuned tuning.Settings, why tuning.Reason, known *tuning.Outcome) {
-	o := tuning.Outcome{Measure: p.rec.Policy.Objective, Baseline: p.rec.Own, At: p.now}
+	o := tuning.Outcome{Measure: p.rec.Policy.Measure().Objective, Baseline: p.rec.Own, At: p.now}
 	if known != nil {
 		o = *known
 	}

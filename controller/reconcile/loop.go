@@ -319,6 +319,8 @@ type Services struct {
 	Recall   func(ctx context.Context, q Question) (Recollection, error)
 	// Past are the earlier runs of a kind.
 	Past func(ctx context.Context, kind tuning.JobKind) ([]tuning.PastRun, error)
+	// Share is what the trials of a search share; nil: there are no searches.
+	Share func(search string) tuning.Share
 	// Curves are the errors of forecasts of ended jobs of a kind; nil: unknown.
 	Curves func(ctx context.Context, kind tuning.JobKind) ([]tuning.CurveLesson, error)
 	Step   func(ctx context.Context, in driver.Intent) (driver.Step, tuning.Reason, error)

@@ -46,6 +46,7 @@ func (l *Loop) Reconcile(ctx context.Context, id driver.JobID) (time.Duration, e
 	if err := p.read(ctx); err != nil {
 		return 0, err
 	}
+	p.share()
 	// 4. Which attempts are there, and what have they done?
 	if err := p.adopt(ctx); err != nil {
 		return 0, err
@@ -210,6 +211,19 @@ func (p *reconciliation) read(ctx context.Context) error {
 	p.caps.edit(p.rec.Job, func(x *counted) { x.kind = &kind })
 	p.to(Waiting, StanzaRead, Entry{Detail: reading.Detail})
 	return nil
+}
+
+// share notes what the trials of its search share. GPUs are not divided.
+func (p *reconciliation) share() {
+	t := p.rec.Policy.TrialOf
+	if t == nil || p.services.Share == nil || p.job.State.Ended() || p.rec.Own[tuning.GPUs].Float() > 0 {
+		return
+	}
+	s := p.services.Share(t.ID)
+	if t.Share.Cores == 0 && s.Cores > 0 && p.rec.Policy.Objective == tuning.Time {
+		p.add(Entry{Reason: tuning.ReasonTrialsWait, Detail: fmt.Sprintf("%g trials at a time share %g cores", s.Trials, s.Cores)})
+	}
+	set(p, &t.Share, s)
 }
 
 // adopt records each attempt once, ours or not.

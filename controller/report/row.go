@@ -90,7 +90,7 @@ type Cost struct {
 // have one. Free: they have one, and are left out, since they were not measured throughout.
 // Not ok where that is unknown.
 func (r Row) Cost() (c Cost, free, ok bool) {
-	t := r.Policy.Measure().Tariff
+	t := r.Policy.Prices()
 	t.Hour = 0 // an attempt's span says what it held
 	c.Unit = t.Unit
 	if r.Spans == nil || r.Forgotten {

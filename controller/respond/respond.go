@@ -198,7 +198,7 @@ func (m *Model) nearest(cores float64) (out tuning.Trial, found bool) {
 func (m *Model) objectiveOf(s tuning.Settings) func(t, j float64) float64 {
 	joules, seconds := m.facts.Policy.Measure().Weights()
 	switch {
-	case m.facts.Policy.Objective == tuning.Cost: // which is linear in both
+	case m.facts.Policy.Measure().Priced(): // which is linear in both
 		one := math.Exp(m.cost(s, 1, 1))
 		perSecond := math.Exp(m.cost(s, 2, 1)) - one
 		return func(t, j float64) float64 { return math.Log(perSecond*t + (one-perSecond)*j) }

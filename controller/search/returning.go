@@ -98,7 +98,7 @@ func (r Returning) Stands(s tuning.Settings) (tuning.Outcome, bool) {
 	x := advice.Standings[i]
 	reach := recurring.Beyond(advice.Degrees, 1) * x.SE
 	out := tuning.Outcome{
-		Verdict: tuning.Inconclusive, Reason: tuning.ReasonInconclusive, Measure: r.Policy.Objective, LogRatio: x.Ratio,
+		Verdict: tuning.Inconclusive, Reason: tuning.ReasonInconclusive, Measure: r.Policy.Measure().Objective, LogRatio: x.Ratio,
 		Low: x.Ratio - reach, High: x.Ratio + reach, Level: standLevel, Runs: x.Runs, Baseline: r.Own, Tuned: s,
 		NoEnergy: whole.Goal.Measure != r.Policy.Measure(),
 	}

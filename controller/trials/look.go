@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"pitchpipe/controller/searcher"
 	"pitchpipe/controller/tuning"
@@ -13,6 +14,7 @@ import (
 
 // look returns what is new about the jobs, in the order in which it happened.
 func (s *Service) look(ctx context.Context, one *search) (out []searcher.Event, failed error) {
+	var held, waits float64
 	for i := range one.brain.Trials {
 		t, jobs := &one.brain.Trials[i], &one.jobs[i]
 		if !t.Busy || len(jobs.Jobs) < t.Attempt {
@@ -30,7 +32,14 @@ func (s *Service) look(ctx context.Context, one *search) (out []searcher.Event, 
 			one.brain.Know(v.Total)
 			one.Plan, one.head = one.brain.Plan, nil
 		}
-		out = append(out, s.news(one, t, jobs, v)...)
+		if out = append(out, s.news(one, t, jobs, v)...); v.Started.IsZero() {
+			waits = max(waits, v.Cores)
+		} else {
+			held += v.Cores
+		}
+	}
+	if failed == nil {
+		one.Room = one.crowd.see(s.cfg.Now(), one.Room, held, waits)
 	}
 	slices.SortStableFunc(out, func(a, b searcher.Event) int { return cmp.Compare(a.Report.At, b.Report.At) })
 	return out, failed
@@ -93,6 +102,37 @@ func (s *Service) news(one *search, t *searcher.Trial, jobs *Trial, v View) []se
 		jobs.Renewed, end.End = false, searcher.NoTime
 	}
 	return append(out, end)
+}
+
+// crowd is what the trials of a search hold, and what one waits for.
+type crowd struct {
+	held, waits float64   // cores, at the look before
+	most        float64   // that they held in two looks, since a trial that moves is seen twice
+	idle        time.Time // since when a trial waits beside cores that others gave up; zero: none does
+}
+
+// idleness is how long a trial waits beside cores that others gave up before something else is held to keep it.
+const idleness = 5 * time.Minute
+
+// see returns how many cores the trials get: the most that they held at once, where one waited meanwhile. 0: none did;
+// below 0: it is not cores that they wait for.
+func (c *crowd) see(now time.Time, room, held, waits float64) float64 {
+	c.most = max(c.most, min(c.held, held))
+	crowded := min(c.held, held) > 0 && min(c.waits, waits) > 0
+	c.held, c.waits = held, waits
+	if room < 0 || room == 0 && !crowded {
+		return room
+	}
+	room = max(room, c.most)
+	switch {
+	case waits == 0 || held+waits > room:
+		c.idle = time.Time{}
+	case c.idle.IsZero():
+		c.idle = now
+	case now.Sub(c.idle) >= idleness:
+		return -1
+	}
+	return room
 }
 
 func number(s, own tuning.Settings, knob string) float64 {

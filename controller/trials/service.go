@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"pitchpipe/controller/searcher"
+	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
 
@@ -34,6 +35,7 @@ type search struct {
 	saved []stamp // of each trial, as it was last stored
 	head  *Course // as it was last stored; nil: more than it changed
 	tried int     // number of the trial that was started last
+	crowd crowd
 
 	refused time.Time // when its owner might have no more jobs
 	room    time.Time // when that was otherwise, or it had a job that could end; zero: it was not asked yet
@@ -225,6 +227,19 @@ func (s *Service) Get(id string) (State, error) {
 	return State{}, ErrNotFound
 }
 
+// Share is what the trials of a search share from now on.
+func (s *Service) Share(id string) tuning.Share {
+	x, err := s.Get(id)
+	if err != nil || x.Room <= 0 {
+		return tuning.Share{}
+	}
+	n := tuning.Count(x.Trials, func(t Trial) bool { return t.Busy })
+	if x.Closing == "" {
+		n += max(0, x.Plan.Trials-len(x.Trials))
+	}
+	return tuning.Share{Cores: x.Room, Trials: float64(max(1, min(n, x.Plan.Parallel)))}
+}
+
 // List are the searches that the caller may see, the oldest first; see Get.
 func (s *Service) List(may func(owner string) bool) []State {
 	s.mu.RLock()
@@ -293,7 +308,7 @@ func (s *Service) save(ctx context.Context, one *search) error {
 			changed = append(changed, one.trial(i))
 		}
 	}
-	if len(changed) == 0 && one.head != nil && one.head.Seq == one.Seq && one.head.Ended.Equal(one.Ended) {
+	if len(changed) == 0 && one.head != nil && one.head.Seq == one.Seq && one.head.Room == one.Room && one.head.Ended.Equal(one.Ended) {
 		return nil
 	}
 	if err := s.cfg.Store.Save(ctx, one.Search, one.head == nil, changed); err != nil {

@@ -30,6 +30,7 @@ type Course struct {
 	searcher.Head
 
 	Ended time.Time `json:"ended,omitzero"`
+	Room  float64   `json:"room,omitzero"` // see crowd
 }
 
 // JobFile is what a user submits.
@@ -77,6 +78,7 @@ type Store interface {
 type View struct {
 	Epochs  []tuning.Epoch // in order; one that an attempt did again is there again
 	Total   int            // epochs in all, as the job says; 0: unknown
+	Cores   float64        // that it has, while it runs, or asks for, while it waits for its start; 0: neither
 	Started time.Time
 	Own     tuning.Settings
 	Limit   time.Time        // when its scheduler ends it; zero: unknown, or never

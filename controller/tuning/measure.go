@@ -9,15 +9,24 @@ import (
 type Measure struct {
 	Objective Objective `json:"objective"`
 	Weight    float64   `json:"weight"`          // share of energy in Blend, 0 to 1
-	Tariff    Tariff    `json:"tariff,omitzero"` // prices of Cost
+	Tariff    Tariff    `json:"tariff,omitzero"` // prices of Cost and SearchTime
 }
 
-// Measure is what the policy minimises. Policies of older records have no tariff.
+// Measure is what the policy minimises.
 func (p Policy) Measure() Measure {
-	return Measure{p.Objective, p.Weight, cmp.Or(p.Tariff, DefaultTariff())}
+	if s := p.TrialOf; s != nil && s.Share.Cores > 0 && p.Objective == Time {
+		return Measure{Objective: SearchTime, Tariff: s.Share.tariff()}
+	}
+	return Measure{p.Objective, p.Weight, p.Prices()}
 }
 
-// Weights are those of ln(joules) and ln(seconds). Cost has those of Time, with which it grows.
+// Prices are those of the site. Policies of older records have none.
+func (p Policy) Prices() Tariff { return cmp.Or(p.Tariff, DefaultTariff()) }
+
+// Priced reports whether the measure is a price by Tariff.
+func (m Measure) Priced() bool { return m.Objective == Cost || m.Objective == SearchTime }
+
+// Weights are those of ln(joules) and ln(seconds). A price has those of Time, with which it grows.
 func (m Measure) Weights() (joules, seconds float64) {
 	switch m.Objective {
 	case Energy:
@@ -27,14 +36,14 @@ func (m Measure) Weights() (joules, seconds float64) {
 	case Blend:
 		w := min(max(m.Weight, 0), 1)
 		return w, 1 - w
-	case Time, Cost:
+	case Time, Cost, SearchTime:
 	}
 	return 0, 1
 }
 
 // NeedsJoules reports whether nothing can be compared without joules.
 func (m Measure) NeedsJoules() bool {
-	if m.Objective == Cost {
+	if m.Priced() {
 		return m.Tariff.CoreHour == 0 && m.Tariff.GiBHour == 0 && m.Tariff.GPUHour == 0
 	}
 	joules, _ := m.Weights()
@@ -75,7 +84,7 @@ func (a Spent) Times(n float64) Spent { return Spent{n * a.Seconds, n * a.Joules
 
 // Log is the natural logarithm of what is minimised; +Inf where a number is missing.
 func (m Measure) Log(a Spent) float64 {
-	if m.Objective == Cost {
+	if m.Priced() {
 		return LogOf(a.Price)
 	}
 	wj, ws := m.Weights()
@@ -104,7 +113,7 @@ func (t Trial) LogRatio(reference Trial, m Measure) (float64, bool) {
 		return 0, false
 	}
 	joules := t.JoulesRatio(reference)
-	if m.Objective == Cost {
+	if m.Priced() {
 		if math.IsNaN(joules) || !m.Tariff.Charges(t.Source) {
 			m = m.WithoutEnergy()
 		}
@@ -143,6 +152,8 @@ type Tariff struct {
 	GPUHour  float64 `json:"gpu_hour,omitempty"`
 	KWh      float64 `json:"kwh,omitempty"`
 	Unit     string  `json:"unit"` // of the prices, such as EUR
+	// Least is what an hour costs at least.
+	Least float64 `json:"least,omitempty"`
 
 	// Hour is the price of an hour of a job that holds the same whatever it asks for, such
 	// as whole nodes, in place of the prices above; 0 = it holds what it asks for.
@@ -164,9 +175,9 @@ func (t Tariff) Rate(s Settings) float64 {
 	}
 	cores, memory, gpus := t.CoreHour*s[Cores].Float(), t.GiBHour*s[Memory].Float()/(1<<30), t.GPUHour*s[GPUs].Float()
 	if t.Dearest {
-		return max(cores, memory, gpus)
+		return max(cores, memory, gpus, t.Least)
 	}
-	return cores + memory + gpus
+	return max(cores+memory+gpus, t.Least)
 }
 
 // Price is what so many seconds and joules cost; NaN where energy has a price and joules are NaN.

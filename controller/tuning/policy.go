@@ -37,6 +37,10 @@ const (
 	EDP    Objective = "edp"    // joules times seconds
 	Blend  Objective = "blend"  // weighted sum of both log ratios to the untuned job
 	Cost   Objective = "cost"   // what the site charges for an epoch, see Tariff
+
+	// SearchTime is what Time means for a trial of a search whose trials wait for cores: by how much the trial
+	// prolongs the search. No stanza names it.
+	SearchTime Objective = "search time"
 )
 
 // Objectives lists the objectives.

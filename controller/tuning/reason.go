@@ -115,6 +115,7 @@ const (
 	ReasonCancelled     Reason = "cancelled"
 	ReasonLost          Reason = "lost"
 	ReasonOwnerChanged  Reason = "owner-changed"
+	ReasonTrialsWait    Reason = "trials-wait"
 	ReasonBeganFirst    Reason = "began-first"
 	ReasonNoRoom        Reason = "no-room"
 	ReasonUnreachable   Reason = "unreachable"
@@ -193,6 +194,7 @@ func (s Site) Rule(key string) Rule {
 func (p Policy) Rule(key string) Rule {
 	values := map[string]any{
 		"mode":                  p.Mode,
+		"objective":             p.Objective,
 		"max_slowdown":          p.MaxSlowdown,
 		"profile warmup_epochs": p.Profile.WarmupEpochs,
 		"profile epochs":        p.Profile.Epochs,

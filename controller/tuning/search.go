@@ -69,6 +69,20 @@ type Search struct {
 	Energy    Joules        `json:"energy,omitempty"`
 	Time      time.Duration `json:"time,omitempty"` // from the beginning of the search
 	CoreHours float64       `json:"core_hours,omitempty"`
+
+	Share Share `json:"share,omitzero"` // in the policy of a trial
+}
+
+// Share is what the trials of a search have to share.
+type Share struct {
+	Cores  float64 `json:"cores,omitempty"`  // that they get together; 0: unknown, or no trial waits for any
+	Trials float64 `json:"trials,omitempty"` // that run at a time where cores suffice, 1 at least
+}
+
+// tariff is by how much an hour of a trial prolongs its search: by the share of the cores that it takes from others, and
+// by what the trials take in turn where cores are left over.
+func (s Share) tariff() Tariff {
+	return Tariff{CoreHour: 1 / s.Cores, Least: 1 / max(s.Trials, 1), Unit: "hours of its search"}
 }
 
 // The defaults of a search.

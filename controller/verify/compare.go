@@ -34,9 +34,9 @@ func Compare(in Input) tuning.Outcome {
 
 	m, both := in.measure()
 	out.Source = m.source
-	out.NoEnergy = in.Objective == tuning.Cost && m.Tariff != in.Tariff
+	out.NoEnergy = in.Priced() && m.Tariff != in.Tariff
 	alpha := (1 - in.Level) / float64(max(in.Candidates, 1))
-	if in.MaxSlowdown > 0 && (m.NeedsJoules() || m.Objective == tuning.Cost) {
+	if in.MaxSlowdown > 0 && (m.NeedsJoules() || m.Priced()) {
 		alpha /= 2
 	}
 
@@ -78,13 +78,13 @@ func Compare(in Input) tuning.Outcome {
 }
 
 // measure says what the objective compares by; false: by joules that are not on
-// both sides. In tuning.Cost energy is free where they are not.
+// both sides. In a price energy is free where they are not.
 func (in Input) measure() (measure, bool) {
 	m := measure{Measure: in.Measure}
-	if m.NeedsJoules() || m.Objective == tuning.Cost && m.Tariff.KWh > 0 {
+	if m.NeedsJoules() || m.Priced() && m.Tariff.KWh > 0 {
 		m.source = in.source()
 	}
-	if m.Objective == tuning.Cost && (m.source == "" || !m.Tariff.Charges(m.source)) {
+	if m.Priced() && (m.source == "" || !m.Tariff.Charges(m.source)) {
 		m.Measure, m.source = m.WithoutEnergy(), ""
 	}
 	return m, m.source != "" || !in.NeedsJoules()

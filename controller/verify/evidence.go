@@ -65,7 +65,7 @@ func (m measure) ratios(p Pair) []float64 {
 	}
 	joules, seconds := m.Weights()
 	charge := seconds*charged(p.ChargeSeconds, spent.Seconds) + joules*charged(float64(p.ChargeJoules), spent.Joules)
-	if m.Objective == tuning.Cost {
+	if m.Priced() {
 		charge = charged(p.ChargeHeld+m.Tariff.KWh*float64(p.ChargeJoules)/3.6e6, spent.Price)
 	}
 	for i := range out {

@@ -66,7 +66,7 @@ func (k kind) file(o Options, cores int, system string, seed int) string {
 	say("#SBATCH --job-name=%s", k.name)
 	say("#SBATCH --cpus-per-task=%d", cores)
 	say("#SBATCH --mem=2G")
-	say("#TUNE mode=apply objective=cost max_slowdown=none")
+	say("#TUNE mode=apply")
 	say("#TUNE knob cores values=1,2")
 	say("#TUNE knob threads env=%s follows=cores", k.threads)
 	for _, knob := range k.knobs {

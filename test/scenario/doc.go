@@ -17,6 +17,7 @@
 //	submit FILE as JOB [off] [by USER] [env NAME=VALUE]
 //	submit FILE as JOB refused         the controller refuses it, nothing exists
 //	submit FILE as JOB directly        past the controller, as with the scheduler's own command
+//	search FILE as NAME                until it is over; NAME-3.2 is the second job of its trial 3
 //	wait JOB [until PHASE]             until it has ended, or is in this phase of the tuner
 //	off JOB                            its owner switches tuning off
 //	stop JOB                           its owner cancels it

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"pitchpipe/controller/daemon"
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/trials"
 	"pitchpipe/driver"
 )
 
@@ -40,6 +42,8 @@ func (p *play) do(c command) {
 			p.Fatal(err)
 		}
 		p.submit(s)
+	case "search":
+		p.search(c.words[0], c.words[2])
 	case "wait":
 		phase := ""
 		if len(c.words) == 3 {
@@ -135,6 +139,29 @@ func (p *play) submit(s submission) {
 		p.Fatalf("submit %s: status %d", s.job, code)
 	default:
 		p.introduce(s.job, driver.JobID(job.ID))
+	}
+}
+
+// search waits for the end of a search.
+func (p *play) search(file, name string) {
+	p.Helper()
+	const owner = "alice"
+	path, until := api.PathSearches+"/"+name, time.Now().Add(patience)
+	code := p.ask(owner, http.MethodPost, api.PathSearches, api.Submission{Request: name, Filename: file, Source: p.files[file], Dir: p.config.State}, nil)
+	var x trials.State
+	for ; code == http.StatusOK && !x.Settled() && time.Now().Before(until); p.sleep(tick) {
+		x = trials.State{}
+		code = p.ask(owner, http.MethodGet, path, nil, &x)
+	}
+	if code != http.StatusOK || !x.Settled() {
+		p.Fatalf("search %s: status %d, %d trials", name, code, len(x.Trials))
+	}
+	for _, t := range x.Trials {
+		for i, id := range t.Jobs {
+			job := fmt.Sprintf("%s-%d.%d", name, t.Number, i+1)
+			p.users[job] = owner
+			p.introduce(job, id)
+		}
 	}
 }
 

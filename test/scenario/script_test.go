@@ -26,7 +26,7 @@ var errScript = errors.New("script")
 func verbs() map[string][2]int {
 	return map[string][2]int{
 		"submit": {3, 9}, "wait": {1, 3}, "off": {1, 1}, "stop": {1, 1}, "pause": {1, 2}, "resume": {1, 2},
-		"restart": {1, 1}, "crash": {3, 4}, "fault": {4, 5}, "break": {1, 1},
+		"restart": {1, 1}, "crash": {3, 4}, "fault": {4, 5}, "break": {1, 1}, "search": {3, 3},
 	}
 }
 

@@ -129,8 +129,8 @@ func net(r *reconcile.Record) string {
 	default:
 		say(t.Seconds, "%s (%.1f %% of the untuned time)", report.Duration(math.Abs(t.Seconds)), share)
 	}
-	if o := r.Policy.Objective; n > 0 && (o == tuning.Cost || o == tuning.EDP || o == tuning.Blend) {
-		say(t.Epochs, "%.1f %% of its untuned %s", 100*math.Abs(t.Epochs)/n, strings.TrimSuffix(measureText(o), " per epoch"))
+	if m := r.Policy.Measure(); n > 0 && (m.Priced() || m.Objective == tuning.EDP || m.Objective == tuning.Blend) {
+		say(t.Epochs, "%.1f %% of its untuned %s", 100*math.Abs(t.Epochs)/n, strings.TrimSuffix(measureText(m.Objective), " per epoch"))
 	}
 	if t.Joules != nil {
 		joules := float64(*t.Joules)
@@ -199,6 +199,7 @@ func measureText(o tuning.Objective) string {
 	return cmp.Or(map[tuning.Objective]string{
 		tuning.Energy: "joules per epoch", tuning.Time: "seconds per epoch", tuning.EDP: "joules times seconds per epoch",
 		tuning.Blend: "blend of joules and seconds per epoch", tuning.Cost: "cost per epoch",
+		tuning.SearchTime: "time of its search per epoch",
 	}[o], string(o))
 }
 

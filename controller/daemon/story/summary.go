@@ -134,7 +134,7 @@ func perEpoch(r *reconcile.Record, current tuning.Settings, judged bool) string 
 		}
 	}
 	change(tuning.Time, "time", "", own.Seconds, now.Seconds)
-	tariff := r.Policy.Measure().Tariff.WithoutEnergy()
+	tariff := r.Policy.Prices().WithoutEnergy()
 	if a, b := tariff.Price(own.Seconds, 0, own.Settings), tariff.Price(now.Seconds, 0, now.Settings); a > 0 {
 		change(tuning.Cost, "cost", "", a, b)
 	}
