@@ -270,7 +270,7 @@ func LastReference(obs []Observation, kind tuning.JobKind) (tuning.Trial, bool) 
 }
 
 // KindProfile is the newest profile of the kind under its owner's settings that is not poor, of a job
-// whose epochs do the same work as the asker's.
+// whose epochs do the same work as the asker's. A trial has that of another trial where there is none.
 func KindProfile(obs []Observation, a Asker) *tuning.Profile {
 	near := map[string]bool{}
 	lessons, _, sd := a.lessons(runs(ofKind(obs, a.Kind)))
@@ -279,19 +279,23 @@ func KindProfile(obs []Observation, a Asker) *tuning.Profile {
 			near[o.ID] = math.Hypot(l.work, sd) < alikeProfile
 		}
 	}
-	var out *tuning.Profile
+	var out, other *tuning.Profile
 	for _, o := range unique(ofKind(obs, a.Kind)) {
 		own, ok := tuning.Reference(o.Trials)
-		if !ok || o.Polluted || !near[o.ID] && !a.learned(own.Settings).Equal(a.learned(a.Own)) {
+		if !ok || o.Polluted {
 			continue
 		}
 		for _, p := range o.Profiles {
-			if p.Settings[tuning.Cores].IsSet() && p.Settings.Shape().Equal(own.Settings.Shape()) && !p.Poor() {
+			switch {
+			case !p.Settings[tuning.Cores].IsSet() || !p.Settings.Shape().Equal(own.Settings.Shape()) || p.Poor():
+			case near[o.ID] || a.learned(own.Settings).Equal(a.learned(a.Own)):
 				out = &p
+			case a.Search != "" && o.Search == a.Search:
+				p.Other, other = true, &p
 			}
 		}
 	}
-	return out
+	return cmp.Or(out, other)
 }
 
 // KindSeconds is the median of the seconds per epoch under the very settings of the asker, with the number

@@ -194,13 +194,16 @@ func meters(whole bool) []weighed[power] {
 // weigh takes the laws that explain the CPU time, with all that may be true of the power.
 func (m *Model) weigh() {
 	var explain []weighed[law]
-	if u := m.facts.Usage; u != nil {
-		explain = u.laws(m.own)
-	} else { // its owner asked for what makes it faster, or guessed
-		explain = evenly(m.own, max(m.own, few))
-		for i, l := range explain {
-			explain[i].weight *= guess + l.value.asked(m.own)
+	u := m.facts.Usage
+	if u != nil {
+		explain = share(u.laws(m.own), 1-otherWork)
+	}
+	if u == nil || u.Other { // its owner asked for what makes it faster, or guessed
+		blind := evenly(m.own, max(m.own, few))
+		for i, l := range blind {
+			blind[i].weight *= guess + l.value.asked(m.own)
 		}
+		explain = append(explain, share(blind, otherWork)...)
 	}
 	best := heaviest(explain)
 	watts := []weighed[power]{{weight: 1}}
@@ -209,7 +212,7 @@ func (m *Model) weigh() {
 		watts = meters(m.facts.Usage == nil || own.Source == tuning.Replayed)
 		m.onGPU = gpuShare(m.facts.Usage, own)
 	}
-	threads := m.own * m.facts.Usage.threads()
+	threads := m.own * u.threads()
 	crowdings := m.crowdings(threads)
 	for _, l := range explain {
 		if l.weight < faint*best {
@@ -291,6 +294,15 @@ func (m *Model) hint(from, cores, time, sd float64) {
 		off := (time - says) * (time - says) / (sd*sd + m.misfit(says, math.Log2(cores/from)))
 		x.weight *= otherWork + (1-otherWork)*math.Exp(-off/2)
 	}
+}
+
+// share gives the laws a sum of weights.
+func share(laws []weighed[law], all float64) []weighed[law] {
+	sum := tuning.Sum(laws, func(l weighed[law]) float64 { return l.weight })
+	for i := range laws {
+		laws[i].weight *= all / sum
+	}
+	return laws
 }
 
 func heaviest(laws []weighed[law]) float64 {

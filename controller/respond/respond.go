@@ -246,6 +246,7 @@ type Usage struct {
 	GPUWatts float64 // that its GPUs took; 0: it has none
 	Switches float64 // voluntary context switches per CPU second
 	Threads  float64 // per core; 0: unknown
+	Other    bool    // shown by a run that did other work
 }
 
 // threads is how many of its own threads a core runs, at most one: 0 where unknown.
@@ -305,7 +306,7 @@ func UsageOf(p *tuning.Profile, own tuning.Settings) *Usage {
 	}
 	return &Usage{
 		Cores: cores, Busy: utilisation * cores, Waiting: p.Features["io_pressure"], Pressure: p.Features["cpu_pressure"],
-		GPUWatts: math.Expm1(p.Features["gpu_watts"]), Switches: voluntary(p), Threads: threads,
+		GPUWatts: math.Expm1(p.Features["gpu_watts"]), Switches: voluntary(p), Threads: threads, Other: p.Other,
 	}
 }
 

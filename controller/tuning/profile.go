@@ -111,6 +111,7 @@ type Profile struct {
 	Seconds  float64            `json:"seconds"`  // time covered
 	PeakRSS  Bytes              `json:"peak_rss"` // largest resident memory seen, 0 = unknown
 	Flags    []Flag             `json:"flags,omitempty"`
+	Other    bool               `json:"other,omitempty"` // of a run that did other work than the job it stands for
 }
 
 // Poor reports whether the profile says little about other runs.
