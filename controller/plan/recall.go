@@ -119,10 +119,11 @@ func explored(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence,
 	most := 0.0
 	for _, t := range s.searched() {
 		p, x, gains := s.model().Predict(t), s.model().Chances(from, t, noise), s.model().Between(from, t)
-		loss, slowest := lost(gains), p.Time.Quantile(sure)
+		risk, slowest := s.risk(gains, from, t), p.Time.Quantile(sure)
+		loss := lost(risk)
 		tooSlow := x.Kept < likely || s.Policy.Checkpoint == nil && !s.withinSlowdown(slowest) || s.outlasts(p) || s.lasts(longest, slowest)
 		if t.EqualButMemory(from) || s.lawless(t) || s.beyond(t) || tooSlow || x.Saves < noise ||
-			math.Expm1(gains.Quantile(sure)) > min(lossShare*float64(search.Trials), riskiest) {
+			math.Expm1(risk.Quantile(sure)) > min(lossShare*float64(search.Trials), riskiest) {
 			continue
 		}
 		if v := after*x.Saves - s.Site.Margin*loss; v > most {

@@ -45,7 +45,19 @@ func (s view) chances(target tuning.Settings) respond.Chances {
 	return s.model().Chances(best, target, noise)
 }
 
-func (s view) loses(target tuning.Settings) float64 { return lost(s.model().Predict(target).Objective) }
+func (s view) loses(target tuning.Settings) float64 {
+	return lost(s.risk(s.model().Predict(target).Objective, s.Own, target))
+}
+
+// risk is what a try may lose. The cores that one trial of a search leaves may be too few for another.
+func (s view) risk(gains respond.Ratio, from, to tuning.Settings) respond.Ratio {
+	if s.Policy.Measure().Objective != tuning.SearchTime {
+		return gains
+	}
+	p := s.model().Predict(to).Time
+	p.Mean -= s.model().Predict(from).Time.Mean
+	return p
+}
 
 // lost is the expected share that a setting costs, where it costs more.
 func lost(r respond.Ratio) float64 {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"pitchpipe/controller/searcher"
 	"pitchpipe/controller/tuning"
 )
 
@@ -41,35 +42,28 @@ func TestASearchGetsTheCoresThatItsTrialsHeldWhileOneWaited(t *testing.T) {
 
 func TestTrialsShareCoresWithThoseThatRunBesideThem(t *testing.T) {
 	t.Parallel()
-	state := func(change func(*State)) State {
-		x := State{Trials: make([]Trial, 6)}
-		x.Plan.Search = tuning.Search{Trials: 20, Parallel: 4}
-		x.Room, x.Trials[3].Busy, x.Trials[5].Busy = 16, true, true
-		change(&x)
-		return x
-	}
 	for _, tt := range []struct {
 		name   string
-		change func(*State)
+		change func(*search)
 		want   tuning.Share
 	}{
-		{"others are to come", func(*State) {}, tuning.Share{Cores: 16, Trials: 4}},
-		{"these are the last", func(x *State) { x.Plan.Trials = 6 }, tuning.Share{Cores: 16, Trials: 2}},
-		{"one more is to come", func(x *State) { x.Plan.Trials = 7 }, tuning.Share{Cores: 16, Trials: 3}},
-		{"the search closes", func(x *State) { x.Closing = "stopped" }, tuning.Share{Cores: 16, Trials: 2}},
-		{"none waits for cores", func(x *State) { x.Room = 0 }, tuning.Share{}},
-		{"they wait for something else", func(x *State) { x.Room = -1 }, tuning.Share{}},
+		{"others are to come", func(*search) {}, tuning.Share{Cores: 16, Trials: 4, Serial: .2}},
+		{"these are the last", func(x *search) { x.brain.Search.Trials = 2 }, tuning.Share{Cores: 16, Trials: 2, Serial: .65}},
+		{"one more is to come", func(x *search) { x.brain.Search.Trials = 3 }, tuning.Share{Cores: 16, Trials: 3, Serial: .4}},
+		{"the search closes", func(x *search) { x.brain.Closing = "stopped" }, tuning.Share{Cores: 16, Trials: 2, Serial: 1}},
+		{"none waits for cores", func(x *search) { x.Room = 0 }, tuning.Share{}},
+		{"they wait for something else", func(x *search) { x.Room = -1 }, tuning.Share{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			s := New(Config{})
-			s.shown["x"] = state(tt.change)
-			if got := s.Share("x"); got != tt.want {
-				t.Errorf("share is %+v, want %+v", got, tt.want)
+			plan := searcher.Plan{Search: tuning.Search{Method: tuning.Random, Trials: 6, Parallel: 4, Epochs: 10, Eta: 3}}
+			x := &search{brain: searcher.New(plan, searcher.Snapshot{Trials: []searcher.Trial{
+				{Number: 1, State: searcher.Running, Busy: true, Reports: []searcher.Report{{Epoch: 4}}}, {Number: 2, State: searcher.Running, Busy: true},
+			}})}
+			x.Room = 16
+			if tt.change(x); x.share() != tt.want {
+				t.Errorf("share is %+v, want %+v", x.share(), tt.want)
 			}
 		})
-	}
-	if got := New(Config{}).Share("unknown"); got != (tuning.Share{}) {
-		t.Errorf("an unknown search shares %+v", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -24,8 +25,9 @@ type Service struct {
 	started  time.Time // when a job was started last, of any search
 	last     string    // search that it was of
 
-	mu    sync.RWMutex
-	shown map[string]State // as they were last stored
+	mu     sync.RWMutex
+	shown  map[string]State // as they were last stored
+	shares map[string]tuning.Share
 }
 
 type search struct {
@@ -55,7 +57,7 @@ func New(cfg Config) *Service {
 	if cfg.Took == nil {
 		cfg.Took = func(Work, time.Duration) {}
 	}
-	return &Service{cfg: cfg, wake: make(chan struct{}, 1), searches: map[string]*search{}, shown: map[string]State{}}
+	return &Service{cfg: cfg, wake: make(chan struct{}, 1), searches: map[string]*search{}, shown: map[string]State{}, shares: map[string]tuning.Share{}}
 }
 
 // Load reads what is stored, in place of what is in memory.
@@ -70,12 +72,13 @@ func (s *Service) Load(ctx context.Context) error {
 	defer s.mu.Unlock()
 	clear(s.searches)
 	clear(s.shown)
+	clear(s.shares)
 	for _, x := range all {
 		one := &search{Search: x.Search, head: &x.Course, brain: x.Searcher(), jobs: slices.Clone(x.Trials)}
 		for i := range one.jobs {
 			one.saved = append(one.saved, one.stamp(i))
 		}
-		s.searches[x.ID], s.shown[x.ID] = one, x
+		s.searches[x.ID], s.shown[x.ID], s.shares[x.ID] = one, x, one.share()
 	}
 	return nil
 }
@@ -211,6 +214,7 @@ func (s *Service) Prune(ctx context.Context, before time.Time) (n int, err error
 		delete(s.searches, id)
 		s.mu.Lock()
 		delete(s.shown, id)
+		delete(s.shares, id)
 		s.mu.Unlock()
 		n++
 	}
@@ -229,15 +233,25 @@ func (s *Service) Get(id string) (State, error) {
 
 // Share is what the trials of a search share from now on.
 func (s *Service) Share(id string) tuning.Share {
-	x, err := s.Get(id)
-	if err != nil || x.Room <= 0 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.shares[id]
+}
+
+func (x *search) share() tuning.Share {
+	n := x.brain.Busy()
+	if x.brain.Closing == "" {
+		n += max(0, x.brain.Search.Trials-len(x.brain.Trials))
+	}
+	n = max(1, min(n, x.brain.Parallel))
+	if x.Room <= 0 {
 		return tuning.Share{}
 	}
-	n := tuning.Count(x.Trials, func(t Trial) bool { return t.Busy })
-	if x.Closing == "" {
-		n += max(0, x.Plan.Trials-len(x.Trials))
+	serial := 1.0
+	if epochs, path := x.brain.Left(); epochs > 0 {
+		serial = math.Ceil(20*path/epochs) / 20 // a finer one would change with every epoch
 	}
-	return tuning.Share{Cores: x.Room, Trials: float64(max(1, min(n, x.Plan.Parallel)))}
+	return tuning.Share{Cores: x.Room, Trials: float64(n), Serial: serial}
 }
 
 // List are the searches that the caller may see, the oldest first; see Get.
@@ -322,7 +336,7 @@ func (s *Service) save(ctx context.Context, one *search) error {
 	for _, t := range changed {
 		one.saved[t.Number-1], shown[t.Number-1] = one.stamp(t.Number-1), t
 	}
-	s.shown[one.ID] = State{one.Search, shown}
+	s.shown[one.ID], s.shares[one.ID] = State{one.Search, shown}, one.share()
 	s.mu.Unlock()
 	if s.cfg.AfterSave != nil {
 		s.cfg.AfterSave()

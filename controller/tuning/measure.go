@@ -152,8 +152,9 @@ type Tariff struct {
 	GPUHour  float64 `json:"gpu_hour,omitempty"`
 	KWh      float64 `json:"kwh,omitempty"`
 	Unit     string  `json:"unit"` // of the prices, such as EUR
-	// Least is what an hour costs at least.
-	Least float64 `json:"least,omitempty"`
+	// Of a search: what an hour costs at least, and the share of the work that is done one after the other.
+	Least  float64 `json:"least,omitempty"`
+	Serial float64 `json:"serial,omitempty"`
 
 	// Hour is the price of an hour of a job that holds the same whatever it asks for, such
 	// as whole nodes, in place of the prices above; 0 = it holds what it asks for.
@@ -174,10 +175,14 @@ func (t Tariff) Rate(s Settings) float64 {
 		return t.Hour
 	}
 	cores, memory, gpus := t.CoreHour*s[Cores].Float(), t.GiBHour*s[Memory].Float()/(1<<30), t.GPUHour*s[GPUs].Float()
-	if t.Dearest {
-		return max(cores, memory, gpus, t.Least)
+	switch {
+	case t.Dearest:
+		return max(cores, memory, gpus)
+	case t.Least > 0: // halfway between the bounds of R. L. Graham, "Bounds for certain multiprocessing anomalies" (1966)
+		part := max(cores, t.Least) // of the cores, which the others wait for
+		return (max(part, t.Serial) + part + (1-part)*t.Serial) / 2
 	}
-	return max(cores+memory+gpus, t.Least)
+	return cores + memory + gpus
 }
 
 // Price is what so many seconds and joules cost; NaN where energy has a price and joules are NaN.

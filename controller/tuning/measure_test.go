@@ -54,32 +54,31 @@ func TestLogRatio(t *testing.T) {
 
 func TestATrialIsMeasuredByWhatItsSearchTakesLonger(t *testing.T) {
 	t.Parallel()
-	share := func(cores, trials float64) *tuning.Search {
-		return &tuning.Search{Share: tuning.Share{Cores: cores, Trials: trials}}
+	share := func(cores, trials, serial float64) *tuning.Search {
+		return &tuning.Search{Share: tuning.Share{Cores: cores, Trials: trials, Serial: serial}}
 	}
 	tests := []struct {
 		name      string
 		search    *tuning.Search
 		objective tuning.Objective
-		cores     float64 // instead of 8, which take a second an epoch
-		seconds   float64
-		want      float64
+		want      float64 // of 2 cores, where an epoch takes 1.5 s, to 8 cores, where it takes 1 s
 	}{
-		{"a job alone counts its seconds", nil, tuning.Time, 2, 1.5, math.Log(1.5)},
-		{"a trial whose search has all the cores that it wants too", share(0, 0), tuning.Time, 2, 1.5, math.Log(1.5)},
-		{"a fourth of the cores serves four times the trials", share(16, 8), tuning.Time, 2, 1.5, math.Log(1.5 / 4)},
-		{"no more trials run than there are", share(16, 4), tuning.Time, 2, 1.5, math.Log(1.5 / 2)},
-		{"the last trial counts its seconds", share(16, 1), tuning.Time, 2, 1.5, math.Log(1.5)},
-		{"another objective stays", share(16, 8), tuning.Cost, 2, 1.5, math.Log(1.5 / 4)},
+		{"a job alone counts its seconds", nil, tuning.Time, 1.5},
+		{"a trial whose search has all the cores that it wants too", share(0, 0, .1), tuning.Time, 1.5},
+		{"a fourth of the cores serves four times the trials", share(16, 8, 0), tuning.Time, 1.5 / 4},
+		{"no more trials run than there are", share(16, 4, 0), tuning.Time, 1.5 / 2},
+		{"what the longest trial still trains is not shared", share(16, 8, .2), tuning.Time, 1.5 * (.2 + .125 + .875*.2) / (.5 + .5 + .5*.2)},
+		{"the last trial counts its seconds", share(16, 1, 1), tuning.Time, 1.5},
+		{"another objective stays", share(16, 8, .2), tuning.Cost, 1.5 / 4},
 	}
 	for _, tt := range tests {
 		m := tuning.Policy{Objective: tt.objective, TrialOf: tt.search}.Measure()
 		at := func(cores, seconds float64) tuning.Trial {
 			return tuning.Trial{Settings: tuning.Settings{tuning.Cores: tuning.Number(cores)}, Seconds: seconds}
 		}
-		got, ok := at(tt.cores, tt.seconds).LogRatio(at(8, 1), m)
-		if !ok || math.Abs(got-tt.want) > 1e-12 {
-			t.Errorf("%s: LogRatio = %g, %t, want %g", tt.name, got, ok, tt.want)
+		got, ok := at(2, 1.5).LogRatio(at(8, 1), m)
+		if !ok || math.Abs(got-math.Log(tt.want)) > 1e-12 {
+			t.Errorf("%s: LogRatio = %g, %t, want %g", tt.name, got, ok, math.Log(tt.want))
 		}
 		if want := tt.search != nil && tt.search.Share.Cores > 0 && tt.objective == tuning.Time; want != (m.Objective == tuning.SearchTime) {
 			t.Errorf("%s: measured by %s", tt.name, m.Objective)

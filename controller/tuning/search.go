@@ -76,13 +76,13 @@ type Search struct {
 // Share is what the trials of a search have to share.
 type Share struct {
 	Cores  float64 `json:"cores,omitempty"`  // that they get together; 0: unknown, or no trial waits for any
-	Trials float64 `json:"trials,omitempty"` // that run at a time where cores suffice, 1 at least
+	Trials float64 `json:"trials,omitempty"` // that run at a time where cores suffice
+	Serial float64 `json:"serial,omitempty"` // share of all epochs which the longest trial still trains, one after the other
 }
 
-// tariff is by how much an hour of a trial prolongs its search: by the share of the cores that it takes from others, and
-// by what the trials take in turn where cores are left over.
+// tariff is by how much an hour of a trial prolongs its search.
 func (s Share) tariff() Tariff {
-	return Tariff{CoreHour: 1 / s.Cores, Least: 1 / max(s.Trials, 1), Unit: "hours of its search"}
+	return Tariff{CoreHour: 1 / s.Cores, Least: 1 / max(s.Trials, 1), Serial: s.Serial, Unit: "hours of its search"}
 }
 
 // The defaults of a search.
