@@ -121,7 +121,7 @@ func probe(s view, target tuning.Settings) tuning.Decision {
 	// The share of the rest that it is expected to save over the best measured setting.
 	_, best := s.baseline()
 	promise := s.chances(target).Saves
-	saving := s.epochsAfterProbe() * s.epoch().Low * promise * math.Exp(best)
+	saving := s.served() * s.epoch().Low * promise * math.Exp(best)
 	evidence := append(classEvidence(s.Class), worth(s, saving, 2)...)
 	evidence = append(evidence, tuning.Evidence{Name: "predicted_saving_share", Value: promise})
 	for _, e := range s.Carried {

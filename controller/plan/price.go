@@ -127,6 +127,23 @@ func (s view) epochsAfterProbe() float64 {
 	return max(0, float64(s.EpochsTotal-s.EpochsDone-s.epochsPerProbe()))
 }
 
+// following is about how many epochs those trials of its search run that are still to begin.
+func (s view) following() float64 {
+	if s.Policy.TrialOf == nil {
+		return 0
+	}
+	return float64(s.Policy.TrialOf.Share.Next) * s.Policy.Likely(0, s.EpochsTotal)
+}
+
+// served is how many epochs a probe serves, those of later trials included; 0: it does not come to its end.
+func (s view) served() float64 {
+	after := s.epochsAfterProbe()
+	if after > 0 {
+		after += s.following()
+	}
+	return after
+}
+
 // exploring is what the epochs of a probe are expected to lose, judged by the probes so far too.
 func (s view) exploring(target tuning.Settings) float64 {
 	loss, n := s.loses(target), 1.0

@@ -113,7 +113,7 @@ func explored(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence,
 	if unready || search == nil || r == nil || r.Room <= 0 || respond.UsageOf(s.Profile, s.Own) == nil {
 		return nil, nil, false
 	}
-	after, longest := float64(search.Trials-r.All-search.Parallel), max(s.KindSeconds*float64(search.Epochs), r.Longest)
+	after, longest := float64(search.Share.Next), max(s.KindSeconds*float64(search.Epochs), r.Longest)
 	var best tuning.Settings
 	var evidence []tuning.Evidence
 	most := 0.0

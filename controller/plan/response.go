@@ -139,7 +139,7 @@ func predicted(s view) (d tuning.Decision, seconds float64) {
 // promising is the setting to probe next, and the seconds that it and the probes after it are
 // expected to save. Values of a knob without a law are tried step by step.
 func (s view) promising() (best tuning.Settings, seconds float64) {
-	after := s.epochsAfterProbe()
+	after := s.served()
 	if !(after > 0) {
 		return nil, 0
 	}

@@ -99,14 +99,14 @@ func TestATrialOfASearchBeginsUnderASettingThatMayServeThoseAfterIt(t *testing.T
 		return func() tuning.State {
 			s := recurring(used)()
 			s.Policy.Objective, s.Policy.MaxSlowdown, s.Policy.Budget.Probes = objective, 0, 4
-			s.Policy.TrialOf = &tuning.Search{Trials: 30, Parallel: 2, Epochs: 20, System: tuning.Pipelined}
-			s.Returns, s.KindSeconds, s.KindRuns = &tuning.Returns{All: 2, Room: 1}, 1, 2
+			s.Policy.TrialOf = &tuning.Search{Trials: 30, Parallel: 2, Epochs: 20, System: tuning.Pipelined, Share: tuning.Share{Next: 26}}
+			s.Returns, s.KindSeconds, s.KindRuns = &tuning.Returns{Room: 1}, 1, 2
 			return s
 		}
 	}
 	decideAll(t, []row{
 		{"fewer cores may cost less", trial(8, tuning.Cost), nil, tuning.Move, tuning.ReasonTryingTrial, cores(2)},
-		{"as long as many trials follow", trial(8, tuning.Cost), func(s *tuning.State) { s.Returns.All = 28 }, tuning.Hold, tuning.ReasonFirstSeen, nil},
+		{"as long as many trials follow", trial(8, tuning.Cost), func(s *tuning.State) { s.Policy.TrialOf.Share.Next = 0 }, tuning.Hold, tuning.ReasonFirstSeen, nil},
 		{"and others have not tried enough", trial(8, tuning.Cost), func(s *tuning.State) { s.Returns.Room = 0 }, tuning.Hold, tuning.ReasonFirstSeen, nil},
 		{"not before one of them was measured", trial(8, tuning.Cost), func(s *tuning.State) { s.Profile = nil }, tuning.Hold, tuning.ReasonFirstSeen, nil},
 		{"nor where they must not take longer", trial(8, tuning.Cost), func(s *tuning.State) { s.Policy.MaxSlowdown = 1.1 }, tuning.Hold, tuning.ReasonFirstSeen, nil},

@@ -216,10 +216,13 @@ func (p *reconciliation) read(ctx context.Context) error {
 // share notes what the trials of its search share. GPUs are not divided.
 func (p *reconciliation) share() {
 	t := p.rec.Policy.TrialOf
-	if t == nil || p.services.Share == nil || p.job.State.Ended() || p.rec.Own[tuning.GPUs].Float() > 0 {
+	if t == nil || p.services.Share == nil || p.job.State.Ended() {
 		return
 	}
 	s := p.services.Share(t.ID)
+	if p.rec.Own[tuning.GPUs].Float() > 0 {
+		s.Cores = 0
+	}
 	if t.Share.Cores == 0 && s.Cores > 0 && p.rec.Policy.Objective == tuning.Time {
 		p.add(Entry{Reason: tuning.ReasonTrialsWait, Detail: fmt.Sprintf("%g trials at a time share %g cores", s.Trials, s.Cores)})
 	}

@@ -25,7 +25,7 @@ func (p *reconciliation) returns(ctx context.Context, s *tuning.State) error {
 	q.Avoid, q.Underway, q.Modelled, q.Unlikely = s.Regressed, p.caps.underway(p.rec), s.Site.EnforceModel, plan.Unlikely(*s)
 	out := p.stages.Return(q)
 	s.Returns, p.effects = &out, slices.Concat(p.effects, out.Seen)
-	_, tried := s.Policy.Earlier(past)
+	tried := s.Policy.Tried(past)
 	if p.triable = s.Policy.Budget.Returns - tried; s.Policy.TrialOf != nil {
 		p.triable = s.Policy.Budget.Probes - tried
 		out.Room = min(p.triable, p.few()) - len(q.Underway)

@@ -47,12 +47,12 @@ func TestTrialsShareCoresWithThoseThatRunBesideThem(t *testing.T) {
 		change func(*search)
 		want   tuning.Share
 	}{
-		{"others are to come", func(*search) {}, tuning.Share{Cores: 16, Trials: 4, Serial: .2}},
+		{"others are to come", func(*search) {}, tuning.Share{Cores: 16, Trials: 4, Serial: .2, Next: 4}},
 		{"these are the last", func(x *search) { x.brain.Search.Trials = 2 }, tuning.Share{Cores: 16, Trials: 2, Serial: .65}},
-		{"one more is to come", func(x *search) { x.brain.Search.Trials = 3 }, tuning.Share{Cores: 16, Trials: 3, Serial: .4}},
+		{"one more is to come", func(x *search) { x.brain.Search.Trials = 3 }, tuning.Share{Cores: 16, Trials: 3, Serial: .4, Next: 1}},
 		{"the search closes", func(x *search) { x.brain.Closing = "stopped" }, tuning.Share{Cores: 16, Trials: 2, Serial: 1}},
-		{"none waits for cores", func(x *search) { x.Room = 0 }, tuning.Share{}},
-		{"they wait for something else", func(x *search) { x.Room = -1 }, tuning.Share{}},
+		{"none waits for cores", func(x *search) { x.Room = 0 }, tuning.Share{Next: 4}},
+		{"they wait for something else", func(x *search) { x.Room = -1 }, tuning.Share{Next: 4}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

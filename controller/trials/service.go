@@ -238,20 +238,19 @@ func (s *Service) Share(id string) tuning.Share {
 	return s.shares[id]
 }
 
-func (x *search) share() tuning.Share {
-	n := x.brain.Busy()
+func (x *search) share() (out tuning.Share) {
 	if x.brain.Closing == "" {
-		n += max(0, x.brain.Search.Trials-len(x.brain.Trials))
+		out.Next = max(0, x.brain.Search.Trials-len(x.brain.Trials))
 	}
-	n = max(1, min(n, x.brain.Parallel))
 	if x.Room <= 0 {
-		return tuning.Share{}
+		return out
 	}
 	serial := 1.0
 	if epochs, path := x.brain.Left(); epochs > 0 {
 		serial = math.Ceil(20*path/epochs) / 20 // a finer one would change with every epoch
 	}
-	return tuning.Share{Cores: x.Room, Trials: float64(n), Serial: serial}
+	out.Cores, out.Trials, out.Serial = x.Room, float64(max(1, min(x.brain.Busy()+out.Next, x.brain.Parallel))), serial
+	return out
 }
 
 // List are the searches that the caller may see, the oldest first; see Get.

@@ -78,6 +78,7 @@ type Share struct {
 	Cores  float64 `json:"cores,omitempty"`  // that they get together; 0: unknown, or no trial waits for any
 	Trials float64 `json:"trials,omitempty"` // that run at a time where cores suffice
 	Serial float64 `json:"serial,omitempty"` // share of all epochs which the longest trial still trains, one after the other
+	Next   int     `json:"next,omitempty"`   // trials that are still to begin
 }
 
 // tariff is by how much an hour of a trial prolongs its search.
@@ -201,17 +202,9 @@ func (p Policy) SearchID() string {
 	return p.TrialOf.ID
 }
 
-// Earlier counts the runs of a kind, for a trial those of its own search, and how many of them tried a setting.
-func (p Policy) Earlier(past []PastRun) (all, tried int) {
-	for _, r := range past {
-		if p.TrialOf == nil || r.Search == p.TrialOf.ID {
-			all++
-			if r.Trying {
-				tried++
-			}
-		}
-	}
-	return all, tried
+// Tried counts the runs of a kind that tried a setting, for a trial those of its own search.
+func (p Policy) Tried(past []PastRun) int {
+	return Count(past, func(r PastRun) bool { return r.Trying && (p.TrialOf == nil || r.Search == p.TrialOf.ID) })
 }
 
 // Likely is about how many epochs a job still runs that has done some of all; 0: all that are left.

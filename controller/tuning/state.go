@@ -141,11 +141,9 @@ type Reached struct {
 
 // Returns is what the earlier runs of a kind of job say about the next one.
 type Returns struct {
-	Runs  int `json:"runs"`  // earlier runs that were measured
-	Spent int `json:"spent"` // returns that tried a setting so far, those under way included
-	// Of a trial of a search: the earlier jobs of the search, and how many more may try a setting now.
-	All  int `json:"all,omitzero"`
-	Room int `json:"room,omitzero"`
+	Runs  int `json:"runs"`          // earlier runs that were measured
+	Spent int `json:"spent"`         // returns that tried a setting so far, those under way included
+	Room  int `json:"room,omitzero"` // of a trial of a search: how many more may try a setting now
 
 	// Next is the setting that this return would try, complete, and Reason
 	// ReasonNone; or none, and why.
