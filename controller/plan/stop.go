@@ -22,7 +22,7 @@ const (
 
 // lossLimit is what tuning may cost the job, in epochs under its owner's settings.
 func (s view) lossLimit() float64 {
-	return lossShare*(float64(s.epochsInAll())+s.following()) + s.proven()/2
+	return lossShare*(float64(s.epochsInAll())+s.following()/float64(max(s.Policy.Budget.Probes, 1))) + s.proven()/2
 }
 
 func (s view) proven() float64 {

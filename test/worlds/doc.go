@@ -6,7 +6,9 @@
 // that moves once, right after the profile, and pays for it. The simulated cluster says
 // what a job cost, never the controller.
 //
-// `scripts/worlds` plays 200 of them and prints the table of the aims, `scripts/worlds
+// It also plays random searches, with their system knobs fixed and tuned inside the trials.
+//
+// `scripts/worlds` plays 200 worlds and prints the table of the aims, `scripts/worlds
 // -world 17` tells the story of one. `go test` plays a handful and holds them to bars.
 //
 // The package never waits in real time and never opens a socket.

@@ -3,7 +3,14 @@ package worlds
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
 	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,36 +49,36 @@ func (s spent) String() string {
 	return fmt.Sprintf("%6.0f s, %7.0f core-seconds, %2d probes among %2d restarts, %2d began tuned", s.seconds, s.coreSeconds, s.probes, s.restarts, s.known)
 }
 
-// inCluster gives what it runs its own controller and 16 cores.
-func inCluster(t *testing.T, run func(t *testing.T, cluster *sim.Cluster, ask asker)) {
+// inCluster gives what it runs its own controller and so many cores, which is looked at once a tick.
+func inCluster(t *testing.T, cores int, tick time.Duration, run func(t *testing.T, cluster *sim.Cluster, ask asker)) {
 	t.Helper()
 	state := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		cluster, err := sim.New(sim.Config{
-			EnergySource: "rapl", Interval: 15 * time.Second, Nodes: []sim.NodeSpec{{Name: "node-1", Cores: 16, MemoryBytes: 64 << 30}},
+			EnergySource: "rapl", Interval: tick, Nodes: []sim.NodeSpec{{Name: "node-1", Cores: cores, MemoryBytes: 64 << 30}},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer cluster.Close()
-		ask, end := control(t, cluster, state, policy+"  control: 0\n", 15*time.Second)
+		ask, end := control(t, cluster, state, policy+"  control: 0\n", tick)
 		defer end()
 		run(t, cluster, ask)
 	})
 }
 
-func search(t *testing.T, source string) (out spent) {
+func search(t *testing.T, cores int, tick time.Duration, source string) (out spent) {
 	t.Helper()
-	inCluster(t, func(t *testing.T, cluster *sim.Cluster, ask asker) {
+	inCluster(t, cores, tick, func(t *testing.T, cluster *sim.Cluster, ask asker) {
 		var begun trials.State
 		began := time.Now()
 		ask(http.MethodPost, api.PathSearches, api.Submission{Filename: "job.sbatch", Source: []byte(source)}, &begun)
-		for time.Since(began) < 24*time.Hour {
-			time.Sleep(time.Minute)
+		for time.Since(began) < 100*time.Hour {
+			time.Sleep(4 * tick)
 			var x trials.State
 			ask(http.MethodGet, "/v1/searches/"+begun.ID, nil, &x)
 			if x.Over && x.Searcher().Busy() == 0 {
-				out.seconds, out.last = time.Since(began).Seconds(), x.Trials
+				out.seconds, out.last = x.Ended.Sub(x.Created).Seconds(), x.Trials
 				for _, trial := range x.Trials {
 					out.add(t, cluster, ask, trial.Jobs...)
 				}
@@ -87,7 +94,7 @@ func search(t *testing.T, source string) (out spent) {
 func alone(t *testing.T, source string, of []trials.Trial) (out spent) {
 	t.Helper()
 	for _, trial := range of {
-		inCluster(t, func(t *testing.T, cluster *sim.Cluster, ask asker) {
+		inCluster(t, 16, 15*time.Second, func(t *testing.T, cluster *sim.Cluster, ask asker) {
 			env := map[string]string{"BATCH_SIZE": trial.Settings["batch_size"].String(), "LR": trial.Settings["lr"].String()}
 			var job api.Job
 			began := time.Now()
@@ -140,7 +147,8 @@ func TestTrialsShareWhatTheyShow(t *testing.T) {
 				t.Skip("the harder one is enough; scripts/worlds plays both")
 			}
 			source := fmt.Sprintf(searchOf, tc.spin)
-			fixed, pipelined := search(t, source+searching(tuning.Fixed)), search(t, source+searching(tuning.Pipelined))
+			run := func(m tuning.SystemMode) spent { return search(t, 16, 15*time.Second, source+searching(m)) }
+			fixed, pipelined := run(tuning.Fixed), run(tuning.Pipelined)
 			each := alone(t, source+"exec ./train\n", pipelined.last)
 			t.Logf("\nfixed     %s\npipelined %s\nalone     %s", fixed, pipelined, each)
 			if pipelined.seconds > 0.8*fixed.seconds || pipelined.coreSeconds > 0.4*fixed.coreSeconds {
@@ -155,4 +163,58 @@ func TestTrialsShareWhatTheyShow(t *testing.T) {
 
 func searching(system tuning.SystemMode) string {
 	return fmt.Sprintf("#TUNE search method=random trials=12 parallel=8 epochs=40 seed=3 system=%s\nexec ./train\n", system)
+}
+
+// drawn is a random search: which machine it has, and its job file but for the lines that begin it. Its methods train
+// every trial to its end, so that how long it takes does not follow from which of them end early.
+func drawn(seed uint64) (cores int, tick time.Duration, source string, line func(tuning.SystemMode) string) {
+	rng := rand.New(rand.NewPCG(seed, 7))
+	pick := func(from ...int) int { return from[rng.IntN(len(from))] }
+	cores = pick(4, 8, 16, 32)
+	own, epochs := min(pick(2, 4, 8, 16), cores), pick(9, 18, 27, 40)
+	seconds := 4 * math.Exp(rng.Float64()*math.Log(60)) // of an epoch on one core
+	values := []string{"1"}
+	for c := 2; c <= own; c *= 2 {
+		values = append(values, strconv.Itoa(c))
+	}
+	checkpoint := "#TUNE checkpoint signal=USR1 grace=10m exit=85\n"
+	if rng.IntN(5) == 0 {
+		checkpoint = ""
+	}
+	source = fmt.Sprintf("#!/bin/sh\n#SBATCH --job-name=train --cpus-per-task=%d\n#TUNE mode=apply\n#TUNE knob cores values=%s\n", own, strings.Join(values, ",")) +
+		"#TUNE knob threads env=OMP_NUM_THREADS follows=cores\n#TUNE knob batch env=BATCH values=16,32,64,128,256\n#TUNE knob lr env=LR min=0.001 max=1 scale=log\n" +
+		"#TUNE progress pattern='epoch (?P<epoch>\\d+)/(?P<total>\\d+) loss (?P<loss>\\S+) acc (?P<quality>\\S+)'\n#TUNE quality direction=max\n" + checkpoint +
+		fmt.Sprintf("#SIM epochs=%d seconds=%.3f parallel=%g noise=%.3f checkpoint=1s start=%ds batch=BATCH exponent=%g quality_per_doubling=-0.02 spin=%d paired=true\n",
+			epochs, seconds, []float64{0, .3, .6, .8, .9, .95, .99}[rng.IntN(7)], .01+.04*rng.Float64(), pick(1, 2, 5, 15), []float64{0, .1, .3, .5}[rng.IntN(4)], pick(0, 0, 1))
+	method, number, parallel := []string{"random", "gp"}[rng.IntN(2)], pick(6, 9, 12, 18, 27), pick(2, 4, 8)
+	return cores, time.Duration(max(seconds/float64(own)/4, 1) * float64(time.Second)), source, func(m tuning.SystemMode) string {
+		return fmt.Sprintf("#TUNE search method=%s trials=%d parallel=%d epochs=%d seed=%d system=%s\nexec ./train\n", method, number, parallel, epochs, seed, m)
+	}
+}
+
+// TestSearches plays random searches, as their users asked and pipelined.
+func TestSearches(t *testing.T) {
+	t.Parallel()
+	n, ratios := cmp.Or(*worldsFlag/4, 3), map[uint64]float64{}
+	var mu sync.Mutex
+	t.Run("all", func(t *testing.T) {
+		for seed := range uint64(n) {
+			t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+				t.Parallel()
+				cores, tick, source, line := drawn(*firstFlag + seed)
+				fixed, pipelined := search(t, cores, tick, source+line(tuning.Fixed)), search(t, cores, tick, source+line(tuning.Pipelined))
+				ratio := pipelined.seconds / fixed.seconds
+				t.Logf("%.3f on %d cores\n%s%s\nfixed     %s\npipelined %s", ratio, cores, source, line(tuning.Pipelined), fixed, pipelined)
+				mu.Lock()
+				defer mu.Unlock()
+				ratios[seed] = ratio
+			})
+		}
+	})
+	all := slices.Sorted(maps.Values(ratios))
+	mean := math.Exp(tuning.Sum(all, math.Log) / float64(len(all)))
+	fmt.Printf("\n%d searches, pipelined to fixed: %.3f of the seconds on average (<= 0.95), from %.3f to %.3f (<= 1.05)\n", len(all), mean, all[0], all[len(all)-1])
+	if *worldsFlag > 0 && mean > 0.95 || all[len(all)-1] > 1.05 {
+		t.Error("searches at the default policy take too long")
+	}
 }
