@@ -135,8 +135,8 @@ func probe(s view, target tuning.Settings) tuning.Decision {
 			stop, evidence = r, append(evidence, why...)
 		}
 	}
-	if stop == tuning.ReasonNone && !(s.harm()+2*s.wayBack()+max(s.exploring(target)/s.epoch().Value, s.exposure(target)) <= s.lossLimit()) {
-		stop, evidence = tuning.ReasonLossLimit, append(evidence, s.lossEvidence()...)
+	if stop == tuning.ReasonNone && !(s.harm()+2*s.wayBack()+max(s.exploring(target)/s.epoch().Value, s.exposure(target)) <= s.lossLimit(true)) {
+		stop, evidence = tuning.ReasonLossLimit, append(evidence, s.lossEvidence(true)...)
 	}
 	if stop != tuning.ReasonNone {
 		if s.Probes > 0 {

@@ -268,7 +268,7 @@ func (s view) back(reason tuning.Reason, evidence []tuning.Evidence) tuning.Deci
 			consider(t.Settings, g.ratio, t.Seconds/s.presentSeconds())
 		}
 	}
-	if _, logTime := s.present(); s.harm()+2*s.wayBack() <= s.lossLimit() { // one more mistake is affordable
+	if _, logTime := s.present(); s.harm()+2*s.wayBack() <= s.lossLimit(false) { // one more mistake is affordable
 		for _, t := range s.searched() {
 			if p := s.model().Predict(t); !s.ranUnder(t) && s.surely(s.Own, t) {
 				consider(s.goal(t), p.Objective.Mean, math.Exp(p.Time.Mean-logTime))

@@ -49,7 +49,7 @@ func (s view) loses(target tuning.Settings) float64 {
 	return lost(s.risk(s.model().Predict(target).Objective, s.Own, target))
 }
 
-// risk is what a try may lose. The cores that one trial of a search leaves may be too few for another.
+// risk is what a try may lose. The cores that one trial leaves may be too few for another to start.
 func (s view) risk(gains respond.Ratio, from, to tuning.Settings) respond.Ratio {
 	if s.Policy.Measure().Objective != tuning.SearchTime {
 		return gains

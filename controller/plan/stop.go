@@ -20,9 +20,13 @@ const (
 	lookingOn = 1.25
 )
 
-// lossLimit is what tuning may cost the job, in epochs under its owner's settings.
-func (s view) lossLimit() float64 {
-	return lossShare*(float64(s.epochsInAll())+s.following()/float64(max(s.Policy.Budget.Probes, 1))) + s.proven()/2
+// lossLimit is what tuning may cost the job, in epochs under its owner's settings. A probe serves the trials that follow.
+func (s view) lossLimit(probe bool) float64 {
+	epochs := float64(s.epochsInAll())
+	if probe {
+		epochs += s.following() / float64(max(s.Policy.Budget.Probes, 1))
+	}
+	return lossShare*epochs + s.proven()/2
 }
 
 func (s view) proven() float64 {
@@ -82,7 +86,7 @@ func stop(s view) (tuning.Decision, bool) {
 		reason = tuning.ReasonSlower
 	case pace <= unknownSlowdown && aim != nil && aim.Target != nil && s.Policy.Relearns(s.Own, s.Current):
 		return tuning.Decision{}, false // it may need fewer epochs to its target
-	case t.Present.Epochs > 0 && t.Harm+back+leaving >= s.lossLimit():
+	case t.Present.Epochs > 0 && t.Harm+back+leaving >= s.lossLimit(s.Probes > 0):
 	case s.Probes > 0 && each > hopeless:
 	default:
 		return tuning.Decision{}, false
@@ -91,7 +95,7 @@ func stop(s view) (tuning.Decision, bool) {
 		{Name: "pace", Value: pace},
 		{Name: "attempt_loss_epochs", Value: t.Present.Epochs},
 		{Name: "leaving_epochs", Value: leaving},
-	}, s.lossEvidence()...)
+	}, s.lossEvidence(s.Probes > 0)...)
 	// If little is left, or the loss is within what the first epoch of an attempt costs,
 	// staying is cheaper than the way back.
 	if float64(s.epochsInAll()-s.EpochsDone)*max(each, 0) <= back+leaving {
@@ -102,11 +106,11 @@ func stop(s view) (tuning.Decision, bool) {
 	return d, true
 }
 
-func (s view) lossEvidence() []tuning.Evidence {
+func (s view) lossEvidence(probe bool) []tuning.Evidence {
 	out := []tuning.Evidence{
 		{Name: "loss_epochs", Value: s.harm()},
 		{Name: "way_back_epochs", Value: s.wayBack()},
-		{Name: "loss_limit_epochs", Value: s.lossLimit()},
+		{Name: "loss_limit_epochs", Value: s.lossLimit(probe)},
 		{Name: "loss_limit_share", Value: lossShare},
 	}
 	if proven := s.proven(); proven > 0 {

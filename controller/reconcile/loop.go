@@ -81,6 +81,7 @@ type recalled struct {
 	phase           Phase
 	attempt, epochs int
 	class           string // and the fit of the model that named it
+	measure         tuning.Measure
 }
 
 // recallTicks is how many ticks the knowledge about a running job counts as new: many jobs of one kind

@@ -213,17 +213,21 @@ func (p *reconciliation) read(ctx context.Context) error {
 	return nil
 }
 
-// share notes what the trials of its search share. GPUs are not divided.
+// share notes what the trials of its search share. GPUs and whole nodes are not divided. What a setting was chosen by
+// is what it is judged by.
 func (p *reconciliation) share() {
-	t := p.rec.Policy.TrialOf
-	if t == nil || p.services.Share == nil || p.job.State.Ended() {
+	policy := &p.rec.Policy
+	t := policy.TrialOf
+	if t == nil || p.services.Share == nil || p.job.State.Ended() || policy.Mode == tuning.Observe {
 		return
 	}
 	s := p.services.Share(t.ID)
-	if p.rec.Own[tuning.GPUs].Float() > 0 {
-		s.Cores = 0
-	}
-	if t.Share.Cores == 0 && s.Cores > 0 && p.rec.Policy.Objective == tuning.Time {
+	switch {
+	case p.rec.touched() || p.rec.Move != nil:
+		s.Cores, s.Trials, s.Serial = t.Share.Cores, t.Share.Trials, t.Share.Serial
+	case p.rec.Own[tuning.GPUs].Float() > 0 || policy.Tariff.Hour > 0:
+		s = tuning.Share{Next: s.Next}
+	case t.Share.Cores == 0 && s.Cores > 0 && policy.Objective == tuning.Time:
 		p.add(Entry{Reason: tuning.ReasonTrialsWait, Detail: fmt.Sprintf("%g trials at a time share %g cores", s.Trials, s.Cores)})
 	}
 	set(p, &t.Share, s)

@@ -64,7 +64,7 @@ func (p *reconciliation) state(ctx context.Context) (tuning.State, error) {
 }
 
 func (p *reconciliation) recall(ctx context.Context, policy tuning.Policy, site tuning.Site) (Recollection, error) {
-	last, of := p.inMemory(p.rec.Job), recalled{phase: p.rec.Phase, attempt: p.job.Attempt, epochs: len(p.rec.Epochs)}
+	last, of := p.inMemory(p.rec.Job), recalled{phase: p.rec.Phase, attempt: p.job.Attempt, epochs: len(p.rec.Epochs), measure: policy.Measure()}
 	if c := p.rec.Class; c != nil {
 		of.class = c.ID + "@" + c.Model
 	}

@@ -66,9 +66,9 @@ func (r Row) stratum() stratum {
 
 // takesPart reports whether the job is on one of the two sides: tuned, or drawn to stay
 // untuned. Others, such as jobs that their owner switched off, chose not to be tuned and show
-// nothing.
+// nothing. Trials that share cores are no comparison: what one leaves makes others sooner.
 func (r Row) takesPart() bool {
-	return !r.Forgotten && r.Control != r.Tuned && r.Policy.Mode == tuning.Apply
+	return !r.Forgotten && r.Control != r.Tuned && r.Policy.Mode == tuning.Apply && r.Policy.Measure().Objective != tuning.SearchTime
 }
 
 func (r Row) finished() bool { return r.Succeeded && r.Total > 0 && tuning.Done(r.Epochs) >= r.Total }

@@ -207,7 +207,7 @@ func (m *Model) weigh() {
 	}
 	best := heaviest(explain)
 	watts := []weighed[power]{{weight: 1}}
-	if m.joules = m.objectiveOf(m.facts.Own)(1, 2) != 0; m.joules {
+	if m.joules = math.Abs(m.objectiveOf(m.facts.Own)(1, 2)) > 1e-9; m.joules {
 		own, _ := tuning.Reference(m.facts.Trials)
 		watts = meters(m.facts.Usage == nil || own.Source == tuning.Replayed)
 		m.onGPU = gpuShare(m.facts.Usage, own)

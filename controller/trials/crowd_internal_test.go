@@ -10,28 +10,31 @@ import (
 
 func TestASearchGetsTheCoresThatItsTrialsHeldWhileOneWaited(t *testing.T) {
 	t.Parallel()
-	type look struct{ held, waits float64 }
+	type look struct {
+		at          time.Duration
+		held, waits float64
+	}
+	const s, m = time.Second, time.Minute
 	for _, tt := range []struct {
 		name  string
-		looks []look // one each minute
+		looks []look
 		want  float64
 	}{
-		{"no trial waits", []look{{4, 0}, {8, 0}, {8, 0}}, 0},
-		{"one waits for its start at one look", []look{{4, 4}, {8, 0}, {8, 0}}, 0},
-		{"one waits", []look{{8, 0}, {8, 4}, {8, 4}}, 8},
-		{"one waits, and none runs", []look{{0, 4}, {0, 4}}, 0},
-		{"those that give up cores let others begin", []look{{8, 4}, {8, 4}, {2, 4}, {8, 0}, {4, 0}}, 8},
-		{"one that moves is seen twice at one look", []look{{2, 2}, {2, 2}, {4, 2}, {2, 2}}, 2},
-		{"others give up theirs, and that does not help", []look{{8, 4}, {8, 4}, {4, 4}, {4, 4}, {4, 4}, {4, 4}, {4, 4}, {4, 4}}, -1},
-		{"others give up theirs, and after some minutes that helps", []look{{8, 4}, {8, 4}, {4, 4}, {4, 4}, {4, 4}, {8, 0}, {4, 4}, {4, 4}, {4, 4}}, 8},
+		{"no trial waits", []look{{0, 4, 0}, {m, 8, 0}, {2 * m, 8, 0}}, 0},
+		{"one waits as long as its start takes", []look{{0, 4, 4}, {9 * s, 4, 4}, {9500 * time.Millisecond, 8, 0}, {m, 8, 4}}, 0},
+		{"one waits", []look{{0, 8, 0}, {s, 8, 4}, {12 * s, 8, 4}}, 8},
+		{"one waits, and none runs", []look{{0, 0, 4}, {m, 0, 4}}, 0},
+		{"those that give up cores let others begin", []look{{0, 8, 4}, {m, 8, 4}, {2 * m, 2, 4}, {3 * m, 8, 0}, {4 * m, 4, 0}}, 8},
+		{"one that moves is seen twice at one look", []look{{0, 2, 2}, {m, 2, 2}, {61 * s, 4, 2}, {2 * m, 2, 2}}, 2},
+		{"others give up theirs, and that does not help", []look{{0, 8, 4}, {m, 8, 4}, {2 * m, 4, 4}, {7 * m, 4, 4}}, -1},
+		{"others give up theirs, and after some minutes that helps", []look{{0, 8, 4}, {m, 8, 4}, {2 * m, 4, 4}, {6 * m, 8, 0}, {7 * m, 4, 4}, {11 * m, 4, 4}}, 8},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var c crowd
-			room, now := 0.0, time.Unix(0, 0)
+			room := 0.0
 			for _, l := range tt.looks {
-				now = now.Add(time.Minute)
-				room = c.see(now, room, l.held, l.waits)
+				room = c.see(time.Unix(0, 0).Add(l.at), room, l.held, l.waits)
 			}
 			if room != tt.want {
 				t.Errorf("room for %g cores, want %g", room, tt.want)
@@ -61,8 +64,8 @@ func TestTrialsShareCoresWithThoseThatRunBesideThem(t *testing.T) {
 				{Number: 1, State: searcher.Running, Busy: true, Reports: []searcher.Report{{Epoch: 4}}}, {Number: 2, State: searcher.Running, Busy: true},
 			}})}
 			x.Room = 16
-			if tt.change(x); x.share() != tt.want {
-				t.Errorf("share is %+v, want %+v", x.share(), tt.want)
+			if tt.change(x); x.share(time.Unix(0, 0)) != tt.want {
+				t.Errorf("share is %+v, want %+v", x.share(time.Unix(0, 0)), tt.want)
 			}
 		})
 	}

@@ -104,32 +104,36 @@ func (s *Service) news(one *search, t *searcher.Trial, jobs *Trial, v View) []se
 	return append(out, end)
 }
 
-// crowd is what the trials of a search hold, and what one waits for.
+// crowd is what the trials of a search hold, and since when one waits; zero: none does.
 type crowd struct {
-	held, waits float64   // cores, at the look before
-	most        float64   // that they held in two looks, since a trial that moves is seen twice
-	idle        time.Time // since when a trial waits beside cores that others gave up; zero: none does
+	held  float64   // cores, at the look before
+	most  float64   // that they held in two looks, since a trial that moves is seen twice
+	since time.Time // when a trial began to wait while others ran
+	idle  time.Time // the same beside cores that others gave up
 }
 
-// idleness is how long a trial waits beside cores that others gave up before something else is held to keep it.
-const idleness = 5 * time.Minute
+const (
+	patient  = 10 * time.Second // what schedulers take to start a job where nothing keeps it
+	idleness = 5 * time.Minute  // after which it is something else than cores that keeps a trial
+)
 
 // see returns how many cores the trials get: the most that they held at once, where one waited meanwhile. 0: none did;
 // below 0: it is not cores that they wait for.
 func (c *crowd) see(now time.Time, room, held, waits float64) float64 {
-	c.most = max(c.most, min(c.held, held))
-	crowded := min(c.held, held) > 0 && min(c.waits, waits) > 0
-	c.held, c.waits = held, waits
-	if room < 0 || room == 0 && !crowded {
+	lasts := func(since *time.Time, so bool, d time.Duration) bool {
+		if !so {
+			*since = time.Time{}
+		} else if since.IsZero() {
+			*since = now
+		}
+		return so && now.Sub(*since) >= d
+	}
+	c.most, c.held = max(c.most, min(c.held, held)), held
+	if room < 0 || !lasts(&c.since, held > 0 && waits > 0, patient) && room == 0 {
 		return room
 	}
 	room = max(room, c.most)
-	switch {
-	case waits == 0 || held+waits > room:
-		c.idle = time.Time{}
-	case c.idle.IsZero():
-		c.idle = now
-	case now.Sub(c.idle) >= idleness:
+	if lasts(&c.idle, waits > 0 && held+waits <= room, idleness) {
 		return -1
 	}
 	return room

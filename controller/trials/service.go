@@ -78,7 +78,7 @@ func (s *Service) Load(ctx context.Context) error {
 		for i := range one.jobs {
 			one.saved = append(one.saved, one.stamp(i))
 		}
-		s.searches[x.ID], s.shown[x.ID], s.shares[x.ID] = one, x, one.share()
+		s.searches[x.ID], s.shown[x.ID], s.shares[x.ID] = one, x, one.share(s.cfg.Now())
 	}
 	return nil
 }
@@ -169,7 +169,7 @@ func (s *Service) Resume(ctx context.Context, id string, trials int) error {
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrConflict, err)
 		}
-		one.Plan, one.Ended, one.head = one.brain.Plan, time.Time{}, nil
+		one.Plan, one.Ended, one.head, one.Room, one.crowd = one.brain.Plan, time.Time{}, nil, 0, crowd{}
 		s.note(one, actions)
 		return nil
 	})
@@ -238,9 +238,9 @@ func (s *Service) Share(id string) tuning.Share {
 	return s.shares[id]
 }
 
-func (x *search) share() (out tuning.Share) {
-	if x.brain.Closing == "" {
-		out.Next = max(0, x.brain.Search.Trials-len(x.brain.Trials))
+func (x *search) share(now time.Time) (out tuning.Share) {
+	if begun := len(x.brain.Trials); x.brain.Closing == "" {
+		out.Next = int(max(0, min(float64(x.brain.Search.Trials-begun), x.allows(x.brain, now, float64(begun)))))
 	}
 	if x.Room <= 0 {
 		return out
@@ -335,7 +335,7 @@ func (s *Service) save(ctx context.Context, one *search) error {
 	for _, t := range changed {
 		one.saved[t.Number-1], shown[t.Number-1] = one.stamp(t.Number-1), t
 	}
-	s.shown[one.ID], s.shares[one.ID] = State{one.Search, shown}, one.share()
+	s.shown[one.ID], s.shares[one.ID] = State{one.Search, shown}, one.share(s.cfg.Now())
 	s.mu.Unlock()
 	if s.cfg.AfterSave != nil {
 		s.cfg.AfterSave()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"slices"
 	"time"
 
@@ -30,7 +31,7 @@ type Course struct {
 	searcher.Head
 
 	Ended time.Time `json:"ended,omitzero"`
-	Room  float64   `json:"room,omitzero"` // see crowd
+	Room  float64   `json:"room,omitzero"` // cores that its trials get together; 0: none waited for any, below 0: they wait for something else
 }
 
 // JobFile is what a user submits.
@@ -179,14 +180,20 @@ func (s State) Left(now time.Time) (time.Duration, bool) {
 	newest := ends[max(0, n-window):]
 	pace := (newest[len(newest)-1] - newest[0]) / float64(len(newest)-1)
 	left := max(path*seconds/float64(n), epochs*pace)
-	spent := now.Sub(s.Created).Seconds()
+	left = min(left, s.allows(brain, now, now.Sub(s.Created).Seconds()))
+	return time.Duration(left * float64(time.Second)), true
+}
+
+// allows is how much more of something the budgets allow of which there was so much so far.
+func (s Search) allows(brain *searcher.Searcher, now time.Time, so float64) float64 {
+	left := math.Inf(1)
 	_, hours, _ := brain.Spent()
 	for _, b := range []struct{ used, most float64 }{
-		{spent, s.Plan.Time.Seconds()}, {brain.Charged(), float64(s.Plan.Energy)}, {hours, s.Plan.CoreHours},
+		{now.Sub(s.Created).Seconds(), s.Plan.Time.Seconds()}, {brain.Charged(), float64(s.Plan.Energy)}, {hours, s.Plan.CoreHours},
 	} {
 		if b.most > 0 && b.used > 0 {
-			left = min(left, max(0, b.most-b.used)*spent/b.used)
+			left = min(left, max(0, b.most-b.used)*so/b.used)
 		}
 	}
-	return time.Duration(left * float64(time.Second)), true
+	return left
 }

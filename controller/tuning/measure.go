@@ -179,7 +179,7 @@ func (t Tariff) Rate(s Settings) float64 {
 	case t.Dearest:
 		return max(cores, memory, gpus)
 	case t.Least > 0: // halfway between the bounds of R. L. Graham, "Bounds for certain multiprocessing anomalies" (1966)
-		part := max(cores, t.Least) // of the cores, which the others wait for
+		part := min(max(cores, t.Least), 1) // of the cores, which the others wait for
 		return (max(part, t.Serial) + part + (1-part)*t.Serial) / 2
 	}
 	return cores + memory + gpus

@@ -51,7 +51,7 @@ func sentences() map[string]string {
 		"adapted_runs": "{count run} of its kind took actions", "action_gain": "the quality is expected to end {share} better",
 		"action_standard_error": "give or take {share}",
 
-		"trials_to_follow": "at least {count trial} of the search are still to begin", "predicted_loss_share": "it may cost this trial {share} of each epoch",
+		"trials_to_follow": "{count trial} of the search are still to begin", "predicted_loss_share": "it may cost this trial {share} of each epoch",
 		"returns_seen": "{count earlier run} of its kind measured", "returns_tried": "settings tried so far by {count run} of its kind, those under way included",
 		"hyperparameters": "these knobs change what it learns: {list}", "own_runs_seen": "{count run} under its owner's values showed their final quality",
 		"own_runs_needed": "others are tried after {count such run}", "returns_allowed": "at most {count run} may try one",

@@ -199,7 +199,7 @@ func measureText(o tuning.Objective) string {
 	return cmp.Or(map[tuning.Objective]string{
 		tuning.Energy: "joules per epoch", tuning.Time: "seconds per epoch", tuning.EDP: "joules times seconds per epoch",
 		tuning.Blend: "blend of joules and seconds per epoch", tuning.Cost: "cost per epoch",
-		tuning.SearchTime: "time of its search per epoch",
+		tuning.SearchTime: "share of its search's time per epoch",
 	}[o], string(o))
 }
 
