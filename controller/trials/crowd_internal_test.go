@@ -21,7 +21,7 @@ func TestASearchGetsTheCoresThatItsTrialsHeldWhileOneWaited(t *testing.T) {
 		want  float64
 	}{
 		{"no trial waits", []look{{0, 4, 0}, {m, 8, 0}, {2 * m, 8, 0}}, 0},
-		{"one waits as long as its start takes", []look{{0, 4, 4}, {9 * s, 4, 4}, {9500 * time.Millisecond, 8, 0}, {m, 8, 4}}, 0},
+		{"one waits as long as its start takes", []look{{0, 4, 4}, {4 * s, 4, 4}, {4500 * time.Millisecond, 8, 0}, {m, 8, 4}}, 0},
 		{"one waits", []look{{0, 8, 0}, {s, 8, 4}, {12 * s, 8, 4}}, 8},
 		{"one waits, and none runs", []look{{0, 0, 4}, {m, 0, 4}}, 0},
 		{"those that give up cores let others begin", []look{{0, 8, 4}, {m, 8, 4}, {2 * m, 2, 4}, {3 * m, 8, 0}, {4 * m, 4, 0}}, 8},

@@ -113,8 +113,8 @@ type crowd struct {
 }
 
 const (
-	patient  = 10 * time.Second // what schedulers take to start a job where nothing keeps it
-	idleness = 5 * time.Minute  // after which it is something else than cores that keeps a trial
+	patient  = 5 * time.Second // what schedulers take to start a job where nothing keeps it
+	idleness = 5 * time.Minute // after which it is something else than cores that keeps a trial
 )
 
 // see returns how many cores the trials get: the most that they held at once, where one waited meanwhile. 0: none did;

@@ -178,9 +178,8 @@ func (t Tariff) Rate(s Settings) float64 {
 	switch {
 	case t.Dearest:
 		return max(cores, memory, gpus)
-	case t.Least > 0: // halfway between the bounds of R. L. Graham, "Bounds for certain multiprocessing anomalies" (1966)
-		part := min(max(cores, t.Least), 1) // of the cores, which the others wait for
-		return (max(part, t.Serial) + part + (1-part)*t.Serial) / 2
+	case t.Least > 0: // the larger lower bound of R. L. Graham, "Bounds on multiprocessing timing anomalies" (1969)
+		return min(max(cores, t.Least, t.Serial), 1) // more cores than there are make no others wait
 	}
 	return cores + memory + gpus
 }
