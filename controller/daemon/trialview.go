@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -46,11 +47,7 @@ func (d trialJobs) see(ctx context.Context, id driver.JobID) (trials.View, error
 	}
 	v := trials.View{Epochs: rec.Epochs, Total: rec.Total, Started: rec.Started, Limit: rec.Limit, Own: rec.Own, Over: rec.Phase.Over(), Request: rec.Requested}
 	if waits := rec.State == driver.Pending && rec.Started.IsZero(); waits || rec.State == driver.Running {
-		settings := rec.Own
-		if n := len(rec.Runs); n > 0 {
-			settings = rec.Runs[n-1].Settings
-		}
-		v.Cores = settings[tuning.Cores].Float()
+		v.Cores = rec.Settings(math.MaxInt)[tuning.Cores].Float()
 	}
 	if v.Over {
 		job, err := d.driver.Get(ctx, id)

@@ -43,7 +43,8 @@ func choose(s view) tuning.Decision {
 	}
 	if s.Current.Equal(s.Own) || s.judged(s.Current) {
 		if d, sure := predicted(s); sure > 0 {
-			if target, expected := s.promising(); s.NextReason == tuning.ReasonNone && expected > venture*sure {
+			// What a move shows serves later trials too, as what a probe shows does.
+			if target, expected := s.promising(); s.NextReason == tuning.ReasonNone && expected*s.epochsAfterProbe() > venture*sure*s.served() {
 				if p := probe(s, target); p.Action == tuning.Probe {
 					return p
 				}

@@ -135,7 +135,7 @@ func (s view) following() float64 {
 	return float64(s.Policy.TrialOf.Share.Next) * s.Policy.Likely(0, s.EpochsTotal)
 }
 
-// served is how many epochs a probe serves, those of later trials included; 0: it does not come to its end.
+// served is how many epochs gain from what a probe shows, including those of later trials; 0: the probe would not finish.
 func (s view) served() float64 {
 	after := s.epochsAfterProbe()
 	if after > 0 {

@@ -151,10 +151,8 @@ type Tariff struct {
 	GiBHour  float64 `json:"gib_hour,omitempty"` // of memory
 	GPUHour  float64 `json:"gpu_hour,omitempty"`
 	KWh      float64 `json:"kwh,omitempty"`
-	Unit     string  `json:"unit"` // of the prices, such as EUR
-	// Of a search: what an hour costs at least, and the share of the work that is done one after the other.
-	Least  float64 `json:"least,omitempty"`
-	Serial float64 `json:"serial,omitempty"`
+	Unit     string  `json:"unit"`            // of the prices, such as EUR
+	Least    float64 `json:"least,omitempty"` // of SearchTime: what an hour costs at least
 
 	// Hour is the price of an hour of a job that holds the same whatever it asks for, such
 	// as whole nodes, in place of the prices above; 0 = it holds what it asks for.
@@ -179,7 +177,7 @@ func (t Tariff) Rate(s Settings) float64 {
 	case t.Dearest:
 		return max(cores, memory, gpus)
 	case t.Least > 0: // the larger lower bound of R. L. Graham, "Bounds on multiprocessing timing anomalies" (1969)
-		return min(max(cores, t.Least, t.Serial), 1) // more cores than there are make no others wait
+		return min(max(cores, t.Least), 1) // more cores than there are make no others wait
 	}
 	return cores + memory + gpus
 }

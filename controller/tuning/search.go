@@ -83,7 +83,7 @@ type Share struct {
 
 // tariff is by how much an hour of a trial prolongs its search.
 func (s Share) tariff() Tariff {
-	return Tariff{CoreHour: 1 / s.Cores, Least: 1 / max(s.Trials, 1), Serial: s.Serial, Unit: "hours of its search"}
+	return Tariff{CoreHour: 1 / s.Cores, Least: max(1/max(s.Trials, 1), s.Serial), Unit: "hours of its search"}
 }
 
 // The defaults of a search.
