@@ -251,11 +251,14 @@ func (s Stratum) mixed() int {
 // learnAt learns with noise of at least a share of what is documented, which weighs as
 // much less.
 func learnAt(share float64, key Key, runs []run) Stratum {
-	s := Stratum{Key: key, Axes: axes(key.Schema, runs, share), Runs: len(runs)}
+	s := Stratum{Key: key, Axes: axes(key.Schema, runs, share)}
 	s.Merge = mergeDistance(s.freedom(), unexplained)
 	for i := range runs {
 		runs[i].age, runs[i].row = i, s.row(runs[i].features)
 	}
+	// A run that has no feature on the axes is at no distance from anything.
+	runs = slices.DeleteFunc(slices.Clone(runs), func(r run) bool { return s.compare(r.row, r.row).share == 0 })
+	s.Runs = len(runs)
 	clusters, silhouette := s.partition(runs)
 	s.Silhouette, s.Groups = silhouette, s.groups(clusters)
 	return s

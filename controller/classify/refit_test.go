@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"pitchpipe/controller/classify"
+	"pitchpipe/controller/tuning"
 )
 
 // memory recalls what was learned before.
@@ -195,6 +196,15 @@ func TestWhatIsLearnedRunByRunDependsOnTheRunsAlone(t *testing.T) {
 			t.Fatalf("with restarts another model (-without +with):\n%s", diff)
 		}
 	})
+}
+
+func TestARunThatHasNothingInCommonWithTheOthersIsLeftOut(t *testing.T) {
+	t.Parallel()
+	of := func(feature string) tuning.Profile { return prof(map[string]float64{feature: 1}) }
+	m := learn(t, nil, memory{}, sample("a", "odd", of("system_share")), sample("b", "", of("rss")), sample("c", "", of("rss")))
+	if s := m.Strata[0]; s.Runs != 2 || len(s.Groups) != 1 || !m.Classify(of("rss")).Known() {
+		t.Errorf("learned %+v", s)
+	}
 }
 
 func TestARunThatCannotBeRecalled(t *testing.T) {
