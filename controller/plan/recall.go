@@ -110,8 +110,15 @@ const riskiest = 1.0
 func explored(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence, bool) {
 	search, r := s.Policy.TrialOf, s.Returns
 	unready := s.Policy.Mode != tuning.Apply || s.Site.DryRun
-	if unready || search == nil || r == nil || r.Room <= 0 || respond.UsageOf(s.Profile, s.Own) == nil {
+	if unready || search == nil || r == nil || respond.UsageOf(s.Profile, s.Own) == nil {
 		return nil, nil, false
+	}
+	shared := s.Policy.Measure().Objective == tuning.SearchTime
+	if shared {
+		late := *search
+		late.Share.Slack = late.Share.Late
+		s.Policy.TrialOf = &late
+		s = look(s.State)
 	}
 	after, longest := float64(search.Share.Next), max(s.KindSeconds*float64(search.Epochs), r.Longest)
 	var best tuning.Settings
@@ -119,14 +126,17 @@ func explored(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence,
 	most := 0.0
 	for _, t := range s.searched() {
 		p, x, gains := s.model().Predict(t), s.model().Chances(from, t, noise), s.model().Between(from, t)
-		risk, slowest := s.risk(gains, from, t), p.Time.Quantile(sure)
+		slowest, risk, own := p.Time.Quantile(sure), s.risk(gains, from, t), 0.0
+		if shared && math.Mod(from[tuning.Cores].Float(), t[tuning.Cores].Float()) == 0 { // others that try it use the cores which it leaves
+			risk, own = gains, -math.Expm1(gains.Mean+gains.SD*gains.SD/2)
+		}
 		loss := lost(risk)
 		tooSlow := x.Kept < likely || s.Policy.Checkpoint == nil && !s.withinSlowdown(slowest) || s.outlasts(p) || s.lasts(longest, slowest)
-		if t.EqualButMemory(from) || s.lawless(t) || s.beyond(t) || tooSlow || x.Saves < noise ||
+		if r.Room < s.Policy.Part(s.Own, t) || t.EqualButMemory(from) || s.lawless(t) || s.beyond(t) || tooSlow || x.Saves < noise ||
 			math.Expm1(risk.Quantile(sure)) > min(lossShare*float64(search.Trials), riskiest) {
 			continue
 		}
-		if v := after*x.Saves - s.Site.Margin*loss; v > most {
+		if v := own + after*x.Saves - s.Site.Margin*loss; v > most {
 			most, best, evidence = v, t, append(predictedEvidence(p), tuning.Evidence{Name: "predicted_saving_share", Value: x.Saves},
 				tuning.Evidence{Name: "trials_to_follow", Value: after}, tuning.Evidence{Name: "predicted_loss_share", Value: loss})
 		}

@@ -104,6 +104,13 @@ func TestATrialOfASearchBeginsUnderASettingThatMayServeThoseAfterIt(t *testing.T
 			return s
 		}
 	}
+	waiting := func(late float64) func() tuning.State {
+		return func() tuning.State {
+			s := trial(8, tuning.Time)()
+			s.Policy.TrialOf.Share = tuning.Share{Cores: 8, Trials: 4, Serial: .1, Late: late, Next: 10}
+			return s
+		}
+	}
 	decideAll(t, []row{
 		{"fewer cores may cost less", trial(8, tuning.Cost), nil, tuning.Move, tuning.ReasonTryingTrial, cores(2)},
 		{"as long as many trials follow", trial(8, tuning.Cost), func(s *tuning.State) { s.Policy.TrialOf.Share.Next = 0 }, tuning.Hold, tuning.ReasonFirstSeen, nil},
@@ -118,6 +125,10 @@ func TestATrialOfASearchBeginsUnderASettingThatMayServeThoseAfterIt(t *testing.T
 		}, tuning.Hold, tuning.ReasonFirstSeen, nil},
 		{"what is not sure is not recommended", trial(8, tuning.Cost), func(s *tuning.State) { s.Policy.Mode = tuning.Recommend }, tuning.Hold, tuning.ReasonFirstSeen, nil},
 		{"no faster with fewer cores, none tried", trial(8, tuning.Time), nil, tuning.Hold, tuning.ReasonFirstSeen, nil},
+		{"those that wait for cores try fewer side by side", waiting(.1), nil, tuning.Move, tuning.ReasonTryingTrial, cores(2)},
+		{"the last ones too", waiting(.1), func(s *tuning.State) { s.Policy.TrialOf.Share.Next = 0 }, tuning.Move, tuning.ReasonTryingTrial, cores(4)},
+		{"but not one that may end alone", waiting(1), func(s *tuning.State) { s.Policy.TrialOf.Share.Next = 0 }, tuning.Hold, tuning.ReasonFirstSeen, nil},
+		{"nor with room for less than the cores of a try", waiting(.1), func(s *tuning.State) { s.Returns.Room = .1 }, tuning.Hold, tuning.ReasonFirstSeen, nil},
 		{"what is sure is begun at once", trial(1, tuning.Cost), nil, tuning.Move, tuning.ReasonPredictedStart, cores(1)},
 		{"a job of its own is not for others", trial(8, tuning.Cost), func(s *tuning.State) { s.Policy.TrialOf = nil }, tuning.Hold, tuning.ReasonFirstSeen, nil},
 	})

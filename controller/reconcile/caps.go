@@ -238,11 +238,17 @@ func alikeWork(a, b []tuning.Trial) bool {
 
 // try counts a job that is about to try a setting, unless as many others of its kind do so
 // for the same reason.
-func (c *caps) try(r *Record, d tuning.Decision, most int) (ok bool) {
+func (c *caps) try(r *Record, d tuning.Decision, most float64) (ok bool) {
 	c.edit(r.Job, func(x *counted) {
-		ok = c.number(r.Job, func(x counted) bool {
-			return x.trying != nil && x.trying.kind == r.Kind && x.trying.reason == d.Reason
-		}) < most
+		sum := r.Policy.Part(r.Own, d.Settings)
+		c.number(r.Job, func(x counted) bool {
+			same := x.trying != nil && x.trying.kind == r.Kind && x.trying.reason == d.Reason
+			if same {
+				sum += r.Policy.Part(r.Own, x.trying.settings)
+			}
+			return same
+		})
+		ok = sum <= most
 		if ok {
 			x.trying = &attempt{kind: r.Kind, settings: d.Settings, reason: d.Reason}
 		}

@@ -29,7 +29,7 @@ type reconciliation struct {
 	wait      time.Duration   // how long a restart would queue; 0 = none, or not asked
 	reference *tuning.Trial   // what the newest untuned job of the kind measured; nil: none did
 	effects   []tuning.Effect // what runs of the kind showed
-	triable   int             // how many more returns of the kind may try a setting, running ones not counted
+	triable   float64         // how many more returns of the kind may try a setting, running ones not counted
 }
 
 // Reconcile looks at one job and takes at most one step with it. It returns when to look

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"pitchpipe/controller/plan"
@@ -25,10 +26,10 @@ func (p *reconciliation) returns(ctx context.Context, s *tuning.State) error {
 	q.Avoid, q.Underway, q.Modelled, q.Unlikely = s.Regressed, p.caps.underway(p.rec), s.Site.EnforceModel, plan.Unlikely(*s)
 	out := p.stages.Return(q)
 	s.Returns, p.effects = &out, slices.Concat(p.effects, out.Seen)
-	tried := s.Policy.Tried(past)
-	if p.triable = s.Policy.Budget.Returns - tried; s.Policy.TrialOf != nil {
-		p.triable = s.Policy.Budget.Probes - tried
-		out.Room = min(p.triable, p.few()) - len(q.Underway)
+	tried := s.Policy.Tried(s.Own, past)
+	if p.triable = float64(s.Policy.Budget.Returns) - tried; s.Policy.TrialOf != nil {
+		p.triable = float64(s.Policy.Budget.Probes) - tried
+		out.Room = min(p.triable, p.few()) - tuning.Sum(q.Underway, func(t tuning.Settings) float64 { return s.Policy.Part(s.Own, t) })
 	}
 	return nil
 }
@@ -75,7 +76,7 @@ func (p *reconciliation) claim(d tuning.Decision) tuning.Reason {
 		return tuning.ReasonNone
 	case d.Reason == tuning.ReasonTryingReturn:
 	case d.Reason == tuning.ReasonPredictedStart && few > 0:
-		most, full = few+perRun*p.runsUnder(d.Settings), tuning.ReasonSiteCap
+		most, full = few+perRun*float64(p.runsUnder(d.Settings)), tuning.ReasonSiteCap
 	default:
 		most, full = min(most, few), tuning.ReasonSiteCap
 	}
@@ -86,12 +87,12 @@ func (p *reconciliation) claim(d tuning.Decision) tuning.Reason {
 }
 
 // few is how many live jobs of the kind the site lets run under what no run has proven.
-func (p *reconciliation) few() int {
+func (p *reconciliation) few() float64 {
 	share := p.services.Site(p.job).ProbeShare
 	if !(share > 0) {
 		return 0
 	}
-	return max(1, int(share*float64(p.caps.alive(p.rec.Kind))))
+	return max(1, math.Floor(share*float64(p.caps.alive(p.rec.Kind))))
 }
 
 // perRun is how many more jobs may run under what is predicted for each run that showed it.

@@ -27,7 +27,7 @@ type Returning struct {
 
 // Propose returns what this run should try and what is known to be better.
 func (r Returning) Propose() tuning.Returns {
-	out := tuning.Returns{Spent: len(r.Underway) + r.Policy.Tried(r.Past)}
+	out := tuning.Returns{Spent: len(r.Underway) + int(r.Policy.Tried(r.Own, r.Past))}
 	h := r.history()
 	epochal, reason := h.study.epochal()
 	if reason != tuning.ReasonNone && reason != tuning.ReasonWholeRuns {

@@ -34,7 +34,7 @@ func TestWhatASearchStillTrains(t *testing.T) {
 				tt.snap.Trials[i].Number = i + 1
 			}
 			s := searcher.New(searcher.Plan{Search: tuning.Search{Method: tt.method, Trials: 3, Parallel: 1, Epochs: 9, MinEpochs: 2, Eta: 3}}, tt.snap)
-			if epochs, path := s.Left(); epochs != tt.epochs || path != tt.path {
+			if epochs, path := s.Left(func(int) bool { return false }); epochs != tt.epochs || path != tt.path {
 				t.Errorf("%g epochs, %g one after the other; want %g and %g", epochs, path, tt.epochs, tt.path)
 			}
 		})

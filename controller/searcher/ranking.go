@@ -105,8 +105,8 @@ func (s *Searcher) Ranking() []*Trial {
 }
 
 // Left is about how many epochs the search still trains, and how many of them one after the other at
-// least. Both are 0 once nothing runs or begins.
-func (s *Searcher) Left() (epochs, path float64) {
+// least, without those of some trials. Both are 0 once nothing runs or begins.
+func (s *Searcher) Left(without func(trial int) bool) (epochs, path float64) {
 	if s.Closing != "" || s.Over {
 		return 0, 0
 	}
@@ -114,7 +114,7 @@ func (s *Searcher) Left() (epochs, path float64) {
 	for i := range s.Trials {
 		t := &s.Trials[i]
 		whole, furthest = whole || t.State == Done, max(furthest, t.Last().Epoch)
-		if t.State == Running {
+		if t.State == Running && !without(t.Number) {
 			epochs += s.Search.Left(s.rungs[s.next(t):], t.Last().Epoch)
 			path = max(path, float64(s.NextRung(t)-t.Last().Epoch))
 		}

@@ -50,10 +50,10 @@ func TestTrialsShareCoresWithThoseThatRunBesideThem(t *testing.T) {
 		change func(*search)
 		want   tuning.Share
 	}{
-		{"others are to come", func(*search) {}, tuning.Share{Cores: 16, Trials: 4, Serial: .2, Next: 4}},
-		{"these are the last", func(x *search) { x.brain.Search.Trials = 2 }, tuning.Share{Cores: 16, Trials: 2, Serial: .65}},
-		{"one more is to come", func(x *search) { x.brain.Search.Trials = 3 }, tuning.Share{Cores: 16, Trials: 3, Serial: .4, Next: 1}},
-		{"the search closes", func(x *search) { x.brain.Closing = "stopped" }, tuning.Share{Cores: 16, Trials: 2, Serial: 1}},
+		{"others are to come", func(*search) {}, tuning.Share{Cores: 16, Trials: 4, Serial: .2, Late: .2, Next: 4}},
+		{"these are the last", func(x *search) { x.brain.Search.Trials = 2 }, tuning.Share{Cores: 16, Trials: 2, Serial: .65, Late: 1}},
+		{"one more is to come", func(x *search) { x.brain.Search.Trials = 3 }, tuning.Share{Cores: 16, Trials: 3, Serial: .4, Late: .5, Next: 1}},
+		{"the search closes", func(x *search) { x.brain.Closing = "stopped" }, tuning.Share{Cores: 16, Trials: 2, Serial: 1, Late: 1}},
 		{"none waits for cores", func(x *search) { x.Room = 0 }, tuning.Share{Next: 4}},
 		{"they wait for something else", func(x *search) { x.Room = -1 }, tuning.Share{Next: 4}},
 	} {
@@ -63,7 +63,7 @@ func TestTrialsShareCoresWithThoseThatRunBesideThem(t *testing.T) {
 			x := &search{brain: searcher.New(plan, searcher.Snapshot{Trials: []searcher.Trial{
 				{Number: 1, State: searcher.Running, Busy: true, Reports: []searcher.Report{{Epoch: 4}}}, {Number: 2, State: searcher.Running, Busy: true},
 			}})}
-			x.Room = 16
+			x.Room, x.crowd.runs = 16, map[int]bool{1: true}
 			if tt.change(x); x.share(time.Unix(0, 0)) != tt.want {
 				t.Errorf("share is %+v, want %+v", x.share(time.Unix(0, 0)), tt.want)
 			}

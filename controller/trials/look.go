@@ -15,6 +15,7 @@ import (
 // look returns what is new about the jobs, in the order in which it happened.
 func (s *Service) look(ctx context.Context, one *search) (out []searcher.Event, failed error) {
 	var held, waits float64
+	runs := map[int]bool{}
 	for i := range one.brain.Trials {
 		t, jobs := &one.brain.Trials[i], &one.jobs[i]
 		if !t.Busy || len(jobs.Jobs) < t.Attempt {
@@ -35,10 +36,10 @@ func (s *Service) look(ctx context.Context, one *search) (out []searcher.Event, 
 		if out = append(out, s.news(one, t, jobs, v)...); v.Started.IsZero() {
 			waits = max(waits, v.Cores)
 		} else {
-			held += v.Cores
+			held, runs[t.Number] = held+v.Cores, true
 		}
 	}
-	if failed == nil {
+	if one.crowd.runs = runs; failed == nil {
 		one.Room = one.crowd.see(s.cfg.Now(), one.Room, held, waits)
 	}
 	slices.SortStableFunc(out, func(a, b searcher.Event) int { return cmp.Compare(a.Report.At, b.Report.At) })
@@ -106,6 +107,7 @@ func (s *Service) news(one *search, t *searcher.Trial, jobs *Trial, v View) []se
 
 // crowd is what the trials of a search hold, and since when one waits; zero: none does.
 type crowd struct {
+	runs  map[int]bool
 	held  float64   // cores, at the look before
 	most  float64   // that they held in two looks, since a trial that moves is seen twice
 	since time.Time // when a trial began to wait while others ran

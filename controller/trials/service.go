@@ -245,11 +245,14 @@ func (x *search) share(now time.Time) (out tuning.Share) {
 	if x.Room <= 0 {
 		return out
 	}
-	serial := 1.0
-	if epochs, path := x.brain.Left(); epochs > 0 {
-		serial = math.Ceil(20*path/epochs) / 20 // a finer one would change with every epoch
+	serial := func(without func(int) bool) float64 {
+		if epochs, path := x.brain.Left(without); epochs > 0 {
+			return math.Ceil(20*path/epochs) / 20 // a finer one would change with every epoch
+		}
+		return 1
 	}
-	out.Cores, out.Trials, out.Serial = x.Room, float64(max(1, min(x.brain.Busy()+out.Next, x.brain.Parallel))), serial
+	out.Cores, out.Trials = x.Room, float64(max(1, min(x.brain.Busy()+out.Next, x.brain.Parallel)))
+	out.Serial, out.Late = serial(func(int) bool { return false }), serial(func(trial int) bool { return x.crowd.runs[trial] })
 	return out
 }
 

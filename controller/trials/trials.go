@@ -165,7 +165,7 @@ const window = 50
 // false: nothing is left, or too few epochs have ended.
 func (s State) Left(now time.Time) (time.Duration, bool) {
 	brain := s.Searcher()
-	epochs, path := brain.Left()
+	epochs, path := brain.Left(func(int) bool { return false })
 	var ends []float64
 	var seconds float64
 	for _, t := range s.Trials {

@@ -153,6 +153,7 @@ type Tariff struct {
 	KWh      float64 `json:"kwh,omitempty"`
 	Unit     string  `json:"unit"`            // of the prices, such as EUR
 	Least    float64 `json:"least,omitempty"` // of SearchTime: what an hour costs at least
+	Slack    float64 `json:"slack,omitempty"` // of SearchTime: see Share
 
 	// Hour is the price of an hour of a job that holds the same whatever it asks for, such
 	// as whole nodes, in place of the prices above; 0 = it holds what it asks for.
@@ -176,8 +177,9 @@ func (t Tariff) Rate(s Settings) float64 {
 	switch {
 	case t.Dearest:
 		return max(cores, memory, gpus)
-	case t.Least > 0: // the larger lower bound of R. L. Graham, "Bounds on multiprocessing timing anomalies" (1969)
-		return min(max(cores, t.Least), 1) // more cores than there are make no others wait
+	case t.Least > 0: // between the bounds of R. L. Graham, "Bounds on multiprocessing timing anomalies" (1969)
+		held := min(max(cores, t.Least), 1) // more cores than there are make no others wait
+		return held + (1-held)*t.Slack/2
 	}
 	return cores + memory + gpus
 }

@@ -78,12 +78,14 @@ type Share struct {
 	Cores  float64 `json:"cores,omitempty"`  // that they get together; 0: unknown, or no trial waits for any
 	Trials float64 `json:"trials,omitempty"` // that run at a time where cores suffice
 	Serial float64 `json:"serial,omitempty"` // share of all epochs which the longest trial still trains, one after the other
+	Late   float64 `json:"late,omitempty"`   // the same of those that do not run yet
+	Slack  float64 `json:"-"`                // Late, for one that is to try a setting
 	Next   int     `json:"next,omitempty"`   // trials that are still to begin
 }
 
 // tariff is by how much an hour of a trial prolongs its search.
 func (s Share) tariff() Tariff {
-	return Tariff{CoreHour: 1 / s.Cores, Least: max(1/max(s.Trials, 1), s.Serial), Unit: "hours of its search"}
+	return Tariff{CoreHour: 1 / s.Cores, Least: max(1/max(s.Trials, 1), s.Serial), Slack: s.Slack, Unit: "hours of its search"}
 }
 
 // The defaults of a search.
@@ -202,9 +204,23 @@ func (p Policy) SearchID() string {
 	return p.TrialOf.ID
 }
 
+// Part is how much a run counts among those that try a setting. Trials count by their cores: where one held them,
+// several on fewer cores try side by side.
+func (p Policy) Part(own, tried Settings) float64 {
+	if was, now := own[Cores].Float(), tried[Cores].Float(); p.TrialOf != nil && 0 < now && now < was {
+		return now / was
+	}
+	return 1
+}
+
 // Tried counts the runs of a kind that tried a setting, for a trial those of its own search.
-func (p Policy) Tried(past []PastRun) int {
-	return Count(past, func(r PastRun) bool { return r.Trying && (p.TrialOf == nil || r.Search == p.TrialOf.ID) })
+func (p Policy) Tried(own Settings, past []PastRun) (n float64) {
+	for _, r := range past {
+		if r.Trying && (p.TrialOf == nil || r.Search == p.TrialOf.ID) {
+			n += p.Part(own, r.Began)
+		}
+	}
+	return n
 }
 
 // Likely is about how many epochs a job still runs that has done some of all; 0: all that are left.

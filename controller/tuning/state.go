@@ -141,9 +141,9 @@ type Reached struct {
 
 // Returns is what the earlier runs of a kind of job say about the next one.
 type Returns struct {
-	Runs  int `json:"runs"`          // earlier runs that were measured
-	Spent int `json:"spent"`         // returns that tried a setting so far, those under way included
-	Room  int `json:"room,omitzero"` // of a trial of a search: how many more may try a setting now
+	Runs  int     `json:"runs"`          // earlier runs that were measured
+	Spent int     `json:"spent"`         // returns that tried a setting so far, those under way included
+	Room  float64 `json:"room,omitzero"` // of a trial of a search: how many more may try a setting now, see Policy.Part
 
 	// Next is the setting that this return would try, complete, and Reason
 	// ReasonNone; or none, and why.
