@@ -127,13 +127,17 @@ func explored(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence,
 	for _, t := range s.searched() {
 		p, x, gains := s.model().Predict(t), s.model().Chances(from, t, noise), s.model().Between(from, t)
 		slowest, risk, own := p.Time.Quantile(sure), s.risk(gains, from, t), 0.0
+		joins := false
 		if shared && math.Mod(from[tuning.Cores].Float(), t[tuning.Cores].Float()) == 0 { // others that try it use the cores which it leaves
 			risk, own = gains, -math.Expm1(gains.Mean+gains.SD*gains.SD/2)
+			if joins = s.joins(t) && gains.Quantile(-sure) < noise; joins {
+				own = 1 // they would be idle
+			}
 		}
 		loss := lost(risk)
 		tooSlow := x.Kept < likely || s.Policy.Checkpoint == nil && !s.withinSlowdown(slowest) || s.outlasts(p) || s.lasts(longest, slowest)
-		if r.Room < s.Policy.Part(s.Own, t) || t.EqualButMemory(from) || s.lawless(t) || s.beyond(t) || tooSlow || x.Saves < noise ||
-			math.Expm1(risk.Quantile(sure)) > min(lossShare*float64(search.Trials), riskiest) {
+		if r.Room < s.Policy.Part(s.Own, t) || t.EqualButMemory(from) || s.lawless(t) || s.beyond(t) || tooSlow ||
+			!joins && (x.Saves < noise || math.Expm1(risk.Quantile(sure)) > min(lossShare*float64(search.Trials), riskiest)) {
 			continue
 		}
 		if v := own + after*x.Saves - s.Site.Margin*loss; v > most {
@@ -142,6 +146,17 @@ func explored(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence,
 		}
 	}
 	return best, evidence, best != nil
+}
+
+// joins reports whether the cores that trials which try a setting left are not all in use.
+func (s view) joins(t tuning.Settings) bool {
+	sum := 0.0
+	for _, u := range s.Returns.Underway {
+		if u[tuning.Cores] == t[tuning.Cores] {
+			sum += s.Policy.Part(s.Own, u)
+		}
+	}
+	return math.Abs(sum-math.Round(sum)) > 1e-9
 }
 
 func rightSize(s view) (tuning.Value, bool) {

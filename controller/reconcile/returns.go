@@ -29,6 +29,7 @@ func (p *reconciliation) returns(ctx context.Context, s *tuning.State) error {
 	tried := s.Policy.Tried(s.Own, past)
 	if p.triable = float64(s.Policy.Budget.Returns) - tried; s.Policy.TrialOf != nil {
 		p.triable = float64(s.Policy.Budget.Probes) - tried
+		out.Underway = q.Underway
 		out.Room = min(p.triable, p.few()) - tuning.Sum(q.Underway, func(t tuning.Settings) float64 { return s.Policy.Part(s.Own, t) })
 	}
 	return nil

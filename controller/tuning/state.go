@@ -143,7 +143,10 @@ type Reached struct {
 type Returns struct {
 	Runs  int     `json:"runs"`          // earlier runs that were measured
 	Spent int     `json:"spent"`         // returns that tried a setting so far, those under way included
-	Room  float64 `json:"room,omitzero"` // of a trial of a search: how many more may try a setting now, see Policy.Part
+
+	// Of a trial of a search: what others try now, and how many more may try, see Policy.Part.
+	Underway []Settings `json:"underway,omitempty"`
+	Room     float64    `json:"room,omitzero"`
 
 	// Next is the setting that this return would try, complete, and Reason
 	// ReasonNone; or none, and why.
