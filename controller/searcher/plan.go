@@ -46,6 +46,7 @@ func PlanOf(p tuning.Policy) (Plan, error) {
 	if out.Method == tuning.Grid {
 		out.Settings = Grid(knobs, out.Search.Trials)
 	}
+	out.Search.Trials = min(out.Search.Trials, len(out.Settings)) // rungs and limits count those that begin
 	return out, nil
 }
 

@@ -104,12 +104,15 @@ func TestRangesOfPow2GiveDoublings(t *testing.T) {
 	}
 }
 
-func TestASearchDrawsSettingsForAllOfItsTrials(t *testing.T) {
+func TestASearchHasSettingsForAllOfItsTrials(t *testing.T) {
 	t.Parallel()
 	rate := tuning.Knob{Name: "lr", Env: "LR", Min: tuning.Number(1e-5), Max: tuning.Number(1), Scale: tuning.Log}
-	p := policyOf(rate)
-	p.Search.Trials = 2000
-	if n := len(plan(t, p).Settings); n < 2000 {
-		t.Errorf("%d settings for 2000 trials", n)
+	few := tuning.Knob{Name: "lr", Env: "LR", Values: []tuning.Value{tuning.Number(0.1), tuning.Number(0.01), tuning.Number(0.001)}}
+	for most, knob := range map[int]tuning.Knob{2000: rate, 3: few} {
+		p := policyOf(knob)
+		p.Search.Trials = 2000
+		if got := plan(t, p); len(got.Settings) < most || got.Trials != most {
+			t.Errorf("%d trials with %d settings, want %d", got.Trials, len(got.Settings), most)
+		}
 	}
 }

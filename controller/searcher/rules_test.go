@@ -117,6 +117,11 @@ func TestWhatASearchDoesAboutItsEvents(t *testing.T) {
 			want:   "create 1; stop 1; create 2; ; stop 2",
 		},
 		{
+			name: "a program that trains on after a whole trial is ended once", trials: 1,
+			events: []string{"open", "1@18=0.1", "1@19=0.1", "1@20=0.1", "1 cancelled"},
+			want:   "create 1; ; stop 1; ; finish",
+		},
+		{
 			name: "too many failed trials end a search", trials: 9,
 			change: func(p *searcher.Plan) { p.Failures = 1 },
 			events: []string{"open", "1 failed", "2 failed"},

@@ -126,6 +126,9 @@ func (s *Searcher) report(t *Trial, r Report) []Action {
 	}
 	r.Seq, t.Retries = s.Seq, 0
 	t.Reports = append(t.Reports, r)
+	if t.State == Done && s.Total == 0 && t.Counted == len(t.Reports)-1 && s.Epochs <= t.Decisive().Epoch {
+		return []Action{{Stop, t.Number}} // its job does not end by itself
+	}
 	return s.judge(t)
 }
 

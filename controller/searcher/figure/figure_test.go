@@ -167,9 +167,11 @@ func TestPicturesSayWhatTheyShow(t *testing.T) {
 			modelled.Trials[i].Reports[k].Source = tuning.Modelled
 		}
 	}
-	failed := searcher.New(loss.Plan, searcher.Snapshot{Trials: []searcher.Trial{{
-		Number: 1, State: searcher.Failed, Began: 1, Log: []searcher.Event{{Kind: searcher.Ended, Seq: 2, Report: searcher.Report{At: 300}}},
-	}}})
+	ended := func(as searcher.State, by searcher.EventKind) *searcher.Searcher {
+		return searcher.New(loss.Plan, searcher.Snapshot{Trials: []searcher.Trial{{
+			Number: 1, State: as, Began: 1, Log: []searcher.Event{{Kind: by, Seq: 2, Report: searcher.Report{At: 300}}},
+		}}})
+	}
 	for _, tc := range []struct {
 		name   string
 		kind   figure.Kind
@@ -187,7 +189,8 @@ func TestPicturesSayWhatTheyShow(t *testing.T) {
 		{"an epoch after a whole trial is not the best", figure.BestTime, long, []string{title}},
 		{"nor on an axis", figure.Parallel, far, []string{"1 trial with a far worse value drawn at the edge."}},
 		{"a knob that does not count is not set", figure.Parallel, loss, []string{"not set", "<&>", "batch_size", "value"}},
-		{"a trial that failed before its first epoch is where it failed", figure.Rungs, failed, []string{"(min)", "No trial has reported an epoch."}},
+		{"a trial that failed before its first epoch is where it failed", figure.Rungs, ended(searcher.Failed, searcher.Ended), []string{"(min)", "No trial has reported an epoch."}},
+		{"one that diverged is where it diverged", figure.Rungs, ended(searcher.Diverged, searcher.Broke), []string{"(min)"}},
 		{"states and rungs have a legend", figure.Rungs, loss, []string{"\ndone\n", "\nstopped\n", "\nrung\n", "\nwaits or is paused\n", "\nfailed or diverged here\n"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -89,7 +89,7 @@ func rungs(s *searcher.Searcher, _ string) (picture.Sheet, error) {
 	reported := len(all) > 0
 	for i := range s.Trials {
 		t := &s.Trials[i]
-		if t.State == searcher.Failed {
+		if t.State == searcher.Failed || t.State == searcher.Diverged {
 			now = max(now, lastOf(t))
 		}
 		for _, e := range t.Log {

@@ -77,10 +77,6 @@ func (r *Range) at(deviations float64) float64 {
 // Of previews a search. Its randomness is drawn from the seed of the plan.
 func Of(p searcher.Plan, e Estimate) (Preview, error) {
 	out, n := Preview{Rungs: []Rung{}}, p.Trials
-	if len(p.Settings) > 0 && len(p.Settings) < n {
-		n = len(p.Settings)
-		out.Notes = append(out.Notes, fmt.Sprintf("The knobs have no more than %d combinations.", n))
-	}
 	if p.Target != nil {
 		out.Notes = append(out.Notes, fmt.Sprintf("The search ends earlier for trials that reach %g.", *p.Target))
 	}
@@ -88,7 +84,7 @@ func Of(p searcher.Plan, e Estimate) (Preview, error) {
 		out.Notes = append(out.Notes, "The epochs of a trial are unknown until its first job reports them: set epochs= in the search block.")
 		return out, nil
 	}
-	p.Target, p.History, p.Settings, p.Search.Trials = nil, nil, make([]tuning.Settings, n), n
+	p.Target, p.History, p.Settings = nil, nil, make([]tuning.Settings, n)
 	switch p.Method { // which trials begin makes no difference here
 	case tuning.GP:
 		p.Method = tuning.Random

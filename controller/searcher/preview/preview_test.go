@@ -109,7 +109,7 @@ func TestAPreviewAsPeopleReadIt(t *testing.T) {
 		{"start-unknown", plan(tuning.ASHA), preview.Estimate{Seconds: known.Seconds}},
 		{"hyperband", plan(tuning.Hyperband), known},
 		{"random-unknown", plan(tuning.Random), preview.Estimate{}},
-		{"few-combinations", plan(tuning.Grid, func(p *searcher.Plan) { p.Settings, p.Target = p.Settings[:9], &target }), known},
+		{"target", plan(tuning.Grid, func(p *searcher.Plan) { p.Search.Trials, p.Target = 9, &target }), known},
 		{"budget", plan(tuning.ASHAGP, func(p *searcher.Plan) { p.Energy = 100_000 }), known},
 		{"modelled", plan(tuning.ASHA, func(p *searcher.Plan) { p.Energy = 100_000 }), preview.Estimate{Joules: known.Joules, Unenforced: true}},
 		{"no-time-budget-without-seconds", plan(tuning.ASHA, func(p *searcher.Plan) { p.Time = time.Second }), preview.Estimate{}},

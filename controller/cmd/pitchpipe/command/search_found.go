@@ -61,6 +61,9 @@ func (a *app) searchPreview() *cobra.Command {
 			if err != nil {
 				return invalid("job file", err)
 			}
+			if plan.Trials < v.Policy.Search.Trials {
+				p.Notes = append(p.Notes, fmt.Sprintf("The knobs have no more than %s.", report.Count(plan.Trials, "combination")))
+			}
 			if v.Epoch == nil {
 				p.Notes = append(p.Notes, "What an epoch takes is unknown: no controller that answers here has measured a job of this kind while its node did nothing else.")
 			}

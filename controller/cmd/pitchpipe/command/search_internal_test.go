@@ -71,7 +71,7 @@ func over(x *trials.State) {
 
 func TestASearchAsAPersonReadsIt(t *testing.T) {
 	t.Parallel()
-	all := func(x *trials.State) { over(x); x.Plan.Trials = len(x.Trials) }
+	all := func(x *trials.State) { over(x); x.Policy.Search.Trials = len(x.Trials) }
 	stopped := func(x *trials.State) { over(x); x.Closing = "stopped by alice" }
 	measured := func(x *trials.State) { x.Policy.Quality.Measures = []string{tuning.ByQuality, tuning.ByEnergy} }
 	for name, x := range map[string]trials.State{

@@ -34,7 +34,7 @@ func searchState(x trials.State, s *searcher.Searcher) string {
 		return fmt.Sprintf("ends: %s; %s to end", cmp.Or(x.Closing, "nothing is left to begin"), report.Count(s.Busy(), "job"))
 	case x.Closing != "":
 		return fmt.Sprintf("is over: %s; %s of %d trials", x.Closing, counts(s), x.Plan.Trials)
-	case begun < x.Plan.Trials:
+	case begun < x.Policy.Search.Trials:
 		return fmt.Sprintf("is over: its knobs have no more than %s", report.Count(begun, "combination"))
 	}
 	return fmt.Sprintf("is over: all %s ended", report.Count(begun, "trial"))
