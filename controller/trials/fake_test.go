@@ -30,11 +30,13 @@ type cluster struct {
 	jobs        map[driver.RequestID]*job
 	checkpoints map[string]int // last epoch, by folder
 	starts      int
+	again       int                                             // times that a job was ended once more
 	most        int                                             // jobs that ran at one time
 	end         func(trial, attempt, epoch int) searcher.End    // of a job after an epoch; empty: it runs on
 	value       func(x float64, epoch int) (v float64, ok bool) // not ok: diverged
 	epochs      int
 	limit       time.Duration // of a job; 0: none
+	ending      time.Duration // how long a job takes to end once that is asked for
 }
 
 type job struct {
@@ -59,10 +61,15 @@ func newCluster(epochs int) *cluster {
 func (c *cluster) view(j *job, now time.Time) trials.View {
 	x, _ := strconv.ParseFloat(j.spec.Env["X"], 64)
 	v := trials.View{Total: c.epochs, Started: j.began, Own: tuning.Settings{tuning.Cores: tuning.Number(2)}}
+	if c.limit > 0 {
+		v.Limit = j.began.Add(c.limit)
+	}
 	for n := j.from + 1; n <= c.epochs; n++ {
 		at := j.began.Add(time.Duration(n-j.from) * time.Second)
 		if !j.stopped.IsZero() && at.After(j.stopped) {
-			v.Over, v.End = true, searcher.Cancelled
+			if now.Sub(j.stopped) >= c.ending {
+				v.Over, v.End = true, searcher.Cancelled
+			}
 			return v
 		}
 		if c.limit > 0 && at.Sub(j.began) > c.limit && now.Sub(j.began) >= c.limit {
@@ -70,9 +77,6 @@ func (c *cluster) view(j *job, now time.Time) trials.View {
 			return v
 		}
 		if at.After(now) {
-			if c.limit > 0 {
-				v.Limit = j.began.Add(c.limit)
-			}
 			return v
 		}
 		e := tuning.Epoch{Number: n, Start: at.Add(-time.Second), End: at, Joules: new(tuning.Joules(10)), Source: "rapl", Settings: v.Own}
@@ -127,7 +131,9 @@ func (c *cluster) Stop(_ context.Context, id driver.JobID) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	j := c.byID(id)
-	if j.stopped.IsZero() {
+	if !j.stopped.IsZero() {
+		c.again++
+	} else {
 		j.stopped = time.Now()
 		done := c.view(j, time.Now())
 		c.checkpoints[j.spec.Env["PITCHPIPE_TRIAL_DIR"]] = j.from + len(done.Epochs)

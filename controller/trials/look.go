@@ -60,7 +60,8 @@ func (s *Service) news(one *search, t *searcher.Trial, jobs *Trial, v View) []se
 		used.Seconds += took
 		used.Cores, used.Threads = number(e.Settings, v.Own, tuning.Cores), number(e.Settings, v.Own, tuning.Threads)
 		used.CoreHours += took / 3600 * used.Cores
-		hole := i > 0 && e.Number > v.Epochs[i-1].Number+1 // an epoch that was not seen
+		hole := used.Epoch > 0 && e.Number > used.Epoch+1 // an epoch that was not seen, also since the job before
+		used.Epoch = e.Number
 		if known = known && e.Joules != nil && !hole; e.Joules != nil {
 			joules += float64(*e.Joules)
 			if !tuning.IsModelled(used.Source) {
@@ -74,7 +75,7 @@ func (s *Service) news(one *search, t *searcher.Trial, jobs *Trial, v View) []se
 		if e.Number <= newest {
 			continue
 		}
-		used.Epoch, used.At = e.Number, e.End.Sub(one.Created).Seconds()
+		used.At = e.End.Sub(one.Created).Seconds()
 		value := e.Loss
 		if one.Policy.Quality != nil {
 			value = e.Quality
@@ -155,7 +156,7 @@ const reserve = 0.9
 // that just ended; another goes on from there.
 func (s *Service) renew(one *search, t *searcher.Trial, jobs *Trial, v View) {
 	n := len(v.Epochs)
-	if !one.Plan.Resumes || v.Limit.IsZero() || n < 2 || jobs.Todo != "" || t.State != searcher.Running {
+	if !one.Plan.Resumes || v.Limit.IsZero() || n < 2 || jobs.Todo != "" || jobs.Renewed || t.State != searcher.Running {
 		return
 	}
 	epoch := v.Epochs[n-1].Seconds()

@@ -91,7 +91,7 @@ func TestWhatBecomesOfTrials(t *testing.T) {
 		},
 		{
 			"a job that nears its time limit is ended, and another goes on from its checkpoint",
-			func(c *cluster) { c.limit = 4500 * time.Millisecond }, nil,
+			func(c *cluster) { c.limit, c.ending = 4500*time.Millisecond, 2*time.Second }, nil,
 			func(x trials.State) bool {
 				return best(x).Last().Epoch == 9 && best(x).Attempt > 1 && states(x)[searcher.Failed] == 0
 			},
@@ -142,8 +142,8 @@ func TestWhatBecomesOfTrials(t *testing.T) {
 					tt.policy(p)
 				}
 			}
-			if x := play(t, c, policy(change)); !tt.want(x) {
-				t.Errorf("%q: %+v", x.Closing, x.Trials)
+			if x := play(t, c, policy(change)); !tt.want(x) || c.again > 0 {
+				t.Errorf("%q, %d jobs ended again: %+v", x.Closing, c.again, x.Trials)
 			}
 		})
 	}

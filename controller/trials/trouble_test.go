@@ -172,6 +172,19 @@ func TestASearchStandsTroubleWithItsScheduler(t *testing.T) {
 			},
 		},
 		{
+			name: "of a trial whose second job began with an epoch that was not seen the joules are unknown",
+			see: func(c *cluster, id driver.JobID, v trials.View) (trials.View, error) {
+				if c.byID(id).attempt == 2 && len(v.Epochs) > 0 {
+					v.Epochs = v.Epochs[1:]
+				}
+				return v, nil
+			},
+			want: func(x trials.State, _ *troubled) bool {
+				again := func(t trials.Trial) bool { return t.Attempt > 1 }
+				return slices.ContainsFunc(x.Trials, again) && !slices.ContainsFunc(x.Trials, func(t trials.Trial) bool { return again(t) != (t.Last().Joules == nil) })
+			},
+		},
+		{
 			name: "a job that fails before its first epoch counts with what it held, for the end of a search's core-hours too",
 			see: func(c *cluster, id driver.JobID, v trials.View) (trials.View, error) {
 				if id == "j1" {
