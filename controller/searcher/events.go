@@ -95,6 +95,7 @@ type Plan struct {
 	Minimize  bool              `json:"minimize"`             // of the reported value
 	Target    *float64          `json:"target,omitempty"`     // nil: none
 	Objective tuning.Objective  `json:"objective,omitempty"`  // of the way to the target
+	Weight    *float64          `json:"weight,omitempty"`     // share of energy in Blend; nil: 1
 	Total     int               `json:"total,omitempty"`      // epochs that the job file runs; 0: Search.Epochs
 	Resumes   bool              `json:"resumes"`              // a trial that was stopped can go on from its checkpoint
 	Settings  []tuning.Settings `json:"candidates,omitempty"` // that may be tried

@@ -31,7 +31,7 @@ func PlanOf(p tuning.Policy) (Plan, error) {
 	}
 	out := Plan{
 		Search: *p.Search, Minimize: p.Quality == nil || p.Quality.Direction == "min",
-		Objective: p.Objective, Total: p.Progress.Total, Resumes: p.Checkpoint != nil,
+		Objective: p.Objective, Weight: &p.Weight, Total: p.Progress.Total, Resumes: p.Checkpoint != nil,
 	}
 	if p.Quality != nil {
 		out.Target = p.Quality.Target

@@ -3,6 +3,7 @@ package searcher
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -21,20 +22,22 @@ func (s *Searcher) reaches(v float64) bool {
 	return s.Target != nil && s.Loss(v) <= s.Loss(*s.Target)
 }
 
-// cost is what a trial used up to a report, by the objective. Where that lacks joules, it is the seconds, which
-// compare with no joules.
+// cost is what a trial used up to a report, by the objective. It compares with what lacks as much: joules that were
+// measured compare with no modelled ones, and seconds, where joules are unknown, with neither.
 func (s *Searcher) cost(r Report) (lacks int, amount float64) {
+	m := tuning.Measure{Objective: cmp.Or(s.Objective, tuning.Energy), Weight: *cmp.Or(s.Weight, new(1.0))}
+	joules, seconds := m.Weights()
 	switch {
 	case s.Objective == tuning.Cost:
 		return 0, r.CoreHours
-	case s.Objective == tuning.Time:
+	case joules == 0:
 		return 0, r.Seconds
 	case r.Joules == nil:
-		return 1, r.Seconds
-	case s.Objective == tuning.EDP:
-		return 0, *r.Joules * r.Seconds
+		return 2, r.Seconds
+	case tuning.IsModelled(r.Source):
+		lacks = 1
 	}
-	return 0, *r.Joules
+	return lacks, math.Pow(*r.Joules, joules) * math.Pow(r.Seconds, seconds)
 }
 
 // dearer reports whether a trial has used more without the target than another up to it: more time where the

@@ -232,7 +232,7 @@ func TestJoulesCompareWithJoulesOfTheirSourceAlone(t *testing.T) {
 		{"fewer joules", joules(50, "rapl", 1), joules(10, "rapl", 10), false, 2},
 		{"joules that no seconds equal", unknown, joules(100, "rapl", 1), false, 2},
 		{"no joules, and more seconds", joules(100, "rapl", 1), unknown, true, 1},
-		{"joules of another source", joules(50, "modelled", 10), joules(100, "rapl", 1), false, 1},
+		{"joules of another source", joules(50, "modelled", 10), joules(100, "rapl", 1), false, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -266,22 +266,30 @@ func TestJoulesCompareWithJoulesOfTheirSourceAlone(t *testing.T) {
 
 func TestTrialsCompareByWhatTheyUsedUpToTheTarget(t *testing.T) {
 	t.Parallel()
-	s := searcher.New(searcher.Plan{
-		Search: tuning.Search{Method: tuning.Random, Trials: 2, Parallel: 2, Epochs: 18, Eta: 3}, Objective: tuning.Energy, Target: new(0.9),
-		Settings: []tuning.Settings{{"x": tuning.Number(1)}, {"x": tuning.Number(2)}},
-	}, searcher.Snapshot{})
-	story(t, s, "open")
-	for _, r := range []struct {
-		trial, epoch  int
-		joules, value float64
-	}{{2, 1, 20, 0.5}, {1, 1, 80, 0.9}, {2, 2, 50, 0.9}, {2, 3, 90, 0.95}} { // the last one before its job was ended
-		report := searcher.Report{Epoch: r.epoch, Joules: new(r.joules), Value: r.value}
-		if _, err := s.Handle(searcher.Event{Kind: searcher.Reported, Trial: r.trial, Report: report}); err != nil {
-			t.Fatal(err)
+	for _, tt := range []struct {
+		objective tuning.Objective
+		weight    *float64
+		best      int // 1 took 80 J and 1 s, 2 took 50 J and 9 s
+	}{
+		{tuning.Energy, nil, 2}, {tuning.Time, nil, 1}, {tuning.EDP, nil, 1}, {tuning.Blend, nil, 2}, {tuning.Blend, new(0.9), 2}, {tuning.Blend, new(0.1), 1}, {tuning.Cost, nil, 2},
+	} {
+		s := searcher.New(searcher.Plan{
+			Search: tuning.Search{Method: tuning.Random, Trials: 2, Parallel: 2, Epochs: 18, Eta: 3}, Objective: tt.objective, Weight: tt.weight, Target: new(0.9),
+			Settings: []tuning.Settings{{"x": tuning.Number(1)}, {"x": tuning.Number(2)}},
+		}, searcher.Snapshot{})
+		story(t, s, "open")
+		for _, r := range []struct {
+			trial, epoch           int
+			joules, seconds, value float64
+		}{{2, 1, 20, 4, 0.5}, {1, 1, 80, 1, 0.9}, {2, 2, 50, 9, 0.9}, {2, 3, 90, 11, 0.95}} { // the last one before its job was ended
+			report := searcher.Report{Epoch: r.epoch, Joules: new(r.joules), Seconds: r.seconds, CoreHours: 1 / r.seconds, Value: r.value}
+			if _, err := s.Handle(searcher.Event{Kind: searcher.Reported, Trial: r.trial, Report: report}); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if got := s.Ranking()[0].Number; got != 2 {
-		t.Errorf("trial %d is the best, want the one that reached the target at 50 J", got)
+		if got := s.Ranking()[0].Number; got != tt.best {
+			t.Errorf("%s: trial %d is the best, want %d", tt.objective, got, tt.best)
+		}
 	}
 }
 

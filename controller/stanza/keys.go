@@ -78,7 +78,7 @@ func Keys() []Key {
 		},
 		{
 			Name: "objective", Type: TypeWord, Default: string(tuning.DefaultObjective), Words: words(tuning.Objectives()),
-			Meaning: "What is minimised: joules per epoch, seconds per epoch, their product, a blend of both, or what the site charges. Where trials of a search wait for cores, time is that of the search.",
+			Meaning: "What is minimised: joules per epoch, seconds per epoch, their product, a blend of both, or what the site charges. Where trials of a search wait for cores, time is that of the search. With cost, a search ranks trials that reached its target by core-hours.",
 			example: "energy", field: func(s *subject) any { return (*string)(&s.Objective) },
 		},
 		{
