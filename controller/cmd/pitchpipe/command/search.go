@@ -94,7 +94,7 @@ func (a *app) follow(ctx context.Context, client *api.Client, x trials.State, pr
 
 // watch shows a search until all of its jobs have ended: in place on a terminal, else with a line for each change.
 func (a *app) watch(ctx context.Context, client *api.Client, x trials.State) error {
-	drawn, last, rest := 0, "", 500*time.Millisecond
+	drawn, last, rest := 0, [2]string{}, 500*time.Millisecond // last: the line and its mark
 	for {
 		width, live := a.terminal()
 		switch line, mark := searchLine(x, time.Now()); {
@@ -106,9 +106,9 @@ func (a *app) watch(ctx context.Context, client *api.Client, x trials.State) err
 			}
 			a.printf("%s", text)
 			drawn = strings.Count(text, "\n")
-		case mark != last && !x.Settled(): // the results say how it ended
+		case line != last[0] && mark != last[1] && !x.Settled(): // the results say how it ended
 			a.printf("%s\n", line)
-			last = mark
+			last = [2]string{line, mark}
 		}
 		if x.Settled() {
 			if drawn > 0 {
@@ -276,8 +276,21 @@ func (a *app) printResults(x trials.State, most int, now time.Time) error {
 func (a *app) searchStop() *cobra.Command {
 	return a.ofSearch(&cobra.Command{Use: "stop [SEARCH]", Short: "End a search and its jobs"}, goesOn,
 		func(ctx context.Context, client *api.Client, x trials.State) error {
-			return a.answer(client.StopSearch(ctx, x.ID), map[string]string{"stopped": x.ID}, "stopping %s; pitchpipe search resume %s goes on with it\n", x.ID, x.ID)
+			text := x.ID + " is over"
+			if goesOn(x) {
+				text = "stopping " + x.ID
+			}
+			if goesOn(x) && (x.Plan.Resumes || resumable(x, x.Plan.Trials)) {
+				text += "; pitchpipe search resume " + x.ID + " goes on with it"
+			}
+			return a.answer(client.StopSearch(ctx, x.ID), map[string]string{"stopped": x.ID}, "%s\n", text)
 		})
+}
+
+// resumable reports whether a search that is over has trials to begin, of so many in all, or to go on with.
+func resumable(x trials.State, most int) bool {
+	paused := func(t trials.Trial) bool { return t.State == searcher.Paused }
+	return len(x.Trials) < most || x.Closing != "" && slices.ContainsFunc(x.Trials, paused)
 }
 
 func (a *app) searchResume() *cobra.Command {
@@ -287,7 +300,7 @@ func (a *app) searchResume() *cobra.Command {
 		Long: "Trials that the stop interrupted go on from their checkpoints. A search whose trials have all ended\n" +
 			"needs --trials to go on. Budgets and failures count from the beginning of the search.",
 	}, isOver, func(ctx context.Context, client *api.Client, x trials.State) error {
-		if most := max(more, x.Plan.Trials); isOver(x) && x.Closing == "" && len(x.Trials) >= most {
+		if isOver(x) && !resumable(x, max(more, x.Plan.Trials)) {
 			return fmt.Errorf("%w resume: all %s of %s ended; --trials N with a larger N adds some", errInvalid, report.Count(len(x.Trials), "trial"), x.ID)
 		}
 		err := client.ResumeSearch(ctx, x.ID, more)

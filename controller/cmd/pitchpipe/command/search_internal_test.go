@@ -71,7 +71,8 @@ func over(x *trials.State) {
 
 func TestASearchAsAPersonReadsIt(t *testing.T) {
 	t.Parallel()
-	all := func(x *trials.State) { over(x); x.Policy.Search.Trials = len(x.Trials) }
+	few := func(x *trials.State) { over(x); x.Plan.Trials = len(x.Trials) }
+	all := func(x *trials.State) { few(x); x.Policy.Search.Trials = len(x.Trials) }
 	stopped := func(x *trials.State) { over(x); x.Closing = "stopped by alice" }
 	measured := func(x *trials.State) { x.Policy.Quality.Measures = []string{tuning.ByQuality, tuning.ByEnergy} }
 	for name, x := range map[string]trials.State{
@@ -85,7 +86,7 @@ func TestASearchAsAPersonReadsIt(t *testing.T) {
 			x.Trials = x.Trials[5:]
 			x.Trials[0].Number, x.Plan.Epochs, x.Trials[0].Trouble = 1, 0, "sbatch: timed out"
 		}),
-		"few-values":     aSearch(over),
+		"few-values":     aSearch(few),
 		"nothing-learnt": aSearch(stopped, func(x *trials.State) { x.Trials = x.Trials[2:3]; x.Trials[0].Number = 1 }),
 		"unseen": aSearch(stopped, func(x *trials.State) {
 			x.Trials = x.Trials[2:3]
@@ -129,11 +130,17 @@ func TestTheFirstLinesSayStateBestAndNextStep(t *testing.T) {
 	}
 }
 
-func TestASearchPastItsBudgetIsNotToBeResumed(t *testing.T) {
+func TestASearchThatCannotGoOnIsNotToBeResumed(t *testing.T) {
 	t.Parallel()
-	x := aSearch(over, func(x *trials.State) { x.Closing, x.Plan.Energy = "the budget of 1kJ is used up", 1000 })
-	if next := searchNext(x, x.Searcher(), began()); !strings.HasPrefix(next, "pitchpipe search best q7 ") {
-		t.Errorf("next %s", next)
+	for _, x := range []trials.State{
+		aSearch(over, func(x *trials.State) { x.Closing, x.Plan.Energy = "the budget of 1kJ is used up", 1000 }),
+		aSearch(over, func(x *trials.State) {
+			x.Closing, x.Plan.Trials, x.Trials[1].State = "stopped by alice", len(x.Trials), searcher.Stopped
+		}),
+	} {
+		if next := searchNext(x, x.Searcher(), began()); !strings.HasPrefix(next, "pitchpipe search best q7 ") {
+			t.Errorf("%s: next %s", x.Closing, next)
+		}
 	}
 }
 

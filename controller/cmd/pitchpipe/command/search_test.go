@@ -51,7 +51,7 @@ func TestTheWayOfASearchThroughTheCommands(t *testing.T) {
 
 	// With --wait it is followed to its end, and a repeated request is the same search.
 	r := pitchpipe(t, at("run", file, "--wait", "--request", "s1")...)
-	if !strings.HasPrefix(r.out, "search  s1 (train) is over: all 4 trials ended\nbest    quality 0.6") || !strings.Contains(r.out, "batch=128\nnext    pitchpipe search best s1 -o FILE") || !strings.HasPrefix(r.errors, "s1 runs: ") {
+	if !strings.HasPrefix(r.out, "search  s1 (train) is over: all 4 trials ended\nbest    quality 0.6") || !strings.Contains(r.out, "batch=128\nnext    pitchpipe search best s1 -o FILE") || !strings.HasPrefix(r.errors, "s1 runs: ") || len(slices.Compact(strings.Split(r.errors, "\n"))) <= strings.Count(r.errors, "\n") {
 		t.Errorf("run --wait printed %q, %q", r.out, r.errors)
 	}
 	var again trials.State
@@ -168,6 +168,9 @@ func TestTheWayOfASearchThroughTheCommands(t *testing.T) {
 			if r := pitchpipe(t, at(strings.Fields(args)...)...); r.code != want.code || !strings.Contains(r.errors, want.says) || strings.Count(r.errors, "\n") != 1 {
 				t.Errorf("%s: exit %d, %q; want %d and %q", args, r.code, r.errors, want.code, want.says)
 			}
+		}
+		if text := ok(t, at("stop", "s1")...); text != "s1 is over\n" {
+			t.Errorf("stop of a search that is over: %q", text)
 		}
 		if text := ok(t, at("stop", "s1", "--json")...); !strings.Contains(text, `"stopped": "s1"`) {
 			t.Errorf("stop of a search that is over: %q", text)

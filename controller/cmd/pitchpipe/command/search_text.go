@@ -72,7 +72,7 @@ func searchNext(x trials.State, s *searcher.Searcher, now time.Time) string {
 		return fmt.Sprintf("pitchpipe logs %s shows why trial %d failed", job, t.Number)
 	case x.Settled() && len(s.Ranking()) == 0:
 		return "pitchpipe search status " + x.ID + " shows how the trials ended"
-	case x.Settled() && x.Closing != "" && s.Bound(now.Sub(x.Created).Seconds()) == "":
+	case x.Settled() && x.Closing != "" && resumable(x, x.Plan.Trials) && s.Bound(now.Sub(x.Created).Seconds()) == "":
 		return fmt.Sprintf("pitchpipe search resume %s goes on; pitchpipe search best %s -o FILE writes a job file with the best values", x.ID, x.ID)
 	case x.Settled():
 		return "pitchpipe search best " + x.ID + " -o FILE writes a job file with the best values"
@@ -244,24 +244,16 @@ const mostDrawn = 12
 
 // searchPicture is a search as a terminal shows it while it runs.
 func searchPicture(x trials.State, now time.Time, width int) string {
-	var b strings.Builder
-	b.WriteString(searchBrief(x, now))
-	drawn := 0
-	for _, t := range x.Trials {
-		if !t.Busy {
-			continue
-		}
-		if drawn++; drawn > mostDrawn {
-			b.WriteString("        …\n")
-			break
-		}
-		const bar = 20
-		r := t.Last()
-		full := bar * min(r.Epoch, x.Plan.Epochs) / max(x.Plan.Epochs, 1)
-		fmt.Fprintf(&b, "%s%s trial %d  epoch %s  %s  %s  %s\n", strings.Repeat("█", full), strings.Repeat("░", bar-full), t.Number,
-			epochs(r.Epoch, x.Plan.Epochs), value(r), trialState(t), t.Settings)
+	text := searchBrief(x, now)
+	x.Trials = slices.DeleteFunc(slices.Clone(x.Trials), func(t trials.Trial) bool { return !t.Busy })
+	more := len(x.Trials) > mostDrawn
+	if x.Trials = x.Trials[:min(len(x.Trials), mostDrawn)]; len(x.Trials) > 0 {
+		text += "\n" + searchTrials(x)
 	}
-	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+	if more {
+		text += "…\n"
+	}
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	for i, line := range lines {
 		text := []rune(line)
 		lines[i] = string(text[:min(len(text), max(width-1, 0))])
