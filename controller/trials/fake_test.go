@@ -1,7 +1,6 @@
 package trials_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -306,10 +305,4 @@ func states(x trials.State) map[searcher.State]int {
 	return out
 }
 
-func best(x trials.State) *searcher.Trial {
-	r := x.Searcher().Ranking()
-	if len(r) == 0 {
-		return nil
-	}
-	return cmp.Or(r[0])
-}
+func best(x trials.State) *searcher.Trial { return append(x.Searcher().Ranking(), nil)[0] }

@@ -120,16 +120,6 @@ func TestASearchAsAPersonReadsIt(t *testing.T) {
 	}
 }
 
-func TestTheFirstLinesSayStateBestAndNextStep(t *testing.T) {
-	t.Parallel()
-	lines := strings.SplitN(searchBrief(aSearch(), began().Add(time.Minute)), "\n", 4)
-	for i, word := range []string{"search  ", "best    ", "next    "} {
-		if !strings.HasPrefix(lines[i], word) {
-			t.Errorf("line %d is %q; want it to begin with %q", i+1, lines[i], word)
-		}
-	}
-}
-
 func TestASearchThatCannotGoOnIsNotToBeResumed(t *testing.T) {
 	t.Parallel()
 	for _, x := range []trials.State{
