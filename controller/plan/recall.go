@@ -79,17 +79,14 @@ func foreseen(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence,
 	}
 	var best tuning.Settings
 	var evidence []tuning.Evidence
-	least, longest, z := 0.0, 0.0, sure
-	if s.Returns != nil {
-		longest = s.Returns.Longest
-	}
+	least, z := 0.0, sure
 	if s.KindRuns == 0 && len(s.Carried) == 0 && s.Profile.Settings[tuning.Cores] != s.Own[tuning.Cores] {
 		z *= 2 // no run of its kind had these settings to compare with
 	}
 	for _, target := range s.searched() {
 		p := s.model().Predict(target)
 		gains, slowest := s.model().Between(from, target), p.Time.Quantile(z)
-		if gains.Quantile(sure) < -noise && gains.Mean < least && s.withinSlowdown(slowest) && (longest == 0 || !s.lasts(longest, slowest)) {
+		if gains.Quantile(sure) < -noise && gains.Mean < least && s.withinSlowdown(slowest) && !s.late(slowest) {
 			best, least, evidence = target, gains.Mean, predictedEvidence(p)
 		}
 	}
@@ -100,6 +97,12 @@ func foreseen(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence,
 // by a log ratio. 0: how long it runs is unknown.
 func (s view) lasts(seconds, slower float64) bool {
 	return s.LimitLeft > 0 && slower > 0 && (seconds == 0 || seconds*math.Exp(slower)*(1+doubtMargin) > s.LimitLeft.Seconds())
+}
+
+// late reports whether the longest earlier run, as far as one is known, would exceed the time limit where it is slower by a
+// log ratio.
+func (s view) late(slower float64) bool {
+	return s.Pending && s.Returns != nil && s.Returns.Longest > 0 && s.lasts(s.Returns.Longest, slower)
 }
 
 // riskiest is the largest share by which a trial that tries a setting may cost more at 95 %.
@@ -219,6 +222,8 @@ func (s view) untriable() tuning.Reason {
 		return tuning.ReasonAlreadyBest
 	case s.harmed(target):
 		return tuning.ReasonRemembered
+	case s.late(s.model().Predict(target).Time.Quantile(sure)):
+		return tuning.ReasonSlower
 	case s.Policy.Checkpoint != nil && r.Longest > 0 && s.factors()*s.price().Seconds() > lossShare*r.Longest && !s.surely(s.Own, target):
 		return tuning.ReasonLossLimit // the way back alone would cost more
 	}

@@ -66,6 +66,13 @@ func TestAReturnMayTryASetting(t *testing.T) {
 			s.Policy.Budget.Returns = 0
 			s.Returns = &tuning.Returns{Runs: 9, Reason: tuning.ReasonBudgetReturns, Best: &better}
 		}, tuning.Move, tuning.ReasonRecalled, cores(2)},
+		{"what is known and slower is not used where the time limit may end it", func(s *tuning.State) {
+			slower := effect(cores(2), -0.5)
+			slower.LogTime, s.LimitLeft = 0.08, time.Hour
+			s.KindEffects = []tuning.Effect{slower}
+			s.Returns = &tuning.Returns{Runs: 9, Reason: tuning.ReasonAlreadyBest, Best: &slower, Longest: 3480}
+		}, tuning.Hold, tuning.ReasonSlower, nil},
+		{"nor is what may be slower tried there", func(s *tuning.State) { s.LimitLeft, s.Returns.Longest = time.Hour, 3480 }, tuning.Hold, tuning.ReasonSlower, nil},
 		{"what is not clear of the noise is not used", func(s *tuning.State) {
 			slight := effect(cores(2), -0.02)
 			s.Returns = &tuning.Returns{Runs: 9, Spent: 3, Reason: tuning.ReasonAlreadyBest, Best: &slight}
