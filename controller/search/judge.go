@@ -92,7 +92,7 @@ func Refused(p tuning.Policy, trials []tuning.Trial, s tuning.Settings) tuning.R
 
 // Refusal returns why the owner would not accept a trial. Two trials of one job are at different
 // epochs, where quality has usually risen, so that this catches only what spoils the result at
-// once; verify compares at equal epochs.
+// once, and says nothing of the quality of an earlier epoch; verify compares at equal epochs.
 func Refusal(trial, reference tuning.Trial, p tuning.Policy) tuning.Reason {
 	if trial.Failed || !(trial.Seconds > 0) || !(reference.Seconds > 0) {
 		return tuning.ReasonFailed
@@ -104,7 +104,7 @@ func Refusal(trial, reference tuning.Trial, p tuning.Policy) tuning.Reason {
 	if p.Quality == nil && p.Relearns(reference.Settings, trial.Settings) {
 		return tuning.ReasonNoQualityGuard
 	}
-	if p.Quality == nil || trial.Quality == nil || reference.Quality == nil {
+	if p.Quality == nil || trial.Quality == nil || reference.Quality == nil || trial.QualityOf < reference.QualityOf {
 		return tuning.ReasonNone
 	}
 	worse := *reference.Quality - *trial.Quality

@@ -22,10 +22,12 @@ func trialOf(coreCount, seconds, joules float64) tuning.Trial {
 func TestWhatTheOwnerWouldAccept(t *testing.T) {
 	t.Parallel()
 	ref := trialOf(1, 10, 100)
-	ref.Quality = new(.9)
+	ref.Quality, ref.QualityOf = new(.9), 7
 	with := func(f func(*tuning.Trial)) tuning.Trial { c := trialOf(2, 10.5, 50); f(&c); return c }
 	quality := func(q float64) func(*tuning.Trial) {
-		return func(t *tuning.Trial) { t.Settings = t.Settings.With("batch", tuning.Number(64)); t.Quality = new(q) }
+		return func(t *tuning.Trial) {
+			t.Settings, t.Quality, t.QualityOf = t.Settings.With("batch", tuning.Number(64)), new(q), 8
+		}
 	}
 	plain := policy()
 	slow := policy()
@@ -49,6 +51,7 @@ func TestWhatTheOwnerWouldAccept(t *testing.T) {
 		{"a knob that only follows the cores needs no guard", with(func(t *tuning.Trial) { t.Settings["workers"] = tuning.Number(2) }), following, true},
 		{"a hyperparameter that keeps the quality is usable", with(quality(.895)), guarded(policy()), true},
 		{"a hyperparameter that spoils the quality is not usable", with(quality(.85)), guarded(policy()), false},
+		{"one of an earlier epoch than the owner's spoils nothing", with(func(t *tuning.Trial) { quality(.85)(t); t.QualityOf = 3 }), guarded(policy()), true},
 		{"a quality that is better when smaller", with(quality(.85)), minimised, true},
 		{"worse when larger", with(quality(.95)), minimised, false},
 		{"an unknown quality does not stand in the way", with(func(t *tuning.Trial) { quality(0)(t); t.Quality = nil }), guarded(policy()), true},

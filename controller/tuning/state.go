@@ -228,8 +228,9 @@ type Trial struct {
 	Joules    *Joules  `json:"joules,omitempty"`    // mean per epoch; nil: not measured
 	Source    string   `json:"source,omitempty"`
 	Quality   *float64 `json:"quality,omitempty"`
-	Reference bool     `json:"reference,omitempty"` // the owner's own settings
-	Failed    bool     `json:"failed,omitempty"`    // the job could not run under it
+	QualityOf int      `json:"quality_of,omitempty"` // the number of the last epoch, which Quality is of; 0 = unknown
+	Reference bool     `json:"reference,omitempty"`  // the owner's own settings
+	Failed    bool     `json:"failed,omitempty"`     // the job could not run under it
 }
 
 // Effect is what a setting does compared with the owner's own: paired log ratios per epoch.

@@ -151,7 +151,7 @@ func (g *epochGroup) trial(s Settings, own bool, reference float64) (Trial, bool
 		return t, t.Seconds > harmful*reference
 	}
 	t := Trial{
-		Settings: s, Epochs: len(g.clean), Source: g.clean[0].Source, Reference: own, Quality: g.clean[len(g.clean)-1].Quality,
+		Settings: s, Epochs: len(g.clean), Source: g.clean[0].Source, Reference: own, Quality: Last(g.clean).Quality, QualityOf: Last(g.clean).Number,
 	}
 	t.Seconds, t.Joules, _ = means(g.clean)
 	t.SDLog = sd(Each(g.clean, func(e Epoch) float64 { return math.Log(e.Seconds()) }))

@@ -34,7 +34,7 @@ func TestTrialsOf(t *testing.T) {
 	dirty.Polluted = true
 	quality := 0.9
 	last := epoch(1, 4, 20, "rapl")
-	last.Quality = &quality
+	last.Quality, last.Number = &quality, 3
 	trials := tuning.TrialsOf([]tuning.Epoch{
 		epoch(2, 1, 5, "rapl"), warm, epoch(1, 2, 10, "rapl"), dirty, epoch(2, 1, 0, ""), last,
 		epoch(4, 1, 5, "rapl"), epoch(4, 1, 5, "modelled"), epoch(8, 0, 5, "rapl"),
@@ -62,8 +62,8 @@ func TestTrialsOf(t *testing.T) {
 			t.Errorf("%s: joules %v, want %g", c.name, got.Joules, c.joules)
 		}
 	}
-	if q := trials[1].Quality; q == nil || *q != quality {
-		t.Errorf("quality %v, want that of the last epoch", q)
+	if q := trials[1].Quality; q == nil || *q != quality || trials[1].QualityOf != 3 {
+		t.Errorf("quality %v of epoch %d, want that of the last epoch", q, trials[1].QualityOf)
 	}
 	if want := math.Ln2 / math.Sqrt2; math.Abs(trials[1].SDLog-want) > 1e-12 {
 		t.Errorf("spread of ln 2 and ln 4 is %g, want %g", trials[1].SDLog, want)
