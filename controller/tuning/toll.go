@@ -199,7 +199,9 @@ func (t *ledger) loss(e Epoch) float64 {
 		}
 		used, before := Joules(cores*one.Seconds), Joules(reference.Seconds)
 		one.Joules, reference.Joules, one.Source, reference.Source = &used, &before, "", ""
-		ratio, _ = one.LogRatio(reference, t.Policy.Measure())
+		if ratio, ok = one.LogRatio(reference, t.Policy.Measure()); !ok && one.Seconds > 0 { // what it uses has no price
+			ratio = math.Log(one.Seconds / reference.Seconds)
+		}
 	}
 	return math.Expm1(ratio)
 }

@@ -192,6 +192,12 @@ func TestTheTollCountsEveryEpochAndEveryGap(t *testing.T) {
 			t.Errorf("silent for %v where ten epochs of a second are reported together: pace %g, %+v; want %g", silent, p.Pace(), p.Present, want)
 		}
 	}
+	priced, l := tuning.DefaultPolicy(), lane{at: at} // for GPUs alone, which it has none of
+	priced.Objective, priced.Tariff = tuning.Cost, tuning.Tariff{GPUHour: 2}
+	l.run(2, 2, 5, nil)
+	if toll := (tuning.Course{Policy: priced, Reference: tuning.Trial{Epochs: 1, Seconds: 2}, Epochs: l.epochs, Ours: func(int) bool { return true }}).Toll(); toll.Epochs != 1.5 {
+		t.Errorf("what has no price: %+v, want what it takes longer", toll)
+	}
 	if (tuning.Course{}).Toll() != nil {
 		t.Error("without a reference there is a toll")
 	}
