@@ -355,13 +355,15 @@ func TestOnlyRestartsThatTuningMadeHaveACost(t *testing.T) {
 		action tuning.Action
 		still  []tuning.Span
 		want   []time.Duration
+		cut    []tuning.Epoch
 	}{
-		{"a requeue by others", tuning.Hold, nil, nil},
-		{"a move", tuning.Move, nil, []time.Duration{6 * time.Hour}},
-		{"a move, and it is suspended before its first epoch", tuning.Move, hours(15, 16), nil},
-		{"a move, and it was suspended long before", tuning.Move, hours(7, 8), []time.Duration{6 * time.Hour}},
+		{"a requeue by others", tuning.Hold, nil, nil, nil},
+		{"a move", tuning.Move, nil, []time.Duration{6 * time.Hour}, nil},
+		{"a move that cut an epoch", tuning.Move, nil, []time.Duration{3*time.Hour + 6*time.Minute}, []tuning.Epoch{{Number: 7, Attempt: 2, Start: time.Unix(0, 0).Add(13 * time.Hour), End: time.Unix(0, 0).Add(15 * time.Hour), Cut: true}}},
+		{"a move, and it is suspended before its first epoch", tuning.Move, hours(15, 16), nil, nil},
+		{"a move, and it was suspended long before", tuning.Move, hours(7, 8), []time.Duration{6 * time.Hour}, nil},
 	} {
-		p := &reconciliation{rec: &Record{Course: Course{Runs: []Run{{Attempt: 1, Action: tuning.Hold}, {Attempt: 2, Action: tuning.Hold}, {Attempt: 3, Action: tc.action, Still: tc.still}}}}}
+		p := &reconciliation{rec: &Record{Course: Course{Runs: []Run{{Attempt: 1, Action: tuning.Hold}, {Attempt: 2, Action: tuning.Hold}, {Attempt: 3, Action: tc.action, Still: tc.still}}, Cut: tc.cut}}}
 		at := time.Unix(0, 0)
 		for number := 1; number <= 9; number++ {
 			if number%3 == 1 {

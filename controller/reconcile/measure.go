@@ -248,14 +248,15 @@ func (p *reconciliation) restartCost(attempt int) {
 		return
 	}
 	var last, first, second *tuning.Epoch
-	for i, e := range p.rec.Epochs {
+	for _, e := range p.rec.course() {
 		switch {
 		case e.Attempt < attempt:
-			last = &p.rec.Epochs[i]
-		case e.Attempt == attempt && first == nil:
-			first = &p.rec.Epochs[i]
-		case e.Attempt == attempt && second == nil:
-			second = &p.rec.Epochs[i]
+			last = &e
+		case e.Attempt > attempt, e.Cut:
+		case first == nil:
+			first = &e
+		case second == nil:
+			second = &e
 		}
 	}
 	if last == nil || second == nil || tuning.Meet(p.rec.still(), last.End, second.End) {
