@@ -139,7 +139,7 @@ func explored(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence,
 		}
 		loss := lost(risk)
 		tooSlow := x.Kept < likely || s.Policy.Checkpoint == nil && !s.withinSlowdown(slowest) || s.outlasts(p) || s.lasts(longest, slowest)
-		if r.Room < s.Policy.Part(s.Own, t) || t.EqualButMemory(from) || s.lawless(t) || s.beyond(t) || tooSlow ||
+		if s.Policy.Part(s.Own, t) > r.Room+1e-9 || t.EqualButMemory(from) || s.lawless(t) || s.beyond(t) || tooSlow ||
 			!joins && (x.Saves < noise || math.Expm1(risk.Quantile(sure)) > min(lossShare*float64(search.Trials), riskiest)) {
 			continue
 		}

@@ -248,7 +248,7 @@ func (c *caps) try(r *Record, d tuning.Decision, most float64) (ok bool) {
 			}
 			return same
 		})
-		ok = sum <= most
+		ok = sum <= most+1e-9 // parts are rounded
 		if ok {
 			x.trying = &attempt{kind: r.Kind, settings: d.Settings, reason: d.Reason}
 		}
