@@ -63,6 +63,11 @@ func (l *Loop) Offer(ctx context.Context, id string, job driver.Job, admit func(
 	if !rec.Policy.Progress.IsSet() {
 		p.measured = tuning.ReasonNoProgress
 	}
+	defer func() { // of its own key nothing is asked again
+		l.mu.Lock()
+		delete(l.jobs, rec.Job)
+		l.mu.Unlock()
+	}()
 	if err := p.draw(ctx); err != nil {
 		return Offer{}, err
 	}
