@@ -180,6 +180,9 @@ func (p *reconciliation) close(ctx context.Context, e Entry) error {
 	why := p.rec.Reason
 	// One that ended unseen while no controller ran is lost by no move.
 	lost := p.job.State == driver.Lost && (p.rec.Move != nil && p.rec.Move.Tried || p.inMemory(p.rec.Job).seen && p.rec.touched())
+	if err := p.pauseIfHarmful(ctx, lost); err != nil {
+		return err // it is closed once that is done
+	}
 	p.countUnseen()
 	p.rec.Ended, p.rec.Move, e.Outcome = p.job.Ended, nil, p.rec.Outcome
 	p.to(Ended, JobEnded, e)
@@ -190,7 +193,7 @@ func (p *reconciliation) close(ctx context.Context, e Entry) error {
 	p.mu.Lock()
 	delete(p.jobs, p.rec.Job)
 	p.mu.Unlock()
-	return p.pauseIfHarmful(ctx, lost)
+	return nil
 }
 
 func (p *reconciliation) learn(ctx context.Context) error {
@@ -270,7 +273,7 @@ func (p *reconciliation) pauseIfHarmful(ctx context.Context, lost bool) error {
 	if lost {
 		why = fmt.Sprintf("job %s was lost after it had been moved", p.rec.Job)
 	} else if p.rec.harmful() {
-		n := p.caps.regressed(p.rec.Job, p.rec.OverAt(), p.services.Cleared())
+		n := p.caps.regressed(p.rec.Job, p.now, p.services.Cleared())
 		if limit := p.services.Site(p.job).PauseAfter; limit > 0 && n >= limit {
 			why = fmt.Sprintf("%d tuned jobs regressed, the latest was %s", n, p.rec.Job)
 		}

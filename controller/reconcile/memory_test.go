@@ -15,7 +15,7 @@ import (
 func TestARestartOfTheControllerForgetsNoRegression(t *testing.T) {
 	t.Parallel()
 	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
-		w.site.PauseAfter = 2
+		w.site.PauseAfter, w.pauseFails = 2, true
 		w.decide, w.compare = full, worse
 		for i, name := range []string{"a", "b", "c", "d"} {
 			w.end(t, w.mustSubmit(t, name, usual))

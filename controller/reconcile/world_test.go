@@ -143,6 +143,7 @@ type world struct {
 	adapt func(settings map[string]string) error // nil: the scheduler cannot
 
 	auditFails bool
+	pauseFails bool    // once
 	offers     *offers // nil: jobs begin as they are
 
 	audits  []reconcile.Audit
@@ -282,6 +283,10 @@ func (w *world) services() reconcile.Services {
 			return w.outlook(id)
 		},
 		Pause: func(_ context.Context, why string) error {
+			if w.pauseFails {
+				w.pauseFails = false
+				return errInjected
+			}
 			w.pauses, w.cleared = append(w.pauses, why), time.Now()
 			return nil
 		},
