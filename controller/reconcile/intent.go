@@ -284,18 +284,19 @@ func (p *reconciliation) spend(a tuning.Action) {
 	})
 }
 
-// expiries is how often a job may fail to save in time until it is left alone.
+// expiries is how often a job may fail to save in time, or its scheduler refuse to change it, until it is left alone.
 const expiries = 3
 
 func (p *reconciliation) void(step driver.Step, reason tuning.Reason) {
 	to := Profiling
-	if reason == tuning.ReasonGraceExpired {
+	refused := reason == tuning.ReasonUnsupported || reason == tuning.ReasonDenied
+	atStart := p.rec.Move.AtStart()
+	if reason == tuning.ReasonGraceExpired || refused && !atStart {
 		p.rec.Expired++
 	}
 	// A way back to the owner's setting is tried again, a few times.
 	retry := reason == tuning.ReasonGraceExpired && p.rec.Expired < expiries &&
 		!p.rec.Settings(p.job.Attempt).Equal(p.rec.Own)
-	atStart := p.rec.Move.AtStart()
 	overtaken := atStart && max(p.job.Attempt, step.Attempt) > 0 && reason == tuning.ReasonOwnerChanged
 	if overtaken {
 		reason = tuning.ReasonBeganFirst // its owner did nothing
@@ -311,7 +312,6 @@ func (p *reconciliation) void(step driver.Step, reason tuning.Reason) {
 		p.rec.NoRoom = reason == tuning.ReasonNoRoom
 		// The scheduler may refuse to lower the memory if it could not undo an out-of-memory
 		// kill: the change is decided again with the memory unchanged.
-		refused := reason == tuning.ReasonUnsupported || reason == tuning.ReasonDenied
 		if refused && !p.rec.KeepMemory && p.rec.Move.Decision.Settings[tuning.Memory] != p.rec.Own[tuning.Memory] {
 			p.rec.KeepMemory, later, p.again = true, true, time.Millisecond
 		}
@@ -322,12 +322,10 @@ func (p *reconciliation) void(step driver.Step, reason tuning.Reason) {
 		later, p.rec.RoomFor = true, want
 		p.rec.RoomAt = p.now.Add(min(max(10*time.Second, p.now.Sub(p.rec.Started)/10), 10*time.Minute))
 	}
-	if reason == tuning.ReasonNoRoom && p.rec.Move.Driver.Discard { // no epoch was cut
-		p.rec.Cut = slices.DeleteFunc(p.rec.Cut, func(e tuning.Epoch) bool { return e.Attempt == p.job.Attempt })
-	}
+	p.rec.Cut = slices.DeleteFunc(p.rec.Cut, func(e tuning.Epoch) bool { return e.Attempt == p.job.Attempt }) // it goes on
 	p.rec.Move = nil
 	p.caps.drop(p.rec.Job)
-	if len(p.rec.Restarts)+len(p.rec.Probed) == 0 {
+	if len(p.rec.Restarts)+len(p.rec.Probed) == 0 && !p.rec.touched() {
 		p.caps.release(p.rec.Job)
 	}
 	p.to(to, IntentVoid, Entry{Reason: reason, Detail: step.Detail, Attempt: step.Attempt})

@@ -232,6 +232,7 @@ func (p *reconciliation) watch(ctx context.Context) (stopped bool, err error) {
 	if err != nil || !losing || d.Action != tuning.RollBack && d.Action != tuning.Move {
 		return false, err
 	}
+	p.again = p.tick() // a cap may refuse it
 	return true, p.begin(ctx, StopLoss, d)
 }
 

@@ -81,7 +81,7 @@ type Tuning struct {
 	Harmed   []tuning.Settings `json:"hurt,omitempty"`
 	Restarts []time.Time       `json:"restarts,omitempty"` // moves and roll-backs carried out
 	Probed   []time.Time       `json:"probed,omitempty"`
-	Expired  int               `json:"expired,omitempty"` // changes abandoned because it did not save in time
+	Expired  int               `json:"expired,omitempty"` // changes abandoned because it did not save in time, or refused while it ran
 
 	Taken     []tuning.Taken `json:"taken,omitempty"`     // actions, the one that is being handed over included
 	Handing   bool           `json:"handing,omitempty"`   // the settings file may lack them

@@ -380,44 +380,59 @@ func TestAJobThatFoundNoRoomGoesBackToItsOwnersSettingsAtOnce(t *testing.T) {
 	})
 }
 
-func TestAStopLossThatFindsNoRoomCutsNoEpochBeforeItIsCarriedOut(t *testing.T) {
+func TestAStopLossThatIsRefusedCutsNoEpochBeforeItIsCarriedOut(t *testing.T) {
 	t.Parallel()
-	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
-		w.decide = func(s tuning.State) tuning.Decision {
-			switch {
-			case s.Pending, s.Measured != tuning.ReasonNone:
-				return hold(tuning.ReasonProfiling)
-			case s.Restarts == 0:
-				return tuning.Decision{Action: tuning.Move, Reason: tuning.ReasonPredicted, Settings: cores(2)}
-			case !s.Current.Equal(s.Own):
-				return tuning.Decision{Action: tuning.RollBack, Reason: tuning.ReasonStopLoss, Settings: s.Own, Discard: true}
+	for _, tc := range []struct {
+		refusal  error
+		cap      int
+		reason   tuning.Reason
+		restarts int // in the end
+	}{
+		{driver.ErrNoRoom, 0, tuning.ReasonNoRoom, 2},
+		{driver.ErrDenied, 0, tuning.ReasonDenied, 1}, // it is not asked for without end
+		{nil, 1, tuning.ReasonSiteCap, 1},
+	} {
+		inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+			w.decide = func(s tuning.State) tuning.Decision {
+				switch {
+				case s.Pending, s.Measured != tuning.ReasonNone:
+					return hold(tuning.ReasonProfiling)
+				case s.Restarts == 0:
+					return tuning.Decision{Action: tuning.Move, Reason: tuning.ReasonPredicted, Settings: cores(2)}
+				case !s.Current.Equal(s.Own):
+					return tuning.Decision{Action: tuning.RollBack, Reason: tuning.ReasonStopLoss, Settings: s.Own, Discard: true}
+				}
+				return hold(tuning.ReasonAlreadyBest)
 			}
-			return hold(tuning.ReasonAlreadyBest)
-		}
-		id := w.mustSubmit(t, "train", "epochs=60 seconds=8 parallel=1 checkpoint=1s")
-		story := func() *reconcile.Record {
-			if err := w.look(id); err != nil {
-				t.Fatal(err)
+			id := w.mustSubmit(t, "train", "epochs=60 seconds=8 parallel=1 checkpoint=1s")
+			story := func() *reconcile.Record {
+				if err := w.look(id); err != nil {
+					t.Fatal(err)
+				}
+				rec, err := w.records.Load(t.Context(), id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return rec
 			}
-			rec, err := w.records.Load(t.Context(), id)
-			if err != nil {
-				t.Fatal(err)
+			for len(story().Runs) < 2 {
 			}
-			return rec
-		}
-		for len(story().Runs) < 2 {
-		}
-		w.fault(sim.OpAdvance, driver.ErrNoRoom)
-		var rec *reconcile.Record
-		for range 80 {
-			rec = story()
-		}
-		if n := len(w.audits); rec.Reason != tuning.ReasonNoRoom || len(rec.Cut) > 0 || len(rec.Harmed) > 1 || len(rec.Restarts) != 1 || n < 3 || n > 12 {
-			t.Errorf("%s, %d epochs cut, hurt by %v, %d restarts, %d intents", rec.Reason, len(rec.Cut), rec.Harmed, len(rec.Restarts), n)
-		}
-		w.fault(sim.OpAdvance, nil)
-		if rec, job := w.end(t, id); len(rec.Cut) != 1 || len(rec.Restarts) != 2 || !rec.Settings(0).Equal(cores(4)) || job.State != driver.Succeeded {
-			t.Errorf("%d epochs cut, %d restarts, %s under %s", len(rec.Cut), len(rec.Restarts), job.State, rec.Settings(0))
-		}
-	})
+			w.site.TotalRestarts = tc.cap
+			w.fault(sim.OpAdvance, tc.refusal)
+			var rec *reconcile.Record
+			for range 80 {
+				rec = story()
+			}
+			if n := len(w.audits); rec.Reason != tc.reason || len(rec.Cut) > 0 || len(rec.Harmed) > 1 || len(rec.Restarts) != 1 || n < 3 && tc.cap == 0 || n > 12 {
+				t.Errorf("%s, %d epochs cut, hurt by %v, %d restarts, %d intents", rec.Reason, len(rec.Cut), rec.Harmed, len(rec.Restarts), n)
+			}
+			w.fault(sim.OpAdvance, nil)
+			if again, err := w.loop.Reconcile(t.Context(), id); again <= 0 || err != nil {
+				t.Errorf("it is looked at again after %s: %v", again, err)
+			}
+			if rec, job := w.end(t, id); len(rec.Cut) != tc.restarts-1 || len(rec.Restarts) != tc.restarts || rec.Settings(0).Equal(cores(4)) != (tc.restarts > 1) || job.State != driver.Succeeded {
+				t.Errorf("%s: %d epochs cut, %d restarts, %s under %s", tc.reason, len(rec.Cut), len(rec.Restarts), job.State, rec.Settings(0))
+			}
+		})
+	}
 }
