@@ -406,6 +406,34 @@ func TestAResizeBeforeTheStartDropsTheRunThatDidNotBegin(t *testing.T) {
 	}
 }
 
+func TestWhatAnotherJobFileDidIsNoEvidence(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name     string
+		attempts []driver.Attempt
+		done     int
+	}{
+		{"the edit restarted nothing", []driver.Attempt{{Number: 1}}, 3},
+		{"and then the tuner did", []driver.Attempt{{Number: 1}, {Number: 2, Intent: "1/2"}}, 3},
+		{"the edit restarted it", []driver.Attempt{{Number: 1}, {Number: 2}}, 0},
+	} {
+		p := &reconciliation{Loop: &Loop{cfg: Config{Log: slog.New(slog.DiscardHandler)}}, job: driver.Job{Fingerprint: "edited", Attempt: 1, Attempts: tc.attempts}, rec: &Record{
+			Phase: Profiling, Identity: Identity{Fingerprint: "first"}, Course: Course{
+				Runs: []Run{{Attempt: 1}}, Profiles: map[string]tuning.Profile{"cores=4": {}}, Peak: 1,
+				Epochs: []tuning.Epoch{{Number: 3, Attempt: 1, Joules: new(tuning.Joules(5)), Source: "rapl"}},
+			},
+		}}
+		p.superseded()
+		if err := p.adopt(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		anew := tc.done == 0
+		if j, _ := p.rec.SpentJoules(false); p.rec.Done() != tc.done || *j != 5 || (len(p.rec.Profiles) == 0) != anew || p.rec.Runs[0].Read != anew {
+			t.Errorf("%s: %d epochs done with %v J, %d profiles, %+v", tc.name, p.rec.Done(), *j, len(p.rec.Profiles), p.rec.Runs)
+		}
+	}
+}
+
 func TestQueuedAndSuspendedTimeIsNotUsedUp(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1e9, 0)

@@ -306,7 +306,7 @@ func (p *reconciliation) allowance(attempt int) Allowance {
 		return Allowance{}
 	}
 	out.Modelled = p.services.Site(p.job).EnforceModel
-	for _, e := range p.rec.Epochs {
+	for _, e := range slices.Concat(p.rec.Earlier, p.rec.Epochs) {
 		if e.Attempt < attempt && e.Joules != nil && (out.Modelled || !tuning.IsModelled(e.Source)) {
 			out.Used += *e.Joules
 		}

@@ -244,6 +244,9 @@ func (p *reconciliation) adopt(ctx context.Context) error {
 			// It was to begin with a change, and its owner undid that.
 			p.rec.Runs = slices.DeleteFunc(p.rec.Runs, func(r Run) bool { return r.Attempt == a.Number })
 		}
+		if p.rec.Counted > 0 && a.Number == p.rec.Counted+1 && a.Intent == "" {
+			p.rec.anew()
+		}
 		run := Run{Attempt: a.Number, Action: tuning.Hold, Intent: a.Intent, Settings: SettingsOf(p.rec.Policy, p.rec.Own, a.Change)}
 		fresh := a.Intent != "" && !slices.ContainsFunc(p.rec.Runs, func(r Run) bool { return r.Intent == a.Intent })
 		ours := false // counted with its intent
@@ -280,6 +283,16 @@ func (p *reconciliation) adopt(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// anew leaves behind what the attempts of an earlier job file did. An edit that restarted nothing, such as one of the stanza,
+// leaves it evidence.
+func (r *Record) anew() {
+	r.Earlier = append(r.Earlier, r.Epochs...)
+	r.Epochs, r.Cut, r.Profiles, r.Class, r.Peak = nil, nil, nil, nil, 0
+	for i := range r.Runs {
+		r.Runs[i].Read = true
+	}
 }
 
 // gaveUp reports whether an attempt did not save in time for a change.

@@ -61,6 +61,7 @@ type Course struct {
 	Total   int   `json:"total"`             // epochs in all, 0 unknown
 
 	Epochs       []tuning.Epoch            `json:"epochs,omitempty"`   // measured, over all attempts, each number once
+	Earlier      []tuning.Epoch            `json:"earlier,omitempty"`  // of an earlier job file: they used joules, and are no evidence
 	Cut          []tuning.Epoch            `json:"cut,omitempty"`      // that were cut off by the end of their attempts
 	Profiles     map[string]tuning.Profile `json:"profiles,omitempty"` // by the key of the settings
 	Class        *tuning.Class             `json:"class,omitempty"`
@@ -158,7 +159,7 @@ func (r *Record) Clone() *Record {
 	out.Epochs, out.Profiles = slices.Clone(r.Epochs), maps.Clone(r.Profiles)
 	out.Asked = copied(r.Asked)
 	out.Class, out.Move, out.Outcome, out.Toll = copied(r.Class), copied(r.Move), copied(r.Outcome), copied(r.Toll)
-	out.Cut = slices.Clone(r.Cut)
+	out.Cut, out.Earlier = slices.Clone(r.Cut), slices.Clone(r.Earlier)
 	out.Harmed, out.Restarts, out.Probed = slices.Clone(r.Harmed), slices.Clone(r.Restarts), slices.Clone(r.Probed)
 	out.Taken, out.Policy.Actions = slices.Clone(r.Taken), slices.Clone(r.Policy.Actions)
 	out.RestartCosts, out.History = slices.Clone(r.RestartCosts), slices.Clone(r.History)
@@ -236,7 +237,7 @@ func (r *Record) Done() int { return tuning.Done(r.Epochs) }
 func (r *Record) Joules() (*tuning.Joules, string) {
 	var sum tuning.Joules
 	source := ""
-	for _, e := range r.Epochs {
+	for _, e := range slices.Concat(r.Earlier, r.Epochs) {
 		if e.Joules == nil {
 			return nil, ""
 		}
@@ -256,7 +257,7 @@ func (r *Record) Joules() (*tuning.Joules, string) {
 // true; without measured ones they are returned with their source. Nil: no epoch has any.
 func (r *Record) SpentJoules(modelled bool) (*tuning.Joules, string) {
 	sums, sources := map[bool]tuning.Joules{}, map[bool]string{} // by whether they are modelled
-	for _, e := range r.Epochs {
+	for _, e := range slices.Concat(r.Earlier, r.Epochs) {
 		if e.Joules != nil {
 			modelled := tuning.IsModelled(e.Source)
 			sums[modelled] += *e.Joules
