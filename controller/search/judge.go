@@ -12,23 +12,6 @@ import (
 	"pitchpipe/controller/tuning"
 )
 
-// Trials are short, so their own spread is shared among them and joined with what is usual.
-const (
-	priorSD      = 0.05
-	priorDegrees = 4
-)
-
-// spread returns the spread of ln(seconds) of an epoch over all trials, and its degrees of freedom.
-func spread(trials []tuning.Trial) (sd, degrees float64) {
-	out := recurring.Usual(priorSD, priorDegrees)
-	for _, t := range trials {
-		if t.Epochs > 1 && !t.Failed && t.SDLog >= 0 {
-			out.AddVariance(t.SDLog*t.SDLog, float64(t.Epochs-1))
-		}
-	}
-	return math.Sqrt(out.Variance()), out.Degrees
-}
-
 // Joules are taken to vary as the seconds do, and together with them.
 func standardError(trial, reference tuning.Trial, p tuning.Policy, sd float64) float64 {
 	return p.Measure().Degree() * trial.RatioError(reference, sd)
@@ -53,7 +36,7 @@ type Gain struct {
 // Better picks the trial with the lowest score, which need be no gain, of those that the policy
 // allows and that learned what the reference did.
 func Better(trials []tuning.Trial, reference tuning.Trial, p tuning.Policy) (Gain, bool) {
-	sd, degrees := spread(trials)
+	sd, degrees := tuning.EpochSpread(trials)
 	var best Gain
 	for _, t := range trials {
 		v, ok := t.LogRatio(reference, p.Measure())

@@ -262,9 +262,8 @@ func promising(d Dimension, at tuning.Value) []tuning.Value {
 }
 
 func (s Study) worse(t, other tuning.Trial, errors float64) bool {
-	sd, _ := spread(s.Trials)
 	by, ok := t.LogRatio(other, s.Policy.Measure())
-	return ok && by > errors*standardError(t, other, s.Policy, sd)
+	return ok && by > errors*standardError(t, other, s.Policy, tuning.EpochSD(s.Trials...))
 }
 
 // shadowed reports whether a value lies beyond one that is already worse: seconds and joules along

@@ -207,10 +207,13 @@ func (t Trial) Weight() float64 {
 const epochSD = 0.05
 
 // EpochSD is the spread of the epochs of a job; what is usual counts as four more epochs.
-func EpochSD(trials ...Trial) float64 { return math.Sqrt(EpochVariance(trials)) }
+func EpochSD(trials ...Trial) float64 {
+	sd, _ := EpochSpread(trials)
+	return sd
+}
 
-// EpochVariance is the square of EpochSD.
-func EpochVariance(trials []Trial) float64 {
+// EpochSpread is EpochSD with its degrees of freedom.
+func EpochSpread(trials []Trial) (sd, degrees float64) {
 	squares, degrees := 4*epochSD*epochSD, 4.0
 	for _, t := range trials {
 		if t.Epochs > 1 && t.SDLog >= 0 {
@@ -218,7 +221,7 @@ func EpochVariance(trials []Trial) float64 {
 			degrees += float64(t.Epochs - 1)
 		}
 	}
-	return squares / degrees
+	return math.Sqrt(squares / degrees), degrees
 }
 
 // RatioError is the standard error of the log ratio of a trial to the reference.

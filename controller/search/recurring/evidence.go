@@ -28,14 +28,10 @@ func Usual(sd, degrees float64) Spread { return Spread{degrees * sd * sd, degree
 // Add joins the values of one group.
 func (s *Spread) Add(group []float64) {
 	if len(group) > 1 {
-		s.AddVariance(stat.Variance(group, nil), float64(len(group)-1))
+		degrees := float64(len(group) - 1)
+		s.squares += stat.Variance(group, nil) * degrees
+		s.Degrees += degrees
 	}
-}
-
-// AddVariance joins a group with a known variance.
-func (s *Spread) AddVariance(variance, degrees float64) {
-	s.squares += variance * degrees
-	s.Degrees += degrees
 }
 
 // Variance is the variance of one value; not a number without degrees of freedom.
