@@ -406,6 +406,18 @@ func TestAResizeBeforeTheStartDropsTheRunThatDidNotBegin(t *testing.T) {
 	}
 }
 
+func TestAJobThatBeganChangedStaysCountedAfterAProbeThatWasGivenUp(t *testing.T) {
+	t.Parallel()
+	p := &reconciliation{Loop: &Loop{cfg: Config{Log: slog.New(slog.DiscardHandler)}}, rec: &Record{
+		Phase: Changing, Course: Course{Runs: []Run{{Attempt: 1, Action: tuning.Move}}},
+		Tuning: Tuning{Move: &Intent{Driver: driver.Intent{Attempt: 1}, Decision: tuning.Decision{Action: tuning.Probe}}},
+	}}
+	p.caps.edit("", func(x *counted) { x.tuned = true })
+	if p.void(driver.Step{}, tuning.ReasonGraceExpired); !p.caps.live[""].tuned {
+		t.Error("it no longer counts as tuned")
+	}
+}
+
 func TestWhatAnotherJobFileDidIsNoEvidence(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
