@@ -221,6 +221,8 @@ func TestTheProlog(t *testing.T) {
 		{"refuses a line without a name", "BATCH=1\n=1\n", nil, "", no + "line 2 does not begin with the name of a variable\n"},
 		{"refuses control characters", "BATCH=a\rb\n", nil, "", no + "line 1 holds characters that are not printable ASCII\n"},
 		{"refuses what a terminal acts on", "# hold \u009b31m\n", nil, "", no + "line 1 holds characters that are not printable ASCII\n"},
+		{"takes as many variables where it says something", "# hold\n" + strings.Repeat("BATCH=1\n", 64), nil, "", "print pitchpipe: hold\n" + strings.Repeat("export BATCH=1\n", 64)},
+		{"refuses more all the same", "# hold\n" + strings.Repeat("BATCH=1\n", 65), nil, "", no + "the file is too long\n"},
 		{"refuses a long file", strings.Repeat("BATCH=1\n", 65), nil, "", no + "the file is too long\n"},
 		{"refuses a long line", "BATCH=" + strings.Repeat("x", 1100), nil, "", no + "the file is too long\n"},
 		{"refuses a symbolic link", applied, nil, "cd slurm-env; mv 42 real; ln -s real 42; chown -h nobody 42", badFile},
