@@ -158,11 +158,17 @@ func TestWhatItsUserAnswersHimselfIsNotSaidForHim(t *testing.T) {
 
 func TestAPartitionOfAVariableIsJudgedToo(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *slurm.Config) { c.Partitions = []string{"main"} })
+	r := newRig(t, func(c *slurm.Config) { c.Partitions = []string{"main", "long"} })
 	s := spec()
-	s.Env = map[string]string{"SBATCH_PARTITION": "other"}
-	if _, err := r.d.Start(t.Context(), "request", s); !errors.Is(err, driver.ErrDenied) || r.f.count("sbatch") != 0 {
-		t.Errorf("Start: %v after %d submissions, want %v", err, r.f.count("sbatch"), driver.ErrDenied)
+	for _, partitions := range []string{"other", "main,other"} {
+		s.Env = map[string]string{"SBATCH_PARTITION": partitions}
+		if _, err := r.d.Start(t.Context(), "request", s); !errors.Is(err, driver.ErrDenied) || r.f.count("sbatch") != 0 {
+			t.Errorf("Start in %s: %v after %d submissions, want %v", partitions, err, r.f.count("sbatch"), driver.ErrDenied)
+		}
+	}
+	s.Env = map[string]string{"SBATCH_PARTITION": "long,main"}
+	if _, err := r.d.Start(t.Context(), "request", s); err != nil {
+		t.Errorf("Start in two that are watched: %v", err)
 	}
 }
 

@@ -107,6 +107,8 @@ func (f *fake) Launch(c command.Call) error {
 func (f *fake) answer(c command.Call) (out, stderr string) {
 	line := strings.Join(c.Args, " ")
 	switch {
+	case c.Name == "sinfo" && strings.HasSuffix(line, "%Y|%Z"):
+		return "8|2\n", ""
 	case c.Name == "sinfo":
 		return f.free, ""
 	case c.Name == "squeue" && strings.HasSuffix(line, parse.WaitFormat):
@@ -115,7 +117,7 @@ func (f *fake) answer(c command.Call) (out, stderr string) {
 		return f.submit(c), ""
 	case line == "show config":
 		return f.conf, ""
-	case line == "-o show partition":
+	case line == "-a -o show partition":
 		return "PartitionName=main QoS=N/A MaxTime=UNLIMITED" + f.gives + "\n", ""
 	case c.Name == "squeue" && strings.Contains(line, "--steps"):
 		if j := f.job(c); j != nil && f.steps[j.id] {

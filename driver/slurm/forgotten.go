@@ -22,7 +22,7 @@ func unbegin(r *Record, j parse.Job, number int) {
 	a := r.Attempts[number]
 	r.Attempts = r.Attempts[:number]
 	if a.Intent != "" && r.Next == nil && r.Moving == nil {
-		r.Next = &Next{Number: a.Number, Change: a.Change, Intent: a.Intent, Size: target(r.Own, a.Change), Before: new(sizeOf(j)), At: a.Started}
+		r.Next = &Next{Number: a.Number, Change: a.Change, Intent: a.Intent, Size: target(r.Own, a.Change), Before: new(slurmctl.SizeOf(j)), At: a.Started}
 	}
 }
 
@@ -38,7 +38,7 @@ func given(r *Record, have Size) bool {
 // was started since and has forgotten it: else it was the owner who took it back. It
 // reports whether it did.
 func (d *Driver) redo(ctx context.Context, j parse.Job, r *Record) (bool, error) {
-	n, have := r.Next, sizeOf(j)
+	n, have := r.Next, slurmctl.SizeOf(j)
 	if n == nil || n.Overruled || n.Before == nil || !parse.Waiting(j.State) || j.Restarts+1 != n.Number ||
 		same(n.Size, have) || !unchanged(*n.Before, have) && !given(r, have) {
 		return false, nil

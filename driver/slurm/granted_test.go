@@ -79,6 +79,26 @@ func TestMoreCoresThanTheOwnerAsksForNeedTheSitesWord(t *testing.T) {
 	}
 }
 
+func TestWhatSlurmGivesForAnotherReasonIsNotChanged(t *testing.T) {
+	t.Parallel()
+	for more, changes := range map[string][]driver.Change{
+		"TresPerNode=gres/gpu:1 CpusPerTres=gres:gpu:6":  {{Cores: 2}, {MemoryBytes: 200 << 20}},
+		"TresPerNode=gres/gpu:1 MemPerTres=gres:gpu:400": {{MemoryBytes: 200 << 20}},
+		"MinMemoryCPU=400M ReqB:S:C:T=0:0:*:1":           {{Cores: 2}, {MemoryBytes: 200 << 20}},
+	} {
+		r := newRig(t, nil)
+		job := r.start(t)
+		r.f.with(job.ID, func(j *fakeJob) { j.more = more })
+		for _, change := range changes {
+			in := intent(r.job(t, job.ID), nil)
+			in.Change = change
+			if err := r.d.Check(t.Context(), in); !errors.Is(err, driver.ErrUnsupported) {
+				t.Errorf("%s: %+v: %v, want %v", more, change, err, driver.ErrUnsupported)
+			}
+		}
+	}
+}
+
 func TestTheCoresOfAJobThatHasItsNodeToItselfAreNotChanged(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

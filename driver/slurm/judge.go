@@ -9,7 +9,6 @@ import (
 
 	"pitchpipe/driver"
 	"pitchpipe/driver/move"
-	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/limits"
 	"pitchpipe/driver/slurm/parse"
 	"pitchpipe/driver/slurm/slurmctl"
@@ -60,7 +59,7 @@ func headStart(j parse.Job) bool {
 }
 
 func (d *Driver) first(j parse.Job) *Record {
-	have := sizeOf(j)
+	have := slurmctl.SizeOf(j)
 	r := &Record{Job: nameOf(j), User: j.User, Submitted: j.Submitted, Own: have, Set: &have}
 	if parse.Waiting(j.State) && !d.cfg.Everyone {
 		r.Output = d.mark(j, j.Restarts+1)
@@ -117,13 +116,17 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *Record, c driv
 	case len(c.Env)+len(c.Live) > 0 && !slurmctl.HasStanza(j) && r.Request == "" && !slurmctl.Says(j.Comment, slurmctl.Marked):
 		return fmt.Errorf("the task prolog serves only marked jobs; submit the job with pitchpipe run, or let the site's submission plugin mark it: %w",
 			driver.ErrUnsupported)
-	case c.Cores > 0 && whole(j):
+	case c.Cores > 0 && j.Whole:
 		return fmt.Errorf("it has its node to itself (--exclusive), however many cores it asks for: %w", driver.ErrUnsupported)
+	case c.Cores > 0 && j.Asks("CpusPerTres"):
+		return fmt.Errorf("it has cores by GPU (--cpus-per-gpu), whatever else it asks for: %w", driver.ErrUnsupported)
+	case c.MemoryBytes > 0 && (j.Asks("CpusPerTres") || j.Asks("MemPerTres")):
+		return fmt.Errorf("its memory goes with its GPUs (--cpus-per-gpu, --mem-per-gpu), whatever else it asks for: %w", driver.ErrUnsupported)
 	case c.Cores > r.Own.Cores && d.cfg.Above != nil && !d.cfg.Above(d.sketch(j, r)):
 		return fmt.Errorf("%d cores are more than the %d that its owner asks for, and the site does not allow that: %w", c.Cores, r.Own.Cores, driver.ErrDenied)
 	}
 	if less(c, r.Own) {
-		if err := slurmctl.Repairable(ctx, d.cfg.Commands, j); err != nil {
+		if err := slurmctl.Repairable(ctx, d.cfg.Commands, j, d.cfg.Everyone); err != nil {
 			return err
 		}
 	}
@@ -140,23 +143,20 @@ func (d *Driver) judgeChange(ctx context.Context, j parse.Job, r *Record, c driv
 	}
 	size := target(r.Own, c)
 	if c.Cores > 0 || c.MemoryBytes > 0 {
-		if err := d.fits(ctx, j.Partition, size.Cores, total(size)); err != nil {
+		if err := d.fits(ctx, j.Partition, size.Cores, size.Total()); err != nil {
 			return err
 		}
 	}
 	// A broker that would refuse the size is asked before the job is stopped for it.
 	broker, ok := d.cfg.Actor.(slurmctl.Judge)
-	switch update := difference(sizeOf(j), size); {
+	switch update := difference(slurmctl.SizeOf(j), size); {
 	case update.Empty():
 		return nil
 	case ok:
 		return broker.May(ctx, string(nameOf(j)), update)
 	}
-	return d.takes(ctx, j, size)
+	return d.takes(ctx, j, r.Own, size)
 }
-
-// whole reports whether a job gets whole nodes.
-func whole(j parse.Job) bool { return slices.Contains(j.Picky, "OverSubscribe=NO") }
 
 // judgeMove refuses the end of a running attempt. How a job shows that it saved does not count where
 // the intent discards: none is waited for.
@@ -185,19 +185,15 @@ func (d *Driver) judgeMove(ctx context.Context, j parse.Job, in driver.Intent) e
 }
 
 // target is the size that a change gives a job. Slurm counts memory in MiB and
-// time in minutes; both are rounded up. Where the owner asked for memory by CPU
-// and the CPUs change, his total stays.
+// time in minutes; both are rounded up.
 func target(own Size, c driver.Change) Size {
 	s := own
 	if c.Cores > 0 {
-		s.Cores = c.Cores
-	}
-	if own.PerCPU && s.Cores != own.Cores {
-		s.Memory = Memory{Bytes: total(own)}
+		s = own.With(c.Cores)
 	}
 	if c.MemoryBytes > 0 {
 		const mebibyte = 1 << 20
-		s.Memory = Memory{Bytes: (c.MemoryBytes + mebibyte - 1) / mebibyte * mebibyte}
+		s.Memory = slurmctl.Memory{Bytes: (c.MemoryBytes + mebibyte - 1) / mebibyte * mebibyte}
 	}
 	if c.TimeLimit > 0 {
 		s.TimeLimit = (c.TimeLimit + time.Minute - 1).Truncate(time.Minute)
@@ -205,19 +201,10 @@ func target(own Size, c driver.Change) Size {
 	return s
 }
 
-func (d *Driver) rules(ctx context.Context) ([]parse.Partition, parse.Conf, error) {
-	partitions, err := command.Read(ctx, d.cfg.Commands, parse.PartitionRecords, "scontrol", "-o", "show", "partition")
-	if err != nil {
-		return nil, nil, fmt.Errorf("of the partitions: %w", err)
-	}
-	conf, err := slurmctl.Config(ctx, d.cfg.Commands)
-	return partitions, conf, err
-}
-
 // Billing implements driver.Biller: TRESBillingWeights, else the CPUs.
 // Of several partitions the first counts.
 func (d *Driver) Billing(ctx context.Context, partition string) (driver.Billing, error) {
-	partitions, conf, err := d.rules(ctx)
+	partitions, conf, err := slurmctl.Rules(ctx, d.cfg.Commands)
 	if err != nil {
 		return driver.Billing{}, fmt.Errorf("billing: %w", err)
 	}
@@ -238,15 +225,15 @@ func (d *Driver) Billing(ctx context.Context, partition string) (driver.Billing,
 // takes refuses a size with which none of a job's partitions would start it. Fewer cores
 // with the same memory may be more memory for each than MaxMemPerCPU, which Slurm says
 // only when the job has been stopped for it.
-func (d *Driver) takes(ctx context.Context, j parse.Job, after Size) error {
-	partitions, conf, err := d.rules(ctx)
+func (d *Driver) takes(ctx context.Context, j parse.Job, own, after Size) error {
+	if err := slurmctl.ByCPU(ctx, d.cfg.Commands, j, own, after); err != nil {
+		return err
+	}
+	partitions, conf, err := slurmctl.Rules(ctx, d.cfg.Commands)
 	if err != nil {
 		return fmt.Errorf("limits: %w", err)
 	}
-	size := func(s Size) limits.Size {
-		return limits.Size{Cores: s.Cores, MiB: total(s) >> 20, Minutes: int64(s.TimeLimit / time.Minute)}
-	}
-	if err := limits.Takes(partitions, conf, strings.Split(j.Partition, ","), size(sizeOf(j)), size(after)); err != nil {
+	if err := limits.Takes(partitions, conf, strings.Split(j.Partition, ","), slurmctl.SizeOf(j).Counted(), after.Counted()); err != nil {
 		return fmt.Errorf("%w: %w", driver.ErrDenied, err)
 	}
 	return nil

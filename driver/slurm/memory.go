@@ -13,7 +13,7 @@ import (
 
 // less reports whether a change gives a job less memory than its owner asked for.
 func less(c driver.Change, own Size) bool {
-	return c.MemoryBytes > 0 && (c.MemoryBytes < total(own) || total(own) == 0)
+	return c.MemoryBytes > 0 && (c.MemoryBytes < own.Total() || own.Total() == 0)
 }
 
 // repairs reports whether a kill for memory under a change can be taken back here: by a
@@ -33,7 +33,7 @@ func (m *mover) repairable(ctx context.Context) error {
 	}
 	repairs := m.d.repairs(c, m.r.Own)
 	if repairs {
-		err := slurmctl.Repairable(ctx, m.d.cfg.Commands, m.j)
+		err := slurmctl.Repairable(ctx, m.d.cfg.Commands, m.j, m.d.cfg.Everyone)
 		if repairs = err == nil; !repairs && less(c, m.r.Own) {
 			return err
 		}
@@ -75,7 +75,7 @@ func takeBack(j parse.Job, r *Record) {
 		Intent: driver.Intent{ID: returnID(last.Number), Job: r.Job, Attempt: last.Number, Change: left, Note: "killed for memory under changed settings"},
 		Phase:  move.Ending,
 	}
-	r.From = From{Restarts: j.Restarts, Before: sizeOf(j), Memory: true}
+	r.From = From{Restarts: j.Restarts, Before: slurmctl.SizeOf(j), Memory: true}
 }
 
 // giveBackMemory takes the next step of the return of memory; any call that looks at the job

@@ -116,6 +116,12 @@ func TestAKillForMemoryStands(t *testing.T) {
 		if err := r.d.Check(t.Context(), in); !errors.Is(err, driver.ErrUnsupported) {
 			t.Errorf("Check of less memory: %v", err)
 		}
+		shown, who := r.f.conf, r.f.dependants
+		r.f.conf, r.f.dependants = shown+"PrivateData = jobs\n", ""
+		if err := r.d.Check(t.Context(), in); !errors.Is(err, driver.ErrUnsupported) {
+			t.Errorf("Check of less memory where others' jobs are hidden: %v", err)
+		}
+		r.f.conf, r.f.dependants = shown, who
 		in.Change = driver.Change{TimeLimit: time.Hour}
 		r.settled(t, in)
 		r.f.run(job.ID)

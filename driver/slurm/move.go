@@ -9,6 +9,7 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/move"
 	"pitchpipe/driver/slurm/parse"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // Advance takes at most one step towards the intent. The steps of a running job
@@ -104,7 +105,7 @@ func (m *mover) View(in driver.Intent) move.View {
 		if why := m.ownersWord(); why != "" && v.At == move.Waits {
 			return superseded(why)
 		}
-		v.Changed = v.At == move.Waits && same(m.want(), sizeOf(m.j))
+		v.Changed = v.At == move.Waits && same(m.want(), slurmctl.SizeOf(m.j))
 	case m.j.Restarts > from.Restarts && m.heldByTheSite():
 		return superseded(fmt.Sprintf("the job left with status %d, for which the cluster holds it", m.j.Exit.Code()))
 	case v.At == move.Waits && m.j.Restarts > from.Restarts:
@@ -131,7 +132,7 @@ func (m *mover) applied() bool {
 
 func (m *mover) Begin(ctx context.Context) (move.End, error) {
 	in := m.r.Moving.Intent
-	m.r.From = From{Restarts: m.j.Restarts, Before: sizeOf(m.j)}
+	m.r.From = From{Restarts: m.j.Restarts, Before: slurmctl.SizeOf(m.j)}
 	m.r.Node = ""
 	if m.r.Moving.Queued {
 		m.r.From.Restarts--
@@ -184,8 +185,8 @@ func (m *mover) Over(ctx context.Context, end move.End) error {
 	case m.began():
 		m.heed()
 	case waits && parse.Waiting(m.j.State) && m.j.Restarts == m.r.From.Restarts+1:
-		if m.ownersWord() != "" && !unchanged(m.r.From.Before, sizeOf(m.j)) {
-			m.r.Own = sizeOf(m.j)
+		if m.ownersWord() != "" && !unchanged(m.r.From.Before, slurmctl.SizeOf(m.j)) {
+			m.r.Own = slurmctl.SizeOf(m.j)
 		}
 		if err := m.letGo(ctx); err != nil && !errors.Is(err, driver.ErrDenied) {
 			return err
@@ -207,7 +208,7 @@ func (m *mover) want() Size { return target(m.r.Own, m.r.Moving.Intent.Change) }
 
 // ownersWord says what the owner did to the waiting job meanwhile.
 func (m *mover) ownersWord() string {
-	have := sizeOf(m.j)
+	have := slurmctl.SizeOf(m.j)
 	switch {
 	case !unchanged(m.r.From.Before, have) && !same(m.want(), have):
 		return fmt.Sprintf("the job's owner changed it from %v to %v", m.r.From.Before, have)

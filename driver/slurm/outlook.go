@@ -138,7 +138,7 @@ func (d *Driver) room(ctx context.Context, j parse.Job) (room, error) {
 // expected asks for the start of a job like this one, without creating it. Where this
 // process may not name the job's account and QOS it leaves them out: what is asked for is room.
 func (d *Driver) expected(ctx context.Context, j parse.Job) (time.Time, error) {
-	size := sizeOf(j)
+	size := slurmctl.SizeOf(j)
 	args := arguments{"--test-only", "--partition=" + j.Partition, fmt.Sprintf("--cpus-per-task=%d", size.Cores), "--wrap=true"}
 	args.when(size.PerCPU, fmt.Sprintf("--mem-per-cpu=%dM", size.Bytes>>20))
 	args.when(!size.PerCPU && size.Bytes > 0, fmt.Sprintf("--mem=%dM", size.Bytes>>20))
@@ -180,7 +180,7 @@ func (d *Driver) closed(ctx context.Context, j parse.Job, now time.Time, next *d
 		if !r.End.After(now) {
 			continue
 		}
-		if r.Name == j.Reservation {
+		if slices.Contains(strings.Split(j.Reservation, ","), r.Name) {
 			if !r.Flexible {
 				sooner(r.End.Add(-limit), r.Name)
 			}
@@ -221,7 +221,7 @@ type claim struct {
 // rooms are what a job that runs has, which may be more CPUs than it asked for, and what it
 // is to have. One that asked for no memory has all that its node has.
 func rooms(j parse.Job, r *Record, c driver.Change) (has, want driver.Room) {
-	has, want = resources(sizeOf(j)).Room(), resources(target(r.Own, c)).Room()
+	has, want = resources(slurmctl.SizeOf(j)).Room(), resources(target(r.Own, c)).Room()
 	has.Cores = max(has.Cores, j.CPUs)
 	if has.Memory == 0 {
 		want.Memory = 0

@@ -141,7 +141,7 @@ func TestWhatARestartWouldMeet(t *testing.T) {
 		},
 		"and no longer": {
 			crowd: crowd{places: place, books: book("own", -hour, hour, "SPEC_NODES")},
-			job:   func(j *fakeJob) { j.limit, j.more = 90, "Reservation=own" }, closed: -30 * time.Minute,
+			job:   func(j *fakeJob) { j.limit, j.more = 90, "Reservation=other,own" }, closed: -30 * time.Minute,
 		},
 		"unless jobs may outlive it": {
 			crowd: crowd{places: place, books: book("own", -hour, hour, "FLEX,SPEC_NODES")},

@@ -1,32 +1,17 @@
 package slurm
 
 import (
-	"slices"
-
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/parse"
+	"pitchpipe/driver/slurm/slurmctl"
 )
-
-// take returns the size with what is new in another: each part that none of the known has.
-func (s Size) take(now Size, known ...Size) Size {
-	if !slices.ContainsFunc(known, func(k Size) bool { return k.Cores == now.Cores }) {
-		s.Cores = now.Cores
-	}
-	if !slices.ContainsFunc(known, func(k Size) bool { return k.Memory == now.Memory }) {
-		s.Memory = now.Memory
-	}
-	if !slices.ContainsFunc(known, func(k Size) bool { return k.TimeLimit == now.TimeLimit }) {
-		s.TimeLimit = now.TimeLimit
-	}
-	return s
-}
 
 // listenToOwner takes what the job's owner or an administrator changed for what the
 // owner asks for. While an intent is in progress the sizes are ours; between its last step
 // and the start of its attempt they are what the intent gave the job, and anything else is
 // the owner's.
 func (d *Driver) listenToOwner(r *Record, j parse.Job) {
-	have, waits := sizeOf(j), parse.Waiting(j.State)
+	have, waits := slurmctl.SizeOf(j), parse.Waiting(j.State)
 	switch {
 	case r.Set == nil, r.Moving != nil, r.Next == nil && waits && given(r, have):
 		r.Set = &have
@@ -46,7 +31,7 @@ func (d *Driver) listenToOwner(r *Record, j parse.Job) {
 		now.TimeLimit = set.TimeLimit
 	}
 	r.Set = &now
-	d.owns(r, r.Own.take(now, set))
+	d.owns(r, r.Own.Take(now, set))
 }
 
 // owns notes what the owner asks for from now on.
@@ -62,7 +47,7 @@ func (d *Driver) owns(r *Record, own Size) {
 // the intent's, which counts as applied. A size that slurmctld lost in a crash is that
 // before the intent: it is not taken for his word.
 func (d *Driver) overrule(r *Record, j parse.Job) {
-	next, have := r.Next, sizeOf(j)
+	next, have := r.Next, slurmctl.SizeOf(j)
 	want, now := next.Size, have
 	limited := have.TimeLimit != want.TimeLimit && (want.TimeLimit != 0 || have.TimeLimit != 0 && j.Restarts == 0)
 	if next.Before == nil || !parse.Waiting(j.State) || same(want, have) && !limited || unchanged(*next.Before, have) || given(r, have) && !limited {
@@ -79,7 +64,7 @@ func (d *Driver) overrule(r *Record, j parse.Job) {
 	if have.Memory != want.Memory {
 		next.Change.MemoryBytes = 0
 	}
-	d.owns(r, r.Own.take(now, want))
+	d.owns(r, r.Own.Take(now, want))
 	next.Size, next.Overruled, r.Set = have, true, &have
 	r.Note(next.Intent, driver.StepStarted, "its owner has changed the job since")
 }
@@ -89,7 +74,7 @@ func (d *Driver) overrule(r *Record, j parse.Job) {
 // gives. Of one that waited before the intent an allocation may have rounded cores and
 // memory, and a limit that no one had asked for appears at the start.
 func (m *mover) heed() {
-	before, want, now := m.r.From.Before, m.want(), sizeOf(m.j)
+	before, want, now := m.r.From.Before, m.want(), slurmctl.SizeOf(m.j)
 	if m.r.Moving.Queued {
 		now.Memory = want.Memory
 	}
@@ -99,5 +84,5 @@ func (m *mover) heed() {
 	if before.TimeLimit == 0 || now.TimeLimit == 0 {
 		now.TimeLimit = want.TimeLimit
 	}
-	m.d.owns(m.r, m.r.Own.take(now, before, want))
+	m.d.owns(m.r, m.r.Own.Take(now, before, want))
 }

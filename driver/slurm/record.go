@@ -12,6 +12,7 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/durable"
 	"pitchpipe/driver/move"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 const recordVersion = 2
@@ -41,22 +42,7 @@ type From struct {
 }
 
 // Size is what Slurm can change of a job.
-type Size struct {
-	Cores int `json:"cores"`
-	Memory
-	TimeLimit time.Duration `json:"time_limit"`
-}
-
-// String names cores, memory and time limit.
-func (s Size) String() string {
-	return fmt.Sprintf("%d cores, %d MiB%s, %v", s.Cores, s.Bytes>>20, map[bool]string{true: " per CPU"}[s.PerCPU], s.TimeLimit)
-}
-
-// Memory is that of a Size: a slurmctl.Memory under the names of the journal.
-type Memory struct {
-	Bytes  int64 `json:"memory_bytes"`
-	PerCPU bool  `json:"memory_per_cpu,omitempty"`
-}
+type Size = slurmctl.Size
 
 // Next is what the next attempt differs in, and why.
 type Next struct {

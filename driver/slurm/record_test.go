@@ -13,6 +13,7 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/move"
 	"pitchpipe/driver/slurm"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 func openJournal(t *testing.T) (slurm.Journal, string) {
@@ -61,7 +62,7 @@ func TestARecordComesBackAsItWas(t *testing.T) {
 	j, dir := openJournal(t)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	want := &slurm.Record{
-		Job: "9_1", Request: "r", Script: []byte("#!/bin/sh\n\xff"), Submitted: at, Own: slurm.Size{Cores: 2, Memory: slurm.Memory{PerCPU: true}},
+		Job: "9_1", Request: "r", Script: []byte("#!/bin/sh\n\xff"), Submitted: at, Own: slurm.Size{Cores: 2, Memory: slurmctl.Memory{PerCPU: true}},
 		Next: &slurm.Next{Number: 2, Change: driver.Change{Env: map[string]string{"A": "b"}}},
 		From: slurm.From{Restarts: 3},
 		Record: move.Record{

@@ -116,7 +116,7 @@ func (m *mover) Plan(ctx context.Context) (move.End, error) {
 }
 
 func (m *mover) Change(ctx context.Context) (move.End, error) {
-	update := difference(sizeOf(m.j), m.want())
+	update := difference(slurmctl.SizeOf(m.j), m.want())
 	if !m.r.Moving.Queued {
 		update.Start = &m.d.cfg.Window
 	}
@@ -151,7 +151,7 @@ func difference(have, want Size) slurmctl.Update {
 		u.Cores = &want.Cores
 	}
 	if have.Memory != want.Memory {
-		u.Memory = new(slurmctl.Memory(want.Memory))
+		u.Memory = &want.Memory
 	}
 	if have.TimeLimit != want.TimeLimit {
 		u.TimeLimit = &want.TimeLimit

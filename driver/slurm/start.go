@@ -124,7 +124,7 @@ func (d *Driver) draft(ctx context.Context, id driver.RequestID, spec driver.Spe
 	if partition == "" && len(d.cfg.Partitions) > 0 {
 		partition = d.cfg.Partitions[0]
 	}
-	if len(d.cfg.Partitions) > 0 && !slices.Contains(d.cfg.Partitions, partition) {
+	if len(d.cfg.Partitions) > 0 && !slurmctl.Within(d.cfg.Partitions, partition) {
 		return command.Call{}, fmt.Errorf("partition %s is not one of those that are watched: %w", partition, driver.ErrDenied)
 	}
 	call, err := submission(file, spec, d.journal.Marker(id), partition, env)

@@ -50,11 +50,6 @@ func final(j parse.Job) driver.State {
 	return cmp.Or(known[j.State], driver.Lost) // BOOT_FAIL, NODE_FAIL, and what is not known
 }
 
-// sizeOf returns the part of what Slurm gives a job that can be changed.
-func sizeOf(j parse.Job) Size {
-	return Size{Cores: j.Cores(), Memory: Memory{Bytes: j.MemoryBytes, PerCPU: j.MemoryPerCPU}, TimeLimit: j.Limit()}
-}
-
 // unchanged reports whether a job still has the size that it had. A limit that
 // no one asked for is shown while the job runs, and not while it waits.
 func unchanged(before, have Size) bool {
@@ -75,9 +70,6 @@ func relimited(next Next, have Size) bool {
 	size.TimeLimit = have.TimeLimit
 	return same(size, have) && next.Before != nil && next.Before.TimeLimit != 0 && have.TimeLimit != 0 && have.TimeLimit != next.Before.TimeLimit
 }
-
-// total is the memory of the whole job; 0 = none asked for.
-func total(s Size) int64 { return slurmctl.Memory(s.Memory).Of(s.Cores) }
 
 // follow brings the attempts of a record up to what Slurm says.
 func follow(r *Record, j parse.Job, now time.Time) {
@@ -143,14 +135,14 @@ func begin(r *Record, j parse.Job, n int, present bool) driver.Attempt {
 	}
 	if next := r.Next; next != nil && next.Number <= n {
 		switch {
-		case next.Number == n && next.Overruled && (!present || same(next.Size, sizeOf(j))):
+		case next.Number == n && next.Overruled && (!present || same(next.Size, slurmctl.SizeOf(j))):
 			a.Change = next.Change
-		case next.Number == n && (!present || same(next.Size, sizeOf(j))):
+		case next.Number == n && (!present || same(next.Size, slurmctl.SizeOf(j))):
 			a.Change, a.Cause, a.Intent = next.Change, driver.CauseIntent, next.Intent
-		case next.Number == n && present && relimited(*next, sizeOf(j)):
+		case next.Number == n && present && relimited(*next, slurmctl.SizeOf(j)):
 			a.Change, a.Cause, a.Intent = next.Change, driver.CauseIntent, next.Intent
-			a.Change.TimeLimit, r.Own.TimeLimit = 0, sizeOf(j).TimeLimit
-		case present && same(r.Own, sizeOf(j)):
+			a.Change.TimeLimit, r.Own.TimeLimit = 0, slurmctl.SizeOf(j).TimeLimit
+		case present && same(r.Own, slurmctl.SizeOf(j)):
 			a.Change = driver.Change{}
 		}
 		if next.Memory && a.Cause == driver.CauseIntent {
@@ -176,8 +168,8 @@ func (d *Driver) sketch(j parse.Job, r *Record) driver.Job {
 	now := time.Now()
 	number := begun(j, r, now)
 	job := plain(j)
-	job.Attempt, job.Filename, job.Node, job.Resources = number, j.Name, j.Node, resources(sizeOf(j))
-	job.Resources.GPUs, job.Resources.Whole, job.Suspended = j.GPUs, whole(j), j.State == "SUSPENDED"
+	job.Attempt, job.Filename, job.Node, job.Resources = number, j.Name, j.Node, resources(slurmctl.SizeOf(j))
+	job.Resources.GPUs, job.Resources.Whole, job.Suspended = j.GPUs, j.Whole, j.State == "SUSPENDED"
 	if parse.Ended(j.State) && number != j.Restarts {
 		job.ExitCode = j.Exit.Code()
 	}
@@ -195,7 +187,7 @@ func (d *Driver) sketch(j parse.Job, r *Record) driver.Job {
 		job.Resources.Env, job.Resources.Command = t.env, shaped(t.command, j)
 	}
 	if r == nil {
-		r = &Record{Own: sizeOf(j), Submitted: j.Submitted, Delayed: headStart(j)}
+		r = &Record{Own: slurmctl.SizeOf(j), Submitted: j.Submitted, Delayed: headStart(j)}
 		follow(r, j, now)
 	} else {
 		job.Request, job.Submitted = r.Request, r.Submitted
@@ -233,7 +225,7 @@ func shaped(command string, j parse.Job) string {
 	switch {
 	case command == "":
 		return ""
-	case j.Tasks <= 1 && j.Nodes <= 1 && whole(j):
+	case j.Tasks <= 1 && j.Nodes <= 1 && j.Whole:
 		return command + " on a whole node"
 	case j.Tasks <= 1 && j.Nodes <= 1:
 		return command
@@ -242,7 +234,7 @@ func shaped(command string, j parse.Job) string {
 }
 
 func resources(s Size) driver.Resources {
-	return driver.Resources{Cores: s.Cores, MemoryBytes: total(s), TimeLimit: s.TimeLimit}
+	return driver.Resources{Cores: s.Cores, MemoryBytes: s.Total(), TimeLimit: s.TimeLimit}
 }
 
 func detail(j parse.Job) string {

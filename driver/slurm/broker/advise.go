@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -55,7 +54,7 @@ func (e *effect) advisable(ctx context.Context) error {
 	switch {
 	case !parse.Waiting(e.job.State):
 		return fmt.Errorf("it does not wait (%s), and a running job may only get more time: %w", e.job.State, driver.ErrConflict)
-	case !within(e.s.cfg.Advice, e.job.Partition):
+	case !slurmctl.Within(e.s.cfg.Advice, e.job.Partition):
 		return fmt.Errorf("the site allows no advice in partition %s (broker.advice): %w", e.job.Partition, driver.ErrDenied)
 	case slurmctl.Says(e.job.Comment, slurmctl.Off):
 		return errOff
@@ -83,14 +82,18 @@ func (e *effect) shorten(ctx context.Context, after Size) error {
 	case strings.HasPrefix(e.job.Reason, "Assoc") || strings.HasPrefix(e.job.Reason, "QOS") || strings.Contains(e.job.Reason, "Limit"):
 		return fmt.Errorf("it waits for a limit of the site (%s), from which an update would free it: %w", e.job.Reason, driver.ErrDenied)
 	}
-	if err := slurmctl.Repairable(ctx, e.s.cfg.Runner, e.job.Job); err != nil {
+	if err := slurmctl.Repairable(ctx, e.s.cfg.Runner, e.job.Job, true); err != nil {
 		return err
 	}
 	if !e.job.several() {
 		return e.withinLimits(ctx, slurmctl.Update{TimeLimit: &after.TimeLimit}, after)
 	}
-	conf, err := e.s.config(ctx)
-	if err == nil && limited(conf) {
+	conf, err := slurmctl.Config(ctx, e.s.cfg.Runner)
+	if err != nil {
+		return err
+	}
+	enforced, err := limited(conf)
+	if enforced {
 		err = fmt.Errorf("what a job of several nodes counts for in limits is not known: %w", driver.ErrUnsupported)
 	}
 	return err
@@ -151,9 +154,4 @@ func (s *Server) extend(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// within reports whether each of a job's partitions is among these.
-func within(all []string, partitions string) bool {
-	return !slices.ContainsFunc(strings.Split(partitions, ","), func(p string) bool { return !slices.Contains(all, p) })
 }

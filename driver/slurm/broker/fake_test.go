@@ -142,7 +142,7 @@ func (f *fake) Run(_ context.Context, c command.Call) (command.Output, error) {
 		return text(j.record(cmp.Or(j.number, id)))
 	case line == "scontrol show config":
 		return text(f.config)
-	case line == "scontrol -o show partition":
+	case line == "scontrol -a -o show partition":
 		return text("PartitionName=main QoS=N/A MaxTime=UNLIMITED" + f.partition + "\n")
 	case line == "squeue -h -a -r -t PD -o %i %U %E %j":
 		return text(f.dependants)

@@ -1,14 +1,12 @@
 package broker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -49,7 +47,7 @@ func (e *effect) withinLimits(ctx context.Context, u slurmctl.Update, after Size
 }
 
 func smaller(a, b Size) bool {
-	return a.Cores <= b.Cores && a.Memory.Of(a.Cores) <= b.Memory.Of(b.Cores) && !longer(a.TimeLimit, b.TimeLimit)
+	return a.Cores <= b.Cores && a.Total() <= b.Total() && !longer(a.TimeLimit, b.TimeLimit)
 }
 
 // fits asks slurmctld what a partition gives one job, and where it enforces limits what is in
@@ -58,24 +56,20 @@ func smaller(a, b Size) bool {
 // owner asked for, else as after. It gets that whatever is used up, so that no limit may
 // count memory then.
 func (s *Server) fits(ctx context.Context, j sighting, u slurmctl.Update, after, back Size) error {
-	conf, err := s.config(ctx)
-	if err != nil {
-		return err
-	}
-	partitions, err := command.Read(ctx, s.cfg.Runner, parse.PartitionRecords, "scontrol", "-o", "show", "partition")
+	partitions, conf, err := slurmctl.Rules(ctx, s.cfg.Runner)
 	if err != nil {
 		return err
 	}
 	names := strings.Split(j.Partition, ",")
 	for _, size := range []Size{after, back} { // one with which no partition of the job would start it is refused
-		if err := limits.Takes(partitions, conf, names, j.size.counted(), size.counted()); err != nil {
+		if err := limits.Takes(partitions, conf, names, j.size.Counted(), size.Counted()); err != nil {
 			return err
 		}
 	}
-	if !limited(conf) {
-		return nil
+	if enforced, err := limited(conf); !enforced {
+		return err
 	}
-	unit, err := s.unit(ctx, conf, partitions, j.Partition)
+	unit, err := slurmctl.Unit(ctx, s.cfg.Runner, conf, partitions, j.Partition)
 	if err != nil {
 		return err
 	}
@@ -93,15 +87,15 @@ func (s *Server) fits(ctx context.Context, j sighting, u slurmctl.Update, after,
 		return err
 	}
 	maps.Copy(before, later)
-	size := after.counted()
+	size := after.Counted()
 	// A job gets its least number of CPUs of a node whatever else it asks for; an update
 	// of its cores sets that too.
 	if u.Cores == nil {
-		size.Cores = max(size.Cores, j.least)
+		size.Cores = max(size.Cores, j.Least)
 	}
 	size.Cores = rounded(size.Cores, unit)
 	size.MiB = after.Memory.Of(size.Cores) >> 20
-	size.Whole = j.whole || strings.HasSuffix(conf["SelectType"], "/linear") || j.apart && unit > 1
+	size.Whole = j.Whole || strings.HasSuffix(conf["SelectType"], "/linear") || j.FewThreads && unit > 1
 	who := limits.Job{
 		UID: j.uid, Account: j.Account, QOS: j.QOS, Partitions: names,
 		Beside: slices.Collect(maps.Values(before)), Safe: conf.Has("AccountingStorageEnforce", "safe", "all"),
@@ -136,61 +130,12 @@ func left(j parse.Job, now time.Time) int64 {
 	return int64(max(0, j.TimeLimit-now.Sub(j.Started)) / time.Minute)
 }
 
-// counted is what a size comes to in limits.
-func (s Size) counted() limits.Size {
-	return limits.Size{Cores: s.Cores, MiB: s.Memory.Of(s.Cores) >> 20, Minutes: int64(s.TimeLimit / time.Minute)}
-}
-
-// config is what `scontrol show config` says.
-func (s *Server) config(ctx context.Context) (parse.Conf, error) {
-	conf, err := slurmctl.Config(ctx, s.cfg.Runner)
-	if _, ok := conf["AccountingStorageEnforce"]; err == nil && !ok {
-		err = errors.New("the configuration does not say what is enforced")
-	}
-	return conf, err
-}
-
 // limited reports whether slurmctld looks at limits at all.
-func limited(conf parse.Conf) bool {
-	return conf.Has("AccountingStorageEnforce", "limits", "safe", "all")
-}
-
-// nodesFormat is what sinfo is asked for: cores of a socket and threads of a core.
-const nodesFormat = "%Y|%Z"
-
-// unit is the number of CPUs that a job of these partitions gets at a time: the threads of a
-// core, of the nodes of the cluster that have most, or of a socket, unless single CPUs are given.
-func (s *Server) unit(ctx context.Context, conf parse.Conf, partitions []parse.Partition, names string) (int, error) {
-	how := []string{conf["SelectTypeParameters"]}
-	for _, p := range partitions {
-		if p.Select != "" && slices.Contains(strings.Split(names, ","), p.Name) {
-			how = append(how, p.Select)
-		}
+func limited(conf parse.Conf) (bool, error) {
+	if _, ok := conf["AccountingStorageEnforce"]; !ok {
+		return false, errors.New("the configuration does not say what is enforced")
 	}
-	gives := func(what string) bool {
-		return slices.ContainsFunc(how, func(s string) bool { return strings.Contains(strings.ToUpper(s), what) })
-	}
-	if gives("CR_CPU") && len(how) == 1 {
-		return 1, nil
-	}
-	printed, err := command.Ask(ctx, s.cfg.Runner, "sinfo", "-h", "-a", "-e", "-o", nodesFormat)
-	nodes, bad := parse.Rows("sinfo", printed, 2)
-	if err = cmp.Or(err, bad); err != nil {
-		return 0, err
-	}
-	most := 1
-	for _, node := range nodes {
-		c, err := strconv.Atoi(strings.TrimSuffix(node[0], "+"))
-		t, err2 := strconv.Atoi(strings.TrimSuffix(node[1], "+"))
-		if err := errors.Join(err, err2); err != nil || c < 1 || t < 1 {
-			return 0, fmt.Errorf("%w: sinfo prints %.40q", parse.ErrFormat, strings.Join(node, "|"))
-		}
-		if gives("CR_SOCKET") {
-			t *= c
-		}
-		most = max(most, t)
-	}
-	return most, nil
+	return conf.Has("AccountingStorageEnforce", "limits", "safe", "all"), nil
 }
 
 // rounded is a number of CPUs as they are given.

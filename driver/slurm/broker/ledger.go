@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -16,15 +15,8 @@ import (
 
 const recordVersion = 1
 
-// Memory is that of a Size; 0 bytes = none asked for.
-type Memory = slurmctl.Memory
-
 // Size is what is changed of a job.
-type Size struct {
-	Cores     int           `json:"cores"`
-	Memory    Memory        `json:"memory"`
-	TimeLimit time.Duration `json:"time_limit"` // 0 = none asked for
-}
+type Size = slurmctl.Size
 
 // Set is a size that was set, or was about to be.
 type Set struct {
@@ -200,29 +192,19 @@ const lasting = 10 * time.Minute
 // follow takes a value that was not set here for its owner's new word.
 func (r *Record) follow(have Size, now time.Time) {
 	var sets []Set
+	var known []Size
 	for i, s := range r.Sets {
 		if i == len(r.Sets)-1 || now.Sub(r.Sets[i+1].At) < lasting {
-			sets = append(sets, s)
+			sets, known = append(sets, s), append(known, s.Size)
 		}
 	}
 	r.Sets = sets
-	known := func(same func(Size) bool) bool {
-		return same(r.Asked) || slices.ContainsFunc(sets, func(s Set) bool { return same(s.Size) })
-	}
-	if !known(func(s Size) bool { return s.Cores == have.Cores }) {
-		r.Asked.Cores = have.Cores
-	}
-	if !known(func(s Size) bool { return s.Memory == have.Memory }) {
-		r.Asked.Memory = have.Memory
-	}
-	if !known(func(s Size) bool { return s.TimeLimit == have.TimeLimit }) {
-		r.Asked.TimeLimit = have.TimeLimit
-	}
+	r.Asked = r.Asked.Take(have, known...)
 }
 
 // Setting adds a size that is about to be set.
 func (r *Record) Setting(s Size, now time.Time) {
-	if n := s.Memory.Of(s.Cores); r.Less(s) && (r.Lowered == 0 || n < r.Lowered) {
+	if n := s.Total(); r.Less(s) && (r.Lowered == 0 || n < r.Lowered) {
 		r.Lowered = n
 	}
 	if n := len(r.Sets); n > 0 && r.Sets[n-1].Size == s {
@@ -250,16 +232,13 @@ func (r *Record) Ours(restarts int) bool {
 
 // Less reports whether a size has less memory than the job's owner asked for.
 func (r *Record) Less(s Size) bool {
-	n := s.Memory.Of(s.Cores)
-	return n > 0 && n < r.Asked.Memory.Of(r.Asked.Cores)
+	n := s.Total()
+	return n > 0 && n < r.Asked.Total()
 }
 
 // Back returns a size with the memory that the job's owner asked for.
 func (r *Record) Back(s Size) Size {
-	s.Memory = r.Asked.Memory
-	if s.Memory.PerCPU && s.Cores != r.Asked.Cores { // his total stays
-		s.Memory = Memory{Bytes: s.Memory.Of(r.Asked.Cores)}
-	}
+	s.Memory = r.Asked.With(s.Cores).Memory // his total stays
 	return s
 }
 

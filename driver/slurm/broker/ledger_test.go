@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 func open(t *testing.T) (ledger, string) {
@@ -28,7 +29,7 @@ func open(t *testing.T) (ledger, string) {
 func at(minute int) time.Time { return time.Date(2026, 1, 2, 3, minute, 0, 0, time.UTC) }
 
 func cores(n int) Size {
-	return Size{Cores: n, Memory: Memory{Bytes: 100 << 20}, TimeLimit: time.Hour}
+	return Size{Cores: n, Memory: slurmctl.Memory{Bytes: 100 << 20}, TimeLimit: time.Hour}
 }
 
 func TestARecordComesBackAsItWas(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/command"
 	"pitchpipe/driver/slurm/parse"
+	"pitchpipe/driver/slurm/slurmctl"
 )
 
 // sighting is a job as it was seen: what scontrol says, in agreement with squeue.
@@ -21,9 +22,6 @@ type sighting struct {
 	uid   uint32
 	size  Size
 	nice  int  // how much its priority is lower
-	least int  // CPUs of a node that it gets at least
-	whole bool // it gets a whole node, or more than the CPUs that it asks for
-	apart bool // it says how many threads of a core it uses, and gets the others too
 	alone bool // scontrol printed one line, and all of it was read
 }
 
@@ -65,13 +63,14 @@ func (s *Server) sight(ctx context.Context, id string) (j sighting, err error) {
 	}
 	text := string(record)
 	j = sighting{
-		Job: jobs[i], name: id, uid: numbers.uid, size: sizeOf(jobs[i]),
-		// These are in each record; parse.Jobs has refused one that has them twice.
-		whole: wholeNode(parse.Word(text, "OverSubscribe")), apart: fewThreads(parse.Word(text, "ReqB:S:C:T")),
+		Job: jobs[i], name: id, uid: numbers.uid, size: slurmctl.SizeOf(jobs[i]),
 		alone: unreadable == nil && len(jobs) == 1 && !bytes.ContainsAny(bytes.TrimSpace(record), "\n\r"),
 	}
 	if err := numbers.agree(j.Job); err != nil {
 		return j, err
+	}
+	if strings.Contains(text, " MinMemoryNode=") && strings.Contains(text, " MinMemoryCPU=") { // it has one of them
+		return j, errImitation
 	}
 	if j.AdminComment, err = mark(text, j.Job, numbers.folder); err != nil {
 		return j, err
@@ -79,19 +78,7 @@ func (s *Server) sight(ctx context.Context, id string) (j sighting, err error) {
 	if j.nice, err = strconv.Atoi(numbers.is["Nice"]); err != nil {
 		return j, fmt.Errorf("squeue says Nice %.20q: %w", numbers.is["Nice"], driver.ErrUnsupported)
 	}
-	j.least, err = leastCPUs(text)
-	return j, err
-}
-
-// wholeNode reports whether a job that says so of its nodes gets all of one. One that shares
-// its nodes only with jobs of its user (USER) gets the CPUs that it asks for.
-func wholeNode(shares string) bool { return shares == "NO" }
-
-// fewThreads reports whether a job names a number of threads of a core, last in a text such
-// as *:*:1: then it gets the others too, and uses as many cores as it asks for CPUs.
-func fewThreads(text string) bool {
-	threads := text[strings.LastIndexByte(text, ':')+1:]
-	return threads != "" && threads != "*" && threads != "0"
+	return j, nil
 }
 
 // only returns the one row about this job.
@@ -160,18 +147,7 @@ func (r row) agree(j parse.Job) error {
 	return nil
 }
 
-// leastCPUs reads a field of each record; parse.Jobs has refused one that has it twice since a
-// text imitates it. It has memory by node or by CPU.
-func leastCPUs(record string) (int, error) {
-	if strings.Contains(record, " MinMemoryNode=") && strings.Contains(record, " MinMemoryCPU=") {
-		return 0, fmt.Errorf("a text of its owner imitates a field of scontrol: %w", driver.ErrDenied)
-	}
-	n, err := strconv.Atoi(parse.Word(record, "MinCPUsNode"))
-	if err != nil || n < 0 {
-		return 0, fmt.Errorf("MinCPUsNode is %.20q: %w", parse.Word(record, "MinCPUsNode"), driver.ErrUnsupported)
-	}
-	return n, nil
-}
+var errImitation = fmt.Errorf("a text of its owner imitates a field of scontrol: %w", driver.ErrDenied)
 
 // mark is the job's AdminComment, where it is certain that scontrol printed it as such:
 // after the job's folder, which squeue names, and before what its owner wrote.
@@ -184,13 +160,9 @@ func mark(record string, j parse.Job, folder string) (string, error) {
 		return "", fmt.Errorf("the name of its folder imitates a field of scontrol: %w", driver.ErrDenied)
 	}
 	if _, rest, ok := strings.Cut(record, " WorkDir="+folder+key); !ok || strings.Count(record, key) != 1 || !strings.HasPrefix(rest, j.AdminComment) {
-		return "", fmt.Errorf("a text of its owner imitates a field of scontrol: %w", driver.ErrDenied)
+		return "", errImitation
 	}
 	return j.AdminComment, nil
-}
-
-func sizeOf(j parse.Job) Size {
-	return Size{Cores: j.Cores(), Memory: Memory{Bytes: j.MemoryBytes, PerCPU: j.MemoryPerCPU}, TimeLimit: j.Limit()}
 }
 
 // movable returns an error that says why a job may not be moved or advised.

@@ -192,7 +192,11 @@ func TestMemoryThatWasGivenIsNeverLessAgain(t *testing.T) {
 func TestMemoryByCPUComesBackAsTheSameInAll(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.f.with(func(j *fakeJob) { j.state, j.perCPU, j.mib = "PENDING", true, 25 })
+	r.f.with(func(j *fakeJob) { j.state, j.perCPU, j.mib, j.threads, r.f.nodes = "PENDING", true, 25, "1", "4|2\n" })
+	if err := r.client.Update(t.Context(), "7", size(2, 60, 0)); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("of a job that gets more CPUs than it asks for: %v, want %v", err, driver.ErrUnsupported)
+	}
+	r.f.with(func(j *fakeJob) { j.threads = "" })
 	if err := r.client.Update(t.Context(), "7", size(2, 60, 0)); err != nil {
 		t.Fatal(err)
 	}

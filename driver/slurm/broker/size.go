@@ -29,8 +29,8 @@ func (k Knob) Allows(n int64) bool {
 // than that unless the site says that a job may get more. An amount that is not a knob may only
 // go back. Too little time would end a job for good, so that it is never less than asked for.
 func (e *effect) allowed(ctx context.Context, u slurmctl.Update, after Size) error {
-	asked, above := e.record.Asked, within(e.s.cfg.Above, e.job.Partition)
-	most, want := asked.Memory.Of(asked.Cores), after.Memory.Of(after.Cores)
+	asked, above := e.record.Asked, slurmctl.Within(e.s.cfg.Above, e.job.Partition)
+	most, want := asked.Total(), after.Total()
 	sized := (u.Memory != nil || u.Cores != nil) && want != most // memory by CPU changes with the cores
 	no := func(format string, args ...any) error {
 		return fmt.Errorf(format+": %w", append(args, driver.ErrDenied)...)
@@ -62,7 +62,12 @@ func (e *effect) allowed(ctx context.Context, u slurmctl.Update, after Size) err
 // lower refuses less memory than the job's owner asked for where a kill for it could not be
 // taken back, and where one was before. What the job has already is not less.
 func (e *effect) lower(ctx context.Context, after Size) error {
-	have, want := e.job.size.Memory.Of(e.job.size.Cores), after.Memory.Of(after.Cores)
+	if after != e.job.size {
+		if err := slurmctl.ByCPU(ctx, e.s.cfg.Runner, e.job.Job, e.record.Asked, after); err != nil {
+			return err
+		}
+	}
+	have, want := e.job.size.Total(), after.Total()
 	switch least := e.record.Lowered; {
 	case !e.record.Less(after), have > 0 && want >= have:
 		return nil
@@ -71,10 +76,10 @@ func (e *effect) lower(ctx context.Context, after Size) error {
 	case least > 0 && want < least:
 		return fmt.Errorf("%d MiB of memory are less than the %d that it was given before: %w", want>>20, least>>20, driver.ErrDenied)
 	}
-	return slurmctl.Repairable(ctx, e.s.cfg.Runner, e.job.Job)
+	return slurmctl.Repairable(ctx, e.s.cfg.Runner, e.job.Job, true)
 }
 
-func memoryText(m Memory) string {
+func memoryText(m slurmctl.Memory) string {
 	if m.Bytes == 0 {
 		return "no amount of memory, so that no other can be compared with it"
 	}

@@ -130,7 +130,7 @@ func (r row) freed(set Size, unit int) (limits.Job, error) {
 		UID: r.uid, Account: parse.Given(r.is["Account"]), QOS: parse.Given(r.is["QOS"]), Partitions: strings.Split(r.is["Partition"], ","),
 		Has: limits.Size{
 			Cores: cores, MiB: max(memory, set.Memory.Of(cores)) >> 20, Minutes: int64(limit / time.Minute),
-			Whole: wholeNode(r.is["OverSubscribe"]) || unit > 1 && fewThreads(r.is["SCT"]),
+			Whole: r.is["OverSubscribe"] == "NO" || unit > 1 && parse.FewThreads(r.is["SCT"]),
 		},
 	}, nil
 }

@@ -34,6 +34,9 @@ type Job struct {
 	MemoryPerCPU                    bool
 	TimeLimit                       time.Duration // 0 = none
 	GPUs                            int           // that it asks for in all
+	Least                           int           // CPUs of a node that it gets at least
+	Whole                           bool          // it gets whole nodes; one that shares them with its user's jobs alone does not
+	FewThreads                      bool          // see FewThreads
 	Nice                            int           // how much its priority is lower; only from Every
 
 	// Picky are the fields that ask for more than CPUs, memory and time, as KEY=VALUE:
@@ -47,7 +50,7 @@ type Job struct {
 }
 
 // pickyKeys are the fields that make a job harder to place than its size.
-const pickyKeys = "ReqNodeList Features Prefer Licenses Reservation TresPerJob TresPerNode TresPerSocket TresPerTask MemPerTres"
+const pickyKeys = "ReqNodeList Features Prefer Licenses Reservation TresPerJob TresPerNode TresPerSocket TresPerTask CpusPerTres MemPerTres"
 
 func picky(f map[string]string) (out []string) {
 	cores := func(item string) bool { return strings.HasPrefix(item, "cpu=") || strings.HasPrefix(item, "cpu:") }
@@ -64,6 +67,18 @@ func picky(f map[string]string) (out []string) {
 		out = append(out, "OverSubscribe="+v)
 	}
 	return out
+}
+
+// Asks reports whether the job has a field of Picky.
+func (j Job) Asks(key string) bool {
+	return slices.ContainsFunc(j.Picky, func(item string) bool { return strings.HasPrefix(item, key+"=") })
+}
+
+// FewThreads reports whether a job names a number of threads of a core, last in a text such as
+// *:*:1: then it gets the others too, and uses as many cores as it asks for CPUs.
+func FewThreads(text string) bool {
+	threads := text[strings.LastIndexByte(text, ':')+1:]
+	return threads != "" && threads != "*" && threads != "0"
 }
 
 // gpus counts the GPUs in a text such as gres/gpu:a100:2,gres/gpu:1 or gres:gpu=2.
@@ -119,7 +134,7 @@ func job(line string) (Job, error) {
 		Requeue: read(&r, "Requeue", flag), Batch: read(&r, "BatchFlag", count) > 0, Held: f["Priority"] == "0",
 		State: read(&r, "JobState", state), Restarts: read(&r, "Restarts", count), Exit: read(&r, "ExitCode", ExitStatus),
 		Nodes: read(&r, "NumNodes", low), CPUs: read(&r, "NumCPUs", low), Tasks: maybe(&r, "NumTasks", low), CPUsPerTask: maybe(&r, "CPUs/Task", count),
-		TimeLimit: read(&r, "TimeLimit", Limit), Picky: picky(f),
+		TimeLimit: read(&r, "TimeLimit", Limit), Picky: picky(f), Least: maybe(&r, "MinCPUsNode", count), Whole: f["OverSubscribe"] == "NO", FewThreads: FewThreads(f["ReqB:S:C:T"]),
 		Submitted: read(&r, "SubmitTime", Instant), Eligible: read(&r, "EligibleTime", Instant), Started: read(&r, "StartTime", Instant),
 		Ended: read(&r, "EndTime", Instant), Deadline: maybe(&r, "Deadline", Instant), Paused: maybe(&r, "SuspendTime", Instant),
 	}

@@ -104,20 +104,6 @@ type Judge interface {
 	May(ctx context.Context, job string, u Update) error
 }
 
-// Memory is a limit as Slurm counts it: of a node, or of a CPU.
-type Memory struct {
-	Bytes  int64 `json:"bytes"` // whole MiB
-	PerCPU bool  `json:"per_cpu,omitempty"`
-}
-
-// Of is the memory of a job that has so many cores.
-func (m Memory) Of(cores int) int64 {
-	if m.PerCPU {
-		return m.Bytes * int64(cores)
-	}
-	return m.Bytes
-}
-
 // Empty reports whether nothing is changed.
 func (u Update) Empty() bool { return u == Update{} }
 
@@ -231,14 +217,18 @@ func Config(ctx context.Context, run command.Runner) (parse.Conf, error) {
 const remembered = 2 * time.Minute
 
 // Repairable refuses less memory where a kill for it could not be taken back, or others
-// would have heard of it: a dependant of a job that failed never runs, or has run.
-func Repairable(ctx context.Context, run command.Runner, j parse.Job) error {
+// would have heard of it: a dependant of a job that failed never runs, or has run. Whether this
+// account sees all jobs, although others do not, is its caller's to say.
+func Repairable(ctx context.Context, run command.Runner, j parse.Job, seesAll bool) error {
 	if !j.Requeue {
 		return fmt.Errorf("its owner forbids restarts (--no-requeue), and a kill for memory would need one: %w", driver.ErrDenied)
 	}
 	conf, err := Config(ctx, run)
 	if err != nil {
 		return err
+	}
+	if conf.HidesJobs() && !seesAll {
+		return fmt.Errorf("others' jobs that may depend on it are hidden here (PrivateData), and would hear of a kill for memory: %w", driver.ErrUnsupported)
 	}
 	if age := conf.Remembers(); age != 0 && age < remembered {
 		return fmt.Errorf("slurmctld forgets ended jobs too soon (MinJobAge) for a kill for memory to be taken back: %w", driver.ErrUnsupported)
