@@ -19,13 +19,17 @@ var _ driver.Adviser = (*Driver)(nil)
 func (d *Driver) Queue(ctx context.Context) ([]driver.Job, error) {
 	args := arguments{"-h", "-a", "-r", "-t", "all"}
 	args.when(!d.cfg.Everyone, "-u", d.cfg.User)
-	out, err := command.Ask(ctx, d.cfg.Commands, "squeue", append(args, "-O", parse.EveryFormat)...)
+	delimiter := parse.Delimiter()
+	out, err := command.Ask(ctx, d.cfg.Commands, "squeue", append(args, "-O", parse.EveryFormat(delimiter))...)
 	if err != nil {
 		return nil, fmt.Errorf("queue: %w", err)
 	}
-	all, left := parse.Every(out)
+	all, left, err := parse.Every(out, delimiter)
+	if err != nil {
+		return nil, fmt.Errorf("queue: %w: %w", driver.ErrTransient, err)
+	}
 	if left > 0 {
-		d.cfg.Logger.Debug("lines of squeue are left out", "lines", left)
+		d.cfg.Logger.Debug("jobs of squeue are left out", "jobs", left)
 	}
 	var jobs []driver.Job
 	for _, j := range all {
@@ -62,10 +66,10 @@ func (d *Driver) Past(ctx context.Context, since, until time.Time) ([]driver.Job
 // it is asked for the steps, too.
 func (d *Driver) ended(ctx context.Context, since, until time.Time) ([]driver.Job, error) {
 	const stamp = "2006-01-02T15:04:05"
-	args := arguments{"-n", "-P", "-S", since.UTC().Format(stamp), "-E", until.UTC().Format(stamp)}
+	args := arguments{"-n", "-S", since.UTC().Format(stamp), "-E", until.UTC().Format(stamp)}
 	args.when(d.cfg.Everyone, "-a")
-	used, err := command.Read(ctx, d.cfg.Commands, parse.CPUTimes, "sacct", append(args, "-o", parse.CPUFields)...)
-	ended, err2 := command.Read(ctx, d.cfg.Commands, parse.Accounting, "sacct", append(args, "-X", "-o", parse.SacctFields)...)
+	used, err := command.Read(ctx, d.cfg.Commands, parse.CPUTimes, "sacct", append(args, "-P", "-o", parse.CPUFields)...)
+	ended, err2 := d.accounting(ctx, args...)
 	if err := cmp.Or(err, err2); err != nil {
 		return nil, err
 	}
@@ -78,6 +82,13 @@ func (d *Driver) ended(ctx context.Context, since, until time.Time) ([]driver.Jo
 		}
 	}
 	return jobs, nil
+}
+
+// accounting asks sacct for jobs.
+func (d *Driver) accounting(ctx context.Context, args ...string) ([]parse.Job, error) {
+	delimiter := parse.Delimiter()
+	read := func(out []byte) ([]parse.Job, error) { return parse.Accounting(out, delimiter) }
+	return command.Read(ctx, d.cfg.Commands, read, "sacct", append(args, "-n", "-X", "-p", "--delimiter="+delimiter, "-o", parse.SacctFields)...)
 }
 
 // plain is a job as Slurm prints it, no matter who tunes it.

@@ -1,9 +1,11 @@
 package slurm_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,16 +17,24 @@ import (
 	"pitchpipe/driver/slurm/parse"
 )
 
-// told is a Slurm that prints the given text where a command line ends so.
+// told is a Slurm that prints the given text where a command line ends so, with the delimiter
+// that it is asked for in place of |.
 type told struct {
 	command.Runner
 	says map[string]string
 }
 
+// plain is a call with | in place of the delimiter that it asks for, and that delimiter.
+func plain(c command.Call) (line, delimiter string) {
+	random := regexp.MustCompile(`\|[A-Z2-7]{26}\|`)
+	return random.ReplaceAllString(c.String(), "|"), cmp.Or(random.FindString(c.String()), "|")
+}
+
 func (f told) Run(ctx context.Context, c command.Call) (command.Output, error) {
+	line, delimiter := plain(c)
 	for end, text := range f.says {
-		if strings.HasSuffix(c.String(), end) {
-			return command.Output{Stdout: []byte(text)}, nil
+		if strings.HasSuffix(line, end) {
+			return command.Output{Stdout: []byte(strings.ReplaceAll(text, "|", delimiter))}, nil
 		}
 	}
 	return f.Runner.Run(ctx, c) //nolint:wrapcheck // the fake's own
@@ -33,11 +43,11 @@ func (f told) Run(ctx context.Context, c command.Call) (command.Output, error) {
 func TestQueueAndPastShowTheJobsOfAllUsersInThePartitionsThatAreWatched(t *testing.T) {
 	t.Parallel()
 	says := map[string]string{
-		parse.EveryFormat: "7|7|N/A|bob|a|main|normal|PENDING|4|1|30:00|2026-01-02T03:04:05|N/A|N/A|5|N/A|gres:gpu:1|pitchpipe:off|train\n" +
-			"8|8|N/A|bob|a|other|normal|RUNNING|4|1|30:00|2026-01-02T03:04:05|2026-01-02T03:05:05|N/A|5|N/A|N/A|(null)|train\n",
+		parse.EveryFormat("|"): "7|7|N/A|bob|a|main|normal|PENDING|4|1|30:00|2026-01-02T03:04:05|N/A|N/A|5|N/A|gres:gpu:1|pitchpipe:off|train|\n" +
+			"8|8|N/A|bob|a|other|normal|RUNNING|4|1|30:00|2026-01-02T03:04:05|2026-01-02T03:05:05|N/A|5|N/A|N/A|(null)|train|\n",
 		parse.CPUFields: "5|00:10.000\n5.batch|00:10.000\n6|00:01:00\n",
-		parse.SacctFields: "5|bob|COMPLETED|0:0|2026-01-02T03:04:05|2026-01-02T03:04:06|2026-01-02T03:04:16|2|100M|00:30:00|main|a|normal|1|train\n" +
-			"6|bob|COMPLETED|0:0|2026-01-02T03:04:05|2026-01-02T03:04:06|2026-01-03T03:04:16|2|100M|00:30:00|main|a|normal|1|train\n",
+		parse.SacctFields: "5|bob|COMPLETED|0:0|2026-01-02T03:04:05|2026-01-02T03:04:06|2026-01-02T03:04:16|2|100M|00:30:00|main|a|normal|1|train|\n" +
+			"6|bob|COMPLETED|0:0|2026-01-02T03:04:05|2026-01-02T03:04:06|2026-01-03T03:04:16|2|100M|00:30:00|main|a|normal|1|train|\n",
 	}
 	r, _ := newSite(t, func(c *slurm.Config) { c.Commands, c.Partitions = told{c.Commands, says}, []string{"main"} })
 	queue, err := r.d.Queue(t.Context())

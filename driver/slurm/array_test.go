@@ -63,7 +63,7 @@ func TestATaskThatIsAloneInTheAccountingIsNotItsArray(t *testing.T) {
 	r := newRig(t, func(c *slurm.Config) {
 		f := c.Commands.(*fake)
 		f.conf += "AccountingStorageType = accounting_storage/slurmdbd\n"
-		c.Commands = &ledger{fake: f, says: "1|" + f.user + "|COMPLETED|0:0|2026-11-22T15:12:29|2026-11-22T15:12:30|2026-11-22T15:12:32|1|100M|UNLIMITED|main|a|normal|1|sbatch\n"}
+		c.Commands = &ledger{fake: f, says: "1|" + f.user + "|COMPLETED|0:0|2026-11-22T15:12:29|2026-11-22T15:12:30|2026-11-22T15:12:32|1|100M|UNLIMITED|main|a|normal|1|sbatch|\n"}
 		c.Parse, c.TaskProlog = detect.For("slurm"), true
 	})
 	if _, err := r.d.Start(t.Context(), "request", arraySpec()); err != nil {

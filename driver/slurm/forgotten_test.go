@@ -31,7 +31,8 @@ func (l *ledger) Run(ctx context.Context, c command.Call) (command.Output, error
 		const stderr = "sacct: error: slurm_persist_conn_open_without_init: failed to open persistent connection"
 		return command.Output{}, &command.Failed{Call: c, Status: 1, Stderr: stderr, Cause: command.Cause(stderr, false)}
 	}
-	return command.Output{Stdout: []byte(l.says)}, nil
+	_, delimiter := plain(c)
+	return command.Output{Stdout: []byte(strings.ReplaceAll(l.says, "|", delimiter))}, nil
 }
 
 func TestTheEndOfAForgottenJobIsNotGuessedWhileTheAccountingIsAway(t *testing.T) {
@@ -68,7 +69,7 @@ func TestAJobThatTheAccountingAloneHasForRunningHasEndedAfterAnHour(t *testing.T
 		job := r.start(t)
 		r.f.run(job.ID)
 		r.job(t, job.ID)
-		l.says = fmt.Sprintf("%s|%s|RUNNING|0:0|2026-11-22T15:12:29|2026-11-22T15:12:30|Unknown|1|100M|UNLIMITED|main|a|normal|1|sbatch\n", job.ID, r.f.user)
+		l.says = fmt.Sprintf("%s|%s|RUNNING|0:0|2026-11-22T15:12:29|2026-11-22T15:12:30|Unknown|1|100M|UNLIMITED|main|a|normal|1|sbatch|\n", job.ID, r.f.user)
 		known := r.f.jobs
 		for _, want := range []driver.State{driver.Running, driver.Running, driver.Cancelled} {
 			r.f.jobs = map[int]*fakeJob{}
@@ -138,7 +139,7 @@ func TestAJobThatWasCancelledAsItWasPutBackDoesNotWaitForEver(t *testing.T) {
 	r.f.run(job.ID)
 	r.job(t, job.ID)
 	r.forgetAll()
-	l.says = fmt.Sprintf("%s|%s|REQUEUED|0:0|2026-11-22T15:12:29|2026-11-22T15:12:30|2026-11-22T15:12:32|1|100M|UNLIMITED|main|a|normal|1|sbatch\n", job.ID, r.f.user)
+	l.says = fmt.Sprintf("%s|%s|REQUEUED|0:0|2026-11-22T15:12:29|2026-11-22T15:12:30|2026-11-22T15:12:32|1|100M|UNLIMITED|main|a|normal|1|sbatch|\n", job.ID, r.f.user)
 	if got := r.job(t, job.ID); got.State != driver.Cancelled || len(got.Attempts) != 1 {
 		t.Errorf("the job is %s with %d attempts, want %s with the one that ran", got.State, len(got.Attempts), driver.Cancelled)
 	}

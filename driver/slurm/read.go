@@ -188,10 +188,10 @@ func (d *Driver) past(ctx context.Context, id driver.JobID, why error) (driver.J
 }
 
 func (d *Driver) accounted(ctx context.Context, id driver.JobID, r *Record) (driver.Job, error) {
-	args := arguments{"-n", "-P", "-X", "-j", string(id), "-S", "1970-01-01", "-o", parse.SacctFields}
+	args := arguments{"-j", string(id), "-S", "1970-01-01"}
 	args.when(d.cfg.Everyone, "-a")
 	args.when(!d.cfg.Everyone, "-u", d.cfg.User)
-	jobs, err := command.Read(ctx, d.cfg.Commands, parse.Accounting, "sacct", args...)
+	jobs, err := d.accounting(ctx, args...)
 	if err != nil {
 		return driver.Job{}, fmt.Errorf("get: job %s: accounting: %w", id, err)
 	}

@@ -134,7 +134,7 @@ func TestABatchJobWhoseNodeFailedIsOne(t *testing.T) {
 
 func TestWhatElseWasRecorded(t *testing.T) {
 	t.Parallel()
-	past, err := parse.Accounting(recorded(t, "sacct.txt"))
+	past, err := parse.Accounting(delimited(string(recorded(t, "sacct.txt"))), ends)
 	if err != nil || len(past) < 10 {
 		t.Fatalf("%d jobs (%v) of the accounting, want 10 or more", len(past), err)
 	}
@@ -201,11 +201,13 @@ func TestMemoryThatSacctSaysOfANodeOrACPU(t *testing.T) {
 func TestANameOfSeveralLinesHidesNoJob(t *testing.T) {
 	t.Parallel()
 	const job = "7|a|COMPLETED|0:0|2026-11-21T05:00:00|2026-11-21T05:00:01|2026-11-21T05:00:02|1|4Gn|01:00|main|p|normal|1|"
-	past, err := parse.Accounting([]byte(job + "two\nlines | of it\n" + strings.Replace(job, "7", "8", 1) + "next\n"))
-	if err != nil || len(past) != 2 || past[0].Name != "two\nlines | of it" || past[1].ID != "8" || past[0].MemoryBytes != 4<<30 {
-		t.Errorf("%+v (%v), want jobs 7 and 8", past, err)
+	text := string(delimited(job + "NAME\n" + strings.Replace(job, "7", "8", 1) + "next\n"))
+	name := "two\nlines | of it\n" + strings.Replace(job, "7", "9", 1) + "x|\n"
+	past, err := parse.Accounting([]byte(strings.Replace(text, "NAME", name, 1)), ends)
+	if err != nil || len(past) != 2 || past[0].Name != name || past[1].ID != "8" || past[0].MemoryBytes != 4<<30 {
+		t.Errorf("%+v (%v), want jobs 7 and 8, and none that a name imitates", past, err)
 	}
-	if past, err := parse.Accounting([]byte("a line\n" + job + "x\n")); !errors.Is(err, parse.ErrFormat) {
+	if past, err := parse.Accounting([]byte("a line\n"+text), ends); !errors.Is(err, parse.ErrFormat) {
 		t.Errorf("%+v (%v), want an error: before the first job there is no name", past, err)
 	}
 }
@@ -318,7 +320,7 @@ func FuzzSites(f *testing.F) {
 	f.Add(string(recorded(f, "sacct.txt")))
 	f.Add(string(recorded(f, "scontrol-reservation.txt")))
 	f.Fuzz(func(t *testing.T, s string) {
-		if past, err := parse.Accounting([]byte(s)); err == nil {
+		if past, err := parse.Accounting(delimited(s), ends); err == nil {
 			for _, p := range past {
 				if p.ID == "" || p.State == "" || p.MemoryBytes < 0 {
 					t.Errorf("an impossible job: %+v", p)

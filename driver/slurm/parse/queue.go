@@ -1,7 +1,6 @@
 package parse
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -49,44 +48,42 @@ func Queue(output []byte) ([]QueueLine, error) {
 	return out, err
 }
 
-// EveryFormat is what squeue -r -O is asked for where every job counts, whether it is looked at
-// or not. Texts that users write come last.
-const EveryFormat = "JobID:|,ArrayJobID:|,ArrayTaskID:|,UserName:|,Account:|,Partition:|,QOS:|,State:|,NumCPUs:|,NumNodes:|,TimeLimit:|,SubmitTime:|,StartTime:|,EndTime:|,Nice:|,tres-per-job:|,tres-per-node:|,Comment:|,Name:"
+const everyKeys = "JobID,ArrayJobID,ArrayTaskID,UserName,Account,Partition,QOS,State,NumCPUs,NumNodes,TimeLimit,SubmitTime,StartTime,EndTime,Nice,tres-per-job,tres-per-node,Comment,Name"
 
-// Every reads the output of squeue under EveryFormat, and how many lines it could not read. A text
-// may have several lines, and may imitate one: a job that is there twice is left out. At most
+// EveryFormat is what squeue -r -O is asked for where every job counts, whether it is looked at
+// or not.
+func EveryFormat(delimiter string) string {
+	return strings.ReplaceAll(everyKeys, ",", ":"+delimiter+",") + ":" + delimiter
+}
+
+// Every reads the output of squeue under EveryFormat, and how many jobs it could not read. At most
 // MaxTasks tasks of one array are returned that have no number yet.
-func Every(output []byte) (out []Job, left int) {
-	keys := strings.Split(strings.ReplaceAll(strings.ReplaceAll(EveryFormat, "|", ""), ":", ""), ",")
-	times := map[string]int{}
-	for line := range strings.Lines(string(output)) {
-		v := strings.SplitN(strings.TrimRight(line, "\n"), "|", len(keys))
-		r := named(keys, v)
-		id := func(_, s string) (string, error) { _, err := strconv.ParseUint(s, 10, 32); return s, err }
+func Every(output []byte, delimiter string) (out []Job, left int, err error) {
+	rows, err := delimited("squeue", strings.Split(everyKeys, ","), delimiter, output)
+	unnumbered := map[string]int{} // tasks, by their array
+	for _, r := range rows {
 		j := Job{
-			ID: read(&r, "JobID", id), User: r.text("UserName"), Account: r.word("Account"), Partition: r.text("Partition"), QOS: r.word("QOS"), Name: r.fields["Name"], Comment: r.fields["Comment"],
+			ID: read(&r, "JobID", digits), User: r.text("UserName"), Account: r.word("Account"), Partition: r.text("Partition"), QOS: r.word("QOS"), Name: r.fields["Name"], Comment: r.fields["Comment"],
 			State: read(&r, "State", state), CPUs: read(&r, "NumCPUs", low), Nodes: read(&r, "NumNodes", low), TimeLimit: read(&r, "TimeLimit", Limit),
 			Submitted: read(&r, "SubmitTime", Instant), Started: read(&r, "StartTime", Instant), Ended: read(&r, "EndTime", Instant), Tasks: 1,
 			Nice: read(&r, "Nice", func(_, s string) (int, error) { return strconv.Atoi(s) }),
 		}
 		if j.ArrayTask = r.word("ArrayTaskID"); j.ArrayTask != "" {
-			j.ArrayJob = read(&r, "ArrayJobID", id)
+			j.ArrayJob = read(&r, "ArrayJobID", digits)
 		}
 		j.GPUs = max(gpus(r.fields["tres-per-job"]), j.Nodes*gpus(r.fields["tres-per-node"]))
-		if len(v) < len(keys) || r.err != nil {
+		if r.err != nil {
 			left++
 			continue
 		}
-		times[j.ID+"_"+j.ArrayTask]++
 		if j.ID == j.ArrayJob { // it has no own number yet, and advice would give it one
-			if times[j.ID]++; times[j.ID] > MaxTasks {
+			if unnumbered[j.ID]++; unnumbered[j.ID] > MaxTasks {
 				continue
 			}
 		}
 		out = append(out, j)
 	}
-	once := slices.DeleteFunc(out, func(j Job) bool { return times[j.ID+"_"+j.ArrayTask] > 1 })
-	return once, left + len(out) - len(once)
+	return out, left, err
 }
 
 // DependantsFormat is what squeue -o is asked for to find who depends on a job: the name, a

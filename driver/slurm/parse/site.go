@@ -84,31 +84,16 @@ func Billing(s string) (Weights, error) {
 	return w, nil
 }
 
-// SacctFields are what sacct is asked for, with -n -P -X. The name comes last: it
-// is free text.
+// SacctFields are what sacct is asked for, with -n -p -X and a Delimiter.
 const SacctFields = "JobIDRaw,User,State,ExitCode,Submit,Start,End,ReqCPUS,ReqMem,Timelimit,Partition,Account,QOS,NNodes,JobName"
 
 // Accounting reads the output of sacct under SacctFields. Of what is in a Job it says little.
-// A name may have several lines: one that is not a record belongs to the name of the job before it.
-func Accounting(output []byte) ([]Job, error) {
+func Accounting(output []byte, delimiter string) ([]Job, error) {
 	var out []Job
-	names := strings.Split(SacctFields, ",")
-	for line := range strings.Lines(string(output)) {
-		line = strings.TrimRight(line, "\n")
-		if line == "" {
-			continue
-		}
-		v := strings.SplitN(line, "|", len(names))
-		if len(out) > 0 && (len(v) != len(names) || strings.Trim(v[0], "0123456789") != "") {
-			out[len(out)-1].Name += "\n" + line
-			continue
-		}
-		if len(v) != len(names) {
-			return nil, fmt.Errorf("%w: sacct: %d fields in %q", ErrFormat, len(v), line)
-		}
-		r := named(names, v)
+	rows, err := delimited("sacct", strings.Split(SacctFields, ","), delimiter, output)
+	for _, r := range rows {
 		j := Job{
-			ID: r.text("JobIDRaw"), Name: r.fields["JobName"], User: r.fields["User"], Partition: r.fields["Partition"], Account: r.fields["Account"],
+			ID: read(&r, "JobIDRaw", digits), Name: r.fields["JobName"], User: r.fields["User"], Partition: r.fields["Partition"], Account: r.fields["Account"],
 			QOS: r.fields["QOS"], State: read(&r, "State", state), Exit: read(&r, "ExitCode", ExitStatus), CPUs: read(&r, "ReqCPUS", count),
 			Nodes: read(&r, "NNodes", count), Tasks: 1, Submitted: read(&r, "Submit", Instant), Started: read(&r, "Start", Instant),
 			Ended: read(&r, "End", Instant), TimeLimit: maybe(&r, "Timelimit", Limit),
@@ -120,7 +105,7 @@ func Accounting(output []byte) ([]Job, error) {
 		}
 		out = append(out, j)
 	}
-	return out, nil
+	return out, err
 }
 
 // CPUFields are what sacct is asked for, with -n -P and without -X, to find CPU times.

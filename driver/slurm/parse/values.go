@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"math"
@@ -142,6 +143,13 @@ func Given(s string) string {
 // Digits reports whether a text is a number without a sign.
 func Digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
+func digits(field, s string) (string, error) {
+	if !Digits(s) {
+		return "", badValue(field, s)
+	}
+	return s, nil
+}
+
 // The longest numbers: of a job 32 bits, of a task Slurm's own bound of MaxArraySize.
 const (
 	longestJob  = 10
@@ -182,6 +190,26 @@ func table[T any](command, format string, output []byte, row func(r *reader) T) 
 		}
 		return named(keys, values).fields, nil
 	}, row)
+}
+
+// Delimiter returns what is to stand after each value of one answer. Whoever writes a name or a
+// comment cannot know it, so that no text of his looks like another job.
+func Delimiter() string { return "|" + rand.Text() + "|" }
+
+// delimited reads lines in which a delimiter ends the value of each key. Values may have several
+// lines.
+func delimited(command string, keys []string, delimiter string, output []byte) ([]reader, error) {
+	values := strings.Split(strings.TrimSuffix(string(output), "\n"), delimiter)
+	last := len(values) - 1
+	if last%len(keys) != 0 || values[last] != "" {
+		return nil, fmt.Errorf("%w: %s: %d fields, and %.200q after them", ErrFormat, command, last, values[last])
+	}
+	var out []reader
+	for row := range slices.Chunk(values[:last], len(keys)) {
+		row[0] = strings.TrimPrefix(row[0], "\n")
+		out = append(out, named(keys, row))
+	}
+	return out, nil
 }
 
 // each reads lines of fields; empty lines count for nothing.
