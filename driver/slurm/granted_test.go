@@ -81,36 +81,26 @@ func TestMoreCoresThanTheOwnerAsksForNeedTheSitesWord(t *testing.T) {
 
 func TestWhatSlurmGivesForAnotherReasonIsNotChanged(t *testing.T) {
 	t.Parallel()
+	cores, memory := driver.Change{Cores: 2}, driver.Change{MemoryBytes: 200 << 20}
 	for more, changes := range map[string][]driver.Change{
-		"TresPerNode=gres/gpu:1 CpusPerTres=gres:gpu:6":  {{Cores: 2}, {MemoryBytes: 200 << 20}},
-		"TresPerNode=gres/gpu:1 MemPerTres=gres:gpu:400": {{MemoryBytes: 200 << 20}},
-		"MinMemoryCPU=400M ReqB:S:C:T=0:0:*:1":           {{Cores: 2}, {MemoryBytes: 200 << 20}},
+		"OverSubscribe=NO": {cores},
+		"TresPerNode=gres/gpu:1 CpusPerTres=gres:gpu:6":  {cores, memory},
+		"TresPerNode=gres/gpu:1 MemPerTres=gres:gpu:400": {memory},
+		"MinMemoryCPU=400M ReqB:S:C:T=0:0:*:1":           {cores, memory},
 	} {
 		r := newRig(t, nil)
 		job := r.start(t)
+		shared := r.job(t, job.ID).Resources.Command
 		r.f.with(job.ID, func(j *fakeJob) { j.more = more })
-		for _, change := range changes {
-			in := intent(r.job(t, job.ID), nil)
-			in.Change = change
+		in := intent(r.job(t, job.ID), nil)
+		for _, in.Change = range changes {
 			if err := r.d.Check(t.Context(), in); !errors.Is(err, driver.ErrUnsupported) {
-				t.Errorf("%s: %+v: %v, want %v", more, change, err, driver.ErrUnsupported)
+				t.Errorf("%s: %+v: %v, want %v", more, in.Change, err, driver.ErrUnsupported)
 			}
 		}
-	}
-}
-
-func TestTheCoresOfAJobThatHasItsNodeToItselfAreNotChanged(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, nil)
-	job := r.start(t)
-	shared := r.job(t, job.ID).Resources.Command
-	r.f.with(job.ID, func(j *fakeJob) { j.more = "OverSubscribe=NO" })
-	job = r.job(t, job.ID)
-	if err := r.d.Check(t.Context(), intent(job, nil)); !errors.Is(err, driver.ErrUnsupported) {
-		t.Errorf("Check: %v, want %v", err, driver.ErrUnsupported)
-	}
-	if got := job.Resources.Command; got == shared || !strings.HasPrefix(got, shared) {
-		t.Errorf("its kind is %q, want another than %q", got, shared)
+		if got := r.job(t, job.ID).Resources.Command; (got != shared) != (more == "OverSubscribe=NO") || !strings.HasPrefix(got, shared) {
+			t.Errorf("%s: its kind is %q, and %q without: want another of a whole node alone", more, got, shared)
+		}
 	}
 }
 

@@ -57,7 +57,6 @@ func TestMemoryByCPUOfWhichAJobGetsMoreThanItsCoresIsNotChanged(t *testing.T) {
 		{"memory of a node", two, "CR_Core_Memory", parse.Job{}, odd.With(1), slurmctl.Size{Cores: 2}, nil},
 		{"cores of one thread", "8|1\n", "CR_Core_Memory", parse.Job{}, odd, odd.With(2), nil},
 		{"single CPUs", two, "CR_CPU_Memory", parse.Job{}, odd, odd.With(2), nil},
-		{"a socket", two, "CR_Socket_Memory", parse.Job{}, own, own.With(2), driver.ErrUnsupported},
 		{"one thread of each core", two, "CR_Core_Memory", parse.Job{FewThreads: true}, own, own.With(2), driver.ErrUnsupported},
 		{"more, as is seen", "8|1\n", "CR_Core_Memory", parse.Job{State: "RUNNING", CPUs: 6, CPUsPerTask: 4}, own, own.With(2), driver.ErrUnsupported},
 	} {
