@@ -158,7 +158,7 @@ func probe(s view, target tuning.Settings) tuning.Decision {
 // mayProbe returns why no probe that could save so many seconds is made. It needs two restarts.
 func (s view) mayProbe(saving float64) tuning.Reason {
 	switch {
-	case s.Probes >= s.Policy.Budget.Probes:
+	case max(s.Probes, s.SearchProbes) >= s.Policy.Budget.Probes:
 		return tuning.ReasonBudgetProbes
 	case s.Site.JobRestarts > 0 && s.Restarts+s.Probes+1 >= s.Site.JobRestarts:
 		return tuning.ReasonSiteCap // a probe is a restart too, and one is reserved for the way back

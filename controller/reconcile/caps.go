@@ -19,6 +19,7 @@ type caps struct {
 	restarts  []restart
 	divisions map[string]division        // by partition
 	worse     map[driver.JobID]time.Time // tuned jobs that regressed, and when they ended
+	probes    map[string]int             // by search: what its trials carried out
 }
 
 // counted is how one live job counts, or one offer that was not taken yet.
@@ -57,6 +58,9 @@ func (c *caps) change(id driver.JobID, change func(*counted)) {
 	if c.live == nil {
 		c.live, c.worse, c.divisions = map[driver.JobID]counted{}, map[driver.JobID]time.Time{}, map[string]division{}
 	}
+	if c.probes == nil {
+		c.probes = map[string]int{}
+	}
 	x := c.live[id]
 	change(&x)
 	c.live[id] = x
@@ -79,8 +83,9 @@ func (c *caps) number(job driver.JobID, so func(counted) bool) int {
 func (c *caps) restore(records []*Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.live, c.restarts = nil, nil
+	c.live, c.restarts, c.probes = nil, nil, map[string]int{}
 	for _, r := range records {
+		c.probes[r.Policy.SearchID()] += len(r.Probed)
 		for _, at := range slices.Concat(r.Restarts, r.Probed) {
 			c.restarts = append(c.restarts, restart{at, r.Owner})
 		}
@@ -154,6 +159,12 @@ func (c *caps) alive(kind tuning.JobKind) (n int) {
 func (c *caps) shows(id driver.JobID) (ok bool) {
 	c.edit(id, func(x *counted) { ok = x.shown != nil })
 	return ok
+}
+
+// probed is how many probes the trials of a search carried out.
+func (c *caps) probed(search string) (n int) {
+	c.edit("", func(*counted) { n = c.probes[search] })
+	return n
 }
 
 // others calls each with every other live job, ordered by job.

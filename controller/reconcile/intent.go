@@ -280,6 +280,9 @@ func (p *reconciliation) spend(a tuning.Action) {
 	*to, p.dirty = append(*to, p.now), true
 	p.caps.edit(p.rec.Job, func(x *counted) {
 		x.restarting = ""
+		if search := p.rec.Policy.SearchID(); search != "" && a == tuning.Probe {
+			p.caps.probes[search]++
+		}
 		p.caps.restarts = append(p.caps.restarts, restart{p.now, p.rec.Owner})
 	})
 }

@@ -46,6 +46,9 @@ func (p *reconciliation) state(ctx context.Context) (tuning.State, error) {
 		},
 		Knowledge: known.Knowledge,
 	}
+	if search := policy.SearchID(); search != "" {
+		s.SearchProbes = p.caps.probed(search)
+	}
 	s.Regressed = append(s.Regressed, p.rec.Harmed...)
 	s.MemoryHeld = s.MemoryHeld || p.rec.KeepMemory
 	s.Joules, s.JoulesSource = p.rec.SpentJoules(site.EnforceModel)

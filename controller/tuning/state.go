@@ -37,11 +37,12 @@ type Standing struct {
 	Elapsed      time.Duration `json:"elapsed"`                 // over all attempts
 	Joules       *Joules       `json:"joules,omitempty"`
 	JoulesSource string        `json:"joules_source,omitempty"`
-	LimitLeft    time.Duration `json:"limit_left"`      // until the time limit of the attempt, of a pending job all of it; 0 = none
-	Restarts     int           `json:"restarts"`        // moves and roll-backs so far
-	Probes       int           `json:"probes"`          // probes so far
-	ProbeEpochs  int           `json:"probe_epochs"`    // epochs that ran under probes
-	Saved        bool          `json:"saved,omitempty"` // the present attempt began from a checkpoint
+	LimitLeft    time.Duration `json:"limit_left"`              // until the time limit of the attempt, of a pending job all of it; 0 = none
+	Restarts     int           `json:"restarts"`                // moves and roll-backs so far
+	Probes       int           `json:"probes"`                  // probes so far
+	SearchProbes int           `json:"search_probes,omitempty"` // of all trials of its search
+	ProbeEpochs  int           `json:"probe_epochs"`            // epochs that ran under probes
+	Saved        bool          `json:"saved,omitempty"`         // the present attempt began from a checkpoint
 }
 
 // RestartOutlook is what a restart would cost now.
@@ -141,8 +142,8 @@ type Reached struct {
 
 // Returns is what the earlier runs of a kind of job say about the next one.
 type Returns struct {
-	Runs  int     `json:"runs"`          // earlier runs that were measured
-	Spent int     `json:"spent"`         // returns that tried a setting so far, those under way included
+	Runs  int `json:"runs"`  // earlier runs that were measured
+	Spent int `json:"spent"` // returns that tried a setting so far, those under way included
 
 	// Of a trial of a search: what others try now, and how many more may try, see Policy.Part.
 	Underway []Settings `json:"underway,omitempty"`
