@@ -49,10 +49,14 @@ func Set(job *api.Job, c driver.Change) error {
 	t.Resources = cmp.Or(t.Resources, &api.Resources{})
 	if c.MemoryBytes > 0 {
 		mib := int((c.MemoryBytes + mebibyte - 1) / mebibyte)
-		t.Resources.MemoryMB = &mib
-		if limit := Deref(t.Resources.MemoryMaxMB); limit > 0 && limit < mib {
+		reserved := mib
+		if limit := Deref(t.Resources.MemoryMaxMB); limit > 0 {
 			t.Resources.MemoryMaxMB = &mib
+			if mib <= limit { // else a saving would reserve more than its owner did
+				reserved = min(mib, cmp.Or(Deref(t.Resources.MemoryMB), mib))
+			}
 		}
+		t.Resources.MemoryMB = &reserved
 	}
 	if c.TimeLimit > 0 {
 		g.MaxRunDuration = &c.TimeLimit

@@ -7,7 +7,8 @@
 // # What is written into a changed job
 //
 // Cores go to resources.cores, and cpu is left out then: Nomad refuses both. Memory
-// goes to resources.memory in MiB, and to memory_max where that would be less. A time
+// goes to resources.memory in MiB. Where memory_max is set it is the limit, and memory
+// is as the owner wrote it, unless the limit falls below it or rises above his. A time
 // limit is max_run_duration of the group. Variables go to the task's env; flags
 // replace "--k v" and "--k=v" in config.args, or are appended. Besides, a change leaves
 // a Mark in the scaling policy of the group, the one place of a job whose change

@@ -51,7 +51,7 @@ func TestWhereCoresAreGivenCPUIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestMemoryMaxIsRaisedAlike(t *testing.T) {
+func TestMemoryMaxIsTheLimitThatChanges(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name                   string
@@ -61,7 +61,8 @@ func TestMemoryMaxIsRaisedAlike(t *testing.T) {
 	}{
 		{"where it is not set it stays so", 256, 0, 512 << 20, 512, 0},
 		{"where it would be less it is raised", 256, 300, 512 << 20, 512, 512},
-		{"where it is more it stays", 256, 1024, 512 << 20, 512, 1024},
+		{"where it is more it is lowered, and no more is reserved", 256, 1024, 512 << 20, 256, 512},
+		{"less than is reserved is less of both", 256, 1024, 128 << 20, 128, 128},
 		{"a part of a MiB is a whole one", 256, 0, 100<<20 + 1, 101, 0},
 		{"no limit stays none", 256, -1, 512 << 20, 512, -1},
 	} {
