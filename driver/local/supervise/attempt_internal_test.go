@@ -1,7 +1,10 @@
 package supervise
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
@@ -25,6 +28,22 @@ func TestHowAnAttemptEndedThatWasToBeDiscarded(t *testing.T) {
 				t.Errorf("exit %+v, want %s with %d", got, tt.want, tt.code)
 			}
 		})
+	}
+}
+
+func TestTheListenerIsNotToldHowLongAFileOfAnotherUserIs(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "progress")
+	if err := os.WriteFile(file, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	own := uint32(os.Getuid()) //nolint:gosec // a user's number
+	for uid, want := range map[uint32]string{own: "6", own + 1: "0"} {
+		a := attempt{plan: Plan{Listener: []string{"listen"}, Pattern: "epoch", File: file, User: &User{UID: uid}}}
+		argv := a.prepareListener().cmd.Args
+		if got := argv[slices.Index(argv, "--offset")+1]; got != want {
+			t.Errorf("user %d: offset %s, want %s", uid, got, want)
+		}
 	}
 }
 

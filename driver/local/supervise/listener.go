@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pitchpipe/driver/local/cgroup"
+	"pitchpipe/driver/output"
 )
 
 // helper is the listener that runs with the job. It never influences how the job ends;
@@ -40,8 +41,16 @@ func (a *attempt) prepareListener() *helper {
 			file = filepath.Join(a.plan.Dir, file)
 		}
 	}
-	if info, err := os.Stat(file); err == nil && (file != a.plan.Output || !a.plan.Truncate) {
-		offset = info.Size()
+	if file != a.plan.Output || !a.plan.Truncate {
+		uid := output.AnyUser
+		if u := a.plan.User; u != nil { // this process may see what his may not
+			uid = int(u.UID)
+		}
+		var err error
+		if offset, err = new(output.Reader).Size(file, uid); err != nil {
+			a.log.Warn("no listener next to the job", "error", err)
+			return nil
+		}
 	}
 	argv := append(append([]string{}, a.plan.Listener...),
 		"--pattern", a.plan.Pattern, "--file", file, "--offset", strconv.FormatInt(offset, 10))
