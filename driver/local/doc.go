@@ -25,6 +25,8 @@
 // While the disk is full, new requests are refused and what is due is delayed. Nothing is
 // given up, and a supervisor tries for a day to write how its attempt ended.
 //
+// A job is forgotten, with all that its folder holds, 30 days after it ended.
+//
 // The package never reads knowledge, never decides that a job should change, and
 // never starts an attempt unless it knows that no other runs.
 //

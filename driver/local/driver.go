@@ -46,6 +46,7 @@ type Driver struct {
 	failures map[driver.JobID]failures
 	touched  map[driver.JobID]time.Time // the last Advance
 	told     map[driver.JobID]time.Time // the last error that was logged
+	pruned   time.Time                  // when jobs were last forgotten
 }
 
 var _ driver.Driver = (*Driver)(nil)
@@ -67,14 +68,14 @@ func New(cfg Config) (*Driver, error) {
 		jobs: map[driver.JobID]*record{}, children: map[int]string{}, failures: map[driver.JobID]failures{}, touched: map[driver.JobID]time.Time{},
 		told: map[driver.JobID]time.Time{},
 	}
-	d.moves.AfterStep = cfg.AfterStep
+	d.moves.AfterStep, d.pruned = cfg.AfterStep, d.since
 	if err := d.store.prepare(); err != nil {
 		return nil, fmt.Errorf("local driver: %w", err)
 	}
 	if d.lock, err = durable.Lock(cfg.Dir); err != nil {
 		return nil, fmt.Errorf("local driver: %w", err)
 	}
-	records, err := d.store.load()
+	records, err := d.store.load(cfg.Logger)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("local driver: %w", err), d.lock.Close())
 	}

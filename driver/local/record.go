@@ -3,6 +3,8 @@ package local
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -109,6 +111,10 @@ func (s store) settings(id driver.JobID) string   { return filepath.Join(s.job(i
 func (s store) nextFile() string                  { return filepath.Join(s.dir, "next") }
 func (s store) recordFile(id driver.JobID) string { return filepath.Join(s.job(id), "job.json") }
 
+func (s store) claim(id driver.RequestID) string {
+	return filepath.Join(s.requests(), driver.Digest(string(id)))
+}
+
 // launch is the directory of the present launch of the present attempt.
 func (s store) launch(r *record) string {
 	return filepath.Join(s.job(r.Job.ID), "attempts", fmt.Sprintf("%d-%d", r.Job.Attempt, r.Launch))
@@ -132,8 +138,9 @@ func (s store) prepare() error {
 }
 
 // load reads every record, oldest first. A directory without a record is a Start
-// that a crash interrupted; its request is repeated or never was answered.
-func (s store) load() ([]*record, error) {
+// that a crash interrupted; its request is repeated or never was answered. A record that
+// cannot be decoded hides no other: its job is not seen, and keeps its number and its request.
+func (s store) load(log *slog.Logger) ([]*record, error) {
 	entries, err := os.ReadDir(s.jobs())
 	if err != nil {
 		return nil, fmt.Errorf("reading the state: %w", err)
@@ -145,8 +152,13 @@ func (s store) load() ([]*record, error) {
 		if _, err := os.Stat(path); os.IsNotExist(err) {
 			continue
 		}
-		if err := durable.ReadJSON(path, r); err != nil {
+		err := durable.ReadJSON(path, r)
+		if _, unread := errors.AsType[*fs.PathError](err); unread {
 			return nil, err
+		}
+		if err != nil {
+			log.Error("the record of a job cannot be read; what runs of the job is no longer followed", "error", err)
+			continue
 		}
 		if r.Version != recordVersion {
 			return nil, fmt.Errorf("%s: version %d, want %d", path, r.Version, recordVersion)

@@ -2,11 +2,15 @@ package local
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/durable"
 	"pitchpipe/driver/local/supervise"
 )
 
@@ -64,10 +68,51 @@ func (d *Driver) pass(ctx context.Context, now time.Time) time.Duration {
 	for _, id := range d.pick(now) {
 		d.check(id, d.begin(d.jobs[id]), now)
 	}
+	d.prune(now)
 	if len(d.children) > 0 || slices.ContainsFunc(d.order, func(id driver.JobID) bool { return d.jobs[id].Job.State == driver.Running }) {
 		return lookEvery
 	}
 	return idle
+}
+
+// Jobs are forgotten when they ended so long ago, and looked for so often.
+const (
+	keepEnded  = 30 * 24 * time.Hour
+	pruneEvery = time.Hour
+)
+
+// prune forgets jobs that ended long ago, first when the controller had time to learn what ended
+// while it did not run. The request is freed first: a number is never claimed without its job. After
+// a crash in between the job is still there, or gone.
+func (d *Driver) prune(now time.Time) {
+	if now.Sub(d.pruned) < pruneEvery {
+		return
+	}
+	d.pruned = now
+	d.order = slices.DeleteFunc(d.order, func(id driver.JobID) bool {
+		r := d.jobs[id]
+		if !r.Job.State.Ended() || now.Sub(r.Job.Ended) < keepEnded {
+			return false
+		}
+		var of claim // of another job where an earlier round freed the request and failed then
+		path := d.store.claim(r.Job.Request)
+		err := durable.ReadJSON(path, &of)
+		if err == nil && of.Number == r.Number {
+			err = os.Remove(path)
+		}
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			err = os.RemoveAll(d.store.job(id))
+		}
+		if err != nil {
+			d.check(id, err, now)
+			return false
+		}
+		delete(d.jobs, id)
+		delete(d.touched, id)
+		delete(d.told, id)
+		d.watch.Changed(id)
+		return true
+	})
 }
 
 // check logs what went wrong with one job, at most once a minute: the next round tries again.

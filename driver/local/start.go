@@ -42,7 +42,7 @@ func (d *Driver) Start(ctx context.Context, id driver.RequestID, spec driver.Spe
 		return driver.Job{}, fmt.Errorf("start: no request id: %w", driver.ErrInvalid)
 	}
 	// 1. What a repetition finds.
-	path := filepath.Join(d.store.requests(), driver.Digest(string(id)))
+	path := d.store.claim(id)
 	var have claim
 	err := durable.ReadJSON(path, &have)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -53,6 +53,9 @@ func (d *Driver) Start(ctx context.Context, id driver.RequestID, spec driver.Spe
 			return driver.Job{}, fmt.Errorf("start: the request id was used for another job file, %s (%s): %w", r.Job.Name, r.Job.ID, driver.ErrInvalid)
 		}
 		return r.Job.Clone(), nil
+	}
+	if _, err := os.Stat(d.store.recordFile(d.jobID(have.Number))); have.Number > 0 && !errors.Is(err, fs.ErrNotExist) {
+		return driver.Job{}, fmt.Errorf("start: the record of job %s cannot be read: %w", d.jobID(have.Number), driver.ErrTransient)
 	}
 	// 2. Whether it can run at all, before anything is created.
 	if invalid != nil {
