@@ -166,7 +166,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		mux.Handle("GET /metrics", metrics)
 		serve(mux, d.limitMetrics(tcp))
 	}
-	serve(peercred.Unhurried(d.handler(metrics), maxRequest), d.limitSocket(socket))
+	serve(peercred.Unhurried(d.handler(metrics), maxFile), d.limitSocket(socket))
 	group.Go(func() error { return d.owners.follow(gctx, d.ownersNow) })
 	group.Go(func() error { return d.Tune(gctx) })
 	d.log.Info("controller ready", "socket", d.cfg.Socket, "state", d.cfg.State, "driver", d.driver.Name())

@@ -150,6 +150,14 @@ func TestWrongRequestsAreRefusedWithTheirKind(t *testing.T) {
 			_, err := c.Client.Submit(ctx, api.Submission{Filename: "x.txt", Source: []byte("hello")})
 			return err
 		}, api.ErrInvalid, ""},
+		{"a file that is too large", func() error {
+			_, err := c.Client.Submit(ctx, api.Submission{Filename: "x.sh", Source: make([]byte, 1<<20)})
+			return err
+		}, api.ErrInvalid, "larger than 1024 KiB"},
+		{"a file that is too large to be looked at", func() error {
+			_, err := c.Client.Validate(ctx, api.Draft{Filename: "x.sh", Source: make([]byte, 13<<20)})
+			return err
+		}, api.ErrInvalid, "larger than 16384 KiB"},
 		{"a job that no node can hold", func() error {
 			_, err := c.Client.Submit(ctx, api.Submission{Filename: "x.sh", Source: []byte("#!/bin/sh\n#SBATCH --cpus-per-task=999\n#SIM epochs=1 seconds=1\ntrue\n")})
 			return err

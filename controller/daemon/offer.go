@@ -10,6 +10,7 @@ import (
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
 
@@ -18,7 +19,7 @@ const (
 	// keepOffers is how long an offer is remembered whose job was not seen, as while no
 	// controller runs.
 	keepOffers = 24 * time.Hour
-	// mostOffers bounds them: users who only ask do not fill the table for long.
+	// mostOffers bounds those for jobs of one owner: who only asks keeps no one else from it.
 	mostOffers = 1000
 )
 
@@ -38,7 +39,7 @@ func (r request) headStart() (any, error) {
 	if !ok {
 		return api.HeadStart{}, nil // its scheduler makes it wait
 	}
-	source, err := io.ReadAll(io.LimitReader(r.Body, 16<<20))
+	source, err := io.ReadAll(io.LimitReader(r.Body, maxFile))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errInput, err)
 	}
@@ -77,12 +78,17 @@ func (s offers) Put(_ context.Context, o reconcile.Offer) error {
 	var old []string
 	n := 0
 	err := s.store.ForEachJSON(bucketOffers, func(key string, decode func(v any) error) error {
-		var x struct{ At time.Time }
+		var x struct {
+			At   time.Time
+			Kind tuning.JobKind
+		}
 		if err := decode(&x); err != nil || o.At.Sub(x.At) > keepOffers {
 			old = append(old, key) //nolint:nilerr // what cannot be read is of no use
 			return nil
 		}
-		n++
+		if x.Kind.Owner == o.Kind.Owner {
+			n++
+		}
 		return nil
 	})
 	if err != nil {

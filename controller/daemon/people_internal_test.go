@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"testing"
 
 	"pitchpipe/controller/config"
@@ -22,9 +23,13 @@ func TestAUserOwnsTheJobsOfHisNamespaces(t *testing.T) {
 		{"a namespace that is given to no user", "nomad", "alice", "default", false},
 		{"where owners are users nothing is given", "local", "alice", "train", false},
 	} {
-		cfg := config.Config{Driver: tt.driver, Nomad: config.Nomad{People: people}}
-		if got := known(cfg, peer.Peer{UID: 1 << 30, Name: tt.caller}).May(tt.namespace); got != tt.want {
-			t.Errorf("%s: %v", tt.name, got)
+		cfg := config.Config{Driver: tt.driver, Nomad: config.Nomad{People: people, Namespaces: []string{"train", "open", "both", "solo", "default"}}}
+		r := request{who: known(cfg, peer.Peer{UID: 1 << 30, Name: tt.caller}), d: &Daemon{cfg: cfg, services: &services{pauses: &pauses{}}}}
+		if got, err := r.who.May(tt.namespace), r.mayPause(ScopeUser, tt.namespace); got != tt.want || (err == nil) != tt.want {
+			t.Errorf("%s: %v, %v", tt.name, got, err)
+		}
+		if err := r.mayPause(ScopeUser, tt.caller); errors.Is(err, errInput) != (tt.driver == "nomad" && tt.caller != "solo") {
+			t.Errorf("%s: it pauses itself: %v", tt.name, err)
 		}
 	}
 }

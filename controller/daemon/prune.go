@@ -97,7 +97,9 @@ func (r *records) prune(before time.Time, most int, known func(driver.JobID) boo
 				continue
 			}
 			var rec reconcile.Record
-			if err := tx.GetJSON(bucketRecords, string(id), &rec); err != nil {
+			if err := tx.GetJSON(bucketRecords, string(id), &rec); errors.Is(err, knowledge.ErrDamaged) {
+				continue // it stays, and is read by no one
+			} else if err != nil {
 				return err
 			}
 			rest[id] = rec.Rest()

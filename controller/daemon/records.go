@@ -189,22 +189,31 @@ func (r *records) Save(_ context.Context, rec *reconcile.Record) error {
 	return nil
 }
 
-// All implements reconcile.Records. It decodes every record; totals and events decode none.
+// All implements reconcile.Records. It decodes every record; totals and events decode none. One that
+// cannot be decoded hides no other.
 func (r *records) All(_ context.Context) ([]*reconcile.Record, error) {
-	return r.read(func(driver.JobID) bool { return true })
+	out, err := r.read(func(driver.JobID) bool { return true })
+	if errors.Is(err, knowledge.ErrDamaged) { // Load says so when its job is looked at
+		err = nil
+	}
+	return out, err
 }
 
-func (r *records) read(wanted func(driver.JobID) bool) (out []*reconcile.Record, err error) {
-	err = r.store.ForEachJSON(bucketRecords, func(key string, decode func(v any) error) error {
+func (r *records) read(wanted func(driver.JobID) bool) (out []*reconcile.Record, damaged error) {
+	err := r.store.ForEachJSON(bucketRecords, func(key string, decode func(v any) error) error {
 		if !wanted(driver.JobID(key)) {
 			return nil
 		}
 		rec := &reconcile.Record{}
+		if bad := decode(rec); bad != nil {
+			damaged = errors.Join(damaged, bad)
+			return nil
+		}
 		out = append(out, rec)
-		return decode(rec)
+		return nil
 	})
 	slices.SortStableFunc(out, func(a, b *reconcile.Record) int { return a.Submitted.Compare(b.Submitted) })
-	return out, err
+	return out, errors.Join(err, damaged)
 }
 
 // events are the sentences about the jobs that the caller may see, the newest last.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
 
@@ -66,6 +68,38 @@ func TestARecordIsWhatTheStoreHolds(t *testing.T) {
 	}
 	if _, err := r.Load(t.Context(), "1"); !errors.Is(err, knowledge.ErrDamaged) {
 		t.Errorf("of what is no record: %v", err)
+	}
+	r.digests["1"] = digest{phase: reconcile.Ended}
+	if n, err := r.prune(time.Now(), 0, func(driver.JobID) bool { return true }); n != 1 || err != nil {
+		t.Errorf("pruned %d, %v", n, err)
+	}
+	if err := r.Save(t.Context(), &reconcile.Record{Identity: reconcile.Identity{Job: "2"}}); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := r.All(t.Context()); err != nil || len(all) != 1 || all[0].Job != "2" {
+		t.Errorf("beside what is no record there are %v, %v", all, err)
+	}
+}
+
+func TestWhoAsksTooOftenKeepsNoOneElseFromAHeadStart(t *testing.T) {
+	t.Parallel()
+	store, _ := stored(t)
+	of := func(owner, id string) reconcile.Offer {
+		return reconcile.Offer{ID: id, Kind: tuning.JobKind{Owner: owner}, At: time.Now()}
+	}
+	err := store.Update(func(tx *knowledge.Tx) (err error) {
+		for i := range mostOffers {
+			err = errors.Join(err, tx.PutJSON(bucketOffers, strconv.Itoa(i), of("alice", strconv.Itoa(i))))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for owner, want := range map[string]error{"alice": reconcile.ErrNoOffer, "bob": nil} {
+		if err := (offers{store}).Put(t.Context(), of(owner, "one more")); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", owner, err, want)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/daemon/story"
 	"pitchpipe/controller/daemon/verdict"
+	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/plan"
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/searcher"
@@ -84,7 +85,7 @@ func (r request) jobs() (any, error) {
 			continue
 		}
 		rec, err := r.d.record(r.Context(), j)
-		if err != nil {
+		if err != nil && !errors.Is(err, knowledge.ErrDamaged) {
 			return nil, err
 		}
 		one := status(j, rec, time.Now())
@@ -184,7 +185,7 @@ func (r request) history() (any, error) {
 // error of the request.
 func (r request) validate() (any, error) {
 	var draft api.Draft
-	if err := decode(r, 16<<20, &draft); err != nil {
+	if err := decode(r, maxFile, &draft); err != nil {
 		return nil, err
 	}
 	ground := verdict.Ground{
@@ -289,7 +290,11 @@ func (r request) mayPause(scope, name string) error {
 		return fmt.Errorf("%w: scope %s and name %q do not go together", errInput, scope, name)
 	}
 	x, on := r.d.pauses.get(scope, name)
-	own, unknown := scope == ScopeUser && r.who.Name == name, error(nil)
+	if seen := cmp.Or(strings.Join(r.d.cfg.Nomad.Namespaces, " "), "default"); r.d.cfg.Driver == "nomad" && scope == ScopeUser && !on &&
+		seen != "*" && !slices.Contains(strings.Fields(seen), name) {
+		return fmt.Errorf("%w: Nomad's jobs belong to namespaces, and the jobs of none called %s are tuned; name one of: %s", errInput, name, seen)
+	}
+	own, unknown := scope == ScopeUser && r.who.May(name), error(nil)
 	if scope == ScopeJob {
 		var job driver.Job
 		job, unknown = r.d.driver.Get(r.Context(), driver.JobID(name))

@@ -18,8 +18,12 @@ import (
 	"pitchpipe/driver/jobfile"
 )
 
-// maxRequest bounds a request; a submission holds the job file and the environment.
-const maxRequest = 1 << 20
+// maxFile bounds a job file that is only read, and maxRequest one that is submitted, with the
+// environment.
+const (
+	maxFile    = 16 << 20
+	maxRequest = 1 << 20
+)
 
 var (
 	errDenied = errors.New("only the job's owner or root may do this")
@@ -135,7 +139,11 @@ func (n noJob) Error() string { return "there is no job " + string(n) }
 func (n noJob) Unwrap() error { return driver.ErrNotFound }
 
 func decode(req request, limit int64, into any) error {
-	if err := json.NewDecoder(io.LimitReader(req.Body, limit)).Decode(into); err != nil {
+	err := json.NewDecoder(http.MaxBytesReader(nil, req.Body, limit)).Decode(into)
+	if large, is := errors.AsType[*http.MaxBytesError](err); is {
+		return fmt.Errorf("%w: it is larger than %d KiB", errInput, large.Limit>>10)
+	}
+	if err != nil {
 		return fmt.Errorf("%w: %w", errInput, err)
 	}
 	return nil
