@@ -9,15 +9,18 @@ import (
 
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
+	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
 
 const (
 	// keepRecords is how long the record of an ended job stays, and an ended search. Observations
-	// stay longer.
+	// stay until they count for nothing.
 	keepRecords = 30 * 24 * time.Hour
 	// keepEnded is the largest number of records of ended jobs.
 	keepEnded = 10_000
+	// keepObservations is the largest number of observations of one kind.
+	keepObservations = 2000
 	// pruneEvery is the time between two prunings.
 	pruneEvery = time.Hour
 )
@@ -54,6 +57,12 @@ func (d *Daemon) prune(ctx context.Context) error {
 	n, err := d.records.prune(before, keepEnded, func(id driver.JobID) bool { return known[string(id)] })
 	if n > 0 {
 		d.log.Info("old records pruned", "records", n)
+	}
+	if err != nil {
+		return err
+	}
+	if n, err = d.store.Prune(time.Now().AddDate(0, 0, -tuning.WornOut), keepObservations); n > 0 {
+		d.log.Info("old observations pruned", "observations", n)
 	}
 	return err
 }

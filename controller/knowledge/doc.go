@@ -5,7 +5,7 @@
 // log ratios within one job, so that a small input does not look like a fast setting. A job also
 // learns from jobs of its kind with other hyperparameters, by a line over the logarithm of the work of
 // their epochs: data says which hyperparameters change the work, not their names. Old observations
-// count for less; none is forgotten. Other users' observations reach a job only through a class, and
+// count for less, and are deleted when they count for nothing. Other users' observations reach a job only through a class, and
 // then only as system knobs. What older versions did not write is unknown: neither zero nor a failure.
 //
 // Store is one bbolt file: a write is on disk when the call returns, whole or not at all, and one

@@ -209,6 +209,35 @@ func (s *Store) read(fn func(c *cache)) error {
 	return nil
 }
 
+// Prune deletes the observations of before the given time, and of each kind all but the newest, and
+// returns how many it deleted.
+func (s *Store) Prune(before time.Time, most int) (int, error) {
+	all, err := s.All()
+	if err != nil {
+		return 0, err
+	}
+	var old []string
+	kept := map[tuning.JobKind]int{}
+	for _, o := range slices.Backward(all) {
+		if kept[o.Kind]++; kept[o.Kind] > most || o.At.Before(before) {
+			old = append(old, o.ID)
+		}
+	}
+	if len(old) == 0 {
+		return 0, nil
+	}
+	err = s.Update(func(tx *Tx) (err error) {
+		for _, id := range old {
+			err = errors.Join(err, tx.write(bucketObservations+"/"+id, nil))
+		}
+		return err
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cache = nil
+	return len(old), err
+}
+
 // LoadModel returns the classifier's model, or ErrNotFound.
 func (s *Store) LoadModel() (model json.RawMessage, err error) {
 	err = s.db.View(func(tx *bolt.Tx) error {

@@ -138,6 +138,37 @@ func TestWhatIsAskedFollowsWhatIsPut(t *testing.T) {
 	}
 }
 
+func TestOldObservationsAreDeletedAndThoseBeyondTheMostOfAKind(t *testing.T) {
+	t.Parallel()
+	path := file(t)
+	s, now := open(t, path), time.Unix(1e9, 0)
+	for i, days := range []int{900, 40, 30, 20, 0} {
+		o := observation(strconv.Itoa(i), 1)
+		if o.At = now.AddDate(0, 0, -days); days == 40 {
+			o.Kind.Name = "another"
+		}
+		if _, err := s.Put(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []int{2, 0} {
+		if n, err := s.Prune(now.AddDate(0, 0, -899), 2); n != want || err != nil {
+			t.Errorf("deleted %d, %v; want %d", n, err, want)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var left string
+	all, err := open(t, path).All()
+	for _, o := range all {
+		left += o.ID
+	}
+	if left != "1/final3/final4/final" || err != nil {
+		t.Errorf("left %s, %v", left, err)
+	}
+}
+
 func TestNewerAndForeignFilesAreRefusedUnchanged(t *testing.T) {
 	t.Parallel()
 	write := func(fill func(tx *bolt.Tx) error) func(string) error {

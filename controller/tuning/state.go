@@ -251,6 +251,9 @@ type Effect struct {
 // machines, libraries and inputs drift.
 const halfLife = 90
 
+// WornOut is after how many days a run counts for nothing, as to Error.
+const WornOut = 10 * halfLife
+
 // Fresh is how many runs of today an effect is worth.
 func (e Effect) Fresh() float64 { return float64(e.Runs) * Aged(e.Age) }
 
