@@ -77,7 +77,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 		return nil, err
 	}
 	d.life, d.end = context.WithCancel(context.Background())
-	d.informer = &informer{d: d, lists: map[string]*listing{}}
+	d.informer = &informer{d: d, lists: map[string]*listing{}, told: map[string]time.Time{}}
 	d.informer.own = d.informer.watchers.Subscribe()
 	for _, ns := range d.ns {
 		d.busy.Go(func() { d.informer.look(d.life, ns) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -86,5 +87,25 @@ func TestAJobIsQueuedUnlessItRunsOrBeginsAtOnce(t *testing.T) {
 				t.Errorf("%v, want %v", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestThatNomadIsAwayIsLoggedOnceForAllJobs(t *testing.T) {
+	t.Parallel()
+	away, err := api.NewClient(&api.Config{Address: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	d := &Driver{c: cluster{away, nil}, cfg: Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}}
+	e, id := &informer{d: d, lists: map[string]*listing{}, told: map[string]time.Time{}}, where{"train", "x"}.jobID()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*urgent)
+	defer cancel()
+	e.look(ctx, "train") // lists three times
+	if n := strings.Count(log.String(), "\n"); n != 1 || !e.down(id) {
+		t.Errorf("%d lines, down: %v\n%s", n, e.down(id), log.String())
+	}
+	if e.compare("train", &listing{}); e.down(id) {
+		t.Error("it is down after a list")
 	}
 }

@@ -26,7 +26,8 @@ type informer struct {
 	acted atomic.Int64 // how often something was done here, that lists of before may not show
 
 	mu    sync.Mutex
-	lists map[string]*listing // by namespace: what was last seen
+	lists map[string]*listing  // by namespace: what was last seen
+	told  map[string]time.Time // by namespace that cannot be listed: when that was last logged
 
 	watchers driver.Watchers
 	own      *driver.Watcher // of the jobs on record that are to be looked at
@@ -136,7 +137,7 @@ func (e *informer) look(ctx context.Context, namespace string) {
 		l, err := e.list(ctx, namespace, index)
 		if err != nil {
 			if ctx.Err() == nil {
-				e.d.cfg.Logger.Warn("jobs cannot be listed", "namespace", namespace, "error", err)
+				e.warn(namespace, err)
 			}
 			// Whatever happens until the next list is in it.
 			index, pause = 0, min(max(2*pause, urgent), maxPause)
@@ -170,6 +171,24 @@ func (e *informer) compare(namespace string, now *listing) {
 		}
 	}
 	e.lists[namespace] = now
+	delete(e.told, namespace)
+}
+
+// warn logs, once a minute, that a namespace cannot be listed.
+func (e *informer) warn(namespace string, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if time.Since(e.told[namespace]) >= time.Minute {
+		e.told[namespace] = time.Now()
+		e.d.cfg.Logger.Warn("jobs cannot be listed", "namespace", namespace, "error", err)
+	}
+}
+
+// down reports whether a job's namespace cannot be listed, which was logged for all its jobs.
+func (e *informer) down(id driver.JobID) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !e.told[place(id).namespace].IsZero() || !e.told[api.AllNamespacesNamespace].IsZero()
 }
 
 // now are the jobs of a namespace by the last list; false where that is too old.
@@ -224,7 +243,7 @@ func (e *informer) keep(ctx context.Context) {
 				if errors.Is(err, driver.ErrNotFound) {
 					err = e.d.missing(once, id)
 				}
-				if err != nil && ctx.Err() == nil {
+				if err != nil && ctx.Err() == nil && !e.down(id) {
 					e.d.cfg.Logger.Warn("a job on record cannot be looked after", "job", string(id), "error", err)
 				}
 				return nil
