@@ -72,6 +72,25 @@ func TestAnotherProcessTakesOverFromAKilledOne(t *testing.T) {
 	l.release(t)
 }
 
+// An earlier version kept a database in the file, and a full disk could leave it empty.
+func TestALockFileOfAnyContentIsTakenOver(t *testing.T) {
+	t.Parallel()
+	for _, content := range []string{"", strings.Repeat("\x00", 1<<15)} {
+		path := filepath.Join(t.TempDir(), "shared.db")
+		kv, err := OpenFile(t.Context(), path)
+		if err := errors.Join(err, os.WriteFile(path+".leader.lock", []byte(content), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		_, err = kv.Leader(t.Context())
+		fails(t, "the leader", err, ErrNotFound)
+		l := leading(t, kv, "first")
+		if holder, err := kv.Leader(t.Context()); err != nil || holder != "first" {
+			t.Errorf("the leader is %q, %v", holder, err)
+		}
+		l.release(t)
+	}
+}
+
 func TestRemovingTheLockFileEndsTheLeadership(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "shared.db")

@@ -12,6 +12,9 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+	"golang.org/x/sys/unix"
+
+	"pitchpipe/driver/durable"
 )
 
 // Buckets and keys of the file.
@@ -19,7 +22,6 @@ const (
 	bucketMeta   = "shared"
 	bucketValues = "values"
 	keySchema    = "schema"
-	keyHolder    = "holder" // of the lock
 	schema       = "2"
 )
 
@@ -154,35 +156,39 @@ func (f *file) Delete(ctx context.Context, key string) error {
 	return f.with(ctx, false, func(tx *bolt.Tx) error { return tx.Bucket([]byte(bucketValues)).Delete([]byte(key)) })
 }
 
-// Lock implements KV by a second file that bbolt locks. Who removes it takes the leadership away.
+// Lock implements KV by the lock of a second file, whose text is the holder. Who removes it takes the
+// leadership away. What else was in the file, such as the database of an earlier version, is replaced.
 func (f *file) Lock(holder string) Lock {
-	var db *bolt.DB
-	var mine os.FileInfo
+	var mine *os.File
 	return Lock{
 		TTL: 365 * 24 * time.Hour, Retry: 250 * time.Millisecond,
-		Acquire: func(ctx context.Context) (got bool, err error) {
-			if db, err = f.tryLock(false); db == nil {
+		Acquire: func(context.Context) (bool, error) {
+			l, err := f.tryLock(os.O_CREATE|os.O_RDWR, unix.LOCK_EX)
+			if l == nil {
 				return false, err
 			}
-			if mine, err = os.Stat(f.lockPath()); err == nil {
-				err = f.with(ctx, false, func(tx *bolt.Tx) error { return tx.Bucket([]byte(bucketMeta)).Put([]byte(keyHolder), []byte(holder)) })
+			if err = l.Truncate(0); err == nil {
+				_, err = l.WriteString(holder)
 			}
 			if err != nil {
-				return false, errors.Join(err, db.Close())
+				return false, errors.Join(fmt.Errorf("%w: %w", ErrUnavailable, err), durable.Unlock(l))
 			}
+			mine = l
 			return true, nil
 		},
 		Renew: func(context.Context) error {
-			if there, err := os.Stat(f.lockPath()); err != nil || !os.SameFile(mine, there) {
+			own, err := mine.Stat()
+			there, gone := os.Stat(f.lockPath())
+			if errors.Join(err, gone) != nil || !os.SameFile(own, there) {
 				return fmt.Errorf("%w: %s is another file now", ErrLost, f.lockPath())
 			}
 			return nil
 		},
 		Release: func(context.Context) error {
-			if db == nil {
+			if mine == nil {
 				return nil
 			}
-			return db.Close()
+			return durable.Unlock(mine)
 		},
 	}
 }
@@ -190,35 +196,36 @@ func (f *file) Lock(holder string) Lock {
 func (f *file) lockPath() string { return f.path + ".leader.lock" }
 
 // tryLock returns nil where another process has the lock.
-func (f *file) tryLock(readOnly bool) (*bolt.DB, error) {
-	db, err := bolt.Open(f.lockPath(), 0o600, &bolt.Options{Timeout: time.Millisecond, ReadOnly: readOnly})
+func (f *file) tryLock(flags, how int) (*os.File, error) {
+	l, err := os.OpenFile(f.lockPath(), flags, 0o600)
+	if err == nil {
+		if err = unix.Flock(int(l.Fd()), how|unix.LOCK_NB); err != nil {
+			err = errors.Join(err, l.Close())
+		}
+	}
 	switch {
-	case errors.Is(err, bolterrors.ErrTimeout):
+	case errors.Is(err, unix.EWOULDBLOCK):
 		return nil, nil //nolint:nilnil // it is locked
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	return db, nil
+	return l, nil
 }
 
 // Leader implements KV. A candidate may meet the lock that is taken here, and tries again.
-func (f *file) Leader(ctx context.Context) (holder string, err error) {
+func (f *file) Leader(ctx context.Context) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	if _, err := os.Stat(f.lockPath()); errors.Is(err, os.ErrNotExist) {
+	l, err := f.tryLock(os.O_RDONLY, unix.LOCK_SH)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
 		return "", ErrNotFound
-	}
-	db, err := f.tryLock(true)
-	if err != nil {
+	case err != nil:
 		return "", err
+	case l != nil:
+		return "", errors.Join(ErrNotFound, durable.Unlock(l))
 	}
-	if db != nil {
-		return "", errors.Join(ErrNotFound, db.Close())
-	}
-	err = f.with(ctx, true, func(tx *bolt.Tx) error {
-		holder = string(tx.Bucket([]byte(bucketMeta)).Get([]byte(keyHolder)))
-		return nil
-	})
-	return holder, err
+	holder, err := os.ReadFile(f.lockPath())
+	return string(holder), err
 }
