@@ -102,6 +102,33 @@ func TestWithoutAHomeTheDefaultIsRefusedAndNamed(t *testing.T) {
 	}
 }
 
+func TestPatternsLeadToAnExporterOnEachNode(t *testing.T) {
+	t.Parallel()
+	for pattern, ok := range map[string]bool{
+		"unix:/run/pitchpipe/{node}.sock":              true,
+		"unix:/run/{node}/{node}.sock":                 true,
+		"https://{node}:9836":                          true,
+		"https://{node}.cluster.example:9836":          true,
+		"unix:/run/pitchpipe/exporter.sock":            false,
+		"unix:run/{node}.sock":                         false,
+		"/run/{node}.sock":                             false,
+		"http://{node}:9836":                           false,
+		"https://{node}":                               false,
+		"https://{node}:0":                             false,
+		"https://{node}:9836/":                         false,
+		"https://{node}:9836/v1":                       false,
+		"https://root@{node}:9836":                     false,
+		"https://{node}:9836?x=1":                      false,
+		"https://exporters.example:9836":               false,
+		"HTTPS://{node}:9836":                          false,
+		"unix:/" + strings.Repeat("x", 120) + "{node}": false,
+	} {
+		if got := exporterNodes().takes(pattern); got != ok {
+			t.Errorf("%q: %v", pattern, got)
+		}
+	}
+}
+
 func TestFlagsStandOverEnvironmentOverFileOverDefaults(t *testing.T) {
 	t.Parallel()
 	// For every key four values that its default is not.

@@ -58,13 +58,8 @@ type Exporters struct {
 // New checks the configuration and reads the certificates; nothing is dialled.
 func New(cfg Config) (*Exporters, error) {
 	e := start(cfg)
-	if cfg.Pattern != "" {
-		if err := checkPattern(cfg.Pattern); err != nil {
-			return nil, err
-		}
-	}
 	if cfg.Pattern != "" && cfg.Find != nil {
-		return nil, fmt.Errorf("%w: %q with exporter.discovery", ErrPattern, cfg.Pattern)
+		return nil, fmt.Errorf("exporter.nodes is %q beside exporter.discovery: want one of them", cfg.Pattern)
 	}
 	if e.byTLS() {
 		var err error

@@ -11,46 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"pitchpipe/exporter/api"
-	"pitchpipe/exporter/api/certs"
-	"pitchpipe/exporter/api/certs/certstest"
 )
-
-func TestPatternsLeadToAnExporterOnEachNode(t *testing.T) {
-	t.Parallel()
-	ca := certstest.New(t, "site")
-	own := ca.Files(t, certstest.Leaf{Name: "controller", Client: true}, ca)
-	for pattern, ok := range map[string]bool{
-		"":                                             true, // one knows everything
-		"unix:/run/pitchpipe/{node}.sock":              true,
-		"unix:/run/{node}/{node}.sock":                 true,
-		"https://{node}:9836":                          true,
-		"https://{node}.cluster.example:9836":          true,
-		"unix:/run/pitchpipe/exporter.sock":            false,
-		"unix:run/{node}.sock":                         false,
-		"/run/{node}.sock":                             false,
-		"http://{node}:9836":                           false,
-		"https://{node}":                               false,
-		"https://{node}:0":                             false,
-		"https://{node}:9836/":                         false,
-		"https://{node}:9836/v1":                       false,
-		"https://root@{node}:9836":                     false,
-		"https://{node}:9836?x=1":                      false,
-		"https://exporters.example:9836":               false,
-		"HTTPS://{node}:9836":                          false,
-		"unix:/" + strings.Repeat("x", 120) + "{node}": false,
-	} {
-		e, err := New(Config{Pattern: pattern, Cert: own.Cert, Key: own.Key, CA: own.CA})
-		if ok != (err == nil) || err != nil && !errors.Is(err, ErrPattern) {
-			t.Errorf("%q: %v, want it accepted: %v", pattern, err, ok)
-		}
-		if err == nil {
-			e.Close()
-		}
-	}
-	if _, err := New(Config{Pattern: "https://{node}:9836"}); !errors.Is(err, certs.ErrFiles) {
-		t.Errorf("https without certificates: %v, want %v", err, certs.ErrFiles)
-	}
-}
 
 func TestOddNodesAreNotAsked(t *testing.T) {
 	t.Parallel()

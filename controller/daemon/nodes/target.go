@@ -13,24 +13,11 @@ import (
 // Placeholder stands for the name of the node in a pattern.
 const Placeholder = "{node}"
 
-// ErrPattern means that a pattern leads to no exporter.
-var ErrPattern = errors.New("want unix:/PATH/{node}.sock or https://{node}:PORT")
-
 // ErrNode means that a node has no name, or one that is not a host name.
 var ErrNode = errors.New("not a node that can be asked")
 
 // hostName is a name that can be put into a path or an address.
 var hostName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,252}$`)
-
-func checkPattern(pattern string) error {
-	if !strings.Contains(pattern, Placeholder) {
-		return fmt.Errorf("%w: %s is missing in %q", ErrPattern, Placeholder, pattern)
-	}
-	if err := api.CheckAddress(at(pattern, "n")); err != nil {
-		return fmt.Errorf("%w: %w", ErrPattern, err)
-	}
-	return nil
-}
 
 func at(pattern, node string) string { return strings.ReplaceAll(pattern, Placeholder, node) }
 
