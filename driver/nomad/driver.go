@@ -42,7 +42,6 @@ type Driver struct {
 	informer  *informer
 	pruned    time.Time            // when old records were looked for last
 	registers map[string]time.Time // namespaces in which the token had the right to register, then
-	limits    *bool                // whether Nomad knows time limits; nil = not asked yet
 }
 
 // New returns a driver that runs until Close. It reads the journal and looks after the

@@ -64,11 +64,6 @@ func (d *Driver) judge(ctx context.Context, f *facts, in driver.Intent) error {
 	if err != nil {
 		return err
 	}
-	if in.Change.TimeLimit > 0 {
-		if err := d.knowsLimits(ctx, f.at.namespace); err != nil {
-			return err
-		}
-	}
 	if in.Change.Cores > 0 || in.Change.MemoryBytes > 0 {
 		if err := d.fits(ctx, job); err != nil {
 			return err
@@ -122,36 +117,6 @@ func (f *facts) queued() bool {
 	}
 	t := view.TaskOf(a, f.task)
 	return t.Waits && !t.Killed
-}
-
-// limited is a job with a time limit, which Nomad knows since 2.0. Others drop it.
-const limited = `job "limit" {
-  group "g" {
-    max_run_duration = "1h"
-  }
-}`
-
-// knowsLimits refuses a time limit where Nomad knows none.
-func (d *Driver) knowsLimits(ctx context.Context, namespace string) error {
-	d.mu.Lock()
-	known := d.limits
-	d.mu.Unlock()
-	if known == nil {
-		in := &api.JobsParseRequest{JobHCL: limited, Canonicalize: true}
-		job := &api.Job{}
-		_, err := d.c.api.Raw().Write("/v1/jobs/parse", in, job, order(ctx, namespace))
-		if err = asked("whether Nomad knows time limits", parseJob, namespace, err); err != nil && !errors.Is(err, driver.ErrInvalid) {
-			return err
-		}
-		known = new(err == nil && len(job.TaskGroups) == 1 && job.TaskGroups[0].MaxRunDuration != nil)
-		d.mu.Lock()
-		d.limits = known
-		d.mu.Unlock()
-	}
-	if !*known {
-		return fmt.Errorf("this Nomad knows no max_run_duration: %w", driver.ErrUnsupported)
-	}
-	return nil
 }
 
 // noJob is the id of a job that there never is.

@@ -175,11 +175,6 @@ func (d *Driver) MayBegin(ctx context.Context, job []byte, c driver.Change) erro
 	if err != nil {
 		return err
 	}
-	if c.TimeLimit > 0 {
-		if err := d.knowsLimits(ctx, at.namespace); err != nil {
-			return err
-		}
-	}
 	return d.place(ctx, at, begun)
 }
 
