@@ -201,7 +201,7 @@ func TestNoStoryIsDroppedWhileTheSchedulerIsAway(t *testing.T) {
 		}
 	}
 	for _, away := range []error{driver.ErrTransient, nil} {
-		d := &Daemon{records: r, searches: trials.New(trials.Config{}), services: &services{driver: listing{err: away}, pauses: &pauses{}, log: slog.New(slog.DiscardHandler)}}
+		d := &Daemon{records: r, searches: trials.New(trials.Config{}), services: &services{store: store, driver: listing{err: away}, pauses: &pauses{}, log: slog.New(slog.DiscardHandler)}}
 		if err := d.prune(t.Context()); !errors.Is(err, away) {
 			t.Errorf("pruned with %v, want %v", err, away)
 		}
