@@ -18,10 +18,10 @@ import (
 	"pitchpipe/driver/jobfile"
 )
 
-// maxFile bounds a job file that is only read, and maxRequest one that is submitted, with the
+// maxFile bounds a job file that is only read, of 4 MiB in base64, and maxRequest one that is submitted, with the
 // environment.
 const (
-	maxFile    = 16 << 20
+	maxFile    = 6 << 20
 	maxRequest = 1 << 20
 )
 
