@@ -242,7 +242,8 @@ func (c comparison) spread(rows, random []evaluate.Line, ratio evaluate.Figure) 
 	return evaluate.Interval(a)
 }
 
-// means sums up the rows of each file, method and the like. Where random is always right,
+// means sums up the rows of each file, method and the like, over the problems that the method
+// applies to, and compares it with random on the same problems. Where random is always right,
 // nothing is compared with it.
 func (c comparison) means(rows []evaluate.Line) []evaluate.Line {
 	first, others := c.figures[0], append([]string{"data"}, c.keys[1:]...) // without the method
@@ -250,21 +251,25 @@ func (c comparison) means(rows []evaluate.Line) []evaluate.Line {
 	name := func(l evaluate.Line, keys []string) string {
 		return fmt.Sprint(tuning.Each(keys, func(key string) any { return l[key] }))
 	}
-	same := evaluate.Split(rows, func(l evaluate.Line) string { return name(l, keys) })
-	return tuning.Each(same, func(rows []evaluate.Line) evaluate.Line {
-		all, mean := evaluate.Average(rows), evaluate.Line{}
+	about := slices.Concat(others, []string{"workload", "machine", "input"})
+	applies := func(l evaluate.Line) bool { return l.Figure(first).Known() }
+	return tuning.Each(evaluate.Split(rows, func(l evaluate.Line) string { return name(l, keys) }), func(own []evaluate.Line) evaluate.Line {
+		mean := evaluate.Line{"problems": len(evaluate.Only(own, applies))}
+		if slices.ContainsFunc(own, applies) {
+			own = evaluate.Only(own, applies)
+		}
+		all := evaluate.Average(own)
 		for _, key := range slices.Concat(keys, c.figures) {
 			mean[key] = all[key]
 		}
-		mean["problems"] = len(evaluate.Only(evaluate.Column(rows, first), evaluate.Figure.Known))
-		random, _ := tuning.First(same, func(of []evaluate.Line) bool {
-			return of[0]["method"] == Random && name(of[0], others) == name(rows[0], others)
+		random := evaluate.Only(rows, func(r evaluate.Line) bool {
+			return r["method"] == Random && slices.ContainsFunc(own, func(l evaluate.Line) bool { return name(l, about) == name(r, about) })
 		})
 		if r := evaluate.Mean(evaluate.Column(random, first)); r > 0 {
 			ratio := mean.Figure(first) / r
 			mean["over_random"] = ratio
 			if c.interval != "" {
-				mean["over_random_low"], mean["over_random_high"] = c.spread(rows, random, ratio)
+				mean["over_random_low"], mean["over_random_high"] = c.spread(own, random, ratio)
 			}
 		}
 		return mean

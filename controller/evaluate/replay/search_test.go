@@ -237,3 +237,15 @@ func TestTenMeasurementsComeTwiceAsNearAsRandomOnes(t *testing.T) {
 		})
 	}
 }
+
+func TestAMeanIsOverTheProblemsThatAMethodAppliesTo(t *testing.T) {
+	t.Parallel()
+	in := smallSearch(t)
+	text := "workload,machine,knob_x,joules\na,m,1,1\na,m,2,9\nflat,m,1,5\nflat,m,2,5\n" // flat teaches a nothing
+	in.Trials, in.Budgets = []evaluate.Table{evaluatetest.Table(t, "x.csv", text, evaluate.Trials)}, []int{1}
+	in.Methods = []replay.Method{replay.Random, replay.WarmStart}
+	warm := runSearch(t, in).Summary.Lines("means")[1]
+	if _, compared := warm["over_random"]; warm["problems"] != 1 || warm["log_ratio_mean"] != evaluate.Figure(0) || compared {
+		t.Errorf("%+v; want a mean over one problem, on which random is always right, too", warm)
+	}
+}
