@@ -146,6 +146,9 @@ func printSavings(b *strings.Builder, savings []Saving) {
 		if s.Kind != "" {
 			kind = fmt.Sprintf("%s, %d epochs", clean(s.Kind), s.Epochs)
 		}
+		if slices.ContainsFunc(savings, func(o Saving) bool { return o.Kind == s.Kind && o.Own != s.Own }) {
+			kind += ", requested " + clean(s.Own)
+		}
 		fmt.Fprintf(b, "  %s, %s: %s\n", s.Objective, kind, s.Sentence())
 		if s.TunedUnfinished+s.UntunedUnfinished > 0 {
 			fmt.Fprintf(b, "    not compared, since they did not finish: %d tuned, %d untuned\n", s.TunedUnfinished, s.UntunedUnfinished)

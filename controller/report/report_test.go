@@ -272,10 +272,10 @@ func TestWhatTuningSavedIsAShareOfWhatJobsAreTunedFor(t *testing.T) {
 	}
 	table := report.Build([]report.Row{
 		job("half its cost, in a little more time", 1, tuned(1), paid(100, -2)), job("a quarter more of a short one", 2, tuned(1), paid(10, 1)),
-		job("untuned", 3, untuned), job("unknown", 4, tuned(1)),
+		job("untuned", 3, untuned), job("unknown", 4, tuned(1)), job("running", 5, tuned(1), func(r *report.Row) { r.Ended = time.Time{} }),
 	}, query(report.ByUser))
 	line, text := table.Total, report.Text(table)
-	if want := (2*100 - 1*10) / float64(4*100+4*10); line.NetShare == nil || math.Abs(*line.NetShare-want) > 1e-12 || *line.Net != -14 || !strings.Contains(text, "43.2 % in 2 of 3") {
+	if want := (2*100 - 1*10) / float64(4*100+4*10); line.NetShare == nil || math.Abs(*line.NetShare-want) > 1e-12 || *line.Net != -14 || !strings.Contains(text, "43.2 % in 2 of 4") {
 		t.Errorf("net %v s and a share of %v, want -14 and %g:\n%s", line.Net, line.NetShare, want, text)
 	}
 	if got := report.Build([]report.Row{job("untuned", 1, untuned)}, query(report.ByUser)).Total.NetShare; got != nil {

@@ -24,9 +24,10 @@ type Pair struct {
 type Saving struct {
 	Kind      string           `json:"kind,omitempty"` // empty: all kinds
 	Objective tuning.Objective `json:"objective"`
-	Weight    float64          `json:"weight,omitempty"` // share of energy in tuning.Blend
-	Epochs    int              `json:"epochs,omitempty"` // that each job of the kind did
-	Tuned     int              `json:"tuned"`            // ended jobs that could be paired
+	Weight    float64          `json:"weight,omitempty"`    // share of energy in tuning.Blend
+	Epochs    int              `json:"epochs,omitempty"`    // that each job of the kind did
+	Own       string           `json:"requested,omitempty"` // settings that each owner asked for
+	Tuned     int              `json:"tuned"`               // ended jobs that could be paired
 	Untuned   int              `json:"untuned"`
 	Pairs     int              `json:"pairs"`
 	Outcome   *tuning.Outcome  `json:"outcome"`        // null: there was nothing to compare
@@ -234,7 +235,7 @@ func savings(rows []Row, q Query) []Saving {
 		}
 		s := r.stratum()
 		if groups[s] == nil {
-			groups[s] = &Saving{Kind: s.kind.String(), Objective: s.objective, Weight: s.weight, Epochs: s.epochs}
+			groups[s] = &Saving{Kind: s.kind.String(), Objective: s.objective, Weight: s.weight, Epochs: s.epochs, Own: s.own}
 		}
 		groups[s].count(r)
 	}

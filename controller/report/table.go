@@ -73,7 +73,7 @@ type Line struct {
 	NoSeconds   int `json:"jobs_without_seconds"`
 	NoCoreHours int `json:"jobs_without_core_hours"`
 	NoEnergy    int `json:"jobs_without_energy"` // an epoch was not measured, or there was none
-	NoNet       int `json:"jobs_without_net"`    // that were tuned, and what they take untuned is unknown
+	NoNet       int `json:"jobs_without_net"`    // that were tuned, and still run, or what they take untuned is unknown
 	NoCost      int `json:"jobs_without_cost"`
 	FreeEnergy  int `json:"jobs_with_cost_without_energy"` // which has a price, and was not measured throughout
 
@@ -186,7 +186,7 @@ func (l *Line) addTuning(r Row) {
 		if l.untuned += float64(tuning.Done(r.Epochs)) * r.Toll.Own; l.untuned > 0 {
 			l.NetShare = new(l.saved / l.untuned)
 		}
-	case r.Tuned && !r.Ended.IsZero():
+	case r.Tuned:
 		l.NoNet++
 	}
 	l.Restarts, l.Probes, l.Epochs = plus(l.Restarts, r.Restarts), plus(l.Probes, r.Probes), plus(l.Epochs, tuning.Done(r.Epochs))

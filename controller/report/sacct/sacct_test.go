@@ -237,21 +237,21 @@ func TestSumsAreOfTheRunsThatHaveTheNumber(t *testing.T) {
 	got := sacct.Summarise([]sacct.Job{
 		job(func(*sacct.Job) {}),
 		job(func(j *sacct.Job) { j.CPU = nil }),
-		job(func(j *sacct.Job) { j.Peak = 0 }),
+		job(func(j *sacct.Job) { j.Peak, j.CPU = 0, new(9*time.Hour) }), // it is no reason to think that others used theirs
 		job(func(j *sacct.Job) { j.Elapsed = nil }),
 		job(func(j *sacct.Job) { j.State = "RUNNING" }),
 		job(func(j *sacct.Job) { j.Name = "" }),
 		job(func(j *sacct.Job) { j.Name = "" }), // it is unknown whether it returns
 	})
 	want := sacct.Line{
-		Key: "total", Runs: 6, CoreHours: 20, Timed: 5, CPURuns: 4, Allocated: 16, Used: 4, MemoryRuns: 4, Asked: 32, Peak: 8, Spare: 22,
+		Key: "total", Runs: 6, CoreHours: 20, Timed: 5, CPURuns: 4, Allocated: 16, Used: 12, Unused: 9, MemoryRuns: 4, Asked: 32, Peak: 8, Spare: 22,
 		Returning: 3, ReturningHours: 8,
 	}
 	if diff := cmp.Diff(want, got.Total); diff != "" || got.Open != 1 {
 		t.Errorf("open %d (-want +got):\n%s", got.Open, diff)
 	}
-	if text := sacct.Text(got, "user"); !strings.Contains(text, " 25 % ") {
-		t.Errorf("no efficiency of 25 %%:\n%s", text)
+	if text := sacct.Text(got, "user"); !strings.Contains(text, " 75 % ") {
+		t.Errorf("no efficiency of 75 %%:\n%s", text)
 	}
 	if text := sacct.Text(sacct.Summary{Total: sacct.Line{Runs: 3}}, "user"); strings.Contains(text, "%") {
 		t.Errorf("an efficiency of nothing:\n%s", text)

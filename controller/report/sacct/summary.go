@@ -33,6 +33,7 @@ type Line struct {
 	CPURuns   int     `json:"runs_with_cpu_time"`
 	Allocated float64 `json:"core_hours_of_these"`
 	Used      float64 `json:"core_hours_used"`
+	Unused    float64 `json:"core_hours_unused"` // of each run: that one used more than it was allocated makes up for no other
 
 	// Runs whose memory asked for and peak are both known, in GiB-hours.
 	MemoryRuns int     `json:"runs_with_memory"`
@@ -44,9 +45,6 @@ type Line struct {
 	Returning      int     `json:"returning_runs"`
 	ReturningHours float64 `json:"returning_core_hours"`
 }
-
-// Unused are core-hours allocated and not used, where both are known.
-func (l Line) Unused() float64 { return max(0, l.Allocated-l.Used) }
 
 // Summarise sums runs up, in the order in which sacct printed them: of those of
 // one user and name the first is new and the others return.
@@ -90,7 +88,7 @@ func sorted(lines map[string]*Line) []Line {
 		out = append(out, *lines[key])
 	}
 	slices.SortStableFunc(out, func(a, b Line) int {
-		return cmp.Or(cmp.Compare(b.Unused(), a.Unused()), cmp.Compare(b.CoreHours, a.CoreHours))
+		return cmp.Or(cmp.Compare(b.Unused, a.Unused), cmp.Compare(b.CoreHours, a.CoreHours))
 	})
 	return out
 }
@@ -115,6 +113,7 @@ func (l *Line) add(j Job, returning bool) {
 			l.CPURuns++
 			l.Allocated += core
 			l.Used += j.CPU.Hours()
+			l.Unused += max(0, core-j.CPU.Hours())
 		}
 	}
 	if j.Asked > 0 && j.Peak > 0 {

@@ -73,7 +73,7 @@ func could(l Line) string {
 	var b strings.Builder
 	if l.CPURuns > 0 {
 		fmt.Fprintf(&b, "%.1f of %.1f core-hours were allocated and not used. Fewer cores could free a part of them;\n"+
-			"they also include waits for memory or input, and accounting does not show how much.\n", l.Unused(), l.Allocated)
+			"they also include waits for memory or input, and accounting does not show how much.\n", l.Unused, l.Allocated)
 	} else {
 		b.WriteString("Processor time is not known: ask sacct for Elapsed, AllocCPUS and TotalCPU.\n")
 	}
