@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"pitchpipe/controller/classify"
 	"pitchpipe/controller/evaluate"
@@ -52,7 +53,11 @@ type answer struct {
 // Executions of a workload under the same settings are numbered; a fold learns from all but
 // one number and is asked about that one.
 func Classifier(ctx context.Context, in ClassifierInput, progress evaluate.Progress) (evaluate.Report, error) {
-	out := evaluate.Report{Command: "evaluate classifier", Data: evaluate.Set{Samples: in.Samples}.Files()}
+	out := evaluate.Report{Command: "evaluate classifier", Data: in.Files()}
+	in.Objective = cmp.Or(in.Objective, "cores")
+	if err := evaluate.Want(slices.Contains(Objectives(), in.Objective), "objective %q: want one of %s", in.Objective, strings.Join(Objectives(), ", ")); err != nil {
+		return out, err
+	}
 	all, err := executions(in.Samples)
 	if err != nil {
 		return out, err
@@ -84,7 +89,7 @@ func Classifier(ctx context.Context, in ClassifierInput, progress evaluate.Progr
 		"programs": len(b.programs), "runs": len(b.all), "folds": b.folds, "k_max": b.most, "strata_over": b.over, "variations": variations,
 	})
 	if len(in.Trials) > 0 {
-		if out.Summary["regret"], err = b.costs(in.Trials, cmp.Or(in.Objective, "cores")); err != nil {
+		if out.Summary["regret"], err = b.costs(in.Trials, in.Objective); err != nil {
 			return out, err
 		}
 	}

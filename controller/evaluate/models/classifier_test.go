@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -163,7 +164,7 @@ func TestDataThatCannotAnswerAreRefused(t *testing.T) {
 		"one program":           {models.ClassifierInput{Set: evaluate.Set{Samples: []evaluate.Table{sampledPrograms([]string{"a"}, []float64{1})}}}, evaluate.ErrInput},
 		"one execution of each": {models.ClassifierInput{Set: evaluate.Set{Samples: []evaluate.Table{once}}}, evaluate.ErrInput},
 		"a run that changes":    {models.ClassifierInput{Set: evaluate.Set{Samples: []evaluate.Table{changing}}}, evaluate.ErrInput},
-		"an unknown objective":  {models.ClassifierInput{Set: evaluate.Set{Samples: []evaluate.Table{fine}, Trials: []evaluate.Table{{}}}, Objective: "luck"}, evaluate.ErrInput},
+		"an unknown objective":  {models.ClassifierInput{Set: evaluate.Set{Samples: []evaluate.Table{fine}}, Objective: "luck"}, evaluate.ErrInput},
 		"trials without costs":  {models.ClassifierInput{Set: evaluate.Set{Samples: []evaluate.Table{fine}, Trials: []evaluate.Table{{}}}}, evaluate.ErrInput},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -259,7 +260,11 @@ func TestTheClassesSettingSuitsAnInputThatWasLeftOut(t *testing.T) {
 	broken.Set("seconds", 0.001)
 	trials.Rows = append(trials.Rows, broken)
 
-	got := runClassifier(t, models.ClassifierInput{Set: evaluate.Set{Samples: []evaluate.Table{table}, Trials: []evaluate.Table{trials}}}).Summary.Line("regret")
+	r := runClassifier(t, models.ClassifierInput{Set: evaluate.Set{Samples: []evaluate.Table{table}, Trials: []evaluate.Table{trials}}})
+	if want := []string{trials.File, table.File}; !slices.Equal(r.Data, want) {
+		t.Errorf("data %v, want %v", r.Data, want)
+	}
+	got := r.Summary.Line("regret")
 	if got.Figure("inputs") != 4 || got.Figure("settings") != 2 || got.Figure("recognised") < 0.8 {
 		t.Fatalf("regret %+v", got)
 	}

@@ -30,7 +30,7 @@ func Allocation(ctx context.Context, in AllocationInput, progress evaluate.Progr
 	err := cmp.Or(
 		evaluate.Want(in.Units >= 1 && in.Jobs >= 1, "%d units and %d jobs: want 1 or more of each", in.Units, in.Jobs),
 		evaluate.Want(in.Seeds >= 2, "%d seeds: want at least 2", in.Seeds),
-		evaluate.Want(in.Restart >= 0 && len(in.Loads) > 0 && slices.Min(in.Loads) > 0, "restart %g, loads %v: want 0 or more, and numbers above 0", in.Restart, in.Loads),
+		evaluate.Want(in.Restart >= 0 && len(in.Loads) > 0 && slices.Min(in.Loads) > 0 && tuning.Finite(in.Restart+slices.Max(in.Loads)), "restart %g, loads %v: want 0 or more, and finite numbers above 0", in.Restart, in.Loads),
 	)
 	if err != nil {
 		return out, err
@@ -41,13 +41,13 @@ func Allocation(ctx context.Context, in AllocationInput, progress evaluate.Progr
 		return out, evaluate.Invalid("no workload of the trials has seconds under several numbers of workers or cores")
 	}
 	all := dividers()
-	err = out.Fill(ctx, len(in.Loads)*in.Seeds, progress, func(_ context.Context, i int) (string, []evaluate.Line, error) {
+	err = out.Fill(ctx, len(in.Loads)*in.Seeds, progress, func(ctx context.Context, i int) (string, []evaluate.Line, error) {
 		load, seed := in.Loads[i/in.Seeds], in.Seed+uint64(i%in.Seeds) //nolint:gosec // a count
 		jobs, plays := in.arrivals(kinds, load, seed), []evaluate.Line{}
 		for _, p := range all {
-			plays = append(plays, in.play(p, jobs, seed).With(evaluate.Line{"policy": p.name, "load": evaluate.Figure(load)}))
+			plays = append(plays, in.play(ctx, p, jobs, seed).With(evaluate.Line{"policy": p.name, "load": evaluate.Figure(load)}))
 		}
-		return fmt.Sprintf("seed %d at load %g", seed, load), plays, nil
+		return fmt.Sprintf("seed %d at load %g", seed, load), plays, ctx.Err()
 	})
 	plays := evaluate.Split(out.Rows, func(l evaluate.Line) string { return fmt.Sprint(l["load"], l["policy"]) })
 	out.Rows = nil

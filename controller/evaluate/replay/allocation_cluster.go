@@ -2,6 +2,7 @@ package replay
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -79,8 +80,8 @@ type cluster struct {
 	ended, waited, longest, restarts, used float64 // in all
 }
 
-// play lets the jobs arrive, and returns what came of them.
-func (in AllocationInput) play(p divider, jobs []running, seed uint64) evaluate.Line {
+// play lets the jobs arrive, and returns what came of them; nothing of use where the context ends before.
+func (in AllocationInput) play(ctx context.Context, p divider, jobs []running, seed uint64) evaluate.Line {
 	luck := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // a simulation
 	w := &cluster{AllocationInput: in, policy: p, known: map[*kind]*lesson{}}
 	for _, j := range jobs {
@@ -88,7 +89,7 @@ func (in AllocationInput) play(p divider, jobs []running, seed uint64) evaluate.
 			w.known[j.kind] = newLesson(j.kind)
 		}
 	}
-	for next := 0; next < len(jobs) || len(w.live) > 0; {
+	for next := 0; ctx.Err() == nil && (next < len(jobs) || len(w.live) > 0); {
 		at := w.now + askAgain
 		if next < len(jobs) {
 			at = min(at, jobs[next].at)

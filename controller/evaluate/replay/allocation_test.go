@@ -1,8 +1,11 @@
 package replay_test
 
 import (
+	"context"
 	"errors"
+	"math"
 	"testing"
+	"time"
 
 	"pitchpipe/controller/evaluate"
 	"pitchpipe/controller/evaluate/evaluatetest"
@@ -72,6 +75,7 @@ func TestChoicesThatCannotBePlayedAreRefused(t *testing.T) {
 		"no cluster":    func(in *replay.AllocationInput) { in.Units = 0 },
 		"no load":       func(in *replay.AllocationInput) { in.Loads = nil },
 		"negative time": func(in *replay.AllocationInput) { in.Restart = -1 },
+		"endless time":  func(in *replay.AllocationInput) { in.Restart = math.Inf(1) },
 		"no workload":   func(in *replay.AllocationInput) { in.Units = 1 },
 	} {
 		in := input(table)
@@ -79,6 +83,13 @@ func TestChoicesThatCannotBePlayedAreRefused(t *testing.T) {
 		if _, err := replay.Allocation(t.Context(), in, evaluatetest.Quiet); !errors.Is(err, evaluate.ErrInput) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	in := input(table)
+	in.Restart = 1e300
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer stop()
+	if _, err := replay.Allocation(ctx, in, evaluatetest.Quiet); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a play that does not end: %v", err)
 	}
 }
 

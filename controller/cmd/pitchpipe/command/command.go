@@ -235,21 +235,21 @@ func (a *app) beside() *app {
 	return &out
 }
 
-func (a *app) terminal() (width int, ok bool) {
+func (a *app) terminal() (width, height int, ok bool) {
 	f, isFile := a.Stdout.(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {
-		return 0, false
+		return 0, 0, false
 	}
-	width, _, err := term.GetSize(int(f.Fd()))
-	if err != nil || width <= 0 {
-		width = 80
+	width, height, err := term.GetSize(int(f.Fd()))
+	if err != nil || width <= 0 || height <= 0 {
+		width, height = 80, 24
 	}
-	return width, true
+	return width, height, true
 }
 
 // colour wraps text in an ANSI colour on a terminal, unless NO_COLOR is set.
 func (a *app) colour(code, text string) string {
-	if _, ok := a.terminal(); !ok || a.env("NO_COLOR") != "" {
+	if _, _, ok := a.terminal(); !ok || a.env("NO_COLOR") != "" {
 		return text
 	}
 	return "\x1b[" + code + "m" + text + "\x1b[0m"

@@ -55,6 +55,7 @@ func TestJobIDsAreCompletedFromARunningController(t *testing.T) {
 		{"a job to pause", []string{"pause", "job", ""}, running},
 		{"no job where a user belongs", []string{"pause", "user", ""}, ""},
 		{"what a report can be summed over", []string{"report", "--by", ""}, "job user account partition kind day month"},
+		{"and what is read of sacct", []string{"report", "--from-sacct", "x", "--by", ""}, "user account kind"},
 	} {
 		if got := complete(x.args...); got != x.want {
 			t.Errorf("%s: %v gives %q, want %q", x.name, x.args, got, x.want)

@@ -17,10 +17,11 @@ func (a *app) evaluate() *cobra.Command {
 	return family(&cobra.Command{
 		Use: "evaluate", Short: "Measure the models on recorded runs",
 		Long: "Run the code that the controller decides by over recorded runs, so that a site can judge it on\n" +
-			"its own history. The files are CSV, gzip or not, in four formats: trials, curves, samples and\n" +
-			"adaptations. Nothing is written and no controller is asked; the same data and seed give the same\n" +
-			"output. controller/evaluate/KEYS.md explains the columns and the keys of --json. Files are named by\n" +
-			"repeated flags, by lists with commas, or one after the other. Rows that cannot be used are listed.",
+			"its own history; commands that also measure other models say so. The files are CSV, gzip or not, in\n" +
+			"four formats: trials, curves, samples and adaptations. Nothing is written and no controller is asked;\n" +
+			"the same data and seed give the same output. controller/evaluate/KEYS.md explains the columns and the\n" +
+			"keys of --json. Files are named by repeated flags, by lists with commas, or one after the other. Rows\n" +
+			"that cannot be used are listed.",
 	}, a.evaluateRegret(), a.evaluateTuner(), a.evaluateSearch(), a.evaluateHyper(), a.evaluateClassifier(), a.evaluateForecast(), a.evaluateSpeed(), a.evaluatePlan(), a.evaluateVerify(), a.evaluateAllocation(), a.evaluateAdapt())
 }
 
@@ -103,7 +104,7 @@ func (f *tableFlag) add(t evaluate.Table) error {
 // progress shows on the standard error how far an evaluation is: in one line that is
 // rewritten on a terminal, in a line for each part elsewhere.
 func (a *app) progress() evaluate.Progress {
-	_, terminal := a.beside().terminal()
+	_, _, terminal := a.beside().terminal()
 	return func(done, total int, what string) {
 		line := fmt.Sprintf("%d of %d %s", done, total, what)
 		if terminal {

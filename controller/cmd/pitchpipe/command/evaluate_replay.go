@@ -26,6 +26,7 @@ func (a *app) evaluateTuner() *cobra.Command {
 		Long: "Replay recurring jobs on recorded trials. At each run the tuner picks settings, pays what they were\n" +
 			"measured to cost and learns; it sees nothing else. System knobs are measured within a run, one epoch each,\n" +
 			"as part of that run. A run stopped for costing twice the best is charged, and so is the run that repeats it.\n" +
+			"The controller decides between runs as the whole_* keys show, and within a run as `evaluate plan` does.\n" +
 			"\n" +
 			"Figures are relative to the owner's settings: those in a targets.csv next to the data, else the reference of\n" +
 			"relative_speed, else the highest value of every knob. targets.csv also has the epochs after which a run\n" +
@@ -180,7 +181,7 @@ func (a *app) evaluateSpeed() *cobra.Command {
 		Use: "speed --trials FILE...", Short: "Measure how well a few measured settings forecast the speed of the others",
 		Long: "Measure a few recorded settings of each workload, one after the other as the model asks for them, and forecast\n" +
 			"the others. Failed runs enter no mean and no error, but measuring one counts as a sample. An outcome\n" +
-			"whose name ends in _per_second is a rate, any other a cost.",
+			"whose name ends in _per_second is a rate, any other a cost. The controller does not decide by this model.",
 		Example: "  pitchpipe evaluate speed --trials trials.csv --outcome samples_per_second --samples 8",
 	}
 	f := cmd.Flags()

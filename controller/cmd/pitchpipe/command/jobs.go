@@ -148,21 +148,19 @@ func (a *app) logs() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "logs JOB", Short: "Print a job's output", Args: cobra.ExactArgs(1), ValidArgsFunction: a.jobIDs(true, anyJob),
 		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
+			var all strings.Builder
+			out := a.Stdout
 			if a.json {
-				var output strings.Builder
-				if _, err := client.Logs(ctx, args[0], 0, &output); err != nil {
-					return err
-				}
-				return a.printJSON(map[string]string{"job": args[0], "output": output.String()})
+				out = &all
 			}
 			for offset := int64(0); ; {
 				job, err := client.Job(ctx, args[0]) // before the output: what it writes at last is read
 				if err != nil {
 					return err
 				}
-				n, err := client.Logs(ctx, args[0], offset, a.Stdout)
+				n, err := client.Logs(ctx, args[0], offset, out)
 				if offset += n; err != nil || !follow || job.Ended || driver.Pause(ctx, 500*time.Millisecond) != nil {
-					return err
+					return a.answer(err, map[string]string{"job": args[0], "output": all.String()}, "")
 				}
 			}
 		}),
@@ -255,9 +253,9 @@ func (a *app) screen() *screen {
 }
 
 func (p *screen) update(jobs []api.Job) {
-	width, live := p.app.terminal()
-	if live && p.lines > 0 {
-		p.app.printf("\x1b[%dA", p.lines)
+	if width, height, live := p.app.terminal(); live {
+		p.app.printf("%s", p.picture(jobs, width, height))
+		return
 	}
 	for _, j := range jobs {
 		done := j.Epoch
@@ -265,10 +263,7 @@ func (p *screen) update(jobs []api.Job) {
 			done = 10 * j.Epoch / j.Total
 		}
 		mark := fmt.Sprintf("%s %s %s %d", j.State, j.Phase, j.Reason, done)
-		switch {
-		case live:
-			p.app.printf("\r\x1b[2K%s\n", p.line(j, width))
-		case p.last[j.ID] != mark:
+		if p.last[j.ID] != mark {
 			line, why := summary(j), j.Sentence
 			if why != "" && why != p.why[j.ID] {
 				line += "  (" + why + ")"
@@ -278,9 +273,25 @@ func (p *screen) update(jobs []api.Job) {
 		}
 		p.last[j.ID] = mark
 	}
-	if p.lines = 0; live {
-		p.lines = len(jobs)
+}
+
+// picture draws over the list before. Lines that scroll away could not be drawn over: of a list
+// that is longer than the terminal the newest jobs are shown.
+func (p *screen) picture(jobs []api.Job, width, height int) string {
+	var b strings.Builder
+	if p.lines > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA\r\x1b[J", p.lines)
 	}
+	p.lines = len(jobs)
+	if most := max(height-1, 1); len(jobs) > most {
+		older := len(jobs) - most + 1
+		fmt.Fprintf(&b, "and %d older\n", older)
+		jobs, p.lines = jobs[older:], most
+	}
+	for _, j := range jobs {
+		b.WriteString(p.line(j, width) + "\n")
+	}
+	return b.String()
 }
 
 // close leaves the lines where they are and continues below them.

@@ -293,8 +293,10 @@ func TestStopIsScancelWhereTheControllerHasNoRightTo(t *testing.T) {
 func TestLogsFollowAJobToItsEnd(t *testing.T) {
 	t.Parallel()
 	c := daemontest.Start(t, daemontest.Options{})
-	id := strings.TrimSpace(ok(t, "run", jobFile(t, "short", 4, 0.2), "--socket", c.Config.Socket))
-	if text := ok(t, "logs", "--follow", id, "--socket", c.Config.Socket); strings.Count(text, "epoch 4/4") != 1 || strings.Count(text, "epoch 1/4") != 1 {
-		t.Errorf("logs --follow printed %q", text)
+	for _, form := range []string{"--json=false", "--json"} {
+		id := strings.TrimSpace(ok(t, "run", jobFile(t, "short", 4, 0.2), "--socket", c.Config.Socket))
+		if text := ok(t, "logs", "--follow", form, id, "--socket", c.Config.Socket); strings.Count(text, "epoch 4/4") != 1 || strings.Count(text, "epoch 1/4") != 1 {
+			t.Errorf("logs --follow %s printed %q", form, text)
+		}
 	}
 }

@@ -62,7 +62,7 @@ func (a *app) record() *cobra.Command {
 	f.StringVar(&o.file, "plan", "", "file that says what to run, instead of the flags below up to --seed")
 	f.StringVar(&o.dir, "out", "", "folder of the tables; a recording that was interrupted goes on there")
 	f.StringVar(&o.workload.Name, "workload", "", "name of the command in the tables; default its file name")
-	f.StringSliceVar(&o.workload.Inputs, "input", nil, "inputs, which stand for {input} in turn")
+	f.StringArrayVar(&o.workload.Inputs, "input", nil, "what {input} stands for; repeat it for others")
 	f.StringArrayVar(&o.knobs, "knob", nil, "a setting and its values, such as cores=1,2,4; repeat it for others")
 	f.Var(o.env, "env", "a variable of the command, such as OMP_NUM_THREADS={threads}")
 	f.IntVar(&o.Repeats, "repeats", record.DefaultRepeats, "runs of each setting")
@@ -74,6 +74,9 @@ func (a *app) record() *cobra.Command {
 	f.DurationVar(&o.interval, "interval", 500*time.Millisecond, "time between samples")
 	f.DurationVar(&o.within, "within", 0, "start no run after this time; the same command resumes later. 0 = no limit")
 	f.StringVar(&o.cgroups, "cgroups", "/sys/fs/cgroup", "where cgroups are mounted; none = runs are known by their environment alone")
+	for _, other := range []string{"workload", "input", "knob", "env", "repeats", "progress", "timeout", "retries", "seed"} {
+		cmd.MarkFlagsMutuallyExclusive("plan", other)
+	}
 	return cmd
 }
 
@@ -153,8 +156,8 @@ func runsText(r record.Result) string {
 
 func (o recording) read(args []string) (record.Plan, error) {
 	if o.file != "" {
-		if len(args)+len(o.knobs)+len(o.workload.Inputs)+len(o.env) > 0 {
-			return record.Plan{}, errors.New("--plan and a command with its flags exclude each other")
+		if len(args) > 0 {
+			return record.Plan{}, errors.New("--plan and a command exclude each other")
 		}
 		text, err := os.ReadFile(o.file)
 		if err != nil {

@@ -18,7 +18,7 @@ func TestACommandIsRecordedUnderEverySetting(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "recorded")
 	args := []string{
-		"record", "--out", dir, "--exporter", "none", "--knob", "size=1,2", "--input", "a,b", "--repeats", "1", "--workload", "said",
+		"record", "--out", dir, "--exporter", "none", "--knob", "size=1,2", "--input", "a", "--input", "b,", "--repeats", "1", "--workload", "said",
 		"--", "sh", "-c", `echo "epoch 1/1 loss 0.{size}"; test {input} != c`,
 	}
 	r := pitchpipe(t, args...)
@@ -68,6 +68,7 @@ func TestRecordingsThatCannotBegin(t *testing.T) {
 		"an empty plan":        {[]string{"--out", "x", "--plan", plan}, "no workloads"},
 		"no such plan":         {[]string{"--out", "x", "--plan", plan + "x"}, "read the plan"},
 		"a plan and a command": {[]string{"--out", "x", "--plan", plan, "--", "true"}, "exclude each other"},
+		"a plan and a number":  {[]string{"--out", "x", "--plan", plan, "--repeats", "5"}, "none of the others can be"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -54,7 +54,13 @@ func (a *app) report() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&since, "since", "30d", "length of the period, up to now, such as 12h or 30d")
-	choice(cmd, &by, "by", string(report.ByJob), "what lines are summed over", bys)
+	f.StringVar(&by, "by", string(report.ByJob), "what lines are summed over: "+strings.Join(bys, ", ")+"; with --from-sacct "+strings.Join(sacct.Tables(), ", "))
+	_ = cmd.RegisterFlagCompletionFunc("by", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if file != "" {
+			return sacct.Tables(), cobra.ShellCompDirectiveNoFileComp
+		}
+		return bys, cobra.ShellCompDirectiveNoFileComp
+	})
 	f.BoolVar(&asCSV, "csv", false, "print the lines as CSV, the total last")
 	f.StringVar(&file, "from-sacct", "", "read what sacct -P printed, gzip or not, - for the standard input, and ask no controller")
 	for _, other := range []string{"since", "csv"} {

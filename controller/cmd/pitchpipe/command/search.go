@@ -96,7 +96,7 @@ func (a *app) follow(ctx context.Context, client *api.Client, x trials.State, pr
 func (a *app) watch(ctx context.Context, client *api.Client, x trials.State) error {
 	drawn, last, rest := 0, [2]string{}, 500*time.Millisecond // last: the line and its mark
 	for {
-		width, live := a.terminal()
+		width, _, live := a.terminal()
 		switch line, mark := searchLine(x, time.Now()); {
 		case a.json:
 		case live:
