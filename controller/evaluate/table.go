@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"pitchpipe/controller/tuning"
-	"pitchpipe/exporter/api"
 )
 
 // Format is one of the kinds of tables.
@@ -166,12 +165,4 @@ func (r Row) cell(column string) string {
 		return r.Run
 	}
 	return r.Text(column)
-}
-
-// Gauge reports whether a column of samples holds what was at that time. Every other
-// column of the exporter counts.
-func Gauge(column string) bool {
-	return slices.Contains([]string{
-		api.ColRSS, api.ColCache, api.ColPeak, api.ColThreads, api.ColProcesses, api.ColAllocatedCores, api.ColGPUMemory, api.ColGPUs,
-	}, column)
 }

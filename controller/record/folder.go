@@ -213,7 +213,7 @@ func (r Run) sampled() []evaluate.Row {
 			before[column] = v
 			switch {
 			case column == api.ColJoules && !r.measured():
-			case evaluate.Gauge(column):
+			case api.Gauge(column):
 				one.Set(eventName(column), v)
 			case seen || !strings.HasPrefix(column, "node_"):
 				one.Set(eventName(column), max(0, v-last))

@@ -39,7 +39,7 @@ func accounted(intervals []evaluate.Row, ends []float64, spec profile.Spec) tuni
 			v := cell.Float()
 			switch {
 			case !cell.IsNumber(), column == "t_seconds", column == "input":
-			case evaluate.Gauge(column):
+			case api.Gauge(column):
 				values[column] = v
 			default:
 				grown[column] += v
@@ -190,60 +190,34 @@ func counted(column string) bool {
 		!slices.ContainsFunc(words, func(w string) bool { return slices.Contains(gauges, w) })
 }
 
-// recordings returns which recording each table belongs to, by its place among those of its
-// kind. Tables of one folder belong together: where a folder holds several of a kind, the
-// first of each kind, then the second, and so on.
-func (in RegretInput) recordings() func(i int, t evaluate.Table) string {
-	folder := func(t evaluate.Table) string { return filepath.Dir(t.File) }
-	crowded := slices.ContainsFunc([][]evaluate.Table{in.Trials, in.Samples, in.Curves}, func(all []evaluate.Table) bool {
-		return len(evaluate.Split(all, folder)) < len(all)
-	})
-	return func(i int, t evaluate.Table) string {
-		if crowded {
-			return fmt.Sprint(i)
-		}
-		return folder(t)
-	}
-}
-
 // sampledRun is one run that was sampled, and the ends of its epochs where they are known.
 type sampledRun struct {
 	intervals []evaluate.Row
 	ends      []float64
 }
 
-// sampledRuns has the runs by recording, machine, workload and name. Without a recording it
-// has those whose name no other run has, and nil for the others.
+// sampledRuns has the runs by folder, machine, workload and name: tables of one recording are in one folder.
 type sampledRuns map[[4]string]*sampledRun
 
-func nameOf(recording string, r evaluate.Row) [4]string {
-	return [4]string{recording, r.Machine, r.Workload, r.Run}
-}
-
-// find is the run of a row: that of the same recording, or the only one of its name. Nil: there is none.
-func (s sampledRuns) find(recording string, r evaluate.Row) *sampledRun {
-	return cmp.Or(s[nameOf(recording, r)], s[nameOf("", r)])
+func runOf(t evaluate.Table, r evaluate.Row) [4]string {
+	return [4]string{filepath.Dir(t.File), r.Machine, r.Workload, r.Run}
 }
 
 func (in RegretInput) sampled() (sampledRuns, error) {
-	out, of := sampledRuns{}, in.recordings()
-	for i, t := range in.Samples {
+	out := sampledRuns{}
+	for _, t := range in.Samples {
 		for _, rows := range evaluate.Runs(t.Rows) {
-			r, run := rows[0], &sampledRun{intervals: rows}
-			own, only := nameOf(of(i, t), r), nameOf("", r)
-			if out[own] != nil {
+			r := rows[0]
+			if out[runOf(t, r)] != nil {
 				return out, evaluate.Invalid("%s:%d: run %q of %s on %s stands twice", t.File, r.Line, r.Run, r.Workload, r.Machine)
 			}
-			_, others := out[only]
-			if out[own], out[only] = run, run; others {
-				out[only] = nil
-			}
+			out[runOf(t, r)] = &sampledRun{intervals: rows}
 		}
 	}
-	for i, t := range in.Curves {
+	for _, t := range in.Curves {
 		for _, r := range t.Rows {
 			end, ok := r.Float("seconds")
-			if run := out.find(of(i, t), r); run != nil && ok {
+			if run := out[runOf(t, r)]; run != nil && ok {
 				run.ends = append(run.ends, end)
 			}
 		}

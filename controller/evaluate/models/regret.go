@@ -69,7 +69,7 @@ func Regret(ctx context.Context, in RegretInput, progress evaluate.Progress) (ev
 	}
 	jobs := in.jobs(used)
 	if !slices.ContainsFunc(jobs, job.profiled) {
-		return out, evaluate.Invalid("too little is recorded: no run under the default %s was sampled; want the samples of the same recording", own)
+		return out, evaluate.Invalid("too little is recorded: no run under the default %s was sampled; want the samples of the same recording, in the same folder", own)
 	}
 	judged := make([]judgement, len(used))
 	err = out.Fill(ctx, len(used), progress, func(_ context.Context, i int) (string, []evaluate.Line, error) {

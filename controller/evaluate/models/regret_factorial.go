@@ -163,9 +163,8 @@ func (in RegretInput) gather(sampled sampledRuns) ([]*factorial, evaluate.LeftOu
 	at := map[[3]string]*factorial{}
 	var out []*factorial
 	var left evaluate.LeftOut
-	of := in.recordings()
 	offset, cores, inputs := 0, map[string]int{}, map[string][]string{}
-	for i, t := range in.Trials {
+	for _, t := range in.Trials {
 		next := offset
 		for _, r := range t.Rows {
 			if !slices.Contains(inputs[r.Workload], r.Input()) && r.Input() != "" {
@@ -192,7 +191,7 @@ func (in RegretInput) gather(sampled sampledRuns) ([]*factorial, evaluate.LeftOu
 			if one == nil {
 				continue
 			}
-			one.sampled = sampled.find(of(i, t), r)
+			one.sampled = sampled[runOf(t, r)]
 			repeat, ok := s.add(r, *one, offset)
 			if !ok {
 				number, _ := r.Float("repeat")

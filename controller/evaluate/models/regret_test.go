@@ -259,8 +259,8 @@ func TestRecordingsThatCannotAnswerAreRefused(t *testing.T) {
 		out.Trials = []evaluate.Table{table}
 		return out
 	}
-	unsampled := fine
-	unsampled.Samples = nil
+	unsampled, twice := fine, fine
+	unsampled.Samples, twice.Samples = nil, slices.Repeat(fine.Samples, 2)
 	joules, luck, heavy := fine, fine, fine
 	joules.Energy, luck.Objective, heavy.Weight = models.Joules, "luck", 2
 	elsewhere := fine
@@ -272,6 +272,7 @@ func TestRecordingsThatCannotAnswerAreRefused(t *testing.T) {
 		"one repeat":                {drop(func(r evaluate.Row) bool { v, _ := r.Float("repeat"); return v == 0 }), evaluate.ErrInput},
 		"one setting":               {drop(func(r evaluate.Row) bool { return r.Knobs["cores"] == tuning.Number(2) }), evaluate.ErrInput},
 		"no run under the default":  {elsewhere, evaluate.ErrInput},
+		"samples of a run twice":    {twice, evaluate.ErrInput},
 		"no samples":                {unsampled, evaluate.ErrInput},
 		"joules that are not there": {joules, evaluate.ErrInput},
 		"an unknown objective":      {luck, evaluate.ErrInput},

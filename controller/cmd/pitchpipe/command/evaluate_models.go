@@ -36,7 +36,7 @@ func (a *app) evaluateRegret() *cobra.Command {
 		Long: "In a factorial that `pitchpipe record` made, leave out each input of each workload in turn: learn classes\n" +
 			"from all others, profile the input under its default setting, and let the planner decide, all by the\n" +
 			"controller's own code. If no class is worth a move, the input keeps its default and is charged for that.\n" +
-			"Where joules are not measured, core-seconds stand for energy.",
+			"Where joules are not measured, core-seconds stand for energy. The tables of a recording are in one folder.",
 		Example: "  pitchpipe evaluate regret --trials trials.csv --samples samples.csv --default cores=2,threads=2 --json",
 	}
 	f := cmd.Flags()
