@@ -257,14 +257,6 @@ func TestWhatWasDoneToAForgottenJobIsUnknown(t *testing.T) {
 	}
 }
 
-func TestAForgottenJobIsInNoPair(t *testing.T) {
-	t.Parallel()
-	gone := func(r *report.Row) { r.Forgotten = true }
-	if p := report.Match([]report.Row{job("t", 0, tuned(.5)), job("u", 9, untuned, gone)}); len(p) != 0 {
-		t.Errorf("%d pairs", len(p))
-	}
-}
-
 func TestWhatTuningSavedIsAShareOfWhatJobsAreTunedFor(t *testing.T) {
 	t.Parallel()
 	paid := func(own, epochs float64) func(*report.Row) {

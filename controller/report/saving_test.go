@@ -46,6 +46,7 @@ func TestWhichJobsArePaired(t *testing.T) {
 		{"that runs", []report.Row{job("t", 0, tuned(.5)), job("u", 9, untuned, other(func(r *report.Row) { r.Ended = time.Time{} }))}, []string{}},
 		{"that was neither changed nor drawn", []report.Row{job("t", 0, tuned(.5)), job("held", 9)}, []string{}},
 		{"that was drawn and yet changed", []report.Row{job("t", 0, tuned(.5)), job("u", 9, untuned, tuned(.5))}, []string{}},
+		{"that is forgotten", []report.Row{job("t", 0, tuned(.5)), job("u", 9, untuned, other(func(r *report.Row) { r.Forgotten = true }))}, []string{}},
 		{"that is only observed", []report.Row{job("t", 0, tuned(.5)), job("u", 9, untuned, other(func(r *report.Row) { r.Policy.Mode = tuning.Observe }))}, []string{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

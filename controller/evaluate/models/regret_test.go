@@ -265,25 +265,19 @@ func TestRecordingsThatCannotAnswerAreRefused(t *testing.T) {
 	joules.Energy, luck.Objective, heavy.Weight = models.Joules, "luck", 2
 	elsewhere := fine
 	elsewhere.Default = tuning.Settings{"cores": tuning.Number(9)}
-	for name, c := range map[string]struct {
-		in   models.RegretInput
-		want error
-	}{
-		"one repeat":                {drop(func(r evaluate.Row) bool { v, _ := r.Float("repeat"); return v == 0 }), evaluate.ErrInput},
-		"one setting":               {drop(func(r evaluate.Row) bool { return r.Knobs["cores"] == tuning.Number(2) }), evaluate.ErrInput},
-		"no run under the default":  {elsewhere, evaluate.ErrInput},
-		"samples of a run twice":    {twice, evaluate.ErrInput},
-		"no samples":                {unsampled, evaluate.ErrInput},
-		"joules that are not there": {joules, evaluate.ErrInput},
-		"an unknown objective":      {luck, evaluate.ErrInput},
-		"a weight that is no share": {heavy, evaluate.ErrInput},
+	for name, in := range map[string]models.RegretInput{
+		"one repeat":                drop(func(r evaluate.Row) bool { v, _ := r.Float("repeat"); return v == 0 }),
+		"one setting":               drop(func(r evaluate.Row) bool { return r.Knobs["cores"] == tuning.Number(2) }),
+		"no run under the default":  elsewhere,
+		"samples of a run twice":    twice,
+		"no samples":                unsampled,
+		"joules that are not there": joules,
+		"an unknown objective":      luck,
+		"a weight that is no share": heavy,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if _, err := models.Regret(t.Context(), c.in, evaluatetest.Quiet); !errors.Is(err, c.want) {
-				t.Errorf("got %v, want %v", err, c.want)
-			}
-		})
+		if _, err := models.Regret(t.Context(), in, evaluatetest.Quiet); !errors.Is(err, evaluate.ErrInput) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
