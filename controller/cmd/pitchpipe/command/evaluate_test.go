@@ -37,7 +37,8 @@ func recordings(t *testing.T, half int) (trials, samples, curves string) {
 			}
 		}
 	}
-	return write(t, "trials.csv", a.String()), write(t, "samples.csv", b.String()), write(t, "curves.csv", c.String())
+	dir := t.TempDir()
+	return written(t, dir, "trials.csv", a.String()), written(t, dir, "samples.csv", b.String()), written(t, dir, "curves.csv", c.String())
 }
 
 // Every evaluation takes its files as repeated flags, as a comma list, and after one

@@ -121,9 +121,11 @@ func jobFile(t *testing.T, name string, epochs int, seconds float64, lines ...st
 	return write(t, name+".sbatch", string(daemontest.Script(name, epochs, seconds, lines...)))
 }
 
-func write(t *testing.T, name, text string) string {
+func write(t *testing.T, name, text string) string { return written(t, t.TempDir(), name, text) }
+
+func written(t *testing.T, dir, name, text string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
+	path := filepath.Join(dir, name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
