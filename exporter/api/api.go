@@ -188,11 +188,11 @@ type Report struct {
 
 // Window is what the ring of one attempt of a job holds, oldest first.
 type Window struct {
-	Job     Job      `json:"job"`
-	Schema  string   `json:"schema"`
-	Source  string   `json:"energy_source"`
-	Samples []Sample `json:"samples"`
-	Dropped uint64   `json:"dropped"` // samples that the ring had to forget
+	Job     Job    `json:"job"`
+	Schema  string `json:"schema"`
+	Source  string `json:"energy_source"`
+	Dropped uint64 `json:"dropped"` // samples that the ring had to forget
 	// Now is when this was answered, by the node's clock; zero = an older exporter.
-	Now time.Time `json:"now,omitzero"`
+	Now     time.Time `json:"now,omitzero"`
+	Samples []Sample  `json:"samples"` // last, since the server goes on with more of them
 }

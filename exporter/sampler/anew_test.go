@@ -83,7 +83,7 @@ func TestAReportOfAStartThatNoScanHasSeenIsThatStarts(t *testing.T) {
 				w.change(func() { b.birth = dir.inode(t) })
 				tell(3)
 				for attempt, want := range map[int]int{1: 2, 2: 3} {
-					win, ok := store.Window("slurm/42", attempt, 0, func(api.Job) bool { return true })
+					win, ok := store.Window("slurm/42", attempt, 0, 0, func(api.Job) bool { return true })
 					last := 0
 					for _, sample := range win.Samples {
 						if sample.Mark != nil {
@@ -130,7 +130,7 @@ func TestATaskThatNomadRestartsInPlaceStaysOneAttempt(t *testing.T) {
 				tell(api.Report{Epoch: 4, Nth: 1}) // the output goes on, and is read again
 				tell(api.Report{Saved: true, Nth: 1})
 				tell(api.Report{Epoch: 1, Nth: 2})
-				win, ok := store.Window("nomad/"+key.ID, 1, 0, func(api.Job) bool { return true })
+				win, ok := store.Window("nomad/"+key.ID, 1, 0, 0, func(api.Job) bool { return true })
 				if !ok || win.Job.Ended || win.Job.Saves != 1 {
 					t.Fatalf("the attempt is there: %v; %+v, want it to run with one save", ok, win.Job)
 				}

@@ -182,7 +182,7 @@ func TestARealJobIsCountedToHalfAPercentWhateverItsProcesses(t *testing.T) {
 			see := func(what string, ok func(api.Window) bool) api.Window {
 				t.Helper()
 				for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
-					w, found := store.Window(id, 1, 0, func(api.Job) bool { return true })
+					w, found := store.Window(id, 1, 0, 0, func(api.Job) bool { return true })
 					if found && ok(w) {
 						return w
 					}

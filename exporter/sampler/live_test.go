@@ -100,7 +100,7 @@ func TestARealSlurmJobInV1CgroupsIsCountedByPerfInItsLeaf(t *testing.T) {
 	until := func(what string, ok func(api.Window) bool) api.Window {
 		t.Helper()
 		for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
-			w, found := store.Window("slurm/"+job, 2, 0, func(api.Job) bool { return true })
+			w, found := store.Window("slurm/"+job, 2, 0, 0, func(api.Job) bool { return true })
 			if found && ok(w) {
 				return w
 			}

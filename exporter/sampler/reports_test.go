@@ -267,7 +267,7 @@ func TestSavesAreCountedForEachAttemptAndSurviveARestartOfTheExporter(t *testing
 		}
 		saves := func(store *window.Store, attempt int) int {
 			t.Helper()
-			win, ok := store.Window("slurm/42", attempt, 0, func(api.Job) bool { return true })
+			win, ok := store.Window("slurm/42", attempt, 0, 0, func(api.Job) bool { return true })
 			if !ok {
 				t.Fatalf("no attempt %d", attempt)
 			}

@@ -185,7 +185,7 @@ func TestAJobThatThereWasNoRoomForKeepsItsEarlierJoules(t *testing.T) {
 		wait(3 * time.Second)
 		w.change(func() { w.jobs[slurm("42")] = b })
 		wait(3 * time.Second)
-		if _, ok := small.Window("42", 0, 0, func(api.Job) bool { return true }); ok {
+		if _, ok := small.Window("42", 0, 0, 0, func(api.Job) bool { return true }); ok {
 			t.Fatal("there was room")
 		}
 		w.end("7")
@@ -242,7 +242,7 @@ func TestTheLastValuesOfAJobOutliveTheExporter(t *testing.T) {
 			t.Errorf("job %+v with %v J, want it ended with %v J", win.Job, joules(t, again, "7"), want)
 		}
 		wait(20 * time.Minute) // as long as it is kept
-		if _, ok := again.Window("7", 0, 0, func(api.Job) bool { return true }); ok {
+		if _, ok := again.Window("7", 0, 0, 0, func(api.Job) bool { return true }); ok {
 			t.Error("the job is still there")
 		}
 	})

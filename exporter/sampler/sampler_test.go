@@ -216,7 +216,7 @@ func wait(d time.Duration) {
 
 func see(t *testing.T, store *window.Store, id string) api.Window {
 	t.Helper()
-	win, ok := store.Window(id, 0, 0, func(api.Job) bool { return true })
+	win, ok := store.Window(id, 0, 0, 0, func(api.Job) bool { return true })
 	if !ok {
 		t.Fatalf("job %s is not in the store", id)
 	}
@@ -487,7 +487,7 @@ func TestARequeuedSlurmJobIsANewAttempt(t *testing.T) {
 		if win := see(t, store, "42"); win.Job.Attempt != 2 || win.Job.Ended {
 			t.Errorf("job %+v, want a running attempt 2", win.Job)
 		}
-		if win, ok := store.Window("42", 1, 0, func(api.Job) bool { return true }); !ok || !win.Job.Ended {
+		if win, ok := store.Window("42", 1, 0, 0, func(api.Job) bool { return true }); !ok || !win.Job.Ended {
 			t.Errorf("attempt 1: %v %+v", ok, win.Job)
 		}
 	})
@@ -516,7 +516,7 @@ func TestASlurmJobThatIsRequeuedBetweenTwoLooksIsANewAttempt(t *testing.T) {
 		}
 		w.change(func() { w.jobs[slurm("42")].attempt = 2 })
 		wait(2 * time.Second)
-		first, ok := store.Window("42", 1, 0, func(api.Job) bool { return true })
+		first, ok := store.Window("42", 1, 0, 0, func(api.Job) bool { return true })
 		if !ok || !first.Job.Ended || first.Samples[len(first.Samples)-1].Values[api.ColCPUSeconds] > 2.6 {
 			t.Errorf("attempt 1: %v %+v", ok, first.Job)
 		}
@@ -577,7 +577,7 @@ func TestAJobWhoseCgroupsLiveForAStepStaysOneAttempt(t *testing.T) {
 				wait(shownAfter)
 				w.change(func() { b.attempt = 1 })
 				wait(2 * time.Second)
-				win, ok := store.Window("42", 1, 0, func(api.Job) bool { return true })
+				win, ok := store.Window("42", 1, 0, 0, func(api.Job) bool { return true })
 				if !ok || win.Job.Ended || win.Job.Saves != 1 || !win.Job.First.Equal(first) {
 					t.Errorf("attempt 1: %v %+v, want it to run with one save since %v", ok, win.Job, first)
 				}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -55,9 +56,14 @@ func (s *Server) handle(h func(r *http.Request, p peer) (any, error)) http.Handl
 	})
 }
 
+// answer sends v as JSON; v may be a function that writes it.
 func (s *Server) answer(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(v); err != nil {
+	send, ok := v.(func(io.Writer) error)
+	if !ok {
+		send = func(w io.Writer) error { return json.NewEncoder(w).Encode(v) }
+	}
+	if err := send(w); err != nil {
 		s.log.Debug("answer not sent", "err", err)
 	}
 }
@@ -100,17 +106,35 @@ func noJob(r *http.Request) error {
 	return problem{http.StatusNotFound, fmt.Errorf("no job %q that you may see", r.PathValue("id"))}
 }
 
+// maxPage is how many samples are written at a time: in the ring they take a tenth of the memory.
+const maxPage = 20
+
 func (s *Server) window(r *http.Request, p peer) (any, error) {
 	attempt, err1 := number(r, "attempt", 31)
 	after, err2 := number(r, "after", 64)
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
-	win, ok := s.store.Window(r.PathValue("id"), int(attempt), after, p.sees)
+	win, ok := s.store.Window(r.PathValue("id"), int(attempt), after, maxPage, p.sees)
 	if !ok {
 		return nil, noJob(r)
 	}
-	return win, nil
+	// Whole answers to callers who do not read them would fill the memory.
+	return func(w io.Writer) error {
+		text, err := json.Marshal(win)
+		for err == nil && len(win.Samples) > 0 {
+			name, last := win.Job.Manager+"/"+win.Job.ID, win.Samples[len(win.Samples)-1].Seq
+			if win, _ = s.store.Window(name, win.Job.Attempt, last, maxPage, p.sees); len(win.Samples) > 0 {
+				_, err = w.Write(append(bytes.TrimSuffix(text, []byte("]}")), ','))
+				more, failed := json.Marshal(win.Samples)
+				text, err = append(bytes.TrimPrefix(more, []byte("[")), '}'), cmp.Or(err, failed)
+			}
+		}
+		if err == nil {
+			_, err = w.Write(append(text, '\n'))
+		}
+		return err
+	}, nil
 }
 
 // budget takes what a job may use from a caller who sees the job. A caller who sees all jobs

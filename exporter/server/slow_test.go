@@ -3,10 +3,13 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,14 +18,18 @@ import (
 	"pitchpipe/exporter/server"
 )
 
-// A caller who asks for megabytes and reads none of them does not hold up the samples or
-// other readers.
+// Callers who ask for megabytes and read none of them hold up neither the samples nor other
+// readers, and take no memory.
 func TestASlowClientHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	store := fill(t)
 	key := attrib.Key{Manager: attrib.Local, ID: "mine", Attempt: 1}
-	for i := range 20_000 { // more than a socket's buffers take
-		store.Append(key, time.Unix(int64(i), 0), map[string]float64{api.ColCPUSeconds: float64(i), api.ColRSS: 1e9}, nil)
+	values := map[string]float64{}
+	for i := range 30 { // more than a socket's buffers take
+		values[fmt.Sprintf("column_%d", i)] = 1e9 / 7
+	}
+	for i := range 2_000 {
+		store.Append(key, time.Unix(int64(i), 0), values, nil)
 	}
 	page := bytes.Repeat([]byte("pitchpipe_x 1\n"), 1<<20)
 	socket := filepath.Join(t.TempDir(), "s")
@@ -37,7 +44,14 @@ func TestASlowClientHoldsUpNoOther(t *testing.T) {
 	defer client.Close()
 	until(t, "it listens", func() bool { _, err := client.Node(t.Context()); return err == nil })
 	// 1. The slow ones: they wait for the first byte, so that the answer has begun, and read no more.
-	for _, path := range []string{"/metrics", "/metrics", "/v1/jobs/mine/window"} {
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for _, path := range append(slices.Repeat([]string{"/v1/jobs/mine/window"}, 100), "/metrics", "/metrics") {
 		var d net.Dialer
 		c, err := d.DialContext(t.Context(), "unix", socket)
 		if err != nil {
@@ -51,11 +65,14 @@ func TestASlowClientHoldsUpNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if now := heap(); now > before+32<<20 {
+		t.Errorf("they take %d bytes", now-before)
+	}
 	// 2. The others, and the sampler, which writes.
 	for range 5 {
 		store.Append(key, time.Unix(30_000, 0), map[string]float64{api.ColCPUSeconds: 30_000}, nil)
-		if _, err := client.Window(t.Context(), "mine", 0, 20_000); err != nil {
-			t.Error(err)
+		if w, err := client.Window(t.Context(), "mine", 0, 321); err != nil || len(w.Samples) < 1680 || w.Samples[1679].Seq != 2_001 {
+			t.Errorf("%d samples, %v", len(w.Samples), err)
 		}
 		if _, err := client.Jobs(t.Context()); err != nil {
 			t.Error(err)

@@ -49,7 +49,7 @@ func TestWhatComesLateStandsAtTheEndOfItsAttempt(t *testing.T) {
 			{Seq: 3, Time: at(8), Values: map[string]float64{}, Mark: &api.Report{Epoch: 4}, Ended: true},
 		},
 	} {
-		w, _ := s.Window("7", attempt, 0, all)
+		w, _ := s.Window("7", attempt, 0, 0, all)
 		if diff := cmp.Diff(want, w.Samples); diff != "" || w.Job.Saves != 1 || !w.Job.Ended {
 			t.Errorf("attempt %d: %+v, samples (-want +got):\n%s", attempt, w.Job, diff)
 		}

@@ -18,7 +18,7 @@ func TestRingsAreShorterWhileThereAreManyAttempts(t *testing.T) {
 	second := 0
 	look := func(what string, want ...float64) {
 		t.Helper()
-		w, _ := s.Window("0", 1, 0, all)
+		w, _ := s.Window("0", 1, 0, 0, all)
 		var got []float64
 		for _, sample := range w.Samples {
 			got = append(got, sample.Values[api.ColThreads])

@@ -54,7 +54,6 @@ type attempt struct {
 	next     uint64
 	dropped  uint64
 	last     []float64 // newest value of each column, NaN = never seen
-	oldest   []float64 // values before the first row, NaN = missing
 	newest   []float64 // values of the last row that has some
 	lastTime time.Time
 }
@@ -189,11 +188,7 @@ func (s *Store) Append(key attrib.Key, at time.Time, values map[string]float64, 
 			a.Job.Saved = mark.Time
 		}
 	case a.Job.Ended:
-		r := row{time: a.lastTime, mark: mark, ended: true}
-		if slices.ContainsFunc(a.newest, func(v float64) bool { return !math.IsNaN(v) }) {
-			r.values = a.pack(a.newest)
-		}
-		s.push(a, r)
+		s.push(a, row{time: a.lastTime, values: a.newest, mark: mark, ended: true})
 	default:
 		s.append(a, row{time: at, mark: mark}, values)
 	}
@@ -231,8 +226,7 @@ func (s *Store) append(a *attempt, r row, values map[string]float64) {
 			}
 			now[i], a.last[i] = v, v
 		}
-		a.newest, a.oldest = s.grow(a.newest), s.grow(a.oldest)
-		r.values = a.pack(now)
+		r.values, a.newest = now, now
 	}
 	s.push(a, r)
 }
@@ -281,10 +275,10 @@ func byStart(a, b api.Job) int {
 	return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.Manager, b.Manager), cmp.Compare(a.ID, b.ID), a.Attempt-b.Attempt)
 }
 
-// Window returns the samples of an attempt that are newer than after; attempt 0
-// means the newest. "slurm/42" is Slurm's job 42; where two managers know the bare
-// id, the newer job is meant.
-func (s *Store) Window(id string, number int, after uint64, visible func(api.Job) bool) (api.Window, bool) {
+// Window returns the oldest samples of an attempt that are newer than after, at most so many,
+// 0 = all; attempt 0 means the newest. "slurm/42" is Slurm's job 42; where two managers know the
+// bare id, the newer job is meant.
+func (s *Store) Window(id string, number int, after uint64, most int, visible func(api.Job) bool) (api.Window, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	a := s.find(id, number, visible)
@@ -292,18 +286,10 @@ func (s *Store) Window(id string, number int, after uint64, visible func(api.Job
 		return api.Window{}, false
 	}
 	w := api.Window{Job: a.Job, Schema: a.Schema, Source: a.Source, Samples: []api.Sample{}, Dropped: a.dropped, Now: time.Now()}
-	values := s.grow(slices.Clone(a.oldest))
 	for i := range a.ring {
-		r := a.ring[(a.first+i)%len(a.ring)]
-		r.unpack(values)
-		if r.seq <= after {
-			continue
+		if r := a.ring[(a.first+i)%len(a.ring)]; r.seq > after && len(w.Samples) < cmp.Or(most, len(a.ring)) {
+			w.Samples = append(w.Samples, api.Sample{Seq: r.seq, Time: r.time, Values: s.values(r.values), Mark: r.mark, Ended: r.ended})
 		}
-		sample := api.Sample{Seq: r.seq, Time: r.time, Values: map[string]float64{}, Mark: r.mark, Ended: r.ended}
-		if r.values != nil {
-			sample.Values = s.values(values)
-		}
-		w.Samples = append(w.Samples, sample)
 	}
 	return w, true
 }

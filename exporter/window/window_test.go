@@ -38,7 +38,7 @@ func TestTheRingForgetsTheOldestAndSaysHowMany(t *testing.T) {
 	for i := 1; i <= 5; i++ {
 		s.Append(key("7", 1), at(i), map[string]float64{api.ColCPUSeconds: float64(i), api.ColRSS: math.NaN()}, nil)
 	}
-	w, ok := s.Window("7", 1, 0, all)
+	w, ok := s.Window("7", 1, 0, 0, all)
 	if !ok || w.Dropped != 2 || w.Schema != api.SchemaSoftware || w.Source != "modelled" {
 		t.Errorf("ok %v, window %+v", ok, w)
 	}
@@ -49,7 +49,7 @@ func TestTheRingForgetsTheOldestAndSaysHowMany(t *testing.T) {
 	if diff := cmp.Diff(want, w.Samples); diff != "" {
 		t.Errorf("samples (-want +got):\n%s", diff)
 	}
-	w, _ = s.Window("7", 0, 4, all)
+	w, _ = s.Window("7", 0, 4, 0, all)
 	if diff := cmp.Diff(want[2:], w.Samples); diff != "" {
 		t.Errorf("samples after 4 (-want +got):\n%s", diff)
 	}
@@ -67,7 +67,7 @@ func TestCountersNeverGoDownAndGaugesMay(t *testing.T) {
 			s.Append(key("7", 1), at(rapid.IntRange(0, 5).Draw(rt, "t")), map[string]float64{api.ColCPUSeconds: v, api.ColRSS: v}, nil)
 			_ = i
 		}
-		w, _ := s.Window("7", 1, 0, all)
+		w, _ := s.Window("7", 1, 0, 0, all)
 		for i, sample := range w.Samples {
 			if sample.Values[api.ColRSS] != gauge[i] {
 				rt.Fatalf("gauge %v, want %v", sample.Values[api.ColRSS], gauge[i])
@@ -84,7 +84,7 @@ func TestAMarkWithoutASnapshotIsStillAMark(t *testing.T) {
 	s := window.New(window.Config{})
 	begin(t, s, "7", 1, 0)
 	s.Append(key("7", 1), at(1), nil, &api.Report{Epoch: 4})
-	w, _ := s.Window("7", 1, 0, all)
+	w, _ := s.Window("7", 1, 0, 0, all)
 	if len(w.Samples) != 1 || w.Samples[0].Mark.Epoch != 4 || len(w.Samples[0].Values) != 0 {
 		t.Errorf("samples %+v", w.Samples)
 	}
@@ -97,7 +97,7 @@ func TestAnEndedAttemptKeepsItsValuesForAWhile(t *testing.T) {
 	s.End(key("7", 1), at(5), map[string]float64{api.ColCPUSeconds: 9})
 	s.Append(key("7", 1), at(6), map[string]float64{api.ColCPUSeconds: 10}, nil)
 	s.Prune(at(5 + 600))
-	w, ok := s.Window("7", 1, 0, all)
+	w, ok := s.Window("7", 1, 0, 0, all)
 	if !ok || !w.Job.Ended || len(w.Samples) != 1 || !w.Samples[0].Ended || w.Samples[0].Values[api.ColCPUSeconds] != 9 {
 		t.Errorf("ok %v, window %+v", ok, w)
 	}
@@ -105,7 +105,7 @@ func TestAnEndedAttemptKeepsItsValuesForAWhile(t *testing.T) {
 		t.Errorf("next attempt %d, want 2", n)
 	}
 	s.Prune(at(5 + 601))
-	if _, ok := s.Window("7", 1, 0, all); ok {
+	if _, ok := s.Window("7", 1, 0, 0, all); ok {
 		t.Error("still there after its time")
 	}
 }
@@ -115,7 +115,7 @@ func TestWhatIsNotVisibleIsNotThere(t *testing.T) {
 	s := window.New(window.Config{})
 	begin(t, s, "7", 1, 0)
 	none := func(api.Job) bool { return false }
-	if _, ok := s.Window("7", 1, 0, none); ok || len(s.Jobs(none)) != 0 {
+	if _, ok := s.Window("7", 1, 0, 0, none); ok || len(s.Jobs(none)) != 0 {
 		t.Error("seen")
 	}
 	if len(s.Jobs(all)) != 1 {
@@ -128,7 +128,7 @@ func TestAttemptZeroIsTheNewest(t *testing.T) {
 	s := window.New(window.Config{})
 	begin(t, s, "7", 2, 5)
 	begin(t, s, "7", 1, 0)
-	if w, _ := s.Window("7", 0, 0, all); w.Job.Attempt != 2 {
+	if w, _ := s.Window("7", 0, 0, 0, all); w.Job.Attempt != 2 {
 		t.Errorf("attempt %d, want 2", w.Job.Attempt)
 	}
 }
@@ -145,10 +145,10 @@ func TestAFullStoreForgetsEndedAttemptsAndNoRunningOne(t *testing.T) {
 	s.End(key("2", 1), at(1), nil)
 	s.End(key("1", 1), at(2), nil)
 	begin(t, s, "9", 1, 9)
-	if _, ok := s.Window("2", 1, 0, all); ok {
+	if _, ok := s.Window("2", 1, 0, 0, all); ok {
 		t.Error("the attempt that ended first is still there")
 	}
-	if _, ok := s.Window("1", 1, 0, all); !ok {
+	if _, ok := s.Window("1", 1, 0, 0, all); !ok {
 		t.Error("the attempt that ended last is gone")
 	}
 }
@@ -167,13 +167,13 @@ func TestSavesAreCountedWhileAnAttemptRuns(t *testing.T) {
 		t.Error("an attempt that is not there has saved")
 	}
 	s.End(key("7", 2), at(1), nil)
-	w, ok := s.Window("7", 2, 0, all)
+	w, ok := s.Window("7", 2, 0, 0, all)
 	if !ok || w.Job.Saves != 2 || !w.Job.Saved.Equal(at(9)) || w.Now.IsZero() {
 		t.Errorf("%+v at %v, want 2 saves, the last at %v", w.Job, w.Now, at(9))
 	}
 }
 
-// Rows hold what changed alone: what is read is what was written, also where the ring turned.
+// Also where the ring turned.
 func TestSamplesAreReadAsTheyWereWritten(t *testing.T) {
 	t.Parallel()
 	gauges := []string{api.ColRSS, api.ColCache, api.ColThreads}
@@ -188,7 +188,7 @@ func TestSamplesAreReadAsTheyWereWritten(t *testing.T) {
 		for i, row := range rows {
 			s.Append(key, time.Unix(int64(i), 0), row, nil)
 		}
-		w, _ := s.Window("1", 0, 0, func(api.Job) bool { return true })
+		w, _ := s.Window("1", 0, 0, 0, func(api.Job) bool { return true })
 		want := rows[max(len(rows)-size, 0):]
 		if len(w.Samples) != len(want) {
 			rt.Fatalf("%d samples, want %d", len(w.Samples), len(want))

@@ -94,7 +94,7 @@ type reported struct {
 }
 
 func (s *stage) reported(id string, attempt int) reported {
-	w, ok := s.store.Window("slurm/"+id, attempt, 0, func(api.Job) bool { return true })
+	w, ok := s.store.Window("slurm/"+id, attempt, 0, 0, func(api.Job) bool { return true })
 	if !ok || w.Job.Attempt != attempt {
 		return reported{}
 	}
