@@ -17,7 +17,9 @@ import (
 	"pitchpipe/exporter/collector/gpu/card"
 )
 
-// DCGM reads a dcgm-exporter on this machine. It shows no processes, so no job is charged.
+// DCGM reads a dcgm-exporter on this machine. It shows no processes, so no job is charged. Its
+// counter of energy is left out: a page changes every 30 s, so that the counter stands still and
+// then jumps, while power goes on as it was.
 type DCGM struct {
 	URL      string        // of its page, such as http://127.0.0.1:9400/metrics
 	Interval time.Duration // between readings, default 1 s, at most 2 s
@@ -71,10 +73,9 @@ func parseDCGM(page io.Reader) (card.Reading, error) {
 	}
 	devices := map[string]*card.Device{}
 	for name, set := range map[string]func(*card.Device, float64){
-		"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION": func(d *card.Device, v float64) { d.Joules = new(v / 1000) },
-		"DCGM_FI_DEV_POWER_USAGE":              func(d *card.Device, v float64) { d.Watts = &v },
-		"DCGM_FI_DEV_GPU_UTIL":                 func(d *card.Device, v float64) { d.Busy = new(min(v/100, 1)) },
-		"DCGM_FI_DEV_FB_USED":                  func(d *card.Device, v float64) { d.MemoryUsed = bytesOf(new(v * mebi)) },
+		"DCGM_FI_DEV_POWER_USAGE": func(d *card.Device, v float64) { d.Watts = &v },
+		"DCGM_FI_DEV_GPU_UTIL":    func(d *card.Device, v float64) { d.Busy = new(min(v/100, 1)) },
+		"DCGM_FI_DEV_FB_USED":     func(d *card.Device, v float64) { d.MemoryUsed = bytesOf(new(v * mebi)) },
 	} {
 		for _, m := range families[name].GetMetric() {
 			labels := map[string]string{}
@@ -89,7 +90,7 @@ func parseDCGM(page io.Reader) (card.Reading, error) {
 			}
 			if devices[id] == nil {
 				index, _ := strconv.Atoi(labels["gpu"])
-				devices[id] = &card.Device{UUID: id, Index: index, Missing: map[string]string{"processes": "dcgm-exporter does not report them"}}
+				devices[id] = &card.Device{UUID: id, Index: index, Missing: map[string]string{"joules": "dcgm-exporter shows them every 30 s", "processes": "dcgm-exporter does not report them"}}
 			}
 			devices[id].Name = cmp.Or(devices[id].Name, labels["modelName"])
 			set(devices[id], v)

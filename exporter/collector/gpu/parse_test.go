@@ -78,11 +78,11 @@ func TestProcessesAreReadByGPU(t *testing.T) {
 }
 
 const page = `# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter
-DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu="1",UUID="GPU-b",modelName="NVIDIA A100"} 9000
 DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu="0",UUID="GPU-a",modelName="NVIDIA A100"} 1500
-DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu="0",UUID="GPU-a",modelName="NVIDIA A100",GPU_I_ID="7"} 1500
 # TYPE DCGM_FI_DEV_POWER_USAGE gauge
-DCGM_FI_DEV_POWER_USAGE{gpu="0",UUID="GPU-a"} 55.5
+DCGM_FI_DEV_POWER_USAGE{gpu="1",UUID="GPU-b",modelName="NVIDIA A100"} 70
+DCGM_FI_DEV_POWER_USAGE{gpu="0",UUID="GPU-a",modelName="NVIDIA A100"} 55.5
+DCGM_FI_DEV_POWER_USAGE{gpu="0",UUID="GPU-a",modelName="NVIDIA A100",GPU_I_ID="7"} 55.5
 # TYPE DCGM_FI_DEV_GPU_UTIL gauge
 DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-a"} 20
 `
@@ -93,10 +93,10 @@ func TestThePageOfADCGMExporterIsReadForWholeGPUs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	missing := map[string]string{"processes": "dcgm-exporter does not report them"}
+	missing := map[string]string{"joules": "dcgm-exporter shows them every 30 s", "processes": "dcgm-exporter does not report them"}
 	want := card.Reading{Devices: []card.Device{
-		{UUID: "GPU-a", Name: "NVIDIA A100", Joules: new(1.5), Watts: new(55.5), Busy: new(0.2), Missing: missing},
-		{UUID: "GPU-b", Index: 1, Name: "NVIDIA A100", Joules: new(9.0), Missing: missing},
+		{UUID: "GPU-a", Name: "NVIDIA A100", Watts: new(55.5), Busy: new(0.2), Missing: missing},
+		{UUID: "GPU-b", Index: 1, Name: "NVIDIA A100", Watts: new(70.0), Missing: missing},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
