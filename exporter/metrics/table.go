@@ -53,7 +53,7 @@ func Table() []Metric {
 		{"pitchpipe_job_cpu_system_seconds_total", "counter", "CPU time in kernel mode.", job(), api.ColSystemSeconds},
 		{"pitchpipe_job_cpu_seconds_total", "counter", "CPU time.", job(), api.ColCPUSeconds},
 		{"pitchpipe_job_allocated_cores", "gauge", "Cores that were given to the attempt: those of its cpuset or affinity, or its part by weight of those that it shares; missing where it may use all and was given no number.", job(), api.ColAllocatedCores},
-		{"pitchpipe_job_memory_rss_bytes", "gauge", "Resident anonymous memory.", job(), api.ColRSS},
+		{"pitchpipe_job_memory_rss_bytes", "gauge", "Resident anonymous memory. Without a cgroup, of its processes and with the largest shared memory of one; what they share since a fork counts for each.", job(), api.ColRSS},
 		{"pitchpipe_job_memory_file_bytes", "gauge", "Page cache charged to the attempt.", job(), api.ColCache},
 		{"pitchpipe_job_memory_peak_bytes", "gauge", "Largest memory use so far.", job(), api.ColPeak},
 		{"pitchpipe_job_processes", "gauge", "Processes that live.", job(), api.ColProcesses},

@@ -6,7 +6,8 @@
 // decrease. A parent that waits for its child takes over in the kernel's accounts what the
 // child used, which is then not counted twice. What a process did after it was last seen is
 // lost if no parent in the job waits for it. Switches are those of living threads: the
-// kernel sums them nowhere.
+// kernel sums them nowhere. Memory is what each process has for itself, and the largest shared
+// memory of one; what they share since a fork counts for each.
 //
 // While a job has the same processes, one whose stat is as before is not read further, but each
 // eighth reading is whole. Of an idle job (Moment.Idle) not even stat is read; each 64th reading is

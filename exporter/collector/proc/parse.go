@@ -85,6 +85,14 @@ func parseSwitches(data []byte) (c counts, err error) {
 	return c, nil
 }
 
+// kibibytes reads a size off /proc/<pid>/status, in bytes; 0 where it is not there.
+func kibibytes(data []byte, name string) uint64 {
+	_, rest, _ := bytes.Cut(data, []byte(name))
+	text, _, _ := bytes.Cut(rest, []byte(" kB"))
+	v, _ := hostfs.Uint(bytes.TrimSpace(text))
+	return v << 10
+}
+
 // Allowed reads how many CPUs a process may run on off /proc/<pid>/status, 0 if
 // it does not say.
 func Allowed(data []byte) int {

@@ -120,6 +120,7 @@ func (r *reader) Read(ctx context.Context, m collector.Moment, out collector.Val
 		}
 		if threads > maxThreads {
 			p.partly, noSwitches = true, true
+			p.anon, p.shared = p.stat.rssPages*uint64(unix.Getpagesize()), 0 // what stat has
 		} else if err := ignoreGone(r.readThreads(pid, p)); err != nil {
 			p.partly, noSwitches, errs = true, true, append(errs, err)
 		}
@@ -146,11 +147,11 @@ func ignoreGone(err error) error {
 
 func (r *reader) sum(out collector.Values, noIO, noSwitches bool) {
 	total := r.gone
-	var ticks, threads, pages uint64
+	var ticks, threads, anon, shared uint64
 	for _, p := range r.alive {
 		total = total.plus(p.total())
 		ticks += p.stat.own.ticks()
-		pages += p.stat.rssPages
+		anon, shared = anon+p.anon, max(shared, p.shared) // most often all map the same
 	}
 	for _, p := range r.alive {
 		if working*p.stat.own.ticks()*uint64(len(r.alive)) >= ticks {
@@ -171,7 +172,7 @@ func (r *reader) sum(out collector.Values, noIO, noSwitches bool) {
 		}
 	}
 	put(api.ColCPUSeconds, float64(total.ticks())/TicksPerSecond)
-	rss := float64(pages) * float64(unix.Getpagesize())
+	rss := float64(anon + shared)
 	r.peak = max(r.peak, rss)
 	out[api.ColRSS], out[api.ColPeak] = rss, r.peak
 	out[api.ColThreads], out[api.ColProcesses] = float64(threads), float64(len(r.alive))

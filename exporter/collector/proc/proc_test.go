@@ -25,7 +25,8 @@ import (
 // fake is a process on a generated tree.
 type fake struct {
 	parent, start            int
-	minor, user, system, rss uint64
+	minor, user, system, rss uint64 // rss in pages, all its own
+	shared                   uint64 // KiB
 	children                 uint64 // user ticks of those that it waited for
 	read, written            uint64
 	threads                  map[int][2]uint64 // voluntary, involuntary
@@ -40,7 +41,8 @@ func (f fake) write(t testing.TB, root hostfs.Root, pid int) {
 		"status": "Name:\ta\nCpus_allowed_list:\t0-1\n",
 	}
 	for tid, s := range f.threads {
-		files[fmt.Sprintf("task/%d/status", tid)] = fmt.Sprintf("Name:\ta\nvoluntary_ctxt_switches:\t%d\nnonvoluntary_ctxt_switches:\t%d\n", s[0], s[1])
+		files[fmt.Sprintf("task/%d/status", tid)] = fmt.Sprintf("Name:\ta\nRssAnon:\t%8d kB\nRssFile:\t  50 kB\nRssShmem:\t%8d kB\nvoluntary_ctxt_switches:\t%d\nnonvoluntary_ctxt_switches:\t%d\n",
+			f.rss*uint64(unix.Getpagesize())>>10, f.shared, s[0], s[1])
 	}
 	dir := root.Pid(pid)
 	if err := os.RemoveAll(dir); err != nil {
@@ -77,13 +79,13 @@ func newRoot(t testing.TB) hostfs.Root {
 func TestAddsUpTheProcessesOfAJob(t *testing.T) {
 	t.Parallel()
 	root := newRoot(t)
-	fake{parent: 1, start: 5, minor: 10, user: 100, system: 50, rss: 3, read: 1000, written: 10, threads: map[int][2]uint64{10: {5, 1}, 11: {7, 2}}}.write(t, root, 10)
-	fake{parent: 10, start: 6, minor: 1, user: 20, system: 5, rss: 2, read: 100, written: 1, threads: map[int][2]uint64{20: {3, 0}}}.write(t, root, 20)
+	fake{parent: 1, start: 5, minor: 10, user: 100, system: 50, rss: 3, shared: 400, read: 1000, written: 10, threads: map[int][2]uint64{10: {5, 1}, 11: {7, 2}}}.write(t, root, 10)
+	fake{parent: 10, start: 6, minor: 1, user: 20, system: 5, rss: 2, shared: 300, read: 100, written: 1, threads: map[int][2]uint64{20: {3, 0}}}.write(t, root, 20)
 	got := read(t, open(t, root), 10, 20, 99) // 99 has ended
 	page := float64(unix.Getpagesize())
 	want := collector.Values{
 		api.ColUserSeconds: 1.2, api.ColSystemSeconds: 0.55, api.ColCPUSeconds: 1.75, api.ColMinorFaults: 11, api.ColMajorFaults: 4,
-		api.ColRSS: 5 * page, api.ColPeak: 5 * page, api.ColThreads: 3, api.ColProcesses: 2,
+		api.ColRSS: 5*page + 400<<10, api.ColPeak: 5*page + 400<<10, api.ColThreads: 3, api.ColProcesses: 2,
 		api.ColVoluntary: 15, api.ColInvoluntary: 3, api.ColReadChars: 1100, api.ColWriteChars: 11, api.ColReadBytes: 550, api.ColWriteBytes: 0,
 		api.ColAllocatedCores: 2,
 	}

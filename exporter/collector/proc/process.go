@@ -12,6 +12,8 @@ type process struct {
 	io       counts
 	threads  map[int]counts // their switches
 	finished counts         // those of threads that are gone
+	anon     uint64         // bytes of memory that it has for itself, or shares since a fork
+	shared   uint64         // bytes of memory that others may map too
 	seen     bool
 	partly   bool // the last reading of it was incomplete
 	path     string
@@ -20,7 +22,7 @@ type process struct {
 	waiting []counts // of children that ended and that it has not waited for yet
 }
 
-// readStat reads a process's stat, and reports whether nothing in it changed but its memory.
+// readStat reads a process's stat, and reports whether nothing in it changed.
 func (r *reader) readStat(pid int) (p *process, slept bool, err error) {
 	p = r.alive[pid]
 	var path string
@@ -46,10 +48,9 @@ func (r *reader) readStat(pid int) (p *process, slept bool, err error) {
 		r.alive[pid] = p
 	}
 	p.wait(s.children.ticks())
-	was := p.stat
-	was.rssPages = s.rssPages
+	slept = p.stat == s
 	p.stat, p.seen = s, true
-	return p, was == s, nil
+	return p, slept, nil
 }
 
 func (r *reader) readIO(p *process) error {
@@ -89,6 +90,9 @@ func (r *reader) readThreads(pid int, p *process) error {
 		}
 		if now[tid], err = parseSwitches(data); err != nil {
 			return err
+		}
+		if tid == pid {
+			p.anon, p.shared = kibibytes(data, "\nRssAnon:"), kibibytes(data, "\nRssShmem:")
 		}
 	}
 	for tid, was := range p.threads {
