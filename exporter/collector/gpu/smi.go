@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -30,8 +32,10 @@ const (
 	smiFields = "index,uuid,name,power.draw,enforced.power.limit,utilization.gpu,memory.used,memory.total"
 	// someBad is how many lines in a row may show no GPU before the first that does.
 	someBad = 16
-	// processesEvery is the time between questions about processes.
+	// processesEvery is the time between questions about processes, and processesSoon that while
+	// the last answer does not fit what is seen.
 	processesEvery = 10 * time.Second
+	processesSoon  = 2 * time.Second
 	// mebi is the unit in which nvidia-smi shows memory.
 	mebi = 1 << 20
 )
@@ -63,7 +67,7 @@ func (s SMI) Run(ctx context.Context, emit func(card.Reading)) error {
 			emit(round)
 			round = card.Reading{}
 		}
-		if now.Sub(asked) >= processesEvery {
+		if age := now.Sub(asked); age >= processesEvery || age >= processesSoon && outdated(d, processes[d.UUID]) {
 			asked = now
 			if now := askProcesses(ctx, path); now != nil { // else those of before are likely still there
 				processes = now
@@ -81,6 +85,15 @@ func (s SMI) Run(ctx context.Context, emit func(card.Reading)) error {
 		return errors.Join(err, unread)
 	}
 	return err
+}
+
+// outdated reports whether a GPU works for none of the processes that were listed, or one of them
+// has ended.
+func outdated(d card.Device, listed []card.Process) bool {
+	return len(listed) == 0 && d.Busy != nil && *d.Busy > 0 || slices.ContainsFunc(listed, func(p card.Process) bool {
+		_, err := os.Stat("/proc/" + strconv.Itoa(p.Pid))
+		return errors.Is(err, fs.ErrNotExist)
+	})
 }
 
 // askProcesses returns nil if no answer comes in time.

@@ -421,3 +421,30 @@ esac
 		t.Errorf("processes of the other %+v; want none, which is known", ps)
 	}
 }
+
+func TestProcessesAreAskedForAgainSoonWhereTheListDoesNotFit(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name, busy, listed string
+		want               int
+	}{
+		{"a GPU that works for none", "10", "", 2},
+		{"one that rests", "0", "", 1},
+		{"one that works for a process", "10", "GPU-1, 1, 5", 1},
+		{"one whose process has ended", "0", "GPU-1, 4194305, 5", 2}, // above the highest number
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			asked := filepath.Join(t.TempDir(), "asked")
+			path := program(t, `case "$1" in
+*compute-apps*) echo x >>`+asked+"; echo '"+tc.listed+`' ;;
+*) for i in 1 2; do echo "0, GPU-1, A, 100.00, 300.00, `+tc.busy+`, 5, 100"; sleep 2.1; done ;;
+esac
+`)
+			_ = (gpu.SMI{Path: path}).Run(t.Context(), func(card.Reading) {}) // it ends
+			if text, err := os.ReadFile(asked); err != nil || strings.Count(string(text), "x") != tc.want {
+				t.Errorf("asked %q, %v; want %d times", text, err, tc.want)
+			}
+		})
+	}
+}
