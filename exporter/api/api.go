@@ -58,10 +58,7 @@ type Node struct {
 	Schema       string   `json:"schema"`       // counter columns of its samples, name and version
 	Sources      []Source `json:"sources"`
 	EnergySource string   `json:"energy_source"` // perf-power, rapl, bmc, hwmon, gpu, modelled, replayed, or empty
-	// EnergyParts names the source of each component that a job's joules are made of:
-	// package or node, dram, gpu. The sum is called modelled where any of them is.
-	EnergyParts  map[string]string `json:"energy_parts,omitempty"`
-	IntervalSecs float64           `json:"interval_seconds"`
+	IntervalSecs float64  `json:"interval_seconds"`
 	// Exporter is how the exporter runs; nil = an older one, which does not say.
 	Exporter *Exporter `json:"exporter,omitempty"`
 }
@@ -142,7 +139,7 @@ const (
 	ColCPUPressure    = "cpu_pressure_seconds"
 	ColMemoryPressure = "memory_pressure_seconds"
 	ColIOPressure     = "io_pressure_seconds"
-	ColJoules         = "energy_joules"        // this job's share of Node.EnergyParts, its GPUs included
+	ColJoules         = "energy_joules"        // this job's share of the node's, its GPUs included
 	ColNodeBusy       = "node_busy_seconds"    // CPU seconds of the whole node, all cores
 	ColNodeSteal      = "node_steal_seconds"   // CPU seconds the hypervisor took
 	ColPerfRunning    = "perf_running_seconds" // of all groups; less than perf_enabled_seconds: multiplexed

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"os/user"
-	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -89,7 +88,6 @@ func inspect(ctx context.Context, o options, log *slog.Logger) (equipment, error
 	if e.gpus = cards; cards.source != nil {
 		e.sources = append(e.sources, cards.source)
 	}
-	e.about.EnergyParts = found.Parts(chargeable(answers))
 	for _, s := range e.about.Sources {
 		if s.Name == "perf/task-clock" && s.Support == api.Supported {
 			e.about.Schema = api.SchemaWith(counted.Events())
@@ -108,11 +106,6 @@ func (e *equipment) probe(name string, ask func() []api.Source) {
 		answers = []api.Source{{Name: name, Support: api.Supported, Reason: "did not answer when the exporter started; restart it to probe the source again"}}
 	}
 	e.about.Sources = append(e.about.Sources, answers...)
-}
-
-// chargeable reports whether the joules of graphics cards can be given to jobs.
-func chargeable(answers []api.Source) bool {
-	return slices.ContainsFunc(answers, func(s api.Source) bool { return s.Name == "gpu/processes" && s.Support == api.Supported })
 }
 
 // sockets is the package of each CPU, or nil where that is not known.

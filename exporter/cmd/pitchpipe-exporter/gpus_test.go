@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"pitchpipe/exporter/api"
-	"pitchpipe/exporter/collector/energy"
 	"pitchpipe/exporter/collector/gpu"
 	"pitchpipe/exporter/collector/gpu/card"
 	"pitchpipe/exporter/hostfs"
@@ -118,7 +117,7 @@ func TestADriverThatIsLoadedLaterIsAsked(t *testing.T) {
 		// The programs that would be asked are not on this machine.
 		asked := &fakeBackend{}
 		g.source = gpu.NewSource(nil, asked)
-		me := &self{with: equipment{gpus: g, about: api.Node{Sources: []api.Source{{Name: "node/cpu", Support: api.Supported}, {Name: "gpu/nvidia"}}}, energy: &energy.Found{Meter: energy.NewModeller(energy.Model{})}}}
+		me := &self{with: equipment{gpus: g, about: api.Node{Sources: []api.Source{{Name: "node/cpu", Support: api.Supported}, {Name: "gpu/nvidia"}}}}}
 		card := func() api.Source { return me.node(t.Context(), &sampler.Snapshot{}).Sources[1] }
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -132,9 +131,6 @@ func TestADriverThatIsLoadedLaterIsAsked(t *testing.T) {
 		n := me.node(t.Context(), &sampler.Snapshot{})
 		if got := card(); got.Support != api.Supported || got.Silent || got.Reason != "1 GPUs by fake" || len(n.Sources) != 4 {
 			t.Errorf("%+v; want the card that was read, and all else that is said: %+v", got, n.Sources)
-		}
-		if n.EnergyParts["gpu"] != "gpu" || n.EnergyParts["node"] != "modelled" {
-			t.Errorf("joules are made of %v", n.EnergyParts)
 		}
 		asked.mute.Store(true)
 		time.Sleep(time.Minute)

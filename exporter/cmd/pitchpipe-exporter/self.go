@@ -29,7 +29,6 @@ func (s *self) node(ctx context.Context, snap *sampler.Snapshot) api.Node {
 	if s.with.gpus.source != nil {
 		answers := s.with.gpus.sources(ctx)
 		out.Sources = append(slices.DeleteFunc(out.Sources, func(s api.Source) bool { return strings.HasPrefix(s.Name, "gpu/") }), answers...)
-		out.EnergyParts = s.with.energy.Parts(chargeable(answers))
 	}
 	out.Sources = snap.Mute(out.Sources)
 	is.StateErr, _ = s.unkept.Load().(string)

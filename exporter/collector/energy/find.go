@@ -58,17 +58,3 @@ func Find(root hostfs.Root, opener perf.Opener, model Model, sensors Sensors) (*
 	}
 	return f, errors.Join(errs...)
 }
-
-// Parts names the source of each component of a job's joules on this node; gpus reports
-// whether those of graphics cards are part of them.
-func (f *Found) Parts(gpus bool) map[string]string {
-	source := f.Meter.Source()
-	out := map[string]string{string(f.Meter.Base()): source}
-	if m, ok := f.Meter.(*Measured); ok && m.has(DRAM) {
-		out[string(DRAM)] = source
-	}
-	if gpus {
-		out[GPU] = GPU
-	}
-	return out
-}
