@@ -1,13 +1,9 @@
 package sampler
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -22,7 +18,7 @@ import (
 const stateVersion = 1
 
 // State is what an exporter leaves to the next one: a file that is whole or not there, and
-// next to it a newer Journal.
+// next to it a newer journal.
 type State struct {
 	Version int                  `json:"version"`
 	Boot    string               `json:"boot"` // of the machine when it was written
@@ -50,11 +46,8 @@ func LoadState(path string) (State, error) {
 	if err != nil {
 		s, err = State{}, fmt.Errorf("%w: %s: %w", ErrState, path, err)
 	}
-	if f, failed := os.Open(journalPath(path)); failed == nil {
-		if j, slot := newestSlot(f); slot >= 0 {
-			s = s.with(j)
-		}
-		_ = f.Close() // only read
+	if j, failed := parseState(hostfs.Read(journalPath(path))); failed == nil { // else there is none, or an older exporter's
+		s = s.with(j)
 	}
 	return s, err
 }
@@ -86,7 +79,24 @@ func SetAside(path string) (kept string, err error) {
 }
 
 // SaveState replaces the state at path.
-func SaveState(path string, s State) error {
+func SaveState(path string, s State) error { return save(path, s, (*os.File).Sync) }
+
+// recent is how long a job that ended is in the journal: SaveState comes sooner.
+const recent = time.Minute
+
+// SaveJournal replaces the journal of the state at path, which LoadState reads. It holds what must
+// survive the killing of an exporter: the joules of the jobs that run, and of those that ended
+// just now, at each sample. It does not wait for the disk, since a machine that goes down takes
+// these jobs with it.
+func SaveJournal(path string, s State) error {
+	s.Idle = nil
+	s.Jobs = slices.DeleteFunc(slices.Clone(s.Jobs), func(of window.Attempt) bool { return !of.Ended.IsZero() && s.At.Sub(of.Ended) > recent })
+	return save(journalPath(path), s, func(*os.File) error { return nil })
+}
+
+func journalPath(path string) string { return path + ".journal" }
+
+func save(path string, s State, settle func(*os.File) error) error {
 	s.Version = stateVersion
 	data, err := json.Marshal(s)
 	if err == nil {
@@ -94,13 +104,13 @@ func SaveState(path string, s State) error {
 	}
 	var f *os.File
 	if err == nil {
-		f, err = os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+		f, err = os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
 	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+	if err = errors.Join(err, settle(f), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
@@ -138,76 +148,4 @@ func (s State) with(j State) State {
 func sameAttempt(j, o window.Attempt) bool {
 	return j.Job.Manager == o.Job.Manager && j.Job.ID == o.Job.ID &&
 		(j.Job.Attempt == o.Job.Attempt || j.Inode != 0 && j.Inode == o.Inode && j.Job.Cgroup == o.Job.Cgroup)
-}
-
-const (
-	// slotBytes is the size of each of the two slots, for some thousands of jobs; the file has
-	// holes.
-	slotBytes = 4 << 20
-	// recent is how long a job that ended is in the journal: SaveState comes sooner.
-	recent = time.Minute
-)
-
-// Journal holds what must survive the killing of an exporter: the joules of the jobs that run,
-// at each sample. Its two slots are written in turn, so that one is always whole. It never
-// waits for the disk, since a machine that goes down takes these jobs with it. It belongs to
-// one goroutine.
-type Journal struct {
-	f    *os.File
-	slot int // that is written next
-}
-
-func journalPath(path string) string { return path + ".journal" }
-
-// OpenJournal opens the journal of the state at path, which LoadState reads. Close it.
-func OpenJournal(path string) (*Journal, error) {
-	path = journalPath(path)
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrState, err)
-	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrState, err)
-	}
-	_, slot := newestSlot(f)
-	return &Journal{f: f, slot: (1 - slot) % 2}, nil
-}
-
-// Write replaces the older slot with the state of the jobs that run, and of those that ended
-// just now.
-func (j *Journal) Write(s State) error {
-	s.Version, s.Idle = stateVersion, nil
-	s.Jobs = slices.DeleteFunc(slices.Clone(s.Jobs), func(of window.Attempt) bool { return !of.Ended.IsZero() && s.At.Sub(of.Ended) > recent })
-	data, err := json.Marshal(s)
-	line := fmt.Appendf(nil, "%08x %s\n", crc32.ChecksumIEEE(data), data)
-	if err == nil && len(line) > slotBytes {
-		err = fmt.Errorf("%d jobs do not fit the journal", len(s.Jobs))
-	}
-	if err == nil {
-		_, err = j.f.WriteAt(line, int64(j.slot)*slotBytes)
-	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrState, err)
-	}
-	j.slot = 1 - j.slot
-	return nil
-}
-
-// Close closes the file, which stays.
-func (j *Journal) Close() error { return j.f.Close() }
-
-// newestSlot returns the newest state that is whole, and its slot; -1 = none is.
-func newestSlot(f io.ReaderAt) (newest State, slot int) {
-	slot = -1
-	for i := range 2 {
-		line, err := bufio.NewReader(io.NewSectionReader(f, int64(i)*slotBytes, slotBytes)).ReadBytes('\n')
-		sum, data, _ := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
-		if err != nil || string(sum) != fmt.Sprintf("%08x", crc32.ChecksumIEEE(data)) {
-			continue
-		}
-		if s, err := parseState(data, nil); err == nil && (slot < 0 || s.At.After(newest.At)) {
-			newest, slot = s, i
-		}
-	}
-	return newest, slot
 }

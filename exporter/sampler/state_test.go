@@ -126,17 +126,10 @@ func over(id string, joules float64, at int64) window.Attempt {
 
 func write(t *testing.T, path string, states ...sampler.State) {
 	t.Helper()
-	j, err := sampler.OpenJournal(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, s := range states {
-		if err := j.Write(s); err != nil {
+		if err := sampler.SaveJournal(path, s); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -209,62 +202,48 @@ func TestAJournalKnowsWhatWasShownAfterTheLastState(t *testing.T) {
 	}
 }
 
-// Whatever is cut or spoilt of what was written last, what was written before it is there.
+// A writer that is killed leaves what was there before, and a part of what was to come beside it.
 func TestAJournalWhoseWriterWasKilledHasTheStateBefore(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "made", "state.json")
 	at := func(n int64) sampler.State {
 		return sampler.State{Boot: "b", At: second(n), Jobs: []window.Attempt{runs("1", 1, float64(n))}}
 	}
-	write(t, path, at(1), at(2))
-	write(t, path, at(3)) // by the next exporter
-	journal := path + ".journal"
-	whole, err := os.ReadFile(journal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, cut := range []int{0, 3, 40, 120} { // bytes of the newest that are still there
-		spoilt := append([]byte(nil), whole...)
-		const newest = 0 // the third is in the first slot
-		for i := newest + cut; i < len(spoilt) && i < newest+1000; i++ {
-			spoilt[i] ^= 0x55
-		}
-		if err := os.WriteFile(journal, spoilt, 0o600); err != nil {
+	spoil := func(path, text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		got, err := sampler.LoadState(path)
-		if err != nil || len(got.Jobs) != 1 || got.Jobs[0].Joules.Active != 2 {
-			t.Errorf("%d bytes are whole: %+v, %v; want the state before", cut, got.Jobs, err)
-		}
 	}
-	if err := os.WriteFile(journal, nil, 0o600); err != nil {
-		t.Fatal(err)
+	write(t, path, at(1), at(2))
+	spoil(path+".journal.new", `{"version":1,"jobs":[{"job"`)
+	if got, err := sampler.LoadState(path); err != nil || len(got.Jobs) != 1 || got.Jobs[0].Joules.Active != 2 {
+		t.Errorf("%+v, %v; want the state before", got.Jobs, err)
 	}
-	if got, err := sampler.LoadState(path); err != nil || len(got.Jobs) != 0 {
-		t.Errorf("an empty journal: %+v, %v", got, err)
-	}
-	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	write(t, path, at(5))
-	if got, err := sampler.LoadState(path); !errors.Is(err, sampler.ErrState) || len(got.Jobs) != 1 {
+	write(t, path, at(3))
+	spoil(path, "{")
+	if got, err := sampler.LoadState(path); !errors.Is(err, sampler.ErrState) || len(got.Jobs) != 1 || got.Jobs[0].Joules.Active != 3 {
 		t.Errorf("beside a state that is broken: %+v, %v; want what the journal has, and the error", got, err)
 	}
-}
-
-func TestAJournalThatCannotBeIsAnError(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "state.json.journal"), 0o750); err != nil {
+	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sampler.OpenJournal(filepath.Join(dir, "state.json")); !errors.Is(err, sampler.ErrState) {
-		t.Errorf("%v, want %v", err, sampler.ErrState)
+	for _, text := range []string{"", "b12a3ef8 {\"version\":1}\n"} { // of a machine that went down, and of an older exporter
+		spoil(path+".journal", text)
+		if got, err := sampler.LoadState(path); err != nil || len(got.Jobs) != 0 {
+			t.Errorf("a journal %q: %+v, %v", text, got, err)
+		}
+	}
+	if err := errors.Join(os.Remove(path+".journal"), os.Mkdir(path+".journal", 0o750)); err != nil {
+		t.Fatal(err)
+	}
+	if err := sampler.SaveJournal(path, at(4)); !errors.Is(err, sampler.ErrState) {
+		t.Errorf("a folder in its place: %v, want %v", err, sampler.ErrState)
 	}
 }
 
 func FuzzJournal(f *testing.F) {
-	f.Add([]byte("b12a3ef8 {\"version\":1}\n"))
+	f.Add([]byte(`{"version":1}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		path := filepath.Join(t.TempDir(), "state.json")
 		if err := os.WriteFile(path+".journal", data, 0o600); err != nil {

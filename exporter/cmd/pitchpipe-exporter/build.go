@@ -156,13 +156,7 @@ func run(ctx context.Context, o options) error {
 			kept, aside := sampler.SetAside(o.state)
 			log.Warn("the state file is unusable: jobs begin at 0", "err", err, "kept_aside", kept, "not_kept", aside)
 		}
-		journal, err := sampler.OpenJournal(o.state)
-		if err != nil {
-			log.Warn("no journal: a killed exporter loses some seconds of joules", "err", err)
-		} else {
-			cfg.Journal = journal.Write
-			defer func() { _ = journal.Close() }() // what was written stays
-		}
+		cfg.Journal = func(now sampler.State) error { return sampler.SaveJournal(o.state, now) }
 	}
 	if o.leaf {
 		cgroups, err := collector.Ask("--perf.leaf", func() (*perf.Cgroups, error) { return perf.NewCgroups(o.root) })
