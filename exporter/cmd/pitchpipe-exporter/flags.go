@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
 	"time"
 )
@@ -15,7 +14,6 @@ const maxInterval = 30 * time.Second
 // check refuses what would be taken for a default, or be found wrong only when it is used.
 func (o options) check() error {
 	between := func(d, least time.Duration) bool { return d >= least && d <= maxInterval }
-	page, err := url.Parse(o.gpu.dcgm)
 	for _, f := range []struct {
 		name  string
 		value any
@@ -31,7 +29,6 @@ func (o options) check() error {
 		{"sampling.ring", o.kept.Samples, o.kept.Samples >= 1 && o.kept.Samples <= 1_000_000, "1 to 1000000"},
 		{"sampling.keep", o.kept.Keep, o.kept.Keep > 0, "more than 0s"},
 		{"state.file", o.state, !isFolder(o.state), "a file, which need not be there yet"},
-		{"gpu.dcgm-url", o.gpu.dcgm, o.gpu.dcgm == "" || err == nil && (page.Scheme == "http" || page.Scheme == "https") && page.Hostname() != "", "a URL such as http://127.0.0.1:9400/metrics"},
 		{"log.level", o.level, new(slog.Level).UnmarshalText([]byte(o.level)) == nil, "debug, info, warn or error"},
 	} {
 		if !f.sound {

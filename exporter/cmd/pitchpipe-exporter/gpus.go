@@ -21,7 +21,6 @@ import (
 type gpuOptions struct {
 	helper string // program, empty = pitchpipe-gpu next to this program or on PATH
 	smi    string // program, empty = nvidia-smi on PATH
-	dcgm   string // URL, empty = none
 }
 
 // patience is how long a backend has for its first reading: a driver that is not
@@ -34,8 +33,8 @@ type gpus struct {
 	driver string // that has to be there before any backend is asked; empty = nothing
 }
 
-// findGPUs returns the source of readings where this node has NVIDIA's driver, a card that
-// waits for it, or a dcgm-exporter; and what there is to be said about it.
+// findGPUs returns the source of readings where this node has NVIDIA's driver, or a card that
+// waits for it; and what there is to be said about it.
 func findGPUs(ctx context.Context, o gpuOptions, root hostfs.Root, interval time.Duration, log *slog.Logger) (gpus, []api.Source) {
 	driver := root.Proc("driver", "nvidia")
 	type there struct{ driver, card bool }
@@ -61,14 +60,10 @@ func findGPUs(ctx context.Context, o gpuOptions, root hostfs.Root, interval time
 
 // backends are asked in this order. A program that is not there may come yet, with the driver.
 func backends(o gpuOptions, interval time.Duration) []gpu.Backend {
-	out := []gpu.Backend{
+	return []gpu.Backend{
 		gpu.Helper{Path: program(o.helper, "pitchpipe-gpu"), Interval: interval},
 		gpu.SMI{Path: program(o.smi, "nvidia-smi"), Interval: interval},
 	}
-	if o.dcgm != "" {
-		out = append(out, gpu.DCGM{URL: o.dcgm, Interval: interval})
-	}
-	return out
 }
 
 // driverAgain is how often a driver is looked for that is not loaded.

@@ -112,7 +112,6 @@ func command() *cobra.Command {
 	f.StringArrayVar(&o.sensors, "energy.hwmon", nil, "a sensor of the board that counts where there is no RAPL: CHIP[/LABEL]=node, package, package:N or ignore, such as ina3221/VDD_IN=node; repeatable, overrides the built-in rules (exporter/collector/energy/SENSORS.md)")
 	f.StringVar(&o.gpu.helper, "gpu.helper", "", "program that asks NVIDIA's library; empty = pitchpipe-gpu next to this program or on PATH")
 	f.StringVar(&o.gpu.smi, "gpu.nvidia-smi", "", "program to read if --gpu.helper gives nothing; empty = nvidia-smi on PATH")
-	f.StringVar(&o.gpu.dcgm, "gpu.dcgm-url", "", "page of a dcgm-exporter on this machine, such as http://127.0.0.1:9400/metrics, read if neither program gives anything; empty = none")
 	f.StringVar(&o.level, "log.level", "info", "debug, info, warn or error")
 	cmd.AddCommand(doctorCommand(&o))
 	return cmd

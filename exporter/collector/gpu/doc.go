@@ -1,9 +1,8 @@
 // Package gpu knows what the node's NVIDIA GPUs do and which job does it.
 //
 // Input: readings of the helper program pitchpipe-gpu, a separate process, so that a driver
-// that hangs stops nothing else; if that gives none, of one long-lived nvidia-smi; if that
-// gives none, of a dcgm-exporter on this machine. Output: joules, watts, busy share and memory of
-// each GPU, and each job's share. The package never loads a library and never changes
+// that hangs stops nothing else; if that gives none, of one long-lived nvidia-smi. Output:
+// joules, watts, busy share and memory of each GPU, and each job's share. The package never loads a library and never changes
 // anything about a GPU; what a GPU does not report is missing, with the reason, and never zero.
 //
 // Joules are the driver's own counter if it has one. Without a counter, power is integrated

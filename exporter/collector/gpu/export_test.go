@@ -4,5 +4,4 @@ package gpu
 var (
 	ParseSMI  = parseSMI
 	ParseApps = parseApps
-	ParseDCGM = parseDCGM
 )

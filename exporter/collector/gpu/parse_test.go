@@ -2,7 +2,6 @@ package gpu_test
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -77,35 +76,6 @@ func TestProcessesAreReadByGPU(t *testing.T) {
 	}
 }
 
-const page = `# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter
-DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu="0",UUID="GPU-a",modelName="NVIDIA A100"} 1500
-# TYPE DCGM_FI_DEV_POWER_USAGE gauge
-DCGM_FI_DEV_POWER_USAGE{gpu="1",UUID="GPU-b",modelName="NVIDIA A100"} 70
-DCGM_FI_DEV_POWER_USAGE{gpu="0",UUID="GPU-a",modelName="NVIDIA A100"} 55.5
-DCGM_FI_DEV_POWER_USAGE{gpu="0",UUID="GPU-a",modelName="NVIDIA A100",GPU_I_ID="7"} 55.5
-# TYPE DCGM_FI_DEV_GPU_UTIL gauge
-DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-a"} 20
-`
-
-func TestThePageOfADCGMExporterIsReadForWholeGPUs(t *testing.T) {
-	t.Parallel()
-	got, err := gpu.ParseDCGM(strings.NewReader(page))
-	if err != nil {
-		t.Fatal(err)
-	}
-	missing := map[string]string{"joules": "dcgm-exporter shows them every 30 s", "processes": "dcgm-exporter does not report them"}
-	want := card.Reading{Devices: []card.Device{
-		{UUID: "GPU-a", Name: "NVIDIA A100", Watts: new(55.5), Busy: new(0.2), Missing: missing},
-		{UUID: "GPU-b", Index: 1, Name: "NVIDIA A100", Watts: new(70.0), Missing: missing},
-	}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	if _, err := gpu.ParseDCGM(strings.NewReader("up 1\n")); !errors.Is(err, card.ErrInvalid) {
-		t.Errorf("a page without a GPU: %v", err)
-	}
-}
-
 func FuzzParseSMI(f *testing.F) {
 	f.Add("0, GPU-1f0c, NVIDIA H100 80GB HBM3, 112.50, 700.00, 35, 5, 81559")
 	f.Add("0, GPU-1, \"a, b\", [N/A], 1e308, 3, 4, 5")
@@ -113,21 +83,6 @@ func FuzzParseSMI(f *testing.F) {
 		d, err := gpu.ParseSMI(line)
 		if err == nil && (d.Check() != nil || d.UUID == "") {
 			t.Errorf("%q is %+v", line, d)
-		}
-	})
-}
-
-func FuzzParseDCGM(f *testing.F) {
-	f.Add(page)
-	f.Fuzz(func(t *testing.T, text string) {
-		r, err := gpu.ParseDCGM(strings.NewReader(text))
-		if err != nil {
-			return
-		}
-		for _, d := range r.Devices {
-			if d.Check() != nil || d.UUID == "" {
-				t.Errorf("%q holds %+v", text, d)
-			}
 		}
 	})
 }
