@@ -48,6 +48,7 @@ func (s SMI) Run(ctx context.Context, emit func(card.Reading)) error {
 	bad, most := 0, 0 // such lines since the last good one, and GPUs of a round so far
 	var processes map[string][]card.Process
 	var asked time.Time
+	futile := false // the last question came early and changed nothing
 	argv := []string{path, "--query-gpu=" + smiFields, "--format=csv,noheader,nounits", fmt.Sprintf("-lms=%d", interval.Milliseconds())}
 	err := stream(ctx, 5*interval+5*time.Second, argv, func(line []byte) error {
 		d, err := parseSMI(string(line))
@@ -67,11 +68,12 @@ func (s SMI) Run(ctx context.Context, emit func(card.Reading)) error {
 			emit(round)
 			round = card.Reading{}
 		}
-		if age := now.Sub(asked); age >= processesEvery || age >= processesSoon && outdated(d, processes[d.UUID]) {
+		if age := now.Sub(asked); age >= processesEvery || age >= processesSoon && !futile && outdated(d, processes[d.UUID]) {
 			asked = now
 			if now := askProcesses(ctx, path); now != nil { // else those of before are likely still there
 				processes = now
 			}
+			futile = age < processesEvery && outdated(d, processes[d.UUID])
 		}
 		if processes != nil {
 			list := slices.Clone(processes[d.UUID])
