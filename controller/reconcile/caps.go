@@ -161,12 +161,6 @@ func (c *caps) shows(id driver.JobID) (ok bool) {
 	return ok
 }
 
-// probed is how many probes the trials of a search carried out.
-func (c *caps) probed(search string) (n int) {
-	c.edit("", func(*counted) { n = c.probes[search] })
-	return n
-}
-
 // others calls each with every other live job, ordered by job.
 func (c *caps) others(r *Record, each func(counted)) {
 	c.edit("", func(*counted) {
@@ -252,13 +246,11 @@ func alikeWork(a, b []tuning.Trial) bool {
 func (c *caps) try(r *Record, d tuning.Decision, most float64) (ok bool) {
 	c.edit(r.Job, func(x *counted) {
 		sum := r.Policy.Part(r.Own, d.Settings)
-		c.number(r.Job, func(x counted) bool {
-			same := x.trying != nil && x.trying.kind == r.Kind && x.trying.reason == d.Reason
-			if same {
-				sum += r.Policy.Part(r.Own, x.trying.settings)
+		for id, x := range c.live {
+			if a := x.trying; id != r.Job && a != nil && a.kind == r.Kind && a.reason == d.Reason {
+				sum += r.Policy.Part(r.Own, a.settings)
 			}
-			return same
-		})
+		}
 		ok = sum <= most+1e-9 // parts are rounded
 		if ok {
 			x.trying = &attempt{kind: r.Kind, settings: d.Settings, reason: d.Reason}

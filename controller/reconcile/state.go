@@ -47,7 +47,7 @@ func (p *reconciliation) state(ctx context.Context) (tuning.State, error) {
 		Knowledge: known.Knowledge,
 	}
 	if search := policy.SearchID(); search != "" {
-		s.SearchProbes = p.caps.probed(search)
+		p.caps.edit("", func(*counted) { s.SearchProbes = p.caps.probes[search] })
 	}
 	s.Regressed = append(s.Regressed, p.rec.Harmed...)
 	s.MemoryHeld = s.MemoryHeld || p.rec.KeepMemory

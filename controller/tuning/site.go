@@ -163,6 +163,9 @@ func (p Policy) Carried(r Reach) Policy {
 		switch {
 		case k.Env != "" && !r.Env:
 			why, rule = fmt.Sprintf("%s cannot change the variable %s of a job", r.Scheduler, k.Env), cmp.Or(r.Lacks, rule)
+			if k.Follows == Cores {
+				why += "; it follows where the script says export " + k.Env + "=${" + k.Env + ":-$SLURM_CPUS_PER_TASK}"
+			}
 		case k.Arg != "" && !r.Args:
 			why = fmt.Sprintf("%s cannot change the argument %s of a job", r.Scheduler, k.Arg)
 		case k.Live && !r.Live:

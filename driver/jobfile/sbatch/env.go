@@ -78,6 +78,9 @@ func (e *reader) assignments(text string, column int, exported bool) bool {
 }
 
 func (e *reader) assign(name, value string, readable bool, at jobfile.Pos) {
+	if e.env[name] != "" && strings.HasPrefix(value, "${"+name+":-") {
+		return // it keeps what it has
+	}
 	from, fallback, isDefault := reference(value)
 	_, fixed := e.fixed[from]
 	delete(e.fixed, name)
