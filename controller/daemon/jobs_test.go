@@ -157,7 +157,7 @@ func TestWrongRequestsAreRefusedWithTheirKind(t *testing.T) {
 		{"a file that is too large to be looked at", func() error {
 			_, err := c.Client.Validate(ctx, api.Draft{Filename: "x.sh", Source: make([]byte, 13<<20)})
 			return err
-		}, api.ErrInvalid, "larger than 16384 KiB"},
+		}, api.ErrInvalid, "larger than 6144 KiB"},
 		{"a job that no node can hold", func() error {
 			_, err := c.Client.Submit(ctx, api.Submission{Filename: "x.sh", Source: []byte("#!/bin/sh\n#SBATCH --cpus-per-task=999\n#SIM epochs=1 seconds=1\ntrue\n")})
 			return err
