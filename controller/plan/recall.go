@@ -134,7 +134,7 @@ func explored(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence,
 		if shared && math.Mod(from[tuning.Cores].Float(), t[tuning.Cores].Float()) == 0 { // others that try it use the cores which it leaves
 			risk, own = gains, -math.Expm1(gains.Mean+gains.SD*gains.SD/2)
 			if joins = s.joins(t) && gains.Quantile(-sure) < noise; joins {
-				own = 1 // they would be idle
+				own = 1 // those would be idle
 			}
 		}
 		loss := lost(risk)
