@@ -2,6 +2,8 @@ package window
 
 import (
 	"cmp"
+	"encoding/binary"
+	"math"
 	"slices"
 	"time"
 
@@ -63,18 +65,41 @@ func (s *Store) Attempt(key attrib.Key) (Attempt, bool) {
 
 func (a *attempt) allow(all api.Budgets) { a.Budgets, a.Job.Budget = all, all.Lowest() }
 
-// row is one sample.
+// row is one sample. Of its values it holds those that differ from the row before, which
+// are few where a job sleeps: each as the number of its column and the bits of the value,
+// NaN = missing. nil = it has no values at all.
 type row struct {
 	seq    uint64
 	time   time.Time
-	values []float64 // in the order of Store.columns, later ones left out; NaN = missing
+	values []byte
 	mark   *api.Report
 	ended  bool
 }
 
+// pack turns values into what a row holds.
+func (a *attempt) pack(values []float64) []byte {
+	out := make([]byte, 0, 64)
+	for i, v := range values {
+		if bits := math.Float64bits(v); bits != math.Float64bits(a.newest[i]) {
+			out = binary.NativeEndian.AppendUint64(binary.AppendUvarint(out, uint64(i)), bits)
+			a.newest[i] = v
+		}
+	}
+	return append(make([]byte, 0, len(out)), out...)
+}
+
+// unpack turns the values of the row before into those of this one.
+func (r row) unpack(values []float64) {
+	for b := r.values; len(b) > 0; {
+		i, n := binary.Uvarint(b)
+		values[i] = math.Float64frombits(binary.NativeEndian.Uint64(b[n:]))
+		b = b[n+8:]
+	}
+}
+
 // wholeRings is how many attempts may have Config.Samples each. Of busy jobs with a PMU these
 // take some 60 MB.
-const wholeRings = 80
+const wholeRings = 128
 
 // most is how many samples an attempt may have now, so that memory is bounded.
 func (s *Store) most() int {
@@ -92,6 +117,9 @@ func (a *attempt) shorten(most int) {
 	}
 	all := slices.Concat(a.ring[a.first:], a.ring[:a.first])
 	over := max(len(all)-most, 0)
+	for _, r := range all[:over] {
+		r.unpack(a.oldest)
+	}
 	a.ring, a.first, a.dropped = slices.Clone(all[over:]), 0, a.dropped+uint64(over)
 }
 
@@ -103,6 +131,7 @@ func (s *Store) push(a *attempt, r row) {
 		a.ring = append(a.ring, r)
 		return
 	}
+	a.ring[a.first].unpack(a.oldest)
 	a.ring[a.first] = r
 	a.first = (a.first + 1) % len(a.ring)
 	a.dropped++

@@ -54,6 +54,7 @@ type attempt struct {
 	next     uint64
 	dropped  uint64
 	last     []float64 // newest value of each column, NaN = never seen
+	oldest   []float64 // values before the first row, NaN = missing
 	newest   []float64 // values of the last row that has some
 	lastTime time.Time
 }
@@ -188,7 +189,11 @@ func (s *Store) Append(key attrib.Key, at time.Time, values map[string]float64, 
 			a.Job.Saved = mark.Time
 		}
 	case a.Job.Ended:
-		s.push(a, row{time: a.lastTime, values: a.newest, mark: mark, ended: true})
+		r := row{time: a.lastTime, mark: mark, ended: true}
+		if slices.ContainsFunc(a.newest, func(v float64) bool { return !math.IsNaN(v) }) {
+			r.values = a.pack(a.newest)
+		}
+		s.push(a, r)
 	default:
 		s.append(a, row{time: at, mark: mark}, values)
 	}
@@ -226,7 +231,8 @@ func (s *Store) append(a *attempt, r row, values map[string]float64) {
 			}
 			now[i], a.last[i] = v, v
 		}
-		r.values, a.newest = now, now
+		a.newest, a.oldest = s.grow(a.newest), s.grow(a.oldest)
+		r.values = a.pack(now)
 	}
 	s.push(a, r)
 }
@@ -286,10 +292,18 @@ func (s *Store) Window(id string, number int, after uint64, most int, visible fu
 		return api.Window{}, false
 	}
 	w := api.Window{Job: a.Job, Schema: a.Schema, Source: a.Source, Samples: []api.Sample{}, Dropped: a.dropped, Now: time.Now()}
+	values := s.grow(slices.Clone(a.oldest))
 	for i := range a.ring {
-		if r := a.ring[(a.first+i)%len(a.ring)]; r.seq > after && len(w.Samples) < cmp.Or(most, len(a.ring)) {
-			w.Samples = append(w.Samples, api.Sample{Seq: r.seq, Time: r.time, Values: s.values(r.values), Mark: r.mark, Ended: r.ended})
+		r := a.ring[(a.first+i)%len(a.ring)]
+		r.unpack(values)
+		if r.seq <= after || len(w.Samples) >= cmp.Or(most, len(a.ring)) {
+			continue
 		}
+		sample := api.Sample{Seq: r.seq, Time: r.time, Values: map[string]float64{}, Mark: r.mark, Ended: r.ended}
+		if r.values != nil {
+			sample.Values = s.values(values)
+		}
+		w.Samples = append(w.Samples, sample)
 	}
 	return w, true
 }

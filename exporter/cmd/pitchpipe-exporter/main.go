@@ -103,7 +103,7 @@ func command() *cobra.Command {
 	f.StringSliceVar(&o.events, "perf.events", []string{"basic"}, "perf events that are counted for each job besides the software events: presets (software = no more, basic, memory, pipetune), names of perf list, PMU/EVENT/ or SYSTEM:TRACEPOINT, separated by commas; what the node lacks is left out, and doctor says why")
 	f.DurationVar(&o.sampling.Interval, "sampling.interval", time.Second, "time between samples")
 	f.DurationVar(&o.sampling.Discover, "sampling.discover", 250*time.Millisecond, "time between looks for new jobs")
-	f.IntVar(&o.kept.Samples, "sampling.ring", 1800, "samples kept of each attempt of a job; fewer where there are more than 80 attempts")
+	f.IntVar(&o.kept.Samples, "sampling.ring", 1800, "samples kept of each attempt of a job; fewer where there are more than 128 attempts")
 	f.DurationVar(&o.kept.Keep, "sampling.keep", 15*time.Minute, "how long an ended attempt is kept")
 	f.StringVar(&o.budgets, "budget.dir", "/run/pitchpipe/budgets", "folder in which an administrator or a prolog writes what jobs may use: a file MANAGER/ID such as slurm/42 with joules=2e6 seconds=14400, which only root and the exporter's user can write; empty = nowhere")
 	f.StringVar(&o.state, "state.file", "", "where jobs' joules and last values are kept for the next exporter; empty = nowhere")
