@@ -193,7 +193,7 @@ func (r *records) Save(_ context.Context, rec *reconcile.Record) error {
 // cannot be decoded hides no other.
 func (r *records) All(_ context.Context) ([]*reconcile.Record, error) {
 	out, err := r.read(func(driver.JobID) bool { return true })
-	if errors.Is(err, knowledge.ErrDamaged) { // Load says so when its job is looked at
+	if errors.Is(err, knowledge.ErrDamaged) { // Load reports it for its job
 		err = nil
 	}
 	return out, err

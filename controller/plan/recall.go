@@ -86,7 +86,7 @@ func foreseen(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence,
 	for _, target := range s.searched() {
 		p := s.model().Predict(target)
 		gains, slowest := s.model().Between(from, target), p.Time.Quantile(z)
-		if gains.Quantile(sure) < -noise && gains.Mean < least && s.withinSlowdown(slowest) && !s.late(slowest) {
+		if gains.Quantile(sure) < -noise && gains.Mean < least && s.withinSlowdown(slowest) && !s.overrunsLimit(slowest) {
 			best, least, evidence = target, gains.Mean, predictedEvidence(p)
 		}
 	}
@@ -99,9 +99,9 @@ func (s view) lasts(seconds, slower float64) bool {
 	return s.LimitLeft > 0 && slower > 0 && (seconds == 0 || seconds*math.Exp(slower)*(1+doubtMargin) > s.LimitLeft.Seconds())
 }
 
-// late reports whether the longest earlier run, as far as one is known, would exceed the time limit where it is slower by a
+// overrunsLimit reports whether the longest earlier run, as far as one is known, would exceed the time limit where it is slower by a
 // log ratio.
-func (s view) late(slower float64) bool {
+func (s view) overrunsLimit(slower float64) bool {
 	return s.Pending && s.Returns != nil && s.Returns.Longest > 0 && s.lasts(s.Returns.Longest, slower)
 }
 
@@ -118,9 +118,9 @@ func explored(s view, from tuning.Settings) (tuning.Settings, []tuning.Evidence,
 	}
 	shared := s.Policy.Measure().Objective == tuning.SearchTime
 	if shared {
-		late := *search
-		late.Share.Slack = late.Share.Late
-		s.Policy.TrialOf = &late
+		trial := *search
+		trial.Share.Slack = trial.Share.Late
+		s.Policy.TrialOf = &trial
 		s = look(s.State)
 	}
 	after, longest := float64(search.Share.Next), max(s.KindSeconds*float64(search.Epochs), r.Longest)
@@ -222,7 +222,7 @@ func (s view) untriable() tuning.Reason {
 		return tuning.ReasonAlreadyBest
 	case s.harmed(target):
 		return tuning.ReasonRemembered
-	case s.late(s.model().Predict(target).Time.Quantile(sure)):
+	case s.overrunsLimit(s.model().Predict(target).Time.Quantile(sure)):
 		return tuning.ReasonSlower
 	case s.Policy.Checkpoint != nil && r.Longest > 0 && s.factors()*s.price().Seconds() > lossShare*r.Longest && !s.surely(s.Own, target):
 		return tuning.ReasonLossLimit // the way back alone would cost more

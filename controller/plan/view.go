@@ -222,7 +222,7 @@ func (s view) objection(e tuning.Effect) tuning.Reason {
 		return tuning.ReasonNeutral
 	case !(e.LogRatio+sigmas*e.Error(betweenRuns) < 0):
 		return tuning.ReasonInconclusive
-	case !s.withinSlowdown(e.LogTime + sure*e.Apart), s.late(e.LogTime + sure*e.Apart):
+	case !s.withinSlowdown(e.LogTime + sure*e.Apart), s.overrunsLimit(e.LogTime + sure*e.Apart):
 		return tuning.ReasonSlower
 	case s.harmed(s.target(e.Settings)):
 		return tuning.ReasonRemembered

@@ -57,8 +57,6 @@ func (c *caps) edit(id driver.JobID, change func(*counted)) {
 func (c *caps) change(id driver.JobID, change func(*counted)) {
 	if c.live == nil {
 		c.live, c.worse, c.divisions = map[driver.JobID]counted{}, map[driver.JobID]time.Time{}, map[string]division{}
-	}
-	if c.probes == nil {
 		c.probes = map[string]int{}
 	}
 	x := c.live[id]
@@ -83,13 +81,13 @@ func (c *caps) number(job driver.JobID, so func(counted) bool) int {
 func (c *caps) restore(records []*Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.live, c.restarts, c.probes = nil, nil, map[string]int{}
+	c.live, c.restarts = nil, nil
 	for _, r := range records {
-		c.probes[r.Policy.SearchID()] += len(r.Probed)
 		for _, at := range slices.Concat(r.Restarts, r.Probed) {
 			c.restarts = append(c.restarts, restart{at, r.Owner})
 		}
 		c.change(r.Job, func(x *counted) {
+			c.probes[r.Policy.SearchID()] += len(r.Probed)
 			switch {
 			case r.Phase.Over() && r.harmful():
 				c.worse[r.Job] = r.OverAt()

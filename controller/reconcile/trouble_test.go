@@ -428,7 +428,7 @@ func TestAStopLossThatIsRefusedCutsNoEpochBeforeItIsCarriedOut(t *testing.T) {
 			}
 			w.fault(sim.OpAdvance, nil)
 			if again, err := w.loop.Reconcile(t.Context(), id); again <= 0 || err != nil {
-				t.Errorf("it is looked at again after %s: %v", again, err)
+				t.Errorf("the next reconciliation comes after %s: %v", again, err)
 			}
 			if rec, job := w.end(t, id); len(rec.Cut) != tc.restarts-1 || len(rec.Restarts) != tc.restarts || rec.Settings(0).Equal(cores(4)) != (tc.restarts > 1) || job.State != driver.Succeeded {
 				t.Errorf("%s: %d epochs cut, %d restarts, %s under %s", tc.reason, len(rec.Cut), len(rec.Restarts), job.State, rec.Settings(0))

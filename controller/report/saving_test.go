@@ -217,7 +217,7 @@ func TestSavings(t *testing.T) {
 			[]string{"8 pairs", report.NoUntuned, "8 pairs"},
 		},
 		{
-			"requests of one kind, which are told apart",
+			"requests of one kind, each with its own line",
 			append([]report.Row{job("x", 0, tuned(.5), more)}, better...),
 			tuning.Improved,
 			[]string{"8 pairs", "@f1, 4 epochs, requested cores=2: improved", "@f1, 4 epochs, requested cores=4: " + report.NoUntuned},

@@ -296,14 +296,16 @@ func (s *Store) Window(id string, number int, after uint64, most int, visible fu
 	for i := range a.ring {
 		r := a.ring[(a.first+i)%len(a.ring)]
 		r.unpack(values)
-		if r.seq <= after || len(w.Samples) >= cmp.Or(most, len(a.ring)) {
+		if r.seq <= after {
 			continue
 		}
 		sample := api.Sample{Seq: r.seq, Time: r.time, Values: map[string]float64{}, Mark: r.mark, Ended: r.ended}
 		if r.values != nil {
 			sample.Values = s.values(values)
 		}
-		w.Samples = append(w.Samples, sample)
+		if w.Samples = append(w.Samples, sample); len(w.Samples) == most {
+			break
+		}
 	}
 	return w, true
 }
