@@ -21,8 +21,8 @@ func environment(r *record, base map[string]string, s store) map[string]string {
 		delete(env, "TMPDIR")
 	}
 	own := map[string]string{
-		supervise.JobVariable: string(r.Job.ID),
-		"PITCHPIPE_ATTEMPT":   strconv.Itoa(r.Job.Attempt),
+		supervise.JobVariable:     string(r.Job.ID),
+		supervise.AttemptVariable: strconv.Itoa(r.Job.Attempt),
 	}
 	switch r.File.Format {
 	case jobfile.Sbatch:

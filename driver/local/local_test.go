@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -178,6 +179,11 @@ func TestTheListenerRunsBesideTheJob(t *testing.T) {
 			want := fmt.Sprintf("args %q\n", []string{"--pattern", spec.Progress.Pattern, "--file", file, "--offset", "0", "--total", "7"})
 			if !strings.Contains(text, want) {
 				t.Errorf("listener:\n%s\nwant %s", text, want)
+			}
+			for _, variable := range []string{"PITCHPIPE_JOB_ID=" + string(job.ID), "PITCHPIPE_ATTEMPT=1"} {
+				if !strings.Contains(text, strconv.Quote(variable)) {
+					t.Errorf("listener:\n%s\nwant %s, since the exporter knows it by nothing else without cgroups", text, variable)
+				}
 			}
 			if strings.Contains(text, "TOKEN=") {
 				t.Errorf("listener:\n%s\nwant nothing of the scheduler's environment", text)

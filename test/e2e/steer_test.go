@@ -1,10 +1,12 @@
 package e2e_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"pitchpipe/controller/cmd/pitchpipe/command"
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/test/e2e/table"
+	"pitchpipe/test/sandbox"
 )
 
 // TestAPauseStopsEveryEffect needs a job that is probed although the machine is
@@ -152,5 +155,46 @@ func TestAnotherUsersJobRunsInAStateThatWasClosedAndUnderAnyUmask(t *testing.T) 
 		return err
 	}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAUserWithoutCgroupsSeesEpochs has an exporter and a controller that can make no cgroups.
+func TestAUserWithoutCgroupsSeesEpochs(t *testing.T) {
+	t.Parallel()
+	s := newFlow(t)
+	s.dir = filepath.Join(s.dir, "theirs")
+	const uid = 65534
+	file, site := filepath.Join(s.dir, "job.sbatch"), filepath.Join(s.dir, "site.yaml")
+	job := "#!/bin/sh\n#TUNE progress pattern='epoch (?P<epoch>\\d+)/(?P<total>\\d+)'\nfor i in 1 2 3; do sleep 0.3; echo epoch $i/3; done\n"
+	err := errors.Join(os.Chmod(filepath.Dir(s.dir), 0o711), os.Mkdir(s.dir, 0o700),
+		os.WriteFile(file, []byte(job), 0o644), os.WriteFile(site, []byte("{}\n"), 0o644), os.Chown(s.dir, uid, uid)) //nolint:gosec // another user reads them
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := &syscall.Credential{Uid: uid, Gid: uid}
+	socket := filepath.Join(s.dir, "exporter.sock")
+	for _, argv := range [][]string{
+		{"pitchpipe-exporter", "--socket", socket, "--state.file=", "--web.listen-address=" + sandbox.Address(t), "--log.level=error"},
+		{"pitchpipe", "controller", "--site", site, "--socket", filepath.Join(s.dir, "controller.sock"), "--state", filepath.Join(s.dir, "state"),
+			"--exporter.socket", socket, "--local.cluster", cluster(s.dir), "--listen="},
+	} {
+		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), s.progs.path(argv[0]), argv[1:]...)
+		cmd.Dir, cmd.Env, cmd.Stderr = s.dir, sandbox.Environ("HOME="+s.dir), s.log
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: theirs}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Signal(syscall.SIGTERM); _ = cmd.Wait() })
+	}
+	s.await("their controller", func() error {
+		if a := s.as(theirs, "status"); a.code != command.ExitOK {
+			return errors.New(a.errors)
+		}
+		return nil
+	})
+	a := s.as(theirs, "run", "--wait", "--json", file)
+	var j api.Job
+	if err := json.Unmarshal([]byte(a.out), &j); err != nil || j.State != "succeeded" || j.Epoch != 3 {
+		t.Errorf("%v, %s, epoch %d; want success after 3 epochs; %s", err, j.State, j.Epoch, a.errors)
 	}
 }

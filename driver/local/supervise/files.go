@@ -23,8 +23,12 @@ const (
 	VoidFile    = "void"
 )
 
-// JobVariable is the environment variable that names the job to its processes.
-const JobVariable = "PITCHPIPE_JOB_ID"
+// The environment variables that name the job and its attempt to its processes, and to an exporter where there are no
+// cgroups.
+const (
+	JobVariable     = "PITCHPIPE_JOB_ID"
+	AttemptVariable = "PITCHPIPE_ATTEMPT"
+)
 
 // Plan is what an attempt runs.
 type Plan struct {

@@ -59,7 +59,7 @@ func (a *attempt) prepareListener() *helper {
 	}
 	cmd := exec.Command("/bin/sh", append([]string{"-c", onWord, "listener"}, argv...)...) //nolint:noctx // it is ended after the job, see end
 	// The job's user could read the scheduler's environment there.
-	cmd.Dir, cmd.Env = "/", []string{}
+	cmd.Dir, cmd.Env = "/", []string{JobVariable + "=" + a.plan.Job, AttemptVariable + "=" + strconv.Itoa(a.plan.Attempt)}
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if u := a.plan.User; u != nil {
@@ -82,7 +82,7 @@ func (h *helper) start(leaf cgroup.Leaf, log *slog.Logger) {
 	}
 	h.waited = make(chan error, 1)
 	go func() { h.waited <- h.cmd.Wait() }()
-	// The exporter knows the job by the cgroup of the reporting process.
+	// The exporter knows the job by the cgroup of the reporting process, and where there is none by its environment.
 	if err := leaf.Add(h.cmd.Process.Pid); err != nil {
 		log.Warn("the listener is not in the job's cgroup", "error", err)
 	}
