@@ -10,6 +10,17 @@ var (
 	ErrConflict = errors.New("job changed meanwhile")
 )
 
+// ArrayError is ErrNotFound for the number of a job array: only its tasks are jobs.
+type ArrayError struct{ Array, Task JobID }
+
+// Error names one of the tasks.
+func (e ArrayError) Error() string {
+	return string(e.Array) + " is an array, whose tasks are jobs such as " + string(e.Task)
+}
+
+// Unwrap returns ErrNotFound.
+func (ArrayError) Unwrap() error { return ErrNotFound }
+
 // The request can never succeed as it is.
 var (
 	ErrInvalid     = errors.New("invalid job")

@@ -226,7 +226,7 @@ func (r request) audit(action, of string, why tuning.Reason) error {
 // off switches tuning off. A failed audit is an error, and tuning is off all the same.
 func (r request) off() (any, error) {
 	id := string(r.job.ID)
-	err := errors.Join(r.audit("off", id, tuning.ReasonOff), r.d.pauses.switchOff(id, r.job.Submitted))
+	err := unaudited("it is switched off", r.audit("off", id, tuning.ReasonOff), r.d.pauses.switchOff(id, r.job.Submitted))
 	r.d.queue.Add(r.job.ID)
 	return nil, err
 }
@@ -263,7 +263,15 @@ func (r request) pause() (any, error) {
 		return nil, err
 	}
 	x.By, x.At = r.who.Name, time.Now()
-	return nil, errors.Join(r.audit("pause", pauseKey(x.Scope, x.Name), tuning.ReasonPaused), r.d.pauses.put(x))
+	return nil, unaudited("it is paused", r.audit("pause", pauseKey(x.Scope, x.Name), tuning.ReasonPaused), r.d.pauses.put(x))
+}
+
+// unaudited is the error of what was done although it could not be audited.
+func unaudited(done string, audit, err error) error {
+	if audit != nil && err == nil {
+		return fmt.Errorf("%s, but: %w", done, audit)
+	}
+	return errors.Join(audit, err)
 }
 
 func (r request) resume() (any, error) {

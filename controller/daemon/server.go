@@ -105,8 +105,14 @@ func (d *Daemon) serve(req *http.Request, changes bool, serve func(request) (any
 				r.job, err = j, nil
 			}
 		}
+		array, several := errors.AsType[driver.ArrayError](err)
+		if several {
+			r.job, err = d.driver.Get(ctx, array.Task)
+		}
 		switch {
-		case errors.Is(err, driver.ErrNotFound):
+		case several && err == nil && r.who.May(r.job.Owner):
+			return nil, array
+		case several && err == nil, errors.Is(err, driver.ErrNotFound):
 			return nil, noJob(id)
 		case err != nil:
 			return nil, err

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"pitchpipe/controller/respond"
 	"pitchpipe/controller/tuning"
 )
 
@@ -27,7 +28,7 @@ func choose(s view) tuning.Decision {
 		case !s.Current.Equal(s.Own) && better: // its kind showed it after the job started
 			return adopt(s, e, reason)
 		case !s.Current.Equal(s.Own):
-			return hold(s, tuning.ReasonAlreadyBest, classEvidence(s.Class)...)
+			return s.home()
 		case len(s.Trials) > 0: // the owner's settings are measured first
 			return hold(s, tuning.ReasonProfiling)
 		}
@@ -76,6 +77,21 @@ func choose(s view) tuning.Decision {
 		}
 	}
 	return settle(s)
+}
+
+// home returns a trial that began under another setting than its owner's to that where it is sure to end sooner so, since no
+// other waits for cores any more.
+func (s view) home() tuning.Decision {
+	evidence := classEvidence(s.Class)
+	if s.Policy.TrialOf == nil || respond.UsageOf(s.Profile, s.Own) == nil || s.spent() != tuning.ReasonNone {
+		return hold(s, tuning.ReasonAlreadyBest, evidence...)
+	}
+	back := s.model().Between(s.Current, s.Own)
+	saving := s.saves(gain{}, gain{back.Mean, back.SD})
+	if s.pays(saving, tuning.ReasonWorthless) != tuning.ReasonNone {
+		return hold(s, tuning.ReasonAlreadyBest, evidence...)
+	}
+	return decide(s, tuning.RollBack, tuning.ReasonNoTrialWaits, s.Own, append(evidence, worthAtLeast(s, saving)...)...)
 }
 
 // answered reports whether this job has compared a recalled setting with its owner's. Its own

@@ -42,6 +42,9 @@ func (p *reconciliation) verify(ctx context.Context) error {
 		p.to(Profiling, LookAgain, Entry{Attempt: p.job.Attempt})
 		return nil
 	}
+	if back, err := p.spread(ctx); back || err != nil {
+		return err
+	}
 	outcome, ok := p.compare()
 	if ok {
 		p.rec.Outcome = &outcome

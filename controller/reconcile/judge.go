@@ -24,6 +24,26 @@ func (p *reconciliation) recheck(ctx context.Context) error {
 	return err
 }
 
+// spread gives a trial that runs on fewer cores more of them once no other waits for cores. It is judged by what it was
+// chosen by, and decided by what its search shares now.
+func (p *reconciliation) spread(ctx context.Context) (bool, error) {
+	t, own := p.rec.Policy.TrialOf, p.rec.Own[tuning.Cores].Float()
+	if !p.grew || t == nil || t.Share.Cores == 0 || p.services.Share == nil || p.rec.Expired >= expiries {
+		return false, nil
+	}
+	now := *t
+	if now.Share = p.services.Share(t.ID); now.Share.Trials*own > now.Share.Cores {
+		return false, nil
+	}
+	p.rec.Policy.TrialOf = &now
+	d, err := p.decide(ctx)
+	p.rec.Policy.TrialOf = t
+	if err != nil || d.Action != tuning.RollBack && d.Action != tuning.Move || !more(p.rec.Settings(p.job.Attempt), d.Settings) {
+		return false, err
+	}
+	return true, p.begin(ctx, DecidedChange, d)
+}
+
 // judgeAtEnd judges what could not be judged while the job ran.
 func (p *reconciliation) judgeAtEnd(ctx context.Context) error {
 	if !p.rec.Recalled() {

@@ -116,6 +116,7 @@ const (
 	ReasonLost          Reason = "lost"
 	ReasonOwnerChanged  Reason = "owner-changed"
 	ReasonTrialsWait    Reason = "trials-wait"
+	ReasonNoTrialWaits  Reason = "no-trial-waits"
 	ReasonBeganFirst    Reason = "began-first"
 	ReasonNoRoom        Reason = "no-room"
 	ReasonUnreachable   Reason = "unreachable"

@@ -69,7 +69,7 @@ func TestATaskThatIsAloneInTheAccountingIsNotItsArray(t *testing.T) {
 	if _, err := r.d.Start(t.Context(), "request", arraySpec()); err != nil {
 		t.Fatal(err)
 	}
-	if job, err := r.d.Get(t.Context(), "1"); !errors.Is(err, driver.ErrNotFound) {
+	if job, err := r.d.Get(t.Context(), "1"); !errors.Is(err, driver.ErrNotFound) || !strings.Contains(err.Error(), "1 is an array, whose tasks are jobs such as 1_") {
 		t.Errorf("the array is %+v (%v), want %v", job, err, driver.ErrNotFound)
 	}
 }

@@ -40,8 +40,6 @@ func (d *Driver) read(ctx context.Context, id driver.JobID) (parse.Job, error) {
 	return parse.Job{}, fmt.Errorf("job %s: %w", id, driver.ErrNotFound)
 }
 
-var errArray = errors.New("an array or a task of one")
-
 // show reads one job, in whichever partition. An array is not one job: only its tasks are.
 func (d *Driver) show(ctx context.Context, id driver.JobID) (parse.Job, error) {
 	none := fmt.Errorf("job %s: %w", id, driver.ErrNotFound)
@@ -57,7 +55,7 @@ func (d *Driver) show(ctx context.Context, id driver.JobID) (parse.Job, error) {
 	case i >= 0 && d.of(jobs[i].User):
 		return jobs[i], nil
 	case i < 0 && d.of(jobs[0].User):
-		return parse.Job{}, fmt.Errorf("job %s is %w, whose ids are like %s: %w", id, errArray, nameOf(jobs[0]), driver.ErrNotFound)
+		return parse.Job{}, driver.ArrayError{Array: id, Task: nameOf(jobs[0])}
 	}
 	return parse.Job{}, none
 }
@@ -171,7 +169,7 @@ func (d *Driver) past(ctx context.Context, id driver.JobID, why error) (driver.J
 	if err != nil {
 		return driver.Job{}, fmt.Errorf("get: job %s: %w", id, err)
 	}
-	if conf.Accounts() && !errors.Is(why, errArray) { // a task that has the array's number may be there before the others
+	if _, array := errors.AsType[driver.ArrayError](why); conf.Accounts() && !array { // a task that has the array's number may be there before the others
 		job, err := d.accounted(ctx, id, r)
 		runaway := false
 		if err == nil && ok && !job.State.Ended() {

@@ -242,7 +242,7 @@ func detail(j parse.Job) string {
 	switch {
 	case j.Reason == "NonZeroExitCode":
 		word += fmt.Sprintf(": exit status %d", j.Exit.Code())
-	case j.Reason != "":
+	case j.Reason != "" && (j.State != "CANCELLED" || j.Reason == "DependencyNeverSatisfied"): // else it is why it waited
 		word += ": " + j.Reason
 	}
 	return word

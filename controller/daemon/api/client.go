@@ -246,8 +246,11 @@ type problem struct {
 
 // Error leaves the kind out where the text says it.
 func (p problem) Error() string {
-	if errors.Is(p.kind, ErrNotFound) || errors.Is(p.kind, ErrDenied) {
+	switch {
+	case errors.Is(p.kind, ErrNotFound), errors.Is(p.kind, ErrDenied):
 		return p.text
+	case errors.Is(p.kind, ErrUnavailable): // it answered
+		return "the controller could not do it: " + p.text
 	}
 	return p.kind.Error() + ": " + p.text
 }

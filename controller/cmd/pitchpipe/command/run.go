@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/daemon/verdict"
+	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/detect"
@@ -83,7 +85,7 @@ func (a *app) run() *cobra.Command {
 	f := cmd.Flags()
 	f.Var(variables, "var", "`k=v`, a variable of a Nomad job file; overrides NOMAD_VAR_k")
 	f.Var(environment, "env", "`K=V`, added to the job's environment (repeatable)")
-	f.BoolVar(&wait, "wait", false, "show progress on standard error; exit with 1 if the job does not succeed")
+	f.BoolVar(&wait, "wait", false, "show progress on standard error; exit with 1 if the job, or a task of its array, does not succeed")
 	f.BoolVar(&off, "off", false, "run this job untuned; it is still measured")
 	f.IntVar(&probes, "probe", 0, "first do short runs of the job under its own and `N` other settings")
 	f.Var(shorter, "probe-env", "`K=V` that makes the work of these runs short, such as EPOCHS=3")
@@ -171,33 +173,50 @@ func (p pairs) Set(text string) error {
 	return nil
 }
 
-// wait follows a job to its end. A job of that id that was submitted before is
+// wait follows a job to its end, or all tasks of an array. A job of that id that was submitted before is
 // another one.
 func (a *app) wait(ctx context.Context, client *api.Client, job api.Job, before time.Time) error {
-	for show := a.beside().screen(); ; {
+	pause, jobs := 250*time.Millisecond, []api.Job{job}
+	look := func() ([]api.Job, error) {
 		j, err := client.Job(ctx, job.ID)
+		return []api.Job{j}, err
+	}
+	array := regexp.MustCompile(`^\d+_`).FindString(job.ID)
+	if array != "" {
+		pause = time.Second // all jobs are listed
+		look = func() ([]api.Job, error) {
+			all, err := client.Jobs(ctx)
+			return slices.DeleteFunc(all, func(j api.Job) bool { return !strings.HasPrefix(j.ID, array) }), err
+		}
+	}
+	for show := a.beside().screen(); ; {
+		now, err := look()
 		switch {
-		case err == nil && !before.IsZero() && j.Submitted.Equal(before):
+		case err == nil && (len(now) == 0 || !before.IsZero() && now[0].Submitted.Equal(before)):
 		case err == nil:
-			job = j
+			jobs = now
 		case ctx.Err() != nil || errors.Is(err, api.ErrUnavailable): // it may be restarting; the job goes on
 		default:
 			return err
 		}
 		if !a.json {
-			show.update([]api.Job{job})
+			show.update(jobs)
 		}
-		if job.Ended {
+		if !slices.ContainsFunc(jobs, func(j api.Job) bool { return !j.Ended }) {
 			break
 		}
-		if driver.Pause(ctx, 250*time.Millisecond) != nil {
+		if driver.Pause(ctx, pause) != nil {
 			return fmt.Errorf("%s goes on, and this command no longer waits for it: %w", job.ID, ctx.Err())
 		}
 	}
-	if err := a.said(job, ""); err != nil { // people have seen it
+	var said any = jobs[0]
+	if array != "" {
+		said = jobs
+	}
+	if err := a.said(said, ""); err != nil { // people have seen it
 		return err
 	}
-	if job.State != "succeeded" {
+	if job, failed := tuning.First(jobs, func(j api.Job) bool { return j.State != "succeeded" }); failed {
 		return fmt.Errorf("%w: %s ended as %s (%s): `pitchpipe logs %[2]s` shows its output", errJobFailed, job.ID, job.State,
 			cmp.Or(job.Detail, fmt.Sprint("exit status ", job.ExitCode)))
 	}
