@@ -182,7 +182,7 @@ func (d *Driver) past(ctx context.Context, id driver.JobID, why error) (driver.J
 	if ok {
 		return d.forgotten(id, r)
 	}
-	return driver.Job{}, fmt.Errorf("get: job %s: %w", id, driver.ErrNotFound)
+	return driver.Job{}, fmt.Errorf("get: %w", why)
 }
 
 func (d *Driver) accounted(ctx context.Context, id driver.JobID, r *Record) (driver.Job, error) {
