@@ -134,6 +134,28 @@ func TestATrialOfASearchBeginsUnderASettingThatMayServeThoseAfterIt(t *testing.T
 	})
 }
 
+func TestATrialGoesBackToTheCoresOfItsOwnerOnceNoOtherWaitsForThem(t *testing.T) {
+	t.Parallel()
+	running := func(used float64, share tuning.Share) func() tuning.State {
+		return func() tuning.State {
+			s := idling(used)()
+			s.Policy.Objective, s.Current, s.Trials = tuning.Time, cores(2), []tuning.Trial{{Settings: cores(2), Epochs: 5, Seconds: 4}}
+			s.Policy.TrialOf = &tuning.Search{Trials: 30, Parallel: 2, Epochs: s.EpochsTotal, Method: tuning.Random, Share: share}
+			return s
+		}
+	}
+	alone, among := tuning.Share{Cores: 8, Trials: 1, Serial: 1}, tuning.Share{Cores: 8, Trials: 4, Serial: .1, Next: 10}
+	decideAll(t, []row{
+		{"the last one, which makes use of all", running(8, alone), nil, tuning.RollBack, tuning.ReasonNoTrialWaits, cores(8)},
+		{"not while others wait", running(8, among), nil, tuning.Hold, tuning.ReasonAlreadyBest, nil},
+		{"nor what makes no use of them", running(1, alone), nil, tuning.Hold, tuning.ReasonAlreadyBest, nil},
+		{"nor where little is left", running(8, alone), func(s *tuning.State) { s.EpochsTotal = s.EpochsDone + 1 }, tuning.Hold, tuning.ReasonAlreadyBest, nil},
+		{"nor without a restart left", running(8, alone), func(s *tuning.State) { s.Policy.Budget.Restarts = 0 }, tuning.Hold, tuning.ReasonAlreadyBest, nil},
+		{"nor before its core use is known", running(8, alone), func(s *tuning.State) { s.Profile = nil }, tuning.Hold, tuning.ReasonAlreadyBest, nil},
+		{"a job of its own stays where it is", running(8, alone), func(s *tuning.State) { s.Policy.TrialOf = nil }, tuning.Hold, tuning.ReasonAlreadyBest, nil},
+	})
+}
+
 func TestWhatAnEarlierRunShowsIsGivenToAJobBeforeItsStart(t *testing.T) {
 	t.Parallel()
 	ran := func(ratio, time float64) func(*tuning.State) {

@@ -322,3 +322,51 @@ func TestTheSchedulerIsAskedAboutARestartOnlyBeforeOne(t *testing.T) {
 		})
 	}
 }
+
+func TestATrialOnFewerCoresGetsItsOwnersBackOnceAllTrialsFit(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name     string
+		alone    time.Duration // after which it is the last one
+		attempts int
+		end      tuning.Settings
+	}{
+		{"when it is the last one", 10 * time.Second, 2, cores(4)},
+		{"not while others wait", time.Hour, 1, cores(1)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+				many, one := tuning.Share{Cores: 4, Trials: 4, Serial: .25}, tuning.Share{Cores: 4, Trials: 1, Serial: 1}
+				began := time.Now()
+				w.shares = func() tuning.Share {
+					if time.Since(began) < tc.alone {
+						return many
+					}
+					return one
+				}
+				w.restart()
+				w.policy.TrialOf = &tuning.Search{ID: "s", Share: many}
+				w.decide = func(s tuning.State) tuning.Decision {
+					switch {
+					case s.Pending:
+						return tuning.Decision{Action: tuning.Move, Reason: tuning.ReasonRecalled, Settings: cores(1)}
+					case s.Policy.TrialOf.Share.Trials == 1 && s.Restarts == 0:
+						return tuning.Decision{Action: tuning.RollBack, Reason: tuning.ReasonNoTrialWaits, Settings: s.Own}
+					}
+					return hold(tuning.ReasonAlreadyBest)
+				}
+				rec, job := w.end(t, w.mustSubmit(t, "train", "epochs=20 seconds=2 checkpoint=500ms parallel=1"))
+				if len(job.Attempts) != tc.attempts || job.State != driver.Succeeded || !rec.Settings(0).Equal(tc.end) {
+					t.Errorf("%d attempts, %s, under %s; want %d, succeeded, %s", len(job.Attempts), job.State, rec.Settings(0), tc.attempts, tc.end)
+				}
+				if got := rec.Policy.TrialOf.Share; got.Trials != many.Trials {
+					t.Errorf("it is judged by %+v, want what it was chosen by", got)
+				}
+				if slices.ContainsFunc(w.lessons[0].Regressed, cores(1).Equal) {
+					t.Error("one core is remembered as worse, which it was not for the search")
+				}
+			})
+		})
+	}
+}

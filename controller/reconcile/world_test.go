@@ -124,6 +124,7 @@ type world struct {
 	// outlook answers in the scheduler's place; nil asks the cluster.
 	outlook func(driver.JobID) (driver.Outlook, error)
 	recall  func(reconcile.Question) reconcile.Recollection
+	shares  func() tuning.Share // of the trials of a search
 	past    []tuning.PastRun
 	returns func(search.Returning) tuning.Returns
 	breaks  func(search.Returning, tuning.Settings) bool
@@ -301,6 +302,9 @@ func (w *world) services() reconcile.Services {
 			}
 			return nil
 		},
+	}
+	if w.shares != nil {
+		s.Share = func(string) tuning.Share { return w.shares() }
 	}
 	if w.adapt != nil {
 		s.Adapt = func(_ context.Context, _ driver.JobID, settings map[string]string) error { return w.adapt(settings) }
