@@ -82,8 +82,8 @@ func choose(s view) tuning.Decision {
 // home returns a trial that began under another setting than its owner's to that where it is sure to end sooner so, since no
 // other waits for cores any more.
 func (s view) home() tuning.Decision {
-	evidence := classEvidence(s.Class)
-	if s.Policy.TrialOf == nil || respond.UsageOf(s.Profile, s.Own) == nil || s.spent() != tuning.ReasonNone {
+	t, evidence := s.Policy.TrialOf, classEvidence(s.Class)
+	if t == nil || !t.Share.Fit(s.Own) || respond.UsageOf(s.Profile, s.Own) == nil || s.spent() != tuning.ReasonNone {
 		return hold(s, tuning.ReasonAlreadyBest, evidence...)
 	}
 	back := s.model().Between(s.Current, s.Own)

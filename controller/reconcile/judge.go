@@ -27,12 +27,12 @@ func (p *reconciliation) recheck(ctx context.Context) error {
 // spread gives a trial that runs on fewer cores more of them once no other waits for cores. It is judged by what it was
 // chosen by, and decided by what its search shares now.
 func (p *reconciliation) spread(ctx context.Context) (bool, error) {
-	t, own := p.rec.Policy.TrialOf, p.rec.Own[tuning.Cores].Float()
+	t := p.rec.Policy.TrialOf
 	if !p.grew || t == nil || t.Share.Cores == 0 || p.services.Share == nil || p.rec.Expired >= expiries {
 		return false, nil
 	}
 	now := *t
-	if now.Share = p.services.Share(t.ID); now.Share.Trials*own > now.Share.Cores {
+	if now.Share = p.services.Share(t.ID); !now.Share.Fit(p.rec.Own) {
 		return false, nil
 	}
 	p.rec.Policy.TrialOf = &now

@@ -83,6 +83,9 @@ type Share struct {
 	Next   int     `json:"next,omitempty"`   // trials that are still to begin
 }
 
+// Fit reports whether all trials that run at a time get the cores that their owner asked for, though some had to wait.
+func (s Share) Fit(own Settings) bool { return s.Cores > 0 && s.Trials*own[Cores].Float() <= s.Cores }
+
 // tariff is by how much an hour of a trial prolongs its search.
 func (s Share) tariff() Tariff {
 	return Tariff{CoreHour: 1 / s.Cores, Least: max(1/max(s.Trials, 1), s.Serial), Slack: s.Slack, Unit: "hours of its search"}
