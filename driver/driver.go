@@ -359,6 +359,10 @@ type Attempt struct {
 	// Suspended is how long of its time the scheduler kept it suspended, as far as that is
 	// known.
 	Suspended time.Duration `json:"suspended,omitempty"`
+
+	// Peak is the most memory that it held, in bytes and without page cache, where the scheduler
+	// knows that at its end; 0 = not known.
+	Peak int64 `json:"peak,omitempty"`
 }
 
 // Cause says why an attempt was started.

@@ -177,8 +177,8 @@ func scaled(s tuning.Settings, scale float64) tuning.Settings {
 	return out
 }
 
-// PeakRSS is the largest memory seen in jobs of the kind and in how many of them any was seen. A
-// job that others disturbed needs its memory all the same. Where none learned the same as the asker,
+// PeakRSS is the largest memory seen in jobs of the kind and in how many of them all that they needed was
+// seen: not in one that its limit killed. A job that others disturbed needs its memory all the same. Where none learned the same as the asker,
 // it is at least what the line through the others foretells at 95 %; 0: that is unknown.
 func PeakRSS(obs []Observation, a Asker) (peak tuning.Bytes, jobs int) {
 	var seen []point
@@ -192,7 +192,9 @@ func PeakRSS(obs []Observation, a Asker) (peak tuning.Bytes, jobs int) {
 		}
 		peak = max(peak, most)
 		if most > 0 {
-			jobs++
+			if !slices.ContainsFunc(r.observations, outgrew) {
+				jobs++
+			}
 			if len(r.trials) > 0 {
 				seen = append(seen, point{a.learned(r.trials[0].Settings), math.Log(float64(most))})
 			}
@@ -209,15 +211,18 @@ func PeakRSS(obs []Observation, a Asker) (peak tuning.Bytes, jobs int) {
 	return peak, jobs
 }
 
-// memoryCalm is how many runs keep their memory after one died under tuned settings.
+// outgrew reports whether a job was killed for memory under its owner's limit: how much it needs is not known.
+func outgrew(o Observation) bool { return o.End == tuning.EndMemory }
+
+// memoryCalm is how many runs keep their memory after one died for lack of it, or under tuned settings.
 const memoryCalm = 5
 
-// MemoryHeld reports whether a job of the kind died under tuned memory, and too few have run since.
+// MemoryHeld reports whether a job of the kind died under tuned memory or outgrew its owner's, and too few have run since.
 func MemoryHeld(obs []Observation, kind tuning.JobKind) bool {
 	since := memoryCalm
 	for _, o := range unique(ofKind(obs, kind)) {
 		since++
-		if slices.ContainsFunc(o.Regressed, func(s tuning.Settings) bool { return s[tuning.Memory].IsSet() }) {
+		if outgrew(o) || slices.ContainsFunc(o.Regressed, func(s tuning.Settings) bool { return s[tuning.Memory].IsSet() }) {
 			since = 0
 		}
 	}

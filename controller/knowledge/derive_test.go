@@ -307,6 +307,11 @@ func TestFactsOfAKind(t *testing.T) {
 	if peak, jobs := PeakRSS(obs, Asker{Kind: kind("train")}); peak != 300 || jobs != 2 {
 		t.Errorf("PeakRSS = %d in %d jobs, want 300 in 2", peak, jobs)
 	}
+	killed := observation("killed", 3)
+	killed.Peak, killed.End = 400, tuning.EndMemory
+	if peak, jobs := PeakRSS(append(obs, killed), Asker{Kind: kind("train")}); peak != 400 || jobs != 2 {
+		t.Errorf("PeakRSS = %d in %d jobs, want the limit of the one that was killed, 400, in the 2 others", peak, jobs)
+	}
 	if got := Regressions(obs, kind("train")); len(got) != 2 || !got[0].Equal(four) || !got[1].Equal(two) {
 		t.Errorf("Regressions = %v, want [%v %v]", got, four, two)
 	}

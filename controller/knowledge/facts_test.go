@@ -128,6 +128,7 @@ func TestAKindKeepsItsMemoryForAWhileAfterOneDiedOfLess(t *testing.T) {
 	died := func(at int, of tuning.Settings) func([]Observation) {
 		return func(obs []Observation) { obs[at].Regressed = []tuning.Settings{of} }
 	}
+	outgrew := func(obs []Observation) { obs[2].End = tuning.EndMemory }
 	less := onCores(1).With(tuning.Memory, tuning.Number(1<<20))
 	for _, tc := range []struct {
 		name   string
@@ -140,6 +141,8 @@ func TestAKindKeepsItsMemoryForAWhileAfterOneDiedOfLess(t *testing.T) {
 		{"the last one died", ran(3), died(2, less), true},
 		{"four ran since", ran(7), died(2, less), true},
 		{"five ran since", ran(8), died(2, less), false},
+		{"the last one outgrew its owner's", ran(3), outgrew, true},
+		{"five ran since it outgrew its owner's", ran(8), outgrew, false},
 		{"it was worse for its cores alone", ran(3), died(2, onCores(1)), false},
 	} {
 		if tc.change != nil {

@@ -200,7 +200,7 @@ func (p *reconciliation) close(ctx context.Context, e Entry) error {
 }
 
 func (p *reconciliation) learn(ctx context.Context) error {
-	silent := len(p.rec.Epochs) == 0 && p.rec.Peak == 0
+	silent := len(p.rec.Epochs) == 0 && p.peak() == 0
 	if p.rec.Phase == Ignored || silent && !p.rec.Trying() && len(p.rec.Harmed) == 0 {
 		return nil
 	}
@@ -217,7 +217,7 @@ func (p *reconciliation) learn(ctx context.Context) error {
 		p.regressed(p.rec.Settings(p.job.Attempt), tuning.ReasonKilled, p.rec.Outcome)
 	}
 	o := p.shown()
-	o.Outcome, o.Peak, o.RestartCosts, o.Toll, o.Adapted = p.rec.Outcome, p.rec.Peak, p.rec.RestartCosts, p.rec.Toll, p.adapted()
+	o.Outcome, o.Peak, o.RestartCosts, o.Toll, o.Adapted = p.rec.Outcome, p.peak(), p.rec.RestartCosts, p.rec.Toll, p.adapted()
 	o.Final, o.Reached, o.Curve, o.Startup = p.final(), p.reached(), p.teach(ctx), p.startup()
 	o.Trying, o.Epochs, o.End = p.rec.Trying(), p.rec.Done(), p.end()
 	if len(p.rec.Runs) > 0 {
@@ -238,6 +238,18 @@ func (p *reconciliation) learn(ctx context.Context) error {
 		return fmt.Errorf("learn from %s: %w", p.rec.Job, err)
 	}
 	return nil
+}
+
+// peak is the largest memory that was seen. An attempt that was killed for memory needed its whole limit at least.
+func (p *reconciliation) peak() tuning.Bytes {
+	out := p.rec.Peak
+	for _, run := range p.rec.Runs {
+		died := run.Attempt == p.job.Attempt && p.job.State == driver.MemoryExceeded
+		if p.job.Nodes <= 1 && (died || out > 0 && p.rec.starved(run.Attempt+1)) {
+			out = max(out, tuning.Bytes(run.Settings[tuning.Memory].Float()))
+		}
+	}
+	return out
 }
 
 func (p *reconciliation) observation() knowledge.Observation {

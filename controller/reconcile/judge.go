@@ -230,8 +230,15 @@ func (p *reconciliation) total(ctx context.Context) *tuning.Toll {
 		p.cfg.Log.Warn("the untuned time of its kind is unknown", "job", p.rec.Job, "error", err)
 	}
 	out := p.toll(p.rec.Trials(), known.KindSeconds)
-	others := func(x Run) bool { return !p.rec.Settings(x.Attempt).EqualButMemory(p.rec.Own) }
-	if out != nil && out.Kind && p.rec.Restarted() == 0 && !slices.ContainsFunc(p.rec.Runs, others) && out.Harm <= (inputsDiffer-1)*float64(p.rec.Done()) {
+	memory := !slices.ContainsFunc(p.rec.Runs, func(x Run) bool { return !x.Settings.EqualButMemory(p.rec.Own) })
+	starved := slices.ContainsFunc(p.rec.Runs, func(x Run) bool { return p.rec.starved(x.Attempt) })
+	if out == nil && memory && starved { // the epochs that ran again show what they took, though others disturbed them all
+		again := slices.DeleteFunc(slices.Clone(p.rec.comparable(p.rec.Epochs)), func(e tuning.Epoch) bool { return !e.Settings.Equal(p.rec.Own) })
+		if out = p.toll(nil, tuning.Sum(again, tuning.Epoch.Seconds)/float64(len(again))); out != nil {
+			out.Kind = false
+		}
+	}
+	if out != nil && out.Kind && p.rec.Restarted() == 0 && memory && out.Harm <= (inputsDiffer-1)*float64(p.rec.Done()) {
 		return nil
 	}
 	return out

@@ -64,7 +64,7 @@ func (p *reconciliation) measure(ctx context.Context) {
 				p.rec.Profiles[settings.Key()] = m.Profile
 			}
 		}
-		p.rec.Peak = max(p.rec.Peak, m.Peak, m.Profile.PeakRSS)
+		p.rec.Peak = max(p.rec.Peak, m.Peak, m.Profile.PeakRSS, tuning.Bytes(p.attempt(attempt).Peak))
 		if old && p.since(attempt) > lastEpochs { // the last epochs had time to arrive
 			run.Read, p.dirty = true, true
 		}

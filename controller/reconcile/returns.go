@@ -185,6 +185,8 @@ func (p *reconciliation) end() tuning.End {
 		return tuning.EndUnknown // none of its epochs was seen
 	case died && p.rec.Settings(p.job.Attempt).Equal(began):
 		return tuning.EndFailed
+	case p.job.State == driver.MemoryExceeded:
+		return tuning.EndMemory
 	}
 	return tuning.EndCut
 }

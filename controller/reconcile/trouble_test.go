@@ -124,7 +124,7 @@ func TestAnAttemptThatWasNotOursIsLookedAtOnce(t *testing.T) {
 		w.recall = func(reconcile.Question) reconcile.Recollection {
 			return reconcile.Recollection{Knowledge: tuning.Knowledge{KindSeconds: 2}}
 		}
-		small := cores(2).With(tuning.Memory, tuning.Number(1<<20))
+		small := cores(2).With(tuning.Memory, tuning.Number(32<<20))
 		w.decide = func(s tuning.State) tuning.Decision {
 			if s.Pending {
 				return tuning.Decision{Action: tuning.Move, Reason: tuning.ReasonRecalled, Settings: small}
@@ -141,6 +141,9 @@ func TestAnAttemptThatWasNotOursIsLookedAtOnce(t *testing.T) {
 		if len(rec.Harmed) != 1 || !rec.Harmed[0].Equal(small) || len(w.lessons) != 1 || len(w.lessons[0].Regressed) == 0 {
 			t.Errorf("hurt by %v, lessons %+v; want the small memory remembered", rec.Harmed, w.lessons)
 		}
+		if w.lessons[0].Peak < 32<<20 {
+			t.Errorf("learned a peak of %s, want at least the limit that it outgrew", w.lessons[0].Peak.Human())
+		}
 		if rec.Restarted() != 1 || len(rec.Restarts) != 0 || rec.Because() != tuning.ReasonOutOfMemory {
 			t.Errorf("restarted %d times, of which %d count for the budget; reason %s", rec.Restarted(), len(rec.Restarts), rec.Because())
 		}
@@ -151,6 +154,62 @@ func TestAnAttemptThatWasNotOursIsLookedAtOnce(t *testing.T) {
 			t.Errorf("looked again %d times, want once", looks)
 		}
 	})
+}
+
+func TestTheCostOfAnAttemptThatLessMemoryKilledIsKnownWhereOthersDisturbedTheNextOne(t *testing.T) {
+	t.Parallel()
+	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+		w.policy.Knobs = append(w.policy.Knobs, tuning.Knob{Name: tuning.Memory, Min: tuning.Number(1 << 20), Max: tuning.Number(1 << 40)})
+		w.decide = func(s tuning.State) tuning.Decision {
+			if s.Pending {
+				return tuning.Decision{Action: tuning.Move, Reason: tuning.ReasonRightSized, Settings: cores(4).With(tuning.Memory, tuning.Number(32<<20))}
+			}
+			return hold(tuning.ReasonAlreadyBest)
+		}
+		w.epoch = func(e *tuning.Epoch) { e.Polluted = true }
+		rec, job := w.end(t, w.mustSubmit(t, "train", usual+" memory=64MiB"))
+		killed := job.Attempts[0].Ended.Sub(job.Attempts[0].Started).Seconds()
+		if rec.Toll == nil || rec.Toll.Kind || rec.Toll.Seconds < killed || rec.Toll.Seconds > killed+1 || rec.Toll.Harm <= 0 {
+			t.Errorf("toll %+v; want harm, of the %.1f s of the attempt that was killed", rec.Toll, killed)
+		}
+	})
+}
+
+func TestWhatTheSchedulerKnowsOfThePeakCountsToo(t *testing.T) {
+	t.Parallel()
+	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+		w.decide = func(tuning.State) tuning.Decision { return hold(tuning.ReasonProfiling) }
+		s := w.answering(t, "train")
+		w.until(t, s.id, func(r *reconcile.Record) bool { return r.Done() > 2 })
+		s.changed = func(j *driver.Job) {
+			j.State, j.Ended, j.Attempts[0].Peak = driver.Failed, time.Now(), 90<<20 // after its last sample
+		}
+		w.until(t, s.id, func(r *reconcile.Record) bool { return r.Phase.Over() })
+		if len(w.lessons) != 1 || w.lessons[0].Peak != 90<<20 {
+			t.Errorf("lessons %+v; want a peak of 90 MiB", w.lessons)
+		}
+	})
+}
+
+func TestAJobThatOutgrewItsOwnersMemoryTeachesThatItNeedsAllOfIt(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name, behaviour string
+		peak            tuning.Bytes
+		end             tuning.End
+	}{
+		{"before its first sample", "epochs=9 seconds=2 memory=200MiB\n#SBATCH --mem=100M", 100 << 20, tuning.EndMemory},
+		{"it did not", "epochs=9 seconds=2 memory=50MiB\n#SBATCH --mem=100M", 1 << 20, tuning.EndReached},
+	} {
+		inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+			w.policy.Knobs = append(w.policy.Knobs, tuning.Knob{Name: tuning.Memory, Min: tuning.Number(1 << 20), Max: tuning.Number(1 << 40)})
+			w.decide = func(tuning.State) tuning.Decision { return hold(tuning.ReasonAlreadyBest) }
+			w.end(t, w.mustSubmit(t, "train", tc.behaviour))
+			if len(w.lessons) != 1 || w.lessons[0].Peak != tc.peak || w.lessons[0].End != tc.end {
+				t.Errorf("%s: lessons %+v, want a peak of %s and the end %s", tc.name, w.lessons, tc.peak.Human(), tc.end)
+			}
+		})
+	}
 }
 
 func TestLessMemoryThatSufficesIsNotBlamedForWhatOtherRunsTook(t *testing.T) {

@@ -325,7 +325,11 @@ func (w *world) reading(_ context.Context, job driver.Job) reconcile.Reading {
 }
 
 func own(job driver.Job) tuning.Settings {
-	return tuning.Settings{tuning.Cores: tuning.Number(float64(job.Resources.Cores))}
+	out := cores(job.Resources.Cores)
+	if m := job.Resources.MemoryBytes; m > 0 {
+		out[tuning.Memory] = tuning.Number(float64(m))
+	}
+	return out
 }
 
 func cores(n int) tuning.Settings { return tuning.Settings{tuning.Cores: tuning.Number(float64(n))} }

@@ -88,8 +88,8 @@ type Knowledge struct {
 	KindSeconds float64 `json:"kind_seconds,omitempty"`
 	KindRuns    int     `json:"kind_runs,omitempty"`
 	PeakRSS     Bytes   `json:"peak_rss,omitempty"`    // largest seen in jobs of this kind; 0 = unknown
-	PeakRuns    int     `json:"peak_runs,omitempty"`   // jobs of this kind in which it was seen
-	MemoryHeld  bool    `json:"memory_held,omitempty"` // it keeps its memory: one of them died lately under tuned settings, or its scheduler refused less
+	PeakRuns    int     `json:"peak_runs,omitempty"`   // jobs of this kind in which all that they needed was seen
+	MemoryHeld  bool    `json:"memory_held,omitempty"` // it keeps its memory: one of them lately died for lack of memory or under tuned settings, or its scheduler refused less
 }
 
 // Proposal is what the search would do with the job.
@@ -115,6 +115,7 @@ const (
 	EndUnknown End = ""        // not recorded
 	EndReached End = "reached" // it did all of its work
 	EndFailed  End = "failed"  // it could not run under its settings
+	EndMemory  End = "memory"  // it was killed for memory under its owner's limit
 	EndCut     End = "cut"     // it was cancelled, lost, out of time, or failed by itself
 )
 

@@ -66,6 +66,7 @@ func (d *Driver) harvest(ctx context.Context, r *record) error {
 // settle decides what the end of an attempt means for its job.
 func (d *Driver) settle(r *record, exit supervise.Exit) {
 	r.endAttempt(exit.Ended, exit.Code)
+	r.attempt().Peak = exit.Peak
 	well := exit.Reason == supervise.Exited && exit.Code == 0
 	switch {
 	case r.Cancel && !well:

@@ -159,6 +159,34 @@ func TestAVersion2LeafIsLimitedThroughItsFiles(t *testing.T) {
 	}
 }
 
+func TestALeafSaysWhatTheKernelCountedOfItsMemory(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name        string
+		files       map[string]string
+		tree        cgroup.Tree
+		peak, cache uint64
+	}{
+		{"version 1", map[string]string{
+			"memory/pitchpipe/a.1/memory.max_usage_in_bytes": "5000\n", "memory/pitchpipe/a.1/memory.stat": "cache 9\nrss 1\ntotal_cache 700\n",
+		}, cgroup.Tree{Kind: cgroup.V1, Memory: true}, 5000, 700},
+		{"version 2", map[string]string{
+			"pitchpipe/a.1/memory.peak": "5000\n", "pitchpipe/a.1/memory.stat": "anon 1\nfile 700\n",
+		}, cgroup.Tree{Kind: cgroup.V2, Memory: true}, 5000, 700},
+		{"a kernel without the mark", map[string]string{"pitchpipe/a.1/memory.stat": "file 700\n"}, cgroup.Tree{Kind: cgroup.V2, Memory: true}, 0, 700},
+		{"a tree without the controller", map[string]string{"pitchpipe/a.1/memory.peak": "5000\n"}, cgroup.Tree{Kind: cgroup.V2}, 0, 0},
+	} {
+		tt.tree.Root = fakeTree(t, tt.files)
+		if tt.tree.Kind == cgroup.V2 {
+			tt.tree.Unified = tt.tree.Root
+		}
+		leaf := tt.tree.Open("a.1")
+		if leaf.Peak() != tt.peak || leaf.Cache() != tt.cache {
+			t.Errorf("%s: peak %d, cache %d; want %d and %d", tt.name, leaf.Peak(), leaf.Cache(), tt.peak, tt.cache)
+		}
+	}
+}
+
 // realV2 makes a cgroup in a real hierarchy of version 2 and takes it for the root,
 // as one that was delegated is. Which controllers it has is the machine's matter.
 func realV2(t *testing.T) string {

@@ -165,16 +165,36 @@ func (l Leaf) Pids() ([]int, error) {
 
 // OOMKills is how many processes the kernel killed for the leaf's memory limit.
 func (l Leaf) OOMKills() uint64 {
-	if !l.tree.Memory {
-		return 0
-	}
-	file := "memory.oom_control"
-	if l.tree.Kind == V2 {
-		file = "memory.events"
-	}
-	data, _ := os.ReadFile(filepath.Join(l.tree.controller("memory"), Parent, l.name, file)) // without it there were none
-	n, _ := hostfs.Count(data, "oom_kill")
+	n, _ := hostfs.Count(l.memory("memory.oom_control", "memory.events"), "oom_kill") // without it there were none
 	return n
+}
+
+// Cache is the page cache that the leaf holds.
+func (l Leaf) Cache() uint64 {
+	data := l.memory("memory.stat", "memory.stat")
+	n, ok := hostfs.Count(data, "total_cache")
+	if !ok {
+		n, _ = hostfs.Count(data, "file")
+	}
+	return n
+}
+
+// Peak is the most memory that the leaf ever held, page cache included; 0 = not known.
+func (l Leaf) Peak() uint64 {
+	n, _ := hostfs.Number(l.memory("memory.max_usage_in_bytes", "memory.peak"))
+	return n
+}
+
+// memory reads a file of the memory controller, by its name in either version.
+func (l Leaf) memory(v1, v2 string) []byte {
+	if !l.tree.Memory {
+		return nil
+	}
+	if l.tree.Kind == V2 {
+		v1 = v2
+	}
+	data, _ := os.ReadFile(filepath.Join(l.tree.controller("memory"), Parent, l.name, v1))
+	return data
 }
 
 // Kill ends every process of the leaf, and returns when they are gone or ctx ended.

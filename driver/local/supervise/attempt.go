@@ -47,6 +47,7 @@ type attempt struct {
 	killAt   time.Time  // when politeness ends
 	sent     string     // id of the last Signal sent
 	measured time.Time
+	cache    uint64 // the most page cache that was seen
 }
 
 // perform runs the attempt to its end.
@@ -58,7 +59,7 @@ func (a *attempt) perform(ctx context.Context) Exit {
 		return Exit{Reason: NotStarted, Code: codeCannotRun, Detail: err.Error()}
 	}
 	exit := a.watch(ctx)
-	exit.Started, exit.Ended = a.began, time.Now() // its listener may take seconds to end
+	exit.Started, exit.Ended, exit.Peak = a.began, time.Now(), a.peak() // its listener may take seconds to end
 	a.cleanUp(ctx)
 	return exit
 }

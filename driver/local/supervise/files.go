@@ -118,6 +118,7 @@ type Exit struct {
 	Detail  string     `json:"detail,omitempty"`
 	Started time.Time  `json:"started"`
 	Ended   time.Time  `json:"ended"`
+	Peak    int64      `json:"peak,omitempty"` // see driver.Attempt
 }
 
 // Status is what the files of an attempt say.

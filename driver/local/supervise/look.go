@@ -36,6 +36,9 @@ func (a *attempt) look(ctx context.Context, now time.Time) {
 	if a.overMemory(now) {
 		a.end(Memory, now)
 	}
+	if a.plan.Tree.Memory && now.Sub(a.measured) >= measureEvery {
+		a.measured, a.cache = now, max(a.cache, a.leaf.Cache())
+	}
 	// 3. The end of politeness.
 	if a.ending != "" && now.After(a.killAt) {
 		if err := a.signalAll(unix.SIGKILL); err != nil {
@@ -98,6 +101,12 @@ func (a *attempt) overMemory(now time.Time) bool {
 		sum += table[pid].RSS
 	}
 	return sum > a.plan.MemoryBytes
+}
+
+// peak is the most memory that the job held without page cache, as far as the kernel counts it; 0 = not known. The most
+// cache that was seen may be from another moment: then the job held more.
+func (a *attempt) peak() int64 {
+	return max(0, int64(a.leaf.Peak())-int64(max(a.cache, a.leaf.Cache())))
 }
 
 // pids lists the job's processes: those of its leaf, or without one its
