@@ -14,6 +14,7 @@ import (
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
+	"pitchpipe/exporter/api"
 	"pitchpipe/test/sim"
 )
 
@@ -127,5 +128,35 @@ func TestAnObservationIsClassifiedOncePerModel(t *testing.T) {
 	}
 	if got := r.classOf(knowledge.Observation{ID: "of nothing"}); got != "" {
 		t.Errorf("an observation without profiles is of class %q", got)
+	}
+}
+
+func TestTheJoulesOfAnAttemptAreWhatItsExporterCountedSinceItBegan(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	sample := func(joules float64, mark *api.Report) api.Sample {
+		return api.Sample{Mark: mark, Values: map[string]float64{api.ColJoules: joules}}
+	}
+	job := api.Job{Started: noon, First: noon}
+	for _, c := range []struct {
+		name string
+		w    api.Window
+		from time.Time
+		want float64 // below 0: unknown
+	}{
+		{"the newest sample has them", api.Window{Job: job, Samples: []api.Sample{sample(5, nil), sample(90, nil)}}, noon, 90},
+		{"those of a mark are not final", api.Window{Job: job, Samples: []api.Sample{sample(5, nil), sample(90, &api.Report{Epoch: 1})}}, noon, 5},
+		{"the newest sample lacks them", api.Window{Job: job, Samples: []api.Sample{sample(5, nil), {}}}, noon, -1},
+		{"there are no samples", api.Window{Job: job}, noon, -1},
+		{"another job had the id before", api.Window{Job: job, Samples: []api.Sample{sample(90, nil)}}, noon.Add(time.Second), -1},
+		{"its exporter was restarted", api.Window{Job: api.Job{Started: noon.Add(time.Hour), First: noon}, Samples: []api.Sample{sample(90, nil)}}, noon, 90},
+		{"it was restarted in another attempt of its unit", api.Window{Job: api.Job{Started: noon.Add(time.Hour), First: noon}, Samples: []api.Sample{sample(90, nil)}}, noon.Add(time.Minute), -1},
+		{"an older exporter does not say when it began to count", api.Window{Job: api.Job{Started: noon}, Samples: []api.Sample{sample(90, nil)}}, noon, 90},
+	} {
+		c.w.Source = "rapl"
+		got, source := joules(c.w, c.from)
+		if (got == nil) != (c.want < 0) || got != nil && (float64(*got) != c.want || source != "rapl") {
+			t.Errorf("%s: %v from %q, want %g", c.name, got, source, c.want)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sort"
 	"time"
@@ -86,7 +87,26 @@ func (r *services) measure(ctx context.Context, q reconcile.MeasureRequest) (rec
 	r.windows[key] = &known
 	m := *known.measured
 	m.Epochs = slices.Clone(m.Epochs)
+	m.Joules, m.Source = joules(known.window, q.From)
 	return m, nil
+}
+
+// joules are those that the exporter counted since the attempt began; nil where it had begun to count
+// before, as for another job under the id.
+func joules(w api.Window, from time.Time) (*tuning.Joules, string) {
+	if cmp.Or(w.Job.First, w.Job.Started).Before(from) {
+		return nil, ""
+	}
+	for _, s := range slices.Backward(w.Samples) {
+		if s.Mark != nil {
+			continue // not final
+		}
+		if v, ok := s.Values[api.ColJoules]; ok && v >= 0 && !math.IsInf(v, 0) {
+			return new(tuning.Joules(v)), w.Source
+		}
+		break
+	}
+	return nil, ""
 }
 
 // within drops the samples before and after an attempt. A zero time means no bound.

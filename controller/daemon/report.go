@@ -90,7 +90,7 @@ func rowOf(r *reconcile.Record) report.Row {
 	row := report.Row{
 		Job: string(r.Job), Name: r.Name, User: r.Owner, Kind: r.Kind, State: string(r.State),
 		Succeeded: r.State == driver.Succeeded, Submitted: r.Submitted, Ended: r.Ended, Policy: r.Policy, Own: r.Own,
-		Total: r.Total, Epochs: r.Epochs, Restarts: r.Restarted(), Probes: len(r.Probed),
+		Total: r.Total, Epochs: r.Epochs, Outside: r.Outside(), Restarts: r.Restarted(), Probes: len(r.Probed),
 		Control: r.Control, Forgotten: r.Pruned, Toll: r.Toll,
 	}
 	for _, run := range r.Runs {

@@ -278,6 +278,7 @@ func TestOfSeveralNodesOnlyTheFirstIsMeasured(t *testing.T) {
 		return Measurement{
 			Epochs:  []tuning.Epoch{{Number: 1, Joules: &joules, Source: "rapl"}, {Number: 2}},
 			Profile: tuning.Profile{Schema: "sw/1", PeakRSS: 7}, Reason: r, Peak: 7, Total: 9,
+			Joules: &joules, Source: "rapl",
 		}
 	}
 	for _, c := range []struct {
@@ -292,8 +293,8 @@ func TestOfSeveralNodesOnlyTheFirstIsMeasured(t *testing.T) {
 		if got.Reason != c.want || got.Peak != 0 || got.Profile.Schema != "" || got.Total != 9 {
 			t.Errorf("%s: %+v", c.name, got)
 		}
-		if got.Epochs[0].Source != "rapl, 1 of 4 nodes" || got.Epochs[1].Source != "" {
-			t.Errorf("%s: sources %q and %q", c.name, got.Epochs[0].Source, got.Epochs[1].Source)
+		if got.Epochs[0].Source != "rapl, 1 of 4 nodes" || got.Epochs[1].Source != "" || got.Source != "rapl, 1 of 4 nodes" {
+			t.Errorf("%s: sources %q, %q and %q", c.name, got.Epochs[0].Source, got.Epochs[1].Source, got.Source)
 		}
 		if in.Epochs[0].Source != "rapl" {
 			t.Errorf("%s: what was read has the source %q now", c.name, in.Epochs[0].Source)
@@ -584,27 +585,30 @@ func TestWhatAnAttemptMayUseIsWhatTheOthersLeft(t *testing.T) {
 			{Number: 4, Attempt: 2, Joules: joules(7), Source: "rapl"},
 		}},
 	}
+	counted := []Run{{Attempt: 1, Joules: joules(180), Source: "rapl"}, {Attempt: 2, Joules: joules(9), Source: "rapl"}}
 	job := driver.Job{Attempts: []driver.Attempt{{Number: 1, Started: noon, Ended: noon.Add(time.Hour)}, {Number: 2, Started: noon.Add(2 * time.Hour)}}}
 	for _, tc := range []struct {
 		name    string
 		budget  tuning.Budget
 		limit   time.Duration
 		model   bool
+		runs    []Run
 		attempt int
 		want    Allowance
 	}{
-		{"no budget of energy", tuning.Budget{Time: time.Hour}, time.Hour, false, 1, Allowance{}},
-		{"the first attempt", tuning.Budget{Energy: 500}, 0, false, 1, Allowance{Energy: 500}},
-		{"modelled joules of the first one do not count", tuning.Budget{Energy: 500}, 0, false, 2, Allowance{Energy: 500, Used: 100}},
-		{"unless the site says so", tuning.Budget{Energy: 500}, 0, true, 2, Allowance{Energy: 500, Used: 130, Modelled: true}},
-		{"the time is what the first one left", tuning.Budget{Energy: 500, Time: 3 * time.Hour}, 0, false, 2, Allowance{Energy: 500, Used: 100, Time: 2 * time.Hour}},
-		{"the scheduler's limit is nearer", tuning.Budget{Energy: 500, Time: 3 * time.Hour}, time.Hour, false, 2, Allowance{Energy: 500, Used: 100, Time: time.Hour}},
-		{"the scheduler's limit alone", tuning.Budget{Energy: 500}, time.Hour, false, 1, Allowance{Energy: 500, Time: time.Hour}},
-		{"no time is left", tuning.Budget{Energy: 500, Time: time.Minute}, time.Hour, false, 2, Allowance{Energy: 500, Used: 100, Time: time.Second}},
+		{"no budget of energy", tuning.Budget{Time: time.Hour}, time.Hour, false, nil, 1, Allowance{}},
+		{"the first attempt", tuning.Budget{Energy: 500}, 0, false, nil, 1, Allowance{Energy: 500}},
+		{"modelled joules of the first one do not count", tuning.Budget{Energy: 500}, 0, false, nil, 2, Allowance{Energy: 500, Used: 100}},
+		{"unless the site says so", tuning.Budget{Energy: 500}, 0, true, nil, 2, Allowance{Energy: 500, Used: 130, Modelled: true}},
+		{"what the first one used outside its epochs counts", tuning.Budget{Energy: 500}, 0, false, counted, 2, Allowance{Energy: 500, Used: 150}},
+		{"the time is what the first one left", tuning.Budget{Energy: 500, Time: 3 * time.Hour}, 0, false, nil, 2, Allowance{Energy: 500, Used: 100, Time: 2 * time.Hour}},
+		{"the scheduler's limit is nearer", tuning.Budget{Energy: 500, Time: 3 * time.Hour}, time.Hour, false, nil, 2, Allowance{Energy: 500, Used: 100, Time: time.Hour}},
+		{"the scheduler's limit alone", tuning.Budget{Energy: 500}, time.Hour, false, nil, 1, Allowance{Energy: 500, Time: time.Hour}},
+		{"no time is left", tuning.Budget{Energy: 500, Time: time.Minute}, time.Hour, false, nil, 2, Allowance{Energy: 500, Used: 100, Time: time.Second}},
 	} {
 		j := job
 		j.Resources.TimeLimit = tc.limit
-		rec.Policy.Budget = tc.budget
+		rec.Policy.Budget, rec.Runs = tc.budget, tc.runs
 		p := &reconciliation{Loop: &Loop{services: Services{Site: func(driver.Job) tuning.Site { return tuning.Site{EnforceModel: tc.model} }}}, job: j, rec: rec}
 		if diff := cmp.Diff(tc.want, p.allowance(tc.attempt)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)

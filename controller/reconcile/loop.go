@@ -216,6 +216,8 @@ type Measurement struct {
 	Total   int            // epochs in all, as the job says; 0 unknown
 	Profile tuning.Profile // of its early epochs
 	Peak    tuning.Bytes   // largest resident memory of the whole attempt; 0 unknown
+	Joules  *tuning.Joules // of the whole attempt so far; nil unknown
+	Source  string         // of Joules, as of an epoch's
 	Reason  tuning.Reason  // ReasonNone: the profile can be used
 	Ended   bool           // the exporter saw its end: no more epochs follow
 	Heard   time.Time      // since when ended epochs are reported; zero: some may be missing

@@ -24,6 +24,9 @@ func (p *reconciliation) measure(ctx context.Context) {
 		return
 	case p.job.State == driver.NotStarted: // another job had its id, as under another controller on its node
 		p.rec.Epochs = slices.DeleteFunc(p.rec.Epochs, func(e tuning.Epoch) bool { return e.Attempt == p.job.Attempt })
+		if run := p.rec.runOf(p.job.Attempt); run != nil {
+			run.Joules, run.Source = nil, ""
+		}
 		if p.dirty = true; len(p.rec.Epochs) == 0 {
 			p.rec.Peak, p.rec.Profiles, p.rec.Class = 0, nil, nil
 		}
@@ -65,11 +68,21 @@ func (p *reconciliation) measure(ctx context.Context) {
 			}
 		}
 		p.rec.Peak = max(p.rec.Peak, m.Peak, m.Profile.PeakRSS, tuning.Bytes(p.attempt(attempt).Peak))
+		p.meter(run, m)
 		if old && p.since(attempt) > lastEpochs { // the last epochs had time to arrive
 			run.Read, p.dirty = true, true
 		}
 	}
 	p.show()
+}
+
+// meter keeps the joules of an attempt. Those of one that works outside its epochs are written each time that they grew by a tenth.
+func (p *reconciliation) meter(run *Run, m Measurement) {
+	if run == nil || m.Joules == nil || run.Joules != nil && *m.Joules <= *run.Joules {
+		return
+	}
+	p.dirty = p.dirty || run.Joules == nil || *m.Joules > 1.1**run.Joules
+	run.Joules, run.Source = m.Joules, m.Source
 }
 
 // show lets the other jobs of the kind know what this one measured so far.
@@ -100,7 +113,9 @@ func (m Measurement) partial(nodes int) Measurement {
 			m.Epochs[i].Source = tuning.Part(e.Source, nodes)
 		}
 	}
-	m.Profile, m.Peak = tuning.Profile{}, 0
+	if m.Profile, m.Peak = (tuning.Profile{}), 0; m.Source != "" {
+		m.Source = tuning.Part(m.Source, nodes)
+	}
 	if m.Reason == tuning.ReasonNone {
 		m.Reason = tuning.ReasonPartial
 	}
@@ -293,7 +308,7 @@ func (p *reconciliation) classify() {
 // Allowance is what an attempt may use. The exporter of its node alerts and stops nothing.
 type Allowance struct {
 	Energy   tuning.Joules // of all attempts together; 0 = unbounded
-	Used     tuning.Joules // of these by earlier attempts, as far as their epochs were measured
+	Used     tuning.Joules // of these by earlier attempts, as far as they were measured
 	Time     time.Duration // of the attempt's wall time; 0 = unknown
 	Modelled bool          // the site lets modelled joules count
 }
@@ -306,7 +321,7 @@ func (p *reconciliation) allowance(attempt int) Allowance {
 		return Allowance{}
 	}
 	out.Modelled = p.services.Site(p.job).EnforceModel
-	for _, e := range slices.Concat(p.rec.Earlier, p.rec.Epochs) {
+	for _, e := range p.rec.used() {
 		if e.Attempt < attempt && e.Joules != nil && (out.Modelled || !tuning.IsModelled(e.Source)) {
 			out.Used += *e.Joules
 		}

@@ -220,6 +220,60 @@ func TestJoulesOfAJobLackNoEpoch(t *testing.T) {
 	}
 }
 
+func TestJoulesOfAJobAreThoseOfItsAttemptsNotOfItsEpochsAlone(t *testing.T) {
+	t.Parallel()
+	epoch := func(attempt int, source string) tuning.Epoch {
+		return tuning.Epoch{Number: attempt, Attempt: attempt, Joules: new(tuning.Joules(10)), Source: source}
+	}
+	run := func(attempt int, joules float64, source string) reconcile.Run {
+		return reconcile.Run{Attempt: attempt, Joules: new(tuning.Joules(joules)), Source: source}
+	}
+	two := []tuning.Epoch{epoch(1, "rapl"), epoch(2, "rapl")}
+	for _, c := range []struct {
+		name   string
+		course reconcile.Course
+		want   tuning.Joules // below 0: unknown
+		source string
+		spent  tuning.Joules // at least, by what was measured
+	}{
+		{"no attempt was counted", reconcile.Course{Epochs: two, Runs: []reconcile.Run{{Attempt: 1}, {Attempt: 2}}}, 20, "rapl", 20},
+		{"both were", reconcile.Course{Epochs: two, Runs: []reconcile.Run{run(1, 15, "rapl"), run(2, 500, "rapl")}}, 515, "rapl", 515},
+		{"one was", reconcile.Course{Epochs: two, Runs: []reconcile.Run{{Attempt: 1}, run(2, 500, "rapl")}}, 510, "rapl", 510},
+		{"an exporter that began again counted less than the epochs", reconcile.Course{Epochs: two, Runs: []reconcile.Run{run(1, 3, "rapl"), run(2, 30, "rapl")}}, 40, "rapl", 40},
+		{"an attempt ended before its first epoch", reconcile.Course{Epochs: two[1:], Runs: []reconcile.Run{run(1, 7, "rapl"), run(2, 30, "rapl")}}, 37, "rapl", 37},
+		{"a part was computed", reconcile.Course{Epochs: two, Runs: []reconcile.Run{run(1, 15, tuning.Modelled), run(2, 30, "rapl")}}, 45, tuning.Modelled, 40},
+		{"those of an earlier job file count once", reconcile.Course{Earlier: two[:1], Epochs: two[1:], Runs: []reconcile.Run{run(1, 15, "rapl"), run(2, 10, "rapl")}}, 25, "rapl", 25},
+		{"an epoch that was not measured", reconcile.Course{Epochs: []tuning.Epoch{{Number: 1, Attempt: 1}}, Runs: []reconcile.Run{run(1, 30, "rapl")}}, -1, "", 30},
+		{"of a part of the nodes", reconcile.Course{Epochs: []tuning.Epoch{epoch(1, "rapl, 1 of 2 nodes")}, Runs: []reconcile.Run{run(1, 30, "rapl, 1 of 2 nodes")}}, 30, "rapl, 1 of 2 nodes", 30},
+	} {
+		r := reconcile.Record{Course: c.course}
+		got, source := r.Joules()
+		if (got == nil) != (c.want < 0) || got != nil && *got != c.want || source != c.source {
+			t.Errorf("%s: %v from %q, want %g from %q", c.name, got, source, float64(c.want), c.source)
+		}
+		if spent, _ := r.SpentJoules(false); *spent != c.spent {
+			t.Errorf("%s: it has spent %g, want %g", c.name, float64(*spent), float64(c.spent))
+		}
+	}
+}
+
+func TestWhatAJobUsesAfterItsLastEpochIsKept(t *testing.T) {
+	t.Parallel()
+	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+		w.decide = func(tuning.State) tuning.Decision { return hold(tuning.ReasonTooShort) }
+		counted := tuning.Joules(0)
+		w.epoch = func(e *tuning.Epoch) { e.Joules, e.Source = new(tuning.Joules(1)), "rapl" }
+		w.profile = func(m *reconcile.Measurement) {
+			counted += 1000
+			m.Joules, m.Source = new(counted), "rapl"
+		}
+		rec, _ := w.end(t, w.mustSubmit(t, "train", usual))
+		if got, source := rec.Joules(); got == nil || *got != counted || source != "rapl" {
+			t.Errorf("%v from %q, want %g from rapl", got, source, float64(counted))
+		}
+	})
+}
+
 func TestAJobOfDisturbedEpochsSaysSo(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -113,6 +113,9 @@ type Run struct {
 	Intent   string          `json:"intent,omitempty"`
 	Wait     time.Duration   `json:"wait,omitempty"` // the wait in the queue that the scheduler announced
 	Read     bool            `json:"read,omitempty"` // its epochs are complete, and the exporter is not asked again
+	// Joules are the most that its exporter counted for it, epochs or not; nil: unknown.
+	Joules *tuning.Joules `json:"joules,omitempty"`
+	Source string         `json:"source,omitempty"` // of Joules
 	// Suspended is how long the scheduler had it suspended, and Still are the spans of that time.
 	// They never change in place.
 	Suspended time.Duration `json:"stood,omitempty"`
@@ -232,12 +235,36 @@ func (r *Record) touched() bool {
 // Done is the number of epochs that ended, over all attempts.
 func (r *Record) Done() int { return tuning.Done(r.Epochs) }
 
-// Joules is the sum over the measured epochs; nil if any epoch lacks joules, or is missing. The source is
-// modelled if any epoch's is.
+// used are the joules of its epochs and those outside them.
+func (r *Record) used() []tuning.Epoch { return slices.Concat(r.Epochs, r.Outside()) }
+
+// Outside has the joules that it used outside its Epochs, as when it started or saved its results: those of
+// the earlier job file, and of each attempt what its exporter counted beyond its epochs.
+func (r *Record) Outside() []tuning.Epoch {
+	out := slices.Clone(r.Earlier)
+	for _, run := range r.Runs {
+		if run.Joules == nil {
+			continue
+		}
+		rest := *run.Joules
+		for _, e := range slices.Concat(r.Earlier, r.Epochs) {
+			if e.Attempt == run.Attempt && e.Joules != nil {
+				rest -= *e.Joules
+			}
+		}
+		if rest > 0 {
+			out = append(out, tuning.Epoch{Attempt: run.Attempt, Joules: &rest, Source: run.Source})
+		}
+	}
+	return out
+}
+
+// Joules is what its attempts used, as far as their exporters counted it, and at least the sum over the
+// measured epochs; nil if any epoch lacks joules, or is missing. The source is modelled if that of any part is.
 func (r *Record) Joules() (*tuning.Joules, string) {
 	var sum tuning.Joules
 	source := ""
-	for _, e := range slices.Concat(r.Earlier, r.Epochs) {
+	for _, e := range r.used() {
 		if e.Joules == nil {
 			return nil, ""
 		}
@@ -252,12 +279,12 @@ func (r *Record) Joules() (*tuning.Joules, string) {
 	return &sum, source
 }
 
-// SpentJoules is a lower bound of what the job has used, for its budget: the sum over the
-// epochs that have joules. Modelled joules are added to measured ones only if modelled is
-// true; without measured ones they are returned with their source. Nil: no epoch has any.
+// SpentJoules is a lower bound of what the job has used, for its budget: as Joules, without the
+// epochs that have none. Modelled joules are added to measured ones only if modelled is
+// true; without measured ones they are returned with their source. Nil: there are none.
 func (r *Record) SpentJoules(modelled bool) (*tuning.Joules, string) {
 	sums, sources := map[bool]tuning.Joules{}, map[bool]string{} // by whether they are modelled
-	for _, e := range slices.Concat(r.Earlier, r.Epochs) {
+	for _, e := range r.used() {
 		if e.Joules != nil {
 			modelled := tuning.IsModelled(e.Source)
 			sums[modelled] += *e.Joules

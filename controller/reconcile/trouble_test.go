@@ -107,12 +107,13 @@ func TestWhatWasMeasuredOfAJobThatNeverBeganIsAnotherJobs(t *testing.T) {
 	t.Parallel()
 	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
 		w.decide = func(tuning.State) tuning.Decision { return hold(tuning.ReasonProfiling) }
+		w.profile = func(m *reconcile.Measurement) { m.Joules, m.Source = new(tuning.Joules(7)), "rapl" }
 		s := w.answering(t, "train")
 		w.until(t, s.id, func(r *reconcile.Record) bool { return r.Done() > 2 })
 		s.changed = func(j *driver.Job) { j.State, j.Ended = driver.NotStarted, time.Now() }
 		rec := w.until(t, s.id, func(r *reconcile.Record) bool { return r.Phase.Over() })
-		if rec.Done() != 0 || rec.Peak != 0 || len(w.lessons) != 0 {
-			t.Errorf("%d epochs, peak %d, lessons %+v; want none", rec.Done(), rec.Peak, w.lessons)
+		if rec.Done() != 0 || rec.Peak != 0 || len(rec.Outside()) != 0 || len(w.lessons) != 0 {
+			t.Errorf("%d epochs, peak %d, joules %+v, lessons %+v; want none", rec.Done(), rec.Peak, rec.Outside(), w.lessons)
 		}
 	})
 }

@@ -209,6 +209,16 @@ func TestMissingNumbersAreMissing(t *testing.T) {
 			},
 		},
 		{
+			"what a job used outside its epochs is its own",
+			[]report.Row{job("1", 0, func(r *report.Row) {
+				r.Outside = []tuning.Epoch{{Attempt: 1, Joules: new(tuning.Joules(800)), Source: "rapl"}}
+			}, priced(tuning.Tariff{KWh: 3.6e6, Unit: "EUR"}))},
+			report.Line{
+				Jobs: 1, Seconds: new(600.0), CoreHours: new(1. / 3), Cost: []report.Cost{{Unit: "EUR", Amount: 2000}}, Epochs: new(4), Restarts: new(0), Probes: new(0),
+				Energy: []report.Energy{{Source: "rapl", Joules: 2000}},
+			},
+		},
+		{
 			"an attempt on an unknown number of cores",
 			[]report.Row{job("1", 0, func(r *report.Row) { r.Spans[0].Cores = 0 }), job("2", 0)},
 			report.Line{

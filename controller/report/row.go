@@ -23,7 +23,8 @@ type Row struct {
 	Own                tuning.Settings
 	Total              int // epochs in all, 0 unknown
 	Epochs             []tuning.Epoch
-	Probed             []int // attempts that tried a setting
+	Outside            []tuning.Epoch // the joules that it used outside these
+	Probed             []int          // attempts that tried a setting
 	Restarts, Probes   int
 	Toll               *tuning.Toll // what tuning cost it; nil: it was not tuned, or that is unknown
 
@@ -86,8 +87,7 @@ type Cost struct {
 	Amount float64 `json:"amount"`
 }
 
-// Cost is the price of what its attempts held, and of the joules of its epochs where they
-// have one. Free: they have one, and are left out, since they were not measured throughout.
+// Cost is the price of what its attempts held, and of its joules where they have one. Free: they have one, and are left out, since they were not measured throughout.
 // Not ok where that is unknown.
 func (r Row) Cost() (c Cost, free, ok bool) {
 	t := r.Policy.Prices()
@@ -118,16 +118,16 @@ func (r Row) Cost() (c Cost, free, ok bool) {
 	return c, false, true
 }
 
-// joules are those of all its epochs, by source; not ok where one lacks them, or is missing.
+// joules are those of all its epochs and outside these, by source; not ok where an epoch lacks them, or is missing.
 func (r Row) joules() ([]Energy, bool) {
 	var out []Energy
-	for _, e := range r.Epochs {
+	for _, e := range slices.Concat(r.Epochs, r.Outside) {
 		if e.Joules == nil {
 			return nil, false
 		}
 		out = add(out, Energy{Source: e.Source, Joules: float64(*e.Joules)})
 	}
-	return out, len(out) > 0 && tuning.Unbroken(r.Epochs)
+	return out, len(r.Epochs) > 0 && tuning.Unbroken(r.Epochs)
 }
 
 // Energy is what was used according to one source.

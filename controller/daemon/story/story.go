@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"pitchpipe/controller/daemon/api"
@@ -103,7 +104,10 @@ func ending(r *reconcile.Record) string {
 		text += fmt.Sprintf(" after %s and %s", report.Duration(r.Ended.Sub(cmp.Or(r.Started, r.Submitted)).Seconds()), number(float64(r.Done()), "epoch"))
 	}
 	if joules, source := r.Joules(); joules != nil {
-		text += fmt.Sprintf(", with %s (%s) in its epochs", report.Joules(float64(*joules)), source)
+		text += fmt.Sprintf(", with %s (%s)", report.Joules(float64(*joules)), source)
+		if !slices.ContainsFunc(r.Runs, func(run reconcile.Run) bool { return run.Joules != nil }) {
+			text += " in its epochs"
+		}
 	} else if r.Done() > 0 {
 		text += "; its energy was not measured throughout"
 	}

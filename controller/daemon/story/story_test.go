@@ -151,7 +151,7 @@ func TestAnEndingSaysWhatIsKnownAndWhatIsNot(t *testing.T) {
 		epochs    []tuning.Epoch
 		want, not string
 	}{
-		{"measured", driver.Succeeded, epochs(4, 2.5, "rapl"), "with 10.0 J (rapl)", "not measured"},
+		{"measured", driver.Succeeded, epochs(4, 2.5, "rapl"), "with 10.0 J (rapl) in its epochs.", "not measured"},
 		{"energy not measured", driver.Succeeded, epochs(4, 0, ""), "its energy was not measured throughout", " J ("},
 		{"energy measured in part", driver.Succeeded, append(epochs(1, 5, "rapl"), epochs(2, 0, "")[1:]...), "its energy was not measured throughout", " J ("},
 		{"no epoch at all", driver.NotStarted, nil, "could not be started", "energy"},
@@ -177,6 +177,16 @@ func TestAnEndingSaysWhatIsKnownAndWhatIsNot(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestAnEndingHasTheJoulesOutsideTheEpochs(t *testing.T) {
+	t.Parallel()
+	r := &reconcile.Record{Course: reconcile.Course{
+		Started: start, Ended: at(10), Epochs: epochs(4, 2.5, "rapl"), Runs: []reconcile.Run{{Attempt: 1, Joules: new(tuning.Joules(50)), Source: "rapl"}},
+	}}
+	if got, _ := story.Sentence(r, reconcile.Entry{To: reconcile.Ended}); !strings.Contains(got, "and 4 epochs, with 50.0 J (rapl).") {
+		t.Error(got)
 	}
 }
 
