@@ -88,15 +88,23 @@ func (s *Sampler) restore(saved State) {
 		case !j.Ended.IsZero():
 			_ = s.store.Restore(j) // as many as there is room for
 		case j.Inode != 0 && saved.Boot == s.cfg.Boot:
-			s.earlier[inode{j.Job.Cgroup, j.Inode}] = j
+			s.earlier[inodeFor(j.Job.Cgroup, j.Inode, j.Job.Manager, j.Job.ID)] = j
 		}
 	}
 }
 
-// inode names a cgroup for as long as it lives.
+// inode names a cgroup for as long as it lives, and a job without one for as long as its oldest process does.
 type inode struct {
-	dir    string
-	number uint64
+	dir    string     // empty: it has none
+	number uint64     // else when that process began
+	job    attrib.Key // then, without its attempt
+}
+
+func inodeFor(dir string, number uint64, manager, id string) inode {
+	if dir != "" {
+		return inode{dir: dir, number: number}
+	}
+	return inode{number: number, job: attrib.Key{Manager: manager, ID: id}}
 }
 
 // inodeOf is that of a cgroup; the zero value = unknown.
@@ -106,13 +114,31 @@ func (s *Sampler) inodeOf(dir string) inode {
 		if err := unix.Stat(dir, &st); err != nil {
 			return inode{}, err
 		}
-		return inode{dir, st.Ino}, nil
+		return inode{dir: dir, number: st.Ino}, nil
 	})
 	return found
 }
 
-// counted reports in which cgroup of a job that ran when it ended an earlier exporter counted.
+// eldest is the oldest process of a job without a cgroup, and what the job is known again by; zero values = unknown.
+func (s *Sampler) eldest(f attrib.Found) (eldest int, in inode) {
+	in, _ = collector.Get(s.worker(finding), func() (in inode, _ error) {
+		for _, pid := range f.Pids {
+			if began := s.finder.Started(pid); began > 0 && (in.number == 0 || began < in.number) {
+				eldest, in = pid, inodeFor("", began, f.Key.Manager, f.Key.ID)
+			}
+		}
+		return in, nil
+	})
+	return eldest, in
+}
+
+// counted reports by what an earlier exporter knew a job that ran when it ended: one of its cgroups, or its oldest process.
 func (s *Sampler) counted(f attrib.Found) (in inode, ok bool) {
+	if len(f.Dirs) == 0 {
+		_, in = s.eldest(f)
+		_, ok = s.earlier[in]
+		return in, ok
+	}
 	for in, was := range s.earlier {
 		if was.Job.Manager == f.Key.Manager && was.Job.ID == f.Key.ID && slices.Contains(slices.Collect(maps.Values(f.Dirs)), in.dir) && s.inodeOf(in.dir) == in {
 			return in, true

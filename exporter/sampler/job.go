@@ -59,7 +59,8 @@ type job struct {
 	goneAt   time.Time
 	vanished bool // the scanner does not find it any more
 
-	inode       inode // of the cgroup that stands for it
+	inode       inode // of what stands for it
+	eldest      int   // the process that does, where there is no cgroup
 	joules      energy.Joules
 	charged     charged
 	clockAtRead float64       // task clock when CPU seconds were last read
@@ -109,6 +110,12 @@ func (s *Sampler) discover(ctx context.Context) {
 			if changed {
 				j.inode = cmp.Or(s.inodeOf(firstDir(f.Found)), j.inode)
 			}
+			aged := len(f.Dirs) == 0 && j.inode.dir == "" && !slices.Contains(f.Pids, j.eldest)
+			if aged {
+				var now inode
+				j.eldest, now = s.eldest(f.Found)
+				j.inode = cmp.Or(now, j.inode)
+			}
 			if f.looked {
 				j.cpus = f.cpus
 			}
@@ -121,6 +128,8 @@ func (s *Sampler) discover(ctx context.Context) {
 				s.open(ctx, j)
 			case !slices.Equal(j.cpus, cpus):
 				s.follow(ctx, j, j.readers...)
+				s.describe(j)
+			case aged:
 				s.describe(j)
 			}
 			s.checkEmpty(j, now, f.anyone)

@@ -71,6 +71,52 @@ func TestAJobsJoulesSurviveARestartOfTheExporter(t *testing.T) {
 	}
 }
 
+func TestTheJoulesOfAJobWithoutACgroupGoOnWithItsOldestProcess(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name  string
+		alter func(*world, *sampler.State, *sampler.Config)
+		kept  bool
+	}{
+		{"as it was", func(*world, *sampler.State, *sampler.Config) {}, true},
+		{"with a process more", func(w *world, _ *sampler.State, _ *sampler.Config) {
+			w.jobs[local("7")].pids, w.births[2] = []int{2, 1}, 300
+		}, true},
+		{"when another process has its id", func(w *world, _ *sampler.State, _ *sampler.Config) { w.births[1] = 200 }, false},
+		{"when another job has the process", func(_ *world, s *sampler.State, _ *sampler.Config) { s.Jobs[0].Job.ID = "8" }, false},
+		{"after a boot", func(_ *world, _ *sampler.State, c *sampler.Config) { c.Boot = "another" }, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.births = map[int]uint64{1: 100, 9: 50}
+				w.jobs[local("7")] = &burn{from: time.Now(), cores: 2, pids: []int{1, 9}}
+				s, store := runWith(t, w, sampler.Config{Keep: true, Boot: "this"})
+				wait(5 * time.Second)
+				w.change(func() { w.jobs[local("7")].pids = []int{1} }) // what started it has ended
+				wait(5*time.Second + time.Millisecond)
+				before, saved := joules(t, store, "7"), s.Snapshot().State
+				if len(saved.Jobs) != 1 || saved.Jobs[0].Job.Cgroup != "" || before < 100 {
+					t.Fatalf("saved %+v after %v J", saved, before)
+				}
+				cfg := sampler.Config{Keep: true, Boot: "this"}
+				tc.alter(w, &saved, &cfg)
+				cfg.Earlier = saved
+				_, again := runWith(t, w, cfg)
+				wait(10*time.Second + time.Millisecond)
+				got, want := joules(t, again, "7"), 2*before
+				if !tc.kept {
+					want = before
+				}
+				if math.Abs(got-want) > 0.02*want {
+					t.Errorf("%v J after as long again, %v J before; want %v", got, before, want)
+				}
+			})
+		})
+	}
+}
+
 // restarted is the world of an exporter that starts again and has not yet found a job, which had used joules before.
 func restarted(t *testing.T) (w *world, b *burn, before float64, saved sampler.State) {
 	t.Helper()

@@ -64,7 +64,8 @@ type burn struct {
 	birth     uint64 // of its cgroups
 	attempt   int    // as the scheduler counts
 	confirmed bool
-	empty     bool // no one is in it
+	empty     bool  // no one is in it
+	pids      []int // without a cgroup; nil = 1, which no counter reads
 }
 
 func (b *burn) cpu(now time.Time) float64 {
@@ -86,6 +87,9 @@ func (w *world) Scan(context.Context) []attrib.Found {
 	for key, b := range w.jobs {
 		if b.to.IsZero() {
 			pids := []int{1}
+			if b.pids != nil {
+				pids = b.pids
+			}
 			if b.empty {
 				pids = nil
 			}
@@ -145,7 +149,7 @@ func (c counter) Open(_ context.Context, t collector.Target) (collector.Reader, 
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
 	for key, b := range c.w.jobs {
-		if dir := t.Dirs["unified"]; dir != "" && b.dirs["unified"] == dir {
+		if dir := t.Dirs["unified"]; dir != "" && b.dirs["unified"] == dir || b.pids != nil && len(t.Dirs) == 0 {
 			return reader{c.w, key}, nil
 		}
 	}

@@ -40,7 +40,7 @@ type Attempt struct {
 	Job     api.Job            `json:"job"`
 	Schema  string             `json:"schema"`
 	Source  string             `json:"source"`          // of the joules
-	Inode   uint64             `json:"inode,omitempty"` // of Job.Cgroup, to recognise it; 0 = none
+	Inode   uint64             `json:"inode,omitempty"` // of Job.Cgroup, or without one when its oldest process began, to recognise it; 0 = none
 	Joules  energy.Joules      `json:"joules"`
 	Values  map[string]float64 `json:"values"` // the last ones of an attempt that ended
 	Ended   time.Time          `json:"ended,omitzero"`
