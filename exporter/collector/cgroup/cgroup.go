@@ -240,7 +240,10 @@ func (r *reader) io(out collector.Values) error {
 			}
 		}
 	}
-	out[api.ColReadBytes], out[api.ColWriteBytes] = sums["rbytes"]+sums["Read"], sums["wbytes"]+sums["Write"]
+	out[api.ColReadBytes] = sums["rbytes"] + sums["Read"]
+	if dir == r.unified { // v1 counts what the kernel writes back for a job as nobody's: /proc/PID/io has it
+		out[api.ColWriteBytes] = sums["wbytes"]
+	}
 	return nil
 }
 
