@@ -44,8 +44,8 @@ func (s speed) busy() float64 { return s.cpu / s.seconds }
 
 // kind returns a key that is equal for runs that are alike.
 func kind(j joblog.Job) string {
-	if name := durations.Stem(j.Name); name != "" {
-		return j.User + "\x00" + name
+	if j.Name != "" {
+		return j.User + "\x00" + j.Name
 	}
 	return fmt.Sprintf("%s\x00\x00%d\x00%g", j.User, j.CPUs, j.Limit)
 }

@@ -21,6 +21,8 @@ func TestAJobIsChangedByWhatItsKindHadShown(t *testing.T) {
 	t.Parallel()
 	other := run(16, 1)
 	other.Name = "dock-7"
+	larger := run(16, 1)
+	larger.Name = "fold-8"
 	nameless := run(16, 1)
 	nameless.Name = ""
 	gpu := run(16, 1)
@@ -41,6 +43,7 @@ func TestAJobIsChangedByWhatItsKindHadShown(t *testing.T) {
 		{"or say that it is slower there", append(times(3, run(16, 8)), times(3, run(8, 5.4))...), run(16, 8), "16 1.00-1.00 10"},
 		{"full cores stay", times(3, run(16, 16)), run(16, 16), "16 1.00-1.00 5"},
 		{"another program says nothing", times(3, other), run(16, 1), "16 1.00-1.00 16"},
+		{"nor does a name that differs in a digit", times(3, larger), run(16, 1), "16 1.00-1.00 16"},
 		{"without a name, user, cores and limit make the kind", times(3, nameless), nameless, "1 1.00-1.00 5"},
 		{"jobs with GPUs keep their cores", times(3, gpu), gpu, "16 1.00-1.00 16"},
 	} {

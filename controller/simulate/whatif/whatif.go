@@ -137,7 +137,7 @@ func prepare(l joblog.Log, o Options) (study, []evaluate.Line, error) {
 	out := []evaluate.Line{
 		say("cluster", "one pool of %d nodes with %d cores, %s; all partitions together, every node up", p.Nodes, p.PerNode, source),
 		say("queue", "first come, first served with EASY backfill; no priorities, reservations, dependencies; jobs are killed at their limits"),
-		say("what is known", "a job is changed by what %d runs of its user and name or more had shown that ended before its submission", enoughRuns),
+		say("what is known", "a job is changed by what %d runs or more of its user and name (without a name: user, cores and limit) had shown that ended before its submission", enoughRuns),
 		say("cores", "its seconds lie between those of a narrow program and of Amdahl's law; changed only where it is at worst %.2f times as slow, and both confirm the saving to within %.0f %%; its limit grows as much", mostSlower, 100*(1-agreement)),
 		say("memory", "%.2f times the largest seen; a job for which that is too little runs a second time in full; %s", headroom, memory),
 		say("limits", "the policy easy-forecast of `pitchpipe simulate`: limits and the order of the queue by forecasts, no job is killed before its owner's limit"),
