@@ -32,6 +32,7 @@ const (
 	easy      = "easy"
 	forecasts = "easy-forecast"
 	recorded  = "as recorded"
+	atLimit   = 0.98 // of its limit a job ran at least whose TIMEOUT was at that limit, and not at the end of a reservation or of an account's minutes
 	mostMixed = 1.10 // times the seconds of a job that shares cores, at worst
 )
 
@@ -198,7 +199,7 @@ func (s *study) changed(i int, j joblog.Job, w way, view float64, most int) jobl
 	if w.cores && c.cores < cores {
 		cores, units = c.cores, c.cores
 		slower = c.fast + view*(c.slow-c.fast)
-		if j.State == "TIMEOUT" && j.Limit > 0 { // how much it lacks is unknown
+		if j.State == "TIMEOUT" && j.Limit > 0 && j.Duration >= atLimit*j.Limit { // how much it lacks is unknown
 			j.Duration = math.Inf(1)
 		}
 		j.Limit = math.Ceil(j.Limit * c.slow)

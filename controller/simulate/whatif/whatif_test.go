@@ -116,3 +116,36 @@ func TestAJobThatRunsTwiceIsSlowedDown(t *testing.T) {
 		}
 	}
 }
+
+func TestAJobWhoseTimeoutWasNotAtItsLimitTakesNoLongerOnFewerCores(t *testing.T) {
+	t.Parallel()
+	const hour = 3600
+	for _, c := range []struct {
+		name  string
+		limit float64
+		want  evaluate.Figure
+	}{
+		{"the reservation ended after an hour of two days", 48 * hour, 3*4 + 7*1},
+		{"the limit was reached", hour, 3*4 + 7*1}, // the limit ends it again
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var l joblog.Log
+			for i := range 10 {
+				at := float64(1 + 3*hour*i)
+				j := joblog.Job{User: "ann", Name: "fold", State: "COMPLETED", Submit: at, Start: at, Duration: hour, Limit: c.limit, CPUs: 4, CPUSeconds: hour}
+				if i >= 7 {
+					j.State = "TIMEOUT"
+				}
+				l.Jobs = append(l.Jobs, j)
+			}
+			r, err := whatif.Study(t.Context(), l, whatif.Options{}, func(int, int, string) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if row := r.Rows[2]; row.Text("way") != "right-size cores" || row.Figure("core_hours") != c.want {
+				t.Errorf("%s: %g core-hours, want %g", row.Text("way"), row.Figure("core_hours"), c.want)
+			}
+		})
+	}
+}
