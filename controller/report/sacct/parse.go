@@ -194,7 +194,7 @@ func (r *record) into(jobs *[]Job, last map[string]int) *Fault {
 		}
 		j := &(*jobs)[at]
 		tasks := max(1, r.number("ntasks"))
-		peak := r.bytes("maxrss", "K")
+		peak := r.bytes("maxrss")
 		if r.fault == nil && peak <= math.MaxInt64/tuning.Bytes(tasks) {
 			j.Peak = max(j.Peak, peak*tuning.Bytes(tasks))
 		}
@@ -203,7 +203,7 @@ func (r *record) into(jobs *[]Job, last map[string]int) *Fault {
 	j := Job{
 		ID: base, User: r.get("user"), Account: r.get("account"), Partition: r.get("partition"), Name: r.get("jobname"), State: r.get("state"),
 		Elapsed: r.duration("elapsed"), CPUs: max(r.number("alloccpus"), r.number("ncpus")), Nodes: max(r.number("nnodes"), r.number("allocnodes")),
-		CPU: r.duration("totalcpu"), Peak: r.bytes("maxrss", "K"),
+		CPU: r.duration("totalcpu"), Peak: r.bytes("maxrss"),
 		Line: r.line, Submit: r.time("submit"), Start: r.time("start"), Limit: r.limit(), GPUs: r.gpus(),
 	}
 	if raw := r.number("elapsedraw"); j.Elapsed == nil && r.get("elapsedraw") != "" {
@@ -311,14 +311,14 @@ func (r *record) gpus() int {
 	return typed
 }
 
-// bytes reads an amount such as 1234K or 1.5G; without a unit it is in the given
-// one. 0 is what is printed where nothing was seen.
-func (r *record) bytes(column, unit string) tuning.Bytes {
+// bytes reads an amount such as 1234K or 1.5G; without a unit, as with --noconvert, it is
+// in bytes. 0 is what is printed where nothing was seen.
+func (r *record) bytes(column string) tuning.Bytes {
 	text := r.get(column)
 	if absent(text) {
 		return 0
 	}
-	b, ok := amount(text, unit)
+	b, ok := amount(text, "")
 	if !ok {
 		r.fail(column, quote(text), "an amount of memory such as 1234K or 1.5G")
 	}

@@ -39,6 +39,11 @@ func TestJobsWithTheirSteps(t *testing.T) {
 			}},
 		},
 		{
+			"a peak without a unit is in bytes, as --noconvert prints it",
+			"JobID|ReqMem|MaxRSS|NTasks\n5|2048M||\n5.0|||1\n5.1||1073741824|2\n",
+			[]sacct.Job{{ID: "5", Asked: 2 << 30, Peak: 2 << 30}},
+		},
+		{
 			"memory per core and per node, as older versions print it",
 			head + "7|a||n|FAILED|00:01|4|2|00:01|2Gc||\n8|a||n|FAILED|00:01|4|2|00:01|3Gn||\n9|a||n|FAILED|00:01|||00:01|3Gn||\n",
 			[]sacct.Job{

@@ -47,7 +47,7 @@ func digits(s string, most int) (int, bool) {
 	return int(n), err == nil && len(s) <= most
 }
 
-// amount reads what sacct prints of memory; without a unit it is in the given one.
+// amount reads what sacct prints of memory; without a unit it is in the given one; empty: bytes.
 func amount(text, unit string) (tuning.Bytes, bool) {
 	if peta, ok := strings.CutSuffix(text, "P"); ok {
 		b, ok := amount(peta+"T", unit)
@@ -56,11 +56,11 @@ func amount(text, unit string) (tuning.Bytes, bool) {
 		}
 		return b * 1024, true
 	}
-	if text != "" && text[len(text)-1] >= '0' && text[len(text)-1] <= '9' {
-		text += unit
-	}
-	if text == "" || strings.ContainsAny(text, "iBb eE") || !strings.ContainsAny(text[len(text)-1:], "KMGT") {
+	if text == "" || strings.ContainsAny(text, "iBb eE") || !strings.ContainsAny(text[len(text)-1:], "KMGT0123456789") {
 		return 0, false
+	}
+	if last := text[len(text)-1]; last <= '9' {
+		text += unit
 	}
 	b, err := tuning.ParseBytes(text)
 	return b, err == nil
