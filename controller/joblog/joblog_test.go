@@ -35,6 +35,7 @@ func parse(t *testing.T, f joblog.Format, text string) joblog.Log {
 func TestALineBecomesAJobOrIsNamed(t *testing.T) {
 	t.Parallel()
 	const head = "JobID|User|Partition|State|Submit|Start|Elapsed|Timelimit|AllocCPUS|AllocTRES|JobName\n"
+	const stray = `extraneous or missing " in quoted-field`
 	for _, c := range []struct {
 		name   string
 		format joblog.Format
@@ -96,6 +97,14 @@ func TestALineBecomesAJobOrIsNamed(t *testing.T) {
 				{6, "cpus is 1.5: want a whole number from 0"},
 				{7, "duration is NaN: want a number from 0 to 1e+11"},
 				{8, "wrong number of fields: it has 3 cells and the header 7"},
+			},
+		},
+		{
+			"csv: of a stray quote, each line that it swallows counts as left out", joblog.CSV,
+			"id,name,submit,duration,cpus\n1,ok,0,10,1\n2,\"bad,5,10,1\n3,\"five\",6,10,1\n4,ok,8,10,1\n5,\"bad,8,10,1\n6,ok,8,10,1\n7,ok,8,10,1\n",
+			[]joblog.Job{{Line: 2, ID: "1", Name: "ok", Duration: 10, CPUs: 1}, {Line: 5, ID: "4", Name: "ok", Submit: 8, Duration: 10, CPUs: 1}},
+			[]joblog.Broken{
+				{3, stray}, {4, stray}, {6, stray}, {7, stray}, {8, stray},
 			},
 		},
 	} {

@@ -79,7 +79,9 @@ func records(in io.Reader, header func([]string) error, each func(line int, cell
 		case errors.Is(err, io.EOF):
 			return nil
 		case isBad:
-			each(bad.StartLine, nil, bad.Err)
+			for line := bad.StartLine; line <= bad.Line; line++ { // a quote that is not closed swallows the lines after it
+				each(line, nil, bad.Err)
+			}
 			continue
 		case err != nil:
 			return fmt.Errorf("read: %w", err)
