@@ -68,11 +68,12 @@ type Exporter struct {
 	UID          uint32   `json:"uid"`
 	Capabilities []string `json:"capabilities"` // of those that it may need, such as cap_perfmon
 	Version      string   `json:"version,omitempty"`
-	Program      string   `json:"program,omitempty"`     // path
-	Leaf         bool     `json:"perf_leaf,omitempty"`   // --perf.leaf
-	State        string   `json:"state_file,omitempty"`  // --state.file
-	StateErr     string   `json:"state_error,omitempty"` // why it was not written the last time; empty = it was, or it is young
-	Blind        string   `json:"blind,omitempty"`       // why it takes no reports from jobs
+	Program      string   `json:"program,omitempty"`      // path
+	Leaf         bool     `json:"perf_leaf,omitempty"`    // --perf.leaf
+	State        string   `json:"state_file,omitempty"`   // --state.file
+	StateErr     string   `json:"state_error,omitempty"`  // why it was not written the last time; empty = it was, or it is young
+	Blind        string   `json:"blind,omitempty"`        // why it takes no reports from jobs
+	Jobs         int      `json:"jobs_running,omitempty"` // of all users
 }
 
 // Job is one job that the exporter sees on the node.

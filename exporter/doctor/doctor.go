@@ -38,7 +38,7 @@ type Facts struct {
 	Running   bool         // the former
 	Flags     bool         // flags were given, so those of one that runs do not matter
 	Hybrid    bool         // perf cgroups could be made: v1 trees besides the one that perf looks in
-	Managers  []string     // of the jobs that run now
+	Managers  []string     // of the jobs that run now, as far as this user may see
 	Uncounted []string     // those whose cgroups are not where perf looks
 	Socket    string
 	SocketErr error // why no exporter answers there, nil = one does
@@ -162,6 +162,10 @@ func Examine(f Facts) []Finding {
 		),
 		check(
 			"jobs",
+			answer{
+				len(f.Managers) == 0 && f.Exporter.Jobs > 0, Works,
+				fmt.Sprintf("none runs now that this user may see, and %d in all; root and --api.readers see all", f.Exporter.Jobs), "",
+			},
 			answer{len(f.Managers) == 0, Works, "none runs now", ""},
 			answer{true, Works, "found now: " + strings.Join(f.Managers, ", "), ""},
 		),

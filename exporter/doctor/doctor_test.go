@@ -153,6 +153,28 @@ func TestEachProblemHasItsStateItsReasonAndItsCommand(t *testing.T) {
 	}
 }
 
+func TestJobsThatTheUserMayNotSeeRunNevertheless(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name     string
+		managers []string
+		all      int
+		want     string
+	}{
+		{"none runs", nil, 0, "none runs now"},
+		{"those of others", nil, 20, "none runs now that this user may see, and 20 in all; root and --api.readers see all"},
+		{"his own among them", []string{"slurm"}, 20, "found now: slurm"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			findings := doctor.Examine(facts(func(f *doctor.Facts) { f.Managers, f.Exporter.Jobs = c.managers, c.all }))
+			if last := findings[len(findings)-1]; last.Name != "jobs" || last.State != doctor.Works || last.Why != c.want {
+				t.Errorf("%+v, want %q", last, c.want)
+			}
+		})
+	}
+}
+
 func TestEqualFindingsShareALine(t *testing.T) {
 	t.Parallel()
 	var page strings.Builder

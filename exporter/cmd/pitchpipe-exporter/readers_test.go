@@ -65,6 +65,17 @@ func TestTheAccountOfASitesControllerSeesEverybodysJobs(t *testing.T) {
 	for uid, want := range map[uint32]bool{reader: true, stranger: false} {
 		var jobs string
 		peercredtest.As(t, uid, func() {
+			for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) { // the next sample counts it
+				_, node, err := peercredtest.Ask("unix", socket, http.MethodGet, api.PathNode, "", time.Minute)
+				if err == nil && strings.Contains(node, `"jobs_running":`) {
+					break
+				} else if err != nil || time.Now().After(deadline) {
+					t.Errorf("user %d does not hear how many jobs run: %v", uid, err)
+					break
+				}
+			}
+		})
+		peercredtest.As(t, uid, func() {
 			var err error
 			if _, jobs, err = peercredtest.Ask("unix", socket, http.MethodGet, api.PathJobs, "", time.Minute); err != nil {
 				t.Error(err)

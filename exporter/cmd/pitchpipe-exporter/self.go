@@ -32,6 +32,7 @@ func (s *self) node(ctx context.Context, snap *sampler.Snapshot) api.Node {
 	}
 	out.Sources = snap.Mute(out.Sources)
 	is.StateErr, _ = s.unkept.Load().(string)
+	is.Jobs = snap.Running
 	out.Exporter = &is
 	return out
 }
