@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"pitchpipe/driver"
@@ -169,11 +170,20 @@ func (s store) load(log *slog.Logger) ([]*record, error) {
 	return out, nil
 }
 
-// number returns the number of the next job and makes durable that it is taken.
+// number returns the number of the next job and makes durable that it is taken. It is above those of all jobs
+// that are there, of whom the file knows nothing where it was lost or restored.
 func (s store) number() (int64, error) {
 	n := int64(1)
 	if err := durable.ReadJSON(s.nextFile(), &n); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return 0, err
+	}
+	jobs, err := os.ReadDir(s.jobs())
+	if err != nil {
+		return 0, fmt.Errorf("reading the state: %w", err)
+	}
+	for _, job := range jobs {
+		used, _ := strconv.ParseInt(job.Name()[strings.LastIndexByte(job.Name(), '-')+1:], 10, 64) // 0: no job's
+		n = max(n, used+1)
 	}
 	return n, durable.Write(s.nextFile(), []byte(strconv.FormatInt(n+1, 10)), 0o600)
 }

@@ -52,6 +52,30 @@ func TestAJobIsForgottenThatEndedLongAgo(t *testing.T) {
 	}
 }
 
+func TestNoJobTakesTheNumberOfOneThatIsThere(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(next string) error{
+		"the number of the next job is lost":            os.Remove,
+		"the number of the next job was put back":       func(next string) error { return os.WriteFile(next, []byte("2"), 0o600) },
+		"the number of the next job is as it should be": func(string) error { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			d := opened(t, dir)
+			for _, request := range []driver.RequestID{"1", "2", "3"} {
+				cancelled(t, d, request)
+			}
+			if err := errors.Join(d.Close(), change(d.store.nextFile())); err != nil {
+				t.Fatal(err)
+			}
+			if job := cancelled(t, opened(t, dir), "4"); job.ID != d.jobID(4) {
+				t.Errorf("the fourth job is %s", job.ID)
+			}
+		})
+	}
+}
+
 func TestARecordThatCannotBeReadHidesNoOther(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
