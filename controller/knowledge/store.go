@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"sync"
@@ -88,23 +90,35 @@ func inserted(obs []Observation, o Observation) []Observation {
 }
 
 // Open opens the file, creating it where it is missing.
-func Open(path string, o Options) (*Store, error) {
+func Open(path string, o Options) (s *Store, err error) {
 	if o.Wait <= 0 {
 		o.Wait = time.Second
 	}
+	begin := "move it away, and a new one is begun: what was learned and recorded is lost, jobs are not"
+	if o.Mirror != nil {
+		begin = "move it away, and it is filled again from the shared store"
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // pages that are cut off
+	defer func() {
+		if why := recover(); why != nil { // bbolt's answer to pages that it did not write
+			s, err = nil, fmt.Errorf("open %s: %w: %v; %s", path, ErrDamaged, why, begin)
+		}
+	}()
 	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: o.Wait})
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return nil, fmt.Errorf("open %s: %w", path, ErrLocked)
 	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrVersionMismatch), errors.Is(err, bolterrors.ErrChecksum):
-		return nil, fmt.Errorf("open %s: %w: %w", path, ErrSchema, err)
-	case err != nil:
+		return nil, fmt.Errorf("open %s: %w: %w; if it is damaged, %s", path, ErrSchema, err, begin)
+	case errors.As(err, new(*fs.PathError)):
 		return nil, fmt.Errorf("open knowledge: %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("open %s: %w; if it is damaged, %s", path, err, begin)
 	}
 	if err := prepare(db); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), db.Close())
 	}
-	s := &Store{db: db, mirror: o.Mirror}
+	s = &Store{db: db, mirror: o.Mirror}
 	s.stale.Store(o.Mirror != nil)
 	return s, nil
 }

@@ -254,6 +254,50 @@ func TestTheModelIsKept(t *testing.T) {
 	}
 }
 
+func TestADamagedFileIsNamedWithWhatToDo(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		damage func(path string, size int64) error
+		mirror Mirror
+		says   string
+	}{
+		{"it is cut within its first pages", func(path string, _ int64) error { return os.Truncate(path, 5000) }, nil, "jobs are not"},
+		{"it is cut after its first pages", func(path string, _ int64) error { return os.Truncate(path, 2*int64(os.Getpagesize())) }, nil, "jobs are not"},
+		{"other bytes follow its first pages", overwrite, nil, "jobs are not"},
+		{"a copy of a shared store", overwrite, struct{ Mirror }{}, "filled again from the shared store"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			path := file(t)
+			s, err := Open(path, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			info, err := os.Stat(path)
+			if err = errors.Join(err, s.Close()); err == nil {
+				err = c.damage(path, info.Size())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s, err = Open(path, Options{Mirror: c.mirror}); s != nil || err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "move it away") || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v, want %s and %q", err, path, c.says)
+			}
+		})
+	}
+}
+
+func overwrite(path string, size int64) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	first := 2 * int64(os.Getpagesize())
+	_, err = f.WriteAt(bytes.Repeat([]byte("damage"), int(size-first)/6), first)
+	return errors.Join(err, f.Close())
+}
+
 func TestCheckFindsWhatIsDamaged(t *testing.T) {
 	t.Parallel()
 	s, err := Open(file(t), Options{})
