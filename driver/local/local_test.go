@@ -26,7 +26,7 @@ import (
 // signal that ends it, and says so. With LISTENER_DEAF it never ends by itself.
 func fakeListener(args []string) int {
 	term := make(chan os.Signal, 1)
-	signal.Notify(term, unix.SIGTERM)
+	signal.Notify(term, unix.SIGTERM, unix.SIGINT)
 	where, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return 1
@@ -36,7 +36,7 @@ func fakeListener(args []string) int {
 	if err := os.WriteFile(out, []byte(text), 0o600); err != nil {
 		return 1
 	}
-	<-term
+	text += (<-term).String() + "\n"
 	if os.Getenv("LISTENER_DEAF") != "" {
 		time.Sleep(time.Hour)
 	}
@@ -155,20 +155,29 @@ func TestTheListenerRunsBesideTheJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, deaf := range []string{"", "1"} {
-		t.Run("deaf "+deaf, func(t *testing.T) {
+	for _, tc := range []struct {
+		name, deaf string
+		exit       int
+		state      driver.State
+		word       unix.Signal
+	}{
+		{"a job that fails may have left a line that is cut off", "", 3, driver.Failed, unix.SIGTERM},
+		{"a job that succeeds leaves a last line that is whole", "", 0, driver.Succeeded, unix.SIGINT},
+		{"a listener that is deaf is killed", "1", 3, driver.Failed, unix.SIGTERM},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			out := filepath.Join(t.TempDir(), "listener")
 			b := newBench(t, func(c *local.Config) {
 				c.Supervisor = append([]string{"/usr/bin/env", "TOKEN=of the scheduler"}, c.Supervisor...)
-				c.Listener = []string{"/usr/bin/env", "LISTENER_OUT=" + out, "LISTENER_DEAF=" + deaf, exe, "listen"}
+				c.Listener = []string{"/usr/bin/env", "LISTENER_OUT=" + out, "LISTENER_DEAF=" + tc.deaf, exe, "listen"}
 			})
-			spec := script("until [ -f "+out+" ]; do sleep 0.02; done", "echo epoch 1/1", "exit 3")
+			spec := script("until [ -f "+out+" ]; do sleep 0.02; done", "echo epoch 1/1", fmt.Sprintf("exit %d", tc.exit))
 			spec.Progress = driver.Progress{Pattern: "epoch (?P<epoch>\\d+)", Total: 7}
 			job := b.start(t, "request", spec)
-			job = b.ended(t, job.ID, driver.Failed)
-			if job.ExitCode != 3 {
-				t.Errorf("exit code %d, want the job's own 3", job.ExitCode)
+			job = b.ended(t, job.ID, tc.state)
+			if job.ExitCode != tc.exit {
+				t.Errorf("exit code %d, want the job's own %d", job.ExitCode, tc.exit)
 			}
 			data, err := os.ReadFile(out)
 			if err != nil {
@@ -188,10 +197,10 @@ func TestTheListenerRunsBesideTheJob(t *testing.T) {
 			if strings.Contains(text, "TOKEN=") {
 				t.Errorf("listener:\n%s\nwant nothing of the scheduler's environment", text)
 			}
-			if (deaf == "") != strings.HasSuffix(text, "drained\n") {
-				t.Errorf("listener:\n%s\nwant drained only where it is not deaf", text)
+			if (tc.deaf == "") != strings.HasSuffix(text, tc.word.String()+"\ndrained\n") {
+				t.Errorf("listener:\n%s\nwant %v, and drained only where it is not deaf", text, tc.word)
 			}
-			if info, err := os.Stat(out); err != nil || deaf == "" && !info.ModTime().After(job.Ended) {
+			if info, err := os.Stat(out); err != nil || tc.deaf == "" && !info.ModTime().After(job.Ended) {
 				t.Errorf("%v: the job ended at %v, its listener at %v: want the job's end to be its own", err, job.Ended, info.ModTime())
 			}
 			if tree := cgroup.Probe(local.DefaultCgroupRoot); tree.Kind != cgroup.None {

@@ -45,8 +45,8 @@ func TestMain(m *testing.M) {
 		case "supervise":
 			os.Exit(supervise.Main(context.Background(), os.Args[2:]))
 		case "listen":
-			// As the program does: SIGTERM lets it deliver the last lines of the job.
-			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+			// As the program does: these let it deliver the last lines of the job.
+			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 			code := command.Run(ctx, command.World{
 				Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 			})

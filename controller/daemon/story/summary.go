@@ -218,7 +218,7 @@ func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string 
 	case unmatched(r):
 		return "compare progress pattern= with pitchpipe logs " + string(r.Job) + "; lines of more than 64 KiB do not count"
 	case r.State == driver.Succeeded && r.Done() > 0 && r.Done() == r.Total-1:
-		return fmt.Sprintf("its last line said epoch %d of %d: let it count its epochs from 1", r.Done(), r.Total)
+		return fmt.Sprintf("its last line said epoch %d of %d: if its first said 0, let it count its epochs from 1", r.Done(), r.Total)
 	case r.State == driver.Succeeded && r.Done() > 1 && tuning.Last(r.Epochs).Together >= r.Done():
 		return "its lines came all at once: flush each of them, as with print(..., flush=True) or python -u"
 	case r.Policy.Mode == tuning.Apply && (r.Reason == tuning.ReasonObserveMode || r.Reason == tuning.ReasonRecommend):

@@ -225,7 +225,7 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 				Course: reconcile.Course{State: driver.Succeeded, Total: 5, Epochs: epochs(4, 0, "")}, Phase: reconcile.Ended, Reason: tuning.ReasonNoCheckpoint,
 			},
 			"succeeded (epoch 4 of 5), unchanged: it has no checkpoint, so it is never touched while it runs", "none: it was left as its owner asked",
-			"its last line said epoch 4 of 5: let it count its epochs from 1",
+			"its last line said epoch 4 of 5: if its first said 0, let it count its epochs from 1",
 		},
 		{
 			"a job whose lines came all at once",

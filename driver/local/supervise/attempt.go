@@ -262,7 +262,7 @@ func (a *attempt) cleanUp(ctx context.Context) {
 			}
 		}
 	}
-	a.listener.end(ctx, a.log)
+	a.listener.end(ctx, a.job != nil && a.job.ProcessState != nil && a.job.ProcessState.Success(), a.log)
 	if err := a.leaf.Kill(ctx); err != nil {
 		a.log.Error("processes in the cgroup are left", "error", err)
 	}

@@ -100,14 +100,19 @@ func (h *helper) pid() int {
 	return h.cmd.Process.Pid
 }
 
-// end lets the listener read what is left, and then ends it.
-func (h *helper) end(ctx context.Context, log *slog.Logger) {
+// end lets the listener read what is left, and then ends it. After a job that succeeded, an interrupt says that the
+// last line is whole, even without a newline.
+func (h *helper) end(ctx context.Context, succeeded bool, log *slog.Logger) {
 	if h == nil || h.waited == nil {
 		return
 	}
 	drain, cancel := context.WithTimeout(ctx, drainGrace)
 	defer cancel()
-	if err := h.cmd.Process.Signal(unix.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	word := unix.SIGTERM
+	if succeeded {
+		word = unix.SIGINT
+	}
+	if err := h.cmd.Process.Signal(word); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		log.Warn("ending the listener", "error", err)
 	}
 	select {

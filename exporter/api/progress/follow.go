@@ -24,6 +24,9 @@ type Config struct {
 	Pattern *regexp.Regexp // named groups epoch, total, loss, quality; nil = no epochs are reported
 	Done    *regexp.Regexp // of a line that says that the job saved a checkpoint; nil = none says so
 	Total   int            // epochs in all where no line says it, 0 = unknown
+	// Whole reports, at the end, whether what follows the last end of a line is a line too; nil = no. What a job
+	// wrote that was killed may be cut off: 1 of 12. Of no use to Read.
+	Whole func() bool
 
 	Poll   time.Duration // how often to look where no notification comes, 0 = 100 ms
 	Drain  time.Duration // how long to go on delivering after the end, 0 = 3 s

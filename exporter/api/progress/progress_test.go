@@ -293,6 +293,34 @@ func TestFollowSurvivesTruncationAndReplacement(t *testing.T) {
 	}
 }
 
+func TestALastLineWithoutAnEndCountsWhereItIsWhole(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, text string
+		whole      func() bool
+		want       []int
+	}{
+		{"it is whole", "epoch 1\nepoch 2", func() bool { return true }, []int{1, 2}},
+		{"it may be cut off", "epoch 11\nepoch 1", func() bool { return false }, []int{11}},
+		{"no one knows", "epoch 11\nepoch 1", nil, []int{11}},
+		{"nothing follows the last end", "epoch 1\n", func() bool { return true }, []int{1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "out")
+			write(t, path, c.text)
+			f := follow(t, progress.Config{Path: path, Whole: c.whole})
+			f.waitFor(t, 1)
+			if err := f.end(t); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, f.epochs()); diff != "" {
+				t.Errorf("epochs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestFollowSkipsLinesThatAreTooLong(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "out")

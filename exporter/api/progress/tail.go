@@ -30,7 +30,11 @@ func watch(ctx context.Context, cfg Config, t *tail) error {
 		}
 		select {
 		case <-ctx.Done():
-			return t.read()
+			err := t.read()
+			if err == nil && cfg.Whole != nil && cfg.Whole() {
+				t.lines.feed([]byte("\n"), t.seen)
+			}
+			return err
 		case <-ticker.C:
 		case <-touched:
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -52,6 +53,7 @@ func (a *app) listen() *cobra.Command {
 			if cfg.Pattern == nil && cfg.Done == nil {
 				cfg.Pattern = regexp.MustCompile("") // Follow says what is missing
 			}
+			cfg.Whole = func() bool { return interrupted(cmd.Context()) }
 			err = progress.Follow(cmd.Context(), cfg, client.Report) // it tries again: a missing exporter may come back
 			if errors.Is(err, progress.ErrPattern) {
 				return invalid("--pattern", err)
@@ -72,6 +74,13 @@ func (a *app) listen() *cobra.Command {
 		cmd.MarkFlagsMutuallyExclusive("slurm", name)
 	}
 	return settings(cmd, "log.level")
+}
+
+// interrupted reports whether an interrupt, and no other signal, ended a context of signal.NotifyContext. With it the
+// supervisor says that the job succeeded, so that nothing which it wrote is cut off.
+func interrupted(ctx context.Context) bool {
+	err := context.Cause(ctx)
+	return err != nil && strings.HasPrefix(err.Error(), os.Interrupt.String())
 }
 
 // listenInJob takes the job from the environment that Slurm gave it, and the process of its batch

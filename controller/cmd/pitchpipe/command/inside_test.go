@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"pitchpipe/controller/cmd/pitchpipe/command"
@@ -47,25 +49,35 @@ func TestListenRefusesCommandLinesThatCannotBeMeant(t *testing.T) {
 func TestListenTellsOfEpochsAndOfCheckpoints(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "out")
-	if err := os.WriteFile(out, []byte("epoch 1\nsaved\n"), 0o600); err != nil {
+	if err := os.WriteFile(out, []byte("epoch 1\nsaved\nepoch 2"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	ended := func(by syscall.Signal) context.Context {
+		ctx, stop := signal.NotifyContext(t.Context(), by)
+		t.Cleanup(stop)
+		if err := syscall.Kill(os.Getpid(), by); err != nil {
+			t.Fatal(err)
+		}
+		<-ctx.Done()
+		return ctx
+	}
+	term, interrupt := ended(syscall.SIGTERM), ended(syscall.SIGINT)
 	for _, tc := range []struct {
 		name string
+		ctx  context.Context // that has ended: it reads what is there and reports it, here to no exporter
 		args []string
 		want string
 	}{
-		{"both", []string{"--pattern=epoch (?P<epoch>.)", "--done=^saved$"}, "2 reports"},
-		{"checkpoints alone", []string{"--done=^saved$"}, "1 reports"},
-		{"epochs alone", []string{"--pattern=epoch (?P<epoch>.)"}, "1 reports"},
+		{"both", term, []string{"--pattern=epoch (?P<epoch>.)", "--done=^saved$"}, "2 reports"},
+		{"checkpoints alone", term, []string{"--done=^saved$"}, "1 reports"},
+		{"epochs alone", term, []string{"--pattern=epoch (?P<epoch>.)"}, "1 reports"},
+		{"epochs of a job that succeeded", interrupt, []string{"--pattern=epoch (?P<epoch>.)"}, "2 reports"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithCancel(t.Context())
-			cancel() // it reads what is there and reports it, here to no exporter
 			var errs bytes.Buffer
 			socket := filepath.Join(t.TempDir(), "absent")
-			code := command.Run(ctx, command.World{
+			code := command.Run(tc.ctx, command.World{
 				Args: append([]string{"listen", "--file=" + out}, tc.args...), Environ: []string{api.EnvSocket + "=" + socket},
 				Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &errs,
 			})
