@@ -224,7 +224,7 @@ func (s *stage) run(ctx context.Context, j demoJob) (api.Job, error) {
 		return api.Job{}, fmt.Errorf("make the job's directory: %w", err)
 	}
 	env := driver.Merge(map[string]string{"PITCHPIPE_WORKLOAD": beside(s.self, "workload"), "INPUT": fmt.Sprint(j.input)}, j.env)
-	job, err := s.people.submission(s.path(filepath.Join("jobspecs", "slurm", j.file+".sbatch")), work, nil, env)
+	job, err := s.people.submission(ctx, s.path(filepath.Join("jobspecs", "slurm", j.file+".sbatch")), work, nil, env)
 	if err != nil {
 		return api.Job{}, err
 	}

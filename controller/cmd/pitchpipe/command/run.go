@@ -43,7 +43,7 @@ func (a *app) run() *cobra.Command {
 			"work short. The job is then submitted once, with the best. The same command resumes after an interruption.",
 		Args: cobra.ExactArgs(1),
 		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
-			s, err := a.submission(args[0], dir, variables, environment)
+			s, err := a.submission(ctx, args[0], dir, variables, environment)
 			chosen := request != ""
 			switch {
 			case err != nil:
@@ -104,9 +104,26 @@ func identified(f *pflag.FlagSet, request *string, usage string) {
 	})
 }
 
+// readFile is os.ReadFile until ctx ends: a FIFO may have no writer.
+func readFile(ctx context.Context, path string) ([]byte, error) {
+	var data []byte
+	read := make(chan error, 1)
+	go func() {
+		var err error
+		data, err = os.ReadFile(path)
+		read <- err
+	}()
+	select {
+	case err := <-read:
+		return data, err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("read %s: %w", path, context.Cause(ctx))
+	}
+}
+
 // submission is a job file as it is sent. Its folder is that of the file where none is named.
-func (a *app) submission(file, dir string, variables, environment pairs) (api.Submission, error) {
-	source, err := os.ReadFile(file)
+func (a *app) submission(ctx context.Context, file, dir string, variables, environment pairs) (api.Submission, error) {
+	source, err := readFile(ctx, file)
 	if err != nil {
 		return api.Submission{}, invalid("job file", err)
 	}

@@ -39,7 +39,7 @@ func (a *app) searchRun() *cobra.Command {
 		Long: "It goes on without this command. With --wait, Ctrl-C ends the watching alone; pitchpipe search stop\n" +
 			"ends the search. Each trial keeps its checkpoint in the folder $PITCHPIPE_TRIAL_DIR.",
 		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
-			s, err := a.submission(args[0], dir, variables, environment)
+			s, err := a.submission(ctx, args[0], dir, variables, environment)
 			if err != nil {
 				return err
 			}

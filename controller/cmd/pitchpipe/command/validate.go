@@ -85,7 +85,7 @@ func (a *app) validate() *cobra.Command {
 func (a *app) siteToTry() bool { return a.cfg.Given["site"] == "--site" }
 
 func (a *app) judge(ctx context.Context, client *api.Client, path string, variables map[string]string) api.Verdict {
-	source, err := os.ReadFile(path)
+	source, err := readFile(ctx, path)
 	if err != nil {
 		return api.Verdict{File: path, Errors: jobfile.Errors{{Pos: jobfile.Pos{Filename: path}, Found: err.Error()}}}
 	}
