@@ -83,7 +83,9 @@ func New(cfg Config) (*Driver, error) {
 		d.jobs[r.Job.ID] = r
 		d.order = append(d.order, r.Job.ID)
 	}
-	if tree.Reason != "" {
+	if tree.Kind == cgroup.None {
+		cfg.Logger.Info("without cgroups jobs are measured by an exporter of their own user alone, or one with --attrib.environ=any", "reason", tree.Reason)
+	} else if tree.Reason != "" {
 		cfg.Logger.Info("cgroups are not all there", "kind", string(tree.Kind), "reason", tree.Reason)
 	}
 	return d, nil

@@ -147,6 +147,9 @@ func perEpoch(r *reconcile.Record, current tuning.Settings, judged bool) string 
 	return "per epoch: " + strings.Join(parts, ", ")
 }
 
+// unseen is why an exporter that runs may not know a job: its listener runs as the job's user, without a cgroup.
+const unseen = "; without cgroups a job of driver local is measured by an exporter of its own user alone"
+
 func nextSteps() map[tuning.Reason]string {
 	const nothing = "nothing to do: "
 	return map[tuning.Reason]string{
@@ -161,7 +164,7 @@ func nextSteps() map[tuning.Reason]string {
 		tuning.ReasonNoProgress:     "print a line after each epoch, and match it with progress pattern=",
 		tuning.ReasonNoTotal:        "let the progress line name the number of epochs, or set progress total=",
 		tuning.ReasonNoCheckpoint:   "add a checkpoint to the stanza, so that the job can change while it runs",
-		tuning.ReasonNoSamples:      "start pitchpipe-exporter on the node of the job",
+		tuning.ReasonNoSamples:      "start pitchpipe-exporter on the node of the job" + unseen,
 		tuning.ReasonPolluted:       "let it run where no other work uses its cores, so that it can be measured",
 		tuning.ReasonNearLimit:      "ask for a longer time limit: in the last minutes before it, the site's limit_reserve, no job is restarted",
 		tuning.ReasonNoKnobs:        "give a knob more values, or ask the administrator for above_request",
@@ -214,7 +217,7 @@ func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string 
 	case r.State == driver.Cancelled && len(r.Runs) == 0 && r.Done() == 0 && r.Peak == 0:
 		return "nothing to do: it never began"
 	case unmatched(r) && r.Peak == 0: // no exporter measured it, or that of the first of several nodes alone
-		return "see that pitchpipe-exporter runs on its node, and compare progress pattern= with pitchpipe logs " + string(r.Job)
+		return "see that pitchpipe-exporter runs on its node, and compare progress pattern= with pitchpipe logs " + string(r.Job) + unseen
 	case unmatched(r):
 		return "compare progress pattern= with pitchpipe logs " + string(r.Job) + "; lines of more than 64 KiB do not count"
 	case r.State == driver.Succeeded && r.Done() > 0 && r.Done() == r.Total-1:
@@ -246,7 +249,11 @@ func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string 
 	case r.Move != nil:
 		return "wait: the change is under way"
 	case r.Phase == reconcile.Settled && r.Done() == 0 && r.Policy.Progress.Pattern != "":
-		return "wait for its first epoch; if it has printed one, compare progress pattern= with pitchpipe logs " + string(r.Job)
+		step := "wait for its first epoch; if it has printed one, compare progress pattern= with pitchpipe logs " + string(r.Job)
+		if r.Peak == 0 {
+			step += unseen
+		}
+		return step
 	case r.Phase == reconcile.Settled:
 		return "nothing to do: it runs on as it is, and what it shows serves the next run of its kind"
 	}

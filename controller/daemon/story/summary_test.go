@@ -14,6 +14,9 @@ import (
 	"pitchpipe/driver"
 )
 
+// unseen ends the next steps of a job that no exporter measures.
+const unseen = "; without cgroups a job of driver local is measured by an exporter of its own user alone"
+
 func TestAStoryOpensWithThreeLines(t *testing.T) {
 	t.Parallel()
 	improved := &tuning.Outcome{Verdict: tuning.Improved, Reason: tuning.ReasonImproved, Measure: tuning.Time, LogRatio: -.25, Low: -.3, High: -.2, Level: .95, Pairs: 9, Tuned: cores(2)}
@@ -240,10 +243,25 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 			"a running job without an epoch",
 			reconcile.Record{
 				Identity: reconcile.Identity{Job: "7"}, Request: reconcile.Request{Policy: tuning.Policy{Progress: tuning.Progress{Pattern: "epoch"}}},
-				Course: reconcile.Course{State: driver.Running}, Phase: reconcile.Settled, Reason: tuning.ReasonTooShort,
+				Course: reconcile.Course{State: driver.Running, Peak: 1}, Phase: reconcile.Settled, Reason: tuning.ReasonTooShort,
 			},
 			"running, unchanged: what remains of it is too short for a restart", "none: it runs as its owner asked",
 			"wait for its first epoch; if it has printed one, compare progress pattern= with pitchpipe logs 7",
+		},
+		{
+			"a running job that no exporter measures",
+			reconcile.Record{
+				Identity: reconcile.Identity{Job: "7"}, Request: reconcile.Request{Policy: tuning.Policy{Progress: tuning.Progress{Pattern: "epoch"}}},
+				Course: reconcile.Course{State: driver.Running}, Phase: reconcile.Settled, Reason: tuning.ReasonTooShort,
+			},
+			"running, unchanged: what remains of it is too short for a restart", "none: it runs as its owner asked",
+			"wait for its first epoch; if it has printed one, compare progress pattern= with pitchpipe logs 7" + unseen,
+		},
+		{
+			"a job without samples",
+			reconcile.Record{Course: reconcile.Course{State: driver.Succeeded}, Phase: reconcile.Ended, Reason: tuning.ReasonNoSamples},
+			"succeeded, unchanged: the exporter has no samples of it", "none: it was left as its owner asked",
+			"start pitchpipe-exporter on the node of the job" + unseen,
 		},
 		{
 			"a job that no exporter measured",
@@ -252,7 +270,7 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 				Course: reconcile.Course{State: driver.Succeeded}, Phase: reconcile.Ended, Reason: tuning.ReasonNoCheckpoint,
 			},
 			"succeeded, unchanged: it has no checkpoint, so it is never touched while it runs", "none: it was left as its owner asked",
-			"see that pitchpipe-exporter runs on its node, and compare progress pattern= with pitchpipe logs 7",
+			"see that pitchpipe-exporter runs on its node, and compare progress pattern= with pitchpipe logs 7" + unseen,
 		},
 		{
 			"a job that met its time limit",
