@@ -235,7 +235,9 @@ func (r request) stop() (any, error) {
 	err := r.audit("stop", string(r.job.ID), tuning.ReasonCancelled)
 	stopped := r.d.driver.Stop(r.Context(), r.job.ID)
 	if r.d.driver.Capabilities().UsersSubmit && errors.Is(stopped, driver.ErrDenied) {
-		stopped = errUsersStop
+		if stopped = errUsersStop; r.d.driver.Name() == "nomad" { // Slurm may have a job of that id, too
+			stopped = errDeregister
+		}
 	}
 	return nil, errors.Join(err, stopped)
 }

@@ -31,6 +31,7 @@ var (
 
 	errUsersSubmit = errors.New("the job file is valid, but its user must submit it")
 	errUsersStop   = errors.New("this controller may not stop the job, but its user may")
+	errDeregister  = errors.New("this controller's token may not deregister the job, but its user's may")
 )
 
 // request is one call of the API by a known caller.
@@ -194,6 +195,8 @@ func problemOf(err error) (status int, p api.Problem) {
 		return of(http.StatusConflict, "users-submit")
 	case errors.Is(err, errUsersStop):
 		return of(http.StatusConflict, "users-stop")
+	case errors.Is(err, errDeregister):
+		return of(http.StatusConflict, "users-deregister")
 	case errors.Is(err, ErrStandby):
 		return of(http.StatusServiceUnavailable, "standby")
 	}

@@ -81,6 +81,11 @@ func (u Submission) Submit(ctx context.Context, s driver.Spec) (driver.JobID, er
 	return at.jobID(), nil
 }
 
+// Stop deregisters a job as its user does, with the rights of the client.
+func Stop(ctx context.Context, client *api.Client, id driver.JobID) error {
+	return cluster{api: client}.stop(ctx, place(id))
+}
+
 // draft is the job of a job file as it is registered, and its source.
 func (u Submission) draft(ctx context.Context, s driver.Spec) (*api.Job, *api.JobSubmission, error) {
 	job, sub, err := parse(ctx, u.Client, u.Namespace, s, u.Change)

@@ -274,5 +274,5 @@ type Pause struct {
 // Problem is an error as the controller sends it.
 type Problem struct {
 	Error string `json:"error"`
-	Kind  string `json:"kind,omitempty"` // invalid, not-found, denied, users-submit, users-stop, standby, unavailable
+	Kind  string `json:"kind,omitempty"` // invalid, not-found, denied, users-submit, users-stop, users-deregister, standby, unavailable
 }

@@ -29,6 +29,8 @@ var (
 	ErrUsersSubmit = errors.New("not the controller's to submit")
 	// ErrUsersStop: the controller has no right to stop it, and its user has.
 	ErrUsersStop = errors.New("not the controller's to stop")
+	// ErrUsersDeregister is ErrUsersStop of a job of Nomad.
+	ErrUsersDeregister = errors.New("not the controller's to deregister")
 	// ErrStandby: another controller leads, and the text names it.
 	ErrStandby = errors.New("nothing was done")
 )
@@ -262,7 +264,7 @@ func (p problem) Unwrap() error { return p.kind }
 // it is not a controller's.
 func errorOf(kind string, status int) error {
 	kinds := map[string]error{
-		"invalid": ErrInvalid, "not-found": ErrNotFound, "denied": ErrDenied, "users-submit": ErrUsersSubmit, "users-stop": ErrUsersStop, "standby": ErrStandby,
+		"invalid": ErrInvalid, "not-found": ErrNotFound, "denied": ErrDenied, "users-submit": ErrUsersSubmit, "users-stop": ErrUsersStop, "users-deregister": ErrUsersDeregister, "standby": ErrStandby,
 	}
 	statuses := map[int]string{http.StatusBadRequest: "invalid", http.StatusNotFound: "not-found", http.StatusForbidden: "denied"}
 	if status/100 == 3 { // an id such as ".." leads elsewhere

@@ -21,6 +21,7 @@ import (
 	"pitchpipe/controller/joblog"
 	"pitchpipe/controller/simulate"
 	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
 )
 
@@ -103,7 +104,7 @@ func exitStatus(err error) int {
 		ExitFailed:      {errJobFailed},
 		ExitInvalid:     {errInvalid, config.ErrInvalid, api.ErrInvalid, evaluate.ErrInvalid, evaluate.ErrInput, joblog.ErrInvalid, simulate.ErrInput},
 		ExitUnavailable: {api.ErrUnavailable},
-		ExitDenied:      {api.ErrDenied},
+		ExitDenied:      {api.ErrDenied, driver.ErrDenied},
 		ExitNotFound:    {api.ErrNotFound},
 	} {
 		if slices.ContainsFunc(marks, func(mark error) bool { return errors.Is(err, mark) }) {

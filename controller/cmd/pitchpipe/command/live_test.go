@@ -1,6 +1,7 @@
 package command_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,6 +16,8 @@ import (
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/daemon/daemontest"
 	"pitchpipe/driver"
+	"pitchpipe/driver/nomad"
+	"pitchpipe/test/nomadagent"
 	"pitchpipe/test/sim"
 )
 
@@ -255,7 +258,12 @@ func TestRunHandsTheEnvironmentOn(t *testing.T) {
 }
 
 // rightless is the scheduler of a site whose users submit and stop their jobs themselves.
-type rightless struct{ driver.Driver }
+type rightless struct {
+	driver.Driver
+	name string
+}
+
+func (r rightless) Name() string { return r.name }
 
 func (r rightless) Capabilities() driver.Capabilities {
 	c := r.Driver.Capabilities()
@@ -267,26 +275,57 @@ func (rightless) Stop(_ context.Context, id driver.JobID) error {
 	return fmt.Errorf("job %s: %w", id, driver.ErrDenied)
 }
 
-func TestStopIsScancelWhereTheControllerHasNoRightTo(t *testing.T) {
+func TestStopIsTheUsersOwnWhereTheControllerHasNoRightTo(t *testing.T) {
 	t.Parallel()
-	c := daemontest.Start(t, daemontest.Options{Driver: func(d driver.Driver) driver.Driver { return rightless{d} }})
 	me, err := user.Current()
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, err := c.Cluster.Start(t.Context(), "r", driver.Spec{Owner: me.Username, Filename: "job.sh", Source: daemontest.Script("long", 1000, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	bin := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, "scancel"), []byte("#!/bin/sh\necho \"$@\" >"+bin+"/called\n"), 0o755); err != nil { //nolint:gosec // it is a program
-		t.Fatal(err)
-	}
-	if text := ok(t, "stop", string(job.ID), "--slurm.bin", bin, "--socket", c.Config.Socket); !strings.Contains(text, "stopping") {
-		t.Errorf("stop printed %q", text)
-	}
-	if called, err := os.ReadFile(filepath.Join(bin, "called")); err != nil || strings.TrimSpace(string(called)) != string(job.ID) {
-		t.Errorf("scancel was called with %q (%v)", called, err)
+	agent := nomadagent.Start(t, nomadagent.Options{Kind: nomadagent.InProcess, ACL: true})
+	for _, tt := range []struct {
+		name, scheduler, token, says string
+		code                         int
+		cancelled, deregistered      bool
+	}{
+		{"Slurm's job is cancelled by scancel", "slurm", "", "stopping", command.ExitOK, true, false},
+		{"Nomad's job is deregistered with the caller's token", "nomad", agent.Token, "stopping", command.ExitOK, false, true},
+		{"what the caller's token lacks is named", "nomad", "", "the token lacks the capability deregister-job", command.ExitDenied, false, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) { // each job is called 1
+			c := daemontest.Start(t, daemontest.Options{Driver: func(d driver.Driver) driver.Driver { return rightless{d, tt.scheduler} }})
+			job, err := c.Cluster.Start(t.Context(), "r", driver.Spec{Owner: me.Username, Filename: "job.sh", Source: daemontest.Script("long", 1000, 1)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := fmt.Sprintf("job %q {\n  type = \"batch\"\n  group \"g\" {\n    task \"t\" {\n      driver = \"raw_exec\"\n"+
+				"      config {\n        command = \"/bin/sleep\"\n        args = [\"60\"]\n      }\n    }\n  }\n}\n", job.ID)
+			if _, err := (nomad.Submission{Client: agent.Client(t)}).Submit(t.Context(), driver.Spec{Filename: "job.nomad.hcl", Source: []byte(file)}); err != nil {
+				t.Fatal(err)
+			}
+			bin := t.TempDir()
+			if err := os.WriteFile(filepath.Join(bin, "scancel"), []byte("#!/bin/sh\necho \"$@\" >"+bin+"/called\n"), 0o755); err != nil { //nolint:gosec // it is a program
+				t.Fatal(err)
+			}
+			var said bytes.Buffer
+			code := command.Run(t.Context(), command.World{
+				Args:    []string{"stop", string(job.ID), "--slurm.bin", bin, "--socket", c.Config.Socket},
+				Environ: []string{"NOMAD_ADDR=" + agent.Addr, "NOMAD_TOKEN=" + tt.token}, Stdout: &said, Stderr: &said,
+			})
+			if code != tt.code || !strings.Contains(said.String(), tt.says) {
+				t.Errorf("exit %d, and stop printed %q; want %d and %q", code, said.String(), tt.code, tt.says)
+			}
+			called, err := os.ReadFile(filepath.Join(bin, "called"))
+			if cancelled := err == nil && strings.TrimSpace(string(called)) == string(job.ID); cancelled != tt.cancelled {
+				t.Errorf("scancel was called with %q (%v)", called, err)
+			}
+			there, _, err := agent.Client(t).Jobs().Info(string(job.ID), nil)
+			if err != nil || *there.Stop != tt.deregistered {
+				t.Errorf("Nomad's job is stopped: %v (%v), want %v", there.Stop, err, tt.deregistered)
+			}
+			if _, _, err := agent.Client(t).Jobs().Deregister(string(job.ID), true, nil); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

@@ -81,6 +81,16 @@ func (a *app) submitToNomad(controller *api.Client, change *driver.Change) func(
 	}
 }
 
+// stopInNomad deregisters a job with the rights that submitToNomad registers it with.
+func (a *app) stopInNomad(ctx context.Context, id driver.JobID) error {
+	client, err := a.nomadAsCaller()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return nomad.Stop(ctx, client, id)
+}
+
 // headStart asks the controller, which knows jobs of this kind, with what a job is to begin.
 // Whatever goes wrong with that, the job begins as it is.
 func (a *app) headStart(ctx context.Context, controller *api.Client, job []byte) (nomad.Beginning, bool) {

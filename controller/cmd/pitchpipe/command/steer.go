@@ -14,6 +14,7 @@ import (
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/report"
 	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
 	"pitchpipe/driver/slurm/check"
 	slurmcommand "pitchpipe/driver/slurm/command"
 )
@@ -105,7 +106,7 @@ func (a *app) off() *cobra.Command {
 			// The file comes first: it works without a controller that can be trusted. A machine
 			// without Slurm has no such configuration.
 			var left error
-			if text, err := os.ReadFile(check.PrologConfPlace); err == nil && os.Getuid() != 0 {
+			if text, err := os.ReadFile(check.PrologConfPlace); err == nil && os.Getuid() != 0 && a.cfg.Driver != "nomad" {
 				home, err := os.UserHomeDir()
 				left = errors.Join(err, leaveOff(check.ReadPrologConf(string(text)).SettingsDir(check.Owner, home), args[0]))
 			}
@@ -131,10 +132,13 @@ func (a *app) stop() *cobra.Command {
 		Use: "stop JOB", Short: "Cancel a job of yours", Args: cobra.ExactArgs(1), ValidArgsFunction: a.jobIDs(true, notEnded),
 		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
 			before, unseen := client.Job(ctx, args[0])
-			err := client.Stop(ctx, args[0])      // whatever was seen: a new run of that id may have begun since
-			if errors.Is(err, api.ErrUsersStop) { // the controller of a Slurm site has no right to
+			err := client.Stop(ctx, args[0]) // whatever was seen: a new run of that id may have begun since
+			switch {
+			case errors.Is(err, api.ErrUsersStop): // the controller of a Slurm site has no right to
 				run := slurmcommand.Exec{Bin: a.cfg.Slurm.Bin, Conf: a.cfg.Slurm.Conf}
 				_, err = run.Run(ctx, slurmcommand.Call{Name: "scancel", Args: []string{args[0]}, Effect: true})
+			case errors.Is(err, api.ErrUsersDeregister):
+				err = a.stopInNomad(ctx, driver.JobID(args[0]))
 			}
 			text := "stopping " + args[0]
 			if unseen == nil && before.Ended {
