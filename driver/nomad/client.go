@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile/nomadjson"
 	"pitchpipe/driver/nomad/spec"
 )
 
@@ -191,7 +192,7 @@ func (c cluster) registration(ctx context.Context, w where) (json.RawMessage, er
 		return asked(what, readJob, w.namespace, err)
 	}
 	var data json.RawMessage
-	if spec.Misread(w.id) == "" {
+	if nomadjson.Misread(w.id) == "" {
 		if err := ask("", &data); err != nil {
 			return nil, err
 		}

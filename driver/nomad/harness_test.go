@@ -19,8 +19,8 @@ import (
 	"pitchpipe/driver"
 	"pitchpipe/driver/drivertest"
 	"pitchpipe/driver/durable"
+	"pitchpipe/driver/jobfile/nomadjson"
 	"pitchpipe/driver/nomad"
-	"pitchpipe/driver/nomad/spec"
 	"pitchpipe/test/sandbox"
 )
 
@@ -111,7 +111,7 @@ func (b *bench) deregister(t *testing.T) {
 		t.Error(err)
 	}
 	for _, j := range jobs {
-		if _, _, err := b.client.Jobs().Deregister(j.ID, true, &api.WriteOptions{Namespace: b.ns}); err != nil && !strings.Contains(err.Error(), "not found") && spec.Misread(j.ID) == "" {
+		if _, _, err := b.client.Jobs().Deregister(j.ID, true, &api.WriteOptions{Namespace: b.ns}); err != nil && !strings.Contains(err.Error(), "not found") && nomadjson.Misread(j.ID) == "" {
 			t.Error(err)
 		}
 	}

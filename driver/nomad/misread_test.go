@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/nomad"
 )
 
 // An id may end like one of Nomad's query paths: a query about such a job is taken for one
@@ -31,6 +32,12 @@ func misread(t *testing.T, s *story) {
 		s.stopsByRegistration(t, name)
 	}
 	plain := s.job(t, mover(long)) // without a stanza
+	plain.Source = []byte(strings.Replace(string(plain.Source), `job "conformance"`, `job "my/plan"`, 1))
+	_, refused := nomad.Submission{Client: s.clean}.Submit(t.Context(), plain)
+	if _, _, _, err := s.clean.Jobs().Versions("my/plan", false, s.read()); !errors.Is(refused, driver.ErrInvalid) || !strings.Contains(fmt.Sprint(refused), "give it another id") || err == nil {
+		t.Errorf("submitted: %v, %v; want %v and no job", refused, err, driver.ErrInvalid)
+	}
+	plain = s.job(t, mover(long))
 	plain.Source = []byte(strings.Replace(string(plain.Source), `job "conformance"`, `job "plain/summary"`, 1))
 	job, err := s.clean.Jobs().ParseHCL(string(plain.Source), true)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"pitchpipe/driver"
+	"pitchpipe/driver/jobfile/nomadjson"
 	"pitchpipe/driver/nomad/spec"
 )
 
@@ -49,6 +50,9 @@ func (u Submission) Submit(ctx context.Context, s driver.Spec) (driver.JobID, er
 	job, sub, err := u.draft(ctx, s)
 	if err != nil {
 		return "", err
+	}
+	if why := nomadjson.Misread(spec.Deref(job.ID)); why != "" {
+		return "", fmt.Errorf("%s: %s: give it another id: %w", s.Filename, why, driver.ErrInvalid)
 	}
 	to := cluster{api: u.Client}
 	at := where{namespace: spec.Deref(job.Namespace), id: spec.Deref(job.ID)}

@@ -30,6 +30,9 @@ func name(b *hclsyntax.Block) string {
 
 func (p *parser) nomadJob(b *hclsyntax.Block) {
 	p.job.Name = name(b)
+	if why := nomadjson.Misread(p.job.Name); why != "" && p.lenient {
+		p.fail(p.pos(b.LabelRanges[0]), fmt.Sprintf("the job %q: %s", p.job.Name, why), "give it another id")
+	}
 	p.known(&p.job.Name, b.Body, "name")
 	p.known(&p.job.Partition, b.Body, "namespace")
 	kind := "service"

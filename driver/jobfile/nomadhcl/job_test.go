@@ -138,6 +138,7 @@ func TestFaultsForNomad(t *testing.T) {
 		{"a variable without a value", with("top: variable \"x\" {}"), `1:1: the variable "x" has no value and no default; give one with --var x=VALUE`},
 		{"a type that is none", with("top: variable \"x\" {\n type = lst(string)\n default = []\n}"), "2:9: invalid type specification"},
 		{"a service with a stanza", strings.Replace(with("group: "+knobs), `"batch"`, `"service"`, 1), `6:1: a tuning stanza of a job of the type "service"`},
+		{"an id that Nomad takes for a question", strings.Replace(with(), `job "train"`, `job "my/plan"`, 1), `2:5: the job "my/plan": its id ends in /plan, which`},
 		{"a stanza of two groups", with("job: " + knobs + "\ngroup \"h\" {}"), "4:1: a tuning stanza of a job of 2 groups"},
 		{"a stanza of two main tasks", with("group: " + knobs + "\ntask \"u\" {}"), "6:1: a tuning stanza of a group of 2 main tasks"},
 		{"two stanzas", with("job: "+knobs, "group: "+knobs), "9:1: a second tuning stanza"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/nomad/api"
 
@@ -31,6 +32,21 @@ func Decode(data []byte) (*api.Job, error) {
 		}
 	}
 	return job, nil
+}
+
+// Misread says what is wrong with a job's id that Nomad takes for a query about another job, since
+// its query paths for a job end so; empty: nothing.
+func Misread(id string) string {
+	for _, q := range []string{
+		"/action", "/actions", "/allocations", "/deployment", "/deployments", "/dispatch", "/dispatch/payload", "/evaluate",
+		"/evaluations", "/periodic/force", "/plan", "/revert", "/scale", "/services", "/stable", "/submission", "/summary",
+		"/tag", "/versions",
+	} {
+		if strings.HasSuffix(id, q) {
+			return fmt.Sprintf("its id ends in %s, which Nomad's API reads as a request about another job, so it could not be stopped", q)
+		}
+	}
+	return ""
 }
 
 // Drivers are those of the tasks that are tuned.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/nomad/api"
 
@@ -28,27 +27,12 @@ func Main(job *api.Job) (*api.TaskGroup, *api.Task) {
 	return g, nil
 }
 
-// Misread is the ending of a job's id that Nomad takes for a query about another job, since
-// its query paths for a job end so; empty: none.
-func Misread(id string) string {
-	for _, q := range []string{
-		"/action", "/actions", "/allocations", "/deployment", "/deployments", "/dispatch", "/dispatch/payload", "/evaluate",
-		"/evaluations", "/periodic/force", "/plan", "/revert", "/scale", "/services", "/stable", "/submission", "/summary",
-		"/tag", "/versions",
-	} {
-		if strings.HasSuffix(id, q) {
-			return q
-		}
-	}
-	return ""
-}
-
 // ObservedOnly says why a job is seen but not changed; empty where it can be.
 func ObservedOnly(job *api.Job) string {
 	g, t := Main(job)
 	switch {
-	case Misread(Deref(job.ID)) != "":
-		return fmt.Sprintf("its id ends in %s, which Nomad's API reads as a request about another job, so it could not be stopped: give it another id", Misread(Deref(job.ID)))
+	case nomadjson.Misread(Deref(job.ID)) != "":
+		return nomadjson.Misread(Deref(job.ID)) + ": give it another id"
 	case job.Dispatched || Deref(job.ParentID) != "" && job.ParameterizedJob != nil:
 		return "a dispatched job cannot be changed, Nomad refuses it; tune its parameterized parent, which later dispatches follow"
 	case job.ParameterizedJob != nil:
