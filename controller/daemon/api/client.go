@@ -186,7 +186,8 @@ func (c *Client) copy(ctx context.Context, target string, w io.Writer) (int64, e
 }
 
 func path(pattern, id string) string {
-	return strings.Replace(pattern, "{id...}", (&url.URL{Path: id}).EscapedPath(), 1)
+	// As one segment: an id may hold // or .., by which a server redirects.
+	return strings.Replace(pattern, "{id...}", strings.ReplaceAll(url.PathEscape(id), ".", "%2E"), 1)
 }
 
 func get[T any](ctx context.Context, c *Client, target string) (T, error) {

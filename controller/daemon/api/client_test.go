@@ -137,7 +137,7 @@ func TestEachCallAsksItsOwnPath(t *testing.T) {
 		call func() error
 	}{
 		{"GET /v1/jobs ", func() error { _, err := client.Jobs(ctx); return err }},
-		{"GET /v1/jobs/a/b%3Fc ", func() error { _, err := client.Job(ctx, "a/b?c"); return err }},
+		{"GET /v1/jobs/a%2Fb%3Fc ", func() error { _, err := client.Job(ctx, "a/b?c"); return err }},
 		{"GET /v1/explain/7 ", func() error { _, err := client.Explain(ctx, "7"); return err }},
 		{"GET /v1/explain/7?replay=true ", func() error { _, err := client.Replay(ctx, "7"); return err }},
 		{"GET /v1/logs/7?offset=12 ", func() error { _, err := client.Logs(ctx, "7", 12, &bytes.Buffer{}); return err }},
