@@ -192,7 +192,7 @@ func (m *mover) Begin(ctx context.Context) (move.End, error) {
 	}
 	from.Since = view.TaskOf(a, f.task).Last
 	if moving.Intent.Checkpoint.Done != "" || moving.Intent.Discard { // its client answers
-		if from.Offset, err = m.d.outputSize(ctx, f.at, a.ID, f.task); err != nil {
+		if from.Offset, err = m.d.outputSize(ctx, f.at, a.ID, f.task, stdout); err != nil {
 			return move.End{}, err
 		}
 	}

@@ -189,7 +189,7 @@ func (f *follower) read(p []byte, last bool) (int, error) {
 // open reads on from where it was, and a file that has become shorter from its beginning.
 func (f *follower) open(ctx context.Context, follow bool) (err error) {
 	if f.file == "" {
-		f.in, err = f.d.c.output(ctx, f.at, f.alloc, f.task, f.from, follow)
+		f.in, err = f.d.c.output(ctx, f.at, f.alloc, f.task, stdout, f.from, follow)
 		return err
 	}
 	var info api.AllocFileInfo
@@ -215,8 +215,8 @@ func (f *follower) drop() {
 }
 
 // Logs returns what the job's attempts wrote to their standard output, one after the other,
-// from byte offset on, as far as it is written. What Nomad has rotated away or collected is
-// missing.
+// from byte offset on, as far as it is written, and after that of an attempt that is over its
+// standard error. What Nomad has rotated away or collected is missing.
 func (d *Driver) Logs(ctx context.Context, id driver.JobID, offset int64) (io.ReadCloser, error) {
 	if offset < 0 {
 		return nil, fmt.Errorf("logs of %s: offset %d: %w", id, offset, driver.ErrInvalid)
@@ -234,23 +234,28 @@ func (d *Driver) Logs(ctx context.Context, id driver.JobID, offset int64) (io.Re
 		if f.rec != nil && slices.Contains(f.rec.Ignored, a.ID) || view.TaskOf(a, f.task).Began.IsZero() {
 			continue
 		}
-		if offset > 0 {
-			size, err := d.outputSize(ctx, f.at, a.ID, f.task)
-			if err != nil && !gone(a, err) {
-				return nil, errors.Join(fmt.Errorf("logs of %s: %w", id, err), all.Close())
-			}
-			if offset >= size {
-				offset -= size
+		for _, stream := range []string{stdout, "stderr"} {
+			if stream != stdout && !view.Over(a) { // the offsets would change
 				continue
 			}
-		}
-		out, err := d.c.output(ctx, f.at, a.ID, f.task, offset, false)
-		offset = 0
-		switch {
-		case err == nil:
-			all.parts, readers = append(all.parts, out), append(readers, out)
-		case !gone(a, err):
-			return nil, errors.Join(fmt.Errorf("logs of %s: %w", id, err), all.Close())
+			if offset > 0 {
+				size, err := d.outputSize(ctx, f.at, a.ID, f.task, stream)
+				if err != nil && !gone(a, err) {
+					return nil, errors.Join(fmt.Errorf("logs of %s: %w", id, err), all.Close())
+				}
+				if offset >= size {
+					offset -= size
+					continue
+				}
+			}
+			out, err := d.c.output(ctx, f.at, a.ID, f.task, stream, offset, false)
+			offset = 0
+			switch {
+			case err == nil:
+				all.parts, readers = append(all.parts, out), append(readers, out)
+			case !gone(a, err):
+				return nil, errors.Join(fmt.Errorf("logs of %s: %w", id, err), all.Close())
+			}
 		}
 	}
 	all.Reader = io.MultiReader(readers...)
@@ -275,21 +280,24 @@ func (j *joined) Close() (err error) {
 	return err
 }
 
-// output reads the standard output of a task from an offset on.
-func (c cluster) output(ctx context.Context, w where, alloc, task string, offset int64, follow bool) (io.ReadCloser, error) {
+// stdout is the stream that has a job's epochs.
+const stdout = "stdout"
+
+// output reads a stream of a task from an offset on.
+func (c cluster) output(ctx context.Context, w where, alloc, task, stream string, offset int64, follow bool) (io.ReadCloser, error) {
 	return c.open(ctx, w, "logs", alloc, map[string]string{
-		"origin": "start", "offset": strconv.FormatInt(offset, 10), "plain": "true", "follow": strconv.FormatBool(follow), "task": task, "type": "stdout",
+		"origin": "start", "offset": strconv.FormatInt(offset, 10), "plain": "true", "follow": strconv.FormatBool(follow), "task": task, "type": stream,
 	})
 }
 
-// outputSize is how long the standard output of a task is.
-func (d *Driver) outputSize(ctx context.Context, at where, alloc, task string) (size int64, err error) {
+// outputSize is how long a stream of a task is.
+func (d *Driver) outputSize(ctx context.Context, at where, alloc, task, stream string) (size int64, err error) {
 	var files []*api.AllocFileInfo
 	if err := d.c.show(ctx, at, "ls", alloc, "alloc/logs", &files); err != nil && !errors.Is(err, driver.ErrNotFound) {
 		return 0, err
 	}
 	for _, f := range files {
-		rest, ok := strings.CutPrefix(f.Name, task+".stdout.")
+		rest, ok := strings.CutPrefix(f.Name, task+"."+stream+".")
 		if _, err := strconv.Atoi(rest); ok && err == nil {
 			size += f.Size
 		}

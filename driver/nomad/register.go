@@ -58,7 +58,7 @@ func (m *mover) lives(ctx context.Context, a *api.AllocationListStub) (bool, err
 
 // Saved implements move.Job: a whole line of the output since the signal says so.
 func (m *mover) Saved(ctx context.Context) (bool, error) {
-	out, err := m.d.c.output(ctx, m.f.at, m.r.From.Alloc, m.f.task, m.r.From.Offset, false)
+	out, err := m.d.c.output(ctx, m.f.at, m.r.From.Alloc, m.f.task, stdout, m.r.From.Offset, false)
 	if errors.Is(err, driver.ErrNotFound) {
 		return false, nil
 	}

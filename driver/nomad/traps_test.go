@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +34,7 @@ func TestTraps(t *testing.T) { // not parallel: a machine has its limits
 		"2.3 a periodic job's child is moved and its parent stays":                         periodicChild,
 		"2.3 a restart in place is the same attempt":                                       restartInPlace,
 		"2.4 a template of a variable restarts a task in place: the same attempt":          variableTemplate,
+		"2.7 standard error follows the output of an attempt that is over":                 standardError,
 		"2.7 progress is heard from a file of the allocation":                              listensToFile,
 	})
 }
@@ -143,6 +146,25 @@ func periodicChild(t *testing.T, s *story) {
 	}
 	if after := s.nomadJob(t, parent); *after.JobModifyIndex != before || after.TaskGroups[0].MaxRunDuration != nil {
 		t.Error("the parent was changed")
+	}
+}
+
+func standardError(t *testing.T, s *story) {
+	id := s.register(t, drivertest.Behaviour{Epochs: 1, ExitCode: 1}, func(file string) string {
+		return regexp.MustCompile(`args    = .*`).ReplaceAllString(regexp.MustCompile(`command = .*`).ReplaceAllString(file, `command = "/bin/sh"`),
+			`args    = ["-c", "echo ValueError >&2; echo epoch 1/3; exit 1"]`)
+	})
+	s.wait(t, id, "it has failed", ended)
+	eventually(t, "both are shown", func() bool { return slices.Equal(s.found(t, id, `(?m)^(.+)$`), []string{"epoch 1/3", "ValueError"}) })
+	for offset, want := range map[int64]string{10: "ValueError\n", 12: "lueError\n", 21: ""} {
+		in, err := s.d.Logs(t.Context(), id, offset)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(in)
+		if err = errors.Join(err, in.Close()); err != nil || string(text) != want {
+			t.Errorf("from byte %d on: %q (%v), want %q", offset, text, err, want)
+		}
 	}
 }
 

@@ -146,7 +146,9 @@ func moves(j api.Job) string {
 func (a *app) logs() *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
-		Use: "logs JOB", Short: "Print a job's output", Args: cobra.ExactArgs(1), ValidArgsFunction: a.jobIDs(true, anyJob),
+		Use: "logs JOB", Short: "Print a job's output",
+		Long: "On Nomad, what an attempt wrote to its standard error follows its output once the attempt is over.",
+		Args: cobra.ExactArgs(1), ValidArgsFunction: a.jobIDs(true, anyJob),
 		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
 			var all strings.Builder
 			out := a.Stdout
