@@ -136,7 +136,7 @@ func (r request) explain() (any, error) {
 	lineage := r.d.searches.Lineages()[r.job.ID]
 	if rec == nil {
 		return api.Story{
-			Lineage: lineage, Job: string(r.job.ID), Verdict: string(r.job.State) + ", not looked at yet", Effect: "none: it runs as its owner asked",
+			Lineage: lineage, Job: string(r.job.ID), Verdict: withWait(r.job, string(r.job.State)+", not looked at yet"), Effect: "none: it runs as its owner asked",
 			Next: "wait: the controller reads it within seconds", Lines: []api.Line{},
 		}, nil
 	}
@@ -145,11 +145,21 @@ func (r request) explain() (any, error) {
 	if x, err := r.d.searches.Get(lineage.Search); err == nil {
 		out.Verdict = bySearch(out.Verdict, rec, &x.Trials[lineage.Trial-1])
 	}
+	out.Verdict = withWait(r.job, out.Verdict)
 	out.Spent = story.Spent(seen(rowOf(rec), r.job, time.Now()))
 	if r.URL.Query().Get("replay") != "" {
 		story.AddReplays(&out, rec, plan.Decide)
 	}
 	return out, nil
+}
+
+// withWait is the verdict of a job with why it waits.
+func withWait(job driver.Job, verdict string) string {
+	rest, pending := strings.CutPrefix(verdict, string(driver.Pending))
+	if why := waits(job); pending && why != "" {
+		return fmt.Sprintf("%s (%s)%s", driver.Pending, why, rest)
+	}
+	return verdict
 }
 
 func (r request) logs() (any, error) {

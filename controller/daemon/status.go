@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	"pitchpipe/controller/daemon/api"
@@ -27,6 +28,9 @@ func status(job driver.Job, rec *reconcile.Record, now time.Time) api.Job {
 	// Ended means that the tuner is done with it too.
 	out.Ended = job.State.Ended() && rec.Phase.Over()
 	out.Phase, out.Reason, out.Sentence = string(rec.Phase), rec.Because(), story.Because(rec)
+	if why := waits(job); why != "" {
+		out.Sentence = strings.TrimSuffix(why+"; "+out.Sentence, "; ")
+	}
 	out.Detail = cmp.Or(rec.Detail, out.Detail)
 	out.Class, out.Epoch, out.Total = rec.Class, rec.Done(), rec.Total
 	out.Restarts, out.Probes = rec.Restarted(), len(rec.Probed)
@@ -47,6 +51,18 @@ func status(job driver.Job, rec *reconcile.Record, now time.Time) api.Job {
 	out.Recalled, out.RightSized = recalled(rec)
 	out.Advice = rec.Advice()
 	return out
+}
+
+// waits is why a job has not started, as its scheduler says; empty: it has, or nothing is said.
+func waits(job driver.Job) string {
+	why, slurms := strings.CutPrefix(job.Detail, string(driver.Pending)+": ")
+	switch {
+	case job.State != driver.Pending || why == string(driver.Pending):
+		return ""
+	case slurms:
+		return "waits: " + why
+	}
+	return why
 }
 
 // recalled reports whether the job was or will be changed before its start, and whether in

@@ -9,6 +9,29 @@ import (
 	"pitchpipe/driver"
 )
 
+func TestAJobThatWaitsSaysWhy(t *testing.T) {
+	t.Parallel()
+	rec := &reconcile.Record{Identity: reconcile.Identity{Job: "1"}, Phase: reconcile.Settled, Reason: tuning.ReasonNoKnobs}
+	tunes := tuning.ReasonNoKnobs.Sentence()
+	for _, tt := range []struct {
+		name            string
+		job             driver.Job
+		status, verdict string
+	}{
+		{"for room on Nomad", driver.Job{State: driver.Pending, Detail: "waits for room: cores exhausted on 1 of 1 nodes"}, "waits for room: cores exhausted on 1 of 1 nodes; " + tunes, "pending (waits for room: cores exhausted on 1 of 1 nodes), unchanged"},
+		{"for a reason of Slurm", driver.Job{State: driver.Pending, Detail: "pending: Dependency"}, "waits: Dependency; " + tunes, "pending (waits: Dependency), unchanged"},
+		{"without a reason of Slurm", driver.Job{State: driver.Pending, Detail: "pending"}, tunes, "pending, unchanged"},
+		{"not where it runs", driver.Job{State: driver.Running, Detail: "is being stopped"}, tunes, "running, unchanged"},
+	} {
+		if got := status(tt.job, rec, time.Now()).Sentence; got != tt.status {
+			t.Errorf("%s: status says %q, want %q", tt.name, got, tt.status)
+		}
+		if got := withWait(tt.job, string(tt.job.State)+", unchanged"); got != tt.verdict {
+			t.Errorf("%s: explain says %q, want %q", tt.name, got, tt.verdict)
+		}
+	}
+}
+
 func TestTheStatusHasCoreHoursAndCost(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)

@@ -257,6 +257,9 @@ func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string 
 	case r.Phase == reconcile.Settled:
 		return "nothing to do: it runs on as it is, and what it shows serves the next run of its kind"
 	}
+	if r.State == driver.Pending {
+		return "wait: it has not started"
+	}
 	return "wait: Pitchpipe measures it and decides at the end of an epoch"
 }
 

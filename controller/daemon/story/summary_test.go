@@ -54,6 +54,11 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 			"running, tuned to cores=2", "per epoch: time -50.0 %, cost -87.5 %", "wait: Pitchpipe measures it and decides at the end of an epoch",
 		},
 		{
+			"a job that has not started is not measured",
+			reconcile.Record{Phase: reconcile.Waiting, Course: reconcile.Course{State: driver.Pending}},
+			"pending, unchanged so far", "none: it runs as its owner asked", "wait: it has not started",
+		},
+		{
 			"less memory alone changes no time",
 			reconcile.Record{
 				Phase: reconcile.Ended, Course: reconcile.Course{State: driver.Succeeded, Runs: []reconcile.Run{{Attempt: 1, Settings: cores(8).With(tuning.Memory, tuning.Number(1<<30)), Action: tuning.Move}}},
