@@ -2,15 +2,19 @@ package daemon_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"os/user"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/daemon/daemontest"
 	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
 	"pitchpipe/test/sim"
 )
 
@@ -110,6 +114,59 @@ func TestAJobWithoutStanzaIsLeftAlone(t *testing.T) {
 	done := c.Until(t, job.ID, daemontest.Ended)
 	if done.State != "failed" || done.ExitCode != 3 || done.Attempt != 1 || done.Policy != nil {
 		t.Errorf("ended as %+v", done)
+	}
+}
+
+// forgetful is a scheduler that forgets what has ended.
+type forgetful struct {
+	driver.Driver
+
+	forgot atomic.Bool
+}
+
+func (f *forgetful) Get(ctx context.Context, id driver.JobID) (driver.Job, error) {
+	if f.forgot.Load() {
+		return driver.Job{}, fmt.Errorf("job %s: %w", id, driver.ErrNotFound)
+	}
+	return f.Driver.Get(ctx, id)
+}
+
+func (f *forgetful) List(ctx context.Context) ([]driver.Job, error) {
+	if f.forgot.Load() {
+		return nil, nil
+	}
+	return f.Driver.List(ctx)
+}
+
+func TestAJobThatItsSchedulerHasForgottenIsShownFromItsRecord(t *testing.T) {
+	t.Parallel()
+	scheduler := &forgetful{}
+	c := daemontest.Start(t, daemontest.Options{Driver: func(d driver.Driver) driver.Driver { scheduler.Driver = d; return scheduler }})
+	ctx := t.Context()
+	job := submit(t, c, api.Submission{Source: daemontest.Script("job", 3, .2, daemontest.Tuned("observe")...)})
+	before := c.Until(t, job.ID, daemontest.Ended)
+	told, err := c.Client.Explain(ctx, job.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheduler.forgot.Store(true)
+	after, err := c.Client.Job(ctx, job.ID)
+	if err != nil || !after.Ended || after.State != "succeeded" || after.Epoch != 3 || after.Seconds != before.Seconds || *after.CoreHours != *before.CoreHours {
+		t.Errorf("status %+v (%v), before %+v", after, err, before)
+	}
+	if again, err := c.Client.Explain(ctx, job.ID); err != nil || again.Verdict != told.Verdict || again.Spent != told.Spent || len(again.Lines) != len(told.Lines) {
+		t.Errorf("explain %+v (%v), before %+v", again, err, told)
+	}
+	if table, err := c.Client.Report(ctx, "", ""); err != nil || len(table.Lines) != 1 || table.Lines[0].CoreHours == nil || *table.Lines[0].CoreHours != *before.CoreHours {
+		t.Errorf("report %+v (%v)", table, err)
+	}
+	for name, err := range map[string]error{"stop": c.Client.Stop(ctx, job.ID), "off": c.Client.Off(ctx, job.ID)} {
+		if !errors.Is(err, api.ErrNotFound) {
+			t.Errorf("%s: %v, want %v", name, err, api.ErrNotFound)
+		}
+	}
+	if _, err := c.Client.Logs(ctx, job.ID, 0, &bytes.Buffer{}); !errors.Is(err, api.ErrNotFound) {
+		t.Errorf("logs: %v, want %v", err, api.ErrNotFound)
 	}
 }
 

@@ -104,14 +104,25 @@ func rowOf(r *reconcile.Record) report.Row {
 	if row.Ended.IsZero() && r.Phase.Over() && len(r.History) > 0 {
 		row.Ended = r.History[len(r.History)-1].At // its scheduler forgot it, which was noticed then
 	}
-	// Where the scheduler forgot the job, the record has its time only for a single attempt.
-	if len(r.Runs) == 1 && !r.Started.IsZero() && !r.Ended.IsZero() {
-		held := r.Runs[0].Settings
-		row.Spans = []report.Span{{
-			Start: r.Started, End: r.Ended, Cores: held[tuning.Cores].Int(), Memory: tuning.Bytes(held[tuning.Memory].Float()), GPUs: held[tuning.GPUs].Int(),
-		}}
+	if job := jobOf(r); len(job.Attempts) > 0 {
+		row.Spans = spans(job, job.Ended)
 	}
 	return row
+}
+
+// jobOf is a job that its scheduler has forgotten, as its record has it.
+func jobOf(r *reconcile.Record) driver.Job {
+	held := r.Own
+	job := driver.Job{
+		ID: r.Job, Request: r.Requested, Name: r.Name, Owner: r.Owner, State: r.State, ExitCode: -1, Submitted: r.Submitted, Started: r.Started,
+		Ended: r.Ended, Attempt: tuning.Last(r.Runs).Attempt, Attempts: r.Attempts,
+	}
+	// A record of an earlier version has the time only of a single attempt.
+	if len(r.Attempts) == 0 && len(r.Runs) == 1 {
+		held, job.Attempts = r.Runs[0].Settings, []driver.Attempt{{Number: job.Attempt, Started: r.Started, Ended: r.Ended, ExitCode: -1}}
+	}
+	job.Resources = driver.Resources{Cores: held[tuning.Cores].Int(), MemoryBytes: int64(held[tuning.Memory].Float()), GPUs: held[tuning.GPUs].Int()}
+	return job
 }
 
 // spans are the times of the attempts, or nil where one is unknown: a missing time would

@@ -8,6 +8,7 @@ import (
 	"pitchpipe/controller/classify"
 	"pitchpipe/controller/daemon/api"
 	"pitchpipe/controller/knowledge"
+	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 )
@@ -61,6 +62,31 @@ func TestCoreHoursAreOfWhatAnAttemptWasGiven(t *testing.T) {
 	}
 	if !slices.Equal(cores, []int{2, 1, 32}) {
 		t.Errorf("cores %v, want those asked for, changed and given", cores)
+	}
+}
+
+func TestARecordHasTheTimeOfAJobThatItsSchedulerHasForgotten(t *testing.T) {
+	t.Parallel()
+	at := func(hour int) time.Time { return time.Date(2026, 6, 1, hour, 0, 0, 0, time.UTC) }
+	two := tuning.Settings{tuning.Cores: tuning.Number(2)}
+	run := func(n int) reconcile.Run { return reconcile.Run{Attempt: n, Settings: two} }
+	for _, tt := range []struct {
+		name   string
+		course reconcile.Course
+		hours  float64 // negative: not known
+	}{
+		{"its attempts", reconcile.Course{Runs: []reconcile.Run{run(1), run(2)}, Attempts: []driver.Attempt{
+			{Started: at(0), Ended: at(1)}, {Started: at(4), Ended: at(7), Change: driver.Change{Cores: 1}},
+		}}, 5},
+		{"the only run, as earlier versions recorded it", reconcile.Course{Runs: []reconcile.Run{run(1)}}, 14},
+		{"not where earlier versions recorded several runs", reconcile.Course{Runs: []reconcile.Run{run(1), run(2)}}, -1},
+		{"not where it never ran", reconcile.Course{}, -1},
+	} {
+		tt.course.State, tt.course.Started, tt.course.Ended = driver.Succeeded, at(0), at(7)
+		got := rowOf(&reconcile.Record{Phase: reconcile.Ended, Request: reconcile.Request{Own: two}, Course: tt.course}).CoreHours()
+		if known := got != nil; known != (tt.hours >= 0) || known && *got != tt.hours {
+			t.Errorf("%s: %v core-hours, want %g", tt.name, got, tt.hours)
+		}
 	}
 }
 

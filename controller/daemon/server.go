@@ -106,6 +106,11 @@ func (d *Daemon) serve(req *http.Request, changes bool, serve func(request) (any
 				r.job, err = j, nil
 			}
 		}
+		if errors.Is(err, driver.ErrNotFound) && !changes && req.Pattern != "GET "+api.PathLogs {
+			if rec, unknown := d.records.Load(ctx, id); unknown == nil && rec.Phase.Over() && !rec.Pruned {
+				r.job, err = jobOf(rec), nil
+			}
+		}
 		array, several := errors.AsType[driver.ArrayError](err)
 		if several {
 			r.job, err = d.driver.Get(ctx, array.Task)

@@ -187,7 +187,7 @@ func (p *reconciliation) close(ctx context.Context, e Entry) error {
 		return err // it is closed once that is done
 	}
 	p.countUnseen()
-	p.rec.Ended, p.rec.Move, e.Outcome = p.job.Ended, nil, p.rec.Outcome
+	p.rec.Ended, p.rec.Attempts, p.rec.Move, e.Outcome = p.job.Ended, p.job.Attempts, nil, p.rec.Outcome
 	p.to(Ended, JobEnded, e)
 	if why == tuning.ReasonNone || p.job.State != driver.Succeeded {
 		p.rec.Reason = endReason(p.job.State)

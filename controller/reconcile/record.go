@@ -55,6 +55,8 @@ type Course struct {
 	Limit       time.Time    `json:"limit,omitzero"`        // when its scheduler ends the present attempt; zero: never
 	Unreachable bool         `json:"unreachable,omitempty"` // its scheduler did not answer when the job was last looked at
 
+	Attempts []driver.Attempt `json:"attempts,omitempty"` // once it has ended, since its scheduler forgets them
+
 	Runs    []Run `json:"runs,omitempty"`    // one per attempt
 	Queued  *Run  `json:"queued,omitempty"`  // carried out, and its attempt has not begun
 	Counted int   `json:"counted,omitempty"` // the last attempt before its owner changed the job
@@ -158,7 +160,7 @@ func (r *Record) Clone() *Record {
 	out.Policy.Quality, out.Policy.Checkpoint = copied(r.Policy.Quality), copied(r.Policy.Checkpoint)
 	out.Policy.Search, out.Policy.TrialOf = copied(r.Policy.Search), copied(r.Policy.TrialOf)
 	out.Own, out.RoomFor = maps.Clone(r.Own), maps.Clone(r.RoomFor) // nil stays nil
-	out.Runs, out.Queued = slices.Clone(r.Runs), copied(r.Queued)
+	out.Attempts, out.Runs, out.Queued = slices.Clone(r.Attempts), slices.Clone(r.Runs), copied(r.Queued)
 	out.Epochs, out.Profiles = slices.Clone(r.Epochs), maps.Clone(r.Profiles)
 	out.Asked = copied(r.Asked)
 	out.Class, out.Move, out.Outcome, out.Toll = copied(r.Class), copied(r.Move), copied(r.Outcome), copied(r.Toll)
