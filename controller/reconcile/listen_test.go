@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -26,6 +27,13 @@ func TestAListenerIsAskedForOnceAnAttemptAndLookedForAgain(t *testing.T) {
 			return nil
 		}, []int{1, 1, 2, 2}},
 		{"one that is not to be had is not asked for again soon", 2, func(int) error { return driver.ErrUnsupported }, []int{1, 2}},
+		{"one that the scheduler denies is on record", 2, func(int) error { return driver.ErrDenied }, []int{1, 2, 2}},
+		{"one that it denies only at first is not", 60, func(call int) error {
+			if call == 0 {
+				return driver.ErrDenied
+			}
+			return nil
+		}, []int{1, 1, 2, 2, 2}},
 		{"in a long job it is looked for soon, then now and then", 60, func(int) error { return nil }, []int{1, 1, 2, 2, 2}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -45,7 +53,10 @@ func TestAListenerIsAskedForOnceAnAttemptAndLookedForAgain(t *testing.T) {
 					calls = append(calls, attempt)
 					return tc.answer(len(calls) - 1)
 				}
-				w.end(t, w.mustSubmit(t, "train", fmt.Sprintf("epochs=10 seconds=%d checkpoint=500ms", tc.seconds)))
+				rec, _ := w.end(t, w.mustSubmit(t, "train", fmt.Sprintf("epochs=10 seconds=%d checkpoint=500ms", tc.seconds)))
+				if denied := errors.Is(tc.answer(len(calls)-1), driver.ErrDenied); denied != (rec.Unheard != "") {
+					t.Errorf("on record: %q, denied at last: %t", rec.Unheard, denied)
+				}
 				if !slices.Equal(calls, tc.want) {
 					t.Errorf("asked for in attempts %v, want %v", calls, tc.want)
 				}

@@ -206,6 +206,7 @@ func (p *reconciliation) ensureListener(ctx context.Context) {
 		return
 	}
 	wait := listenAgain
+	unheard := ""
 	switch err := p.services.Listen(ctx, p.rec.Job, p.job.Attempt, progress); {
 	case errors.Is(err, driver.ErrUnsupported):
 		p.cfg.Log.Warn("no listener in this job, so its epochs are not seen", "job", p.rec.Job, "error", err)
@@ -214,9 +215,13 @@ func (p *reconciliation) ensureListener(ctx context.Context) {
 	case err != nil:
 		p.cfg.Log.Warn("the listener was not started", "job", p.rec.Job, "attempt", p.job.Attempt, "error", err)
 		wait = listenRetry
+		if unheard = p.rec.Unheard; errors.Is(err, driver.ErrDenied) {
+			unheard = err.Error()
+		}
 	case m.listening != p.job.Attempt:
 		wait = listenSoon
 	}
+	set(p, &p.rec.Unheard, unheard)
 	m.listening, m.listenAt = p.job.Attempt, p.now.Add(wait)
 }
 

@@ -54,6 +54,7 @@ type Course struct {
 	Ended       time.Time    `json:"ended,omitzero"`
 	Limit       time.Time    `json:"limit,omitzero"`        // when its scheduler ends the present attempt; zero: never
 	Unreachable bool         `json:"unreachable,omitempty"` // its scheduler did not answer when the job was last looked at
+	Unheard     string       `json:"unheard,omitempty"`     // why its scheduler does not show its output
 
 	Attempts []driver.Attempt `json:"attempts,omitempty"` // once it has ended, since its scheduler forgets them
 

@@ -47,6 +47,13 @@ func (d *Driver) Listen(ctx context.Context, id driver.JobID, attempt int, p dri
 		return nil
 	}
 	in := &follower{life: d.life, d: d, at: f.at, alloc: a.ID, task: f.task, file: file}
+	if err := in.open(ctx, false); errors.Is(err, driver.ErrDenied) {
+		d.mu.Lock()
+		delete(d.heard, a.ID)
+		d.mu.Unlock()
+		return fmt.Errorf("listen to %s: %w", id, err)
+	}
+	in.drop()
 	in.follow = file == "" && d.followers.Add(1) <= maxFollowers
 	var over context.CancelFunc
 	in.runs, over = context.WithCancel(d.life)

@@ -1,8 +1,10 @@
 package nomad_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +45,11 @@ func TestADeniedTokenIsToldWhatItLacks(t *testing.T) { // not parallel: a machin
 			"read-fs": func(t *testing.T, s *story, id driver.JobID) error {
 				t.Helper()
 				s.wait(t, id, "it runs", running)
+				for _, p := range []driver.Progress{{}, {File: "local/progress"}} {
+					if err := s.d.Listen(t.Context(), id, 1, p); !errors.Is(err, driver.ErrDenied) {
+						t.Errorf("listen to %q: %v, want %v", p.File, err, driver.ErrDenied)
+					}
+				}
 				_, err := s.d.Logs(t.Context(), id, 0)
 				return err
 			},
@@ -161,6 +168,7 @@ func limited(t *testing.T, a *nomadagent.Agent, lacks string) (first, second *st
 			t.Fatal(err)
 		}
 		cfg.Namespaces = append(cfg.Namespaces, namespace)
+		cfg.Listen = func(context.Context, string, string, driver.Progress, io.Reader) error { return nil }
 		cfg.Client = p.client(t, clean)
 		cfg.Client.SetSecretID(token.SecretID)
 	})

@@ -216,6 +216,8 @@ func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string 
 		return remedy
 	case r.State == driver.Cancelled && len(r.Runs) == 0 && r.Done() == 0 && r.Peak == 0:
 		return "nothing to do: it never began"
+	case r.Unheard != "" && r.Done() == 0:
+		return "ask the administrator, since its output cannot be read: " + r.Unheard
 	case unmatched(r) && r.Peak == 0: // no exporter measured it, or that of the first of several nodes alone
 		return "see that pitchpipe-exporter runs on its node, and compare progress pattern= with pitchpipe logs " + string(r.Job) + unseen
 	case unmatched(r):

@@ -59,6 +59,12 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 			"pending, unchanged so far", "none: it runs as its owner asked", "wait: it has not started",
 		},
 		{
+			"a job whose output the controller may not read",
+			reconcile.Record{Phase: reconcile.Settled, Reason: tuning.ReasonNoProgress, Course: reconcile.Course{State: driver.Running, Unheard: "the token lacks the capability read-fs"}},
+			"running, unchanged: " + tuning.ReasonNoProgress.Sentence(), "none: it runs as its owner asked",
+			"ask the administrator, since its output cannot be read: the token lacks the capability read-fs",
+		},
+		{
 			"less memory alone changes no time",
 			reconcile.Record{
 				Phase: reconcile.Ended, Course: reconcile.Course{State: driver.Succeeded, Runs: []reconcile.Run{{Attempt: 1, Settings: cores(8).With(tuning.Memory, tuning.Number(1<<30)), Action: tuning.Move}}},
