@@ -26,6 +26,7 @@ type Watcher struct {
 
 	listed map[driver.JobID]driver.Job // what the last list said about jobs that do not run
 	lists  int                         // since the stream was opened
+	warned time.Time
 }
 
 // every is how many lists there are to one after which every job is looked at.
@@ -38,7 +39,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		events, err := w.Source.Watch(ctx)
 		if err != nil {
-			w.Log.Warn("watch failed, will retry", "error", err)
+			w.warn("watch failed, will retry", err)
 		}
 		w.lists = 0
 		w.list(ctx)
@@ -69,7 +70,7 @@ func (w *Watcher) list(ctx context.Context) {
 	jobs, err := w.Source.List(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			w.Log.Warn("list failed, will retry", "error", err)
+			w.warn("list failed, will retry", err)
 		}
 		return
 	}
@@ -86,4 +87,12 @@ func (w *Watcher) list(ctx context.Context) {
 		}
 	}
 	w.listed = listed
+}
+
+// warn logs a failure, once a minute: a scheduler that does not answer is asked every second.
+func (w *Watcher) warn(text string, err error) {
+	if now := time.Now(); now.Sub(w.warned) >= time.Minute {
+		w.warned = now
+		w.Log.Warn(text, "error", err)
+	}
 }

@@ -1,9 +1,11 @@
 package watch_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -213,13 +215,17 @@ func TestAnUnreachableSchedulerIsRetried(t *testing.T) {
 		s := &source{fail: errors.New("down")}
 		q := watch.NewQueue()
 		ctx, cancel := context.WithCancel(t.Context())
-		w := &watch.Watcher{Source: s, Queue: q, Retry: time.Second, Log: slog.New(slog.DiscardHandler)}
+		var log bytes.Buffer
+		w := &watch.Watcher{Source: s, Queue: q, Retry: time.Second, Log: slog.New(slog.NewTextHandler(&log, nil))}
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = w.Run(ctx) })
-		time.Sleep(10*time.Second + time.Millisecond)
+		time.Sleep(time.Minute + 10*time.Second + time.Millisecond)
 		s.mu.Lock()
-		if s.opened < 10 {
-			t.Errorf("opened %d times in 10 s, want a try a second", s.opened)
+		if s.opened < 70 {
+			t.Errorf("opened %d times in 70 s, want a try a second", s.opened)
+		}
+		if n := strings.Count(log.String(), "level=WARN"); n != 2 {
+			t.Errorf("%d warnings in 70 s, want one a minute:\n%s", n, log.String())
 		}
 		s.fail = nil
 		s.mu.Unlock()

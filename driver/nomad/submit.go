@@ -65,7 +65,7 @@ func (u Submission) Submit(ctx context.Context, s driver.Spec) (driver.JobID, er
 	case err != nil:
 		return "", err
 	case spec.Deref(there.Status) != "dead":
-		return "", fmt.Errorf("%s: a job %s lives (%s): stop it first, or give this one another id: %w", s.Filename, at.id, spec.Deref(there.Status), driver.ErrConflict)
+		return "", lives(fmt.Sprintf("%s: a job %s lives (%s): stop it first, or give this one another id", s.Filename, at.id, spec.Deref(there.Status)))
 	default:
 		index = spec.Deref(there.JobModifyIndex)
 	}
@@ -84,6 +84,13 @@ func (u Submission) Submit(ctx context.Context, s driver.Spec) (driver.JobID, er
 	}
 	return at.jobID(), nil
 }
+
+// lives is driver.ErrConflict in words for the user who submits a second job of an id.
+type lives string
+
+func (l lives) Error() string { return string(l) }
+
+func (lives) Unwrap() error { return driver.ErrConflict }
 
 // Stop deregisters a job as its user does, with the rights of the client.
 func Stop(ctx context.Context, client *api.Client, id driver.JobID) error {

@@ -109,6 +109,8 @@ func state(in Input) (driver.State, string) {
 		return driver.Cancelled, "stopped before it began"
 	case a == nil && dead && len(in.Known) > 0:
 		return driver.Lost, "Nomad has forgotten its allocations"
+	case a == nil && (in.Job.Periodic != nil || in.Job.ParameterizedJob != nil):
+		return driver.Pending, spec.ObservedOnly(in.Job)
 	case a == nil:
 		return driver.Pending, Reason(in.Blocked)
 	}

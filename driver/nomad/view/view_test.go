@@ -110,6 +110,10 @@ func TestAJobThatWaitsSaysForWhat(t *testing.T) {
 	if got.State != driver.Pending || got.Detail != "waits for room: cores exhausted on 2 of 2 nodes" {
 		t.Errorf("%s: %q, want what is exhausted", got.State, got.Detail)
 	}
+	j.Periodic = &api.PeriodicConfig{}
+	if got, _ = view.Job(view.Input{ID: "train", Job: j, Own: j, Task: "main"}); got.State != driver.Pending || got.Detail != "a periodic job runs only as its children, each of which is its own job" {
+		t.Errorf("%s: %q, want that its children run", got.State, got.Detail)
+	}
 }
 
 func TestAttempts(t *testing.T) {

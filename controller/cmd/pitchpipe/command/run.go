@@ -272,7 +272,7 @@ func (a *app) submitWith(ctx context.Context, client *api.Client, s api.Submissi
 	id, err := register(ctx, file, spec)
 	if faults, ok := errors.AsType[jobfile.Errors](err); ok {
 		err = faults // they say all, with the place of each
-	} else if errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrDenied) || errors.Is(err, driver.ErrConflict) {
+	} else if errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrConflict) || errors.Is(err, driver.ErrDenied) && file.Format != jobfile.NomadHCL {
 		err = fmt.Errorf("%w: %w", errInvalid, err)
 	}
 	if err != nil {
