@@ -116,6 +116,7 @@ type Spec struct {
 	Source    []byte            // the job file as the user wrote it
 	Variables map[string]string // for job files that have variables
 	Dir       string            // directory relative paths in the job file refer to
+	Namespace string            // of Nomad, where the job file names none; empty = the driver's own
 	Env       map[string]string // added to the job's environment
 	Progress  Progress          // what the listener inside the job looks for
 

@@ -75,7 +75,7 @@ func (r request) newSearch() (any, error) {
 	restart, _ := knowledge.RestartCost(obs, r.kind(file))
 	x, err := r.d.searches.Begin(r.Context(), trials.Search{
 		ID: id, Name: file.Name, Owner: r.who.Name, UID: r.who.UID, Created: time.Now(), Policy: policy, Plan: plan,
-		Job: trials.JobFile{Filename: s.Filename, Source: s.Source, Variables: s.Variables, Dir: s.Dir, Env: s.Env},
+		Job: trials.JobFile{Filename: s.Filename, Source: s.Source, Variables: s.Variables, Dir: s.Dir, Env: s.Env, Namespace: s.Namespace},
 	}, restart)
 	if err == nil && x.Owner != r.who.Name {
 		return nil, errDenied

@@ -97,7 +97,7 @@ func (s *Service) start(ctx context.Context, one *search, t *searcher.Trial, job
 	if err == nil {
 		spec := driver.Spec{
 			Owner: one.Owner, Filename: file.Filename, Source: file.Source, Variables: file.Variables, Dir: file.Dir,
-			Env: environment(one.Search, t, fix),
+			Env: environment(one.Search, t, fix), Namespace: file.Namespace,
 		}
 		id, err = s.cfg.Jobs.Start(ctx, one.Search, Request(one.Search, t.Number, t.Attempt), spec)
 	}

@@ -91,7 +91,10 @@ func (c *cluster) view(j *job, now time.Time) trials.View {
 	return v
 }
 
-func (c *cluster) Start(_ context.Context, _ trials.Search, id driver.RequestID, spec driver.Spec) (driver.JobID, error) {
+func (c *cluster) Start(_ context.Context, x trials.Search, id driver.RequestID, spec driver.Spec) (driver.JobID, error) {
+	if spec.Namespace != x.Job.Namespace {
+		return "", fmt.Errorf("a trial in the namespace %q of a search in %q", spec.Namespace, x.Job.Namespace)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if j := c.jobs[id]; j != nil {
@@ -226,7 +229,7 @@ func begin(t *testing.T, s *trials.Service, p tuning.Policy) trials.State {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := s.Begin(t.Context(), trials.Search{ID: "s1", Name: "train", Owner: "alice", UID: uint32(os.Geteuid()), Created: time.Now(), Policy: p, Plan: plan, Job: trials.JobFile{Dir: t.TempDir()}}, 0)
+	x, err := s.Begin(t.Context(), trials.Search{ID: "s1", Name: "train", Owner: "alice", UID: uint32(os.Geteuid()), Created: time.Now(), Policy: p, Plan: plan, Job: trials.JobFile{Dir: t.TempDir(), Namespace: "team"}}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

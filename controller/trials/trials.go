@@ -41,6 +41,7 @@ type JobFile struct {
 	Variables map[string]string `json:"variables,omitempty"`
 	Dir       string            `json:"dir"`
 	Env       map[string]string `json:"env,omitempty"`
+	Namespace string            `json:"namespace,omitempty"`
 }
 
 // Trial is a trial with its jobs.

@@ -99,11 +99,12 @@ func (d *Driver) started(ctx context.Context, id driver.JobID) (driver.Job, erro
 
 // draft is the record of the job that a request is to make, before anything is done.
 func (d *Driver) draft(ctx context.Context, id driver.RequestID, s driver.Spec, change driver.Change) (*record, where, error) {
-	job, sub, err := parse(ctx, d.cfg.Client, d.own, s, change)
+	own := cmp.Or(s.Namespace, d.own)
+	job, sub, err := parse(ctx, d.cfg.Client, own, s, change)
 	if err != nil {
 		return nil, where{}, err
 	}
-	at := where{namespace: cmp.Or(spec.Deref(job.Namespace), d.own), id: ownID(spec.Deref(job.ID), id)}
+	at := where{namespace: cmp.Or(spec.Deref(job.Namespace), own), id: ownID(spec.Deref(job.ID), id)}
 	job.Name = cmp.Or(job.Name, job.ID)
 	if !d.sees(at.namespace) {
 		return nil, where{}, fmt.Errorf("%s: namespace %s is not seen here: %w", s.Filename, at.namespace, driver.ErrInvalid)
@@ -122,10 +123,10 @@ func (d *Driver) draft(ctx context.Context, id driver.RequestID, s driver.Spec, 
 	if err := d.fits(ctx, job); err != nil {
 		return nil, where{}, err
 	}
-	own, err := spec.Owner(job)
+	wrote, err := spec.Owner(job)
 	return &record{
 		Job: at.jobID(), Request: id, Filename: s.Filename, Source: s.Source, Variables: maps.Clone(s.Variables),
-		Submitted: time.Now().UTC(), Own: own, Submission: sub,
+		Submitted: time.Now().UTC(), Own: wrote, Submission: sub,
 	}, at, err
 }
 

@@ -45,7 +45,8 @@ type Submission struct {
 	Variables map[string]string `json:"variables,omitempty"`
 	Dir       string            `json:"dir"`
 	Env       map[string]string `json:"env,omitempty"`
-	Off       bool              `json:"off,omitempty"` // run it untuned
+	Off       bool              `json:"off,omitempty"`       // run it untuned
+	Namespace string            `json:"namespace,omitempty"` // of the trials of a search on Nomad whose file names none
 }
 
 // HeadStart is what a user who asked before submits a job with, instead of its own

@@ -43,7 +43,7 @@ func (a *app) searchRun() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s.Request = cmp.Or(request, strings.ToLower(rand.Text())[:8])
+			s.Request, s.Namespace = cmp.Or(request, strings.ToLower(rand.Text())[:8]), a.env("NOMAD_NAMESPACE")
 			x, err := submit(ctx, s, client.Search)
 			if err != nil {
 				return err

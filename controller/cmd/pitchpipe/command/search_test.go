@@ -1,6 +1,7 @@
 package command_test
 
 import (
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"os"
@@ -183,6 +184,19 @@ func TestTheWayOfASearchThroughTheCommands(t *testing.T) {
 			t.Errorf("preview %+v", p)
 		}
 	})
+}
+
+func TestTheTrialsOfASearchAreForTheNamespaceOfItsUser(t *testing.T) {
+	t.Parallel()
+	c := daemontest.Start(t, daemontest.Options{})
+	var out, errs bytes.Buffer
+	code := command.Run(t.Context(), command.World{
+		Args: []string{"search", "run", searchFile(t, 1000), "--json", "--socket", c.Config.Socket}, Environ: []string{"NOMAD_NAMESPACE=team"}, Stdout: &out, Stderr: &errs,
+	})
+	var x trials.State
+	if err := json.Unmarshal(out.Bytes(), &x); code != command.ExitOK || err != nil || x.Job.Namespace != "team" {
+		t.Errorf("exit %d, %q, beside it %q (%v); want the namespace team", code, out.String(), errs.String(), err)
+	}
 }
 
 func TestASearchIsStoppedAndGoesOn(t *testing.T) {
