@@ -54,7 +54,7 @@ func (d *Driver) learned(id driver.JobID, s seen) {
 }
 
 // unlearn forgets what was known of jobs that the list of a namespace, or of all, does not
-// show any more.
+// show any more, but for how a job was before somebody took it out.
 func (d *Driver) unlearn(namespace string, there map[driver.JobID]struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -62,7 +62,11 @@ func (d *Driver) unlearn(namespace string, there map[driver.JobID]struct{}) {
 		if _, ok := there[id]; ok || namespace != api.AllNamespacesNamespace && place(id).namespace != namespace {
 			continue
 		}
-		if *c = (cached{record: c.record}); c.record == nil {
+		last := c.last
+		if last != nil && last.State.Ended() {
+			last = nil
+		}
+		if *c = (cached{record: c.record, last: last}); c.record == nil && last == nil {
 			delete(d.jobs, id)
 		}
 	}

@@ -105,16 +105,18 @@ func (c cluster) blocked(ctx context.Context, w where) (blocked *api.Evaluation,
 	return blocked, err
 }
 
-// deregistered reports whether the last that was done to a job was to take it out.
-func (c cluster) deregistered(ctx context.Context, w where) (out bool, err error) {
+// deregistered is when a job was taken out, where that is the last that was done to it; zero: it is not.
+func (c cluster) deregistered(ctx context.Context, w where) (at time.Time, err error) {
 	list, err := c.evaluations(ctx, w)
 	var newest uint64
 	for _, e := range list {
 		if by := e.TriggeredBy; (by == "job-register" || by == "job-deregister") && e.CreateIndex >= newest {
-			newest, out = e.CreateIndex, by == "job-deregister"
+			if newest, at = e.CreateIndex, (time.Time{}); by == "job-deregister" {
+				at = time.Unix(0, e.CreateTime).UTC()
+			}
 		}
 	}
-	return out, err
+	return at, err
 }
 
 // register replaces a job whose index is still the one that was read; 0 makes one that

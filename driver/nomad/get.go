@@ -40,9 +40,17 @@ func (d *Driver) Get(ctx context.Context, id driver.JobID) (driver.Job, error) {
 	if errors.Is(err, driver.ErrNotFound) {
 		// A job that had not ended and that somebody took out of Nomad: its evaluations outlive
 		// it for some hours and say that it was deregistered. Without them its end is unknown.
-		if r, failed := d.load(ctx, id); failed == nil && r != nil && r.Own != nil && r.Last == nil {
-			if out, failed := d.c.deregistered(ctx, place(id)); failed == nil && out {
-				return d.cancelled(r, "it was purged"), nil
+		r, failed := d.load(ctx, id)
+		recorded, last := failed == nil && r != nil && r.Own != nil && r.Last == nil, d.peek(id).last
+		if recorded || last != nil && !last.State.Ended() {
+			switch at, failed := d.c.deregistered(ctx, place(id)); {
+			case failed != nil || at.IsZero():
+			case recorded:
+				return d.cancelled(r, purged), nil
+			default:
+				job = last.Clone()
+				job.State, job.Detail, job.Ended = driver.Cancelled, purged, at
+				return job, nil
 			}
 		}
 	}
@@ -51,6 +59,9 @@ func (d *Driver) Get(ctx context.Context, id driver.JobID) (driver.Job, error) {
 	}
 	return job, nil
 }
+
+// purged is the detail of a job that was taken out of Nomad before it ended.
+const purged = "it was purged"
 
 // cancelled returns a job on record that Nomad no longer has, as cancelled.
 func (d *Driver) cancelled(r *record, detail string) driver.Job {

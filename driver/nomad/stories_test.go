@@ -326,6 +326,7 @@ func TestStories(t *testing.T) {
 		"a change that is taken back from a job that returned is no run of its owner's":                     grownInQueue(true),
 		"a changed job that is stopped is still what its owner wrote":                                       stoppedStays,
 		"a job that is registered anew while it is read is read again":                                      readBetween,
+		"a job that was purged before anything was done to it is cancelled":                                 purgedUnchanged,
 		"a job that lives is not registered over":                                                           submitTwice,
 		"a signal whose answer was lost is not sent again":                                                  signalOnce,
 		"a file that the agent refuses is invalid and leaves nothing":                                       badFile,
@@ -652,6 +653,27 @@ func purged(t *testing.T, s *story) {
 	}
 }
 
+func purgedUnchanged(t *testing.T, s *story) {
+	id, _ := s.runs(t, mover(long), nil)
+	done(t)(s.clean.Jobs().Deregister(strings.TrimSuffix(string(id), "@"+s.ns), true, s.write()))
+	gone := func() bool {
+		jobs, err := s.d.List(t.Context())
+		return err == nil && len(jobs) == 0
+	}
+	eventually(t, "it is listed no more", gone)
+	got, err := s.d.Get(t.Context(), id)
+	if err != nil || got.State != driver.Cancelled || got.Detail != "it was purged" || time.Since(got.Ended) > time.Hour || len(got.Attempts) != 1 {
+		t.Errorf("Get: %+v, %v; want a job that was cancelled", got, err)
+	}
+	if _, err := s.d.Get(t.Context(), "never@"+driver.JobID(s.ns)); !errors.Is(err, driver.ErrNotFound) {
+		t.Errorf("a job that was never there: %v, want %v", err, driver.ErrNotFound)
+	}
+	s.register(t, mover(long), nil)
+	if got := s.wait(t, id, "another of that id runs", running); len(got.Attempts) != 1 {
+		t.Errorf("attempts %+v, want one of its own", got.Attempts)
+	}
+}
+
 func submitTwice(t *testing.T, s *story) {
 	spec := s.job(t, mover(long))
 	submit := func() (driver.JobID, error) { return nomad.Submission{Client: s.clean}.Submit(t.Context(), spec) }
@@ -659,7 +681,7 @@ func submitTwice(t *testing.T, s *story) {
 	if err != nil || id != driver.JobID("conformance@"+s.ns) {
 		t.Fatalf("Submit: %s (%v)", id, err)
 	}
-	if _, err := submit(); !errors.Is(err, driver.ErrConflict) {
+	if _, err := submit(); !errors.Is(err, driver.ErrConflict) || !strings.HasSuffix(err.Error(), "or give this one another id") {
 		t.Errorf("Submit over a job that lives: %v, want %v", err, driver.ErrConflict)
 	}
 	if err := s.d.Stop(t.Context(), id); err != nil {
@@ -723,6 +745,9 @@ func badFile(t *testing.T, s *story) {
 	nowhere := strings.Replace(s.file(t, mover(1)), "namespace = ", "# ", 1)
 	if job, err := s.d.Start(t.Context(), "request", driver.Spec{Filename: "x.nomad.hcl", Source: []byte(nowhere)}); err != nil || job.Owner != s.ns {
 		t.Errorf("of a file that names no namespace: %s in %q (%v), want %q", job.ID, job.Owner, err, s.ns)
+	}
+	if _, err := s.d.Start(t.Context(), "request 2", driver.Spec{Filename: "x.nomad.hcl", Source: []byte(nowhere), Namespace: "elsewhere"}); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(fmt.Sprint(err), "namespace elsewhere is not seen here") {
+		t.Errorf("of its user's namespace: %v, want %v that names it", err, driver.ErrInvalid)
 	}
 }
 
