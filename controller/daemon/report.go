@@ -121,6 +121,9 @@ func jobOf(r *reconcile.Record) driver.Job {
 	if len(r.Attempts) == 0 && len(r.Runs) == 1 {
 		held, job.Attempts = r.Runs[0].Settings, []driver.Attempt{{Number: job.Attempt, Started: r.Started, Ended: r.Ended, ExitCode: -1}}
 	}
+	if len(job.Attempts) == 0 { // its end was not seen: it waited until then
+		job.Ended = cmp.Or(r.Ended, r.OverAt())
+	}
 	job.Resources = driver.Resources{Cores: held[tuning.Cores].Int(), MemoryBytes: int64(held[tuning.Memory].Float()), GPUs: held[tuning.GPUs].Int()}
 	return job
 }

@@ -90,6 +90,18 @@ func TestARecordHasTheTimeOfAJobThatItsSchedulerHasForgotten(t *testing.T) {
 	}
 }
 
+func TestAJobThatVanishedWhileItWaitedHasWaitedUntilThen(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	rec := &reconcile.Record{
+		Identity: reconcile.Identity{Job: "7_4", Submitted: noon}, Phase: reconcile.Ended, Course: reconcile.Course{State: driver.Lost},
+		Story: reconcile.Story{History: []reconcile.Entry{{At: noon.Add(time.Minute), To: reconcile.Ended}}},
+	}
+	if got := status(jobOf(rec), rec, noon.Add(24*time.Hour)); !got.Ended || got.State != "lost" || got.Waited != 60 || got.Seconds != 0 {
+		t.Errorf("%+v, want one that waited a minute", got)
+	}
+}
+
 func TestAPrunedRecordIsAForgottenRow(t *testing.T) {
 	t.Parallel()
 	rec := ended("7", time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC))
