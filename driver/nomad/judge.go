@@ -65,7 +65,7 @@ func (d *Driver) judge(ctx context.Context, f *facts, in driver.Intent) error {
 		return err
 	}
 	if in.Change.Cores > 0 || in.Change.MemoryBytes > 0 {
-		if err := d.fits(ctx, job); err != nil {
+		if err := d.c.fits(ctx, job); err != nil {
 			return err
 		}
 	}

@@ -120,7 +120,7 @@ func (d *Driver) draft(ctx context.Context, id driver.RequestID, s driver.Spec, 
 	if err := d.c.validate(ctx, at, job, warn); err != nil {
 		return nil, where{}, err
 	}
-	if err := d.fits(ctx, job); err != nil {
+	if err := d.c.fits(ctx, job); err != nil {
 		return nil, where{}, err
 	}
 	wrote, err := spec.Owner(job)
@@ -159,14 +159,14 @@ func (d *Driver) registered(ctx context.Context, r *record, at where) (driver.Jo
 
 // fits refuses a job that is larger than the largest node. Where the token may not list nodes,
 // Nomad makes it wait.
-func (d *Driver) fits(ctx context.Context, job *api.Job) error {
+func (c cluster) fits(ctx context.Context, job *api.Job) error {
 	_, t := spec.Main(job)
 	if t == nil || t.Resources == nil {
 		return nil
 	}
 	q := query(ctx, "")
 	q.Params = map[string]string{"resources": "true"}
-	nodes, _, err := d.c.api.Nodes().List(q)
+	nodes, _, err := c.api.Nodes().List(q)
 	switch err = asked("nodes", readNodes, "", err); {
 	case errors.Is(err, driver.ErrDenied):
 		return nil

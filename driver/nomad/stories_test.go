@@ -327,6 +327,7 @@ func TestStories(t *testing.T) {
 		"a changed job that is stopped is still what its owner wrote":                                       stoppedStays,
 		"a job that is registered anew while it is read is read again":                                      readBetween,
 		"a job that was purged before anything was done to it is cancelled":                                 purgedUnchanged,
+		"a job that is larger than every node is registered with a warning":                                 submitTooLarge,
 		"a job that lives is not registered over":                                                           submitTwice,
 		"a signal whose answer was lost is not sent again":                                                  signalOnce,
 		"a file that the agent refuses is invalid and leaves nothing":                                       badFile,
@@ -650,6 +651,20 @@ func purged(t *testing.T, s *story) {
 	got = s.wait(t, id, "it runs under the change", func(j driver.Job) bool { return running(j) && j.Attempt == 2 })
 	if got.Attempts[1].Change.TimeLimit != time.Hour {
 		t.Errorf("attempts %+v, want the second under the change", got.Attempts)
+	}
+}
+
+func submitTooLarge(t *testing.T, s *story) {
+	var warned []string
+	u := nomad.Submission{Client: s.clean, Warn: func(text string) { warned = append(warned, text) }}
+	for cores, want := range map[int]bool{1: false, 4096: true} {
+		warned = nil
+		if _, err := u.Submit(t.Context(), s.job(t, drivertest.Behaviour{Name: fmt.Sprintf("cores-%d", cores), Epochs: 1, Cores: cores})); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(strings.Join(warned, "\n"), "it asks for 4096 cores, and the largest node has "); got != want {
+			t.Errorf("%d cores: warned %q", cores, warned)
+		}
 	}
 }
 

@@ -59,6 +59,9 @@ func (u Submission) Submit(ctx context.Context, s driver.Spec) (driver.JobID, er
 	if err := to.validate(ctx, at, job, u.Warn); err != nil {
 		return "", err
 	}
+	if err := to.fits(ctx, job); errors.Is(err, driver.ErrInvalid) { // Nomad takes it
+		u.Warn("it asks for " + strings.TrimSuffix(err.Error(), ": "+driver.ErrInvalid.Error()) + ": it waits for a larger one")
+	}
 	index := uint64(0)
 	switch there, err := to.job(ctx, at); {
 	case errors.Is(err, driver.ErrNotFound):
