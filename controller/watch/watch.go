@@ -39,7 +39,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		events, err := w.Source.Watch(ctx)
 		if err != nil {
-			w.warn("watch failed, will retry", err)
+			w.warn("watch", err)
 		}
 		w.lists = 0
 		w.list(ctx)
@@ -70,7 +70,7 @@ func (w *Watcher) list(ctx context.Context) {
 	jobs, err := w.Source.List(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			w.warn("list failed, will retry", err)
+			w.warn("list", err)
 		}
 		return
 	}
@@ -90,9 +90,9 @@ func (w *Watcher) list(ctx context.Context) {
 }
 
 // warn logs a failure, once a minute: a scheduler that does not answer is asked every second.
-func (w *Watcher) warn(text string, err error) {
+func (w *Watcher) warn(call string, err error) {
 	if now := time.Now(); now.Sub(w.warned) >= time.Minute {
 		w.warned = now
-		w.Log.Warn(text, "error", err)
+		w.Log.Warn("the scheduler does not answer, will retry", "call", call, "error", err)
 	}
 }

@@ -175,8 +175,10 @@ func TestAUserWithoutCgroupsSeesEpochs(t *testing.T) {
 	socket := filepath.Join(s.dir, "exporter.sock")
 	for _, argv := range [][]string{
 		{"pitchpipe-exporter", "--socket", socket, "--state.file=", "--web.listen-address=" + sandbox.Address(t), "--log.level=error"},
-		{"pitchpipe", "controller", "--site", site, "--socket", filepath.Join(s.dir, "controller.sock"), "--state", filepath.Join(s.dir, "state"),
-			"--exporter.socket", socket, "--local.cluster", cluster(s.dir), "--listen="},
+		{
+			"pitchpipe", "controller", "--site", site, "--socket", filepath.Join(s.dir, "controller.sock"), "--state", filepath.Join(s.dir, "state"),
+			"--exporter.socket", socket, "--local.cluster", cluster(s.dir), "--listen=",
+		},
 	} {
 		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), s.progs.path(argv[0]), argv[1:]...)
 		cmd.Dir, cmd.Env, cmd.Stderr = s.dir, sandbox.Environ("HOME="+s.dir), s.log

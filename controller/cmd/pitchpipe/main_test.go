@@ -34,13 +34,13 @@ func TestSignalsEndWhatReadsAPipeThatNoOneWrites(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.Command(os.Args[0], c.args...)
+			cmd := exec.CommandContext(t.Context(), os.Args[0], c.args...)
 			cmd.Env = append(os.Environ(), "PITCHPIPE_TEST_MAIN=1")
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			ended := make(chan error, 1)
-			go func() { ended <- cmd.Wait() }()
+			ended := make(chan struct{})
+			go func() { _ = cmd.Wait(); close(ended) }()
 			time.Sleep(time.Second) // it has begun to read
 			for range c.signals {
 				if err := cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {

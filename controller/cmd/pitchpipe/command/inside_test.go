@@ -64,7 +64,7 @@ func TestListenTellsOfEpochsAndOfCheckpoints(t *testing.T) {
 	term, interrupt := ended(syscall.SIGTERM), ended(syscall.SIGINT)
 	for _, tc := range []struct {
 		name string
-		ctx  context.Context // that has ended: it reads what is there and reports it, here to no exporter
+		ctx  context.Context //nolint:containedctx // it has ended: what is there is read and reported, here to no exporter
 		args []string
 		want string
 	}{
