@@ -297,6 +297,10 @@ type Job struct {
 	Ended     time.Time         `json:"ended,omitzero"`
 	Suspended bool              `json:"suspended,omitempty"` // it counts as running, and makes no progress
 
+	// Held is why its scheduler holds the pending job until a person releases it; empty: it does not. That a
+	// person holds it is no reason.
+	Held string `json:"held,omitempty"`
+
 	// NotBefore is until when it waits for the tuner alone; zero: it does not, or no longer.
 	NotBefore time.Time `json:"not_before,omitzero"`
 

@@ -88,6 +88,18 @@ func TestHowAJobEndedSaysWhatBecomesOfItsTrial(t *testing.T) {
 	}
 }
 
+func TestASearchSeesThatTheSchedulerHoldsAJob(t *testing.T) {
+	t.Parallel()
+	_, r := stored(t)
+	d := trialJobs{&Daemon{records: r}}
+	if err := r.Save(t.Context(), &reconcile.Record{Identity: reconcile.Identity{Job: "7"}, Course: reconcile.Course{State: driver.Pending, Held: "it left"}}); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := d.See(t.Context(), "7"); err != nil || v.Held != "it left" || v.Over {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
 // unsure is a scheduler that does not know yet whether a submission had its effect.
 type unsure struct{ driver.Driver }
 

@@ -45,7 +45,7 @@ func (d trialJobs) see(ctx context.Context, id driver.JobID) (trials.View, error
 		d.queue.Add(id)
 		return trials.View{}, err
 	}
-	v := trials.View{Epochs: rec.Epochs, Total: rec.Total, Started: rec.Started, Limit: rec.Limit, Own: rec.Own, Over: rec.Phase.Over(), Request: rec.Requested}
+	v := trials.View{Epochs: rec.Epochs, Total: rec.Total, Started: rec.Started, Limit: rec.Limit, Held: rec.Held, Own: rec.Own, Over: rec.Phase.Over(), Request: rec.Requested}
 	if waits := rec.State == driver.Pending && rec.Started.IsZero(); waits || rec.State == driver.Running {
 		v.Cores = rec.Settings(math.MaxInt)[tuning.Cores].Float()
 	}

@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -175,6 +176,40 @@ func TestAnUnreachableSchedulerChangesNothing(t *testing.T) {
 		w.fault(sim.OpGet, nil)
 		if _, job := w.end(t, id); len(job.Attempts) != 3 {
 			t.Errorf("%d attempts, want 3", len(job.Attempts))
+		}
+	})
+}
+
+// holding is a scheduler that holds its jobs.
+type holding struct {
+	reconcile.Scheduler
+	why string
+}
+
+func (h *holding) Get(ctx context.Context, id driver.JobID) (driver.Job, error) {
+	job, err := h.Scheduler.Get(ctx, id)
+	job.Held = h.why
+	return job, err //nolint:wrapcheck // the scheduler's own
+}
+
+func TestTheRecordSaysWhyItsSchedulerHoldsAJobForAsLongAsItDoes(t *testing.T) {
+	t.Parallel()
+	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+		w.decide = func(tuning.State) tuning.Decision { return hold(tuning.ReasonTooShort) }
+		h := &holding{Scheduler: w.cluster}
+		w.scheduler = h
+		w.restart()
+		id := w.mustSubmit(t, "train", usual)
+		for _, h.why = range []string{"", "it left with status 85 unasked", "", "it left with status 85 unasked"} {
+			_ = w.look(id)
+			if rec, err := w.records.Load(t.Context(), id); err != nil || rec.Held != h.why {
+				t.Errorf("held %q, want %q: %v", rec.Held, h.why, err)
+			}
+		}
+		w.fault(sim.OpGet, driver.ErrNotFound)
+		_ = w.look(id)
+		if rec, err := w.records.Load(t.Context(), id); err != nil || rec.State != driver.Lost || rec.Held != "" {
+			t.Errorf("of a job that is gone: %s, held %q: %v", rec.State, rec.Held, err)
 		}
 	})
 }

@@ -157,7 +157,7 @@ func (p *reconciliation) finish(ctx context.Context) error {
 // lost; if the tuner had changed it and it ended while this controller ran, the tuner pauses itself.
 func (p *reconciliation) gone(ctx context.Context) error {
 	if !p.rec.State.Ended() {
-		p.rec.State = driver.Lost
+		p.rec.State, p.rec.Held = driver.Lost, ""
 	}
 	p.job = driver.Job{ID: p.rec.Job, Name: p.rec.Name, Owner: p.rec.Owner, State: p.rec.State}
 	err := p.close(ctx, Entry{Reason: endReason(p.rec.State), Detail: "the scheduler no longer knows the job"})

@@ -152,6 +152,7 @@ func (p *reconciliation) look(ctx context.Context, id driver.JobID) (done bool, 
 		p.dirty = true
 	}
 	set(p, &p.rec.State, p.job.State)
+	set(p, &p.rec.Held, p.job.Held)
 	set(p, &p.rec.Started, cmp.Or(p.rec.Started, p.job.Started))
 	set(p, &p.rec.Limit, limit(p.job))
 	return false, nil

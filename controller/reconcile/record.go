@@ -53,6 +53,7 @@ type Course struct {
 	Started     time.Time    `json:"started,omitzero"`
 	Ended       time.Time    `json:"ended,omitzero"`
 	Limit       time.Time    `json:"limit,omitzero"`        // when its scheduler ends the present attempt; zero: never
+	Held        string       `json:"held,omitempty"`        // why its scheduler holds it; see driver.Job
 	Unreachable bool         `json:"unreachable,omitempty"` // its scheduler did not answer when the job was last looked at
 	Unheard     string       `json:"unheard,omitempty"`     // why its scheduler does not show its output
 

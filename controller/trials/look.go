@@ -90,6 +90,9 @@ func (s *Service) news(one *search, t *searcher.Trial, jobs *Trial, v View) []se
 		}
 	}
 	if !v.Over {
+		if v.Held != "" && jobs.Todo == "" && jobs.Held == "" && t.State == searcher.Running { // no one may come to release it
+			jobs.Held, jobs.Todo = "its scheduler held it: "+v.Held, searcher.Stop
+		}
 		s.renew(one, t, jobs, v)
 		return out
 	}
@@ -102,6 +105,9 @@ func (s *Service) news(one *search, t *searcher.Trial, jobs *Trial, v View) []se
 	jobs.Base = used
 	if jobs.Renewed {
 		jobs.Renewed, end.End = false, searcher.NoTime
+	}
+	if jobs.Held != "" {
+		end.End, end.Reason, jobs.Held = searcher.Broken, jobs.Held, ""
 	}
 	return append(out, end)
 }

@@ -52,6 +52,7 @@ type Trial struct {
 	Todo    searcher.ActionKind `json:"todo,omitempty"`
 	Base    searcher.Report     `json:"base,omitzero"`     // what its earlier jobs used
 	Renewed bool                `json:"renewed,omitempty"` // its job is ended before its time limit, and another goes on
+	Held    string              `json:"held,omitempty"`    // why its scheduler held its job, which is ended for it
 	Cleaned bool                `json:"cleaned,omitempty"` // its folder is deleted
 	Trouble string              `json:"trouble,omitempty"` // why its newest start, which is tried again, failed
 }
@@ -84,6 +85,7 @@ type View struct {
 	Started time.Time
 	Own     tuning.Settings
 	Limit   time.Time        // when its scheduler ends it; zero: unknown, or never
+	Held    string           // why its scheduler holds it until a person releases it; empty: it does not
 	Over    bool             // and no more epochs follow
 	Request driver.RequestID // that made the job which has the id now; empty: unknown
 	End     searcher.End

@@ -102,6 +102,20 @@ func TestASearchStandsTroubleWithItsScheduler(t *testing.T) {
 			},
 		},
 		{
+			name: "a trial whose job its scheduler holds fails, and its job is ended",
+			see: func(c *cluster, id driver.JobID, v trials.View) (trials.View, error) {
+				if id == "j2" && !v.Over && len(v.Epochs) > 0 {
+					v.Held = "it left with status 85 unasked"
+				}
+				return v, nil
+			},
+			want: func(x trials.State, c *troubled) bool {
+				tr := x.Trials[1]
+				return tr.State == searcher.Failed && tr.Attempt == 1 && tr.Reason == "its scheduler held it: it left with status 85 unasked" &&
+					!c.byID("j2").stopped.IsZero() && c.again == 0 && len(x.Trials) == 9
+			},
+		},
+		{
 			name: "a trial whose job is lost repeatedly fails, and the search goes on",
 			see: func(c *cluster, id driver.JobID, v trials.View) (trials.View, error) {
 				c.mu.Lock()

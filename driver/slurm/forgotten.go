@@ -85,18 +85,20 @@ func (d *Driver) settle(ctx context.Context, j parse.Job, r *Record) error {
 	if err != nil {
 		return err
 	}
-	late := r.Late
-	special := j.State == "SPECIAL_EXIT"
-	saved := special && late != nil && j.Restarts <= late.Restarts && j.Exit.Exit == late.Exit
-	if saved || redone && j.Restarts > 0 && !j.Held {
+	if r.saved(j) || redone && j.Restarts > 0 && !j.Held {
 		if err = d.resume(ctx, j, r); !errors.Is(err, driver.ErrDenied) {
 			return err
 		}
 		d.cfg.Logger.Warn("cannot release a job that saved", "job", string(r.Job), "error", err)
 	}
-	if late == nil || !special && j.Restarts <= late.Restarts {
+	if r.Late == nil || j.State != "SPECIAL_EXIT" && j.Restarts <= r.Late.Restarts {
 		return nil
 	}
 	r.Late = nil
 	return d.write(r, "settled")
+}
+
+// saved reports whether the cluster holds a job because it saved for an intent that is over.
+func (r *Record) saved(j parse.Job) bool {
+	return j.State == "SPECIAL_EXIT" && r.Late != nil && j.Restarts <= r.Late.Restarts && j.Exit.Exit == r.Late.Exit
 }

@@ -233,6 +233,38 @@ func TestWhatTheOwnerHoldsIsNotReleased(t *testing.T) {
 	}
 }
 
+func TestAJobIsShownAsHeldWhereItLeftUnaskedAndNotWhereAPersonHoldsIt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		state string
+		held  bool
+		asked bool
+		want  string
+	}{
+		{"it left unasked", "SPECIAL_EXIT", true, false, "it left with status 85 unasked (RequeueExitHold)"},
+		{"it saved for an intent that was given up", "SPECIAL_EXIT", true, true, ""},
+		{"a person holds it", "PENDING", true, false, ""},
+		{"a person requeued and held it", "REQUEUE_HOLD", true, false, ""},
+		{"it was released", "PENDING", false, false, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			r.f.conf += "RequeueExitHold = 85\n"
+			job := r.start(t)
+			r.f.run(job.ID)
+			if c.asked {
+				r.settled(t, intent(r.job(t, job.ID), &driver.Checkpoint{Signal: "USR1", Grace: time.Nanosecond, Exit: 85}))
+			}
+			r.f.with(job.ID, func(j *fakeJob) { j.state, j.restarts, j.exit, j.held = c.state, 1, 85, c.held })
+			if got := r.job(t, job.ID); got.State != driver.Pending || got.Held != c.want {
+				t.Errorf("the job is %s, held %q; want %s, %q", got.State, got.Held, driver.Pending, c.want)
+			}
+		})
+	}
+}
+
 func TestAScriptThatSaysWhenToBeginIsNotDelayed(t *testing.T) {
 	t.Parallel()
 	for option, passed := range map[string]bool{

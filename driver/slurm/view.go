@@ -215,6 +215,9 @@ func (d *Driver) sketch(j parse.Job, r *Record) driver.Job {
 	if r.Delayed && job.State == driver.Pending {
 		job.NotBefore = j.Eligible
 	}
+	if j.State == "SPECIAL_EXIT" && job.State == driver.Pending && r.Moving == nil && !r.saved(j) {
+		job.Held = fmt.Sprintf("it left with status %d unasked (RequeueExitHold)", j.Exit.Code())
+	}
 	return job
 }
 

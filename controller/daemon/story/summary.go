@@ -35,6 +35,9 @@ func verdict(r *reconcile.Record, current tuning.Settings) string {
 		return state + ": " + strings.TrimLeft(strings.TrimPrefix(r.Detail, string(r.State)), ",: ")
 	}
 	why := Because(r)
+	if r.Held != "" {
+		return state + ", " + why
+	}
 	if o := r.Outcome; o != nil && o.Verdict != tuning.Inconclusive && r.Because() != tuning.ReasonOutOfMemory {
 		why = o.Reason.Sentence()
 	}
@@ -56,6 +59,9 @@ func verdict(r *reconcile.Record, current tuning.Settings) string {
 // Because is the sentence of the record's reason. A cap of the site's policy is named.
 func Because(r *reconcile.Record) string {
 	sentence := r.Because().Sentence()
+	if r.Held != "" {
+		return "held by its scheduler: " + r.Held + "; " + release(r)
+	}
 	if unmatched(r) && r.Peak > 0 && (r.Reason == tuning.ReasonNoCheckpoint || r.Reason == tuning.ReasonNearLimit) {
 		return "no output line matched progress pattern="
 	}
@@ -82,6 +88,11 @@ func Because(r *reconcile.Record) string {
 		}
 	}
 	return sentence
+}
+
+// release is how a person lets a job go on that its scheduler holds: Slurm alone does so.
+func release(r *reconcile.Record) string {
+	return fmt.Sprintf("`scontrol release %s` lets it go on", r.Job)
 }
 
 // effect compares the present settings with the owner's, per epoch, and says what tuning
@@ -208,6 +219,8 @@ func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string 
 		step = "nothing to do: memory changes before a start, once earlier runs have shown how much such jobs need"
 	}
 	switch remedy := remedies()[r.State]; {
+	case r.Held != "":
+		return release(r)
 	case r.State == driver.Failed && r.Policy.Checkpoint != nil && strings.HasSuffix(r.Detail, fmt.Sprintf("exit status %d", r.Policy.Checkpoint.Exit)):
 		return fmt.Sprintf("let it exit with %d, the status of its checkpoint, only after the signal: no save was asked for", r.Policy.Checkpoint.Exit)
 	case remedy != "" && r.State == driver.Failed:

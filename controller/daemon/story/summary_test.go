@@ -94,6 +94,15 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 			"none: it runs as its owner asked", "add a checkpoint to the stanza, so that the job can change while it runs",
 		},
 		{
+			"a job that left unasked and that its scheduler holds",
+			reconcile.Record{
+				Identity: reconcile.Identity{Job: "7"}, Course: reconcile.Course{State: driver.Pending, Held: "it left with status 85 unasked (RequeueExitHold)", Total: 60, Epochs: epochs(3, 0, "")},
+				Phase: reconcile.Settled, Reason: tuning.ReasonNoKnobs,
+			},
+			"pending (epoch 3 of 60), held by its scheduler: it left with status 85 unasked (RequeueExitHold); `scontrol release 7` lets it go on",
+			"none: it runs as its owner asked", "`scontrol release 7` lets it go on",
+		},
+		{
 			"a running job that is left as it is",
 			reconcile.Record{Course: reconcile.Course{State: driver.Running, Total: 60, Epochs: epochs(3, 0, "")}, Phase: reconcile.Settled, Reason: tuning.ReasonTooShort},
 			"running (epoch 3 of 60), unchanged: what remains of it is too short for a restart",
