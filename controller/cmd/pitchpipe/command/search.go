@@ -131,7 +131,7 @@ func (a *app) watch(ctx context.Context, client *api.Client, x trials.State) err
 	}
 }
 
-// theSearch is the one that is named, else the newest that is meant.
+// theSearch is the one that is named, else the newest, where such a one is meant.
 func (a *app) theSearch(ctx context.Context, client *api.Client, args []string, meant func(trials.State) bool) (trials.State, error) {
 	if len(args) > 0 {
 		return client.SearchState(ctx, args[0])
@@ -140,15 +140,15 @@ func (a *app) theSearch(ctx context.Context, client *api.Client, args []string, 
 	if err != nil {
 		return trials.State{}, err
 	}
-	for _, x := range slices.Backward(all) {
-		if meant(x) {
-			return client.SearchState(ctx, x.ID)
-		}
+	if len(all) == 0 {
+		return trials.State{}, fmt.Errorf("%w: there is no search yet; pitchpipe search run FILE starts one", api.ErrNotFound)
 	}
-	if len(all) > 0 {
-		return trials.State{}, fmt.Errorf("%w: stop takes one that runs, and resume one that is over; pitchpipe search status lists yours", api.ErrNotFound)
+	newest, err := client.SearchState(ctx, all[len(all)-1].ID)
+	if err == nil && !meant(newest) {
+		err = fmt.Errorf("%w: the newest, %s, %s; stop takes one that runs, and resume one that is over; name another: pitchpipe search status lists yours",
+			api.ErrNotFound, newest.ID, searchState(newest, newest.Searcher()))
 	}
-	return trials.State{}, fmt.Errorf("%w: there is no search yet; pitchpipe search run FILE starts one", api.ErrNotFound)
+	return newest, err
 }
 
 func anySearch(trials.State) bool { return true }

@@ -162,7 +162,7 @@ func TestTheWayOfASearchThroughTheCommands(t *testing.T) {
 			says string
 		}{
 			"resume":               {command.ExitInvalid, "all 4 trials of s1 ended; --trials N with a larger N adds some"},
-			"stop":                 {command.ExitNotFound, "takes one that runs"},
+			"stop":                 {command.ExitNotFound, "the newest, s1, is over: all 4 trials ended; stop takes one that runs"},
 			"status s2":            {command.ExitNotFound, "search not found: s2; pitchpipe search status lists yours"},
 			"resume s1 --trials 3": {command.ExitInvalid, "all 4 trials"},
 		} {
@@ -234,6 +234,19 @@ func TestASearchIsStoppedAndGoesOn(t *testing.T) {
 	}
 	if text := ok(t, at("resume")...); !strings.HasPrefix(text, id+" runs: ") {
 		t.Errorf("resume printed %q", text)
+	}
+	// Another begins while that one is over: it is the newest, whatever becomes of it.
+	ok(t, at("stop", id)...)
+	pitchpipe(t, at("status", id, "--watch")...)
+	newer := strings.TrimSpace(pitchpipe(t, at("run", searchFile(t, 1000))...).out)
+	if r := pitchpipe(t, at("resume")...); r.code != command.ExitNotFound || !strings.Contains(r.errors, "the newest, "+newer+", runs: ") {
+		t.Errorf("resume while the newest runs: exit %d, %q, %q", r.code, r.out, r.errors)
+	}
+	ok(t, at("stop")...)
+	pitchpipe(t, at("status", newer, "--watch")...)
+	ok(t, at("resume", id)...)
+	if r := pitchpipe(t, at("stop")...); r.code != command.ExitNotFound || !strings.Contains(r.errors, "the newest, "+newer+", is over: ") {
+		t.Errorf("stop while an older one runs: exit %d, %q, %q", r.code, r.out, r.errors)
 	}
 	ok(t, at("stop", id)...)
 }
