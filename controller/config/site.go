@@ -52,6 +52,19 @@ func (p *SitePolicy) For(partition, account, qos, user string) tuning.Site {
 	return site
 }
 
+// Unknown are the scopes of these names of a job that are empty and that have blocks: one of them may count.
+func (p *SitePolicy) Unknown(partition, account, qos string) (out []string) {
+	for i, name := range []string{partition, account, qos} {
+		scope := scopes()[i]
+		for of := range p.blocks {
+			if name == "" && of[0] == scope && !slices.Contains(out, scope) {
+				out = append(out, scope)
+			}
+		}
+	}
+	return out
+}
+
 func (p *SitePolicy) resolve(names [4]string) tuning.Site {
 	site := tuning.DefaultSite()
 	site.Sources = map[string]string{"ceilings": tuning.FromDefault}

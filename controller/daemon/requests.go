@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -200,7 +201,12 @@ func (r request) validate() (any, error) {
 	}
 	ground := verdict.Ground{
 		Driver: r.d.driver.Name(), Can: r.d.driver.Capabilities(), Given: r.d.cfg.Given, Site: r.d.site,
-		Policy: verdict.PolicyOf(r.d.cfg.Site), User: r.who.Name,
+		Policy: verdict.PolicyOf(r.d.cfg.Site), User: r.who.Name, Partition: draft.Partition, Account: draft.Account, QOS: draft.QOS,
+	}
+	if d, ok := r.d.driver.(interface {
+		Partition(ctx context.Context) string
+	}); ok {
+		ground.Default = d.Partition(r.Context())
 	}
 	if d, ok := r.d.driver.(interface{ Fits(driver.Room) error }); ok {
 		ground.Fits = d.Fits

@@ -46,6 +46,7 @@ const (
 	Now       When = "now"        // while the job runs, by a checkpoint and a restart; and before a start
 	NextStart When = "next-start" // before a start: of a pending job, of an array's task, of the next run of its kind
 	Never     When = "never"
+	Unknown   When = "unknown" // it depends on what the scheduler chooses for the job
 )
 
 // Prospect is when a knob can act, and what keeps it from more.

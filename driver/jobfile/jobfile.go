@@ -69,6 +69,7 @@ type Job struct {
 	Name        string
 	Partition   string // or namespace
 	Account     string
+	QOS         string
 	Cores       int           // 1 where the file says nothing
 	MemoryBytes int64         // 0 = no limit
 	TimeLimit   time.Duration // 0 = none

@@ -34,6 +34,32 @@ type rig struct {
 	d   *slurm.Driver
 }
 
+func TestTheDefaultPartitionIsTheOneThatGetsTheJobs(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		site    bool
+		watched []string
+		gives   string
+		want    string
+	}{
+		{"of a user's controller the first that is watched", false, []string{"night", "main"}, " Default=YES", "night"},
+		{"else Slurm's", false, nil, " Default=YES", "main"},
+		{"for everybody's jobs Slurm's", true, []string{"night", "main"}, " Default=YES", "main"},
+		{"none where Slurm has none", true, nil, " Default=NO", ""},
+	} {
+		change := func(cfg *slurm.Config) { cfg.Partitions = c.watched }
+		r := newRig(t, change)
+		if c.site {
+			r, _ = newSite(t, change)
+		}
+		r.f.gives = c.gives
+		if got := r.d.Partition(t.Context()); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
 func newRig(t *testing.T, change func(*slurm.Config)) *rig {
 	t.Helper()
 	r := &rig{f: newFake(t)}

@@ -222,6 +222,23 @@ func (d *Driver) Billing(ctx context.Context, partition string) (driver.Billing,
 	return driver.Billing{Core: w.CPU, GiB: w.GiB, GPU: w.GPU, Dearest: dearest, Whole: p.Exclusive}, nil
 }
 
+// Partition is that of a job which names none; empty: there is none, or it is not known.
+func (d *Driver) Partition(ctx context.Context) string {
+	if !d.cfg.Everyone && len(d.cfg.Partitions) > 0 { // Start says so
+		return d.cfg.Partitions[0]
+	}
+	partitions, _, err := slurmctl.Rules(ctx, d.cfg.Commands)
+	if err != nil {
+		d.cfg.Logger.Debug("the default partition is not known", "error", err)
+	}
+	for _, p := range partitions {
+		if p.Default {
+			return p.Name
+		}
+	}
+	return ""
+}
+
 // takes refuses a size with which none of a job's partitions would start it. Fewer cores
 // with the same memory may be more memory for each than MaxMemPerCPU, which Slurm says
 // only when the job has been stopped for it.

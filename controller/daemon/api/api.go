@@ -64,6 +64,11 @@ type Draft struct {
 	Filename  string            `json:"filename"`
 	Source    []byte            `json:"source"`
 	Variables map[string]string `json:"variables,omitempty"`
+
+	// What the environment of sbatch says, which counts before the file.
+	Partition string `json:"partition,omitempty"`
+	Account   string `json:"account,omitempty"`
+	QOS       string `json:"qos,omitempty"`
 }
 
 // Verdict is what a job file means to the tuner.

@@ -27,6 +27,9 @@ type Ground struct {
 	Policy string // says which policy Site is
 	User   string
 	Fits   func(driver.Room) error // why its nodes could never run a job of this size; nil: unknown
+
+	Partition, Account, QOS string // of the job, whatever its file says; empty: the file says it
+	Default                 string // partition of a job that names none; empty: unknown
 }
 
 // PolicyOf says which policy the file at path is; empty: none.
@@ -81,9 +84,11 @@ func Of(parse detect.Parser, filename string, source []byte, variables map[strin
 
 func (g Ground) prospects(file *jobfile.Job, asked tuning.Policy) tuning.Prospects {
 	site := g.Site.For("", "", "", g.User)
+	var unknown []string
 	switch {
 	case g.Can.Accounts:
-		site = g.Site.For(file.Partition, file.Account, "", g.User)
+		partition, account, qos := cmp.Or(g.Partition, file.Partition, g.Default), cmp.Or(g.Account, file.Account), cmp.Or(g.QOS, file.QOS)
+		site, unknown = g.Site.For(partition, account, qos, g.User), g.Site.Unknown(partition, account, qos)
 	case g.Driver == "nomad": // whose owners are namespaces
 		site = g.Site.For("", "", "", cmp.Or(file.Partition, "default"))
 	}
@@ -93,6 +98,15 @@ func (g Ground) prospects(file *jobfile.Job, asked tuning.Policy) tuning.Prospec
 		if c := asked.Checkpoint; k.When == tuning.Now && g.Driver == "slurm" && c != nil && c.Done == "" {
 			out.Notes = append(out.Notes, fmt.Sprintf("knobs act while the job runs only if RequeueExit of the cluster names %d: see pitchpipe slurm check", c.Exit))
 			break
+		}
+	}
+	if len(unknown) > 0 {
+		out.Headline = fmt.Sprintf("valid; the site's policy has rules for its %s, which its scheduler chooses and is not known here; without such a rule: %s",
+			strings.Join(unknown, " and "), strings.TrimPrefix(strings.TrimPrefix(out.Headline, "valid; "), "valid, but "))
+		for i := range out.Knobs {
+			if k := &out.Knobs[i]; k.Otherwise != "" && asked.Mode != asked.Mode.AtMost(site.MaxMode) {
+				k.When = tuning.Unknown
+			}
 		}
 	}
 	if g.Policy != "" {

@@ -2,6 +2,8 @@ package verdict_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -63,6 +65,40 @@ func TestAJobThatIsTooLargeForItsSchedulerIsNotValid(t *testing.T) {
 			if v.Valid != (want == "") || !v.Valid && verdict.Text(v) != want {
 				t.Errorf("%s cores: %q, %+v", cores, verdict.Text(v), v)
 			}
+		}
+	}
+}
+
+func TestAJobIsJudgedByWhatIsKnownOfItsPlace(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "site.yaml")
+	if err := os.WriteFile(path, []byte("partition:\n  main: {max_mode: apply}\nqos:\n  gold: {max_mode: observe}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	site, err := config.LoadSite(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const stanza = "#TUNE mode=apply\n#TUNE knob cores values=1,2\n#TUNE checkpoint signal=USR1 grace=60s exit=85\n#TUNE progress pattern='epoch (?P<epoch>.)/(?P<total>.)'\n"
+	const acts, nothing, unknown = "valid; act now, while the job runs: cores", "valid, but nothing can be tuned: ", "valid; the site's policy has rules for its "
+	for _, c := range []struct {
+		name, options string
+		ground        verdict.Ground
+		headline      string
+		when          tuning.When
+	}{
+		{"by its file", "-p main -q usual", verdict.Ground{}, acts, tuning.Now},
+		{"by its QOS", "-p main --qos=gold", verdict.Ground{}, nothing, tuning.Never},
+		{"by the partition of those that name none", "-q usual", verdict.Ground{Default: "main"}, acts, tuning.Now},
+		{"by its file before that", "-p night -q usual", verdict.Ground{Default: "main"}, nothing, tuning.Never},
+		{"by what the environment says before its file", "-p night -q gold", verdict.Ground{Partition: "main", QOS: "usual"}, acts, tuning.Now},
+		{"as unknown where a rule may count", "-q usual", verdict.Ground{}, unknown + "partition,", tuning.Unknown},
+		{"as unknown where several may", "-A bio", verdict.Ground{}, unknown + "partition and qos,", tuning.Unknown},
+	} {
+		c.ground.Driver, c.ground.Can, c.ground.Site = "slurm", driver.Capabilities{Accounts: true}, site
+		v := verdict.Of(detect.Parse, "job.sh", []byte("#!/bin/sh\n#SBATCH -c 2 "+c.options+"\n"+stanza), nil, c.ground)
+		if p := v.Prospects; !v.Valid || len(p) != 1 || !strings.HasPrefix(p[0].Headline, c.headline) || p[0].Knobs[0].When != c.when {
+			t.Errorf("%s: %+v; want %q, %s", c.name, v, c.headline, c.when)
 		}
 	}
 }

@@ -51,6 +51,7 @@ func taken() []option {
 		{long: "chdir", short: 'D', takes: argument, use: text(func(j *jobfile.Job) *string { return &j.Dir })},
 		{long: "partition", short: 'p', takes: argument, use: text(func(j *jobfile.Job) *string { return &j.Partition })},
 		{long: "account", short: 'A', takes: argument, use: text(func(j *jobfile.Job) *string { return &j.Account })},
+		{long: "qos", short: 'q', takes: argument, use: text(func(j *jobfile.Job) *string { return &j.QOS })},
 		{long: "open-mode", takes: argument, use: text(func(j *jobfile.Job) *string { return &j.OpenMode })},
 		{long: "comment", takes: argument, use: text(func(j *jobfile.Job) *string { return &j.Comment })},
 		{long: "requeue", use: (*parser).requeue},
@@ -91,7 +92,7 @@ func ignored() []option {
 		names string
 	}{
 		{argument, (*parser).idle, "e:error signal gres G:gpus gpus-per-node gpus-per-task gpus-per-socket"},
-		{argument, nil, "C:constraint w:nodelist x:exclude F:nodefile q:qos L:licenses m:distribution B:extra-node-info S:core-spec " +
+		{argument, nil, "C:constraint w:nodelist x:exclude F:nodefile L:licenses m:distribution B:extra-node-info S:core-spec " +
 			"mail-type mail-user gres-flags gpu-bind gpu-freq " +
 			"cpus-per-gpu mem-per-gpu mem-bind reservation priority tmp cpu-freq hint threads-per-core cores-per-socket " +
 			"sockets-per-node ntasks-per-core ntasks-per-socket ntasks-per-gpu profile acctg-freq switches time-min wckey " +

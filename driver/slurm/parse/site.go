@@ -18,6 +18,7 @@ type Partition struct {
 	Weights   string // TRESBillingWeights; empty = it bills the number of CPUs
 	Exclusive bool   // each job gets whole nodes, whatever it asked for
 	Hidden    bool   // only scontrol -a and the like show it
+	Default   bool   // of jobs that name none
 
 	MaxTime       time.Duration // of a job; 0 = none
 	MaxMemPerNode int64         // bytes that one job may have; 0 = what the cluster says, as the next
@@ -30,7 +31,7 @@ func PartitionRecords(output []byte) ([]Partition, error) {
 	return each("partition", output, words, func(r *reader) Partition {
 		return Partition{
 			Name: r.text("PartitionName"), QOS: Given(r.text("QoS")), Weights: r.fields["TRESBillingWeights"],
-			Exclusive: r.fields["OverSubscribe"] == "EXCLUSIVE", Hidden: r.fields["Hidden"] == "YES", Select: strings.TrimPrefix(r.word("SelectTypeParameters"), "NONE"),
+			Exclusive: r.fields["OverSubscribe"] == "EXCLUSIVE", Hidden: r.fields["Hidden"] == "YES", Default: r.fields["Default"] == "YES", Select: strings.TrimPrefix(r.word("SelectTypeParameters"), "NONE"),
 			MaxTime: maybe(r, "MaxTime", Limit), MaxMemPerNode: maybe(r, "MaxMemPerNode", most), MaxMemPerCPU: maybe(r, "MaxMemPerCPU", most),
 		}
 	})

@@ -44,7 +44,7 @@ func (a *app) run() *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
 			s, err := a.submission(ctx, args[0], dir, variables, environment)
-			chosen := request != ""
+			chosen, env := request != "", func(name string) string { return environment[name] }
 			switch {
 			case err != nil:
 				return err
@@ -65,13 +65,14 @@ func (a *app) run() *cobra.Command {
 				if chosen {
 					return fmt.Errorf("%w --request: the controller of this cluster submits no jobs, so it cannot recognise a repeat", errInvalid)
 				}
+				env = func(name string) string { return cmp.Or(environment[name], a.env(name)) }
 				job, before, err = a.submitWith(ctx, client, s, nil)
 			}
 			if err != nil {
 				return err
 			}
 			if !off && !a.json {
-				a.prospects(ctx, client, s)
+				a.prospects(ctx, client, placed(api.Draft{Filename: s.Filename, Source: s.Source, Variables: s.Variables}, env))
 			}
 			if !wait || !a.json { // else the object says it once the job has ended
 				err = a.said(job, "%s\n", job.ID)
@@ -145,8 +146,8 @@ func submit[T any](ctx context.Context, s api.Submission, to func(context.Contex
 }
 
 // prospects prints when the knobs of a job can act, next to the output.
-func (a *app) prospects(ctx context.Context, client *api.Client, s api.Submission) {
-	v, err := client.Validate(ctx, api.Draft{Filename: s.Filename, Source: s.Source, Variables: s.Variables})
+func (a *app) prospects(ctx context.Context, client *api.Client, d api.Draft) {
+	v, err := client.Validate(ctx, d)
 	if err != nil || len(v.Prospects) == 0 {
 		return // it was submitted, which is what was asked for
 	}

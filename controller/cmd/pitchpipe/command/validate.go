@@ -90,19 +90,26 @@ func (a *app) judge(ctx context.Context, client *api.Client, path string, variab
 		return api.Verdict{File: path, Errors: jobfile.Errors{{Pos: jobfile.Pos{Filename: path}, Found: err.Error()}}}
 	}
 	variables = a.variables(path, source, variables)
+	draft := placed(api.Draft{Filename: path, Source: source, Variables: variables}, a.env)
 	if a.cfg.Given["driver"] == "" && !a.siteToTry() {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second) // a controller that hangs keeps no one waiting
 		defer cancel()
-		if v, err := client.Validate(ctx, api.Draft{Filename: path, Source: source, Variables: variables}); err == nil {
+		if v, err := client.Validate(ctx, draft); err == nil {
 			return v
 		}
 	}
-	return verdict.Of(detect.For(a.cfg.Driver), path, source, variables, a.grounds(path, source)...)
+	return verdict.Of(detect.For(a.cfg.Driver), path, source, variables, a.grounds(draft)...)
+}
+
+// placed is a draft with what the environment says to sbatch.
+func placed(d api.Draft, env func(name string) string) api.Draft {
+	d.Partition, d.Account, d.QOS = env("SBATCH_PARTITION"), env("SBATCH_ACCOUNT"), env("SBATCH_QOS")
+	return d
 }
 
 // grounds are what a job file is checked against without a controller: the scheduler that the
 // configuration or a flag names, else each that runs such files.
-func (a *app) grounds(path string, source []byte) []verdict.Ground {
+func (a *app) grounds(d api.Draft) []verdict.Ground {
 	site, err := a.cfg.LoadSite()
 	policy := verdict.PolicyOf(a.cfg.Site) + " (on this machine)"
 	if err != nil {
@@ -111,18 +118,20 @@ func (a *app) grounds(path string, source []byte) []verdict.Ground {
 	drivers := []string{a.cfg.Driver}
 	if _, given := a.cfg.Given["driver"]; !given {
 		drivers = []string{"local", "slurm"}
-		if format, err := detect.Format(path, source); err == nil && format == jobfile.NomadHCL {
+		if format, err := detect.Format(d.Filename, d.Source); err == nil && format == jobfile.NomadHCL {
 			drivers = []string{"local", "nomad"}
 		}
 	}
-	name := strconv.Itoa(os.Getuid())
+	me := strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil {
-		name = u.Username
+		me = u.Username
 	}
 	can := map[string]driver.Capabilities{
 		"local": local.Capabilities(), "slurm": slurm.Capabilities(a.cfg.Slurm.TaskProlog, a.cfg.Slurm.Mode == "site"), "nomad": nomad.Capabilities(),
 	}
-	return tuning.Each(drivers, func(d string) verdict.Ground {
-		return verdict.Ground{Driver: d, Can: can[d], Given: a.cfg.Given, Site: site, Policy: policy, User: name}
+	return tuning.Each(drivers, func(name string) verdict.Ground {
+		return verdict.Ground{
+			Driver: name, Can: can[name], Given: a.cfg.Given, Site: site, Policy: policy, User: me, Partition: d.Partition, Account: d.Account, QOS: d.QOS,
+		}
 	})
 }

@@ -1,6 +1,7 @@
 package command_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -154,5 +155,19 @@ func TestValidateShowsEveryErrorOfEveryFile(t *testing.T) {
 	}
 	if e := got[0].Errors; len(e) < 3 || e[0].Line != 2 || e[0].Column != 7 || e[0].File != bad || e[0].Found == "" || e[0].Want == "" {
 		t.Errorf("errors of the first file: %+v", e)
+	}
+}
+
+func TestValidateHeedsWhatTheEnvironmentSaysToSbatch(t *testing.T) {
+	t.Parallel()
+	file, site := write(t, "job.sh", lines), write(t, "site.yaml", "partition:\n  main: {max_mode: apply}\n")
+	for environ, want := range map[string]string{"": "is not known here", "SBATCH_PARTITION=main": "job.sh: valid; act now, while the job runs: cores"} {
+		var out bytes.Buffer
+		command.Run(t.Context(), command.World{
+			Args: []string{"validate", "--driver", "slurm", "--site", site, file}, Environ: []string{"PITCHPIPE_SOCKET=/nonexistent/controller.sock", environ}, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out,
+		})
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q: %s; want %q", environ, out.String(), want)
+		}
 	}
 }
