@@ -273,7 +273,9 @@ func (o outlook) follow(k Knob, out *Prospect, all []Prospect) {
 	case known && all[i].When != Never:
 		out.When, out.Values, out.Tried = all[i].When, all[i].Values, all[i].Tried
 		with := "with " + lead.Name + ", which it follows"
-		if !mine.IsSet() && k.Env != "" && own.IsSet() {
+		if line := o.reach.Follow[k.Env]; line != "" && !o.reach.Env {
+			with += ", by " + line
+		} else if !mine.IsSet() && k.Env != "" && own.IsSet() {
 			with += "; until then the program chooses, since the job file does not set " + k.Env
 			if lead.Allows(own) {
 				out.Values += "," + k.spell(own)

@@ -142,15 +142,16 @@ func (k Knob) atMost(ceiling Value, rule Rule) (narrowed Knob, taken []Limit, ok
 // Reach is what a scheduler can bring to a job.
 type Reach struct {
 	Scheduler string
-	Env       bool          // other environment variables
-	Args      bool          // other command-line arguments
-	Live      bool          // the settings file
-	Memory    bool          // less memory: a kill for too little of it can be made good
-	Lacks     Rule          // what it would need for Env and Live; zero = nothing helps
-	Observed  string        // why it changes nothing of this job; empty = it does
-	Stays     string        // why it does not restart this job; empty = it may
-	Limit     time.Duration // of the job's run time; 0 = unknown, or none
-	Whole     string        // why the number of its cores stays; empty = it may change
+	Env       bool              // other environment variables
+	Args      bool              // other command-line arguments
+	Live      bool              // the settings file
+	Memory    bool              // less memory: a kill for too little of it can be made good
+	Lacks     Rule              // what it would need for Env and Live; zero = nothing helps
+	Follow    map[string]string // variables that the script itself takes from the job's cores, and where
+	Observed  string            // why it changes nothing of this job; empty = it does
+	Stays     string            // why it does not restart this job; empty = it may
+	Limit     time.Duration     // of the job's run time; 0 = unknown, or none
+	Whole     string            // why the number of its cores stays; empty = it may change
 }
 
 // Carried is the policy without the knobs that a scheduler cannot bring to a job in every way that
@@ -161,7 +162,7 @@ func (p Policy) Carried(r Reach) Policy {
 	for _, k := range p.Knobs {
 		why, rule := "", Rule{Name: "driver", Value: r.Scheduler}
 		switch {
-		case k.Env != "" && !r.Env:
+		case k.Env != "" && !r.Env && (k.Follows != Cores || r.Follow[k.Env] == ""):
 			why, rule = fmt.Sprintf("%s cannot change the variable %s of a job", r.Scheduler, k.Env), cmp.Or(r.Lacks, rule)
 			if k.Follows == Cores {
 				why += "; it follows where the script says export " + k.Env + "=${" + k.Env + ":-$SLURM_CPUS_PER_TASK}"

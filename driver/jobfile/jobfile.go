@@ -99,6 +99,10 @@ type Job struct {
 	// $SLURM_CPUS_PER_TASK, whatever its environment says, and where.
 	Computed map[string]Pos
 
+	// Follow are the variables that an sbatch script takes from $SLURM_CPUS_PER_TASK, at least where its
+	// environment has none, and where.
+	Follow map[string]Pos
+
 	// Command identifies what is run with inputs and numbers left out: equal for
 	// two runs of the same thing on different inputs or under other settings.
 	Command string

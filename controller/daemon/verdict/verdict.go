@@ -127,6 +127,9 @@ func (g Ground) reach(file *jobfile.Job) tuning.Reach {
 	if file.Observed != "" && g.Driver != "local" {
 		r.Observed = "jobs with " + file.Observed + " are observed, not changed"
 	}
+	for name, at := range file.Follow {
+		r.Follow = driver.Merge(r.Follow, map[string]string{name: fmt.Sprintf("line %d", at.Line)})
+	}
 	if file.Whole && g.Driver == "slurm" {
 		r.Whole = "it has its node to itself (--exclusive), however many cores it asks for"
 	}

@@ -34,5 +34,6 @@
 // default is taken for NAME too. ": ${NAME:=default}" counts as well. Any other
 // value makes its variable unknown. Job.Fixed names the variables whose value
 // the script sets to a literal, whatever the environment holds, and Job.Computed
-// those that it takes from elsewhere.
+// those that it takes from elsewhere. Job.Follow names those that it takes from
+// $SLURM_CPUS_PER_TASK, be it only where the environment has none.
 package sbatch

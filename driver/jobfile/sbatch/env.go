@@ -11,7 +11,7 @@ import (
 
 // environment reads the assignments at the top of the script; doc.go says which.
 func environment(filename string, lines []string) *reader {
-	e := &reader{env: map[string]string{}, fixed: map[string]jobfile.Pos{}, computed: map[string]jobfile.Pos{}}
+	e := &reader{env: map[string]string{}, fixed: map[string]jobfile.Pos{}, computed: map[string]jobfile.Pos{}, follow: map[string]jobfile.Pos{}}
 	for i, line := range lines {
 		e.at = jobfile.Pos{Filename: filename, Line: i + 1}
 		if !e.line(line) {
@@ -22,9 +22,9 @@ func environment(filename string, lines []string) *reader {
 }
 
 type reader struct {
-	env             map[string]string
-	fixed, computed map[string]jobfile.Pos
-	at              jobfile.Pos
+	env                     map[string]string
+	fixed, computed, follow map[string]jobfile.Pos
+	at                      jobfile.Pos
 }
 
 func (e *reader) line(line string) bool {
@@ -47,7 +47,7 @@ func (e *reader) line(line string) bool {
 
 // assignments reads NAME=value words; column is the offset of text in its line.
 func (e *reader) assignments(text string, column int, exported bool) bool {
-	env, fixed, computed := maps.Clone(e.env), maps.Clone(e.fixed), maps.Clone(e.computed)
+	env, fixed, computed, follow := maps.Clone(e.env), maps.Clone(e.fixed), maps.Clone(e.computed), maps.Clone(e.follow)
 	for i := 0; ; {
 		for i < len(text) && isBlank(text[i]) {
 			i++
@@ -61,7 +61,7 @@ func (e *reader) assignments(text string, column int, exported bool) bool {
 				i += len(name) // export NAME
 				continue
 			}
-			e.env, e.fixed, e.computed = env, fixed, computed // the assignments were for one command only
+			e.env, e.fixed, e.computed, e.follow = env, fixed, computed, follow // the assignments were for one command only
 			return false
 		}
 		at := e.at
@@ -85,8 +85,12 @@ func (e *reader) assign(name, value string, readable bool, at jobfile.Pos) {
 	_, fixed := e.fixed[from]
 	delete(e.fixed, name)
 	delete(e.computed, name)
+	delete(e.follow, name)
 	if !readable {
 		delete(e.env, name)
+		if regexp.MustCompile(`^(\$\{` + name + `:?-)?\$(SLURM_CPUS_PER_TASK|\{SLURM_CPUS_PER_TASK\})\}?$`).MatchString(value) {
+			e.follow[name] = at
+		}
 		if !strings.Contains(value, name) {
 			e.computed[name] = at
 		}

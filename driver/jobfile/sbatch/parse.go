@@ -40,7 +40,7 @@ func read(filename string, src []byte, slurm bool) (*jobfile.Job, error) {
 		return nil, err
 	}
 	e := environment(filename, lines)
-	p.job.Env, p.job.Fixed, p.job.Computed = e.env, e.fixed, e.computed
+	p.job.Env, p.job.Fixed, p.job.Computed, p.job.Follow = e.env, e.fixed, e.computed, e.follow
 	p.job.Command = jobfile.ScriptIdentity(src)
 	return p.job, nil
 }

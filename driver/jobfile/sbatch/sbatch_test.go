@@ -47,7 +47,7 @@ echo hi
 		Format:   jobfile.Sbatch, Name: "my job", Partition: "short", Account: "physics", Cores: 4, MemoryBytes: 2 << 30,
 		TimeLimit: 26*time.Hour + 3*time.Minute + 4*time.Second, Dir: "/tmp/a b", Output: "out %j.txt", NoRequeue: true, Whole: true, OpenMode: "append",
 		Export: "ALL", Comment: "x",
-		Script: []byte(src), Env: map[string]string{}, Fixed: map[string]jobfile.Pos{}, Computed: map[string]jobfile.Pos{}, Command: got.Command,
+		Script: []byte(src), Env: map[string]string{}, Fixed: map[string]jobfile.Pos{}, Computed: map[string]jobfile.Pos{}, Follow: map[string]jobfile.Pos{}, Command: got.Command,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -270,6 +270,27 @@ func TestAnOptionThatOnlySlurmMayKnowIsAWarning(t *testing.T) {
 		}
 		if got := job.Warnings.Error(); job.Stanza == nil || got != warns || (job.Cores == 4) != strings.HasSuffix(option, "-c 4") {
 			t.Errorf("%s: %d cores, stanza %v, warnings %q, want %q", option, job.Cores, job.Stanza, got, warns)
+		}
+	}
+}
+
+func TestAScriptMayTakeAVariableFromItsCores(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]bool{
+		"export T=${T:-$SLURM_CPUS_PER_TASK}":       true,
+		`export T="${T:-${SLURM_CPUS_PER_TASK}}"`:   true,
+		"export T=$SLURM_CPUS_PER_TASK":             true,
+		"export T=${T:-4}":                          false,
+		"export T=${OTHER:-$SLURM_CPUS_PER_TASK}":   false,
+		"export T=$((SLURM_CPUS_PER_TASK / 2))":     false,
+		"export T=$SLURM_CPUS_PER_TASK\nexport T=2": false,
+	} {
+		job, err := sbatch.Parse("job.sh", []byte("#!/bin/sh\n"+line+"\n./train\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at, got := job.Follow["T"]; got != want || got && at.Line != 2 {
+			t.Errorf("%q: %t, line %d; want %t, line 2", line, got, at.Line, want)
 		}
 	}
 }
