@@ -150,6 +150,9 @@ const (
 // Unseen begins the reason of a trial whose job succeeded without an epoch that was seen.
 const Unseen = "no epoch of it was seen"
 
+// Unvalued begins that of one whose epochs had no number that trials can be ranked by.
+const Unvalued = "none of its lines had a number for "
+
 // Event is something that happened.
 type Event struct {
 	Kind   EventKind      `json:"kind"`

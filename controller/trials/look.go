@@ -102,6 +102,12 @@ func (s *Service) news(one *search, t *searcher.Trial, jobs *Trial, v View) []se
 	end := searcher.Event{Kind: searcher.Ended, Trial: t.Number, End: v.End, Reason: v.Detail, Report: searcher.Report{
 		At: s.since(one), Seconds: max(used.Seconds, jobs.Base.Seconds+v.Ran), CoreHours: used.CoreHours, Joules: used.Joules, Metered: used.Metered, Source: used.Source,
 	}}
+	if v.End == searcher.Succeeded && len(v.Epochs) > 0 && len(t.Reports)+len(out) == 0 {
+		end.Reason = searcher.Unvalued + "loss"
+		if one.Policy.Quality != nil {
+			end.Reason = searcher.Unvalued + "quality"
+		}
+	}
 	jobs.Base = used
 	if jobs.Renewed {
 		jobs.Renewed, end.End = false, searcher.NoTime

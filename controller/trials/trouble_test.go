@@ -116,6 +116,21 @@ func TestASearchStandsTroubleWithItsScheduler(t *testing.T) {
 			},
 		},
 		{
+			name: "a trial whose epochs have no number for its quality fails, and says so",
+			see: func(c *cluster, id driver.JobID, v trials.View) (trials.View, error) {
+				for i := range v.Epochs {
+					if c.byID(id).trial == 2 {
+						v.Epochs[i].Loss, v.Epochs[i].Quality = new(1.0), nil
+					}
+				}
+				return v, nil
+			},
+			want: func(x trials.State, _ *troubled) bool {
+				tr := x.Trials[1]
+				return tr.State == searcher.Failed && tr.Reason == "none of its lines had a number for quality" && len(x.Trials) == 9
+			},
+		},
+		{
 			name: "a trial whose job is lost repeatedly fails, and the search goes on",
 			see: func(c *cluster, id driver.JobID, v trials.View) (trials.View, error) {
 				c.mu.Lock()

@@ -197,7 +197,7 @@ func positive(text string) (int, bool) {
 func number(text string) (v *float64, diverged bool) {
 	n, err := strconv.ParseFloat(text, 64)
 	switch {
-	case err != nil, strings.ContainsAny(text, "xX_"): // Go's own notations no job means
+	case err != nil && !errors.Is(err, strconv.ErrRange), strings.ContainsAny(text, "xX_"): // Go's own notations no job means
 		return nil, false
 	case math.IsNaN(n) || math.IsInf(n, 0):
 		return nil, true

@@ -42,6 +42,8 @@ func TestMatcherReadsWhatALineSays(t *testing.T) {
 		{"a loss that is no number is missing", "epoch 2 loss n/a", api.Report{Epoch: 2, Total: 7}, true},
 		{"NaN is missing, and the job has diverged", "epoch 2 loss nan", api.Report{Epoch: 2, Total: 7, Diverged: true}, true},
 		{"infinity is missing, and the job has diverged", "epoch 2 loss -inf", api.Report{Epoch: 2, Total: 7, Diverged: true}, true},
+		{"a number beyond all bounds is infinity", "epoch 2 loss 1e400", api.Report{Epoch: 2, Total: 7, Diverged: true}, true},
+		{"a number with a comma is missing", "epoch 2 loss 0,46", api.Report{Epoch: 2, Total: 7}, true},
 		{"hexadecimal is missing", "epoch 2 loss 0x1p3", api.Report{Epoch: 2, Total: 7}, true},
 		{"epoch zero is none", "epoch 0/10", api.Report{}, false},
 		{"a negative epoch is none", "epoch -4", api.Report{}, false},

@@ -66,7 +66,7 @@ func searchNext(x trials.State, s *searcher.Searcher, now time.Time) string {
 	case len(s.Ranking()) == 0 && failed >= 0:
 		t := x.Trials[failed]
 		job := t.Jobs[len(t.Jobs)-1]
-		if strings.HasPrefix(t.Reason, searcher.Unseen) { // its output alone does not show that
+		if strings.HasPrefix(t.Reason, searcher.Unseen) || strings.HasPrefix(t.Reason, searcher.Unvalued) { // its output alone does not show that
 			return fmt.Sprintf("trial %d failed, since %s; pitchpipe logs %s shows its lines", t.Number, t.Reason, job)
 		}
 		return fmt.Sprintf("pitchpipe logs %s shows why trial %d failed", job, t.Number)
