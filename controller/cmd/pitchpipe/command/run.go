@@ -202,9 +202,32 @@ func (a *app) wait(ctx context.Context, client *api.Client, job api.Job, before 
 	array := regexp.MustCompile(`^\d+_`).FindString(job.ID)
 	if array != "" {
 		pause = time.Second // all jobs are listed
+		var known []api.Job // as they were last listed
 		look = func() ([]api.Job, error) {
 			all, err := client.Jobs(ctx)
-			return slices.DeleteFunc(all, func(j api.Job) bool { return !strings.HasPrefix(j.ID, array) }), err
+			if err != nil {
+				return nil, err
+			}
+			all = slices.DeleteFunc(all, func(j api.Job) bool { return !strings.HasPrefix(j.ID, array) })
+			for _, j := range known {
+				if slices.ContainsFunc(all, func(other api.Job) bool { return other.ID == j.ID }) {
+					continue
+				}
+				if !j.Ended {
+					now, err := client.Job(ctx, j.ID)
+					switch {
+					case err == nil:
+						j = now
+					case errors.Is(err, api.ErrNotFound):
+						j.Ended, j.State, j.Detail = true, string(driver.Lost), "its scheduler no longer knows it"
+					default:
+						return nil, err
+					}
+				}
+				all = append(all, j)
+			}
+			known = all
+			return all, nil
 		}
 	}
 	for show := a.beside().screen(); ; {
