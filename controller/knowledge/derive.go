@@ -177,9 +177,8 @@ func scaled(s tuning.Settings, scale float64) tuning.Settings {
 	return out
 }
 
-// PeakRSS is the largest memory seen in jobs of the kind and in how many of them all that they needed was
-// seen: not in one that its limit killed. A job that others disturbed needs its memory all the same. Where none learned the same as the asker,
-// it is at least what the line through the others foretells at 95 %; 0: that is unknown.
+// PeakRSS is the largest memory seen in jobs of the kind, disturbed or not, and in how many all that they needed was: not in
+// those that outgrew it. Where none learned the same as the asker, it is at least what the line through the others foretells at 95 %; 0: that is unknown.
 func PeakRSS(obs []Observation, a Asker) (peak tuning.Bytes, jobs int) {
 	var seen []point
 	for _, r := range runs(ofKind(obs, a.Kind)) {
@@ -192,7 +191,7 @@ func PeakRSS(obs []Observation, a Asker) (peak tuning.Bytes, jobs int) {
 		}
 		peak = max(peak, most)
 		if most > 0 {
-			if !slices.ContainsFunc(r.observations, outgrew) {
+			if !slices.ContainsFunc(r.observations, Observation.outgrew) {
 				jobs++
 			}
 			if len(r.trials) > 0 {
@@ -211,9 +210,6 @@ func PeakRSS(obs []Observation, a Asker) (peak tuning.Bytes, jobs int) {
 	return peak, jobs
 }
 
-// outgrew reports whether a job was killed for memory under its owner's limit: how much it needs is not known.
-func outgrew(o Observation) bool { return o.End == tuning.EndMemory }
-
 // memoryCalm is how many runs keep their memory after one died for lack of it, or under tuned settings.
 const memoryCalm = 5
 
@@ -222,7 +218,7 @@ func MemoryHeld(obs []Observation, kind tuning.JobKind) bool {
 	since := memoryCalm
 	for _, o := range unique(ofKind(obs, kind)) {
 		since++
-		if outgrew(o) || slices.ContainsFunc(o.Regressed, func(s tuning.Settings) bool { return s[tuning.Memory].IsSet() }) {
+		if o.outgrew() || slices.ContainsFunc(o.Regressed, func(s tuning.Settings) bool { return s[tuning.Memory].IsSet() }) {
 			since = 0
 		}
 	}

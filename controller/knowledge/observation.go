@@ -139,3 +139,6 @@ func (r *run) add(t tuning.Trial) {
 		r.trials[i] = t
 	}
 }
+
+// outgrew reports whether a job was killed for memory under its owner's limit: how much it needs is not known.
+func (o Observation) outgrew() bool { return o.End == tuning.EndMemory }

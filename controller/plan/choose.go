@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"pitchpipe/controller/respond"
 	"pitchpipe/controller/tuning"
 )
 
@@ -77,21 +76,6 @@ func choose(s view) tuning.Decision {
 		}
 	}
 	return settle(s)
-}
-
-// home returns a trial that began under another setting than its owner's to that where it is sure to end sooner so, since no
-// other waits for cores any more.
-func (s view) home() tuning.Decision {
-	t, evidence := s.Policy.TrialOf, classEvidence(s.Class)
-	if t == nil || !t.Share.Fit(s.Own) || respond.UsageOf(s.Profile, s.Own) == nil || s.spent() != tuning.ReasonNone {
-		return hold(s, tuning.ReasonAlreadyBest, evidence...)
-	}
-	back := s.model().Between(s.Current, s.Own)
-	saving := s.saves(gain{}, gain{back.Mean, back.SD})
-	if s.pays(saving, tuning.ReasonWorthless) != tuning.ReasonNone {
-		return hold(s, tuning.ReasonAlreadyBest, evidence...)
-	}
-	return decide(s, tuning.RollBack, tuning.ReasonNoTrialWaits, s.Own, append(evidence, worthAtLeast(s, saving)...)...)
 }
 
 // answered reports whether this job has compared a recalled setting with its owner's. Its own

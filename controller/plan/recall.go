@@ -162,6 +162,21 @@ func (s view) joins(t tuning.Settings) bool {
 	return math.Abs(sum-math.Round(sum)) > 1e-9
 }
 
+// home returns a trial that began under another setting than its owner's to that where it is sure to end sooner so, since no
+// other waits for cores any more.
+func (s view) home() tuning.Decision {
+	t, evidence := s.Policy.TrialOf, classEvidence(s.Class)
+	if t == nil || !t.Share.Fit(s.Own) || respond.UsageOf(s.Profile, s.Own) == nil || s.spent() != tuning.ReasonNone {
+		return hold(s, tuning.ReasonAlreadyBest, evidence...)
+	}
+	back := s.model().Between(s.Current, s.Own)
+	saving := s.saves(gain{}, gain{back.Mean, back.SD})
+	if s.pays(saving, tuning.ReasonWorthless) != tuning.ReasonNone {
+		return hold(s, tuning.ReasonAlreadyBest, evidence...)
+	}
+	return decide(s, tuning.RollBack, tuning.ReasonNoTrialWaits, s.Own, append(evidence, worthAtLeast(s, saving)...)...)
+}
+
 func rightSize(s view) (tuning.Value, bool) {
 	k, ok := s.Policy.Knob(tuning.Memory)
 	own, asked := s.Own[tuning.Memory]

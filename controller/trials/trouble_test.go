@@ -103,7 +103,7 @@ func TestASearchStandsTroubleWithItsScheduler(t *testing.T) {
 		},
 		{
 			name: "a trial whose job its scheduler holds fails, and its job is ended",
-			see: func(c *cluster, id driver.JobID, v trials.View) (trials.View, error) {
+			see: func(_ *cluster, id driver.JobID, v trials.View) (trials.View, error) {
 				if id == "j2" && !v.Over && len(v.Epochs) > 0 {
 					v.Held = "it left with status 85 unasked"
 				}
