@@ -70,12 +70,12 @@ func TestRecordedPartitions(t *testing.T) {
 	t.Parallel()
 	text := string(recorded(t, "scontrol-partition.txt"))
 	got, err := parse.PartitionRecords([]byte(text))
-	if err != nil || len(got) != 1 || got[0] != (parse.Partition{Name: "main"}) {
+	if err != nil || len(got) != 1 || got[0] != (parse.Partition{Name: "main", Default: true}) {
 		t.Errorf("partitions %+v (%v), want main without a QOS", got, err)
 	}
 	text = strings.Replace(text, "QoS=N/A", "QoS=part TRESBillingWeights=CPU=2.0", 1)
 	got, err = parse.PartitionRecords([]byte(text))
-	if err != nil || len(got) != 1 || got[0] != (parse.Partition{Name: "main", QOS: "part", Weights: "CPU=2.0"}) {
+	if err != nil || len(got) != 1 || got[0] != (parse.Partition{Name: "main", Default: true, QOS: "part", Weights: "CPU=2.0"}) {
 		t.Errorf("partitions %+v (%v), want main with the QOS part, weighed", got, err)
 	}
 	if _, err := parse.PartitionRecords([]byte("PartitionName=x\n")); !errors.Is(err, parse.ErrFormat) {
