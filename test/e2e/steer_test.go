@@ -181,7 +181,7 @@ func TestAUserWithoutCgroupsSeesEpochs(t *testing.T) {
 		},
 	} {
 		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), s.progs.path(argv[0]), argv[1:]...)
-		cmd.Dir, cmd.Env, cmd.Stderr = s.dir, sandbox.Environ("HOME="+s.dir), s.log
+		cmd.Dir, cmd.Env, cmd.Stderr = s.dir, sandbox.Environ("HOME="+s.dir), t.Output()
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: theirs}
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
