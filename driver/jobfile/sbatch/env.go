@@ -88,7 +88,7 @@ func (e *reader) assign(name, value string, readable bool, at jobfile.Pos) {
 	delete(e.follow, name)
 	if !readable {
 		delete(e.env, name)
-		if regexp.MustCompile(`^(\$\{` + name + `:?-)?\$(SLURM_CPUS_PER_TASK|\{SLURM_CPUS_PER_TASK\})\}?$`).MatchString(value) {
+		if follows(name, value) {
 			e.follow[name] = at
 		}
 		if !strings.Contains(value, name) {
@@ -110,6 +110,12 @@ func (e *reader) assign(name, value string, readable bool, at jobfile.Pos) {
 	if from != name || fixed {
 		e.fixed[name] = at
 	}
+}
+
+// follows reports whether a value is $SLURM_CPUS_PER_TASK, alone or where name has none. That may have a default too.
+func follows(name, value string) bool {
+	const cores = `\$(SLURM_CPUS_PER_TASK|\{SLURM_CPUS_PER_TASK(:?-\w*)?\})`
+	return strings.Contains(value, "SLURM_CPUS_PER_TASK") && regexp.MustCompile(`^(`+cores+`|\$\{`+name+`:?-`+cores+`\})$`).MatchString(value)
 }
 
 // defaults reads the arguments of the command that does nothing: "${NAME:=value}"

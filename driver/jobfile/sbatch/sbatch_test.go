@@ -279,6 +279,8 @@ func TestAScriptMayTakeAVariableFromItsCores(t *testing.T) {
 	for line, want := range map[string]bool{
 		"export T=${T:-$SLURM_CPUS_PER_TASK}":       true,
 		`export T="${T:-${SLURM_CPUS_PER_TASK}}"`:   true,
+		"export T=${T:-${SLURM_CPUS_PER_TASK:-1}}":  true,
+		"export T=$SLURM_CPUS_PER_TASK}":            false,
 		"export T=$SLURM_CPUS_PER_TASK":             true,
 		"export T=${T:-4}":                          false,
 		"export T=${OTHER:-$SLURM_CPUS_PER_TASK}":   false,
