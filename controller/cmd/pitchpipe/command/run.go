@@ -202,32 +202,10 @@ func (a *app) wait(ctx context.Context, client *api.Client, job api.Job, before 
 	array := regexp.MustCompile(`^\d+_`).FindString(job.ID)
 	if array != "" {
 		pause = time.Second // all jobs are listed
-		var known []api.Job // as they were last listed
-		look = func() ([]api.Job, error) {
-			all, err := client.Jobs(ctx)
-			if err != nil {
-				return nil, err
-			}
-			all = slices.DeleteFunc(all, func(j api.Job) bool { return !strings.HasPrefix(j.ID, array) })
-			for _, j := range known {
-				if slices.ContainsFunc(all, func(other api.Job) bool { return other.ID == j.ID }) {
-					continue
-				}
-				if !j.Ended {
-					now, err := client.Job(ctx, j.ID)
-					switch {
-					case err == nil:
-						j = now
-					case errors.Is(err, api.ErrNotFound):
-						j.Ended, j.State, j.Detail = true, string(driver.Lost), "its scheduler no longer knows it"
-					default:
-						return nil, err
-					}
-				}
-				all = append(all, j)
-			}
-			known = all
-			return all, nil
+		var known []api.Job
+		look = func() (_ []api.Job, err error) {
+			known, err = tasks(ctx, client, array, known)
+			return known, err
 		}
 	}
 	for show := a.beside().screen(); ; {
@@ -262,6 +240,32 @@ func (a *app) wait(ctx context.Context, client *api.Client, job api.Job, before 
 			cmp.Or(job.Detail, fmt.Sprint("exit status ", job.ExitCode)))
 	}
 	return nil
+}
+
+// tasks are those of an array, whose ids begin so. Known are those of the look before: one that is listed no more is asked for.
+func tasks(ctx context.Context, client *api.Client, array string, known []api.Job) ([]api.Job, error) {
+	all, err := client.Jobs(ctx)
+	if err != nil {
+		return known, err
+	}
+	all = slices.DeleteFunc(all, func(j api.Job) bool { return !strings.HasPrefix(j.ID, array) })
+	for _, j := range known {
+		if slices.ContainsFunc(all, func(other api.Job) bool { return other.ID == j.ID }) {
+			continue
+		}
+		if !j.Ended {
+			now, err := client.Job(ctx, j.ID)
+			if errors.Is(err, api.ErrNotFound) {
+				now, err = j, nil
+				now.Ended, now.State, now.Detail = true, string(driver.Lost), "its scheduler no longer knows it"
+			}
+			if j = now; err != nil {
+				return known, err
+			}
+		}
+		all = append(all, j)
+	}
+	return all, nil
 }
 
 // submitWith submits a job file as the caller, where the controller tunes everybody's jobs and
