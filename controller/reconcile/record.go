@@ -245,19 +245,15 @@ func (r *Record) used() []tuning.Epoch { return slices.Concat(r.Epochs, r.Outsid
 // Outside has the joules that it used outside its Epochs, as when it started or saved its results: those of
 // the earlier job file, and of each attempt what its exporter counted beyond its epochs.
 func (r *Record) Outside() []tuning.Epoch {
-	out := slices.Clone(r.Earlier)
+	out, within := slices.Clone(r.Earlier), map[int]tuning.Joules{}
+	for _, e := range slices.Concat(r.Earlier, r.Epochs) {
+		if e.Joules != nil {
+			within[e.Attempt] += *e.Joules
+		}
+	}
 	for _, run := range r.Runs {
-		if run.Joules == nil {
-			continue
-		}
-		rest := *run.Joules
-		for _, e := range slices.Concat(r.Earlier, r.Epochs) {
-			if e.Attempt == run.Attempt && e.Joules != nil {
-				rest -= *e.Joules
-			}
-		}
-		if rest > 0 {
-			out = append(out, tuning.Epoch{Attempt: run.Attempt, Joules: &rest, Source: run.Source})
+		if run.Joules != nil && *run.Joules > within[run.Attempt] {
+			out = append(out, tuning.Epoch{Attempt: run.Attempt, Joules: new(*run.Joules - within[run.Attempt]), Source: run.Source})
 		}
 	}
 	return out

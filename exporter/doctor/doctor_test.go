@@ -163,7 +163,7 @@ func TestJobsThatTheUserMayNotSeeRunNevertheless(t *testing.T) {
 	}{
 		{"none runs", nil, 0, "none runs now"},
 		{"those of others", nil, 20, "none runs now that this user may see, and 20 in all; root and --api.readers see all"},
-		{"his own among them", []string{"slurm"}, 20, "found now: slurm"},
+		{"some of this user's own among them", []string{"slurm"}, 20, "found now: slurm"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -28,8 +28,8 @@ type Ground struct {
 	User   string
 	Fits   func(driver.Room) error // why its nodes could never run a job of this size; nil: unknown
 
-	Partition, Account, QOS string // of the job, whatever its file says; empty: the file says it
-	Default                 string // partition of a job that names none; empty: unknown
+	Partition, Account, QOS string        // of the job, whatever its file says; empty: the file says it
+	Default                 func() string // partition of a job that names none; nil, or empty: unknown
 }
 
 // PolicyOf says which policy the file at path is; empty: none.
@@ -87,7 +87,10 @@ func (g Ground) prospects(file *jobfile.Job, asked tuning.Policy) tuning.Prospec
 	var unknown []string
 	switch {
 	case g.Can.Accounts:
-		partition, account, qos := cmp.Or(g.Partition, file.Partition, g.Default), cmp.Or(g.Account, file.Account), cmp.Or(g.QOS, file.QOS)
+		partition, account, qos := cmp.Or(g.Partition, file.Partition), cmp.Or(g.Account, file.Account), cmp.Or(g.QOS, file.QOS)
+		if partition == "" && g.Default != nil {
+			partition = g.Default()
+		}
 		site, unknown = g.Site.For(partition, account, qos, g.User), g.Site.Unknown(partition, account, qos)
 	case g.Driver == "nomad": // whose owners are namespaces
 		site = g.Site.For("", "", "", cmp.Or(file.Partition, "default"))

@@ -89,8 +89,8 @@ func TestAJobIsJudgedByWhatIsKnownOfItsPlace(t *testing.T) {
 	}{
 		{"by its file", "-p main -q usual", verdict.Ground{}, acts, tuning.Now},
 		{"by its QOS", "-p main --qos=gold", verdict.Ground{}, nothing, tuning.Never},
-		{"by the partition of those that name none", "-q usual", verdict.Ground{Default: "main"}, acts, tuning.Now},
-		{"by its file before that", "-p night -q usual", verdict.Ground{Default: "main"}, nothing, tuning.Never},
+		{"by the partition of those that name none", "-q usual", verdict.Ground{Default: func() string { return "main" }}, acts, tuning.Now},
+		{"by its file before that", "-p night -q usual", verdict.Ground{Default: func() string { return "main" }}, nothing, tuning.Never},
 		{"by what the environment says before its file", "-p night -q gold", verdict.Ground{Partition: "main", QOS: "usual"}, acts, tuning.Now},
 		{"as unknown where a rule may count", "-q usual", verdict.Ground{}, unknown + "partition,", tuning.Unknown},
 		{"as unknown where several may", "-A bio", verdict.Ground{}, unknown + "partition and qos,", tuning.Unknown},

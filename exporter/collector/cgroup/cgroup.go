@@ -241,7 +241,7 @@ func (r *reader) io(out collector.Values) error {
 		}
 	}
 	out[api.ColReadBytes] = sums["rbytes"] + sums["Read"]
-	if dir == r.unified { // v1 counts what the kernel writes back for a job as nobody's: /proc/PID/io has it
+	if dir == r.unified { // v1 charges write-back to the root cgroup: /proc/PID/io has the job's
 		out[api.ColWriteBytes] = sums["wbytes"]
 	}
 	return nil
