@@ -203,7 +203,7 @@ func (r request) validate() (any, error) {
 		Driver: r.d.driver.Name(), Can: r.d.driver.Capabilities(), Given: r.d.cfg.Given, Site: r.d.site,
 		Policy: verdict.PolicyOf(r.d.cfg.Site), User: r.who.Name, Partition: draft.Partition, Account: draft.Account, QOS: draft.QOS,
 	}
-	if d, ok := r.d.driver.(interface{ Partition(context.Context) string }); ok { //nolint:inamedparam // of one kind
+	if d, ok := r.d.driver.(interface{ Partition(context.Context) string }); ok {
 		ground.Default = func() string { return d.Partition(r.Context()) }
 	}
 	if d, ok := r.d.driver.(interface{ Fits(driver.Room) error }); ok {
