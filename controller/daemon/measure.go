@@ -10,9 +10,12 @@ import (
 	"sort"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"pitchpipe/controller/profile"
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/tuning"
+	"pitchpipe/driver"
 	"pitchpipe/exporter/api"
 )
 
@@ -178,6 +181,10 @@ func read(w api.Window, q reconcile.MeasureRequest, node api.Node, early *tuning
 		if s.Mark != nil && m.Heard.IsZero() {
 			m.Heard = s.Time
 		}
+	}
+	if n := len(w.Samples); n > 0 && q.Policy.Checkpoint != nil {
+		signal := unix.SignalNum(driver.Checkpoint{Signal: q.Policy.Checkpoint.Signal}.SignalName())
+		m.Fatal = signal > 0 && uint64(w.Samples[n-1].Values[api.ColFatalSignals])>>(signal-1)&1 == 1
 	}
 	if early != nil {
 		m.Profile, m.Reason, m.Peak = *early, tuning.ReasonNone, profile.Peak(w)

@@ -131,7 +131,7 @@ func Waits(r tuning.Reason) bool {
 	case tuning.ReasonWarmingUp, tuning.ReasonProfiling, tuning.ReasonPolluted, tuning.ReasonNoSamples,
 		tuning.ReasonPaused, tuning.ReasonSiteCap, tuning.ReasonFirstSeen, tuning.ReasonUnreachable,
 		tuning.ReasonNoTotal, tuning.ReasonLongQueue, tuning.ReasonUnknownQueue, tuning.ReasonNearClosing,
-		tuning.ReasonUncertain, tuning.ReasonOverEnergy, tuning.ReasonOverTime, tuning.ReasonLossLimit:
+		tuning.ReasonUncertain, tuning.ReasonOverEnergy, tuning.ReasonOverTime, tuning.ReasonLossLimit, tuning.ReasonFatalSignal:
 		return true
 	}
 	return false
@@ -153,6 +153,8 @@ func touchable(s view) tuning.Reason {
 		return tuning.ReasonNone
 	case r != tuning.ReasonNone:
 		return r
+	case s.Fatal:
+		return tuning.ReasonFatalSignal
 	case b.Time > 0 && s.Elapsed >= b.Time:
 		return tuning.ReasonBudgetTime
 	case b.Energy > 0 && s.Joules != nil && *s.Joules >= b.Energy && !computed:

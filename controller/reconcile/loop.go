@@ -221,6 +221,7 @@ type Measurement struct {
 	Reason  tuning.Reason  // ReasonNone: the profile can be used
 	Ended   bool           // the exporter saw its end: no more epochs follow
 	Heard   time.Time      // since when ended epochs are reported; zero: some may be missing
+	Fatal   bool           // the signal of its checkpoint would end it
 }
 
 // MeasureRequest names what to measure.

@@ -56,7 +56,7 @@ func (p *reconciliation) measure(ctx context.Context) {
 		}
 		p.merge(attempt, m, siblings)
 		if attempt == p.job.Attempt {
-			p.measured, p.endSeen, p.heard = m.Reason, m.Ended, m.Heard
+			p.measured, p.endSeen, p.heard, p.fatal = m.Reason, m.Ended, m.Heard, m.Fatal
 		}
 		if m.Reason == tuning.ReasonNone {
 			if p.rec.Profiles == nil {

@@ -26,6 +26,7 @@ type reconciliation struct {
 	measured  tuning.Reason   // why the present attempt has no usable profile yet
 	endSeen   bool            // the exporter saw the end of the present attempt
 	heard     time.Time       // since when its ended epochs are reported; zero: some may be missing
+	fatal     bool            // see Measurement
 	wait      time.Duration   // how long a restart would queue; 0 = none, or not asked
 	reference *tuning.Trial   // what the newest untuned job of the kind measured; nil: none did
 	effects   []tuning.Effect // what runs of the kind showed

@@ -41,7 +41,7 @@ func (p *reconciliation) state(ctx context.Context) (tuning.State, error) {
 		},
 		RestartOutlook: tuning.RestartOutlook{RestartCost: p.cost(known)},
 		Findings: tuning.Findings{
-			Measured: p.measured, Class: p.rec.Class, Trials: trials, Outcome: p.rec.Outcome,
+			Measured: p.measured, Fatal: p.fatal, Class: p.rec.Class, Trials: trials, Outcome: p.rec.Outcome,
 			Refused: p.stages.Refused(policy, trials, current), Forecast: new(p.stages.Forecast(p.work(policy, current))),
 		},
 		Knowledge: known.Knowledge,

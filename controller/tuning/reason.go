@@ -35,6 +35,7 @@ const (
 	ReasonNoProgress     Reason = "no-progress"
 	ReasonNoTotal        Reason = "no-total"
 	ReasonNoCheckpoint   Reason = "no-checkpoint"
+	ReasonFatalSignal    Reason = "fatal-signal"
 	ReasonNoSamples      Reason = "no-samples"
 	ReasonPolluted       Reason = "polluted"
 	ReasonPartial        Reason = "partial"

@@ -56,7 +56,8 @@ type RestartOutlook struct {
 
 // Findings are what the job itself has shown.
 type Findings struct {
-	Measured Reason   `json:"measured"` // ReasonNone when the present attempt is profiled; else what is missing
+	Measured Reason   `json:"measured"`        // ReasonNone when the present attempt is profiled; else what is missing
+	Fatal    bool     `json:"fatal,omitempty"` // the signal of its checkpoint would end the job, as its processes are now
 	Class    *Class   `json:"class,omitempty"`
 	Trials   []Trial  `json:"trials,omitempty"`
 	Profile  *Profile `json:"profile,omitempty"` // of its first epochs, of its kind's where it was not measured untuned; nil: none

@@ -137,6 +137,7 @@ const (
 	ColPeak           = "memory_peak_bytes" // gauge, only grows
 	ColThreads        = "threads"           // gauge
 	ColProcesses      = "processes"         // gauge
+	ColFatalSignals   = "fatal_signals"     // gauge: the sum of 2^(n-1) over the signals n that end the job
 	ColCPUPressure    = "cpu_pressure_seconds"
 	ColMemoryPressure = "memory_pressure_seconds"
 	ColIOPressure     = "io_pressure_seconds"
@@ -154,7 +155,7 @@ const (
 
 // Gauge reports whether a column may go down. All others are counters.
 func Gauge(column string) bool {
-	return slices.Contains([]string{ColRSS, ColCache, ColPeak, ColThreads, ColProcesses, ColAllocatedCores, ColGPUMemory, ColGPUs}, column)
+	return slices.Contains([]string{ColRSS, ColCache, ColPeak, ColThreads, ColProcesses, ColFatalSignals, ColAllocatedCores, ColGPUMemory, ColGPUs}, column)
 }
 
 // Sample is one reading of a job's counters, cumulative since its attempt began.

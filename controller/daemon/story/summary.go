@@ -175,6 +175,7 @@ func nextSteps() map[tuning.Reason]string {
 		tuning.ReasonNoProgress:     "print a line after each epoch, and match it with progress pattern=",
 		tuning.ReasonNoTotal:        "let the progress line name the number of epochs, or set progress total=",
 		tuning.ReasonNoCheckpoint:   "add a checkpoint to the stanza, so that the job can change while it runs",
+		tuning.ReasonFatalSignal:    "handle the signal in the program, and start the program with exec as the last line of its script",
 		tuning.ReasonNoSamples:      "start pitchpipe-exporter on the node of the job" + unseen,
 		tuning.ReasonPolluted:       "let it run where no other work uses its cores, so that it can be measured",
 		tuning.ReasonNearLimit:      "ask for a longer time limit: in the last minutes before it, the site's limit_reserve, no job is restarted",

@@ -5,4 +5,5 @@ func Parse(data []byte) {
 	_, _ = parseStat(data)
 	_, _ = parseIO(data)
 	_, _ = parseSwitches(data)
+	_ = fatal(data)
 }

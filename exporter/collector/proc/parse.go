@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"strconv"
+
+	"golang.org/x/sys/unix"
 
 	"pitchpipe/exporter/api"
 	"pitchpipe/exporter/hostfs"
@@ -91,6 +94,31 @@ func kibibytes(data []byte, name string) uint64 {
 	text, _, _ := bytes.Cut(rest, []byte(" kB"))
 	v, _ := hostfs.Uint(bytes.TrimSpace(text))
 	return v << 10
+}
+
+// fatal reads off /proc/<pid>/status which signals end a process, bit n-1 for signal n: those that it neither
+// catches, ignores nor blocks. It is 0 of one that has ended, and of a scheduler's daemon among the job's
+// processes, which gets no signal of the job. SIGKILL is in any other.
+func fatal(data []byte) uint64 {
+	const (
+		common   = 1<<31 - 1 // the others are for real-time programs
+		harmless = 1<<(unix.SIGCHLD-1) | 1<<(unix.SIGCONT-1) | 1<<(unix.SIGURG-1) | 1<<(unix.SIGWINCH-1)
+	)
+	for _, other := range []string{"Name:\tslurmstepd\n", "Name:\tnomad\n", "\nState:\tZ"} {
+		if bytes.Contains(data[:min(len(data), 100)], []byte(other)) {
+			return 0
+		}
+	}
+	handled := uint64(harmless)
+	for _, name := range []string{"\nSigBlk:\t", "\nSigIgn:\t", "\nSigCgt:\t"} {
+		_, rest, _ := bytes.Cut(data, []byte(name))
+		mask, err := strconv.ParseUint(string(rest[:min(len(rest), 16)]), 16, 64)
+		if err != nil {
+			return 0
+		}
+		handled |= mask
+	}
+	return common &^ handled
 }
 
 // Allowed reads how many CPUs a process may run on off /proc/<pid>/status, 0 if

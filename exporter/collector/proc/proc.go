@@ -176,6 +176,28 @@ func (r *reader) sum(out collector.Values, noIO, noSwitches bool) {
 	r.peak = max(r.peak, rss)
 	out[api.ColRSS], out[api.ColPeak] = rss, r.peak
 	out[api.ColThreads], out[api.ColProcesses] = float64(threads), float64(len(r.alive))
+	if fatal := r.fatal(); fatal > 0 {
+		out[api.ColFatalSignals] = float64(fatal)
+	}
+}
+
+// fatal are the signals that end the job where all its processes get them: no process handles them, or one that
+// does was started by one that does not, such as a shell without a trap. 0: unknown.
+func (r *reader) fatal() uint64 {
+	all, above := ^uint64(0), uint64(0)
+	for _, p := range r.alive {
+		if p.fatal == 0 {
+			continue
+		}
+		all &= p.fatal
+		for up := r.alive[p.stat.parent]; up != nil; up = r.alive[up.stat.parent] {
+			above |= up.fatal &^ p.fatal
+		}
+	}
+	if all == ^uint64(0) {
+		return 0
+	}
+	return all | above
 }
 
 // allowed is how many CPUs the job's processes are confined to; 0 if they may use them all,

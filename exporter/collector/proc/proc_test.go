@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -234,9 +236,69 @@ func TestReadsTheMachineItself(t *testing.T) {
 			t.Errorf("%s is missing: %v", column, got)
 		}
 	}
+	if signals := uint64(got[api.ColFatalSignals]); signals&(1<<(unix.SIGKILL-1)) == 0 || signals&(1<<(unix.SIGINT-1)) != 0 {
+		t.Errorf("signals that end a Go program: %b", signals)
+	}
 	if got[api.ColRSS] < 1<<20 {
 		t.Errorf("resident %v bytes", got[api.ColRSS])
 	}
+}
+
+func TestASignalThatNoProcessHandlesEndsTheJob(t *testing.T) {
+	t.Parallel()
+	const nothing, catches = "0000000000000000", "0000000000000200" // SIGUSR1 is 10
+	for name, c := range map[string]struct {
+		processes []signals
+		want      bool
+	}{
+		"a program that handles it":                          {[]signals{{"python", 1, catches}}, false},
+		"a program that does not":                            {[]signals{{"python", 1, nothing}}, true},
+		"a shell above a program that handles it":            {[]signals{{"bash", 1, nothing}, {"python", 100, catches}}, true},
+		"a shell with a trap above it":                       {[]signals{{"bash", 1, catches}, {"python", 100, catches}}, false},
+		"a shell with a trap above a shell without":          {[]signals{{"bash", 1, catches}, {"sh", 100, nothing}, {"python", 101, catches}}, true},
+		"a helper that the program started":                  {[]signals{{"python", 1, catches}, {"sleep", 100, nothing}}, false},
+		"a process beside the program":                       {[]signals{{"sleep", 1, nothing}, {"python", 1, catches}}, false},
+		"Slurm's daemon above the program":                   {[]signals{{"slurmstepd", 1, nothing}, {"python", 100, catches}}, false},
+		"Slurm's daemon above a shell and a program":         {[]signals{{"slurmstepd", 1, nothing}, {"bash", 100, nothing}, {"python", 101, catches}}, true},
+		"a program of which the kernel does not say so much": {[]signals{{"python", 1, ""}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := newRoot(t)
+			var pids []int
+			for i, p := range c.processes {
+				pid := 100 + i
+				fake{parent: p.parent, start: 5, threads: one(pid)}.write(t, root, pid)
+				status := filepath.Join(root.Pid(pid), "task", strconv.Itoa(pid), "status")
+				data, err := os.ReadFile(status)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text := strings.Replace(string(data), "Name:\ta\n", "Name:\t"+p.name+"\nState:\tS (sleeping)\n", 1)
+				if p.caught != "" {
+					text += "SigBlk:\t" + nothing + "\nSigIgn:\t0000000000001000\nSigCgt:\t" + p.caught + "\n"
+				}
+				if err := os.WriteFile(status, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				pids = append(pids, pid)
+			}
+			mask, said := read(t, open(t, root), pids...)[api.ColFatalSignals]
+			if got := uint64(mask)>>(unix.SIGUSR1-1)&1 == 1; got != c.want {
+				t.Errorf("SIGUSR1 ends the job: %v, want %v (%b)", got, c.want, uint64(mask))
+			}
+			if kill := uint64(mask)>>(unix.SIGKILL-1)&1 == 1; said && !kill {
+				t.Errorf("SIGKILL would not end it: %b", uint64(mask))
+			}
+		})
+	}
+}
+
+// signals is a process and the signals that it catches.
+type signals struct {
+	name   string
+	parent int
+	caught string // as /proc shows them
 }
 
 func FuzzParsers(f *testing.F) {

@@ -14,6 +14,7 @@ type process struct {
 	finished counts         // those of threads that are gone
 	anon     uint64         // bytes of memory that it has for itself, or shares since a fork
 	shared   uint64         // bytes of memory that others may map too
+	fatal    uint64         // signals that end it, bit n-1 for signal n; 0 = unknown
 	seen     bool
 	partly   bool // the last reading of it was incomplete
 	path     string
@@ -92,7 +93,7 @@ func (r *reader) readThreads(pid int, p *process) error {
 			return err
 		}
 		if tid == pid {
-			p.anon, p.shared = kibibytes(data, "\nRssAnon:"), kibibytes(data, "\nRssShmem:")
+			p.anon, p.shared, p.fatal = kibibytes(data, "\nRssAnon:"), kibibytes(data, "\nRssShmem:"), fatal(data)
 		}
 	}
 	for tid, was := range p.threads {
