@@ -2,6 +2,7 @@ package nomad
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -59,6 +60,21 @@ func (d *Driver) judge(ctx context.Context, f *facts, in driver.Intent) error {
 	}
 	if f.whose == foreign {
 		return fmt.Errorf("it was changed by a controller whose journal is not here: register it again to have it changed: %w", driver.ErrUnsupported)
+	}
+	if parent := spec.Deref(f.job.ParentID); parent != "" {
+		var is struct {
+			Periodic struct{ ProhibitOverlap bool }
+		}
+		data, err := d.c.registration(ctx, where{f.at.namespace, parent})
+		if err == nil {
+			err = json.Unmarshal(data, &is)
+		}
+		switch {
+		case err != nil && !errors.Is(err, driver.ErrNotFound):
+			return err
+		case is.Periodic.ProhibitOverlap:
+			return fmt.Errorf("its periodic parent prohibits overlap (prohibit_overlap), and Nomad forgets the parent of a job that is changed: %w", driver.ErrUnsupported)
+		}
 	}
 	job, err := d.target(f, markOf(in))
 	if err != nil {

@@ -31,6 +31,7 @@ func TestTraps(t *testing.T) { // not parallel: a machine has its limits
 		"2.1 a version without a source would show that of the one before: it has its own": ownSource,
 		"2.2 an owner's run that preserves resources leaves them ours to take back":        preserved,
 		"2.2 a tag of a version is no change, and a change does not carry it on":           tagged,
+		"2.3 a child whose parent prohibits overlap is refused":                            lonelyChild,
 		"2.3 a periodic job's child is moved and its parent stays":                         periodicChild,
 		"2.3 a restart in place is the same attempt":                                       restartInPlace,
 		"2.4 a template of a variable restarts a task in place: the same attempt":          variableTemplate,
@@ -121,14 +122,20 @@ func tagged(t *testing.T, s *story) {
 	}
 }
 
-func periodicChild(t *testing.T, s *story) {
-	parent := s.register(t, mover(long), func(file string) string {
-		return strings.Replace(file, `group "g" {`, "periodic {\n    crons = [\"0 0 1 1 *\"]\n  }\n  group \"g\" {", 1)
+func lonelyChild(t *testing.T, s *story) {
+	_, id := s.periodic(t, "prohibit_overlap = true")
+	s.wantRefused(t, s.started(t, id).ID, "prohibits overlap")
+}
+
+// periodic registers a periodic job and returns it and its first child.
+func (s *story) periodic(t *testing.T, overlap string) (parent, id driver.JobID) {
+	t.Helper()
+	parent = s.register(t, mover(long), func(file string) string {
+		return strings.Replace(file, `group "g" {`, "periodic {\n    crons = [\"0 0 1 1 *\"]\n    "+overlap+"\n  }\n  group \"g\" {", 1)
 	})
 	s.wantRefused(t, parent, "each of which is its own job")
 	name := strings.TrimSuffix(string(parent), "@"+s.ns)
 	done(t)(s.clean.Jobs().PeriodicForce(name, s.write()))
-	var id driver.JobID
 	eventually(t, "the child is seen", func() bool {
 		jobs, err := s.d.List(t.Context())
 		for _, j := range jobs {
@@ -138,6 +145,11 @@ func periodicChild(t *testing.T, s *story) {
 		}
 		return err == nil && id != ""
 	})
+	return parent, id
+}
+
+func periodicChild(t *testing.T, s *story) {
+	parent, id := s.periodic(t, "")
 	job := s.started(t, id)
 	before := *s.nomadJob(t, parent).JobModifyIndex
 	s.drives(t, s.intent(job, "moved", driver.Change{TimeLimit: time.Hour}), driver.StepStarted)

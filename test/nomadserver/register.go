@@ -95,7 +95,7 @@ func registerJob(c *call, req api.JobRegisterRequest) error {
 // register writes a job down, if it is allowed and changes anything.
 func (c *call) register(job *api.Job, req *api.JobRegisterRequest) error {
 	out := written{Warnings: cluster.Warnings(job, c.s.opts.Oversubscribe)}
-	job.SubmitTime = new(time.Now().UnixNano())
+	job.SubmitTime, job.ParentID = new(time.Now().UnixNano()), new("") // Nomad takes no parent from a caller
 	return c.change(&out, func(tx *cluster.Tx) error {
 		old := tx.Job(cluster.IDOf(job))
 		if err := c.s.refuses(old, job, req); err != nil {

@@ -221,10 +221,13 @@ func ended(in Input, j driver.Job) time.Time {
 }
 
 // name is that of a job, and of a child that Nomad made that of its parent: the children
-// of one do the same work, and Nomad gives each a name that comes once.
+// of one do the same work, and Nomad gives each a name that comes once. A periodic child
+// that was changed has lost its parent.
 func name(own *api.Job) string {
-	n, parent := spec.Deref(own.Name), spec.Deref(own.ParentID)
-	if parent != "" && n == spec.Deref(own.ID) && strings.HasPrefix(n, parent+"/") {
+	n := spec.Deref(own.Name)
+	before, _, _ := strings.Cut(n, api.JobPeriodicLaunchSuffix)
+	parent := cmp.Or(spec.Deref(own.ParentID), before)
+	if n == spec.Deref(own.ID) && strings.HasPrefix(n, parent+"/") {
 		return parent
 	}
 	return n
