@@ -47,7 +47,7 @@ func (a *app) pause() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "pause " + scopeUse, Short: "Stop all changes by the tuner in a scope",
 		Long: "Nothing is changed in the scope until `pitchpipe resume`. Jobs run on as they are. A change that\n" +
-			"has already stopped a job is completed, so that no job stays held. A pause survives restarts.",
+			"has already asked a job to save is completed, so that no job stays held. A pause survives restarts.",
 		Args: cobra.MaximumNArgs(2), ValidArgsFunction: a.scopes,
 		RunE: a.with(func(ctx context.Context, client *api.Client, args []string) error {
 			s, name, err := scope(args)
@@ -110,7 +110,7 @@ func (a *app) off() *cobra.Command {
 				home, err := os.UserHomeDir()
 				left = errors.Join(err, leaveOff(check.ReadPrologConf(string(text)).SettingsDir(check.Owner, home), args[0]))
 			}
-			return a.answer(errors.Join(client.Off(ctx, args[0]), left), map[string]string{"off": args[0]}, "tuning is off for %s; it is left as it is\n", args[0])
+			return a.answer(errors.Join(client.Off(ctx, args[0]), left), map[string]string{"off": args[0]}, "tuning is off for %s; only a change that has already begun is completed\n", args[0])
 		}),
 	}
 }
