@@ -18,6 +18,7 @@ import (
 
 	"pitchpipe/controller/cmd/pitchpipe/command"
 	"pitchpipe/controller/daemon/api"
+	"pitchpipe/controller/tuning"
 	"pitchpipe/test/sandbox"
 )
 
@@ -342,6 +343,26 @@ func TestTheDigitsLearnUnderTheController(t *testing.T) {
 	s.whole(job.ID, epochs)
 	if job.Quality == nil || *job.Quality < 0.3 || *job.Quality > 1 {
 		t.Errorf("quality %v after %d epochs", job.Quality, epochs)
+	}
+}
+
+func TestAJobThatItsSignalWouldEndIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	s := newFlow(t)
+	s.open()
+	const epochs = 12
+	text, err := os.ReadFile(s.ticking("shell", epochs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := s.write("shell.sbatch", strings.Replace(string(text), "\nexec ", "\n", 1))
+	if told := s.ok("validate", file); !strings.Contains(told, "shell.sbatch:8:7: warning: its signal ends the shell") {
+		t.Errorf("no warning: %s", told)
+	}
+	job := told[api.Job](s, "run", "--wait", file)
+	s.whole(job.ID, epochs)
+	if job.State != "succeeded" || job.Attempt != 1 || job.Reason != tuning.ReasonFatalSignal {
+		t.Errorf("%s, attempt %d, reason %s; want success in one attempt, and %s\n%s", job.State, job.Attempt, job.Reason, tuning.ReasonFatalSignal, s.ok("explain", "-v", job.ID))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"pitchpipe/driver/jobfile"
@@ -35,6 +36,7 @@ func read(filename string, src []byte, slurm bool) (*jobfile.Job, error) {
 	p.whole(src)
 	lines := strings.Split(string(src), "\n")
 	p.lines(lines)
+	p.unhandled(lines)
 	p.finish()
 	if err := p.errs.Err(); err != nil {
 		return nil, err
@@ -112,6 +114,24 @@ func (p *parser) lines(lines []string) {
 			if rest, ok := directive(line, "#SBATCH"); ok {
 				p.options(number, line, len(line)-len(rest))
 			}
+		}
+	}
+}
+
+// unhandled warns of a shell that the signal of the checkpoint ends, and the job with it: it starts its program
+// as a child, and traps nothing.
+func (p *parser) unhandled(lines []string) {
+	runs := func(line string) bool { return strings.TrimSpace(line) != "" && line[0] != '#' }
+	handles := regexp.MustCompile(`^([^#]*[\s;&|({])?(exec|trap|source|\.)\s`).MatchString
+	shell := regexp.MustCompile(`^#!.*/(env +)?(ba|da|k|z)?sh\b`).MatchString(lines[0])
+	if p.job.Stanza == nil || !shell || !slices.ContainsFunc(lines, runs) || slices.ContainsFunc(lines, handles) {
+		return
+	}
+	for _, b := range p.job.Stanza.Blocks {
+		if b.Type == "checkpoint" {
+			p.job.Warnings = append(p.job.Warnings, jobfile.Error{
+				Pos: b.Pos, Found: "its signal ends the shell of the script, and the job with it", Want: "want the program started with exec, or a trap for the signal",
+			})
 		}
 	}
 }

@@ -274,6 +274,26 @@ func TestAnOptionThatOnlySlurmMayKnowIsAWarning(t *testing.T) {
 	}
 }
 
+func TestAShellThatTheSignalOfTheCheckpointEndsIsAWarning(t *testing.T) {
+	t.Parallel()
+	for script, warns := range map[string]bool{
+		"#!/bin/bash\n#TUNE checkpoint exit=85\npython train.py\n":                    true,
+		"#!/usr/bin/env bash\n#TUNE checkpoint exit=85\n# no exec here\nsrun train\n": true,
+		"#!/bin/bash\n#TUNE checkpoint exit=85\nmkdir -p x && exec python train.py\n": false,
+		"#!/bin/sh\n#TUNE checkpoint exit=85\ntrap '' USR1\npython train.py\n":        false,
+		"#!/bin/sh\n#TUNE checkpoint exit=85\n. ./job.sh\npython train.py\n":          false,
+		"#!/usr/bin/env python3\n#TUNE checkpoint exit=85\nimport train\n":            false,
+		"#!/bin/bash\n#TUNE progress pattern='e (?P<epoch>\\d+)'\npython train.py\n":  false,
+		"#!/bin/bash\n#SBATCH -c 2\npython train.py\n":                                false,
+		"#!/bin/bash\n#TUNE checkpoint exit=85\n":                                     false,
+	} {
+		job, err := sbatch.Parse("f", []byte(script))
+		if err != nil || (len(job.Warnings) == 1) != warns {
+			t.Errorf("%q: %v, %v; a warning is wanted: %v", script, err, job.Warnings, warns)
+		}
+	}
+}
+
 func TestAScriptMayTakeAVariableFromItsCores(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]bool{
