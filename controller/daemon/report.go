@@ -92,6 +92,7 @@ func rowOf(r *reconcile.Record) report.Row {
 		Succeeded: r.State == driver.Succeeded, Submitted: r.Submitted, Ended: r.Ended, Policy: r.Policy, Own: r.Own,
 		Total: r.Total, Epochs: r.Epochs, Outside: r.Outside(), Restarts: r.Restarted(), Probes: len(r.Probed),
 		Control: r.Control, Forgotten: r.Pruned, Toll: r.Toll,
+		Tuned: r.Reason == tuning.ReasonSignalEnded, // for a setting that it did not come to
 	}
 	for _, run := range r.Runs {
 		if run.Action == tuning.Probe {

@@ -210,19 +210,29 @@ func PeakRSS(obs []Observation, a Asker) (peak tuning.Bytes, jobs int) {
 	return peak, jobs
 }
 
-// memoryCalm is how many runs keep their memory after one died for lack of it, or under tuned settings.
-const memoryCalm = 5
+// calm is how many runs of a kind are spared what ended one.
+const calm = 5
 
 // MemoryHeld reports whether a job of the kind died under tuned memory or outgrew its owner's, and too few have run since.
 func MemoryHeld(obs []Observation, kind tuning.JobKind) bool {
-	since := memoryCalm
+	return lately(obs, kind, func(o Observation) bool {
+		return o.outgrew() || slices.ContainsFunc(o.Regressed, func(s tuning.Settings) bool { return s[tuning.Memory].IsSet() })
+	})
+}
+
+// RestartsEnd reports whether a restart by tuning ended a job of the kind, and too few have run since.
+func RestartsEnd(obs []Observation, kind tuning.JobKind) bool {
+	return lately(obs, kind, func(o Observation) bool { return o.Broke })
+}
+
+func lately(obs []Observation, kind tuning.JobKind, ended func(Observation) bool) bool {
+	since := calm
 	for _, o := range unique(ofKind(obs, kind)) {
-		since++
-		if o.outgrew() || slices.ContainsFunc(o.Regressed, func(s tuning.Settings) bool { return s[tuning.Memory].IsSet() }) {
+		if since++; ended(o) {
 			since = 0
 		}
 	}
-	return since < memoryCalm
+	return since < calm
 }
 
 // Regressions are the settings that made jobs of the kind worse, and did not improve a later one.

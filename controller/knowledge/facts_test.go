@@ -153,3 +153,17 @@ func TestAKindKeepsItsMemoryForAWhileAfterOneDiedOfLess(t *testing.T) {
 		}
 	}
 }
+
+func TestAKindWhoseRunARestartEndedIsNotRestartedForAWhile(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]bool{1: true, 5: true, 6: false} {
+		var obs []Observation
+		for i := range n {
+			obs = append(obs, observation(string(rune('a'+i)), i))
+		}
+		obs[0].Broke = true
+		if got := RestartsEnd(obs, kind("train")); got != want {
+			t.Errorf("the first of %d: %v, want %v", n, got, want)
+		}
+	}
+}

@@ -45,6 +45,8 @@ type Observation struct {
 	Epochs int             `json:"epochs,omitempty"` // that it did in all; 0 = not known
 	End    tuning.End      `json:"end,omitempty"`
 
+	Broke bool `json:"broke,omitempty"` // a restart by tuning ended it
+
 	// Toll is what tuning cost the job or saved it; nil: it was not tuned, or that is unknown.
 	Toll *tuning.Toll `json:"toll,omitempty"`
 

@@ -155,6 +155,8 @@ func touchable(s view) tuning.Reason {
 		return r
 	case s.Fatal:
 		return tuning.ReasonFatalSignal
+	case s.RestartsEnd:
+		return tuning.ReasonRestartsEnd
 	case b.Time > 0 && s.Elapsed >= b.Time:
 		return tuning.ReasonBudgetTime
 	case b.Energy > 0 && s.Joules != nil && *s.Joules >= b.Energy && !computed:

@@ -231,6 +231,7 @@ func TestDecide(t *testing.T) {
 		{"a probe that cost too much quality is left, however fast it was", probed, func(s *tuning.State) {
 			s.Refused, s.Best, s.BestGain = tuning.ReasonQualityLost, nil, 0
 		}, tuning.RollBack, tuning.ReasonQualityLost, cores(1)},
+		{"a kind that a restart ended is not restarted", running, func(s *tuning.State) { s.RestartsEnd = true }, tuning.Hold, tuning.ReasonRestartsEnd, nil},
 		{"modelled joules move nothing", running, func(s *tuning.State) {
 			s.Policy.Objective, s.JoulesSource = tuning.Energy, tuning.Modelled
 		}, tuning.Hold, tuning.ReasonModelled, nil},

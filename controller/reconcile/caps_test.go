@@ -157,6 +157,41 @@ func TestAJobThatFailedUnderATunedSettingTeachesThat(t *testing.T) {
 	})
 }
 
+func TestAJobThatARestartEndedIsARegression(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		behaviour string
+		reason    tuning.Reason
+		hurt      bool // the setting is barred
+	}{
+		{"epochs=30 seconds=2 checkpoint=500ms exit=3 at=4", tuning.ReasonResumeFailed, true},
+		{"epochs=30 seconds=2 checkpoint=500ms exit=3 at=3", tuning.ReasonFailed, false},
+		{"epochs=30 seconds=2", tuning.ReasonSignalEnded, false},
+		{"epochs=30 seconds=2 checkpoint=500ms exit=3 at=6", tuning.ReasonFailed, true},
+	} {
+		inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+			w.site.PauseAfter = 1
+			w.decide = func(s tuning.State) tuning.Decision {
+				if s.Measured != tuning.ReasonNone || s.Restarts > 0 {
+					return hold(tuning.ReasonProfiling)
+				}
+				return tuning.Decision{Action: tuning.Move, Reason: tuning.ReasonPredicted, Settings: cores(1)}
+			}
+			rec, job := w.end(t, w.mustSubmit(t, "a", tc.behaviour))
+			if job.State != driver.Failed || rec.Reason != tc.reason || len(w.lessons) != 1 {
+				t.Fatalf("%s: the job is %s because of %s, want %s; lessons %+v", tc.behaviour, job.State, rec.Reason, tc.reason, w.lessons)
+			}
+			broke, hurt := tc.reason != tuning.ReasonFailed, len(w.lessons[0].Regressed) > 0
+			if w.lessons[0].Broke != broke || len(w.pauses) > 0 != broke || hurt != tc.hurt {
+				t.Errorf("%s: lesson %+v, %d pauses", tc.behaviour, w.lessons[0], len(w.pauses))
+			}
+			if lost := rec.Toll != nil && rec.Toll.Seconds >= 4; lost != broke {
+				t.Errorf("%s: toll %+v; want the work lost: %v", tc.behaviour, rec.Toll, broke)
+			}
+		})
+	}
+}
+
 func TestAnUnreachableSchedulerChangesNothing(t *testing.T) {
 	t.Parallel()
 	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/plan"
 	"pitchpipe/controller/tuning"
@@ -180,7 +182,7 @@ func (p *reconciliation) close(ctx context.Context, e Entry) error {
 	if p.rec.Reason == tuning.ReasonNone && p.measured == tuning.ReasonNoSamples && p.rec.Policy.Progress.IsSet() && e.Reason == tuning.ReasonNone {
 		p.rec.Reason = tuning.ReasonNoSamples
 	}
-	why := p.rec.Reason
+	why, broke := p.rec.Reason, p.broke()
 	// One that ended unseen while no controller ran is lost by no move.
 	lost := p.job.State == driver.Lost && (p.rec.Move != nil && p.rec.Move.Tried || p.inMemory(p.rec.Job).seen && p.rec.touched())
 	if err := p.pauseIfHarmful(ctx, lost); err != nil {
@@ -190,7 +192,7 @@ func (p *reconciliation) close(ctx context.Context, e Entry) error {
 	p.rec.Ended, p.rec.Attempts, p.rec.Move, e.Outcome = p.job.Ended, p.job.Attempts, nil, p.rec.Outcome
 	p.to(Ended, JobEnded, e)
 	if why == tuning.ReasonNone || p.job.State != driver.Succeeded {
-		p.rec.Reason = endReason(p.job.State)
+		p.rec.Reason = cmp.Or(broke, endReason(p.job.State))
 	}
 	p.caps.remove(p.rec.Job)
 	p.mu.Lock()
@@ -200,8 +202,8 @@ func (p *reconciliation) close(ctx context.Context, e Entry) error {
 }
 
 func (p *reconciliation) learn(ctx context.Context) error {
-	silent := len(p.rec.Epochs) == 0 && p.peak() == 0
-	if p.rec.Phase == Ignored || silent && !p.rec.Trying() && len(p.rec.Harmed) == 0 {
+	silent, broke := len(p.rec.Epochs) == 0 && p.peak() == 0, p.broke() != tuning.ReasonNone
+	if p.rec.Phase == Ignored || silent && !p.rec.Trying() && len(p.rec.Harmed) == 0 && !broke {
 		return nil
 	}
 	p.rec.Toll = p.total(ctx)
@@ -219,7 +221,7 @@ func (p *reconciliation) learn(ctx context.Context) error {
 	o := p.shown()
 	o.Outcome, o.Peak, o.RestartCosts, o.Toll, o.Adapted = p.rec.Outcome, p.peak(), p.rec.RestartCosts, p.rec.Toll, p.adapted()
 	o.Final, o.Reached, o.Curve, o.Startup = p.final(), p.reached(), p.teach(ctx), p.startup()
-	o.Trying, o.Epochs, o.End = p.rec.Trying(), p.rec.Done(), p.end()
+	o.Trying, o.Epochs, o.End, o.Broke = p.rec.Trying(), p.rec.Done(), p.end(), broke
 	if len(p.rec.Runs) > 0 {
 		o.Began = p.rec.Settings(1)
 	}
@@ -279,6 +281,25 @@ func (p *reconciliation) diedTuned() bool {
 	return false
 }
 
+// broke is how a restart by tuning ended the job; ReasonNone: it did not.
+func (p *reconciliation) broke() tuning.Reason {
+	m, ours := p.rec.Move, 0 // the last attempt that tuning began
+	for _, run := range p.rec.Runs {
+		if run.Action != tuning.Hold && run.Attempt > 1 {
+			ours = run.Attempt
+		}
+	}
+	switch {
+	case p.job.State != driver.Failed:
+	case m != nil && m.Step == driver.StepCheckpointing && !m.Driver.Discard && m.Driver.Attempt == p.job.Attempt &&
+		p.job.ExitCode == 128+int(unix.SignalNum(m.Driver.Checkpoint.SignalName())):
+		return tuning.ReasonSignalEnded
+	case ours > 0 && !slices.ContainsFunc(p.rec.Epochs, func(e tuning.Epoch) bool { return e.Attempt >= ours }):
+		return tuning.ReasonResumeFailed
+	}
+	return tuning.ReasonNone
+}
+
 func (p *reconciliation) killed() bool {
 	return (p.job.State == driver.MemoryExceeded || p.job.State == driver.TimeExceeded) && p.diedTuned()
 }
@@ -287,7 +308,7 @@ func (p *reconciliation) pauseIfHarmful(ctx context.Context, lost bool) error {
 	why := ""
 	if lost {
 		why = fmt.Sprintf("job %s was lost after it had been moved", p.rec.Job)
-	} else if p.rec.harmful() {
+	} else if p.rec.harmful() || p.broke() != tuning.ReasonNone {
 		n := p.caps.regressed(p.rec.Job, p.now, p.services.Cleared())
 		if limit := p.services.Site(p.job).PauseAfter; limit > 0 && n >= limit {
 			why = fmt.Sprintf("%d tuned jobs regressed, the latest was %s", n, p.rec.Job)

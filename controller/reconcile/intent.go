@@ -218,10 +218,12 @@ func (p *reconciliation) advance(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if reason == tuning.ReasonFinished { // the next reconciliation finds that it ended
+		p.again = time.Millisecond
+		return nil
+	}
 	set(p, &m.Step, step.Kind)
 	switch {
-	case reason == tuning.ReasonFinished:
-		p.again = time.Millisecond // the next reconciliation finds that it ended
 	case reason != tuning.ReasonNone:
 		p.void(step, reason)
 	case step.Kind == driver.StepStarted:

@@ -212,6 +212,9 @@ func (p *reconciliation) toll(trials []tuning.Trial, kindSeconds float64) *tunin
 	if n := len(p.job.Attempts); n > 0 {
 		c.Started = p.job.Attempts[n-1].Started
 	}
+	if c.Lost = p.broke() != tuning.ReasonNone; c.Lost {
+		c.Ours, c.Now = func(int) bool { return true }, p.job.Ended
+	}
 	return c.Toll()
 }
 
@@ -222,7 +225,7 @@ const inputsDiffer = 1.25
 // total is what tuning cost a job that ended; nil: it is unknown, or other runs differ from this one, of which only
 // the memory was changed, by no more than their inputs do.
 func (p *reconciliation) total(ctx context.Context) *tuning.Toll {
-	if !p.rec.touched() {
+	if !p.rec.touched() && p.broke() == tuning.ReasonNone {
 		return nil
 	}
 	known, err := p.recall(ctx, p.rec.Policy, p.services.Site(p.job))

@@ -299,7 +299,7 @@ func (q Question) Recall(obs []knowledge.Observation, usable bool, now time.Time
 	}
 	out.Regressed = knowledge.Regressions(append(slices.Clip(obs), q.Live...), q.Kind)
 	out.PeakRSS, out.PeakRuns = knowledge.PeakRSS(recent, a)
-	out.MemoryHeld = knowledge.MemoryHeld(obs, q.Kind)
+	out.MemoryHeld, out.RestartsEnd = knowledge.MemoryHeld(obs, q.Kind), knowledge.RestartsEnd(obs, q.Kind)
 	out.KindSeconds, out.KindRuns = knowledge.KindSeconds(so, a)
 	if last, ok := knowledge.LastReference(recent, q.Kind); ok {
 		out.Reference = &last

@@ -29,7 +29,7 @@ type Row struct {
 	Toll               *tuning.Toll // what tuning cost it; nil: it was not tuned, or that is unknown
 
 	Control bool // drawn into the untuned share
-	Tuned   bool // some attempt ran under other settings than its owner's
+	Tuned   bool // some attempt ran under other settings than its owner's, or tuning ended it on the way there
 
 	// Forgotten: what the tuner did to it is not known any more, and neither are its
 	// epochs. When it ran and on how many cores may be.

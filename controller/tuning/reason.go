@@ -36,6 +36,7 @@ const (
 	ReasonNoTotal        Reason = "no-total"
 	ReasonNoCheckpoint   Reason = "no-checkpoint"
 	ReasonFatalSignal    Reason = "fatal-signal"
+	ReasonRestartsEnd    Reason = "restarts-end-it"
 	ReasonNoSamples      Reason = "no-samples"
 	ReasonPolluted       Reason = "polluted"
 	ReasonPartial        Reason = "partial"
@@ -109,6 +110,8 @@ const (
 	ReasonDoubted      Reason = "doubted"
 	ReasonOutOfMemory  Reason = "out-of-memory"
 	ReasonKilled       Reason = "killed-at-limit"
+	ReasonSignalEnded  Reason = "ended-by-signal"
+	ReasonResumeFailed Reason = "resume-failed"
 
 	// About the job or the scheduler.
 	ReasonFinished      Reason = "finished"

@@ -88,9 +88,10 @@ type Knowledge struct {
 	// may be larger, so it raises a doubt and supports no verdict.
 	KindSeconds float64 `json:"kind_seconds,omitempty"`
 	KindRuns    int     `json:"kind_runs,omitempty"`
-	PeakRSS     Bytes   `json:"peak_rss,omitempty"`    // largest seen in jobs of this kind; 0 = unknown
-	PeakRuns    int     `json:"peak_runs,omitempty"`   // jobs of this kind in which all that they needed was seen
-	MemoryHeld  bool    `json:"memory_held,omitempty"` // it keeps its memory: one of them lately died for lack of memory or under tuned settings, or its scheduler refused less
+	PeakRSS     Bytes   `json:"peak_rss,omitempty"`     // largest seen in jobs of this kind; 0 = unknown
+	PeakRuns    int     `json:"peak_runs,omitempty"`    // jobs of this kind in which all that they needed was seen
+	MemoryHeld  bool    `json:"memory_held,omitempty"`  // it keeps its memory: one of them lately died for lack of memory or under tuned settings, or its scheduler refused less
+	RestartsEnd bool    `json:"restarts_end,omitempty"` // a restart by tuning lately ended one of them
 }
 
 // Proposal is what the search would do with the job.

@@ -59,7 +59,8 @@ type Course struct {
 	Started   time.Time              // of the present attempt
 	Running   bool                   // the present attempt runs: an epoch is under way
 	Heard     time.Time              // since when ended epochs of that are reported; zero: some may have ended unreported
-	Now       time.Time
+	Now       time.Time              // or, of one that was lost, its end
+	Lost      bool                   // tuning ended the job, so that none of its epochs did work
 }
 
 // Toll adds up the course; nil: the reference is unknown.
@@ -73,9 +74,10 @@ func (c Course) Toll() *Toll {
 	}
 	var last *Epoch
 	done := 0 // epochs that earlier attempts ended
-	epochs := c.begun()
+	epochs := slices.Clone(c.begun())
 	for i := range epochs {
 		e := &epochs[i]
+		e.Cut = e.Cut || c.Lost
 		first := last == nil || last.Attempt != e.Attempt
 		if last == nil && e.Attempt > 1 && e.Number == 1 { // the attempt before ended no epoch
 			t.gap(e.Attempt, cmp.Or(c.Began, e.Start), e.Start)
@@ -91,7 +93,9 @@ func (c Course) Toll() *Toll {
 		}
 		last = e
 	}
-	t.running(last)
+	if t.running(last); c.Lost && last != nil {
+		t.gap(c.Attempt, last.End, c.Now)
+	}
 	for _, v := range t.settings {
 		t.out.Epochs += v
 		t.out.Harm += max(v, 0)
@@ -157,7 +161,7 @@ func (t *ledger) add(seconds, epochs float64) {
 // An epoch that was cut, or is done again, did no work.
 func (t *ledger) epoch(e Epoch, first, again bool) {
 	home := e.Settings.Equal(t.Own)
-	if home && !again && !(first && e.Attempt > 1 && t.Ours(e.Attempt)) {
+	if home && !again && !e.Cut && !(first && e.Attempt > 1 && t.Ours(e.Attempt)) {
 		return
 	}
 	loss, work := t.loss(e), 1.0

@@ -50,6 +50,20 @@ func TestSuspendedTimeIsNoToll(t *testing.T) {
 	}
 }
 
+func TestWorkThatARestartEndedIsLost(t *testing.T) {
+	t.Parallel()
+	l := lane{at: time.Unix(0, 0)}
+	l.run(1, 2, 60, nil)
+	l.run(1, 2, 60, nil)
+	c := tuning.Course{
+		Policy: tuning.DefaultPolicy(), Own: l.epochs[0].Settings, Attempt: 2, Reference: tuning.Trial{Epochs: 2, Seconds: 60},
+		Epochs: l.epochs, Ours: func(int) bool { return true }, Now: l.at.Add(30 * time.Second), Lost: true,
+	}
+	if toll := c.Toll(); toll.Seconds != 150 || toll.Harm != 2.5 || toll.Epochs != 2.5 {
+		t.Errorf("%+v, want all 150 seconds", toll)
+	}
+}
+
 func TestAfterASuspendedEpochTheTollGoesOn(t *testing.T) {
 	t.Parallel()
 	l := lane{at: time.Unix(0, 0)}

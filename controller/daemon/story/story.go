@@ -47,6 +47,9 @@ func tell(r *reconcile.Record, e reconcile.Entry) (api.Line, bool) {
 		if e.Detail != "" {
 			line.Why = []string{e.Detail}
 		}
+		if broke(r) {
+			line.Why = append(line.Why, Because(r))
+		}
 	case e.Outcome != nil:
 		line.Text, line.Why = outcome(*e.Outcome)
 	case e.Class != nil && e.To == "":

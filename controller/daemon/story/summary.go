@@ -32,7 +32,11 @@ func verdict(r *reconcile.Record, current tuning.Settings) string {
 		if r.Detail == string(r.State) {
 			return state // it says no more
 		}
-		return state + ": " + strings.TrimLeft(strings.TrimPrefix(r.Detail, string(r.State)), ",: ")
+		state += ": " + strings.TrimLeft(strings.TrimPrefix(r.Detail, string(r.State)), ",: ")
+		if broke(r) {
+			state += "; " + Because(r)
+		}
+		return state
 	}
 	why := Because(r)
 	if r.Held != "" {
@@ -68,6 +72,9 @@ func Because(r *reconcile.Record) string {
 	if text := ends()[r.State]; text != "" && r.Reason == tuning.ReasonFailed {
 		return strings.ToLower(text[:1]) + text[1:]
 	}
+	if r.Reason == tuning.ReasonResumeFailed {
+		return strings.Replace(sentence, "restarted it", "restarted it with "+settingsText(settingsNow(r)), 1)
+	}
 	if r.Because() != tuning.ReasonSiteCap {
 		return sentence
 	}
@@ -90,6 +97,11 @@ func Because(r *reconcile.Record) string {
 	return sentence
 }
 
+// broke reports whether a restart by tuning ended the job.
+func broke(r *reconcile.Record) bool {
+	return r.Reason == tuning.ReasonSignalEnded || r.Reason == tuning.ReasonResumeFailed
+}
+
 // release is how a person lets a job go on that its scheduler holds: Slurm alone does so.
 func release(r *reconcile.Record) string {
 	return fmt.Sprintf("`scontrol release %s` lets it go on", r.Job)
@@ -110,7 +122,7 @@ func effect(r *reconcile.Record, current tuning.Settings) string {
 	switch {
 	case len(parts) > 0:
 		return strings.Join(parts, "; ")
-	case r.Restarted()+len(r.Probed) == 0 && current.Equal(r.Own):
+	case r.Restarted()+len(r.Probed) == 0 && current.Equal(r.Own) && !broke(r):
 		return "none: it " + map[bool]string{true: "was left", false: "runs"}[r.Phase.Over()] + " as its owner asked"
 	case current.Equal(r.Own) && r.Phase.Over():
 		return "none at the end; the cost of trying is unknown"
@@ -162,7 +174,7 @@ func perEpoch(r *reconcile.Record, current tuning.Settings, judged bool) string 
 const unseen = "; without cgroups a job of driver local is measured by an exporter of its own user alone"
 
 func nextSteps() map[tuning.Reason]string {
-	const nothing = "nothing to do: "
+	const nothing, handle = "nothing to do: ", "handle the signal in the program, and start the program with exec as the last line of its script"
 	return map[tuning.Reason]string{
 		tuning.ReasonNoStanza:       "add a stanza to the job file; `pitchpipe validate FILE` explains it",
 		tuning.ReasonBadStanza:      "correct the stanza: `pitchpipe validate FILE` shows each error",
@@ -175,7 +187,10 @@ func nextSteps() map[tuning.Reason]string {
 		tuning.ReasonNoProgress:     "print a line after each epoch, and match it with progress pattern=",
 		tuning.ReasonNoTotal:        "let the progress line name the number of epochs, or set progress total=",
 		tuning.ReasonNoCheckpoint:   "add a checkpoint to the stanza, so that the job can change while it runs",
-		tuning.ReasonFatalSignal:    "handle the signal in the program, and start the program with exec as the last line of its script",
+		tuning.ReasonFatalSignal:    handle,
+		tuning.ReasonSignalEnded:    handle,
+		tuning.ReasonResumeFailed:   "correct how the program loads its checkpoint, and see what it printed",
+		tuning.ReasonRestartsEnd:    "correct how the program saves and loads its checkpoint: `pitchpipe history` shows the run that failed",
 		tuning.ReasonNoSamples:      "start pitchpipe-exporter on the node of the job" + unseen,
 		tuning.ReasonPolluted:       "let it run where no other work uses its cores, so that it can be measured",
 		tuning.ReasonNearLimit:      "ask for a longer time limit: in the last minutes before it, the site's limit_reserve, no job is restarted",
@@ -222,6 +237,10 @@ func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string 
 	switch remedy := remedies()[r.State]; {
 	case r.Held != "":
 		return release(r)
+	case r.Reason == tuning.ReasonResumeFailed:
+		return step + ": pitchpipe logs " + string(r.Job)
+	case broke(r):
+		return step
 	case r.State == driver.Failed && r.Policy.Checkpoint != nil && strings.HasSuffix(r.Detail, fmt.Sprintf("exit status %d", r.Policy.Checkpoint.Exit)):
 		return fmt.Sprintf("let it exit with %d, the status of its checkpoint, only after the signal: no save was asked for", r.Policy.Checkpoint.Exit)
 	case remedy != "" && r.State == driver.Failed:

@@ -228,6 +228,26 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 			"failed: exit status 3", "none: it was left as its owner asked", "see what it printed: pitchpipe logs local-6",
 		},
 		{
+			"a job that could not go on after a move",
+			reconcile.Record{
+				Identity: reconcile.Identity{Job: "7"}, Request: reconcile.Request{Own: cores(2)}, Phase: reconcile.Ended, Reason: tuning.ReasonResumeFailed, Detail: "exit status 3",
+				Course: reconcile.Course{State: driver.Failed, Total: 700, Epochs: []tuning.Epoch{{Number: 4, Attempt: 1}}, Runs: []reconcile.Run{{Attempt: 1, Settings: cores(2)}, {Attempt: 2, Settings: cores(1), Action: tuning.Move}}},
+				Tuning: reconcile.Tuning{Toll: &tuning.Toll{Seconds: 5, Own: 1, Epochs: 5}},
+			},
+			"failed (epoch 4 of 700): exit status 3; it failed right after tuning restarted it with cores=1: it could not go on from its checkpoint, or needs what the setting took",
+			"overall, tuning added 5.0 s (125.0 % of the untuned time)",
+			"correct how the program loads its checkpoint, and see what it printed: pitchpipe logs 7",
+		},
+		{
+			"a job that the signal of its checkpoint ended",
+			reconcile.Record{
+				Identity: reconcile.Identity{Job: "8"}, Course: reconcile.Course{State: driver.Failed}, Phase: reconcile.Ended, Reason: tuning.ReasonSignalEnded, Detail: "killed by SIGUSR1",
+			},
+			"failed: killed by SIGUSR1; the signal that asks it to save ended it: its program, or a shell above it, does not handle the signal",
+			"none at the end; the cost of trying is unknown",
+			"handle the signal in the program, and start the program with exec as the last line of its script",
+		},
+		{
 			"a job that failed under Slurm",
 			reconcile.Record{Identity: reconcile.Identity{Job: "6"}, Course: reconcile.Course{State: driver.Failed}, Phase: reconcile.Ended, Reason: tuning.ReasonFailed, Detail: "failed: exit status 3"},
 			"failed: exit status 3", "none: it was left as its owner asked", "see what it printed: pitchpipe logs 6",
