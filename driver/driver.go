@@ -365,6 +365,9 @@ type Attempt struct {
 	// known.
 	Suspended time.Duration `json:"suspended,omitempty"`
 
+	// Crashes is how often it failed and its scheduler began it again in place, as far as that is known.
+	Crashes int `json:"crashes,omitempty"`
+
 	// Peak is the most memory that it held, in bytes and without page cache, where the scheduler
 	// knows that at its end; 0 = not known.
 	Peak int64 `json:"peak,omitempty"`

@@ -192,6 +192,46 @@ func TestAJobThatARestartEndedIsARegression(t *testing.T) {
 	}
 }
 
+// crashing is a scheduler that began the second attempt again in place.
+type crashing struct{ reconcile.Scheduler }
+
+func (c crashing) Get(ctx context.Context, id driver.JobID) (driver.Job, error) {
+	job, err := c.Scheduler.Get(ctx, id)
+	if job.Attempts = slices.Clone(job.Attempts); job.Attempt > 1 {
+		job.Attempts[1].Crashes = 1
+	}
+	return job, err
+}
+
+func TestAJobThatCrashesAfterAMoveReturnsToItsOwnersSettings(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		crashes bool
+		want    int // attempts
+	}{{true, 3}, {false, 2}} {
+		inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+			w.decide = func(s tuning.State) tuning.Decision {
+				if s.Measured != tuning.ReasonNone || s.Restarts > 0 {
+					return hold(tuning.ReasonProfiling)
+				}
+				return tuning.Decision{Action: tuning.Move, Reason: tuning.ReasonPredicted, Settings: cores(1)}
+			}
+			if tc.crashes {
+				w.scheduler = crashing{w.cluster}
+				w.restart()
+			}
+			rec, job := w.end(t, w.mustSubmit(t, "a", usual))
+			if len(job.Attempts) != tc.want || job.State != driver.Succeeded || rec.Settings(job.Attempt).Equal(rec.Own) != tc.crashes {
+				t.Errorf("crashes %v: %s after %d attempts under %s", tc.crashes, job.State, len(job.Attempts), rec.Settings(job.Attempt))
+			}
+			told := slices.ContainsFunc(rec.History, func(e reconcile.Entry) bool { return e.Reason == tuning.ReasonResumeFailed })
+			if hurt := slices.ContainsFunc(w.lessons[0].Regressed, cores(1).Equal); told != tc.crashes || hurt != tc.crashes || len(rec.Cut) > 0 {
+				t.Errorf("crashes %v: told %v, remembered %v", tc.crashes, told, hurt)
+			}
+		})
+	}
+}
+
 func TestAnUnreachableSchedulerChangesNothing(t *testing.T) {
 	t.Parallel()
 	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {

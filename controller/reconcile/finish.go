@@ -283,21 +283,28 @@ func (p *reconciliation) diedTuned() bool {
 
 // broke is how a restart by tuning ended the job; ReasonNone: it did not.
 func (p *reconciliation) broke() tuning.Reason {
-	m, ours := p.rec.Move, 0 // the last attempt that tuning began
-	for _, run := range p.rec.Runs {
-		if run.Action != tuning.Hold && run.Attempt > 1 {
-			ours = run.Attempt
-		}
-	}
-	switch {
+	switch m := p.rec.Move; {
 	case p.job.State != driver.Failed:
 	case m != nil && m.Step == driver.StepCheckpointing && !m.Driver.Discard && m.Driver.Attempt == p.job.Attempt &&
 		p.job.ExitCode == 128+int(unix.SignalNum(m.Driver.Checkpoint.SignalName())):
 		return tuning.ReasonSignalEnded
-	case ours > 0 && !slices.ContainsFunc(p.rec.Epochs, func(e tuning.Epoch) bool { return e.Attempt >= ours }):
+	case p.unresumed() > 0:
 		return tuning.ReasonResumeFailed
 	}
 	return tuning.ReasonNone
+}
+
+// unresumed is the last attempt that tuning began by a restart, where no epoch ended since; 0: there is none.
+func (p *reconciliation) unresumed() int {
+	for _, run := range slices.Backward(p.rec.Runs) {
+		if slices.ContainsFunc(p.rec.Epochs, func(e tuning.Epoch) bool { return e.Attempt >= run.Attempt }) {
+			break
+		}
+		if run.Action != tuning.Hold && run.Attempt > 1 {
+			return run.Attempt
+		}
+	}
+	return 0
 }
 
 func (p *reconciliation) killed() bool {

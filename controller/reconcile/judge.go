@@ -253,6 +253,11 @@ func (p *reconciliation) watch(ctx context.Context) (stopped bool, err error) {
 		p.rec.Settings(p.job.Attempt).Equal(p.rec.Own) || !slices.Contains(Arrows(), Arrow{p.rec.Phase, Changing, StopLoss}) {
 		return false, nil
 	}
+	if p.crashed() {
+		d := tuning.Decision{Action: tuning.RollBack, Reason: tuning.ReasonResumeFailed, Settings: p.rec.Own, Discard: true, At: p.now}
+		p.again = p.tick()
+		return true, p.begin(ctx, StopLoss, d)
+	}
 	// Without a toll the job itself cannot show what the attempt costs.
 	if toll := p.toll(p.rec.Trials(), 0); toll != nil && toll.Present.Epochs <= 0 && (p.rec.Policy.MaxSlowdown <= 0 || toll.Pace() <= p.rec.Policy.MaxSlowdown) {
 		return false, nil
@@ -264,6 +269,14 @@ func (p *reconciliation) watch(ctx context.Context) (stopped bool, err error) {
 	}
 	p.again = p.tick() // a cap may refuse it
 	return true, p.begin(ctx, StopLoss, d)
+}
+
+// crashed reports whether the job failed since tuning restarted it, and its scheduler begins it again.
+func (p *reconciliation) crashed() bool {
+	from := p.unresumed()
+	return from > 0 && slices.ContainsFunc(p.job.Attempts, func(a driver.Attempt) bool {
+		return a.Number >= from && (a.Crashes > 0 || a.Number < p.job.Attempt && a.ExitCode > 0)
+	})
 }
 
 // stopped remembers the setting. If others disturbed the job, it is not barred for good.
@@ -281,7 +294,7 @@ func (p *reconciliation) stopped(d tuning.Decision) {
 			disturbed = disturbed || e.Polluted
 		}
 	}
-	if d.Discard { // else the epoch ends and is measured
+	if d.Discard && d.Reason != tuning.ReasonResumeFailed { // else the epoch ends and is measured, or it did no work
 		p.rec.Cut = append(p.rec.Cut, cut)
 	}
 	if !disturbed && !slices.ContainsFunc(p.rec.Harmed, left.WithoutMemory().Equal) {

@@ -54,7 +54,7 @@ func runs(in Input, a *api.AllocationListStub, t Task, known map[attemptID]Known
 		out[i].Node = a.NodeName
 	}
 	last := &out[len(out)-1].Attempt
-	last.ExitCode, last.Ended = -1, time.Time{}
+	last.ExitCode, last.Ended, last.Crashes = -1, time.Time{}, max(last.Crashes, crashes(a, in.Task, last.Started))
 	if Over(a) {
 		last.Ended, last.ExitCode = t.Finished, t.Exit
 		if last.Ended.IsZero() {
@@ -62,6 +62,26 @@ func runs(in Input, a *api.AllocationListStub, t Task, known map[attemptID]Known
 		}
 	}
 	return out
+}
+
+// crashes is how often a task failed since then and was to begin again in place. What ran out of memory is another matter.
+func crashes(a *api.AllocationListStub, name string, since time.Time) (n int) {
+	killing, failed := false, false
+	for e := range events(a, name) {
+		switch e.Type {
+		case api.TaskKilling, api.TaskRestartSignal:
+			killing = true
+		case api.TaskTerminated:
+			code := exitCode(e)
+			failed = !killing && code != 0 && code != oomStatus && moment(e.Time).After(since)
+		case api.TaskRestarting:
+			if failed {
+				n++
+			}
+			killing, failed = false, false
+		}
+	}
+	return n
 }
 
 func moment(nanoseconds int64) time.Time { return time.Unix(0, nanoseconds).UTC() }

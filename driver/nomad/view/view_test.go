@@ -141,10 +141,10 @@ func TestAttempts(t *testing.T) {
 			t.Errorf("attempt %+v, want number %d and cause %s", a, i+1, want)
 		}
 	}
-	if a := got.Attempts[1]; a.Change.Cores != 2 || a.Intent != "i" || a.Unit != "alloc-3.main" || a.Started.Unix() != 1005 {
-		t.Errorf("attempt %+v, want the change, its intent, its unit, and its first start", a)
+	if a := got.Attempts[1]; a.Change.Cores != 2 || a.Intent != "i" || a.Unit != "alloc-3.main" || a.Started.Unix() != 1005 || a.Crashes != 1 {
+		t.Errorf("attempt %+v, want the change, its intent, its unit, its first start, and one crash", a)
 	}
-	if a := got.Attempts[0]; a.ExitCode != 85 || a.Ended.Unix() != 1003 {
+	if a := got.Attempts[0]; a.ExitCode != 85 || a.Crashes != 0 || a.Ended.Unix() != 1003 {
 		t.Errorf("attempt %+v, want status 85 and its end", a)
 	}
 	if got.Change.Cores != 2 {
