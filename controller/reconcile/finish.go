@@ -49,6 +49,9 @@ func (p *reconciliation) verify(ctx context.Context) error {
 	}
 	outcome, ok := p.compare()
 	if ok {
+		if o := p.rec.Outcome; o != nil && o.Reason == p.rec.Reason { // which follows the comparison
+			set(p, &p.rec.Reason, outcome.Reason)
+		}
 		p.rec.Outcome = &outcome
 	}
 	if !ok || outcome.Verdict == tuning.Inconclusive {

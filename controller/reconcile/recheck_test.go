@@ -128,6 +128,29 @@ func TestASettledJobThatGotWorseGoesWhereThePlannerSends(t *testing.T) {
 	}
 }
 
+func TestTheReasonOfASettledJobFollowsTheComparison(t *testing.T) {
+	t.Parallel()
+	inWorld(t, sim.Config{}, func(t *testing.T, w *world) {
+		w.decide = func(s tuning.State) tuning.Decision {
+			if !s.Pending && s.Restarts == 0 {
+				return tuning.Decision{Action: tuning.Move, Reason: tuning.ReasonPredicted, Settings: cores(1)}
+			}
+			return hold(tuning.ReasonAlreadyBest)
+		}
+		w.compare = func(c verify.Input) tuning.Outcome {
+			if len(c.After) < 6 {
+				return tuning.Outcome{Verdict: tuning.Improved, Reason: tuning.ReasonImproved}
+			}
+			return tuning.Outcome{Verdict: tuning.Inconclusive, Reason: tuning.ReasonInconclusive}
+		}
+		rec, _ := w.end(t, w.mustSubmit(t, "train", "epochs=20 seconds=2 checkpoint=500ms"))
+		settled := slices.ContainsFunc(rec.History, func(e reconcile.Entry) bool { return e.Reason == tuning.ReasonImproved })
+		if !settled || rec.Reason != tuning.ReasonInconclusive {
+			t.Errorf("it settled as improved: %t, and ended as %s; want true, inconclusive", settled, rec.Reason)
+		}
+	})
+}
+
 // A doubt keeps the planner from changing a recalled job: its setting stays
 // until it was compared.
 func TestARecalledJobIsLeftAloneWithoutADoubt(t *testing.T) {
