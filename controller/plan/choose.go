@@ -136,8 +136,9 @@ func probe(s view, target tuning.Settings) tuning.Decision {
 			stop, evidence = r, append(evidence, why...)
 		}
 	}
-	if stop == tuning.ReasonNone && !(s.harm()+2*s.wayBack()+max(s.exploring(target)/s.epoch().Value, s.exposure(target)) <= s.lossLimit(true)) {
-		stop, evidence = tuning.ReasonLossLimit, append(evidence, s.lossEvidence(true)...)
+	ways, risk := 2*s.wayBack(), max(s.exploring(target)/s.epoch().Value, s.exposure(target))
+	if stop == tuning.ReasonNone && !(s.harm()+ways+risk <= s.lossLimit(true)) {
+		stop, evidence = tuning.ReasonLossLimit, append(evidence, s.lossEvidence(true, tuning.Evidence{Name: "both_ways_epochs", Value: ways}, tuning.Evidence{Name: "trying_epochs", Value: risk})...)
 	}
 	if stop != tuning.ReasonNone {
 		if s.Probes > 0 {
@@ -189,7 +190,7 @@ func settle(s view) tuning.Decision {
 		return hold(s, r, evidence...)
 	}
 	if s.Refused != tuning.ReasonNone {
-		return s.leave(s.Refused, evidence) // however much it saves
+		return s.leave(s.Refused, nil) // however much it saves
 	}
 	if gained && s.overruns(s.Best.Seconds/s.presentSeconds()) {
 		return hold(s, tuning.ReasonSlower, append(evidence, s.limit()...)...)

@@ -252,6 +252,9 @@ func (s view) leave(reason tuning.Reason, evidence []tuning.Evidence) tuning.Dec
 	if left := s.rest().Value; !(left > s.RestartCost.Seconds()) {
 		return hold(s, tuning.ReasonTooShort, append(evidence, worth(s, left, 1)...)...)
 	}
+	if _, logTime := s.present(); reason == tuning.ReasonSlower {
+		evidence = append(evidence, tuning.Evidence{Name: "log_time", Value: logTime})
+	}
 	return s.back(reason, evidence)
 }
 
@@ -259,6 +262,9 @@ func (s view) leave(reason tuning.Reason, evidence []tuning.Evidence) tuning.Dec
 // or predicted at 95 %, else for the owner's.
 func (s view) back(reason tuning.Reason, evidence []tuning.Evidence) tuning.Decision {
 	action, best, least := tuning.RollBack, s.Own, 0.0
+	if reason == tuning.ReasonSlower {
+		evidence = append(evidence, tuning.Evidence{Name: "max_slowdown", Value: s.Policy.MaxSlowdown})
+	}
 	consider := func(t tuning.Settings, ratio, slower float64) {
 		_, permitted := s.Policy.Permits(s.Own, t)
 		over, _ := s.overBudget(t, false)

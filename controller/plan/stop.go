@@ -95,7 +95,7 @@ func stop(s view) (tuning.Decision, bool) {
 		{Name: "pace", Value: pace},
 		{Name: "attempt_loss_epochs", Value: t.Present.Epochs},
 		{Name: "leaving_epochs", Value: leaving},
-	}, s.lossEvidence(s.Probes > 0)...)
+	}, s.lossEvidence(s.Probes > 0, tuning.Evidence{Name: "way_back_epochs", Value: back})...)
 	// If little is left, or the loss is within what the first epoch of an attempt costs,
 	// staying is cheaper than the way back.
 	if float64(s.epochsInAll()-s.EpochsDone)*max(each, 0) <= back+leaving {
@@ -106,13 +106,10 @@ func stop(s view) (tuning.Decision, bool) {
 	return d, true
 }
 
-func (s view) lossEvidence(probe bool) []tuning.Evidence {
-	out := []tuning.Evidence{
-		{Name: "loss_epochs", Value: s.harm()},
-		{Name: "way_back_epochs", Value: s.wayBack()},
-		{Name: "loss_limit_epochs", Value: s.lossLimit(probe)},
-		{Name: "loss_limit_share", Value: lossShare},
-	}
+// lossEvidence is what was lost and would be besides, and what may be.
+func (s view) lossEvidence(probe bool, besides ...tuning.Evidence) []tuning.Evidence {
+	out := append([]tuning.Evidence{{Name: "loss_epochs", Value: s.harm()}}, besides...)
+	out = append(out, tuning.Evidence{Name: "loss_limit_epochs", Value: s.lossLimit(probe)}, tuning.Evidence{Name: "loss_limit_share", Value: lossShare})
 	if proven := s.proven(); proven > 0 {
 		out = append(out, tuning.Evidence{Name: "proven_saving_epochs", Value: proven})
 	}

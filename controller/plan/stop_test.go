@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -117,4 +118,25 @@ func TestNothingIsTriedThatCouldCostMoreThanItMay(t *testing.T) {
 			s.KindEffects = []tuning.Effect{effect(tuning.Settings{tuning.Cores: tuning.Number(2)}, -0.5)}
 		}, tuning.Move, tuning.ReasonRecalled, nil},
 	})
+}
+
+func TestTheEvidenceIsWhatWasCompared(t *testing.T) {
+	t.Parallel()
+	values := func(s tuning.State) map[string]float64 {
+		out := map[string]float64{}
+		for _, e := range plan.Decide(s).Evidence {
+			out[e.Name] = e.Value
+		}
+		return out
+	}
+	dear := running()
+	dear.RestartCost = time.Second
+	if v := values(dear); v["both_ways_epochs"] != 2 || !(v["loss_epochs"]+v["both_ways_epochs"]+v["trying_epochs"] > v["loss_limit_epochs"]) {
+		t.Errorf("the sum does not exceed the limit: %v", v)
+	}
+	slow := probed()
+	slow.Trials[1].Seconds, slow.Best, slow.Refused, slow.Policy.MaxSlowdown = 1.6, nil, tuning.ReasonSlower, 1.1
+	if v := values(slow); math.Abs(v["log_time"]-math.Log(1.6)) > 1e-9 || v["max_slowdown"] != 1.1 || len(v) != 2 {
+		t.Errorf("evidence %v, want how slow it was, and what is allowed", v)
+	}
 }

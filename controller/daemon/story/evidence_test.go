@@ -81,6 +81,16 @@ func TestEveryDecisionHasItsNumbersInWords(t *testing.T) {
 			},
 		},
 		{
+			"a try could cost more than it may", tuning.Hold, tuning.ReasonLossLimit,
+			[]tuning.Evidence{number("both_ways_epochs", 16.2), number("trying_epochs", 1.25)},
+			[]string{"going there and back costs as much as 16.2 epochs under its owner's settings", "trying it may cost as much as 1.25 epochs under its owner's settings"},
+		},
+		{
+			"a setting is slower than allowed", tuning.RollBack, tuning.ReasonSlower,
+			[]tuning.Evidence{number("log_time", .47), number("max_slowdown", 1.1)},
+			[]string{"an epoch takes 1.60 times as long as under its owner's settings", "its owner allows 1.1 times as long"},
+		},
+		{
 			"a prediction decides", tuning.Hold, tuning.ReasonWorthless,
 			[]tuning.Evidence{number("predicted_log_ratio", -.1), number("predicted_log_ratio_at_most", .1), number("predicted_log_time", 0), number("predicted_log_time_at_most", .2)},
 			[]string{
