@@ -171,6 +171,7 @@ func read(w api.Window, q reconcile.MeasureRequest, node api.Node, early *tuning
 	if q.Policy.Progress.Pattern == "" { // the job reports by itself
 		m.Heard = w.Job.Started
 	}
+	m.CPU, m.CPUOver = profile.CPU(w)
 	for i := range m.Epochs {
 		m.Epochs[i].Settings, m.Epochs[i].Machine = q.Settings, node.MachineKind
 	}

@@ -60,6 +60,17 @@ func read(w api.Window) *readings {
 // counts file pages too, less these.
 func Peak(w api.Window) tuning.Bytes { return tuning.Bytes(read(w).peak()) }
 
+// CPU is the CPU time of a window in seconds, and the seconds over which it was counted.
+func CPU(w api.Window) (cpu, over float64) {
+	r := read(w)
+	if n := len(r.counted); n > 0 {
+		from, to := r.seconds(r.counted[0].Time), r.seconds(r.counted[n-1].Time)
+		cpu, _ = r.cpu(from, to)
+		over = to - from
+	}
+	return cpu, over
+}
+
 func (r *readings) peak() float64 {
 	return max(r.highest(api.ColRSS), r.highest(api.ColPeak)-r.highest(api.ColCache))
 }

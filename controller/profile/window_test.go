@@ -2,8 +2,10 @@ package profile_test
 
 import (
 	"maps"
+	"testing"
 	"time"
 
+	"pitchpipe/controller/profile"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/exporter/api"
 )
@@ -127,4 +129,17 @@ func every(seconds float64, epochs int) []api.Sample {
 
 func twoCores() tuning.Settings {
 	return tuning.Settings{tuning.Cores: tuning.Number(2), tuning.Threads: tuning.Number(2)}
+}
+
+func TestTheCPUTimeOfAWindow(t *testing.T) {
+	t.Parallel()
+	w := steady().window(60)
+	w.Samples = append(w.Samples[:1:1], w.Samples[40:]...) // the older ones were dropped
+	w.Dropped = 1
+	if cpu, over := profile.CPU(w); over != 59 || cpu != 118 {
+		t.Errorf("%g s of CPU time over %g s, want 118 over 59", cpu, over)
+	}
+	if cpu, over := profile.CPU(api.Window{}); cpu != 0 || over != 0 {
+		t.Errorf("%g, %g of nothing", cpu, over)
+	}
 }

@@ -218,6 +218,8 @@ type Measurement struct {
 	Peak    tuning.Bytes   // largest resident memory of the whole attempt; 0 unknown
 	Joules  *tuning.Joules // of the whole attempt so far; nil unknown
 	Source  string         // of Joules, as of an epoch's
+	CPU     float64        // CPU seconds of the attempt so far
+	CPUOver float64        // seconds over which it was counted
 	Reason  tuning.Reason  // ReasonNone: the profile can be used
 	Ended   bool           // the exporter saw its end: no more epochs follow
 	Heard   time.Time      // since when ended epochs are reported; zero: some may be missing

@@ -25,7 +25,7 @@ func (p *reconciliation) measure(ctx context.Context) {
 	case p.job.State == driver.NotStarted: // another job had its id, as under another controller on its node
 		p.rec.Epochs = slices.DeleteFunc(p.rec.Epochs, func(e tuning.Epoch) bool { return e.Attempt == p.job.Attempt })
 		if run := p.rec.runOf(p.job.Attempt); run != nil {
-			run.Joules, run.Source = nil, ""
+			run.Joules, run.Source, run.CPU, run.CPUOver = nil, "", 0, 0
 		}
 		if p.dirty = true; len(p.rec.Epochs) == 0 {
 			p.rec.Peak, p.rec.Profiles, p.rec.Class = 0, nil, nil
@@ -76,8 +76,11 @@ func (p *reconciliation) measure(ctx context.Context) {
 	p.show()
 }
 
-// meter keeps the joules of an attempt. Those of one that works outside its epochs are written each time that they grew by a tenth.
+// meter keeps the CPU time and the joules of an attempt. Those of one that works outside its epochs are written each time that they grew by a tenth.
 func (p *reconciliation) meter(run *Run, m Measurement) {
+	if run != nil && m.CPUOver > run.CPUOver {
+		run.CPU, run.CPUOver = m.CPU, m.CPUOver
+	}
 	if run == nil || m.Joules == nil || run.Joules != nil && *m.Joules <= *run.Joules {
 		return
 	}
@@ -113,7 +116,7 @@ func (m Measurement) partial(nodes int) Measurement {
 			m.Epochs[i].Source = tuning.Part(e.Source, nodes)
 		}
 	}
-	if m.Profile, m.Peak = (tuning.Profile{}), 0; m.Source != "" {
+	if m.Profile, m.Peak, m.CPUOver = (tuning.Profile{}), 0, 0; m.Source != "" {
 		m.Source = tuning.Part(m.Source, nodes)
 	}
 	if m.Reason == tuning.ReasonNone {

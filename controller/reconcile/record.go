@@ -120,6 +120,9 @@ type Run struct {
 	// Joules are the most that its exporter counted for it, epochs or not; nil: unknown.
 	Joules *tuning.Joules `json:"joules,omitempty"`
 	Source string         `json:"source,omitempty"` // of Joules
+	// CPU is the CPU time that its exporter counted, and CPUOver for how long, both in seconds.
+	CPU     float64 `json:"cpu,omitempty"`
+	CPUOver float64 `json:"cpu_over,omitempty"`
 	// Suspended is how long the scheduler had it suspended, and Still are the spans of that time.
 	// They never change in place.
 	Suspended time.Duration `json:"stood,omitempty"`

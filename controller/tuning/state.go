@@ -228,6 +228,7 @@ type Trial struct {
 	Disturbed int      `json:"disturbed,omitempty"` // further epochs that make it worse, see TrialsOf
 	Seconds   float64  `json:"seconds"`             // mean per epoch
 	SDLog     float64  `json:"sd_log"`              // standard deviation of ln(seconds) over its epochs
+	Trend     float64  `json:"-"`                   // what the job's own trend made of ln(seconds), which is taken out of Seconds
 	TrendSD   float64  `json:"trend_sd,omitempty"`  // of ln(seconds), by what is unknown of the job's own trend since the reference
 	Joules    *Joules  `json:"joules,omitempty"`    // mean per epoch; nil: not measured
 	Source    string   `json:"source,omitempty"`

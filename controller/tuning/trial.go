@@ -39,6 +39,7 @@ func TrialsOf(epochs []Epoch, own Settings) []Trial {
 			order = append(order, e.Settings)
 		}
 		g.add(e)
+		g.trend += math.Log(epochs[i].Seconds() / e.Seconds())
 	}
 	reference, at := 0.0, math.NaN()
 	if g := groups[own.Key()]; g != nil && len(g.clean) > 0 {
@@ -52,6 +53,7 @@ func TrialsOf(epochs []Epoch, own Settings) []Trial {
 			if away := math.Abs(g.at() - at); away > 0 {
 				t.TrendSD = away * slopeSD
 			}
+			t.Trend = g.trend / float64(len(g.clean)+len(g.disturbed)+len(g.warmup))
 			trials = append(trials, t)
 		}
 	}
@@ -121,7 +123,10 @@ func asOfNow(epochs []Epoch, keys []string) (out []Epoch, slopeSD float64) {
 	return out, math.Sqrt(noise / known)
 }
 
-type epochGroup struct{ clean, disturbed, warmup []Epoch }
+type epochGroup struct {
+	clean, disturbed, warmup []Epoch
+	trend                    float64 // sum of the log ratios of its epochs to as long as they would be now
+}
 
 // at is the mean number of the clean epochs; NaN: there are none.
 func (g *epochGroup) at() float64 {

@@ -201,6 +201,9 @@ func TestWhatGrowsByItselfIsNoEffectOfASetting(t *testing.T) {
 				t.Errorf("%s: under %v an epoch takes %g of what the last one took, want as long", c.name, x.Settings, math.Exp(got))
 			}
 		}
+		if got := trials[1].Trend - trials[0].Trend; math.Abs(got-30*c.drift) > 0.02 {
+			t.Errorf("%s: its trend made %g of the difference, want %g", c.name, got, 30*c.drift)
+		}
 	}
 }
 

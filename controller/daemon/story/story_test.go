@@ -58,7 +58,7 @@ func tuned() *reconcile.Record {
 	return &reconcile.Record{
 		Identity: reconcile.Identity{Job: "7", Name: "train", Owner: "alice", Submitted: start},
 		Request:  reconcile.Request{Own: cores(8)},
-		Course:   reconcile.Course{Ended: at(200), State: driver.Succeeded, Started: start, Peak: 3 << 30, Profiles: map[string]tuning.Profile{cores(8).Key(): {Settings: cores(8), Features: map[string]float64{"cpu_utilisation": 0.25}}}, Runs: []reconcile.Run{{Attempt: 1, Settings: cores(8)}, {Attempt: 2, Settings: cores(4)}, {Attempt: 3, Settings: cores(2)}, {Attempt: 4, Settings: cores(8)}}, Epochs: epochs(50, 12.5, "rapl")},
+		Course:   reconcile.Course{Ended: at(200), State: driver.Succeeded, Started: start, Peak: 3 << 30, Runs: []reconcile.Run{{Attempt: 1, Settings: cores(8), CPU: 40, CPUOver: 20}, {Attempt: 2, Settings: cores(4)}, {Attempt: 3, Settings: cores(2)}, {Attempt: 4, Settings: cores(8)}}, Epochs: epochs(50, 12.5, "rapl")},
 		Phase:    reconcile.Ended,
 		Tuning:   reconcile.Tuning{Restarts: []time.Time{at(40), at(80)}, Probed: []time.Time{at(20)}},
 		Story: reconcile.Story{History: []reconcile.Entry{

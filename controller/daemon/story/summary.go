@@ -136,6 +136,9 @@ func effect(r *reconcile.Record, current tuning.Settings) string {
 	return "not measured yet"
 }
 
+// trendless is the difference in natural logs from which a trend that was taken out of an effect is worth a word.
+const trendless = 0.02
+
 // perEpoch is how much time, cost and joules of an epoch differ from those under the owner's
 // settings. With judged it leaves out what the outcome has judged.
 func perEpoch(r *reconcile.Record, current tuning.Settings, judged bool) string {
@@ -164,10 +167,14 @@ func perEpoch(r *reconcile.Record, current tuning.Settings, judged bool) string 
 	if own.Joules != nil && *own.Joules > 0 && now.Joules != nil && now.Source == own.Source {
 		change(tuning.Energy, "joules", " ("+now.Source+")", float64(*own.Joules), float64(*now.Joules))
 	}
-	if judged || len(parts) == 0 {
+	lead := map[bool]string{false: "per epoch"}[judged]
+	if math.Abs(now.Trend-own.Trend) > trendless {
+		lead = strings.TrimSpace(lead + " without its trend")
+	}
+	if lead == "" || len(parts) == 0 {
 		return strings.Join(parts, ", ")
 	}
-	return "per epoch: " + strings.Join(parts, ", ")
+	return lead + ": " + strings.Join(parts, ", ")
 }
 
 // unseen is why an exporter that runs may not know a job: its listener runs as the job's user, without a cgroup.
@@ -210,8 +217,8 @@ func remedies() map[driver.State]string {
 	}
 }
 
-// spare is the share of a request below which asking for less is worth a word.
-const spare = 0.5
+// spare is the share of a request below which asking for less is worth a word: half, and what helper threads and samples add.
+const spare = 0.55
 
 // unmatched reports whether a job that did its work showed no epoch.
 func unmatched(r *reconcile.Record) bool {
@@ -227,6 +234,12 @@ func crowding(r *reconcile.Record) float64 {
 		return 0
 	}
 	return u.Threads
+}
+
+// compared reports whether this job or its kind showed what other cores do to it.
+func compared(r *reconcile.Record) bool {
+	return len(r.Restarts)+len(r.Probed) > 0 || !settingsNow(r).EqualButMemory(r.Own) ||
+		slices.Contains([]tuning.Reason{tuning.ReasonRemembered, tuning.ReasonAlreadyBest, tuning.ReasonSlower}, r.Because())
 }
 
 func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string {
@@ -273,16 +286,22 @@ func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string 
 				break // what it would have used is unknown
 			}
 			name := map[string]string{"cpu": tuning.Cores, "memory": tuning.Memory, "gpu": tuning.GPUs}[u.Resource]
-			if _, tuned := r.Policy.Knob(name); tuned {
+			_, tuned := r.Policy.Knob(name)
+			if tuned && (name != tuning.Cores || compared(r)) {
 				continue
 			}
-			if u.Requested > 0 && u.Used < spare*u.Requested && (u.Unit == "bytes" || u.Requested > 1) {
+			switch spares := u.Requested > 0 && u.Used < spare*u.Requested; {
+			case spares && name == tuning.Cores && u.Requested > 1:
+				return fmt.Sprintf("ask for cores=%.0f in the next run: it used %s of %s", max(math.Ceil(u.Used/(2*spare)), 1), u.Text(u.Used), u.Asked())
+			case spares && (u.Unit == "bytes" || u.Requested > 1):
 				return fmt.Sprintf("ask for %s %s in the next run: it used %s of %s", map[bool]string{true: "less", false: "fewer"}[name == tuning.Memory], name, u.Text(u.Used), u.Asked())
 			}
 		}
 		return "nothing to do: the next run of its kind starts from what this one showed"
 	case r.Move != nil:
 		return "wait: the change is under way"
+	case r.Phase == reconcile.Held && r.Reason == tuning.ReasonLossLimit:
+		return "nothing to do: it stays as it is, unless a restart or the wait for one gets shorter"
 	case r.Phase == reconcile.Settled && r.Done() == 0 && r.Policy.Progress.Pattern != "":
 		step := "wait for its first epoch; if it has printed one, compare progress pattern= with pitchpipe logs " + string(r.Job)
 		if r.Peak == 0 {
@@ -298,7 +317,7 @@ func next(r *reconcile.Record, advice tuning.Settings, used []api.Usage) string 
 	return "wait: Pitchpipe measures it and decides at the end of an epoch"
 }
 
-// usage is what the job used of what it asked for, by the newest profile.
+// usage is what the job used of what it asked for: of CPU time over its attempts, of a GPU by the newest profile.
 func usage(r *reconcile.Record, current tuning.Settings) []api.Usage {
 	var out []api.Usage
 	add := func(resource, unit, source string, used float64, asked tuning.Value) {
@@ -308,8 +327,9 @@ func usage(r *reconcile.Record, current tuning.Settings) []api.Usage {
 	if !measured {
 		p = r.Profiles[r.Own.Key()]
 	}
-	if busy, ok := p.Features["cpu_utilisation"]; ok {
-		add("cpu", "cores", "", busy*p.Settings[tuning.Cores].Float(), r.Own[tuning.Cores])
+	seconds := tuning.Sum(r.Runs, func(run reconcile.Run) float64 { return run.CPUOver - run.Suspended.Seconds() })
+	if seconds > 0 {
+		add("cpu", "cores", "", tuning.Sum(r.Runs, func(run reconcile.Run) float64 { return run.CPU })/seconds, r.Own[tuning.Cores])
 	}
 	peak := max(r.Peak, p.PeakRSS)
 	if r.State == driver.MemoryExceeded { // what it took last is between two samples
@@ -321,7 +341,8 @@ func usage(r *reconcile.Record, current tuning.Settings) []api.Usage {
 	if busy, ok := p.Features["gpu_busy"]; ok {
 		add("gpu", "gpus", "", busy, current[tuning.GPUs])
 	}
-	joules, seconds, source := 0.0, 0.0, "" // of the epochs that were measured
+	joules, source := 0.0, "" // of the epochs that were measured
+	seconds = 0
 	for _, e := range r.Epochs {
 		if e.Joules == nil {
 			continue

@@ -109,6 +109,12 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 			"none: it runs as its owner asked", "nothing to do: it runs on as it is, and what it shows serves the next run of its kind",
 		},
 		{
+			"a running job that may lose too little for a try",
+			reconcile.Record{Course: reconcile.Course{State: driver.Running, Total: 60, Epochs: epochs(3, 0, "")}, Phase: reconcile.Held, Reason: tuning.ReasonLossLimit},
+			"running (epoch 3 of 60), unchanged: a failed try of another setting could cost this job more than tuning may",
+			"none: it runs as its owner asked", "nothing to do: it stays as it is, unless a restart or the wait for one gets shorter",
+		},
+		{
 			"a site that lets no job be changed",
 			reconcile.Record{
 				Request: reconcile.Request{Policy: tuning.Policy{Mode: tuning.Apply}}, Course: reconcile.Course{State: driver.Running},
@@ -339,16 +345,6 @@ func TestAStoryOpensWithThreeLines(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestAGPUThatWasNeverBusyUsedNothing(t *testing.T) {
-	t.Parallel()
-	own := cores(8).With(tuning.GPUs, tuning.Number(2))
-	rec := reconcile.Record{Request: reconcile.Request{Own: own}, Course: reconcile.Course{State: driver.Succeeded}, Phase: reconcile.Ended}
-	rec.Profiles = map[string]tuning.Profile{own.Key(): {Features: map[string]float64{"gpu_busy": 0}}}
-	if s := story.Tell(&rec); s.Next != "ask for fewer gpus in the next run: it used 0.00 gpus of 2.00 gpus" {
-		t.Errorf("next %q, usage %+v", s.Next, s.Usage)
 	}
 }
 
