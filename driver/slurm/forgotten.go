@@ -76,7 +76,7 @@ func (d *Driver) settle(ctx context.Context, j parse.Job, r *Record) error {
 	switch {
 	case r != nil && r.Moving != nil && r.From.Memory:
 		return d.giveBackMemory(ctx, j, r)
-	case r == nil || r.Moving != nil || parse.Ended(j.State):
+	case r == nil || r.Moving != nil || parse.Ended(j.State) || r.Held && r.saved(j):
 		return nil
 	case r.Delayed:
 		return d.wake(ctx, j, r)

@@ -337,3 +337,41 @@ func TestAJobThatItsOwnerHoldsWaitsForNoOneElse(t *testing.T) {
 		}
 	})
 }
+
+// Whoever died between the hold and the end of the attempt.
+func TestAHoldOfARunningJobOutlivesItsSave(t *testing.T) {
+	t.Parallel()
+	for grace, want := range map[time.Duration]driver.StepKind{time.Minute: driver.StepSuperseded, time.Nanosecond: driver.StepAbandoned} {
+		t.Run(string(want), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			r.f.conf = "RequeueExitHold = 85\n"
+			r.reopen(t)
+			job := r.start(t)
+			r.f.run(job.ID)
+			in := intent(r.job(t, job.ID), &driver.Checkpoint{Signal: "USR1", Grace: grace, Exit: 85})
+			if _, err := r.d.Advance(t.Context(), in); err != nil {
+				t.Fatal(err)
+			}
+			r.f.with(job.ID, func(j *fakeJob) { j.held = true })
+			if _, err := r.d.Advance(t.Context(), in); err != nil {
+				t.Fatal(err)
+			}
+			r.reopen(t)
+			r.f.with(job.ID, func(j *fakeJob) { j.state, j.restarts, j.exit = "SPECIAL_EXIT", 1, 85 })
+			if step := r.settled(t, in); step.Kind != want {
+				t.Errorf("step %+v, want %s", step, want)
+			}
+			updates := r.f.count("scontrol update")
+			got := r.job(t, job.ID)
+			if n := r.f.count("scontrol release") + r.f.count("scontrol update") - updates; n != 0 || got.State != driver.Pending || got.Held != "" || got.Change.Cores != 0 {
+				t.Errorf("%d releases and updates of a job that is %s with %+v, held %q; want none", n, got.State, got.Change, got.Held)
+			}
+			r.f.with(job.ID, func(j *fakeJob) { j.held = false }) // its owner lets it go
+			r.f.run(job.ID)
+			if got = r.job(t, job.ID); got.Attempt != 2 || got.State != driver.Running {
+				t.Errorf("the job is %s in attempt %d, want it to run in its second", got.State, got.Attempt)
+			}
+		})
+	}
+}

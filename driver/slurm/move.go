@@ -212,7 +212,7 @@ func (m *mover) ownersWord() string {
 	switch {
 	case !unchanged(m.r.From.Before, have) && !same(m.want(), have):
 		return fmt.Sprintf("the job's owner changed it from %v to %v", m.r.From.Before, have)
-	case m.j.Held && !m.r.Moving.Queued && m.j.State != "SPECIAL_EXIT":
+	case m.j.Held && !m.r.Moving.Queued && (m.r.Held || m.j.State != "SPECIAL_EXIT"):
 		return "the job's owner holds it"
 	case !m.j.Requeue && !m.r.Moving.Queued:
 		return "the job's owner forbids restarts"

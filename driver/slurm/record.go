@@ -92,6 +92,7 @@ type Record struct {
 	Set       *Size             `json:"set,omitempty"` // that it had when it was last seen, our changes included
 	Late      *Late             `json:"late,omitempty"`
 	Delayed   bool              `json:"delayed,omitempty"` // its wait is ours to end
+	Held      bool              `json:"held,omitempty"`    // its owner or the site held it while it ran, and still does
 	Repairs   bool              `json:"repairs,omitempty"` // a kill for memory under the last change that was planned may be taken back: no one depended on the job
 	Node      string            `json:"node,omitempty"`    // where it ran when the last intent came
 	Next      *Next             `json:"next,omitempty"`

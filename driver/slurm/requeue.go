@@ -54,17 +54,17 @@ func (m *mover) Stop(ctx context.Context) error {
 }
 
 // Keep implements move.Job: the job is in the queue again, by our word, its own, or the
-// cluster's RequeueExit. One that the cluster holds is let go after the window.
-func (m *mover) Keep(ctx context.Context) error { return m.d.delay(ctx, m.j, m.d.cfg.Window) }
+// cluster's RequeueExit. One that the cluster alone holds is let go after the window.
+func (m *mover) Keep(ctx context.Context) error { return m.d.delay(ctx, m.j, m.r, m.d.cfg.Window) }
 
 // delay has a waiting job start by itself after a time, 0 = now.
-func (d *Driver) delay(ctx context.Context, j parse.Job, wait time.Duration) error {
+func (d *Driver) delay(ctx context.Context, j parse.Job, r *Record, wait time.Duration) error {
 	wait = max(wait, 0)
 	if err := d.cfg.Actor.Update(ctx, string(nameOf(j)), slurmctl.Update{Start: &wait}); err != nil {
 		return err
 	}
 	d.cfg.AfterStep("delayed")
-	if j.State != "SPECIAL_EXIT" {
+	if j.State != "SPECIAL_EXIT" || r.Held {
 		return nil
 	}
 	if err := d.cfg.Actor.Do(ctx, slurmctl.Release, string(nameOf(j))); err != nil {
@@ -85,7 +85,7 @@ func (d *Driver) resume(ctx context.Context, j parse.Job, r *Record) error {
 	if wait > 0 {
 		wait = wait.Truncate(time.Second) + time.Second
 	}
-	return d.delay(ctx, j, wait)
+	return d.delay(ctx, j, r, wait)
 }
 
 // Plan implements move.Job: the settings are in their place before an attempt could be

@@ -81,6 +81,9 @@ func follow(r *Record, j parse.Job, now time.Time) {
 	for n := len(r.Attempts) + 1; n <= number; n++ {
 		r.Attempts = append(r.Attempts, begin(r, j, n, n == number))
 	}
+	if !j.Held || parse.Running(j.State) && j.State != "COMPLETING" {
+		r.Held = j.Held
+	}
 	for i := range r.Attempts {
 		a := &r.Attempts[i]
 		last := a.Number == number
@@ -215,7 +218,7 @@ func (d *Driver) sketch(j parse.Job, r *Record) driver.Job {
 	if r.Delayed && job.State == driver.Pending {
 		job.NotBefore = j.Eligible
 	}
-	if j.State == "SPECIAL_EXIT" && job.State == driver.Pending && r.Moving == nil && !r.saved(j) {
+	if j.State == "SPECIAL_EXIT" && job.State == driver.Pending && r.Moving == nil && !r.saved(j) && !r.Held {
 		job.Held = fmt.Sprintf("it left with status %d unasked (RequeueExitHold)", j.Exit.Code())
 	}
 	return job
