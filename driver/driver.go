@@ -301,6 +301,11 @@ type Job struct {
 	// person holds it is no reason.
 	Held string `json:"held,omitempty"`
 
+	// Observed is why the job is seen and never changed; empty: it may be.
+	Observed string `json:"observed,omitempty"`
+	// NoRequeue: its owner forbids restarts.
+	NoRequeue bool `json:"no_requeue,omitempty"`
+
 	// NotBefore is until when it waits for the tuner alone; zero: it does not, or no longer.
 	NotBefore time.Time `json:"not_before,omitzero"`
 

@@ -76,6 +76,8 @@ func decideOn(s view) tuning.Decision {
 		return hold(s, s.Gate)
 	case s.Policy.Mode == tuning.Observe:
 		return hold(s, tuning.ReasonObserveMode)
+	case s.Policy.Mode == tuning.Apply && s.Observed != "":
+		return advise(s, tuning.ReasonUnsupported, tuning.Evidence{Name: "observed", Text: s.Observed})
 	case len(s.Policy.Knobs) == 0, s.Pending && s.stuck() != tuning.ReasonNone:
 		return hold(s, tuning.ReasonNoKnobs)
 	}
@@ -95,7 +97,7 @@ func decideOn(s view) tuning.Decision {
 		if d, ok := conclude(s, r); ok {
 			return d
 		}
-		if r == tuning.ReasonNoCheckpoint || r == tuning.ReasonNearLimit {
+		if r == tuning.ReasonNoCheckpoint || r == tuning.ReasonNoRequeue || r == tuning.ReasonNearLimit {
 			r = cmp.Or(s.stuck(), r)
 		}
 		return advise(s, r, s.outlook(r)...)
@@ -151,6 +153,8 @@ func touchable(s view) tuning.Reason {
 	switch {
 	case s.Pending:
 		return tuning.ReasonNone
+	case s.Policy.Mode == tuning.Apply && s.NoRequeue:
+		return tuning.ReasonNoRequeue
 	case r != tuning.ReasonNone:
 		return r
 	case s.Fatal:

@@ -91,6 +91,10 @@ func TestDecide(t *testing.T) {
 		{"without knobs there is nothing to do", running, func(s *tuning.State) { s.Policy.Knobs = nil }, tuning.Hold, tuning.ReasonNoKnobs, nil},
 		{"a job that reports no progress is left alone", running, func(s *tuning.State) { s.Policy.Progress = tuning.Progress{} }, tuning.Hold, tuning.ReasonNoProgress, nil},
 		{"a job without a checkpoint is never touched while it runs", running, func(s *tuning.State) { s.Policy.Checkpoint = nil }, tuning.Hold, tuning.ReasonNoCheckpoint, nil},
+		{"one whose owner forbids restarts says so before its checkpoint", running, func(s *tuning.State) { s.NoRequeue, s.Policy.Checkpoint = true, nil }, tuning.Hold, tuning.ReasonNoRequeue, nil},
+		{"and is recommended what it would get", running, func(s *tuning.State) { s.NoRequeue, s.Policy.Mode = true, tuning.Recommend }, tuning.Hold, tuning.ReasonRecommend, nil},
+		{"why a job is never changed comes before its knobs", running, func(s *tuning.State) { s.Observed, s.Policy.Knobs = "of two tasks", nil }, tuning.Hold, tuning.ReasonUnsupported, nil},
+		{"also before it starts", pending, func(s *tuning.State) { s.Observed = "of two tasks" }, tuning.Hold, tuning.ReasonUnsupported, nil},
 		{"a site may forbid restarts", running, func(s *tuning.State) { s.Policy.Checkpoint = nil; s.Site.MayRestart = false }, tuning.Hold, tuning.ReasonSiteForbids, nil},
 		{"a spent time budget ends tuning", running, func(s *tuning.State) { s.Policy.Budget.Time, s.Elapsed = time.Hour, time.Hour }, tuning.Hold, tuning.ReasonBudgetTime, nil},
 		{"a spent energy budget ends tuning", running, func(s *tuning.State) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
@@ -127,7 +128,7 @@ func Step(ctx context.Context, d Advancer, in driver.Intent) (driver.Step, tunin
 		{driver.ErrNotFound, driver.StepSuperseded, tuning.ReasonLost},
 	} {
 		if errors.Is(err, x.err) {
-			return driver.Step{Kind: x.kind, Attempt: in.Attempt, Detail: err.Error()}, x.reason, nil
+			return driver.Step{Kind: x.kind, Attempt: in.Attempt, Detail: strings.TrimPrefix(err.Error(), fmt.Sprintf("advance %s of %s: ", in.ID, in.Job))}, x.reason, nil
 		}
 	}
 	// ErrTransient, ErrUnknown and what has no name: look again.

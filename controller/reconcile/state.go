@@ -37,7 +37,7 @@ func (p *reconciliation) state(ctx context.Context) (tuning.State, error) {
 			Own: p.rec.Own, Current: current, Pending: p.job.State == driver.Pending && p.job.Attempt == 0,
 			EpochsDone: p.rec.Done(), EpochsTotal: p.rec.Total, EpochsLikely: p.rec.Policy.Likely(p.rec.Done(), p.rec.Total), EpochSeconds: epochSeconds(trials, current), LimitLeft: limitLeft(p.job, p.now),
 			Restarts: len(p.rec.Restarts), Probes: len(p.rec.Probed), ProbeEpochs: tuning.Count(p.rec.Epochs, func(e tuning.Epoch) bool { return p.rec.run(e.Attempt).Action == tuning.Probe }),
-			Saved: run.Attempt > 1 && run.Action != tuning.Hold,
+			Saved: run.Attempt > 1 && run.Action != tuning.Hold, Observed: p.job.Observed, NoRequeue: p.job.NoRequeue,
 		},
 		RestartOutlook: tuning.RestartOutlook{RestartCost: p.cost(known)},
 		Findings: tuning.Findings{

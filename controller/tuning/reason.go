@@ -35,6 +35,7 @@ const (
 	ReasonNoProgress     Reason = "no-progress"
 	ReasonNoTotal        Reason = "no-total"
 	ReasonNoCheckpoint   Reason = "no-checkpoint"
+	ReasonNoRequeue      Reason = "no-requeue"
 	ReasonFatalSignal    Reason = "fatal-signal"
 	ReasonRestartsEnd    Reason = "restarts-end-it"
 	ReasonNoSamples      Reason = "no-samples"

@@ -43,6 +43,8 @@ type Standing struct {
 	SearchProbes int           `json:"search_probes,omitempty"` // of all trials of its search
 	ProbeEpochs  int           `json:"probe_epochs"`            // epochs that ran under probes
 	Saved        bool          `json:"saved,omitempty"`         // the present attempt began from a checkpoint
+	Observed     string        `json:"observed,omitempty"`      // why its scheduler's driver never changes it; empty: it may
+	NoRequeue    bool          `json:"no_requeue,omitempty"`    // its owner forbids restarts
 }
 
 // RestartOutlook is what a restart would cost now.

@@ -119,7 +119,7 @@ func (d *Driver) draft(ctx context.Context, id driver.RequestID, spec driver.Spe
 		Next: next{Cause: driver.CauseSubmitted},
 		Job: driver.Job{
 			Request: id, Name: job.Name, Partition: job.Partition, Account: job.Account,
-			State: driver.Pending, ExitCode: -1, Fingerprint: driver.Fingerprint(spec.Source, spec.Variables), Filename: spec.Filename,
+			State: driver.Pending, ExitCode: -1, NoRequeue: job.NoRequeue, Fingerprint: driver.Fingerprint(spec.Source, spec.Variables), Filename: spec.Filename,
 			Source: slices.Clone(spec.Source), Variables: maps.Clone(spec.Variables), Submitted: time.Now(), NotBefore: spec.NotBefore, Node: d.node,
 			Resources: driver.Resources{
 				Cores: max(job.Cores, 1), MemoryBytes: job.MemoryBytes, TimeLimit: job.TimeLimit,

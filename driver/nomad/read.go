@@ -301,7 +301,7 @@ func (d *Driver) look(f *facts) driver.Job {
 		in.Marks, in.Known, in.Restarts, in.Ignored, in.Finished, in.Goes = r.Ours, r.Attempts, r.Restarts, r.Ignored, r.Finished, d.goes(f) != stays
 	}
 	j, known := view.Job(in)
-	j.Filename, j.Fingerprint, j.Source = place(f.id).id+".nomad.json", d.fingerprint(f.own), source(f.own)
+	j.Filename, j.Fingerprint, j.Source, j.Observed = place(f.id).id+".nomad.json", d.fingerprint(f.own), source(f.own), spec.ObservedOnly(f.own)
 	if r == nil {
 		return j
 	}

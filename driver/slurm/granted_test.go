@@ -186,6 +186,13 @@ func TestJobsOfAnotherShapeAreOfAnotherKind(t *testing.T) {
 	if one, many := job.Resources.Command, other.Resources.Command; one == "" || many == one || !strings.HasPrefix(many, one) {
 		t.Errorf("a job of one task is %q, and one of four %q; want another kind", one, many)
 	}
+	if job.Observed != "" || other.Observed != "jobs of several tasks are observed, not changed" || other.Resources.Cores != 4*job.Resources.Cores {
+		t.Errorf("a job of one task %+v, and one of four %+v; want the cores of all, and why it is not changed", job, other)
+	}
+	r.f.with(job.ID, func(j *fakeJob) { j.noRequeue = true })
+	if again := r.job(t, job.ID); job.NoRequeue || !again.NoRequeue {
+		t.Errorf("restarts are forbidden: %t, then %t; want so after its owner forbade them", job.NoRequeue, again.NoRequeue)
+	}
 }
 
 // wider is a Slurm whose jobs have four tasks.

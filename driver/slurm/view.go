@@ -199,6 +199,12 @@ func (d *Driver) sketch(j parse.Job, r *Record) driver.Job {
 		own := resources(r.Own)
 		job.Resources.Cores, job.Resources.MemoryBytes, job.Resources.TimeLimit = own.Cores, own.MemoryBytes, own.TimeLimit
 	}
+	if job.Observed, job.NoRequeue = observedOnly(j), !j.Requeue; j.CPUsPerTask > 0 && j.Tasks > 1 { // its size is that of one
+		job.Resources.Cores *= j.Tasks
+		if r.Own.PerCPU {
+			job.Resources.MemoryBytes *= int64(j.Tasks)
+		}
+	}
 	job.Attempts = slices.Clone(r.Attempts)
 	if len(job.Attempts) > 0 {
 		job.Change = job.Attempts[len(job.Attempts)-1].Change
@@ -225,8 +231,7 @@ func (d *Driver) sketch(j parse.Job, r *Record) driver.Job {
 }
 
 // shaped is the identity of the command of a job with its number of tasks and nodes where
-// it has several, or a whole one. Its cores are those of a task, and not all that it has: it
-// teaches nothing about jobs of another shape.
+// it has several, or a whole one: it teaches nothing about jobs of another shape.
 func shaped(command string, j parse.Job) string {
 	switch {
 	case command == "":

@@ -14,7 +14,7 @@ import (
 // printed, see printed.
 func sentences() map[string]string {
 	return map[string]string{
-		"because": "since {reason}", "rule": "by the rule {text}", "class_reason": "{reason}", "would": "otherwise it would {action}", "queue": "{text}",
+		"because": "since {reason}", "rule": "by the rule {text}", "class_reason": "{reason}", "would": "otherwise it would {action}", "queue": "{text}", "observed": "{text}",
 		"class": "it resembles the jobs of class {text}", "classes_alike": "it resembles these classes equally: {and}",
 		"distance": "it is {fixed} away from the nearest class", "radius": "that class reaches {fixed} far",
 		"profile_caution": "its profile is marked as {words}", "class_runs": "that class was learned from {count run}",

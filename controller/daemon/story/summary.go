@@ -60,7 +60,7 @@ func verdict(r *reconcile.Record, current tuning.Settings) string {
 	return strings.TrimSuffix(state+": "+why, ": ")
 }
 
-// Because is the sentence of the record's reason. A cap of the site's policy is named.
+// Because is the sentence of the record's reason. A cap of the site's policy is named, and why the scheduler refuses.
 func Because(r *reconcile.Record) string {
 	sentence := r.Because().Sentence()
 	if r.Held != "" {
@@ -75,7 +75,7 @@ func Because(r *reconcile.Record) string {
 	if r.Reason == tuning.ReasonResumeFailed {
 		return strings.Replace(sentence, "restarted it", "restarted it with "+settingsText(settingsNow(r)), 1)
 	}
-	if r.Because() != tuning.ReasonSiteCap {
+	if b := r.Because(); b != tuning.ReasonSiteCap && b != tuning.ReasonUnsupported && b != tuning.ReasonDenied {
 		return sentence
 	}
 	for _, e := range slices.Backward(r.History) {
@@ -85,7 +85,7 @@ func Because(r *reconcile.Record) string {
 		rule := e.Detail
 		if e.Decision != nil {
 			for _, v := range e.Decision.Evidence {
-				if v.Name == "rule" {
+				if v.Name == "rule" || v.Name == "observed" {
 					rule = v.Text
 				}
 			}
@@ -185,7 +185,7 @@ func nextSteps() map[tuning.Reason]string {
 	return map[tuning.Reason]string{
 		tuning.ReasonNoStanza:       "add a stanza to the job file; `pitchpipe validate FILE` explains it",
 		tuning.ReasonBadStanza:      "correct the stanza: `pitchpipe validate FILE` shows each error",
-		tuning.ReasonOff:            "submit it without --off to tune it again",
+		tuning.ReasonOff:            nothing + "`pitchpipe off`, or --off at its submission, holds for this run alone; the next one without them is tuned",
 		tuning.ReasonPaused:         "wait for `pitchpipe resume`; `pitchpipe pause --list` shows who paused it",
 		tuning.ReasonControlGroup:   nothing + "runs like this one show what tuning saves",
 		tuning.ReasonObserveMode:    "set mode=apply in the stanza to let it be changed",
@@ -194,6 +194,7 @@ func nextSteps() map[tuning.Reason]string {
 		tuning.ReasonNoProgress:     "print a line after each epoch, and match it with progress pattern=",
 		tuning.ReasonNoTotal:        "let the progress line name the number of epochs, or set progress total=",
 		tuning.ReasonNoCheckpoint:   "add a checkpoint to the stanza, so that the job can change while it runs",
+		tuning.ReasonNoRequeue:      "submit it without --no-requeue, so that the job can change while it runs",
 		tuning.ReasonFatalSignal:    handle,
 		tuning.ReasonSignalEnded:    handle,
 		tuning.ReasonResumeFailed:   "correct how the program loads its checkpoint, and see what it printed",

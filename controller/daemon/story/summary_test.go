@@ -3,6 +3,7 @@ package story_test
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -387,6 +388,27 @@ func TestAJobThatEndedAtALimitDidNotFailByItself(t *testing.T) {
 	} {
 		if got := story.Because(&reconcile.Record{Course: reconcile.Course{State: state}, Reason: tuning.ReasonFailed}); got != want {
 			t.Errorf("%s: %q, want %q", state, got, want)
+		}
+	}
+}
+
+func TestWhyASchedulerDoesNotChangeAJobIsSaid(t *testing.T) {
+	t.Parallel()
+	observed := tuning.Decision{Evidence: []tuning.Evidence{{Name: "observed", Text: "of two tasks"}}}
+	for _, c := range []struct {
+		reason     tuning.Reason
+		entry      reconcile.Entry
+		want, next string
+	}{
+		{tuning.ReasonUnsupported, reconcile.Entry{Decision: &observed}, "the scheduler cannot make this change: of two tasks", "it runs on as it is"},
+		{tuning.ReasonDenied, reconcile.Entry{Detail: "no broker"}, "the scheduler refused the change: no broker", "it runs on as it is"},
+		{tuning.ReasonNoRequeue, reconcile.Entry{}, "its owner forbids restarts (--no-requeue), so it is never touched while it runs", "without --no-requeue"},
+		{tuning.ReasonOff, reconcile.Entry{}, "its owner switched tuning off for this job", "`pitchpipe off`, or --off"},
+	} {
+		c.entry.Reason = c.reason
+		s := story.Tell(&reconcile.Record{Course: reconcile.Course{State: driver.Running}, Story: reconcile.Story{History: []reconcile.Entry{c.entry}}, Phase: reconcile.Settled, Reason: c.reason})
+		if s.Verdict != "running, unchanged: "+c.want || !strings.Contains(s.Next, c.next) {
+			t.Errorf("%s: %q, next %q; want %q and %q", c.reason, s.Verdict, s.Next, c.want, c.next)
 		}
 	}
 }
