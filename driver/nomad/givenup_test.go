@@ -21,6 +21,7 @@ func TestAnIntentThatIsNotAskedForAgainIsClosed(t *testing.T) {
 	stories(t, map[string]func(*testing.T, *story){
 		"its owner registers the job anew before it leaves":                               anewAsItLeaves,
 		"the job ends by itself, and is a new job when it is run":                         endsUnasked,
+		"its owner restarts it while it saves":                                            restartedAsItSaves,
 		"a right is lost when the job has left, and it runs again":                        rightIsLost,
 		"its client was restarted, and the job has ended meanwhile":                       nodeIsBack,
 		"its client was restarted, and the job has ended before its attempt is discarded": discardsNothingUnseen,
@@ -63,6 +64,16 @@ func endsUnasked(t *testing.T, s *story) {
 	if second.Attempt != 1 {
 		t.Errorf("the new job is in attempt %d, want 1", second.Attempt)
 	}
+}
+
+func restartedAsItSaves(t *testing.T, s *story) {
+	id, first := s.runs(t, drivertest.Behaviour{Epochs: long, Epoch: epoch, IgnoreSignal: true}, nil)
+	in := s.intent(first, "restarted", driver.Change{TimeLimit: time.Hour})
+	s.ask(t, in)
+	if err := s.clean.Allocations().Restart(&api.Allocation{ID: s.allocs(t, id)[0].ID}, "main", s.read()); err != nil {
+		t.Fatal(err)
+	}
+	s.drives(t, in, driver.StepSuperseded)
 }
 
 func rightIsLost(t *testing.T, s *story) {

@@ -146,6 +146,8 @@ func (m *mover) left() (move.At, move.End) {
 	switch {
 	case cp.Exit != 0 && code == cp.Exit && t.Exit == code && (t.Waits || view.Over(a)):
 		return move.Waits, move.End{}
+	case view.Restarted(a, f.task, from.Since):
+		return move.Runs, move.End{Kind: driver.StepSuperseded, Why: "its owner or Nomad restarted it"}
 	case t.Exit < 0:
 		return move.Runs, move.End{Kind: driver.StepAbandoned, Why: fmt.Sprintf("it left with status %d and was started again by its restart policy before it was changed", code)}
 	case t.Waits:

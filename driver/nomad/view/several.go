@@ -59,7 +59,7 @@ func whole(in Input, j *driver.Job) {
 			if t.Finished.After(end) {
 				end = t.Finished
 			}
-			if state, detail = ending(a, name, false); state != driver.Succeeded {
+			if state, detail = ending(a, name, false, spec.Deref(in.Job.Stop)); state != driver.Succeeded {
 				break
 			}
 		}

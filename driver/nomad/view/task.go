@@ -110,6 +110,11 @@ func Signaled(a *api.AllocationListStub, name string, since int64) bool {
 	return after(a, name, api.TaskSignaling, since) != nil
 }
 
+// Restarted reports whether the task was to be restarted since.
+func Restarted(a *api.AllocationListStub, name string, since int64) bool {
+	return after(a, name, api.TaskRestartSignal, since) != nil
+}
+
 // Left reports with which status the task's run that went on at the time has ended
 // since; false: it goes on.
 func Left(a *api.AllocationListStub, name string, since int64) (int, bool) {
@@ -185,7 +190,7 @@ const notExecutable, noCommand = 126, 127
 
 // ending says how an allocation ended that nothing follows. For a wrapped command the
 // wrapper says that there is none.
-func ending(a *api.AllocationListStub, task string, wrapped bool) (driver.State, string) {
+func ending(a *api.AllocationListStub, task string, wrapped, stopped bool) (driver.State, string) {
 	t := TaskOf(a, task)
 	switch {
 	case a.ClientDescription == timedOut:
@@ -201,6 +206,9 @@ func ending(a *api.AllocationListStub, task string, wrapped bool) (driver.State,
 	case t.Memory:
 		return driver.MemoryExceeded, fmt.Sprintf("ended by SIGKILL, which Nomad did not send: status %d", t.Exit)
 	case a.ClientStatus == api.AllocClientStatusComplete && (t.Killed || a.DesiredStatus == api.AllocDesiredStatusStop):
+		if stopped { // Nomad says that a job update did it
+			return driver.Cancelled, "its job was stopped"
+		}
 		return driver.Cancelled, a.DesiredDescription
 	}
 	return driver.Failed, fmt.Sprintf("status %d", t.Exit)

@@ -128,7 +128,7 @@ func state(in Input) (driver.State, string) {
 	case in.Goes:
 		return driver.Stopped, ""
 	case Over(a) && (dead || stopped):
-		return ending(a, in.Task, spec.Wrapped(in.Job))
+		return ending(a, in.Task, spec.Wrapped(in.Job), stopped)
 	case Over(a):
 		return driver.Pending, cmp.Or(Reason(in.Blocked), "waits for its next allocation")
 	case stopped:

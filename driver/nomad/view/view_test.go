@@ -93,6 +93,9 @@ func TestHowAJobEnded(t *testing.T) {
 			if got.State != tt.want {
 				t.Errorf("state %s (%s), want %s", got.State, got.Detail, tt.want)
 			}
+			if tt.name == "stopped by its owner" && got.Detail != "its job was stopped" {
+				t.Errorf("detail %q, want that its job was stopped", got.Detail)
+			}
 			if tt.want.Ended() && got.ExitCode != tt.exit {
 				t.Errorf("exit code %d, want %d", got.ExitCode, tt.exit)
 			}
