@@ -202,6 +202,7 @@ func (r request) validate() (any, error) {
 	ground := verdict.Ground{
 		Driver: r.d.driver.Name(), Can: r.d.driver.Capabilities(), Given: r.d.cfg.Given, Site: r.d.site,
 		Policy: verdict.PolicyOf(r.d.cfg.Site), User: r.who.Name, Partition: draft.Partition, Account: draft.Account, QOS: draft.QOS,
+		Spaces: strings.Fields(cmp.Or(strings.Join(r.d.cfg.Nomad.Namespaces, " "), "default")),
 	}
 	if d, ok := r.d.driver.(interface{ Partition(context.Context) string }); ok {
 		ground.Default = func() string { return d.Partition(r.Context()) }

@@ -26,6 +26,7 @@ type Ground struct {
 	Site   *config.SitePolicy
 	Policy string // says which policy Site is
 	User   string
+	Spaces []string                // namespaces that the controller watches; nil: unknown
 	Fits   func(driver.Room) error // why its nodes could never run a job of this size; nil: unknown
 
 	Partition, Account, QOS string        // of the job, whatever its file says; empty: the file says it
@@ -129,6 +130,9 @@ func (g Ground) reach(file *jobfile.Job) tuning.Reach {
 	}
 	if file.Observed != "" && g.Driver != "local" {
 		r.Observed = "jobs with " + file.Observed + " are observed, not changed"
+	}
+	if ns := file.Partition; g.Driver == "nomad" && ns != "" && g.Spaces != nil && !slices.Contains(g.Spaces, ns) && !slices.Contains(g.Spaces, "*") {
+		r.Observed = fmt.Sprintf("the controller does not watch namespace %s, which nomad.namespaces does not name", ns)
 	}
 	for name, at := range file.Follow {
 		r.Follow = driver.Merge(r.Follow, map[string]string{name: fmt.Sprintf("line %d", at.Line)})

@@ -69,6 +69,36 @@ func TestAJobThatIsTooLargeForItsSchedulerIsNotValid(t *testing.T) {
 	}
 }
 
+func TestNothingActsInANamespaceThatTheControllerDoesNotWatch(t *testing.T) {
+	t.Parallel()
+	const file = `job "j" {
+  type      = "batch"
+  namespace = "team"
+  group "g" {
+    tuning {
+      mode = "apply"
+      knob "cores" { values = [1, 2] }
+    }
+    task "t" {
+      driver = "exec"
+      config { command = "true" }
+      resources { cores = 2 }
+    }
+  }
+}
+`
+	for spaces, seen := range map[string]bool{"": true, "default": false, "default team": true, "*": true} {
+		ground := verdict.Ground{Driver: "nomad", Site: &config.SitePolicy{}}
+		if spaces != "" {
+			ground.Spaces = strings.Fields(spaces)
+		}
+		v := verdict.Of(detect.Parse, "j.nomad", []byte(file), nil, ground)
+		if text := verdict.Text(v); !v.Valid || strings.Contains(text, "does not watch namespace team") == seen {
+			t.Errorf("watching %q: %s", spaces, text)
+		}
+	}
+}
+
 func TestAJobIsJudgedByWhatIsKnownOfItsPlace(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "site.yaml")
