@@ -344,58 +344,6 @@ type Resources struct {
 	Command     string            `json:"command,omitempty"`    // identity of the command: inputs and numbers left out
 }
 
-// Attempt is one run of a job.
-type Attempt struct {
-	Number   int       `json:"number"` // from 1
-	Started  time.Time `json:"started"`
-	Ended    time.Time `json:"ended,omitzero"`
-	ExitCode int       `json:"exit_code"` // -1 while it runs or unknown
-	Change   Change    `json:"change"`
-	Cause    Cause     `json:"cause,omitempty"` // why it was started
-
-	// Intent is the intent whose whole Change the attempt has; empty where it has
-	// none, as after a return of memory, which takes back part of the Change or all.
-	Intent string `json:"intent,omitempty"`
-
-	// Unit is the id under which the scheduler's processes and exporters know only this attempt,
-	// as their first attempt of it, where each attempt has its own id: ALLOCATION.TASK under
-	// Nomad.
-	Unit string `json:"unit,omitempty"`
-
-	// CPUs are those that the scheduler gave it in all, over its nodes and tasks; 0 = not
-	// known. They may be more than it asked for, as where it has whole nodes.
-	CPUs int `json:"cpus,omitempty"`
-
-	// Suspended is how long of its time the scheduler kept it suspended, as far as that is
-	// known.
-	Suspended time.Duration `json:"suspended,omitempty"`
-
-	// Crashes is how often it failed and its scheduler began it again in place, as far as that is known.
-	Crashes int `json:"crashes,omitempty"`
-
-	// Peak is the most memory that it held, in bytes and without page cache, where the scheduler
-	// knows that at its end; 0 = not known.
-	Peak int64 `json:"peak,omitempty"`
-}
-
-// Cause says why an attempt was started.
-type Cause string
-
-// The causes.
-const (
-	CauseSubmitted Cause = "submitted" // its owner's submission
-	CauseIntent    Cause = "intent"    // a change
-	// CauseLate: the attempt before saved after its intent was given up, or the tuner did
-	// not come back to it.
-	CauseLate Cause = "intent-late"
-	// CauseMemory: the attempt before was killed for memory under a change,
-	// whatever the change was of: more threads or a larger batch need more memory
-	// too. Where the change had less memory than the owner asked for, the owner's
-	// memory returns first and the rest of the change is kept; else, and when that
-	// was not enough, all of the owner's settings return.
-	CauseMemory Cause = "memory-return"
-)
-
 // Event says that a job may have changed.
 type Event struct {
 	Job JobID

@@ -144,3 +144,14 @@ func (r *run) add(t tuning.Trial) {
 
 // outgrew reports whether a job was killed for memory under its owner's limit: how much it needs is not known.
 func (o Observation) outgrew() bool { return o.End == tuning.EndMemory }
+
+// References are what the jobs of a kind measured under their owner's settings, the oldest first.
+func References(obs []Observation, kind tuning.JobKind) []tuning.Trial {
+	var out []tuning.Trial
+	for _, r := range runs(ofKind(obs, kind)) {
+		if t, ok := tuning.Reference(r.trials); ok && !t.Failed {
+			out = append(out, t)
+		}
+	}
+	return out
+}
