@@ -183,9 +183,8 @@ func read(w api.Window, q reconcile.MeasureRequest, node api.Node, early *tuning
 			m.Heard = s.Time
 		}
 	}
-	if n := len(w.Samples); n > 0 && q.Policy.Checkpoint != nil {
-		signal := unix.SignalNum(driver.Checkpoint{Signal: q.Policy.Checkpoint.Signal}.SignalName())
-		m.Fatal = signal > 0 && uint64(w.Samples[n-1].Values[api.ColFatalSignals])>>(signal-1)&1 == 1
+	if q.Policy.Checkpoint != nil {
+		m.Fatal = fatal(w.Samples, unix.SignalNum(driver.Checkpoint{Signal: q.Policy.Checkpoint.Signal}.SignalName()))
 	}
 	if early != nil {
 		m.Profile, m.Reason, m.Peak = *early, tuning.ReasonNone, profile.Peak(w)
@@ -199,6 +198,19 @@ func read(w api.Window, q reconcile.MeasureRequest, node api.Node, early *tuning
 		}
 	}
 	return m
+}
+
+// lastSeen is how many samples may lack the processes of a job, as those after its end do.
+const lastSeen = 8
+
+// fatal reports whether a signal would end the job, as its processes were when they were last seen.
+func fatal(samples []api.Sample, signal unix.Signal) bool {
+	for _, s := range slices.Backward(samples[max(0, len(samples)-lastSeen):]) {
+		if mask, ok := s.Values[api.ColFatalSignals]; ok {
+			return signal > 0 && uint64(mask)>>(signal-1)&1 == 1
+		}
+	}
+	return false
 }
 
 // firstProfile is the profile of the fewest epochs from the beginning that suffice, or nil

@@ -62,13 +62,15 @@ func Peak(w api.Window) tuning.Bytes { return tuning.Bytes(read(w).peak()) }
 
 // CPU is the CPU time of a window in seconds, and the seconds over which it was counted.
 func CPU(w api.Window) (cpu, over float64) {
-	r := read(w)
-	if n := len(r.counted); n > 0 {
-		from, to := r.seconds(r.counted[0].Time), r.seconds(r.counted[n-1].Time)
-		cpu, _ = r.cpu(from, to)
-		over = to - from
+	counts := func(s api.Sample) bool { _, ok := s.Values[api.ColCPUSeconds]; return ok }
+	first := slices.IndexFunc(w.Samples, counts)
+	for _, s := range slices.Backward(w.Samples) {
+		if counts(s) {
+			from := w.Samples[first]
+			return s.Values[api.ColCPUSeconds] - from.Values[api.ColCPUSeconds], s.Time.Sub(from.Time).Seconds()
+		}
 	}
-	return cpu, over
+	return 0, 0
 }
 
 func (r *readings) peak() float64 {

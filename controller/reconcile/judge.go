@@ -271,11 +271,13 @@ func (p *reconciliation) watch(ctx context.Context) (stopped bool, err error) {
 	return true, p.begin(ctx, StopLoss, d)
 }
 
-// crashed reports whether the job failed since tuning restarted it, and its scheduler begins it again.
+// crashed reports whether the job failed since tuning restarted it, and its scheduler begins it again. One that saved
+// and left did not fail.
 func (p *reconciliation) crashed() bool {
-	from := p.unresumed()
+	from, save := p.unresumed(), p.rec.Policy.Checkpoint
 	return from > 0 && slices.ContainsFunc(p.job.Attempts, func(a driver.Attempt) bool {
-		return a.Number >= from && (a.Crashes > 0 || a.Number < p.job.Attempt && a.ExitCode > 0)
+		failed := a.Number < p.job.Attempt && a.ExitCode > 0 && !(save != nil && a.ExitCode == save.Exit)
+		return a.Number >= from && (a.Crashes > 0 || failed)
 	})
 }
 
