@@ -8,10 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"pitchpipe/controller/knowledge"
 	"pitchpipe/controller/reconcile"
 	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
+	"pitchpipe/exporter/api"
 )
 
 func stored(t *testing.T) (*knowledge.Store, *records) {
@@ -134,6 +137,28 @@ func TestTheReportHasTheTimeOfARequeuedJob(t *testing.T) {
 	for _, row := range rows {
 		if hours, known := row.CoreHours(), row.Job == "requeued"; known != (hours != nil) || known && *hours != 2 {
 			t.Errorf("%s: %v core-hours", row.Job, hours)
+		}
+	}
+}
+
+func TestTheSignalsThatEndAJobAreThoseThatWereSeenLast(t *testing.T) {
+	t.Parallel()
+	masked := func(mask float64) api.Sample {
+		return api.Sample{Values: map[string]float64{api.ColFatalSignals: mask}}
+	}
+	deadly, handled, ended := masked(1<<(unix.SIGUSR1-1)|1<<(unix.SIGKILL-1)), masked(1<<(unix.SIGKILL-1)), api.Sample{}
+	for name, tc := range map[string]struct {
+		samples []api.Sample
+		want    bool
+	}{
+		"no handler":               {[]api.Sample{deadly}, true},
+		"a handler that came late": {[]api.Sample{deadly, handled}, false},
+		"a job that has ended":     {[]api.Sample{deadly, ended, ended}, true},
+		"an exporter without them": {[]api.Sample{ended}, false},
+		"no sample":                {nil, false},
+	} {
+		if got := fatal(tc.samples, unix.SIGUSR1); got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}
 }

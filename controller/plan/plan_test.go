@@ -92,6 +92,8 @@ func TestDecide(t *testing.T) {
 		{"a job that reports no progress is left alone", running, func(s *tuning.State) { s.Policy.Progress = tuning.Progress{} }, tuning.Hold, tuning.ReasonNoProgress, nil},
 		{"a job without a checkpoint is never touched while it runs", running, func(s *tuning.State) { s.Policy.Checkpoint = nil }, tuning.Hold, tuning.ReasonNoCheckpoint, nil},
 		{"one whose owner forbids restarts says so before its checkpoint", running, func(s *tuning.State) { s.NoRequeue, s.Policy.Checkpoint = true, nil }, tuning.Hold, tuning.ReasonNoRequeue, nil},
+		{"one that the signal of its checkpoint would end is left alone", running, func(s *tuning.State) { s.Fatal = true }, tuning.Hold, tuning.ReasonFatalSignal, nil},
+		{"also while it is disturbed", running, func(s *tuning.State) { s.Fatal, s.Measured = true, tuning.ReasonPolluted }, tuning.Hold, tuning.ReasonFatalSignal, nil},
 		{"and is recommended what it would get", running, func(s *tuning.State) { s.NoRequeue, s.Policy.Mode = true, tuning.Recommend }, tuning.Hold, tuning.ReasonRecommend, nil},
 		{"why a job is never changed comes before its knobs", running, func(s *tuning.State) { s.Observed, s.Policy.Knobs = "of two tasks", nil }, tuning.Hold, tuning.ReasonUnsupported, nil},
 		{"also before it starts", pending, func(s *tuning.State) { s.Observed = "of two tasks" }, tuning.Hold, tuning.ReasonUnsupported, nil},
