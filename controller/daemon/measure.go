@@ -200,8 +200,8 @@ func read(w api.Window, q reconcile.MeasureRequest, node api.Node, early *tuning
 	return m
 }
 
-// lastSeen is how many samples may lack the processes of a job, as those after its end do.
-const lastSeen = 8
+// lastSeen is how many samples may lack the processes of a job, as those after its end and of a busy node do.
+const lastSeen = 64
 
 // fatal reports whether a signal would end the job, as its processes were when they were last seen.
 func fatal(samples []api.Sample, signal unix.Signal) bool {
