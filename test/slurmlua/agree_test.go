@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"pitchpipe/controller/stanza"
+	"pitchpipe/controller/tuning"
 	"pitchpipe/driver"
 	"pitchpipe/driver/jobfile"
 	"pitchpipe/driver/jobfile/sbatch"
@@ -96,7 +97,7 @@ func disagreement(t testing.TB, e *examiner, script string) string {
 		return fmt.Sprintf("the plugin says %+v, and the controller finds lines behind the first command: %v", got, faults)
 	case job == nil || len(got.faults) > 0:
 		return ""
-	case len(job.Warnings) != len(got.warnings):
+	case tuning.Count(job.Warnings, ofStanza) != len(got.warnings):
 		return fmt.Sprintf("the plugin warns of %v, the controller of %v", got.warnings, job.Warnings)
 	}
 	s := &submission{}
@@ -105,6 +106,9 @@ func disagreement(t testing.TB, e *examiner, script string) string {
 	}
 	return ""
 }
+
+// ofStanza reports whether a warning is of the stanza alone: the plugin does not read the commands of a script.
+func ofStanza(w jobfile.Error) bool { return !strings.Contains(w.Found, "ends the shell") }
 
 // submission keeps the mark of what is submitted.
 type submission struct{ mark string }
