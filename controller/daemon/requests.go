@@ -192,6 +192,11 @@ func (r request) history() (any, error) {
 	return out, nil
 }
 
+// namespaces are those of Nomad that the controller watches.
+func (r request) namespaces() string {
+	return cmp.Or(strings.Join(r.d.cfg.Nomad.Namespaces, " "), "default")
+}
+
 // validate checks a job file as the command does. Errors of the file are the answer, not an
 // error of the request.
 func (r request) validate() (any, error) {
@@ -202,7 +207,7 @@ func (r request) validate() (any, error) {
 	ground := verdict.Ground{
 		Driver: r.d.driver.Name(), Can: r.d.driver.Capabilities(), Given: r.d.cfg.Given, Site: r.d.site,
 		Policy: verdict.PolicyOf(r.d.cfg.Site), User: r.who.Name, Partition: draft.Partition, Account: draft.Account, QOS: draft.QOS,
-		Spaces: strings.Fields(cmp.Or(strings.Join(r.d.cfg.Nomad.Namespaces, " "), "default")),
+		Spaces: strings.Fields(r.namespaces()),
 	}
 	if d, ok := r.d.driver.(interface{ Partition(context.Context) string }); ok {
 		ground.Default = func() string { return d.Partition(r.Context()) }
@@ -315,7 +320,7 @@ func (r request) mayPause(scope, name string) error {
 		return fmt.Errorf("%w: scope %s and name %q do not go together", errInput, scope, name)
 	}
 	x, on := r.d.pauses.get(scope, name)
-	if seen := cmp.Or(strings.Join(r.d.cfg.Nomad.Namespaces, " "), "default"); r.d.cfg.Driver == "nomad" && scope == ScopeUser && !on &&
+	if seen := r.namespaces(); r.d.cfg.Driver == "nomad" && scope == ScopeUser && !on &&
 		seen != "*" && !slices.Contains(strings.Fields(seen), name) {
 		return fmt.Errorf("%w: Nomad's jobs belong to namespaces, and the jobs of none called %s are tuned; name one of: %s", errInput, name, seen)
 	}

@@ -121,10 +121,13 @@ func (p *parser) lines(lines []string) {
 // unhandled warns of a shell that the signal of the checkpoint ends, and the job with it: it starts its program
 // as a child, and traps nothing.
 func (p *parser) unhandled(lines []string) {
+	if p.job.Stanza == nil {
+		return
+	}
 	runs := func(line string) bool { return strings.TrimSpace(line) != "" && line[0] != '#' }
 	handles := regexp.MustCompile(`^([^#]*[\s;&|({])?(exec|trap|source|\.)\s`).MatchString
 	shell := regexp.MustCompile(`^#!.*/(env +)?(ba|da|k|z)?sh\b`).MatchString(lines[0])
-	if p.job.Stanza == nil || !shell || !slices.ContainsFunc(lines, runs) || slices.ContainsFunc(lines, handles) {
+	if !shell || !slices.ContainsFunc(lines, runs) || slices.ContainsFunc(lines, handles) {
 		return
 	}
 	for _, b := range p.job.Stanza.Blocks {
